@@ -1,0 +1,140 @@
+package session
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+)
+
+// teardown lets go of an ended session: zk.Conn, its goroutines, and what the
+// server may still have of it. It returns when all of that is done; ctx bounds how
+// long the server is asked. An error says that no server has confirmed the end.
+func (s *Session) teardown(ctx context.Context) error {
+	// Close asks the server to close the session, but only over a connection that is
+	// there, and otherwise waits for nothing, seconds long. Then the socket is closed
+	// under it, as it would go on reading.
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		s.conn.Close()
+	}()
+	if s.isConnected() {
+		<-asked
+	}
+	s.cut()
+	s.bury(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		<-asked
+		for range s.gone {
+		}
+		s.work.Wait()
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done(): // zk.Conn hangs, in some way not known to us
+	}
+	if ctx.Err() != nil && !s.isBuried() {
+		return fmt.Errorf("session: close 0x%x: no server has confirmed it; it ends by expiry", uint64(s.ID()))
+	}
+	return nil
+}
+
+// cut closes the socket. That can take its time, with TLS, so no lock is held.
+func (s *Session) cut() {
+	s.mu.Lock()
+	w := s.wire
+	s.mu.Unlock()
+	if w != nil {
+		w.Conn.Close()
+	}
+}
+
+// bury closes the session on the server over a connection of its own, unless the
+// server has confirmed that it is gone. A session that is lost here can live on
+// there, when the way back alone was cut, or the connection came back later than the
+// clock allowed; its nodes would keep everybody waiting. It gives up when ctx ends or
+// the server must have expired the session by itself.
+func (s *Session) bury(ctx context.Context) {
+	if s.isBuried() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*s.Timeout())
+	defer cancel()
+	wait := s.cfg.retry()
+	for !s.isBuried() && ctx.Err() == nil {
+		s.buryOnce(ctx)
+		if !s.isBuried() {
+			_ = pause(ctx, untiring(wait))
+		}
+	}
+}
+
+func (s *Session) isBuried() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closedOK || s.greeting.session == 0
+}
+
+// buryOnce sends the handshake and closeSession right behind it, without waiting in
+// between: where answers do not get through that does all the same, and never
+// prolongs the session's life without ending it.
+func (s *Session) buryOnce(ctx context.Context) {
+	c, _, err := s.dialer.dialNow(ctx)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	defer stop()
+	if c.SetDeadline(time.Now().Add(s.cfg.connectTimeout)) != nil {
+		return
+	}
+	s.mu.Lock()
+	out := buryFrames(s.greeting)
+	s.mu.Unlock()
+	if _, err := c.Write(out); err != nil {
+		return
+	}
+	// The greeting says whether the session was still there; the answer after it,
+	// that it is no longer.
+	var in frames
+	var greeted, gone bool
+	buf := make([]byte, 256)
+	for !gone {
+		n, err := c.Read(buf)
+		bad := in.feed(buf[:n], func(head []byte) error {
+			if !greeted {
+				g, err := parseGreeting(head)
+				greeted, gone = err == nil, err == nil && g.session == 0
+				return err
+			}
+			gone = true
+			return nil
+		})
+		if err != nil || bad != nil {
+			break
+		}
+	}
+	if gone {
+		s.sessionClosed()
+	}
+}
+
+// buryFrames returns a handshake for the session and a closeSession.
+func buryFrames(g greeting) []byte {
+	b := make([]byte, 0, 64)
+	b = binary.BigEndian.AppendUint32(b, 44)                      // length
+	b = binary.BigEndian.AppendUint32(b, 0)                       // protocol version
+	b = binary.BigEndian.AppendUint64(b, 0)                       // last zxid seen: any server will do
+	b = binary.BigEndian.AppendUint32(b, uint32(g.timeoutMillis)) // timeout
+	b = binary.BigEndian.AppendUint64(b, uint64(g.session))       // session
+	b = binary.BigEndian.AppendUint32(b, passwordLength)          // password
+	b = append(b, g.password[:]...)                               //
+	b = binary.BigEndian.AppendUint32(b, 8)                       // length
+	b = binary.BigEndian.AppendUint32(b, 1)                       // xid
+	closeSession := int32(opClose)
+	return binary.BigEndian.AppendUint32(b, uint32(closeSession))
+}

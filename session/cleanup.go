@@ -1,0 +1,103 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"path"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Removal is a guaranteed delete under way.
+type Removal struct {
+	done chan struct{}
+	err  error
+}
+
+// Done returns a channel that is closed when the server has said that what was to
+// go is gone, when it has refused, or when the session has ended, which it goes
+// with.
+func (r *Removal) Done() <-chan struct{} { return r.done }
+
+// Err returns, once Done is closed, nil if the server has said that it is gone, or
+// else why it has not: the session's error, or the server's refusal.
+func (r *Removal) Err() error { return r.err }
+
+// Remove deletes a node for certain. It returns at once and needs no further call:
+// the delete is retried in the background, across reconnects, until the server says
+// that the node is gone or refuses it ([zk.ErrNoAuth]), or the session ends. For a
+// node that is gone already it is a success.
+func (s *Session) Remove(path string) *Removal {
+	return s.persist("remove "+path, func(ctx context.Context) error {
+		return ignoreNoNode(s.Delete(ctx, path, -1))
+	})
+}
+
+// Sweep deletes, for certain and as Remove does, those children of dir whose names
+// match: for a create whose reply was lost. It asks the server to catch up with the
+// leader first, so that what was created before cannot be missed.
+func (s *Session) Sweep(dir string, match func(name string) bool) *Removal {
+	return s.persist("sweep "+dir, func(ctx context.Context) error {
+		if err := s.Sync(ctx, dir); err != nil {
+			return err
+		}
+		names, _, err := s.Children(ctx, dir)
+		if err != nil {
+			return ignoreNoNode(err)
+		}
+		for _, name := range names {
+			if !match(name) {
+				continue
+			}
+			if err := ignoreNoNode(s.Delete(ctx, path.Join(dir, name), -1)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// persist repeats f in the background until it succeeds, the server refuses, or the
+// session ends. It does not end with any caller's context, nor with a WithRetry
+// that says stop.
+func (s *Session) persist(what string, f func(context.Context) error) *Removal {
+	r := &Removal{done: make(chan struct{})}
+	err := s.begin(func() {
+		defer close(r.done)
+		wait := s.cfg.retry()
+		for {
+			r.err = f(s.life)
+			switch {
+			case r.err == nil:
+				return
+			case s.Err() != nil:
+				r.err = s.Err()
+				return
+			case classify(r.err) == answered:
+				s.cfg.log.Error("zookeeper refuses to remove a node; it stays until the session ends",
+					"what", what, "err", r.err)
+				return
+			}
+			if pause(s.life, untiring(wait)) != nil {
+				r.err = s.Err()
+				return
+			}
+		}
+	})
+	if err != nil {
+		r.err = err
+		close(r.done)
+	}
+	return r
+}
+
+func ignoreNoNode(err error) error {
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
+// Adopt counts a node that was found after its create had looked lost towards
+// [WithMaxNodes], as if its create had succeeded.
+func (s *Session) Adopt(path string) { s.nodes.found(path) }

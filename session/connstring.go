@@ -1,0 +1,80 @@
+package session
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// defaultPort is the port of a server that is named without one.
+const defaultPort = "2181"
+
+// hostPort is one server of a connect string, as the user named it.
+type hostPort struct{ host, port string }
+
+func (h hostPort) String() string { return net.JoinHostPort(h.host, h.port) }
+
+// parseConnectString splits "h1:2181,h2:2181/chroot" into servers and chroot.
+// The chroot is "" or a path without a trailing slash.
+func parseConnectString(s string) (servers []hostPort, chroot string, err error) {
+	list := s
+	if i := strings.IndexByte(s, '/'); i >= 0 {
+		list, chroot = s[:i], s[i:]
+		if chroot == "/" {
+			chroot = ""
+		}
+	}
+	if chroot != "" {
+		if err := ValidatePath(chroot); err != nil {
+			return nil, "", invalidf("connect string %q: chroot: %v", s, err)
+		}
+	}
+	if strings.TrimSpace(list) == "" {
+		return nil, "", invalidf("connect string %q names no server", s)
+	}
+	for _, item := range strings.Split(list, ",") {
+		server, err := parseHostPort(strings.TrimSpace(item))
+		if err != nil {
+			return nil, "", invalidf("connect string %q: %v", s, err)
+		}
+		servers = append(servers, server)
+	}
+	return servers, chroot, nil
+}
+
+func parseHostPort(item string) (hostPort, error) {
+	if item == "" {
+		return hostPort{}, invalidf("empty server name")
+	}
+	if strings.ContainsAny(item, " \t\r\n\x00") {
+		return hostPort{}, invalidf("server %q contains white space or NUL", item)
+	}
+	host, port := item, defaultPort
+	switch {
+	case strings.HasPrefix(item, "["):
+		if strings.HasSuffix(item, "]") {
+			host = item[1 : len(item)-1]
+			break
+		}
+		fallthrough
+	case strings.Count(item, ":") == 1:
+		var err error
+		if host, port, err = net.SplitHostPort(item); err != nil {
+			return hostPort{}, invalidf("server %q: %v", item, err)
+		}
+	case strings.Contains(item, ":") && net.ParseIP(item) == nil:
+		return hostPort{}, invalidf("server %q: an IPv6 address with a port is written [address]:port", item)
+	}
+	if host == "" {
+		return hostPort{}, invalidf("server %q has no host", item)
+	}
+	// What has brackets or colons left is no name, and could never be dialled.
+	if _, err := netip.ParseAddr(host); err != nil && strings.ContainsAny(host, "[]:") {
+		return hostPort{}, invalidf("server %q: %q is neither a name nor an address", item, host)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return hostPort{}, invalidf("server %q: port %q is not a number from 1 to 65535", item, port)
+	}
+	return hostPort{host, port}, nil
+}

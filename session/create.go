@@ -1,0 +1,132 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// maxData bounds the data of one request. zk.Conn would panic or fail in odd ways
+// where a request does not fit its buffer.
+const maxData = connBuffer - maxPath - 16<<10
+
+func checkData(data []byte) error {
+	if len(data) > maxData {
+		return invalidf("%d bytes of data: the limit is %d", len(data), maxData)
+	}
+	return nil
+}
+
+// Creation is a create under way: see [Session.StartCreate].
+type Creation struct {
+	done chan struct{}
+	path string
+	err  error
+}
+
+// Done returns a channel that is closed when nothing more will come of the create:
+// it was answered, its connection was lost, or its session.
+func (c *Creation) Done() <-chan struct{} { return c.done }
+
+// Result returns, once Done is closed, the path of the node, or why there is none
+// or why that is not known: see [Uncertain].
+func (c *Creation) Result() (string, error) { return c.path, c.err }
+
+// Uncertain reports whether a failed create, set, delete or multi may have been
+// carried out all the same, since its reply was lost. So may one whose ctx ended while it
+// was under way, which this does not report.
+func Uncertain(err error) bool {
+	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed)
+}
+
+// StartCreate waits for a connection and then sends a create, without waiting for
+// the answer: further requests can follow at once. Once it has returned nil the
+// node may come to exist, whatever becomes of ctx, and the caller must see to it.
+// An error says that nothing was sent: ctx's, the session's, [ErrTooManyNodes] or
+// [ErrInvalid].
+//
+// What a sequential create makes has a number after path.
+func (s *Session) StartCreate(ctx context.Context, path string, data []byte, mode CreateMode) (*Creation, error) {
+	info := RequestInfo{Op: "create", Path: path}
+	if err := errors.Join(validateCreate(path, mode), mode.validate(), checkData(data)); err != nil {
+		return nil, err
+	}
+	if err := s.ready(ctx); err != nil {
+		return nil, opError(info, err)
+	}
+	if mode.ephemeral() {
+		if err := s.nodes.reserve(); err != nil {
+			return nil, opError(info, err)
+		}
+	}
+	c := &Creation{done: make(chan struct{})}
+	done := s.traceRequest(ctx, info)
+	// The create is on its way a moment after its goroutine runs; what the caller sends
+	// next takes longer than that, and so follows it, as a rule.
+	started := make(chan struct{})
+	err := s.begin(func() {
+		close(started)
+		defer close(c.done)
+		made, err := s.create(s.outward(path), data, mode)
+		if err = s.verdict(err); err != nil {
+			c.err = opError(info, err)
+		} else {
+			c.path = s.inward(made)
+		}
+		if mode.ephemeral() {
+			s.nodes.settle(c.path, c.err)
+		}
+		done(err)
+	})
+	if err != nil {
+		done(err)
+		return nil, opError(info, err)
+	}
+	<-started
+	return c, nil
+}
+
+// validateCreate allows a sequential node to have no name of its own: "/dir/".
+func validateCreate(path string, mode CreateMode) error {
+	if mode.sequential() && strings.HasSuffix(path, "/") && path != "/" {
+		return ValidatePath(strings.TrimSuffix(path, "/"))
+	}
+	return ValidatePath(path)
+}
+
+// Create makes a node and returns its path, which for a sequential mode has a
+// number at its end. It returns when the server has answered, ctx has ended or the
+// session has.
+//
+// Errors are those of go-zookeeper ([zk.ErrNodeExists], [zk.ErrNoNode],
+// [zk.ErrNoAuth] …), ctx's, [ErrLost], [ErrClosed], [ErrTooManyNodes] and
+// [ErrInvalid]. A create whose reply was lost is not repeated, since it may have
+// been carried out: see [Uncertain]. When ctx ends while the request is under way,
+// a node that it makes all the same is deleted again.
+func (s *Session) Create(ctx context.Context, path string, data []byte, mode CreateMode) (string, error) {
+	c, err := s.StartCreate(ctx, path, data, mode)
+	if err != nil {
+		return "", err
+	}
+	select {
+	case <-c.Done():
+		return c.Result()
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-s.Done():
+		err = s.Err()
+	}
+	s.background(func() {
+		<-c.Done()
+		if made, err := c.Result(); err == nil {
+			<-s.Remove(made).Done()
+		}
+	})
+	return "", opError(RequestInfo{Op: "create", Path: path}, err)
+}
+
+// background runs f in a goroutine of the session; once the session has ended
+// there is nothing left to do for f.
+func (s *Session) background(f func()) { _ = s.begin(f) }

@@ -1,0 +1,46 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrLost is returned by everything that depended on a session once that
+	// session cannot be trusted any more: the server has expired it, or it could
+	// have, or (with [WithLossOnSuspend]) the connection broke.
+	ErrLost = errors.New("lost")
+
+	// ErrClosed is returned by calls on a closed [Manager] and on its sessions.
+	ErrClosed = errors.New("session manager closed")
+
+	// ErrTooManyNodes is returned by a create of an ephemeral node when the
+	// session owns as many as [WithMaxNodes] allows. Nothing was sent.
+	ErrTooManyNodes = errors.New("too many ephemeral nodes in one session")
+
+	// ErrInvalid is returned, before any I/O, for a path, connect string, option
+	// or argument that cannot work. The text says what is wrong with it.
+	ErrInvalid = errors.New("invalid argument")
+)
+
+// lossReason says in a word why a session ended.
+type lossReason string
+
+const (
+	lossExpired  lossReason = "expired by the server"
+	lossClock    lossReason = "no answer from the leader for as long as the server needs to expire it"
+	lossReplaced lossReason = "another session answered on the connection"
+	lossSuspend  lossReason = "connection lost, and WithLossOnSuspend is set"
+)
+
+func lossError(id int64, why lossReason) error {
+	return fmt.Errorf("session 0x%x: %w: %s", uint64(id), ErrLost, why)
+}
+
+func closedError(id int64) error {
+	return fmt.Errorf("session 0x%x: %w", uint64(id), ErrClosed)
+}
+
+func invalidf(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
+}

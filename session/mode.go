@@ -1,0 +1,69 @@
+package session
+
+import (
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// CreateMode is one of ZooKeeper's seven kinds of node.
+type CreateMode struct {
+	flag int32
+	ttl  time.Duration
+}
+
+// The kinds of node that need no further word. See [PersistentTTL] and
+// [PersistentSequentialTTL] for the other two.
+var (
+	Persistent           = CreateMode{flag: zk.FlagPersistent}
+	PersistentSequential = CreateMode{flag: zk.FlagSequence}
+	Ephemeral            = CreateMode{flag: zk.FlagEphemeral}
+	EphemeralSequential  = CreateMode{flag: zk.FlagEphemeralSequential}
+	Container            = CreateMode{flag: zk.FlagContainer}
+)
+
+// PersistentTTL is a persistent node that the server removes once it has been
+// without children and changes for ttl, at least 1 ms. The server must have TTL
+// nodes enabled.
+func PersistentTTL(ttl time.Duration) CreateMode {
+	return CreateMode{flag: zk.FlagTTL, ttl: ttl}
+}
+
+// PersistentSequentialTTL is a [PersistentTTL] node with a sequence number.
+func PersistentSequentialTTL(ttl time.Duration) CreateMode {
+	return CreateMode{flag: zk.FlagPersistentSequentialWithTTL, ttl: ttl}
+}
+
+func (m CreateMode) ephemeral() bool {
+	return m.flag == zk.FlagEphemeral || m.flag == zk.FlagEphemeralSequential
+}
+
+func (m CreateMode) sequential() bool {
+	switch m.flag {
+	case zk.FlagSequence, zk.FlagEphemeralSequential, zk.FlagPersistentSequentialWithTTL:
+		return true
+	}
+	return false
+}
+
+func (m CreateMode) hasTTL() bool {
+	return m.flag == zk.FlagTTL || m.flag == zk.FlagPersistentSequentialWithTTL
+}
+
+func (m CreateMode) validate() error {
+	if m.hasTTL() && m.ttl < time.Millisecond {
+		return invalidf("TTL %v is below 1 ms", m.ttl)
+	}
+	return nil
+}
+
+// create makes the call of zk.Conn for a mode. The path has the chroot on it.
+func (s *Session) create(full string, data []byte, m CreateMode) (string, error) {
+	switch {
+	case m.hasTTL():
+		return s.conn.CreateTTL(full, data, m.flag, s.cfg.acl, m.ttl)
+	case m.flag == zk.FlagContainer:
+		return s.conn.CreateContainer(full, data, m.flag, s.cfg.acl)
+	}
+	return s.conn.Create(full, data, m.flag, s.cfg.acl)
+}

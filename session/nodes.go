@@ -1,0 +1,105 @@
+package session
+
+import (
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// nodes counts the ephemeral nodes of a session: those it has, and those it has
+// asked for. It guards against too many, and is not exact while replies are lost.
+type nodes struct {
+	limit int
+
+	mu      sync.Mutex
+	pending int
+	paths   map[string]struct{}
+	doubt   bool // a reply was lost: there may be nodes that are not counted
+}
+
+// reserve makes room for one more, or fails.
+func (n *nodes) reserve() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.paths)+n.pending >= n.limit {
+		return ErrTooManyNodes
+	}
+	n.pending++
+	return nil
+}
+
+// settle turns a reservation into a node, or into nothing if there is an error.
+func (n *nodes) settle(path string, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pending--
+	if err == nil {
+		n.addLocked(path)
+	}
+	n.doubt = n.doubt || Uncertain(err)
+}
+
+// reserveOps makes room for the nodes that a multi is to make, or fails.
+func (n *nodes) reserveOps(ops []any) error {
+	for i, op := range ops {
+		if !makesEphemeral(op) {
+			continue
+		}
+		if err := n.reserve(); err != nil {
+			n.settleOps(ops[:i], nil, err)
+			return err
+		}
+	}
+	return nil
+}
+
+// settleOps ends the reservations of reserveOps with the outcome of the multi, and takes
+// what that has deleted off the count. The results have no chroot on their paths.
+func (n *nodes) settleOps(ops []any, results []zk.MultiResponse, err error) {
+	done := err == nil && len(results) == len(ops)
+	for i, op := range ops {
+		switch {
+		case makesEphemeral(op) && done:
+			n.settle(results[i].String, nil)
+		case makesEphemeral(op):
+			n.settle("", err)
+		case done:
+			if gone, ok := op.(*zk.DeleteRequest); ok {
+				n.deleted(gone.Path)
+			}
+		}
+	}
+}
+
+func makesEphemeral(op any) bool {
+	c, ok := op.(*zk.CreateRequest)
+	return ok && CreateMode{flag: c.Flags}.ephemeral()
+}
+
+// found adds a node whose create had looked lost.
+func (n *nodes) found(path string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.addLocked(path)
+}
+
+func (n *nodes) addLocked(path string) {
+	if n.paths == nil {
+		n.paths = make(map[string]struct{})
+	}
+	n.paths[path] = struct{}{}
+}
+
+// deleted takes a node off the count; any path may be given.
+func (n *nodes) deleted(path string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.paths, path)
+}
+
+// any reports whether there is one, or may be.
+func (n *nodes) any() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.pending > 0 || len(n.paths) > 0 || n.doubt
+}

@@ -1,0 +1,249 @@
+package session
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"math"
+	"net"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/go-zookeeper/zk"
+)
+
+// Defaults of the options.
+const (
+	defaultTimeout  = 10 * time.Second
+	defaultMaxNodes = 8192
+
+	// Full jitter: a wait is drawn from zero to a bound that doubles from 50 ms
+	// to 15 s. ExponentialBackOff draws from 0 to twice its interval.
+	defaultRetryFirst = 50 * time.Millisecond
+	defaultRetryMax   = 15 * time.Second
+)
+
+// Option changes what [Connect] does. Bad values make Connect fail before any
+// I/O, with an error that matches [ErrInvalid].
+type Option interface{ apply(*config) error }
+
+type option func(*config) error
+
+func (o option) apply(c *config) error { return o(c) }
+
+// auth is one identity to present to the servers.
+type auth struct {
+	scheme     string
+	credential []byte
+}
+
+// config is the sum of the options; it does not change after Connect.
+type config struct {
+	servers []hostPort
+	chroot  string
+
+	timeout        time.Duration
+	margin         time.Duration // 0: a tenth of the negotiated timeout
+	connectTimeout time.Duration // 0: a third of the timeout
+	maxNodes       int
+	lossOnSuspend  bool
+
+	retry func() backoff.BackOff
+	auths []auth
+	acl   []zk.ACL
+	tls   *tls.Config
+	dial  func(ctx context.Context, network, addr string) (net.Conn, error)
+	log   *slog.Logger
+	trace Trace
+}
+
+func newConfig(servers string, opts []Option) (*config, error) {
+	c := &config{
+		timeout:  defaultTimeout,
+		maxNodes: defaultMaxNodes,
+		retry:    defaultRetry,
+		acl:      zk.WorldACL(zk.PermAll),
+		log:      slog.Default(),
+	}
+	var errs []error
+	var err error
+	if c.servers, c.chroot, err = parseConnectString(servers); err != nil {
+		errs = append(errs, err)
+	}
+	for _, o := range opts {
+		if o == nil {
+			errs = append(errs, invalidf("nil option"))
+			continue
+		}
+		errs = append(errs, o.apply(c))
+	}
+	if c.margin >= c.timeout {
+		errs = append(errs, invalidf("margin %v is not below the session timeout %v", c.margin, c.timeout))
+	}
+	if c.connectTimeout == 0 {
+		c.connectTimeout = c.timeout / 3
+	}
+	return c, errors.Join(errs...)
+}
+
+func defaultRetry() backoff.BackOff {
+	return &backoff.ExponentialBackOff{
+		InitialInterval:     defaultRetryFirst / 2,
+		MaxInterval:         defaultRetryMax / 2,
+		Multiplier:          2,
+		RandomizationFactor: 1,
+	}
+}
+
+// WithTimeout asks the server for a session timeout; the server may grant
+// another (see [Session.Timeout]). A holder that is cut off is told before the
+// timeout has passed, and others get its locks soon after. Default: 10 s.
+func WithTimeout(d time.Duration) Option {
+	return option(func(c *config) error {
+		if d < time.Millisecond || d > math.MaxInt32*time.Millisecond {
+			return invalidf("session timeout %v is not between 1 ms and %v", d, math.MaxInt32*time.Millisecond)
+		}
+		c.timeout = d
+		return nil
+	})
+}
+
+// WithMargin sets how long before the earliest expiry by the server a session counts as
+// lost. It covers differences in clock rate, and that the leader learns from its followers
+// only now and then of whom they have heard: it should be half a tick of the servers or
+// more, and no less than the tenth of the timeout that lies between heartbeats. If the
+// server grants a timeout of less than twice the margin, half that timeout is used.
+// Default: a tenth of the negotiated timeout.
+func WithMargin(d time.Duration) Option {
+	return option(func(c *config) error {
+		if d <= 0 {
+			return invalidf("margin %v is not positive", d)
+		}
+		c.margin = d
+		return nil
+	})
+}
+
+// WithConnectTimeout bounds one attempt to reach a server: the dial, and TLS.
+// Default: a third of the session timeout.
+func WithConnectTimeout(d time.Duration) Option {
+	return option(func(c *config) error {
+		if d <= 0 {
+			return invalidf("connect timeout %v is not positive", d)
+		}
+		c.connectTimeout = d
+		return nil
+	})
+}
+
+// WithRetry sets how long to wait before each new try of a request, and before
+// each new dial; the first dial after a disconnection goes to another server at
+// once. newBackOff is called once per request and must return a fresh value each
+// time; if that says [backoff.Stop], the request fails with the error of its last
+// try, while dialling goes on from the first wait. Guaranteed deletes never stop.
+// Default: exponential with full jitter, from 50 ms to 15 s, without end: requests
+// give up when their context or the session ends.
+func WithRetry(newBackOff func() backoff.BackOff) Option {
+	return option(func(c *config) error {
+		if newBackOff == nil {
+			return invalidf("nil retry function")
+		}
+		c.retry = newBackOff
+		return nil
+	})
+}
+
+// WithAuth presents an identity to the servers, on every connection and before
+// anything else, for example ("digest", []byte("user:password")). It may be given
+// more than once. Default: none.
+func WithAuth(scheme string, credential []byte) Option {
+	return option(func(c *config) error {
+		if scheme == "" {
+			return invalidf("empty auth scheme")
+		}
+		c.auths = append(c.auths, auth{scheme, append([]byte(nil), credential...)})
+		return nil
+	})
+}
+
+// WithACL sets the access control list of every node that is made, parents
+// included. Default: anyone may do anything.
+func WithACL(acl ...zk.ACL) Option {
+	return option(func(c *config) error {
+		if len(acl) == 0 {
+			return invalidf("empty ACL")
+		}
+		c.acl = append([]zk.ACL(nil), acl...)
+		return nil
+	})
+}
+
+// WithTLS speaks TLS to the servers. Where cfg names no server, the host of the
+// connect string is verified. Default: plain TCP.
+func WithTLS(cfg *tls.Config) Option {
+	return option(func(c *config) error {
+		if cfg == nil {
+			return invalidf("nil TLS config")
+		}
+		c.tls = cfg.Clone()
+		return nil
+	})
+}
+
+// WithDialer replaces the TCP dialer. It is given the host and port of the connect
+// string, unresolved, and must honour ctx. Default: names are resolved again on
+// each round through the servers, and each address is dialled by [net.Dialer].
+func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
+	return option(func(c *config) error {
+		if dial == nil {
+			return invalidf("nil dialer")
+		}
+		c.dial = dial
+		return nil
+	})
+}
+
+// WithLogger sets where to log: losses and refusals as warnings, connections as
+// information, the rest for debugging. Default: [slog.Default] at Connect.
+func WithLogger(log *slog.Logger) Option {
+	return option(func(c *config) error {
+		if log == nil {
+			return invalidf("nil logger")
+		}
+		c.log = log
+		return nil
+	})
+}
+
+// WithTrace sets the hooks to call. Default: none.
+func WithTrace(t Trace) Option {
+	return option(func(c *config) error {
+		c.trace = t
+		return nil
+	})
+}
+
+// WithMaxNodes bounds the ephemeral nodes that one session owns: a server has to
+// delete them in one transaction when the session ends, and one too large has
+// brought ensembles down. A create past it fails with [ErrTooManyNodes].
+// Default: 8192.
+func WithMaxNodes(n int) Option {
+	return option(func(c *config) error {
+		if n <= 0 {
+			return invalidf("max nodes %d is not positive", n)
+		}
+		c.maxNodes = n
+		return nil
+	})
+}
+
+// WithLossOnSuspend makes every disconnection a loss of the session, as Curator's
+// StandardErrorPolicy does. Default: a session survives disconnection for as long
+// as it is certain.
+func WithLossOnSuspend() Option {
+	return option(func(c *config) error {
+		c.lossOnSuspend = true
+		return nil
+	})
+}

@@ -1,0 +1,194 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Get returns the data of a node, and its stat.
+//
+// Like [Session.Children] and [Session.Exists] it is repeated when the connection
+// is lost, and returns when the server has answered, ctx has ended or the session
+// has. Errors are go-zookeeper's, ctx's, or match [ErrLost], [ErrClosed] or
+// [ErrInvalid].
+func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
+	type reply struct {
+		data []byte
+		stat *zk.Stat
+	}
+	if err := ValidatePath(path); err != nil {
+		return nil, nil, err
+	}
+	r, err := do(ctx, s, RequestInfo{Op: "getData", Path: path}, always, func() (reply, error) {
+		data, stat, err := s.conn.Get(s.outward(path))
+		return reply{data, stat}, err
+	})
+	return r.data, r.stat, err
+}
+
+// Children returns the names of a node's children, in no order, and the node's
+// stat. It returns and fails as Get does.
+func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
+	type reply struct {
+		names []string
+		stat  *zk.Stat
+	}
+	if err := ValidatePath(path); err != nil {
+		return nil, nil, err
+	}
+	r, err := do(ctx, s, RequestInfo{Op: "getChildren", Path: path}, always, func() (reply, error) {
+		names, stat, err := s.conn.Children(s.outward(path))
+		return reply{names, stat}, err
+	})
+	return r.names, r.stat, err
+}
+
+// Exists returns the stat of a node, or nil if there is no such node. It returns
+// and fails as Get does.
+func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
+	if err := ValidatePath(path); err != nil {
+		return nil, err
+	}
+	return do(ctx, s, RequestInfo{Op: "exists", Path: path}, always, func() (*zk.Stat, error) {
+		ok, stat, err := s.conn.Exists(s.outward(path))
+		if !ok {
+			stat = nil
+		}
+		return stat, err
+	})
+}
+
+// Sync returns when the server that answers this session has caught up with the
+// leader. It returns and fails as Get does.
+func (s *Session) Sync(ctx context.Context, path string) error {
+	if err := ValidatePath(path); err != nil {
+		return err
+	}
+	_, err := do(ctx, s, RequestInfo{Op: "sync", Path: path}, always, func() (string, error) {
+		return s.conn.Sync(s.outward(path))
+	})
+	return err
+}
+
+// Set replaces the data of a node if it has the given version (-1: any), and
+// returns its new stat. A set whose reply was lost is not repeated, since it may
+// have been carried out: see [Uncertain]. Otherwise it returns and fails as Get
+// does.
+func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
+	if err := errors.Join(ValidatePath(path), checkData(data)); err != nil {
+		return nil, err
+	}
+	return do(ctx, s, RequestInfo{Op: "setData", Path: path}, never, func() (*zk.Stat, error) {
+		return s.conn.Set(s.outward(path), data, version)
+	})
+}
+
+// Delete removes a node if it has the given version (-1: any). It is repeated when
+// its reply was lost; a repeated one that finds no node reports success. Otherwise
+// it returns and fails as Get does. See [Session.Remove] for one that does not end
+// with its caller.
+func (s *Session) Delete(ctx context.Context, path string, version int32) error {
+	if err := ValidatePath(path); err != nil {
+		return err
+	}
+	tries := 0
+	_, err := do(ctx, s, RequestInfo{Op: "delete", Path: path}, always, func() (struct{}, error) {
+		tries++
+		return struct{}{}, s.conn.Delete(s.outward(path), version)
+	})
+	switch {
+	case err == nil:
+		s.nodes.deleted(path)
+	case errors.Is(err, zk.ErrNoNode):
+		s.nodes.deleted(path)
+		if tries > 1 {
+			return nil
+		}
+	}
+	return err
+}
+
+// Multi carries out all of ops, or none: *[zk.CreateRequest], *[zk.SetDataRequest],
+// *[zk.DeleteRequest] and *[zk.CheckVersionRequest], with paths below the chroot.
+// The requests are not changed; a create without an ACL gets that of [WithACL], and
+// ephemeral ones count towards [WithMaxNodes].
+// It returns what each did, and the first error of those refused. A multi whose
+// reply was lost is not repeated: see [Uncertain]. Otherwise it returns and fails
+// as Get does.
+func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	out := make([]any, len(ops))
+	size := 0
+	for i, op := range ops {
+		var err error
+		var n int
+		if out[i], n, err = s.outwardOp(op); err != nil {
+			return nil, fmt.Errorf("multi: operation %d: %w", i, err)
+		}
+		size += n + opOverhead
+	}
+	if len(ops) == 0 || size > maxData {
+		return nil, invalidf("multi of %d operations and %d bytes", len(ops), size)
+	}
+	type reply struct {
+		results []zk.MultiResponse
+		refusal error // an answer too, and it comes with results
+	}
+	info := RequestInfo{Op: "multi", Path: "/"}
+	r, err := do(ctx, s, info, never, func() (reply, error) {
+		if err := s.nodes.reserveOps(ops); err != nil {
+			return reply{}, err
+		}
+		results, err := s.conn.Multi(out...)
+		for i := range results {
+			if made := results[i].String; made != "" {
+				results[i].String = s.inward(made)
+			}
+		}
+		s.nodes.settleOps(ops, results, err)
+		if err != nil && classify(err) == answered && len(results) > 0 {
+			return reply{results, err}, nil
+		}
+		return reply{results, nil}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if r.refusal != nil {
+		return r.results, opError(info, r.refusal)
+	}
+	return r.results, nil
+}
+
+// opOverhead is more than an operation of a multi takes beside its path and data, but for
+// an ACL of hundreds of entries.
+const opOverhead = 256
+
+// outwardOp returns a copy of an operation of a multi with the chroot on its path,
+// and the size of its data.
+func (s *Session) outwardOp(op any) (any, int, error) {
+	switch op := op.(type) {
+	case *zk.CreateRequest:
+		c := *op
+		if len(c.Acl) == 0 {
+			c.Acl = s.cfg.acl
+		}
+		c.Path = s.outward(op.Path)
+		return &c, len(c.Data) + len(c.Path), ValidatePath(op.Path)
+	case *zk.SetDataRequest:
+		c := *op
+		c.Path = s.outward(op.Path)
+		return &c, len(c.Data) + len(c.Path), ValidatePath(op.Path)
+	case *zk.DeleteRequest:
+		c := *op
+		c.Path = s.outward(op.Path)
+		return &c, len(c.Path), ValidatePath(op.Path)
+	case *zk.CheckVersionRequest:
+		c := *op
+		c.Path = s.outward(op.Path)
+		return &c, len(c.Path), ValidatePath(op.Path)
+	}
+	return nil, 0, invalidf("%T is not an operation of a multi", op)
+}

@@ -1,0 +1,213 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/go-zookeeper/zk"
+)
+
+// repeat says what may be done about a request whose reply was lost, so that
+// nobody knows whether it was carried out.
+type repeat int
+
+const (
+	always repeat = iota // carried out twice, it does what it does once
+	never                // the caller is told
+	shared               // as always; and the request may be another's, who traces it
+)
+
+// do is the one retry loop. It waits for a connection, makes the call, and
+//
+//   - returns what the server answered, be it a result or a refusal,
+//   - returns ctx.Err() as soon as ctx ends; before the first call nothing was sent,
+//   - returns the session's error as soon as that ends,
+//   - tries again when the server asks for it, and, unless r is never, when the
+//     connection was lost before the reply; waiting in between as WithRetry says.
+//
+// An error of a lost connection that is returned matches [zk.ErrConnectionClosed].
+func do[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, call func() (T, error)) (T, error) {
+	var none T
+	var wait backoff.BackOff
+	for {
+		if err := s.ready(ctx); err != nil {
+			return none, opError(info, err)
+		}
+		v, err := try(ctx, s, info, r, call)
+		kind := classify(err)
+		switch {
+		case err == nil:
+			return v, nil
+		case kind == answered:
+			return none, opError(info, err)
+		case s.Err() != nil:
+			return none, opError(info, s.Err())
+		case ctx.Err() != nil:
+			return none, opError(info, ctx.Err())
+		case kind == replyLost && r == never:
+			return none, opError(info, err)
+		}
+		if wait == nil {
+			wait = s.cfg.retry()
+		}
+		d := wait.NextBackOff()
+		if d == backoff.Stop {
+			return none, opError(info, err)
+		}
+		if pause(ctx, d) != nil {
+			return none, opError(info, ctx.Err())
+		}
+	}
+}
+
+// try makes one call of zk.Conn aside, since those know no context and cannot be
+// abandoned, and returns when it has, ctx has or the session has ended.
+func try[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, call func() (T, error)) (T, error) {
+	done := func(error) {}
+	if r != shared {
+		done = s.traceRequest(ctx, info)
+	}
+	if ctx == s.life {
+		// Nobody waits who could leave, and the end of the session ends the call.
+		v, err := call()
+		err = s.verdict(err)
+		done(err)
+		return v, err
+	}
+	type result struct {
+		v   T
+		err error
+	}
+	ch := make(chan result, 1)
+	err := s.begin(func() {
+		v, err := call()
+		ch <- result{v, err}
+	})
+	var got result
+	if err == nil {
+		select {
+		case got = <-ch:
+			err = s.verdict(got.err)
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-s.life.Done():
+			err = s.Err()
+		}
+	}
+	done(err)
+	return got.v, err
+}
+
+// begin runs f in a goroutine of the session, or returns why that has ended.
+func (s *Session) begin(f func()) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	s.work.Go(f)
+	return nil
+}
+
+// verdict completes an error of zk.Conn: by the cause, where the session has ended
+// (the event that says so may be still to come), and by the sentinel for all that is
+// worth another try, such as raw errors of the network.
+func (s *Session) verdict(err error) error {
+	switch classify(err) {
+	case sessionOver:
+		if errors.Is(err, zk.ErrSessionExpired) {
+			s.lose(lossExpired)
+		}
+		fallthrough
+	case replyLost, refused:
+		if cause := s.Err(); cause != nil {
+			return cause
+		}
+		if !errors.Is(err, zk.ErrConnectionClosed) {
+			return fmt.Errorf("%w: %w", zk.ErrConnectionClosed, err)
+		}
+	}
+	return err
+}
+
+// traceRequest calls the hook for a request and returns what to call at its end.
+func (s *Session) traceRequest(ctx context.Context, info RequestInfo) func(error) {
+	if s.cfg.trace.Request == nil {
+		return func(error) {}
+	}
+	s.mu.Lock()
+	info.Server = s.server
+	s.mu.Unlock()
+	if _, done := s.cfg.trace.Request(ctx, info); done != nil {
+		return done
+	}
+	return func(error) {}
+}
+
+func opError(info RequestInfo, err error) error {
+	return fmt.Errorf("%s %s: %w", info.Op, info.Path, err)
+}
+
+// errorKind is what an error of zk.Conn means for a request.
+type errorKind int
+
+const (
+	answered    errorKind = iota // the server answered: final
+	refused                      // the server did not carry it out, and may later
+	replyLost                    // nobody knows whether it was carried out
+	sessionOver                  // the session has ended
+)
+
+// classify says what an error means. zk.Conn passes on raw errors of the network,
+// and turns codes that it does not know into text.
+func classify(err error) errorKind {
+	if err == nil {
+		return answered
+	}
+	switch code(err) {
+	case codeThrottled:
+		return refused
+	case codeConnectionLoss, codeOperationTimeout:
+		return replyLost
+	}
+	var netErr net.Error
+	switch {
+	case errors.Is(err, zk.ErrSessionExpired), errors.Is(err, zk.ErrClosing):
+		return sessionOver
+	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved):
+		return refused
+	case errors.Is(err, zk.ErrConnectionClosed):
+		return replyLost
+	case errors.As(err, &netErr), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, net.ErrClosed), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
+		return replyLost
+	}
+	return answered
+}
+
+// isUnimplemented reports whether the server does not know a request, such as the
+// create of a container.
+func isUnimplemented(err error) bool { return code(err) == codeUnimplemented }
+
+// code reads the error code back from the text that zk.Conn makes of one it does
+// not know; 0 for all others.
+func code(err error) int {
+	if err == nil {
+		return 0
+	}
+	_, text, ok := strings.Cut(err.Error(), "unknown error: ")
+	if !ok {
+		return 0
+	}
+	var n int
+	if _, scanErr := fmt.Sscanf(text, "%d", &n); scanErr != nil {
+		return 0
+	}
+	return n
+}

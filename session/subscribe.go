@@ -1,0 +1,104 @@
+package session
+
+import "sync"
+
+// subscribers hand on state changes. Each has a queue and a goroutine of its own, so
+// that one who is slow delays nobody else, and no change is dropped.
+type subscribers struct {
+	mu  sync.Mutex
+	all map[*subscriber]struct{}
+}
+
+type subscriber struct {
+	f func(Change)
+
+	mu    sync.Mutex
+	queue []Change
+	over  bool
+	wake  chan struct{} // room for one
+}
+
+// add begins to call f; first, if not nil, is the first change it gets.
+func (ss *subscribers) add(f func(Change), first *Change) (cancel func()) {
+	s := &subscriber{f: f, wake: make(chan struct{}, 1)}
+	if first != nil {
+		s.queue = append(s.queue, *first)
+	}
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.all == nil {
+		ss.all = make(map[*subscriber]struct{})
+	}
+	ss.all[s] = struct{}{}
+	go s.run()
+	return func() {
+		ss.mu.Lock()
+		delete(ss.all, s)
+		ss.mu.Unlock()
+		s.stop(true)
+	}
+}
+
+func (ss *subscribers) publish(c Change) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for s := range ss.all {
+		s.put(c)
+	}
+}
+
+// finish ends every subscriber once it has had what was published.
+func (ss *subscribers) finish() {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for s := range ss.all {
+		s.stop(false)
+	}
+	clear(ss.all)
+}
+
+func (s *subscriber) put(c Change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		s.queue = append(s.queue, c)
+		poke(s.wake)
+	}
+}
+
+// stop ends the subscriber: at once, or after what is in its queue.
+func (s *subscriber) stop(now bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	if now {
+		s.queue = nil
+	}
+	poke(s.wake)
+}
+
+func (s *subscriber) run() {
+	for {
+		c, ok, over := s.next()
+		switch {
+		case ok:
+			s.f(c)
+		case over:
+			return
+		default:
+			<-s.wake
+		}
+	}
+}
+
+// next takes the next change off the queue, if there is one, and says whether no
+// more will come.
+func (s *subscriber) next() (c Change, ok, over bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 {
+		return Change{}, false, s.over
+	}
+	c, s.queue = s.queue[0], s.queue[1:]
+	return c, true, false
+}

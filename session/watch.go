@@ -1,0 +1,279 @@
+package session
+
+import (
+	"context"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// WatchEvent is what ended a [Watch].
+type WatchEvent int
+
+const (
+	// WatchPending: nothing has happened yet.
+	WatchPending WatchEvent = iota
+	// WatchDeleted: the node was deleted, and the news came on the connection on
+	// which the watch was set: everything that happened before has been reported
+	// before.
+	WatchDeleted
+	// WatchChanged: the node's data was changed.
+	WatchChanged
+	// WatchBroken: the connection or the session was lost, and what the watch
+	// would have told may have been missed.
+	WatchBroken
+)
+
+// Watch tells once what happens to a node next. It may be shared, and used by any
+// number of goroutines at once.
+type Watch struct {
+	ready chan struct{} // closed when the get that set it has been answered
+	data  []byte
+	stat  *zk.Stat
+	err   error
+
+	mu    sync.Mutex
+	event WatchEvent
+	wake  map[chan<- struct{}]struct{}
+}
+
+// Ready returns a channel that is closed when the node's data, or a refusal, is there:
+// see Result.
+func (w *Watch) Ready() <-chan struct{} { return w.ready }
+
+// Result returns, once Ready is closed, the node's data and stat as the watch was set,
+// which are not to be written to, or why it was not: [zk.ErrNoNode], another refusal, or
+// a lost connection (see [Uncertain]).
+func (w *Watch) Result() ([]byte, *zk.Stat, error) { return w.data, w.stat, w.err }
+
+// Event returns what has ended the watch, or WatchPending.
+func (w *Watch) Event() WatchEvent {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.event
+}
+
+// Notify arranges that ch is sent a value, without blocking, when the watch ends;
+// at once if it has. The channel should have room for one. The returned function
+// takes that back; a watch that ends does so too.
+func (w *Watch) Notify(ch chan<- struct{}) (stop func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.event != WatchPending {
+		poke(ch)
+		return func() {}
+	}
+	if w.wake == nil {
+		w.wake = make(map[chan<- struct{}]struct{})
+	}
+	w.wake[ch] = struct{}{}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.wake, ch)
+	}
+}
+
+func poke(ch chan<- struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// fire ends the watch; the first event counts.
+func (w *Watch) fire(e WatchEvent) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.event != WatchPending {
+		return
+	}
+	w.event = e
+	for ch := range w.wake {
+		poke(ch)
+	}
+	w.wake = nil
+}
+
+// watches holds one data watch per path, shared by all who wait there: zk.Conn
+// never removes a watch, and would gather one more at each wait.
+//
+// An entry stays as long as zk.Conn has the watch armed, which it does across
+// reconnects, though no Watch is attached to it any more: so that the next one
+// does not arm it twice.
+type watches struct {
+	mu sync.Mutex
+	m  map[string]*watched // by path, chroot included
+}
+
+type watched struct {
+	armed   bool   // zk.Conn has a watch here
+	events  int    // how many events have come
+	flights int    // gets under way
+	cur     *Watch // the one that can be shared: its event is still to come
+}
+
+func (t *watches) init() { t.m = make(map[string]*watched) }
+
+// anyArmed reports whether zk.Conn has any watch to set again after a reconnect.
+func (t *watches) anyArmed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range t.m {
+		if e.armed {
+			return true
+		}
+	}
+	return false
+}
+
+// flight is one get under way for a watch.
+type flight struct {
+	watch  *Watch
+	arm    bool // the get is to set a watch: none is armed
+	events int  // of the entry when the flight began
+}
+
+// join returns the watch of a path, and, if its get is still to be made, the flight
+// to make it with, which ends in land.
+func (t *watches) join(path string) (*Watch, *flight) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.m[path]
+	if e == nil {
+		e = &watched{}
+		t.m[path] = e
+	}
+	if e.cur != nil {
+		return e.cur, nil
+	}
+	e.cur = &Watch{ready: make(chan struct{})}
+	e.flights++
+	return e.cur, &flight{e.cur, !e.armed, e.events}
+}
+
+// land takes the answer to a flight's get.
+func (t *watches) land(path string, f *flight, data []byte, stat *zk.Stat, err error) {
+	f.watch.data, f.watch.stat, f.watch.err = data, stat, err
+	close(f.watch.ready)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.m[path]
+	e.flights--
+	if err == nil && f.arm && e.events == f.events {
+		e.armed = true
+	}
+	if err != nil && e.cur == f.watch {
+		e.cur = nil
+	}
+	t.dropIdleLocked(path, e)
+}
+
+// event takes an event of zk.Conn. A watch that has struck is armed no longer.
+func (t *watches) event(ev zk.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.m[ev.Path]
+	if e == nil {
+		return
+	}
+	e.armed = false
+	e.events++
+	if e.cur != nil {
+		switch ev.Type {
+		case zk.EventNodeDeleted:
+			e.cur.fire(WatchDeleted)
+		case zk.EventNodeDataChanged:
+			e.cur.fire(WatchChanged)
+		default:
+			e.cur.fire(WatchBroken)
+		}
+		e.cur = nil
+	}
+	t.dropIdleLocked(ev.Path, e)
+}
+
+// breakAll ends every watch: its connection, or the session, is gone.
+func (t *watches) breakAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for path, e := range t.m {
+		if e.cur != nil {
+			e.cur.fire(WatchBroken)
+			e.cur = nil
+		}
+		t.dropIdleLocked(path, e)
+	}
+}
+
+func (t *watches) dropIdleLocked(path string, e *watched) {
+	if !e.armed && e.flights == 0 && e.cur == nil {
+		delete(t.m, path)
+	}
+}
+
+// StartWatch waits for a connection, as ctx allows, and then asks for a watch without
+// waiting for the answer: further requests can follow at once. The answer is there when
+// [Watch.Ready] is closed. It is not repeated when its connection is lost.
+func (s *Session) StartWatch(ctx context.Context, path string) (*Watch, error) {
+	if err := ValidatePath(path); err != nil {
+		return nil, err
+	}
+	if err := s.ready(ctx); err != nil {
+		return nil, opError(RequestInfo{Op: "getData", Path: path}, err)
+	}
+	return s.startWatch(ctx, path), nil
+}
+
+// startWatch joins whoever watches a node already, or sends the get that sets a watch.
+func (s *Session) startWatch(ctx context.Context, path string) *Watch {
+	full := s.outward(path)
+	w, f := s.watches.join(full)
+	if f == nil {
+		return w
+	}
+	info := RequestInfo{Op: "getData", Path: path}
+	done := s.traceRequest(ctx, info)
+	err := s.begin(func() {
+		data, stat, err := s.watchedGet(full, f.arm)
+		err = s.verdict(err)
+		done(err)
+		s.watches.land(full, f, data, stat, err)
+	})
+	if err != nil {
+		done(err)
+		s.watches.land(full, f, nil, nil, err)
+	}
+	return w
+}
+
+// Watch returns a node's data and stat, and the watch that tells what happens to it
+// next. If somebody waits at the node already his watch is shared: then nothing is
+// sent, and data and stat are those it was set with, which nothing has changed
+// since. They are not to be written to. For a node that does not exist there is
+// [zk.ErrNoNode] and no watch. Otherwise it returns and fails as Get does.
+func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Watch, error) {
+	if err := ValidatePath(path); err != nil {
+		return nil, nil, nil, err
+	}
+	w, err := do(ctx, s, RequestInfo{Op: "getData", Path: path}, shared, func() (*Watch, error) {
+		w := s.startWatch(ctx, path)
+		<-w.ready
+		return w, w.err
+	})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return w.data, w.stat, w, nil
+}
+
+// watchedGet makes the get of a watch. Only nodes that exist are watched: a watch
+// for one to come into being stays until that happens, which for a contender's node
+// is never.
+func (s *Session) watchedGet(full string, arm bool) ([]byte, *zk.Stat, error) {
+	if !arm {
+		return s.conn.Get(full)
+	}
+	data, stat, _, err := s.conn.GetW(full)
+	return data, stat, err
+}

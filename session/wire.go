@@ -1,0 +1,261 @@
+package session
+
+import (
+	"encoding/binary"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// wireEvents is what a wire tells its session, from the goroutines of zk.Conn. The
+// calls must not block.
+type wireEvents interface {
+	// greeted is called with the answer to a handshake that was sent at the given
+	// time. An error breaks the connection off before zk.Conn sees the answer.
+	greeted(g greeting, sent time.Time) error
+	// confirmed is called when a request sent then was answered, with what that proves.
+	confirmed(sent time.Time, p proof)
+	// expired is called when the server says that the session is.
+	expired()
+	// sessionClosed is called when the server has confirmed closeSession.
+	sessionClosed()
+	// watchesArmed reports whether zk.Conn will send setWatches after a handshake.
+	watchesArmed() bool
+}
+
+// wire lies between zk.Conn and the network: one per connection. It sees every
+// frame, and keeps from zk.Conn what zk.Conn cannot handle.
+type wire struct {
+	net.Conn
+	events wireEvents
+
+	handshakeLimit time.Duration // longest silence before the server's greeting
+	silenceLimit   func() time.Duration
+
+	// buf holds what was read and not yet passed on; only the reader uses it. zk.Conn
+	// reads a frame's length and its body apart, which would be two system calls.
+	buf     [4 << 10]byte
+	pending []byte // of buf
+
+	readUntil  time.Time // the deadline set; only the reader uses it
+	writeUntil time.Time // only the writer does
+
+	mu      sync.Mutex
+	in      frames
+	hello   time.Time         // when the handshake was sent
+	greeted bool              // the server's greeting has come
+	sent    map[int32]sending // requests whose answers prove something, by xid
+	closing int32             // xid of closeSession
+	holding bool              // requests wait for setWatches
+	held    [][]byte
+}
+
+// sending is a request under way.
+type sending struct {
+	at    time.Time
+	proof proof
+}
+
+func newWire(c net.Conn, events wireEvents, handshake time.Duration, silence func() time.Duration) *wire {
+	return &wire{
+		Conn:           c,
+		events:         events,
+		handshakeLimit: handshake,
+		silenceLimit:   silence,
+		sent:           make(map[int32]sending),
+	}
+}
+
+// The deadlines of zk.Conn are ten receive timeouts for the head of the greeting
+// and none for its body; the wire sets its own.
+func (w *wire) SetDeadline(time.Time) error      { return nil }
+func (w *wire) SetReadDeadline(time.Time) error  { return nil }
+func (w *wire) SetWriteDeadline(time.Time) error { return nil }
+
+// limit is how long the other side may be silent. Heartbeats see to it that a live
+// server never is for long.
+func (w *wire) limit() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.greeted {
+		return w.handshakeLimit
+	}
+	return w.silenceLimit()
+}
+
+// Write sends one frame: zk.Conn writes each whole.
+//
+// It never fails. When zk.Conn fails to write while it presents its identities
+// again it answers the same request twice, on a channel with room for one, and
+// hangs for ever with a lock held. So a failed write closes the socket and reports
+// success: every failure surfaces once, to the reader, as a closed connection.
+func (w *wire) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	out := w.outgoing(b)
+	for _, frame := range out {
+		w.note(frame, time.Now())
+	}
+	w.mu.Unlock()
+	for _, frame := range out {
+		if err := w.send(frame); err != nil {
+			w.Conn.Close()
+			break
+		}
+	}
+	return len(b), nil
+}
+
+func (w *wire) send(frame []byte) error {
+	if until, ok := extend(w.writeUntil, time.Now(), w.limit()); ok {
+		if err := w.Conn.SetWriteDeadline(until); err != nil {
+			return err
+		}
+		w.writeUntil = until
+	}
+	_, err := w.Conn.Write(frame)
+	return err
+}
+
+// outgoing returns the frames to send now that zk.Conn sends b. The caller holds
+// w.mu.
+//
+// After a reconnect zk.Conn tells the server which watches it had, and up to which
+// transaction it has seen everything. It reads that number while replies to queued
+// requests already move it on, so that the server leaves out what happened between.
+// Hence requests are held back until setWatches is on its way.
+func (w *wire) outgoing(b []byte) [][]byte {
+	if !w.holding {
+		return [][]byte{b}
+	}
+	switch opOf(b) {
+	case opAuth:
+		return [][]byte{b}
+	case opSetWatches:
+		out := append([][]byte{b}, w.held...)
+		w.holding, w.held = false, nil
+		return out
+	case opPing:
+		// A ping is due a third of a timeout after the handshake, setWatches at
+		// once: whatever is still to come, it is not setWatches.
+		out := append(w.held, b)
+		w.holding, w.held = false, nil
+		return out
+	}
+	w.held = append(w.held, slices.Clone(b))
+	return nil
+}
+
+// note keeps the send time of what is about to be sent. The caller holds w.mu.
+func (w *wire) note(frame []byte, now time.Time) {
+	if w.hello.IsZero() {
+		w.hello = now
+		return
+	}
+	op := opOf(frame)
+	if p := proves(op); p != proofNone {
+		w.sent[xidOf(frame)] = sending{now, p}
+	}
+	if op == opClose {
+		w.closing = xidOf(frame)
+	}
+}
+
+func xidOf(frame []byte) int32 { return int32(binary.BigEndian.Uint32(frame[4:])) }
+func opOf(frame []byte) int32  { return int32(binary.BigEndian.Uint32(frame[8:])) }
+
+// Read passes on what the server sent, after the session has been told of it.
+func (w *wire) Read(b []byte) (int, error) {
+	if len(w.pending) > 0 {
+		n := copy(b, w.pending)
+		w.pending = w.pending[n:]
+		return n, nil
+	}
+	into := b
+	if len(b) < len(w.buf) {
+		into = w.buf[:]
+	}
+	n, err := w.receive(into)
+	if n == 0 {
+		return 0, err
+	}
+	if len(b) < len(w.buf) {
+		w.pending = w.buf[:n]
+		n = copy(b, w.pending)
+		w.pending = w.pending[n:]
+	}
+	return n, nil // an error that came with bytes comes again without
+}
+
+// receive reads from the network and tells the session what came.
+func (w *wire) receive(b []byte) (int, error) {
+	if until, ok := extend(w.readUntil, time.Now(), w.limit()); ok {
+		if err := w.Conn.SetReadDeadline(until); err != nil {
+			return 0, err
+		}
+		w.readUntil = until
+	}
+	n, err := w.Conn.Read(b)
+	w.mu.Lock()
+	bad := w.in.feed(b[:n], w.incoming)
+	w.mu.Unlock()
+	if bad != nil {
+		w.Conn.Close()
+		return 0, bad
+	}
+	return n, err
+}
+
+// extend returns a deadline at most limit from now, and whether it has to be set. One that
+// has lost no more than an eighth of that stands: not every frame sets it again.
+func extend(until, now time.Time, limit time.Duration) (time.Time, bool) {
+	left := until.Sub(now)
+	if left > limit-limit/8 && left <= limit {
+		return until, false
+	}
+	return now.Add(limit), true
+}
+
+// incoming takes the head of one frame from the server. The caller holds w.mu.
+func (w *wire) incoming(head []byte) error {
+	if !w.greeted {
+		return w.greet(head)
+	}
+	xid := int32(binary.BigEndian.Uint32(head))
+	code := int32(binary.BigEndian.Uint32(head[12:]))
+	if xid == xidEvent || xid == xidPing {
+		return nil
+	}
+	if code == codeSessionExpired {
+		w.events.expired()
+	}
+	if w.closing != 0 && xid == w.closing {
+		w.events.sessionClosed()
+	}
+	if sent, ok := w.sent[xid]; ok {
+		delete(w.sent, xid)
+		if agreed(code) {
+			w.events.confirmed(sent.at, sent.proof)
+		}
+	}
+	return nil
+}
+
+// greet takes the server's greeting. The caller holds w.mu.
+func (w *wire) greet(head []byte) error {
+	g, err := parseGreeting(head)
+	if err != nil {
+		return err
+	}
+	w.greeted = true
+	if g.session == 0 {
+		w.events.expired()
+		return nil // zk.Conn is to see it too
+	}
+	w.holding = w.events.watchesArmed()
+	return w.events.greeted(g, w.hello)
+}
+
+// errReplaced breaks off a connection on which another session answers.
+var errReplaced = errors.New("the server answered with another session")
