@@ -1,0 +1,80 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// Acquire waits for its turn and returns the lease. It returns when granted; when ctx
+// ends, with an error that matches ctx.Err(); or when the manager is closed, with one
+// that matches [session.ErrClosed]. A connection or session that is lost meanwhile is
+// not the caller's business: it goes on, in the new session at the end of the queue.
+// Other errors: [ErrConflict], [ErrSequence], [session.ErrTooManyNodes],
+// [session.ErrInvalid], and what the server refused, such as zk.ErrNoAuth.
+//
+// Whatever the error, no node is left: its removal may still be under way when Acquire
+// returns, but needs nobody's help. A ctx that has ended before sends nothing.
+func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
+	return q.acquire(ctx, r, false)
+}
+
+// TryAcquire is Acquire without the wait for others: where it would have to wait it
+// removes its node and returns [ErrBusy]. It still waits for the servers, and for a
+// session, as ctx allows.
+func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
+	return q.acquire(ctx, r, true)
+}
+
+func (q *Queue) acquire(ctx context.Context, r Request, try bool) (*Lease, error) {
+	if err := r.complete(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("acquire %s: %w", q.dir, err)
+	}
+	hooks := q.m.TraceHooks()
+	result := session.AcquireResult{Position: -1}
+	if hooks.Acquire != nil {
+		var done func(session.AcquireResult)
+		ctx, done = hooks.Acquire(ctx, session.AcquireInfo{Kind: r.Kind.Name, Path: q.dir, Try: try})
+		if done != nil {
+			defer func() { done(result) }()
+		}
+	}
+	if r.Data == nil {
+		r.Data = defaultData(ctx, hooks)
+	}
+	l, err := q.attempts(ctx, r, try, &result)
+	switch {
+	case errors.Is(err, ErrBusy):
+		result.Busy = true
+	case err != nil:
+		result.Err = err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("acquire %s: %w", q.dir, err)
+	}
+	return l, nil
+}
+
+// attempts enters the queue until an attempt ends in something other than the loss of
+// its session or of its node.
+func (q *Queue) attempts(ctx context.Context, r Request, try bool, result *session.AcquireResult) (*Lease, error) {
+	for {
+		s, err := q.m.Session(ctx)
+		if err != nil {
+			return nil, err
+		}
+		result.Attempts++
+		a := newAttempt(q, s, r, try)
+		l, err := a.run(ctx)
+		result.Position = a.position
+		if errors.Is(err, session.ErrLost) || errors.Is(err, errDeleted) {
+			continue
+		}
+		return l, err
+	}
+}

@@ -1,0 +1,417 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// attempt is one contender: one node in one session, from before it may exist until it
+// is a lease or certain to be gone. One goroutine runs it.
+type attempt struct {
+	q   *Queue
+	s   *session.Session
+	r   Request
+	try bool
+	id  string // new for each attempt; how the node is found again
+
+	creation *session.Creation // the last create sent; nil: none was
+	doubt    bool              // a create's reply was lost: there may be more nodes than one
+	node     Node              // ours; zero until known
+	policy   Policy
+	position int // contenders ahead at entry; -1 until known
+
+	own   *session.Watch // on our node; nil until it was set
+	czxid int64          // our node's, with own
+	wake  chan struct{}  // poked by each watch that ends; room for one
+}
+
+func newAttempt(q *Queue, s *session.Session, r Request, try bool) *attempt {
+	return &attempt{
+		q: q, s: s, r: r, try: try,
+		id:       uuid.NewString(),
+		position: -1,
+		wake:     make(chan struct{}, 1),
+	}
+}
+
+// run is the only loop: enter, list, decide, watch.
+func (a *attempt) run(ctx context.Context) (*Lease, error) {
+	names, err := a.enter(ctx)
+	for err == nil {
+		var ahead []blocker
+		if ahead, err = a.decide(names); err != nil {
+			break
+		}
+		if mayGo(ahead, a.policy.Slack) {
+			return a.grant(ctx)
+		}
+		if a.try {
+			err = ErrBusy
+			break
+		}
+		var granted bool
+		if granted, err = a.wait(ctx, ahead); err != nil {
+			break
+		}
+		if granted {
+			return a.grant(ctx)
+		}
+		names, err = a.list(ctx)
+	}
+	a.leave(ctx, err)
+	return nil, err
+}
+
+// enter makes the node, and returns a listing of the directory that was made after.
+// The create and the listing are sent together; which comes first does not matter,
+// since a listing counts only if it has the node.
+func (a *attempt) enter(ctx context.Context) ([]string, error) {
+	for {
+		creation, err := a.s.StartCreate(ctx, path.Join(a.q.dir, nameFor(a.id, a.r.Prefix, a.r.Weight)),
+			a.r.Data, session.EphemeralSequential)
+		if err != nil {
+			return nil, err
+		}
+		a.creation = creation
+		names, _, listErr := a.s.Children(ctx, a.q.dir)
+		select {
+		case <-creation.Done():
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-a.s.Done():
+			return nil, a.s.Err()
+		}
+		made, err := creation.Result()
+		switch {
+		case err == nil:
+			if err := a.found(path.Base(made)); err != nil {
+				return nil, err
+			}
+		case errors.Is(err, zk.ErrNoNode):
+			// The directory is not there, or not any more: it can vanish at any
+			// moment that it is empty.
+			if err := a.s.MakeParents(ctx, a.q.dir); err != nil {
+				return nil, err
+			}
+			continue
+		case errors.Is(err, zk.ErrConnectionClosed):
+			if names, err = a.lookup(ctx); err != nil {
+				return nil, err
+			}
+			if a.node.Name == "" {
+				continue
+			}
+			return names, nil
+		default:
+			return nil, err
+		}
+		if listErr == nil && contains(names, a.node.Name) {
+			return names, nil
+		}
+		return a.list(ctx)
+	}
+}
+
+// lookup finds out whether a create whose reply was lost has made the node. The server
+// catches up with the leader first, and the same session goes on, so a node that is not
+// there will hardly come: the servers close the lost connection when they take the new
+// one. (Should one server have read it and be slow to act, decide removes what comes.) It
+// adopts what it finds; of several, the first. (zk.Conn's own
+// CreateProtectedEphemeralSequential does not sync, goes on in a new session, whose
+// predecessor's node may still stand, and panics at a child called _c_x.)
+func (a *attempt) lookup(ctx context.Context) ([]string, error) {
+	a.doubt = true
+	if err := a.s.Sync(ctx, a.q.dir); err != nil {
+		return nil, err
+	}
+	names, _, err := a.s.Children(ctx, a.q.dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range parseNodes(names) {
+		switch {
+		case n.ID != a.id:
+		case a.node.Name == "":
+			if err := a.found(n.Name); err != nil {
+				return nil, err
+			}
+			a.s.Adopt(a.nodePath())
+		default:
+			a.isTwin(n)
+		}
+	}
+	return names, nil
+}
+
+// found takes a node as ours.
+func (a *attempt) found(name string) error {
+	n, ok := ParseNode(name)
+	if !ok {
+		return fmt.Errorf("queue: the server made %q of %q", name, nameFor(a.id, a.r.Prefix, a.r.Weight))
+	}
+	a.node = n
+	if n.Sequence < 0 || n.Sequence == math.MaxInt32 {
+		// From here on the server repeats the number, or goes back below all others.
+		return fmt.Errorf("%w: it gave %d", ErrSequence, n.Sequence)
+	}
+	a.policy = a.r.Kind.Policy(n)
+	if a.policy.Slack < 0 {
+		return fmt.Errorf("queue: %w: %s asks for more than there is", session.ErrInvalid, n.Name)
+	}
+	return nil
+}
+
+func (a *attempt) nodePath() string { return path.Join(a.q.dir, a.node.Name) }
+
+// list returns a new listing, in which the node must be: the session has seen it.
+func (a *attempt) list(ctx context.Context) ([]string, error) {
+	names, _, err := a.s.Children(ctx, a.q.dir)
+	if errors.Is(err, zk.ErrNoNode) || err == nil && !contains(names, a.node.Name) {
+		return nil, errDeleted
+	}
+	return names, err
+}
+
+func contains(names []string, name string) bool {
+	for _, n := range names {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// decide returns who of a listing is in the way.
+func (a *attempt) decide(names []string) ([]blocker, error) {
+	nodes, err := ofKind(parseNodes(names), a.r.Kind)
+	if err != nil {
+		return nil, err
+	}
+	if a.doubt {
+		nodes = slices.DeleteFunc(nodes, a.isTwin)
+	}
+	ahead := blockers(a.node, nodes, a.policy)
+	if a.position < 0 {
+		a.position = len(ahead)
+	}
+	return ahead, nil
+}
+
+// isTwin reports whether a node is another one of ours, made by a create whose reply was
+// lost, and has it removed: it must not block us, nor those behind us.
+func (a *attempt) isTwin(n Node) bool {
+	if n.ID != a.id || n.Name == a.node.Name {
+		return false
+	}
+	a.s.Remove(path.Join(a.q.dir, n.Name))
+	return true
+}
+
+// wait watches those ahead whom the rule names, and our own node, until it is our turn
+// (true), or until the directory has to be listed again.
+func (a *attempt) wait(ctx context.Context, ahead []blocker) (bool, error) {
+	// Of a long queue no more is kept than this while waiting.
+	targets := slices.Clone(toWatch(ahead, a.policy.Slack))
+	rest := weigh(ahead[:len(ahead)-len(targets)])
+	watches, data, err := a.watch(ctx, targets)
+	switch {
+	case err != nil && errors.Is(err, zk.ErrConnectionClosed):
+		return false, nil // list again, over the next connection
+	case err != nil:
+		return false, err
+	}
+	end := a.traceWatch(ctx, targets, data)
+	granted, err := a.await(ctx, rest, targets, watches)
+	end(err)
+	return granted, err
+}
+
+// await returns when a watch has told something, or it is time to look again.
+func (a *attempt) await(ctx context.Context, rest int, targets []blocker, watches []*session.Watch) (bool, error) {
+	defer a.own.Notify(a.wake)()
+	for _, w := range watches {
+		if w != nil {
+			defer w.Notify(a.wake)()
+		}
+	}
+	recheck := time.NewTicker(a.s.Timeout())
+	defer recheck.Stop()
+	for {
+		switch look(rest, targets, watches, a.own, a.policy.Slack) {
+		case turnCame:
+			return true, nil
+		case lookAgain:
+			return false, nil
+		case placeLost:
+			return false, errDeleted
+		case nothingYet:
+		}
+		select {
+		case <-a.wake:
+		case <-recheck.C:
+			if there, err := a.allThere(ctx, targets); !there || err != nil {
+				return false, err
+			}
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-a.s.Done():
+			return false, a.s.Err()
+		}
+	}
+}
+
+// allThere asks whether everybody watched is still there. No wake-up is lost as far as we
+// know; should one be all the same, it costs a session timeout and not for ever. Asking for
+// these few by name keeps a long queue from being listed by everyone in it.
+func (a *attempt) allThere(ctx context.Context, targets []blocker) (bool, error) {
+	for _, b := range append([]blocker{{node: a.node}}, targets...) {
+		stat, err := a.s.Exists(ctx, path.Join(a.q.dir, b.node.Name))
+		if err != nil || stat == nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// watch sets the watches that are missing, all at once. A node ahead that is gone already
+// has a nil watch. It also returns the data of the last one ahead.
+func (a *attempt) watch(ctx context.Context, targets []blocker) ([]*session.Watch, []byte, error) {
+	own, err := a.s.StartWatch(ctx, a.nodePath())
+	if err != nil {
+		return nil, nil, err
+	}
+	watches := make([]*session.Watch, len(targets))
+	for i, b := range targets {
+		if watches[i], err = a.s.StartWatch(ctx, path.Join(a.q.dir, b.node.Name)); err != nil {
+			return nil, nil, err
+		}
+	}
+	_, stat, err := a.settle(ctx, own)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil, errDeleted
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	a.own, a.czxid = own, stat.Czxid
+	var data []byte
+	for i := range watches {
+		data, _, err = a.settle(ctx, watches[i])
+		if errors.Is(err, zk.ErrNoNode) {
+			watches[i] = nil
+		} else if err != nil {
+			return nil, nil, err
+		}
+	}
+	return watches, data, nil
+}
+
+// settle waits for the answer to a StartWatch.
+func (a *attempt) settle(ctx context.Context, w *session.Watch) ([]byte, *zk.Stat, error) {
+	select {
+	case <-w.Ready():
+		return w.Result()
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	case <-a.s.Done():
+		return nil, nil, a.s.Err()
+	}
+}
+
+func (a *attempt) traceWatch(ctx context.Context, targets []blocker, data []byte) func(error) {
+	hook := a.q.m.TraceHooks().Watch
+	if hook == nil {
+		return func(error) {}
+	}
+	last := targets[len(targets)-1].node.Name
+	if _, end := hook(ctx, session.WatchInfo{Path: path.Join(a.q.dir, last), Data: data}); end != nil {
+		return end
+	}
+	return func(error) {}
+}
+
+// grant turns the attempt into a lease. The clock is asked last: what a listing or an
+// event says counts only while the session is certain.
+func (a *attempt) grant(ctx context.Context) (*Lease, error) {
+	if err := a.s.Err(); err != nil {
+		a.leave(ctx, err)
+		return nil, err
+	}
+	return newLease(ctx, a), nil
+}
+
+// leave is the only way out that is not a lease. It returns once the removal of
+// whatever was made, or is still to be made, is under way; that needs nobody's help and
+// does not end with ctx.
+func (a *attempt) leave(ctx context.Context, why error) {
+	if a.creation == nil {
+		return
+	}
+	removed := make(chan struct{})
+	go func() {
+		defer close(removed)
+		<-a.creation.Done()
+		made, err := a.creation.Result()
+		if err == nil {
+			a.node, _ = ParseNode(path.Base(made)) // of a name of ours it cannot fail
+		}
+		a.doubt = a.doubt || session.Uncertain(err)
+		if a.node.Name != "" || a.doubt {
+			<-a.remove().Done()
+		}
+	}()
+	// A try that was answered leaves nothing behind for the next one to find.
+	if errors.Is(why, ErrBusy) {
+		select {
+		case <-removed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// restartFrom is the sequence from which on whoever leaves the directory empty removes
+// it, so that counting starts again long before the counter, which is a signed 32-bit
+// one, is used up. Past its end servers repeat a number or go negative, and every peer
+// has two holders. A variable for tests.
+var restartFrom int32 = 1 << 30
+
+// remove deletes the node for certain; and, where a create's reply was lost, every node
+// with our id.
+func (a *attempt) remove() *session.Removal {
+	if a.node.Name == "" {
+		return a.sweep()
+	}
+	if a.doubt {
+		a.sweep()
+	}
+	r := a.s.Remove(a.nodePath())
+	// Negative is past the end of the counter, not before its beginning.
+	if a.node.Sequence >= restartFrom || a.node.Sequence < 0 {
+		go func() {
+			<-r.Done()
+			ctx, cancel := context.WithTimeout(context.Background(), a.s.Timeout())
+			defer cancel()
+			_ = a.s.Delete(ctx, a.q.dir, -1) // others may be there, or it may be gone
+		}()
+	}
+	return r
+}
+
+func (a *attempt) sweep() *session.Removal {
+	return a.s.Sweep(a.q.dir, func(name string) bool {
+		return strings.HasPrefix(name, protected+a.id+"-")
+	})
+}

@@ -1,0 +1,28 @@
+package queue
+
+import "errors"
+
+var (
+	// ErrBusy is returned by TryAcquire when it would have to wait.
+	ErrBusy = errors.New("lock is busy")
+
+	// ErrReleased is returned by a lease that has been released: by Err, and by a
+	// second Release.
+	ErrReleased = errors.New("lease released")
+
+	// ErrReleasePending is returned by a release that is certain but not yet
+	// confirmed: the holder has given the lock up, the delete of its node goes on in
+	// the background, and others enter when the server has heard of it.
+	ErrReleasePending = errors.New("release not yet confirmed")
+
+	// ErrConflict is returned when a lock of another kind is in use at the same path.
+	ErrConflict = errors.New("another kind of lock at this path")
+
+	// ErrSequence is returned when the sequence counter of the lock's directory is
+	// used up, after 2³¹ contenders. Removing the directory while it is empty starts
+	// it again.
+	ErrSequence = errors.New("sequence counter of the lock's directory is used up")
+
+	// errDeleted is the cause of a loss: somebody deleted the node.
+	errDeleted = errors.New("its node was deleted")
+)

@@ -1,0 +1,261 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// Lease is one granted hold: a fresh one for each acquisition, never used again. Its
+// methods may be called by any number of goroutines at once.
+type Lease struct {
+	a    *attempt // nothing in it changes any more
+	info session.HoldInfo
+	ctx  context.Context // the holder's, for the hooks; never ends
+
+	// hold ends with the hold, with its cause. That is set once, by finish.
+	hold    context.Context
+	endHold context.CancelCauseFunc
+	tellEnd func(error) // of the hook; nil for none
+
+	known    chan struct{} // closed when czxid or unknown is set
+	czxid    int64
+	tokenErr error
+
+	mu   sync.Mutex
+	over bool
+}
+
+// newLease begins a hold.
+func newLease(ctx context.Context, a *attempt) *Lease {
+	l := &Lease{
+		a:     a,
+		info:  session.HoldInfo{Kind: a.r.Kind.Name, Path: a.q.dir, Node: a.nodePath()},
+		ctx:   context.WithoutCancel(ctx),
+		known: make(chan struct{}),
+	}
+	l.hold, l.endHold = context.WithCancelCause(context.Background())
+	if hook := a.q.m.TraceHooks().Hold; hook != nil {
+		l.tellEnd = hook(l.ctx, l.info)
+	}
+	go l.guard()
+	return l
+}
+
+// Path returns the path of the lease's node.
+func (l *Lease) Path() string { return l.info.Node }
+
+// Done returns a channel that is closed when the lease has been released or lost.
+// [Lease.Err] may know earlier.
+func (l *Lease) Done() <-chan struct{} { return l.hold.Done() }
+
+// Err returns nil while the lease is held; [ErrReleased] after its release; and after
+// its loss an error that matches [session.ErrLost], or [session.ErrClosed] when the
+// manager was closed. It goes by the clock at the time of the call.
+func (l *Lease) Err() error {
+	if cause := context.Cause(l.hold); cause != nil {
+		return cause
+	}
+	if err := l.a.s.Err(); err != nil {
+		l.lose(err)
+	}
+	return context.Cause(l.hold)
+}
+
+// Context returns a context that ends with parent, and when the lease is released or
+// lost; [context.Cause] then gives what Err does. The caller must call the returned
+// function when done with it, which does not release the lease.
+func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	stop := context.AfterFunc(l.hold, func() { cancel(context.Cause(l.hold)) })
+	if err := l.Err(); err != nil {
+		cancel(err)
+	}
+	return ctx, func() {
+		stop()
+		cancel(context.Canceled)
+	}
+}
+
+// Token returns the fencing token: a number that is higher than that of every lease
+// granted before on this path, for whatever is written to under the lock to compare. It
+// is the transaction id that made the node (czxid), which grows for as long as the
+// ensemble keeps its data; sequence numbers start again with their directory.
+//
+// It waits for a reply of the server if need be: until ctx ends or the lease does.
+func (l *Lease) Token(ctx context.Context) (int64, error) {
+	select {
+	case <-l.known:
+		return l.czxid, l.tokenErr
+	default:
+	}
+	select {
+	case <-l.known:
+		return l.czxid, l.tokenErr
+	case <-ctx.Done():
+		return 0, fmt.Errorf("token of %s: %w", l.info.Path, ctx.Err())
+	case <-l.hold.Done():
+		return 0, fmt.Errorf("token of %s: %w", l.info.Path, l.Err())
+	}
+}
+
+// Guard returns an operation to put first into a [session.Session.Multi]: what follows
+// it is done only if the lease's node is there, that is, if the server has let nobody
+// else in. It costs no request of its own.
+func (l *Lease) Guard() *zk.CheckVersionRequest {
+	return &zk.CheckVersionRequest{Path: l.info.Node, Version: -1}
+}
+
+// Release gives the lease up: at once and for certain, so that Err and Done say so
+// before anything is sent, and others are let in when the server has deleted the node.
+// It returns nil when the server has confirmed that. [ErrReleasePending] says that ctx
+// ended, or the session, before it did: there is nothing left to do for the caller all
+// the same. After a loss it returns the cause ([session.ErrLost]), the second time
+// [ErrReleased]; an error of the server (zk.ErrNoAuth) says that the node stays until
+// the session ends.
+func (l *Lease) Release(ctx context.Context) error {
+	_ = l.Err() // a clock that has run out comes before the release
+	if !l.finish(ErrReleased) {
+		return fmt.Errorf("release %s: %w", l.info.Path, l.Err())
+	}
+	var done func(error)
+	if hook := l.a.q.m.TraceHooks().Release; hook != nil {
+		_, done = hook(ctx, l.info)
+	}
+	err := l.await(ctx, l.a.remove())
+	if err != nil {
+		err = fmt.Errorf("release %s: %w", l.info.Path, err)
+	}
+	if done != nil {
+		done(err)
+	}
+	return err
+}
+
+func (l *Lease) await(ctx context.Context, r *session.Removal) error {
+	select {
+	case <-r.Done():
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrReleasePending, ctx.Err())
+	}
+	err := r.Err()
+	if err != nil && l.a.s.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrReleasePending, err)
+	}
+	return err
+}
+
+// finish ends the hold, for the first cause that is given; it reports whether that was
+// this one.
+func (l *Lease) finish(cause error) bool {
+	l.mu.Lock()
+	first := !l.over
+	if first {
+		l.over = true
+		l.endHold(cause)
+	}
+	l.mu.Unlock()
+	if !first {
+		return false
+	}
+	lost := !errors.Is(cause, ErrReleased)
+	if l.tellEnd != nil {
+		if lost {
+			l.tellEnd(cause)
+		} else {
+			l.tellEnd(nil)
+		}
+	}
+	if hook := l.a.q.m.TraceHooks().Loss; hook != nil && lost {
+		hook(l.ctx, l.info, cause)
+	}
+	return true
+}
+
+// lose ends the hold by a loss; it reports whether it was held until now.
+func (l *Lease) lose(cause error) bool {
+	return l.finish(fmt.Errorf("lock %s: %w", l.info.Path, cause))
+}
+
+// loseNode ends the hold since somebody deleted the node.
+func (l *Lease) loseNode() {
+	if !l.lose(fmt.Errorf("%w: %w", session.ErrLost, errDeleted)) {
+		return // it was released, by a delete of ours
+	}
+	// There is nothing to delete any more, but the session counts the node as one of
+	// its own (WithMaxNodes) until a delete of ours has found it gone.
+	l.a.remove()
+}
+
+// guard watches over the lease: over its node, which somebody may delete, and over its
+// session. It ends with the hold.
+func (l *Lease) guard() {
+	wake := make(chan struct{}, 1)
+	own := l.a.own
+	l.learn(own, l.a.czxid, nil)
+	for l.hold.Err() == nil {
+		if own == nil || own.Event() != session.WatchPending {
+			own = l.watchOwn()
+		}
+		l.waitGuard(own, wake)
+	}
+}
+
+// waitGuard returns when there is something to look at.
+func (l *Lease) waitGuard(own *session.Watch, wake chan struct{}) {
+	if own != nil {
+		defer own.Notify(wake)()
+	}
+	select {
+	case <-wake:
+		if own.Event() == session.WatchDeleted {
+			l.loseNode()
+		}
+	case <-l.hold.Done():
+	case <-l.a.s.Done():
+		l.lose(l.a.s.Err())
+	}
+}
+
+// watchOwn sets the watch on our node, for the first time or again. It returns nil if
+// that cannot be done, since the lease has ended or the server refuses.
+func (l *Lease) watchOwn() *session.Watch {
+	for {
+		_, stat, w, err := l.a.s.Watch(l.hold, l.info.Node)
+		switch {
+		case err == nil:
+			l.learn(w, stat.Czxid, nil)
+			return w
+		case l.hold.Err() != nil:
+			return nil
+		case errors.Is(err, zk.ErrNoNode):
+			l.loseNode()
+			return nil
+		case l.a.s.Err() != nil:
+			l.lose(l.a.s.Err())
+			return nil
+		case !session.Uncertain(err):
+			l.learn(nil, 0, err)
+			return nil
+		}
+		// A lost reply, and WithRetry says stop. That ends requests, not leases.
+	}
+}
+
+// learn notes the token, or why there is none; the first time only. It is called by
+// guard alone.
+func (l *Lease) learn(own *session.Watch, czxid int64, err error) {
+	if own == nil && err == nil {
+		return
+	}
+	select {
+	case <-l.known:
+	default:
+		l.czxid, l.tokenErr = czxid, err
+		close(l.known)
+	}
+}

@@ -1,0 +1,54 @@
+package queue
+
+import "github.com/turnstile-go/turnstile/session"
+
+// sight is what a waiting contender makes of its watches.
+type sight int
+
+const (
+	nothingYet sight = iota
+	turnCame         // enough of those ahead are known to be gone
+	lookAgain        // something happened that only a new listing can explain
+	placeLost        // our own node is gone
+)
+
+// look decides, from the watches alone, what a waiting contender does next. At the last
+// listing targets were in the way, and before them others that weigh rest; nobody has joined
+// them since. The targets are watched; a nil watch stands for one who was gone already.
+//
+// Our own node is looked at last. Events of one connection arrive in order, so if the
+// node went before one ahead did, its watch has ended by the time that one's has.
+func look(rest int, targets []blocker, watches []*session.Watch, own *session.Watch, slack int) sight {
+	remaining := rest
+	gone, again := false, false
+	for i, w := range watches {
+		event := session.WatchDeleted
+		if w != nil {
+			event = w.Event()
+		}
+		switch {
+		case event == session.WatchPending:
+			remaining += targets[i].weight
+		case event == session.WatchDeleted && !targets[i].replaces:
+			gone = true
+		default:
+			again = true // changed, or broken: watch it again. Neither grants anything.
+		}
+	}
+	switch own.Event() {
+	case session.WatchDeleted:
+		return placeLost
+	case session.WatchPending:
+	default:
+		again = true
+	}
+	switch {
+	case again:
+		return lookAgain
+	case !gone:
+		return nothingYet
+	case remaining <= slack:
+		return turnCame
+	}
+	return lookAgain
+}

@@ -1,0 +1,182 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/session"
+	"golang.org/x/sync/errgroup"
+)
+
+// Queue is a directory and the contenders under it. It holds no state of its own: any
+// number of queues, in any number of processes, at one path are one queue. Its methods
+// may be called by any number of goroutines at once.
+type Queue struct {
+	m   *session.Manager
+	dir string
+}
+
+// New returns the queue at an absolute path. It does no I/O; a nil manager or a bad
+// path is an error that matches [session.ErrInvalid].
+func New(m *session.Manager, dir string) (*Queue, error) {
+	if m == nil {
+		return nil, fmt.Errorf("queue: %w: nil session manager", session.ErrInvalid)
+	}
+	if err := session.ValidatePath(dir); err != nil {
+		return nil, fmt.Errorf("queue: %w", err)
+	}
+	if dir == "/" {
+		return nil, fmt.Errorf("queue: %w: a lock needs a directory of its own, below /", session.ErrInvalid)
+	}
+	return &Queue{m, dir}, nil
+}
+
+// Request says what to ask for.
+type Request struct {
+	// Kind is the lock's kind. Required.
+	Kind *Kind
+	// Prefix is that of the contender's node, one of the kind's. Default: the first.
+	Prefix string
+	// Weight is how much to ask for, kept in the node's name. Default: 1.
+	Weight int
+	// Data is the node's data. Default: who waits, as {"id":"host/pid"}, with the
+	// traceparent that the trace hooks give for the caller's context.
+	Data []byte
+}
+
+func (r *Request) complete() error {
+	if r.Kind == nil || r.Kind.Policy == nil || len(r.Kind.Prefixes) == 0 {
+		return fmt.Errorf("queue: %w: a request needs a kind with prefixes and a policy", session.ErrInvalid)
+	}
+	if r.Prefix == "" {
+		r.Prefix = r.Kind.Prefixes[0]
+	}
+	if r.Weight == 0 {
+		r.Weight = 1
+	}
+	if r.Weight < 0 {
+		return fmt.Errorf("queue: %w: weight %d is negative", session.ErrInvalid, r.Weight)
+	}
+	for _, prefix := range r.Kind.Prefixes {
+		if !slices.Contains(allPrefixes, prefix) {
+			return fmt.Errorf("queue: %w: unknown prefix %q", session.ErrInvalid, prefix)
+		}
+	}
+	if !slices.Contains(r.Kind.Prefixes, r.Prefix) {
+		return fmt.Errorf("queue: %w: prefix %q is not one of the kind's", session.ErrInvalid, r.Prefix)
+	}
+	return nil
+}
+
+// Path returns the queue's directory.
+func (q *Queue) Path() string { return q.dir }
+
+// Contender is one who holds or waits.
+type Contender struct {
+	Path     string // of its node
+	Sequence int32  // its place: lower is earlier
+	Data     []byte // of its node
+	Holder   bool   // whether it may go, as far as this listing tells
+}
+
+// Contenders returns those of a kind who hold or wait, in order: a picture of one
+// moment that has passed. It returns an empty list where nobody does, and fails with
+// ctx's error, [ErrConflict], [session.ErrClosed] or what the server refused.
+func (q *Queue) Contenders(ctx context.Context, kind *Kind) ([]Contender, error) {
+	for {
+		s, err := q.m.Session(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("contenders of %s: %w", q.dir, err)
+		}
+		out, err := q.contendersIn(ctx, s, kind)
+		if errors.Is(err, session.ErrLost) {
+			continue // the next session can tell
+		}
+		if err != nil {
+			return nil, fmt.Errorf("contenders of %s: %w", q.dir, err)
+		}
+		return out, nil
+	}
+}
+
+func (q *Queue) contendersIn(ctx context.Context, s *session.Session, kind *Kind) ([]Contender, error) {
+	names, _, err := s.Children(ctx, q.dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return []Contender{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := ofKind(parseNodes(names), kind)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Contender, len(nodes))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(16)
+	for i, n := range nodes {
+		p := kind.Policy(n)
+		out[i] = Contender{
+			Path:     path.Join(q.dir, n.Name),
+			Sequence: n.Sequence,
+			Holder:   mayGo(blockers(n, nodes, p), p.Slack),
+		}
+		g.Go(func() error {
+			data, _, err := s.Get(ctx, out[i].Path)
+			if errors.Is(err, zk.ErrNoNode) {
+				out[i].Path = "" // it left meanwhile
+				return nil
+			}
+			out[i].Data = data
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(out, func(c Contender) bool { return c.Path == "" }), nil
+}
+
+// ofKind returns the nodes that take part in a lock of this kind. One of another kind
+// is a conflict.
+func ofKind(nodes []Node, kind *Kind) ([]Node, error) {
+	for _, n := range nodes {
+		if !slices.Contains(kind.Prefixes, n.Prefix) {
+			return nil, fmt.Errorf("%w: a %s lock finds %s", ErrConflict, kind.Name, n.Name)
+		}
+	}
+	return nodes, nil
+}
+
+// identity says who we are, in the data of our nodes.
+var identity = sync.OnceValue(func() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return host + "/" + strconv.Itoa(os.Getpid())
+})
+
+// defaultData is what a node says of its maker.
+func defaultData(ctx context.Context, hooks *session.Trace) []byte {
+	data := struct {
+		ID          string `json:"id"`
+		Traceparent string `json:"traceparent,omitempty"`
+	}{ID: identity()}
+	if hooks.Traceparent != nil {
+		data.Traceparent = hooks.Traceparent(ctx)
+	}
+	b, err := json.Marshal(data)
+	if err != nil {
+		return nil // two strings cannot fail to be JSON
+	}
+	return b
+}
