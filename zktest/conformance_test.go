@@ -1,0 +1,191 @@
+package zktest
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	conformanceSeed = flag.Uint64("conformance.seed", 0, "run only this sequence of TestConformance; 0: several, by the time")
+	conformanceRuns = flag.Int("conformance.runs", 0, "how many sequences TestConformance runs; 0: a few")
+)
+
+// pair is a server in this process and a real one, about to be told the same.
+type pair struct{ ours, real func() (net.Conn, error) }
+
+func newPair(t *testing.T) pair {
+	real := StartReal(t, ContainerCheck(time.Hour))
+	ours := Start(t, WithTick(500*time.Millisecond), WithSessionTimeouts(time.Second, time.Minute), WithContainerCheck(time.Hour))
+	dial := ours.Dialer()
+	return pair{
+		ours: func() (net.Conn, error) { return dial(context.Background(), "tcp", "anywhere") },
+		real: func() (net.Conn, error) { return net.Dial("tcp", real.Addr(0)) },
+	}
+}
+
+// run does a step and returns all that its clients hear of it.
+func (w *world) run(s step) (heard []string) {
+	c := w.clients[s.who]
+	switch s.what {
+	case stepRequest:
+		events, reply := c.roundTrip(s.op, s.body(w.base))
+		heard = append(heard, c.report(events)...)
+		heard = append(heard, c.label+" "+reply)
+		if strings.HasSuffix(reply, "closed") || connectionEnds(s.op, reply) {
+			heard = append(heard, c.reattach(handshake{}))
+		}
+	case stepReconnect:
+		c.leave()
+		heard = append(heard, c.reattach(s.hand))
+	case stepReplace:
+		old, in := c.conn, c.in
+		heard = append(heard, c.reattach(s.hand))
+		if _, err := readFrame(in); err == nil {
+			heard = append(heard, "the old connection is there still")
+		}
+		_ = old.Close()
+	case stepClose:
+		events, reply := c.roundTrip(OpClose, nil)
+		heard = append(heard, c.report(sorted(events))...)
+		heard = append(heard, c.label+" "+reply)
+		_ = c.conn.Close()
+		heard = append(heard, c.reattach(handshake{}))
+	}
+	for _, other := range w.clients {
+		events, reply := other.roundTrip(OpPing, nil)
+		if s.what == stepClose {
+			sorted(events) // the nodes of a session go in no order
+		}
+		heard = append(heard, other.report(events)...)
+		heard = append(heard, other.label+" ping "+reply)
+	}
+	return heard
+}
+
+func (c *rawClient) report(events []string) []string {
+	all := make([]string, len(events))
+	for i, e := range events {
+		all[i] = c.label + " " + e
+	}
+	return all
+}
+
+// leave closes the connection and waits until the server has. ZooKeeper may
+// otherwise take the end of the old connection for that of the next one.
+func (c *rawClient) leave() {
+	if tcp, ok := c.conn.(*net.TCPConn); ok {
+		_ = tcp.CloseWrite()
+		_, _ = io.Copy(io.Discard, c.in)
+	}
+	_ = c.conn.Close()
+}
+
+// connectionEnds reports whether the server hangs up after this reply.
+func connectionEnds(op Op, reply string) bool {
+	return op == 77 || strings.Contains(reply, codeAuthFailed.Error())
+}
+
+// reattach connects again, if need be with a new session, and says what came
+// of the tries.
+func (c *rawClient) reattach(h handshake) string {
+	said := ""
+	for range 3 {
+		c.open()
+		reply := c.handshake(h)
+		said += c.label + " handshake " + reply + "; "
+		if strings.HasPrefix(reply, "session") {
+			return said
+		}
+		_ = c.conn.Close()
+		if strings.HasPrefix(reply, "refused") && !h.badPassword {
+			c.session, c.password = 0, nil
+		}
+		h = handshake{}
+	}
+	c.w.t.Fatalf("no way back: %s", said)
+	return said
+}
+
+// compare runs the same steps on both and fails at the first difference. It
+// returns what was heard in each step.
+func compare(t *testing.T, servers pair, clients int, steps []step) (all [][]string) {
+	t.Helper()
+	ours, real := newWorld(t, servers.ours), newWorld(t, servers.real)
+	for _, w := range []*world{ours, real} {
+		for range clients {
+			w.join()
+		}
+		w.clients[0].roundTrip(OpPing, nil)
+		w.base = w.clients[0].seen
+		// What is relative to the base must not be known before it.
+	}
+	for i, s := range steps {
+		got, want := ours.run(s), real.run(s)
+		if slices.Equal(got, want) {
+			all = append(all, got)
+			continue
+		}
+		var b strings.Builder
+		for j, done := range steps[:i+1] {
+			fmt.Fprintf(&b, "%3d %v\n", j, done)
+		}
+		t.Fatalf("after\n%sours:\n\t%s\nreal:\n\t%s", b.String(), strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+	for _, w := range []*world{ours, real} {
+		for _, c := range w.clients { // so that no session expires meanwhile
+			c.roundTrip(OpClose, nil)
+		}
+	}
+	return all
+}
+
+// The server in this process answers as a real one does, whatever several
+// clients do. A failure prints the seed: run it again with -conformance.seed.
+func TestConformance(t *testing.T) {
+	servers := newPair(t)
+	first, runs := uint64(time.Now().UnixNano()), 40
+	if testing.Short() {
+		runs = 5
+	}
+	if *conformanceRuns > 0 {
+		runs = *conformanceRuns
+	}
+	if *conformanceSeed != 0 {
+		first, runs = *conformanceSeed, 1
+	}
+	steps, fine, events := 0, 0, 0
+	for seed := first; seed < first+uint64(runs) && !t.Failed(); seed++ {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			g := newGenerator(seed)
+			root := new(encoder)
+			root.string(g.root)
+			root.buffer(nil)
+			root.acls(openACL)
+			root.int32(0)
+			all := []step{{op: OpCreate, text: g.root, body: func(int64) []byte { return root.b }}}
+			clients := 1 + g.IntN(3)
+			for range 80 {
+				all = append(all, g.next(clients))
+			}
+			for _, heard := range compare(t, servers, clients, all) {
+				steps++
+				for _, h := range heard {
+					if strings.Contains(h, " event ") {
+						events++
+					}
+				}
+				if strings.Contains(heard[0], "ok: ") && !strings.Contains(heard[0], "[error") {
+					fine++
+				}
+			}
+		})
+	}
+	t.Logf("%d steps compared, of which %d succeeded, and %d watch events", steps, fine, events)
+}

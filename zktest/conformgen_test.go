@@ -1,0 +1,322 @@
+package zktest
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// step is one thing that a client does.
+type step struct {
+	who  int
+	what stepKind
+	text string
+	op   Op
+	body func(base int64) []byte
+	hand handshake
+}
+
+type stepKind int
+
+const (
+	stepRequest   stepKind = iota
+	stepReconnect          // drop the connection, attach again
+	stepReplace            // attach without dropping: the old one is closed
+	stepClose              // close the session, make another
+)
+
+func (s step) String() string {
+	switch s.what {
+	case stepReconnect:
+		return fmt.Sprintf("client%d reconnects %+v", s.who, s.hand)
+	case stepReplace:
+		return fmt.Sprintf("client%d connects again %+v", s.who, s.hand)
+	case stepClose:
+		return fmt.Sprintf("client%d closes its session", s.who)
+	}
+	return fmt.Sprintf("client%d %v %s", s.who, s.op, s.text)
+}
+
+// generator makes steps of which many mean something.
+type generator struct {
+	*rand.Rand
+	root  string
+	names string // the fewer, the more often they meet
+	odd   int    // one in so many paths is not of the sequence's own
+}
+
+func newGenerator(seed uint64) *generator {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0)), root: fmt.Sprint("/s", seed)}
+	g.names = "abq"[:1+g.IntN(3)]
+	g.odd = 3 + g.IntN(60)
+	return g
+}
+
+// pick returns one of several, the first with a higher chance.
+func pick[T any](g *generator, first T, others ...T) T {
+	i := g.IntN(len(others) + 3)
+	if i < len(others) {
+		return others[i]
+	}
+	return first
+}
+
+func (g *generator) path() string {
+	p := g.root
+	if g.IntN(g.odd) == 0 {
+		return g.oddPath()
+	}
+	for depth := min(1+g.IntN(4), 1+g.IntN(4)); depth > 0; depth-- {
+		p += "/" + string(g.names[g.IntN(len(g.names))])
+		if g.IntN(8) == 0 {
+			p += fmt.Sprintf("%010d", g.IntN(3))
+		}
+	}
+	return p
+}
+
+// oddPath returns a path that is wrong or special.
+func (g *generator) oddPath() string {
+	p := g.root
+	switch g.IntN(13) {
+	case 0:
+		return ""
+	case 1:
+		return "relative"
+	case 2:
+		return p + "/"
+	case 3:
+		return p + "//a"
+	case 4:
+		return p + "/../a"
+	case 5:
+		return p + "/a\x00b"
+	case 6:
+		return p + "/bad\x01"
+	case 7:
+		return "/zookeeper/quota"
+	case 8:
+		return p
+	case 9:
+		return p + "/\xff"
+	case 10:
+		return p + "/\ue000"
+	case 11:
+		return p + "/é"
+	}
+	return "/"
+}
+
+func (g *generator) version() int32 { return pick(g, int32(-1), 0, 1, 2) }
+
+func (g *generator) data() []byte {
+	return pick(g, []byte("data"), nil, []byte{}, []byte("x"))
+}
+
+func (g *generator) acl() []aclEntry {
+	ip := identity{"ip", "127.0.0.1"}
+	user := identity{"digest", "user:smGaoVKd/cQkjm7b88GyorAUz20="} // of user:pass0
+	return pick(g, openACL,
+		openACL, openACL, openACL, openACL, openACL,
+		readACL,
+		[]aclEntry{{permAll, identity{"auth", ""}}},
+		[]aclEntry{{permAll, user}, {permRead, anyone}},
+		[]aclEntry{{permAll, user}},
+		[]aclEntry{{permAll, ip}, {permAll, ip}},
+		[]aclEntry{{permRead | permCreate, anyone}, {permAll, identity{"ip", "10.0.0.0/8"}}},
+		[]aclEntry{{permAll, identity{"ip", "127.0.0.0/8"}}},
+		[]aclEntry{{permAdmin, anyone}, {permRead, user}},
+		nil,
+		[]aclEntry{{permAll, identity{"world", "nobody"}}},
+		[]aclEntry{{permAll, identity{"digest", "no colon"}}},
+		[]aclEntry{{permAll, identity{"nonsense", "x"}}},
+		[]aclEntry{{0, anyone}},
+	)
+}
+
+func (g *generator) ttl() int64 {
+	return pick(g, int64(3_600_000), 1, 0, -1, ttlMax, ttlMax+1)
+}
+
+// write puts a write's body together, and says what it is.
+func (g *generator) write(op Op) ([]byte, string) {
+	e := new(encoder)
+	path := g.path()
+	e.string(path)
+	text := fmt.Sprintf("%q", path)
+	switch op {
+	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
+		data, acl := g.data(), g.acl()
+		flags := pick(g, int32(0), 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7, -1)
+		switch {
+		case op == OpCreateContainer:
+			flags = pick(g, int32(4), 0)
+		case op == OpCreateTTL:
+			flags = pick(g, int32(5), 6, 0)
+		}
+		e.buffer(data)
+		e.acls(acl)
+		e.int32(flags)
+		text += fmt.Sprintf(" data %q acl %v flags %d", data, acl, flags)
+		if op == OpCreateTTL {
+			ttl := g.ttl()
+			if flags == 0 {
+				ttl = max(ttl, 0) // else the real server does not survive it
+			}
+			e.int64(ttl)
+			text += fmt.Sprint(" ttl ", ttl)
+		}
+	case OpSetData:
+		data, version := g.data(), g.version()
+		e.buffer(data)
+		e.int32(version)
+		text += fmt.Sprintf(" data %q version %d", data, version)
+	case OpSetACL:
+		acl, version := g.acl(), g.version()
+		e.acls(acl)
+		e.int32(version)
+		text += fmt.Sprintf(" acl %v version %d", acl, version)
+	case OpDelete, OpCheck:
+		version := g.version()
+		e.int32(version)
+		text += fmt.Sprintf(" version %d", version)
+	}
+	return e.b, text
+}
+
+func (g *generator) multi(op Op, kinds ...Op) ([]byte, string) {
+	e := new(encoder)
+	text := ""
+	for n := g.IntN(5); n > 0; n-- {
+		kind := kinds[g.IntN(len(kinds))]
+		var body []byte
+		var said string
+		if op == OpMultiRead {
+			body, said = g.read()
+		} else {
+			body, said = g.write(kind)
+		}
+		e.multiHeader(kind, false, -1)
+		e.b = append(e.b, body...)
+		text += fmt.Sprintf("[%v %s] ", kind, said)
+	}
+	e.multiEnd()
+	return e.b, text
+}
+
+func (g *generator) read() ([]byte, string) {
+	e := new(encoder)
+	path, watch := g.path(), g.IntN(2) == 0
+	e.string(path)
+	e.bool(watch)
+	return e.b, fmt.Sprintf("%q watch %v", path, watch)
+}
+
+func (g *generator) paths() (all []string) {
+	for n := g.IntN(4); n > 0; n-- {
+		all = append(all, g.path())
+	}
+	return all
+}
+
+// request returns the body of a request of that kind.
+func (g *generator) request(op Op) (func(int64) []byte, string) {
+	var b []byte
+	var text string
+	e := new(encoder)
+	switch op {
+	case OpMulti:
+		b, text = g.multi(op, OpCreate, OpCreate, OpCreate2, OpSetData, OpDelete, OpCheck, OpCreateContainer, OpCreateTTL)
+	case OpMultiRead:
+		b, text = g.multi(op, OpGetData, OpGetChildren)
+	case OpExists, OpGetData, OpGetChildren, OpGetChildren2:
+		b, text = g.read()
+	case OpGetACL, OpSync, OpGetEphemerals:
+		path := g.path()
+		e.string(path)
+		b, text = e.b, path
+	case OpGetAllChildrenNumber:
+		e.string(g.root)
+		b, text = e.b, g.root
+	case OpCheckWatches, OpRemoveWatches:
+		path, kind := g.path(), 1+g.Int32N(4)
+		e.string(path)
+		e.int32(kind)
+		b, text = e.b, fmt.Sprintf("%q kind %d", path, kind)
+	case OpAddWatch:
+		path, mode := g.path(), g.Int32N(3)
+		e.string(path)
+		e.int32(mode)
+		b, text = e.b, fmt.Sprintf("%q mode %d", path, mode)
+	case OpAuth:
+		scheme := pick(g, "digest", "digest", "digest", "digest", "ip", "nonsense")
+		credential := fmt.Sprint("user:pass", g.IntN(2))
+		e.int32(0)
+		e.string(scheme)
+		e.buffer([]byte(credential))
+		b, text = e.b, scheme+" "+credential
+	case OpSetWatches, OpSetWatches2:
+		lists := [][]string{g.paths(), g.paths(), g.paths()}
+		if op == OpSetWatches2 {
+			lists = append(lists, g.paths(), g.paths())
+		}
+		seen := g.Int64N(50)
+		return func(base int64) []byte {
+			e := new(encoder)
+			e.int64(base + seen)
+			for _, list := range lists {
+				e.strings(list)
+			}
+			return e.b
+		}, fmt.Sprintf("%q seen +%d", lists, seen)
+	case OpReconfig:
+		for range 3 {
+			e.buffer(nil)
+		}
+		e.int64(-1)
+		b = e.b
+	case OpPing, OpWhoAmI, 77:
+	default:
+		b, text = g.write(op)
+	}
+	if g.IntN(60) == 0 && len(b) > 0 && op != OpAuth && op != OpWhoAmI {
+		b = b[:g.IntN(len(b))]
+		text += fmt.Sprintf(" cut to %d bytes", len(b))
+	}
+	return func(int64) []byte { return b }, text
+}
+
+// common are the requests that most sequences should have.
+var common = []Op{
+	OpCreate, OpCreate, OpCreate, OpCreate, OpCreate2, OpDelete, OpDelete, OpSetData, OpExists, OpExists, OpGetData, OpGetData,
+	OpGetChildren, OpGetChildren2, OpMulti, OpMulti,
+}
+
+// rare does not have checkWatches: 3.8.0 says that a client watches a path if
+// anybody does. TestScripts has it, for a client that is alone.
+var rare = []Op{
+	OpCreateContainer, OpCreateTTL, OpGetACL, OpSetACL, OpSync, OpPing, OpMultiRead, OpAuth, OpSetWatches, OpSetWatches2,
+	OpRemoveWatches, OpAddWatch, OpGetAllChildrenNumber, OpGetEphemerals, OpWhoAmI, OpReconfig, 77,
+}
+
+// next returns a step of one of n clients.
+func (g *generator) next(n int) step {
+	s := step{who: g.IntN(n)}
+	switch g.IntN(40) {
+	case 0:
+		s.what = stepReconnect
+	case 1:
+		s.what = stepReplace
+	case 2:
+		s.what = stepClose
+	case 3:
+		s.what = stepReconnect
+		s.hand = handshake{badPassword: g.IntN(3) == 0, ahead: g.IntN(3) == 0, old: g.IntN(2) == 0, timeout: pick(g, int32(0), 1, 500_000)}
+	default:
+		s.op = common[g.IntN(len(common))]
+		if g.IntN(3) == 0 {
+			s.op = rare[g.IntN(len(rare))]
+		}
+		s.body, s.text = g.request(s.op)
+	}
+	return s
+}

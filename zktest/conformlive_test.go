@@ -1,0 +1,229 @@
+package zktest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// live is a pair whose servers do things by the clock, quickly.
+func live(t *testing.T) pair {
+	real := StartReal(t, TickTime(200*time.Millisecond), ContainerCheck(200*time.Millisecond))
+	ours := Start(t, WithTick(200*time.Millisecond), WithSessionTimeouts(400*time.Millisecond, time.Minute),
+		WithContainerCheck(200*time.Millisecond), WithListen("127.0.0.1:0"))
+	return pair{
+		ours: func() (net.Conn, error) { return net.Dial("tcp", ours.Addr()) },
+		real: func() (net.Conn, error) { return net.Dial("tcp", real.Addr(0)) },
+	}
+}
+
+// each runs f on both servers.
+func (p pair) each(t *testing.T, clients int, f func(t *testing.T, w *world)) {
+	for name, dial := range map[string]func() (net.Conn, error){"ours": p.ours, "real": p.real} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, dial)
+			for range clients {
+				w.join()
+			}
+			f(t, w)
+		})
+	}
+}
+
+// event waits for the next watch event.
+func (c *rawClient) event() string {
+	c.w.t.Helper()
+	frame, err := readFrame(c.in)
+	if err != nil {
+		c.w.t.Fatalf("%s waits for an event: %v", c.label, err)
+	}
+	d := decode(frame)
+	if xid := d.int32(); xid != xidNotification {
+		c.w.t.Fatalf("%s waits for an event: reply %d", c.label, xid)
+	}
+	d.bytes(12)
+	kind := d.int32()
+	d.int32()
+	return strings.Join([]string{"", "created", "deleted", "changed", "children"}[kind:kind+1], "") + " " + d.string()
+}
+
+func (w *world) must(s step) string {
+	w.t.Helper()
+	_, reply := w.clients[s.who].roundTrip(s.op, s.body(0))
+	if !strings.Contains(reply, " ok: ") {
+		w.t.Fatalf("%v %q: %s", s, s.body(0), reply)
+	}
+	return reply
+}
+
+// A session that goes silent ends when its timeout is over, rounded up to a
+// tick; its nodes go, and its connection is closed.
+func TestExpiryLikeReal(t *testing.T) {
+	live(t).each(t, 1, func(t *testing.T, w *world) {
+		watcher := w.clients[0]
+		silent := &rawClient{w: w, label: "silent"}
+		w.clients = append(w.clients, silent)
+		silent.open()
+		silent.handshake(handshake{timeout: 1000})
+		w.must(mkdir(0, OpCreate, "/x", 0, openACL))
+		w.must(look(0, OpGetChildren, "/x", true))
+		w.must(mkdir(1, OpCreate, "/x/e", 1, openACL))
+		watcher.event()
+		w.must(look(0, OpExists, "/x/e", true))
+		w.must(look(0, OpGetChildren, "/x", true))
+		w.must(say(1, OpPing, nil))
+		began := time.Now()
+		got := []string{watcher.event(), watcher.event()}
+		took := time.Since(began)
+		if want := []string{"deleted /x/e", "children /x"}; !slices.Equal(got, want) {
+			t.Errorf("events %q, want %q", got, want)
+		}
+		if took < time.Second || took > 3*time.Second {
+			t.Errorf("expired after %v, want from 1s to 1.2s", took)
+		}
+		if _, err := readFrame(silent.in); !errors.Is(err, io.EOF) {
+			t.Errorf("the session's connection: %v, want the end", err)
+		}
+		silent.open()
+		if said := silent.handshake(handshake{}); !strings.HasPrefix(said, "refused") {
+			t.Errorf("attaching to what has expired: %s", said)
+		}
+	})
+}
+
+// Containers that have become empty go, and TTL nodes whose time is over; those
+// that never had a child stay.
+func TestReapLikeReal(t *testing.T) {
+	live(t).each(t, 1, func(t *testing.T, w *world) {
+		c := w.clients[0]
+		for _, path := range []string{"/outer", "/outer/inner", "/never"} {
+			w.must(mkdir(0, OpCreateContainer, path, 4, openACL))
+		}
+		w.must(mkdir(0, OpCreate, "/outer/inner/child", 0, openACL))
+		w.must(say(0, OpCreateTTL, func(e *encoder) {
+			e.string("/ttl")
+			e.buffer(nil)
+			e.acls(openACL)
+			e.int32(5)
+			e.int64(300)
+		}))
+		w.must(look(0, OpExists, "/ttl", true))
+		if got, want := c.event(), "deleted /ttl"; got != want {
+			t.Errorf("event %q, want %q", got, want)
+		}
+		w.must(look(0, OpExists, "/outer", true))
+		w.must(look(0, OpExists, "/outer/inner", true))
+		w.must(remove(0, "/outer/inner/child", -1))
+		got := []string{c.event(), c.event()}
+		if want := []string{"deleted /outer/inner", "deleted /outer"}; !slices.Equal(got, want) {
+			t.Errorf("events %q, want %q", got, want)
+		}
+		w.must(look(0, OpExists, "/never", false))
+		if events, reply := c.roundTrip(OpDelete, remove(0, "/outer", -1).body(0)); len(events) > 0 || !strings.Contains(reply, "no node") {
+			t.Errorf("deleting what is gone: %v, %s", events, reply)
+		}
+	})
+}
+
+// Bytes that are no frames end their connection, and nothing else.
+func TestHostileLikeReal(t *testing.T) {
+	hello := connectFrame(0, make([]byte, 16), 30_000)
+	frame := func(size uint32, rest ...byte) []byte {
+		return append(binary.BigEndian.AppendUint32(nil, size), rest...)
+	}
+	after := func(b []byte) []byte { return append(slices.Clone(hello), b...) }
+	hostile := map[string][]byte{
+		"negative length first":    frame(1 << 31),
+		"length of 4 GB first":     frame(1<<32 - 1),
+		"empty first":              frame(0),
+		"short handshake":          frame(8, make([]byte, 8)...),
+		"handshake, long password": frame(28, append(make([]byte, 24), 0x7f, 0xff, 0xff, 0xff)...),
+		"negative length":          after(frame(1 << 31)),
+		"too long":                 after(frame(1 << 20)),
+		"empty":                    after(frame(0)),
+		"header of four bytes":     after(frame(4, 0, 0, 0, 1)),
+	}
+	newPair(t).each(t, 1, func(t *testing.T, w *world) {
+		for name, sent := range hostile {
+			conn, err := w.dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+			go func() { _, _ = conn.Write(sent) }() // a pipe may be closed halfway
+			if _, err := io.Copy(io.Discard, conn); errors.Is(err, context.DeadlineExceeded) || isTimeout(err) {
+				t.Errorf("%s: the connection stays", name)
+			}
+			_ = conn.Close()
+		}
+		w.must(look(0, OpExists, "/", false))
+	})
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// What monitoring reads is where it is with a real server.
+func TestWordsLikeReal(t *testing.T) {
+	real := StartReal(t)
+	ours := Start(t)
+	for _, addr := range []string{ours.Addr(), real.Addr(0)} {
+		w := newWorld(t, func() (net.Conn, error) { return net.Dial("tcp", addr) })
+		w.join()
+		w.join()
+		w.must(mkdir(0, OpCreate, "/node", 0, openACL))
+		w.must(mkdir(0, OpCreate, "/ephemeral", 1, openACL))
+		w.must(look(0, OpGetData, "/node", true))
+		w.must(look(0, OpGetChildren, "/node", true))
+		w.must(look(1, OpGetData, "/node", true))
+		word := func(name string) string {
+			text, err := fourLetterWord(t.Context(), addr, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return text
+		}
+		metrics := parseMetrics(word("mntr"))
+		for name, want := range map[string]string{
+			"zk_znode_count": "7", "zk_ephemerals_count": "1", "zk_watch_count": "3",
+			"zk_server_state": "standalone", "zk_outstanding_requests": "0", "zk_global_sessions": "2",
+			"zk_approximate_data_size": metrics["zk_approximate_data_size"],
+		} {
+			if got := metrics[name]; got != want || got == "" {
+				t.Errorf("%s: %s is %q, want %q", addr, name, got, want)
+			}
+		}
+		t.Logf("%s: zk_approximate_data_size %s, zk_num_alive_connections %s", addr,
+			metrics["zk_approximate_data_size"], metrics["zk_num_alive_connections"])
+		if m, err := mode(t.Context(), addr); m != "standalone" || err != nil {
+			t.Errorf("%s: mode %q, %v", addr, m, err)
+		}
+		for name, wants := range map[string][]string{
+			"ruok": {"imok"},
+			"isro": {"rw"},
+			"srvr": {"Zookeeper version: 3.8.0", "Node count: 7\n", "Outstanding: 0\n", "Zxid: 0x4\n"},
+			"stat": {"Clients:\n /127.0.0.1:", "Node count: 7\n"},
+			"cons": {"sid=0x", "lop=", "to=30000"},
+			"dump": {"Session Sets (", "Sessions with Ephemerals (1):\n", "\t/ephemeral\n"},
+			"wchs": {"2 connections watching 1 paths\nTotal watches:2"},
+			"wchp": {"/node\n\t0x"},
+			"wchc": {"\n\t/node\n"},
+		} {
+			text := word(name)
+			for _, want := range wants {
+				if !strings.Contains(text, want) {
+					t.Errorf("%s: %s has no %q:\n%s", addr, name, want, text)
+				}
+			}
+		}
+	}
+}

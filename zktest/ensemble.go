@@ -1,0 +1,207 @@
+package zktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// An Ensemble is one ZooKeeper server or several that form a quorum, each a
+// process of its own. Make one with [StartReal] or [NewReal].
+//
+// Servers are counted from 0; an index out of range panics, as with a slice.
+// All methods are safe for concurrent use.
+type Ensemble struct {
+	dir     string
+	servers []*server
+
+	closing  sync.Once
+	closeErr error
+}
+
+// Len returns the number of servers, running or not.
+func (e *Ensemble) Len() int { return len(e.servers) }
+
+// Addr returns the address, host:port, of server i. It never changes.
+func (e *Ensemble) Addr(i int) string { return e.servers[i].addr() }
+
+// ConnectString returns the addresses of all servers, separated by commas.
+func (e *Ensemble) ConnectString() string {
+	addrs := make([]string, len(e.servers))
+	for i, s := range e.servers {
+		addrs[i] = s.addr()
+	}
+	return strings.Join(addrs, ",")
+}
+
+// Launch starts server i on the ports and data it had before and returns
+// without waiting for it to serve: for a server that cannot serve yet, because
+// the quorum is lost. It is an error if the server is running.
+func (e *Ensemble) Launch(i int) error {
+	return e.wrap("launch", i, e.servers[i].launch())
+}
+
+// Start is [Ensemble.Launch] and then waits until the server serves clients or
+// its process ends or ctx does, the latter two being errors. Without a quorum
+// the server never serves, but it does keep running when Start gives up.
+func (e *Ensemble) Start(ctx context.Context, i int) error {
+	if err := e.Launch(i); err != nil {
+		return err
+	}
+	return e.wrap("start", i, e.servers[i].waitServing(ctx))
+}
+
+// Stop ends server i with SIGTERM and waits until it is gone, which leaves its
+// clients with closed connections. A server that takes more than 15 seconds is
+// killed, and that is an error. Stopping a server that is not running does
+// nothing.
+func (e *Ensemble) Stop(i int) error {
+	return e.wrap("stop", i, e.servers[i].stop())
+}
+
+// Kill ends server i with SIGKILL and waits until it is gone. Killing a server
+// that is not running does nothing.
+func (e *Ensemble) Kill(i int) error {
+	return e.wrap("kill", i, e.servers[i].kill())
+}
+
+// Pause stops server i with SIGSTOP and, on Linux, waits until all its threads
+// stand still. Its connections stay open and new ones are accepted, by the
+// kernel, but nothing is answered until [Ensemble.Resume]. It is an error if
+// the server is not running, or where there are no such signals.
+func (e *Ensemble) Pause(i int) error {
+	return e.wrap("pause", i, e.servers[i].setPaused(true))
+}
+
+// Resume lets server i go on after [Ensemble.Pause]. A server that has missed
+// enough of its peers' pings meanwhile leaves and rejoins the quorum first.
+// It is an error if the server is not running.
+func (e *Ensemble) Resume(i int) error {
+	return e.wrap("resume", i, e.servers[i].setPaused(false))
+}
+
+// Restart is [Ensemble.Kill] followed by [Ensemble.Start].
+func (e *Ensemble) Restart(ctx context.Context, i int) error {
+	if err := e.Kill(i); err != nil {
+		return err
+	}
+	return e.Start(ctx, i)
+}
+
+// WaitReady waits until every server serves clients, apart from those that are
+// stopped or paused. It returns an error when ctx ends first.
+func (e *Ensemble) WaitReady(ctx context.Context) error {
+	for i, s := range e.servers {
+		if !s.awake() {
+			continue
+		}
+		if err := s.waitServing(ctx); err != nil {
+			return e.wrap("wait for", i, err)
+		}
+	}
+	return nil
+}
+
+// Leader returns the index of the server that leads, or of the only one. It is
+// an error if no server does just now.
+func (e *Ensemble) Leader(ctx context.Context) (int, error) {
+	for i, s := range e.servers {
+		if !s.awake() {
+			continue
+		}
+		if m, err := s.mode(ctx); err == nil && (m == "leader" || m == "standalone") {
+			return i, nil
+		}
+	}
+	return 0, errors.Join(errors.New("zktest: no server leads"), ctx.Err())
+}
+
+// Word sends one of ZooKeeper's four-letter words ("ruok", "stat", "cons", …)
+// to server i and returns the answer. It returns when the server has answered
+// or ctx ends; a paused server does not answer.
+func (e *Ensemble) Word(ctx context.Context, i int, word string) (string, error) {
+	text, err := fourLetterWord(ctx, e.Addr(i), word)
+	return text, e.wrap(word, i, err)
+}
+
+// Metrics returns what server i says to mntr, by name: "zk_server_state",
+// "zk_znode_count", "zk_watch_count", "zk_ephemerals_count" and many more. A
+// server that does not serve clients is an error.
+func (e *Ensemble) Metrics(ctx context.Context, i int) (map[string]string, error) {
+	text, err := e.Word(ctx, i, "mntr")
+	if err != nil {
+		return nil, err
+	}
+	metrics := parseMetrics(text)
+	if len(metrics) == 0 {
+		return nil, e.wrap("mntr", i, fmt.Errorf("server says: %s", strings.TrimSpace(text)))
+	}
+	return metrics, nil
+}
+
+// Log returns the end of what server i has printed, over all its runs. It is
+// gone after [Ensemble.Close].
+func (e *Ensemble) Log(i int) string { return e.servers[i].log(32 << 10) }
+
+// Close kills all servers and removes their data. No goroutine or process of
+// the ensemble's is left. Later calls do nothing and return the same.
+func (e *Ensemble) Close() error {
+	e.closing.Do(func() {
+		errs := make([]error, 0, len(e.servers)+1)
+		for i, s := range e.servers {
+			errs = append(errs, e.wrap("close", i, s.close()))
+		}
+		errs = append(errs, os.RemoveAll(e.dir))
+		e.closeErr = errors.Join(errs...)
+	})
+	return e.closeErr
+}
+
+func (e *Ensemble) wrap(what string, i int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("zktest: %s server %d (%s): %w", what, i, e.Addr(i), err)
+}
+
+// probeWithin bounds one question whether a server serves, so that a server
+// which accepts and never answers is asked again.
+const probeWithin = 2 * time.Second
+
+// waitServing asks the server until it says that it serves clients.
+func (s *server) waitServing(ctx context.Context) error {
+	proc := s.current()
+	if proc == nil {
+		return s.diedError()
+	}
+	tick := time.NewTicker(2 * pollInterval)
+	defer tick.Stop()
+	for {
+		_, err := s.mode(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-proc.done:
+			return s.diedError()
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *server) mode(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeWithin)
+	defer cancel()
+	return mode(ctx, s.addr())
+}
+
+// diedError says that the process ended, and why if its log tells.
+func (s *server) diedError() error {
+	return fmt.Errorf("%w; the end of its log:\n%s", errStopped, s.log(2<<10))
+}

@@ -1,0 +1,90 @@
+package zktest_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+func TestExpire(t *testing.T) {
+	t.Parallel()
+	p := zktest.StartProxy(t, sharedServer(t))
+	conn, events := connect(t, p.Addr())
+	path := ownPath(t)
+	create(t, conn, path, zk.FlagEphemeral)
+	session := conn.SessionID()
+
+	if err := p.Expire(soon(t), session); err != nil {
+		t.Fatal(err)
+	}
+	if exists(t, direct(t), path) {
+		t.Error("an ephemeral node has survived its session")
+	}
+	for {
+		if e := receive(t, events, "the event that says the session expired"); e.State == zk.StateExpired {
+			break
+		}
+	}
+	zktest.Eventually(t, 10*time.Second, "a new session", func() bool {
+		return conn.State() == zk.StateHasSession && conn.SessionID() != session
+	})
+	ids := p.Sessions()
+	if len(ids) != 2 || ids[0] != session || ids[1] != conn.SessionID() {
+		t.Errorf("sessions %#x, want %#x then %#x", ids, session, conn.SessionID())
+	}
+	if err := p.Expire(soon(t), session); err != nil {
+		t.Errorf("expiring what has expired: %v", err)
+	}
+}
+
+// Through a partition, the victim learns of it only once that is over.
+func TestExpireBehindBlackhole(t *testing.T) {
+	t.Parallel()
+	p, conn := proxied(t)
+	path := ownPath(t)
+	create(t, conn, path, zk.FlagEphemeral)
+	session := conn.SessionID()
+	p.Blackhole(zktest.Both)
+	if err := p.Expire(soon(t), session); err != nil {
+		t.Fatal(err)
+	}
+	if exists(t, direct(t), path) {
+		t.Error("an ephemeral node has survived its session")
+	}
+	p.Heal()
+	zktest.Eventually(t, 20*time.Second, "a new session", func() bool {
+		return conn.State() == zk.StateHasSession && conn.SessionID() != session
+	})
+}
+
+func TestExpireErrors(t *testing.T) {
+	t.Parallel()
+	p, conn := proxied(t)
+	if err := p.Expire(soon(t), conn.SessionID()+1); err == nil {
+		t.Error("expiring an unknown session: no error")
+	}
+	// A server that accepts and says nothing.
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	p.SetTarget(silent.Addr().String())
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := p.Expire(ctx, conn.SessionID()); err == nil {
+		t.Error("expiring a session on a silent server: no error")
+	}
+	// Afterwards the victim can reconnect and still has its session.
+	session := conn.SessionID()
+	p.SetTarget(sharedServer(t))
+	zktest.Eventually(t, 10*time.Second, "reconnection", func() bool { return conn.State() == zk.StateHasSession })
+	if got := conn.SessionID(); got != session {
+		t.Errorf("session %#x, want %#x", got, session)
+	}
+}

@@ -1,0 +1,85 @@
+package zktest
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"testing"
+)
+
+// FuzzServer sends a server bytes that may be anything, and checks that another
+// client is still answered.
+func FuzzServer(f *testing.F) {
+	g := newGenerator(1)
+	for i, op := range append(append([]Op{}, common...), rare...) {
+		body, _ := g.request(op)
+		f.Add(byte(i), int32(op), body(0))
+	}
+	f.Add(byte(0), int32(0), connectFrame(1, []byte("password"), 1000))
+	f.Add(byte(1), int32(0), closeFrame(7))
+	f.Add(byte(0), int32(0), []byte("ruok"))
+	srv := Start(f, WithMaxPacket(1<<16))
+	dial := func() (net.Conn, error) { return srv.Dialer()(context.Background(), "pipe", "") }
+	other := newWorld(f, dial).join()
+	f.Fuzz(func(t *testing.T, how byte, op int32, data []byte) {
+		hello := connectFrame(0, make([]byte, 16), 30_000)
+		conn, err := dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			b := make([]byte, 1024)
+			for {
+				if _, err := conn.Read(b); err != nil {
+					return
+				}
+			}
+		}()
+		switch how % 3 {
+		case 0: // as it is
+			_, _ = conn.Write(data)
+		case 1: // as it is, in a session
+			_, _ = conn.Write(append(hello, data...))
+		case 2: // as the body of a request
+			e := newFrame()
+			e.int32(1)
+			e.int32(op)
+			e.b = append(e.b, data...)
+			_, _ = conn.Write(append(hello, sized(e.b)...))
+		}
+		_ = conn.Close()
+		if _, reply := other.roundTrip(OpExists, []byte("\x00\x00\x00\x01/\x00")); reply == "closed" {
+			t.Fatal("another client has lost its connection")
+		}
+	})
+}
+
+// FuzzDecoder checks that no bytes make the decoder of requests panic, or
+// believe in more than there is.
+func FuzzDecoder(f *testing.F) {
+	g := newGenerator(1)
+	for _, op := range append(append([]Op{}, common...), rare...) {
+		body, _ := g.request(op)
+		f.Add(body(0))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fresh := func() *decoder { return &decoder{rest: data} }
+		for op := range writes {
+			if o := fresh().operation(op); len(o.path)+len(o.data) > 4*len(data) {
+				t.Errorf("%v: %d bytes of path and data out of %d", op, len(o.path)+len(o.data), len(data))
+			}
+		}
+		if all := fresh().operations(); len(all) > len(data) {
+			t.Errorf("%d operations out of %d bytes", len(all), len(data))
+		}
+		if all := fresh().strings(); len(all) > len(data) {
+			t.Errorf("%d strings out of %d bytes", len(all), len(data))
+		}
+		if all := fresh().acls(); len(all) > len(data) {
+			t.Errorf("%d entries out of %d bytes", len(all), len(data))
+		}
+		if len(data) >= 4 && binary.BigEndian.Uint32(data) == 0 && !fresh().bool() && fresh().buffer() == nil {
+			t.Error("an empty buffer is not null")
+		}
+	})
+}

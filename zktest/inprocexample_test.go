@@ -1,0 +1,101 @@
+package zktest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// A test against the server in this process, without a network.
+func ExampleServer() {
+	_ = func(t *testing.T) { // TestExpiry
+		srv := zktest.Start(t)
+		m, err := session.Connect(t.Context(), "any:2181", session.WithDialer(srv.Dialer()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		s, err := m.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := srv.Expire(t.Context(), s.ID()); err != nil {
+			t.Fatal(err)
+		}
+		<-s.Done() // the client has learnt of it
+	}
+}
+
+// A program that brings its own ZooKeeper.
+func ExampleNew() {
+	srv, err := zktest.New(zktest.WithTick(500 * time.Millisecond))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+
+	m, err := session.Connect(context.Background(), srv.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	fmt.Println(m.State())
+	// Output: Connected
+}
+
+// ship is code of yours, to be tested: it must stop when it loses its lock.
+func ship(ctx context.Context, lock *zklock.Mutex, pack func(context.Context)) error {
+	return lock.Do(ctx, func(ctx context.Context) error {
+		pack(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // not shipped
+		}
+		return nil
+	})
+}
+
+// What does my code do when its lock is lost in the middle? No Java, no network, no
+// waiting: the session is expired at the very moment.
+func ExampleServer_Expire() {
+	srv, err := zktest.New()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	ctx := context.Background()
+	m, err := session.Connect(ctx, "any:2181",
+		session.WithDialer(srv.Dialer()), session.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	lock, err := zklock.New(m, "/locks/parcel-7")
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	fmt.Println("undisturbed:", ship(ctx, lock, func(context.Context) {}))
+
+	err = ship(ctx, lock, func(ctx context.Context) {
+		s, err := m.Session(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		if err := srv.Expire(ctx, s.ID()); err != nil {
+			log.Fatal(err)
+		}
+		<-ctx.Done() // the work is told
+	})
+	fmt.Println("lost:", errors.Is(err, session.ErrLost))
+	// Output:
+	// undisturbed: <nil>
+	// lost: true
+}

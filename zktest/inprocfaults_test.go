@@ -1,0 +1,393 @@
+package zktest_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// piped returns a client of the server that has a session, over a pipe.
+func piped(t *testing.T, srv *zktest.Server) (*zk.Conn, <-chan zk.Event) {
+	t.Helper()
+	dial := func(network, addr string, timeout time.Duration) (net.Conn, error) {
+		return srv.Dialer()(context.Background(), network, addr)
+	}
+	conn, events, err := zk.Connect([]string{"127.0.0.1:1"}, 10*time.Second, zk.WithLogger(quiet{}), zk.WithDialer(dial))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	zktest.Eventually(t, 10*time.Second, "a session", func() bool { return conn.State() == zk.StateHasSession })
+	return conn, events
+}
+
+// The faults are the proxy's own; here, that each gets through to this server.
+func TestServerFaults(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		conn, _ := piped(t, srv)
+		other, _ := piped(t, srv)
+		create(t, conn, "/f", 0)
+
+		before := srv.CutBefore(zktest.On(zktest.OpCreate, "/f/before"))
+		if err := <-createAsync(conn, "/f/before", 0); !errors.Is(err, zk.ErrConnectionClosed) {
+			t.Errorf("create: %v", err)
+		}
+		<-before.Hit()
+		if exists(t, other, "/f/before") {
+			t.Error("what was cut before has been done")
+		}
+		online(t, conn)
+
+		after := srv.CutAfterCommit(zktest.On(zktest.OpCreate, "/f/after"))
+		if err := <-createAsync(conn, "/f/after", 0); !errors.Is(err, zk.ErrConnectionClosed) {
+			t.Errorf("create: %v", err)
+		}
+		<-after.Hit()
+		if !exists(t, other, "/f/after") {
+			t.Error("what was cut after its commit has not been done")
+		}
+		online(t, conn)
+
+		request := srv.HoldRequest(zktest.On(zktest.OpCreate, "/f/request"))
+		created := createAsync(conn, "/f/request", 0)
+		<-request.Hit()
+		synctest.Wait()
+		if exists(t, other, "/f/request") {
+			t.Error("a request that is held has been done")
+		}
+		request.Release()
+		if err := <-created; err != nil {
+			t.Error(err)
+		}
+
+		reply := srv.HoldReply(zktest.On(zktest.OpCreate, "/f/reply"))
+		created = createAsync(conn, "/f/reply", 0)
+		<-reply.Hit()
+		if !exists(t, other, "/f/reply") {
+			t.Error("what has its reply held has not been done")
+		}
+		reply.Release()
+		if err := <-created; err != nil {
+			t.Error(err)
+		}
+		if n := srv.Count(zktest.On(zktest.OpCreate, "/f/")); n != 4 {
+			t.Errorf("%d creates seen, want 4", n)
+		}
+		srv.ResetRequests()
+		if len(srv.Requests()) != 0 {
+			t.Error("requests after a reset")
+		}
+	})
+}
+
+// disconnect cuts all connections, and waits until the clients are back.
+func disconnect(t *testing.T, srv *zktest.Server, conns ...*zk.Conn) {
+	t.Helper()
+	srv.ResetRequests()
+	srv.Disconnect()
+	zktest.Eventually(t, 20*time.Second, "new handshakes", func() bool {
+		return srv.Count(zktest.On(zktest.OpConnect, "")) == len(conns)
+	})
+	for _, conn := range conns {
+		online(t, conn)
+	}
+}
+
+func online(t *testing.T, conn *zk.Conn) {
+	t.Helper()
+	zktest.Eventually(t, 20*time.Second, "reconnection", func() bool { return conn.State() == zk.StateHasSession })
+}
+
+func TestServerExpire(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Start(t)
+	conn, _ := piped(t, srv)
+	other, _ := connect(t, srv.Addr())
+	create(t, conn, "/e", zk.FlagEphemeral)
+	id := conn.SessionID()
+	if ids := srv.Sessions(); !slices.Equal(ids, []int64{id, other.SessionID()}) {
+		t.Errorf("sessions %#x", ids)
+	}
+	if err := srv.Expire(soon(t), id); err != nil {
+		t.Fatal(err)
+	}
+	if exists(t, other, "/e") {
+		t.Error("an ephemeral node outlives its session")
+	}
+	zktest.Eventually(t, 20*time.Second, "a new session", func() bool {
+		return conn.State() == zk.StateHasSession && conn.SessionID() != id
+	})
+	if err := srv.Expire(soon(t), id); err != nil {
+		t.Errorf("again: %v", err)
+	}
+	if err := srv.Expire(soon(t), 42); err == nil {
+		t.Error("expiring what never was: no error")
+	}
+}
+
+// Partitions, delays and refusals, by a clock of their own.
+func TestServerNetworkInBubble(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		conn, _ := piped(t, srv)
+		other, _ := piped(t, srv)
+		create(t, conn, "/e", zk.FlagEphemeral)
+
+		srv.Delay(50 * time.Millisecond)
+		began := time.Now()
+		exists(t, conn, "/e")
+		if d := time.Since(began); d != 100*time.Millisecond {
+			t.Errorf("a round trip with a delay of 50ms: %v", d)
+		}
+		srv.Delay(0)
+
+		disconnect(t, srv, conn, other)
+		_, _, gone, err := other.ExistsW("/e")
+		if err != nil {
+			t.Fatal(err)
+		}
+		session := conn.SessionID()
+		srv.Blackhole(zktest.Both)
+		<-time.After(time.Minute)
+		select {
+		case e := <-gone:
+			if e.Type == zk.EventNodeDeleted {
+				t.Error("an event has come through a blackhole")
+			}
+		default:
+		}
+		srv.Heal()
+		zktest.Eventually(t, time.Minute, "new sessions", func() bool {
+			return conn.State() == zk.StateHasSession && conn.SessionID() != session && other.State() == zk.StateHasSession
+		})
+		if exists(t, other, "/e") {
+			t.Error("an ephemeral node has outlived its session")
+		}
+
+		srv.Refuse(true)
+		pipe, err := srv.Dialer()(t.Context(), "tcp", "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := pipe.Read(make([]byte, 1)); err == nil {
+			t.Errorf("%d bytes from a connection that should be closed", n)
+		}
+	})
+}
+
+func TestServerDeleteNode(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Start(t)
+	conn, _ := piped(t, srv)
+	create(t, conn, "/d", 0)
+	create(t, conn, "/d/e", zk.FlagEphemeral)
+	_, _, gone, err := conn.GetW("/d/e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/d", "/none", "/", "/zookeeper"} {
+		if err := srv.DeleteNode(path); err == nil {
+			t.Errorf("deleting %s: no error", path)
+		}
+	}
+	if err := srv.DeleteNode("/d/e"); err != nil {
+		t.Fatal(err)
+	}
+	if e := receive(t, gone, "the event"); e.Type != zk.EventNodeDeleted {
+		t.Errorf("event %+v", e)
+	}
+}
+
+// The counter of sequential nodes ends as ZooKeeper's does.
+func TestServerSequenceUsedUp(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Start(t)
+	conn, _ := piped(t, srv)
+	create(t, conn, "/s", 0)
+	if err := srv.SetSequence("/s", 1<<31-2); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"/s/a-2147483646", "/s/a-2147483647", ""} {
+		path, err := conn.Create("/s/a-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		if path != want || (want == "") != errors.Is(err, zk.ErrNodeExists) {
+			t.Errorf("created %q, %v; want %q", path, err, want)
+		}
+	}
+	if err := srv.SetSequence("/none", 1); err == nil {
+		t.Error("no error for a node that is not there")
+	}
+	if err := srv.SetSequence("/s", -1); err == nil {
+		t.Error("no error for a negative number")
+	}
+}
+
+// A server without containers says so, and the module makes do.
+func TestServerWithoutContainers(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Start(t, zktest.WithoutContainers())
+	conn, _ := piped(t, srv)
+	if _, err := conn.CreateContainer("/c", nil, zk.FlagContainer, zk.WorldACL(zk.PermAll)); err == nil {
+		t.Error("a container was made")
+	}
+	m := manager(t, "x:1", session.WithDialer(srv.Dialer()))
+	mx := mutex(t, m, "/locks/old")
+	if err := mx.Lock(soon(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := mx.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if n := srv.ReapContainers(); n != 0 {
+		t.Errorf("%d containers", n)
+	}
+}
+
+// A session that lags sees what was, never goes back, and sees what it does.
+func TestServerLag(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		slow, _ := piped(t, srv)
+		fast, _ := piped(t, srv)
+		create(t, fast, "/n", 0)
+		_, _, event, err := slow.GetW("/n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := srv.Lag(slow.SessionID(), 2); err != nil {
+			t.Fatal(err)
+		}
+		version := func(conn *zk.Conn) int32 {
+			_, s, err := conn.Get("/n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s.Version
+		}
+		write := func(conn *zk.Conn) {
+			if _, err := conn.Set("/n", nil, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(fast)
+		write(fast)
+		if got := version(slow); got != 0 {
+			t.Errorf("version %d, want 0, two behind", got)
+		}
+		synctest.Wait()
+		select {
+		case e := <-event:
+			t.Errorf("event %+v before its time", e)
+		default:
+		}
+		write(fast)
+		if got := version(slow); got != 1 {
+			t.Errorf("version %d, want 1, two behind", got)
+		}
+		if e := <-event; e.Type != zk.EventNodeDataChanged {
+			t.Errorf("event %+v", e)
+		}
+		write(slow)
+		if got := version(slow); got != 4 {
+			t.Errorf("version %d after its own write, want 4", got)
+		}
+		write(fast)
+		disconnect(t, srv, slow, fast)
+		if got := version(slow); got != 4 {
+			t.Errorf("version %d after reconnecting, want 4", got)
+		}
+		if _, err := slow.Sync("/n"); err != nil {
+			t.Fatal(err)
+		}
+		if got := version(slow); got != 5 {
+			t.Errorf("version %d after sync, want 5", got)
+		}
+		write(fast)
+		<-time.After(12 * time.Second) // six ticks
+		if got := version(slow); got != 6 {
+			t.Errorf("version %d after five ticks, want 6", got)
+		}
+		write(fast)
+		if err := srv.Lag(slow.SessionID(), 0); err != nil {
+			t.Fatal(err)
+		}
+		if got := version(slow); got != 7 {
+			t.Errorf("version %d without a lag, want 7", got)
+		}
+		if err := srv.Lag(42, 1); err == nil {
+			t.Error("no error for a session that is not there")
+		}
+	})
+}
+
+func TestServerOptions(t *testing.T) {
+	t.Parallel()
+	for name, opt := range map[string]zktest.Option{
+		"no option":       nil,
+		"no tick":         zktest.WithTick(0),
+		"fraction":        zktest.WithTick(1500 * time.Microsecond),
+		"shortest > most": zktest.WithSessionTimeouts(2*time.Second, time.Second),
+		"no timeouts":     zktest.WithSessionTimeouts(0, time.Second),
+		"no check":        zktest.WithContainerCheck(0),
+		"no packets":      zktest.WithMaxPacket(3),
+		"no address":      zktest.WithListen("256.0.0.1:0"),
+	} {
+		if srv, err := zktest.New(opt); err == nil {
+			t.Errorf("%s: no error", name)
+			_ = srv.Close()
+		}
+	}
+}
+
+func TestServerClose(t *testing.T) {
+	t.Parallel()
+	srv, err := zktest.New(zktest.WithListen("127.0.0.1:0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := srv.Addr()
+	conn, err := srv.Dialer()(t.Context(), "pipe", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Blackhole(zktest.Both)
+	for range 2 {
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("a closed server's connection is open")
+	}
+	if _, err := srv.Dialer()(t.Context(), "pipe", ""); err == nil {
+		t.Error("a closed server takes a connection")
+	}
+	if conn, err := net.Dial("tcp", addr); err == nil {
+		_ = conn.Close()
+		t.Error("a closed server listens")
+	}
+	if _, err := srv.Word("ruok"); err == nil {
+		t.Error("a closed server answers")
+	}
+	if _, err := srv.Metrics(); err == nil {
+		t.Error("a closed server has metrics")
+	}
+	if err := srv.DeleteNode("/x"); err == nil {
+		t.Error("a closed server deletes")
+	}
+	if n := srv.ReapContainers(); n != 0 {
+		t.Error("a closed server reaps")
+	}
+}

@@ -1,0 +1,138 @@
+package zktest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestFreePortsDiffer(t *testing.T) {
+	nodes, err := freePorts(5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[int]bool)
+	for _, n := range nodes {
+		for _, port := range []int{n.client, n.quorum, n.election} {
+			if port == 0 || seen[port] {
+				t.Errorf("port %d in %v is 0 or there twice", port, nodes)
+			}
+			seen[port] = true
+		}
+	}
+}
+
+// installed returns the ZooKeeper of this machine, or skips the test.
+func installed(t *testing.T) installation {
+	t.Helper()
+	in, err := findInstallation()
+	if errors.Is(err, ErrNoZooKeeper) && !realRequired() {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// Whichever port is taken, and whether the one who has it is silent or another
+// ZooKeeper, the start fails in a way that leads to another try.
+func TestPortTaken(t *testing.T) {
+	in := installed(t)
+	squatter, err := NewReal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer squatter.Close()
+	silent, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	silentPort := silent.Addr().(*net.TCPAddr).Port
+
+	for name, c := range map[string]struct {
+		nodes int
+		take  func(*nodePorts)
+	}{
+		"client port":          {1, func(p *nodePorts) { p.client = silentPort }},
+		"by another ZooKeeper": {1, func(p *nodePorts) { p.client = squatter.servers[0].port }},
+		"client port of three": {3, func(p *nodePorts) { p.client = silentPort }},
+		"election port":        {3, func(p *nodePorts) { p.election = silentPort }},
+		"quorum port":          {3, func(p *nodePorts) { p.quorum = silentPort }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config, err := newRealConfig([]RealOption{Nodes(c.nodes)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ports, err := freePorts(c.nodes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.take(&ports[c.nodes-1]) // the last one leads, at first
+			ctx, cancel := context.WithTimeout(t.Context(), startWithin)
+			defer cancel()
+			e, err := startOn(ctx, in, config, ports)
+			if err == nil {
+				_ = e.Close()
+			}
+			if !errors.Is(err, errPortTaken) {
+				t.Errorf("start: %v; want %v", err, errPortTaken)
+			}
+		})
+	}
+}
+
+// A release as Apache packs it has its jars in lib.
+func TestZooKeeperHome(t *testing.T) {
+	in := installed(t)
+	home := t.TempDir()
+	lib := filepath.Join(home, "lib")
+	if err := os.Mkdir(lib, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, jar := range in.classPath {
+		if err := os.Symlink(jar, filepath.Join(lib, filepath.Base(jar))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("ZOOKEEPER_HOME", home)
+	e := StartReal(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	env, err := e.Word(ctx, 0, "envi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(env, lib) {
+		t.Errorf("the class path does not have %s:\n%s", lib, env)
+	}
+}
+
+// FuzzFrame checks that no bytes, however wrong, do more than end a connection.
+func FuzzFrame(f *testing.F) {
+	f.Add(connectFrame(1, []byte("password"), 1000))
+	f.Add(closeFrame(7))
+	f.Add([]byte("\x00\x00\x00\x0f\x00\x00\x00\x01\x00\x00\x00\x03\x00\x00\x00\x03/ab"))
+	f.Add([]byte("\x00\x00\x00\x0c\x00\x00\x00\x01\x00\x00\x00\x03\xff\xff\xff\xff"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		frame, err := readFrame(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		if len(frame) > len(data) || len(frame) < 4 {
+			t.Errorf("a frame of %d bytes out of %d", len(frame), len(data))
+		}
+		parseConnect(frame)
+		parseConnected(frame)
+		parseRequest(frame)
+		parseReply(frame)
+	})
+}

@@ -1,0 +1,242 @@
+package zktest
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"sync"
+	"time"
+)
+
+// link is one client's connection and the one to the server that goes with it.
+// Each direction has a goroutine that reads frames into a queue and one that
+// writes them out, so that frames can be late without being fewer.
+type link struct {
+	p        *Proxy
+	ordinal  int64
+	client   net.Conn
+	in       *bufio.Reader // of client
+	toServer *queue
+	toClient *queue
+
+	ctx    context.Context // ends when the link is cut
+	cancel context.CancelFunc
+	done   <-chan struct{} // of ctx
+
+	mu      sync.Mutex          // guards what follows
+	server  upstream            // nil until dialed
+	pending map[int32][]Request // forwarded and not answered, by xid, oldest first
+
+	session int64 // guarded by p.mu
+}
+
+func newLink(p *Proxy, ordinal int64, client net.Conn) *link {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &link{
+		p:        p,
+		ordinal:  ordinal,
+		client:   client,
+		in:       bufio.NewReader(client),
+		toServer: newQueue(),
+		toClient: newQueue(),
+		ctx:      ctx,
+		cancel:   cancel,
+		done:     ctx.Done(),
+		pending:  make(map[int32][]Request),
+	}
+}
+
+// run serves the connection until both directions have ended or it is cut.
+func (l *link) run() {
+	if l.p.serveWord != nil && l.p.serveWord(l.client, l.in) {
+		l.cut()
+		return
+	}
+	var readers, writers sync.WaitGroup
+	readers.Go(l.readClient)
+	if server := l.dial(); server != nil {
+		readers.Go(func() { l.readServer(server) })
+		writers.Go(func() { l.writeServer(server) })
+		writers.Go(func() { l.writeClient() })
+	}
+	writers.Wait()
+	l.cut()
+	readers.Wait()
+}
+
+// cut closes both sides at once. What is queued is lost.
+func (l *link) cut() {
+	l.cancel()
+	_ = l.client.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.server != nil {
+		_ = l.server.Close()
+	}
+}
+
+// dial connects to the server. It returns nil if it cannot, or if the client
+// has given up meanwhile: through a partition, no connection is ever made.
+func (l *link) dial() upstream {
+	if !l.p.wait(l.done, Both, time.Time{}) || l.toServer.ended() {
+		return nil
+	}
+	server, err := l.p.dial(l.ctx, l.client.RemoteAddr())
+	if err != nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx.Err() != nil { // cut may not have seen this connection
+		_ = server.Close()
+		return nil
+	}
+	l.server = server
+	return server
+}
+
+// readClient takes in what the client sends, up to the end.
+func (l *link) readClient() {
+	parse := parseConnect
+	for {
+		frame, err := readFrameUpTo(l.in, l.p.limit)
+		if err != nil {
+			l.toServer.push(item{at: time.Now()}, l.done)
+			return
+		}
+		it := item{frame: frame, req: parse(frame), at: time.Now()}
+		it.req.Conn, it.req.At = l.ordinal, it.at
+		l.p.record(l, &it.req)
+		if !l.toServer.push(it, l.done) {
+			return
+		}
+		parse = parseRequest
+	}
+}
+
+// readServer takes in what the server sends, up to the end.
+func (l *link) readServer(server upstream) {
+	first := true
+	for {
+		frame, err := server.ReadFrame()
+		if err != nil {
+			l.toClient.push(item{at: time.Now()}, l.done)
+			return
+		}
+		if first {
+			l.p.connected(l, frame)
+		}
+		if !l.toClient.push(item{frame: frame, at: time.Now()}, l.done) {
+			return
+		}
+		first = false
+	}
+}
+
+// writeServer passes requests on, with what goes wrong.
+func (l *link) writeServer(server upstream) {
+	for {
+		it, ok := l.toServer.pop(l.done)
+		if !ok || !l.p.wait(l.done, ToServer, it.at) {
+			return
+		}
+		if it.frame == nil {
+			_ = server.CloseWrite()
+			return
+		}
+		if !l.hold(holdRequest, it.req, ToServer) || l.strikeCut(cutBefore, it.req) {
+			return
+		}
+		if it.req.Op == OpConnect && !l.p.admit(l, it.req.Session) {
+			return
+		}
+		l.expectReply(it.req)
+		if _, err := server.Write(it.frame); err != nil {
+			return // the other direction tells the client
+		}
+	}
+}
+
+// writeClient passes replies on, with what goes wrong.
+func (l *link) writeClient() {
+	first := true
+	for {
+		it, ok := l.toClient.pop(l.done)
+		if !ok || !l.p.wait(l.done, ToClient, it.at) {
+			return
+		}
+		if it.frame == nil {
+			closeWrite(l.client)
+			return
+		}
+		if req, ok := l.answered(it.frame, first); ok {
+			if !l.hold(holdReply, req, ToClient) || l.strikeCut(cutAfterCommit, req) {
+				return
+			}
+		}
+		first = false
+		if _, err := l.client.Write(it.frame); err != nil {
+			return
+		}
+	}
+}
+
+// hold waits for the release of a fault that holds the request, if there is
+// one. It returns false when the link is cut first.
+func (l *link) hold(kind faultKind, r Request, d Direction) bool {
+	f := l.p.strike(kind, r)
+	if f == nil {
+		return true
+	}
+	close(f.hit)
+	select {
+	case <-f.released:
+		return l.p.wait(l.done, d, time.Time{}) // a blackhole may have begun
+	case <-l.done:
+		return false
+	}
+}
+
+// strikeCut reports whether a fault has cut the link.
+func (l *link) strikeCut(kind faultKind, r Request) bool {
+	f := l.p.strike(kind, r)
+	if f == nil {
+		return false
+	}
+	l.cut()
+	close(f.hit)
+	return true
+}
+
+// expectReply remembers a request until its reply comes.
+func (l *link) expectReply(r Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending[r.Xid] = append(l.pending[r.Xid], r)
+}
+
+// answered returns the request that a frame from the server replies to.
+func (l *link) answered(frame []byte, first bool) (Request, bool) {
+	reply := Request{} // the handshake has no xid, and is remembered with 0
+	if !first {
+		reply = parseReply(frame)
+	}
+	if !first && reply.Xid == xidNotification {
+		l.p.mu.Lock()
+		defer l.p.mu.Unlock()
+		reply.Op, reply.Conn, reply.Session, reply.At = OpNotification, l.ordinal, l.session, time.Now()
+		return reply, true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	waiting := l.pending[reply.Xid]
+	if len(waiting) == 0 {
+		return Request{}, false
+	}
+	if len(waiting) == 1 {
+		delete(l.pending, reply.Xid)
+	} else {
+		l.pending[reply.Xid] = waiting[1:]
+	}
+	return waiting[0], true
+}

@@ -1,0 +1,134 @@
+package zktest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/goleak"
+
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// shared is one standalone server for all tests that leave it as it was. It is
+// started by the first that asks.
+var shared struct {
+	once     sync.Once
+	ensemble *zktest.Ensemble
+	err      error
+}
+
+// runner closes the shared server before goleak looks.
+type runner struct{ *testing.M }
+
+func (r runner) Run() int {
+	code := r.M.Run()
+	if shared.ensemble != nil {
+		if err := shared.ensemble.Close(); err != nil && code == 0 {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	return code
+}
+
+func TestMain(m *testing.M) {
+	if os.Getenv(orphanEnv) != "" {
+		orphanMain()
+	}
+	goleak.VerifyTestMain(runner{m})
+}
+
+// sharedServer returns the address of the shared server.
+func sharedServer(t *testing.T) string {
+	t.Helper()
+	shared.once.Do(func() { shared.ensemble, shared.err = zktest.NewReal() })
+	if errors.Is(shared.err, zktest.ErrNoZooKeeper) && !required() {
+		t.Skip(shared.err)
+	}
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.ensemble.Addr(0)
+}
+
+func required() bool {
+	v := os.Getenv(zktest.RequireEnv)
+	return v != "" && v != "0"
+}
+
+// connect returns a client of the servers at addr that has a session.
+func connect(t testing.TB, addr string) (*zk.Conn, <-chan zk.Event) {
+	t.Helper()
+	conn, events := dial(t, addr, 10*time.Second)
+	zktest.Eventually(t, 10*time.Second, "a session", func() bool { return conn.State() == zk.StateHasSession })
+	return conn, events
+}
+
+// dial returns a client of the servers at addr that may not have a session yet.
+func dial(t testing.TB, addr string, timeout time.Duration) (*zk.Conn, <-chan zk.Event) {
+	t.Helper()
+	conn, events, err := zk.Connect(strings.Split(addr, ","), timeout, zk.WithLogger(quiet{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return conn, events
+}
+
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+func create(t testing.TB, conn *zk.Conn, path string, flags int32) {
+	t.Helper()
+	if _, err := conn.Create(path, nil, flags, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatalf("create %s: %v", path, err)
+	}
+}
+
+func exists(t testing.TB, conn *zk.Conn, path string) bool {
+	t.Helper()
+	found, _, err := conn.Exists(path)
+	if err != nil {
+		t.Fatalf("exists %s: %v", path, err)
+	}
+	return found
+}
+
+// soon is a context for what should take no time but may on a busy machine.
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// receive waits for a value, or the closing, of c.
+func receive[T any](t *testing.T, c <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(20 * time.Second):
+		t.Fatalf("not within 20s: %s", what)
+		panic("unreachable")
+	}
+}
+
+// pending fails the test if c has a value or is closed. It gives it a moment
+// to get there: this can miss a fault, and cannot invent one.
+func pending[T any](t *testing.T, c <-chan T, what string) {
+	t.Helper()
+	select {
+	case v := <-c:
+		t.Fatalf("too early: %s: %v", what, v)
+	case <-time.After(100 * time.Millisecond):
+	}
+}

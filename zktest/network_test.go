@@ -1,0 +1,240 @@
+package zktest_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// wire is a client and a server that speak frames through a proxy and do
+// nothing that they are not told to.
+type wire struct {
+	proxy          *zktest.Proxy
+	client, server *net.TCPConn
+}
+
+func newWire(t *testing.T) wire {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	p := zktest.StartProxy(t, listener.Addr().String())
+	client, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	server, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return wire{p, client.(*net.TCPConn), server.(*net.TCPConn)}
+}
+
+// ends returns who sends in direction d, and who receives.
+func (w wire) ends(d zktest.Direction) (from, to *net.TCPConn) {
+	if d == zktest.ToServer {
+		return w.client, w.server
+	}
+	return w.server, w.client
+}
+
+// send sends a frame with one number in it.
+func send(t *testing.T, conn net.Conn, n uint32) {
+	t.Helper()
+	frame := binary.BigEndian.AppendUint32([]byte{0, 0, 0, 4}, n)
+	if _, err := conn.Write(frame); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// next returns the number in the next frame, and io.EOF at the end.
+func next(conn net.Conn, within time.Duration) (uint32, error) {
+	_ = conn.SetReadDeadline(time.Now().Add(within))
+	var frame [8]byte
+	_, err := io.ReadFull(conn, frame[:])
+	return binary.BigEndian.Uint32(frame[4:]), err
+}
+
+func wantNext(t *testing.T, conn net.Conn, want uint32) {
+	t.Helper()
+	if got, err := next(conn, 10*time.Second); got != want || err != nil {
+		t.Errorf("next frame: %d, %v; want %d", got, err, want)
+	}
+}
+
+func wantNothing(t *testing.T, conn net.Conn) {
+	t.Helper()
+	var timeout net.Error
+	if got, err := next(conn, 100*time.Millisecond); !errors.As(err, &timeout) || !timeout.Timeout() {
+		t.Errorf("next frame: %d, %v; want nothing to come", got, err)
+	}
+}
+
+func wantEnd(t *testing.T, conn net.Conn) {
+	t.Helper()
+	if got, err := next(conn, 10*time.Second); !errors.Is(err, io.EOF) {
+		t.Errorf("next frame: %d, %v; want the end", got, err)
+	}
+}
+
+// A partition hides frames and the end of the connection; when it is over,
+// both arrive.
+func TestBlackholeHidesClose(t *testing.T) {
+	t.Parallel()
+	for _, d := range []zktest.Direction{zktest.ToServer, zktest.ToClient} {
+		t.Run(d.String(), func(t *testing.T) {
+			w := newWire(t)
+			from, to := w.ends(d)
+			send(t, from, 1)
+			wantNext(t, to, 1)
+
+			w.proxy.Blackhole(d)
+			send(t, from, 2)
+			send(t, from, 3)
+			send(t, to, 4) // the other direction is there still
+			wantNext(t, from, 4)
+			_ = from.Close()
+			wantNothing(t, to)
+
+			w.proxy.Heal()
+			wantNext(t, to, 2)
+			wantNext(t, to, 3)
+			wantEnd(t, to)
+		})
+	}
+}
+
+func TestBlackholeBothThenDisconnect(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	w.proxy.Blackhole(zktest.ToServer)
+	w.proxy.Blackhole(zktest.ToClient)
+	send(t, w.client, 1)
+	send(t, w.server, 2)
+	wantNothing(t, w.client)
+	wantNothing(t, w.server)
+	w.proxy.Disconnect()
+	wantEnd(t, w.client)
+	wantEnd(t, w.server)
+}
+
+// Neither side can fill the proxy's memory with what a partition holds back.
+func TestBlackholeIsBounded(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	w.proxy.Blackhole(zktest.ToServer)
+	frame := make([]byte, 1<<20)
+	binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
+	sent := 0
+	for sent < 1000 {
+		_ = w.client.SetWriteDeadline(time.Now().Add(time.Second))
+		if _, err := w.client.Write(frame); err != nil {
+			break
+		}
+		sent++
+	}
+	if sent < 8 || sent > 100 { // sockets have buffers of their own
+		t.Errorf("the proxy took %d MiB", sent)
+	}
+	w.proxy.Heal()
+	for range sent {
+		_ = w.server.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if _, err := io.ReadFull(w.server, frame); err != nil {
+			t.Fatalf("after the partition: %v", err)
+		}
+	}
+}
+
+// A client that gave up while the network was away never reaches the server.
+func TestBlackholeHidesNewConnections(t *testing.T) {
+	t.Parallel()
+	p := zktest.StartProxy(t, sharedServer(t))
+	p.Blackhole(zktest.ToServer)
+	gone, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(t, gone, 1)
+	zktest.Eventually(t, 10*time.Second, "the proxy has it", func() bool { return len(p.Requests()) == 1 })
+	conn, _ := dial(t, p.Addr(), 10*time.Second)
+	zktest.Eventually(t, 10*time.Second, "a handshake", func() bool { return len(p.Requests()) == 2 })
+	_ = gone.Close()
+	if n := len(p.Sessions()); n != 0 {
+		t.Errorf("%d sessions through a partition", n)
+	}
+	p.Heal()
+	zktest.Eventually(t, 10*time.Second, "a session", func() bool { return conn.State() == zk.StateHasSession })
+}
+
+// A session whose client has vanished expires, and the client, back again, is
+// told so.
+func TestBlackholeExpiresSession(t *testing.T) {
+	t.Parallel()
+	p := zktest.StartProxy(t, sharedServer(t))
+	conn, events := dial(t, p.Addr(), time.Second)
+	zktest.Eventually(t, 10*time.Second, "a session", func() bool { return conn.State() == zk.StateHasSession })
+	path := ownPath(t)
+	create(t, conn, path, zk.FlagEphemeral)
+	p.Blackhole(zktest.Both)
+	other := direct(t)
+	zktest.Eventually(t, 20*time.Second, "the server expires the session", func() bool { return !exists(t, other, path) })
+	p.Heal()
+	for {
+		if e := receive(t, events, "the event that says the session expired"); e.State == zk.StateExpired {
+			return
+		}
+	}
+}
+
+func TestDelay(t *testing.T) {
+	t.Parallel()
+	const delay = 100 * time.Millisecond
+	w := newWire(t)
+	w.proxy.Delay(delay)
+	began := time.Now()
+	const frames = 50
+	for n := range uint32(frames) {
+		send(t, w.client, n)
+	}
+	for n := range uint32(frames) {
+		wantNext(t, w.server, n)
+	}
+	// All of them are as late as one.
+	if took := time.Since(began); took < delay || took > frames*delay/4 {
+		t.Errorf("%d frames took %v, want about %v", frames, took, delay)
+	}
+	began = time.Now()
+	send(t, w.server, 1)
+	wantNext(t, w.client, 1)
+	if took := time.Since(began); took < delay {
+		t.Errorf("a frame to the client took %v, want %v", took, delay)
+	}
+
+	// A change reaches what is on its way.
+	w.proxy.Delay(time.Hour)
+	send(t, w.client, 1)
+	wantNothing(t, w.server)
+	w.proxy.Delay(0)
+	wantNext(t, w.server, 1)
+}
+
+// A frame that claims to be too long ends the connection, not the proxy.
+func TestFrameTooLong(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	if _, err := w.client.Write([]byte{0x7f, 0xff, 0xff, 0xff}); err != nil {
+		t.Fatal(err)
+	}
+	wantEnd(t, w.server)
+}

@@ -1,0 +1,146 @@
+package zktest
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+var errHungUp = errors.New("zktest: the server has closed the connection")
+
+// A peer is the in-process server's end of one client's connection. The link in
+// front of it, where faults happen, uses it as its upstream.
+type peer struct {
+	st      *state
+	ordinal int64
+	addr    string // of the client
+	out     *queue
+	closing sync.Once
+	closed  chan struct{} // the link has closed it
+	hungUp  chan struct{} // the server has
+
+	// What follows is the run loop's.
+	gone    bool // hungUp is closed
+	session *clientSession
+	timeout time.Duration
+	member  *member
+	ids     []identity
+
+	since          time.Time
+	received, sent int64
+	last           lastRequest
+}
+
+// lastRequest is for the four-letter word cons.
+type lastRequest struct {
+	op   Op
+	xid  int32
+	zxid int64
+	at   time.Time
+}
+
+var _ upstream = (*peer)(nil)
+
+func newPeer(st *state, ordinal int64, client net.Addr) *peer {
+	addr := "127.0.0.1" // a pipe's client is in this process
+	if tcp, ok := client.(*net.TCPAddr); ok {
+		addr = tcp.IP.String()
+	}
+	return &peer{
+		st:      st,
+		ordinal: ordinal,
+		addr:    addr,
+		out:     newQueue(),
+		closed:  make(chan struct{}),
+		hungUp:  make(chan struct{}),
+		ids:     []identity{{"ip", addr}},
+		since:   time.Now(),
+	}
+}
+
+// input is a frame from a client, or without one the end of them.
+type input struct {
+	from  *peer
+	frame []byte
+}
+
+// Write hands the run loop a frame.
+func (p *peer) Write(frame []byte) (int, error) {
+	select {
+	case p.st.inbox <- input{p, frame}:
+		return len(frame), nil
+	case <-p.hungUp:
+		return 0, errHungUp
+	case <-p.closed:
+		return 0, net.ErrClosed
+	case <-p.st.done:
+		return 0, errServerClosed
+	}
+}
+
+// CloseWrite has the run loop drop the connection, once it is through with the
+// frames before.
+func (p *peer) CloseWrite() error {
+	_, err := p.Write(nil)
+	return err
+}
+
+// Close drops the connection now; the run loop knows of it when Close returns.
+func (p *peer) Close() error {
+	p.closing.Do(func() {
+		close(p.closed)
+		select {
+		case p.st.inbox <- input{from: p}:
+		case <-p.hungUp:
+		case <-p.st.done:
+		}
+	})
+	return nil
+}
+
+// ReadFrame returns the next frame for the client, once there is one.
+func (p *peer) ReadFrame() ([]byte, error) {
+	it, ok := p.out.pop(p.closed)
+	if !ok || it.frame == nil {
+		return nil, io.EOF
+	}
+	return it.frame, nil
+}
+
+// send never waits: the run loop must not hang on a client that does not read.
+func (p *peer) send(frame []byte) {
+	if !p.gone {
+		p.sent++
+		p.out.put(item{frame: frame})
+	}
+}
+
+// reply answers a request with the state as this client sees it.
+func (p *peer) reply(xid int32, err code, body []byte) {
+	p.replyAt(p.member.tree.zxid, xid, err, body)
+}
+
+func (p *peer) replyAt(zxid int64, xid int32, err code, body []byte) {
+	p.last.zxid = zxid
+	p.send(replyFrame(xid, zxid, err, body))
+}
+
+// connectedState is what watch events say of the connection.
+const connectedState = 3
+
+// notify tells of an event, unless the client may not read the node.
+func (p *peer) notify(event nodeEvent) {
+	if !permitted(event.acl, permRead, p.ids) {
+		return
+	}
+	e := newFrame()
+	e.int32(xidNotification)
+	e.int64(-1) // zxid
+	e.int32(int32(codeOK))
+	e.int32(int32(event.kind))
+	e.int32(connectedState)
+	e.string(event.path)
+	p.send(sized(e.b))
+}

@@ -1,0 +1,197 @@
+package zktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// RequireEnv is the environment variable that turns a missing ZooKeeper from a
+// skipped test into a failed one: set it to anything but "0".
+const RequireEnv = "ZKTEST_REQUIRE_REAL"
+
+const (
+	startWithin   = 60 * time.Second // for all servers to serve, on a busy machine
+	startAttempts = 5                // with other ports each time
+)
+
+// errPortTaken is why a start is worth repeating with other ports.
+var errPortTaken = errors.New("a port was taken meanwhile")
+
+// StartReal starts ZooKeeper and waits until it serves clients. The servers
+// end with the test; when it has failed, the end of their logs is put into its
+// output. Without a ZooKeeper on the machine the test is skipped, or fails if
+// [RequireEnv] is set.
+func StartReal(tb TB, opts ...RealOption) *Ensemble {
+	tb.Helper()
+	e, err := NewReal(opts...)
+	if errors.Is(err, ErrNoZooKeeper) && !realRequired() {
+		tb.Skipf("%v (set %s=1 to make this a failure)", err, RequireEnv)
+		return nil
+	}
+	if err != nil {
+		tb.Fatalf("%v", err)
+		return nil
+	}
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			for i := range e.Len() {
+				tb.Logf("end of the log of server %d (%s):\n%s", i, e.Addr(i), e.servers[i].log(8<<10))
+			}
+		}
+		if err := e.Close(); err != nil {
+			tb.Logf("%v", err)
+		}
+	})
+	return e
+}
+
+func realRequired() bool {
+	v := os.Getenv(RequireEnv)
+	return v != "" && v != "0"
+}
+
+// NewReal is [StartReal] for programs and for TestMain: the caller must call
+// [Ensemble.Close]. It waits at most a minute for the servers. The error
+// matches [ErrNoZooKeeper] if there is none on this machine; options that make
+// no sense are an error before anything is started.
+func NewReal(opts ...RealOption) (*Ensemble, error) {
+	c, err := newRealConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	in, err := findInstallation()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	defer cancel()
+	var failed error
+	for range startAttempts {
+		e, err := startEnsemble(ctx, in, c)
+		if err == nil {
+			return e, nil
+		}
+		failed = err
+		if !errors.Is(err, errPortTaken) {
+			break
+		}
+	}
+	return nil, failed
+}
+
+// startEnsemble makes one attempt, on ports that are free now.
+func startEnsemble(ctx context.Context, in installation, c realConfig) (*Ensemble, error) {
+	ports, err := freePorts(c.nodes)
+	if err != nil {
+		return nil, err
+	}
+	return startOn(ctx, in, c, ports)
+}
+
+// startOn starts an ensemble on the given ports and waits until it serves.
+func startOn(ctx context.Context, in installation, c realConfig, ports []nodePorts) (*Ensemble, error) {
+	e, err := newEnsemble(in, c, ports)
+	if err != nil {
+		return nil, err
+	}
+	for i := range e.servers {
+		if err = e.Launch(i); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = e.firstReady(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// newEnsemble writes the files of an ensemble and starts nothing.
+func newEnsemble(in installation, c realConfig, ports []nodePorts) (*Ensemble, error) {
+	dir, err := os.MkdirTemp("", "zktest-")
+	if err != nil {
+		return nil, err
+	}
+	e := &Ensemble{dir: dir}
+	conf := filepath.Join(dir, "conf")
+	if err := writeLoggers(conf); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	for i, p := range ports {
+		s := &server{dir: filepath.Join(dir, fmt.Sprint("server", i)), port: p.client}
+		s.command = func() *exec.Cmd { return in.command(c, conf, filepath.Join(s.dir, "zoo.cfg")) }
+		e.servers = append(e.servers, s)
+		if err := writeServer(s.dir, i, c, ports); err != nil {
+			return nil, errors.Join(err, e.Close())
+		}
+	}
+	return e, nil
+}
+
+// firstReady is [Ensemble.WaitReady] for servers that have just been given
+// their ports, and may have found them taken.
+func (e *Ensemble) firstReady(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// A member of a quorum stays alive with a port missing, and would be
+	// waited for in vain.
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if e.portTaken() {
+					cancel(errPortTaken)
+				}
+			}
+		}
+	}()
+	err := e.WaitReady(ctx)
+	if err == nil {
+		err = e.verify(ctx)
+	}
+	cancel(nil)
+	<-watched
+	if err != nil && e.portTaken() {
+		return errors.Join(errPortTaken, err)
+	}
+	return err
+}
+
+// verify checks that it is our servers that answer: on a port that was taken,
+// it may well be the server of another test that does.
+func (e *Ensemble) verify(ctx context.Context) error {
+	for i, s := range e.servers {
+		conf, err := e.Word(ctx, i, "conf")
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(conf, filepath.ToSlash(s.dir)) {
+			return e.wrap("verify", i, errPortTaken)
+		}
+	}
+	return nil
+}
+
+// portTaken reports whether a server has said so in its log.
+func (e *Ensemble) portTaken() bool {
+	for _, s := range e.servers {
+		if strings.Contains(s.log(64<<10), "java.net.BindException") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,179 @@
+package zktest_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+func TestServerLifecycle(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	e := zktest.StartReal(t)
+	t.Logf("started within %v", time.Since(began).Round(time.Millisecond))
+	conn, _ := connect(t, e.ConnectString())
+	create(t, conn, "/kept", 0)
+
+	if err := e.Start(soon(t), 0); err == nil {
+		t.Error("starting a running server: no error")
+	}
+	for name, end := range map[string]func(int) error{"kill": e.Kill, "stop": e.Stop} {
+		if err := end(0); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := end(0); err != nil {
+			t.Errorf("%s again: %v", name, err)
+		}
+		if _, err := e.Word(soon(t), 0, "ruok"); err == nil {
+			t.Errorf("%s: the server still answers", name)
+		}
+		if err := e.Pause(0); err == nil {
+			t.Errorf("%s: pausing what is not running: no error", name)
+		}
+		if err := e.Start(soon(t), 0); err != nil {
+			t.Fatalf("start after %s: %v", name, err)
+		}
+	}
+	if err := e.Restart(soon(t), 0); err != nil {
+		t.Fatal(err)
+	}
+
+	again, _ := connect(t, e.Addr(0))
+	if !exists(t, again, "/kept") {
+		t.Error("restarts have lost a node")
+	}
+	if log := e.Log(0); !strings.Contains(log, "zookeeper") && !strings.Contains(log, "ZooKeeper") {
+		t.Errorf("log has nothing of ZooKeeper's: %q", log)
+	}
+}
+
+func TestServerPause(t *testing.T) {
+	t.Parallel()
+	e := zktest.StartReal(t)
+	if err := e.Pause(0); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if text, err := e.Word(ctx, 0, "ruok"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a paused server answers %q, %v", text, err)
+	}
+	if err := e.WaitReady(soon(t)); err != nil {
+		t.Errorf("WaitReady with the only server paused: %v", err)
+	}
+	if err := e.Resume(0); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := e.Word(soon(t), 0, "ruok"); text != "imok" || err != nil {
+		t.Errorf("resumed server answers %q, %v", text, err)
+	}
+	if err := e.Pause(0); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Stop(0); err != nil {
+		t.Errorf("stopping a paused server: %v", err)
+	}
+}
+
+func TestServerSettings(t *testing.T) {
+	t.Parallel()
+	e := zktest.StartReal(t, zktest.TickTime(100*time.Millisecond), zktest.ContainerCheck(200*time.Millisecond),
+		zktest.MinSessionTimeout(300*time.Millisecond), zktest.MaxSessionTimeout(5*time.Second))
+	conf, err := e.Word(soon(t), 0, "conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"tickTime=100\n", "minSessionTimeout=300\n", "maxSessionTimeout=5000\n", "maxClientCnxns=0\n"} {
+		if !strings.Contains(conf, want) {
+			t.Errorf("no %q in conf:\n%s", want, conf)
+		}
+	}
+	metrics, err := e.Metrics(soon(t), 0)
+	if err != nil || metrics["zk_server_state"] != "standalone" {
+		t.Errorf("zk_server_state = %q, %v; want standalone", metrics["zk_server_state"], err)
+	}
+
+	conn, _ := connect(t, e.Addr(0))
+	if _, err := conn.CreateContainer("/container", nil, zk.FlagContainer, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	create(t, conn, "/container/child", 0)
+	if err := conn.Delete("/container/child", -1); err != nil {
+		t.Fatal(err)
+	}
+	zktest.Eventually(t, 20*time.Second, "the container is deleted", func() bool { return !exists(t, conn, "/container") })
+	if _, err := conn.CreateTTL("/ttl", nil, zk.FlagTTL, zk.WorldACL(zk.PermAll), 50*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	zktest.Eventually(t, 20*time.Second, "the TTL node is deleted", func() bool { return !exists(t, conn, "/ttl") })
+}
+
+func TestEnsemble(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	e := zktest.StartReal(t, zktest.Nodes(3))
+	t.Logf("started within %v", time.Since(began).Round(time.Millisecond))
+	if n := strings.Count(e.ConnectString(), ",") + 1; n != 3 || e.Len() != 3 {
+		t.Fatalf("%d servers in %q, Len %d; want 3", n, e.ConnectString(), e.Len())
+	}
+	leader, err := e.Leader(soon(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, _ := connect(t, e.ConnectString())
+	create(t, conn, "/kept", 0)
+
+	other, last := (leader+1)%3, (leader+2)%3
+	if err := e.Kill(leader); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Stop(other); err != nil {
+		t.Fatal(err)
+	}
+	zktest.Eventually(t, 20*time.Second, "the last server notices that it is alone", func() bool {
+		_, err := e.Metrics(soon(t), last)
+		return err != nil
+	})
+	if i, err := e.Leader(soon(t)); err == nil {
+		t.Errorf("server %d leads without a quorum", i)
+	}
+
+	began = time.Now()
+	if err := e.Launch(leader); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Start(soon(t), other); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.WaitReady(soon(t)); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("back within %v", time.Since(began).Round(time.Millisecond))
+	zktest.Eventually(t, 20*time.Second, "the node is there still", func() bool {
+		found, _, err := conn.Exists("/kept")
+		return err == nil && found
+	})
+}
+
+func TestClosedEnsemble(t *testing.T) {
+	t.Parallel()
+	sharedServer(t) // skips
+	e, err := zktest.NewReal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Start(soon(t), 0); err == nil {
+		t.Error("a closed ensemble starts")
+	}
+}

@@ -1,0 +1,14 @@
+//go:build !unix
+
+package zktest
+
+import (
+	"errors"
+	"fmt"
+)
+
+func (p *process) pause() error {
+	return fmt.Errorf("zktest: pausing a process: %w", errors.ErrUnsupported)
+}
+
+func (p *process) resume() error { return nil }

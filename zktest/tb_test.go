@@ -1,0 +1,121 @@
+package zktest_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// fakeTB records what becomes of a test. Its Fatalf and Skipf return, which
+// the functions under test must survive.
+type fakeTB struct {
+	zktest.TB
+	skipped, failed string
+	cleanups        []func()
+}
+
+func (f *fakeTB) Helper()             {}
+func (f *fakeTB) Logf(string, ...any) {}
+func (f *fakeTB) Cleanup(c func())    { f.cleanups = append(f.cleanups, c) }
+func (f *fakeTB) Failed() bool        { return f.failed != "" }
+func (f *fakeTB) Skipf(format string, args ...any) {
+	f.skipped = fmt.Sprintf(format, args...)
+}
+func (f *fakeTB) Fatalf(format string, args ...any) {
+	f.failed = fmt.Sprintf(format, args...)
+}
+
+func TestStartRealWithoutZooKeeper(t *testing.T) {
+	for _, c := range []struct{ require, want string }{
+		{"", "skipped"}, {"0", "skipped"}, {"1", "failed"}, {"true", "failed"},
+	} {
+		t.Setenv("PATH", "")
+		t.Setenv("JAVA_HOME", "")
+		t.Setenv(zktest.RequireEnv, c.require)
+		tb := new(fakeTB)
+		if e := zktest.StartReal(tb); e != nil {
+			t.Fatal("an ensemble without Java")
+		}
+		got := "neither"
+		switch {
+		case tb.skipped != "" && tb.failed == "":
+			got = "skipped"
+		case tb.failed != "" && tb.skipped == "":
+			got = "failed"
+		}
+		if got != c.want {
+			t.Errorf("%s=%q: test %s, want %s", zktest.RequireEnv, c.require, got, c.want)
+		}
+	}
+}
+
+func TestStartRealWithWrongHome(t *testing.T) {
+	sharedServer(t) // skips
+	t.Setenv("ZOOKEEPER_HOME", t.TempDir())
+	tb := new(fakeTB)
+	zktest.StartReal(tb)
+	if !strings.Contains(tb.failed, "ZOOKEEPER_HOME") {
+		t.Errorf("failed with %q, skipped with %q; want ZOOKEEPER_HOME to be named a failure", tb.failed, tb.skipped)
+	}
+}
+
+func TestStartRealCleansUp(t *testing.T) {
+	sharedServer(t) // skips
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	tb := &fakeTB{}
+	e := zktest.StartReal(tb)
+	if e == nil {
+		t.Fatal(tb.failed)
+	}
+	tb.failed = "so that it prints logs"
+	for _, c := range tb.cleanups {
+		c()
+	}
+	if _, err := e.Word(soon(t), 0, "ruok"); err == nil {
+		t.Error("the server has outlived its test")
+	}
+	if left, _ := filepath.Glob(filepath.Join(tmp, "zktest-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	for name, opt := range map[string]zktest.RealOption{
+		"no nodes":          zktest.Nodes(0),
+		"even nodes":        zktest.Nodes(2),
+		"negative nodes":    zktest.Nodes(-1),
+		"no tick":           zktest.TickTime(0),
+		"negative tick":     zktest.TickTime(-time.Second),
+		"part of a ms":      zktest.TickTime(1500 * time.Microsecond),
+		"too long":          zktest.ContainerCheck(1000 * time.Hour),
+		"no check":          zktest.ContainerCheck(0),
+		"negative min":      zktest.MinSessionTimeout(-time.Second),
+		"max below default": zktest.MaxSessionTimeout(999 * time.Millisecond),
+		"min over max":      zktest.MinSessionTimeout(time.Hour),
+	} {
+		if e, err := zktest.NewReal(opt); err == nil {
+			_ = e.Close()
+			t.Errorf("%s: no error", name)
+		} else {
+			t.Logf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestEventually(t *testing.T) {
+	tb := new(fakeTB)
+	calls := 0
+	zktest.Eventually(tb, time.Minute, "third call", func() bool { calls++; return calls == 3 })
+	if tb.failed != "" || calls != 3 {
+		t.Errorf("%d calls, failed with %q; want 3 and none", calls, tb.failed)
+	}
+	zktest.Eventually(tb, time.Millisecond, "the moon", func() bool { return false })
+	if !strings.Contains(tb.failed, "the moon") {
+		t.Errorf("failed with %q; want it to name the moon", tb.failed)
+	}
+}
