@@ -1,0 +1,37 @@
+package session
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+)
+
+func newFakeConfig(t *testing.T, opts ...Option) *config {
+	t.Helper()
+	quiet := WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	cfg, err := newConfig("h1:1", append([]Option{quiet}, opts...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// bareSession is a session without zk.Conn, for what is done without one.
+func bareSession(t *testing.T, cfg *config) *Session {
+	t.Helper()
+	s := &Session{
+		cfg:    cfg,
+		dialer: newDialer(cfg),
+		clock:  newClock(time.Now()),
+		report: func(*Session, State) {},
+		live:   make(chan struct{}),
+		up:     make(chan struct{}),
+	}
+	s.life, s.endLife = context.WithCancel(context.Background())
+	t.Cleanup(s.endLife)
+	s.nodes.limit = cfg.maxNodes
+	s.watches.init()
+	return s
+}

@@ -1,0 +1,94 @@
+package session
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestParseConnectString(t *testing.T) {
+	for _, c := range []struct {
+		in      string
+		servers []string
+		chroot  string
+	}{
+		{"h", []string{"h:2181"}, ""},
+		{"h:1", []string{"h:1"}, ""},
+		{"h:65535", []string{"h:65535"}, ""},
+		{"h1:1,h2,h3:3", []string{"h1:1", "h2:2181", "h3:3"}, ""},
+		{" h1:1 ,\th2 ", []string{"h1:1", "h2:2181"}, ""},
+		{"h/", []string{"h:2181"}, ""},
+		{"h/a", []string{"h:2181"}, "/a"},
+		{"h1:1,h2:2/a/b", []string{"h1:1", "h2:2"}, "/a/b"},
+		{"h/a,b:1", []string{"h:2181"}, "/a,b:1"}, // all after the slash is a path
+		{"127.0.0.1:1", []string{"127.0.0.1:1"}, ""},
+		{"[::1]", []string{"[::1]:2181"}, ""},
+		{"[::1]:1,[fe80::1]:2/a", []string{"[::1]:1", "[fe80::1]:2"}, "/a"},
+		{"[fe80::1%eth0]:1", []string{"[fe80::1%eth0]:1"}, ""},
+		{"::1", []string{"[::1]:2181"}, ""},
+		{"[h]:1", []string{"h:1"}, ""},
+	} {
+		t.Run(c.in, func(t *testing.T) {
+			servers, chroot, err := parseConnectString(c.in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, s := range servers {
+				got = append(got, s.String())
+			}
+			if !slices.Equal(got, c.servers) || chroot != c.chroot {
+				t.Errorf("got %q and chroot %q, want %q and %q", got, chroot, c.servers, c.chroot)
+			}
+		})
+	}
+}
+
+// badConnectStrings is also given to Connect: see TestConnectInvalid.
+var badConnectStrings = []string{
+	"", " ", "/", "/a", ",", "h,", ",h", "h,,h", ":1", ":", "h:", "h:x", "h:-1", "h:+1", "h:0",
+	"h:65536", "h:70000", "h: 1", "h 1", "h\x00:1", "h\nh", "h:1:2", "fe80::x", "[::1", "::1]", "[]",
+	"[]:1", "[::1]1", "[::1]:", "[::1]:x", "[[::1]]", "[a:b]:1", "h]", "h[:1", "h//", "h/a/", "h/a//b", "h/../a",
+	"h/a/.", "h/a\x00", "h/\xff",
+}
+
+func TestParseConnectStringRefuses(t *testing.T) {
+	for _, s := range badConnectStrings {
+		if servers, chroot, err := parseConnectString(s); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%q: got %v, %q, %v, want ErrInvalid", s, servers, chroot, err)
+		}
+	}
+}
+
+// What is accepted can be dialled, and written down again means the same.
+func FuzzParseConnectString(f *testing.F) {
+	for _, s := range append([]string{"h1:1,h2/a", "[::1]:1", "::1", "[fe80::1%e]"}, badConnectStrings...) {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		servers, chroot, err := parseConnectString(in)
+		if err != nil {
+			if !errors.Is(err, ErrInvalid) {
+				t.Fatalf("%v does not match ErrInvalid", err)
+			}
+			return
+		}
+		var list []string
+		for _, s := range servers {
+			host, port, err := net.SplitHostPort(s.String())
+			if err != nil || host != s.host || port != s.port || host == "" {
+				t.Fatalf("%q gives %+v, which splits into %q, %q, %v", in, s, host, port, err)
+			}
+			list = append(list, s.String())
+		}
+		if chroot != "" && (chroot == "/" || ValidatePath(chroot) != nil) {
+			t.Fatalf("%q gives chroot %q", in, chroot)
+		}
+		again, chroot2, err := parseConnectString(strings.Join(list, ",") + chroot)
+		if err != nil || !slices.Equal(again, servers) || chroot2 != chroot {
+			t.Fatalf("%q: %v, %q; written down again: %v, %q, %v", in, servers, chroot, again, chroot2, err)
+		}
+	})
+}

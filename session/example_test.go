@@ -1,0 +1,58 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// One manager per process and ensemble, closed at its end.
+func ExampleConnect() {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	m, err := session.Connect(ctx, "zk1:2181,zk2:2181,zk3:2181/my/app", session.WithTimeout(15*time.Second))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+
+	s, err := m.Session(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	node, err := s.Create(ctx, "/hello", nil, session.Ephemeral)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(node, "is there for", s.Remaining(), "and as long as the servers answer")
+}
+
+// Who depends on the session wants to know when it is in danger, and when it is over.
+func ExampleManager_Subscribe() {
+	m, err := session.Connect(context.Background(), "localhost:2181")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+
+	cancel := m.Subscribe(func(c session.Change) {
+		switch c.To {
+		case session.Suspended:
+			log.Print("no connection; what is held is still held")
+		case session.Lost:
+			log.Printf("session %x is gone, with all that was held: %v", c.Session, c.Err)
+		}
+	})
+	defer cancel()
+}
+
+func ExampleValidatePath() {
+	fmt.Println(session.ValidatePath("/locks/a"))
+	fmt.Println(session.ValidatePath("locks/a"))
+	// Output:
+	// <nil>
+	// invalid argument: path "locks/a" does not begin with a slash
+}

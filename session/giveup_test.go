@@ -1,0 +1,39 @@
+package session_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// With a WithRetry that says stop, requests fail with the error of their last try; what is
+// guaranteed goes on all the same, and so does dialling.
+func TestRetryThatStops(t *testing.T) {
+	p, _, s := behindProxy(t, 20*time.Second,
+		session.WithRetry(func() backoff.BackOff { return &backoff.StopBackOff{} }))
+	d, ctx := dir(t, s), patient(t)
+	node, err := s.Create(ctx, d+"/n", nil, session.Ephemeral)
+	must(t, err)
+
+	f := p.CutBefore(zktest.On(zktest.OpGetData, node))
+	_, _, err = s.Get(ctx, node)
+	within(t, f.Hit(), "the cut")
+	wantErr(t, "get", err, zk.ErrConnectionClosed)
+	_, _, err = s.Get(ctx, node)
+	must(t, err)
+
+	f = p.CutBefore(zktest.On(zktest.OpDelete, node))
+	removal := s.Remove(node)
+	within(t, f.Hit(), "the cut")
+	within(t, removal.Done(), "the removal")
+	must(t, removal.Err())
+	if names := testserver.Children(t, d); len(names) != 0 {
+		t.Errorf("left: %v", names)
+	}
+}

@@ -1,0 +1,96 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// patient is a context for what should take no time but may on a busy machine.
+func patient(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantErr(t testing.TB, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("%s: %v, want %v", what, err, want)
+	}
+}
+
+// within waits for a channel.
+func within[T any](t testing.TB, c <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(testserver.Patience):
+		t.Fatalf("not within %v: %s", testserver.Patience, what)
+		panic("unreachable")
+	}
+}
+
+// dir makes a directory for the test, and returns it.
+func dir(t testing.TB, s *session.Session) string {
+	t.Helper()
+	d := testserver.Path(t)
+	must(t, s.MakeParents(patient(t), d))
+	return d
+}
+
+// history is what a subscriber has been told.
+type history struct {
+	mu      sync.Mutex
+	changes []session.Change
+}
+
+func (h *history) add(c session.Change) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.changes = append(h.changes, c)
+}
+
+func (h *history) states() []session.State {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []session.State
+	for _, c := range h.changes {
+		out = append(out, c.To)
+	}
+	return out
+}
+
+func (h *history) wait(t testing.TB, want ...session.State) {
+	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("states %v, awaited were %v", h.states(), want)
+		}
+	})
+	zktest.Eventually(t, testserver.Patience, "the states", func() bool { return slices.Equal(h.states(), want) })
+}
+
+// behindProxy returns a manager, its session, and the proxy it goes through.
+func behindProxy(t testing.TB, timeout time.Duration, opts ...session.Option) (*zktest.Proxy, *session.Manager, *session.Session) {
+	t.Helper()
+	p := testserver.Proxy(t)
+	m := testserver.Connect(t, p.Addr(), append([]session.Option{session.WithTimeout(timeout)}, opts...)...)
+	return p, m, testserver.Session(t, m)
+}

@@ -1,0 +1,123 @@
+package session_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/session"
+)
+
+func asError[T error](err error, target *T) bool { return errors.As(err, target) }
+
+// hostile is a server that answers every handshake with the same bytes, and reads on.
+func hostile(t *testing.T, answer []byte, hangUp bool) string {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	var conns sync.WaitGroup
+	conns.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns.Go(func() {
+				defer c.Close()
+				hello := make([]byte, 48)
+				if _, err := io.ReadFull(c, hello); err != nil {
+					return
+				}
+				_, _ = c.Write(answer)
+				if !hangUp {
+					_, _ = io.Copy(io.Discard, c)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); conns.Wait() })
+	return l.Addr().String()
+}
+
+// words makes a byte string of 32-bit numbers.
+func words(ns ...int32) []byte {
+	var b []byte
+	for _, n := range ns {
+		b = binary.BigEndian.AppendUint32(b, uint32(n))
+	}
+	return b
+}
+
+// Whatever a server says instead of a greeting: no panic, no session, no room made for what
+// it claims to send, and Connect ends with its context.
+func TestHostileGreetings(t *testing.T) {
+	for name, answer := range map[string][]byte{
+		"nothing":            nil,
+		"length of zero":     words(0),
+		"negative length":    words(-1),
+		"length of 2 GB":     words(0x7fffffff, 1, 2, 3),
+		"too short":          words(16, 0, 1000, 0, 1),
+		"huge password":      words(36, 0, 1000, 0, 1, 1<<30, 0, 0, 0, 0),
+		"negative password":  words(36, 0, 1000, 0, 1, -1, 0, 0, 0, 0),
+		"negative timeout":   words(36, 0, -5, 0, 1, 16, 0, 0, 0, 0),
+		"text":               []byte("HTTP/1.1 400 Bad Request\r\n\r\n"),
+		"half of a greeting": words(36, 0, 1000),
+	} {
+		for _, hangUp := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				addr := hostile(t, answer, hangUp)
+				ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+				defer cancel()
+				m, err := session.Connect(ctx, addr, session.WithTimeout(time.Second),
+					session.WithLogger(slog.New(slog.DiscardHandler)))
+				if m != nil || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%v, %v", m, err)
+				}
+			})
+		}
+	}
+}
+
+// A server that greets well and then talks nonsense is as good as gone: its connection is
+// closed, and the session ends by the clock.
+func TestHostileReplies(t *testing.T) {
+	greeting := words(36, 0, 1000, 0, 0x77, 16, 1, 2, 3, 4)
+	for name, after := range map[string][]byte{
+		"silence":              nil,
+		"bad length":           words(-7),
+		"too short a reply":    words(8, 1, 1),
+		"a reply nobody asked": words(16, 999, 0, 1, 0),
+		"an event of nothing":  words(16, -1, 0, 0, 0),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			addr := hostile(t, append(append([]byte{}, greeting...), after...), false)
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			m, err := session.Connect(ctx, addr, session.WithTimeout(time.Second),
+				session.WithLogger(slog.New(slog.DiscardHandler)))
+			if err != nil {
+				return // it did not get far enough to be believed
+			}
+			defer m.Close()
+			s, err := m.Session(ctx)
+			if err == nil {
+				// The same greeting on each reconnect keeps the session going; a
+				// request gets no answer all the same.
+				short, cancel := context.WithTimeout(ctx, 1500*time.Millisecond)
+				defer cancel()
+				_, err = s.Exists(short, "/x")
+			}
+			if err == nil {
+				t.Error("a request was answered")
+			}
+		})
+	}
+}

@@ -1,0 +1,147 @@
+package session_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// ephemeral makes a node that goes with the session, and returns its directory.
+func ephemeral(t *testing.T, s *session.Session) string {
+	t.Helper()
+	d := dir(t, s)
+	_, err := s.Create(patient(t), d+"/node", nil, session.Ephemeral)
+	must(t, err)
+	return d
+}
+
+func TestExpiredByTheServer(t *testing.T) {
+	p, m, s := behindProxy(t, 5*time.Second)
+	var h history
+	m.Subscribe(h.add)
+	must(t, p.Expire(patient(t), s.ID()))
+	within(t, s.Done(), "the end of the session")
+	wantErr(t, "session", s.Err(), session.ErrLost)
+	if s.Remaining() != 0 {
+		t.Errorf("%v remain of a lost session", s.Remaining())
+	}
+	_, _, err := s.Get(patient(t), "/")
+	wantErr(t, "a request", err, session.ErrLost)
+	next := testserver.Session(t, m)
+	if next.ID() == s.ID() {
+		t.Error("the same session again")
+	}
+	must(t, next.Sync(patient(t), "/"))
+	zktest.Eventually(t, testserver.Patience, "Lost, Connecting, Connected", func() bool {
+		states := h.states()
+		return len(states) > 3 && states[len(states)-3] == session.Lost &&
+			states[len(states)-2] == session.Connecting && states[len(states)-1] == session.Connected
+	})
+}
+
+// Whoever is cut off knows before the server expires the session: while the node is still
+// there for everyone else to see.
+func TestClockRunsOutFirst(t *testing.T) {
+	p, m, s := behindProxy(t, 2*time.Second)
+	d := ephemeral(t, s)
+	p.Blackhole(zktest.Both)
+	zktest.Eventually(t, testserver.Patience, "the loss", func() bool { return s.Err() != nil })
+	if names := testserver.Children(t, d); len(names) != 1 {
+		t.Error("the server has expired the session before it knew itself lost")
+	}
+	wantErr(t, "session", s.Err(), session.ErrLost)
+	within(t, s.Done(), "Done")
+	if state := m.State(); state == session.Connected || state == session.Suspended {
+		t.Errorf("the manager is %v", state)
+	}
+	testserver.WaitChildren(t, d, 0)
+	p.Heal()
+	if testserver.Session(t, m) == s {
+		t.Error("the lost session came back")
+	}
+}
+
+// The way back alone is cut: pings still reach the server and would keep the session alive
+// there for ever.
+func TestLostSessionIsBuried(t *testing.T) {
+	p, _, s := behindProxy(t, 2*time.Second)
+	d := ephemeral(t, s)
+	p.Blackhole(zktest.ToClient)
+	within(t, s.Done(), "the loss")
+	p.Heal()
+	testserver.WaitChildren(t, d, 0)
+	// The server would have expired it by itself, a little later.
+	if p.Count(zktest.Any(zktest.OpClose)) == 0 {
+		t.Error("the server was not asked to close the session")
+	}
+}
+
+func TestLossOnSuspend(t *testing.T) {
+	p, m, s := behindProxy(t, 50*time.Second, session.WithLossOnSuspend()) // longer than anybody waits here
+	d := ephemeral(t, s)
+	p.Disconnect()
+	within(t, s.Done(), "the loss")
+	wantErr(t, "session", s.Err(), session.ErrLost)
+	testserver.WaitChildren(t, d, 0)
+	must(t, testserver.Session(t, m).Sync(patient(t), "/"))
+}
+
+func TestSuspension(t *testing.T) {
+	p, m, s := behindProxy(t, 10*time.Second)
+	var h history
+	m.Subscribe(h.add)
+	p.Refuse(true)
+	p.Disconnect()
+	h.wait(t, session.Connected, session.Suspended)
+	if m.State() != session.Suspended || s.Err() != nil || s.Remaining() <= 0 {
+		t.Errorf("%v, %v, %v remain", m.State(), s.Err(), s.Remaining())
+	}
+	p.Heal()
+	h.wait(t, session.Connected, session.Suspended, session.Connected)
+	if testserver.Session(t, m) != s {
+		t.Error("another session")
+	}
+}
+
+// The answers of an idle session come from the leader, often enough for the clock.
+func TestHeartbeats(t *testing.T) {
+	p, _, s := behindProxy(t, 2*time.Second)
+	p.ResetRequests()
+	zktest.Eventually(t, testserver.Patience, "ten heartbeats", func() bool {
+		if s.Err() != nil {
+			t.Fatal(s.Err())
+		}
+		return p.Count(zktest.Any(zktest.OpSync)) >= 10
+	})
+}
+
+func TestServerPausedAndRestarted(t *testing.T) {
+	e := zktest.StartReal(t, zktest.TickTime(200*time.Millisecond))
+	m := testserver.Connect(t, e.ConnectString(), session.WithTimeout(8*time.Second), session.WithConnectTimeout(time.Second))
+	s := testserver.Session(t, m)
+	_, err := s.Create(patient(t), "/node", nil, session.Ephemeral)
+	must(t, err)
+	must(t, e.Pause(0))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, _, err = s.Get(ctx, "/node")
+	wantErr(t, "get of a paused server", err, context.DeadlineExceeded)
+	must(t, e.Resume(0))
+	_, _, err = s.Get(patient(t), "/node")
+	must(t, err)
+	must(t, e.Restart(patient(t), 0))
+	_, _, err = s.Get(patient(t), "/node")
+	must(t, err)
+	must(t, s.Err())
+
+	must(t, e.Pause(0))
+	zktest.Eventually(t, testserver.Patience, "the loss", func() bool { return s.Err() != nil })
+	must(t, e.Resume(0))
+	if testserver.Session(t, m) == s {
+		t.Error("the lost session came back")
+	}
+}

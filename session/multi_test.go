@@ -1,0 +1,76 @@
+package session_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// A write that is guarded by the version of another node happens with it, or not at all.
+func TestMultiGuarded(t *testing.T) {
+	root := testserver.Path(t)
+	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()+root))
+	ctx := patient(t)
+	must(t, s.MakeParents(ctx, "/d"))
+	guard, err := s.Create(ctx, "/d/guard", nil, session.Ephemeral)
+	must(t, err)
+	check := &zk.CheckVersionRequest{Path: guard, Version: 0}
+	create := &zk.CreateRequest{Path: "/d/n-", Flags: zk.FlagSequence}
+	rs, err := s.Multi(ctx, check, create)
+	must(t, err)
+	if rs[1].String != "/d/n-0000000001" {
+		t.Errorf("made %q, with the chroot off", rs[1].String)
+	}
+	if check.Path != guard || create.Path != "/d/n-" || create.Acl != nil {
+		t.Error("the caller's requests were changed")
+	}
+	must(t, s.Delete(ctx, guard, -1))
+	_, err = s.Multi(ctx, check, create)
+	wantErr(t, "without the guard", err, zk.ErrNoNode)
+	if names := testserver.Children(t, root+"/d"); len(names) != 1 {
+		t.Errorf("nodes %v", names)
+	}
+}
+
+func TestMultiLostReply(t *testing.T) {
+	p, _, s := behindProxy(t, 10*time.Second)
+	d, ctx := dir(t, s), patient(t)
+	f := p.CutAfterCommit(zktest.On(zktest.OpMulti, d))
+	_, err := s.Multi(ctx, &zk.CreateRequest{Path: d + "/n-", Flags: zk.FlagSequence})
+	wantErr(t, "multi", err, zk.ErrConnectionClosed)
+	within(t, f.Hit(), "the cut")
+	must(t, s.Sync(ctx, d))
+	if names := testserver.Children(t, d); len(names) != 1 || !session.Uncertain(err) {
+		t.Errorf("nodes %v, uncertain %v", names, session.Uncertain(err))
+	}
+}
+
+// Nodes that go with the session count, whichever way they come and go.
+func TestMultiCountsNodes(t *testing.T) {
+	p, _, s := behindProxy(t, 10*time.Second, session.WithMaxNodes(2))
+	d, ctx := dir(t, s), patient(t)
+	create := &zk.CreateRequest{Path: d + "/n-", Flags: zk.FlagEphemeralSequential}
+	before := p.Count(zktest.On(zktest.OpMulti, d))
+	_, err := s.Multi(ctx, create, create, create)
+	wantErr(t, "three of two", err, session.ErrTooManyNodes)
+	if n := p.Count(zktest.On(zktest.OpMulti, d)); n != before {
+		t.Error("it was sent")
+	}
+	_, err = s.Multi(ctx, create, &zk.CheckVersionRequest{Path: d + "/none"})
+	wantErr(t, "one that is refused, and makes none", err, zk.ErrNoNode)
+	rs, err := s.Multi(ctx, create, create)
+	must(t, err)
+	_, err = s.Create(ctx, d+"/m", nil, session.Ephemeral)
+	wantErr(t, "the third", err, session.ErrTooManyNodes)
+	_, err = s.Multi(ctx, &zk.DeleteRequest{Path: rs[0].String, Version: -1}, create)
+	wantErr(t, "one goes and one comes, which asks for room first", err, session.ErrTooManyNodes)
+	_, err = s.Multi(ctx, &zk.DeleteRequest{Path: rs[0].String, Version: -1})
+	must(t, err)
+	_, err = s.Create(ctx, d+"/m", nil, session.Ephemeral)
+	must(t, err)
+}

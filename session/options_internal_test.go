@@ -1,0 +1,129 @@
+package session
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/go-zookeeper/zk"
+)
+
+func mustNotDial(t *testing.T) Option {
+	return WithDialer(func(context.Context, string, string) (net.Conn, error) {
+		t.Error("dialled")
+		return nil, net.ErrClosed
+	})
+}
+
+// Whatever cannot work is refused before any I/O.
+func TestConnectInvalid(t *testing.T) {
+	type attempt struct {
+		name, servers string
+		opts          []Option
+	}
+	var attempts []attempt
+	for _, s := range badConnectStrings {
+		attempts = append(attempts, attempt{fmt.Sprintf("servers %q", s), s, nil})
+	}
+	for name, o := range map[string]Option{
+		"nil":                nil,
+		"timeout 0":          WithTimeout(0),
+		"timeout -1":         WithTimeout(-time.Second),
+		"timeout below a ms": WithTimeout(time.Millisecond - 1),
+		"timeout too long":   WithTimeout(math.MaxInt32*time.Millisecond + 1),
+		"margin 0":           WithMargin(0),
+		"margin -1":          WithMargin(-1),
+		"margin the timeout": WithMargin(defaultTimeout),
+		"connect timeout 0":  WithConnectTimeout(0),
+		"connect timeout -1": WithConnectTimeout(-1),
+		"no retry":           WithRetry(nil),
+		"no auth scheme":     WithAuth("", []byte("x")),
+		"empty ACL":          WithACL(),
+		"no TLS config":      WithTLS(nil),
+		"no dialer":          WithDialer(nil),
+		"no logger":          WithLogger(nil),
+		"max nodes 0":        WithMaxNodes(0),
+		"max nodes -1":       WithMaxNodes(-1),
+	} {
+		attempts = append(attempts, attempt{name, "127.0.0.1:1", []Option{o}})
+	}
+	for _, a := range attempts {
+		t.Run(a.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // for when it is not refused
+			defer cancel()
+			m, err := Connect(ctx, a.servers, append([]Option{mustNotDial(t)}, a.opts...)...)
+			if !errors.Is(err, ErrInvalid) || m != nil {
+				t.Errorf("got %v, %v, want ErrInvalid", m, err)
+			}
+		})
+	}
+}
+
+// All that is wrong is said at once.
+func TestConnectInvalidJoined(t *testing.T) {
+	_, err := newConfig("h:0", []Option{WithTimeout(0), nil})
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) || len(joined.Unwrap()) != 3 {
+		t.Errorf("got %v, want three errors", err)
+	}
+}
+
+func TestConnectCancelledBefore(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Connect(ctx, "127.0.0.1:1", mustNotDial(t)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want context.Canceled", err)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	c, err := newConfig("h", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.timeout != 10*time.Second || c.connectTimeout != c.timeout/3 || c.maxNodes != 8192 || c.lossOnSuspend {
+		t.Errorf("defaults: %+v", c)
+	}
+	c, err = newConfig("h", []Option{WithTimeout(3 * time.Second), WithMargin(time.Second)})
+	if err != nil || c.connectTimeout != time.Second || c.margin != time.Second {
+		t.Errorf("got %+v, %v", c, err)
+	}
+}
+
+// What the caller does to his slices and TLS config afterwards changes nothing.
+func TestOptionsAreCopies(t *testing.T) {
+	secret := []byte("user:password")
+	acl := zk.DigestACL(zk.PermAll, "user", "password")
+	cfg := &tls.Config{ServerName: "a"}
+	c, err := newConfig("h", []Option{WithAuth("digest", secret), WithACL(acl...), WithTLS(cfg)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := acl[0].ID
+	secret[0], acl[0].ID, cfg.ServerName = 'X', "X", "b"
+	if string(c.auths[0].credential) != "user:password" || c.acl[0].ID != want || c.tls.ServerName != "a" {
+		t.Errorf("changed behind our back: %q %q %q", c.auths[0].credential, c.acl[0].ID, c.tls.ServerName)
+	}
+}
+
+// The default waits: full jitter, from a bound of 50 ms doubling to 15 s, for ever.
+func TestDefaultRetry(t *testing.T) {
+	b := defaultRetry()
+	bound := 50 * time.Millisecond
+	for i := range 100 {
+		d := b.NextBackOff()
+		if d == backoff.Stop || d < 0 || d > bound+time.Millisecond {
+			t.Fatalf("wait %d: %v, want at most %v", i, d, bound)
+		}
+		bound = min(2*bound, 15*time.Second)
+	}
+}

@@ -1,0 +1,64 @@
+package session_test
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/session"
+)
+
+var goodPaths = []string{
+	"/", "/a", "/a/b", "/a.b", "/.a", "/a.", "/...", "/a/..b", "/ä/日本", "/a b", "/zookeeper/quota",
+	"/" + strings.Repeat("x", 16<<10-1),
+}
+
+var badPaths = []string{
+	"", "a", "a/b", "//", "//a", "/a/", "/a//b", "/.", "/..", "/./a", "/a/.", "/a/../b", "/a/..",
+	"/\x00", "/a\x00b", "/\x01", "/\x1f", "/\x7f", "/\u009f", "/\ue000", "/\uf8ff", "/\ufff0",
+	"/\uffff", "/\U0001F512", "/\xff", "/\xed\xa0\x80", "/" + strings.Repeat("x", 16<<10),
+}
+
+func TestValidatePath(t *testing.T) {
+	for _, p := range goodPaths {
+		if err := session.ValidatePath(p); err != nil {
+			t.Errorf("%.40q: %v", p, err)
+		}
+	}
+	for _, p := range badPaths {
+		if err := session.ValidatePath(p); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("%.40q: %v, want ErrInvalid", p, err)
+		}
+	}
+}
+
+// What we accept go-zookeeper does not refuse: its word for that, zk.ErrInvalidPath,
+// comes too late and is none of ours. A closed Conn says it without any I/O.
+func FuzzValidatePath(f *testing.F) {
+	for _, p := range append(goodPaths, badPaths...) {
+		f.Add(p)
+	}
+	conn, _, err := zk.Connect([]string{"127.0.0.1:1"}, time.Second, zk.WithLogger(silent{}),
+		zk.WithDialer(func(string, string, time.Duration) (net.Conn, error) { return nil, net.ErrClosed }))
+	if err != nil {
+		f.Fatal(err)
+	}
+	conn.Close()
+	f.Fuzz(func(t *testing.T, path string) {
+		err := session.ValidatePath(path)
+		if err != nil && !errors.Is(err, session.ErrInvalid) {
+			t.Fatalf("%q: %v does not match ErrInvalid", path, err)
+		}
+		if _, _, zkErr := conn.Get(path); err == nil && errors.Is(zkErr, zk.ErrInvalidPath) {
+			t.Fatalf("%q is accepted, but go-zookeeper refuses it", path)
+		}
+	})
+}
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}

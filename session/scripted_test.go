@@ -1,0 +1,101 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// scripted is a server that answers the nth handshake (from 0) with greetings[n], the
+// last one from then on, and hangs up on the next frame.
+func scripted(t *testing.T, greetings ...[]byte) string {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	var conns sync.WaitGroup
+	conns.Go(func() {
+		for n := 0; ; n++ {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns.Go(func() {
+				defer c.Close()
+				_ = c.SetDeadline(time.Now().Add(testserver.Patience))
+				if _, err := io.ReadFull(c, make([]byte, 48)); err != nil {
+					return
+				}
+				_, _ = c.Write(greetings[min(n, len(greetings)-1)])
+				_, _ = c.Read(make([]byte, 1))
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); conns.Wait() })
+	return l.Addr().String()
+}
+
+func greet(id int32) []byte { return words(36, 0, 60_000, 0, id, 16, 1, 2, 3, 4) }
+
+// A server that answers with another session than was asked for: the session is lost,
+// and the error says why, whatever the clock does.
+func TestAnotherSessionAnswers(t *testing.T) {
+	t.Parallel() // Close waits in vain
+	lost := make(chan session.Change, 10)
+	m := testserver.Connect(t, scripted(t, greet(0x77), greet(0x88)),
+		session.WithTrace(session.Trace{State: func(c session.Change) {
+			if c.To == session.Lost {
+				lost <- c
+			}
+		}}))
+	c := within(t, lost, "the loss")
+	wantErr(t, "change", c.Err, session.ErrLost)
+	if c.Session != 0x77 || !strings.Contains(c.Err.Error(), "another session") {
+		t.Errorf("lost %x: %v", c.Session, c.Err)
+	}
+	if s := testserver.Session(t, m); s.ID() != 0x88 {
+		t.Errorf("the next session is %x", s.ID())
+	}
+}
+
+// A first handshake that is answered with no session is tried again at once, not after
+// as long as a Conn that hangs is given.
+func TestNoSessionAtFirst(t *testing.T) {
+	t.Parallel() // Close waits in vain
+	m := testserver.Connect(t, scripted(t, words(36, 0, 0, 0, 0, 16, 0, 0, 0, 0), greet(0x77)))
+	if s := testserver.Session(t, m); s.ID() != 0x77 {
+		t.Errorf("session %x", s.ID())
+	}
+}
+
+// Connect that fails says what kept it.
+func TestConnectFails(t *testing.T) {
+	why := errors.New("the cable is unplugged")
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	m, err := session.Connect(ctx, "h:1", session.WithLogger(slog.New(slog.DiscardHandler)),
+		session.WithDialer(func(context.Context, string, string) (net.Conn, error) { return nil, why }))
+	if m != nil {
+		t.Error("a manager beside the error")
+	}
+	wantErr(t, "connect", err, context.DeadlineExceeded)
+	wantErr(t, "connect", err, why)
+}
+
+// One server that is not there, and one without a name, keep nobody from the third.
+func TestConnectOneOfThree(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	must(t, l.Close())
+	servers := l.Addr().String() + ",no-such-host.invalid:1," + testserver.Server(t).ConnectString()
+	s := testserver.Session(t, testserver.Connect(t, servers))
+	must(t, s.Sync(patient(t), "/"))
+}

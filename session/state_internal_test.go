@@ -1,0 +1,137 @@
+package session
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-zookeeper/zk"
+)
+
+func TestCanFollow(t *testing.T) {
+	next := map[State][]State{
+		Connecting: {Connected, Closed},
+		Connected:  {Suspended, Lost, Closed},
+		Suspended:  {Connected, Lost, Closed},
+		Lost:       {Connecting, Closed},
+		Closed:     nil,
+	}
+	for from := Connecting; from <= Closed+1; from++ {
+		for to := Connecting; to <= Closed; to++ {
+			if from > Closed && to == Closed {
+				continue
+			}
+			if got, want := canFollow(from, to), slices.Contains(next[from], to); got != want {
+				t.Errorf("%v to %v: %v, want %v", from, to, got, want)
+			}
+		}
+	}
+}
+
+func TestSubscribers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ss subscribers
+		block := make(chan struct{})
+		var slow, fast, late, first []State
+		ss.add(func(c Change) { <-block; slow = append(slow, c.To) }, nil)
+		ss.add(func(c Change) { fast = append(fast, c.To) }, nil)
+		cancel := ss.add(func(c Change) { late = append(late, c.To) }, nil)
+		ss.add(func(c Change) { first = append(first, c.To) }, &Change{To: Connecting})
+		all := []State{Connected, Suspended, Connected, Lost, Connecting}
+		for i, s := range all {
+			if i == 2 {
+				synctest.Wait()
+				cancel()
+			}
+			ss.publish(Change{To: s})
+		}
+		synctest.Wait()
+		if !slices.Equal(fast, all) {
+			t.Errorf("behind a slow one: %v, want %v", fast, all)
+		}
+		if !slices.Equal(late, all[:2]) {
+			t.Errorf("cancelled after two: %v", late)
+		}
+		if want := append([]State{Connecting}, all...); !slices.Equal(first, want) {
+			t.Errorf("with a first: %v, want %v", first, want)
+		}
+		ss.finish()
+		ss.publish(Change{To: Closed})
+		close(block)
+		synctest.Wait() // and the bubble ends only if their goroutines have
+		if !slices.Equal(slow, all) {
+			t.Errorf("the slow one, at the end: %v, want %v", slow, all)
+		}
+		cancel()
+	})
+}
+
+// Who cancels while he is being told of something is told of nothing more.
+func TestSubscriberCancelledMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ss subscribers
+		block := make(chan struct{})
+		told := 0
+		cancel := ss.add(func(Change) { told++; <-block }, nil)
+		for range 3 {
+			ss.publish(Change{To: Connected})
+		}
+		synctest.Wait()
+		cancel()
+		close(block)
+		synctest.Wait()
+		if told != 1 {
+			t.Errorf("told %d times, want once", told)
+		}
+	})
+}
+
+func TestNodes(t *testing.T) {
+	n := nodes{limit: 3}
+	for i := range 3 {
+		if err := n.reserve(); err != nil {
+			t.Fatalf("%d: %v", i, err)
+		}
+	}
+	refused := func(when string) {
+		t.Helper()
+		if err := n.reserve(); err != ErrTooManyNodes {
+			t.Errorf("%s: %v, want ErrTooManyNodes", when, err)
+		}
+	}
+	refused("three pending")
+	n.settle("/a", nil)
+	n.settle("/b", nil)
+	refused("two made, one pending")
+	n.settle("", ErrTooManyNodes) // refused by the server
+	n.found("/c")
+	n.found("/c") // counted once
+	refused("two made, one found")
+	n.deleted("/never")
+	n.deleted("/a")
+	n.deleted("/a")
+	if err := n.reserve(); err != nil {
+		t.Errorf("after a delete: %v", err)
+	}
+	refused("full again")
+}
+
+// Strict rules for the clock hold while there is a node, or may be one.
+func TestNodesAny(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(n *nodes)
+		want bool
+	}{
+		"none":                    {func(*nodes) {}, false},
+		"one asked for":           {func(n *nodes) { _ = n.reserve() }, true},
+		"one refused":             {func(n *nodes) { _ = n.reserve(); n.settle("", zk.ErrNoAuth) }, false},
+		"one made":                {func(n *nodes) { _ = n.reserve(); n.settle("/a", nil) }, true},
+		"one deleted":             {func(n *nodes) { _ = n.reserve(); n.settle("/a", nil); n.deleted("/a") }, false},
+		"one whose reply is lost": {func(n *nodes) { _ = n.reserve(); n.settle("", zk.ErrConnectionClosed) }, true},
+	} {
+		n := nodes{limit: 3}
+		if c.do(&n); n.any() != c.want {
+			t.Errorf("%s: any %v", name, n.any())
+		}
+	}
+}

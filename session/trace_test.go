@@ -1,0 +1,93 @@
+package session_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// Each try of a request is told of, with the path as the user knows it and the server that
+// is asked, and ends.
+func TestTraceRequests(t *testing.T) {
+	type call struct {
+		session.RequestInfo
+		err  error
+		done bool
+	}
+	var mu sync.Mutex
+	var calls []*call
+	var h history
+	root := testserver.Path(t)
+	p := testserver.Proxy(t)
+	m := testserver.Connect(t, p.Addr()+root, session.WithTimeout(10*time.Second), session.WithTrace(session.Trace{
+		State: h.add,
+		Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+			mu.Lock()
+			defer mu.Unlock()
+			c := &call{RequestInfo: r}
+			calls = append(calls, c)
+			return ctx, func(err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				c.err, c.done = err, true
+			}
+		},
+	}))
+	s, ctx := testserver.Session(t, m), patient(t)
+	must(t, s.MakeParents(ctx, "/d"))
+	mu.Lock()
+	calls = nil
+	mu.Unlock()
+	node, err := s.Create(ctx, "/d/n", nil, session.Ephemeral)
+	must(t, err)
+	p.CutAfterCommit(zktest.On(zktest.OpGetChildren2, root))
+	_, _, err = s.Children(ctx, "/d")
+	must(t, err)
+	for range 2 { // the second shares the watch, and asks nobody
+		_, _, _, err = s.Watch(ctx, node)
+		must(t, err)
+	}
+	must(t, s.Delete(ctx, node, -1))
+
+	mu.Lock()
+	defer mu.Unlock()
+	var got []string
+	for _, c := range calls {
+		if !c.done || c.Server != p.Addr() {
+			t.Errorf("%+v", c)
+		}
+		outcome := "ok"
+		if c.err != nil {
+			outcome = "failed"
+		}
+		got = append(got, strings.Join([]string{c.Op, c.Path, outcome}, " "))
+	}
+	want := []string{"create /d/n ok", "getChildren /d failed", "getChildren /d ok", "getData /d/n ok", "delete /d/n ok"}
+	if !slices.Equal(got, want) {
+		t.Errorf("requests\n%v, want\n%v", got, want)
+	}
+	h.wait(t, session.Connected, session.Suspended, session.Connected)
+}
+
+func TestSubscribeIsNotHeldUpByOthers(t *testing.T) {
+	p, m, _ := behindProxy(t, 10*time.Second)
+	block := make(chan struct{})
+	defer close(block)
+	cancelBlocked := m.Subscribe(func(session.Change) { <-block })
+	defer cancelBlocked()
+	var h, cancelled history
+	m.Subscribe(h.add)
+	m.Subscribe(cancelled.add)()
+	p.Disconnect()
+	h.wait(t, session.Connected, session.Suspended, session.Connected)
+	if n := len(cancelled.states()); n > 1 {
+		t.Errorf("%d changes after cancel", n-1)
+	}
+}

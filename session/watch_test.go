@@ -1,0 +1,143 @@
+package session_test
+
+import (
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// watchers returns how many sessions the server has watching a path.
+func watchers(t *testing.T, p string) int {
+	t.Helper()
+	text, err := testserver.Server(t).Word(patient(t), 0, "wchp")
+	must(t, err)
+	n, here := 0, false
+	for _, line := range strings.Split(text, "\n") {
+		if strings.HasPrefix(line, "/") {
+			here = line == p
+		} else if here && strings.TrimSpace(line) != "" {
+			n++
+		}
+	}
+	return n
+}
+
+func wantEvent(t *testing.T, w *session.Watch, want session.WatchEvent) {
+	t.Helper()
+	woken := make(chan struct{}, 1)
+	defer w.Notify(woken)()
+	within(t, woken, "the event")
+	if got := w.Event(); got != want {
+		t.Fatalf("event %v, want %v", got, want)
+	}
+}
+
+// All who wait at a node share one watch and one request.
+func TestWatchIsShared(t *testing.T) {
+	p, _, s := behindProxy(t, 20*time.Second)
+	d, ctx := dir(t, s), patient(t)
+	node, err := s.Create(ctx, d+"/n", []byte("x"), session.Ephemeral)
+	must(t, err)
+	var first *session.Watch
+	for range 50 {
+		data, stat, w, err := s.Watch(ctx, node)
+		must(t, err)
+		if string(data) != "x" || stat.EphemeralOwner != s.ID() {
+			t.Fatalf("data %q, stat %+v", data, stat)
+		}
+		if first == nil {
+			first = w
+		}
+		if w != first || w.Event() != session.WatchPending {
+			t.Fatal("another watch")
+		}
+	}
+	if n := p.Count(zktest.On(zktest.OpGetData, node)); n != 1 {
+		t.Errorf("%d requests", n)
+	}
+	if n := watchers(t, node); n != 1 {
+		t.Errorf("%d watches on the server", n)
+	}
+	must(t, s.Delete(ctx, node, -1))
+	wantEvent(t, first, session.WatchDeleted)
+}
+
+func TestWatchEvents(t *testing.T) {
+	p, _, s := behindProxy(t, 20*time.Second)
+	d, ctx := dir(t, s), patient(t)
+	node, err := s.Create(ctx, d+"/n", nil, session.Ephemeral)
+	must(t, err)
+
+	_, _, w, err := s.Watch(ctx, node)
+	must(t, err)
+	_, err = testserver.Admin(t).Set(node, []byte("new"), -1)
+	must(t, err)
+	wantEvent(t, w, session.WatchChanged)
+
+	data, _, w, err := s.Watch(ctx, node)
+	must(t, err)
+	if string(data) != "new" {
+		t.Errorf("data %q", data)
+	}
+	p.Disconnect()
+	wantEvent(t, w, session.WatchBroken)
+
+	_, _, w, err = s.Watch(ctx, node)
+	must(t, err)
+	testserver.Delete(t, node)
+	wantEvent(t, w, session.WatchDeleted)
+
+	_, _, w, err = s.Watch(ctx, node)
+	wantErr(t, "watch of a node that is gone", err, zk.ErrNoNode)
+	if w != nil || watchers(t, node) != 0 {
+		t.Error("it left a watch")
+	}
+}
+
+// What happens while the connection is down is not missed by those who watch again.
+func TestWatchAgainAfterDisconnection(t *testing.T) {
+	p, m, s := behindProxy(t, 20*time.Second)
+	d, ctx := dir(t, s), patient(t)
+	node := path.Join(d, "n")
+	_, err := s.Create(ctx, node, nil, session.Persistent)
+	must(t, err)
+	_, _, w, err := s.Watch(ctx, node)
+	must(t, err)
+	var h history
+	m.Subscribe(h.add)
+	p.Refuse(true)
+	p.Disconnect()
+	h.wait(t, session.Connected, session.Suspended)
+	wantEvent(t, w, session.WatchBroken)
+	testserver.Delete(t, node)
+	p.Heal()
+	_, _, _, err = s.Watch(ctx, node)
+	wantErr(t, "watch", err, zk.ErrNoNode)
+}
+
+func TestStartWatch(t *testing.T) {
+	_, _, s := behindProxy(t, 20*time.Second)
+	d, ctx := dir(t, s), patient(t)
+	node, err := s.Create(ctx, d+"/n", []byte("x"), session.Ephemeral)
+	must(t, err)
+	w, err := s.StartWatch(ctx, node)
+	must(t, err)
+	none, err := s.StartWatch(ctx, d+"/none")
+	must(t, err)
+	within(t, w.Ready(), "the answer")
+	within(t, none.Ready(), "the refusal")
+	if data, _, err := w.Result(); err != nil || string(data) != "x" {
+		t.Errorf("%q, %v", data, err)
+	}
+	_, _, err = none.Result()
+	wantErr(t, "a node that is not there", err, zk.ErrNoNode)
+	_, err = s.StartWatch(ctx, "bad")
+	wantErr(t, "a bad path", err, session.ErrInvalid)
+}
