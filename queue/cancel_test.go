@@ -1,0 +1,173 @@
+package queue_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// A waiter that is cancelled leaves the queue as if it had never been there: the one
+// behind it neither enters early nor is forgotten.
+func TestCancelWaiting(t *testing.T) {
+	dir := persistentDir(t)
+	first := acquire(t, client(t, dir))
+	second := enter(t, client(t, dir), 2)
+	third := enter(t, client(t, dir), 3)
+	second.cancel()
+	second.wait(t)
+	mustBe(t, second.err, context.Canceled)
+	testserver.WaitChildren(t, dir, 2)
+	third.waits(t, "the first holds")
+	release(t, first)
+	l := third.get(t)
+	onlyChild(t, l)
+	release(t, l)
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// Cancellation does not wait for the network: here it has disappeared.
+func TestCancelNeedsNoNetwork(t *testing.T) {
+	dir := persistentDir(t)
+	q, proxy, m := proxied(t, dir)
+	before := testserver.Session(t, m).ID()
+	holder := acquire(t, client(t, dir))
+	w := enter(t, q, 2)
+	proxy.Refuse(true)
+	proxy.Disconnect()
+	w.cancel()
+	w.wait(t)
+	mustBe(t, w.err, context.Canceled)
+	proxy.Heal()
+	testserver.WaitChildren(t, dir, 1)
+	onlyChild(t, holder)
+	if testserver.Session(t, m).ID() != before {
+		t.Error("not in the same session: its end removed the node")
+	}
+	release(t, holder)
+}
+
+// What comes with an ended context sends nothing and says so.
+func TestEndedContextSendsNothing(t *testing.T) {
+	dir := persistentDir(t)
+	q, proxy, _ := proxied(t, dir)
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	late, cancel := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
+	defer cancel()
+	for _, ctx := range []context.Context{cancelled, late} {
+		_, err := q.Acquire(ctx, ask)
+		mustBe(t, err, ctx.Err())
+		_, err = q.TryAcquire(ctx, ask)
+		mustBe(t, err, ctx.Err())
+		_, err = q.Contenders(ctx, mutex)
+		mustBe(t, err, ctx.Err())
+	}
+	release(t, acquire(t, q)) // behind them, had they sent anything
+	for _, op := range []zktest.Op{zktest.OpCreate, zktest.OpDelete} {
+		if n := proxy.Count(ofContenders(dir, op)); n != 1 {
+			t.Errorf("%d requests %v, want the last call's alone", n, op)
+		}
+	}
+	if n := proxy.Count(ofContenders(dir, zktest.OpGetChildren2)); n > 2 {
+		t.Errorf("%d listings, want the last call's alone", n)
+	}
+}
+
+// A manager that is closed ends what waits under it.
+func TestCloseEndsWaiting(t *testing.T) {
+	dir := persistentDir(t)
+	holder := acquire(t, client(t, dir))
+	q, _, m := proxied(t, dir)
+	w := enter(t, q, 2)
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.wait(t)
+	mustBe(t, w.err, session.ErrClosed)
+	testserver.WaitChildren(t, dir, 1)
+	release(t, holder)
+	_, err := q.Acquire(patient(t), ask)
+	mustBe(t, err, session.ErrClosed)
+}
+
+// Contexts end at any moment around the grant. Whatever wins, an error leaves no node,
+// and a lease has one, alone; and nobody is forgotten.
+func TestCancelRacesGrant(t *testing.T) {
+	const managers, waitersEach, rounds = 4, 4, 125 // 2,000
+	dir := testserver.Path(t)
+	admin := testserver.Admin(t)
+	var holders, granted, cancelled atomic.Int64
+	var wg sync.WaitGroup
+	for range managers {
+		m := testserver.Connect(t, testserver.Server(t).Addr(0), session.WithTimeout(long))
+		for range waitersEach {
+			q := on(t, m, dir)
+			wg.Go(func() {
+				for range rounds {
+					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rand.Int64N(int64(30*time.Millisecond))))
+					l, err := q.Acquire(ctx, ask)
+					if err != nil {
+						if ctx.Err() == nil {
+							t.Errorf("Acquire: %v, with its context alive", err)
+						}
+						cancelled.Add(1)
+						cancel()
+						continue
+					}
+					granted.Add(1)
+					if n := holders.Add(1); n != 1 {
+						t.Errorf("%d holders", n)
+					}
+					if ok, _, err := admin.Exists(l.Path()); !ok || err != nil {
+						t.Errorf("a lease without a node: %v", err)
+					}
+					holders.Add(-1)
+					cancel() // once granted it changes nothing
+					if err := l.Err(); err != nil {
+						t.Error(err)
+					}
+					if err := l.Release(context.Background()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	t.Logf("%d granted, %d cancelled", granted.Load(), cancelled.Load())
+	if granted.Load() == 0 || cancelled.Load() == 0 {
+		t.Error("there was no race")
+	}
+	testserver.WaitChildren(t, dir, 0)
+	release(t, acquire(t, client(t, dir)))
+}
+
+// A try that finds the lock taken says so and has left nothing behind when it returns.
+func TestTryAcquire(t *testing.T) {
+	dir := persistentDir(t)
+	holder := acquire(t, client(t, dir))
+	q := client(t, dir)
+	for range 20 {
+		l, err := q.TryAcquire(patient(t), ask)
+		mustBe(t, err, queue.ErrBusy)
+		if l != nil {
+			t.Fatal("both a lease and an error")
+		}
+		onlyChild(t, holder)
+	}
+	release(t, holder)
+	l, err := q.TryAcquire(patient(t), ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	onlyChild(t, l)
+	release(t, l)
+}

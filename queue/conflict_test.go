@@ -1,0 +1,185 @@
+package queue_test
+
+import (
+	"path"
+	"slices"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// put makes a child as another client would, and returns its path.
+func put(t *testing.T, dir, name, data string, flags int32) string {
+	t.Helper()
+	made, err := testserver.Admin(t).Create(path.Join(dir, name), []byte(data), flags, zk.WorldACL(zk.PermAll))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// A child of another kind of lock is a conflict, wherever in the queue it stands, and
+// nothing is left behind.
+func TestConflict(t *testing.T) {
+	for _, name := range []string{
+		"_c_0b3ea4c1-6f9a-4c4e-9d53-2f1c1c8f6a01-lease-0000000000",
+		"_c_0b3ea4c1-6f9a-4c4e-9d53-2f1c1c8f6a01-__WRIT__0000009999",
+		"_c_0b3ea4c1-6f9a-4c4e-9d53-2f1c1c8f6a01-__READ__0000000000",
+		"0b3ea4c16f9a4c4e9d532f1c1c8f6a01__rlock__0000000000",
+	} {
+		t.Run(name[len(name)-17:], func(t *testing.T) {
+			dir := persistentDir(t)
+			q := client(t, dir)
+			other := put(t, dir, name, "", 0)
+			_, err := q.Acquire(patient(t), ask)
+			mustBe(t, err, queue.ErrConflict)
+			_, err = q.TryAcquire(patient(t), ask)
+			mustBe(t, err, queue.ErrConflict)
+			_, err = q.Contenders(patient(t), mutex)
+			mustBe(t, err, queue.ErrConflict)
+			testserver.WaitChildren(t, dir, 1)
+			testserver.Delete(t, other)
+			release(t, acquire(t, q))
+		})
+	}
+}
+
+// What is no contender's is ignored.
+func TestForeignChildren(t *testing.T) {
+	dir := persistentDir(t)
+	for _, name := range []string{"foo", "block-0000000000", "lock-1", "0000000000", "_c_x", "locks", "leases"} {
+		put(t, dir, name, "", 0)
+	}
+	q := client(t, dir)
+	l := acquire(t, q)
+	if got, err := q.Contenders(patient(t), mutex); err != nil || len(got) != 1 || got[0].Path != l.Path() {
+		t.Errorf("contenders %v: %v", got, err)
+	}
+	release(t, l)
+}
+
+// Contenders of other libraries, waiting or holding, count.
+func TestForeignContenders(t *testing.T) {
+	for _, name := range []string{
+		"_c_0b3ea4c16f9a4c4e9d532f1c1c8f6a01-lock-", // zk.Lock
+		"0b3ea4c16f9a4c4e9d532f1c1c8f6a01__lock__",  // kazoo
+		"lock-", // Curator without protection
+	} {
+		dir := persistentDir(t)
+		q := client(t, dir)
+		other := put(t, dir, name, "", zk.FlagSequence)
+		w := enter(t, q, 2)
+		if _, err := q.TryAcquire(patient(t), ask); err == nil {
+			t.Errorf("%s does not block", name)
+		}
+		w.waits(t, "another holds")
+		testserver.Delete(t, other)
+		release(t, w.get(t))
+	}
+}
+
+func TestContenders(t *testing.T) {
+	dir := testserver.Path(t)
+	q := client(t, dir)
+	got, err := q.Contenders(patient(t), mutex)
+	if err != nil || got == nil || len(got) != 0 {
+		t.Fatalf("where there is no directory: %v, %v; want an empty list", got, err)
+	}
+	ask := func(data string) queue.Request { return queue.Request{Kind: mutex, Data: []byte(data)} }
+	l, err := q.Acquire(patient(t), ask("first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := begin(t, q, ask("second")) // of the same session
+	testserver.WaitChildren(t, dir, 2)
+	third := begin(t, client(t, dir), ask("third"))
+	testserver.WaitChildren(t, dir, 3)
+	got, err = q.Contenders(patient(t), mutex)
+	if err != nil || len(got) != 3 {
+		t.Fatalf("%v, %v", got, err)
+	}
+	for i, data := range []string{"first", "second", "third"} {
+		c := got[i]
+		if string(c.Data) != data || c.Sequence != int32(i) || c.Holder != (i == 0) || path.Dir(c.Path) != dir {
+			t.Errorf("contender %d is %+v (%s)", i, c, c.Data)
+		}
+	}
+	if got[0].Path != l.Path() {
+		t.Errorf("the first is %s, want %s", got[0].Path, l.Path())
+	}
+	second.cancel()
+	release(t, l)
+	release(t, third.get(t))
+}
+
+// Of a semaphore, all who fit in are holders.
+func TestContendersOfSemaphore(t *testing.T) {
+	dir := persistentDir(t)
+	q := client(t, dir)
+	two := &queue.Kind{
+		Name:     "semaphore",
+		Prefixes: []string{queue.PrefixLease},
+		Policy: func(me queue.Node) queue.Policy {
+			return queue.Policy{Weight: func(n queue.Node) int { return n.Weight }, Slack: 3 - me.Weight}
+		},
+	}
+	var leases []*queue.Lease
+	for _, weight := range []int{1, 2} {
+		l, err := q.Acquire(patient(t), queue.Request{Kind: two, Weight: weight})
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases = append(leases, l)
+	}
+	w := begin(t, q, queue.Request{Kind: two})
+	testserver.WaitChildren(t, dir, 3)
+	got, err := q.Contenders(patient(t), two)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var holds []bool
+	for _, c := range got {
+		holds = append(holds, c.Holder)
+	}
+	if !slices.Equal(holds, []bool{true, true, false}) {
+		t.Errorf("holders: %v", holds)
+	}
+	w.waits(t, "three of three are taken")
+	release(t, leases[0]) // not the one right ahead of it
+	release(t, w.get(t))
+	release(t, leases[1])
+}
+
+// What cannot work is refused before any I/O: here there is no server to ask.
+func TestBadArguments(t *testing.T) {
+	_, err := queue.New(nil, "/x")
+	mustBe(t, err, session.ErrInvalid)
+	q, proxy, m := proxied(t, testserver.Path(t))
+	for _, dir := range []string{"", "/", "x", "/x/", "/x//y", "/x/../y", "/x\x00"} {
+		_, err := queue.New(m, dir)
+		mustBe(t, err, session.ErrInvalid)
+	}
+	policy := func(queue.Node) queue.Policy { return queue.Policy{} }
+	for what, r := range map[string]queue.Request{
+		"no kind":         {},
+		"no policy":       {Kind: &queue.Kind{Prefixes: []string{queue.PrefixLock}}},
+		"no prefixes":     {Kind: &queue.Kind{Policy: policy}},
+		"unknown prefix":  {Kind: &queue.Kind{Policy: policy, Prefixes: []string{"mine-"}}},
+		"another's":       {Kind: mutex, Prefix: queue.PrefixLease},
+		"negative weight": {Kind: mutex, Weight: -1},
+		"too much data":   {Kind: mutex, Data: make([]byte, 1<<20)},
+	} {
+		if _, err := q.Acquire(patient(t), r); err == nil {
+			t.Errorf("%s is accepted", what)
+		} else {
+			mustBe(t, err, session.ErrInvalid)
+		}
+	}
+	if n := proxy.Count(inDir(q.Path())); n > 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+}

@@ -1,0 +1,125 @@
+package queue_test
+
+import (
+	"path"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// An uncontended lock costs a create and a listing, sent together, a read that sets the
+// watch on its own node, and a delete.
+func TestFramesUncontended(t *testing.T) {
+	dir := persistentDir(t)
+	q, proxy, _ := proxied(t, dir)
+	for range 5 {
+		proxy.ResetRequests()
+		l := acquire(t, q)
+		if _, err := l.Token(patient(t)); err != nil {
+			t.Fatal(err)
+		}
+		release(t, l)
+		for _, c := range []struct {
+			op       zktest.Op
+			min, max int
+		}{
+			{zktest.OpCreate, 1, 1},
+			{zktest.OpGetChildren2, 1, 2}, // 2 if it overtook the create
+			{zktest.OpGetData, 1, 1},
+			{zktest.OpDelete, 1, 1},
+		} {
+			if n := proxy.Count(ofContenders(dir, c.op)); n < c.min || n > c.max {
+				t.Errorf("%d requests %v, want %d to %d", n, c.op, c.min, c.max)
+			}
+		}
+		if n := proxy.Count(inDir(dir)); n > 5 {
+			t.Errorf("%d requests in all", n)
+		}
+	}
+}
+
+// One who waits takes over with no request at all: here none gets through.
+func TestFramesHandOver(t *testing.T) {
+	dir := persistentDir(t)
+	first := acquire(t, client(t, dir))
+	second := enter(t, client(t, dir), 2)
+	watching := make(chan struct{}, 10)
+	q, proxy, _ := proxied(t, dir, watchHook(watching))
+	third := enter(t, q, 3)
+	await(t, watching, "the third to watch both")
+	release(t, first)
+	s := second.get(t)
+	await(t, watching, "the third to watch the second alone") // while that one holds
+	proxy.ResetRequests()
+	proxy.Blackhole(zktest.ToServer)
+	release(t, s)
+	l := third.get(t)
+	if n := proxy.Count(inDir(dir)); n != 0 {
+		t.Errorf("%d requests at hand-over", n)
+	}
+	if err := l.Err(); err != nil {
+		t.Error(err)
+	}
+	proxy.Heal()
+	onlyChild(t, l)
+	release(t, l)
+}
+
+// Once per session timeout a waiter looks whether those whom it watches are still there,
+// though nothing has been heard. It neither lists the whole queue for that nor sets a
+// watch twice.
+func TestFramesLookAgain(t *testing.T) {
+	dir := persistentDir(t)
+	holder := acquire(t, client(t, dir))
+	watching := make(chan struct{}, 10)
+	// Long enough that a busy machine does not lose the connection, after which a listing
+	// would be right.
+	q, proxy, m := proxied(t, dir, session.WithTimeout(2*short), watchHook(watching))
+	before := testserver.Session(t, m).ID()
+	w := enter(t, q, 2)
+	await(t, watching, "the waiter to watch")
+	proxy.ResetRequests()
+	own := path.Join(dir, newest(t, dir))
+	for _, node := range []string{holder.Path(), own} {
+		zktest.Eventually(t, testserver.Patience, "two looks at "+node, func() bool {
+			return proxy.Count(zktest.On(zktest.OpExists, node)) >= 2
+		})
+	}
+	w.waits(t, "the first holds")
+	if testserver.Session(t, m).ID() != before || proxy.Count(zktest.Any(zktest.OpConnect)) > 0 {
+		t.Fatal("the connection was lost: the frames counted are not those of a quiet wait")
+	}
+	for _, op := range []zktest.Op{zktest.OpGetChildren2, zktest.OpGetData, zktest.OpCreate} {
+		if n := proxy.Count(ofContenders(dir, op)); n > 0 {
+			t.Errorf("%d requests %v", n, op)
+		}
+	}
+	release(t, holder)
+	release(t, w.get(t))
+}
+
+// Those who wait at one node in one session share one watch, and no watch stays.
+func TestWatchesDoNotGather(t *testing.T) {
+	dir := persistentDir(t)
+	holder := acquire(t, client(t, dir))
+	if _, err := holder.Token(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	before := testserver.Watches(t)
+	watching := make(chan struct{}, 200)
+	q, _, _ := proxied(t, dir, watchHook(watching))
+	for range 30 {
+		w := begin(t, q, ask)
+		await(t, watching, "the waiter to watch")
+		w.cancel()
+		w.wait(t)
+		testserver.WaitChildren(t, dir, 1)
+	}
+	if n := testserver.Watches(t) - before; n > 1 {
+		t.Errorf("%d watches, where one at the holder's node is enough", n)
+	}
+	release(t, holder)
+	zktest.Eventually(t, testserver.Patience, "all watches to end", func() bool { return testserver.Watches(t) <= before-1 })
+}

@@ -1,0 +1,130 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// A write with the guard happens while the lease's node is there, and not any more after.
+func TestGuard(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		end  func(*testing.T, *queue.Lease)
+	}{
+		{"released", func(t *testing.T, l *queue.Lease) { release(t, l) }},
+		{"deleted", func(t *testing.T, l *queue.Lease) { testserver.Delete(t, l.Path()) }},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			dir := persistentDir(t)
+			target := put(t, testserver.Path(t), "", "old", 0)
+			q, _, m := proxied(t, dir)
+			l := acquire(t, q)
+			write := func(data string) error {
+				_, err := testserver.Session(t, m).Multi(patient(t),
+					l.Guard(), &zk.SetDataRequest{Path: target, Data: []byte(data), Version: -1})
+				return err
+			}
+			if err := write("new"); err != nil {
+				t.Fatal(err)
+			}
+			// A change of the node's data is no loss of the lock.
+			if _, err := testserver.Admin(t).Set(l.Path(), []byte("other"), -1); err != nil {
+				t.Fatal(err)
+			}
+			if err := write("newer"); err != nil {
+				t.Fatal(err)
+			}
+			c.end(t, l)
+			mustBe(t, write("too late"), zk.ErrNoNode)
+			if data, _, err := testserver.Admin(t).Get(target); err != nil || string(data) != "newer" {
+				t.Errorf("%q was written: %v", data, err)
+			}
+		})
+	}
+}
+
+// The context of a lease ends with the lease, with its parent, and with its cancel
+// function, and says which; the lease ends with the first alone.
+func TestLeaseContext(t *testing.T) {
+	dir := persistentDir(t)
+	l := acquire(t, client(t, dir))
+	type key struct{}
+	cause := errors.New("parent's cause")
+	parent, end := context.WithCancelCause(context.WithValue(context.Background(), key{}, "value"))
+	inside, cancel := l.Context(parent)
+	defer cancel()
+	other, cancelOther := l.Context(context.Background())
+	third, cancelThird := l.Context(context.Background())
+	defer cancelThird()
+	if inside.Err() != nil || inside.Value(key{}) != "value" {
+		t.Error("not made from its parent")
+	}
+	end(cause)
+	await(t, inside.Done(), "the context")
+	mustBe(t, context.Cause(inside), cause)
+	cancelOther()
+	mustBe(t, other.Err(), context.Canceled)
+	if err := errors.Join(l.Err(), third.Err()); err != nil {
+		t.Fatal(err)
+	}
+	release(t, l)
+	await(t, third.Done(), "the context")
+	mustBe(t, context.Cause(third), queue.ErrReleased)
+	late, cancelLate := l.Context(context.Background())
+	defer cancelLate()
+	mustBe(t, context.Cause(late), queue.ErrReleased)
+}
+
+// The directory and everything in it goes at once, as with deleteall. Who waits enters
+// again; where the holder's deletion comes first in the transaction, and so its event does,
+// it may get the lock by it, and is told of its own deletion by the next one.
+func TestEverythingDeleted(t *testing.T) {
+	for _, c := range []struct {
+		what        string
+		holderFirst bool
+	}{
+		{"waiter first", false},
+		{"holder first", true},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			dir := persistentDir(t)
+			q, waits := client(t, dir), client(t, dir)
+			l := acquire(t, q)
+			w := enter(t, waits, 2)
+			first := path.Base(l.Path())
+			names := testserver.Children(t, dir)
+			slices.SortFunc(names, func(a, b string) int {
+				if (a == first) == c.holderFirst {
+					return -1
+				}
+				return 1
+			})
+			var ops []any
+			for _, name := range names {
+				ops = append(ops, &zk.DeleteRequest{Path: path.Join(dir, name), Version: -1})
+			}
+			if _, err := testserver.Admin(t).Multi(append(ops, &zk.DeleteRequest{Path: dir, Version: -1})...); err != nil {
+				t.Fatal(err)
+			}
+			await(t, l.Done(), "the holder to be told")
+			mustBe(t, l.Err(), session.ErrLost)
+			n := w.get(t)
+			if c.holderFirst && slices.Contains(names, path.Base(n.Path())) {
+				await(t, n.Done(), "the next holder to be told")
+				mustBe(t, n.Err(), session.ErrLost)
+				n = acquire(t, waits)
+			}
+			onlyChild(t, n)
+			release(t, n)
+		})
+	}
+}

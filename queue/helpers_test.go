@@ -1,0 +1,198 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// mutex is the kind of lock that most tests use.
+var mutex = &queue.Kind{
+	Name:     "mutex",
+	Prefixes: []string{queue.PrefixLock, queue.PrefixKazooLock},
+	Policy:   func(queue.Node) queue.Policy { return queue.Policy{} },
+}
+
+var ask = queue.Request{Kind: mutex}
+
+// long is a session timeout for tests in which no session may be lost, short one for
+// those in which one is.
+const (
+	long  = 20 * time.Second
+	short = 2 * time.Second
+)
+
+// patient returns a context for what must happen, sooner or later.
+func patient(tb testing.TB) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
+	tb.Cleanup(cancel)
+	return ctx
+}
+
+// persistentDir makes a directory that stays, so that requests are the same each time.
+func persistentDir(tb testing.TB) string {
+	tb.Helper()
+	dir := testserver.Path(tb)
+	if _, err := testserver.Admin(tb).Create(dir, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		tb.Fatal(err)
+	}
+	return dir
+}
+
+// client returns a queue of a session of its own, straight to the server.
+func client(tb testing.TB, dir string, opts ...session.Option) *queue.Queue {
+	tb.Helper()
+	opts = append([]session.Option{session.WithTimeout(long)}, opts...)
+	return on(tb, testserver.Connect(tb, testserver.Server(tb).Addr(0), opts...), dir)
+}
+
+// proxied returns a queue of a session of its own, behind a proxy of its own.
+func proxied(tb testing.TB, dir string, opts ...session.Option) (*queue.Queue, *zktest.Proxy, *session.Manager) {
+	tb.Helper()
+	p := testserver.Proxy(tb)
+	opts = append([]session.Option{session.WithTimeout(long)}, opts...)
+	m := testserver.Connect(tb, p.Addr(), opts...)
+	return on(tb, m, dir), p, m
+}
+
+func on(tb testing.TB, m *session.Manager, dir string) *queue.Queue {
+	tb.Helper()
+	q, err := queue.New(m, dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return q
+}
+
+func acquire(tb testing.TB, q *queue.Queue) *queue.Lease {
+	tb.Helper()
+	l, err := q.Acquire(patient(tb), ask)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return l
+}
+
+func release(tb testing.TB, l *queue.Lease) {
+	tb.Helper()
+	if err := l.Release(patient(tb)); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// call is an Acquire under way.
+type call struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	lease  *queue.Lease
+	err    error
+}
+
+func begin(tb testing.TB, q *queue.Queue, r queue.Request) *call {
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &call{cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		c.lease, c.err = q.Acquire(ctx, r)
+	}()
+	tb.Cleanup(func() {
+		cancel()
+		<-c.done
+	})
+	return c
+}
+
+// enter begins an Acquire and returns when its node is the n-th in the directory.
+func enter(tb testing.TB, q *queue.Queue, n int) *call {
+	tb.Helper()
+	c := begin(tb, q, ask)
+	testserver.WaitChildren(tb, q.Path(), n)
+	return c
+}
+
+// get returns the lease that the call ends in.
+func (c *call) get(tb testing.TB) *queue.Lease {
+	tb.Helper()
+	c.wait(tb)
+	if c.err != nil {
+		tb.Fatal(c.err)
+	}
+	return c.lease
+}
+
+func (c *call) wait(tb testing.TB) {
+	tb.Helper()
+	await(tb, c.done, "Acquire to return")
+}
+
+// waits fails if the call has returned.
+func (c *call) waits(tb testing.TB, why string) {
+	tb.Helper()
+	select {
+	case <-c.done:
+		tb.Fatalf("Acquire returned (%v), though %s", c.err, why)
+	default:
+	}
+}
+
+func await(tb testing.TB, done <-chan struct{}, what string) {
+	tb.Helper()
+	select {
+	case <-done:
+	case <-time.After(testserver.Patience):
+		tb.Fatalf("gave up waiting for %s", what)
+	}
+}
+
+// onlyChild fails unless the lease's node is the directory's only child.
+func onlyChild(tb testing.TB, l *queue.Lease) {
+	tb.Helper()
+	names := testserver.Children(tb, path.Dir(l.Path()))
+	if len(names) != 1 || names[0] != path.Base(l.Path()) {
+		tb.Fatalf("children %v, want %s alone", names, path.Base(l.Path()))
+	}
+	if err := l.Err(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// ofContenders matches a kind of request for contenders' nodes under dir, or for the
+// directory's listing.
+func ofContenders(dir string, op zktest.Op) zktest.Match {
+	if op == zktest.OpGetChildren2 {
+		return func(r zktest.Request) bool {
+			return (r.Op == zktest.OpGetChildren || r.Op == zktest.OpGetChildren2) && r.Path == dir
+		}
+	}
+	return zktest.On(op, dir+"/")
+}
+
+// inDir matches every request that has to do with the directory.
+func inDir(dir string) zktest.Match {
+	return func(r zktest.Request) bool { return r.Path == dir || strings.HasPrefix(r.Path, dir+"/") }
+}
+
+func mustBe(tb testing.TB, err, target error) {
+	tb.Helper()
+	if !errors.Is(err, target) {
+		tb.Fatalf("error %v, want one that matches %v", err, target)
+	}
+}
+
+// nth matches the n-th request that m matches.
+func nth(n int, m zktest.Match) zktest.Match {
+	var seen atomic.Int64
+	return func(r zktest.Request) bool { return m(r) && seen.Add(1) == int64(n) }
+}

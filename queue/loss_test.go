@@ -1,0 +1,168 @@
+package queue_test
+
+import (
+	"context"
+	"path"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+func expire(t *testing.T, p *zktest.Proxy, m *session.Manager) {
+	t.Helper()
+	if err := p.Expire(patient(t), testserver.Session(t, m).ID()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mustBeLost waits for the loss to be told, in every way there is.
+func mustBeLost(t *testing.T, l *queue.Lease, inside context.Context) {
+	t.Helper()
+	await(t, l.Done(), "Done")
+	mustBe(t, l.Err(), session.ErrLost)
+	await(t, inside.Done(), "the context")
+	mustBe(t, context.Cause(inside), session.ErrLost)
+	late, cancel := l.Context(context.Background())
+	defer cancel()
+	mustBe(t, context.Cause(late), session.ErrLost)
+}
+
+// The server expires a holder's session: the holder is told, the next enters, and the
+// holder's late release touches nobody.
+func TestExpiredHolder(t *testing.T) {
+	dir := persistentDir(t)
+	q, proxy, m := proxied(t, dir)
+	l := acquire(t, q)
+	inside, cancel := l.Context(context.Background())
+	defer cancel()
+	next := enter(t, client(t, dir), 2)
+	last := enter(t, client(t, dir), 3)
+	expire(t, proxy, m)
+	n := next.get(t)
+	mustBeLost(t, l, inside)
+	testserver.Session(t, m) // the late release has a connection to go by
+	proxy.ResetRequests()
+	mustBe(t, l.Release(patient(t)), session.ErrLost)
+	mustBe(t, l.Release(patient(t)), session.ErrLost)
+	testserver.WaitChildren(t, dir, 2)
+	last.waits(t, "the second holds")
+	if err := n.Err(); err != nil {
+		t.Error(err)
+	}
+	release(t, n)
+	release(t, last.get(t))
+	// The manager has another session by now, with nothing of the old one.
+	release(t, acquire(t, q))
+	for _, r := range proxy.Requests() {
+		if r.Path == l.Path() {
+			t.Errorf("%v of the lost node", r.Op)
+		}
+	}
+}
+
+// The server expires a waiter's session: its call goes on, at the end of the queue.
+func TestExpiredWaiter(t *testing.T) {
+	dir := persistentDir(t)
+	holder := acquire(t, client(t, dir))
+	q, proxy, m := proxied(t, dir)
+	w := enter(t, q, 2)
+	other := enter(t, client(t, dir), 3)
+	expire(t, proxy, m)
+	testserver.WaitChildren(t, dir, 3) // it is back, behind the other
+	w.waits(t, "others are ahead")
+	other.waits(t, "the first holds")
+	release(t, holder)
+	o := other.get(t)
+	w.waits(t, "the other holds")
+	release(t, o)
+	l := w.get(t)
+	onlyChild(t, l)
+	release(t, l)
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// A session that expires while its create is under way leaves one node, of the next
+// session.
+func TestExpiredWhileEntering(t *testing.T) {
+	dir := persistentDir(t)
+	q, proxy, m := proxied(t, dir)
+	hold := proxy.HoldReply(ofContenders(dir, zktest.OpCreate))
+	c := begin(t, q, ask)
+	await(t, hold.Hit(), "the create")
+	expire(t, proxy, m)
+	l := c.get(t)
+	hold.Release()
+	testserver.WaitChildren(t, dir, 1)
+	onlyChild(t, l)
+	release(t, l)
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// A holder that is cut off knows before anybody else is let in.
+func TestPartitionedHolderKnowsFirst(t *testing.T) {
+	for _, d := range []zktest.Direction{zktest.Both, zktest.ToServer} {
+		t.Run(d.String(), func(t *testing.T) {
+			t.Parallel()
+			dir := persistentDir(t)
+			q, proxy, _ := proxied(t, dir, session.WithTimeout(short))
+			l := acquire(t, q)
+			inside, cancel := l.Context(context.Background())
+			defer cancel()
+			next := enter(t, client(t, dir), 2)
+			atEntry := make(chan error, 1)
+			go func() {
+				<-next.done
+				atEntry <- l.Err()
+			}()
+			proxy.Blackhole(d)
+			n := next.get(t)
+			mustBe(t, <-atEntry, session.ErrLost)
+			mustBeLost(t, l, inside)
+			proxy.Heal() // what was held up arrives late, and must do no harm
+			again := enter(t, q, 2)
+			if err := n.Err(); err != nil {
+				t.Error(err)
+			}
+			mustBe(t, l.Release(patient(t)), session.ErrLost)
+			release(t, n)
+			release(t, again.get(t))
+			testserver.WaitChildren(t, dir, 0)
+		})
+	}
+}
+
+// With WithLossOnSuspend a disconnection is a loss, and the node of the lost session is
+// removed though the server would keep it.
+func TestLossOnSuspend(t *testing.T) {
+	dir := persistentDir(t)
+	q, proxy, _ := proxied(t, dir, session.WithLossOnSuspend())
+	l := acquire(t, q)
+	inside, cancel := l.Context(context.Background())
+	defer cancel()
+	next := enter(t, client(t, dir), 2)
+	proxy.Disconnect()
+	mustBeLost(t, l, inside)
+	n := next.get(t)
+	if path.Base(n.Path()) == path.Base(l.Path()) {
+		t.Error("the same node")
+	}
+	release(t, n)
+}
+
+// A holder's manager is closed: the lease says so, and the next enters.
+func TestCloseEndsLease(t *testing.T) {
+	dir := persistentDir(t)
+	q, _, m := proxied(t, dir)
+	l := acquire(t, q)
+	next := enter(t, client(t, dir), 2)
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, l.Done(), "Done")
+	mustBe(t, l.Err(), session.ErrClosed)
+	mustBe(t, l.Release(patient(t)), session.ErrClosed)
+	release(t, next.get(t))
+}

@@ -1,0 +1,16 @@
+package queue
+
+import (
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+)
+
+func TestMain(m *testing.M) { testserver.Main(m) }
+
+// earlyRestart is the restartFrom of all tests in this package. It is set before any
+// goroutine runs, since they read it without a lock, and is high enough that only tests
+// which mean to get there do.
+const earlyRestart = 1000
+
+func init() { restartFrom = earlyRestart }

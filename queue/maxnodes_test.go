@@ -1,0 +1,49 @@
+package queue_test
+
+import (
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// A session with as many nodes as it may have gets no more, and gets room again in
+// whatever way a node goes.
+func TestMaxNodes(t *testing.T) {
+	deleted := func(t *testing.T, l *queue.Lease) {
+		testserver.Delete(t, l.Path())
+		await(t, l.Done(), "the holder to be told")
+	}
+	for _, c := range []struct {
+		what    string
+		adopted bool // the reply to the create is lost
+		end     func(*testing.T, *queue.Lease)
+	}{
+		{"released", false, func(t *testing.T, l *queue.Lease) { release(t, l) }},
+		{"deleted by an operator", false, deleted},
+		{"adopted and deleted by an operator", true, deleted},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			dir := persistentDir(t)
+			q, proxy, _ := proxied(t, dir, session.WithMaxNodes(1))
+			if c.adopted {
+				proxy.CutAfterCommit(ofContenders(dir, zktest.OpCreate))
+			}
+			l := acquire(t, q)
+			before := proxy.Count(ofContenders(dir, zktest.OpCreate))
+			_, err := q.Acquire(patient(t), ask)
+			mustBe(t, err, session.ErrTooManyNodes)
+			if n := proxy.Count(ofContenders(dir, zktest.OpCreate)); n != before {
+				t.Errorf("%d creates were sent, %d before", n, before)
+			}
+			c.end(t, l)
+			zktest.Eventually(t, testserver.Patience, "room for another", func() bool {
+				l, err = q.Acquire(patient(t), ask)
+				return err == nil
+			})
+			release(t, l)
+		})
+	}
+}

@@ -1,0 +1,285 @@
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// model is a directory and contenders who know of it only what a listing and the ends of
+// what they watch have told them, in any order and as late as can be.
+type model struct {
+	policy func(Node) Policy
+	nodes  []Node // in the directory
+	next   int32
+	all    []*actor
+}
+
+// actor is one contender. Its node is in the directory until it leaves.
+type actor struct {
+	node Node
+	p    Policy
+	here bool // has a node
+	goes bool // has been granted, and has not left
+
+	listed  bool // acts on the following; otherwise it has to list
+	ahead   []blocker
+	targets []blocker
+	gone    []string // of targets, reported
+}
+
+func (m *model) enter(prefix string, weight int) {
+	n := Node{
+		Name: fmt.Sprintf("%s%010d", nameFor(fmt.Sprint(m.next), prefix, weight), m.next), ID: fmt.Sprint(m.next),
+		Prefix: prefix, Weight: weight, Sequence: m.next,
+	}
+	m.next++
+	m.nodes = append(m.nodes, n)
+	m.all = append(m.all, &actor{node: n, p: m.policy(n), here: true})
+}
+
+func (m *model) leave(a *actor) {
+	a.here, a.goes = false, false
+	m.nodes = slices.DeleteFunc(m.nodes, func(n Node) bool { return n.Name == a.node.Name })
+}
+
+// downgrade turns a writer that goes into a reader with its sequence.
+func (m *model) downgrade(a *actor) {
+	i := slices.IndexFunc(m.nodes, func(n Node) bool { return n.Name == a.node.Name })
+	a.node.Name, a.node.Prefix = "down-"+a.node.Name, PrefixRead
+	a.p = m.policy(a.node)
+	m.nodes[i] = a.node
+}
+
+// list is what run does with a listing: decide, and watch. A target that is gone by now
+// counts as reported.
+func (m *model) list(a *actor) {
+	a.ahead = blockers(a.node, m.nodes, a.p)
+	a.targets, a.gone, a.listed = nil, nil, true
+	if mayGo(a.ahead, a.p.Slack) {
+		a.goes = true
+		return
+	}
+	a.targets = toWatch(a.ahead, a.p.Slack)
+}
+
+// hear reports one target that is gone: what look does.
+func (m *model) hear(a *actor, b blocker) {
+	if b.replaces {
+		a.listed = false
+		return
+	}
+	a.gone = append(a.gone, b.node.Name)
+	remaining := slices.DeleteFunc(slices.Clone(a.ahead), func(b blocker) bool { return slices.Contains(a.gone, b.node.Name) })
+	if mayGo(remaining, a.p.Slack) {
+		a.goes = true
+	} else {
+		a.listed = false
+	}
+}
+
+// unheard returns the targets that are gone without the actor's knowing.
+func (m *model) unheard(a *actor) []blocker {
+	return slices.DeleteFunc(slices.Clone(a.targets), func(b blocker) bool {
+		return slices.Contains(a.gone, b.node.Name) ||
+			slices.ContainsFunc(m.nodes, func(n Node) bool { return n.Name == b.node.Name })
+	})
+}
+
+// waiting returns those who have something to do, and those who go.
+func (m *model) waiting() (unlisted, deaf, going, here []*actor) {
+	for _, a := range m.all {
+		switch {
+		case !a.here:
+			continue
+		case a.goes:
+			going = append(going, a)
+		case !a.listed:
+			unlisted = append(unlisted, a)
+		case len(m.unheard(a)) > 0:
+			deaf = append(deaf, a)
+		}
+		here = append(here, a)
+	}
+	return
+}
+
+// settle lets everybody do what there is to do, and reports who goes then.
+func (m *model) settle() []*actor {
+	for {
+		unlisted, deaf, going, _ := m.waiting()
+		for _, a := range unlisted {
+			m.list(a)
+		}
+		for _, a := range deaf {
+			m.hear(a, m.unheard(a)[0])
+		}
+		if len(unlisted)+len(deaf) == 0 {
+			return going
+		}
+	}
+}
+
+// noneForgotten: of those who wait, with nothing left to hear, none may go.
+func (m *model) noneForgotten(t *rapid.T) {
+	for _, a := range m.all {
+		if a.here && !a.goes && mayGo(blockers(a.node, m.nodes, a.p), a.p.Slack) {
+			t.Fatalf("%s may go and waits for ever for %v", a.node.Name, sequences(a.targets))
+		}
+	}
+}
+
+// scheme is one kind of lock: how one asks, and who may go together.
+type scheme struct {
+	name   string
+	policy func(Node) Policy
+	ask    func(*rapid.T) (prefix string, weight int)
+	agree  func(going []Node) bool
+}
+
+func schemes() []scheme {
+	const limit = 4
+	return []scheme{
+		{"mutex", mutexPolicy,
+			func(t *rapid.T) (string, int) {
+				return rapid.SampledFrom([]string{PrefixLock, PrefixKazooLock}).Draw(t, "prefix"), 1
+			},
+			func(going []Node) bool { return len(going) <= 1 }},
+		{"readers and writers", rwPolicy,
+			func(t *rapid.T) (string, int) {
+				return rapid.SampledFrom([]string{PrefixRead, PrefixWrite}).Draw(t, "prefix"), 1
+			},
+			func(going []Node) bool {
+				return len(going) <= 1 || !slices.ContainsFunc(going, func(n Node) bool { return n.Prefix == PrefixWrite })
+			}},
+		{"semaphore", semaphorePolicy(limit),
+			func(t *rapid.T) (string, int) { return PrefixLease, rapid.IntRange(1, limit).Draw(t, "weight") },
+			func(going []Node) bool {
+				sum := 0
+				for _, n := range going {
+					sum += n.Weight
+				}
+				return sum <= limit
+			}},
+	}
+}
+
+// TestModel lets contenders come, go, hear and list in any order. Two that conflict must
+// never go together, and when all is heard nobody who may go must be left waiting.
+func TestModel(t *testing.T) {
+	for _, s := range schemes() {
+		t.Run(s.name, rapid.MakeCheck(func(t *rapid.T) {
+			m := &model{policy: s.policy}
+			pick := func(t *rapid.T, from []*actor) *actor {
+				if len(from) == 0 {
+					t.Skip("nobody")
+				}
+				return rapid.SampledFrom(from).Draw(t, "who")
+			}
+			t.Repeat(map[string]func(*rapid.T){
+				"enter": func(t *rapid.T) { m.enter(s.ask(t)) },
+				"list": func(t *rapid.T) {
+					unlisted, _, _, _ := m.waiting()
+					m.list(pick(t, unlisted))
+				},
+				"hear": func(t *rapid.T) {
+					_, deaf, _, _ := m.waiting()
+					a := pick(t, deaf)
+					m.hear(a, rapid.SampledFrom(m.unheard(a)).Draw(t, "what"))
+				},
+				"look again": func(t *rapid.T) { // the timer, or a broken connection
+					_, _, _, here := m.waiting()
+					if a := pick(t, here); !a.goes {
+						a.listed = false
+					}
+				},
+				"leave": func(t *rapid.T) { // a release, a cancellation, a death
+					_, _, _, here := m.waiting()
+					m.leave(pick(t, here))
+				},
+				"downgrade": func(t *rapid.T) {
+					_, _, going, _ := m.waiting()
+					if a := pick(t, going); a.node.Prefix == PrefixWrite {
+						m.downgrade(a)
+					}
+				},
+				"settle": func(t *rapid.T) {
+					m.settle()
+					m.noneForgotten(t)
+				},
+				"": func(t *rapid.T) {
+					_, _, going, _ := m.waiting()
+					var nodes []Node
+					for _, a := range going {
+						nodes = append(nodes, a.node)
+					}
+					if !s.agree(nodes) {
+						t.Fatalf("these go together: %v", nodes)
+					}
+				},
+			})
+			m.settle()
+			m.noneForgotten(t)
+		}))
+	}
+}
+
+// A release of a mutex lets exactly one in, the next in order, and tells two at most:
+// that one, and the one who only lists again.
+func TestModelMutexRelease(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := &model{policy: mutexPolicy}
+		for range rapid.IntRange(2, 20).Draw(t, "contenders") {
+			m.enter(PrefixLock, 1)
+		}
+		for _, a := range rapid.Permutation(m.all).Draw(t, "order of listing") {
+			m.list(a)
+		}
+		for i := range m.all[:len(m.all)-1] {
+			going := m.settle()
+			if len(going) != 1 || going[0] != m.all[i] {
+				t.Fatalf("%d go, where %s should", len(going), m.all[i].node.Name)
+			}
+			m.leave(going[0])
+			if _, told, _, _ := m.waiting(); len(told) > 2 {
+				t.Fatalf("a release wakes %d", len(told))
+			}
+		}
+		if going := m.settle(); len(going) != 1 || going[0] != m.all[len(m.all)-1] {
+			t.Fatal("the last does not go")
+		}
+	})
+}
+
+// As long as all of the watched tail stands, whatever else leaves, the contender may
+// not go; and it watches one more than that tail only.
+func TestTailProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		slack := rapid.IntRange(0, 6).Draw(t, "slack")
+		var ahead []blocker
+		for i, w := range rapid.SliceOfN(rapid.IntRange(1, 5), 1, 12).Draw(t, "weights") {
+			ahead = append(ahead, blocker{node: Node{Name: fmt.Sprint(i), Sequence: int32(i)}, weight: w})
+		}
+		if mayGo(ahead, slack) {
+			t.Skip("may go")
+		}
+		targets := toWatch(ahead, slack)
+		tail := targets
+		if len(targets) < len(ahead) {
+			tail = targets[1:]
+		} else if weigh(targets[1:]) > slack {
+			tail = targets[1:]
+		}
+		if mayGo(tail, slack) {
+			t.Fatalf("with the tail %v standing it may go", sequences(tail))
+		}
+		if !mayGo(tail[1:], slack) {
+			t.Fatalf("the tail %v is longer than it need be", sequences(tail))
+		}
+		if !slices.Equal(sequences(targets), sequences(ahead[len(ahead)-len(targets):])) {
+			t.Fatalf("%v is no tail of %v", sequences(targets), sequences(ahead))
+		}
+	})
+}

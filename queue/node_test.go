@@ -1,0 +1,156 @@
+package queue
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	uuid36 = "0b3ea4c1-6f9a-4c4e-9d53-2f1c1c8f6a01"
+	hex32  = "0b3ea4c16f9a4c4e9d532f1c1c8f6a01"
+)
+
+func TestParseNode(t *testing.T) {
+	for _, c := range []struct {
+		what, name string
+		want       Node // without its name; Weight 0: not a contender
+	}{
+		{"ours and Curator's mutex", "_c_" + uuid36 + "-lock-0000000007", Node{"", uuid36, PrefixLock, 1, 7}},
+		{"Curator's reader", "_c_" + uuid36 + "-__READ__0000000008", Node{"", uuid36, PrefixRead, 1, 8}},
+		{"Curator's writer", "_c_" + uuid36 + "-__WRIT__0000000009", Node{"", uuid36, PrefixWrite, 1, 9}},
+		{"Curator's semaphore", "_c_" + uuid36 + "-lease-0000000010", Node{"", uuid36, PrefixLease, 1, 10}},
+		{"Curator without protection", "lock-0000000011", Node{"", "", PrefixLock, 1, 11}},
+		{"old Curator's reader", "__READ__0000000012", Node{"", "", PrefixRead, 1, 12}},
+		{"zk.Lock", "_c_" + hex32 + "-lock-0000000013", Node{"", hex32, PrefixLock, 1, 13}},
+		{"kazoo's lock", hex32 + "__lock__0000000001", Node{"", "", PrefixKazooLock, 1, 1}},
+		{"kazoo's reader", hex32 + "__rlock__0000000002", Node{"", "", PrefixKazooRead, 1, 2}},
+		{"kazoo's subclass", hex32 + "-lock-0000000003", Node{"", "", PrefixLock, 1, 3}},
+
+		{"asks for three", "_c_" + uuid36 + "-x3-lease-0000000004", Node{"", uuid36, PrefixLease, 3, 4}},
+		{"asks for many", "_c_" + uuid36 + "-x2147483647-lease-0000000004", Node{"", uuid36, PrefixLease, math.MaxInt32, 4}},
+		{"asks for three, no id", "x3-lease-0000000004", Node{"", "", PrefixLease, 3, 4}},
+		{"weight zero is no weight", "_c_" + uuid36 + "-x0-lease-0000000004", Node{"", uuid36 + "-x0", PrefixLease, 1, 4}},
+		{"leading zero is no weight", "_c_" + uuid36 + "-x03-lease-0000000004", Node{"", uuid36 + "-x03", PrefixLease, 1, 4}},
+		{"too large for a weight", "_c_" + uuid36 + "-x2147483648-lease-0000000004", Node{"", uuid36 + "-x2147483648", PrefixLease, 1, 4}},
+		{"negative weight", "_c_" + uuid36 + "-x-3-lease-0000000004", Node{"", uuid36 + "-x-3", PrefixLease, 1, 4}},
+
+		// What the counter does when it is used up.
+		{"last", "_c_" + uuid36 + "-lock-2147483647", Node{"", uuid36, PrefixLock, 1, math.MaxInt32}},
+		{"first negative", "_c_" + uuid36 + "-lock--2147483648", Node{"", uuid36, PrefixLock, 1, math.MinInt32}},
+		{"negative of ten digits", "_c_" + uuid36 + "-lock--1000000000", Node{"", uuid36, PrefixLock, 1, -1e9}},
+		{"negative of nine digits", "_c_" + uuid36 + "-lock--999999999", Node{"", uuid36, PrefixLock, 1, -999999999}},
+		{"negative in the field", "_c_" + uuid36 + "-lock--000000005", Node{"", uuid36, PrefixLock, 1, -5}},
+		{"positive of ten digits", "_c_" + uuid36 + "-lock-1000000000", Node{"", uuid36, PrefixLock, 1, 1e9}},
+		{"first negative reader", "_c_" + uuid36 + "-__READ__-2147483648", Node{"", uuid36, PrefixRead, 1, math.MinInt32}},
+		{"negative reader of ten digits", "_c_" + uuid36 + "-__READ__-1000000000", Node{"", uuid36, PrefixRead, 1, -1e9}},
+		{"negative kazoo of ten digits", hex32 + "__lock__-2000000000", Node{"", "", PrefixKazooLock, 1, -2e9}},
+		{"negative kazoo in the field", hex32 + "__rlock__-000000005", Node{"", "", PrefixKazooRead, 1, -5}},
+
+		{what: "empty"},
+		{what: "some word", name: "foo"},
+		{what: "short", name: "lock-1"},
+		{what: "nine digits", name: "lock-000000001"},
+		{what: "sequence alone", name: "0000000001"},
+		{what: "another word that ends alike", name: "block-0000000001"},
+		{what: "release is no lease", name: "release-0000000001"},
+		{what: "protected alone", name: "_c_"},
+		{what: "protected, nothing else", name: "_c_x"},
+		{what: "no digits", name: "_c_" + uuid36 + "-lock-"},
+		{what: "beyond 32 bits", name: "lock-2147483648"},
+		{what: "beyond 32 bits, negative", name: "lock--2147483649"},
+		{what: "minus zero", name: "lock--000000000"},
+		{what: "sign inside", name: "lock-00000-0001"},
+		{what: "plus", name: "lock-+000000001"},
+		{what: "other digits", name: "lock-００００"},
+		{what: "Curator's semaphore's lock directory", name: "locks"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			got, ok := ParseNode(c.name)
+			want := c.want
+			if want.Weight > 0 {
+				want.Name = c.name
+			}
+			if ok != (want.Weight > 0) || got != want {
+				t.Errorf("ParseNode(%q) = %+v, %v; want %+v", c.name, got, ok, want)
+			}
+		})
+	}
+}
+
+// What a server makes of a name of ours is read back as what it was made of, whatever
+// the number: the server prints a signed 32-bit counter with %010d.
+func FuzzParseNode(f *testing.F) {
+	for _, seq := range []int32{0, 1, -1, 999999999, 1e9, -999999999, -1e9, math.MaxInt32, math.MinInt32} {
+		for i := range allPrefixes {
+			f.Add(uuid36, i, 1+i, seq)
+		}
+	}
+	f.Add("0000000001", 2, 3, int32(4))
+	f.Add("--lock-0000000001", 0, 1, int32(-1e9))
+	f.Fuzz(func(t *testing.T, text string, prefix, weight int, seq int32) {
+		_, _ = ParseNode(text) // whatever it says, it does not panic
+		_, _ = ParseNode(protected + text)
+
+		prefix, weight = int(uint(prefix)%uint(len(allPrefixes))), max(1, weight&math.MaxInt32)
+		name := nameFor(uuid36, allPrefixes[prefix], weight) + fmt.Sprintf("%010d", seq)
+		want := Node{name, uuid36, allPrefixes[prefix], weight, seq}
+		if got, ok := ParseNode(name); !ok || got != want {
+			t.Fatalf("ParseNode(%q) = %+v, %v; want %+v", name, got, ok, want)
+		}
+	})
+}
+
+// The order is that of the sequence, and nothing else of the name counts.
+func TestParseNodesOrder(t *testing.T) {
+	listing := []string{
+		"_c_" + uuid36 + "-lock-0000000010",
+		"foo",
+		"zzzz__lock__0000000009",
+		"lock--000000001",
+		"_c_00000000-0000-0000-0000-000000000000-lock-2147483647",
+		"_c_ffffffff-ffff-ffff-ffff-ffffffffffff-lock-0000000000",
+		"aaa-lock-0000000011",
+	}
+	want := []int32{-1, 0, 9, 10, 11, math.MaxInt32}
+	for range 20 {
+		var got []int32
+		for _, n := range parseNodes(listing) {
+			got = append(got, n.Sequence)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("order %v, want %v", got, want)
+		}
+		listing = append(listing[3:], listing[:3]...)
+	}
+}
+
+// After a downgrade two nodes can share a sequence: all must see the same order.
+func TestParseNodesEqualSequences(t *testing.T) {
+	a, b := "_c_a-__READ__0000000001", "_c_b-__WRIT__0000000001"
+	for _, listing := range [][]string{{a, b}, {b, a}} {
+		nodes := parseNodes(listing)
+		if len(nodes) != 2 || nodes[0].Name != a || nodes[1].Name != b {
+			t.Errorf("order of %v is %v", listing, nodes)
+		}
+	}
+}
+
+func TestNameFor(t *testing.T) {
+	for _, c := range []struct {
+		prefix string
+		weight int
+		want   string
+	}{
+		{PrefixLock, 1, "_c_ID-lock-"},
+		{PrefixRead, 1, "_c_ID-__READ__"},
+		{PrefixLease, 1, "_c_ID-lease-"},
+		{PrefixLease, 12, "_c_ID-x12-lease-"},
+	} {
+		if got := nameFor("ID", c.prefix, c.weight); got != c.want || strings.Contains(got, "/") {
+			t.Errorf("nameFor(%q, %d) = %q, want %q", c.prefix, c.weight, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package queue_test
+
+import (
+	"path"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// The directory vanishes between its making and the create in it: it is made again.
+func TestParentVanishes(t *testing.T) {
+	dir := path.Join(testserver.Path(t), "deep", "er")
+	q, proxy, _ := proxied(t, dir)
+	// The first create finds no directory, the second is after it was made.
+	hold := proxy.HoldRequest(nth(2, ofContenders(dir, zktest.OpCreate)))
+	c := begin(t, q, ask)
+	await(t, hold.Hit(), "the create")
+	for d := dir; d != "/"; d = path.Dir(d) { // all that was made goes
+		testserver.Delete(t, d)
+	}
+	hold.Release()
+	l := c.get(t)
+	onlyChild(t, l)
+	release(t, l)
+}
+
+// The connection breaks at each step of making the parents.
+func TestParentsCut(t *testing.T) {
+	for _, arm := range []func(*zktest.Proxy, zktest.Match) *zktest.Fault{
+		(*zktest.Proxy).CutBefore, (*zktest.Proxy).CutAfterCommit,
+	} {
+		for n := 1; n <= 3; n++ {
+			dir := path.Join(testserver.Path(t), "deep")
+			q, proxy, _ := proxied(t, dir)
+			fault := arm(proxy, nth(n, zktest.Any(zktest.OpCreateContainer)))
+			l := acquire(t, q)
+			await(t, fault.Hit(), "the fault")
+			onlyChild(t, l)
+			release(t, l)
+		}
+	}
+}
+
+// Many come at once to a place where there is nothing.
+func TestParentsRace(t *testing.T) {
+	dir := path.Join(testserver.Path(t), "deep", "er")
+	var wg sync.WaitGroup
+	for range 4 {
+		q := client(t, dir)
+		for range 3 {
+			wg.Go(func() {
+				l, err := q.Acquire(patient(t), ask)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := l.Release(patient(t)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// The directory is a container: it goes when nobody needs it.
+func TestDirectoryIsReaped(t *testing.T) {
+	dir := testserver.Path(t)
+	release(t, acquire(t, client(t, dir)))
+	zktest.Eventually(t, testserver.Patience, "the directory to be reaped", func() bool {
+		ok, _, err := testserver.Admin(t).Exists(dir)
+		return err == nil && !ok
+	})
+}
+
+// Fencing tokens grow from owner to owner, also when the directory was removed and its
+// sequence numbers have begun again, and whether or not the owner had to wait.
+func TestTokenGrows(t *testing.T) {
+	dir := testserver.Path(t)
+	a, b := client(t, dir), client(t, dir)
+	var last int64
+	grown := func(l *queue.Lease) {
+		t.Helper()
+		token, err := l.Token(patient(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, stat, err := testserver.Admin(t).Get(l.Path())
+		if err != nil || stat.Czxid != token {
+			t.Errorf("token %d, czxid %v: %v", token, stat, err)
+		}
+		if token <= last {
+			t.Errorf("token %d after %d", token, last)
+		}
+		last = token
+	}
+	for round := range 3 {
+		first := acquire(t, a)
+		if !strings.HasSuffix(first.Path(), "0000000000") {
+			t.Fatalf("round %d: the sequence has not begun again: %s", round, first.Path())
+		}
+		second := enter(t, b, 2)
+		grown(first)
+		release(t, first)
+		l := second.get(t)
+		grown(l)
+		release(t, l)
+		if err := testserver.Admin(t).Delete(dir, -1); err != nil && err != zk.ErrNoNode { // as the reaper does
+			t.Fatal(err)
+		}
+	}
+}
+
+// After its end a lease still tells its token, if it ever knew it; and does not hang if
+// it did not.
+func TestTokenAfterEnd(t *testing.T) {
+	dir := persistentDir(t)
+	q, proxy, _ := proxied(t, dir)
+	l := acquire(t, q)
+	want, err := l.Token(patient(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	release(t, l)
+	if got, err := l.Token(patient(t)); got != want || err != nil {
+		t.Errorf("Token after release: %d, %v; want %d", got, err, want)
+	}
+	hold := proxy.HoldReply(ofContenders(dir, zktest.OpGetData))
+	l = acquire(t, q)
+	await(t, hold.Hit(), "the get")
+	done := make(chan error)
+	go func() {
+		_, err := l.Token(patient(t))
+		done <- err
+	}()
+	go hold.Release() // the release needs it
+	_ = l.Release(patient(t))
+	if err := <-done; err != nil { // known in the end, or not: both are answers
+		mustBe(t, err, queue.ErrReleased)
+	}
+}

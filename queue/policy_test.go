@@ -1,0 +1,133 @@
+package queue
+
+import (
+	"slices"
+	"testing"
+)
+
+// The policies of the design: what the packages above give.
+func mutexPolicy(Node) Policy { return Policy{} }
+
+func rwPolicy(me Node) Policy {
+	if me.Prefix == PrefixRead {
+		return Policy{Weight: func(n Node) int {
+			if n.Prefix == PrefixRead {
+				return 0
+			}
+			return 1
+		}}
+	}
+	// A writer ahead may turn into a reader.
+	return Policy{Replaces: func(n Node) bool { return n.Prefix == PrefixWrite }}
+}
+
+func semaphorePolicy(limit int) func(Node) Policy {
+	return func(me Node) Policy {
+		return Policy{
+			Weight: func(n Node) int { return n.Weight },
+			Slack:  limit - me.Weight,
+		}
+	}
+}
+
+// The contenders of a table, in order, one letter each: m of a mutex, r and w, and
+// digits for what one asks of a semaphore.
+func parseQueue(t *testing.T, s string) []Node {
+	t.Helper()
+	var nodes []Node
+	for i, c := range s {
+		n := Node{Name: string(rune('a'+i)) + string(c), Weight: 1, Sequence: int32(i)}
+		switch c {
+		case 'm':
+			n.Prefix = PrefixLock
+		case 'r':
+			n.Prefix = PrefixRead
+		case 'w':
+			n.Prefix = PrefixWrite
+		default:
+			n.Prefix, n.Weight = PrefixLease, int(c-'0')
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+func TestDecision(t *testing.T) {
+	for _, c := range []struct {
+		what    string
+		policy  func(Node) Policy
+		queue   string // I am the last
+		ahead   []int32
+		goes    bool
+		watched []int32
+	}{
+		{"mutex, alone", mutexPolicy, "m", nil, true, nil},
+		{"mutex, second", mutexPolicy, "mm", []int32{0}, false, []int32{0}},
+		{"mutex, third: the predecessor, and one more", mutexPolicy, "mmm", []int32{0, 1}, false, []int32{0, 1}},
+		{"mutex, far behind", mutexPolicy, "mmmmmmm", []int32{0, 1, 2, 3, 4, 5}, false, []int32{4, 5}},
+
+		{"reader, alone", rwPolicy, "r", nil, true, nil},
+		{"reader behind readers", rwPolicy, "rrrr", nil, true, nil},
+		{"reader behind a writer", rwPolicy, "wr", []int32{0}, false, []int32{0}},
+		{"reader behind a writer behind a reader", rwPolicy, "rwr", []int32{1}, false, []int32{1}},
+		{"reader behind writers watches the last ones", rwPolicy, "wrwrwrr", []int32{0, 2, 4}, false, []int32{2, 4}},
+		{"writer behind readers", rwPolicy, "rrrw", []int32{0, 1, 2}, false, []int32{1, 2}},
+		{"writer behind a writer", rwPolicy, "ww", []int32{0}, false, []int32{0}},
+
+		{"semaphore, room for all", semaphorePolicy(3), "111", []int32{0, 1}, true, nil},
+		{"semaphore, full", semaphorePolicy(3), "1111", []int32{0, 1, 2}, false, []int32{0, 1, 2}},
+		{"semaphore, full, one before the tail", semaphorePolicy(3), "111111", []int32{0, 1, 2, 3, 4}, false, []int32{1, 2, 3, 4}},
+		{"semaphore, asks for all", semaphorePolicy(3), "13", []int32{0}, false, []int32{0}},
+		{"semaphore, a small request waits behind a large one", semaphorePolicy(3), "131", []int32{0, 1}, false, []int32{0, 1}},
+		{"semaphore, a heavy one is tail enough", semaphorePolicy(3), "11131", []int32{0, 1, 2, 3}, false, []int32{2, 3}},
+		{"semaphore, fits exactly", semaphorePolicy(5), "23", []int32{0}, true, nil},
+		{"semaphore, one too much", semaphorePolicy(5), "24", []int32{0}, false, []int32{0}},
+		{"semaphore of one is a mutex", semaphorePolicy(1), "111", []int32{0, 1}, false, []int32{0, 1}},
+		{"semaphore, asks for more than there is", semaphorePolicy(2), "3", nil, false, nil},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			nodes := parseQueue(t, c.queue)
+			me := nodes[len(nodes)-1]
+			// Later ones, and my own node, must make no difference.
+			nodes = append(nodes, Node{Name: "zz", Prefix: me.Prefix, Weight: 9, Sequence: me.Sequence + 1})
+			p := c.policy(me)
+			ahead := blockers(me, nodes, p)
+			if got := sequences(ahead); !slices.Equal(got, c.ahead) {
+				t.Errorf("blockers %v, want %v", got, c.ahead)
+			}
+			if got := mayGo(ahead, p.Slack); got != c.goes {
+				t.Fatalf("mayGo %v, want %v", got, c.goes)
+			}
+			if c.goes {
+				return
+			}
+			if got := sequences(toWatch(ahead, p.Slack)); !slices.Equal(got, c.watched) {
+				t.Errorf("watches %v, want %v", got, c.watched)
+			}
+		})
+	}
+}
+
+func sequences(bs []blocker) []int32 {
+	var out []int32
+	for _, b := range bs {
+		out = append(out, b.node.Sequence)
+	}
+	return out
+}
+
+// A node of weight 0 or less neither blocks nor is watched, and Replaces is asked for
+// each that does.
+func TestBlockersKeepsWhatReplaces(t *testing.T) {
+	nodes := parseQueue(t, "rwrw")
+	me := nodes[3]
+	for _, b := range blockers(me, nodes, rwPolicy(me)) {
+		if b.replaces != (b.node.Prefix == PrefixWrite) {
+			t.Errorf("%s: replaces is %v", b.node.Name, b.replaces)
+		}
+	}
+	negative := Policy{Weight: func(Node) int { return -1 }}
+	if got := blockers(me, nodes, negative); len(got) > 0 {
+		t.Errorf("of negative weight: %v", got)
+	}
+}

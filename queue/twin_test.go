@@ -1,0 +1,47 @@
+package queue
+
+import (
+	"path"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// A create whose reply was lost, and which a slow server carries out only after the lookup
+// has found nothing, makes a second node of ours. It blocks neither us nor anyone else.
+func TestLateTwinIsRemoved(t *testing.T) {
+	dir := testserver.Path(t)
+	m := testserver.Connect(t, testserver.Server(t).Addr(0), session.WithTimeout(20*time.Second))
+	q, err := New(m, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := testserver.Session(t, m)
+	if err := s.MakeParents(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	kind := &Kind{Name: "mutex", Prefixes: []string{PrefixLock}, Policy: func(Node) Policy { return Policy{} }}
+	r := Request{Kind: kind}
+	if err := r.complete(); err != nil {
+		t.Fatal(err)
+	}
+	a := newAttempt(q, s, r, false)
+	a.doubt = true
+	name := path.Join(dir, nameFor(a.id, PrefixLock, 1))
+	if _, err := testserver.Admin(t).Create(name, nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	l, err := a.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	testserver.WaitChildren(t, dir, 1)
+	if err := l.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	testserver.WaitChildren(t, dir, 0)
+}
