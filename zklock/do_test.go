@@ -1,0 +1,163 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+var errWork = errors.New("the work went wrong")
+
+// Do holds the lock while its function runs, and has unlocked when it returns, however
+// the function ends.
+func TestDoUnlocks(t *testing.T) {
+	tests := []struct {
+		name string
+		work func() error
+		err  error
+		boom any
+	}{
+		{"success", func() error { return nil }, nil, nil},
+		{"error", func() error { return errWork }, errWork, nil},
+		{"panic", func() error { panic("boom") }, nil, "boom"},
+	}
+	m := connect(t)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx := patient(t)
+			dir := testserver.Path(t)
+			mx := newMutex(t, m, dir)
+			var inside context.Context
+			var err error
+			boom := panicOf(func() {
+				err = mx.Do(ctx, func(ctx context.Context) error {
+					inside = ctx
+					if !mx.Held() || ctx.Err() != nil {
+						t.Errorf("inside: held %v, %v", mx.Held(), ctx.Err())
+					}
+					return tt.work()
+				})
+			})
+			if !errors.Is(err, tt.err) || tt.err == nil && err != nil || boom != tt.boom {
+				t.Errorf("Do: error %v, panic %v; want %v, %v", err, boom, tt.err, tt.boom)
+			}
+			if mx.Held() || len(testserver.Children(t, dir)) != 0 {
+				t.Error("held after Do")
+			}
+			if inside.Err() == nil {
+				t.Error("the context inside goes on after Do")
+			}
+			wantErr(t, "Unlock", mx.Unlock(), zklock.ErrNotHeld)
+		})
+	}
+}
+
+// A goroutine that ends inside, as by FailNow of a user's test, unlocks, too.
+func TestDoGoexit(t *testing.T) {
+	dir := testserver.Path(t)
+	mx := newMutex(t, connect(t), dir)
+	ctx := patient(t)
+	ended := make(chan bool)
+	go func() {
+		inside := false
+		defer func() { ended <- inside }()
+		_ = mx.Do(ctx, func(context.Context) error {
+			inside = true
+			runtime.Goexit()
+			return nil
+		})
+	}()
+	if !receive(t, "the end of the goroutine", ended) {
+		t.Error("Do has not called its function")
+	}
+	if mx.Held() || len(testserver.Children(t, dir)) != 0 {
+		t.Error("held after its goroutine has ended")
+	}
+}
+
+// When the lock is lost the context inside ends, with the cause, and Do says so beside
+// the error of its function.
+func TestDoLost(t *testing.T) {
+	proxy := testserver.Proxy(t)
+	m := testserver.Connect(t, proxy.Addr())
+	mx := newMutex(t, m, testserver.Path(t))
+	for _, own := range []error{nil, errWork} {
+		err := mx.Do(patient(t), func(ctx context.Context) error {
+			expire(t, proxy, m)
+			receive(t, "the end of the context", ctx.Done())
+			wantErr(t, "cause", context.Cause(ctx), session.ErrLost)
+			return own
+		})
+		wantErr(t, "Do", err, session.ErrLost)
+		if own != nil {
+			wantErr(t, "Do", err, own)
+		}
+	}
+}
+
+// An operator who deletes the node takes the lock away: the holder is told.
+func TestDoNodeDeleted(t *testing.T) {
+	dir := testserver.Path(t)
+	mx := newMutex(t, connect(t), dir)
+	err := mx.Do(patient(t), func(ctx context.Context) error {
+		testserver.Delete(t, dir, testserver.Children(t, dir)[0])
+		receive(t, "the end of the context", ctx.Done())
+		wantErr(t, "cause", context.Cause(ctx), session.ErrLost)
+		return nil
+	})
+	wantErr(t, "Do", err, session.ErrLost)
+}
+
+// The caller's context ends the context inside, but not the hold.
+func TestDoCancelled(t *testing.T) {
+	mx := newMutex(t, connect(t), testserver.Path(t))
+	outside, cancel := context.WithCancelCause(patient(t))
+	err := mx.Do(outside, func(ctx context.Context) error {
+		cancel(errWork)
+		receive(t, "the end of the context", ctx.Done())
+		wantErr(t, "cause", context.Cause(ctx), errWork)
+		if !mx.Held() {
+			t.Error("lost by a context that ended")
+		}
+		return nil
+	})
+	must(t, err) // the function made the best of it
+	err = mx.Do(outside, func(context.Context) error {
+		t.Error("called after the context has ended")
+		return nil
+	})
+	wantErr(t, "Do", err, context.Canceled)
+}
+
+// A function that unlocks what Do holds is told, and does not make Do free the lock of
+// whoever came in next.
+func TestUnlockInsideDo(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	mx := newMutex(t, connect(t), dir)
+	err := mx.Do(ctx, func(context.Context) error {
+		must(t, mx.Unlock())
+		return mx.Lock(ctx) // not the inner one: that has ended with the hold
+	})
+	wantErr(t, "Do", err, zklock.ErrNotHeld)
+	if !mx.Held() || len(testserver.Children(t, dir)) != 1 {
+		t.Error("the later Lock is gone")
+	}
+	must(t, mx.Unlock())
+
+	other := newMutex(t, connect(t), dir)
+	err = mx.Do(ctx, func(context.Context) error {
+		must(t, mx.Unlock())
+		return other.Lock(ctx)
+	})
+	wantErr(t, "Do", err, zklock.ErrNotHeld)
+	if !other.Held() || len(testserver.Children(t, dir)) != 1 {
+		t.Error("the other's lock is gone")
+	}
+	must(t, other.Unlock())
+}

@@ -1,0 +1,181 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// patient returns a context for what is to happen soon on a machine that may be busy.
+func patient(tb testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
+	tb.Cleanup(cancel)
+	return ctx
+}
+
+// connect returns a manager on the shared server: another process, as far as locks go.
+func connect(tb testing.TB, opts ...session.Option) *session.Manager {
+	tb.Helper()
+	return testserver.Connect(tb, testserver.Server(tb).Addr(0), opts...)
+}
+
+func newMutex(tb testing.TB, m *session.Manager, path string, opts ...zklock.Option) *zklock.Mutex {
+	tb.Helper()
+	mx, err := zklock.New(m, path, opts...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return mx
+}
+
+// must fails the test for an error; it may be called from the test's goroutine only.
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// wantErr checks that an error matches all of targets.
+func wantErr(tb testing.TB, what string, err error, targets ...error) {
+	tb.Helper()
+	for _, target := range targets {
+		if !errors.Is(err, target) {
+			tb.Errorf("%s: error %v, want one that matches %q", what, err, target)
+		}
+	}
+}
+
+// receive returns what comes on ch, and fails if nothing does.
+func receive[T any](tb testing.TB, what string, ch <-chan T) T {
+	tb.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(testserver.Patience):
+		tb.Fatalf("%s: nothing within %v", what, testserver.Patience)
+		panic("unreachable")
+	}
+}
+
+// background runs f and delivers what it returns.
+func background(f func() error) <-chan error {
+	ch := make(chan error, 1)
+	go func() { ch <- f() }()
+	return ch
+}
+
+// pending fails if something has come on ch. It shows only that nothing has come yet:
+// call it when the state of the server says that nothing may.
+func pending(tb testing.TB, what string, ch <-chan error) {
+	tb.Helper()
+	select {
+	case err := <-ch:
+		tb.Fatalf("%s: returned (%v), which it must not yet", what, err)
+	default:
+	}
+}
+
+// expire ends the session of a manager behind a proxy.
+func expire(tb testing.TB, proxy *zktest.Proxy, m *session.Manager) {
+	tb.Helper()
+	must(tb, proxy.Expire(patient(tb), testserver.Session(tb, m).ID()))
+}
+
+// waitLost waits until a mutex knows that it is held no longer.
+func waitLost(tb testing.TB, mx *zklock.Mutex) {
+	tb.Helper()
+	zktest.Eventually(tb, testserver.Patience, "the loss to be known", func() bool { return !mx.Held() })
+}
+
+// watchesUnder returns how many watches a server has on dir and below, other than those
+// of tests that run at the same time.
+func watchesUnder(tb testing.TB, server testserver.Interface, dir string) int {
+	tb.Helper()
+	text, err := server.Word(patient(tb), 0, "wchp") // each path, then its sessions, indented
+	must(tb, err)
+	n, ours := 0, false
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "/") {
+			ours = strings.HasPrefix(line, dir)
+		} else if ours && strings.HasPrefix(line, "\t") {
+			n++
+		}
+	}
+	return n
+}
+
+// waitGoroutines waits until there are no more than n goroutines.
+func waitGoroutines(tb testing.TB, n int) {
+	tb.Helper()
+	limit := time.Now().Add(testserver.Patience)
+	for runtime.NumGoroutine() > n {
+		if time.Now().After(limit) {
+			buf := make([]byte, 1<<20)
+			tb.Fatalf("%d goroutines, want at most %d:\n%s", runtime.NumGoroutine(), n, buf[:runtime.Stack(buf, true)])
+		}
+		runtime.Gosched()
+	}
+}
+
+// referee checks, outside of ZooKeeper, that no two leases are held at one moment.
+type referee struct {
+	mu     sync.Mutex
+	leases []*queue.Lease
+	fouls  []string
+}
+
+// enter is told of a lease as soon as it is granted. A lease that says it is held when
+// asked before the new one is, was held together with it, if the new one still is.
+func (r *referee) enter(l *queue.Lease) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, other := range r.leases {
+		if other.Err() == nil && l.Err() == nil {
+			r.fouls = append(r.fouls, fmt.Sprintf("%s was granted while %s was held",
+				path.Base(l.Path()), path.Base(other.Path())))
+		}
+	}
+	r.leases = append(r.leases, l)
+}
+
+// count returns how many leases were granted.
+func (r *referee) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.leases)
+}
+
+// held returns how many of the leases granted so far say that they are held.
+func (r *referee) held() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, l := range r.leases {
+		if l.Err() == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *referee) check(tb testing.TB) {
+	tb.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range r.fouls {
+		tb.Error(f)
+	}
+}

@@ -1,0 +1,118 @@
+package zklock_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// Bad input to New is an error that says so, before any I/O: the manager here is none
+// that could do any.
+func TestNewInvalid(t *testing.T) {
+	tests := []struct {
+		name string
+		path string
+		opts []zklock.Option
+		ok   bool
+	}{
+		{name: "empty path", path: ""},
+		{name: "no leading slash", path: "locks/a"},
+		{name: "root", path: "/"},
+		{name: "empty element", path: "/locks//a"},
+		{name: "two leading slashes", path: "//locks"},
+		{name: "trailing slash", path: "/locks/"},
+		{name: "dot", path: "/locks/./a"},
+		{name: "dot dot", path: "/locks/../a"},
+		{name: "dot dot at the end", path: "/locks/.."},
+		{name: "NUL", path: "/locks/a\x00b"},
+		{name: "control character", path: "/locks/a\nb"},
+		{name: "not UTF-8", path: "/locks/\xff"},
+		{name: "very long", path: "/" + strings.Repeat("a", 1<<20)},
+		{name: "nil option", path: "/locks/a", opts: []zklock.Option{nil}},
+		{name: "data too large", path: "/locks/a", opts: []zklock.Option{zklock.WithData(make([]byte, 64<<10+1))}},
+		{name: "bad option after a good one", path: "/locks/a", opts: []zklock.Option{zklock.WithData(nil), nil}},
+
+		{name: "plain", path: "/locks/a", ok: true},
+		{name: "dots within a name", path: "/locks/..a/b..", ok: true},
+		{name: "spaces and letters beyond ASCII", path: "/løcks/a b", ok: true},
+		{name: "no data", path: "/locks/a", opts: []zklock.Option{zklock.WithData(nil)}, ok: true},
+		{name: "as much data as there may be", path: "/locks/a", opts: []zklock.Option{zklock.WithData(make([]byte, 64<<10))}, ok: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			mx, err := zklock.New(new(session.Manager), tt.path, tt.opts...)
+			if tt.ok {
+				must(t, err)
+				return
+			}
+			wantErr(t, "New", err, session.ErrInvalid)
+			if mx != nil {
+				t.Error("a Mutex beside an error")
+			}
+		})
+	}
+	_, err := zklock.New(nil, "/locks/a")
+	wantErr(t, "New of a nil manager", err, session.ErrInvalid)
+}
+
+// WithData keeps a copy: what the caller does to his slice afterwards changes nothing.
+func TestDataIsCopied(t *testing.T) {
+	ctx := patient(t)
+	data := []byte("mine")
+	mx := newMutex(t, connect(t), "/TestDataIsCopied", zklock.WithData(data))
+	copy(data, "XXXX")
+	must(t, mx.Lock(ctx))
+	all, err := mx.Contenders(ctx)
+	must(t, err)
+	if len(all) != 1 || !bytes.Equal(all[0].Data, []byte("mine")) {
+		t.Errorf("contenders: %+v", all)
+	}
+	must(t, mx.Unlock())
+}
+
+// Bad input to Connect is an error before anything is dialled.
+func TestConnectInvalid(t *testing.T) {
+	tests := []struct {
+		name    string
+		servers string
+		opts    []session.Option
+	}{
+		{"no servers", "", nil},
+		{"blank", "  ", nil},
+		{"a chroot alone", "/chroot", nil},
+		{"an empty server", "h1:2181,,h2:2181", nil},
+		{"a port that is no number", "h1:zookeeper", nil},
+		{"port 0", "h1:0", nil},
+		{"a port too high", "h1:65536", nil},
+		{"a negative port", "h1:-1", nil},
+		{"no host", ":2181", nil},
+		{"a bad chroot", "h1:2181/a//b", nil},
+		{"negative timeout", "h1", []session.Option{session.WithTimeout(-time.Second)}},
+		{"no timeout", "h1", []session.Option{session.WithTimeout(0)}},
+		{"negative margin", "h1", []session.Option{session.WithMargin(-time.Second)}},
+		{"margin as long as the timeout", "h1", []session.Option{session.WithTimeout(time.Second), session.WithMargin(time.Second)}},
+		{"negative connect timeout", "h1", []session.Option{session.WithConnectTimeout(-1)}},
+		{"negative number of nodes", "h1", []session.Option{session.WithMaxNodes(-1)}},
+		{"nil option", "h1", []session.Option{nil}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dial := session.WithDialer(func(_ context.Context, _, addr string) (net.Conn, error) {
+				t.Errorf("dialled %s", addr)
+				return nil, errors.New("no network")
+			})
+			m, err := session.Connect(patient(t), tt.servers, append(tt.opts, dial)...)
+			wantErr(t, "Connect", err, session.ErrInvalid)
+			if m != nil {
+				t.Error("a manager beside an error")
+			}
+		})
+	}
+}

@@ -1,0 +1,182 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// heap returns what the garbage collector finds in use.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC() // for what the first has only finalized
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return s.HeapAlloc
+}
+
+// Thousands who give up behind one long holder leave nothing: no node, no watch on the
+// server, no goroutine and no memory.
+func TestLeaksNothing(t *testing.T) {
+	const locks, tries, cycles, atOnce = 5000, 1000, 3000, 50
+	const batch, heapSlack = 250, 384 << 10
+	ctx := context.Background()
+	dir := testserver.Path(t)
+	holder, err := newMutex(t, connect(t), dir).Acquire(patient(t))
+	must(t, err)
+	_, err = holder.Token(patient(t)) // its own watch is set by now
+	must(t, err)
+	mx := newMutex(t, connect(t), dir)
+	// In batches, each of which ends with all requests answered: the runtime keeps what
+	// goroutines it once had, so their number has to be the same before and after.
+	inBatches := func(n int, f func() error) {
+		t.Helper()
+		for ; n > 0; n -= batch {
+			var g errgroup.Group
+			g.SetLimit(atOnce)
+			for range min(n, batch) {
+				g.Go(f)
+			}
+			must(t, g.Wait())
+			testserver.WaitChildren(t, dir, 1)
+			testserver.WaitChildren(t, dir+"-free", 0)
+		}
+	}
+	giveUp := func(wait time.Duration) func() error {
+		return func() error {
+			ctx, cancel := context.WithTimeout(ctx, wait)
+			defer cancel()
+			if err := mx.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				return errors.Join(errors.New("Lock behind a holder"), err)
+			}
+			return nil
+		}
+	}
+	tryLock := func() error {
+		if got, err := mx.TryLock(ctx); got || err != nil {
+			return errors.Join(errors.New("TryLock behind a holder"), err)
+		}
+		return nil
+	}
+	free := newMutex(t, connect(t), dir+"-free")
+	lockUnlock := func() error {
+		l, err := free.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = l.Token(ctx) // so that there was a watch on the node
+		return errors.Join(err, l.Release(ctx))
+	}
+	// Once through all of it, so that what stays for good is there. The longer wait is
+	// for one whose watch on the holder's node is certainly set: it outlives him, as
+	// watches cannot be removed, and is shared by all who come after.
+	inBatches(atOnce, giveUp(200*time.Millisecond))
+	inBatches(2*batch, giveUp(5*time.Millisecond))
+	inBatches(batch, tryLock)
+	inBatches(2*batch, lockUnlock)
+	goroutines, bytes := runtime.NumGoroutine(), heap()
+	watches := watchesUnder(t, testserver.Server(t), dir)
+	if watches != 2 { // the holder's own, and that of the process that waited
+		t.Errorf("%d watches before", watches)
+	}
+
+	start := time.Now()
+	inBatches(locks, giveUp(5*time.Millisecond))
+	inBatches(tries, tryLock)
+	inBatches(cycles, lockUnlock)
+	t.Logf("%d acquisitions in %v", locks+tries+cycles, time.Since(start))
+
+	zktest.Eventually(t, testserver.Patience, "the server's watches to be as before", func() bool {
+		return watchesUnder(t, testserver.Server(t), dir) == watches
+	})
+	waitGoroutines(t, goroutines)
+	var after uint64
+	defer func() { t.Logf("heap %d before, %d after", bytes, after) }()
+	if testserver.Real(t) { // one in this process remembers what it was asked
+		zktest.Eventually(t, testserver.Patience, "the heap to be as before", func() bool {
+			after = heap()
+			return after <= bytes+heapSlack
+		})
+	}
+	must(t, holder.Release(patient(t)))
+	zktest.Eventually(t, testserver.Patience, "no watch", func() bool {
+		return watchesUnder(t, testserver.Server(t), dir) == 0
+	})
+}
+
+// Many goroutines that wait on one Mutex are cheap, and gone when cancelled.
+func TestWaitersAreCheap(t *testing.T) {
+	const waiters = 1000
+	const maxGoroutines, maxBytes = 3, 16 << 10 // each
+	dir := testserver.Path(t)
+	mx := newMutex(t, connect(t), dir)
+	must(t, mx.Lock(patient(t)))
+	warmUp(t, mx, dir)
+	goroutines, memory := runtime.NumGoroutine(), inUse()
+
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	results := make(chan error, waiters)
+	for range waiters {
+		go func() { results <- mx.Lock(ctx) }()
+	}
+	testserver.WaitChildren(t, dir, waiters+1)
+	// Each watches its own node and up to two ahead; those ahead watch the same.
+	zktest.Eventually(t, testserver.Patience, "all to have set their watches", func() bool {
+		return watchesUnder(t, testserver.Server(t), dir) == waiters+1
+	})
+	var perGoroutine, perByte float64
+	zktest.Eventually(t, testserver.Patience, "requests to be over", func() bool {
+		perGoroutine = float64(runtime.NumGoroutine()-goroutines) / waiters
+		return perGoroutine <= maxGoroutines
+	})
+	perByte = (float64(inUse()) - float64(memory)) / waiters
+	t.Logf("each waiter: %.2f goroutines, %.0f bytes (race detector: %v)", perGoroutine, perByte, raceEnabled)
+	limit := float64(maxBytes)
+	if raceEnabled {
+		limit *= 2 // stack frames are larger then; each keeping the queue would be 90 KB
+	}
+	if perByte > limit {
+		t.Errorf("%.0f bytes for each waiter, want at most %.0f", perByte, limit)
+	}
+
+	cancel()
+	for range waiters {
+		wantErr(t, "Lock", receive(t, "a cancelled waiter", results), context.Canceled)
+	}
+	testserver.WaitChildren(t, dir, 1)
+	must(t, mx.Unlock())
+	zktest.Eventually(t, testserver.Patience, "no watch", func() bool {
+		return watchesUnder(t, testserver.Server(t), dir) == 0
+	})
+	waitGoroutines(t, goroutines)
+}
+
+// warmUp goes through waiting once, for what that leaves for good.
+func warmUp(t *testing.T, mx *zklock.Mutex, dir string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := background(func() error { return mx.Lock(ctx) })
+	testserver.WaitChildren(t, dir, 2)
+	cancel()
+	wantErr(t, "Lock", receive(t, "a cancelled waiter", done), context.Canceled)
+	testserver.WaitChildren(t, dir, 1)
+}
+
+// inUse returns the bytes of heap and stacks in use.
+func inUse() uint64 {
+	runtime.GC()
+	runtime.GC() // which also shrinks stacks that have been larger
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return s.HeapAlloc + s.StackInuse
+}

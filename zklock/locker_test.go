@@ -1,0 +1,199 @@
+package zklock_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// panicOf returns what f panics with, nil if it does not.
+func panicOf(f func()) (v any) {
+	defer func() { v = recover() }()
+	f()
+	return nil
+}
+
+// A Locker does where a sync.Mutex did: under a sync.Cond.
+func TestLockerUnderCond(t *testing.T) {
+	const items = 50
+	dir := testserver.Path(t)
+	mx := newMutex(t, connect(t), dir)
+	c := sync.NewCond(mx.Locker())
+	// The race detector knows no order made by ZooKeeper, but the Mutex makes one, too,
+	// for those in one process: queue needs no atomics.
+	var queue []int
+	consumed := background(func() error {
+		for want := range items {
+			c.L.Lock()
+			for len(queue) == 0 {
+				c.Wait()
+			}
+			if queue[0] != want {
+				return fmt.Errorf("item %d, want %d", queue[0], want)
+			}
+			queue = queue[1:]
+			c.Signal()
+			c.L.Unlock()
+		}
+		return nil
+	})
+	produced := background(func() error {
+		for i := range items {
+			produce(c, &queue, i)
+		}
+		return nil
+	})
+	must(t, receive(t, "the producer", produced))
+	must(t, receive(t, "the consumer", consumed))
+	testserver.WaitChildren(t, dir, 0)
+}
+
+func produce(c *sync.Cond, queue *[]int, item int) {
+	c.L.Lock()
+	defer c.L.Unlock()
+	for len(*queue) >= 3 {
+		c.Wait()
+	}
+	*queue = append(*queue, item)
+	c.Signal()
+}
+
+// Lockers of several processes exclude each other, and share the slot of their Mutex.
+func TestLockerExcludes(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	mx := newMutex(t, connect(t), dir)
+	l := mx.Locker()
+	rival := newMutex(t, connect(t), dir).Locker()
+	l.Lock()
+	entered := background(func() error {
+		rival.Lock()
+		return nil
+	})
+	testserver.WaitChildren(t, dir, 2)
+	pending(t, "Lock of the rival", entered)
+	if !mx.Held() {
+		t.Error("locked through a Locker, and not held")
+	}
+	must(t, mx.Unlock()) // either way will do
+	must(t, receive(t, "Lock of the rival", entered))
+	if got, err := mx.TryLock(ctx); got || err != nil {
+		t.Errorf("TryLock beside a locked Locker: %v, %v", got, err)
+	}
+	rival.Unlock()
+	must(t, mx.Lock(ctx))
+	l.Unlock()
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// Unlock of an unheld lock panics, as that of sync.Mutex does.
+func TestLockerUnlockUnheld(t *testing.T) {
+	l := newMutex(t, connect(t), testserver.Path(t)).Locker()
+	if panicOf(l.Unlock) == nil {
+		t.Error("Unlock of a lock never locked does not panic")
+	}
+	lockUnlockOnce(l)
+	if panicOf(l.Unlock) == nil {
+		t.Error("second Unlock does not panic")
+	}
+}
+
+// Lock panics when the manager is closed, before the call or during it: there is no other
+// way to say that it does not hold.
+func TestLockerOfClosedManager(t *testing.T) {
+	dir := testserver.Path(t)
+	m := connect(t)
+	l := newMutex(t, m, dir).Locker()
+	must(t, newMutex(t, connect(t), dir).Lock(patient(t)))
+	waiting := make(chan any, 1)
+	go func() { waiting <- panicOf(l.Lock) }()
+	testserver.WaitChildren(t, dir, 2)
+	must(t, m.Close())
+	if receive(t, "Lock that waits when the manager is closed", waiting) == nil {
+		t.Error("Lock that waits when the manager is closed does not panic")
+	}
+	go func() { waiting <- panicOf(l.Lock) }()
+	if receive(t, "Lock of a closed manager", waiting) == nil {
+		t.Error("Lock of a closed manager does not panic")
+	}
+}
+
+// OnLost is called once for each hold that is lost, with the reason, and not for one that
+// is unlocked; Unlock after a loss does not panic.
+func TestLockerOnLost(t *testing.T) {
+	proxy := testserver.Proxy(t)
+	dir := testserver.Path(t)
+	m := testserver.Connect(t, proxy.Addr())
+	mx := newMutex(t, m, dir)
+	losses := make(chan error, 100)
+	l := mx.Locker(zklock.OnLost(func(err error) { losses <- err }))
+	for range 3 {
+		lockUnlockOnce(l)
+		l.Lock()
+		expire(t, proxy, m)
+		wantErr(t, "OnLost", receive(t, "OnLost", losses), session.ErrLost)
+		if mx.Held() {
+			t.Error("held when OnLost was called")
+		}
+		if v := panicOf(l.Unlock); v != nil {
+			t.Errorf("Unlock of a lost lock panics: %v", v)
+		}
+	}
+	must(t, m.Close()) // ends whatever might still call it
+	if n := len(losses); n != 0 {
+		t.Errorf("OnLost was called %d times more than there were losses: %v", n, <-losses)
+	}
+}
+
+// A manager that is closed under a hold is a loss as well; without OnLost nothing happens.
+func TestLockerOnLostByClose(t *testing.T) {
+	m := connect(t)
+	losses := make(chan error, 100)
+	silent := newMutex(t, m, testserver.Path(t)).Locker(zklock.OnLost(nil))
+	l := newMutex(t, m, testserver.Path(t)).Locker(zklock.OnLost(func(err error) { losses <- err }))
+	silent.Lock()
+	l.Lock()
+	must(t, m.Close())
+	wantErr(t, "OnLost", receive(t, "OnLost", losses), session.ErrClosed)
+	for _, l := range []sync.Locker{silent, l} {
+		if v := panicOf(l.Unlock); v != nil {
+			t.Errorf("Unlock after Close panics: %v", v)
+		}
+	}
+}
+
+// A lost session is not the business of a Locker's Lock: it goes on in the next one.
+func TestLockerOutlivesSession(t *testing.T) {
+	proxy := testserver.Proxy(t)
+	dir := testserver.Path(t)
+	m := testserver.Connect(t, proxy.Addr())
+	mx := newMutex(t, m, dir)
+	holder := newMutex(t, connect(t), dir)
+	must(t, holder.Lock(patient(t)))
+	l := mx.Locker()
+	entered := background(func() error {
+		l.Lock()
+		return nil
+	})
+	testserver.WaitChildren(t, dir, 2)
+	old := testserver.Session(t, m).ID()
+	expire(t, proxy, m)
+	zktest.Eventually(t, testserver.Patience, "another session", func() bool {
+		return testserver.Session(t, m).ID() != old
+	})
+	testserver.WaitChildren(t, dir, 2)
+	pending(t, "Lock", entered)
+	must(t, holder.Unlock())
+	must(t, receive(t, "Lock", entered))
+	l.Unlock()
+}
+
+func lockUnlockOnce(l sync.Locker) {
+	l.Lock()
+	defer l.Unlock()
+}
