@@ -1,0 +1,361 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// checks watches over a run. That of conflicting leases no two report held at one instant
+// need be looked at only when one is granted: what has ended never begins again, so two
+// that overlap do so from the grant of the later on.
+type checks struct {
+	w *world
+
+	mu       sync.Mutex
+	failures []string
+	grants   int
+	holdings []*holding          // given to a worker and not given back
+	places   map[string]*history // by path of the lock
+	gone     map[string]deletion // contenders' nodes that an operator took, by path
+}
+
+// history is what has happened on one path.
+type history struct {
+	entries []*acquisition // every attempt, in the order they began
+	granted []*acquisition // in this life of the directory
+}
+
+// acquisition is one attempt to get a lock: one node.
+type acquisition struct {
+	k          *worker
+	c          *call
+	start, end time.Time // end is zero until it has left or the hold has ended
+	node       string    // once granted
+	seq        int32
+}
+
+// deletion is a node that was deleted behind its owner's back.
+type deletion struct {
+	at      time.Time
+	waiting bool // others were ahead of it; then it never holds
+}
+
+// holding is a lock in the hands of a worker.
+type holding struct {
+	checks *checks
+	c      *call
+	node   string
+	report func() bool
+	over   bool
+}
+
+func newChecks(w *world) *checks {
+	return &checks{w: w, places: make(map[string]*history), gone: make(map[string]deletion)}
+}
+
+func (cs *checks) fail(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	cs.w.trace.add("FAIL", "%s", text)
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.failures = append(cs.failures, fmt.Sprintf("at %.9f: %s",
+		time.Since(cs.w.trace.start).Seconds(), cs.w.trace.readable(text)))
+}
+
+func (cs *checks) failed() []string {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return slices.Clone(cs.failures)
+}
+
+func (cs *checks) placeLocked(p string) *history {
+	if cs.places[p] == nil {
+		cs.places[p] = &history{}
+	}
+	return cs.places[p]
+}
+
+// attempt is told of each uuid drawn.
+func (cs *checks) attempt(k *worker) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	c := k.current
+	if c.entry != nil && c.entry.end.IsZero() {
+		c.entry.end = time.Now()
+	}
+	c.attempts++
+	c.entry = &acquisition{k: k, c: c, start: time.Now()}
+	h := cs.placeLocked(c.path)
+	h.entries = append(h.entries, c.entry)
+}
+
+// hold is the trace hook for grants.
+func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
+	k := ctx.Value(workerKey{}).(*worker)
+	k.log("GRANT %s", info.Node)
+	n, _ := queue.ParseNode(path.Base(info.Node))
+	for _, c := range cs.w.contenders(info.Path) {
+		if id := k.m.sessionNow(); c.path == info.Node && id != 0 && c.session != fmt.Sprintf("%#x", uint64(id)) {
+			cs.fail("%s is granted %s, which is of another session", k.name, info.Node)
+		}
+	}
+	cs.mu.Lock()
+	cs.grants++
+	e := k.current.entry
+	e.node, e.seq = info.Node, n.Sequence
+	lost, deleted := cs.gone[e.node]
+	h := cs.placeLocked(info.Path)
+	var wrong []string
+	switch {
+	case deleted && lost.waiting:
+		wrong = append(wrong, fmt.Sprintf("%s is granted %s, which was deleted while it waited", k.name, info.Node))
+	case deleted:
+	default:
+		for _, g := range h.granted {
+			if g.seq > e.seq && cs.w.kind.ordered(e.c.mode, g.c.mode) {
+				wrong = append(wrong, fmt.Sprintf("%s is granted %s after %s", k.name, info.Node, g.node))
+			}
+		}
+		h.granted = append(h.granted, e)
+		if late := cs.latenessLocked(h, e); late > prompt {
+			wrong = append(wrong, fmt.Sprintf("%s waits %v too long for %s", k.name, late, info.Node))
+		}
+	}
+	cs.mu.Unlock()
+	for _, text := range wrong {
+		cs.fail("%s", text)
+	}
+	if !deleted {
+		cs.conflicts(info.Path, e)
+	}
+	return func(cause error) {
+		k.log("END %s: %s", info.Node, kindOfError(cause))
+		cs.mu.Lock()
+		defer cs.mu.Unlock()
+		e.end = time.Now()
+	}
+}
+
+// prompt is how soon, in the calm, a contender holds what nobody has any more: some round
+// trips, and far less than the session timeout after which it would look again by itself.
+const prompt = 400 * time.Millisecond
+
+// latenessLocked returns for how long before its grant nobody ahead had been in the way.
+func (cs *checks) latenessLocked(h *history, e *acquisition) time.Duration {
+	if cs.w.in() < calm || e.start.Before(cs.w.calmSince()) {
+		return 0
+	}
+	free := e.start
+	for _, o := range h.entries {
+		ahead := !o.start.After(e.start.Add(50 * time.Millisecond))
+		if o.node != "" {
+			ahead = o.seq < e.seq // it may have begun later, where directories had to be made
+		}
+		if o == e || !ahead {
+			continue
+		}
+		for _, left := range []time.Time{o.end, cs.gone[o.node].at} {
+			if left.After(free) {
+				free = left
+			}
+		}
+	}
+	return time.Since(free)
+}
+
+// begin notes a call.
+func (cs *checks) begin(c *call) {
+	c.began = time.Now()
+	present := c.try && len(cs.w.contenders(c.path)) > 0
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	c.present = present
+	c.worker.current = c
+}
+
+// finish checks what a call has returned.
+func (cs *checks) finish(c *call, ok bool, err error) {
+	now := time.Now()
+	cs.mu.Lock()
+	if !ok && c.entry != nil && c.entry.end.IsZero() {
+		c.entry.end = now
+	}
+	somebody := c.present || c.attempts > 1 || cs.othersLocked(c)
+	cs.mu.Unlock()
+	closed := errors.Is(err, session.ErrClosed)
+	switch {
+	case err == nil && (ok || somebody):
+	case err == nil:
+		cs.fail("%s: TryLock is false, and nobody was in the way", c.name)
+	case c.ctx.Err() != nil && errors.Is(err, c.ctx.Err()):
+	case closed && c.mgr.State() == session.Closed:
+	default:
+		cs.fail("%s: a call fails: %v", c.name, err)
+	}
+	if !c.deadline.IsZero() && now.After(c.deadline.Add(time.Millisecond)) {
+		cs.fail("%s: a call returns %v after it was cancelled", c.name, now.Sub(c.deadline))
+	}
+}
+
+// othersLocked reports whether any other attempt was at the lock during the call. The node
+// of one that was cancelled shortly before may come to exist, for a moment, during it.
+func (cs *checks) othersLocked(c *call) bool {
+	shortly := 15 * time.Second
+	if since := cs.w.calmSince(); !since.IsZero() && c.began.After(since) {
+		shortly = 100 * time.Millisecond
+	}
+	for _, o := range cs.placeLocked(c.path).entries {
+		if o.c != c && (o.end.IsZero() || o.end.After(c.began.Add(-shortly))) {
+			return true
+		}
+	}
+	for _, h := range cs.holdings { // lost, but the lock object is his until he unlocks
+		if h.c.path == c.path && h.c.m == c.m && h.c.worker != c.worker {
+			return true
+		}
+	}
+	return false
+}
+
+// held notes that a worker has got a lock.
+func (cs *checks) held(c *call, report func() bool) *holding {
+	h := &holding{checks: cs, c: c, report: report}
+	cs.mu.Lock()
+	h.node = c.entry.node
+	cs.holdings = append(cs.holdings, h)
+	cs.mu.Unlock()
+	cs.conflicts(c.path, nil)
+	return h
+}
+
+func (h *holding) isHeld() bool {
+	held := h.report()
+	h.checks.conflicts(h.c.path, nil)
+	return held
+}
+
+// end is called before a lock is given back.
+func (h *holding) end() {
+	cs := h.checks
+	cs.conflicts(h.c.path, nil)
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	h.over = true
+	cs.holdings = slices.DeleteFunc(cs.holdings, func(o *holding) bool { return o == h })
+}
+
+// anyHolder picks the manager of somebody who holds a lock; nil if nobody does.
+func (cs *checks) anyHolder(r *rand.Rand) *member {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if len(cs.holdings) == 0 {
+		return nil
+	}
+	return cs.holdings[r.IntN(len(cs.holdings))].c.m
+}
+
+// conflicts checks that those who report that they hold a lock may do so together; also
+// with one who is just being granted it, if there is one.
+func (cs *checks) conflicts(p string, granted *acquisition) {
+	cs.mu.Lock()
+	all := slices.Clone(cs.holdings)
+	cs.mu.Unlock()
+	var modes, who []string
+	if granted != nil {
+		modes = append(modes, granted.c.mode)
+		who = append(who, granted.k.name+" "+granted.node)
+	}
+	for _, h := range all {
+		if h.c.path != p || granted != nil && h.c == granted.c || !h.report() || cs.excused(h) {
+			continue
+		}
+		modes = append(modes, h.c.mode)
+		who = append(who, h.c.name+" "+h.node)
+	}
+	if !cs.w.kind.together(modes) {
+		cs.fail("%s is held at once by %s", p, strings.Join(who, " and "))
+	}
+}
+
+// excused reports whether a holder may not have heard yet that its node was taken away.
+func (cs *checks) excused(h *holding) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	d, ok := cs.gone[h.node]
+	limit := 2*h.c.m.timeout + 5*time.Second
+	if !ok || d.waiting {
+		return false
+	}
+	if !cs.w.calmSince().IsZero() && d.at.After(cs.w.calmSince()) {
+		limit = prompt
+	}
+	return time.Since(d.at) <= limit
+}
+
+// deleted notes that contenders' nodes go behind their owners' backs; it is called just
+// before, with what is there.
+func (cs *checks) deleted(nodes []string, all []contender) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, node := range nodes {
+		d := deletion{at: time.Now()}
+		mine, _ := queue.ParseNode(path.Base(node))
+		for _, c := range all {
+			// Those that go with it go at once; none of them is ahead for long.
+			if c.dir == path.Dir(node) && c.seq < mine.Sequence && !slices.Contains(nodes, c.path) {
+				d.waiting = true
+			}
+		}
+		cs.gone[node] = d
+	}
+}
+
+// reaped notes that directories have gone: numbers begin again.
+func (cs *checks) reaped() {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, h := range cs.places {
+		h.granted = nil
+	}
+}
+
+// contender is a node on the server.
+type contender struct {
+	path, dir string
+	seq       int32
+	session   string
+}
+
+// contenders returns those below a directory, in the order of their names; "" for all.
+func (w *world) contenders(dir string) []contender {
+	text, err := w.server.Word("dump")
+	if err != nil {
+		return nil
+	}
+	var out []contender
+	session := ""
+	for _, l := range strings.Split(text, "\n") {
+		l = strings.TrimSpace(l)
+		if strings.HasPrefix(l, "0x") {
+			session = strings.TrimSuffix(l, ":")
+		}
+		if !strings.HasPrefix(l, "/") || dir != "" && path.Dir(l) != dir {
+			continue
+		}
+		if n, ok := queue.ParseNode(path.Base(l)); ok {
+			out = append(out, contender{l, path.Dir(l), n.Sequence, session})
+		}
+	}
+	slices.SortFunc(out, func(a, b contender) int { return strings.Compare(a.path, b.path) })
+	return out
+}

@@ -1,0 +1,21 @@
+// Package sim tries the lock protocol against schedules of faults, in virtual time and
+// from seeds. All of it is in its tests.
+//
+// One run is one seed: some managers with workers that lock, try, cancel, unlock, hold and
+// close, one server of zktest in the same bubble of testing/synctest, a network between
+// them that gives every frame its own delay, and a schedule of faults. Everything random is
+// drawn from the seed, so that a seed replays: see slots in clock_test.go for how.
+//
+//	go test ./internal/sim                        500 seeds, on two processes
+//	go test ./internal/sim -run TestSeeds -seeds 5000 -first 100000
+//	go test ./internal/sim -run TestSeed$ -seed 42 -v    one seed, with its trace
+//	go test ./internal/sim -run TestMutants -v    that it catches what it should
+//	go test ./internal/sim -run TestMutants -mutant no-sync -v
+//
+// A run has three parts: chaos, in which faults strike; then all is healed and settles;
+// then calm, in which hand-overs must also be prompt. At its end every worker stops, and
+// nothing may be left. What is checked, and when, is in check_test.go.
+//
+// A lock type takes part by a row in the table of locks_test.go. A deliberate break of the
+// protocol is a row in mutanttable_test.go.
+package sim

@@ -1,0 +1,359 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// faults is the schedule of what goes wrong.
+type faults struct {
+	w       *world
+	rng     *rand.Rand
+	armed   []*zktest.Fault
+	strikes map[string]int
+	later   sync.WaitGroup
+	over    chan struct{}
+}
+
+// fault is one kind of trouble.
+type fault struct {
+	name string
+	do   func(*faults)
+}
+
+var allFaults = []fault{
+	{"cut before", (*faults).cutBefore},
+	{"cut after commit", (*faults).cutAfter},
+	{"hold request", (*faults).holdRequest},
+	{"hold reply", (*faults).holdReply},
+	{"blackhole", (*faults).blackhole},
+	{"blackhole for long", (*faults).longBlackhole},
+	{"disconnect all", (*faults).disconnectAll},
+	{"disconnect", (*faults).disconnect},
+	{"refuse", (*faults).refuse},
+	{"refuse all", (*faults).refuseAll},
+	{"expire", (*faults).expire},
+	{"delete", (*faults).deleteAny},
+	{"touch", (*faults).touch},
+	{"reap", (*faults).reap},
+	{"lag", (*faults).lag},
+	{"delay", (*faults).delay},
+	{"late reply, then silence", (*faults).lateReply},
+	{"amnesia", (*faults).amnesia},
+	{"away while things happen", (*faults).away},
+	{"lost, and the next create too", (*faults).lostTwice},
+	{"reply lost, next server behind", (*faults).behind},
+}
+
+func newFaults(w *world) *faults {
+	return &faults{
+		w: w, rng: rand.New(rand.NewPCG(w.seed, 3)),
+		strikes: make(map[string]int), over: make(chan struct{}),
+	}
+}
+
+// run lets faults strike for a while, and heals. Each seed has some kinds of them only, so
+// that each kind meets others in many mixtures.
+func (f *faults) run(d time.Duration) {
+	var mine []fault
+	for _, one := range allFaults {
+		if f.rng.IntN(3) > 0 {
+			mine = append(mine, one)
+		}
+	}
+	gap := []time.Duration{300, 1000, 3000}[f.rng.IntN(3)] * time.Millisecond
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		f.w.sleep(faultSlot, time.Duration(f.rng.Int64N(int64(2*gap))))
+		if len(mine) == 0 {
+			continue
+		}
+		one := mine[f.rng.IntN(len(mine))]
+		f.strikes[one.name]++
+		one.do(f)
+	}
+	f.heal()
+}
+
+// heal ends all faults, also those that were to end later.
+func (f *faults) heal() {
+	close(f.over)
+	f.later.Wait()
+	for _, a := range f.armed {
+		a.Release()
+	}
+	for _, m := range f.w.members {
+		m.end.heal()
+	}
+	f.w.server.Heal()
+	f.w.server.Refuse(false)
+	f.w.server.Delay(0)
+	for _, id := range f.w.server.Sessions() {
+		_ = f.w.server.Lag(id, 0) // it may be over
+	}
+}
+
+func (f *faults) log(format string, args ...any) { f.w.trace.add("fault", format, args...) }
+
+// after calls g later, at a moment of the faults', or at the healing.
+func (f *faults) after(d time.Duration, g func()) {
+	now := time.Now()
+	at := slot(now.Add(d), faultSlot, mix(f.w.seed, "after", now))
+	f.later.Go(func() {
+		t := time.NewTimer(time.Until(at))
+		defer t.Stop()
+		select {
+		case <-t.C:
+			if f.w.in() == chaos {
+				g()
+			}
+		case <-f.over:
+		}
+	})
+}
+
+func (f *faults) member() *member { return f.w.members[f.rng.IntN(len(f.w.members))] }
+
+// victim draws a manager, more often one that holds a lock.
+func (f *faults) victim() *member {
+	if f.rng.IntN(3) > 0 {
+		if m := f.w.checks.anyHolder(f.rng); m != nil {
+			return m
+		}
+	}
+	return f.member()
+}
+
+// ops are those worth hitting, the more often the more is at stake.
+var ops = []zktest.Op{
+	zktest.OpCreate, zktest.OpCreate, zktest.OpCreate, zktest.OpDelete, zktest.OpDelete,
+	zktest.OpGetData, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpSync, zktest.OpExists,
+	zktest.OpConnect, zktest.OpCreateContainer, zktest.OpClose, setWatches, zktest.OpPing,
+}
+
+// match draws requests to hit: of a kind, and now and then of one manager alone.
+func (f *faults) match() (zktest.Match, string) {
+	op := ops[f.rng.IntN(len(ops))]
+	if f.rng.IntN(2) == 0 {
+		return zktest.Any(op), op.String()
+	}
+	m := f.member()
+	return func(r zktest.Request) bool {
+		return r.Op == op && r.Session != 0 && r.Session == m.sessionNow()
+	}, fmt.Sprintf("%s of %s", op, m.name)
+}
+
+func (f *faults) cutBefore() {
+	m, what := f.match()
+	f.log("cut before the next %s", what)
+	f.arm(f.w.server.CutBefore(m), 10*time.Second)
+}
+
+func (f *faults) cutAfter() {
+	m, what := f.match()
+	f.log("cut after the next %s", what)
+	f.arm(f.w.server.CutAfterCommit(m), 10*time.Second)
+}
+
+func (f *faults) holdRequest() {
+	m, what := f.match()
+	d := time.Duration(f.rng.IntN(4000)) * time.Millisecond
+	f.log("hold the next %s for at most %v", what, d)
+	f.arm(f.w.server.HoldRequest(m), d)
+}
+
+func (f *faults) holdReply() {
+	m, what := f.match()
+	d := time.Duration(f.rng.IntN(4000)) * time.Millisecond
+	f.log("hold the reply to the next %s for at most %v", what, d)
+	f.arm(f.w.server.HoldReply(m), d)
+}
+
+func (f *faults) arm(one *zktest.Fault, d time.Duration) {
+	f.armed = append(f.armed, one)
+	f.after(d, one.Release)
+}
+
+// direction draws one.
+func (f *faults) direction() zktest.Direction {
+	return []zktest.Direction{zktest.ToServer, zktest.ToClient, zktest.Both}[f.rng.IntN(3)]
+}
+
+func (f *faults) blackhole() {
+	f.blackholeFor(time.Duration(f.rng.Int64N(int64(4 * time.Second))))
+}
+
+func (f *faults) longBlackhole() {
+	f.blackholeFor(4*time.Second + time.Duration(f.rng.Int64N(int64(8*time.Second))))
+}
+
+func (f *faults) blackholeFor(d time.Duration) {
+	m, dir := f.victim(), f.direction()
+	f.log("%s is cut off %v for %v", m.name, dir, d)
+	m.end.blackhole(dir)
+	f.after(d, func() {
+		f.log("%s heals", m.name)
+		m.end.heal()
+	})
+}
+
+func (f *faults) disconnectAll() {
+	f.log("disconnect all")
+	f.w.server.Disconnect()
+}
+
+func (f *faults) disconnect() {
+	m := f.member()
+	f.log("disconnect %s", m.name)
+	m.end.cut()
+}
+
+func (f *faults) refuse() {
+	m := f.member()
+	d := time.Duration(f.rng.IntN(6000)) * time.Millisecond
+	f.log("disconnect %s and refuse it for %v", m.name, d)
+	m.end.setRefuse(true)
+	m.end.cut()
+	f.after(d, func() { m.end.setRefuse(false) })
+}
+
+func (f *faults) refuseAll() {
+	d := time.Duration(f.rng.IntN(3000)) * time.Millisecond
+	f.log("disconnect all and refuse them for %v", d)
+	f.w.server.Refuse(true)
+	f.w.server.Disconnect()
+	f.after(d, func() { f.w.server.Refuse(false) })
+}
+
+func (f *faults) expire() {
+	m := f.member()
+	id := m.sessionNow()
+	if id == 0 {
+		return
+	}
+	f.log("expire the session of %s", m.name)
+	all := f.w.contenders("")
+	var nodes []string
+	for _, c := range all {
+		if c.session == fmt.Sprintf("%#x", uint64(id)) {
+			nodes = append(nodes, c.path)
+		}
+	}
+	f.w.checks.deleted(nodes, all)
+	ctx, cancel := within(time.Second)
+	defer cancel()
+	if err := f.w.server.Expire(ctx, id); err != nil {
+		f.w.checks.fail("expire: %v", err)
+	}
+}
+
+func (f *faults) deleteAny() {
+	if node := f.w.operator.any(); node != "" {
+		f.w.operator.deleteNode(node)
+	}
+}
+
+func (f *faults) touch() {
+	for range 3 {
+		if node := f.w.operator.any(); node != "" {
+			f.w.operator.touch(node)
+		}
+	}
+	f.w.sleep(faultSlot, 0)
+}
+
+func (f *faults) reap() { f.w.reap() }
+
+func (f *faults) lag() {
+	m, n := f.member(), f.rng.IntN(12)
+	id := m.sessionNow()
+	if id == 0 {
+		return
+	}
+	f.log("%s is served by a follower %d transactions behind", m.name, n)
+	_ = f.w.server.Lag(id, n) // the session may be over
+}
+
+func (f *faults) delay() {
+	d := time.Duration(f.rng.IntN(100)) * time.Millisecond
+	f.log("everything takes %v longer", d)
+	f.w.server.Delay(d)
+	f.after(time.Duration(f.rng.IntN(5000))*time.Millisecond, func() { f.w.server.Delay(0) })
+}
+
+// lateReply: the answer that the lease clock counts from is late, and the last.
+func (f *faults) lateReply() {
+	m := f.victim()
+	share := func(percent int) time.Duration {
+		return (m.timeout * time.Duration(percent) / 100).Truncate(time.Millisecond)
+	}
+	// Less than the third of a timeout after which a heartbeat without an answer is given up.
+	silent, late := share(5+f.rng.IntN(6)), share(10+f.rng.IntN(10))
+	f.log("%s hears nothing for %v, is not heard after %v", m.name, silent+late, silent)
+	m.end.blackhole(zktest.ToClient)
+	f.after(silent, func() {
+		m.end.blackhole(zktest.ToServer)
+		f.after(late, func() {
+			f.log("%s hears again", m.name)
+			m.end.change(func() { m.end.black = zktest.ToServer })
+			f.after(share(200), m.end.heal)
+		})
+	})
+}
+
+// amnesia: the server has forgotten a session, and gives the client another.
+func (f *faults) amnesia() {
+	m := f.member()
+	f.log("disconnect %s, whose session will not be known", m.name)
+	m.end.change(func() { m.end.forget = true })
+	m.end.cut()
+}
+
+// away: one who waits is disconnected while his node is deleted, and others leave.
+func (f *faults) away() {
+	m := f.member()
+	d := time.Duration(200+f.rng.IntN(2500)) * time.Millisecond
+	f.log("%s is away for %v", m.name, d)
+	m.end.setRefuse(true)
+	m.end.cut()
+	f.w.sleep(faultSlot, 20*time.Millisecond)
+	for _, c := range f.w.contenders("") {
+		if c.session == fmt.Sprintf("%#x", uint64(m.sessionNow())) && f.rng.IntN(2) == 0 {
+			f.w.operator.deleteNode(c.path)
+		}
+	}
+	f.after(d, func() { m.end.setRefuse(false) })
+}
+
+// lostTwice: a session is lost while the server still has it, and the first create of the
+// next loses its reply.
+func (f *faults) lostTwice() {
+	m := f.victim()
+	old := m.sessionNow()
+	d := (m.timeout * time.Duration(85+f.rng.IntN(40)) / 100).Truncate(time.Millisecond)
+	f.log("%s cannot hear for %v, and its next create gets no answer", m.name, d)
+	m.end.change(func() { m.end.black, m.end.noBury = zktest.ToClient, true })
+	match := func(r zktest.Request) bool {
+		return r.Op == zktest.OpCreate && r.Session != 0 && r.Session != old && r.Session == m.sessionNow()
+	}
+	if f.rng.IntN(2) == 0 {
+		f.arm(f.w.server.CutBefore(match), 20*time.Second)
+	} else {
+		f.arm(f.w.server.CutAfterCommit(match), 20*time.Second)
+	}
+	f.after(d, func() {
+		m.end.change(func() { m.end.black = 0 })
+		f.after(2*time.Second, m.end.heal)
+	})
+}
+
+// behind: the reply to a create is lost, and the next connection goes to another server,
+// which does not have the node yet.
+func (f *faults) behind() {
+	m := f.member()
+	f.log("the next create of %s loses its reply", m.name)
+	m.end.change(func() { m.end.losing = true })
+}

@@ -1,0 +1,124 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// readFrame reads one frame of ZooKeeper's protocol, with its length.
+func readFrame(r io.Reader) ([]byte, error) {
+	head := make([]byte, 4)
+	if _, err := io.ReadFull(r, head); err != nil {
+		return nil, err
+	}
+	frame := append(head, make([]byte, binary.BigEndian.Uint32(head))...)
+	_, err := io.ReadFull(r, frame[4:])
+	return frame, err
+}
+
+// request is what a frame to the server asks for.
+type request struct {
+	xid  int32
+	op   zktest.Op
+	path string
+	key  string // equal for those that ask for the same
+	// burst numbers those that arrive together, on their connection: the same asked twice
+	burst int
+	stale stale // how far behind the server is that answers
+}
+
+const setWatches = zktest.Op(101)
+
+func parseRequest(frame []byte, first bool) request {
+	if first {
+		return request{op: zktest.OpConnect, key: "connect"}
+	}
+	r := request{
+		xid: int32(binary.BigEndian.Uint32(frame[4:])),
+		op:  zktest.Op(binary.BigEndian.Uint32(frame[8:])),
+	}
+	body := frame[12:]
+	switch r.op {
+	case zktest.OpPing, zktest.OpClose, zktest.OpAuth, zktest.OpMulti, setWatches:
+		r.key = fmt.Sprint(r.op, " ")
+		return r
+	}
+	if n := int(binary.BigEndian.Uint32(body)); n <= len(body)-4 {
+		r.path = string(body[4 : 4+n])
+	}
+	// The data of a create says which process made it: no part of the key.
+	r.key = fmt.Sprint(r.op, " ", r.path)
+	if r.op == zktest.OpGetData {
+		r.key += fmt.Sprint(" ", body[len(body)-1]) // with a watch or without
+	}
+	return r
+}
+
+// rank says what has to come before what, of frames sent at one instant.
+func (r request) rank() int {
+	switch r.op {
+	case zktest.OpConnect:
+		return 0
+	case zktest.OpAuth:
+		return 1
+	case setWatches:
+		return 2
+	case zktest.OpClose:
+		return 4
+	}
+	return 3
+}
+
+// sortWatches puts the paths of a setWatches in the order of less: zk.Conn keeps them in a
+// map, and the server tells of them in the order in which they are asked for.
+func sortWatches(frame []byte, compare func(a, b string) int) {
+	at := 12 + 8
+	for range 3 {
+		n := int(int32(binary.BigEndian.Uint32(frame[at:])))
+		at += 4
+		begin := at
+		var paths []string
+		for range max(n, 0) {
+			size := int(binary.BigEndian.Uint32(frame[at:]))
+			paths = append(paths, string(frame[at+4:at+4+size]))
+			at += 4 + size
+		}
+		slices.SortFunc(paths, compare)
+		out := frame[begin:begin]
+		for _, p := range paths {
+			out = binary.BigEndian.AppendUint32(out, uint32(len(p)))
+			out = append(out, p...)
+		}
+	}
+}
+
+// forgetSession turns a handshake for a session into one for a new session.
+func forgetSession(frame []byte) {
+	const session = 4 + 4 + 8 + 4
+	clear(frame[session:min(len(frame), session+8)])
+}
+
+// handshakeSession returns the session that a handshake asks for.
+func handshakeSession(frame []byte) int64 {
+	return int64(binary.BigEndian.Uint64(frame[20:]))
+}
+
+// parseReply returns the request's number and the error code of a frame from the server;
+// for a watch event, its type in place of the code, and the path.
+func parseReply(frame []byte) (xid, code int32, path string) {
+	if len(frame) < 20 {
+		return 0, 0, ""
+	}
+	xid = int32(binary.BigEndian.Uint32(frame[4:]))
+	code = int32(binary.BigEndian.Uint32(frame[16:]))
+	if xid == -1 {
+		code = int32(binary.BigEndian.Uint32(frame[20:]))
+		n := int(binary.BigEndian.Uint32(frame[28:]))
+		path = string(frame[32 : 32+n])
+	}
+	return xid, code, path
+}

@@ -1,0 +1,28 @@
+package sim
+
+import (
+	"flag"
+	"os"
+	"runtime"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+var (
+	seedFlag   = flag.Int64("seed", -1, "run this seed alone, with its trace")
+	seedsFlag  = flag.Int("seeds", 0, "how many seeds to run (default 500, 100 under -race)")
+	firstFlag  = flag.Int64("first", 1, "the first seed to run")
+	kindFlag   = flag.String("kind", "", "the lock type to run; default: each seed draws one")
+	keepFlag   = flag.Bool("keep", false, "go on after a seed that fails")
+	mutantFlag = flag.String("mutant", "", "run this mutant alone")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	uuid.SetRand(idSource{})
+	// One after another: goroutines of a bubble seldom have anything to do at the same
+	// time, and what depends on the scheduler depends on less of it.
+	runtime.GOMAXPROCS(1)
+	os.Exit(m.Run())
+}

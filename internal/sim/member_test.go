@@ -1,0 +1,183 @@
+package sim
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// member is a process: one manager at a time, closed and opened again now and then.
+type member struct {
+	w       *world
+	party   int
+	name    string
+	timeout time.Duration
+	end     *endpoint
+	rng     *rand.Rand
+
+	mu      sync.Mutex
+	manager *session.Manager // nil while there is none
+	locks   map[string]map[string]locker
+	changed chan struct{}
+	session int64 // the latest; 0 for none
+	up      bool
+	closing time.Time // when Close was last called
+}
+
+func newMember(w *world, i int) *member {
+	m := &member{
+		w: w, party: firstManager + i, name: "m" + strconv.Itoa(i+1),
+		timeout: w.plan.timeouts[i],
+		rng:     rand.New(rand.NewPCG(w.seed, 100+uint64(i))),
+		changed: make(chan struct{}),
+	}
+	m.end = newEndpoint(w, m.party, m.name)
+	return m
+}
+
+// steps waits ever longer, in whole milliseconds and without chance: which goroutine of
+// several at one instant is given which wait would be the scheduler's choice.
+type steps struct{ first, next, most time.Duration }
+
+func (s *steps) NextBackOff() time.Duration {
+	d := max(s.next, s.first)
+	s.next = min(2*d, s.most)
+	return d
+}
+func (s *steps) Reset() { s.next = 0 }
+
+// retry returns the manager's WithRetry.
+func retry(seed uint64, party int) func() backoff.BackOff {
+	first := between(mix(seed, "retry", party), 10*time.Millisecond, 60*time.Millisecond).Truncate(time.Millisecond)
+	most := between(mix(seed, "most", party), 200*time.Millisecond, 900*time.Millisecond).Truncate(time.Millisecond)
+	return func() backoff.BackOff { return &steps{first: first, most: most} }
+}
+
+// run opens managers and closes them, until stop. The last stays open.
+func (m *member) run(stop <-chan struct{}) {
+	m.w.sleep(m.party, time.Duration(m.rng.IntN(300))*time.Millisecond)
+	for {
+		if !m.open(stop) {
+			return
+		}
+		life := time.Duration(m.rng.IntN(60)) * time.Second
+		if m.rng.IntN(3) == 0 {
+			life = time.Duration(1+m.rng.IntN(8)) * time.Second
+		}
+		m.w.sleep(m.party, life)
+		if m.w.in() != chaos {
+			return
+		}
+		m.close()
+		m.w.sleep(m.party, time.Duration(m.rng.IntN(1500))*time.Millisecond)
+	}
+}
+
+// open connects, trying until it has or stop is closed.
+func (m *member) open(stop <-chan struct{}) bool {
+	for {
+		ctx, cancel := within(20 * time.Second)
+		mgr, err := session.Connect(ctx, "zookeeper:2181",
+			session.WithTimeout(m.timeout),
+			session.WithConnectTimeout(m.timeout/3),
+			session.WithDialer(m.end.dial),
+			session.WithRetry(retry(m.w.seed, m.party)),
+			session.WithLogger(quiet()),
+			session.WithTrace(session.Trace{
+				State: m.stateChanged,
+				Hold:  m.w.checks.hold,
+			}))
+		cancel()
+		if err == nil {
+			m.w.trace.add(m.name, "open")
+			m.mu.Lock()
+			m.manager, m.locks = mgr, make(map[string]map[string]locker)
+			close(m.changed)
+			m.changed = make(chan struct{})
+			m.mu.Unlock()
+			return true
+		}
+		m.w.trace.add(m.name, "connect: %v", err)
+		select {
+		case <-stop:
+			return false
+		default:
+			m.w.sleep(m.party, 100*time.Millisecond)
+		}
+	}
+}
+
+func (m *member) close() {
+	m.mu.Lock()
+	mgr := m.manager
+	m.manager = nil
+	m.closing = time.Now()
+	m.mu.Unlock()
+	if mgr == nil {
+		return
+	}
+	m.w.trace.add(m.name, "Close")
+	err := mgr.Close()
+	m.w.trace.add(m.name, "Close: %v", err != nil)
+	if took := time.Since(m.closing); took > 6*time.Second {
+		m.w.checks.fail("%s: Close took %v", m.name, took)
+	}
+}
+
+// stateChanged is the trace hook.
+func (m *member) stateChanged(c session.Change) {
+	m.w.trace.add(m.name, "state %v (session %x)", c.To, c.Session&0xffff)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.session = c.Session
+	m.up = c.To == session.Connected
+}
+
+// sessionNow returns the id of the live session, or 0.
+func (m *member) sessionNow() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.session
+}
+
+// current waits for an open manager.
+func (m *member) current(ctx context.Context) (*session.Manager, error) {
+	for {
+		m.mu.Lock()
+		mgr, changed := m.manager, m.changed
+		m.mu.Unlock()
+		if mgr != nil {
+			return mgr, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// lock returns a lock at a path in some mode: one that workers of this manager share, or
+// one of the caller's own.
+func (m *member) lock(mgr *session.Manager, path, mode string, share bool) (locker, error) {
+	if !share {
+		all, err := m.w.kind.open(mgr, path)
+		return all[mode], err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.locks[path] == nil || m.manager != mgr {
+		all, err := m.w.kind.open(mgr, path)
+		if err != nil || m.manager != mgr {
+			return all[mode], err
+		}
+		m.locks[path] = all
+	}
+	return m.locks[path][mode], nil
+}

@@ -1,0 +1,55 @@
+package sim
+
+// mutant is a deliberate break of the protocol, as a change of the source's text, and why
+// the simulation must notice.
+type mutant struct {
+	name  string
+	why   string
+	edits []edit
+}
+
+// edit replaces a text that must be in the file exactly once.
+type edit struct{ file, old, new string }
+
+var mutants = []mutant{
+	// One of the two alone is made good by the other.
+	{"no-sync", "a node whose create's reply was lost is overlooked on a server that is behind, and blocks its own maker",
+		[]edit{
+			{"queue/attempt.go", "\tif err := a.s.Sync(ctx, a.q.dir); err != nil {\n\t\treturn nil, err\n\t}\n", ""},
+			{"queue/attempt.go", "\tif a.doubt {\n\t\tnodes", "\tif false {\n\t\tnodes"},
+		}},
+	{"any-event", "a change of data, or a lost connection, is taken for the predecessor's end",
+		[]edit{{"queue/look.go", "case event == session.WatchDeleted && !targets[i].replaces:", "case true:"}}},
+	{"no-own-watch", "the predecessor's end grants a lock to one whose own node is gone",
+		[]edit{{"queue/look.go", "\tcase session.WatchDeleted:\n\t\treturn placeLost\n", "\tcase session.WatchDeleted:\n"}}},
+	{"arrival-clock", "an answer that took long is taken for proof of what was when it came",
+		[]edit{{"session/wire.go", "w.events.confirmed(sent.at, sent.proof)", "w.events.confirmed(time.Now(), sent.proof)"}}},
+	{"no-rearm", "after a change of data nobody watches any more, and the wake-up is lost",
+		[]edit{{"queue/look.go", "again = true // changed, or broken", "again = again || event == session.WatchBroken // changed, or broken"}}},
+	{"caller-cleanup", "a cancelled call leaves its node, for as long as its session lives",
+		[]edit{{"queue/attempt.go", "\tif a.creation == nil {\n\t\treturn\n", "\tif a.creation == nil || ctx.Err() != nil {\n\t\treturn\n"}}},
+	{"trust-watches", "events are told in another order after a reconnect",
+		[]edit{{"session/session.go", "\tif !up {\n\t\t// No watch", "\tif !up && s.err != nil {\n\t\t// No watch"}}},
+	{"no-id-check", "another session answers on the connection, and the old one's locks count on",
+		[]edit{{"session/session.go", "if s.ID() != g.session {", "if false {"}}},
+	{"uncertain-forgotten", "a node whose create's reply was lost stays when the call gives up",
+		[]edit{{"queue/attempt.go", "a.doubt = a.doubt || session.Uncertain(err)", "a.doubt = false"}}},
+	{"release-once", "a release whose connection is lost leaves the node",
+		[]edit{
+			{"session/cleanup.go", "case classify(r.err) == answered:", "case true:"},
+			{"session/request.go", "RequestInfo{Op: \"delete\", Path: path}, always,", "RequestInfo{Op: \"delete\", Path: path}, never,"},
+		}},
+	{"no-clock", "who is cut off believes that he holds on",
+		[]edit{{"session/clock.go", "return time.Duration(c.lease.Load()) - since", "return time.Duration(c.lease.Load()) - since + time.Hour"}}},
+	{"negative-margin", "who is cut off believes so for longer than the server waits",
+		[]edit{{"session/clock.go", "return timeout / 10", "return -timeout / 5"}}},
+	{"adopt-old", "a node of an earlier session, which goes with that, is taken for one's own",
+		[]edit{
+			{"queue/acquire.go", "\tfor {\n\t\ts, err := q.m.Session(ctx)", "\tid := \"\"\n\tfor {\n\t\ts, err := q.m.Session(ctx)"},
+			{"queue/acquire.go", "a := newAttempt(q, s, r, try)\n", "a := newAttempt(q, s, r, try)\n\t\tif id != \"\" {\n\t\t\ta.id = id\n\t\t}\n\t\tid = a.id\n"},
+		}},
+	{"old-listing", "a listing from before one's own node decides who is ahead",
+		[]edit{{"queue/attempt.go", "if listErr == nil && contains(names, a.node.Name) {", "if listErr == nil {"}}},
+	{"order-by-name", "the uuid decides who is first",
+		[]edit{{"queue/node.go", "if a.Sequence != b.Sequence {", "if a.Name == \"\" {"}}},
+}

@@ -1,0 +1,291 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+var errRefused = errors.New("connection refused")
+
+// endpoint is one manager's way to the server, with faults of its own.
+type endpoint struct {
+	world *world
+	party int
+	name  string
+	dialS func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	mu      sync.Mutex
+	black   zktest.Direction
+	refuse  bool
+	forget  bool // the next handshake for a session is turned into one for a new one
+	noBury  bool // connections that close a session that was lost do not get through
+	losing  bool // the next create of a contender loses its reply
+	stale   stale
+	changed chan struct{}
+	links   map[*link]struct{}
+}
+
+func newEndpoint(w *world, party int, name string) *endpoint {
+	return &endpoint{
+		world: w, party: party, name: name,
+		dialS:   w.server.Dialer(),
+		changed: make(chan struct{}),
+		links:   make(map[*link]struct{}),
+	}
+}
+
+// change makes a change that waiting frames must hear of.
+func (e *endpoint) change(f func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f()
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+func (e *endpoint) blackhole(d zktest.Direction) { e.change(func() { e.black |= d }) }
+func (e *endpoint) setRefuse(on bool)            { e.change(func() { e.refuse = on }) }
+func (e *endpoint) heal() {
+	e.change(func() { e.black, e.refuse, e.forget, e.noBury, e.losing = 0, false, false, false, false })
+}
+
+// cut closes all connections.
+func (e *endpoint) cut() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for l := range e.links {
+		l.cut()
+	}
+}
+
+// dial is the manager's dialer. The connection is made as soon as it is asked for; the
+// server hears of it with the first frame that gets through.
+func (e *endpoint) dial(context.Context, string, string) (net.Conn, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.refuse {
+		return nil, errRefused
+	}
+	client, inner := net.Pipe()
+	l := &link{e: e, inner: inner, began: time.Now(), asked: make(map[int32]request)}
+	l.up = newLane(l, zktest.ToServer)
+	l.down = newLane(l, zktest.ToClient)
+	e.links[l] = struct{}{}
+	go l.up.read(inner)
+	go func() {
+		l.deliverUp()
+		l.cut()
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.links, l)
+	}()
+	return client, nil
+}
+
+// link is one connection of a manager.
+type link struct {
+	e        *endpoint
+	inner    net.Conn // to the client
+	began    time.Time
+	salt     uint64 // of what it began with: two may be made at one instant
+	up, down *lane
+
+	mu     sync.Mutex
+	server net.Conn // nil until dialed
+	asked  map[int32]request
+}
+
+// cut closes both sides.
+func (l *link) cut() {
+	_ = l.inner.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.server != nil {
+		_ = l.server.Close()
+	}
+}
+
+// deliverUp passes on what the client sends, until it ends.
+func (l *link) deliverUp() {
+	for first := true; ; {
+		group := l.up.next()
+		group = l.canonical(group, first)
+		if first && group[0].frame != nil {
+			l.salt = mix(uint64(handshakeSession(group[0].frame)), len(group))
+		}
+		for len(group) > 0 {
+			n := l.up.burst(group, func(a, b packet) bool { return a.req.key == b.req.key })
+			if first {
+				if l.isBurial(group) || !l.connect(group[0]) {
+					return
+				}
+				first = false
+			}
+			l.up.wait()
+			for _, p := range group[:n] {
+				if p.frame == nil {
+					return
+				}
+				l.sent(p)
+				if _, err := l.server.Write(p.frame); err != nil {
+					return
+				}
+			}
+			group = group[n:]
+		}
+	}
+}
+
+// canonical puts what was sent at one instant, by goroutines that do not wait for each
+// other, in an order that the seed alone chooses. What is sent at the instant at which the
+// client also closes the connection gets lost: it might as well not have been.
+func (l *link) canonical(group []packet, first bool) []packet {
+	if end := group[len(group)-1]; end.frame == nil {
+		return []packet{end}
+	}
+	seed := l.e.world.seed
+	for i := range group {
+		p := &group[i]
+		p.req = parseRequest(p.frame, first && i == 0)
+		p.rank = p.req.rank()
+		p.order = mix(seed, "order", p.req.key, p.at)
+		if p.req.op == setWatches {
+			sortWatches(p.frame, func(a, b string) int {
+				if mix(seed, a, p.at) < mix(seed, b, p.at) {
+					return -1
+				}
+				return 1
+			})
+		}
+	}
+	slices.SortStableFunc(group, func(a, b packet) int {
+		switch {
+		case a.rank != b.rank:
+			return a.rank - b.rank
+		case a.order < b.order:
+			return -1
+		case a.order > b.order:
+			return 1
+		}
+		return 0
+	})
+	return group
+}
+
+// connect reaches the server, once both directions are open. It returns false if the client
+// has given up by then: through a partition no connection is ever made.
+func (l *link) connect(hello packet) bool {
+	e := l.e
+	l.up.waitFor(zktest.Both)
+	if hello.frame == nil || l.up.ended() {
+		return false
+	}
+	e.mu.Lock()
+	forget := e.forget && len(hello.frame) > 28 && handshakeSession(hello.frame) != 0
+	if forget {
+		e.forget = false
+		forgetSession(hello.frame)
+	}
+	e.mu.Unlock()
+	if forget {
+		e.world.trace.add("fault", "the server does not know %s's session and gives it another", e.name)
+	}
+	server, err := e.dialS(context.Background(), "tcp", "zookeeper:2181")
+	if err != nil {
+		return false
+	}
+	l.mu.Lock()
+	l.server = server
+	l.mu.Unlock()
+	go l.down.read(server)
+	go l.deliverDown()
+	return true
+}
+
+// isBurial reports whether this is a connection to close a lost session, and is not to be.
+func (l *link) isBurial(group []packet) bool {
+	l.e.mu.Lock()
+	defer l.e.mu.Unlock()
+	return l.e.noBury && len(group) == 2 && group[1].req.op == zktest.OpClose
+}
+
+func (l *link) sent(p packet) {
+	l.asks(&p.req)
+	l.mu.Lock()
+	p.req.burst = l.up.count
+	l.asked[p.req.xid] = p.req
+	l.mu.Unlock()
+	l.e.world.trace.add(l.e.name, "-> %s", p.req.key)
+}
+
+// deliverDown passes on what the server sends, until it ends.
+func (l *link) deliverDown() {
+	for {
+		group := l.down.next()
+		for len(group) > 0 {
+			n := l.down.burst(group, l.sameAsked)
+			l.down.wait()
+			for _, p := range group[:n] {
+				if p.frame == nil {
+					l.cut()
+					return
+				}
+				if l.lost(&p) {
+					l.cut()
+					return
+				}
+				l.received(p)
+				if _, err := l.inner.Write(p.frame); err != nil {
+					return // the server hears of that from the other direction
+				}
+			}
+			group = group[n:]
+		}
+	}
+}
+
+// sameAsked reports whether two frames answer the same request of two goroutines, sent at
+// one instant. They must arrive at one too, or it would matter which goroutine got the
+// first, which is the scheduler's choice.
+func (l *link) sameAsked(a, b packet) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	x, _, _ := parseReply(a.frame)
+	y, _, _ := parseReply(b.frame)
+	one, ok := l.asked[x]
+	two, also := l.asked[y]
+	return ok && also && one.burst == two.burst
+}
+
+func (l *link) received(p packet) {
+	t := l.e.world.trace
+	if l.down.passed == 0 {
+		l.down.passed++
+		t.add(l.e.name, "<- connected")
+		return
+	}
+	xid, code, path := parseReply(p.frame)
+	switch xid {
+	case -1:
+		t.add(l.e.name, "<- EVENT %d %s", code, path)
+	case -2:
+	default:
+		l.mu.Lock()
+		req := l.asked[xid]
+		delete(l.asked, xid)
+		l.mu.Unlock()
+		text := "<- " + strings.TrimSpace(req.key)
+		if code != 0 {
+			t.add(l.e.name, "%s: error %d", text, code)
+		} else {
+			t.add(l.e.name, "%s", text)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// operator meddles with the server as a person might: over a connection that works.
+type operator struct {
+	w   *world
+	m   *session.Manager
+	end *endpoint
+	rng *rand.Rand
+}
+
+func newOperator(w *world) *operator {
+	o := &operator{w: w, end: newEndpoint(w, operatorSlot, "oper"), rng: rand.New(rand.NewPCG(w.seed, 2))}
+	ctx, cancel := within(time.Minute)
+	defer cancel()
+	m, err := session.Connect(ctx, "zookeeper:2181",
+		session.WithTimeout(10*time.Minute),
+		session.WithDialer(o.end.dial),
+		session.WithRetry(retry(w.seed, operatorSlot)),
+		session.WithLogger(quiet()))
+	if err != nil {
+		w.checks.fail("operator: %v", err)
+		return o
+	}
+	o.m = m
+	return o
+}
+
+func (o *operator) close() {
+	if o.m != nil {
+		_ = o.m.Close()
+	}
+}
+
+// touch writes to a contender's node.
+func (o *operator) touch(node string) {
+	if o.m == nil {
+		return
+	}
+	ctx, cancel := within(time.Second)
+	defer cancel()
+	s, err := o.m.Session(ctx)
+	if err != nil {
+		return
+	}
+	o.w.trace.add("oper", "touch %s", node)
+	_, _ = s.Set(ctx, node, []byte("touched"), -1) // it may be gone
+}
+
+// deleteNode deletes a contender's node.
+func (o *operator) deleteNode(node string) {
+	o.w.checks.deleted([]string{node}, o.w.contenders(""))
+	o.w.trace.add("fault", "delete %s", node)
+	_ = o.w.server.DeleteNode(node) // it may be gone
+}
+
+// any picks a contender's node; "" if there is none.
+func (o *operator) any() string {
+	all := o.w.contenders("")
+	if len(all) == 0 {
+		return ""
+	}
+	return all[o.rng.IntN(len(all))].path
+}
+
+// disturb does, for a while, what must not keep anybody from being prompt.
+func (o *operator) disturb(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		o.w.sleep(faultSlot, time.Duration(50+o.rng.IntN(500))*time.Millisecond)
+		node := o.any()
+		switch n := o.rng.IntN(8); {
+		case n == 0:
+			o.w.reap()
+		case node == "":
+		case n == 1:
+			o.deleteNode(node)
+		default:
+			o.touch(node)
+		}
+	}
+}
+
+func (w *world) reap() {
+	if n := w.server.ReapContainers(); n > 0 {
+		w.checks.reaped()
+		w.trace.add("fault", "%d containers reaped", n)
+	}
+}

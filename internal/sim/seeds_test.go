@@ -1,0 +1,175 @@
+package sim
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// report says all about a seed that failed, and how to see it again.
+func (o *outcome) report() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d fails; again: go test ./internal/sim -run 'TestSeed$' -seed %d -v\n", o.seed, o.seed)
+	for _, f := range o.failures {
+		fmt.Fprintf(&b, "  %s\n", f)
+	}
+	const most = 60
+	from := 0
+	for i, l := range o.trace { // up to the first failure
+		if strings.Contains(l, " FAIL ") {
+			from = i + 1
+			break
+		}
+	}
+	if from == 0 {
+		from = len(o.trace)
+	}
+	for _, l := range o.trace[max(0, from-most):from] {
+		b.WriteString("  " + l + "\n")
+	}
+	return b.String()
+}
+
+// One seed, with its trace.
+func TestSeed(t *testing.T) {
+	if *seedFlag < 0 {
+		t.Log("nothing to do without -seed")
+		return
+	}
+	began := time.Now()
+	out := runSeed(t, uint64(*seedFlag))
+	for _, l := range out.trace {
+		fmt.Fprintln(os.Stdout, l)
+	}
+	t.Logf("%v virtual in %v, %d lines, %d grants, %v", out.virtual, time.Since(began), len(out.trace), out.grants, out.strikes)
+	if len(out.failures) > 0 {
+		t.Error(out.report())
+	}
+}
+
+// shardEnv is set in the processes that run seeds: "0/2" is the first of two.
+const shardEnv = "TURNSTILE_SIM_SHARD"
+
+const shards = 2
+
+// Many seeds, on as many processes as there are likely cores: uuids and the like come from
+// sources that a process has one of, and a bubble runs fastest on one thread.
+func TestSeeds(t *testing.T) {
+	if *seedFlag >= 0 {
+		t.Skip("-seed is for TestSeed")
+	}
+	if shard := os.Getenv(shardEnv); shard != "" {
+		runShard(t, shard)
+		return
+	}
+	began := time.Now()
+	var all sync.WaitGroup
+	for i := range shards {
+		all.Go(func() {
+			cmd := exec.Command(os.Args[0], "-test.run=^TestSeeds$", "-test.timeout=0",
+				"-seeds", strconv.Itoa(seedCount()), "-first", strconv.FormatInt(*firstFlag, 10),
+				"-kind", *kindFlag, "-keep="+strconv.FormatBool(*keepFlag))
+			cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d/%d", shardEnv, i, shards))
+			out, err := cmd.CombinedOutput()
+			out = progress.ReplaceAll(out, nil)
+			if err != nil {
+				t.Errorf("%v\n%s", err, out)
+			} else {
+				t.Logf("%s", out)
+			}
+		})
+	}
+	all.Wait()
+	took := time.Since(began)
+	t.Logf("%d seeds in %.1fs: %.0f a second", seedCount(), took.Seconds(), float64(seedCount())/took.Seconds())
+}
+
+// progress is what a process says before each seed, and takes back when it has ended: so
+// that a process which dies in one has named it last.
+var progress = regexp.MustCompile(`\rseed \d+\r`)
+
+func seedCount() int {
+	if *seedsFlag > 0 {
+		return *seedsFlag
+	}
+	if raceEnabled {
+		return 100
+	}
+	return 500
+}
+
+// runShard runs every so many-th seed, and ends at the first that fails. What it prints is
+// the report.
+func runShard(t *testing.T, shard string) {
+	var i, n int
+	if _, err := fmt.Sscanf(shard, "%d/%d", &i, &n); err != nil {
+		t.Fatal(err)
+	}
+	grants, failed := 0, 0
+	var virtual time.Duration
+	for s := *firstFlag + int64(i); s < *firstFlag+int64(seedCount()); s += int64(n) {
+		out := runGuarded(t, uint64(s))
+		grants += out.grants
+		virtual += out.virtual
+		if len(out.failures) > 0 {
+			failed++
+			t.Errorf("after %d seeds of this process: %s", (s-*firstFlag)/int64(n)+1, out.report())
+			if !*keepFlag {
+				return
+			}
+		}
+	}
+	fmt.Printf("%s: %d grants in %v of virtual time, %d seeds failed\n", shard, grants, virtual.Round(time.Second), failed)
+}
+
+// runGuarded is runSeed for when it goes so wrong that nobody can report it: a panic of
+// another goroutine, or a run that does not end.
+func runGuarded(t *testing.T, seed uint64) *outcome {
+	fmt.Fprintf(os.Stderr, "\rseed %d", seed)
+	limit := time.AfterFunc(30*time.Second, func() {
+		panic(fmt.Sprintf("seed %d hangs; again: go test ./internal/sim -run 'TestSeed$' -seed %d -v", seed, seed))
+	})
+	defer limit.Stop()
+	out := runSeed(t, seed)
+	fmt.Fprint(os.Stderr, "\r")
+	return out
+}
+
+// Two runs of a seed are the same to the last nanosecond.
+func TestDeterminism(t *testing.T) {
+	if *seedFlag >= 0 {
+		t.Skip("-seed is for TestSeed")
+	}
+	n, same := int64(100), int64(0)
+	if *seedsFlag > 0 {
+		n = int64(*seedsFlag)
+	}
+	if raceEnabled || testing.Short() {
+		n = min(n, 20)
+	}
+	for s := *firstFlag; s < *firstFlag+n; s++ {
+		one, two := runSeed(t, uint64(s)).trace, runSeed(t, uint64(s)).trace
+		i := 0
+		for i < len(one) && i < len(two) && one[i] == two[i] {
+			i++
+		}
+		if i == len(one) && i == len(two) {
+			same++
+			continue
+		}
+		from := max(0, i-12)
+		t.Logf("seed %d differs at line %d of %d:\n%s\n--- or\n%s", s, i, len(one),
+			strings.Join(one[from:min(len(one), i+6)], "\n"), strings.Join(two[from:min(len(two), i+6)], "\n"))
+	}
+	t.Logf("%d of %d seeds ran twice the same", same, n)
+	// The race detector's scheduling still shows within one instant, in one seed of ten or so.
+	if same < n && !raceEnabled {
+		t.Errorf("%d of %d seeds did not", n-same, n)
+	}
+}

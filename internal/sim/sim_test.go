@@ -1,0 +1,276 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// world is one run.
+type world struct {
+	seed   uint64
+	kind   kind
+	trace  *trace
+	checks *checks
+	server *zktest.Server
+	plan   plan
+
+	members  []*member
+	workers  []*worker
+	operator *operator
+
+	mu    sync.Mutex
+	phase phase
+	since time.Time // when the calm began
+}
+
+type phase int
+
+const (
+	chaos    phase = iota // faults strike
+	settling              // healed, and what was broken mends
+	calm                  // all must be prompt
+	ending                // workers stop when they have done what they do
+)
+
+// plan is what a seed makes of the sizes.
+type plan struct {
+	managers, workers int // workers per manager
+	paths             []string
+	timeouts          []time.Duration // of each manager's session
+	tick              time.Duration
+	chaos             time.Duration
+	slow              int // of 1000 frames, how many are slow
+	busy              time.Duration
+}
+
+func newPlan(seed uint64) plan {
+	r := rand.New(rand.NewPCG(seed, 1))
+	p := plan{
+		managers: 2 + r.IntN(4),
+		workers:  1 + r.IntN(3),
+		paths:    []string{"/locks/a", "/locks/b"}[:1+r.IntN(2)],
+		tick:     time.Duration(1+r.IntN(8)) * 60 * time.Millisecond,
+		chaos:    20*time.Second + time.Duration(r.IntN(20))*time.Second,
+		slow:     []int{0, 5, 30}[r.IntN(3)],
+		busy:     []time.Duration{time.Second, 3 * time.Second}[r.IntN(2)],
+	}
+	for i := range p.managers {
+		p.timeouts = append(p.timeouts, time.Duration(r.IntN(4)*8+i+50)*60*time.Millisecond)
+	}
+	return p
+}
+
+// delay is how long a frame takes.
+func (w *world) delay(h uint64) time.Duration {
+	if w.in() >= calm {
+		return between(h, 100*time.Microsecond, 3*time.Millisecond)
+	}
+	if int(h%1000) < w.plan.slow {
+		return between(h>>10, 20*time.Millisecond, 900*time.Millisecond)
+	}
+	return between(h>>10, 100*time.Microsecond, 8*time.Millisecond)
+}
+
+func (w *world) in() phase {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.phase
+}
+
+// calmSince returns from when on all must be prompt, or zero.
+func (w *world) calmSince() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.since
+}
+
+func (w *world) enter(p phase) {
+	w.mu.Lock()
+	w.phase = p
+	if p == calm {
+		w.since = time.Now().Add(time.Second) // what is slow on its way still holds up what follows
+	}
+	w.mu.Unlock()
+	w.trace.add("world", "%s", [...]string{"chaos", "settling", "calm", "ending"}[p])
+}
+
+// sleep waits for about d, until a moment of the party's own.
+func (w *world) sleep(party int, d time.Duration) {
+	now := time.Now()
+	time.Sleep(time.Until(slot(now.Add(d), party, mix(w.seed, "sleep", party, now))))
+}
+
+// outcome is what came of a run.
+type outcome struct {
+	seed     uint64
+	trace    []string
+	failures []string
+	virtual  time.Duration
+	grants   int
+	strikes  map[string]int
+}
+
+// runSeed does one run in a bubble of its own.
+func runSeed(t *testing.T, seed uint64) (out *outcome) {
+	w := &world{seed: seed, kind: kindOf(seed), plan: newPlan(seed)}
+	out = &outcome{seed: seed}
+	defer func() {
+		if w.trace != nil {
+			out.trace = w.trace.all()
+		}
+		if r := recover(); r != nil {
+			// A bubble that is left with goroutines panics.
+			out.failures = append(out.failures, fmt.Sprintf("the bubble: %v\n%s", r, bubbleStacks()))
+		}
+	}()
+	synctest.Test(t, func(*testing.T) { w.run(out) })
+	return out
+}
+
+func kindOf(seed uint64) kind {
+	for _, k := range kinds {
+		if k.name == *kindFlag {
+			return k
+		}
+	}
+	return kinds[mix(seed, "kind")%uint64(len(kinds))]
+}
+
+// bound is how long after healing everybody must have been served or cancelled.
+const bound = 3 * time.Minute
+
+func (w *world) run(out *outcome) {
+	began := time.Now()
+	w.trace = newTrace()
+	w.checks = newChecks(w)
+	server, err := zktest.New(zktest.WithTick(w.plan.tick), zktest.WithContainerCheck(time.Hour),
+		zktest.WithSessionTimeouts(2*w.plan.tick, time.Hour))
+	if err != nil {
+		w.checks.fail("server: %v", err)
+		return
+	}
+	w.server = server
+	w.trace.add("world", "seed %d: %s, %d managers with %d workers each, %d paths, tick %v",
+		w.seed, w.kind.name, w.plan.managers, w.plan.workers, len(w.plan.paths), w.plan.tick)
+	w.operator = newOperator(w)
+	var people, members sync.WaitGroup
+	stop := make(chan struct{})
+	for i := range w.plan.managers {
+		m := newMember(w, i)
+		w.members = append(w.members, m)
+		for range w.plan.workers {
+			w.workers = append(w.workers, newWorker(w, m, len(w.workers)))
+		}
+	}
+	for _, m := range w.members {
+		members.Go(func() { m.run(stop) })
+	}
+	for _, k := range w.workers {
+		people.Go(k.run)
+	}
+	faults := newFaults(w)
+	faults.run(w.plan.chaos)
+	w.enter(settling)
+	longest := w.plan.timeouts[0]
+	for _, d := range w.plan.timeouts {
+		longest = max(longest, d)
+	}
+	w.sleep(faultSlot, 3*longest+10*time.Second)
+	w.enter(calm)
+	w.operator.disturb(8 * time.Second)
+	w.enter(ending)
+	w.awaitEnd(&people)
+	close(stop)
+	members.Wait()
+	w.checkEmpty(longest)
+	w.tearDown()
+	out.failures, out.virtual = w.checks.failed(), time.Since(began)
+	out.grants, out.strikes = w.checks.grants, faults.strikes
+}
+
+// awaitEnd waits until everybody has been served or cancelled, or fails and cancels them.
+func (w *world) awaitEnd(people *sync.WaitGroup) {
+	over := make(chan struct{})
+	go func() {
+		people.Wait()
+		close(over)
+	}()
+	limit := time.NewTimer(bound)
+	defer limit.Stop()
+	select {
+	case <-over:
+	case <-limit.C:
+		for _, k := range w.workers {
+			if what := k.doing(); what != "" {
+				w.checks.fail("%s still does after %v without faults: %s", k.name, bound, what)
+			}
+		}
+		for _, k := range w.workers {
+			k.stop()
+		}
+		<-over
+	}
+}
+
+// checkEmpty looks for what may be left by nobody, while the managers are still open. What
+// is removed behind its caller's back may take a moment.
+func (w *world) checkEmpty(longest time.Duration) {
+	w.sleep(faultSlot, 2*time.Second)
+	for _, name := range []string{"zk_ephemerals_count", "zk_watch_count"} {
+		all, err := w.server.Metrics()
+		if err != nil {
+			w.checks.fail("metrics: %v", err)
+		} else if all[name] != "0" {
+			dump, _ := w.server.Word("dump")
+			watches, _ := w.server.Word("wchp")
+			w.checks.fail("%s is %s at the end\n%s%s", name, all[name],
+				w.trace.readable(dump), w.trace.readable(watches))
+		}
+	}
+}
+
+// tearDown ends everything; what it forgets makes the bubble panic.
+func (w *world) tearDown() {
+	for _, m := range w.members {
+		m.close()
+	}
+	w.operator.close()
+	w.trace.add("world", "closed")
+	if err := w.server.Close(); err != nil {
+		w.checks.fail("close: %v", err)
+	}
+	for _, m := range w.members {
+		m.end.cut()
+	}
+	time.Sleep(2 * time.Second) // what is on its way arrives nowhere
+}
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// within returns a context that ends after d.
+func within(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), d)
+}
+
+// bubbleStacks returns the stacks of the goroutines that a bubble is left with.
+func bubbleStacks() string {
+	buf := make([]byte, 1<<20)
+	var out []string
+	for _, one := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		if head, _, _ := strings.Cut(one, "\n"); strings.Contains(head, "synctest bubble") {
+			out = append(out, one)
+		}
+	}
+	return strings.Join(out, "\n\n")
+}

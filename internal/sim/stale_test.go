@@ -1,0 +1,86 @@
+package sim
+
+import (
+	"encoding/binary"
+	"path"
+	"strings"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// stale is a view of a directory from before a contender's node was made. ZooKeeper permits
+// it to a client that has not seen the node, over a connection to another server than the
+// one through which it made it: until that has caught up with the leader, for a sync or a
+// write. A [zktest.Server] is one server, whose own writes a client always sees; so the
+// network makes this up, and takes out of listings what came later.
+type stale struct {
+	dir string // "" for none
+	seq int32
+}
+
+// asks takes what a request to the server means for what is stale.
+func (l *link) asks(r *request) {
+	e := l.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch r.op {
+	case zktest.OpSync, zktest.OpCreate, zktest.OpDelete, zktest.OpMulti, zktest.OpCreateContainer, zktest.OpClose:
+		e.stale = stale{}
+	case zktest.OpGetChildren2:
+		r.stale = e.stale
+	}
+}
+
+// lost decides whether a frame is the reply that is to get lost, with its connection; and
+// makes a listing stale.
+func (l *link) lost(p *packet) bool {
+	xid, code, _ := parseReply(p.frame)
+	l.mu.Lock()
+	req, ok := l.asked[xid]
+	l.mu.Unlock()
+	if !ok || code != 0 || l.down.passed == 0 {
+		return false
+	}
+	e := l.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case req.op == zktest.OpGetChildren2 && req.stale.dir == req.path:
+		p.frame = req.stale.filter(p.frame)
+	case req.op == zktest.OpCreate && e.losing:
+		n, ok := queue.ParseNode(readString(p.frame[20:]))
+		if !ok {
+			return false
+		}
+		e.losing = false
+		e.stale = stale{path.Dir(req.path), n.Sequence}
+		e.world.trace.add("fault", "the reply to %s of %s is lost, and its next server is behind", req.key, e.name)
+		return true
+	}
+	return false
+}
+
+func readString(b []byte) string {
+	return path.Base(strings.ToValidUTF8(string(b[4:4+binary.BigEndian.Uint32(b)]), ""))
+}
+
+// filter takes the contenders out of a listing that came later.
+func (s stale) filter(frame []byte) []byte {
+	const count = 20 // where the number of names is
+	out := append([]byte(nil), frame[:count+4]...)
+	rest, kept := frame[count+4:], uint32(0)
+	for range binary.BigEndian.Uint32(frame[count:]) {
+		size := 4 + binary.BigEndian.Uint32(rest)
+		n, ok := queue.ParseNode(string(rest[4:size]))
+		if !ok || n.Sequence < s.seq {
+			out = append(out, rest[:size]...)
+			kept++
+		}
+		rest = rest[size:]
+	}
+	out = append(out, rest...) // the stat
+	binary.BigEndian.PutUint32(out[count:], kept)
+	binary.BigEndian.PutUint32(out, uint32(len(out)-4))
+	return out
+}

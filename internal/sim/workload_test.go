@@ -1,0 +1,277 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// worker does one thing after another with locks.
+type worker struct {
+	world *world
+	m     *member
+	id    int
+	name  string
+	rng   *rand.Rand
+	ids   int // uuids drawn
+
+	life context.Context
+	stop context.CancelFunc
+
+	current *call // guarded by checks.mu
+
+	mu   sync.Mutex
+	what string // it does now; "" for nothing that others could keep it from
+}
+
+type workerKey struct{}
+
+func newWorker(w *world, m *member, i int) *worker {
+	k := &worker{
+		world: w, m: m, id: i, name: "w" + strconv.Itoa(i),
+		rng: rand.New(rand.NewPCG(w.seed, 200+uint64(i))),
+	}
+	k.life, k.stop = context.WithCancel(context.WithValue(context.Background(), workerKey{}, k))
+	return k
+}
+
+func (k *worker) run() {
+	id := goroutine()
+	byGoroutine.Store(id, k)
+	defer byGoroutine.Delete(id)
+	defer k.stop()
+	defer k.now("")
+	for k.world.in() != ending && k.life.Err() == nil {
+		k.sleep(k.upTo(k.world.plan.busy))
+		k.now("wait for a manager")
+		mgr, err := k.m.current(k.life)
+		if err != nil {
+			return
+		}
+		k.turn(mgr)
+		k.now("")
+	}
+}
+
+// upTo draws a duration; short ones more often.
+func (k *worker) upTo(d time.Duration) time.Duration {
+	if k.rng.IntN(2) == 0 {
+		d /= 20
+	}
+	return time.Duration(k.rng.Int64N(int64(d)))
+}
+
+func (k *worker) sleep(d time.Duration) { k.world.sleep(k.m.party, d) }
+
+func (k *worker) now(what string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.what = what
+}
+
+func (k *worker) doing() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.what
+}
+
+func (k *worker) log(format string, args ...any) { k.world.trace.add(k.name, format, args...) }
+
+// call is one acquisition and what a worker wants of it.
+type call struct {
+	*worker
+	lock locker
+	path string
+	mode string
+	ctx  context.Context
+	try  bool
+	// until when the call may take, apart from the manager's Close; zero for no end
+	deadline time.Time
+	began    time.Time
+	mgr      *session.Manager
+
+	// What follows is guarded by checks.mu.
+	entry    *acquisition // the present attempt
+	attempts int
+	present  bool // contenders were there when a try began
+}
+
+// turn takes a lock in some way and gives it back.
+func (k *worker) turn(mgr *session.Manager) {
+	w := k.world
+	c := &call{worker: k, mgr: mgr,
+		path: w.plan.paths[k.rng.IntN(len(w.plan.paths))],
+		mode: w.kind.modes[k.rng.IntN(len(w.kind.modes))],
+	}
+	var err error
+	if c.lock, err = k.m.lock(mgr, c.path, c.mode, k.rng.IntN(3) == 0); err != nil {
+		w.checks.fail("open %s: %v", c.path, err)
+		return
+	}
+	ctx, cancel := context.WithCancel(k.life)
+	defer cancel()
+	owned := w.kind.reentrant && k.rng.IntN(6) == 0
+	if owned {
+		ctx = zklock.WithOwner(ctx)
+	}
+	how := k.rng.IntN(10)
+	switch {
+	case how < 3: // a timeout, or a cancel after as long
+		d := k.upTo(4 * w.plan.busy)
+		c.deadline = slot(time.Now().Add(d), k.m.party, mix(w.seed, "cancel", time.Now()))
+		stop := time.AfterFunc(time.Until(c.deadline), cancel)
+		defer stop.Stop()
+	case how < 5:
+		c.try = true
+	}
+	c.ctx = ctx
+	c.began = time.Now()
+	if !c.try && k.rng.IntN(3) == 0 {
+		k.bareTurn(c)
+		return
+	}
+	if !c.take(c.lock) {
+		return
+	}
+	h := w.checks.held(c, c.lock.Held)
+	if owned && k.rng.IntN(3) > 0 {
+		k.sleep(k.upTo(w.plan.busy) / 2)
+		k.again(c)
+	}
+	k.hold(h)
+	k.now("Unlock " + c.path)
+	was := c.lock.Held()
+	began := time.Now()
+	h.end()
+	err = c.lock.Unlock()
+	k.log("Unlock %s: %s", c.path, kindOfError(err))
+	if took := time.Since(began); took > 1100*time.Millisecond {
+		w.checks.fail("%s: Unlock took %v", k.name, took)
+	}
+	k.checkUnlock(err, was)
+}
+
+// take calls Lock or TryLock; it reports whether the lock is held.
+func (c *call) take(l locker) bool {
+	w := c.world
+	w.checks.begin(c)
+	var ok bool
+	var err error
+	if c.try {
+		c.now("TryLock " + c.path)
+		c.log("TryLock %s", c.path)
+		ok, err = l.TryLock(c.ctx)
+		c.log("TryLock %s: %v %s", c.path, ok, kindOfError(err))
+	} else {
+		c.now("Lock " + c.path)
+		c.log("Lock %s", c.path)
+		err = l.Lock(c.ctx)
+		ok = err == nil
+		c.log("Lock %s: %s", c.path, kindOfError(err))
+	}
+	w.checks.finish(c, ok, err)
+	return ok
+}
+
+// again enters once more what the owner holds.
+func (k *worker) again(c *call) {
+	err := c.lock.Lock(c.ctx)
+	k.log("Lock again %s: %s", c.path, kindOfError(err))
+	switch {
+	case err == nil:
+		k.sleep(k.upTo(k.world.plan.busy) / 2)
+		if err := c.lock.Unlock(); err != nil && !lost(err) {
+			k.world.checks.fail("%s: inner Unlock: %v", k.name, err)
+		}
+	case lost(err), c.ctx.Err() != nil && errors.Is(err, c.ctx.Err()):
+	default:
+		k.world.checks.fail("%s: re-entrant Lock: %v", k.name, err)
+	}
+}
+
+// bareTurn takes a lease and releases it.
+func (k *worker) bareTurn(c *call) {
+	w := k.world
+	w.checks.begin(c)
+	k.now("Acquire " + c.path)
+	k.log("Acquire %s", c.path)
+	lease, err := c.lock.Acquire(c.ctx)
+	k.log("Acquire %s: %s", c.path, kindOfError(err))
+	w.checks.finish(c, err == nil, err)
+	if err != nil {
+		return
+	}
+	h := w.checks.held(c, func() bool { return lease.Err() == nil })
+	k.hold(h)
+	ctx, cancel := within(time.Duration(1+k.rng.IntN(3000)) * time.Millisecond)
+	defer cancel()
+	k.now("Release " + c.path)
+	was := lease.Err() == nil
+	h.end()
+	err = lease.Release(ctx)
+	k.log("Release %s: %s", c.path, kindOfError(err))
+	k.checkUnlock(err, was)
+}
+
+// hold keeps a lock for a while; or, like a process that minds, until it is lost.
+func (k *worker) hold(h *holding) {
+	k.now("")
+	d := k.upTo(k.world.plan.busy)
+	if k.rng.IntN(6) == 0 && k.world.in() == chaos {
+		d = k.upTo(4 * k.m.timeout) // longer than the server waits for one who is cut off
+	}
+	end := time.Now().Add(d)
+	for time.Now().Before(end) {
+		k.sleep(min(time.Until(end)+1, 200*time.Millisecond))
+		if !h.isHeld() {
+			k.sleep(k.upTo(time.Second))
+			return
+		}
+	}
+}
+
+func lost(err error) bool {
+	return errors.Is(err, session.ErrLost) || errors.Is(err, session.ErrClosed)
+}
+
+// checkUnlock checks what giving back has returned; was says whether it was held then.
+func (k *worker) checkUnlock(err error, was bool) {
+	switch {
+	case err == nil || errors.Is(err, queue.ErrReleasePending):
+		if !was {
+			k.world.checks.fail("%s: what was lost was given back: %v", k.name, err)
+		}
+	case lost(err):
+		if was {
+			k.world.checks.fail("%s: what was held could not be given back: %v", k.name, err)
+		}
+	default:
+		k.world.checks.fail("%s: gave back: %v", k.name, err)
+	}
+}
+
+// kindOfError says an error in a word: the texts have numbers of sessions in them.
+func kindOfError(err error) string {
+	for _, k := range []struct {
+		is   error
+		word string
+	}{
+		{queue.ErrReleasePending, "pending"}, {session.ErrLost, "lost"}, {session.ErrClosed, "closed"},
+		{context.Canceled, "canceled"}, {context.DeadlineExceeded, "deadline"}, {queue.ErrBusy, "busy"},
+	} {
+		if errors.Is(err, k.is) {
+			return k.word
+		}
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return "ok"
+}
