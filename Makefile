@@ -1,0 +1,48 @@
+.DEFAULT_GOAL := help
+STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.7.0
+
+.PHONY: help
+help: ## Show this
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+.PHONY: test
+test: ## Run all tests; list those that were skipped for want of a ZooKeeper
+	@log=$$(mktemp); go test -v ./... >$$log 2>&1; status=$$?; \
+	grep -E '^(ok|FAIL|panic:|\? )|^ *--- FAIL' $$log; \
+	if [ $$status -ne 0 ]; then echo "whole output: $$log"; exit $$status; fi; \
+	if grep -q '^ *--- SKIP' $$log; then \
+		echo; echo "Skipped, to run with a real ZooKeeper ('make deps' installs Debian's, ZOOKEEPER_HOME names another):"; \
+		grep -E '^ *--- SKIP' $$log | sed -E 's/^ *--- SKIP: ([^ ]*).*/  \1/'; \
+	fi; rm -f $$log
+
+.PHONY: race
+race: ## Run all tests with the race detector, as CI does: nothing may skip
+	ZKTEST_REQUIRE_REAL=1 go test -race ./...
+
+.PHONY: bench
+bench: ## Compare with go-zookeeper's zk.Lock, side by side in one run
+	go test -run xxx -bench . ./zklock
+
+SEEDS ?= 5000
+
+.PHONY: sim
+sim: ## Simulate the lock protocol with SEEDS seeds, 5000 unless given
+	go test -count=1 -timeout 0 -run TestSeeds -v ./internal/sim -seeds $(SEEDS) -keep
+
+.PHONY: conformance
+conformance: ## Compare the in-process server with a real one, by 500 random sequences and all scripts
+	ZKTEST_REQUIRE_REAL=1 go test -count=1 -v -run 'Conformance|Scripts|LikeReal|Kazoo|ZooKeeperMain' ./zktest -conformance.runs=500
+
+.PHONY: lint
+lint: ## gofmt, go vet and staticcheck
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "gofmt would change these"; exit 1; }
+	go vet ./...
+	$(STATICCHECK) ./...
+
+PACKAGES := zookeeper libcurator-recipes-java python3-kazoo
+
+.PHONY: deps
+deps: ## Install what the tests use (Debian, as root)
+	@dpkg -s $(PACKAGES) >/dev/null 2>&1 || { apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(PACKAGES); }
+	@command -v java >/dev/null || apt-get install -y --no-install-recommends default-jre-headless
