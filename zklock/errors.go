@@ -1,7 +1,8 @@
 package zklock
 
-import "errors"
+import "github.com/turnstile-go/turnstile/internal/hold"
 
-// ErrNotHeld is returned by Unlock when the mutex is not held by anyone who came in
-// through Lock, TryLock or Do of this Mutex.
-var ErrNotHeld = errors.New("lock is not held")
+// ErrNotHeld is returned by Unlock when the lock is not held by anyone who came in
+// through Lock, TryLock or Do of this object. The locks of rwlock and semaphore return it
+// too.
+var ErrNotHeld = hold.ErrNotHeld

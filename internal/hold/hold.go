@@ -1,0 +1,278 @@
+package hold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/turnstile-go/turnstile/queue"
+)
+
+// ErrNotHeld is returned by Unlock when there is no Lock to give back.
+var ErrNotHeld = errors.New("lock is not held")
+
+// Lease is what a Lock has until its Unlock: a [queue.Lease], or several as one.
+type Lease interface {
+	Err() error
+	Done() <-chan struct{}
+	Context(parent context.Context) (context.Context, context.CancelFunc)
+	Release(ctx context.Context) error
+}
+
+// Get waits for a lease, or tries to get one and returns [queue.ErrBusy].
+type Get[L Lease] func(ctx context.Context) (L, error)
+
+// Hold is what one Lock, and those by the same owner within it, have until Unlock.
+type Hold[L Lease] struct {
+	Lease L
+	owner *Owner // nil: not re-entrant
+	count int    // of Locks without Unlock; guarded by Holds.mu
+}
+
+// Holds are those of one lock object. Its methods may be called by any number of
+// goroutines at once.
+type Holds[L Lease] struct {
+	path string // of the lock, for messages
+
+	// slot holds a token while the one hold stands, or is about to; nil where any
+	// number may.
+	slot chan struct{}
+
+	mu  sync.Mutex
+	all []*Hold[L] // in the order in which they came
+}
+
+// One returns what holds one lease at a time: until its holder has unlocked, also a
+// lost one, nobody else comes in.
+func One[L Lease](path string) *Holds[L] {
+	return &Holds[L]{path: path, slot: make(chan struct{}, 1)}
+}
+
+// Many returns what holds any number of leases at a time.
+func Many[L Lease](path string) *Holds[L] { return &Holds[L]{path: path} }
+
+// unlockPatience is how long Unlock waits for the server to confirm.
+const unlockPatience = time.Second
+
+// Lock enters again what the owner of ctx holds, or gets a lease and waits for the slot.
+func (h *Holds[L]) Lock(ctx context.Context, get Get[L]) (*Hold[L], error) {
+	return h.lock(ctx, get, h.waitSlot)
+}
+
+// TryLock is Lock that does not wait for the slot, with a get that does not wait either:
+// false and nil say that somebody is in the way.
+func (h *Holds[L]) TryLock(ctx context.Context, get Get[L]) (bool, error) {
+	_, err := h.lock(ctx, get, h.trySlot)
+	if errors.Is(err, queue.ErrBusy) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// takeSlot waits for the slot, or does not. A lease that is lost meanwhile gives
+// errLeaseLost.
+type takeSlot[L Lease] func(context.Context, L) error
+
+var errLeaseLost = errors.New("lease lost while another hold of this lock stood")
+
+func (h *Holds[L]) lock(ctx context.Context, get Get[L], take takeSlot[L]) (*Hold[L], error) {
+	own := OwnerOf(ctx)
+	for {
+		if held, err := h.Reenter(ctx, own); held != nil || err != nil {
+			return held, err
+		}
+		lease, err := get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err = take(ctx, lease); err == nil {
+			return h.add(lease, own), nil
+		}
+		giveUp(ctx, lease, err)
+		if !errors.Is(err, errLeaseLost) {
+			return nil, fmt.Errorf("lock %s: %w", h.path, err)
+		}
+	}
+}
+
+// Reenter adds one to the hold of an owner, if he has one; otherwise it returns nil and
+// nil. Whether a lease is lost is asked without h.mu, as that may call hooks.
+func (h *Holds[L]) Reenter(ctx context.Context, own *Owner) (*Hold[L], error) {
+	held := h.Of(own)
+	if held == nil {
+		return nil, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", h.path, err)
+	}
+	if err := held.Lease.Err(); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if held.count == 0 { // unlocked meanwhile
+		return nil, nil
+	}
+	held.count++
+	return held, nil
+}
+
+// Of returns the hold of an owner, nil if he has none.
+func (h *Holds[L]) Of(own *Owner) *Hold[L] {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, held := range h.all {
+		if own != nil && held.owner == own {
+			return held
+		}
+	}
+	return nil
+}
+
+func (h *Holds[L]) waitSlot(ctx context.Context, lease L) error {
+	if h.slot == nil {
+		return nil
+	}
+	select {
+	case h.slot <- struct{}{}:
+		return h.keepSlot(lease)
+	default:
+	}
+	select {
+	case h.slot <- struct{}{}:
+		return h.keepSlot(lease)
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-lease.Done():
+		return errLeaseLost
+	}
+}
+
+func (h *Holds[L]) trySlot(_ context.Context, lease L) error {
+	if h.slot == nil {
+		return nil
+	}
+	select {
+	case h.slot <- struct{}{}:
+		return h.keepSlot(lease)
+	default:
+		return queue.ErrBusy
+	}
+}
+
+// keepSlot gives the slot back if the lease was lost before it was taken.
+func (h *Holds[L]) keepSlot(lease L) error {
+	if lease.Err() == nil {
+		return nil
+	}
+	<-h.slot
+	return errLeaseLost
+}
+
+// giveUp releases a lease that nobody has seen. Its removal needs no help; but a try that
+// was answered waits for it, as it does in the queue: it leaves nothing behind for the
+// next one to find.
+func giveUp(ctx context.Context, lease Lease, why error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if !errors.Is(why, queue.ErrBusy) {
+		cancel()
+	}
+	_ = lease.Release(ctx) // pending, or lost: both are fine
+}
+
+func (h *Holds[L]) add(lease L, own *Owner) *Hold[L] {
+	held := &Hold[L]{Lease: lease, owner: own, count: 1}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, held)
+	return held
+}
+
+// Held reports whether there is a hold that is not lost.
+func (h *Holds[L]) Held() bool {
+	return slices.ContainsFunc(h.standing(), func(held *Hold[L]) bool { return held.Lease.Err() == nil })
+}
+
+func (h *Holds[L]) standing() []*Hold[L] {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.all)
+}
+
+// Unlock gives back one Lock: of a hold that was lost, if there is one, so that it never
+// frees what somebody relies on while there is something that nobody can; or else of the
+// oldest.
+func (h *Holds[L]) Unlock() error {
+	for {
+		all := h.standing()
+		if len(all) == 0 {
+			return fmt.Errorf("unlock %s: %w", h.path, ErrNotHeld)
+		}
+		i := max(0, slices.IndexFunc(all, func(held *Hold[L]) bool { return held.Lease.Err() != nil }))
+		err := h.Return(all[i])
+		if !errors.Is(err, ErrNotHeld) {
+			return err
+		}
+		// Another Unlock was faster: there may be other holds.
+	}
+}
+
+// Return gives back one Lock of a hold, if that still stands, as Unlock does.
+func (h *Holds[L]) Return(held *Hold[L]) error {
+	left, ok := h.takeOff(held)
+	switch {
+	case !ok:
+		return fmt.Errorf("unlock %s: %w", h.path, ErrNotHeld)
+	case left > 0:
+		return held.Lease.Err()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), unlockPatience)
+	defer cancel()
+	lost := held.Lease.Err()
+	// The slot is free before the server has answered: whoever has the lease of the
+	// next in the queue got it from the server.
+	if h.slot != nil {
+		<-h.slot
+	}
+	err := held.Lease.Release(ctx)
+	if lost != nil {
+		return lost
+	}
+	return err
+}
+
+// takeOff takes one off the count of a hold, which ends at zero; it reports what is left,
+// and whether the hold stood.
+func (h *Holds[L]) takeOff(held *Hold[L]) (left int, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if held.count == 0 {
+		return 0, false
+	}
+	held.count--
+	if held.count == 0 {
+		h.all = slices.DeleteFunc(h.all, func(o *Hold[L]) bool { return o == held })
+	}
+	return held.count, true
+}
+
+// Do calls f while holding, and always unlocks, also when f panics. It returns the error
+// of f, joined with that of a loss; a release that is not confirmed is not reported.
+func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) error) (err error) {
+	held, err := h.Lock(ctx, get)
+	if err != nil {
+		return err
+	}
+	inside, cancel := held.Lease.Context(ctx)
+	defer cancel()
+	defer func() {
+		if unlockErr := h.Return(held); !errors.Is(unlockErr, queue.ErrReleasePending) {
+			err = errors.Join(err, unlockErr)
+		}
+	}()
+	return f(inside)
+}
