@@ -18,17 +18,28 @@ import (
 // Whatever the error, no node is left: its removal may still be under way when Acquire
 // returns, but needs nobody's help. A ctx that has ended before sends nothing.
 func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
-	return q.acquire(ctx, r, false)
+	return q.acquire(ctx, r, entry{})
 }
 
 // TryAcquire is Acquire without the wait for others: where it would have to wait it
 // removes its node and returns [ErrBusy]. It still waits for the servers, and for a
 // session, as ctx allows.
 func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
-	return q.acquire(ctx, r, true)
+	return q.acquire(ctx, r, entry{try: true})
 }
 
-func (q *Queue) acquire(ctx context.Context, r Request, try bool) (*Lease, error) {
+// Beside takes another lease of the same queue next to this one: at once, in the same
+// session, with the same sequence number. Both are held then, and each is released by
+// itself. That is for kinds whose Policy says, by Replaces, that the one may leave the
+// other in its place: a writer that becomes a reader, with nobody in between.
+//
+// It fails with ctx's error; with the cause ([session.ErrLost], [ErrReleased]) if this
+// lease has ended or ends meanwhile; and as [Queue.Acquire] does otherwise.
+func (l *Lease) Beside(ctx context.Context, r Request) (*Lease, error) {
+	return l.a.q.acquire(ctx, r, entry{beside: l})
+}
+
+func (q *Queue) acquire(ctx context.Context, r Request, how entry) (*Lease, error) {
 	if err := r.complete(); err != nil {
 		return nil, err
 	}
@@ -39,7 +50,7 @@ func (q *Queue) acquire(ctx context.Context, r Request, try bool) (*Lease, error
 	result := session.AcquireResult{Position: -1}
 	if hooks.Acquire != nil {
 		var done func(session.AcquireResult)
-		ctx, done = hooks.Acquire(ctx, session.AcquireInfo{Kind: r.Kind.Name, Path: q.dir, Try: try})
+		ctx, done = hooks.Acquire(ctx, session.AcquireInfo{Kind: r.Kind.Name, Path: q.dir, Try: how.try})
 		if done != nil {
 			defer func() { done(result) }()
 		}
@@ -47,7 +58,7 @@ func (q *Queue) acquire(ctx context.Context, r Request, try bool) (*Lease, error
 	if r.Data == nil {
 		r.Data = defaultData(ctx, hooks)
 	}
-	l, err := q.attempts(ctx, r, try, &result)
+	l, err := q.attempts(ctx, r, how, &result)
 	switch {
 	case errors.Is(err, ErrBusy):
 		result.Busy = true
@@ -62,19 +73,27 @@ func (q *Queue) acquire(ctx context.Context, r Request, try bool) (*Lease, error
 
 // attempts enters the queue until an attempt ends in something other than the loss of
 // its session or of its node.
-func (q *Queue) attempts(ctx context.Context, r Request, try bool, result *session.AcquireResult) (*Lease, error) {
+func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *session.AcquireResult) (*Lease, error) {
 	for {
-		s, err := q.m.Session(ctx)
+		s, err := q.sessionFor(ctx, how)
 		if err != nil {
 			return nil, err
 		}
 		result.Attempts++
-		a := newAttempt(q, s, r, try)
+		a := newAttempt(q, s, r, how)
 		l, err := a.run(ctx)
 		result.Position = a.position
-		if errors.Is(err, session.ErrLost) || errors.Is(err, errDeleted) {
+		if errors.Is(err, errDeleted) || errors.Is(err, session.ErrLost) && how.beside == nil {
 			continue
 		}
 		return l, err
 	}
+}
+
+// sessionFor returns the live session, or that of the lease beside which to enter.
+func (q *Queue) sessionFor(ctx context.Context, how entry) (*session.Session, error) {
+	if how.beside == nil {
+		return q.m.Session(ctx)
+	}
+	return how.beside.a.s, how.beside.Err()
 }

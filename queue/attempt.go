@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,31 +14,40 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 	"github.com/turnstile-go/turnstile/session"
+	"golang.org/x/sync/errgroup"
 )
 
 // attempt is one contender: one node in one session, from before it may exist until it
 // is a lease or certain to be gone. One goroutine runs it.
 type attempt struct {
-	q   *Queue
-	s   *session.Session
-	r   Request
-	try bool
-	id  string // new for each attempt; how the node is found again
+	q     *Queue
+	s     *session.Session
+	r     Request
+	entry entry
+	id    string // new for each attempt; how the node is found again
 
 	creation *session.Creation // the last create sent; nil: none was
 	doubt    bool              // a create's reply was lost: there may be more nodes than one
 	node     Node              // ours; zero until known
-	policy   Policy
-	position int // contenders ahead at entry; -1 until known
+	config   []byte            // of the directory, as last read; where the kind has any
+	policy   Policy            // as last decided by
+	position int               // contenders ahead at entry; -1 until known
 
-	own   *session.Watch // on our node; nil until it was set
-	czxid int64          // our node's, with own
-	wake  chan struct{}  // poked by each watch that ends; room for one
+	own     *session.Watch // on our node; nil until it was set
+	czxid   int64          // our node's, with own
+	configW *session.Watch // on the directory, where the kind has a configuration
+	wake    chan struct{}  // poked by each watch that ends; room for one
 }
 
-func newAttempt(q *Queue, s *session.Session, r Request, try bool) *attempt {
+// entry is how an attempt enters the queue.
+type entry struct {
+	try    bool   // not to wait for others
+	beside *Lease // with this one's sequence, next to its node; nil: at the end
+}
+
+func newAttempt(q *Queue, s *session.Session, r Request, how entry) *attempt {
 	return &attempt{
-		q: q, s: s, r: r, try: try,
+		q: q, s: s, r: r, entry: how,
 		id:       uuid.NewString(),
 		position: -1,
 		wake:     make(chan struct{}, 1),
@@ -55,7 +65,7 @@ func (a *attempt) run(ctx context.Context) (*Lease, error) {
 		if mayGo(ahead, a.policy.Slack) {
 			return a.grant(ctx)
 		}
-		if a.try {
+		if a.entry.try {
 			err = ErrBusy
 			break
 		}
@@ -77,13 +87,13 @@ func (a *attempt) run(ctx context.Context) (*Lease, error) {
 // since a listing counts only if it has the node.
 func (a *attempt) enter(ctx context.Context) ([]string, error) {
 	for {
-		creation, err := a.s.StartCreate(ctx, path.Join(a.q.dir, nameFor(a.id, a.r.Prefix, a.r.Weight)),
-			a.r.Data, session.EphemeralSequential)
+		name, mode := a.newName()
+		creation, err := a.s.StartCreate(ctx, path.Join(a.q.dir, name), a.r.Data, mode)
 		if err != nil {
 			return nil, err
 		}
 		a.creation = creation
-		names, _, listErr := a.s.Children(ctx, a.q.dir)
+		names, listErr := a.survey(ctx)
 		select {
 		case <-creation.Done():
 		case <-ctx.Done():
@@ -115,11 +125,34 @@ func (a *attempt) enter(ctx context.Context) ([]string, error) {
 		default:
 			return nil, err
 		}
-		if listErr == nil && contains(names, a.node.Name) {
+		if listErr == nil && slices.Contains(names, a.node.Name) {
 			return names, nil
 		}
 		return a.list(ctx)
 	}
+}
+
+// newName returns what to create, and how. Beside another lease the sequence is that one's,
+// and not the server's to give.
+func (a *attempt) newName() (string, session.CreateMode) {
+	name := nameFor(a.id, a.r.Prefix, a.r.Weight)
+	if a.entry.beside == nil {
+		return name, session.EphemeralSequential
+	}
+	return fmt.Sprintf("%s%010d", name, a.entry.beside.a.node.Sequence), session.Ephemeral
+}
+
+// survey lists the directory, and reads its configuration where the kind has one.
+func (a *attempt) survey(ctx context.Context) ([]string, error) {
+	var g errgroup.Group
+	if a.r.Kind.Configured != nil {
+		g.Go(func() (err error) {
+			a.config, err = a.q.configIn(ctx, a.s, a.r.Kind)
+			return err
+		})
+	}
+	names, _, err := a.s.Children(ctx, a.q.dir)
+	return names, errors.Join(err, g.Wait())
 }
 
 // lookup finds out whether a create whose reply was lost has made the node. The server
@@ -134,14 +167,14 @@ func (a *attempt) lookup(ctx context.Context) ([]string, error) {
 	if err := a.s.Sync(ctx, a.q.dir); err != nil {
 		return nil, err
 	}
-	names, _, err := a.s.Children(ctx, a.q.dir)
+	names, err := a.survey(ctx)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range parseNodes(names) {
+	for _, n := range parseNodes(names, a.r.Kind.Prefixes...) {
 		switch {
 		case n.ID != a.id:
 		case a.node.Name == "":
@@ -158,7 +191,7 @@ func (a *attempt) lookup(ctx context.Context) ([]string, error) {
 
 // found takes a node as ours.
 func (a *attempt) found(name string) error {
-	n, ok := ParseNode(name)
+	n, ok := ParseNode(name, a.r.Kind.Prefixes...)
 	if !ok {
 		return fmt.Errorf("queue: the server made %q of %q", name, nameFor(a.id, a.r.Prefix, a.r.Weight))
 	}
@@ -167,10 +200,6 @@ func (a *attempt) found(name string) error {
 		// From here on the server repeats the number, or goes back below all others.
 		return fmt.Errorf("%w: it gave %d", ErrSequence, n.Sequence)
 	}
-	a.policy = a.r.Kind.Policy(n)
-	if a.policy.Slack < 0 {
-		return fmt.Errorf("queue: %w: %s asks for more than there is", session.ErrInvalid, n.Name)
-	}
 	return nil
 }
 
@@ -178,30 +207,36 @@ func (a *attempt) nodePath() string { return path.Join(a.q.dir, a.node.Name) }
 
 // list returns a new listing, in which the node must be: the session has seen it.
 func (a *attempt) list(ctx context.Context) ([]string, error) {
-	names, _, err := a.s.Children(ctx, a.q.dir)
-	if errors.Is(err, zk.ErrNoNode) || err == nil && !contains(names, a.node.Name) {
+	names, err := a.survey(ctx)
+	if errors.Is(err, zk.ErrNoNode) || err == nil && !slices.Contains(names, a.node.Name) {
 		return nil, errDeleted
 	}
 	return names, err
 }
 
-func contains(names []string, name string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
-}
-
 // decide returns who of a listing is in the way.
 func (a *attempt) decide(names []string) ([]blocker, error) {
-	nodes, err := ofKind(parseNodes(names), a.r.Kind)
+	nodes, err := ofKind(parseNodes(names, a.r.Kind.Prefixes...), a.r.Kind)
 	if err != nil {
 		return nil, err
 	}
+	if a.policy, err = a.r.Kind.policyOf(a.node, a.config); err != nil {
+		return nil, err
+	}
+	if a.policy.Slack < 0 {
+		return nil, fmt.Errorf("queue: %w: %s asks for more than there is", session.ErrInvalid, a.node.Name)
+	}
 	if a.doubt {
 		nodes = slices.DeleteFunc(nodes, a.isTwin)
+	}
+	if beside := a.entry.beside; beside != nil {
+		// A listing that has both shows that our node was there while nobody else could
+		// come in; the other is no obstacle.
+		i := slices.IndexFunc(nodes, func(n Node) bool { return n.Name == beside.a.node.Name })
+		if i < 0 {
+			return nil, fmt.Errorf("%w: so is what was to be taken beside it", session.ErrLost)
+		}
+		nodes = slices.Delete(nodes, i, i+1)
 	}
 	ahead := blockers(a.node, nodes, a.policy)
 	if a.position < 0 {
@@ -228,8 +263,8 @@ func (a *attempt) wait(ctx context.Context, ahead []blocker) (bool, error) {
 	rest := weigh(ahead[:len(ahead)-len(targets)])
 	watches, data, err := a.watch(ctx, targets)
 	switch {
-	case err != nil && errors.Is(err, zk.ErrConnectionClosed):
-		return false, nil // list again, over the next connection
+	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, errReconfigured):
+		return false, nil // list again; over the next connection, if this one is lost
 	case err != nil:
 		return false, err
 	}
@@ -242,6 +277,9 @@ func (a *attempt) wait(ctx context.Context, ahead []blocker) (bool, error) {
 // await returns when a watch has told something, or it is time to look again.
 func (a *attempt) await(ctx context.Context, rest int, targets []blocker, watches []*session.Watch) (bool, error) {
 	defer a.own.Notify(a.wake)()
+	if a.configW != nil {
+		defer a.configW.Notify(a.wake)()
+	}
 	for _, w := range watches {
 		if w != nil {
 			defer w.Notify(a.wake)()
@@ -250,7 +288,7 @@ func (a *attempt) await(ctx context.Context, rest int, targets []blocker, watche
 	recheck := time.NewTicker(a.s.Timeout())
 	defer recheck.Stop()
 	for {
-		switch look(rest, targets, watches, a.own, a.policy.Slack) {
+		switch look(rest, targets, watches, a.own, a.configW, a.policy.Slack) {
 		case turnCame:
 			return true, nil
 		case lookAgain:
@@ -283,7 +321,11 @@ func (a *attempt) allThere(ctx context.Context, targets []blocker) (bool, error)
 			return false, err
 		}
 	}
-	return true, nil
+	if a.configW == nil {
+		return true, nil
+	}
+	config, _, err := a.s.Get(ctx, a.q.dir)
+	return bytes.Equal(config, a.config), err
 }
 
 // watch sets the watches that are missing, all at once. A node ahead that is gone already
@@ -292,6 +334,11 @@ func (a *attempt) watch(ctx context.Context, targets []blocker) ([]*session.Watc
 	own, err := a.s.StartWatch(ctx, a.nodePath())
 	if err != nil {
 		return nil, nil, err
+	}
+	if a.r.Kind.Configured != nil {
+		if a.configW, err = a.s.StartWatch(ctx, a.q.dir); err != nil {
+			return nil, nil, err
+		}
 	}
 	watches := make([]*session.Watch, len(targets))
 	for i, b := range targets {
@@ -307,6 +354,13 @@ func (a *attempt) watch(ctx context.Context, targets []blocker) ([]*session.Watc
 		return nil, nil, err
 	}
 	a.own, a.czxid = own, stat.Czxid
+	if a.configW != nil {
+		if config, _, err := a.settle(ctx, a.configW); err != nil {
+			return nil, nil, err
+		} else if !bytes.Equal(config, a.config) {
+			return nil, nil, errReconfigured
+		}
+	}
 	var data []byte
 	for i := range watches {
 		data, _, err = a.settle(ctx, watches[i])
@@ -366,7 +420,7 @@ func (a *attempt) leave(ctx context.Context, why error) {
 		<-a.creation.Done()
 		made, err := a.creation.Result()
 		if err == nil {
-			a.node, _ = ParseNode(path.Base(made)) // of a name of ours it cannot fail
+			a.node, _ = ParseNode(path.Base(made), a.r.Kind.Prefixes...) // of a name of ours it cannot fail
 		}
 		a.doubt = a.doubt || session.Uncertain(err)
 		if a.node.Name != "" || a.doubt {

@@ -15,7 +15,8 @@ var (
 	// the background, and others enter when the server has heard of it.
 	ErrReleasePending = errors.New("release not yet confirmed")
 
-	// ErrConflict is returned when a lock of another kind is in use at the same path.
+	// ErrConflict is returned when a lock of another kind, or with another configuration
+	// (a semaphore's limit), is in use at the same path.
 	ErrConflict = errors.New("another kind of lock at this path")
 
 	// ErrSequence is returned when the sequence counter of the lock's directory is
@@ -25,4 +26,7 @@ var (
 
 	// errDeleted is the cause of a loss: somebody deleted the node.
 	errDeleted = errors.New("its node was deleted")
+
+	// errReconfigured says that the directory's data is not what was decided by.
+	errReconfigured = errors.New("configuration changed")
 )

@@ -22,6 +22,8 @@ type Lease struct {
 	endHold context.CancelCauseFunc
 	tellEnd func(error) // of the hook; nil for none
 
+	revoked bool // its Revoked was called; guard's alone
+
 	known    chan struct{} // closed when czxid or unknown is set
 	czxid    int64
 	tokenErr error
@@ -197,6 +199,10 @@ func (l *Lease) guard() {
 	wake := make(chan struct{}, 1)
 	own := l.a.own
 	l.learn(own, l.a.czxid, nil)
+	if own != nil {
+		data, _, _ := own.Result()
+		l.heed(data)
+	}
 	for l.hold.Err() == nil {
 		if own == nil || own.Event() != session.WatchPending {
 			own = l.watchOwn()
@@ -225,10 +231,11 @@ func (l *Lease) waitGuard(own *session.Watch, wake chan struct{}) {
 // that cannot be done, since the lease has ended or the server refuses.
 func (l *Lease) watchOwn() *session.Watch {
 	for {
-		_, stat, w, err := l.a.s.Watch(l.hold, l.info.Node)
+		data, stat, w, err := l.a.s.Watch(l.hold, l.info.Node)
 		switch {
 		case err == nil:
 			l.learn(w, stat.Czxid, nil)
+			l.heed(data)
 			return w
 		case l.hold.Err() != nil:
 			return nil
@@ -257,5 +264,17 @@ func (l *Lease) learn(own *session.Watch, czxid int64, err error) {
 	default:
 		l.czxid, l.tokenErr = czxid, err
 		close(l.known)
+	}
+}
+
+// RevokeMessage is the data that asks a holder to give up its lease: Curator's.
+const RevokeMessage = "__REVOKE__"
+
+// heed calls Revoked if the data of our node says so and it has not been called before. It
+// is called by guard alone.
+func (l *Lease) heed(data []byte) {
+	if l.a.r.Revoked != nil && !l.revoked && string(data) == RevokeMessage && l.hold.Err() == nil {
+		l.revoked = true
+		go l.a.r.Revoked(l)
 	}
 }

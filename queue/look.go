@@ -16,9 +16,10 @@ const (
 // listing targets were in the way, and before them others that weigh rest; nobody has joined
 // them since. The targets are watched; a nil watch stands for one who was gone already.
 //
-// Our own node is looked at last. Events of one connection arrive in order, so if the
-// node went before one ahead did, its watch has ended by the time that one's has.
-func look(rest int, targets []blocker, watches []*session.Watch, own *session.Watch, slack int) sight {
+// Our own node is looked at last, and before it the directory's configuration, if there is
+// one. Events of one connection arrive in order, so if the node went before one ahead did,
+// its watch has ended by the time that one's has.
+func look(rest int, targets []blocker, watches []*session.Watch, own, config *session.Watch, slack int) sight {
 	remaining := rest
 	gone, again := false, false
 	for i, w := range watches {
@@ -34,6 +35,9 @@ func look(rest int, targets []blocker, watches []*session.Watch, own *session.Wa
 		default:
 			again = true // changed, or broken: watch it again. Neither grants anything.
 		}
+	}
+	if config != nil && config.Event() != session.WatchPending {
+		again = true
 	}
 	switch own.Event() {
 	case session.WatchDeleted:

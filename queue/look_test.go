@@ -110,7 +110,7 @@ func TestLook(t *testing.T) {
 			for _, e := range c.watched {
 				ws = append(ws, watches[e]) // nil for gone
 			}
-			if got := look(weigh(ahead[:len(ahead)-len(targets)]), targets, ws, watches[c.own], c.slack); got != c.want {
+			if got := look(weigh(ahead[:len(ahead)-len(targets)]), targets, ws, watches[c.own], nil, c.slack); got != c.want {
 				t.Errorf("look = %d, want %d", got, c.want)
 			}
 			for i := range ahead {
@@ -119,5 +119,29 @@ func TestLook(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A configuration that has changed, or may have, comes before whatever else would grant,
+// and after the loss of the place.
+func TestLookConfig(t *testing.T) {
+	watches := watchesOf(t)
+	ahead := []blocker{{Node{Name: "a"}, 1, false}}
+	for _, c := range []struct {
+		config, own, ahead session.WatchEvent
+		want               sight
+	}{
+		{session.WatchPending, session.WatchPending, session.WatchPending, nothingYet},
+		{session.WatchPending, session.WatchPending, session.WatchDeleted, turnCame},
+		{session.WatchChanged, session.WatchPending, session.WatchPending, lookAgain},
+		{session.WatchChanged, session.WatchPending, session.WatchDeleted, lookAgain},
+		{session.WatchDeleted, session.WatchPending, session.WatchDeleted, lookAgain},
+		{session.WatchBroken, session.WatchPending, session.WatchDeleted, lookAgain},
+		{session.WatchDeleted, session.WatchDeleted, session.WatchDeleted, placeLost},
+	} {
+		got := look(0, ahead, []*session.Watch{watches[c.ahead]}, watches[c.own], watches[c.config], 0)
+		if got != c.want {
+			t.Errorf("config %v, own %v, ahead %v: look = %d, want %d", c.config, c.own, c.ahead, got, c.want)
+		}
 	}
 }

@@ -1,13 +1,17 @@
 package queue
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/turnstile-go/turnstile/session"
 )
 
-// Prefixes of contenders' names, before their sequence number.
+// Prefixes of contenders' names, before their sequence number. A kind of lock of one's own
+// can have others.
 const (
 	PrefixLock  = "lock-"    // Curator's mutex, zk.Lock of go-zookeeper, and ours
 	PrefixRead  = "__READ__" // Curator's read-write lock, and ours
@@ -18,7 +22,7 @@ const (
 	PrefixKazooRead = "__rlock__"
 )
 
-var allPrefixes = []string{
+var knownPrefixes = []string{
 	PrefixLock, PrefixRead, PrefixWrite, PrefixLease, PrefixKazooLock, PrefixKazooRead,
 }
 
@@ -29,7 +33,7 @@ const protected = "_c_"
 type Node struct {
 	Name     string // the child's whole name
 	ID       string // the uuid by which its maker finds it; "" if it has none
-	Prefix   string // one of the constants
+	Prefix   string // one of the constants, or of its kind's
 	Weight   int    // how much it asks for: 1, or n for "x<n>-" before the prefix
 	Sequence int32  // its place; orders nodes, and nothing else does
 }
@@ -42,26 +46,46 @@ func nameFor(id, prefix string, weight int) string {
 	return protected + id + "-" + prefix
 }
 
-// ParseNode reads a child's name. It reports false for a child that is no contender
-// of any kind known here.
-func ParseNode(name string) (Node, bool) {
+// ParseNode reads a child's name. It reports false for a child that is no contender of
+// any kind known here, nor has one of the further prefixes.
+func ParseNode(name string, further ...string) (Node, bool) {
 	head, seq, ok := cutSequence(name)
 	if !ok {
 		return Node{}, false
 	}
-	for _, prefix := range allPrefixes {
-		rest, ok := strings.CutSuffix(head, prefix)
-		if !ok || !startsWord(rest, prefix) {
-			continue
+	n := Node{Name: name, Weight: 1, Sequence: seq}
+	var rest string
+	for _, prefixes := range [][]string{knownPrefixes, further} {
+		for _, prefix := range prefixes {
+			// Of two prefixes the longer tells more: that of "read-lock-" is not "lock-".
+			before, ok := strings.CutSuffix(head, prefix)
+			if ok && startsWord(before, prefix) && len(prefix) > len(n.Prefix) {
+				n.Prefix, rest = prefix, before
+			}
 		}
-		n := Node{Name: name, Prefix: prefix, Weight: 1, Sequence: seq}
-		rest, n.Weight = cutWeight(rest)
-		if id, ok := strings.CutPrefix(rest, protected); ok {
-			n.ID = strings.TrimSuffix(id, "-")
-		}
-		return n, true
 	}
-	return Node{}, false
+	if n.Prefix == "" {
+		return Node{}, false
+	}
+	rest, n.Weight = cutWeight(rest)
+	if id, ok := strings.CutPrefix(rest, protected); ok {
+		n.ID = strings.TrimSuffix(id, "-")
+	}
+	return n, true
+}
+
+// checkPrefix says what is wrong with a prefix. Its end tells where it ends when a negative
+// number follows; what is before it ends in "-" as a rule, so it cannot begin with that.
+func checkPrefix(prefix string) error {
+	if slices.Contains(knownPrefixes, prefix) {
+		return nil
+	}
+	word := strings.TrimRight(prefix, "-_")
+	if word == "" || word == prefix || prefix[0] == '-' || strings.Contains(prefix, "/") ||
+		strings.HasPrefix(prefix, protected) {
+		return fmt.Errorf("%w: prefix %q: want a word and then - or _, as in %q", session.ErrInvalid, prefix, PrefixLock)
+	}
+	return session.ValidatePath("/" + prefix)
 }
 
 // startsWord tells "lock-" from "block-". Prefixes with underscores follow kazoo's
@@ -124,10 +148,10 @@ func isDigits(s string) bool {
 }
 
 // parseNodes reads and sorts the contenders of a listing, all kinds together.
-func parseNodes(names []string) []Node {
+func parseNodes(names []string, further ...string) []Node {
 	nodes := make([]Node, 0, len(names))
 	for _, name := range names {
-		if n, ok := ParseNode(name); ok {
+		if n, ok := ParseNode(name, further...); ok {
 			nodes = append(nodes, n)
 		}
 	}

@@ -84,7 +84,7 @@ func TestParseNode(t *testing.T) {
 // the number: the server prints a signed 32-bit counter with %010d.
 func FuzzParseNode(f *testing.F) {
 	for _, seq := range []int32{0, 1, -1, 999999999, 1e9, -999999999, -1e9, math.MaxInt32, math.MinInt32} {
-		for i := range allPrefixes {
+		for i := range knownPrefixes {
 			f.Add(uuid36, i, 1+i, seq)
 		}
 	}
@@ -94,9 +94,9 @@ func FuzzParseNode(f *testing.F) {
 		_, _ = ParseNode(text) // whatever it says, it does not panic
 		_, _ = ParseNode(protected + text)
 
-		prefix, weight = int(uint(prefix)%uint(len(allPrefixes))), max(1, weight&math.MaxInt32)
-		name := nameFor(uuid36, allPrefixes[prefix], weight) + fmt.Sprintf("%010d", seq)
-		want := Node{name, uuid36, allPrefixes[prefix], weight, seq}
+		prefix, weight = int(uint(prefix)%uint(len(knownPrefixes))), max(1, weight&math.MaxInt32)
+		name := nameFor(uuid36, knownPrefixes[prefix], weight) + fmt.Sprintf("%010d", seq)
+		want := Node{name, uuid36, knownPrefixes[prefix], weight, seq}
 		if got, ok := ParseNode(name); !ok || got != want {
 			t.Fatalf("ParseNode(%q) = %+v, %v; want %+v", name, got, ok, want)
 		}
@@ -151,6 +151,36 @@ func TestNameFor(t *testing.T) {
 	} {
 		if got := nameFor("ID", c.prefix, c.weight); got != c.want || strings.Contains(got, "/") {
 			t.Errorf("nameFor(%q, %d) = %q, want %q", c.prefix, c.weight, got, c.want)
+		}
+	}
+}
+
+// A kind's own prefixes are read beside the known ones, the longer of two first.
+func TestFurtherPrefixes(t *testing.T) {
+	for _, c := range []struct {
+		name, want string // prefix; "" for no contender
+	}{
+		{"_c_" + uuid36 + "-odd-0000000001", "odd-"},
+		{"_c_" + uuid36 + "-even_0000000001", "even_"},
+		{"_c_" + uuid36 + "-read-lock-0000000001", "read-lock-"},
+		{"_c_" + uuid36 + "-lock-0000000001", PrefixLock},
+		{"_c_" + uuid36 + "-other-0000000001", ""},
+		{"_c_" + uuid36 + "-todd-0000000001", ""},
+	} {
+		n, ok := ParseNode(c.name, "odd-", "even_", "read-lock-")
+		if n.Prefix != c.want || ok != (c.want != "") {
+			t.Errorf("prefix of %s: %q, want %q", c.name, n.Prefix, c.want)
+		}
+	}
+}
+
+func TestCheckPrefix(t *testing.T) {
+	for prefix, good := range map[string]bool{
+		PrefixLock: true, PrefixRead: true, "odd-": true, "odd_": true, "read-lock-": true, "__x__": true,
+		"": false, "-": false, "odd": false, "-odd-": false, "_c_odd-": false, "a/b-": false, "a\x00-": false,
+	} {
+		if err := checkPrefix(prefix); good != (err == nil) {
+			t.Errorf("%q: %v", prefix, err)
 		}
 	}
 }

@@ -1,5 +1,11 @@
 package queue
 
+import (
+	"fmt"
+
+	"github.com/turnstile-go/turnstile/session"
+)
+
 // Policy says when one contender may go. Its functions must be pure.
 type Policy struct {
 	// Weight returns what a node ahead weighs for this contender; a node of weight 0
@@ -17,12 +23,43 @@ type Policy struct {
 type Kind struct {
 	// Name says it in a word: mutex, read, write, semaphore.
 	Name string
-	// Prefixes are those of the nodes that take part. Contenders with another known
-	// prefix in the same directory are a conflict; all other children are ignored.
+	// Prefixes are those of the nodes that take part: the constants, or others, which
+	// are a word that ends in - or _. Contenders with another known prefix in the same
+	// directory are a conflict; all other children are ignored.
 	Prefixes []string
 	// Policy returns the policy of a contender, which for one of Prefixes its name
-	// alone decides.
+	// alone decides. Required unless Configured is there.
 	Policy func(me Node) Policy
+
+	// Config, if not empty, is what all who use a lock of this kind at one path agree
+	// on, such as the limit of a semaphore. It is kept as the data of the directory: one
+	// that has none is given it.
+	Config []byte
+	// Configured returns the policy of a contender where the directory's data is
+	// config, in the place of Policy. An error ends the acquisition and is returned.
+	// When the data changes, those who wait ask again.
+	Configured func(me Node, config []byte) (Policy, error)
+}
+
+func (k *Kind) check() error {
+	if k == nil || len(k.Prefixes) == 0 || (k.Policy == nil) == (k.Configured == nil) ||
+		(len(k.Config) == 0) != (k.Configured == nil) {
+		return fmt.Errorf("%w: a kind of lock needs prefixes, and a policy or a configured one", session.ErrInvalid)
+	}
+	for _, prefix := range k.Prefixes {
+		if err := checkPrefix(prefix); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// policyOf returns the policy of one contender.
+func (k *Kind) policyOf(n Node, config []byte) (Policy, error) {
+	if k.Configured != nil {
+		return k.Configured(n, config)
+	}
+	return k.Policy(n), nil
 }
 
 // blocker is a node ahead that weighs something.

@@ -50,11 +50,16 @@ type Request struct {
 	// Data is the node's data. Default: who waits, as {"id":"host/pid"}, with the
 	// traceparent that the trace hooks give for the caller's context.
 	Data []byte
+	// Revoked, if not nil, is called when somebody asks the holder to give the lease up
+	// ([RevokeMessage]): once at most, from a goroutine of its own, also when the request
+	// came while the contender was still waiting. Nothing else happens: it is for the
+	// holder to release the lease, or not.
+	Revoked func(*Lease)
 }
 
 func (r *Request) complete() error {
-	if r.Kind == nil || r.Kind.Policy == nil || len(r.Kind.Prefixes) == 0 {
-		return fmt.Errorf("queue: %w: a request needs a kind with prefixes and a policy", session.ErrInvalid)
+	if err := r.Kind.check(); err != nil {
+		return fmt.Errorf("queue: %w", err)
 	}
 	if r.Prefix == "" {
 		r.Prefix = r.Kind.Prefixes[0]
@@ -64,11 +69,6 @@ func (r *Request) complete() error {
 	}
 	if r.Weight < 0 {
 		return fmt.Errorf("queue: %w: weight %d is negative", session.ErrInvalid, r.Weight)
-	}
-	for _, prefix := range r.Kind.Prefixes {
-		if !slices.Contains(allPrefixes, prefix) {
-			return fmt.Errorf("queue: %w: unknown prefix %q", session.ErrInvalid, prefix)
-		}
 	}
 	if !slices.Contains(r.Kind.Prefixes, r.Prefix) {
 		return fmt.Errorf("queue: %w: prefix %q is not one of the kind's", session.ErrInvalid, r.Prefix)
@@ -115,34 +115,50 @@ func (q *Queue) contendersIn(ctx context.Context, s *session.Session, kind *Kind
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := ofKind(parseNodes(names), kind)
-	if err != nil {
-		return nil, err
+	nodes, err := ofKind(parseNodes(names, kind.Prefixes...), kind)
+	if err != nil || len(nodes) == 0 {
+		return []Contender{}, err
+	}
+	var config []byte
+	if kind.Configured != nil {
+		if config, _, err = s.Get(ctx, q.dir); err != nil {
+			return nil, err
+		}
 	}
 	out := make([]Contender, len(nodes))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(16)
 	for i, n := range nodes {
-		p := kind.Policy(n)
+		p, err := kind.policyOf(n, config)
+		if err != nil {
+			return nil, err
+		}
 		out[i] = Contender{
 			Path:     path.Join(q.dir, n.Name),
 			Sequence: n.Sequence,
 			Holder:   mayGo(blockers(n, nodes, p), p.Slack),
 		}
+	}
+	return readData(ctx, s, out)
+}
+
+// readData adds the data of their nodes to contenders, and leaves out those that are gone.
+func readData(ctx context.Context, s *session.Session, all []Contender) ([]Contender, error) {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(16)
+	for i := range all {
 		g.Go(func() error {
-			data, _, err := s.Get(ctx, out[i].Path)
+			data, _, err := s.Get(ctx, all[i].Path)
 			if errors.Is(err, zk.ErrNoNode) {
-				out[i].Path = "" // it left meanwhile
+				all[i].Path = "" // it left meanwhile
 				return nil
 			}
-			out[i].Data = data
+			all[i].Data = data
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(out, func(c Contender) bool { return c.Path == "" }), nil
+	return slices.DeleteFunc(all, func(c Contender) bool { return c.Path == "" }), nil
 }
 
 // ofKind returns the nodes that take part in a lock of this kind. One of another kind

@@ -45,11 +45,11 @@ var mutants = []mutant{
 		[]edit{{"session/clock.go", "return timeout / 10", "return -timeout / 5"}}},
 	{"adopt-old", "a node of an earlier session, which goes with that, is taken for one's own",
 		[]edit{
-			{"queue/acquire.go", "\tfor {\n\t\ts, err := q.m.Session(ctx)", "\tid := \"\"\n\tfor {\n\t\ts, err := q.m.Session(ctx)"},
-			{"queue/acquire.go", "a := newAttempt(q, s, r, try)\n", "a := newAttempt(q, s, r, try)\n\t\tif id != \"\" {\n\t\t\ta.id = id\n\t\t}\n\t\tid = a.id\n"},
+			{"queue/acquire.go", "\tfor {\n\t\ts, err := q.sessionFor(ctx, how)", "\tid := \"\"\n\tfor {\n\t\ts, err := q.sessionFor(ctx, how)"},
+			{"queue/acquire.go", "a := newAttempt(q, s, r, how)\n", "a := newAttempt(q, s, r, how)\n\t\tif id != \"\" {\n\t\t\ta.id = id\n\t\t}\n\t\tid = a.id\n"},
 		}},
 	{"old-listing", "a listing from before one's own node decides who is ahead",
-		[]edit{{"queue/attempt.go", "if listErr == nil && contains(names, a.node.Name) {", "if listErr == nil {"}}},
+		[]edit{{"queue/attempt.go", "if listErr == nil && slices.Contains(names, a.node.Name) {", "if listErr == nil {"}}},
 	{"order-by-name", "the uuid decides who is first",
 		[]edit{{"queue/node.go", "if a.Sequence != b.Sequence {", "if a.Name == \"\" {"}}},
 }

@@ -1,0 +1,96 @@
+package queue_test
+
+import (
+	"context"
+	"path"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+var (
+	writing = queue.Request{Kind: &queue.Kind{
+		Name:     "write",
+		Prefixes: []string{queue.PrefixWrite, queue.PrefixRead},
+		Policy: func(queue.Node) queue.Policy {
+			return queue.Policy{Replaces: func(n queue.Node) bool { return n.Prefix == queue.PrefixWrite }}
+		},
+	}}
+	reading = queue.Request{Kind: &queue.Kind{
+		Name:     "read",
+		Prefixes: []string{queue.PrefixRead, queue.PrefixWrite},
+		Policy: func(queue.Node) queue.Policy {
+			return queue.Policy{Weight: func(n queue.Node) int {
+				if n.Prefix == queue.PrefixWrite {
+					return 1
+				}
+				return 0
+			}}
+		},
+	}}
+)
+
+// A writer becomes a reader: who is queued behind stays out, whatever is lost on the way.
+func TestBeside(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		fault func(*zktest.Proxy, zktest.Match) *zktest.Fault
+	}{
+		{"undisturbed", nil},
+		{"the create is lost", (*zktest.Proxy).CutBefore},
+		{"its reply is lost", (*zktest.Proxy).CutAfterCommit},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			dir := persistentDir(t)
+			q, proxy, _ := proxied(t, dir)
+			w, err := q.Acquire(patient(t), writing)
+			mustBe(t, err, nil)
+			queued := begin(t, client(t, dir), writing)
+			testserver.WaitChildren(t, dir, 2)
+			if c.fault != nil {
+				c.fault(proxy, ofContenders(dir, zktest.OpCreate))
+			}
+			r, err := w.Beside(patient(t), reading)
+			mustBe(t, err, nil)
+			wn, _ := queue.ParseNode(path.Base(w.Path()))
+			rn, _ := queue.ParseNode(path.Base(r.Path()))
+			if rn.Sequence != wn.Sequence || rn.Prefix != queue.PrefixRead {
+				t.Errorf("%s beside %s", r.Path(), w.Path())
+			}
+			testserver.WaitChildren(t, dir, 3)
+			release(t, w)
+			_, err = client(t, dir).TryAcquire(patient(t), writing)
+			mustBe(t, err, queue.ErrBusy)
+			queued.waits(t, "a reader is inside")
+			mustBe(t, r.Err(), nil)
+			release(t, r)
+			release(t, queued.get(t))
+			testserver.WaitChildren(t, dir, 0)
+		})
+	}
+}
+
+// Nothing is taken beside what has ended, and nothing is left of the attempt.
+func TestBesideEnded(t *testing.T) {
+	dir := persistentDir(t)
+	q := client(t, dir)
+	w, err := q.Acquire(patient(t), writing)
+	mustBe(t, err, nil)
+	ctx, cancel := context.WithCancel(patient(t))
+	cancel()
+	_, err = w.Beside(ctx, reading)
+	mustBe(t, err, context.Canceled)
+	release(t, w)
+	_, err = w.Beside(patient(t), reading)
+	mustBe(t, err, queue.ErrReleased)
+
+	w, err = q.Acquire(patient(t), writing)
+	mustBe(t, err, nil)
+	testserver.Delete(t, w.Path())
+	_, err = w.Beside(patient(t), reading) // also if the event has not come yet
+	mustBe(t, err, session.ErrLost)
+	testserver.WaitChildren(t, dir, 0)
+}
