@@ -32,7 +32,6 @@ type checks struct {
 // history is what has happened on one path.
 type history struct {
 	entries []*acquisition // every attempt, in the order they began
-	granted []*acquisition // in this life of the directory
 }
 
 // acquisition is one attempt to get a lock: one node.
@@ -104,7 +103,12 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	k := ctx.Value(workerKey{}).(*worker)
 	k.log("GRANT %s", info.Node)
 	n, _ := queue.ParseNode(path.Base(info.Node))
+	ahead, who := 0, []string(nil)
 	for _, c := range cs.w.contenders(info.Path) {
+		if w := cs.w.kind.weight(c.mode, k.current.mode); c.seq < n.Sequence && w > 0 {
+			ahead += w
+			who = append(who, c.path)
+		}
 		if id := k.m.sessionNow(); c.path == info.Node && id != 0 && c.session != fmt.Sprintf("%#x", uint64(id)) {
 			cs.fail("%s is granted %s, which is of another session", k.name, info.Node)
 		}
@@ -121,12 +125,9 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 		wrong = append(wrong, fmt.Sprintf("%s is granted %s, which was deleted while it waited", k.name, info.Node))
 	case deleted:
 	default:
-		for _, g := range h.granted {
-			if g.seq > e.seq && cs.w.kind.ordered(e.c.mode, g.c.mode) {
-				wrong = append(wrong, fmt.Sprintf("%s is granted %s after %s", k.name, info.Node, g.node))
-			}
+		if ahead > cs.w.kind.slack(e.c.mode) {
+			wrong = append(wrong, fmt.Sprintf("%s is granted %s out of its turn: ahead are %v", k.name, info.Node, who))
 		}
-		h.granted = append(h.granted, e)
 		if late := cs.latenessLocked(h, e); late > prompt {
 			wrong = append(wrong, fmt.Sprintf("%s waits %v too long for %s", k.name, late, info.Node))
 		}
@@ -150,33 +151,63 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 // trips, and far less than the session timeout after which it would look again by itself.
 const prompt = 400 * time.Millisecond
 
-// latenessLocked returns for how long before its grant nobody ahead had been in the way.
+// latenessLocked returns for how long before its grant those ahead had been few enough.
 func (cs *checks) latenessLocked(h *history, e *acquisition) time.Duration {
 	if cs.w.in() < calm || e.start.Before(cs.w.calmSince()) {
 		return 0
 	}
-	free := e.start
+	type leaving struct {
+		at     time.Time
+		weight int
+	}
+	var all []leaving
+	total := 0
 	for _, o := range h.entries {
 		ahead := !o.start.After(e.start.Add(50 * time.Millisecond))
 		if o.node != "" {
 			ahead = o.seq < e.seq // it may have begun later, where directories had to be made
 		}
-		if o == e || !ahead {
+		weight := cs.w.kind.weight(o.c.mode, e.c.mode)
+		if o == e || !ahead || weight == 0 {
 			continue
 		}
-		for _, left := range []time.Time{o.end, cs.gone[o.node].at} {
-			if left.After(free) {
-				free = left
-			}
+		total += weight
+		if left := cs.leftLocked(o); !left.IsZero() {
+			all = append(all, leaving{left, weight})
+		}
+	}
+	slices.SortFunc(all, func(a, b leaving) int { return a.at.Compare(b.at) })
+	free := e.start
+	for _, l := range all {
+		if total <= cs.w.kind.slack(e.c.mode) {
+			break
+		}
+		total -= l.weight
+		if l.at.After(free) {
+			free = l.at
 		}
 	}
 	return time.Since(free)
 }
 
+// leftLocked returns when an acquisition ended or its node was taken, the later of the two;
+// zero if neither has happened.
+func (cs *checks) leftLocked(o *acquisition) time.Time {
+	left := o.end
+	if gone := cs.gone[o.node].at; gone.After(left) {
+		left = gone
+	}
+	return left
+}
+
 // begin notes a call.
 func (cs *checks) begin(c *call) {
 	c.began = time.Now()
-	present := c.try && len(cs.w.contenders(c.path)) > 0
+	weight := 0
+	for _, o := range cs.w.contenders(c.path) {
+		weight += cs.w.kind.weight(o.mode, c.mode)
+	}
+	present := weight > cs.w.kind.slack(c.mode)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	c.present = present
@@ -214,10 +245,14 @@ func (cs *checks) othersLocked(c *call) bool {
 	if since := cs.w.calmSince(); !since.IsZero() && c.began.After(since) {
 		shortly = 100 * time.Millisecond
 	}
+	weight := 0
 	for _, o := range cs.placeLocked(c.path).entries {
 		if o.c != c && (o.end.IsZero() || o.end.After(c.began.Add(-shortly))) {
-			return true
+			weight += cs.w.kind.weight(o.c.mode, c.mode)
 		}
+	}
+	if weight > cs.w.kind.slack(c.mode) {
+		return true
 	}
 	for _, h := range cs.holdings { // lost, but the lock object is his until he unlocks
 		if h.c.path == c.path && h.c.m == c.m && h.c.worker != c.worker {
@@ -270,19 +305,20 @@ func (cs *checks) conflicts(p string, granted *acquisition) {
 	cs.mu.Lock()
 	all := slices.Clone(cs.holdings)
 	cs.mu.Unlock()
-	var modes, who []string
+	var in []inside
+	var who []string
 	if granted != nil {
-		modes = append(modes, granted.c.mode)
+		in = append(in, inside{granted.c.mode, granted.k})
 		who = append(who, granted.k.name+" "+granted.node)
 	}
 	for _, h := range all {
 		if h.c.path != p || granted != nil && h.c == granted.c || !h.report() || cs.excused(h) {
 			continue
 		}
-		modes = append(modes, h.c.mode)
+		in = append(in, inside{h.c.mode, h.c.worker})
 		who = append(who, h.c.name+" "+h.node)
 	}
-	if !cs.w.kind.together(modes) {
+	if !cs.w.kind.together(in) {
 		cs.fail("%s is held at once by %s", p, strings.Join(who, " and "))
 	}
 }
@@ -320,18 +356,10 @@ func (cs *checks) deleted(nodes []string, all []contender) {
 	}
 }
 
-// reaped notes that directories have gone: numbers begin again.
-func (cs *checks) reaped() {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for _, h := range cs.places {
-		h.granted = nil
-	}
-}
-
 // contender is a node on the server.
 type contender struct {
 	path, dir string
+	mode      string
 	seq       int32
 	session   string
 }
@@ -353,7 +381,7 @@ func (w *world) contenders(dir string) []contender {
 			continue
 		}
 		if n, ok := queue.ParseNode(path.Base(l)); ok {
-			out = append(out, contender{l, path.Dir(l), n.Sequence, session})
+			out = append(out, contender{l, path.Dir(l), w.kind.modeOf(n), n.Sequence, session})
 		}
 	}
 	slices.SortFunc(out, func(a, b contender) int { return strings.Compare(a.path, b.path) })

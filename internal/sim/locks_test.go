@@ -8,41 +8,63 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// locker is what a worker needs of a lock, in one of its modes.
+// leaser is what a worker needs of a lock, in one of its modes.
+type leaser interface {
+	Acquire(ctx context.Context) (*queue.Lease, error)
+	TryAcquire(ctx context.Context) (*queue.Lease, error)
+}
+
+// locker is a leaser that can also be held without a handle.
 type locker interface {
 	Lock(ctx context.Context) error
 	TryLock(ctx context.Context) (bool, error)
 	Unlock() error
 	Held() bool
-	Acquire(ctx context.Context) (*queue.Lease, error)
 }
 
-// kind is a type of lock.
+// kind is a type of lock, and what is to be expected of it: said again here, in other
+// words than the library's.
 type kind struct {
 	name string
-	// modes are the ways to hold it; each worker has one of them.
+	// modes are the ways to hold it; each call has one of them.
 	modes []string
-	// open makes the lock at a path; it is called once for all who share a lock object.
-	open func(m *session.Manager, path string) (map[string]locker, error)
-	// together reports whether it may be held in all of these modes at once.
-	together func(modes []string) bool
-	// ordered reports whether of two contenders in these modes the earlier is granted
-	// first, unless it has left.
-	ordered func(earlier, later string) bool
+	// modeOf tells a contender's mode.
+	modeOf func(n queue.Node) string
+	// open makes the lock at a path, as a leaser, a locker or both, for each mode.
+	open func(m *session.Manager, path string) (map[string]any, error)
+	// together reports whether it may be held in all of these ways at once.
+	together func(all []inside) bool
+	// weight is what one ahead means to one in mode me, and slack what he can bear.
+	weight func(ahead, me string) int
+	slack  func(me string) int
+	// shared says that workers of a manager may use one lock object: it can tell whose a
+	// hold is.
+	shared bool
 	// reentrant says that WithOwner of zklock works on it.
 	reentrant bool
+	// also is what else an owner may do with what he holds.
+	also func(k *worker, c *call, h *holding)
+}
+
+// inside is one who holds a lock.
+type inside struct {
+	mode string
+	who  *worker
 }
 
 var kinds = []kind{
 	{
-		name:  "mutex",
-		modes: []string{"lock"},
-		open: func(m *session.Manager, path string) (map[string]locker, error) {
+		name:   "mutex",
+		modes:  []string{"lock"},
+		modeOf: func(queue.Node) string { return "lock" },
+		open: func(m *session.Manager, path string) (map[string]any, error) {
 			mx, err := zklock.New(m, path)
-			return map[string]locker{"lock": mx}, err
+			return map[string]any{"lock": mx}, err
 		},
-		together:  func(modes []string) bool { return len(modes) <= 1 },
-		ordered:   func(string, string) bool { return true },
+		together:  func(all []inside) bool { return len(all) <= 1 },
+		weight:    func(string, string) int { return 1 },
+		slack:     func(string) int { return 0 },
+		shared:    true,
 		reentrant: true,
 	},
 }

@@ -23,7 +23,7 @@ type member struct {
 
 	mu      sync.Mutex
 	manager *session.Manager // nil while there is none
-	locks   map[string]map[string]locker
+	locks   map[string]map[string]any
 	changed chan struct{}
 	session int64 // the latest; 0 for none
 	up      bool
@@ -97,7 +97,7 @@ func (m *member) open(stop <-chan struct{}) bool {
 		if err == nil {
 			m.w.trace.add(m.name, "open")
 			m.mu.Lock()
-			m.manager, m.locks = mgr, make(map[string]map[string]locker)
+			m.manager, m.locks = mgr, make(map[string]map[string]any)
 			close(m.changed)
 			m.changed = make(chan struct{})
 			m.mu.Unlock()
@@ -165,7 +165,7 @@ func (m *member) current(ctx context.Context) (*session.Manager, error) {
 
 // lock returns a lock at a path in some mode: one that workers of this manager share, or
 // one of the caller's own.
-func (m *member) lock(mgr *session.Manager, path, mode string, share bool) (locker, error) {
+func (m *member) lock(mgr *session.Manager, path, mode string, share bool) (any, error) {
 	if !share {
 		all, err := m.w.kind.open(mgr, path)
 		return all[mode], err

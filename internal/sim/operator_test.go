@@ -88,7 +88,6 @@ func (o *operator) disturb(d time.Duration) {
 
 func (w *world) reap() {
 	if n := w.server.ReapContainers(); n > 0 {
-		w.checks.reaped()
 		w.trace.add("fault", "%d containers reaped", n)
 	}
 }

@@ -87,7 +87,7 @@ func (k *worker) log(format string, args ...any) { k.world.trace.add(k.name, for
 // call is one acquisition and what a worker wants of it.
 type call struct {
 	*worker
-	lock locker
+	lock any // a leaser, a locker or both
 	path string
 	mode string
 	ctx  context.Context
@@ -111,7 +111,7 @@ func (k *worker) turn(mgr *session.Manager) {
 		mode: w.kind.modes[k.rng.IntN(len(w.kind.modes))],
 	}
 	var err error
-	if c.lock, err = k.m.lock(mgr, c.path, c.mode, k.rng.IntN(3) == 0); err != nil {
+	if c.lock, err = k.m.lock(mgr, c.path, c.mode, w.kind.shared && k.rng.IntN(3) == 0); err != nil {
 		w.checks.fail("open %s: %v", c.path, err)
 		return
 	}
@@ -133,27 +133,42 @@ func (k *worker) turn(mgr *session.Manager) {
 	}
 	c.ctx = ctx
 	c.began = time.Now()
-	if !c.try && k.rng.IntN(3) == 0 {
+	l, isLocker := c.lock.(locker)
+	if _, ok := c.lock.(leaser); ok && (!isLocker || k.rng.IntN(3) == 0) {
 		k.bareTurn(c)
 		return
 	}
-	if !c.take(c.lock) {
+	k.lockTurn(c, l, owned)
+}
+
+// lockTurn takes a lock without a handle and gives it back.
+func (k *worker) lockTurn(c *call, l locker, owned bool) {
+	w := k.world
+	if !c.take(l) {
 		return
 	}
-	h := w.checks.held(c, c.lock.Held)
+	h := w.checks.held(c, l.Held)
 	if owned && k.rng.IntN(3) > 0 {
 		k.sleep(k.upTo(w.plan.busy) / 2)
-		k.again(c)
+		k.again(c, l)
+	}
+	if owned && w.kind.also != nil && k.rng.IntN(3) > 0 {
+		w.kind.also(k, c, h)
 	}
 	k.hold(h)
+	k.unlock(c, l, h)
+}
+
+// unlock gives back what was taken without a handle.
+func (k *worker) unlock(c *call, l locker, h *holding) {
 	k.now("Unlock " + c.path)
-	was := c.lock.Held()
+	was := l.Held()
 	began := time.Now()
 	h.end()
-	err = c.lock.Unlock()
+	err := l.Unlock()
 	k.log("Unlock %s: %s", c.path, kindOfError(err))
 	if took := time.Since(began); took > 1100*time.Millisecond {
-		w.checks.fail("%s: Unlock took %v", k.name, took)
+		k.world.checks.fail("%s: Unlock took %v", k.name, took)
 	}
 	k.checkUnlock(err, was)
 }
@@ -181,13 +196,13 @@ func (c *call) take(l locker) bool {
 }
 
 // again enters once more what the owner holds.
-func (k *worker) again(c *call) {
-	err := c.lock.Lock(c.ctx)
+func (k *worker) again(c *call, l locker) {
+	err := l.Lock(c.ctx)
 	k.log("Lock again %s: %s", c.path, kindOfError(err))
 	switch {
 	case err == nil:
 		k.sleep(k.upTo(k.world.plan.busy) / 2)
-		if err := c.lock.Unlock(); err != nil && !lost(err) {
+		if err := l.Unlock(); err != nil && !lost(err) {
 			k.world.checks.fail("%s: inner Unlock: %v", k.name, err)
 		}
 	case lost(err), c.ctx.Err() != nil && errors.Is(err, c.ctx.Err()):
@@ -200,12 +215,19 @@ func (k *worker) again(c *call) {
 func (k *worker) bareTurn(c *call) {
 	w := k.world
 	w.checks.begin(c)
-	k.now("Acquire " + c.path)
-	k.log("Acquire %s", c.path)
-	lease, err := c.lock.Acquire(c.ctx)
-	k.log("Acquire %s: %s", c.path, kindOfError(err))
-	w.checks.finish(c, err == nil, err)
-	if err != nil {
+	what, get := "Acquire", c.lock.(leaser).Acquire
+	if c.try {
+		what, get = "TryAcquire", c.lock.(leaser).TryAcquire
+	}
+	k.now(what + " " + c.path)
+	k.log("%s %s", what, c.path)
+	lease, err := get(c.ctx)
+	k.log("%s %s: %s", what, c.path, kindOfError(err))
+	if c.try && errors.Is(err, queue.ErrBusy) {
+		err = nil
+	}
+	w.checks.finish(c, lease != nil, err)
+	if lease == nil {
 		return
 	}
 	h := w.checks.held(c, func() bool { return lease.Err() == nil })
