@@ -26,7 +26,7 @@ type checks struct {
 	grants   int
 	holdings []*holding          // given to a worker and not given back
 	places   map[string]*history // by path of the lock
-	gone     map[string]deletion // contenders' nodes that an operator took, by path
+	gone     map[place]deletion  // contenders' nodes that an operator took
 }
 
 // history is what has happened on one path.
@@ -39,9 +39,12 @@ type acquisition struct {
 	k          *worker
 	c          *call
 	start, end time.Time // end is zero until it has left or the hold has ended
-	node       string    // once granted
+	node       place     // once granted; of several, the last
 	seq        int32
 }
+
+// place is a contender's node. Where all have the same name, sessions tell them apart.
+type place struct{ node, session string }
 
 // deletion is a node that was deleted behind its owner's back.
 type deletion struct {
@@ -53,13 +56,13 @@ type deletion struct {
 type holding struct {
 	checks *checks
 	c      *call
-	node   string
+	nodes  []place
 	report func() bool
 	over   bool
 }
 
 func newChecks(w *world) *checks {
-	return &checks{w: w, places: make(map[string]*history), gone: make(map[string]deletion)}
+	return &checks{w: w, places: make(map[string]*history), gone: make(map[place]deletion)}
 }
 
 func (cs *checks) fail(format string, args ...any) {
@@ -98,37 +101,30 @@ func (cs *checks) attempt(k *worker) {
 	h.entries = append(h.entries, c.entry)
 }
 
-// hold is the trace hook for grants.
+// hold is the trace hook for grants. A lock of several parts grants each of them.
 func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	k := ctx.Value(workerKey{}).(*worker)
 	k.log("GRANT %s", info.Node)
 	n, _ := queue.ParseNode(path.Base(info.Node))
-	ahead, who := 0, []string(nil)
-	for _, c := range cs.w.contenders(info.Path) {
-		if w := cs.w.kind.weight(c.mode, k.current.mode); c.seq < n.Sequence && w > 0 {
-			ahead += w
-			who = append(who, c.path)
-		}
-		if id := k.m.sessionNow(); c.path == info.Node && id != 0 && c.session != fmt.Sprintf("%#x", uint64(id)) {
-			cs.fail("%s is granted %s, which is of another session", k.name, info.Node)
-		}
-	}
+	at := place{info.Node, sessionName(k.m.sessionNow())}
+	all := cs.w.contenders(info.Path)
+	whole := cs.w.kind.whole == nil || cs.w.kind.whole(n)
+
 	cs.mu.Lock()
 	cs.grants++
 	e := k.current.entry
-	e.node, e.seq = info.Node, n.Sequence
-	lost, deleted := cs.gone[e.node]
-	h := cs.placeLocked(info.Path)
+	e.node, e.seq = at, n.Sequence
+	k.current.nodes = append(k.current.nodes, at)
+	lost, deleted := cs.gone[at]
+	h := cs.placeLocked(k.current.path)
 	var wrong []string
 	switch {
 	case deleted && lost.waiting:
 		wrong = append(wrong, fmt.Sprintf("%s is granted %s, which was deleted while it waited", k.name, info.Node))
 	case deleted:
 	default:
-		if ahead > cs.w.kind.slack(e.c.mode) {
-			wrong = append(wrong, fmt.Sprintf("%s is granted %s out of its turn: ahead are %v", k.name, info.Node, who))
-		}
-		if late := cs.latenessLocked(h, e); late > prompt {
+		wrong = cs.outOfTurn(k, n, at, all)
+		if late := cs.latenessLocked(h, e); whole && late > prompt {
 			wrong = append(wrong, fmt.Sprintf("%s waits %v too long for %s", k.name, late, info.Node))
 		}
 	}
@@ -136,8 +132,8 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	for _, text := range wrong {
 		cs.fail("%s", text)
 	}
-	if !deleted {
-		cs.conflicts(info.Path, e)
+	if !deleted && whole {
+		cs.conflicts(k.current.path, e)
 	}
 	return func(cause error) {
 		k.log("END %s: %s", info.Node, kindOfError(cause))
@@ -147,13 +143,40 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	}
 }
 
+// outOfTurn says what is wrong with a grant, by what stands on the server.
+func (cs *checks) outOfTurn(k *worker, n queue.Node, at place, all []contender) (wrong []string) {
+	kd := cs.w.kind
+	ahead, who := 0, []string(nil)
+	for _, c := range all {
+		if w := kd.weight(c.mode, kd.modeOf(n)); c.seq < n.Sequence && w > 0 {
+			ahead += w
+			who = append(who, c.path)
+		}
+		if c.path == at.node && at.session != "" && c.session != at.session {
+			wrong = append(wrong, fmt.Sprintf("%s is granted %s, which is of another session", k.name, at.node))
+		}
+	}
+	if ahead > kd.slack(kd.modeOf(n)) {
+		wrong = append(wrong, fmt.Sprintf("%s is granted %s out of its turn: ahead are %v", k.name, at.node, who))
+	}
+	return wrong
+}
+
+// sessionName is a session's id as the server prints it; "" for none.
+func sessionName(id int64) string {
+	if id == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%#x", uint64(id))
+}
+
 // prompt is how soon, in the calm, a contender holds what nobody has any more: some round
 // trips, and far less than the session timeout after which it would look again by itself.
 const prompt = 400 * time.Millisecond
 
 // latenessLocked returns for how long before its grant those ahead had been few enough.
 func (cs *checks) latenessLocked(h *history, e *acquisition) time.Duration {
-	if cs.w.in() < calm || e.start.Before(cs.w.calmSince()) {
+	if cs.w.kind.unordered || cs.w.in() < calm || e.start.Before(cs.w.calmSince()) {
 		return 0
 	}
 	type leaving struct {
@@ -164,7 +187,7 @@ func (cs *checks) latenessLocked(h *history, e *acquisition) time.Duration {
 	total := 0
 	for _, o := range h.entries {
 		ahead := !o.start.After(e.start.Add(50 * time.Millisecond))
-		if o.node != "" {
+		if o.node.node != "" {
 			ahead = o.seq < e.seq // it may have begun later, where directories had to be made
 		}
 		weight := cs.w.kind.weight(o.c.mode, e.c.mode)
@@ -266,7 +289,7 @@ func (cs *checks) othersLocked(c *call) bool {
 func (cs *checks) held(c *call, report func() bool) *holding {
 	h := &holding{checks: cs, c: c, report: report}
 	cs.mu.Lock()
-	h.node = c.entry.node
+	h.nodes = c.nodes
 	cs.holdings = append(cs.holdings, h)
 	cs.mu.Unlock()
 	cs.conflicts(c.path, nil)
@@ -309,14 +332,14 @@ func (cs *checks) conflicts(p string, granted *acquisition) {
 	var who []string
 	if granted != nil {
 		in = append(in, inside{granted.c.mode, granted.k})
-		who = append(who, granted.k.name+" "+granted.node)
+		who = append(who, granted.k.name+" "+granted.node.node)
 	}
 	for _, h := range all {
 		if h.c.path != p || granted != nil && h.c == granted.c || !h.report() || cs.excused(h) {
 			continue
 		}
 		in = append(in, inside{h.c.mode, h.c.worker})
-		who = append(who, h.c.name+" "+h.node)
+		who = append(who, fmt.Sprint(h.c.name, " ", h.nodes))
 	}
 	if !cs.w.kind.together(in) {
 		cs.fail("%s is held at once by %s", p, strings.Join(who, " and "))
@@ -327,32 +350,38 @@ func (cs *checks) conflicts(p string, granted *acquisition) {
 func (cs *checks) excused(h *holding) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	d, ok := cs.gone[h.node]
-	limit := 2*h.c.m.timeout + 5*time.Second
-	if !ok || d.waiting {
-		return false
+	for _, node := range h.nodes {
+		d, ok := cs.gone[node]
+		limit := 2*h.c.m.timeout + 5*time.Second
+		if !ok || d.waiting {
+			continue
+		}
+		if !cs.w.calmSince().IsZero() && d.at.After(cs.w.calmSince()) {
+			limit = prompt
+		}
+		if time.Since(d.at) <= limit {
+			return true
+		}
 	}
-	if !cs.w.calmSince().IsZero() && d.at.After(cs.w.calmSince()) {
-		limit = prompt
-	}
-	return time.Since(d.at) <= limit
+	return false
 }
 
 // deleted notes that contenders' nodes go behind their owners' backs; it is called just
 // before, with what is there.
-func (cs *checks) deleted(nodes []string, all []contender) {
+func (cs *checks) deleted(going, all []contender) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	for _, node := range nodes {
+	for _, mine := range going {
 		d := deletion{at: time.Now()}
-		mine, _ := queue.ParseNode(path.Base(node))
+		ahead := 0
 		for _, c := range all {
 			// Those that go with it go at once; none of them is ahead for long.
-			if c.dir == path.Dir(node) && c.seq < mine.Sequence && !slices.Contains(nodes, c.path) {
-				d.waiting = true
+			if c.dir == mine.dir && c.seq < mine.seq && !slices.Contains(going, c) {
+				ahead += cs.w.kind.weight(c.mode, mine.mode)
 			}
 		}
-		cs.gone[node] = d
+		d.waiting = ahead > cs.w.kind.slack(mine.mode)
+		cs.gone[place{mine.path, mine.session}] = d
 	}
 }
 
@@ -364,7 +393,8 @@ type contender struct {
 	session   string
 }
 
-// contenders returns those below a directory, in the order of their names; "" for all.
+// contenders returns those somewhere below a directory, in the order of their names; "" for
+// all.
 func (w *world) contenders(dir string) []contender {
 	text, err := w.server.Word("dump")
 	if err != nil {
@@ -377,7 +407,7 @@ func (w *world) contenders(dir string) []contender {
 		if strings.HasPrefix(l, "0x") {
 			session = strings.TrimSuffix(l, ":")
 		}
-		if !strings.HasPrefix(l, "/") || dir != "" && path.Dir(l) != dir {
+		if !strings.HasPrefix(l, dir+"/") {
 			continue
 		}
 		if n, ok := queue.ParseNode(path.Base(l)); ok {

@@ -236,13 +236,13 @@ func (f *faults) expire() {
 	}
 	f.log("expire the session of %s", m.name)
 	all := f.w.contenders("")
-	var nodes []string
+	var going []contender
 	for _, c := range all {
-		if c.session == fmt.Sprintf("%#x", uint64(id)) {
-			nodes = append(nodes, c.path)
+		if c.session == sessionName(id) {
+			going = append(going, c)
 		}
 	}
-	f.w.checks.deleted(nodes, all)
+	f.w.checks.deleted(going, all)
 	ctx, cancel := within(time.Second)
 	defer cancel()
 	if err := f.w.server.Expire(ctx, id); err != nil {
@@ -251,15 +251,15 @@ func (f *faults) expire() {
 }
 
 func (f *faults) deleteAny() {
-	if node := f.w.operator.any(); node != "" {
-		f.w.operator.deleteNode(node)
+	if one, ok := f.w.operator.any(); ok {
+		f.w.operator.deleteNode(one)
 	}
 }
 
 func (f *faults) touch() {
 	for range 3 {
-		if node := f.w.operator.any(); node != "" {
-			f.w.operator.touch(node)
+		if one, ok := f.w.operator.any(); ok {
+			f.w.operator.touch(one.path)
 		}
 	}
 	f.w.sleep(faultSlot, 0)
@@ -321,8 +321,8 @@ func (f *faults) away() {
 	m.end.cut()
 	f.w.sleep(faultSlot, 20*time.Millisecond)
 	for _, c := range f.w.contenders("") {
-		if c.session == fmt.Sprintf("%#x", uint64(m.sessionNow())) && f.rng.IntN(2) == 0 {
-			f.w.operator.deleteNode(c.path)
+		if c.session == sessionName(m.sessionNow()) && f.rng.IntN(2) == 0 {
+			f.w.operator.deleteNode(c)
 		}
 	}
 	f.after(d, func() { m.end.setRefuse(false) })

@@ -37,13 +37,19 @@ type kind struct {
 	// weight is what one ahead means to one in mode me, and slack what he can bear.
 	weight func(ahead, me string) int
 	slack  func(me string) int
+	// whole reports whether with a grant to this node the lock is held, and not only a part
+	// of what leads to it; nil: always.
+	whole func(n queue.Node) bool
+	// unordered says that nobody has a place in a queue, as there is none, or several.
+	unordered bool
 	// shared says that workers of a manager may use one lock object: it can tell whose a
 	// hold is.
 	shared bool
 	// reentrant says that WithOwner of zklock works on it.
 	reentrant bool
-	// also is what else an owner may do with what he holds.
-	also func(k *worker, c *call, h *holding)
+	// also is what else an owner may do with what he holds; it reports whether he has given
+	// it back.
+	also func(k *worker, c *call, h *holding) bool
 }
 
 // inside is one who holds a lock.

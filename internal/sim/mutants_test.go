@@ -29,7 +29,10 @@ func TestMutants(t *testing.T) {
 		if *mutantFlag != "" && *mutantFlag != m.name {
 			continue
 		}
-		t.Run(m.name, func(t *testing.T) { m.test(t) })
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel() // each is a build and a process of its own
+			m.test(t)
+		})
 	}
 }
 
@@ -40,12 +43,12 @@ var (
 
 func (m mutant) test(t *testing.T) {
 	overlay := m.overlay(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	began := time.Now()
 	// Its own process and no shards: so the count of seeds is one.
 	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-overlay", overlay, ".",
-		"-run", "^TestSeeds$", "-seeds", strconv.Itoa(mutantSeeds))
+		"-run", "^TestSeeds$", "-seeds", strconv.Itoa(mutantSeeds), "-kind", m.kind)
 	cmd.Env = append(os.Environ(), mutantEnv+"="+m.name, shardEnv+"=0/1")
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()

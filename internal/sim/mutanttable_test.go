@@ -4,6 +4,7 @@ package sim
 // the simulation must notice.
 type mutant struct {
 	name  string
+	kind  string // the lock type that must notice; "" for any
 	why   string
 	edits []edit
 }
@@ -13,43 +14,43 @@ type edit struct{ file, old, new string }
 
 var mutants = []mutant{
 	// One of the two alone is made good by the other.
-	{"no-sync", "a node whose create's reply was lost is overlooked on a server that is behind, and blocks its own maker",
+	{"no-sync", "mutex", "a node whose create's reply was lost is overlooked on a server that is behind, and blocks its own maker",
 		[]edit{
 			{"queue/attempt.go", "\tif err := a.s.Sync(ctx, a.q.dir); err != nil {\n\t\treturn nil, err\n\t}\n", ""},
 			{"queue/attempt.go", "\tif a.doubt {\n\t\tnodes", "\tif false {\n\t\tnodes"},
 		}},
-	{"any-event", "a change of data, or a lost connection, is taken for the predecessor's end",
+	{"any-event", "mutex", "a change of data, or a lost connection, is taken for the predecessor's end",
 		[]edit{{"queue/look.go", "case event == session.WatchDeleted && !targets[i].replaces:", "case true:"}}},
-	{"no-own-watch", "the predecessor's end grants a lock to one whose own node is gone",
+	{"no-own-watch", "mutex", "the predecessor's end grants a lock to one whose own node is gone",
 		[]edit{{"queue/look.go", "\tcase session.WatchDeleted:\n\t\treturn placeLost\n", "\tcase session.WatchDeleted:\n"}}},
-	{"arrival-clock", "an answer that took long is taken for proof of what was when it came",
+	{"arrival-clock", "mutex", "an answer that took long is taken for proof of what was when it came",
 		[]edit{{"session/wire.go", "w.events.confirmed(sent.at, sent.proof)", "w.events.confirmed(time.Now(), sent.proof)"}}},
-	{"no-rearm", "after a change of data nobody watches any more, and the wake-up is lost",
+	{"no-rearm", "mutex", "after a change of data nobody watches any more, and the wake-up is lost",
 		[]edit{{"queue/look.go", "again = true // changed, or broken", "again = again || event == session.WatchBroken // changed, or broken"}}},
-	{"caller-cleanup", "a cancelled call leaves its node, for as long as its session lives",
+	{"caller-cleanup", "mutex", "a cancelled call leaves its node, for as long as its session lives",
 		[]edit{{"queue/attempt.go", "\tif a.creation == nil {\n\t\treturn\n", "\tif a.creation == nil || ctx.Err() != nil {\n\t\treturn\n"}}},
-	{"trust-watches", "events are told in another order after a reconnect",
+	{"trust-watches", "mutex", "events are told in another order after a reconnect",
 		[]edit{{"session/session.go", "\tif !up {\n\t\t// No watch", "\tif !up && s.err != nil {\n\t\t// No watch"}}},
-	{"no-id-check", "another session answers on the connection, and the old one's locks count on",
+	{"no-id-check", "mutex", "another session answers on the connection, and the old one's locks count on",
 		[]edit{{"session/session.go", "if s.ID() != g.session {", "if false {"}}},
-	{"uncertain-forgotten", "a node whose create's reply was lost stays when the call gives up",
+	{"uncertain-forgotten", "mutex", "a node whose create's reply was lost stays when the call gives up",
 		[]edit{{"queue/attempt.go", "a.doubt = a.doubt || session.Uncertain(err)", "a.doubt = false"}}},
-	{"release-once", "a release whose connection is lost leaves the node",
+	{"release-once", "mutex", "a release whose connection is lost leaves the node",
 		[]edit{
 			{"session/cleanup.go", "case classify(r.err) == answered:", "case true:"},
 			{"session/request.go", "RequestInfo{Op: \"delete\", Path: path}, always,", "RequestInfo{Op: \"delete\", Path: path}, never,"},
 		}},
-	{"no-clock", "who is cut off believes that he holds on",
+	{"no-clock", "mutex", "who is cut off believes that he holds on",
 		[]edit{{"session/clock.go", "return time.Duration(c.lease.Load()) - since", "return time.Duration(c.lease.Load()) - since + time.Hour"}}},
-	{"negative-margin", "who is cut off believes so for longer than the server waits",
+	{"negative-margin", "mutex", "who is cut off believes so for longer than the server waits",
 		[]edit{{"session/clock.go", "return timeout / 10", "return -timeout / 5"}}},
-	{"adopt-old", "a node of an earlier session, which goes with that, is taken for one's own",
+	{"adopt-old", "mutex", "a node of an earlier session, which goes with that, is taken for one's own",
 		[]edit{
 			{"queue/acquire.go", "\tfor {\n\t\ts, err := q.sessionFor(ctx, how)", "\tid := \"\"\n\tfor {\n\t\ts, err := q.sessionFor(ctx, how)"},
 			{"queue/acquire.go", "a := newAttempt(q, s, r, how)\n", "a := newAttempt(q, s, r, how)\n\t\tif id != \"\" {\n\t\t\ta.id = id\n\t\t}\n\t\tid = a.id\n"},
 		}},
-	{"old-listing", "a listing from before one's own node decides who is ahead",
+	{"old-listing", "mutex", "a listing from before one's own node decides who is ahead",
 		[]edit{{"queue/attempt.go", "if listErr == nil && slices.Contains(names, a.node.Name) {", "if listErr == nil {"}}},
-	{"order-by-name", "the uuid decides who is first",
+	{"order-by-name", "mutex", "the uuid decides who is first",
 		[]edit{{"queue/node.go", "if a.Sequence != b.Sequence {", "if a.Name == \"\" {"}}},
 }

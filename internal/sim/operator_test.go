@@ -54,34 +54,34 @@ func (o *operator) touch(node string) {
 }
 
 // deleteNode deletes a contender's node.
-func (o *operator) deleteNode(node string) {
-	o.w.checks.deleted([]string{node}, o.w.contenders(""))
-	o.w.trace.add("fault", "delete %s", node)
-	_ = o.w.server.DeleteNode(node) // it may be gone
+func (o *operator) deleteNode(c contender) {
+	o.w.checks.deleted([]contender{c}, o.w.contenders(""))
+	o.w.trace.add("fault", "delete %s", c.path)
+	_ = o.w.server.DeleteNode(c.path) // it may be gone
 }
 
-// any picks a contender's node; "" if there is none.
-func (o *operator) any() string {
+// any picks a contender, if there is one.
+func (o *operator) any() (contender, bool) {
 	all := o.w.contenders("")
 	if len(all) == 0 {
-		return ""
+		return contender{}, false
 	}
-	return all[o.rng.IntN(len(all))].path
+	return all[o.rng.IntN(len(all))], true
 }
 
 // disturb does, for a while, what must not keep anybody from being prompt.
 func (o *operator) disturb(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		o.w.sleep(faultSlot, time.Duration(50+o.rng.IntN(500))*time.Millisecond)
-		node := o.any()
+		one, ok := o.any()
 		switch n := o.rng.IntN(8); {
 		case n == 0:
 			o.w.reap()
-		case node == "":
+		case !ok:
 		case n == 1:
-			o.deleteNode(node)
+			o.deleteNode(one)
 		default:
-			o.touch(node)
+			o.touch(one.path)
 		}
 	}
 }

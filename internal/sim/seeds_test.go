@@ -147,9 +147,6 @@ func TestDeterminism(t *testing.T) {
 		t.Skip("-seed is for TestSeed")
 	}
 	n, same := int64(100), int64(0)
-	if *seedsFlag > 0 {
-		n = int64(*seedsFlag)
-	}
 	if raceEnabled || testing.Short() {
 		n = min(n, 20)
 	}

@@ -100,7 +100,8 @@ type call struct {
 	// What follows is guarded by checks.mu.
 	entry    *acquisition // the present attempt
 	attempts int
-	present  bool // contenders were there when a try began
+	nodes    []place // granted to it
+	present  bool    // contenders were there when a try began
 }
 
 // turn takes a lock in some way and gives it back.
@@ -153,7 +154,9 @@ func (k *worker) lockTurn(c *call, l locker, owned bool) {
 		k.again(c, l)
 	}
 	if owned && w.kind.also != nil && k.rng.IntN(3) > 0 {
-		w.kind.also(k, c, h)
+		if w.kind.also(k, c, h) {
+			return
+		}
 	}
 	k.hold(h)
 	k.unlock(c, l, h)
