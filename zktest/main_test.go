@@ -35,6 +35,10 @@ func (r runner) Run() int {
 			code = 1
 		}
 	}
+	// What ends behind its caller's back may take a while on a busy machine; goleak waits
+	// less than half a second.
+	for end := time.Now().Add(20 * time.Second); goleak.Find() != nil && time.Now().Before(end); {
+	}
 	return code
 }
 

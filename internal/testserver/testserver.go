@@ -74,7 +74,15 @@ func (r runner) Run() int {
 			code = 1
 		}
 	}
+	settle()
 	return code
+}
+
+// settle gives goroutines that end behind their caller's back, such as those of a Connect
+// that has failed, time to do so on a busy machine: goleak waits less than half a second.
+func settle() {
+	for end := time.Now().Add(Patience); goleak.Find() != nil && time.Now().Before(end); {
+	}
 }
 
 const (
