@@ -47,7 +47,7 @@ func TestIdleSessionLives(t *testing.T) {
 	for name, chroot := range map[string]string{"the root": "", "an unreadable chroot": d, "a missing chroot": d + "-none"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const timeout = 2 * time.Second
+			const timeout = 4 * time.Second
 			p := testserver.Proxy(t)
 			s := testserver.Session(t, testserver.Connect(t, p.Addr()+chroot, session.WithTimeout(timeout)))
 			if chroot == d {
