@@ -168,8 +168,9 @@ func TestLockCancelRacesGrant(t *testing.T) {
 				mx = newMutex(t, m, dir)
 			}
 			all = append(all, background(func() error {
+				bound := 40 * time.Millisecond
 				for round := range rounds {
-					limit := time.Duration(1+(round*7919+i*31)%40) * time.Millisecond
+					limit := bound * time.Duration(1+(round*7919+i*31)%40) / 40
 					ctx, cancel := context.WithTimeout(context.Background(), limit)
 					err := mx.Lock(ctx)
 					if err != nil {
@@ -178,9 +179,11 @@ func TestLockCancelRacesGrant(t *testing.T) {
 						}
 						cancelled.Add(1)
 						cancel()
+						bound += bound / 16 // to stay around the grant, however slow the machine
 						continue
 					}
 					granted.Add(1)
+					bound -= bound / 16
 					if n := inside.Add(1); n != 1 {
 						t.Errorf("%d are inside", n)
 					}

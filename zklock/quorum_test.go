@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
+
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -31,7 +33,9 @@ func TestEnsemble(t *testing.T) {
 	defer cancel()
 	e := &ensemble{Ensemble: zktest.StartReal(t, zktest.Nodes(3)), ctx: ctx}
 	for range clients {
-		m := testserver.Connect(t, e.ConnectString(), session.WithTimeout(quorumTimeout))
+		m := testserver.Connect(t, e.ConnectString(), session.WithTimeout(quorumTimeout),
+			// Not to spend the test waiting: servers that are down for long make waits long.
+			session.WithRetry(func() backoff.BackOff { return backoff.NewConstantBackOff(50 * time.Millisecond) }))
 		e.mutexes = append(e.mutexes, newMutex(t, m, "/ensemble"))
 	}
 	// One after another, since each leaves the ensemble whole.
@@ -71,6 +75,25 @@ func (r *referee) waitProgress(t *testing.T) {
 	t.Helper()
 	n := r.count()
 	zktest.Eventually(t, 2*testserver.Patience, "the lock to go round", func() bool { return r.count() >= n+20 })
+}
+
+// waitDisbelief waits until held says no, and fails if it still says yes when asked later
+// than limit from now; how late the answer is looked at does not matter. It returns when
+// the no was asked for.
+func waitDisbelief(t *testing.T, limit time.Duration, held func() bool) (asked time.Duration) {
+	t.Helper()
+	since := time.Now()
+	zktest.Eventually(t, limit+testserver.Patience, "the holder to know", func() bool {
+		asked = time.Since(since)
+		if !held() {
+			return true
+		}
+		if asked > limit {
+			t.Fatalf("believed for %v, with a session timeout of %v", asked, limit)
+		}
+		return false
+	})
+	return asked
 }
 
 // One of three is not missed.
@@ -120,9 +143,8 @@ func (e *ensemble) quorumLost(t *testing.T) {
 	for _, i := range down {
 		must(t, e.Kill(i))
 	}
-	since := time.Now()
-	zktest.Eventually(t, quorumTimeout, "the holder to know", func() bool { return !holder.Held() })
-	t.Logf("known %v after the quorum was lost", time.Since(since))
+	known := waitDisbelief(t, quorumTimeout, holder.Held)
+	t.Logf("known %v after the quorum was lost", known)
 	select {
 	case g := <-grants:
 		t.Fatalf("granted without a quorum: %v %v", g.lease, g.err)
@@ -134,7 +156,7 @@ func (e *ensemble) quorumLost(t *testing.T) {
 	must(t, e.WaitReady(e.ctx))
 	wantErr(t, "Unlock", holder.Unlock(), session.ErrLost)
 	for range e.mutexes[1:] {
-		g := receive(t, "the next of those who waited", grants)
+		g := <-grants // within the time of e.ctx
 		must(t, g.err)
 		if n := r.held(); n != 1 {
 			t.Errorf("%d hold after the quorum came back", n)
