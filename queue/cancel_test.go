@@ -111,8 +111,9 @@ func TestCancelRacesGrant(t *testing.T) {
 		for range waitersEach {
 			q := on(t, m, dir)
 			wg.Go(func() {
+				bound := 30 * time.Millisecond
 				for range rounds {
-					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rand.Int64N(int64(30*time.Millisecond))))
+					ctx, cancel := context.WithTimeout(context.Background(), rand.N(bound))
 					l, err := q.Acquire(ctx, ask)
 					if err != nil {
 						if ctx.Err() == nil {
@@ -120,9 +121,11 @@ func TestCancelRacesGrant(t *testing.T) {
 						}
 						cancelled.Add(1)
 						cancel()
+						bound += bound / 16 // to stay around the grant, however slow the machine
 						continue
 					}
 					granted.Add(1)
+					bound -= bound / 16
 					if n := holders.Add(1); n != 1 {
 						t.Errorf("%d holders", n)
 					}

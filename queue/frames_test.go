@@ -71,6 +71,7 @@ func TestFramesHandOver(t *testing.T) {
 // though nothing has been heard. It neither lists the whole queue for that nor sets a
 // watch twice.
 func TestFramesLookAgain(t *testing.T) {
+	t.Parallel() // takes two session timeouts
 	dir := persistentDir(t)
 	holder := acquire(t, client(t, dir))
 	watching := make(chan struct{}, 10)
@@ -83,7 +84,7 @@ func TestFramesLookAgain(t *testing.T) {
 	proxy.ResetRequests()
 	own := path.Join(dir, newest(t, dir))
 	for _, node := range []string{holder.Path(), own} {
-		zktest.Eventually(t, testserver.Patience, "two looks at "+node, func() bool {
+		zktest.Eventually(t, 2*testserver.Patience, "two looks at "+node, func() bool {
 			return proxy.Count(zktest.On(zktest.OpExists, node)) >= 2
 		})
 	}

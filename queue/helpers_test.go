@@ -30,7 +30,7 @@ var ask = queue.Request{Kind: mutex}
 // those in which one is.
 const (
 	long  = 20 * time.Second
-	short = 2 * time.Second
+	short = 4 * time.Second
 )
 
 // patient returns a context for what must happen, sooner or later.

@@ -21,8 +21,12 @@ func TestParentVanishes(t *testing.T) {
 	hold := proxy.HoldRequest(nth(2, ofContenders(dir, zktest.OpCreate)))
 	c := begin(t, q, ask)
 	await(t, hold.Hit(), "the create")
-	for d := dir; d != "/"; d = path.Dir(d) { // all that was made goes
-		testserver.Delete(t, d)
+	var all []any // that was made goes, and at once, before the server removes what is empty
+	for d := dir; d != "/"; d = path.Dir(d) {
+		all = append(all, &zk.DeleteRequest{Path: d, Version: -1})
+	}
+	if _, err := testserver.Admin(t).Multi(all...); err != nil {
+		t.Fatal(err)
 	}
 	hold.Release()
 	l := c.get(t)
