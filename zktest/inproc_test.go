@@ -114,7 +114,7 @@ func TestLockInBubble(t *testing.T) {
 			t.Error("held after the session has expired")
 		}
 	})
-	if d := time.Since(began); d > 20*time.Second {
+	if d := time.Since(began); d > 5*time.Minute {
 		t.Errorf("an hour in a bubble took %v", d)
 	}
 }

@@ -138,7 +138,7 @@ func TestBlackholeIsBounded(t *testing.T) {
 	binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
 	sent := 0
 	for sent < 1000 {
-		_ = w.client.SetWriteDeadline(time.Now().Add(time.Second))
+		_ = w.client.SetWriteDeadline(time.Now().Add(5 * time.Second))
 		if _, err := w.client.Write(frame); err != nil {
 			break
 		}
@@ -182,7 +182,7 @@ func TestBlackholeHidesNewConnections(t *testing.T) {
 func TestBlackholeExpiresSession(t *testing.T) {
 	t.Parallel()
 	p := zktest.StartProxy(t, sharedServer(t))
-	conn, events := dial(t, p.Addr(), time.Second)
+	conn, events := dial(t, p.Addr(), 5*time.Second)
 	zktest.Eventually(t, 10*time.Second, "a session", func() bool { return conn.State() == zk.StateHasSession })
 	path := ownPath(t)
 	create(t, conn, path, zk.FlagEphemeral)
@@ -203,7 +203,7 @@ func TestDelay(t *testing.T) {
 	w := newWire(t)
 	w.proxy.Delay(delay)
 	began := time.Now()
-	const frames = 50
+	const frames = 200
 	for n := range uint32(frames) {
 		send(t, w.client, n)
 	}

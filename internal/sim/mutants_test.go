@@ -43,7 +43,7 @@ var (
 
 func (m mutant) test(t *testing.T) {
 	overlay := m.overlay(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // most of it for the build
 	defer cancel()
 	began := time.Now()
 	// Its own process and no shards: so the count of seeds is one.
