@@ -96,6 +96,7 @@ func worker(ctx context.Context, out io.Writer, servers string, id int, log *rec
 	log.enter(lease)
 	token, err := lease.Token(ctx)
 	if err == nil {
+		log.order(lease, token)
 		fmt.Fprintf(out, "worker %2d  ahead of it %d  waited %6s  fencing token %d\n",
 			id, place, waited.Round(time.Millisecond), token)
 		pretendToWork(ctx)
@@ -115,7 +116,7 @@ func pretendToWork(ctx context.Context) {
 type record struct {
 	mu      sync.Mutex
 	inside  int
-	last    int32 // sequence of the last to enter
+	last    int64 // fencing token of the last to enter
 	entries int
 	errs    []error
 }
@@ -123,16 +124,22 @@ type record struct {
 func (r *record) enter(l *queue.Lease) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	node, _ := queue.ParseNode(path.Base(l.Path()))
 	if r.inside != 0 {
-		r.errs = append(r.errs, fmt.Errorf("%s entered while %d were inside", node.Name, r.inside))
-	}
-	if r.entries > 0 && node.Sequence <= r.last {
-		r.errs = append(r.errs, fmt.Errorf("%s entered after sequence %d", node.Name, r.last))
+		r.errs = append(r.errs, fmt.Errorf("%s entered while %d were inside", path.Base(l.Path()), r.inside))
 	}
 	r.inside++
 	r.entries++
-	r.last = node.Sequence
+}
+
+// order is told the token of who is inside. Sequence numbers would not do: they begin again
+// when the queue was empty for long enough that the server has removed its directory.
+func (r *record) order(l *queue.Lease, token int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if token <= r.last {
+		r.errs = append(r.errs, fmt.Errorf("%s entered with token %d, after %d", path.Base(l.Path()), token, r.last))
+	}
+	r.last = token
 }
 
 func (r *record) leave(l *queue.Lease) {
