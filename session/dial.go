@@ -38,7 +38,7 @@ func newDialer(cfg *config) *dialer {
 
 // dial connects to the next server: at once after a connection that was of use,
 // and with growing waits after others. It returns when connected, failed, after
-// WithConnectTimeout, or when ctx ends.
+// WithConnectTimeout, before which the names may take as long, or when ctx ends.
 func (d *dialer) dial(ctx context.Context) (net.Conn, target, error) {
 	if err := pause(ctx, d.nextWait()); err != nil {
 		return nil, target{}, err
@@ -48,19 +48,27 @@ func (d *dialer) dial(ctx context.Context) (net.Conn, target, error) {
 
 // dialNow makes one attempt at the next server.
 func (d *dialer) dialNow(ctx context.Context) (net.Conn, target, error) {
-	ctx, cancel := context.WithTimeout(ctx, d.cfg.connectTimeout)
-	defer cancel()
-	t, err := d.hosts.next(ctx)
+	t, err := d.nextHost(ctx)
 	if err != nil {
 		d.setFailure(err)
 		return nil, target{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.connectTimeout)
+	defer cancel()
 	c, err := d.connect(ctx, t)
 	if err != nil {
 		err = fmt.Errorf("connect to %s: %w", t.addr, err)
 	}
 	d.setFailure(err)
 	return c, t, err
+}
+
+// nextHost has a time of its own: a name that nobody answers for uses all of it up, and
+// leaves none to dial those servers that are known.
+func (d *dialer) nextHost(ctx context.Context) (target, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.connectTimeout)
+	defer cancel()
+	return d.hosts.next(ctx)
 }
 
 func (d *dialer) connect(ctx context.Context, t target) (net.Conn, error) {

@@ -163,6 +163,25 @@ func TestDialerWaits(t *testing.T) {
 	}
 }
 
+// A name whose lookup hangs keeps nobody from a server that has an address: nor does it in
+// the next round.
+func TestDialerSlowName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer near.Close()
+		defer far.Close()
+		d := newDialer(newFakeConfig(t, WithTimeout(3*time.Second),
+			WithDialer(func(ctx context.Context, _, _ string) (net.Conn, error) { return near, ctx.Err() })))
+		d.hosts.servers = []hostPort{{"slow", "1"}, {"10.0.0.9", "1"}}
+		d.hosts.lookup = func(ctx context.Context, _ string) ([]string, error) { <-ctx.Done(); return nil, ctx.Err() }
+		for range 2 {
+			if _, to, err := d.dialNow(t.Context()); err != nil || to.addr != "10.0.0.9:1" {
+				t.Errorf("%q, %v", to.addr, err)
+			}
+		}
+	})
+}
+
 func TestDialerEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDialer(newFakeConfig(t, WithTimeout(3*time.Second),
