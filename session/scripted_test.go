@@ -16,8 +16,8 @@ import (
 )
 
 // scripted is a server that answers the nth handshake (from 0) with greetings[n], the
-// last one from then on, and hangs up on the next frame.
-func scripted(t *testing.T, greetings ...[]byte) string {
+// last one from then on, and hangs up on the next frame; but not before hangUp is closed.
+func scripted(t *testing.T, hangUp <-chan struct{}, greetings ...[]byte) string {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
@@ -35,6 +35,10 @@ func scripted(t *testing.T, greetings ...[]byte) string {
 					return
 				}
 				_, _ = c.Write(greetings[min(n, len(greetings)-1)])
+				select {
+				case <-hangUp:
+				case <-t.Context().Done():
+				}
 				_, _ = c.Read(make([]byte, 1))
 			})
 		}
@@ -50,12 +54,14 @@ func greet(id int32) []byte { return words(36, 0, 60_000, 0, id, 16, 1, 2, 3, 4)
 func TestAnotherSessionAnswers(t *testing.T) {
 	t.Parallel() // Close waits in vain
 	lost := make(chan session.Change, 10)
-	m := testserver.Connect(t, scripted(t, greet(0x77), greet(0x88)),
+	known := make(chan struct{}) // a session that is lost before the manager has it is not told of
+	m := testserver.Connect(t, scripted(t, known, greet(0x77), greet(0x88)),
 		session.WithTrace(session.Trace{State: func(c session.Change) {
 			if c.To == session.Lost {
 				lost <- c
 			}
 		}}))
+	close(known)
 	c := within(t, lost, "the loss")
 	wantErr(t, "change", c.Err, session.ErrLost)
 	if c.Session != 0x77 || !strings.Contains(c.Err.Error(), "another session") {
@@ -70,7 +76,9 @@ func TestAnotherSessionAnswers(t *testing.T) {
 // as long as a Conn that hangs is given.
 func TestNoSessionAtFirst(t *testing.T) {
 	t.Parallel() // Close waits in vain
-	m := testserver.Connect(t, scripted(t, words(36, 0, 0, 0, 0, 16, 0, 0, 0, 0), greet(0x77)))
+	soon := make(chan struct{})
+	close(soon)
+	m := testserver.Connect(t, scripted(t, soon, words(36, 0, 0, 0, 0, 16, 0, 0, 0, 0), greet(0x77)))
 	if s := testserver.Session(t, m); s.ID() != 0x77 {
 		t.Errorf("session %x", s.ID())
 	}
