@@ -16,7 +16,7 @@ import (
 func TestServerAlone(t *testing.T) {
 	t.Parallel()
 	const timeout = 6 * time.Second
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	e := &ensemble{Ensemble: zktest.StartReal(t, zktest.Nodes(3)), ctx: ctx}
 	for what, behind := range map[string]int{"leader": 0, "follower": 1} {

@@ -78,6 +78,7 @@ func TestLockRequestLost(t *testing.T) {
 // Unlock while disconnected gives the mutex up at once. Nothing more has to be called for
 // the next to get in, once the connection is back.
 func TestUnlockDisconnected(t *testing.T) {
+	t.Parallel() // Unlock waits in vain
 	mx, proxy, sameSession, dir := behindProxy(t)
 	ctx := patient(t)
 	must(t, mx.Lock(ctx))
@@ -123,6 +124,7 @@ func TestUnlockReplyLost(t *testing.T) {
 // Do reports neither a release that is still to be confirmed nor hides its function's
 // error behind one.
 func TestDoDisconnected(t *testing.T) {
+	t.Parallel() // Do waits in vain
 	mx, proxy, _, dir := behindProxy(t)
 	must(t, mx.Do(patient(t), func(context.Context) error {
 		proxy.Refuse(true)

@@ -54,7 +54,9 @@ func newPartition(t *testing.T, rivals *session.Manager) *partition {
 	proxy := testserver.Proxy(t)
 	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(partitionTimeout))
 	dir := testserver.Path(t)
-	return &partition{patient(t), proxy, m, newMutex(t, m, dir), newMutex(t, rivals, dir)}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*testserver.Patience)
+	t.Cleanup(cancel)
+	return &partition{ctx, proxy, m, newMutex(t, m, dir), newMutex(t, rivals, dir)}
 }
 
 // run cuts the holder off, and returns an error if the rival gets in while the holder

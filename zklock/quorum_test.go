@@ -29,7 +29,7 @@ type ensemble struct {
 func TestEnsemble(t *testing.T) {
 	t.Parallel()
 	const clients = 4
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	e := &ensemble{Ensemble: zktest.StartReal(t, zktest.Nodes(3)), ctx: ctx}
 	for range clients {

@@ -24,7 +24,7 @@ func TestServerRestart(t *testing.T) {
 	const waiters = 4
 	server := zktest.StartReal(t)
 	goroutines := runtime.NumGoroutine()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	const dir = "/restart"
 	open := func() *session.Manager {
@@ -112,7 +112,7 @@ func pathsOf(all []queue.Contender) string {
 func TestServerKilledUnderLoad(t *testing.T) {
 	const clients, kills = 5, 3
 	server := zktest.StartReal(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	var r referee
 	stop := make(chan struct{})

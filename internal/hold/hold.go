@@ -54,8 +54,9 @@ func One[L Lease](path string) *Holds[L] {
 // Many returns what holds any number of leases at a time.
 func Many[L Lease](path string) *Holds[L] { return &Holds[L]{path: path} }
 
-// unlockPatience is how long Unlock waits for the server to confirm.
-const unlockPatience = time.Second
+// UnlockPatience is how long Unlock waits for the server to confirm. A variable for tests,
+// most of which want the confirmation also on a busy machine.
+var UnlockPatience = time.Second
 
 // Lock enters again what the owner of ctx holds, or gets a lease and waits for the slot.
 func (h *Holds[L]) Lock(ctx context.Context, get Get[L]) (*Hold[L], error) {
@@ -230,7 +231,7 @@ func (h *Holds[L]) Return(held *Hold[L]) error {
 	case left > 0:
 		return held.Lease.Err()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), unlockPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), UnlockPatience)
 	defer cancel()
 	lost := held.Lease.Err()
 	// The slot is free before the server has answered: whoever has the lease of the
