@@ -29,7 +29,10 @@ type Get[L Lease] func(ctx context.Context) (L, error)
 type Hold[L Lease] struct {
 	Lease L
 	owner *Owner // nil: not re-entrant
-	count int    // of Locks without Unlock; guarded by Holds.mu
+
+	// Guarded by Holds.mu; the hold ends when both are zero.
+	locks int // Locks without Unlock
+	dos   int // Dos under way, each of which gives back its own
 }
 
 // Holds are those of one lock object. Its methods may be called by any number of
@@ -60,13 +63,13 @@ var UnlockPatience = time.Second
 
 // Lock enters again what the owner of ctx holds, or gets a lease and waits for the slot.
 func (h *Holds[L]) Lock(ctx context.Context, get Get[L]) (*Hold[L], error) {
-	return h.lock(ctx, get, h.waitSlot)
+	return h.lock(ctx, get, h.waitSlot, oneLock)
 }
 
 // TryLock is Lock that does not wait for the slot, with a get that does not wait either:
 // false and nil say that somebody is in the way.
 func (h *Holds[L]) TryLock(ctx context.Context, get Get[L]) (bool, error) {
-	_, err := h.lock(ctx, get, h.trySlot)
+	_, err := h.lock(ctx, get, h.trySlot, oneLock)
 	if errors.Is(err, queue.ErrBusy) {
 		return false, nil
 	}
@@ -79,10 +82,16 @@ type takeSlot[L Lease] func(context.Context, L) error
 
 var errLeaseLost = errors.New("lease lost while another hold of this lock stood")
 
-func (h *Holds[L]) lock(ctx context.Context, get Get[L], take takeSlot[L]) (*Hold[L], error) {
+// counter is that of a hold's counts which a call adds to, or takes off.
+type counter[L Lease] func(*Hold[L]) *int
+
+func oneLock[L Lease](held *Hold[L]) *int { return &held.locks }
+func oneDo[L Lease](held *Hold[L]) *int   { return &held.dos }
+
+func (h *Holds[L]) lock(ctx context.Context, get Get[L], take takeSlot[L], count counter[L]) (*Hold[L], error) {
 	own := OwnerOf(ctx)
 	for {
-		if held, err := h.Reenter(ctx, own); held != nil || err != nil {
+		if held, err := h.reenter(ctx, own, count); held != nil || err != nil {
 			return held, err
 		}
 		lease, err := get(ctx)
@@ -90,7 +99,7 @@ func (h *Holds[L]) lock(ctx context.Context, get Get[L], take takeSlot[L]) (*Hol
 			return nil, err
 		}
 		if err = take(ctx, lease); err == nil {
-			return h.add(lease, own), nil
+			return h.add(lease, own, count), nil
 		}
 		giveUp(ctx, lease, err)
 		if !errors.Is(err, errLeaseLost) {
@@ -100,8 +109,13 @@ func (h *Holds[L]) lock(ctx context.Context, get Get[L], take takeSlot[L]) (*Hol
 }
 
 // Reenter adds one to the hold of an owner, if he has one; otherwise it returns nil and
-// nil. Whether a lease is lost is asked without h.mu, as that may call hooks.
+// nil.
 func (h *Holds[L]) Reenter(ctx context.Context, own *Owner) (*Hold[L], error) {
+	return h.reenter(ctx, own, oneLock)
+}
+
+// reenter asks whether a lease is lost without h.mu, as that may call hooks.
+func (h *Holds[L]) reenter(ctx context.Context, own *Owner, count counter[L]) (*Hold[L], error) {
 	held := h.Of(own)
 	if held == nil {
 		return nil, nil
@@ -114,10 +128,10 @@ func (h *Holds[L]) Reenter(ctx context.Context, own *Owner) (*Hold[L], error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if held.count == 0 { // unlocked meanwhile
+	if held.locks+held.dos == 0 { // unlocked meanwhile
 		return nil, nil
 	}
-	held.count++
+	*count(held)++
 	return held, nil
 }
 
@@ -185,8 +199,9 @@ func giveUp(ctx context.Context, lease Lease, why error) {
 	_ = lease.Release(ctx) // pending, or lost: both are fine
 }
 
-func (h *Holds[L]) add(lease L, own *Owner) *Hold[L] {
-	held := &Hold[L]{Lease: lease, owner: own, count: 1}
+func (h *Holds[L]) add(lease L, own *Owner, count counter[L]) *Hold[L] {
+	held := &Hold[L]{Lease: lease, owner: own}
+	*count(held)++
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.all = append(h.all, held)
@@ -195,36 +210,58 @@ func (h *Holds[L]) add(lease L, own *Owner) *Hold[L] {
 
 // Held reports whether there is a hold that is not lost.
 func (h *Holds[L]) Held() bool {
-	return slices.ContainsFunc(h.standing(), func(held *Hold[L]) bool { return held.Lease.Err() == nil })
-}
-
-func (h *Holds[L]) standing() []*Hold[L] {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Clone(h.all)
+	all := slices.Clone(h.all)
+	h.mu.Unlock()
+	return slices.ContainsFunc(all, func(held *Hold[L]) bool { return held.Lease.Err() == nil })
 }
 
-// Unlock gives back one Lock: of a hold that was lost, if there is one, so that it never
-// frees what somebody relies on while there is something that nobody can; or else of the
-// oldest.
+// Unlock gives back one Lock; see next. That of a Do it takes only if there is none else.
 func (h *Holds[L]) Unlock() error {
-	for {
-		all := h.standing()
-		if len(all) == 0 {
-			return fmt.Errorf("unlock %s: %w", h.path, ErrNotHeld)
+	for _, count := range []counter[L]{oneLock[L], oneDo[L]} {
+		for {
+			held := h.next(count)
+			if held == nil {
+				break
+			}
+			if err := h.giveBack(held, count); !errors.Is(err, ErrNotHeld) {
+				return err
+			}
+			// Another Unlock was faster: there may be other holds.
 		}
-		i := max(0, slices.IndexFunc(all, func(held *Hold[L]) bool { return held.Lease.Err() != nil }))
-		err := h.Return(all[i])
-		if !errors.Is(err, ErrNotHeld) {
-			return err
-		}
-		// Another Unlock was faster: there may be other holds.
 	}
+	return fmt.Errorf("unlock %s: %w", h.path, ErrNotHeld)
+}
+
+// next returns which hold an Unlock, which does not say whose, takes one off: one that was
+// lost, if there is one, so that it never frees what somebody relies on while there is
+// something that nobody can; or else one without an owner, so that what an owner holds is
+// known for as long as he may ask for more; or else the oldest.
+func (h *Holds[L]) next(count counter[L]) *Hold[L] {
+	h.mu.Lock()
+	all := slices.DeleteFunc(slices.Clone(h.all), func(held *Hold[L]) bool { return *count(held) == 0 })
+	h.mu.Unlock()
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(all, func(a, b *Hold[L]) int {
+		switch {
+		case (a.owner == nil) == (b.owner == nil):
+			return 0
+		case a.owner == nil:
+			return -1
+		}
+		return 1
+	})
+	lost := func(held *Hold[L]) bool { return held.Lease.Err() != nil }
+	return all[max(0, slices.IndexFunc(all, lost))]
 }
 
 // Return gives back one Lock of a hold, if that still stands, as Unlock does.
-func (h *Holds[L]) Return(held *Hold[L]) error {
-	left, ok := h.takeOff(held)
+func (h *Holds[L]) Return(held *Hold[L]) error { return h.giveBack(held, oneLock) }
+
+func (h *Holds[L]) giveBack(held *Hold[L], count counter[L]) error {
+	left, ok := h.takeOff(held, count)
 	switch {
 	case !ok:
 		return fmt.Errorf("unlock %s: %w", h.path, ErrNotHeld)
@@ -246,32 +283,33 @@ func (h *Holds[L]) Return(held *Hold[L]) error {
 	return err
 }
 
-// takeOff takes one off the count of a hold, which ends at zero; it reports what is left,
-// and whether the hold stood.
-func (h *Holds[L]) takeOff(held *Hold[L]) (left int, ok bool) {
+// takeOff takes one off a count of a hold, which ends when nothing is left; it reports
+// what is, and whether there was one to take.
+func (h *Holds[L]) takeOff(held *Hold[L], count counter[L]) (left int, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if held.count == 0 {
+	if *count(held) == 0 {
 		return 0, false
 	}
-	held.count--
-	if held.count == 0 {
+	*count(held)--
+	left = held.locks + held.dos
+	if left == 0 {
 		h.all = slices.DeleteFunc(h.all, func(o *Hold[L]) bool { return o == held })
 	}
-	return held.count, true
+	return left, true
 }
 
 // Do calls f while holding, and always unlocks, also when f panics. It returns the error
 // of f, joined with that of a loss; a release that is not confirmed is not reported.
 func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) error) (err error) {
-	held, err := h.Lock(ctx, get)
+	held, err := h.lock(ctx, get, h.waitSlot, oneDo)
 	if err != nil {
 		return err
 	}
 	inside, cancel := held.Lease.Context(ctx)
 	defer cancel()
 	defer func() {
-		if unlockErr := h.Return(held); !errors.Is(unlockErr, queue.ErrReleasePending) {
+		if unlockErr := h.giveBack(held, oneDo); !errors.Is(unlockErr, queue.ErrReleasePending) {
 			err = errors.Join(err, unlockErr)
 		}
 	}()
