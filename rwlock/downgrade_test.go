@@ -1,0 +1,253 @@
+package rwlock_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// A write holder that takes the read lock and drops the write lock reads on, while a
+// writer that was waiting waits on; a reader that came before that writer is let in.
+func TestDowngrade(t *testing.T) {
+	for name, downgrade := range map[string]func(t *testing.T, owner context.Context, rw *rwlock.RWMutex){
+		"RLock": func(t *testing.T, owner context.Context, rw *rwlock.RWMutex) {
+			must(t, rw.RLock(owner))
+			must(t, rw.Unlock())
+		},
+		"TryRLock": func(t *testing.T, owner context.Context, rw *rwlock.RWMutex) {
+			wantTry(t, "TryRLock", rw.TryRLock, owner, true)
+			must(t, rw.Unlock())
+		},
+		"re-entered": func(t *testing.T, owner context.Context, rw *rwlock.RWMutex) {
+			must(t, rw.Lock(owner))
+			must(t, rw.RLock(owner))
+			must(t, rw.RLock(owner)) // no further node
+			testserver.WaitChildren(t, rw.Path(), 4)
+			must(t, rw.Lock(owner)) // who has both may write
+			for range 3 {
+				must(t, rw.Unlock())
+			}
+			must(t, rw.RUnlock())
+		},
+		"within Do": func(t *testing.T, owner context.Context, rw *rwlock.RWMutex) {
+			must(t, rw.Do(owner, rw.RLock))
+			must(t, rw.Unlock())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := testserver.Path(t)
+			rw := newLock(t, connect(t), dir)
+			owner := rwlock.WithOwner(patient(t))
+			must(t, rw.Lock(owner))
+			all, err := rw.Contenders(patient(t))
+			must(t, err)
+			sequence := all[0].Sequence
+
+			reader := newLock(t, connect(t), dir)
+			entered := queued(t, dir, 2, reader.RLock)
+			watching := make(chan struct{}, 10)
+			writer := newLock(t, connect(t, watchHook(watching)), dir)
+			written := queued(t, dir, 3, writer.Lock)
+			receive(t, "the writer to watch", watching)
+
+			downgrade(t, owner, rw)
+			must(t, receive(t, "the reader behind", entered))
+			receive(t, "the writer to watch again", watching)
+			wantPicture(t, rw, "R* R* W")
+			if all, err = rw.Contenders(patient(t)); err != nil || all[0].Sequence != sequence {
+				t.Errorf("%+v, %v; want the writer's sequence %d", all, err, sequence)
+			}
+			pending(t, "the writer behind", written)
+			if rw.Held() || !rw.RHeld() {
+				t.Errorf("held: write %v, read %v", rw.Held(), rw.RHeld())
+			}
+			must(t, reader.RUnlock())
+			wantTry(t, "TryLock of another", newLock(t, connect(t), dir).TryLock, patient(t), false)
+			wantPicture(t, rw, "R* W")
+			pending(t, "the writer behind", written)
+
+			must(t, rw.RUnlock())
+			must(t, receive(t, "the writer behind", written))
+			must(t, writer.Unlock())
+			testserver.WaitChildren(t, dir, 0)
+		})
+	}
+}
+
+// Who has both locks has two nodes of one sequence; both are shown as held, whichever
+// comes first by name, and either can be given up first.
+func TestBothHeld(t *testing.T) {
+	rw := newLock(t, connect(t), testserver.Path(t))
+	for i := range 8 { // the uuids that decide are random
+		owner := rwlock.WithOwner(patient(t))
+		must(t, rw.Lock(owner))
+		must(t, rw.RLock(owner))
+		if got := picture(t, rw); got != "W* R*" && got != "R* W*" {
+			t.Fatalf("in the queue: %s", got)
+		}
+		first, second := rw.Unlock, rw.RUnlock
+		if i%2 == 0 {
+			first, second = second, first
+		}
+		must(t, first())
+		must(t, second())
+		wantPicture(t, rw, "")
+	}
+}
+
+// Curator 5.5 makes the node that takes the writer's place by hand. Ours queued behind
+// stay out, until that has gone.
+func TestCuratorDowngrades(t *testing.T) {
+	dir := persistentDir(t)
+	theirs := forge(t, dir, curator(queue.PrefixWrite))
+	watching := make(chan struct{}, 10)
+	writer := newLock(t, connect(t, watchHook(watching)), dir)
+	written := queued(t, dir, 2, writer.Lock)
+	receive(t, "the writer to watch", watching)
+	reader := newLock(t, connect(t), dir)
+	read := queued(t, dir, 3, reader.RLock)
+
+	theirRead := theirs.beside()
+	if got := picture(t, reader); got != "W* R* W R" && got != "R* W* W R" {
+		t.Errorf("in the queue: %s", got)
+	}
+	theirs.delete()
+	receive(t, "the writer to watch again", watching)
+	wantPicture(t, reader, "R* W R")
+	pending(t, "the writer behind", written)
+	pending(t, "the reader behind that", read)
+	theirRead.delete()
+	must(t, receive(t, "the writer", written))
+	pending(t, "the reader behind", read)
+	must(t, writer.Unlock())
+	must(t, receive(t, "the reader", read))
+	must(t, reader.RUnlock())
+
+	// A reader directly behind goes in beside the one that was left.
+	theirs = forge(t, dir, curator(queue.PrefixWrite))
+	read = queued(t, dir, 2, reader.RLock)
+	theirRead = theirs.beside()
+	theirs.delete()
+	must(t, receive(t, "the reader", read))
+	wantPicture(t, reader, "R* R*")
+	theirRead.delete()
+	must(t, reader.RUnlock())
+}
+
+// The read lock is taken in the write lock's place: when that is lost, known or not, there
+// is no place.
+func TestDowngradeOfLostLock(t *testing.T) {
+	dir := persistentDir(t)
+	m, proxy := proxied(t)
+	rw := newLock(t, m, dir)
+	owner := rwlock.WithOwner(patient(t))
+	tests := []struct {
+		name string
+		lose func()
+	}{
+		{"session expired", func() {
+			expire(t, proxy, m)
+			waitLost(t, rw.Held)
+		}},
+		{"node deleted", func() { testserver.Delete(t, dir, testserver.Children(t, dir)[0]) }},
+		{"node deleted on the way", func() {
+			hold := proxy.HoldRequest(listing(dir))
+			go func() {
+				defer hold.Release()
+				<-hold.Hit()
+				for _, name := range testserver.Children(t, dir) {
+					if n, _ := queue.ParseNode(name); n.Prefix == queue.PrefixWrite {
+						testserver.Delete(t, dir, name)
+					}
+				}
+			}()
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			must(t, rw.Lock(owner))
+			tt.lose()
+			wantErr(t, "RLock", rw.RLock(owner), session.ErrLost)
+			got, err := rw.TryRLock(owner)
+			wantErr(t, "TryRLock", err, session.ErrLost)
+			wantErr(t, "RDo", rw.RDo(owner, func(context.Context) error {
+				t.Error("called")
+				return nil
+			}), session.ErrLost)
+			if got || rw.RHeld() {
+				t.Error("the read lock is held")
+			}
+			wantErr(t, "RUnlock", rw.RUnlock(), rwlock.ErrNotHeld)
+			wantErr(t, "Unlock", rw.Unlock(), session.ErrLost)
+			testserver.WaitChildren(t, dir, 0)
+			must(t, rw.RLock(owner)) // it can begin anew
+			must(t, rw.RUnlock())
+		})
+	}
+}
+
+// Another goroutine of the owner unlocks while the read lock is being taken in the write
+// lock's place: then that is an RLock like any other, behind those who wait.
+func TestUnlockDuringDowngrade(t *testing.T) {
+	dir := persistentDir(t)
+	begun := make(chan func(), 1) // what to do when an acquisition of the read lock begins
+	releasing := make(chan struct{}, 10)
+	m, proxy := proxied(t, session.WithTrace(session.Trace{
+		Acquire: func(ctx context.Context, a session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
+			if a.Kind == "read" {
+				select {
+				case f := <-begun:
+					f()
+				default:
+				}
+			}
+			return ctx, nil
+		},
+		Release: func(ctx context.Context, _ session.HoldInfo) (context.Context, func(error)) {
+			releasing <- struct{}{}
+			return ctx, nil
+		},
+	}))
+	rw := newLock(t, m, dir)
+	unlocked := make(chan error, 1)
+	for name, unlock := range map[string]func(node string){
+		"before anything is sent": func(string) { unlocked <- rw.Unlock() },
+		"before its node is looked for": func(node string) {
+			hold := proxy.HoldRequest(listing(dir))
+			go func() {
+				defer hold.Release()
+				<-hold.Hit()
+				go func() { unlocked <- rw.Unlock() }()
+				<-releasing // the delete that it sends is held up, too
+				if err := testserver.Admin(t).Delete(node, -1); err != nil {
+					t.Error(err)
+				}
+			}()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			owner := rwlock.WithOwner(patient(t))
+			must(t, rw.Lock(owner))
+			node := dir + "/" + testserver.Children(t, dir)[0]
+			writer := newLock(t, connect(t), dir)
+			written := queued(t, dir, 2, writer.Lock)
+			begun <- func() { unlock(node) }
+			read := background(func() error { return rw.RLock(owner) })
+			must(t, receive(t, "the writer behind", written))
+			must(t, receive(t, "Unlock", unlocked))
+			testserver.WaitChildren(t, dir, 2)
+			wantPicture(t, writer, "W* R")
+			must(t, writer.Unlock())
+			must(t, receive(t, "RLock", read))
+			must(t, rw.RUnlock())
+			testserver.WaitChildren(t, dir, 0)
+			for len(releasing) > 0 {
+				<-releasing
+			}
+		})
+	}
+}

@@ -1,0 +1,139 @@
+package rwlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// connectExample connects to a server in this process, in the place of
+//
+//	m, err := session.Connect(ctx, "zk1:2181,zk2:2181,zk3:2181")
+func connectExample() (m *session.Manager, closeAll func()) {
+	server, err := zktest.New()
+	if err != nil {
+		log.Fatal(err)
+	}
+	quiet := session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if m, err = session.Connect(context.Background(), server.ConnectString(), quiet); err != nil {
+		log.Fatal(err)
+	}
+	return m, func() {
+		_ = m.Close()
+		_ = server.Close()
+	}
+}
+
+// Readers share the lock, a writer has it alone. The work's context ends when the lock is
+// lost.
+func Example() {
+	ctx := context.Background()
+	m, closeAll := connectExample()
+	defer closeAll()
+	lock, err := rwlock.New(m, "/locks/prices")
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = lock.RDo(ctx, func(ctx context.Context) error {
+		return lock.RDo(ctx, func(context.Context) error { // as another process might
+			fmt.Println("two are reading")
+			return nil
+		})
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = lock.Do(ctx, func(ctx context.Context) error {
+		got, err := lock.TryRLock(ctx)
+		fmt.Println("one is writing; can another read?", got)
+		return err
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// two are reading
+	// one is writing; can another read? false
+}
+
+// RLock and Unlock are for work that is not one function. RUnlock says whether the lock was
+// lost in between.
+func ExampleRWMutex_RLock() {
+	ctx := context.Background()
+	m, closeAll := connectExample()
+	defer closeAll()
+	lock, err := rwlock.New(m, "/locks/prices")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := lock.RLock(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("reading")
+	if err := lock.RUnlock(); errors.Is(err, session.ErrLost) {
+		log.Print("somebody may have written meanwhile: ", err)
+	}
+	// Output: reading
+}
+
+// A writer goes on as a reader, with no other writer in between.
+func ExampleWithOwner() {
+	m, closeAll := connectExample()
+	defer closeAll()
+	lock, err := rwlock.New(m, "/locks/prices")
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := rwlock.WithOwner(context.Background())
+	err = lock.Do(ctx, func(ctx context.Context) error {
+		fmt.Println("writing")
+		return lock.RLock(ctx) // stays when Do unlocks
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("reading:", lock.RHeld(), "writing:", lock.Held())
+	if err := lock.Lock(ctx); errors.Is(err, rwlock.ErrUpgrade) {
+		fmt.Println("not back again:", err)
+	}
+	if err := lock.RUnlock(); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// writing
+	// reading: true writing: false
+	// not back again: lock /locks/prices: a read lock cannot become a write lock
+}
+
+// Acquire returns a hold as a handle, tied to its own release.
+func ExampleRWMutex_RAcquire() {
+	ctx := context.Background()
+	m, closeAll := connectExample()
+	defer closeAll()
+	lock, err := rwlock.New(m, "/locks/prices", rwlock.WithData([]byte("price list")))
+	if err != nil {
+		log.Fatal(err)
+	}
+	lease, err := lock.RAcquire(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	all, err := lock.Contenders(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, c := range all {
+		fmt.Printf("%s, inside: %v\n", c.Data, c.Holder)
+	}
+	if err := lease.Release(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output: price list, inside: true
+}

@@ -1,0 +1,227 @@
+package rwlock_test
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// A reader watches its own node, the nearest writer before it, and the one before that:
+// no reader, and no other writer, however many there are. A writer watches the last two
+// before it, whoever they are.
+func TestWatchesTheNearest(t *testing.T) {
+	for _, tt := range []struct {
+		ahead string // kinds, those watched in capitals
+		wants string
+	}{
+		{"W", "r"},
+		{"rW", "r"},
+		{"rWrrrrrr", "r"},
+		{"WW", "r"},
+		{"WrrWrr", "r"},
+		{"rwwwWWrrr", "r"},
+		{"R", "w"},
+		{"rrrrRR", "w"},
+		{"rwrWR", "w"},
+	} {
+		t.Run(tt.ahead+tt.wants, func(t *testing.T) {
+			dir := persistentDir(t)
+			var want []string
+			for _, kind := range strings.Split(tt.ahead, "") {
+				prefix := queue.PrefixRead
+				if strings.EqualFold(kind, "w") {
+					prefix = queue.PrefixWrite
+				}
+				n := forge(t, dir, curator(prefix))
+				defer n.delete()
+				if kind == strings.ToUpper(kind) {
+					want = append(want, n.path)
+				}
+			}
+			before := watchesUnder(t, dir)
+			watching := make(chan struct{}, 10)
+			m, proxy := proxied(t, watchHook(watching))
+			rw := newLock(t, m, dir)
+			lock := rw.RLock
+			if tt.wants == "w" {
+				lock = rw.Lock
+			}
+			queued(t, dir, len(tt.ahead)+1, lock)
+			receive(t, "the waiter to watch", watching)
+			all, err := rw.Contenders(patient(t)) // through the same proxy: it reads the data of all
+			must(t, err)
+			want = append(want, all[len(all)-1].Path)
+			if n := watchesUnder(t, dir) - before; n != len(want) {
+				t.Errorf("%d watches on the server, want %d", n, len(want))
+			}
+			var got []string
+			for _, r := range proxy.Requests() {
+				if r.Op == zktest.OpGetData && strings.HasPrefix(r.Path, dir+"/") {
+					got = append(got, r.Path)
+				}
+			}
+			got = got[:len(got)-len(all)] // those of Contenders came last
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("watches %v, want %v", got, want)
+			}
+			must(t, m.Close())
+		})
+	}
+}
+
+// What is free costs the same for readers and writers, however many readers are inside: a
+// create and a listing sent together, a read that sets the watch on one's own node, and a
+// delete. To enter again costs nothing, a downgrade what entering does.
+func TestFramesUncontended(t *testing.T) {
+	dir := persistentDir(t)
+	m, proxy := proxied(t)
+	rw := newLock(t, m, dir)
+	cost := func(what string, getData int, f func()) {
+		t.Helper()
+		proxy.ResetRequests()
+		f()
+		for op, most := range map[zktest.Op]int{
+			zktest.OpCreate: 1, zktest.OpGetChildren2: 2, zktest.OpGetData: getData, zktest.OpDelete: 1,
+		} {
+			m := zktest.On(op, dir)
+			if op == zktest.OpGetChildren2 { // 2 if it overtook the create
+				m = listing(dir)
+			}
+			if n := proxy.Count(m); n < 1 && op != zktest.OpGetData || n > most {
+				t.Errorf("%s: %d requests %v, want at most %d", what, n, op, most)
+			}
+		}
+		if n := proxy.Count(inDir(dir)); n > 4+getData {
+			t.Errorf("%s: %d requests", what, n)
+		}
+	}
+	once := func(kind string) func() {
+		return func() {
+			l, err := acquire(rw, kind)(patient(t))
+			must(t, err)
+			_, err = l.Token(patient(t)) // its watch is set by then
+			must(t, err)
+			must(t, l.Release(patient(t)))
+		}
+	}
+	cost("write", 1, once("W"))
+	cost("read", 1, once("R"))
+	for range 10 {
+		defer forge(t, dir, curator(queue.PrefixRead)).delete()
+	}
+	cost("read beside ten", 1, once("R"))
+
+	dir = persistentDir(t)
+	rw = newLock(t, m, dir)
+	owner := rwlock.WithOwner(patient(t))
+	must(t, rw.Lock(owner))
+	// The watches on both nodes are set in the background, if there is time.
+	cost("downgrade", 2, func() {
+		must(t, rw.RLock(owner))
+		must(t, rw.Unlock())
+	})
+	must(t, rw.RUnlock())
+}
+
+// Ten readers wait, each in a session of its own, behind one writer inside and one that
+// waits. When the first leaves, each reader looks once who is left, while the second is
+// inside; when that one leaves they all come in with no request at all: here none gets
+// through. So there is no herd that lists the directory when it has to be quick.
+func TestNoHerd(t *testing.T) {
+	const readers = 10
+	dir := persistentDir(t)
+	first, err := newLock(t, connect(t), dir).Acquire(patient(t))
+	must(t, err)
+	writer := newLock(t, connect(t), dir)
+	written := queued(t, dir, 2, writer.Lock)
+	watching := make(chan struct{}, 10*readers)
+	var proxies []*zktest.Proxy
+	var locks []*rwlock.RWMutex
+	var entered []<-chan error
+	for i := range readers {
+		m, proxy := proxied(t, watchHook(watching))
+		rw := newLock(t, m, dir)
+		entered = append(entered, queued(t, dir, i+3, rw.RLock))
+		receive(t, "the reader to watch", watching)
+		proxies, locks = append(proxies, proxy), append(locks, rw)
+	}
+	for _, p := range proxies {
+		p.ResetRequests()
+	}
+	must(t, first.Release(patient(t)))
+	must(t, receive(t, "the writer", written))
+	for range readers {
+		receive(t, "the reader to watch the second writer alone", watching)
+	}
+	for i, p := range proxies {
+		if all, lists := p.Count(inDir(dir)), p.Count(listing(dir)); all != 1 || lists != 1 {
+			t.Errorf("reader %d: %d requests when the first writer left, of which %d were listings; want one", i, all, lists)
+		}
+		p.ResetRequests()
+		p.Blackhole(zktest.ToServer)
+	}
+	must(t, writer.Unlock())
+	for i, ch := range entered {
+		must(t, receive(t, "a reader", ch))
+		if n := proxies[i].Count(inDir(dir)); n != 0 {
+			t.Errorf("reader %d: %d requests when the last writer left", i, n)
+		}
+	}
+	for _, rw := range locks { // all are inside at once
+		if !rw.RHeld() {
+			t.Error("a reader has lost its lock")
+		}
+	}
+	for _, p := range proxies {
+		p.Heal()
+	}
+	for _, rw := range locks {
+		must(t, rw.RUnlock())
+	}
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// A writer behind a writer lists once when that leaves, since it may have left a reader in
+// its place; one behind readers alone takes over with no request, as does a reader.
+func TestFramesHandOver(t *testing.T) {
+	for _, tt := range []struct {
+		ahead, waits string
+		listings     int
+	}{
+		{"W", "W", 1}, {"W", "R", 0}, {"R", "W", 0},
+	} {
+		t.Run(tt.ahead+tt.waits, func(t *testing.T) {
+			dir := persistentDir(t)
+			holder, err := acquire(newLock(t, connect(t), dir), tt.ahead)(patient(t))
+			must(t, err)
+			watching := make(chan struct{}, 10)
+			m, proxy := proxied(t, watchHook(watching))
+			rw := newLock(t, m, dir)
+			var l *queue.Lease
+			ctx := patient(t)
+			entered := background(func() (err error) {
+				l, err = acquire(rw, tt.waits)(ctx)
+				return err
+			})
+			receive(t, "the waiter to watch", watching)
+			proxy.ResetRequests()
+			must(t, holder.Release(patient(t)))
+			must(t, receive(t, "the waiter", entered))
+			if all, lists := proxy.Count(inDir(dir)), proxy.Count(listing(dir)); all != lists || lists != tt.listings {
+				t.Errorf("%d requests, of which %d listings; want %d", all, lists, tt.listings)
+			}
+			must(t, l.Release(patient(t)))
+			if names := testserver.Children(t, dir); len(names) != 0 {
+				t.Errorf("left: %s", path.Join(names...))
+			}
+		})
+	}
+}

@@ -1,0 +1,238 @@
+package rwlock_test
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// patient returns a context for what is to happen soon on a machine that may be busy.
+func patient(tb testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
+	tb.Cleanup(cancel)
+	return ctx
+}
+
+// long is a session timeout that no busy machine outlasts; what is lost in these tests is
+// lost on purpose.
+var long = session.WithTimeout(20 * time.Second)
+
+// connect returns a manager on the shared server: another process, as far as locks go.
+func connect(tb testing.TB, opts ...session.Option) *session.Manager {
+	tb.Helper()
+	return testserver.Connect(tb, testserver.Server(tb).Addr(0), append([]session.Option{long}, opts...)...)
+}
+
+// proxied returns a manager behind a proxy of its own.
+func proxied(tb testing.TB, opts ...session.Option) (*session.Manager, *zktest.Proxy) {
+	tb.Helper()
+	p := testserver.Proxy(tb)
+	return testserver.Connect(tb, p.Addr(), append([]session.Option{long}, opts...)...), p
+}
+
+func newLock(tb testing.TB, m *session.Manager, path string, opts ...rwlock.Option) *rwlock.RWMutex {
+	tb.Helper()
+	rw, err := rwlock.New(m, path, opts...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return rw
+}
+
+// persistentDir makes a directory that stays, so that requests are the same each time.
+func persistentDir(tb testing.TB) string {
+	tb.Helper()
+	dir := testserver.Path(tb)
+	if _, err := testserver.Admin(tb).Create(dir, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		tb.Fatal(err)
+	}
+	return dir
+}
+
+// must fails the test for an error; it may be called from the test's goroutine only.
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// wantErr checks that an error matches all of targets.
+func wantErr(tb testing.TB, what string, err error, targets ...error) {
+	tb.Helper()
+	for _, target := range targets {
+		if !errors.Is(err, target) {
+			tb.Errorf("%s: error %v, want one that matches %q", what, err, target)
+		}
+	}
+}
+
+// wantTry checks what a try returns.
+func wantTry(tb testing.TB, what string, try func(context.Context) (bool, error), ctx context.Context, want bool) {
+	tb.Helper()
+	if got, err := try(ctx); got != want || err != nil {
+		tb.Fatalf("%s: %v, %v; want %v", what, got, err, want)
+	}
+}
+
+// receive returns what comes on ch, and fails if nothing does.
+func receive[T any](tb testing.TB, what string, ch <-chan T) T {
+	tb.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(testserver.Patience):
+		tb.Fatalf("%s: nothing within %v", what, testserver.Patience)
+		panic("unreachable")
+	}
+}
+
+// background runs f and delivers what it returns.
+func background(f func() error) <-chan error {
+	ch := make(chan error, 1)
+	go func() { ch <- f() }()
+	return ch
+}
+
+// pending fails if something has come on ch. It shows only that nothing has come yet:
+// call it when the state of the server says that nothing may.
+func pending(tb testing.TB, what string, ch <-chan error) {
+	tb.Helper()
+	select {
+	case err := <-ch:
+		tb.Fatalf("%s: returned (%v), which it must not yet", what, err)
+	default:
+	}
+}
+
+// queued begins f and returns when its node is the n-th in the directory.
+func queued(tb testing.TB, dir string, n int, f func(context.Context) error) <-chan error {
+	tb.Helper()
+	ctx := patient(tb)
+	ch := background(func() error { return f(ctx) })
+	testserver.WaitChildren(tb, dir, n)
+	return ch
+}
+
+// expire ends the session of a manager behind a proxy.
+func expire(tb testing.TB, proxy *zktest.Proxy, m *session.Manager) {
+	tb.Helper()
+	must(tb, proxy.Expire(patient(tb), testserver.Session(tb, m).ID()))
+}
+
+// waitLost waits until a hold is known to be lost.
+func waitLost(tb testing.TB, held func() bool) {
+	tb.Helper()
+	zktest.Eventually(tb, testserver.Patience, "the loss to be known", func() bool { return !held() })
+}
+
+// picture shows a lock's contenders in order: W or R each, with a star for a holder.
+func picture(tb testing.TB, rw *rwlock.RWMutex) string {
+	tb.Helper()
+	all, err := rw.Contenders(patient(tb))
+	must(tb, err)
+	var words []string
+	for _, c := range all {
+		n, _ := queue.ParseNode(path.Base(c.Path))
+		word := map[string]string{
+			queue.PrefixWrite: "W", queue.PrefixKazooLock: "w",
+			queue.PrefixRead: "R", queue.PrefixKazooRead: "r",
+		}[n.Prefix]
+		if c.Holder {
+			word += "*"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+func wantPicture(tb testing.TB, rw *rwlock.RWMutex, want string) {
+	tb.Helper()
+	if got := picture(tb, rw); got != want {
+		tb.Fatalf("in the queue: %s; want %s", got, want)
+	}
+}
+
+// node is a contender made by hand, as another library makes it.
+type node struct {
+	tb   testing.TB
+	path string
+}
+
+// forge makes an ephemeral sequential node whose name begins so.
+func forge(tb testing.TB, dir, prefix string) node {
+	tb.Helper()
+	p, err := testserver.Admin(tb).Create(dir+"/"+prefix, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	must(tb, err)
+	return node{tb, p}
+}
+
+// beside makes the node with which Curator 5.5 takes the read lock of a write holder: not
+// sequential, with the write node's sequence.
+func (n node) beside() node {
+	n.tb.Helper()
+	sequence := n.path[len(n.path)-10:]
+	p, err := testserver.Admin(n.tb).Create(path.Dir(n.path)+"/"+curator(queue.PrefixRead)+sequence,
+		nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	must(n.tb, err)
+	return node{n.tb, p}
+}
+
+func (n node) delete() {
+	n.tb.Helper()
+	testserver.Delete(n.tb, n.path)
+}
+
+// curator returns how Curator begins a name, kazoo how kazoo does.
+func curator(prefix string) string { return "_c_" + uuid.NewString() + "-" + prefix }
+func kazoo(prefix string) string   { return strings.ReplaceAll(uuid.NewString(), "-", "") + prefix }
+
+// watchHook says when a contender has set its watches and waits.
+func watchHook(watching chan<- struct{}) session.Option {
+	return session.WithTrace(session.Trace{
+		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
+			watching <- struct{}{}
+			return ctx, nil
+		},
+	})
+}
+
+// watchesUnder returns how many watches the shared server has on dir and below.
+func watchesUnder(tb testing.TB, dir string) int {
+	tb.Helper()
+	text, err := testserver.Server(tb).Word(patient(tb), 0, "wchp") // each path, then its sessions, indented
+	must(tb, err)
+	n, ours := 0, false
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "/") {
+			ours = strings.HasPrefix(line, dir)
+		} else if ours && strings.HasPrefix(line, "\t") {
+			n++
+		}
+	}
+	return n
+}
+
+// inDir matches every request that has to do with the directory.
+func inDir(dir string) zktest.Match {
+	return func(r zktest.Request) bool { return r.Path == dir || strings.HasPrefix(r.Path, dir+"/") }
+}
+
+// listing matches requests for the directory's children.
+func listing(dir string) zktest.Match {
+	return func(r zktest.Request) bool {
+		return (r.Op == zktest.OpGetChildren || r.Op == zktest.OpGetChildren2) && r.Path == dir
+	}
+}

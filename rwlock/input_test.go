@@ -1,0 +1,219 @@
+package rwlock_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// What zklock.Multi and the like ask of a lock.
+var (
+	_ = []interface {
+		Path() string
+		Acquire(context.Context) (*queue.Lease, error)
+		TryAcquire(context.Context) (*queue.Lease, error)
+		Lock(context.Context) error
+		TryLock(context.Context) (bool, error)
+		Unlock() error
+		Held() bool
+	}{(*rwlock.RWMutex)(nil), rwlock.Reader{}, (*zklock.Mutex)(nil)}
+)
+
+// Bad input to New is an error that says so, before any I/O: the manager here is none
+// that could do any.
+func TestNewInvalid(t *testing.T) {
+	tests := []struct {
+		name string
+		path string
+		opts []rwlock.Option
+		ok   bool
+	}{
+		{name: "empty path", path: ""},
+		{name: "no leading slash", path: "locks/a"},
+		{name: "root", path: "/"},
+		{name: "trailing slash", path: "/locks/"},
+		{name: "nil option", path: "/locks/a", opts: []rwlock.Option{nil}},
+		{name: "data too large", path: "/locks/a", opts: []rwlock.Option{rwlock.WithData(make([]byte, 64<<10+1))}},
+		{name: "nothing to call", path: "/locks/a", opts: []rwlock.Option{rwlock.WithRevocable(nil)}},
+		{name: "bad option after a good one", path: "/locks/a", opts: []rwlock.Option{rwlock.WithData(nil), nil}},
+
+		{name: "plain", path: "/locks/a", ok: true},
+		{name: "options", path: "/locks/a", ok: true, opts: []rwlock.Option{
+			rwlock.WithData([]byte("me")), rwlock.WithRevocable(func(*queue.Lease) {})}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			rw, err := rwlock.New(new(session.Manager), tt.path, tt.opts...)
+			if tt.ok {
+				must(t, err)
+				if rw.Path() != tt.path || rw.Reader().Path() != tt.path {
+					t.Errorf("path %s, of the reader %s", rw.Path(), rw.Reader().Path())
+				}
+				return
+			}
+			wantErr(t, "New", err, session.ErrInvalid)
+			if rw != nil {
+				t.Error("an RWMutex beside an error")
+			}
+		})
+	}
+	_, err := rwlock.New(nil, "/locks/a")
+	wantErr(t, "New of a nil manager", err, session.ErrInvalid)
+}
+
+// What comes with an ended context sends nothing and says so.
+func TestEndedContextSendsNothing(t *testing.T) {
+	dir := persistentDir(t)
+	m, proxy := proxied(t)
+	rw := newLock(t, m, dir)
+	ended, cancel := context.WithCancel(rwlock.WithOwner(patient(t)))
+	cancel()
+	nothing := func(context.Context) error { return nil }
+	for name, f := range map[string]func() error{
+		"Lock": func() error { return rw.Lock(ended) }, "RLock": func() error { return rw.RLock(ended) },
+		"Do": func() error { return rw.Do(ended, nothing) }, "RDo": func() error { return rw.RDo(ended, nothing) },
+		"TryLock":     func() error { _, err := rw.TryLock(ended); return err },
+		"TryRLock":    func() error { _, err := rw.TryRLock(ended); return err },
+		"Acquire":     func() error { _, err := rw.Acquire(ended); return err },
+		"TryAcquire":  func() error { _, err := rw.TryAcquire(ended); return err },
+		"RAcquire":    func() error { _, err := rw.RAcquire(ended); return err },
+		"TryRAcquire": func() error { _, err := rw.TryRAcquire(ended); return err },
+		"Contenders":  func() error { _, err := rw.Contenders(ended); return err },
+	} {
+		wantErr(t, name, f(), context.Canceled)
+	}
+	s := testserver.Session(t, m)
+	_, err := s.Exists(patient(t), dir) // behind them, had they sent anything
+	must(t, err)
+	if n := proxy.Count(inDir(dir)); n != 1 {
+		t.Errorf("%d requests, want the last one's alone", n)
+	}
+}
+
+// WithData is the data of readers' and writers' nodes, copied.
+func TestData(t *testing.T) {
+	data := []byte("mine")
+	rw := newLock(t, connect(t), testserver.Path(t), rwlock.WithData(data))
+	copy(data, "XXXX")
+	for _, kind := range []string{"R", "W"} {
+		l, err := acquire(rw, kind)(patient(t))
+		must(t, err)
+		all, err := rw.Contenders(patient(t))
+		must(t, err)
+		if len(all) != 1 || !bytes.Equal(all[0].Data, []byte("mine")) {
+			t.Errorf("%s: %+v", kind, all)
+		}
+		must(t, l.Release(patient(t)))
+	}
+}
+
+// Whoever is asked to give the lock up is told which lease that is, and gives it up or not.
+func TestRevocable(t *testing.T) {
+	asked := make(chan *queue.Lease, 10)
+	dir := persistentDir(t)
+	rw := newLock(t, connect(t), dir, rwlock.WithRevocable(func(l *queue.Lease) { asked <- l }))
+	for _, kind := range []string{"R", "W"} {
+		l, err := acquire(rw, kind)(patient(t))
+		must(t, err)
+		_, err = testserver.Admin(t).Set(l.Path(), []byte(queue.RevokeMessage), -1)
+		must(t, err)
+		if got := receive(t, "the request", asked); got != l {
+			t.Errorf("%s: asked for %s, not for %s", kind, got.Path(), l.Path())
+		}
+		must(t, l.Err())
+		must(t, l.Release(patient(t)))
+	}
+	if len(asked) != 0 {
+		t.Error("asked twice")
+	}
+}
+
+// A closed manager ends all waiting, and a server that refuses says why.
+func TestServerAndManagerErrors(t *testing.T) {
+	dir := testserver.Path(t)
+	_, err := testserver.Admin(t).Create(dir, nil, 0, zk.WorldACL(zk.PermRead))
+	must(t, err)
+	m := connect(t)
+	rw := newLock(t, m, dir)
+	wantErr(t, "Lock", rw.Lock(patient(t)), zk.ErrNoAuth)
+	wantErr(t, "RLock", rw.RLock(patient(t)), zk.ErrNoAuth)
+
+	dir = testserver.Path(t)
+	must(t, newLock(t, connect(t), dir).Lock(patient(t)))
+	rw = newLock(t, m, dir)
+	read := queued(t, dir, 2, rw.RLock)
+	write := queued(t, dir, 3, rw.Lock)
+	must(t, m.Close())
+	wantErr(t, "RLock", receive(t, "RLock", read), session.ErrClosed)
+	wantErr(t, "Lock", receive(t, "Lock", write), session.ErrClosed)
+	wantErr(t, "Lock", rw.Lock(patient(t)), session.ErrClosed)
+	testserver.WaitChildren(t, dir, 1)
+}
+
+func panics(f func()) (did bool) {
+	defer func() { did = recover() != nil }()
+	f()
+	return false
+}
+
+// The lockers do where sync.RWMutex did: readers together, a writer alone, a panic for an
+// unlock too many, and a call of OnLost for a loss.
+func TestLockers(t *testing.T) {
+	m, proxy := proxied(t)
+	dir := testserver.Path(t)
+	rw := newLock(t, m, dir)
+	losses := make(chan error, 10)
+	onLost := rwlock.OnLost(func(err error) { losses <- err })
+	write, read := rw.Locker(onLost), rw.RLocker(onLost)
+	read.Lock()
+	read.Lock() // beside the other
+	written := background(func() error {
+		write.Lock()
+		return nil
+	})
+	testserver.WaitChildren(t, dir, 3)
+	wantPicture(t, rw, "R* R* W")
+	read.Unlock()
+	pending(t, "Lock", written)
+	read.Unlock()
+	must(t, receive(t, "Lock", written))
+	if !rw.Held() || rw.RHeld() {
+		t.Error("not held as locked")
+	}
+	write.Unlock()
+	for name, unlock := range map[string]func(){"Unlock": write.Unlock, "RUnlock": read.Unlock} {
+		if !panics(unlock) {
+			t.Errorf("%s of an unheld lock does not panic", name)
+		}
+	}
+	for name, l := range map[string]interface {
+		Lock()
+		Unlock()
+	}{"Locker": write, "RLocker": read} {
+		l.Lock()
+		expire(t, proxy, m)
+		wantErr(t, name, receive(t, "OnLost", losses), session.ErrLost)
+		if panics(l.Unlock) {
+			t.Errorf("%s: Unlock of a lost lock panics", name)
+		}
+	}
+	zktest.Eventually(t, testserver.Patience, "another session", func() bool { return m.State() == session.Connected })
+	must(t, m.Close())
+	for name, lock := range map[string]func(){"Locker": write.Lock, "RLocker": read.Lock} {
+		if !panics(lock) {
+			t.Errorf("%s: Lock of a closed manager does not panic", name)
+		}
+	}
+	if len(losses) != 0 {
+		t.Error("OnLost was called without a loss:", <-losses)
+	}
+}

@@ -1,0 +1,353 @@
+package rwlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// protected is what the lock protects, checked without ZooKeeper: who is inside, and a
+// pair of numbers that a writer changes one after the other. They are atomics not for their
+// atomicity but because the race detector knows no order that another process makes.
+type protected struct {
+	readers, writers atomic.Int32
+	most             atomic.Int32 // readers inside at once
+	a, b             atomic.Int64
+}
+
+func (p *protected) write(t *testing.T, work func() error) error {
+	defer p.writers.Add(-1)
+	if w, r := p.writers.Add(1), p.readers.Load(); w != 1 || r != 0 {
+		t.Errorf("a writer inside with %d more and %d readers", w-1, r)
+	}
+	p.a.Store(p.a.Load() + 1)
+	err := work()
+	p.b.Store(p.b.Load() + 1)
+	return err
+}
+
+func (p *protected) read(t *testing.T, work func() error) error {
+	defer p.readers.Add(-1)
+	n := p.readers.Add(1)
+	for old := p.most.Load(); n > old && !p.most.CompareAndSwap(old, n); old = p.most.Load() {
+	}
+	if w := p.writers.Load(); w != 0 {
+		t.Errorf("a reader inside with %d writers", w)
+	}
+	a := p.a.Load()
+	err := work()
+	if b := p.b.Load(); a != b || a != p.a.Load() {
+		t.Errorf("a reader has seen %d and %d", a, b)
+	}
+	return err
+}
+
+// Ten sessions, nine reads for each write, in each way that there is to lock: readers share,
+// writers are alone, and no write is lost.
+func TestLoad(t *testing.T) {
+	const sessions, times = 10, 30
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	var p protected
+	var g errgroup.Group
+	for i := range sessions {
+		m := connect(t)
+		rw := newLock(t, m, dir)
+		// Inside, everybody asks the server something, so that others get a chance.
+		work := func() error {
+			s, err := m.Session(ctx)
+			if err == nil {
+				_, err = s.Exists(ctx, "/")
+			}
+			return err
+		}
+		g.Go(func() error {
+			for n := range times {
+				once := readOnce
+				if (n+i)%10 == 0 {
+					once = writeOnce
+				}
+				if err := once(ctx, t, rw, &p, n, work); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	must(t, g.Wait())
+	if a, b := p.a.Load(), p.b.Load(); a != sessions*times/10 || a != b {
+		t.Errorf("%d and %d after %d writes", a, b, sessions*times/10)
+	}
+	if p.most.Load() < 2 {
+		t.Error("never more than one reader inside")
+	}
+	t.Logf("up to %d readers inside at once", p.most.Load())
+	testserver.WaitChildren(t, dir, 0)
+}
+
+func readOnce(ctx context.Context, t *testing.T, rw *rwlock.RWMutex, p *protected, way int, work func() error) error {
+	switch way % 3 {
+	case 0:
+		return rw.RDo(ctx, func(context.Context) error { return p.read(t, work) })
+	case 1:
+		if err := rw.RLock(ctx); err != nil {
+			return err
+		}
+		return errors.Join(p.read(t, work), rw.RUnlock())
+	default:
+		l, err := rw.RAcquire(ctx)
+		if err != nil {
+			return err
+		}
+		return errors.Join(p.read(t, work), l.Release(ctx))
+	}
+}
+
+func writeOnce(ctx context.Context, t *testing.T, rw *rwlock.RWMutex, p *protected, way int, work func() error) error {
+	switch way % 3 {
+	case 0:
+		return rw.Do(ctx, func(context.Context) error { return p.write(t, work) })
+	case 1: // and read on
+		owner := rwlock.WithOwner(ctx)
+		if err := rw.Lock(owner); err != nil {
+			return err
+		}
+		err := p.write(t, work)
+		if err := errors.Join(err, rw.RLock(owner)); err != nil {
+			return errors.Join(err, rw.Unlock())
+		}
+		a := p.a.Load()
+		err = p.read(t, rw.Unlock)
+		if now := p.a.Load(); now != a {
+			t.Errorf("%d writes during a downgrade", now-a)
+		}
+		return errors.Join(err, p.read(t, work), rw.RUnlock())
+	default:
+		l, err := rw.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		return errors.Join(p.write(t, work), l.Release(ctx))
+	}
+}
+
+// referee checks that of two holds that exclude each other no two say at one moment that
+// they are held.
+type referee struct {
+	mu     sync.Mutex
+	claims []*claim
+	fouls  []string
+	most   int // readers at once
+}
+
+// claim is one hold.
+type claim struct {
+	name  string
+	write bool
+	held  func() bool
+	over  bool // given up; guarded by referee.mu
+}
+
+// enter is told of a hold as soon as it is granted. One that says it is held when asked
+// before the new one is, was held together with it, if the new one still is.
+func (r *referee) enter(c *claim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	with := []*claim{c}
+	for _, other := range r.claims {
+		if other.over || !other.held() || !c.held() {
+			continue
+		}
+		with = append(with, other)
+		if c.write || other.write {
+			r.fouls = append(r.fouls, fmt.Sprintf("%s was granted while %s was held", c.name, other.name))
+		}
+	}
+	r.most = max(r.most, len(with))
+	r.claims = append(slices.DeleteFunc(r.claims, func(c *claim) bool { return c.over }), c)
+}
+
+// leave is told before a hold is given up.
+func (r *referee) leave(c *claim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.over = true
+}
+
+// Under load, sessions expire and connections are cut, wherever that hits: a writer's hold
+// never stands together with another, downgraded or not, and everybody gets on.
+func TestLoadWithFaults(t *testing.T) {
+	const sessions, faults = 6, 40
+	ctx, cancel := context.WithTimeout(context.Background(), 3*testserver.Patience)
+	defer cancel()
+	dir := testserver.Path(t)
+	var r referee
+	var granted atomic.Int64
+	stop := make(chan struct{})
+	var g errgroup.Group
+	var strike []func()
+	for range sessions {
+		m, proxy := proxied(t)
+		c := &client{t: t, m: m, rw: newLock(t, m, dir), r: &r}
+		strike = append(strike,
+			func() { expire(t, proxy, m) },
+			proxy.Disconnect,
+			func() { proxy.CutAfterCommit(zktest.On(zktest.OpCreate, dir)) },
+			func() { proxy.CutAfterCommit(zktest.Any(zktest.OpNotification)) })
+		g.Go(func() error {
+			for {
+				select {
+				case <-stop:
+					return nil
+				default:
+				}
+				err := c.once(ctx)
+				if err != nil && !errors.Is(err, session.ErrLost) && !errors.Is(err, queue.ErrReleasePending) {
+					return err
+				}
+				granted.Add(1)
+			}
+		})
+	}
+	for range faults {
+		before := granted.Load()
+		strike[rand.N(len(strike))]()
+		zktest.Eventually(t, 2*testserver.Patience, "the lock to go round", func() bool {
+			return granted.Load() > before+2*sessions
+		})
+	}
+	close(stop)
+	must(t, g.Wait())
+	for _, f := range r.fouls {
+		t.Error(f)
+	}
+	t.Logf("%d grants, up to %d readers at once", granted.Load(), r.most)
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// client is one of those under load, with a lock object of its own.
+type client struct {
+	t  *testing.T
+	m  *session.Manager
+	rw *rwlock.RWMutex
+	r  *referee
+}
+
+// once takes the lock for something, and does some work.
+func (c *client) once(ctx context.Context) error {
+	switch n := rand.N(10); {
+	case n < 6:
+		return c.lease(ctx, false, c.rw.RAcquire)
+	case n < 8:
+		return c.lease(ctx, true, c.rw.Acquire)
+	}
+	owner := rwlock.WithOwner(ctx)
+	if err := c.rw.Lock(owner); err != nil {
+		return err
+	}
+	c.hold(ctx, "a writer", true, c.rw.Held)
+	if err := c.rw.RLock(owner); err != nil {
+		return errors.Join(err, c.rw.Unlock())
+	}
+	err := c.rw.Unlock()
+	c.hold(ctx, "one who was a writer", false, c.rw.RHeld)
+	return errors.Join(err, c.rw.RUnlock())
+}
+
+func (c *client) lease(ctx context.Context, write bool, get func(context.Context) (*queue.Lease, error)) error {
+	l, err := get(ctx)
+	if err != nil {
+		return err
+	}
+	c.hold(ctx, path.Base(l.Path()), write, func() bool { return l.Err() == nil })
+	return l.Release(ctx)
+}
+
+// hold asks the server something while the lock is held, so that others get a chance.
+func (c *client) hold(ctx context.Context, name string, write bool, held func() bool) {
+	hold := &claim{name: name, write: write, held: held}
+	c.r.enter(hold)
+	defer c.r.leave(hold)
+	if s, err := c.m.Session(ctx); err == nil {
+		_, _ = s.Exists(ctx, "/") // with faults about, it may fail
+	}
+}
+
+// Whoever gives up, at whatever moment, leaves neither node nor watch, and does not keep
+// those behind it out.
+func TestCancelLeavesNothing(t *testing.T) {
+	const tries = 60
+	for _, holds := range []string{"W", "R"} {
+		t.Run("behind "+holds, func(t *testing.T) {
+			dir := persistentDir(t)
+			holder, err := acquire(newLock(t, connect(t), dir), holds)(patient(t))
+			must(t, err)
+			_, err = holder.Token(patient(t)) // its own watch is set by now
+			must(t, err)
+			m := connect(t)
+			rw := newLock(t, m, dir)
+			var g errgroup.Group
+			g.SetLimit(8)
+			for i := range tries {
+				g.Go(func() error {
+					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rand.N(15))*time.Millisecond)
+					defer cancel()
+					lock, unlock := rw.Lock, rw.Unlock
+					if i%3 == 0 {
+						lock, unlock = rw.RLock, rw.RUnlock
+					}
+					err := lock(ctx)
+					switch {
+					case err == nil && holds == "R" && i%3 == 0:
+						return unlock()
+					case !errors.Is(err, context.DeadlineExceeded):
+						return errors.Join(errors.New("Lock behind a holder"), err)
+					}
+					return nil
+				})
+			}
+			must(t, g.Wait())
+			testserver.WaitChildren(t, dir, 1)
+			must(t, holder.Err())
+			must(t, holder.Release(patient(t)))
+			zktest.Eventually(t, testserver.Patience, "no watch", func() bool { return watchesUnder(t, dir) == 0 })
+			must(t, rw.Lock(patient(t)))
+			must(t, rw.Unlock())
+		})
+	}
+}
+
+// A downgrade that is cancelled on the way returns at once, leaves nothing, and the write
+// lock stays.
+func TestCancelDowngrade(t *testing.T) {
+	dir := persistentDir(t)
+	m, proxy := proxied(t)
+	rw := newLock(t, m, dir)
+	owner, cancel := context.WithCancel(rwlock.WithOwner(patient(t)))
+	defer cancel()
+	must(t, rw.Lock(owner))
+	hold := proxy.HoldRequest(zktest.On(zktest.OpCreate, dir))
+	read := background(func() error { return rw.RLock(owner) })
+	receive(t, "the create", hold.Hit())
+	cancel()
+	wantErr(t, "RLock", receive(t, "RLock", read), context.Canceled)
+	hold.Release()
+	wantErr(t, "RUnlock", rw.RUnlock(), rwlock.ErrNotHeld)
+	must(t, rw.Unlock()) // after which the server has had all that came before
+	testserver.WaitChildren(t, dir, 0)
+}

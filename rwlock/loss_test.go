@@ -1,0 +1,188 @@
+package rwlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// RUnlock gives up the lost holds first, and says so; those of the next session, and
+// everybody else's, stand.
+func TestReadersLost(t *testing.T) {
+	m, proxy := proxied(t)
+	dir := testserver.Path(t)
+	rw, another := newLock(t, m, dir), newLock(t, connect(t), dir)
+	must(t, another.RLock(patient(t)))
+	for range 3 {
+		must(t, rw.RLock(patient(t)))
+	}
+	expire(t, proxy, m)
+	waitLost(t, rw.RHeld)
+	for range 2 {
+		must(t, rw.RLock(patient(t)))
+	}
+	for range 3 {
+		wantErr(t, "RUnlock", rw.RUnlock(), session.ErrLost)
+		if !rw.RHeld() {
+			t.Error("the readers of the new session have lost their lock")
+		}
+		wantPicture(t, another, "R* R* R*")
+	}
+	for range 2 {
+		must(t, rw.RUnlock())
+	}
+	wantErr(t, "one RUnlock more", rw.RUnlock(), rwlock.ErrNotHeld)
+	wantPicture(t, another, "R*")
+	if !another.RHeld() {
+		t.Error("another's read lock is gone")
+	}
+	must(t, another.RUnlock())
+}
+
+// An operator deletes the node of one reader of three.
+func TestOneReaderLost(t *testing.T) {
+	dir := testserver.Path(t)
+	rw := newLock(t, connect(t), dir)
+	for range 3 {
+		must(t, rw.RLock(patient(t)))
+	}
+	all, err := rw.Contenders(patient(t))
+	must(t, err)
+	testserver.Delete(t, all[1].Path)
+	// The two others stand: the loss shows in nothing but RUnlock.
+	zktest.Eventually(t, testserver.Patience, "the loss to be known", func() bool {
+		err := rw.RUnlock()
+		if errors.Is(err, session.ErrLost) {
+			return true
+		}
+		must(t, err) // unlocked before it was known: lock again
+		must(t, rw.RLock(patient(t)))
+		return false
+	})
+	for range 2 {
+		must(t, rw.RUnlock())
+	}
+	wantErr(t, "one RUnlock more", rw.RUnlock(), rwlock.ErrNotHeld)
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// A writer that has lost the lock is told by Unlock, which frees nobody else's; until then
+// no other writer comes in through the same RWMutex.
+func TestWriterLost(t *testing.T) {
+	m, proxy := proxied(t)
+	dir := testserver.Path(t)
+	rw, another := newLock(t, m, dir), newLock(t, connect(t), dir)
+	must(t, rw.Lock(patient(t)))
+	expire(t, proxy, m)
+	waitLost(t, rw.Held)
+	must(t, another.Lock(patient(t)))
+	must(t, another.Unlock())
+
+	next := queued(t, dir, 1, rw.Lock)
+	wantPicture(t, another, "W*") // as far as the server goes
+	pending(t, "Lock while the lost hold stands", next)
+	if rw.Held() {
+		t.Error("held, though the lost hold stands")
+	}
+	wantErr(t, "Unlock", rw.Unlock(), session.ErrLost)
+	must(t, receive(t, "Lock after that", next))
+	must(t, rw.Unlock())
+
+	must(t, rw.Lock(patient(t)))
+	expire(t, proxy, m)
+	waitLost(t, rw.Held)
+	must(t, another.RLock(patient(t)))
+	wantErr(t, "Unlock", rw.Unlock(), session.ErrLost)
+	wantPicture(t, another, "R*")
+	must(t, another.RUnlock())
+}
+
+// Who has both locks and loses them is told twice. If only the write lock's node is gone,
+// the read lock stands, and keeps writers out.
+func TestBothLost(t *testing.T) {
+	m, proxy := proxied(t)
+	dir := testserver.Path(t)
+	rw, another := newLock(t, m, dir), newLock(t, connect(t), dir)
+	owner := rwlock.WithOwner(patient(t))
+	both := func() {
+		t.Helper()
+		must(t, rw.Lock(owner))
+		must(t, rw.RLock(owner))
+	}
+	both()
+	expire(t, proxy, m)
+	waitLost(t, func() bool { return rw.Held() || rw.RHeld() })
+	wantErr(t, "Unlock", rw.Unlock(), session.ErrLost)
+	wantErr(t, "Lock", rw.Lock(owner), session.ErrLost) // it still has a lost read lock
+	wantErr(t, "RUnlock", rw.RUnlock(), session.ErrLost)
+
+	both()
+	for _, name := range testserver.Children(t, dir) {
+		if n, _ := queue.ParseNode(name); n.Prefix == queue.PrefixWrite {
+			testserver.Delete(t, dir, name)
+		}
+	}
+	waitLost(t, rw.Held)
+	wantErr(t, "Unlock", rw.Unlock(), session.ErrLost)
+	wantTry(t, "TryLock of another", another.TryLock, patient(t), false)
+	if !rw.RHeld() {
+		t.Error("the read lock is gone")
+	}
+	must(t, rw.RUnlock())
+	must(t, another.Lock(patient(t)))
+	must(t, another.Unlock())
+}
+
+var errWork = errors.New("the work went wrong")
+
+// Do and RDo end the work's context when the lock is lost, say so beside the work's error,
+// and always unlock.
+func TestDo(t *testing.T) {
+	m, proxy := proxied(t)
+	dir := testserver.Path(t)
+	rw := newLock(t, m, dir)
+	for name, do := range map[string]func(context.Context, func(context.Context) error) error{
+		"Do": rw.Do, "RDo": rw.RDo, "Reader.Do": rw.Reader().Do,
+	} {
+		t.Run(name, func(t *testing.T) {
+			held := func() bool { return rw.Held() || rw.RHeld() }
+			for _, own := range []error{nil, errWork} {
+				err := do(patient(t), func(ctx context.Context) error {
+					if !held() {
+						t.Error("not held inside")
+					}
+					return own
+				})
+				if !errors.Is(err, own) || held() {
+					t.Errorf("error %v, held %v", err, held())
+				}
+				err = do(patient(t), func(ctx context.Context) error {
+					expire(t, proxy, m)
+					receive(t, "the end of the context", ctx.Done())
+					wantErr(t, "cause", context.Cause(ctx), session.ErrLost)
+					return own
+				})
+				wantErr(t, "the work of a lost lock", err, session.ErrLost)
+				if own != nil {
+					wantErr(t, "the work of a lost lock", err, own)
+				}
+			}
+			func() {
+				defer func() { _ = recover() }()
+				_ = do(patient(t), func(context.Context) error { panic("boom") })
+			}()
+			if held() {
+				t.Error("held after a panic")
+			}
+			wantErr(t, "Unlock", rw.Unlock(), rwlock.ErrNotHeld)
+			wantErr(t, "RUnlock", rw.RUnlock(), rwlock.ErrNotHeld)
+			testserver.WaitChildren(t, dir, 0)
+		})
+	}
+}

@@ -1,0 +1,397 @@
+package rwlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// A reader enters again while a writer waits, in each way there is, without a request; one
+// who is no owner waits behind the writer. zklock's owners are the same.
+func TestReaderReenters(t *testing.T) {
+	dir := testserver.Path(t)
+	m, proxy := proxied(t)
+	rw := newLock(t, m, dir)
+	owner := zklock.WithOwner(patient(t))
+	must(t, rw.RLock(owner))
+	writer := newLock(t, connect(t), dir)
+	written := queued(t, dir, 2, writer.Lock)
+	wantPicture(t, writer, "R* W")
+
+	zktest.Eventually(t, testserver.Patience, "the reader to watch its node", func() bool {
+		return proxy.Count(zktest.On(zktest.OpGetData, dir+"/")) > 0
+	})
+	proxy.ResetRequests()
+	must(t, rw.RLock(owner))
+	wantTry(t, "TryRLock", rw.TryRLock, owner, true)
+	must(t, rw.RDo(owner, func(ctx context.Context) error {
+		return errors.Join(rw.RLock(ctx), rw.RUnlock(), ctx.Err())
+	}))
+	if n := proxy.Count(inDir(dir)); n != 0 {
+		t.Errorf("%d requests for entering again", n)
+	}
+	wantTry(t, "TryRLock without an owner", rw.TryRLock, patient(t), false)
+	wantTry(t, "TryRLock of another owner", rw.TryRLock, rwlock.WithOwner(owner), false)
+	other := queued(t, dir, 3, rw.RLock)
+	wantPicture(t, writer, "R* W R")
+	for range 3 {
+		pending(t, "the writer", written)
+		pending(t, "the other reader", other)
+		must(t, rw.RUnlock())
+	}
+	must(t, receive(t, "the writer", written))
+	wantPicture(t, writer, "W* R")
+	must(t, writer.Unlock())
+	must(t, receive(t, "the other reader", other))
+	must(t, rw.RUnlock())
+	wantErr(t, "one RUnlock more", rw.RUnlock(), rwlock.ErrNotHeld)
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// A read holder that wants the write lock is refused at once: nothing is sent, the read
+// lock stays, and others read on. When it has given that up it may write.
+func TestUpgradeRefused(t *testing.T) {
+	m, proxy := proxied(t)
+	for held, hold := range map[string]func(context.Context, *rwlock.RWMutex, func(context.Context) error) error{
+		"RLock": func(ctx context.Context, rw *rwlock.RWMutex, f func(context.Context) error) error {
+			return errors.Join(rw.RLock(ctx), f(ctx), rw.RUnlock())
+		},
+		"TryRLock": func(ctx context.Context, rw *rwlock.RWMutex, f func(context.Context) error) error {
+			_, err := rw.TryRLock(ctx)
+			return errors.Join(err, f(ctx), rw.RUnlock())
+		},
+		"RDo": func(ctx context.Context, rw *rwlock.RWMutex, f func(context.Context) error) error {
+			return rw.RDo(ctx, f)
+		},
+		"a downgrade": func(ctx context.Context, rw *rwlock.RWMutex, f func(context.Context) error) error {
+			return errors.Join(rw.Lock(ctx), rw.RLock(ctx), rw.Unlock(), f(ctx), rw.RUnlock())
+		},
+	} {
+		t.Run(held, func(t *testing.T) {
+			dir := testserver.Path(t)
+			rw := newLock(t, m, dir)
+			another := newLock(t, connect(t), dir)
+			owner := rwlock.WithOwner(patient(t))
+			must(t, hold(owner, rw, func(ctx context.Context) error {
+				must(t, another.RLock(patient(t)))
+				zktest.Eventually(t, testserver.Patience, "the reader to watch its node", func() bool {
+					return proxy.Count(func(r zktest.Request) bool {
+						return r.Op == zktest.OpGetData && strings.HasPrefix(r.Path, dir) && strings.Contains(r.Path, queue.PrefixRead)
+					}) > 0
+				})
+				before := proxy.Count(inDir(dir))
+				refused(ctx, t, rw, rwlock.ErrUpgrade)
+				ended, cancel := context.WithCancel(ctx)
+				cancel()
+				refused(ended, t, rw, context.Canceled)
+				if n := proxy.Count(inDir(dir)) - before; n != 0 {
+					t.Errorf("%d requests", n)
+				}
+				wantPicture(t, another, "R* R*")
+				if !rw.RHeld() || !another.RHeld() || rw.Held() {
+					t.Error("not held as before")
+				}
+				return another.RUnlock()
+			}))
+			must(t, rw.Lock(owner))
+			must(t, rw.Unlock())
+			testserver.WaitChildren(t, dir, 0)
+		})
+	}
+}
+
+// refused tries for the write lock in each way there is.
+func refused(ctx context.Context, t *testing.T, rw *rwlock.RWMutex, want error) {
+	t.Helper()
+	wantErr(t, "Lock", rw.Lock(ctx), want)
+	got, err := rw.TryLock(ctx)
+	wantErr(t, "TryLock", err, want)
+	if got {
+		t.Error("TryLock returned true beside an error")
+	}
+	wantErr(t, "Do", rw.Do(ctx, func(context.Context) error {
+		t.Error("called")
+		return nil
+	}), want)
+}
+
+// Two owners that read and both want to write are both refused; without owners the two
+// would wait for each other.
+func TestTwoUpgradesRefused(t *testing.T) {
+	dir := testserver.Path(t)
+	var g errgroup.Group
+	reading := make(chan struct{})
+	for range 2 {
+		rw := newLock(t, connect(t), dir)
+		ctx := rwlock.WithOwner(patient(t))
+		g.Go(func() error {
+			return rw.RDo(ctx, func(ctx context.Context) error {
+				select { // both are inside
+				case reading <- struct{}{}:
+				case <-reading:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+				if err := rw.Lock(ctx); !errors.Is(err, rwlock.ErrUpgrade) {
+					return errors.Join(errors.New("upgrade"), err)
+				}
+				return nil
+			})
+		})
+	}
+	must(t, g.Wait())
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// Who is not the owner waits for it, be it in the same process through the same RWMutex:
+// and so does Acquire, which knows no owners.
+func TestOthersWaitForOwner(t *testing.T) {
+	m := connect(t)
+	for _, tt := range []struct {
+		name string
+		get  func(ctx, owner context.Context, rw *rwlock.RWMutex) error
+	}{
+		{"Lock of another owner", func(ctx, _ context.Context, rw *rwlock.RWMutex) error {
+			return errors.Join(rw.Lock(rwlock.WithOwner(ctx)), rw.Unlock())
+		}},
+		{"Lock without an owner", func(ctx, _ context.Context, rw *rwlock.RWMutex) error {
+			return errors.Join(rw.Lock(ctx), rw.Unlock())
+		}},
+		{"RLock of another owner", func(_, owner context.Context, rw *rwlock.RWMutex) error {
+			return errors.Join(rw.RLock(rwlock.WithOwner(owner)), rw.RUnlock())
+		}},
+		{"RLock without an owner", func(ctx, _ context.Context, rw *rwlock.RWMutex) error {
+			return errors.Join(rw.RLock(ctx), rw.RUnlock())
+		}},
+		{"RLock of the owner through another RWMutex", func(_, owner context.Context, rw *rwlock.RWMutex) error {
+			return newLock(t, m, rw.Path()).RLock(owner)
+		}},
+		{"Acquire by the owner", func(_, owner context.Context, rw *rwlock.RWMutex) error {
+			l, err := rw.Acquire(owner)
+			if err != nil {
+				return err
+			}
+			return l.Release(owner)
+		}},
+		{"RAcquire by the owner", func(_, owner context.Context, rw *rwlock.RWMutex) error {
+			l, err := rw.RAcquire(owner)
+			if err != nil {
+				return err
+			}
+			return l.Release(owner)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx := patient(t)
+			owner := rwlock.WithOwner(ctx)
+			dir := testserver.Path(t)
+			rw := newLock(t, m, dir)
+			must(t, rw.Lock(owner))
+			entered := background(func() error { return tt.get(ctx, owner, rw) })
+			testserver.WaitChildren(t, dir, 2) // it stands in the queue behind the holder
+			pending(t, tt.name, entered)
+			must(t, rw.Unlock())
+			must(t, receive(t, tt.name, entered))
+			wantErr(t, "one Unlock more", rw.Unlock(), rwlock.ErrNotHeld)
+		})
+	}
+}
+
+// One owner among others without any, all through one RWMutex, while a writer elsewhere
+// never ceases to want the lock. RUnlock cannot say whose; all the same, what the owner
+// holds is known: it is never made to wait behind the writer for what it has, and always
+// refused what it must not wait for.
+func TestOwnerAmongOthers(t *testing.T) {
+	const others, rounds = 3, 25
+	dir := testserver.Path(t)
+	rw := newLock(t, connect(t), dir)
+	writer := newLock(t, connect(t), dir)
+	ctx, cancel := context.WithCancel(patient(t))
+	defer cancel()
+	var g errgroup.Group
+	again := func(f func() error) {
+		g.Go(func() error {
+			for ctx.Err() == nil {
+				if err := f(); err != nil && !errors.Is(err, context.Canceled) {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	for range others {
+		again(func() error {
+			if err := rw.RLock(ctx); err != nil {
+				return err
+			}
+			return rw.RUnlock()
+		})
+	}
+	again(func() error { return writer.Do(ctx, func(context.Context) error { return nil }) })
+	for i := range rounds {
+		owner := rwlock.WithOwner(ctx)
+		if i%2 == 0 {
+			must(t, rw.RLock(owner))
+		} else {
+			must(t, rw.Lock(owner))
+			must(t, rw.RLock(owner))
+			must(t, rw.Unlock())
+		}
+		wantErr(t, "Lock", rw.Lock(owner), rwlock.ErrUpgrade)
+		must(t, rw.RLock(owner))
+		must(t, rw.RDo(owner, rw.RLock))
+		for range 2 {
+			must(t, rw.RUnlock())
+			wantErr(t, "Lock", rw.Lock(owner), rwlock.ErrUpgrade)
+		}
+		must(t, rw.RUnlock())
+	}
+	cancel()
+	must(t, g.Wait())
+	wantErr(t, "one RUnlock more", rw.RUnlock(), rwlock.ErrNotHeld)
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// Several owners share an RWMutex. What RDo holds is its own: no RUnlock of another takes
+// it away, so that a reader within it enters again, and is refused the write lock, however
+// many others come and go and want to write.
+func TestOwnersShareRWMutex(t *testing.T) {
+	const owners, rounds = 5, 12
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	rw := newLock(t, connect(t), dir)
+	var g errgroup.Group
+	for range owners {
+		g.Go(func() error {
+			for range rounds {
+				owner := rwlock.WithOwner(ctx)
+				err := rw.RDo(owner, func(ctx context.Context) error {
+					if err := rw.Lock(ctx); !errors.Is(err, rwlock.ErrUpgrade) {
+						return errors.Join(errors.New("upgrade"), err)
+					}
+					return errors.Join(rw.RLock(ctx), rw.RUnlock(), ctx.Err())
+				})
+				if err != nil {
+					return err
+				}
+				err = rw.Do(owner, func(ctx context.Context) error {
+					return rw.RDo(ctx, func(ctx context.Context) error {
+						return rw.Do(ctx, func(ctx context.Context) error { return ctx.Err() })
+					})
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	must(t, g.Wait())
+	wantErr(t, "Unlock", rw.Unlock(), rwlock.ErrNotHeld)
+	wantErr(t, "RUnlock", rw.RUnlock(), rwlock.ErrNotHeld)
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// Goroutines of one owner at the same time: every call ends, in the lock or in ErrUpgrade,
+// and every hold can be given back.
+func TestGoroutinesOfOneOwner(t *testing.T) {
+	const goroutines, rounds = 4, 25
+	dir := testserver.Path(t)
+	rw := newLock(t, connect(t), dir)
+	owner := rwlock.WithOwner(patient(t))
+	var g errgroup.Group
+	for range goroutines {
+		g.Go(func() error {
+			for range rounds {
+				err := rw.Lock(owner)
+				if errors.Is(err, rwlock.ErrUpgrade) {
+					continue // another one reads
+				}
+				if err != nil {
+					return err
+				}
+				if err := errors.Join(rw.RLock(owner), rw.Unlock(), rw.RUnlock()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		g.Go(func() error {
+			for range rounds {
+				if err := errors.Join(rw.RLock(owner), rw.RUnlock()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	must(t, g.Wait())
+	wantErr(t, "Unlock", rw.Unlock(), rwlock.ErrNotHeld)
+	wantErr(t, "RUnlock", rw.RUnlock(), rwlock.ErrNotHeld)
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// What the owner of a lost lock asks for fails, until it has unlocked.
+func TestOwnerOfLostLock(t *testing.T) {
+	m, proxy := proxied(t)
+	dir := testserver.Path(t)
+	rw := newLock(t, m, dir)
+	for name, hold := range map[string]func(context.Context) error{"read": rw.RLock, "write": rw.Lock} {
+		t.Run(name, func(t *testing.T) {
+			owner := rwlock.WithOwner(patient(t))
+			must(t, hold(owner))
+			must(t, hold(owner))
+			expire(t, proxy, m)
+			waitLost(t, func() bool { return rw.Held() || rw.RHeld() })
+			unlock := rw.RUnlock
+			if name == "write" {
+				unlock = rw.Unlock
+			}
+			for range 2 {
+				refused(owner, t, rw, session.ErrLost)
+				wantErr(t, "RLock", rw.RLock(owner), session.ErrLost)
+				wantErr(t, "Unlock", unlock(), session.ErrLost)
+			}
+			wantErr(t, "one Unlock more", unlock(), rwlock.ErrNotHeld)
+			must(t, rw.Lock(owner))
+			must(t, rw.Unlock())
+			testserver.WaitChildren(t, dir, 0)
+		})
+	}
+}
+
+// RUnlock of what has an owner and what has none: the one without goes first, so that the
+// owner's node is the one that stays.
+func TestRUnlockLeavesOwners(t *testing.T) {
+	dir := testserver.Path(t)
+	rw := newLock(t, connect(t), dir)
+	owner := rwlock.WithOwner(patient(t))
+	must(t, rw.RLock(owner))
+	all, err := rw.Contenders(patient(t))
+	must(t, err)
+	must(t, rw.RLock(patient(t)))
+	must(t, rw.RUnlock())
+	left, err := rw.Contenders(patient(t))
+	must(t, err)
+	if len(left) != 1 || left[0].Path != all[0].Path {
+		t.Errorf("left: %+v; want the owner's, %s", left, all[0].Path)
+	}
+	wantErr(t, "Lock", rw.Lock(owner), rwlock.ErrUpgrade)
+	var lease *queue.Lease
+	if lease, err = rw.TryRAcquire(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	must(t, rw.RUnlock()) // not the handle
+	must(t, lease.Err())
+	must(t, lease.Release(patient(t)))
+}
