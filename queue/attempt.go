@@ -142,17 +142,26 @@ func (a *attempt) newName() (string, session.CreateMode) {
 	return fmt.Sprintf("%s%010d", name, a.entry.beside.a.node.Sequence), session.Ephemeral
 }
 
-// survey lists the directory, and reads its configuration where the kind has one.
+// survey lists the directory, and reads its configuration where the kind has one. Both are
+// asked for at once, and the answers may be of different moments: a configuration that is
+// older than the listing decides nothing, since others may have come in or gone by the
+// newer one. One that is newer does: those ahead only leave.
 func (a *attempt) survey(ctx context.Context) ([]string, error) {
-	var g errgroup.Group
-	if a.r.Kind.Configured != nil {
-		g.Go(func() (err error) {
-			a.config, err = a.q.configIn(ctx, a.s, a.r.Kind)
-			return err
-		})
+	for {
+		var g errgroup.Group
+		var as *zk.Stat // of the directory, when its configuration was read
+		if a.r.Kind.Configured != nil {
+			g.Go(func() (err error) {
+				a.config, as, err = a.q.configIn(ctx, a.s, a.r.Kind)
+				return err
+			})
+		}
+		names, stat, err := a.s.Children(ctx, a.q.dir)
+		err = errors.Join(err, g.Wait())
+		if err != nil || as == nil || as.Mzxid >= stat.Mzxid {
+			return names, err
+		}
 	}
-	names, _, err := a.s.Children(ctx, a.q.dir)
-	return names, errors.Join(err, g.Wait())
 }
 
 // lookup finds out whether a create whose reply was lost has made the node. The server
@@ -224,7 +233,7 @@ func (a *attempt) decide(names []string) ([]blocker, error) {
 		return nil, err
 	}
 	if a.policy.Slack < 0 {
-		return nil, fmt.Errorf("queue: %w: %s asks for more than there is", session.ErrInvalid, a.node.Name)
+		return nil, fmt.Errorf("queue: %w: %s asks for %d more than there is", session.ErrInvalid, a.node.Name, -a.policy.Slack)
 	}
 	if a.doubt {
 		nodes = slices.DeleteFunc(nodes, a.isTwin)

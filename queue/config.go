@@ -12,19 +12,19 @@ import (
 
 // configIn returns the directory's data, by which a kind with a configuration decides. A
 // directory that has none is given the kind's: whoever comes first sets it for all.
-func (q *Queue) configIn(ctx context.Context, s *session.Session, kind *Kind) ([]byte, error) {
+func (q *Queue) configIn(ctx context.Context, s *session.Session, kind *Kind) ([]byte, *zk.Stat, error) {
 	for {
 		data, stat, err := s.Get(ctx, q.dir)
 		if err != nil || len(data) > 0 {
-			return data, err
+			return data, stat, err
 		}
 		// What another has set meanwhile stands, and so does what a lost reply was about.
 		_, err = s.Set(ctx, q.dir, kind.Config, stat.Version)
 		if err != nil && !errors.Is(err, zk.ErrBadVersion) && !session.Uncertain(err) {
-			return nil, err
+			return nil, nil, err
 		}
 		if err := s.Err(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 }

@@ -1,13 +1,16 @@
 package queue_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -107,4 +110,98 @@ func TestReconfigureReplyLost(t *testing.T) {
 	if data, _, err := testserver.Admin(t).Get(dir); err != nil || string(data) != "3" {
 		t.Errorf("%q, %v", data, err)
 	}
+}
+
+// The configuration is read while it is lowered, and the directory listed afterwards, when
+// one of the holders has left: by the old one there would be room.
+func TestConfigOlderThanListing(t *testing.T) {
+	dir := persistentDir(t)
+	var held []*queue.Lease
+	for range 2 {
+		l, err := client(t, dir).Acquire(patient(t), queue.Request{Kind: limited("2")})
+		mustBe(t, err, nil)
+		held = append(held, l)
+	}
+	configRead, goOn, watching := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	late := client(t, dir, session.WithTrace(session.Trace{
+		Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+			if r.Op == "getChildren" {
+				<-goOn
+			}
+			return ctx, func(error) {
+				if r.Op == "getData" && r.Path == dir {
+					once.Do(func() { close(configRead) })
+				}
+			}
+		},
+		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
+			close(watching)
+			return ctx, nil
+		},
+	}))
+	third := begin(t, late, queue.Request{Kind: limited("2")})
+	await(t, configRead, "the configuration to be read")
+	if _, err := testserver.Admin(t).Set(dir, []byte("1"), -1); err != nil {
+		t.Fatal(err)
+	}
+	release(t, held[0])
+	close(goOn)
+	select {
+	case <-watching:
+	case <-third.done:
+		t.Fatalf("granted (%v), though the limit is one and one holds", third.err)
+	}
+	release(t, held[1])
+	release(t, third.get(t))
+}
+
+// The directory vanishes between the listing and the reading of its configuration.
+func TestContendersDirectoryVanishes(t *testing.T) {
+	dir := persistentDir(t)
+	l, err := client(t, dir).Acquire(patient(t), queue.Request{Kind: limited("1")})
+	mustBe(t, err, nil)
+	q := client(t, dir, session.WithTrace(session.Trace{
+		Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+			if r.Op == "getData" && r.Path == dir {
+				release(t, l)
+				testserver.Delete(t, dir)
+			}
+			return ctx, nil
+		},
+	}))
+	if all, err := q.Contenders(patient(t), limited("1")); err != nil || all == nil || len(all) > 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// All who are ahead are watched: when one leaves whose place is not enough, there is nothing
+// to ask.
+func TestFramesNotEnough(t *testing.T) {
+	dir := persistentDir(t)
+	var held []*queue.Lease
+	for range 2 {
+		l, err := client(t, dir).Acquire(patient(t), queue.Request{Kind: limited("2")})
+		mustBe(t, err, nil)
+		held = append(held, l)
+	}
+	next := begin(t, client(t, dir), queue.Request{Kind: limited("2")})
+	testserver.WaitChildren(t, dir, 3)
+	watching := make(chan struct{}, 10)
+	q, proxy, _ := proxied(t, dir, watchHook(watching))
+	last := begin(t, q, queue.Request{Kind: limited("2")})
+	await(t, watching, "the last to watch the three")
+	event := proxy.HoldReply(zktest.On(zktest.OpNotification, held[1].Path()))
+	proxy.ResetRequests()
+	release(t, held[1])
+	await(t, event.Hit(), "the last to be told")
+	event.Release()
+	l := next.get(t)
+	release(t, l)
+	second := last.get(t) // has heard of both
+	if n := proxy.Count(ofContenders(dir, zktest.OpGetChildren2)); n > 0 {
+		t.Errorf("listed %d times", n)
+	}
+	release(t, second)
+	release(t, held[0])
 }

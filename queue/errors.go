@@ -17,7 +17,7 @@ var (
 
 	// ErrConflict is returned when a lock of another kind, or with another configuration
 	// (a semaphore's limit), is in use at the same path.
-	ErrConflict = errors.New("another kind of lock at this path")
+	ErrConflict = errors.New("another kind of lock, or another configuration, at this path")
 
 	// ErrSequence is returned when the sequence counter of the lock's directory is
 	// used up, after 2³¹ contenders. Removing the directory while it is empty starts

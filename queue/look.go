@@ -53,6 +53,8 @@ func look(rest int, targets []blocker, watches []*session.Watch, own, config *se
 		return nothingYet
 	case remaining <= slack:
 		return turnCame
+	case rest == 0:
+		return nothingYet // all who are ahead are watched: a listing would tell nothing new
 	}
 	return lookAgain
 }

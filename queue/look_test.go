@@ -74,8 +74,10 @@ func TestLook(t *testing.T) {
 		{"nothing has happened", []int{1}, events{pending}, pending, 0, false, nothingYet},
 		{"the only one ahead left", []int{1}, events{deleted}, pending, 0, false, turnCame},
 		{"the only one ahead was gone already", []int{1}, events{gone}, pending, 0, false, turnCame},
-		{"the predecessor left, the one before stands", []int{1, 1}, events{pending, deleted}, pending, 0, false, lookAgain},
-		{"the one before left", []int{1, 1}, events{deleted, pending}, pending, 0, false, lookAgain},
+		{"the predecessor left, the one before stands", []int{1, 1}, events{pending, deleted}, pending, 0, false, nothingYet},
+		{"the predecessor left, others are ahead", []int{1, 1, 1}, events{pending, deleted}, pending, 0, false, lookAgain},
+		{"the one before left", []int{1, 1}, events{deleted, pending}, pending, 0, false, nothingYet},
+		{"the one before left, others are ahead", []int{1, 1, 1}, events{deleted, pending}, pending, 0, false, lookAgain},
 		{"both left", []int{1, 1}, events{deleted, gone}, pending, 0, false, turnCame},
 		{"both watched left, others are ahead", []int{1, 1, 1}, events{deleted, deleted}, pending, 0, false, lookAgain},
 		{"a change grants nothing", []int{1}, events{changed}, pending, 0, false, lookAgain},
@@ -83,7 +85,7 @@ func TestLook(t *testing.T) {
 		{"a change beats a deletion", []int{1, 1}, events{changed, deleted}, pending, 0, false, lookAgain},
 
 		{"one lighter is enough", []int{1, 1, 1}, events{pending, deleted, pending}, pending, 2, false, turnCame},
-		{"light ones are not", []int{3, 1, 1}, events{pending, deleted, deleted}, pending, 2, false, lookAgain},
+		{"light ones are not", []int{3, 1, 1}, events{pending, deleted, deleted}, pending, 2, false, nothingYet},
 		{"the heavy one is", []int{3, 1, 1}, events{deleted, pending, pending}, pending, 2, false, turnCame},
 		{"what is not watched counts", []int{2, 1, 1}, events{deleted, deleted}, pending, 1, false, lookAgain},
 

@@ -76,7 +76,7 @@ func (m *model) hear(a *actor, b blocker) {
 	if mayGo(remaining, a.p.Slack) {
 		a.goes = true
 	} else {
-		a.listed = false
+		a.listed = len(a.targets) == len(a.ahead) // it knows all there are
 	}
 }
 

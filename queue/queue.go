@@ -121,7 +121,11 @@ func (q *Queue) contendersIn(ctx context.Context, s *session.Session, kind *Kind
 	}
 	var config []byte
 	if kind.Configured != nil {
-		if config, _, err = s.Get(ctx, q.dir); err != nil {
+		config, _, err = s.Get(ctx, q.dir)
+		if errors.Is(err, zk.ErrNoNode) { // all have left meanwhile
+			return []Contender{}, nil
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
