@@ -40,6 +40,9 @@ type Hold[L Lease] struct {
 type Holds[L Lease] struct {
 	path string // of the lock, for messages
 
+	// apart says that no owner enters again what he holds.
+	apart bool
+
 	// slot holds a token while the one hold stands, or is about to; nil where any
 	// number may.
 	slot chan struct{}
@@ -56,6 +59,10 @@ func One[L Lease](path string) *Holds[L] {
 
 // Many returns what holds any number of leases at a time.
 func Many[L Lease](path string) *Holds[L] { return &Holds[L]{path: path} }
+
+// Apart returns what holds any number of leases at a time, one for each Lock, whoever owns
+// it: nothing is entered again.
+func Apart[L Lease](path string) *Holds[L] { return &Holds[L]{path: path, apart: true} }
 
 // UnlockPatience is how long Unlock waits for the server to confirm. A variable for tests,
 // most of which want the confirmation also on a busy machine.
@@ -89,7 +96,10 @@ func oneLock[L Lease](held *Hold[L]) *int { return &held.locks }
 func oneDo[L Lease](held *Hold[L]) *int   { return &held.dos }
 
 func (h *Holds[L]) lock(ctx context.Context, get Get[L], take takeSlot[L], count counter[L]) (*Hold[L], error) {
-	own := OwnerOf(ctx)
+	var own *Owner
+	if !h.apart {
+		own = OwnerOf(ctx)
+	}
 	for {
 		if held, err := h.reenter(ctx, own, count); held != nil || err != nil {
 			return held, err

@@ -1,0 +1,68 @@
+package semaphore
+
+import (
+	"context"
+	"errors"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// The directories of InterProcessSemaphoreV2, below its path.
+const (
+	curatorLocks  = "locks"
+	curatorLeases = "leases"
+)
+
+// gate is the mutex of InterProcessSemaphoreV2: that of Curator's InterProcessMutex.
+var gate = &queue.Kind{
+	Name:     "mutex",
+	Prefixes: []string{queue.PrefixLock, queue.PrefixKazooLock},
+	Policy:   func(queue.Node) queue.Policy { return queue.Policy{} },
+}
+
+// get is Acquire or TryAcquire of a queue.
+type get func(context.Context, queue.Request) (*queue.Lease, error)
+
+// throughGate takes a lease as InterProcessSemaphoreV2 does: makes its node while it holds
+// the gate, and waits there until no more than maxLeases are in the directory. Only the one
+// at the gate makes nodes, so his is the last, and all of them are ahead of him.
+//
+// The count is safe without the gate too: of those who hold, the last to make his node saw
+// all others ahead of him. But two who wait with a node wait for each other in Curator's
+// way of counting; so the node goes when the gate is lost.
+func throughGate(ctx context.Context, enter, take get, r queue.Request) (*queue.Lease, error) {
+	for {
+		g, err := enter(ctx, queue.Request{Kind: gate})
+		if err != nil {
+			return nil, err
+		}
+		inside, cancel := g.Context(ctx)
+		lease, err := take(inside, r)
+		cancel()
+		lost := g.Err() != nil
+		shutErr := leaveGate(ctx, g)
+		switch {
+		case err == nil && shutErr == nil:
+			return lease, nil
+		case err == nil:
+			_ = lease.Release(ctx) // what went wrong is told already
+			return nil, shutErr
+		case lost && ctx.Err() == nil:
+			continue // it ended with the gate, and not for the caller's sake
+		}
+		return nil, err
+	}
+}
+
+// leaveGate lets the next one in. It waits for the server's word, so that a try that comes
+// after finds nobody at the gate, but not for longer than ctx lasts.
+func leaveGate(ctx context.Context, g *queue.Lease) error {
+	err := g.Release(ctx)
+	for _, done := range []error{queue.ErrReleasePending, session.ErrLost, session.ErrClosed} {
+		if errors.Is(err, done) {
+			return nil
+		}
+	}
+	return err
+}

@@ -1,0 +1,216 @@
+package semaphore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// Semaphore is a number of leases that all processes that use the same path share. The
+// algorithm is that of [queue]: a request is one node, whose name says how many leases it
+// asks for, and may go when it fits beside all who are ahead of it.
+//
+// All methods may be called by any number of goroutines at once; each waits in the one
+// queue of all processes.
+type Semaphore struct {
+	path    string
+	q       *queue.Queue // of the leases
+	kind    *queue.Kind
+	max     int          // as given to New
+	seen    atomic.Int64 // the limit as last seen in the directory, or set; 0: never
+	data    []byte       // nil: the default
+	revoked func(*queue.Lease)
+	holds   *hold.Holds[*queue.Lease]
+
+	curator bool
+	gate    *queue.Queue // for Curator's layout alone
+}
+
+// New returns the semaphore of maxLeases leases at an absolute path of ZooKeeper, a
+// directory that is made when needed and goes when it is not. It does no I/O. A nil manager,
+// a bad path, a limit below one or a bad option is an error that matches
+// [session.ErrInvalid].
+//
+// Two Semaphore values at one path share its leases, in one process too. They must give the
+// same limit: where another is in force, requests fail with [queue.ErrConflict].
+func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semaphore, error) {
+	s := &Semaphore{path: path, max: maxLeases, holds: hold.Apart[*queue.Lease](path)}
+	err := errors.Join(
+		checkCount(maxLeases),
+		hold.ApplyAll(opts, func(o Option) error { return o.apply(s) }),
+	)
+	if err == nil {
+		err = s.open(m)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("semaphore: %w", err)
+	}
+	return s, nil
+}
+
+// open makes the queues.
+func (s *Semaphore) open(m *session.Manager) (err error) {
+	s.kind = &queue.Kind{Name: "semaphore", Prefixes: []string{queue.PrefixLease}}
+	if s.q, err = queue.New(m, s.path); err != nil || !s.curator {
+		s.kind.Config, s.kind.Configured = limit{MaxLeases: s.max}.encode(), s.policy
+		return err
+	}
+	s.kind.Policy = func(queue.Node) queue.Policy { return queue.Policy{Slack: s.max - 1} }
+	if s.gate, err = queue.New(m, s.path+"/"+curatorLocks); err != nil {
+		return err
+	}
+	s.q, err = queue.New(m, s.path+"/"+curatorLeases)
+	return err
+}
+
+// Lock waits for its turn and takes one lease. It returns and fails as [Semaphore.Acquire]
+// does. That ctx ends after it has returned nil changes nothing.
+//
+// Each Lock takes another lease, with an owner in ctx (WithOwner of package zklock) too: a
+// semaphore is not re-entrant.
+func (s *Semaphore) Lock(ctx context.Context) error {
+	_, err := s.holds.Lock(ctx, s.Acquire)
+	return err
+}
+
+// TryLock takes one lease if nobody is in the way. It returns false and nil if somebody is;
+// an error says that it could not tell. It waits for the servers, as ctx allows, but for no
+// holder.
+func (s *Semaphore) TryLock(ctx context.Context) (bool, error) {
+	return s.holds.TryLock(ctx, s.TryAcquire)
+}
+
+// Unlock gives back a lease that Lock or TryLock took: one that was lost, if there is one,
+// or else the oldest.
+//
+// Giving it up is certain from the moment of the call. Unlock returns nil when the server
+// has confirmed it, and [queue.ErrReleasePending] when that has not come after a second, as
+// when disconnected; there is nothing left to do then either. It returns [session.ErrLost]
+// when it gave back one that was lost, and [ErrNotHeld], and frees nothing, when there is
+// none to give back.
+func (s *Semaphore) Unlock() error { return s.holds.Unlock() }
+
+// Held reports whether somebody who came in through Lock, TryLock or Do of this Semaphore
+// holds a lease, at the time of the call and by the clock.
+func (s *Semaphore) Held() bool { return s.holds.Held() }
+
+// Acquire is [Semaphore.AcquireN] for one lease.
+func (s *Semaphore) Acquire(ctx context.Context) (*queue.Lease, error) { return s.AcquireN(ctx, 1) }
+
+// TryAcquire is [Semaphore.TryAcquireN] for one lease.
+func (s *Semaphore) TryAcquire(ctx context.Context) (*queue.Lease, error) {
+	return s.TryAcquireN(ctx, 1)
+}
+
+// AcquireN waits for its turn and takes n leases, all or none, as one handle; its Release
+// gives all of them back. It returns when those who came before have left n leases free;
+// when ctx ends before, with an error that matches ctx.Err(), at once and with nothing left
+// behind; or with [session.ErrClosed] when the manager is closed. A lost connection or
+// session is not the caller's business: it goes on waiting, in a new session at the end of
+// the queue.
+//
+// [session.ErrInvalid] says that n is below one, or more than there are: as far as this
+// Semaphore knows, then nothing was sent; or by a [Semaphore.Resize] before or meanwhile.
+// [queue.ErrConflict] says that a semaphore of another limit, or another kind of lock, is at
+// this path. Other errors: [queue.ErrSequence], [session.ErrTooManyNodes], and what the
+// server refuses, such as zk.ErrNoAuth.
+func (s *Semaphore) AcquireN(ctx context.Context, n int) (*queue.Lease, error) {
+	if s.curator {
+		return s.acquire(ctx, n, func(ctx context.Context, r queue.Request) (*queue.Lease, error) {
+			return throughGate(ctx, s.gate.Acquire, s.q.Acquire, r)
+		})
+	}
+	return s.acquire(ctx, n, s.q.Acquire)
+}
+
+// TryAcquireN is AcquireN that waits for no holder: [queue.ErrBusy] says that n leases are
+// not free, or that somebody who came before is waiting for some, or trying. It leaves
+// nothing behind unless it returns a lease.
+func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*queue.Lease, error) {
+	if s.curator {
+		return s.acquire(ctx, n, func(ctx context.Context, r queue.Request) (*queue.Lease, error) {
+			return throughGate(ctx, s.gate.TryAcquire, s.q.TryAcquire, r)
+		})
+	}
+	return s.acquire(ctx, n, s.q.TryAcquire)
+}
+
+func (s *Semaphore) acquire(ctx context.Context, n int, get get) (*queue.Lease, error) {
+	if err := s.checkRequest(n); err != nil {
+		return nil, fmt.Errorf("semaphore %s: %w", s.path, err)
+	}
+	return get(ctx, queue.Request{Kind: s.kind, Weight: n, Data: s.data, Revoked: s.revoked})
+}
+
+// Do calls f while holding one lease, and always gives that back, also when f panics. The
+// context that f is given ends with ctx, and when the lease is lost; [context.Cause] tells
+// which.
+//
+// Do returns the error of f, joined with [session.ErrLost] if the lease was lost before f
+// returned; or, without having called f, what Lock returns. That the server has not yet
+// confirmed the release is not reported: f is done and the lease given up.
+func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error {
+	return s.holds.Do(ctx, s.Acquire, f)
+}
+
+// Resize changes the number of leases for all who use the semaphore, and lets in those who
+// wait and now fit. Fewer leases revoke none: nobody comes in until enough are back. Who
+// waits for more than there are then fails with [session.ErrInvalid].
+//
+// The new limit counts for as long as the directory stands, which the server removes some
+// time after the last contender has left it: it then is what [New] is given, again. To
+// change it for good, change that. Until then any limit may be given to New: that of the
+// directory counts.
+//
+// It returns when the server has confirmed it; when ctx ends before, with an error that
+// matches ctx.Err(), and it may have been carried out; or with [session.ErrClosed]. It fails
+// with [session.ErrInvalid], before any I/O, for less than one lease and in Curator's layout;
+// with [queue.ErrConflict] if the directory has data that is not a semaphore's, which it
+// leaves alone; and with what the server refuses.
+func (s *Semaphore) Resize(ctx context.Context, maxLeases int) error {
+	err := checkCount(maxLeases)
+	if s.curator {
+		err = fmt.Errorf("%w: Curator's layout keeps no limit that could be changed", session.ErrInvalid)
+	}
+	if err == nil {
+		err = s.q.Reconfigure(ctx, func(old []byte) ([]byte, error) {
+			if _, ours := parseLimit(old); len(old) > 0 && !ours {
+				return nil, fmt.Errorf("%w: its data %.40q is not a semaphore's", queue.ErrConflict, old)
+			}
+			return limit{maxLeases, true}.encode(), nil
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("resize semaphore %s: %w", s.path, err)
+	}
+	s.seen.Store(int64(maxLeases))
+	return nil
+}
+
+// Path returns the semaphore's path.
+func (s *Semaphore) Path() string { return s.path }
+
+// Contenders returns who holds leases and who waits for some, in all processes and in
+// order. It fails with ctx's error, [queue.ErrConflict], [session.ErrClosed] or what the
+// server refuses.
+func (s *Semaphore) Contenders(ctx context.Context) ([]queue.Contender, error) {
+	all, err := s.q.Contenders(ctx, s.kind)
+	if err != nil || !s.curator {
+		return all, err
+	}
+	queued, err := s.gate.Contenders(ctx, gate)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range queued {
+		if !c.Holder { // who is at the gate has a node among the leases
+			all = append(all, c)
+		}
+	}
+	return all, nil
+}
