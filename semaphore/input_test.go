@@ -1,0 +1,176 @@
+package semaphore_test
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// Bad input to New is an error that says so, before any I/O: the manager here is none that
+// could do any.
+func TestNewInvalid(t *testing.T) {
+	tests := []struct {
+		name  string
+		path  string
+		limit int
+		opts  []semaphore.Option
+		ok    bool
+	}{
+		{name: "no leases", path: "/limits/a"},
+		{name: "fewer than none", path: "/limits/a", limit: -1},
+		{name: "more than a name can say", path: "/limits/a", limit: math.MaxInt32 + 1},
+		{name: "empty path", path: "", limit: 1},
+		{name: "root", path: "/", limit: 1},
+		{name: "root, Curator's", path: "/", limit: 1, opts: []semaphore.Option{semaphore.WithCuratorLayout()}},
+		{name: "trailing slash", path: "/limits/", limit: 1},
+		{name: "nil option", path: "/limits/a", limit: 1, opts: []semaphore.Option{nil}},
+		{name: "too much data", path: "/limits/a", limit: 1, opts: []semaphore.Option{semaphore.WithData(make([]byte, 64<<10+1))}},
+		{name: "revocable by nobody", path: "/limits/a", limit: 1, opts: []semaphore.Option{semaphore.WithRevocable(nil)}},
+
+		{name: "one", path: "/limits/a", limit: 1, ok: true},
+		{name: "as many as there may be", path: "/limits/a", limit: math.MaxInt32, ok: true},
+		{name: "all options", path: "/limits/a", limit: 3, ok: true, opts: []semaphore.Option{
+			semaphore.WithData(nil), semaphore.WithRevocable(func(*queue.Lease) {}), semaphore.WithCuratorLayout(),
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s, err := semaphore.New(new(session.Manager), tt.path, tt.limit, tt.opts...)
+			if tt.ok {
+				must(t, err)
+				if s.Path() != tt.path {
+					t.Errorf("path %q", s.Path())
+				}
+				return
+			}
+			wantErr(t, "New", err, session.ErrInvalid)
+			if s != nil {
+				t.Error("a Semaphore beside an error")
+			}
+		})
+	}
+	_, err := semaphore.New(nil, "/limits/a", 1)
+	wantErr(t, "New of a nil manager", err, session.ErrInvalid)
+}
+
+// What can never be had is refused before any I/O: the manager here could do none.
+func TestRequestInvalid(t *testing.T) {
+	ctx := t.Context()
+	plain := newSem(t, new(session.Manager), "/limits/a", 3)
+	curator := newSem(t, new(session.Manager), "/limits/a", 3, semaphore.WithCuratorLayout())
+	tests := []struct {
+		name string
+		sem  *semaphore.Semaphore
+		n    int
+		says string
+	}{
+		{"none", plain, 0, "0 leases"},
+		{"fewer than none", plain, -1, "-1 leases"},
+		{"the least there is", plain, math.MinInt, "leases"},
+		{"one more than there are", plain, 4, "4 leases of 3"},
+		{"the most there is", plain, math.MaxInt, "leases"},
+		{"two in Curator's layout", curator, 2, "one lease"},
+		{"none in Curator's layout", curator, 0, "0 leases"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := tt.sem.AcquireN(ctx, tt.n)
+			wantErr(t, "AcquireN", err, session.ErrInvalid)
+			wantText(t, err, tt.says, "/limits/a")
+			_, err = tt.sem.TryAcquireN(ctx, tt.n)
+			wantErr(t, "TryAcquireN", err, session.ErrInvalid)
+		})
+	}
+	for _, n := range []int{0, -1, math.MaxInt32 + 1} {
+		wantErr(t, "Resize", plain.Resize(ctx, n), session.ErrInvalid)
+	}
+	err := curator.Resize(ctx, 2)
+	wantErr(t, "Resize in Curator's layout", err, session.ErrInvalid)
+	wantText(t, err, "Curator")
+}
+
+// A call whose ctx has ended sends nothing, also when leases are free.
+func TestEndedContextSendsNothing(t *testing.T) {
+	for _, layout := range layouts {
+		t.Run(layout.name, func(t *testing.T) {
+			proxy := testserver.Proxy(t)
+			m := behind(t, proxy)
+			testserver.Session(t, m)
+			s := newSem(t, m, testserver.Path(t), 2, layout.opts...)
+			ended, cancel := context.WithCancel(patient(t))
+			cancel()
+			proxy.ResetRequests()
+			wantErr(t, "Lock", s.Lock(ended), context.Canceled)
+			got, err := s.TryLock(ended)
+			wantErr(t, "TryLock", err, context.Canceled)
+			_, acquireErr := s.Acquire(ended)
+			wantErr(t, "Acquire", acquireErr, context.Canceled)
+			if got || s.Held() {
+				t.Error("held")
+			}
+			if layout.opts == nil {
+				wantErr(t, "Resize", s.Resize(ended, 3), context.Canceled)
+			}
+			if n := proxy.Count(under(s.Path())); n > 0 {
+				t.Errorf("%d requests", n)
+			}
+		})
+	}
+}
+
+// WithData keeps a copy; and Contenders tells holders from those who wait, by weight.
+func TestContenders(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	data := []byte("mine")
+	s := newSem(t, connect(t), dir, 3, semaphore.WithData(data))
+	copy(data, "XXXX")
+	if all, err := s.Contenders(ctx); err != nil || len(all) != 0 {
+		t.Errorf("of nothing: %+v, %v", all, err)
+	}
+	held := []*queue.Lease{take(t, s, 2), take(t, s, 1)}
+	waits := enter(t, newSem(t, connect(t), dir, 3), 2)
+	all, err := s.Contenders(ctx)
+	must(t, err)
+	if len(all) != 3 || !all[0].Holder || !all[1].Holder || all[2].Holder {
+		t.Fatalf("contenders: %+v", all)
+	}
+	if !bytes.Equal(all[0].Data, []byte("mine")) || !bytes.Contains(all[2].Data, []byte(`"id"`)) {
+		t.Errorf("data %q and %q", all[0].Data, all[2].Data)
+	}
+	if all[0].Path != held[0].Path() {
+		t.Errorf("path %q", all[0].Path)
+	}
+	release(t, held...)
+	release(t, waits.get(t))
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err = s.Contenders(ended)
+	wantErr(t, "Contenders", err, context.Canceled)
+}
+
+// The holder of a revocable lease is told that somebody wants it.
+func TestRevocable(t *testing.T) {
+	for _, layout := range layouts {
+		t.Run(layout.name, func(t *testing.T) {
+			asked := make(chan *queue.Lease, 1)
+			revocable := semaphore.WithRevocable(func(l *queue.Lease) { asked <- l })
+			s := newSem(t, connect(t), testserver.Path(t), 2, append([]semaphore.Option{revocable}, layout.opts...)...)
+			l := take(t, s, 1)
+			other := take(t, s, 1)
+			_, err := testserver.Admin(t).Set(l.Path(), []byte(queue.RevokeMessage), -1)
+			must(t, err)
+			if got := receive(t, "the call", asked); got != l {
+				t.Error("the other lease is asked for")
+			}
+			must(t, l.Err())
+			release(t, l, other)
+		})
+	}
+}

@@ -1,0 +1,120 @@
+package semaphore_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// people are clients, a session each, behind one proxy.
+type people struct {
+	proxy    *zktest.Proxy
+	managers []*session.Manager
+}
+
+func gather(tb testing.TB, n int) *people {
+	p := &people{proxy: testserver.Proxy(tb)}
+	for range n {
+		p.managers = append(p.managers, behind(tb, p.proxy))
+	}
+	return p
+}
+
+// holder is one of people, with a lease.
+type holder struct {
+	m     *session.Manager
+	lease *queue.Lease
+}
+
+// ways are those in which a lease can end; and up to which limit to try all orders.
+var ways = []struct {
+	name  string
+	leave func(testing.TB, *people, holder)
+	most  int
+}{
+	{"release", func(tb testing.TB, _ *people, h holder) { release(tb, h.lease) }, 4},
+	{"deletion", func(tb testing.TB, _ *people, h holder) { testserver.Delete(tb, h.lease.Path()) }, 4},
+	// For those who wait it is a deletion too, but one takes long to make.
+	{"expiry", func(tb testing.TB, p *people, h holder) { expire(tb, p.proxy, h.m) }, 3},
+}
+
+// Whichever holder leaves, in whatever order and by whatever way, the first of those who
+// wait is in, and nobody else: no lease is idle while somebody waits, and nobody overtakes.
+func TestWhoeverLeaves(t *testing.T) {
+	for _, layout := range layouts {
+		for _, way := range ways {
+			most := way.most
+			if layout.opts != nil {
+				most--
+			}
+			for limit := 2; limit <= most; limit++ {
+				t.Run(fmt.Sprintf("%s, %s, %d", layout.name, way.name, limit), func(t *testing.T) {
+					t.Parallel()
+					const manyWait = 3
+					p := gather(t, limit+manyWait)
+					for waiters := 1; waiters <= manyWait; waiters++ {
+						each(limit, waiters, func(order []int) {
+							s := scene{people: p, limit: limit, order: order, leave: way.leave}
+							s.play(t, layout.queue, layout.opts...)
+						})
+					}
+				})
+			}
+		}
+	}
+}
+
+// each calls f with all sequences of so many numbers below n.
+func each(n, length int, f func([]int)) {
+	seq := make([]int, length)
+	for {
+		f(seq)
+		i := 0
+		for ; i < length && seq[i] == n-1; i++ {
+			seq[i] = 0
+		}
+		if i == length {
+			return
+		}
+		seq[i]++
+	}
+}
+
+// scene is a semaphore that is full, with as many who wait as are to leave.
+type scene struct {
+	*people
+	limit int
+	order []int // who leaves: which of those who hold then
+	leave func(testing.TB, *people, holder)
+}
+
+func (s scene) play(t *testing.T, queued string, opts ...semaphore.Option) {
+	t.Helper()
+	dir := testserver.Path(t)
+	var in []holder
+	for _, m := range s.managers[:s.limit] {
+		in = append(in, holder{m, take(t, newSem(t, m, dir, s.limit, opts...), 1)})
+	}
+	var calls []*call
+	for i := range s.order {
+		m := s.managers[s.limit+i]
+		calls = append(calls, enterAt(t, newSem(t, m, dir, s.limit, opts...), 1, dir+queued))
+	}
+	for i, who := range s.order {
+		for _, c := range calls[i:] {
+			c.waits(t, fmt.Sprintf("all leases are held, after %v", s.order[:i]))
+		}
+		s.leave(t, s.people, in[who])
+		next := holder{s.managers[s.limit+i], calls[i].get(t)}
+		in = append(append(in[:who:who], in[who+1:]...), next)
+	}
+	for _, h := range in {
+		must(t, h.lease.Err())
+		release(t, h.lease)
+	}
+}
