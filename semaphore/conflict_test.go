@@ -1,0 +1,211 @@
+package semaphore_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// A mutex and a semaphore at one path: who comes second is told so, however often, and
+// leaves nothing.
+func TestConflictWithMutex(t *testing.T) {
+	ctx := patient(t)
+	for _, mutexFirst := range []bool{true, false} {
+		t.Run(fmt.Sprintf("mutex first: %v", mutexFirst), func(t *testing.T) {
+			dir := testserver.Path(t)
+			mx, err := zklock.New(connect(t), dir)
+			must(t, err)
+			s := newSem(t, connect(t), dir, 2)
+			var first *queue.Lease
+			if mutexFirst {
+				first, err = mx.Acquire(ctx)
+			} else {
+				first, err = s.Acquire(ctx)
+			}
+			must(t, err)
+			for range 3 {
+				if mutexFirst {
+					got, tryErr := s.TryLock(ctx)
+					_, acquireErr := s.AcquireN(ctx, 2)
+					_, listErr := s.Contenders(ctx)
+					for _, err := range []error{tryErr, acquireErr, listErr} {
+						wantErr(t, "a semaphore beside a mutex", err, queue.ErrConflict)
+					}
+					if got || s.Held() {
+						t.Error("granted")
+					}
+				} else {
+					wantErr(t, "a mutex beside a semaphore", mx.Lock(ctx), queue.ErrConflict)
+				}
+			}
+			testserver.WaitChildren(t, dir, 1)
+			must(t, first.Err())
+			release(t, first)
+		})
+	}
+}
+
+// Another limit than that in force is told, with both numbers, and gets nothing; also when
+// nobody holds, as long as the directory is there.
+func TestConflictOfLimits(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	persistent(t, dir, "")
+	s := newSem(t, connect(t), dir, 3)
+	l := take(t, s, 1)
+	if got := dataOf(t, dir); got != `{"maxLeases":3}` {
+		t.Errorf("data %s", got)
+	}
+	for _, limit := range []int{1, 2, 4, 1000} {
+		other := newSem(t, connect(t), dir, limit)
+		_, err := other.Acquire(ctx)
+		wantErr(t, "Acquire", err, queue.ErrConflict)
+		wantText(t, err, "3", fmt.Sprint(limit))
+		got, err := other.TryLock(ctx)
+		wantErr(t, "TryLock", err, queue.ErrConflict)
+		_, listErr := other.Contenders(ctx)
+		wantErr(t, "Contenders", listErr, queue.ErrConflict)
+		if got {
+			t.Error("granted")
+		}
+	}
+	release(t, l)
+	_, err := newSem(t, connect(t), dir, 4).Acquire(ctx)
+	wantErr(t, "Acquire of nobody's", err, queue.ErrConflict)
+	testserver.WaitChildren(t, dir, 0)
+	release(t, take(t, newSem(t, connect(t), dir, 3), 3))
+
+	// With the directory the limit is gone.
+	testserver.Delete(t, dir)
+	release(t, take(t, newSem(t, connect(t), dir, 4), 4))
+}
+
+// Two limits come at the same time, to a directory that has none: one is in force then, all
+// who gave the other are told, and no more are in than the one allows.
+func TestFirstComersOfTwoLimits(t *testing.T) {
+	const rounds, few, many = 30, 1, 3
+	ctx := patient(t)
+	clients := []*session.Manager{connect(t), connect(t)}
+	won := make(map[int]int)
+	for range rounds {
+		dir := testserver.Path(t)
+		persistent(t, dir, "") // one that vanishes when empty could be won twice
+		type outcome struct {
+			limit int
+			lease *queue.Lease
+			err   error
+		}
+		results := make(chan outcome, 2*many)
+		var start sync.WaitGroup
+		start.Add(1)
+		for i, limit := range []int{few, many} {
+			s := newSem(t, clients[i], dir, limit)
+			for range many {
+				go func() {
+					start.Wait()
+					l, err := s.TryAcquire(ctx)
+					results <- outcome{limit, l, err}
+				}()
+			}
+		}
+		start.Done()
+		granted := make(map[int][]*queue.Lease)
+		conflicts := make(map[int]int)
+		for range 2 * many {
+			switch r := receive(t, "an outcome", results); {
+			case r.err == nil:
+				granted[r.limit] = append(granted[r.limit], r.lease)
+			case errors.Is(r.err, queue.ErrConflict):
+				conflicts[r.limit]++
+				wantText(t, r.err, "1", "3")
+			default:
+				wantErr(t, "TryAcquire", r.err, queue.ErrBusy)
+			}
+		}
+		winner, loser := few, many
+		if strings.Contains(dataOf(t, dir), fmt.Sprint(many)) {
+			winner, loser = many, few
+		}
+		won[winner]++
+		if conflicts[loser] != many || conflicts[winner] != 0 {
+			t.Errorf("%d conflicts for the limit of %d, %d for %d, which is in force",
+				conflicts[loser], loser, conflicts[winner], winner)
+		}
+		if n := len(granted[winner]); n > winner || len(granted[loser]) > 0 {
+			t.Errorf("%d grants where %d are in force, and %d of the other limit", n, winner, len(granted[loser]))
+		}
+		release(t, granted[winner]...)
+	}
+	t.Logf("rounds won, by limit: %v", won)
+}
+
+// Data that is not a semaphore's is left alone, and everybody goes by what he was given.
+func TestForeignData(t *testing.T) {
+	ctx := patient(t)
+	for _, data := range []string{
+		"10.0.0.7", "3", "[3]", "null", `{}`, `{"maxLeases":0}`, `{"maxLeases":-3}`, `{"maxLeases":"3"}`,
+		`{"maxLeases":3}x`, `{"maxLeases":2147483648}`, `{"other":3}`, "\x00\xff",
+	} {
+		t.Run(data, func(t *testing.T) {
+			dir := testserver.Path(t)
+			persistent(t, dir, data)
+			s := newSem(t, connect(t), dir, 2)
+			l := take(t, s, 2)
+			busy(t, s, 1)
+			waits := enter(t, s, 1)
+			all, err := s.Contenders(ctx)
+			if err != nil || len(all) != 2 || !all[0].Holder || all[1].Holder {
+				t.Errorf("contenders %+v, %v", all, err)
+			}
+			err = s.Resize(ctx, 5)
+			wantErr(t, "Resize", err, queue.ErrConflict)
+			release(t, l)
+			release(t, waits.get(t))
+			if got := dataOf(t, dir); got != data {
+				t.Errorf("data %q, was %q", got, data)
+			}
+		})
+	}
+}
+
+// The data of a semaphore is one, however it is written.
+func TestOwnData(t *testing.T) {
+	for _, data := range []string{
+		`{"maxLeases":3}`, ` { "maxLeases" : 3 } `, `{"maxLeases":3,"since":"1.0"}`, `{"maxLeases":3,"resized":false}`,
+	} {
+		dir := testserver.Path(t)
+		persistent(t, dir, data)
+		_, err := newSem(t, connect(t), dir, 2).TryAcquire(patient(t))
+		wantErr(t, data, err, queue.ErrConflict)
+		release(t, take(t, newSem(t, connect(t), dir, 3), 3))
+		if got := dataOf(t, dir); got != data {
+			t.Errorf("data %q, was %q", got, data)
+		}
+	}
+}
+
+// Children that are no contenders do not count, in either layout.
+func TestForeignChildren(t *testing.T) {
+	for _, layout := range layouts {
+		t.Run(layout.name, func(t *testing.T) {
+			dir := testserver.Path(t)
+			for _, name := range []string{"readme", "release-0000000000", "lease-x"} {
+				persistent(t, dir+layout.leases+"/"+name, "")
+			}
+			s := newSem(t, connect(t), dir, 2, layout.opts...)
+			held := []*queue.Lease{take(t, s, 1), take(t, s, 1)}
+			busy(t, s, 1)
+			release(t, held...)
+			persistent(t, dir+layout.leases+"/lock-0000000000", "")
+			_, err := s.TryAcquire(patient(t))
+			wantErr(t, "beside another kind of lock", err, queue.ErrConflict)
+		})
+	}
+}

@@ -1,0 +1,224 @@
+package semaphore_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// A higher limit lets in those who fit now, in order, and nobody else.
+func TestResizeUp(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	s := newSem(t, connect(t), dir, 2)
+	held := []*queue.Lease{take(t, s, 1), take(t, s, 1)}
+	var calls []*call
+	for _, n := range []int{2, 1, 1} {
+		calls = append(calls, enter(t, newSem(t, connect(t), dir, 2), n))
+	}
+	must(t, s.Resize(ctx, 3)) // the first who waits wants two, and is not overtaken
+	busy(t, s, 1)
+	for _, c := range calls {
+		c.waits(t, "two are held of three, and the next wants two")
+	}
+	must(t, s.Resize(ctx, 5))
+	held = append(held, calls[0].get(t), calls[1].get(t))
+	busy(t, s, 1)
+	calls[2].waits(t, "five are held of five")
+	must(t, s.Resize(ctx, 6))
+	held = append(held, calls[2].get(t))
+	for _, l := range held {
+		must(t, l.Err())
+	}
+	release(t, held...)
+}
+
+// A lower limit takes nothing from anybody, and lets nobody in until there is room by it.
+func TestResizeDown(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	s := newSem(t, connect(t), dir, 4)
+	var held []*queue.Lease
+	for range 4 {
+		held = append(held, take(t, s, 1))
+	}
+	waits := enter(t, newSem(t, connect(t), dir, 4), 1)
+	must(t, s.Resize(ctx, 2))
+	for _, l := range held {
+		must(t, l.Err())
+	}
+	for i := range 3 {
+		busy(t, s, 1)
+		waits.waits(t, fmt.Sprintf("%d are held of two", len(held)-i))
+		if i < 2 {
+			release(t, held[i])
+		}
+	}
+	release(t, held[3])
+	l := waits.get(t)
+	busy(t, s, 1)
+	release(t, held[2], l)
+	release(t, take(t, s, 2))
+}
+
+// Who waits for more than there are any more is told, and is in nobody's way then.
+func TestResizeBelowRequest(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	s := newSem(t, connect(t), dir, 3)
+	held := take(t, s, 1)
+	large := enter(t, newSem(t, connect(t), dir, 3), 3)
+	small := enter(t, newSem(t, connect(t), dir, 3), 1)
+	small.waits(t, "three are asked for before")
+	must(t, s.Resize(ctx, 2))
+	err := large.fail(t)
+	wantErr(t, "AcquireN of 3 of 2", err, session.ErrInvalid)
+	wantText(t, err, "x3-lease", "1 more than there is")
+	in := small.get(t)
+
+	// Also one who comes later and does not know.
+	_, err = newSem(t, connect(t), dir, 3).AcquireN(ctx, 3)
+	wantErr(t, "AcquireN of 3 of 2", err, session.ErrInvalid)
+	testserver.WaitChildren(t, dir, 2)
+	release(t, in, held)
+}
+
+// After a Resize its limit counts, whatever is given to New; until the directory has gone.
+func TestResizeOverridesNew(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	persistent(t, dir, "")
+	must(t, newSem(t, connect(t), dir, 3).Resize(ctx, 2)) // before anybody came
+	if got := dataOf(t, dir); got != `{"maxLeases":2,"resized":true}` {
+		t.Errorf("data %s", got)
+	}
+	for _, limit := range []int{1, 2, 3, 7} {
+		s := newSem(t, connect(t), dir, limit)
+		l := take(t, s, 1)
+		release(t, take(t, s, 1))
+		rest := take(t, s, 1)
+		busy(t, s, 1)
+		all, err := s.Contenders(ctx)
+		if err != nil || len(all) != 2 || !all[1].Holder {
+			t.Errorf("contenders %+v, %v", all, err)
+		}
+		release(t, l, rest)
+	}
+	s := newSem(t, connect(t), dir, 1)
+	release(t, take(t, s, 1))
+	release(t, take(t, s, 2)) // it has seen that there are two
+
+	testserver.Delete(t, dir)
+	for _, limit := range []int{3, 2} {
+		s := newSem(t, connect(t), dir, limit)
+		l := take(t, s, limit)
+		busy(t, s, 1)
+		release(t, l)
+		testserver.Delete(t, dir)
+	}
+}
+
+// Who resized knows what there is, and who was resized learns it; a limit that has gone with
+// its directory is not held against anybody.
+func TestResizeIsRemembered(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	s := newSem(t, connect(t), dir, 2)
+	must(t, s.Resize(ctx, 5)) // makes the directory, which stands until it has been used
+	release(t, take(t, s, 5))
+	_, err := s.AcquireN(ctx, 6)
+	wantErr(t, "AcquireN of 6 of 5", err, session.ErrInvalid)
+	wantText(t, err, "6 leases of 5")
+
+	l := take(t, s, 1)
+	must(t, s.Resize(ctx, 1))
+	release(t, l)
+	zktest.Eventually(t, testserver.Patience, "the directory to go", func() bool {
+		ok, _, err := testserver.Admin(t).Exists(dir)
+		must(t, err)
+		return !ok
+	})
+	release(t, take(t, s, 2))
+}
+
+// The reply to a Resize is lost, or it is: it is made all the same.
+func TestResizeInDoubt(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fault func(*zktest.Proxy, zktest.Match) *zktest.Fault
+	}{
+		{"the set is lost", (*zktest.Proxy).CutBefore},
+		{"its reply is lost", (*zktest.Proxy).CutAfterCommit},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := testserver.Path(t)
+			proxy := testserver.Proxy(t)
+			s := newSem(t, behind(t, proxy), dir, 1)
+			l := take(t, s, 1)
+			fault := c.fault(proxy, zktest.On(zktest.OpSetData, dir))
+			must(t, s.Resize(patient(t), 2))
+			receive(t, "the fault", fault.Hit())
+			release(t, take(t, newSem(t, connect(t), dir, 1), 1), l)
+		})
+	}
+}
+
+// Many resize at once, up and down, while others come and go: never more are in than the
+// highest limit allows, and in the end the last one counts.
+func TestResizeUnderLoad(t *testing.T) {
+	const most, clients, times = 4, 5, 30
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	persistent(t, dir, "")
+	r := referee{limit: most}
+	stop, stopped := context.WithCancel(ctx)
+	defer stopped()
+	var resizers, users errgroup.Group
+	for i := range 2 {
+		s := newSem(t, connect(t), dir, most)
+		resizers.Go(func() error {
+			for n := i; stop.Err() == nil; n++ {
+				if err := s.Resize(ctx, 1+n%most); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	for range clients {
+		s := newSem(t, connect(t), dir, most)
+		users.Go(func() error {
+			for range times {
+				l, err := s.Acquire(ctx)
+				if err != nil {
+					return err
+				}
+				r.enter(l, 1)
+				if err := l.Release(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	must(t, users.Wait())
+	stopped()
+	must(t, resizers.Wait())
+	s := newSem(t, connect(t), dir, most)
+	must(t, s.Resize(ctx, most))
+	var held []*queue.Lease
+	for range most {
+		held = append(held, take(t, s, 1))
+		r.enter(held[len(held)-1], 1)
+	}
+	busy(t, s, 1)
+	release(t, held...)
+	r.check(t)
+}
