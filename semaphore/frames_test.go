@@ -1,0 +1,218 @@
+package semaphore_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// writes matches what a quorum has to agree on.
+func writes(dir string) zktest.Match {
+	in := under(dir)
+	return func(r zktest.Request) bool {
+		switch r.Op {
+		case zktest.OpCreate, zktest.OpCreate2, zktest.OpCreateContainer, zktest.OpCreateTTL,
+			zktest.OpDelete, zktest.OpSetData, zktest.OpMulti, zktest.OpSetACL:
+			return in(r)
+		}
+		return false
+	}
+}
+
+// An acquisition and its release are two writes, of one lease or of several, waited for or
+// not; the first ever adds one that says the limit. In Curator's layout they are four.
+func TestWrites(t *testing.T) {
+	ctx := patient(t)
+	for _, layout := range layouts {
+		t.Run(layout.name, func(t *testing.T) {
+			dir := testserver.Path(t)
+			persistent(t, dir+"/locks", "")
+			persistent(t, dir+"/leases", "")
+			proxy := testserver.Proxy(t)
+			s := newSem(t, behind(t, proxy), dir, 3, layout.opts...)
+			want, all := 2, 3
+			if layout.opts != nil {
+				want, all = 4, 1
+			} else {
+				release(t, take(t, s, 1))
+				if n := proxy.Count(writes(dir)); n != 3 {
+					t.Errorf("the first: %d writes, want 3", n)
+				}
+			}
+			once := func(what string, get func() *queue.Lease) {
+				t.Helper()
+				proxy.ResetRequests()
+				l := get()
+				if _, err := l.Token(ctx); err != nil {
+					t.Error(err)
+				}
+				release(t, l)
+				if n := proxy.Count(writes(dir)); n != want {
+					t.Errorf("%s: %d writes, want %d", what, n, want)
+				}
+			}
+			once("one", func() *queue.Lease { return take(t, s, 1) })
+			once("several", func() *queue.Lease { return take(t, s, all) })
+			other := newSem(t, connect(t), dir, 3, layout.opts...)
+			held := []*queue.Lease{take(t, other, 1), take(t, other, 1), take(t, other, 1)}
+			once("waited for", func() *queue.Lease {
+				c := enterAt(t, s, 1, dir+layout.queue)
+				release(t, held[0])
+				return c.get(t)
+			})
+			release(t, held[1:]...)
+		})
+	}
+}
+
+// wakes notes to which sessions watches have told something.
+type wakes struct {
+	mu   sync.Mutex
+	told map[int64]bool
+}
+
+// count is a fault that never strikes, but is asked about every event.
+func (w *wakes) count(proxy *zktest.Proxy, dir string) {
+	in := under(dir)
+	proxy.HoldReply(func(r zktest.Request) bool {
+		if r.Op == zktest.OpNotification && in(r) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.told == nil {
+				w.told = make(map[int64]bool)
+			}
+			w.told[r.Session] = true
+		}
+		return false
+	})
+}
+
+// take returns how many of these have been told something since it was last called.
+func (w *wakes) take(sessions []int64) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, id := range sessions {
+		if w.told[id] {
+			n++
+		}
+	}
+	w.told = nil
+	return n
+}
+
+// Of a hundred clients that wait, a release wakes the few who watch the one who left: for the
+// oldest holder the first two, for each younger one, one more. The first has the lease then,
+// without asking for anything. Of the others each lists once at most; for the oldest, that is
+// one.
+func TestHundredWaiters(t *testing.T) {
+	const waiters, limit = 100, 3
+	dir := testserver.Path(t)
+	proxy := testserver.Proxy(t)
+	holder := newSem(t, connect(t), dir, limit)
+	var held []*queue.Lease
+	for range limit {
+		held = append(held, take(t, holder, 1))
+	}
+	watching := make(chan struct{}, 10*waiters)
+	managers := connectMany(t, waiters, proxy.Addr(), session.WithTrace(session.Trace{
+		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
+			watching <- struct{}{}
+			return ctx, nil
+		},
+	}))
+	var calls []*call
+	var sessions []int64
+	for _, m := range managers {
+		sessions = append(sessions, testserver.Session(t, m).ID())
+		calls = append(calls, enter(t, newSem(t, m, dir, limit), 1))
+		receive(t, "the watches of one who waits", watching)
+	}
+	var woken wakes
+	woken.count(proxy, dir)
+	// settle waits until every client has heard what there was to hear.
+	settle := func() {
+		t.Helper()
+		var g errgroup.Group
+		for _, m := range managers {
+			g.Go(func() error {
+				s, err := m.Session(patient(t))
+				if err != nil {
+					return err
+				}
+				return s.Sync(patient(t), dir)
+			})
+		}
+		must(t, g.Wait())
+	}
+	listings := func() int {
+		return proxy.Count(func(r zktest.Request) bool {
+			return (r.Op == zktest.OpGetChildren || r.Op == zktest.OpGetChildren2) && r.Path == dir
+		})
+	}
+	settle()
+	woken.take(nil)
+	proxy.ResetRequests()
+	mayList := 0
+	for i, leaves := range []int{0, 0, 1, 2, 0} { // which of those who hold, by age
+		release(t, held[leaves])
+		l := calls[i].get(t)
+		held = append(append(held[:leaves:leaves], held[leaves+1:]...), l)
+		settle()
+		what := fmt.Sprintf("release %d, of the holder of age %d", i, leaves)
+		if n := woken.take(sessions[i:]); n < 1 || n > leaves+2 {
+			t.Errorf("%s woke %d clients, want at most %d", what, n, leaves+2)
+		}
+		calls[i+1].waits(t, "three are held of three")
+		mayList += leaves + 1
+		if n := listings(); n > mayList { // in all, as one may come late
+			t.Errorf("%s: %d listings, want at most %d", what, n, mayList)
+		}
+		if n := proxy.Count(writes(dir)); n > i { // releases by those who waited here before
+			t.Errorf("%s: %d writes", what, n)
+		}
+	}
+	for _, c := range calls[5:] {
+		c.waits(t, "three are held of three")
+		c.cancel()
+	}
+	testserver.WaitChildren(t, dir, limit)
+	for _, l := range held {
+		must(t, l.Err())
+	}
+	release(t, held...)
+}
+
+// connectMany returns so many managers, connected all at once.
+func connectMany(tb testing.TB, n int, addr string, opts ...session.Option) []*session.Manager {
+	tb.Helper()
+	out := make([]*session.Manager, n)
+	opts = append([]session.Option{session.WithTimeout(long), session.WithLogger(slog.New(slog.DiscardHandler))}, opts...)
+	var g errgroup.Group
+	for i := range out {
+		g.Go(func() (err error) {
+			out[i], err = session.Connect(patient(tb), addr, opts...)
+			return err
+		})
+	}
+	err := g.Wait()
+	tb.Cleanup(func() {
+		for _, m := range out {
+			if m != nil {
+				g.Go(m.Close)
+			}
+		}
+		_ = g.Wait()
+	})
+	must(tb, err)
+	return out
+}

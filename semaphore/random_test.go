@@ -1,0 +1,101 @@
+package semaphore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/semaphore"
+)
+
+// Ten clients ask for random numbers of leases, wait or do not, give up or not, and hold for
+// as long as it takes. There are never more leases held than there are, and at some time all
+// of them; and in the end nothing is left.
+func TestNeverMoreThanThereAre(t *testing.T) {
+	for _, layout := range layouts {
+		t.Run(layout.name, func(t *testing.T) {
+			const clients, each, limit = 10, 80, 5
+			most := limit
+			if layout.opts != nil {
+				most = 1
+			}
+			dir := testserver.Path(t)
+			seed := uint64(time.Now().UnixNano())
+			t.Logf("seed %d", seed)
+			r := referee{limit: limit}
+			var g errgroup.Group
+			for i := range clients {
+				u := user{
+					sem:  newSem(t, connect(t), dir, limit, layout.opts...),
+					rand: rand.New(rand.NewPCG(seed, uint64(i))),
+					most: most, referee: &r,
+				}
+				g.Go(func() error {
+					for range each {
+						if err := u.once(patient(t)); err != nil {
+							return fmt.Errorf("client %d: %w", i, err)
+						}
+					}
+					return u.releaseAll(patient(t))
+				})
+			}
+			must(t, g.Wait())
+			r.check(t)
+			testserver.WaitChildren(t, dir+layout.leases, 0)
+			testserver.WaitChildren(t, dir+layout.queue, 0)
+		})
+	}
+}
+
+// user is one client. It may hold several leases at a time, but waits only while it holds
+// none: two who hold and wait for each other's can wait for ever, as with any semaphore.
+type user struct {
+	sem  *semaphore.Semaphore
+	rand *rand.Rand
+	most int // to ask for at once
+	*referee
+	held []*queue.Lease
+}
+
+func (u *user) once(ctx context.Context) error {
+	if len(u.held) > 0 && u.rand.IntN(4) == 0 {
+		return u.releaseAll(ctx)
+	}
+	n := 1 + u.rand.IntN(u.most)
+	get := u.sem.TryAcquireN
+	if len(u.held) == 0 && u.rand.IntN(4) > 0 {
+		get = u.sem.AcquireN
+	}
+	giveUp := func() {}
+	if u.rand.IntN(5) == 0 {
+		ctx, giveUp = context.WithTimeout(ctx, time.Duration(u.rand.IntN(int(3*time.Millisecond))))
+	}
+	defer giveUp()
+	l, err := get(ctx, n)
+	switch {
+	case err == nil:
+		u.enter(l, n)
+		u.held = append(u.held, l)
+	case errors.Is(err, queue.ErrBusy), errors.Is(err, ctx.Err()):
+	default:
+		return err
+	}
+	return nil
+}
+
+func (u *user) releaseAll(ctx context.Context) error {
+	for _, l := range u.held {
+		if err := l.Release(ctx); err != nil {
+			return err
+		}
+	}
+	u.held = nil
+	return nil
+}
