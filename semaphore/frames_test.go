@@ -3,7 +3,6 @@ package semaphore_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"testing"
 
@@ -196,7 +195,7 @@ func TestHundredWaiters(t *testing.T) {
 func connectMany(tb testing.TB, n int, addr string, opts ...session.Option) []*session.Manager {
 	tb.Helper()
 	out := make([]*session.Manager, n)
-	opts = append([]session.Option{session.WithTimeout(long), session.WithLogger(slog.New(slog.DiscardHandler))}, opts...)
+	opts = append([]session.Option{session.WithTimeout(long), quiet}, opts...)
 	var g errgroup.Group
 	for i := range out {
 		g.Go(func() (err error) {

@@ -1,0 +1,346 @@
+package semaphore_test
+
+import (
+	"context"
+	"path"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+const uuidPattern = `_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`
+
+var (
+	leaseName = regexp.MustCompile(`^` + uuidPattern + `-lease-\d{10}$`)
+	lockName  = regexp.MustCompile(`^` + uuidPattern + `-lock-\d{10}$`)
+)
+
+// curators returns a semaphore in Curator's layout, with a session of its own.
+func curators(tb testing.TB, dir string, limit int) *semaphore.Semaphore {
+	tb.Helper()
+	return newSem(tb, connect(tb), dir, limit, semaphore.WithCuratorLayout())
+}
+
+// directories makes those of Curator's layout, which otherwise vanish when they are empty.
+func directories(tb testing.TB, dir string) {
+	tb.Helper()
+	persistent(tb, dir+"/locks", "")
+	persistent(tb, dir+"/leases", "10.0.0.7") // as somebody might
+}
+
+// nodes checks how many of either there are, and what they are called.
+func nodes(tb testing.TB, dir string, leases, locks int) {
+	tb.Helper()
+	testserver.WaitChildren(tb, dir+"/leases", leases)
+	testserver.WaitChildren(tb, dir+"/locks", locks)
+	for _, of := range []struct {
+		dir  string
+		name *regexp.Regexp
+	}{{"/leases", leaseName}, {"/locks", lockName}} {
+		for _, name := range testserver.Children(tb, dir+of.dir) {
+			if !of.name.MatchString(name) {
+				tb.Errorf("%s%s/%s", dir, of.dir, name)
+			}
+		}
+	}
+}
+
+// Nodes are where Curator's are: who holds has a lease, and no lock any more; the first who
+// waits has one of each, and those behind him a lock. No data says a limit. A cancelled
+// call leaves nothing, and lets the next one to where it was.
+func TestCuratorNodes(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	directories(t, dir)
+	s := curators(t, dir, 2)
+	held := []*queue.Lease{take(t, s, 1), take(t, s, 1)}
+	nodes(t, dir, 2, 0)
+	if parent := path.Dir(held[0].Path()); parent != dir+"/leases" {
+		t.Errorf("the lease is in %s", parent)
+	}
+	for node, want := range map[string]string{"": "", "/leases": "10.0.0.7", "/locks": ""} {
+		if data := dataOf(t, dir+node); data != want {
+			t.Errorf("data of %s: %q", dir+node, data)
+		}
+	}
+	var calls []*call
+	for i := range 3 {
+		calls = append(calls, enterAt(t, curators(t, dir, 2), 1, dir+"/locks"))
+		nodes(t, dir, 3, i+1)
+	}
+	all, err := s.Contenders(ctx)
+	must(t, err)
+	var holders []bool
+	for _, c := range all {
+		holders = append(holders, c.Holder)
+	}
+	if len(all) != 5 || !all[0].Holder || !all[1].Holder || all[2].Holder || all[3].Holder || all[4].Holder {
+		t.Errorf("contenders: %v", holders)
+	}
+	busy(t, s, 1)
+	nodes(t, dir, 3, 3)
+
+	cancelled := func(c *call, locks int) {
+		t.Helper()
+		c.cancel()
+		wantErr(t, "a cancelled call", c.fail(t), context.Canceled)
+		nodes(t, dir, 3, locks)
+	}
+	cancelled(calls[1], 2) // at the gate
+	cancelled(calls[0], 1) // within: the last is there now
+	calls[2].waits(t, "two are held of two")
+	release(t, held[1])
+	l := calls[2].get(t)
+	nodes(t, dir, 2, 0)
+	last := enterAt(t, s, 1, dir+"/locks")
+	nodes(t, dir, 3, 1)
+	last.cancel()
+	wantErr(t, "a cancelled call", last.fail(t), context.Canceled)
+	nodes(t, dir, 2, 0)
+	release(t, held[0], l)
+	nodes(t, dir, 0, 0)
+}
+
+// Leases and locks of others count, whoever made them.
+func TestCuratorForged(t *testing.T) {
+	dir := testserver.Path(t)
+	directories(t, dir)
+	s := curators(t, dir, 2)
+	lease := forge(t, dir+"/leases", "lease-")
+	l := take(t, s, 1)
+	busy(t, s, 1)
+	waits := enterAt(t, s, 1, dir+"/locks")
+	nodes(t, dir, 3, 1)
+	waits.waits(t, "two are held of two")
+	testserver.Delete(t, lease)
+	second := waits.get(t)
+	release(t, l, second)
+
+	lock := forge(t, dir+"/locks", "lock-")
+	busy(t, s, 1) // somebody is just coming in
+	waits = enterAt(t, s, 1, dir+"/locks")
+	nodes(t, dir, 0, 2)
+	waits.waits(t, "another is at the gate")
+	testserver.Delete(t, lock)
+	release(t, waits.get(t))
+	nodes(t, dir, 0, 0)
+}
+
+// A node that asks for three in our own way is one lease here, as it is to Curator.
+func TestCuratorCountsNodes(t *testing.T) {
+	dir := testserver.Path(t)
+	s := curators(t, dir, 2)
+	l := take(t, s, 1)
+	heavy := forge(t, dir+"/leases", "x3-lease-")
+	busy(t, s, 1)
+	release(t, l)
+	l = take(t, s, 1)
+	testserver.Delete(t, heavy)
+	release(t, l)
+}
+
+// Who waits among the leases and loses the gate starts over, at the end of the queue there,
+// and his lease's node goes: nobody waits with a node but who is at the gate.
+func TestCuratorGateLost(t *testing.T) {
+	for _, way := range []struct {
+		name string
+		lose func(t *testing.T, dir string, proxy *zktest.Proxy, m *session.Manager)
+	}{
+		{"node deleted", func(t *testing.T, dir string, _ *zktest.Proxy, _ *session.Manager) {
+			testserver.Delete(t, dir, "locks", oldest(t, dir+"/locks"))
+		}},
+		{"session expired", func(t *testing.T, _ string, proxy *zktest.Proxy, m *session.Manager) {
+			expire(t, proxy, m)
+		}},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			dir := testserver.Path(t)
+			proxy := testserver.Proxy(t)
+			m := behind(t, proxy)
+			held := take(t, curators(t, dir, 1), 1)
+			first := enterAt(t, newSem(t, m, dir, 1, semaphore.WithCuratorLayout()), 1, dir+"/locks")
+			nodes(t, dir, 2, 1)
+			second := enterAt(t, curators(t, dir, 1), 1, dir+"/locks")
+			lock, lease := oldest(t, dir+"/locks"), newest(t, dir+"/leases")
+
+			way.lose(t, dir, proxy, m)
+			zktest.Eventually(t, testserver.Patience, "the first to start over", func() bool {
+				return oldest(t, dir+"/locks") != lock && len(testserver.Children(t, dir+"/locks")) == 2 &&
+					newest(t, dir+"/leases") != lease && len(testserver.Children(t, dir+"/leases")) == 2
+			})
+			first.waits(t, "the lease is held")
+			release(t, held)
+			l := second.get(t)
+			first.waits(t, "the lease is held")
+			release(t, l)
+			release(t, first.get(t))
+			nodes(t, dir, 0, 0)
+		})
+	}
+}
+
+// oldest and newest return the names of the nodes with the lowest and the highest number.
+func oldest(tb testing.TB, dir string) string { name, _ := ends(tb, dir); return name }
+func newest(tb testing.TB, dir string) string { _, name := ends(tb, dir); return name }
+
+func ends(tb testing.TB, dir string) (oldest, newest string) {
+	tb.Helper()
+	number := func(name string) string { return name[max(0, len(name)-10):] }
+	for _, name := range testserver.Children(tb, dir) {
+		if oldest == "" || number(name) < number(oldest) {
+			oldest = name
+		}
+		if newest == "" || number(name) > number(newest) {
+			newest = name
+		}
+	}
+	return oldest, newest
+}
+
+// The manager is closed while a call waits at the gate, or within.
+func TestCuratorClosed(t *testing.T) {
+	dir := testserver.Path(t)
+	directories(t, dir)
+	held := take(t, curators(t, dir, 1), 1)
+	for i := range 2 {
+		m := connect(t)
+		c := enterAt(t, newSem(t, m, dir, 1, semaphore.WithCuratorLayout()), 1, dir+"/locks")
+		if i == 0 {
+			nodes(t, dir, 2, 1)
+			must(t, m.Close())
+			wantErr(t, "within", c.fail(t), session.ErrClosed)
+			nodes(t, dir, 1, 0)
+			forge(t, dir+"/locks", "lock-")
+			continue
+		}
+		must(t, m.Close())
+		wantErr(t, "at the gate", c.fail(t), session.ErrClosed)
+		nodes(t, dir, 1, 1)
+	}
+	release(t, held)
+}
+
+// java takes leases as InterProcessSemaphoreV2 does, with a plain client.
+type java struct {
+	conn  *zk.Conn
+	dir   string
+	limit int
+}
+
+func (j java) acquire() (lease string, err error) {
+	lock := zk.NewLock(j.conn, j.dir+"/locks", zk.WorldACL(zk.PermAll))
+	if err := lock.Lock(); err != nil {
+		return "", err
+	}
+	lease, err = j.conn.CreateProtectedEphemeralSequential(j.dir+"/leases/lease-", nil, zk.WorldACL(zk.PermAll))
+	for err == nil {
+		children, _, changed, listErr := j.conn.ChildrenW(j.dir + "/leases")
+		if err = listErr; err != nil || len(children) <= j.limit {
+			break
+		}
+		<-changed
+	}
+	if unlockErr := lock.Unlock(); err == nil {
+		err = unlockErr
+	}
+	return lease, err
+}
+
+// Ours and Curator's way of counting, together under load: never more than there are, and
+// nobody waits for ever.
+func TestCuratorWithJavasCount(t *testing.T) {
+	const limit, each, times = 3, 4, 25
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	directories(t, dir)
+	inside := counter{limit: limit, full: make(chan struct{})}
+	var g errgroup.Group
+	for range each {
+		s := curators(t, dir, limit)
+		g.Go(func() error {
+			for range times {
+				l, err := s.Acquire(ctx)
+				if err != nil {
+					return err
+				}
+				inside.use()
+				if err := l.Release(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		j := java{plainClient(t), dir, limit}
+		g.Go(func() error {
+			for range times {
+				lease, err := j.acquire()
+				if err != nil {
+					return err
+				}
+				inside.use()
+				if err := j.conn.Delete(lease, -1); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	must(t, g.Wait())
+	if inside.most != limit {
+		t.Errorf("up to %d inside, of %d", inside.most, limit)
+	}
+	testserver.WaitChildren(t, dir+"/leases", 0)
+	testserver.WaitChildren(t, dir+"/locks", 0)
+}
+
+// counter knows how many there were at most.
+type counter struct {
+	limit int
+	full  chan struct{} // closed when there have been so many
+
+	mu      sync.Mutex
+	n, most int
+}
+
+// use is what one does inside: the first stay until all have come that may.
+func (c *counter) use() {
+	c.add(1)
+	select {
+	case <-c.full:
+	case <-time.After(testserver.Patience):
+	}
+	c.add(-1)
+}
+
+func (c *counter) add(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n += n
+	if c.n >= c.limit && c.most < c.limit {
+		close(c.full)
+	}
+	c.most = max(c.most, c.n)
+}
+
+type discard struct{}
+
+func (discard) Printf(string, ...any) {}
+
+// plainClient returns a client of go-zookeeper.
+func plainClient(tb testing.TB) *zk.Conn {
+	tb.Helper()
+	conn, _, err := zk.Connect([]string{testserver.Server(tb).Addr(0)}, long, zk.WithLogger(discard{}))
+	must(tb, err)
+	tb.Cleanup(conn.Close)
+	return conn
+}

@@ -1,0 +1,150 @@
+package semaphore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// Connect once, make a Semaphore for each thing of which there are so many, and tie the work
+// to the lease.
+func Example() {
+	srv, err := zktest.New() // in production: servers of your own
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	ctx := context.Background()
+	m, err := session.Connect(ctx, srv.ConnectString(), quiet)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+
+	exports, err := semaphore.New(m, "/limits/exports", 3)
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = exports.Do(ctx, func(ctx context.Context) error {
+		fmt.Println("one of three, in all processes")
+		return ctx.Err() // ends when the lease is lost
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output: one of three, in all processes
+}
+
+// AcquireN takes several leases, all or none.
+func ExampleSemaphore_AcquireN() {
+	m, stop := start()
+	defer stop()
+	ctx := context.Background()
+	workers, err := semaphore.New(m, "/limits/workers", 4)
+	if err != nil {
+		log.Fatal(err)
+	}
+	three, err := workers.AcquireN(ctx, 3)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := workers.TryAcquireN(ctx, 2); errors.Is(err, queue.ErrBusy) {
+		fmt.Println("two more are not free")
+	}
+	if err := three.Release(ctx); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := workers.AcquireN(ctx, 5); errors.Is(err, session.ErrInvalid) {
+		fmt.Println("five never will be")
+	}
+	// Output:
+	// two more are not free
+	// five never will be
+}
+
+// TryLock is for work that another time will do for.
+func ExampleSemaphore_TryLock() {
+	m, stop := start()
+	defer stop()
+	scans, err := semaphore.New(m, "/limits/scans", 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 2 {
+		got, err := scans.TryLock(context.Background())
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(got)
+	}
+	if err := scans.Unlock(); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// true
+	// false
+}
+
+// Resize changes the limit for everybody, at once.
+func ExampleSemaphore_Resize() {
+	m, stop := start()
+	defer stop()
+	ctx := context.Background()
+	exports, err := semaphore.New(m, "/limits/exports", 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := exports.Lock(ctx); err != nil {
+		log.Fatal(err)
+	}
+	if err := exports.Resize(ctx, 2); err != nil {
+		log.Fatal(err)
+	}
+	got, err := exports.TryLock(ctx)
+	fmt.Println(got, err)
+	// Output: true <nil>
+}
+
+// WithCuratorLayout shares the leases with Java programs.
+func ExampleWithCuratorLayout() {
+	m, stop := start()
+	defer stop()
+	// In Java: new InterProcessSemaphoreV2(client, "/limits/exports", 3)
+	exports, err := semaphore.New(m, "/limits/exports", 3, semaphore.WithCuratorLayout())
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := exports.Lock(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("one of three, in Go and Java")
+	if err := exports.Unlock(); err != nil {
+		log.Fatal(err)
+	}
+	// Output: one of three, in Go and Java
+}
+
+var quiet = session.WithLogger(slog.New(slog.DiscardHandler))
+
+// start returns what Example makes by itself.
+func start() (*session.Manager, func()) {
+	srv, err := zktest.New()
+	if err != nil {
+		log.Fatal(err)
+	}
+	m, err := session.Connect(context.Background(), srv.ConnectString(), quiet)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return m, func() {
+		m.Close()
+		srv.Close()
+	}
+}
