@@ -9,9 +9,10 @@
 //	While it is more, it watches the shortest tail of them that weighs more than Slack.
 //
 // As long as all of the watched tail stands the contender may not go, so some one of
-// it leaves first: no wake-up is missed, one release wakes at most Slack + 1 waiters,
-// and for a mutex exactly one. The recipe is that of the ZooKeeper documentation and
-// of Apache Curator's LockInternals, with weights in the place of an index.
+// it leaves first: no wake-up is missed, and one release wakes at most Slack + 2 waiters,
+// for a mutex the one who goes and the one who then looks who is ahead of him. The recipe
+// is that of the ZooKeeper documentation and of Apache Curator's LockInternals, with
+// weights in the place of an index.
 //
 // # What is guaranteed
 //

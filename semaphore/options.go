@@ -50,6 +50,7 @@ func WithRevocable(f func(*queue.Lease)) Option {
 //   - The limit is nowhere kept, so nothing checks that all give the same, and
 //     [Semaphore.Resize] does not work. Who gives a higher one takes more.
 //   - A try is busy also while somebody else is just coming in.
+//   - A lock of another kind at the path itself is not noticed.
 //
 // All who share the semaphore must use it.
 func WithCuratorLayout() Option {
