@@ -41,7 +41,10 @@ type Kind struct {
 	Configured func(me Node, config []byte) (Policy, error)
 }
 
-func (k *Kind) check() error {
+// Check reports, as an error that matches [session.ErrInvalid], what keeps a kind from being
+// used, as every acquisition does: for a constructor that takes prefixes from its caller. It
+// does no I/O.
+func (k *Kind) Check() error {
 	if k == nil || len(k.Prefixes) == 0 || (k.Policy == nil) == (k.Configured == nil) ||
 		(len(k.Config) == 0) != (k.Configured == nil) {
 		return fmt.Errorf("%w: a kind of lock needs prefixes, and a policy or a configured one", session.ErrInvalid)

@@ -58,7 +58,7 @@ type Request struct {
 }
 
 func (r *Request) complete() error {
-	if err := r.Kind.check(); err != nil {
+	if err := r.Kind.Check(); err != nil {
 		return fmt.Errorf("queue: %w", err)
 	}
 	if r.Prefix == "" {

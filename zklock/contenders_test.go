@@ -92,3 +92,45 @@ func TestForeignChildren(t *testing.T) {
 	wantErr(t, "Contenders", err, queue.ErrConflict)
 	testserver.WaitChildren(t, dir, 4)
 }
+
+// Nodes of prefixes that are given count as contenders; those of others do not.
+func TestPrefixes(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	admin := testserver.Admin(t)
+	if _, err := admin.Create(dir, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Create(dir+"/__lock__-unused", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := admin.Create(dir+"/f81d4fae-theirs_", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	must(t, err)
+	plain := newMutex(t, connect(t), dir)
+	got, err := plain.TryLock(ctx)
+	if !got || err != nil {
+		t.Errorf("TryLock beside a node that is no contender: %v, %v", got, err)
+	}
+	must(t, plain.Unlock())
+	mx := newMutex(t, connect(t), dir, zklock.WithPrefixes("mine-"), zklock.WithPrefixes("theirs_"))
+	got, err = mx.TryLock(ctx)
+	if got || err != nil {
+		t.Errorf("TryLock behind one of theirs: %v, %v", got, err)
+	}
+	all, err := mx.Contenders(ctx)
+	must(t, err)
+	if len(all) != 1 || all[0].Path != theirs || !all[0].Holder {
+		t.Errorf("contenders: %+v", all)
+	}
+	locked := background(func() error { return mx.Lock(ctx) })
+	testserver.WaitChildren(t, dir, 3)
+	pending(t, "Lock behind one of theirs", locked)
+	testserver.Delete(t, theirs)
+	must(t, receive(t, "Lock", locked))
+	all, err = mx.Contenders(ctx)
+	must(t, err)
+	if len(all) != 1 || !strings.Contains(all[0].Path, "-"+queue.PrefixLock) {
+		t.Errorf("contenders once locked: %+v", all)
+	}
+	must(t, mx.Unlock())
+}

@@ -37,11 +37,18 @@ func TestNewInvalid(t *testing.T) {
 		{name: "very long", path: "/" + strings.Repeat("a", 1<<20)},
 		{name: "nil option", path: "/locks/a", opts: []zklock.Option{nil}},
 		{name: "data too large", path: "/locks/a", opts: []zklock.Option{zklock.WithData(make([]byte, 64<<10+1))}},
+		{name: "empty prefix", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("")}},
+		{name: "prefix that ends in a letter", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("mine")}},
+		{name: "prefix with a slash", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("my/lock-")}},
+		{name: "prefix of a protected name", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("_c_mine-")}},
+		{name: "prefix of another kind", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("good-", "lease-")}},
 		{name: "bad option after a good one", path: "/locks/a", opts: []zklock.Option{zklock.WithData(nil), nil}},
 
 		{name: "plain", path: "/locks/a", ok: true},
 		{name: "dots within a name", path: "/locks/..a/b..", ok: true},
 		{name: "spaces and letters beyond ASCII", path: "/løcks/a b", ok: true},
+		{name: "no prefixes", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes()}, ok: true},
+		{name: "prefixes, also known ones", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("mine-", "lock-"), zklock.WithPrefixes("theirs_")}, ok: true},
 		{name: "no data", path: "/locks/a", opts: []zklock.Option{zklock.WithData(nil)}, ok: true},
 		{name: "as much data as there may be", path: "/locks/a", opts: []zklock.Option{zklock.WithData(make([]byte, 64<<10))}, ok: true},
 	}

@@ -18,6 +18,7 @@ import (
 // queue of all processes.
 type Mutex struct {
 	q     *queue.Queue
+	kind  *queue.Kind
 	data  []byte // nil: the default
 	holds *hold.Holds[*queue.Lease]
 }
@@ -39,7 +40,7 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 	if err != nil {
 		return nil, fmt.Errorf("zklock: %w", err)
 	}
-	mx := &Mutex{q: q, holds: hold.One[*queue.Lease](path)}
+	mx := &Mutex{q: q, kind: mutex, holds: hold.One[*queue.Lease](path)}
 	if err := hold.ApplyAll(opts, func(o Option) error { return o.apply(mx) }); err != nil {
 		return nil, fmt.Errorf("zklock: %w", err)
 	}
@@ -93,7 +94,7 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	return m.q.TryAcquire(ctx, m.request())
 }
 
-func (m *Mutex) request() queue.Request { return queue.Request{Kind: mutex, Data: m.data} }
+func (m *Mutex) request() queue.Request { return queue.Request{Kind: m.kind, Data: m.data} }
 
 // Do calls f while holding the mutex, and always unlocks, also when f panics. The
 // context that f is given ends with ctx, and when the lock is lost; [context.Cause]
@@ -117,5 +118,5 @@ func (m *Mutex) Path() string { return m.q.Path() }
 // order. It fails with ctx's error, [queue.ErrConflict], [session.ErrClosed] or what the
 // server refuses.
 func (m *Mutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
-	return m.q.Contenders(ctx, mutex)
+	return m.q.Contenders(ctx, m.kind)
 }
