@@ -79,6 +79,10 @@ func (r *Request) complete() error {
 // Path returns the queue's directory.
 func (q *Queue) Path() string { return q.dir }
 
+// FullName returns the directory's name as seen from outside, with servers and chroot: see
+// [session.Manager.FullName].
+func (q *Queue) FullName() string { return q.m.FullName(q.dir) }
+
 // Contender is one who holds or waits.
 type Contender struct {
 	Path     string // of its node

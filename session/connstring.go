@@ -3,6 +3,7 @@ package session
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -77,4 +78,16 @@ func parseHostPort(item string) (hostPort, error) {
 		return hostPort{}, invalidf("server %q: port %q is not a number from 1 to 65535", item, port)
 	}
 	return hostPort{host, port}, nil
+}
+
+// FullName returns the name of a path as seen from outside: the servers as given to Connect,
+// in sorted order, and the path with the chroot, as in "h1:2181,h2:2181/app/locks/a". It is
+// the same in every process that names the servers alike. It does no I/O.
+func (m *Manager) FullName(path string) string {
+	var servers []string
+	for _, s := range m.cfg.servers {
+		servers = append(servers, strings.ToLower(s.String()))
+	}
+	slices.Sort(servers)
+	return strings.Join(slices.Compact(servers), ",") + m.cfg.outward(path)
 }

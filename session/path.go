@@ -55,14 +55,13 @@ func forbiddenRune(r rune) bool {
 
 // outward and inward put the chroot before a path and take it off again: zk.Conn
 // knows none.
-func (s *Session) outward(path string) string {
-	if s.cfg.chroot == "" {
-		return path
+func (s *Session) outward(path string) string { return s.cfg.outward(path) }
+
+func (c *config) outward(path string) string {
+	if path == "/" && c.chroot != "" {
+		return c.chroot
 	}
-	if path == "/" {
-		return s.cfg.chroot
-	}
-	return s.cfg.chroot + path
+	return c.chroot + path
 }
 
 func (s *Session) inward(path string) string {
