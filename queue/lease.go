@@ -119,23 +119,31 @@ func (l *Lease) Guard() *zk.CheckVersionRequest {
 // the same. After a loss it returns the cause ([session.ErrLost]), the second time
 // [ErrReleased]; an error of the server (zk.ErrNoAuth) says that the node stays until
 // the session ends.
-func (l *Lease) Release(ctx context.Context) error {
+func (l *Lease) Release(ctx context.Context) error { return l.StartRelease(ctx)() }
+
+// StartRelease does all of Release but wait for the server, so that several leases can be
+// given up one right after another. The returned function, which must be called once, waits
+// as ctx allows, and returns what Release does.
+func (l *Lease) StartRelease(ctx context.Context) (wait func() error) {
 	_ = l.Err() // a clock that has run out comes before the release
 	if !l.finish(ErrReleased) {
-		return fmt.Errorf("release %s: %w", l.info.Path, l.Err())
+		return func() error { return fmt.Errorf("release %s: %w", l.info.Path, l.Err()) }
 	}
 	var done func(error)
 	if hook := l.a.q.m.TraceHooks().Release; hook != nil {
 		_, done = hook(ctx, l.info)
 	}
-	err := l.await(ctx, l.a.remove())
-	if err != nil {
-		err = fmt.Errorf("release %s: %w", l.info.Path, err)
+	removal := l.a.remove()
+	return func() error {
+		err := l.await(ctx, removal)
+		if err != nil {
+			err = fmt.Errorf("release %s: %w", l.info.Path, err)
+		}
+		if done != nil {
+			done(err)
+		}
+		return err
 	}
-	if done != nil {
-		done(err)
-	}
-	return err
 }
 
 func (l *Lease) await(ctx context.Context, r *session.Removal) error {

@@ -155,3 +155,14 @@ func TestReleaseThenClose(t *testing.T) {
 	await(t, closed, "Close")
 	testserver.WaitChildren(t, dir, 0)
 }
+
+// A lease is given up, and its delete under way, before anybody waits for it.
+func TestStartRelease(t *testing.T) {
+	dir := persistentDir(t)
+	l := acquire(t, client(t, dir))
+	wait := l.StartRelease(patient(t))
+	mustBe(t, l.Err(), queue.ErrReleased)
+	testserver.WaitChildren(t, dir, 0)
+	mustBe(t, wait(), nil)
+	mustBe(t, l.StartRelease(patient(t))(), queue.ErrReleased)
+}
