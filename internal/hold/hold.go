@@ -14,7 +14,9 @@ import (
 // ErrNotHeld is returned by Unlock when there is no Lock to give back.
 var ErrNotHeld = errors.New("lock is not held")
 
-// Lease is what a Lock has until its Unlock: a [queue.Lease], or several as one.
+// Lease is what a Lock has until its Unlock: a [queue.Lease], or several as one. After a
+// loss Release returns an error that says so, and [queue.ErrReleasePending] never hides
+// another error.
 type Lease interface {
 	Err() error
 	Done() <-chan struct{}
@@ -220,10 +222,23 @@ func (h *Holds[L]) add(lease L, own *Owner, count counter[L]) *Hold[L] {
 
 // Held reports whether there is a hold that is not lost.
 func (h *Holds[L]) Held() bool {
+	return slices.ContainsFunc(h.standing(), func(held *Hold[L]) bool { return held.Lease.Err() == nil })
+}
+
+// Newest returns the lease of the latest hold that has not been unlocked, lost or not, and
+// whether there is one.
+func (h *Holds[L]) Newest() (lease L, ok bool) {
+	all := h.standing()
+	if len(all) == 0 {
+		return lease, false
+	}
+	return all[len(all)-1].Lease, true
+}
+
+func (h *Holds[L]) standing() []*Hold[L] {
 	h.mu.Lock()
-	all := slices.Clone(h.all)
-	h.mu.Unlock()
-	return slices.ContainsFunc(all, func(held *Hold[L]) bool { return held.Lease.Err() == nil })
+	defer h.mu.Unlock()
+	return slices.Clone(h.all)
 }
 
 // Unlock gives back one Lock; see next. That of a Do it takes only if there is none else.
@@ -280,17 +295,12 @@ func (h *Holds[L]) giveBack(held *Hold[L], count counter[L]) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), UnlockPatience)
 	defer cancel()
-	lost := held.Lease.Err()
 	// The slot is free before the server has answered: whoever has the lease of the
 	// next in the queue got it from the server.
 	if h.slot != nil {
 		<-h.slot
 	}
-	err := held.Lease.Release(ctx)
-	if lost != nil {
-		return lost
-	}
-	return err
+	return held.Lease.Release(ctx) // which tells a loss too
 }
 
 // takeOff takes one off a count of a hold, which ends when nothing is left; it reports
