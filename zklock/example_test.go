@@ -131,3 +131,20 @@ func ExampleMutex_Acquire() {
 		log.Print("not written: the lock was lost, or there is no such invoice")
 	}
 }
+
+// Multi takes several locks, all or none, in the same order as everybody else who does.
+func ExampleMulti() {
+	var from, to *zklock.Mutex // as in the package's example, of two accounts
+	both, err := zklock.Multi(from, to)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // for both
+	defer cancel()
+	err = both.Do(ctx, func(ctx context.Context) error {
+		return ctx.Err() // … move the money; ctx ends when either lock is lost …
+	})
+	if err != nil {
+		log.Print("not moved, or not known to be safe: ", err)
+	}
+}

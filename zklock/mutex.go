@@ -114,6 +114,10 @@ func (m *Mutex) Held() bool { return m.holds.Held() }
 // Path returns the mutex's path.
 func (m *Mutex) Path() string { return m.q.Path() }
 
+// FullName returns what tells the mutex from all other locks: its servers, and its path with
+// the chroot (see [session.Manager.FullName]).
+func (m *Mutex) FullName() string { return m.q.FullName() }
+
 // Contenders returns who holds the mutex and who waits for it, in all processes and in
 // order. It fails with ctx's error, [queue.ErrConflict], [session.ErrClosed] or what the
 // server refuses.

@@ -1,0 +1,204 @@
+package zklock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// ContextLocker is a lock that [Multi] can take together with others: a [Mutex], and the
+// locks of rwlock and semaphore.
+type ContextLocker interface {
+	// Path returns the lock's path, for messages.
+	Path() string
+	// FullName returns what tells the lock from all others, in the same words in every
+	// process: see [session.Manager.FullName].
+	FullName() string
+	// Acquire waits for the lock and returns it as a handle.
+	Acquire(ctx context.Context) (*queue.Lease, error)
+	// TryAcquire is Acquire that waits for no holder: [queue.ErrBusy] says that somebody
+	// is in the way.
+	TryAcquire(ctx context.Context) (*queue.Lease, error)
+}
+
+var _ ContextLocker = (*Mutex)(nil)
+
+// MultiLock is several locks that are taken all or none. Make one with [Multi]. All methods
+// may be called by any number of goroutines at once.
+type MultiLock struct {
+	locks []ContextLocker // in the one order in which everybody takes them
+	place []int           // of each of locks among those given to Multi
+	holds *hold.Holds[*MultiLease]
+}
+
+// Multi returns a lock over several, of any kinds and on any managers. They are taken in one
+// order, in whatever order they are given: by their paths with the chroot, and where those
+// are the same by their servers. So any number of those who take some of the same locks
+// through Multi cannot wait for each other in a circle. Somebody who takes one by one, in
+// another order, can still be in one.
+//
+// It does no I/O. No locks, a nil one, and one that is there twice, also by way of another
+// object or another chroot, are errors that match [session.ErrInvalid]. Managers that name
+// the servers of one ensemble differently are taken for managers of different ones.
+func Multi(locks ...ContextLocker) (*MultiLock, error) {
+	if len(locks) == 0 {
+		return nil, fmt.Errorf("zklock: %w: Multi of no locks", session.ErrInvalid)
+	}
+	for i, l := range locks {
+		if isNil(l) {
+			return nil, fmt.Errorf("zklock: %w: Multi: lock %d is nil", session.ErrInvalid, i)
+		}
+	}
+	m := &MultiLock{place: make([]int, len(locks))}
+	for i := range m.place {
+		m.place[i] = i
+	}
+	slices.SortFunc(m.place, func(i, j int) int { return compareNames(locks[i].FullName(), locks[j].FullName()) })
+	var paths []string
+	for i, place := range m.place {
+		l := locks[place]
+		if i > 0 && l.FullName() == m.locks[i-1].FullName() {
+			return nil, fmt.Errorf("zklock: %w: Multi: %s is there twice", session.ErrInvalid, l.FullName())
+		}
+		m.locks, paths = append(m.locks, l), append(paths, l.Path())
+	}
+	m.holds = hold.One[*MultiLease](strings.Join(paths, ", "))
+	return m, nil
+}
+
+// isNil reports whether a lock is no lock, or a nil pointer to one, whose methods panic.
+func isNil(l ContextLocker) bool {
+	if l == nil {
+		return true
+	}
+	v := reflect.ValueOf(l)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// compareNames orders by path first: processes that name the servers of their ensembles
+// differently agree on that at least.
+func compareNames(a, b string) int {
+	serversA, pathA := cutServers(a)
+	serversB, pathB := cutServers(b)
+	return cmp.Or(strings.Compare(pathA, pathB), strings.Compare(serversA, serversB))
+}
+
+func cutServers(fullName string) (servers, path string) {
+	i := max(0, strings.IndexByte(fullName, '/'))
+	return fullName[:i], fullName[i:]
+}
+
+// Lock waits until it has all of the locks. ctx bounds the wait for all of them together.
+// When it ends, Lock returns at once an error that matches ctx.Err(), and those that it had
+// are given up, the last first, as with any other error: [session.ErrClosed] when a manager
+// is closed, [session.ErrLost] when the owner of ctx ([WithOwner]) holds the MultiLock but
+// has lost it, or what one of the locks returns. A server's refusal to remove a node is
+// joined to it.
+//
+// A lock that is lost while the wait for another goes on is not the caller's business: Lock
+// gives all of them up and starts over. Once Lock has returned nil, the hold is lost when
+// any of the locks is; the others are kept until Unlock, as the work that they protect may
+// still be going on.
+func (m *MultiLock) Lock(ctx context.Context) error {
+	_, err := m.holds.Lock(ctx, m.Acquire)
+	return err
+}
+
+// TryLock takes all of the locks if nobody is in the way at any of them. It returns false
+// and nil if somebody is; an error says that it could not tell. It leaves nothing behind
+// unless it returns true. It waits for the servers, as ctx allows, but for no holder.
+func (m *MultiLock) TryLock(ctx context.Context) (bool, error) {
+	return m.holds.TryLock(ctx, m.TryAcquire)
+}
+
+// Unlock gives back what one Lock or TryLock took, as [Mutex.Unlock] does: all of the locks,
+// the last first, also when some are lost or cannot be given up. The errors are joined.
+// [queue.ErrReleasePending] is among them only when there is nothing worse.
+func (m *MultiLock) Unlock() error { return m.holds.Unlock() }
+
+// Do calls f while holding all of the locks, as [Mutex.Do] does: the context that f is given
+// ends when any of them is lost.
+func (m *MultiLock) Do(ctx context.Context, f func(context.Context) error) error {
+	return m.holds.Do(ctx, m.Acquire, f)
+}
+
+// Held reports whether somebody who came in through Lock, TryLock or Do of this MultiLock
+// holds all of the locks, at the time of the call and by the clock.
+func (m *MultiLock) Held() bool { return m.holds.Held() }
+
+// Done returns a channel that is closed when the hold that stands at the time of the call
+// has ended: unlocked, or any of its locks lost. Where there is none, it is closed already.
+// Held may know earlier.
+func (m *MultiLock) Done() <-chan struct{} {
+	if l, ok := m.holds.Newest(); ok {
+		return l.Done()
+	}
+	return closed
+}
+
+var closed = func() <-chan struct{} {
+	ch := make(chan struct{})
+	close(ch)
+	return ch
+}()
+
+// Locker returns the locks as one [sync.Locker]: see [Mutex.Locker].
+func (m *MultiLock) Locker(opts ...LockerOption) sync.Locker {
+	return m.holds.Locker(m.Acquire, opts...)
+}
+
+// Acquire takes all of the locks and returns them as one handle, with its own Release, apart
+// from Lock and Unlock. It waits and fails as Lock does, and knows no owners.
+func (m *MultiLock) Acquire(ctx context.Context) (*MultiLease, error) {
+	return m.untilAll(ctx, ContextLocker.Acquire)
+}
+
+// TryAcquire is Acquire that waits for no holder: [queue.ErrBusy] says that somebody is in
+// the way. It leaves nothing behind unless it returns a lease.
+func (m *MultiLock) TryAcquire(ctx context.Context) (*MultiLease, error) {
+	return m.untilAll(ctx, ContextLocker.TryAcquire)
+}
+
+// take is how to get each of the locks.
+type take func(ContextLocker, context.Context) (*queue.Lease, error)
+
+// errLostEarlier says that a lock was lost while another was waited for.
+var errLostEarlier = errors.New("a lock was lost before the others were there")
+
+func (m *MultiLock) untilAll(ctx context.Context, take take) (*MultiLease, error) {
+	for {
+		l, err := m.all(ctx, take)
+		if !errors.Is(err, errLostEarlier) {
+			return l, err
+		}
+	}
+}
+
+// all takes one lock after another. The wait for one ends when an earlier one is lost.
+func (m *MultiLock) all(ctx context.Context, take take) (*MultiLease, error) {
+	l := newMultiLease(m.place)
+	inside, cancel := l.Context(ctx)
+	defer cancel()
+	for _, lock := range m.locks {
+		one, err := take(lock, inside)
+		if err == nil {
+			l.add(one)
+		}
+		if l.Err() != nil {
+			err = errLostEarlier
+		}
+		if err != nil {
+			return nil, l.rollBack(ctx, err)
+		}
+	}
+	return l, nil
+}

@@ -1,0 +1,411 @@
+package zklock_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+func newMulti(tb testing.TB, locks ...zklock.ContextLocker) *zklock.MultiLock {
+	tb.Helper()
+	m, err := zklock.Multi(locks...)
+	must(tb, err)
+	return m
+}
+
+// dirs returns n paths of directories that stay, in order.
+func dirs(tb testing.TB, n int) []string {
+	tb.Helper()
+	base := testserver.Path(tb)
+	var out []string
+	for i := range n {
+		dir := base + "-" + string(rune('a'+i))
+		_, err := testserver.Admin(tb).Create(dir, nil, 0, zk.WorldACL(zk.PermAll))
+		must(tb, err)
+		out = append(out, dir)
+	}
+	return out
+}
+
+// What cannot work is an error, before any I/O: the servers are not there.
+func TestMultiInvalid(t *testing.T) {
+	m, same, app := connect(t), connect(t), testserver.Connect(t, testserver.Server(t).Addr(0)+"/app")
+	mutex := func(m *session.Manager, path string) *zklock.Mutex { return newMutex(t, m, path) }
+	for _, c := range []struct {
+		what  string
+		locks []zklock.ContextLocker
+		ok    bool
+	}{
+		{"none", nil, false},
+		{"nil", []zklock.ContextLocker{mutex(m, "/a"), nil}, false},
+		{"a nil pointer", []zklock.ContextLocker{mutex(m, "/a"), (*zklock.Mutex)(nil)}, false},
+		{"twice", []zklock.ContextLocker{mutex(m, "/a"), mutex(m, "/b"), mutex(m, "/a")}, false},
+		{"twice, by another manager", []zklock.ContextLocker{mutex(m, "/a"), mutex(same, "/a")}, false},
+		{"twice, by a chroot", []zklock.ContextLocker{mutex(m, "/app/a"), mutex(app, "/a")}, false},
+		{"one", []zklock.ContextLocker{mutex(m, "/a")}, true},
+		{"several", []zklock.ContextLocker{mutex(m, "/b"), mutex(m, "/a"), mutex(app, "/a")}, true},
+	} {
+		l, err := zklock.Multi(c.locks...)
+		if c.ok {
+			must(t, err)
+			continue
+		}
+		wantErr(t, c.what, err, session.ErrInvalid)
+		if l != nil {
+			t.Errorf("%s: a lock beside an error", c.what)
+		}
+	}
+}
+
+// Several processes, each of which wants three locks, in an order of its own that changes:
+// nobody waits for ever, and each lock has one holder at a time.
+func TestMultiTakenInOneOrder(t *testing.T) {
+	const processes, times = 4, 12
+	paths := dirs(t, 3)
+	var inside [3]protected
+	var g errgroup.Group
+	ctx := patient(t)
+	for i := range processes {
+		m := connect(t, session.WithTimeout(faultTimeout))
+		g.Go(func() error {
+			for range times {
+				var locks []zklock.ContextLocker
+				for _, n := range rand.Perm(len(paths)) {
+					mx, err := zklock.New(m, paths[n])
+					if err != nil {
+						return err
+					}
+					locks = append(locks, mx)
+				}
+				all, err := zklock.Multi(locks[:2+i%2]...)
+				if err != nil {
+					return err
+				}
+				l, err := all.Acquire(ctx)
+				if err != nil {
+					return err
+				}
+				for j, one := range l.Leases() {
+					if path.Dir(one.Path()) != locks[j].Path() {
+						t.Errorf("lease %d is of %s, want %s", j, one.Path(), locks[j].Path())
+					}
+					inside[slices.Index(paths, locks[j].Path())].use(t, -1)
+				}
+				if err := l.Release(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	must(t, g.Wait())
+	for _, dir := range paths {
+		testserver.WaitChildren(t, dir, 0)
+	}
+}
+
+// The order is that of the paths in the ensemble: who reaches them through a chroot takes
+// them in the same order as who does not.
+func TestMultiOrderThroughChroot(t *testing.T) {
+	ctx := patient(t)
+	root := testserver.Path(t)
+	addr := testserver.Server(t).Addr(0)
+	plain, app := connect(t), testserver.Connect(t, addr+root+"/m")
+	// Through the chroot, "/z" is between the other two.
+	first, middle, last := newMutex(t, plain, root+"/a"), newMutex(t, app, "/z"), newMutex(t, plain, root+"/n")
+	blocker := newMutex(t, plain, root+"/m/z")
+	must(t, blocker.Lock(ctx))
+	all := newMulti(t, last, first, middle)
+	locked := background(func() error { return all.Lock(ctx) })
+	testserver.WaitChildren(t, root+"/m/z", 2)
+	testserver.WaitChildren(t, root+"/a", 1)
+	testserver.WaitChildren(t, root+"/n", 0)
+	must(t, blocker.Unlock())
+	must(t, receive(t, "Lock", locked))
+	testserver.WaitChildren(t, root+"/n", 1)
+	must(t, all.Unlock())
+}
+
+// Where the last of the locks is not to be had, the others are given up, the last first,
+// and nothing is left.
+func TestMultiRollback(t *testing.T) {
+	ctx := patient(t)
+	for _, c := range []struct {
+		what string
+		call func(ctx context.Context, m *zklock.MultiLock) error
+		want error
+	}{
+		{"Lock is cancelled", func(ctx context.Context, m *zklock.MultiLock) error { return m.Lock(ctx) }, context.Canceled},
+		{"TryLock", func(ctx context.Context, m *zklock.MultiLock) error {
+			if got, err := m.TryLock(ctx); got || err != nil {
+				t.Errorf("TryLock: %v, %v", got, err)
+			}
+			return queue.ErrBusy
+		}, queue.ErrBusy},
+		{"TryAcquire", func(ctx context.Context, m *zklock.MultiLock) error {
+			_, err := m.TryAcquire(ctx)
+			return err
+		}, queue.ErrBusy},
+		{"Do is cancelled", func(ctx context.Context, m *zklock.MultiLock) error {
+			return m.Do(ctx, func(context.Context) error { t.Error("inside"); return nil })
+		}, context.Canceled},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			paths := dirs(t, 3)
+			var mu sync.Mutex
+			var released []string
+			m := connect(t, session.WithTrace(session.Trace{
+				Release: func(ctx context.Context, h session.HoldInfo) (context.Context, func(error)) {
+					mu.Lock()
+					defer mu.Unlock()
+					released = append(released, h.Path)
+					return ctx, nil
+				},
+			}))
+			holder := newMutex(t, connect(t), paths[2])
+			must(t, holder.Lock(ctx))
+			all := newMulti(t, newMutex(t, m, paths[2]), newMutex(t, m, paths[0]), newMutex(t, m, paths[1]))
+			inside, cancel := context.WithCancel(ctx)
+			defer cancel()
+			done := background(func() error { return c.call(inside, all) })
+			if c.want == context.Canceled {
+				testserver.WaitChildren(t, paths[2], 2)
+				pending(t, c.what, done)
+				cancel()
+			}
+			wantErr(t, c.what, receive(t, c.what, done), c.want)
+			if all.Held() {
+				t.Error("held")
+			}
+			testserver.WaitChildren(t, paths[0], 0)
+			testserver.WaitChildren(t, paths[1], 0)
+			testserver.WaitChildren(t, paths[2], 1)
+			mu.Lock()
+			defer mu.Unlock()
+			if want := []string{paths[1], paths[0]}; !slices.Equal(released, want) {
+				t.Errorf("released %v, want %v", released, want)
+			}
+			must(t, holder.Unlock())
+		})
+	}
+}
+
+// One of the locks is lost, the first or the last: so is the whole, at once, and the others
+// are kept for the work that may still be going on, until Unlock.
+func TestMultiLostAsAWhole(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		lose func(t *testing.T, all *zklock.MultiLease, proxy *zktest.Proxy, m *session.Manager)
+	}{
+		{"the first is deleted", func(t *testing.T, all *zklock.MultiLease, _ *zktest.Proxy, _ *session.Manager) {
+			testserver.Delete(t, all.Leases()[0].Path())
+		}},
+		{"the session of the last expires", func(t *testing.T, _ *zklock.MultiLease, proxy *zktest.Proxy, m *session.Manager) {
+			expire(t, proxy, m)
+		}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			ctx := patient(t)
+			paths := dirs(t, 3)
+			proxy := testserver.Proxy(t)
+			direct, behind := connect(t), testserver.Connect(t, proxy.Addr(), session.WithTimeout(faultTimeout))
+			all := newMulti(t, newMutex(t, direct, paths[0]), newMutex(t, direct, paths[1]), newMutex(t, behind, paths[2]))
+			l, err := all.Acquire(ctx)
+			must(t, err)
+			work, cancel := l.Context(ctx)
+			defer cancel()
+			c.lose(t, l, proxy, behind)
+			receive(t, "Done", l.Done())
+			receive(t, "the work's context", work.Done())
+			wantErr(t, "Err", l.Err(), session.ErrLost)
+			wantErr(t, "the cause", context.Cause(work), session.ErrLost)
+			if err := l.Leases()[1].Err(); err != nil {
+				t.Errorf("the one between: %v", err)
+			}
+			testserver.WaitChildren(t, paths[1], 1)
+			wantErr(t, "Release", l.Release(ctx), session.ErrLost)
+			for _, dir := range paths {
+				testserver.WaitChildren(t, dir, 0)
+			}
+			wantErr(t, "Err after Release", l.Err(), session.ErrLost)
+		})
+	}
+}
+
+// Through Lock: Held and Done tell of the loss of one, Do joins it, and Unlock frees the
+// rest and lets the next of the same MultiLock in.
+func TestMultiLockLost(t *testing.T) {
+	ctx := patient(t)
+	paths := dirs(t, 2)
+	m := connect(t)
+	all := newMulti(t, newMutex(t, m, paths[1]), newMutex(t, m, paths[0]))
+	receive(t, "Done of what nobody holds", all.Done())
+	must(t, all.Lock(ctx))
+	done := all.Done()
+	testserver.Delete(t, paths[0], testserver.Children(t, paths[0])[0])
+	receive(t, "Done", done)
+	if all.Held() {
+		t.Error("held, with one of the locks lost")
+	}
+	again := background(func() error { return all.Lock(ctx) })
+	testserver.WaitChildren(t, paths[0], 1) // its place in the queue
+	pending(t, "Lock before Unlock", again)
+	wantErr(t, "Unlock", all.Unlock(), session.ErrLost)
+	must(t, receive(t, "Lock", again))
+	if !all.Held() {
+		t.Error("not held")
+	}
+	must(t, all.Unlock())
+	wantErr(t, "Unlock again", all.Unlock(), zklock.ErrNotHeld)
+	err := all.Do(ctx, func(ctx context.Context) error {
+		testserver.Delete(t, paths[1], testserver.Children(t, paths[1])[0])
+		receive(t, "the end of Do's context", ctx.Done())
+		return context.Cause(ctx)
+	})
+	wantErr(t, "Do", err, session.ErrLost)
+	l := all.Locker()
+	l.Lock()
+	l.Unlock()
+	for _, dir := range paths {
+		testserver.WaitChildren(t, dir, 0)
+	}
+}
+
+// A loss is reported by Do also when the release of another lock is still to be confirmed,
+// of which Do says nothing.
+func TestMultiDoLostAndPending(t *testing.T) {
+	ctx := patient(t)
+	paths := dirs(t, 2)
+	proxy := testserver.Proxy(t)
+	away := testserver.Connect(t, proxy.Addr(), session.WithTimeout(faultTimeout))
+	all := newMulti(t, newMutex(t, connect(t), paths[0]), newMutex(t, away, paths[1]))
+	err := all.Do(ctx, func(ctx context.Context) error {
+		proxy.Refuse(true)
+		proxy.Disconnect()
+		testserver.Delete(t, paths[0], testserver.Children(t, paths[0])[0])
+		receive(t, "the end of Do's context", ctx.Done())
+		return nil
+	})
+	wantErr(t, "Do", err, session.ErrLost)
+	proxy.Heal()
+	testserver.WaitChildren(t, paths[1], 0)
+}
+
+// A lock is lost while Lock waits for the next: it gives up what it has and starts over, and
+// returns with locks all of which it holds.
+func TestMultiLostWhileWaiting(t *testing.T) {
+	ctx := patient(t)
+	paths := dirs(t, 2)
+	holder := newMutex(t, connect(t), paths[1])
+	must(t, holder.Lock(ctx))
+	m := connect(t)
+	all := newMulti(t, newMutex(t, m, paths[0]), newMutex(t, m, paths[1]))
+	locked := background(func() error { return all.Lock(ctx) })
+	testserver.WaitChildren(t, paths[1], 2)
+	first := testserver.Children(t, paths[0])[0]
+	testserver.Delete(t, paths[0], first)
+	zktest.Eventually(t, testserver.Patience, "another node in the place of the first", func() bool {
+		names := testserver.Children(t, paths[0])
+		return len(names) == 1 && names[0] != first
+	})
+	testserver.WaitChildren(t, paths[1], 2)
+	pending(t, "Lock", locked)
+	must(t, holder.Unlock())
+	must(t, receive(t, "Lock", locked))
+	if !all.Held() {
+		t.Error("not held")
+	}
+	must(t, all.Unlock())
+	for _, dir := range paths {
+		testserver.WaitChildren(t, dir, 0)
+	}
+}
+
+// One of the servers is away: the locks on the others are free at once all the same.
+func TestMultiReleaseWaitsForNone(t *testing.T) {
+	ctx := patient(t)
+	paths := dirs(t, 2)
+	proxy := testserver.Proxy(t)
+	away := testserver.Connect(t, proxy.Addr(), session.WithTimeout(faultTimeout))
+	l, err := newMulti(t, newMutex(t, connect(t), paths[0]), newMutex(t, away, paths[1])).Acquire(ctx)
+	must(t, err)
+	proxy.Refuse(true)
+	proxy.Disconnect()
+	released := background(func() error { return l.Release(ctx) })
+	testserver.WaitChildren(t, paths[0], 0)
+	wantErr(t, "Err", l.Err(), queue.ErrReleased)
+	pending(t, "Release", released)
+	proxy.Heal()
+	must(t, receive(t, "Release", released))
+	testserver.WaitChildren(t, paths[1], 0)
+	wantErr(t, "Release again", l.Release(ctx), queue.ErrReleased)
+}
+
+// What a server refuses when the locks are given up is joined to the error that caused it;
+// and TryLock says no plain false where it leaves something behind.
+func TestMultiErrorsJoined(t *testing.T) {
+	ctx := patient(t)
+	paths := dirs(t, 2)
+	admin := testserver.Admin(t)
+	_, err := admin.SetACL(paths[0], zk.WorldACL(zk.PermAll&^zk.PermDelete), -1)
+	must(t, err)
+	m := connect(t)
+	all := newMulti(t, newMutex(t, m, paths[0]), newMutex(t, m, paths[1]))
+	allow := func() { // so that there is only one refused node at a time
+		t.Helper()
+		_, err := admin.SetACL(paths[0], zk.WorldACL(zk.PermAll), -1)
+		must(t, err)
+		for _, name := range testserver.Children(t, paths[0]) {
+			testserver.Delete(t, paths[0], name)
+		}
+		_, err = admin.SetACL(paths[0], zk.WorldACL(zk.PermAll&^zk.PermDelete), -1)
+		must(t, err)
+	}
+	must(t, all.Lock(ctx))
+	wantErr(t, "Unlock", all.Unlock(), zk.ErrNoAuth)
+	allow()
+
+	holder := newMutex(t, connect(t), paths[1])
+	must(t, holder.Lock(ctx))
+	got, err := all.TryLock(ctx)
+	wantErr(t, "TryLock", err, zk.ErrNoAuth)
+	if got {
+		t.Error("TryLock behind a holder")
+	}
+	must(t, holder.Unlock())
+	allow()
+
+	_, err = admin.Create(paths[1]+"/lease-0000000000", nil, 0, zk.WorldACL(zk.PermAll))
+	must(t, err)
+	wantErr(t, "Lock", all.Lock(ctx), queue.ErrConflict, zk.ErrNoAuth)
+}
+
+// An owner enters again.
+func TestMultiOwner(t *testing.T) {
+	ctx := zklock.WithOwner(patient(t))
+	paths := dirs(t, 2)
+	m := connect(t)
+	all := newMulti(t, newMutex(t, m, paths[0]), newMutex(t, m, paths[1]))
+	must(t, all.Lock(ctx))
+	must(t, all.Lock(ctx))
+	must(t, all.Unlock())
+	if !all.Held() {
+		t.Error("not held after one of two Unlocks")
+	}
+	must(t, all.Unlock())
+	for _, dir := range paths {
+		testserver.WaitChildren(t, dir, 0)
+	}
+}

@@ -1,0 +1,129 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// MultiLease is one granted hold of a [MultiLock]: a lease of each of its locks, held as one.
+// Its methods may be called by any number of goroutines at once.
+type MultiLease struct {
+	leases []*queue.Lease // in the order in which they were taken
+	place  []int          // of each among those given to Multi
+
+	// hold ends with the first of the leases, with its cause, or with Release.
+	hold    context.Context
+	endHold context.CancelCauseFunc
+}
+
+func newMultiLease(place []int) *MultiLease {
+	l := &MultiLease{place: place}
+	l.hold, l.endHold = context.WithCancelCause(context.Background())
+	return l
+}
+
+// add makes one more lease a part. It is called before anybody else has l.
+func (l *MultiLease) add(one *queue.Lease) {
+	l.leases = append(l.leases, one)
+	ended, cancel := one.Context(context.Background())
+	context.AfterFunc(ended, func() {
+		defer cancel()
+		l.endHold(one.Err())
+	})
+}
+
+// Leases returns the lease of each lock, in the order in which the locks were given to
+// [Multi]: for their tokens and guards. Who releases one has given the whole up, and still
+// must release the MultiLease.
+func (l *MultiLease) Leases() []*queue.Lease {
+	out := make([]*queue.Lease, len(l.leases))
+	for i, place := range l.place {
+		out[place] = l.leases[i]
+	}
+	return out
+}
+
+// Done returns a channel that is closed when the lease has been released, or any of the locks
+// is lost. [MultiLease.Err] may know earlier.
+func (l *MultiLease) Done() <-chan struct{} { return l.hold.Done() }
+
+// Err returns nil while all of the locks are held; then why not: the error of the one that
+// ended first, as [queue.Lease.Err] gives it, or [queue.ErrReleased]. It goes by the clock at
+// the time of the call.
+func (l *MultiLease) Err() error {
+	for _, one := range l.leases {
+		if err := one.Err(); err != nil {
+			l.endHold(err) // unless something else was first
+			break
+		}
+	}
+	return context.Cause(l.hold)
+}
+
+// Context returns a context that ends with parent, and when the lease is released or any of
+// the locks lost; [context.Cause] then gives what Err does. The caller must call the returned
+// function when done with it, which does not release the lease.
+func (l *MultiLease) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	stop := context.AfterFunc(l.hold, func() { cancel(context.Cause(l.hold)) })
+	if err := l.Err(); err != nil {
+		cancel(err)
+	}
+	return ctx, func() {
+		stop()
+		cancel(context.Canceled)
+	}
+}
+
+// Release gives all of the locks up, the last first, as [queue.Lease.Release] does each; it
+// waits for the servers' confirmations together. It returns the errors of all of them,
+// joined: the causes of those that are lost, which it gives up too, and refusals.
+// [queue.ErrReleasePending] is among them only when there is nothing worse.
+func (l *MultiLease) Release(ctx context.Context) error {
+	errs := l.release(ctx)
+	if worse := slices.DeleteFunc(slices.Clone(errs), isPending); len(worse) > 0 {
+		errs = worse
+	}
+	return errors.Join(errs...)
+}
+
+// release starts to release each before it waits for any: where one waits for a server that
+// is away, the others must not.
+func (l *MultiLease) release(ctx context.Context) []error {
+	if l.Err() == nil {
+		l.endHold(queue.ErrReleased)
+	}
+	var waits []func() error
+	for _, one := range slices.Backward(l.leases) {
+		waits = append(waits, one.StartRelease(ctx))
+	}
+	var errs []error
+	for _, wait := range waits {
+		if err := wait(); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// rollBack gives up what there is, and returns why, with what the servers refuse to remove
+// joined to it. That has precedence over [queue.ErrBusy], which says that nothing is left.
+func (l *MultiLease) rollBack(ctx context.Context, why error) error {
+	refused := slices.DeleteFunc(l.release(ctx), func(err error) bool {
+		return isPending(err) || errors.Is(err, session.ErrLost) || errors.Is(err, session.ErrClosed)
+	})
+	switch {
+	case len(refused) == 0:
+		return why
+	case errors.Is(why, queue.ErrBusy), errors.Is(why, errLostEarlier):
+		return fmt.Errorf("%v; rolled back: %w", why, errors.Join(refused...))
+	}
+	return errors.Join(append([]error{why}, refused...)...)
+}
+
+func isPending(err error) bool { return errors.Is(err, queue.ErrReleasePending) }
