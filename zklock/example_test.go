@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 )
@@ -146,5 +147,46 @@ func ExampleMulti() {
 	})
 	if err != nil {
 		log.Print("not moved, or not known to be safe: ", err)
+	}
+}
+
+// A holder that can be asked to make room tells its work to end.
+func ExampleWithRevocable() {
+	var m *session.Manager // as in the package's example
+	ctx, asked := context.WithCancelCause(context.Background())
+	lock, err := zklock.New(m, "/locks/compaction", zklock.WithRevocable(func(*queue.Lease) {
+		asked(errors.New("somebody else wants the lock"))
+	}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = lock.Do(ctx, func(ctx context.Context) error {
+		for range 100 {
+			if ctx.Err() != nil {
+				return context.Cause(ctx) // asked for, or lost
+			}
+			// … one step of the work …
+		}
+		return nil
+	})
+	log.Print("over: ", err)
+}
+
+// Revoke asks who holds a lock to make room.
+func ExampleRevoke() {
+	ctx := context.Background()
+	var m *session.Manager // as in the package's example
+	var lock *zklock.Mutex
+	all, err := lock.Contenders(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, c := range all {
+		if !c.Holder {
+			continue
+		}
+		if err := zklock.Revoke(ctx, m, c.Path); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			log.Print("not asked: ", err)
+		}
 	}
 }

@@ -37,6 +37,7 @@ func TestNewInvalid(t *testing.T) {
 		{name: "very long", path: "/" + strings.Repeat("a", 1<<20)},
 		{name: "nil option", path: "/locks/a", opts: []zklock.Option{nil}},
 		{name: "data too large", path: "/locks/a", opts: []zklock.Option{zklock.WithData(make([]byte, 64<<10+1))}},
+		{name: "revocable by nothing", path: "/locks/a", opts: []zklock.Option{zklock.WithRevocable(nil)}},
 		{name: "empty prefix", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("")}},
 		{name: "prefix that ends in a letter", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("mine")}},
 		{name: "prefix with a slash", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("my/lock-")}},

@@ -17,10 +17,11 @@ import (
 // All methods may be called by any number of goroutines at once; each waits in the one
 // queue of all processes.
 type Mutex struct {
-	q     *queue.Queue
-	kind  *queue.Kind
-	data  []byte // nil: the default
-	holds *hold.Holds[*queue.Lease]
+	q       *queue.Queue
+	kind    *queue.Kind
+	data    []byte             // nil: the default
+	revoked func(*queue.Lease) // nil: not revocable
+	holds   *hold.Holds[*queue.Lease]
 }
 
 // mutex is the kind of lock: one at a time. It counts kazoo's nodes too.
@@ -94,7 +95,9 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	return m.q.TryAcquire(ctx, m.request())
 }
 
-func (m *Mutex) request() queue.Request { return queue.Request{Kind: m.kind, Data: m.data} }
+func (m *Mutex) request() queue.Request {
+	return queue.Request{Kind: m.kind, Data: m.data, Revoked: m.revoked}
+}
 
 // Do calls f while holding the mutex, and always unlocks, also when f panics. The
 // context that f is given ends with ctx, and when the lock is lost; [context.Cause]

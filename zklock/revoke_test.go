@@ -1,0 +1,202 @@
+package zklock_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// asks returns an option for a mutex, and what its callback is given.
+func asks() (zklock.Option, chan *queue.Lease) {
+	ch := make(chan *queue.Lease, 10)
+	return zklock.WithRevocable(func(l *queue.Lease) { ch <- l }), ch
+}
+
+// curatorRevokes does what Curator's Revoker.attemptRevoke does: it sets the node's data.
+func curatorRevokes(t *testing.T, node string) {
+	t.Helper()
+	_, err := testserver.Admin(t).Set(node, []byte("__REVOKE__"), -1)
+	must(t, err)
+}
+
+// The holder is asked, once, however often and by whomever; each hold anew.
+func TestRevoke(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	option, asked := asks()
+	mx := newMutex(t, connect(t), dir, option)
+	other := connect(t)
+	for _, revoke := range []func(node string){
+		func(node string) { must(t, zklock.Revoke(ctx, other, node)) },
+		func(node string) { curatorRevokes(t, node) },
+	} {
+		must(t, mx.Lock(ctx))
+		all, err := mx.Contenders(ctx)
+		must(t, err)
+		node := all[0].Path
+		revoke(node)
+		l := receive(t, "the request", asked)
+		if l.Path() != node || l.Err() != nil || !mx.Held() {
+			t.Errorf("asked for %s: %v; held %v", l.Path(), l.Err(), mx.Held())
+		}
+		revoke(node)
+		must(t, mx.Unlock())
+	}
+	if len(asked) > 0 {
+		t.Error("asked more than once for one hold")
+	}
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// The request comes before the holder can hear it: he is asked all the same, when he holds
+// and is connected.
+func TestRevokeEarly(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		lock func(t *testing.T, ctx context.Context, mx *zklock.Mutex, dir string, proxy *zktest.Proxy)
+	}{
+		{"before the watch is set", func(t *testing.T, ctx context.Context, mx *zklock.Mutex, dir string, proxy *zktest.Proxy) {
+			held := proxy.HoldRequest(zktest.On(zktest.OpGetData, dir))
+			must(t, mx.Lock(ctx))
+			receive(t, "the watch", held.Hit())
+			curatorRevokes(t, dir+"/"+testserver.Children(t, dir)[0])
+			held.Release()
+		}},
+		{"while waiting", func(t *testing.T, ctx context.Context, mx *zklock.Mutex, dir string, _ *zktest.Proxy) {
+			holder, err := newMutex(t, connect(t), dir).Acquire(ctx)
+			must(t, err)
+			locked := background(func() error { return mx.Lock(ctx) })
+			testserver.WaitChildren(t, dir, 2)
+			for _, name := range testserver.Children(t, dir) {
+				if node := dir + "/" + name; node != holder.Path() {
+					must(t, zklock.Revoke(ctx, connect(t), node))
+				}
+			}
+			pending(t, "Lock of one who was asked for it", locked)
+			must(t, holder.Release(ctx))
+			must(t, receive(t, "Lock", locked))
+		}},
+		{"while disconnected", func(t *testing.T, ctx context.Context, mx *zklock.Mutex, dir string, proxy *zktest.Proxy) {
+			must(t, mx.Lock(ctx))
+			proxy.Refuse(true)
+			proxy.Disconnect()
+			must(t, zklock.Revoke(ctx, connect(t), dir+"/"+testserver.Children(t, dir)[0]))
+			proxy.Heal()
+		}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			ctx := patient(t)
+			dir := testserver.Path(t)
+			proxy := testserver.Proxy(t)
+			option, asked := asks()
+			mx := newMutex(t, testserver.Connect(t, proxy.Addr(), session.WithTimeout(faultTimeout)), dir, option)
+			c.lock(t, ctx, mx, dir, proxy)
+			if l := receive(t, "the request", asked); l.Err() != nil {
+				t.Errorf("asked for what is not held: %v", l.Err())
+			}
+			must(t, mx.Unlock())
+			if len(asked) > 0 {
+				t.Error("asked more than once")
+			}
+		})
+	}
+}
+
+// A callback that does not return keeps nobody else from anything: not its own lock from
+// being given up, nor others in the same session.
+func TestRevokeCallbackBlocks(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	entered, leave := make(chan *queue.Lease, 2), make(chan struct{})
+	defer close(leave)
+	m := connect(t)
+	blocks := zklock.WithRevocable(func(l *queue.Lease) {
+		entered <- l
+		<-leave
+	})
+	for _, name := range []string{"/a", "/b"} {
+		mx := newMutex(t, m, dir+name, blocks)
+		must(t, mx.Lock(ctx))
+		must(t, zklock.Revoke(ctx, m, dir+name+"/"+testserver.Children(t, dir+name)[0]))
+		receive(t, "the request", entered)
+		next := background(func() error { return mx.Lock(ctx) })
+		testserver.WaitChildren(t, dir+name, 2)
+		must(t, mx.Unlock())
+		must(t, receive(t, "the next Lock", next))
+		must(t, mx.Unlock())
+	}
+}
+
+// The callback may give the lease up itself. A mutex that nobody made revocable ignores
+// requests.
+func TestRevokeRelease(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	released := make(chan error, 1)
+	mx := newMutex(t, connect(t), dir, zklock.WithRevocable(func(l *queue.Lease) { released <- l.Release(ctx) }))
+	l, err := mx.Acquire(ctx)
+	must(t, err)
+	must(t, zklock.Revoke(ctx, connect(t), l.Path()))
+	must(t, receive(t, "Release", released))
+	wantErr(t, "Err", l.Err(), queue.ErrReleased)
+
+	deaf := newMutex(t, connect(t), dir)
+	l, err = deaf.Acquire(ctx)
+	must(t, err)
+	must(t, zklock.Revoke(ctx, connect(t), l.Path()))
+	must(t, l.Err())
+	must(t, l.Release(ctx))
+}
+
+// The reply to the message is lost: it is sent again, and the holder is asked once.
+func TestRevokeReplyLost(t *testing.T) {
+	for what, arm := range map[string]func(*zktest.Proxy, zktest.Match) *zktest.Fault{
+		"before": (*zktest.Proxy).CutBefore,
+		"after":  (*zktest.Proxy).CutAfterCommit,
+	} {
+		t.Run(what, func(t *testing.T) {
+			ctx := patient(t)
+			dir := testserver.Path(t)
+			option, asked := asks()
+			l, err := newMutex(t, connect(t), dir, option).Acquire(ctx)
+			must(t, err)
+			proxy := testserver.Proxy(t)
+			fault := arm(proxy, zktest.On(zktest.OpSetData, dir))
+			must(t, zklock.Revoke(ctx, testserver.Connect(t, proxy.Addr()), l.Path()))
+			receive(t, "the fault", fault.Hit())
+			receive(t, "the request", asked)
+			must(t, l.Release(ctx))
+			if len(asked) > 0 {
+				t.Error("asked more than once")
+			}
+		})
+	}
+}
+
+// Bad input is an error that says so, before any I/O: the manager here could do none. One
+// who is gone is one that says that.
+func TestRevokeErrors(t *testing.T) {
+	ctx := patient(t)
+	for _, node := range []string{
+		"", "/", "locks/a/lock-0000000000", "/locks/a", "/locks/a/", "/locks/a/readme",
+		"/locks/a/lock-", "/locks/a/lock-1", "/locks/a/block-0000000000", "/lock-0000000000",
+	} {
+		wantErr(t, "Revoke of "+node, zklock.Revoke(ctx, new(session.Manager), node), session.ErrInvalid)
+	}
+	const gone = "/locks/gone/_c_4b1c5fd6-lock-0000000000"
+	wantErr(t, "Revoke by a nil manager", zklock.Revoke(ctx, nil, gone), session.ErrInvalid)
+	m := connect(t)
+	wantErr(t, "Revoke of one who is gone", zklock.Revoke(ctx, m, gone), zk.ErrNoNode)
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	wantErr(t, "Revoke with a ctx that has ended", zklock.Revoke(ended, m, gone), context.Canceled)
+	must(t, m.Close())
+	wantErr(t, "Revoke by a closed manager", zklock.Revoke(ctx, m, gone), session.ErrClosed)
+}
