@@ -31,8 +31,12 @@ func TestRevoke(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
 	option, asked := asks()
-	mx := newMutex(t, connect(t), dir, option)
+	proxy := testserver.Proxy(t)
+	mx := newMutex(t, testserver.Connect(t, proxy.Addr(), session.WithTimeout(faultTimeout)), dir, option)
 	other := connect(t)
+	// looks returns how often a holder has looked at its node. He looks again only when he
+	// has done with what he saw the last time.
+	looks := func() int { return proxy.Count(zktest.On(zktest.OpGetData, dir)) }
 	for _, revoke := range []func(node string){
 		func(node string) { must(t, zklock.Revoke(ctx, other, node)) },
 		func(node string) { curatorRevokes(t, node) },
@@ -46,7 +50,11 @@ func TestRevoke(t *testing.T) {
 		if l.Path() != node || l.Err() != nil || !mx.Held() {
 			t.Errorf("asked for %s: %v; held %v", l.Path(), l.Err(), mx.Held())
 		}
-		revoke(node)
+		before := looks()
+		zktest.Eventually(t, testserver.Patience, "the holder to look twice again", func() bool {
+			revoke(node)
+			return looks() >= before+2
+		})
 		must(t, mx.Unlock())
 	}
 	if len(asked) > 0 {
@@ -110,11 +118,11 @@ func TestRevokeEarly(t *testing.T) {
 }
 
 // A callback that does not return keeps nobody else from anything: not its own lock from
-// being given up, nor others in the same session.
+// being given up or its loss from being told, nor others in the same session.
 func TestRevokeCallbackBlocks(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
-	entered, leave := make(chan *queue.Lease, 2), make(chan struct{})
+	entered, leave := make(chan *queue.Lease, 10), make(chan struct{})
 	defer close(leave)
 	m := connect(t)
 	blocks := zklock.WithRevocable(func(l *queue.Lease) {
@@ -132,6 +140,14 @@ func TestRevokeCallbackBlocks(t *testing.T) {
 		must(t, receive(t, "the next Lock", next))
 		must(t, mx.Unlock())
 	}
+	mx := newMutex(t, m, dir+"/a", blocks)
+	must(t, mx.Lock(ctx))
+	node := testserver.Children(t, dir+"/a")[0]
+	must(t, zklock.Revoke(ctx, m, dir+"/a/"+node))
+	receive(t, "the request", entered)
+	testserver.Delete(t, dir, "a", node)
+	waitLost(t, mx)
+	wantErr(t, "Unlock", mx.Unlock(), session.ErrLost)
 }
 
 // The callback may give the lease up itself. A mutex that nobody made revocable ignores
