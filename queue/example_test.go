@@ -1,0 +1,98 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// A lock of one's own: odd and even workers exclude each other, but any number of one parity
+// may be in together, first come, first served. Curator has LockInternalsDriver for this;
+// here it takes the names of the contenders and a Policy.
+func ExamplePolicy() {
+	// Whoever is ahead and of the other parity is in the way, and nobody may remain.
+	parity := &queue.Kind{
+		Name:     "parity",
+		Prefixes: []string{"odd-", "even-"},
+		Policy: func(me queue.Node) queue.Policy {
+			return queue.Policy{Weight: func(ahead queue.Node) int {
+				if ahead.Prefix != me.Prefix {
+					return 1
+				}
+				return 0
+			}}
+		},
+	}
+	odd := queue.Request{Kind: parity, Prefix: "odd-"}
+	even := queue.Request{Kind: parity, Prefix: "even-"}
+
+	server, err := zktest.New() // in this process, in the place of an ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	ctx := context.Background()
+	m, err := session.Connect(ctx, "zk:2181", session.WithDialer(server.Dialer()))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	q, err := queue.New(m, "/parity")
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	enter := func(worker int, r queue.Request) *queue.Lease {
+		l, err := q.Acquire(ctx, r)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(worker, "is in")
+		return l
+	}
+	leave := func(worker int, l *queue.Lease) {
+		fmt.Println(worker, "leaves")
+		if err := l.Release(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}
+	one, three := enter(1, odd), enter(3, odd)
+
+	entered := make(chan *queue.Lease)
+	go func() { entered <- enter(2, even) }()
+	for queued := 0; queued < 3; { // until 2 stands behind 1 and 3
+		all, err := q.Contenders(ctx, parity)
+		if err != nil {
+			log.Fatal(err)
+		}
+		queued = len(all)
+	}
+	_, err = q.TryAcquire(ctx, odd)
+	fmt.Println("5 must wait, as 2 came first:", errors.Is(err, queue.ErrBusy))
+
+	leave(1, one)
+	leave(3, three)
+	two := <-entered
+	_, err = q.TryAcquire(ctx, odd)
+	fmt.Println("5 must wait, as 2 is in:", errors.Is(err, queue.ErrBusy))
+
+	leave(2, two)
+	leave(5, enter(5, odd))
+
+	// Output:
+	// 1 is in
+	// 3 is in
+	// 5 must wait, as 2 came first: true
+	// 1 leaves
+	// 3 leaves
+	// 2 is in
+	// 5 must wait, as 2 is in: true
+	// 2 leaves
+	// 5 is in
+	// 5 leaves
+}
