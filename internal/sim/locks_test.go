@@ -52,25 +52,30 @@ type kind struct {
 	also func(k *worker, c *call, h *holding) bool
 }
 
+// busy reports whether others of some weight are a reason for a try to fail.
+func (k kind) busy(weight int, mode string) bool {
+	return weight > k.slack(mode) || k.unordered && weight > 0
+}
+
 // inside is one who holds a lock.
 type inside struct {
 	mode string
 	who  *worker
 }
 
-var kinds = []kind{
-	{
-		name:   "mutex",
-		modes:  []string{"lock"},
-		modeOf: func(queue.Node) string { return "lock" },
-		open: func(m *session.Manager, path string) (map[string]any, error) {
-			mx, err := zklock.New(m, path)
-			return map[string]any{"lock": mx}, err
-		},
-		together:  func(all []inside) bool { return len(all) <= 1 },
-		weight:    func(string, string) int { return 1 },
-		slack:     func(string) int { return 0 },
-		shared:    true,
-		reentrant: true,
+var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind}
+
+var mutexKind = kind{
+	name:   "mutex",
+	modes:  []string{"lock"},
+	modeOf: func(queue.Node) string { return "lock" },
+	open: func(m *session.Manager, path string) (map[string]any, error) {
+		mx, err := zklock.New(m, path)
+		return map[string]any{"lock": mx}, err
 	},
+	together:  func(all []inside) bool { return len(all) <= 1 },
+	weight:    func(string, string) int { return 1 },
+	slack:     func(string) int { return 0 },
+	shared:    true,
+	reentrant: true,
 }

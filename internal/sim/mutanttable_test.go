@@ -53,4 +53,16 @@ var mutants = []mutant{
 		[]edit{{"queue/attempt.go", "if listErr == nil && slices.Contains(names, a.node.Name) {", "if listErr == nil {"}}},
 	{"order-by-name", "mutex", "the uuid decides who is first",
 		[]edit{{"queue/node.go", "if a.Sequence != b.Sequence {", "if a.Name == \"\" {"}}},
+	{"downgrade-unseen", "rwlock", "a writer that is next comes in beside the reader that the one before has become",
+		[]edit{{"rwlock/policy.go", "return ahead.Prefix == queue.PrefixWrite", "return false"}}},
+	{"readers-pass", "rwlock", "a reader does not wait for the writer before it",
+		[]edit{{"rwlock/policy.go", "!writes(me) && !writes(ahead)", "!writes(me)"}}},
+	{"one-of-the-tail", "semaphore", "who waits watches one holder, as Curator's driver does, and another's release is overlooked",
+		[]edit{
+			{"queue/policy.go", "\t\t\treturn remaining[i:]\n", "\t\t\treturn remaining[i+1 : i+2]\n"},
+			{"queue/policy.go", "\treturn remaining\n", "\treturn remaining[:1]\n"},
+			{"queue/attempt.go", "weigh(ahead[:len(ahead)-len(targets)])", "weigh(ahead) - weigh(targets)"},
+		}},
+	{"weight-ignored", "semaphore", "who asks for three is counted as one",
+		[]edit{{"semaphore/limit.go", "return ahead.Weight", "return 1"}}},
 }

@@ -193,7 +193,7 @@ func (w *world) run(out *outcome) {
 	w.awaitEnd(&people)
 	close(stop)
 	members.Wait()
-	w.checkEmpty(longest)
+	w.checkEmpty()
 	w.tearDown()
 	out.failures, out.virtual = w.checks.failed(), time.Since(began)
 	out.grants, out.strikes = w.checks.grants, faults.strikes
@@ -225,8 +225,10 @@ func (w *world) awaitEnd(people *sync.WaitGroup) {
 
 // checkEmpty looks for what may be left by nobody, while the managers are still open. What
 // is removed behind its caller's back may take a moment.
-func (w *world) checkEmpty(longest time.Duration) {
+func (w *world) checkEmpty() {
 	w.sleep(faultSlot, 2*time.Second)
+	w.reap() // a watch on a directory's configuration goes with the directory
+	w.sleep(faultSlot, time.Second)
 	for _, name := range []string{"zk_ephemerals_count", "zk_watch_count"} {
 		all, err := w.server.Metrics()
 		if err != nil {
