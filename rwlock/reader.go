@@ -39,3 +39,6 @@ func (r Reader) Held() bool { return r.rw.RHeld() }
 
 // Path returns the lock's path, which is the same for readers and writers.
 func (r Reader) Path() string { return r.rw.Path() }
+
+// FullName is [RWMutex.FullName].
+func (r Reader) FullName() string { return r.rw.FullName() }

@@ -155,6 +155,10 @@ func (rw *RWMutex) RHeld() bool { return rw.reads.Held() }
 // Path returns the lock's path.
 func (rw *RWMutex) Path() string { return rw.q.Path() }
 
+// FullName returns what tells the lock from all others: its servers, and its path with the
+// chroot (see [session.Manager.FullName]).
+func (rw *RWMutex) FullName() string { return rw.q.FullName() }
+
 // Contenders returns who holds the lock and who waits for it, readers and writers of all
 // processes in order. It fails with ctx's error, [queue.ErrConflict], [session.ErrClosed]
 // or what the server refused.
