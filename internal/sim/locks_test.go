@@ -63,7 +63,7 @@ type inside struct {
 	who  *worker
 }
 
-var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind}
+var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind}
 
 var mutexKind = kind{
 	name:   "mutex",

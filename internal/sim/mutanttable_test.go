@@ -65,4 +65,13 @@ var mutants = []mutant{
 		}},
 	{"weight-ignored", "semaphore", "who asks for three is counted as one",
 		[]edit{{"semaphore/limit.go", "return ahead.Weight", "return 1"}}},
+	{"no-rollback", "multi", "who gets one lock and not the other keeps the one",
+		[]edit{{"zklock/multi.go", "return nil, l.rollBack(ctx, err)", "return nil, err"}}},
+	{"order-as-given", "multi", "two who take the same locks in another order wait for each other",
+		[]edit{{"zklock/multi.go", "return compareNames(locks[i].FullName(), locks[j].FullName())", "return 0 * compareNames(locks[i].FullName(), locks[j].FullName())"}}},
+	{"part-lost-unseen", "multi", "a lock that is lost while the next is waited for is believed to be held",
+		[]edit{
+			{"zklock/multi.go", "\t\tif l.Err() != nil {\n\t\t\terr = errLostEarlier\n\t\t}\n", ""},
+			{"zklock/multilease.go", "\tfor _, one := range l.leases {\n\t\tif err", "\tfor _, one := range l.leases[max(0, len(l.leases)-1):] {\n\t\tif err"},
+		}},
 }
