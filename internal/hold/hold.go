@@ -135,13 +135,14 @@ func (h *Holds[L]) reenter(ctx context.Context, own *Owner, count counter[L]) (*
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", h.path, err)
 	}
-	if err := held.Lease.Err(); err != nil {
-		return nil, err
-	}
+	lost := held.Lease.Err()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if held.locks+held.dos == 0 { // unlocked meanwhile
-		return nil, nil
+	switch {
+	case held.locks+held.dos == 0:
+		return nil, nil // unlocked meanwhile, which is no loss
+	case lost != nil:
+		return nil, lost
 	}
 	*count(held)++
 	return held, nil
@@ -286,12 +287,13 @@ func (h *Holds[L]) next(count counter[L]) *Hold[L] {
 func (h *Holds[L]) Return(held *Hold[L]) error { return h.giveBack(held, oneLock) }
 
 func (h *Holds[L]) giveBack(held *Hold[L], count counter[L]) error {
+	lost := held.Lease.Err() // as long as what we give back stands, nobody else has released it
 	left, ok := h.takeOff(held, count)
 	switch {
 	case !ok:
 		return fmt.Errorf("unlock %s: %w", h.path, ErrNotHeld)
 	case left > 0:
-		return held.Lease.Err()
+		return lost
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), UnlockPatience)
 	defer cancel()
