@@ -135,6 +135,18 @@ func TestRevocable(t *testing.T) {
 	if len(asked) != 0 {
 		t.Error("asked twice")
 	}
+
+	// What is released as a lease behind the back of its Lock is gone for its owner, too.
+	owner := rwlock.WithOwner(patient(t))
+	must(t, rw.Lock(owner))
+	_, err := testserver.Admin(t).Set(dir+"/"+testserver.Children(t, dir)[0], []byte(queue.RevokeMessage), -1)
+	must(t, err)
+	must(t, receive(t, "the request", asked).Release(patient(t)))
+	wantErr(t, "RLock", rw.RLock(owner), queue.ErrReleased)
+	wantErr(t, "Lock", rw.Lock(owner), queue.ErrReleased)
+	wantErr(t, "Unlock", rw.Unlock(), queue.ErrReleased)
+	must(t, rw.RLock(owner))
+	must(t, rw.RUnlock())
 }
 
 // A closed manager ends all waiting, and a server that refuses says why.

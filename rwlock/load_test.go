@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -189,26 +190,27 @@ func (r *referee) leave(c *claim) {
 	c.over = true
 }
 
-// Under load, sessions expire and connections are cut, wherever that hits: a writer's hold
-// never stands together with another, downgraded or not, and everybody gets on.
+// Under load, connections are cut wherever that hits, and some sessions are cut off until
+// they are lost: a writer's hold never stands together with another, downgraded or not, and
+// everybody gets on.
 func TestLoadWithFaults(t *testing.T) {
-	const sessions, faults = 6, 40
-	ctx, cancel := context.WithTimeout(context.Background(), 3*testserver.Patience)
+	const sessions, cuts, partitions = 6, 25, 3
+	ctx, cancel := context.WithTimeout(context.Background(), 5*testserver.Patience)
 	defer cancel()
 	dir := testserver.Path(t)
 	var r referee
 	var granted atomic.Int64
 	stop := make(chan struct{})
 	var g errgroup.Group
-	var strike []func()
-	for range sessions {
-		m, proxy := proxied(t)
+	var proxies []*zktest.Proxy
+	for i := range sessions {
+		timeout := long
+		if i == 0 { // who can be cut off without much waiting
+			timeout = session.WithTimeout(time.Second)
+		}
+		m, proxy := proxied(t, timeout)
+		proxies = append(proxies, proxy)
 		c := &client{t: t, m: m, rw: newLock(t, m, dir), r: &r}
-		strike = append(strike,
-			func() { expire(t, proxy, m) },
-			proxy.Disconnect,
-			func() { proxy.CutAfterCommit(zktest.On(zktest.OpCreate, dir)) },
-			func() { proxy.CutAfterCommit(zktest.Any(zktest.OpNotification)) })
 		g.Go(func() error {
 			for {
 				select {
@@ -224,12 +226,29 @@ func TestLoadWithFaults(t *testing.T) {
 			}
 		})
 	}
-	for range faults {
+	goesRound := func() {
 		before := granted.Load()
-		strike[rand.N(len(strike))]()
 		zktest.Eventually(t, 2*testserver.Patience, "the lock to go round", func() bool {
 			return granted.Load() > before+2*sessions
 		})
+	}
+	for range cuts {
+		p := proxies[rand.N(sessions)]
+		switch rand.N(3) {
+		case 0:
+			p.Disconnect()
+		case 1:
+			p.CutAfterCommit(zktest.On(zktest.OpCreate, dir))
+		default:
+			p.CutAfterCommit(zktest.Any(zktest.OpNotification))
+		}
+		goesRound()
+	}
+	for range partitions {
+		proxies[0].Blackhole(zktest.Both)
+		goesRound() // when its session has ended, if it had the lock or was waiting
+		proxies[0].Heal()
+		goesRound()
 	}
 	close(stop)
 	must(t, g.Wait())
@@ -285,6 +304,67 @@ func (c *client) hold(ctx context.Context, name string, write bool, held func() 
 	defer c.r.leave(hold)
 	if s, err := c.m.Session(ctx); err == nil {
 		_, _ = s.Exists(ctx, "/") // with faults about, it may fail
+	}
+}
+
+// A holder that is cut off knows of its loss before anybody is let in whom it kept out:
+// a writer, a reader, and one who was a writer and reads on.
+func TestPartitionedHolderKnowsFirst(t *testing.T) {
+	for name, tt := range map[string]struct {
+		rivals string
+		lock   func(ctx context.Context, rw *rwlock.RWMutex) error
+	}{
+		"a writer":              {"RRR", func(ctx context.Context, rw *rwlock.RWMutex) error { return rw.Lock(ctx) }},
+		"a reader":              {"W", func(ctx context.Context, rw *rwlock.RWMutex) error { return rw.RLock(ctx) }},
+		"one who was a writer":  {"W", downgraded},
+		"one who is both still": {"WR", func(ctx context.Context, rw *rwlock.RWMutex) error { return errors.Join(rw.Lock(ctx), rw.RLock(ctx)) }},
+	} {
+		for _, cut := range []zktest.Direction{zktest.Both, zktest.ToServer, zktest.ToClient} {
+			t.Run(name+", cut off "+cut.String(), func(t *testing.T) {
+				t.Parallel()
+				testPartition(t, cut, tt.lock, tt.rivals)
+			})
+		}
+	}
+}
+
+func downgraded(ctx context.Context, rw *rwlock.RWMutex) error {
+	return rw.Do(ctx, rw.RLock)
+}
+
+func testPartition(t *testing.T, cut zktest.Direction, lock func(context.Context, *rwlock.RWMutex) error, rivals string) {
+	dir := testserver.Path(t)
+	m, proxy := proxied(t, session.WithTimeout(time.Second))
+	holder := newLock(t, m, dir)
+	// On a busy machine a session of a second can be lost before it is cut off.
+	zktest.Eventually(t, testserver.Patience, "the holder to hold", func() bool {
+		err := lock(rwlock.WithOwner(patient(t)), holder)
+		if err != nil { // give back what it has got
+			for errors.Is(holder.Unlock(), session.ErrLost) || errors.Is(holder.RUnlock(), session.ErrLost) {
+			}
+		}
+		return err == nil
+	})
+	others := connect(t)
+	var entered []<-chan error
+	for _, kind := range strings.Split(rivals, "") {
+		rw := newLock(t, others, dir)
+		ctx := patient(t)
+		entered = append(entered, background(func() error {
+			l, err := acquire(rw, kind)(ctx)
+			// The first thing done with the lock is to ask the former holder.
+			if holder.Held() || holder.RHeld() {
+				err = errors.Join(err, errors.New("a rival got in while the holder still held"))
+			}
+			if err != nil {
+				return err
+			}
+			return l.Release(ctx)
+		}))
+	}
+	proxy.Blackhole(cut)
+	for _, ch := range entered {
+		must(t, receive(t, "a rival", ch))
 	}
 }
 

@@ -188,7 +188,7 @@ func (rw *RWMutex) refuse(ctx context.Context, read *queue.Lease) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("lock %s: %w", rw.Path(), err)
 	}
-	if err := read.Err(); err != nil {
+	if err := read.Err(); err != nil && !errors.Is(err, queue.ErrReleased) {
 		return err // it has read in vain, which is worse news
 	}
 	return fmt.Errorf("lock %s: %w", rw.Path(), ErrUpgrade)
@@ -198,13 +198,14 @@ func (rw *RWMutex) refuse(ctx context.Context, read *queue.Lease) error {
 // its write lock, if it has that.
 func (rw *RWMutex) read(enter enter) hold.Get[*queue.Lease] {
 	return func(ctx context.Context) (*queue.Lease, error) {
+		own := hold.OwnerOf(ctx)
 		for {
-			write := rw.writes.Of(hold.OwnerOf(ctx))
+			write := rw.writes.Of(own)
 			if write == nil {
 				return enter(ctx, rw.request(reading))
 			}
 			l, err := write.Lease.Beside(ctx, rw.request(reading))
-			if err == nil || !errors.Is(write.Lease.Err(), queue.ErrReleased) {
+			if err == nil || rw.writes.Of(own) == write {
 				return l, err
 			}
 			// Another goroutine of this owner has unlocked meanwhile: without a write lock
