@@ -184,6 +184,7 @@ func TestOwnData(t *testing.T) {
 		persistent(t, dir, data)
 		_, err := newSem(t, connect(t), dir, 2).TryAcquire(patient(t))
 		wantErr(t, data, err, queue.ErrConflict)
+		testserver.WaitChildren(t, dir, 0)
 		release(t, take(t, newSem(t, connect(t), dir, 3), 3))
 		if got := dataOf(t, dir); got != data {
 			t.Errorf("data %q, was %q", got, data)
