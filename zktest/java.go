@@ -6,17 +6,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/turnstile-go/turnstile/internal/javaclient"
 )
 
 // ErrNoZooKeeper is returned by [NewReal] when there is no Java on this
 // machine, or neither ZOOKEEPER_HOME nor ZooKeeper in Debian's place for it.
 // Match it with [errors.Is].
 var ErrNoZooKeeper = errors.New("zktest: no ZooKeeper on this machine")
-
-// debianJars is where Debian's packages put their jars. The manifest of its
-// zookeeper.jar names the jars it needs; a logger is left to the user.
-const debianJars = "/usr/share/java"
 
 // installation is a ZooKeeper that can be run.
 type installation struct {
@@ -27,28 +26,15 @@ type installation struct {
 // findInstallation looks for Java in JAVA_HOME, then PATH, and for ZooKeeper
 // in ZOOKEEPER_HOME or else where Debian has it.
 func findInstallation() (installation, error) {
-	java, err := findJava()
+	java, err := javaclient.Tool("java")
 	if err != nil {
-		return installation{}, err
+		return installation{}, fmt.Errorf("%w: %w", ErrNoZooKeeper, err)
 	}
 	jars, err := findJars()
 	if err != nil {
 		return installation{}, err
 	}
 	return installation{java: java, classPath: jars}, nil
-}
-
-func findJava() (string, error) {
-	if home := os.Getenv("JAVA_HOME"); home != "" {
-		if java, err := exec.LookPath(filepath.Join(home, "bin", "java")); err == nil {
-			return java, nil
-		}
-	}
-	java, err := exec.LookPath("java")
-	if err != nil {
-		return "", fmt.Errorf("%w: no java in JAVA_HOME or PATH", ErrNoZooKeeper)
-	}
-	return java, nil
 }
 
 func findJars() ([]string, error) {
@@ -63,11 +49,11 @@ func findJars() ([]string, error) {
 		// was skipped would hide that it is not there.
 		return nil, fmt.Errorf("zktest: ZOOKEEPER_HOME=%s has no zookeeper jar in it or in its lib", home)
 	}
-	zookeeper := filepath.Join(debianJars, "zookeeper.jar")
+	zookeeper := filepath.Join(javaclient.Jars, "zookeeper.jar")
 	if _, err := os.Stat(zookeeper); err != nil {
 		return nil, fmt.Errorf("%w: ZOOKEEPER_HOME is not set and %s is not there", ErrNoZooKeeper, zookeeper)
 	}
-	return append([]string{zookeeper}, glob(debianJars, "slf4j-simple.jar")...), nil
+	return append([]string{zookeeper}, glob(javaclient.Jars, "slf4j-simple.jar")...), nil
 }
 
 // glob is filepath.Glob for patterns that are known to be well formed.
@@ -80,17 +66,14 @@ func glob(parts ...string) []string {
 // Conf is a directory with the loggers' configuration.
 func (in installation) command(c realConfig, conf, file string) *exec.Cmd {
 	path := append([]string{conf}, in.classPath...)
-	return exec.Command(in.java,
+	// A small heap and a quick start matter more here than throughput.
+	return exec.Command(in.java, append(slices.Clone(javaclient.QuickStart),
 		"-cp", strings.Join(path, string(os.PathListSeparator)),
-		// A small heap and a quick start matter more here than throughput.
-		"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
-		// Without this, a killed JVM leaves a file in /tmp/hsperfdata_*.
-		"-XX:-UsePerfData",
 		"-Djava.net.preferIPv4Stack=true",
 		"-Dzookeeper.jmx.log4j.disable=true",
 		"-Dzookeeper.forceSync=no",
 		"-Dzookeeper.preAllocSize=64", // KB; 64 MB a log file otherwise
 		"-Dzookeeper.extendedTypesEnabled=true",
 		fmt.Sprintf("-Dznode.container.checkIntervalMs=%d", c.containerCheck.Milliseconds()),
-		"org.apache.zookeeper.server.quorum.QuorumPeerMain", file)
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain", file)...)
 }

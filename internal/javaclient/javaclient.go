@@ -1,0 +1,95 @@
+// Package javaclient finds Java, and runs the Java programs that this module's tests bring
+// along: clients of ZooKeeper to share locks with, and to compare with.
+package javaclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// ErrMissing is matched by the errors that say what is not installed.
+var ErrMissing = errors.New("javaclient: not installed")
+
+// Jars is where Debian's packages put their jars. The manifest of a jar there names the
+// jars it needs, except a logger.
+const Jars = "/usr/share/java"
+
+// QuickStart are the flags for a program that is started often and does not run for long.
+var QuickStart = []string{
+	"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
+	// Without this, a killed JVM leaves a file in /tmp/hsperfdata_*.
+	"-XX:-UsePerfData",
+}
+
+// Tool returns the path of one of Java's programs, from JAVA_HOME or else from PATH.
+func Tool(name string) (string, error) {
+	if home := os.Getenv("JAVA_HOME"); home != "" {
+		if path, err := exec.LookPath(filepath.Join(home, "bin", name)); err == nil {
+			return path, nil
+		}
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%w: no %s in JAVA_HOME or PATH", ErrMissing, name)
+	}
+	return path, nil
+}
+
+// Program is a Java program that can be run.
+type Program struct {
+	java      string
+	flags     []string
+	classPath string
+	class     string
+}
+
+// CompileCurator compiles the one Java file at source, which may use Curator's recipes,
+// into dir. The program runs with [QuickStart], or with other flags if any are given.
+func CompileCurator(ctx context.Context, source, dir string, flags ...string) (*Program, error) {
+	javac, err := Tool("javac")
+	if err != nil {
+		return nil, err
+	}
+	java, err := Tool("java")
+	if err != nil {
+		return nil, err
+	}
+	// Looked at from here, so that go test knows that its result depends on it.
+	if _, err := os.Stat(source); err != nil {
+		return nil, fmt.Errorf("javaclient: %w", err)
+	}
+	path := []string{dir}
+	for _, jar := range []string{"curator-recipes.jar", "slf4j-nop.jar"} {
+		jar = filepath.Join(Jars, jar)
+		if _, err := os.Stat(jar); err != nil {
+			return nil, fmt.Errorf("%w: %s", ErrMissing, jar)
+		}
+		path = append(path, jar)
+	}
+	p := &Program{
+		java:      java,
+		flags:     flags,
+		classPath: strings.Join(path, string(os.PathListSeparator)),
+		class:     strings.TrimSuffix(filepath.Base(source), ".java"),
+	}
+	if len(flags) == 0 {
+		p.flags = QuickStart
+	}
+	out, err := exec.CommandContext(ctx, javac, "-J-XX:TieredStopAtLevel=1", "-cp", p.classPath, "-d", dir, source).CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("javaclient: compile %s: %w\n%s", source, err, out)
+	}
+	return p, nil
+}
+
+// Command returns the command that runs the program.
+func (p *Program) Command(ctx context.Context, args ...string) *exec.Cmd {
+	all := slices.Concat(p.flags, []string{"-cp", p.classPath, p.class}, args)
+	return exec.CommandContext(ctx, p.java, all...)
+}
