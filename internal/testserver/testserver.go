@@ -57,14 +57,20 @@ func (s inProcess) Metrics(context.Context, int) (map[string]string, error) {
 	return s.Server.Metrics()
 }
 
-// Main is the body of TestMain: it runs the tests, stops the shared server, and fails if
-// a goroutine is left.
-func Main(m *testing.M) { goleak.VerifyTestMain(runner{m}) }
+// Main is the body of TestMain: it runs the tests, and what is to be done after all of
+// them, stops the shared server, and fails if a goroutine is left.
+func Main(m *testing.M, after ...func()) { goleak.VerifyTestMain(runner{m, after}) }
 
-type runner struct{ *testing.M }
+type runner struct {
+	*testing.M
+	after []func()
+}
 
 func (r runner) Run() int {
 	code := r.M.Run()
+	for _, f := range r.after {
+		f()
+	}
 	if shared.admin != nil {
 		shared.admin.Close()
 	}
