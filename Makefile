@@ -45,4 +45,4 @@ PACKAGES := zookeeper libcurator-recipes-java python3-kazoo
 deps: ## Install what the tests use (Debian, as root)
 	@dpkg -s $(PACKAGES) >/dev/null 2>&1 || { apt-get update -qq && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(PACKAGES); }
-	@command -v java >/dev/null || apt-get install -y --no-install-recommends default-jre-headless
+	@command -v javac >/dev/null || apt-get install -y --no-install-recommends default-jdk-headless
