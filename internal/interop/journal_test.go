@@ -19,7 +19,8 @@ import (
 //     the lines is the order of the writes, across processes, and a client is inside for no
 //     longer than it has the lock.
 //   - counter: clients that must be alone add one to the number in it, by reading and writing
-//     and with no other protection.
+//     and with no other protection. It is empty at first, and to those who read it while
+//     another writes it, which counts as 0.
 //   - gate: no client leaves before this file is there.
 type journal struct {
 	dir  string
@@ -35,7 +36,7 @@ func newJournal(t *testing.T) *journal {
 	t.Helper()
 	j := &journal{dir: t.TempDir(), gate: make(chan struct{})}
 	j.create(t, "log", "")
-	j.create(t, "counter", "0")
+	j.create(t, "counter", "")
 	return j
 }
 
@@ -87,7 +88,7 @@ func (j *journal) append(what, client, mode string) error {
 
 func (j *journal) counter() (int, error) {
 	b, err := os.ReadFile(j.file("counter"))
-	if err != nil {
+	if err != nil || len(b) == 0 {
 		return 0, err
 	}
 	return strconv.Atoi(string(b))

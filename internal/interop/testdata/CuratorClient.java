@@ -148,8 +148,8 @@ public final class CuratorClient {
     private static void leave(String name, String mode) throws Exception {
         if (mode.equals("exclusive")) {
             Path counter = directory.resolve("counter");
-            int n = Integer.parseInt(Files.readString(counter));
-            Files.writeString(counter, Integer.toString(n + 1));
+            String n = Files.readString(counter);
+            Files.writeString(counter, Integer.toString(n.isEmpty() ? 1 : Integer.parseInt(n) + 1));
         }
         append("leave " + name + " " + mode + "\n");
     }

@@ -66,7 +66,7 @@ def wait_for(file):
 
 def count():
     with open(name("counter")) as f:
-        n = int(f.read())
+        n = int(f.read() or 0)
     with open(name("counter"), "w") as f:
         f.write(str(n + 1))
 
