@@ -46,18 +46,9 @@ type site struct {
 func newSite(t *testing.T, leases int) *site {
 	t.Helper()
 	if !testserver.Real(t) {
-		missing(t, zktest.ErrNoZooKeeper)
+		testserver.Missing(t, zktest.ErrNoZooKeeper)
 	}
 	return &site{path: testserver.Path(t), leases: leases, journal: newJournal(t)}
-}
-
-// missing skips the test for what is not installed, or fails it where nothing may be missing.
-func missing(t *testing.T, what error) {
-	t.Helper()
-	if v := os.Getenv(zktest.RequireEnv); v != "" && v != "0" {
-		t.Fatal(what)
-	}
-	t.Skip(what)
 }
 
 // take takes a lock and returns what gives it back.
@@ -199,7 +190,7 @@ func newJava(t *testing.T, s *site) crew {
 	t.Helper()
 	compiled.once.Do(compile)
 	if errors.Is(compiled.err, javaclient.ErrMissing) {
-		missing(t, compiled.err)
+		testserver.Missing(t, compiled.err)
 	}
 	if compiled.err != nil {
 		t.Fatal(compiled.err)
@@ -217,7 +208,7 @@ var errNoKazoo = errors.New("kazoo is not installed")
 func newPython(t *testing.T, s *site) crew {
 	t.Helper()
 	if err := exec.Command(python, "-c", "import kazoo").Run(); err != nil {
-		missing(t, errNoKazoo)
+		testserver.Missing(t, errNoKazoo)
 	}
 	classes := t.TempDir()
 	if err := os.WriteFile(filepath.Join(classes, "curator_locks.py"), []byte(pasted(t)), 0o600); err != nil {

@@ -80,7 +80,7 @@ func kazooVersion(t *testing.T) string {
 	t.Helper()
 	out, err := exec.Command(python, "-c", "import kazoo.version; print(kazoo.version.__version__)").Output()
 	if err != nil {
-		missing(t, errNoKazoo)
+		testserver.Missing(t, errNoKazoo)
 	}
 	return strings.TrimSpace(string(out))
 }

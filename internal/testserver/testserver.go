@@ -140,6 +140,16 @@ func Real(tb testing.TB) bool {
 	return !inside
 }
 
+// Missing skips the test for what is not installed, or fails it where nothing may be
+// missing.
+func Missing(tb testing.TB, what error) {
+	tb.Helper()
+	if required() {
+		tb.Fatal(what)
+	}
+	tb.Skip(what)
+}
+
 func required() bool {
 	v := os.Getenv(zktest.RequireEnv)
 	return v != "" && v != "0"
