@@ -145,3 +145,11 @@ func (c contest) checkOrder(t *testing.T, events []event) {
 		}
 	}
 }
+
+// must fails the test for an error; for the test's goroutine only.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

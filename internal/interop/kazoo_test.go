@@ -3,6 +3,7 @@ package interop_test
 import (
 	"os/exec"
 	"path"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -71,9 +72,29 @@ func TestKazooReaderWaitsForWriterBehindIt(t *testing.T) {
 	testserver.WaitChildren(t, s.path, 2)
 	last := path.Join(s.path, lastNode(t, s.path))
 	zktest.Eventually(t, testserver.Patience, "a watch on the last in the queue", func() bool {
-		text, err := testserver.Server(t).Word(t.Context(), 0, "wchp")
-		return err == nil && strings.Contains(text, last)
+		return len(watchers(t, last)) == 1
 	})
+}
+
+// watchers returns the sessions that watch a node.
+func watchers(t *testing.T, node string) map[int64]bool {
+	t.Helper()
+	text, err := testserver.Server(t).Word(t.Context(), 0, "wchp")
+	must(t, err)
+	sessions := make(map[int64]bool)
+	for line := range strings.Lines(after(text, node+"\n")) { // sessions, indented, then other paths
+		id, err := strconv.ParseInt(strings.TrimSpace(line), 0, 64)
+		if err != nil {
+			break
+		}
+		sessions[id] = true
+	}
+	return sessions
+}
+
+func after(text, what string) string {
+	_, rest, _ := strings.Cut(text, what)
+	return rest
 }
 
 func kazooVersion(t *testing.T) string {
