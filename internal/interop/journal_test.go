@@ -143,7 +143,6 @@ func apply(in []event, e event) []event {
 type history struct {
 	entries   int
 	exclusive int // of the entries
-	most      int // who shared at one moment
 	fouls     []string
 }
 
@@ -161,12 +160,9 @@ func replay(events []event, limit int) history {
 		if e.mode == exclusive {
 			h.exclusive++
 		}
-		alone := slices.ContainsFunc(in, func(o event) bool { return o.mode == exclusive })
-		if alone && len(in) > 1 || len(in) > limit {
+		lone := slices.ContainsFunc(in, func(o event) bool { return o.mode == exclusive })
+		if lone && len(in) > 1 || len(in) > limit {
 			h.fouls = append(h.fouls, fmt.Sprintf("together: %v", in))
-		}
-		if !alone {
-			h.most = max(h.most, len(in))
 		}
 	}
 	return h
