@@ -55,7 +55,7 @@ func TestDoNotExclude(t *testing.T) {
 	}
 }
 
-// A reader of kazoo before 2.9 that wakes up looks at all writers, also at those behind it,
+// A reader of kazoo 2.8 that wakes up looks at all writers, also at those behind it,
 // who wait for it: https://github.com/python-zk/kazoo/issues/649.
 func TestKazooReaderWaitsForWriterBehindIt(t *testing.T) {
 	t.Parallel()
