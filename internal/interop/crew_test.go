@@ -49,7 +49,13 @@ func newSite(t *testing.T, leases int) *site {
 	if !testserver.Real(t) {
 		testserver.Missing(t, zktest.ErrNoZooKeeper)
 	}
-	return &site{path: testserver.Path(t), leases: leases, journal: newJournal(t)}
+	s := &site{path: testserver.Path(t), leases: leases, journal: newJournal(t)}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("still inside: %v", inside(s.events(t)))
+		}
+	})
+	return s
 }
 
 // take takes a lock and returns what gives it back.
