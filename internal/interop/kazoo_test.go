@@ -34,10 +34,11 @@ func finish(t *testing.T, crews ...crew) {
 // Two that do not exclude each other, the second of which comes in beside the first.
 func TestDoNotExclude(t *testing.T) {
 	for name, clients := range map[string][2]client{
-		"kazoo as shipped, then Curator":      {{"python", "kazoo-mutex"}, {"java", "mutex"}},
-		"Go, then kazoo without patterns":     {{"go", "mutex"}, {"python", "kazoo-alone"}},
-		"kazoo's semaphore, then Curator's":   {{"python", "kazoo-semaphore"}, {"java", "semaphore"}},
-		"kazoo's classes without extra names": {{"python", "kazoo-mutex"}, {"python", "mutex"}},
+		"kazoo as shipped, then Curator":           {{"python", "kazoo-mutex"}, {"java", "mutex"}},
+		"Go, then kazoo without patterns":          {{"go", "mutex"}, {"python", "kazoo-alone"}},
+		"kazoo as shipped, then Curator, to write": {{"python", "kazoo-write"}, {"java", "write"}},
+		"kazoo's semaphore, then Curator's":        {{"python", "kazoo-semaphore"}, {"java", "semaphore"}},
+		"kazoo's classes without extra names":      {{"python", "kazoo-mutex"}, {"python", "mutex"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
