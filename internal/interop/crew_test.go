@@ -15,12 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/turnstile-go/turnstile/internal/javaclient"
 	"github.com/turnstile-go/turnstile/internal/testserver"
-	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -57,72 +53,6 @@ func newSite(t *testing.T, leases int) *site {
 	})
 	return s
 }
-
-// take takes a lock and returns what gives it back.
-type take func(context.Context) (release func() error, err error)
-
-// kind is one of Go's locks.
-type kind struct {
-	mode string
-	open func(t *testing.T, s *site) (take, error) // a client of its own
-}
-
-// kinds are Go's, by name.
-var kinds = map[string]kind{}
-
-// connect returns a manager that is not shared with another client.
-func connect(t *testing.T) *session.Manager {
-	t.Helper()
-	return testserver.Connect(t, testserver.Server(t).Addr(0))
-}
-
-// goCrew is this module, and go-zookeeper.
-type goCrew struct {
-	*site
-	ctx context.Context
-	g   errgroup.Group
-}
-
-func newGo(t *testing.T, s *site) crew {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	c := &goCrew{site: s, ctx: ctx}
-	t.Cleanup(func() {
-		cancel()
-		_ = c.g.Wait() // reported by finish, or the test has failed already
-	})
-	return c
-}
-
-func (c *goCrew) enter(t *testing.T, client, name string, times int) {
-	t.Helper()
-	kind := kinds[name]
-	lock, err := kind.open(t, c.site)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.g.Go(func() error {
-		for range times {
-			if err := c.once(lock, client, kind.mode); err != nil {
-				return fmt.Errorf("%s: %w", client, err)
-			}
-		}
-		return nil
-	})
-}
-
-func (c *goCrew) once(lock take, client, mode string) error {
-	release, err := lock(c.ctx)
-	if err != nil {
-		return err
-	}
-	err = c.visit(c.ctx, client, mode)
-	if e := release(); !errors.Is(e, queue.ErrReleasePending) { // a slow machine
-		err = errors.Join(err, e)
-	}
-	return err
-}
-
-func (c *goCrew) finish() error { return c.g.Wait() }
 
 // program is a crew in a process of its own. It is told on its standard input which client
 // is to enter, and ends at the end of that, also if this process dies.

@@ -1,11 +1,15 @@
 package interop_test
 
 import (
+	"path"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/javaclient"
 	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -24,7 +28,19 @@ func readersAndWriters(languages ...string) []client {
 
 func TestReadWriteLock(t *testing.T) {
 	for name, c := range map[string]contest{
-		"java and python": {clients: readersAndWriters("java", "python"), first: 3, visits: 10},
+		"go and java":         {clients: readersAndWriters("go", "java"), first: 3, visits: 10},
+		"go, java and python": {clients: readersAndWriters("go", "java", "python"), first: 3, visits: 10},
+		// As shipped, kazoo's readers wait for writers behind them: see below. So none of
+		// these comes between two writers.
+		"go and python's readers, as shipped": {clients: []client{
+			{"go", "read"}, {"python", "kazoo-read"}, {"go", "write"},
+		}, first: 2, visits: 1},
+		"python's readers, as shipped, and go": {clients: []client{
+			{"go", "write"}, {"python", "kazoo-read"}, {"go", "read"},
+		}, first: 1, visits: 1},
+		"go and python's writers, as shipped": {clients: inTurn(
+			client{"go", "read"}, client{"go", "write"}, client{"python", "kazoo-write"},
+		), first: 1, visits: 10},
 	} {
 		t.Run(name, c.run)
 	}
@@ -37,7 +53,7 @@ func TestCuratorDowngradeLetsWriterIn(t *testing.T) {
 	if jars, _ := filepath.Glob(filepath.Join(javaclient.Jars, "curator-recipes-5.4.*.jar")); len(jars) == 0 {
 		t.Skip("no Curator 5.4")
 	}
-	for _, writer := range []client{{"java", "write"}, {"python", "write"}} {
+	for _, writer := range []client{{"java", "write"}, {"python", "write"}, {"go", "write"}} {
 		t.Run(writer.language, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, 0)
@@ -57,4 +73,50 @@ func TestCuratorDowngradeLetsWriterIn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A reader of ours that was the writer has the writer's place: the writers that wait, wait
+// for it.
+func TestGoDowngradeKeepsWritersOut(t *testing.T) {
+	for _, writer := range []client{{"java", "write"}, {"python", "write"}} {
+		t.Run(writer.language, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, 0)
+			s.open(t)
+			ctx := rwlock.WithOwner(t.Context())
+			m := connect(t)
+			rw, err := rwlock.New(m, s.path)
+			must(t, err)
+			must(t, rw.Lock(ctx))
+			crew := languages[writer.language](t, s)
+			crew.enter(t, "writer", writer.kind, 1)
+			testserver.WaitChildren(t, s.path, 2)
+			must(t, rw.RLock(ctx))
+			must(t, s.append("enter", "downgrader", shared))
+			must(t, rw.Unlock())
+			zktest.Eventually(t, testserver.Patience, "the writer to wait for the reader", func() bool {
+				others := watchers(t, path.Join(s.path, readNode(t, s.path)))
+				delete(others, testserver.Session(t, m).ID())
+				return len(others) == 1
+			})
+			must(t, s.append("leave", "downgrader", shared))
+			must(t, rw.RUnlock())
+			finish(t, crew)
+			if h := replay(s.events(t), 1); len(h.fouls) > 0 || h.entries != 2 {
+				t.Errorf("%+v", h)
+			}
+		})
+	}
+}
+
+// readNode returns the name of the one node of a reader.
+func readNode(t *testing.T, dir string) string {
+	t.Helper()
+	for _, name := range testserver.Children(t, dir) {
+		if strings.Contains(name, queue.PrefixRead) {
+			return name
+		}
+	}
+	t.Fatalf("no reader in %s", dir)
+	panic("unreachable")
 }

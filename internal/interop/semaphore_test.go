@@ -4,7 +4,8 @@ import "testing"
 
 func TestSemaphore(t *testing.T) {
 	for name, clients := range map[string][]client{
-		"java and python": {{"java", "semaphore"}, {"python", "semaphore"}},
+		"go and java":         {{"go", "semaphore"}, {"java", "semaphore"}},
+		"go, java and python": {{"go", "semaphore"}, {"java", "semaphore"}, {"python", "semaphore"}},
 	} {
 		t.Run(name, contest{clients: inTurn(clients...), first: 3, leases: 3, visits: 10}.run)
 	}
