@@ -47,17 +47,11 @@ func (q *Queue) acquire(ctx context.Context, r Request, how entry) (*Lease, erro
 		return nil, fmt.Errorf("acquire %s: %w", q.dir, err)
 	}
 	hooks := q.m.TraceHooks()
-	result := session.AcquireResult{Position: -1}
-	if hooks.Acquire != nil {
-		var done func(session.AcquireResult)
-		ctx, done = hooks.Acquire(ctx, session.AcquireInfo{Kind: r.Kind.Name, Path: q.dir, Try: how.try})
-		if done != nil {
-			defer func() { done(result) }()
-		}
-	}
+	ctx, end := traceAcquire(ctx, hooks, session.AcquireInfo{Kind: r.Kind.Name, Path: q.dir, Try: how.try})
 	if r.Data == nil {
 		r.Data = defaultData(ctx, hooks)
 	}
+	result := session.AcquireResult{Position: -1}
 	l, err := q.attempts(ctx, r, how, &result)
 	switch {
 	case errors.Is(err, ErrBusy):
@@ -65,6 +59,7 @@ func (q *Queue) acquire(ctx context.Context, r Request, how entry) (*Lease, erro
 	case err != nil:
 		result.Err = err
 	}
+	end(result)
 	if err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", q.dir, err)
 	}
@@ -84,6 +79,7 @@ func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *sess
 		l, err := a.run(ctx)
 		result.Position = a.position
 		if errors.Is(err, errDeleted) || errors.Is(err, session.ErrLost) && how.beside == nil {
+			traceRetry(ctx, q.m.TraceHooks(), session.OpAcquire, result.Attempts, err)
 			continue
 		}
 		return l, err

@@ -59,7 +59,7 @@ func (a *attempt) run(ctx context.Context) (*Lease, error) {
 	names, err := a.enter(ctx)
 	for err == nil {
 		var ahead []blocker
-		if ahead, err = a.decide(names); err != nil {
+		if ahead, err = a.decide(ctx, names); err != nil {
 			break
 		}
 		if mayGo(ahead, a.policy.Slack) {
@@ -86,7 +86,7 @@ func (a *attempt) run(ctx context.Context) (*Lease, error) {
 // The create and the listing are sent together; which comes first does not matter,
 // since a listing counts only if it has the node.
 func (a *attempt) enter(ctx context.Context) ([]string, error) {
-	for {
+	for tries := 1; ; tries++ {
 		name, mode := a.newName()
 		creation, err := a.s.StartCreate(ctx, path.Join(a.q.dir, name), a.r.Data, mode)
 		if err != nil {
@@ -115,10 +115,12 @@ func (a *attempt) enter(ctx context.Context) ([]string, error) {
 			}
 			continue
 		case errors.Is(err, zk.ErrConnectionClosed):
+			lost := err
 			if names, err = a.lookup(ctx); err != nil {
 				return nil, err
 			}
 			if a.node.Name == "" {
+				traceRetry(ctx, a.q.m.TraceHooks(), "create", tries, lost)
 				continue
 			}
 			return names, nil
@@ -192,7 +194,7 @@ func (a *attempt) lookup(ctx context.Context) ([]string, error) {
 			}
 			a.s.Adopt(a.nodePath())
 		default:
-			a.isTwin(n)
+			a.isTwin(ctx, n)
 		}
 	}
 	return names, nil
@@ -224,7 +226,7 @@ func (a *attempt) list(ctx context.Context) ([]string, error) {
 }
 
 // decide returns who of a listing is in the way.
-func (a *attempt) decide(names []string) ([]blocker, error) {
+func (a *attempt) decide(ctx context.Context, names []string) ([]blocker, error) {
 	nodes, err := ofKind(parseNodes(names, a.r.Kind.Prefixes...), a.r.Kind)
 	if err != nil {
 		return nil, err
@@ -236,7 +238,7 @@ func (a *attempt) decide(names []string) ([]blocker, error) {
 		return nil, fmt.Errorf("queue: %w: %s asks for %d more than there is", session.ErrInvalid, a.node.Name, -a.policy.Slack)
 	}
 	if a.doubt {
-		nodes = slices.DeleteFunc(nodes, a.isTwin)
+		nodes = slices.DeleteFunc(nodes, func(n Node) bool { return a.isTwin(ctx, n) })
 	}
 	if beside := a.entry.beside; beside != nil {
 		// A listing that has both shows that our node was there while nobody else could
@@ -256,11 +258,11 @@ func (a *attempt) decide(names []string) ([]blocker, error) {
 
 // isTwin reports whether a node is another one of ours, made by a create whose reply was
 // lost, and has it removed: it must not block us, nor those behind us.
-func (a *attempt) isTwin(n Node) bool {
+func (a *attempt) isTwin(ctx context.Context, n Node) bool {
 	if n.ID != a.id || n.Name == a.node.Name {
 		return false
 	}
-	a.s.Remove(path.Join(a.q.dir, n.Name))
+	a.s.Remove(ctx, path.Join(a.q.dir, n.Name))
 	return true
 }
 
@@ -277,8 +279,9 @@ func (a *attempt) wait(ctx context.Context, ahead []blocker) (bool, error) {
 	case err != nil:
 		return false, err
 	}
-	end := a.traceWatch(ctx, targets, data)
-	granted, err := a.await(ctx, rest, targets, watches)
+	last := targets[len(targets)-1].node.Name
+	watching, end := traceWatch(ctx, a.q.m.TraceHooks(), path.Join(a.q.dir, last), data)
+	granted, err := a.await(watching, rest, targets, watches)
 	end(err)
 	return granted, err
 }
@@ -394,18 +397,6 @@ func (a *attempt) settle(ctx context.Context, w *session.Watch) ([]byte, *zk.Sta
 	}
 }
 
-func (a *attempt) traceWatch(ctx context.Context, targets []blocker, data []byte) func(error) {
-	hook := a.q.m.TraceHooks().Watch
-	if hook == nil {
-		return func(error) {}
-	}
-	last := targets[len(targets)-1].node.Name
-	if _, end := hook(ctx, session.WatchInfo{Path: path.Join(a.q.dir, last), Data: data}); end != nil {
-		return end
-	}
-	return func(error) {}
-}
-
 // grant turns the attempt into a lease. The clock is asked last: what a listing or an
 // event says counts only while the session is certain.
 func (a *attempt) grant(ctx context.Context) (*Lease, error) {
@@ -433,7 +424,7 @@ func (a *attempt) leave(ctx context.Context, why error) {
 		}
 		a.doubt = a.doubt || session.Uncertain(err)
 		if a.node.Name != "" || a.doubt {
-			<-a.remove().Done()
+			<-a.remove(ctx).Done()
 		}
 	}()
 	// A try that was answered leaves nothing behind for the next one to find.
@@ -452,20 +443,20 @@ func (a *attempt) leave(ctx context.Context, why error) {
 var restartFrom int32 = 1 << 30
 
 // remove deletes the node for certain; and, where a create's reply was lost, every node
-// with our id.
-func (a *attempt) remove() *session.Removal {
+// with our id. ctx is for the hooks alone.
+func (a *attempt) remove(ctx context.Context) *session.Removal {
 	if a.node.Name == "" {
-		return a.sweep()
+		return a.sweep(ctx)
 	}
 	if a.doubt {
-		a.sweep()
+		a.sweep(ctx)
 	}
-	r := a.s.Remove(a.nodePath())
+	r := a.s.Remove(ctx, a.nodePath())
 	// Negative is past the end of the counter, not before its beginning.
 	if a.node.Sequence >= restartFrom || a.node.Sequence < 0 {
 		go func() {
 			<-r.Done()
-			ctx, cancel := context.WithTimeout(context.Background(), a.s.Timeout())
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.s.Timeout())
 			defer cancel()
 			_ = a.s.Delete(ctx, a.q.dir, -1) // others may be there, or it may be gone
 		}()
@@ -473,8 +464,8 @@ func (a *attempt) remove() *session.Removal {
 	return r
 }
 
-func (a *attempt) sweep() *session.Removal {
-	return a.s.Sweep(a.q.dir, func(name string) bool {
+func (a *attempt) sweep(ctx context.Context) *session.Removal {
+	return a.s.Sweep(ctx, a.q.dir, func(name string) bool {
 		return strings.HasPrefix(name, protected+a.id+"-")
 	})
 }

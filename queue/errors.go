@@ -25,8 +25,15 @@ var (
 	ErrSequence = errors.New("sequence counter of the lock's directory is used up")
 
 	// errDeleted is the cause of a loss: somebody deleted the node.
-	errDeleted = errors.New("its node was deleted")
+	errDeleted error = deletedError{}
 
 	// errReconfigured says that the directory's data is not what was decided by.
 	errReconfigured = errors.New("configuration changed")
 )
+
+type deletedError struct{}
+
+func (deletedError) Error() string { return "its node was deleted" }
+
+// ErrorType says it in a word, for telemetry.
+func (deletedError) ErrorType() string { return "node_deleted" }

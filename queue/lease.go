@@ -15,12 +15,12 @@ import (
 type Lease struct {
 	a    *attempt // nothing in it changes any more
 	info session.HoldInfo
-	ctx  context.Context // the holder's, for the hooks; never ends
+	ctx  context.Context // the holder's values, for the hooks; never ends
 
 	// hold ends with the hold, with its cause. That is set once, by finish.
 	hold    context.Context
 	endHold context.CancelCauseFunc
-	tellEnd func(error) // of the hook; nil for none
+	tellEnd func(error) // of the hook
 
 	revoked bool // its Revoked was called; guard's alone
 
@@ -34,16 +34,15 @@ type Lease struct {
 
 // newLease begins a hold.
 func newLease(ctx context.Context, a *attempt) *Lease {
+	hooks := a.q.m.TraceHooks()
 	l := &Lease{
 		a:     a,
 		info:  session.HoldInfo{Kind: a.r.Kind.Name, Path: a.q.dir, Node: a.nodePath()},
-		ctx:   context.WithoutCancel(ctx),
+		ctx:   holderContext(ctx, hooks),
 		known: make(chan struct{}),
 	}
-	l.hold, l.endHold = context.WithCancelCause(context.Background())
-	if hook := a.q.m.TraceHooks().Hold; hook != nil {
-		l.tellEnd = hook(l.ctx, l.info)
-	}
+	l.hold, l.endHold = context.WithCancelCause(l.ctx)
+	l.tellEnd = traceHold(l.ctx, hooks, l.info)
 	go l.guard()
 	return l
 }
@@ -126,21 +125,23 @@ func (l *Lease) Release(ctx context.Context) error { return l.StartRelease(ctx)(
 // as ctx allows, and returns what Release does.
 func (l *Lease) StartRelease(ctx context.Context) (wait func() error) {
 	_ = l.Err() // a clock that has run out comes before the release
-	if !l.finish(ErrReleased) {
-		return func() error { return fmt.Errorf("release %s: %w", l.info.Path, l.Err()) }
+	first := l.finish(ErrReleased)
+	err := l.Err()
+	if !first && errors.Is(err, ErrReleased) {
+		return func() error { return fmt.Errorf("release %s: %w", l.info.Path, err) }
 	}
-	var done func(error)
-	if hook := l.a.q.m.TraceHooks().Release; hook != nil {
-		_, done = hook(ctx, l.info)
+	removing, end := traceRelease(ctx, l.a.q.m.TraceHooks(), l.ctx, l.info)
+	var removal *session.Removal
+	if first {
+		removal = l.a.remove(removing)
 	}
-	removal := l.a.remove()
 	return func() error {
-		err := l.await(ctx, removal)
+		if first {
+			err = l.await(ctx, removal)
+		}
+		end(err)
 		if err != nil {
 			err = fmt.Errorf("release %s: %w", l.info.Path, err)
-		}
-		if done != nil {
-			done(err)
 		}
 		return err
 	}
@@ -172,17 +173,12 @@ func (l *Lease) finish(cause error) bool {
 	if !first {
 		return false
 	}
-	lost := !errors.Is(cause, ErrReleased)
-	if l.tellEnd != nil {
-		if lost {
-			l.tellEnd(cause)
-		} else {
-			l.tellEnd(nil)
-		}
+	if errors.Is(cause, ErrReleased) {
+		l.tellEnd(nil)
+		return true
 	}
-	if hook := l.a.q.m.TraceHooks().Loss; hook != nil && lost {
-		hook(l.ctx, l.info, cause)
-	}
+	l.tellEnd(cause)
+	traceLoss(l.ctx, l.a.q.m.TraceHooks(), l.info, cause)
 	return true
 }
 
@@ -198,7 +194,7 @@ func (l *Lease) loseNode() {
 	}
 	// There is nothing to delete any more, but the session counts the node as one of
 	// its own (WithMaxNodes) until a delete of ours has found it gone.
-	l.a.remove()
+	l.a.remove(l.ctx)
 }
 
 // guard watches over the lease: over its node, which somebody may delete, and over its

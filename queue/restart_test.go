@@ -230,7 +230,7 @@ func TestRestartPastTheEnd(t *testing.T) {
 		if err := a.found(name); !errors.Is(err, ErrSequence) {
 			t.Fatalf("%s: %v", seq, err)
 		}
-		<-a.remove().Done()
+		<-a.remove(t.Context()).Done()
 		waitGone(t, dir)
 	}
 }

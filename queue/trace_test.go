@@ -65,9 +65,14 @@ func (d *diary) hooks() session.Option {
 			d.write(ctx, "hold %s %s", h.Kind, nameless(h.Node))
 			return func(err error) { d.write(ctx, "held %s", outcome(err)) }
 		},
-		Release: func(ctx context.Context, h session.HoldInfo) (context.Context, func(error)) {
-			d.write(ctx, "release %s", nameless(h.Node))
+		Release: func(ctx, holder context.Context, h session.HoldInfo) (context.Context, func(error)) {
+			d.write(ctx, "release %s, held by %v", nameless(h.Node), holder.Value(traceKey{}))
 			return ctx, func(err error) { d.write(ctx, "released %s", outcome(err)) }
+		},
+		Retry: func(ctx context.Context, r session.RetryInfo) {
+			if r.Op == session.OpAcquire { // requests have their own reasons
+				d.write(ctx, "again %d %s", r.Try, outcome(r.Cause))
+			}
 		},
 		Loss: func(ctx context.Context, h session.HoldInfo, cause error) {
 			d.write(ctx, "loss %s %s", nameless(h.Node), outcome(cause))
@@ -104,7 +109,7 @@ func TestTrace(t *testing.T) {
 			"hold mutex " + first + " by caller",
 			"acquired err=<nil> busy=false position=0 attempts=1 by caller",
 			"held <nil> by caller",
-			"release " + first,
+			"release " + first + ", held by caller",
 			"released <nil>",
 		}},
 		{"contended", func(t *testing.T, d *diary, q, other *queue.Queue, _ *zktest.Proxy, _ *session.Manager) {
@@ -123,7 +128,7 @@ func TestTrace(t *testing.T) {
 			"hold mutex " + second + " by caller",
 			"acquired err=<nil> busy=false position=1 attempts=1 by caller",
 			"held <nil> by caller",
-			"release " + second,
+			"release " + second + ", held by caller",
 			"released <nil>",
 		}},
 		{"cancelled", func(t *testing.T, d *diary, q, other *queue.Queue, _ *zktest.Proxy, _ *session.Manager) {
@@ -170,6 +175,8 @@ func TestTrace(t *testing.T) {
 			"acquired err=<nil> busy=false position=0 attempts=1 by caller",
 			"held lost by caller",
 			"loss " + first + " lost by caller",
+			"release " + first + ", held by caller",
+			"released lost",
 		}},
 		{"node deleted while waiting", func(t *testing.T, d *diary, q, other *queue.Queue, _ *zktest.Proxy, _ *session.Manager) {
 			l, err := other.Acquire(patient(t), queue.Request{Kind: mutex, Data: []byte("who")})
@@ -180,19 +187,20 @@ func TestTrace(t *testing.T) {
 			d.has(t, "watch ")
 			testserver.Delete(t, q.Path(), newest(t, q.Path()))
 			d.has(t, "watched its node was deleted")
-			zktest.Eventually(t, testserver.Patience, "the second wait", func() bool { return len(d.read()) == 4 })
+			zktest.Eventually(t, testserver.Patience, "the second wait", func() bool { return len(d.read()) == 5 })
 			release(t, l)
 			release(t, w.get(t))
 		}, []string{
 			"acquire mutex DIR try=false",
 			"watch " + first + " who by caller",
 			"watched its node was deleted by caller",
+			"again 1 its node was deleted by caller",
 			"watch " + first + " who by caller",
 			"watched <nil> by caller",
 			"hold mutex lock-0000000002 by caller",
 			"acquired err=<nil> busy=false position=1 attempts=2 by caller",
 			"held <nil> by caller",
-			"release lock-0000000002",
+			"release lock-0000000002, held by caller",
 			"released <nil>",
 		}},
 		{"pending release", func(t *testing.T, _ *diary, q, _ *queue.Queue, p *zktest.Proxy, _ *session.Manager) {
@@ -207,7 +215,7 @@ func TestTrace(t *testing.T) {
 			"hold mutex " + first + " by caller",
 			"acquired err=<nil> busy=false position=0 attempts=1 by caller",
 			"held <nil> by caller",
-			"release " + first + " by releaser",
+			"release " + first + ", held by caller by releaser",
 			"released release not yet confirmed by releaser",
 		}},
 		{"ended before it began", func(t *testing.T, _ *diary, q, _ *queue.Queue, _ *zktest.Proxy, _ *session.Manager) {

@@ -30,7 +30,7 @@ func TestAuthAndACL(t *testing.T) {
 	wantErr(t, "a stranger's listing", err, zk.ErrNoAuth)
 	_, err = stranger.Create(ctx, d+"/m", nil, session.Ephemeral)
 	wantErr(t, "a stranger's create", err, zk.ErrNoAuth)
-	removal := stranger.Remove(d + "/n")
+	removal := stranger.Remove(t.Context(), d+"/n")
 	within(t, removal.Done(), "the end of a removal that is refused")
 	wantErr(t, "a stranger's removal", removal.Err(), zk.ErrNoAuth)
 

@@ -26,9 +26,10 @@ func (r *Removal) Err() error { return r.err }
 // Remove deletes a node for certain. It returns at once and needs no further call:
 // the delete is retried in the background, across reconnects, until the server says
 // that the node is gone or refuses it ([zk.ErrNoAuth]), or the session ends. For a
-// node that is gone already it is a success.
-func (s *Session) Remove(path string) *Removal {
-	return s.persist("remove "+path, func(ctx context.Context) error {
+// node that is gone already it is a success. ctx is for the hooks of [Trace] alone: that
+// it ends changes nothing.
+func (s *Session) Remove(ctx context.Context, path string) *Removal {
+	return s.persist(ctx, "remove "+path, func(ctx context.Context) error {
 		return ignoreNoNode(s.Delete(ctx, path, -1))
 	})
 }
@@ -36,8 +37,8 @@ func (s *Session) Remove(path string) *Removal {
 // Sweep deletes, for certain and as Remove does, those children of dir whose names
 // match: for a create whose reply was lost. It asks the server to catch up with the
 // leader first, so that what was created before cannot be missed.
-func (s *Session) Sweep(dir string, match func(name string) bool) *Removal {
-	return s.persist("sweep "+dir, func(ctx context.Context) error {
+func (s *Session) Sweep(ctx context.Context, dir string, match func(name string) bool) *Removal {
+	return s.persist(ctx, "sweep "+dir, func(ctx context.Context) error {
 		if err := s.Sync(ctx, dir); err != nil {
 			return err
 		}
@@ -60,13 +61,14 @@ func (s *Session) Sweep(dir string, match func(name string) bool) *Removal {
 // persist repeats f in the background until it succeeds, the server refuses, or the
 // session ends. It does not end with any caller's context, nor with a WithRetry
 // that says stop.
-func (s *Session) persist(what string, f func(context.Context) error) *Removal {
+func (s *Session) persist(ctx context.Context, what string, f func(context.Context) error) *Removal {
 	r := &Removal{done: make(chan struct{})}
 	err := s.begin(func() {
 		defer close(r.done)
 		wait := s.cfg.retry()
+		life := s.lifeWith(ctx)
 		for {
-			r.err = f(s.life)
+			r.err = f(life)
 			switch {
 			case r.err == nil:
 				return

@@ -45,7 +45,7 @@ func TestCloseEndsWaiting(t *testing.T) {
 	h.wait(t, session.Connected, session.Suspended)
 	results := make(chan error, 2)
 	go func() { _, _, err := s.Get(context.Background(), "/"); results <- err }()
-	r := s.Remove("/none")
+	r := s.Remove(t.Context(), "/none")
 	go func() { <-r.Done(); results <- r.Err() }()
 	_ = m.Close()
 	for range 2 {

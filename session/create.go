@@ -121,7 +121,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Cre
 	s.background(func() {
 		<-c.Done()
 		if made, err := c.Result(); err == nil {
-			<-s.Remove(made).Done()
+			<-s.Remove(ctx, made).Done()
 		}
 	})
 	return "", opError(RequestInfo{Op: "create", Path: path}, err)

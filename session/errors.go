@@ -23,8 +23,26 @@ var (
 	ErrInvalid = errors.New("invalid argument")
 )
 
-// lossReason says in a word why a session ended.
+// lossReason says why a session ended.
 type lossReason string
+
+// Error says it to people; the error of a session wraps it.
+func (r lossReason) Error() string { return string(r) }
+
+// ErrorType says it in a word, for telemetry.
+func (r lossReason) ErrorType() string {
+	switch r {
+	case lossExpired:
+		return "session_expired"
+	case lossClock:
+		return "session_uncertain"
+	case lossReplaced:
+		return "session_replaced"
+	case lossSuspend:
+		return "session_suspended"
+	}
+	return "_OTHER"
+}
 
 const (
 	lossExpired  lossReason = "expired by the server"
@@ -34,7 +52,7 @@ const (
 )
 
 func lossError(id int64, why lossReason) error {
-	return fmt.Errorf("session 0x%x: %w: %s", uint64(id), ErrLost, why)
+	return fmt.Errorf("session 0x%x: %w: %w", uint64(id), ErrLost, why)
 }
 
 func closedError(id int64) error {

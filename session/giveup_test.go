@@ -29,7 +29,7 @@ func TestRetryThatStops(t *testing.T) {
 	must(t, err)
 
 	f = p.CutBefore(zktest.On(zktest.OpDelete, node))
-	removal := s.Remove(node)
+	removal := s.Remove(t.Context(), node)
 	within(t, f.Hit(), "the cut")
 	within(t, removal.Done(), "the removal")
 	must(t, removal.Err())

@@ -15,6 +15,15 @@ type target struct {
 	host string // as in the connect string; TLS verifies it
 }
 
+// name returns host and port as in the connect string.
+func (t target) name() string {
+	_, port, err := net.SplitHostPort(t.addr)
+	if err != nil {
+		return t.addr
+	}
+	return net.JoinHostPort(t.host, port)
+}
+
 // hosts hands out the addresses of the servers, one after another, in rounds. Each
 // round resolves the names anew, in a new order: addresses of servers in containers
 // change while names stay. zk.Conn's own provider resolves once.

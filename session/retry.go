@@ -35,7 +35,7 @@ const (
 func do[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, call func() (T, error)) (T, error) {
 	var none T
 	var wait backoff.BackOff
-	for {
+	for tries := 1; ; tries++ {
 		if err := s.ready(ctx); err != nil {
 			return none, opError(info, err)
 		}
@@ -60,6 +60,7 @@ func do[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, call
 		if d == backoff.Stop {
 			return none, opError(info, err)
 		}
+		s.traceRetry(ctx, info, tries, err)
 		if pause(ctx, d) != nil {
 			return none, opError(info, ctx.Err())
 		}
@@ -69,11 +70,11 @@ func do[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, call
 // try makes one call of zk.Conn aside, since those know no context and cannot be
 // abandoned, and returns when it has, ctx has or the session has ended.
 func try[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, call func() (T, error)) (T, error) {
-	done := func(error) {}
+	done := endNothing
 	if r != shared {
 		done = s.traceRequest(ctx, info)
 	}
-	if ctx == s.life {
+	if ctx.Done() == s.life.Done() {
 		// Nobody waits who could leave, and the end of the session ends the call.
 		v, err := call()
 		err = s.verdict(err)
@@ -134,20 +135,6 @@ func (s *Session) verdict(err error) error {
 		}
 	}
 	return err
-}
-
-// traceRequest calls the hook for a request and returns what to call at its end.
-func (s *Session) traceRequest(ctx context.Context, info RequestInfo) func(error) {
-	if s.cfg.trace.Request == nil {
-		return func(error) {}
-	}
-	s.mu.Lock()
-	info.Server = s.server
-	s.mu.Unlock()
-	if _, done := s.cfg.trace.Request(ctx, info); done != nil {
-		return done
-	}
-	return func(error) {}
 }
 
 func opError(info RequestInfo, err error) error {

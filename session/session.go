@@ -36,6 +36,7 @@ type Session struct {
 	mu       sync.Mutex
 	greeting greeting // the first, with the shortest timeout since
 	server   string   // that the connection goes to, or last went to
+	peer     string   // its address
 	wire     *wire    // the present or last connection
 	up       chan struct{}
 	upClosed bool  // up is closed: there is a connection with the session
@@ -87,18 +88,18 @@ func (s *Session) dial(string, string, time.Duration) (net.Conn, error) {
 		return nil, err
 	}
 	w := newWire(c, s, s.cfg.connectTimeout, func() time.Duration { return s.Timeout() / 2 })
-	if err := s.setWire(w, t.addr); err != nil {
+	if err := s.setWire(w, t); err != nil {
 		c.Close()
 		return nil, err
 	}
 	return w, nil
 }
 
-func (s *Session) setWire(w *wire, server string) error {
+func (s *Session) setWire(w *wire, t target) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil {
-		s.wire, s.server = w, server
+		s.wire, s.server, s.peer = w, t.name(), t.addr
 	}
 	return s.err
 }

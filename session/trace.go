@@ -23,8 +23,10 @@ type Trace struct {
 	// Acquire surrounds an acquisition, from the call to the grant or the error.
 	Acquire func(ctx context.Context, a AcquireInfo) (context.Context, func(AcquireResult))
 
-	// Release surrounds a release, from the call to its confirmation.
-	Release func(ctx context.Context, h HoldInfo) (context.Context, func(error))
+	// Release surrounds a release, from the call to its confirmation; that of a lost
+	// hold too, whose cause is the outcome. holder is the holder's context: that of the
+	// release may come from elsewhere, or from nowhere, since Unlock takes none.
+	Release func(ctx, holder context.Context, h HoldInfo) (context.Context, func(error))
 
 	// Hold is called at a grant, with the holder's context; the returned function
 	// at the end of the hold, with nil for a release and the cause for a loss.
@@ -32,6 +34,9 @@ type Trace struct {
 
 	// Loss is called when a hold is lost, with the holder's context.
 	Loss func(ctx context.Context, h HoldInfo, cause error)
+
+	// Retry is called when a request, or an acquisition, is about to be tried again.
+	Retry func(ctx context.Context, r RetryInfo)
 
 	// State is called at each change of the manager's state, in order.
 	State func(Change)
@@ -41,8 +46,20 @@ type Trace struct {
 type RequestInfo struct {
 	Op     string // ZooKeeper's name: create, getChildren, getData, delete, sync …
 	Path   string // without the chroot
-	Server string // host:port that the connection goes to; "" while unknown
+	Server string // host:port, as in the connect string, of the connection; "" while unknown
+	Peer   string // its address: ip:port, or what a dialer of [WithDialer] was given
 }
+
+// RetryInfo describes what is tried again.
+type RetryInfo struct {
+	Op    string // of the request, or OpAcquire
+	Try   int    // how many there were: 1 after the first
+	Cause error  // how the last one ended
+}
+
+// OpAcquire stands for an acquisition among the operations that are tried again: it has
+// lost its session or its node, and takes its place with a new one.
+const OpAcquire = "acquire"
 
 // WatchInfo describes a wait.
 type WatchInfo struct {
@@ -74,3 +91,49 @@ type HoldInfo struct {
 
 // TraceHooks returns the hooks given with [WithTrace].
 func (m *Manager) TraceHooks() *Trace { return &m.cfg.trace }
+
+// traceRequest calls the hook for a request and returns what to call at its end.
+func (s *Session) traceRequest(ctx context.Context, info RequestInfo) func(error) {
+	if s.cfg.trace.Request == nil {
+		return endNothing
+	}
+	s.mu.Lock()
+	info.Server, info.Peer = s.server, s.peer
+	s.mu.Unlock()
+	if _, done := s.cfg.trace.Request(ctx, info); done != nil {
+		return done
+	}
+	return endNothing
+}
+
+func endNothing(error) {}
+
+// traceRetry calls the hook for a request that is tried again.
+func (s *Session) traceRetry(ctx context.Context, info RequestInfo, try int, cause error) {
+	if s.cfg.trace.Retry != nil {
+		s.cfg.trace.Retry(ctx, RetryInfo{Op: info.Op, Try: try, Cause: cause})
+	}
+}
+
+// lifeWith returns the session's life with the values of ctx, so that the hooks for what
+// goes on in the background know on whose behalf it does. Without hooks it costs nothing.
+func (s *Session) lifeWith(ctx context.Context) context.Context {
+	if s.cfg.trace.Request == nil && s.cfg.trace.Retry == nil {
+		return s.life
+	}
+	return valued{s.life, ctx}
+}
+
+// valued is a context with further values.
+type valued struct {
+	context.Context
+	values context.Context
+}
+
+func (v valued) Value(key any) any {
+	// Its own come first: among them is what package context finds its parent by.
+	if own := v.Context.Value(key); own != nil {
+		return own
+	}
+	return v.values.Value(key)
+}

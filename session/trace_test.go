@@ -2,27 +2,37 @@ package session_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
+// traceKey is for a value that the hooks find in their contexts.
+type traceKey struct{}
+
 // Each try of a request is told of, with the path as the user knows it and the server that
-// is asked, and ends.
+// is asked, and ends; those made in the background too, with the values of the context on
+// whose behalf they are.
 func TestTraceRequests(t *testing.T) {
 	type call struct {
 		session.RequestInfo
 		err  error
 		done bool
+		by   any
 	}
 	var mu sync.Mutex
 	var calls []*call
+	var retries []string
 	var h history
 	root := testserver.Path(t)
 	p := testserver.Proxy(t)
@@ -31,7 +41,7 @@ func TestTraceRequests(t *testing.T) {
 		Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
 			mu.Lock()
 			defer mu.Unlock()
-			c := &call{RequestInfo: r}
+			c := &call{RequestInfo: r, by: ctx.Value(traceKey{})}
 			calls = append(calls, c)
 			return ctx, func(err error) {
 				mu.Lock()
@@ -39,9 +49,18 @@ func TestTraceRequests(t *testing.T) {
 				c.err, c.done = err, true
 			}
 		},
+		Retry: func(ctx context.Context, r session.RetryInfo) {
+			mu.Lock()
+			defer mu.Unlock()
+			retries = append(retries, fmt.Sprint(r.Op, " ", r.Try, " by ", ctx.Value(traceKey{})))
+			if !errors.Is(r.Cause, zk.ErrConnectionClosed) {
+				t.Errorf("%s is tried again after %v", r.Op, r.Cause)
+			}
+		},
 	}))
 	s, ctx := testserver.Session(t, m), patient(t)
 	must(t, s.MakeParents(ctx, "/d"))
+	ctx = context.WithValue(ctx, traceKey{}, "me")
 	mu.Lock()
 	calls = nil
 	mu.Unlock()
@@ -54,13 +73,17 @@ func TestTraceRequests(t *testing.T) {
 		_, _, _, err = s.Watch(ctx, node)
 		must(t, err)
 	}
-	must(t, s.Delete(ctx, node, -1))
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	removal := s.Remove(over, node)
+	within(t, removal.Done(), "the removal")
+	must(t, removal.Err())
 
 	mu.Lock()
 	defer mu.Unlock()
 	var got []string
 	for _, c := range calls {
-		if !c.done || c.Server != p.Addr() {
+		if !c.done || c.Server != p.Addr() || c.Peer != p.Addr() || c.by != "me" {
 			t.Errorf("%+v", c)
 		}
 		outcome := "ok"
@@ -72,6 +95,9 @@ func TestTraceRequests(t *testing.T) {
 	want := []string{"create /d/n ok", "getChildren /d failed", "getChildren /d ok", "getData /d/n ok", "delete /d/n ok"}
 	if !slices.Equal(got, want) {
 		t.Errorf("requests\n%v, want\n%v", got, want)
+	}
+	if want := []string{"getChildren 1 by me"}; !slices.Equal(retries, want) {
+		t.Errorf("retries %v, want %v", retries, want)
 	}
 	h.wait(t, session.Connected, session.Suspended, session.Connected)
 }

@@ -1,0 +1,32 @@
+package queue
+
+import (
+	"context"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// With no hooks nothing is allocated for them.
+func TestNoTraceAllocatesNothing(t *testing.T) {
+	type key struct{}
+	outer := context.WithValue(context.Background(), key{}, 1)
+	hooks := new(session.Trace)
+	data := []byte("data")
+	n := testing.AllocsPerRun(100, func() {
+		ctx, end := traceAcquire(outer, hooks, session.AcquireInfo{Kind: "mutex", Path: "/a", Try: true})
+		ctx, watched := traceWatch(ctx, hooks, "/a/b", data)
+		traceRetry(ctx, hooks, session.OpAcquire, 1, errDeleted)
+		watched(nil)
+		holder := holderContext(ctx, hooks)
+		held := traceHold(holder, hooks, session.HoldInfo{Kind: "mutex", Path: "/a", Node: "/a/b"})
+		end(session.AcquireResult{})
+		traceLoss(holder, hooks, session.HoldInfo{}, errDeleted)
+		held(errDeleted)
+		_, released := traceRelease(ctx, hooks, holder, session.HoldInfo{})
+		released(nil)
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

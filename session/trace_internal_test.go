@@ -1,0 +1,52 @@
+package session
+
+import (
+	"context"
+	"testing"
+)
+
+// With no hooks nothing is allocated for them.
+func TestNoTraceAllocatesNothing(t *testing.T) {
+	s := &Session{cfg: &config{}, life: context.Background()}
+	ctx := context.WithValue(context.Background(), target{}, 1)
+	info := RequestInfo{Op: "create", Path: "/a"}
+	n := testing.AllocsPerRun(100, func() {
+		s.traceRequest(ctx, info)(nil)
+		s.traceRetry(ctx, info, 1, ErrLost)
+		if s.lifeWith(ctx) != s.life {
+			t.Error("a context of its own")
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// What goes on in the background lives as long as the session, whatever becomes of the
+// context on whose behalf it does.
+func TestLifeWithValues(t *testing.T) {
+	life, end := context.WithCancelCause(context.Background())
+	s := &Session{cfg: &config{trace: Trace{Retry: func(context.Context, RetryInfo) {}}}, life: life}
+	caller, cancel := context.WithCancel(context.WithValue(context.Background(), target{}, "caller"))
+	ctx := s.lifeWith(caller)
+	cancel()
+	if ctx.Err() != nil || context.Cause(ctx) != nil || ctx.Value(target{}) != "caller" {
+		t.Errorf("after the caller: %v, %v, value %v", ctx.Err(), context.Cause(ctx), ctx.Value(target{}))
+	}
+	end(ErrLost)
+	if ctx.Err() == nil || context.Cause(ctx) != ErrLost {
+		t.Errorf("after the session: %v, %v", ctx.Err(), context.Cause(ctx))
+	}
+}
+
+func TestTargetName(t *testing.T) {
+	for addr, want := range map[string]string{
+		"10.0.0.1:2181": "zk-0:2181",
+		"[::1]:2181":    "zk-0:2181",
+		"pipe":          "pipe",
+	} {
+		if got := (target{addr, "zk-0"}).name(); got != want {
+			t.Errorf("%s is called %s, want %s", addr, got, want)
+		}
+	}
+}
