@@ -1,0 +1,94 @@
+package otelzk
+
+import (
+	"errors"
+	"runtime/debug"
+	"testing"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/propagation"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/turnstile-go/turnstile/session"
+)
+
+func TestConfig(t *testing.T) {
+	c := newConfig([]Option{
+		nil, WithTracerProvider(nil), WithMeterProvider(nil), WithPropagators(nil),
+	})
+	if c.tracers != otel.GetTracerProvider() || c.meters != otel.GetMeterProvider() || !c.requestSpans || !c.inNode {
+		t.Errorf("defaults %+v", c)
+	}
+	if _, ok := c.propagator.(propagation.TraceContext); !ok {
+		t.Errorf("default propagator %T", c.propagator)
+	}
+	c = newConfig([]Option{
+		WithTracerProvider(tracenoop.NewTracerProvider()), WithMeterProvider(metricnoop.NewMeterProvider()),
+		WithPropagators(propagation.Baggage{}), WithRequestSpans(false), WithTraceparentInNode(false),
+	})
+	_, tracers := c.tracers.(tracenoop.TracerProvider)
+	_, meters := c.meters.(metricnoop.MeterProvider)
+	_, propagator := c.propagator.(propagation.Baggage)
+	if !tracers || !meters || !propagator || c.requestSpans || c.inNode {
+		t.Errorf("options %+v", c)
+	}
+	if New(WithTraceparentInNode(false)).Traceparent != nil {
+		t.Error("the hook for the traceparent is there all the same")
+	}
+}
+
+// refusing is a meter that makes no instruments.
+type refusing struct{ metricnoop.MeterProvider }
+
+func (refusing) Meter(string, ...metric.MeterOption) metric.Meter { return refusingMeter{} }
+
+type refusingMeter struct{ metricnoop.Meter }
+
+var errRefused = errors.New("refused")
+
+func (refusingMeter) Float64Histogram(string, ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+	return nil, errRefused
+}
+
+func (refusingMeter) Int64Counter(string, ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	return nil, errRefused
+}
+
+func (refusingMeter) Int64UpDownCounter(string, ...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
+	return nil, errRefused
+}
+
+// An instrument that cannot be made is reported, and missed by nobody.
+func TestRefusedInstruments(t *testing.T) {
+	reported := 0
+	before := otel.GetErrorHandler()
+	defer otel.SetErrorHandler(before)
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		if errors.Is(err, errRefused) {
+			reported++
+		}
+	}))
+	hooks := New(WithMeterProvider(refusing{}))
+	if reported != 7 {
+		t.Errorf("%d reports, want 7", reported)
+	}
+	_, end := hooks.Acquire(t.Context(), session.AcquireInfo{Kind: "mutex"})
+	end(session.AcquireResult{})
+	hooks.Hold(t.Context(), session.HoldInfo{})(nil)
+	hooks.State(session.Change{To: session.Lost})
+}
+
+func TestModuleVersion(t *testing.T) {
+	us := debug.Module{Path: module, Version: "v1.2.3"}
+	for want, info := range map[string]debug.BuildInfo{
+		"1.2.3":   {Main: debug.Module{Path: "example.com/app"}, Deps: []*debug.Module{{Path: "example.com/x"}, &us}},
+		"1.2.4":   {Deps: []*debug.Module{{Path: module, Version: "v1.2.3", Replace: &debug.Module{Path: "example.com/fork", Version: "v1.2.4"}}}},
+		"(devel)": {Main: debug.Module{Path: module}},
+	} {
+		if got := moduleVersion(&info); got != want {
+			t.Errorf("version %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package otelzk
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// ending is how something ended: the same for its span and its metric.
+type ending struct {
+	outcome   string // "" for none to speak of
+	errorType string // "" unless it failed
+	status    string // what the server answered; "" unless it refused
+	err       error  // of a failure
+}
+
+func (e ending) attributes() []attribute.KeyValue {
+	kv := make([]attribute.KeyValue, 0, 8) // some are added to it
+	if e.outcome != "" {
+		kv = append(kv, attribute.String(attrOutcome, e.outcome))
+	}
+	if e.errorType != "" {
+		kv = append(kv, attribute.String(attrErrorType, e.errorType))
+	}
+	if e.status != "" {
+		kv = append(kv, attribute.String(attrDBStatus, e.status))
+	}
+	return kv
+}
+
+// acquireEnding is that of Lock and TryLock. That somebody else had the lock, or that the
+// caller changed his mind, is not a failure. That his time ran out is one: he wanted it.
+func acquireEnding(r session.AcquireResult) ending {
+	switch {
+	case r.Busy:
+		return ending{outcome: outcomeBusy}
+	case r.Err == nil:
+		return ending{outcome: outcomeAcquired}
+	}
+	return partEnding(r.Err)
+}
+
+// releaseEnding is that of Unlock, and of a hold. A release that is not yet confirmed is
+// certain all the same.
+func releaseEnding(err error) ending {
+	switch {
+	case err == nil:
+		return ending{outcome: outcomeReleased}
+	case errors.Is(err, queue.ErrReleasePending):
+		return ending{outcome: outcomePending}
+	case errors.Is(err, session.ErrLost), errors.Is(err, session.ErrClosed):
+		return ending{outcome: outcomeLost, errorType: errorType(err), err: err}
+	}
+	return partEnding(err)
+}
+
+// partEnding is that of what is part of something else, which has the outcome.
+func partEnding(err error) ending {
+	switch {
+	case err == nil:
+		return ending{}
+	case errors.Is(err, context.Canceled):
+		return ending{outcome: outcomeCanceled}
+	}
+	return ending{outcome: outcomeFailed, errorType: errorType(err), err: err}
+}
+
+// requestEnding is that of a request, by the conventions of databases.
+func requestEnding(err error) ending {
+	switch {
+	case err == nil:
+		return ending{}
+	case errors.Is(err, context.Canceled):
+		return ending{outcome: outcomeCanceled}
+	}
+	status := statusCode(err)
+	if status != "" {
+		return ending{errorType: status, status: status, err: err}
+	}
+	return ending{errorType: errorType(err), err: err}
+}

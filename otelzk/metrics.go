@@ -1,0 +1,117 @@
+package otelzk
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+)
+
+// lockBuckets are the conventional ones of requests, and on to what locks may take.
+var (
+	requestBuckets = []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10}
+	lockBuckets    = []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10, 30, 60, 300}
+)
+
+// instruments are all metrics. Paths are never among their attributes: there can be any
+// number of locks.
+type instruments struct {
+	acquire, hold, requests metric.Float64Histogram
+	waiters, held           metric.Int64UpDownCounter
+	losses, transitions     metric.Int64Counter
+	attributes              []attribute.KeyValue // on all
+}
+
+func newInstruments(p metric.MeterProvider, all []attribute.KeyValue) *instruments {
+	m := p.Meter(ScopeName,
+		metric.WithInstrumentationVersion(version()),
+		metric.WithSchemaURL(semconv.SchemaURL))
+	return &instruments{
+		acquire:     histogram(m, metricAcquire, "Time from the call of Lock or TryLock to its outcome.", lockBuckets),
+		hold:        histogram(m, metricHold, "Time for which locks are held.", lockBuckets),
+		requests:    histogram(m, metricRequest, "Duration of database client operations.", requestBuckets),
+		waiters:     upDownCounter(m, metricWaiters, unitWaiters, "Calls of Lock that wait."),
+		held:        upDownCounter(m, metricHeld, unitLocks, "Locks that are held."),
+		losses:      counter(m, metricLosses, unitLosses, "Locks that were lost while held."),
+		transitions: counter(m, metricTransitions, unitTransitions, "Changes of the session's state."),
+		attributes:  all,
+	}
+}
+
+func histogram(m metric.Meter, name, what string, buckets []float64) metric.Float64Histogram {
+	h, err := m.Float64Histogram(name, metric.WithUnit(unitSeconds),
+		metric.WithDescription(what), metric.WithExplicitBucketBoundaries(buckets...))
+	return orElse(h, err, metric.Float64Histogram(noop.Float64Histogram{}))
+}
+
+func upDownCounter(m metric.Meter, name, unit, what string) metric.Int64UpDownCounter {
+	c, err := m.Int64UpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(what))
+	return orElse(c, err, metric.Int64UpDownCounter(noop.Int64UpDownCounter{}))
+}
+
+func counter(m metric.Meter, name, unit, what string) metric.Int64Counter {
+	c, err := m.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(what))
+	return orElse(c, err, metric.Int64Counter(noop.Int64Counter{}))
+}
+
+// orElse returns none where an instrument was refused, which is said to whoever has asked
+// OpenTelemetry to be told.
+func orElse[I any](instrument I, err error, none I) I {
+	if err != nil {
+		otel.Handle(err)
+		return none
+	}
+	return instrument
+}
+
+// with returns the attributes of all and one's own, as an option.
+func (in *instruments) with(own ...attribute.KeyValue) metric.MeasurementOption {
+	if len(in.attributes) > 0 {
+		own = append(own, in.attributes...)
+	}
+	return metric.WithAttributeSet(attribute.NewSet(own...))
+}
+
+// enter adds one to a count until the returned function is called. What was not counted, as
+// nobody looked, is not taken off either.
+func (in *instruments) enter(ctx context.Context, c metric.Int64UpDownCounter, kind string) (leave func()) {
+	if !c.Enabled(ctx) {
+		return func() {}
+	}
+	with := in.with(attribute.String(attrKind, kind))
+	c.Add(ctx, 1, with)
+	return func() { c.Add(ctx, -1, with) }
+}
+
+// observe records how long something with a lock took.
+func (in *instruments) observe(ctx context.Context, h metric.Float64Histogram, began time.Time, kind string, end ending) {
+	if h.Enabled(ctx) {
+		own := append(end.attributes(), attribute.String(attrKind, kind))
+		h.Record(ctx, time.Since(began).Seconds(), in.with(own...))
+	}
+}
+
+// observeRequest records how long a request took. One that its caller has walked away from
+// took nobody knows how long.
+func (in *instruments) observeRequest(ctx context.Context, began time.Time, conventional []attribute.KeyValue, end ending) {
+	if end.outcome != outcomeCanceled && in.requests.Enabled(ctx) {
+		own := append(end.attributes(), conventional...)
+		in.requests.Record(ctx, time.Since(began).Seconds(), in.with(own...))
+	}
+}
+
+func (in *instruments) lose(ctx context.Context, kind, reason string) {
+	if in.losses.Enabled(ctx) {
+		in.losses.Add(ctx, 1, in.with(attribute.String(attrKind, kind), attribute.String(attrErrorType, reason)))
+	}
+}
+
+func (in *instruments) transition(state string) {
+	if ctx := context.Background(); in.transitions.Enabled(ctx) {
+		in.transitions.Add(ctx, 1, in.with(attribute.String(attrState, state)))
+	}
+}

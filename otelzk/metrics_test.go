@@ -1,0 +1,198 @@
+package otelzk_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strconv"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/instrumentation"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/otelzk"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+var (
+	kind     = attribute.String("zklock.kind", "mutex")
+	ensemble = attribute.String("ensemble", "blue")
+)
+
+func outcome(o string) attribute.KeyValue { return attribute.String("zklock.outcome", o) }
+
+// point is one of a sum, of which only the attributes matter.
+func point(kv ...attribute.KeyValue) metricdata.DataPoint[int64] {
+	return metricdata.DataPoint[int64]{Attributes: attribute.NewSet(append(kv, ensemble)...)}
+}
+
+func histogramPoint(kv ...attribute.KeyValue) metricdata.HistogramDataPoint[float64] {
+	return metricdata.HistogramDataPoint[float64]{Attributes: attribute.NewSet(append(kv, ensemble)...)}
+}
+
+func histogram(points ...metricdata.HistogramDataPoint[float64]) metricdata.Histogram[float64] {
+	return metricdata.Histogram[float64]{Temporality: metricdata.CumulativeTemporality, DataPoints: points}
+}
+
+func sum(monotonic bool, points ...metricdata.DataPoint[int64]) metricdata.Sum[int64] {
+	return metricdata.Sum[int64]{Temporality: metricdata.CumulativeTemporality, IsMonotonic: monotonic, DataPoints: points}
+}
+
+// value returns that of the point of a sum that has all of kv; 0 if there is none.
+func (tel *telemetry) value(tb testing.TB, name string, kv ...attribute.KeyValue) int64 {
+	tb.Helper()
+	_, metrics := tel.collect(tb)
+	data, _ := metrics[name].(metricdata.Sum[int64])
+	for _, p := range data.DataPoints {
+		if hasAll(p.Attributes, kv) {
+			return p.Value
+		}
+	}
+	return 0
+}
+
+// count returns how many measurements the points of a histogram that have all of kv are of.
+func (tel *telemetry) count(tb testing.TB, name string, kv ...attribute.KeyValue) uint64 {
+	tb.Helper()
+	_, metrics := tel.collect(tb)
+	data, _ := metrics[name].(metricdata.Histogram[float64])
+	var n uint64
+	for _, p := range data.DataPoints {
+		if hasAll(p.Attributes, kv) {
+			n += p.Count
+		}
+	}
+	return n
+}
+
+func hasAll(set attribute.Set, kv []attribute.KeyValue) bool {
+	return !slices.ContainsFunc(kv, func(want attribute.KeyValue) bool {
+		got, ok := set.Value(want.Key)
+		return !ok || got.Emit() != want.Value.Emit()
+	})
+}
+
+// Everything that is measured of locks that are taken, tried, waited for and given up.
+func TestMetrics(t *testing.T) {
+	c := newClient(t, directory(t), otelzk.WithAttributes(ensemble))
+	lease, err := c.mx.Acquire(patient(t))
+	must(t, err)
+	_, err = lease.Token(patient(t))
+	must(t, err)
+	if ok, err := c.mx.TryLock(patient(t)); ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	ctx, cancel := context.WithCancel(patient(t))
+	result := background(func() error { return c.mx.Lock(ctx) })
+	c.started(t, "watch", 0)
+	if waiters, held := c.value(t, "zklock.waiter.count", kind), c.value(t, "zklock.held.count", kind); waiters != 1 || held != 1 {
+		t.Errorf("%d wait and %d hold, want 1 and 1", waiters, held)
+	}
+	cancel()
+	if err := receive(t, "Lock", result); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	c.started(t, "delete", 1)
+	must(t, lease.Release(patient(t)))
+	c.settled(t)
+
+	host, portText, err := net.SplitHostPort(c.proxy.Addr())
+	must(t, err)
+	port, err := strconv.Atoi(portText)
+	must(t, err)
+	request := func(op string) metricdata.HistogramDataPoint[float64] {
+		return histogramPoint(attribute.String("db.system.name", "zookeeper"), attribute.String("db.operation.name", op),
+			attribute.String("server.address", host), attribute.Int("server.port", port))
+	}
+	want := metricdata.ScopeMetrics{
+		Scope: instrumentation.Scope{Name: otelzk.ScopeName, SchemaURL: semconv.SchemaURL},
+		Metrics: []metricdata.Metrics{
+			{Name: "zklock.acquire.duration", Unit: "s", Description: "Time from the call of Lock or TryLock to its outcome.",
+				Data: histogram(histogramPoint(kind, outcome("acquired")), histogramPoint(kind, outcome("busy")), histogramPoint(kind, outcome("canceled")))},
+			{Name: "zklock.hold.duration", Unit: "s", Description: "Time for which locks are held.",
+				Data: histogram(histogramPoint(kind, outcome("released")))},
+			{Name: "zklock.waiter.count", Unit: "{waiter}", Description: "Calls of Lock that wait.", Data: sum(false, point(kind))},
+			{Name: "zklock.held.count", Unit: "{lock}", Description: "Locks that are held.", Data: sum(false, point(kind))},
+			{Name: "zklock.session.transitions", Unit: "{transition}", Description: "Changes of the session's state.",
+				Data: sum(true, point(attribute.String("zklock.session.state", "connected")))},
+			{Name: "db.client.operation.duration", Unit: "s", Description: "Duration of database client operations.",
+				Data: histogram(request("create"), request("getChildren"), request("getData"), request("delete"))},
+		},
+	}
+	// The change to Connected is told from a goroutine of its own.
+	zktest.Eventually(t, testserver.Patience, "the session's transition", func() bool {
+		return c.value(t, "zklock.session.transitions") == 1
+	})
+	got, metrics := c.collect(t)
+	want.Scope.Version = got.Scope.Version
+	metricdatatest.AssertEqual(t, want, got, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars(), metricdatatest.IgnoreValue())
+
+	for name, n := range map[string]uint64{"zklock.acquire.duration": 3, "zklock.hold.duration": 1} {
+		if got := c.count(t, name); got != n {
+			t.Errorf("%s has %d measurements, want %d", name, got, n)
+		}
+	}
+	for _, name := range []string{"zklock.waiter.count", "zklock.held.count"} {
+		if got := c.value(t, name, kind); got != 0 {
+			t.Errorf("%s is %d in the end", name, got)
+		}
+	}
+	for name, last := range map[string]float64{"zklock.acquire.duration": 300, "zklock.hold.duration": 300, "db.client.operation.duration": 10} {
+		bounds := metrics[name].(metricdata.Histogram[float64]).DataPoints[0].Bounds
+		if bounds[0] != .001 || bounds[len(bounds)-1] != last {
+			t.Errorf("%s has buckets %v", name, bounds)
+		}
+	}
+}
+
+// The time that a lock is waited for is nobody's but the lock's: it is not a request, and
+// requests are measured one by one.
+func TestWaitIsNotDatabaseTime(t *testing.T) {
+	dir := directory(t)
+	c := newClient(t, dir)
+	holder, wait, _ := contend(t, c, dir)
+	must(t, holder.mx.Unlock())
+	must(t, wait())
+	must(t, c.mx.Unlock())
+	spans := 0
+	for _, s := range c.settled(t) {
+		if attr(s, "db.system.name") != "" {
+			spans++
+		}
+	}
+	if n := c.count(t, "db.client.operation.duration"); n != uint64(spans) {
+		t.Errorf("%d requests measured, of %d", n, spans)
+	}
+}
+
+// A loss is counted, with its reason, and ends the hold.
+func TestMetricsOfALoss(t *testing.T) {
+	c := newClient(t, directory(t))
+	lease, err := c.mx.Acquire(patient(t))
+	must(t, err)
+	c.expire(t)
+	receive(t, "the loss", lease.Done())
+	expired := attribute.String("error.type", "session_expired")
+	zktest.Eventually(t, testserver.Patience, "the loss to be counted", func() bool {
+		return c.value(t, "zklock.losses", kind, expired) == 1
+	})
+	if n := c.count(t, "zklock.hold.duration", kind, outcome("lost"), expired); n != 1 {
+		t.Errorf("%d holds ended by a loss", n)
+	}
+	if n := c.value(t, "zklock.held.count", kind); n != 0 {
+		t.Errorf("%d held", n)
+	}
+	if err := lease.Release(patient(t)); !errors.Is(err, session.ErrLost) {
+		t.Error(err)
+	}
+	lost := attribute.String("zklock.session.state", "lost")
+	zktest.Eventually(t, testserver.Patience, "the transition to be counted", func() bool {
+		return c.value(t, "zklock.session.transitions", lost) == 1
+	})
+}

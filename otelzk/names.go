@@ -1,0 +1,144 @@
+package otelzk
+
+// All names that this package gives to anything are in this file, and in the table of
+// README.md; a test compares the two.
+
+// ScopeName is the name of the instrumentation scope of all spans and metrics.
+const ScopeName = "github.com/turnstile-go/turnstile/otelzk"
+
+// Spans of locks, of kind INTERNAL.
+const (
+	spanLock    = "lock"
+	spanTryLock = "trylock"
+	spanUnlock  = "unlock"
+	spanWatch   = "watch"
+)
+
+// Spans of requests, of kind CLIENT: ZooKeeper's names, as package session gives them.
+const (
+	spanCreate      = "create"
+	spanDelete      = "delete"
+	spanExists      = "exists"
+	spanGetChildren = "getChildren"
+	spanGetData     = "getData"
+	spanMulti       = "multi"
+	spanSetAuth     = "setAuth"
+	spanSetData     = "setData"
+	spanSync        = "sync"
+)
+
+// Attributes of our own.
+const (
+	attrKind        = "zklock.kind"
+	attrPath        = "zklock.path"
+	attrNode        = "zklock.node"
+	attrOutcome     = "zklock.outcome"
+	attrPosition    = "zklock.queue.position"
+	attrAttempts    = "zklock.attempts"
+	attrWatchedPath = "zklock.watched.path"
+	attrWatchedID   = "zklock.watched.id"
+	attrRequestPath = "zklock.request.path"
+	attrState       = "zklock.session.state"
+	attrRetryOp     = "zklock.retry.operation"
+	attrRetryTry    = "zklock.retry.count"
+)
+
+// Attributes of the semantic conventions.
+const (
+	attrDBSystem    = "db.system.name"
+	attrDBOperation = "db.operation.name"
+	attrDBStatus    = "db.response.status_code"
+	attrServerAddr  = "server.address"
+	attrServerPort  = "server.port"
+	attrPeerAddr    = "network.peer.address"
+	attrPeerPort    = "network.peer.port"
+	attrErrorType   = "error.type"
+)
+
+// dbSystem is the value of db.system.name.
+const dbSystem = "zookeeper"
+
+// Values of zklock.outcome.
+const (
+	outcomeAcquired = "acquired"
+	outcomeBusy     = "busy"
+	outcomeCanceled = "canceled"
+	outcomeReleased = "released"
+	outcomePending  = "pending"
+	outcomeLost     = "lost"
+	outcomeFailed   = "failed"
+)
+
+// Events on spans.
+const (
+	eventLoss  = "zklock.loss"
+	eventRetry = "zklock.retry"
+	eventState = "zklock.session.transition"
+)
+
+// Metrics.
+const (
+	metricAcquire     = "zklock.acquire.duration"
+	metricHold        = "zklock.hold.duration"
+	metricWaiters     = "zklock.waiter.count"
+	metricHeld        = "zklock.held.count"
+	metricLosses      = "zklock.losses"
+	metricTransitions = "zklock.session.transitions"
+	metricRequest     = "db.client.operation.duration"
+)
+
+// Units of the metrics.
+const (
+	unitSeconds     = "s"
+	unitWaiters     = "{waiter}"
+	unitLocks       = "{lock}"
+	unitLosses      = "{loss}"
+	unitTransitions = "{transition}"
+)
+
+// Values of error.type for what no server has said.
+const (
+	errSessionExpired   = "session_expired"
+	errSessionUncertain = "session_uncertain"
+	errSessionReplaced  = "session_replaced"
+	errSessionSuspended = "session_suspended"
+	errNodeDeleted      = "node_deleted"
+	errLost             = "lost"
+	errClosed           = "closed"
+	errTimeout          = "timeout"
+	errConflict         = "conflict"
+	errSequence         = "sequence_used_up"
+	errTooManyNodes     = "too_many_nodes"
+	errInvalid          = "invalid"
+	errOther            = "_OTHER"
+)
+
+// Values of error.type and of db.response.status_code: ZooKeeper's names of its codes.
+const (
+	codeSystemError                  = "SYSTEMERROR"
+	codeRuntimeInconsistency         = "RUNTIMEINCONSISTENCY"
+	codeDataInconsistency            = "DATAINCONSISTENCY"
+	codeConnectionLoss               = "CONNECTIONLOSS"
+	codeMarshallingError             = "MARSHALLINGERROR"
+	codeUnimplemented                = "UNIMPLEMENTED"
+	codeOperationTimeout             = "OPERATIONTIMEOUT"
+	codeBadArguments                 = "BADARGUMENTS"
+	codeAPIError                     = "APIERROR"
+	codeNoNode                       = "NONODE"
+	codeNoAuth                       = "NOAUTH"
+	codeBadVersion                   = "BADVERSION"
+	codeNoChildrenForEphemerals      = "NOCHILDRENFOREPHEMERALS"
+	codeNodeExists                   = "NODEEXISTS"
+	codeNotEmpty                     = "NOTEMPTY"
+	codeSessionExpired               = "SESSIONEXPIRED"
+	codeInvalidACL                   = "INVALIDACL"
+	codeAuthFailed                   = "AUTHFAILED"
+	codeSessionMoved                 = "SESSIONMOVED"
+	codeNotReadOnly                  = "NOTREADONLY"
+	codeEphemeralOnLocalSession      = "EPHEMERALONLOCALSESSION"
+	codeRequestTimeout               = "REQUESTTIMEOUT"
+	codeReconfigDisabled             = "RECONFIGDISABLED"
+	codeSessionClosedRequireSASLAuth = "SESSIONCLOSEDREQUIRESASLAUTH"
+	codeQuotaExceeded                = "QUOTAEXCEEDED"
+	codeThrottledOp                  = "THROTTLEDOP"
+)

@@ -1,0 +1,142 @@
+package otelzk
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/semconv/v1.43.0/dbconv"
+)
+
+// rowOf says in which rows of the README's table the constants of names.go are, by the
+// first word of theirs.
+var rowOf = map[string]string{
+	"span": "span", "attr": "attribute", "outcome": "outcome", "event": "event",
+	"metric": "metric", "unit": "unit", "err": "error.type", "code": "error.type",
+}
+
+// names returns the values of all constants of names.go, by row.
+func names(t *testing.T) map[string][]string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "names.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string][]string)
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		for i, name := range spec.Names {
+			value, err := strconv.Unquote(spec.Values[i].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			word := regexp.MustCompile("^[a-z]+").FindString(name.Name)
+			if row := rowOf[word]; row != "" {
+				all[row] = append(all[row], value)
+			} else if name.Name != "ScopeName" && name.Name != "dbSystem" {
+				t.Errorf("names.go: %s is of no known sort", name.Name)
+			}
+		}
+		return true
+	})
+	return all
+}
+
+// table returns what is in backquotes in the columns of the README's table that have the
+// names and the units, by row.
+func table(t *testing.T) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	quoted := regexp.MustCompile("`[^`]+`")
+	all := make(map[string][]string)
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 7 || strings.HasPrefix(cells[1], "---") {
+			continue
+		}
+		for _, name := range quoted.FindAllString(cells[2], -1) {
+			row := strings.TrimSpace(cells[1])
+			all[row] = append(all[row], strings.Trim(name, "`"))
+		}
+		for _, unit := range quoted.FindAllString(cells[3], -1) {
+			all["unit"] = append(all["unit"], strings.Trim(unit, "`"))
+		}
+	}
+	return all
+}
+
+// Every name is in the table, and nothing else is.
+func TestNamesAreInTheTable(t *testing.T) {
+	inCode, inTable := names(t), table(t)
+	if got, want := slices.Sorted(maps.Keys(inTable)), slices.Sorted(maps.Keys(inCode)); !slices.Equal(got, want) {
+		t.Errorf("rows %q, want %q", got, want)
+	}
+	for row := range inCode {
+		got := slices.Compact(slices.Sorted(slices.Values(inTable[row])))
+		want := slices.Compact(slices.Sorted(slices.Values(inCode[row])))
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: README.md has\n%q\nnames.go\n%q", row, got, want)
+		}
+	}
+}
+
+// What package session calls requests is what their spans are called.
+func TestNamesOfRequests(t *testing.T) {
+	files, err := filepath.Glob("../session/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	known := names(t)["span"]
+	op := regexp.MustCompile(`RequestInfo\{Op: "(\w+)"`)
+	found := 0
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range op.FindAllStringSubmatch(string(text), -1) {
+			found++
+			if !slices.Contains(known, m[1]) {
+				t.Errorf("%s: %s is not in names.go", f, m[1])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no requests in package session")
+	}
+}
+
+func TestConventions(t *testing.T) {
+	for name, key := range map[string]string{
+		attrDBSystem:    string(semconv.DBSystemNameKey),
+		attrDBOperation: string(semconv.DBOperationNameKey),
+		attrDBStatus:    string(semconv.DBResponseStatusCodeKey),
+		attrServerAddr:  string(semconv.ServerAddressKey),
+		attrServerPort:  string(semconv.ServerPortKey),
+		attrPeerAddr:    string(semconv.NetworkPeerAddressKey),
+		attrPeerPort:    string(semconv.NetworkPeerPortKey),
+		attrErrorType:   string(semconv.ErrorTypeKey),
+		errOther:        semconv.ErrorTypeOther.Value.AsString(),
+		metricRequest:   dbconv.ClientOperationDuration{}.Name(),
+		unitSeconds:     dbconv.ClientOperationDuration{}.Unit(),
+	} {
+		if name != key {
+			t.Errorf("%s, want %s", name, key)
+		}
+	}
+}
