@@ -51,14 +51,6 @@ func (o *observer) spanContext(n node) trace.SpanContext {
 	return trace.SpanContextFromContext(o.propagator.Extract(context.Background(), &c))
 }
 
-// linkTo returns a link, or none to what is no span.
-func linkTo(sc trace.SpanContext) []trace.Link {
-	if !sc.IsValid() {
-		return nil
-	}
-	return []trace.Link{{SpanContext: sc}}
-}
-
 // carrier is a [propagation.TextMapCarrier] for a traceparent alone.
 type carrier string
 

@@ -45,7 +45,7 @@ func TestParseNode(t *testing.T) {
 	}
 }
 
-// Whatever others have written, there is a usable name or none, and a valid link or none.
+// Whatever others have written, there is a usable name or none, and a link to what they say or none.
 func FuzzNodeData(f *testing.F) {
 	f.Add([]byte(`{"id":"host/1","traceparent":"` + parent + `"}`))
 	f.Add([]byte(`{"id":"host/1"}`))
@@ -58,9 +58,6 @@ func FuzzNodeData(f *testing.F) {
 			t.Errorf("id %q", n.ID)
 		}
 		sc := o.spanContext(n)
-		if links := linkTo(sc); len(links) > 0 != sc.IsValid() {
-			t.Errorf("links %v", links)
-		}
 		if !sc.IsValid() {
 			return
 		}

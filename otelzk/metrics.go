@@ -2,6 +2,7 @@ package otelzk
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -70,10 +71,7 @@ func orElse[I any](instrument I, err error, none I) I {
 
 // with returns the attributes of all and one's own, as an option.
 func (in *instruments) with(own ...attribute.KeyValue) metric.MeasurementOption {
-	if len(in.attributes) > 0 {
-		own = append(own, in.attributes...)
-	}
-	return metric.WithAttributeSet(attribute.NewSet(own...))
+	return metric.WithAttributeSet(attribute.NewSet(slices.Concat(own, in.attributes)...))
 }
 
 // enter adds one to a count until the returned function is called. What was not counted, as
@@ -92,15 +90,6 @@ func (in *instruments) observe(ctx context.Context, h metric.Float64Histogram, b
 	if h.Enabled(ctx) {
 		own := append(end.attributes(), attribute.String(attrKind, kind))
 		h.Record(ctx, time.Since(began).Seconds(), in.with(own...))
-	}
-}
-
-// observeRequest records how long a request took. One that its caller has walked away from
-// took nobody knows how long.
-func (in *instruments) observeRequest(ctx context.Context, began time.Time, conventional []attribute.KeyValue, end ending) {
-	if end.outcome != outcomeCanceled && in.requests.Enabled(ctx) {
-		own := append(end.attributes(), conventional...)
-		in.requests.Record(ctx, time.Since(began).Seconds(), in.with(own...))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -28,7 +29,7 @@ func New(opts ...Option) session.Trace {
 		instruments:  newInstruments(cfg.meters, cfg.attributes),
 		propagator:   cfg.propagator,
 		attributes:   cfg.attributes,
-		requestSpans: cfg.requestSpans,
+		requestSpans: cfg.requestSpans && !silent(cfg.tracers),
 	}
 	t := session.Trace{
 		Request: o.request,
@@ -46,7 +47,7 @@ func New(opts ...Option) session.Trace {
 	return t
 }
 
-// observer is what the hooks have in common. It does not change but for open.
+// observer is what the hooks have in common. It does not change, but for the last two.
 type observer struct {
 	tracer       trace.Tracer
 	instruments  *instruments
@@ -54,6 +55,14 @@ type observer struct {
 	attributes   []attribute.KeyValue // on all spans
 	requestSpans bool
 	open         openSpans
+	sorts        sorts
+}
+
+// silent reports whether a provider is the API's own that does nothing. Its spans show in
+// nothing but the context they are in, and requests have none below them.
+func silent(p trace.TracerProvider) bool {
+	_, ok := p.(noop.TracerProvider)
+	return ok
 }
 
 const module = "github.com/turnstile-go/turnstile"

@@ -5,39 +5,104 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// defaultPort is the one that the conventions have left out.
-const defaultPort = 2181
-
 // request is the hook for one try of a request.
 func (o *observer) request(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+	measured := o.instruments.requests.Enabled(ctx)
+	if !o.requestSpans && !measured {
+		return ctx, nil
+	}
 	began := time.Now()
-	conventional := requestAttributes(r)
+	sort := o.sorts.of(o, r)
 	var span trace.Span
 	if o.requestSpans {
-		own := append(peerAttributes(r.Peer), attribute.String(attrRequestPath, r.Path))
-		ctx, span = o.start(ctx, r.Op, trace.SpanKindClient, nil, append(own, conventional...)...)
+		ctx, span = o.tracer.Start(ctx, r.Op, client, sort.span, trace.WithAttributes(attribute.String(attrRequestPath, r.Path)))
 	}
 	return ctx, func(err error) {
 		end := requestEnding(err)
 		if span != nil {
 			finish(span, end)
 		}
-		o.instruments.observeRequest(ctx, began, conventional, end)
+		if measured {
+			o.measure(ctx, sort, time.Since(began), end)
+		}
 	}
 }
 
+// measure records how long a request took. One that its caller has walked away from took
+// nobody knows how long.
+func (o *observer) measure(ctx context.Context, sort *requestSort, took time.Duration, end ending) {
+	with := sort.metric
+	switch {
+	case end.outcome == outcomeCanceled:
+		return
+	case end.errorType != "":
+		with = o.instruments.with(append(end.attributes(), sort.conventional...)...)
+	}
+	o.instruments.requests.Record(ctx, took.Seconds(), with)
+}
+
+// requestSort is what requests for one operation to one server have in common.
+type requestSort struct {
+	conventional []attribute.KeyValue // of span and metric
+	span         trace.SpanStartOption
+	metric       metric.MeasurementOption // of those that succeed
+}
+
+func (o *observer) newSort(r session.RequestInfo) *requestSort {
+	conventional := requestAttributes(r)
+	kv := append(peerAttributes(r.Peer), conventional...)
+	return &requestSort{
+		conventional: conventional,
+		span:         trace.WithAttributes(append(kv, o.attributes...)...),
+		metric:       o.instruments.with(conventional...),
+	}
+}
+
+// sorts keeps them, since there are few, and much the same to say each time.
+type sorts struct {
+	mu  sync.RWMutex
+	all map[sortKey]*requestSort
+}
+
+type sortKey struct{ op, server, peer string }
+
+// maxSorts bounds what is kept of servers that come and go.
+const maxSorts = 1000
+
+func (s *sorts) of(o *observer, r session.RequestInfo) *requestSort {
+	key := sortKey{r.Op, r.Server, r.Peer}
+	s.mu.RLock()
+	found := s.all[key]
+	s.mu.RUnlock()
+	if found != nil {
+		return found
+	}
+	found = o.newSort(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil || len(s.all) >= maxSorts {
+		s.all = make(map[sortKey]*requestSort)
+	}
+	s.all[key] = found
+	return found
+}
+
+// defaultPort is the one that the conventions have left out.
+const defaultPort = 2181
+
 // requestAttributes are those of span and metric.
 func requestAttributes(r session.RequestInfo) []attribute.KeyValue {
-	kv := make([]attribute.KeyValue, 0, 4)
-	kv = append(kv, attribute.String(attrDBSystem, dbSystem), attribute.String(attrDBOperation, r.Op))
+	kv := []attribute.KeyValue{attribute.String(attrDBSystem, dbSystem), attribute.String(attrDBOperation, r.Op)}
 	host, port, err := net.SplitHostPort(r.Server)
 	if err != nil {
 		return kv
@@ -51,10 +116,12 @@ func requestAttributes(r session.RequestInfo) []attribute.KeyValue {
 
 // peerAttributes says which address was spoken to, where it is one of the network.
 func peerAttributes(peer string) []attribute.KeyValue {
-	kv := make([]attribute.KeyValue, 0, 8) // the request's others come too
 	a, err := netip.ParseAddrPort(peer)
 	if err != nil {
-		return kv
+		return nil
 	}
-	return append(kv, attribute.String(attrPeerAddr, a.Addr().String()), attribute.Int(attrPeerPort, int(a.Port())))
+	return []attribute.KeyValue{
+		attribute.String(attrPeerAddr, a.Addr().String()),
+		attribute.Int(attrPeerPort, int(a.Port())),
+	}
 }

@@ -25,19 +25,24 @@ func acquisitionOf(ctx context.Context) *acquisition {
 	return a
 }
 
-// start begins a span with the attributes of all, and one's own.
-func (o *observer) start(ctx context.Context, name string, kind trace.SpanKind, links []trace.Link, own ...attribute.KeyValue) (context.Context, trace.Span) {
-	return o.tracer.Start(ctx, name,
-		trace.WithSpanKind(kind),
-		trace.WithAttributes(o.attributes...),
-		trace.WithAttributes(own...),
-		trace.WithLinks(links...))
+// Options that are the same for every span of a kind.
+var (
+	internal = trace.WithSpanKind(trace.SpanKindInternal)
+	client   = trace.WithSpanKind(trace.SpanKindClient)
+)
+
+// start begins a span of a lock, linked to another if there is one.
+func (o *observer) start(ctx context.Context, name string, link trace.SpanContext, own ...attribute.KeyValue) (context.Context, trace.Span) {
+	with := trace.WithAttributes(append(own, o.attributes...)...)
+	if !link.IsValid() {
+		return o.tracer.Start(ctx, name, internal, with)
+	}
+	return o.tracer.Start(ctx, name, internal, with, trace.WithLinks(trace.Link{SpanContext: link}))
 }
 
 // finish ends a span.
-func finish(span trace.Span, end ending, own ...attribute.KeyValue) {
+func finish(span trace.Span, end ending) {
 	if span.IsRecording() {
-		span.SetAttributes(own...)
 		span.SetAttributes(end.attributes()...)
 		if end.errorType != "" {
 			span.SetStatus(codes.Error, end.err.Error())
@@ -54,18 +59,20 @@ func (o *observer) acquire(ctx context.Context, a session.AcquireInfo) (context.
 		name, leave = spanLock, o.instruments.enter(ctx, o.instruments.waiters, a.Kind)
 	}
 	caller := trace.SpanFromContext(ctx)
-	ctx, span := o.start(ctx, name, trace.SpanKindInternal, nil,
+	ctx, span := o.start(ctx, name, trace.SpanContext{},
 		attribute.String(attrKind, a.Kind), attribute.String(attrPath, a.Path))
 	ctx = context.WithValue(ctx, acquisitionKey{}, &acquisition{span, caller})
 	forget := o.open.add(span)
 	return ctx, func(r session.AcquireResult) {
 		forget()
 		end := acquireEnding(r)
-		own := []attribute.KeyValue{attribute.Int(attrAttempts, r.Attempts)}
-		if r.Position >= 0 {
-			own = append(own, attribute.Int(attrPosition, r.Position))
+		if span.IsRecording() {
+			span.SetAttributes(attribute.Int(attrAttempts, r.Attempts))
+			if r.Position >= 0 {
+				span.SetAttributes(attribute.Int(attrPosition, r.Position))
+			}
 		}
-		finish(span, end, own...)
+		finish(span, end)
 		leave()
 		o.instruments.observe(ctx, o.instruments.acquire, began, a.Kind, end)
 	}
@@ -74,14 +81,14 @@ func (o *observer) acquire(ctx context.Context, a session.AcquireInfo) (context.
 // release is the hook for Unlock. Its span is the sibling of that of the Lock, unless the
 // release has been given a context with a span of its own.
 func (o *observer) release(ctx, holder context.Context, h session.HoldInfo) (context.Context, func(error)) {
-	var links []trace.Link
+	var lock trace.SpanContext
 	if a := acquisitionOf(holder); a != nil {
 		if !trace.SpanContextFromContext(ctx).IsValid() {
 			ctx = trace.ContextWithSpan(ctx, a.caller)
 		}
-		links = linkTo(a.span.SpanContext())
+		lock = a.span.SpanContext()
 	}
-	ctx, span := o.start(ctx, spanUnlock, trace.SpanKindInternal, links,
+	ctx, span := o.start(ctx, spanUnlock, lock,
 		attribute.String(attrKind, h.Kind), attribute.String(attrPath, h.Path), attribute.String(attrNode, h.Node))
 	forget := o.open.add(span)
 	return ctx, func(err error) {
@@ -97,7 +104,7 @@ func (o *observer) watch(ctx context.Context, w session.WatchInfo) (context.Cont
 	if ahead.ID != "" {
 		own = append(own, attribute.String(attrWatchedID, ahead.ID))
 	}
-	ctx, span := o.start(ctx, spanWatch, trace.SpanKindInternal, linkTo(o.spanContext(ahead)), own...)
+	ctx, span := o.start(ctx, spanWatch, o.spanContext(ahead), own...)
 	return ctx, func(err error) { finish(span, partEnding(err)) }
 }
 
