@@ -207,7 +207,7 @@ func TestUnlockDuringDowngrade(t *testing.T) {
 			}
 			return ctx, nil
 		},
-		Release: func(ctx context.Context, _ session.HoldInfo) (context.Context, func(error)) {
+		Release: func(ctx, _ context.Context, _ session.HoldInfo) (context.Context, func(error)) {
 			releasing <- struct{}{}
 			return ctx, nil
 		},

@@ -167,7 +167,7 @@ func TestMultiRollback(t *testing.T) {
 			var mu sync.Mutex
 			var released []string
 			m := connect(t, session.WithTrace(session.Trace{
-				Release: func(ctx context.Context, h session.HoldInfo) (context.Context, func(error)) {
+				Release: func(ctx, _ context.Context, h session.HoldInfo) (context.Context, func(error)) {
 					mu.Lock()
 					defer mu.Unlock()
 					released = append(released, h.Path)
