@@ -18,15 +18,15 @@ import (
 // All methods may be called by any number of goroutines at once; each waits in the one
 // queue of all processes.
 type Semaphore struct {
-	path     string
-	fullName string
-	q        *queue.Queue // of the leases
-	kind     *queue.Kind
-	max      int          // as given to New
-	seen     atomic.Int64 // the limit as last seen in the directory, or set; 0: never
-	data     []byte       // nil: the default
-	revoked  func(*queue.Lease)
-	holds    *hold.Holds[*queue.Lease]
+	path    string
+	top     *queue.Queue // at the path
+	q       *queue.Queue // of the leases
+	kind    *queue.Kind
+	max     int          // as given to New
+	seen    atomic.Int64 // the limit as last seen in the directory, or set; 0: never
+	data    []byte       // nil: the default
+	revoked func(*queue.Lease)
+	holds   *hold.Holds[*queue.Lease]
 
 	curator bool
 	gate    *queue.Queue // for Curator's layout alone
@@ -57,10 +57,10 @@ func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semap
 // open makes the queues.
 func (s *Semaphore) open(m *session.Manager) (err error) {
 	s.kind = &queue.Kind{Name: "semaphore", Prefixes: []string{queue.PrefixLease}}
-	if s.q, err = queue.New(m, s.path); err != nil {
+	if s.top, err = queue.New(m, s.path); err != nil {
 		return err
 	}
-	s.fullName = s.q.FullName()
+	s.q = s.top
 	if !s.curator {
 		s.kind.Config, s.kind.Configured = limit{MaxLeases: s.max}.encode(), s.policy
 		return nil
@@ -202,7 +202,7 @@ func (s *Semaphore) Path() string { return s.path }
 
 // FullName returns what tells the semaphore from all other locks: its servers, and its path
 // with the chroot (see [session.Manager.FullName]).
-func (s *Semaphore) FullName() string { return s.fullName }
+func (s *Semaphore) FullName() string { return s.top.FullName() }
 
 // Contenders returns who holds leases and who waits for some, in all processes and in
 // order. It fails with ctx's error, [queue.ErrConflict], [session.ErrClosed] or what the
