@@ -45,17 +45,19 @@ func TestFramesHandOver(t *testing.T) {
 	dir := persistentDir(t)
 	first := acquire(t, client(t, dir))
 	second := enter(t, client(t, dir), 2)
+	third := enter(t, client(t, dir), 3)
 	watching := make(chan struct{}, 10)
 	q, proxy, _ := proxied(t, dir, watchHook(watching))
-	third := enter(t, q, 3)
-	await(t, watching, "the third to watch both")
+	fourth := enter(t, q, 4)
+	await(t, watching, "the fourth to watch two of three")
 	release(t, first)
-	s := second.get(t)
-	await(t, watching, "the third to watch the second alone") // while that one holds
+	release(t, second.get(t))
+	s := third.get(t)
+	await(t, watching, "the fourth to watch the third alone") // while that one holds
 	proxy.ResetRequests()
 	proxy.Blackhole(zktest.ToServer)
 	release(t, s)
-	l := third.get(t)
+	l := fourth.get(t)
 	if n := proxy.Count(inDir(dir)); n != 0 {
 		t.Errorf("%d requests at hand-over", n)
 	}
