@@ -20,8 +20,8 @@ race: ## Run all tests with the race detector, as CI does: nothing may skip
 	ZKTEST_REQUIRE_REAL=1 go test -race ./...
 
 .PHONY: bench
-bench: ## Compare with go-zookeeper's zk.Lock, side by side in one run
-	go test -run xxx -bench . ./zklock
+bench: ## Compare with go-zookeeper's zk.Lock and Curator's semaphore, side by side in one run
+	go test -run xxx -bench . ./zklock ./semaphore
 
 SEEDS ?= 5000
 
