@@ -27,8 +27,8 @@ import (
 // What is reported is the median of the rounds, and of the ratio of each round.
 const (
 	benchLeases = 10
-	rounds      = 11
-	perRound    = 20
+	rounds      = 31
+	perRound    = 8
 	warmUp      = 500 // for the JVM's compilers
 )
 
