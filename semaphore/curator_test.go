@@ -230,6 +230,40 @@ func TestCuratorClosed(t *testing.T) {
 	release(t, held)
 }
 
+// ctx ends when the lease is had, but the server has not yet said that the gate is free: that
+// is somebody else's business, and the lease is good.
+func TestCuratorGatePending(t *testing.T) {
+	dir := testserver.Path(t)
+	proxy := testserver.Proxy(t)
+	s := newSem(t, behind(t, proxy), dir, 1, semaphore.WithCuratorLayout())
+	held := proxy.HoldReply(zktest.On(zktest.OpDelete, dir+"/locks/"))
+	c := begin(t, s, 1)
+	receive(t, "the delete", held.Hit())
+	c.waits(t, "the server has not answered")
+	c.cancel()
+	l := c.get(t)
+	must(t, l.Err())
+	held.Release()
+	nodes(t, dir, 1, 0)
+	release(t, l)
+}
+
+// Who may make nodes at the gate and not delete them is told, and has no lease.
+func TestCuratorGateRefused(t *testing.T) {
+	dir := testserver.Path(t)
+	persistent(t, dir+"/leases", "")
+	acl := zk.WorldACL(zk.PermRead | zk.PermWrite | zk.PermCreate | zk.PermAdmin)
+	_, err := testserver.Admin(t).Create(dir+"/locks", nil, 0, acl)
+	must(t, err)
+	m := connect(t)
+	s := newSem(t, m, dir, 2, semaphore.WithCuratorLayout())
+	_, err = s.Acquire(patient(t))
+	wantErr(t, "Acquire", err, zk.ErrNoAuth)
+	testserver.WaitChildren(t, dir+"/leases", 0)
+	must(t, m.Close())
+	testserver.WaitChildren(t, dir+"/locks", 0)
+}
+
 // java takes leases as InterProcessSemaphoreV2 does, with a plain client.
 type java struct {
 	conn  *zk.Conn
