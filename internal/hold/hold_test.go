@@ -1,0 +1,152 @@
+package hold_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// lease is one that tells when it is looked at, to have something happen just then.
+type lease struct {
+	name string
+
+	mu     sync.Mutex
+	cause  error
+	looked func() // called once, at the next Err
+}
+
+func (l *lease) Err() error {
+	l.mu.Lock()
+	looked := l.looked
+	l.looked = nil
+	l.mu.Unlock()
+	if looked != nil {
+		looked()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cause
+}
+
+func (l *lease) Done() <-chan struct{} { return nil }
+
+func (l *lease) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithCancel(ctx)
+}
+
+func (l *lease) Release(context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.cause
+	if before == nil {
+		l.cause = queue.ErrReleased
+	}
+	return before
+}
+
+func (l *lease) lose() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cause = session.ErrLost
+}
+
+func (l *lease) when(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.looked = f
+}
+
+// lock takes a new lease.
+func lock(t *testing.T, h *hold.Holds[*lease], ctx context.Context, name string) *lease {
+	t.Helper()
+	held, err := h.Lock(ctx, get(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return held.Lease
+}
+
+func get(name string) hold.Get[*lease] {
+	return func(context.Context) (*lease, error) { return &lease{name: name}, nil }
+}
+
+func wantErr(t *testing.T, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: error %v, want %v", what, err, want)
+	}
+}
+
+// Another goroutine of the owner unlocks while one enters again: there is nothing to enter
+// any more, and nothing is lost.
+func TestReenterBesideUnlock(t *testing.T) {
+	h := hold.Many[*lease]("/lock")
+	owner := hold.WithOwner(context.Background())
+	first := lock(t, h, owner, "first")
+	first.when(func() { wantErr(t, "Unlock", h.Unlock(), nil) })
+	if second := lock(t, h, owner, "second"); second.name != "second" {
+		t.Errorf("entered the %s hold, which was given back", second.name)
+	}
+	wantErr(t, "Unlock", h.Unlock(), nil)
+	wantErr(t, "Unlock", h.Unlock(), hold.ErrNotHeld)
+}
+
+// Of two goroutines that give back their parts of one hold at the same time neither is told
+// that the other has released it.
+func TestUnlockBesideUnlock(t *testing.T) {
+	h := hold.Many[*lease]("/lock")
+	owner := hold.WithOwner(context.Background())
+	l := lock(t, h, owner, "the")
+	lock(t, h, owner, "no other")
+	// Err is called to choose a hold, and to say whether it was lost.
+	l.when(func() { l.when(func() { wantErr(t, "the inner Unlock", h.Unlock(), nil) }) })
+	wantErr(t, "the outer Unlock", h.Unlock(), nil)
+	wantErr(t, "one Unlock more", h.Unlock(), hold.ErrNotHeld)
+	if h.Held() {
+		t.Error("held")
+	}
+}
+
+// Unlock does not say whose. It gives back what was lost, then what has no owner, then the
+// oldest; and what a Do holds only when there is nothing else.
+func TestUnlockOrder(t *testing.T) {
+	h := hold.Many[*lease]("/lock")
+	ctx := context.Background()
+	inside, leave := make(chan struct{}), make(chan struct{})
+	done := make(chan error, 1)
+	go func() {
+		done <- h.Do(ctx, get("of Do"), func(context.Context) error {
+			close(inside)
+			<-leave
+			return nil
+		})
+	}()
+	<-inside
+	leases := []*lease{
+		lock(t, h, hold.WithOwner(ctx), "first owner's"), lock(t, h, ctx, "first"),
+		lock(t, h, hold.WithOwner(ctx), "second owner's"), lock(t, h, ctx, "second"),
+		lock(t, h, hold.WithOwner(ctx), "third owner's, lost"),
+	}
+	leases[4].lose()
+	for _, want := range []struct {
+		given int
+		err   error
+	}{{4, session.ErrLost}, {1, nil}, {3, nil}, {0, nil}, {2, nil}} {
+		standing := leases[want.given].Err()
+		wantErr(t, "Unlock", h.Unlock(), want.err)
+		if want.err == nil && (standing != nil || !errors.Is(leases[want.given].Err(), queue.ErrReleased)) {
+			t.Errorf("it was not the turn of another than the %s lease", leases[want.given].name)
+		}
+	}
+	if !h.Held() {
+		t.Error("what Do holds is gone")
+	}
+	close(leave)
+	wantErr(t, "Do", <-done, nil)
+	wantErr(t, "one Unlock more", h.Unlock(), hold.ErrNotHeld)
+}
