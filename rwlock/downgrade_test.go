@@ -2,6 +2,9 @@ package rwlock_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/testserver"
@@ -11,71 +14,81 @@ import (
 )
 
 // A write holder that takes the read lock and drops the write lock reads on, while a
-// writer that was waiting waits on; a reader that came before that writer is let in.
+// writer that was waiting waits on; readers that came before that writer are let in.
 func TestDowngrade(t *testing.T) {
-	for name, downgrade := range map[string]func(t *testing.T, owner context.Context, rw *rwlock.RWMutex){
-		"RLock": func(t *testing.T, owner context.Context, rw *rwlock.RWMutex) {
-			must(t, rw.RLock(owner))
-			must(t, rw.Unlock())
+	for name, downgrade := range map[string]func(owner context.Context, rw *rwlock.RWMutex) error{
+		"RLock": func(owner context.Context, rw *rwlock.RWMutex) error {
+			return errors.Join(rw.RLock(owner), rw.Unlock())
 		},
-		"TryRLock": func(t *testing.T, owner context.Context, rw *rwlock.RWMutex) {
-			wantTry(t, "TryRLock", rw.TryRLock, owner, true)
-			must(t, rw.Unlock())
-		},
-		"re-entered": func(t *testing.T, owner context.Context, rw *rwlock.RWMutex) {
-			must(t, rw.Lock(owner))
-			must(t, rw.RLock(owner))
-			must(t, rw.RLock(owner)) // no further node
-			testserver.WaitChildren(t, rw.Path(), 4)
-			must(t, rw.Lock(owner)) // who has both may write
-			for range 3 {
-				must(t, rw.Unlock())
+		"TryRLock": func(owner context.Context, rw *rwlock.RWMutex) error {
+			got, err := rw.TryRLock(owner)
+			if !got {
+				return errors.Join(errors.New("TryRLock is false"), err)
 			}
-			must(t, rw.RUnlock())
+			return rw.Unlock()
 		},
-		"within Do": func(t *testing.T, owner context.Context, rw *rwlock.RWMutex) {
-			must(t, rw.Do(owner, rw.RLock))
-			must(t, rw.Unlock())
+		"re-entered": func(owner context.Context, rw *rwlock.RWMutex) error {
+			return errors.Join(rw.Lock(owner), rw.RLock(owner), rw.RLock(owner),
+				rw.Lock(owner), // who has both may write
+				rw.Unlock(), rw.Unlock(), rw.Unlock(), rw.RUnlock())
+		},
+		"within Do": func(owner context.Context, rw *rwlock.RWMutex) error {
+			return errors.Join(rw.Do(owner, rw.RLock), rw.Unlock())
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			dir := testserver.Path(t)
-			rw := newLock(t, connect(t), dir)
-			owner := rwlock.WithOwner(patient(t))
-			must(t, rw.Lock(owner))
-			all, err := rw.Contenders(patient(t))
-			must(t, err)
-			sequence := all[0].Sequence
-
-			reader := newLock(t, connect(t), dir)
-			entered := queued(t, dir, 2, reader.RLock)
-			watching := make(chan struct{}, 10)
-			writer := newLock(t, connect(t, watchHook(watching)), dir)
-			written := queued(t, dir, 3, writer.Lock)
-			receive(t, "the writer to watch", watching)
-
-			downgrade(t, owner, rw)
-			must(t, receive(t, "the reader behind", entered))
-			receive(t, "the writer to watch again", watching)
-			wantPicture(t, rw, "R* R* W")
-			if all, err = rw.Contenders(patient(t)); err != nil || all[0].Sequence != sequence {
-				t.Errorf("%+v, %v; want the writer's sequence %d", all, err, sequence)
-			}
-			pending(t, "the writer behind", written)
-			if rw.Held() || !rw.RHeld() {
-				t.Errorf("held: write %v, read %v", rw.Held(), rw.RHeld())
-			}
-			must(t, reader.RUnlock())
-			wantTry(t, "TryLock of another", newLock(t, connect(t), dir).TryLock, patient(t), false)
-			wantPicture(t, rw, "R* W")
-			pending(t, "the writer behind", written)
-
-			must(t, rw.RUnlock())
-			must(t, receive(t, "the writer behind", written))
-			must(t, writer.Unlock())
-			testserver.WaitChildren(t, dir, 0)
-		})
+		for _, between := range []int{0, 1, 3} {
+			t.Run(fmt.Sprintf("%s, %d readers between", name, between), func(t *testing.T) {
+				testDowngrade(t, downgrade, between)
+			})
+		}
 	}
+}
+
+func testDowngrade(t *testing.T, downgrade func(context.Context, *rwlock.RWMutex) error, between int) {
+	dir := testserver.Path(t)
+	rw := newLock(t, connect(t), dir)
+	owner := rwlock.WithOwner(patient(t))
+	must(t, rw.Lock(owner))
+	all, err := rw.Contenders(patient(t))
+	must(t, err)
+	sequence := all[0].Sequence
+
+	readers := newLock(t, connect(t), dir)
+	var entered []<-chan error
+	for i := range between {
+		entered = append(entered, queued(t, dir, i+2, readers.RLock))
+	}
+	watching := make(chan struct{}, 10)
+	writer := newLock(t, connect(t, watchHook(watching)), dir)
+	written := queued(t, dir, between+2, writer.Lock)
+	receive(t, "the writer to watch", watching)
+
+	must(t, downgrade(owner, rw))
+	for _, ch := range entered {
+		must(t, receive(t, "a reader behind", ch))
+	}
+	if between < 2 { // else it watches those, and has no need to know
+		receive(t, "the writer to watch again", watching)
+	}
+	wantPicture(t, rw, strings.Repeat("R* ", between+1)+"W")
+	if all, err = rw.Contenders(patient(t)); err != nil || all[0].Sequence != sequence {
+		t.Errorf("%+v, %v; want the writer's sequence %d", all, err, sequence)
+	}
+	pending(t, "the writer behind", written)
+	if rw.Held() || !rw.RHeld() {
+		t.Errorf("held: write %v, read %v", rw.Held(), rw.RHeld())
+	}
+	for range between {
+		must(t, readers.RUnlock())
+	}
+	wantTry(t, "TryLock of another", newLock(t, connect(t), dir).TryLock, patient(t), false)
+	wantPicture(t, rw, "R* W")
+	pending(t, "the writer behind", written)
+
+	must(t, rw.RUnlock())
+	must(t, receive(t, "the writer behind", written))
+	must(t, writer.Unlock())
+	testserver.WaitChildren(t, dir, 0)
 }
 
 // Who has both locks has two nodes of one sequence; both are shown as held, whichever

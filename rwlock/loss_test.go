@@ -9,7 +9,6 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // RUnlock gives up the lost holds first, and says so; those of the next session, and
@@ -45,26 +44,22 @@ func TestReadersLost(t *testing.T) {
 	must(t, another.RUnlock())
 }
 
-// An operator deletes the node of one reader of three.
+// An operator deletes the node of the last reader of three: RUnlock gives that one up first,
+// and the others stand.
 func TestOneReaderLost(t *testing.T) {
 	dir := testserver.Path(t)
 	rw := newLock(t, connect(t), dir)
+	lost := make(chan error, 3)
+	l := rw.RLocker(rwlock.OnLost(func(err error) { lost <- err }))
 	for range 3 {
-		must(t, rw.RLock(patient(t)))
+		l.Lock()
 	}
 	all, err := rw.Contenders(patient(t))
 	must(t, err)
-	testserver.Delete(t, all[1].Path)
-	// The two others stand: the loss shows in nothing but RUnlock.
-	zktest.Eventually(t, testserver.Patience, "the loss to be known", func() bool {
-		err := rw.RUnlock()
-		if errors.Is(err, session.ErrLost) {
-			return true
-		}
-		must(t, err) // unlocked before it was known: lock again
-		must(t, rw.RLock(patient(t)))
-		return false
-	})
+	testserver.Delete(t, all[2].Path)
+	wantErr(t, "OnLost", receive(t, "the loss", lost), session.ErrLost)
+	wantErr(t, "RUnlock", rw.RUnlock(), session.ErrLost)
+	wantPicture(t, rw, "R* R*")
 	for range 2 {
 		must(t, rw.RUnlock())
 	}

@@ -2,7 +2,6 @@ package rwlock_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/testserver"
@@ -12,4 +11,4 @@ func TestMain(m *testing.M) { testserver.Main(m) }
 
 // Unlock is a success in most tests, though it may have to wait on a busy machine. It is set
 // before any goroutine runs, since they read it without a lock.
-func init() { hold.UnlockPatience = 5 * time.Second }
+func init() { hold.UnlockPatience = testserver.Patience }
