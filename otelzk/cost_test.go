@@ -21,8 +21,9 @@ func cycle(tb testing.TB, mx *zklock.Mutex, n int) time.Duration {
 	tb.Helper()
 	began := time.Now()
 	for range n {
-		must(tb, mx.Lock(context.Background()))
-		must(tb, mx.Unlock())
+		lease, err := mx.Acquire(context.Background())
+		must(tb, err)
+		must(tb, lease.Release(context.Background()))
 	}
 	return time.Since(began)
 }

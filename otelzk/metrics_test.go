@@ -74,7 +74,7 @@ func (tel *telemetry) count(tb testing.TB, name string, kv ...attribute.KeyValue
 func hasAll(set attribute.Set, kv []attribute.KeyValue) bool {
 	return !slices.ContainsFunc(kv, func(want attribute.KeyValue) bool {
 		got, ok := set.Value(want.Key)
-		return !ok || got.Emit() != want.Value.Emit()
+		return !ok || got.String() != want.Value.String()
 	})
 }
 

@@ -14,18 +14,11 @@ const (
 	spanWatch   = "watch"
 )
 
-// Spans of requests, of kind CLIENT: ZooKeeper's names, as package session gives them.
-const (
-	spanCreate      = "create"
-	spanDelete      = "delete"
-	spanExists      = "exists"
-	spanGetChildren = "getChildren"
-	spanGetData     = "getData"
-	spanMulti       = "multi"
-	spanSetAuth     = "setAuth"
-	spanSetData     = "setData"
-	spanSync        = "sync"
-)
+// requestSpans are the spans of requests, of kind CLIENT: ZooKeeper's names, as package
+// session gives them.
+var requestSpans = []string{
+	"create", "delete", "exists", "getChildren", "getData", "multi", "setAuth", "setData", "sync",
+}
 
 // Attributes of our own.
 const (

@@ -20,6 +20,7 @@ import (
 	"github.com/turnstile-go/turnstile/otelzk"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -37,7 +38,7 @@ func TestUncontended(t *testing.T) {
 	ctx, caller := c.tracer.Start(patient(t), "caller")
 	must(t, c.mx.Lock(ctx))
 	c.started(t, "getData", 0) // the guard's
-	must(t, c.mx.Unlock())
+	c.unlock(t)
 	caller.End()
 	sameTree(t, c.tree(t, nil), `
 caller
@@ -120,9 +121,9 @@ func TestContended(t *testing.T) {
 	dir := directory(t)
 	c := newClient(t, dir)
 	holder, wait, _ := contend(t, c, dir)
-	must(t, holder.mx.Unlock())
+	holder.unlock(t)
 	must(t, wait())
-	must(t, c.mx.Unlock())
+	c.unlock(t)
 	sameTree(t, c.tree(t, nil), `
 caller
   lock mutex acquired position=1 attempts=1
@@ -161,9 +162,9 @@ func TestLinkCostsNoRequest(t *testing.T) {
 		if linked := len(watch.Links()) == 1; linked != inNode || attr(watch, "zklock.watched.id") == "" {
 			t.Errorf("traceparent in node %v: %d links, to %q", inNode, len(watch.Links()), attr(watch, "zklock.watched.id"))
 		}
-		must(t, holder.mx.Unlock())
+		holder.unlock(t)
 		must(t, wait())
-		must(t, c.mx.Unlock())
+		c.unlock(t)
 	}
 	if counts[true] != counts[false] {
 		t.Errorf("%d requests with links, %d without", counts[true], counts[false])
@@ -189,7 +190,7 @@ func TestForeignNodes(t *testing.T) {
 		watch := c.started(t, "watch", 0)
 		must(t, lease.Release(patient(t)))
 		must(t, receive(t, "Lock", result))
-		must(t, c.mx.Unlock())
+		c.unlock(t)
 		if len(watch.Links()) > 0 || attr(watch, "zklock.watched.id") != "" || watch.Status().Code != codes.Unset {
 			t.Errorf("%.40q: links %v, id %q, status %v", data, watch.Links(), attr(watch, "zklock.watched.id"), watch.Status())
 		}
@@ -320,9 +321,9 @@ func TestLostWhileWaiting(t *testing.T) {
 	hasEvent(t, lock, "zklock.retry", "error.type", "session_expired")
 	hasEvent(t, lock, "zklock.session.transition", "zklock.session.state", "lost")
 	hasEvent(t, lock, "zklock.session.transition", "zklock.session.state", "connected")
-	must(t, holder.mx.Unlock())
+	holder.unlock(t)
 	must(t, wait())
-	must(t, c.mx.Unlock())
+	c.unlock(t)
 	// Whether the news of the lost connection ended the wait or that of the session did.
 	got := strings.ReplaceAll(c.tree(t, dying), "watch failed lock-0000000000 type=session_expired ERROR", "watch lock-0000000000")
 	sameTree(t, got, `
@@ -348,11 +349,10 @@ func TestRetry(t *testing.T) {
 	dir := directory(t)
 	c := newClient(t, dir)
 	c.proxy.CutAfterCommit(zktest.On(zktest.OpDelete, dir))
-	must(t, c.mx.Lock(patient(t)))
-	c.started(t, "getData", 0)
-	must(t, c.mx.Unlock())
+	lease, err := c.mx.Acquire(patient(t))
+	must(t, err)
+	must(t, lease.Release(patient(t)))
 	c.settled(t)
-	// Which reply comes first, that of the delete or of its second try, is no matter.
 	lost := c.started(t, "delete", 0)
 	if attr(lost, "db.response.status_code") != "CONNECTIONLOSS" || attr(lost, "error.type") != "CONNECTIONLOSS" || lost.Status().Code != codes.Error {
 		t.Errorf("delete: %v, status %v", lost.Attributes(), lost.Status())
@@ -449,7 +449,7 @@ unlock mutex pending lock-0000000000 links=1
 func TestWithoutRequestSpans(t *testing.T) {
 	c := newClient(t, directory(t), otelzk.WithRequestSpans(false))
 	must(t, c.mx.Lock(patient(t)))
-	must(t, c.mx.Unlock())
+	c.unlock(t)
 	sameTree(t, c.tree(t, nil), `
 lock mutex acquired position=0 attempts=1
 unlock mutex released lock-0000000000 links=1
@@ -494,9 +494,9 @@ func TestNoSpanLeftOpen(t *testing.T) {
 			return nil
 		})
 	}
-	must(t, receive(t, "the callers", background(callers.Wait)))
+	must(t, callers.Wait())
 	testserver.WaitChildren(t, dir, 1)
-	must(t, holder.mx.Unlock())
+	holder.unlock(t)
 	all := c.settled(t)
 	locks := slices.DeleteFunc(slices.Clone(all), func(s sdktrace.ReadWriteSpan) bool { return s.Name() != "lock" })
 	for _, s := range locks {
@@ -514,4 +514,47 @@ func TestNoSpanLeftOpen(t *testing.T) {
 		}
 	}
 	t.Logf("%d locks got as far as a span, %d spans", len(locks), len(all))
+}
+
+// What several callers do at once, by one session, is each one's own.
+func TestConcurrentCallers(t *testing.T) {
+	const callers = 10
+	tel := newTelemetry()
+	root := directory(t)
+	c := connect(t, root, tel, otelzk.New(tel.opts...))
+	var all errgroup.Group
+	traces := make(map[trace.TraceID]string)
+	for i := range callers {
+		dir := root + "/" + strconv.Itoa(i)
+		mx, err := zklock.New(c.m, dir)
+		must(t, err)
+		ctx, caller := tel.tracer.Start(patient(t), "caller")
+		traces[caller.SpanContext().TraceID()] = dir
+		all.Go(func() error {
+			defer caller.End()
+			for range 5 {
+				lease, err := mx.Acquire(ctx)
+				if err != nil {
+					return err
+				}
+				if err := lease.Release(context.Background()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	must(t, all.Wait())
+	for _, s := range c.settled(t) {
+		dir := traces[s.SpanContext().TraceID()]
+		if dir == "" {
+			t.Errorf("%s is nobody's", describe(s))
+		}
+		for _, key := range []string{"zklock.path", "zklock.node", "zklock.request.path"} {
+			// The parents of the directory are on the way to it.
+			if v := attr(s, key); v != "" && v != dir && !strings.HasPrefix(v, dir+"/") && !strings.HasPrefix(dir, v) {
+				t.Errorf("%s, of %s, is in the trace of %s", describe(s), v, dir)
+			}
+		}
+	}
 }
