@@ -29,7 +29,7 @@ func (r *Removal) Err() error { return r.err }
 // node that is gone already it is a success. ctx is for the hooks of [Trace] alone: that
 // it ends changes nothing.
 func (s *Session) Remove(ctx context.Context, path string) *Removal {
-	return s.persist(ctx, "remove "+path, func(ctx context.Context) error {
+	return s.persist(ctx, "remove "+path, nil, func(ctx context.Context) error {
 		return ignoreNoNode(s.Delete(ctx, path, -1))
 	})
 }
@@ -38,7 +38,7 @@ func (s *Session) Remove(ctx context.Context, path string) *Removal {
 // match: for a create whose reply was lost. It asks the server to catch up with the
 // leader first, so that what was created before cannot be missed.
 func (s *Session) Sweep(ctx context.Context, dir string, match func(name string) bool) *Removal {
-	return s.persist(ctx, "sweep "+dir, func(ctx context.Context) error {
+	return s.persist(ctx, "sweep "+dir, nil, func(ctx context.Context) error {
 		if err := s.Sync(ctx, dir); err != nil {
 			return err
 		}
@@ -60,11 +60,17 @@ func (s *Session) Sweep(ctx context.Context, dir string, match func(name string)
 
 // persist repeats f in the background until it succeeds, the server refuses, or the
 // session ends. It does not end with any caller's context, nor with a WithRetry
-// that says stop.
-func (s *Session) persist(ctx context.Context, what string, f func(context.Context) error) *Removal {
+// that says stop. Before Done is closed it calls then, if there is one.
+func (s *Session) persist(ctx context.Context, what string, then func(), f func(context.Context) error) *Removal {
 	r := &Removal{done: make(chan struct{})}
+	finish := func() {
+		if then != nil {
+			then()
+		}
+		close(r.done)
+	}
 	err := s.begin(func() {
-		defer close(r.done)
+		defer finish()
 		wait := s.cfg.retry()
 		life := s.lifeWith(ctx)
 		for {
@@ -88,7 +94,7 @@ func (s *Session) persist(ctx context.Context, what string, f func(context.Conte
 	})
 	if err != nil {
 		r.err = err
-		close(r.done)
+		finish()
 	}
 	return r
 }

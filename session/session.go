@@ -29,6 +29,7 @@ type Session struct {
 
 	watches watches
 	nodes   nodes
+	claims  claims
 
 	live        chan struct{} // closed at the first greeting
 	reconnected chan struct{} // poked at each connection; room for one

@@ -69,7 +69,7 @@ type WatchInfo struct {
 
 // AcquireInfo describes what is asked for.
 type AcquireInfo struct {
-	Kind string // mutex, read, write, semaphore
+	Kind string // mutex, unfair, read, write, semaphore
 	Path string // the lock's directory
 	Try  bool   // a try, which does not wait
 }
