@@ -36,6 +36,9 @@ func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
 // It fails with ctx's error; with the cause ([session.ErrLost], [ErrReleased]) if this
 // lease has ended or ends meanwhile; and as [Queue.Acquire] does otherwise.
 func (l *Lease) Beside(ctx context.Context, r Request) (*Lease, error) {
+	if r.Kind != nil && r.Kind.Unfair {
+		return nil, fmt.Errorf("queue: %w: nothing unfair can be taken beside another lease", session.ErrInvalid)
+	}
 	return l.a.q.acquire(ctx, r, entry{beside: l})
 }
 
@@ -76,7 +79,11 @@ func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *sess
 		}
 		result.Attempts++
 		a := newAttempt(q, s, r, how)
-		l, err := a.run(ctx)
+		run := a.run
+		if r.Kind.Unfair {
+			run = a.barge
+		}
+		l, err := run(ctx)
 		result.Position = a.position
 		if errors.Is(err, errDeleted) || errors.Is(err, session.ErrLost) && how.beside == nil {
 			traceRetry(ctx, q.m.TraceHooks(), session.OpAcquire, result.Attempts, err)

@@ -37,6 +37,8 @@ type attempt struct {
 	czxid   int64          // our node's, with own
 	configW *session.Watch // on the directory, where the kind has a configuration
 	wake    chan struct{}  // poked by each watch that ends; room for one
+
+	claim *session.Claim // to the node of an unfair kind; nil for the others
 }
 
 // entry is how an attempt enters the queue.
@@ -417,6 +419,7 @@ func (a *attempt) leave(ctx context.Context, why error) {
 	removed := make(chan struct{})
 	go func() {
 		defer close(removed)
+		defer a.unclaim()
 		<-a.creation.Done()
 		made, err := a.creation.Result()
 		if err == nil {
@@ -428,7 +431,7 @@ func (a *attempt) leave(ctx context.Context, why error) {
 		}
 	}()
 	// A try that was answered leaves nothing behind for the next one to find.
-	if errors.Is(why, ErrBusy) {
+	if errors.Is(why, ErrBusy) || errors.Is(why, ErrConflict) {
 		select {
 		case <-removed:
 		case <-ctx.Done():
@@ -445,6 +448,9 @@ var restartFrom int32 = 1 << 30
 // remove deletes the node for certain; and, where a create's reply was lost, every node
 // with our id. ctx is for the hooks alone.
 func (a *attempt) remove(ctx context.Context) *session.Removal {
+	if a.claim != nil {
+		return a.claim.Remove(ctx, a.standing())
+	}
 	if a.node.Name == "" {
 		return a.sweep(ctx)
 	}

@@ -18,7 +18,7 @@
 //
 //   - Of two leases that conflict, at no instant do both report held: a lease ends by
 //     the clock of its session before the server can give its place to another.
-//   - First come, first served, by sequence number.
+//   - First come, first served, by sequence number, but for a [Kind] that is Unfair.
 //   - From the moment a node may have been made, every way out that is not a lease
 //     ends in a guaranteed delete.
 //   - It takes one round trip to enter and, when the place comes free, none to take it:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -107,9 +108,19 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 // Guard returns an operation to put first into a [session.Session.Multi]: what follows
 // it is done only if the lease's node is there, that is, if the server has let nobody
 // else in. It costs no request of its own.
+//
+// All holders of an unfair lock have a node of the same path in turn, and of the same
+// version, so that a check cannot tell them apart. The guard of one therefore never lets
+// anything be done: the Multi fails with zk.ErrBadVersion, or zk.ErrNoNode. Token is for it.
 func (l *Lease) Guard() *zk.CheckVersionRequest {
+	if l.a.claim != nil {
+		return &zk.CheckVersionRequest{Path: l.info.Node, Version: noVersion}
+	}
 	return &zk.CheckVersionRequest{Path: l.info.Node, Version: -1}
 }
+
+// noVersion is one that no node has: they begin at 0, and -1 is for any.
+const noVersion = math.MinInt32
 
 // Release gives the lease up: at once and for certain, so that Err and Done say so
 // before anything is sent, and others are let in when the server has deleted the node.
@@ -237,6 +248,9 @@ func (l *Lease) watchOwn() *session.Watch {
 	for {
 		data, stat, w, err := l.a.s.Watch(l.hold, l.info.Node)
 		switch {
+		case err == nil && stat.EphemeralOwner != l.a.s.ID():
+			l.loseNode() // another's now stands where ours did: of an unfair lock
+			return nil
 		case err == nil:
 			l.learn(w, stat.Czxid, nil)
 			l.heed(data)

@@ -18,12 +18,14 @@ const (
 	PrefixWrite = "__WRIT__"
 	PrefixLease = "lease-" // Curator's semaphore, and ours
 
+	PrefixUnfair = "unfair-" // our mutex without a queue
+
 	PrefixKazooLock = "__lock__" // kazoo's mutex, and the writer of its read-write lock
 	PrefixKazooRead = "__rlock__"
 )
 
 var knownPrefixes = []string{
-	PrefixLock, PrefixRead, PrefixWrite, PrefixLease, PrefixKazooLock, PrefixKazooRead,
+	PrefixLock, PrefixRead, PrefixWrite, PrefixLease, PrefixUnfair, PrefixKazooLock, PrefixKazooRead,
 }
 
 // protected begins the names of those who must be able to find their own node again.

@@ -21,14 +21,14 @@ type Policy struct {
 
 // Kind is a kind of lock: what its contenders are called, and when each may go.
 type Kind struct {
-	// Name says it in a word: mutex, read, write, semaphore.
+	// Name says it in a word: mutex, unfair, read, write, semaphore.
 	Name string
 	// Prefixes are those of the nodes that take part: the constants, or others, which
 	// are a word that ends in - or _. Contenders with another known prefix in the same
 	// directory are a conflict; all other children are ignored.
 	Prefixes []string
 	// Policy returns the policy of a contender, which for one of Prefixes its name
-	// alone decides. Required unless Configured is there.
+	// alone decides. Required unless Configured is there, or Unfair set.
 	Policy func(me Node) Policy
 
 	// Config, if not empty, is what all who use a lock of this kind at one path agree
@@ -39,15 +39,28 @@ type Kind struct {
 	// config, in the place of Policy. An error ends the acquisition and is returned.
 	// When the data changes, those who wait ask again.
 	Configured func(me Node, config []byte) (Policy, error)
+
+	// Unfair makes a lock without a queue: there is one node, of the one prefix with the
+	// number 0, and who makes it holds the lock. The others wait for its end, all of them,
+	// and then try again. It has no Policy and no Configured. See [Lease.Guard].
+	Unfair bool
 }
 
 // Check reports, as an error that matches [session.ErrInvalid], what keeps a kind from being
 // used, as every acquisition does: for a constructor that takes prefixes from its caller. It
 // does no I/O.
 func (k *Kind) Check() error {
-	if k == nil || len(k.Prefixes) == 0 || (k.Policy == nil) == (k.Configured == nil) ||
-		(len(k.Config) == 0) != (k.Configured == nil) {
+	if k == nil || len(k.Prefixes) == 0 || (len(k.Config) == 0) != (k.Configured == nil) {
 		return fmt.Errorf("%w: a kind of lock needs prefixes, and a policy or a configured one", session.ErrInvalid)
+	}
+	ways := 0
+	for _, is := range []bool{k.Policy != nil, k.Configured != nil, k.Unfair} {
+		if is {
+			ways++
+		}
+	}
+	if ways != 1 || k.Unfair && len(k.Prefixes) > 1 {
+		return fmt.Errorf("%w: a kind of lock has a policy, or a configured one, or is unfair and has one prefix", session.ErrInvalid)
 	}
 	for _, prefix := range k.Prefixes {
 		if err := checkPrefix(prefix); err != nil {
@@ -59,7 +72,10 @@ func (k *Kind) Check() error {
 
 // policyOf returns the policy of one contender.
 func (k *Kind) policyOf(n Node, config []byte) (Policy, error) {
-	if k.Configured != nil {
+	switch {
+	case k.Unfair:
+		return Policy{}, nil
+	case k.Configured != nil:
 		return k.Configured(n, config)
 	}
 	return k.Policy(n), nil

@@ -45,7 +45,8 @@ type Request struct {
 	Kind *Kind
 	// Prefix is that of the contender's node, one of the kind's. Default: the first.
 	Prefix string
-	// Weight is how much to ask for, kept in the node's name. Default: 1.
+	// Weight is how much to ask for, kept in the node's name. Default: 1; of an unfair
+	// kind nothing else.
 	Weight int
 	// Data is the node's data. Default: who waits, as {"id":"host/pid"}, with the
 	// traceparent that the trace hooks give for the caller's context.
@@ -69,6 +70,9 @@ func (r *Request) complete() error {
 	}
 	if r.Weight < 0 {
 		return fmt.Errorf("queue: %w: weight %d is negative", session.ErrInvalid, r.Weight)
+	}
+	if r.Kind.Unfair && r.Weight > 1 {
+		return fmt.Errorf("queue: %w: weight %d of an unfair lock", session.ErrInvalid, r.Weight)
 	}
 	if !slices.Contains(r.Kind.Prefixes, r.Prefix) {
 		return fmt.Errorf("queue: %w: prefix %q is not one of the kind's", session.ErrInvalid, r.Prefix)

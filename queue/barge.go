@@ -1,0 +1,201 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// An unfair lock is the simple one of the textbooks: one node, which whoever makes it holds.
+// That all have the same name is the danger in it. What a name made of a uuid tells at once,
+// whose node it is and whether a delete that is repeated can hit another's, is told here by
+// the session that owns the node, and by the session's claim: see [session.Claim].
+
+// unfairName is the name of the one node. It has a number, so that locks of other kinds know
+// it for a contender.
+func unfairName(kind *Kind) string { return kind.Prefixes[0] + "0000000000" }
+
+// barge is the loop of an unfair kind, in the place of run: make the node, or wait for the
+// end of the one that is there, and try again.
+func (a *attempt) barge(ctx context.Context) (*Lease, error) {
+	if err := a.stake(ctx); err != nil {
+		return nil, err
+	}
+	var err error
+	for err == nil {
+		var holder *session.Watch
+		if holder, err = a.seize(ctx); err != nil {
+			break
+		}
+		if holder == nil {
+			return a.grant(ctx)
+		}
+		if a.entry.try {
+			err = ErrBusy
+			break
+		}
+		err = a.awaitEnd(ctx, holder)
+	}
+	if a.creation == nil { // leave has nothing to do
+		a.unclaim()
+	}
+	a.leave(ctx, err)
+	return nil, err
+}
+
+// stake claims the node for this attempt among all in the session: who stands behind another
+// in this process has nothing to ask the servers.
+func (a *attempt) stake(ctx context.Context) (err error) {
+	node := path.Join(a.q.dir, unfairName(a.r.Kind))
+	if !a.entry.try {
+		a.claim, err = a.s.Claim(ctx, node)
+		return err
+	}
+	var ok bool
+	if a.claim, ok = a.s.TryClaim(node); !ok {
+		return ErrBusy
+	}
+	return nil
+}
+
+func (a *attempt) unclaim() {
+	if a.claim != nil {
+		a.claim.End()
+	}
+}
+
+// seize tries to make the node. If it has, it returns nil; or else the watch on the node that
+// is in the way, which may have ended. The create, the watch, on whichever node that is, and
+// the listing are sent together.
+//
+// A create whose reply was lost is settled by the next one: either that makes the node, or
+// the one that is in its way is ours, by its owner.
+func (a *attempt) seize(ctx context.Context) (holder *session.Watch, err error) {
+	for {
+		creation, err := a.s.StartCreate(ctx, a.claim.Path(), a.r.Data, session.Ephemeral)
+		if err != nil {
+			return nil, err
+		}
+		a.creation = creation
+		w, err := a.s.StartWatch(ctx, a.claim.Path())
+		if err != nil {
+			return nil, err
+		}
+		names, listErr := a.survey(ctx)
+		err = a.created(ctx)
+		made := err == nil
+		switch {
+		case made, errors.Is(err, zk.ErrNodeExists):
+		case errors.Is(err, zk.ErrNoNode):
+			if err := a.s.MakeParents(ctx, a.q.dir); err != nil {
+				return nil, err
+			}
+			continue
+		case errors.Is(err, zk.ErrConnectionClosed):
+			a.doubt = true
+			continue
+		default:
+			return nil, err
+		}
+		ours, err := a.identify(ctx, w)
+		switch {
+		case made || ours:
+			return nil, a.take(ctx, made, names, listErr)
+		case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrConnectionClosed):
+			continue // it has gone, or it is not known whose it is
+		case err != nil:
+			return nil, err
+		}
+		if a.position < 0 {
+			a.position = 1 // of how many more wait it cannot know
+		}
+		return w, a.conflict(names)
+	}
+}
+
+// created waits for the answer to the create.
+func (a *attempt) created(ctx context.Context) error {
+	select {
+	case <-a.creation.Done():
+		_, err := a.creation.Result()
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-a.s.Done():
+		return a.s.Err()
+	}
+}
+
+// identify reports whether a watch is on a node of ours, and keeps it if so. The get that set
+// it can have been faster than the create: what it does not tell proves nothing.
+func (a *attempt) identify(ctx context.Context, w *session.Watch) (ours bool, err error) {
+	_, stat, err := a.settle(ctx, w)
+	if err != nil || !a.claim.Owns(stat) {
+		return false, err
+	}
+	a.own, a.czxid = w, stat.Czxid
+	return true, nil
+}
+
+// take makes the node this attempt's, unless somebody stands beside it: a listing that has it
+// shows that nobody of another kind was there before and is still.
+func (a *attempt) take(ctx context.Context, made bool, names []string, listErr error) error {
+	if err := a.found(path.Base(a.claim.Path())); err != nil {
+		return err
+	}
+	if !made {
+		a.s.Adopt(a.claim.Path())
+	}
+	a.position = max(0, a.position)
+	if listErr != nil || !slices.Contains(names, a.node.Name) {
+		var err error
+		if names, err = a.list(ctx); err != nil {
+			return err
+		}
+	}
+	return a.conflict(names)
+}
+
+// conflict looks for contenders of other kinds. Those make their nodes before they list, as
+// we do, so that at least one of two sees the other.
+func (a *attempt) conflict(names []string) error {
+	_, err := ofKind(parseNodes(names, a.r.Kind.Prefixes...), a.r.Kind)
+	return err
+}
+
+// awaitEnd waits for the end of the node that is in the way, or until it is time to try again
+// for another reason. No wake-up is lost as far as we know; should one be all the same, it
+// costs a session timeout.
+func (a *attempt) awaitEnd(ctx context.Context, holder *session.Watch) (err error) {
+	data, _, _ := holder.Result()
+	ctx, end := traceWatch(ctx, a.q.m.TraceHooks(), a.claim.Path(), data)
+	defer func() { end(err) }()
+	defer holder.Notify(a.wake)()
+	recheck := time.NewTimer(a.s.Timeout())
+	defer recheck.Stop()
+	select {
+	case <-a.wake:
+	case <-recheck.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-a.s.Done():
+		return a.s.Err()
+	}
+	return nil
+}
+
+// standing returns the stat of our node if it is there for certain, as far as this connection
+// has told: its watch has not ended.
+func (a *attempt) standing() *zk.Stat {
+	if a.own == nil || a.own.Event() != session.WatchPending {
+		return nil
+	}
+	_, stat, _ := a.own.Result()
+	return stat
+}

@@ -1,0 +1,346 @@
+package queue_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+var (
+	unfair    = &queue.Kind{Name: "unfair", Prefixes: []string{queue.PrefixUnfair}, Unfair: true}
+	askUnfair = queue.Request{Kind: unfair}
+)
+
+func seize(tb testing.TB, q *queue.Queue) *queue.Lease {
+	tb.Helper()
+	l, err := q.Acquire(patient(tb), askUnfair)
+	mustBe(tb, err, nil)
+	return l
+}
+
+// waitsFor begins to acquire, and returns when that watches the holder's node.
+func waitsFor(tb testing.TB, q *queue.Queue, p *zktest.Proxy) *call {
+	tb.Helper()
+	before := p.Count(ofContenders(q.Path(), zktest.OpGetData))
+	c := begin(tb, q, askUnfair)
+	zktest.Eventually(tb, testserver.Patience, "the waiter to look", func() bool {
+		return p.Count(ofContenders(q.Path(), zktest.OpGetData)) > before
+	})
+	return c
+}
+
+// settled returns when nothing of an earlier hold or attempt of the session is under way any
+// more: the next one's create shows that. It returns the next one.
+func settled(tb testing.TB, q *queue.Queue, p *zktest.Proxy) *call {
+	tb.Helper()
+	before := p.Count(ofContenders(q.Path(), zktest.OpCreate))
+	c := begin(tb, q, askUnfair)
+	zktest.Eventually(tb, testserver.Patience, "the next create", func() bool {
+		return p.Count(ofContenders(q.Path(), zktest.OpCreate)) > before
+	})
+	return c
+}
+
+func czxid(tb testing.TB, l *queue.Lease) int64 {
+	tb.Helper()
+	n, err := l.Token(patient(tb))
+	mustBe(tb, err, nil)
+	return n
+}
+
+// The connection breaks at the n-th request of a whole life of a lease, or at the first of
+// each kind: the lock is obtained all the same, by one node, and is free afterwards, within
+// one session.
+func TestUnfairCutAtEachStep(t *testing.T) {
+	faults := map[string]func(*zktest.Proxy, zktest.Match) *zktest.Fault{
+		"before": (*zktest.Proxy).CutBefore,
+		"after":  (*zktest.Proxy).CutAfterCommit,
+	}
+	for when, arm := range faults {
+		for _, contended := range []bool{false, true} {
+			cut := func(name string, mustHit bool, match func(dir string) zktest.Match) {
+				t.Run(fmt.Sprintf("%s/contended=%v/%s", when, contended, name), func(t *testing.T) {
+					t.Parallel()
+					testUnfairCut(t, contended, mustHit, func(p *zktest.Proxy, dir string) *zktest.Fault { return arm(p, match(dir)) })
+				})
+			}
+			for n := 1; n <= 6; n++ {
+				cut(fmt.Sprint(n), false, func(dir string) zktest.Match { return nth(n, inDir(dir)) })
+			}
+			for _, op := range []zktest.Op{zktest.OpCreate, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpDelete} {
+				cut(op.String(), true, func(dir string) zktest.Match { return ofContenders(dir, op) })
+			}
+		}
+	}
+}
+
+func testUnfairCut(t *testing.T, contended, mustHit bool, arm func(*zktest.Proxy, string) *zktest.Fault) {
+	dir := persistentDir(t)
+	q, proxy, m := proxied(t, dir, session.WithMaxNodes(1))
+	other := client(t, dir)
+	before := testserver.Session(t, m).ID()
+	var ahead *queue.Lease
+	if contended {
+		ahead = seize(t, other)
+	}
+	fault := arm(proxy, dir)
+	c := begin(t, q, askUnfair)
+	if contended {
+		zktest.Eventually(t, testserver.Patience, "a create", func() bool {
+			return proxy.Count(ofContenders(dir, zktest.OpCreate)) > 0
+		})
+		c.waits(t, "another holds")
+		release(t, ahead)
+	}
+	l := c.get(t)
+	_, stat, err := testserver.Admin(t).Get(l.Path())
+	mustBe(t, err, nil)
+	if stat.EphemeralOwner != before || czxid(t, l) != stat.Czxid {
+		t.Errorf("the lease's node is %+v, its token %d", stat, czxid(t, l))
+	}
+	onlyChild(t, l)
+	_, err = testserver.Session(t, m).Create(patient(t), dir+"-another", nil, session.Ephemeral)
+	mustBe(t, err, session.ErrTooManyNodes)
+	release(t, l)
+	if mustHit {
+		await(t, fault.Hit(), "the fault")
+	}
+	fault.Release() // where there were fewer requests than that
+	testserver.WaitChildren(t, dir, 0)
+	release(t, seize(t, other))
+	release(t, seize(t, q)) // there is room for its node
+	if testserver.Session(t, m).ID() != before {
+		t.Error("not in the same session")
+	}
+}
+
+// A release whose reply is lost is done once. Who comes in meanwhile, by a node of the same
+// name, is left alone by its repetition.
+func TestUnfairReleaseSparesTheNext(t *testing.T) {
+	dir := persistentDir(t)
+	q, proxy, _ := proxied(t, dir)
+	l := seize(t, q)
+	czxid(t, l)
+	proxy.Refuse(true)
+	cut := proxy.CutAfterCommit(ofContenders(dir, zktest.OpDelete))
+	ctx, cancel := context.WithCancel(patient(t))
+	go func() {
+		<-cut.Hit()
+		cancel()
+	}()
+	mustBe(t, l.Release(ctx), queue.ErrReleasePending)
+	next := seize(t, client(t, dir))
+	proxy.Heal()
+	c := settled(t, q, proxy)
+	c.waits(t, "the next holds")
+	onlyChild(t, next)
+	if _, stat, err := testserver.Admin(t).Get(next.Path()); err != nil || stat.Czxid != czxid(t, next) {
+		t.Errorf("%+v, %v", stat, err)
+	}
+	release(t, next)
+	release(t, c.get(t))
+}
+
+// The operator deletes the holder's node and another comes in, while the holder is connected
+// or not: the holder is told, does not take the other's node for its own, and leaves it alone
+// when it releases, early or late.
+func TestUnfairNodeOfAnother(t *testing.T) {
+	for _, c := range []struct {
+		what          string
+		away, release bool // holder's connection is away; he releases before it is back
+	}{
+		{"connected", false, false},
+		{"away", true, false},
+		{"away, and released", true, true},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			dir := persistentDir(t)
+			q, proxy, m := proxied(t, dir)
+			other := client(t, dir)
+			l := seize(t, q)
+			czxid(t, l)
+			if c.away {
+				proxy.Refuse(true)
+				proxy.Disconnect()
+				zktest.Eventually(t, testserver.Patience, "the disconnection", func() bool { return m.State() == session.Suspended })
+			}
+			testserver.Delete(t, l.Path())
+			next := seize(t, other)
+			if c.release {
+				ended, cancel := context.WithCancel(context.Background())
+				cancel()
+				mustBe(t, l.Release(ended), queue.ErrReleasePending)
+			}
+			proxy.Heal()
+			await(t, l.Done(), "the holder to be told")
+			if !c.release {
+				mustBe(t, l.Err(), session.ErrLost)
+				mustBe(t, l.Release(patient(t)), session.ErrLost)
+			}
+			after := settled(t, q, proxy)
+			after.waits(t, "another holds")
+			onlyChild(t, next)
+			release(t, next)
+			release(t, after.get(t))
+		})
+	}
+}
+
+// The session of a holder, or of one who waits, expires.
+func TestUnfairExpired(t *testing.T) {
+	dir := persistentDir(t)
+	q, proxy, m := proxied(t, dir)
+	l := seize(t, q)
+	inside, cancel := l.Context(context.Background())
+	defer cancel()
+	other, otherProxy, otherM := proxied(t, dir)
+	next := waitsFor(t, other, otherProxy)
+	expire(t, otherProxy, otherM)
+	next.waits(t, "the first holds")
+	expire(t, proxy, m)
+	n := next.get(t)
+	mustBeLost(t, l, inside)
+	mustBe(t, l.Release(patient(t)), session.ErrLost)
+	onlyChild(t, n)
+	release(t, n)
+	release(t, seize(t, q))
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// A call that is given up leaves nothing: while it waits, for another process or for one of
+// its own, and while its create is under way.
+func TestUnfairCancelled(t *testing.T) {
+	dir := persistentDir(t)
+	q, proxy, _ := proxied(t, dir)
+	l := seize(t, client(t, dir))
+	first := waitsFor(t, q, proxy)
+	second := begin(t, q, askUnfair)
+	second.cancel()
+	second.wait(t)
+	mustBe(t, second.err, context.Canceled)
+	first.cancel()
+	first.wait(t)
+	mustBe(t, first.err, context.Canceled)
+	release(t, l)
+	testserver.WaitChildren(t, dir, 0)
+
+	for what, hold := range map[string]func(*zktest.Proxy, zktest.Match) *zktest.Fault{
+		"request": (*zktest.Proxy).HoldRequest,
+		"reply":   (*zktest.Proxy).HoldReply,
+	} {
+		fault := hold(proxy, ofContenders(dir, zktest.OpCreate))
+		c := begin(t, q, askUnfair)
+		await(t, fault.Hit(), what)
+		c.cancel()
+		c.wait(t)
+		mustBe(t, c.err, context.Canceled)
+		fault.Release()
+		release(t, settled(t, q, proxy).get(t))
+		testserver.WaitChildren(t, dir, 0)
+	}
+}
+
+// A try says busy behind a holder, of this session or another, and behind nobody takes the
+// lock; also right after a release.
+func TestUnfairTry(t *testing.T) {
+	dir := testserver.Path(t) // whose parents are made
+	q, other := client(t, dir), client(t, dir)
+	for range 20 {
+		l, err := q.TryAcquire(patient(t), askUnfair)
+		mustBe(t, err, nil)
+		for _, who := range []*queue.Queue{q, other} {
+			_, err = who.TryAcquire(patient(t), askUnfair)
+			mustBe(t, err, queue.ErrBusy)
+		}
+		all, err := other.Contenders(patient(t), unfair)
+		if err != nil || len(all) != 1 || !all[0].Holder || all[0].Path != l.Path() {
+			t.Errorf("contenders %+v, %v", all, err)
+		}
+		release(t, l)
+	}
+}
+
+// A change of the holder's data wakes those who wait, and grants nothing; the holder is asked
+// to give up, and can, though nothing of its own is in the node any more.
+func TestUnfairRevoked(t *testing.T) {
+	dir := persistentDir(t)
+	asked := make(chan *queue.Lease, 10)
+	r := askUnfair
+	r.Revoked = func(l *queue.Lease) { asked <- l }
+	l, err := client(t, dir).Acquire(patient(t), r)
+	mustBe(t, err, nil)
+	q, proxy, _ := proxied(t, dir)
+	c := waitsFor(t, q, proxy)
+	before := proxy.Count(ofContenders(dir, zktest.OpCreate))
+	_, err = testserver.Admin(t).Set(l.Path(), []byte(queue.RevokeMessage), -1)
+	mustBe(t, err, nil)
+	if got := <-asked; got != l {
+		t.Errorf("asked for %s", got.Path())
+	}
+	zktest.Eventually(t, testserver.Patience, "the waiter to try again", func() bool {
+		return proxy.Count(ofContenders(dir, zktest.OpCreate)) > before
+	})
+	c.waits(t, "another holds")
+	onlyChild(t, l)
+	release(t, l)
+	release(t, c.get(t))
+}
+
+// The guard of an unfair lease lets nothing be done: it could not tell the node from the
+// next holder's. The token is higher each time.
+func TestUnfairGuard(t *testing.T) {
+	dir := persistentDir(t)
+	target := put(t, testserver.Path(t), "", "old", 0)
+	q, _, m := proxied(t, dir)
+	l := seize(t, q)
+	token := czxid(t, l)
+	write := func() error {
+		_, err := testserver.Session(t, m).Multi(patient(t),
+			l.Guard(), &zk.SetDataRequest{Path: target, Data: []byte("new"), Version: -1})
+		return err
+	}
+	mustBe(t, write(), zk.ErrBadVersion)
+	release(t, l)
+	mustBe(t, write(), zk.ErrNoNode)
+	next := seize(t, client(t, dir))
+	mustBe(t, write(), zk.ErrBadVersion)
+	if czxid(t, next) <= token {
+		t.Errorf("token %d after %d", czxid(t, next), token)
+	}
+	release(t, next)
+	if data, _, err := testserver.Admin(t).Get(target); err != nil || string(data) != "old" {
+		t.Errorf("%q was written: %v", data, err)
+	}
+}
+
+// What cannot be of an unfair kind is said before any I/O.
+func TestUnfairInvalid(t *testing.T) {
+	always := func(queue.Node) queue.Policy { return queue.Policy{} }
+	q := client(t, testserver.Path(t))
+	for what, r := range map[string]queue.Request{
+		"two prefixes":  {Kind: &queue.Kind{Prefixes: []string{"a-", "b-"}, Unfair: true}},
+		"a policy":      {Kind: &queue.Kind{Prefixes: []string{"a-"}, Unfair: true, Policy: always}},
+		"a weight":      {Kind: unfair, Weight: 2},
+		"neither":       {Kind: &queue.Kind{Prefixes: []string{"a-"}}},
+		"no prefix":     {Kind: &queue.Kind{Unfair: true}},
+		"a bad prefix":  {Kind: &queue.Kind{Prefixes: []string{"a"}, Unfair: true}},
+		"configuration": {Kind: &queue.Kind{Prefixes: []string{"a-"}, Unfair: true, Config: []byte("1")}},
+	} {
+		if _, err := q.Acquire(patient(t), r); err == nil {
+			t.Error(what)
+		} else {
+			mustBe(t, err, session.ErrInvalid)
+		}
+	}
+	l := acquire(t, q)
+	_, err := l.Beside(patient(t), askUnfair)
+	mustBe(t, err, session.ErrInvalid)
+	release(t, l)
+}
