@@ -21,6 +21,7 @@ type Mutex struct {
 	kind    *queue.Kind
 	data    []byte             // nil: the default
 	revoked func(*queue.Lease) // nil: not revocable
+	unfair  bool
 	holds   *hold.Holds[*queue.Lease]
 }
 
@@ -44,6 +45,12 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 	mx := &Mutex{q: q, kind: mutex, holds: hold.One[*queue.Lease](path)}
 	if err := hold.ApplyAll(opts, func(o Option) error { return o.apply(mx) }); err != nil {
 		return nil, fmt.Errorf("zklock: %w", err)
+	}
+	if mx.unfair {
+		if mx.kind != mutex {
+			return nil, fmt.Errorf("zklock: %w: WithPrefixes: no other library has nodes of an unfair lock", session.ErrInvalid)
+		}
+		mx.kind = unfair
 	}
 	return mx, nil
 }
