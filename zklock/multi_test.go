@@ -277,6 +277,9 @@ func TestMultiLockLost(t *testing.T) {
 	wantErr(t, "Do", err, session.ErrLost)
 	l := all.Locker()
 	l.Lock()
+	if !all.Held() {
+		t.Error("not held through the Locker")
+	}
 	l.Unlock()
 	for _, dir := range paths {
 		testserver.WaitChildren(t, dir, 0)
