@@ -42,6 +42,8 @@ type kind struct {
 	whole func(n queue.Node) bool
 	// unordered says that nobody has a place in a queue, as there is none, or several.
 	unordered bool
+	// sameName says that all nodes of a directory have one name.
+	sameName bool
 	// shared says that workers of a manager may use one lock object: it can tell whose a
 	// hold is.
 	shared bool
@@ -63,7 +65,7 @@ type inside struct {
 	who  *worker
 }
 
-var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind}
+var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind, unfairKind}
 
 var mutexKind = kind{
 	name:   "mutex",
