@@ -1,0 +1,26 @@
+module github.com/turnstile-go/turnstile/examples/httpserver
+
+go 1.25.0
+
+replace github.com/turnstile-go/turnstile => ../..
+
+require (
+	github.com/turnstile-go/turnstile v0.0.0-00010101000000-000000000000
+	golang.org/x/sync v0.22.0
+	modernc.org/sqlite v1.59.0
+)
+
+require (
+	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
+	github.com/dustin/go-humanize v1.0.1 // indirect
+	github.com/go-zookeeper/zk v1.0.4 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/mattn/go-isatty v0.0.24 // indirect
+	github.com/ncruces/go-strftime v1.0.0 // indirect
+	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	go.uber.org/goleak v1.3.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
+	modernc.org/libc v1.75.7 // indirect
+	modernc.org/mathutil v1.7.1 // indirect
+	modernc.org/memory v1.12.1 // indirect
+)

@@ -1,0 +1,135 @@
+// Httpserver sells from a stock that several processes share, kept in an SQLite file:
+//
+//	POST /stock/deduct?id=apple  takes one away: 200 and what is left, 409 when sold out
+//	GET  /stock?id=apple         says what is left
+//
+// A request waits in the queue of all processes, in order of arrival. When its client goes
+// away, so does its place in the queue; when its lock is lost, it answers 503 and has
+// written nothing. See shop.go for how, and stock.go for what the database has to do.
+//
+//	go run .                                             # a demonstration: three processes, 200 clients
+//	go run . -zk host:2181 -db /srv/stock.db -listen :8080   # serve
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+type config struct {
+	zk      string
+	listen  string
+	db      string
+	timeout time.Duration
+}
+
+func main() {
+	var c config
+	var level slog.LevelVar
+	flag.StringVar(&c.zk, "zk", "", "connect string of a ZooKeeper, `host:port`; by default a server in this process")
+	flag.StringVar(&c.listen, "listen", "", "serve at this `address`; by default run a demonstration and end")
+	flag.StringVar(&c.db, "db", "", "the SQLite `file`; by default one that goes away at the end")
+	flag.DurationVar(&c.timeout, "timeout", 10*time.Second, "ZooKeeper session timeout: how long others wait for a process that died")
+	flag.TextVar(&level, "log", &level, "lowest `level` to log: debug, info, warn, error")
+	flag.Parse()
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: &level})))
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal does not wait for anything
+	if err := run(ctx, os.Stdout, c); err != nil {
+		slog.Error("httpserver", "err", err)
+		os.Exit(1)
+	}
+}
+
+// run fills in what was not given, and serves or demonstrates.
+func run(ctx context.Context, out io.Writer, c config) error {
+	if c.zk == "" {
+		if c.db != "" {
+			// Fencing tokens grow for as long as ZooKeeper keeps its data. The rows would
+			// refuse the small ones of a new server.
+			return errors.New("a database that stays needs a ZooKeeper that does: -db goes with -zk")
+		}
+		server, err := zktest.New()
+		if err != nil {
+			return err
+		}
+		defer server.Close()
+		c.zk = server.ConnectString()
+	}
+	if c.db == "" {
+		dir, err := os.MkdirTemp("", "httpserver-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		c.db = filepath.Join(dir, "stock.db")
+	}
+	if c.listen == "" {
+		return demo(ctx, out, c)
+	}
+	return serve(ctx, out, c)
+}
+
+// grace is how long the requests under way have at the end.
+const grace = 5 * time.Second
+
+var errStopping = errors.New("server is shutting down")
+
+// serve serves until ctx ends, and then lets the requests under way finish.
+func serve(ctx context.Context, out io.Writer, c config) error {
+	m, err := session.Connect(ctx, c.zk, session.WithTimeout(c.timeout))
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	db, err := openStock(ctx, c.db)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	l, err := net.Listen("tcp", c.listen)
+	if err != nil {
+		return err
+	}
+
+	// Requests outlive ctx by the grace they are given, and end with requests.
+	requests, endRequests := context.WithCancelCause(context.Background())
+	defer endRequests(nil)
+	srv := &http.Server{
+		Handler:           newShop(m, db).handler(),
+		BaseContext:       func(net.Listener) context.Context { return requests },
+		ReadHeaderTimeout: 10 * time.Second,
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(l) }()
+	// The demonstration and the test read the address from here.
+	fmt.Fprintf(out, "listening on http://%s\n", l.Addr())
+
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	slog.Info("shutting down")
+	// Who still stands in the queue then is answered 503, and leaves it.
+	defer time.AfterFunc(grace, func() { endRequests(errStopping) }).Stop()
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*grace)
+	defer cancel()
+	return srv.Shutdown(patience)
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// maxWait bounds a request: its wait for the lock, and what it does with it.
+const maxWait = time.Minute
+
+// shop sells from the stock.
+type shop struct {
+	m     *session.Manager
+	stock stock
+
+	// reserve is what has to happen between looking at the stock and changing it, and the
+	// reason for a lock: it may take its time, and no transaction of a database spans it.
+	reserve func(ctx context.Context, id string) error
+}
+
+func newShop(m *session.Manager, s stock) *shop {
+	return &shop{m: m, stock: s, reserve: func(context.Context, string) error { return nil }}
+}
+
+// receipt is the answer to a deduction.
+type receipt struct {
+	ID    string `json:"id"`
+	Left  int    `json:"left"`
+	Token int64  `json:"token"` // grows from one deduction of an item to the next
+}
+
+// deduct takes one of an item away. Unless it returns nil it has changed nothing, apart
+// from errors of the database, which can leave that open.
+func (s *shop) deduct(ctx context.Context, id string) (receipt, error) {
+	// No queue for what is not on sale: anybody may ask for anything.
+	if _, err := s.stock.left(ctx, id); err != nil {
+		return receipt{}, err
+	}
+	lock, err := zklock.New(s.m, "/stock/"+id)
+	if err != nil {
+		return receipt{}, err
+	}
+	// ctx is the request's: it ends when the client goes, and the place in the queue with it.
+	lease, err := lock.Acquire(ctx)
+	if err != nil {
+		return receipt{}, err
+	}
+	defer release(ctx, lease)
+	held, cancel := lease.Context(ctx) // ends with the request, and when the lock is lost
+	defer cancel()
+
+	token, left, err := s.prepare(held, lease, id)
+	if cause := context.Cause(held); cause != nil {
+		return receipt{}, cause // says more than err, which may come of it
+	}
+	if err != nil {
+		return receipt{}, err
+	}
+	// Not to be interrupted: of a write that was, nobody could say whether it was done. If
+	// the lock is lost just now, the token decides.
+	if err := s.stock.set(context.WithoutCancel(ctx), id, token, left-1); err != nil {
+		return receipt{}, err
+	}
+	return receipt{ID: id, Left: left - 1, Token: token}, nil
+}
+
+// prepare is all that comes before the write, in the lock.
+func (s *shop) prepare(ctx context.Context, lease *queue.Lease, id string) (token int64, left int, err error) {
+	if token, err = lease.Token(ctx); err != nil {
+		return 0, 0, err
+	}
+	if left, err = s.stock.enter(ctx, id, token); err != nil {
+		return 0, 0, err
+	}
+	if left == 0 {
+		return 0, 0, errSoldOut
+	}
+	return token, left, s.reserve(ctx, id)
+}
+
+// release gives the lock up, whether or not somebody still waits for the answer.
+func release(ctx context.Context, lease *queue.Lease) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	// One that is not confirmed yet goes on by itself, and a loss has been noticed where
+	// it mattered.
+	if err := lease.Release(ctx); err != nil {
+		slog.Info("release", "err", err)
+	}
+}
+
+func (s *shop) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /stock/deduct", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, r, s.deduct)
+	})
+	mux.HandleFunc("GET /stock", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, r, func(ctx context.Context, id string) (receipt, error) {
+			left, err := s.stock.left(ctx, id)
+			return receipt{ID: id, Left: left}, err
+		})
+	})
+	return mux
+}
+
+// answer calls f for the item that a request names, and says what came of it.
+func answer(w http.ResponseWriter, r *http.Request, f func(context.Context, string) (receipt, error)) {
+	id := r.URL.Query().Get("id")
+	if id == "" || strings.Contains(id, "/") {
+		http.Error(w, "id: the name of an item, without slashes", http.StatusBadRequest)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), maxWait)
+	defer cancel()
+	got, err := f(ctx, id)
+	log := slog.With("method", r.Method, "path", r.URL.Path, "id", id)
+	if err != nil {
+		code, level := status(ctx, err), slog.LevelDebug
+		if code >= 500 && !errors.Is(context.Cause(r.Context()), context.Canceled) {
+			level = slog.LevelWarn
+		}
+		log.Log(ctx, level, "failed", "status", code, "err", err)
+		if code == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", "1")
+		}
+		http.Error(w, err.Error(), code) // to nobody, if it is the client that has gone
+		return
+	}
+	log.Debug("done", "left", got.Left, "token", got.Token)
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(got); err != nil {
+		log.Warn("answer", "err", err)
+	}
+}
+
+// status tells errors that say "not now" from the others. With them, nothing was written,
+// and the client may try again.
+func status(ctx context.Context, err error) int {
+	switch {
+	case errors.Is(err, errNoItem):
+		return http.StatusNotFound
+	case errors.Is(err, errSoldOut):
+		return http.StatusConflict
+	case errors.Is(err, session.ErrInvalid):
+		return http.StatusBadRequest // an id that cannot be part of a path
+	case errors.Is(err, session.ErrLost), errors.Is(err, session.ErrClosed), errors.Is(err, errStale):
+		return http.StatusServiceUnavailable
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()), errors.Is(err, errStopping):
+		return http.StatusServiceUnavailable // waited for too long, shutting down, or nobody reads this
+	}
+	return http.StatusInternalServerError
+}

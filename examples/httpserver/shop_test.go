@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+func TestMain(m *testing.M) { testserver.Main(m) }
+
+// patient bounds what ought to happen at once, on a machine that may be busy.
+func patient(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newStock is a database with ten apples.
+func newStock(t *testing.T) stock {
+	t.Helper()
+	s, err := openStock(t.Context(), filepath.Join(t.TempDir(), "stock.db"))
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	must(t, s.fill(t.Context(), "apple", 10))
+	return s
+}
+
+// open opens a shop in a session of its own, as in another process.
+func open(t *testing.T, server *zktest.Server, s stock) (*shop, string) {
+	t.Helper()
+	shop := newShop(testserver.Connect(t, server.ConnectString()), s)
+	srv := httptest.NewServer(shop.handler())
+	t.Cleanup(srv.Close)
+	return shop, srv.URL
+}
+
+func left(t *testing.T, s stock) int {
+	t.Helper()
+	n, err := s.left(t.Context(), "apple")
+	must(t, err)
+	return n
+}
+
+func TestSoldOut(t *testing.T) {
+	ctx := patient(t)
+	server, s := zktest.Start(t), newStock(t)
+	_, a := open(t, server, s)
+	_, b := open(t, server, s)
+	var mu sync.Mutex
+	var sold []receipt
+	soldOut := 0
+	var wg sync.WaitGroup
+	for i := range 30 {
+		wg.Go(func() {
+			r, err := buy(ctx, []string{a, b}[i%2], "apple")
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				sold = append(sold, r)
+			case errors.Is(err, errSoldOut):
+				soldOut++
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if len(sold) != 10 || soldOut != 20 || left(t, s) != 0 {
+		t.Errorf("of 10 apples, %d sold, %d times sold out, %d left", len(sold), soldOut, left(t, s))
+	}
+	must(t, oneByOne(sold))
+}
+
+// A lock that is lost in the middle of a request: 503, and nothing is written.
+func TestLostLock(t *testing.T) {
+	ctx := patient(t)
+	server, s := zktest.Start(t), newStock(t)
+	shop, url := open(t, server, s)
+	shop.reserve = func(held context.Context, _ string) error {
+		session, err := shop.m.Session(ctx)
+		if err != nil {
+			return err
+		}
+		if err := server.Expire(ctx, session.ID()); err != nil {
+			return err
+		}
+		select {
+		case <-held.Done():
+			return nil // a careless one, who does not even look
+		case <-ctx.Done():
+			return errors.New("the request goes on without its lock")
+		}
+	}
+	_, err := buy(ctx, url, "apple")
+	if !errors.Is(err, errTryAgain) || !strings.Contains(err.Error(), session.ErrLost.Error()) {
+		t.Errorf("the answer is %v", err)
+	}
+	if n := left(t, s); n != 10 {
+		t.Errorf("%d left of 10", n)
+	}
+	shop.reserve = func(context.Context, string) error { return nil }
+	r, err := buy(ctx, url, "apple")
+	must(t, err)
+	if r.Left != 9 {
+		t.Errorf("%d left of 10 after one deduction", r.Left)
+	}
+}
+
+// A holder that does not know of its loss, as after a long pause, and goes on to write
+// while others are in: the row's token refuses it, from the moment the next one has looked.
+func TestStaleHolder(t *testing.T) {
+	ctx := patient(t)
+	s := newStock(t)
+	const stale, next = 41, 42
+	n, err := s.enter(ctx, "apple", stale)
+	must(t, err)
+	seen, err := s.enter(ctx, "apple", next)
+	must(t, err)
+	if err := s.set(ctx, "apple", stale, n-1); !errors.Is(err, errStale) {
+		t.Errorf("a write with token %d after %d has entered: %v", stale, next, err)
+	}
+	if _, err := s.enter(ctx, "apple", stale); !errors.Is(err, errStale) {
+		t.Errorf("token %d enters after %d: %v", stale, next, err)
+	}
+	must(t, s.set(ctx, "apple", next, seen-1))
+	if n := left(t, s); n != 9 {
+		t.Errorf("%d left of 10 after one deduction", n)
+	}
+}
+
+// A client that goes away gives up its place in the queue.
+func TestClientGone(t *testing.T) {
+	ctx := patient(t)
+	server, s := zktest.Start(t), newStock(t)
+	shop, url := open(t, server, s)
+	lock, err := zklock.New(shop.m, "/stock/apple")
+	must(t, err)
+	lease, err := lock.Acquire(ctx)
+	must(t, err)
+	defer lease.Release(ctx) // however this ends: whoever waits holds up the end of the test
+	waitQueue := func(n int) {
+		t.Helper()
+		zktest.Eventually(t, testserver.Patience, "the queue", func() bool {
+			all, err := lock.Contenders(ctx)
+			must(t, err)
+			return len(all) == n
+		})
+	}
+	client, goAway := context.WithCancel(ctx)
+	defer goAway()
+	answer := make(chan error, 1)
+	go func() {
+		_, err := buy(client, url, "apple")
+		answer <- err
+	}()
+	waitQueue(2)
+	goAway()
+	waitQueue(1)
+	if err := <-answer; !errors.Is(err, context.Canceled) {
+		t.Errorf("the client got %v", err)
+	}
+	must(t, lease.Release(ctx))
+	if n := left(t, s); n != 10 {
+		t.Errorf("%d left of 10", n)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	server, s := zktest.Start(t), newStock(t)
+	_, url := open(t, server, s)
+	for _, tt := range []struct {
+		method, target string
+		status         int
+		body           string
+	}{
+		{"GET", "/stock?id=apple", http.StatusOK, `"left":10`},
+		{"POST", "/stock/deduct?id=apple", http.StatusOK, `"left":9`},
+		{"GET", "/stock?id=apple", http.StatusOK, `"left":9`},
+		{"GET", "/stock?id=pear", http.StatusNotFound, "no such item"},
+		{"POST", "/stock/deduct?id=pear", http.StatusNotFound, "no such item"},
+		{"POST", "/stock/deduct", http.StatusBadRequest, "id"},
+		{"POST", "/stock/deduct?id=a/b", http.StatusBadRequest, "id"},
+		{"GET", "/stock/deduct?id=apple", http.StatusMethodNotAllowed, ""},
+	} {
+		req, err := http.NewRequestWithContext(patient(t), tt.method, url+tt.target, nil)
+		must(t, err)
+		resp, err := http.DefaultClient.Do(req)
+		must(t, err)
+		var body strings.Builder
+		must(t, resp.Write(&body))
+		resp.Body.Close()
+		if resp.StatusCode != tt.status || !strings.Contains(body.String(), tt.body) {
+			t.Errorf("%s %s: %s\n%s", tt.method, tt.target, resp.Status, body.String())
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
