@@ -1,0 +1,223 @@
+// Election keeps one leader among three processes: see candidate.go. Here it happens to
+// leaders what happens to leaders: one is killed, one loses its place and has to stop, one
+// resigns.
+//
+//	go run ./examples/election                  # with a server in the process
+//	go run ./examples/election -zk host:2181    # with a ZooKeeper of yours
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path"
+	"syscall"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// timeout is how long the others wait for a leader that died, and how long one that is cut
+// off may believe that it leads.
+const timeout = 3 * time.Second
+
+func main() {
+	servers := flag.String("zk", "", "connect string of a ZooKeeper, `host:port`; by default a server in this process")
+	name := flag.String("candidate", "", "be one of the candidates, by this `name`")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	run := demo
+	if *name != "" {
+		run = func(ctx context.Context, out io.Writer, servers string) error {
+			return stand(ctx, out, servers, *name)
+		}
+	}
+	if err := run(ctx, os.Stdout, *servers); err != nil {
+		fmt.Fprintln(os.Stderr, "election:", err)
+		os.Exit(1)
+	}
+}
+
+func connect(ctx context.Context, servers string) (*session.Manager, error) {
+	return session.Connect(ctx, servers, session.WithTimeout(timeout), session.WithLogger(slog.New(slog.DiscardHandler)))
+}
+
+// stand is a process that is a candidate.
+func stand(ctx context.Context, out io.Writer, servers, name string) error {
+	m, err := connect(ctx, servers)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if _, err := open(ctx, m); err != nil {
+		return err
+	}
+	return (&candidate{name: name, m: m, out: out}).run(ctx)
+}
+
+// demo starts three processes and does to them what it says. What they say comes in between.
+func demo(ctx context.Context, out io.Writer, servers string) error {
+	if servers == "" {
+		server, err := zktest.New(zktest.WithTick(timeout / 10))
+		if err != nil {
+			return err
+		}
+		defer server.Close()
+		servers = server.ConnectString()
+	}
+	m, err := connect(ctx, servers)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	term, err := open(ctx, m)
+	if err != nil {
+		return err
+	}
+
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	processes := map[string]*exec.Cmd{}
+	for _, name := range []string{"Alice", "Bob", "Carol"} {
+		cmd := exec.Command(self, "-zk", servers, "-candidate", name)
+		cmd.Stdout, cmd.Stderr = out, os.Stderr
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		processes[name] = cmd
+		defer func() {
+			_ = cmd.Process.Kill() // what has ended by then is left alone
+			_ = cmd.Wait()
+		}()
+	}
+
+	for _, happens := range []struct {
+		what string
+		to   func(leader *exec.Cmd) error
+	}{
+		{"the leader is killed: the others wait for its session to time out", kill},
+		{"somebody deletes the leader's node", func(*exec.Cmd) error { return depose(ctx, m) }},
+		{"the leader is told to end", interrupt},
+		{"and the last one, too", interrupt},
+	} {
+		if term, err = nextTerm(ctx, m, term); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "-- %s\n", happens.what)
+		if err := happens.to(processes[term.Leader]); err != nil {
+			return err
+		}
+	}
+	return remove(ctx, m)
+}
+
+func kill(leader *exec.Cmd) error {
+	if err := leader.Process.Kill(); err != nil {
+		return err
+	}
+	_ = leader.Wait() // says that it was killed
+	return nil
+}
+
+func interrupt(leader *exec.Cmd) error {
+	if err := leader.Process.Signal(os.Interrupt); err != nil {
+		return kill(leader) // there is no such signal everywhere
+	}
+	return leader.Wait()
+}
+
+// depose deletes the node of whoever leads, behind its back.
+func depose(ctx context.Context, m *session.Manager) error {
+	lock, err := zklock.New(m, lockPath)
+	if err != nil {
+		return err
+	}
+	s, err := m.Session(ctx)
+	if err != nil {
+		return err
+	}
+	standing, err := lock.Contenders(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range standing {
+		if c.Holder {
+			return s.Delete(ctx, c.Path, -1)
+		}
+	}
+	return errors.New("nobody leads")
+}
+
+// open makes the office if there is none, and returns what is in it.
+func open(ctx context.Context, m *session.Manager) (office, error) {
+	s, err := m.Session(ctx)
+	if err != nil {
+		return office{}, err
+	}
+	if err := s.MakeParents(ctx, path.Dir(officePath)); err != nil {
+		return office{}, err
+	}
+	if _, err := s.Create(ctx, officePath, []byte("{}"), session.Persistent); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		return office{}, err
+	}
+	data, _, err := s.Get(ctx, officePath)
+	if err != nil {
+		return office{}, err
+	}
+	var o office
+	return o, json.Unmarshal(data, &o)
+}
+
+func remove(ctx context.Context, m *session.Manager) error {
+	s, err := m.Session(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Delete(ctx, officePath, -1)
+}
+
+// nextTerm waits until there is a leader of a later term: anybody can watch who leads.
+func nextTerm(ctx context.Context, m *session.Manager, last office) (office, error) {
+	for {
+		s, err := m.Session(ctx)
+		if err != nil {
+			return office{}, err
+		}
+		data, _, watch, err := s.Watch(ctx, officePath)
+		if errors.Is(err, session.ErrLost) {
+			continue // in the next session
+		}
+		if err != nil {
+			return office{}, err
+		}
+		var o office
+		if err := json.Unmarshal(data, &o); err != nil {
+			return office{}, err
+		}
+		if o.Term > last.Term {
+			return o, nil
+		}
+		changed := make(chan struct{}, 1)
+		stop := watch.Notify(changed)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		stop()
+	}
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+)
+
+// TestMain lets the test binary be the processes that demo starts.
+func TestMain(m *testing.M) {
+	if slices.Contains(os.Args, "-candidate") {
+		main()
+		return
+	}
+	testserver.Main(m)
+}
+
+// syncBuffer is a buffer that several processes may write to.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func TestTerms(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var out syncBuffer
+	if err := demo(ctx, &out, testserver.Server(t).ConnectString()); err != nil {
+		t.Error(err)
+	}
+	text := out.b.String() // the processes have ended
+	t.Log("\n" + text)
+	var last int64
+	for line := range strings.Lines(text) {
+		var name string
+		var term int64
+		if _, err := fmt.Sscanf(line, "%s leads, in term %d", &name, &term); err != nil {
+			continue
+		}
+		if term <= last {
+			t.Errorf("term %d comes after %d", term, last)
+		}
+		last = term
+	}
+	for what, least := range map[string]int{
+		" leads, in term ":            4,
+		" has stopped, leads no more": 1,
+		" resigns":                    2,
+	} {
+		if n := strings.Count(text, what); n < least {
+			t.Errorf("%d times %q, want %d", n, what, least)
+		}
+	}
+	testserver.WaitChildren(t, lockPath, 0)
+}
+
+// A leader that cannot do its work is none: it ends, and leaves the leadership to others.
+func TestUnfit(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), testserver.Patience)
+	defer cancel()
+	m := testserver.Connect(t, testserver.Server(t).ConnectString())
+	// There is no office.
+	if err := (&candidate{name: "Dave", m: m, out: io.Discard}).run(ctx); !errors.Is(err, zk.ErrNoNode) {
+		t.Errorf("it ends with %v", err)
+	}
+	testserver.WaitChildren(t, lockPath, 0)
+}
