@@ -1,5 +1,7 @@
 .DEFAULT_GOAL := help
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.7.0
+# Examples that need more than the library does are modules of their own.
+MODULES := $(patsubst %/go.mod,%,$(wildcard examples/*/go.mod))
 
 .PHONY: help
 help: ## Show this
@@ -19,6 +21,11 @@ test: ## Run all tests; list those that were skipped for want of a ZooKeeper
 race: ## Run all tests with the race detector, as CI does: nothing may skip
 	ZKTEST_REQUIRE_REAL=1 go test -race ./...
 
+.PHONY: examples
+examples: ## Run every example, and test those that are modules of their own
+	@for d in $(MODULES); do (cd $$d && go vet ./... && go test -race ./...) || exit 1; done
+	@for d in examples/*/; do echo; echo "$$d:"; (cd $$d && go run .) || exit 1; done
+
 .PHONY: bench
 bench: ## Compare with go-zookeeper's zk.Lock and Curator's semaphore, side by side in one run
 	go test -run xxx -bench . ./zklock ./semaphore
@@ -36,8 +43,9 @@ conformance: ## Compare the in-process server with a real one, by 500 random seq
 .PHONY: lint
 lint: ## gofmt, go vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "gofmt would change these"; exit 1; }
-	go vet ./...
-	$(STATICCHECK) ./...
+	@for d in . $(MODULES); do echo "lint $$d"; \
+		(cd $$d && go vet ./... && $(STATICCHECK) ./...) || exit 1; done
+	@for d in $(MODULES); do (cd $$d && go mod tidy -diff) || { echo "$$d: go mod tidy would change this"; exit 1; }; done
 
 PACKAGES := zookeeper libcurator-recipes-java python3-kazoo
 

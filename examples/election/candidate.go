@@ -51,29 +51,31 @@ func (c *candidate) run(ctx context.Context) error {
 			return err
 		}
 		err = c.lead(ctx, lease)
-		switch {
-		case errors.Is(err, session.ErrLost):
+		if errors.Is(err, session.ErrLost) {
 			fmt.Fprintf(c.out, "%s has stopped, leads no more (%v), and stands again\n", c.name, err)
-		case ctx.Err() != nil:
-			fmt.Fprintf(c.out, "%s resigns\n", c.name)
-			return nil
-		default:
-			return err
+			continue
 		}
+		fmt.Fprintf(c.out, "%s resigns\n", c.name)
+		resign(ctx, lease)
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
 	}
+}
+
+// resign lets the next one in, who otherwise waits until our session has timed out.
+func resign(ctx context.Context, lease *queue.Lease) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	// Of an error there is nothing to make: the leadership was lost meanwhile, or the release
+	// is certain and goes on by itself.
+	_ = lease.Release(ctx)
 }
 
 // lead does the leader's work until ctx ends or the leadership does, and says which: it
 // never returns nil.
 func (c *candidate) lead(ctx context.Context, lease *queue.Lease) error {
-	defer func() {
-		// Resign, so that the next one need not wait until our session has timed out. Of an
-		// error there is nothing to make: the release goes on by itself, or the leadership
-		// was lost and err says so.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = lease.Release(ctx)
-	}()
 	// Everything that only the leader may do gets this context. It ends when the leadership
 	// is lost: before the servers let anybody else in, even if they cannot be reached.
 	term, cancel := lease.Context(ctx)
