@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+)
+
+func TestMain(m *testing.M) { testserver.Main(m) }
+
+func TestTree(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+	var out bytes.Buffer
+	if err := run(t.Context(), &out, testserver.Server(t).ConnectString()); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	for _, want := range []string{
+		"worker 1:\norder", "worker 2:\norder", "worker 3:\norder",
+		"├── lock ", "0 ahead, acquired", "│   ├── create ", "├── charge ",
+		"└── unlock ", "    └── delete ",
+		"zklock.acquire.duration        3, mean ", "zklock.held.count              0 ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	// Whoever has waited says for whom, by the name of its service.
+	waits := strings.Count(text, "── watch ")
+	if named := strings.Count(text, "waits for worker "); named != waits {
+		t.Errorf("%d of %d waits name the other", named, waits)
+	}
+	if t.Failed() {
+		t.Log("\n" + text)
+	}
+}
+
+func TestCollector(t *testing.T) {
+	var mu sync.Mutex
+	posted := map[string]int{}
+	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		posted[r.URL.Path]++
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	}))
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	var out bytes.Buffer
+	if err := run(t.Context(), &out, testserver.Server(t).ConnectString()); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if posted["/v1/traces"] < workers || posted["/v1/metrics"] == 0 {
+		t.Errorf("the collector got %v", posted)
+	}
+	if text := out.String(); strings.Contains(text, "── lock") || !strings.Contains(text, "zklock.acquire.duration") {
+		t.Errorf("printed:\n%s", text)
+	}
+}
