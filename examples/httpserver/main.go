@@ -8,7 +8,8 @@
 // written nothing. See shop.go for how, and stock.go for what the database has to do.
 //
 //	go run .                                             # a demonstration: three processes, 200 clients
-//	go run . -zk host:2181 -db /srv/stock.db -listen :8080   # serve
+//	go run . -listen :8080 -sell apple=100               # serve
+//	go run . -listen :8080 -zk host:2181 -db stock.db    # one of several processes
 package main
 
 import (
@@ -23,6 +24,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -35,14 +38,20 @@ type config struct {
 	listen  string
 	db      string
 	timeout time.Duration
+	sell    map[string]int
 }
 
 func main() {
-	var c config
+	c := config{sell: map[string]int{}}
 	var level slog.LevelVar
 	flag.StringVar(&c.zk, "zk", "", "connect string of a ZooKeeper, `host:port`; by default a server in this process")
 	flag.StringVar(&c.listen, "listen", "", "serve at this `address`; by default run a demonstration and end")
 	flag.StringVar(&c.db, "db", "", "the SQLite `file`; by default one that goes away at the end")
+	flag.Func("sell", "put an item on sale, `id=n`, if it is not yet", func(v string) (err error) {
+		id, n, _ := strings.Cut(v, "=")
+		c.sell[id], err = strconv.Atoi(n)
+		return err
+	})
 	flag.DurationVar(&c.timeout, "timeout", 10*time.Second, "ZooKeeper session timeout: how long others wait for a process that died")
 	flag.TextVar(&level, "log", &level, "lowest `level` to log: debug, info, warn, error")
 	flag.Parse()
@@ -103,6 +112,11 @@ func serve(ctx context.Context, out io.Writer, c config) error {
 		return err
 	}
 	defer db.Close()
+	for id, n := range c.sell {
+		if err := db.fill(ctx, id, n); err != nil {
+			return err
+		}
+	}
 	l, err := net.Listen("tcp", c.listen)
 	if err != nil {
 		return err

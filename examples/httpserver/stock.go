@@ -40,9 +40,9 @@ func openStock(ctx context.Context, file string) (stock, error) {
 	return stock{db}, nil
 }
 
-// fill puts an item on sale.
+// fill puts an item on sale, unless it is already.
 func (s stock) fill(ctx context.Context, id string, n int) error {
-	_, err := s.ExecContext(ctx, `INSERT INTO stock (id, stock) VALUES (?, ?)`, id, n)
+	_, err := s.ExecContext(ctx, `INSERT INTO stock (id, stock) VALUES (?, ?) ON CONFLICT DO NOTHING`, id, n)
 	return err
 }
 
