@@ -74,4 +74,8 @@ var mutants = []mutant{
 			{"zklock/multi.go", "\t\tif l.Err() != nil {\n\t\t\terr = errLostEarlier\n\t\t}\n", ""},
 			{"zklock/multilease.go", "\tfor _, one := range l.leases {\n\t\tif err", "\tfor _, one := range l.leases[max(0, len(l.leases)-1):] {\n\t\tif err"},
 		}},
+	{"any-owner", "unfair", "another session's node is taken for one's own",
+		[]edit{{"session/claim.go", "return stat.EphemeralOwner == c.s.ID()", "return stat.EphemeralOwner != 0"}}},
+	{"delete-again", "unfair", "a delete whose reply was lost is repeated, and hits the next holder's node",
+		[]edit{{"session/claim.go", "if stat == nil || !c.Owns(stat) {", "if stat == nil {"}}},
 }
