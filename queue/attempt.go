@@ -96,12 +96,8 @@ func (a *attempt) enter(ctx context.Context) ([]string, error) {
 		}
 		a.creation = creation
 		names, listErr := a.survey(ctx)
-		select {
-		case <-creation.Done():
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-a.s.Done():
-			return nil, a.s.Err()
+		if err := a.until(ctx, creation.Done()); err != nil {
+			return nil, err
 		}
 		made, err := creation.Result()
 		switch {
@@ -389,13 +385,29 @@ func (a *attempt) watch(ctx context.Context, targets []blocker) ([]*session.Watc
 
 // settle waits for the answer to a StartWatch.
 func (a *attempt) settle(ctx context.Context, w *session.Watch) ([]byte, *zk.Stat, error) {
+	if err := a.until(ctx, w.Ready()); err != nil {
+		return nil, nil, err
+	}
+	return w.Result()
+}
+
+// until waits for an answer. One that is there is taken, whatever else has happened: what is
+// known need not be asked for again on the way out.
+func (a *attempt) until(ctx context.Context, answered <-chan struct{}) error {
+	var err error
 	select {
-	case <-w.Ready():
-		return w.Result()
+	case <-answered:
+		return nil
 	case <-ctx.Done():
-		return nil, nil, ctx.Err()
+		err = ctx.Err()
 	case <-a.s.Done():
-		return nil, nil, a.s.Err()
+		err = a.s.Err()
+	}
+	select {
+	case <-answered:
+		return nil
+	default:
+		return err
 	}
 }
 

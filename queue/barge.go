@@ -121,15 +121,11 @@ func (a *attempt) seize(ctx context.Context) (holder *session.Watch, err error) 
 
 // created waits for the answer to the create.
 func (a *attempt) created(ctx context.Context) error {
-	select {
-	case <-a.creation.Done():
-		_, err := a.creation.Result()
+	if err := a.until(ctx, a.creation.Done()); err != nil {
 		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-a.s.Done():
-		return a.s.Err()
 	}
+	_, err := a.creation.Result()
+	return err
 }
 
 // identify reports whether a watch is on a node of ours, and keeps it if so. The get that set

@@ -1,11 +1,13 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/semaphore"
 )
 
 // Claim is the right to have an ephemeral node at a path at which other sessions want one
@@ -15,67 +17,72 @@ import (
 //
 // It ends with End, or when Remove is done.
 type Claim struct {
-	s     *Session
-	path  string
-	once  sync.Once
-	ended chan struct{}
+	s    *Session
+	path string
+	once sync.Once
 }
 
-// claims holds the claims of a session.
+// claims are those of a session, and who waits for one: in the order in which they came.
 type claims struct {
 	mu sync.Mutex
-	m  map[string]*Claim // by path
+	m  map[string]*turn // by path
 }
 
-// take returns a new claim to a path, or the one there is.
-func (t *claims) take(s *Session, path string) (c *Claim, fresh bool) {
+// turn is taken by who has the claim. It is there while somebody has it or wants it.
+type turn struct {
+	*semaphore.Weighted
+	users int // guarded by claims.mu
+}
+
+func (t *claims) enter(path string) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if c := t.m[path]; c != nil {
-		return c, false
-	}
 	if t.m == nil {
-		t.m = make(map[string]*Claim)
+		t.m = make(map[string]*turn)
 	}
-	c = &Claim{s: s, path: path, ended: make(chan struct{})}
-	t.m[path] = c
-	return c, true
+	if t.m[path] == nil {
+		t.m[path] = &turn{Weighted: semaphore.NewWeighted(1)}
+	}
+	t.m[path].users++
+	return t.m[path]
 }
 
-func (t *claims) drop(path string) {
+// exit is called once for each enter; had says that the turn was taken.
+func (t *claims) exit(path string, had bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.m, path)
+	one := t.m[path]
+	if had {
+		one.Release(1)
+	}
+	if one.users--; one.users == 0 {
+		delete(t.m, path)
+	}
 }
 
-// Claim waits until nobody else in this session claims the path. It sends nothing, and fails
-// with ctx's error, the session's, or [ErrInvalid] for a bad path.
+// Claim waits until nobody else in this session claims the path, first come, first served. It
+// sends nothing, and fails with ctx's error, the session's, or [ErrInvalid] for a bad path.
 func (s *Session) Claim(ctx context.Context, path string) (*Claim, error) {
 	if err := ValidatePath(path); err != nil {
 		return nil, err
 	}
-	for {
-		c, fresh := s.claims.take(s, path)
-		if fresh {
-			return c, nil
-		}
-		select {
-		case <-c.ended:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-s.Done():
-			return nil, s.Err()
-		}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+	if err := s.claims.enter(path).Acquire(waiting, 1); err != nil {
+		s.claims.exit(path, false)
+		return nil, cmp.Or(ctx.Err(), s.Err())
 	}
+	return &Claim{s: s, path: path}, nil
 }
 
 // TryClaim is Claim that does not wait: it reports whether it has got the claim.
 func (s *Session) TryClaim(path string) (*Claim, bool) {
-	c, fresh := s.claims.take(s, path)
-	if !fresh {
+	if !s.claims.enter(path).TryAcquire(1) {
+		s.claims.exit(path, false)
 		return nil, false
 	}
-	return c, true
+	return &Claim{s: s, path: path}, true
 }
 
 // Path returns the path that is claimed.
@@ -86,12 +93,7 @@ func (c *Claim) Owns(stat *zk.Stat) bool { return stat.EphemeralOwner == c.s.ID(
 
 // End ends the claim. No create of it may be under way any more, and none have succeeded
 // that Remove was not done for. Only the first call counts.
-func (c *Claim) End() {
-	c.once.Do(func() {
-		c.s.claims.drop(c.path)
-		close(c.ended)
-	})
-}
+func (c *Claim) End() { c.once.Do(func() { c.s.claims.exit(c.path, true) }) }
 
 // Remove deletes the claim's node for certain, if it is there, as [Session.Remove] does, and
 // never that of another session: a delete whose reply was lost is not simply repeated, since
