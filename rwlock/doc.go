@@ -42,7 +42,9 @@
 //
 // To enter takes one round trip, and to come in behind a writer none: a reader watches the
 // nearest writer before it, and the one before that while there is one, and goes when the
-// last of them leaves. All readers behind a writer watch its node, which is the only one to
-// wake them. A writer that is next lists the directory once more when a writer before it
-// leaves, since that one may have left a read lock in its place.
+// last of them leaves. Readers do not wake readers. All behind one writer watch its node, and
+// come in together without asking the server anything; where more than two writers were in
+// front, each has listed the directory once before, when the last but one left. A writer
+// that is next lists it when a writer before it leaves, since that one may have left a read
+// lock in its place.
 package rwlock

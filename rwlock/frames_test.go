@@ -1,6 +1,7 @@
 package rwlock_test
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -131,16 +132,30 @@ func TestFramesUncontended(t *testing.T) {
 	must(t, rw.RUnlock())
 }
 
-// Ten readers wait, each in a session of its own, behind one writer inside and one that
-// waits, and watch both. When the second has left they all come in with no request at all
-// since then: here none gets through. So there is no herd that lists the directory.
+// Ten readers wait, each in a session of its own, behind a writer inside and others that
+// wait. When the last of those leaves they all come in with no request: here none gets
+// through. Before that each has looked at most once who is left, when the last but one
+// left. So there is no herd that lists the directory when it has to be quick.
 func TestNoHerd(t *testing.T) {
+	for _, tt := range []struct{ writers, listings int }{
+		{1, 0},
+		{2, 0}, // both are watched
+		{3, 1}, // the first is not, and may be there when the second leaves
+		{5, 1},
+	} {
+		t.Run(fmt.Sprint(tt.writers, " writers"), func(t *testing.T) { testNoHerd(t, tt.writers, tt.listings) })
+	}
+}
+
+func testNoHerd(t *testing.T, writers, listings int) {
 	const readers = 10
 	dir := persistentDir(t)
-	first, err := newLock(t, connect(t), dir).Acquire(patient(t))
-	must(t, err)
-	writer := newLock(t, connect(t), dir)
-	written := queued(t, dir, 2, writer.Lock)
+	var ahead []*rwlock.RWMutex
+	var written []<-chan error
+	for i := range writers {
+		rw := newLock(t, connect(t), dir)
+		ahead, written = append(ahead, rw), append(written, queued(t, dir, i+1, rw.Lock))
+	}
 	watching := make(chan struct{}, 10*readers)
 	var proxies []*zktest.Proxy
 	var locks []*rwlock.RWMutex
@@ -148,21 +163,29 @@ func TestNoHerd(t *testing.T) {
 	for i := range readers {
 		m, proxy := proxied(t, watchHook(watching))
 		rw := newLock(t, m, dir)
-		entered = append(entered, queued(t, dir, i+3, rw.RLock))
+		entered = append(entered, queued(t, dir, writers+i+1, rw.RLock))
 		receive(t, "the reader to watch", watching)
 		proxies, locks = append(proxies, proxy), append(locks, rw)
 	}
 	for _, p := range proxies {
 		p.ResetRequests()
-		p.Blackhole(zktest.ToServer)
 	}
-	must(t, first.Release(patient(t)))
-	must(t, receive(t, "the writer", written))
-	must(t, writer.Unlock())
+	for i, rw := range ahead {
+		must(t, receive(t, "a writer", written[i]))
+		if i == writers-1 {
+			for range readers * listings {
+				receive(t, "the readers to watch the last writer alone", watching)
+			}
+			for _, p := range proxies {
+				p.Blackhole(zktest.ToServer)
+			}
+		}
+		must(t, rw.Unlock())
+	}
 	for i, ch := range entered {
 		must(t, receive(t, "a reader", ch))
-		if n := proxies[i].Count(inDir(dir)); n != 0 {
-			t.Errorf("reader %d: %d requests when the writers left", i, n)
+		if all, lists := proxies[i].Count(inDir(dir)), proxies[i].Count(listing(dir)); all != listings || lists != listings {
+			t.Errorf("reader %d: %d requests, of which %d were listings; want %d", i, all, lists, listings)
 		}
 	}
 	for _, rw := range locks { // all are inside at once

@@ -262,34 +262,46 @@ func TestOwnerAmongOthers(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// Several owners share an RWMutex. What RDo holds is its own: no RUnlock of another takes
-// it away, so that a reader within it enters again, and is refused the write lock, however
-// many others come and go and want to write.
+// Several owners share an RWMutex, and others who have none. What RDo holds is its own: no
+// RUnlock of another takes it away, so that a reader within it enters again, and is refused
+// the write lock, however many others come and go and want to write.
 func TestOwnersShareRWMutex(t *testing.T) {
-	const owners, rounds = 5, 12
+	const goroutines, rounds = 4, 12
 	ctx := patient(t)
 	dir := testserver.Path(t)
 	rw := newLock(t, connect(t), dir)
+	again := func(ctx context.Context) error {
+		return rw.RDo(ctx, func(ctx context.Context) error { return ctx.Err() })
+	}
+	read := func(ctx context.Context) error {
+		if err := rw.Lock(ctx); !errors.Is(err, rwlock.ErrUpgrade) {
+			return errors.Join(errors.New("upgrade"), err)
+		}
+		return again(ctx)
+	}
+	write := func(ctx context.Context) error {
+		return rw.RDo(ctx, func(ctx context.Context) error { return rw.Do(ctx, again) })
+	}
 	var g errgroup.Group
-	for range owners {
+	for range goroutines {
 		g.Go(func() error {
 			for range rounds {
 				owner := rwlock.WithOwner(ctx)
-				err := rw.RDo(owner, func(ctx context.Context) error {
-					if err := rw.Lock(ctx); !errors.Is(err, rwlock.ErrUpgrade) {
-						return errors.Join(errors.New("upgrade"), err)
-					}
-					return errors.Join(rw.RLock(ctx), rw.RUnlock(), ctx.Err())
-				})
-				if err != nil {
+				if err := rw.RDo(owner, read); err != nil {
 					return err
 				}
-				err = rw.Do(owner, func(ctx context.Context) error {
-					return rw.RDo(ctx, func(ctx context.Context) error {
-						return rw.Do(ctx, func(ctx context.Context) error { return ctx.Err() })
-					})
-				})
-				if err != nil {
+				if err := rw.Do(owner, write); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		g.Go(func() error {
+			for range rounds {
+				if err := rw.RLock(ctx); err != nil {
+					return err
+				}
+				if err := rw.RUnlock(); err != nil {
 					return err
 				}
 			}
