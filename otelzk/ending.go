@@ -48,11 +48,11 @@ func acquireEnding(r session.AcquireResult) ending {
 // certain all the same.
 func releaseEnding(err error) ending {
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, session.ErrClosed): // Close gives up what is held
 		return ending{outcome: outcomeReleased}
 	case errors.Is(err, queue.ErrReleasePending):
 		return ending{outcome: outcomePending}
-	case errors.Is(err, session.ErrLost), errors.Is(err, session.ErrClosed):
+	case errors.Is(err, session.ErrLost):
 		return ending{outcome: outcomeLost, errorType: errorType(err), err: err}
 	}
 	return partEnding(err)

@@ -67,6 +67,7 @@ func TestEndings(t *testing.T) {
 		{"closed", acquireEnding(acquired{Err: session.ErrClosed}), outcomeFailed, errClosed, ""},
 		{"refused", acquireEnding(acquired{Err: zk.ErrNoAuth}), outcomeFailed, codeNoAuth, ""},
 		{"released", releaseEnding(nil), outcomeReleased, "", ""},
+		{"given up by Close", releaseEnding(session.ErrClosed), outcomeReleased, "", ""},
 		{"pending", releaseEnding(pending), outcomePending, "", ""},
 		{"lost", releaseEnding(lost), outcomeLost, errSessionUncertain, ""},
 		{"release refused", releaseEnding(zk.ErrNoAuth), outcomeFailed, codeNoAuth, ""},

@@ -2,6 +2,7 @@ package otelzk
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 
@@ -14,6 +15,9 @@ import (
 // loss is the hook for a hold that is lost. By then the Lock's own span has ended, so the
 // event is for its caller's, which tends to surround what the lock is held for.
 func (o *observer) loss(ctx context.Context, h session.HoldInfo, cause error) {
+	if errors.Is(cause, session.ErrClosed) {
+		return // the program has given it up, by Close
+	}
 	reason := errorType(cause)
 	o.instruments.lose(ctx, h.Kind, reason)
 	if a := acquisitionOf(ctx); a != nil {

@@ -335,6 +335,9 @@ func (a *attempt) allThere(ctx context.Context, targets []blocker) (bool, error)
 		return true, nil
 	}
 	config, _, err := a.s.Get(ctx, a.q.dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return false, nil // and so is our node, as the next listing will tell
+	}
 	return bytes.Equal(config, a.config), err
 }
 
@@ -365,9 +368,13 @@ func (a *attempt) watch(ctx context.Context, targets []blocker) ([]*session.Watc
 	}
 	a.own, a.czxid = own, stat.Czxid
 	if a.configW != nil {
-		if config, _, err := a.settle(ctx, a.configW); err != nil {
+		config, _, err := a.settle(ctx, a.configW)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			return nil, nil, errDeleted // our node was in it
+		case err != nil:
 			return nil, nil, err
-		} else if !bytes.Equal(config, a.config) {
+		case !bytes.Equal(config, a.config):
 			return nil, nil, errReconfigured
 		}
 	}

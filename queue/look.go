@@ -29,7 +29,7 @@ func look(rest int, targets []blocker, watches []*session.Watch, own, config *se
 		}
 		switch {
 		case event == session.WatchPending:
-			remaining += targets[i].weight
+			remaining = add(remaining, targets[i].weight)
 		case event == session.WatchDeleted && !targets[i].replaces:
 			gone = true
 		default:

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -115,9 +116,17 @@ func mayGo(remaining []blocker, slack int) bool {
 func weigh(bs []blocker) int {
 	sum := 0
 	for _, b := range bs {
-		sum += b.weight
+		sum = add(sum, b.weight)
 	}
 	return sum
+}
+
+// add stops at the largest number, which names of nodes can ask for where an int has 32 bits.
+func add(a, b int) int {
+	if a > math.MaxInt-b {
+		return math.MaxInt
+	}
+	return a + b
 }
 
 // toWatch returns which of those ahead to watch: the shortest tail that weighs more
@@ -133,7 +142,7 @@ func toWatch(remaining []blocker, slack int) []blocker {
 		if sum > slack {
 			return remaining[i:]
 		}
-		sum += remaining[i].weight
+		sum = add(sum, remaining[i].weight)
 	}
 	return remaining
 }

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"math"
 	"slices"
 	"testing"
 )
@@ -129,5 +130,20 @@ func TestBlockersKeepsWhatReplaces(t *testing.T) {
 	negative := Policy{Weight: func(Node) int { return -1 }}
 	if got := blockers(me, nodes, negative); len(got) > 0 {
 		t.Errorf("of negative weight: %v", got)
+	}
+}
+
+// Two that ask for all there can be weigh more than all, also where an int has 32 bits.
+func TestWeightsDoNotOverflow(t *testing.T) {
+	const most = math.MaxInt
+	p := Policy{Weight: func(n Node) int { return n.Weight }, Slack: most - 1}
+	me := Node{Name: "c", Weight: 1, Sequence: 3}
+	nodes := []Node{{Name: "a", Weight: most, Sequence: 1}, {Name: "b", Weight: most, Sequence: 2}, me}
+	ahead := blockers(me, nodes, p)
+	if mayGo(ahead, p.Slack) {
+		t.Error("goes in beside two who have all")
+	}
+	if watched := toWatch(ahead, p.Slack); len(watched) != 2 {
+		t.Errorf("watches %v", watched)
 	}
 }

@@ -92,7 +92,7 @@ type Contender struct {
 	Path     string // of its node
 	Sequence int32  // its place: lower is earlier
 	Data     []byte // of its node
-	Holder   bool   // whether it may go, as far as this listing tells
+	Holder   bool   // whether it may go, as far as this listing tells: now, under a limit that was lowered
 }
 
 // Contenders returns those of a kind who hold or wait, in order: a picture of one

@@ -3,6 +3,7 @@ package semaphore
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -16,7 +17,7 @@ const (
 
 // gate is the mutex of InterProcessSemaphoreV2: that of Curator's InterProcessMutex.
 var gate = &queue.Kind{
-	Name:     "mutex",
+	Name:     "gate",
 	Prefixes: []string{queue.PrefixLock, queue.PrefixKazooLock},
 	Policy:   func(queue.Node) queue.Policy { return queue.Policy{} },
 }
@@ -50,6 +51,8 @@ func throughGate(ctx context.Context, enter, take get, r queue.Request) (*queue.
 			return nil, shutErr
 		case lost && ctx.Err() == nil:
 			continue // it ended with the gate, and not for the caller's sake
+		case lost && errors.Is(err, context.Canceled):
+			return nil, fmt.Errorf("acquire %s: %w", g.Path(), ctx.Err()) // its time ran out since then
 		}
 		return nil, err
 	}

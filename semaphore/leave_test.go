@@ -48,7 +48,9 @@ func TestWhoeverLeaves(t *testing.T) {
 	}{
 		{"release", []int{2, 3}, []leave{leaveByRelease}},
 		{"deletion", []int{2, 3}, []leave{leaveByDeletion}},
-		{"expiry", []int{2, 3}, []leave{leaveByExpiry}},
+		{"expiry", []int{2, 3, 4}, []leave{leaveByExpiry}},
+		{"release and expiry", []int{2, 3, 4}, []leave{leaveByRelease, leaveByExpiry}},
+		{"expiry and release", []int{2, 3, 4}, []leave{leaveByExpiry, leaveByRelease}},
 		{"release and deletion", []int{4}, []leave{leaveByRelease, leaveByDeletion}},
 	} {
 		for _, layout := range layouts {

@@ -69,7 +69,7 @@ type WatchInfo struct {
 
 // AcquireInfo describes what is asked for.
 type AcquireInfo struct {
-	Kind string // mutex, unfair, read, write, semaphore
+	Kind string // mutex, unfair, read, write, semaphore; gate: before one in Curator's layout
 	Path string // the lock's directory
 	Try  bool   // a try, which does not wait
 }

@@ -119,7 +119,11 @@ func demo(ctx context.Context, out io.Writer, servers string) error {
 			return err
 		}
 		fmt.Fprintf(out, "-- %s\n", happens.what)
-		if err := happens.to(processes[term.Leader]); err != nil {
+		leader, ours := processes[term.Leader]
+		if !ours {
+			return fmt.Errorf("%s leads, which is none of ours: somebody else uses this path", term.Leader)
+		}
+		if err := happens.to(leader); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,101 @@
+package semaphore_test
+
+import (
+	"context"
+	"path"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// The directory vanishes with all in it while a waiter sets its watches: it has lost its
+// place, and takes another.
+func TestDirectoryVanishesWhileWatching(t *testing.T) {
+	dir := testserver.Path(t)
+	persistent(t, dir, "")
+	holder := take(t, newSem(t, connect(t), dir, 1), 1)
+	proxy := testserver.Proxy(t)
+	m := behind(t, proxy)
+	testserver.Session(t, m)
+	var own atomic.Bool // it watches its own node, or is about to
+	fault := proxy.HoldRequest(func(r zktest.Request) bool {
+		if r.Op == zktest.OpGetData && strings.HasPrefix(r.Path, dir+"/") && path.Base(r.Path) != path.Base(holder.Path()) {
+			own.Store(true)
+		}
+		return r.Op == zktest.OpGetData && r.Path == dir && own.Load()
+	})
+	c := enter(t, newSem(t, m, dir, 1), 1)
+	if !hit(t, proxy, dir, fault) {
+		// The two gets are sent together, and the other was first.
+		fault.Release()
+	}
+	for _, name := range testserver.Children(t, dir) {
+		testserver.Delete(t, dir, name)
+	}
+	testserver.Delete(t, dir)
+	fault.Release()
+	release(t, c.get(t))
+}
+
+// hit reports whether the fault strikes, or the directory's data was read twice without.
+func hit(t *testing.T, proxy *zktest.Proxy, dir string, fault *zktest.Fault) (yes bool) {
+	t.Helper()
+	zktest.Eventually(t, testserver.Patience, "the directory to be watched", func() bool {
+		select {
+		case <-fault.Hit():
+			yes = true
+			return true
+		default:
+			return proxy.Count(zktest.On(zktest.OpGetData, dir)) >= 2
+		}
+	})
+	return yes
+}
+
+// deadline is a context that ends when it is told to, as one whose time runs out does.
+type deadline struct {
+	context.Context
+	over chan struct{}
+}
+
+func (d *deadline) Done() <-chan struct{} { return d.over }
+func (d *deadline) Err() error {
+	select {
+	case <-d.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// The caller's time runs out right after the gate was lost: his error is told, and not that
+// of the wait that ended with the gate.
+func TestTimeRunsOutAfterGateLost(t *testing.T) {
+	dir := testserver.Path(t)
+	ctx := &deadline{context.Background(), make(chan struct{})}
+	m := connect(t, session.WithTrace(session.Trace{
+		Acquire: func(c context.Context, a session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
+			return c, func(session.AcquireResult) {
+				if a.Kind == "semaphore" {
+					close(ctx.over)
+				}
+			}
+		},
+	}))
+	held := take(t, curators(t, dir, 1), 1)
+	s := newSem(t, m, dir, 1, semaphore.WithCuratorLayout())
+	result := make(chan error, 1)
+	go func() {
+		_, err := s.Acquire(ctx)
+		result <- err
+	}()
+	nodes(t, dir, 2, 1)
+	testserver.Delete(t, dir, "locks", oldest(t, dir+"/locks"))
+	wantErr(t, "Acquire", receive(t, "Acquire", result), context.DeadlineExceeded)
+	release(t, held)
+}
