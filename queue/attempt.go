@@ -243,6 +243,9 @@ func (a *attempt) decide(ctx context.Context, names []string) ([]blocker, error)
 		// come in; the other is no obstacle.
 		i := slices.IndexFunc(nodes, func(n Node) bool { return n.Name == beside.a.node.Name })
 		if i < 0 {
+			if err := beside.Err(); err != nil {
+				return nil, err
+			}
 			return nil, fmt.Errorf("%w: so is what was to be taken beside it", session.ErrLost)
 		}
 		nodes = slices.Delete(nodes, i, i+1)
@@ -450,7 +453,8 @@ func (a *attempt) leave(ctx context.Context, why error) {
 		}
 	}()
 	// A try that was answered leaves nothing behind for the next one to find.
-	if errors.Is(why, ErrBusy) || errors.Is(why, ErrConflict) {
+	if errors.Is(why, ErrBusy) || errors.Is(why, ErrConflict) || errors.Is(why, session.ErrInvalid) ||
+		a.entry.try && errors.Is(why, errDeleted) {
 		select {
 		case <-removed:
 		case <-ctx.Done():

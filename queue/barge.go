@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"path"
-	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -77,7 +76,7 @@ func (a *attempt) unclaim() {
 // A create whose reply was lost is settled by the next one: either that makes the node, or
 // the one that is in its way is ours, by its owner.
 func (a *attempt) seize(ctx context.Context) (holder *session.Watch, err error) {
-	for {
+	for tries := 1; ; tries++ {
 		creation, err := a.s.StartCreate(ctx, a.claim.Path(), a.r.Data, session.Ephemeral)
 		if err != nil {
 			return nil, err
@@ -87,7 +86,7 @@ func (a *attempt) seize(ctx context.Context) (holder *session.Watch, err error) 
 		if err != nil {
 			return nil, err
 		}
-		names, listErr := a.survey(ctx)
+		l := a.listDir(ctx)
 		err = a.created(ctx)
 		made := err == nil
 		switch {
@@ -99,6 +98,7 @@ func (a *attempt) seize(ctx context.Context) (holder *session.Watch, err error) 
 			continue
 		case errors.Is(err, zk.ErrConnectionClosed):
 			a.doubt = true
+			traceRetry(ctx, a.q.m.TraceHooks(), "create", tries, err)
 			continue
 		default:
 			return nil, err
@@ -106,7 +106,7 @@ func (a *attempt) seize(ctx context.Context) (holder *session.Watch, err error) 
 		ours, err := a.identify(ctx, w)
 		switch {
 		case made || ours:
-			return nil, a.take(ctx, made, names, listErr)
+			return nil, a.take(ctx, made, l)
 		case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrConnectionClosed):
 			continue // it has gone, or it is not known whose it is
 		case err != nil:
@@ -115,7 +115,7 @@ func (a *attempt) seize(ctx context.Context) (holder *session.Watch, err error) 
 		if a.position < 0 {
 			a.position = 1 // of how many more wait it cannot know
 		}
-		return w, a.conflict(names)
+		return w, a.conflict(l)
 	}
 }
 
@@ -139,9 +139,11 @@ func (a *attempt) identify(ctx context.Context, w *session.Watch) (ours bool, er
 	return true, nil
 }
 
-// take makes the node this attempt's, unless somebody stands beside it: a listing that has it
-// shows that nobody of another kind was there before and is still.
-func (a *attempt) take(ctx context.Context, made bool, names []string, listErr error) error {
+// take makes the node this attempt's, unless somebody stands beside it. Another's node has the
+// same name, so that a listing alone proves nothing: it counts if it is not older than our
+// node, and if the watch on that has not ended when it is there. Events of one connection
+// arrive in order with its answers.
+func (a *attempt) take(ctx context.Context, made bool, l listing) error {
 	if err := a.found(path.Base(a.claim.Path())); err != nil {
 		return err
 	}
@@ -149,19 +151,67 @@ func (a *attempt) take(ctx context.Context, made bool, names []string, listErr e
 		a.s.Adopt(a.claim.Path())
 	}
 	a.position = max(0, a.position)
-	if listErr != nil || !slices.Contains(names, a.node.Name) {
-		var err error
-		if names, err = a.list(ctx); err != nil {
+	for {
+		readable, err := a.prove(ctx)
+		if err != nil {
 			return err
 		}
+		if !readable || l.err != nil || l.pzxid < a.czxid {
+			l = a.listDir(ctx)
+		}
+		switch {
+		case errors.Is(l.err, zk.ErrNoNode):
+			return errDeleted
+		case l.err != nil:
+			return l.err
+		}
+		if err := a.conflict(l); err != nil || !readable || a.standing() != nil {
+			return err
+		}
+		// The node may be gone, or the connection: look again.
 	}
-	return a.conflict(names)
+}
+
+// prove sees to it that there is a watch on our node that has not ended. It returns errDeleted
+// if there is no node, or another's; and false if the server does not let us read it.
+func (a *attempt) prove(ctx context.Context) (bool, error) {
+	for a.standing() == nil {
+		w, err := a.s.StartWatch(ctx, a.claim.Path())
+		if err != nil {
+			return false, err
+		}
+		ours, err := a.identify(ctx, w)
+		switch {
+		case errors.Is(err, zk.ErrNoNode), err == nil && !ours:
+			return false, errDeleted
+		case errors.Is(err, zk.ErrNoAuth):
+			return false, nil
+		case err != nil && !errors.Is(err, zk.ErrConnectionClosed):
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// listing is what was in the directory, and when that last changed.
+type listing struct {
+	names []string
+	pzxid int64
+	err   error
+}
+
+func (a *attempt) listDir(ctx context.Context) listing {
+	names, stat, err := a.s.Children(ctx, a.q.dir)
+	if err != nil {
+		return listing{err: err}
+	}
+	return listing{names: names, pzxid: stat.Pzxid}
 }
 
 // conflict looks for contenders of other kinds. Those make their nodes before they list, as
 // we do, so that at least one of two sees the other.
-func (a *attempt) conflict(names []string) error {
-	_, err := ofKind(parseNodes(names, a.r.Kind.Prefixes...), a.r.Kind)
+func (a *attempt) conflict(l listing) error {
+	_, err := ofKind(parseNodes(l.names, a.r.Kind.Prefixes...), a.r.Kind)
 	return err
 }
 

@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -342,5 +343,83 @@ func TestUnfairInvalid(t *testing.T) {
 	l := acquire(t, q)
 	_, err := l.Beside(patient(t), askUnfair)
 	mustBe(t, err, session.ErrInvalid)
+	release(t, l)
+}
+
+// listsLate makes a contender list the directory only when its get has been answered, as on a
+// slow machine. It returns what is told when he waits for the holder's node.
+func listsLate(dir string) (session.Option, <-chan struct{}) {
+	got, watching := make(chan struct{}), make(chan struct{}, 10)
+	var once sync.Once
+	return session.WithTrace(session.Trace{
+		Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+			if r.Op == "getChildren" && r.Path == dir {
+				<-got
+			}
+			return ctx, func(error) {
+				if r.Op == "getData" {
+					once.Do(func() { close(got) })
+				}
+			}
+		},
+		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
+			watching <- struct{}{}
+			return ctx, nil
+		},
+	}), watching
+}
+
+// The node of one who comes in is deleted between his get and his listing, by hand or while he
+// is away, and another comes in: the name in the listing is that one's.
+func TestUnfairDeletedBeforeListing(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		fault func(*zktest.Proxy, zktest.Match) *zktest.Fault
+	}{
+		{"the event comes before the listing", (*zktest.Proxy).HoldRequest},
+		{"the connection breaks before the listing", (*zktest.Proxy).CutBefore},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			dir := persistentDir(t)
+			late, watching := listsLate(dir)
+			q, proxy, _ := proxied(t, dir, late)
+			fault := c.fault(proxy, ofContenders(dir, zktest.OpGetChildren2))
+			proxy.Refuse(true) // until the other is in
+			call := begin(t, q, askUnfair)
+			await(t, fault.Hit(), "the listing")
+			testserver.WaitChildren(t, dir, 1)
+			testserver.Delete(t, dir, testserver.Children(t, dir)[0])
+			next := seize(t, client(t, dir))
+			fault.Release()
+			proxy.Refuse(false)
+			select {
+			case <-watching:
+			case <-call.done:
+				t.Fatalf("returned (%v), while another holds (%v)", call.err, next.Err())
+			}
+			release(t, next)
+			release(t, call.get(t))
+		})
+	}
+}
+
+// A try whose node an operator takes away finds nobody in the way, nor its own node.
+func TestUnfairTryDeleted(t *testing.T) {
+	dir := persistentDir(t)
+	late, _ := listsLate(dir)
+	q, proxy, _ := proxied(t, dir, late)
+	held := proxy.HoldRequest(ofContenders(dir, zktest.OpGetChildren2))
+	done := make(chan struct{})
+	var l *queue.Lease
+	var err error
+	go func() {
+		defer close(done)
+		l, err = q.TryAcquire(patient(t), askUnfair)
+	}()
+	await(t, held.Hit(), "the listing")
+	testserver.Delete(t, dir, testserver.Children(t, dir)[0])
+	held.Release()
+	await(t, done, "TryAcquire")
+	mustBe(t, err, nil)
 	release(t, l)
 }

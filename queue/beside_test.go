@@ -94,3 +94,25 @@ func TestBesideEnded(t *testing.T) {
 	mustBe(t, err, session.ErrLost)
 	testserver.WaitChildren(t, dir, 0)
 }
+
+// The lease is released while another is taken beside it: that is what is said.
+func TestBesideReleased(t *testing.T) {
+	dir := persistentDir(t)
+	q, proxy, _ := proxied(t, dir)
+	w, err := q.Acquire(patient(t), writing)
+	mustBe(t, err, nil)
+	create := proxy.HoldReply(ofContenders(dir, zktest.OpCreate))
+	list := proxy.HoldRequest(ofContenders(dir, zktest.OpGetChildren2))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, err = w.Beside(patient(t), reading)
+	}()
+	await(t, create.Hit(), "the create")
+	w.StartRelease(patient(t))
+	testserver.Delete(t, w.Path()) // before the listing
+	create.Release()
+	list.Release()
+	await(t, done, "Beside")
+	mustBe(t, err, queue.ErrReleased)
+}

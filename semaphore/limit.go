@@ -48,11 +48,21 @@ func (s *Semaphore) policy(me queue.Node, config []byte) (queue.Policy, error) {
 		}
 		most = l.MaxLeases
 	}
-	s.seen.Store(int64(most))
+	s.see(most)
 	return queue.Policy{
 		Weight: func(ahead queue.Node) int { return ahead.Weight },
 		Slack:  most - me.Weight,
 	}, nil
+}
+
+// see notes a limit. The highest counts: what was read first may be told last.
+func (s *Semaphore) see(most int) {
+	for {
+		seen := s.seen.Load()
+		if seen >= int64(most) || s.seen.CompareAndSwap(seen, int64(most)) {
+			return
+		}
+	}
 }
 
 // checkRequest refuses what cannot be had, without asking the server. A limit that was

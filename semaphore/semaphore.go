@@ -193,7 +193,7 @@ func (s *Semaphore) Resize(ctx context.Context, maxLeases int) error {
 	if err != nil {
 		return fmt.Errorf("resize semaphore %s: %w", s.path, err)
 	}
-	s.seen.Store(int64(maxLeases))
+	s.see(maxLeases)
 	return nil
 }
 

@@ -115,7 +115,8 @@ func (l *MultiLease) release(ctx context.Context) []error {
 // joined to it. That has precedence over [queue.ErrBusy], which says that nothing is left.
 func (l *MultiLease) rollBack(ctx context.Context, why error) error {
 	refused := slices.DeleteFunc(l.release(ctx), func(err error) bool {
-		return isPending(err) || errors.Is(err, session.ErrLost) || errors.Is(err, session.ErrClosed)
+		return isPending(err) || errors.Is(err, session.ErrLost) || errors.Is(err, session.ErrClosed) ||
+			errors.Is(err, queue.ErrReleased) // on request: see WithRevocable
 	})
 	switch {
 	case len(refused) == 0:

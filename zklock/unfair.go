@@ -17,8 +17,8 @@ var unfair = &queue.Kind{
 // Taking a free one costs one round trip, as with the fair mutex. But a release wakes all who
 // wait, one in each process, and one of them gets in, a round trip later. With 20 processes
 // waiting, a release of the unfair mutex woke 20, who sent 60 requests before 19 of them
-// waited again; a release of the fair one woke 2, who sent 1: the next, which holds the mutex
-// by that and asks nobody, and the one after it, which has come to be the next and looks once
+// waited again; a release of the fair one woke 1, who sent none: the next, which holds the mutex
+// by that and asks nobody. Of those who come later it wakes one more, who looks once
 // (TestWakeUps counts them).
 //
 // All other guarantees are those of the fair mutex. What differs besides:
@@ -29,6 +29,7 @@ var unfair = &queue.Kind{
 //     another goroutine of the process is about to take the mutex.
 //   - All holders have a node of the same path in turn, so [queue.Lease.Guard] lets no write
 //     through. [queue.Lease.Token] is the way to fence.
+//   - A request to give it up ([Revoke]) that comes late reaches the next holder.
 //   - An operator who deletes the holder's node in the moment of its release can have the
 //     next holder's deleted with it, who is told.
 //

@@ -255,7 +255,7 @@ func (cs *checks) finish(c *call, ok bool, err error) {
 	case err == nil:
 		cs.fail("%s: TryLock is false, and nobody was in the way", c.name)
 	case c.ctx.Err() != nil && errors.Is(err, c.ctx.Err()):
-	case closed && c.mgr.State() == session.Closed:
+	case closed && c.m.leaves(c.mgr):
 	default:
 		cs.fail("%s: a call fails: %v", c.name, err)
 	}

@@ -130,6 +130,14 @@ func (m *member) close() {
 	}
 }
 
+// leaves reports whether a manager is closed, or about to be: calls end with the session, a
+// moment before State says so.
+func (m *member) leaves(mgr *session.Manager) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.manager != mgr
+}
+
 // stateChanged is the trace hook.
 func (m *member) stateChanged(c session.Change) {
 	m.w.trace.add(m.name, "state %v (session %x)", c.To, c.Session&0xffff)

@@ -1,0 +1,40 @@
+package zklock_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// One lock of several is given up on request while the wait for another goes on: all begins
+// again, as it does for one.
+func TestMultiRevokedWhileWaiting(t *testing.T) {
+	ctx := patient(t)
+	paths := dirs(t, 2)
+	attempts := make(chan string, 10)
+	m := connect(t, session.WithTrace(session.Trace{
+		Acquire: func(ctx context.Context, a session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
+			attempts <- a.Path
+			return ctx, nil
+		},
+	}))
+	first := newMutex(t, m, paths[0], zklock.WithRevocable(func(l *queue.Lease) { _ = l.Release(context.Background()) }))
+	other := newMutex(t, connect(t), paths[1])
+	must(t, other.Lock(ctx))
+	both := newMulti(t, first, newMutex(t, m, paths[1]))
+	got := background(func() error { return both.Lock(ctx) })
+	testserver.WaitChildren(t, paths[1], 2)
+	must(t, zklock.Revoke(ctx, m, paths[0]+"/"+testserver.Children(t, paths[0])[0]))
+	for _, want := range []string{paths[0], paths[1], paths[0]} {
+		if got := receive(t, "an attempt", attempts); got != want {
+			t.Errorf("takes %s, want %s", got, want)
+		}
+	}
+	must(t, other.Unlock())
+	must(t, receive(t, "Lock", got))
+	must(t, both.Unlock())
+}
