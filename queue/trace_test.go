@@ -164,10 +164,11 @@ func TestTrace(t *testing.T) {
 			"acquire mutex DIR try=false",
 			"acquired err=" + queue.ErrConflict.Error() + " busy=false position=-1 attempts=1 by caller",
 		}},
-		{"lost", func(t *testing.T, _ *diary, q, _ *queue.Queue, p *zktest.Proxy, m *session.Manager) {
+		{"lost", func(t *testing.T, d *diary, q, _ *queue.Queue, p *zktest.Proxy, m *session.Manager) {
 			l := acquire(t, q)
 			expire(t, p, m)
 			await(t, l.Done(), "Done")
+			d.has(t, "loss ") // Done is closed before the hooks are told
 			mustBe(t, l.Release(patient(t)), session.ErrLost)
 		}, []string{
 			"acquire mutex DIR try=false",
