@@ -1,6 +1,7 @@
 package interop_test
 
 import (
+	"fmt"
 	"os/exec"
 	"path"
 	"strconv"
@@ -61,7 +62,7 @@ func TestDoNotExclude(t *testing.T) {
 func TestKazooReaderWaitsForWriterBehindIt(t *testing.T) {
 	t.Parallel()
 	if v := kazooVersion(t); !strings.HasPrefix(v, "2.8.") {
-		t.Skipf("kazoo %s is not 2.8", v)
+		testserver.Missing(t, fmt.Errorf("kazoo %s is not 2.8", v))
 	}
 	s := newSite(t, 0)
 	py := newPython(t, s)
