@@ -1,0 +1,133 @@
+package otelzk_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/otelzk"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+func TestWithoutRequestSpans(t *testing.T) {
+	c := newClient(t, directory(t), otelzk.WithRequestSpans(false))
+	must(t, c.mx.Lock(patient(t)))
+	c.unlock(t)
+	sameTree(t, c.tree(t, nil), `
+lock mutex acquired position=0 attempts=1
+unlock mutex released lock-0000000000 links=1
+`)
+	if _, metrics := c.collect(t); metrics["db.client.operation.duration"] == nil {
+		t.Error("no metric of requests")
+	}
+}
+
+// Whatever happens, spans end: here a thousand waits that are given up, many at a time.
+func TestNoSpanLeftOpen(t *testing.T) {
+	const goroutines, each = 20, 50
+	dir := directory(t)
+	holder := newClient(t, dir)
+	must(t, holder.mx.Lock(patient(t)))
+	// Half of them are given up while they wait, the others at any moment before.
+	type waiting struct{}
+	tel := newTelemetry()
+	hooks := otelzk.New(tel.opts...)
+	watch := hooks.Watch
+	hooks.Watch = func(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
+		if cancel, ok := ctx.Value(waiting{}).(context.CancelFunc); ok {
+			defer cancel()
+		}
+		return watch(ctx, w)
+	}
+	c := connect(t, dir, tel, hooks)
+	var callers errgroup.Group
+	for i := range goroutines {
+		callers.Go(func() error {
+			for range each {
+				ctx, cancel := context.WithCancel(context.Background())
+				if i%2 == 0 {
+					ctx = context.WithValue(ctx, waiting{}, cancel)
+				} else {
+					go cancel()
+				}
+				if err := c.mx.Lock(ctx); !errors.Is(err, context.Canceled) {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	must(t, callers.Wait())
+	testserver.WaitChildren(t, dir, 1)
+	holder.unlock(t)
+	all := c.settled(t)
+	locks := slices.DeleteFunc(slices.Clone(all), func(s sdktrace.ReadWriteSpan) bool { return s.Name() != "lock" })
+	for _, s := range locks {
+		if attr(s, "zklock.outcome") != "canceled" || s.Status().Code != codes.Unset {
+			t.Errorf("%v, status %v", s.Attributes(), s.Status())
+		}
+	}
+	byID := make(map[trace.SpanID]string)
+	for _, s := range all {
+		byID[s.SpanContext().SpanID()] = s.Name()
+	}
+	for _, s := range all {
+		if s.SpanKind() == trace.SpanKindClient && byID[s.Parent().SpanID()] == "" && s.Name() != "setAuth" {
+			t.Errorf("%s %s is nobody's", s.Name(), attr(s, "zklock.request.path"))
+		}
+	}
+	t.Logf("%d locks got as far as a span, %d spans", len(locks), len(all))
+}
+
+// What several callers do at once, by one session, is each one's own.
+func TestConcurrentCallers(t *testing.T) {
+	const callers = 10
+	tel := newTelemetry()
+	root := directory(t)
+	c := connect(t, root, tel, otelzk.New(tel.opts...))
+	var all errgroup.Group
+	traces := make(map[trace.TraceID]string)
+	for i := range callers {
+		dir := root + "/" + strconv.Itoa(i)
+		mx, err := zklock.New(c.m, dir)
+		must(t, err)
+		ctx, caller := tel.tracer.Start(patient(t), "caller")
+		traces[caller.SpanContext().TraceID()] = dir
+		all.Go(func() error {
+			defer caller.End()
+			for range 5 {
+				lease, err := mx.Acquire(ctx)
+				if err != nil {
+					return err
+				}
+				if err := lease.Release(context.Background()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	must(t, all.Wait())
+	for _, s := range c.settled(t) {
+		dir := traces[s.SpanContext().TraceID()]
+		if dir == "" {
+			t.Errorf("%s is nobody's", describe(s))
+		}
+		for _, key := range []string{"zklock.path", "zklock.node", "zklock.request.path"} {
+			// The parents of the directory are on the way to it.
+			if v := attr(s, key); v != "" && v != dir && !strings.HasPrefix(v, dir+"/") && !strings.HasPrefix(dir, v) {
+				t.Errorf("%s, of %s, is in the trace of %s", describe(s), v, dir)
+			}
+		}
+	}
+}

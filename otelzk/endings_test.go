@@ -1,0 +1,89 @@
+package otelzk_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+// A Lock that its caller gives up is no error; its node's delete belongs to it all the same.
+func TestCancelled(t *testing.T) {
+	dir := directory(t)
+	c := newClient(t, dir)
+	_, wait, cancel := contend(t, c, dir)
+	cancel()
+	if err := wait(); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	c.started(t, "delete", 0)
+	sameTree(t, c.tree(t, nil), `
+caller
+  lock mutex canceled position=1 attempts=1
+    create CLIENT lock-
+    getChildren CLIENT .
+    getData CLIENT lock-0000000001
+    getData CLIENT lock-0000000000
+    watch canceled lock-0000000000 links=1
+    delete CLIENT lock-0000000001
+`)
+}
+
+// A deadline that passes is an error: the lock was wanted.
+func TestTimeout(t *testing.T) {
+	dir := directory(t)
+	c := newClient(t, dir)
+	holder := newClient(t, dir)
+	must(t, holder.mx.Lock(patient(t)))
+	ctx := newDeadline()
+	result := background(func() error { return c.mx.Lock(ctx) })
+	c.started(t, "watch", 0)
+	ctx.pass()
+	if err := receive(t, "Lock", result); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	c.started(t, "delete", 0)
+	sameTree(t, c.tree(t, nil), `
+lock mutex failed position=1 attempts=1 type=timeout ERROR
+  create CLIENT lock-
+  getChildren CLIENT .
+  getData CLIENT lock-0000000001
+  getData CLIENT lock-0000000000
+  watch failed lock-0000000000 type=timeout ERROR links=1
+  delete CLIENT lock-0000000001
+`)
+}
+
+// deadline is a context whose deadline passes when the test says so.
+type deadline struct {
+	context.Context
+	done chan struct{}
+}
+
+func newDeadline() *deadline { return &deadline{context.Background(), make(chan struct{})} }
+
+func (d *deadline) pass()                 { close(d.done) }
+func (d *deadline) Done() <-chan struct{} { return d.done }
+func (d *deadline) Err() error {
+	select {
+	case <-d.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// A TryLock that finds the lock taken is no error.
+func TestBusy(t *testing.T) {
+	dir := directory(t)
+	c, holder := newClient(t, dir), newClient(t, dir)
+	must(t, holder.mx.Lock(patient(t)))
+	if ok, err := c.mx.TryLock(patient(t)); ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	sameTree(t, c.tree(t, nil), `
+trylock mutex busy position=1 attempts=1
+  create CLIENT lock-
+  getChildren CLIENT .
+  delete CLIENT lock-0000000001
+`)
+}

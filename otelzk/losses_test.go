@@ -1,0 +1,184 @@
+package otelzk_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// dying tells of a request that depends on how the news of a loss travels.
+func dying(s sdktrace.ReadOnlySpan) bool {
+	return s.SpanKind() == trace.SpanKindClient && s.Status().Code == codes.Error
+}
+
+// A lock that is lost while held: its caller's span is told, and Unlock fails.
+func TestLostWhileHeld(t *testing.T) {
+	c := newClient(t, directory(t))
+	ctx, caller := c.tracer.Start(patient(t), "caller")
+	lease, err := c.mx.Acquire(ctx)
+	must(t, err)
+	_, err = lease.Token(patient(t)) // the guard has asked what it asks
+	must(t, err)
+	c.expire(t)
+	receive(t, "the loss", lease.Done())
+	hasEvent(t, caller.(sdktrace.ReadOnlySpan), "zklock.loss", "error.type", "session_expired")
+	if err := lease.Release(context.Background()); !errors.Is(err, session.ErrLost) {
+		t.Fatal(err)
+	}
+	caller.End()
+	sameTree(t, c.tree(t, dying), `
+caller
+  lock mutex acquired position=0 attempts=1
+    create CLIENT lock-
+    getChildren CLIENT .
+    getData CLIENT lock-0000000000
+  unlock mutex lost lock-0000000000 type=session_expired ERROR links=1
+`)
+}
+
+// A Lock whose session is lost goes on in the next, and says so.
+func TestLostWhileWaiting(t *testing.T) {
+	dir := directory(t)
+	c := newClient(t, dir)
+	holder, wait, _ := contend(t, c, dir)
+	c.expire(t)
+	c.started(t, "watch", 1)
+	lock := c.started(t, "lock", 0)
+	hasEvent(t, lock, "zklock.retry", "zklock.retry.operation", "acquire")
+	hasEvent(t, lock, "zklock.retry", "error.type", "session_expired")
+	hasEvent(t, lock, "zklock.session.transition", "zklock.session.state", "lost")
+	hasEvent(t, lock, "zklock.session.transition", "zklock.session.state", "connected")
+	holder.unlock(t)
+	must(t, wait())
+	c.unlock(t)
+	// Whether the news of the lost connection ended the wait or that of the session did.
+	got := strings.ReplaceAll(c.tree(t, dying), "watch failed lock-0000000000 type=session_expired ERROR", "watch lock-0000000000")
+	sameTree(t, got, `
+caller
+  lock mutex acquired position=1 attempts=2
+    create CLIENT lock-
+    getChildren CLIENT .
+    getData CLIENT lock-0000000001
+    getData CLIENT lock-0000000000
+    watch lock-0000000000 links=1
+    create CLIENT lock-
+    getChildren CLIENT .
+    getData CLIENT lock-0000000002
+    getData CLIENT lock-0000000000
+    watch lock-0000000000 links=1
+  unlock mutex released lock-0000000002 links=1
+    delete CLIENT lock-0000000002
+`)
+}
+
+// Each try of a request is a span, and that there is another an event.
+func TestRetry(t *testing.T) {
+	dir := directory(t)
+	c := newClient(t, dir)
+	c.proxy.CutAfterCommit(zktest.On(zktest.OpDelete, dir))
+	lease, err := c.mx.Acquire(patient(t))
+	must(t, err)
+	must(t, lease.Release(patient(t)))
+	c.settled(t)
+	lost := c.started(t, "delete", 0)
+	if attr(lost, "db.response.status_code") != "CONNECTIONLOSS" || attr(lost, "error.type") != "CONNECTIONLOSS" || lost.Status().Code != codes.Error {
+		t.Errorf("delete: %v, status %v", lost.Attributes(), lost.Status())
+	}
+	again := c.started(t, "delete", 1)
+	if attr(again, "db.response.status_code") != "NONODE" {
+		t.Errorf("second delete: %v", again.Attributes())
+	}
+	unlock := c.started(t, "unlock", 0)
+	for _, s := range []sdktrace.ReadOnlySpan{lost, again} {
+		if s.Parent().SpanID() != unlock.SpanContext().SpanID() {
+			t.Error("a delete is not the unlock's")
+		}
+	}
+	hasEvent(t, unlock, "zklock.retry", "zklock.retry.operation", "delete")
+	hasEvent(t, unlock, "zklock.retry", "error.type", "CONNECTIONLOSS")
+	if attr(unlock, "zklock.outcome") != "released" || unlock.Status().Code != codes.Unset {
+		t.Errorf("unlock: %v, status %v", unlock.Attributes(), unlock.Status())
+	}
+}
+
+// What the server refuses is the same on the request and on the lock.
+func TestRefused(t *testing.T) {
+	c := newClient(t, directory(t)+"/lock")
+	other, err := zkLockOfAnotherKind(t, c)
+	must(t, err)
+	if err := c.mx.Lock(patient(t)); !errors.Is(err, queue.ErrConflict) {
+		t.Fatal(err)
+	}
+	must(t, other.Release(patient(t)))
+	c.settled(t)
+	lock := c.started(t, "lock", 0)
+	if attr(lock, "zklock.outcome") != "failed" || attr(lock, "error.type") != "conflict" || lock.Status().Code != codes.Error || lock.Status().Description == "" {
+		t.Errorf("lock: %v, status %v", lock.Attributes(), lock.Status())
+	}
+}
+
+// zkLockOfAnotherKind holds a lease at the mutex's path, from a session without hooks. It is
+// the first in the directory, whose making takes a refusal.
+func zkLockOfAnotherKind(t *testing.T, c *client) (*queue.Lease, error) {
+	q, err := queue.New(testserver.Connect(t, c.proxy.Addr()), c.mx.Path())
+	must(t, err)
+	kind := &queue.Kind{Name: "semaphore", Prefixes: []string{queue.PrefixLease}, Policy: func(queue.Node) queue.Policy { return queue.Policy{} }}
+	return q.Acquire(patient(t), queue.Request{Kind: kind})
+}
+
+// A release with a span of its own is that one's child.
+func TestReleaseBySomebodyElse(t *testing.T) {
+	c := newClient(t, directory(t))
+	lease, err := c.mx.Acquire(patient(t))
+	must(t, err)
+	_, err = lease.Token(patient(t))
+	must(t, err)
+	ctx, releaser := c.tracer.Start(patient(t), "releaser")
+	must(t, lease.Release(ctx))
+	releaser.End()
+	sameTree(t, c.tree(t, nil), `
+lock mutex acquired position=0 attempts=1
+  create CLIENT lock-
+  getChildren CLIENT .
+  getData CLIENT lock-0000000000
+releaser
+  unlock mutex released lock-0000000000 links=1
+    delete CLIENT lock-0000000000
+`)
+}
+
+// A release that is not confirmed in time is certain all the same, and goes on.
+func TestPendingRelease(t *testing.T) {
+	dir := directory(t)
+	c := newClient(t, dir)
+	lease, err := c.mx.Acquire(patient(t))
+	must(t, err)
+	_, err = lease.Token(patient(t))
+	must(t, err)
+	hold := c.proxy.HoldRequest(zktest.On(zktest.OpDelete, dir))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := lease.Release(ctx); !errors.Is(err, queue.ErrReleasePending) {
+		t.Fatal(err)
+	}
+	c.started(t, "delete", 0)
+	hold.Release()
+	sameTree(t, c.tree(t, nil), `
+lock mutex acquired position=0 attempts=1
+  create CLIENT lock-
+  getChildren CLIENT .
+  getData CLIENT lock-0000000000
+unlock mutex pending lock-0000000000 links=1
+  delete CLIENT lock-0000000000
+`)
+}
