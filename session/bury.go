@@ -93,9 +93,9 @@ func (s *Session) buryOnce(ctx context.Context) {
 		return
 	}
 	s.mu.Lock()
-	out := buryFrames(s.greeting)
+	ours := s.greeting
 	s.mu.Unlock()
-	if _, err := c.Write(out); err != nil {
+	if _, err := c.Write(buryFrames(ours)); err != nil {
 		return
 	}
 	// The greeting says whether the session was still there; the answer after it,
@@ -105,14 +105,18 @@ func (s *Session) buryOnce(ctx context.Context) {
 	buf := make([]byte, 256)
 	for !gone {
 		n, err := c.Read(buf)
-		bad := in.feed(buf[:n], func(head []byte) error {
-			if !greeted {
-				g, err := parseGreeting(head)
-				greeted, gone = err == nil, err == nil && g.session == 0
-				return err
+		bad := in.feed(buf[:n], func(head []byte) ([]field, error) {
+			if greeted {
+				xid, code := replyOf(head)
+				gone = gone || xid == buryXid && (code == 0 || code == codeSessionExpired)
+				return nil, nil
 			}
-			gone = true
-			return nil
+			g, err := parseGreeting(head)
+			if err == nil && g.session != 0 && g.session != ours.session {
+				err = errReplaced
+			}
+			greeted, gone = err == nil, err == nil && g.session == 0
+			return nil, err
 		})
 		if err != nil || bad != nil {
 			break
@@ -122,6 +126,8 @@ func (s *Session) buryOnce(ctx context.Context) {
 		s.sessionClosed()
 	}
 }
+
+const buryXid = 1
 
 // buryFrames returns a handshake for the session and a closeSession.
 func buryFrames(g greeting) []byte {
@@ -134,7 +140,7 @@ func buryFrames(g greeting) []byte {
 	b = binary.BigEndian.AppendUint32(b, passwordLength)          // password
 	b = append(b, g.password[:]...)                               //
 	b = binary.BigEndian.AppendUint32(b, 8)                       // length
-	b = binary.BigEndian.AppendUint32(b, 1)                       // xid
+	b = binary.BigEndian.AppendUint32(b, buryXid)                 // xid
 	closeSession := int32(opClose)
 	return binary.BigEndian.AppendUint32(b, uint32(closeSession))
 }

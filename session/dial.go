@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -26,6 +27,7 @@ type dialer struct {
 	wait    backoff.BackOff
 	started bool  // wait has been used since the last useful connection
 	failure error // the last dial's; nil if it succeeded
+	fault   error // why the last connection was given up, if for what the server sent
 }
 
 func newDialer(cfg *config) *dialer {
@@ -97,7 +99,11 @@ func (d *dialer) connect(ctx context.Context, t target) (net.Conn, error) {
 func (d *dialer) nextWait() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.useful.Swap(false) || !d.started {
+	if d.useful.Swap(false) {
+		d.fault = nil
+		d.started = false
+	}
+	if !d.started {
 		d.wait.Reset()
 		d.started = true
 		return 0
@@ -125,11 +131,20 @@ func (d *dialer) setFailure(err error) {
 	d.failure = err
 }
 
-// lastFailure says why there is no connection, as far as dialling can tell.
+// distrust notes that a server sends what no server sends. Whatever it has answered before,
+// the next connection is not made at once.
+func (d *dialer) distrust(why error) {
+	d.useful.Store(false)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fault = why
+}
+
+// lastFailure says why there is no connection, or none that is of use.
 func (d *dialer) lastFailure() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.failure
+	return cmp.Or(d.failure, d.fault)
 }
 
 // pause waits for d, or returns the error of a ctx that ends before.

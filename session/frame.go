@@ -10,16 +10,27 @@ import (
 const (
 	opCreate          = 1
 	opDelete          = 2
+	opExists          = 3
+	opGetData         = 4
 	opSetData         = 5
 	opSetACL          = 7
 	opSync            = 9
 	opPing            = 11
+	opGetChildren     = 12 // the second of its kind, whose answer has a stat
+	opCheck           = 13
 	opMulti           = 14
 	opCreateContainer = 19
 	opCreateTTL       = 21
 	opAuth            = 100
 	opSetWatches      = 101
 	opClose           = -11
+	opFailed          = -1 // in the results of a multi
+)
+
+// Types of watch events, the first and the last that a server sends.
+const (
+	eventCreated  = 1
+	eventChildren = 4
 )
 
 // ZooKeeper's error codes, as far as they need telling apart here.
@@ -79,22 +90,24 @@ const (
 
 var errBadFrame = errors.New("malformed frame from the server")
 
-// frames finds the frames in a stream of bytes that comes in pieces, and hands on
-// the head of each.
+// frames finds the frames in a stream of bytes that comes in pieces, hands on the head of
+// each, and checks its body.
 type frames struct {
 	buf  [4 + frameHead]byte // length and head of the present frame
 	have int                 // bytes of it seen
-	skip int                 // bytes of the frame beyond its head to pass over
+	body body                // of the present frame, beyond what buf has of it
 }
 
-// feed takes the next bytes; head is called for each frame whose head is complete.
-// The slice it is given is good only until it returns.
-func (f *frames) feed(p []byte, head func([]byte) error) error {
+// feed takes the next bytes; head is called for each frame whose head is complete, and
+// returns what the body behind a reply's header has to hold. The slice it is given is good
+// only until it returns. An error comes before the last byte of the frame is passed on.
+func (f *frames) feed(p []byte, head func([]byte) ([]field, error)) error {
 	for len(p) > 0 {
-		if f.skip > 0 {
-			n := min(f.skip, len(p))
-			f.skip -= n
-			p = p[n:]
+		if f.body.left > 0 {
+			var err error
+			if p, err = f.body.feed(p); err != nil {
+				return err
+			}
 			continue
 		}
 		want, err := f.wanted()
@@ -114,13 +127,25 @@ func (f *frames) feed(p []byte, head func([]byte) error) error {
 		if f.have < want || want == 4 {
 			continue
 		}
-		if err := head(f.buf[4:want]); err != nil {
+		if err := f.complete(f.buf[4:want], head); err != nil {
 			return err
 		}
-		f.skip = f.length() - (want - 4)
 		f.have = 0
 	}
 	return nil
+}
+
+// complete is called with the head of a frame.
+func (f *frames) complete(start []byte, head func([]byte) ([]field, error)) error {
+	fields, err := head(start)
+	if err != nil {
+		return err
+	}
+	if err := f.body.begin(fields, f.length()-replyHeader); err != nil {
+		return err
+	}
+	_, err = f.body.feed(start[replyHeader:])
+	return err
 }
 
 // wanted returns how many bytes of the present frame to gather: its length first,
@@ -136,6 +161,11 @@ func (f *frames) wanted() (int, error) {
 }
 
 func (f *frames) length() int { return int(int32(binary.BigEndian.Uint32(f.buf[:4]))) }
+
+// replyOf reads the header of a reply.
+func replyOf(head []byte) (xid, code int32) {
+	return int32(binary.BigEndian.Uint32(head)), int32(binary.BigEndian.Uint32(head[12:]))
+}
 
 // greeting is a server's answer to the handshake.
 type greeting struct {

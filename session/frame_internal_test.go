@@ -20,7 +20,7 @@ func headsOf(t *testing.T, chunks ...[]byte) [][]byte {
 	var f frames
 	var heads [][]byte
 	for _, c := range chunks {
-		if err := f.feed(c, func(h []byte) error { heads = append(heads, bytes.Clone(h)); return nil }); err != nil {
+		if err := f.feed(c, func(h []byte) ([]field, error) { heads = append(heads, bytes.Clone(h)); return nil, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,7 +60,7 @@ func TestFramesBadLength(t *testing.T) {
 		stream := append(frameOf(1, 50), binary.BigEndian.AppendUint32(nil, uint32(n))...)
 		for cut := range stream {
 			var f frames
-			ok := func([]byte) error { return nil }
+			ok := func([]byte) ([]field, error) { return nil, nil }
 			err := f.feed(stream[:cut], ok)
 			if err != nil {
 				t.Fatalf("length %d: refused %d bytes too early", n, len(stream)-cut)
@@ -78,7 +78,7 @@ func TestFramesBadLength(t *testing.T) {
 func TestFramesHeadError(t *testing.T) {
 	var f frames
 	want := errors.New("enough")
-	if err := f.feed(frameOf(1, 50), func([]byte) error { return want }); err != want {
+	if err := f.feed(frameOf(1, 50), func([]byte) ([]field, error) { return nil, want }); err != want {
 		t.Errorf("got %v", err)
 	}
 }
@@ -95,13 +95,13 @@ func FuzzFrames(f *testing.F) {
 		scan := func(chunks ...[]byte) (heads [][]byte, err error) {
 			var f frames
 			for _, c := range chunks {
-				err = f.feed(c, func(h []byte) error {
+				err = f.feed(c, func(h []byte) ([]field, error) {
 					if len(h) < replyHeader || len(h) > frameHead {
 						t.Fatalf("head of %d bytes", len(h))
 					}
 					_, _ = parseGreeting(h)
 					heads = append(heads, bytes.Clone(h))
-					return nil
+					return bodyOf(int32(h[0])), nil
 				})
 				if err != nil {
 					return heads, err

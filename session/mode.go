@@ -57,8 +57,17 @@ func (m CreateMode) validate() error {
 	return nil
 }
 
-// create makes the call of zk.Conn for a mode. The path has the chroot on it.
+// create makes a node and returns its path. Both have the chroot on them.
 func (s *Session) create(full string, data []byte, m CreateMode) (string, error) {
+	made, err := s.sendCreate(full, data, m)
+	if err == nil {
+		err = s.doubt(checkMade(full, m, made))
+	}
+	return made, err
+}
+
+// sendCreate makes the call of zk.Conn for a mode.
+func (s *Session) sendCreate(full string, data []byte, m CreateMode) (string, error) {
 	switch {
 	case m.hasTTL():
 		return s.conn.CreateTTL(full, data, m.flag, s.cfg.acl, m.ttl)

@@ -41,6 +41,9 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat
 	}
 	r, err := do(ctx, s, RequestInfo{Op: "getChildren", Path: path}, always, func() (reply, error) {
 		names, stat, err := s.conn.Children(s.outward(path))
+		if err == nil {
+			err = s.doubt(checkNames(names))
+		}
 		return reply{names, stat}, err
 	})
 	return r.names, r.stat, err
@@ -142,6 +145,11 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 			return reply{}, err
 		}
 		results, err := s.conn.Multi(out...)
+		if classify(err) == answered {
+			if wrong := s.doubt(checkResults(out, results, err != nil)); wrong != nil {
+				results, err = nil, wrong
+			}
+		}
 		for i := range results {
 			if made := results[i].String; made != "" {
 				results[i].String = s.inward(made)

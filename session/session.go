@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -246,6 +247,9 @@ func (s *Session) setConnected(up bool) {
 // greeted implements wireEvents. The id after every handshake is compared: a session
 // change is a loss.
 func (s *Session) greeted(g greeting, sent time.Time) error {
+	if err := s.cfg.believe(g); err != nil {
+		return err
+	}
 	if s.begun(g, sent) {
 		close(s.live)
 		return nil
@@ -312,6 +316,18 @@ func (s *Session) sessionClosed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closedOK = true
+}
+
+// broken implements wireEvents.
+func (s *Session) broken(why error) {
+	if !errors.Is(why, errBadFrame) {
+		return // that the session has ended is told elsewhere
+	}
+	s.mu.Lock()
+	server := s.server
+	s.mu.Unlock()
+	s.cfg.log.Warn("zookeeper connection given up", "server", server, "err", why)
+	s.dialer.distrust(why)
 }
 
 // watchesArmed implements wireEvents.

@@ -21,12 +21,15 @@ type wireEvents interface {
 	expired()
 	// sessionClosed is called when the server has confirmed closeSession.
 	sessionClosed()
+	// broken is called when the connection is given up for what the server sent on it.
+	broken(why error)
 	// watchesArmed reports whether zk.Conn will send setWatches after a handshake.
 	watchesArmed() bool
 }
 
 // wire lies between zk.Conn and the network: one per connection. It sees every
-// frame, and keeps from zk.Conn what zk.Conn cannot handle.
+// frame, and keeps from zk.Conn what zk.Conn cannot handle: a frame that is not what it
+// should be closes the connection, and zk.Conn makes another.
 type wire struct {
 	net.Conn
 	events wireEvents
@@ -44,18 +47,11 @@ type wire struct {
 
 	mu      sync.Mutex
 	in      frames
-	hello   time.Time         // when the handshake was sent
-	greeted bool              // the server's greeting has come
-	sent    map[int32]sending // requests whose answers prove something, by xid
-	closing int32             // xid of closeSession
-	holding bool              // requests wait for setWatches
+	hello   time.Time // when the handshake was sent
+	greeted bool      // the server's greeting has come
+	due     due
+	holding bool // requests wait for setWatches
 	held    [][]byte
-}
-
-// sending is a request under way.
-type sending struct {
-	at    time.Time
-	proof proof
 }
 
 func newWire(c net.Conn, events wireEvents, handshake time.Duration, silence func() time.Duration) *wire {
@@ -64,7 +60,6 @@ func newWire(c net.Conn, events wireEvents, handshake time.Duration, silence fun
 		events:         events,
 		handshakeLimit: handshake,
 		silenceLimit:   silence,
-		sent:           make(map[int32]sending),
 	}
 }
 
@@ -153,12 +148,8 @@ func (w *wire) note(frame []byte, now time.Time) {
 		w.hello = now
 		return
 	}
-	op := opOf(frame)
-	if p := proves(op); p != proofNone {
-		w.sent[xidOf(frame)] = sending{now, p}
-	}
-	if op == opClose {
-		w.closing = xidOf(frame)
+	if xid := xidOf(frame); xid != xidPing {
+		w.due.add(sending{xid, opOf(frame), now})
 	}
 }
 
@@ -201,6 +192,7 @@ func (w *wire) receive(b []byte) (int, error) {
 	bad := w.in.feed(b[:n], w.incoming)
 	w.mu.Unlock()
 	if bad != nil {
+		w.events.broken(bad)
 		w.Conn.Close()
 		return 0, bad
 	}
@@ -217,29 +209,36 @@ func extend(until, now time.Time, limit time.Duration) (time.Time, bool) {
 	return now.Add(limit), true
 }
 
-// incoming takes the head of one frame from the server. The caller holds w.mu.
-func (w *wire) incoming(head []byte) error {
+// incoming takes the head of one frame from the server, and returns what its body has to
+// hold. The caller holds w.mu.
+func (w *wire) incoming(head []byte) ([]field, error) {
 	if !w.greeted {
-		return w.greet(head)
+		return nil, w.greet(head)
 	}
-	xid := int32(binary.BigEndian.Uint32(head))
-	code := int32(binary.BigEndian.Uint32(head[12:]))
-	if xid == xidEvent || xid == xidPing {
-		return nil
+	xid, code := replyOf(head)
+	switch xid {
+	case xidPing:
+		return nil, nil
+	case xidEvent:
+		return eventBody, nil
 	}
-	if code == codeSessionExpired {
+	sent, err := w.due.answered(xid)
+	if err != nil {
+		return nil, err
+	}
+	if p := proves(sent.op); p != proofNone && agreed(code) {
+		w.events.confirmed(sent.at, p)
+	}
+	switch {
+	case code == codeSessionExpired:
 		w.events.expired()
-	}
-	if w.closing != 0 && xid == w.closing {
+	case code != 0: // zk.Conn looks no further
+	case sent.op == opClose:
 		w.events.sessionClosed()
+	default:
+		return bodyOf(sent.op), nil
 	}
-	if sent, ok := w.sent[xid]; ok {
-		delete(w.sent, xid)
-		if agreed(code) {
-			w.events.confirmed(sent.at, sent.proof)
-		}
-	}
-	return nil
+	return nil, nil
 }
 
 // greet takes the server's greeting. The caller holds w.mu.

@@ -23,6 +23,7 @@ type fakeEvents struct {
 	proofs    []proof // of those after the greeting
 	expiries  int
 	closes    int
+	faults    []error
 }
 
 func (e *fakeEvents) greeted(g greeting, sent time.Time) error {
@@ -40,6 +41,7 @@ func (e *fakeEvents) confirmed(sent time.Time, p proof) {
 }
 func (e *fakeEvents) expired()           { e.mu.Lock(); e.expiries++; e.mu.Unlock() }
 func (e *fakeEvents) sessionClosed()     { e.mu.Lock(); e.closes++; e.mu.Unlock() }
+func (e *fakeEvents) broken(err error)   { e.mu.Lock(); e.faults = append(e.faults, err); e.mu.Unlock() }
 func (e *fakeEvents) watchesArmed() bool { return e.armed }
 
 // bench is a wire with a scripted server at its other end. It lives in a synctest
@@ -114,11 +116,11 @@ func (b *bench) answer(t *testing.T, frame []byte) {
 	synctest.Wait()
 }
 
-func replyFrame(xid, code int32) []byte {
-	b := binary.BigEndian.AppendUint32(nil, replyHeader)
+func replyFrame(xid, code int32, body ...byte) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(replyHeader+len(body)))
 	b = binary.BigEndian.AppendUint32(b, uint32(xid))
 	b = binary.BigEndian.AppendUint64(b, 99)
-	return binary.BigEndian.AppendUint32(b, uint32(code))
+	return append(binary.BigEndian.AppendUint32(b, uint32(code)), body...)
 }
 
 // arrived returns the xids that reached the server since the last call.
@@ -134,7 +136,6 @@ func (b *bench) arrived() []int32 {
 // Only what the leader alone can have answered moves the clock, and it moves it to
 // the send time of that very request.
 func TestWireConfirms(t *testing.T) {
-	const get, exists, children = 4, 3, 12
 	for _, c := range []struct {
 		name      string
 		op, code  int32
@@ -154,10 +155,10 @@ func TestWireConfirms(t *testing.T) {
 		{"throttled", opSync, codeThrottled, false, 0, 0},
 		{"session moved", opSync, -118, false, 0, 0},
 		{"expired", opSync, codeSessionExpired, false, 1, 0},
-		{"a read", get, 0, false, 0, 0},
-		{"exists", exists, 0, false, 0, 0},
-		{"children", children, 0, false, 0, 0},
-		{"a read by an expired session", get, codeSessionExpired, false, 1, 0},
+		{"a read", opGetData, 0, false, 0, 0},
+		{"exists", opExists, 0, false, 0, 0},
+		{"children", opGetChildren, 0, false, 0, 0},
+		{"a read by an expired session", opGetData, codeSessionExpired, false, 1, 0},
 		{"a ping", opPing, 0, false, 0, xidPing},
 		{"an event", opSync, 0, false, 0, xidEvent},
 		{"another's reply", opSync, 0, false, 0, 8},
@@ -175,7 +176,11 @@ func TestWireConfirms(t *testing.T) {
 				if xid == 0 {
 					xid = 7
 				}
-				b.answer(t, replyFrame(xid, c.code))
+				answer := replyFrame(xid, c.code, bodies[c.op]...)
+				if xid == xidEvent {
+					answer = replyFrame(xid, 0, numbers(eventCreated, 3, 1, '/'<<24)...)
+				}
+				b.answer(t, answer)
 				got := b.events.confirms[1:] // after the greeting
 				if want := c.confirms; want && (len(got) != 1 || !got[0].Equal(sent)) || !want && len(got) != 0 {
 					t.Errorf("confirmed %v, want %v: %v", got, want, sent)
@@ -186,9 +191,20 @@ func TestWireConfirms(t *testing.T) {
 				if b.events.expiries != c.expiries {
 					t.Errorf("%d expiries, want %d", b.events.expiries, c.expiries)
 				}
-				b.answer(t, replyFrame(xid, 0)) // said twice, it counts once
+				if xid < 0 {
+					return
+				}
+				if c.answerXid == 0 {
+					if len(b.events.faults) > 0 {
+						t.Fatalf("refused: %v", b.events.faults)
+					}
+					b.answer(t, answer) // said twice, it counts once
+				}
 				if len(b.events.confirms) > 2 {
 					t.Error("a second reply to the same request was counted")
+				}
+				if err := <-b.reads; !errors.Is(err, errBadFrame) {
+					t.Errorf("after an answer that was not due: %v, want %v", err, errBadFrame)
 				}
 			})
 		})
@@ -297,7 +313,8 @@ func TestWireHeldIsCopied(t *testing.T) {
 		if diff := cmp.Diff([]int32{8, 7}, b.arrived()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		b.answer(t, replyFrame(7, 0))
+		b.answer(t, replyFrame(8, 0))
+		b.answer(t, replyFrame(7, 0, bodies[opCreate]...))
 		if got := b.events.confirms[1:]; len(got) != 1 || !got[0].Equal(sent) {
 			t.Errorf("confirmed %v, want %v", got, sent)
 		}

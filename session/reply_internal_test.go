@@ -1,0 +1,337 @@
+package session
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// numbers makes bytes of 32-bit numbers.
+func numbers(ns ...int32) []byte {
+	var b []byte
+	for _, n := range ns {
+		b = binary.BigEndian.AppendUint32(b, uint32(n))
+	}
+	return b
+}
+
+// sized puts its length before a string.
+func sized(s string) []byte { return append(numbers(int32(len(s))), s...) }
+
+// result is the head of one result of a multi.
+func result(op int32, last byte, rest ...byte) []byte {
+	return slices.Concat(numbers(op), []byte{last}, numbers(0), rest)
+}
+
+var (
+	aStat = make([]byte, statSize)
+	ended = result(-1, 1)
+)
+
+// bodies are those of replies in good form; of the others there is none.
+var bodies = map[int32][]byte{
+	opCreate:          sized("/a"),
+	opCreateContainer: append(sized("/a"), aStat...),
+	opCreateTTL:       append(sized("/a"), aStat...),
+	opSync:            sized("/"),
+	opExists:          aStat,
+	opSetData:         aStat,
+	opSetACL:          aStat,
+	opGetData:         append(sized("data"), aStat...),
+	opGetChildren:     slices.Concat(numbers(3), sized("a"), sized(""), sized("another"), aStat),
+	opMulti: slices.Concat(result(opCreate, 0, sized("/a")...), result(opSetData, 0, aStat...),
+		result(opDelete, 0), result(opCheck, 0), result(opFailed, 0, numbers(codeNoNode)...), ended),
+}
+
+// inspect gives a body to the check, in pieces of the given size.
+func inspect(fields []field, p []byte, size int) error {
+	var b body
+	if err := b.begin(fields, len(p)); err != nil {
+		return err
+	}
+	for piece := range slices.Chunk(p, size) {
+		rest, err := b.feed(piece)
+		if err != nil {
+			return err
+		}
+		if len(rest) > 0 {
+			return fmt.Errorf("%d bytes are left over", len(rest))
+		}
+	}
+	if b.left != 0 || b.skip != 0 || b.have != 0 {
+		return fmt.Errorf("at the end there is more to come: %+v", b)
+	}
+	return nil
+}
+
+// A body in good form passes; cut off anywhere, it does not. So it is in whatever pieces
+// it comes.
+func TestBody(t *testing.T) {
+	for op, whole := range bodies {
+		fields := bodyOf(op)
+		for size := 1; size <= len(whole); size++ {
+			if err := inspect(fields, whole, size); err != nil {
+				t.Errorf("operation %d, in pieces of %d: %v", op, size, err)
+			}
+			err := inspect(fields, append(slices.Clone(whole), 1, 2, 3), size)
+			if made := op == opCreateContainer || op == opCreateTTL; made != (err == nil) {
+				t.Errorf("operation %d, more after it: %v", op, err)
+			}
+		}
+		end := len(whole)
+		if op == opCreateContainer || op == opCreateTTL {
+			end -= statSize // which some servers send, and zk.Conn does not look at
+		}
+		for n := range end {
+			for _, size := range []int{1, 7, len(whole)} {
+				if err := inspect(fields, whole[:n], size); !errors.Is(err, errBadFrame) {
+					t.Errorf("operation %d, %d of %d bytes: %v, want %v", op, n, len(whole), err, errBadFrame)
+				}
+			}
+		}
+	}
+	if err := inspect(dataBody, append(numbers(-1), aStat...), 3); err != nil {
+		t.Errorf("no data: %v", err)
+	}
+	if err := inspect(childrenBody, append(numbers(0), aStat...), 3); err != nil {
+		t.Errorf("no children: %v", err)
+	}
+}
+
+func TestBodyRefused(t *testing.T) {
+	room := make([]byte, 200)
+	for _, c := range []struct {
+		name   string
+		fields []field
+		body   []byte
+		says   string
+	}{
+		{"a text of negative length", textBody, numbers(-1), "length of -1"},
+		{"a text longer than its frame", textBody, numbers(1 << 30), "should follow"},
+		{"data of 2 GB", dataBody, numbers(math.MaxInt32), "should follow"},
+		{"data of less than none", dataBody, numbers(-2), "length of -2"},
+		{"2 billion names", childrenBody, numbers(math.MaxInt32), "2147483647 names"},
+		{"a negative number of names", childrenBody, numbers(-1), "-1 names"},
+		{"a name of negative length", childrenBody, numbers(2, -5), "length of -5"},
+		{"the last name of negative length", childrenBody, numbers(1, -5), "length of -5"},
+		{"a name longer than its frame", childrenBody, numbers(2, 1000), "too early"},
+		{"an event of the session", eventBody, numbers(-1, -112, 0), "type -1"},
+		{"an event of another type", eventBody, numbers(5, 3, 0), "type 5"},
+		{"an event with half a path", eventBody, numbers(1, 3, 1000), "should follow"},
+		{"a result of no operation", resultsBody, result(77, 0), "type 77"},
+		{"a created path of negative length", resultsBody, result(opCreate, 0, numbers(-1)...), "length of -1"},
+	} {
+		for _, size := range []int{1, 5, 1000} {
+			err := inspect(c.fields, append(slices.Clone(c.body), room...), size)
+			if !errors.Is(err, errBadFrame) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s, in pieces of %d: %v, want one that says %q", c.name, size, err, c.says)
+			}
+		}
+	}
+}
+
+// FuzzBody: whatever passes, zk.Conn can decode: it stays within the frame, and makes no
+// room for more than is there.
+func FuzzBody(f *testing.F) {
+	ops := []int32{opCreate, opExists, opGetData, opGetChildren, opMulti, xidEvent}
+	for i, op := range ops {
+		f.Add(byte(i), bodies[op], byte(3))
+	}
+	f.Add(byte(5), numbers(eventChildren, 3, 0), byte(3))
+	f.Add(byte(4), numbers(1), byte(1)) // ends before what says whether that was all: zk.Conn panics
+	f.Fuzz(func(t *testing.T, which byte, p []byte, size byte) {
+		op := ops[int(which)%len(ops)]
+		fields := bodyOf(op)
+		if op == xidEvent {
+			fields = eventBody
+		}
+		pieces := inspect(fields, p, int(size)+1)
+		if whole := inspect(fields, p, len(p)+1); (pieces == nil) != (whole == nil) {
+			t.Fatalf("in pieces of %d: %v; whole: %v", int(size)+1, pieces, whole)
+		}
+		if pieces != nil {
+			if !errors.Is(pieces, errBadFrame) {
+				t.Fatal(pieces)
+			}
+			return
+		}
+		if err := reread(fields, bytes.NewBuffer(p)); err != nil {
+			t.Fatalf("operation %d: it passes, and %v", op, err)
+		}
+	})
+}
+
+// reread reads a body in the plain way, as a check on the other.
+func reread(fields []field, b *bytes.Buffer) (err error) {
+	take := func(n int) []byte {
+		p := b.Next(n)
+		if n < 0 || len(p) < n {
+			err = fmt.Errorf("%d bytes are missing", n-len(p))
+			return make([]byte, max(n, 4)%1000)
+		}
+		return p
+	}
+	number := func() int { return int(int32(binary.BigEndian.Uint32(take(4)))) }
+	defer func() {
+		if err == nil && b.Len() > 0 {
+			err = fmt.Errorf("%d bytes are left over", b.Len())
+		}
+	}()
+	for _, f := range fields {
+		switch f {
+		case fieldStat:
+			take(statSize)
+		case fieldText:
+			take(number())
+		case fieldData:
+			take(max(0, number()))
+		case fieldNames:
+			for n := number(); n > 0 && err == nil; n-- {
+				take(number())
+			}
+		case fieldEvent:
+			take(8)
+		case fieldResults:
+			for err == nil {
+				op := number()
+				if take(5)[0] != 0 {
+					break
+				}
+				switch op {
+				case opFailed:
+					take(4)
+				case opCreate:
+					take(number())
+				case opSetData:
+					take(statSize)
+				}
+			}
+		}
+	}
+	return err
+}
+
+// Answers come in the order of requests, but for those about identities.
+func TestDue(t *testing.T) {
+	var d due
+	now := time.Now()
+	ask := func(xids ...int32) {
+		for _, xid := range xids {
+			op := int32(opSync)
+			if xid >= 100 {
+				op = opAuth
+			}
+			now = now.Add(time.Nanosecond)
+			d.add(sending{xid, op, now})
+		}
+	}
+	good := func(xids ...int32) {
+		t.Helper()
+		for _, xid := range xids {
+			if s, err := d.answered(xid); err != nil || s.xid != xid {
+				t.Fatalf("answer to %d: %+v, %v", xid, s, err)
+			}
+		}
+	}
+	bad := func(xid int32, says string) {
+		t.Helper()
+		if _, err := d.answered(xid); !errors.Is(err, errBadFrame) || !strings.Contains(err.Error(), says) {
+			t.Fatalf("answer to %d: %v, want one that says %q", xid, err, says)
+		}
+	}
+	bad(1, "request 1, and none was asked")
+	ask(1, 2, 3)
+	bad(2, "request 2, when that to 1 was due")
+	good(1)
+	bad(1, "request 1, when that to 2 was due")
+	good(2, 3)
+	bad(3, "none was asked")
+	ask(4, 100, 5, 101)
+	good(101, 100)
+	bad(100, "when that to 4 was due")
+	bad(5, "when that to 4 was due")
+	good(4, 5)
+	ask(102)
+	good(102)
+	d.add(sending{1, opSync, now})
+	d.add(sending{2, opSync, now})
+	d.add(sending{3, opSync, now.Add(1)})
+	bad(3, "when that to 1 was due")
+	good(2, 1, 3) // sent at one instant, the first two
+	// Many under way, for long: no more room is taken than for those.
+	for i := int32(0); i < 20; i++ {
+		ask(i)
+	}
+	for i := int32(20); i < 10_000; i++ {
+		ask(i % 100)
+		good((i - 20) % 100)
+	}
+	if cap(d.all) > 200 {
+		t.Errorf("room for %d with 20 under way", cap(d.all))
+	}
+}
+
+func TestCheckMade(t *testing.T) {
+	for _, c := range []struct {
+		asked string
+		mode  CreateMode
+		made  string
+		ok    bool
+	}{
+		{"/a", Ephemeral, "/a", true},
+		{"/a", Ephemeral, "/b", false},
+		{"/a", Ephemeral, "", false},
+		{"/a", Container, "/a0000000001", false},
+		{"/d/lock-", EphemeralSequential, "/d/lock-0000000001", true},
+		{"/d/", EphemeralSequential, "/d/0000000001", true},
+		{"/d/lock-", EphemeralSequential, "/d/lock-2147483647", true},
+		{"/d/lock-", EphemeralSequential, "/d/lock--000000001", true},
+		{"/d/lock-", EphemeralSequential, "/d/lock--2147483648", true},
+		{"/d/lock-", EphemeralSequential, "/d/lock-", false},
+		{"/d/lock-", EphemeralSequential, "/d/lock-1", false},
+		{"/d/lock-", EphemeralSequential, "/d/lock-+000000001", false},
+		{"/d/lock-", EphemeralSequential, "/d/lock-2147483648", false},
+		{"/d/lock-", EphemeralSequential, "/e/lock-0000000001", false},
+		{"/d/lock-", EphemeralSequential, "/d/lock-0000000001/x", false},
+		{"/d/lock-", EphemeralSequential, "lock-0000000001", false},
+	} {
+		if err := checkMade(c.asked, c.mode, c.made); (err == nil) != c.ok {
+			t.Errorf("asked %q, made %q: %v, want ok: %v", c.asked, c.made, err, c.ok)
+		}
+	}
+	if err := checkMade("/a", Ephemeral, strings.Repeat("x", 1<<20)); len(err.Error()) > 400 {
+		t.Errorf("an error of %d bytes", len(err.Error()))
+	}
+}
+
+func TestCheckResults(t *testing.T) {
+	ops := []any{&zk.CreateRequest{Path: "/a", Flags: zk.FlagEphemeralSequential}, &zk.DeleteRequest{Path: "/b"}}
+	made := zk.MultiResponse{String: "/a0000000003"}
+	for _, c := range []struct {
+		name    string
+		results []zk.MultiResponse
+		refused bool
+		ok      bool
+	}{
+		{"good", []zk.MultiResponse{made, {}}, false, true},
+		{"too few", []zk.MultiResponse{made}, false, false},
+		{"none", nil, false, false},
+		{"too many", []zk.MultiResponse{made, {}, {}}, false, false},
+		{"another's node", []zk.MultiResponse{{String: "/b0000000003"}, {}}, false, false},
+		{"refused", []zk.MultiResponse{{}, {}}, true, true},
+		{"refused as a whole", nil, true, true},
+		{"refused with too few", []zk.MultiResponse{{}}, true, false},
+	} {
+		if err := checkResults(ops, c.results, c.refused); (err == nil) != c.ok {
+			t.Errorf("%s: %v, want ok: %v", c.name, err, c.ok)
+		}
+	}
+}
