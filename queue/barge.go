@@ -182,7 +182,12 @@ func (a *attempt) prove(ctx context.Context) (bool, error) {
 		}
 		ours, err := a.identify(ctx, w)
 		switch {
-		case errors.Is(err, zk.ErrNoNode), err == nil && !ours:
+		case errors.Is(err, zk.ErrNoNode):
+			return false, errDeleted
+		case err == nil && !ours:
+			// Another's node has come in its place; or it stood there before, and the news
+			// of its end was lost. Nobody is to share that watch.
+			a.s.Forget(a.claim.Path(), w)
 			return false, errDeleted
 		case errors.Is(err, zk.ErrNoAuth):
 			return false, nil
@@ -228,10 +233,23 @@ func (a *attempt) awaitEnd(ctx context.Context, holder *session.Watch) (err erro
 	select {
 	case <-a.wake:
 	case <-recheck.C:
+		return a.recheck(ctx, holder)
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-a.s.Done():
 		return a.s.Err()
+	}
+	return nil
+}
+
+// recheck asks whether the node that is watched is still the one that the watch was set on.
+func (a *attempt) recheck(ctx context.Context, holder *session.Watch) error {
+	stat, err := a.s.Exists(ctx, a.claim.Path())
+	if err != nil {
+		return err
+	}
+	if _, seen, _ := holder.Result(); stat == nil || seen == nil || stat.Czxid != seen.Czxid {
+		a.s.Forget(a.claim.Path(), holder)
 	}
 	return nil
 }

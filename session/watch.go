@@ -193,6 +193,21 @@ func (t *watches) event(ev zk.Event) {
 	t.dropIdleLocked(ev.Path, e)
 }
 
+// forget ends a watch as broken, and has the next one at the path set anew.
+func (t *watches) forget(path string, w *Watch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.m[path]
+	if e == nil || e.cur != w {
+		return // it has ended already
+	}
+	w.fire(WatchBroken)
+	e.armed = false
+	e.events++ // a get that is under way tells of before
+	e.cur = nil
+	t.dropIdleLocked(path, e)
+}
+
 // breakAll ends every watch: its connection, or the session, is gone.
 func (t *watches) breakAll() {
 	t.mu.Lock()
@@ -224,6 +239,11 @@ func (s *Session) StartWatch(ctx context.Context, path string) (*Watch, error) {
 	}
 	return s.startWatch(ctx, path), nil
 }
+
+// Forget ends a watch as broken for all who share it: for one whose event must have been
+// lost, since the node at its path is another than it was set on. It would be shared for as
+// long as the connection lasts.
+func (s *Session) Forget(path string, w *Watch) { s.watches.forget(s.outward(path), w) }
 
 // startWatch joins whoever watches a node already, or sends the get that sets a watch.
 func (s *Session) startWatch(ctx context.Context, path string) *Watch {
