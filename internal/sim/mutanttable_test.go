@@ -24,7 +24,7 @@ var mutants = []mutant{
 	{"no-own-watch", "mutex", "the predecessor's end grants a lock to one whose own node is gone",
 		[]edit{{"queue/look.go", "\tcase session.WatchDeleted:\n\t\treturn placeLost\n", "\tcase session.WatchDeleted:\n"}}},
 	{"arrival-clock", "mutex", "an answer that took long is taken for proof of what was when it came",
-		[]edit{{"session/wire.go", "w.events.confirmed(sent.at, sent.proof)", "w.events.confirmed(time.Now(), sent.proof)"}}},
+		[]edit{{"session/wire.go", "w.events.confirmed(sent.at, p)", "w.events.confirmed(time.Now(), p)"}}},
 	{"no-rearm", "mutex", "after a change of data nobody watches any more, and the wake-up is lost",
 		[]edit{{"queue/look.go", "again = true // changed, or broken", "again = again || event == session.WatchBroken // changed, or broken"}}},
 	{"caller-cleanup", "mutex", "a cancelled call leaves its node, for as long as its session lives",
