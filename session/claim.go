@@ -109,7 +109,13 @@ func (c *Claim) End() { c.once.Do(func() { c.s.claims.exit(c.path, true) }) }
 // must not change any more. The claim has ended when the removal is done. ctx is for the hooks
 // of [Trace] alone: that it ends changes nothing.
 func (c *Claim) Remove(ctx context.Context, standing *zk.Stat) *Removal {
-	return c.s.persist(ctx, "remove "+c.path, c.End, func(ctx context.Context) error {
+	end := func() {
+		// The node is gone, and the news of that came before the answer; if it was lost, the
+		// watch must not tell the next one that a node here is ours.
+		c.s.watches.forget(c.s.outward(c.path), nil)
+		c.End()
+	}
+	return c.s.persist(ctx, "remove "+c.path, end, func(ctx context.Context) error {
 		for {
 			stat := standing
 			standing = nil // true once only

@@ -193,15 +193,16 @@ func (t *watches) event(ev zk.Event) {
 	t.dropIdleLocked(ev.Path, e)
 }
 
-// forget ends a watch as broken, and has the next one at the path set anew.
+// forget ends a watch as broken, or, given none, whichever is pending, and has the next one
+// at the path set anew.
 func (t *watches) forget(path string, w *Watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.m[path]
-	if e == nil || e.cur != w {
+	if e == nil || e.cur == nil || w != nil && e.cur != w {
 		return // it has ended already
 	}
-	w.fire(WatchBroken)
+	e.cur.fire(WatchBroken)
 	e.armed = false
 	e.events++ // a get that is under way tells of before
 	e.cur = nil
