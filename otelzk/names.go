@@ -17,7 +17,7 @@ const (
 // requestSpans are the spans of requests, of kind CLIENT: ZooKeeper's names, as package
 // session gives them.
 var requestSpans = []string{
-	"create", "delete", "exists", "getChildren", "getData", "multi", "setAuth", "setData", "sync",
+	"create", "delete", "exists", "getChildren", "getData", "multi", "setData", "sync",
 }
 
 // Attributes of our own.

@@ -2,15 +2,20 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
+	"net"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // An identity is presented on every connection and in every session, and what it makes is
@@ -52,5 +57,120 @@ func TestAuthRefused(t *testing.T) {
 	wantErr(t, "connect", err, zk.ErrAuthFailed)
 	if m != nil {
 		t.Error("a manager beside the error")
+	}
+}
+
+// A path that is closed to all but one identity, and connections that are cut all the time,
+// often in the middle of a handshake: no request comes before the identity.
+func TestAuthBeforeAllElse(t *testing.T) {
+	p, m, s := behindProxy(t, time.Minute,
+		session.WithRetry(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) }),
+		session.WithAuth("digest", []byte("us:secret")),
+		session.WithACL(zk.DigestACL(zk.PermAll, "us", "secret")...))
+	d, ctx := dir(t, s), patient(t)
+	const cuts = 60
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for i := range cuts {
+			// Not at a certain time, but at the next of these: each is part of a handshake or
+			// comes right after one.
+			op := []zktest.Op{zktest.OpConnect, zktest.OpAuth, zktest.OpGetData, zktest.OpCreate}[i%4]
+			cut := p.CutBefore
+			if i%8 > 3 {
+				cut = p.CutAfterCommit
+			}
+			fault := cut(zktest.Any(op))
+			p.Disconnect()
+			select {
+			case <-fault.Hit():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	asked := 0
+	for done := false; !done; asked++ {
+		select {
+		case <-over:
+			done = true // and once more
+		default:
+		}
+		if _, err := s.Create(ctx, d+"/n", nil, session.Persistent); err != nil &&
+			!errors.Is(err, zk.ErrNodeExists) && !session.Uncertain(err) {
+			t.Fatal(err)
+		}
+		if _, _, err := s.Get(ctx, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := p.Count(zktest.Any(zktest.OpAuth)); n < cuts/2 {
+		t.Errorf("%d identities presented", n)
+	}
+	if now := testserver.Session(t, m); now.ID() != s.ID() {
+		t.Errorf("another session")
+	}
+	t.Logf("%d rounds, %d handshakes", asked, p.Count(zktest.Any(zktest.OpConnect)))
+}
+
+// authFrameSize is that of an identity ("digest", "us:secret"): six numbers and the words.
+const authFrameSize = 6*4 + len("digest") + len("us:secret")
+
+// turncoat is a server that takes the identity on the first connection and refuses it on
+// later ones. It hangs up on the first when told to.
+func turncoat(t *testing.T, hangUp <-chan struct{}) string {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	var conns sync.WaitGroup
+	conns.Go(func() {
+		for n := 0; ; n++ {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns.Go(func() {
+				defer c.Close()
+				_ = c.SetDeadline(time.Now().Add(testserver.Patience))
+				if _, err := io.ReadFull(c, make([]byte, 48)); err != nil {
+					return
+				}
+				_, _ = c.Write(greet(0x77))
+				if _, err := io.ReadFull(c, make([]byte, authFrameSize)); err != nil {
+					return
+				}
+				code := int32(-115)
+				if n == 0 {
+					code = 0
+				}
+				_, _ = c.Write(words(16, -4, 0, 1, code))
+				if n == 0 {
+					select {
+					case <-hangUp:
+					case <-t.Context().Done():
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); conns.Wait() })
+	return l.Addr().String()
+}
+
+// An identity that is refused later, by a server whose configuration has changed: the session
+// is lost, as the error says, and who waits for the next is told why there is none.
+func TestAuthRefusedLater(t *testing.T) {
+	t.Parallel() // Close waits in vain
+	hangUp := make(chan struct{})
+	m := testserver.Connect(t, turncoat(t, hangUp), session.WithAuth("digest", []byte("us:secret")))
+	s := testserver.Session(t, m)
+	close(hangUp)
+	within(t, s.Done(), "the loss")
+	wantErr(t, "the session", s.Err(), session.ErrLost)
+	wantErr(t, "the session", s.Err(), zk.ErrAuthFailed)
+	_, err := m.Session(patient(t))
+	wantErr(t, "the next session", err, zk.ErrAuthFailed)
+	if errors.Is(err, session.ErrLost) {
+		t.Errorf("%v: there is none to be lost", err)
 	}
 }

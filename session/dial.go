@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -26,7 +27,7 @@ type dialer struct {
 	mu      sync.Mutex
 	wait    backoff.BackOff
 	started bool  // wait has been used since the last useful connection
-	failure error // the last dial's; nil if it succeeded
+	failure error // the last attempt's; nil once a server has answered
 	fault   error // why the last connection was given up, if for what the server sent
 }
 
@@ -60,9 +61,33 @@ func (d *dialer) dialNow(ctx context.Context) (net.Conn, target, error) {
 	c, err := d.connect(ctx, t)
 	if err != nil {
 		err = fmt.Errorf("connect to %s: %w", t.addr, err)
+		d.setFailure(err)
+		return nil, t, err
 	}
-	d.setFailure(err)
-	return c, t, err
+	return &unheard{Conn: c, addr: t.addr, tell: d.setFailure}, t, nil
+}
+
+// unheard is a connection on which no server has answered yet. That it ends before is why
+// there is no session: with TLS 1.3, for example, a client whose certificate is refused
+// learns of it after its own part of the handshake.
+type unheard struct {
+	net.Conn
+	addr  string
+	tell  func(error)
+	heard bool // only the reader uses it
+}
+
+func (u *unheard) Read(b []byte) (int, error) {
+	n, err := u.Conn.Read(b)
+	switch {
+	case u.heard:
+	case n > 0:
+		u.heard = true
+		u.tell(nil)
+	case err != nil && !errors.Is(err, net.ErrClosed): // not by ourselves
+		u.tell(fmt.Errorf("connect to %s: no answer: %w", u.addr, err))
+	}
+	return n, err
 }
 
 // nextHost has a time of its own: a name that nobody answers for uses all of it up, and

@@ -30,14 +30,13 @@ func (d *due) add(s sending) {
 }
 
 // answered takes the request that an answer is to, or says what is wrong with the answer.
-// Identities are checked before requests get in line, so that the answer to one can overtake.
 // Of what was sent at one instant nobody can tell the order by the clock. A clock of
 // nanoseconds has no two at one instant; one that stands still while many send, as in
 // testing/synctest, leaves the order open, and package sim shuffles them by that.
 func (d *due) answered(xid int32) (sending, error) {
 	waiting := d.all[d.done:]
 	for i, s := range waiting {
-		if s.xid != xid || s.op != opAuth && !s.at.Equal(waiting[0].at) {
+		if s.xid != xid || !s.at.Equal(waiting[0].at) {
 			continue
 		}
 		if i > 0 {

@@ -51,7 +51,7 @@ const (
 	lossSuspend  lossReason = "connection lost, and WithLossOnSuspend is set"
 )
 
-func lossError(id int64, why lossReason) error {
+func lossError(id int64, why error) error {
 	return fmt.Errorf("session 0x%x: %w: %w", uint64(id), ErrLost, why)
 }
 

@@ -49,6 +49,7 @@ const (
 const (
 	xidEvent = -1
 	xidPing  = -2
+	xidAuth  = -4
 )
 
 // proof is what an answer shows about the ensemble: see clock.go.

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -30,7 +29,7 @@ type Manager struct {
 	state   State
 	session *Session      // the live one; nil while there is none
 	changed chan struct{} // closed and replaced whenever state or session change
-	refused error         // why the servers would not have us at all
+	refused error         // an identity, when the last session was opened; nil if none was
 }
 
 // closeTime bounds how long Close waits for the servers.
@@ -69,7 +68,7 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 		m.subs.add(cfg.trace.State, nil)
 	}
 	go m.run()
-	if _, err := m.await(ctx, true); err != nil {
+	if _, err := m.await(ctx); err != nil {
 		if last := m.dialer.lastFailure(); last != nil {
 			err = fmt.Errorf("%w: %w", err, last)
 		}
@@ -79,17 +78,22 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 	return m, nil
 }
 
-// Session returns the live session, and waits for one where there is none. It
-// returns ctx.Err() when ctx ends, and an error that matches [ErrClosed] when the
-// manager is closed.
+// Session returns the live session, and waits for one where there is none. It fails with
+// an error that matches ctx.Err() when ctx ends, and says what keeps it from connecting;
+// one that matches [ErrClosed] when the manager is closed; and, for as long as the servers
+// refuse an identity, which the manager goes on to present, [zk.ErrAuthFailed].
 func (m *Manager) Session(ctx context.Context) (*Session, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return m.await(ctx, false)
+	s, err := m.await(ctx)
+	if last := m.dialer.lastFailure(); ctx.Err() != nil && err != nil && last != nil {
+		err = fmt.Errorf("%w (%v)", err, last)
+	}
+	return s, err
 }
 
-func (m *Manager) await(ctx context.Context, connecting bool) (*Session, error) {
+func (m *Manager) await(ctx context.Context) (*Session, error) {
 	for {
 		m.mu.Lock()
 		s, state, changed, refused := m.session, m.state, m.changed, m.refused
@@ -99,7 +103,7 @@ func (m *Manager) await(ctx context.Context, connecting bool) (*Session, error) 
 			return nil, ErrClosed
 		case s != nil && s.Err() == nil:
 			return s, nil
-		case connecting && refused != nil:
+		case refused != nil:
 			return nil, refused
 		}
 		select {
@@ -179,8 +183,8 @@ func (m *Manager) run() {
 	m.subs.finish()
 }
 
-// begin opens a session, presents the identities, and returns it. Where it fails
-// with a session, that is still to be torn down.
+// begin opens a session and returns it, once its identities are taken. Where it fails with
+// a session, that is still to be torn down.
 func (m *Manager) begin() (*Session, error) {
 	s, err := newSession(m.cfg, m.dialer, m.onSession)
 	if err != nil {
@@ -200,15 +204,6 @@ func (m *Manager) begin() (*Session, error) {
 	s.background(s.heartbeat)
 	if err := s.ready(m.open); err != nil { // the greeting is here, but zk.Conn may not be ready
 		return s, err
-	}
-	for _, a := range m.cfg.auths {
-		// zk.Conn presents it again on each later connection, before all else.
-		_, err := do(m.open, s, RequestInfo{Op: "setAuth"}, always, func() (struct{}, error) {
-			return struct{}{}, s.conn.AddAuth(a.scheme, a.credential)
-		})
-		if err != nil {
-			return s, err
-		}
 	}
 	return s, nil
 }
@@ -235,6 +230,7 @@ func (m *Manager) serve(s *Session) error {
 func (m *Manager) publish(s *Session) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.refused = nil
 	m.transitionLocked(Connected, s, nil)
 	if !s.isConnected() {
 		m.transitionLocked(Suspended, s, nil)
@@ -250,13 +246,14 @@ func (m *Manager) onSession(s *Session, state State) {
 	}
 }
 
-// note keeps why no session could be opened, for Connect.
+// note keeps why no session could be opened, for those who wait for one.
 func (m *Manager) note(err error) {
 	m.cfg.log.Warn("zookeeper session not opened", "err", err)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if errors.Is(err, zk.ErrAuthFailed) {
-		m.refused = err
+	var r *refusal
+	if errors.As(err, &r) {
+		m.refused = r
 		m.wakeLocked()
 	}
 }

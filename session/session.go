@@ -32,7 +32,7 @@ type Session struct {
 	nodes   nodes
 	claims  claims
 
-	live        chan struct{} // closed at the first greeting
+	live        chan struct{} // closed when a server has first greeted and taken the identities
 	reconnected chan struct{} // poked at each connection; room for one
 
 	mu       sync.Mutex
@@ -42,6 +42,7 @@ type Session struct {
 	wire     *wire    // the present or last connection
 	up       chan struct{}
 	upClosed bool  // up is closed: there is a connection with the session
+	isLive   bool  // live is closed
 	closedOK bool  // the server has confirmed closeSession, or the expiry
 	err      error // why the session ended; nil while live
 }
@@ -90,6 +91,7 @@ func (s *Session) dial(string, string, time.Duration) (net.Conn, error) {
 		return nil, err
 	}
 	w := newWire(c, s, s.cfg.connectTimeout, func() time.Duration { return s.Timeout() / 2 })
+	w.identities = identities{list: s.cfg.auths, accepted: s.accepted, refused: s.refused}
 	if err := s.setWire(w, t); err != nil {
 		c.Close()
 		return nil, err
@@ -250,8 +252,11 @@ func (s *Session) greeted(g greeting, sent time.Time) error {
 	if err := s.cfg.believe(g); err != nil {
 		return err
 	}
+	anonymous := len(s.cfg.auths) == 0
 	if s.begun(g, sent) {
-		close(s.live)
+		if anonymous {
+			s.goLive()
+		}
 		return nil
 	}
 	if s.ID() != g.session {
@@ -259,8 +264,30 @@ func (s *Session) greeted(g greeting, sent time.Time) error {
 		return fmt.Errorf("%w: 0x%x", errReplaced, uint64(g.session))
 	}
 	s.shorten(g.timeoutMillis)
-	s.confirmed(sent, proofLeader)
+	s.confirm(sent, proofLeader)
+	if anonymous {
+		s.dialer.useful.Store(true)
+	}
 	return s.Err() // it may have come back too late
+}
+
+// accepted is told that a server has taken all identities.
+func (s *Session) accepted() {
+	s.dialer.useful.Store(true)
+	s.goLive()
+}
+
+// refused is told that a server has not. Without its identities the session is worth
+// nothing, and a server that takes them can be long in coming: it ends, as a loss.
+func (s *Session) refused(scheme string) { s.end(lossError(s.ID(), &refusal{scheme})) }
+
+func (s *Session) goLive() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.isLive {
+		s.isLive = true
+		close(s.live)
+	}
 }
 
 // shorten takes a timeout that a later greeting grants, if it is less: a server that was
@@ -296,10 +323,16 @@ func lease(cfg *config, timeoutMillis int32) time.Duration {
 // confirmed implements wireEvents. An answer that comes when the clock has run out is too
 // late: what is lost never comes back.
 func (s *Session) confirmed(sent time.Time, p proof) {
+	if s.Err() == nil {
+		s.dialer.useful.Store(true)
+		s.confirm(sent, p)
+	}
+}
+
+func (s *Session) confirm(sent time.Time, p proof) {
 	if s.Err() != nil {
 		return
 	}
-	s.dialer.useful.Store(true)
 	if p == proofQuorum || !s.nodes.any() {
 		s.clock.confirm(sent)
 	}

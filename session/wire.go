@@ -52,6 +52,9 @@ type wire struct {
 	due     due
 	holding bool // requests wait for setWatches
 	held    [][]byte
+
+	identities identities // set before the first use
+	present    bool       // they are to be sent
 }
 
 func newWire(c net.Conn, events wireEvents, handshake time.Duration, silence func() time.Duration) *wire {
@@ -82,10 +85,9 @@ func (w *wire) limit() time.Duration {
 
 // Write sends one frame: zk.Conn writes each whole.
 //
-// It never fails. When zk.Conn fails to write while it presents its identities
-// again it answers the same request twice, on a channel with room for one, and
-// hangs for ever with a lock held. So a failed write closes the socket and reports
-// success: every failure surfaces once, to the reader, as a closed connection.
+// It never fails: zk.Conn answers a request that it could not write, and then, with all
+// that were under way, once more. So a failed write closes the socket and reports success:
+// every failure surfaces once, to the reader, as a closed connection.
 func (w *wire) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	out := w.outgoing(b)
@@ -93,13 +95,18 @@ func (w *wire) Write(b []byte) (int, error) {
 		w.note(frame, time.Now())
 	}
 	w.mu.Unlock()
+	w.sendAll(out)
+	return len(b), nil
+}
+
+// sendAll closes the connection where it fails.
+func (w *wire) sendAll(out [][]byte) {
 	for _, frame := range out {
 		if err := w.send(frame); err != nil {
 			w.Conn.Close()
-			break
+			return
 		}
 	}
-	return len(b), nil
 }
 
 func (w *wire) send(frame []byte) error {
@@ -125,8 +132,6 @@ func (w *wire) outgoing(b []byte) [][]byte {
 		return [][]byte{b}
 	}
 	switch opOf(b) {
-	case opAuth:
-		return [][]byte{b}
 	case opSetWatches:
 		out := append([][]byte{b}, w.held...)
 		w.holding, w.held = false, nil
@@ -190,7 +195,14 @@ func (w *wire) receive(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
 	w.mu.Lock()
 	bad := w.in.feed(b[:n], w.incoming)
+	present := w.present
+	w.present = false
 	w.mu.Unlock()
+	if present {
+		// From the reader's side, but in nobody's way: zk.Conn begins to write when it
+		// has read the greeting, which this is the end of.
+		w.sendAll(w.identities.frames())
+	}
 	if bad != nil {
 		w.events.broken(bad)
 		w.Conn.Close()
@@ -221,6 +233,8 @@ func (w *wire) incoming(head []byte) ([]field, error) {
 		return nil, nil
 	case xidEvent:
 		return eventBody, nil
+	case xidAuth: // zk.Conn passes over it
+		return nil, w.identities.answer(code)
 	}
 	sent, err := w.due.answered(xid)
 	if err != nil {
@@ -253,6 +267,7 @@ func (w *wire) greet(head []byte) error {
 		return nil // zk.Conn is to see it too
 	}
 	w.holding = w.events.watchesArmed()
+	w.present = len(w.identities.list) > 0
 	return w.events.greeted(g, w.hello)
 }
 

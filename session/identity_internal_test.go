@@ -1,0 +1,108 @@
+package session
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Identities are on their way before zk.Conn has read the greeting, and so before all that
+// it sends; with the greeting in pieces too, and not to who has greeted with no session.
+func TestIdentitiesComeFirst(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		greeting []byte
+		piece    int
+		want     []int32
+	}{
+		{"at once", greetingFrame(42, 6000), 100, []int32{xidAuth, xidAuth, 1}},
+		{"byte by byte", greetingFrame(42, 6000), 1, []int32{xidAuth, xidAuth, 1}},
+		{"expired", greetingFrame(0, 0), 100, []int32{1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, false)
+				b.identities.list = []auth{{"digest", []byte("a:1")}, {"digest", []byte("b:2")}}
+				b.send(t, 0, 0)
+				<-b.got
+				go func() {
+					for piece := range slices.Chunk(c.greeting, c.piece) {
+						_, _ = b.server.Write(piece)
+					}
+				}()
+				if _, err := io.ReadFull(b, make([]byte, len(c.greeting))); err != nil {
+					t.Fatal(err)
+				}
+				b.send(t, 1, opSync)
+				if diff := cmp.Diff(c.want, b.arrived()); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// Identities that cannot be written end the connection; nothing hangs.
+func TestIdentitiesUnwritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe() // nobody reads at the other end
+		defer far.Close()
+		w := newWire(near, &fakeEvents{}, time.Second, func() time.Duration { return 3 * time.Second })
+		w.identities.list = []auth{{"digest", []byte("a:1")}}
+		go func() {
+			_, _ = far.Read(make([]byte, 100))
+			_, _ = far.Write(greetingFrame(42, 6000))
+		}()
+		(&bench{wire: w}).send(t, 0, 0)
+		start := time.Now()
+		_, _ = io.ReadFull(w, make([]byte, len(greetingFrame(42, 6000))))
+		if _, err := w.Read(make([]byte, 1)); err == nil || time.Since(start) > 4*time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}
+
+func TestIdentityAnswers(t *testing.T) {
+	var said []string
+	p := identities{
+		list:     []auth{{"digest", nil}, {"x509", nil}},
+		accepted: func() { said = append(said, "accepted") },
+		refused:  func(scheme string) { said = append(said, "refused "+scheme) },
+	}
+	for _, c := range []struct {
+		code  int32
+		want  []string
+		wrong bool
+	}{
+		{0, nil, false},
+		{-115, []string{"refused x509"}, false},
+		{0, []string{"refused x509", "accepted"}, false},
+		{0, []string{"refused x509", "accepted"}, true}, // nobody has asked
+		{-115, []string{"refused x509", "accepted"}, true},
+	} {
+		err := p.answer(c.code)
+		if !slices.Equal(said, c.want) || errors.Is(err, errBadFrame) != c.wrong {
+			t.Fatalf("after %d: %q, %v; want %q", c.code, said, err, c.want)
+		}
+	}
+}
+
+func TestAuthFrame(t *testing.T) {
+	xid := int32(xidAuth)
+	var want []byte
+	for _, n := range []uint32{28, uint32(xid), opAuth, 0, 6} {
+		want = binary.BigEndian.AppendUint32(want, n)
+	}
+	want = append(append(want, "digest"...), 0, 0, 0, 2, 'u', ':')
+	if got := authFrame(auth{"digest", []byte("u:")}); !bytes.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
