@@ -43,9 +43,9 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 }
 
 // terminator takes TLS off connections to the shared server, and returns its port.
-func terminator(t *testing.T, cert tls.Certificate) string {
+func terminator(t *testing.T, cfg *tls.Config) string {
 	t.Helper()
-	l, err := tls.Listen("tcp4", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}})
+	l, err := tls.Listen("tcp4", "127.0.0.1:0", cfg)
 	must(t, err)
 	target := testserver.Server(t).Addr(0)
 	var links sync.WaitGroup
@@ -75,7 +75,7 @@ func terminator(t *testing.T, cert tls.Certificate) string {
 
 func TestTLS(t *testing.T) {
 	cert, pool := certificate(t)
-	port := terminator(t, cert)
+	port := terminator(t, &tls.Config{Certificates: []tls.Certificate{cert}})
 	s := testserver.Session(t, testserver.Connect(t, "localhost:"+port, session.WithTLS(&tls.Config{RootCAs: pool})))
 	must(t, s.Sync(patient(t), "/"))
 }
@@ -85,7 +85,7 @@ func TestTLS(t *testing.T) {
 func TestTLSRefused(t *testing.T) {
 	cert, pool := certificate(t)
 	_, otherPool := certificate(t)
-	port := terminator(t, cert)
+	port := terminator(t, &tls.Config{Certificates: []tls.Certificate{cert}})
 	for name, c := range map[string]struct {
 		server string
 		pool   *x509.CertPool

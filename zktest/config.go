@@ -76,5 +76,13 @@ func zooCfg(data string, i int, c realConfig, ports []nodePorts) string {
 			set(fmt.Sprintf("server.%d", j+1), fmt.Sprintf("127.0.0.1:%d:%d", p.quorum, p.election))
 		}
 	}
+	if c.secure {
+		set("secureClientPort", ports[i].secure)
+		set("secureClientPortAddress", "127.0.0.1")
+		set("serverCnxnFactory", "org.apache.zookeeper.server.NettyServerCnxnFactory")
+	}
+	for _, p := range c.properties {
+		set(p[0], strings.ReplaceAll(p[1], `\`, `\\`))
+	}
 	return b.String()
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +30,12 @@ func (e *Ensemble) Len() int { return len(e.servers) }
 
 // Addr returns the address, host:port, of server i. It never changes.
 func (e *Ensemble) Addr(i int) string { return e.servers[i].addr() }
+
+// SecureAddr returns the address, localhost:port, at which server i takes TLS clients, where
+// it was started with [SecurePort]. It never changes.
+func (e *Ensemble) SecureAddr(i int) string {
+	return net.JoinHostPort("localhost", strconv.Itoa(e.servers[i].secure))
+}
 
 // ConnectString returns the addresses of all servers, separated by commas.
 func (e *Ensemble) ConnectString() string {

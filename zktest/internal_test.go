@@ -19,7 +19,7 @@ func TestFreePortsDiffer(t *testing.T) {
 	}
 	seen := make(map[int]bool)
 	for _, n := range nodes {
-		for _, port := range []int{n.client, n.quorum, n.election} {
+		for _, port := range []int{n.client, n.quorum, n.election, n.secure} {
 			if port == 0 || seen[port] {
 				t.Errorf("port %d in %v is 0 or there twice", port, nodes)
 			}

@@ -53,7 +53,13 @@ func findJars() ([]string, error) {
 	if _, err := os.Stat(zookeeper); err != nil {
 		return nil, fmt.Errorf("%w: ZOOKEEPER_HOME is not set and %s is not there", ErrNoZooKeeper, zookeeper)
 	}
-	return append([]string{zookeeper}, glob(javaclient.Jars, "slf4j-simple.jar")...), nil
+	jars := []string{zookeeper}
+	// The second and third are Netty's, which Debian's zookeeper.jar does not name among
+	// those it needs: see [SecurePort].
+	for _, name := range []string{"slf4j-simple.jar", "netty-codec.jar", "netty-resolver.jar"} {
+		jars = append(jars, glob(javaclient.Jars, name)...)
+	}
+	return jars, nil
 }
 
 // glob is filepath.Glob for patterns that are known to be well formed.

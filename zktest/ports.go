@@ -6,9 +6,9 @@ import (
 	"net"
 )
 
-// nodePorts are the ports of one server; a standalone one uses the first only.
+// nodePorts are the ports of one server; which one is used depends on the options.
 type nodePorts struct {
-	client, quorum, election int
+	client, quorum, election, secure int
 }
 
 // Servers keep their ports while they are down, so the ports come from below
@@ -41,7 +41,7 @@ func freePorts(n int) ([]nodePorts, error) {
 	}
 	ports := make([]nodePorts, n)
 	for i := range ports {
-		for _, p := range []*int{&ports[i].client, &ports[i].quorum, &ports[i].election} {
+		for _, p := range []*int{&ports[i].client, &ports[i].quorum, &ports[i].election, &ports[i].secure} {
 			var err error
 			if *p, err = next(); err != nil {
 				return nil, err

@@ -3,6 +3,7 @@ package zktest
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -15,6 +16,8 @@ type realConfig struct {
 	containerCheck time.Duration
 	minSession     time.Duration // 0: two ticks
 	maxSession     time.Duration
+	secure         bool
+	properties     [][2]string
 }
 
 // Nodes sets the number of servers, which must be odd. The default is 1: a
@@ -47,6 +50,21 @@ func MaxSessionTimeout(d time.Duration) RealOption {
 	return func(c *realConfig) { c.maxSession = d }
 }
 
+// Property adds a line to the configuration file of each server, such as "snapCount" or
+// "ssl.clientAuth"; what zktest needs itself, such as the ports, is not to be touched. Of
+// several with one key the last counts.
+func Property(key, value string) RealOption {
+	return func(c *realConfig) { c.properties = append(c.properties, [2]string{key, value}) }
+}
+
+// SecurePort gives each server a second port, [Ensemble.SecureAddr], on which clients speak
+// TLS. The server's keys are set with [Property]: "ssl.keyStore.location", a file of
+// certificate and key whose name ends in .pem, for example, and "ssl.trustStore.location",
+// or "ssl.clientAuth" as "none". Clients of either port are then served by Netty.
+func SecurePort() RealOption {
+	return func(c *realConfig) { c.secure = true }
+}
+
 // newRealConfig applies the options and checks what comes out.
 func newRealConfig(opts []RealOption) (realConfig, error) {
 	c := realConfig{
@@ -77,7 +95,20 @@ func newRealConfig(opts []RealOption) (realConfig, error) {
 	if c.minSession > c.maxSession {
 		return c, fmt.Errorf("zktest: shortest session timeout %v is more than the longest, %v", c.minSession, c.maxSession)
 	}
+	for _, p := range c.properties {
+		if err := checkProperty(p[0], p[1]); err != nil {
+			return c, err
+		}
+	}
 	return c, nil
+}
+
+// checkProperty refuses what would be something else in a file of Java properties.
+func checkProperty(key, value string) error {
+	if key == "" || strings.ContainsAny(key, " \t\r\n\f=:#!\\") || strings.ContainsAny(value, "\r\n") {
+		return fmt.Errorf("zktest: Property(%q, %q): not one line of a configuration", key, value)
+	}
+	return nil
 }
 
 // wholeMillis checks a duration that ZooKeeper takes in milliseconds, as a

@@ -28,6 +28,7 @@ var (
 type server struct {
 	dir     string
 	port    int
+	secure  int // port for TLS, if it has one
 	command func() *exec.Cmd
 
 	mu     sync.Mutex // guards what follows; not held while waiting for the process

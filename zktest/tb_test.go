@@ -97,6 +97,9 @@ func TestBadOptions(t *testing.T) {
 		"negative min":      zktest.MinSessionTimeout(-time.Second),
 		"max below default": zktest.MaxSessionTimeout(999 * time.Millisecond),
 		"min over max":      zktest.MinSessionTimeout(time.Hour),
+		"no key":            zktest.Property("", "x"),
+		"two keys":          zktest.Property("a=b", "x"),
+		"two lines":         zktest.Property("a", "x\ny=z"),
 	} {
 		if e, err := zktest.NewReal(opt); err == nil {
 			_ = e.Close()

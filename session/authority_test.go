@@ -1,0 +1,90 @@
+package session_test
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// authority issues certificates.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pool *x509.CertPool
+}
+
+func newAuthority(t *testing.T, name string) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		Subject:      pkix.Name{CommonName: name},
+		NotBefore:    time.Now().Add(-48 * time.Hour),
+		NotAfter:     time.Now().Add(time.Hour),
+		KeyUsage:     x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		IsCA:         true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	must(t, err)
+	cert, err := x509.ParseCertificate(der)
+	must(t, err)
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	return &authority{cert, key, pool}
+}
+
+// issue makes a certificate for localhost, for client and server alike, that ends at a time.
+func (a *authority) issue(t *testing.T, name string, until time.Time) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()),
+		Subject:      pkix.Name{CommonName: name},
+		DNSNames:     []string{"localhost"},
+		NotBefore:    until.Add(-24 * time.Hour),
+		NotAfter:     until,
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
+	must(t, err)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// keyFile writes a certificate and its key as a server reads them.
+func keyFile(t *testing.T, c tls.Certificate) string {
+	t.Helper()
+	key, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+	must(t, err)
+	return pemFile(t, "key.pem", &pem.Block{Type: "PRIVATE KEY", Bytes: key},
+		&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]})
+}
+
+// file writes the authority's certificate as a server reads whom it trusts.
+func (a *authority) file(t *testing.T) string {
+	t.Helper()
+	return pemFile(t, "trust.pem", &pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
+}
+
+func pemFile(t *testing.T, name string, blocks ...*pem.Block) string {
+	t.Helper()
+	var b bytes.Buffer
+	for _, block := range blocks {
+		must(t, pem.Encode(&b, block))
+	}
+	file := filepath.Join(t.TempDir(), name)
+	must(t, os.WriteFile(file, b.Bytes(), 0o600))
+	return file
+}
