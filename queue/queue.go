@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -25,7 +26,9 @@ type Queue struct {
 }
 
 // New returns the queue at an absolute path. It does no I/O; a nil manager or a bad
-// path is an error that matches [session.ErrInvalid].
+// path is an error that matches [session.ErrInvalid]. Beside what is no path, that is the
+// root, ZooKeeper's own tree /zookeeper, and a path with an element that is the name of a
+// contender: in another queue's directory it would stand in line for ever.
 func New(m *session.Manager, dir string) (*Queue, error) {
 	if m == nil {
 		return nil, fmt.Errorf("queue: %w: nil session manager", session.ErrInvalid)
@@ -36,8 +39,20 @@ func New(m *session.Manager, dir string) (*Queue, error) {
 	if dir == "/" {
 		return nil, fmt.Errorf("queue: %w: a lock needs a directory of its own, below /", session.ErrInvalid)
 	}
+	if dir == system || strings.HasPrefix(dir, system+"/") {
+		return nil, fmt.Errorf("queue: %w: %q is ZooKeeper's own", session.ErrInvalid, dir)
+	}
+	for _, element := range strings.Split(dir[1:], "/") {
+		if _, ok := ParseNode(element); ok {
+			return nil, fmt.Errorf("queue: %w: path %q: %q is a name for contenders", session.ErrInvalid, dir, element)
+		}
+	}
 	return &Queue{m, dir}, nil
 }
+
+// system is where ZooKeeper keeps quotas and its configuration. Below a chroot it is nothing
+// special, and no name to lock by either.
+const system = "/zookeeper"
 
 // Request says what to ask for.
 type Request struct {

@@ -190,3 +190,15 @@ func ExampleRevoke() {
 		}
 	}
 }
+
+// Names that come from elsewhere are made safe first: each is one lock, below /locks.
+func ExampleEscapePath() {
+	for _, name := range []string{"orders-42", "../admin", "100%", ""} {
+		fmt.Println("/locks/" + zklock.EscapePath(name))
+	}
+	// Output:
+	// /locks/orders-42
+	// /locks/..%2Fadmin
+	// /locks/100%25
+	// /locks/%
+}

@@ -34,7 +34,8 @@ var mutex = &queue.Kind{
 
 // New returns the mutex at an absolute path of ZooKeeper, a directory that is made when
 // needed and goes when it is not. It does no I/O. A nil manager, a bad path or a bad
-// option is an error that matches [session.ErrInvalid].
+// option is an error that matches [session.ErrInvalid]. What is not known to be a good name
+// goes through [EscapePath].
 //
 // Two Mutex values at one path exclude each other, in one process too.
 func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
