@@ -454,6 +454,7 @@ func (a *attempt) leave(ctx context.Context, why error) {
 	}()
 	// A try that was answered leaves nothing behind for the next one to find.
 	if errors.Is(why, ErrBusy) || errors.Is(why, ErrConflict) || errors.Is(why, session.ErrInvalid) ||
+		errors.Is(why, zk.ErrNoAuth) ||
 		a.entry.try && errors.Is(why, errDeleted) {
 		select {
 		case <-removed:

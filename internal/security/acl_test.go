@@ -1,0 +1,211 @@
+package security
+
+import (
+	"context"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// checkACLs compares the ACL of every node from root on, of which there must be some with an
+// owner.
+func checkACLs(t *testing.T, c *zk.Conn, root string, contenders int) {
+	t.Helper()
+	all := tree(t, c, root)
+	for _, p := range all {
+		got, stat, err := c.GetACL(p)
+		must(t, err)
+		if diff := cmp.Diff(acl, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", p, diff)
+		}
+		if session := stat.EphemeralOwner; session > 0 {
+			contenders--
+		}
+	}
+	if contenders != 0 {
+		t.Errorf("%d contenders fewer than there should be in %q", contenders, all)
+	}
+}
+
+// Every node that a lock makes has the ACL: its directory, all above it, those of holders and
+// those of waiters.
+func TestACLOfEveryNode(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			m := testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...)
+			root := testserver.Path(t)
+			l, err := k.open(m, root+"/deep/er/lock")
+			must(t, err)
+			_, err = l.Acquire(patient(t))
+			must(t, err)
+			checkACLs(t, admin(t), root, 1)
+		})
+	}
+	t.Run("waiter", func(t *testing.T) {
+		m := testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...)
+		mx, err := zklock.New(m, testserver.Path(t))
+		must(t, err)
+		_, err = mx.Acquire(patient(t))
+		must(t, err)
+		ctx, cancel := context.WithCancel(patient(t))
+		waited := make(chan error, 1)
+		go func() { _, err := mx.Acquire(ctx); waited <- err }()
+		c := admin(t)
+		zktest.Eventually(t, testserver.Patience, "the waiter", func() bool { return len(tree(t, c, mx.Path())) == 3 })
+		checkACLs(t, c, mx.Path(), 2)
+		cancel()
+		wantErr(t, "the waiter", <-waited, context.Canceled)
+	})
+	t.Run("downgrade", func(t *testing.T) {
+		m := testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...)
+		rw, err := rwlock.New(m, testserver.Path(t))
+		must(t, err)
+		ctx := rwlock.WithOwner(patient(t))
+		must(t, rw.Lock(ctx))
+		must(t, rw.RLock(ctx))
+		checkACLs(t, admin(t), rw.Path(), 2)
+	})
+	t.Run("resized semaphore", func(t *testing.T) {
+		m := testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...)
+		root := testserver.Path(t)
+		s, err := semaphore.New(m, root+"/deep", 2)
+		must(t, err)
+		must(t, s.Resize(patient(t), 3)) // it makes the directory
+		_, err = s.AcquireN(patient(t), 3)
+		must(t, err)
+		checkACLs(t, admin(t), root, 1)
+	})
+	t.Run("multi of a session", func(t *testing.T) {
+		m := testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...)
+		s, root := testserver.Session(t, m), testserver.Path(t)
+		must(t, s.MakeParents(patient(t), root))
+		_, err := s.Multi(patient(t), &zk.CreateRequest{Path: root + "/a", Flags: zk.FlagEphemeral})
+		must(t, err)
+		checkACLs(t, admin(t), root, 1)
+	})
+	t.Run("chroot", func(t *testing.T) {
+		root := testserver.Path(t)
+		m := testserver.Connect(t, testserver.Server(t).ConnectString()+root+"/app", owner()...)
+		mx, err := zklock.New(m, "/locks/a")
+		must(t, err)
+		must(t, mx.Lock(patient(t)))
+		checkACLs(t, admin(t), root, 1)
+	})
+}
+
+// Where the server knows no containers, the persistent nodes in their place have the ACL.
+func TestACLWithoutContainers(t *testing.T) {
+	srv := zktest.Start(t, zktest.WithoutContainers())
+	m := testserver.Connect(t, srv.ConnectString(), owner(session.WithTimeout(20*time.Second))...)
+	mx, err := zklock.New(m, "/deep/er/lock")
+	must(t, err)
+	must(t, mx.Lock(patient(t)))
+	checkACLs(t, plain(t, srv.Addr()), "/deep", 1)
+}
+
+// A stranger can neither take a lock, nor see who holds it, nor break it; he is told so at
+// once, nothing of his stays, and the holder does not notice.
+func TestStranger(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) { testStranger(t, k.open) })
+	}
+}
+
+func testStranger(t *testing.T, open func(*session.Manager, string) (locker, error)) {
+	ctx := patient(t)
+	dir := path.Join(testserver.Path(t), "lock")
+	ours, err := open(testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...), dir)
+	must(t, err)
+	lease, err := ours.Acquire(ctx)
+	must(t, err)
+	before := tree(t, admin(t), path.Dir(dir))
+
+	proxy := testserver.Proxy(t)
+	m := testserver.Connect(t, proxy.Addr(), session.WithAuth("digest", []byte("stranger:pass")))
+	theirs, err := open(m, dir)
+	must(t, err)
+	s := testserver.Session(t, m)
+	// All twice: nothing of the first try may be in the way of the second.
+	for range 2 {
+		for what, f := range map[string]func() error{
+			"Lock":       func() error { return theirs.Lock(ctx) },
+			"TryLock":    func() error { _, err := theirs.TryLock(ctx); return err },
+			"Do":         func() error { return theirs.Do(ctx, func(context.Context) error { panic("let in") }) },
+			"Acquire":    func() error { _, err := theirs.Acquire(ctx); return err },
+			"TryAcquire": func() error { _, err := theirs.TryAcquire(ctx); return err },
+			"Contenders": func() error { _, err := theirs.Contenders(ctx); return err },
+			"Revoke":     func() error { return zklock.Revoke(ctx, m, lease.Path()) },
+			"Resize": func() error {
+				if sem, ok := theirs.(*semaphore.Semaphore); ok && !strings.Contains(lease.Path(), "/leases/") {
+					return sem.Resize(ctx, 5)
+				}
+				return zk.ErrNoAuth
+			},
+			"Multi": func() error {
+				multi, err := zklock.Multi(theirs.(zklock.ContextLocker))
+				must(t, err)
+				return multi.Lock(ctx)
+			},
+			"delete":       func() error { return s.Delete(ctx, lease.Path(), -1) },
+			"remove":       func() error { r := s.Remove(ctx, lease.Path()); <-r.Done(); return r.Err() },
+			"sweep":        func() error { r := s.Sweep(ctx, dir, all); <-r.Done(); return r.Err() },
+			"read":         func() error { _, _, err := s.Get(ctx, lease.Path()); return err },
+			"write":        func() error { _, err := s.Set(ctx, dir, nil, -1); return err },
+			"make another": func() error { return s.MakeParents(ctx, dir+"/x") },
+			"guard":        func() error { _, err := s.Multi(ctx, lease.Guard()); return err },
+		} {
+			proxy.ResetRequests()
+			err := f()
+			if what == "guard" && err != nil && strings.Contains(err.Error(), "version") {
+				continue // of an unfair lock: it never passes
+			}
+			wantErr(t, what, err, zk.ErrNoAuth)
+			if n := proxy.Count(func(r zktest.Request) bool { return strings.HasPrefix(r.Path, dir) }); n > 8 {
+				t.Errorf("%s: %d requests: it is tried again", what, n)
+			}
+		}
+	}
+	must(t, m.Close())
+	must(t, lease.Err())
+	if diff := cmp.Diff(before, tree(t, admin(t), path.Dir(dir))); diff != "" {
+		t.Errorf("the tree has changed (-before +after):\n%s", diff)
+	}
+	must(t, lease.Release(ctx))
+	must(t, ours.Lock(ctx))
+	must(t, ours.Unlock())
+}
+
+func all(string) bool { return true }
+
+// Deleting is up to the ACL of the parent. A directory that was there before, open to all,
+// stays so, and the nodes in it can be deleted by anyone: the holder notices.
+func TestDirectoryThatWasOpen(t *testing.T) {
+	dir := testserver.Path(t)
+	_, err := testserver.Admin(t).Create(dir, nil, 0, zk.WorldACL(zk.PermAll))
+	must(t, err)
+	mx, err := zklock.New(testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...), dir)
+	must(t, err)
+	lease, err := mx.Acquire(patient(t))
+	must(t, err)
+	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()))
+	_, _, err = s.Get(patient(t), lease.Path())
+	wantErr(t, "a stranger's read", err, zk.ErrNoAuth)
+	must(t, s.Delete(patient(t), lease.Path(), -1))
+	select {
+	case <-lease.Done():
+		wantErr(t, "the lease", lease.Err(), session.ErrLost)
+	case <-time.After(testserver.Patience):
+		t.Error("the holder has not noticed")
+	}
+}
