@@ -156,7 +156,10 @@ func WithRetry(newBackOff func() backoff.BackOff) Option {
 
 // WithAuth presents an identity to the servers, on every connection and before
 // anything else, for example ("digest", []byte("user:password")). It may be given
-// more than once. Default: none.
+// more than once. Without [WithTLS] it can be read on the way. A server does not know
+// which passwords are right: with a wrong one requests fail with [zk.ErrNoAuth]. An identity
+// that it does refuse, as of a scheme that it does not have, makes Connect fail with
+// [zk.ErrAuthFailed], and ends a session that is there already as lost. Default: none.
 func WithAuth(scheme string, credential []byte) Option {
 	return option(func(c *config) error {
 		if scheme == "" {
@@ -168,7 +171,11 @@ func WithAuth(scheme string, credential []byte) Option {
 }
 
 // WithACL sets the access control list of every node that is made, parents
-// included. Default: anyone may do anything.
+// included. A directory that is there already keeps its own: who may delete in it can
+// break the locks in it, since ZooKeeper asks the parent for the right to delete. Who may
+// not read a lock's directory cannot see who is in it, but can see that it is there and how
+// many children it has: ZooKeeper lets everybody ask for that. Default: anyone may do
+// anything.
 func WithACL(acl ...zk.ACL) Option {
 	return option(func(c *config) error {
 		if len(acl) == 0 {
@@ -180,7 +187,9 @@ func WithACL(acl ...zk.ACL) Option {
 }
 
 // WithTLS speaks TLS to the servers. Where cfg names no server, the host of the
-// connect string is verified. Default: plain TCP.
+// connect string is verified. A server that is not to be trusted, or does not trust us, is
+// tried again like one that is not there; Connect and [Manager.Session] say why when their
+// context ends. Default: plain TCP.
 func WithTLS(cfg *tls.Config) Option {
 	return option(func(c *config) error {
 		if cfg == nil {
