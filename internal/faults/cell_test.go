@@ -1,0 +1,258 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// cell is one run of a lock's trace: with one fault at one step of it, or, to record the steps,
+// with none. Three contend: the first, who holds before; we, whom the fault meets; and a rival
+// behind us.
+type cell struct {
+	subject subject
+	cancels bool // we give up while waiting
+	site    *site
+	base    string // the lock's path
+	proxy   *zktest.Proxy
+	ours    *session.Manager
+	strike  *strike
+	referee referee
+
+	waiting  signal // we wait behind the first, or are in or gone already
+	entered  signal // we hold, or are gone
+	returned signal // our acquisition has ended
+	behind   signal // the rival waits, or has been in
+
+	mu    sync.Mutex
+	began time.Time
+	log   strings.Builder
+}
+
+// outcome is what a cell has measured.
+type outcome struct {
+	steps []step        // of a recording
+	fresh time.Duration // what a fresh client's acquisition took, once all was healed
+	kept  bool          // our session has survived
+	late  bool          // another was in before we had heard that we are out, by force
+}
+
+// signal is an event that happens once, for those who wait and those who come later.
+type signal struct {
+	once sync.Once
+	ch   chan struct{}
+}
+
+func newSignal() signal { return signal{ch: make(chan struct{})} }
+
+func (s *signal) fire() { s.once.Do(func() { close(s.ch) }) }
+
+// whenWaiting returns a context for an acquisition, and fires the signal when that waits for
+// somebody, all its watches set.
+func whenWaiting(ctx context.Context, s *signal) context.Context {
+	return context.WithValue(ctx, waitingKey{}, s)
+}
+
+type waitingKey struct{}
+
+var hooks = session.Trace{Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
+	if s, ok := ctx.Value(waitingKey{}).(*signal); ok {
+		s.fire()
+	}
+	return ctx, nil
+}}
+
+// connect returns a manager that logs nothing and tells who waits.
+func connect(addr string, timeout time.Duration) (*session.Manager, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return session.Connect(ctx, addr, session.WithTimeout(timeout), session.WithTrace(hooks),
+		session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
+}
+
+// newCell makes the parts of a cell. The session timeout is ours.
+func newCell(t *testing.T, s *site, sub subject, cancels bool, timeout time.Duration) *cell {
+	t.Helper()
+	c := &cell{
+		subject: sub, cancels: cancels, site: s, base: testserver.Path(t),
+		proxy: zktest.StartProxy(t, s.server.Addr(0)), strike: never(),
+		waiting: newSignal(), entered: newSignal(), returned: newSignal(), behind: newSignal(),
+		began: time.Now(),
+	}
+	var err error
+	if c.ours, err = connect(c.proxy.Addr(), timeout); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.ours.Close() })
+	return c
+}
+
+// run plays the trace, with the fault if one is given, and checks all there is to check.
+func (c *cell) run(ctx context.Context, f *fault, at step) (out outcome, err error) {
+	var recorded func() []step
+	ours, err := c.ours.Session(ctx)
+	if err != nil {
+		return out, err
+	}
+	// The fault must not outlive the cell, nor wait for a step that does not come any more.
+	playing, stop := context.WithCancel(ctx)
+	defer func() { stop(); <-c.strike.over }()
+
+	first, err := c.firstHolds(ctx)
+	if err != nil {
+		return out, err
+	}
+	if f == nil {
+		recorded = record(c.proxy, c.base)
+	} else {
+		c.referee.forced = f.forces
+		c.strike = f.start(playing, c, at)
+	}
+	var g errgroup.Group
+	g.Go(func() error { return c.playOurs(ctx) })
+	g.Go(func() error { return c.playRival(ctx) })
+	g.Go(func() error { return c.playFirst(ctx, first) })
+	if err := g.Wait(); err != nil {
+		return out, err
+	}
+	if f != nil {
+		if err := c.awaitFault(ctx); err != nil {
+			return out, err
+		}
+	}
+	if out.fresh, err = c.playFresh(ctx); err != nil {
+		return out, err
+	}
+	if err := c.nothingLeft(ctx); err != nil {
+		return out, err
+	}
+	if recorded != nil {
+		out.steps = recorded()
+	}
+	out.kept, out.late = ours.Err() == nil, c.referee.late
+	return out, nil
+}
+
+// awaitFault waits until the fault has struck and is healed. All that we asked for has been
+// done by now, so what has not struck never will.
+func (c *cell) awaitFault(ctx context.Context) error {
+	if !c.strike.struck() {
+		return errors.New("the fault has not struck: this request was not sent")
+	}
+	select {
+	case <-c.strike.over:
+		return c.strike.err
+	case <-ctx.Done():
+		return errors.New("the fault does not end")
+	}
+}
+
+func (c *cell) firstHolds(ctx context.Context) (hold, error) {
+	if c.subject.first == nil {
+		return nil, nil
+	}
+	h, err := c.subject.first(ctx, c.site.holders, c.base)
+	if err != nil {
+		return nil, fmt.Errorf("first: %w", err)
+	}
+	return h, c.referee.enter(ctx, "the first", h)
+}
+
+// playFirst lets the others in when they stand in line.
+func (c *cell) playFirst(ctx context.Context, h hold) error {
+	if h == nil {
+		return nil
+	}
+	for _, s := range []*signal{&c.waiting, &c.behind} {
+		if s == &c.behind && c.subject.barging && !c.cancels {
+			break // it comes when we are in
+		}
+		select {
+		case <-s.ch:
+		case <-ctx.Done():
+			return errors.New("first: the others have not come to wait")
+		}
+	}
+	c.logf("the first leaves")
+	if err := h.Release(ctx); err != nil {
+		return fmt.Errorf("first: %w", err)
+	}
+	return nil
+}
+
+// playRival comes behind us, or when the fault has struck, and goes through at once.
+func (c *cell) playRival(ctx context.Context) error {
+	defer c.behind.fire()
+	comes := &c.waiting
+	switch {
+	case c.cancels:
+		comes = &c.returned
+	case c.subject.barging:
+		comes = &c.entered
+	}
+	select {
+	case <-comes.ch:
+	case <-c.strike.hit:
+	case <-ctx.Done():
+		return errors.New("rival: we have not come")
+	}
+	h, err := c.subject.rival(whenWaiting(ctx, &c.behind), c.site.rivals, c.base)
+	if err != nil {
+		return fmt.Errorf("rival: %w", err)
+	}
+	c.logf("the rival is in")
+	err = errors.Join(c.referee.enter(ctx, "the rival", h), c.backed(ctx, h))
+	return errors.Join(err, h.Release(ctx))
+}
+
+// playFresh has a client come that has not been there before, and measures how long it waits.
+func (c *cell) playFresh(ctx context.Context) (time.Duration, error) {
+	m, err := connect(c.site.server.Addr(0), longTimeout)
+	if err != nil {
+		return 0, err
+	}
+	defer m.Close()
+	began := time.Now()
+	h, err := c.subject.rival(ctx, m, c.base)
+	took := time.Since(began)
+	if err != nil {
+		return 0, fmt.Errorf("fresh client, after %v: %w", took, err)
+	}
+	c.logf("a fresh client is in, after %v", took)
+	err = errors.Join(c.referee.enter(ctx, "a fresh client", h), c.backed(ctx, h))
+	return took, errors.Join(err, h.Release(ctx))
+}
+
+// nothingLeft waits until there is no contender any more. All sessions are open still.
+func (c *cell) nothingLeft(ctx context.Context) error {
+	if _, err := c.ours.Session(ctx); err != nil {
+		return err
+	}
+	for {
+		left, err := c.site.contenders(ctx, c.base)
+		if err == nil && len(left) == 0 {
+			return nil
+		}
+		if err != nil || ctx.Err() != nil {
+			return errors.Join(fmt.Errorf("left behind: %q", left), err)
+		}
+	}
+}
+
+func (c *cell) logf(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fmt.Fprintf(&c.log, "%8.3fs  %s\n", time.Since(c.began).Seconds(), fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,163 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// fault is something that goes wrong at a step.
+type fault struct {
+	name string
+	// arm makes a fault of the proxy, which strikes at the step.
+	arm func(*zktest.Proxy, zktest.Match) *zktest.Fault
+	// act is called once that has struck, and returns what to call to heal it; either may be
+	// nil. It is given the session of the request.
+	act func(ctx context.Context, c *cell, session int64) (heal func() error, err error)
+	// lasts is how long it does.
+	lasts time.Duration
+	// pauses says that it meets all who use the server.
+	pauses bool
+	// forces says that it ends a session which nobody has reason to think ended.
+	forces bool
+}
+
+func allFaults() []fault {
+	fs := []fault{
+		{name: "cut-before", arm: (*zktest.Proxy).CutBefore},
+		{name: "cut-after", arm: (*zktest.Proxy).CutAfterCommit},
+		{name: "expire", arm: (*zktest.Proxy).HoldRequest, act: expire, forces: true},
+	}
+	for _, span := range []struct {
+		name  string
+		lasts time.Duration
+	}{{"half", timeout / 2}, {"twice", 2 * timeout}} {
+		fs = append(fs,
+			fault{name: "pause-" + span.name, arm: (*zktest.Proxy).HoldRequest, act: pause, lasts: span.lasts, pauses: true},
+			fault{name: "to-server-" + span.name, arm: (*zktest.Proxy).HoldRequest, act: blackhole(zktest.ToServer), lasts: span.lasts},
+			fault{name: "to-client-" + span.name, arm: (*zktest.Proxy).HoldRequest, act: blackhole(zktest.ToClient), lasts: span.lasts},
+		)
+	}
+	return fs
+}
+
+// expire ends the session by force, as an operator does, and is over when our manager has
+// heard of it.
+func expire(ctx context.Context, c *cell, session int64) (func() error, error) {
+	if err := c.proxy.Expire(ctx, session); err != nil {
+		return nil, err
+	}
+	s, err := c.ours.Session(ctx)
+	if err != nil || s.ID() != session {
+		return nil, err
+	}
+	select {
+	case <-s.Done():
+		return nil, nil
+	case <-ctx.Done():
+		return nil, errors.New("the session has ended, and nobody is told")
+	}
+}
+
+func pause(_ context.Context, c *cell, _ int64) (func() error, error) {
+	return func() error { return c.site.server.Resume(0) }, c.site.server.Pause(0)
+}
+
+func blackhole(d zktest.Direction) func(context.Context, *cell, int64) (func() error, error) {
+	return func(_ context.Context, c *cell, _ int64) (func() error, error) {
+		c.proxy.Blackhole(d)
+		return func() error { c.proxy.Heal(); return nil }, nil
+	}
+}
+
+// at returns the fault as it is at a step. The server does not answer to an event, so
+// nothing can be kept from it: the event is held, or cut off, on its way to the client.
+func (f fault) at(st step) (fault, bool) {
+	if st.op != zktest.OpNotification {
+		return f, true
+	}
+	switch f.name {
+	case "cut-before":
+		return f, false
+	case "cut-after":
+	default:
+		f.arm = (*zktest.Proxy).HoldReply
+	}
+	return f, true
+}
+
+// strike is a fault that is armed.
+type strike struct {
+	hit  <-chan struct{} // closed when it has struck
+	over <-chan struct{} // closed when it is healed, too
+	err  error           // once over: what did not work
+}
+
+// start arms the fault at a step of a cell, and sees it through. When ctx ends before it has
+// struck, it is over without having.
+func (f fault) start(ctx context.Context, c *cell, at step) *strike {
+	var session atomic.Int64
+	steps := newSteps(c.base)
+	armed := f.arm(c.proxy, func(r zktest.Request) bool {
+		st, ok := steps.next(r)
+		if !ok || st != at {
+			return false
+		}
+		session.Store(r.Session)
+		return true
+	})
+	over := make(chan struct{})
+	k := &strike{hit: armed.Hit(), over: over}
+	go func() {
+		defer close(over)
+		defer armed.Release()
+		select {
+		case <-armed.Hit():
+			c.logf("%s strikes", f.name)
+			k.err = f.last(ctx, c, session.Load(), armed.Release)
+			c.logf("%s is over", f.name)
+		case <-ctx.Done():
+		}
+	}()
+	return k
+}
+
+// last goes from the moment the fault has struck to its end. letGo is called as soon as what
+// was held on its way may meet what has become of the way.
+func (f fault) last(ctx context.Context, c *cell, session int64, letGo func()) error {
+	if f.act == nil {
+		return nil
+	}
+	heal, err := f.act(ctx, c, session)
+	letGo()
+	if heal == nil {
+		return err
+	}
+	timer := time.NewTimer(f.lasts)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return errors.Join(err, heal())
+}
+
+// never is in the place of a fault when there is none.
+func never() *strike {
+	over := make(chan struct{})
+	close(over)
+	return &strike{over: over}
+}
+
+// struck reports whether it has.
+func (k *strike) struck() bool {
+	select {
+	case <-k.hit:
+		return true
+	default:
+		return false
+	}
+}

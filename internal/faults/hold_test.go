@@ -1,0 +1,93 @@
+package faults
+
+import (
+	"context"
+	"errors"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// lease is a hold of one lease.
+type lease struct{ *queue.Lease }
+
+func single(l *queue.Lease, err error) (hold, error) {
+	if err != nil {
+		return nil, err
+	}
+	return lease{l}, nil
+}
+
+// settle waits until the holder's own watch is set, which is the last it asks for.
+func (l lease) settle(ctx context.Context) error {
+	_, err := l.Token(ctx)
+	return err
+}
+
+func (l lease) leases() []*queue.Lease { return []*queue.Lease{l.Lease} }
+
+// several is a hold of several locks as one.
+type several struct{ *zklock.MultiLease }
+
+func (s several) leases() []*queue.Lease { return s.Leases() }
+
+func (s several) settle(ctx context.Context) error {
+	for _, l := range s.Leases() {
+		if _, err := l.Token(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// downgraded is a write lock, then a read lock in its place. It is taken by way of owners,
+// which show no leases.
+type downgraded struct {
+	rw    *rwlock.RWMutex
+	owner context.Context
+	reads bool // RUnlock is due; before, Unlock is
+}
+
+func downgrader(ctx context.Context, m *session.Manager, path string) (hold, error) {
+	rw, err := rwlock.New(m, path)
+	if err != nil {
+		return nil, err
+	}
+	owner := rwlock.WithOwner(ctx)
+	if err := rw.Lock(owner); err != nil {
+		return nil, err
+	}
+	return &downgraded{rw: rw, owner: owner}, nil
+}
+
+func (d *downgraded) leases() []*queue.Lease { return nil }
+func (d *downgraded) Done() <-chan struct{}  { return nil }
+
+func (d *downgraded) Err() error {
+	if d.rw.RHeld() || d.rw.Held() {
+		return nil
+	}
+	return session.ErrLost
+}
+
+// settle takes the read lock and gives up the write lock.
+func (d *downgraded) settle(context.Context) error {
+	if err := d.rw.RLock(d.owner); err != nil {
+		return err
+	}
+	d.reads = true
+	err := d.rw.Unlock()
+	if errors.Is(err, queue.ErrReleasePending) {
+		return nil // it is certain all the same
+	}
+	return err
+}
+
+func (d *downgraded) Release(context.Context) error {
+	if d.reads {
+		return d.rw.RUnlock()
+	}
+	return d.rw.Unlock()
+}

@@ -1,0 +1,137 @@
+package faults
+
+import (
+	"context"
+	"errors"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// subject is a lock with a protocol of its own, and who contends for it.
+type subject struct {
+	name string
+	// ours takes the lock through the faults. first had it before, unless nil; rival comes
+	// after. Both exclude ours.
+	first, ours, rival taker
+	// barging says that who comes later may go before: the rival comes once we are in.
+	barging bool
+	// noCancel says that the cancelled acquisition is that of another subject.
+	noCancel bool
+	// weight is what a node ahead weighs for ours, of which slack may remain.
+	weight func(own, ahead queue.Node) int
+	slack  int
+}
+
+// taker takes a lock through a manager; it returns what [zklock.Mutex.Acquire] does.
+type taker func(ctx context.Context, m *session.Manager, path string) (hold, error)
+
+// hold is one granted lock, of whatever kind.
+type hold interface {
+	Err() error
+	Done() <-chan struct{} // nil if the kind has none
+	Release(context.Context) error
+
+	// settle does what the holder does first. It returns when that was answered.
+	settle(context.Context) error
+	// leases are those that it consists of, as far as the kind shows them.
+	leases() []*queue.Lease
+}
+
+func one(queue.Node, queue.Node) int { return 1 }
+
+// subjects returns all protocols that there are.
+func subjects() []subject {
+	return []subject{
+		{name: "mutex", first: mutex, ours: mutex, rival: mutex, weight: one},
+		{name: "mutex-new-path", ours: mutex, rival: mutex, noCancel: true, weight: one},
+		{name: "unfair", first: unfair, ours: unfair, rival: unfair, barging: true, weight: one},
+		{name: "multi", first: multi, ours: multi, rival: multi, weight: one},
+		{name: "write", first: writer, ours: writer, rival: reader, weight: one},
+		{name: "read", first: writer, ours: reader, rival: writer, weight: toReader},
+		{name: "downgrade", first: writer, ours: downgrader, rival: writer, noCancel: true, weight: toReader},
+		{name: "semaphore", first: two, ours: two, rival: two, weight: asked, slack: leases - 2},
+		{name: "semaphore-curator", first: inCurators, ours: inCurators, rival: inCurators, weight: one},
+	}
+}
+
+func mutex(ctx context.Context, m *session.Manager, path string) (hold, error) {
+	return takeMutex(ctx, m, path)
+}
+
+func unfair(ctx context.Context, m *session.Manager, path string) (hold, error) {
+	return takeMutex(ctx, m, path, zklock.WithUnfair())
+}
+
+func takeMutex(ctx context.Context, m *session.Manager, path string, opts ...zklock.Option) (hold, error) {
+	mx, err := zklock.New(m, path, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return single(mx.Acquire(ctx))
+}
+
+func multi(ctx context.Context, m *session.Manager, path string) (hold, error) {
+	a, errA := zklock.New(m, path+"/a")
+	b, errB := zklock.New(m, path+"/b")
+	if err := errors.Join(errA, errB); err != nil {
+		return nil, err
+	}
+	both, err := zklock.Multi(a, b)
+	if err != nil {
+		return nil, err
+	}
+	l, err := both.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return several{l}, nil
+}
+
+func writer(ctx context.Context, m *session.Manager, path string) (hold, error) {
+	rw, err := rwlock.New(m, path)
+	if err != nil {
+		return nil, err
+	}
+	return single(rw.Acquire(ctx))
+}
+
+func reader(ctx context.Context, m *session.Manager, path string) (hold, error) {
+	rw, err := rwlock.New(m, path)
+	if err != nil {
+		return nil, err
+	}
+	return single(rw.RAcquire(ctx))
+}
+
+// toReader is what weighs for a reader: writers, but not the one whose place it has taken.
+func toReader(own, ahead queue.Node) int {
+	if own.Prefix == queue.PrefixRead && ahead.Prefix == queue.PrefixRead {
+		return 0
+	}
+	return 1
+}
+
+// leases is how many the semaphore has, of which everybody wants two.
+const leases = 3
+
+func two(ctx context.Context, m *session.Manager, path string) (hold, error) {
+	s, err := semaphore.New(m, path, leases)
+	if err != nil {
+		return nil, err
+	}
+	return single(s.AcquireN(ctx, 2))
+}
+
+func asked(_, ahead queue.Node) int { return ahead.Weight }
+
+func inCurators(ctx context.Context, m *session.Manager, path string) (hold, error) {
+	s, err := semaphore.New(m, path, 1, semaphore.WithCuratorLayout())
+	if err != nil {
+		return nil, err
+	}
+	return single(s.Acquire(ctx))
+}

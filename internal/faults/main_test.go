@@ -1,0 +1,33 @@
+package faults
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+)
+
+var write = flag.Bool("write", false, "write the table of TestMatrix into docs/reliability.md")
+
+const (
+	// timeout is the session timeout of those whom the faults meet. Faults that last do so
+	// for half of it, or twice.
+	timeout = 1600 * time.Millisecond
+	// longTimeout is that of all others, who are there to see.
+	longTimeout = 40 * time.Second
+	// patience bounds a whole cell.
+	patience = 4 * testserver.Patience
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	// Cells mostly wait, and not for the processor: how many run at a time is up to the sites.
+	if err := flag.Set("test.parallel", "1000000"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	testserver.Main(m, closeSites)
+}

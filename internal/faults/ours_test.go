@@ -1,0 +1,78 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// playOurs is what the fault meets: we acquire, and hold and give back, or give up.
+func (c *cell) playOurs(ctx context.Context) error {
+	defer c.returned.fire()
+	defer c.entered.fire()
+	defer c.waiting.fire()
+	if c.cancels {
+		return c.giveUp(ctx)
+	}
+	h, err := c.subject.ours(whenWaiting(ctx, &c.waiting), c.ours, c.base)
+	c.returned.fire()
+	if err != nil {
+		return fmt.Errorf("acquire: %w", err)
+	}
+	c.logf("we are in")
+	err = c.referee.enter(ctx, "we", h)
+	c.waiting.fire()
+	c.entered.fire()
+	if err == nil {
+		err = c.work(ctx, h)
+	}
+	within, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return errors.Join(err, c.release(ctx, within, h))
+}
+
+// work holds, until the fault is over if that has struck, or until the lock is lost.
+func (c *cell) work(ctx context.Context, h hold) error {
+	if err := h.settle(ctx); err != nil && h.Err() == nil {
+		return fmt.Errorf("held, but: %w", err)
+	}
+	if err := c.backed(ctx, h); err != nil {
+		return err
+	}
+	if !c.strike.struck() {
+		return nil // that will be at the release
+	}
+	select {
+	case <-c.strike.over:
+	case <-h.Done():
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	c.logf("worked: %v", h.Err())
+	return c.backed(ctx, h)
+}
+
+// giveUp is cancelled while it waits, or when the fault strikes before.
+func (c *cell) giveUp(ctx context.Context) error {
+	waiting, cancel := context.WithCancel(whenWaiting(ctx, &c.waiting))
+	defer cancel()
+	go func() {
+		select {
+		case <-c.waiting.ch:
+		case <-c.strike.hit:
+		case <-waiting.Done():
+		}
+		c.logf("we give up")
+		cancel()
+	}()
+	h, err := c.subject.ours(waiting, c.ours, c.base)
+	switch {
+	case err == nil:
+		err = c.referee.enter(ctx, "we", h)
+		return errors.Join(errors.New("let in while the first held"), err, h.Release(ctx))
+	case !errors.Is(err, context.Canceled):
+		return fmt.Errorf("cancelled acquire: %w", err)
+	}
+	c.logf("we have given up")
+	return nil
+}
