@@ -35,6 +35,7 @@ type cell struct {
 	entered  signal // we hold, or are gone
 	returned signal // our acquisition has ended
 	behind   signal // the rival waits, or has been in
+	done     signal // all of these have ended
 
 	mu    sync.Mutex
 	began time.Time
@@ -44,7 +45,7 @@ type cell struct {
 // outcome is what a cell has measured.
 type outcome struct {
 	steps []step        // of a recording
-	fresh time.Duration // what a fresh client's acquisition took, once all was healed
+	fresh time.Duration // from when all was healed until a fresh client had the lock
 	kept  bool          // our session has survived
 	late  bool          // another was in before we had heard that we are out, by force
 }
@@ -87,8 +88,9 @@ func newCell(t *testing.T, s *site, sub subject, cancels bool, timeout time.Dura
 	t.Helper()
 	c := &cell{
 		subject: sub, cancels: cancels, site: s, base: testserver.Path(t),
-		proxy: zktest.StartProxy(t, s.server.Addr(0)), strike: never(),
+		proxy: zktest.StartProxy(t, s.server.Addr(0)), strike: new(strike),
 		waiting: newSignal(), entered: newSignal(), returned: newSignal(), behind: newSignal(),
+		done:  newSignal(),
 		began: time.Now(),
 	}
 	var err error
@@ -108,7 +110,7 @@ func (c *cell) run(ctx context.Context, f *fault, at step) (out outcome, err err
 	}
 	// The fault must not outlive the cell, nor wait for a step that does not come any more.
 	playing, stop := context.WithCancel(ctx)
-	defer func() { stop(); <-c.strike.over }()
+	defer func() { stop(); c.strike.wait() }()
 
 	first, err := c.firstHolds(ctx)
 	if err != nil {
@@ -120,22 +122,23 @@ func (c *cell) run(ctx context.Context, f *fault, at step) (out outcome, err err
 		c.referee.forced = f.forces
 		c.strike = f.start(playing, c, at)
 	}
-	var g errgroup.Group
-	g.Go(func() error { return c.playOurs(ctx) })
-	g.Go(func() error { return c.playRival(ctx) })
-	g.Go(func() error { return c.playFirst(ctx, first) })
-	if err := g.Wait(); err != nil {
-		return out, err
-	}
-	if f != nil {
-		if err := c.awaitFault(ctx); err != nil {
-			return out, err
+	var all, others errgroup.Group
+	others.Go(func() error { return c.playOurs(ctx) })
+	others.Go(func() error { return c.playRival(ctx) })
+	others.Go(func() error { return c.playFirst(ctx, first) })
+	all.Go(func() error {
+		err := others.Wait()
+		c.done.fire()
+		if f == nil {
+			return err
 		}
-	}
-	if out.fresh, err = c.playFresh(ctx); err != nil {
-		return out, err
-	}
-	if err := c.nothingLeft(ctx); err != nil {
+		return errors.Join(err, c.awaitFault(ctx))
+	})
+	all.Go(func() (err error) {
+		out.fresh, err = c.playFresh(ctx)
+		return err
+	})
+	if err := errors.Join(all.Wait(), c.nothingLeft(ctx)); err != nil {
 		return out, err
 	}
 	if recorded != nil {
@@ -217,15 +220,26 @@ func (c *cell) playRival(ctx context.Context) error {
 	return errors.Join(err, h.Release(ctx))
 }
 
-// playFresh has a client come that has not been there before, and measures how long it waits.
+// playFresh has a client come that has not been there before, as soon as the fault is over,
+// and measures how long it takes from there until it has the lock. Those who were there before
+// have to get over the fault first, go through, and leave.
 func (c *cell) playFresh(ctx context.Context) (time.Duration, error) {
+	select {
+	case <-c.strike.over:
+	case <-c.done.ch: // it may have struck, all the same
+		if c.strike.struck() {
+			c.strike.wait()
+		}
+	case <-ctx.Done():
+		return 0, errors.New("the fault does not end")
+	}
+	began := time.Now()
 	m, err := connect(c.site.server.Addr(0), longTimeout)
 	if err != nil {
 		return 0, err
 	}
 	defer m.Close()
-	began := time.Now()
-	h, err := c.subject.rival(ctx, m, c.base)
+	h, err := c.subject.fresh()(ctx, m, c.base)
 	took := time.Since(began)
 	if err != nil {
 		return 0, fmt.Errorf("fresh client, after %v: %w", took, err)

@@ -89,7 +89,7 @@ func (f fault) at(st step) (fault, bool) {
 	return f, true
 }
 
-// strike is a fault that is armed.
+// strike is a fault that is armed; the zero one is none, and never is over.
 type strike struct {
 	hit  <-chan struct{} // closed when it has struck
 	over <-chan struct{} // closed when it is healed, too
@@ -140,16 +140,12 @@ func (f fault) last(ctx context.Context, c *cell, session int64, letGo func()) e
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		if c.cancels {
+			err = errors.Join(err, c.returnsMeanwhile(ctx))
+		}
 	case <-ctx.Done():
 	}
 	return errors.Join(err, heal())
-}
-
-// never is in the place of a fault when there is none.
-func never() *strike {
-	over := make(chan struct{})
-	close(over)
-	return &strike{over: over}
 }
 
 // struck reports whether it has.
@@ -159,5 +155,12 @@ func (k *strike) struck() bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// wait waits until it is over.
+func (k *strike) wait() {
+	if k.over != nil {
+		<-k.over
 	}
 }

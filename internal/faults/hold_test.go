@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"errors"
+	"path"
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -28,10 +29,18 @@ func (l lease) settle(ctx context.Context) error {
 
 func (l lease) leases() []*queue.Lease { return []*queue.Lease{l.Lease} }
 
+func (l lease) standing(ctx context.Context, c *cell) ([]string, error) {
+	return standingOf(ctx, c.site, l.leases())
+}
+
 // several is a hold of several locks as one.
 type several struct{ *zklock.MultiLease }
 
 func (s several) leases() []*queue.Lease { return s.Leases() }
+
+func (s several) standing(ctx context.Context, c *cell) ([]string, error) {
+	return standingOf(ctx, c.site, s.leases())
+}
 
 func (s several) settle(ctx context.Context) error {
 	for _, l := range s.Leases() {
@@ -47,11 +56,12 @@ func (s several) settle(ctx context.Context) error {
 type downgraded struct {
 	rw    *rwlock.RWMutex
 	owner context.Context
+	in    *session.Session
 	reads bool // RUnlock is due; before, Unlock is
 }
 
-func downgrader(ctx context.Context, m *session.Manager, path string) (hold, error) {
-	rw, err := rwlock.New(m, path)
+func downgrader(ctx context.Context, m *session.Manager, dir string) (hold, error) {
+	rw, err := rwlock.New(m, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +69,11 @@ func downgrader(ctx context.Context, m *session.Manager, path string) (hold, err
 	if err := rw.Lock(owner); err != nil {
 		return nil, err
 	}
-	return &downgraded{rw: rw, owner: owner}, nil
+	s, err := m.Session(ctx)
+	if err != nil {
+		return nil, errors.Join(err, rw.Unlock())
+	}
+	return &downgraded{rw: rw, owner: owner, in: s}, nil
 }
 
 func (d *downgraded) leases() []*queue.Lease { return nil }
@@ -83,6 +97,24 @@ func (d *downgraded) settle(context.Context) error {
 		return nil // it is certain all the same
 	}
 	return err
+}
+
+// standing tells its node by the session, and by what it is now.
+func (d *downgraded) standing(ctx context.Context, c *cell) (nodes []string, err error) {
+	prefix := queue.PrefixWrite
+	if d.reads {
+		prefix = queue.PrefixRead
+	}
+	names, err := c.site.children(ctx, d.rw.Path())
+	for _, name := range names {
+		node := path.Join(d.rw.Path(), name)
+		n, _ := queue.ParseNode(name)
+		stat, e := c.site.stat(ctx, node)
+		if err = errors.Join(err, e); stat != nil && n.Prefix == prefix && stat.EphemeralOwner == d.in.ID() {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes, err
 }
 
 func (d *downgraded) Release(context.Context) error {

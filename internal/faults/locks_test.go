@@ -15,7 +15,7 @@ import (
 type subject struct {
 	name string
 	// ours takes the lock through the faults. first had it before, unless nil; rival comes
-	// after. Both exclude ours.
+	// after. Both exclude ours, and first excludes all.
 	first, ours, rival taker
 	// barging says that who comes later may go before: the rival comes once we are in.
 	barging bool
@@ -24,6 +24,14 @@ type subject struct {
 	// weight is what a node ahead weighs for ours, of which slack may remain.
 	weight func(own, ahead queue.Node) int
 	slack  int
+}
+
+// fresh takes the lock when nobody else of any kind holds it.
+func (s subject) fresh() taker {
+	if s.first == nil {
+		return s.ours
+	}
+	return s.first
 }
 
 // taker takes a lock through a manager; it returns what [zklock.Mutex.Acquire] does.
@@ -39,6 +47,8 @@ type hold interface {
 	settle(context.Context) error
 	// leases are those that it consists of, as far as the kind shows them.
 	leases() []*queue.Lease
+	// standing returns the paths of its nodes that the server has.
+	standing(context.Context, *cell) ([]string, error)
 }
 
 func one(queue.Node, queue.Node) int { return 1 }

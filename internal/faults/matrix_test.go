@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -85,6 +86,9 @@ func try(t *testing.T, table *table, row string, sub subject, cancels bool, f fa
 	c := newCell(t, s, sub, cancels, timeout)
 	out, err := c.run(ctx, &f, at)
 	table.done(row, f.name, out, err)
+	if out.fresh > time.Second {
+		t.Logf("a fresh client was in %v after the end of the fault:\n%s", out.fresh, c.story())
+	}
 	if err != nil {
 		t.Errorf("%v\n%s of %s, at %v of %v.\n%s\nTo run this alone:\n  ZKTEST_REQUIRE_REAL=1 go test -count=1 ./internal/faults -run '^%s$'",
 			err, f.name, row, at, all, c.story(), strings.ReplaceAll(t.Name(), "/", "$/^"))

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"sync"
 
 	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/session"
 )
 
 // referee checks, outside of ZooKeeper, that no two of those who exclude each other hold at
@@ -73,102 +71,4 @@ func tokenNow(l *queue.Lease) (int64, bool) {
 	cancel()
 	token, err := l.Token(ctx)
 	return token, err == nil
-}
-
-// backed checks that what a hold says of itself is what the server says: while it is held,
-// its nodes are there and nobody is in their way.
-func (c *cell) backed(ctx context.Context, h hold) error {
-	if h.Err() != nil {
-		return told(ctx, h)
-	}
-	for _, l := range h.leases() {
-		why, err := c.unbacked(ctx, l)
-		if err != nil {
-			return err
-		}
-		// A hold that has been lost meanwhile says nothing any more.
-		if why != "" && h.Err() == nil {
-			return fmt.Errorf("held, but %s %s", l.Path(), why)
-		}
-	}
-	return nil
-}
-
-// unbacked says why a lease's node gives no right to hold; "" if it does.
-func (c *cell) unbacked(ctx context.Context, l *queue.Lease) (string, error) {
-	there, err := c.standing(ctx, l)
-	if err != nil {
-		return "", err
-	}
-	if !there {
-		return "is not there", nil
-	}
-	names, err := c.site.children(ctx, path.Dir(l.Path()))
-	if err != nil {
-		return "", err
-	}
-	own, _ := queue.ParseNode(path.Base(l.Path()))
-	ahead := 0
-	for _, name := range names {
-		if n, ok := queue.ParseNode(name); ok && n.Sequence < own.Sequence {
-			ahead += c.subject.weight(own, n)
-		}
-	}
-	if ahead > c.subject.slack {
-		return fmt.Sprintf("has %d ahead of it in %q", ahead, names), nil
-	}
-	return "", nil
-}
-
-// standing reports whether a lease's own node is there. Another's can have its name.
-func (c *cell) standing(ctx context.Context, l *queue.Lease) (bool, error) {
-	stat, err := c.site.stat(ctx, l.Path())
-	if err != nil || stat == nil {
-		return false, err
-	}
-	token, known := tokenNow(l)
-	return !known || token == stat.Czxid, nil
-}
-
-// told checks what the holder hears of a loss.
-func told(ctx context.Context, h hold) error {
-	if err := h.Err(); !errors.Is(err, session.ErrLost) {
-		return fmt.Errorf("lost, but the error is %v", err)
-	}
-	if h.Done() == nil {
-		return nil
-	}
-	select {
-	case <-h.Done():
-		return nil
-	case <-ctx.Done():
-		return errors.New("lost, but Done is not closed")
-	}
-}
-
-// release gives a hold up within the given time, and checks that what Release says is so.
-func (c *cell) release(ctx, within context.Context, h hold) error {
-	lost := h.Err() != nil
-	err := h.Release(within)
-	c.logf("release: %v", err)
-	if h.Err() == nil {
-		return errors.New("held after Release")
-	}
-	pending := errors.Is(err, queue.ErrReleasePending)
-	switch {
-	case lost && (err == nil || pending):
-		return fmt.Errorf("lost before, but Release says %v", err)
-	case pending:
-		return nil // the cell ends with the proof that it goes
-	case err == nil:
-		for _, l := range h.leases() {
-			if there, err := c.standing(ctx, l); err != nil || there {
-				return errors.Join(fmt.Errorf("released, but %s is still there", l.Path()), err)
-			}
-		}
-		return nil
-	case errors.Is(err, session.ErrLost):
-		return told(ctx, h)
-	}
-	return fmt.Errorf("release: %w", err)
 }
