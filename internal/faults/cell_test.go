@@ -22,8 +22,7 @@ import (
 // with none. Three contend: the first, who holds before; we, whom the fault meets; and a rival
 // behind us.
 type cell struct {
-	subject subject
-	cancels bool // we give up while waiting
+	*trace
 	site    *site
 	base    string // the lock's path
 	proxy   *zktest.Proxy
@@ -84,10 +83,10 @@ func connect(addr string, timeout time.Duration) (*session.Manager, error) {
 }
 
 // newCell makes the parts of a cell. The session timeout is ours.
-func newCell(t *testing.T, s *site, sub subject, cancels bool, timeout time.Duration) *cell {
+func newCell(t *testing.T, s *site, tr *trace, timeout time.Duration) *cell {
 	t.Helper()
 	c := &cell{
-		subject: sub, cancels: cancels, site: s, base: testserver.Path(t),
+		trace: tr, site: s, base: testserver.Path(t),
 		proxy: zktest.StartProxy(t, s.server.Addr(0)), strike: new(strike),
 		waiting: newSignal(), entered: newSignal(), returned: newSignal(), behind: newSignal(),
 		done:  newSignal(),
@@ -129,37 +128,56 @@ func (c *cell) run(ctx context.Context, f *fault, at step) (out outcome, err err
 	all.Go(func() error {
 		err := others.Wait()
 		c.done.fire()
-		if f == nil {
-			return err
+		if fault := c.awaitFault(stop); err == nil {
+			err = fault
 		}
-		return errors.Join(err, c.awaitFault(ctx))
+		return err
 	})
 	all.Go(func() (err error) {
 		out.fresh, err = c.playFresh(ctx)
 		return err
 	})
-	if err := errors.Join(all.Wait(), c.nothingLeft(ctx)); err != nil {
+	err, left := all.Wait(), c.nothingLeft(ctx)
+	if err == errNotStruck && left == nil && ours.Err() != nil {
+		err = errTooEarly
+	}
+	if err := errors.Join(err, left); err != nil {
 		return out, err
 	}
 	if recorded != nil {
+		// Behind all that was to come for us.
+		if err := ours.Sync(ctx, "/"); err != nil {
+			return out, err
+		}
 		out.steps = recorded()
 	}
 	out.kept, out.late = ours.Err() == nil, c.referee.late
 	return out, nil
 }
 
-// awaitFault waits until the fault has struck and is healed. All that we asked for has been
-// done by now, so what has not struck never will.
-func (c *cell) awaitFault(ctx context.Context) error {
-	if !c.strike.struck() {
-		return errors.New("the fault has not struck: this request was not sent")
+// errNotStruck fails a cell. errTooEarly says why it is no failure: the machine was so busy that
+// the session was lost before.
+var (
+	errNotStruck = errors.New("the fault has not struck: what it was for has not come")
+	errTooEarly  = errors.New("the session was lost before the fault struck")
+)
+
+// awaitFault waits until the fault has struck and is healed. All that was asked for has been
+// done by now, but for the last answers to what goes on behind a cancelled acquisition.
+func (c *cell) awaitFault(stop func()) error {
+	if c.strike.over == nil {
+		return nil
 	}
 	select {
-	case <-c.strike.over:
-		return c.strike.err
-	case <-ctx.Done():
-		return errors.New("the fault does not end")
+	case <-c.strike.hit:
+	case <-time.After(testserver.Patience):
+		stop()
 	}
+	<-c.strike.over
+	if !c.strike.struck() {
+		return errNotStruck
+	}
+	return c.strike.err
 }
 
 func (c *cell) firstHolds(ctx context.Context) (hold, error) {
@@ -224,14 +242,14 @@ func (c *cell) playRival(ctx context.Context) error {
 // and measures how long it takes from there until it has the lock. Those who were there before
 // have to get over the fault first, go through, and leave.
 func (c *cell) playFresh(ctx context.Context) (time.Duration, error) {
+	over := c.strike.over
+	if over == nil {
+		over = c.done.ch
+	}
 	select {
-	case <-c.strike.over:
-	case <-c.done.ch: // it may have struck, all the same
-		if c.strike.struck() {
-			c.strike.wait()
-		}
+	case <-over:
 	case <-ctx.Done():
-		return 0, errors.New("the fault does not end")
+		return 0, nil // the others say what is wrong
 	}
 	began := time.Now()
 	m, err := connect(c.site.server.Addr(0), longTimeout)

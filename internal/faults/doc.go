@@ -5,7 +5,7 @@
 // Then the same is done again for each of these and for each fault, which strikes at that
 // request and heals, and what the library has said is compared with what the servers have.
 //
-//	go test ./internal/faults -run 'TestMatrix/mutex/cut-after/1-create-own'
+//	go test ./internal/faults -run 'TestMatrix/mutex/cut-after/create-own'
 //
 // runs one cell of the matrix. All of it is tests.
 package faults

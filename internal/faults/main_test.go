@@ -15,7 +15,7 @@ var write = flag.Bool("write", false, "write the table of TestMatrix into docs/r
 const (
 	// timeout is the session timeout of those whom the faults meet. Faults that last do so
 	// for half of it, or twice.
-	timeout = 1600 * time.Millisecond
+	timeout = 2 * time.Second
 	// longTimeout is that of all others, who are there to see.
 	longTimeout = 40 * time.Second
 	// patience bounds a whole cell.

@@ -21,78 +21,104 @@ func TestMatrix(t *testing.T) {
 	table := newTable(allFaults())
 	t.Cleanup(func() { table.publish(t) })
 	for _, sub := range subjects() {
-		trace(t, table, sub, false)
-		if !sub.noCancel {
-			trace(t, table, sub, true)
+		for _, cancels := range []bool{false, true} {
+			if cancels && sub.noCancel {
+				continue
+			}
+			tr := &trace{subject: sub, cancels: cancels}
+			table.row(tr.name())
+			t.Run(tr.name(), func(t *testing.T) { tr.run(t, table) })
 		}
 	}
 }
 
-// trace records one trace and adds all cells of it.
-func trace(t *testing.T, table *table, sub subject, cancels bool) {
-	name := sub.name
-	if cancels {
-		name += "-cancelled"
+// trace is what one lock is taken through, and its steps.
+type trace struct {
+	subject subject
+	cancels bool // we give up while waiting
+	steps   []step
+}
+
+func (tr *trace) name() string {
+	if tr.cancels {
+		return tr.subject.name + "-cancelled"
 	}
-	table.row(name)
-	t.Run(name, func(t *testing.T) {
-		t.Parallel()
-		all := recordSteps(t, sub, cancels)
-		table.steps(name, len(all))
-		for _, f := range allFaults() {
-			t.Run(f.name, func(t *testing.T) {
-				t.Parallel()
-				for k, at := range all {
-					here, ok := f.at(at)
-					if !ok {
-						continue
-					}
-					table.planned(name, f.name)
-					t.Run(fmt.Sprintf("%d-%v", k+1, at), func(t *testing.T) {
-						t.Parallel()
-						try(t, table, name, sub, cancels, here, at, all)
-					})
+	return tr.subject.name
+}
+
+// run records the steps and tries each fault at each.
+func (tr *trace) run(t *testing.T, table *table) {
+	t.Parallel()
+	tr.record(t)
+	table.steps(tr.name(), len(tr.steps))
+	for _, f := range allFaults() {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			for _, at := range tr.steps {
+				here, ok := f.at(at)
+				if !ok {
+					continue
 				}
-			})
-		}
-	})
+				table.planned(tr.name(), f.name)
+				t.Run(at.String(), func(t *testing.T) {
+					t.Parallel()
+					out, err := tr.try(t, here, at)
+					table.done(tr.name(), f.name, out, err)
+				})
+			}
+		})
+	}
 }
 
-// recordSteps records a trace, in a session that is in no danger.
-func recordSteps(t *testing.T, sub subject, cancels bool) []step {
+// record goes through the trace with no fault, in a session that is in no danger.
+func (tr *trace) record(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c := newCell(t, shared(t), sub, cancels, longTimeout)
+	c := newCell(t, common(t), tr, longTimeout)
 	out, err := c.run(ctx, nil, step{})
 	if err == nil && len(out.steps) == 0 {
 		err = errors.New("there are no steps")
 	}
 	if err != nil {
-		t.Fatalf("without any fault: %v\n%s", err, c.story())
+		t.Fatalf("%s without any fault: %v\n%s", tr.name(), err, c.story())
 	}
-	return out.steps
+	tr.steps = out.steps
 }
 
+// tries bounds how often a cell is tried whose session did not live to see the fault.
+const tries = 5
+
 // try runs one cell.
-func try(t *testing.T, table *table, row string, sub subject, cancels bool, f fault, at step, all []step) {
+func (tr *trace) try(t *testing.T, f fault, at step) (out outcome, err error) {
 	on := shared
 	if f.pauses {
 		on = alone
 	}
-	s := on(t)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	c := newCell(t, s, sub, cancels, timeout)
-	out, err := c.run(ctx, &f, at)
-	table.done(row, f.name, out, err)
-	if out.fresh > time.Second {
+	s := on(t) // it may have to wait for its turn
+	var c *cell
+	for range tries {
+		if c, out, err = tr.once(t, s, f, at); !errors.Is(err, errTooEarly) {
+			break
+		}
+		t.Logf("once again: %v", err)
+	}
+	switch {
+	case err != nil:
+		t.Errorf("%v\n%s of %s at %v, of %v.\n%s\nTo run this alone:\n  %s=1 go test -count=1 ./internal/faults -run '^%s$'",
+			err, f.name, tr.name(), at, tr.steps, c.story(), zktest.RequireEnv, strings.ReplaceAll(t.Name(), "/", "$/^"))
+	case out.fresh > time.Second:
 		t.Logf("a fresh client was in %v after the end of the fault:\n%s", out.fresh, c.story())
 	}
-	if err != nil {
-		t.Errorf("%v\n%s of %s, at %v of %v.\n%s\nTo run this alone:\n  ZKTEST_REQUIRE_REAL=1 go test -count=1 ./internal/faults -run '^%s$'",
-			err, f.name, row, at, all, c.story(), strings.ReplaceAll(t.Name(), "/", "$/^"))
-	}
+	return out, err
+}
+
+func (tr *trace) once(t *testing.T, s *site, f fault, at step) (*cell, outcome, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c := newCell(t, s, tr, timeout)
+	out, err := c.run(ctx, &f, at)
+	return c, out, err
 }
 
 // story is all that happened in a cell: what was sent, and what came of it.

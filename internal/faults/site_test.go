@@ -31,7 +31,7 @@ const (
 	// server, so each cell with one has a server to itself.
 	pausable = 8
 	// sharing is how many of the other cells share one server at a time.
-	sharing = 32
+	sharing = 16
 )
 
 // sites are all that were started, and who may use them.
@@ -44,7 +44,7 @@ var sites = struct {
 	idle  chan *site    // to be paused, and not in use
 	slots chan struct{} // one for each of those that is still to be started
 
-	mu  sync.Mutex
+	mu  sync.Mutex // one starts at a time: that takes all of a processor
 	all []*site
 }{
 	shares: tickets(sharing),
@@ -65,6 +65,12 @@ func shared(tb testing.TB) *site {
 	tb.Helper()
 	<-sites.shares
 	tb.Cleanup(func() { sites.shares <- struct{}{} })
+	return common(tb)
+}
+
+// common is shared without waiting for others to leave.
+func common(tb testing.TB) *site {
+	tb.Helper()
 	sites.start.Do(func() { sites.common, sites.err = newSite() })
 	return usable(tb, sites.common, sites.err)
 }
@@ -106,14 +112,14 @@ func usable(tb testing.TB, s *site, err error) *site {
 }
 
 func newSite() (*site, error) {
+	sites.mu.Lock()
+	defer sites.mu.Unlock()
 	server, err := zktest.NewReal(zktest.TickTime(200 * time.Millisecond))
 	if err != nil {
 		return nil, err
 	}
 	s := &site{server: server}
-	sites.mu.Lock()
 	sites.all = append(sites.all, s)
-	sites.mu.Unlock()
 	if s.admin, _, err = zk.Connect([]string{server.Addr(0)}, longTimeout, zk.WithLogger(nothing{})); err != nil {
 		return nil, err
 	}
