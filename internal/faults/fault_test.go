@@ -140,9 +140,6 @@ func (f fault) last(ctx context.Context, c *cell, session int64, letGo func()) e
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		if c.cancels {
-			err = errors.Join(err, c.returnsMeanwhile(ctx))
-		}
 	case <-ctx.Done():
 	}
 	return errors.Join(err, heal())

@@ -76,14 +76,3 @@ func (c *cell) giveUp(ctx context.Context) error {
 	c.logf("we have given up")
 	return nil
 }
-
-// returnsMeanwhile waits for the end of an acquisition that is cancelled: it needs no server
-// for that, nor the network.
-func (c *cell) returnsMeanwhile(ctx context.Context) error {
-	select {
-	case <-c.returned.ch:
-		return nil
-	case <-ctx.Done():
-		return errors.New("the cancelled acquisition has not returned for as long as the fault lasted")
-	}
-}
