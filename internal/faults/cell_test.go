@@ -28,10 +28,12 @@ type cell struct {
 	proxy   *zktest.Proxy
 	ours    *session.Manager
 	strike  *strike
+	at      step // where that strikes
 	referee referee
 
 	waiting  signal // we wait behind the first, or are in or gone already
 	entered  signal // we hold, or are gone
+	holding  signal // we hold, and have nothing to ask
 	returned signal // our acquisition has ended
 	behind   signal // the rival waits, or has been in
 	done     signal // all of these have ended
@@ -88,9 +90,8 @@ func newCell(t *testing.T, s *site, tr *trace, timeout time.Duration) *cell {
 	c := &cell{
 		trace: tr, site: s, base: testserver.Path(t),
 		proxy: zktest.StartProxy(t, s.server.Addr(0)), strike: new(strike),
-		waiting: newSignal(), entered: newSignal(), returned: newSignal(), behind: newSignal(),
-		done:  newSignal(),
-		began: time.Now(),
+		waiting: newSignal(), entered: newSignal(), holding: newSignal(), returned: newSignal(),
+		behind: newSignal(), done: newSignal(), began: time.Now(),
 	}
 	var err error
 	if c.ours, err = connect(c.proxy.Addr(), timeout); err != nil {
@@ -118,7 +119,7 @@ func (c *cell) run(ctx context.Context, f *fault, at step) (out outcome, err err
 	if f == nil {
 		recorded = record(c.proxy, c.base)
 	} else {
-		c.referee.forced = f.forces
+		c.at, c.referee.forced = at, f.forces
 		c.strike = f.start(playing, c, at)
 	}
 	var all, others errgroup.Group
@@ -138,7 +139,7 @@ func (c *cell) run(ctx context.Context, f *fault, at step) (out outcome, err err
 		return err
 	})
 	err, left := all.Wait(), c.nothingLeft(ctx)
-	if err == errNotStruck && left == nil && ours.Err() != nil {
+	if err == errNotStruck && left == nil && c.proxy.Count(zktest.Any(zktest.OpConnect)) > 1 {
 		err = errTooEarly
 	}
 	if err := errors.Join(err, left); err != nil {
@@ -156,10 +157,10 @@ func (c *cell) run(ctx context.Context, f *fault, at step) (out outcome, err err
 }
 
 // errNotStruck fails a cell. errTooEarly says why it is no failure: the machine was so busy that
-// the session was lost before.
+// the connection was lost before, and from there on the requests were others.
 var (
 	errNotStruck = errors.New("the fault has not struck: what it was for has not come")
-	errTooEarly  = errors.New("the session was lost before the fault struck")
+	errTooEarly  = errors.New("the connection was lost before the fault struck")
 )
 
 // awaitFault waits until the fault has struck and is healed. All that was asked for has been
@@ -206,11 +207,30 @@ func (c *cell) playFirst(ctx context.Context, h hold) error {
 			return errors.New("first: the others have not come to wait")
 		}
 	}
+	if c.at == whileWaiting {
+		if err := c.back(ctx); err != nil {
+			return err
+		}
+	}
 	c.logf("the first leaves")
 	if err := h.Release(ctx); err != nil {
 		return fmt.Errorf("first: %w", err)
 	}
 	return nil
+}
+
+// back waits until the fault is over and our connection is there again.
+func (c *cell) back(ctx context.Context) error {
+	c.strike.wait()
+	for {
+		s, err := c.ours.Session(ctx)
+		if err != nil {
+			return err
+		}
+		if s.Sync(ctx, "/") == nil {
+			return nil
+		}
+	}
 }
 
 // playRival comes behind us, or when the fault has struck, and goes through at once.

@@ -73,18 +73,25 @@ func blackhole(d zktest.Direction) func(context.Context, *cell, int64) (func() e
 	}
 }
 
+func disconnect(_ context.Context, c *cell, _ int64) (func() error, error) {
+	c.proxy.Disconnect()
+	return nil, nil
+}
+
 // at returns the fault as it is at a step. The server does not answer to an event, so
-// nothing can be kept from it: the event is held, or cut off, on its way to the client.
+// nothing can be kept from it: the event is held, or cut off, on its way to the client. In a
+// moment with nothing on its way there is one way to cut.
 func (f fault) at(st step) (fault, bool) {
-	if st.op != zktest.OpNotification {
-		return f, true
-	}
-	switch f.name {
-	case "cut-before":
-		return f, false
-	case "cut-after":
-	default:
+	switch {
+	case st.isMoment():
+		if f.act == nil {
+			f.act = disconnect
+		}
+		return f, f.name != "cut-after"
+	case st.op == zktest.OpNotification && f.act != nil:
 		f.arm = (*zktest.Proxy).HoldReply
+	case st.op == zktest.OpNotification:
+		return f, f.name != "cut-before"
 	}
 	return f, true
 }
@@ -99,6 +106,9 @@ type strike struct {
 // start arms the fault at a step of a cell, and sees it through. When ctx ends before it has
 // struck, it is over without having.
 func (f fault) start(ctx context.Context, c *cell, at step) *strike {
+	if at.isMoment() {
+		return f.startWhile(ctx, c, at)
+	}
 	var session atomic.Int64
 	steps := newSteps(c.base)
 	armed := f.arm(c.proxy, func(r zktest.Request) bool {
@@ -117,24 +127,50 @@ func (f fault) start(ctx context.Context, c *cell, at step) *strike {
 		select {
 		case <-armed.Hit():
 			c.logf("%s strikes", f.name)
-			k.err = f.last(ctx, c, session.Load(), armed.Release)
-			c.logf("%s is over", f.name)
+			heal, err := f.begin(ctx, c, session.Load())
+			armed.Release() // it meets what has become of the way
+			k.err = errors.Join(err, f.end(ctx, c, heal))
 		case <-ctx.Done():
 		}
 	}()
 	return k
 }
 
-// last goes from the moment the fault has struck to its end. letGo is called as soon as what
-// was held on its way may meet what has become of the way.
-func (f fault) last(ctx context.Context, c *cell, session int64, letGo func()) error {
-	if f.act == nil {
-		return nil
+// startWhile is start for a moment.
+func (f fault) startWhile(ctx context.Context, c *cell, at step) *strike {
+	moment := c.waiting.ch
+	if at == whileHolding {
+		moment = c.holding.ch
 	}
-	heal, err := f.act(ctx, c, session)
-	letGo()
+	hit, over := make(chan struct{}), make(chan struct{})
+	k := &strike{hit: hit, over: over}
+	go func() {
+		defer close(over)
+		select {
+		case <-moment:
+			c.logf("%s strikes", f.name)
+			sessions := c.proxy.Sessions()
+			heal, err := f.begin(ctx, c, sessions[len(sessions)-1])
+			close(hit)
+			k.err = errors.Join(err, f.end(ctx, c, heal))
+		case <-ctx.Done():
+		}
+	}()
+	return k
+}
+
+func (f fault) begin(ctx context.Context, c *cell, session int64) (heal func() error, err error) {
+	if f.act == nil {
+		return nil, nil // the proxy has done it
+	}
+	return f.act(ctx, c, session)
+}
+
+// end heals the fault when its time has come.
+func (f fault) end(ctx context.Context, c *cell, heal func() error) error {
+	defer c.logf("%s is over", f.name)
 	if heal == nil {
-		return err
+		return nil
 	}
 	timer := time.NewTimer(f.lasts)
 	defer timer.Stop()
@@ -142,7 +178,7 @@ func (f fault) last(ctx context.Context, c *cell, session int64, letGo func()) e
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return errors.Join(err, heal())
+	return heal()
 }
 
 // struck reports whether it has.

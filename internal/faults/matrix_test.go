@@ -84,9 +84,15 @@ func (tr *trace) record(t *testing.T) {
 		t.Fatalf("%s without any fault: %v\n%s", tr.name(), err, c.story())
 	}
 	tr.steps = out.steps
+	if tr.subject.first != nil {
+		tr.steps = append(tr.steps, whileWaiting)
+	}
+	if !tr.cancels {
+		tr.steps = append(tr.steps, whileHolding)
+	}
 }
 
-// tries bounds how often a cell is tried whose session did not live to see the fault.
+// tries bounds how often a cell is tried whose connection did not live to see the fault.
 const tries = 5
 
 // try runs one cell.

@@ -39,6 +39,14 @@ func (c *cell) work(ctx context.Context, h hold) error {
 	if err := c.backed(ctx, h); err != nil {
 		return err
 	}
+	c.holding.fire()
+	if c.at == whileHolding {
+		select {
+		case <-c.strike.hit:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	if !c.strike.struck() {
 		return nil // that will be at the release
 	}
@@ -56,9 +64,13 @@ func (c *cell) work(ctx context.Context, h hold) error {
 func (c *cell) giveUp(ctx context.Context) error {
 	waiting, cancel := context.WithCancel(whenWaiting(ctx, &c.waiting))
 	defer cancel()
+	comes := c.waiting.ch
+	if c.at == whileWaiting {
+		comes = nil // what strikes then comes before
+	}
 	go func() {
 		select {
-		case <-c.waiting.ch:
+		case <-comes:
 		case <-c.strike.hit:
 		case <-waiting.Done():
 		}

@@ -9,14 +9,25 @@ import (
 )
 
 // step is one request of a trace, or the event of a watch, by what it is the same in every run:
-// the n-th of its kind.
+// the n-th of its kind. The moments in which nothing is on its way are steps, too.
 type step struct {
 	op    zktest.Op
 	where string
-	n     int
+	n     int // from 1; 0 for a moment
 }
 
+// The moments.
+var (
+	whileWaiting = step{where: "while-waiting"} // all watches are set, and the first holds
+	whileHolding = step{where: "while-holding"} // with the rival behind
+)
+
+func (s step) isMoment() bool { return s.n == 0 }
+
 func (s step) String() string {
+	if s.isMoment() {
+		return s.where
+	}
 	text := s.op.String() + "-" + s.where
 	if s.n > 1 {
 		text += fmt.Sprintf("-again%d", s.n-1)

@@ -95,9 +95,9 @@ func (c tally) String() string {
 
 // legend says what the table shows.
 const legend = `Each lock is taken behind somebody who holds it (but for the first at a new path), held and given
-back, with a rival behind; or, where it says so, given up while it waits. Each request of that and
-each event of a watch, a step, has met each fault once, on a real server, with a session timeout
-of %v:
+back, with a rival behind; or, where it says so, given up while it waits. Its steps are the requests
+of that, the events of watches, and the moments in which it waits or holds with nothing on its way.
+Each has met each fault that can strike there once, on a real server, with a session timeout of %v:
 
 - cut-before: the connection is closed, and the server never sees the request;
 - cut-after: the connection is closed when the server has carried it out, and nobody hears of it;
