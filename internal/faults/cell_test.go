@@ -122,23 +122,8 @@ func (c *cell) run(ctx context.Context, f *fault, at step) (out outcome, err err
 		c.at, c.referee.forced = at, f.forces
 		c.strike = f.start(playing, c, at)
 	}
-	var all, others errgroup.Group
-	others.Go(func() error { return c.playOurs(ctx) })
-	others.Go(func() error { return c.playRival(ctx) })
-	others.Go(func() error { return c.playFirst(ctx, first) })
-	all.Go(func() error {
-		err := others.Wait()
-		c.done.fire()
-		if fault := c.awaitFault(stop); err == nil {
-			err = fault
-		}
-		return err
-	})
-	all.Go(func() (err error) {
-		out.fresh, err = c.playFresh(ctx)
-		return err
-	})
-	err, left := all.Wait(), c.nothingLeft(ctx)
+	out.fresh, err = c.play(ctx, first, stop)
+	left := c.nothingLeft(ctx)
 	if err == errNotStruck && left == nil && c.proxy.Count(zktest.Any(zktest.OpConnect)) > 1 {
 		err = errTooEarly
 	}
@@ -154,6 +139,29 @@ func (c *cell) run(ctx context.Context, f *fault, at step) (out outcome, err err
 	}
 	out.kept, out.late = ours.Err() == nil, c.referee.late
 	return out, nil
+}
+
+// play has all of them do their parts, and the fault come to its end. It returns how long the
+// fresh client took.
+func (c *cell) play(ctx context.Context, first hold, stop func()) (fresh time.Duration, err error) {
+	var all, others errgroup.Group
+	others.Go(func() error { return c.playOurs(ctx) })
+	others.Go(func() error { return c.playRival(ctx) })
+	others.Go(func() error { return c.playFirst(ctx, first) })
+	all.Go(func() error {
+		err := others.Wait()
+		c.done.fire()
+		if fault := c.awaitFault(stop); err == nil {
+			err = fault
+		}
+		return err
+	})
+	all.Go(func() (err error) {
+		fresh, err = c.playFresh(ctx)
+		return err
+	})
+	err = all.Wait()
+	return fresh, err
 }
 
 // errNotStruck fails a cell. errTooEarly says why it is no failure: the machine was so busy that
