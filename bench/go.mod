@@ -1,0 +1,25 @@
+module github.com/turnstile-go/turnstile/bench
+
+go 1.25.0
+
+replace github.com/turnstile-go/turnstile => ../
+
+require (
+	github.com/go-zookeeper/zk v1.0.4
+	github.com/turnstile-go/turnstile v0.0.0-00010101000000-000000000000
+	golang.org/x/sync v0.22.0
+	gonum.org/v1/plot v0.17.0
+)
+
+require (
+	codeberg.org/go-fonts/liberation v0.5.0 // indirect
+	codeberg.org/go-latex/latex v0.2.0 // indirect
+	codeberg.org/go-pdf/fpdf v0.11.1 // indirect
+	git.sr.ht/~sbinet/gg v0.7.0 // indirect
+	github.com/ajstarks/svgo v0.0.0-20211024235047-1546f124cd8b // indirect
+	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
+	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	golang.org/x/image v0.30.0 // indirect
+	golang.org/x/text v0.28.0 // indirect
+)

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+const (
+	calm      = time.Second            // the longest time between two faults of a client
+	armedFor  = 500 * time.Millisecond // how long a fault waits for its request
+	briefly   = sessionTimeout / 2     // no session is lost in it, if all goes well
+	tooLong   = 3 * sessionTimeout / 2 // every session is
+	serverMax = 3 * sessionTimeout / 4
+)
+
+// trouble makes things go wrong for one client, one at a time.
+type trouble struct {
+	c       *client
+	rng     *rand.Rand
+	referee *referee
+	tally   *tally
+}
+
+// make goes on until ctx ends, and leaves nothing broken.
+func (t *trouble) make(ctx context.Context) error {
+	for wait(ctx, rand.N(calm)) {
+		name, f := t.next()
+		t.tally.fault(name)
+		if err := f(ctx); err != nil {
+			return fmt.Errorf("%s at %s: %w", name, t.c.name, err)
+		}
+	}
+	return nil
+}
+
+func (t *trouble) next() (string, func(context.Context) error) {
+	p := t.c.proxy
+	switch n := t.rng.IntN(100); {
+	case n < 20:
+		return "disconnections", func(context.Context) error { p.Disconnect(); return nil }
+	case n < 35:
+		return "cuts before a request", t.armed(p.CutBefore, requests, 0)
+	case n < 55:
+		return "cuts after a commit", t.armed(p.CutAfterCommit, append(requests, zktest.OpNotification), 0)
+	case n < 63:
+		return "requests held back", t.armed(p.HoldRequest, requests, briefly)
+	case n < 71:
+		return "replies held back", t.armed(p.HoldReply, append(requests, zktest.OpNotification), briefly)
+	case n < 79:
+		return "short partitions", t.partition(briefly)
+	case n < 87:
+		return "partitions longer than the timeout", t.partition(tooLong)
+	case n < 92:
+		return "refusals of connections", t.refuse
+	case n < 96:
+		return "slow networks", t.slow
+	default:
+		return "sessions expired by force", t.expire
+	}
+}
+
+// requests are the kinds at which a fault can strike.
+var requests = []zktest.Op{
+	zktest.OpCreate, zktest.OpCreate, zktest.OpCreateContainer, zktest.OpDelete, zktest.OpGetData,
+	zktest.OpGetChildren2, zktest.OpSync, zktest.OpPing, zktest.OpSetWatches, zktest.OpConnect,
+}
+
+// armed waits for a request at which to strike, and lets go of what is held after a while.
+func (t *trouble) armed(arm func(zktest.Match) *zktest.Fault, ops []zktest.Op, held time.Duration) func(context.Context) error {
+	return func(ctx context.Context) error {
+		f := arm(zktest.Any(ops[t.rng.IntN(len(ops))]))
+		defer f.Release()
+		timer := time.NewTimer(armedFor)
+		defer timer.Stop()
+		select {
+		case <-f.Hit():
+			if held > 0 {
+				wait(ctx, rand.N(held))
+			}
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		return nil
+	}
+}
+
+func (t *trouble) partition(longest time.Duration) func(context.Context) error {
+	return func(ctx context.Context) error {
+		t.c.proxy.Blackhole([]zktest.Direction{zktest.ToServer, zktest.ToClient, zktest.Both}[t.rng.IntN(3)])
+		defer t.c.proxy.Heal()
+		wait(ctx, longest/2+rand.N(longest/2))
+		return nil
+	}
+}
+
+func (t *trouble) refuse(ctx context.Context) error {
+	t.c.proxy.Refuse(true)
+	defer t.c.proxy.Heal()
+	t.c.proxy.Disconnect()
+	wait(ctx, rand.N(briefly))
+	return nil
+}
+
+func (t *trouble) slow(ctx context.Context) error {
+	t.c.proxy.Delay(rand.N(50 * time.Millisecond))
+	defer t.c.proxy.Delay(0)
+	wait(ctx, rand.N(briefly))
+	return nil
+}
+
+// expire ends the session behind the client's back, and waits until the client knows.
+func (t *trouble) expire(ctx context.Context) error {
+	s, err := t.c.m.Session(ctx)
+	if err != nil {
+		return nil // closed, or it is over
+	}
+	t.referee.forgive(t.c.name)
+	defer t.referee.trust(t.c.name)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := t.c.proxy.Expire(ctx, s.ID()); err != nil {
+		return err
+	}
+	select {
+	case <-s.Done():
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the client has not noticed in %v", patience)
+	}
+}
+
+// pauseServer stops the server now and then, for everybody.
+func pauseServer(ctx context.Context, e *zktest.Ensemble, t *tally) error {
+	for wait(ctx, rand.N(10*calm)) {
+		if err := e.Pause(0); err != nil {
+			return err
+		}
+		t.fault("pauses of the server")
+		wait(ctx, rand.N(serverMax))
+		if err := e.Resume(0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wait reports whether the time has passed without ctx ending.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

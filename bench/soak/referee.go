@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// referee sees to it that of holds which exclude each other no two report held at one
+// moment, without asking ZooKeeper.
+type referee struct {
+	mu        sync.Mutex
+	holds     map[string][]*hold // by path, those not given up
+	forgiving map[string]bool    // clients whose session is being expired by force
+	grants    int
+	fouls     []string
+}
+
+// maxFouls is how many are kept: one is too many already.
+const maxFouls = 20
+
+// hold is one grant: a weight out of the place's capacity, for as long as held says so.
+type hold struct {
+	place
+	who    string // the client
+	what   string
+	weight int
+	held   func() bool // by the clock at the time of the call; false is for good
+
+	forgiven bool // guarded by referee.mu
+}
+
+func newReferee() *referee {
+	return &referee{holds: make(map[string][]*hold), forgiving: make(map[string]bool)}
+}
+
+// enter is told of a hold as soon as it is granted, and leave before it is given up. Who says
+// held when asked before the new one is, was held together with it, if that still is.
+func (r *referee) enter(h *hold) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.grants++
+	h.forgiven = r.forgiving[h.who]
+	sum, with := h.weight, []string{h.what + " of " + h.who}
+	for _, other := range r.holds[h.path] {
+		if !other.forgiven && other.held() {
+			sum += other.weight
+			with = append(with, other.what+" of "+other.who)
+		}
+	}
+	r.holds[h.path] = append(r.holds[h.path], h)
+	if sum > h.capacity && !h.forgiven && h.held() && len(r.fouls) < maxFouls {
+		r.fouls = append(r.fouls, fmt.Sprintf("%s has %d of %d at once: %q", h.path, sum, h.capacity, with))
+	}
+}
+
+func (r *referee) leave(h *hold) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.holds[h.path] = slices.DeleteFunc(r.holds[h.path], func(o *hold) bool { return o == h })
+}
+
+// forgive is told before somebody ends a client's session behind its back, as an operator
+// might: the holder learns of that as soon as the server tells it and no sooner, which is no
+// fault of the locks. It lasts until trust is told that the session has ended for the client
+// too: then nothing of that session says held.
+func (r *referee) forgive(who string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forgiving[who] = true
+	for _, holds := range r.holds {
+		for _, h := range holds {
+			if h.who == who {
+				h.forgiven = true
+			}
+		}
+	}
+}
+
+func (r *referee) trust(who string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.forgiving, who)
+}
+
+// result returns the number of holds, what was wrong with them, and those not given up.
+func (r *referee) result() (grants int, fouls []string, left int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, holds := range r.holds {
+		left += len(holds)
+	}
+	return r.grants, slices.Clone(r.fouls), left
+}

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+const (
+	clients       = 6
+	workersEach   = 6
+	loadPhase     = 8 * time.Second
+	sampleEvery   = time.Second // under load; rarer in a long run
+	mostSamples   = 1000        // under load, whatever the time
+	serverTick    = 200 * time.Millisecond
+	containerTick = 500 * time.Millisecond
+)
+
+// soak is a run: cycles of load with faults and of settling, at the end of which
+// everything has to be as it was before the first.
+type soak struct {
+	ensemble *zktest.Ensemble
+	seed     uint64
+	start    time.Time
+
+	referee *referee
+	tally   *tally
+	checker *client // straight to the server, and idle under load
+	clients []*client
+	lives   int // clients there have been
+
+	base    sample   // before any load
+	loaded  []sample // under load
+	settled []sample
+	every   time.Duration // between samples under load
+
+	slowestSettle, slowestEntry time.Duration
+}
+
+func newSoak(length time.Duration, seed uint64) (_ *soak, err error) {
+	s := &soak{seed: seed, referee: newReferee(), tally: newTally(), every: max(sampleEvery, length/mostSamples)}
+	// Made beforehand, so that what is measured does not grow by the measuring.
+	s.loaded = make([]sample, 0, 2*mostSamples)
+	s.settled = make([]sample, 0, 2+length/loadPhase)
+	s.ensemble, err = zktest.NewReal(zktest.TickTime(serverTick), zktest.ContainerCheck(containerTick))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.connect(); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (s *soak) connect() (err error) {
+	if s.checker, err = connect("the checker", s.ensemble.Addr(0)); err != nil {
+		return err
+	}
+	for i := range clients {
+		s.lives++
+		c, err := newClient(s.ensemble.Addr(0), i, s.lives)
+		if err != nil {
+			return err
+		}
+		s.clients = append(s.clients, c)
+	}
+	s.start = time.Now()
+	s.base, err = take(context.Background(), s.ensemble, s.start)
+	return err
+}
+
+func (s *soak) close() error {
+	var errs []error
+	for _, c := range s.clients {
+		errs = append(errs, c.close())
+	}
+	if s.checker != nil {
+		errs = append(errs, s.checker.close())
+	}
+	return errors.Join(append(errs, s.ensemble.Close())...)
+}
+
+// run goes through cycles until the time is over, or something is wrong.
+func (s *soak) run(ctx context.Context, length time.Duration, progress func(string)) error {
+	for cycle := 0; time.Since(s.start) < length && ctx.Err() == nil; cycle++ {
+		if err := s.load(cycle); err != nil {
+			return err
+		}
+		if err := s.settle(cycle); err != nil {
+			return err
+		}
+		if _, fouls, left := s.referee.result(); len(fouls) > 0 || left > 0 {
+			return fmt.Errorf("exclusion broken: %d holds left, and:\n%s", left, strings.Join(fouls, "\n"))
+		}
+		last := s.settled[len(s.settled)-1]
+		progress(fmt.Sprintf("%v: %d uses, %d faults; settled: %d goroutines, %d files, %.1f MiB, %d watches, %d nodes",
+			last.at.Round(time.Second), s.tally.total(s.tally.ops), s.tally.total(s.tally.faults),
+			last.goroutines, last.files, float64(last.heap)/(1<<20), last.watches, last.nodes))
+	}
+	_, _, err := judgeHeap(s.settled)
+	if errors.Is(err, errTooShort) {
+		return nil
+	}
+	return err
+}
+
+// load is the first half of a cycle: everybody locks, and things go wrong. One of the
+// clients is closed in the middle of it.
+func (s *soak) load(cycle int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), loadPhase)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	rng := func(n int) *rand.Rand { return rand.New(rand.NewPCG(s.seed, uint64(cycle*1000+n))) }
+	for i, c := range s.clients {
+		for n := range workersEach {
+			w := &worker{c: c, rng: rng(i*workersEach + n), referee: s.referee, tally: s.tally}
+			g.Go(func() error { return w.work(ctx) })
+		}
+		t := &trouble{c: c, rng: rng(500 + i), referee: s.referee, tally: s.tally}
+		g.Go(func() error { return t.make(ctx) })
+	}
+	g.Go(func() error { return pauseServer(ctx, s.ensemble, s.tally) })
+	g.Go(func() error {
+		wait(ctx, rand.N(loadPhase))
+		s.tally.fault("managers closed")
+		_ = s.clients[cycle%clients].m.Close() // see client.close
+		return nil
+	})
+	g.Go(func() error { return s.sampleLoad(ctx) })
+
+	over := make(chan error, 1)
+	go func() { over <- g.Wait() }()
+	select {
+	case err := <-over:
+		return err
+	case <-time.After(loadPhase + patience):
+		return hang(fmt.Errorf("some use of a lock has not ended %v after all were told to give up", patience))
+	}
+}
+
+func (s *soak) sampleLoad(ctx context.Context) error {
+	for wait(ctx, s.every) {
+		one, err := take(ctx, s.ensemble, s.start)
+		if err != nil || len(s.loaded) == cap(s.loaded) {
+			continue // the server is paused
+		}
+		one.heap = heapNow()
+		s.loaded = append(s.loaded, one)
+	}
+	return nil
+}
+
+// settle is the second half of a cycle. Nobody locks any more and nothing goes wrong: a
+// fresh client takes each lock, at which nothing can be left then, and after that this
+// process and the server have no more in use than before the first cycle.
+func (s *soak) settle(cycle int) error {
+	begin := time.Now()
+	for i, c := range s.clients {
+		if c.closed() {
+			s.lives++
+			fresh, err := newClient(s.ensemble.Addr(0), i, s.lives)
+			if err := errors.Join(err, c.close()); err != nil {
+				return err
+			}
+			s.clients[i] = fresh
+		}
+	}
+	for _, c := range s.clients {
+		c.proxy.ResetRequests()
+	}
+	if err := s.takeEverything(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var one sample
+	var err error
+	for {
+		one, err = take(ctx, s.ensemble, s.start)
+		more := one.above(s.base)
+		if err == nil && len(more) == 0 && s.allConnected() {
+			break
+		}
+		if !wait(ctx, 50*time.Millisecond) {
+			return hang(errors.Join(fmt.Errorf("cycle %d does not settle in %v: %s", cycle, patience, strings.Join(more, "; ")), err))
+		}
+	}
+	s.slowestSettle = max(s.slowestSettle, time.Since(begin))
+	one.heap = heapInUse()
+	s.settled = append(s.settled, one)
+	return nil
+}
+
+func (s *soak) allConnected() bool {
+	return !slices.ContainsFunc(s.clients, func(c *client) bool { return c.m.State() != session.Connected })
+}
+
+// takeEverything takes all that there is at each place: nobody may be left there.
+func (s *soak) takeEverything() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, w := range s.checker.locks.everything() {
+		begin := time.Now()
+		var releases []func(context.Context) error
+		for range w.leases {
+			l, err := w.acquire(ctx)
+			if err != nil {
+				return hang(fmt.Errorf("after everybody has left, %s cannot be had: %w", w.path, err))
+			}
+			releases = append(releases, l.Release)
+		}
+		s.slowestEntry = max(s.slowestEntry, time.Since(begin))
+		for _, f := range releases {
+			if _, ok := classify(release(f)); !ok {
+				return fmt.Errorf("release of %s", w.path)
+			}
+		}
+	}
+	return nil
+}
+
+// hang adds what all goroutines are doing to an error.
+func hang(err error) error {
+	var b strings.Builder
+	if f := pprof.Lookup("goroutine"); f != nil {
+		_ = f.WriteTo(&b, 1)
+	}
+	fmt.Fprintln(os.Stderr, b.String())
+	return err
+}

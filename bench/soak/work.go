@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+const (
+	shortHold      = 15 * time.Millisecond
+	longHold       = 2 * sessionTimeout // of one in longHoldOneIn: through a partition and its loss
+	longHoldOneIn  = 60
+	releaseTimeout = 5 * time.Second
+)
+
+// worker is a goroutine that uses a client's locks at random.
+type worker struct {
+	c       *client
+	rng     *rand.Rand
+	referee *referee
+	tally   *tally
+}
+
+// work goes on until ctx ends or the client's manager is closed. Its error is something that
+// no fault explains.
+func (w *worker) work(ctx context.Context) error {
+	for ctx.Err() == nil {
+		waiting, cancel := w.waiting(ctx)
+		what, err := w.once(waiting)
+		cancel()
+		if errors.Is(err, session.ErrClosed) {
+			return nil
+		}
+		if !w.tally.outcome(what, err) {
+			return fmt.Errorf("%s of %s: %w", what, w.c.name, err)
+		}
+	}
+	return nil
+}
+
+// waiting bounds one wait for a lock: some give up at once, some soon, some late.
+func (w *worker) waiting(ctx context.Context) (context.Context, context.CancelFunc) {
+	longest := []time.Duration{2 * time.Millisecond, 50 * time.Millisecond, time.Second, 4 * time.Second}[w.rng.IntN(4)]
+	return context.WithTimeout(ctx, rand.N(longest))
+}
+
+// once does one of the things that can be done with a lock.
+func (w *worker) once(ctx context.Context) (string, error) {
+	l := w.c.locks
+	switch n := w.rng.IntN(100); {
+	case n < 25:
+		i := w.rng.IntN(len(l.fair))
+		return "mutex", w.mutex(ctx, fairPlaces[i], l.fair[i])
+	case n < 37:
+		i := w.rng.IntN(len(l.unfair))
+		return "unfair mutex", w.mutex(ctx, unfairPlaces[i], l.unfair[i])
+	case n < 45:
+		return "multi", w.several(ctx)
+	case n < 70:
+		i := w.rng.IntN(len(l.rw))
+		return "rwlock", w.readWrite(ctx, rwPlaces[i], l.rw[i])
+	case n < 85:
+		i := w.rng.IntN(len(l.sem))
+		return "semaphore", w.semaphore(ctx, semPlaces[i], l.sem[i], 1+w.rng.IntN(semPlaces[i].capacity))
+	case n < 93:
+		i := w.rng.IntN(len(l.curator))
+		return "semaphore, Curator's layout", w.semaphore(ctx, curatorPlaces[i], l.curator[i], 1)
+	default:
+		i := w.rng.IntN(len(l.fair))
+		return "look and revoke", w.look(ctx, l.fair[i])
+	}
+}
+
+func (w *worker) mutex(ctx context.Context, p place, mx *zklock.Mutex) error {
+	switch w.rng.IntN(6) {
+	case 0:
+		return w.lease(ctx, p, 1, "lease", mx.Acquire)
+	case 1:
+		return w.lease(ctx, p, 1, "tried lease", mx.TryAcquire)
+	case 2:
+		got, err := mx.TryLock(ctx)
+		if err != nil || !got {
+			return err
+		}
+	case 3:
+		return mx.Do(ctx, func(ctx context.Context) error {
+			w.during(p, 1, "Do", mx.Held, ctx.Done())
+			return nil
+		})
+	default:
+		if err := mx.Lock(ctx); err != nil {
+			return err
+		}
+	}
+	w.during(p, 1, "Lock", mx.Held, nil)
+	return mx.Unlock()
+}
+
+func (w *worker) readWrite(ctx context.Context, p place, rw *rwlock.RWMutex) error {
+	switch w.rng.IntN(7) {
+	case 0, 1:
+		return w.lease(ctx, p, 1, "reader", rw.RAcquire)
+	case 2:
+		return w.lease(ctx, p, 1, "tried reader", rw.TryRAcquire)
+	case 3:
+		return w.lease(ctx, p, all, "tried writer", rw.TryAcquire)
+	case 4:
+		return w.downgrade(ctx, p)
+	default:
+		return w.lease(ctx, p, all, "writer", rw.Acquire)
+	}
+}
+
+// downgrade keeps a read lock beyond a write lock, through an object of its own, whose RHeld
+// then says whether it is this one that reads.
+func (w *worker) downgrade(ctx context.Context, p place) error {
+	rw, err := rwlock.New(w.c.m, p.path)
+	if err != nil {
+		return err
+	}
+	ctx = rwlock.WithOwner(ctx)
+	if err := rw.Lock(ctx); err != nil {
+		return err
+	}
+	w.during(p, all, "writer", rw.Held, nil)
+	if err := rw.RLock(ctx); err != nil {
+		return errors.Join(err, rw.Unlock())
+	}
+	err = rw.Unlock()
+	w.during(p, 1, "reader that was a writer", rw.RHeld, nil)
+	return errors.Join(err, rw.RUnlock())
+}
+
+func (w *worker) semaphore(ctx context.Context, p place, s *semaphore.Semaphore, n int) error {
+	get := func(ctx context.Context) (*queue.Lease, error) { return s.AcquireN(ctx, n) }
+	if w.rng.IntN(3) == 0 {
+		get = func(ctx context.Context) (*queue.Lease, error) { return s.TryAcquireN(ctx, n) }
+	}
+	return w.lease(ctx, p, n, fmt.Sprintf("%d leases", n), get)
+}
+
+func (w *worker) several(ctx context.Context) error {
+	l := w.c.locks
+	get := l.multi.Acquire
+	if w.rng.IntN(3) == 0 {
+		get = l.multi.TryAcquire
+	}
+	ml, err := get(ctx)
+	if err != nil {
+		return err
+	}
+	var holds []*hold
+	for i, lease := range ml.Leases() {
+		h := &hold{place: l.multiPlaces[i], who: w.c.name, what: "multi", weight: l.multiWeights[i],
+			held: func() bool { return lease.Err() == nil }}
+		w.referee.enter(h)
+		holds = append(holds, h)
+	}
+	w.pause(ml.Done())
+	for _, h := range holds {
+		w.referee.leave(h)
+	}
+	return release(ml.Release)
+}
+
+// look asks who is there, and now and then asks one of them to give up, which nobody does.
+func (w *worker) look(ctx context.Context, mx *zklock.Mutex) error {
+	contenders, err := mx.Contenders(ctx)
+	if err != nil || len(contenders) == 0 {
+		return err
+	}
+	err = zklock.Revoke(ctx, w.c.m, contenders[w.rng.IntN(len(contenders))].Path)
+	if errors.Is(err, zk.ErrNoNode) || session.Uncertain(err) {
+		return nil // it has gone meanwhile; or the reply was lost
+	}
+	return err
+}
+
+// lease gets a lease and gives it back.
+func (w *worker) lease(ctx context.Context, p place, weight int, what string, get func(context.Context) (*queue.Lease, error)) error {
+	l, err := get(ctx)
+	if err != nil {
+		return err
+	}
+	w.during(p, weight, what, func() bool { return l.Err() == nil }, l.Done())
+	return release(l.Release)
+}
+
+// during tells the referee of a hold for a moment, or until it is lost.
+func (w *worker) during(p place, weight int, what string, held func() bool, lost <-chan struct{}) {
+	h := &hold{place: p, who: w.c.name, what: what, weight: weight, held: held}
+	w.referee.enter(h)
+	w.pause(lost)
+	w.referee.leave(h)
+}
+
+// pause is what is done under a lock.
+func (w *worker) pause(until <-chan struct{}) {
+	longest := shortHold
+	if w.rng.IntN(longHoldOneIn) == 0 {
+		longest = longHold
+	}
+	timer := time.NewTimer(rand.N(longest))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-until:
+	}
+}
+
+func release(f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
+	defer cancel()
+	return f(ctx)
+}
