@@ -3,8 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/turnstile-go/turnstile/session"
@@ -20,53 +21,66 @@ const (
 // the server.
 type client struct {
 	name  string
-	proxy *zktest.Proxy // nil: straight to the server
+	proxy atomic.Pointer[zktest.Proxy] // none: straight to the server
 	m     *session.Manager
 	locks *locks
 }
 
-// newClient connects a client, the life-th of its number.
-func newClient(server string, number, life int) (*client, error) {
-	proxy, err := zktest.NewProxy(server)
-	if err != nil {
+// newClient connects a client through a proxy.
+func newClient(server, name string, opts ...session.Option) (*client, error) {
+	c := &client{name: name}
+	if err := c.renewProxy(server); err != nil {
 		return nil, err
 	}
-	var opts []session.Option
-	if number == 0 { // one with Curator's stricter policy
-		opts = append(opts, session.WithLossOnSuspend())
+	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, c.proxy.Load().Addr())
 	}
-	c, err := connect(fmt.Sprintf("client %d.%d", number, life), proxy.Addr(), opts...)
-	if err != nil {
-		return nil, errors.Join(err, proxy.Close())
+	if err := c.connect(server, append(opts, session.WithDialer(dial))...); err != nil {
+		return nil, errors.Join(err, c.proxy.Load().Close())
 	}
-	c.proxy = proxy
 	return c, nil
 }
 
-func connect(name, server string, opts ...session.Option) (*client, error) {
+// renewProxy puts a new proxy in the place of the old one, which knows all requests and
+// sessions that it has seen: in a long run that would look like a leak.
+func (c *client) renewProxy(server string) error {
+	proxy, err := zktest.NewProxy(server)
+	if err != nil {
+		return err
+	}
+	if old := c.proxy.Swap(proxy); old != nil {
+		return old.Close()
+	}
+	return nil
+}
+
+// connected reports whether the manager has a session, and the proxy knows it.
+func (c *client) connected() bool {
+	return c.m.State() == session.Connected && len(c.proxy.Load().Sessions()) > 0
+}
+
+func (c *client) connect(server string, opts ...session.Option) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	m, err := session.Connect(ctx, server, append(opts,
 		session.WithTimeout(sessionTimeout), session.WithLogger(slog.New(slog.DiscardHandler)))...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	l, err := newLocks(m)
 	if err != nil {
-		return nil, errors.Join(err, m.Close())
+		return errors.Join(err, m.Close())
 	}
-	return &client{name: name, m: m, locks: l}, nil
+	c.m, c.locks = m, l
+	return nil
 }
 
 // close ends the client. That the server could not be told is no error here: the session
 // then expires, and settling waits for that.
 func (c *client) close() error {
 	_ = c.m.Close()
-	if c.proxy == nil {
-		return nil
+	if proxy := c.proxy.Load(); proxy != nil {
+		return proxy.Close()
 	}
-	return c.proxy.Close()
+	return nil
 }
-
-// closed reports whether the manager was closed.
-func (c *client) closed() bool { return c.m.State() == session.Closed }

@@ -38,7 +38,7 @@ func (t *trouble) make(ctx context.Context) error {
 }
 
 func (t *trouble) next() (string, func(context.Context) error) {
-	p := t.c.proxy
+	p := t.c.proxy.Load()
 	switch n := t.rng.IntN(100); {
 	case n < 20:
 		return "disconnections", func(context.Context) error { p.Disconnect(); return nil }
@@ -90,24 +90,24 @@ func (t *trouble) armed(arm func(zktest.Match) *zktest.Fault, ops []zktest.Op, h
 
 func (t *trouble) partition(longest time.Duration) func(context.Context) error {
 	return func(ctx context.Context) error {
-		t.c.proxy.Blackhole([]zktest.Direction{zktest.ToServer, zktest.ToClient, zktest.Both}[t.rng.IntN(3)])
-		defer t.c.proxy.Heal()
+		t.c.proxy.Load().Blackhole([]zktest.Direction{zktest.ToServer, zktest.ToClient, zktest.Both}[t.rng.IntN(3)])
+		defer t.c.proxy.Load().Heal()
 		wait(ctx, longest/2+rand.N(longest/2))
 		return nil
 	}
 }
 
 func (t *trouble) refuse(ctx context.Context) error {
-	t.c.proxy.Refuse(true)
-	defer t.c.proxy.Heal()
-	t.c.proxy.Disconnect()
+	t.c.proxy.Load().Refuse(true)
+	defer t.c.proxy.Load().Heal()
+	t.c.proxy.Load().Disconnect()
 	wait(ctx, rand.N(briefly))
 	return nil
 }
 
 func (t *trouble) slow(ctx context.Context) error {
-	t.c.proxy.Delay(rand.N(50 * time.Millisecond))
-	defer t.c.proxy.Delay(0)
+	t.c.proxy.Load().Delay(rand.N(50 * time.Millisecond))
+	defer t.c.proxy.Load().Delay(0)
 	wait(ctx, rand.N(briefly))
 	return nil
 }
@@ -122,7 +122,7 @@ func (t *trouble) expire(ctx context.Context) error {
 	defer t.referee.trust(t.c.name)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := t.c.proxy.Expire(ctx, s.ID()); err != nil {
+	if err := t.c.proxy.Load().Expire(ctx, s.ID()); err != nil {
 		return err
 	}
 	select {

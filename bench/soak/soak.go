@@ -36,9 +36,8 @@ type soak struct {
 
 	referee *referee
 	tally   *tally
-	checker *client // straight to the server, and idle under load
-	clients []*client
-	lives   int // clients there have been
+	checker *client   // straight to the server, and idle under load
+	clients []*client // the last is closed in each cycle, the others live to the end
 
 	base    sample   // before any load
 	loaded  []sample // under load
@@ -64,12 +63,17 @@ func newSoak(length time.Duration, seed uint64) (_ *soak, err error) {
 }
 
 func (s *soak) connect() (err error) {
-	if s.checker, err = connect("the checker", s.ensemble.Addr(0)); err != nil {
+	checker := &client{name: "the checker"}
+	if err := checker.connect(s.server()); err != nil {
 		return err
 	}
+	s.checker = checker
 	for i := range clients {
-		s.lives++
-		c, err := newClient(s.ensemble.Addr(0), i, s.lives)
+		var opts []session.Option
+		if i == 0 { // one with Curator's stricter policy
+			opts = append(opts, session.WithLossOnSuspend())
+		}
+		c, err := newClient(s.server(), fmt.Sprint("client ", i), opts...)
 		if err != nil {
 			return err
 		}
@@ -79,6 +83,8 @@ func (s *soak) connect() (err error) {
 	s.base, err = take(context.Background(), s.ensemble, s.start)
 	return err
 }
+
+func (s *soak) server() string { return s.ensemble.Addr(0) }
 
 func (s *soak) close() error {
 	var errs []error
@@ -115,8 +121,8 @@ func (s *soak) run(ctx context.Context, length time.Duration, progress func(stri
 	return err
 }
 
-// load is the first half of a cycle: everybody locks, and things go wrong. One of the
-// clients is closed in the middle of it.
+// load is the first half of a cycle: everybody locks, and things go wrong. The last client
+// is closed in the middle of it.
 func (s *soak) load(cycle int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), loadPhase)
 	defer cancel()
@@ -134,7 +140,7 @@ func (s *soak) load(cycle int) error {
 	g.Go(func() error {
 		wait(ctx, rand.N(loadPhase))
 		s.tally.fault("managers closed")
-		_ = s.clients[cycle%clients].m.Close() // see client.close
+		_ = s.clients[clients-1].m.Close() // see client.close
 		return nil
 	})
 	g.Go(func() error { return s.sampleLoad(ctx) })
@@ -166,18 +172,8 @@ func (s *soak) sampleLoad(ctx context.Context) error {
 // process and the server have no more in use than before the first cycle.
 func (s *soak) settle(cycle int) error {
 	begin := time.Now()
-	for i, c := range s.clients {
-		if c.closed() {
-			s.lives++
-			fresh, err := newClient(s.ensemble.Addr(0), i, s.lives)
-			if err := errors.Join(err, c.close()); err != nil {
-				return err
-			}
-			s.clients[i] = fresh
-		}
-	}
-	for _, c := range s.clients {
-		c.proxy.ResetRequests()
+	if err := s.renew(cycle); err != nil {
+		return err
 	}
 	if err := s.takeEverything(); err != nil {
 		return err
@@ -203,7 +199,24 @@ func (s *soak) settle(cycle int) error {
 }
 
 func (s *soak) allConnected() bool {
-	return !slices.ContainsFunc(s.clients, func(c *client) bool { return c.m.State() != session.Connected })
+	return !slices.ContainsFunc(s.clients, func(c *client) bool { return !c.connected() })
+}
+
+// renew connects a client for the one that was closed, and gives the others a new proxy.
+func (s *soak) renew(cycle int) error {
+	for _, c := range s.clients[:clients-1] {
+		if err := c.renewProxy(s.server()); err != nil {
+			return err
+		}
+	}
+	if err := s.clients[clients-1].close(); err != nil {
+		return err
+	}
+	fresh, err := newClient(s.server(), fmt.Sprintf("client %d.%d", clients-1, cycle))
+	if err == nil {
+		s.clients[clients-1] = fresh
+	}
+	return err
 }
 
 // takeEverything takes all that there is at each place: nobody may be left there.
