@@ -33,7 +33,7 @@ func judgeHeap(settled []sample) (first, last uint64, err error) {
 func medianHeap(samples []sample) uint64 {
 	heaps := make([]uint64, len(samples))
 	for i, s := range samples {
-		heaps[i] = s.heap
+		heaps[i] = s.Heap
 	}
 	slices.Sort(heaps)
 	return heaps[len(heaps)/2]

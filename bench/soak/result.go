@@ -68,14 +68,14 @@ func (f figure) format(v float64) string {
 }
 
 var figures = []figure{
-	{name: "goroutines", of: func(s sample) float64 { return float64(s.goroutines) }},
-	{name: "heap, MiB", of: func(s sample) float64 { return float64(s.heap) / (1 << 20) }, heap: true},
-	{name: "open files", of: func(s sample) float64 { return float64(s.files) }},
-	{name: "server: watches", of: func(s sample) float64 { return float64(s.watches) }},
-	{name: "server: nodes", of: func(s sample) float64 { return float64(s.nodes) }},
-	{name: "server: ephemeral nodes", of: func(s sample) float64 { return float64(s.ephemerals) }},
-	{name: "server: sessions", of: func(s sample) float64 { return float64(s.sessions) }},
-	{name: "server: connections", of: func(s sample) float64 { return float64(s.conns) }},
+	{name: "goroutines", of: func(s sample) float64 { return float64(s.Goroutines) }},
+	{name: "heap, MiB", of: func(s sample) float64 { return float64(s.Heap) / (1 << 20) }, heap: true},
+	{name: "open files", of: func(s sample) float64 { return float64(s.Files) }},
+	{name: "server: watches", of: func(s sample) float64 { return float64(s.Watches) }},
+	{name: "server: nodes", of: func(s sample) float64 { return float64(s.Nodes) }},
+	{name: "server: ephemeral nodes", of: func(s sample) float64 { return float64(s.Ephemerals) }},
+	{name: "server: sessions", of: func(s sample) float64 { return float64(s.Sessions) }},
+	{name: "server: connections", of: func(s sample) float64 { return float64(s.Conns) }},
 }
 
 // draw plots all samples over time.

@@ -112,7 +112,7 @@ func (s *soak) run(ctx context.Context, length time.Duration, progress func(stri
 		last := s.settled[len(s.settled)-1]
 		progress(fmt.Sprintf("%v: %d uses, %d faults; settled: %d goroutines, %d files, %.1f MiB, %d watches, %d nodes",
 			last.at.Round(time.Second), s.tally.total(s.tally.ops), s.tally.total(s.tally.faults),
-			last.goroutines, last.files, float64(last.heap)/(1<<20), last.watches, last.nodes))
+			last.Goroutines, last.Files, float64(last.Heap)/(1<<20), last.Watches, last.Nodes))
 	}
 	_, _, err := judgeHeap(s.settled)
 	if errors.Is(err, errTooShort) {
@@ -161,7 +161,7 @@ func (s *soak) sampleLoad(ctx context.Context) error {
 		if err != nil || len(s.loaded) == cap(s.loaded) {
 			continue // the server is paused
 		}
-		one.heap = heapNow()
+		one.Memory()
 		s.loaded = append(s.loaded, one)
 	}
 	return nil
@@ -184,16 +184,16 @@ func (s *soak) settle(cycle int) error {
 	var err error
 	for {
 		one, err = take(ctx, s.ensemble, s.start)
-		more := one.above(s.base)
-		if err == nil && len(more) == 0 && s.allConnected() {
+		more := one.Above(s.base.Usage)
+		if err == nil && more == "" && s.allConnected() {
 			break
 		}
 		if !wait(ctx, 50*time.Millisecond) {
-			return hang(errors.Join(fmt.Errorf("cycle %d does not settle in %v: %s", cycle, patience, strings.Join(more, "; ")), err))
+			return hang(errors.Join(fmt.Errorf("cycle %d does not settle in %v: %s", cycle, patience, more), err))
 		}
 	}
 	s.slowestSettle = max(s.slowestSettle, time.Since(begin))
-	one.heap = heapInUse()
+	one.MemoryLeft()
 	s.settled = append(s.settled, one)
 	return nil
 }

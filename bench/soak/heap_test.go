@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"testing"
+
+	"github.com/turnstile-go/turnstile/bench/internal/usage"
 )
 
 func TestJudgeHeap(t *testing.T) {
 	samples := func(n int, heap func(i int) uint64) (s []sample) {
 		for i := range n {
-			s = append(s, sample{heap: heap(i)})
+			s = append(s, sample{Usage: usage.Usage{Heap: heap(i)}})
 		}
 		return s
 	}
@@ -40,23 +42,5 @@ func TestJudgeHeap(t *testing.T) {
 	}
 	if _, _, err := judgeHeap(samples(warmUp+heapSamples-1, noise)); !errors.Is(err, errTooShort) {
 		t.Errorf("too few: %v", err)
-	}
-}
-
-func TestAbove(t *testing.T) {
-	base := sample{goroutines: 10, files: 10, watches: 1, nodes: 5, ephemerals: 1, sessions: 2, conns: 3}
-	if more := base.above(base); len(more) != 0 {
-		t.Errorf("the same is more: %q", more)
-	}
-	for _, grow := range []func(*sample){
-		func(s *sample) { s.goroutines++ }, func(s *sample) { s.files++ }, func(s *sample) { s.watches++ },
-		func(s *sample) { s.nodes++ }, func(s *sample) { s.ephemerals++ }, func(s *sample) { s.sessions++ },
-		func(s *sample) { s.conns++ },
-	} {
-		more := base
-		grow(&more)
-		if got := more.above(base); len(got) != 1 {
-			t.Errorf("%+v: %q", more, got)
-		}
 	}
 }
