@@ -1,0 +1,128 @@
+// Command load has very many hold and wait at once, and says what that takes: 2,000 locks
+// held by one manager, 10,000 goroutines that wait for 100 locks, 50 managers on one server;
+// and what happens at the limit of nodes. It fails when anything is left afterwards, or when
+// a lock is held twice.
+//
+//	go run ./load -write
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/report"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+const page = "../docs/reliability.md"
+
+// sessionTimeout is long, since heartbeats stand behind thousands of other requests, and all
+// who wait look again once in it.
+const sessionTimeout = time.Minute
+
+func main() {
+	scale := flag.Int("scale", 100, "how much of it, in percent")
+	write := flag.Bool("write", false, "write the tables into "+page+"; run from bench/")
+	patience := flag.Duration("patience", 10*time.Minute, "how long it may take as a whole")
+	flag.Parse()
+	if err := run(*scale, *write, *patience); err != nil {
+		fmt.Fprintln(os.Stderr, "load:", err)
+		os.Exit(1)
+	}
+}
+
+func run(scale int, write bool, patience time.Duration) (err error) {
+	if scale < 1 || scale > 100 || flag.NArg() > 0 {
+		return fmt.Errorf("want a -scale from 1 to 100, and nothing else: %d %q", scale, flag.Args())
+	}
+	if write {
+		if _, err := os.Stat(page); err != nil {
+			return err
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	ensemble, err := zktest.NewReal(zktest.ContainerCheck(time.Second))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ensemble.Close()) }()
+
+	of := func(n int) int { return max(1, n*scale/100) }
+	var text strings.Builder
+	fmt.Fprintf(&text, "`go run ./load`: %s, one server, in a process of its own on the same %d processors.\n",
+		runtime.Version(), runtime.NumCPU())
+	fmt.Fprintf(&text, "Memory is heap and stacks after a garbage collection, beyond what idle managers take.\n")
+	for _, scenario := range []func(context.Context, *zktest.Ensemble, func(int) int) (table, error){
+		held, waiters, managers, limit,
+	} {
+		t, err := scenario(ctx, ensemble, of)
+		if err != nil {
+			return err
+		}
+		fmt.Println(t)
+		text.WriteString("\n" + t.String())
+	}
+	if !write {
+		return nil
+	}
+	return report.Section(page, "load", text.String())
+}
+
+// connect makes managers.
+func connect(ctx context.Context, e *zktest.Ensemble, n int, opts ...session.Option) (_ []*session.Manager, err error) {
+	var ms []*session.Manager
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeAll(ms))
+		}
+	}()
+	for range n {
+		m, err := session.Connect(ctx, e.Addr(0), append(opts,
+			session.WithTimeout(sessionTimeout), session.WithLogger(slog.New(slog.DiscardHandler)))...)
+		if err != nil {
+			return nil, err
+		}
+		ms = append(ms, m)
+	}
+	return ms, nil
+}
+
+func closeAll(ms []*session.Manager) error {
+	var errs []error
+	for _, m := range ms {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// table is what one scenario has found out.
+type table struct {
+	title string
+	rows  [][2]string
+}
+
+func (t *table) row(name, format string, args ...any) {
+	t.rows = append(t.rows, [2]string{name, fmt.Sprintf(format, args...)})
+}
+
+// String returns the table in Markdown.
+func (t table) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| %s | |\n|---|---:|\n", t.title)
+	for _, r := range t.rows {
+		fmt.Fprintf(&b, "| %s | %s |\n", r[0], r[1])
+	}
+	return b.String()
+}

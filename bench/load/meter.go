@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime/pprof"
+	"time"
+
+	"github.com/turnstile-go/turnstile/bench/internal/usage"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// meter compares what is in use with what was when it was made.
+type meter struct {
+	e     *zktest.Ensemble
+	base  usage.Usage
+	begin time.Time // of the present phase
+	sent  int       // packets by then
+}
+
+// newMeter waits until all is quiet, so that connecting is over.
+func newMeter(ctx context.Context, e *zktest.Ensemble) (*meter, error) {
+	base, err := usage.Take(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	base.MemoryLeft()
+	return &meter{e: e, base: base, begin: time.Now(), sent: base.Packets}, nil
+}
+
+// phase begins one: what comes next is timed, and its requests are counted.
+func (m *meter) phase(ctx context.Context) error {
+	u, err := usage.Take(ctx, m.e)
+	m.begin, m.sent = time.Now(), u.Packets
+	return err
+}
+
+// until waits for the server to be as it should be, and returns what is then in use, how
+// long the phase has taken, and how many requests.
+func (m *meter) until(ctx context.Context, what string, as func(usage.Usage) bool) (usage.Usage, time.Duration, int, error) {
+	for {
+		u, err := usage.Take(ctx, m.e)
+		took := time.Since(m.begin)
+		if err == nil && as(u) {
+			return u, took, u.Packets - m.sent, nil
+		}
+		select {
+		case <-ctx.Done():
+			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+			return u, took, 0, fmt.Errorf("waiting for %s, with %+v: %w", what, u, ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// quiet waits until goroutines do not become fewer: those of requests under way have gone.
+func (m *meter) quiet(ctx context.Context, goroutinesEach float64, n int) (usage.Usage, error) {
+	limit := m.base.Goroutines + int(goroutinesEach*float64(n)) + slackGoroutines
+	u, _, _, err := m.until(ctx, fmt.Sprintf("at most %d goroutines", limit), func(u usage.Usage) bool {
+		return u.Goroutines <= limit
+	})
+	u.MemoryLeft()
+	return u, err
+}
+
+// slackGoroutines are those of a heartbeat that is just under way, and the like.
+const slackGoroutines = 10
+
+// over waits until nothing more is in use than at the beginning.
+func (m *meter) over(ctx context.Context) error {
+	_, _, _, err := m.until(ctx, "all to be as before", func(u usage.Usage) bool { return u.Above(m.base) == "" })
+	return err
+}
+
+// each returns what one of n has added, in goroutines and bytes.
+func (m *meter) each(u usage.Usage, n int) (goroutines, bytes float64) {
+	per := func(now, before uint64) float64 { return (float64(now) - float64(before)) / float64(n) }
+	return float64(u.Goroutines-m.base.Goroutines) / float64(n),
+		per(u.Heap, m.base.Heap) + per(u.Stacks, m.base.Stacks)
+}
