@@ -16,7 +16,7 @@ import (
 // back.
 func limit(ctx context.Context, e *zktest.Ensemble, of func(int) int) (t table, err error) {
 	const more = 100
-	most := of(8192)
+	most := of(2048)
 	t.title = fmt.Sprintf("the limit of %d nodes in a session", most)
 	ms, err := connect(ctx, e, 1, session.WithMaxNodes(most))
 	if err != nil {

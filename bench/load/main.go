@@ -95,6 +95,13 @@ func connect(ctx context.Context, e *zktest.Ensemble, n int, opts ...session.Opt
 			return nil, err
 		}
 		ms = append(ms, m)
+		s, err := m.Session(ctx)
+		if err == nil {
+			_, err = s.Exists(ctx, "/") // when that is answered all goroutines of a manager run
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	return ms, nil
 }

@@ -68,11 +68,22 @@ func (c *client) connect(server string, opts ...session.Option) error {
 		return err
 	}
 	l, err := newLocks(m)
+	if err == nil {
+		err = ask(ctx, m) // when that is answered all goroutines of a manager run
+	}
 	if err != nil {
 		return errors.Join(err, m.Close())
 	}
 	c.m, c.locks = m, l
 	return nil
+}
+
+func ask(ctx context.Context, m *session.Manager) error {
+	s, err := m.Session(ctx)
+	if err == nil {
+		_, err = s.Exists(ctx, "/")
+	}
+	return err
 }
 
 // close ends the client. That the server could not be told is no error here: the session

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -122,14 +123,20 @@ func (t *trouble) expire(ctx context.Context) error {
 	defer t.referee.trust(t.c.name)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := t.c.proxy.Load().Expire(ctx, s.ID()); err != nil {
-		return err
-	}
-	select {
-	case <-s.Done():
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("the client has not noticed in %v", patience)
+	// The server can be paused, or be about to end the session by itself, and then closes the
+	// connection on which it is asked to; so it is asked again, until the client has noticed.
+	for {
+		err := t.c.proxy.Load().Expire(ctx, s.ID())
+		if ctx.Err() != nil {
+			return fmt.Errorf("the client has noticed nothing in %v: %w", patience, errors.Join(err, ctx.Err()))
+		}
+		again := time.NewTimer(sessionTimeout)
+		select {
+		case <-s.Done():
+			again.Stop()
+			return nil
+		case <-again.C:
+		}
 	}
 }
 

@@ -7,10 +7,9 @@ import (
 )
 
 const (
-	warmUp       = 2       // settled samples that do not count: of what stays for good
-	heapSamples  = 6       // it takes so many more to tell growth from noise
-	heapSlack    = 1 << 20 // bytes
-	heapSlackPer = 10      // and one tenth
+	warmUp      = 2       // settled samples that do not count: of what stays for good
+	heapSamples = 6       // it takes so many more to tell growth from noise
+	heapSlack   = 1 << 20 // bytes; ten times what the medians of two thirds differ by otherwise
 )
 
 var errTooShort = errors.New("too few samples to judge the heap by")
@@ -24,7 +23,7 @@ func judgeHeap(settled []sample) (first, last uint64, err error) {
 	settled = settled[warmUp:]
 	third := len(settled) / 3
 	first, last = medianHeap(settled[:third]), medianHeap(settled[len(settled)-third:])
-	if last > first+first/heapSlackPer+heapSlack {
+	if last > first+heapSlack {
 		return first, last, fmt.Errorf("heap grows: a median of %d bytes in the first third, %d in the last", first, last)
 	}
 	return first, last, nil
