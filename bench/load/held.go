@@ -48,9 +48,7 @@ func held(ctx context.Context, e *zktest.Ensemble, of func(int) int) (t table, e
 	if u, err = m.quiet(ctx, 1, locks); err != nil {
 		return t, err
 	}
-	goroutines, bytes := m.each(u, locks)
-	t.row("goroutines for each", "%.2f", goroutines)
-	t.row("memory for each", "%.1f KiB", bytes/1024)
+	m.perEach(&t, u, locks)
 	t.row("watches on the server", "%d", watches)
 
 	if err := m.phase(ctx); err != nil {

@@ -63,7 +63,7 @@ func run(scale int, write bool, patience time.Duration) (err error) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "`go run ./load`: %s, one server, in a process of its own on the same %d processors.\n",
 		runtime.Version(), runtime.NumCPU())
-	fmt.Fprintf(&text, "Memory is heap and stacks after a garbage collection, beyond what idle managers take.\n")
+	fmt.Fprintf(&text, "Memory is what a garbage collection leaves, less what was there before.\n")
 	for _, scenario := range []func(context.Context, *zktest.Ensemble, func(int) int) (table, error){
 		held, waiters, managers, limit,
 	} {

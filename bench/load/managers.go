@@ -37,9 +37,7 @@ func managers(ctx context.Context, e *zktest.Ensemble, of func(int) int) (t tabl
 	if err != nil {
 		return t, err
 	}
-	goroutines, bytes := m.each(u, n)
-	t.row("goroutines for each", "%.1f", goroutines)
-	t.row("memory for each", "%.0f KiB", bytes/1024)
+	m.perEach(&t, u, n)
 
 	if err := m.phase(ctx); err != nil {
 		return t, err

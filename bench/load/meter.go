@@ -19,7 +19,6 @@ type meter struct {
 	sent  int       // packets by then
 }
 
-// newMeter waits until all is quiet, so that connecting is over.
 func newMeter(ctx context.Context, e *zktest.Ensemble) (*meter, error) {
 	base, err := usage.Take(ctx, e)
 	if err != nil {
@@ -73,9 +72,10 @@ func (m *meter) over(ctx context.Context) error {
 	return err
 }
 
-// each returns what one of n has added, in goroutines and bytes.
-func (m *meter) each(u usage.Usage, n int) (goroutines, bytes float64) {
-	per := func(now, before uint64) float64 { return (float64(now) - float64(before)) / float64(n) }
-	return float64(u.Goroutines-m.base.Goroutines) / float64(n),
-		per(u.Heap, m.base.Heap) + per(u.Stacks, m.base.Stacks)
+// perEach adds rows for what each of n has added, in goroutines and memory.
+func (m *meter) perEach(t *table, u usage.Usage, n int) {
+	kib := func(now, before uint64) float64 { return (float64(now) - float64(before)) / float64(n) / 1024 }
+	t.row("goroutines for each", "%.2f", float64(u.Goroutines-m.base.Goroutines)/float64(n))
+	t.row("memory for each: heap", "%.1f KiB", kib(u.Heap, m.base.Heap))
+	t.row("and stacks", "%.1f KiB", kib(u.Stacks, m.base.Stacks))
 }

@@ -23,7 +23,7 @@ func waiters(ctx context.Context, e *zktest.Ensemble, of func(int) int) (t table
 	const each = 100
 	locks := of(100)
 	n := locks * each
-	t.title = fmt.Sprintf("%d goroutines that wait for %d locks, by %d managers", n, locks, waitersManagers)
+	t.title = fmt.Sprintf("%d goroutines that wait for %d locks, through %d managers", n, locks, waitersManagers)
 	var l line
 	ms, err := connect(ctx, e, waitersManagers, session.WithTrace(l.hooks()))
 	if err != nil {
@@ -64,9 +64,7 @@ func waiters(ctx context.Context, e *zktest.Ensemble, of func(int) int) (t table
 	if u, err = m.quiet(ctx, 1, n); err != nil {
 		return t, err
 	}
-	goroutines, bytes := m.each(u, n)
-	t.row("goroutines for each, the one that waits among them", "%.2f", goroutines)
-	t.row("memory for each", "%.1f KiB", bytes/1024)
+	m.perEach(&t, u, n)
 	t.row("watches on the server, for each", "%.2f", float64(u.Watches-m.base.Watches)/float64(n))
 
 	if err := m.phase(ctx); err != nil {
