@@ -28,7 +28,7 @@ type trouble struct {
 
 // make goes on until ctx ends, and leaves nothing broken.
 func (t *trouble) make(ctx context.Context) error {
-	for wait(ctx, rand.N(calm)) {
+	for wait(ctx, upTo(t.rng, calm)) {
 		name, f := t.next()
 		t.tally.fault(name)
 		if err := f(ctx); err != nil {
@@ -80,7 +80,7 @@ func (t *trouble) armed(arm func(zktest.Match) *zktest.Fault, ops []zktest.Op, h
 		select {
 		case <-f.Hit():
 			if held > 0 {
-				wait(ctx, rand.N(held))
+				wait(ctx, upTo(t.rng, held))
 			}
 		case <-timer.C:
 		case <-ctx.Done():
@@ -93,7 +93,7 @@ func (t *trouble) partition(longest time.Duration) func(context.Context) error {
 	return func(ctx context.Context) error {
 		t.c.proxy.Load().Blackhole([]zktest.Direction{zktest.ToServer, zktest.ToClient, zktest.Both}[t.rng.IntN(3)])
 		defer t.c.proxy.Load().Heal()
-		wait(ctx, longest/2+rand.N(longest/2))
+		wait(ctx, longest/2+upTo(t.rng, longest/2))
 		return nil
 	}
 }
@@ -102,14 +102,14 @@ func (t *trouble) refuse(ctx context.Context) error {
 	t.c.proxy.Load().Refuse(true)
 	defer t.c.proxy.Load().Heal()
 	t.c.proxy.Load().Disconnect()
-	wait(ctx, rand.N(briefly))
+	wait(ctx, upTo(t.rng, briefly))
 	return nil
 }
 
 func (t *trouble) slow(ctx context.Context) error {
-	t.c.proxy.Load().Delay(rand.N(50 * time.Millisecond))
+	t.c.proxy.Load().Delay(upTo(t.rng, 50*time.Millisecond))
 	defer t.c.proxy.Load().Delay(0)
-	wait(ctx, rand.N(briefly))
+	wait(ctx, upTo(t.rng, briefly))
 	return nil
 }
 
@@ -141,19 +141,22 @@ func (t *trouble) expire(ctx context.Context) error {
 }
 
 // pauseServer stops the server now and then, for everybody.
-func pauseServer(ctx context.Context, e *zktest.Ensemble, t *tally) error {
-	for wait(ctx, rand.N(10*calm)) {
+func pauseServer(ctx context.Context, e *zktest.Ensemble, rng *rand.Rand, t *tally) error {
+	for wait(ctx, upTo(rng, 10*calm)) {
 		if err := e.Pause(0); err != nil {
 			return err
 		}
 		t.fault("pauses of the server")
-		wait(ctx, rand.N(serverMax))
+		wait(ctx, upTo(rng, serverMax))
 		if err := e.Resume(0); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// upTo returns a random time that is shorter than d.
+func upTo(rng *rand.Rand, d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
 
 // wait reports whether the time has passed without ctx ending.
 func wait(ctx context.Context, d time.Duration) bool {

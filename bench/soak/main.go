@@ -41,7 +41,8 @@ func soakFor(length time.Duration, seed uint64, write bool) (err error) {
 	if length <= 0 || flag.NArg() > 0 {
 		return fmt.Errorf("want -for a positive time, and nothing else: %v %q", length, flag.Args())
 	}
-	png := filepath.Join(os.TempDir(), "turnstile-soak.png")
+	elsewhere := filepath.Join(os.TempDir(), "turnstile-soak.png")
+	png := elsewhere
 	if write {
 		png = picture
 		if _, err := os.Stat(page); err != nil { // before hours have gone by
@@ -64,7 +65,11 @@ func soakFor(length time.Duration, seed uint64, write bool) (err error) {
 	}()
 	fmt.Printf("seed %d\n", seed)
 	if err := s.run(ctx, length, func(line string) { fmt.Println(line) }); err != nil {
-		return fmt.Errorf("seed %d, after %v: %w", seed, time.Since(s.start).Round(time.Second), err)
+		drawn := "drawn in " + elsewhere
+		if err := s.draw(elsewhere); err != nil {
+			drawn = err.Error()
+		}
+		return fmt.Errorf("seed %d, after %v (%s): %w", seed, time.Since(s.start).Round(time.Second), drawn, err)
 	}
 	text := s.table()
 	fmt.Println("\n" + text)

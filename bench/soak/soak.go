@@ -136,9 +136,10 @@ func (s *soak) load(cycle int) error {
 		t := &trouble{c: c, rng: rng(500 + i), referee: s.referee, tally: s.tally}
 		g.Go(func() error { return t.make(ctx) })
 	}
-	g.Go(func() error { return pauseServer(ctx, s.ensemble, s.tally) })
+	g.Go(func() error { return pauseServer(ctx, s.ensemble, rng(600), s.tally) })
+	closing := upTo(rng(601), loadPhase)
 	g.Go(func() error {
-		wait(ctx, rand.N(loadPhase))
+		wait(ctx, closing)
 		s.tally.fault("managers closed")
 		_ = s.clients[clients-1].m.Close() // see client.close
 		return nil

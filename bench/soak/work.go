@@ -51,7 +51,7 @@ func (w *worker) work(ctx context.Context) error {
 // waiting bounds one wait for a lock: some give up at once, some soon, some late.
 func (w *worker) waiting(ctx context.Context) (context.Context, context.CancelFunc) {
 	longest := []time.Duration{2 * time.Millisecond, 50 * time.Millisecond, time.Second, 4 * time.Second}[w.rng.IntN(4)]
-	return context.WithTimeout(ctx, rand.N(longest))
+	return context.WithTimeout(ctx, upTo(w.rng, longest))
 }
 
 // once does one of the things that can be done with a lock.
@@ -210,7 +210,7 @@ func (w *worker) pause(until <-chan struct{}) {
 	if w.rng.IntN(longHoldOneIn) == 0 {
 		longest = longHold
 	}
-	timer := time.NewTimer(rand.N(longest))
+	timer := time.NewTimer(upTo(w.rng, longest))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
