@@ -107,7 +107,7 @@ func (w *worker) mutex(ctx context.Context, p place, mx *zklock.Mutex) error {
 }
 
 func (w *worker) readWrite(ctx context.Context, p place, rw *rwlock.RWMutex) error {
-	switch w.rng.IntN(7) {
+	switch w.rng.IntN(8) {
 	case 0, 1:
 		return w.lease(ctx, p, 1, "reader", rw.RAcquire)
 	case 2:
@@ -116,13 +116,28 @@ func (w *worker) readWrite(ctx context.Context, p place, rw *rwlock.RWMutex) err
 		return w.lease(ctx, p, all, "tried writer", rw.TryAcquire)
 	case 4:
 		return w.downgrade(ctx, p)
+	case 5:
+		return w.read(ctx, p)
 	default:
 		return w.lease(ctx, p, all, "writer", rw.Acquire)
 	}
 }
 
-// downgrade keeps a read lock beyond a write lock, through an object of its own, whose RHeld
-// then says whether it is this one that reads.
+// read reads by RLock, through an object of its own, whose RHeld then says whether it is this
+// one that reads.
+func (w *worker) read(ctx context.Context, p place) error {
+	rw, err := rwlock.New(w.c.m, p.path)
+	if err != nil {
+		return err
+	}
+	if err := rw.RLock(ctx); err != nil {
+		return err
+	}
+	w.during(p, 1, "RLock", rw.RHeld, nil)
+	return rw.RUnlock()
+}
+
+// downgrade keeps a read lock beyond a write lock, through an object of its own as well.
 func (w *worker) downgrade(ctx context.Context, p place) error {
 	rw, err := rwlock.New(w.c.m, p.path)
 	if err != nil {
@@ -143,8 +158,14 @@ func (w *worker) downgrade(ctx context.Context, p place) error {
 
 func (w *worker) semaphore(ctx context.Context, p place, s *semaphore.Semaphore, n int) error {
 	get := func(ctx context.Context) (*queue.Lease, error) { return s.AcquireN(ctx, n) }
-	if w.rng.IntN(3) == 0 {
+	switch w.rng.IntN(4) {
+	case 0:
 		get = func(ctx context.Context) (*queue.Lease, error) { return s.TryAcquireN(ctx, n) }
+	case 1:
+		return s.Do(ctx, func(ctx context.Context) error {
+			w.pause(ctx.Done()) // which of the leases is its own, and held, the object does not tell
+			return nil
+		})
 	}
 	return w.lease(ctx, p, n, fmt.Sprintf("%d leases", n), get)
 }
@@ -152,25 +173,37 @@ func (w *worker) semaphore(ctx context.Context, p place, s *semaphore.Semaphore,
 func (w *worker) several(ctx context.Context) error {
 	l := w.c.locks
 	get := l.multi.Acquire
-	if w.rng.IntN(3) == 0 {
+	switch w.rng.IntN(4) {
+	case 0:
 		get = l.multi.TryAcquire
+	case 1:
+		if err := l.multi.Lock(ctx); err != nil {
+			return err
+		}
+		w.duringAll(func(int) func() bool { return l.multi.Held }, nil)
+		return l.multi.Unlock()
 	}
 	ml, err := get(ctx)
 	if err != nil {
 		return err
 	}
+	leases := ml.Leases()
+	w.duringAll(func(i int) func() bool { return func() bool { return leases[i].Err() == nil } }, ml.Done())
+	return release(ml.Release)
+}
+
+// duringAll is during for all the places of a multi-lock, by their index.
+func (w *worker) duringAll(held func(i int) func() bool, lost <-chan struct{}) {
 	var holds []*hold
-	for i, lease := range ml.Leases() {
-		h := &hold{place: l.multiPlaces[i], who: w.c.name, what: "multi", weight: l.multiWeights[i],
-			held: func() bool { return lease.Err() == nil }}
+	for i, p := range w.c.locks.multiPlaces {
+		h := &hold{place: p, who: w.c.name, what: "multi", weight: w.c.locks.multiWeights[i], held: held(i)}
 		w.referee.enter(h)
 		holds = append(holds, h)
 	}
-	w.pause(ml.Done())
+	w.pause(lost)
 	for _, h := range holds {
 		w.referee.leave(h)
 	}
-	return release(ml.Release)
 }
 
 // look asks who is there, and now and then asks one of them to give up, which nobody does.
