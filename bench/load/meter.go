@@ -74,7 +74,8 @@ func (m *meter) over(ctx context.Context) error {
 
 // perEach adds rows for what each of n has added, in goroutines and memory.
 func (m *meter) perEach(t *table, u usage.Usage, n int) {
-	kib := func(now, before uint64) float64 { return (float64(now) - float64(before)) / float64(n) / 1024 }
+	// Stacks that others have left are used again, so that there can be fewer than before.
+	kib := func(now, before uint64) float64 { return max(0, float64(now)-float64(before)) / float64(n) / 1024 }
 	t.row("goroutines for each", "%.2f", float64(u.Goroutines-m.base.Goroutines)/float64(n))
 	t.row("memory for each: heap", "%.1f KiB", kib(u.Heap, m.base.Heap))
 	t.row("and stacks", "%.1f KiB", kib(u.Stacks, m.base.Stacks))
