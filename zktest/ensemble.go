@@ -191,6 +191,9 @@ func (s *server) waitServing(ctx context.Context) error {
 	for {
 		_, err := s.mode(ctx)
 		if err == nil {
+			err = s.probeSecure(ctx)
+		}
+		if err == nil {
 			return nil
 		}
 		select {
@@ -207,6 +210,20 @@ func (s *server) mode(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
 	return mode(ctx, s.addr())
+}
+
+// probeSecure looks whether the port for TLS is open, which it is a moment after the other.
+func (s *server) probeSecure(ctx context.Context) error {
+	if s.secure == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeWithin)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.secure)))
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // diedError says that the process ended, and why if its log tells.

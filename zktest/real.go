@@ -126,7 +126,10 @@ func newEnsemble(in installation, c realConfig, ports []nodePorts) (*Ensemble, e
 		return nil, errors.Join(err, e.Close())
 	}
 	for i, p := range ports {
-		s := &server{dir: filepath.Join(dir, fmt.Sprint("server", i)), port: p.client, secure: p.secure}
+		s := &server{dir: filepath.Join(dir, fmt.Sprint("server", i)), port: p.client}
+		if c.secure {
+			s.secure = p.secure
+		}
 		s.command = func() *exec.Cmd { return in.command(c, conf, filepath.Join(s.dir, "zoo.cfg")) }
 		e.servers = append(e.servers, s)
 		if err := writeServer(s.dir, i, c, ports); err != nil {
