@@ -1,7 +1,8 @@
 .DEFAULT_GOAL := help
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.7.0
-# Examples that need more than the library does are modules of their own.
-MODULES := $(patsubst %/go.mod,%,$(wildcard examples/*/go.mod))
+# What needs more than the library does is a module of its own.
+EXAMPLES := $(patsubst %/go.mod,%,$(wildcard examples/*/go.mod))
+MODULES := bench $(EXAMPLES)
 
 .PHONY: help
 help: ## Show this
@@ -23,7 +24,7 @@ race: ## Run all tests with the race detector, as CI does: nothing may skip
 
 .PHONY: examples
 examples: ## Run every example, and test those that are modules of their own
-	@for d in $(MODULES); do (cd $$d && go vet ./... && go test -race ./...) || exit 1; done
+	@for d in $(EXAMPLES); do (cd $$d && go vet ./... && go test -race ./...) || exit 1; done
 	@for d in examples/*/; do echo; echo "$$d:"; (cd $$d && go run .) || exit 1; done
 
 .PHONY: bench
@@ -35,6 +36,31 @@ SEEDS ?= 5000
 .PHONY: sim
 sim: ## Simulate the lock protocol with SEEDS seeds, 5000 unless given
 	go test -count=1 -timeout 0 -run TestSeeds -v ./internal/sim -seeds $(SEEDS) -keep
+
+.PHONY: faults
+faults: ## Every fault at every step of every lock; keeps the table in docs/reliability.md
+	cd internal/faults && ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 20m -run TestMatrix -write
+
+# Figures go into docs/ with WRITE=1: nobody wants those of a busy machine there.
+WRITTEN := $(if $(WRITE),-write)
+
+SOAK ?= 60s
+
+.PHONY: soak
+soak: ## Use all locks at random, with faults, for SOAK, 60s unless given, and see that nothing stays
+	cd bench && go run ./soak -for $(SOAK) $(WRITTEN)
+
+.PHONY: load
+load: ## Thousands of holders and waiters, and what they take
+	cd bench && go run ./load $(WRITTEN)
+
+FUZZ ?= 60s
+
+.PHONY: fuzz
+fuzz: ## Look for answers of a server that do harm, for FUZZ each, 60s unless given
+	go test ./internal/hostile -run xxx -fuzz FuzzHostile -fuzztime $(FUZZ)
+	go test ./session -run xxx -fuzz FuzzBody -fuzztime $(FUZZ)
+	go test ./session -run xxx -fuzz FuzzFrames -fuzztime $(FUZZ)
 
 .PHONY: conformance
 conformance: ## Compare the in-process server with a real one, by 500 random sequences and all scripts
