@@ -39,23 +39,34 @@ func (l *Lease) Beside(ctx context.Context, r Request) (*Lease, error) {
 	if r.Kind != nil && r.Kind.Unfair {
 		return nil, fmt.Errorf("queue: %w: nothing unfair can be taken beside another lease", session.ErrInvalid)
 	}
-	return l.a.q.acquire(ctx, r, entry{beside: l})
+	return l.t.a.q.acquire(ctx, r, entry{beside: l})
 }
 
 func (q *Queue) acquire(ctx context.Context, r Request, how entry) (*Lease, error) {
 	if err := r.complete(); err != nil {
 		return nil, err
 	}
+	return q.traced(ctx, r, how.try, func(ctx context.Context, result *session.AcquireResult) (*Lease, error) {
+		a, err := q.attempts(ctx, r, how, result)
+		if err != nil {
+			return nil, err
+		}
+		t := newTurn(ctx, a, nil)
+		l := t.begin(ctx)
+		go t.guard()
+		return l, nil
+	})
+}
+
+// traced surrounds an acquisition with its hook. A ctx that has ended acquires nothing.
+func (q *Queue) traced(ctx context.Context, r Request, try bool,
+	get func(context.Context, *session.AcquireResult) (*Lease, error)) (*Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", q.dir, err)
 	}
-	hooks := q.m.TraceHooks()
-	ctx, end := traceAcquire(ctx, hooks, session.AcquireInfo{Kind: r.Kind.Name, Path: q.dir, Try: how.try})
-	if r.Data == nil {
-		r.Data = defaultData(ctx, hooks)
-	}
+	ctx, end := traceAcquire(ctx, q.m.TraceHooks(), session.AcquireInfo{Kind: r.Kind.Name, Path: q.dir, Try: try})
 	result := session.AcquireResult{Position: -1}
-	l, err := q.attempts(ctx, r, how, &result)
+	l, err := get(ctx, &result)
 	switch {
 	case errors.Is(err, ErrBusy):
 		result.Busy = true
@@ -69,9 +80,12 @@ func (q *Queue) acquire(ctx context.Context, r Request, how entry) (*Lease, erro
 	return l, nil
 }
 
-// attempts enters the queue until an attempt ends in something other than the loss of
-// its session or of its node.
-func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *session.AcquireResult) (*Lease, error) {
+// attempts enters the queue until an attempt is granted, or ends in something other than
+// the loss of its session or of its node.
+func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *session.AcquireResult) (*attempt, error) {
+	if r.Data == nil {
+		r.Data = defaultData(ctx, q.m.TraceHooks())
+	}
 	for {
 		s, err := q.sessionFor(ctx, how)
 		if err != nil {
@@ -83,13 +97,16 @@ func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *sess
 		if r.Kind.Unfair {
 			run = a.barge
 		}
-		l, err := run(ctx)
+		err = run(ctx)
 		result.Position = a.position
-		if errors.Is(err, errDeleted) || errors.Is(err, session.ErrLost) && how.beside == nil {
+		switch {
+		case err == nil:
+			return a, nil
+		case errors.Is(err, errDeleted), errors.Is(err, session.ErrLost) && how.beside == nil:
 			traceRetry(ctx, q.m.TraceHooks(), session.OpAcquire, result.Attempts, err)
-			continue
+		default:
+			return nil, err
 		}
-		return l, err
 	}
 }
 
@@ -98,5 +115,5 @@ func (q *Queue) sessionFor(ctx context.Context, how entry) (*session.Session, er
 	if how.beside == nil {
 		return q.m.Session(ctx)
 	}
-	return how.beside.a.s, how.beside.Err()
+	return how.beside.t.a.s, how.beside.Err()
 }

@@ -56,8 +56,8 @@ func newAttempt(q *Queue, s *session.Session, r Request, how entry) *attempt {
 	}
 }
 
-// run is the only loop: enter, list, decide, watch.
-func (a *attempt) run(ctx context.Context) (*Lease, error) {
+// run is the only loop: enter, list, decide, watch. It returns nil when granted.
+func (a *attempt) run(ctx context.Context) error {
 	names, err := a.enter(ctx)
 	for err == nil {
 		var ahead []blocker
@@ -81,7 +81,7 @@ func (a *attempt) run(ctx context.Context) (*Lease, error) {
 		names, err = a.list(ctx)
 	}
 	a.leave(ctx, err)
-	return nil, err
+	return err
 }
 
 // enter makes the node, and returns a listing of the directory that was made after.
@@ -139,7 +139,7 @@ func (a *attempt) newName() (string, session.CreateMode) {
 	if a.entry.beside == nil {
 		return name, session.EphemeralSequential
 	}
-	return fmt.Sprintf("%s%010d", name, a.entry.beside.a.node.Sequence), session.Ephemeral
+	return fmt.Sprintf("%s%010d", name, a.entry.beside.t.a.node.Sequence), session.Ephemeral
 }
 
 // survey lists the directory, and reads its configuration where the kind has one. Both are
@@ -241,7 +241,7 @@ func (a *attempt) decide(ctx context.Context, names []string) ([]blocker, error)
 	if beside := a.entry.beside; beside != nil {
 		// A listing that has both shows that our node was there while nobody else could
 		// come in; the other is no obstacle.
-		i := slices.IndexFunc(nodes, func(n Node) bool { return n.Name == beside.a.node.Name })
+		i := slices.IndexFunc(nodes, func(n Node) bool { return n.Name == beside.t.a.node.Name })
 		if i < 0 {
 			if err := beside.Err(); err != nil {
 				return nil, err
@@ -421,14 +421,14 @@ func (a *attempt) until(ctx context.Context, answered <-chan struct{}) error {
 	}
 }
 
-// grant turns the attempt into a lease. The clock is asked last: what a listing or an
-// event says counts only while the session is certain.
-func (a *attempt) grant(ctx context.Context) (*Lease, error) {
-	if err := a.s.Err(); err != nil {
+// grant asks the clock, last: what a listing or an event says counts only while the session
+// is certain. Nothing in the attempt changes any more once it has returned nil.
+func (a *attempt) grant(ctx context.Context) error {
+	err := a.s.Err()
+	if err != nil {
 		a.leave(ctx, err)
-		return nil, err
 	}
-	return newLease(ctx, a), nil
+	return err
 }
 
 // leave is the only way out that is not a lease. It returns once the removal of

@@ -22,9 +22,9 @@ func unfairName(kind *Kind) string { return kind.Prefixes[0] + "0000000000" }
 
 // barge is the loop of an unfair kind, in the place of run: make the node, or wait for the
 // end of the one that is there, and try again.
-func (a *attempt) barge(ctx context.Context) (*Lease, error) {
+func (a *attempt) barge(ctx context.Context) error {
 	if err := a.stake(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	var err error
 	for err == nil {
@@ -45,7 +45,7 @@ func (a *attempt) barge(ctx context.Context) (*Lease, error) {
 		a.unclaim()
 	}
 	a.leave(ctx, err)
-	return nil, err
+	return err
 }
 
 // stake claims the node for this attempt among all in the session: who stands behind another

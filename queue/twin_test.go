@@ -35,10 +35,12 @@ func TestLateTwinIsRemoved(t *testing.T) {
 	if _, err := testserver.Admin(t).Create(name, nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
-	l, err := a.run(t.Context())
-	if err != nil {
+	if err := a.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	granted := newTurn(t.Context(), a, nil)
+	l := granted.begin(t.Context())
+	go granted.guard()
 	testserver.WaitChildren(t, dir, 1)
 	if err := l.Release(t.Context()); err != nil {
 		t.Fatal(err)

@@ -78,8 +78,8 @@ type AcquireInfo struct {
 type AcquireResult struct {
 	Err      error
 	Busy     bool // a try that found the lock taken; Err is nil then
-	Position int  // contenders ahead at entry; -1 if it did not get that far
-	Attempts int  // nodes made: more than 1 after a lost session or node
+	Position int  // contenders ahead at entry; -1 if it did not get that far, or made no node
+	Attempts int  // nodes made: more than 1 after a lost session or node; 0 where one was handed on
 }
 
 // HoldInfo describes a hold.

@@ -1,0 +1,206 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// turn is a node that was granted, from then until it is given up or lost. It is held by one
+// lease at a time: most turns by one alone, those of a [Local] by one after another.
+type turn struct {
+	a     *attempt // nothing in it changes any more
+	info  session.HoldInfo
+	local *Local // whose turn it is; nil: that of one lease
+
+	// life ends with the turn. It has the values of the acquisition, for the hooks.
+	life context.Context
+	end  context.CancelCauseFunc
+
+	known    chan struct{} // closed when czxid or tokenErr is set
+	czxid    int64
+	tokenErr error
+
+	mu     sync.Mutex
+	holder *Lease         // the present one, or the last
+	own    *session.Watch // on the node, as last set; nil: none is
+	asked  bool           // to give the lock up
+}
+
+// newTurn begins the turn of an attempt that was granted. begin and then guard have to follow.
+func newTurn(ctx context.Context, a *attempt, local *Local) *turn {
+	t := &turn{
+		a: a, local: local, own: a.own,
+		info:  session.HoldInfo{Kind: a.r.Kind.Name, Path: a.q.dir, Node: a.nodePath()},
+		known: make(chan struct{}),
+	}
+	t.life, t.end = context.WithCancelCause(holderContext(ctx, t.hooks()))
+	return t
+}
+
+func (t *turn) hooks() *session.Trace { return t.a.q.m.TraceHooks() }
+
+// begin begins a hold, with the context of who is to have it. The one before has ended.
+func (t *turn) begin(ctx context.Context) *Lease {
+	l := newLease(ctx, t)
+	t.mu.Lock()
+	t.holder = l
+	asked := t.asked
+	t.mu.Unlock()
+	if asked {
+		go t.a.r.Revoked(l)
+	}
+	if cause := context.Cause(t.life); cause != nil {
+		t.lose(cause) // which may have found the lease before in its place
+	}
+	return l
+}
+
+// lose ends the turn, and the hold of whoever has it, by a loss.
+func (t *turn) lose(cause error) {
+	t.end(cause)
+	t.mu.Lock()
+	holder := t.holder
+	t.mu.Unlock()
+	if holder.lose(cause) && errors.Is(cause, errDeleted) {
+		// There is nothing to delete any more, but the session counts the node as one of
+		// its own (WithMaxNodes) until a delete of ours has found it gone.
+		t.a.remove(holder.ctx)
+	}
+	if t.local != nil {
+		t.local.over(t)
+	}
+}
+
+// loseNode ends the turn since somebody deleted the node: we ourselves, if the holder has
+// released it.
+func (t *turn) loseNode() { t.lose(fmt.Errorf("%w: %w", session.ErrLost, errDeleted)) }
+
+// release is called when the holder has released its lease. It returns the removal of the
+// node, or nil if the next one of a [Local] has it.
+func (t *turn) release(ctx context.Context) *session.Removal {
+	if t.local != nil {
+		if t.local.pass(t) {
+			return nil
+		}
+		defer t.local.over(t) // the next contender comes after the removal
+	}
+	t.end(ErrReleased)
+	return t.a.remove(ctx)
+}
+
+// stands reports whether the node is ours for certain, as far as is known now.
+func (t *turn) stands() bool {
+	t.mu.Lock()
+	own := t.own
+	t.mu.Unlock()
+	if own != nil && own.Event() == session.WatchDeleted {
+		return false
+	}
+	return t.life.Err() == nil && t.a.s.Err() == nil // the clock is asked last
+}
+
+// guard watches over the turn: over the node, which somebody may delete, and over its
+// session. It ends with the turn.
+func (t *turn) guard() {
+	wake := make(chan struct{}, 1)
+	own := t.a.own
+	t.learn(own, t.a.czxid, nil)
+	if own != nil {
+		data, _, _ := own.Result()
+		t.heed(data)
+	}
+	for t.life.Err() == nil {
+		if own == nil || own.Event() != session.WatchPending {
+			own = t.watchOwn()
+		}
+		t.waitGuard(own, wake)
+	}
+}
+
+// waitGuard returns when there is something to look at.
+func (t *turn) waitGuard(own *session.Watch, wake chan struct{}) {
+	if own != nil {
+		defer own.Notify(wake)()
+	}
+	select {
+	case <-wake:
+		if own.Event() == session.WatchDeleted {
+			t.loseNode()
+		}
+	case <-t.life.Done():
+	case <-t.a.s.Done():
+		t.lose(t.a.s.Err())
+	}
+}
+
+// watchOwn sets the watch on our node, for the first time or again. It returns nil if
+// that cannot be done, since the turn has ended or the server refuses.
+func (t *turn) watchOwn() *session.Watch {
+	for {
+		data, stat, w, err := t.a.s.Watch(t.life, t.info.Node)
+		switch {
+		case err == nil && stat.EphemeralOwner != t.a.s.ID():
+			t.loseNode() // another's now stands where ours did: of an unfair lock
+			return nil
+		case err == nil:
+			t.learn(w, stat.Czxid, nil)
+			t.heed(data)
+			return w
+		case t.life.Err() != nil:
+			return nil
+		case errors.Is(err, zk.ErrNoNode):
+			t.loseNode()
+			return nil
+		case t.a.s.Err() != nil:
+			t.lose(t.a.s.Err())
+			return nil
+		case !session.Uncertain(err):
+			t.learn(nil, 0, err)
+			return nil
+		}
+		// A lost reply, and WithRetry says stop. That ends requests, not leases.
+	}
+}
+
+// learn notes the watch, and the token or why there is none; that the first time only. It is
+// called by guard alone.
+func (t *turn) learn(own *session.Watch, czxid int64, err error) {
+	if own == nil && err == nil {
+		return
+	}
+	t.mu.Lock()
+	t.own = own
+	t.mu.Unlock()
+	select {
+	case <-t.known:
+	default:
+		t.czxid, t.tokenErr = czxid, err
+		close(t.known)
+	}
+}
+
+// RevokeMessage is the data that asks a holder to give up its lease: Curator's.
+const RevokeMessage = "__REVOKE__"
+
+// heed calls Revoked if the data of our node says so and it has not been called before. Then
+// nobody else of this process gets the lock in this turn. It is called by guard alone.
+func (t *turn) heed(data []byte) {
+	if t.a.r.Revoked == nil || string(data) != RevokeMessage || t.life.Err() != nil {
+		return
+	}
+	if t.local != nil {
+		t.local.last(t)
+	}
+	t.mu.Lock()
+	again, holder := t.asked, t.holder
+	t.asked = true
+	t.mu.Unlock()
+	if !again {
+		go t.a.r.Revoked(holder)
+	}
+}
