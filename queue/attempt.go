@@ -45,6 +45,7 @@ type attempt struct {
 type entry struct {
 	try    bool   // not to wait for others
 	beside *Lease // with this one's sequence, next to its node; nil: at the end
+	first  func() // called when its first create has been answered; nil: nothing is
 }
 
 func newAttempt(q *Queue, s *session.Session, r Request, how entry) *attempt {
@@ -98,6 +99,9 @@ func (a *attempt) enter(ctx context.Context) ([]string, error) {
 		names, listErr := a.survey(ctx)
 		if err := a.until(ctx, creation.Done()); err != nil {
 			return nil, err
+		}
+		if a.entry.first != nil {
+			a.entry.first()
 		}
 		made, err := creation.Result()
 		switch {
@@ -472,6 +476,12 @@ var restartFrom int32 = 1 << 30
 // remove deletes the node for certain; and, where a create's reply was lost, every node
 // with our id. ctx is for the hooks alone.
 func (a *attempt) remove(ctx context.Context) *session.Removal {
+	return a.removeAfter(ctx, nil)
+}
+
+// removeAfter is remove that waits until after is closed, in the background; nil: at once.
+// Where a reply was lost it does not wait.
+func (a *attempt) removeAfter(ctx context.Context, after <-chan struct{}) *session.Removal {
 	if a.claim != nil {
 		return a.claim.Remove(ctx, a.standing())
 	}
@@ -481,7 +491,7 @@ func (a *attempt) remove(ctx context.Context) *session.Removal {
 	if a.doubt {
 		a.sweep(ctx)
 	}
-	r := a.s.Remove(ctx, a.nodePath())
+	r := a.s.RemoveAfter(ctx, a.nodePath(), after)
 	// Negative is past the end of the counter, not before its beginning.
 	if a.node.Sequence >= restartFrom || a.node.Sequence < 0 {
 		go func() {

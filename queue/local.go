@@ -66,6 +66,7 @@ type grant struct {
 // envoy is the one contender of all who wait, until it is granted.
 type envoy struct {
 	cancel context.CancelFunc // nil: a try, which ends by itself
+	placed chan struct{}      // closed when it has its place in the queue, or ends; nil: a try
 }
 
 // Acquire is [Queue.Acquire] by way of the local queue: that ctx ends concerns neither the
@@ -132,15 +133,17 @@ func (l *Local) sendLocked() {
 	}
 	// What the hooks are told of belongs to the first of them, also if he withdraws.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(first.Value.(*waiter).ctx))
-	l.envoy = &envoy{cancel}
+	l.envoy = &envoy{cancel, make(chan struct{})}
 	go l.contend(ctx, l.envoy)
 }
 
 // contend is what an envoy does.
 func (l *Local) contend(ctx context.Context, me *envoy) {
 	defer me.cancel()
+	placed := sync.OnceFunc(func() { close(me.placed) })
+	defer placed()
 	result := session.AcquireResult{Position: -1}
-	a, err := l.q.attempts(ctx, l.r, entry{}, &result)
+	a, err := l.q.attempts(ctx, l.r, entry{first: placed}, &result)
 	l.mu.Lock()
 	if l.envoy != me { // called back
 		l.mu.Unlock()
@@ -211,14 +214,20 @@ func (l *Local) pass(t *turn) bool {
 	return true
 }
 
-// over is told that a turn is over.
-func (l *Local) over(t *turn) {
+// over is told that a turn is over. Where there are others to have the next, what it returns
+// is closed when they have a place in the queue.
+func (l *Local) over(t *turn) (placed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.turn == t {
-		l.turn = nil
-		l.sendLocked()
+	if l.turn != t {
+		return nil
 	}
+	l.turn = nil
+	l.sendLocked()
+	if l.envoy == nil {
+		return nil
+	}
+	return l.envoy.placed
 }
 
 // last makes the present hold of a turn its last.

@@ -165,7 +165,17 @@ func TestLocalBound(t *testing.T) {
 	testserver.WaitChildren(t, dir, 2)
 	giveBack(t, first)
 	l := second.lease(t)
-	giveBack(t, l)
+	// The third has its place before the node of the second goes: whoever gets in then has
+	// it behind him.
+	deletes := p.proxy.Count(zktest.On(zktest.OpDelete, dir))
+	create := p.proxy.HoldRequest(zktest.On(zktest.OpCreate, dir))
+	released := l.StartRelease(patience(t))
+	<-create.Hit()
+	if p.proxy.Count(zktest.On(zktest.OpDelete, dir)) != deletes || !errors.Is(l.Err(), ErrReleased) {
+		t.Errorf("its node is gone, or the lease is held still: %v", l.Err())
+	}
+	create.Release()
+	noError(t, released())
 	o := other.lease(t)
 	testserver.WaitChildren(t, dir, 2)
 	p.settle(t, 1)

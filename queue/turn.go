@@ -81,16 +81,18 @@ func (t *turn) lose(cause error) {
 func (t *turn) loseNode() { t.lose(fmt.Errorf("%w: %w", session.ErrLost, errDeleted)) }
 
 // release is called when the holder has released its lease. It returns the removal of the
-// node, or nil if the next one of a [Local] has it.
+// node, or nil if the next one of a [Local] has it. Who still waits there stands in the queue
+// again before the node goes, so that nobody who enters after that gets ahead.
 func (t *turn) release(ctx context.Context) *session.Removal {
+	var after <-chan struct{}
 	if t.local != nil {
 		if t.local.pass(t) {
 			return nil
 		}
-		defer t.local.over(t) // the next contender comes after the removal
+		after = t.local.over(t)
 	}
 	t.end(ErrReleased)
-	return t.a.remove(ctx)
+	return t.a.removeAfter(ctx, after)
 }
 
 // stands reports whether the node is ours for certain, as far as is known now.

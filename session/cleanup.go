@@ -29,7 +29,20 @@ func (r *Removal) Err() error { return r.err }
 // node that is gone already it is a success. ctx is for the hooks of [Trace] alone: that
 // it ends changes nothing.
 func (s *Session) Remove(ctx context.Context, path string) *Removal {
+	return s.RemoveAfter(ctx, path, nil)
+}
+
+// RemoveAfter is Remove that waits, in the background, until after is closed; nil: it does
+// not.
+func (s *Session) RemoveAfter(ctx context.Context, path string, after <-chan struct{}) *Removal {
 	return s.persist(ctx, "remove "+path, nil, func(ctx context.Context) error {
+		if after != nil {
+			select {
+			case <-after:
+			case <-ctx.Done(): // the session has ended
+				return ctx.Err()
+			}
+		}
 		return ignoreNoNode(s.Delete(ctx, path, -1))
 	})
 }

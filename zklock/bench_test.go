@@ -156,3 +156,36 @@ func BenchmarkHandover(b *testing.B) {
 		b.ReportMetric(1/median(c.ratio), "rate-ratio")
 	})
 }
+
+// BenchmarkLocalHandover is how often per second a lock goes from hand to hand among 1,000
+// goroutines of one process: each in the queue of all processes by itself, and handed on
+// locally, in turns of 1,000.
+func BenchmarkLocalHandover(b *testing.B) {
+	const goroutines, handovers = 1000, 1000
+	networks(b, func(b *testing.B, addr string) {
+		m := testserver.Connect(b, addr, session.WithTimeout(30*time.Second))
+		each := shared(b, goroutines, newMutex(b, m, "/bench/each"))
+		local := shared(b, goroutines, newMutex(b, m, "/bench/local", zklock.WithLocalHandover(handovers)))
+		const eachTimes, localTimes = 1, 100
+		cycles(b, each, eachTimes)
+		cycles(b, local, localTimes)
+		var c compare
+		for b.Loop() {
+			for range rounds {
+				c.round(
+					func() time.Duration { return cycles(b, local, localTimes) / localTimes },
+					func() time.Duration { return cycles(b, each, eachTimes) / eachTimes })
+			}
+		}
+		b.ReportMetric(0, "ns/op")
+		b.ReportMetric(goroutines/median(c.ours), "local-handovers/s")
+		b.ReportMetric(goroutines/median(c.rival), "default-handovers/s")
+		b.ReportMetric(1/median(c.ratio), "rate-ratio")
+	})
+}
+
+// shared returns one mutex for each of many goroutines.
+func shared(b *testing.B, goroutines int, m *zklock.Mutex) []locker {
+	b.Helper()
+	return slices.Repeat([]locker{ours{m}}, goroutines)
+}

@@ -150,6 +150,28 @@ func ExampleMulti() {
 	}
 }
 
+// A server whose many goroutines want the same lock stands in the queue once for all of
+// them, and lets up to 51 of them in before it is another server's turn.
+func ExampleWithLocalHandover() {
+	var m *session.Manager // as in the package's example
+	lock, err := zklock.New(m, "/locks/stock", zklock.WithLocalHandover(50))
+	if err != nil {
+		log.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 1000 {
+		all.Go(func() {
+			err := lock.Do(context.Background(), func(ctx context.Context) error {
+				return ctx.Err() // … count one item; ctx ends when the lock is lost …
+			})
+			if err != nil {
+				log.Print(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
 // A holder that can be asked to make room tells its work to end.
 func ExampleWithRevocable() {
 	var m *session.Manager // as in the package's example

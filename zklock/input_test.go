@@ -49,6 +49,9 @@ func TestNewInvalid(t *testing.T) {
 		{name: "prefix of a protected name", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("_c_mine-")}},
 		{name: "prefix of another kind", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("good-", "lease-")}},
 		{name: "prefixes and unfair", path: "/locks/a", opts: []zklock.Option{zklock.WithUnfair(), zklock.WithPrefixes("mine-")}},
+		{name: "no local hand-overs", path: "/locks/a", opts: []zklock.Option{zklock.WithLocalHandover(0)}},
+		{name: "negative local hand-overs", path: "/locks/a", opts: []zklock.Option{zklock.WithLocalHandover(-1)}},
+		{name: "local hand-over and unfair", path: "/locks/a", opts: []zklock.Option{zklock.WithLocalHandover(1), zklock.WithUnfair()}},
 		{name: "bad option after a good one", path: "/locks/a", opts: []zklock.Option{zklock.WithData(nil), nil}},
 
 		{name: "plain", path: "/locks/a", ok: true},
@@ -60,6 +63,7 @@ func TestNewInvalid(t *testing.T) {
 		{name: "no prefixes", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes()}, ok: true},
 		{name: "prefixes, also known ones", path: "/locks/a", opts: []zklock.Option{zklock.WithPrefixes("mine-", "lock-"), zklock.WithPrefixes("theirs_")}, ok: true},
 		{name: "unfair", path: "/locks/a", opts: []zklock.Option{zklock.WithUnfair(), zklock.WithData(nil)}, ok: true},
+		{name: "local hand-over", path: "/locks/a", opts: []zklock.Option{zklock.WithLocalHandover(1), zklock.WithPrefixes("mine-")}, ok: true},
 		{name: "no data", path: "/locks/a", opts: []zklock.Option{zklock.WithData(nil)}, ok: true},
 		{name: "as much data as there may be", path: "/locks/a", opts: []zklock.Option{zklock.WithData(make([]byte, 64<<10))}, ok: true},
 	}

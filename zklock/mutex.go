@@ -15,13 +15,15 @@ import (
 // trip to enter and none to take over.
 //
 // All methods may be called by any number of goroutines at once; each waits in the one
-// queue of all processes.
+// queue of all processes, but for [WithLocalHandover].
 type Mutex struct {
 	q       *queue.Queue
 	kind    *queue.Kind
 	data    []byte             // nil: the default
 	revoked func(*queue.Lease) // nil: not revocable
 	unfair  bool
+	passes  int          // at most, of the lock within the process in one turn
+	local   *queue.Local // nil: each contends by itself
 	holds   *hold.Holds[*queue.Lease]
 }
 
@@ -52,6 +54,11 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 			return nil, fmt.Errorf("zklock: %w: WithPrefixes: no other library has nodes of an unfair lock", session.ErrInvalid)
 		}
 		mx.kind = unfair
+	}
+	if mx.passes > 0 {
+		if mx.local, err = q.Local(mx.request(), mx.passes); err != nil {
+			return nil, fmt.Errorf("zklock: %w", err)
+		}
 	}
 	return mx, nil
 }
@@ -94,12 +101,18 @@ func (m *Mutex) Unlock() error { return m.holds.Unlock() }
 // Acquire takes the mutex and returns it as a handle, with its own Release, apart from
 // Lock and Unlock. It waits and fails as Lock does, and knows no owners.
 func (m *Mutex) Acquire(ctx context.Context) (*queue.Lease, error) {
+	if m.local != nil {
+		return m.local.Acquire(ctx)
+	}
 	return m.q.Acquire(ctx, m.request())
 }
 
 // TryAcquire is Acquire that waits for no holder: [queue.ErrBusy] says that somebody is in
 // the way. It leaves nothing behind unless it returns a lease.
 func (m *Mutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
+	if m.local != nil {
+		return m.local.TryAcquire(ctx)
+	}
 	return m.q.TryAcquire(ctx, m.request())
 }
 

@@ -1,0 +1,381 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// Several processes of several goroutines take a lock many times, in every way, some handing
+// it on locally and some not, two of them with a connection that breaks all the time: one at
+// a time. On the shared server, and on one in this process.
+func TestLocalExclusion(t *testing.T) {
+	for what, addr := range map[string]string{
+		"shared":     testserver.Server(t).Addr(0),
+		"in-process": zktest.Start(t).Addr(),
+	} {
+		t.Run(what, func(t *testing.T) { localExclusion(t, addr) })
+	}
+}
+
+func localExclusion(t *testing.T, server string) {
+	const processes, goroutines, times = 4, 6, 40
+	ctx, cancel := context.WithTimeout(context.Background(), 5*testserver.Patience)
+	defer cancel()
+	dir := testserver.Path(t)
+	var p protected
+	var r referee
+	var g errgroup.Group
+	for i := range processes {
+		addr, disturb := server, func() {}
+		if i < 2 {
+			proxy := zktest.StartProxy(t, server)
+			addr, disturb = proxy.Addr(), proxy.Disconnect
+		}
+		var opts []zklock.Option
+		if i > 0 { // one does without
+			opts = append(opts, zklock.WithLocalHandover(1<<i))
+		}
+		mx := newMutex(t, testserver.Connect(t, addr, session.WithTimeout(faultTimeout)), dir, opts...)
+		for range goroutines {
+			g.Go(func() error {
+				for n := range times {
+					if n%10 == 9 {
+						disturb()
+					}
+					if err := giveUpEarly(ctx, mx, n); err != nil {
+						return err
+					}
+					if err := takeOnce(ctx, mx, n%3, func(l *queue.Lease) {
+						if l != nil {
+							r.enter(l)
+						}
+						p.use(t, -1)
+					}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+	}
+	must(t, g.Wait())
+	r.check(t)
+	if got := p.counter.Load(); got != processes*goroutines*times {
+		t.Errorf("%d holds, want %d", got, processes*goroutines*times)
+	}
+	m := testserver.Connect(t, server)
+	zktest.Eventually(t, testserver.Patience, "no node to be left", func() bool {
+		all, err := newMutex(t, m, dir).Contenders(ctx)
+		return err == nil && len(all) == 0
+	})
+}
+
+// giveUpEarly waits for a mutex for no longer than some hundreds of microseconds, now and then.
+func giveUpEarly(ctx context.Context, mx *zklock.Mutex, n int) error {
+	if n%4 != 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(n%7)*200*time.Microsecond)
+	defer cancel()
+	err := mx.Lock(ctx)
+	if err == nil {
+		return ignorePending(mx.Unlock())
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("a Lock that is cancelled: %w", err)
+	}
+	return nil
+}
+
+// Two processes that always want the lock share it: neither has it more than n+1 times in a
+// row, nor more than n+1 times more often than the other.
+func TestLocalShare(t *testing.T) {
+	const handovers, goroutines, holds = 4, 40, 1000
+	ctx, cancel := context.WithTimeout(context.Background(), 5*testserver.Patience)
+	defer cancel()
+	dir := testserver.Path(t)
+	gate, err := newMutex(t, connect(t), dir).Acquire(ctx)
+	must(t, err)
+	var mu sync.Mutex
+	var order []int // whose holds
+	var g errgroup.Group
+	for i := range 2 {
+		mx := newMutex(t, connect(t, session.WithTimeout(faultTimeout)), dir, zklock.WithLocalHandover(handovers))
+		for range goroutines {
+			g.Go(func() error {
+				for enough := false; !enough; {
+					if err := mx.Do(ctx, func(context.Context) error {
+						mu.Lock()
+						defer mu.Unlock()
+						order = append(order, i)
+						enough = len(order) >= holds
+						return nil
+					}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+	}
+	testserver.WaitChildren(t, dir, 3) // each process has one node, and stands behind the gate
+	must(t, gate.Release(ctx))
+	must(t, g.Wait())
+	var count [2]int
+	row := 0
+	for i, who := range order[:holds] { // after these some go
+		if i > 0 && order[i-1] != who {
+			row = 0
+		}
+		count[who]++
+		row++
+		if row > handovers+1 {
+			t.Fatalf("after %d holds: %d in a row, want at most %d: %v", i+1, row, handovers+1, order[:i+1])
+		}
+		if d := count[0] - count[1]; max(d, -d) > handovers+1 {
+			t.Fatalf("shares of %v after %d holds: they differ by more than %d", count, i+1, handovers+1)
+		}
+	}
+	t.Logf("shares of %v", count)
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// However many goroutines wait, they have one node and two watches, on that and on the one
+// ahead; and when they are gone nothing is left.
+func TestLocalWaitersShareANode(t *testing.T) {
+	const waiters = 1000
+	dir := testserver.Path(t)
+	ahead := newMutex(t, connect(t), dir)
+	mx := newMutex(t, connect(t), dir, zklock.WithLocalHandover(10))
+	must(t, ahead.Lock(patient(t)))
+	warmUp(t, mx, dir)
+	goroutines := runtime.NumGoroutine()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	first := background(func() error { return mx.Lock(ctx) })
+	testserver.WaitChildren(t, dir, 2)
+	results := make(chan error, waiters)
+	impatient, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	for range waiters {
+		go func() { results <- mx.Lock(impatient) }()
+	}
+	zktest.Eventually(t, testserver.Patience, "watches on the node, twice on the one ahead", func() bool {
+		return watchesUnder(t, testserver.Server(t), dir) == 3
+	})
+	before := testserver.Children(t, dir)
+	giveUp()
+	for range waiters {
+		wantErr(t, "Lock", receive(t, "a cancelled waiter", results), context.Canceled)
+	}
+	if after := testserver.Children(t, dir); !same(before, after) || len(after) != 2 {
+		t.Errorf("nodes %v, then %v", before, after)
+	}
+	must(t, ahead.Unlock())
+	must(t, receive(t, "the one who stayed", first))
+	must(t, mx.Unlock())
+	testserver.WaitChildren(t, dir, 0)
+	zktest.Eventually(t, testserver.Patience, "no watch", func() bool {
+		return watchesUnder(t, testserver.Server(t), dir) == 0
+	})
+	waitGoroutines(t, goroutines)
+}
+
+func same(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// Thousands of acquisitions, cancelled or not, leave nothing.
+func TestLocalLeaksNothing(t *testing.T) {
+	const goroutines, times = 20, 300
+	dir := testserver.Path(t)
+	m := connect(t)
+	mx := newMutex(t, m, dir, zklock.WithLocalHandover(25))
+	use := func() {
+		var g errgroup.Group
+		for range goroutines {
+			g.Go(func() error {
+				for n := range times {
+					if err := giveUpEarly(context.Background(), mx, n); err != nil {
+						return err
+					}
+					if err := mx.Do(context.Background(), func(context.Context) error { return nil }); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		must(t, g.Wait())
+		testserver.WaitChildren(t, dir, 0)
+		zktest.Eventually(t, testserver.Patience, "no watch", func() bool {
+			return watchesUnder(t, testserver.Server(t), dir) == 0
+		})
+	}
+	use() // what stays for good is there now
+	count, bytes := runtime.NumGoroutine(), heap()
+	use()
+	waitGoroutines(t, count)
+	if testserver.Real(t) {
+		zktest.Eventually(t, testserver.Patience, "the heap to be as before", func() bool { return heap() <= bytes+384<<10 })
+	}
+}
+
+// TryLock finds whoever holds or waits in this process without a request, and takes the lock
+// where nobody does.
+func TestLocalTryLock(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	proxy := testserver.Proxy(t)
+	mx := newMutex(t, testserver.Connect(t, proxy.Addr()), dir, zklock.WithLocalHandover(3))
+	got, err := mx.TryLock(ctx)
+	must(t, err)
+	if !got || !mx.Held() {
+		t.Fatalf("TryLock of a free lock: %v, held %v", got, mx.Held())
+	}
+	_, err = mx.Contenders(ctx) // the requests of the Lock are done
+	must(t, err)
+	proxy.ResetRequests()
+	if got, err := mx.TryLock(ctx); got || err != nil {
+		t.Errorf("TryLock of a held lock: %v, %v", got, err)
+	}
+	_, err = mx.TryAcquire(ctx)
+	wantErr(t, "TryAcquire", err, queue.ErrBusy)
+	if n := proxy.Count(zktest.On(zktest.OpCreate, dir)); n != 0 {
+		t.Errorf("%d creates", n)
+	}
+	must(t, mx.Unlock())
+	wantErr(t, "Unlock", mx.Unlock(), zklock.ErrNotHeld)
+	other := newMutex(t, connect(t), dir)
+	must(t, other.Lock(ctx))
+	if got, err := mx.TryLock(ctx); got || err != nil {
+		t.Errorf("TryLock of another's lock: %v, %v", got, err)
+	}
+	must(t, other.Unlock())
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// An owner enters again what he holds, while others wait for it in the same process.
+func TestLocalOwner(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	mx := newMutex(t, connect(t), dir, zklock.WithLocalHandover(3))
+	owner := zklock.WithOwner(ctx)
+	must(t, mx.Lock(owner))
+	next := background(func() error { return mx.Lock(ctx) })
+	must(t, mx.Do(owner, func(ctx context.Context) error { return mx.Lock(ctx) }))
+	pending(t, "another's Lock", next)
+	must(t, mx.Unlock())
+	pending(t, "another's Lock", next)
+	must(t, mx.Unlock())
+	must(t, receive(t, "another's Lock", next))
+	l := mx.Locker()
+	go l.Lock()
+	must(t, mx.Unlock())
+	zktest.Eventually(t, testserver.Patience, "the Locker to lock", mx.Held)
+	l.Unlock()
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// Work under a lock that is lost is told so, by its context; others of the process get the
+// lock, but through Lock only when that work has ended.
+func TestLocalDoLost(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	proxy := testserver.Proxy(t)
+	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(faultTimeout))
+	mx := newMutex(t, m, dir, zklock.WithLocalHandover(3))
+	var next <-chan error
+	var grants atomic.Int64
+	err := mx.Do(ctx, func(inside context.Context) error {
+		next = background(func() error {
+			err := mx.Lock(ctx)
+			grants.Add(1)
+			return err
+		})
+		expire(t, proxy, m)
+		<-inside.Done()
+		if !errors.Is(context.Cause(inside), session.ErrLost) {
+			t.Errorf("cause %v", context.Cause(inside))
+		}
+		testserver.WaitChildren(t, dir, 1) // the next one's
+		if grants.Load() != 0 {
+			t.Error("the next came in before Unlock")
+		}
+		return nil
+	})
+	wantErr(t, "Do", err, session.ErrLost)
+	must(t, receive(t, "the next", next))
+	must(t, mx.Unlock())
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// The data, the prefixes and the request to make room are those of any mutex.
+func TestLocalWithOtherOptions(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	option, asked := asks()
+	m := connect(t)
+	mx := newMutex(t, m, dir, option, zklock.WithLocalHandover(5), zklock.WithData([]byte("ours")), zklock.WithPrefixes("theirs-"))
+	l, err := mx.Acquire(ctx)
+	must(t, err)
+	waiting := make(chan *queue.Lease, 1)
+	next := background(func() error {
+		l, err := mx.Acquire(ctx)
+		waiting <- l
+		return err
+	})
+	all, err := mx.Contenders(ctx)
+	must(t, err)
+	if len(all) != 1 || string(all[0].Data) != "ours" || all[0].Path != l.Path() {
+		t.Errorf("contenders %+v", all)
+	}
+	must(t, zklock.Revoke(ctx, m, all[0].Path))
+	if got := receive(t, "the request", asked); got != l {
+		t.Error("another lease was asked for")
+	}
+	must(t, l.Release(ctx))
+	must(t, receive(t, "the next", next))
+	n := <-waiting
+	if path.Base(n.Path()) == path.Base(l.Path()) {
+		t.Error("handed on though somebody else had asked")
+	}
+	must(t, n.Release(ctx))
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// A multi-lock takes part as a goroutine of the process.
+func TestLocalMulti(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	m := connect(t)
+	a := newMutex(t, m, dir+"/a", zklock.WithLocalHandover(5))
+	both, err := zklock.Multi(newMutex(t, m, dir+"/b"), a)
+	must(t, err)
+	must(t, both.Lock(ctx))
+	next := background(func() error { return a.Lock(ctx) })
+	must(t, both.Unlock())
+	must(t, receive(t, "the next", next))
+	if got, err := both.TryLock(ctx); got || err != nil {
+		t.Errorf("TryLock: %v, %v", got, err)
+	}
+	must(t, a.Unlock())
+	testserver.WaitChildren(t, dir+"/a", 0)
+	testserver.WaitChildren(t, dir+"/b", 0)
+}
