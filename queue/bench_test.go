@@ -1,0 +1,50 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+// BenchmarkDecide is what a contender that comes last makes of one listing.
+func BenchmarkDecide(b *testing.B) {
+	for _, contenders := range []int{10, 1_000, 10_000} {
+		b.Run(fmt.Sprintf("contenders=%d", contenders), func(b *testing.B) {
+			names := make([]string, contenders)
+			for i := range names {
+				names[i] = fmt.Sprintf("%s%010d", nameFor(uuid.NewString(), PrefixLock, 1), i)
+			}
+			last, _ := ParseNode(names[contenders-1])
+			rand.Shuffle(contenders, func(i, j int) { names[i], names[j] = names[j], names[i] })
+			a := &attempt{r: Request{Kind: localKind}, node: last}
+			b.ReportAllocs()
+			for b.Loop() {
+				ahead, err := a.decide(context.Background(), names)
+				if err != nil || len(ahead) != contenders-1 || mayGo(ahead, 0) || len(toWatch(ahead, 0)) != 2 {
+					b.Fatal(len(ahead), err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkParseNode is the reading of one contender's name.
+func BenchmarkParseNode(b *testing.B) {
+	for what, name := range map[string]string{
+		"plain":  nameFor(uuid.NewString(), PrefixLock, 1) + "0000001234",
+		"weight": nameFor(uuid.NewString(), PrefixLease, 3) + "0000001234",
+		"other":  "something-else",
+	} {
+		b.Run(what, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, ok := ParseNode(name); ok != (what != "other") {
+					b.Fatal(name)
+				}
+			}
+		})
+	}
+}
