@@ -16,6 +16,13 @@ import (
 // The directory vanishes with all in it while a waiter sets its watches: it has lost its
 // place, and takes another.
 func TestDirectoryVanishesWhileWatching(t *testing.T) {
+	zktest.Eventually(t, testserver.Patience, "the right moment", func() bool { return vanishWhileWatching(t) })
+}
+
+// vanishWhileWatching reports whether the directory vanished at the right moment: the gets for
+// the waiter's own node and for the directory are sent together, in either order.
+func vanishWhileWatching(t *testing.T) bool {
+	t.Helper()
 	dir := testserver.Path(t)
 	persistent(t, dir, "")
 	holder := take(t, newSem(t, connect(t), dir, 1), 1)
@@ -29,10 +36,13 @@ func TestDirectoryVanishesWhileWatching(t *testing.T) {
 		}
 		return r.Op == zktest.OpGetData && r.Path == dir && own.Load()
 	})
+	defer fault.Release()
 	c := enter(t, newSem(t, m, dir, 1), 1)
 	if !hit(t, proxy, dir, fault) {
-		// The two gets are sent together, and the other was first.
 		fault.Release()
+		release(t, holder)
+		release(t, c.get(t))
+		return false
 	}
 	for _, name := range testserver.Children(t, dir) {
 		testserver.Delete(t, dir, name)
@@ -40,6 +50,7 @@ func TestDirectoryVanishesWhileWatching(t *testing.T) {
 	testserver.Delete(t, dir)
 	fault.Release()
 	release(t, c.get(t))
+	return true
 }
 
 // hit reports whether the fault strikes, or the directory's data was read twice without.
