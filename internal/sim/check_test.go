@@ -27,6 +27,7 @@ type checks struct {
 	holdings []*holding          // given to a worker and not given back
 	places   map[string]*history // by path of the lock
 	gone     map[place]deletion  // contenders' nodes that an operator took
+	granted  map[place]int       // how often each node was
 }
 
 // history is what has happened on one path.
@@ -62,7 +63,7 @@ type holding struct {
 }
 
 func newChecks(w *world) *checks {
-	return &checks{w: w, places: make(map[string]*history), gone: make(map[place]deletion)}
+	return &checks{w: w, places: make(map[string]*history), gone: make(map[place]deletion), granted: make(map[place]int)}
 }
 
 func (cs *checks) fail(format string, args ...any) {
@@ -91,12 +92,18 @@ func (cs *checks) placeLocked(p string) *history {
 func (cs *checks) attempt(k *worker) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	c := k.current
+	k.current.attempts++
+	if cs.w.kind.handovers == 0 { // or else the node may be for others
+		cs.enterLocked(k.current)
+	}
+}
+
+// enterLocked notes that a call begins to be in the way of others, or does so anew.
+func (cs *checks) enterLocked(c *call) {
 	if c.entry != nil && c.entry.end.IsZero() {
 		c.entry.end = time.Now()
 	}
-	c.attempts++
-	c.entry = &acquisition{k: k, c: c, start: time.Now()}
+	c.entry = &acquisition{k: c.worker, c: c, start: time.Now()}
 	h := cs.placeLocked(c.path)
 	h.entries = append(h.entries, c.entry)
 }
@@ -118,12 +125,15 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	lost, deleted := cs.gone[at]
 	h := cs.placeLocked(k.current.path)
 	var wrong []string
+	if cs.granted[at]++; cs.granted[at] > 1+cs.w.kind.handovers && !cs.w.kind.sameName {
+		wrong = append(wrong, fmt.Sprintf("%s is granted for the %dth time", info.Node, cs.granted[at]))
+	}
 	switch {
 	case deleted && lost.waiting:
 		wrong = append(wrong, fmt.Sprintf("%s is granted %s, which was deleted while it waited", k.name, info.Node))
 	case deleted:
 	default:
-		wrong = cs.outOfTurn(k, n, at, all)
+		wrong = append(wrong, cs.outOfTurn(k, n, at, all)...)
 		if late := cs.latenessLocked(h, e); whole && late > prompt {
 			wrong = append(wrong, fmt.Sprintf("%s waits %v too long for %s", k.name, late, info.Node))
 		}
@@ -238,6 +248,9 @@ func (cs *checks) begin(c *call) {
 	defer cs.mu.Unlock()
 	c.present = present
 	c.worker.current = c
+	if cs.w.kind.handovers > 0 {
+		cs.enterLocked(c)
+	}
 }
 
 // finish checks what a call has returned.

@@ -201,6 +201,27 @@ func openPart(m *session.Manager, path, part string) (zklock.ContextLocker, erro
 	return semaphore.New(m, path, 1)
 }
 
+// The mutex that workers of a manager hand on among themselves.
+var localKind = kind{
+	name:   "local",
+	modes:  []string{"lock"},
+	modeOf: func(queue.Node) string { return "lock" },
+	open: func(m *session.Manager, path string) (map[string]any, error) {
+		mx, err := zklock.New(m, path, zklock.WithLocalHandover(handovers))
+		return map[string]any{"lock": mx}, err
+	},
+	together:  func(all []inside) bool { return len(all) <= 1 },
+	weight:    func(string, string) int { return 1 },
+	slack:     func(string) int { return 0 },
+	unordered: true,
+	shared:    true,
+	handovers: handovers,
+	reentrant: true,
+}
+
+// handovers is few, so that turns end in both ways.
+const handovers = 2
+
 // The mutex without a queue: everybody's node has the same name.
 var unfairKind = kind{
 	name:   "unfair",

@@ -47,6 +47,9 @@ type kind struct {
 	// shared says that workers of a manager may use one lock object: it can tell whose a
 	// hold is.
 	shared bool
+	// handovers is how often, at most, workers of a manager hand on a node that is held: they
+	// have one lock object then, and one node at a time. 0: each worker has its own node.
+	handovers int
 	// reentrant says that WithOwner of zklock works on it.
 	reentrant bool
 	// also is what else an owner may do with what he holds; it reports whether he has given
@@ -65,7 +68,7 @@ type inside struct {
 	who  *worker
 }
 
-var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind, unfairKind}
+var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind, unfairKind, localKind}
 
 var mutexKind = kind{
 	name:   "mutex",

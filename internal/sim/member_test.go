@@ -90,8 +90,9 @@ func (m *member) open(stop <-chan struct{}) bool {
 			session.WithRetry(retry(m.w.seed, m.party)),
 			session.WithLogger(quiet()),
 			session.WithTrace(session.Trace{
-				State: m.stateChanged,
-				Hold:  m.w.checks.hold,
+				State:       m.stateChanged,
+				Hold:        m.w.checks.hold,
+				Traceparent: onBehalf,
 			}))
 		cancel()
 		if err == nil {

@@ -106,9 +106,13 @@ func (w *world) enter(p phase) {
 }
 
 // sleep waits for about d, until a moment of the party's own.
-func (w *world) sleep(party int, d time.Duration) {
+func (w *world) sleep(party int, d time.Duration) { w.sleepAs(party, d) }
+
+// sleepAs is sleep of one of several in a party.
+func (w *world) sleepAs(party int, d time.Duration, who ...any) {
 	now := time.Now()
-	time.Sleep(time.Until(slot(now.Add(d), party, mix(w.seed, "sleep", party, now))))
+	place := mix(w.seed, append([]any{"sleep", party, now}, who...)...)
+	time.Sleep(time.Until(slot(now.Add(d), party, place)))
 }
 
 // outcome is what came of a run.
@@ -128,6 +132,9 @@ func runSeed(t *testing.T, seed uint64) (out *outcome) {
 		// Two who wake at one instant and want one node are told apart by the scheduler.
 		w.plan.workers = 1
 	}
+	if w.kind.handovers > 0 {
+		w.plan.workers += 2
+	}
 	out = &outcome{seed: seed}
 	defer func() {
 		if w.trace != nil {
@@ -138,6 +145,7 @@ func runSeed(t *testing.T, seed uint64) (out *outcome) {
 			out.failures = append(out.failures, fmt.Sprintf("the bubble: %v\n%s", r, bubbleStacks()))
 		}
 	}()
+	defer w.forget()
 	synctest.Test(t, func(*testing.T) { w.run(out) })
 	return out
 }

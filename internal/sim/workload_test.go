@@ -20,7 +20,6 @@ type worker struct {
 	id    int
 	name  string
 	rng   *rand.Rand
-	ids   int // uuids drawn
 
 	life context.Context
 	stop context.CancelFunc
@@ -29,6 +28,7 @@ type worker struct {
 
 	mu   sync.Mutex
 	what string // it does now; "" for nothing that others could keep it from
+	ids  int    // uuids drawn
 }
 
 type workerKey struct{}
@@ -55,6 +55,9 @@ func (k *worker) run() {
 		if err != nil {
 			return
 		}
+		if k.apart() != nil {
+			k.sleep(0) // all who have waited for a manager wake at once
+		}
 		k.turn(mgr)
 		k.now("")
 	}
@@ -68,7 +71,17 @@ func (k *worker) upTo(d time.Duration) time.Duration {
 	return time.Duration(k.rng.Int64N(int64(d)))
 }
 
-func (k *worker) sleep(d time.Duration) { k.world.sleep(k.m.party, d) }
+func (k *worker) sleep(d time.Duration) { k.world.sleepAs(k.m.party, d, k.apart()...) }
+
+// apart tells a worker from others of its manager, where they must not act at one instant:
+// where the one who releases a lock wakes the next at that very instant, so that both go on
+// from there, and stand in one queue when they come back.
+func (k *worker) apart() []any {
+	if k.world.kind.handovers == 0 {
+		return nil
+	}
+	return []any{k.id}
+}
 
 func (k *worker) now(what string) {
 	k.mu.Lock()
@@ -112,7 +125,7 @@ func (k *worker) turn(mgr *session.Manager) {
 		mode: w.kind.modes[k.rng.IntN(len(w.kind.modes))],
 	}
 	var err error
-	if c.lock, err = k.m.lock(mgr, c.path, c.mode, w.kind.shared && k.rng.IntN(3) == 0); err != nil {
+	if c.lock, err = k.m.lock(mgr, c.path, c.mode, w.kind.handovers > 0 || w.kind.shared && k.rng.IntN(3) == 0); err != nil {
 		w.checks.fail("open %s: %v", c.path, err)
 		return
 	}
@@ -126,7 +139,7 @@ func (k *worker) turn(mgr *session.Manager) {
 	switch {
 	case how < 3: // a timeout, or a cancel after as long
 		d := k.upTo(4 * w.plan.busy)
-		c.deadline = slot(time.Now().Add(d), k.m.party, mix(w.seed, "cancel", time.Now()))
+		c.deadline = slot(time.Now().Add(d), k.m.party, mix(w.seed, append([]any{"cancel", time.Now()}, k.apart()...)...))
 		stop := time.AfterFunc(time.Until(c.deadline), cancel)
 		defer stop.Stop()
 	case how < 5:
