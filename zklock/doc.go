@@ -13,7 +13,8 @@
 //
 //   - Of any number of holders' leases at one path, at no instant do two report held. A
 //     holder that is cut off knows before anybody else can be let in.
-//   - First come, first served, across processes, but for [WithUnfair].
+//   - First come, first served, across processes, but for [WithUnfair], and turn by turn
+//     among processes with [WithLocalHandover].
 //   - A call that is cancelled returns at once, and leaves nothing behind in the end.
 //
 // # What is not
