@@ -1,0 +1,128 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// localKind is a mutex.
+var localKind = &Kind{
+	Name:     "mutex",
+	Prefixes: []string{PrefixLock},
+	Policy:   func(Node) Policy { return Policy{} },
+}
+
+// process is one that locks by way of a local queue, behind a proxy.
+type process struct {
+	*Local
+	m     *session.Manager
+	proxy *zktest.Proxy
+}
+
+func newProcess(t *testing.T, dir string, r Request, handovers int, opts ...session.Option) *process {
+	t.Helper()
+	proxy := testserver.Proxy(t)
+	m := testserver.Connect(t, proxy.Addr(), append(opts, session.WithTimeout(testserver.Patience))...)
+	q, err := New(m, dir)
+	noError(t, err)
+	r.Kind = localKind
+	l, err := q.Local(r, handovers)
+	noError(t, err)
+	return &process{l, m, proxy}
+}
+
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func patience(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// waits is an Acquire under way.
+type waits struct {
+	cancel context.CancelFunc
+	done   chan grant
+}
+
+// wait begins an Acquire and returns when it is the n-th of those who wait.
+func (p *process) wait(t *testing.T, n int) *waits {
+	t.Helper()
+	return p.waitWith(t, patience(t), n)
+}
+
+func (p *process) waitWith(t *testing.T, ctx context.Context, n int) *waits {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	w := &waits{cancel, make(chan grant, 1)}
+	go func() {
+		lease, err := p.Acquire(ctx)
+		w.done <- grant{lease: lease, err: err}
+	}()
+	p.settle(t, n)
+	return w
+}
+
+// settle waits until so many wait.
+func (p *process) settle(t *testing.T, n int) {
+	t.Helper()
+	zktest.Eventually(t, testserver.Patience, "those who wait", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.waiting.Len() == n
+	})
+}
+
+func (w *waits) lease(t *testing.T) *Lease {
+	t.Helper()
+	g := <-w.done // bounded by its context
+	noError(t, g.err)
+	return g.lease
+}
+
+func (w *waits) fails(t *testing.T, target error) {
+	t.Helper()
+	if g := <-w.done; !errors.Is(g.err, target) {
+		t.Fatalf("Acquire: %v, want %v", g.err, target)
+	}
+}
+
+func (p *process) hold(t *testing.T) *Lease {
+	t.Helper()
+	l, err := p.Acquire(patience(t))
+	noError(t, err)
+	return l
+}
+
+func giveBack(t *testing.T, l *Lease) {
+	t.Helper()
+	noError(t, l.Release(patience(t)))
+}
+
+func tokenOf(t *testing.T, l *Lease) int64 {
+	t.Helper()
+	n, err := l.Token(patience(t))
+	noError(t, err)
+	return n
+}
+
+// lostBy waits until a lease is lost.
+func lostBy(t *testing.T, l *Lease) {
+	t.Helper()
+	ctx, cancel := l.Context(patience(t))
+	defer cancel()
+	<-ctx.Done()
+	if cause := context.Cause(ctx); !errors.Is(cause, session.ErrLost) || !errors.Is(l.Err(), session.ErrLost) {
+		t.Fatalf("cause %v, error %v", cause, l.Err())
+	}
+}

@@ -1,0 +1,86 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// Each acquisition, hold and release is told to the hooks, begun and ended, with the context
+// of whoever it is; and so is what an envoy does, with that of the first for whom it goes.
+func TestLocalTrace(t *testing.T) {
+	type name struct{}
+	var mu sync.Mutex
+	var lines []string
+	write := func(ctx context.Context, format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		lines = append(lines, fmt.Sprint(ctx.Value(name{}), ": ", fmt.Sprintf(format, args...)))
+	}
+	dir := testserver.Path(t)
+	p := newProcess(t, dir, Request{}, 1, session.WithTrace(session.Trace{
+		Acquire: func(ctx context.Context, a session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
+			write(ctx, "acquire try=%v", a.Try)
+			return ctx, func(r session.AcquireResult) {
+				write(ctx, "acquired %v busy=%v position=%d attempts=%d", r.Err, r.Busy, r.Position, r.Attempts)
+			}
+		},
+		Hold: func(ctx context.Context, h session.HoldInfo) func(error) {
+			write(ctx, "hold")
+			return func(err error) { write(ctx, "held %v", err) }
+		},
+		Release: func(ctx, holder context.Context, h session.HoldInfo) (context.Context, func(error)) {
+			write(holder, "release")
+			return ctx, func(err error) { write(holder, "released %v", err) }
+		},
+		Loss:        func(ctx context.Context, _ session.HoldInfo, _ error) { write(ctx, "loss") },
+		Traceparent: func(ctx context.Context) string { write(ctx, "node"); return "" },
+	}))
+	as := func(who string) context.Context { return context.WithValue(patience(t), name{}, who) }
+	a, err := p.Acquire(as("a"))
+	noError(t, err)
+	b, c := p.waitWith(t, as("b"), 1), p.waitWith(t, as("c"), 2)
+	_, err = p.TryAcquire(as("try"))
+	if !errors.Is(err, ErrBusy) {
+		t.Fatal(err)
+	}
+	release := a.StartRelease(patience(t))
+	l := b.lease(t)
+	noError(t, release())
+	d := p.waitWith(t, as("d"), 2)
+	d.cancel()
+	d.fails(t, context.Canceled)
+	release = l.StartRelease(patience(t))
+	last := c.lease(t)
+	noError(t, release())
+	testserver.Delete(t, last.Path())
+	lostBy(t, last)
+	zktest.Eventually(t, testserver.Patience, "the loss", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return lines[len(lines)-1] == "c: loss"
+	})
+	want := []string{
+		"a: acquire try=false", "a: node", "a: hold", "a: acquired <nil> busy=false position=0 attempts=1",
+		"b: acquire try=false", "c: acquire try=false",
+		"try: acquire try=true", "try: acquired <nil> busy=true position=-1 attempts=0",
+		"a: held <nil>", "a: release", "b: hold", "b: acquired <nil> busy=false position=-1 attempts=0", "a: released <nil>",
+		"d: acquire try=false", "d: acquired context canceled busy=false position=-1 attempts=0",
+		"b: held <nil>", "b: release", "c: node", "c: hold", "c: acquired <nil> busy=false position=1 attempts=1", "b: released <nil>",
+		"c: held lock " + dir + ": lost: its node was deleted", "c: loss",
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("the hooks were told\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	}
+	if err := last.Release(patience(t)); !errors.Is(err, session.ErrLost) {
+		t.Error(err)
+	}
+}
