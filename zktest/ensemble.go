@@ -20,6 +20,7 @@ import (
 type Ensemble struct {
 	dir     string
 	servers []*server
+	links   [][]*peerLink // nil without Partitions
 
 	closing  sync.Once
 	closeErr error
@@ -159,11 +160,11 @@ func (e *Ensemble) Log(i int) string { return e.servers[i].log(32 << 10) }
 // the ensemble's is left. Later calls do nothing and return the same.
 func (e *Ensemble) Close() error {
 	e.closing.Do(func() {
-		errs := make([]error, 0, len(e.servers)+1)
+		errs := make([]error, 0, len(e.servers)+2)
 		for i, s := range e.servers {
 			errs = append(errs, e.wrap("close", i, s.close()))
 		}
-		errs = append(errs, os.RemoveAll(e.dir))
+		errs = append(errs, closeLinks(e.links), os.RemoveAll(e.dir))
 		e.closeErr = errors.Join(errs...)
 	})
 	return e.closeErr

@@ -125,6 +125,11 @@ func newEnsemble(in installation, c realConfig, ports []nodePorts) (*Ensemble, e
 	if err := writeLoggers(conf); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
+	if c.partitions {
+		if e.links, err = linkPeers(ports); err != nil {
+			return nil, errors.Join(err, e.Close())
+		}
+	}
 	for i, p := range ports {
 		s := &server{dir: filepath.Join(dir, fmt.Sprint("server", i)), port: p.client}
 		if c.secure {
@@ -132,7 +137,7 @@ func newEnsemble(in installation, c realConfig, ports []nodePorts) (*Ensemble, e
 		}
 		s.command = func() *exec.Cmd { return in.command(c, conf, filepath.Join(s.dir, "zoo.cfg")) }
 		e.servers = append(e.servers, s)
-		if err := writeServer(s.dir, i, c, ports); err != nil {
+		if err := writeServer(s.dir, i, c, peerPorts(i, ports, e.links)); err != nil {
 			return nil, errors.Join(err, e.Close())
 		}
 	}

@@ -18,6 +18,7 @@ type realConfig struct {
 	maxSession     time.Duration
 	secure         bool
 	properties     [][2]string
+	partitions     bool
 }
 
 // Nodes sets the number of servers, which must be odd. The default is 1: a
