@@ -18,8 +18,11 @@ const (
 	defaultTimeout  = 10 * time.Second
 	defaultMaxNodes = 8192
 
-	// Full jitter: a wait is drawn from zero to a bound that doubles from 50 ms
-	// to 15 s. ExponentialBackOff draws from 0 to twice its interval.
+	// Full jitter: a wait is drawn from zero to a bound that doubles from 50 ms to
+	// half the session timeout, or 15 s if that is less. To wait longer would lose
+	// sessions for nothing when the servers are back; and at twice a timeout, dials
+	// are fewer than heartbeats are. ExponentialBackOff draws from 0 to twice its
+	// interval.
 	defaultRetryFirst = 50 * time.Millisecond
 	defaultRetryMax   = 15 * time.Second
 )
@@ -62,7 +65,6 @@ func newConfig(servers string, opts []Option) (*config, error) {
 	c := &config{
 		timeout:  defaultTimeout,
 		maxNodes: defaultMaxNodes,
-		retry:    defaultRetry,
 		acl:      zk.WorldACL(zk.PermAll),
 		log:      slog.Default(),
 	}
@@ -84,13 +86,16 @@ func newConfig(servers string, opts []Option) (*config, error) {
 	if c.connectTimeout == 0 {
 		c.connectTimeout = c.timeout / 3
 	}
+	if c.retry == nil {
+		c.retry = func() backoff.BackOff { return defaultRetry(c.timeout) }
+	}
 	return c, errors.Join(errs...)
 }
 
-func defaultRetry() backoff.BackOff {
+func defaultRetry(timeout time.Duration) backoff.BackOff {
 	return &backoff.ExponentialBackOff{
 		InitialInterval:     defaultRetryFirst / 2,
-		MaxInterval:         defaultRetryMax / 2,
+		MaxInterval:         min(defaultRetryMax, timeout/2) / 2,
 		Multiplier:          2,
 		RandomizationFactor: 1,
 	}
@@ -142,8 +147,8 @@ func WithConnectTimeout(d time.Duration) Option {
 // once. newBackOff is called once per request and must return a fresh value each
 // time; if that says [backoff.Stop], the request fails with the error of its last
 // try, while dialling goes on from the first wait. Guaranteed deletes never stop.
-// Default: exponential with full jitter, from 50 ms to 15 s, without end: requests
-// give up when their context or the session ends.
+// Default: exponential with full jitter, from 50 ms to half the session timeout but no more
+// than 15 s, without end: requests give up when their context or the session ends.
 func WithRetry(newBackOff func() backoff.BackOff) Option {
 	return option(func(c *config) error {
 		if newBackOff == nil {

@@ -115,15 +115,29 @@ func TestOptionsAreCopies(t *testing.T) {
 	}
 }
 
-// The default waits: full jitter, from a bound of 50 ms doubling to 15 s, for ever.
+// The default waits: full jitter, from a bound of 50 ms doubling to half the timeout or 15 s,
+// for ever.
 func TestDefaultRetry(t *testing.T) {
-	b := defaultRetry()
-	bound := 50 * time.Millisecond
-	for i := range 100 {
-		d := b.NextBackOff()
-		if d == backoff.Stop || d < 0 || d > bound+time.Millisecond {
-			t.Fatalf("wait %d: %v, want at most %v", i, d, bound)
+	for timeout, most := range map[time.Duration]time.Duration{
+		2 * time.Second: time.Second,
+		time.Minute:     15 * time.Second,
+	} {
+		c, err := newConfig("h", []Option{WithTimeout(timeout)})
+		if err != nil {
+			t.Fatal(err)
 		}
-		bound = min(2*bound, 15*time.Second)
+		b := c.retry()
+		bound, longest := 50*time.Millisecond, time.Duration(0)
+		for i := range 200 {
+			d := b.NextBackOff()
+			if d == backoff.Stop || d < 0 || d > bound+time.Millisecond {
+				t.Fatalf("timeout %v, wait %d: %v, want at most %v", timeout, i, d, bound)
+			}
+			longest = max(longest, d)
+			bound = min(2*bound, most)
+		}
+		if longest < most/2 {
+			t.Errorf("timeout %v: the longest of 200 waits is %v, want about %v", timeout, longest, most)
+		}
 	}
 }
