@@ -1,0 +1,43 @@
+// Package nemesis has a test that attacks real servers and real processes at once: three
+// ZooKeeper servers, five workers in processes of their own that take one lock in turn, and
+// a schedule, drawn from a seed, of kills, pauses, partitions and lost leaders. It runs on
+// Linux, for its signals and for a clock that processes share.
+//
+//	go test ./internal/nemesis -v
+//	NEMESIS=15m NEMESIS_SEED=7 RIVAL=all go test ./internal/nemesis -v -timeout 0 -write
+//
+// RIVAL is zk for the Lock of go-zookeeper, curator for Curator's InterProcessMutex, all for
+// this module's mutex and both of them one after another, by the same seed. What a rival
+// lets through is counted and fails nothing.
+//
+// # Who holds, and when
+//
+// A worker looks: it asks whether it still holds, and writes down the time before it asked
+// and after it was answered. Asked is lease.Err() == nil here; with Curator,
+// isAcquiredInThisProcess and no SUSPENDED or LOST since the acquisition, as its
+// documentation advises; with zk.Lock, which tells of no loss, that Unlock has not been
+// called. The times are of CLOCK_MONOTONIC, one clock for all processes of a machine.
+//
+// The span of a hold is from after its first look that said held to before its last one
+// that did: whoever says held twice has held in between. A worker that is stopped in the
+// middle of a hold holds until it looks again, and is then told that it does not, unless it
+// can still be sure. A worker that is killed held at its last look, and holds at no time
+// after its death. What a worker does after it looked and before it looks again is what
+// fencing tokens are for: it may have been stopped in between, for any time.
+//
+// # What must be
+//
+//   - Spans of two holds do not overlap. (Violations in the table.)
+//   - A register outside of ZooKeeper that refuses lower tokens than it has seen refuses
+//     nobody who holds afterwards.
+//   - Of lines written to a common file under the lock, those whose writer looked again
+//     afterwards and still held are in the order of their tokens, and nobody else's are
+//     between those of one hold.
+//   - The history of looks is linearizable as a lock whose tokens grow, that of the register
+//     as a register which refuses lower tokens (by porcupine). A hold begins within its
+//     first look that said held. It ends between its last one and the first look that said
+//     otherwise, the return of the release, or the death of its process, whichever the
+//     worker came to.
+//   - When all is healed everybody is served again, and once the workers rest, their
+//     sessions open, no node of theirs is left.
+package nemesis

@@ -1,0 +1,115 @@
+//go:build linux
+
+package nemesis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// outcome is what an attack has shown of a contestant.
+type outcome struct {
+	name         string
+	seed         uint64
+	length       time.Duration
+	rounds       int
+	acquisitions int
+	violations   []string // two holders at once
+	faults       []string // of the other checks
+	undecided    int      // pieces of a history that took the checker too long
+	stale        int      // writes the register refused
+	orphans      int
+	stalls       int             // rounds after which somebody was not served
+	served       []time.Duration // after healing, until everybody was; of the other rounds
+}
+
+// judge checks what is written down.
+func (o *outcome) judge(t *testing.T, s *site) {
+	t.Helper()
+	deaths, kills := s.crew.deaths()
+	events, err := readJournal(s.journal, kills)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		if e.What == eventGot {
+			o.acquisitions++
+		}
+	}
+	all := spans(events, deaths)
+	o.violations = overlaps(all)
+	lock, undecidedLock := linearizable(lockHistory(all), lockState{}, lockModel, afterLock)
+	register, undecided := linearizable(registerHistory(events, s.register.writes), registerState{}, registerModel, afterRegister)
+	o.faults = slices.Concat(o.faults, refusedHolders(events), disorder(events), unorderedWrites(s.register.writes),
+		prefix("lock: ", lock), prefix("register: ", register))
+	o.undecided = undecided + undecidedLock
+	o.stale = s.register.stale
+	t.Logf("%s: %d events, %d holds seen, %d kills of workers, %d writes", o.name, len(events), len(all), kills, len(s.register.writes))
+}
+
+func prefix(with string, all []string) []string {
+	out := make([]string, len(all))
+	for i, s := range all {
+		out[i] = with + s
+	}
+	return out
+}
+
+// log tells of the outcome in full, but for repetitions.
+func (o *outcome) log(t *testing.T) {
+	t.Helper()
+	const most = 10
+	for _, list := range [][]string{o.violations, o.faults} {
+		for i, f := range list {
+			if i == most {
+				t.Logf("%s: … %d in all", o.name, len(list))
+				break
+			}
+			t.Logf("%s: %s", o.name, f)
+		}
+	}
+	median, longest := o.waits()
+	t.Logf("%s, seed %d: %d rounds in %v, %d acquisitions; %d violations, %d other faults, %d pieces undecided; "+
+		"%d stale writes refused, %d orphans; everybody served after healing within %v (median), %v (longest), %d of %d within two timeouts, %d stalls",
+		o.name, o.seed, o.rounds, o.length.Round(time.Second), o.acquisitions, len(o.violations), len(o.faults), o.undecided,
+		o.stale, o.orphans, median, longest, o.within(2*timeout), o.rounds, o.stalls)
+}
+
+func (o *outcome) waits() (median, longest time.Duration) {
+	if len(o.served) == 0 {
+		return 0, 0
+	}
+	sorted := slices.Sorted(slices.Values(o.served))
+	return sorted[len(sorted)/2].Round(time.Millisecond), sorted[len(sorted)-1].Round(time.Millisecond)
+}
+
+func (o *outcome) within(d time.Duration) int {
+	n := 0
+	for _, s := range o.served {
+		if s <= d {
+			n++
+		}
+	}
+	return n
+}
+
+// table is that of the page.
+func table(all []*outcome) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `| lock | seed | length | rounds | acquisitions | violations | other faults | stale writes refused | orphans | stalls | served after healing: median, longest |
+|---|---|---|---|---|---|---|---|---|---|---|
+`)
+	for _, o := range all {
+		median, longest := o.waits()
+		waits := fmt.Sprintf("%.2f s, %.2f s", median.Seconds(), longest.Seconds())
+		if len(o.served) == 0 {
+			waits = "never"
+		}
+		fmt.Fprintf(&b, "| %s | %d | %v | %d | %d | %d | %d | %d | %d | %d | %s |\n", o.name, o.seed, o.length.Round(time.Second),
+			o.rounds, o.acquisitions, len(o.violations), len(o.faults), o.stale, o.orphans, o.stalls, waits)
+	}
+	return b.String()
+}

@@ -1,0 +1,162 @@
+//go:build linux
+
+package nemesis
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// kinds are what can go wrong. Each begins it and returns how to end it; what has been
+// struck by another already is left alone. A killed server is started again, a killed
+// worker gets another process.
+var kinds = map[string]func(*site, strike) (end func() error){
+	"kill server":         func(s *site, k strike) func() error { return s.killServer(k.Server) },
+	"pause server":        func(s *site, k strike) func() error { return s.pauseServer(k.Server) },
+	"kill leader":         func(s *site, k strike) func() error { return s.killServer(s.leader(k)) },
+	"pause leader":        func(s *site, k strike) func() error { return s.pauseServer(s.leader(k)) },
+	"cut leader off":      func(s *site, k strike) func() error { return s.isolate(s.leader(k)) },
+	"cut server off":      func(s *site, k strike) func() error { return s.isolate(k.Server) },
+	"cut servers apart":   func(s *site, k strike) func() error { return s.cutServers(k.Server, k.Peer) },
+	"kill worker":         func(s *site, k strike) func() error { return s.killWorker(s.worker(k)) },
+	"pause worker":        func(s *site, k strike) func() error { return s.pauseWorker(s.worker(k)) },
+	"pause worker again":  func(s *site, k strike) func() error { return s.pauseWorker(s.worker(k)) },
+	"cut worker off":      func(s *site, k strike) func() error { return s.cutWorker(s.worker(k), k.Direction, 0, 1, 2) },
+	"cut one way off":     func(s *site, k strike) func() error { return s.cutWorker(s.worker(k), k.Direction, k.Server) },
+	"cut two ways off":    func(s *site, k strike) func() error { return s.cutWorker(s.worker(k), k.Direction, k.Server, k.Peer) },
+	"refuse worker":       func(s *site, k strike) func() error { return s.refuse(s.worker(k), k.Server, k.Peer) },
+	"disconnect worker":   func(s *site, k strike) func() error { return s.disconnect(s.worker(k)) },
+	"disconnect everyone": func(s *site, k strike) func() error { return s.disconnect(0, 1, 2, 3, 4) },
+}
+
+func kindNames() []string { return slices.Sorted(maps.Keys(kinds)) }
+
+func nothing() error { return nil }
+
+// leader returns who leads, or if nobody does the server that the strike names.
+func (s *site) leader(k strike) int {
+	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+	defer cancel()
+	if i, err := s.ensemble.Leader(ctx); err == nil {
+		return i
+	}
+	return k.Server
+}
+
+// worker returns whom the strike means.
+func (s *site) worker(k strike) int {
+	if k.Worker == anyone {
+		return s.register.holder(s.timeout)
+	}
+	return k.Worker
+}
+
+func (s *site) killServer(i int) func() error {
+	s.note(s.ensemble.Kill(i))
+	return func() error { return s.raise(i) }
+}
+
+// raise starts a server that is down, and lets one go on that is paused.
+func (s *site) raise(i int) error {
+	if err := s.ensemble.Resume(i); err == nil {
+		return nil
+	}
+	return s.ensemble.Launch(i)
+}
+
+func (s *site) pauseServer(i int) func() error {
+	if err := s.ensemble.Pause(i); err != nil {
+		return nothing // it is down
+	}
+	return func() error { return s.raise(i) }
+}
+
+func (s *site) isolate(i int) func() error {
+	for j := range servers {
+		if j != i {
+			s.note(s.ensemble.Partition(i, j))
+		}
+	}
+	return s.healServers
+}
+
+func (s *site) cutServers(i, j int) func() error {
+	s.note(s.ensemble.Partition(i, j))
+	return s.healServers
+}
+
+func (s *site) healServers() error {
+	s.ensemble.HealPartitions()
+	return nil
+}
+
+func (s *site) killWorker(i int) func() error {
+	s.crew.kill(i)
+	return func() error { return s.crew.start(i) }
+}
+
+func (s *site) pauseWorker(i int) func() error {
+	s.crew.pause(i)
+	return func() error {
+		s.crew.resume(i)
+		return nil
+	}
+}
+
+func (s *site) cutWorker(i int, d zktest.Direction, from ...int) func() error {
+	for _, j := range from {
+		s.proxies[i][j].Blackhole(d)
+	}
+	return s.healWorker(i)
+}
+
+func (s *site) refuse(i int, from ...int) func() error {
+	for _, j := range from {
+		s.proxies[i][j].Refuse(true)
+		s.proxies[i][j].Disconnect()
+	}
+	return s.healWorker(i)
+}
+
+func (s *site) healWorker(i int) func() error {
+	return func() error {
+		for _, p := range s.proxies[i] {
+			p.Heal()
+		}
+		return nil
+	}
+}
+
+func (s *site) disconnect(who ...int) func() error {
+	for _, i := range who {
+		for _, p := range s.proxies[i] {
+			p.Disconnect()
+		}
+	}
+	return nothing
+}
+
+// attack runs a round: begins and ends its strikes in time, one after another.
+func (s *site) attack(r round) {
+	type act struct {
+		at time.Duration
+		do func()
+	}
+	var acts []act
+	ends := make([]func() error, len(r))
+	for i, k := range r {
+		acts = append(acts,
+			act{k.At, func() { ends[i] = kinds[k.Kind](s, k) }},
+			act{k.At + k.For, func() { s.note(ends[i]()) }})
+	}
+	slices.SortStableFunc(acts, func(a, b act) int { return int(a.at - b.at) })
+	began := now()
+	for _, a := range acts {
+		time.Sleep(a.at - since(began))
+		a.do()
+	}
+}

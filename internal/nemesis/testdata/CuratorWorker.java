@@ -1,0 +1,237 @@
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintWriter;
+import java.net.Socket;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.Random;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.state.ConnectionState;
+import org.apache.curator.retry.ExponentialBackoffRetry;
+import org.apache.zookeeper.data.Stat;
+
+/**
+ * Curator under attack: java CuratorWorker servers path register journal worker life seed millis
+ *
+ * <p>It does what worker_test.go does, with the InterProcessMutex as Curator's documentation shows
+ * it: acquire with a limit, release in a finally block, and a ConnectionStateListener that takes
+ * SUSPENDED for the end of a hold. The token is the czxid of the lock's node.
+ */
+public final class CuratorWorker {
+    /** A mutex that says which node is its own. */
+    private static final class Mutex extends InterProcessMutex {
+        Mutex(CuratorFramework client, String path) {
+            super(client, path);
+        }
+
+        String node() {
+            return getLockPath();
+        }
+    }
+
+    private final int worker;
+    private final int life;
+    private final long timeout; // ns
+    private final Random random;
+    private final FileChannel journal;
+    private final CuratorFramework client;
+    private final Mutex mutex;
+    private final BufferedReader in;
+    private final PrintWriter out;
+    private final AtomicLong suspensions = new AtomicLong();
+    private long suspensionsAtHold;
+    private int turn;
+    private volatile boolean rest;
+
+    private CuratorWorker(String[] args) throws IOException {
+        worker = Integer.parseInt(args[4]);
+        life = Integer.parseInt(args[5]);
+        random = new Random(Long.parseUnsignedLong(args[6]) * 31 + worker * 1000L + life);
+        int millis = Integer.parseInt(args[7]);
+        timeout = TimeUnit.MILLISECONDS.toNanos(millis);
+        journal = FileChannel.open(
+                Path.of(args[3]), StandardOpenOption.CREATE, StandardOpenOption.WRITE, StandardOpenOption.APPEND);
+        String[] register = args[2].split(":");
+        Socket socket = new Socket(register[0], Integer.parseInt(register[1]));
+        socket.setTcpNoDelay(true);
+        in = new BufferedReader(new InputStreamReader(socket.getInputStream()));
+        out = new PrintWriter(socket.getOutputStream(), true);
+        client = CuratorFrameworkFactory.newClient(args[0], millis, millis, new ExponentialBackoffRetry(100, 5));
+        client.getConnectionStateListenable().addListener((c, state) -> {
+            if (state == ConnectionState.SUSPENDED || state == ConnectionState.LOST) {
+                suspensions.incrementAndGet();
+            }
+        });
+        client.start();
+        mutex = new Mutex(client, args[1]);
+    }
+
+    public static void main(String[] args) throws Exception {
+        CuratorWorker w = new CuratorWorker(args);
+        Thread t = new Thread(w::run);
+        t.setDaemon(true);
+        t.start();
+        BufferedReader orders = new BufferedReader(new InputStreamReader(System.in));
+        while (orders.readLine() != null) {
+            w.rest = true; // there is only one order
+        }
+        w.rest = true;
+        t.join(TimeUnit.NANOSECONDS.toMillis(6 * w.timeout));
+        w.client.close();
+        System.exit(0);
+    }
+
+    private void run() {
+        try {
+            while (!rest) {
+                turn++;
+                take();
+            }
+            ask("rest " + worker);
+        } catch (Exception e) {
+            e.printStackTrace();
+            Runtime.getRuntime().halt(1);
+        }
+    }
+
+    private long patience() {
+        if (random.nextInt(8) == 0) {
+            return (long) (random.nextDouble() * TimeUnit.MILLISECONDS.toNanos(20));
+        }
+        return timeout / 2 + (long) (random.nextDouble() * 4 * timeout);
+    }
+
+    private void nap() throws InterruptedException {
+        long most = random.nextInt(80) == 0 ? timeout / 2 : TimeUnit.MILLISECONDS.toNanos(10);
+        TimeUnit.NANOSECONDS.sleep((long) (random.nextDouble() * most));
+    }
+
+    private void take() throws Exception {
+        long from = System.nanoTime();
+        long before = suspensions.get();
+        try {
+            if (!mutex.acquire(patience(), TimeUnit.NANOSECONDS)) {
+                note("missed", from, false, false, 0, 0, "timeout");
+                return;
+            }
+        } catch (Exception e) {
+            note("missed", from, false, false, 0, 0, e.toString());
+            TimeUnit.MILLISECONDS.sleep(50);
+            return;
+        }
+        suspensionsAtHold = before;
+        note("got", from, false, false, 0, 0, "");
+        try {
+            work();
+        } finally {
+            release();
+        }
+    }
+
+    private void release() throws IOException {
+        long from = System.nanoTime();
+        String error = "";
+        try {
+            mutex.release();
+        } catch (Exception e) {
+            error = e.toString();
+        }
+        note("free", from, false, false, 0, 0, error);
+    }
+
+    private void work() throws Exception {
+        if (!look()) {
+            return;
+        }
+        read();
+        long token = token();
+        if (!mark(token)) {
+            return;
+        }
+        nap();
+        if (token != 0) {
+            write(token);
+        }
+        if (!look()) {
+            return;
+        }
+        nap();
+        if (mark(token)) {
+            look();
+        }
+    }
+
+    private boolean look() throws IOException {
+        long from = System.nanoTime();
+        boolean held = mutex.isAcquiredInThisProcess() && suspensions.get() == suspensionsAtHold;
+        note("look", from, held, false, 0, 0, "");
+        return held;
+    }
+
+    private boolean mark(long token) throws IOException {
+        if (!look()) {
+            return false;
+        }
+        note("mark", System.nanoTime(), false, false, token, 0, "");
+        return true;
+    }
+
+    private long token() throws IOException {
+        long from = System.nanoTime();
+        long token = 0;
+        String error = "";
+        try {
+            Stat stat = client.checkExists().forPath(mutex.node());
+            if (stat == null) {
+                error = "no node of this hold is there";
+            } else {
+                token = stat.getCzxid();
+            }
+        } catch (Exception e) {
+            error = e.toString();
+        }
+        note("token", from, false, false, token, 0, error);
+        return token;
+    }
+
+    private void read() throws IOException {
+        long from = System.nanoTime();
+        String[] answer = ask("read " + worker);
+        note("read", from, false, false, Long.parseLong(answer[1]), Long.parseLong(answer[2]), "");
+    }
+
+    private void write(long token) throws IOException {
+        long value = (worker + 1L) << 48 | (long) life << 32 | turn;
+        long from = System.nanoTime();
+        String[] answer = ask("write " + worker + " " + token + " " + value);
+        note("write", from, false, answer[0].equals("stale"), token, value, "");
+    }
+
+    private String[] ask(String request) throws IOException {
+        out.print(request + "\n");
+        out.flush();
+        String line = in.readLine();
+        if (line == null) {
+            throw new IOException("the register has closed the connection");
+        }
+        return line.split(" ");
+    }
+
+    private void note(String what, long from, boolean held, boolean stale, long token, long value, String error)
+            throws IOException {
+        String line = String.format(
+                "\n{\"worker\":%d,\"life\":%d,\"turn\":%d,\"what\":\"%s\",\"from\":%d,\"to\":%d,\"held\":%b,\"stale\":%b,"
+                        + "\"token\":%d,\"value\":%d,\"error\":\"%s\"}\n",
+                worker, life, turn, what, from, System.nanoTime(), held, stale, token, value,
+                error.replaceAll("[^ -~]|[\"\\\\]", " "));
+        journal.write(ByteBuffer.wrap(line.getBytes(StandardCharsets.UTF_8)));
+    }
+}

@@ -1,0 +1,94 @@
+//go:build linux
+
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// zkLock is go-zookeeper's Lock as its documentation shows it: one connection, NewLock,
+// Lock, Unlock. Where that is silent it is used well: a new Lock for each turn, since one
+// whose Unlock has failed cannot be locked again, and Unlock is tried again until the node
+// is gone. Lock cannot be cancelled.
+type zkLock struct {
+	*settings
+	conn *zk.Conn
+	turn int
+}
+
+func newZK(s *settings) (contender, error) {
+	conn, _, err := zk.Connect(strings.Split(s.servers, ","), s.timeout, zk.WithLogger(silent{}))
+	return &zkLock{settings: s, conn: conn}, err
+}
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+const zkPause = 50 * time.Millisecond // before something is tried again
+
+func (z *zkLock) acquire(ctx context.Context) (hold, error) {
+	z.turn++
+	data := fmt.Sprint(z.worker, " ", z.life, " ", z.turn)
+	lock := zk.NewLock(z.conn, z.path, zk.WorldACL(zk.PermAll))
+	if err := lock.LockWithData([]byte(data)); err != nil {
+		pause(ctx, zkPause)
+		return nil, err
+	}
+	return &zkHold{z, lock, data}, nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+func (z *zkLock) close() { z.conn.Close() }
+
+type zkHold struct {
+	*zkLock
+	lock *zk.Lock
+	data string
+}
+
+// held: from Lock to Unlock. There is nobody to say otherwise.
+func (h *zkHold) held() bool { return true }
+
+// token is the czxid of the lock's node, which is known by its data: zk.Lock has no token,
+// and does not say which node is its own.
+func (h *zkHold) token(context.Context) (int64, error) {
+	names, _, err := h.conn.Children(h.path)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range names {
+		data, stat, err := h.conn.Get(path.Join(h.path, name))
+		if err == nil && string(data) == h.data {
+			return stat.Czxid, nil
+		}
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return 0, err
+		}
+	}
+	return 0, errNoToken
+}
+
+// release does not give up: a node that stays would be in the way of the next turn for ever.
+func (h *zkHold) release(context.Context) error {
+	for {
+		err := h.lock.Unlock()
+		if err == nil || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrClosing) {
+			return err
+		}
+		pause(context.Background(), zkPause)
+	}
+}
