@@ -130,8 +130,8 @@ func (o *outcome) round(t *testing.T, s *site, r round) {
 	}
 	o.rounds++
 	t.Logf("%s, round %d: %v; %s", o.name, o.rounds, r, said)
-	if !ok {
-		s.tellWaiting(healed)
+	if took > 2*s.timeout {
+		s.tellWaiting(healed + int64(2*s.timeout))
 	}
 }
 

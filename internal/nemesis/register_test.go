@@ -16,19 +16,21 @@ import (
 //
 //	read <worker>                    under the lock, and so a sign of being served
 //	write <worker> <token> <value>
+//	long <worker>                    asks, under the lock, whether to keep it for long
 //	rest <worker>                    it is told that the worker has come to rest
 //
-// Each is answered by "ok" or "stale", the token and the value that are there afterwards.
+// Each is answered by "ok" or "no", the token and the value that are there afterwards.
 type register struct {
 	listener net.Listener
 	running  sync.WaitGroup
-	entered  chan int // tells whoever listens that a worker has the lock just now
+	entered  chan int // tells whoever listens who has the lock and will keep it for a while
 
 	mu     sync.Mutex // guards what follows
 	closed bool
 	conns  map[net.Conn]struct{}
 	token  int64
 	value  int64
+	attack bool           // so keep the lock for long
 	last   int            // who was seen under the lock last
 	served [workers]int64 // when each was, last
 	rested [workers]bool
@@ -114,13 +116,16 @@ func (r *register) answer(request string) string {
 		r.rested[worker] = true
 	case what == "read":
 		r.last, r.served[worker] = worker, now()
+	case what == "long" && r.attack:
 		select {
 		case r.entered <- worker:
 		default:
 		}
+	case what == "long":
+		said = "no"
 	case what == "write":
 		if r.write(access{now(), worker, token, value, token < r.token}) {
-			said = "stale"
+			said = "no"
 		}
 	default:
 		return "bad 0 0"
@@ -138,8 +143,8 @@ func (r *register) write(a access) (stale bool) {
 	return false
 }
 
-// holder returns who has taken the lock in this moment, and has it still if whoever asks is
-// quick. If nobody does for a time, it is who was seen under the lock last.
+// holder returns who has the lock and keeps it for long. If nobody does for a time, it is who
+// was seen under the lock last.
 func (r *register) holder(within time.Duration) int {
 	select {
 	case worker := <-r.entered:
@@ -149,6 +154,13 @@ func (r *register) holder(within time.Duration) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last
+}
+
+// setAttack sets whether the lock is to be kept for long, now and then.
+func (r *register) setAttack(attack bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.attack = attack
 }
 
 // seen returns when a worker was under the lock last, and whether it rests.
@@ -166,7 +178,7 @@ type registerClient struct {
 }
 
 type answer struct {
-	stale        bool
+	no           bool
 	token, value int64
 }
 
@@ -202,8 +214,8 @@ func (c *registerClient) exchange(request string) (answer, error) {
 	if _, err := fmt.Sscan(line, &said, &a.token, &a.value); err != nil {
 		return a, err
 	}
-	a.stale = said == "stale"
-	if said != "ok" && !a.stale {
+	a.no = said == "no"
+	if said != "ok" && !a.no {
 		return a, fmt.Errorf("the register says %q to %q", line, request)
 	}
 	return a, nil

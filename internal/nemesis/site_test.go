@@ -128,12 +128,12 @@ func (s *site) served(from int64, within time.Duration) (time.Duration, bool) {
 	return time.Duration(last - from), ok
 }
 
-// tellWaiting logs what those workers have printed who have not been served since a time.
-func (s *site) tellWaiting(from int64) {
+// tellWaiting logs what those workers have printed who had to wait until a time, or longer.
+func (s *site) tellWaiting(until int64) {
 	s.t.Helper()
 	for i := range workers {
-		if at, _ := s.register.seen(i); at <= from {
-			s.t.Logf("worker %d is not served; the end of its log:\n%s", i, s.crew.now[i].log(4<<10))
+		if at, _ := s.register.seen(i); at <= until {
+			s.t.Logf("worker %d waited for long; the end of its log:\n%s", i, s.crew.now[i].log(4<<10))
 		}
 	}
 }

@@ -24,7 +24,8 @@ var kinds = map[string]func(*site, strike) (end func() error){
 	"cut servers apart":   func(s *site, k strike) func() error { return s.cutServers(k.Server, k.Peer) },
 	"kill worker":         func(s *site, k strike) func() error { return s.killWorker(s.worker(k)) },
 	"pause worker":        func(s *site, k strike) func() error { return s.pauseWorker(s.worker(k)) },
-	"pause worker again":  func(s *site, k strike) func() error { return s.pauseWorker(s.worker(k)) },
+	"pause holder":        func(s *site, k strike) func() error { return s.pauseWorker(s.holder()) },
+	"cut holder off":      func(s *site, k strike) func() error { return s.cutWorker(s.holder(), k.Direction, 0, 1, 2) },
 	"cut worker off":      func(s *site, k strike) func() error { return s.cutWorker(s.worker(k), k.Direction, 0, 1, 2) },
 	"cut one way off":     func(s *site, k strike) func() error { return s.cutWorker(s.worker(k), k.Direction, k.Server) },
 	"cut two ways off":    func(s *site, k strike) func() error { return s.cutWorker(s.worker(k), k.Direction, k.Server, k.Peer) },
@@ -47,10 +48,13 @@ func (s *site) leader(k strike) int {
 	return k.Server
 }
 
+// holder returns who has the lock.
+func (s *site) holder() int { return s.register.holder(s.timeout) }
+
 // worker returns whom the strike means.
 func (s *site) worker(k strike) int {
 	if k.Worker == anyone {
-		return s.register.holder(s.timeout)
+		return s.holder()
 	}
 	return k.Worker
 }
@@ -154,6 +158,8 @@ func (s *site) attack(r round) {
 			act{k.At + k.For, func() { s.note(ends[i]()) }})
 	}
 	slices.SortStableFunc(acts, func(a, b act) int { return int(a.at - b.at) })
+	s.register.setAttack(true)
+	defer s.register.setAttack(false)
 	began := now()
 	for _, a := range acts {
 		time.Sleep(a.at - since(began))

@@ -147,14 +147,27 @@ func (w *worker) patience() time.Duration {
 	return w.timeout/2 + time.Duration(w.random.Int64N(int64(4*w.timeout)))
 }
 
-// nap draws how long to work: up to 10 ms, now and then up to half a timeout so that what
-// happens in between happens to holders too. There are two of them in a hold.
-func (w *worker) nap() {
-	most := 10 * time.Millisecond
-	if w.random.IntN(80) == 0 {
-		most = w.timeout / 2
+// nap is work: for up to 10 ms, and now and then for as long as the attack goes on, up to two
+// timeouts, so that what goes wrong goes wrong for a holder. Such a long one looks all the
+// time, or else does not, as one that is busy. It reports whether to go on.
+func (w *worker) nap(h hold) (bool, error) {
+	time.Sleep(time.Duration(w.random.Int64N(int64(10 * time.Millisecond))))
+	if w.random.IntN(50) != 0 {
+		return true, nil
 	}
-	time.Sleep(time.Duration(w.random.Int64N(int64(most))))
+	looks := w.random.IntN(2) == 0
+	for end := now() + int64(2*w.timeout); now() < end; {
+		if looks {
+			if held, err := w.look(h); !held {
+				return false, err
+			}
+		}
+		if a, err := w.register.ask("long %d", w.worker); err != nil || a.no {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return true, nil
 }
 
 // take is one turn. Its errors are of the journal; those of the lock are written down.
@@ -196,7 +209,9 @@ func (w *worker) work(h hold) error {
 	if err := w.mark(h, token); err != nil {
 		return err
 	}
-	w.nap()
+	if goOn, err := w.nap(h); !goOn {
+		return err
+	}
 	if token != 0 {
 		if err := w.write(token); err != nil {
 			return err
@@ -205,7 +220,9 @@ func (w *worker) work(h hold) error {
 	if held, err := w.look(h); !held {
 		return err
 	}
-	w.nap()
+	if goOn, err := w.nap(h); !goOn {
+		return err
+	}
 	if err := w.mark(h, token); err != nil {
 		return err
 	}
@@ -242,7 +259,7 @@ func (w *worker) write(token int64) error {
 	value := valueOf(w.worker, w.life, w.turn)
 	from := now()
 	a, err := w.register.ask("write %d %d %d", w.worker, token, value)
-	return w.note(event{What: eventWrite, From: from, Token: token, Value: value, Stale: a.stale, Error: text(err)})
+	return w.note(event{What: eventWrite, From: from, Token: token, Value: value, Stale: a.no, Error: text(err)})
 }
 
 // valueOf is what a turn writes: never the same twice.

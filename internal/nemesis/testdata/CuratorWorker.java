@@ -109,9 +109,23 @@ public final class CuratorWorker {
         return timeout / 2 + (long) (random.nextDouble() * 4 * timeout);
     }
 
-    private void nap() throws InterruptedException {
-        long most = random.nextInt(80) == 0 ? timeout / 2 : TimeUnit.MILLISECONDS.toNanos(10);
-        TimeUnit.NANOSECONDS.sleep((long) (random.nextDouble() * most));
+    /** Works, and returns whether to go on. */
+    private boolean nap() throws Exception {
+        TimeUnit.NANOSECONDS.sleep((long) (random.nextDouble() * TimeUnit.MILLISECONDS.toNanos(10)));
+        if (random.nextInt(50) != 0) {
+            return true;
+        }
+        boolean looks = random.nextBoolean();
+        for (long end = System.nanoTime() + 2 * timeout; System.nanoTime() < end; ) {
+            if (looks && !look()) {
+                return false;
+            }
+            if (ask("long " + worker)[0].equals("no")) {
+                break;
+            }
+            TimeUnit.MILLISECONDS.sleep(20);
+        }
+        return true;
     }
 
     private void take() throws Exception {
@@ -156,15 +170,16 @@ public final class CuratorWorker {
         if (!mark(token)) {
             return;
         }
-        nap();
+        if (!nap()) {
+            return;
+        }
         if (token != 0) {
             write(token);
         }
         if (!look()) {
             return;
         }
-        nap();
-        if (mark(token)) {
+        if (nap() && mark(token)) {
             look();
         }
     }
@@ -212,7 +227,7 @@ public final class CuratorWorker {
         long value = (worker + 1L) << 48 | (long) life << 32 | turn;
         long from = System.nanoTime();
         String[] answer = ask("write " + worker + " " + token + " " + value);
-        note("write", from, false, answer[0].equals("stale"), token, value, "");
+        note("write", from, false, answer[0].equals("no"), token, value, "");
     }
 
     private String[] ask(String request) throws IOException {
