@@ -104,10 +104,28 @@ func (s *site) heal() {
 	}
 }
 
+// ready waits until all servers serve, and one leads the others: a leader that was stopped
+// says that it leads for a while after it has been deposed.
 func (s *site) ready(within time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	return s.ensemble.WaitReady(ctx)
+	if err := s.ensemble.WaitReady(ctx); err != nil {
+		return err
+	}
+	if !eventually(within, func() bool { return s.followers(ctx) == servers-1 }) {
+		return errors.New("the servers do not agree on a leader")
+	}
+	return nil
+}
+
+func (s *site) followers(ctx context.Context) int {
+	n := 0
+	for i := range servers {
+		if m, err := s.ensemble.Metrics(ctx, i); err == nil && m["zk_server_state"] == "follower" {
+			n++
+		}
+	}
+	return n
 }
 
 // served waits until all workers have had the lock since a time. It returns how long the
