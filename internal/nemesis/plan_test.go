@@ -43,15 +43,6 @@ func (s strike) String() string {
 // round is what goes wrong before everything is healed.
 type round []strike
 
-// length is when the last strike is over.
-func (r round) length() time.Duration {
-	var d time.Duration
-	for _, s := range r {
-		d = max(d, s.At+s.For)
-	}
-	return d
-}
-
 // schedule draws one round after another, without end, the same from the same seed.
 type schedule struct {
 	random  *rand.Rand
