@@ -4,6 +4,7 @@ package nemesis
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -24,6 +25,7 @@ var kinds = map[string]func(*site, strike) (end func() error){
 	"cut servers apart":   func(s *site, k strike) func() error { return s.cutServers(k.Server, k.Peer) },
 	"kill worker":         func(s *site, k strike) func() error { return s.killWorker(s.worker(k)) },
 	"pause worker":        func(s *site, k strike) func() error { return s.pauseWorker(s.worker(k)) },
+	"corner holder":       func(s *site, k strike) func() error { return s.corner(s.holder(), k) },
 	"pause holder":        func(s *site, k strike) func() error { return s.pauseWorker(s.holder()) },
 	"cut holder off":      func(s *site, k strike) func() error { return s.cutWorker(s.holder(), k.Direction, 0, 1, 2) },
 	"cut worker off":      func(s *site, k strike) func() error { return s.cutWorker(s.worker(k), k.Direction, 0, 1, 2) },
@@ -124,6 +126,26 @@ func (s *site) refuse(i int, from ...int) func() error {
 		s.proxies[i][j].Disconnect()
 	}
 	return s.healWorker(i)
+}
+
+// corner leaves a worker one server that does not lead, and then cuts that off from the others.
+// It answers for a while, and the leader, which hears nothing of the worker any more, ends the
+// session.
+func (s *site) corner(i int, k strike) func() error {
+	last := k.Server
+	if last == s.leader(k) {
+		last = k.Peer
+	}
+	for j := range servers {
+		if j != last {
+			s.refuse(i, j)
+		}
+	}
+	time.Sleep(s.timeout / 4) // it may get there
+	healServers := s.isolate(last)
+	return func() error {
+		return errors.Join(healServers(), s.healWorker(i)())
+	}
 }
 
 func (s *site) healWorker(i int) func() error {

@@ -147,7 +147,7 @@ func (w *worker) patience() time.Duration {
 	return w.timeout/2 + time.Duration(w.random.Int64N(int64(4*w.timeout)))
 }
 
-// nap is work: for up to 10 ms, and now and then for as long as the attack goes on, up to two
+// nap is work: for up to 10 ms, and now and then for as long as the attack goes on, up to three
 // timeouts, so that what goes wrong goes wrong for a holder. Such a long one looks all the
 // time, or else does not, as one that is busy. It reports whether to go on.
 func (w *worker) nap(h hold) (bool, error) {
@@ -156,7 +156,7 @@ func (w *worker) nap(h hold) (bool, error) {
 		return true, nil
 	}
 	looks := w.random.IntN(2) == 0
-	for end := now() + int64(2*w.timeout); now() < end; {
+	for end := now() + int64(3*w.timeout); now() < end; {
 		if looks {
 			if held, err := w.look(h); !held {
 				return false, err

@@ -116,7 +116,7 @@ public final class CuratorWorker {
             return true;
         }
         boolean looks = random.nextBoolean();
-        for (long end = System.nanoTime() + 2 * timeout; System.nanoTime() < end; ) {
+        for (long end = System.nanoTime() + 3 * timeout; System.nanoTime() < end; ) {
             if (looks && !look()) {
                 return false;
             }
