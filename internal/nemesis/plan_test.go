@@ -31,13 +31,14 @@ type strike struct {
 
 const anyone = -1
 
+// String tells of everything that the kind may mean; see kinds.
 func (s strike) String() string {
-	worker := fmt.Sprint("w", s.Worker)
+	worker := fmt.Sprint("worker ", s.Worker)
 	if s.Worker == anyone {
-		worker = "holder"
+		worker = "the holder"
 	}
-	return fmt.Sprintf("%v+%v %s (%s, s%d, s%d, %v)", s.At.Round(time.Millisecond), s.For.Round(time.Millisecond),
-		s.Kind, worker, s.Server, s.Peer, s.Direction)
+	return fmt.Sprintf("%s at %v for %v (%s, server %d, %d, %v)", s.Kind,
+		s.At.Round(time.Millisecond), s.For.Round(time.Millisecond), worker, s.Server, s.Peer, s.Direction)
 }
 
 // round is what goes wrong before everything is healed.
