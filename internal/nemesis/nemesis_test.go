@@ -130,7 +130,7 @@ func (o *outcome) round(t *testing.T, s *site, r round) {
 	}
 	o.rounds++
 	t.Logf("%s, round %d: %v; %s", o.name, o.rounds, r, said)
-	if took > 2*s.timeout {
+	if !ok || took > 2*s.timeout {
 		s.tellWaiting(healed + int64(2*s.timeout))
 	}
 }
@@ -143,8 +143,10 @@ func (o *outcome) finish(t *testing.T, s *site, ours bool) {
 		patience = certainly
 	}
 	s.heal()
-	if took, ok := s.served(now(), patience); !ok && ours {
-		o.faults = append(o.faults, fmt.Sprintf("somebody is not served, %v after the last healing", took))
+	healed := now()
+	if _, ok := s.served(healed, patience); !ok && ours {
+		o.faults = append(o.faults, fmt.Sprintf("somebody is not served, %v after the last healing", since(healed)))
+		s.tellWaiting(healed)
 	}
 	waiting := s.rest(patience)
 	if waiting > 0 && ours {
