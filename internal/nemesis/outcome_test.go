@@ -99,13 +99,14 @@ func (o *outcome) within(d time.Duration) int {
 // table is that of the page.
 func table(all []*outcome) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `Three servers and five worker processes, sessions of %v, each lock by the same schedule.
+	fmt.Fprintf(&b, `Three servers and five worker processes, sessions of %v, each lock by the schedule of one seed.
 A violation is a hold that began while another process, asked before and after, said that it
 held. Other faults are tokens out of order, holders that held on after the register had refused
-them, and histories that are not linearizable. A stale write came from a holder that had been
-stopped or cut off and had not looked yet; fencing tokens are for it. An orphan is a node that
+them, and histories that are not linearizable. A stale write is one whose
+writer had lost the lock since it looked last, or did not know; fencing tokens are for it. An orphan is a node that
 stays while its owner's session lives and nobody waits by it. A stall is a round after which
-somebody had not been served %v after all was healed.
+somebody had not been served %v after all was healed;
+the times are those of the other rounds.
 
 | lock | seed | length | rounds | acquisitions | violations | other faults | stale writes refused | orphans | stalls | served after healing: median, longest |
 |---|---|---|---|---|---|---|---|---|---|---|
