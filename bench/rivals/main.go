@@ -1,0 +1,155 @@
+// Rivals compares turnstile's locks with those of others, on the same servers in one run,
+// and with what no lock on ZooKeeper can do without. It starts the servers, and needs
+// ZooKeeper, Curator, kazoo and etcd as Debian has them.
+//
+//	go run ./rivals                      # all, which takes a while; the table goes to standard output
+//	go run ./rivals -write               # and to ../docs/performance.md, with a picture
+//	go run ./rivals -rows handover -rivals zk.Lock,limit -rounds 3
+//	go run ./rivals -quick               # that everything works; the figures mean nothing
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/turnstile-go/turnstile/internal/report"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "rivals:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the flags.
+type options struct {
+	size   size
+	rows   *regexp.Regexp
+	rivals []string // turnstile among them
+	page   string   // "": not to be written
+}
+
+func parse(args []string, messages io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("rivals", flag.ContinueOnError)
+	flags.SetOutput(messages)
+	short := flags.Bool("quick", false, "one round of very little, to see that everything works")
+	rounds := flags.Int("rounds", 0, "`rounds` in which each rival has its turn; 0: 9, or 1 with -quick")
+	match := flags.String("rows", "", "rows to run: a regular `expression` on what their names and networks say")
+	rivals := flags.String("rivals", strings.Join(names[1:], ","), "`names` of the rivals to run")
+	write := flags.Bool("write", false, "write the page, and the picture beside it")
+	page := flags.String("page", "../docs/performance.md", "the `file` that -write writes")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	o.size = full
+	if *short {
+		o.size = quick
+	}
+	if *rounds != 0 {
+		o.size.rounds = *rounds
+	}
+	var err error
+	if o.rows, err = regexp.Compile(*match); err != nil {
+		return o, err
+	}
+	for _, name := range names {
+		if name == turnstileName || slices.Contains(strings.Split(*rivals, ","), name) {
+			o.rivals = append(o.rivals, name)
+		}
+	}
+	for name := range strings.SplitSeq(*rivals, ",") {
+		if name != "" && !slices.Contains(names, name) {
+			return o, fmt.Errorf("no rival is called %q; there are %s", name, strings.Join(names[1:], ", "))
+		}
+	}
+	switch {
+	case flags.NArg() > 0:
+		return o, fmt.Errorf("unexpected %q", flags.Args())
+	case o.size.rounds < 1:
+		return o, fmt.Errorf("%d rounds: want one or more", o.size.rounds)
+	case *write && (*short || *match != "" || len(o.rivals) < len(names)):
+		return o, errors.New("the page is for all rows of all rivals: -write goes with neither -quick nor -rows nor -rivals")
+	case *write:
+		o.page = *page
+	}
+	return o, nil
+}
+
+func (o options) chosen() []row {
+	return slices.DeleteFunc(rows(o.size), func(r row) bool {
+		return !o.rows.MatchString(r.key + " " + r.String())
+	})
+}
+
+func run(ctx context.Context, args []string, out, messages io.Writer) error {
+	o, err := parse(args, messages)
+	if err != nil {
+		return err
+	}
+	chosen := o.chosen()
+	if len(chosen) == 0 {
+		return errors.New("no row matches -rows")
+	}
+	text, all, err := measureAll(ctx, o, chosen, slog.New(slog.NewTextHandler(messages, nil)))
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(out, text)
+	if o.page == "" {
+		return nil
+	}
+	if err := picture(strings.TrimSuffix(o.page, filepath.Ext(o.page))+".png", all, o.rivals); err != nil {
+		return err
+	}
+	return report.Section(o.page, "rivals", text)
+}
+
+// measureAll sets the stage, runs all rows, and clears it again.
+func measureAll(ctx context.Context, o options, chosen []row, log *slog.Logger) (text string, all results, err error) {
+	var nets []network
+	for _, r := range chosen {
+		nets = append(nets, r.net)
+	}
+	s, err := setUp(ctx, nets, slices.Contains(o.rivals, etcdName))
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	admin, err := dial(ctx, s.direct)
+	if err != nil {
+		return "", nil, err
+	}
+	defer admin.Close()
+	rivals, err := openRivals(ctx, s, o.rivals, admin)
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { err = errors.Join(err, closeAll(rivals)) }()
+	b := &bench{stage: s, rivals: rivals, rounds: o.size.rounds, log: log}
+	if err := b.warmUp(ctx, o.size.warm); err != nil {
+		return "", nil, err
+	}
+	for _, r := range chosen {
+		res, err := b.run(ctx, r)
+		if err != nil {
+			return "", nil, err
+		}
+		all = append(all, res)
+	}
+	return pageText(all, rivals, s, o), all, nil
+}

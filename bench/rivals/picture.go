@@ -1,0 +1,41 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/turnstile-go/turnstile/bench/internal/chart"
+)
+
+// drawn are the rows of the picture, by key; those with a hold are left out.
+var drawn = []string{"uncontended", "handover-2", "handover-10", "handover-100", "semaphore-alone", "paths"}
+
+// picture draws how fast each is, beside us, where requests take their time and where
+// they do not. It draws nothing if no such row was run.
+func picture(file string, all results, shown []string) error {
+	var groups []string
+	series := make([]chart.Series, len(shown))
+	for i, name := range shown {
+		series[i].Name = name
+	}
+	for _, net := range []network{loopback, delayed} {
+		for _, r := range all {
+			if r.row.net != net || r.row.hold > 0 || !slices.Contains(drawn, r.row.key) {
+				continue
+			}
+			groups = append(groups, strings.ReplaceAll(r.row.key, "-", " ")+"\n"+string(net))
+			for i, name := range shown {
+				x := math.NaN()
+				if r.series(name, 0) != nil {
+					x = 1 / r.better(name, 0)
+				}
+				series[i].Values = append(series[i].Values, x)
+			}
+		}
+	}
+	if len(groups) == 0 {
+		return nil
+	}
+	return chart.Bars(file, "Speed beside turnstile's: higher is faster", "times as fast", groups, series)
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// size is how much is measured.
+type size struct {
+	rounds  int
+	cycles  int // in a round, of what nobody else wants
+	crowd   int // the most sessions that hand a lock over
+	waiters int // the longest queue, and the most locks
+	warm    int // cycles of everybody, before the first row
+}
+
+var (
+	full  = size{rounds: 9, cycles: 100, crowd: 100, waiters: 1000, warm: 3000}
+	quick = size{rounds: 1, cycles: 5, crowd: 10, waiters: 50, warm: 5}
+)
+
+var (
+	latencies = []metric{{"median", seconds}, {"p99", seconds}}
+	rates     = []metric{{"", perSecond}}
+)
+
+// rows returns all rows, in the order of the table.
+func rows(z size) []row {
+	var all []row
+	for _, net := range []network{loopback, delayed, ensemble} {
+		all = append(all, row{
+			key: "uncontended", title: "lock and unlock, uncontended", net: net,
+			plan: plan{kind: mutex, sessions: 1, workers: 1}, limit: twoWrites, width: 1,
+			warm: z.cycles, cycles: z.cycles, metrics: latencies, measure: latency,
+		})
+	}
+	for _, net := range []network{loopback, delayed} {
+		for _, hold := range []time.Duration{0, time.Millisecond} {
+			for _, n := range []int{2, 10, 100} {
+				if n <= z.crowd {
+					all = append(all, handovers(z, net, n, hold))
+				}
+			}
+		}
+	}
+	all = append(all, handovers(z, ensemble, 10, 0))
+	for _, net := range []network{loopback, delayed, ensemble} {
+		all = append(all, row{
+			key: "gap", title: "release to the next holder, 10 sessions, 1 ms hold", net: net,
+			plan: plan{kind: mutex, sessions: 10, workers: 10}, hold: time.Millisecond, limit: oneWrite, width: 1,
+			warm: 20, cycles: 2 * z.cycles, metrics: latencies, measure: gap,
+		})
+	}
+	for _, net := range []network{loopback, delayed} {
+		all = append(all, shared(z, net)...)
+	}
+	return append(all, alone(z)...)
+}
+
+func handovers(z size, net network, sessions int, hold time.Duration) row {
+	title := fmt.Sprintf("hand-overs, %d sessions, no hold", sessions)
+	if hold > 0 {
+		title = fmt.Sprintf("hand-overs, %d sessions, 1 ms hold", sessions)
+	}
+	return row{
+		key: fmt.Sprint("handover-", sessions), title: title, net: net,
+		plan: plan{kind: mutex, sessions: sessions, workers: sessions}, hold: hold, limit: oneWrite, width: 1,
+		warm: 2 * sessions, cycles: max(2*z.cycles, 3*sessions), metrics: rates, measure: rate,
+	}
+}
+
+// shared are the rows of locks that several hold, of trying, and of many locks.
+func shared(z size, net network) []row {
+	return []row{
+		{
+			key: "readers", title: "nine reads to a write, 10 sessions, 1 ms hold", net: net,
+			plan: plan{kind: rw, sessions: 10, workers: 10}, hold: time.Millisecond,
+			warm: 100, cycles: 2 * z.cycles, metrics: rates, measure: rate,
+		},
+		{
+			key: "semaphore-alone", title: "semaphore of 10, uncontended", net: net,
+			plan: plan{kind: semaphore, sessions: 1, workers: 1, leases: 10}, limit: twoWrites, width: 1,
+			warm: z.cycles, cycles: z.cycles, metrics: latencies, measure: latency,
+		},
+		{
+			key: "semaphore", title: "semaphore of 5, 20 sessions, 1 ms hold", net: net,
+			plan: plan{kind: semaphore, sessions: 20, workers: 20, leases: 5}, hold: time.Millisecond,
+			warm: 40, cycles: 2 * z.cycles, metrics: rates, measure: rate,
+		},
+		{
+			key: "try", title: "try a lock that is held", net: net, try: true,
+			plan: plan{kind: mutex, sessions: 2, workers: 2},
+			warm: z.cycles, cycles: z.cycles, metrics: []metric{{"median", seconds}}, measure: tries,
+		},
+		{
+			key: "paths", title: fmt.Sprintf("%d locks on one session, at once", z.waiters), net: net,
+			plan:  plan{kind: mutex, sessions: 1, workers: z.waiters, apart: true},
+			limit: twoWrites, width: 64,
+			warm: z.waiters, cycles: z.waiters, metrics: rates, measure: rate, rounds: 5,
+		},
+	}
+}
+
+// alone are the rows of counting, where the network does not matter.
+func alone(z size) []row {
+	all := []row{{
+		key: "requests", title: "requests of an uncontended lock and unlock, 1 ms hold", net: counted,
+		plan: plan{kind: mutex, sessions: 1, workers: 1}, hold: time.Millisecond, warm: 10, cycles: 50, rounds: 1,
+		metrics: []metric{{"writes", count}, {"listings", count}, {"other", count}}, measure: requests,
+	}}
+	for _, n := range []int{z.waiters / 10, z.waiters} {
+		all = append(all, row{
+			key: fmt.Sprint("drain-", n), title: fmt.Sprintf("%d waiters on 10 sessions, a hand-over each", n), net: counted,
+			plan: plan{kind: mutex, sessions: 10, workers: n + 1}, rounds: 3,
+			metrics: []metric{{"to drain", seconds}, {"requests each", count}, {"bytes each", bytes}}, measure: drain,
+		})
+	}
+	return append(all,
+		row{
+			key: "memory", title: fmt.Sprintf("%d held locks", z.waiters), net: loopback,
+			plan: plan{kind: mutex, sessions: 1, workers: z.waiters, apart: true}, rounds: 3,
+			metrics: []metric{{"memory each", bytes}}, measure: memoryHeld,
+		},
+		row{
+			key: "memory", title: fmt.Sprintf("%d waiters for a lock", z.waiters), net: loopback,
+			plan: plan{kind: mutex, sessions: 10, workers: z.waiters}, rounds: 3,
+			metrics: []metric{{"memory each", bytes}}, measure: memoryWaiting,
+		},
+	)
+}
+
+// lacks says, for each rival, why it has no part in a row.
+var lacks = map[string]func(row) string{
+	turnstileName: func(row) string { return "" },
+	zkLockName: func(r row) string {
+		switch {
+		case r.plan.kind != mutex:
+			return "go-zookeeper has a mutex alone"
+		case r.try:
+			return "zk.Lock has no TryLock"
+		}
+		return ""
+	},
+	curatorName: func(row) string { return "" },
+	kazooName: func(r row) string {
+		if r.plan.kind == rw {
+			return "a reader of kazoo 2.8 and a writer can wait for each other for ever (https://github.com/python-zk/kazoo/issues/649)"
+		}
+		return ""
+	},
+	etcdName: func(r row) string {
+		switch {
+		case r.plan.kind != mutex:
+			return "of etcd, the mutex alone was measured"
+		case r.net == ensemble:
+			return "one etcd server alone was run"
+		case r.key == "requests":
+			return "only ZooKeeper's requests were counted"
+		}
+		return ""
+	},
+	limitName: func(r row) string {
+		if r.limit == "" {
+			return "the limits are for rows that writes bound"
+		}
+		return ""
+	},
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// network is a way to the servers.
+type network string
+
+const (
+	loopback network = "loopback"
+	delayed  network = "1 ms each way"
+	ensemble network = "three servers"
+	counted  network = "counted" // loopback, where requests and bytes are counted
+)
+
+// stage is the servers, the ways to them, and what counts on those.
+type stage struct {
+	zk      map[network]string
+	etcd    map[network]string
+	direct  string // the ZooKeeper server, with nothing between
+	version string
+	dir     string // for files; goes with the stage
+
+	requests *zktest.Proxy     // of counted
+	bytes    map[string]*relay // of counted, by address
+	closers  []io.Closer
+}
+
+func (s *stage) Close() error {
+	var errs []error
+	for _, c := range slices.Backward(s.closers) {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
+}
+
+// keep has what was opened closed with the stage.
+func keep[T io.Closer](s *stage, c T, err error) (T, error) {
+	if err == nil {
+		s.closers = append(s.closers, c)
+	}
+	return c, err
+}
+
+// setUp starts what the networks need.
+func setUp(ctx context.Context, nets []network, withEtcd bool) (*stage, error) {
+	dir, err := os.MkdirTemp("", "bench-rivals-")
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{dir: dir, zk: map[network]string{}, etcd: map[network]string{}, bytes: map[string]*relay{}}
+	err = s.startZooKeeper(ctx, nets)
+	if err == nil && withEtcd {
+		err = s.startEtcd(ctx, nets)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// seldom is how often servers look for empty directories: not during a run.
+const seldom = 24 * time.Hour
+
+func (s *stage) startZooKeeper(ctx context.Context, nets []network) error {
+	e, err := zktest.NewReal(zktest.ContainerCheck(seldom))
+	if _, err = keep(s, e, err); err != nil {
+		return err
+	}
+	s.direct, s.zk[loopback] = e.Addr(0), e.Addr(0)
+	said, err := e.Word(ctx, 0, "srvr")
+	if err != nil {
+		return err
+	}
+	_, said, _ = strings.Cut(said, "version: ")
+	s.version, _, _ = strings.Cut(said, "-")
+	for _, n := range nets {
+		var err error
+		switch n {
+		case delayed:
+			err = s.delayZooKeeper()
+		case counted:
+			err = s.countZooKeeper()
+		case ensemble:
+			err = s.startEnsemble()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stage) delayZooKeeper() error {
+	p, err := zktest.NewProxy(s.direct)
+	if _, err = keep(s, p, err); err != nil {
+		return err
+	}
+	p.Delay(time.Millisecond)
+	s.zk[delayed] = p.Addr()
+	return nil
+}
+
+// countZooKeeper has requests counted by a proxy, and bytes by a relay before it.
+func (s *stage) countZooKeeper() error {
+	p, err := zktest.NewProxy(s.direct)
+	if _, err = keep(s, p, err); err != nil {
+		return err
+	}
+	r, err := startRelay(p.Addr(), 0)
+	if _, err = keep(s, r, err); err != nil {
+		return err
+	}
+	s.requests, s.zk[counted], s.bytes[r.Addr()] = p, r.Addr(), r
+	return nil
+}
+
+func (s *stage) startEnsemble() error {
+	e, err := zktest.NewReal(zktest.Nodes(3), zktest.ContainerCheck(seldom))
+	if _, err = keep(s, e, err); err != nil {
+		return err
+	}
+	s.zk[ensemble] = e.ConnectString()
+	return nil
+}
+
+func (s *stage) startEtcd(ctx context.Context, nets []network) error {
+	e, err := startEtcd(ctx)
+	if _, err = keep(s, e, err); err != nil {
+		return err
+	}
+	s.etcd[loopback] = e.addr
+	for n, delay := range map[network]time.Duration{delayed: time.Millisecond, counted: 0} {
+		if !slices.Contains(nets, n) {
+			continue
+		}
+		r, err := startRelay(e.addr, delay)
+		if _, err = keep(s, r, err); err != nil {
+			return err
+		}
+		s.etcd[n], s.bytes[r.Addr()] = r.Addr(), r
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// target is what was aimed at, and what came of it.
+type target struct {
+	text     string
+	measured string
+	met      bool
+}
+
+// results finds rows.
+type results []result
+
+func (all results) find(key string, net network, hold bool) (result, bool) {
+	i := slices.IndexFunc(all, func(r result) bool {
+		return r.row.key == key && r.row.net == net && (r.row.hold > 0) == hold
+	})
+	if i < 0 {
+		return result{}, false
+	}
+	return all[i], true
+}
+
+// targets returns those that can be judged by the rows that were run.
+func (all results) targets() []target {
+	var out []target
+	add := func(t target, ok bool) {
+		if ok {
+			out = append(out, t)
+		}
+	}
+	add(all.ofLimit("uncontended", "lock and unlock, 1 ms each way: at most 1.08 of two write round trips", 1.08))
+	add(all.ofLimit("handover-10", "hand-over, 10 sessions, 1 ms each way: at most 1.25 of one write round trip", 1.25))
+	add(all.ofLimit("handover-100", "hand-over, 100 sessions, 1 ms each way: at most 1.25 of one write round trip", 1.25))
+	add(all.ahead())
+	add(all.semaphore())
+	add(all.requests())
+	add(all.bytes())
+	return out
+}
+
+// ofLimit is how far from its limit a row is, with a network that takes time.
+func (all results) ofLimit(key, text string, most float64) (target, bool) {
+	r, ok := all.find(key, delayed, false)
+	if !ok {
+		return target{}, false
+	}
+	x := 1 / r.better(limitName, 0)
+	return target{text, fmt.Sprintf("%.3f", x), x <= most}, !math.IsNaN(x)
+}
+
+// peers are those who do the same job on the same server.
+var peers = []string{zkLockName, curatorName, kazooName}
+
+// ahead says how many times as good as the best rival we are, where that is least; and
+// where else it is less than once.
+func (all results) ahead() (target, bool) {
+	least, where := math.Inf(1), ""
+	var behind []string
+	for _, r := range all {
+		if r.row.net != loopback && r.row.net != counted {
+			continue
+		}
+		for i, m := range r.row.metrics {
+			for _, name := range peers {
+				x := r.better(name, i)
+				if !m.unit.ratio || math.IsNaN(x) {
+					continue
+				}
+				here := fmt.Sprintf("%s, %s (%.2f)", strings.TrimSuffix(r.row.title+": "+m.name, ": "), name, x)
+				if x < least {
+					least, where = x, here
+				}
+				if x < 1 {
+					behind = append(behind, here)
+				}
+			}
+		}
+	}
+	if len(behind) > 0 {
+		where = "behind in " + strings.Join(behind, "; ")
+	} else {
+		where = "least in " + where
+	}
+	return target{"loopback: ahead of every rival in every row", where, least > 1}, !math.IsInf(least, 0)
+}
+
+func (all results) semaphore() (target, bool) {
+	r, ok := all.find("semaphore-alone", delayed, false)
+	if !ok {
+		return target{}, false
+	}
+	x := r.better(curatorName, 0)
+	text := "semaphore, to take and give back, 1 ms each way: at least 3 times as fast as Curator's"
+	return target{text, fmt.Sprintf("%.2f", x), x >= 3}, !math.IsNaN(x)
+}
+
+func (all results) requests() (target, bool) {
+	r, ok := all.find("requests", counted, true)
+	if !ok {
+		return target{}, false
+	}
+	writes, listings, other := median(r.series(turnstileName, 0)), median(r.series(turnstileName, 1)), median(r.series(turnstileName, 2))
+	text := "requests, uncontended: 3 (create, getChildren, delete), and what watches the own node"
+	return target{text, fmt.Sprintf("%.2f, and %.2f", writes+listings, other), writes+listings <= 3.005}, true
+}
+
+// bytes compares how many more bytes a hand-over takes in a queue ten times as long with
+// how many more one listing of such a queue has.
+func (all results) bytes() (target, bool) {
+	var drains []result
+	for _, r := range all {
+		if strings.HasPrefix(r.row.key, "drain-") && r.series(turnstileName, 2) != nil {
+			drains = append(drains, r)
+		}
+	}
+	if len(drains) != 2 {
+		return target{}, false
+	}
+	// While a queue runs dry it is half as long on average. A name has its length before it.
+	const name = 4 + len("_c_xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx-lock-0123456789")
+	short, long := drains[0], drains[1]
+	listing := float64(long.row.plan.workers-short.row.plan.workers) / 2 * float64(name)
+	more := median(long.series(turnstileName, 2)) - median(short.series(turnstileName, 2))
+	text := "bytes of a hand-over: grow with the queue by one listing at most"
+	return target{text, fmt.Sprintf("by %.3f of a listing", more/listing), more/listing <= 1.02}, true
+}
+
+func targetTable(all []target) string {
+	if len(all) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("| target | measured | |\n|---|---|---|\n")
+	for _, t := range all {
+		met := "met"
+		if !t.met {
+			met = "missed"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", t.text, t.measured, met)
+	}
+	return b.String()
+}

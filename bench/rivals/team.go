@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"time"
+)
+
+// kind is what is measured: one of the locks, or, for the limits, what a lock cannot do
+// without.
+type kind string
+
+const (
+	mutex     kind = "mutex"
+	rw        kind = "rw"
+	semaphore kind = "semaphore"
+	oneWrite  kind = "one write"
+	twoWrites kind = "two writes"
+)
+
+// plan is a team: so many workers, each with a lock object of its own, on so many sessions.
+type plan struct {
+	kind     kind
+	servers  string
+	path     string
+	sessions int
+	workers  int
+	leases   int  // of a semaphore
+	apart    bool // each worker has a path of its own
+}
+
+// team is workers of one rival who want a lock. Each rival's language has the same code
+// for it, so that all do the same; only how to lock differs. A lock object is made when
+// its worker first needs it. One call at a time.
+type team interface {
+	// Cycles has each worker take its lock and give it back n times, all at once. Of a
+	// read-write lock every tenth cycle writes.
+	Cycles(ctx context.Context, n int, hold time.Duration) (outcome, error)
+	// Hold has the first worker take its lock and keep it, Drop give it back.
+	Hold(ctx context.Context) error
+	Drop(ctx context.Context) error
+	// Try has the second worker try to take what the first one holds n times, in vain.
+	Try(ctx context.Context, n int) (outcome, error)
+	// Queue has all but the first worker begin to take the lock and give it back once;
+	// Drain drops the first one's and waits for them.
+	Queue(ctx context.Context) error
+	Drain(ctx context.Context) (outcome, error)
+	// HoldAll has all workers take their locks, DropAll give them back.
+	HoldAll(ctx context.Context) error
+	DropAll(ctx context.Context) error
+	// Memory is how many bytes the process has in use.
+	Memory(ctx context.Context) (uint64, error)
+	Close() error
+}
+
+// outcome is what a team has measured.
+type outcome struct {
+	elapsed time.Duration
+	cycles  []time.Duration // from before the lock until after the release, without the hold
+	gaps    []time.Duration // from before a release until the next one, who waited, runs
+}
+
+func (o outcome) rate() float64 { return float64(len(o.cycles)) / o.elapsed.Seconds() }
+
+// rival is one who makes teams.
+type rival interface {
+	Name() string
+	// Lacks says why the rival has no part in a row, and "" if it has.
+	Lacks(row) string
+	Open(context.Context, plan) (team, error)
+	// Contenders is how many hold or want the lock at a path, for the servers.
+	Contenders(ctx context.Context, path string) (int, error)
+	// Version says what was measured.
+	Version() string
+	Close() error
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"math"
+)
+
+// unit is how a number is shown, and whether more of it is better.
+type unit struct {
+	more   bool
+	ratio  bool // to that of rivals says something
+	format func(float64) string
+}
+
+var (
+	seconds   = unit{ratio: true, format: formatSeconds}
+	perSecond = unit{more: true, ratio: true, format: func(x float64) string { return digits(x) + "/s" }}
+	count     = unit{format: func(x float64) string { return fmt.Sprintf("%.2f", x) }}
+	bytes     = unit{ratio: true, format: func(x float64) string { return digits(x/1000) + " kB" }}
+)
+
+func formatSeconds(x float64) string {
+	if x >= 1 {
+		return digits(x) + " s"
+	}
+	return digits(x*1e3) + " ms"
+}
+
+// digits shows three of them, and all before the point.
+func digits(x float64) string {
+	switch abs := math.Abs(x); {
+	case abs < 1:
+		return fmt.Sprintf("%.2f", x)
+	case abs < 10:
+		return fmt.Sprintf("%.2f", x)
+	case abs < 100:
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.0f", x)
+}
