@@ -16,7 +16,7 @@ type size struct {
 
 var (
 	full  = size{rounds: 9, cycles: 100, crowd: 100, waiters: 1000, warm: 3000}
-	quick = size{rounds: 1, cycles: 5, crowd: 10, waiters: 50, warm: 5}
+	quick = size{rounds: 1, cycles: 5, crowd: 4, waiters: 20, warm: 5}
 )
 
 var (
@@ -43,11 +43,12 @@ func rows(z size) []row {
 			}
 		}
 	}
-	all = append(all, handovers(z, ensemble, 10, 0))
+	some := min(10, z.crowd)
+	all = append(all, handovers(z, ensemble, some, 0))
 	for _, net := range []network{loopback, delayed, ensemble} {
 		all = append(all, row{
-			key: "gap", title: "release to the next holder, 10 sessions, 1 ms hold", net: net,
-			plan: plan{kind: mutex, sessions: 10, workers: 10}, hold: time.Millisecond, limit: oneWrite, width: 1,
+			key: "gap", title: fmt.Sprintf("release to the next holder, %d sessions, 1 ms hold", some), net: net,
+			plan: plan{kind: mutex, sessions: some, workers: some}, hold: time.Millisecond, limit: oneWrite, width: 1,
 			warm: 20, cycles: 2 * z.cycles, metrics: latencies, measure: gap,
 		})
 	}
@@ -71,10 +72,12 @@ func handovers(z size, net network, sessions int, hold time.Duration) row {
 
 // shared are the rows of locks that several hold, of trying, and of many locks.
 func shared(z size, net network) []row {
+	some, more := min(10, z.crowd), min(20, z.crowd)
+	leases := more / 4
 	return []row{
 		{
-			key: "readers", title: "nine reads to a write, 10 sessions, 1 ms hold", net: net,
-			plan: plan{kind: rw, sessions: 10, workers: 10}, hold: time.Millisecond,
+			key: "readers", title: fmt.Sprintf("nine reads to a write, %d sessions, 1 ms hold", some), net: net,
+			plan: plan{kind: rw, sessions: some, workers: some}, hold: time.Millisecond,
 			warm: 100, cycles: 2 * z.cycles, metrics: rates, measure: rate,
 		},
 		{
@@ -83,8 +86,8 @@ func shared(z size, net network) []row {
 			warm: z.cycles, cycles: z.cycles, metrics: latencies, measure: latency,
 		},
 		{
-			key: "semaphore", title: "semaphore of 5, 20 sessions, 1 ms hold", net: net,
-			plan: plan{kind: semaphore, sessions: 20, workers: 20, leases: 5}, hold: time.Millisecond,
+			key: "semaphore", title: fmt.Sprintf("semaphore of %d, %d sessions, 1 ms hold", leases, more), net: net,
+			plan: plan{kind: semaphore, sessions: more, workers: more, leases: leases}, hold: time.Millisecond,
 			warm: 40, cycles: 2 * z.cycles, metrics: rates, measure: rate,
 		},
 		{
@@ -105,26 +108,26 @@ func shared(z size, net network) []row {
 func alone(z size) []row {
 	all := []row{{
 		key: "requests", title: "requests of an uncontended lock and unlock, 1 ms hold", net: counted,
-		plan: plan{kind: mutex, sessions: 1, workers: 1}, hold: time.Millisecond, warm: 10, cycles: 50, rounds: 1,
+		plan: plan{kind: mutex, sessions: 1, workers: 1}, hold: time.Millisecond, warm: 10, cycles: 2 * z.cycles, rounds: 1,
 		metrics: []metric{{"writes", count}, {"listings", count}, {"other", count}}, measure: requests,
 	}}
 	for _, n := range []int{z.waiters / 10, z.waiters} {
 		all = append(all, row{
 			key: fmt.Sprint("drain-", n), title: fmt.Sprintf("%d waiters on 10 sessions, a hand-over each", n), net: counted,
 			plan: plan{kind: mutex, sessions: 10, workers: n + 1}, rounds: 3,
-			metrics: []metric{{"to drain", seconds}, {"requests each", count}, {"bytes each", bytes}}, measure: drain,
+			metrics: []metric{{"to drain", seconds}, {"requests each", count}, {"bytes each", inBytes}}, measure: drain,
 		})
 	}
 	return append(all,
 		row{
 			key: "memory", title: fmt.Sprintf("%d held locks", z.waiters), net: loopback,
 			plan: plan{kind: mutex, sessions: 1, workers: z.waiters, apart: true}, rounds: 3,
-			metrics: []metric{{"memory each", bytes}}, measure: memoryHeld,
+			metrics: []metric{{"memory each", inBytes}}, measure: memoryHeld,
 		},
 		row{
 			key: "memory", title: fmt.Sprintf("%d waiters for a lock", z.waiters), net: loopback,
 			plan: plan{kind: mutex, sessions: 10, workers: z.waiters}, rounds: 3,
-			metrics: []metric{{"memory each", bytes}}, measure: memoryWaiting,
+			metrics: []metric{{"memory each", inBytes}}, measure: memoryWaiting,
 		},
 	)
 }

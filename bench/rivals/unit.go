@@ -8,15 +8,16 @@ import (
 // unit is how a number is shown, and whether more of it is better.
 type unit struct {
 	more   bool
+	speed  bool
 	ratio  bool // to that of rivals says something
 	format func(float64) string
 }
 
 var (
-	seconds   = unit{ratio: true, format: formatSeconds}
-	perSecond = unit{more: true, ratio: true, format: func(x float64) string { return digits(x) + "/s" }}
+	seconds   = unit{speed: true, ratio: true, format: formatSeconds}
+	perSecond = unit{more: true, speed: true, ratio: true, format: func(x float64) string { return digits(x) + "/s" }}
 	count     = unit{format: func(x float64) string { return fmt.Sprintf("%.2f", x) }}
-	bytes     = unit{ratio: true, format: func(x float64) string { return digits(x/1000) + " kB" }}
+	inBytes   = unit{ratio: true, format: func(x float64) string { return digits(x/1000) + " kB" }}
 )
 
 func formatSeconds(x float64) string {
@@ -29,8 +30,6 @@ func formatSeconds(x float64) string {
 // digits shows three of them, and all before the point.
 func digits(x float64) string {
 	switch abs := math.Abs(x); {
-	case abs < 1:
-		return fmt.Sprintf("%.2f", x)
 	case abs < 10:
 		return fmt.Sprintf("%.2f", x)
 	case abs < 100:
