@@ -8,10 +8,11 @@ import (
 
 // method says how it was measured: what a reader needs to judge the numbers.
 const method = `All ran on one machine in one run, by turns: each round measures every rival once, one after
-the other. A number is the median of the rounds; behind it stands how many times as good ours
+the other, and each is the first in turn. A number is the median of the rounds; behind it stands how many times as good ours
 is, which is the median of the ratios of each round, so more than 1 is in our favour.
 
-- *1 ms each way* is a proxy that delays every frame, between the clients and the same server.
+- *1 ms each way* is a proxy that delays every frame, between the clients and the same server,
+  in a process of its own.
   *counted* is loopback through what counts requests and bytes. The servers do not sync their
   logs to disk.
 - A session is a connection of its own, as another process would have; each worker has a lock

@@ -66,7 +66,7 @@ func handovers(z size, net network, sessions int, hold time.Duration) row {
 	return row{
 		key: fmt.Sprint("handover-", sessions), title: title, net: net,
 		plan: plan{kind: mutex, sessions: sessions, workers: sessions}, hold: hold, limit: oneWrite, width: 1,
-		warm: 2 * sessions, cycles: max(2*z.cycles, 3*sessions), metrics: rates, measure: rate,
+		warm: 2 * sessions, cycles: max(2*z.cycles, 6*sessions), metrics: rates, measure: rate,
 	}
 }
 
@@ -114,7 +114,7 @@ func alone(z size) []row {
 	for _, n := range []int{z.waiters / 10, z.waiters} {
 		all = append(all, row{
 			key: fmt.Sprint("drain-", n), title: fmt.Sprintf("%d waiters on 10 sessions, a hand-over each", n), net: counted,
-			plan: plan{kind: mutex, sessions: 10, workers: n + 1}, rounds: 3,
+			plan: plan{kind: mutex, sessions: 10, workers: n + 1}, rounds: 5,
 			metrics: []metric{{"to drain", seconds}, {"requests each", count}, {"bytes each", inBytes}}, measure: drain,
 		})
 	}

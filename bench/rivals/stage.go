@@ -83,7 +83,7 @@ func (s *stage) startZooKeeper(ctx context.Context, nets []network) error {
 	}
 	_, said, _ = strings.Cut(said, "version: ")
 	s.version, _, _ = strings.Cut(said, "-")
-	for _, n := range nets {
+	for _, n := range slices.Compact(slices.Sorted(slices.Values(nets))) {
 		var err error
 		switch n {
 		case delayed:
@@ -101,12 +101,11 @@ func (s *stage) startZooKeeper(ctx context.Context, nets []network) error {
 }
 
 func (s *stage) delayZooKeeper() error {
-	p, err := zktest.NewProxy(s.direct)
-	if _, err = keep(s, p, err); err != nil {
+	d, err := startDelayer(true, s.direct)
+	if _, err = keep(s, d, err); err != nil {
 		return err
 	}
-	p.Delay(time.Millisecond)
-	s.zk[delayed] = p.Addr()
+	s.zk[delayed] = d.addr
 	return nil
 }
 
@@ -139,15 +138,19 @@ func (s *stage) startEtcd(ctx context.Context, nets []network) error {
 		return err
 	}
 	s.etcd[loopback] = e.addr
-	for n, delay := range map[network]time.Duration{delayed: time.Millisecond, counted: 0} {
-		if !slices.Contains(nets, n) {
-			continue
+	if slices.Contains(nets, delayed) {
+		d, err := startDelayer(false, e.addr)
+		if _, err = keep(s, d, err); err != nil {
+			return err
 		}
-		r, err := startRelay(e.addr, delay)
+		s.etcd[delayed] = d.addr
+	}
+	if slices.Contains(nets, counted) {
+		r, err := startRelay(e.addr, 0)
 		if _, err = keep(s, r, err); err != nil {
 			return err
 		}
-		s.etcd[n], s.bytes[r.Addr()] = r.Addr(), r
+		s.etcd[counted], s.bytes[r.Addr()] = r.Addr(), r
 	}
 	return nil
 }
