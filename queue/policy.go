@@ -3,6 +3,7 @@ package queue
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -92,11 +93,9 @@ type blocker struct {
 // blockers returns those ahead of me that weigh something, in order. nodes are in
 // order too.
 func blockers(me Node, nodes []Node, p Policy) []blocker {
-	var out []blocker
-	for _, n := range nodes {
-		if compareNodes(n, me) >= 0 {
-			break
-		}
+	ahead, _ := slices.BinarySearchFunc(nodes, me, compareNodes)
+	out := make([]blocker, 0, ahead) // of a long queue, growing it would cost as much as reading it
+	for _, n := range nodes[:ahead] {
 		w := 1
 		if p.Weight != nil {
 			w = p.Weight(n)
