@@ -28,8 +28,23 @@ examples: ## Run every example, and test those that are modules of their own
 	@for d in examples/*/; do echo; echo "$$d:"; (cd $$d && go run .) || exit 1; done
 
 .PHONY: bench
-bench: ## Compare with go-zookeeper's zk.Lock and Curator's semaphore, side by side in one run
-	go test -run xxx -bench . ./zklock ./semaphore
+bench: ## Measure zk.Lock, Curator, kazoo and etcd beside us in one run, and write docs/performance.md
+	@command -v etcd >/dev/null || { echo "etcd is missing: make deps-bench"; exit 1; }
+	cd bench && go run ./rivals -write
+
+HOT ?= Decide|Parse|Wire|Clock
+COMPARE := ./queue ./session ./zklock
+BENCHSTAT := go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+
+.PHONY: bench-compare
+bench-compare: ## Compare micro-benchmarks (HOT, a regular expression) with the last commit's
+	@old=$$(mktemp -d) && out=$$(mktemp -d) && git worktree add --quiet --detach $$old HEAD~1 && \
+	trap 'git worktree remove --force '$$old'; rm -rf '$$out EXIT && \
+	for i in 1 2 3 4 5 6; do \
+		(cd $$old && go test -run xxx -bench '$(HOT)' -benchmem -benchtime 200ms $(COMPARE)) >>$$out/before || exit 1; \
+		go test -run xxx -bench '$(HOT)' -benchmem -benchtime 200ms $(COMPARE) >>$$out/now || exit 1; \
+	done; \
+	$(BENCHSTAT) before=$$out/before now=$$out/now
 
 SEEDS ?= 5000
 
@@ -84,3 +99,7 @@ deps: ## Install what the tests use (Debian, as root)
 	@dpkg -s $(PACKAGES) >/dev/null 2>&1 || { apt-get update -qq && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(PACKAGES); }
 	@command -v javac >/dev/null || apt-get install -y --no-install-recommends default-jdk-headless
+
+.PHONY: deps-bench
+deps-bench: deps ## Install what the comparison with others uses besides
+	@command -v etcd >/dev/null || apt-get install -y --no-install-recommends etcd-server
