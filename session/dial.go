@@ -22,7 +22,10 @@ type dialer struct {
 	cfg   *config
 	hosts *hosts
 
-	useful atomic.Bool // a request was answered since the last dial
+	// useful: a request was answered since the last dial. A greeting does not count, nor that
+	// identities were taken: some servers hang up on whatever is asked then, for lack of the
+	// identity that they insist on for example.
+	useful atomic.Bool
 
 	mu      sync.Mutex
 	wait    backoff.BackOff

@@ -252,9 +252,8 @@ func (s *Session) greeted(g greeting, sent time.Time) error {
 	if err := s.cfg.believe(g); err != nil {
 		return err
 	}
-	anonymous := len(s.cfg.auths) == 0
 	if s.begun(g, sent) {
-		if anonymous {
+		if len(s.cfg.auths) == 0 {
 			s.goLive()
 		}
 		return nil
@@ -265,17 +264,11 @@ func (s *Session) greeted(g greeting, sent time.Time) error {
 	}
 	s.shorten(g.timeoutMillis)
 	s.confirm(sent, proofLeader)
-	if anonymous {
-		s.dialer.useful.Store(true)
-	}
 	return s.Err() // it may have come back too late
 }
 
 // accepted is told that a server has taken all identities.
-func (s *Session) accepted() {
-	s.dialer.useful.Store(true)
-	s.goLive()
-}
+func (s *Session) accepted() { s.goLive() }
 
 // refused is told that a server has not. Without its identities the session is worth
 // nothing, and a server that takes them can be long in coming: it ends, as a loss.

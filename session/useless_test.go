@@ -1,0 +1,93 @@
+package session_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// useless is a server that greets everybody with the same session, takes an identity where
+// one is presented, and hangs up on the first request, or when none comes soon.
+func useless(t *testing.T, identity bool) string {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	var conns sync.WaitGroup
+	conns.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns.Go(func() {
+				defer c.Close()
+				_ = c.SetDeadline(time.Now().Add(testserver.Patience))
+				if _, err := io.ReadFull(c, make([]byte, 48)); err != nil {
+					return
+				}
+				_, _ = c.Write(greet(0x77))
+				if identity {
+					if _, err := io.ReadFull(c, make([]byte, authFrameSize)); err != nil {
+						return
+					}
+					_, _ = c.Write(words(16, -4, 0, 1, 0))
+				}
+				_ = c.SetDeadline(time.Now().Add(100 * time.Millisecond))
+				_, _ = c.Read(make([]byte, 1))
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); conns.Wait() })
+	return l.Addr().String()
+}
+
+// counted is a short wait that counts how often it is asked for.
+type counted struct{ n *atomic.Int64 }
+
+func (counted) Reset() {}
+func (c counted) NextBackOff() time.Duration {
+	c.n.Add(1)
+	return time.Millisecond
+}
+
+var _ backoff.BackOff = counted{}
+
+// A server that greets and then hangs up, again and again, is not dialled again at once: so
+// does one that insists on an identity which is not presented.
+func TestGreetingIsOfNoUse(t *testing.T) {
+	for name, opts := range map[string][]session.Option{
+		"anonymous": nil,
+		"identity":  {session.WithAuth("digest", []byte("us:secret"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // Close waits in vain
+			const enough = 30
+			var dials, waits atomic.Int64
+			dialled := make(chan struct{})
+			testserver.Connect(t, useless(t, len(opts) > 0), append(opts,
+				session.WithTimeout(time.Minute),
+				session.WithLogger(slog.New(slog.DiscardHandler)),
+				session.WithRetry(func() backoff.BackOff { return counted{&waits} }),
+				session.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+					if dials.Add(1) == enough {
+						close(dialled)
+					}
+					return new(net.Dialer).DialContext(ctx, network, addr)
+				}))...)
+			within(t, dialled, "the dials")
+			if n := waits.Load(); n < enough-1 {
+				t.Errorf("%d dials with %d waits", enough, n)
+			}
+		})
+	}
+}
