@@ -3,8 +3,11 @@ package session
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // teardown lets go of an ended session: zk.Conn, its goroutines, and what the
@@ -64,8 +67,14 @@ func (s *Session) bury(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.Timeout())
 	defer cancel()
 	wait := s.cfg.retry()
+	present := s.cfg.auths
+	if errors.Is(s.Err(), zk.ErrAuthFailed) {
+		present = nil // it would be refused again
+	}
 	for !s.isBuried() && ctx.Err() == nil {
-		s.buryOnce(ctx)
+		if s.buryOnce(ctx, present) {
+			present = nil
+		}
 		if !s.isBuried() {
 			_ = pause(ctx, untiring(wait))
 		}
@@ -80,25 +89,27 @@ func (s *Session) isBuried() bool {
 
 // buryOnce sends the handshake and closeSession right behind it, without waiting in
 // between: where answers do not get through that does all the same, and never
-// prolongs the session's life without ending it.
-func (s *Session) buryOnce(ctx context.Context) {
+// prolongs the session's life without ending it. Identities go before closeSession, as
+// there are servers that take nothing without; one that refuses an identity takes nothing
+// after it, and buryOnce reports that.
+func (s *Session) buryOnce(ctx context.Context, present []auth) (refused bool) {
 	c, _, err := s.dialer.dialNow(ctx)
 	if err != nil {
-		return
+		return false
 	}
 	defer c.Close()
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	defer stop()
 	if c.SetDeadline(time.Now().Add(s.cfg.connectTimeout)) != nil {
-		return
+		return false
 	}
 	s.mu.Lock()
 	ours := s.greeting
 	s.mu.Unlock()
-	if _, err := c.Write(buryFrames(ours)); err != nil {
-		return
+	if _, err := c.Write(buryFrames(ours, present)); err != nil {
+		return false
 	}
-	// The greeting says whether the session was still there; the answer after it,
+	// The greeting says whether the session was still there; the answer to closeSession,
 	// that it is no longer.
 	var in frames
 	var greeted, gone bool
@@ -109,6 +120,7 @@ func (s *Session) buryOnce(ctx context.Context) {
 			if greeted {
 				xid, code := replyOf(head)
 				gone = gone || xid == buryXid && (code == 0 || code == codeSessionExpired)
+				refused = refused || xid == xidAuth && code != 0
 				return nil, nil
 			}
 			g, err := parseGreeting(head)
@@ -125,12 +137,13 @@ func (s *Session) buryOnce(ctx context.Context) {
 	if gone {
 		s.sessionClosed()
 	}
+	return refused
 }
 
 const buryXid = 1
 
-// buryFrames returns a handshake for the session and a closeSession.
-func buryFrames(g greeting) []byte {
+// buryFrames returns a handshake for the session, its identities, and a closeSession.
+func buryFrames(g greeting, present []auth) []byte {
 	b := make([]byte, 0, 64)
 	b = binary.BigEndian.AppendUint32(b, 44)                      // length
 	b = binary.BigEndian.AppendUint32(b, 0)                       // protocol version
@@ -139,8 +152,11 @@ func buryFrames(g greeting) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(g.session))       // session
 	b = binary.BigEndian.AppendUint32(b, passwordLength)          // password
 	b = append(b, g.password[:]...)                               //
-	b = binary.BigEndian.AppendUint32(b, 8)                       // length
-	b = binary.BigEndian.AppendUint32(b, buryXid)                 // xid
+	for _, a := range present {
+		b = append(b, authFrame(a)...)
+	}
+	b = binary.BigEndian.AppendUint32(b, 8)       // length
+	b = binary.BigEndian.AppendUint32(b, buryXid) // xid
 	closeSession := int32(opClose)
 	return binary.BigEndian.AppendUint32(b, uint32(closeSession))
 }
