@@ -74,3 +74,21 @@ func TestMultiCountsNodes(t *testing.T) {
 	_, err = s.Create(ctx, d+"/m", nil, session.Ephemeral)
 	must(t, err)
 }
+
+// What zk.Conn cannot make in a multi is refused before anything is sent: a server makes the
+// container all the same, and its answer would cost the connection.
+func TestMultiKinds(t *testing.T) {
+	p, _, s := behindProxy(t, 10*time.Second)
+	d, ctx := dir(t, s), patient(t)
+	for _, flags := range []int32{zk.FlagContainer, zk.FlagTTL, zk.FlagPersistentSequentialWithTTL, 7, -1} {
+		_, err := s.Multi(ctx, &zk.CreateRequest{Path: d + "/n-", Flags: flags})
+		wantErr(t, "flags", err, session.ErrInvalid)
+	}
+	if n := p.Count(zktest.On(zktest.OpMulti, d)); n != 0 {
+		t.Errorf("%d were sent", n)
+	}
+	for flags := range int32(4) {
+		_, err := s.Multi(ctx, &zk.CreateRequest{Path: d + "/n", Flags: flags}, &zk.DeleteRequest{Path: d + "/x", Version: -1})
+		wantErr(t, "flags", err, zk.ErrNoNode)
+	}
+}

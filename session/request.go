@@ -117,7 +117,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 // Multi carries out all of ops, or none: *[zk.CreateRequest], *[zk.SetDataRequest],
 // *[zk.DeleteRequest] and *[zk.CheckVersionRequest], with paths below the chroot.
 // The requests are not changed; a create without an ACL gets that of [WithACL], and
-// ephemeral ones count towards [WithMaxNodes].
+// ephemeral ones count towards [WithMaxNodes]. It makes no containers, and no nodes with a TTL.
 // It returns what each did, and the first error of those refused. A multi whose
 // reply was lost is not repeated: see [Uncertain]. Otherwise it returns and fails
 // as Get does.
@@ -184,7 +184,7 @@ func (s *Session) outwardOp(op any) (any, int, error) {
 			c.Acl = s.cfg.acl
 		}
 		c.Path = s.outward(op.Path)
-		return &c, len(c.Data) + len(c.Path), ValidatePath(op.Path)
+		return &c, len(c.Data) + len(c.Path), errors.Join(ValidatePath(op.Path), checkMultiFlags(c.Flags))
 	case *zk.SetDataRequest:
 		c := *op
 		c.Path = s.outward(op.Path)
@@ -199,4 +199,14 @@ func (s *Session) outwardOp(op any) (any, int, error) {
 		return &c, len(c.Path), ValidatePath(op.Path)
 	}
 	return nil, 0, invalidf("%T is not an operation of a multi", op)
+}
+
+// checkMultiFlags refuses kinds of nodes that zk.Conn cannot make in a multi: it has no TTL
+// there, and takes the result of a container's create for that of no operation at all.
+func checkMultiFlags(flags int32) error {
+	switch flags {
+	case 0, zk.FlagEphemeral, zk.FlagSequence, zk.FlagEphemeralSequential:
+		return nil
+	}
+	return invalidf("flags %d of a create in a multi", flags)
 }
