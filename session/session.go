@@ -359,6 +359,10 @@ func (s *Session) broken(why error) {
 // watchesArmed implements wireEvents.
 func (s *Session) watchesArmed() bool { return s.watches.anyArmed() }
 
+// watchesRefused implements wireEvents. A server that has too much to do refuses setWatches
+// as it does anything else.
+func (s *Session) watchesRefused() { s.watches.disarm() }
+
 // zkLogger sends what zk.Conn logs to slog, for debugging.
 type zkLogger struct{ log *slog.Logger }
 

@@ -202,10 +202,25 @@ func (t *watches) forget(path string, w *Watch) {
 	if e == nil || e.cur == nil || w != nil && e.cur != w {
 		return // it has ended already
 	}
-	e.cur.fire(WatchBroken)
+	t.forgetLocked(path, e)
+}
+
+// disarm forgets every watch: what was to be set again after a reconnect is not.
+func (t *watches) disarm() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for path, e := range t.m {
+		t.forgetLocked(path, e)
+	}
+}
+
+func (t *watches) forgetLocked(path string, e *watched) {
+	if e.cur != nil {
+		e.cur.fire(WatchBroken)
+		e.cur = nil
+	}
 	e.armed = false
 	e.events++ // a get that is under way tells of before
-	e.cur = nil
 	t.dropIdleLocked(path, e)
 }
 

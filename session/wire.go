@@ -25,6 +25,8 @@ type wireEvents interface {
 	broken(why error)
 	// watchesArmed reports whether zk.Conn will send setWatches after a handshake.
 	watchesArmed() bool
+	// watchesRefused is called when the server has refused setWatches.
+	watchesRefused()
 }
 
 // wire lies between zk.Conn and the network: one per connection. It sees every
@@ -246,7 +248,10 @@ func (w *wire) incoming(head []byte) ([]field, error) {
 	switch {
 	case code == codeSessionExpired:
 		w.events.expired()
-	case code != 0: // zk.Conn looks no further
+	case code != 0: // zk.Conn looks no further, and takes watches for set again that are not
+		if sent.op == opSetWatches {
+			w.events.watchesRefused()
+		}
 	case sent.op == opClose:
 		w.events.sessionClosed()
 	default:

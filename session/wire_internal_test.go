@@ -43,6 +43,7 @@ func (e *fakeEvents) expired()           { e.mu.Lock(); e.expiries++; e.mu.Unloc
 func (e *fakeEvents) sessionClosed()     { e.mu.Lock(); e.closes++; e.mu.Unlock() }
 func (e *fakeEvents) broken(err error)   { e.mu.Lock(); e.faults = append(e.faults, err); e.mu.Unlock() }
 func (e *fakeEvents) watchesArmed() bool { return e.armed }
+func (e *fakeEvents) watchesRefused()    {}
 
 // bench is a wire with a scripted server at its other end. It lives in a synctest
 // bubble, so that its deadlines take no time and send times are exact.

@@ -1,0 +1,65 @@
+package session_test
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// setWatchesLost has the server refuse each setWatches: it is given a delete of no node in its
+// place.
+type setWatchesLost struct {
+	net.Conn
+	n chan<- struct{}
+}
+
+func (c setWatchesLost) Write(frame []byte) (int, error) {
+	const setWatches, remove = 101, 2
+	if len(frame) < 12 || binary.BigEndian.Uint32(frame[8:]) != setWatches {
+		return c.Conn.Write(frame)
+	}
+	const none = "/no-such-node"
+	b := words(int32(8+4+len(none)+4), int32(binary.BigEndian.Uint32(frame[4:])), remove, int32(len(none)))
+	b = append(append(b, none...), words(-1)...)
+	select {
+	case c.n <- struct{}{}:
+	default:
+	}
+	if _, err := c.Conn.Write(b); err != nil {
+		return 0, err
+	}
+	return len(frame), nil
+}
+
+// A server that throttles requests can refuse to set watches again on a new connection.
+// zk.Conn takes them for set all the same; a watch set after that must be.
+func TestSetWatchesRefused(t *testing.T) {
+	refused := make(chan struct{}, 1)
+	p, _, s := behindProxy(t, time.Minute, session.WithDialer(
+		func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return setWatchesLost{c, refused}, err
+		}))
+	d, ctx := dir(t, s), patient(t)
+	node, err := s.Create(ctx, d+"/n", nil, session.Persistent)
+	must(t, err)
+	_, _, w, err := s.Watch(ctx, node)
+	must(t, err)
+	p.Disconnect()
+	within(t, refused, "setWatches")
+	must(t, s.Sync(ctx, d)) // behind it
+	if e := w.Event(); e != session.WatchBroken {
+		t.Errorf("event %v", e)
+	}
+	_, _, w, err = s.Watch(ctx, node)
+	must(t, err)
+	other := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()))
+	must(t, other.Delete(ctx, node, -1))
+	zktest.Eventually(t, testserver.Patience, "the news", func() bool { return w.Event() == session.WatchDeleted })
+}
