@@ -204,3 +204,47 @@ func TestWatchNotify(t *testing.T) {
 	}
 	stop()
 }
+
+// A watch that is forgotten ends for all who share it, and the next get sets another; so does
+// one whose get is still under way, and one that nobody waits for.
+func TestWatchesForgotten(t *testing.T) {
+	for name, forget := range map[string]func(*watchTest, *Watch){
+		"one":      func(wt *watchTest, w *Watch) { wt.forget("/a", w) },
+		"whatever": func(wt *watchTest, _ *Watch) { wt.forget("/a", nil) },
+		"all":      func(wt *watchTest, _ *Watch) { wt.disarm() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			wt := newWatchTest(t)
+			w := wt.set(true, nil)
+			woken := make(chan struct{}, 1)
+			defer w.Notify(woken)()
+			forget(wt, w)
+			wt.want(w, WatchBroken)
+			if len(woken) != 1 {
+				t.Error("nobody is told")
+			}
+			wt.idle()
+
+			w, f := wt.join("/a")
+			wt.flying(f, true)
+			forget(wt, w)
+			wt.want(w, WatchBroken)
+			next, g := wt.join("/a")
+			wt.flying(g, true)
+			wt.land("/a", f, nil, nil, nil)
+			wt.want(next, WatchPending)
+			wt.land("/a", g, nil, nil, nil)
+			wt.happens(zk.EventNodeDeleted)
+			wt.want(next, WatchDeleted)
+			wt.idle()
+		})
+	}
+	wt := newWatchTest(t)
+	w := wt.set(true, nil)
+	wt.breakAll()
+	wt.disarm()
+	wt.idle()
+	next := wt.set(true, nil)
+	wt.forget("/a", w) // another's
+	wt.want(next, WatchPending)
+}
