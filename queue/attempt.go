@@ -35,6 +35,7 @@ type attempt struct {
 
 	own     *session.Watch // on our node; nil until it was set
 	czxid   int64          // our node's, with own
+	seen    []sighting     // the watches of the last wait, on those ahead
 	configW *session.Watch // on the directory, where the kind has a configuration
 	wake    chan struct{}  // poked by each watch that ends; room for one
 
@@ -362,10 +363,11 @@ func (a *attempt) watch(ctx context.Context, targets []blocker) ([]*session.Watc
 	}
 	watches := make([]*session.Watch, len(targets))
 	for i, b := range targets {
-		if watches[i], err = a.s.StartWatch(ctx, path.Join(a.q.dir, b.node.Name)); err != nil {
+		if watches[i], err = a.watchAhead(ctx, b.node.Name); err != nil {
 			return nil, nil, err
 		}
 	}
+	a.seen = a.seen[:0]
 	_, stat, err := a.settle(ctx, own)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil, errDeleted
@@ -392,9 +394,33 @@ func (a *attempt) watch(ctx context.Context, targets []blocker) ([]*session.Watc
 			watches[i] = nil
 		} else if err != nil {
 			return nil, nil, err
+		} else {
+			a.seen = append(a.seen, sighting{targets[i].node.Name, watches[i]})
 		}
 	}
 	return watches, data, nil
+}
+
+// sighting is a watch that was set on one ahead.
+type sighting struct {
+	name  string
+	watch *session.Watch
+}
+
+// watchAhead returns the watch on one ahead: that of the last wait, if it is still to tell
+// something, or has told that the node is gone. The listing may be older than that: they
+// come together if the holder leaves at once, and to ask again would cost a round trip.
+func (a *attempt) watchAhead(ctx context.Context, name string) (*session.Watch, error) {
+	for _, s := range a.seen {
+		if s.name != name {
+			continue
+		}
+		switch s.watch.Event() {
+		case session.WatchPending, session.WatchDeleted:
+			return s.watch, nil
+		}
+	}
+	return a.s.StartWatch(ctx, path.Join(a.q.dir, name))
 }
 
 // settle waits for the answer to a StartWatch.
