@@ -3,6 +3,7 @@ package queue
 import (
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -67,6 +68,7 @@ type grant struct {
 type envoy struct {
 	cancel context.CancelFunc // nil: a try, which ends by itself
 	placed chan struct{}      // closed when it has its place in the queue, or ends; nil: a try
+	before *turn              // whose node is on its way out when it enters; nil: none is
 }
 
 // Acquire is [Queue.Acquire] by way of the local queue: that ctx ends concerns neither the
@@ -77,7 +79,7 @@ func (l *Local) Acquire(ctx context.Context) (*Lease, error) {
 		w := &waiter{ctx: ctx, got: make(chan grant, 1)}
 		l.mu.Lock()
 		w.at = l.waiting.PushBack(w)
-		l.sendLocked()
+		l.sendLocked(nil)
 		l.mu.Unlock()
 		select {
 		case g := <-w.got:
@@ -112,7 +114,7 @@ func (l *Local) TryAcquire(ctx context.Context) (*Lease, error) {
 		l.mu.Lock()
 		l.envoy = nil
 		if err != nil {
-			l.sendLocked() // for those who have come meanwhile
+			l.sendLocked(nil) // for those who have come meanwhile
 			l.mu.Unlock()
 			return nil, err
 		}
@@ -125,15 +127,15 @@ func (l *Local) TryAcquire(ctx context.Context) (*Lease, error) {
 }
 
 // sendLocked sends an envoy for those who wait, if there are any, and nobody holds or is on
-// the way.
-func (l *Local) sendLocked() {
+// the way. before is the turn that has just ended, nil if none has.
+func (l *Local) sendLocked(before *turn) {
 	first := l.waiting.Front()
 	if first == nil || l.turn != nil || l.envoy != nil {
 		return
 	}
 	// What the hooks are told of belongs to the first of them, also if he withdraws.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(first.Value.(*waiter).ctx))
-	l.envoy = &envoy{cancel, make(chan struct{})}
+	l.envoy = &envoy{cancel, make(chan struct{}), before}
 	go l.contend(ctx, l.envoy)
 }
 
@@ -144,6 +146,12 @@ func (l *Local) contend(ctx context.Context, me *envoy) {
 	defer placed()
 	result := session.AcquireResult{Position: -1}
 	a, err := l.q.attempts(ctx, l.r, entry{first: placed}, &result)
+	if errors.Is(err, session.ErrTooManyNodes) && me.before != nil {
+		// Where there is no room for both nodes, that of the turn before has to go first.
+		placed()
+		me.before.awaitGone(ctx)
+		a, err = l.q.attempts(ctx, l.r, entry{first: placed}, &result)
+	}
 	l.mu.Lock()
 	if l.envoy != me { // called back
 		l.mu.Unlock()
@@ -223,7 +231,7 @@ func (l *Local) over(t *turn) (placed <-chan struct{}) {
 		return nil
 	}
 	l.turn = nil
-	l.sendLocked()
+	l.sendLocked(t)
 	if l.envoy == nil {
 		return nil
 	}

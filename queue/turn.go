@@ -25,6 +25,8 @@ type turn struct {
 	czxid    int64
 	tokenErr error
 
+	removal chan *session.Removal // gets that of the node; room for one. nil: of one lease
+
 	mu     sync.Mutex
 	holder *Lease         // the present one, or the last
 	own    *session.Watch // on the node, as last set; nil: none is
@@ -37,6 +39,9 @@ func newTurn(ctx context.Context, a *attempt, local *Local) *turn {
 		a: a, local: local, own: a.own,
 		info:  session.HoldInfo{Kind: a.r.Kind.Name, Path: a.q.dir, Node: a.nodePath()},
 		known: make(chan struct{}),
+	}
+	if local != nil {
+		t.removal = make(chan *session.Removal, 1)
 	}
 	t.life, t.end = context.WithCancelCause(holderContext(ctx, t.hooks()))
 	return t
@@ -69,7 +74,7 @@ func (t *turn) lose(cause error) {
 	if holder.lose(cause) && errors.Is(cause, errDeleted) {
 		// There is nothing to delete any more, but the session counts the node as one of
 		// its own (WithMaxNodes) until a delete of ours has found it gone.
-		t.a.remove(holder.ctx)
+		t.remove(holder.ctx, nil)
 	}
 	if t.local != nil {
 		t.local.over(t)
@@ -92,7 +97,31 @@ func (t *turn) release(ctx context.Context) *session.Removal {
 		after = t.local.over(t)
 	}
 	t.end(ErrReleased)
-	return t.a.removeAfter(ctx, after)
+	return t.remove(ctx, after)
+}
+
+// remove has the node deleted, once after is closed. It is called once: for whoever released
+// the lease, or lost it with the node.
+func (t *turn) remove(ctx context.Context, after <-chan struct{}) *session.Removal {
+	r := t.a.removeAfter(ctx, after)
+	if t.removal != nil {
+		t.removal <- r
+	}
+	return r
+}
+
+// awaitGone waits, as ctx allows, until the node of a turn that is over is gone, and no longer
+// counted by the session.
+func (t *turn) awaitGone(ctx context.Context) {
+	select {
+	case r := <-t.removal:
+		select {
+		case <-r.Done():
+		case <-ctx.Done():
+		}
+	case <-t.a.s.Done(): // the node goes with it
+	case <-ctx.Done():
+	}
 }
 
 // stands reports whether the node is ours for certain, as far as is known now.

@@ -36,7 +36,9 @@ import (
 //     the mutex or waits for it.
 //   - [Mutex.Contenders] shows one contender for all; two in the moment between two turns, as
 //     the next has its place before the node of the last goes. [session.WithMaxNodes] counts
-//     both. Its data and the requests made for it are those of whoever came first.
+//     both; where there is room for one alone, the node of the last goes first, and the next
+//     has its place behind whoever has come by then. Its data and the requests made for it are
+//     those of whoever came first.
 //   - Whoever is asked to make room ([WithRevocable]) is the last of the turn.
 //   - What keeps the one contender out, such as [queue.ErrConflict], is returned to all.
 //

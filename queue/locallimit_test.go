@@ -1,0 +1,49 @@
+package queue
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// A session that may have no node more than that of the present turn does not keep those who
+// wait out of the next: they take its place when it is gone, however the turn ends.
+func TestLocalAtLimitOfNodes(t *testing.T) {
+	for what, end := range map[string]func(*testing.T, *Lease){
+		"released": giveBack,
+		"deleted by an operator": func(t *testing.T, l *Lease) {
+			testserver.Delete(t, l.Path())
+			lostBy(t, l)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			dir := testserver.Path(t)
+			p := newProcess(t, dir, Request{}, 1, session.WithMaxNodes(1))
+			first := p.hold(t)
+			second, third := p.wait(t, 1), p.wait(t, 2)
+			giveBack(t, first)
+			l := second.lease(t)
+			end(t, l)
+			giveBack(t, third.lease(t))
+			testserver.WaitChildren(t, dir, 0)
+		})
+	}
+}
+
+// Where it is others who have taken all the room, those who wait are told.
+func TestLocalBeyondLimitOfNodes(t *testing.T) {
+	dir := testserver.Path(t)
+	p := newProcess(t, dir, Request{}, 1, session.WithMaxNodes(1))
+	q, err := New(p.m, testserver.Path(t))
+	noError(t, err)
+	other, err := q.Acquire(patience(t), Request{Kind: localKind})
+	noError(t, err)
+	if _, err := p.Acquire(patience(t)); !errors.Is(err, session.ErrTooManyNodes) {
+		t.Errorf("Acquire: %v", err)
+	}
+	giveBack(t, other)
+	giveBack(t, p.hold(t))
+	testserver.WaitChildren(t, dir, 0)
+}
