@@ -31,13 +31,18 @@ func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
 // Beside takes another lease of the same queue next to this one: at once, in the same
 // session, with the same sequence number. Both are held then, and each is released by
 // itself. That is for kinds whose Policy says, by Replaces, that the one may leave the
-// other in its place: a writer that becomes a reader, with nobody in between.
+// other in its place: a writer that becomes a reader, with nobody in between. Of a [Local] it
+// ends the turn: this lease is handed on to nobody.
 //
 // It fails with ctx's error; with the cause ([session.ErrLost], [ErrReleased]) if this
 // lease has ended or ends meanwhile; and as [Queue.Acquire] does otherwise.
 func (l *Lease) Beside(ctx context.Context, r Request) (*Lease, error) {
 	if r.Kind != nil && r.Kind.Unfair {
 		return nil, fmt.Errorf("queue: %w: nothing unfair can be taken beside another lease", session.ErrInvalid)
+	}
+	if l.t.local != nil && l.Err() == nil {
+		// The next one of this process would hold together with what is taken here.
+		l.t.local.last(l.t)
 	}
 	return l.t.a.q.acquire(ctx, r, entry{beside: l})
 }

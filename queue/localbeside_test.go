@@ -1,0 +1,54 @@
+package queue
+
+import (
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// A turn is passed on to nobody once something is taken beside its lease, as a writer becomes
+// a reader: the next of this process would hold at the same time. That the lease is released
+// while Beside is still under way makes no difference.
+func TestLocalBeside(t *testing.T) {
+	write := &Kind{Name: "write", Prefixes: []string{PrefixWrite, PrefixRead}, Policy: func(Node) Policy {
+		return Policy{Replaces: func(n Node) bool { return n.Prefix == PrefixWrite }}
+	}}
+	read := &Kind{Name: "read", Prefixes: []string{PrefixRead, PrefixWrite}, Policy: write.Policy}
+	for what, early := range map[string]bool{"released after": false, "released meanwhile": true} {
+		t.Run(what, func(t *testing.T) {
+			dir := testserver.Path(t)
+			p := newProcess(t, dir, Request{}, 10)
+			var err error
+			p.Local, err = p.q.Local(Request{Kind: write}, 10)
+			noError(t, err)
+			w := p.hold(t)
+			next := p.wait(t, 1)
+			create := p.proxy.HoldRequest(zktest.On(zktest.OpCreate, dir))
+			beside := make(chan grant, 1)
+			go func() {
+				l, err := w.Beside(patience(t), Request{Kind: read})
+				beside <- grant{lease: l, err: err}
+			}()
+			<-create.Hit()
+			var g grant
+			if !early {
+				create.Release()
+				g = <-beside
+			}
+			released := w.StartRelease(patience(t))
+			if early {
+				create.Release()
+				g = <-beside
+			}
+			noError(t, g.err)
+			noError(t, released())
+			testserver.WaitChildren(t, dir, 2) // the reader's, and that of the one who waits
+			p.settle(t, 1)
+			noError(t, g.lease.Err())
+			giveBack(t, g.lease)
+			giveBack(t, next.lease(t))
+			testserver.WaitChildren(t, dir, 0)
+		})
+	}
+}
