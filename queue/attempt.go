@@ -482,10 +482,11 @@ func (a *attempt) leave(ctx context.Context, why error) {
 			<-a.remove(ctx).Done()
 		}
 	}()
-	// A try that was answered leaves nothing behind for the next one to find.
+	// A try that was answered leaves nothing behind for the next one to find; and a node that
+	// somebody deleted is not to take, among those that the session counts, the room of the
+	// next one.
 	if errors.Is(why, ErrBusy) || errors.Is(why, ErrConflict) || errors.Is(why, session.ErrInvalid) ||
-		errors.Is(why, zk.ErrNoAuth) ||
-		a.entry.try && errors.Is(why, errDeleted) {
+		errors.Is(why, zk.ErrNoAuth) || errors.Is(why, errDeleted) {
 		select {
 		case <-removed:
 		case <-ctx.Done():

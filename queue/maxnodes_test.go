@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"path"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/testserver"
@@ -46,4 +47,25 @@ func TestMaxNodes(t *testing.T) {
 			release(t, l)
 		})
 	}
+}
+
+// Whoever waits and has his node deleted by an operator takes a new place, also in a session
+// that has room for one node alone.
+func TestMaxNodesWhileWaiting(t *testing.T) {
+	dir := persistentDir(t)
+	holder, err := client(t, dir).Acquire(patient(t), ask)
+	mustBe(t, err, nil)
+	q, _, _ := proxied(t, dir, session.WithMaxNodes(1))
+	waiting := begin(t, q, ask)
+	for range 3 {
+		testserver.WaitChildren(t, dir, 2)
+		for _, name := range testserver.Children(t, dir) {
+			if p := path.Join(dir, name); p != holder.Path() {
+				testserver.Delete(t, p)
+			}
+		}
+	}
+	testserver.WaitChildren(t, dir, 2)
+	release(t, holder)
+	release(t, waiting.get(t))
 }
