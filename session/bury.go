@@ -20,7 +20,7 @@ func (s *Session) teardown(ctx context.Context) error {
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
-		s.conn.Close()
+		s.closeConn(ctx)
 	}()
 	if s.isConnected() {
 		<-asked

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/semaphore"
 )
 
 // Session is exactly one ZooKeeper session. It is handed out by
@@ -31,6 +32,7 @@ type Session struct {
 	watches watches
 	nodes   nodes
 	claims  claims
+	replies *semaphore.Weighted // to requests that zk.Conn must not be closed under
 
 	live        chan struct{} // closed when a server has first greeted and taken the identities
 	reconnected chan struct{} // poked at each connection; room for one
@@ -55,7 +57,10 @@ func newSession(cfg *config, d *dialer, report func(*Session, State)) (*Session,
 		dialer: d,
 		clock:  newClock(time.Now()),
 		report: report,
-		live:   make(chan struct{}),
+
+		replies: semaphore.NewWeighted(allReplies),
+
+		live: make(chan struct{}),
 
 		reconnected: make(chan struct{}, 1),
 		up:          make(chan struct{}),
