@@ -32,6 +32,10 @@ bench: ## Measure zk.Lock, Curator, kazoo and etcd beside us in one run, and wri
 	@command -v etcd >/dev/null || { echo "etcd is missing: make deps-bench"; exit 1; }
 	cd bench && go run ./rivals -write
 
+.PHONY: scaling
+scaling: ## What the protocol costs as more contend, in virtual time; writes docs/performance.md
+	cd internal/scaling && go test -count=1 -run TestScaling -write
+
 HOT ?= Decide|Parse|Wire|Clock
 COMPARE := ./queue ./session ./zklock
 BENCHSTAT := go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
