@@ -104,8 +104,9 @@ func (t *turn) release(ctx context.Context) *session.Removal {
 // the lease, or lost it with the node.
 func (t *turn) remove(ctx context.Context, after <-chan struct{}) *session.Removal {
 	r := t.a.removeAfter(ctx, after)
-	if t.removal != nil {
-		t.removal <- r
+	select {
+	case t.removal <- r:
+	default: // nobody of the process has the next turn
 	}
 	return r
 }
