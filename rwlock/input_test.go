@@ -103,7 +103,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 func TestData(t *testing.T) {
 	data := []byte("mine")
 	rw := newLock(t, connect(t), testserver.Path(t), rwlock.WithData(data))
-	copy(data, "XXXX")
+	copy(data, "else")
 	for _, kind := range []string{"R", "W"} {
 		l, err := acquire(rw, kind)(patient(t))
 		must(t, err)

@@ -130,7 +130,7 @@ func TestContenders(t *testing.T) {
 	dir := testserver.Path(t)
 	data := []byte("mine")
 	s := newSem(t, connect(t), dir, 3, semaphore.WithData(data))
-	copy(data, "XXXX")
+	copy(data, "else")
 	if all, err := s.Contenders(ctx); err != nil || len(all) != 0 {
 		t.Errorf("of nothing: %+v, %v", all, err)
 	}

@@ -89,7 +89,7 @@ func TestDataIsCopied(t *testing.T) {
 	ctx := patient(t)
 	data := []byte("mine")
 	mx := newMutex(t, connect(t), "/TestDataIsCopied", zklock.WithData(data))
-	copy(data, "XXXX")
+	copy(data, "else")
 	must(t, mx.Lock(ctx))
 	all, err := mx.Contenders(ctx)
 	must(t, err)

@@ -61,7 +61,7 @@ var mutants = []mutant{
 		[]edit{
 			{"queue/policy.go", "\t\t\treturn remaining[i:]\n", "\t\t\treturn remaining[i+1 : i+2]\n"},
 			{"queue/policy.go", "\treturn remaining\n", "\treturn remaining[:1]\n"},
-			{"queue/attempt.go", "weigh(ahead[:len(ahead)-len(targets)])", "weigh(ahead) - weigh(targets)"},
+			{"queue/wait.go", "weigh(ahead[:len(ahead)-len(targets)])", "weigh(ahead) - weigh(targets)"},
 		}},
 	{"weight-ignored", "semaphore", "who asks for three is counted as one",
 		[]edit{{"semaphore/limit.go", "return ahead.Weight", "return 1"}}},

@@ -1,0 +1,172 @@
+package queue
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// wait watches those ahead whom the rule names, and our own node, until it is our turn
+// (true), or until the directory has to be listed again.
+func (a *attempt) wait(ctx context.Context, ahead []blocker) (bool, error) {
+	// Of a long queue no more is kept than this while waiting.
+	targets := slices.Clone(toWatch(ahead, a.policy.Slack))
+	rest := weigh(ahead[:len(ahead)-len(targets)])
+	watches, data, err := a.watch(ctx, targets)
+	switch {
+	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, errReconfigured):
+		return false, nil // list again; over the next connection, if this one is lost
+	case err != nil:
+		return false, err
+	}
+	last := targets[len(targets)-1].node.Name
+	watching, end := traceWatch(ctx, a.q.m.TraceHooks(), path.Join(a.q.dir, last), data)
+	granted, err := a.await(watching, rest, targets, watches)
+	end(err)
+	return granted, err
+}
+
+// await returns when a watch has told something, or it is time to look again.
+func (a *attempt) await(ctx context.Context, rest int, targets []blocker, watches []*session.Watch) (bool, error) {
+	defer a.own.Notify(a.wake)()
+	if a.configW != nil {
+		defer a.configW.Notify(a.wake)()
+	}
+	for _, w := range watches {
+		if w != nil {
+			defer w.Notify(a.wake)()
+		}
+	}
+	recheck := time.NewTicker(a.s.Timeout())
+	defer recheck.Stop()
+	for {
+		switch look(rest, targets, watches, a.own, a.configW, a.policy.Slack) {
+		case turnCame:
+			return true, nil
+		case lookAgain:
+			return false, nil
+		case placeLost:
+			return false, errDeleted
+		case nothingYet:
+		}
+		select {
+		case <-a.wake:
+		case <-recheck.C:
+			if there, err := a.allThere(ctx, targets); !there || err != nil {
+				return false, err
+			}
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-a.s.Done():
+			return false, a.s.Err()
+		}
+	}
+}
+
+// allThere asks whether everybody watched is still there. No wake-up is lost as far as we
+// know; should one be all the same, it costs a session timeout and not for ever. Asking for
+// these few by name keeps a long queue from being listed by everyone in it.
+func (a *attempt) allThere(ctx context.Context, targets []blocker) (bool, error) {
+	for _, b := range append([]blocker{{node: a.node}}, targets...) {
+		stat, err := a.s.Exists(ctx, path.Join(a.q.dir, b.node.Name))
+		if err != nil || stat == nil {
+			return false, err
+		}
+	}
+	if a.configW == nil {
+		return true, nil
+	}
+	config, _, err := a.s.Get(ctx, a.q.dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return false, nil // and so is our node, as the next listing will tell
+	}
+	return bytes.Equal(config, a.config), err
+}
+
+// watch sets the watches that are missing, all at once. A node ahead that is gone already
+// has a nil watch. It also returns the data of the last one ahead.
+func (a *attempt) watch(ctx context.Context, targets []blocker) ([]*session.Watch, []byte, error) {
+	own, err := a.s.StartWatch(ctx, a.nodePath())
+	if err != nil {
+		return nil, nil, err
+	}
+	if a.r.Kind.Configured != nil {
+		if a.configW, err = a.s.StartWatch(ctx, a.q.dir); err != nil {
+			return nil, nil, err
+		}
+	}
+	watches := make([]*session.Watch, len(targets))
+	for i, b := range targets {
+		if watches[i], err = a.watchAhead(ctx, b.node.Name); err != nil {
+			return nil, nil, err
+		}
+	}
+	a.seen = a.seen[:0]
+	_, stat, err := a.settle(ctx, own)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil, errDeleted
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	a.own, a.czxid = own, stat.Czxid
+	if a.configW != nil {
+		config, _, err := a.settle(ctx, a.configW)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			return nil, nil, errDeleted // our node was in it
+		case err != nil:
+			return nil, nil, err
+		case !bytes.Equal(config, a.config):
+			return nil, nil, errReconfigured
+		}
+	}
+	var data []byte
+	for i := range watches {
+		data, _, err = a.settle(ctx, watches[i])
+		if errors.Is(err, zk.ErrNoNode) {
+			watches[i] = nil
+		} else if err != nil {
+			return nil, nil, err
+		} else {
+			a.seen = append(a.seen, sighting{targets[i].node.Name, watches[i]})
+		}
+	}
+	return watches, data, nil
+}
+
+// sighting is a watch that was set on one ahead.
+type sighting struct {
+	name  string
+	watch *session.Watch
+}
+
+// watchAhead returns the watch on one ahead: that of the last wait, if it is still to tell
+// something, or has told that the node is gone. The listing may be older than that: they
+// come together if the holder leaves at once, and to ask again would cost a round trip.
+func (a *attempt) watchAhead(ctx context.Context, name string) (*session.Watch, error) {
+	for _, s := range a.seen {
+		if s.name != name {
+			continue
+		}
+		switch s.watch.Event() {
+		case session.WatchPending, session.WatchDeleted:
+			return s.watch, nil
+		}
+	}
+	return a.s.StartWatch(ctx, path.Join(a.q.dir, name))
+}
+
+// settle waits for the answer to a StartWatch.
+func (a *attempt) settle(ctx context.Context, w *session.Watch) ([]byte, *zk.Stat, error) {
+	if err := a.until(ctx, w.Ready()); err != nil {
+		return nil, nil, err
+	}
+	return w.Result()
+}
