@@ -174,7 +174,7 @@ func TestModel(t *testing.T) {
 			m := &model{policy: s.policy}
 			pick := func(t *rapid.T, from []*actor) *actor {
 				if len(from) == 0 {
-					t.Skip("nobody")
+					t.Skip("nobody") // of rapid: this draw is discarded, not the test
 				}
 				return rapid.SampledFrom(from).Draw(t, "who")
 			}
@@ -263,7 +263,7 @@ func TestTailProperty(t *testing.T) {
 			ahead = append(ahead, blocker{node: Node{Name: fmt.Sprint(i), Sequence: int32(i)}, weight: w})
 		}
 		if mayGo(ahead, slack) {
-			t.Skip("may go")
+			t.Skip("may go") // of rapid: this draw is discarded, not the test
 		}
 		targets := toWatch(ahead, slack)
 		tail := targets

@@ -141,12 +141,30 @@ func (s *site) corner(i int, k strike) func() error {
 			s.refuse(i, j)
 		}
 	}
-	time.Sleep(s.timeout / 4) // it may get there
+	s.awaitArrival(s.proxies[i][last])
 	healServers := s.isolate(last)
 	return func() error {
 		return errors.Join(healServers(), s.healWorker(i)())
 	}
 }
+
+// awaitArrival waits until a worker has asked something through a proxy, or could have: one
+// that is stopped, or is in its waits between dials, does not.
+func (s *site) awaitArrival(p *zktest.Proxy) {
+	before := p.Count(all)
+	late := time.After(s.timeout / 4)
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for p.Count(all) == before {
+		select {
+		case <-look.C:
+		case <-late:
+			return
+		}
+	}
+}
+
+func all(zktest.Request) bool { return true }
 
 func (s *site) healWorker(i int) func() error {
 	return func() error {
@@ -184,7 +202,7 @@ func (s *site) attack(r round) {
 	defer s.register.setAttack(false)
 	began := now()
 	for _, a := range acts {
-		time.Sleep(a.at - since(began))
+		<-time.After(a.at - since(began)) // the schedule is one of moments, whatever happens
 		a.do()
 	}
 }

@@ -75,6 +75,7 @@ type worker struct {
 	register *registerClient
 	random   *rand.Rand
 	turn     int
+	end      context.Context // ends when the worker is to end
 }
 
 func workerMain(name string, args []string) error {
@@ -95,6 +96,7 @@ func workerMain(name string, args []string) error {
 		settings: s, lock: lock, journal: j,
 		register: &registerClient{addr: s.register},
 		random:   rand.New(rand.NewPCG(s.seed, uint64(s.worker)<<32|uint64(s.life))),
+		end:      end,
 	}
 	done := make(chan error, 1)
 	go func() { done <- w.run(rest) }()
@@ -151,7 +153,7 @@ func (w *worker) patience() time.Duration {
 // timeouts, so that what goes wrong goes wrong for a holder. Such a long one looks all the
 // time, or else does not, as one that is busy. It reports whether to go on.
 func (w *worker) nap(h hold) (bool, error) {
-	time.Sleep(time.Duration(w.random.Int64N(int64(10 * time.Millisecond))))
+	w.spend(time.Duration(w.random.Int64N(int64(10 * time.Millisecond))))
 	if w.random.IntN(50) != 0 {
 		return true, nil
 	}
@@ -165,9 +167,17 @@ func (w *worker) nap(h hold) (bool, error) {
 		if a, err := w.register.ask("long %d", w.worker); err != nil || a.no {
 			break
 		}
-		time.Sleep(20 * time.Millisecond)
+		w.spend(20 * time.Millisecond)
 	}
 	return true, nil
+}
+
+// spend lets work take its time, which ends early when the worker is to end.
+func (w *worker) spend(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-w.end.Done():
+	}
 }
 
 // take is one turn. Its errors are of the journal; those of the lock are written down.

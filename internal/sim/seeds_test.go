@@ -62,7 +62,7 @@ const shards = 2
 // sources that a process has one of, and a bubble runs fastest on one thread.
 func TestSeeds(t *testing.T) {
 	if *seedFlag >= 0 {
-		t.Skip("-seed is for TestSeed")
+		t.Skip("-seed, which CI does not give, is for TestSeed")
 	}
 	if shard := os.Getenv(shardEnv); shard != "" {
 		runShard(t, shard)
@@ -144,7 +144,7 @@ func runGuarded(t *testing.T, seed uint64) *outcome {
 // Two runs of a seed are the same to the last nanosecond.
 func TestDeterminism(t *testing.T) {
 	if *seedFlag >= 0 {
-		t.Skip("-seed is for TestSeed")
+		t.Skip("-seed, which CI does not give, is for TestSeed")
 	}
 	n, same := int64(100), int64(0)
 	if raceEnabled || testing.Short() {
