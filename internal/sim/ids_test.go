@@ -14,35 +14,46 @@ import (
 )
 
 // idSource is where package uuid gets its random numbers. The uuid of an attempt is drawn
-// by the goroutine that called Lock: each worker has a series of its own, so that of several
-// who wake up at one instant it does not matter who is first.
+// by the goroutine that called Lock, or that acts for one who did: each call of each worker
+// has a series of its own, so that of several who wake up at one instant it does not matter
+// who is first.
 type idSource struct{}
 
-// byGoroutine has the worker that each goroutine is, by number.
+// series is that of one call. One who has left a queue for another may still lend his name to
+// those who went to the first for him and others.
+type series struct {
+	of   *worker
+	call int // of that worker
+	n    int // uuids drawn; guarded by the worker's mu
+}
+
+type seriesKey struct{}
+
+// byGoroutine has the series that each goroutine draws from, by number.
 var byGoroutine sync.Map
 
 func (idSource) Read(b []byte) (int, error) {
-	w, ok := byGoroutine.Load(goroutine())
+	s, ok := byGoroutine.Load(goroutine())
 	if !ok || len(b) != 16 {
 		return rand.Read(b)
 	}
-	w.(*worker).fillID(b)
+	s.(*series).draw(b)
 	return len(b), nil
 }
 
 // onBehalf is the trace hook that is called before a node is made, by the goroutine that will
-// make it: where that is not a worker, it acts for the one whose context it has.
+// make it, with the context of the call.
 func onBehalf(ctx context.Context) string {
-	if k, ok := ctx.Value(workerKey{}).(*worker); ok {
-		byGoroutine.Store(goroutine(), k)
+	if s, ok := ctx.Value(seriesKey{}).(*series); ok {
+		byGoroutine.Store(goroutine(), s)
 	}
 	return ""
 }
 
 // forget is called when nobody of a world draws any more.
 func (w *world) forget() {
-	byGoroutine.Range(func(id, k any) bool {
-		if k.(*worker).world == w {
+	byGoroutine.Range(func(id, s any) bool {
+		if s.(*series).of.world == w {
 			byGoroutine.Delete(id)
 		}
 		return true
@@ -62,18 +73,19 @@ func goroutine() uint64 {
 	return n
 }
 
-// fillID draws the worker's next uuid, and names it.
-func (w *worker) fillID(b []byte) {
+// draw draws the next uuid, and names it.
+func (s *series) draw(b []byte) {
+	w := s.of
 	w.mu.Lock()
-	w.ids++
-	n := w.ids
+	s.n++
+	n := s.n
 	w.mu.Unlock()
-	binary.BigEndian.PutUint64(b, mix(w.world.seed, "uuid", w.id, n))
-	binary.BigEndian.PutUint64(b[8:], mix(w.world.seed, "uuid2", w.id, n))
+	binary.BigEndian.PutUint64(b, mix(w.world.seed, "uuid", w.id, s.call, n))
+	binary.BigEndian.PutUint64(b[8:], mix(w.world.seed, "uuid2", w.id, s.call, n))
 	u, err := uuid.NewRandomFromReader(bytes.NewReader(b)) // with version and variant
 	if err != nil {
 		panic(err)
 	}
-	w.world.trace.name(u.String(), fmt.Sprintf("w%d.%d", w.id, n))
+	w.world.trace.name(u.String(), fmt.Sprintf("w%d.%d.%d", w.id, s.call, n))
 	w.world.checks.attempt(w)
 }

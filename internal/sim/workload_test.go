@@ -24,11 +24,11 @@ type worker struct {
 	life context.Context
 	stop context.CancelFunc
 
+	calls   int   // so far
 	current *call // guarded by checks.mu
 
 	mu   sync.Mutex
 	what string // it does now; "" for nothing that others could keep it from
-	ids  int    // uuids drawn
 }
 
 type workerKey struct{}
@@ -43,9 +43,7 @@ func newWorker(w *world, m *member, i int) *worker {
 }
 
 func (k *worker) run() {
-	id := goroutine()
-	byGoroutine.Store(id, k)
-	defer byGoroutine.Delete(id)
+	defer byGoroutine.Delete(goroutine())
 	defer k.stop()
 	defer k.now("")
 	for k.world.in() != ending && k.life.Err() == nil {
@@ -129,7 +127,8 @@ func (k *worker) turn(mgr *session.Manager) {
 		w.checks.fail("open %s: %v", c.path, err)
 		return
 	}
-	ctx, cancel := context.WithCancel(k.life)
+	k.calls++
+	ctx, cancel := context.WithCancel(context.WithValue(k.life, seriesKey{}, &series{of: k, call: k.calls}))
 	defer cancel()
 	owned := w.kind.reentrant && k.rng.IntN(6) == 0
 	if owned {
