@@ -33,7 +33,7 @@ func (s *Session) teardown(ctx context.Context) error {
 		<-asked
 		for range s.gone {
 		}
-		s.work.Wait()
+		s.work.wait()
 	}()
 	select {
 	case <-ended:

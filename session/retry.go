@@ -112,7 +112,7 @@ func (s *Session) begin(f func()) error {
 	if s.err != nil {
 		return s.err
 	}
-	s.work.Go(f)
+	s.work.do(f)
 	return nil
 }
 

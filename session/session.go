@@ -27,7 +27,7 @@ type Session struct {
 
 	life    context.Context // ends with the session
 	endLife context.CancelFunc
-	work    sync.WaitGroup // goroutines that end with the session
+	work    workers // that end with the session
 
 	watches watches
 	nodes   nodes
@@ -67,6 +67,7 @@ func newSession(cfg *config, d *dialer, report func(*Session, State)) (*Session,
 	}
 	s.life, s.endLife = context.WithCancel(context.Background())
 	s.nodes.limit = cfg.maxNodes
+	s.work.init(s.life.Done())
 	s.watches.init()
 	// zk.Conn hides the timeout that was negotiated, and asks for that reduced one
 	// in every later session: each session gets a Conn of its own. Its buffers are
