@@ -117,9 +117,11 @@ func watchesUnder(tb testing.TB, server testserver.Interface, dir string) int {
 	return n
 }
 
-// waitGoroutines waits until there are no more than n goroutines.
-func waitGoroutines(tb testing.TB, n int) {
+// waitGoroutines waits until there are no more than n goroutines, but for the four that each
+// session keeps for its next requests.
+func waitGoroutines(tb testing.TB, n, sessions int) {
 	tb.Helper()
+	n += sessions * 4
 	limit := time.Now().Add(testserver.Patience)
 	for runtime.NumGoroutine() > n {
 		if time.Now().After(limit) {

@@ -106,7 +106,7 @@ func TestLeaksNothing(t *testing.T) {
 	zktest.Eventually(t, testserver.Patience, "the server's watches to be as before", func() bool {
 		return watchesUnder(t, testserver.Server(t), dir) == watches
 	})
-	waitGoroutines(t, goroutines)
+	waitGoroutines(t, goroutines, 2)
 	var after uint64
 	defer func() { t.Logf("heap %d before, %d after", bytes, after) }()
 	if testserver.Real(t) { // one in this process remembers what it was asked
@@ -174,7 +174,7 @@ func TestWaitersAreCheap(t *testing.T) {
 	zktest.Eventually(t, testserver.Patience, "no watch", func() bool {
 		return watchesUnder(t, testserver.Server(t), dir) == 0
 	})
-	waitGoroutines(t, goroutines)
+	waitGoroutines(t, goroutines, 2)
 }
 
 // warmUp goes through waiting once, for what that leaves for good.

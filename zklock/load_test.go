@@ -81,7 +81,7 @@ func TestManyHeld(t *testing.T) {
 	zktest.Eventually(t, testserver.Patience, "no watch", func() bool {
 		return watchesUnder(t, testserver.Server(t), dir) == 0
 	})
-	waitGoroutines(t, goroutines)
+	waitGoroutines(t, goroutines, 1)
 }
 
 // Hundreds wait for a few locks through many managers. Some give up; all others get in, one
@@ -147,7 +147,7 @@ func TestManyWait(t *testing.T) {
 	zktest.Eventually(t, testserver.Patience, "no watch", func() bool {
 		return watchesUnder(t, testserver.Server(t), dir) == 0
 	})
-	waitGoroutines(t, goroutines)
+	waitGoroutines(t, goroutines, managers+1)
 }
 
 // ask has the managers ask the server something, after which all their goroutines run.

@@ -51,7 +51,7 @@ func TestLocalWaitersShareANode(t *testing.T) {
 	zktest.Eventually(t, testserver.Patience, "no watch", func() bool {
 		return watchesUnder(t, testserver.Server(t), dir) == 0
 	})
-	waitGoroutines(t, goroutines)
+	waitGoroutines(t, goroutines, 2)
 }
 
 func same(a, b []string) bool {
@@ -88,7 +88,7 @@ func TestLocalLeaksNothing(t *testing.T) {
 	use() // what stays for good is there now
 	count, bytes := runtime.NumGoroutine(), heap()
 	use()
-	waitGoroutines(t, count)
+	waitGoroutines(t, count, 2)
 	if testserver.Real(t) {
 		zktest.Eventually(t, testserver.Patience, "the heap to be as before", func() bool { return heap() <= bytes+384<<10 })
 	}

@@ -96,7 +96,7 @@ func TestServerRestart(t *testing.T) {
 	for _, m := range managers {
 		must(t, m.Close())
 	}
-	waitGoroutines(t, goroutines)
+	waitGoroutines(t, goroutines, 2)
 }
 
 func pathsOf(all []queue.Contender) string {
