@@ -58,7 +58,7 @@ func (q *Queue) acquire(ctx context.Context, r Request, how entry) (*Lease, erro
 		}
 		t := newTurn(ctx, a, nil)
 		l := t.begin(ctx)
-		go t.guard()
+		t.guard()
 		return l, nil
 	})
 }

@@ -29,5 +29,6 @@
 //   - A lease can end at any moment. Work under it must end with [Lease.Context], or be
 //     harmless afterwards, or be fenced with [Lease.Guard] or [Lease.Token].
 //   - An operator who deletes a holder's node lets the next one in at once; the holder
-//     is told as soon as its server knows.
+//     is told as soon as its server knows. A lock that was free is watched from 5 ms on, or
+//     when its token is asked for: before that, its holder is told when it is.
 package queue

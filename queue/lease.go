@@ -82,6 +82,7 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 	case <-l.t.known:
 		return l.t.czxid, l.t.tokenErr
 	default:
+		l.t.hurry()
 	}
 	select {
 	case <-l.t.known:

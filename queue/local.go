@@ -121,7 +121,7 @@ func (l *Local) TryAcquire(ctx context.Context) (*Lease, error) {
 		t := l.startLocked(ctx, a)
 		l.mu.Unlock()
 		lease := t.begin(ctx)
-		go t.guard()
+		t.guard()
 		return lease, nil
 	})
 }
@@ -175,8 +175,9 @@ func (l *Local) contend(ctx context.Context, me *envoy) {
 	t := l.startLocked(ctx, a)
 	w := l.nextLocked()
 	l.mu.Unlock()
-	w.got <- grant{lease: t.begin(w.ctx), result: result}
-	go t.guard()
+	lease := t.begin(w.ctx)
+	t.guard()
+	w.got <- grant{lease: lease, result: result}
 }
 
 // startLocked begins a turn.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -31,6 +31,9 @@ type turn struct {
 	holder *Lease         // the present one, or the last
 	own    *session.Watch // on the node, as last set; nil: none is
 	asked  bool           // to give the lock up
+	delay  *time.Timer    // until the first watch is set; nil: none is to be
+
+	leaveSession, leaveNode func() // what guard has to undo
 }
 
 // newTurn begins the turn of an attempt that was granted. begin and then guard have to follow.
@@ -67,7 +70,7 @@ func (t *turn) begin(ctx context.Context) *Lease {
 
 // lose ends the turn, and the hold of whoever has it, by a loss.
 func (t *turn) lose(cause error) {
-	t.end(cause)
+	t.conclude(cause)
 	t.mu.Lock()
 	holder := t.holder
 	t.mu.Unlock()
@@ -96,7 +99,7 @@ func (t *turn) release(ctx context.Context) *session.Removal {
 		}
 		after = t.local.over(t)
 	}
-	t.end(ErrReleased)
+	t.conclude(ErrReleased)
 	return t.remove(ctx, after)
 }
 
@@ -134,105 +137,4 @@ func (t *turn) stands() bool {
 		return false
 	}
 	return t.life.Err() == nil && t.a.s.Err() == nil // the clock is asked last
-}
-
-// guard watches over the turn: over the node, which somebody may delete, and over its
-// session. It ends with the turn.
-func (t *turn) guard() {
-	wake := make(chan struct{}, 1)
-	own := t.a.own
-	t.learn(own, t.a.czxid, nil)
-	if own != nil {
-		data, _, _ := own.Result()
-		t.heed(data)
-	}
-	for t.life.Err() == nil {
-		if own == nil || own.Event() != session.WatchPending {
-			own = t.watchOwn()
-		}
-		t.waitGuard(own, wake)
-	}
-}
-
-// waitGuard returns when there is something to look at.
-func (t *turn) waitGuard(own *session.Watch, wake chan struct{}) {
-	if own != nil {
-		defer own.Notify(wake)()
-	}
-	select {
-	case <-wake:
-		if own.Event() == session.WatchDeleted {
-			t.loseNode()
-		}
-	case <-t.life.Done():
-	case <-t.a.s.Done():
-		t.lose(t.a.s.Err())
-	}
-}
-
-// watchOwn sets the watch on our node, for the first time or again. It returns nil if
-// that cannot be done, since the turn has ended or the server refuses.
-func (t *turn) watchOwn() *session.Watch {
-	for {
-		data, stat, w, err := t.a.s.Watch(t.life, t.info.Node)
-		switch {
-		case err == nil && stat.EphemeralOwner != t.a.s.ID():
-			t.loseNode() // another's now stands where ours did: of an unfair lock
-			return nil
-		case err == nil:
-			t.learn(w, stat.Czxid, nil)
-			t.heed(data)
-			return w
-		case t.life.Err() != nil:
-			return nil
-		case errors.Is(err, zk.ErrNoNode):
-			t.loseNode()
-			return nil
-		case t.a.s.Err() != nil:
-			t.lose(t.a.s.Err())
-			return nil
-		case !session.Uncertain(err):
-			t.learn(nil, 0, err)
-			return nil
-		}
-		// A lost reply, and WithRetry says stop. That ends requests, not leases.
-	}
-}
-
-// learn notes the watch, and the token or why there is none; that the first time only. It is
-// called by guard alone.
-func (t *turn) learn(own *session.Watch, czxid int64, err error) {
-	if own == nil && err == nil {
-		return
-	}
-	t.mu.Lock()
-	t.own = own
-	t.mu.Unlock()
-	select {
-	case <-t.known:
-	default:
-		t.czxid, t.tokenErr = czxid, err
-		close(t.known)
-	}
-}
-
-// RevokeMessage is the data that asks a holder to give up its lease: Curator's.
-const RevokeMessage = "__REVOKE__"
-
-// heed calls Revoked if the data of our node says so and it has not been called before. Then
-// nobody else of this process gets the lock in this turn. It is called by guard alone.
-func (t *turn) heed(data []byte) {
-	if t.a.r.Revoked == nil || string(data) != RevokeMessage || t.life.Err() != nil {
-		return
-	}
-	if t.local != nil {
-		t.local.last(t)
-	}
-	t.mu.Lock()
-	again, holder := t.asked, t.holder
-	t.asked = true
-	t.mu.Unlock()
-	if !again {
-		go t.a.r.Revoked(holder)
-	}
 }

@@ -34,7 +34,7 @@ type Watch struct {
 
 	mu    sync.Mutex
 	event WatchEvent
-	wake  map[chan<- struct{}]struct{}
+	tell  map[*func()]struct{} // what to call when it ends
 }
 
 // Ready returns a channel that is closed when the node's data, or a refusal, is there:
@@ -57,20 +57,31 @@ func (w *Watch) Event() WatchEvent {
 // at once if it has. The channel should have room for one. The returned function
 // takes that back; a watch that ends does so too.
 func (w *Watch) Notify(ch chan<- struct{}) (stop func()) {
+	return w.atEnd(func() { poke(ch) })
+}
+
+// AfterEvent has f called, in a goroutine of its own, when the watch ends; at once if it has.
+// The returned function takes that back.
+func (w *Watch) AfterEvent(f func()) (stop func()) {
+	return w.atEnd(func() { go f() })
+}
+
+// atEnd has tell called when the watch ends, with locks held: it must not block.
+func (w *Watch) atEnd(tell func()) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.event != WatchPending {
-		poke(ch)
+		tell()
 		return func() {}
 	}
-	if w.wake == nil {
-		w.wake = make(map[chan<- struct{}]struct{})
+	if w.tell == nil {
+		w.tell = make(map[*func()]struct{})
 	}
-	w.wake[ch] = struct{}{}
+	w.tell[&tell] = struct{}{}
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.wake, ch)
+		delete(w.tell, &tell)
 	}
 }
 
@@ -89,10 +100,10 @@ func (w *Watch) fire(e WatchEvent) {
 		return
 	}
 	w.event = e
-	for ch := range w.wake {
-		poke(ch)
+	for tell := range w.tell {
+		(*tell)()
 	}
-	w.wake = nil
+	w.tell = nil
 }
 
 // watches holds one data watch per path, shared by all who wait there: zk.Conn

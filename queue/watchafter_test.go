@@ -1,0 +1,143 @@
+package queue_test
+
+import (
+	"io"
+	"log/slog"
+	"runtime"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// watchAfter is from when on a lock that was free is watched over, as documented.
+const watchAfter = 5 * time.Millisecond
+
+// alone runs f in virtual time, with a server of its own to which nothing takes any time.
+func alone(t *testing.T, f func(*testing.T, *zktest.Server, *session.Manager)) {
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t, zktest.WithContainerCheck(24*time.Hour))
+		m, err := session.Connect(t.Context(), "zookeeper:2181", session.WithDialer(server.Dialer()),
+			session.WithTimeout(long), session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		f(t, server, m)
+	})
+}
+
+// A lock that was free costs three requests when it is not held for long, and one more, which
+// watches its node, when it is or somebody asks for its token.
+func TestWatchAfter(t *testing.T) {
+	for name, c := range map[string]struct {
+		hold  time.Duration
+		token bool
+		gets  int
+	}{
+		"released at once":  {0, false, 0},
+		"released early":    {watchAfter - 1, false, 0},
+		"held on":           {watchAfter + 1, false, 1},
+		"asked for":         {0, true, 1},
+		"asked for in time": {watchAfter + 1, true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
+				q := on(t, m, "/locks/one")
+				release(t, acquire(t, q)) // makes the directory
+				server.ResetRequests()
+				l := acquire(t, q)
+				if c.token {
+					wantTokenNow(t, l)
+					wantTokenNow(t, l)
+				}
+				time.Sleep(c.hold)
+				release(t, l)
+				time.Sleep(2 * watchAfter)
+				for op, want := range map[zktest.Op]int{
+					zktest.OpCreate: 1, zktest.OpGetChildren2: 1, zktest.OpDelete: 1, zktest.OpGetData: c.gets,
+				} {
+					if got := server.Count(zktest.Any(op)); got != want {
+						t.Errorf("%d requests %v, want %d", got, op, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// wantTokenNow checks that a token takes as long as the server does, which is no time.
+func wantTokenNow(t *testing.T, l *queue.Lease) {
+	t.Helper()
+	start := time.Now()
+	if token, err := l.Token(t.Context()); err != nil || token == 0 {
+		t.Errorf("token %d: %v", token, err)
+	}
+	if took := time.Since(start); took > 0 {
+		t.Errorf("the token took %v", took)
+	}
+}
+
+// A node that is deleted behind its holder's back, before it is watched, is missed when it is.
+func TestDeletedBeforeWatched(t *testing.T) {
+	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
+		l := acquire(t, on(t, m, "/locks/one"))
+		if err := server.DeleteNode(l.Path()); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		await(t, l.Done(), "the holder to be told")
+		mustBe(t, l.Err(), session.ErrLost)
+		if took := time.Since(start); took > watchAfter {
+			t.Errorf("told %v after the deletion", took)
+		}
+	})
+}
+
+// The session's end is told at once, watched or not.
+func TestSessionEndsBeforeWatched(t *testing.T) {
+	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
+		l := acquire(t, on(t, m, "/locks/one"))
+		start := time.Now()
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		await(t, l.Done(), "the holder to be told")
+		mustBe(t, l.Err(), session.ErrClosed)
+		if took := time.Since(start); took > 0 {
+			t.Errorf("told %v after the end", took)
+		}
+	})
+}
+
+// Who holds costs no goroutine, however long he does.
+func TestHoldersAreNoGoroutines(t *testing.T) {
+	const locks = 100
+	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
+		release(t, acquire(t, on(t, m, "/locks/before")))
+		synctest.Wait()
+		before := runtime.NumGoroutine()
+		leases := make([]*queue.Lease, locks)
+		for i := range leases {
+			leases[i] = acquire(t, on(t, m, "/locks/"+strconv.Itoa(i)))
+		}
+		time.Sleep(2 * watchAfter)
+		synctest.Wait()
+		const kept = 4 // of the session, for its next requests
+		if n := runtime.NumGoroutine() - before; n > kept {
+			t.Errorf("%d goroutines more for %d locks that are held", n, locks)
+		}
+		for _, l := range leases {
+			if err := server.DeleteNode(l.Path()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, l := range leases {
+			await(t, l.Done(), "the holder to be told")
+		}
+	})
+}
