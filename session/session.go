@@ -142,8 +142,11 @@ func (s *Session) Remaining() time.Duration {
 func (s *Session) Done() <-chan struct{} { return s.life.Done() }
 
 // AfterEnd has f called, in a goroutine of its own, when the session has ended: at once if it
-// has. The returned function takes that back; it reports whether f will not be called.
-func (s *Session) AfterEnd(f func()) (stop func() bool) { return context.AfterFunc(s.life, f) }
+// has. The returned function takes that back.
+func (s *Session) AfterEnd(f func()) (stop func()) {
+	cancel := context.AfterFunc(s.life, f)
+	return func() { cancel() }
+}
 
 // Err returns nil while the session is certain, and after that an error that
 // matches [ErrLost] or [ErrClosed]. It goes by the clock at the time of the call,
