@@ -249,6 +249,7 @@ func (a *attempt) decide(ctx context.Context, names []string) ([]blocker, error)
 			if err := beside.Err(); err != nil {
 				return nil, err
 			}
+			beside.t.loseNode()
 			return nil, fmt.Errorf("%w: so is what was to be taken beside it", session.ErrLost)
 		}
 		nodes = slices.Delete(nodes, i, i+1)

@@ -13,21 +13,26 @@ import (
 // its session, and by the watch on its node, which somebody may delete.
 
 // watchAfter is for how long a turn that was granted at once has no watch on its node, unless
-// the token is asked for. The watch costs a request, and most locks are held for less; until
-// then nobody notices that the node was deleted behind the holder's back.
+// the token is asked for, or the turn passed on, or the holder is to hear that he is asked to
+// leave. The watch costs a request, and most locks are held for less; until then nobody notices
+// that the node was deleted behind the holder's back.
 const watchAfter = 5 * time.Millisecond
 
 // guard begins to watch over the turn, until it ends.
 func (t *turn) guard() {
-	stop := t.a.s.AfterEnd(func() { t.lose(t.a.s.Err()) })
-	t.untilEnd(&t.leaveSession, func() { stop() })
+	t.untilEnd(&t.leaveSession, func() (stop func()) {
+		return t.a.s.AfterEnd(func() { t.lose(t.a.s.Err()) })
+	})
 	own := t.a.own
 	if own == nil {
-		timer := time.AfterFunc(watchAfter, t.watchOwn)
-		t.mu.Lock()
-		t.delay = timer
-		t.mu.Unlock()
-		t.untilEnd(&t.leaveNode, func() { timer.Stop() })
+		t.untilEnd(&t.leaveNode, func() (stop func()) {
+			delay := time.AfterFunc(watchAfter, t.watchOwn)
+			t.delay = delay
+			return func() { delay.Stop() }
+		})
+		if t.a.r.Revoked != nil {
+			t.hurry()
+		}
 		return
 	}
 	t.learn(own, t.a.czxid, nil)
@@ -36,16 +41,13 @@ func (t *turn) guard() {
 	t.heedEvent(own)
 }
 
-// untilEnd notes how something is stopped when the turn ends. If it has ended that is now.
-func (t *turn) untilEnd(at *func(), stop func()) {
+// untilEnd starts something, unless the turn has ended, and notes how it is stopped when that
+// ends. What is started may come to its end, and start the next, as soon as t.mu is free.
+func (t *turn) untilEnd(at *func(), start func() (stop func())) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.life.Err() == nil {
-		*at = stop
-		stop = nil
-	}
-	t.mu.Unlock()
-	if stop != nil {
-		stop()
+		*at = start()
 	}
 }
 
@@ -66,10 +68,8 @@ func (t *turn) conclude(cause error) {
 // hurry has the watch on the node set now, if it is still to be.
 func (t *turn) hurry() {
 	t.mu.Lock()
-	delay := t.delay
-	t.delay = nil
-	t.mu.Unlock()
-	if delay != nil && delay.Stop() {
+	defer t.mu.Unlock()
+	if t.delay != nil && t.delay.Stop() {
 		go t.watchOwn()
 	}
 }
@@ -106,13 +106,15 @@ func (t *turn) watchOwn() {
 
 // heedEvent has the end of the watch on our node acted upon.
 func (t *turn) heedEvent(own *session.Watch) {
-	t.untilEnd(&t.leaveNode, own.AfterEvent(func() {
-		if own.Event() == session.WatchDeleted {
-			t.loseNode()
-		} else {
-			t.watchOwn()
-		}
-	}))
+	t.untilEnd(&t.leaveNode, func() (stop func()) {
+		return own.AfterEvent(func() {
+			if own.Event() == session.WatchDeleted {
+				t.loseNode()
+			} else {
+				t.watchOwn()
+			}
+		})
+	})
 }
 
 // learn notes the watch, and the token or why there is none; that the first time only. It is

@@ -82,6 +82,8 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 	case <-l.t.known:
 		return l.t.czxid, l.t.tokenErr
 	default:
+	}
+	if ctx.Err() == nil && l.hold.Err() == nil {
 		l.t.hurry()
 	}
 	select {

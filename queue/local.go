@@ -219,6 +219,7 @@ func (l *Local) pass(t *turn) bool {
 	l.left--
 	w := l.nextLocked()
 	l.mu.Unlock()
+	t.hurry()
 	w.got <- grant{lease: t.begin(w.ctx), result: session.AcquireResult{Position: -1}}
 	return true
 }

@@ -31,7 +31,7 @@ type turn struct {
 	holder *Lease         // the present one, or the last
 	own    *session.Watch // on the node, as last set; nil: none is
 	asked  bool           // to give the lock up
-	delay  *time.Timer    // until the first watch is set; nil: none is to be
+	delay  *time.Timer    // until the first watch is set; nil: one was, as the turn began
 
 	leaveSession, leaveNode func() // what guard has to undo
 }

@@ -96,7 +96,7 @@ func TestServerRestart(t *testing.T) {
 	for _, m := range managers {
 		must(t, m.Close())
 	}
-	waitGoroutines(t, goroutines, 2)
+	waitGoroutines(t, goroutines, 0)
 }
 
 func pathsOf(all []queue.Contender) string {
