@@ -45,7 +45,7 @@ func held(ctx context.Context, e *zktest.Ensemble, of func(int) int) (t table, e
 	t.row(fmt.Sprintf("to take all of them, %d at a time", atOnce), "%v", round(took))
 	t.row("requests for each, its parents' and its watch's among them", "%.1f", float64(sent)/float64(locks))
 	watches := u.Watches
-	if u, err = m.quiet(ctx, 1, locks); err != nil {
+	if u, err = m.quiet(ctx, 0, locks); err != nil {
 		return t, err
 	}
 	m.perEach(&t, u, locks)

@@ -26,6 +26,7 @@ type bench struct {
 	stage  *stage
 	rivals []rival
 	rounds int
+	span   time.Duration // of a round, about
 	log    *slog.Logger
 }
 
@@ -114,19 +115,23 @@ func (b *bench) round(ctx context.Context, s *scene) ([]float64, error) {
 		s.plan = b.planFor(s.row, s.rival)
 	}
 	if s.team == nil {
-		if err := s.open(ctx); err != nil {
+		if err := s.open(ctx, b.span); err != nil {
 			return nil, err
 		}
 	}
 	return s.measure(ctx, s)
 }
 
-// open makes the team and warms it up.
-func (s *scene) open(ctx context.Context) (err error) {
+// open makes the team and warms it up. By how fast that goes it decides how much makes a round
+// of about that time: what takes no time tells little, and some rivals are slow.
+func (s *scene) open(ctx context.Context, span time.Duration) (err error) {
 	if s.team, err = s.rival.Open(ctx, s.plan); err != nil || s.warm == 0 {
 		return err
 	}
-	_, err = s.team.Cycles(ctx, s.perWorker(s.warm), 0)
+	o, err := s.team.Cycles(ctx, s.perWorker(s.warm), s.hold)
+	if err == nil && s.rounds != 1 {
+		s.cycles = max(s.cycles, int(o.rate()*span.Seconds()))
+	}
 	return err
 }
 

@@ -146,7 +146,7 @@ func measureAll(ctx context.Context, o options, chosen []row, log *slog.Logger) 
 		return "", nil, err
 	}
 	defer func() { err = errors.Join(err, closeAll(rivals)) }()
-	b := &bench{stage: s, rivals: rivals, rounds: o.size.rounds, log: log}
+	b := &bench{stage: s, rivals: rivals, rounds: o.size.rounds, span: o.size.span, log: log}
 	if err := b.warmUp(ctx, o.size.warm); err != nil {
 		return "", nil, err
 	}

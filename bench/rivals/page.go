@@ -8,7 +8,7 @@ import (
 
 // method says how it was measured: what a reader needs to judge the numbers.
 const method = `All ran on one machine in one run, by turns: each round measures every rival once, one after
-the other, and each is the first in turn. A number is the median of the rounds; behind it stands how many times as good ours
+the other, each for half a second or longer, and each is the first in turn. A number is the median of the rounds; behind it stands how many times as good ours
 is, which is the median of the ratios of each round, so more than 1 is in our favour.
 
 - *1 ms each way* is a proxy that delays every frame, between the clients and the same server,

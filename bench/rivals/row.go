@@ -21,7 +21,7 @@ type row struct {
 	limit   kind // what no lock can do without; "": nothing that could be measured alone
 	width   int  // of the limit: how many requests at once
 	warm    int  // cycles before anything counts; 0: none, and a new team in each round
-	cycles  int  // in a round
+	cycles  int  // in a round, at least
 	rounds  int  // at most; 0: as many as the others
 	metrics []metric
 	measure func(context.Context, *scene) ([]float64, error)

@@ -8,14 +8,15 @@ import (
 // size is how much is measured.
 type size struct {
 	rounds  int
-	cycles  int // in a round, of what nobody else wants
-	crowd   int // the most sessions that hand a lock over
-	waiters int // the longest queue, and the most locks
-	warm    int // cycles of everybody, before the first row
+	span    time.Duration // how long a round is to take, about
+	cycles  int           // in a round, at least, of what nobody else wants
+	crowd   int           // the most sessions that hand a lock over
+	waiters int           // the longest queue, and the most locks
+	warm    int           // cycles of everybody, before the first row
 }
 
 var (
-	full  = size{rounds: 9, cycles: 100, crowd: 100, waiters: 1000, warm: 3000}
+	full  = size{rounds: 9, span: 500 * time.Millisecond, cycles: 100, crowd: 100, waiters: 1000, warm: 3000}
 	quick = size{rounds: 1, cycles: 5, crowd: 4, waiters: 20, warm: 5}
 )
 
@@ -66,7 +67,7 @@ func handovers(z size, net network, sessions int, hold time.Duration) row {
 	return row{
 		key: fmt.Sprint("handover-", sessions), title: title, net: net,
 		plan: plan{kind: mutex, sessions: sessions, workers: sessions}, hold: hold, limit: oneWrite, width: 1,
-		warm: 2 * sessions, cycles: max(2*z.cycles, 6*sessions), metrics: rates, measure: rate,
+		warm: 2 * sessions, cycles: max(z.cycles/10, 3*sessions), metrics: rates, measure: rate,
 	}
 }
 

@@ -62,6 +62,9 @@ func (u *Usage) MemoryLeft() {
 	u.Memory()
 }
 
+// Kept is how many goroutines a session may keep for its next requests.
+const Kept = 4
+
 // Above says of what there is more than in base; "" if of nothing. Memory and packets do not
 // count.
 func (u Usage) Above(base Usage) string {
@@ -70,7 +73,7 @@ func (u Usage) Above(base Usage) string {
 		what     string
 		is, base int
 	}{
-		{"goroutines", u.Goroutines, base.Goroutines},
+		{"goroutines", u.Goroutines, base.Goroutines + Kept*base.Sessions},
 		{"open files", u.Files, base.Files},
 		{"watches", u.Watches, base.Watches},
 		{"nodes", u.Nodes, base.Nodes},
