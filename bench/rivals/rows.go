@@ -100,7 +100,7 @@ func shared(z size, net network) []row {
 			key: "paths", title: fmt.Sprintf("%d locks on one session, at once", z.waiters), net: net,
 			plan:  plan{kind: mutex, sessions: 1, workers: z.waiters, apart: true},
 			limit: twoWrites, width: 64,
-			warm: z.waiters, cycles: z.waiters, metrics: rates, measure: rate, rounds: 5,
+			warm: 3 * z.waiters, cycles: z.waiters, metrics: rates, measure: rate,
 		},
 	}
 }
