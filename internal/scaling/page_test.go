@@ -29,9 +29,9 @@ All come one after another and stand in line behind the first, who hold the lock
 back, and each of the others as soon as it is in. Requests and bytes are what one acquisition costs with
 its release, without heartbeats; bytes are both ways, of ZooKeeper's protocol alone. One who need not
 wait sends a create, a listing, a get that watches its own node, which it holds for long enough here, and
-a delete. One who waits also watches two of those ahead, and lists once more when the first of these leaves. So listings alone grow
-with the queue, and there are two for each contender, however long it is. With WithLocalHandover the
-goroutines of each of two processes are one contender. (At the semaphore all %d leave at one instant,
+a delete. One who waits also watches two of those ahead, and lists once more when the first of these
+leaves. So listings alone grow with the queue, and there are two for each contender, however long it
+is. With WithLocalHandover the goroutines of each of two processes are one contender. (At the semaphore all %d leave at one instant,
 and so do all the next: the worst case, in which most of those behind learn of it a round trip late.)
 
 `
