@@ -84,6 +84,11 @@ func connect(addr string, timeout time.Duration) (*session.Manager, error) {
 		session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 }
 
+// oneWay is how long the network takes, so that a lock which is held while anything is asked is
+// held for longer than the first 5 ms, in which it does without a watch on its node: the steps
+// are to be the same in every run.
+const oneWay = 5 * time.Millisecond
+
 // newCell makes the parts of a cell. The session timeout is ours.
 func newCell(t *testing.T, s *site, tr *trace, timeout time.Duration) *cell {
 	t.Helper()
@@ -93,6 +98,7 @@ func newCell(t *testing.T, s *site, tr *trace, timeout time.Duration) *cell {
 		waiting: newSignal(), entered: newSignal(), holding: newSignal(), returned: newSignal(),
 		behind: newSignal(), done: newSignal(), began: time.Now(),
 	}
+	c.proxy.Delay(oneWay)
 	var err error
 	if c.ours, err = connect(c.proxy.Addr(), timeout); err != nil {
 		t.Fatal(err)
