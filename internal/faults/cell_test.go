@@ -87,7 +87,7 @@ func connect(addr string, timeout time.Duration) (*session.Manager, error) {
 // oneWay is how long the network takes, so that a lock which is held while anything is asked is
 // held for longer than the first 5 ms, in which it does without a watch on its node: the steps
 // are to be the same in every run.
-const oneWay = 5 * time.Millisecond
+const oneWay = 10 * time.Millisecond
 
 // newCell makes the parts of a cell. The session timeout is ours.
 func newCell(t *testing.T, s *site, tr *trace, timeout time.Duration) *cell {
