@@ -57,40 +57,35 @@ func (d double) Handle(ctx context.Context, r slog.Record) error {
 
 var contextType = reflect.TypeFor[context.Context]()
 
-// spy returns hooks that see what each hook is given before they call it, those that are nil
-// too, and what the functions they return are given.
-func (c *capture) spy(hooks session.Trace) session.Trace {
+// spy returns hooks that see all that hooks are told, as do the functions that they return.
+func (c *capture) spy() session.Trace {
+	var hooks session.Trace
 	v := reflect.ValueOf(&hooks).Elem()
 	for i := range v.NumField() {
-		v.Field(i).Set(c.spyOn(v.Type().Field(i).Name, v.Field(i)))
+		v.Field(i).Set(c.spyOn(v.Type().Field(i).Name, v.Field(i).Type()))
 	}
 	return hooks
 }
 
-func (c *capture) spyOn(name string, f reflect.Value) reflect.Value {
+func (c *capture) spyOn(name string, f reflect.Type) reflect.Value {
 	if f.Kind() != reflect.Func {
 		panic(name + " is no hook") // it needs a place here
 	}
-	orig := reflect.ValueOf(f.Interface()) // a copy: f is about to change
-	return reflect.MakeFunc(f.Type(), func(in []reflect.Value) []reflect.Value {
+	return reflect.MakeFunc(f, func(in []reflect.Value) []reflect.Value {
 		for _, arg := range in {
 			if !arg.Type().Implements(contextType) { // which others change meanwhile
 				c.see(name, arg.Interface())
 			}
 		}
-		out := make([]reflect.Value, f.Type().NumOut())
+		out := make([]reflect.Value, f.NumOut())
 		for i := range out {
-			out[i] = reflect.Zero(f.Type().Out(i))
-			if out[i].Type() == contextType {
+			switch t := f.Out(i); {
+			case t == contextType:
 				out[i] = in[0]
-			}
-		}
-		if !orig.IsNil() {
-			out = orig.Call(in)
-		}
-		for i := range out {
-			if out[i].Kind() == reflect.Func && !out[i].IsNil() {
-				out[i] = c.spyOn(name+" ended", out[i])
+			case t.Kind() == reflect.Func:
+				out[i] = c.spyOn(name+" ended", t)
+			default:
+				out[i] = reflect.Zero(t)
 			}
 		}
 		return out
