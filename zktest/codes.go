@@ -1,26 +1,30 @@
 package zktest
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
 
 // code is one of ZooKeeper's result codes. All but codeOK are errors.
 type code int32
 
 const (
-	codeOK                     code = 0
-	codeRuntimeInconsistency   code = -2
-	codeMarshallingError       code = -5
-	codeUnimplemented          code = -6
-	codeBadArguments           code = -8
-	codeNoNode                 code = -101
-	codeNoAuth                 code = -102
-	codeBadVersion             code = -103
-	codeNoChildrenForEphemeral code = -108
-	codeNodeExists             code = -110
-	codeNotEmpty               code = -111
-	codeInvalidACL             code = -114
-	codeAuthFailed             code = -115
-	codeNoWatcher              code = -121
-	codeReconfigDisabled       code = -123
+	codeOK                     code = wire.CodeOK
+	codeRuntimeInconsistency   code = wire.CodeRuntimeInconsistency
+	codeMarshallingError       code = wire.CodeMarshallingError
+	codeUnimplemented          code = wire.CodeUnimplemented
+	codeBadArguments           code = wire.CodeBadArguments
+	codeNoNode                 code = wire.CodeNoNode
+	codeNoAuth                 code = wire.CodeNoAuth
+	codeBadVersion             code = wire.CodeBadVersion
+	codeNoChildrenForEphemeral code = wire.CodeNoChildrenForEphemeral
+	codeNodeExists             code = wire.CodeNodeExists
+	codeNotEmpty               code = wire.CodeNotEmpty
+	codeInvalidACL             code = wire.CodeInvalidACL
+	codeAuthFailed             code = wire.CodeAuthFailed
+	codeNoWatcher              code = wire.CodeNoWatcher
+	codeReconfigDisabled       code = wire.CodeReconfigDisabled
 )
 
 var codeNames = map[code]string{

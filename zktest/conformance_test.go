@@ -165,11 +165,11 @@ func TestConformance(t *testing.T) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			g := newGenerator(seed)
 			root := new(encoder)
-			root.string(g.root)
-			root.buffer(nil)
+			root.String(g.root)
+			root.Buffer(nil)
 			root.acls(openACL)
-			root.int32(0)
-			all := []step{{op: OpCreate, text: g.root, body: func(int64) []byte { return root.b }}}
+			root.Int32(0)
+			all := []step{{op: OpCreate, text: g.root, body: func(int64) []byte { return root.B }}}
 			clients := 1 + g.IntN(3)
 			for range 80 {
 				all = append(all, g.next(clients))

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // rawClient speaks the protocol and hides nothing of it.
@@ -82,22 +84,22 @@ func (c *rawClient) handshake(h handshake) string {
 		password = make([]byte, 16)
 	}
 	e := newFrame()
-	e.int32(0)
+	e.Int32(0)
 	seen := c.seen
 	if h.ahead {
 		seen = 1 << 60
 	}
-	e.int64(seen)
+	e.Int64(seen)
 	if h.timeout == 0 {
 		h.timeout = 30_000
 	}
-	e.int32(h.timeout)
-	e.int64(c.session)
-	e.buffer(password)
+	e.Int32(h.timeout)
+	e.Int64(c.session)
+	e.Buffer(password)
 	if !h.old {
-		e.bool(false)
+		e.Bool(false)
 	}
-	if _, err := c.conn.Write(sized(e.b)); err != nil {
+	if _, err := c.conn.Write(e.Frame()); err != nil {
 		return "closed"
 	}
 	frame, err := readFrame(c.in)
@@ -105,8 +107,8 @@ func (c *rawClient) handshake(h handshake) string {
 		return "closed"
 	}
 	d := decode(frame)
-	version, timeout, session, pw := d.int32(), d.int32(), d.int64(), d.buffer()
-	said := fmt.Sprintf("version %d timeout %d password of %d, %d more bytes", version, timeout, len(pw), len(d.rest))
+	version, timeout, session, pw := d.Int32(), d.Int32(), d.Int64(), d.Buffer()
+	said := fmt.Sprintf("version %d timeout %d password of %d, %d more bytes", version, timeout, len(pw), len(d.Rest))
 	if session == 0 {
 		return "refused: " + said
 	}
@@ -132,10 +134,10 @@ func (c *rawClient) roundTrip(op Op, body []byte) (events []string, reply string
 		xid = -8
 	}
 	e := newFrame()
-	e.int32(xid)
-	e.int32(int32(op))
-	e.b = append(e.b, body...)
-	if _, err := c.conn.Write(sized(e.b)); err != nil {
+	e.Int32(xid)
+	e.Int32(int32(op))
+	e.B = append(e.B, body...)
+	if _, err := c.conn.Write(e.Frame()); err != nil {
 		return nil, "closed"
 	}
 	for {
@@ -147,15 +149,15 @@ func (c *rawClient) roundTrip(op Op, body []byte) (events []string, reply string
 			return events, "closed"
 		}
 		d := decode(frame)
-		got, zxid, err32 := d.int32(), d.int64(), code(d.int32())
-		if got == xidNotification {
-			events = append(events, fmt.Sprintf("event type %d state %d path %q (%d %d)", d.int32(), d.int32(), d.string(), zxid, err32))
+		got, zxid, err32 := d.Int32(), d.Int64(), code(d.Int32())
+		if got == wire.XidEvent {
+			events = append(events, fmt.Sprintf("event type %d state %d path %q (%d %d)", d.Int32(), d.Int32(), d.String(), zxid, err32))
 			continue
 		}
 		c.seen = max(c.seen, zxid)
 		reply = fmt.Sprintf("xid %d zxid %s %v: %s", got-xid, c.w.zxid(zxid), err32, c.w.describe(op, err32, d))
-		if len(d.rest) > 0 || d.bad {
-			reply += fmt.Sprintf(" MORE %x bad %v", d.rest, d.bad)
+		if len(d.Rest) > 0 || d.Bad {
+			reply += fmt.Sprintf(" MORE %x bad %v", d.Rest, d.Bad)
 		}
 		return events, reply
 	}
@@ -194,27 +196,27 @@ func (w *world) describe(op Op, err code, d *decoder) string {
 	}
 	switch op {
 	case OpCreate, OpSync:
-		return fmt.Sprintf("path %q", d.string())
+		return fmt.Sprintf("path %q", d.String())
 	case OpCreate2, OpCreateContainer, OpCreateTTL:
-		return fmt.Sprintf("path %q %s", d.string(), w.stat(d))
+		return fmt.Sprintf("path %q %s", d.String(), w.stat(d))
 	case OpSetData, OpSetACL, OpExists:
 		return w.stat(d)
 	case OpGetData:
-		b := d.buffer()
+		b := d.Buffer()
 		return fmt.Sprintf("data %q null %v %s", b, b == nil, w.stat(d))
 	case OpGetChildren:
-		return fmt.Sprintf("children %q", sorted(d.strings()))
+		return fmt.Sprintf("children %q", sorted(d.Strings()))
 	case OpGetChildren2:
-		return fmt.Sprintf("children %q %s", sorted(d.strings()), w.stat(d))
+		return fmt.Sprintf("children %q %s", sorted(d.Strings()), w.stat(d))
 	case OpGetEphemerals:
-		return fmt.Sprintf("ephemerals %q", sorted(d.strings()))
+		return fmt.Sprintf("ephemerals %q", sorted(d.Strings()))
 	case OpGetACL:
 		return fmt.Sprintf("acl %v %s", d.acls(), w.stat(d))
 	case OpGetAllChildrenNumber, OpAddWatch:
-		return fmt.Sprint("number ", d.int32())
+		return fmt.Sprint("number ", d.Int32())
 	case OpWhoAmI:
 		var who []string
-		d.list(func() { who = append(who, d.string()+":"+d.string()) })
+		d.List(func() { who = append(who, d.String()+":"+d.String()) })
 		return fmt.Sprint(sorted(who))
 	case OpMulti, OpMultiRead:
 		return w.multi(d)
@@ -229,20 +231,20 @@ func sorted(all []string) []string {
 
 func (w *world) stat(d *decoder) string {
 	return fmt.Sprintf("stat{czxid %s mzxid %s ctime %s mtime %s version %d cversion %d aversion %d owner %s length %d children %d pzxid %s}",
-		w.zxid(d.int64()), w.zxid(d.int64()), when(d.int64()), when(d.int64()), d.int32(), d.int32(), d.int32(),
-		w.owner(d.int64()), d.int32(), d.int32(), w.zxid(d.int64()))
+		w.zxid(d.Int64()), w.zxid(d.Int64()), when(d.Int64()), when(d.Int64()), d.Int32(), d.Int32(), d.Int32(),
+		w.owner(d.Int64()), d.Int32(), d.Int32(), w.zxid(d.Int64()))
 }
 
 func (w *world) multi(d *decoder) string {
 	var b strings.Builder
-	for !d.bad {
-		op, done, err := Op(d.int32()), d.bool(), code(d.int32())
+	for !d.Bad {
+		op, done, err := Op(d.Int32()), d.Bool(), code(d.Int32())
 		if done {
 			fmt.Fprintf(&b, "end %d %d", op, err)
 			break
 		}
 		if op == opError {
-			fmt.Fprintf(&b, "[error %d %v] ", err, code(d.int32()))
+			fmt.Fprintf(&b, "[error %d %v] ", err, code(d.Int32()))
 			continue
 		}
 		fmt.Fprintf(&b, "[%v %d %s] ", op, err, w.describe(op, err, d))

@@ -141,7 +141,7 @@ func (g *generator) ttl() int64 {
 func (g *generator) write(op Op) ([]byte, string) {
 	e := new(encoder)
 	path := g.path()
-	e.string(path)
+	e.String(path)
 	text := fmt.Sprintf("%q", path)
 	switch op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
@@ -153,34 +153,34 @@ func (g *generator) write(op Op) ([]byte, string) {
 		case op == OpCreateTTL:
 			flags = pick(g, int32(5), 6, 0)
 		}
-		e.buffer(data)
+		e.Buffer(data)
 		e.acls(acl)
-		e.int32(flags)
+		e.Int32(flags)
 		text += fmt.Sprintf(" data %q acl %v flags %d", data, acl, flags)
 		if op == OpCreateTTL {
 			ttl := g.ttl()
 			if flags == 0 {
 				ttl = max(ttl, 0) // else the real server does not survive it
 			}
-			e.int64(ttl)
+			e.Int64(ttl)
 			text += fmt.Sprint(" ttl ", ttl)
 		}
 	case OpSetData:
 		data, version := g.data(), g.version()
-		e.buffer(data)
-		e.int32(version)
+		e.Buffer(data)
+		e.Int32(version)
 		text += fmt.Sprintf(" data %q version %d", data, version)
 	case OpSetACL:
 		acl, version := g.acl(), g.version()
 		e.acls(acl)
-		e.int32(version)
+		e.Int32(version)
 		text += fmt.Sprintf(" acl %v version %d", acl, version)
 	case OpDelete, OpCheck:
 		version := g.version()
-		e.int32(version)
+		e.Int32(version)
 		text += fmt.Sprintf(" version %d", version)
 	}
-	return e.b, text
+	return e.B, text
 }
 
 func (g *generator) multi(op Op, kinds ...Op) ([]byte, string) {
@@ -196,19 +196,19 @@ func (g *generator) multi(op Op, kinds ...Op) ([]byte, string) {
 			body, said = g.write(kind)
 		}
 		e.multiHeader(kind, false, -1)
-		e.b = append(e.b, body...)
+		e.B = append(e.B, body...)
 		text += fmt.Sprintf("[%v %s] ", kind, said)
 	}
 	e.multiEnd()
-	return e.b, text
+	return e.B, text
 }
 
 func (g *generator) read() ([]byte, string) {
 	e := new(encoder)
 	path, watch := g.path(), g.IntN(2) == 0
-	e.string(path)
-	e.bool(watch)
-	return e.b, fmt.Sprintf("%q watch %v", path, watch)
+	e.String(path)
+	e.Bool(watch)
+	return e.B, fmt.Sprintf("%q watch %v", path, watch)
 }
 
 func (g *generator) paths() (all []string) {
@@ -232,28 +232,28 @@ func (g *generator) request(op Op) (func(int64) []byte, string) {
 		b, text = g.read()
 	case OpGetACL, OpSync, OpGetEphemerals:
 		path := g.path()
-		e.string(path)
-		b, text = e.b, path
+		e.String(path)
+		b, text = e.B, path
 	case OpGetAllChildrenNumber:
-		e.string(g.root)
-		b, text = e.b, g.root
+		e.String(g.root)
+		b, text = e.B, g.root
 	case OpCheckWatches, OpRemoveWatches:
 		path, kind := g.path(), 1+g.Int32N(4)
-		e.string(path)
-		e.int32(kind)
-		b, text = e.b, fmt.Sprintf("%q kind %d", path, kind)
+		e.String(path)
+		e.Int32(kind)
+		b, text = e.B, fmt.Sprintf("%q kind %d", path, kind)
 	case OpAddWatch:
 		path, mode := g.path(), g.Int32N(3)
-		e.string(path)
-		e.int32(mode)
-		b, text = e.b, fmt.Sprintf("%q mode %d", path, mode)
+		e.String(path)
+		e.Int32(mode)
+		b, text = e.B, fmt.Sprintf("%q mode %d", path, mode)
 	case OpAuth:
 		scheme := pick(g, "digest", "digest", "digest", "digest", "ip", "nonsense")
 		credential := fmt.Sprint("user:pass", g.IntN(2))
-		e.int32(0)
-		e.string(scheme)
-		e.buffer([]byte(credential))
-		b, text = e.b, scheme+" "+credential
+		e.Int32(0)
+		e.String(scheme)
+		e.Buffer([]byte(credential))
+		b, text = e.B, scheme+" "+credential
 	case OpSetWatches, OpSetWatches2:
 		lists := [][]string{g.paths(), g.paths(), g.paths()}
 		if op == OpSetWatches2 {
@@ -262,18 +262,18 @@ func (g *generator) request(op Op) (func(int64) []byte, string) {
 		seen := g.Int64N(50)
 		return func(base int64) []byte {
 			e := new(encoder)
-			e.int64(base + seen)
+			e.Int64(base + seen)
 			for _, list := range lists {
-				e.strings(list)
+				e.Strings(list)
 			}
-			return e.b
+			return e.B
 		}, fmt.Sprintf("%q seen +%d", lists, seen)
 	case OpReconfig:
 		for range 3 {
-			e.buffer(nil)
+			e.Buffer(nil)
 		}
-		e.int64(-1)
-		b = e.b
+		e.Int64(-1)
+		b = e.B
 	case OpPing, OpWhoAmI, 77:
 	default:
 		b, text = g.write(op)

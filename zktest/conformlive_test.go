@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // live is a pair whose servers do things by the clock, quickly.
@@ -45,13 +47,13 @@ func (c *rawClient) event() string {
 		c.w.t.Fatalf("%s waits for an event: %v", c.label, err)
 	}
 	d := decode(frame)
-	if xid := d.int32(); xid != xidNotification {
+	if xid := d.Int32(); xid != wire.XidEvent {
 		c.w.t.Fatalf("%s waits for an event: reply %d", c.label, xid)
 	}
-	d.bytes(12)
-	kind := d.int32()
-	d.int32()
-	return strings.Join([]string{"", "created", "deleted", "changed", "children"}[kind:kind+1], "") + " " + d.string()
+	d.Bytes(12)
+	kind := d.Int32()
+	d.Int32()
+	return strings.Join([]string{"", "created", "deleted", "changed", "children"}[kind:kind+1], "") + " " + d.String()
 }
 
 func (w *world) must(s step) string {
@@ -109,11 +111,11 @@ func TestReapLikeReal(t *testing.T) {
 		}
 		w.must(mkdir(0, OpCreate, "/outer/inner/child", 0, openACL))
 		w.must(say(0, OpCreateTTL, func(e *encoder) {
-			e.string("/ttl")
-			e.buffer(nil)
+			e.String("/ttl")
+			e.Buffer(nil)
 			e.acls(openACL)
-			e.int32(5)
-			e.int64(2000) // to be there still when it is looked for
+			e.Int32(5)
+			e.Int64(2000) // to be there still when it is looked for
 		}))
 		w.must(look(0, OpExists, "/ttl", true))
 		if got, want := c.event(), "deleted /ttl"; got != want {

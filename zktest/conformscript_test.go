@@ -13,48 +13,48 @@ func say(who int, op Op, write func(*encoder)) step {
 		if write != nil {
 			write(e)
 		}
-		return e.b
+		return e.B
 	}}
 }
 
 func mkdir(who int, op Op, path string, flags int32, acl []aclEntry) step {
 	return say(who, op, func(e *encoder) {
-		e.string(path)
-		e.buffer([]byte("data"))
+		e.String(path)
+		e.Buffer([]byte("data"))
 		e.acls(acl)
-		e.int32(flags)
+		e.Int32(flags)
 	})
 }
 
 func remove(who int, path string, version int32) step {
 	return say(who, OpDelete, func(e *encoder) {
-		e.string(path)
-		e.int32(version)
+		e.String(path)
+		e.Int32(version)
 	})
 }
 
 func set(who int, path string, data []byte, version int32) step {
 	return say(who, OpSetData, func(e *encoder) {
-		e.string(path)
-		e.buffer(data)
-		e.int32(version)
+		e.String(path)
+		e.Buffer(data)
+		e.Int32(version)
 	})
 }
 
 func look(who int, op Op, path string, watch bool) step {
 	return say(who, op, func(e *encoder) {
-		e.string(path)
+		e.String(path)
 		if op != OpGetACL {
-			e.bool(watch)
+			e.Bool(watch)
 		}
 	})
 }
 
 func login(who int, credential string) step {
 	return say(who, OpAuth, func(e *encoder) {
-		e.int32(0)
-		e.string("digest")
-		e.buffer([]byte(credential))
+		e.Int32(0)
+		e.String("digest")
+		e.Buffer([]byte(credential))
 	})
 }
 
@@ -76,24 +76,24 @@ func several(who int, op Op, parts ...part) step {
 
 func creating(path string, flags int32) part {
 	return part{OpCreate, func(e *encoder) {
-		e.string(path)
-		e.buffer(nil)
+		e.String(path)
+		e.Buffer(nil)
 		e.acls(openACL)
-		e.int32(flags)
+		e.Int32(flags)
 	}}
 }
 
 func deleting(path string, version int32) part {
 	return part{OpDelete, func(e *encoder) {
-		e.string(path)
-		e.int32(version)
+		e.String(path)
+		e.Int32(version)
 	}}
 }
 
 func watchWith(who int, op Op, path string, kind int32) step {
 	return say(who, op, func(e *encoder) {
-		e.string(path)
-		e.int32(kind)
+		e.String(path)
+		e.Int32(kind)
 	})
 }
 
@@ -102,10 +102,10 @@ func bulky(path string, size int) step {
 	// header, and one entry of an ACL.
 	overhead := 8 + 4 + len(path) + 4 + 4 + 4 + (4 + 4 + len("world") + 4 + len("anyone"))
 	return say(0, OpCreate, func(e *encoder) {
-		e.string(path)
-		e.buffer(make([]byte, size-overhead))
+		e.String(path)
+		e.Buffer(make([]byte, size-overhead))
 		e.acls(openACL)
-		e.int32(0)
+		e.Int32(0)
 	})
 }
 
@@ -140,8 +140,8 @@ func scripts() map[string][]step {
 		mkdir(0, OpCreate, "/acl", 0, []aclEntry{{permAll, user}, {permRead, anyone}, {permWrite, identity{"ip", "10.0.0.0/8"}}}),
 		look(0, OpGetACL, "/acl", false), set(0, "/acl", nil, -1), login(0, "user:pass0"), look(0, OpGetACL, "/acl", false),
 		set(0, "/acl", nil, -1), login(0, "user:pass0"), say(0, OpWhoAmI, nil),
-		say(0, OpAuth, func(e *encoder) { e.int32(0); e.string("nonsense"); e.buffer([]byte("x")) }),
-		say(0, OpWhoAmI, nil), say(0, OpAuth, func(e *encoder) { e.int32(0); e.string("digest"); e.int32(99) }),
+		say(0, OpAuth, func(e *encoder) { e.Int32(0); e.String("nonsense"); e.Buffer([]byte("x")) }),
+		say(0, OpWhoAmI, nil), say(0, OpAuth, func(e *encoder) { e.Int32(0); e.String("digest"); e.Int32(99) }),
 	}
 	s["one client's watches"] = []step{
 		mkdir(0, OpCreate, "/w", 0, openACL), watchWith(0, OpCheckWatches, "/w", 2), look(0, OpGetData, "/w", true),
@@ -159,7 +159,7 @@ func scripts() map[string][]step {
 	s["a session's end"] = []step{
 		mkdir(0, OpCreate, "/e", 0, openACL), mkdir(0, OpCreate, "/e/1", 1, openACL), mkdir(0, OpCreate, "/e/n-", 3, openACL),
 		look(1, OpGetChildren2, "/e", true), look(1, OpGetData, "/e/1", true), look(2, OpExists, "/e/1", true), look(0, OpExists, "/e/1", true),
-		say(0, OpGetEphemerals, func(e *encoder) { e.string("/e") }), {who: 0, what: stepClose},
+		say(0, OpGetEphemerals, func(e *encoder) { e.String("/e") }), {who: 0, what: stepClose},
 		look(1, OpGetChildren2, "/e", true), {who: 1, what: stepReplace}, {who: 2, what: stepReconnect},
 	}
 	s["handshakes"] = []step{
@@ -169,14 +169,14 @@ func scripts() map[string][]step {
 		say(0, 77, nil), say(0, OpMulti, nil), several(0, OpMulti), several(0, OpMultiRead),
 	}
 	s["misshapen"] = []step{
-		several(0, OpMulti, creating("/m", 0), part{OpGetData, func(e *encoder) { e.string("/"); e.bool(false) }}),
+		several(0, OpMulti, creating("/m", 0), part{OpGetData, func(e *encoder) { e.String("/"); e.Bool(false) }}),
 		several(0, OpMulti, creating("/m", 0), part{77, func(*encoder) {}}),
 		mkdir(0, OpCreate, "/m\U0001F512", 0, openACL), mkdir(0, OpCreate, "/m\xff", 0, openACL),
-		say(0, OpCreate, func(e *encoder) { e.int32(-1) }), say(0, OpGetData, func(e *encoder) { e.int32(1 << 30) }),
-		say(0, OpSetWatches, func(e *encoder) { e.int64(0); e.int32(1 << 30) }), say(0, OpSync, nil), say(0, OpDelete, nil),
-		say(0, OpReconfig, nil), say(0, OpGetAllChildrenNumber, func(e *encoder) { e.string("/none") }),
-		say(0, OpGetEphemerals, func(e *encoder) { e.string("/") }), say(0, OpGetEphemerals, func(e *encoder) { e.string(" ") }),
-		say(0, OpGetACL, func(e *encoder) { e.int32(-7) }), watchWith(0, OpCheckWatches, "/", 9),
+		say(0, OpCreate, func(e *encoder) { e.Int32(-1) }), say(0, OpGetData, func(e *encoder) { e.Int32(1 << 30) }),
+		say(0, OpSetWatches, func(e *encoder) { e.Int64(0); e.Int32(1 << 30) }), say(0, OpSync, nil), say(0, OpDelete, nil),
+		say(0, OpReconfig, nil), say(0, OpGetAllChildrenNumber, func(e *encoder) { e.String("/none") }),
+		say(0, OpGetEphemerals, func(e *encoder) { e.String("/") }), say(0, OpGetEphemerals, func(e *encoder) { e.String(" ") }),
+		say(0, OpGetACL, func(e *encoder) { e.Int32(-7) }), watchWith(0, OpCheckWatches, "/", 9),
 	}
 	s["sizes"] = []step{bulky("/big", 1<<20-2), bulky("/bigger", 1<<20-1), bulky("/too-big", 1<<20), look(0, OpExists, "/big", false)}
 	return s

@@ -9,16 +9,16 @@ import (
 // session 0 if that is over.
 func (st *state) connect(p *peer, frame []byte) {
 	d := decode(frame)
-	d.int32() // protocol version
-	seen := d.int64()
-	asked := time.Duration(d.int32()) * time.Millisecond
-	id, password := d.int64(), d.buffer()
-	if d.bad || seen > st.zxid {
+	d.Int32() // protocol version
+	seen := d.Int64()
+	asked := time.Duration(d.Int32()) * time.Millisecond
+	id, password := d.Int64(), d.Buffer()
+	if d.Bad || seen > st.zxid {
 		// A client that has seen more than there is talks to the wrong server.
 		st.hangUp(p)
 		return
 	}
-	old := len(d.rest) == 0 // clients before 3.4 do not say if read-only will do
+	old := len(d.Rest) == 0 // clients before 3.4 do not say if read-only will do
 	p.timeout = min(max(asked, st.conf.minSession), st.conf.maxSession)
 	s := st.attach(p, id, password)
 	if s == nil {
@@ -54,21 +54,21 @@ func (st *state) attach(p *peer, id int64, password []byte) *clientSession {
 
 func connectedFrame(timeout time.Duration, session int64, password []byte, old bool) []byte {
 	e := newFrame()
-	e.int32(0) // protocol version
-	e.int32(int32(timeout.Milliseconds()))
-	e.int64(session)
-	e.buffer(password)
+	e.Int32(0) // protocol version
+	e.Int32(int32(timeout.Milliseconds()))
+	e.Int64(session)
+	e.Buffer(password)
 	if !old {
-		e.bool(false) // not read-only
+		e.Bool(false) // not read-only
 	}
-	return sized(e.b)
+	return e.Frame()
 }
 
 // auth adds an identity to the connection.
 func (st *state) auth(p *peer, xid int32, d *decoder) {
-	d.int32() // type, unused
-	scheme, credential := d.string(), d.buffer()
-	if d.bad {
+	d.Int32() // type, unused
+	scheme, credential := d.String(), d.Buffer()
+	if d.Bad {
 		st.hangUp(p)
 		return
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"net"
 	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // FuzzServer sends a server bytes that may be anything, and checks that another
@@ -42,10 +44,10 @@ func FuzzServer(f *testing.F) {
 			_, _ = conn.Write(append(hello, data...))
 		case 2: // as the body of a request
 			e := newFrame()
-			e.int32(1)
-			e.int32(op)
-			e.b = append(e.b, data...)
-			_, _ = conn.Write(append(hello, sized(e.b)...))
+			e.Int32(1)
+			e.Int32(op)
+			e.B = append(e.B, data...)
+			_, _ = conn.Write(append(hello, e.Frame()...))
 		}
 		_ = conn.Close()
 		if _, reply := other.roundTrip(OpExists, []byte("\x00\x00\x00\x01/\x00")); reply == "closed" {
@@ -63,7 +65,7 @@ func FuzzDecoder(f *testing.F) {
 		f.Add(body(0))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		fresh := func() *decoder { return &decoder{rest: data} }
+		fresh := func() *decoder { return &decoder{wire.Decoder{Rest: data}} }
 		for op := range writes {
 			if o := fresh().operation(op); len(o.path)+len(o.data) > 4*len(data) {
 				t.Errorf("%v: %d bytes of path and data out of %d", op, len(o.path)+len(o.data), len(data))
@@ -72,13 +74,13 @@ func FuzzDecoder(f *testing.F) {
 		if all := fresh().operations(); len(all) > len(data) {
 			t.Errorf("%d operations out of %d bytes", len(all), len(data))
 		}
-		if all := fresh().strings(); len(all) > len(data) {
+		if all := fresh().Strings(); len(all) > len(data) {
 			t.Errorf("%d strings out of %d bytes", len(all), len(data))
 		}
 		if all := fresh().acls(); len(all) > len(data) {
 			t.Errorf("%d entries out of %d bytes", len(all), len(data))
 		}
-		if len(data) >= 4 && binary.BigEndian.Uint32(data) == 0 && !fresh().bool() && fresh().buffer() == nil {
+		if len(data) >= 4 && binary.BigEndian.Uint32(data) == 0 && !fresh().Bool() && fresh().Buffer() == nil {
 			t.Error("an empty buffer is not null")
 		}
 	})

@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // link is one client's connection and the one to the server that goes with it.
@@ -99,7 +101,7 @@ func (l *link) dial() upstream {
 func (l *link) readClient() {
 	parse := parseConnect
 	for {
-		frame, err := readFrameUpTo(l.in, l.p.limit)
+		frame, err := wire.ReadFrame(l.in, l.p.limit)
 		if err != nil {
 			l.toServer.push(item{at: time.Now()}, l.done)
 			return
@@ -221,7 +223,7 @@ func (l *link) answered(frame []byte, first bool) (Request, bool) {
 	if !first {
 		reply = parseReply(frame)
 	}
-	if !first && reply.Xid == xidNotification {
+	if !first && reply.Xid == wire.XidEvent {
 		l.p.mu.Lock()
 		defer l.p.mu.Unlock()
 		reply.Op, reply.Conn, reply.Session, reply.At = OpNotification, l.ordinal, l.session, time.Now()

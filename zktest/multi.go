@@ -1,10 +1,12 @@
 package zktest
 
+import "github.com/turnstile-go/turnstile/internal/wire"
+
 // multi does several writes, or none of them. That it does none is not an error
 // of the request's: each write has its own.
 func (st *state) multi(p *peer, xid int32, d *decoder) {
 	operations := d.operations()
-	if d.bad {
+	if d.Bad {
 		st.answer(p, xid, nil, codeMarshallingError)
 		return
 	}
@@ -32,21 +34,21 @@ func (st *state) multi(p *peer, xid int32, d *decoder) {
 	}
 	e.multiEnd()
 	p.member.catchUp(st.zxid)
-	p.reply(xid, codeOK, e.b)
+	p.reply(xid, codeOK, e.B)
 }
 
 // operations reads the body of a multi.
 func (d *decoder) operations() (all []operation) {
 	for {
 		op, done := d.multiHeader()
-		if d.bad || done {
+		if d.Bad || done {
 			return all
 		}
 		switch op {
 		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpSetData, OpCheck:
 			all = append(all, byFlags(d.operation(op)))
 		default:
-			d.bad = true
+			d.Bad = true
 			return nil
 		}
 	}
@@ -92,14 +94,14 @@ func failures(n, i int, err error) []byte {
 			c = codeRuntimeInconsistency
 		}
 		e.multiHeader(opError, false, c)
-		e.int32(int32(c))
+		e.Int32(int32(c))
 	}
 	e.multiEnd()
-	return e.b
+	return e.B
 }
 
 // opError is what a failed operation has in place of its kind; so has the end.
-const opError Op = -1
+const opError Op = wire.OpError
 
 func (e *encoder) multiEnd() { e.multiHeader(opError, true, -1) }
 
@@ -109,28 +111,28 @@ func multiRead(p *peer, d *decoder) ([]byte, error) {
 	e := new(encoder)
 	for {
 		op, done := d.multiHeader()
-		if done || d.bad {
+		if done || d.Bad {
 			break
 		}
 		if op != OpGetData && op != OpGetChildren {
 			return nil, codeMarshallingError
 		}
-		path := d.string()
-		d.bool()
+		path := d.String()
+		d.Bool()
 		n, err := p.readable(path, permRead)
 		if err != nil {
 			e.multiHeader(opError, false, err.(code))
-			e.int32(int32(err.(code)))
+			e.Int32(int32(err.(code)))
 			continue
 		}
 		e.multiHeader(op, false, codeOK)
 		if op == OpGetData {
-			e.buffer(n.data)
+			e.Buffer(n.data)
 			e.stat(n.told())
 		} else {
-			e.strings(n.names())
+			e.Strings(n.names())
 		}
 	}
 	e.multiEnd()
-	return e.b, nil
+	return e.B, nil
 }

@@ -1,6 +1,10 @@
 package zktest
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
 
 // Op is the kind of a request, by its number in ZooKeeper's protocol.
 type Op int32
@@ -10,38 +14,38 @@ type Op int32
 // OpNotification is a watch event, which only [Proxy.HoldReply] and
 // [Proxy.CutAfterCommit] meet.
 const (
-	OpConnect              Op = -10
-	OpClose                Op = -11
-	OpNotification         Op = 0
-	OpCreate               Op = 1
-	OpDelete               Op = 2
-	OpExists               Op = 3
-	OpGetData              Op = 4
-	OpSetData              Op = 5
-	OpGetACL               Op = 6
-	OpSetACL               Op = 7
-	OpGetChildren          Op = 8
-	OpSync                 Op = 9
-	OpPing                 Op = 11
-	OpGetChildren2         Op = 12
-	OpCheck                Op = 13
-	OpMulti                Op = 14
-	OpCreate2              Op = 15
-	OpReconfig             Op = 16
-	OpCheckWatches         Op = 17
-	OpRemoveWatches        Op = 18
-	OpCreateContainer      Op = 19
-	OpDeleteContainer      Op = 20
-	OpCreateTTL            Op = 21
-	OpMultiRead            Op = 22
-	OpAuth                 Op = 100
-	OpSetWatches           Op = 101
-	OpSASL                 Op = 102
-	OpGetEphemerals        Op = 103
-	OpGetAllChildrenNumber Op = 104
-	OpSetWatches2          Op = 105
-	OpAddWatch             Op = 106
-	OpWhoAmI               Op = 107
+	OpConnect              Op = wire.OpConnect
+	OpClose                Op = wire.OpClose
+	OpNotification         Op = wire.OpNotification
+	OpCreate               Op = wire.OpCreate
+	OpDelete               Op = wire.OpDelete
+	OpExists               Op = wire.OpExists
+	OpGetData              Op = wire.OpGetData
+	OpSetData              Op = wire.OpSetData
+	OpGetACL               Op = wire.OpGetACL
+	OpSetACL               Op = wire.OpSetACL
+	OpGetChildren          Op = wire.OpGetChildren
+	OpSync                 Op = wire.OpSync
+	OpPing                 Op = wire.OpPing
+	OpGetChildren2         Op = wire.OpGetChildren2
+	OpCheck                Op = wire.OpCheck
+	OpMulti                Op = wire.OpMulti
+	OpCreate2              Op = wire.OpCreate2
+	OpReconfig             Op = wire.OpReconfig
+	OpCheckWatches         Op = wire.OpCheckWatches
+	OpRemoveWatches        Op = wire.OpRemoveWatches
+	OpCreateContainer      Op = wire.OpCreateContainer
+	OpDeleteContainer      Op = wire.OpDeleteContainer
+	OpCreateTTL            Op = wire.OpCreateTTL
+	OpMultiRead            Op = wire.OpMultiRead
+	OpAuth                 Op = wire.OpAuth
+	OpSetWatches           Op = wire.OpSetWatches
+	OpSASL                 Op = wire.OpSASL
+	OpGetEphemerals        Op = wire.OpGetEphemerals
+	OpGetAllChildrenNumber Op = wire.OpGetAllChildrenNumber
+	OpSetWatches2          Op = wire.OpSetWatches2
+	OpAddWatch             Op = wire.OpAddWatch
+	OpWhoAmI               Op = wire.OpWhoAmI
 )
 
 var opNames = map[Op]string{

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // An Option changes how [Start] and [New] set their server up.
@@ -89,8 +91,8 @@ func newConfig(opts []Option) (config, error) {
 	if c.minSession > c.maxSession {
 		return c, fmt.Errorf("zktest: shortest session timeout %v is more than the longest, %v", c.minSession, c.maxSession)
 	}
-	if c.maxPacket < 64 || c.maxPacket > maxFrame {
-		return c, fmt.Errorf("zktest: WithMaxPacket(%d): want 64 to %d", c.maxPacket, maxFrame)
+	if c.maxPacket < 64 || c.maxPacket > wire.MaxFrame {
+		return c, fmt.Errorf("zktest: WithMaxPacket(%d): want 64 to %d", c.maxPacket, wire.MaxFrame)
 	}
 	return c, nil
 }

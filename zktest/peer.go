@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 var errHungUp = errors.New("zktest: the server has closed the connection")
@@ -136,11 +138,11 @@ func (p *peer) notify(event nodeEvent) {
 		return
 	}
 	e := newFrame()
-	e.int32(xidNotification)
-	e.int64(-1) // zxid
-	e.int32(int32(codeOK))
-	e.int32(int32(event.kind))
-	e.int32(connectedState)
-	e.string(event.path)
-	p.send(sized(e.b))
+	e.Int32(wire.XidEvent)
+	e.Int64(-1) // zxid
+	e.Int32(int32(codeOK))
+	e.Int32(int32(event.kind))
+	e.Int32(connectedState)
+	e.String(event.path)
+	p.send(e.Frame())
 }

@@ -15,19 +15,19 @@ type operation struct {
 
 // operation reads the body of a write.
 func (d *decoder) operation(op Op) operation {
-	o := operation{op: op, path: d.string(), ttl: -1}
+	o := operation{op: op, path: d.String(), ttl: -1}
 	switch op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
-		o.data, o.acl, o.flags = d.data(), d.acls(), d.int32()
+		o.data, o.acl, o.flags = d.data(), d.acls(), d.Int32()
 		if op == OpCreateTTL {
-			o.ttl = d.int64()
+			o.ttl = d.Int64()
 		}
 	case OpSetData:
-		o.data, o.version = d.data(), d.int32()
+		o.data, o.version = d.data(), d.Int32()
 	case OpSetACL:
-		o.acl, o.version = d.acls(), d.int32()
+		o.acl, o.version = d.acls(), d.Int32()
 	case OpDelete, OpCheck:
-		o.version = d.int32()
+		o.version = d.Int32()
 	}
 	return o
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // maxRequests is how many requests a proxy remembers.
@@ -81,7 +83,7 @@ func NewProxy(target string) (*Proxy, error) {
 // newProxy makes a proxy that accepts nothing and leads nowhere yet.
 func newProxy() *Proxy {
 	return &Proxy{
-		limit:   maxFrame,
+		limit:   wire.MaxFrame,
 		done:    make(chan struct{}),
 		links:   make(map[*link]struct{}),
 		changed: make(chan struct{}),

@@ -35,8 +35,8 @@ func (p *peer) readable(path string, perms int32) (*node, error) {
 
 // exists needs no permission. Its watch stays when there is no node.
 func exists(p *peer, d *decoder) ([]byte, error) {
-	path, watch := d.string(), d.bool()
-	if d.bad {
+	path, watch := d.String(), d.Bool()
+	if d.Bad {
 		return nil, codeMarshallingError
 	}
 	if strings.IndexByte(path, 0) >= 0 {
@@ -51,12 +51,12 @@ func exists(p *peer, d *decoder) ([]byte, error) {
 	}
 	e := new(encoder)
 	e.stat(n.told())
-	return e.b, nil
+	return e.B, nil
 }
 
 func getData(p *peer, d *decoder) ([]byte, error) {
-	path, watch := d.string(), d.bool()
-	if d.bad {
+	path, watch := d.String(), d.Bool()
+	if d.Bad {
 		return nil, codeMarshallingError
 	}
 	n, err := p.readable(path, permRead)
@@ -67,9 +67,9 @@ func getData(p *peer, d *decoder) ([]byte, error) {
 		p.member.data.add(path, p, oneShot)
 	}
 	e := new(encoder)
-	e.buffer(n.data)
+	e.Buffer(n.data)
 	e.stat(n.told())
-	return e.b, nil
+	return e.B, nil
 }
 
 func getChildren(p *peer, d *decoder) ([]byte, error) {
@@ -78,8 +78,8 @@ func getChildren(p *peer, d *decoder) ([]byte, error) {
 		return nil, err
 	}
 	e := new(encoder)
-	e.strings(n.names())
-	return e.b, nil
+	e.Strings(n.names())
+	return e.B, nil
 }
 
 func getChildren2(p *peer, d *decoder) ([]byte, error) {
@@ -88,15 +88,15 @@ func getChildren2(p *peer, d *decoder) ([]byte, error) {
 		return nil, err
 	}
 	e := new(encoder)
-	e.strings(n.names())
+	e.Strings(n.names())
 	e.stat(n.told())
-	return e.b, nil
+	return e.B, nil
 }
 
 // children is what getChildren and getChildren2 share.
 func children(p *peer, d *decoder) (*node, error) {
-	path, watch := d.string(), d.bool()
-	if d.bad {
+	path, watch := d.String(), d.Bool()
+	if d.Bad {
 		return nil, codeMarshallingError
 	}
 	n, err := p.readable(path, permRead)
@@ -107,7 +107,7 @@ func children(p *peer, d *decoder) (*node, error) {
 }
 
 func getACL(p *peer, d *decoder) ([]byte, error) {
-	n, err := p.readable(d.string(), permRead|permAdmin)
+	n, err := p.readable(d.String(), permRead|permAdmin)
 	if err != nil {
 		return nil, err
 	}
@@ -118,22 +118,22 @@ func getACL(p *peer, d *decoder) ([]byte, error) {
 	e := new(encoder)
 	e.acls(acl)
 	e.stat(n.told())
-	return e.b, nil
+	return e.B, nil
 }
 
 func getAllChildrenNumber(p *peer, d *decoder) ([]byte, error) {
-	path := d.string()
+	path := d.String()
 	if _, err := p.readable(path, permRead); err != nil {
 		return nil, err
 	}
 	e := new(encoder)
-	e.int32(int32(p.member.tree.below(path)))
-	return e.b, nil
+	e.Int32(int32(p.member.tree.below(path)))
+	return e.B, nil
 }
 
 // getEphemerals returns the session's own nodes.
 func getEphemerals(p *peer, d *decoder) ([]byte, error) {
-	prefix := d.string()
+	prefix := d.String()
 	if strings.TrimSpace(prefix) == "/" {
 		prefix = ""
 	}
@@ -144,20 +144,20 @@ func getEphemerals(p *peer, d *decoder) ([]byte, error) {
 		}
 	}
 	e := new(encoder)
-	e.strings(paths)
-	return e.b, nil
+	e.Strings(paths)
+	return e.B, nil
 }
 
 func whoAmI(p *peer, _ *decoder) ([]byte, error) {
 	e := new(encoder)
-	e.int32(int32(len(p.ids)))
+	e.Int32(int32(len(p.ids)))
 	for _, id := range p.ids {
 		user := id.id
 		if id.scheme == "digest" {
 			user, _, _ = strings.Cut(user, ":")
 		}
-		e.string(id.scheme)
-		e.string(user)
+		e.String(id.scheme)
+		e.String(user)
 	}
-	return e.b, nil
+	return e.B, nil
 }

@@ -1,12 +1,16 @@
 package zktest
 
-import "time"
+import (
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
 
 // request answers any frame of a client after its first.
 func (st *state) request(p *peer, frame []byte) {
 	d := decode(frame)
-	xid, op := d.int32(), Op(d.int32())
-	if d.bad {
+	xid, op := d.Int32(), Op(d.Int32())
+	if d.Bad {
 		st.hangUp(p)
 		return
 	}
@@ -21,7 +25,7 @@ func (st *state) request(p *peer, frame []byte) {
 	st.touch(s)
 	switch {
 	case op == OpPing:
-		p.reply(xidPing, codeOK, nil)
+		p.reply(wire.XidPing, codeOK, nil)
 	case op == OpClose:
 		st.close(p, xid)
 	case op == OpSync:
@@ -36,7 +40,7 @@ func (st *state) request(p *peer, frame []byte) {
 		st.write(p, xid, op, d)
 	case reads[op] != nil:
 		body, err := reads[op](p, d)
-		if d.bad {
+		if d.Bad {
 			err = codeMarshallingError
 		}
 		p.result(xid, body, err)
@@ -44,9 +48,6 @@ func (st *state) request(p *peer, frame []byte) {
 		st.refuse(p, xid)
 	}
 }
-
-// xidPing is what a ping's answer has, whatever the ping had.
-const xidPing = -2
 
 // refuse answers a request that the server does not know, and, as ZooKeeper
 // does, closes the connection.
@@ -78,24 +79,24 @@ func (st *state) close(p *peer, xid int32) {
 
 // sync answers once this client's member has everything.
 func (st *state) sync(p *peer, xid int32, d *decoder) {
-	path := d.string()
-	if d.bad {
+	path := d.String()
+	if d.Bad {
 		p.reply(xid, codeMarshallingError, nil)
 		return
 	}
 	p.member.catchUp(st.zxid)
 	e := new(encoder)
-	e.string(path)
-	p.reply(xid, codeOK, e.b)
+	e.String(path)
+	p.reply(xid, codeOK, e.B)
 }
 
 // reconfig is disabled, as it is by default.
 func (st *state) reconfig(p *peer, xid int32, d *decoder) {
 	for range 3 {
-		d.buffer() // joining, leaving, new members: any may be null
+		d.Buffer() // joining, leaving, new members: any may be null
 	}
-	d.int64()
-	if d.bad {
+	d.Int64()
+	if d.Bad {
 		p.result(xid, nil, codeMarshallingError)
 		return
 	}
@@ -111,7 +112,7 @@ var writes = map[Op]bool{
 // write does one write.
 func (st *state) write(p *peer, xid int32, op Op, d *decoder) {
 	o := d.operation(op)
-	if d.bad {
+	if d.Bad {
 		st.answer(p, xid, nil, codeMarshallingError)
 		return
 	}
@@ -124,7 +125,7 @@ func (st *state) write(p *peer, xid int32, op Op, d *decoder) {
 	e := new(encoder)
 	e.written(op, pr.changes[0], stats[0])
 	p.member.catchUp(st.zxid) // a client sees its own writes
-	p.reply(xid, codeOK, e.b)
+	p.reply(xid, codeOK, e.B)
 }
 
 // answer is for a write that changes nothing, which is a transaction too.
@@ -138,9 +139,9 @@ func (st *state) answer(p *peer, xid int32, body []byte, err error) {
 func (e *encoder) written(op Op, c change, s nodeStat) {
 	switch op {
 	case OpCreate:
-		e.string(c.path)
+		e.String(c.path)
 	case OpCreate2, OpCreateContainer, OpCreateTTL:
-		e.string(c.path)
+		e.String(c.path)
 		e.stat(s)
 	case OpSetData, OpSetACL:
 		e.stat(s)

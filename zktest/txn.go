@@ -1,5 +1,7 @@
 package zktest
 
+import "github.com/turnstile-go/turnstile/internal/wire"
+
 // A txn is what one request, or one session's end, changes: all of it or, if
 // the request was refused, nothing, and then it still has its number.
 type txn struct {
@@ -23,10 +25,10 @@ type change struct {
 type eventType int32
 
 const (
-	nodeCreated         eventType = 1
-	nodeDeleted         eventType = 2
-	nodeDataChanged     eventType = 3
-	nodeChildrenChanged eventType = 4
+	nodeCreated         eventType = wire.EventCreated
+	nodeDeleted         eventType = wire.EventDeleted
+	nodeDataChanged     eventType = wire.EventDataChanged
+	nodeChildrenChanged eventType = wire.EventChildrenChanged
 )
 
 // A nodeEvent is something that watches may be waiting for.

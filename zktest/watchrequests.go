@@ -3,9 +3,9 @@ package zktest
 // setWatches sets a client's watches again after it has reconnected, and tells
 // it what has happened since the last transaction it has seen.
 func setWatches(p *peer, d *decoder) ([]byte, error) {
-	seen := d.int64()
-	data, exist, child := d.strings(), d.strings(), d.strings()
-	if d.bad {
+	seen := d.Int64()
+	data, exist, child := d.Strings(), d.Strings(), d.Strings()
+	if d.Bad {
 		return nil, codeMarshallingError
 	}
 	p.rewatch(seen, data, exist, child)
@@ -14,10 +14,10 @@ func setWatches(p *peer, d *decoder) ([]byte, error) {
 
 // setWatches2 also has the watches that last.
 func setWatches2(p *peer, d *decoder) ([]byte, error) {
-	seen := d.int64()
-	data, exist, child := d.strings(), d.strings(), d.strings()
-	lasting, deep := d.strings(), d.strings()
-	if d.bad {
+	seen := d.Int64()
+	data, exist, child := d.Strings(), d.Strings(), d.Strings()
+	lasting, deep := d.Strings(), d.Strings()
+	if d.Bad {
 		return nil, codeMarshallingError
 	}
 	p.rewatch(seen, data, exist, child)
@@ -71,14 +71,14 @@ func (p *peer) watchLasting(path string, mode watchMode) {
 }
 
 func addWatch(p *peer, d *decoder) ([]byte, error) {
-	path, mode := d.string(), d.int32()
-	if d.bad || mode < 0 || mode > 1 {
+	path, mode := d.String(), d.Int32()
+	if d.Bad || mode < 0 || mode > 1 {
 		return nil, codeMarshallingError
 	}
 	p.watchLasting(path, persistent+watchMode(mode))
 	e := new(encoder)
-	e.int32(int32(codeOK))
-	return e.b, nil
+	e.Int32(int32(codeOK))
+	return e.B, nil
 }
 
 // Kinds of watch in checkWatches and removeWatches.
@@ -90,8 +90,8 @@ const (
 
 // chosen returns the tables that a request means.
 func (p *peer) chosen(d *decoder) (string, []*watchTable) {
-	path, kind := d.string(), d.int32()
-	if d.bad {
+	path, kind := d.String(), d.Int32()
+	if d.Bad {
 		return "", nil
 	}
 	switch kind {

@@ -1,0 +1,80 @@
+package wire
+
+// The kinds of request in ZooKeeper's client protocol. OpConnect is no request: it
+// stands for the handshake where a kind is asked for. OpNotification likewise stands
+// for a watch event.
+const (
+	OpConnect              = -10
+	OpClose                = -11
+	OpError                = -1 // in the results of a multi: an operation that failed, or the end
+	OpNotification         = 0
+	OpCreate               = 1
+	OpDelete               = 2
+	OpExists               = 3
+	OpGetData              = 4
+	OpSetData              = 5
+	OpGetACL               = 6
+	OpSetACL               = 7
+	OpGetChildren          = 8
+	OpSync                 = 9
+	OpPing                 = 11
+	OpGetChildren2         = 12 // its answer has a stat
+	OpCheck                = 13
+	OpMulti                = 14
+	OpCreate2              = 15
+	OpReconfig             = 16
+	OpCheckWatches         = 17
+	OpRemoveWatches        = 18
+	OpCreateContainer      = 19
+	OpDeleteContainer      = 20
+	OpCreateTTL            = 21
+	OpMultiRead            = 22
+	OpAuth                 = 100
+	OpSetWatches           = 101
+	OpSASL                 = 102
+	OpGetEphemerals        = 103
+	OpGetAllChildrenNumber = 104
+	OpSetWatches2          = 105
+	OpAddWatch             = 106
+	OpWhoAmI               = 107
+)
+
+// The numbers that frames have in place of a request's own.
+const (
+	XidEvent = -1 // a watch event
+	XidPing  = -2 // a ping, and the answer to one
+	XidAuth  = -4 // an identity, and the answer to one
+)
+
+// The kinds of watch event.
+const (
+	EventCreated         = 1
+	EventDeleted         = 2
+	EventDataChanged     = 3
+	EventChildrenChanged = 4
+)
+
+// ZooKeeper's result codes.
+const (
+	CodeOK                     = 0
+	CodeRuntimeInconsistency   = -2
+	CodeConnectionLoss         = -4
+	CodeMarshallingError       = -5
+	CodeUnimplemented          = -6
+	CodeOperationTimeout       = -7
+	CodeBadArguments           = -8
+	CodeNoNode                 = -101
+	CodeNoAuth                 = -102
+	CodeBadVersion             = -103
+	CodeNoChildrenForEphemeral = -108
+	CodeNodeExists             = -110
+	CodeNotEmpty               = -111
+	CodeSessionExpired         = -112
+	CodeInvalidACL             = -114
+	CodeAuthFailed             = -115
+	CodeSessionMoved           = -118
+	CodeNotReadOnly            = -119
+	CodeNoWatcher              = -121
+	CodeReconfigDisabled       = -123
+	CodeThrottled              = -127
+)
