@@ -5,7 +5,8 @@ import (
 	"io"
 	"log/slog"
 	"testing"
-	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 func newFakeConfig(t *testing.T, opts ...Option) *config {
@@ -24,14 +25,14 @@ func bareSession(t *testing.T, cfg *config) *Session {
 	s := &Session{
 		cfg:    cfg,
 		dialer: newDialer(cfg),
-		clock:  newClock(time.Now()),
+		clock:  wire.NewClock(wire.Now()),
 		report: func(*Session, State) {},
 		live:   make(chan struct{}),
 		up:     make(chan struct{}),
 	}
 	s.life, s.endLife = context.WithCancel(context.Background())
 	t.Cleanup(s.endLife)
-	s.nodes.limit = cfg.maxNodes
+	s.nodes.limit, s.nodes.timeout = cfg.maxNodes, s.Timeout
 	s.watches.init()
 	return s
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // What a server answers in good form can still be no answer to what was asked. Taken at its
@@ -21,10 +23,10 @@ const (
 )
 
 // believe refuses such a timeout.
-func (c *config) believe(g greeting) error {
-	granted := time.Duration(g.timeoutMillis) * time.Millisecond
+func (c *config) believe(g wire.Greeting) error {
+	granted := g.Timeout()
 	if granted > max(c.timeout, longestGrant) || granted < min(c.timeout, shortestGrant) {
-		return fmt.Errorf("%w: a session timeout of %v, where %v was asked for", errBadFrame, granted, c.timeout)
+		return fmt.Errorf("%w: a session timeout of %v, where %v was asked for", wire.ErrBadFrame, granted, c.timeout)
 	}
 	return nil
 }
@@ -36,8 +38,8 @@ func (s *Session) doubt(wrong error) error {
 	if wrong == nil {
 		return nil
 	}
-	wrong = fmt.Errorf("%w: %w", errBadFrame, wrong)
-	s.broken(wrong)
+	wrong = fmt.Errorf("%w: %w", wire.ErrBadFrame, wrong)
+	(*events)(s).Broken(wrong)
 	s.cut()
 	return fmt.Errorf("%w: %w", zk.ErrConnectionClosed, wrong)
 }

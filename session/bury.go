@@ -2,12 +2,12 @@ package session
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // teardown lets go of an ended session: zk.Conn, its goroutines, and what the
@@ -51,7 +51,7 @@ func (s *Session) cut() {
 	w := s.wire
 	s.mu.Unlock()
 	if w != nil {
-		w.Conn.Close()
+		w.Close()
 	}
 }
 
@@ -84,79 +84,20 @@ func (s *Session) bury(ctx context.Context) {
 func (s *Session) isBuried() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.closedOK || s.greeting.session == 0
+	return s.closedOK || s.greeting.Session == 0
 }
 
-// buryOnce sends the handshake and closeSession right behind it, without waiting in
-// between: where answers do not get through that does all the same, and never
-// prolongs the session's life without ending it. Identities go before closeSession, as
-// there are servers that take nothing without; one that refuses an identity takes nothing
-// after it, and buryOnce reports that.
-func (s *Session) buryOnce(ctx context.Context, present []auth) (refused bool) {
-	c, _, err := s.dialer.dialNow(ctx)
-	if err != nil {
-		return false
-	}
-	defer c.Close()
-	stop := context.AfterFunc(ctx, func() { c.Close() })
-	defer stop()
-	if c.SetDeadline(time.Now().Add(s.cfg.connectTimeout)) != nil {
-		return false
-	}
+// buryOnce makes one visit, and reports whether the server refused an identity.
+func (s *Session) buryOnce(ctx context.Context, present []wire.Identity) (refused bool) {
 	s.mu.Lock()
 	ours := s.greeting
 	s.mu.Unlock()
-	if _, err := c.Write(buryFrames(ours, present)); err != nil {
-		return false
+	out, err := s.dialer.visit(ctx, wire.Visit{
+		Hello:      wire.Hello{TimeoutMillis: ours.TimeoutMillis, Session: ours.Session, Password: ours.Password[:]},
+		Identities: present,
+	})
+	if err == nil && out.Gone {
+		(*events)(s).Closed()
 	}
-	// The greeting says whether the session was still there; the answer to closeSession,
-	// that it is no longer.
-	var in frames
-	var greeted, gone bool
-	buf := make([]byte, 256)
-	for !gone {
-		n, err := c.Read(buf)
-		bad := in.feed(buf[:n], func(head []byte) ([]field, error) {
-			if greeted {
-				xid, code := replyOf(head)
-				gone = gone || xid == buryXid && (code == 0 || code == codeSessionExpired)
-				refused = refused || xid == xidAuth && code != 0
-				return nil, nil
-			}
-			g, err := parseGreeting(head)
-			if err == nil && g.session != 0 && g.session != ours.session {
-				err = errReplaced
-			}
-			greeted, gone = err == nil, err == nil && g.session == 0
-			return nil, err
-		})
-		if err != nil || bad != nil {
-			break
-		}
-	}
-	if gone {
-		s.sessionClosed()
-	}
-	return refused
-}
-
-const buryXid = 1
-
-// buryFrames returns a handshake for the session, its identities, and a closeSession.
-func buryFrames(g greeting, present []auth) []byte {
-	b := make([]byte, 0, 64)
-	b = binary.BigEndian.AppendUint32(b, 44)                      // length
-	b = binary.BigEndian.AppendUint32(b, 0)                       // protocol version
-	b = binary.BigEndian.AppendUint64(b, 0)                       // last zxid seen: any server will do
-	b = binary.BigEndian.AppendUint32(b, uint32(g.timeoutMillis)) // timeout
-	b = binary.BigEndian.AppendUint64(b, uint64(g.session))       // session
-	b = binary.BigEndian.AppendUint32(b, passwordLength)          // password
-	b = append(b, g.password[:]...)                               //
-	for _, a := range present {
-		b = append(b, authFrame(a)...)
-	}
-	b = binary.BigEndian.AppendUint32(b, 8)       // length
-	b = binary.BigEndian.AppendUint32(b, buryXid) // xid
-	closeSession := int32(opClose)
-	return binary.BigEndian.AppendUint32(b, uint32(closeSession))
+	return out.Refused
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -75,7 +76,7 @@ func fickle(t *testing.T, hangUp <-chan struct{}) (addr string, closed <-chan st
 			conns.Go(func() {
 				defer c.Close()
 				_ = c.SetDeadline(time.Now().Add(testserver.Patience))
-				if _, err := io.ReadFull(c, make([]byte, 48)); err != nil {
+				if _, err := wire.ReadFrame(c, wire.MaxFrame); err != nil {
 					return
 				}
 				_, _ = c.Write(greet(0x77))

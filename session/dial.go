@@ -21,6 +21,7 @@ import (
 type dialer struct {
 	cfg   *config
 	hosts *hosts
+	tick  tick
 
 	// useful: a request was answered since the last dial. A greeting does not count, nor that
 	// identities were taken: some servers hang up on whatever is asked then, for lack of the
@@ -39,18 +40,20 @@ func newDialer(cfg *config) *dialer {
 	if cfg.dial == nil {
 		h.lookup = net.DefaultResolver.LookupHost
 	}
-	return &dialer{cfg: cfg, hosts: h, wait: cfg.retry()}
+	return &dialer{cfg: cfg, hosts: h, tick: tick{told: cfg.tick}, wait: cfg.retry()}
 }
 
 // dial connects to the next server: at once after a connection that was of use,
 // and with growing waits after others. It returns when connected, failed, after
 // WithConnectTimeout, before which the names may take as long, or when ctx ends.
-func (d *dialer) dial(ctx context.Context) (net.Conn, target, error) {
+func (d *dialer) dial(ctx context.Context, stake func() time.Duration) (net.Conn, target, error) {
 	if err := pause(ctx, d.nextWait()); err != nil {
 		return nil, target{}, err
 	}
 	return d.dialNow(ctx)
 }
+
+func (d *dialer) handshakeLimit(stake func() time.Duration) time.Duration { return d.cfg.timeout }
 
 // dialNow makes one attempt at the next server.
 func (d *dialer) dialNow(ctx context.Context) (net.Conn, target, error) {

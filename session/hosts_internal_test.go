@@ -150,7 +150,7 @@ func TestDialerWaits(t *testing.T) {
 		} {
 			d.useful.Store(c.useful)
 			start := time.Now()
-			if _, _, err := d.dial(t.Context()); err != nil {
+			if _, _, err := d.dial(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 			if got := time.Since(start); got != c.want*time.Second {
@@ -187,12 +187,12 @@ func TestDialerEnds(t *testing.T) {
 		d := newDialer(newFakeConfig(t, WithTimeout(3*time.Second),
 			WithDialer(func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() })))
 		start := time.Now()
-		if _, _, err := d.dial(t.Context()); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
+		if _, _, err := d.dial(t.Context(), nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
 			t.Errorf("%v after %v, want WithConnectTimeout's, after a second", err, time.Since(start))
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, _, err := d.dial(ctx); !errors.Is(err, context.Canceled) {
+		if _, _, err := d.dial(ctx, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled: %v", err)
 		}
 	})

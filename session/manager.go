@@ -161,10 +161,14 @@ func (m *Manager) run() {
 	var teardowns errgroup.Group
 	asking, giveUp := context.WithCancel(context.Background())
 	defer giveUp()
+	learn := sync.OnceFunc(func() {
+		teardowns.Go(func() error { m.dialer.learnTick(m.open); return nil })
+	})
 	wait := m.cfg.retry()
 	for m.open.Err() == nil {
 		s, err := m.begin()
 		if err == nil {
+			learn()
 			err = m.serve(s)
 			wait.Reset()
 		} else if m.open.Err() == nil {
@@ -201,7 +205,6 @@ func (m *Manager) begin() (*Session, error) {
 	case <-patience.C:
 		return s, fmt.Errorf("no session within %v", openPatience)
 	}
-	s.background(s.heartbeat)
 	if err := s.ready(m.open); err != nil { // the greeting is here, but zk.Conn may not be ready
 		return s, err
 	}

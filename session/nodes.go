@@ -2,8 +2,11 @@ package session
 
 import (
 	"sync"
+	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // nodes counts the ephemeral nodes of a session: those it has, and those it has
@@ -14,7 +17,8 @@ type nodes struct {
 	mu      sync.Mutex
 	pending int
 	paths   map[string]struct{}
-	doubt   bool // a reply was lost: there may be nodes that are not counted
+	doubt   time.Time // until then there may be nodes that are not counted: a reply was lost
+	timeout func() time.Duration
 }
 
 // reserve makes room for one more, or fails.
@@ -36,7 +40,11 @@ func (n *nodes) settle(path string, err error) {
 	if err == nil {
 		n.addLocked(path)
 	}
-	n.doubt = n.doubt || Uncertain(err)
+	if Uncertain(err) {
+		// Whoever asked for the node looks for it as soon as there is a connection. Without
+		// one for a timeout the session is lost.
+		n.doubt = wire.Now().Add(2 * n.timeout())
+	}
 }
 
 // reserveOps makes room for the nodes that a multi is to make, or fails.
@@ -97,9 +105,16 @@ func (n *nodes) deleted(path string) {
 	delete(n.paths, path)
 }
 
-// any reports whether there is one, or may be.
-func (n *nodes) any() bool {
+// has reports whether there is one. All that anybody holds is among them.
+func (n *nodes) has() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.pending > 0 || len(n.paths) > 0 || n.doubt
+	return len(n.paths) > 0
+}
+
+// any reports whether there is one, or may be.
+func (n *nodes) any(now time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.pending > 0 || len(n.paths) > 0 || now.Before(n.doubt)
 }

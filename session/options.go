@@ -11,6 +11,8 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // Defaults of the options.
@@ -35,12 +37,6 @@ type option func(*config) error
 
 func (o option) apply(c *config) error { return o(c) }
 
-// auth is one identity to present to the servers.
-type auth struct {
-	scheme     string
-	credential []byte
-}
-
 // config is the sum of the options; it does not change after Connect.
 type config struct {
 	servers []hostPort
@@ -49,11 +45,12 @@ type config struct {
 	timeout        time.Duration
 	margin         time.Duration // 0: a tenth of the negotiated timeout
 	connectTimeout time.Duration // 0: a third of the timeout
+	tick           time.Duration // 0: not told
 	maxNodes       int
 	lossOnSuspend  bool
 
 	retry func() backoff.BackOff
-	auths []auth
+	auths []wire.Identity
 	acl   []zk.ACL
 	tls   *tls.Config
 	dial  func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -114,12 +111,27 @@ func WithTimeout(d time.Duration) Option {
 	})
 }
 
-// WithMargin sets how long before the earliest expiry by the server a session counts as
-// lost. It covers differences in clock rate, and that the leader learns from its followers
-// only now and then of whom they have heard: it should be half a tick of the servers or
-// more, and no less than the tenth of the timeout that lies between heartbeats. If the
-// server grants a timeout of less than twice the margin, half that timeout is used.
-// Default: a tenth of the negotiated timeout.
+// WithTickTime says how long a tick of the servers is: tickTime in their configuration. A
+// leader hears of the clients of other servers only twice a tick, so half a tick is taken
+// off every lease. The right tick makes leases longer; one that is too short makes them
+// wrong. Default: the manager learns the tick from the shortest session timeout that the
+// servers grant, for which it opens a short session of its own; until then it takes a
+// quarter of the session timeout for half a tick.
+func WithTickTime(d time.Duration) Option {
+	return option(func(c *config) error {
+		if d < time.Millisecond || d > time.Hour {
+			return invalidf("tick %v is not between 1 ms and 1 h", d)
+		}
+		c.tick = d
+		return nil
+	})
+}
+
+// WithMargin sets how long before the earliest expiry by the servers a session counts as
+// lost. It covers clocks that run at different rates, and threads that run late. That a
+// leader hears of followers' clients only now and then is counted apart from it: see
+// [WithTickTime]. If the servers grant a timeout of less than twice the margin, half that
+// timeout is used. Default: a tenth of the granted timeout.
 func WithMargin(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d <= 0 {
@@ -170,7 +182,7 @@ func WithAuth(scheme string, credential []byte) Option {
 		if scheme == "" {
 			return invalidf("empty auth scheme")
 		}
-		c.auths = append(c.auths, auth{scheme, append([]byte(nil), credential...)})
+		c.auths = append(c.auths, wire.Identity{Scheme: scheme, Credential: append([]byte(nil), credential...)})
 		return nil
 	})
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // repeat says what may be done about a request whose reply was lost, so that
@@ -158,9 +160,9 @@ func classify(err error) errorKind {
 		return answered
 	}
 	switch code(err) {
-	case codeThrottled:
+	case wire.CodeThrottled:
 		return refused
-	case codeConnectionLoss, codeOperationTimeout:
+	case wire.CodeConnectionLoss, wire.CodeOperationTimeout:
 		return replyLost
 	}
 	var netErr net.Error
@@ -180,7 +182,7 @@ func classify(err error) errorKind {
 
 // isUnimplemented reports whether the server does not know a request, such as the
 // create of a container.
-func isUnimplemented(err error) bool { return code(err) == codeUnimplemented }
+func isUnimplemented(err error) bool { return code(err) == wire.CodeUnimplemented }
 
 // code reads the error code back from the text that zk.Conn makes of one it does
 // not know; 0 for all others.

@@ -2,15 +2,17 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/semaphore"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // Session is exactly one ZooKeeper session. It is handed out by
@@ -22,7 +24,8 @@ type Session struct {
 	dialer *dialer
 	conn   *zk.Conn
 	gone   <-chan zk.Event // closed when the goroutines of conn have ended
-	clock  *clock
+	clock  *wire.Clock
+	vigil  vigil
 	report func(*Session, State) // tells the manager; must not block
 
 	life    context.Context // ends with the session
@@ -34,14 +37,13 @@ type Session struct {
 	claims  claims
 	replies *semaphore.Weighted // to requests that zk.Conn must not be closed under
 
-	live        chan struct{} // closed when a server has first greeted and taken the identities
-	reconnected chan struct{} // poked at each connection; room for one
+	live chan struct{} // closed when a server has first greeted and taken the identities
 
 	mu       sync.Mutex
-	greeting greeting // the first, with the shortest timeout since
-	server   string   // that the connection goes to, or last went to
-	peer     string   // its address
-	wire     *wire    // the present or last connection
+	greeting wire.Greeting // the first, with the shortest timeout since
+	server   string        // that the connection goes to, or last went to
+	peer     string        // its address
+	wire     *wire.Conn    // the present or last connection
 	up       chan struct{}
 	upClosed bool  // up is closed: there is a connection with the session
 	isLive   bool  // live is closed
@@ -55,18 +57,16 @@ func newSession(cfg *config, d *dialer, report func(*Session, State)) (*Session,
 	s := &Session{
 		cfg:    cfg,
 		dialer: d,
-		clock:  newClock(time.Now()),
+		clock:  wire.NewClock(wire.Now()),
 		report: report,
 
 		replies: semaphore.NewWeighted(allReplies),
 
 		live: make(chan struct{}),
-
-		reconnected: make(chan struct{}, 1),
-		up:          make(chan struct{}),
+		up:   make(chan struct{}),
 	}
 	s.life, s.endLife = context.WithCancel(context.Background())
-	s.nodes.limit = cfg.maxNodes
+	s.nodes.limit, s.nodes.timeout = cfg.maxNodes, s.Timeout
 	s.work.init(s.life.Done())
 	s.watches.init()
 	// zk.Conn hides the timeout that was negotiated, and asks for that reduced one
@@ -92,20 +92,34 @@ const connBuffer = 256 << 10
 
 // dial is called by zk.Conn, from its one loop.
 func (s *Session) dial(string, string, time.Duration) (net.Conn, error) {
-	c, t, err := s.dialer.dial(s.life)
+	c, t, err := s.dialer.dial(s.life, s.stake)
 	if err != nil {
 		return nil, err
 	}
-	w := newWire(c, s, s.cfg.connectTimeout, func() time.Duration { return s.Timeout() / 2 })
-	w.identities = identities{list: s.cfg.auths, accepted: s.accepted, refused: s.refused}
+	w := wire.New(c, wire.Config{
+		Events:         (*events)(s),
+		Clock:          s.clock,
+		Identities:     s.cfg.auths,
+		HandshakeLimit: s.dialer.handshakeLimit(s.stake),
+		Half:           s.dialer.tick.half,
+	})
 	if err := s.setWire(w, t); err != nil {
-		c.Close()
+		w.Close()
 		return nil, err
 	}
 	return w, nil
 }
 
-func (s *Session) setWire(w *wire, t target) error {
+// stake returns for how long the session goes on without a connection; 0 where there is
+// none yet.
+func (s *Session) stake() time.Duration {
+	if s.ID() == 0 {
+		return 0
+	}
+	return s.Remaining()
+}
+
+func (s *Session) setWire(w *wire.Conn, t target) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil {
@@ -118,14 +132,14 @@ func (s *Session) setWire(w *wire, t target) error {
 func (s *Session) ID() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.greeting.session
+	return s.greeting.Session
 }
 
 // Timeout returns the session timeout as negotiated with the server.
 func (s *Session) Timeout() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.Duration(s.greeting.timeoutMillis) * time.Millisecond
+	return s.greeting.Timeout()
 }
 
 // Remaining returns how long holds are certain with no further word from the
@@ -134,7 +148,7 @@ func (s *Session) Remaining() time.Duration {
 	if s.Err() != nil {
 		return 0
 	}
-	return max(0, s.clock.remaining(time.Now()))
+	return max(0, s.remaining())
 }
 
 // Done returns a channel that is closed when the session has ended: lost, or
@@ -153,12 +167,17 @@ func (s *Session) AfterEnd(f func()) (stop func()) {
 // not by whether some timer has run.
 func (s *Session) Err() error {
 	s.mu.Lock()
-	err, id := s.err, s.greeting.session
+	err, id := s.err, s.greeting.Session
 	s.mu.Unlock()
-	if err == nil && id != 0 && s.clock.remaining(time.Now()) <= 0 {
+	if err == nil && id != 0 && s.remaining() <= 0 {
 		return s.end(lossError(id, lossClock))
 	}
 	return err
+}
+
+// remaining asks the clock. What a session that owns nodes has to prove is in package wire.
+func (s *Session) remaining() time.Duration {
+	return s.clock.Remaining(wire.Now(), s.nodes.has())
 }
 
 // isConnected reports whether there is a connection that has the session.
@@ -178,6 +197,7 @@ func (s *Session) end(cause error) error {
 	cause = s.err
 	s.mu.Unlock()
 	if first {
+		s.vigil.stop()
 		s.endLife()
 		s.watches.breakAll()
 	}
@@ -250,7 +270,6 @@ func (s *Session) setConnected(up bool) {
 	switch {
 	case !changed:
 	case up:
-		poke(s.reconnected)
 		s.report(s, Connected)
 	case s.cfg.lossOnSuspend:
 		s.lose(lossSuspend)
@@ -259,126 +278,12 @@ func (s *Session) setConnected(up bool) {
 	}
 }
 
-// greeted implements wireEvents. The id after every handshake is compared: a session
-// change is a loss.
-func (s *Session) greeted(g greeting, sent time.Time) error {
-	if err := s.cfg.believe(g); err != nil {
-		return err
-	}
-	if s.begun(g, sent) {
-		if len(s.cfg.auths) == 0 {
-			s.goLive()
-		}
-		return nil
-	}
-	if s.ID() != g.session {
-		s.lose(lossReplaced)
-		return fmt.Errorf("%w: 0x%x", errReplaced, uint64(g.session))
-	}
-	s.shorten(g.timeoutMillis)
-	s.confirm(sent, proofLeader)
-	return s.Err() // it may have come back too late
-}
-
-// accepted is told that a server has taken all identities.
-func (s *Session) accepted() { s.goLive() }
-
-// refused is told that a server has not. Without its identities the session is worth
-// nothing, and a server that takes them can be long in coming: it ends, as a loss.
-func (s *Session) refused(scheme string) { s.end(lossError(s.ID(), &refusal{scheme})) }
-
-func (s *Session) goLive() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.isLive {
-		s.isLive = true
-		close(s.live)
-	}
-}
-
-// shorten takes a timeout that a later greeting grants, if it is less: a server that was
-// started again can have another limit, and expires the session by it from now on.
-func (s *Session) shorten(timeoutMillis int32) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if timeoutMillis < s.greeting.timeoutMillis {
-		s.greeting.timeoutMillis = timeoutMillis
-		s.clock.setLease(lease(s.cfg, timeoutMillis))
-	}
-}
-
-// begun takes the first greeting, and reports whether this was it.
-func (s *Session) begun(g greeting, sent time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.greeting.session != 0 {
-		return false
-	}
-	s.clock.confirm(sent) // a new session is agreed upon by a quorum
-	s.clock.setLease(lease(s.cfg, g.timeoutMillis))
-	s.greeting = g
-	return true
-}
-
-// lease returns for how long an answer is good.
-func lease(cfg *config, timeoutMillis int32) time.Duration {
-	timeout := time.Duration(timeoutMillis) * time.Millisecond
-	return timeout - margin(cfg.margin, timeout)
-}
-
-// confirmed implements wireEvents. An answer that comes when the clock has run out is too
-// late: what is lost never comes back.
-func (s *Session) confirmed(sent time.Time, p proof) {
-	if s.Err() == nil {
-		s.dialer.useful.Store(true)
-		s.confirm(sent, p)
-	}
-}
-
-func (s *Session) confirm(sent time.Time, p proof) {
-	if s.Err() != nil {
-		return
-	}
-	if p == proofQuorum || !s.nodes.any() {
-		s.clock.confirm(sent)
-	}
-}
-
-// expired implements wireEvents.
-func (s *Session) expired() {
-	s.sessionClosed()
-	s.lose(lossExpired)
-}
-
-// sessionClosed implements wireEvents.
-func (s *Session) sessionClosed() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closedOK = true
-}
-
-// broken implements wireEvents.
-func (s *Session) broken(why error) {
-	if !errors.Is(why, errBadFrame) {
-		return // that the session has ended is told elsewhere
-	}
-	s.mu.Lock()
-	server := s.server
-	s.mu.Unlock()
-	s.cfg.log.Warn("zookeeper connection given up", "server", server, "err", why)
-	s.dialer.distrust(why)
-}
-
-// watchesArmed implements wireEvents.
-func (s *Session) watchesArmed() bool { return s.watches.anyArmed() }
-
-// watchesRefused implements wireEvents. A server that has too much to do refuses setWatches
-// as it does anything else.
-func (s *Session) watchesRefused() { s.watches.disarm() }
-
 // zkLogger sends what zk.Conn logs to slog, for debugging.
 type zkLogger struct{ log *slog.Logger }
 
 func (l zkLogger) Printf(format string, args ...any) {
+	if strings.HasPrefix(format, "Xid < 0") {
+		return // an answer to a heartbeat, which zk.Conn does not know
+	}
 	l.log.Debug("zookeeper: " + fmt.Sprintf(format, args...))
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -129,9 +130,12 @@ func TestNodesAny(t *testing.T) {
 		"one deleted":             {func(n *nodes) { _ = n.reserve(); n.settle("/a", nil); n.deleted("/a") }, false},
 		"one whose reply is lost": {func(n *nodes) { _ = n.reserve(); n.settle("", zk.ErrConnectionClosed) }, true},
 	} {
-		n := nodes{limit: 3}
-		if c.do(&n); n.any() != c.want {
-			t.Errorf("%s: any %v", name, n.any())
+		n := nodes{limit: 3, timeout: func() time.Duration { return time.Second }}
+		if c.do(&n); n.any(time.Now()) != c.want {
+			t.Errorf("%s: any is not %v", name, c.want)
+		}
+		if name == "one whose reply is lost" && n.any(time.Now().Add(3*time.Second)) {
+			t.Errorf("%s: any for ever", name)
 		}
 	}
 }

@@ -10,24 +10,25 @@ import (
 	"time"
 )
 
-// forwarder passes bytes on between those who connect to it and a target, whatever they
-// are, and can hold all of them back.
+// forwarder passes bytes on between the servers that connect to it and a target, and can
+// hold back all bytes of a direction.
 type forwarder struct {
 	listener net.Listener
 	target   string
-	greet    greeting // nil: none
+	up, down relay // to the target, and from it
 	running  sync.WaitGroup
 	stop     sync.Once
 	done     chan struct{} // closed by close
 
-	mu      sync.Mutex // guards what follows
-	cut     bool
-	changed chan struct{} // closed, and replaced, when cut changes
+	mu      sync.Mutex    // guards what follows
+	black   Direction     // ToServer is towards the target
+	changed chan struct{} // closed, and replaced, when black changes
 	conns   map[net.Conn]struct{}
 }
 
-// A greeting passes the first bytes of a connection on, other than they came.
-type greeting func(to io.Writer, from io.Reader) error
+// A relay passes on what comes in on a connection. When it returns nil, the forwarder
+// copies the rest. A nil relay copies everything.
+type relay func(to io.Writer, from io.Reader) error
 
 // newForwarder listens; start lets connections in.
 func newForwarder(target string) (*forwarder, error) {
@@ -48,8 +49,8 @@ func (f *forwarder) addr() string { return f.listener.Addr().String() }
 
 func (f *forwarder) port() int { return f.listener.Addr().(*net.TCPAddr).Port }
 
-func (f *forwarder) start(greet greeting) {
-	f.greet = greet
+func (f *forwarder) start(up, down relay) {
+	f.up, f.down = up, down
 	f.running.Go(f.accept)
 }
 
@@ -68,21 +69,25 @@ func (f *forwarder) close() error {
 	return err
 }
 
-func (f *forwarder) setCut(cut bool) {
+// cut holds a direction back, in addition to what is held back already.
+func (f *forwarder) cut(d Direction) { f.change(func() { f.black |= d & Both }) }
+
+func (f *forwarder) heal() { f.change(func() { f.black = 0 }) }
+
+func (f *forwarder) change(apply func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.cut != cut {
-		f.cut = cut
-		close(f.changed)
-		f.changed = make(chan struct{})
-	}
+	apply()
+	close(f.changed)
+	f.changed = make(chan struct{})
 }
 
-// pass waits until bytes may pass; it returns false when the forwarder is closed first.
-func (f *forwarder) pass() bool {
+// pass waits until bytes may pass in direction d, or in both; it returns false when the
+// forwarder is closed first.
+func (f *forwarder) pass(d Direction) bool {
 	for {
 		f.mu.Lock()
-		cut, changed := f.cut, f.changed
+		cut, changed := f.black&d != 0, f.changed
 		f.mu.Unlock()
 		select {
 		case <-f.done:
@@ -142,7 +147,7 @@ func (f *forwarder) serve(client net.Conn) {
 		return
 	}
 	defer f.drop(client)
-	if !f.pass() {
+	if !f.pass(Both) { // a handshake needs both directions
 		return
 	}
 	server, err := net.DialTimeout("tcp", f.target, startWithin)
@@ -151,31 +156,39 @@ func (f *forwarder) serve(client net.Conn) {
 	}
 	defer f.drop(server)
 	var ways sync.WaitGroup
-	way := func(to, from net.Conn, greet greeting) {
-		// The news that one side has closed waits as all else does; both ends hear it.
+	way := func(d Direction, to, from net.Conn, relay relay) {
 		defer to.Close()
 		defer from.Close()
-		defer f.pass()
-		if greet == nil || greet(gated{f, to}, from) == nil {
-			_, _ = io.Copy(gated{f, to}, from)
+		out := &gated{f: f, d: d, to: to}
+		if relay == nil || relay(out, from) == nil {
+			_, _ = io.Copy(out, from)
 		}
+		// The news that one side has closed waits as its bytes would; then both ends hear it.
+		if out.failed {
+			d = Both &^ d // it is the receiver that has closed
+		}
+		f.pass(d)
 	}
-	ways.Go(func() { way(server, client, f.greet) })
-	ways.Go(func() { way(client, server, nil) })
+	ways.Go(func() { way(ToServer, server, client, f.up) })
+	ways.Go(func() { way(ToClient, client, server, f.down) })
 	ways.Wait()
 }
 
 // gated writes when bytes may pass.
 type gated struct {
-	f  *forwarder
-	to net.Conn
+	f      *forwarder
+	d      Direction
+	to     net.Conn
+	failed bool // a write has
 }
 
-func (g gated) Write(p []byte) (int, error) {
-	if !g.f.pass() {
+func (g *gated) Write(p []byte) (int, error) {
+	if !g.f.pass(g.d) {
 		return 0, net.ErrClosed
 	}
-	return g.to.Write(p)
+	n, err := g.to.Write(p)
+	g.failed = err != nil
+	return n, err
 }
 
 // What a member says first when it connects for an election: a version, its number, and
@@ -188,7 +201,7 @@ const (
 
 // callBackAt has a member say an address other than its own. The greater number calls the
 // smaller back at the address that this has said.
-func callBackAt(addr string) greeting {
+func callBackAt(addr string) relay {
 	return func(to io.Writer, from io.Reader) error {
 		head := make([]byte, 20)
 		if _, err := io.ReadFull(from, head[:8]); err != nil {

@@ -11,8 +11,9 @@ import (
 var errNoLinks = errors.New("zktest: the servers of this ensemble speak to each other directly: start it with Partitions")
 
 // Partitions has the servers of an ensemble reach each other through this process, so that
-// [Ensemble.Partition] can cut them off from one another. Clients are not concerned; for
-// them there is [Proxy]. The default is that servers speak to each other directly.
+// [Ensemble.Partition] can cut them off from one another and [Ensemble.OnPing] can watch
+// them. It does not affect clients; put a [Proxy] in front of a server for those. The
+// default is that servers speak to each other directly.
 func Partitions() RealOption {
 	return func(c *realConfig) { c.partitions = true }
 }
@@ -21,35 +22,52 @@ func Partitions() RealOption {
 // Connections between them stay open; nothing that is sent arrives, nor the news that a
 // connection was closed. It arrives, late and in order, when healed. It is an error
 // without the option [Partitions], and if i is j.
+//
+// Bytes that are being written when Partition is called still arrive. Call it from a
+// function given to [Ensemble.OnPing] to cut at an exact place.
 func (e *Ensemble) Partition(i, j int) error {
+	return errors.Join(e.PartitionOneWay(i, j), e.PartitionOneWay(j, i))
+}
+
+// PartitionOneWay is [Ensemble.Partition] in one direction: what server from sends to
+// server to does not arrive. No new connection can be made between the two.
+func (e *Ensemble) PartitionOneWay(from, to int) error {
 	if e.links == nil {
 		return errNoLinks
 	}
-	if i == j {
-		return fmt.Errorf("zktest: partition of server %d from itself", i)
+	if from == to {
+		return fmt.Errorf("zktest: partition of server %d from itself", from)
 	}
-	e.links[i][j].setCut(true)
-	e.links[j][i].setCut(true)
+	e.links[from][to].cut(ToServer)
+	e.links[to][from].cut(ToClient)
 	return nil
 }
 
-// HealPartitions ends all that [Ensemble.Partition] began.
+// HealPartitions ends what [Ensemble.Partition] and [Ensemble.PartitionOneWay] began.
 func (e *Ensemble) HealPartitions() {
 	for _, row := range e.links {
 		for _, l := range row {
 			if l != nil {
-				l.setCut(false)
+				l.heal()
 			}
 		}
 	}
 }
 
-// peerLink is all that server i sends to server j on connections it has made itself.
-type peerLink struct{ quorum, election *forwarder }
+// peerLink carries the connections that server i has made to server j.
+type peerLink struct {
+	quorum, election *forwarder
+	pings            pingWatchers
+}
 
-func (l *peerLink) setCut(cut bool) {
-	l.quorum.setCut(cut)
-	l.election.setCut(cut)
+func (l *peerLink) cut(d Direction) {
+	l.quorum.cut(d)
+	l.election.cut(d)
+}
+
+func (l *peerLink) heal() {
+	l.quorum.heal()
+	l.election.heal()
 }
 
 func (l *peerLink) close() error { return errors.Join(l.quorum.close(), l.election.close()) }
@@ -76,8 +94,8 @@ func linkPeers(ports []nodePorts) ([][]*peerLink, error) {
 	for i, row := range links {
 		for j, l := range row {
 			if l != nil {
-				l.election.start(callBackAt(links[j][i].election.addr()))
-				l.quorum.start(nil)
+				l.election.start(callBackAt(links[j][i].election.addr()), nil)
+				l.quorum.start(l.pings.observe(true), l.pings.observe(false))
 			}
 		}
 	}
@@ -93,7 +111,7 @@ func linkTo(p nodePorts) (*peerLink, error) {
 	if err != nil {
 		return nil, errors.Join(err, quorum.close())
 	}
-	return &peerLink{quorum, election}, nil
+	return &peerLink{quorum: quorum, election: election}, nil
 }
 
 func closeLinks(links [][]*peerLink) error {

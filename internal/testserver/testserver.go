@@ -182,7 +182,9 @@ func Connect(tb testing.TB, servers string, opts ...session.Option) *session.Man
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	quiet := session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))
-	m, err := session.Connect(ctx, servers, append([]session.Option{quiet}, opts...)...)
+	// The tick is told, so that nothing but the test opens sessions.
+	told := session.WithTickTime(tick)
+	m, err := session.Connect(ctx, servers, append([]session.Option{quiet, told}, opts...)...)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package session
+package wire
 
 import (
 	"encoding/binary"
@@ -33,17 +33,17 @@ var (
 
 func bodyOf(op int32) []field {
 	switch op {
-	case opCreateContainer, opCreateTTL:
+	case OpCreateContainer, OpCreateTTL:
 		return madeBody
-	case opCreate, opSync:
+	case OpCreate, OpSync:
 		return textBody
-	case opExists, opSetData, opSetACL:
+	case OpExists, OpSetData, OpSetACL:
 		return statBody
-	case opGetData:
+	case OpGetData:
 		return dataBody
-	case opGetChildren:
+	case OpGetChildren2:
 		return childrenBody
-	case opMulti:
+	case OpMulti:
 		return resultsBody
 	}
 	return nil
@@ -144,7 +144,7 @@ func (b *body) take() error {
 	case fieldNames:
 		if b.items == 0 {
 			if n < 0 || n > b.left/numberSize {
-				return fmt.Errorf("%w: %d names in %d bytes", errBadFrame, n, b.left)
+				return fmt.Errorf("%w: %d names in %d bytes", ErrBadFrame, n, b.left)
 			}
 			b.items = n + 1
 			n = 0
@@ -154,8 +154,8 @@ func (b *body) take() error {
 			return b.pass(n)
 		}
 	case fieldEvent:
-		if n < eventCreated || n > eventChildren {
-			return fmt.Errorf("%w: a watch event of type %d", errBadFrame, n)
+		if n < EventCreated || n > EventChildrenChanged {
+			return fmt.Errorf("%w: a watch event of type %d", ErrBadFrame, n)
 		}
 		n = eventState
 	case fieldResults:
@@ -177,15 +177,15 @@ func (b *body) result(op int32, last bool) error {
 	}
 	size := 0
 	switch op {
-	case opFailed:
+	case OpError:
 		size = errorSize
-	case opCreate:
+	case OpCreate:
 		b.fields = madeResult
-	case opSetData:
+	case OpSetData:
 		b.fields = setResult
-	case opDelete, opCheck:
+	case OpDelete, OpCheck:
 	default:
-		return fmt.Errorf("%w: a multi's result of type %d", errBadFrame, op)
+		return fmt.Errorf("%w: a multi's result of type %d", ErrBadFrame, op)
 	}
 	return b.pass(size)
 }
@@ -193,7 +193,7 @@ func (b *body) result(op int32, last bool) error {
 // pass has the next n bytes skipped.
 func (b *body) pass(n int) error {
 	if n < 0 {
-		return fmt.Errorf("%w: a length of %d within it", errBadFrame, n)
+		return fmt.Errorf("%w: a length of %d within it", ErrBadFrame, n)
 	}
 	b.skip = n
 	return b.next()
@@ -209,14 +209,14 @@ func (b *body) next() error {
 			b.skip = max(b.skip, b.left)
 		default:
 			if need := b.skip + b.fields[0].head(); need > b.left {
-				return fmt.Errorf("%w: it ends %d bytes too early", errBadFrame, need-b.left)
+				return fmt.Errorf("%w: it ends %d bytes too early", ErrBadFrame, need-b.left)
 			}
 			return nil
 		}
 		b.fields = b.fields[1:]
 	}
 	if b.skip != b.left {
-		return fmt.Errorf("%w: %d bytes where %d should follow", errBadFrame, b.left, b.skip)
+		return fmt.Errorf("%w: %d bytes where %d should follow", ErrBadFrame, b.left, b.skip)
 	}
 	return nil
 }

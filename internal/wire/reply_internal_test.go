@@ -1,4 +1,4 @@
-package session
+package wire
 
 import (
 	"bytes"
@@ -9,9 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/go-zookeeper/zk"
 )
 
 // numbers makes bytes of 32-bit numbers.
@@ -38,17 +35,17 @@ var (
 
 // bodies are those of replies in good form; of the others there is none.
 var bodies = map[int32][]byte{
-	opCreate:          sized("/a"),
-	opCreateContainer: append(sized("/a"), aStat...),
-	opCreateTTL:       append(sized("/a"), aStat...),
-	opSync:            sized("/"),
-	opExists:          aStat,
-	opSetData:         aStat,
-	opSetACL:          aStat,
-	opGetData:         append(sized("data"), aStat...),
-	opGetChildren:     slices.Concat(numbers(3), sized("a"), sized(""), sized("another"), aStat),
-	opMulti: slices.Concat(result(opCreate, 0, sized("/a")...), result(opSetData, 0, aStat...),
-		result(opDelete, 0), result(opCheck, 0), result(opFailed, 0, numbers(codeNoNode)...), ended),
+	OpCreate:          sized("/a"),
+	OpCreateContainer: append(sized("/a"), aStat...),
+	OpCreateTTL:       append(sized("/a"), aStat...),
+	OpSync:            sized("/"),
+	OpExists:          aStat,
+	OpSetData:         aStat,
+	OpSetACL:          aStat,
+	OpGetData:         append(sized("data"), aStat...),
+	OpGetChildren2:    slices.Concat(numbers(3), sized("a"), sized(""), sized("another"), aStat),
+	OpMulti: slices.Concat(result(OpCreate, 0, sized("/a")...), result(OpSetData, 0, aStat...),
+		result(OpDelete, 0), result(OpCheck, 0), result(OpError, 0, numbers(CodeNoNode)...), ended),
 }
 
 // inspect gives a body to the check, in pieces of the given size.
@@ -82,18 +79,18 @@ func TestBody(t *testing.T) {
 				t.Errorf("operation %d, in pieces of %d: %v", op, size, err)
 			}
 			err := inspect(fields, append(slices.Clone(whole), 1, 2, 3), size)
-			if made := op == opCreateContainer || op == opCreateTTL; made != (err == nil) {
+			if made := op == OpCreateContainer || op == OpCreateTTL; made != (err == nil) {
 				t.Errorf("operation %d, more after it: %v", op, err)
 			}
 		}
 		end := len(whole)
-		if op == opCreateContainer || op == opCreateTTL {
+		if op == OpCreateContainer || op == OpCreateTTL {
 			end -= statSize // which some servers send, and zk.Conn does not look at
 		}
 		for n := range end {
 			for _, size := range []int{1, 7, len(whole)} {
-				if err := inspect(fields, whole[:n], size); !errors.Is(err, errBadFrame) {
-					t.Errorf("operation %d, %d of %d bytes: %v, want %v", op, n, len(whole), err, errBadFrame)
+				if err := inspect(fields, whole[:n], size); !errors.Is(err, ErrBadFrame) {
+					t.Errorf("operation %d, %d of %d bytes: %v, want %v", op, n, len(whole), err, ErrBadFrame)
 				}
 			}
 		}
@@ -127,11 +124,11 @@ func TestBodyRefused(t *testing.T) {
 		{"an event of another type", eventBody, numbers(5, 3, 0), "type 5"},
 		{"an event with half a path", eventBody, numbers(1, 3, 1000), "should follow"},
 		{"a result of no operation", resultsBody, result(77, 0), "type 77"},
-		{"a created path of negative length", resultsBody, result(opCreate, 0, numbers(-1)...), "length of -1"},
+		{"a created path of negative length", resultsBody, result(OpCreate, 0, numbers(-1)...), "length of -1"},
 	} {
 		for _, size := range []int{1, 5, 1000} {
 			err := inspect(c.fields, append(slices.Clone(c.body), room...), size)
-			if !errors.Is(err, errBadFrame) || !strings.Contains(err.Error(), c.says) {
+			if !errors.Is(err, ErrBadFrame) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%s, in pieces of %d: %v, want one that says %q", c.name, size, err, c.says)
 			}
 		}
@@ -141,16 +138,16 @@ func TestBodyRefused(t *testing.T) {
 // FuzzBody: whatever passes, zk.Conn can decode: it stays within the frame, and makes no
 // room for more than is there.
 func FuzzBody(f *testing.F) {
-	ops := []int32{opCreate, opExists, opGetData, opGetChildren, opMulti, xidEvent}
+	ops := []int32{OpCreate, OpExists, OpGetData, OpGetChildren2, OpMulti, XidEvent}
 	for i, op := range ops {
 		f.Add(byte(i), bodies[op], byte(3))
 	}
-	f.Add(byte(5), numbers(eventChildren, 3, 0), byte(3))
+	f.Add(byte(5), numbers(EventChildrenChanged, 3, 0), byte(3))
 	f.Add(byte(4), numbers(1), byte(1)) // ends before what says whether that was all: zk.Conn panics
 	f.Fuzz(func(t *testing.T, which byte, p []byte, size byte) {
 		op := ops[int(which)%len(ops)]
 		fields := bodyOf(op)
-		if op == xidEvent {
+		if op == XidEvent {
 			fields = eventBody
 		}
 		pieces := inspect(fields, p, int(size)+1)
@@ -158,7 +155,7 @@ func FuzzBody(f *testing.F) {
 			t.Fatalf("in pieces of %d: %v; whole: %v", int(size)+1, pieces, whole)
 		}
 		if pieces != nil {
-			if !errors.Is(pieces, errBadFrame) {
+			if !errors.Is(pieces, ErrBadFrame) {
 				t.Fatal(pieces)
 			}
 			return
@@ -206,121 +203,15 @@ func reread(fields []field, b *bytes.Buffer) (err error) {
 					break
 				}
 				switch op {
-				case opFailed:
+				case OpError:
 					take(4)
-				case opCreate:
+				case OpCreate:
 					take(number())
-				case opSetData:
+				case OpSetData:
 					take(statSize)
 				}
 			}
 		}
 	}
 	return err
-}
-
-// Answers come in the order of requests.
-func TestDue(t *testing.T) {
-	var d due
-	now := time.Now()
-	ask := func(xids ...int32) {
-		for _, xid := range xids {
-			now = now.Add(time.Nanosecond)
-			d.add(sending{xid, opSync, now})
-		}
-	}
-	good := func(xids ...int32) {
-		t.Helper()
-		for _, xid := range xids {
-			if s, err := d.answered(xid); err != nil || s.xid != xid {
-				t.Fatalf("answer to %d: %+v, %v", xid, s, err)
-			}
-		}
-	}
-	bad := func(xid int32, says string) {
-		t.Helper()
-		if _, err := d.answered(xid); !errors.Is(err, errBadFrame) || !strings.Contains(err.Error(), says) {
-			t.Fatalf("answer to %d: %v, want one that says %q", xid, err, says)
-		}
-	}
-	bad(1, "request 1, and none was asked")
-	ask(1, 2, 3)
-	bad(2, "request 2, when that to 1 was due")
-	good(1)
-	bad(1, "request 1, when that to 2 was due")
-	good(2, 3)
-	bad(3, "none was asked")
-	d.add(sending{1, opSync, now})
-	d.add(sending{2, opSync, now})
-	d.add(sending{3, opSync, now.Add(1)})
-	bad(3, "when that to 1 was due")
-	good(2, 1, 3) // sent at one instant, the first two
-	// Many under way, for long: no more room is taken than for those.
-	for i := int32(0); i < 20; i++ {
-		ask(i)
-	}
-	for i := int32(20); i < 10_000; i++ {
-		ask(i % 100)
-		good((i - 20) % 100)
-	}
-	if cap(d.all) > 200 {
-		t.Errorf("room for %d with 20 under way", cap(d.all))
-	}
-}
-
-func TestCheckMade(t *testing.T) {
-	for _, c := range []struct {
-		asked string
-		mode  CreateMode
-		made  string
-		ok    bool
-	}{
-		{"/a", Ephemeral, "/a", true},
-		{"/a", Ephemeral, "/b", false},
-		{"/a", Ephemeral, "", false},
-		{"/a", Container, "/a0000000001", false},
-		{"/d/lock-", EphemeralSequential, "/d/lock-0000000001", true},
-		{"/d/", EphemeralSequential, "/d/0000000001", true},
-		{"/d/lock-", EphemeralSequential, "/d/lock-2147483647", true},
-		{"/d/lock-", EphemeralSequential, "/d/lock--000000001", true},
-		{"/d/lock-", EphemeralSequential, "/d/lock--2147483648", true},
-		{"/d/lock-", EphemeralSequential, "/d/lock-", false},
-		{"/d/lock-", EphemeralSequential, "/d/lock-1", false},
-		{"/d/lock-", EphemeralSequential, "/d/lock-+000000001", false},
-		{"/d/lock-", EphemeralSequential, "/d/lock-2147483648", false},
-		{"/d/lock-", EphemeralSequential, "/e/lock-0000000001", false},
-		{"/d/lock-", EphemeralSequential, "/d/lock-0000000001/x", false},
-		{"/d/lock-", EphemeralSequential, "lock-0000000001", false},
-	} {
-		if err := checkMade(c.asked, c.mode, c.made); (err == nil) != c.ok {
-			t.Errorf("asked %q, made %q: %v, want ok: %v", c.asked, c.made, err, c.ok)
-		}
-	}
-	if err := checkMade("/a", Ephemeral, strings.Repeat("x", 1<<20)); len(err.Error()) > 400 {
-		t.Errorf("an error of %d bytes", len(err.Error()))
-	}
-}
-
-func TestCheckResults(t *testing.T) {
-	ops := []any{&zk.CreateRequest{Path: "/a", Flags: zk.FlagEphemeralSequential}, &zk.DeleteRequest{Path: "/b"}}
-	made := zk.MultiResponse{String: "/a0000000003"}
-	for _, c := range []struct {
-		name    string
-		results []zk.MultiResponse
-		refused bool
-		ok      bool
-	}{
-		{"good", []zk.MultiResponse{made, {}}, false, true},
-		{"too few", []zk.MultiResponse{made}, false, false},
-		{"none", nil, false, false},
-		{"too many", []zk.MultiResponse{made, {}, {}}, false, false},
-		{"another's node", []zk.MultiResponse{{String: "/b0000000003"}, {}}, false, false},
-		{"refused", []zk.MultiResponse{{}, {}}, true, true},
-		{"refused as a whole", nil, true, true},
-		{"refused with too few", []zk.MultiResponse{{}}, true, false},
-	} {
-		if err := checkResults(ops, c.results, c.refused); (err == nil) != c.ok {
-			t.Errorf("%s: %v, want ok: %v", c.name, err, c.ok)
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package session
+package wire
 
 import (
 	"bytes"
@@ -56,7 +56,7 @@ func TestFramesChunking(t *testing.T) {
 // A length that cannot be is refused with its last byte: the reader makes room for
 // it before it reads on.
 func TestFramesBadLength(t *testing.T) {
-	for _, n := range []int64{-1, -1 << 31, 0, 1, replyHeader - 1, maxFrame + 1, 1<<31 - 1} {
+	for _, n := range []int64{-1, -1 << 31, 0, 1, replyHeader - 1, MaxFrame + 1, 1<<31 - 1} {
 		stream := append(frameOf(1, 50), binary.BigEndian.AppendUint32(nil, uint32(n))...)
 		for cut := range stream {
 			var f frames
@@ -65,12 +65,12 @@ func TestFramesBadLength(t *testing.T) {
 			if err != nil {
 				t.Fatalf("length %d: refused %d bytes too early", n, len(stream)-cut)
 			}
-			if err := f.feed(stream[cut:], ok); !errors.Is(err, errBadFrame) {
-				t.Errorf("length %d, cut at %d: %v, want errBadFrame", n, cut, err)
+			if err := f.feed(stream[cut:], ok); !errors.Is(err, ErrBadFrame) {
+				t.Errorf("length %d, cut at %d: %v, want ErrBadFrame", n, cut, err)
 			}
 		}
 	}
-	if h := headsOf(t, binary.BigEndian.AppendUint32(nil, maxFrame), make([]byte, maxFrame), frameOf(2, 20)); len(h) != 2 {
+	if h := headsOf(t, binary.BigEndian.AppendUint32(nil, MaxFrame), make([]byte, MaxFrame), frameOf(2, 20)); len(h) != 2 {
 		t.Errorf("after the largest frame: %d frames, want 2", len(h))
 	}
 }
@@ -123,7 +123,7 @@ func greetingFrame(session int64, timeoutMillis int32) []byte {
 	b = binary.BigEndian.AppendUint32(b, 0)
 	b = binary.BigEndian.AppendUint32(b, uint32(timeoutMillis))
 	b = binary.BigEndian.AppendUint64(b, uint64(session))
-	b = binary.BigEndian.AppendUint32(b, passwordLength)
+	b = binary.BigEndian.AppendUint32(b, PasswordLength)
 	b = append(b, "0123456789abcdef"...)
 	return append(b, 0) // read-only: no
 }
@@ -152,24 +152,12 @@ func TestParseGreeting(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g, err := parseGreeting(c.head)
-			if (err == nil) != c.ok || err != nil && !errors.Is(err, errBadFrame) {
+			if (err == nil) != c.ok || err != nil && !errors.Is(err, ErrBadFrame) {
 				t.Fatalf("got %v, want ok: %v", err, c.ok)
 			}
-			if c.ok && g.session != 0 && (g.session != 42 || g.timeoutMillis != 4000 || string(g.password[:]) != "0123456789abcdef") {
+			if c.ok && g.Session != 0 && (g.Session != 42 || g.TimeoutMillis != 4000 || string(g.Password[:]) != "0123456789abcdef") {
 				t.Errorf("got %+v", g)
 			}
 		})
-	}
-}
-
-func TestAgreed(t *testing.T) {
-	for code, want := range map[int32]bool{
-		0: true, codeNoNode: true, codeNoAuth: false, -103: true, -110: true, codeNotEmpty: true,
-		codeSessionExpired: false, -118: false, codeConnectionLoss: false, codeUnimplemented: false,
-		-1: false, -100: false, codeThrottled: false, 1: false,
-	} {
-		if agreed(code) != want {
-			t.Errorf("code %d: %v, want %v", code, !want, want)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package session
+package wire
 
 import (
 	"bytes"
@@ -23,14 +23,14 @@ func TestIdentitiesComeFirst(t *testing.T) {
 		piece    int
 		want     []int32
 	}{
-		{"at once", greetingFrame(42, 6000), 100, []int32{xidAuth, xidAuth, 1}},
-		{"byte by byte", greetingFrame(42, 6000), 1, []int32{xidAuth, xidAuth, 1}},
+		{"at once", greetingFrame(42, 6000), 100, []int32{XidAuth, XidAuth, 1}},
+		{"byte by byte", greetingFrame(42, 6000), 1, []int32{XidAuth, XidAuth, 1}},
 		{"expired", greetingFrame(0, 0), 100, []int32{1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, false)
-				b.identities.list = []auth{{"digest", []byte("a:1")}, {"digest", []byte("b:2")}}
+				b.ids.list = []Identity{{"digest", []byte("a:1")}, {"digest", []byte("b:2")}}
 				b.send(t, 0, 0)
 				<-b.got
 				go func() {
@@ -41,7 +41,7 @@ func TestIdentitiesComeFirst(t *testing.T) {
 				if _, err := io.ReadFull(b, make([]byte, len(c.greeting))); err != nil {
 					t.Fatal(err)
 				}
-				b.send(t, 1, opSync)
+				b.send(t, 1, OpSync)
 				if diff := cmp.Diff(c.want, b.arrived()); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
@@ -55,13 +55,15 @@ func TestIdentitiesUnwritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe() // nobody reads at the other end
 		defer far.Close()
-		w := newWire(near, &fakeEvents{}, time.Second, func() time.Duration { return 3 * time.Second })
-		w.identities.list = []auth{{"digest", []byte("a:1")}}
+		w := New(near, config(&fakeEvents{}))
+		w.ids.list = []Identity{{"digest", []byte("a:1")}}
+		cut := time.AfterFunc(3*time.Second, func() { w.Close() }) // the session would
+		defer cut.Stop()
 		go func() {
 			_, _ = far.Read(make([]byte, 100))
 			_, _ = far.Write(greetingFrame(42, 6000))
 		}()
-		(&bench{wire: w}).send(t, 0, 0)
+		(&bench{Conn: w}).send(t, 0, 0)
 		start := time.Now()
 		_, _ = io.ReadFull(w, make([]byte, len(greetingFrame(42, 6000))))
 		if _, err := w.Read(make([]byte, 1)); err == nil || time.Since(start) > 4*time.Second {
@@ -71,38 +73,34 @@ func TestIdentitiesUnwritten(t *testing.T) {
 }
 
 func TestIdentityAnswers(t *testing.T) {
-	var said []string
-	p := identities{
-		list:     []auth{{"digest", nil}, {"x509", nil}},
-		accepted: func() { said = append(said, "accepted") },
-		refused:  func(scheme string) { said = append(said, "refused "+scheme) },
-	}
+	events := &fakeEvents{}
+	p := identities{list: []Identity{{"digest", nil}, {"x509", nil}}}
 	for _, c := range []struct {
 		code  int32
 		want  []string
 		wrong bool
 	}{
-		{0, nil, false},
-		{-115, []string{"refused x509"}, false},
-		{0, []string{"refused x509", "accepted"}, false},
-		{0, []string{"refused x509", "accepted"}, true}, // nobody has asked
-		{-115, []string{"refused x509", "accepted"}, true},
+		{CodeOK, nil, false},
+		{CodeAuthFailed, []string{"refused x509"}, false},
+		{CodeOK, []string{"refused x509", "accepted"}, false},
+		{CodeOK, []string{"refused x509", "accepted"}, true}, // nobody has asked
+		{CodeAuthFailed, []string{"refused x509", "accepted"}, true},
 	} {
-		err := p.answer(c.code)
-		if !slices.Equal(said, c.want) || errors.Is(err, errBadFrame) != c.wrong {
-			t.Fatalf("after %d: %q, %v; want %q", c.code, said, err, c.want)
+		err := p.answer(c.code, events)
+		if !slices.Equal(events.identities, c.want) || errors.Is(err, ErrBadFrame) != c.wrong {
+			t.Fatalf("after %d: %q, %v; want %q", c.code, events.identities, err, c.want)
 		}
 	}
 }
 
 func TestAuthFrame(t *testing.T) {
-	xid := int32(xidAuth)
+	xid := int32(XidAuth)
 	var want []byte
-	for _, n := range []uint32{28, uint32(xid), opAuth, 0, 6} {
+	for _, n := range []uint32{28, uint32(xid), OpAuth, 0, 6} {
 		want = binary.BigEndian.AppendUint32(want, n)
 	}
 	want = append(append(want, "digest"...), 0, 0, 0, 2, 'u', ':')
-	if got := authFrame(auth{"digest", []byte("u:")}); !bytes.Equal(got, want) {
+	if got := AuthFrame("digest", []byte("u:")); !bytes.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

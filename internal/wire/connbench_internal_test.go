@@ -1,4 +1,4 @@
-package session
+package wire
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"testing"
-	"time"
 )
 
 // replayed is a connection on which each request is answered at once with the same reply.
@@ -30,11 +29,16 @@ func (c *replayed) Read(b []byte) (int, error) {
 	c.rest = c.rest[n:]
 	return n, nil
 }
-func (c *replayed) SetReadDeadline(time.Time) error  { return nil }
-func (c *replayed) SetWriteDeadline(time.Time) error { return nil }
+func (c *replayed) Close() error { return nil }
 
-// BenchmarkWire is one request and its reply, as zk.Conn writes and reads them.
-func BenchmarkWire(b *testing.B) {
+// quietEvents keeps nothing, and lets no heartbeats begin.
+type quietEvents struct{ *fakeEvents }
+
+func (quietEvents) Answered(Answer) {}
+func (quietEvents) Go(func())       {}
+
+// BenchmarkConn is one request and its reply, as zk.Conn writes and reads them.
+func BenchmarkConn(b *testing.B) {
 	stat := make([]byte, 68)
 	listing := func(n int) []byte {
 		p := binary.BigEndian.AppendUint32(nil, uint32(n))
@@ -57,7 +61,8 @@ func BenchmarkWire(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			conn := &replayed{reply: greetingFrame(42, 6000)}
-			w := newWire(conn, &fakeEvents{}, time.Second, func() time.Duration { return time.Second })
+			w := New(conn, config(quietEvents{&fakeEvents{}}))
+			defer w.Close()
 			buf := make([]byte, 16<<20)
 			read := func() {
 				if _, err := io.ReadFull(w, buf[:4]); err != nil {

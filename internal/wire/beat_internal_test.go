@@ -1,0 +1,145 @@
+package wire
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What is due when. The timeout is 20 s: a ping each second, a round each 4 s, a sync of an
+// idle session each 6.67 s.
+func TestBeatDue(t *testing.T) {
+	const timeout = 20 * time.Second
+	start := time.Now()
+	at := func(s float64) time.Time { return seconds(s).after(start) }
+	for _, c := range []struct {
+		name  string
+		round float64 // when the last round began
+		now   float64
+		agree []float64
+		f     facts
+		want  []duty
+	}{
+		{"idle, nothing due", 0, 6, nil, facts{}, nil},
+		{"idle, a sync due", 0, 6.7, nil, facts{}, []duty{dutySync}},
+		{"idle, the write of a round is not needed any more", 0, 5, []float64{4}, facts{}, nil},
+		{"slow and idle: as often as who owns nodes", 0, 4, nil, facts{lag: time.Second}, []duty{dutySync}},
+		{"slow and idle: pings too", 0, 3, nil, facts{lag: time.Second, lastSent: at(2)}, []duty{dutyPing}},
+		{"owning, a ping due", 0, 3, nil, facts{owns: true, lastSent: at(2), proven: at(0)}, []duty{dutyPing}},
+		{"owning, the user has just sent something", 0, 3, nil, facts{owns: true, lastSent: at(2.5), proven: at(0)}, nil},
+		{"owning, a round due", 0, 10, nil, facts{owns: true, proven: at(0)}, []duty{dutySync}},
+		{"owning, the user's own requests prove enough", 0, 10, nil, facts{owns: true, lastSent: at(9.9), proven: at(6)}, nil},
+		{"owning, the round before is not a fifth of a timeout ago", 7, 10, nil, facts{owns: true, lastSent: at(9.9), proven: at(0)}, nil},
+		{"owning, a write due", 9, 10, []float64{9.5, 12}, facts{owns: true, proven: at(0)}, []duty{dutyAgree}},
+		{"owning, a write and the next round", 0, 10, []float64{9.5}, facts{owns: true, proven: at(0)}, []duty{dutyAgree, dutySync}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := beat{timeout: timeout, round: at(c.round)}
+			for _, a := range c.agree {
+				b.agree = append(b.agree, at(a))
+			}
+			c.f.half = time.Second
+			if diff := cmp.Diff(c.want, b.due(at(c.now), c.f)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBeatNext(t *testing.T) {
+	start := time.Now()
+	b := beat{timeout: 20 * time.Second}
+	if got := b.next(start).Sub(start); got != time.Second {
+		t.Errorf("looks again after %v", got)
+	}
+	b.began(7)
+	if b.answered(8, true, start) || !b.answered(7, true, start) || b.answered(7, true, start) {
+		t.Error("only the sync of a round has a write follow it, and once")
+	}
+	b.began(9)
+	if b.answered(9, false, start) || len(b.syncs) != 0 {
+		t.Error("a refused sync has no write follow it, and is forgotten")
+	}
+	if got := b.next(start).Sub(start); got != gap {
+		t.Errorf("looks again after %v, want %v", got, gap)
+	}
+}
+
+// Heartbeats go out while none is answered, and a round's write follows its sync.
+func TestBeatsAreNotHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, false)
+		b.events.owns = true
+		b.greet(t) // a timeout of 6 s: a ping each 0.3 s, a round each 1.2 s
+		if diff := cmp.Diff([]int32{OpMulti}, b.beaten()); diff != "" {
+			t.Errorf("with the greeting (-want +got):\n%s", diff)
+		}
+		time.Sleep(8 * time.Second)
+		count := map[int32]int{}
+		for _, op := range b.beaten() {
+			count[op]++
+		}
+		if count[OpSync] < 3 || count[OpPing] < 10 || count[OpMulti] != 0 {
+			t.Errorf("%v in 8 s without an answer", count)
+		}
+	})
+}
+
+func TestRoundIsSyncThenWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, false)
+		b.events.owns = true
+		b.greet(t)
+		b.answer(t, replyFrame(firstXid-1, 0, bodies[OpMulti]...))
+		b.beaten()
+		var xid int32
+		for xid == 0 {
+			switch f := <-b.got; f[1] {
+			case OpSync:
+				xid = f[0]
+			case OpPing:
+				b.answer(t, replyFrame(XidPing, 0))
+			}
+		}
+		b.answer(t, replyFrame(xid, 0, bodies[OpSync]...))
+		answered := time.Now()
+		for f := range b.got {
+			if f[1] == OpMulti {
+				break
+			}
+		}
+		if d := time.Since(answered); d != gap {
+			t.Errorf("the write came %v after the answer to the sync, want %v", d, gap)
+		}
+	})
+}
+
+// An idle session sends no more than zk.Conn's own pings.
+func TestIdleBeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, false)
+		b.greet(t)
+		go func() {
+			for {
+				select {
+				case f := <-b.got:
+					if f[1] == OpSync {
+						_, _ = b.server.Write(replyFrame(f[0], 0, bodies[OpSync]...))
+					}
+				case <-t.Context().Done():
+					return
+				}
+			}
+		}()
+		b.events.mu.Lock()
+		b.events.answers = nil
+		b.events.mu.Unlock()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := len(b.events.answers); n < 25 || n > 30 {
+			t.Errorf("%d syncs in a minute, want some 30", n)
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Sizes of what servers send.
+const (
+	frameHead    = 40 // enough for a ConnectResponse with its password
+	replyHeader  = 16 // xid, zxid, error code
+	connectReply = 36 // version, timeout, session, password
+)
+
+// ErrBadFrame says that a server sent what no server sends.
+var ErrBadFrame = errors.New("malformed frame from the server")
+
+// frames finds the frames in a stream of bytes that comes in pieces, hands on the head of
+// each, and checks its body.
+type frames struct {
+	buf  [4 + frameHead]byte // length and head of the present frame
+	have int                 // bytes of it seen
+	body body                // of the present frame, beyond what buf has of it
+}
+
+// feed takes the next bytes; head is called for each frame whose head is complete, and
+// returns what the body behind a reply's header has to hold. The slice it is given is good
+// only until it returns. An error comes before the last byte of the frame is passed on.
+func (f *frames) feed(p []byte, head func([]byte) ([]field, error)) error {
+	for len(p) > 0 {
+		if f.body.left > 0 {
+			var err error
+			if p, err = f.body.feed(p); err != nil {
+				return err
+			}
+			continue
+		}
+		want, err := f.wanted()
+		if err != nil {
+			return err
+		}
+		n := copy(f.buf[f.have:want], p)
+		f.have += n
+		p = p[n:]
+		if want == 4 && f.have == 4 {
+			// Now, not at the next byte: the reader makes room for what the
+			// length says before it reads on.
+			if _, err := f.wanted(); err != nil {
+				return err
+			}
+		}
+		if f.have < want || want == 4 {
+			continue
+		}
+		if err := f.complete(f.buf[4:want], head); err != nil {
+			return err
+		}
+		f.have = 0
+	}
+	return nil
+}
+
+// complete is called with the head of a frame.
+func (f *frames) complete(start []byte, head func([]byte) ([]field, error)) error {
+	fields, err := head(start)
+	if err != nil {
+		return err
+	}
+	if err := f.body.begin(fields, f.length()-replyHeader); err != nil {
+		return err
+	}
+	_, err = f.body.feed(start[replyHeader:])
+	return err
+}
+
+// wanted returns how many bytes of the present frame to gather: its length first,
+// then its head.
+func (f *frames) wanted() (int, error) {
+	if f.have < 4 {
+		return 4, nil
+	}
+	if n := f.length(); n < replyHeader || n > MaxFrame {
+		return 0, fmt.Errorf("%w: %d bytes long", ErrBadFrame, n)
+	}
+	return 4 + min(f.length(), frameHead), nil
+}
+
+func (f *frames) length() int { return int(int32(binary.BigEndian.Uint32(f.buf[:4]))) }
+
+func xidOf(frame []byte) int32 { return int32(binary.BigEndian.Uint32(frame[4:])) }
+func opOf(frame []byte) int32  { return int32(binary.BigEndian.Uint32(frame[8:])) }
+
+// replyOf reads the header of a reply.
+func replyOf(head []byte) (xid, code int32) {
+	return int32(binary.BigEndian.Uint32(head)), int32(binary.BigEndian.Uint32(head[12:]))
+}
+
+// Greeting is a server's answer to a [Hello].
+type Greeting struct {
+	TimeoutMillis int32
+	Session       int64 // 0: the session has expired
+	Password      [PasswordLength]byte
+}
+
+// Timeout is the session timeout that the server grants.
+func (g Greeting) Timeout() time.Duration { return time.Duration(g.TimeoutMillis) * time.Millisecond }
+
+func parseGreeting(head []byte) (Greeting, error) {
+	if len(head) < connectReply {
+		return Greeting{}, fmt.Errorf("%w: handshake of %d bytes", ErrBadFrame, len(head))
+	}
+	g := Greeting{
+		TimeoutMillis: int32(binary.BigEndian.Uint32(head[4:])),
+		Session:       int64(binary.BigEndian.Uint64(head[8:])),
+	}
+	copy(g.Password[:], head[20:])
+	if n := int32(binary.BigEndian.Uint32(head[16:])); n != PasswordLength {
+		return Greeting{}, fmt.Errorf("%w: password of %d bytes", ErrBadFrame, n)
+	}
+	if g.Session != 0 && g.TimeoutMillis <= 0 {
+		return Greeting{}, fmt.Errorf("%w: session timeout of %d ms", ErrBadFrame, g.TimeoutMillis)
+	}
+	return g, nil
+}

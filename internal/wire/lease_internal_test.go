@@ -1,0 +1,201 @@
+package wire
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestClock(t *testing.T) {
+	start := time.Now()
+	at := func(d time.Duration) time.Time { return start.Add(d * time.Second) }
+	for _, c := range []struct {
+		name          string
+		proven, heard []time.Duration // seconds after the start
+		owns          bool
+		now, want     time.Duration
+	}{
+		{"fresh", nil, nil, true, 0, 9},
+		{"from what was proven", []time.Duration{2}, nil, true, 5, 6},
+		{"nothing for as long as the lease", []time.Duration{2}, nil, true, 11, 0},
+		{"longer", []time.Duration{2}, nil, true, 13, -2},
+		{"the latest counts", []time.Duration{2, 4}, nil, true, 5, 8},
+		{"in whatever order the answers come", []time.Duration{4, 2}, nil, true, 5, 8},
+		{"what a leader alone has answered is no proof", []time.Duration{2}, []time.Duration{4}, true, 5, 6},
+		{"but will do for who owns nothing", []time.Duration{2}, []time.Duration{4}, false, 5, 8},
+		{"as a proof does", []time.Duration{4}, []time.Duration{2}, false, 5, 8},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := NewClock(start)
+			k.SetLease(9 * time.Second)
+			for _, d := range c.proven {
+				k.Prove(at(d))
+			}
+			for _, d := range c.heard {
+				k.Heard(at(d))
+			}
+			if got := k.Remaining(at(c.now), c.owns); got != c.want*time.Second {
+				t.Errorf("remaining %v, want %v", got, c.want*time.Second)
+			}
+		})
+	}
+}
+
+func TestClockConcurrentSafe(t *testing.T) {
+	start := time.Now()
+	k := NewClock(start)
+	synctest.Test(t, func(t *testing.T) {
+		for i := range 50 {
+			go k.Prove(start.Add(time.Duration(i) * time.Second))
+			go k.Heard(start.Add(time.Duration(i+1) * time.Second))
+		}
+		synctest.Wait()
+	})
+	if got := k.Proven().Sub(start); got != 49*time.Second {
+		t.Errorf("proven is %v after the start, want 49s", got)
+	}
+	if got := k.Latest().Sub(start); got != 50*time.Second {
+		t.Errorf("the latest is %v after the start, want 50s", got)
+	}
+}
+
+func TestMargin(t *testing.T) {
+	for _, c := range []struct{ configured, timeout, want time.Duration }{
+		{0, 10 * time.Second, time.Second},
+		{0, 400 * time.Millisecond, 40 * time.Millisecond},
+		{2 * time.Second, 10 * time.Second, 2 * time.Second},
+		{5 * time.Second, 10 * time.Second, 5 * time.Second},
+		{6 * time.Second, 10 * time.Second, 5 * time.Second}, // the server granted less than was asked for
+	} {
+		if got := Margin(c.configured, c.timeout); got != c.want {
+			t.Errorf("Margin(%v, %v) = %v, want %v", c.configured, c.timeout, got, c.want)
+		}
+	}
+}
+
+// seconds after the handshake.
+type seconds float64
+
+func (s seconds) after(t time.Time) time.Time {
+	return t.Add(time.Duration(float64(s) * float64(time.Second)))
+}
+
+// What a write proves, by the formula: half a tick is 1 s, and the gap 0.1 s.
+func TestProof(t *testing.T) {
+	hello := time.Now()
+	type exchange struct {
+		sent, answered seconds
+		leader         bool
+	}
+	for _, c := range []struct {
+		name      string
+		exchanges []exchange
+		now       seconds
+		want      seconds
+	}{
+		{"nothing but the handshake", nil, 5, 0},
+		{"pings prove nothing alone", []exchange{{3, 3.1, false}}, 5, 0},
+		{"a ping, half a tick later a sync, a gap later the write",
+			[]exchange{{2, 2.1, false}, {3.1, 3.2, true}}, 3.3, 2},
+		{"the write too soon after the sync",
+			[]exchange{{2, 2.1, false}, {3.1, 3.2, true}}, 3.29, 0},
+		{"the sync too soon after the ping",
+			[]exchange{{2, 2.1, false}, {3.09, 3.2, true}}, 4, 0},
+		{"a ping whose answer took long",
+			[]exchange{{1, 1.1, false}, {2, 2.9, false}, {3.1, 3.2, true}}, 4, 1},
+		{"a ping in flight",
+			[]exchange{{1, 1.1, false}, {2, 9, false}, {3.1, 9.1, true}}, 4, 0},
+		{"a sync whose answer took long: it counts from its sending",
+			[]exchange{{1, 1.1, false}, {2, 2.1, false}, {3, 3.1, false}, {3.2, 6, true}}, 6.1, 2},
+		{"requests through the leader are frames too",
+			[]exchange{{1, 1.1, true}, {3, 3.1, true}}, 3.2, 1},
+		{"the latest of each",
+			[]exchange{{1, 1.1, true}, {3, 3.1, true}, {5, 5.1, false}, {6.5, 6.6, true}}, 7, 5},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tr := trail{half: time.Second}
+			tr.begin(hello, hello.Add(10*time.Millisecond), 10*time.Second)
+			for _, e := range c.exchanges {
+				if e.answered > c.now {
+					continue // not there yet
+				}
+				tr.frames.add(e.sent.after(hello), e.answered.after(hello))
+				if e.leader {
+					tr.through.add(e.sent.after(hello), e.answered.after(hello))
+				}
+			}
+			if got := tr.proof(c.now.after(hello)); !got.Equal(c.want.after(hello)) {
+				t.Errorf("touched at %v, want %v", got.Sub(hello).Seconds(), c.want)
+			}
+		})
+	}
+}
+
+// The proof never says more than a model of the servers knows, whatever is asked and however
+// long answers take; here the leader pings as late as it may. And it needs little memory.
+func TestProofNeverLies(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const half = time.Second
+		start := time.Now()
+		tr := trail{half: half}
+		tr.begin(start, start.Add(time.Millisecond), 10*time.Second)
+		now := start.Add(time.Millisecond)
+		type leaderRequest struct{ sent, answered time.Time }
+		var all []leaderRequest
+		type frame struct{ sent, answered time.Time }
+		frames := []frame{{start, now}}
+		for range rapid.IntRange(1, 200).Draw(t, "exchanges") {
+			sent := now.Add(time.Duration(rapid.IntRange(0, 400).Draw(t, "pause")) * time.Millisecond)
+			now = sent.Add(time.Duration(rapid.IntRange(1, 900).Draw(t, "round trip")) * time.Millisecond)
+			frames = append(frames, frame{sent, now})
+			tr.frames.add(sent, now)
+			if rapid.Bool().Draw(t, "through the leader") {
+				tr.through.add(sent, now)
+				all = append(all, leaderRequest{sent, now})
+			}
+			got := tr.proof(now)
+			// The last list for certain was made h before the latest request through the
+			// leader that is a gap old, and has all that was answered by then.
+			want := start
+			for _, r := range all {
+				if r.answered.After(now.Add(-gap)) {
+					continue
+				}
+				for _, f := range frames {
+					if !f.answered.After(r.sent.Add(-half)) && f.sent.After(want) {
+						want = f.sent
+					}
+				}
+			}
+			if got.After(want) {
+				t.Fatalf("at %v it says %v, the model %v", now.Sub(start), got.Sub(start), want.Sub(start))
+			}
+			if want.Sub(got) > 2*tr.frames.res+2*time.Second {
+				t.Fatalf("at %v it says %v, the model %v: too cautious", now.Sub(start), got.Sub(start), want.Sub(start))
+			}
+		}
+		if n := cap(tr.frames.all) + cap(tr.through.all); n > 400 {
+			t.Fatalf("room for %d exchanges", n)
+		}
+	})
+}
+
+// Thousands of answers a second take no more memory than a few.
+func TestHistoryIsBounded(t *testing.T) {
+	tr := trail{half: 2500 * time.Millisecond}
+	now := time.Now()
+	tr.begin(now, now, 10*time.Second)
+	for range 1_000_000 {
+		now = now.Add(50 * time.Microsecond)
+		tr.frames.add(now, now.Add(time.Millisecond))
+		tr.through.add(now, now.Add(time.Millisecond))
+		if got := now.Sub(tr.proof(now)); got > 3*time.Second && now.Sub(tr.hello) > 4*time.Second {
+			t.Fatalf("the proof is %v old", got)
+		}
+	}
+	if n := cap(tr.frames.all) + cap(tr.through.all); n > 1000 {
+		t.Errorf("room for %d exchanges", n)
+	}
+}

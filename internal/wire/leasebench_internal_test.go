@@ -1,0 +1,43 @@
+package wire
+
+import (
+	"testing"
+	"time"
+)
+
+// BenchmarkClock is what an answer that counts, and each question whether a hold is certain,
+// costs the lease clock; and what the time costs, with and without time asleep.
+func BenchmarkClock(b *testing.B) {
+	start := time.Now()
+	k := NewClock(start)
+	k.SetLease(time.Hour)
+	b.Run("prove", func(b *testing.B) {
+		b.ReportAllocs()
+		for at := start; b.Loop(); at = at.Add(1) {
+			k.Prove(at)
+		}
+	})
+	b.Run("remaining", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if k.Remaining(Now(), true) <= 0 {
+				b.Fatal("run out")
+			}
+		}
+	})
+	b.Run("time.Now", func(b *testing.B) {
+		for b.Loop() {
+			_ = time.Now()
+		}
+	})
+	b.Run("proof", func(b *testing.B) {
+		tr := trail{half: time.Second}
+		tr.begin(start, start, 10*time.Second)
+		b.ReportAllocs()
+		for at := start; b.Loop(); at = at.Add(time.Millisecond) {
+			tr.frames.add(at, at.Add(time.Millisecond))
+			tr.through.add(at, at.Add(time.Millisecond))
+			_ = tr.proof(at)
+		}
+	})
+}

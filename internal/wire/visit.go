@@ -1,0 +1,63 @@
+package wire
+
+import (
+	"net"
+)
+
+// Visit is a connection of its own, to do one thing and end: the handshake, the identities
+// and closeSession are sent together, without waiting in between. Where answers do not get
+// through that closes a session all the same, and it never prolongs a session's life without
+// ending it.
+type Visit struct {
+	Hello      Hello
+	Identities []Identity // some servers take nothing without
+}
+
+// Outcome is what a visit has found out.
+type Outcome struct {
+	Greeted  bool
+	Greeting Greeting
+	Gone     bool // the server says that the session is gone
+	Refused  bool // the server refused an identity, and takes nothing after it
+}
+
+const visitXid = 1
+
+// Run makes the visit. It returns when the server has confirmed closeSession or the
+// connection has ended, which is for the caller to see to.
+func (v Visit) Run(c net.Conn) (out Outcome) {
+	all := v.Hello.Frame()
+	for _, id := range v.Identities {
+		all = append(all, AuthFrame(id.Scheme, id.Credential)...)
+	}
+	if _, err := c.Write(append(all, CloseFrame(visitXid)...)); err != nil {
+		return out
+	}
+	var in frames
+	buf := make([]byte, 256)
+	for !out.Gone {
+		n, err := c.Read(buf)
+		bad := in.feed(buf[:n], func(head []byte) ([]field, error) { return nil, v.take(&out, head) })
+		if err != nil || bad != nil {
+			break
+		}
+	}
+	return out
+}
+
+// take takes one frame from the server. The greeting says whether the session was still
+// there; the answer to closeSession, that it is no longer.
+func (v Visit) take(out *Outcome, head []byte) error {
+	if out.Greeted {
+		xid, code := replyOf(head)
+		out.Gone = out.Gone || xid == visitXid && (code == CodeOK || code == CodeSessionExpired)
+		out.Refused = out.Refused || xid == XidAuth && code != CodeOK
+		return nil
+	}
+	g, err := parseGreeting(head)
+	if err == nil && v.Hello.Session != 0 && g.Session != 0 && g.Session != v.Hello.Session {
+		err = Replaced(g.Session)
+	}
+	out.Greeting, out.Greeted, out.Gone = g, err == nil, err == nil && g.Session == 0
+	return err
+}
