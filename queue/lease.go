@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/internal/leasectx"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -55,19 +56,16 @@ func (l *Lease) Err() error {
 	return context.Cause(l.hold)
 }
 
-// Context returns a context that ends with parent, and when the lease is released or
-// lost; [context.Cause] then gives what Err does. The caller must call the returned
+// Context returns a context that ends with parent, and when the lease is released or lost;
+// [context.Cause] then gives what Err of the lease does. The caller must call the returned
 // function when done with it, which does not release the lease.
+//
+// Err and Done of the context go by the clock at the time of the call, as Err of the lease does.
+// So the first look after a pause of the process is right, though no timer has run yet. A context
+// that was derived from it (by [context.WithTimeout], for example) before the pause cannot look at
+// the clock: it ends a moment later. Where that moment matters, ask this one.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(parent)
-	stop := context.AfterFunc(l.hold, func() { cancel(context.Cause(l.hold)) })
-	if err := l.Err(); err != nil {
-		cancel(err)
-	}
-	return ctx, func() {
-		stop()
-		cancel(context.Canceled)
-	}
+	return leasectx.New(parent, l.hold, l.Err)
 }
 
 // Token returns the fencing token: a number that is higher than that of every lease

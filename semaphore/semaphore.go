@@ -155,6 +155,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, get get) (*queue.Lease, 
 // Do calls f while holding one lease, and always gives that back, also when f panics. The
 // context that f is given ends with ctx, and when the lease is lost; [context.Cause] tells
 // which.
+// Its Err goes by the clock at the time of the call: see [queue.Lease.Context].
 //
 // Do returns the error of f, joined with [session.ErrLost] if the lease was lost before f
 // returned; or, without having called f, what Lock returns. That the server has not yet

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"path"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -411,4 +412,34 @@ func TestMultiOwner(t *testing.T) {
 	for _, dir := range paths {
 		testserver.WaitChildren(t, dir, 0)
 	}
+}
+
+// looked is a lock whose Acquire leaves somebody behind who looks at its context.
+type looked struct {
+	*zklock.Mutex
+	all *sync.WaitGroup
+}
+
+func (l looked) Acquire(ctx context.Context) (*queue.Lease, error) {
+	l.all.Go(func() {
+		for ctx.Err() == nil {
+			runtime.Gosched()
+		}
+	})
+	return l.Mutex.Acquire(ctx)
+}
+
+// The context with which the locks are taken can be looked at from anywhere while they are; it
+// ends when they all are. It is for the race detector to say something.
+func TestMultiContextIsLookedAt(t *testing.T) {
+	m := connect(t)
+	var all sync.WaitGroup
+	var locks []zklock.ContextLocker
+	for _, dir := range dirs(t, 3) {
+		locks = append(locks, looked{newMutex(t, m, dir), &all})
+	}
+	must(t, newMulti(t, locks...).Do(patient(t), func(ctx context.Context) error {
+		all.Wait()
+		return ctx.Err()
+	}))
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
+	"github.com/turnstile-go/turnstile/internal/leasectx"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -13,8 +15,10 @@ import (
 // MultiLease is one granted hold of a [MultiLock]: a lease of each of its locks, held as one.
 // Its methods may be called by any number of goroutines at once.
 type MultiLease struct {
-	leases []*queue.Lease // in the order in which they were taken
-	place  []int          // of each among those given to Multi
+	place []int // of each lease among the locks given to Multi
+
+	mu     sync.Mutex
+	leases []*queue.Lease // in the order in which they were taken; grows until all are there
 
 	// hold ends with the first of the leases, with its cause, or with Release.
 	hold    context.Context
@@ -27,9 +31,12 @@ func newMultiLease(place []int) *MultiLease {
 	return l
 }
 
-// add makes one more lease a part. It is called before anybody else has l.
+// add makes one more lease a part. Nobody else has l yet, but its context is with those who
+// get the next lock, and asks Err.
 func (l *MultiLease) add(one *queue.Lease) {
+	l.mu.Lock()
 	l.leases = append(l.leases, one)
+	l.mu.Unlock()
 	ended, cancel := one.Context(context.Background())
 	context.AfterFunc(ended, func() {
 		defer cancel()
@@ -37,13 +44,21 @@ func (l *MultiLease) add(one *queue.Lease) {
 	})
 }
 
+// taken returns the leases that there are, in the order in which they were taken.
+func (l *MultiLease) taken() []*queue.Lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leases
+}
+
 // Leases returns the lease of each lock, in the order in which the locks were given to
 // [Multi]: for their tokens and guards. Who releases one has given the whole up, and still
 // must release the MultiLease.
 func (l *MultiLease) Leases() []*queue.Lease {
-	out := make([]*queue.Lease, len(l.leases))
+	leases := l.taken()
+	out := make([]*queue.Lease, len(leases))
 	for i, place := range l.place {
-		out[place] = l.leases[i]
+		out[place] = leases[i]
 	}
 	return out
 }
@@ -56,7 +71,7 @@ func (l *MultiLease) Done() <-chan struct{} { return l.hold.Done() }
 // ended first, as [queue.Lease.Err] gives it, or [queue.ErrReleased]. It goes by the clock at
 // the time of the call.
 func (l *MultiLease) Err() error {
-	for _, one := range l.leases {
+	for _, one := range l.taken() {
 		if err := one.Err(); err != nil {
 			l.endHold(err) // unless something else was first
 			break
@@ -66,18 +81,11 @@ func (l *MultiLease) Err() error {
 }
 
 // Context returns a context that ends with parent, and when the lease is released or any of
-// the locks lost; [context.Cause] then gives what Err does. The caller must call the returned
-// function when done with it, which does not release the lease.
+// the locks lost; [context.Cause] then gives what Err of the lease does. The caller must call the
+// returned function when done with it, which does not release the lease. Like that of
+// [queue.Lease.Context], it goes by the clock at the time of the call.
 func (l *MultiLease) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(parent)
-	stop := context.AfterFunc(l.hold, func() { cancel(context.Cause(l.hold)) })
-	if err := l.Err(); err != nil {
-		cancel(err)
-	}
-	return ctx, func() {
-		stop()
-		cancel(context.Canceled)
-	}
+	return leasectx.New(parent, l.hold, l.Err)
 }
 
 // Release gives all of the locks up, the last first, as [queue.Lease.Release] does each; it
@@ -99,7 +107,7 @@ func (l *MultiLease) release(ctx context.Context) []error {
 		l.endHold(queue.ErrReleased)
 	}
 	var waits []func() error
-	for _, one := range slices.Backward(l.leases) {
+	for _, one := range slices.Backward(l.taken()) {
 		waits = append(waits, one.StartRelease(ctx))
 	}
 	var errs []error

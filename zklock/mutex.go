@@ -123,6 +123,7 @@ func (m *Mutex) request() queue.Request {
 // Do calls f while holding the mutex, and always unlocks, also when f panics. The
 // context that f is given ends with ctx, and when the lock is lost; [context.Cause]
 // tells which. It carries the owner of ctx, if there is one.
+// Its Err goes by the clock at the time of the call: see [queue.Lease.Context].
 //
 // Do returns the error of f, joined with [session.ErrLost] if the lock was lost before f
 // returned; or, without having called f, what Lock returns. That the server has not yet
