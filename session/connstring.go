@@ -18,13 +18,22 @@ func (h hostPort) String() string { return net.JoinHostPort(h.host, h.port) }
 
 // parseConnectString splits "h1:2181,h2:2181/chroot" into servers and chroot.
 // The chroot is "" or a path without a trailing slash.
+//
+// It may not have a comma. That is nearly always a list in which each server has the chroot;
+// taken as one server and a path, its client would lock other nodes than its neighbours do.
 func parseConnectString(s string) (servers []hostPort, chroot string, err error) {
+	if strings.Contains(s, "://") {
+		return nil, "", invalidf("connect string %q: it is written without a scheme: %q", s, respell(s))
+	}
 	list := s
 	if i := strings.IndexByte(s, '/'); i >= 0 {
 		list, chroot = s[:i], s[i:]
 		if chroot == "/" {
 			chroot = ""
 		}
+	}
+	if strings.Contains(chroot, ",") {
+		return nil, "", invalidf("connect string %q: the chroot is written once, behind the last server, and has no comma: %q", s, respell(s))
 	}
 	if chroot != "" {
 		if err := ValidatePath(chroot); err != nil {
@@ -42,6 +51,25 @@ func parseConnectString(s string) (servers []hostPort, chroot string, err error)
 		servers = append(servers, server)
 	}
 	return servers, chroot, nil
+}
+
+// respell returns the servers of a connect string that is not written as it should be, with
+// the first chroot behind the last of them.
+func respell(s string) string {
+	var servers []string
+	var chroot string
+	for _, item := range strings.Split(s, ",") {
+		item = strings.TrimSpace(item)
+		if i := strings.Index(item, "://"); i >= 0 {
+			item = item[i+len("://"):]
+		}
+		server, path, ok := strings.Cut(item, "/")
+		if ok && chroot == "" {
+			chroot = "/" + path
+		}
+		servers = append(servers, server)
+	}
+	return strings.Join(servers, ",") + chroot
 }
 
 func parseHostPort(item string) (hostPort, error) {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ func TestParseConnectString(t *testing.T) {
 		{"h/", []string{"h:2181"}, ""},
 		{"h/a", []string{"h:2181"}, "/a"},
 		{"h1:1,h2:2/a/b", []string{"h1:1", "h2:2"}, "/a/b"},
-		{"h/a,b:1", []string{"h:2181"}, "/a,b:1"}, // all after the slash is a path
+		{"h/a:1", []string{"h:2181"}, "/a:1"}, // all after the slash is a path
 		{"127.0.0.1:1", []string{"127.0.0.1:1"}, ""},
 		{"[::1]", []string{"[::1]:2181"}, ""},
 		{"[::1]:1,[fe80::1]:2/a", []string{"[::1]:1", "[fe80::1]:2"}, "/a"},
@@ -51,7 +52,26 @@ var badConnectStrings = []string{
 	"", " ", "/", "/a", ",", "h,", ",h", "h,,h", ":1", ":", "h:", "h:x", "h:-1", "h:+1", "h:0",
 	"h:65536", "h:70000", "h: 1", "h 1", "h\x00:1", "h\nh", "h:1:2", "fe80::x", "[::1", "::1]", "[]",
 	"[]:1", "[::1]1", "[::1]:", "[::1]:x", "[[::1]]", "[a:b]:1", "h]", "h[:1", "h//", "h/a/", "h/a//b", "h/../a",
-	"h/a/.", "h/a\x00", "h/\xff",
+	"h/a/.", "h/a\x00", "h/\xff", "h/a,b", "h/a,b:1", "h/a,h/a", "zk://h", "zk://h:1/a", "h,zk://h",
+}
+
+// What is easily written in another way is refused with how to write it: taken as it stands it
+// would lock other nodes than the neighbours do.
+func TestParseConnectStringSaysHow(t *testing.T) {
+	for in, want := range map[string]string{
+		"h1:2181/app,h2:2181/app":           "h1:2181,h2:2181/app",
+		"h1/app, h2:1/app,h3/app":           "h1,h2:1,h3/app",
+		"h1,h2/app/x,h3":                    "h1,h2,h3/app/x",
+		"h1:2181/,h2:2181/":                 "h1:2181,h2:2181/",
+		"zk://h1:2181,h2:2181/app":          "h1:2181,h2:2181/app",
+		"zk://h1:2181/app,zk://h2:2181/app": "h1:2181,h2:2181/app",
+		"zookeeper://[::1]:1":               "[::1]:1",
+	} {
+		_, _, err := parseConnectString(in)
+		if !errors.Is(err, ErrInvalid) || !strings.HasSuffix(err.Error(), fmt.Sprintf("%q", want)) {
+			t.Errorf("%q: %v; want ErrInvalid, and %q at the end", in, err, want)
+		}
+	}
 }
 
 func TestParseConnectStringRefuses(t *testing.T) {

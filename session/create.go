@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -53,14 +54,10 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, mod
 	if err := errors.Join(validateCreate(path, mode), mode.validate(), checkData(data)); err != nil {
 		return nil, err
 	}
-	if err := s.ready(ctx); err != nil {
+	if err := s.prepareCreate(ctx, path, mode); err != nil {
 		return nil, opError(info, err)
 	}
-	if mode.ephemeral() {
-		if err := s.nodes.reserve(); err != nil {
-			return nil, opError(info, err)
-		}
-	}
+	data = bytes.Clone(data) // it is sent after this has returned
 	c := &Creation{done: make(chan struct{})}
 	done := s.traceRequest(ctx, info)
 	// The create is on its way a moment after its goroutine runs; what the caller sends
@@ -78,14 +75,34 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, mod
 		if mode.ephemeral() {
 			s.nodes.settle(c.path, c.err)
 		}
+		s.creates.end(path)
 		done(err)
 	})
 	if err != nil {
+		s.creates.end(path)
 		done(err)
 		return nil, opError(info, err)
 	}
 	<-started
 	return c, nil
+}
+
+// prepareCreate waits until a create can be sent, and makes room for its node.
+func (s *Session) prepareCreate(ctx context.Context, path string, mode CreateMode) error {
+	if err := s.ready(ctx); err != nil { // first, as it looks at ctx
+		return err
+	}
+	if err := s.creates.begin(ctx, path); err != nil {
+		return err
+	}
+	err := s.ready(ctx)
+	if err == nil && mode.ephemeral() {
+		err = s.nodes.reserve()
+	}
+	if err != nil {
+		s.creates.end(path)
+	}
+	return err
 }
 
 // validateCreate allows a sequential node to have no name of its own: "/dir/".
@@ -103,8 +120,18 @@ func validateCreate(path string, mode CreateMode) error {
 // Errors are those of go-zookeeper ([zk.ErrNodeExists], [zk.ErrNoNode],
 // [zk.ErrNoAuth] …), ctx's, [ErrLost], [ErrClosed], [ErrTooManyNodes] and
 // [ErrInvalid]. A create whose reply was lost is not repeated, since it may have
-// been carried out: see [Uncertain]. When ctx ends while the request is under way,
-// a node that it makes all the same is deleted again.
+// been carried out: see [Uncertain].
+//
+// When ctx ends while the request is under way, the node is not wanted any more, and one that
+// the request makes all the same is deleted again, in the background and for certain, as by
+// [Session.Remove]. If the reply to the request is lost as well, the node has to be found:
+//
+//   - One that goes with the session is found by its path, its owner and its data. Until then
+//     further creates of that path by this session wait. If replies to several creates of
+//     sequential nodes with one path and the same data were lost, nothing tells their nodes
+//     apart; as many are deleted as creates were given up.
+//   - Any other node stays, since nothing tells it from one that somebody else has made at the
+//     same path. That is logged.
 func (s *Session) Create(ctx context.Context, path string, data []byte, mode CreateMode) (string, error) {
 	c, err := s.StartCreate(ctx, path, data, mode)
 	if err != nil {
@@ -118,12 +145,8 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Cre
 	case <-s.Done():
 		err = s.Err()
 	}
-	s.background(func() {
-		<-c.Done()
-		if made, err := c.Result(); err == nil {
-			<-s.Remove(ctx, made).Done()
-		}
-	})
+	unwanted := &givenUp{s: s, path: path, data: bytes.Clone(data), mode: mode}
+	s.background(func() { unwanted.undo(ctx, c) })
 	return "", opError(RequestInfo{Op: "create", Path: path}, err)
 }
 

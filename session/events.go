@@ -96,7 +96,7 @@ func (e *events) Answered(a wire.Answer) {
 	if s.Err() != nil {
 		return
 	}
-	s.dialer.useful.Store(true)
+	s.dialer.answered(a.Since)
 	s.clock.Heard(a.Sent)
 	if a.Quorum {
 		s.clock.Prove(a.Touched)

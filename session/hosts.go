@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"sync"
+	"time"
 )
 
 // target is one address to dial, and the host it stands for.
@@ -24,75 +26,254 @@ func (t target) name() string {
 	return net.JoinHostPort(t.host, port)
 }
 
-// hosts hands out the addresses of the servers, one after another, in rounds. Each
-// round resolves the names anew, in a new order: addresses of servers in containers
-// change while names stay. zk.Conn's own provider resolves once.
+const (
+	// resolutionDelay is how long the first dial of a round waits for names that are
+	// still being resolved, so that servers with a fast name or none do not get all the
+	// clients. It is that of RFC 8305, section 3.
+	resolutionDelay = 50 * time.Millisecond
+	// staleDelay is how long a name may take before its former addresses are dialled.
+	staleDelay = 500 * time.Millisecond
+	// lookupTimeout bounds a lookup. The resolver of package net asks again after 5 s.
+	lookupTimeout = 10 * time.Second
+	// roundTimeout is how old the addresses of a round may become.
+	roundTimeout = 10 * time.Second
+)
+
+// hosts hands out the addresses of the servers, one after another, in rounds. Each round
+// resolves the names anew, since addresses of servers in containers change while names
+// stay, and goes through the addresses in a random order, so that clients spread over the
+// servers. zk.Conn's own provider resolves once.
+//
+// Names are not left to net.Dialer, because one name may stand for several servers. A
+// net.Dialer tries the addresses of a name in the order in which the resolver returns them
+// and stays with the first that accepts a connection, even if the server there serves
+// nobody. The next dial would end there again and never reach the others.
+//
+// A name that is slow to resolve delays nobody: servers whose addresses are known are dialled
+// meanwhile, and its own are added to the round when they come. When the resolver does not
+// answer, addresses from former rounds are dialled: an outage of the network is often one of
+// the resolver too, and when it ends those addresses are most likely still right.
 type hosts struct {
-	servers []hostPort
-	lookup  func(ctx context.Context, host string) ([]string, error) // nil: names are dialled as they are
+	lookup func(ctx context.Context, host string) ([]string, error)
+
+	life    context.Context // of lookups
+	end     context.CancelFunc
+	lookups sync.WaitGroup
 
 	mu    sync.Mutex
-	round []target
-	last  target
+	names []*name
+	round time.Time       // when the present round began; zero: the next dial begins one
+	tried map[target]bool // in this round
+	last  target          // handed out last, or connected to since
+	news  chan struct{}   // closed and replaced when a lookup has ended
 }
 
-// next returns the next address to dial. It fails when no name of a whole round
-// could be resolved; the next call begins another round.
+// name is one server of the connect string.
+type name struct {
+	hostPort
+	fixed  bool // there is nothing to resolve
+	found  []target
+	fresh  bool      // found is of this round
+	asking bool      // a lookup is under way
+	asked  time.Time // when the first lookup began since the last that succeeded
+	err    error     // of the last lookup
+}
+
+// newHosts takes names as addresses where lookup is nil.
+func newHosts(servers []hostPort, lookup func(ctx context.Context, host string) ([]string, error)) *hosts {
+	h := &hosts{lookup: lookup, news: make(chan struct{})}
+	h.life, h.end = context.WithCancel(context.Background())
+	for _, s := range servers {
+		n := &name{hostPort: s}
+		if _, err := netip.ParseAddr(s.host); err == nil || lookup == nil {
+			n.fixed, n.fresh, n.found = true, true, []target{{s.String(), s.host}}
+		}
+		h.names = append(h.names, n)
+	}
+	return h
+}
+
+// next returns the next address to dial, and waits where none is known. It fails when ctx
+// ends, and when no name of a whole round can be resolved; the next call begins another
+// round.
 func (h *hosts) next(ctx context.Context) (target, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.round) == 0 {
-		round, err := h.resolve(ctx)
-		if err != nil {
+	for {
+		if err := ctx.Err(); err != nil { // looked at under the lock: see won
 			return target{}, err
 		}
-		h.round = arrange(round, h.last)
+		left, wait := h.leftLocked(time.Now())
+		switch {
+		case wait > 0 && (len(left) == 0 || len(h.tried) == 0):
+		case len(left) > 0:
+			return h.pickLocked(left), nil
+		case !h.askingLocked():
+			return target{}, h.failLocked()
+		}
+		if err := h.awaitLocked(ctx, wait); err != nil {
+			return target{}, fmt.Errorf("resolve the servers' names: %w", err)
+		}
 	}
-	h.last, h.round = h.round[0], h.round[1:]
-	return h.last, nil
 }
 
-// arrange shuffles a round, so that clients spread over the servers, but does not
-// begin with the server tried last if there is another.
-func arrange(round []target, last target) []target {
-	rand.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
-	if len(round) > 1 && round[0] == last {
-		round[0], round[len(round)-1] = round[len(round)-1], round[0]
+// awaitLocked waits until a lookup has ended, for no longer than wait unless that is 0. It
+// gives up the lock meanwhile.
+func (h *hosts) awaitLocked(ctx context.Context, wait time.Duration) error {
+	news := h.news
+	h.mu.Unlock()
+	defer h.mu.Lock()
+	var late <-chan time.Time
+	if wait > 0 {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		late = t.C
 	}
-	return round
+	select {
+	case <-news:
+	case <-late:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
 }
 
-// resolve returns the addresses of all servers. A name that cannot be resolved is
-// left out as long as another can.
-func (h *hosts) resolve(ctx context.Context) ([]target, error) {
-	found := make([][]target, len(h.servers))
-	errs := make([]error, len(h.servers))
-	var wg sync.WaitGroup
-	for i, s := range h.servers {
-		wg.Go(func() { found[i], errs[i] = h.resolveOne(ctx, s) })
+// failLocked ends a round in which no name could be resolved.
+func (h *hosts) failLocked() error {
+	h.round = time.Time{}
+	var errs []error
+	for _, n := range h.names {
+		errs = append(errs, n.err)
 	}
-	wg.Wait()
-	var all []target
-	for _, f := range found {
-		all = append(all, f...)
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("no server could be resolved: %w", errors.Join(errs...))
-	}
-	return all, nil
+	return fmt.Errorf("no server could be resolved: %w", errors.Join(errs...))
 }
 
-func (h *hosts) resolveOne(ctx context.Context, s hostPort) ([]target, error) {
-	if h.lookup == nil || net.ParseIP(s.host) != nil {
-		return []target{{s.String(), s.host}}, nil
+// leftLocked returns the addresses that the round has left, and begins another where it has
+// none, or they are old. It also returns for how long to wait for more of them; only the
+// first dial of a round does so if there are some.
+func (h *hosts) leftLocked(now time.Time) ([]target, time.Duration) {
+	if h.round.IsZero() || now.Sub(h.round) > roundTimeout {
+		h.beginLocked(now)
 	}
-	ips, err := h.lookup(ctx, s.host)
-	if err != nil {
-		return nil, err
+	left, wait := h.untriedLocked(now)
+	if len(left) == 0 && len(h.tried) > 0 {
+		h.beginLocked(now)
+		left, wait = h.untriedLocked(now)
 	}
-	out := make([]target, len(ips))
-	for i, ip := range ips {
-		out[i] = target{net.JoinHostPort(ip, s.port), s.host}
+	return left, wait
+}
+
+// beginLocked begins a round, with lookups of all names.
+func (h *hosts) beginLocked(now time.Time) {
+	h.round, h.tried = now, make(map[target]bool)
+	for _, n := range h.names {
+		if n.fixed {
+			continue
+		}
+		n.fresh = false
+		if n.asking {
+			continue
+		}
+		n.asking, n.err = true, nil
+		if n.asked.IsZero() {
+			n.asked = now
+		}
+		h.lookups.Go(func() {
+			ctx, cancel := context.WithTimeout(h.life, lookupTimeout)
+			defer cancel()
+			ips, err := h.lookup(ctx, n.host)
+			h.answer(n, ips, err)
+		})
 	}
-	return out, nil
+}
+
+// answer takes the end of a lookup.
+func (h *hosts) answer(n *name, ips []string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err == nil && len(ips) == 0 {
+		err = fmt.Errorf("%s has no address", n.host)
+	}
+	n.asking, n.err = false, err
+	var dns *net.DNSError
+	switch {
+	case err == nil:
+		n.fresh, n.asked, n.found = true, time.Time{}, nil
+		for _, ip := range ips {
+			n.found = append(n.found, target{net.JoinHostPort(ip, n.port), n.host})
+		}
+	case errors.As(err, &dns) && dns.IsNotFound:
+		n.found = nil // another's by now, perhaps
+	}
+	close(h.news)
+	h.news = make(chan struct{})
+}
+
+// untriedLocked returns addresses of this round's lookups, or if there are none former ones
+// of names that cannot be resolved, and for how long to wait for more.
+func (h *hosts) untriedLocked(now time.Time) (left []target, wait time.Duration) {
+	var stale []target
+	var early time.Duration // until former addresses may be used
+	for _, n := range h.names {
+		var untried []target
+		for _, t := range n.found {
+			if !h.tried[t] {
+				untried = append(untried, t)
+			}
+		}
+		waited := now.Sub(n.asked)
+		if n.asking && waited < resolutionDelay {
+			wait = resolutionDelay - waited
+		}
+		switch {
+		case n.fresh:
+			left = append(left, untried...)
+		case !n.asking || waited >= staleDelay:
+			stale = append(stale, untried...)
+		case len(untried) > 0:
+			early = staleDelay - waited
+		}
+	}
+	switch {
+	case len(left) > 0:
+		return left, wait
+	case len(stale) > 0:
+		return stale, wait
+	}
+	return nil, max(wait, early)
+}
+
+func (h *hosts) askingLocked() bool {
+	for _, n := range h.names {
+		if n.asking {
+			return true
+		}
+	}
+	return false
+}
+
+// pickLocked chooses at random, but not the server that was tried last if there is another.
+func (h *hosts) pickLocked(left []target) target {
+	i := rand.IntN(len(left))
+	if left[i] == h.last && len(left) > 1 {
+		i = (i + 1 + rand.IntN(len(left)-1)) % len(left)
+	}
+	h.last = left[i]
+	h.tried[h.last] = true
+	return h.last
+}
+
+// won is told which of several addresses that were dialled at once is connected to, once the
+// context of the others has ended.
+func (h *hosts) won(t target) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last = t
+}
+
+// renew gives up what is left of the round: it may have been resolved long ago.
+func (h *hosts) renew() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.round = time.Time{}
 }

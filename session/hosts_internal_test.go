@@ -2,32 +2,71 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 )
 
+// fakeDNS has addresses for names, and may be slow with some of them.
 type fakeDNS struct {
 	mu    sync.Mutex
 	names map[string][]string
+	slow  map[string]time.Duration
+	err   error // for names without addresses; nil: there are none
 	asked int
 }
 
-func (d *fakeDNS) lookup(_ context.Context, host string) ([]string, error) {
+func (d *fakeDNS) lookup(ctx context.Context, host string) ([]string, error) {
+	d.mu.Lock()
+	d.asked++
+	slow := d.slow[host]
+	d.mu.Unlock()
+	if err := pause(ctx, slow); err != nil {
+		return nil, err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.asked++
-	if ips := d.names[host]; ips != nil {
+	switch ips := d.names[host]; {
+	case ips != nil:
 		return ips, nil
+	case d.err != nil:
+		return nil, d.err
 	}
-	return nil, fmt.Errorf("no such host: %s", host)
+	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+}
+
+const forever = time.Hour
+
+func (d *fakeDNS) set(names map[string][]string, slow map[string]time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.names, d.slow = names, slow
+}
+
+func hostsOf(t *testing.T, dns *fakeDNS, servers ...hostPort) *hosts {
+	h := newHosts(servers, nil)
+	if dns != nil {
+		h = newHosts(servers, dns.lookup)
+	}
+	t.Cleanup(h.lookups.Wait)
+	t.Cleanup(h.end)
+	return h
+}
+
+// nextAddr returns the next address, and how long it took.
+func nextAddr(t *testing.T, h *hosts) (string, time.Duration) {
+	t.Helper()
+	start := time.Now()
+	g, err := h.next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g.addr, time.Since(start)
 }
 
 func takeRound(t *testing.T, h *hosts, n int) []string {
@@ -46,154 +85,214 @@ func takeRound(t *testing.T, h *hosts, n int) []string {
 
 // Each round asks for the names again, and leaves out those that have no address.
 func TestHostsRounds(t *testing.T) {
-	dns := &fakeDNS{names: map[string][]string{"a": {"10.0.0.1", "10.0.0.2"}}}
-	h := &hosts{servers: []hostPort{{"a", "1"}, {"b", "2"}, {"10.0.0.9", "3"}}, lookup: dns.lookup}
-	want := []string{"10.0.0.1:1 for a", "10.0.0.2:1 for a", "10.0.0.9:3 for 10.0.0.9"}
-	if got := takeRound(t, h, 3); !slices.Equal(got, want) {
-		t.Errorf("first round: %v, want %v", got, want)
-	}
-	dns.names = map[string][]string{"b": {"::1"}}
-	want = []string{"10.0.0.9:3 for 10.0.0.9", "[::1]:2 for b"}
-	if got := takeRound(t, h, 2); !slices.Equal(got, want) {
-		t.Errorf("second round: %v, want %v", got, want)
-	}
-	if dns.asked != 4 {
-		t.Errorf("%d lookups, want 4: two names in two rounds, none for an address", dns.asked)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		dns := &fakeDNS{names: map[string][]string{"a": {"10.0.0.1", "10.0.0.2"}}}
+		h := hostsOf(t, dns, hostPort{"a", "1"}, hostPort{"b", "2"}, hostPort{"10.0.0.9", "3"}, hostPort{"fe80::1%eth0", "4"})
+		want := []string{
+			"10.0.0.1:1 for a", "10.0.0.2:1 for a", "10.0.0.9:3 for 10.0.0.9",
+			"[fe80::1%eth0]:4 for fe80::1%eth0",
+		}
+		if got := takeRound(t, h, 4); !slices.Equal(got, want) {
+			t.Errorf("first round: %v, want %v", got, want)
+		}
+		dns.set(map[string][]string{"b": {"::1"}}, nil)
+		want = []string{"10.0.0.9:3 for 10.0.0.9", "[::1]:2 for b", "[fe80::1%eth0]:4 for fe80::1%eth0"}
+		if got := takeRound(t, h, 3); !slices.Equal(got, want) {
+			t.Errorf("second round: %v, want %v", got, want)
+		}
+		if dns.asked != 4 {
+			t.Errorf("%d lookups, want 4: two names in two rounds, none for an address", dns.asked)
+		}
+	})
 }
 
 func TestHostsAllBad(t *testing.T) {
-	dns := &fakeDNS{}
-	h := &hosts{servers: []hostPort{{"a", "1"}, {"b", "2"}}, lookup: dns.lookup}
-	if _, err := h.next(t.Context()); err == nil {
-		t.Fatal("no error")
-	}
-	dns.names = map[string][]string{"a": {"10.0.0.1"}}
-	if got := takeRound(t, h, 1); got[0] != "10.0.0.1:1 for a" {
-		t.Errorf("the next call: %v", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		dns := &fakeDNS{}
+		h := hostsOf(t, dns, hostPort{"a", "1"}, hostPort{"b", "1"})
+		_, err := h.next(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "no such host") {
+			t.Fatalf("%v does not say why", err)
+		}
+		dns.set(map[string][]string{"a": {"10.0.0.1"}, "b": {}}, nil)
+		if got, _ := nextAddr(t, h); got != "10.0.0.1:1" {
+			t.Errorf("the next call: %v", got)
+		}
+	})
 }
 
 func TestHostsLastIsNotFirst(t *testing.T) {
-	h := &hosts{servers: []hostPort{{"a", "1"}, {"b", "1"}, {"c", "1"}}}
+	h := hostsOf(t, nil, hostPort{"a", "1"}, hostPort{"b", "1"}, hostPort{"c", "1"})
 	seen := map[string]bool{}
 	for range 100 {
-		var last target
-		for i := range 3 {
-			g, _ := h.next(t.Context())
-			if i == 0 && g == h.last && g == last {
-				t.Fatal("the same server twice in a row")
-			}
-			if i == 0 {
-				seen[g.host] = true
-			}
-			last = g
+		first, _ := nextAddr(t, h)
+		seen[first] = true
+		if again := takeRound(t, h, 2); slices.Contains(again, first) {
+			t.Fatalf("a round of %s and %v", first, again)
 		}
-		next, _ := h.next(t.Context())
-		if next == last {
+		last := h.last.addr
+		if next, _ := nextAddr(t, h); next == last {
 			t.Fatal("a round begins with the server tried last")
 		}
-		h.round = nil
+		h.won(target{"a:1", "a"})
+		h.renew()
+		if next, _ := nextAddr(t, h); next == "a:1" {
+			t.Fatal("a round begins with the server that the last connection went to")
+		}
+		h.renew()
 	}
 	if len(seen) != 3 {
 		t.Errorf("100 rounds began with %v only: no shuffle", seen)
 	}
-	one := &hosts{servers: []hostPort{{"a", "1"}}}
+	one := hostsOf(t, nil, hostPort{"a", "1"})
 	if got := takeRound(t, one, 3); len(got) != 3 {
 		t.Error("a single server is not tried again")
 	}
 }
 
-// With a dialer of the user's, names are dialled as they are.
-func TestHostsNoLookupWithDialer(t *testing.T) {
-	var got []string
-	cfg := newFakeConfig(t, WithDialer(func(_ context.Context, _, addr string) (net.Conn, error) {
-		got = append(got, addr)
-		return nil, errors.New("not today")
-	}))
-	d := newDialer(cfg)
-	if _, _, err := d.dialNow(t.Context()); err == nil || d.lastFailure() == nil {
-		t.Errorf("got %v, last failure %v", err, d.lastFailure())
-	}
-	if !slices.Equal(got, []string{"h1:1"}) {
-		t.Errorf("dialled %v", got)
+// What is left of a round is not dialled once it is old, or has been given up.
+func TestHostsRoundsGrowOld(t *testing.T) {
+	for name, age := range map[string]func(*hosts){
+		"by time":  func(*hosts) { time.Sleep(roundTimeout + 1) },
+		"by renew": (*hosts).renew,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dns := &fakeDNS{names: map[string][]string{"a": {"10.0.0.1", "10.0.0.2", "10.0.0.3"}}}
+				h := hostsOf(t, dns, hostPort{"a", "1"})
+				nextAddr(t, h)
+				dns.set(map[string][]string{"a": {"10.0.1.1"}}, nil)
+				if old, _ := nextAddr(t, h); old == "10.0.1.1:1" {
+					t.Error("resolved in the middle of a round")
+				}
+				age(h)
+				if got, _ := nextAddr(t, h); got != "10.0.1.1:1" {
+					t.Errorf("dialled %s", got)
+				}
+			})
+		})
 	}
 }
 
-// steps waits 1 s, 2 s, 3 s … and then says stop.
-type steps struct{ n, stop int }
-
-func (s *steps) Reset() { s.n = 0 }
-func (s *steps) NextBackOff() time.Duration {
-	if s.n++; s.n > s.stop {
-		return backoff.Stop
+// How long a dial waits for names: not at all where all are known, a moment for those that
+// share the round, and longer only where there is nothing else.
+func TestHostsSlowNames(t *testing.T) {
+	type names = map[string][]string
+	type delays = map[string]time.Duration
+	for _, c := range []struct {
+		name    string
+		servers []hostPort
+		names   names
+		slow    delays
+		want    string
+		wait    time.Duration
+	}{
+		{"fast", []hostPort{{"a", "1"}}, names{"a": {"10.0.0.1"}}, nil, "10.0.0.1:1", 0},
+		{"slow", []hostPort{{"a", "1"}}, names{"a": {"10.0.0.1"}}, delays{"a": 3 * time.Second}, "10.0.0.1:1", 3 * time.Second},
+		{
+			"an address and a name that hangs",
+			[]hostPort{{"10.0.0.9", "1"}, {"a", "1"}}, nil, delays{"a": forever}, "10.0.0.9:1", resolutionDelay,
+		},
+		{
+			"a name, and one that hangs",
+			[]hostPort{{"a", "1"}, {"b", "1"}}, names{"a": {"10.0.0.1"}}, delays{"b": forever}, "10.0.0.1:1", resolutionDelay,
+		},
+		{
+			"a name that takes a moment, and one that hangs",
+			[]hostPort{{"a", "1"}, {"b", "1"}}, names{"a": {"10.0.0.1"}},
+			delays{"a": 200 * time.Millisecond, "b": forever}, "10.0.0.1:1", 200 * time.Millisecond,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := hostsOf(t, &fakeDNS{names: c.names, slow: c.slow}, c.servers...)
+				if got, wait := nextAddr(t, h); got != c.want || wait != c.wait {
+					t.Errorf("%s after %v, want %s after %v", got, wait, c.want, c.wait)
+				}
+				// The name that hangs costs nothing any more.
+				if got, wait := nextAddr(t, h); c.slow["a"] == 0 && (got != c.want || wait != 0) {
+					t.Errorf("the second: %s after %v", got, wait)
+				}
+			})
+		})
 	}
-	return time.Duration(s.n) * time.Second
 }
 
-// The first dial is made at once; waits grow until a connection was of use, and a
-// policy that says stop only begins anew.
-func TestDialerWaits(t *testing.T) {
+// A late name joins the round.
+func TestHostsLateName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := net.Pipe()
-		defer near.Close()
-		defer far.Close()
-		d := newDialer(newFakeConfig(t,
-			WithRetry(func() backoff.BackOff { return &steps{stop: 3} }),
-			WithDialer(func(context.Context, string, string) (net.Conn, error) { return near, nil })))
-		for i, c := range []struct {
-			useful bool
-			want   time.Duration
-		}{
-			{false, 0}, {false, 1}, {false, 2}, {false, 3}, {false, 1}, // 1: it had said stop
-			{true, 0}, {false, 1}, {true, 0}, {true, 0}, {false, 1}, {false, 2},
-		} {
-			d.useful.Store(c.useful)
-			start := time.Now()
-			if _, _, err := d.dial(t.Context(), nil); err != nil {
-				t.Fatal(err)
-			}
-			if got := time.Since(start); got != c.want*time.Second {
-				t.Errorf("dial %d after %v, want %v", i, got, c.want*time.Second)
-			}
+		dns := &fakeDNS{
+			names: map[string][]string{"a": {"10.0.0.1"}},
+			slow:  map[string]time.Duration{"a": time.Second},
+		}
+		h := hostsOf(t, dns, hostPort{"10.0.0.8", "1"}, hostPort{"10.0.0.9", "1"}, hostPort{"a", "1"})
+		first, _ := nextAddr(t, h)
+		time.Sleep(time.Second)
+		rest := takeRound(t, h, 2)
+		if !slices.Contains(rest, "10.0.0.1:1 for a") || dns.asked != 1 {
+			t.Errorf("%s, then %v, with %d lookups", first, rest, dns.asked)
 		}
 	})
-	if got := untiring(&steps{}); got <= 0 {
-		t.Errorf("a policy that knows only stop: %v", got)
+}
+
+// A resolver that does not answer, as in an outage of the network, leaves the addresses that
+// it gave before. One that says that there is no such name any more does not.
+func TestHostsStale(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		slow time.Duration
+		err  error
+		want string
+		wait time.Duration
+	}{
+		{"hangs", forever, nil, "10.0.0.1:1", staleDelay},
+		{"fails", 0, fmt.Errorf("server misbehaving"), "10.0.0.1:1", 0},
+		{"has it no more", 0, nil, "", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dns := &fakeDNS{names: map[string][]string{"a": {"10.0.0.1"}}}
+				h := hostsOf(t, dns, hostPort{"a", "1"})
+				nextAddr(t, h)
+				time.Sleep(forever)
+				dns.set(nil, map[string]time.Duration{"a": c.slow})
+				dns.err = c.err
+				for i := range 3 {
+					start := time.Now()
+					got, err := h.next(t.Context())
+					if i > 0 {
+						c.wait = 0
+					}
+					if got.addr != c.want || (err == nil) != (c.want != "") || time.Since(start) != c.wait {
+						t.Errorf("dial %d: %q, %v after %v, want %q after %v", i, got.addr, err, time.Since(start), c.want, c.wait)
+					}
+				}
+				dns.set(map[string][]string{"a": {"10.0.1.1"}}, nil)
+				time.Sleep(lookupTimeout)
+				nextAddr(t, h)
+				synctest.Wait()
+				if got, _ := nextAddr(t, h); got != "10.0.1.1:1" {
+					t.Errorf("the resolver is back: %s", got)
+				}
+			})
+		})
 	}
 }
 
-// A name whose lookup hangs keeps nobody from a server that has an address: nor does it in
-// the next round.
-func TestDialerSlowName(t *testing.T) {
+// A dial that is given up while a name hangs, and lookups that are when all ends.
+func TestHostsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := net.Pipe()
-		defer near.Close()
-		defer far.Close()
-		d := newDialer(newFakeConfig(t, WithTimeout(3*time.Second),
-			WithDialer(func(ctx context.Context, _, _ string) (net.Conn, error) { return near, ctx.Err() })))
-		d.hosts.servers = []hostPort{{"slow", "1"}, {"10.0.0.9", "1"}}
-		d.hosts.lookup = func(ctx context.Context, _ string) ([]string, error) { <-ctx.Done(); return nil, ctx.Err() }
-		for range 2 {
-			if _, to, err := d.dialNow(t.Context()); err != nil || to.addr != "10.0.0.9:1" {
-				t.Errorf("%q, %v", to.addr, err)
-			}
+		h := hostsOf(t, &fakeDNS{slow: map[string]time.Duration{"a": forever}}, hostPort{"a", "1"})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := h.next(ctx); err == nil || !strings.Contains(err.Error(), "resolve") {
+			t.Errorf("%v does not say why", err)
 		}
-	})
-}
-
-func TestDialerEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDialer(newFakeConfig(t, WithTimeout(3*time.Second),
-			WithDialer(func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() })))
 		start := time.Now()
-		if _, _, err := d.dial(t.Context(), nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
-			t.Errorf("%v after %v, want WithConnectTimeout's, after a second", err, time.Since(start))
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, _, err := d.dial(ctx, nil); !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled: %v", err)
+		h.end()
+		h.lookups.Wait()
+		if time.Since(start) != 0 {
+			t.Errorf("the lookup ended after %v", time.Since(start))
 		}
 	})
 }

@@ -184,6 +184,7 @@ func (m *Manager) run() {
 	limit := time.AfterFunc(closeTime, giveUp)
 	defer limit.Stop()
 	m.closeErr = teardowns.Wait()
+	m.dialer.close(asking)
 	m.subs.finish()
 }
 

@@ -21,12 +21,14 @@ const (
 	defaultMaxNodes = 8192
 
 	// Full jitter: a wait is drawn from zero to a bound that doubles from 50 ms to
-	// half the session timeout, or 15 s if that is less. To wait longer would lose
-	// sessions for nothing when the servers are back; and at twice a timeout, dials
-	// are fewer than heartbeats are. ExponentialBackOff draws from 0 to twice its
-	// interval.
+	// half the session timeout, or 15 s if that is less: at twice a timeout, dials are
+	// fewer than heartbeats are. While a session is at stake, waits between dials are
+	// shorter than that: see pace. ExponentialBackOff draws from 0 to twice its interval.
 	defaultRetryFirst = 50 * time.Millisecond
 	defaultRetryMax   = 15 * time.Second
+
+	// A dial that takes long holds up nobody, since others begin beside it.
+	defaultConnectMax = 15 * time.Second
 )
 
 // Option changes what [Connect] does. Bad values make Connect fail before any
@@ -44,7 +46,7 @@ type config struct {
 
 	timeout        time.Duration
 	margin         time.Duration // 0: a tenth of the negotiated timeout
-	connectTimeout time.Duration // 0: a third of the timeout
+	connectTimeout time.Duration
 	tick           time.Duration // 0: not told
 	maxNodes       int
 	lossOnSuspend  bool
@@ -56,6 +58,8 @@ type config struct {
 	dial  func(ctx context.Context, network, addr string) (net.Conn, error)
 	log   *slog.Logger
 	trace Trace
+
+	lookup func(ctx context.Context, host string) ([]string, error) // nil: package net's; for tests
 }
 
 func newConfig(servers string, opts []Option) (*config, error) {
@@ -81,12 +85,23 @@ func newConfig(servers string, opts []Option) (*config, error) {
 		errs = append(errs, invalidf("margin %v is not below the session timeout %v", c.margin, c.timeout))
 	}
 	if c.connectTimeout == 0 {
-		c.connectTimeout = c.timeout / 3
+		c.connectTimeout = min(c.timeout, defaultConnectMax)
 	}
-	if c.retry == nil {
-		c.retry = func() backoff.BackOff { return defaultRetry(c.timeout) }
-	}
+	c.retry = retryOr(c.retry, func() backoff.BackOff { return defaultRetry(c.timeout) })
 	return c, errors.Join(errs...)
+}
+
+// retryOr returns a function that never returns nil, whatever a user's does.
+func retryOr(users, defaults func() backoff.BackOff) func() backoff.BackOff {
+	if users == nil {
+		return defaults
+	}
+	return func() backoff.BackOff {
+		if b := users(); b != nil {
+			return b
+		}
+		return defaults()
+	}
 }
 
 func defaultRetry(timeout time.Duration) backoff.BackOff {
@@ -142,8 +157,11 @@ func WithMargin(d time.Duration) Option {
 	})
 }
 
-// WithConnectTimeout bounds one attempt to reach a server: the dial, and TLS.
-// Default: a third of the session timeout.
+// WithConnectTimeout bounds one attempt to reach a server: the dial, and TLS. It does not
+// bound the time to resolve names, nor that for the server's greeting. While there is a
+// session to lose, an attempt takes at most half of what remains of it. An attempt that is
+// slow holds up nobody: after a second or less another server is dialled beside it.
+// Default: the session timeout, but no more than 15 s.
 func WithConnectTimeout(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d <= 0 {
@@ -157,14 +175,19 @@ func WithConnectTimeout(d time.Duration) Option {
 // WithRetry sets how long to wait before each new try of a request, and before
 // each new dial; the first dial after a disconnection goes to another server at
 // once. newBackOff is called once per request and must return a fresh value each
-// time; if that says [backoff.Stop], the request fails with the error of its last
-// try, while dialling goes on from the first wait. Guaranteed deletes never stop.
+// time, and Connect fails if it returns nil; if that says [backoff.Stop], the request fails
+// with the error of its last try, while dialling goes on from the first wait. Guaranteed
+// deletes never stop. While there is a session to lose, waits between dials are below a
+// second and below an eighth of what remains of the session, whatever newBackOff says.
 // Default: exponential with full jitter, from 50 ms to half the session timeout but no more
 // than 15 s, without end: requests give up when their context or the session ends.
 func WithRetry(newBackOff func() backoff.BackOff) Option {
 	return option(func(c *config) error {
 		if newBackOff == nil {
 			return invalidf("nil retry function")
+		}
+		if newBackOff() == nil {
+			return invalidf("a retry function that returns nil")
 		}
 		c.retry = newBackOff
 		return nil
@@ -218,8 +241,10 @@ func WithTLS(cfg *tls.Config) Option {
 }
 
 // WithDialer replaces the TCP dialer. It is given the host and port of the connect
-// string, unresolved, and must honour ctx. Default: names are resolved again on
-// each round through the servers, and each address is dialled by [net.Dialer].
+// string, unresolved, and must honour ctx. Several calls can be under way at once, and what
+// they return need not support deadlines. Default: names are resolved again on each round
+// through the servers and after each disconnection, and each address is dialled by
+// [net.Dialer].
 func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
 	return option(func(c *config) error {
 		if dial == nil {

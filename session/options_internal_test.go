@@ -43,6 +43,7 @@ func TestConnectInvalid(t *testing.T) {
 		"connect timeout 0":  WithConnectTimeout(0),
 		"connect timeout -1": WithConnectTimeout(-1),
 		"no retry":           WithRetry(nil),
+		"a retry of nothing": WithRetry(func() backoff.BackOff { return nil }),
 		"no auth scheme":     WithAuth("", []byte("x")),
 		"empty ACL":          WithACL(),
 		"no TLS config":      WithTLS(nil),
@@ -90,12 +91,32 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.timeout != 10*time.Second || c.connectTimeout != c.timeout/3 || c.maxNodes != 8192 || c.lossOnSuspend {
+	if c.timeout != 10*time.Second || c.connectTimeout != c.timeout || c.maxNodes != 8192 || c.lossOnSuspend {
 		t.Errorf("defaults: %+v", c)
 	}
 	c, err = newConfig("h", []Option{WithTimeout(3 * time.Second), WithMargin(time.Second)})
-	if err != nil || c.connectTimeout != time.Second || c.margin != time.Second {
+	if err != nil || c.connectTimeout != 3*time.Second || c.margin != time.Second {
 		t.Errorf("got %+v, %v", c, err)
+	}
+	if c, err = newConfig("h", []Option{WithTimeout(time.Minute)}); err != nil || c.connectTimeout != 15*time.Second {
+		t.Errorf("connect timeout %v for a minute", c.connectTimeout)
+	}
+}
+
+// A retry function that returns nil is refused; one that does so later gets the default.
+func TestRetryThatReturnsNil(t *testing.T) {
+	calls := 0
+	c, err := newConfig("h", []Option{WithRetry(func() backoff.BackOff {
+		if calls++; calls == 1 {
+			return &backoff.ZeroBackOff{}
+		}
+		return nil
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := c.retry().NextBackOff(); d < 0 || d > 50*time.Millisecond {
+		t.Errorf("a first wait of %v", d)
 	}
 }
 

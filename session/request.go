@@ -1,9 +1,11 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -84,6 +86,7 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 	if err := errors.Join(ValidatePath(path), checkData(data)); err != nil {
 		return nil, err
 	}
+	data = bytes.Clone(data) // it may be sent after ctx has ended
 	return do(ctx, s, RequestInfo{Op: "setData", Path: path}, never, func() (*zk.Stat, error) {
 		return s.conn.Set(s.outward(path), data, version)
 	})
@@ -122,12 +125,13 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 // reply was lost is not repeated: see [Uncertain]. Otherwise it returns and fails
 // as Get does.
 func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	out := make([]any, len(ops))
+	// Copies, as they may be sent after ctx has ended.
+	own, out := make([]any, len(ops)), make([]any, len(ops))
 	size := 0
 	for i, op := range ops {
 		var err error
 		var n int
-		if out[i], n, err = s.outwardOp(op); err != nil {
+		if own[i], out[i], n, err = s.copyOp(op); err != nil {
 			return nil, fmt.Errorf("multi: operation %d: %w", i, err)
 		}
 		size += n + opOverhead
@@ -141,7 +145,7 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 	}
 	info := RequestInfo{Op: "multi", Path: "/"}
 	r, err := do(ctx, s, info, never, func() (reply, error) {
-		if err := s.nodes.reserveOps(ops); err != nil {
+		if err := s.nodes.reserveOps(own); err != nil {
 			return reply{}, err
 		}
 		results, err := s.conn.Multi(out...)
@@ -155,7 +159,7 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 				results[i].String = s.inward(made)
 			}
 		}
-		s.nodes.settleOps(ops, results, err)
+		s.nodes.settleOps(own, results, err)
 		if err != nil && classify(err) == answered && len(results) > 0 {
 			return reply{results, err}, nil
 		}
@@ -174,31 +178,35 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 // an ACL of hundreds of entries.
 const opOverhead = 256
 
-// outwardOp returns a copy of an operation of a multi with the chroot on its path,
-// and the size of its data.
-func (s *Session) outwardOp(op any) (any, int, error) {
+// copyOp returns two copies of an operation of a multi, the second with the chroot on its path,
+// and the size of its data. The copies share nothing with the caller's that can change.
+func (s *Session) copyOp(op any) (own, out any, size int, err error) {
 	switch op := op.(type) {
 	case *zk.CreateRequest:
-		c := *op
-		if len(c.Acl) == 0 {
-			c.Acl = s.cfg.acl
+		in := *op
+		in.Data, in.Acl = bytes.Clone(op.Data), slices.Clone(op.Acl)
+		if len(in.Acl) == 0 {
+			in.Acl = s.cfg.acl
 		}
+		c := in
 		c.Path = s.outward(op.Path)
-		return &c, len(c.Data) + len(c.Path), errors.Join(ValidatePath(op.Path), checkMultiFlags(c.Flags))
+		return &in, &c, len(c.Data) + len(c.Path), errors.Join(ValidatePath(op.Path), checkMultiFlags(c.Flags))
 	case *zk.SetDataRequest:
-		c := *op
+		in := *op
+		in.Data = bytes.Clone(op.Data)
+		c := in
 		c.Path = s.outward(op.Path)
-		return &c, len(c.Data) + len(c.Path), ValidatePath(op.Path)
+		return &in, &c, len(c.Data) + len(c.Path), ValidatePath(op.Path)
 	case *zk.DeleteRequest:
-		c := *op
+		in, c := *op, *op
 		c.Path = s.outward(op.Path)
-		return &c, len(c.Path), ValidatePath(op.Path)
+		return &in, &c, len(c.Path), ValidatePath(op.Path)
 	case *zk.CheckVersionRequest:
-		c := *op
+		in, c := *op, *op
 		c.Path = s.outward(op.Path)
-		return &c, len(c.Path), ValidatePath(op.Path)
+		return &in, &c, len(c.Path), ValidatePath(op.Path)
 	}
-	return nil, 0, invalidf("%T is not an operation of a multi", op)
+	return nil, nil, 0, invalidf("%T is not an operation of a multi", op)
 }
 
 // checkMultiFlags refuses kinds of nodes that zk.Conn cannot make in a multi: it has no TTL

@@ -35,6 +35,7 @@ type Session struct {
 	watches watches
 	nodes   nodes
 	claims  claims
+	creates creates
 	replies *semaphore.Weighted // to requests that zk.Conn must not be closed under
 
 	live chan struct{} // closed when a server has first greeted and taken the identities
@@ -222,14 +223,30 @@ func (s *Session) ready(ctx context.Context) error {
 		s.mu.Unlock()
 		select {
 		case <-up:
-			if s.isConnected() {
+			switch {
+			case !s.isConnected():
+			case !s.stalled():
 				return nil
+			default:
+				// What zk.Conn is given now it keeps, and sends over the next connection,
+				// also if nobody waits for it any more.
+				_ = pause(ctx, stallLook)
 			}
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.life.Done():
 		}
 	}
+}
+
+// stallLook is how often ready looks whether the network takes bytes again.
+const stallLook = 20 * time.Millisecond
+
+func (s *Session) stalled() bool {
+	s.mu.Lock()
+	w := s.wire
+	s.mu.Unlock()
+	return w != nil && w.Stalled(wire.Now())
 }
 
 // onEvent is called by zk.Conn, in order, from one goroutine at a time. Doing the

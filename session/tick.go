@@ -47,14 +47,15 @@ func (d *dialer) learnTick(ctx context.Context) {
 	}
 }
 
-// visit makes a connection for one visit, which may take as long as a handshake.
+// visit makes a connection for one visit. One server that stands still is not given the time
+// that another could use.
 func (d *dialer) visit(ctx context.Context, v wire.Visit) (wire.Outcome, error) {
 	c, _, err := d.dialNow(ctx)
 	if err != nil {
 		return wire.Outcome{}, err
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, d.cfg.connectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.timeout/3)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	defer stop()

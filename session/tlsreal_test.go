@@ -38,7 +38,9 @@ type onFailure struct {
 func (h onFailure) Enabled(context.Context, slog.Level) bool { return true }
 func (h onFailure) Handle(_ context.Context, r slog.Record) error {
 	// A name can have an address of IPv6 too, where nobody listens.
-	if strings.Contains(r.Message, "failed") && !strings.Contains(r.Message, "connection refused") {
+	text := r.Message
+	r.Attrs(func(a slog.Attr) bool { text += " " + a.String(); return true })
+	if strings.Contains(text, "failed") && !strings.Contains(text, "connection refused") {
 		h.f()
 	}
 	return nil

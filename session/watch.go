@@ -284,12 +284,12 @@ func (s *Session) startWatch(ctx context.Context, path string) *Watch {
 	err := s.begin(func() {
 		data, stat, err := s.watchedGet(full, f.arm)
 		err = s.verdict(err)
+		s.watches.land(full, f, data, stat, err) // before a hook can take its time: see anyArmed
 		done(err)
-		s.watches.land(full, f, data, stat, err)
 	})
 	if err != nil {
-		done(err)
 		s.watches.land(full, f, nil, nil, err)
+		done(err)
 	}
 	return w
 }

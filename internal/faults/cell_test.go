@@ -76,11 +76,13 @@ var hooks = session.Trace{Watch: func(ctx context.Context, _ session.WatchInfo) 
 	return ctx, nil
 }}
 
+const serverTick = 200 * time.Millisecond
+
 // connect returns a manager that logs nothing and tells who waits.
 func connect(addr string, timeout time.Duration) (*session.Manager, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return session.Connect(ctx, addr, session.WithTimeout(timeout), session.WithTrace(hooks),
+	return session.Connect(ctx, addr, session.WithTimeout(timeout), session.WithTickTime(serverTick), session.WithTrace(hooks),
 		session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 }
 

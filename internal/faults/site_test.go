@@ -8,7 +8,6 @@ import (
 	"path"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -114,7 +113,7 @@ func usable(tb testing.TB, s *site, err error) *site {
 func newSite() (*site, error) {
 	sites.mu.Lock()
 	defer sites.mu.Unlock()
-	server, err := zktest.NewReal(zktest.TickTime(200 * time.Millisecond))
+	server, err := zktest.NewReal(zktest.TickTime(serverTick))
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ import (
 const (
 	lockPath = "/locks/one"
 	timeout  = 6 * time.Second
+	tick     = 2 * time.Second // told, so that no session is opened but those of the attacks
 
 	rounds   = 6 // acquisitions under attack, each
 	patience = 5 * time.Second
@@ -132,7 +133,7 @@ func (w *world) lied() bool {
 func (w *world) connect(name string, dial func(context.Context, string, string) (net.Conn, error)) *session.Manager {
 	ctx, cancel := context.WithTimeout(context.Background(), recovery)
 	defer cancel()
-	m, err := session.Connect(ctx, name, session.WithTimeout(timeout), session.WithDialer(dial),
+	m, err := session.Connect(ctx, name, session.WithTimeout(timeout), session.WithTickTime(tick), session.WithDialer(dial),
 		session.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		w.Fatal(err)
@@ -147,7 +148,7 @@ func (w *world) connectVictim() *session.Manager {
 		var m *session.Manager
 		var err error
 		w.within("Connect", patience, func() {
-			m, err = session.Connect(ctx, "victim", session.WithTimeout(timeout), session.WithDialer(w.middle.dial),
+			m, err = session.Connect(ctx, "victim", session.WithTimeout(timeout), session.WithTickTime(tick), session.WithDialer(w.middle.dial),
 				session.WithLogger(slog.New(slog.NewTextHandler(logWriter{w}, nil))))
 		})
 		cancel()

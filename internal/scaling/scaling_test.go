@@ -171,14 +171,15 @@ func upkeeps(t *testing.T) []upkeep {
 	waitsMore := run("waits for 100 locks", func(w *world) upkeep { return w.waiting(100, timeout) })
 
 	const edge = 2 / float64(watched/time.Minute) // what may fall just inside, or just outside
-	beats := func(d time.Duration) float64 { return float64(time.Minute / d) }
+	beats := func(d time.Duration) float64 { return float64(time.Minute) / float64(d) }
 	atMost(t, "writes of an idle session", idle.writes(), 0)
-	atMost(t, "requests of one that is idle", idle.perMinute(), plain.perMinute()+10*beats(timeout)+edge)
-	atMost(t, "writes of one that holds a lock", one.writes(), 4*beats(timeout)+edge)
-	atMost(t, "requests of one that holds a lock", one.perMinute(), idle.perMinute()+edge)
+	atMost(t, "requests of one that is idle", idle.perMinute(), 2*plain.perMinute()+edge)
+	atMost(t, "writes of one that holds a lock", one.writes(), 5*beats(timeout)+edge)
+	// Five rounds of a sync and a write, and pings that the server answers by itself.
+	atMost(t, "requests of one that holds a lock", one.perMinute(), plain.perMinute()+(20+5)*beats(timeout)+edge)
 	atMost(t, "writes of one that holds many", all.writes(), one.writes()+edge)
 	atMost(t, "requests of one that holds many", all.perMinute(), one.perMinute()+edge)
-	atMost(t, "writes, with a long timeout", rare.writes(), one.writes()*float64(timeout)/float64(long)+edge)
+	atMost(t, "writes, with a long timeout", rare.writes(), 5*beats(long)+edge)
 	atMost(t, "writes of one that waits for many", waitsMore.writes(), one.writes()+edge)
 	atMost(t, "requests of one that waits for one", waits.perMinute(), one.perMinute()+2*beats(timeout)+edge)
 	atMost(t, "requests of one that waits for many", waitsMore.perMinute(), one.perMinute()+100*2*beats(timeout)+100*edge)

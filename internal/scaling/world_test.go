@@ -62,7 +62,7 @@ type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
 // manager connects a manager with a session.
 func (w *world) manager(dial dialer, timeout time.Duration) *session.Manager {
 	w.t.Helper()
-	m, err := session.Connect(w.t.Context(), somewhere, session.WithDialer(dial), session.WithTimeout(timeout),
+	m, err := session.Connect(w.t.Context(), somewhere, session.WithDialer(dial), session.WithTimeout(timeout), session.WithTickTime(tick),
 		session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 	if err != nil {
 		w.t.Fatal(err)

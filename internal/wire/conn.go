@@ -110,6 +110,8 @@ type Conn struct {
 	closed   chan struct{}
 	once     sync.Once
 	silent   atomic.Bool // the server did not greet in time
+	made     time.Time
+	since    atomic.Int64 // when the write under way began, after made; 0: none is
 }
 
 // ErrSilent says that no greeting came in time.
@@ -122,6 +124,7 @@ func New(c net.Conn, cfg Config) *Conn {
 		cfg:      cfg,
 		ids:      identities{list: cfg.Identities},
 		lastXid:  firstXid,
+		made:     Now().Add(-1),
 		writing:  make(chan struct{}, 1),
 		answered: make(chan struct{}, 1),
 		closed:   make(chan struct{}),
@@ -178,7 +181,9 @@ func (w *Conn) sendAll(f func() [][]byte) {
 	w.mu.Lock()
 	out := f()
 	w.noteLocked(out)
+	w.since.Store(int64(w.lastSent.Sub(w.made)))
 	w.mu.Unlock()
+	defer w.since.Store(0)
 	for _, frame := range out {
 		if _, err := w.Conn.Write(frame); err != nil {
 			w.Close()
@@ -379,6 +384,15 @@ func (w *Conn) xidLocked() int32 {
 	w.lastXid--
 	return w.lastXid
 }
+
+// Stalled reports whether the network takes no more bytes: a write has been under way for
+// longer than any takes that only has to wait its turn.
+func (w *Conn) Stalled(now time.Time) bool {
+	since := w.since.Load()
+	return since != 0 && now.Sub(w.made)-time.Duration(since) > stall
+}
+
+const stall = 20 * time.Millisecond
 
 // Silence returns for how long something has been in flight while nothing was heard; 0
 // where nothing is in flight or there was no greeting yet.

@@ -70,12 +70,16 @@ func (f *flight) take(i int) sending {
 	return s
 }
 
-// hasty reports whether a server may give this answer ahead of others that are due: with
-// enableEagerACLCheck it refuses some writes before it queues them.
+// hasty reports whether a server may give this answer ahead of others that are due. With
+// enableEagerACLCheck (ZooKeeperServer.authWriteRequest) it refuses single writes, not those
+// within a multi, before it queues them. A request that it does not know it refuses at once,
+// too, and closes the connection behind it.
 func hasty(op, code int32) bool {
 	switch op {
 	case OpCreate, OpCreate2, OpDelete, OpSetData, OpSetACL:
 		return code == CodeNoAuth || code == CodeInvalidACL
+	case OpCreateContainer, OpCreateTTL:
+		return code == CodeUnimplemented
 	}
 	return false
 }

@@ -74,6 +74,9 @@ func TestFlightHasty(t *testing.T) {
 		{OpCreateContainer, CodeNoAuth, false},
 		{OpGetData, CodeNoAuth, false},
 		{OpSync, CodeInvalidACL, false},
+		{OpCreateContainer, CodeUnimplemented, true},
+		{OpCreateTTL, CodeUnimplemented, true},
+		{OpCreate, CodeUnimplemented, false},
 	} {
 		var f flight
 		now := time.Now()
