@@ -25,6 +25,9 @@ const (
 	codeAuthFailed             code = wire.CodeAuthFailed
 	codeNoWatcher              code = wire.CodeNoWatcher
 	codeReconfigDisabled       code = wire.CodeReconfigDisabled
+	codeSessionExpired         code = wire.CodeSessionExpired
+	codeSessionMoved           code = wire.CodeSessionMoved
+	codeThrottled              code = wire.CodeThrottled
 )
 
 var codeNames = map[code]string{
@@ -43,6 +46,9 @@ var codeNames = map[code]string{
 	codeAuthFailed:             "authentication failed",
 	codeNoWatcher:              "no such watch",
 	codeReconfigDisabled:       "reconfiguration disabled",
+	codeSessionExpired:         "session expired",
+	codeSessionMoved:           "session moved",
+	codeThrottled:              "throttled",
 }
 
 // Error returns ZooKeeper's name for the code.

@@ -25,6 +25,12 @@ func live(t *testing.T) pair {
 	}
 }
 
+// liveFollowers is live with three servers each, and clients of a follower.
+func liveFollowers(t *testing.T) pair {
+	ours := Start(t, Servers(3), WithTick(200*time.Millisecond), WithSessionTimeouts(400*time.Millisecond, time.Minute))
+	return ensemblePair(t, false, ours, StartReal(t, Nodes(3), TickTime(200*time.Millisecond)))
+}
+
 // each runs f on both servers.
 func (p pair) each(t *testing.T, clients int, f func(t *testing.T, w *world)) {
 	for name, dial := range map[string]func() (net.Conn, error){"ours": p.ours, "real": p.real} {
@@ -68,8 +74,14 @@ func (w *world) must(s step) string {
 // A session that goes silent ends when its timeout is over, rounded up to a
 // tick; its nodes go, and its connection is closed.
 func TestExpiryLikeReal(t *testing.T) {
+	for name, servers := range map[string]func(*testing.T) pair{"alone": live, "followers": liveFollowers} {
+		t.Run(name, func(t *testing.T) { testExpiry(t, servers(t)) })
+	}
+}
+
+func testExpiry(t *testing.T, servers pair) {
 	const timeout = 3 * time.Second // to outlast a busy machine between two requests
-	live(t).each(t, 1, func(t *testing.T, w *world) {
+	servers.each(t, 1, func(t *testing.T, w *world) {
 		watcher := w.clients[0]
 		silent := &rawClient{w: w, label: "silent"}
 		w.clients = append(w.clients, silent)

@@ -1,9 +1,9 @@
 // Package zktest gives tests a ZooKeeper to run against, and the failures that
 // a real one has in production.
 //
-// [Start] runs a server within this process, over TCP or over pipes: for unit
-// tests, and for simulation, since in a bubble of testing/synctest an hour of
-// its sessions' time passes in no time. See [Server].
+// [Start] runs a server within this process, or with [Servers] an ensemble, over
+// TCP or over pipes: for unit tests, and for simulation, since in a bubble of
+// testing/synctest an hour of its sessions' time passes in no time. See [Server].
 //
 // [StartReal] runs one server, or an ensemble of several, as child processes:
 // real ZooKeeper, from ZOOKEEPER_HOME or from Debian's packages. Each can be
@@ -14,7 +14,8 @@
 // the connection before a create is processed, or after it is committed and
 // before its reply; hold one request, one reply or one watch event back; make
 // one direction of the network disappear; expire a session. A [Server] has the
-// same methods, and needs no proxy for them.
+// same methods, and needs no proxy for them. The servers of its ensemble can also
+// be cut off from each other, stand still, and be stopped.
 //
 //	func TestLockSurvivesLostReply(t *testing.T) {
 //		ensemble := zktest.StartReal(t)
@@ -49,10 +50,12 @@
 //
 // A Server answers as ZooKeeper 3.8.0 does: the tests of this package send
 // scripted and random requests of several clients to both, and compare codes,
-// stats, transaction numbers, data, watch events and their order. It is no
-// ensemble, keeps nothing on disk, and is not meant for production.
+// stats, transaction numbers, data, watch events and their order, of a server
+// alone, of followers and of leaders. It keeps nothing on disk, and is not meant
+// for production.
 //
-// The package depends on the standard library alone, and not on package
-// testing, so that programs can use it too: [NewReal] and [NewProxy] return
-// errors, and so does [New]. Everything here is safe for concurrent use.
+// The package depends on nothing outside the standard library and this module,
+// and not on package testing, so that programs can use it too: [NewReal] and
+// [NewProxy] return errors, and so does [New]. Everything here is safe for
+// concurrent use.
 package zktest

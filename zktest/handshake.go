@@ -2,54 +2,89 @@ package zktest
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"time"
 )
 
-// connect answers a client's first frame: a new session, the one it had, or
-// session 0 if that is over.
-func (st *state) connect(p *peer, frame []byte) {
+// connect processes a client's first frame, which asks for a new session or for
+// one that the client has.
+func (m *member) connect(p *peer, frame []byte) {
 	d := decode(frame)
 	d.Int32() // protocol version
-	seen := d.Int64()
+	p.seen = d.Int64()
 	asked := time.Duration(d.Int32()) * time.Millisecond
 	id, password := d.Int64(), d.Buffer()
-	if d.Bad || seen > st.zxid {
-		// A client that has seen more than there is talks to the wrong server.
-		st.hangUp(p)
+	if d.Bad || !m.serving() || p.seen > m.tree.zxid {
+		// A client that has seen more than this server must try another one.
+		m.st.hangUp(p)
 		return
 	}
-	old := len(d.Rest) == 0 // clients before 3.4 do not say if read-only will do
-	p.timeout = min(max(asked, st.conf.minSession), st.conf.maxSession)
-	s := st.attach(p, id, password)
-	if s == nil {
-		p.send(connectedFrame(0, 0, make([]byte, 16), old))
-		st.hangUp(p)
+	p.old = len(d.Rest) == 0 // clients before 3.4 do not say if read-only will do
+	p.timeout = min(max(asked, m.minSession), m.maxSession)
+	if id == 0 {
+		m.newSession(p)
 		return
 	}
-	p.session, s.peer, s.timeout = s, p, p.timeout
-	p.member = st.main
-	if s.own != nil {
-		p.member = s.own
-		s.own.catchUp(seen)
+	// As ZooKeeper does, even if the password is wrong.
+	if other := m.clients[id]; other != nil {
+		m.st.hangUp(other)
 	}
-	st.touch(s)
-	p.send(connectedFrame(s.timeout, s.id, s.password, old))
+	p.join(id)
+	switch {
+	case !bytes.Equal(password, passwordOf(id)):
+		p.joined(false)
+	case m.lead != nil:
+		p.joined(m.lead.revalidate(touch{id, p.timeout}, nil))
+	default:
+		m.follow.revalidate(p)
+	}
 }
 
-// attach finds the session that a client asks for, or nil. Its old connection
-// is closed, even if the password is wrong, as ZooKeeper does.
-func (st *state) attach(p *peer, id int64, password []byte) *clientSession {
-	if id == 0 {
-		return st.newSession()
+// newSession begins the transaction that creates a session.
+func (m *member) newSession(p *peer) {
+	p.join(m.nextID)
+	m.nextID++
+	if m.follow != nil { // a leader touches the session when it prepares the transaction
+		m.touch(p.session, p.timeout)
 	}
-	s := st.sessions[id]
-	if s != nil && s.peer != nil {
-		st.hangUp(s.peer)
+	m.submit(&request{from: p, at: m, session: p.session, op: OpConnect, timeout: p.timeout})
+}
+
+// passwordOf returns a session's password, which every server can compute.
+func passwordOf(session int64) []byte {
+	seed := binary.BigEndian.AppendUint64([]byte("turnstile"), uint64(session))
+	sum := sha256.Sum256(seed)
+	return sum[:16]
+}
+
+// join begins a handshake. Later frames wait for its end.
+func (p *peer) join(session int64) {
+	p.session, p.joining = session, true
+	p.at.clients[session] = p
+}
+
+// joined ends a handshake.
+func (p *peer) joined(valid bool) {
+	if p.gone {
+		return
 	}
-	if s == nil || !bytes.Equal(s.password, password) {
-		return nil
+	p.joining = false
+	if !valid {
+		p.send(connectedFrame(0, 0, make([]byte, 16), p.old))
+		p.st.hangUp(p)
+		return
 	}
-	return s
+	p.ready, p.view = true, p.at.replica
+	if l := p.st.laggards[p.session]; l != nil {
+		p.lagBehind(l)
+	}
+	p.send(connectedFrame(p.timeout, p.session, passwordOf(p.session), p.old))
+	early := p.early
+	p.early = nil
+	for _, frame := range early {
+		p.receive(frame)
+	}
 }
 
 func connectedFrame(timeout time.Duration, session int64, password []byte, old bool) []byte {

@@ -3,39 +3,75 @@ package zktest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 )
 
 var errServerClosed = errors.New("zktest: server is closed")
 
-// A Server is a ZooKeeper server in this process: the client protocol, with
-// sessions, watches, ACLs, multi, container and TTL nodes, over TCP and over
-// pipes that no network sees. Make one with [Start] or [New]. It keeps nothing
-// on disk.
+// A Server is a ZooKeeper server in this process, or with [Servers] an ensemble
+// of several. It has the client protocol, with sessions, watches, ACLs, multi,
+// container and TTL nodes, over TCP and over pipes that no network sees. Make one
+// with [Start] or [New]. It keeps nothing on disk.
 //
 // It stands in for a real one because it is compared with it: the package's
 // tests send both the same requests, scripted and random, and compare all that
 // comes back. What it does not have: TLS, SASL, quotas, reconfiguration,
-// read-only mode, limits on clients, and other servers, apart from the lagging
-// follower that [Server.Lag] makes.
+// read-only mode, observers, and limits on clients.
 //
-// It can be told to fail as a [Proxy] can, by methods of the same names.
+// It can be told to fail as a [Proxy] can, by methods of the same names. Those
+// affect the clients of all its servers.
 //
 // Everything it does waits on channels and on package time alone, as long as
 // nobody asks for its TCP address. So in a bubble of testing/synctest, in which
 // it must then be made and closed, and with clients that use [Server.Dialer],
 // an hour passes in no time.
 //
+// # Ensembles
+//
+// Servers are counted from 0; an index out of range panics, as with a slice. At
+// the start, the last server leads. See [Server.Leader] and [Server.DialerTo].
+//
+// Each client is connected to one server. The server answers reads and pings from
+// what it has applied, and forwards writes and syncs to the leader, which commits
+// a write once a majority of the servers has logged it. The requests of one
+// session are answered in order.
+//
+// Only the leader decides when a session is over. It counts from the last touch,
+// and rounds up to a tick of its own. Any request of the leader's own clients
+// touches the session at once. So does the handshake of any client. A client of a
+// follower is otherwise touched only by the follower's answers to the leader's
+// pings, twice a tick: each lists the sessions heard of since the last one. Writes
+// and syncs that a follower forwards touch nothing.
+//
+// A follower that hears nothing from its leader for five ticks ([WithSyncLimit])
+// disconnects its clients, and serves none until it has found a leader. So does
+// a leader that has lost its majority; until it notices, it answers pings, reads
+// and syncs of its own clients. A majority without a leader elects one, which
+// takes 200ms ([WithElectionTime]). The new leader gives every session the whole
+// timeout again that the session was created with.
+//
+// The servers can be cut off from each other ([Server.CutLink]), slow
+// ([Server.DelayLink], [Server.SetCommitDelay]), stand still ([Server.HoldServer])
+// and be stopped ([Server.StopServer]). In a bubble, the same schedule of such
+// faults and of requests has the same outcome each time, provided that no two
+// things are asked for at the same instant.
+//
+// An ensemble has no consensus algorithm of its own. One goroutine owns the state
+// of all servers and decides who leads, by the rules that ZooKeeper's algorithm
+// ensures. A server that joins a leader gets its state at once, whatever the delay
+// of the link.
+//
 // All methods are safe for concurrent use.
 type Server struct {
 	faults *Proxy // all clients come through it
 	state  *state
-	addr   string // guarded by faults.mu; "": not listening yet
+	doors  []door // one for each server; guarded by faults.mu
+	turn   int    // the server for the next client that does not name one; guarded by faults.mu
+	closed bool   // guarded by faults.mu
 
-	running  sync.WaitGroup
 	closing  sync.Once
+	running  sync.WaitGroup
 	closeErr error
 }
 
@@ -60,14 +96,14 @@ func New(opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{faults: newProxy(), state: newState(c)}
+	s := &Server{faults: newProxy(), state: newState(c), doors: make([]door, c.servers)}
 	s.faults.dial = s.accept
 	s.faults.endSession = s.expire
 	s.faults.serveWord = s.serveWord
 	s.faults.limit = c.maxPacket
 	s.running.Go(s.state.run)
 	if c.listen != "" {
-		if _, err := s.listen(c.listen); err != nil {
+		if err := s.listenAll(c.listen); err != nil {
 			_ = s.Close()
 			return nil, err
 		}
@@ -81,91 +117,40 @@ func New(opts ...Option) (*Server, error) {
 // same.
 func (s *Server) Close() error {
 	s.closing.Do(func() {
-		s.closeErr = s.faults.Close()
+		err := s.closeDoors()
+		s.closeErr = errors.Join(err, s.faults.Close())
 		close(s.state.done)
 		s.running.Wait()
 	})
 	return s.closeErr
 }
 
-// Dialer returns a function that connects to the server through a pipe, whatever
-// the address: it fits session.WithDialer and zk.WithDialer's wrappers. The
-// server sees such clients as coming from 127.0.0.1. The function fails once the
-// server is closed, or if ctx has ended; while [Server.Refuse] is on, the
-// connection it returns is a closed one, as from a proxy.
-func (s *Server) Dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if err := ctx.Err(); err != nil {
-			return nil, context.Cause(ctx)
-		}
-		select {
-		case <-s.faults.done:
-			return nil, fmt.Errorf("dial %s %s: %w", network, addr, errServerClosed)
-		default:
-		}
-		client, server := net.Pipe()
-		s.faults.serve(server)
-		return client, nil
-	}
-}
-
-// Addr returns the address, host:port, for TCP clients. The first call makes the
-// server listen, unless [WithListen] has. It panics if no port of 127.0.0.1 can
-// be had, or if the server was closed before it ever listened.
-func (s *Server) Addr() string {
-	addr, err := s.listen("127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	return addr
-}
-
-// ConnectString is [Server.Addr], by the name it has with an [Ensemble].
-func (s *Server) ConnectString() string { return s.Addr() }
-
-// listen returns the address of the listener, after making one if need be.
-func (s *Server) listen(addr string) (string, error) {
-	p := s.faults
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s.addr != "" {
-		return s.addr, nil
-	}
-	select {
-	case <-p.done:
-		return "", errServerClosed
-	default:
-	}
-	listener, err := net.Listen("tcp", addr)
-	if err != nil {
-		return "", fmt.Errorf("zktest: %w", err)
-	}
-	p.listener, s.addr = listener, listener.Addr().String()
-	p.running.Go(func() { p.accept(listener) })
-	return s.addr, nil
-}
-
 // accept makes the server's end of a link.
 func (s *Server) accept(ctx context.Context, client net.Addr) (upstream, error) {
+	a := client.(arrivalAddr)
 	var p *peer
 	err := s.do(ctx, func(st *state) {
+		m := st.members[a.server]
+		if m.stopped {
+			return
+		}
 		st.ordinals++
-		p = newPeer(st, st.ordinals, client)
+		p = newPeer(m, st.ordinals, a.host())
 		st.peers[p] = struct{}{}
 	})
+	if err == nil && p == nil {
+		err = errRefused
+	}
 	return p, err
 }
 
-// do has the run loop call f, and waits until it has.
+// do has the run loop call f, and waits until it has, and until all is done that
+// follows from that without delay.
 func (s *Server) do(ctx context.Context, f func(*state)) error {
-	done := make(chan struct{})
-	command := func() {
-		defer close(done)
-		f(s.state)
-	}
+	c := command{do: f, over: make(chan struct{})}
 	select {
-	case s.state.commands <- command:
-		<-done
+	case s.state.commands <- c:
+		<-c.over
 		return nil
 	case <-s.state.done:
 		return errServerClosed

@@ -99,3 +99,43 @@ func ExampleServer_Expire() {
 	// undisturbed: <nil>
 	// lost: true
 }
+
+// Does my code survive the loss of a server? Here a lock outlives the leader of an
+// ensemble: a majority of the servers is left, and elects another.
+func ExampleServers() {
+	srv, err := zktest.New(zktest.Servers(3))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	ctx := context.Background()
+	m, err := session.Connect(ctx, srv.Hosts(),
+		session.WithDialer(srv.Dialer()), session.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	lock, err := zklock.New(m, "/locks/parcel-7")
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = lock.Do(ctx, func(ctx context.Context) error {
+		leader, _ := srv.Leader()
+		srv.StopServer(leader)
+		fmt.Println("stopped server", leader)
+
+		s, err := m.Session(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = s.Exists(ctx, "/locks/parcel-7") // returns once the session is connected again
+		return errors.Join(err, ctx.Err())
+	})
+	leader, ok := srv.Leader()
+	fmt.Println("server", leader, "leads:", ok)
+	fmt.Println("the lock was kept:", err == nil)
+	// Output:
+	// stopped server 2
+	// server 1 leads: true
+	// the lock was kept: true
+}

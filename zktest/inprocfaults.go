@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -50,31 +51,47 @@ func (s *Server) Expire(ctx context.Context, session int64) error {
 	return s.faults.Expire(ctx, session)
 }
 
-// expire is how the faults' Expire ends the session.
+// expire is how the faults' Expire ends the session. In an ensemble it waits
+// until a server leads and the end of the session is committed.
 func (s *Server) expire(ctx context.Context, session int64, _ []byte) error {
-	return s.do(ctx, func(st *state) { st.endSession(session) })
+	for {
+		err := s.operate(ctx, func(l *leadership) (*proposal, error) {
+			if l.tracker.sessions[session] == nil {
+				return nil, nil // it is over already
+			}
+			return l.endSession(session), nil
+		})
+		if !errors.Is(err, errNoLeader) {
+			return err
+		}
+		if err := s.awaitLeader(ctx); err != nil {
+			return err
+		}
+	}
 }
 
 // DeleteNode deletes a node, whoever owns it, as an operator might with an
-// identity that may do anything. It returns an error if the node does not exist,
-// has children, or is one of ZooKeeper's own.
+// identity that may do anything, and waits until that is committed. It returns
+// an error if the node does not exist, has children, or is one of ZooKeeper's
+// own; and in an ensemble, if no server leads, or the one that does leads no
+// more before it is committed.
 func (s *Server) DeleteNode(path string) error {
-	var failed error
-	err := s.do(context.Background(), func(st *state) {
-		n, ok := st.main.tree.nodes[path]
+	err := s.operate(context.Background(), func(l *leadership) (*proposal, error) {
+		pr := l.preparation(&request{})
+		n, err := pr.look(path)
 		switch {
 		case special(path) || path == "":
-			failed = codeBadArguments
-		case !ok:
-			failed = codeNoNode
-		case len(n.children) > 0:
-			failed = codeNotEmpty
-		default:
-			st.commit([]change{{op: OpDelete, path: path}})
+			return nil, codeBadArguments
+		case err != nil:
+			return nil, err
+		case n.children > 0:
+			return nil, codeNotEmpty
 		}
+		pr.remove(path)
+		return l.agree(pr, &txn{changes: pr.changes}), nil
 	})
-	if failed != nil {
-		err = fmt.Errorf("zktest: delete %s: %w", path, failed)
+	if err != nil && !errors.Is(err, errServerClosed) {
+		err = fmt.Errorf("zktest: delete %s: %w", path, err)
 	}
 	return err
 }
@@ -82,7 +99,8 @@ func (s *Server) DeleteNode(path string) error {
 // SetSequence sets the number that the next sequential node under path will
 // have: for what happens when the counter, a signed 32-bit one, is used up. Past
 // 2147483647 it stands still, as ZooKeeper's does. It is an error if the node
-// does not exist, or the number is negative.
+// does not exist, or the number is negative. In an ensemble, no write should be
+// under way.
 func (s *Server) SetSequence(path string, next int32) error {
 	failed := error(codeNoNode)
 	err := s.do(context.Background(), func(st *state) {
@@ -90,12 +108,17 @@ func (s *Server) SetSequence(path string, next int32) error {
 			failed = codeBadArguments
 			return
 		}
-		for _, m := range st.members() {
-			m.catchUp(st.zxid) // numbers given so far are below the new one
-			if n, ok := m.tree.nodes[path]; ok {
+		for _, l := range st.slow() {
+			l.catchUp(st.reach(l)) // numbers given so far are below the new one
+		}
+		for _, r := range st.replicas(st.members) {
+			if n, ok := r.tree.nodes[path]; ok {
 				n.stat.cversion = next
 				failed = nil
 			}
+		}
+		if l := st.authority(); l != nil && l.ahead[path] != nil {
+			l.ahead[path].stat.cversion = next
 		}
 	})
 	if err == nil && failed != nil {
@@ -104,63 +127,84 @@ func (s *Server) SetSequence(path string, next int32) error {
 	return err
 }
 
-// ReapContainers deletes, now, the container nodes that have become empty and
-// the TTL nodes whose time is over, and returns how many. A container whose
-// parent becomes an empty one with it takes one call more. After Close it does
-// nothing.
+// ReapContainers has the leader delete, now, the container nodes that have become
+// empty and the TTL nodes whose time is over, and returns how many. A container
+// whose parent becomes an empty one with it takes one call more. After Close, or
+// while no server leads, it does nothing.
 func (s *Server) ReapContainers() int {
 	reaped := 0
-	_ = s.do(context.Background(), func(st *state) { reaped = st.reap() })
+	_ = s.do(context.Background(), func(st *state) {
+		if l := st.acting(); l != nil {
+			reaped = l.reap()
+		}
+	})
 	return reaped
 }
 
-// Lag puts a session on a follower of its own that stays so many transactions
-// behind, as ZooKeeper permits: what the session reads, and the events of its
-// watches, are that old. Its own writes bring the follower up to them before
-// they are answered, and so does sync; it never goes back. What has been
-// committed for five ticks, at which a real follower would be dropped from its
-// ensemble, the follower has too. It stays with the session over reconnections;
-// a lag of 0 has it catch up. It is an error if there is no such session.
-func (s *Server) Lag(session int64, transactions int) error {
-	var failed error
-	err := s.do(context.Background(), func(st *state) {
-		owner, ok := st.sessions[session]
-		if !ok {
-			failed = fmt.Errorf("zktest: no session %#x", session)
+// errNoLeader is why an operator can change nothing.
+var errNoLeader = errors.New("zktest: no server leads")
+
+// acting returns the leader that can be told to do something, or nil.
+func (st *state) acting() *leadership {
+	if l := st.authority(); l != nil && !l.m.held {
+		return l
+	}
+	return nil
+}
+
+// operate has the leader propose something, and waits until that is committed.
+// It returns errNoLeader if there is no leader, or no more before that.
+func (s *Server) operate(ctx context.Context, propose func(*leadership) (*proposal, error)) error {
+	failed := errNoLeader
+	var committed chan struct{}
+	var deposed <-chan struct{}
+	if err := s.do(ctx, func(st *state) {
+		l := st.acting()
+		if l == nil {
 			return
 		}
-		st.lag(owner, max(transactions, 0))
-	})
-	if failed != nil {
+		var p *proposal
+		if p, failed = propose(l); p != nil {
+			committed, deposed = make(chan struct{}), l.over
+			p.then(func() { close(committed) })
+		}
+	}); err != nil {
+		return err
+	}
+	if committed == nil {
 		return failed
 	}
-	return err
+	select {
+	case <-committed:
+		return nil
+	default:
+	}
+	select {
+	case <-committed:
+		return nil
+	case <-deposed:
+		return errNoLeader
+	case <-s.state.done:
+		return errServerClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
-// lag gives a session its own member, from the present state on.
-func (st *state) lag(s *clientSession, transactions int) {
-	if s.own == nil {
-		s.own = newMember(st.main.tree.clone())
-		if s.peer != nil {
-			s.peer.moveTo(s.own)
+// awaitLeader returns once a server leads.
+func (s *Server) awaitLeader(ctx context.Context) error {
+	for {
+		var leads bool
+		var changed <-chan struct{}
+		if err := s.do(ctx, func(st *state) { leads, changed = st.acting() != nil, st.changed }); err != nil || leads {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-s.state.done:
+			return errServerClosed
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
-	s.own.lag = transactions
-	for len(s.own.behind) > transactions {
-		s.own.step()
-	}
-}
-
-// moveTo takes a client and its watches to another member, in the same state.
-func (p *peer) moveTo(to *member) {
-	from := p.member
-	move := func(a, b *watchTable) {
-		for path := range a.byPeer[p] {
-			b.add(path, p, a.byPath[path][p])
-		}
-		a.drop(p)
-	}
-	move(from.data, to.data)
-	move(from.children, to.children)
-	p.member = to
 }

@@ -5,88 +5,209 @@ import (
 	"time"
 )
 
-// A member is what one server of an ensemble has: the state as far as it knows
-// it, and the watches of its clients. All clients share one that is always up
-// to date, other than those that [Server.Lag] has put on one of their own.
+// A member is one server: a server alone, or one of an ensemble. It leads, or it
+// follows, or it looks for a leader and serves no clients.
+//
+// A server alone is a leader without followers. So there is one way from a
+// request to its answer, whatever the number of servers.
 type member struct {
-	tree     *tree
-	data     *watchTable // of nodes and their absence
-	children *watchTable
+	st    *state
+	index int
 
-	lag    int   // how many transactions it stays behind
-	behind []txn // committed and not applied, oldest first
+	// What it has on disk. This outlives a stop.
+	*replica           // what it has applied
+	log      []*txn    // what it has accepted and not applied yet, oldest first
+	epoch    int64     // of the last leader that it has accepted
+	flushed  time.Time // when all of the log is on disk
+
+	lead    *leadership // nil: it does not lead
+	follow  *following  // nil: it does not follow
+	since   time.Time   // when it began to look for a leader, if it does neither
+	stopped bool
+	held    bool    // it stands still
+	overdue overdue // what it will have to do when it continues
+
+	clients map[int64]*peer      // by session, from the first frame of the handshake on
+	pending map[int64][]*request // by session; the first waits for the ensemble, the others for the first
+
+	nextID                 int64 // of a session
+	minSession, maxSession time.Duration
+	received, sent         int64 // by connections that are closed
 }
 
-func newMember(t *tree) *member {
-	return &member{tree: t, data: newWatchTable(), children: newWatchTable()}
+func newMember(st *state, index int) *member {
+	m := &member{
+		st:         st,
+		index:      index,
+		replica:    newReplica(newTree()),
+		minSession: st.conf.minSession,
+		maxSession: st.conf.maxSession,
+	}
+	// As ZooKeeper does: the server's number, the time, and room to count.
+	m.nextID = int64(uint64(st.start.UnixMilli())<<24>>8) | int64(index+1)<<56
+	m.reset()
+	return m
 }
 
-// apply makes a transaction's changes and tells those who watch. It returns
-// each change's stat.
-func (m *member) apply(t txn) []nodeStat {
-	m.tree.zxid = t.zxid
-	stats := make([]nodeStat, len(t.changes))
-	for i, c := range t.changes {
-		stat, events := m.tree.apply(c, t.zxid, t.time)
-		stats[i] = stat
-		for _, event := range events {
-			m.fire(event)
+// reset forgets what a server has only while it serves clients.
+func (m *member) reset() {
+	m.lead, m.follow = nil, nil
+	m.clients = make(map[int64]*peer)
+	m.pending = make(map[int64][]*request)
+	m.since = time.Now()
+}
+
+func (m *member) serving() bool { return m.lead != nil || m.follow != nil }
+
+// role is what the server says it is in answer to the four-letter words.
+func (m *member) role() string {
+	switch {
+	case len(m.st.members) == 1:
+		return "standalone"
+	case m.lead != nil:
+		return "leader"
+	case m.follow != nil:
+		return "follower"
+	default:
+		return "looking"
+	}
+}
+
+// apply applies a committed transaction, and answers the request it was made for
+// if this server's client waits for that.
+func (m *member) apply(t *txn) {
+	stats := m.replica.apply(t)
+	m.st.feed(t)
+	for _, l := range m.st.laggardsAt(m) {
+		m.st.advance(l)
+	}
+	switch t.op {
+	case OpConnect:
+		if m.follow != nil { // each follower tells the leader of each new session, as in ZooKeeper
+			m.follow.touched[t.session] = t.timeout
+		}
+	case OpClose:
+		m.forget(t)
+	}
+	if t.request != nil && t.request.at == m {
+		m.complete(t.request, func() { t.answer(stats) })
+	}
+}
+
+// forget drops a session that is over, and its connection. If the client has
+// closed the session itself, the connection stays open for the answer.
+func (m *member) forget(t *txn) {
+	if m.lead != nil {
+		m.lead.tracker.remove(t.session)
+	}
+	if m.follow != nil {
+		delete(m.follow.touched, t.session)
+	}
+	p := m.clients[t.session]
+	if p != nil && (t.request == nil || t.request.from != p) {
+		m.st.hangUp(p)
+	}
+}
+
+// flush calls f once everything in the log is on disk.
+func (m *member) flush(f func()) {
+	now := time.Now()
+	if m.st.commitDelay == 0 && !m.flushed.After(now) {
+		f()
+		return
+	}
+	if at := now.Add(m.st.commitDelay); at.After(m.flushed) {
+		m.flushed = at
+	}
+	m.later(m.flushed.Sub(now), &m.overdue.inputs, f)
+}
+
+// quit ends what the server does as leader or follower. It closes its
+// connections to clients and to other servers.
+func (m *member) quit() {
+	if f := m.follow; f != nil {
+		f.send(message{kind: messageClosed})
+	}
+	if l := m.lead; l != nil {
+		close(l.over)
+		for _, f := range l.learners {
+			l.send(f, message{kind: messageClosed})
 		}
 	}
-	return stats
-}
-
-func (m *member) fire(event nodeEvent) {
-	var told []*peer
-	if event.kind != nodeChildrenChanged {
-		told = m.data.trigger(event.kind, event.path)
-		tell(told, event)
+	for _, p := range m.st.connections(m) {
+		m.st.hangUp(p)
 	}
-	if event.kind == nodeChildrenChanged || event.kind == nodeDeleted {
-		// Who watches a node in both ways hears once that it is gone.
-		also := m.children.trigger(event.kind, event.path)
-		tell(slices.DeleteFunc(also, func(p *peer) bool { return slices.Contains(told, p) }), event)
+	m.reset()
+}
+
+// lookForLeader is what a server does that has lost its leader, or its quorum.
+func (m *member) lookForLeader() {
+	m.quit()
+	m.st.canvass()
+}
+
+// stop ends the server's process.
+func (m *member) stop() {
+	if m.stopped {
+		return
 	}
+	m.quit()
+	m.stopped, m.held, m.overdue = true, false, overdue{}
 }
 
-func tell(peers []*peer, event nodeEvent) {
-	for _, p := range peers {
-		p.notify(event)
-	}
-}
-
-// drop forgets a client.
-func (m *member) drop(p *peer) {
-	m.data.drop(p)
-	m.children.drop(p)
-}
-
-func (m *member) watchCount() int { return m.data.count() + m.children.count() }
-
-// learn hears of a transaction, and falls behind by at most its lag.
-func (m *member) learn(t txn) {
-	m.behind = append(m.behind, t)
-	for len(m.behind) > m.lag {
-		m.step()
+// start starts the server's process again.
+func (m *member) start() {
+	if m.stopped {
+		m.stopped, m.since = false, time.Now()
+		m.st.canvass()
 	}
 }
 
-// step applies the next transaction.
-func (m *member) step() {
-	m.apply(m.behind[0])
-	m.behind = m.behind[1:]
+// overdue is what a server that stands still has to do when it continues.
+type overdue struct {
+	expiry []func() // of the session tracker
+	inputs []func() // frames and messages that came in, and what the disk has done
+	silent []func() // checks whether another server was silent for too long
+	pings  []func() // rounds of the pinging thread
 }
 
-// catchUp applies everything up to a transaction.
-func (m *member) catchUp(zxid int64) {
-	for len(m.behind) > 0 && m.behind[0].zxid <= zxid {
-		m.step()
+// whenAwake calls f now or, if the server stands still, once it continues.
+func (m *member) whenAwake(f func()) {
+	if m.held {
+		m.overdue.inputs = append(m.overdue.inputs, f)
+		return
 	}
+	f()
 }
 
-// catchUpTime applies everything that was committed at a time or before.
-func (m *member) catchUpTime(t time.Time) {
-	for len(m.behind) > 0 && m.behind[0].time <= t.UnixMilli() {
-		m.step()
+// later calls f after d. If the server stands still then, f is put on a list for
+// when it continues.
+func (m *member) later(d time.Duration, list *[]func(), f func()) {
+	m.st.after(d, func() {
+		if m.held {
+			*list = append(*list, f)
+			return
+		}
+		f()
+	})
+}
+
+// release lets the server continue after a standstill. All threads of a real
+// server wake at once, and nobody knows which of them get to run first. Here it
+// is the order that does most harm: sessions expire before the touches that have
+// come in, and pings are late.
+func (m *member) release() {
+	if !m.held {
+		return
 	}
+	late := m.overdue
+	m.held, m.overdue = false, overdue{}
+	for _, f := range slices.Concat(late.expiry, late.inputs, late.silent) {
+		f()
+	}
+	for _, f := range late.pings {
+		m.later(m.st.pingLag, &m.overdue.pings, f)
+	}
+	m.st.announce()
+	m.st.canvass()
 }

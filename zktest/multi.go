@@ -2,39 +2,45 @@ package zktest
 
 import "github.com/turnstile-go/turnstile/internal/wire"
 
-// multi does several writes, or none of them. That it does none is not an error
-// of the request's: each write has its own.
-func (st *state) multi(p *peer, xid int32, d *decoder) {
-	operations := d.operations()
-	if d.Bad {
-		st.answer(p, xid, nil, codeMarshallingError)
+// multi prepares several writes, or none of them. That it does none is not an
+// error of the request's: each write has its own.
+func (t *txn) multi(pr *preparation) {
+	operations := t.request.body.operations()
+	if t.request.body.Bad {
+		t.err = codeMarshallingError
 		return
 	}
-	pr := st.prepare(p)
 	for i, o := range operations {
 		err := pr.add(o)
 		if err == codeMarshallingError {
-			st.answer(p, xid, nil, err)
+			t.err = err
 			return
 		}
 		if err != nil {
-			st.answer(p, xid, failures(len(operations), i, err), nil)
+			t.failed = failures(len(operations), i, err)
+			pr.pending = nil
 			return
 		}
 	}
-	stats := st.commit(pr.changes)
+	t.operations, t.changes = operations, pr.changes
+}
+
+// results is what a multi answers.
+func (t *txn) results(stats []nodeStat) []byte {
+	if t.failed != nil {
+		return t.failed
+	}
 	e := new(encoder)
-	for i, o := range operations {
+	for i, o := range t.operations {
 		op := o.op
 		if op == OpCreateContainer || op == OpCreateTTL {
 			op = OpCreate2 // their answers are the same
 		}
 		e.multiHeader(op, false, codeOK)
-		e.written(op, pr.changes[i], stats[i])
+		e.written(op, t.changes[i], stats[i])
 	}
 	e.multiEnd()
-	p.member.catchUp(st.zxid)
-	p.reply(xid, codeOK, e.B)
+	return e.B
 }
 
 // operations reads the body of a multi.

@@ -12,6 +12,10 @@ import (
 type Option func(*config)
 
 type config struct {
+	servers        int
+	syncLimit      int // ticks
+	election       time.Duration
+	phases         []time.Duration
 	listen         string // "": when an address is first asked for
 	tick           time.Duration
 	minSession     time.Duration // 0: two ticks
@@ -21,8 +25,44 @@ type config struct {
 	maxPacket      int
 }
 
+// Servers makes an ensemble of n servers. n must be odd and below 64. The default
+// is 1, a server alone. See [Server].
+func Servers(n int) Option {
+	return func(c *config) { c.servers = n }
+}
+
+// WithSyncLimit sets after how many ticks of silence the servers of an ensemble
+// give each other up: ZooKeeper's syncLimit. The default is 5.
+func WithSyncLimit(ticks int) Option {
+	return func(c *config) { c.syncLimit = ticks }
+}
+
+// WithElectionTime sets how long servers need to elect a leader once enough of them
+// can reach each other, and how long a server needs to join a leader. The default
+// is 200ms.
+func WithElectionTime(d time.Duration) Option {
+	return func(c *config) { c.election = d }
+}
+
+// WithTickPhases sets when the session trackers of the servers tick: that of server
+// i does so phases[i] after each multiple of a tick since the start. A session
+// expires on such a tick of the leader's. On a real server nobody knows the phase.
+// By default the phases are spread evenly over a tick, beginning with 0.
+func WithTickPhases(phases ...time.Duration) Option {
+	return func(c *config) { c.phases = phases }
+}
+
+// phase returns the phase of a server's session tracker.
+func (c *config) phase(server int) time.Duration {
+	if server < len(c.phases) {
+		return c.phases[server] % c.tick
+	}
+	return (c.tick * time.Duration(server) / time.Duration(c.servers)).Truncate(time.Millisecond)
+}
+
 // WithListen has the server listen for TCP connections on an address,
-// host:port, from the start; port 0 stands for any. Without it, the server
+// host:port, from the start; port 0 stands for any. In an ensemble, this is
+// server 0, and the others listen on any port of the same host. Without it, the server
 // listens on a port of 127.0.0.1 once [Server.Addr] or [Server.ConnectString]
 // is called, and touches no network before that.
 func WithListen(addr string) Option {
@@ -64,6 +104,9 @@ func WithMaxPacket(n int) Option {
 
 func newConfig(opts []Option) (config, error) {
 	c := config{
+		servers:        1,
+		syncLimit:      5,
+		election:       200 * time.Millisecond,
 		tick:           2 * time.Second,
 		containerCheck: time.Minute,
 		containers:     true,
@@ -90,6 +133,23 @@ func newConfig(opts []Option) (config, error) {
 	}
 	if c.minSession > c.maxSession {
 		return c, fmt.Errorf("zktest: shortest session timeout %v is more than the longest, %v", c.minSession, c.maxSession)
+	}
+	if c.servers < 1 || c.servers > 63 || c.servers%2 == 0 {
+		return c, fmt.Errorf("zktest: Servers(%d): want an odd number from 1 to 63", c.servers)
+	}
+	if c.syncLimit < 1 {
+		return c, fmt.Errorf("zktest: WithSyncLimit(%d): want at least 1", c.syncLimit)
+	}
+	if c.election < 0 {
+		return c, fmt.Errorf("zktest: WithElectionTime(%v): want no less than 0", c.election)
+	}
+	if len(c.phases) > c.servers {
+		return c, fmt.Errorf("zktest: WithTickPhases for %d of %d servers", len(c.phases), c.servers)
+	}
+	for _, d := range c.phases {
+		if d < 0 {
+			return c, fmt.Errorf("zktest: WithTickPhases(%v): want no less than 0", d)
+		}
 	}
 	if c.maxPacket < 64 || c.maxPacket > wire.MaxFrame {
 		return c, fmt.Errorf("zktest: WithMaxPacket(%d): want 64 to %d", c.maxPacket, wire.MaxFrame)

@@ -16,6 +16,7 @@ var errHungUp = errors.New("zktest: the server has closed the connection")
 // front of it, where faults happen, uses it as its upstream.
 type peer struct {
 	st      *state
+	at      *member // the server it is connected to
 	ordinal int64
 	addr    string // of the client
 	out     *queue
@@ -24,10 +25,15 @@ type peer struct {
 	hungUp  chan struct{} // the server has
 
 	// What follows is the run loop's.
-	gone    bool // hungUp is closed
-	session *clientSession
+	gone    bool     // hungUp is closed
+	joining bool     // between the two frames of the handshake
+	ready   bool     // and after it
+	early   [][]byte // what came while joining; nil: the end
+	session int64
 	timeout time.Duration
-	member  *member
+	seen    int64    // the latest transaction that the client knew when it connected
+	old     bool     // a client before 3.4
+	view    *replica // nil until ready
 	ids     []identity
 
 	since          time.Time
@@ -45,13 +51,10 @@ type lastRequest struct {
 
 var _ upstream = (*peer)(nil)
 
-func newPeer(st *state, ordinal int64, client net.Addr) *peer {
-	addr := "127.0.0.1" // a pipe's client is in this process
-	if tcp, ok := client.(*net.TCPAddr); ok {
-		addr = tcp.IP.String()
-	}
+func newPeer(at *member, ordinal int64, addr string) *peer {
 	return &peer{
-		st:      st,
+		st:      at.st,
+		at:      at,
 		ordinal: ordinal,
 		addr:    addr,
 		out:     newQueue(),
@@ -111,6 +114,21 @@ func (p *peer) ReadFrame() ([]byte, error) {
 	return it.frame, nil
 }
 
+// receive processes a frame, or the end of the client's frames.
+func (p *peer) receive(frame []byte) {
+	switch {
+	case p.gone:
+	case p.joining:
+		p.early = append(p.early, frame)
+	case frame == nil:
+		p.st.hangUp(p)
+	case !p.ready:
+		p.at.connect(p, frame)
+	default:
+		p.at.request(p, frame)
+	}
+}
+
 // send never waits: the run loop must not hang on a client that does not read.
 func (p *peer) send(frame []byte) {
 	if !p.gone {
@@ -121,7 +139,7 @@ func (p *peer) send(frame []byte) {
 
 // reply answers a request with the state as this client sees it.
 func (p *peer) reply(xid int32, err code, body []byte) {
-	p.replyAt(p.member.tree.zxid, xid, err, body)
+	p.replyAt(p.view.tree.zxid, xid, err, body)
 }
 
 func (p *peer) replyAt(zxid int64, xid int32, err code, body []byte) {

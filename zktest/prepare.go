@@ -1,6 +1,10 @@
 package zktest
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // operation is one write as a client asks for it.
 type operation struct {
@@ -36,6 +40,7 @@ func (d *decoder) operation(op Op) operation {
 // from the state that those before it will leave. Nothing is changed yet.
 type preparation struct {
 	tree    *tree
+	ahead   map[string]*record // what outstanding proposals will leave
 	session int64
 	ids     []identity
 	pending map[string]*record
@@ -49,11 +54,12 @@ type record struct {
 	children int
 }
 
-func (st *state) prepare(p *peer) *preparation {
+func (l *leadership) preparation(r *request) *preparation {
 	return &preparation{
-		tree:    st.main.tree,
-		session: p.session.id,
-		ids:     p.ids,
+		tree:    l.m.tree,
+		ahead:   l.ahead,
+		session: r.session,
+		ids:     r.ids,
 		pending: make(map[string]*record),
 	}
 }
@@ -69,13 +75,50 @@ func (pr *preparation) look(path string) (*record, error) {
 		}
 		return r, nil
 	}
-	n, ok := pr.tree.nodes[path]
+	r, ok := pr.ahead[path]
 	if !ok {
+		n, there := pr.tree.nodes[path]
+		if there {
+			r = &record{n.stat, n.acl, len(n.children)}
+		}
+	} else if r != nil {
+		copied := *r
+		r = &copied
+	}
+	if r == nil {
 		return nil, codeNoNode
 	}
-	r := &record{n.stat, n.acl, len(n.children)}
 	pr.pending[path] = r
 	return r, nil
+}
+
+// removeOwned prepares the end of the session: its nodes go, sorted by path.
+func (pr *preparation) removeOwned() {
+	owned := make(map[string]struct{})
+	for path := range pr.tree.ephemerals[pr.session] {
+		owned[path] = struct{}{}
+	}
+	for path, r := range pr.ahead {
+		switch {
+		case r == nil:
+			delete(owned, path)
+		case r.stat.owner == pr.session:
+			owned[path] = struct{}{}
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(owned)) {
+		pr.remove(path)
+	}
+}
+
+// remove prepares the deletion of a node that is there and has no children.
+func (pr *preparation) remove(path string) {
+	parentPath, _, _ := splitPath(path)
+	if parent, err := pr.look(parentPath); err == nil {
+		parent.children--
+	}
+	pr.pending[path] = nil
+	pr.changes = append(pr.changes, change{op: OpDelete, path: path})
 }
 
 // add prepares one operation: one change, or a code.
@@ -158,9 +201,7 @@ func (pr *preparation) delete(o operation) error {
 	case n.children > 0:
 		return codeNotEmpty
 	}
-	parent.children--
-	pr.pending[o.path] = nil
-	pr.changes = append(pr.changes, change{op: OpDelete, path: o.path})
+	pr.remove(o.path)
 	return nil
 }
 

@@ -23,7 +23,7 @@ var reads = map[Op]func(*peer, *decoder) ([]byte, error){
 
 // readable finds a node and checks that the client has one of the permissions.
 func (p *peer) readable(path string, perms int32) (*node, error) {
-	n, ok := p.member.tree.nodes[path]
+	n, ok := p.view.tree.nodes[path]
 	if !ok {
 		return nil, codeNoNode
 	}
@@ -43,9 +43,9 @@ func exists(p *peer, d *decoder) ([]byte, error) {
 		return nil, codeBadArguments
 	}
 	if watch {
-		p.member.data.add(path, p, oneShot)
+		p.view.data.add(path, p, oneShot)
 	}
-	n, ok := p.member.tree.nodes[path]
+	n, ok := p.view.tree.nodes[path]
 	if !ok {
 		return nil, codeNoNode
 	}
@@ -64,7 +64,7 @@ func getData(p *peer, d *decoder) ([]byte, error) {
 		return nil, err
 	}
 	if watch {
-		p.member.data.add(path, p, oneShot)
+		p.view.data.add(path, p, oneShot)
 	}
 	e := new(encoder)
 	e.Buffer(n.data)
@@ -101,7 +101,7 @@ func children(p *peer, d *decoder) (*node, error) {
 	}
 	n, err := p.readable(path, permRead)
 	if err == nil && watch {
-		p.member.children.add(path, p, oneShot)
+		p.view.children.add(path, p, oneShot)
 	}
 	return n, err
 }
@@ -127,7 +127,7 @@ func getAllChildrenNumber(p *peer, d *decoder) ([]byte, error) {
 		return nil, err
 	}
 	e := new(encoder)
-	e.Int32(int32(p.member.tree.below(path)))
+	e.Int32(int32(p.view.tree.below(path)))
 	return e.B, nil
 }
 
@@ -138,7 +138,7 @@ func getEphemerals(p *peer, d *decoder) ([]byte, error) {
 		prefix = ""
 	}
 	var paths []string
-	for _, path := range p.member.tree.owned(p.session.id) {
+	for _, path := range p.view.tree.owned(p.session) {
 		if strings.HasPrefix(path, strings.TrimSpace(prefix)) {
 			paths = append(paths, path)
 		}

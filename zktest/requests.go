@@ -6,54 +6,92 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// request answers any frame of a client after its first.
-func (st *state) request(p *peer, frame []byte) {
+// request processes any frame of a client after the handshake.
+func (m *member) request(p *peer, frame []byte) {
 	d := decode(frame)
 	xid, op := d.Int32(), Op(d.Int32())
 	if d.Bad {
-		st.hangUp(p)
+		m.st.hangUp(p)
 		return
 	}
 	p.received++
 	p.last = lastRequest{op: op, xid: xid, at: time.Now()}
-	if op == OpAuth {
-		st.auth(p, xid, d)
+	switch {
+	case op == OpAuth:
+		m.st.auth(p, xid, d)
+		return
+	case op == OpSASL: // touches nothing either
+		m.refuse(p, xid)
+		return
+	case !m.touch(p.session, p.timeout):
+		return // the session is over; ZooKeeper drops its requests
+	case !m.knows(op):
+		m.refuse(p, xid)
 		return
 	}
-	s := p.session
-	s.timeout = p.timeout
-	st.touch(s)
-	switch {
-	case op == OpPing:
-		p.reply(wire.XidPing, codeOK, nil)
-	case op == OpClose:
-		st.close(p, xid)
-	case op == OpSync:
-		st.sync(p, xid, d)
-	case op == OpMulti:
-		st.multi(p, xid, d)
-	case op == OpReconfig:
-		st.reconfig(p, xid, d)
-	case op == OpCreateContainer && !st.conf.containers:
-		st.refuse(p, xid)
-	case writes[op]:
-		st.write(p, xid, op, d)
-	case reads[op] != nil:
-		body, err := reads[op](p, d)
-		if d.Bad {
-			err = codeMarshallingError
-		}
-		p.result(xid, body, err)
+	r := &request{from: p, at: m, session: p.session, xid: xid, op: op, body: d, ids: p.ids}
+	if m.throttled(r, frame) {
+		r.refused = codeThrottled
+	} else if err := m.eagerCheck(r); err != nil {
+		p.replyAt(0, xid, err.(code), nil)
+		return
+	}
+	if m.lead != nil && !m.needsAgreement(r) && r.refused == nil {
+		r.refused = m.lead.tracker.check(r.session, nil)
+	}
+	m.submit(r)
+}
+
+// touch notes that the session was heard of. On the leader that puts the session's
+// end off at once; a follower tells the leader in its next answer to a ping. It
+// returns false if the server knows that the session is over.
+func (m *member) touch(session int64, timeout time.Duration) bool {
+	if m.lead != nil {
+		return m.lead.tracker.touch(session, timeout)
+	}
+	m.follow.touched[session] = timeout
+	return true
+}
+
+// knows reports whether the server has such a request.
+func (m *member) knows(op Op) bool {
+	switch op {
+	case OpCreateContainer:
+		return m.st.conf.containers
+	case OpPing, OpClose, OpSync, OpMulti, OpReconfig:
+		return true
 	default:
-		st.refuse(p, xid)
+		return writes[op] || reads[op] != nil
 	}
 }
 
 // refuse answers a request that the server does not know, and, as ZooKeeper
 // does, closes the connection.
-func (st *state) refuse(p *peer, xid int32) {
+func (m *member) refuse(p *peer, xid int32) {
 	p.replyAt(-1, xid, codeUnimplemented, nil)
-	st.hangUp(p)
+	m.st.hangUp(p)
+}
+
+// answer answers a request that needs no agreement.
+func (m *member) answer(r *request) {
+	p := r.from
+	switch {
+	case p.gone:
+	case r.refused == codeSessionMoved:
+		m.st.hangUp(p)
+	case r.refused != nil:
+		p.result(r.xid, nil, r.refused)
+	case r.op == OpPing:
+		p.reply(wire.XidPing, codeOK, nil)
+	case r.op == OpSync:
+		p.synced(r)
+	default:
+		body, err := reads[r.op](p, r.body)
+		if r.body.Bad {
+			err = codeMarshallingError
+		}
+		p.result(r.xid, body, err)
+	}
 }
 
 // result sends a body or, if there is an error, its code.
@@ -69,70 +107,40 @@ func (p *peer) result(xid int32, body []byte, err error) {
 	p.reply(xid, c, nil)
 }
 
-func (st *state) close(p *peer, xid int32) {
-	s := p.session
-	s.peer = nil // so that the answer goes first
-	st.endSession(s.id)
-	p.replyAt(st.zxid, xid, codeOK, nil)
-	st.hangUp(p)
-}
-
-// sync answers once this client's member has everything.
-func (st *state) sync(p *peer, xid int32, d *decoder) {
-	path := d.String()
-	if d.Bad {
-		p.reply(xid, codeMarshallingError, nil)
+// synced answers a sync: this client sees everything that its server has.
+func (p *peer) synced(r *request) {
+	path := r.body.String()
+	if r.body.Bad {
+		p.reply(r.xid, codeMarshallingError, nil)
 		return
 	}
-	p.member.catchUp(st.zxid)
+	p.catchUp(p.at.tree.zxid)
 	e := new(encoder)
 	e.String(path)
-	p.reply(xid, codeOK, e.B)
+	p.reply(r.xid, codeOK, e.B)
 }
 
-// reconfig is disabled, as it is by default.
-func (st *state) reconfig(p *peer, xid int32, d *decoder) {
-	for range 3 {
-		d.Buffer() // joining, leaving, new members: any may be null
+// answer answers the request that the transaction was made for.
+func (t *txn) answer(stats []nodeStat) {
+	r, p := t.request, t.request.from
+	p.catchUp(t.zxid) // a client sees its own writes
+	switch {
+	case t.err == codeSessionMoved:
+		p.st.hangUp(p)
+	case t.err != nil:
+		p.result(r.xid, nil, t.err)
+	case r.op == OpConnect:
+		p.joined(true)
+	case r.op == OpClose:
+		p.replyAt(t.zxid, r.xid, codeOK, nil)
+		p.st.hangUp(p)
+	case r.op == OpMulti:
+		p.reply(r.xid, codeOK, t.results(stats))
+	default:
+		e := new(encoder)
+		e.written(r.op, t.changes[0], stats[0])
+		p.reply(r.xid, codeOK, e.B)
 	}
-	d.Int64()
-	if d.Bad {
-		p.result(xid, nil, codeMarshallingError)
-		return
-	}
-	st.answer(p, xid, nil, codeReconfigDisabled)
-}
-
-// writes are the requests that change the state, other than multi.
-var writes = map[Op]bool{
-	OpCreate: true, OpCreate2: true, OpCreateContainer: true, OpCreateTTL: true,
-	OpDelete: true, OpSetData: true, OpSetACL: true,
-}
-
-// write does one write.
-func (st *state) write(p *peer, xid int32, op Op, d *decoder) {
-	o := d.operation(op)
-	if d.Bad {
-		st.answer(p, xid, nil, codeMarshallingError)
-		return
-	}
-	pr := st.prepare(p)
-	if err := pr.add(o); err != nil {
-		st.answer(p, xid, nil, err)
-		return
-	}
-	stats := st.commit(pr.changes)
-	e := new(encoder)
-	e.written(op, pr.changes[0], stats[0])
-	p.member.catchUp(st.zxid) // a client sees its own writes
-	p.reply(xid, codeOK, e.B)
-}
-
-// answer is for a write that changes nothing, which is a transaction too.
-func (st *state) answer(p *peer, xid int32, body []byte, err error) {
-	st.commit(nil)
-	p.member.catchUp(st.zxid)
-	p.result(xid, body, err)
 }
 
 // written is what a write that has succeeded answers.

@@ -1,89 +1,177 @@
 package zktest
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
+	"cmp"
 	"maps"
 	"slices"
 	"time"
 )
 
-// state is all that an in-process server knows. It belongs to the goroutine in
-// run: everybody else sends it frames and functions.
+// state is the state of all servers of a [Server], and of the network between
+// them. It belongs to the goroutine in run: everybody else sends it frames and
+// functions.
 type state struct {
 	conf     config
 	inbox    chan input
-	commands chan func()
+	commands chan command
 	done     chan struct{} // closed by Server.Close
 
 	start    time.Time
-	zxid     int64 // of the latest transaction
-	main     *member
-	sessions map[int64]*clientSession
-	nextID   int64
+	agenda   agenda
+	members  []*member
+	routes   [][]*route    // by sender and receiver
+	changed  chan struct{} // closed, and replaced, when there may be a leader again
 	peers    map[*peer]struct{}
 	ordinals int64
 
-	received, sent int64 // by connections that are gone
+	fed      int64  // the latest transaction that any server has applied
+	recent   []*txn // those up to fed that not all servers have applied yet, oldest first
+	laggards map[int64]*laggard
+
+	commitDelay time.Duration
+	pingLag     time.Duration
+	eagerACL    bool
+	throttle    Match // nil: nothing
 }
 
-// clientSession is one ZooKeeper session.
-type clientSession struct {
-	id       int64
-	password []byte
-	timeout  time.Duration
-	expires  time.Duration // since the start, a multiple of the tick
-	peer     *peer         // nil: disconnected
-	own      *member       // nil: it does not lag
+// command is a function for the run loop to call.
+type command struct {
+	do   func(*state)
+	over chan struct{} // closed once do, and everything that follows without delay, is done
 }
 
 func newState(conf config) *state {
 	st := &state{
 		conf:     conf,
 		inbox:    make(chan input),
-		commands: make(chan func()),
+		commands: make(chan command),
 		done:     make(chan struct{}),
 		start:    time.Now(),
-		main:     newMember(newTree()),
-		sessions: make(map[int64]*clientSession),
+		changed:  make(chan struct{}),
 		peers:    make(map[*peer]struct{}),
+		laggards: make(map[int64]*laggard),
+		pingLag:  20 * time.Millisecond,
 	}
-	// As ZooKeeper does: the server's number, the time, and room to count.
-	st.nextID = int64(uint64(st.start.UnixMilli())<<24>>8 | 1<<56)
+	for i := range conf.servers {
+		st.members = append(st.members, newMember(st, i))
+	}
+	st.routes = newRoutes(conf.servers)
+	st.elect(st.members)
+	st.tick()
 	return st
 }
 
+// run is the loop that owns the state. Events that are due run before input that
+// comes in at the same time, so that a test in a bubble can be repeated.
 func (st *state) run() {
-	ticks := time.NewTicker(st.conf.tick)
-	defer ticks.Stop()
-	reaps := time.NewTicker(st.conf.containerCheck)
-	defer reaps.Stop()
+	alarm := time.NewTimer(0)
+	defer alarm.Stop()
+	var set time.Time
 	for {
+		st.agenda.runDue()
+		if at, ok := st.agenda.next(); ok && !at.Equal(set) {
+			alarm.Reset(time.Until(at))
+			set = at
+		}
 		select {
 		case in := <-st.inbox:
+			st.agenda.runDue()
 			st.handle(in)
-		case command := <-st.commands:
-			command()
-		case <-ticks.C:
-			st.tick()
-		case <-reaps.C:
-			st.reap()
+		case c := <-st.commands:
+			st.agenda.runDue()
+			c.do(st)
+			st.agenda.runDue()
+			close(c.over)
+		case <-alarm.C:
+			set = time.Time{}
 		case <-st.done:
 			return
 		}
 	}
 }
 
+// after has the run loop call f after d. If d is 0, that is once the loop has
+// finished what it is doing.
+func (st *state) after(d time.Duration, f func()) { st.agenda.add(time.Now().Add(d), f) }
+
+// tick is for what happens once a tick, whoever leads.
+func (st *state) tick() {
+	st.advanceAll()
+	st.after(st.conf.tick, st.tick)
+}
+
+// patience is after how long a silence servers give each other up.
+func (st *state) patience() time.Duration {
+	return time.Duration(st.conf.syncLimit) * st.conf.tick
+}
+
+// quorum returns how many servers have to log a transaction.
+func (st *state) quorum() int { return len(st.members)/2 + 1 }
+
+// authority returns the leadership of the server that leads, or nil. If a deposed
+// leader still believes that it leads, the one that was elected later counts.
+func (st *state) authority() *leadership {
+	var newest *leadership
+	for _, m := range st.members {
+		if l := m.lead; l != nil && (newest == nil || m.epoch > newest.m.epoch) {
+			newest = l
+		}
+	}
+	return newest
+}
+
+// epoch returns the epoch of the latest election.
+func (st *state) epoch() int64 {
+	latest := int64(0)
+	for _, m := range st.members {
+		latest = max(latest, m.epoch)
+	}
+	return latest
+}
+
+// spokesman returns the server that is asked about the ensemble as a whole.
+func (st *state) spokesman() *member {
+	if l := st.authority(); l != nil {
+		return l.m
+	}
+	return slices.MaxFunc(st.members, func(a, b *member) int { return cmp.Compare(a.tree.zxid, b.tree.zxid) })
+}
+
+// announce wakes the callers of awaitLeader.
+func (st *state) announce() {
+	close(st.changed)
+	st.changed = make(chan struct{})
+}
+
+// connections returns the clients' connections to some servers, the oldest first.
+func (st *state) connections(of ...*member) []*peer {
+	all := slices.DeleteFunc(slices.Collect(maps.Keys(st.peers)), func(p *peer) bool { return !slices.Contains(of, p.at) })
+	slices.SortFunc(all, func(a, b *peer) int { return cmp.Compare(a.ordinal, b.ordinal) })
+	return all
+}
+
+// peerOf returns the connection of a session, or nil. If several servers believe
+// that they have it, the latest one counts.
+func (st *state) peerOf(session int64) *peer {
+	var last *peer
+	for _, m := range st.members {
+		if p := m.clients[session]; p != nil && p.ready && (last == nil || p.ordinal > last.ordinal) {
+			last = p
+		}
+	}
+	return last
+}
+
+// handle processes a frame, or the end of a client's frames, unless the server
+// stands still.
 func (st *state) handle(in input) {
 	p := in.from
 	switch {
 	case p.gone:
-	case in.frame == nil:
-		st.hangUp(p)
-	case p.session == nil:
-		st.connect(p, in.frame)
+	case p.at.held:
+		p.at.overdue.inputs = append(p.at.overdue.inputs, func() { p.receive(in.frame) })
 	default:
-		st.request(p, in.frame)
+		p.receive(in.frame)
 	}
 }
 
@@ -95,110 +183,13 @@ func (st *state) hangUp(p *peer) {
 	p.gone = true
 	close(p.hungUp)
 	p.out.put(item{})
-	if p.member != nil {
-		p.member.drop(p)
+	if p.view != nil {
+		p.view.drop(p)
 	}
-	if p.session != nil && p.session.peer == p {
-		p.session.peer = nil
+	if p.at.clients[p.session] == p {
+		delete(p.at.clients, p.session)
 	}
 	delete(st.peers, p)
-	st.received += p.received
-	st.sent += p.sent
-}
-
-// commit gives changes that were found possible the next number, and makes them.
-func (st *state) commit(changes []change) []nodeStat {
-	st.zxid++
-	t := txn{zxid: st.zxid, time: time.Now().UnixMilli(), changes: changes}
-	stats := st.main.apply(t)
-	for _, m := range st.lagging() {
-		m.learn(t)
-	}
-	return stats
-}
-
-// lagging returns the members other than main, in an order that is always the
-// same.
-func (st *state) lagging() []*member {
-	var all []*member
-	for _, id := range st.sessionIDs() {
-		if m := st.sessions[id].own; m != nil {
-			all = append(all, m)
-		}
-	}
-	return all
-}
-
-func (st *state) sessionIDs() []int64 { return slices.Sorted(maps.Keys(st.sessions)) }
-
-// tick ends the sessions whose time is over. A follower that is long behind is
-// dropped from a real ensemble; here it catches up.
-func (st *state) tick() {
-	const syncLimit = 5 // ticks
-	now := time.Now()
-	for _, id := range st.sessionIDs() {
-		if st.sessions[id].expires <= now.Sub(st.start) {
-			st.endSession(id)
-		}
-	}
-	for _, m := range st.lagging() {
-		m.catchUpTime(now.Add(-syncLimit * st.conf.tick))
-	}
-}
-
-// touch puts a session's end off. The end is on a tick, so that a session
-// lives for at least its timeout and at most one tick more.
-func (st *state) touch(s *clientSession) {
-	ticks := (time.Since(st.start) + s.timeout) / st.conf.tick
-	s.expires = (ticks + 1) * st.conf.tick
-}
-
-// endSession deletes a session's nodes in one transaction, and closes its
-// connection. It returns false if there is no such session.
-func (st *state) endSession(id int64) bool {
-	s, ok := st.sessions[id]
-	if !ok {
-		return false
-	}
-	delete(st.sessions, id)
-	var changes []change
-	for _, path := range st.main.tree.owned(id) {
-		changes = append(changes, change{op: OpDelete, path: path})
-	}
-	st.commit(changes)
-	if s.peer != nil {
-		st.hangUp(s.peer)
-	}
-	return true
-}
-
-// newSession makes one, which is a transaction.
-func (st *state) newSession() *clientSession {
-	s := &clientSession{id: st.nextID}
-	st.nextID++
-	seed := binary.BigEndian.AppendUint64([]byte("turnstile"), uint64(s.id))
-	sum := sha256.Sum256(seed)
-	s.password = sum[:16]
-	st.sessions[s.id] = s
-	st.commit(nil)
-	return s
-}
-
-// reap deletes the containers that have become empty and the nodes whose time
-// to live is over, each in its own transaction.
-func (st *state) reap() int {
-	t := st.main.tree
-	reaped := 0
-	for _, path := range slices.Sorted(maps.Keys(t.reapable)) {
-		n := t.nodes[path]
-		over := n.stat.cversion > 0 // a container that never had a child stays
-		if n.stat.hasTTL() {
-			over = time.Now().UnixMilli()-n.stat.mtime > n.stat.owner&ttlMax
-		}
-		if over && len(n.children) == 0 {
-			st.commit([]change{{op: OpDelete, path: path}})
-			reaped++
-		}
-	}
-	return reaped
+	p.at.received += p.received
+	p.at.sent += p.sent
 }

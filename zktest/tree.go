@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Values of a node's owner that are not a session.
@@ -86,13 +87,14 @@ func (n *node) names() []string {
 	return names
 }
 
-// A tree is all nodes after the transaction zxid. It knows no sessions, no
+// A tree is all nodes and sessions after the transaction zxid. It knows no
 // watches and no clock: transactions that were found possible are applied to it.
 type tree struct {
 	zxid       int64
 	nodes      map[string]*node // the root is both "/" and ""
 	ephemerals map[int64]map[string]struct{}
-	reapable   map[string]struct{} // containers and nodes with a TTL
+	reapable   map[string]struct{}     // containers and nodes with a TTL
+	sessions   map[int64]time.Duration // and the timeouts that they were made with
 }
 
 func newTree() *tree {
@@ -100,6 +102,7 @@ func newTree() *tree {
 		nodes:      make(map[string]*node),
 		ephemerals: make(map[int64]map[string]struct{}),
 		reapable:   make(map[string]struct{}),
+		sessions:   make(map[int64]time.Duration),
 	}
 	add := func(path string, acl []aclEntry, children ...string) {
 		n := &node{data: []byte{}, acl: acl, children: make(map[string]struct{})}
@@ -124,6 +127,7 @@ func (t *tree) clone() *tree {
 		nodes:      make(map[string]*node, len(t.nodes)),
 		ephemerals: make(map[int64]map[string]struct{}, len(t.ephemerals)),
 		reapable:   maps.Clone(t.reapable),
+		sessions:   maps.Clone(t.sessions),
 	}
 	for path, n := range t.nodes {
 		copied := *n
@@ -141,6 +145,9 @@ func (t *tree) clone() *tree {
 func (t *tree) owned(session int64) []string {
 	return slices.Sorted(maps.Keys(t.ephemerals[session]))
 }
+
+// reapables returns the paths of containers and nodes with a TTL, sorted.
+func (t *tree) reapables() []string { return slices.Sorted(maps.Keys(t.reapable)) }
 
 // count is how many nodes there are as ZooKeeper counts: the root twice.
 func (t *tree) count() int { return len(t.nodes) }

@@ -1,6 +1,10 @@
 package zktest
 
-import "github.com/turnstile-go/turnstile/internal/wire"
+import (
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
 
 // A txn is what one request, or one session's end, changes: all of it or, if
 // the request was refused, nothing, and then it still has its number.
@@ -8,6 +12,14 @@ type txn struct {
 	zxid    int64
 	time    int64
 	changes []change
+	op      Op            // OpConnect or OpClose: it creates or ends a session; otherwise 0
+	session int64         // the one that op is about
+	timeout time.Duration // of the session that it creates
+
+	request    *request    // that it was made for; nil: none
+	err        error       // why it changes nothing; nil if it does, and for a multi
+	operations []operation // of a multi
+	failed     []byte      // the answer to a multi that changes nothing
 }
 
 // A change has been found possible in the state it will be applied to.

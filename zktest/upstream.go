@@ -40,8 +40,8 @@ func (p *Proxy) closeTarget(ctx context.Context, session int64, password []byte)
 // closeWrite tells a client that no more will come. A pipe has no half of it
 // to close.
 func closeWrite(conn net.Conn) {
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.CloseWrite()
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
 		return
 	}
 	_ = conn.Close()

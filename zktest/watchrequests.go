@@ -33,7 +33,7 @@ func setWatches2(p *peer, d *decoder) ([]byte, error) {
 // rewatch tells of what is new to the client, and watches the rest. It does not
 // ask who may read what it tells of; nor did ZooKeeper for long.
 func (p *peer) rewatch(seen int64, data, exist, child []string) {
-	m := p.member
+	m := p.view
 	for _, path := range data {
 		n, ok := m.tree.nodes[path]
 		switch {
@@ -66,8 +66,8 @@ func (p *peer) rewatch(seen int64, data, exist, child []string) {
 }
 
 func (p *peer) watchLasting(path string, mode watchMode) {
-	p.member.data.add(path, p, mode)
-	p.member.children.add(path, p, mode)
+	p.view.data.add(path, p, mode)
+	p.view.children.add(path, p, mode)
 }
 
 func addWatch(p *peer, d *decoder) ([]byte, error) {
@@ -96,11 +96,11 @@ func (p *peer) chosen(d *decoder) (string, []*watchTable) {
 	}
 	switch kind {
 	case childWatches:
-		return path, []*watchTable{p.member.children}
+		return path, []*watchTable{p.view.children}
 	case dataWatches:
-		return path, []*watchTable{p.member.data}
+		return path, []*watchTable{p.view.data}
 	case anyWatches:
-		return path, []*watchTable{p.member.children, p.member.data}
+		return path, []*watchTable{p.view.children, p.view.data}
 	}
 	return "", nil
 }

@@ -2,13 +2,10 @@ package zktest
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"net"
-	"slices"
 	"strings"
 	"time"
 )
@@ -17,9 +14,9 @@ import (
 const version = "3.8.0"
 
 // words are ZooKeeper's administrative commands, as far as they are there.
-var words = map[string]func(*state, *strings.Builder){
-	"ruok": func(_ *state, b *strings.Builder) { b.WriteString("imok") },
-	"isro": func(_ *state, b *strings.Builder) { b.WriteString("rw") },
+var words = map[string]func(*scope, *strings.Builder){
+	"ruok": func(_ *scope, b *strings.Builder) { b.WriteString("imok") },
+	"isro": func(_ *scope, b *strings.Builder) { b.WriteString("rw") },
 	"srvr": srvr,
 	"stat": stat,
 	"mntr": mntr,
@@ -30,17 +27,26 @@ var words = map[string]func(*state, *strings.Builder){
 	"wchp": wchp,
 }
 
+// A scope is what a four-letter word is asked of: one server, or an ensemble as
+// a whole.
+type scope struct {
+	*state
+	self *member   // who answers
+	all  []*member // whose clients count
+}
+
 // Word answers one of ZooKeeper's four-letter words, which TCP clients may send
 // as well: "ruok", "isro", "srvr", "stat", "mntr", "cons", "dump", "wchs",
 // "wchc", "wchp". It is an error if the server is closed, or does not know the
-// word.
+// word. Of an ensemble it is the leader's answer, with the clients and watches of
+// all servers; a TCP client gets that of its server.
 func (s *Server) Word(word string) (string, error) {
 	answer, ok := words[word]
 	if !ok {
 		return "", fmt.Errorf("zktest: no four-letter word %q", word)
 	}
 	var b strings.Builder
-	err := s.do(context.Background(), func(st *state) { answer(st, &b) })
+	err := s.do(context.Background(), func(st *state) { answer(&scope{st, st.spokesman(), st.members}, &b) })
 	return b.String(), err
 }
 
@@ -64,84 +70,112 @@ func (s *Server) serveWord(conn net.Conn, in *bufio.Reader) bool {
 	if _, ok := words[string(head)]; !ok {
 		return false
 	}
-	if text, err := s.Word(string(head)); err == nil {
+	if text, err := s.wordOf(conn.(arrival).server, string(head)); err == nil {
 		_, _ = io.WriteString(conn, text)
 	}
 	return true
 }
 
-func (st *state) packets() (received, sent int64) {
-	received, sent = st.received, st.sent
-	for p := range st.peers {
+// wordOf answers for one server, once that goes on if it stands still.
+func (s *Server) wordOf(i int, word string) (string, error) {
+	var b strings.Builder
+	done := make(chan struct{})
+	if err := s.do(context.Background(), func(st *state) {
+		m := st.members[i]
+		m.whenAwake(func() {
+			defer close(done)
+			switch {
+			case m.stopped:
+			case !m.serving() && word != "ruok":
+				b.WriteString("This ZooKeeper instance is not currently serving requests\n")
+			default:
+				words[word](&scope{st, m, []*member{m}}, &b)
+			}
+		})
+	}); err != nil {
+		return "", err
+	}
+	select {
+	case <-done:
+		return b.String(), nil
+	case <-s.faults.done:
+		return "", errServerClosed
+	}
+}
+
+func (sc *scope) packets() (received, sent int64) {
+	for _, m := range sc.all {
+		received += m.received
+		sent += m.sent
+	}
+	for _, p := range sc.clients() {
 		received += p.received
 		sent += p.sent
 	}
 	return received, sent
 }
 
-// connections returns those there are, the oldest first.
-func (st *state) connections() []*peer {
-	return slices.SortedFunc(maps.Keys(st.peers), func(a, b *peer) int { return cmp.Compare(a.ordinal, b.ordinal) })
-}
+// clients returns the connections there are, the oldest first.
+func (sc *scope) clients() []*peer { return sc.connections(sc.all...) }
 
-func srvr(st *state, b *strings.Builder) {
+func srvr(sc *scope, b *strings.Builder) {
 	fmt.Fprintf(b, "Zookeeper version: %s-zktest\n", version)
-	summary(st, b)
+	summary(sc, b)
 }
 
-func stat(st *state, b *strings.Builder) {
+func stat(sc *scope, b *strings.Builder) {
 	fmt.Fprintf(b, "Zookeeper version: %s-zktest\nClients:\n", version)
-	for _, p := range st.connections() {
+	for _, p := range sc.clients() {
 		fmt.Fprintf(b, " /%s:%d[1](queued=0,recved=%d,sent=%d)\n", p.addr, p.ordinal, p.received, p.sent)
 	}
 	b.WriteString("\n")
-	summary(st, b)
+	summary(sc, b)
 }
 
-func summary(st *state, b *strings.Builder) {
-	received, sent := st.packets()
+func summary(sc *scope, b *strings.Builder) {
+	received, sent := sc.packets()
 	fmt.Fprintf(b, "Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\nOutstanding: 0\n",
-		received, sent, len(st.peers))
-	fmt.Fprintf(b, "Zxid: 0x%x\nMode: standalone\nNode count: %d\n", st.zxid, st.main.tree.count())
+		received, sent, len(sc.clients()))
+	fmt.Fprintf(b, "Zxid: 0x%x\nMode: %s\nNode count: %d\n", sc.self.tree.zxid, sc.self.role(), sc.self.tree.count())
 }
 
-func mntr(st *state, b *strings.Builder) {
-	t := st.main.tree
+func mntr(sc *scope, b *strings.Builder) {
+	t := sc.self.tree
 	size := 0
 	for path, n := range t.nodes {
 		size += len(path) + len(n.data)
 	}
-	received, sent := st.packets()
+	received, sent := sc.packets()
 	for _, metric := range []struct {
 		name  string
 		value any
 	}{
 		{"version", version + "-zktest"},
-		{"server_state", "standalone"},
+		{"server_state", sc.self.role()},
 		{"avg_latency", "0.0"},
 		{"max_latency", 0},
 		{"min_latency", 0},
 		{"packets_received", received},
 		{"packets_sent", sent},
-		{"num_alive_connections", len(st.peers)},
+		{"num_alive_connections", len(sc.clients())},
 		{"outstanding_requests", 0},
-		{"global_sessions", len(st.sessions)},
+		{"global_sessions", len(t.sessions)},
 		{"znode_count", t.count()},
 		{"ephemerals_count", t.ephemeralCount()},
-		{"watch_count", st.watchCount()},
+		{"watch_count", sc.watchCount()},
 		{"approximate_data_size", size},
-		{"uptime", time.Since(st.start).Milliseconds()},
+		{"uptime", time.Since(sc.start).Milliseconds()},
 	} {
 		fmt.Fprintf(b, "zk_%s\t%v\n", metric.name, metric.value)
 	}
 }
 
-func cons(st *state, b *strings.Builder) {
-	for _, p := range st.connections() {
+func cons(sc *scope, b *strings.Builder) {
+	for _, p := range sc.clients() {
 		fmt.Fprintf(b, " /%s:%d[1](queued=0,recved=%d,sent=%d", p.addr, p.ordinal, p.received, p.sent)
-		if p.session != nil {
+		if p.ready {
 			fmt.Fprintf(b, ",sid=0x%x,lop=%s,est=%d,to=%d,lcxid=0x%x,lzxid=0x%x,lresp=%d,llat=0,minlat=0,avglat=0,maxlat=0",
-				p.session.id, p.last.op, p.since.UnixMilli(), p.timeout.Milliseconds(),
+				p.session, p.last.op, p.since.UnixMilli(), p.timeout.Milliseconds(),
 				uint32(p.last.xid), uint64(p.last.zxid), p.last.at.UnixMilli())
 		}
 		b.WriteString(")\n")

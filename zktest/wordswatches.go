@@ -7,25 +7,36 @@ import (
 	"strings"
 )
 
-// members returns all of them, the one that does not lag first.
-func (st *state) members() []*member { return append([]*member{st.main}, st.lagging()...) }
+// replicas returns those of some servers, and of the sessions that lag there.
+func (st *state) replicas(of []*member) []*replica {
+	var all []*replica
+	for _, m := range of {
+		all = append(all, m.replica)
+	}
+	for _, l := range st.slow() {
+		if p := st.peerOf(l.session); p == nil || slices.Contains(of, p.at) {
+			all = append(all, l.replica)
+		}
+	}
+	return all
+}
 
-func (st *state) watchCount() int {
+func (sc *scope) watchCount() int {
 	n := 0
-	for _, m := range st.members() {
-		n += m.watchCount()
+	for _, r := range sc.replicas(sc.all) {
+		n += r.watchCount()
 	}
 	return n
 }
 
 // dataWatchers returns the sessions that watch each path, sorted. As with
 // ZooKeeper, watches of children do not show in the words that begin with wch.
-func (st *state) dataWatchers() (all map[string][]int64, total int) {
+func (sc *scope) dataWatchers() (all map[string][]int64, total int) {
 	all = make(map[string][]int64)
-	for _, m := range st.members() {
+	for _, m := range sc.replicas(sc.all) {
 		for path, peers := range m.data.byPath {
 			for p := range peers {
-				all[path] = append(all[path], p.session.id)
+				all[path] = append(all[path], p.session)
 				total++
 			}
 		}
@@ -36,8 +47,8 @@ func (st *state) dataWatchers() (all map[string][]int64, total int) {
 	return all, total
 }
 
-func wchp(st *state, b *strings.Builder) {
-	all, _ := st.dataWatchers()
+func wchp(sc *scope, b *strings.Builder) {
+	all, _ := sc.dataWatchers()
 	for _, path := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(b, "%s\n", path)
 		for _, id := range all[path] {
@@ -47,9 +58,9 @@ func wchp(st *state, b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-func wchc(st *state, b *strings.Builder) {
+func wchc(sc *scope, b *strings.Builder) {
 	paths := make(map[int64][]string)
-	all, _ := st.dataWatchers()
+	all, _ := sc.dataWatchers()
 	for path, ids := range all {
 		for _, id := range ids {
 			paths[id] = append(paths[id], path)
@@ -65,8 +76,8 @@ func wchc(st *state, b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-func wchs(st *state, b *strings.Builder) {
-	all, total := st.dataWatchers()
+func wchs(sc *scope, b *strings.Builder) {
+	all, total := sc.dataWatchers()
 	sessions := make(map[int64]struct{})
 	for _, ids := range all {
 		for _, id := range ids {
@@ -76,25 +87,37 @@ func wchs(st *state, b *strings.Builder) {
 	fmt.Fprintf(b, "%d connections watching %d paths\nTotal watches:%d\n", len(sessions), len(all), total)
 }
 
-func dump(st *state, b *strings.Builder) {
+func dump(sc *scope, b *strings.Builder) {
+	if sc.self.lead != nil {
+		dumpTracker(sc.self.lead.tracker, b)
+	} else {
+		sessions := sc.self.tree.sessions
+		fmt.Fprintf(b, "Global Sessions(%d):\n", len(sessions))
+		for _, id := range slices.Sorted(maps.Keys(sessions)) {
+			fmt.Fprintf(b, "0x%x\t%dms\n", id, sessions[id].Milliseconds())
+		}
+	}
+	owned := sc.self.tree.ephemerals
+	fmt.Fprintf(b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(owned))
+	for _, id := range slices.Sorted(maps.Keys(owned)) {
+		fmt.Fprintf(b, "0x%x:\n", id)
+		for _, path := range sc.self.tree.owned(id) {
+			fmt.Fprintf(b, "\t%s\n", path)
+		}
+	}
+}
+
+func dumpTracker(k *tracker, b *strings.Builder) {
 	expiring := make(map[int64][]int64)
-	for _, id := range st.sessionIDs() {
-		at := st.start.Add(st.sessions[id].expires).UnixMilli()
+	for _, id := range k.ids() {
+		at := k.sessions[id].expires.UnixMilli()
 		expiring[at] = append(expiring[at], id)
 	}
-	fmt.Fprintf(b, "SessionTracker dump:\nSession Sets (%d)/(%d):\n", len(expiring), len(st.sessions))
+	fmt.Fprintf(b, "SessionTracker dump:\nSession Sets (%d)/(%d):\n", len(expiring), len(k.sessions))
 	for _, at := range slices.Sorted(maps.Keys(expiring)) {
 		fmt.Fprintf(b, "%d expire at %d:\n", len(expiring[at]), at)
 		for _, id := range expiring[at] {
 			fmt.Fprintf(b, "\t0x%x\n", id)
-		}
-	}
-	owned := st.main.tree.ephemerals
-	fmt.Fprintf(b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(owned))
-	for _, id := range slices.Sorted(maps.Keys(owned)) {
-		fmt.Fprintf(b, "0x%x:\n", id)
-		for _, path := range st.main.tree.owned(id) {
-			fmt.Fprintf(b, "\t%s\n", path)
 		}
 	}
 }

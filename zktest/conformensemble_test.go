@@ -1,0 +1,125 @@
+package zktest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
+
+// ensemblePair is two ensembles of three servers, and a client's way to a
+// follower or to the leader of each.
+func ensemblePair(t *testing.T, leading bool, ours *Server, real *Ensemble) pair {
+	leader, err := real.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, at := 0, (leader+1)%3
+	if leading {
+		to, at = 2, leader
+	}
+	nudge(t, real.Addr(at))
+	dial := ours.DialerTo(to)
+	return pair{
+		ours: func() (net.Conn, error) { return dial(context.Background(), "tcp", "") },
+		real: func() (net.Conn, error) { return net.Dial("tcp", real.Addr(at)) },
+	}
+}
+
+// nudge has a client of its own ping a real server often. Until ZooKeeper 3.9, a
+// leader's or follower's CommitProcessor can miss that there is a request, and
+// then does not answer it before there is another.
+func nudge(t *testing.T, addr string) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connected := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		_, err := readFrame(conn)
+		close(connected)
+		for err == nil {
+			_, err = readFrame(conn)
+		}
+	})
+	running.Go(func() {
+		_, err := conn.Write(connectFrame(0, make([]byte, 16), 30_000))
+		for err == nil {
+			<-time.After(50 * time.Millisecond)
+			e := newFrame()
+			e.Int32(wire.XidPing)
+			e.Int32(int32(OpPing))
+			_, err = conn.Write(e.Frame())
+		}
+	})
+	t.Cleanup(func() {
+		_ = conn.Close()
+		running.Wait()
+	})
+	<-connected
+}
+
+func startEnsembles(t *testing.T, opts ...RealOption) (*Server, *Ensemble) {
+	ours := Start(t, Servers(3), WithTick(500*time.Millisecond), WithSessionTimeouts(time.Second, time.Minute),
+		WithContainerCheck(time.Hour))
+	return ours, StartReal(t, append(opts, Nodes(3), ContainerCheck(time.Hour))...)
+}
+
+// Followers and leaders answer as real ones do.
+func TestEnsembleLikeReal(t *testing.T) {
+	ours, real := startEnsembles(t)
+	for role, servers := range map[string]pair{
+		"follower": ensemblePair(t, false, ours, real), "leader": ensemblePair(t, true, ours, real),
+	} {
+		all := scripts()
+		delete(all, "new server") // /zookeeper/config has the names of the servers
+		for name, steps := range all {
+			t.Run(role+"/"+name, func(t *testing.T) {
+				compare(t, servers, 3, withoutReconfig(steps))
+			})
+		}
+		for seed := range uint64(10) {
+			t.Run(fmt.Sprint(role, "/seed=", seed), func(t *testing.T) {
+				g := newGenerator(seed)
+				steps := []step{plain(g.root)}
+				for range 80 {
+					steps = append(steps, g.next(3))
+				}
+				compare(t, servers, 3, withoutReconfig(steps))
+			})
+		}
+	}
+}
+
+// So does a follower with the eager check of ACLs.
+func TestEagerACLLikeReal(t *testing.T) {
+	ours, real := startEnsembles(t, Property("enableEagerACLCheck", "true"))
+	ours.SetEagerACL(true)
+	servers := ensemblePair(t, false, ours, real)
+	nonsense := []aclEntry{{permAll, identity{"nonsense", ""}}}
+	steps := []step{mkdir(0, OpCreate, "/closed", 0, readACL)}
+	for _, path := range []string{"/closed/n", "/none/n", "/", "/zookeeper", "none", "", "/x\x00y", "/closed", "/closed/"} {
+		for _, acl := range [][]aclEntry{openACL, nonsense, nil} {
+			steps = append(steps, mkdir(0, OpCreate, path, 0, acl), mkdir(0, OpCreate2, path, 0, acl),
+				mkdir(0, OpCreateContainer, path, 4, acl), say(0, OpSetACL, func(e *encoder) {
+					e.String(path)
+					e.acls(acl)
+					e.Int32(-1)
+				}))
+		}
+		steps = append(steps, set(0, path, nil, -1), remove(0, path, -1), several(0, OpMulti, creating(path, 0)))
+	}
+	compare(t, servers, 2, steps)
+}
+
+// withoutReconfig leaves out what hangs a real follower for good: a reconfig that
+// its leader cannot read.
+func withoutReconfig(steps []step) []step {
+	return slices.DeleteFunc(steps, func(s step) bool { return s.op == OpReconfig })
+}

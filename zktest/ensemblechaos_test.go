@@ -1,0 +1,232 @@
+package zktest
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Whatever happens to the servers and their links: what was acknowledged is
+// kept, what is read never goes back, and in the end all servers have the same.
+func TestEnsembleKeepsWhatItAcknowledges(t *testing.T) {
+	seeds := 60
+	if testing.Short() {
+		seeds = 10
+	}
+	elections, written := int64(0), 0
+	for seed := range seeds {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			servers := 3 + 2*(seed%2)
+			onStage(t, func(s *stage) {
+				c := newChaos(s, uint64(seed), servers)
+				for range 150 {
+					c.strike()
+					c.work()
+				}
+				c.heal()
+				c.check()
+				elections += s.state.epoch()
+				written += len(c.acknowledged)
+			}, Servers(servers))
+		})
+	}
+	t.Logf("%d writes acknowledged, %d elections", written, elections)
+	if elections < int64(2*seeds) || written < 20*seeds {
+		t.Error("that is too few")
+	}
+}
+
+// chaos is a schedule of faults, and clients that write.
+type chaos struct {
+	s       *stage
+	rng     *rand.Rand
+	servers int
+
+	writers      []*writer
+	made         int
+	acknowledged []string
+}
+
+// writer is a client that creates one node after the other.
+type writer struct {
+	*caller
+	asked map[int32]string
+	heard int
+}
+
+func newChaos(s *stage, seed uint64, servers int) *chaos {
+	c := &chaos{s: s, rng: rand.New(rand.NewPCG(seed, 1)), servers: servers}
+	for i := range 4 {
+		c.writers = append(c.writers, &writer{
+			caller: s.call(fmt.Sprint("writer ", i), i%servers, nil, 10*time.Second), asked: make(map[int32]string),
+		})
+	}
+	return c
+}
+
+// strike does something to the servers.
+func (c *chaos) strike() {
+	i, j := c.rng.IntN(c.servers), c.rng.IntN(c.servers)
+	switch c.rng.IntN(24) {
+	case 0, 1:
+		c.s.CutLink(i, j)
+	case 2:
+		c.s.CutLink(i, j)
+		c.s.CutLink(j, i)
+	case 3, 4:
+		c.s.HealLinks()
+	case 5:
+		c.s.DelayLink(i, j, time.Duration(c.rng.IntN(300))*time.Millisecond)
+	case 6:
+		c.s.HoldServer(i)
+	case 7, 8:
+		c.s.ReleaseServer(i)
+	case 9:
+		c.s.StopServer(i)
+	case 10, 11:
+		if err := c.s.StartServer(i); err != nil {
+			c.s.t.Error(err)
+		}
+	case 12:
+		c.s.SetCommitDelay(time.Duration(c.rng.IntN(100)) * time.Millisecond)
+	case 13:
+		c.s.HoldPings(c.rng.IntN(3) == 0)
+	case 14:
+		w := c.writers[0]
+		w.mu.Lock()
+		session := w.session
+		w.mu.Unlock()
+		_ = c.s.Lag(session, c.rng.IntN(4)) // it may be over, or with a server that is lost
+	case 15:
+		if leader, ok := c.s.Leader(); ok {
+			c.s.CutLink(leader, i)
+		}
+	}
+	pause := 1000
+	if c.rng.IntN(6) == 0 {
+		pause = 15_000
+	}
+	c.s.pass(time.Duration(c.rng.IntN(pause)) * time.Millisecond)
+}
+
+// work has the clients look at what they have heard, and write more.
+func (c *chaos) work() {
+	for i, w := range c.writers {
+		c.listen(w)
+		w.mu.Lock()
+		closed, session := w.closed, w.session
+		w.mu.Unlock()
+		if closed || c.rng.IntN(30) == 0 {
+			c.reconnect(i, session)
+			continue
+		}
+		if session == 0 {
+			continue
+		}
+		c.made++
+		path := fmt.Sprintf("/n%d", c.made)
+		w.asked[w.ask(plain(path))] = path
+		w.ask(ping())
+	}
+}
+
+func (c *chaos) reconnect(i int, session int64) {
+	w := c.writers[i]
+	_ = w.conn.Close()
+	old := w.caller
+	if session == 0 {
+		old = nil // it was refused: it is over
+	}
+	var next *caller
+	for range 3 {
+		server := c.rng.IntN(c.servers)
+		stopped := false
+		c.s.member(server, func(m *member) { stopped = m.stopped })
+		if !stopped {
+			next = c.s.dials(w.name, server, old, 10*time.Second)
+			break
+		}
+	}
+	if next == nil {
+		return
+	}
+	if old != nil { // until the server has said what it is
+		next.mu.Lock()
+		if next.session == 0 && !next.closed {
+			next.session, next.password = old.session, old.password
+		}
+		next.mu.Unlock()
+	}
+	c.writers[i] = &writer{caller: next, asked: make(map[int32]string)}
+}
+
+// listen takes in what a client has heard since it last did.
+func (c *chaos) listen(w *writer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.caller.heard[w.heard:] {
+		if path := w.asked[r.xid]; path != "" && r.err == codeOK {
+			c.acknowledged = append(c.acknowledged, path)
+		}
+	}
+	w.heard = len(w.caller.heard)
+}
+
+// heal makes everything good.
+func (c *chaos) heal() {
+	for i := range c.servers {
+		c.s.ReleaseServer(i)
+		if err := c.s.StartServer(i); err != nil {
+			c.s.t.Error(err)
+		}
+		for j := range c.servers {
+			c.s.DelayLink(i, j, 0)
+		}
+	}
+	c.s.HoldPings(false)
+	c.s.HealLinks()
+	c.s.SetCommitDelay(0)
+	c.s.pass(time.Minute)
+	for _, w := range c.writers {
+		c.listen(w)
+	}
+}
+
+// check compares the servers with each other and with what was acknowledged.
+func (c *chaos) check() {
+	if _, ok := c.s.Leader(); !ok {
+		c.s.t.Fatal("nobody leads")
+	}
+	c.s.with(func(st *state) {
+		want := st.spokesman().tree
+		for _, path := range c.acknowledged {
+			if want.nodes[path] == nil {
+				c.s.t.Errorf("%s was acknowledged and is gone", path)
+			}
+		}
+		for _, m := range st.members {
+			if !m.serving() || len(m.log) > 0 || len(m.pending) > 0 {
+				c.s.t.Errorf("server %d: serving %v, %d transactions and %d sessions pending", m.index, m.serving(), len(m.log), len(m.pending))
+			}
+			got := m.tree
+			if got.zxid != want.zxid || !maps.Equal(got.sessions, want.sessions) {
+				c.s.t.Errorf("server %d: %#x and sessions %v, want %#x and %v", m.index, got.zxid, got.sessions, want.zxid, want.sessions)
+			}
+			if !slices.Equal(slices.Sorted(maps.Keys(got.nodes)), slices.Sorted(maps.Keys(want.nodes))) {
+				c.s.t.Errorf("server %d has other nodes", m.index)
+			}
+			for path, n := range want.nodes {
+				if got := got.nodes[path]; got != nil && (got.stat != n.stat || !reflect.DeepEqual(got.data, n.data)) {
+					c.s.t.Errorf("server %d: %s is %+v, want %+v", m.index, path, got, n)
+				}
+			}
+		}
+		if n := len(st.connections(st.members...)); n > len(c.writers) {
+			c.s.t.Errorf("%d connections are left", n)
+		}
+	})
+}

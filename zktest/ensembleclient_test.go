@@ -1,0 +1,235 @@
+package zktest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
+
+// A stage is an ensemble in a bubble, and what its clients hear.
+type stage struct {
+	*Server
+	t     *testing.T
+	began time.Time
+
+	mu     sync.Mutex
+	script map[string][]string // all that was heard, in order, by client
+}
+
+// onStage runs a test in a bubble, with an ensemble of three: ticks of 2s, and
+// the last server leads.
+func onStage(t *testing.T, f func(*stage), opts ...Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		f(&stage{Server: Start(t, append([]Option{Servers(3)}, opts...)...), t: t, began: began, script: make(map[string][]string)})
+	})
+}
+
+// pass lets time pass.
+func (s *stage) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// passTo lets time pass until d after the beginning.
+func (s *stage) passTo(d time.Duration) { s.pass(time.Until(s.began.Add(d))) }
+
+// leads fails the test unless this server leads.
+func (s *stage) leads(want int) {
+	s.t.Helper()
+	if got, ok := s.Leader(); !ok || got != want {
+		s.t.Errorf("after %v: server %d leads, %v; want %d", time.Since(s.began), got, ok, want)
+	}
+}
+
+// expiry returns when the leader ends a session, since the beginning.
+func (s *stage) expiry(c *caller) time.Duration {
+	s.t.Helper()
+	at, ok := s.Expiry(c.session)
+	if !ok {
+		s.t.Errorf("after %v: no leader tracks %s's session", time.Since(s.began), c.name)
+	}
+	return at.Sub(s.began)
+}
+
+// A caller is a client that sends and does not wait.
+type caller struct {
+	s        *stage
+	name     string
+	conn     net.Conn
+	session  int64
+	password []byte
+	timeout  time.Duration
+	xid      int32
+
+	mu     sync.Mutex
+	heard  []reply
+	seen   int64 // the latest transaction
+	closed bool
+}
+
+// reply is a frame that a caller has heard.
+type reply struct {
+	at   time.Duration // since the beginning
+	xid  int32
+	zxid int64
+	err  code
+}
+
+// call connects a client to a server; of a session, or for a new one.
+func (s *stage) call(name string, server int, session *caller, timeout time.Duration) *caller {
+	s.t.Helper()
+	c := s.dials(name, server, session, timeout)
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session == 0 {
+		s.t.Fatalf("after %v: %s has got no session from server %d", time.Since(s.began), name, server)
+	}
+	return c
+}
+
+// dials is call for a client that may not get a session, or not yet.
+func (s *stage) dials(name string, server int, session *caller, timeout time.Duration) *caller {
+	s.t.Helper()
+	conn, err := s.DialerTo(server)(context.Background(), "tcp", "")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = conn.Close() })
+	c := &caller{s: s, name: name, conn: conn}
+	hello := wire.Hello{TimeoutMillis: int32(timeout.Milliseconds())}
+	if session != nil {
+		session.mu.Lock()
+		hello.Session, hello.Password, hello.LastZxid = session.session, session.password, session.seen
+		session.mu.Unlock()
+		c.seen = hello.LastZxid
+	}
+	go c.listen()
+	c.write(hello.Frame())
+	return c
+}
+
+func (c *caller) write(frame []byte) {
+	_, _ = c.conn.Write(frame) // the server may have hung up
+}
+
+func (c *caller) listen() {
+	in := bufio.NewReader(c.conn)
+	for first := true; ; first = false {
+		frame, err := readFrame(in)
+		c.mu.Lock()
+		switch {
+		case err != nil:
+			c.closed = true
+			c.note("closed")
+		case first:
+			d := decode(frame)
+			d.Int32()
+			c.timeout = time.Duration(d.Int32()) * time.Millisecond
+			c.session, c.password = d.Int64(), slices.Clone(d.Buffer())
+			c.note(fmt.Sprintf("session %#x for %v", c.session, c.timeout))
+		default:
+			d := decode(frame)
+			r := reply{time.Since(c.s.began), d.Int32(), d.Int64(), code(d.Int32())}
+			c.heard = append(c.heard, r)
+			if r.zxid > 0 && r.zxid < c.seen {
+				c.s.t.Errorf("%s has seen %#x after %#x", c.name, r.zxid, c.seen)
+			}
+			c.seen = max(c.seen, r.zxid)
+			c.note(fmt.Sprintf("xid %d zxid %#x %v %x", r.xid, r.zxid, r.err, d.Rest))
+		}
+		c.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (c *caller) note(what string) {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	c.s.script[c.name] = append(c.s.script[c.name], fmt.Sprintf("%v: %s", time.Since(c.s.began), what))
+}
+
+// ask sends a request and returns its number.
+func (c *caller) ask(s step) int32 {
+	xid := int32(-2)
+	if s.op != OpPing {
+		c.xid++
+		xid = c.xid
+	}
+	e := newFrame()
+	e.Int32(xid)
+	e.Int32(int32(s.op))
+	e.B = append(e.B, s.body(0)...)
+	c.write(e.Frame())
+	synctest.Wait()
+	return xid
+}
+
+// answers returns the answers to a request so far: pings may have several.
+func (c *caller) answers(xid int32) []reply {
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(c.heard), func(r reply) bool { return r.xid != xid })
+}
+
+// wants fails the test unless a request has been answered, with a code.
+func (c *caller) wants(xid int32, want code) reply {
+	c.s.t.Helper()
+	all := c.answers(xid)
+	if len(all) == 0 {
+		c.s.t.Errorf("after %v: %s has no answer to request %d", time.Since(c.s.began), c.name, xid)
+		return reply{}
+	}
+	last := all[len(all)-1]
+	if last.err != want {
+		c.s.t.Errorf("%s: request %d: %v, want %v", c.name, xid, last.err, want)
+	}
+	return last
+}
+
+// waits fails the test if a request has been answered.
+func (c *caller) waits(xid int32) {
+	c.s.t.Helper()
+	if all := c.answers(xid); len(all) > 0 {
+		c.s.t.Errorf("after %v: %s has an answer to request %d: %+v", time.Since(c.s.began), c.name, xid, all)
+	}
+}
+
+// does sends a request that succeeds at once.
+func (c *caller) does(s step) reply {
+	c.s.t.Helper()
+	return c.wants(c.ask(s), codeOK)
+}
+
+// connected fails the test unless the connection is as it should be.
+func (c *caller) connected(want bool) {
+	c.s.t.Helper()
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed == want {
+		c.s.t.Errorf("after %v: %s is connected: %v, want %v", time.Since(c.s.began), c.name, !c.closed, want)
+	}
+}
+
+// Requests of these tests.
+func ping() step { return say(0, OpPing, nil) }
+func syncAll() step {
+	return say(0, OpSync, func(e *encoder) { e.String("/") })
+}
+func plain(path string) step     { return mkdir(0, OpCreate, path, 0, openACL) }
+func ephemeral(path string) step { return mkdir(0, OpCreate, path, 1, openACL) }
+func there(path string) step     { return look(0, OpExists, path, false) }

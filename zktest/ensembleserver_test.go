@@ -1,0 +1,493 @@
+package zktest
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+)
+
+const (
+	tickOnStage  = 2 * time.Second
+	shortSession = 4 * time.Second // the least that is granted
+)
+
+// The leader counts from the lists in its followers' answers to its pings. What
+// a follower passes on, a write that a majority agrees to included, does not
+// touch a session; so it can be over while its writes are committed.
+func TestSessionIsOverThoughItsWritesAreCommitted(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.call("client", 0, nil, 10*time.Second)
+		other := s.call("other", 1, nil, 40*time.Second)
+		c.does(ephemeral("/e"))
+		s.passTo(2500 * time.Millisecond)
+		c.does(ping())
+		s.passTo(3 * time.Second) // there was a list each second
+		end := s.expiry(c)
+		s.HoldPings(true)
+		for time.Since(s.began) < end-500*time.Millisecond {
+			s.pass(500 * time.Millisecond)
+			c.does(set(0, "/e", nil, -1))
+			c.does(syncAll())
+			c.does(ping())
+		}
+		if got := s.expiry(c); got != end {
+			t.Errorf("the session's end was put off from %v to %v", end, got)
+		}
+		s.passTo(end - time.Millisecond)
+		other.does(there("/e"))
+		s.passTo(end)
+		other.wants(other.ask(there("/e")), codeNoNode)
+		c.connected(false)
+		// It lives for its timeout from the last list, and for less than a tick more.
+		if d := end - 3*time.Second; d < 10*time.Second || d > 10*time.Second+tickOnStage {
+			t.Errorf("the session ended %v after the last list", d)
+		}
+	})
+}
+
+// What touches a session, and when.
+func TestTouches(t *testing.T) {
+	onStage(t, func(s *stage) {
+		far, near := s.call("far", 0, nil, shortSession), s.call("near", 2, nil, shortSession)
+		s.HoldPings(true)
+		s.passTo(3 * time.Second)
+		// A client of the leader touches with each request.
+		before := s.expiry(near)
+		near.does(ping())
+		if got := s.expiry(near); got <= before {
+			t.Errorf("a ping of the leader's client left the end at %v", got)
+		}
+		// A client of a follower does not.
+		before = s.expiry(far)
+		far.does(ping())
+		far.does(plain("/far"))
+		far.does(syncAll())
+		if got := s.expiry(far); got != before {
+			t.Errorf("requests of a follower's client moved the end from %v to %v", before, got)
+		}
+		// A handshake does.
+		far = s.call("far again", 1, far, shortSession)
+		if got := s.expiry(far); got <= before {
+			t.Errorf("a handshake left the end at %v", got)
+		}
+		// And so does the list, which is of what was heard since the one before.
+		far.does(ping())
+		s.pass(2 * time.Second)
+		near.does(ping())
+		before = s.expiry(far)
+		s.HoldPings(false)
+		s.pass(20 * time.Millisecond)
+		after := s.expiry(far)
+		if after <= before {
+			t.Errorf("a list left the end at %v", after)
+		}
+		s.pass(3 * time.Second)
+		if got := s.expiry(far); got != after {
+			t.Errorf("lists without the session moved its end from %v to %v", after, got)
+		}
+	}, WithTickPhases(0, 0, 0))
+}
+
+// A new leader gives every session its whole timeout from its election on: the
+// timeout with which the session was made.
+func TestNewLeaderGivesWholeTimeouts(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.SetSessionTimeoutsOf(1, 30*time.Second, 30*time.Second)
+		c := s.call("client", 0, nil, 8*time.Second)
+		c = s.call("client again", 1, c, 8*time.Second)
+		if c.timeout != 30*time.Second {
+			t.Errorf("granted %v", c.timeout)
+		}
+		silent := s.call("silent", 0, nil, 8*time.Second)
+		s.passTo(7 * time.Second)
+		s.StopServer(2)
+		if l, ok := s.Leader(); ok {
+			t.Errorf("server %d leads at once", l)
+		}
+		c.connected(false)
+		s.pass(200 * time.Millisecond)
+		s.leads(1)
+		want := 16 * time.Second // 7.2s and 8s, up to the next tick
+		for _, c := range []*caller{c, silent} {
+			if got := s.expiry(c); got != want {
+				t.Errorf("%s's session ends at %v, want %v", c.name, got, want)
+			}
+		}
+	}, WithTickPhases(0, 0, 0))
+}
+
+// A leader that is cut off answers by itself for a while, and commits nothing.
+func TestDeposedLeader(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.call("client", 2, nil, 40*time.Second)
+		reader := s.call("reader", 2, nil, 40*time.Second)
+		dying := s.call("dying", 2, nil, shortSession)
+		dying.does(ephemeral("/dying"))
+		clients := []*caller{s.call("of 0", 0, nil, 40*time.Second), s.call("of 1", 1, nil, 40*time.Second)}
+		s.passTo(4100 * time.Millisecond)
+		dying.does(ping())
+		for i := range 2 {
+			s.CutLink(2, i)
+		}
+		s.pass(500 * time.Millisecond)
+		for i := range 2 { // the leader hears of them half a second longer than they of it
+			clients[i].ask(syncAll())
+			s.CutLink(i, 2)
+		}
+		lost := c.ask(plain("/lost"))
+		for range 18 {
+			s.pass(500 * time.Millisecond)
+			reader.does(ping())
+			reader.does(syncAll())
+			reader.does(there("/dying"))
+		}
+		if _, ok := s.Expiry(dying.session); ok {
+			t.Error("the leader has not ended a session that was silent")
+		}
+		c.waits(lost)
+		s.leads(2)
+		s.passTo(14200 * time.Millisecond) // five ticks after its last ping, and an election
+		s.leads(1)
+		reader.does(syncAll())
+		other := s.call("other", 0, nil, 40*time.Second)
+		other.does(there("/dying"))
+		other.wants(other.ask(there("/lost")), codeNoNode)
+		other.does(plain("/new"))
+		reader.wants(reader.ask(there("/new")), codeNoNode)
+		s.passTo(16 * time.Second) // when it next counts who was heard of within five ticks
+		reader.connected(false)
+		s.HealLinks()
+		s.pass(200 * time.Millisecond)
+		s.leads(1)
+		late := s.call("late", 2, nil, 40*time.Second)
+		late.wants(late.ask(there("/lost")), codeNoNode)
+		late.does(there("/new"))
+		late.does(there("/dying")) // its session has its whole timeout anew
+	})
+}
+
+// A follower without a leader serves nobody.
+func TestFollowerWithoutLeader(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.call("client", 0, nil, 40*time.Second)
+		s.passTo(4100 * time.Millisecond)
+		s.CutLink(2, 0)
+		s.CutLink(0, 2)
+		s.passTo(13900 * time.Millisecond)
+		c.does(there("/"))
+		s.passTo(14 * time.Second) // five ticks after the last ping
+		c.connected(false)
+		s.dials("later", 0, c, 40*time.Second).connected(false)
+		s.leads(2)
+		s.HealLinks()
+		s.pass(200 * time.Millisecond)
+		s.call("again", 0, c, 40*time.Second).does(plain("/again"))
+	})
+}
+
+// A cut in one direction alone ends the connection, too: one end hears nothing,
+// and the other hears of that.
+func TestCutInOneDirection(t *testing.T) {
+	for name, cut := range map[string][2]int{"from leader": {2, 0}, "to leader": {0, 2}} {
+		t.Run(name, func(t *testing.T) {
+			onStage(t, func(s *stage) {
+				c := s.call("client", 0, nil, 40*time.Second)
+				s.passTo(4100 * time.Millisecond)
+				s.CutLink(cut[0], cut[1])
+				asked := c.ask(plain("/asked"))
+				s.passTo(13900 * time.Millisecond)
+				c.waits(asked)
+				c.connected(true)
+				s.passTo(14200 * time.Millisecond)
+				c.connected(false)
+				other := s.call("other", 1, nil, 40*time.Second)
+				want := codeOK // the leader got it, and a majority
+				if cut[0] == 0 {
+					want = codeNoNode
+				}
+				other.wants(other.ask(there("/asked")), want)
+				s.HealLinks()
+				s.pass(200 * time.Millisecond)
+				again := s.call("again", 0, c, 40*time.Second)
+				again.wants(again.ask(there("/asked")), want)
+			})
+		})
+	}
+}
+
+// What is forwarded late is not done if the session has moved meanwhile.
+func TestSessionMoved(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.call("client", 0, nil, 40*time.Second)
+		s.CutLink(0, 2)
+		c.ask(ephemeral("/late"))
+		moved := s.call("moved", 1, c, 40*time.Second)
+		moved.does(syncAll())
+		s.pass(time.Second)
+		s.HealLinks()
+		moved.wants(moved.ask(there("/late")), codeNoNode)
+		c.connected(false)
+		moved.connected(true)
+		if at, ok := s.ServerOf(c.session); at != 1 || !ok {
+			t.Errorf("the session is at server %d, %v", at, ok)
+		}
+	})
+}
+
+// Requests of a session are answered in order, whoever answers them.
+func TestPingWaitsBehindWrite(t *testing.T) {
+	for server := range 3 {
+		onStage(t, func(s *stage) {
+			c, other := s.call("client", server, nil, 40*time.Second), s.call("other", server, nil, 40*time.Second)
+			s.SetCommitDelay(time.Second)
+			write := c.ask(plain("/n"))
+			p, read := c.ask(ping()), c.ask(there("/n"))
+			other.does(ping())
+			other.wants(other.ask(there("/n")), codeNoNode)
+			second := other.ask(syncAll())
+			s.pass(999 * time.Millisecond)
+			c.waits(p)
+			c.waits(read)
+			s.pass(time.Millisecond)
+			c.wants(write, codeOK)
+			c.wants(p, codeOK)
+			c.wants(read, codeOK)
+			want := time.Second
+			if server == 2 {
+				want = 0 // the leader does not ask anybody
+			}
+			if got := other.wants(second, codeOK).at; got != want {
+				t.Errorf("server %d: a sync took %v, want %v", server, got, want)
+			}
+		})
+	}
+}
+
+// With the eager check, a follower refuses by itself, and at once.
+func TestEagerACL(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.call("client", 0, nil, 40*time.Second)
+		c.does(mkdir(0, OpCreate, "/closed", 0, readACL))
+		nonsense := []aclEntry{{permAll, identity{"nonsense", ""}}}
+		refused := map[string]step{
+			"create": plain("/closed/n"), "create2": mkdir(0, OpCreate2, "/closed/n", 0, openACL), "set": set(0, "/closed", nil, -1),
+			"ACL": mkdir(0, OpCreate, "/open", 0, nonsense), "delete": remove(0, "/closed/n", -1),
+		}
+		for _, eager := range []bool{false, true} {
+			s.SetEagerACL(eager)
+			for name, step := range refused {
+				s.SetCommitDelay(time.Second)
+				before := c.ask(set(0, "/", nil, -1))
+				xid := c.ask(step)
+				if !eager {
+					c.waits(xid)
+				}
+				s.pass(time.Second)
+				want := codeNoAuth
+				if name == "ACL" {
+					want = codeInvalidACL
+				}
+				r, first := c.wants(xid, want), c.wants(before, codeOK)
+				if early, numbered := r.at < first.at, r.zxid != 0; early != eager || numbered == eager {
+					t.Errorf("%s, eager %v: answered early %v, with transaction number %v", name, eager, early, numbered)
+				}
+				s.SetCommitDelay(0)
+			}
+		}
+	})
+}
+
+// A busy server throttles by itself, in order.
+func TestThrottle(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.call("client", 0, nil, 40*time.Second)
+		s.Throttle(On(OpCreate, "/busy"))
+		s.SetCommitDelay(time.Second)
+		first, busy, p := c.ask(plain("/n")), c.ask(plain("/busy")), c.ask(ping())
+		c.waits(busy)
+		s.pass(time.Second)
+		a, b := c.wants(first, codeOK), c.wants(busy, codeThrottled)
+		if a.zxid != b.zxid {
+			t.Errorf("throttled with transaction number %#x after %#x", b.zxid, a.zxid)
+		}
+		c.wants(p, codeOK)
+		s.Throttle(nil)
+		s.SetCommitDelay(0)
+		c.does(plain("/busy"))
+	})
+}
+
+// A server that was stopped comes back with what it had, and learns the rest.
+func TestStopAndStart(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.call("client", 0, nil, 40*time.Second)
+		c.does(plain("/before"))
+		s.StopServer(0)
+		s.StopServer(0)
+		c.connected(false)
+		if _, err := s.DialerTo(0)(s.t.Context(), "tcp", ""); err == nil {
+			t.Error("a stopped server was dialed")
+		}
+		other := s.call("other", 1, c, 40*time.Second)
+		other.does(plain("/meanwhile"))
+		if err := s.StartServer(0); err != nil {
+			t.Error(err)
+		}
+		s.pass(200 * time.Millisecond)
+		back := s.call("back", 0, nil, 40*time.Second)
+		back.does(there("/before"))
+		back.does(there("/meanwhile"))
+		// Without a majority nobody leads; and what has been committed outlives
+		// the servers.
+		for i := range 3 {
+			s.StopServer(i)
+		}
+		if err := s.StartServer(1); err != nil {
+			t.Error(err)
+		}
+		s.pass(time.Minute)
+		if l, ok := s.Leader(); ok {
+			t.Errorf("server %d leads alone", l)
+		}
+		if err := s.StartServer(0); err != nil {
+			t.Error(err)
+		}
+		s.pass(200 * time.Millisecond)
+		s.leads(1)
+		s.call("last", 0, other, 40*time.Second).does(there("/meanwhile"))
+	})
+}
+
+// A leader that stands still, and goes on: what was passed on meanwhile is
+// processed at once, and the lists come later.
+func TestHeldLeader(t *testing.T) {
+	onStage(t, func(s *stage) {
+		far, near := s.call("far", 0, nil, shortSession), s.call("near", 2, nil, 40*time.Second)
+		s.passTo(1900 * time.Millisecond)
+		s.HoldServer(2)
+		s.passTo(3 * time.Second)
+		far.does(ping()) // by the follower itself
+		write, read := far.ask(plain("/n")), near.ask(there("/"))
+		far.waits(write)
+		near.waits(read)
+		before := s.expiry(far)
+		s.SetPingLag(50 * time.Millisecond)
+		s.ReleaseServer(2)
+		far.wants(write, codeOK)
+		near.wants(read, codeOK)
+		s.pass(49 * time.Millisecond)
+		if got := s.expiry(far); got != before {
+			t.Errorf("the session's end moved from %v to %v ahead of the pings", before, got)
+		}
+		s.pass(time.Millisecond)
+		if got := s.expiry(far); got <= before {
+			t.Errorf("the end is still %v", got)
+		}
+		// For longer than others wait, it costs it the lead.
+		s.HoldServer(2)
+		s.pass(11 * time.Second)
+		s.leads(1)
+		near.connected(true)
+		stale := near.ask(there("/n"))
+		s.ReleaseServer(2)
+		near.wants(stale, codeOK) // by itself, for as long as it does not know
+		s.pass(3 * time.Second)
+		near.connected(false)
+		s.leads(1)
+	}, WithTickPhases(0, 0, 0))
+}
+
+// A link's delay is that of all that goes through it, and keeps its order.
+func TestDelayedLinks(t *testing.T) {
+	onStage(t, func(s *stage) {
+		for i := range 2 {
+			s.DelayLink(2, i, 30*time.Millisecond)
+			s.DelayLink(i, 2, 20*time.Millisecond)
+		}
+		c := s.dials("client", 0, nil, 40*time.Second)
+		s.pass(100 * time.Millisecond) // a proposal, its answer and a commit
+		began := time.Since(s.began)
+		write, sync := c.ask(plain("/n")), c.ask(syncAll())
+		s.pass(100 * time.Millisecond)
+		// There, and a proposal out and back, and the commit.
+		if got, want := c.wants(write, codeOK).at-began, 100*time.Millisecond; got != want {
+			t.Errorf("a write took %v, want %v", got, want)
+		}
+		if got, want := c.wants(sync, codeOK).at-began, 100*time.Millisecond; got != want {
+			t.Errorf("a sync behind it took %v, want %v", got, want)
+		}
+		began = time.Since(s.began)
+		sync = c.ask(syncAll())
+		s.pass(100 * time.Millisecond)
+		if got, want := c.wants(sync, codeOK).at-began, 50*time.Millisecond; got != want {
+			t.Errorf("a sync took %v, want %v", got, want)
+		}
+		late := c.ask(syncAll())
+		s.DelayLink(0, 2, time.Hour)
+		s.pass(time.Second)
+		c.waits(late)
+		s.DelayLink(0, 2, 0)
+		s.pass(30 * time.Millisecond)
+		c.wants(late, codeOK)
+	})
+}
+
+// The same schedule gives the same answers, at the same times.
+func TestEnsembleIsRepeatable(t *testing.T) {
+	var scripts []map[string][]string
+	for range 3 {
+		onStage(t, func(s *stage) {
+			clients := make([]*caller, 6)
+			for i := range clients {
+				clients[i] = s.call(string(rune('a'+i)), i%3, nil, 6*time.Second)
+			}
+			for round := range 60 {
+				switch round {
+				case 5:
+					s.SetCommitDelay(3 * time.Millisecond)
+				case 10:
+					s.CutLink(2, 0)
+				case 20:
+					s.HoldServer(1)
+				case 24:
+					s.ReleaseServer(1)
+				case 30:
+					s.HealLinks()
+				case 40:
+					s.StopServer(2)
+				case 50:
+					_ = s.StartServer(2)
+				}
+				for i, c := range clients {
+					s.pass(time.Duration(1+round*7%50+i*13%40) * time.Millisecond)
+					if c.closed {
+						clients[i] = s.dials(fmt.Sprintf("%s, round %d", c.name, round), (i+round)%2, c, 6*time.Second)
+						continue
+					}
+					c.ask(mkdir(0, OpCreate2, "/n-", 3, openACL))
+					c.ask(look(0, OpGetChildren2, "/", true))
+					c.ask(ping())
+				}
+			}
+			s.pass(time.Minute)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			scripts = append(scripts, maps.Clone(s.script))
+		})
+	}
+	lines := 0
+	for name, want := range scripts[0] {
+		lines += len(want)
+		for _, other := range scripts[1:] {
+			for i := range want {
+				if got := other[name]; i >= len(got) || got[i] != want[i] {
+					t.Fatalf("%s, line %d of %d and %d:\n%s\n%s", name, i, len(want), len(got), want[i], got[min(i, len(got)):])
+				}
+			}
+		}
+	}
+	if lines < 500 {
+		t.Errorf("only %d lines", lines)
+	}
+}
