@@ -119,6 +119,7 @@ func (c *Claim) Remove(ctx context.Context, standing *zk.Stat) *Removal {
 		for {
 			stat := standing
 			standing = nil // true once only
+			noted := c.s.nodes.noted(c.path)
 			if stat == nil {
 				var err error
 				if stat, err = c.look(ctx); err != nil {
@@ -126,7 +127,7 @@ func (c *Claim) Remove(ctx context.Context, standing *zk.Stat) *Removal {
 				}
 			}
 			if stat == nil || !c.Owns(stat) {
-				c.s.nodes.deleted(c.path)
+				c.s.nodes.deleted(c.path, noted)
 				return nil
 			}
 			err := c.s.deleteOnce(ctx, c.path, stat.Version)
@@ -153,11 +154,8 @@ func (s *Session) deleteOnce(ctx context.Context, path string, version int32) er
 		return opError(info, err)
 	}
 	_, err := try(ctx, s, info, never, func() (struct{}, error) {
-		return struct{}{}, s.conn.Delete(s.outward(path), version)
+		return struct{}{}, s.sendDelete(path, version)
 	})
-	if err == nil || errors.Is(err, zk.ErrNoNode) {
-		s.nodes.deleted(path)
-	}
 	if err != nil {
 		return opError(info, err)
 	}

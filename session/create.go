@@ -25,6 +25,10 @@ type Creation struct {
 	done chan struct{}
 	path string
 	err  error
+
+	// What tells the node from others at its path.
+	upTo  int64  // it was made by this transaction or before
+	noted uint64 // see nodes
 }
 
 // Done returns a channel that is closed when nothing more will come of the create:
@@ -72,8 +76,9 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, mod
 		} else {
 			c.path = s.inward(made)
 		}
+		c.upTo = s.seen.Load()
 		if mode.ephemeral() {
-			s.nodes.settle(c.path, c.err)
+			c.noted = s.nodes.settle(c.path, c.err)
 		}
 		s.creates.end(path)
 		done(err)

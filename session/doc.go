@@ -8,13 +8,14 @@
 //
 // # What is guaranteed
 //
-//   - A session reports itself lost before the ensemble can have expired it. The send
-//     time of every request is kept until its answer; the session is certain until the
-//     send time of the last answer that counts, plus the negotiated timeout, minus a
-//     margin. While it owns nodes, what counts is what a quorum has agreed to, not what
-//     one server may say that has lost touch with the others. [Session.Err] and
-//     [Session.Remaining] compute this when asked, so the first answer after a long
-//     pause of the process is already right.
+//   - A session reports itself lost before the ensemble can have expired it. A leader hears
+//     of the clients of other servers only twice a tick. So the session does not count its
+//     timeout from the last request that was answered, but from an earlier one, of which the
+//     leader has certainly heard. While the session owns nodes, only writes that a quorum has
+//     agreed to prove that, since a server that has lost touch with the others answers
+//     everything else by itself. The derivation stands in the source, beside the clock.
+//   - [Session.Err] and [Session.Remaining] read the clock when they are called. So the first
+//     answer after a long pause of the process is right.
 //   - A lost session never comes back, even when its connection does. It is
 //     closed on the server in the background, so that nothing of it stays.
 //   - A guaranteed delete ([Session.Remove], [Session.Sweep]) is retried across
@@ -24,11 +25,18 @@
 // # What is not
 //
 //   - The lease clock assumes that this machine's clock runs at the rate of the
-//     server's, to within the margin, and that it runs at all: a suspended
-//     virtual machine stops it. Writes to other systems that must never come
-//     from a former holder need a fencing token.
-//   - A server can come back with a lower limit on session timeouts, and the greeting that
-//     says so can be lost. Do not lower tickTime or maxSessionTimeout under running clients.
+//     leader's, to within the margin. Time that the machine was suspended counts on Linux and
+//     macOS. On other systems, and in a virtual machine that its host stops without telling
+//     it, a holder may believe in its lock for too long. Writes to other systems that must
+//     never come from a former holder need a fencing token.
+//   - The clock assumes that minSessionTimeout is two ticks or more, as it is by default.
+//     Otherwise [WithTickTime] has to say how long a tick is. Where the tick is known, say it
+//     in any case: until a manager has learned the tick, a session is certain for less time.
+//   - Do not change tickTime, minSessionTimeout or maxSessionTimeout under running clients. A
+//     manager learns the tick only once. A server can come back with a lower limit on session
+//     timeouts, and the greeting that says so can be lost.
+//   - With TLS between servers, the leader's pinging thread can hang unless
+//     leader.closeSocketAsync is set. Observers behind observer masters are not supported.
 //   - The ensemble may keep an expired node longer than the timeout. The clock
 //     is a lower bound, not a prediction.
 //   - An operator who deletes nodes or expires sessions by hand is reported as

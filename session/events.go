@@ -96,6 +96,8 @@ func (e *events) Answered(a wire.Answer) {
 	if s.Err() != nil {
 		return
 	}
+	s.served.Store(true)
+	s.seen.Store(max(s.seen.Load(), a.Zxid)) // one connection's reader at a time
 	s.dialer.answered(a.Since)
 	s.clock.Heard(a.Sent)
 	if a.Quorum {
@@ -103,10 +105,15 @@ func (e *events) Answered(a wire.Answer) {
 	}
 }
 
-// Expired implements wire.Events.
+// Expired implements wire.Events. The server that says so of a session that was of use is of
+// use itself: the next session need not wait.
 func (e *events) Expired() {
+	s := (*Session)(e)
+	if s.served.Load() {
+		s.dialer.useful.Store(true)
+	}
 	e.Closed()
-	(*Session)(e).lose(lossExpired)
+	s.lose(lossExpired)
 }
 
 // Closed implements wire.Events.

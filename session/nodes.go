@@ -16,7 +16,8 @@ type nodes struct {
 
 	mu      sync.Mutex
 	pending int
-	paths   map[string]struct{}
+	paths   map[string]uint64 // when each was noted, by made
+	made    uint64
 	doubt   time.Time // until then there may be nodes that are not counted: a reply was lost
 	timeout func() time.Duration
 }
@@ -32,8 +33,9 @@ func (n *nodes) reserve() error {
 	return nil
 }
 
-// settle turns a reservation into a node, or into nothing if there is an error.
-func (n *nodes) settle(path string, err error) {
+// settle turns a reservation into a node, or into nothing if there is an error. It returns what
+// noted returns for the node.
+func (n *nodes) settle(path string, err error) uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.pending--
@@ -45,6 +47,7 @@ func (n *nodes) settle(path string, err error) {
 		// one for a timeout the session is lost.
 		n.doubt = wire.Now().Add(2 * n.timeout())
 	}
+	return n.paths[path]
 }
 
 // reserveOps makes room for the nodes that a multi is to make, or fails.
@@ -54,16 +57,27 @@ func (n *nodes) reserveOps(ops []any) error {
 			continue
 		}
 		if err := n.reserve(); err != nil {
-			n.settleOps(ops[:i], nil, err)
+			n.settleOps(ops[:i], nil, nil, err)
 			return err
 		}
 	}
 	return nil
 }
 
+// notedOps is noted for what a multi is to delete.
+func (n *nodes) notedOps(ops []any) map[string]uint64 {
+	noted := make(map[string]uint64)
+	for _, op := range ops {
+		if gone, ok := op.(*zk.DeleteRequest); ok {
+			noted[gone.Path] = n.noted(gone.Path)
+		}
+	}
+	return noted
+}
+
 // settleOps ends the reservations of reserveOps with the outcome of the multi, and takes
 // what that has deleted off the count. The results have no chroot on their paths.
-func (n *nodes) settleOps(ops []any, results []zk.MultiResponse, err error) {
+func (n *nodes) settleOps(ops []any, noted map[string]uint64, results []zk.MultiResponse, err error) {
 	done := err == nil && len(results) == len(ops)
 	for i, op := range ops {
 		switch {
@@ -73,7 +87,7 @@ func (n *nodes) settleOps(ops []any, results []zk.MultiResponse, err error) {
 			n.settle("", err)
 		case done:
 			if gone, ok := op.(*zk.DeleteRequest); ok {
-				n.deleted(gone.Path)
+				n.deleted(gone.Path, noted[gone.Path])
 			}
 		}
 	}
@@ -93,16 +107,28 @@ func (n *nodes) found(path string) {
 
 func (n *nodes) addLocked(path string) {
 	if n.paths == nil {
-		n.paths = make(map[string]struct{})
+		n.paths = make(map[string]uint64)
 	}
-	n.paths[path] = struct{}{}
+	n.made++
+	n.paths[path] = n.made
 }
 
-// deleted takes a node off the count; any path may be given.
-func (n *nodes) deleted(path string) {
+// noted tells the node that is counted at a path now from those before it and after it; 0 if
+// none is. It is asked for before a delete is sent, and given to deleted.
+func (n *nodes) noted(path string) uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.paths, path)
+	return n.paths[path]
+}
+
+// deleted takes a node off the count. One that was made at its path since stays: answers reach
+// the goroutines that wait for them in any order.
+func (n *nodes) deleted(path string, noted uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.paths[path] == noted {
+		delete(n.paths, path)
+	}
 }
 
 // has reports whether there is one. All that anybody holds is among them.

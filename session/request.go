@@ -103,16 +103,20 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 	tries := 0
 	_, err := do(ctx, s, RequestInfo{Op: "delete", Path: path}, always, func() (struct{}, error) {
 		tries++
-		return struct{}{}, s.conn.Delete(s.outward(path), version)
+		return struct{}{}, s.sendDelete(path, version)
 	})
-	switch {
-	case err == nil:
-		s.nodes.deleted(path)
-	case errors.Is(err, zk.ErrNoNode):
-		s.nodes.deleted(path)
-		if tries > 1 {
-			return nil
-		}
+	if errors.Is(err, zk.ErrNoNode) && tries > 1 {
+		return nil
+	}
+	return err
+}
+
+// sendDelete makes the call of zk.Conn, and counts.
+func (s *Session) sendDelete(path string, version int32) error {
+	noted := s.nodes.noted(path)
+	err := s.conn.Delete(s.outward(path), version)
+	if err == nil || errors.Is(err, zk.ErrNoNode) {
+		s.nodes.deleted(path, noted)
 	}
 	return err
 }
@@ -148,6 +152,7 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 		if err := s.nodes.reserveOps(own); err != nil {
 			return reply{}, err
 		}
+		noted := s.nodes.notedOps(own)
 		results, err := s.conn.Multi(out...)
 		if classify(err) == answered {
 			if wrong := s.doubt(checkResults(out, results, err != nil)); wrong != nil {
@@ -159,7 +164,7 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 				results[i].String = s.inward(made)
 			}
 		}
-		s.nodes.settleOps(own, results, err)
+		s.nodes.settleOps(own, noted, results, err)
 		if err != nil && classify(err) == answered && len(results) > 0 {
 			return reply{results, err}, nil
 		}

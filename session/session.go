@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -26,6 +27,8 @@ type Session struct {
 	gone   <-chan zk.Event // closed when the goroutines of conn have ended
 	clock  *wire.Clock
 	vigil  vigil
+	served atomic.Bool           // a request was answered
+	seen   atomic.Int64          // the latest transaction of an answer that came through the leader
 	report func(*Session, State) // tells the manager; must not block
 
 	life    context.Context // ends with the session

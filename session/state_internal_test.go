@@ -108,9 +108,9 @@ func TestNodes(t *testing.T) {
 	n.found("/c")
 	n.found("/c") // counted once
 	refused("two made, one found")
-	n.deleted("/never")
-	n.deleted("/a")
-	n.deleted("/a")
+	n.deleted("/never", n.noted("/never"))
+	n.deleted("/a", n.noted("/a"))
+	n.deleted("/a", n.noted("/a"))
 	if err := n.reserve(); err != nil {
 		t.Errorf("after a delete: %v", err)
 	}
@@ -127,7 +127,7 @@ func TestNodesAny(t *testing.T) {
 		"one asked for":           {func(n *nodes) { _ = n.reserve() }, true},
 		"one refused":             {func(n *nodes) { _ = n.reserve(); n.settle("", zk.ErrNoAuth) }, false},
 		"one made":                {func(n *nodes) { _ = n.reserve(); n.settle("/a", nil) }, true},
-		"one deleted":             {func(n *nodes) { _ = n.reserve(); n.settle("/a", nil); n.deleted("/a") }, false},
+		"one deleted":             {func(n *nodes) { _ = n.reserve(); n.settle("/a", nil); n.deleted("/a", n.noted("/a")) }, false},
 		"one whose reply is lost": {func(n *nodes) { _ = n.reserve(); n.settle("", zk.ErrConnectionClosed) }, true},
 	} {
 		n := nodes{limit: 3, timeout: func() time.Duration { return time.Second }}

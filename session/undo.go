@@ -121,6 +121,8 @@ type givenUp struct {
 
 	node  string // that it has made; "" while not known
 	czxid int64  // of that; 0 while not known
+	upTo  int64  // it is no more than this, if the create was answered
+	noted uint64 // see nodes; 0: it is not counted
 }
 
 // undo waits for the end of the create, and then removes, in the background, what it has made:
@@ -131,7 +133,7 @@ func (g *givenUp) undo(ctx context.Context, c *Creation) {
 	what := "undo the create of " + g.path
 	switch {
 	case err == nil:
-		g.node = made
+		g.node, g.upTo, g.noted = made, c.upTo, c.noted
 		g.s.persist(ctx, what, nil, g.remove)
 	case !Uncertain(err) || g.s.Err() != nil:
 	case !g.mode.ephemeral():
@@ -151,8 +153,8 @@ func (g *givenUp) remove(ctx context.Context) error {
 		return err
 	}
 	if stat == nil || known != 0 && stat.Czxid != known {
-		if g.node != "" {
-			g.s.nodes.deleted(g.node)
+		if g.noted != 0 {
+			g.s.nodes.deleted(g.node, g.noted)
 		}
 		return nil
 	}
@@ -169,7 +171,7 @@ func (g *givenUp) find(ctx context.Context) (*zk.Stat, error) {
 	switch {
 	case g.node != "":
 		stat, err := g.s.Exists(ctx, g.node)
-		if err == nil && stat != nil && g.mode.ephemeral() && stat.EphemeralOwner != g.s.ID() {
+		if err == nil && stat != nil && g.isOthers(stat) {
 			stat = nil
 		}
 		return stat, err
@@ -177,6 +179,14 @@ func (g *givenUp) find(ctx context.Context) (*zk.Stat, error) {
 		return g.search(ctx, path.Clean(dir))
 	}
 	return g.match(ctx, g.path)
+}
+
+// isOthers reports whether the node that stands where the create has made one is another.
+func (g *givenUp) isOthers(stat *zk.Stat) bool {
+	if g.mode.ephemeral() && (stat.EphemeralOwner != g.s.ID() || g.s.nodes.noted(g.node) != g.noted) {
+		return true
+	}
+	return g.upTo != 0 && stat.Czxid > g.upTo
 }
 
 // search looks for a sequential node whose number is not known. It takes one at most: of
@@ -201,7 +211,7 @@ func (g *givenUp) search(ctx context.Context, dir string) (*zk.Stat, error) {
 // match returns the stat of a node if the create may have made it: this session owns it, it has
 // the data, and no other create has had it as an answer.
 func (g *givenUp) match(ctx context.Context, node string) (*zk.Stat, error) {
-	if g.s.nodes.knows(node) {
+	if g.s.nodes.noted(node) != 0 {
 		return nil, nil
 	}
 	data, stat, err := g.s.Get(ctx, node)
@@ -210,12 +220,4 @@ func (g *givenUp) match(ctx context.Context, node string) (*zk.Stat, error) {
 	}
 	g.node = node
 	return stat, nil
-}
-
-// knows reports whether a node is among those of the session.
-func (n *nodes) knows(path string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	_, ok := n.paths[path]
-	return ok
 }

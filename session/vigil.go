@@ -52,13 +52,13 @@ func (v *vigil) look(s *Session) {
 	if s.Err() != nil {
 		return
 	}
-	timeout, left := s.Timeout(), s.remaining()
-	v.mu.Lock()
+	timeout, left, silence := s.Timeout(), s.remaining(), s.silence()
+	v.mu.Lock() // held while nothing else is: a connection that ends the session stops the vigil
 	defer v.mu.Unlock()
 	if v.over {
 		return
 	}
-	if last := s.clock.Latest(); left < timeout/shortPerTimeout && last.After(v.cutAt) && s.silence() > timeout/silentPerTimeout {
+	if last := s.clock.Latest(); left < timeout/shortPerTimeout && last.After(v.cutAt) && silence > timeout/silentPerTimeout {
 		v.cutAt = last
 		go s.cut()
 	}

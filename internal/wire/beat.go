@@ -23,9 +23,9 @@ const (
 	// idlePerTimeout is how many syncs a session sends that owns nothing: as many as
 	// zk.Conn sends pings.
 	idlePerTimeout = 3
-	// slowPerTimeout: where an answer takes longer than this part of a timeout, a session
-	// that owns nothing sends as many pings and syncs as one that owns nodes. Or else its
-	// first lock would begin with a proof that is too old.
+	// slowPerTimeout: when an answer has taken longer than this part of a timeout, a session
+	// that owns nothing sends, for a timeout, as many pings and syncs as one that owns nodes.
+	// Or else its first lock would begin with a proof that is too old.
 	slowPerTimeout = 50
 )
 
@@ -35,7 +35,12 @@ type beat struct {
 	round   time.Time   // when the last round began
 	syncs   []int32     // of rounds, those that are in flight
 	agree   []time.Time // when the writes of rounds are due
+	busy    bool        // it sees to pings: zk.Conn's are not needed
 }
+
+// aside keeps the schedule off the instants at which zk.Conn pings, so that which of the two is
+// first does not matter; that can be told in virtual time only.
+const aside = time.Millisecond
 
 // duty is a heartbeat that is due.
 type duty int
@@ -49,7 +54,7 @@ const (
 // facts are what the schedule goes by.
 type facts struct {
 	owns     bool
-	lag      time.Duration // of the latest answer
+	slow     bool // answers have taken long lately
 	lastSent time.Time
 	proven   time.Time
 	half     time.Duration // h in lease.go
@@ -59,9 +64,9 @@ type facts struct {
 // connection of a session that owns nodes, it proves that the leader took the handshake.
 func (b *beat) begin(now time.Time, timeout time.Duration, owns bool) bool {
 	b.timeout = timeout
-	b.round = now
+	b.round = now.Add(aside)
 	if !owns {
-		b.round = now.Add(-timeout / idlePerTimeout / 2) // halfway between zk.Conn's pings
+		b.round = b.round.Add(-timeout / idlePerTimeout / 2) // halfway between zk.Conn's pings
 	}
 	return owns
 }
@@ -78,8 +83,8 @@ func (b *beat) due(now time.Time, f facts) []duty {
 		b.round = now
 		out = append(out, dutySync)
 	}
-	busy := f.owns || b.isSlow(f)
-	if busy && len(out) == 0 && now.Sub(f.lastSent) >= b.timeout/tickPerTimeout {
+	b.busy = f.owns || f.slow
+	if b.busy && len(out) == 0 && now.Sub(f.lastSent) >= b.timeout/tickPerTimeout {
 		out = append(out, dutyPing)
 	}
 	return out
@@ -91,13 +96,11 @@ func (b *beat) roundDue(now time.Time, f facts) bool {
 	switch {
 	case f.owns:
 		return since >= every && now.Sub(f.proven) >= f.half+gap+every
-	case b.isSlow(f):
+	case f.slow:
 		return since >= every
 	}
 	return since >= b.timeout/idlePerTimeout
 }
-
-func (b *beat) isSlow(f facts) bool { return f.lag > b.timeout/slowPerTimeout }
 
 // began notes the sync of a round.
 func (b *beat) began(xid int32) { b.syncs = append(b.syncs, xid) }
@@ -119,6 +122,9 @@ func (b *beat) answered(xid int32, byLeader bool, now time.Time) bool {
 // next returns when to look again.
 func (b *beat) next(now time.Time) time.Time {
 	at := now.Add(b.timeout / tickPerTimeout)
+	if r := b.round.Add(b.timeout / roundPerTimeout); r.After(now) && r.Before(at) {
+		at = r // so that rounds keep their distance, whatever else is looked for
+	}
 	for _, a := range b.agree {
 		if a.Before(at) {
 			at = a
@@ -129,7 +135,7 @@ func (b *beat) next(now time.Time) time.Time {
 
 // beats sends heartbeats until the connection is closed.
 func (w *Conn) beats() {
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(aside)
 	defer timer.Stop()
 	for {
 		select {
@@ -153,7 +159,7 @@ func (w *Conn) beats() {
 // duties returns the frames that are due. It is called with w.mu held.
 func (w *Conn) duties(now time.Time, owns bool) (out [][]byte) {
 	for _, d := range w.beat.due(now, facts{
-		owns: owns, lag: w.lag, lastSent: w.lastSent,
+		owns: owns, slow: now.Before(w.slowUntil), lastSent: w.lastSent,
 		proven: w.cfg.Clock.Proven(), half: w.cfg.Half(w.timeout),
 	}) {
 		switch d {

@@ -56,6 +56,7 @@ type Events interface {
 // Answer is what the answer to a request through the leader proves.
 type Answer struct {
 	Sent time.Time // when the request was sent
+	Zxid int64     // the transaction that the answer names
 	// Quorum says that a quorum agreed. The leader had touched the session at Touched or
 	// later.
 	Quorum  bool
@@ -104,7 +105,7 @@ type Conn struct {
 	lastXid   int32 // of our own requests
 	lastHeard time.Time
 	lastSent  time.Time
-	lag       time.Duration // of the latest answer
+	slowUntil time.Time // answers have taken long lately
 
 	answered chan struct{} // poked when one of our own requests was answered
 	closed   chan struct{}
@@ -181,8 +182,11 @@ func (w *Conn) sendAll(f func() [][]byte) {
 	w.mu.Lock()
 	out := f()
 	w.noteLocked(out)
-	w.since.Store(int64(w.lastSent.Sub(w.made)))
 	w.mu.Unlock()
+	if len(out) == 0 {
+		return
+	}
+	w.since.Store(int64(w.lastSent.Sub(w.made))) // lastSent is written by who has the token
 	defer w.since.Store(0)
 	for _, frame := range out {
 		if _, err := w.Conn.Write(frame); err != nil {
@@ -200,6 +204,9 @@ func (w *Conn) sendAll(f func() [][]byte) {
 // Hence requests are held back until setWatches is on its way.
 func (w *Conn) outgoing(b []byte) [][]byte {
 	if !w.holding {
+		if opOf(b) == OpPing && w.beat.busy {
+			return nil
+		}
 		return [][]byte{b}
 	}
 	switch opOf(b) {
@@ -317,7 +324,7 @@ func (w *Conn) incoming(head []byte) ([]field, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.learn(sent, code, now)
+	w.learn(sent, code, zxidOf(head), now)
 	switch {
 	case code == CodeSessionExpired:
 		w.cfg.Events.Expired()
@@ -334,8 +341,10 @@ func (w *Conn) incoming(head []byte) ([]field, error) {
 }
 
 // learn takes what an answer shows. The caller holds w.mu.
-func (w *Conn) learn(sent sending, code int32, now time.Time) {
-	w.lag = now.Sub(sent.at)
+func (w *Conn) learn(sent sending, code int32, zxid int64, now time.Time) {
+	if now.Sub(sent.at) > w.timeout/slowPerTimeout {
+		w.slowUntil = now.Add(w.timeout)
+	}
 	w.trail.frames.add(sent.at, now)
 	e := shows(sent.op, code)
 	if w.beat.answered(sent.xid, e != evidenceNone, now) {
@@ -349,7 +358,7 @@ func (w *Conn) learn(sent sending, code int32, now time.Time) {
 	}
 	w.trail.through.add(sent.at, now)
 	w.cfg.Events.Answered(Answer{
-		Sent: sent.at, Quorum: e == evidenceQuorum, Touched: sent.proof, Since: now.Sub(w.greeted),
+		Sent: sent.at, Zxid: zxid, Quorum: e == evidenceQuorum, Touched: sent.proof, Since: now.Sub(w.greeted),
 	})
 }
 

@@ -92,6 +92,8 @@ func (f *frames) length() int { return int(int32(binary.BigEndian.Uint32(f.buf[:
 func xidOf(frame []byte) int32 { return int32(binary.BigEndian.Uint32(frame[4:])) }
 func opOf(frame []byte) int32  { return int32(binary.BigEndian.Uint32(frame[8:])) }
 
+func zxidOf(head []byte) int64 { return int64(binary.BigEndian.Uint64(head[4:])) }
+
 // replyOf reads the header of a reply.
 func replyOf(head []byte) (xid, code int32) {
 	return int32(binary.BigEndian.Uint32(head)), int32(binary.BigEndian.Uint32(head[12:]))

@@ -84,7 +84,9 @@ import (
 //
 // # What this assumes
 //
-//   - minSessionTimeout is not set below two ticks, where the tick is not told.
+//   - minSessionTimeout is not set below two ticks, where the tick is not told. Ticks, and the
+//     bounds of session timeouts, do not change under running clients: the tick is learned once
+//     a manager, and a greeting that grants less than the one before can be lost.
 //   - The leader's pinging thread does not stand still alone, and goes on within g of a
 //     standstill of the whole leader. (With TLS between servers it can hang on the socket of
 //     a dead follower, unless leader.closeSocketAsync is set.)

@@ -1,0 +1,84 @@
+package session
+
+import (
+	"encoding/binary"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
+
+// slowExpired delegates to the session's events, and lets the test stop inside Expired, which
+// package wire calls with Conn.mu held.
+type slowExpired struct {
+	*events
+	in, goOn chan struct{}
+}
+
+func (e slowExpired) Expired()  { close(e.in); <-e.goOn; e.events.Expired() }
+func (e slowExpired) Go(func()) {}
+
+// vigil.look holds vigil.mu and wants Conn.mu (silence); Conn.receive holds Conn.mu and wants
+// vigil.mu (Expired → lose → end → vigil.stop).
+func TestVigilAndExpiryDoNotDeadlock(t *testing.T) {
+	cfg := newFakeConfig(t, WithTimeout(2*time.Second))
+	s := bareSession(t, cfg)
+	s.work.init(s.life.Done())
+	ev := slowExpired{(*events)(s), make(chan struct{}), make(chan struct{})}
+	client, server := net.Pipe()
+	defer client.Close()
+	defer server.Close()
+	w := wire.New(client, wire.Config{Events: ev, Clock: s.clock, HandshakeLimit: time.Hour, Half: s.dialer.tick.half})
+	defer w.Close()
+	if err := s.setWire(w, target{addr: "h1:1"}); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // a server: greets, then answers a request with SessionExpired
+		buf := make([]byte, 1024)
+		server.Read(buf) // handshake
+		g := make([]byte, 4+36)
+		binary.BigEndian.PutUint32(g, 36)
+		binary.BigEndian.PutUint32(g[8:], 2000)
+		binary.BigEndian.PutUint64(g[12:], 77)
+		binary.BigEndian.PutUint32(g[20:], 16)
+		server.Write(g)
+		server.Read(buf)
+		time.Sleep(1400 * time.Millisecond) // less than a third remains
+		r := make([]byte, 4+16)
+		binary.BigEndian.PutUint32(r, 16)
+		binary.BigEndian.PutUint32(r[4:], 1)
+		code := int32(wire.CodeSessionExpired)
+		binary.BigEndian.PutUint32(r[16:], uint32(code))
+		server.Write(r)
+	}()
+	go func() {
+		b := make([]byte, 4096)
+		for {
+			if _, err := w.Read(b); err != nil {
+				return
+			}
+		}
+	}()
+	w.Write(make([]byte, 48)) // handshake
+	within := time.Now().Add(time.Second)
+	for s.ID() == 0 && time.Now().Before(within) {
+		time.Sleep(time.Millisecond)
+	}
+	s.vigil.stop() // not the timer's looks: the test's own
+	s.vigil.over = false
+	req := make([]byte, 12)
+	binary.BigEndian.PutUint32(req, 8)
+	binary.BigEndian.PutUint32(req[4:], 1)
+	binary.BigEndian.PutUint32(req[8:], wire.OpExists)
+	w.Write(req)
+	<-ev.in // the reader has Conn.mu
+	go s.vigil.look(s)
+	time.Sleep(100 * time.Millisecond) // look has vigil.mu and wants Conn.mu
+	close(ev.goOn)
+	select {
+	case <-s.Done():
+	case <-time.After(3 * time.Second):
+		t.Fatal("the session has expired and never ends: vigil.mu and Conn.mu are locked in both orders")
+	}
+}
