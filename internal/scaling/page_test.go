@@ -48,9 +48,9 @@ const aboutSessions = `
 ### Sessions
 
 What one session sends in a minute in which nothing happens, with a timeout of 10 s unless it says
-otherwise. All that a session holds shares its heartbeats. Those are syncs, and writes at most once in a
-quarter of the timeout, as long as it owns any node. Who waits looks once in a timeout whether its own
-node and those that it watches are still there.
+otherwise. All that a session holds shares its heartbeats. As long as it owns any node, those are pings
+and, five times in a timeout, a sync and a write. A waiter looks once in a timeout whether its own node
+and those that it watches are still there.
 
 `
 

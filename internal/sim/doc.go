@@ -2,9 +2,13 @@
 // from seeds. All of it is in its tests.
 //
 // One run is one seed: some managers with workers that lock, try, cancel, unlock, hold and
-// close, one server of zktest in the same bubble of testing/synctest, a network between
-// them that gives every frame its own delay, and a schedule of faults. Everything random is
-// drawn from the seed, so that a seed replays: see slots in clock_test.go for how.
+// close, three servers of zktest with ZooKeeper's own tick in the same bubble of
+// testing/synctest (in one seed of eight one server of any tick), a network between them that
+// gives every frame its own delay, and a schedule of faults of the network and of the servers.
+// Everything random is drawn from the seed, so that a seed replays: see slots in clock_test.go
+// for how.
+//
+// The lease clock has seeds of its own, each one attack on one holder: leaseseeds_test.go.
 //
 //	go test ./internal/sim                        500 seeds, on two processes
 //	go test ./internal/sim -run TestSeeds -seeds 5000 -first 100000

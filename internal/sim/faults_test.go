@@ -17,6 +17,9 @@ type faults struct {
 	strikes map[string]int
 	later   sync.WaitGroup
 	over    chan struct{}
+
+	mu   sync.Mutex
+	sick int // faults of the servers that are under way
 }
 
 // fault is one kind of trouble.
@@ -47,6 +50,24 @@ var allFaults = []fault{
 	{"away while things happen", (*faults).away},
 	{"lost, and the next create too", (*faults).lostTwice},
 	{"reply lost, next server behind", (*faults).behind},
+	{"server cut off", (*faults).cutServer},
+	{"server cut off in one direction", (*faults).cutOneWay},
+	{"server stands still", (*faults).standstill},
+	{"server stopped", (*faults).stopServer},
+	{"slow disks", (*faults).slowDisks},
+	{"slow links", (*faults).slowLinks},
+}
+
+// scenes are the faults of an ensemble in which a wrong lease clock shows. Each needs time, a
+// holder and its rivals, so they have a share of their own.
+var scenes = []fault{
+	{"server of the holder cut off", (*faults).cutHolder},
+	{"server of the holder cut off", (*faults).cutHolder},
+	{"late answer, then its server cut off", (*faults).lateThenCut},
+	{"leader stands still, then cut off from the holder's server", (*faults).stallThenCut},
+	{"leader deposed with the holder", (*faults).depose},
+	{"shorter timeouts at one server", (*faults).shortTimeouts},
+	{"throttled by a server that is cut off", (*faults).throttled},
 }
 
 func newFaults(w *world) *faults {
@@ -72,6 +93,9 @@ func (f *faults) run(d time.Duration) {
 			continue
 		}
 		one := mine[f.rng.IntN(len(mine))]
+		if f.w.plan.servers > 1 && f.rng.IntN(4) == 0 {
+			one = scenes[f.rng.IntN(len(scenes))]
+		}
 		f.strikes[one.name]++
 		one.do(f)
 	}
@@ -91,6 +115,7 @@ func (f *faults) heal() {
 	f.w.server.Heal()
 	f.w.server.Refuse(false)
 	f.w.server.Delay(0)
+	f.healServers()
 	for _, id := range f.w.server.Sessions() {
 		_ = f.w.server.Lag(id, 0) // it may be over
 	}
@@ -231,7 +256,7 @@ func (f *faults) refuseAll() {
 func (f *faults) expire() {
 	m := f.member()
 	id := m.sessionNow()
-	if id == 0 {
+	if id == 0 || !f.well() {
 		return
 	}
 	f.log("expire the session of %s", m.name)
@@ -243,7 +268,7 @@ func (f *faults) expire() {
 		}
 	}
 	f.w.checks.deleted(going, all)
-	ctx, cancel := within(time.Second)
+	ctx, cancel := within(10 * time.Second) // disks can be slow, and the next leader not elected yet
 	defer cancel()
 	if err := f.w.server.Expire(ctx, id); err != nil {
 		f.w.checks.fail("expire: %v", err)
@@ -251,7 +276,7 @@ func (f *faults) expire() {
 }
 
 func (f *faults) deleteAny() {
-	if one, ok := f.w.operator.any(); ok {
+	if one, ok := f.w.operator.any(); ok && f.well() {
 		f.w.operator.deleteNode(one)
 	}
 }
@@ -265,12 +290,16 @@ func (f *faults) touch() {
 	f.w.sleep(faultSlot, 0)
 }
 
-func (f *faults) reap() { f.w.reap() }
+func (f *faults) reap() {
+	if f.well() {
+		f.w.reap()
+	}
+}
 
 func (f *faults) lag() {
 	m, n := f.member(), f.rng.IntN(12)
 	id := m.sessionNow()
-	if id == 0 {
+	if id == 0 || f.w.plan.servers > 1 { // where followers fall behind by themselves
 		return
 	}
 	f.log("%s is served by a follower %d transactions behind", m.name, n)
@@ -321,7 +350,7 @@ func (f *faults) away() {
 	m.end.cut()
 	f.w.sleep(faultSlot, 20*time.Millisecond)
 	for _, c := range f.w.contenders("") {
-		if c.session == sessionName(m.sessionNow()) && f.rng.IntN(2) == 0 {
+		if c.session == sessionName(m.sessionNow()) && f.rng.IntN(2) == 0 && f.well() {
 			f.w.operator.deleteNode(c)
 		}
 	}

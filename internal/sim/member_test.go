@@ -18,6 +18,7 @@ type member struct {
 	party   int
 	name    string
 	timeout time.Duration
+	knows   knowledge
 	end     *endpoint
 	rng     *rand.Rand
 
@@ -28,16 +29,18 @@ type member struct {
 	session int64 // the latest; 0 for none
 	up      bool
 	closing time.Time // when Close was last called
+	keep    time.Time // until then its workers keep what they hold
 }
 
 func newMember(w *world, i int) *member {
 	m := &member{
 		w: w, party: firstManager + i, name: "m" + strconv.Itoa(i+1),
-		timeout: w.plan.timeouts[i],
+		timeout: w.plan.timeouts[i], knows: w.plan.knows[i],
 		rng:     rand.New(rand.NewPCG(w.seed, 100+uint64(i))),
 		changed: make(chan struct{}),
 	}
 	m.end = newEndpoint(w, m.party, m.name)
+	m.end.noProbe = m.knows == ignorant
 	return m
 }
 
@@ -83,9 +86,9 @@ func (m *member) run(stop <-chan struct{}) {
 func (m *member) open(stop <-chan struct{}) bool {
 	for {
 		ctx, cancel := within(20 * time.Second)
-		mgr, err := session.Connect(ctx, "zookeeper:2181",
+		opts := []session.Option{
 			session.WithTimeout(m.timeout),
-			session.WithConnectTimeout(m.timeout/3),
+			session.WithConnectTimeout(m.timeout / 3),
 			session.WithDialer(m.end.dial),
 			session.WithRetry(retry(m.w.seed, m.party)),
 			session.WithLogger(quiet()),
@@ -93,7 +96,12 @@ func (m *member) open(stop <-chan struct{}) bool {
 				State:       m.stateChanged,
 				Hold:        m.w.checks.hold,
 				Traceparent: onBehalf,
-			}))
+			}),
+		}
+		if m.knows == told {
+			opts = append(opts, session.WithTickTime(m.w.plan.tick))
+		}
+		mgr, err := session.Connect(ctx, "zookeeper:2181", opts...)
 		cancel()
 		if err == nil {
 			m.w.trace.add(m.name, "open")
@@ -131,6 +139,19 @@ func (m *member) close() {
 	}
 }
 
+// keepFor has the workers keep what they hold for a while, unless it is lost.
+func (m *member) keepFor(d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.keep = time.Now().Add(d)
+}
+
+func (m *member) keeps() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return time.Now().Before(m.keep)
+}
+
 // leaves reports whether a manager is closed, or about to be: calls end with the session, a
 // moment before State says so.
 func (m *member) leaves(mgr *session.Manager) bool {
@@ -142,6 +163,9 @@ func (m *member) leaves(mgr *session.Manager) bool {
 // stateChanged is the trace hook.
 func (m *member) stateChanged(c session.Change) {
 	m.w.trace.add(m.name, "state %v (session %x)", c.To, c.Session&0xffff)
+	if c.To == session.Lost && m.w.mayNotBeLost(m) {
+		m.w.checks.fail("%s: a session of %v is lost because all is slow: %v", m.name, m.timeout, kindOfError(c.Err))
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.session = c.Session

@@ -38,17 +38,25 @@ func TestMutants(t *testing.T) {
 
 var (
 	afterSeeds = regexp.MustCompile(`after (\d+) seeds of this process: seed (\d+) fails`)
-	firstWords = regexp.MustCompile(`(?m)^ *(at [0-9.]+: .*|the bubble: .*)$`)
+	firstWords = regexp.MustCompile(`(?m)^ *(at [0-9.ms]+: .*|the bubble: .*)$`)
 )
 
 func (m mutant) test(t *testing.T) {
 	overlay := m.overlay(t)
+	if by := noticedBy[m.name]; by != "" {
+		m.testBy(t, overlay, by)
+		return
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // most of it for the build
 	defer cancel()
 	began := time.Now()
+	run, kind := "^TestSeeds$", m.kind
+	if m.kind == leaseKind {
+		run, kind = "^TestLeaseSeeds$", ""
+	}
 	// Its own process and no shards: so the count of seeds is one.
 	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-overlay", overlay, ".",
-		"-run", "^TestSeeds$", "-seeds", strconv.Itoa(mutantSeeds), "-kind", m.kind)
+		"-run", run, "-seeds", strconv.Itoa(mutantSeeds), "-kind", kind)
 	cmd.Env = append(os.Environ(), mutantEnv+"="+m.name, shardEnv+"=0/1")
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
@@ -63,6 +71,22 @@ func (m mutant) test(t *testing.T) {
 	}
 	said := strings.TrimSpace(string(firstWords.Find(out)))
 	t.Logf("caught by seed %s, after %s, in %v: %s", found[2], found[1], took, said)
+}
+
+// testBy runs the test that must notice, which is none of this package's.
+func (m mutant) testBy(t *testing.T, overlay, by string) {
+	pkg, run, _ := strings.Cut(by, " ")
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-overlay", overlay, "../../"+pkg, "-run", "^"+run+"$").CombinedOutput()
+	switch {
+	case err == nil:
+		t.Errorf("%s passes: %s", by, m.why)
+	case !strings.Contains(string(out), "--- FAIL: "+run):
+		t.Fatalf("%s does not fail, but: %v\n%s", by, err, tail(string(out)))
+	default:
+		t.Logf("caught by %s", by)
+	}
 }
 
 // overlay writes the patched files and returns the file that says what they replace.

@@ -4,13 +4,25 @@ package sim
 // the simulation must notice.
 type mutant struct {
 	name  string
-	kind  string // the lock type that must notice; "" for any
+	kind  string // the lock type that must notice, or leaseKind; "" for any
 	why   string
 	edits []edit
 }
 
+// noticedBy has the package and the test that must notice a mutant, where no seed can.
+var noticedBy = map[string]string{
+	// The seeds have slow networks or slow disks, and not both at once.
+	"held-back": "internal/outage TestSlow",
+	// In virtual time the timer is never late, so no answer comes after the clock has run out
+	// and before the session has ended by that.
+	"revival": "session TestLateAnswers",
+}
+
 // edit replaces a text that must be in the file exactly once.
 type edit struct{ file, old, new string }
+
+// leaseKind has a mutant tried by TestLeaseSeeds.
+const leaseKind = "lease"
 
 var mutants = []mutant{
 	// One of the two alone is made good by the other.
@@ -24,7 +36,7 @@ var mutants = []mutant{
 	{"no-own-watch", "mutex", "the predecessor's end grants a lock to one whose own node is gone",
 		[]edit{{"queue/look.go", "\tcase session.WatchDeleted:\n\t\treturn placeLost\n", "\tcase session.WatchDeleted:\n"}}},
 	{"arrival-clock", "mutex", "an answer that took long is taken for proof of what was when it came",
-		[]edit{{"session/wire.go", "w.events.confirmed(sent.at, p)", "w.events.confirmed(time.Now(), p)"}}},
+		[]edit{{"internal/wire/conn.go", "Touched: sent.proof", "Touched: now"}}},
 	{"no-rearm", "mutex", "after a change of data nobody watches any more, and the wake-up is lost",
 		[]edit{{"queue/look.go", "again = true // changed, or broken", "again = again || event == session.WatchBroken // changed, or broken"}}},
 	{"caller-cleanup", "mutex", "a cancelled call leaves its node, for as long as its session lives",
@@ -32,7 +44,7 @@ var mutants = []mutant{
 	{"trust-watches", "mutex", "events are told in another order after a reconnect",
 		[]edit{{"session/session.go", "\tif !up {\n\t\t// No watch", "\tif !up && s.err != nil {\n\t\t// No watch"}}},
 	{"no-id-check", "mutex", "another session answers on the connection, and the old one's locks count on",
-		[]edit{{"session/session.go", "if s.ID() != g.session {", "if false {"}}},
+		[]edit{{"session/events.go", "if s.ID() != g.Session {", "if false {"}}},
 	{"uncertain-forgotten", "mutex", "a node whose create's reply was lost stays when the call gives up",
 		[]edit{{"queue/attempt.go", "a.doubt = a.doubt || session.Uncertain(err)", "a.doubt = false"}}},
 	{"release-once", "mutex", "a release whose connection is lost leaves the node",
@@ -41,9 +53,9 @@ var mutants = []mutant{
 			{"session/request.go", "RequestInfo{Op: \"delete\", Path: path}, always,", "RequestInfo{Op: \"delete\", Path: path}, never,"},
 		}},
 	{"no-clock", "mutex", "who is cut off believes that he holds on",
-		[]edit{{"session/clock.go", "return time.Duration(c.lease.Load()) - since", "return time.Duration(c.lease.Load()) - since + time.Hour"}}},
+		[]edit{{"internal/wire/lease.go", "return time.Duration(c.lease.Load()+last) - now.Sub(c.start)", "return time.Duration(c.lease.Load()+last) - now.Sub(c.start) + time.Hour"}}},
 	{"negative-margin", "mutex", "who is cut off believes so for longer than the server waits",
-		[]edit{{"session/clock.go", "return timeout / 10", "return -timeout / 5"}}},
+		[]edit{{"internal/wire/lease.go", "return timeout / 10", "return -timeout / 5"}}},
 	{"adopt-old", "mutex", "a node of an earlier session, which goes with that, is taken for one's own",
 		[]edit{
 			{"queue/acquire.go", "\tfor {\n\t\ts, err := q.sessionFor(ctx, how)", "\tid := \"\"\n\tfor {\n\t\ts, err := q.sessionFor(ctx, how)"},
@@ -72,7 +84,7 @@ var mutants = []mutant{
 	{"part-lost-unseen", "multi", "a lock that is lost while the next is waited for is believed to be held",
 		[]edit{
 			{"zklock/multi.go", "\t\tif l.Err() != nil {\n\t\t\terr = errLostEarlier\n\t\t}\n", ""},
-			{"zklock/multilease.go", "\tfor _, one := range l.leases {\n\t\tif err", "\tfor _, one := range l.leases[max(0, len(l.leases)-1):] {\n\t\tif err"},
+			{"zklock/multilease.go", "\tfor _, one := range l.taken() {\n\t\tif err", "\tfor _, one := range l.taken()[max(0, len(l.taken())-1):] {\n\t\tif err"},
 		}},
 	{"pass-lost", "local", "who has lost the lock hands it on to the next of the process",
 		[]edit{
@@ -94,4 +106,38 @@ var mutants = []mutant{
 		[]edit{{"session/claim.go", "return stat.EphemeralOwner == c.s.ID()", "return stat.EphemeralOwner != 0"}}},
 	{"delete-again", "unfair", "a delete whose reply was lost is repeated, and hits the next holder's node",
 		[]edit{{"session/claim.go", "if stat == nil || !c.Owns(stat) {", "if stat == nil {"}}},
+
+	// The lease clock: each of these says too much in a world with followers.
+	{"from-sending", leaseKind, "counts from when an answered write was sent, as if a forwarded write touched the session",
+		[]edit{{"internal/wire/conn.go", "s.proof = w.trail.proof(now)", "s.proof = now"}}},
+	{"write-for-request", leaseKind, "takes the write itself for the request before it: when that was sent the last list can be old",
+		[]edit{{"internal/wire/lease.go", "at, ok := t.through.sent(now.Add(-gap))", "at, ok := now, true"}}},
+	{"no-gap", leaseKind, "takes a request whose answer came just before the write: the pings that a leader owes after a standstill come later",
+		[]edit{
+			{"internal/wire/lease.go", "at, ok := t.through.sent(now.Add(-gap))", "at, ok := t.through.sent(now)"},
+			// and heartbeats that do not wait for it either
+			{"internal/wire/beat.go", "b.agree = append(b.agree, now.Add(gap))", "b.agree = append(b.agree, now)"},
+		}},
+	{"half-a-tenth", leaseKind, "takes a tenth of the timeout for half a tick",
+		[]edit{{"internal/wire/conn.go", "w.trail.half = w.cfg.Half(w.timeout)", "w.trail.half = w.timeout / 10"}}},
+	{"sent-for-answered", leaseKind, "counts a frame that was on its way when the list was made",
+		[]edit{{"internal/wire/conn.go", "w.trail.frames.add(sent.at, now)", "w.trail.frames.add(sent.at, sent.at)"}}},
+	{"sync-proves", leaseKind, "takes a sync for a proof: a leader that was cut off answers it alone",
+		[]edit{
+			{"internal/wire/conn.go", "if shows(op, CodeOK) == evidenceQuorum {", "if shows(op, CodeOK) >= evidenceLeader {"},
+			{"session/events.go", "\tif a.Quorum {\n", "\tif true {\n"},
+			// And asks for nothing else, since behind a write no sync is answered either.
+			{"internal/wire/beat.go", "out = append(out, agreeFrame(w.xidLocked()))", "out = append(out, syncFrame(w.xidLocked()))"},
+			{"internal/wire/conn.go", "w.urgent = append(w.urgent, agreeFrame(w.xidLocked()))", "w.urgent = append(w.urgent, syncFrame(w.xidLocked()))"},
+		}},
+	{"handshake-proves", leaseKind, "takes the handshake for a proof, as if what was proven on another connection were true of this one's leader",
+		[]edit{{"session/events.go", "\t\ts.clock.Heard(sent)\n", "\t\ts.clock.Prove(sent)\n"}}},
+	{"refusal-proves", leaseKind, "takes what a follower refuses by itself for a quorum's answer",
+		[]edit{{"internal/wire/flight.go", "case CodeOK, CodeNoNode, CodeNodeExists, CodeBadVersion, CodeNotEmpty:", "case CodeOK, CodeNoNode, CodeNodeExists, CodeBadVersion, CodeNotEmpty, CodeNoAuth, CodeThrottled:"}}},
+	{"longer-timeout", leaseKind, "goes by the longer of two timeouts, and the server by the shorter",
+		[]edit{{"session/events.go", "if timeoutMillis < s.greeting.TimeoutMillis {", "if false {"}}},
+	{"held-back", "", "sends no heartbeat while one is unanswered, and loses its session where all is slow",
+		[]edit{{"internal/wire/beat.go", "func (b *beat) roundDue(now time.Time, f facts) bool {\n", "func (b *beat) roundDue(now time.Time, f facts) bool {\n\tif len(b.syncs)+len(b.agree) > 0 {\n\t\treturn false\n\t}\n"}}},
+	{"revival", "", "an answer revives a clock that has run out",
+		[]edit{{"session/events.go", "\tif s.Err() != nil {\n\t\treturn\n\t}\n\ts.dialer", "\ts.dialer"}}},
 }

@@ -19,13 +19,17 @@ type endpoint struct {
 	world *world
 	party int
 	name  string
-	dialS func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	mu      sync.Mutex
+	dials   int // so far
+	last    int // the server dialled last
+	newest  *link
 	black   zktest.Direction
 	refuse  bool
 	forget  bool // the next handshake for a session is turned into one for a new one
 	noBury  bool // connections that close a session that was lost do not get through
+	noProbe bool // nor those that ask for the shortest session
+	pinned  int  // connections go to this server while it is 0 or more
 	losing  bool // the next create of a contender loses its reply
 	stale   stale
 	changed chan struct{}
@@ -35,7 +39,8 @@ type endpoint struct {
 func newEndpoint(w *world, party int, name string) *endpoint {
 	return &endpoint{
 		world: w, party: party, name: name,
-		dialS:   w.server.Dialer(),
+		last:    -1,
+		pinned:  -1,
 		changed: make(chan struct{}),
 		links:   make(map[*link]struct{}),
 	}
@@ -53,7 +58,9 @@ func (e *endpoint) change(f func()) {
 func (e *endpoint) blackhole(d zktest.Direction) { e.change(func() { e.black |= d }) }
 func (e *endpoint) setRefuse(on bool)            { e.change(func() { e.refuse = on }) }
 func (e *endpoint) heal() {
-	e.change(func() { e.black, e.refuse, e.forget, e.noBury, e.losing = 0, false, false, false, false })
+	e.change(func() {
+		e.black, e.refuse, e.forget, e.noBury, e.losing, e.pinned = 0, false, false, false, false, -1
+	})
 }
 
 // cut closes all connections.
@@ -197,10 +204,13 @@ func (l *link) connect(hello packet) bool {
 	if forget {
 		e.world.trace.add("fault", "the server does not know %s's session and gives it another", e.name)
 	}
-	server, err := e.dialS(context.Background(), "tcp", "zookeeper:2181")
+	server, err := e.world.server.DialerTo(e.choose())(context.Background(), "tcp", "")
 	if err != nil {
 		return false
 	}
+	e.mu.Lock()
+	e.newest = l
+	e.mu.Unlock()
 	l.mu.Lock()
 	l.server = server
 	l.mu.Unlock()
@@ -209,11 +219,36 @@ func (l *link) connect(hello packet) bool {
 	return true
 }
 
-// isBurial reports whether this is a connection to close a lost session, and is not to be.
+// choose draws the server that the next connection goes to: not the last, if there is
+// another.
+func (e *endpoint) choose() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.dials++
+	n := e.world.plan.servers
+	i := int(mix(e.world.seed, "server", e.party, e.dials) % uint64(n))
+	if i == e.last && n > 1 {
+		i = (i + 1 + int(mix(e.world.seed, "other", e.party, e.dials)%uint64(n-1))) % n
+	}
+	if e.pinned >= 0 {
+		i = e.pinned
+	}
+	e.last = i
+	return i
+}
+
+// isBurial reports whether this is a connection that only closes a session, or asks for the
+// shortest, and is not to get through.
 func (l *link) isBurial(group []packet) bool {
+	if len(group) != 2 || group[1].req.op != zktest.OpClose {
+		return false
+	}
 	l.e.mu.Lock()
 	defer l.e.mu.Unlock()
-	return l.e.noBury && len(group) == 2 && group[1].req.op == zktest.OpClose
+	if handshakeSession(group[0].frame) == 0 {
+		return l.e.noProbe
+	}
+	return l.e.noBury
 }
 
 func (l *link) sent(p packet) {

@@ -21,6 +21,7 @@ func newOperator(w *world) *operator {
 	defer cancel()
 	m, err := session.Connect(ctx, "zookeeper:2181",
 		session.WithTimeout(10*time.Minute),
+		session.WithTickTime(w.plan.tick),
 		session.WithDialer(o.end.dial),
 		session.WithRetry(retry(w.seed, operatorSlot)),
 		session.WithLogger(quiet()))

@@ -144,12 +144,12 @@ func runGuarded(t *testing.T, seed uint64) *outcome {
 
 // Two runs of a seed are the same to the last nanosecond, so that one that failed can be looked
 // at again. What two goroutines of one connection do at one instant still shows in one run of
-// thousands: a seed fails if it is not the same nearly always.
+// thousands: a seed must be the same nearly always, and one of a hundred may not be.
 func TestDeterminism(t *testing.T) {
 	if *seedFlag >= 0 {
 		t.Skip("-seed, which CI does not give, is for TestSeed")
 	}
-	n, same := int64(100), int64(0)
+	n, same, odd := int64(100), int64(0), 0
 	if raceEnabled || testing.Short() {
 		n = min(n, 20)
 	}
@@ -166,13 +166,18 @@ func TestDeterminism(t *testing.T) {
 		from := max(0, i-12)
 		t.Logf("seed %d differs at line %d of %d:\n%s\n--- or\n%s", s, i, len(one),
 			strings.Join(one[from:min(len(one), i+6)], "\n"), strings.Join(two[from:min(len(two), i+6)], "\n"))
-		replays(t, uint64(s), one, two)
+		if !replays(t, uint64(s), one, two) {
+			odd++
+		}
 	}
 	t.Logf("%d of %d seeds ran twice the same", same, n)
+	if odd > 1 {
+		t.Errorf("%d seeds do not replay", odd)
+	}
 }
 
-// replays checks that most runs of a seed are the same as one of two that differ.
-func replays(t *testing.T, seed uint64, one, two []string) {
+// replays reports whether most runs of a seed are the same as one of two that differ.
+func replays(t *testing.T, seed uint64, one, two []string) bool {
 	const more = 8
 	ones, twos := 1, 1
 	for range more {
@@ -185,7 +190,5 @@ func replays(t *testing.T, seed uint64, one, two []string) {
 	}
 	t.Logf("seed %d: of %d more runs %d are as the first, %d as the second", seed, more, ones-1, twos-1)
 	// The race detector's scheduling shows more often, in one seed of ten or so.
-	if max(ones, twos) < more && !raceEnabled {
-		t.Errorf("seed %d does not replay", seed)
-	}
+	return max(ones, twos) >= more || raceEnabled
 }

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +30,8 @@ type world struct {
 	workers  []*worker
 	operator *operator
 
+	shortened atomic.Bool // sessions may have been granted less than they asked for
+
 	mu    sync.Mutex
 	phase phase
 	since time.Time // when the calm began
@@ -39,6 +42,7 @@ type phase int
 const (
 	chaos    phase = iota // faults strike
 	settling              // healed, and what was broken mends
+	slow                  // networks and disks are, and no session may be lost for it
 	calm                  // all must be prompt
 	ending                // workers stop when they have done what they do
 )
@@ -48,7 +52,11 @@ type plan struct {
 	managers, workers int // workers per manager
 	paths             []string
 	timeouts          []time.Duration // of each manager's session
+	servers           int
 	tick              time.Duration
+	knows             []knowledge // what each manager knows of the tick
+	margin            time.Duration
+	slowly, slowNet   bool // there is a phase in which all is slow: the network, or the disks
 	chaos             time.Duration
 	slow              int // of 1000 frames, how many are slow
 	busy              time.Duration
@@ -60,20 +68,45 @@ func newPlan(seed uint64) plan {
 		managers: 2 + r.IntN(4),
 		workers:  1 + r.IntN(3),
 		paths:    []string{"/locks/a", "/locks/b"}[:1+r.IntN(2)],
-		tick:     time.Duration(1+r.IntN(8)) * 60 * time.Millisecond,
-		chaos:    20*time.Second + time.Duration(r.IntN(20))*time.Second,
-		slow:     []int{0, 5, 30}[r.IntN(3)],
-		busy:     []time.Duration{time.Second, 3 * time.Second}[r.IntN(2)],
+		servers:  3,
+		tick:     2 * time.Second, // ZooKeeper's own
+		// Next to none: in virtual time no thread is late and all clocks agree, and a wide
+		// margin would hide what else is wrong.
+		margin: 60 * time.Millisecond,
+		slowly: r.IntN(6) == 0, slowNet: r.IntN(2) == 0,
+		chaos: 20*time.Second + time.Duration(r.IntN(20))*time.Second,
+		slow:  []int{0, 5, 30}[r.IntN(3)],
+		busy:  []time.Duration{time.Second, 3 * time.Second}[r.IntN(2)],
+	}
+	if r.IntN(8) == 0 { // a server alone, of any tick
+		p.servers, p.tick = 1, time.Duration(1+r.IntN(8))*60*time.Millisecond
 	}
 	for i := range p.managers {
-		p.timeouts = append(p.timeouts, time.Duration(r.IntN(4)*8+i+50)*60*time.Millisecond)
+		// From two ticks up, no two the same, and all multiples of 60 ms: see slot.
+		timeout := time.Duration([]int{67, 71, 73, 100, 167}[r.IntN(5)]+i) * 60 * time.Millisecond
+		p.timeouts = append(p.timeouts, timeout)
+		p.knows = append(p.knows, knowledge(r.IntN(3)))
 	}
 	return p
 }
 
+// knowledge is what a manager knows of the servers' tick.
+type knowledge int
+
+const (
+	told     knowledge = iota
+	learning           // it asks
+	ignorant           // it asks, and nobody answers
+)
+
 // delay is how long a frame takes.
 func (w *world) delay(h uint64) time.Duration {
-	if w.in() >= calm {
+	switch in := w.in(); {
+	case in >= calm:
+		return between(h, 100*time.Microsecond, 3*time.Millisecond)
+	case in == slow && w.plan.slowNet:
+		return slowOneWay
+	case in == slow:
 		return between(h, 100*time.Microsecond, 3*time.Millisecond)
 	}
 	if int(h%1000) < w.plan.slow {
@@ -102,7 +135,7 @@ func (w *world) enter(p phase) {
 		w.since = time.Now().Add(time.Second) // what is slow on its way still holds up what follows
 	}
 	w.mu.Unlock()
-	w.trace.add("world", "%s", [...]string{"chaos", "settling", "calm", "ending"}[p])
+	w.trace.add("world", "%s", [...]string{"chaos", "settling", "slow", "calm", "ending"}[p])
 }
 
 // sleep waits for about d, until a moment of the party's own.
@@ -166,15 +199,15 @@ func (w *world) run(out *outcome) {
 	began := time.Now()
 	w.trace = newTrace()
 	w.checks = newChecks(w)
-	server, err := zktest.New(zktest.WithTick(w.plan.tick), zktest.WithContainerCheck(time.Hour),
-		zktest.WithSessionTimeouts(2*w.plan.tick, time.Hour))
+	server, err := zktest.New(zktest.Servers(w.plan.servers), zktest.WithTick(w.plan.tick),
+		zktest.WithContainerCheck(time.Hour), zktest.WithSessionTimeouts(2*w.plan.tick, time.Hour))
 	if err != nil {
 		w.checks.fail("server: %v", err)
 		return
 	}
 	w.server = server
-	w.trace.add("world", "seed %d: %s, %d managers with %d workers each, %d paths, tick %v",
-		w.seed, w.kind.name, w.plan.managers, w.plan.workers, len(w.plan.paths), w.plan.tick)
+	w.trace.add("world", "seed %d: %s, %d managers with %d workers each, %d paths, %d servers, tick %v",
+		w.seed, w.kind.name, w.plan.managers, w.plan.workers, len(w.plan.paths), w.plan.servers, w.plan.tick)
 	w.operator = newOperator(w)
 	var people, members sync.WaitGroup
 	stop := make(chan struct{})
@@ -199,6 +232,9 @@ func (w *world) run(out *outcome) {
 		longest = max(longest, d)
 	}
 	w.sleep(faultSlot, 3*longest+10*time.Second)
+	if w.plan.slowly {
+		w.beSlow(longest)
+	}
 	w.enter(calm)
 	w.operator.disturb(8 * time.Second)
 	w.enter(ending)
@@ -209,6 +245,29 @@ func (w *world) run(out *outcome) {
 	w.tearDown()
 	out.failures, out.virtual = w.checks.failed(), time.Since(began)
 	out.grants, out.strikes = w.checks.grants, faults.strikes
+}
+
+// Round trips of a second, or commits that take a second and a half: one of the two.
+const (
+	slowOneWay = 500 * time.Millisecond
+	slowCommit = 1500 * time.Millisecond
+)
+
+// beSlow has everything be slow for a minute, and settle again.
+func (w *world) beSlow(longest time.Duration) {
+	w.enter(slow)
+	if !w.plan.slowNet {
+		w.server.SetCommitDelay(slowCommit)
+	}
+	w.sleep(faultSlot, time.Minute)
+	w.server.SetCommitDelay(0)
+	w.enter(settling)
+	w.sleep(faultSlot, 2*longest)
+}
+
+// mayNotBeLost reports whether a session goes on however slow everything is now.
+func (w *world) mayNotBeLost(m *member) bool {
+	return w.in() == slow && !w.shortened.Load() && m.timeout >= 10*time.Second && m.knows != ignorant && w.plan.servers > 1
 }
 
 // awaitEnd waits until everybody has been served or cancelled, or fails and cancels them.

@@ -48,7 +48,7 @@ func (l *link) lost(p *packet) bool {
 	switch {
 	case req.op == zktest.OpGetChildren2 && req.stale.dir == req.path:
 		p.frame = req.stale.filter(p.frame)
-	case req.op == zktest.OpCreate && e.losing:
+	case req.op == zktest.OpCreate && e.losing && l == e.newest: // or else the client has moved on already
 		n, ok := queue.ParseNode(readString(p.frame[20:]))
 		if !ok {
 			return false

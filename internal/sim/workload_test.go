@@ -265,8 +265,12 @@ func (k *worker) hold(h *holding) {
 		d = k.upTo(4 * k.m.timeout) // longer than the server waits for one who is cut off
 	}
 	end := time.Now().Add(d)
-	for time.Now().Before(end) {
-		k.sleep(min(time.Until(end)+1, 200*time.Millisecond))
+	for time.Now().Before(end) || k.m.keeps() {
+		d := 200 * time.Millisecond
+		if !k.m.keeps() {
+			d = min(d, time.Until(end)+1)
+		}
+		k.sleep(d)
 		if !h.isHeld() {
 			k.sleep(k.upTo(time.Second))
 			return
