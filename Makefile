@@ -36,8 +36,8 @@ bench: ## Measure zk.Lock, Curator, kazoo and etcd beside us in one run, and wri
 scaling: ## What the protocol costs as more contend, in virtual time; writes docs/performance.md
 	cd internal/scaling && go test -count=1 -run TestScaling -write
 
-HOT ?= Decide|Parse|Wire|Clock
-COMPARE := ./queue ./session ./zklock
+HOT ?= Decide|Parse|Conn|Clock
+COMPARE := ./queue ./session ./internal/wire ./zklock
 BENCHSTAT := go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 
 .PHONY: bench-compare
@@ -50,11 +50,21 @@ bench-compare: ## Compare micro-benchmarks (HOT, a regular expression) with the 
 	done; \
 	$(BENCHSTAT) before=$$out/before now=$$out/now
 
-SEEDS ?= 5000
+SEEDS ?= 500
 
 .PHONY: sim
-sim: ## Simulate the lock protocol with SEEDS seeds, 5000 unless given
-	go test -count=1 -timeout 0 -run TestSeeds -v ./internal/sim -seeds $(SEEDS) -keep
+sim: ## Simulate the lock protocol with SEEDS seeds, 500 unless given
+	go test -count=1 -timeout 0 -v -run 'TestSeeds$$' ./internal/sim -seeds $(SEEDS) -keep
+
+CLOCK ?= 60s
+
+.PHONY: clock
+clock: ## Look for two holders on real servers with default ticks, for CLOCK, 60s unless given
+	ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/clock -clock $(CLOCK)
+
+.PHONY: outages
+outages: ## Which outages sessions survive: the full tables; WRITE=1 puts them into docs/performance.md
+	ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/outage -sessions 1000 -kills 20 -table $(WRITTEN)
 
 .PHONY: faults
 faults: ## Every fault at every step of every lock; keeps the table in docs/reliability.md
@@ -82,8 +92,8 @@ FUZZ ?= 60s
 .PHONY: fuzz
 fuzz: ## Look for answers of a server that do harm, for FUZZ each, 60s unless given
 	go test ./internal/hostile -run xxx -fuzz FuzzHostile -fuzztime $(FUZZ)
-	go test ./session -run xxx -fuzz FuzzBody -fuzztime $(FUZZ)
-	go test ./session -run xxx -fuzz FuzzFrames -fuzztime $(FUZZ)
+	go test ./internal/wire -run xxx -fuzz 'FuzzBody$$' -fuzztime $(FUZZ)
+	go test ./internal/wire -run xxx -fuzz 'FuzzFrames$$' -fuzztime $(FUZZ)
 
 .PHONY: conformance
 conformance: ## Compare the in-process server with a real one, by 500 random sequences and all scripts
