@@ -54,7 +54,7 @@ SEEDS ?= 500
 
 .PHONY: sim
 sim: ## Simulate the lock protocol with SEEDS seeds, 500 unless given
-	go test -count=1 -timeout 0 -v -run 'TestSeeds$$' ./internal/sim -seeds $(SEEDS) -keep
+	go test -count=1 -timeout 0 -v -run 'TestSeeds$$|TestLeaseSeeds' ./internal/sim -seeds $(SEEDS) -keep
 
 CLOCK ?= 60s
 
