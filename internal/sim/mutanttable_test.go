@@ -139,5 +139,5 @@ var mutants = []mutant{
 	{"held-back", "", "sends no heartbeat while one is unanswered, and loses its session where all is slow",
 		[]edit{{"internal/wire/beat.go", "func (b *beat) roundDue(now time.Time, f facts) bool {\n", "func (b *beat) roundDue(now time.Time, f facts) bool {\n\tif len(b.syncs)+len(b.agree) > 0 {\n\t\treturn false\n\t}\n"}}},
 	{"revival", "", "an answer revives a clock that has run out",
-		[]edit{{"session/events.go", "\tif s.Err() != nil {\n\t\treturn\n\t}\n\ts.dialer", "\ts.dialer"}}},
+		[]edit{{"session/events.go", "\tif s.Err() != nil {\n\t\treturn\n\t}\n\ts.served", "\ts.served"}}},
 }
