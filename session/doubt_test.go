@@ -37,7 +37,7 @@ func TestDoubtEnds(t *testing.T) {
 				if stat, err := s.Exists(t.Context(), "/node"); err != nil {
 					t.Fatal(err)
 				} else if stat != nil {
-					must(t, s.Delete(t.Context(), "/node", -1)) // as a caller who does not want it
+					must(t, s.Delete(t.Context(), "/node", -1)) // as a caller does that has no use for the node
 				}
 				time.Sleep(3 * timeout)
 				srv.ResetRequests()

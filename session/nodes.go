@@ -43,7 +43,7 @@ func (n *nodes) settle(path string, err error) uint64 {
 		n.addLocked(path)
 	}
 	if Uncertain(err) {
-		// Whoever asked for the node looks for it as soon as there is a connection. Without
+		// The caller looks for the node as soon as there is a connection. Without
 		// one for a timeout the session is lost.
 		n.doubt = wire.Now().Add(2 * n.timeout())
 	}

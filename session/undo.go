@@ -22,11 +22,11 @@ type creating struct {
 	searches int           // that go on, or wait until no create is under way
 	busy     bool          // one of them goes on
 	users    int           // of this value
-	changed  chan struct{} // closed and replaced for those who wait; nil if nobody does
+	changed  chan struct{} // closed and replaced at each change; nil if no goroutine waits
 }
 
-// begin waits until nobody searches, or wants to, or returns ctx's error. Creates that went
-// ahead of those who want to would keep them waiting, for ever where there are many.
+// begin waits until no search goes on or waits at the path, or returns ctx's error. A create
+// that did not wait for a waiting search could keep it waiting, for ever where there are many.
 func (c *creates) begin(ctx context.Context, path string) error {
 	return c.enter(ctx, path, func(one *creating) bool {
 		if one.searches > 0 {

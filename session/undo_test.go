@@ -161,7 +161,7 @@ func TestUndoLeavesOthersAlone(t *testing.T) {
 func TestUndoOfOneAmongEquals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUndoing(t)
-		for _, data := range []string{"y", "y", "x", "y"} { // told to their callers, who may look for them
+		for _, data := range []string{"y", "y", "x", "y"} { // their callers hear of the lost reply, and may look for the nodes
 			f := u.CutAfterCommit(zktest.On(zktest.OpCreate, "/d/n-"))
 			_, err := u.s.Create(t.Context(), "/d/n-", []byte(data), session.EphemeralSequential)
 			if !session.Uncertain(err) {

@@ -69,5 +69,5 @@ func (c *leaseContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// String is for messages. To print the fields would race with whoever cancels.
+// String returns a name for messages. Printing the fields would race with a cancellation.
 func (c *leaseContext) String() string { return fmt.Sprint(c.Context) + ".Lease" }

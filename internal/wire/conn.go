@@ -87,7 +87,7 @@ type Conn struct {
 	pending []byte // of buf
 
 	// writing has a token while frames are noted and written, so that their order is the same. It is
-	// no mutex, since who waits for one keeps the time of testing/synctest from moving on.
+	// not a mutex: a goroutine that waits for a mutex stops the time of testing/synctest.
 	writing chan struct{}
 
 	mu        sync.Mutex
@@ -186,7 +186,7 @@ func (w *Conn) sendAll(f func() [][]byte) {
 	if len(out) == 0 {
 		return
 	}
-	w.since.Store(int64(w.lastSent.Sub(w.made))) // lastSent is written by who has the token
+	w.since.Store(int64(w.lastSent.Sub(w.made))) // only the goroutine with the token writes lastSent
 	defer w.since.Store(0)
 	for _, frame := range out {
 		if _, err := w.Conn.Write(frame); err != nil {
