@@ -102,7 +102,7 @@ func (a *attack) run(t *testing.T) {
 	a.name = one.name
 	a.way = newWay(a.srv.DialerTo(a.home), a.upTo(5*time.Millisecond))
 	a.holder, a.other = a.connect(t, a.way.dial), a.connect(t, a.elsewhere())
-	defer a.way.open()
+	defer a.way.end()
 	defer a.holder.Close()
 	defer a.other.Close()
 	a.take(t)

@@ -21,6 +21,8 @@ type way struct {
 	shut    [2]bool // to the server, to the client
 	changed chan struct{}
 	conns   map[net.Conn]struct{}
+
+	carriers sync.WaitGroup
 }
 
 func newWay(dial func(context.Context, string, string) (dialed, error), delay time.Duration) *way {
@@ -54,6 +56,13 @@ func (w *way) cut() {
 	}
 }
 
+// end cuts all connections, and returns when nothing is under way on them any more.
+func (w *way) end() {
+	w.open()
+	w.cut()
+	w.carriers.Wait()
+}
+
 func (w *way) dial(ctx context.Context, network, addr string) (dialed, error) {
 	w.mu.Lock()
 	dial := w.dialTo
@@ -66,8 +75,8 @@ func (w *way) dial(ctx context.Context, network, addr string) (dialed, error) {
 	w.mu.Lock()
 	w.conns[inner] = struct{}{}
 	w.mu.Unlock()
-	go w.carry(0, inner, server)
-	go w.carry(1, server, inner)
+	w.carriers.Go(func() { w.carry(0, inner, server) })
+	w.carriers.Go(func() { w.carry(1, server, inner) })
 	return client, nil
 }
 
