@@ -91,13 +91,16 @@ func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *sess
 	if r.Data == nil {
 		r.Data = defaultData(ctx, q.m.TraceHooks())
 	}
+	var outdated *attempt // whose place is to be renewed; nil: none
 	for {
-		s, err := q.sessionFor(ctx, how)
+		entry := how
+		entry.renews, outdated = outdated, nil
+		s, err := q.sessionFor(ctx, entry)
 		if err != nil {
 			return nil, err
 		}
 		result.Attempts++
-		a := newAttempt(q, s, r, how)
+		a := newAttempt(q, s, r, entry)
 		run := a.run
 		if r.Kind.Unfair {
 			run = a.barge
@@ -107,6 +110,10 @@ func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *sess
 		switch {
 		case err == nil:
 			return a, nil
+		case errors.Is(err, errOutdated):
+			outdated, how.first = a, nil
+		case errors.Is(err, session.ErrTooManyNodes) && entry.renews != nil:
+			// There is no room for two nodes: the old one has gone, and its place with it.
 		case errors.Is(err, errDeleted), errors.Is(err, session.ErrLost) && how.beside == nil:
 			traceRetry(ctx, q.m.TraceHooks(), session.OpAcquire, result.Attempts, err)
 		default:
@@ -115,10 +122,14 @@ func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *sess
 	}
 }
 
-// sessionFor returns the live session, or that of the lease beside which to enter.
+// sessionFor returns the live session, or that of the lease beside which to enter, or of the
+// attempt whose place is to be renewed.
 func (q *Queue) sessionFor(ctx context.Context, how entry) (*session.Session, error) {
-	if how.beside == nil {
-		return q.m.Session(ctx)
+	switch {
+	case how.beside != nil:
+		return how.beside.t.a.s, how.beside.Err()
+	case how.renews != nil:
+		return how.renews.s, nil
 	}
-	return how.beside.t.a.s, how.beside.Err()
+	return q.m.Session(ctx)
 }

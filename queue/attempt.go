@@ -27,33 +27,42 @@ type attempt struct {
 	creation *session.Creation // the last create sent; nil: none was
 	doubt    bool              // a create's reply was lost: there may be more nodes than one
 	node     Node              // ours; zero until known
-	config   []byte            // of the directory, as last read; where the kind has any
+	config   Config            // of the directory, as last read; where the kind has any
 	policy   Policy            // as last decided by
+	slack    int               // as last decided by: the policy's, or that of before for one that is outdated
+	outdated bool              // see renew.go
+	before   string            // the id of the node whose place this one has renewed; "" for none
 	position int               // contenders ahead at entry; -1 until known
+	after    int64             // a transaction that is older than our node
 
-	own     *session.Watch // on our node; nil until it was set
-	czxid   int64          // our node's, with own
-	seen    []sighting     // the watches of the last wait, on those ahead
-	configW *session.Watch // on the directory, where the kind has a configuration
-	wake    chan struct{}  // poked by each watch that ends; room for one
+	own     *session.Watch            // on our node; nil until it was set
+	czxid   int64                     // our node's, with own
+	seen    map[string]*session.Watch // those of the last wait, on those ahead, by name
+	configW *session.Watch            // on the directory, where the kind has a configuration
+	wake    chan struct{}             // poked by each watch that ends; room for one
 
 	claim *session.Claim // to the node of an unfair kind; nil for the others
 }
 
 // entry is how an attempt enters the queue.
 type entry struct {
-	try    bool   // not to wait for others
-	beside *Lease // with this one's sequence, next to its node; nil: at the end
-	first  func() // called when its first create has been answered; nil: nothing is
+	try    bool     // not to wait for others
+	beside *Lease   // with this one's sequence, next to its node; nil: at the end
+	renews *attempt // in the place of this one, which is outdated; nil: of none
+	first  func()   // called when its first create has been answered; nil: nothing is
 }
 
 func newAttempt(q *Queue, s *session.Session, r Request, how entry) *attempt {
-	return &attempt{
+	a := &attempt{
 		q: q, s: s, r: r, entry: how,
 		id:       uuid.NewString(),
 		position: -1,
 		wake:     make(chan struct{}, 1),
 	}
+	if old := how.renews; old != nil {
+		a.before, a.position = old.id, old.position
+	}
+	return a
 }
 
 // run is the only loop: enter, list, decide, watch. It returns nil when granted.
@@ -64,8 +73,8 @@ func (a *attempt) run(ctx context.Context) error {
 		if ahead, err = a.decide(ctx, names); err != nil {
 			break
 		}
-		if mayGo(ahead, a.policy.Slack) {
-			return a.grant(ctx)
+		if mayGo(ahead, a.slack) {
+			return a.proceed(ctx)
 		}
 		if a.entry.try {
 			err = ErrBusy
@@ -76,7 +85,7 @@ func (a *attempt) run(ctx context.Context) error {
 			break
 		}
 		if granted {
-			return a.grant(ctx)
+			return a.proceed(ctx)
 		}
 		names, err = a.list(ctx)
 	}
@@ -93,6 +102,9 @@ func (a *attempt) enter(ctx context.Context) ([]string, error) {
 		creation, err := a.s.StartCreate(ctx, path.Join(a.q.dir, name), a.r.Data, mode)
 		if err != nil {
 			return nil, err
+		}
+		if a.creation == nil {
+			a.after = creation.After()
 		}
 		a.creation = creation
 		names, listErr := a.survey(ctx)
@@ -135,14 +147,20 @@ func (a *attempt) enter(ctx context.Context) ([]string, error) {
 	}
 }
 
-// newName returns what to create, and how. Beside another lease the sequence is that one's,
-// and not the server's to give.
+// newName returns what to create, and how. Beside another lease, or in the place of another
+// attempt, the sequence is that one's, and not the server's to give.
 func (a *attempt) newName() (string, session.CreateMode) {
 	name := nameFor(a.id, a.r.Prefix, a.r.Weight)
-	if a.entry.beside == nil {
+	var other *attempt
+	switch {
+	case a.entry.beside != nil:
+		other = a.entry.beside.t.a
+	case a.entry.renews != nil:
+		other = a.entry.renews
+	default:
 		return name, session.EphemeralSequential
 	}
-	return fmt.Sprintf("%s%010d", name, a.entry.beside.t.a.node.Sequence), session.Ephemeral
+	return fmt.Sprintf("%s%010d", name, other.node.Sequence), session.Ephemeral
 }
 
 // survey lists the directory, and reads its configuration where the kind has one. Both are
@@ -152,16 +170,16 @@ func (a *attempt) newName() (string, session.CreateMode) {
 func (a *attempt) survey(ctx context.Context) ([]string, error) {
 	for {
 		var g errgroup.Group
-		var as *zk.Stat // of the directory, when its configuration was read
-		if a.r.Kind.Configured != nil {
+		configured := a.r.Kind.Configured != nil
+		if configured {
 			g.Go(func() (err error) {
-				a.config, as, err = a.q.configIn(ctx, a.s, a.r.Kind)
+				a.config, err = a.q.configIn(ctx, a.s, a.r.Kind)
 				return err
 			})
 		}
 		names, stat, err := a.s.Children(ctx, a.q.dir)
 		err = errors.Join(err, g.Wait())
-		if err != nil || as == nil || as.Mzxid >= stat.Mzxid {
+		if err != nil || !configured || a.config.Changed >= stat.Mzxid {
 			return names, err
 		}
 	}
@@ -232,11 +250,11 @@ func (a *attempt) decide(ctx context.Context, names []string) ([]blocker, error)
 	if err != nil {
 		return nil, err
 	}
-	if a.policy, err = a.r.Kind.policyOf(a.node, a.config); err != nil {
+	if err := a.rivals(ctx, names); err != nil {
 		return nil, err
 	}
-	if a.policy.Slack < 0 {
-		return nil, fmt.Errorf("queue: %w: %s asks for %d more than there is", session.ErrInvalid, a.node.Name, -a.policy.Slack)
+	if err := a.judge(ctx); err != nil {
+		return nil, err
 	}
 	if a.doubt {
 		nodes = slices.DeleteFunc(nodes, func(n Node) bool { return a.isTwin(ctx, n) })
@@ -254,11 +272,35 @@ func (a *attempt) decide(ctx context.Context, names []string) ([]blocker, error)
 		}
 		nodes = slices.Delete(nodes, i, i+1)
 	}
+	if nodes, err = a.succeed(ctx, nodes); err != nil {
+		return nil, err
+	}
 	ahead := blockers(a.node, nodes, a.policy)
 	if a.position < 0 {
 		a.position = len(ahead)
 	}
-	return ahead, nil
+	behind, err := a.behind(ctx, nodes)
+	return append(ahead, behind...), err
+}
+
+// rivals fails if contenders of another kind of lock stand in line for the same thing in one
+// of the directories beside our node. They make their nodes before they look for ours, as we
+// do, so at least one of the two sees the other.
+func (a *attempt) rivals(ctx context.Context, names []string) error {
+	if a.r.Kind.Rivals == nil {
+		return nil
+	}
+	for _, name := range a.r.Kind.Rivals(names) {
+		children, _, err := a.s.Children(ctx, path.Join(a.q.dir, name))
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+		case err != nil:
+			return err
+		case len(parseNodes(children)) > 0:
+			return fmt.Errorf("%w: a %s lock finds contenders below %s", ErrConflict, a.r.Kind.Name, path.Join(a.q.dir, name))
+		}
+	}
+	return nil
 }
 
 // isTwin reports whether a node is another one of ours, made by a create whose reply was
@@ -305,6 +347,10 @@ func (a *attempt) grant(ctx context.Context) error {
 // whatever was made, or is still to be made, is under way; that needs nobody's help and
 // does not end with ctx.
 func (a *attempt) leave(ctx context.Context, why error) {
+	if old := a.entry.renews; old != nil {
+		a.entry.renews = nil
+		defer old.leave(ctx, why)
+	}
 	if a.creation == nil {
 		return
 	}
@@ -326,7 +372,7 @@ func (a *attempt) leave(ctx context.Context, why error) {
 	// somebody deleted is not to take, among those that the session counts, the room of the
 	// next one.
 	if errors.Is(why, ErrBusy) || errors.Is(why, ErrConflict) || errors.Is(why, session.ErrInvalid) ||
-		errors.Is(why, zk.ErrNoAuth) || errors.Is(why, errDeleted) {
+		errors.Is(why, zk.ErrNoAuth) || errors.Is(why, errDeleted) || errors.Is(why, session.ErrTooManyNodes) {
 		select {
 		case <-removed:
 		case <-ctx.Done():

@@ -10,59 +10,152 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// configIn returns the directory's data, by which a kind with a configuration decides. A
-// directory that has none is given the kind's: whoever comes first sets it for all.
-func (q *Queue) configIn(ctx context.Context, s *session.Session, kind *Kind) ([]byte, *zk.Stat, error) {
+// Config is the data of a queue's directory, by which a [Kind] with Configured decides.
+type Config struct {
+	Data    []byte
+	Changed int64 // the transaction (zxid) that set it
+	Version int32 // how often it was set since the directory was made
+}
+
+// readConfig returns the configuration of a directory.
+func readConfig(ctx context.Context, s *session.Session, dir string) (Config, error) {
+	data, stat, err := s.Get(ctx, dir)
+	if err != nil {
+		return Config{}, err
+	}
+	return Config{data, stat.Mzxid, stat.Version}, nil
+}
+
+// configIn returns the directory's configuration. A directory that has none is given the
+// kind's: the first contender sets it for all.
+func (q *Queue) configIn(ctx context.Context, s *session.Session, kind *Kind) (Config, error) {
 	for {
-		data, stat, err := s.Get(ctx, q.dir)
-		if err != nil || len(data) > 0 {
-			return data, stat, err
+		config, err := readConfig(ctx, s, q.dir)
+		if err != nil || len(config.Data) > 0 {
+			return config, err
 		}
 		// What another has set meanwhile stands, and so does what a lost reply was about.
-		_, err = s.Set(ctx, q.dir, kind.Config, stat.Version)
+		_, err = s.Set(ctx, q.dir, kind.Config, config.Version)
 		if err != nil && !errors.Is(err, zk.ErrBadVersion) && !session.Uncertain(err) {
-			return nil, nil, err
+			return Config{}, err
 		}
 		if err := s.Err(); err != nil {
-			return nil, nil, err
+			return Config{}, err
 		}
 	}
+}
+
+// Config returns the configuration of the directory, which is the zero Config where there is
+// no directory. It fails with ctx's error, [session.ErrClosed] or what the server refuses.
+func (q *Queue) Config(ctx context.Context) (Config, error) {
+	var config Config
+	err := q.inSession(ctx, func(s *session.Session) (err error) {
+		config, err = readConfig(ctx, s, q.dir)
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return Config{}, fmt.Errorf("read the configuration of %s: %w", q.dir, err)
+	}
+	return config, nil
 }
 
 // Reconfigure replaces the data of the directory, which is made if need be, by what change
-// makes of it; those who wait under a kind with a configuration look again. change may be
-// called several times; its error ends the call and is returned. It fails with ctx's error,
+// makes of it; contenders that wait under a kind with a configuration look again. change may
+// be called several times; its error ends the call and is returned. It fails with ctx's error,
 // [session.ErrClosed] or what the server refuses.
-func (q *Queue) Reconfigure(ctx context.Context, change func(old []byte) ([]byte, error)) error {
+func (q *Queue) Reconfigure(ctx context.Context, change func(old Config) ([]byte, error)) error {
+	var refusal error
+	err := q.inSession(ctx, func(s *session.Session) error {
+		old, err := readConfig(ctx, s, q.dir)
+		if errors.Is(err, zk.ErrNoNode) {
+			if err = s.MakeParents(ctx, q.dir); err == nil {
+				old, err = readConfig(ctx, s, q.dir)
+			}
+		}
+		if err != nil {
+			return again(err)
+		}
+		var data []byte
+		if data, refusal = change(old); refusal != nil {
+			return nil
+		}
+		_, err = s.Set(ctx, q.dir, data, old.Version)
+		return again(err)
+	})
+	if err = errors.Join(refusal, err); err != nil {
+		return fmt.Errorf("reconfigure %s: %w", q.dir, err)
+	}
+	return nil
+}
+
+// Pin keeps the directory, which is made if need be, also while it is empty: by a persistent
+// child of this name, which must not be that of a contender. It may be there already.
+// It fails as Reconfigure does, and with [session.ErrInvalid] for a bad name.
+func (q *Queue) Pin(ctx context.Context, name string) error {
+	if _, ok := ParseNode(name); ok {
+		return fmt.Errorf("queue: %w: %q is a name for contenders", session.ErrInvalid, name)
+	}
+	err := q.inSession(ctx, func(s *session.Session) error {
+		_, err := s.Create(ctx, q.dir+"/"+name, nil, session.Persistent)
+		switch {
+		case errors.Is(err, zk.ErrNodeExists):
+			return nil
+		case errors.Is(err, zk.ErrNoNode):
+			if err := s.MakeParents(ctx, q.dir); err != nil {
+				return again(err)
+			}
+		}
+		return again(err)
+	})
+	if err != nil {
+		return fmt.Errorf("pin %s: %w", q.dir, err)
+	}
+	return nil
+}
+
+// Unpin takes the child away that Pin has made, if it is there. It fails as Reconfigure does.
+func (q *Queue) Unpin(ctx context.Context, name string) error {
+	err := q.inSession(ctx, func(s *session.Session) error {
+		err := s.Delete(ctx, q.dir+"/"+name, -1)
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("unpin %s: %w", q.dir, err)
+	}
+	return nil
+}
+
+// errAgain says that the directory has changed or vanished, or that it is not known whether a
+// change was made.
+var errAgain = errors.New("the directory has changed meanwhile")
+
+func again(err error) error {
+	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) || session.Uncertain(err) {
+		return errAgain
+	}
+	return err
+}
+
+// inSession calls f with the live session until it succeeds or fails for good.
+func (q *Queue) inSession(ctx context.Context, f func(*session.Session) error) error {
 	for {
 		s, err := q.m.Session(ctx)
 		if err == nil {
-			err = q.reconfigureIn(ctx, s, change)
+			err = f(s)
 		}
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil, errors.Is(err, session.ErrClosed):
-		case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), session.Uncertain(err):
-			continue // it changed, or vanished, or it is not known whether the change was made
+		if ctx.Err() == nil && !errors.Is(err, session.ErrClosed) &&
+			(errors.Is(err, errAgain) || errors.Is(err, session.ErrLost)) {
+			continue
 		}
-		return fmt.Errorf("reconfigure %s: %w", q.dir, err)
-	}
-}
-
-func (q *Queue) reconfigureIn(ctx context.Context, s *session.Session, change func([]byte) ([]byte, error)) error {
-	data, stat, err := s.Get(ctx, q.dir)
-	if errors.Is(err, zk.ErrNoNode) {
-		if err = s.MakeParents(ctx, q.dir); err == nil {
-			data, stat, err = s.Get(ctx, q.dir)
+		if errors.Is(err, errAgain) {
+			err = ctx.Err()
 		}
-	}
-	if err != nil {
 		return err
 	}
-	if data, err = change(data); err != nil {
-		return err
-	}
-	_, err = s.Set(ctx, q.dir, data, stat.Version)
-	return err
 }

@@ -20,10 +20,10 @@ func limited(limit string) *queue.Kind {
 		Name:     "limited",
 		Prefixes: []string{queue.PrefixLease},
 		Config:   []byte(limit),
-		Configured: func(_ queue.Node, config []byte) (queue.Policy, error) {
-			n, err := strconv.Atoi(string(config))
+		Configured: func(_ queue.Node, config queue.Config) (queue.Policy, error) {
+			n, err := strconv.Atoi(string(config.Data))
 			if err != nil {
-				return queue.Policy{}, fmt.Errorf("%w: %q", queue.ErrConflict, config)
+				return queue.Policy{}, fmt.Errorf("%w: %q", queue.ErrConflict, config.Data)
 			}
 			return queue.Policy{Slack: n - 1}, nil
 		},
@@ -55,7 +55,7 @@ func TestReconfigure(t *testing.T) {
 	q := client(t, dir)
 	set := func(to string) {
 		t.Helper()
-		mustBe(t, q.Reconfigure(patient(t), func([]byte) ([]byte, error) { return []byte(to), nil }), nil)
+		mustBe(t, q.Reconfigure(patient(t), func(queue.Config) ([]byte, error) { return []byte(to), nil }), nil)
 	}
 	var held []*queue.Lease
 	for range 2 {
@@ -88,10 +88,10 @@ func TestReconfigureMakesDirectory(t *testing.T) {
 	dir := testserver.Path(t)
 	q := client(t, dir)
 	refusal := errors.New("refused")
-	mustBe(t, q.Reconfigure(patient(t), func([]byte) ([]byte, error) { return nil, refusal }), refusal)
-	mustBe(t, q.Reconfigure(patient(t), func(old []byte) ([]byte, error) {
-		if len(old) > 0 {
-			t.Errorf("old data %q", old)
+	mustBe(t, q.Reconfigure(patient(t), func(queue.Config) ([]byte, error) { return nil, refusal }), refusal)
+	mustBe(t, q.Reconfigure(patient(t), func(old queue.Config) ([]byte, error) {
+		if len(old.Data) > 0 {
+			t.Errorf("old data %q", old.Data)
 		}
 		return []byte("3"), nil
 	}), nil)
@@ -105,7 +105,7 @@ func TestReconfigureReplyLost(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, _ := proxied(t, dir)
 	fault := proxy.CutAfterCommit(zktest.On(zktest.OpSetData, dir))
-	mustBe(t, q.Reconfigure(patient(t), func([]byte) ([]byte, error) { return []byte("3"), nil }), nil)
+	mustBe(t, q.Reconfigure(patient(t), func(queue.Config) ([]byte, error) { return []byte("3"), nil }), nil)
 	await(t, fault.Hit(), "the fault")
 	if data, _, err := testserver.Admin(t).Get(dir); err != nil || string(data) != "3" {
 		t.Errorf("%q, %v", data, err)

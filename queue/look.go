@@ -20,7 +20,7 @@ const (
 // one. Events of one connection arrive in order, so if the node went before one ahead did,
 // its watch has ended by the time that one's has.
 func look(rest int, targets []blocker, watches []*session.Watch, own, config *session.Watch, slack int) sight {
-	remaining := rest
+	standing := 0 // of the targets
 	gone, again := false, false
 	for i, w := range watches {
 		event := session.WatchDeleted
@@ -29,7 +29,7 @@ func look(rest int, targets []blocker, watches []*session.Watch, own, config *se
 		}
 		switch {
 		case event == session.WatchPending:
-			remaining = add(remaining, targets[i].weight)
+			standing = add(standing, targets[i].weight)
 		case event == session.WatchDeleted && !targets[i].replaces:
 			gone = true
 		default:
@@ -51,10 +51,12 @@ func look(rest int, targets []blocker, watches []*session.Watch, own, config *se
 		return lookAgain
 	case !gone:
 		return nothingYet
-	case remaining <= slack:
+	case add(rest, standing) <= slack:
 		return turnCame
 	case rest == 0:
-		return nothingYet // all who are ahead are watched: a listing would tell nothing new
+		return nothingYet // everything in the way is watched: a listing would tell nothing new
+	case standing > slack+1:
+		return nothingYet // one more can go before it is time to look who else is in the way
 	}
 	return lookAgain
 }

@@ -19,6 +19,11 @@ type Policy struct {
 	// goes, with the same sequence: a writer that becomes a reader. Then its going
 	// proves nothing, and the contender lists again. Nil: none does.
 	Replaces func(ahead Node) bool
+	// Tightened, if not 0, is the transaction (zxid) that replaced a configuration by which
+	// more contenders could go. A contender with an older node may have gone by that one,
+	// whose slack for it was at most Former.
+	Tightened int64
+	Former    int
 }
 
 // Kind is a kind of lock: what its contenders are called, and when each may go.
@@ -37,10 +42,15 @@ type Kind struct {
 	// on, such as the limit of a semaphore. It is kept as the data of the directory: one
 	// that has none is given it.
 	Config []byte
-	// Configured returns the policy of a contender where the directory's data is
-	// config, in the place of Policy. An error ends the acquisition and is returned.
-	// When the data changes, those who wait ask again.
-	Configured func(me Node, config []byte) (Policy, error)
+	// Configured returns the policy of a contender under a configuration of the directory,
+	// in the place of Policy. An error ends the acquisition and is returned. When the data
+	// changes, the contenders that wait ask again.
+	Configured func(me Node, config Config) (Policy, error)
+
+	// Rivals returns which of the names in the directory are those of directories where
+	// contenders of another kind of lock stand in line for the same thing. If one of them
+	// has any, that is a conflict. Nil: none is.
+	Rivals func(names []string) []string
 
 	// Unfair makes a lock without a queue: there is one node, of the one prefix with the
 	// number 0, and who makes it holds the lock. The others wait for its end, all of them,
@@ -73,7 +83,7 @@ func (k *Kind) Check() error {
 }
 
 // policyOf returns the policy of one contender.
-func (k *Kind) policyOf(n Node, config []byte) (Policy, error) {
+func (k *Kind) policyOf(n Node, config Config) (Policy, error) {
 	switch {
 	case k.Unfair:
 		return Policy{}, nil
@@ -96,15 +106,18 @@ func blockers(me Node, nodes []Node, p Policy) []blocker {
 	ahead, _ := slices.BinarySearchFunc(nodes, me, compareNodes)
 	out := make([]blocker, 0, ahead) // of a long queue, growing it would cost as much as reading it
 	for _, n := range nodes[:ahead] {
-		w := 1
-		if p.Weight != nil {
-			w = p.Weight(n)
-		}
-		if w > 0 {
+		if w := weightOf(p, n); w > 0 {
 			out = append(out, blocker{n, w, p.Replaces != nil && p.Replaces(n)})
 		}
 	}
 	return out
+}
+
+func weightOf(p Policy, n Node) int {
+	if p.Weight == nil {
+		return 1
+	}
+	return p.Weight(n)
 }
 
 // mayGo reports whether what remains ahead is light enough.
@@ -128,17 +141,21 @@ func add(a, b int) int {
 	return a + b
 }
 
-// toWatch returns which of those ahead to watch: the shortest tail that weighs more
-// than slack, and one more before it, if there is one. As long as all of the tail
-// stands, the contender may not go. When the one before it has gone, the contender
-// can find out, while its turn has not yet come, that nobody else is ahead of the
-// tail; then it needs to ask nobody when the tail goes.
+// toWatch returns which of the nodes in the way to watch: the shortest tail that weighs
+// more than slack and half as much again, and one more before it, if there is one. As long
+// as more than slack of the tail stands, the contender may not go and has nothing to ask.
+// When little more than that is left, it lists again, while its turn has not yet come; if
+// nothing else is ahead of the tail by then, it needs to ask nobody when its turn comes.
+//
+// The half is for locks with many leases. Without it, each holder that leaves makes all
+// contenders that watch it list, up to slack of them; with it, a contender lists once for
+// every slack/2 that leave.
 //
 // It must not be asked when the contender may go.
 func toWatch(remaining []blocker, slack int) []blocker {
 	sum := 0
 	for i := len(remaining) - 1; i >= 0; i-- {
-		if sum > slack {
+		if sum > add(slack, slack/2) {
 			return remaining[i:]
 		}
 		sum = add(sum, remaining[i].weight)

@@ -77,10 +77,10 @@ func TestDecision(t *testing.T) {
 
 		{"semaphore, room for all", semaphorePolicy(3), "111", []int32{0, 1}, true, nil},
 		{"semaphore, full", semaphorePolicy(3), "1111", []int32{0, 1, 2}, false, []int32{0, 1, 2}},
-		{"semaphore, full, one before the tail", semaphorePolicy(3), "111111", []int32{0, 1, 2, 3, 4}, false, []int32{1, 2, 3, 4}},
+		{"semaphore, full, one before the tail", semaphorePolicy(3), "1111111", []int32{0, 1, 2, 3, 4, 5}, false, []int32{1, 2, 3, 4, 5}},
 		{"semaphore, asks for all", semaphorePolicy(3), "13", []int32{0}, false, []int32{0}},
 		{"semaphore, a small request waits behind a large one", semaphorePolicy(3), "131", []int32{0, 1}, false, []int32{0, 1}},
-		{"semaphore, a heavy one is tail enough", semaphorePolicy(3), "11131", []int32{0, 1, 2, 3}, false, []int32{2, 3}},
+		{"semaphore, a heavy one is most of a tail", semaphorePolicy(3), "11131", []int32{0, 1, 2, 3}, false, []int32{1, 2, 3}},
 		{"semaphore, fits exactly", semaphorePolicy(5), "23", []int32{0}, true, nil},
 		{"semaphore, one too much", semaphorePolicy(5), "24", []int32{0}, false, []int32{0}},
 		{"semaphore of one is a mutex", semaphorePolicy(1), "111", []int32{0, 1}, false, []int32{0, 1}},

@@ -142,9 +142,9 @@ func (q *Queue) contendersIn(ctx context.Context, s *session.Session, kind *Kind
 	if err != nil || len(nodes) == 0 {
 		return []Contender{}, err
 	}
-	var config []byte
+	var config Config
 	if kind.Configured != nil {
-		config, _, err = s.Get(ctx, q.dir)
+		config, err = readConfig(ctx, s, q.dir)
 		if errors.Is(err, zk.ErrNoNode) { // all have left meanwhile
 			return []Contender{}, nil
 		}

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"path"
@@ -16,7 +15,7 @@ import (
 // (true), or until the directory has to be listed again.
 func (a *attempt) wait(ctx context.Context, ahead []blocker) (bool, error) {
 	// Of a long queue no more is kept than this while waiting.
-	targets := slices.Clone(toWatch(ahead, a.policy.Slack))
+	targets := slices.Clone(toWatch(ahead, a.slack))
 	rest := weigh(ahead[:len(ahead)-len(targets)])
 	watches, data, err := a.watch(ctx, targets)
 	switch {
@@ -46,7 +45,7 @@ func (a *attempt) await(ctx context.Context, rest int, targets []blocker, watche
 	recheck := time.NewTicker(a.s.Timeout())
 	defer recheck.Stop()
 	for {
-		switch look(rest, targets, watches, a.own, a.configW, a.policy.Slack) {
+		switch look(rest, targets, watches, a.own, a.configW, a.slack) {
 		case turnCame:
 			return true, nil
 		case lookAgain:
@@ -69,10 +68,17 @@ func (a *attempt) await(ctx context.Context, rest int, targets []blocker, watche
 	}
 }
 
-// allThere asks whether everybody watched is still there. No wake-up is lost as far as we
-// know; should one be all the same, it costs a session timeout and not for ever. Asking for
-// these few by name keeps a long queue from being listed by everyone in it.
+// fewTargets is up to how many nodes are asked for by name: to list is cheaper than more.
+const fewTargets = 8
+
+// allThere asks whether every node that is watched is still there; false also says that it
+// is time to list. No wake-up is lost as far as we know; should one be all the same, it costs
+// a session timeout and not for ever. Asking for few nodes by name keeps a long queue from
+// being listed by every contender in it.
 func (a *attempt) allThere(ctx context.Context, targets []blocker) (bool, error) {
+	if len(targets) > fewTargets {
+		return false, nil
+	}
 	for _, b := range append([]blocker{{node: a.node}}, targets...) {
 		stat, err := a.s.Exists(ctx, path.Join(a.q.dir, b.node.Name))
 		if err != nil || stat == nil {
@@ -82,11 +88,11 @@ func (a *attempt) allThere(ctx context.Context, targets []blocker) (bool, error)
 	if a.configW == nil {
 		return true, nil
 	}
-	config, _, err := a.s.Get(ctx, a.q.dir)
+	config, err := readConfig(ctx, a.s, a.q.dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil // and so is our node, as the next listing will tell
 	}
-	return bytes.Equal(config, a.config), err
+	return config.Changed == a.config.Changed, err
 }
 
 // watch sets the watches that are missing, all at once. A node ahead that is gone already
@@ -107,7 +113,6 @@ func (a *attempt) watch(ctx context.Context, targets []blocker) ([]*session.Watc
 			return nil, nil, err
 		}
 	}
-	a.seen = a.seen[:0]
 	_, stat, err := a.settle(ctx, own)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil, errDeleted
@@ -117,47 +122,41 @@ func (a *attempt) watch(ctx context.Context, targets []blocker) ([]*session.Watc
 	}
 	a.own, a.czxid = own, stat.Czxid
 	if a.configW != nil {
-		config, _, err := a.settle(ctx, a.configW)
+		_, stat, err := a.settle(ctx, a.configW)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			return nil, nil, errDeleted // our node was in it
 		case err != nil:
 			return nil, nil, err
-		case !bytes.Equal(config, a.config):
+		case stat.Mzxid != a.config.Changed:
 			return nil, nil, errReconfigured
 		}
 	}
 	var data []byte
+	seen := make(map[string]*session.Watch, len(watches))
 	for i := range watches {
-		data, _, err = a.settle(ctx, watches[i])
+		data, stat, err = a.settle(ctx, watches[i])
 		if errors.Is(err, zk.ErrNoNode) {
 			watches[i] = nil
 		} else if err != nil {
 			return nil, nil, err
 		} else {
-			a.seen = append(a.seen, sighting{targets[i].node.Name, watches[i]})
+			seen[targets[i].node.Name] = watches[i]
+			targets[i].replaces = targets[i].replaces && !a.policy.bound(stat)
 		}
 	}
+	a.seen = seen
 	return watches, data, nil
-}
-
-// sighting is a watch that was set on one ahead.
-type sighting struct {
-	name  string
-	watch *session.Watch
 }
 
 // watchAhead returns the watch on one ahead: that of the last wait, if it is still to tell
 // something, or has told that the node is gone. The listing may be older than that: they
 // come together if the holder leaves at once, and to ask again would cost a round trip.
 func (a *attempt) watchAhead(ctx context.Context, name string) (*session.Watch, error) {
-	for _, s := range a.seen {
-		if s.name != name {
-			continue
-		}
-		switch s.watch.Event() {
+	if w := a.seen[name]; w != nil {
+		switch w.Event() {
 		case session.WatchPending, session.WatchDeleted:
-			return s.watch, nil
+			return w, nil
 		}
 	}
 	return a.s.StartWatch(ctx, path.Join(a.q.dir, name))

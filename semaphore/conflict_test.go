@@ -60,7 +60,7 @@ func TestConflictOfLimits(t *testing.T) {
 	persistent(t, dir, "")
 	s := newSem(t, connect(t), dir, 3)
 	l := take(t, s, 1)
-	if got := dataOf(t, dir); got != `{"maxLeases":3}` {
+	if got := dataOf(t, dir); got != `{"maxLeases":3,"default":true}` {
 		t.Errorf("data %s", got)
 	}
 	for _, limit := range []int{1, 2, 4, 1000} {
@@ -175,15 +175,28 @@ func TestForeignData(t *testing.T) {
 	}
 }
 
-// The data of a semaphore is one, however it is written.
+// The data of a semaphore is one, however it is written. What somebody has written by hand
+// counts for all; what New has written is a conflict for those who were given another limit.
 func TestOwnData(t *testing.T) {
-	for _, data := range []string{
-		`{"maxLeases":3}`, ` { "maxLeases" : 3 } `, `{"maxLeases":3,"since":"1.0"}`, `{"maxLeases":3,"resized":false}`,
+	for data, byHand := range map[string]bool{
+		`{"maxLeases":3}`:                                    true,
+		` { "maxLeases" : 3 } `:                              true,
+		`{"maxLeases":3,"since":"1.0"}`:                      true,
+		`{"maxLeases":3,"default":false}`:                    true,
+		`{"maxLeases":3,"default":true}`:                     false,
+		`{"default":true, "maxLeases":3, "note": "of ours"}`: false,
 	} {
 		dir := testserver.Path(t)
 		persistent(t, dir, data)
-		_, err := newSem(t, connect(t), dir, 2).TryAcquire(patient(t))
-		wantErr(t, data, err, queue.ErrConflict)
+		other := newSem(t, connect(t), dir, 2)
+		if byHand {
+			l := take(t, other, 3)
+			busy(t, other, 1)
+			release(t, l)
+		} else {
+			_, err := other.TryAcquire(patient(t))
+			wantErr(t, data, err, queue.ErrConflict)
+		}
 		testserver.WaitChildren(t, dir, 0)
 		release(t, take(t, newSem(t, connect(t), dir, 3), 3))
 		if got := dataOf(t, dir); got != data {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
+	"golang.org/x/sync/errgroup"
 )
 
 // The directories of InterProcessSemaphoreV2, below its path.
@@ -32,9 +34,9 @@ type get func(context.Context, queue.Request) (*queue.Lease, error)
 // The count is safe without the gate too: of those who hold, the last to make his node saw
 // all others ahead of him. But two who wait with a node wait for each other in Curator's
 // way of counting; so the node goes when the gate is lost.
-func throughGate(ctx context.Context, enter, take get, r queue.Request) (*queue.Lease, error) {
+func (s *Semaphore) throughGate(ctx context.Context, enter, take get, r queue.Request) (*queue.Lease, error) {
 	for {
-		g, err := enter(ctx, queue.Request{Kind: gate})
+		g, err := enter(ctx, queue.Request{Kind: gate, Data: r.Data})
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +44,13 @@ func throughGate(ctx context.Context, enter, take get, r queue.Request) (*queue.
 		lease, err := take(inside, r)
 		cancel()
 		lost := g.Err() != nil
-		shutErr := leaveGate(ctx, g)
+		var shut errgroup.Group
+		shut.Go(func() error { return leaveGate(ctx, g) })
+		var rivals error
+		if err == nil {
+			rivals = s.ownLayout(ctx)
+		}
+		shutErr := errors.Join(shut.Wait(), rivals)
 		switch {
 		case err == nil && shutErr == nil:
 			return lease, nil
@@ -56,6 +64,26 @@ func throughGate(ctx context.Context, enter, take get, r queue.Request) (*queue.
 		}
 		return nil, err
 	}
+}
+
+// ownLayout fails if anybody stands in line at the path itself, as in the layout of this
+// package. It is asked when the lease's node is there: of one in either layout, at least the
+// later to make its node sees the other.
+func (s *Semaphore) ownLayout(ctx context.Context) error {
+	all, err := s.top.Contenders(ctx, s.kind)
+	if err == nil && len(all) > 0 {
+		err = fmt.Errorf("%w: at %s others use the layout that is not Curator's", queue.ErrConflict, s.path)
+	}
+	return err
+}
+
+// curatorDirs returns where the leases in Curator's layout are, if the names in a directory are
+// those of one that is used in that layout: it has both.
+func curatorDirs(names []string) []string {
+	if slices.Contains(names, curatorLocks) && slices.Contains(names, curatorLeases) {
+		return []string{curatorLeases}
+	}
+	return nil
 }
 
 // leaveGate lets the next one in. It waits for the server's word, so that a try that comes

@@ -14,19 +14,33 @@
 //
 // # The limit
 //
-// All must give the same. It is kept as the data of the semaphore's directory, for example
-// {"maxLeases":3}, by whoever comes first; one who gives another is told so by an error that
-// matches [queue.ErrConflict], and gets no lease. [Semaphore.Resize] changes it for
-// everybody, until the directory is gone.
+// All processes must give [New] the same limit. The first contender writes it into the data of
+// the semaphore's directory, as {"maxLeases":3,"default":true}; one that was given another gets
+// an error that matches [queue.ErrConflict], and no lease.
+//
+// An operator changes the limit for everybody, whatever New was given, with [Semaphore.Resize],
+// or by hand, by setting the data to {"maxLeases":5}. What Resize has set stays until it is
+// changed or taken back with [Semaphore.ResetLimit]; what was set by hand goes with the
+// directory, which the server removes some time after the last contender has left it.
+// [Semaphore.Limit] tells what is in force.
+//
+// To change the number in the code of a fleet, have an operator Resize to the number that is in
+// force, so that both versions of the code go by it; roll the new version out; and ResetLimit
+// from the new version.
+//
+// When the limit is lowered, nobody who holds a lease loses it, and nobody comes in until
+// there is room by the new one. A contender that waited under the higher limit makes a second
+// node in the same place of the queue before it comes in, and removes the first: that tells
+// those ahead of it that it has not come in by the higher limit.
 //
 // A directory with data that is somebody else's is left as it is. Then nothing is checked,
-// and each goes by the limit that he was given.
+// and each contender goes by the limit that New was given.
 //
 // # What is guaranteed
 //
 //   - At no instant do the leases that are held at one path add up to more than the limit
-//     by which the last of them was granted. A holder that is cut off knows before anybody
-//     else can be let in.
+//     that was in force when the last of them was granted, whatever Resize does. A holder
+//     that is cut off knows before anybody else can be let in.
 //   - First come, first served, across processes. A large request is not overtaken by the
 //     small ones behind it.
 //   - No lease is idle while the first of those who wait could use it, whichever holder

@@ -109,10 +109,10 @@ func (w *wakes) take(sessions []int64) int {
 	return n
 }
 
-// Of a hundred clients that wait, a release wakes the few who watch the one who left: for the
-// oldest holder the first two, for each younger one, one more. The first has the lease then,
-// without asking for anything. Of the others each lists once at most; for the oldest, that is
-// one.
+// Of a hundred clients that wait, a release wakes the few that watch the holder that left: for
+// the oldest holder the first three, for each younger one, one more. The first has the lease
+// then, without asking for anything. Of the others each lists once at most; for the oldest,
+// that is one.
 func TestHundredWaiters(t *testing.T) {
 	const waiters, limit = 100, 3
 	dir := testserver.Path(t)
@@ -168,8 +168,8 @@ func TestHundredWaiters(t *testing.T) {
 		held = append(append(held[:leaves:leaves], held[leaves+1:]...), l)
 		settle()
 		what := fmt.Sprintf("release %d, of the holder of age %d", i, leaves)
-		if n := woken.take(sessions[i:]); n < 1 || n > leaves+2 {
-			t.Errorf("%s woke %d clients, want at most %d", what, n, leaves+2)
+		if n := woken.take(sessions[i:]); n < 1 || n > leaves+3 {
+			t.Errorf("%s woke %d clients, want at most %d", what, n, leaves+3)
 		}
 		calls[i+1].waits(t, "three are held of three")
 		mayList += leaves + 1
@@ -214,4 +214,47 @@ func connectMany(tb testing.TB, n int, addr string, opts ...session.Option) []*s
 	})
 	must(tb, err)
 	return out
+}
+
+// Of many that wait for many leases, a release makes few list, whichever holder it is: each of
+// them lists once for every half of the leases that come back.
+func TestListingsOfManyLeases(t *testing.T) {
+	const waiters, limit, releases = 60, 20, 20
+	dir := testserver.Path(t)
+	proxy := testserver.Proxy(t)
+	holder := newSem(t, connect(t), dir, limit)
+	var held []*queue.Lease
+	for range limit {
+		held = append(held, take(t, holder, 1))
+	}
+	watching := make(chan struct{}, 100*waiters)
+	managers := connectMany(t, 10, proxy.Addr(), session.WithTrace(session.Trace{
+		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
+			watching <- struct{}{}
+			return ctx, nil
+		},
+	}))
+	var calls []*call
+	for i := range waiters {
+		calls = append(calls, enter(t, newSem(t, managers[i%len(managers)], dir, limit), 1))
+		receive(t, "the watches of one that waits", watching)
+	}
+	proxy.ResetRequests()
+	for i := range releases { // of the holder that came last
+		release(t, held[len(held)-1])
+		held = held[:len(held)-1]
+		l := calls[i].get(t)
+		defer release(t, l)
+	}
+	listings := proxy.Count(func(r zktest.Request) bool {
+		return (r.Op == zktest.OpGetChildren || r.Op == zktest.OpGetChildren2) && r.Path == dir
+	})
+	t.Logf("%d listings for %d releases", listings, releases)
+	if most := 4 * releases; listings > most {
+		t.Errorf("%d listings for %d releases, want at most %d", listings, releases, most)
+	}
+	for _, c := range calls[releases:] {
+		c.cancel()
+	}
+	release(t, held...)
 }

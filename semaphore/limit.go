@@ -4,21 +4,41 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// limit is what the data of a semaphore's directory says to all who use it.
+// limit is what the data of a semaphore's directory says to all who use it. An operator may
+// write {"maxLeases":3} there by hand.
 type limit struct {
-	MaxLeases int  `json:"maxLeases"`
-	Resized   bool `json:"resized,omitempty"` // by Resize, whatever constructors say
+	MaxLeases int `json:"maxLeases"`
+	// Default says that it is what New was given, and nobody's decision: then New must be
+	// given the same.
+	Default bool `json:"default,omitempty"`
+	// Former are higher limits that were in force before, the highest first and each in force
+	// for longer than the one before it in the list. Those that are no longer there are of no
+	// importance, as a higher one was in force after them. Absent: not known.
+	Former []formerLimit `json:"former,omitempty"`
+	// Changed says that Former is complete, though it may be empty.
+	Changed bool `json:"changed,omitempty"`
 }
+
+// formerLimit was in force until a transaction (zxid); 0 stands for the one that set the data
+// which says so.
+type formerLimit struct {
+	MaxLeases int   `json:"maxLeases"`
+	Until     int64 `json:"until,omitempty"`
+}
+
+// maxFormer bounds what is kept of the past.
+const maxFormer = 16
 
 func (l limit) encode() []byte {
 	data, err := json.Marshal(l)
 	if err != nil {
-		panic(err) // a number and a bool cannot fail to be JSON
+		panic(err) // numbers and bools cannot fail to be JSON
 	}
 	return data
 }
@@ -30,6 +50,50 @@ func parseLimit(data []byte) (limit, bool) {
 	return l, err == nil && checkCount(l.MaxLeases) == nil
 }
 
+// past returns the limits that were in force before this one, where c is the configuration
+// that it was read from. What was there before data that somebody has written by hand, or
+// taken away, is not known: it may have been any.
+func (l limit) past(c queue.Config) []formerLimit {
+	if !l.Changed && c.Version > 1 {
+		return []formerLimit{{math.MaxInt32, c.Changed}}
+	}
+	past := slices.Clone(l.Former)
+	for i := range past {
+		if past[i].Until == 0 {
+			past[i].Until = c.Changed
+		}
+	}
+	return past
+}
+
+// next returns the limit that is to follow this one, which was read from c.
+func (l limit) next(most int, byDefault bool, c queue.Config) limit {
+	past := append(l.past(c), formerLimit{MaxLeases: l.MaxLeases})
+	n := limit{MaxLeases: most, Default: byDefault, Changed: true}
+	for i, f := range past {
+		outlived := slices.ContainsFunc(past[i+1:], func(o formerLimit) bool { return o.MaxLeases >= f.MaxLeases })
+		if f.MaxLeases > most && !outlived {
+			n.Former = append(n.Former, f)
+		}
+	}
+	if len(n.Former) > maxFormer { // the two oldest become one that allows what either did
+		n.Former[1].MaxLeases = n.Former[0].MaxLeases
+		n.Former = n.Former[1:]
+	}
+	return n
+}
+
+// tightened returns the transaction that ended the last limit which was higher than this one,
+// and the highest that there was; 0 if there was none.
+func (l limit) tightened(c queue.Config) (by int64, from int) {
+	for _, f := range l.past(c) {
+		if f.MaxLeases > l.MaxLeases {
+			by, from = max(by, f.Until), max(from, f.MaxLeases)
+		}
+	}
+	return by, from
+}
+
 // checkCount says what is wrong with a number of leases. A node's name has no room for more.
 func checkCount(n int) error {
 	if n < 1 || n > math.MaxInt32 {
@@ -38,44 +102,31 @@ func checkCount(n int) error {
 	return nil
 }
 
-// policy is that of a contender where the directory's data is config.
-func (s *Semaphore) policy(me queue.Node, config []byte) (queue.Policy, error) {
-	most := s.max
-	if l, ours := parseLimit(config); ours {
-		if l.MaxLeases != s.max && !l.Resized {
-			return queue.Policy{}, fmt.Errorf("%w: a semaphore of %d leases, and not of %d",
-				queue.ErrConflict, l.MaxLeases, s.max)
-		}
-		most = l.MaxLeases
+// policy is that of a contender under a configuration of the directory.
+func (s *Semaphore) policy(me queue.Node, c queue.Config) (queue.Policy, error) {
+	l, ours := parseLimit(c.Data)
+	if !ours {
+		l = limit{MaxLeases: s.max, Default: true}
 	}
-	s.see(most)
-	return queue.Policy{
+	if l.Default && l.MaxLeases != s.max {
+		return queue.Policy{}, fmt.Errorf("%w: a semaphore of %d leases, and not of %d",
+			queue.ErrConflict, l.MaxLeases, s.max)
+	}
+	p := queue.Policy{
 		Weight: func(ahead queue.Node) int { return ahead.Weight },
-		Slack:  most - me.Weight,
-	}, nil
+		Slack:  l.MaxLeases - me.Weight,
+	}
+	if by, from := l.tightened(c); by != 0 {
+		p.Tightened, p.Former = by, from-me.Weight
+		p.Replaces = func(queue.Node) bool { return true }
+	}
+	return p, nil
 }
 
-// see notes a limit. The highest counts: what was read first may be told last.
-func (s *Semaphore) see(most int) {
-	for {
-		seen := s.seen.Load()
-		if seen >= int64(most) || s.seen.CompareAndSwap(seen, int64(most)) {
-			return
-		}
+// inForce returns the limit of the directory with this configuration.
+func (s *Semaphore) inForce(c queue.Config) int {
+	if l, ours := parseLimit(c.Data); ours {
+		return l.MaxLeases
 	}
-}
-
-// checkRequest refuses what cannot be had, without asking the server. A limit that was
-// lowered may be gone with its directory, so that it is the queue that goes by it.
-func (s *Semaphore) checkRequest(n int) error {
-	if err := checkCount(n); err != nil {
-		return err
-	}
-	if s.curator && n > 1 {
-		return fmt.Errorf("%w: %d leases at once: in Curator's layout a node is one lease", session.ErrInvalid, n)
-	}
-	if most := max(s.max, int(s.seen.Load())); n > most {
-		return fmt.Errorf("%w: %d leases of %d", session.ErrInvalid, n, most)
-	}
-	return nil
+	return s.max
 }

@@ -48,11 +48,11 @@ func WithRevocable(f func(*queue.Lease)) Option {
 //
 //   - A lease is one, so [Semaphore.AcquireN] takes no n but 1.
 //   - The limit is nowhere kept, so nothing checks that all give the same, and
-//     [Semaphore.Resize] does not work. Who gives a higher one takes more.
-//   - A try is busy also while somebody else is just coming in.
-//   - A lock of another kind at the path itself is not noticed.
+//     [Semaphore.Resize] does not work. A process that gives a higher one takes more.
+//   - A try is busy also while another contender is just coming in.
 //
-// All who share the semaphore must use it.
+// All processes that share the semaphore must use it. One of this module that finds contenders
+// of the other layout at the path fails with [queue.ErrConflict]; Curator does not look.
 func WithCuratorLayout() Option {
 	return option(func(s *Semaphore) error {
 		s.curator = true

@@ -9,6 +9,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -80,23 +81,23 @@ func TestResizeBelowRequest(t *testing.T) {
 	must(t, s.Resize(ctx, 2))
 	err := large.fail(t)
 	wantErr(t, "AcquireN of 3 of 2", err, session.ErrInvalid)
-	wantText(t, err, "x3-lease", "1 more than there is")
+	wantText(t, err, "3 of 2")
 	in := small.get(t)
 
 	// Also one who comes later and does not know.
 	_, err = newSem(t, connect(t), dir, 3).AcquireN(ctx, 3)
 	wantErr(t, "AcquireN of 3 of 2", err, session.ErrInvalid)
-	testserver.WaitChildren(t, dir, 2)
+	waitContenders(t, dir, 2)
 	release(t, in, held)
 }
 
-// After a Resize its limit counts, whatever is given to New; until the directory has gone.
+// After a Resize its limit counts, whatever is given to New; until it is taken back.
 func TestResizeOverridesNew(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
 	persistent(t, dir, "")
 	must(t, newSem(t, connect(t), dir, 3).Resize(ctx, 2)) // before anybody came
-	if got := dataOf(t, dir); got != `{"maxLeases":2,"resized":true}` {
+	if got := dataOf(t, dir); got != `{"maxLeases":2,"changed":true}` {
 		t.Errorf("data %s", got)
 	}
 	for _, limit := range []int{1, 2, 3, 7} {
@@ -111,41 +112,73 @@ func TestResizeOverridesNew(t *testing.T) {
 		}
 		release(t, l, rest)
 	}
-	s := newSem(t, connect(t), dir, 1)
-	release(t, take(t, s, 1))
-	release(t, take(t, s, 2)) // it has seen that there are two
-
-	testserver.Delete(t, dir)
-	for _, limit := range []int{3, 2} {
-		s := newSem(t, connect(t), dir, limit)
-		l := take(t, s, limit)
-		busy(t, s, 1)
-		release(t, l)
-		testserver.Delete(t, dir)
-	}
+	s := newSem(t, connect(t), dir, 5)
+	release(t, take(t, s, 2))
+	must(t, s.ResetLimit(ctx))
+	release(t, take(t, s, 5))
+	_, err := newSem(t, connect(t), dir, 2).TryAcquire(ctx)
+	wantErr(t, "the limit of Resize, after it was taken back", err, queue.ErrConflict)
 }
 
-// Who resized knows what there is, and who was resized learns it; a limit that has gone with
-// its directory is not held against anybody.
-func TestResizeIsRemembered(t *testing.T) {
+// What Resize has set outlives everybody who uses the semaphore; what New was given does not.
+func TestResizeStays(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
 	s := newSem(t, connect(t), dir, 2)
-	must(t, s.Resize(ctx, 5)) // makes the directory, which stands until it has been used
+	must(t, s.Resize(ctx, 5)) // makes the directory
+	wantLimit(t, newSem(t, connect(t), dir, 3), 5)
 	release(t, take(t, s, 5))
 	_, err := s.AcquireN(ctx, 6)
 	wantErr(t, "AcquireN of 6 of 5", err, session.ErrInvalid)
-	wantText(t, err, "6 leases of 5")
-
-	l := take(t, s, 1)
+	wantText(t, err, "6 of 5 leases")
 	must(t, s.Resize(ctx, 1))
-	release(t, l)
+	if got := testserver.Children(t, dir); len(got) != 1 || got[0] != "limit" {
+		t.Errorf("children %v, want the one that keeps the directory", got)
+	}
+	wantLimit(t, s, 1)
+
+	must(t, s.ResetLimit(ctx))
+	must(t, s.ResetLimit(ctx)) // there is nothing to take back, which is no error
+	wantLimit(t, s, 2)
+	release(t, take(t, s, 2))
 	zktest.Eventually(t, testserver.Patience, "the directory to go", func() bool {
 		ok, _, err := testserver.Admin(t).Exists(dir)
 		must(t, err)
 		return !ok
 	})
-	release(t, take(t, s, 2))
+	wantLimit(t, newSem(t, connect(t), dir, 7), 7)
+}
+
+func wantLimit(tb testing.TB, s *semaphore.Semaphore, want int) {
+	tb.Helper()
+	if got, err := s.Limit(patient(tb)); err != nil || got != want {
+		tb.Errorf("limit %d, %v, want %d", got, err, want)
+	}
+}
+
+// waitContenders waits until so many stand in line where a Resize has left its child.
+func waitContenders(tb testing.TB, dir string, n int) {
+	tb.Helper()
+	testserver.WaitChildren(tb, dir, n+1)
+}
+
+// A fleet changes the number in its code: the limit is pinned, both versions run beside each
+// other, and the new one takes the pin away.
+func TestRollingChange(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	before, after := newSem(t, connect(t), dir, 3), newSem(t, connect(t), dir, 5)
+	held := []*queue.Lease{take(t, before, 1)}
+	must(t, after.Resize(ctx, 3))
+	held = append(held, take(t, before, 1), take(t, after, 1))
+	busy(t, before, 1)
+	busy(t, after, 1)
+	must(t, after.Resize(ctx, 5))
+	held = append(held, take(t, before, 1), take(t, after, 1))
+	busy(t, after, 1)
+	must(t, after.ResetLimit(ctx))
+	release(t, held...)
+	release(t, take(t, after, 5))
 }
 
 // The reply to a Resize is lost, or it is: it is made all the same.

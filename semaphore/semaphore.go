@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/queue"
@@ -22,9 +21,8 @@ type Semaphore struct {
 	top     *queue.Queue // at the path
 	q       *queue.Queue // of the leases
 	kind    *queue.Kind
-	max     int          // as given to New
-	seen    atomic.Int64 // the limit as last seen in the directory, or set; 0: never
-	data    []byte       // nil: the default
+	max     int    // as given to New
+	data    []byte // nil: the default
 	revoked func(*queue.Lease)
 	holds   *hold.Holds[*queue.Lease]
 
@@ -38,7 +36,8 @@ type Semaphore struct {
 // [session.ErrInvalid].
 //
 // Two Semaphore values at one path share its leases, in one process too. They must give the
-// same limit: where another is in force, requests fail with [queue.ErrConflict].
+// same limit: where another is in force, requests fail with [queue.ErrConflict], unless an
+// operator has set it with [Semaphore.Resize].
 func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semaphore, error) {
 	s := &Semaphore{path: path, max: maxLeases, holds: hold.Apart[*queue.Lease](path)}
 	err := errors.Join(
@@ -62,7 +61,8 @@ func (s *Semaphore) open(m *session.Manager) (err error) {
 	}
 	s.q = s.top
 	if !s.curator {
-		s.kind.Config, s.kind.Configured = limit{MaxLeases: s.max}.encode(), s.policy
+		s.kind.Config, s.kind.Configured = limit{MaxLeases: s.max, Default: true}.encode(), s.policy
+		s.kind.Rivals = curatorDirs
 		return nil
 	}
 	s.kind.Policy = func(queue.Node) queue.Policy { return queue.Policy{Slack: s.max - 1} }
@@ -119,15 +119,16 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 // session is not the caller's business: it goes on waiting, in a new session at the end of
 // the queue.
 //
-// [session.ErrInvalid] says that n is below one, or more than there are: as far as this
-// Semaphore knows, then nothing was sent; or by a [Semaphore.Resize] before or meanwhile.
+// [session.ErrInvalid] says that n is below one, or more than there are when it is asked for
+// or after a [Semaphore.Resize] meanwhile. An n above the limit that New was given costs a
+// request more: the server is asked for the limit first.
 // [queue.ErrConflict] says that a semaphore of another limit, or another kind of lock, is at
 // this path. Other errors: [queue.ErrSequence], [session.ErrTooManyNodes], and what the
 // server refuses, such as zk.ErrNoAuth.
 func (s *Semaphore) AcquireN(ctx context.Context, n int) (*queue.Lease, error) {
 	if s.curator {
 		return s.acquire(ctx, n, func(ctx context.Context, r queue.Request) (*queue.Lease, error) {
-			return throughGate(ctx, s.gate.Acquire, s.q.Acquire, r)
+			return s.throughGate(ctx, s.gate.Acquire, s.q.Acquire, r)
 		})
 	}
 	return s.acquire(ctx, n, s.q.Acquire)
@@ -139,17 +140,39 @@ func (s *Semaphore) AcquireN(ctx context.Context, n int) (*queue.Lease, error) {
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*queue.Lease, error) {
 	if s.curator {
 		return s.acquire(ctx, n, func(ctx context.Context, r queue.Request) (*queue.Lease, error) {
-			return throughGate(ctx, s.gate.TryAcquire, s.q.TryAcquire, r)
+			return s.throughGate(ctx, s.gate.TryAcquire, s.q.TryAcquire, r)
 		})
 	}
 	return s.acquire(ctx, n, s.q.TryAcquire)
 }
 
 func (s *Semaphore) acquire(ctx context.Context, n int, get get) (*queue.Lease, error) {
-	if err := s.checkRequest(n); err != nil {
+	if err := s.checkRequest(ctx, n); err != nil {
 		return nil, fmt.Errorf("semaphore %s: %w", s.path, err)
 	}
 	return get(ctx, queue.Request{Kind: s.kind, Weight: n, Data: s.data, Revoked: s.revoked})
+}
+
+// checkRequest refuses what cannot be had. Whether n is too much for a limit that was set to
+// less than New was given, the queue finds out.
+func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
+	if err := checkCount(n); err != nil {
+		return err
+	}
+	if s.curator && n > 1 {
+		return fmt.Errorf("%w: %d leases at once: in Curator's layout a node is one lease", session.ErrInvalid, n)
+	}
+	if n <= s.max {
+		return nil
+	}
+	c, err := s.q.Config(ctx)
+	if err != nil {
+		return err
+	}
+	if most := s.inForce(c); n > most {
+		return fmt.Errorf("%w: %d of %d leases", session.ErrInvalid, n, most)
+	}
+	return nil
 }
 
 // Do calls f while holding one lease, and always gives that back, also when f panics. The
@@ -162,40 +185,6 @@ func (s *Semaphore) acquire(ctx context.Context, n int, get get) (*queue.Lease, 
 // confirmed the release is not reported: f is done and the lease given up.
 func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error {
 	return s.holds.Do(ctx, s.Acquire, f)
-}
-
-// Resize changes the number of leases for all who use the semaphore, and lets in those who
-// wait and now fit. Fewer leases revoke none: nobody comes in until enough are back. Who
-// waits for more than there are then fails with [session.ErrInvalid].
-//
-// The new limit counts for as long as the directory stands, which the server removes some
-// time after the last contender has left it: it then is what [New] is given, again. To
-// change it for good, change that. Until then any limit may be given to New: that of the
-// directory counts.
-//
-// It returns when the server has confirmed it; when ctx ends before, with an error that
-// matches ctx.Err(), and it may have been carried out; or with [session.ErrClosed]. It fails
-// with [session.ErrInvalid], before any I/O, for less than one lease and in Curator's layout;
-// with [queue.ErrConflict] if the directory has data that is not a semaphore's, which it
-// leaves alone; and with what the server refuses.
-func (s *Semaphore) Resize(ctx context.Context, maxLeases int) error {
-	err := checkCount(maxLeases)
-	if s.curator {
-		err = fmt.Errorf("%w: Curator's layout keeps no limit that could be changed", session.ErrInvalid)
-	}
-	if err == nil {
-		err = s.q.Reconfigure(ctx, func(old []byte) ([]byte, error) {
-			if _, ours := parseLimit(old); len(old) > 0 && !ours {
-				return nil, fmt.Errorf("%w: its data %.40q is not a semaphore's", queue.ErrConflict, old)
-			}
-			return limit{maxLeases, true}.encode(), nil
-		})
-	}
-	if err != nil {
-		return fmt.Errorf("resize semaphore %s: %w", s.path, err)
-	}
-	s.see(maxLeases)
-	return nil
 }
 
 // Path returns the semaphore's path.

@@ -126,8 +126,8 @@ func TestFirstComeFirstServed(t *testing.T) {
 	}
 }
 
-// One who asks for more than there are is refused at once, has sent nothing, and is in
-// nobody's way.
+// One who asks for more than there are is refused at once by the limit in force, whatever New
+// was given. It asks for that and makes no node, so it is in nobody's way.
 func TestMoreThanThereAre(t *testing.T) {
 	dir := testserver.Path(t)
 	proxy := testserver.Proxy(t)
@@ -139,10 +139,13 @@ func TestMoreThanThereAre(t *testing.T) {
 	proxy.ResetRequests()
 	_, err := greedy.AcquireN(patient(t), 4)
 	wantErr(t, "AcquireN of 4 of 3", err, session.ErrInvalid)
-	if n := proxy.Count(under(dir)); n > 0 {
-		t.Errorf("%d requests", n)
+	wantText(t, err, "4 of 3")
+	if n, writes := proxy.Count(under(dir)), proxy.Count(writes(dir)); n != 1 || writes != 0 {
+		t.Errorf("%d requests, %d writes", n, writes)
 	}
-	release(t, held, take(t, holder, 1))
+	must(t, holder.Resize(patient(t), 6))
+	release(t, held, take(t, holder, 1), take(t, greedy, 3))
+	release(t, take(t, greedy, 4))
 }
 
 // A node in the queue that asks for more than there are, of a program that does not refuse

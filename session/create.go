@@ -27,6 +27,7 @@ type Creation struct {
 	err  error
 
 	// What tells the node from others at its path.
+	after int64  // it was made by a later transaction than this
 	upTo  int64  // it was made by this transaction or before
 	noted uint64 // see nodes
 }
@@ -38,6 +39,10 @@ func (c *Creation) Done() <-chan struct{} { return c.done }
 // Result returns, once Done is closed, the path of the node, or why there is none
 // or why that is not known: see [Uncertain].
 func (c *Creation) Result() (string, error) { return c.path, c.err }
+
+// After returns a transaction (zxid) that is older than the node: the latest that any server
+// had told this session of when the create was sent; 0 where none had.
+func (c *Creation) After() int64 { return c.after }
 
 // Uncertain reports whether a failed create, set, delete or multi may have been
 // carried out all the same, since its reply was lost. So may one whose ctx ended while it
@@ -62,7 +67,7 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, mod
 		return nil, opError(info, err)
 	}
 	data = bytes.Clone(data) // it is sent after this has returned
-	c := &Creation{done: make(chan struct{})}
+	c := &Creation{done: make(chan struct{}), after: s.seen.Load()}
 	done := s.traceRequest(ctx, info)
 	// The create is on its way a moment after its goroutine runs; what the caller sends
 	// next takes longer than that, and so follows it, as a rule.

@@ -1,0 +1,58 @@
+package semaphore_test
+
+import (
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/semaphore"
+)
+
+// The two layouts at one path do not admit beside each other: whichever comes second is told,
+// and leaves nothing.
+func TestTwoLayouts(t *testing.T) {
+	ctx := patient(t)
+	t.Run("Curator's second", func(t *testing.T) {
+		dir := testserver.Path(t)
+		directories(t, dir)
+		l := take(t, newSem(t, connect(t), dir, 2), 1)
+		s := curators(t, dir, 2)
+		_, err := s.Acquire(ctx)
+		wantErr(t, "Acquire", err, queue.ErrConflict)
+		_, err = s.TryAcquire(ctx)
+		wantErr(t, "TryAcquire", err, queue.ErrConflict)
+		nodes(t, dir, 0, 0)
+		must(t, l.Err())
+		release(t, l)
+		release(t, take(t, s, 1))
+	})
+	t.Run("Curator's first", func(t *testing.T) {
+		dir := testserver.Path(t)
+		directories(t, dir)
+		l := take(t, curators(t, dir, 2), 1)
+		s := newSem(t, connect(t), dir, 2)
+		_, err := s.Acquire(ctx)
+		wantErr(t, "Acquire", err, queue.ErrConflict)
+		_, err = s.TryAcquire(ctx)
+		wantErr(t, "TryAcquire", err, queue.ErrConflict)
+		testserver.WaitChildren(t, dir, 2)
+		must(t, l.Err())
+		release(t, l)
+		release(t, take(t, s, 1)) // the directories alone are no conflict
+	})
+}
+
+// What WithData gives is the data of every node, the one at the gate of Curator's layout too.
+func TestDataAtTheGate(t *testing.T) {
+	dir := testserver.Path(t)
+	directories(t, dir)
+	l := take(t, curators(t, dir, 1), 1)
+	s := newSem(t, connect(t), dir, 1, semaphore.WithCuratorLayout(), semaphore.WithData([]byte("mine")))
+	waits := begin(t, s, 1)
+	nodes(t, dir, 2, 1)
+	if got := dataOf(t, dir+"/locks/"+oldest(t, dir+"/locks")); got != "mine" {
+		t.Errorf("data at the gate: %q", got)
+	}
+	release(t, l)
+	release(t, waits.get(t))
+}

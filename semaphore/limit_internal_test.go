@@ -1,0 +1,90 @@
+package semaphore
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/turnstile-go/turnstile/queue"
+	"pgregory.net/rapid"
+)
+
+// setting is a limit as it is read from a directory.
+type setting struct {
+	limit  limit
+	config queue.Config
+}
+
+func (s setting) then(most int, at int64) setting {
+	next := s.limit.next(most, false, s.config)
+	data := next.encode()
+	read, ours := parseLimit(data)
+	if !ours {
+		panic("a limit of ours is not read back: " + string(data))
+	}
+	return setting{read, queue.Config{Data: data, Changed: at, Version: s.config.Version + 1}}
+}
+
+func TestTightened(t *testing.T) {
+	first := setting{limit{MaxLeases: 3, Default: true}, queue.Config{Changed: 10, Version: 1}}
+	byHand := setting{limit{MaxLeases: 3}, queue.Config{Changed: 10, Version: 2}}
+	type want struct {
+		by   int64
+		from int
+	}
+	for _, c := range []struct {
+		what string
+		is   setting
+		want want
+	}{
+		{"what New was given", first, want{}},
+		{"raised", first.then(5, 20), want{}},
+		{"lowered", first.then(2, 20), want{20, 3}},
+		{"raised and lowered", first.then(5, 20).then(3, 30), want{30, 5}},
+		{"lowered twice", first.then(2, 20).then(1, 30), want{30, 3}},
+		{"lowered and raised to more", first.then(2, 20).then(3, 30), want{}},
+		{"lowered and raised in part", first.then(1, 20).then(2, 30), want{20, 3}},
+		{"lowered and set to the same", first.then(2, 20).then(2, 30), want{20, 3}},
+		{"a high one, long ago, and a lower one since", first.then(9, 20).then(4, 30).then(6, 40).then(5, 50), want{50, 9}},
+		{"set by hand over something", byHand, want{10, math.MaxInt32}},
+		{"by Resize after by hand", byHand.then(4, 20), want{10, math.MaxInt32}},
+		{"lowered after by hand", byHand.then(2, 20), want{20, math.MaxInt32}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			by, from := c.is.limit.tightened(c.is.config)
+			if d := cmp.Diff(c.want, want{by, from}, cmp.AllowUnexported(want{})); d != "" {
+				t.Errorf("%+v: %s", c.is, d)
+			}
+		})
+	}
+}
+
+// However often the limit is changed, what is kept tells when the last higher one ended, or
+// something later, and allows what any of the higher ones has allowed; and it stays small.
+func TestPastProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := []int{rapid.IntRange(1, 40).Draw(t, "first")}
+		now := setting{limit{MaxLeases: all[0], Default: true}, queue.Config{Changed: 0, Version: 1}}
+		for i, most := range rapid.SliceOfN(rapid.IntRange(1, 40), 1, 80).Draw(t, "limits") {
+			now = now.then(most, int64(i+1))
+			all = append(all, most)
+		}
+		var by int64
+		from := 0
+		for i, was := range all[:len(all)-1] {
+			if was > now.limit.MaxLeases {
+				by, from = int64(i+1), max(from, was)
+			}
+		}
+		gotBy, gotFrom := now.limit.tightened(now.config)
+		if gotBy < by || gotFrom < from || by == 0 && gotBy != 0 {
+			t.Fatalf("%v: tightened by %d from %d, want %d and %d", all, gotBy, gotFrom, by, from)
+		}
+		if len(now.limit.Former) <= maxFormer-1 && gotBy != by {
+			t.Fatalf("%v: tightened by %d, want %d", all, gotBy, by)
+		}
+		if n := len(now.limit.Former); n > maxFormer {
+			t.Fatalf("%d former limits", n)
+		}
+	})
+}

@@ -1,0 +1,229 @@
+package semaphore_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// slow is a contender behind a proxy, by which its network can be cut.
+type slow struct {
+	*call
+	proxy    *zktest.Proxy
+	watching chan string // the node that it waits for, at the beginning of each wait
+}
+
+func slowly(t *testing.T, dir string, limit, n int) *slow {
+	t.Helper()
+	s := &slow{proxy: testserver.Proxy(t), watching: make(chan string, 100)}
+	m := testserver.Connect(t, s.proxy.Addr(), session.WithTimeout(long), session.WithTrace(session.Trace{
+		Watch: func(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
+			s.watching <- w.Path
+			return ctx, nil
+		},
+	}))
+	s.call = enter(t, newSem(t, m, dir, limit), n)
+	return s
+}
+
+// waitsFor returns when the contender has begun to wait for a holder.
+func (s *slow) waitsFor(t *testing.T, l *queue.Lease) {
+	t.Helper()
+	for {
+		select {
+		case node := <-s.watching:
+			if node == l.Path() {
+				return
+			}
+		case <-s.done:
+			t.Fatalf("AcquireN returned (%v), though it has to wait for %s", s.err, l.Path())
+		case <-time.After(testserver.Patience):
+			t.Fatalf("it does not wait for %s", l.Path())
+		}
+	}
+}
+
+// A holds, B and C wait, and B's network is slow. C comes in under a higher limit. When the
+// limit is lower again B must not come in beside the two, though it has its place before C.
+func TestLoweredWhileOneIsSlow(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	s := newSem(t, connect(t), dir, 1)
+	a := take(t, s, 1)
+	b := slowly(t, dir, 1, 1)
+	c := enter(t, newSem(t, connect(t), dir, 1), 1)
+	b.proxy.Blackhole(zktest.ToClient)
+	must(t, s.Resize(ctx, 3))
+	inC := c.get(t)
+	must(t, s.Resize(ctx, 2))
+	b.proxy.Heal()
+	b.waitsFor(t, inC)
+	b.waits(t, "two are held of two")
+	late := enter(t, newSem(t, connect(t), dir, 1), 1)
+	release(t, a)
+	inB := b.get(t)
+	must(t, inC.Err())
+	late.waits(t, "two are held of two")
+	release(t, inC)
+	release(t, inB, late.get(t))
+}
+
+// A holds all, B, C and D wait. B's connection is lost but not its session; C and D come in
+// when A leaves. B must not come in beside them when the limit is one by then.
+func TestLoweredWhileOneIsAway(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	s := newSem(t, connect(t), dir, 3)
+	a := take(t, s, 3)
+	b := slowly(t, dir, 3, 1)
+	c := enter(t, newSem(t, connect(t), dir, 3), 1)
+	d := enter(t, newSem(t, connect(t), dir, 3), 1)
+	b.proxy.Refuse(true)
+	b.proxy.Disconnect()
+	release(t, a)
+	inC, inD := c.get(t), d.get(t)
+	must(t, s.Resize(ctx, 1))
+	b.proxy.Refuse(false)
+	b.waitsFor(t, inD)
+	b.waits(t, "two are held of one")
+	release(t, inC)
+	b.waits(t, "one is held of one")
+	release(t, inD)
+	release(t, b.get(t))
+}
+
+// Nobody was let in by the higher limit, and each of those who wait has to think that those
+// behind it were: all get in all the same, in order, as many at a time as there are leases.
+func TestLoweredWhileAllAreSlow(t *testing.T) {
+	const waiters = 6
+	ctx := patient(t)
+	for _, low := range []int{1, 2} {
+		t.Run(fmt.Sprint(low), func(t *testing.T) {
+			dir := testserver.Path(t)
+			s := newSem(t, connect(t), dir, 1)
+			held := take(t, s, 1)
+			var calls []*slow
+			for range waiters {
+				calls = append(calls, slowly(t, dir, 1, 1))
+			}
+			for _, c := range calls {
+				c.proxy.Blackhole(zktest.ToClient)
+			}
+			must(t, s.Resize(ctx, 9))
+			must(t, s.Resize(ctx, low))
+			release(t, held)
+			for _, c := range slices.Backward(calls) {
+				c.proxy.Heal() // the last hears of it first
+			}
+			var in []*queue.Lease
+			for i, c := range calls {
+				in = append(in, c.get(t))
+				if i+1 < waiters && len(in) == low {
+					calls[i+1].waits(t, "no lease is free")
+				}
+				if len(in) == low {
+					release(t, in[0])
+					in = in[1:]
+				}
+			}
+			release(t, in...)
+			waitContenders(t, dir, 0)
+		})
+	}
+}
+
+// There is no room for a second node in the session: the contender goes to the end of the
+// queue, and in the end it gets in.
+func TestLoweredWithoutRoom(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	s := newSem(t, connect(t), dir, 2)
+	a, b := take(t, s, 1), take(t, s, 1)
+	c := enter(t, newSem(t, connect(t, session.WithMaxNodes(1)), dir, 2), 1)
+	must(t, s.Resize(ctx, 1))
+	release(t, a)
+	c.waits(t, "one is held of one")
+	release(t, b)
+	release(t, c.get(t))
+	waitContenders(t, dir, 0)
+}
+
+// The connection of a contender that renews its place is lost at each step of it. It keeps the
+// place, and leaves one node behind, which goes.
+func TestLoweredInDoubt(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		op    zktest.Op
+		fault func(*zktest.Proxy, zktest.Match) *zktest.Fault
+	}{
+		{"the create is lost", zktest.OpCreate, (*zktest.Proxy).CutBefore},
+		{"the reply to the create is lost", zktest.OpCreate, (*zktest.Proxy).CutAfterCommit},
+		{"the delete is lost", zktest.OpDelete, (*zktest.Proxy).CutBefore},
+		{"the reply to the delete is lost", zktest.OpDelete, (*zktest.Proxy).CutAfterCommit},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx := patient(t)
+			dir := testserver.Path(t)
+			s := newSem(t, connect(t), dir, 2)
+			a, b := take(t, s, 1), take(t, s, 1)
+			first := slowly(t, dir, 2, 1)
+			second := enter(t, newSem(t, connect(t), dir, 2), 1)
+			fault := c.fault(first.proxy, zktest.On(c.op, dir+"/"))
+			must(t, s.Resize(ctx, 1))
+			release(t, a)
+			receive(t, "the fault", fault.Hit())
+			release(t, b)
+			l := first.get(t)
+			second.waits(t, "one is held of one")
+			waitContenders(t, dir, 2)
+			release(t, l)
+			release(t, second.get(t))
+			waitContenders(t, dir, 0)
+		})
+	}
+}
+
+// A contender that renews its place is cancelled, and leaves nothing.
+func TestLoweredAndCancelled(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	s := newSem(t, connect(t), dir, 2)
+	a, b := take(t, s, 1), take(t, s, 1)
+	c := slowly(t, dir, 2, 1)
+	held := c.proxy.HoldReply(zktest.On(zktest.OpCreate, dir+"/"))
+	must(t, s.Resize(ctx, 1))
+	release(t, a)
+	receive(t, "the create of the second node", held.Hit())
+	c.cancel()
+	wantErr(t, "Acquire", c.fail(t), context.Canceled)
+	held.Release()
+	waitContenders(t, dir, 1)
+	release(t, b)
+}
+
+// Y comes when the limit is lower already, behind X, which waits since before and has not heard
+// of it. When X renews its place its old node goes: that is no turn for Y.
+func TestLoweredBeforeAnotherCame(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	s := newSem(t, connect(t), dir, 2)
+	a := take(t, s, 2)
+	x := slowly(t, dir, 2, 1)
+	x.proxy.Blackhole(zktest.ToClient)
+	must(t, s.Resize(ctx, 1))
+	y := slowly(t, dir, 2, 1)
+	release(t, a)
+	x.proxy.Heal()
+	l := x.get(t)
+	y.waitsFor(t, l)
+	y.waits(t, "one is held of one")
+	release(t, l)
+	release(t, y.get(t))
+}
