@@ -1,0 +1,194 @@
+// Package misusetest calls all that a package exports in the wrong way. It finds the methods by
+// reflection and the types and functions in the source, so that none can be forgotten.
+package misusetest
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Package is what there is to test in a package.
+type Package struct {
+	// Name is the package's name, with which the texts of panics begin.
+	Name string
+	// Objects are the types that have a constructor: pointers to structs. All of their methods
+	// panic on a zero value and a nil pointer, and go vet reports copies.
+	Objects []Object
+	// Values are zero values of all other types that have methods. Their methods do not panic.
+	Values []any
+	// Funcs are the functions that take a context, by name.
+	Funcs map[string]func(context.Context)
+}
+
+// Object is one type.
+type Object struct {
+	Zero any // a pointer to a zero value
+	Made any // what the constructor has made; nil if no method takes a context
+}
+
+// patience is how long a call may take that should return at once.
+const patience = 10 * time.Second
+
+var (
+	contextType = reflect.TypeFor[context.Context]()
+	lockerType  = reflect.TypeFor[sync.Locker]()
+)
+
+// Check tests the package whose source is in the working directory, as that of a test is.
+func Check(t *testing.T, p Package) {
+	t.Helper()
+	known := make(map[string]bool)
+	for _, o := range p.Objects {
+		known[reflect.TypeOf(o.Zero).Elem().Name()] = true
+		p.checkUnmade(t, reflect.ValueOf(o.Zero))
+		p.checkUnmade(t, reflect.Zero(reflect.TypeOf(o.Zero)))
+		p.checkNilContext(t, o)
+		if s := reflect.TypeOf(o.Zero).Elem(); !noCopy(s) {
+			t.Errorf("go vet does not see that a %s must not be copied", s)
+		}
+	}
+	for _, v := range p.Values {
+		value := reflect.ValueOf(v)
+		known[reflect.Indirect(value).Type().Name()] = true
+		p.checkZeroValue(t, value)
+	}
+	for name, f := range p.Funcs {
+		known[name] = true
+		wantPanic(t, name+" of a nil context", p.Name+": "+name+": nil context", func() { f(nil) })
+	}
+	names, err := exported(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if !known[name] {
+			t.Errorf("no entry for %s, which has methods or takes a context", name)
+		}
+	}
+}
+
+// checkUnmade calls all methods of an object that its constructor has not made.
+func (p Package) checkUnmade(t *testing.T, v reflect.Value) {
+	t.Helper()
+	name := v.Type().Elem().Name()
+	for i := range v.NumMethod() {
+		what := fmt.Sprintf("%s of (*%s)(%v)", v.Type().Method(i).Name, name, v)
+		if !v.IsNil() {
+			what = fmt.Sprintf("%s of &%s{}", v.Type().Method(i).Name, name)
+		}
+		wantPanic(t, what, p.Name+": "+name+" not made by ", func() { call(v.Method(i), context.Background()) })
+	}
+}
+
+// checkNilContext calls all methods that take a context.
+func (p Package) checkNilContext(t *testing.T, o Object) {
+	t.Helper()
+	v := reflect.ValueOf(o.Zero)
+	if o.Made != nil {
+		v = reflect.ValueOf(o.Made)
+	}
+	name := v.Type().Elem().Name()
+	for i := range v.NumMethod() {
+		method := v.Type().Method(i).Name
+		switch {
+		case !takesContext(v.Method(i).Type()):
+		case o.Made == nil:
+			t.Errorf("%s.%s takes a context: the entry needs an object to call it of", name, method)
+		default:
+			what := fmt.Sprintf("%s.%s", name, method)
+			wantPanic(t, what+" of a nil context", p.Name+": "+what+": nil context", func() { call(v.Method(i), nil) })
+		}
+	}
+}
+
+// checkZeroValue calls all methods of a value.
+func (p Package) checkZeroValue(t *testing.T, v reflect.Value) {
+	t.Helper()
+	name := reflect.Indirect(v).Type().Name()
+	for i := range v.NumMethod() {
+		what := name + "." + v.Type().Method(i).Name
+		if got := attempt(func() { call(v.Method(i), context.Background()) }); got != nil {
+			t.Errorf("%s of a zero value: %v", what, got)
+		}
+		if takesContext(v.Method(i).Type()) {
+			wantPanic(t, what+" of a nil context", p.Name+": "+what+": nil context", func() { call(v.Method(i), nil) })
+		}
+	}
+}
+
+func takesContext(f reflect.Type) bool {
+	for i := range f.NumIn() {
+		if f.In(i) == contextType {
+			return true
+		}
+	}
+	return false
+}
+
+// call calls a method with one context wherever it wants one, and zero values besides.
+func call(method reflect.Value, ctx context.Context) {
+	f := method.Type()
+	var in []reflect.Value
+	for i := range f.NumIn() {
+		arg := reflect.Zero(f.In(i))
+		switch {
+		case f.IsVariadic() && i == f.NumIn()-1:
+			continue
+		case f.In(i) == contextType && ctx != nil:
+			arg = reflect.ValueOf(ctx)
+		}
+		in = append(in, arg)
+	}
+	method.Call(in)
+}
+
+// attempt calls f and returns what it panics with, nil if it returns. A call that hangs is
+// left behind.
+func attempt(f func()) any {
+	ended := make(chan any, 1)
+	go func() {
+		defer func() { ended <- recover() }()
+		f()
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case got := <-ended:
+		return got
+	case <-timer.C:
+		return fmt.Sprintf("hangs for %v", patience)
+	}
+}
+
+// wantPanic expects a panic with a string that begins with want.
+func wantPanic(t *testing.T, what, want string, f func()) {
+	t.Helper()
+	got := attempt(f)
+	if text, ok := got.(string); !ok || len(text) < len(want) || text[:len(want)] != want {
+		t.Errorf("%s: panic %v, want %q", what, got, want)
+	}
+}
+
+// noCopy reports, by the rule of go vet's copylocks, whether a copy of a type is a mistake: it is
+// a lock, or has one in it.
+func noCopy(t reflect.Type) bool {
+	for t.Kind() == reflect.Array {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	if reflect.PointerTo(t).Implements(lockerType) && !t.Implements(lockerType) {
+		return true
+	}
+	for i := range t.NumField() {
+		if noCopy(t.Field(i).Type) {
+			return true
+		}
+	}
+	return false
+}
