@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/semaphore"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // Claim is the right to have an ephemeral node at a path at which other sessions want one
@@ -15,11 +17,20 @@ import (
 // this session is the claim's own, whatever became of the reply to its create, and whatever
 // anybody has written to it; a uuid in its data would not tell that for certain.
 //
-// It ends with End, or when Remove is done.
+// It ends with End, or when Remove is done. All methods of a Claim that [Session.Claim] or
+// [Session.TryClaim] has not made panic.
 type Claim struct {
 	s    *Session
 	path string
 	once sync.Once
+}
+
+// made returns c. It panics if c is nil or a zero value.
+func (c *Claim) made() *Claim {
+	if c == nil || c.s == nil {
+		panic("session: Claim not made by Session.Claim")
+	}
+	return c
 }
 
 // claims are those of a session, and who waits for one: in the order in which they came.
@@ -63,6 +74,8 @@ func (t *claims) exit(path string, had bool) {
 // Claim waits until nobody else in this session claims the path, first come, first served. It
 // sends nothing, and fails with ctx's error, the session's, or [ErrInvalid] for a bad path.
 func (s *Session) Claim(ctx context.Context, path string) (*Claim, error) {
+	s.made()
+	misuse.Context(ctx, "session: Session.Claim")
 	if err := ValidatePath(path); err != nil {
 		return nil, err
 	}
@@ -78,6 +91,7 @@ func (s *Session) Claim(ctx context.Context, path string) (*Claim, error) {
 
 // TryClaim is Claim that does not wait: it reports whether it has got the claim.
 func (s *Session) TryClaim(path string) (*Claim, bool) {
+	s.made()
 	if !s.claims.enter(path).TryAcquire(1) {
 		s.claims.exit(path, false)
 		return nil, false
@@ -86,14 +100,17 @@ func (s *Session) TryClaim(path string) (*Claim, bool) {
 }
 
 // Path returns the path that is claimed.
-func (c *Claim) Path() string { return c.path }
+func (c *Claim) Path() string { return c.made().path }
 
 // Owns reports whether a node at the path that has this stat is the claim's.
-func (c *Claim) Owns(stat *zk.Stat) bool { return stat.EphemeralOwner == c.s.ID() }
+func (c *Claim) Owns(stat *zk.Stat) bool {
+	c.made()
+	return stat.EphemeralOwner == c.s.ID()
+}
 
 // End ends the claim. No create of it may be under way any more, and none have succeeded
 // that Remove was not done for. Only the first call counts.
-func (c *Claim) End() { c.once.Do(func() { c.s.claims.exit(c.path, true) }) }
+func (c *Claim) End() { c.made().once.Do(func() { c.s.claims.exit(c.path, true) }) }
 
 // Remove deletes the claim's node for certain, if it is there, as [Session.Remove] does, and
 // never that of another session: a delete whose reply was lost is not simply repeated, since
@@ -109,6 +126,8 @@ func (c *Claim) End() { c.once.Do(func() { c.s.claims.exit(c.path, true) }) }
 // must not change any more. The claim has ended when the removal is done. ctx is for the hooks
 // of [Trace] alone: that it ends changes nothing.
 func (c *Claim) Remove(ctx context.Context, standing *zk.Stat) *Removal {
+	c.made()
+	misuse.Context(ctx, "session: Claim.Remove")
 	end := func() {
 		// The node is gone, and the news of that came before the answer; if it was lost, the
 		// watch must not tell the next one that a node here is ours.

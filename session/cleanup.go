@@ -6,22 +6,35 @@ import (
 	"path"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
-// Removal is a guaranteed delete under way.
+// Removal is a guaranteed delete under way. All methods of a Removal that a method of a
+// [Session] or [Claim] has not made panic.
 type Removal struct {
+	_ misuse.NoCopy
+
 	done chan struct{}
 	err  error
+}
+
+// made returns r. It panics if r is nil or a zero value.
+func (r *Removal) made() *Removal {
+	if r == nil || r.done == nil {
+		panic("session: Removal not made by Session.Remove")
+	}
+	return r
 }
 
 // Done returns a channel that is closed when the server has said that what was to
 // go is gone, when it has refused, or when the session has ended, which it goes
 // with.
-func (r *Removal) Done() <-chan struct{} { return r.done }
+func (r *Removal) Done() <-chan struct{} { return r.made().done }
 
 // Err returns, once Done is closed, nil if the server has said that it is gone, or
 // else why it has not: the session's error, or the server's refusal.
-func (r *Removal) Err() error { return r.err }
+func (r *Removal) Err() error { return r.made().err }
 
 // Remove deletes a node for certain. It returns at once and needs no further call:
 // the delete is retried in the background, across reconnects, until the server says
@@ -29,12 +42,16 @@ func (r *Removal) Err() error { return r.err }
 // node that is gone already it is a success. ctx is for the hooks of [Trace] alone: that
 // it ends changes nothing.
 func (s *Session) Remove(ctx context.Context, path string) *Removal {
+	s.made()
+	misuse.Context(ctx, "session: Session.Remove")
 	return s.RemoveAfter(ctx, path, nil)
 }
 
 // RemoveAfter is Remove that waits, in the background, until after is closed; nil: it does
 // not.
 func (s *Session) RemoveAfter(ctx context.Context, path string, after <-chan struct{}) *Removal {
+	s.made()
+	misuse.Context(ctx, "session: Session.RemoveAfter")
 	return s.persist(ctx, "remove "+path, nil, func(ctx context.Context) error {
 		if after != nil {
 			select {
@@ -51,6 +68,11 @@ func (s *Session) RemoveAfter(ctx context.Context, path string, after <-chan str
 // match: for a create whose reply was lost. It asks the server to catch up with the
 // leader first, so that what was created before cannot be missed.
 func (s *Session) Sweep(ctx context.Context, dir string, match func(name string) bool) *Removal {
+	s.made()
+	misuse.Context(ctx, "session: Session.Sweep")
+	if match == nil {
+		panic("session: Session.Sweep: nil function")
+	}
 	return s.persist(ctx, "sweep "+dir, nil, func(ctx context.Context) error {
 		if err := s.Sync(ctx, dir); err != nil {
 			return err
@@ -121,4 +143,4 @@ func ignoreNoNode(err error) error {
 
 // Adopt counts a node that was found after its create had looked lost towards
 // [WithMaxNodes], as if its create had succeeded.
-func (s *Session) Adopt(path string) { s.nodes.found(path) }
+func (s *Session) Adopt(path string) { s.made().nodes.found(path) }

@@ -112,6 +112,7 @@ func parseHostPort(item string) (hostPort, error) {
 // in sorted order, and the path with the chroot, as in "h1:2181,h2:2181/app/locks/a". It is
 // the same in every process that names the servers alike. It does no I/O.
 func (m *Manager) FullName(path string) string {
+	m.made()
 	var servers []string
 	for _, s := range m.cfg.servers {
 		servers = append(servers, strings.ToLower(s.String()))

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // maxData bounds the data of one request. zk.Conn would panic or fail in odd ways
@@ -20,8 +22,11 @@ func checkData(data []byte) error {
 	return nil
 }
 
-// Creation is a create under way: see [Session.StartCreate].
+// Creation is a create under way: see [Session.StartCreate]. All methods of a Creation that
+// StartCreate has not made panic.
 type Creation struct {
+	_ misuse.NoCopy
+
 	done chan struct{}
 	path string
 	err  error
@@ -32,13 +37,21 @@ type Creation struct {
 	noted uint64 // see nodes
 }
 
+// made returns c. It panics if c is nil or a zero value.
+func (c *Creation) made() *Creation {
+	if c == nil || c.done == nil {
+		panic("session: Creation not made by Session.StartCreate")
+	}
+	return c
+}
+
 // Done returns a channel that is closed when nothing more will come of the create:
 // it was answered, its connection was lost, or its session.
-func (c *Creation) Done() <-chan struct{} { return c.done }
+func (c *Creation) Done() <-chan struct{} { return c.made().done }
 
 // Result returns, once Done is closed, the path of the node, or why there is none
 // or why that is not known: see [Uncertain].
-func (c *Creation) Result() (string, error) { return c.path, c.err }
+func (c *Creation) Result() (string, error) { return c.made().path, c.err }
 
 // After returns a transaction (zxid) that is older than the node: the latest that any server
 // had told this session of when the create was sent; 0 where none had.
@@ -59,6 +72,8 @@ func Uncertain(err error) bool {
 //
 // What a sequential create makes has a number after path.
 func (s *Session) StartCreate(ctx context.Context, path string, data []byte, mode CreateMode) (*Creation, error) {
+	s.made()
+	misuse.Context(ctx, "session: Session.StartCreate")
 	info := RequestInfo{Op: "create", Path: path}
 	if err := errors.Join(validateCreate(path, mode), mode.validate(), checkData(data)); err != nil {
 		return nil, err
@@ -143,6 +158,8 @@ func validateCreate(path string, mode CreateMode) error {
 //   - Any other node stays, since nothing tells it from one that somebody else has made at the
 //     same path. That is logged.
 func (s *Session) Create(ctx context.Context, path string, data []byte, mode CreateMode) (string, error) {
+	s.made()
+	misuse.Context(ctx, "session: Session.Create")
 	c, err := s.StartCreate(ctx, path, data, mode)
 	if err != nil {
 		return "", err

@@ -43,5 +43,5 @@
 //     soon as the server says so, and no sooner.
 //
 // A Manager, its sessions and everything they return may be used by any number
-// of goroutines at once.
+// of goroutines at once. A nil context panics.
 package session

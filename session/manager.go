@@ -8,11 +8,14 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // Manager keeps a session open for as long as the process wants one: it connects,
 // and when the session is lost opens another. Make one per process and ensemble with
-// [Connect]. All methods may be called by any number of goroutines at once.
+// [Connect]. All methods may be called by any number of goroutines at once. They panic if
+// Connect has not made the Manager.
 type Manager struct {
 	cfg    *config
 	dialer *dialer
@@ -32,6 +35,14 @@ type Manager struct {
 	refused error         // an identity, when the last session was opened; nil if none was
 }
 
+// made returns m. It panics if m is nil or a zero value.
+func (m *Manager) made() *Manager {
+	if m == nil || m.cfg == nil {
+		panic("session: Manager not made by Connect")
+	}
+	return m
+}
+
 // closeTime bounds how long Close waits for the servers.
 const closeTime = 5 * time.Second
 
@@ -49,6 +60,7 @@ const openPatience = time.Minute
 // [ErrInvalid], when servers or an option cannot work, or [zk.ErrAuthFailed], when the
 // servers refuse an identity. ctx bounds connecting only: Close ends the manager.
 func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, error) {
+	misuse.Context(ctx, "session: Connect")
 	cfg, err := newConfig(servers, opts)
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
@@ -83,6 +95,8 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 // one that matches [ErrClosed] when the manager is closed; and, for as long as the servers
 // refuse an identity, which the manager goes on to present, [zk.ErrAuthFailed].
 func (m *Manager) Session(ctx context.Context) (*Session, error) {
+	m.made()
+	misuse.Context(ctx, "session: Manager.Session")
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -117,6 +131,7 @@ func (m *Manager) await(ctx context.Context) (*Session, error) {
 // State returns where the manager stands. A session whose clock has run out is Lost,
 // by the time of the call.
 func (m *Manager) State() State {
+	m.made()
 	m.mu.Lock()
 	state, s := m.state, m.session
 	m.mu.Unlock()
@@ -129,8 +144,12 @@ func (m *Manager) State() State {
 // Subscribe calls f with each change of state, in order and one at a time, from a
 // goroutine of its own, beginning with one that says the present state (From and To
 // are that state). f may take its time, and may call whatever it likes. The returned
-// function ends it without waiting; it ends by itself after Closed.
+// function ends it without waiting; it ends by itself after Closed. A nil f panics.
 func (m *Manager) Subscribe(f func(Change)) (cancel func()) {
+	m.made()
+	if f == nil {
+		panic("session: Manager.Subscribe: nil function")
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := Change{From: m.state, To: m.state, At: time.Now()}
@@ -150,6 +169,7 @@ func (m *Manager) Subscribe(f func(Change)) (cancel func()) {
 // and what was held is freed when they expire the session. Close may be called more
 // than once, and always returns the same.
 func (m *Manager) Close() error {
+	m.made()
 	m.shut()
 	<-m.stopped
 	return m.closeErr

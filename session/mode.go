@@ -7,7 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// CreateMode is one of ZooKeeper's seven kinds of node.
+// CreateMode is one of ZooKeeper's seven kinds of node. The zero value is Persistent.
 type CreateMode struct {
 	flag int32
 	ttl  time.Duration

@@ -259,8 +259,8 @@ func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, 
 // information, the rest for debugging. Default: [slog.Default] at Connect.
 func WithLogger(log *slog.Logger) Option {
 	return option(func(c *config) error {
-		if log == nil {
-			return invalidf("nil logger")
+		if log == nil || log.Handler() == nil {
+			return invalidf("nil logger, or one without a handler")
 		}
 		c.log = log
 		return nil

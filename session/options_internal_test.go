@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"net"
 	"testing"
@@ -49,6 +50,7 @@ func TestConnectInvalid(t *testing.T) {
 		"no TLS config":      WithTLS(nil),
 		"no dialer":          WithDialer(nil),
 		"no logger":          WithLogger(nil),
+		"no log handler":     WithLogger(&slog.Logger{}),
 		"max nodes 0":        WithMaxNodes(0),
 		"max nodes -1":       WithMaxNodes(-1),
 	} {

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // ValidatePath reports, as an error that matches [ErrInvalid], what keeps path
@@ -79,6 +81,8 @@ func (s *Session) inward(path string) string {
 // It returns when dir existed at some moment, ctx ended, the session ended or the
 // server refused; nothing keeps a container from vanishing again.
 func (s *Session) MakeParents(ctx context.Context, dir string) error {
+	s.made()
+	misuse.Context(ctx, "session: Session.MakeParents")
 	if err := ValidatePath(dir); err != nil {
 		return err
 	}

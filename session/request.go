@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // Get returns the data of a node, and its stat.
@@ -17,6 +19,8 @@ import (
 // has. Errors are go-zookeeper's, ctx's, or match [ErrLost], [ErrClosed] or
 // [ErrInvalid].
 func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
+	s.made()
+	misuse.Context(ctx, "session: Session.Get")
 	type reply struct {
 		data []byte
 		stat *zk.Stat
@@ -34,6 +38,8 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error
 // Children returns the names of a node's children, in no order, and the node's
 // stat. It returns and fails as Get does.
 func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
+	s.made()
+	misuse.Context(ctx, "session: Session.Children")
 	type reply struct {
 		names []string
 		stat  *zk.Stat
@@ -54,6 +60,8 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat
 // Exists returns the stat of a node, or nil if there is no such node. It returns
 // and fails as Get does.
 func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
+	s.made()
+	misuse.Context(ctx, "session: Session.Exists")
 	if err := ValidatePath(path); err != nil {
 		return nil, err
 	}
@@ -69,6 +77,8 @@ func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 // Sync returns when the server that answers this session has caught up with the
 // leader. It returns and fails as Get does.
 func (s *Session) Sync(ctx context.Context, path string) error {
+	s.made()
+	misuse.Context(ctx, "session: Session.Sync")
 	if err := ValidatePath(path); err != nil {
 		return err
 	}
@@ -83,6 +93,8 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 // have been carried out: see [Uncertain]. Otherwise it returns and fails as Get
 // does.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
+	s.made()
+	misuse.Context(ctx, "session: Session.Set")
 	if err := errors.Join(ValidatePath(path), checkData(data)); err != nil {
 		return nil, err
 	}
@@ -97,6 +109,8 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 // it returns and fails as Get does. See [Session.Remove] for one that does not end
 // with its caller.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
+	s.made()
+	misuse.Context(ctx, "session: Session.Delete")
 	if err := ValidatePath(path); err != nil {
 		return err
 	}
@@ -129,6 +143,8 @@ func (s *Session) sendDelete(path string, version int32) error {
 // reply was lost is not repeated: see [Uncertain]. Otherwise it returns and fails
 // as Get does.
 func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	s.made()
+	misuse.Context(ctx, "session: Session.Multi")
 	// Copies, as they may be sent after ctx has ended.
 	own, out := make([]any, len(ops)), make([]any, len(ops))
 	size := 0

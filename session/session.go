@@ -19,7 +19,8 @@ import (
 // Session is exactly one ZooKeeper session. It is handed out by
 // [Manager.Session] once live, and ends once and for all.
 //
-// All methods may be called by any number of goroutines at once.
+// All methods may be called by any number of goroutines at once. They panic if no Manager has
+// made the Session.
 type Session struct {
 	cfg    *config
 	dialer *dialer
@@ -53,6 +54,14 @@ type Session struct {
 	isLive   bool  // live is closed
 	closedOK bool  // the server has confirmed closeSession, or the expiry
 	err      error // why the session ended; nil while live
+}
+
+// made returns s. It panics if s is nil or a zero value.
+func (s *Session) made() *Session {
+	if s == nil || s.cfg == nil {
+		panic("session: Session not made by Manager.Session")
+	}
+	return s
 }
 
 // newSession begins to open a session. The manager is told by report of each
@@ -134,6 +143,7 @@ func (s *Session) setWire(w *wire.Conn, t target) error {
 
 // ID returns the session id that ZooKeeper gave.
 func (s *Session) ID() int64 {
+	s.made()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.greeting.Session
@@ -141,6 +151,7 @@ func (s *Session) ID() int64 {
 
 // Timeout returns the session timeout as negotiated with the server.
 func (s *Session) Timeout() time.Duration {
+	s.made()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.greeting.Timeout()
@@ -149,6 +160,7 @@ func (s *Session) Timeout() time.Duration {
 // Remaining returns how long holds are certain with no further word from the
 // server, computed now; 0 once the session has ended.
 func (s *Session) Remaining() time.Duration {
+	s.made()
 	if s.Err() != nil {
 		return 0
 	}
@@ -157,11 +169,15 @@ func (s *Session) Remaining() time.Duration {
 
 // Done returns a channel that is closed when the session has ended: lost, or
 // closed with its manager. [Session.Err] may know earlier.
-func (s *Session) Done() <-chan struct{} { return s.life.Done() }
+func (s *Session) Done() <-chan struct{} { return s.made().life.Done() }
 
 // AfterEnd has f called, in a goroutine of its own, when the session has ended: at once if it
 // has. The returned function takes that back.
 func (s *Session) AfterEnd(f func()) (stop func()) {
+	s.made()
+	if f == nil {
+		panic("session: Session.AfterEnd: nil function")
+	}
 	cancel := context.AfterFunc(s.life, f)
 	return func() { cancel() }
 }
@@ -170,6 +186,7 @@ func (s *Session) AfterEnd(f func()) (stop func()) {
 // matches [ErrLost] or [ErrClosed]. It goes by the clock at the time of the call,
 // not by whether some timer has run.
 func (s *Session) Err() error {
+	s.made()
 	s.mu.Lock()
 	err, id := s.err, s.greeting.Session
 	s.mu.Unlock()

@@ -90,7 +90,7 @@ type HoldInfo struct {
 }
 
 // TraceHooks returns the hooks given with [WithTrace].
-func (m *Manager) TraceHooks() *Trace { return &m.cfg.trace }
+func (m *Manager) TraceHooks() *Trace { return &m.made().cfg.trace }
 
 // traceRequest calls the hook for a request and returns what to call at its end.
 func (s *Session) traceRequest(ctx context.Context, info RequestInfo) func(error) {

@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // WatchEvent is what ended a [Watch].
@@ -25,7 +27,7 @@ const (
 )
 
 // Watch tells once what happens to a node next. It may be shared, and used by any
-// number of goroutines at once.
+// number of goroutines at once. All methods of a Watch that a [Session] has not made panic.
 type Watch struct {
 	ready chan struct{} // closed when the get that set it has been answered
 	data  []byte
@@ -37,17 +39,26 @@ type Watch struct {
 	tell  map[*func()]struct{} // what to call when it ends
 }
 
+// made returns w. It panics if w is nil or a zero value.
+func (w *Watch) made() *Watch {
+	if w == nil || w.ready == nil {
+		panic("session: Watch not made by Session.Watch")
+	}
+	return w
+}
+
 // Ready returns a channel that is closed when the node's data, or a refusal, is there:
 // see Result.
-func (w *Watch) Ready() <-chan struct{} { return w.ready }
+func (w *Watch) Ready() <-chan struct{} { return w.made().ready }
 
 // Result returns, once Ready is closed, the node's data and stat as the watch was set,
 // which are not to be written to, or why it was not: [zk.ErrNoNode], another refusal, or
 // a lost connection (see [Uncertain]).
-func (w *Watch) Result() ([]byte, *zk.Stat, error) { return w.data, w.stat, w.err }
+func (w *Watch) Result() ([]byte, *zk.Stat, error) { return w.made().data, w.stat, w.err }
 
 // Event returns what has ended the watch, or WatchPending.
 func (w *Watch) Event() WatchEvent {
+	w.made()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.event
@@ -57,12 +68,17 @@ func (w *Watch) Event() WatchEvent {
 // at once if it has. The channel should have room for one. The returned function
 // takes that back; a watch that ends does so too.
 func (w *Watch) Notify(ch chan<- struct{}) (stop func()) {
+	w.made()
 	return w.atEnd(func() { poke(ch) })
 }
 
 // AfterEvent has f called, in a goroutine of its own, when the watch ends; at once if it has.
 // The returned function takes that back.
 func (w *Watch) AfterEvent(f func()) (stop func()) {
+	w.made()
+	if f == nil {
+		panic("session: Watch.AfterEvent: nil function")
+	}
 	return w.atEnd(func() { go f() })
 }
 
@@ -258,6 +274,8 @@ func (t *watches) dropIdleLocked(path string, e *watched) {
 // waiting for the answer: further requests can follow at once. The answer is there when
 // [Watch.Ready] is closed. It is not repeated when its connection is lost.
 func (s *Session) StartWatch(ctx context.Context, path string) (*Watch, error) {
+	s.made()
+	misuse.Context(ctx, "session: Session.StartWatch")
 	if err := ValidatePath(path); err != nil {
 		return nil, err
 	}
@@ -270,7 +288,7 @@ func (s *Session) StartWatch(ctx context.Context, path string) (*Watch, error) {
 // Forget ends a watch as broken for all who share it: for one whose event must have been
 // lost, since the node at its path is another than it was set on. It would be shared for as
 // long as the connection lasts.
-func (s *Session) Forget(path string, w *Watch) { s.watches.forget(s.outward(path), w) }
+func (s *Session) Forget(path string, w *Watch) { s.made().watches.forget(s.outward(path), w) }
 
 // startWatch joins whoever watches a node already, or sends the get that sets a watch.
 func (s *Session) startWatch(ctx context.Context, path string) *Watch {
@@ -300,6 +318,8 @@ func (s *Session) startWatch(ctx context.Context, path string) *Watch {
 // since. They are not to be written to. For a node that does not exist there is
 // [zk.ErrNoNode] and no watch. Otherwise it returns and fails as Get does.
 func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Watch, error) {
+	s.made()
+	misuse.Context(ctx, "session: Session.Watch")
 	if err := ValidatePath(path); err != nil {
 		return nil, nil, nil, err
 	}
