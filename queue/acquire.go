@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -18,6 +19,8 @@ import (
 // Whatever the error, no node is left: its removal may still be under way when Acquire
 // returns, but needs nobody's help. A ctx that has ended before sends nothing.
 func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
+	q.made()
+	misuse.Context(ctx, "queue: Queue.Acquire")
 	return q.acquire(ctx, r, entry{})
 }
 
@@ -25,6 +28,8 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
 // removes its node and returns [ErrBusy]. It still waits for the servers, and for a
 // session, as ctx allows.
 func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
+	q.made()
+	misuse.Context(ctx, "queue: Queue.TryAcquire")
 	return q.acquire(ctx, r, entry{try: true})
 }
 
@@ -37,6 +42,8 @@ func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
 // It fails with ctx's error; with the cause ([session.ErrLost], [ErrReleased]) if this
 // lease has ended or ends meanwhile; and as [Queue.Acquire] does otherwise.
 func (l *Lease) Beside(ctx context.Context, r Request) (*Lease, error) {
+	l.made()
+	misuse.Context(ctx, "queue: Lease.Beside")
 	if r.Kind != nil && r.Kind.Unfair {
 		return nil, fmt.Errorf("queue: %w: nothing unfair can be taken beside another lease", session.ErrInvalid)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -48,6 +49,8 @@ func (q *Queue) configIn(ctx context.Context, s *session.Session, kind *Kind) (C
 // Config returns the configuration of the directory, which is the zero Config where there is
 // no directory. It fails with ctx's error, [session.ErrClosed] or what the server refuses.
 func (q *Queue) Config(ctx context.Context) (Config, error) {
+	q.made()
+	misuse.Context(ctx, "queue: Queue.Config")
 	var config Config
 	err := q.inSession(ctx, func(s *session.Session) (err error) {
 		config, err = readConfig(ctx, s, q.dir)
@@ -67,6 +70,11 @@ func (q *Queue) Config(ctx context.Context) (Config, error) {
 // be called several times; its error ends the call and is returned. It fails with ctx's error,
 // [session.ErrClosed] or what the server refuses.
 func (q *Queue) Reconfigure(ctx context.Context, change func(old Config) ([]byte, error)) error {
+	q.made()
+	misuse.Context(ctx, "queue: Queue.Reconfigure")
+	if change == nil {
+		return fmt.Errorf("reconfigure %s: %w: nil function", q.dir, session.ErrInvalid)
+	}
 	var refusal error
 	err := q.inSession(ctx, func(s *session.Session) error {
 		old, err := readConfig(ctx, s, q.dir)
@@ -95,6 +103,8 @@ func (q *Queue) Reconfigure(ctx context.Context, change func(old Config) ([]byte
 // child of this name, which must not be that of a contender. It may be there already.
 // It fails as Reconfigure does, and with [session.ErrInvalid] for a bad name.
 func (q *Queue) Pin(ctx context.Context, name string) error {
+	q.made()
+	misuse.Context(ctx, "queue: Queue.Pin")
 	if _, ok := ParseNode(name); ok {
 		return fmt.Errorf("queue: %w: %q is a name for contenders", session.ErrInvalid, name)
 	}
@@ -118,6 +128,8 @@ func (q *Queue) Pin(ctx context.Context, name string) error {
 
 // Unpin takes the child away that Pin has made, if it is there. It fails as Reconfigure does.
 func (q *Queue) Unpin(ctx context.Context, name string) error {
+	q.made()
+	misuse.Context(ctx, "queue: Queue.Unpin")
 	err := q.inSession(ctx, func(s *session.Session) error {
 		err := s.Delete(ctx, q.dir+"/"+name, -1)
 		if errors.Is(err, zk.ErrNoNode) {

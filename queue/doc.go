@@ -31,4 +31,6 @@
 //   - An operator who deletes a holder's node lets the next one in at once; the holder
 //     is told as soon as its server knows. A lock that was free is watched from 5 ms on, or
 //     when its token is asked for: before that, its holder is told when it is.
+//
+// A nil context panics.
 package queue

@@ -9,11 +9,13 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/leasectx"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/session"
 )
 
 // Lease is one granted hold: a fresh one for each acquisition, never used again. Its
-// methods may be called by any number of goroutines at once.
+// methods may be called by any number of goroutines at once. They panic if no acquisition has
+// made the Lease.
 type Lease struct {
 	t   *turn
 	ctx context.Context // the holder's values, for the hooks; never ends
@@ -27,6 +29,14 @@ type Lease struct {
 	over bool
 }
 
+// made returns l. It panics if l is nil or a zero value.
+func (l *Lease) made() *Lease {
+	if l == nil || l.t == nil {
+		panic("queue: Lease not made by an acquisition")
+	}
+	return l
+}
+
 // newLease begins a hold.
 func newLease(ctx context.Context, t *turn) *Lease {
 	hooks := t.hooks()
@@ -37,16 +47,17 @@ func newLease(ctx context.Context, t *turn) *Lease {
 }
 
 // Path returns the path of the lease's node.
-func (l *Lease) Path() string { return l.t.info.Node }
+func (l *Lease) Path() string { return l.made().t.info.Node }
 
 // Done returns a channel that is closed when the lease has been released or lost.
 // [Lease.Err] may know earlier.
-func (l *Lease) Done() <-chan struct{} { return l.hold.Done() }
+func (l *Lease) Done() <-chan struct{} { return l.made().hold.Done() }
 
 // Err returns nil while the lease is held; [ErrReleased] after its release; and after
 // its loss an error that matches [session.ErrLost], or [session.ErrClosed] when the
 // manager was closed. It goes by the clock at the time of the call.
 func (l *Lease) Err() error {
+	l.made()
 	if cause := context.Cause(l.hold); cause != nil {
 		return cause
 	}
@@ -65,6 +76,8 @@ func (l *Lease) Err() error {
 // that was derived from it (by [context.WithTimeout], for example) before the pause cannot look at
 // the clock: it ends a moment later. Where that moment matters, ask this one.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	l.made()
+	misuse.Context(parent, "queue: Lease.Context")
 	return leasectx.New(parent, l.hold, l.Err)
 }
 
@@ -76,6 +89,8 @@ func (l *Lease) Context(parent context.Context) (context.Context, context.Cancel
 //
 // It waits for a reply of the server if need be: until ctx ends or the lease does.
 func (l *Lease) Token(ctx context.Context) (int64, error) {
+	l.made()
+	misuse.Context(ctx, "queue: Lease.Token")
 	select {
 	case <-l.t.known:
 		return l.t.czxid, l.t.tokenErr
@@ -103,6 +118,7 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 // version, so that a check cannot tell them apart. The guard of one therefore never lets
 // anything be done: the Multi fails with zk.ErrBadVersion, or zk.ErrNoNode. Token is for it.
 func (l *Lease) Guard() *zk.CheckVersionRequest {
+	l.made()
 	if l.t.a.claim != nil {
 		return &zk.CheckVersionRequest{Path: l.t.info.Node, Version: noVersion}
 	}
@@ -119,12 +135,18 @@ const noVersion = math.MinInt32
 // the same. After a loss it returns the cause ([session.ErrLost]), the second time
 // [ErrReleased]; an error of the server (zk.ErrNoAuth) says that the node stays until
 // the session ends.
-func (l *Lease) Release(ctx context.Context) error { return l.StartRelease(ctx)() }
+func (l *Lease) Release(ctx context.Context) error {
+	l.made()
+	misuse.Context(ctx, "queue: Lease.Release")
+	return l.StartRelease(ctx)()
+}
 
 // StartRelease does all of Release but wait for the server, so that several leases can be
 // given up one right after another. The returned function, which must be called once, waits
 // as ctx allows, and returns what Release does.
 func (l *Lease) StartRelease(ctx context.Context) (wait func() error) {
+	l.made()
+	misuse.Context(ctx, "queue: Lease.StartRelease")
 	_ = l.Err() // a clock that has run out comes before the release
 	first := l.finish(ErrReleased)
 	err := l.Err()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -21,7 +22,8 @@ import (
 // their Guard and their Token, and their loss. Those who wait are not concerned by a loss:
 // they go on with a new contender.
 //
-// Methods may be called by any number of goroutines at once.
+// Methods may be called by any number of goroutines at once. They panic if [Queue.Local] has not
+// made the Local.
 type Local struct {
 	q    *Queue
 	r    Request
@@ -34,10 +36,19 @@ type Local struct {
 	left    int       // hand-overs that are left in it
 }
 
+// made returns l. It panics if l is nil or a zero value.
+func (l *Local) made() *Local {
+	if l == nil || l.q == nil {
+		panic("queue: Local not made by Queue.Local")
+	}
+	return l
+}
+
 // Local returns a queue of this process for one kind of request, with at most so many
 // hand-overs in a turn, which are at least 1. It does no I/O. A bad request or number, and
 // an unfair kind, are errors that match [session.ErrInvalid].
 func (q *Queue) Local(r Request, handovers int) (*Local, error) {
+	q.made()
 	if err := r.complete(); err != nil {
 		return nil, err
 	}
@@ -75,6 +86,8 @@ type envoy struct {
 // others who wait nor the node, unless nobody else waits. What makes the contender fail,
 // such as [ErrConflict], fails for all who wait.
 func (l *Local) Acquire(ctx context.Context) (*Lease, error) {
+	l.made()
+	misuse.Context(ctx, "queue: Local.Acquire")
 	return l.q.traced(ctx, l.r, false, func(ctx context.Context, result *session.AcquireResult) (*Lease, error) {
 		w := &waiter{ctx: ctx, got: make(chan grant, 1)}
 		l.mu.Lock()
@@ -99,6 +112,8 @@ func (l *Local) Acquire(ctx context.Context) (*Lease, error) {
 // TryAcquire is [Queue.TryAcquire], and asks no server while somebody of this process holds
 // or waits.
 func (l *Local) TryAcquire(ctx context.Context) (*Lease, error) {
+	l.made()
+	misuse.Context(ctx, "queue: Local.TryAcquire")
 	return l.q.traced(ctx, l.r, true, func(ctx context.Context, result *session.AcquireResult) (*Lease, error) {
 		me := &envoy{}
 		l.mu.Lock()

@@ -13,16 +13,27 @@ import (
 	"sync"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/session"
 	"golang.org/x/sync/errgroup"
 )
 
 // Queue is a directory and the contenders under it. It holds no state of its own: any
 // number of queues, in any number of processes, at one path are one queue. Its methods
-// may be called by any number of goroutines at once.
+// may be called by any number of goroutines at once. They panic if [New] has not made the Queue.
 type Queue struct {
+	_ misuse.NoCopy
+
 	m   *session.Manager
 	dir string
+}
+
+// made returns q. It panics if q is nil or a zero value.
+func (q *Queue) made() *Queue {
+	if q == nil || q.m == nil {
+		panic("queue: Queue not made by New")
+	}
+	return q
 }
 
 // New returns the queue at an absolute path. It does no I/O; a nil manager or a bad
@@ -47,14 +58,15 @@ func New(m *session.Manager, dir string) (*Queue, error) {
 			return nil, fmt.Errorf("queue: %w: path %q: %q is a name for contenders", session.ErrInvalid, dir, element)
 		}
 	}
-	return &Queue{m, dir}, nil
+	return &Queue{m: m, dir: dir}, nil
 }
 
 // system is where ZooKeeper keeps quotas and its configuration. Below a chroot it is nothing
 // special, and no name to lock by either.
 const system = "/zookeeper"
 
-// Request says what to ask for.
+// Request says what to ask for. The zero value has no kind, so an acquisition with it fails
+// with [session.ErrInvalid].
 type Request struct {
 	// Kind is the lock's kind. Required.
 	Kind *Kind
@@ -96,11 +108,11 @@ func (r *Request) complete() error {
 }
 
 // Path returns the queue's directory.
-func (q *Queue) Path() string { return q.dir }
+func (q *Queue) Path() string { return q.made().dir }
 
 // FullName returns the directory's name as seen from outside, with servers and chroot: see
 // [session.Manager.FullName].
-func (q *Queue) FullName() string { return q.m.FullName(q.dir) }
+func (q *Queue) FullName() string { return q.made().m.FullName(q.dir) }
 
 // Contender is one who holds or waits.
 type Contender struct {
@@ -114,6 +126,8 @@ type Contender struct {
 // moment that has passed. It returns an empty list where nobody does, and fails with
 // ctx's error, [ErrConflict], [session.ErrClosed] or what the server refused.
 func (q *Queue) Contenders(ctx context.Context, kind *Kind) ([]Contender, error) {
+	q.made()
+	misuse.Context(ctx, "queue: Queue.Contenders")
 	for {
 		s, err := q.m.Session(ctx)
 		if err != nil {

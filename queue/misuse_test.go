@@ -1,0 +1,63 @@
+package queue_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/misuse/misusetest"
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// A nil context, and an object that nothing has made, are a panic that says so, before anything
+// is sent or changed.
+func TestMisuse(t *testing.T) {
+	q, proxy, _ := proxied(t, testserver.Path(t))
+	l := acquire(t, q)
+	if _, err := l.Token(patient(t)); err != nil { // the last request before the misuse
+		t.Fatal(err)
+	}
+	local, err := q.Local(ask, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy.ResetRequests()
+	misusetest.Check(t, misusetest.Package{
+		Name: "queue",
+		Objects: []misusetest.Object{
+			{Zero: &queue.Queue{}, Made: q},
+			{Zero: &queue.Lease{}, Made: l},
+			{Zero: &queue.Local{}, Made: local},
+		},
+		Values: []any{&queue.Kind{}},
+	})
+	if n := proxy.Count(inDir(q.Path())); n > 0 || l.Err() != nil {
+		t.Errorf("%d requests, and the lease says %v", n, l.Err())
+	}
+	release(t, l)
+}
+
+// Zero values of what is passed by value are an error.
+func TestZeroRequest(t *testing.T) {
+	q := client(t, testserver.Path(t))
+	wantInvalid := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err := q.Acquire(patient(t), queue.Request{})
+	wantInvalid("Acquire", err)
+	_, err = q.TryAcquire(patient(t), queue.Request{})
+	wantInvalid("TryAcquire", err)
+	_, err = q.Local(queue.Request{}, 1)
+	wantInvalid("Local", err)
+	_, err = q.Acquire(patient(t), queue.Request{Kind: &queue.Kind{}})
+	wantInvalid("Acquire of no kind", err)
+	wantInvalid("Reconfigure", q.Reconfigure(patient(t), nil))
+	l := acquire(t, q)
+	_, err = l.Beside(patient(t), queue.Request{})
+	wantInvalid("Beside", err)
+	release(t, l)
+}
