@@ -23,11 +23,13 @@ func OnLost(f func(error)) LockerOption { return hold.OnLost(f) }
 // the lock is not held, as that of [sync.RWMutex] does; a lock that was lost does not
 // panic: see [OnLost].
 func (rw *RWMutex) Locker(opts ...LockerOption) sync.Locker {
+	rw.made()
 	return rw.writes.Locker(rw.write(rw.q.Acquire), opts...)
 }
 
 // RLocker returns the read lock as a [sync.Locker], as [RWMutex.Locker] does the write
 // lock: its Lock is an RLock, its Unlock an RUnlock.
 func (rw *RWMutex) RLocker(opts ...LockerOption) sync.Locker {
+	rw.made()
 	return rw.reads.Locker(rw.read(rw.q.Acquire), opts...)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // WithOwner returns a context that names a new owner, for re-entrancy: where Java has
@@ -20,4 +21,7 @@ import (
 // What counts is what is held when the call begins: calls of one owner at the same time
 // wait for each other as those of several do. Without an owner every call is another's, as
 // with [sync.RWMutex].
-func WithOwner(ctx context.Context) context.Context { return hold.WithOwner(ctx) }
+func WithOwner(ctx context.Context) context.Context {
+	misuse.Context(ctx, "rwlock: WithOwner")
+	return hold.WithOwner(ctx)
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -15,14 +16,25 @@ import (
 // of Curator's InterProcessReadWriteLock.
 //
 // All methods may be called by any number of goroutines at once; each waits in the one
-// queue of all processes.
+// queue of all processes. They panic if [New] has not made the RWMutex, and those that take a
+// context panic if it is nil.
 type RWMutex struct {
+	_ misuse.NoCopy
+
 	q       *queue.Queue
 	data    []byte             // nil: the default
 	revoked func(*queue.Lease) // nil: nobody wants to know
 
 	writes *hold.Holds[*queue.Lease] // one
 	reads  *hold.Holds[*queue.Lease] // any number
+}
+
+// made returns rw. It panics if rw is nil or a zero value.
+func (rw *RWMutex) made() *RWMutex {
+	if rw == nil || rw.q == nil {
+		panic("rwlock: RWMutex not made by New")
+	}
+	return rw
 }
 
 // New returns the lock at an absolute path of ZooKeeper, a directory that is made when
@@ -59,6 +71,8 @@ func New(m *session.Manager, path string, opts ...Option) (*RWMutex, error) {
 // If the write lock is lost before Unlock, others can come in; but no writer through this
 // RWMutex: its next Lock returns only after that Unlock.
 func (rw *RWMutex) Lock(ctx context.Context) error {
+	rw.made()
+	misuse.Context(ctx, "rwlock: RWMutex.Lock")
 	_, err := rw.writes.Lock(ctx, rw.write(rw.q.Acquire))
 	return err
 }
@@ -67,6 +81,8 @@ func (rw *RWMutex) Lock(ctx context.Context) error {
 // somebody is; an error says that it could not tell, or [ErrUpgrade]. It leaves nothing
 // behind unless it returns true. It waits for the servers, as ctx allows, but for no holder.
 func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
+	rw.made()
+	misuse.Context(ctx, "rwlock: RWMutex.TryLock")
 	return rw.writes.TryLock(ctx, rw.write(rw.q.TryAcquire))
 }
 
@@ -79,7 +95,7 @@ func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
 // [ErrNotHeld], and frees nothing, when there is no Lock to give back, and
 // [session.ErrLost] when the lock was lost before: then others may have been in already.
 // It never frees the lock of anyone else.
-func (rw *RWMutex) Unlock() error { return rw.writes.Unlock() }
+func (rw *RWMutex) Unlock() error { return rw.made().writes.Unlock() }
 
 // RLock waits for the writers that came before, and takes the read lock beside any number
 // of other readers. It returns and fails as [RWMutex.Lock] does, except that there is no
@@ -87,6 +103,8 @@ func (rw *RWMutex) Unlock() error { return rw.writes.Unlock() }
 // lock, it returns without waiting for anyone, and fails with [session.ErrLost] if that is
 // lost.
 func (rw *RWMutex) RLock(ctx context.Context) error {
+	rw.made()
+	misuse.Context(ctx, "rwlock: RWMutex.RLock")
 	_, err := rw.reads.Lock(ctx, rw.read(rw.q.Acquire))
 	return err
 }
@@ -94,6 +112,8 @@ func (rw *RWMutex) RLock(ctx context.Context) error {
 // TryRLock takes the read lock if no writer is in the way, be it one that waits. It
 // returns and fails as [RWMutex.TryLock] does, except that there is no ErrUpgrade.
 func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
+	rw.made()
+	misuse.Context(ctx, "rwlock: RWMutex.TryRLock")
 	return rw.reads.TryLock(ctx, rw.read(rw.q.TryAcquire))
 }
 
@@ -105,27 +125,35 @@ func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
 // one RWMutex at a time, that may be another's hold: that one is then no longer known to
 // read, and this one still is. Use RDo there, which gives back its own, or an RWMutex for
 // each.
-func (rw *RWMutex) RUnlock() error { return rw.reads.Unlock() }
+func (rw *RWMutex) RUnlock() error { return rw.made().reads.Unlock() }
 
 // Acquire takes the write lock and returns it as a handle, with its own Release, apart from
 // Lock and Unlock. It waits and fails as Lock does, and knows no owners.
 func (rw *RWMutex) Acquire(ctx context.Context) (*queue.Lease, error) {
+	rw.made()
+	misuse.Context(ctx, "rwlock: RWMutex.Acquire")
 	return rw.q.Acquire(ctx, rw.request(writing))
 }
 
 // TryAcquire is Acquire that waits for no holder: [queue.ErrBusy] says that somebody is in
 // the way. It leaves nothing behind unless it returns a lease.
 func (rw *RWMutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
+	rw.made()
+	misuse.Context(ctx, "rwlock: RWMutex.TryAcquire")
 	return rw.q.TryAcquire(ctx, rw.request(writing))
 }
 
 // RAcquire is [RWMutex.Acquire] of the read lock.
 func (rw *RWMutex) RAcquire(ctx context.Context) (*queue.Lease, error) {
+	rw.made()
+	misuse.Context(ctx, "rwlock: RWMutex.RAcquire")
 	return rw.q.Acquire(ctx, rw.request(reading))
 }
 
 // TryRAcquire is [RWMutex.TryAcquire] of the read lock.
 func (rw *RWMutex) TryRAcquire(ctx context.Context) (*queue.Lease, error) {
+	rw.made()
+	misuse.Context(ctx, "rwlock: RWMutex.TryRAcquire")
 	return rw.q.TryAcquire(ctx, rw.request(reading))
 }
 
@@ -138,32 +166,44 @@ func (rw *RWMutex) TryRAcquire(ctx context.Context) (*queue.Lease, error) {
 // returned; or, without having called f, what Lock returns. That the server has not yet
 // confirmed the release is not reported: f is done and the lock given up.
 func (rw *RWMutex) Do(ctx context.Context, f func(context.Context) error) error {
+	rw.made()
+	misuse.Context(ctx, "rwlock: RWMutex.Do")
+	if f == nil {
+		return fmt.Errorf("rwlock: %w: Do of a nil function", session.ErrInvalid)
+	}
 	return rw.writes.Do(ctx, rw.write(rw.q.Acquire), f)
 }
 
 // RDo is [RWMutex.Do] with the read lock.
 func (rw *RWMutex) RDo(ctx context.Context, f func(context.Context) error) error {
+	rw.made()
+	misuse.Context(ctx, "rwlock: RWMutex.RDo")
+	if f == nil {
+		return fmt.Errorf("rwlock: %w: RDo of a nil function", session.ErrInvalid)
+	}
 	return rw.reads.Do(ctx, rw.read(rw.q.Acquire), f)
 }
 
 // Held reports whether somebody who came in through Lock, TryLock or Do of this RWMutex
 // holds the write lock, at the time of the call and by the clock.
-func (rw *RWMutex) Held() bool { return rw.writes.Held() }
+func (rw *RWMutex) Held() bool { return rw.made().writes.Held() }
 
 // RHeld is [RWMutex.Held] for the read lock: RLock, TryRLock and RDo.
-func (rw *RWMutex) RHeld() bool { return rw.reads.Held() }
+func (rw *RWMutex) RHeld() bool { return rw.made().reads.Held() }
 
 // Path returns the lock's path.
-func (rw *RWMutex) Path() string { return rw.q.Path() }
+func (rw *RWMutex) Path() string { return rw.made().q.Path() }
 
 // FullName returns what tells the lock from all others: its servers, and its path with the
 // chroot (see [session.Manager.FullName]).
-func (rw *RWMutex) FullName() string { return rw.q.FullName() }
+func (rw *RWMutex) FullName() string { return rw.made().q.FullName() }
 
 // Contenders returns who holds the lock and who waits for it, readers and writers of all
 // processes in order. It fails with ctx's error, [queue.ErrConflict], [session.ErrClosed]
 // or what the server refused.
 func (rw *RWMutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
+	rw.made()
+	misuse.Context(ctx, "rwlock: RWMutex.Contenders")
 	return rw.q.Contenders(ctx, writing)
 }
 
