@@ -23,5 +23,6 @@ func OnLost(f func(error)) LockerOption { return hold.OnLost(f) }
 // the lock is not held, as that of [sync.Mutex] does; a lock that was lost does not
 // panic: see [OnLost].
 func (m *Mutex) Locker(opts ...LockerOption) sync.Locker {
+	m.made()
 	return m.holds.Locker(m.Acquire, opts...)
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -33,11 +34,22 @@ type ContextLocker interface {
 var _ ContextLocker = (*Mutex)(nil)
 
 // MultiLock is several locks that are taken all or none. Make one with [Multi]. All methods
-// may be called by any number of goroutines at once.
+// may be called by any number of goroutines at once. They panic if Multi has not made the
+// MultiLock, and those that take a context panic if it is nil.
 type MultiLock struct {
+	_ misuse.NoCopy
+
 	locks []ContextLocker // in the one order in which everybody takes them
 	place []int           // of each of locks among those given to Multi
 	holds *hold.Holds[*MultiLease]
+}
+
+// made returns m. It panics if m is nil or a zero value.
+func (m *MultiLock) made() *MultiLock {
+	if m == nil || m.holds == nil {
+		panic("zklock: MultiLock not made by Multi")
+	}
+	return m
 }
 
 // Multi returns a lock over several, of any kinds and on any managers. They are taken in one
@@ -46,9 +58,10 @@ type MultiLock struct {
 // through Multi cannot wait for each other in a circle. Somebody who takes one by one, in
 // another order, can still be in one.
 //
-// It does no I/O. No locks, a nil one, and one that is there twice, also by way of another
-// object or another chroot, are errors that match [session.ErrInvalid]. Managers that name
-// the servers of one ensemble differently are taken for managers of different ones.
+// It does no I/O. No locks, a nil one, one without a name (the zero Reader of rwlock), and one
+// that is there twice, also by way of another object or another chroot, are errors that match
+// [session.ErrInvalid]. Managers that name the servers of one ensemble differently are taken
+// for managers of different ones.
 func Multi(locks ...ContextLocker) (*MultiLock, error) {
 	if len(locks) == 0 {
 		return nil, fmt.Errorf("zklock: %w: Multi of no locks", session.ErrInvalid)
@@ -56,6 +69,9 @@ func Multi(locks ...ContextLocker) (*MultiLock, error) {
 	for i, l := range locks {
 		if isNil(l) {
 			return nil, fmt.Errorf("zklock: %w: Multi: lock %d is nil", session.ErrInvalid, i)
+		}
+		if l.FullName() == "" {
+			return nil, fmt.Errorf("zklock: %w: Multi: lock %d has no name", session.ErrInvalid, i)
 		}
 	}
 	m := &MultiLock{place: make([]int, len(locks))}
@@ -109,6 +125,8 @@ func cutServers(fullName string) (servers, path string) {
 // any of the locks is; the others are kept until Unlock, as the work that they protect may
 // still be going on.
 func (m *MultiLock) Lock(ctx context.Context) error {
+	m.made()
+	misuse.Context(ctx, "zklock: MultiLock.Lock")
 	_, err := m.holds.Lock(ctx, m.Acquire)
 	return err
 }
@@ -117,28 +135,36 @@ func (m *MultiLock) Lock(ctx context.Context) error {
 // and nil if somebody is; an error says that it could not tell. It leaves nothing behind
 // unless it returns true. It waits for the servers, as ctx allows, but for no holder.
 func (m *MultiLock) TryLock(ctx context.Context) (bool, error) {
+	m.made()
+	misuse.Context(ctx, "zklock: MultiLock.TryLock")
 	return m.holds.TryLock(ctx, m.TryAcquire)
 }
 
 // Unlock gives back what one Lock or TryLock took, as [Mutex.Unlock] does: all of the locks,
 // the last first, also when some are lost or cannot be given up. The errors are joined.
 // [queue.ErrReleasePending] is among them only when there is nothing worse.
-func (m *MultiLock) Unlock() error { return m.holds.Unlock() }
+func (m *MultiLock) Unlock() error { return m.made().holds.Unlock() }
 
 // Do calls f while holding all of the locks, as [Mutex.Do] does: the context that f is given
 // ends when any of them is lost.
 func (m *MultiLock) Do(ctx context.Context, f func(context.Context) error) error {
+	m.made()
+	misuse.Context(ctx, "zklock: MultiLock.Do")
+	if f == nil {
+		return fmt.Errorf("zklock: %w: Do of a nil function", session.ErrInvalid)
+	}
 	return m.holds.Do(ctx, m.Acquire, f)
 }
 
 // Held reports whether somebody who came in through Lock, TryLock or Do of this MultiLock
 // holds all of the locks, at the time of the call and by the clock.
-func (m *MultiLock) Held() bool { return m.holds.Held() }
+func (m *MultiLock) Held() bool { return m.made().holds.Held() }
 
 // Done returns a channel that is closed when the hold that stands at the time of the call
 // has ended: unlocked, or any of its locks lost. Where there is none, it is closed already.
 // Held may know earlier.
 func (m *MultiLock) Done() <-chan struct{} {
+	m.made()
 	if l, ok := m.holds.Newest(); ok {
 		return l.Done()
 	}
@@ -153,18 +179,23 @@ var closed = func() <-chan struct{} {
 
 // Locker returns the locks as one [sync.Locker]: see [Mutex.Locker].
 func (m *MultiLock) Locker(opts ...LockerOption) sync.Locker {
+	m.made()
 	return m.holds.Locker(m.Acquire, opts...)
 }
 
 // Acquire takes all of the locks and returns them as one handle, with its own Release, apart
 // from Lock and Unlock. It waits and fails as Lock does, and knows no owners.
 func (m *MultiLock) Acquire(ctx context.Context) (*MultiLease, error) {
+	m.made()
+	misuse.Context(ctx, "zklock: MultiLock.Acquire")
 	return m.untilAll(ctx, ContextLocker.Acquire)
 }
 
 // TryAcquire is Acquire that waits for no holder: [queue.ErrBusy] says that somebody is in
 // the way. It leaves nothing behind unless it returns a lease.
 func (m *MultiLock) TryAcquire(ctx context.Context) (*MultiLease, error) {
+	m.made()
+	misuse.Context(ctx, "zklock: MultiLock.TryAcquire")
 	return m.untilAll(ctx, ContextLocker.TryAcquire)
 }
 

@@ -8,12 +8,14 @@ import (
 	"sync"
 
 	"github.com/turnstile-go/turnstile/internal/leasectx"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
 
 // MultiLease is one granted hold of a [MultiLock]: a lease of each of its locks, held as one.
-// Its methods may be called by any number of goroutines at once.
+// Its methods may be called by any number of goroutines at once. They panic if no acquisition of
+// a MultiLock has made the MultiLease.
 type MultiLease struct {
 	place []int // of each lease among the locks given to Multi
 
@@ -23,6 +25,14 @@ type MultiLease struct {
 	// hold ends with the first of the leases, with its cause, or with Release.
 	hold    context.Context
 	endHold context.CancelCauseFunc
+}
+
+// made returns l. It panics if l is nil or a zero value.
+func (l *MultiLease) made() *MultiLease {
+	if l == nil || l.hold == nil {
+		panic("zklock: MultiLease not made by MultiLock.Acquire")
+	}
+	return l
 }
 
 func newMultiLease(place []int) *MultiLease {
@@ -55,6 +65,7 @@ func (l *MultiLease) taken() []*queue.Lease {
 // [Multi]: for their tokens and guards. Who releases one has given the whole up, and still
 // must release the MultiLease.
 func (l *MultiLease) Leases() []*queue.Lease {
+	l.made()
 	leases := l.taken()
 	out := make([]*queue.Lease, len(leases))
 	for i, place := range l.place {
@@ -65,12 +76,13 @@ func (l *MultiLease) Leases() []*queue.Lease {
 
 // Done returns a channel that is closed when the lease has been released, or any of the locks
 // is lost. [MultiLease.Err] may know earlier.
-func (l *MultiLease) Done() <-chan struct{} { return l.hold.Done() }
+func (l *MultiLease) Done() <-chan struct{} { return l.made().hold.Done() }
 
 // Err returns nil while all of the locks are held; then why not: the error of the one that
 // ended first, as [queue.Lease.Err] gives it, or [queue.ErrReleased]. It goes by the clock at
 // the time of the call.
 func (l *MultiLease) Err() error {
+	l.made()
 	for _, one := range l.taken() {
 		if err := one.Err(); err != nil {
 			l.endHold(err) // unless something else was first
@@ -85,6 +97,8 @@ func (l *MultiLease) Err() error {
 // returned function when done with it, which does not release the lease. Like that of
 // [queue.Lease.Context], it goes by the clock at the time of the call.
 func (l *MultiLease) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	l.made()
+	misuse.Context(parent, "zklock: MultiLease.Context")
 	return leasectx.New(parent, l.hold, l.Err)
 }
 
@@ -93,6 +107,8 @@ func (l *MultiLease) Context(parent context.Context) (context.Context, context.C
 // joined: the causes of those that are lost, which it gives up too, and refusals.
 // [queue.ErrReleasePending] is among them only when there is nothing worse.
 func (l *MultiLease) Release(ctx context.Context) error {
+	l.made()
+	misuse.Context(ctx, "zklock: MultiLease.Release")
 	errs := l.release(ctx)
 	if worse := slices.DeleteFunc(slices.Clone(errs), isPending); len(worse) > 0 {
 		errs = worse

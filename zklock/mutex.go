@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -15,8 +16,11 @@ import (
 // trip to enter and none to take over.
 //
 // All methods may be called by any number of goroutines at once; each waits in the one
-// queue of all processes, but for [WithLocalHandover].
+// queue of all processes, but for [WithLocalHandover]. They panic if [New] has not made the
+// Mutex, and those that take a context panic if it is nil.
 type Mutex struct {
+	_ misuse.NoCopy
+
 	q       *queue.Queue
 	kind    *queue.Kind
 	data    []byte             // nil: the default
@@ -25,6 +29,14 @@ type Mutex struct {
 	passes  int          // at most, of the lock within the process in one turn
 	local   *queue.Local // nil: each contends by itself
 	holds   *hold.Holds[*queue.Lease]
+}
+
+// made returns m. It panics if m is nil or a zero value.
+func (m *Mutex) made() *Mutex {
+	if m == nil || m.q == nil {
+		panic("zklock: Mutex not made by New")
+	}
+	return m
 }
 
 // mutex is the kind of lock: one at a time. It counts kazoo's nodes too.
@@ -76,6 +88,8 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 // If the mutex is lost before Unlock, others can come in; but not through this Mutex:
 // its next Lock returns only after that Unlock.
 func (m *Mutex) Lock(ctx context.Context) error {
+	m.made()
+	misuse.Context(ctx, "zklock: Mutex.Lock")
 	_, err := m.holds.Lock(ctx, m.Acquire)
 	return err
 }
@@ -84,6 +98,8 @@ func (m *Mutex) Lock(ctx context.Context) error {
 // is; an error says that it could not tell. It leaves nothing behind unless it returns
 // true. It waits for the servers, as ctx allows, but for no holder.
 func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
+	m.made()
+	misuse.Context(ctx, "zklock: Mutex.TryLock")
 	return m.holds.TryLock(ctx, m.TryAcquire)
 }
 
@@ -96,11 +112,13 @@ func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 // [ErrNotHeld], and frees nothing, when there is no Lock to give back, and
 // [session.ErrLost] when the mutex was lost before: then others may have been in
 // already. It never frees the lock of anyone else.
-func (m *Mutex) Unlock() error { return m.holds.Unlock() }
+func (m *Mutex) Unlock() error { return m.made().holds.Unlock() }
 
 // Acquire takes the mutex and returns it as a handle, with its own Release, apart from
 // Lock and Unlock. It waits and fails as Lock does, and knows no owners.
 func (m *Mutex) Acquire(ctx context.Context) (*queue.Lease, error) {
+	m.made()
+	misuse.Context(ctx, "zklock: Mutex.Acquire")
 	if m.local != nil {
 		return m.local.Acquire(ctx)
 	}
@@ -110,6 +128,8 @@ func (m *Mutex) Acquire(ctx context.Context) (*queue.Lease, error) {
 // TryAcquire is Acquire that waits for no holder: [queue.ErrBusy] says that somebody is in
 // the way. It leaves nothing behind unless it returns a lease.
 func (m *Mutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
+	m.made()
+	misuse.Context(ctx, "zklock: Mutex.TryAcquire")
 	if m.local != nil {
 		return m.local.TryAcquire(ctx)
 	}
@@ -129,23 +149,30 @@ func (m *Mutex) request() queue.Request {
 // returned; or, without having called f, what Lock returns. That the server has not yet
 // confirmed the release is not reported: f is done and the lock given up.
 func (m *Mutex) Do(ctx context.Context, f func(context.Context) error) error {
+	m.made()
+	misuse.Context(ctx, "zklock: Mutex.Do")
+	if f == nil {
+		return fmt.Errorf("zklock: %w: Do of a nil function", session.ErrInvalid)
+	}
 	return m.holds.Do(ctx, m.Acquire, f)
 }
 
 // Held reports whether somebody who came in through Lock, TryLock or Do of this Mutex
 // holds it, at the time of the call and by the clock.
-func (m *Mutex) Held() bool { return m.holds.Held() }
+func (m *Mutex) Held() bool { return m.made().holds.Held() }
 
 // Path returns the mutex's path.
-func (m *Mutex) Path() string { return m.q.Path() }
+func (m *Mutex) Path() string { return m.made().q.Path() }
 
 // FullName returns what tells the mutex from all other locks: its servers, and its path with
 // the chroot (see [session.Manager.FullName]).
-func (m *Mutex) FullName() string { return m.q.FullName() }
+func (m *Mutex) FullName() string { return m.made().q.FullName() }
 
 // Contenders returns who holds the mutex and who waits for it, in all processes and in
 // order. It fails with ctx's error, [queue.ErrConflict], [session.ErrClosed] or what the
 // server refuses.
 func (m *Mutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
+	m.made()
+	misuse.Context(ctx, "zklock: Mutex.Contenders")
 	return m.q.Contenders(ctx, m.kind)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -40,6 +41,7 @@ func WithRevocable(f func(*queue.Lease)) Option {
 // [session.ErrInvalid], before any I/O, for a nil manager, a bad path, and one whose last
 // element is no contender's name.
 func Revoke(ctx context.Context, m *session.Manager, nodePath string) error {
+	misuse.Context(ctx, "zklock: Revoke")
 	if err := revocable(m, nodePath); err != nil {
 		return fmt.Errorf("zklock: revoke: %w", err)
 	}
