@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -18,6 +19,8 @@ const pin = "limit"
 // It returns when a server has answered, and fails with ctx's error, [session.ErrClosed] or
 // what the server refuses.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
+	s.made()
+	misuse.Context(ctx, "semaphore: Semaphore.Limit")
 	if s.curator {
 		return s.max, nil
 	}
@@ -46,6 +49,8 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 // A contender decides by what its server knows: one whose server lags behind the others may
 // still come in by the former limit while it does, which ZooKeeper bounds by its syncLimit.
 func (s *Semaphore) Resize(ctx context.Context, maxLeases int) error {
+	s.made()
+	misuse.Context(ctx, "semaphore: Semaphore.Resize")
 	err := s.checkResize(maxLeases)
 	if err == nil {
 		err = s.refuseForeign(ctx)
@@ -66,6 +71,8 @@ func (s *Semaphore) Resize(ctx context.Context, maxLeases int) error {
 // limit is the one that New was given for this Semaphore, and must be the same for all others
 // again. It returns and fails as Resize does.
 func (s *Semaphore) ResetLimit(ctx context.Context) error {
+	s.made()
+	misuse.Context(ctx, "semaphore: Semaphore.ResetLimit")
 	err := s.checkResize(s.max)
 	if err == nil {
 		err = s.setLimit(ctx, s.max, true)

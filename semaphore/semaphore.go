@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -15,8 +16,11 @@ import (
 // asks for, and may go when it fits beside all who are ahead of it.
 //
 // All methods may be called by any number of goroutines at once; each waits in the one
-// queue of all processes.
+// queue of all processes. They panic if [New] has not made the Semaphore, and those that take a
+// context panic if it is nil.
 type Semaphore struct {
+	_ misuse.NoCopy
+
 	path    string
 	top     *queue.Queue // at the path
 	q       *queue.Queue // of the leases
@@ -28,6 +32,14 @@ type Semaphore struct {
 
 	curator bool
 	gate    *queue.Queue // for Curator's layout alone
+}
+
+// made returns s. It panics if s is nil or a zero value.
+func (s *Semaphore) made() *Semaphore {
+	if s == nil || s.q == nil {
+		panic("semaphore: Semaphore not made by New")
+	}
+	return s
 }
 
 // New returns the semaphore of maxLeases leases at an absolute path of ZooKeeper, a
@@ -79,6 +91,8 @@ func (s *Semaphore) open(m *session.Manager) (err error) {
 // Each Lock takes another lease, with an owner in ctx (WithOwner of package zklock) too: a
 // semaphore is not re-entrant.
 func (s *Semaphore) Lock(ctx context.Context) error {
+	s.made()
+	misuse.Context(ctx, "semaphore: Semaphore.Lock")
 	_, err := s.holds.Lock(ctx, s.Acquire)
 	return err
 }
@@ -87,6 +101,8 @@ func (s *Semaphore) Lock(ctx context.Context) error {
 // an error says that it could not tell. It waits for the servers, as ctx allows, but for no
 // holder.
 func (s *Semaphore) TryLock(ctx context.Context) (bool, error) {
+	s.made()
+	misuse.Context(ctx, "semaphore: Semaphore.TryLock")
 	return s.holds.TryLock(ctx, s.TryAcquire)
 }
 
@@ -98,17 +114,23 @@ func (s *Semaphore) TryLock(ctx context.Context) (bool, error) {
 // when disconnected; there is nothing left to do then either. It returns [session.ErrLost]
 // when it gave back one that was lost, and [ErrNotHeld], and frees nothing, when there is
 // none to give back.
-func (s *Semaphore) Unlock() error { return s.holds.Unlock() }
+func (s *Semaphore) Unlock() error { return s.made().holds.Unlock() }
 
 // Held reports whether somebody who came in through Lock, TryLock or Do of this Semaphore
 // holds a lease, at the time of the call and by the clock.
-func (s *Semaphore) Held() bool { return s.holds.Held() }
+func (s *Semaphore) Held() bool { return s.made().holds.Held() }
 
 // Acquire is [Semaphore.AcquireN] for one lease.
-func (s *Semaphore) Acquire(ctx context.Context) (*queue.Lease, error) { return s.AcquireN(ctx, 1) }
+func (s *Semaphore) Acquire(ctx context.Context) (*queue.Lease, error) {
+	s.made()
+	misuse.Context(ctx, "semaphore: Semaphore.Acquire")
+	return s.AcquireN(ctx, 1)
+}
 
 // TryAcquire is [Semaphore.TryAcquireN] for one lease.
 func (s *Semaphore) TryAcquire(ctx context.Context) (*queue.Lease, error) {
+	s.made()
+	misuse.Context(ctx, "semaphore: Semaphore.TryAcquire")
 	return s.TryAcquireN(ctx, 1)
 }
 
@@ -126,6 +148,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 // this path. Other errors: [queue.ErrSequence], [session.ErrTooManyNodes], and what the
 // server refuses, such as zk.ErrNoAuth.
 func (s *Semaphore) AcquireN(ctx context.Context, n int) (*queue.Lease, error) {
+	s.made()
+	misuse.Context(ctx, "semaphore: Semaphore.AcquireN")
 	if s.curator {
 		return s.acquire(ctx, n, func(ctx context.Context, r queue.Request) (*queue.Lease, error) {
 			return s.throughGate(ctx, s.gate.Acquire, s.q.Acquire, r)
@@ -138,6 +162,8 @@ func (s *Semaphore) AcquireN(ctx context.Context, n int) (*queue.Lease, error) {
 // not free, or that somebody who came before is waiting for some, or trying. It leaves
 // nothing behind unless it returns a lease.
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*queue.Lease, error) {
+	s.made()
+	misuse.Context(ctx, "semaphore: Semaphore.TryAcquireN")
 	if s.curator {
 		return s.acquire(ctx, n, func(ctx context.Context, r queue.Request) (*queue.Lease, error) {
 			return s.throughGate(ctx, s.gate.TryAcquire, s.q.TryAcquire, r)
@@ -184,20 +210,27 @@ func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
 // returned; or, without having called f, what Lock returns. That the server has not yet
 // confirmed the release is not reported: f is done and the lease given up.
 func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error {
+	s.made()
+	misuse.Context(ctx, "semaphore: Semaphore.Do")
+	if f == nil {
+		return fmt.Errorf("semaphore: %w: Do of a nil function", session.ErrInvalid)
+	}
 	return s.holds.Do(ctx, s.Acquire, f)
 }
 
 // Path returns the semaphore's path.
-func (s *Semaphore) Path() string { return s.path }
+func (s *Semaphore) Path() string { return s.made().path }
 
 // FullName returns what tells the semaphore from all other locks: its servers, and its path
 // with the chroot (see [session.Manager.FullName]).
-func (s *Semaphore) FullName() string { return s.top.FullName() }
+func (s *Semaphore) FullName() string { return s.made().top.FullName() }
 
 // Contenders returns who holds leases and who waits for some, in all processes and in
 // order. It fails with ctx's error, [queue.ErrConflict], [session.ErrClosed] or what the
 // server refuses.
 func (s *Semaphore) Contenders(ctx context.Context) ([]queue.Contender, error) {
+	s.made()
+	misuse.Context(ctx, "semaphore: Semaphore.Contenders")
 	all, err := s.q.Contenders(ctx, s.kind)
 	if err != nil || !s.curator {
 		return all, err
