@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 var errRefused = errors.New("connection refused")
@@ -28,6 +30,7 @@ type door struct {
 // [Server.Hosts] and of [Server.ServerAddr] each reach one server; any other
 // address reaches the next server in turn.
 func (s *Server) Dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
+	s.made()
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return s.dial(ctx, network, addr, s.serverAt(addr))
 	}
@@ -35,6 +38,7 @@ func (s *Server) Dialer() func(ctx context.Context, network, addr string) (net.C
 
 // DialerTo is [Server.Dialer] to server i, whatever the address.
 func (s *Server) DialerTo(i int) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	s.made()
 	_ = s.doors[i]
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return s.dial(ctx, network, addr, i)
@@ -44,6 +48,7 @@ func (s *Server) DialerTo(i int) func(ctx context.Context, network, addr string)
 // Hosts returns a connect string for use with [Server.Dialer], such as
 // "zk0:2181,zk1:2181,zk2:2181". Only the dialer knows these names.
 func (s *Server) Hosts() string {
+	s.made()
 	names := make([]string, len(s.doors))
 	for i := range names {
 		names[i] = fmt.Sprintf("zk%d:2181", i)
@@ -73,6 +78,7 @@ func (s *Server) serverAt(addr string) int {
 }
 
 func (s *Server) dial(ctx context.Context, network, addr string, i int) (net.Conn, error) {
+	misuse.Context(ctx, "zktest: Server.Dialer")
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -93,11 +99,12 @@ func (s *Server) dial(ctx context.Context, network, addr string, i int) (net.Con
 // server 0. The first call makes the server listen, unless [WithListen] has. It
 // panics if no port of 127.0.0.1 can be had, or if the server was closed before
 // it ever listened.
-func (s *Server) Addr() string { return s.ServerAddr(0) }
+func (s *Server) Addr() string { return s.made().ServerAddr(0) }
 
 // ServerAddr is [Server.Addr] for server i. The address never changes; while
 // the server is stopped, nobody listens there.
 func (s *Server) ServerAddr(i int) string {
+	s.made()
 	addr, err := s.listen(i, "127.0.0.1:0")
 	if err != nil {
 		panic(err)
@@ -108,6 +115,7 @@ func (s *Server) ServerAddr(i int) string {
 // ConnectString returns the addresses of all servers for TCP clients, separated
 // by commas. See [Server.Addr].
 func (s *Server) ConnectString() string {
+	s.made()
 	addrs := make([]string, len(s.doors))
 	for i := range addrs {
 		addrs[i] = s.ServerAddr(i)

@@ -10,13 +10,16 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // An Ensemble is one ZooKeeper server or several that form a quorum, each a
 // process of its own. Make one with [StartReal] or [NewReal].
 //
 // Servers are counted from 0; an index out of range panics, as with a slice.
-// All methods are safe for concurrent use.
+// All methods are safe for concurrent use. They panic if neither StartReal nor NewReal has
+// made the Ensemble.
 type Ensemble struct {
 	dir     string
 	servers []*server
@@ -26,20 +29,30 @@ type Ensemble struct {
 	closeErr error
 }
 
+// made returns e. It panics if e is nil or a zero value.
+func (e *Ensemble) made() *Ensemble {
+	if e == nil || e.dir == "" {
+		panic("zktest: Ensemble not made by StartReal or NewReal")
+	}
+	return e
+}
+
 // Len returns the number of servers, running or not.
-func (e *Ensemble) Len() int { return len(e.servers) }
+func (e *Ensemble) Len() int { return len(e.made().servers) }
 
 // Addr returns the address, host:port, of server i. It never changes.
-func (e *Ensemble) Addr(i int) string { return e.servers[i].addr() }
+func (e *Ensemble) Addr(i int) string { return e.made().servers[i].addr() }
 
 // SecureAddr returns the address, localhost:port, at which server i takes TLS clients, where
 // it was started with [SecurePort]. It never changes.
 func (e *Ensemble) SecureAddr(i int) string {
+	e.made()
 	return net.JoinHostPort("localhost", strconv.Itoa(e.servers[i].secure))
 }
 
 // ConnectString returns the addresses of all servers, separated by commas.
 func (e *Ensemble) ConnectString() string {
+	e.made()
 	addrs := make([]string, len(e.servers))
 	for i, s := range e.servers {
 		addrs[i] = s.addr()
@@ -51,6 +64,7 @@ func (e *Ensemble) ConnectString() string {
 // without waiting for it to serve: for a server that cannot serve yet, because
 // the quorum is lost. It is an error if the server is running.
 func (e *Ensemble) Launch(i int) error {
+	e.made()
 	return e.wrap("launch", i, e.servers[i].launch())
 }
 
@@ -58,6 +72,8 @@ func (e *Ensemble) Launch(i int) error {
 // its process ends or ctx does, the latter two being errors. Without a quorum
 // the server never serves, but it does keep running when Start gives up.
 func (e *Ensemble) Start(ctx context.Context, i int) error {
+	e.made()
+	misuse.Context(ctx, "zktest: Ensemble.Start")
 	if err := e.Launch(i); err != nil {
 		return err
 	}
@@ -69,12 +85,14 @@ func (e *Ensemble) Start(ctx context.Context, i int) error {
 // killed, and that is an error. Stopping a server that is not running does
 // nothing.
 func (e *Ensemble) Stop(i int) error {
+	e.made()
 	return e.wrap("stop", i, e.servers[i].stop())
 }
 
 // Kill ends server i with SIGKILL and waits until it is gone. Killing a server
 // that is not running does nothing.
 func (e *Ensemble) Kill(i int) error {
+	e.made()
 	return e.wrap("kill", i, e.servers[i].kill())
 }
 
@@ -83,6 +101,7 @@ func (e *Ensemble) Kill(i int) error {
 // kernel, but nothing is answered until [Ensemble.Resume]. It is an error if
 // the server is not running, or where there are no such signals.
 func (e *Ensemble) Pause(i int) error {
+	e.made()
 	return e.wrap("pause", i, e.servers[i].setPaused(true))
 }
 
@@ -90,11 +109,14 @@ func (e *Ensemble) Pause(i int) error {
 // enough of its peers' pings meanwhile leaves and rejoins the quorum first.
 // It is an error if the server is not running.
 func (e *Ensemble) Resume(i int) error {
+	e.made()
 	return e.wrap("resume", i, e.servers[i].setPaused(false))
 }
 
 // Restart is [Ensemble.Kill] followed by [Ensemble.Start].
 func (e *Ensemble) Restart(ctx context.Context, i int) error {
+	e.made()
+	misuse.Context(ctx, "zktest: Ensemble.Restart")
 	if err := e.Kill(i); err != nil {
 		return err
 	}
@@ -104,6 +126,8 @@ func (e *Ensemble) Restart(ctx context.Context, i int) error {
 // WaitReady waits until every server serves clients, apart from those that are
 // stopped or paused. It returns an error when ctx ends first.
 func (e *Ensemble) WaitReady(ctx context.Context) error {
+	e.made()
+	misuse.Context(ctx, "zktest: Ensemble.WaitReady")
 	for i, s := range e.servers {
 		if !s.awake() {
 			continue
@@ -118,6 +142,8 @@ func (e *Ensemble) WaitReady(ctx context.Context) error {
 // Leader returns the index of the server that leads, or of the only one. It is
 // an error if no server does just now.
 func (e *Ensemble) Leader(ctx context.Context) (int, error) {
+	e.made()
+	misuse.Context(ctx, "zktest: Ensemble.Leader")
 	for i, s := range e.servers {
 		if !s.awake() {
 			continue
@@ -133,6 +159,8 @@ func (e *Ensemble) Leader(ctx context.Context) (int, error) {
 // to server i and returns the answer. It returns when the server has answered
 // or ctx ends; a paused server does not answer.
 func (e *Ensemble) Word(ctx context.Context, i int, word string) (string, error) {
+	e.made()
+	misuse.Context(ctx, "zktest: Ensemble.Word")
 	text, err := fourLetterWord(ctx, e.Addr(i), word)
 	return text, e.wrap(word, i, err)
 }
@@ -141,6 +169,8 @@ func (e *Ensemble) Word(ctx context.Context, i int, word string) (string, error)
 // "zk_znode_count", "zk_watch_count", "zk_ephemerals_count" and many more. A
 // server that does not serve clients is an error.
 func (e *Ensemble) Metrics(ctx context.Context, i int) (map[string]string, error) {
+	e.made()
+	misuse.Context(ctx, "zktest: Ensemble.Metrics")
 	text, err := e.Word(ctx, i, "mntr")
 	if err != nil {
 		return nil, err
@@ -154,11 +184,12 @@ func (e *Ensemble) Metrics(ctx context.Context, i int) (map[string]string, error
 
 // Log returns the end of what server i has printed, over all its runs. It is
 // gone after [Ensemble.Close].
-func (e *Ensemble) Log(i int) string { return e.servers[i].log(32 << 10) }
+func (e *Ensemble) Log(i int) string { return e.made().servers[i].log(32 << 10) }
 
 // Close kills all servers and removes their data. No goroutine or process of
 // the ensemble's is left. Later calls do nothing and return the same.
 func (e *Ensemble) Close() error {
+	e.made()
 	e.closing.Do(func() {
 		errs := make([]error, 0, len(e.servers)+2)
 		for i, s := range e.servers {

@@ -9,6 +9,7 @@ import (
 // returns false if no server leads at the moment. A leader that is cut off from
 // the others counts until another one is elected, or until it gives up.
 func (s *Server) Leader() (int, bool) {
+	s.made()
 	leader, ok := 0, false
 	s.with(func(st *state) {
 		if l := st.authority(); l != nil {
@@ -22,6 +23,7 @@ func (s *Server) Leader() (int, bool) {
 // one with its latest handshake. It returns false if the session is not
 // connected.
 func (s *Server) ServerOf(session int64) (int, bool) {
+	s.made()
 	server, ok := 0, false
 	s.with(func(st *state) {
 		if p := st.peerOf(session); p != nil {
@@ -36,6 +38,7 @@ func (s *Server) ServerOf(session int64) (int, bool) {
 // if the leader has expired the session, even if that cannot be committed, and
 // while no server leads.
 func (s *Server) Expiry(session int64) (time.Time, bool) {
+	s.made()
 	var at time.Time
 	ok := false
 	s.with(func(st *state) {
@@ -53,11 +56,13 @@ func (s *Server) Expiry(session int64) (time.Time, bool) {
 // on its way, in order, as with TCP; unless it has given up the connection by then.
 // CutLink does not affect clients.
 func (s *Server) CutLink(from, to int) {
+	s.made()
 	s.route(from, to, func(r *route) { r.cut = true })
 }
 
 // HealLinks ends every [Server.CutLink]. Delays stay.
 func (s *Server) HealLinks() {
+	s.made()
 	s.with(func(st *state) {
 		for _, from := range st.members {
 			for _, to := range st.members {
@@ -71,6 +76,7 @@ func (s *Server) HealLinks() {
 // DelayLink makes every message from one server to another arrive d after it was
 // sent, including those on their way. 0 ends the delay.
 func (s *Server) DelayLink(from, to int, d time.Duration) {
+	s.made()
 	s.route(from, to, func(r *route) { r.delay = d })
 }
 
@@ -78,6 +84,7 @@ func (s *Server) DelayLink(from, to int, d time.Duration) {
 // long garbage collection or after SIGSTOP: it takes nothing in and sends nothing.
 // Its connections stay open, and new ones are accepted.
 func (s *Server) HoldServer(i int) {
+	s.made()
 	s.member(i, func(m *member) { m.held = !m.stopped })
 }
 
@@ -86,12 +93,13 @@ func (s *Server) HoldServer(i int) {
 // then it processes what has come in meanwhile, in order; then it notices which
 // other servers were silent for too long. The overdue pings of a leader follow
 // after the time that [Server.SetPingLag] sets.
-func (s *Server) ReleaseServer(i int) { s.member(i, (*member).release) }
+func (s *Server) ReleaseServer(i int) { s.made().member(i, (*member).release) }
 
 // SetPingLag sets how long after a standstill a leader sends its overdue pings.
 // Until then it processes requests without having asked its followers which
 // clients they have heard of. The default is 20ms.
 func (s *Server) SetPingLag(d time.Duration) {
+	s.made()
 	s.with(func(st *state) { st.pingLag = d })
 }
 
@@ -100,6 +108,7 @@ func (s *Server) SetPingLag(d time.Duration) {
 // deposed leader still believes that it leads, HoldPings affects it as well; it
 // does not affect leaders that are elected later.
 func (s *Server) HoldPings(on bool) {
+	s.made()
 	s.with(func(st *state) {
 		for _, m := range st.members {
 			if m.lead != nil {
@@ -113,6 +122,7 @@ func (s *Server) HoldPings(on bool) {
 // closed, and new ones are refused. The server keeps what it has logged. If it is
 // not running, StopServer does nothing.
 func (s *Server) StopServer(i int) {
+	s.made()
 	s.member(i, (*member).stop)
 	_ = s.shut(i)
 }
@@ -122,6 +132,7 @@ func (s *Server) StopServer(i int) {
 // an error if the TCP port that the server had is taken. If the server is running,
 // StartServer does nothing.
 func (s *Server) StartServer(i int) error {
+	s.made()
 	s.member(i, (*member).start)
 	return s.reopen(i)
 }
@@ -130,6 +141,7 @@ func (s *Server) StartServer(i int) error {
 // which it does before it acknowledges the transaction. Several transactions can
 // be written at the same time. The default is 0.
 func (s *Server) SetCommitDelay(d time.Duration) {
+	s.made()
 	s.with(func(st *state) { st.commitDelay = d })
 }
 
@@ -137,6 +149,7 @@ func (s *Server) SetCommitDelay(d time.Duration) {
 // from now on. A session that moves to or from that server can be granted another
 // timeout than it had.
 func (s *Server) SetSessionTimeoutsOf(i int, shortest, longest time.Duration) {
+	s.made()
 	s.member(i, func(m *member) { m.minSession, m.maxSession = shortest, longest })
 }
 
@@ -146,6 +159,7 @@ func (s *Server) SetSessionTimeoutsOf(i int, shortest, longest time.Duration) {
 // ACL", even ahead of earlier requests, and with transaction number 0. It makes no
 // difference to a server alone. The default is off.
 func (s *Server) SetEagerACL(on bool) {
+	s.made()
 	s.with(func(st *state) { st.eagerACL = on })
 }
 
@@ -155,6 +169,7 @@ func (s *Server) SetEagerACL(on bool) {
 // session are never throttled. The match must not call methods of the Server, and
 // the Request that it gets has no Conn.
 func (s *Server) Throttle(m Match) {
+	s.made()
 	s.with(func(st *state) { st.throttle = m })
 }
 

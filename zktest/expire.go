@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"slices"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // sessions is what a proxy knows of the sessions it has seen made.
@@ -18,6 +20,7 @@ type sessions struct {
 // Sessions returns the ids of the sessions that servers have granted through
 // the proxy, the one with the most recent handshake last.
 func (p *Proxy) Sessions() []int64 {
+	p.made()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.sessions.order)
@@ -78,6 +81,8 @@ func (p *Proxy) admit(l *link, session int64) bool {
 // The session must be one of [Proxy.Sessions], and not be in another call's
 // hands. One that is over already is no error.
 func (p *Proxy) Expire(ctx context.Context, session int64) error {
+	p.made()
+	misuse.Context(ctx, "zktest: Proxy.Expire")
 	password, done, err := p.beginExpire(session)
 	if err != nil {
 		return err

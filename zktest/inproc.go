@@ -62,7 +62,8 @@ var errServerClosed = errors.New("zktest: server is closed")
 // ensures. A server that joins a leader gets its state at once, whatever the delay
 // of the link.
 //
-// All methods are safe for concurrent use.
+// All methods are safe for concurrent use. They panic if neither Start nor New has made
+// the Server.
 type Server struct {
 	faults *Proxy // all clients come through it
 	state  *state
@@ -73,6 +74,14 @@ type Server struct {
 	closing  sync.Once
 	running  sync.WaitGroup
 	closeErr error
+}
+
+// made returns s. It panics if s is nil or a zero value.
+func (s *Server) made() *Server {
+	if s == nil || s.faults == nil {
+		panic("zktest: Server not made by Start or New")
+	}
+	return s
 }
 
 // Start starts a server and closes it when the test ends. Options that make no
@@ -116,6 +125,7 @@ func New(opts ...Option) (*Server, error) {
 // The error is that of closing the port; later calls do nothing and return the
 // same.
 func (s *Server) Close() error {
+	s.made()
 	s.closing.Do(func() {
 		err := s.closeDoors()
 		s.closeErr = errors.Join(err, s.faults.Close())

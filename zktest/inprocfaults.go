@@ -5,49 +5,53 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // CutBefore is [Proxy.CutBefore].
-func (s *Server) CutBefore(m Match) *Fault { return s.faults.CutBefore(m) }
+func (s *Server) CutBefore(m Match) *Fault { return s.made().faults.CutBefore(m) }
 
 // CutAfterCommit is [Proxy.CutAfterCommit].
-func (s *Server) CutAfterCommit(m Match) *Fault { return s.faults.CutAfterCommit(m) }
+func (s *Server) CutAfterCommit(m Match) *Fault { return s.made().faults.CutAfterCommit(m) }
 
 // HoldRequest is [Proxy.HoldRequest].
-func (s *Server) HoldRequest(m Match) *Fault { return s.faults.HoldRequest(m) }
+func (s *Server) HoldRequest(m Match) *Fault { return s.made().faults.HoldRequest(m) }
 
 // HoldReply is [Proxy.HoldReply].
-func (s *Server) HoldReply(m Match) *Fault { return s.faults.HoldReply(m) }
+func (s *Server) HoldReply(m Match) *Fault { return s.made().faults.HoldReply(m) }
 
 // Blackhole is [Proxy.Blackhole].
-func (s *Server) Blackhole(d Direction) { s.faults.Blackhole(d) }
+func (s *Server) Blackhole(d Direction) { s.made().faults.Blackhole(d) }
 
 // Heal is [Proxy.Heal].
-func (s *Server) Heal() { s.faults.Heal() }
+func (s *Server) Heal() { s.made().faults.Heal() }
 
 // Delay is [Proxy.Delay].
-func (s *Server) Delay(d time.Duration) { s.faults.Delay(d) }
+func (s *Server) Delay(d time.Duration) { s.made().faults.Delay(d) }
 
 // Refuse is [Proxy.Refuse].
-func (s *Server) Refuse(refuse bool) { s.faults.Refuse(refuse) }
+func (s *Server) Refuse(refuse bool) { s.made().faults.Refuse(refuse) }
 
 // Disconnect is [Proxy.Disconnect].
-func (s *Server) Disconnect() { s.faults.Disconnect() }
+func (s *Server) Disconnect() { s.made().faults.Disconnect() }
 
 // Sessions is [Proxy.Sessions].
-func (s *Server) Sessions() []int64 { return s.faults.Sessions() }
+func (s *Server) Sessions() []int64 { return s.made().faults.Sessions() }
 
 // Requests is [Proxy.Requests].
-func (s *Server) Requests() []Request { return s.faults.Requests() }
+func (s *Server) Requests() []Request { return s.made().faults.Requests() }
 
 // ResetRequests is [Proxy.ResetRequests].
-func (s *Server) ResetRequests() { s.faults.ResetRequests() }
+func (s *Server) ResetRequests() { s.made().faults.ResetRequests() }
 
 // Count is [Proxy.Count].
-func (s *Server) Count(m Match) int { return s.faults.Count(m) }
+func (s *Server) Count(m Match) int { return s.made().faults.Count(m) }
 
 // Expire is [Proxy.Expire].
 func (s *Server) Expire(ctx context.Context, session int64) error {
+	s.made()
+	misuse.Context(ctx, "zktest: Server.Expire")
 	return s.faults.Expire(ctx, session)
 }
 
@@ -76,6 +80,7 @@ func (s *Server) expire(ctx context.Context, session int64, _ []byte) error {
 // own; and in an ensemble, if no server leads, or the one that does leads no
 // more before it is committed.
 func (s *Server) DeleteNode(path string) error {
+	s.made()
 	err := s.operate(context.Background(), func(l *leadership) (*proposal, error) {
 		pr := l.preparation(&request{})
 		n, err := pr.look(path)
@@ -102,6 +107,7 @@ func (s *Server) DeleteNode(path string) error {
 // does not exist, or the number is negative. In an ensemble, no write should be
 // under way.
 func (s *Server) SetSequence(path string, next int32) error {
+	s.made()
 	failed := error(codeNoNode)
 	err := s.do(context.Background(), func(st *state) {
 		if next < 0 {
@@ -132,6 +138,7 @@ func (s *Server) SetSequence(path string, next int32) error {
 // whose parent becomes an empty one with it takes one call more. After Close, or
 // while no server leads, it does nothing.
 func (s *Server) ReapContainers() int {
+	s.made()
 	reaped := 0
 	_ = s.do(context.Background(), func(st *state) {
 		if l := st.acting(); l != nil {

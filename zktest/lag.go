@@ -28,6 +28,7 @@ type laggard struct {
 // In an ensemble the follower of its own is also never ahead of the server that
 // the session is connected to.
 func (s *Server) Lag(session int64, transactions int) error {
+	s.made()
 	var failed error
 	err := s.do(context.Background(), func(st *state) { failed = st.setLag(session, max(transactions, 0)) })
 	if failed != nil {

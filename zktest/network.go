@@ -39,12 +39,14 @@ func (d Direction) String() string {
 //
 // A frame that is just being written when Blackhole is called still arrives.
 func (p *Proxy) Blackhole(d Direction) {
+	p.made()
 	p.change(func() { p.black |= d & Both })
 }
 
 // Heal ends what [Proxy.Blackhole] and [Proxy.Refuse] began. A delay stays, and
 // so do faults.
 func (p *Proxy) Heal() {
+	p.made()
 	p.change(func() {
 		p.black = 0
 		p.refuse = false
@@ -55,12 +57,14 @@ func (p *Proxy) Heal() {
 // delay is a network's: frames keep their distance, and throughput is the same.
 // It applies to frames on their way, too; 0 ends it. A round trip takes 2*d.
 func (p *Proxy) Delay(d time.Duration) {
+	p.made()
 	p.change(func() { p.delay = d })
 }
 
 // Refuse sets whether new connections are closed as soon as they are made.
 // Those there are stay.
 func (p *Proxy) Refuse(refuse bool) {
+	p.made()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refuse = refuse

@@ -26,12 +26,14 @@ func Partitions() RealOption {
 // Bytes that are being written when Partition is called still arrive. Call it from a
 // function given to [Ensemble.OnPing] to cut at an exact place.
 func (e *Ensemble) Partition(i, j int) error {
+	e.made()
 	return errors.Join(e.PartitionOneWay(i, j), e.PartitionOneWay(j, i))
 }
 
 // PartitionOneWay is [Ensemble.Partition] in one direction: what server from sends to
 // server to does not arrive. No new connection can be made between the two.
 func (e *Ensemble) PartitionOneWay(from, to int) error {
+	e.made()
 	if e.links == nil {
 		return errNoLinks
 	}
@@ -45,6 +47,7 @@ func (e *Ensemble) PartitionOneWay(from, to int) error {
 
 // HealPartitions ends what [Ensemble.Partition] and [Ensemble.PartitionOneWay] began.
 func (e *Ensemble) HealPartitions() {
+	e.made()
 	for _, row := range e.links {
 		for _, l := range row {
 			if l != nil {

@@ -30,6 +30,7 @@ type PeerPing struct {
 //
 // Where servers speak TLS or SASL to each other, f is never called.
 func (e *Ensemble) OnPing(f func(PeerPing)) (stop func(), err error) {
+	e.made()
 	if e.links == nil {
 		return nil, errNoLinks
 	}

@@ -24,7 +24,8 @@ const maxRequests = 100_000
 //   - until further notice: [Proxy.Blackhole], [Proxy.Refuse], [Proxy.Delay]
 //
 // It speaks ZooKeeper's client protocol only: no TLS, no four-letter words.
-// All methods are safe for concurrent use.
+// All methods are safe for concurrent use. They panic if neither StartProxy nor NewProxy
+// has made the Proxy.
 type Proxy struct {
 	listener net.Listener
 	running  sync.WaitGroup // the accept loop and every link
@@ -51,6 +52,14 @@ type Proxy struct {
 	black   Direction
 	delay   time.Duration
 	changed chan struct{} // closed, and replaced, when black or delay changes
+}
+
+// made returns p. It panics if p is nil or a zero value.
+func (p *Proxy) made() *Proxy {
+	if p == nil || p.done == nil {
+		panic("zktest: Proxy not made by StartProxy or NewProxy")
+	}
+	return p
 }
 
 // StartProxy starts a proxy in front of the server at target, host:port, and
@@ -91,11 +100,12 @@ func newProxy() *Proxy {
 }
 
 // Addr returns the address, host:port, that clients connect to.
-func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+func (p *Proxy) Addr() string { return p.made().listener.Addr().String() }
 
 // SetTarget changes the server for connections from now on. Those there are
 // stay with the server they have.
 func (p *Proxy) SetTarget(addr string) {
+	p.made()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.target = addr
@@ -111,6 +121,7 @@ func (p *Proxy) currentTarget() string {
 // of the proxy runs any more. The error is that of closing the port; later calls do
 // nothing and return nil.
 func (p *Proxy) Close() error {
+	p.made()
 	var err error
 	p.stop.Do(func() {
 		p.mu.Lock() // serve adds no link after this
@@ -128,7 +139,7 @@ func (p *Proxy) Close() error {
 
 // Disconnect closes all connections there are, on both sides, at once, through
 // a blackhole as well. What was on its way is lost.
-func (p *Proxy) Disconnect() { p.cutLinks(func(*link) bool { return true }) }
+func (p *Proxy) Disconnect() { p.made().cutLinks(func(*link) bool { return true }) }
 
 // cutLinks cuts those that which selects; it is called with the lock held.
 func (p *Proxy) cutLinks(which func(*link) bool) {
@@ -204,6 +215,7 @@ func (p *Proxy) record(l *link, r *Request) {
 // handshakes and pings included, and also those that were then cut or held.
 // Of very many, only the last 50,000 or more are kept.
 func (p *Proxy) Requests() []Request {
+	p.made()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.requests)
@@ -211,6 +223,7 @@ func (p *Proxy) Requests() []Request {
 
 // ResetRequests forgets the requests so far.
 func (p *Proxy) ResetRequests() {
+	p.made()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests = nil
@@ -218,6 +231,10 @@ func (p *Proxy) ResetRequests() {
 
 // Count returns how many of [Proxy.Requests] match.
 func (p *Proxy) Count(m Match) int {
+	p.made()
+	if m == nil {
+		panic("zktest: nil Match")
+	}
 	n := 0
 	for _, r := range p.Requests() {
 		if m(r) {

@@ -75,6 +75,9 @@ func newRealConfig(opts []RealOption) (realConfig, error) {
 		maxSession:     time.Minute,
 	}
 	for _, opt := range opts {
+		if opt == nil {
+			return c, errors.New("zktest: nil option")
+		}
 		opt(&c)
 	}
 	if c.nodes < 1 || c.nodes%2 == 0 {

@@ -41,6 +41,7 @@ type scope struct {
 // word. Of an ensemble it is the leader's answer, with the clients and watches of
 // all servers; a TCP client gets that of its server.
 func (s *Server) Word(word string) (string, error) {
+	s.made()
 	answer, ok := words[word]
 	if !ok {
 		return "", fmt.Errorf("zktest: no four-letter word %q", word)
@@ -53,6 +54,7 @@ func (s *Server) Word(word string) (string, error) {
 // Metrics returns what the server says to mntr, by name, as
 // [Ensemble.Metrics] does. It is an error if the server is closed.
 func (s *Server) Metrics() (map[string]string, error) {
+	s.made()
 	text, err := s.Word("mntr")
 	if err != nil {
 		return nil, err
