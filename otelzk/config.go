@@ -1,6 +1,8 @@
 package otelzk
 
 import (
+	"reflect"
+
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -41,32 +43,41 @@ func newConfig(opts []Option) config {
 	return c
 }
 
-// WithTracerProvider sets where spans go; nil is ignored. Default: the global provider.
+// isNil reports whether an interface is nil, or has a nil pointer in it. That comes of a variable
+// of the provider's own type which nothing was assigned to; its methods tend to panic.
+func isNil(p any) bool {
+	v := reflect.ValueOf(p)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// WithTracerProvider sets where spans go; nil is ignored, and so is a nil pointer. Default: the
+// global provider.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return option(func(c *config) {
-		if p != nil {
+		if !isNil(p) {
 			c.tracers = p
 		}
 	})
 }
 
-// WithMeterProvider sets where metrics go; nil is ignored. Default: the global provider.
+// WithMeterProvider sets where metrics go; nil is ignored, and so is a nil pointer. Default: the
+// global provider.
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return option(func(c *config) {
-		if p != nil {
+		if !isNil(p) {
 			c.meters = p
 		}
 	})
 }
 
 // WithPropagators sets what writes the traceparent of an acquisition into its node's data,
-// and reads those of others; nil is ignored. Only what it has under the key traceparent
-// counts, as that is what a node's data has room for. Default:
+// and reads those of others; nil is ignored, and so is a nil pointer. Only what it has under the
+// key traceparent counts, as that is what a node's data has room for. Default:
 // [propagation.TraceContext], whatever the global propagator is: what the processes of one
 // lock write for each other does not depend on what they speak with the rest of the world.
 func WithPropagators(p propagation.TextMapPropagator) Option {
 	return option(func(c *config) {
-		if p != nil {
+		if !isNil(p) {
 			c.propagator = p
 		}
 	})
