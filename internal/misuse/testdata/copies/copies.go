@@ -1,0 +1,37 @@
+// Package copies has copies of all that must not be copied, for go vet to find: one in each line
+// that begins with a type.
+package copies
+
+import (
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+func _(
+	session.Manager,
+	session.Session,
+	session.Claim,
+	session.Creation,
+	session.Removal,
+	session.Watch,
+	queue.Queue,
+	queue.Lease,
+	queue.Local,
+	zklock.Mutex,
+	zklock.MultiLock,
+	zklock.MultiLease,
+	rwlock.RWMutex,
+	semaphore.Semaphore,
+	zktest.Server,
+	zktest.Proxy,
+	zktest.Ensemble,
+	zktest.Fault,
+) {
+}
+
+// What may be copied.
+func _(rwlock.Reader, session.Trace, queue.Request) {}
