@@ -55,7 +55,7 @@ func (c *Creation) Result() (string, error) { return c.made().path, c.err }
 
 // After returns a transaction (zxid) that is older than the node: the latest that any server
 // had told this session of when the create was sent; 0 where none had.
-func (c *Creation) After() int64 { return c.after }
+func (c *Creation) After() int64 { return c.made().after }
 
 // Uncertain reports whether a failed create, set, delete or multi may have been
 // carried out all the same, since its reply was lost. So may one whose ctx ended while it
