@@ -75,10 +75,12 @@ func (l *Lease) Err() error {
 // So the first look after a pause of the process is right, though no timer has run yet. A context
 // that was derived from it (by [context.WithTimeout], for example) before the pause cannot look at
 // the clock: it ends a moment later. Where that moment matters, ask this one.
+//
+// [LeaseFrom] gives the lease back, from this context and from those derived from it.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	l.made()
 	misuse.Context(parent, "queue: Lease.Context")
-	return leasectx.New(parent, l.hold, l.Err)
+	return leasectx.New(context.WithValue(parent, leaseKey{}, l), l.hold, l.Err)
 }
 
 // Token returns the fencing token: a number that is higher than that of every lease
