@@ -68,7 +68,7 @@ func TestOneReaderLost(t *testing.T) {
 }
 
 // A writer that has lost the lock is told by Unlock, which frees nobody else's; until then
-// no other writer comes in through the same RWMutex.
+// no other writer comes in through the same RWMutex, but those of other processes do.
 func TestWriterLost(t *testing.T) {
 	m, proxy := proxied(t)
 	dir := testserver.Path(t)
@@ -79,8 +79,9 @@ func TestWriterLost(t *testing.T) {
 	must(t, another.Lock(patient(t)))
 	must(t, another.Unlock())
 
-	next := queued(t, dir, 1, rw.Lock)
-	wantPicture(t, another, "W*") // as far as the server goes
+	next := background(func() error { return rw.Lock(patient(t)) })
+	must(t, another.Lock(patient(t)))
+	must(t, another.Unlock())
 	pending(t, "Lock while the lost hold stands", next)
 	if rw.Held() {
 		t.Error("held, though the lost hold stands")
@@ -96,6 +97,23 @@ func TestWriterLost(t *testing.T) {
 	wantErr(t, "Unlock", rw.Unlock(), session.ErrLost)
 	wantPicture(t, another, "R*")
 	must(t, another.RUnlock())
+}
+
+// A writer that has lost the lock and hangs does not keep a reader from being told that it cannot
+// write: to wait for the writer would be to wait with a read lock.
+func TestUpgradeBesideLostWriter(t *testing.T) {
+	dir := testserver.Path(t)
+	rw := newLock(t, connect(t), dir)
+	must(t, rw.Lock(patient(t)))
+	testserver.Delete(t, dir, testserver.Children(t, dir)[0])
+	waitLost(t, rw.Held)
+	owner := rwlock.WithOwner(patient(t))
+	must(t, rw.RLock(owner))
+	wantErr(t, "Lock", receive(t, "Lock", background(func() error { return rw.Lock(owner) })), rwlock.ErrUpgrade)
+	_, err := rw.TryLock(owner)
+	wantErr(t, "TryLock", err, rwlock.ErrUpgrade)
+	must(t, rw.RUnlock())
+	wantErr(t, "Unlock", rw.Unlock(), session.ErrLost)
 }
 
 // Who has both locks and loses them is told twice. If only the write lock's node is gone,

@@ -91,6 +91,9 @@ func (r Reader) Path() string {
 	return r.rw.Path()
 }
 
+// Manager is [RWMutex.Manager].
+func (r Reader) Manager() *session.Manager { return r.rw.Manager() }
+
 // FullName is [RWMutex.FullName].
 func (r Reader) FullName() string {
 	if r.rw == nil {

@@ -48,7 +48,8 @@ func New(m *session.Manager, path string, opts ...Option) (*RWMutex, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
-	rw := &RWMutex{q: q, writes: hold.One[*queue.Lease](path), reads: hold.Many[*queue.Lease](path)}
+	rw := &RWMutex{q: q, writes: hold.One[*queue.Lease](path, m), reads: hold.Many[*queue.Lease](path, m)}
+	rw.writes.Refuse = rw.refuseReader
 	if err := hold.ApplyAll(opts, func(o Option) error { return o.apply(rw) }); err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
@@ -69,7 +70,8 @@ func New(m *session.Manager, path string, opts ...Option) (*RWMutex, error) {
 // what the server refuses, such as zk.ErrNoAuth.
 //
 // If the write lock is lost before Unlock, others can come in; but no writer through this
-// RWMutex: its next Lock returns only after that Unlock.
+// RWMutex: its next Lock returns only after that Unlock. Until then the goroutines in Lock have
+// no place in the queue, so that a writer that hangs keeps out no other process.
 func (rw *RWMutex) Lock(ctx context.Context) error {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.Lock")
@@ -94,7 +96,12 @@ func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
 // second, as when disconnected; there is nothing left to do then either. It returns
 // [ErrNotHeld], and frees nothing, when there is no Lock to give back, and
 // [session.ErrLost] when the lock was lost before: then others may have been in already.
-// It never frees the lock of anyone else.
+// It never frees what was locked through another object, nor what a Do holds.
+//
+// Unlock has no handle, so it cannot tell which goroutine calls it. Where several goroutines
+// share the RWMutex, a goroutine that calls it once too often, or without a Lock, takes the hold
+// of another one, and with it the report of a loss. Use Do there, which gives back its own hold
+// and reports its own loss, or [RWMutex.Acquire], whose lease does.
 func (rw *RWMutex) Unlock() error { return rw.made().writes.Unlock() }
 
 // RLock waits for the writers that came before, and takes the read lock beside any number
@@ -119,12 +126,15 @@ func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
 
 // RUnlock gives back what one RLock or TryRLock took, and returns what Unlock does.
 //
-// It cannot say whose. Of several readers through this RWMutex it gives up first one that
-// was lost, which nobody can rely on any more, then one without an owner, then the oldest,
-// and what RDo holds only when there is nothing else. Where several owners call RLock of
-// one RWMutex at a time, that may be another's hold: that one is then no longer known to
-// read, and this one still is. Use RDo there, which gives back its own, or an RWMutex for
-// each.
+// It cannot tell which goroutine calls it. Of several read locks that were taken by RLock of
+// this RWMutex it gives up first one that was lost, which nobody can rely on any more, then one
+// without an owner, then the oldest; it never gives up what RDo holds. So where several
+// goroutines share the RWMutex, RUnlock may give up another goroutine's hold, and report the
+// loss of another goroutine's hold. While there is a lost hold, the goroutine that calls RUnlock
+// first gets [session.ErrLost], whether the lost hold was its own or not, and a goroutine that
+// did lose its hold may get nil. Where owners share it, another owner may no longer be known to
+// read, while this one still is. Use RDo there, which gives back its own hold and reports its
+// own loss, or [RWMutex.RAcquire], whose lease does.
 func (rw *RWMutex) RUnlock() error { return rw.made().reads.Unlock() }
 
 // Acquire takes the write lock and returns it as a handle, with its own Release, apart from
@@ -162,9 +172,14 @@ func (rw *RWMutex) TryRAcquire(ctx context.Context) (*queue.Lease, error) {
 // which. It carries the owner of ctx, if there is one.
 // Its Err goes by the clock at the time of the call: see [queue.Lease.Context].
 //
-// Do returns the error of f, joined with [session.ErrLost] if the lock was lost before f
-// returned; or, without having called f, what Lock returns. That the server has not yet
-// confirmed the release is not reported: f is done and the lock given up.
+// [queue.LeaseFrom] gives the lease, for its token and guard, from that context.
+//
+// Do returns the error of f; or, without having called f, what Lock returns. If the lock was lost
+// before f returned, the error matches [session.ErrLost], also when f returned nil, and the
+// errors that f returned. But it matches [context.Canceled] and [context.DeadlineExceeded] only
+// if ctx itself has ended: that f was cut short by the loss is not the caller's cancellation.
+// That the server has not yet confirmed the release is not reported: f is done and the lock
+// given up.
 func (rw *RWMutex) Do(ctx context.Context, f func(context.Context) error) error {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.Do")
@@ -198,6 +213,9 @@ func (rw *RWMutex) Path() string { return rw.made().q.Path() }
 // chroot (see [session.Manager.FullName]).
 func (rw *RWMutex) FullName() string { return rw.made().q.FullName() }
 
+// Manager returns the session manager that was given to [New].
+func (rw *RWMutex) Manager() *session.Manager { return rw.made().q.Manager() }
+
 // Contenders returns who holds the lock and who waits for it, readers and writers of all
 // processes in order. It fails with ctx's error, [queue.ErrConflict], [session.ErrClosed]
 // or what the server refused.
@@ -214,22 +232,22 @@ func (rw *RWMutex) request(kind *queue.Kind) queue.Request {
 // enter is Acquire or TryAcquire of the queue.
 type enter func(context.Context, queue.Request) (*queue.Lease, error)
 
-// write gets the write lock for the owner of a context that does not hold it.
+// write gets the write lock for the owner of a context that holds neither lock.
 func (rw *RWMutex) write(enter enter) hold.Get[*queue.Lease] {
-	return func(ctx context.Context) (*queue.Lease, error) {
-		if read := rw.reads.Of(hold.OwnerOf(ctx)); read != nil {
-			return nil, rw.refuse(ctx, read.Lease)
-		}
-		return enter(ctx, rw.request(writing))
-	}
+	return func(ctx context.Context) (*queue.Lease, error) { return enter(ctx, rw.request(writing)) }
 }
 
-// refuse says why a reader does not get the write lock.
-func (rw *RWMutex) refuse(ctx context.Context, read *queue.Lease) error {
+// refuseReader says why the owner of a context does not get the write lock, if it has the read
+// lock.
+func (rw *RWMutex) refuseReader(ctx context.Context) error {
+	read := rw.reads.Of(hold.OwnerOf(ctx))
+	if read == nil {
+		return nil
+	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("lock %s: %w", rw.Path(), err)
 	}
-	if err := read.Err(); err != nil && !errors.Is(err, queue.ErrReleased) {
+	if err := read.Lease.Err(); err != nil && !errors.Is(err, queue.ErrReleased) {
 		return err // it has read in vain, which is worse news
 	}
 	return fmt.Errorf("lock %s: %w", rw.Path(), ErrUpgrade)

@@ -113,7 +113,13 @@ func (s *Semaphore) TryLock(ctx context.Context) (bool, error) {
 // has confirmed it, and [queue.ErrReleasePending] when that has not come after a second, as
 // when disconnected; there is nothing left to do then either. It returns [session.ErrLost]
 // when it gave back one that was lost, and [ErrNotHeld], and frees nothing, when there is
-// none to give back.
+// none to give back. What a Do holds it never gives back.
+//
+// Unlock cannot tell which goroutine calls it. Where several goroutines share the Semaphore, it
+// may give back another goroutine's lease, and report the loss of another goroutine's lease.
+// While there is a lost lease, the goroutine that calls Unlock first gets [session.ErrLost],
+// whether the lost lease was its own or not, and a goroutine that did lose its lease may get nil.
+// Use Do there, which gives back its own lease and reports its own loss, or [Semaphore.Acquire].
 func (s *Semaphore) Unlock() error { return s.made().holds.Unlock() }
 
 // Held reports whether somebody who came in through Lock, TryLock or Do of this Semaphore
@@ -206,9 +212,14 @@ func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
 // which.
 // Its Err goes by the clock at the time of the call: see [queue.Lease.Context].
 //
-// Do returns the error of f, joined with [session.ErrLost] if the lease was lost before f
-// returned; or, without having called f, what Lock returns. That the server has not yet
-// confirmed the release is not reported: f is done and the lease given up.
+// [queue.LeaseFrom] gives the lease, for its token and guard, from that context.
+//
+// Do returns the error of f; or, without having called f, what Lock returns. If the lease was lost
+// before f returned, the error matches [session.ErrLost], also when f returned nil, and the
+// errors that f returned. But it matches [context.Canceled] and [context.DeadlineExceeded] only
+// if ctx itself has ended: that f was cut short by the loss is not the caller's cancellation.
+// That the server has not yet confirmed the release is not reported: f is done and the lease
+// given up.
 func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error {
 	s.made()
 	misuse.Context(ctx, "semaphore: Semaphore.Do")

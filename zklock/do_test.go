@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 var errWork = errors.New("the work went wrong")
@@ -100,6 +102,39 @@ func TestDoLost(t *testing.T) {
 	}
 }
 
+// The loss of the lock ends the function's context. That the function says so is not the end of
+// the caller's context: code that says nothing when "the client went away" would say nothing of
+// the loss.
+func TestDoLostIsNotCancelled(t *testing.T) {
+	for kind, newLock := range slottedLocks {
+		t.Run(kind, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+				h := lostHold{server: server, m: connect()}
+				lock := newLock(t, h.m).(interface {
+					Do(context.Context, func(context.Context) error) error
+				})
+				for _, own := range []error{nil, errWork} {
+					err := lock.Do(t.Context(), func(ctx context.Context) error {
+						losses["session"](t, h)
+						<-ctx.Done()
+						return errors.Join(ctx.Err(), own)
+					})
+					wantErr(t, "Do", err, session.ErrLost)
+					if own != nil {
+						wantErr(t, "Do", err, own)
+					}
+					if errors.Is(err, context.Canceled) {
+						t.Errorf("Do: error %v matches context.Canceled", err)
+					}
+					if strings.Contains(err.Error(), "\n") {
+						t.Errorf("Do: error of several lines: %v", err)
+					}
+				}
+			})
+		})
+	}
+}
+
 // An operator who deletes the node takes the lock away: the holder is told.
 func TestDoNodeDeleted(t *testing.T) {
 	dir := testserver.Path(t)
@@ -134,30 +169,40 @@ func TestDoCancelled(t *testing.T) {
 	wantErr(t, "Do", err, context.Canceled)
 }
 
-// A function that unlocks what Do holds is told, and does not make Do free the lock of
-// whoever came in next.
+// A stray Unlock, of the function or of another goroutine, does not end a Do.
 func TestUnlockInsideDo(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
-	mx := newMutex(t, connect(t), dir)
-	err := mx.Do(ctx, func(context.Context) error {
-		must(t, mx.Unlock())
-		return mx.Lock(ctx) // not the inner one: that has ended with the hold
+	mx, rival := newMutex(t, connect(t), dir), newMutex(t, connect(t), dir)
+	err := mx.Do(ctx, func(ctx context.Context) error {
+		wantErr(t, "Unlock by the function", mx.Unlock(), zklock.ErrNotHeld)
+		stray := background(mx.Unlock)
+		wantErr(t, "Unlock by another goroutine", receive(t, "Unlock", stray), zklock.ErrNotHeld)
+		if !mx.Held() || ctx.Err() != nil {
+			t.Error("not held any more inside Do")
+		}
+		got, err := rival.TryLock(ctx)
+		if got {
+			t.Error("a rival got in")
+		}
+		return err
 	})
-	wantErr(t, "Do", err, zklock.ErrNotHeld)
-	if !mx.Held() || len(testserver.Children(t, dir)) != 1 {
-		t.Error("the later Lock is gone")
-	}
-	must(t, mx.Unlock())
+	must(t, err)
+	testserver.WaitChildren(t, dir, 0)
+}
 
-	other := newMutex(t, connect(t), dir)
-	err = mx.Do(ctx, func(context.Context) error {
+// An owner that has called Lock within Do gives that back, and not what Do holds.
+func TestUnlockOfLockInsideDo(t *testing.T) {
+	ctx := zklock.WithOwner(patient(t))
+	mx := newMutex(t, connect(t), testserver.Path(t))
+	err := mx.Do(ctx, func(ctx context.Context) error {
+		must(t, mx.Lock(ctx))
 		must(t, mx.Unlock())
-		return other.Lock(ctx)
+		wantErr(t, "Unlock", mx.Unlock(), zklock.ErrNotHeld)
+		return ctx.Err()
 	})
-	wantErr(t, "Do", err, zklock.ErrNotHeld)
-	if !other.Held() || len(testserver.Children(t, dir)) != 1 {
-		t.Error("the other's lock is gone")
+	must(t, err)
+	if mx.Held() {
+		t.Error("held after Do")
 	}
-	must(t, other.Unlock())
 }

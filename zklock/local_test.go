@@ -210,8 +210,8 @@ func TestLocalOwner(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// Work under a lock that is lost is told so, by its context; others of the process get the
-// lock, but through Lock only when that work has ended.
+// Work under a lock that is lost is told so, by its context; other processes get the lock at
+// once, and other goroutines of this one when that work has ended.
 func TestLocalDoLost(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -231,7 +231,9 @@ func TestLocalDoLost(t *testing.T) {
 		if !errors.Is(context.Cause(inside), session.ErrLost) {
 			t.Errorf("cause %v", context.Cause(inside))
 		}
-		testserver.WaitChildren(t, dir, 1) // the next one's
+		rival := newMutex(t, connect(t), dir)
+		must(t, rival.Lock(ctx))
+		must(t, rival.Unlock())
 		if grants.Load() != 0 {
 			t.Error("the next came in before Unlock")
 		}

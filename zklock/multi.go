@@ -87,8 +87,23 @@ func Multi(locks ...ContextLocker) (*MultiLock, error) {
 		}
 		m.locks, paths = append(m.locks, l), append(paths, l.Path())
 	}
-	m.holds = hold.One[*MultiLease](strings.Join(paths, ", "))
+	m.holds = hold.Several[*MultiLease](strings.Join(paths, ", "), managersOf(m.locks)...)
 	return m, nil
+}
+
+// managersOf returns the managers of locks, each once, of those locks that say theirs.
+func managersOf(locks []ContextLocker) []*session.Manager {
+	var all []*session.Manager
+	for _, l := range locks {
+		l, ok := l.(interface{ Manager() *session.Manager })
+		if !ok {
+			continue
+		}
+		if m := l.Manager(); m != nil && !slices.Contains(all, m) {
+			all = append(all, m)
+		}
+	}
+	return all
 }
 
 // isNil reports whether a lock is no lock, or a nil pointer to one, whose methods panic.
@@ -123,7 +138,8 @@ func cutServers(fullName string) (servers, path string) {
 // A lock that is lost while the wait for another goes on is not the caller's business: Lock
 // gives all of them up and starts over. Once Lock has returned nil, the hold is lost when
 // any of the locks is; the others are kept until Unlock, as the work that they protect may
-// still be going on.
+// still be going on. Until then other goroutines in Lock of this MultiLock have none of the
+// locks, and no place in a queue.
 func (m *MultiLock) Lock(ctx context.Context) error {
 	m.made()
 	misuse.Context(ctx, "zklock: MultiLock.Lock")
@@ -143,10 +159,14 @@ func (m *MultiLock) TryLock(ctx context.Context) (bool, error) {
 // Unlock gives back what one Lock or TryLock took, as [Mutex.Unlock] does: all of the locks,
 // the last first, also when some are lost or cannot be given up. The errors are joined.
 // [queue.ErrReleasePending] is among them only when there is nothing worse.
+//
+// Like that of a Mutex, Unlock cannot tell which goroutine calls it. Where several goroutines
+// share the MultiLock use Do, which gives back its own hold and reports its own loss, or
+// [MultiLock.Acquire].
 func (m *MultiLock) Unlock() error { return m.made().holds.Unlock() }
 
 // Do calls f while holding all of the locks, as [Mutex.Do] does: the context that f is given
-// ends when any of them is lost.
+// ends when any of them is lost. [MultiLeaseFrom] gives the leases from that context.
 func (m *MultiLock) Do(ctx context.Context, f func(context.Context) error) error {
 	m.made()
 	misuse.Context(ctx, "zklock: MultiLock.Do")
@@ -217,7 +237,7 @@ func (m *MultiLock) untilAll(ctx context.Context, take take) (*MultiLease, error
 // all takes one lock after another. The wait for one ends when an earlier one is lost.
 func (m *MultiLock) all(ctx context.Context, take take) (*MultiLease, error) {
 	l := newMultiLease(m.place)
-	inside, cancel := l.Context(ctx)
+	inside, cancel := l.context(ctx)
 	defer cancel()
 	for _, lock := range m.locks {
 		one, err := take(lock, inside)

@@ -245,7 +245,7 @@ func TestMultiLostAsAWhole(t *testing.T) {
 	}
 }
 
-// Through Lock: Held and Done tell of the loss of one, Do joins it, and Unlock frees the
+// Through Lock: Held and Done tell of the loss of one, Do reports it, and Unlock frees the
 // rest and lets the next of the same MultiLock in.
 func TestMultiLockLost(t *testing.T) {
 	ctx := patient(t)
@@ -261,7 +261,9 @@ func TestMultiLockLost(t *testing.T) {
 		t.Error("held, with one of the locks lost")
 	}
 	again := background(func() error { return all.Lock(ctx) })
-	testserver.WaitChildren(t, paths[0], 1) // its place in the queue
+	rival := newMutex(t, connect(t), paths[0])
+	must(t, rival.Lock(ctx))
+	must(t, rival.Unlock())
 	pending(t, "Lock before Unlock", again)
 	wantErr(t, "Unlock", all.Unlock(), session.ErrLost)
 	must(t, receive(t, "Lock", again))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/leasectx"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/queue"
@@ -95,11 +96,31 @@ func (l *MultiLease) Err() error {
 // Context returns a context that ends with parent, and when the lease is released or any of
 // the locks lost; [context.Cause] then gives what Err of the lease does. The caller must call the
 // returned function when done with it, which does not release the lease. Like that of
-// [queue.Lease.Context], it goes by the clock at the time of the call.
+// [queue.Lease.Context], it goes by the clock at the time of the call. [MultiLeaseFrom] gives the
+// lease back.
 func (l *MultiLease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	l.made()
 	misuse.Context(parent, "zklock: MultiLease.Context")
+	return l.context(context.WithValue(parent, multiLeaseKey{}, l))
+}
+
+// context is Context that does not show the lease, which may lack some locks yet.
+func (l *MultiLease) context(parent context.Context) (context.Context, context.CancelFunc) {
 	return leasectx.New(parent, l.hold, l.Err)
+}
+
+// multiLeaseKey is the context key of a MultiLease.
+type multiLeaseKey struct{}
+
+// MultiLeaseFrom returns the lease of several locks that ctx ends with, for their tokens and
+// guards: ctx is the context that [MultiLock.Do] gives to its function, or one that
+// [MultiLease.Context] returned, or derived from such a context. Where several are nested, it is
+// the innermost one. It returns false if there is none.
+//
+// The function of a Do must not release the lease, as Do does that.
+func MultiLeaseFrom(ctx context.Context) (*MultiLease, bool) {
+	l, ok := ctx.Value(multiLeaseKey{}).(*MultiLease)
+	return l, ok
 }
 
 // Release gives all of the locks up, the last first, as [queue.Lease.Release] does each; it
@@ -113,7 +134,7 @@ func (l *MultiLease) Release(ctx context.Context) error {
 	if worse := slices.DeleteFunc(slices.Clone(errs), isPending); len(worse) > 0 {
 		errs = worse
 	}
-	return errors.Join(errs...)
+	return hold.Join(errs...)
 }
 
 // release starts to release each before it waits for any: where one waits for a server that
@@ -146,9 +167,9 @@ func (l *MultiLease) rollBack(ctx context.Context, why error) error {
 	case len(refused) == 0:
 		return why
 	case errors.Is(why, queue.ErrBusy), errors.Is(why, errLostEarlier):
-		return fmt.Errorf("%v; rolled back: %w", why, errors.Join(refused...))
+		return fmt.Errorf("%v; rolled back: %w", why, hold.Join(refused...))
 	}
-	return errors.Join(append([]error{why}, refused...)...)
+	return hold.Join(append([]error{why}, refused...)...)
 }
 
 func isPending(err error) bool { return errors.Is(err, queue.ErrReleasePending) }

@@ -57,7 +57,7 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 	if err != nil {
 		return nil, fmt.Errorf("zklock: %w", err)
 	}
-	mx := &Mutex{q: q, kind: mutex, holds: hold.One[*queue.Lease](path)}
+	mx := &Mutex{q: q, kind: mutex, holds: hold.One[*queue.Lease](path, m)}
 	if err := hold.ApplyAll(opts, func(o Option) error { return o.apply(mx) }); err != nil {
 		return nil, fmt.Errorf("zklock: %w", err)
 	}
@@ -86,7 +86,8 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 // and what the server refuses, such as zk.ErrNoAuth.
 //
 // If the mutex is lost before Unlock, others can come in; but not through this Mutex:
-// its next Lock returns only after that Unlock.
+// its next Lock returns only after that Unlock. Until then the goroutines in Lock have no place
+// in the queue, so that a holder that hangs keeps out no other process.
 func (m *Mutex) Lock(ctx context.Context) error {
 	m.made()
 	misuse.Context(ctx, "zklock: Mutex.Lock")
@@ -111,7 +112,13 @@ func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 // second, as when disconnected; there is nothing left to do then either. It returns
 // [ErrNotHeld], and frees nothing, when there is no Lock to give back, and
 // [session.ErrLost] when the mutex was lost before: then others may have been in
-// already. It never frees the lock of anyone else.
+// already. It never frees what was locked through another object, nor what a Do
+// holds.
+//
+// Unlock has no handle, so it cannot tell which goroutine calls it. Where several goroutines
+// share the Mutex, a goroutine that calls it once too often, or without a Lock, takes the hold of
+// another one, and with it the report of a loss. Use Do there, which gives back its own hold and
+// reports its own loss, or [Mutex.Acquire], whose lease does.
 func (m *Mutex) Unlock() error { return m.made().holds.Unlock() }
 
 // Acquire takes the mutex and returns it as a handle, with its own Release, apart from
@@ -145,9 +152,14 @@ func (m *Mutex) request() queue.Request {
 // tells which. It carries the owner of ctx, if there is one.
 // Its Err goes by the clock at the time of the call: see [queue.Lease.Context].
 //
-// Do returns the error of f, joined with [session.ErrLost] if the lock was lost before f
-// returned; or, without having called f, what Lock returns. That the server has not yet
-// confirmed the release is not reported: f is done and the lock given up.
+// [queue.LeaseFrom] gives the lease, for its token and guard, from that context.
+//
+// Do returns the error of f; or, without having called f, what Lock returns. If the lock was lost
+// before f returned, the error matches [session.ErrLost], also when f returned nil, and the
+// errors that f returned. But it matches [context.Canceled] and [context.DeadlineExceeded] only
+// if ctx itself has ended: that f was cut short by the loss is not the caller's cancellation.
+// That the server has not yet confirmed the release is not reported: f is done and the lock
+// given up.
 func (m *Mutex) Do(ctx context.Context, f func(context.Context) error) error {
 	m.made()
 	misuse.Context(ctx, "zklock: Mutex.Do")
@@ -167,6 +179,9 @@ func (m *Mutex) Path() string { return m.made().q.Path() }
 // FullName returns what tells the mutex from all other locks: its servers, and its path with
 // the chroot (see [session.Manager.FullName]).
 func (m *Mutex) FullName() string { return m.made().q.FullName() }
+
+// Manager returns the session manager that was given to [New].
+func (m *Mutex) Manager() *session.Manager { return m.made().q.Manager() }
 
 // Contenders returns who holds the mutex and who waits for it, in all processes and in
 // order. It fails with ctx's error, [queue.ErrConflict], [session.ErrClosed] or what the

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
 )
 
 // ErrNotHeld is returned by Unlock when there is no Lock to give back.
@@ -35,32 +36,53 @@ type Hold[L Lease] struct {
 	// Guarded by Holds.mu; the hold ends when both are zero.
 	locks int // Locks without Unlock
 	dos   int // Dos under way, each of which gives back its own
+
+	ended chan struct{} // closed when the hold ends
 }
 
 // Holds are those of one lock object. Its methods may be called by any number of
 // goroutines at once.
 type Holds[L Lease] struct {
-	path string // of the lock, for messages
+	path     string             // of the lock, for messages
+	managers []*session.Manager // on which the lock depends, as far as they are known
+
+	// Refuse, if not nil, says why the owner of a context cannot have the lock. It is asked
+	// before anything waits or is sent.
+	Refuse func(context.Context) error
 
 	// apart says that no owner enters again what he holds.
 	apart bool
 
-	// slot holds a token while the one hold stands, or is about to; nil where any
-	// number may.
-	slot chan struct{}
+	// slot says that one hold stands at a time.
+	slot bool
+
+	// calls interrupts calls of Get when the hold in the slot is lost; nil: nothing does.
+	calls *calls
 
 	mu  sync.Mutex
 	all []*Hold[L] // in the order in which they came
 }
 
 // One returns what holds one lease at a time: until its holder has unlocked, also a
-// lost one, nobody else comes in.
-func One[L Lease](path string) *Holds[L] {
-	return &Holds[L]{path: path, slot: make(chan struct{}, 1)}
+// lost one, nobody else comes in. managers are those on which the lock depends.
+func One[L Lease](path string, managers ...*session.Manager) *Holds[L] {
+	return &Holds[L]{path: path, managers: managers, slot: true}
 }
 
-// Many returns what holds any number of leases at a time.
-func Many[L Lease](path string) *Holds[L] { return &Holds[L]{path: path} }
+// Several is One for a lease that consists of several, which are taken one after another. A
+// call of Get that has some of them and waits for the next ends when the hold in the slot is
+// lost: others may want those that it has.
+func Several[L Lease](path string, managers ...*session.Manager) *Holds[L] {
+	h := One[L](path, managers...)
+	h.calls = newCalls()
+	return h
+}
+
+// Many returns what holds any number of leases at a time. managers are those on which the lock
+// depends.
+func Many[L Lease](path string, managers ...*session.Manager) *Holds[L] {
+	return &Holds[L]{path: path, managers: managers}
+}
 
 // Apart returns what holds any number of leases at a time, one for each Lock, whoever owns
 // it: nothing is entered again.
@@ -70,26 +92,21 @@ func Apart[L Lease](path string) *Holds[L] { return &Holds[L]{path: path, apart:
 // most of which want the confirmation also on a busy machine.
 var UnlockPatience = time.Second
 
-// Lock enters again what the owner of ctx holds, or gets a lease and waits for the slot.
+// Lock enters again what the owner of ctx holds, or gets a lease and waits for the slot. While
+// a lost hold has the slot it gets no lease, and gives up the one that it has.
 func (h *Holds[L]) Lock(ctx context.Context, get Get[L]) (*Hold[L], error) {
-	return h.lock(ctx, get, h.waitSlot, oneLock)
+	return h.lock(ctx, get, false, oneLock)
 }
 
 // TryLock is Lock that does not wait for the slot, with a get that does not wait either:
 // false and nil say that somebody is in the way.
 func (h *Holds[L]) TryLock(ctx context.Context, get Get[L]) (bool, error) {
-	_, err := h.lock(ctx, get, h.trySlot, oneLock)
+	_, err := h.lock(ctx, get, true, oneLock)
 	if errors.Is(err, queue.ErrBusy) {
 		return false, nil
 	}
 	return err == nil, err
 }
-
-// takeSlot waits for the slot, or does not. A lease that is lost meanwhile gives
-// errLeaseLost.
-type takeSlot[L Lease] func(context.Context, L) error
-
-var errLeaseLost = errors.New("lease lost while another hold of this lock stood")
 
 // counter is that of a hold's counts which a call adds to, or takes off.
 type counter[L Lease] func(*Hold[L]) *int
@@ -97,7 +114,7 @@ type counter[L Lease] func(*Hold[L]) *int
 func oneLock[L Lease](held *Hold[L]) *int { return &held.locks }
 func oneDo[L Lease](held *Hold[L]) *int   { return &held.dos }
 
-func (h *Holds[L]) lock(ctx context.Context, get Get[L], take takeSlot[L], count counter[L]) (*Hold[L], error) {
+func (h *Holds[L]) lock(ctx context.Context, get Get[L], try bool, count counter[L]) (*Hold[L], error) {
 	var own *Owner
 	if !h.apart {
 		own = OwnerOf(ctx)
@@ -106,15 +123,30 @@ func (h *Holds[L]) lock(ctx context.Context, get Get[L], take takeSlot[L], count
 		if held, err := h.reenter(ctx, own, count); held != nil || err != nil {
 			return held, err
 		}
-		lease, err := get(ctx)
+		if h.Refuse != nil {
+			if err := h.Refuse(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if lost := h.lostInSlot(); lost != nil {
+			if err := h.outlast(ctx, lost, try); err != nil {
+				return nil, fmt.Errorf("lock %s: %w", h.path, err)
+			}
+			continue
+		}
+		lease, err := h.contend(ctx, get, try)
+		if errors.Is(err, errSlotLost) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
-		if err = take(ctx, lease); err == nil {
-			return h.add(lease, own, count), nil
+		held, err := h.enter(ctx, lease, own, try, count)
+		if err == nil {
+			return held, nil
 		}
 		giveUp(ctx, lease, err)
-		if !errors.Is(err, errLeaseLost) {
+		if !errors.Is(err, errSlotLost) && !errors.Is(err, errLeaseLost) {
 			return nil, fmt.Errorf("lock %s: %w", h.path, err)
 		}
 	}
@@ -160,46 +192,6 @@ func (h *Holds[L]) Of(own *Owner) *Hold[L] {
 	return nil
 }
 
-func (h *Holds[L]) waitSlot(ctx context.Context, lease L) error {
-	if h.slot == nil {
-		return nil
-	}
-	select {
-	case h.slot <- struct{}{}:
-		return h.keepSlot(lease)
-	default:
-	}
-	select {
-	case h.slot <- struct{}{}:
-		return h.keepSlot(lease)
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-lease.Done():
-		return errLeaseLost
-	}
-}
-
-func (h *Holds[L]) trySlot(_ context.Context, lease L) error {
-	if h.slot == nil {
-		return nil
-	}
-	select {
-	case h.slot <- struct{}{}:
-		return h.keepSlot(lease)
-	default:
-		return queue.ErrBusy
-	}
-}
-
-// keepSlot gives the slot back if the lease was lost before it was taken.
-func (h *Holds[L]) keepSlot(lease L) error {
-	if lease.Err() == nil {
-		return nil
-	}
-	<-h.slot
-	return errLeaseLost
-}
-
 // giveUp releases a lease that nobody has seen. Its removal needs no help; but a try that
 // was answered waits for it, as it does in the queue: it leaves nothing behind for the
 // next one to find.
@@ -212,13 +204,17 @@ func giveUp(ctx context.Context, lease Lease, why error) {
 	_ = lease.Release(ctx) // pending, or lost: both are fine
 }
 
-func (h *Holds[L]) add(lease L, own *Owner, count counter[L]) *Hold[L] {
-	held := &Hold[L]{Lease: lease, owner: own}
+// add makes a lease a hold, unless another one is in the slot, which it returns then.
+func (h *Holds[L]) add(lease L, own *Owner, count counter[L]) (held, inSlot *Hold[L]) {
+	held = &Hold[L]{Lease: lease, owner: own, ended: make(chan struct{})}
 	*count(held)++
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.slot && len(h.all) > 0 {
+		return nil, h.all[0]
+	}
 	h.all = append(h.all, held)
-	return held
+	return held, nil
 }
 
 // Held reports whether there is a hold that is not lost.
@@ -242,30 +238,27 @@ func (h *Holds[L]) standing() []*Hold[L] {
 	return slices.Clone(h.all)
 }
 
-// Unlock gives back one Lock; see next. That of a Do it takes only if there is none else.
+// Unlock gives back one Lock; see next. What a Do holds is for that alone to give back.
 func (h *Holds[L]) Unlock() error {
-	for _, count := range []counter[L]{oneLock[L], oneDo[L]} {
-		for {
-			held := h.next(count)
-			if held == nil {
-				break
-			}
-			if err := h.giveBack(held, count); !errors.Is(err, ErrNotHeld) {
-				return err
-			}
-			// Another Unlock was faster: there may be other holds.
+	for {
+		held := h.next()
+		if held == nil {
+			return fmt.Errorf("unlock %s: %w", h.path, ErrNotHeld)
 		}
+		if err := h.giveBack(held, oneLock); !errors.Is(err, ErrNotHeld) {
+			return err
+		}
+		// Another Unlock was faster: there may be other holds.
 	}
-	return fmt.Errorf("unlock %s: %w", h.path, ErrNotHeld)
 }
 
-// next returns which hold an Unlock, which does not say whose, takes one off: one that was
-// lost, if there is one, so that it never frees what somebody relies on while there is
+// next returns which hold an Unlock, which does not say whose, takes one Lock off: one that
+// was lost, if there is one, so that it never frees what somebody relies on while there is
 // something that nobody can; or else one without an owner, so that what an owner holds is
 // known for as long as he may ask for more; or else the oldest.
-func (h *Holds[L]) next(count counter[L]) *Hold[L] {
+func (h *Holds[L]) next() *Hold[L] {
 	h.mu.Lock()
-	all := slices.DeleteFunc(slices.Clone(h.all), func(held *Hold[L]) bool { return *count(held) == 0 })
+	all := slices.DeleteFunc(slices.Clone(h.all), func(held *Hold[L]) bool { return held.locks == 0 })
 	h.mu.Unlock()
 	if len(all) == 0 {
 		return nil
@@ -297,16 +290,12 @@ func (h *Holds[L]) giveBack(held *Hold[L], count counter[L]) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), UnlockPatience)
 	defer cancel()
-	// The slot is free before the server has answered: whoever has the lease of the
-	// next in the queue got it from the server.
-	if h.slot != nil {
-		<-h.slot
-	}
 	return held.Lease.Release(ctx) // which tells a loss too
 }
 
 // takeOff takes one off a count of a hold, which ends when nothing is left; it reports
-// what is, and whether there was one to take.
+// what is, and whether there was one to take. The slot is free before the lease is released:
+// the goroutine that takes it next has got its own lease from the server.
 func (h *Holds[L]) takeOff(held *Hold[L], count counter[L]) (left int, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -317,22 +306,24 @@ func (h *Holds[L]) takeOff(held *Hold[L], count counter[L]) (left int, ok bool) 
 	left = held.locks + held.dos
 	if left == 0 {
 		h.all = slices.DeleteFunc(h.all, func(o *Hold[L]) bool { return o == held })
+		close(held.ended)
 	}
 	return left, true
 }
 
 // Do calls f while holding, and always unlocks, also when f panics. It returns the error
-// of f, joined with that of a loss; a release that is not confirmed is not reported.
+// of f, with that of a loss; see endError. A release that is not confirmed is not reported.
 func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) error) (err error) {
-	held, err := h.lock(ctx, get, h.waitSlot, oneDo)
+	held, err := h.lock(ctx, get, false, oneDo)
 	if err != nil {
 		return err
 	}
 	inside, cancel := held.Lease.Context(ctx)
 	defer cancel()
 	defer func() {
-		if unlockErr := h.giveBack(held, oneDo); !errors.Is(unlockErr, queue.ErrReleasePending) {
-			err = errors.Join(err, unlockErr)
+		end := h.giveBack(held, oneDo)
+		if !errors.Is(end, queue.ErrReleasePending) {
+			err = withEnd(ctx, err, end, held.Lease.Err())
 		}
 	}()
 	return f(inside)

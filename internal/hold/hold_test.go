@@ -113,7 +113,7 @@ func TestUnlockBesideUnlock(t *testing.T) {
 }
 
 // Unlock does not say whose. It gives back what was lost, then what has no owner, then the
-// oldest; and what a Do holds only when there is nothing else.
+// oldest; and never what a Do holds.
 func TestUnlockOrder(t *testing.T) {
 	h := hold.Many[*lease]("/lock")
 	ctx := context.Background()
@@ -143,6 +143,7 @@ func TestUnlockOrder(t *testing.T) {
 			t.Errorf("it was not the turn of another than the %s lease", leases[want.given].name)
 		}
 	}
+	wantErr(t, "Unlock while there is a Do alone", h.Unlock(), hold.ErrNotHeld)
 	if !h.Held() {
 		t.Error("what Do holds is gone")
 	}

@@ -1,0 +1,128 @@
+package hold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// errLoss is what a lost lease says.
+var errLoss = fmt.Errorf("lock /a: session 0x1: %w: expired", session.ErrLost)
+
+// doLost returns the error of a Do whose lock is lost while its function runs. outside is the
+// context that its caller still has.
+func doLost(outside context.Context, work func() error) error {
+	h := hold.One[*lease]("/a")
+	l := &lease{}
+	return h.Do(outside, func(context.Context) (*lease, error) { return l, nil }, func(context.Context) error {
+		l.mu.Lock()
+		l.cause = errLoss
+		l.mu.Unlock()
+		return work()
+	})
+}
+
+// The error of a Do that lost its lock matches the loss, and what its function returned, but not
+// the end of a context that was due to the loss. It is one line that says each thing once.
+func TestErrorOfLostDo(t *testing.T) {
+	errWork := errors.New("disk full")
+	for name, c := range map[string]struct {
+		work  error
+		is    []error
+		isNot []error
+		text  string
+	}{
+		"nil":             {nil, nil, []error{context.Canceled}, errLoss.Error()},
+		"ctx.Err":         {context.Canceled, nil, []error{context.Canceled}, errLoss.Error()},
+		"deadline":        {context.DeadlineExceeded, nil, []error{context.DeadlineExceeded}, errLoss.Error()},
+		"cause":           {errLoss, nil, []error{context.Canceled}, errLoss.Error()},
+		"another error":   {errWork, []error{errWork}, []error{context.Canceled}, errLoss.Error() + "; disk full"},
+		"wrapped ctx.Err": {fmt.Errorf("step 3: %w", context.Canceled), nil, []error{context.Canceled}, errLoss.Error() + "; step 3: context canceled"},
+		"wrapped cause":   {fmt.Errorf("step 3: %w", errLoss), nil, []error{context.Canceled}, errLoss.Error() + "; step 3"},
+		"joined": {errors.Join(context.Canceled, errWork), []error{errWork}, []error{context.Canceled},
+			errLoss.Error() + "; context canceled; disk full"},
+		"of the network": {&net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}, []error{os.ErrDeadlineExceeded},
+			[]error{context.DeadlineExceeded}, errLoss.Error() + "; read tcp: i/o timeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := doLost(context.Background(), func() error { return c.work })
+			for _, target := range append(c.is, session.ErrLost, errLoss) {
+				wantErr(t, "Do", err, target)
+			}
+			for _, target := range c.isNot {
+				if errors.Is(err, target) {
+					t.Errorf("Do: error %v matches %q", err, target)
+				}
+			}
+			if err.Error() != c.text {
+				t.Errorf("Do: error\n%s, want\n%s", err, c.text)
+			}
+		})
+	}
+}
+
+// errors.As finds what the function returned, but no context's error, which is a net.Error.
+func TestErrorOfLostDoAs(t *testing.T) {
+	opErr := &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}
+	for name, c := range map[string]struct {
+		work error
+		want bool // that it is a net.Error
+	}{
+		"ctx.Err":  {fmt.Errorf("step 3: %w", context.DeadlineExceeded), false},
+		"OpError":  {fmt.Errorf("step 3: %w", opErr), true},
+		"no error": {nil, false},
+	} {
+		err := doLost(context.Background(), func() error { return c.work })
+		var netErr net.Error
+		if got := errors.As(err, &netErr); got != c.want || (netErr != nil) != c.want {
+			t.Errorf("%s: errors.As: %v, found %v", name, got, netErr)
+		}
+	}
+}
+
+// When the caller has gone away as well, the function's error says so, as it is.
+func TestErrorOfLostDoCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	err := doLost(ctx, func() error {
+		cancel()
+		return fmt.Errorf("step 3: %w", context.Canceled)
+	})
+	wantErr(t, "Do", err, session.ErrLost)
+	wantErr(t, "Do", err, context.Canceled)
+}
+
+// Without a loss the function's error stays as it is.
+func TestErrorOfDoWithoutLoss(t *testing.T) {
+	h := hold.One[*lease]("/a")
+	work := fmt.Errorf("step 3: %w", context.Canceled)
+	if err := h.Do(context.Background(), get("the"), func(context.Context) error { return work }); err != work {
+		t.Errorf("Do: error %v, want %v", err, work)
+	}
+}
+
+// Joined errors are one line, which says each thing once.
+func TestJoin(t *testing.T) {
+	if err := hold.Join(nil, nil); err != nil {
+		t.Errorf("Join of nothing: %v", err)
+	}
+	if err := hold.Join(nil, errLoss); err != errLoss {
+		t.Errorf("Join of one: %v", err)
+	}
+	err := hold.Join(errLoss, nil, zk.ErrNoAuth, errLoss, errors.Join(zk.ErrNoNode, zk.ErrClosing))
+	for _, target := range []error{session.ErrLost, zk.ErrNoAuth, zk.ErrNoNode, zk.ErrClosing} {
+		wantErr(t, "Join", err, target)
+	}
+	if strings.Contains(err.Error(), "\n") || strings.Count(err.Error(), errLoss.Error()) != 1 {
+		t.Errorf("Join: %q", err)
+	}
+}

@@ -1,0 +1,70 @@
+package zklock_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// spying is a lock that tells of the contexts that it is taken with.
+type spying struct {
+	*zklock.Mutex
+	taken func(context.Context)
+}
+
+func (s spying) Acquire(ctx context.Context) (*queue.Lease, error) {
+	s.taken(ctx)
+	return s.Mutex.Acquire(ctx)
+}
+
+// The context of a Do of several locks gives all of their leases, in the order of Multi. Before
+// it has all of them it gives none.
+func TestMultiLeaseFrom(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
+		m := connect()
+		none := func(ctx context.Context) {
+			if l, ok := zklock.MultiLeaseFrom(ctx); ok {
+				t.Errorf("a lease before there is one: %v", l)
+			}
+		}
+		none(t.Context())
+		b := spying{newMutex(t, m, "/locks/b"), none}
+		all := newMulti(t, b, newMutex(t, m, "/locks/a"))
+		err := all.Do(t.Context(), func(ctx context.Context) error {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			l, ok := zklock.MultiLeaseFrom(ctx)
+			if !ok {
+				t.Fatal("no lease")
+			}
+			if leases := l.Leases(); len(leases) != 2 || !strings.HasPrefix(leases[0].Path(), "/locks/b/") {
+				t.Errorf("leases %v", leases)
+			}
+			return l.Err()
+		})
+		must(t, err)
+	})
+}
+
+// What the release of several lost locks returns is one line, which names each of them.
+func TestMultiLostErrorIsOneLine(t *testing.T) {
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+		h := lostHold{server: server, m: connect()}
+		l, err := newMulti(t, newMutex(t, h.m, "/locks/a"), newMutex(t, h.m, "/locks/b")).Acquire(t.Context())
+		must(t, err)
+		losses["session"](t, h)
+		<-l.Done()
+		err = l.Release(t.Context())
+		wantErr(t, "Release", err, session.ErrLost)
+		for _, word := range []string{"/locks/a", "/locks/b"} {
+			if !strings.Contains(err.Error(), word) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("Release: error %q", err)
+			}
+		}
+	})
+}
