@@ -221,8 +221,15 @@ func TestLockers(t *testing.T) {
 	zktest.Eventually(t, testserver.Patience, "another session", func() bool { return m.State() == session.Connected })
 	must(t, m.Close())
 	for name, lock := range map[string]func(){"Locker": write.Lock, "RLocker": read.Lock} {
-		if !panics(lock) {
-			t.Errorf("%s: Lock of a closed manager does not panic", name)
+		ended := make(chan bool, 1)
+		go func() {
+			returned := false
+			defer func() { ended <- !returned && recover() == nil }()
+			lock()
+			returned = true
+		}()
+		if !receive(t, name, ended) {
+			t.Errorf("%s: Lock of a closed manager does not end its goroutine", name)
 		}
 	}
 	if len(losses) != 0 {

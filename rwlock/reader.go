@@ -92,7 +92,12 @@ func (r Reader) Path() string {
 }
 
 // Manager is [RWMutex.Manager].
-func (r Reader) Manager() *session.Manager { return r.rw.Manager() }
+func (r Reader) Manager() *session.Manager {
+	if r.rw == nil {
+		return nil
+	}
+	return r.rw.Manager()
+}
 
 // FullName is [RWMutex.FullName].
 func (r Reader) FullName() string {

@@ -103,26 +103,6 @@ func TestLockerUnlockUnheld(t *testing.T) {
 	}
 }
 
-// Lock panics when the manager is closed, before the call or during it: there is no other
-// way to say that it does not hold.
-func TestLockerOfClosedManager(t *testing.T) {
-	dir := testserver.Path(t)
-	m := connect(t)
-	l := newMutex(t, m, dir).Locker()
-	must(t, newMutex(t, connect(t), dir).Lock(patient(t)))
-	waiting := make(chan any, 1)
-	go func() { waiting <- panicOf(l.Lock) }()
-	testserver.WaitChildren(t, dir, 2)
-	must(t, m.Close())
-	if receive(t, "Lock that waits when the manager is closed", waiting) == nil {
-		t.Error("Lock that waits when the manager is closed does not panic")
-	}
-	go func() { waiting <- panicOf(l.Lock) }()
-	if receive(t, "Lock of a closed manager", waiting) == nil {
-		t.Error("Lock of a closed manager does not panic")
-	}
-}
-
 // OnLost is called once for each hold that is lost, with the reason, and not for one that
 // is unlocked; Unlock after a loss does not panic.
 func TestLockerOnLost(t *testing.T) {
@@ -147,23 +127,6 @@ func TestLockerOnLost(t *testing.T) {
 	must(t, m.Close()) // ends whatever might still call it
 	if n := len(losses); n != 0 {
 		t.Errorf("OnLost was called %d times more than there were losses: %v", n, <-losses)
-	}
-}
-
-// A manager that is closed under a hold is a loss as well; without OnLost nothing happens.
-func TestLockerOnLostByClose(t *testing.T) {
-	m := connect(t)
-	losses := make(chan error, 100)
-	silent := newMutex(t, m, testserver.Path(t)).Locker(zklock.OnLost(nil))
-	l := newMutex(t, m, testserver.Path(t)).Locker(zklock.OnLost(func(err error) { losses <- err }))
-	silent.Lock()
-	l.Lock()
-	must(t, m.Close())
-	wantErr(t, "OnLost", receive(t, "OnLost", losses), session.ErrClosed)
-	for _, l := range []sync.Locker{silent, l} {
-		if v := panicOf(l.Unlock); v != nil {
-			t.Errorf("Unlock after Close panics: %v", v)
-		}
 	}
 }
 
