@@ -1,6 +1,10 @@
 package queue
 
-import "context"
+import (
+	"context"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
+)
 
 // leaseKey is the context key of a lease.
 type leaseKey struct{}
@@ -15,6 +19,7 @@ type leaseKey struct{}
 //
 // The function of a Do must not release the lease, as Do does that.
 func LeaseFrom(ctx context.Context) (*Lease, bool) {
+	misuse.Context(ctx, "queue: LeaseFrom")
 	l, ok := ctx.Value(leaseKey{}).(*Lease)
 	return l, ok
 }

@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -31,6 +32,9 @@ func TestMisuse(t *testing.T) {
 			{Zero: &queue.Local{}, Made: local},
 		},
 		Values: []any{&queue.Kind{}},
+		Funcs: map[string]func(context.Context){
+			"LeaseFrom": func(ctx context.Context) { queue.LeaseFrom(ctx) },
+		},
 	})
 	if n := proxy.Count(inDir(q.Path())); n > 0 || l.Err() != nil {
 		t.Errorf("%d requests, and the lease says %v", n, l.Err())

@@ -29,8 +29,9 @@ func TestMisuse(t *testing.T) {
 			{Zero: &zklock.MultiLease{}, Made: l},
 		},
 		Funcs: map[string]func(context.Context){
-			"Revoke":    func(ctx context.Context) { _ = zklock.Revoke(ctx, m, l.Leases()[0].Path()) },
-			"WithOwner": func(ctx context.Context) { zklock.WithOwner(ctx) },
+			"Revoke":         func(ctx context.Context) { _ = zklock.Revoke(ctx, m, l.Leases()[0].Path()) },
+			"MultiLeaseFrom": func(ctx context.Context) { zklock.MultiLeaseFrom(ctx) },
+			"WithOwner":      func(ctx context.Context) { zklock.WithOwner(ctx) },
 		},
 	})
 	must(t, l.Err())

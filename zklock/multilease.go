@@ -119,6 +119,7 @@ type multiLeaseKey struct{}
 //
 // The function of a Do must not release the lease, as Do does that.
 func MultiLeaseFrom(ctx context.Context) (*MultiLease, bool) {
+	misuse.Context(ctx, "zklock: MultiLeaseFrom")
 	l, ok := ctx.Value(multiLeaseKey{}).(*MultiLease)
 	return l, ok
 }
