@@ -76,7 +76,9 @@ func (q *Queue) traced(ctx context.Context, r Request, try bool,
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", q.dir, err)
 	}
-	ctx, end := traceAcquire(ctx, q.m.TraceHooks(), session.AcquireInfo{Kind: r.Kind.Name, Path: q.dir, Try: try})
+	ctx, end := traceAcquire(ctx, q.m.TraceHooks(), session.AcquireInfo{
+		Kind: r.Kind.Name, Chroot: q.m.Chroot(), Path: q.dir, Try: try,
+	})
 	result := session.AcquireResult{Position: -1}
 	l, err := get(ctx, &result)
 	switch {
@@ -96,7 +98,7 @@ func (q *Queue) traced(ctx context.Context, r Request, try bool,
 // the loss of its session or of its node.
 func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *session.AcquireResult) (*attempt, error) {
 	if r.Data == nil {
-		r.Data = defaultData(ctx, q.m.TraceHooks())
+		r.Data = nodeData(traceparent(ctx, q.m.TraceHooks(), r.handedOn))
 	}
 	var outdated *attempt // whose place is to be renewed; nil: none
 	for {

@@ -224,8 +224,13 @@ func (a *attempt) conflict(l listing) error {
 // for another reason. No wake-up is lost as far as we know; should one be all the same, it
 // costs a session timeout.
 func (a *attempt) awaitEnd(ctx context.Context, holder *session.Watch) (err error) {
+	if holder.Event() != session.WatchPending {
+		return nil // it has ended already: there is nobody to wait for
+	}
 	data, _, _ := holder.Result()
-	ctx, end := traceWatch(ctx, a.q.m.TraceHooks(), a.claim.Path(), data)
+	ctx, end := traceWatch(ctx, a.q.m.TraceHooks(), session.WatchInfo{
+		Chroot: a.q.m.Chroot(), Path: a.claim.Path(), Data: data, Nodes: 1,
+	})
 	defer func() { end(err) }()
 	defer holder.Notify(a.wake)()
 	recheck := time.NewTimer(a.s.Timeout())

@@ -58,6 +58,7 @@ func (q *Queue) Local(r Request, handovers int) (*Local, error) {
 	if r.Kind.Unfair {
 		return nil, fmt.Errorf("queue: %w: nobody passes an unfair lock on: it has no queue", session.ErrInvalid)
 	}
+	r.handedOn = true
 	return &Local{q: q, r: r, most: handovers}, nil
 }
 

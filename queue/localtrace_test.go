@@ -15,7 +15,8 @@ import (
 )
 
 // Each acquisition, hold and release is told to the hooks, begun and ended, with the context
-// of whoever it is; and so is what an envoy does, with that of the first for whom it goes.
+// of whoever it is; and so is what an envoy does, with that of the first for whom it goes. The node
+// has no traceparent: it is handed on from one acquisition to the next.
 func TestLocalTrace(t *testing.T) {
 	type name struct{}
 	var mu sync.Mutex
@@ -42,11 +43,15 @@ func TestLocalTrace(t *testing.T) {
 			return ctx, func(err error) { write(holder, "released %v", err) }
 		},
 		Loss:        func(ctx context.Context, _ session.HoldInfo, _ error) { write(ctx, "loss") },
-		Traceparent: func(ctx context.Context) string { write(ctx, "node"); return "" },
+		Traceparent: func(ctx context.Context) string { write(ctx, "node"); return "00-trace-parent-01" },
 	}))
 	as := func(who string) context.Context { return context.WithValue(patience(t), name{}, who) }
 	a, err := p.Acquire(as("a"))
 	noError(t, err)
+	data, _, err := testserver.Admin(t).Get(a.Path())
+	if err != nil || !strings.HasPrefix(string(data), `{"id":"`) || strings.Contains(string(data), "traceparent") {
+		t.Errorf("data %s, %v", data, err)
+	}
 	b, c := p.waitWith(t, as("b"), 1), p.waitWith(t, as("c"), 2)
 	_, err = p.TryAcquire(as("try"))
 	if !errors.Is(err, ErrBusy) {

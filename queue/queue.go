@@ -76,13 +76,16 @@ type Request struct {
 	// kind nothing else.
 	Weight int
 	// Data is the node's data. Default: who waits, as {"id":"host/pid"}, with the
-	// traceparent that the trace hooks give for the caller's context.
+	// traceparent that the trace hooks give for the caller's context; the node of a [Local],
+	// which several acquisitions share, has none.
 	Data []byte
 	// Revoked, if not nil, is called when somebody asks the holder to give the lease up
 	// ([RevokeMessage]): once at most, from a goroutine of its own, also when the request
 	// came while the contender was still waiting. Nothing else happens: it is for the
 	// holder to release the lease, or not.
 	Revoked func(*Lease)
+
+	handedOn bool // the node: it outlives the acquisition that makes it
 }
 
 func (r *Request) complete() error {
@@ -222,15 +225,12 @@ var identity = sync.OnceValue(func() string {
 	return host + "/" + strconv.Itoa(os.Getpid())
 })
 
-// defaultData is what a node says of its maker.
-func defaultData(ctx context.Context, hooks *session.Trace) []byte {
+// nodeData is what a node says of its maker, by default.
+func nodeData(traceparent string) []byte {
 	data := struct {
 		ID          string `json:"id"`
 		Traceparent string `json:"traceparent,omitempty"`
-	}{ID: identity()}
-	if hooks.Traceparent != nil {
-		data.Traceparent = hooks.Traceparent(ctx)
-	}
+	}{ID: identity(), Traceparent: traceparent}
 	b, err := json.Marshal(data)
 	if err != nil {
 		return nil // two strings cannot fail to be JSON

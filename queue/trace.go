@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"path"
 
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -22,16 +23,58 @@ func traceAcquire(ctx context.Context, t *session.Trace, a session.AcquireInfo) 
 	return ctx, end
 }
 
-func traceWatch(ctx context.Context, t *session.Trace, path string, data []byte) (context.Context, func(error)) {
+func traceWatch(ctx context.Context, t *session.Trace, w session.WatchInfo) (context.Context, func(error)) {
 	var end func(error)
 	if t.Watch != nil {
-		ctx, end = t.Watch(ctx, session.WatchInfo{Path: path, Data: data})
+		ctx, end = t.Watch(ctx, w)
 	}
 	if end == nil {
 		end = endNothing
 	}
 	return ctx, end
 }
+
+// watching tells the Watch hook of a wait, in parts. Each part names the nearest node ahead
+// that stands, and ends when that node has gone, although the wait goes on for those before it.
+type watching struct {
+	ctx    context.Context // of the present part; that of the wait, outside of any
+	nearer *session.Watch  // on the node of the present part; nil: there is no part
+	done   func(error)     // ends the present part
+}
+
+// follow begins a part, unless the node of the present part stands.
+func (w *watching) follow(ctx context.Context, t *session.Trace, q *Queue, targets []blocker, watches []*session.Watch) {
+	if t.Watch == nil || stands(w.nearer) {
+		return
+	}
+	nearest, count := -1, 0
+	for i, one := range watches {
+		if stands(one) {
+			nearest = i
+			count++
+		}
+	}
+	w.end(nil)
+	if nearest < 0 {
+		return // the last of them has gone just now, and the wait is about to end
+	}
+	w.nearer = watches[nearest]
+	data, _, _ := w.nearer.Result()
+	w.ctx, w.done = traceWatch(ctx, t, session.WatchInfo{
+		Chroot: q.m.Chroot(), Path: path.Join(q.dir, targets[nearest].node.Name), Data: data, Nodes: count,
+	})
+}
+
+// end ends the present part, if there is one.
+func (w *watching) end(err error) {
+	if w.nearer != nil {
+		w.done(err)
+		w.nearer = nil
+	}
+}
+
+// stands reports whether a watched node is still there, as far as is known.
+func stands(w *session.Watch) bool { return w != nil && w.Event() == session.WatchPending }
 
 func traceRelease(ctx context.Context, t *session.Trace, holder context.Context, h session.HoldInfo) (context.Context, func(error)) {
 	var end func(error)
@@ -57,6 +100,20 @@ func traceLoss(holder context.Context, t *session.Trace, h session.HoldInfo, cau
 	if t.Loss != nil {
 		t.Loss(holder, h, cause)
 	}
+}
+
+// traceparent returns what the data of a new node says of the trace that it belongs to. The
+// acquisition that makes a node to be handed on has ended by the first hand-over, and a link to
+// it would name a goroutine that nobody waits for.
+func traceparent(ctx context.Context, t *session.Trace, handedOn bool) string {
+	if t.Traceparent == nil {
+		return ""
+	}
+	parent := t.Traceparent(ctx)
+	if handedOn {
+		return ""
+	}
+	return parent
 }
 
 func traceRetry(ctx context.Context, t *session.Trace, op string, try int, cause error) {

@@ -12,12 +12,16 @@ func TestNoTraceAllocatesNothing(t *testing.T) {
 	type key struct{}
 	outer := context.WithValue(context.Background(), key{}, 1)
 	hooks := new(session.Trace)
-	data := []byte("data")
+	watched := session.WatchInfo{Path: "/a/b", Data: []byte("data")}
+	targets, watches := make([]blocker, 1), make([]*session.Watch, 1)
 	n := testing.AllocsPerRun(100, func() {
 		ctx, end := traceAcquire(outer, hooks, session.AcquireInfo{Kind: "mutex", Path: "/a", Try: true})
-		ctx, watched := traceWatch(ctx, hooks, "/a/b", data)
+		ctx, over := traceWatch(ctx, hooks, watched)
 		traceRetry(ctx, hooks, session.OpAcquire, 1, errDeleted)
-		watched(nil)
+		over(nil)
+		told := watching{ctx: ctx}
+		told.follow(ctx, hooks, nil, targets, watches)
+		told.end(nil)
 		holder := holderContext(ctx, hooks)
 		held := traceHold(holder, hooks, session.HoldInfo{Kind: "mutex", Path: "/a", Node: "/a/b"})
 		end(session.AcquireResult{})

@@ -40,7 +40,7 @@ type turn struct {
 func newTurn(ctx context.Context, a *attempt, local *Local) *turn {
 	t := &turn{
 		a: a, local: local, own: a.own,
-		info:  session.HoldInfo{Kind: a.r.Kind.Name, Path: a.q.dir, Node: a.nodePath()},
+		info:  session.HoldInfo{Kind: a.r.Kind.Name, Chroot: a.q.m.Chroot(), Path: a.q.dir, Node: a.nodePath()},
 		known: make(chan struct{}),
 	}
 	if local != nil {

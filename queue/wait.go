@@ -17,22 +17,21 @@ func (a *attempt) wait(ctx context.Context, ahead []blocker) (bool, error) {
 	// Of a long queue no more is kept than this while waiting.
 	targets := slices.Clone(toWatch(ahead, a.slack))
 	rest := weigh(ahead[:len(ahead)-len(targets)])
-	watches, data, err := a.watch(ctx, targets)
+	watches, _, err := a.watch(ctx, targets)
 	switch {
 	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, errReconfigured):
 		return false, nil // list again; over the next connection, if this one is lost
 	case err != nil:
 		return false, err
 	}
-	last := targets[len(targets)-1].node.Name
-	watching, end := traceWatch(ctx, a.q.m.TraceHooks(), path.Join(a.q.dir, last), data)
-	granted, err := a.await(watching, rest, targets, watches)
-	end(err)
+	told := watching{ctx: ctx}
+	granted, err := a.await(ctx, &told, rest, targets, watches)
+	told.end(err)
 	return granted, err
 }
 
 // await returns when a watch has told something, or it is time to look again.
-func (a *attempt) await(ctx context.Context, rest int, targets []blocker, watches []*session.Watch) (bool, error) {
+func (a *attempt) await(ctx context.Context, told *watching, rest int, targets []blocker, watches []*session.Watch) (bool, error) {
 	defer a.own.Notify(a.wake)()
 	if a.configW != nil {
 		defer a.configW.Notify(a.wake)()
@@ -53,11 +52,12 @@ func (a *attempt) await(ctx context.Context, rest int, targets []blocker, watche
 		case placeLost:
 			return false, errDeleted
 		case nothingYet:
+			told.follow(ctx, a.q.m.TraceHooks(), a.q, targets, watches)
 		}
 		select {
 		case <-a.wake:
 		case <-recheck.C:
-			if there, err := a.allThere(ctx, targets); !there || err != nil {
+			if there, err := a.allThere(told.ctx, targets); !there || err != nil {
 				return false, err
 			}
 		case <-ctx.Done():

@@ -11,13 +11,17 @@ import "context"
 // may be nil.
 type Trace struct {
 	// Traceparent returns what to put into a contender's node data as its W3C
-	// traceparent; "" for none.
+	// traceparent; "" for none. It is called before each acquisition's first node is made. A
+	// node that goroutines of this process hand on to each other has no traceparent, whatever
+	// it returns.
 	Traceparent func(ctx context.Context) string
 
 	// Request surrounds one request to the server, each try on its own.
 	Request func(ctx context.Context, r RequestInfo) (context.Context, func(error))
 
-	// Watch surrounds a contender's wait for nodes ahead of it.
+	// Watch surrounds a contender's wait for nodes ahead of it, while one of them is the
+	// nearest that stands. When that node has gone, and the contender goes on waiting for
+	// others, the call has ended and another begins.
 	Watch func(ctx context.Context, w WatchInfo) (context.Context, func(error))
 
 	// Acquire surrounds an acquisition, from the call to the grant or the error.
@@ -45,7 +49,8 @@ type Trace struct {
 // RequestInfo describes one request.
 type RequestInfo struct {
 	Op     string // ZooKeeper's name: create, getChildren, getData, delete, sync …
-	Path   string // without the chroot
+	Chroot string // of the manager: see [Manager.Chroot]
+	Path   string // below the chroot
 	Server string // host:port, as in the connect string, of the connection; "" while unknown
 	Peer   string // its address: ip:port, or what a dialer of [WithDialer] was given
 }
@@ -61,17 +66,20 @@ type RetryInfo struct {
 // lost its session or its node, and takes its place with a new one.
 const OpAcquire = "acquire"
 
-// WatchInfo describes a wait.
+// WatchInfo describes a wait, or the part of it during which one node is the nearest ahead.
 type WatchInfo struct {
-	Path string // the node whose end is waited for
-	Data []byte // that node's data; not to be changed
+	Chroot string // of the manager: see [Manager.Chroot]
+	Path   string // the node whose end is waited for
+	Data   []byte // that node's data; not to be changed
+	Nodes  int    // how many nodes ahead are watched, this one among them
 }
 
 // AcquireInfo describes what is asked for.
 type AcquireInfo struct {
-	Kind string // mutex, unfair, read, write, semaphore; gate: before one in Curator's layout
-	Path string // the lock's directory
-	Try  bool   // a try, which does not wait
+	Kind   string // mutex, unfair, read, write, semaphore; gate: before one in Curator's layout
+	Chroot string // of the manager: see [Manager.Chroot]
+	Path   string // the lock's directory
+	Try    bool   // a try, which does not wait
 }
 
 // AcquireResult describes how an acquisition ended.
@@ -84,9 +92,10 @@ type AcquireResult struct {
 
 // HoldInfo describes a hold.
 type HoldInfo struct {
-	Kind string
-	Path string // the lock's directory
-	Node string // the contender's node
+	Kind   string
+	Chroot string // of the manager: see [Manager.Chroot]
+	Path   string // the lock's directory
+	Node   string // the contender's node
 }
 
 // TraceHooks returns the hooks given with [WithTrace].
@@ -97,6 +106,7 @@ func (s *Session) traceRequest(ctx context.Context, info RequestInfo) func(error
 	if s.cfg.trace.Request == nil {
 		return endNothing
 	}
+	info.Chroot = s.cfg.outward("/")
 	s.mu.Lock()
 	info.Server, info.Peer = s.server, s.peer
 	s.mu.Unlock()

@@ -1,0 +1,127 @@
+package queue_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// reader and writer are the two kinds of a read-write lock: readers stand in the way of writers alone.
+var reader, writer = rwKind(false), rwKind(true)
+
+func rwKind(writes bool) *queue.Kind {
+	kind := &queue.Kind{
+		Name:     "read",
+		Prefixes: []string{queue.PrefixRead, queue.PrefixWrite},
+		Policy: func(queue.Node) queue.Policy {
+			return queue.Policy{Weight: func(ahead queue.Node) int {
+				if writes || ahead.Prefix == queue.PrefixWrite {
+					return 1
+				}
+				return 0
+			}}
+		},
+	}
+	if writes {
+		kind.Name = "write"
+	}
+	return kind
+}
+
+// The Watch hook names a node that stands: when that has gone, and the contender goes on waiting
+// for others, it is told of the nearest of those.
+func TestWatchNamesWhoStands(t *testing.T) {
+	read := func(who string) queue.Request {
+		return queue.Request{Kind: reader, Prefix: queue.PrefixRead, Data: []byte(who)}
+	}
+	lock := func(who string) queue.Request { return queue.Request{Kind: mutex, Data: []byte(who)} }
+	for _, c := range []struct {
+		what          string
+		first, second queue.Request
+		mine          queue.Request
+		held          bool // the second too, while the first holds
+		want          []string
+	}{
+		{"a writer behind two readers", read("old"), read("young"), queue.Request{Kind: writer, Prefix: queue.PrefixWrite}, true, []string{
+			"watch __READ__0000000001 young by caller", "watched <nil> by caller",
+			"watch __READ__0000000000 old by caller", "watched <nil> by caller",
+		}},
+		{"a waiter of a mutex behind another, which cancels", lock("holder"), lock("waiter"), ask, false, []string{
+			"watch lock-0000000001 waiter by caller", "watched <nil> by caller",
+			"watch lock-0000000000 holder by caller", "watched <nil> by caller",
+		}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			dir := persistentDir(t)
+			d := new(diary)
+			q, others := client(t, dir, d.hooks(), session.WithTimeout(time.Minute)), client(t, dir)
+			first, err := others.Acquire(patient(t), c.first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			second := begin(t, others, c.second)
+			if c.held {
+				second.get(t)
+			}
+			testserver.WaitChildren(t, dir, 2)
+			me := begin(t, q, c.mine)
+			d.has(t, c.want[0])
+			if c.held {
+				release(t, second.lease)
+			} else {
+				second.cancel()
+				second.wait(t)
+			}
+			d.has(t, c.want[2])
+			me.waits(t, "the first holds")
+			release(t, first)
+			release(t, me.get(t))
+			got := slices.DeleteFunc(d.read(), func(l string) bool { return !strings.HasPrefix(l, "watch") })
+			if !slices.Equal(got, c.want) {
+				t.Errorf("the hook was told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+		})
+	}
+}
+
+// A contender for an unfair lock that sees the holder's node go, before it begins to wait, tries
+// again, and no wait is told of.
+func TestUnfairWatchNamesNobodyGone(t *testing.T) {
+	dir := persistentDir(t)
+	holder := seize(t, client(t, dir))
+	read, gone := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	waits := 0
+	q := client(t, dir, session.WithTrace(session.Trace{
+		// The listing is answered after the news of the node's end, which is older.
+		Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+			if r.Op == "getChildren" && r.Path == dir {
+				<-gone
+			}
+			return ctx, func(error) {
+				if r.Op == "getData" {
+					once.Do(func() { close(read) })
+				}
+			}
+		},
+		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
+			waits++
+			return ctx, nil
+		},
+	}))
+	me := begin(t, q, askUnfair)
+	await(t, read, "the holder's data")
+	release(t, holder)
+	close(gone)
+	release(t, me.get(t))
+	if waits > 0 {
+		t.Errorf("told of %d waits for a node that had gone", waits)
+	}
+}
