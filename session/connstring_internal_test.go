@@ -113,6 +113,18 @@ func FuzzParseConnectString(f *testing.F) {
 	})
 }
 
+func TestChroot(t *testing.T) {
+	for servers, want := range map[string]string{"h1": "/", "h1/": "/", "h1,h2/app/a": "/app/a"} {
+		cfg, err := newConfig(servers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (&Manager{cfg: cfg}).Chroot(); got != want {
+			t.Errorf("%s: %s, want %s", servers, got, want)
+		}
+	}
+}
+
 // The full name of a path does not depend on how the servers are written, and a chroot is a
 // part of the path.
 func TestFullName(t *testing.T) {

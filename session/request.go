@@ -159,14 +159,10 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 	if len(ops) == 0 || size > maxData {
 		return nil, invalidf("multi of %d operations and %d bytes", len(ops), size)
 	}
-	type reply struct {
-		results []zk.MultiResponse
-		refusal error // an answer too, and it comes with results
-	}
 	info := RequestInfo{Op: "multi", Path: "/"}
-	r, err := do(ctx, s, info, never, func() (reply, error) {
+	results, err := do(ctx, s, info, never, func() ([]zk.MultiResponse, error) {
 		if err := s.nodes.reserveOps(own); err != nil {
-			return reply{}, err
+			return nil, err
 		}
 		noted := s.nodes.notedOps(own)
 		results, err := s.conn.Multi(out...)
@@ -182,18 +178,24 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 		}
 		s.nodes.settleOps(own, noted, results, err)
 		if err != nil && classify(err) == answered && len(results) > 0 {
-			return reply{results, err}, nil
+			err = &multiRefusal{err, results}
 		}
-		return reply{results, nil}, err
+		return results, err
 	})
-	if err != nil {
-		return nil, err
+	var refusal *multiRefusal
+	if errors.As(err, &refusal) {
+		return refusal.results, err
 	}
-	if r.refusal != nil {
-		return r.results, opError(info, r.refusal)
-	}
-	return r.results, nil
+	return results, err
 }
+
+// multiRefusal is the server's refusal of a multi, which comes with results.
+type multiRefusal struct {
+	error
+	results []zk.MultiResponse
+}
+
+func (r *multiRefusal) Unwrap() error { return r.error }
 
 // opOverhead is more than an operation of a multi takes beside its path and data, but for
 // an ACL of hundreds of entries.

@@ -69,6 +69,8 @@ func TestTraceRequests(t *testing.T) {
 	p.CutAfterCommit(zktest.On(zktest.OpGetChildren2, root))
 	_, _, err = s.Children(ctx, "/d")
 	must(t, err)
+	_, err = s.Multi(ctx, &zk.CheckVersionRequest{Path: "/d", Version: 7})
+	wantErr(t, "multi", err, zk.ErrBadVersion)
 	for range 2 { // the second shares the watch, and asks nobody
 		_, _, _, err = s.Watch(ctx, node)
 		must(t, err)
@@ -83,7 +85,7 @@ func TestTraceRequests(t *testing.T) {
 	defer mu.Unlock()
 	var got []string
 	for _, c := range calls {
-		if !c.done || c.Server != p.Addr() || c.Peer != p.Addr() || c.by != "me" {
+		if !c.done || c.Server != p.Addr() || c.Peer != p.Addr() || c.Chroot != root || c.by != "me" {
 			t.Errorf("%+v", c)
 		}
 		outcome := "ok"
@@ -92,7 +94,7 @@ func TestTraceRequests(t *testing.T) {
 		}
 		got = append(got, strings.Join([]string{c.Op, c.Path, outcome}, " "))
 	}
-	want := []string{"create /d/n ok", "getChildren /d failed", "getChildren /d ok", "getData /d/n ok", "delete /d/n ok"}
+	want := []string{"create /d/n ok", "getChildren /d failed", "getChildren /d ok", "multi / failed", "getData /d/n ok", "delete /d/n ok"}
 	if !slices.Equal(got, want) {
 		t.Errorf("requests\n%v, want\n%v", got, want)
 	}
