@@ -24,8 +24,9 @@ func TestWithoutRequestSpans(t *testing.T) {
 	must(t, c.mx.Lock(patient(t)))
 	c.unlock(t)
 	sameTree(t, c.tree(t, nil), `
-lock mutex acquired position=0 attempts=1
-unlock mutex released lock-0000000000 links=1
+zklock lock mutex acquired position=0 attempts=1
+zklock hold mutex released lock-0000000000 links=1
+zklock unlock mutex released lock-0000000000 links=1
 `)
 	if _, metrics := c.collect(t); metrics["db.client.operation.duration"] == nil {
 		t.Error("no metric of requests")
@@ -71,7 +72,7 @@ func TestNoSpanLeftOpen(t *testing.T) {
 	testserver.WaitChildren(t, dir, 1)
 	holder.unlock(t)
 	all := c.settled(t)
-	locks := slices.DeleteFunc(slices.Clone(all), func(s sdktrace.ReadWriteSpan) bool { return s.Name() != "lock" })
+	locks := slices.DeleteFunc(slices.Clone(all), func(s sdktrace.ReadWriteSpan) bool { return s.Name() != "zklock lock" })
 	for _, s := range locks {
 		if attr(s, "zklock.outcome") != "canceled" || s.Status().Code != codes.Unset {
 			t.Errorf("%v, status %v", s.Attributes(), s.Status())

@@ -90,7 +90,7 @@ func WithAttributes(kv ...attribute.KeyValue) Option {
 	return option(func(c *config) { c.attributes = append(c.attributes, kv...) })
 }
 
-// WithRequestSpans says whether each request to ZooKeeper is a span. Without them
+// WithRequestSpans says whether requests to ZooKeeper are spans. Without them
 // db.client.operation.duration is recorded all the same. Default: true.
 func WithRequestSpans(on bool) Option {
 	return option(func(c *config) { c.requestSpans = on })

@@ -3,6 +3,7 @@ package otelzk
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 
@@ -14,7 +15,7 @@ import (
 type ending struct {
 	outcome   string // "" for none to speak of
 	errorType string // "" unless it failed
-	status    string // what the server answered; "" unless it refused
+	status    string // what the server answered; "" unless it refused, which may be no failure
 	err       error  // of a failure
 }
 
@@ -32,8 +33,8 @@ func (e ending) attributes() []attribute.KeyValue {
 	return kv
 }
 
-// acquireEnding is that of Lock and TryLock. That somebody else had the lock, or that the
-// caller changed his mind, is not a failure. That his time ran out is one: he wanted it.
+// acquireEnding is that of Lock and TryLock. It is not a failure that another holder had the
+// lock until the caller went away or its deadline passed.
 func acquireEnding(r session.AcquireResult) ending {
 	switch {
 	case r.Busy:
@@ -65,12 +66,15 @@ func partEnding(err error) ending {
 		return ending{}
 	case errors.Is(err, context.Canceled):
 		return ending{outcome: outcomeCanceled}
+	case errors.Is(err, context.DeadlineExceeded):
+		return ending{outcome: outcomeTimeout}
 	}
 	return ending{outcome: outcomeFailed, errorType: errorType(err), err: err}
 }
 
-// requestEnding is that of a request, by the conventions of databases.
-func requestEnding(err error) ending {
+// requestEnding is that of a request, by the conventions of databases. A deadline that passes
+// while the server is to answer is a failure of the server's, as far as the caller can tell.
+func requestEnding(op string, err error) ending {
 	switch {
 	case err == nil:
 		return ending{}
@@ -78,8 +82,23 @@ func requestEnding(err error) ending {
 		return ending{outcome: outcomeCanceled}
 	}
 	status := statusCode(err)
-	if status != "" {
+	switch {
+	case slices.Contains(routine[op], status):
+		return ending{status: status}
+	case status != "":
 		return ending{errorType: status, status: status, err: err}
 	}
 	return ending{errorType: errorType(err), err: err}
+}
+
+// routine are the refusals that say how the tree is, by operation. A lock lives on them: the
+// first contender in a directory finds that it is not there, and makes it. Whether one is good
+// or bad news, only the caller of the request knows; an error span is for what went wrong.
+var routine = map[string][]string{
+	"create":      {codeNoNode, codeNodeExists},
+	"delete":      {codeNoNode, codeBadVersion, codeNotEmpty},
+	"getChildren": {codeNoNode},
+	"getData":     {codeNoNode},
+	"multi":       {codeNoNode, codeNodeExists, codeBadVersion, codeNotEmpty},
+	"setData":     {codeNoNode, codeBadVersion},
 }

@@ -15,20 +15,20 @@ func TestCancelled(t *testing.T) {
 	if err := wait(); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	c.started(t, "delete", 0)
+	c.started(t, "delete /", 0)
 	sameTree(t, c.tree(t, nil), `
 caller
-  lock mutex canceled position=1 attempts=1
-    create CLIENT lock-
-    getChildren CLIENT .
-    getData CLIENT lock-0000000001
-    getData CLIENT lock-0000000000
-    watch canceled lock-0000000000 links=1
-    delete CLIENT lock-0000000001
+  zklock lock mutex canceled position=1 attempts=1
+    create / CLIENT lock-
+    getChildren / CLIENT .
+    getData / CLIENT lock-0000000001
+    getData / CLIENT lock-0000000000
+    zklock watch canceled lock-0000000000 links=1
+    delete / CLIENT lock-0000000001
 `)
 }
 
-// A deadline that passes is an error: the lock was wanted.
+// Nor is a Lock whose deadline passes: somebody else had the lock for that long.
 func TestTimeout(t *testing.T) {
 	dir := directory(t)
 	c := newClient(t, dir)
@@ -36,20 +36,20 @@ func TestTimeout(t *testing.T) {
 	must(t, holder.mx.Lock(patient(t)))
 	ctx := newDeadline()
 	result := background(func() error { return c.mx.Lock(ctx) })
-	c.started(t, "watch", 0)
+	c.started(t, "zklock watch", 0)
 	ctx.pass()
 	if err := receive(t, "Lock", result); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
-	c.started(t, "delete", 0)
+	c.started(t, "delete /", 0)
 	sameTree(t, c.tree(t, nil), `
-lock mutex failed position=1 attempts=1 type=timeout ERROR
-  create CLIENT lock-
-  getChildren CLIENT .
-  getData CLIENT lock-0000000001
-  getData CLIENT lock-0000000000
-  watch failed lock-0000000000 type=timeout ERROR links=1
-  delete CLIENT lock-0000000001
+zklock lock mutex timeout position=1 attempts=1
+  create / CLIENT lock-
+  getChildren / CLIENT .
+  getData / CLIENT lock-0000000001
+  getData / CLIENT lock-0000000000
+  zklock watch timeout lock-0000000000 links=1
+  delete / CLIENT lock-0000000001
 `)
 }
 
@@ -81,9 +81,9 @@ func TestBusy(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	sameTree(t, c.tree(t, nil), `
-trylock mutex busy position=1 attempts=1
-  create CLIENT lock-
-  getChildren CLIENT .
-  delete CLIENT lock-0000000001
+zklock trylock mutex busy position=1 attempts=1
+  create / CLIENT lock-
+  getChildren / CLIENT .
+  delete / CLIENT lock-0000000001
 `)
 }

@@ -63,7 +63,7 @@ func TestEndings(t *testing.T) {
 		{"acquired", acquireEnding(acquired{}), outcomeAcquired, "", ""},
 		{"busy", acquireEnding(acquired{Busy: true}), outcomeBusy, "", ""},
 		{"cancelled", acquireEnding(acquired{Err: context.Canceled}), outcomeCanceled, "", ""},
-		{"timed out", acquireEnding(acquired{Err: context.DeadlineExceeded}), outcomeFailed, errTimeout, ""},
+		{"timed out", acquireEnding(acquired{Err: context.DeadlineExceeded}), outcomeTimeout, "", ""},
 		{"closed", acquireEnding(acquired{Err: session.ErrClosed}), outcomeFailed, errClosed, ""},
 		{"refused", acquireEnding(acquired{Err: zk.ErrNoAuth}), outcomeFailed, codeNoAuth, ""},
 		{"released", releaseEnding(nil), outcomeReleased, "", ""},
@@ -71,11 +71,12 @@ func TestEndings(t *testing.T) {
 		{"pending", releaseEnding(pending), outcomePending, "", ""},
 		{"lost", releaseEnding(lost), outcomeLost, errSessionUncertain, ""},
 		{"release refused", releaseEnding(zk.ErrNoAuth), outcomeFailed, codeNoAuth, ""},
-		{"answered", requestEnding(nil), "", "", ""},
-		{"refused", requestEnding(zk.ErrNoAuth), "", codeNoAuth, codeNoAuth},
-		{"request cancelled", requestEnding(context.Canceled), outcomeCanceled, "", ""},
-		{"request lost", requestEnding(lost), "", errSessionUncertain, ""},
-		{"request too late", requestEnding(context.DeadlineExceeded), "", errTimeout, ""},
+		{"answered", requestEnding("create", nil), "", "", ""},
+		{"refused", requestEnding("create", zk.ErrNoAuth), "", codeNoAuth, codeNoAuth},
+		{"routine refusal", requestEnding("create", zk.ErrNodeExists), "", "", codeNodeExists},
+		{"request cancelled", requestEnding("create", context.Canceled), outcomeCanceled, "", ""},
+		{"request lost", requestEnding("create", lost), "", errSessionUncertain, ""},
+		{"request too late", requestEnding("create", context.DeadlineExceeded), "", errTimeout, ""},
 	} {
 		if c.got.outcome != c.outcome || c.got.errorType != c.errorType || c.got.status != c.status || (c.got.err != nil) != (c.errorType != "") {
 			t.Errorf("%s: %+v", c.what, c.got)

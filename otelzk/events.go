@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -21,7 +22,7 @@ func (o *observer) loss(ctx context.Context, h session.HoldInfo, cause error) {
 	reason := errorType(cause)
 	o.instruments.lose(ctx, h.Kind, reason)
 	if a := acquisitionOf(ctx); a != nil {
-		addEvent(a.caller, eventLoss,
+		addEvent(a.caller, eventLoss, time.Now(),
 			attribute.String(attrKind, h.Kind), attribute.String(attrPath, h.Path),
 			attribute.String(attrNode, h.Node), attribute.String(attrErrorType, reason))
 	}
@@ -29,12 +30,13 @@ func (o *observer) loss(ctx context.Context, h session.HoldInfo, cause error) {
 
 // retry is the hook for what is tried again. The event is for the span that it is part of.
 func (o *observer) retry(ctx context.Context, r session.RetryInfo) {
-	addEvent(trace.SpanFromContext(ctx), eventRetry,
+	addEvent(trace.SpanFromContext(ctx), eventRetry, time.Now(),
 		attribute.String(attrRetryOp, r.Op), attribute.Int(attrRetryTry, r.Try),
 		attribute.String(attrErrorType, errorType(r.Cause)))
 }
 
-// state is the hook for the session's changes. They are events of every call under way.
+// state is the hook for the session's changes. They are events of every call that was under way
+// at the time. The hook is called later than that, from a goroutine of its own.
 func (o *observer) state(c session.Change) {
 	state := strings.ToLower(c.To.String())
 	o.instruments.transition(state)
@@ -42,31 +44,36 @@ func (o *observer) state(c session.Change) {
 	if c.Err != nil {
 		kv = append(kv, attribute.String(attrErrorType, errorType(c.Err)))
 	}
-	o.open.each(func(span trace.Span) { addEvent(span, eventState, kv...) })
+	o.open.each(c.At, func(span trace.Span) { addEvent(span, eventState, c.At, kv...) })
 }
 
-func addEvent(span trace.Span, name string, kv ...attribute.KeyValue) {
+func addEvent(span trace.Span, name string, at time.Time, kv ...attribute.KeyValue) {
 	if span.IsRecording() {
-		span.AddEvent(name, trace.WithAttributes(kv...))
+		span.AddEvent(name, trace.WithTimestamp(at), trace.WithAttributes(kv...))
 	}
 }
 
 // openSpans are those of the calls under way.
 type openSpans struct {
 	mu  sync.Mutex
-	all map[*trace.Span]struct{} // a pointer, since a span of another SDK may not be comparable
+	all map[*openSpan]struct{}
+}
+
+type openSpan struct {
+	trace.Span
+	began time.Time
 }
 
 // add notes a span until the returned function is called.
-func (s *openSpans) add(span trace.Span) (forget func()) {
+func (s *openSpans) add(span trace.Span, began time.Time) (forget func()) {
 	if !span.IsRecording() {
 		return func() {}
 	}
-	key := &span
+	key := &openSpan{span, began}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
-		s.all = make(map[*trace.Span]struct{})
+		s.all = make(map[*openSpan]struct{})
 	}
 	s.all[key] = struct{}{}
 	return func() {
@@ -76,10 +83,13 @@ func (s *openSpans) add(span trace.Span) (forget func()) {
 	}
 }
 
-func (s *openSpans) each(f func(trace.Span)) {
+// each calls f with those that had begun before at.
+func (s *openSpans) each(at time.Time, f func(trace.Span)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for span := range s.all {
-		f(*span)
+	for open := range s.all {
+		if open.began.Before(at) {
+			f(open.Span)
+		}
 	}
 }

@@ -52,7 +52,8 @@ func Example() {
 	}
 	// Output:
 	// alone with invoice 42
-	// lock in the trace of true
-	// unlock in the trace of true
+	// zklock lock in the trace of true
+	// zklock hold in the trace of true
+	// zklock unlock in the trace of true
 	// charge invoice in the trace of true
 }

@@ -65,8 +65,14 @@ func newClient(tb testing.TB, dir string, opts ...otelzk.Option) *client {
 
 func connect(tb testing.TB, dir string, tel *telemetry, hooks session.Trace) *client {
 	tb.Helper()
+	return connectBelow(tb, "", dir, tel, hooks)
+}
+
+// connectBelow is connect with a chroot, which the directory is below.
+func connectBelow(tb testing.TB, chroot, dir string, tel *telemetry, hooks session.Trace) *client {
+	tb.Helper()
 	proxy := testserver.Proxy(tb)
-	m := testserver.Connect(tb, proxy.Addr(), session.WithTimeout(long), session.WithTrace(hooks))
+	m := testserver.Connect(tb, proxy.Addr()+chroot, session.WithTimeout(long), session.WithTrace(hooks))
 	mx, err := zklock.New(m, dir)
 	must(tb, err)
 	return &client{tel, m, mx, proxy}
@@ -212,7 +218,7 @@ func (tel *telemetry) tree(tb testing.TB, leave func(sdktrace.ReadOnlySpan) bool
 	draw(trace.SpanID{}, 0)
 	drawn := "\n" + strings.Join(out, "\n") + "\n"
 	if tel.slow {
-		drawn = strings.ReplaceAll(drawn, "unlock mutex pending", "unlock mutex released")
+		drawn = strings.ReplaceAll(drawn, "zklock unlock mutex pending", "zklock unlock mutex released")
 	}
 	return drawn
 }

@@ -38,11 +38,12 @@ func TestLostWhileHeld(t *testing.T) {
 	caller.End()
 	sameTree(t, c.tree(t, dying), `
 caller
-  lock mutex acquired position=0 attempts=1
-    create CLIENT lock-
-    getChildren CLIENT .
-    getData CLIENT lock-0000000000
-  unlock mutex lost lock-0000000000 type=session_expired ERROR links=1
+  zklock lock mutex acquired position=0 attempts=1
+    create / CLIENT lock-
+    getChildren / CLIENT .
+    getData / CLIENT lock-0000000000
+  zklock hold mutex lost lock-0000000000 type=session_expired ERROR links=1
+  zklock unlock mutex lost lock-0000000000 type=session_expired ERROR links=1
 `)
 }
 
@@ -52,8 +53,8 @@ func TestLostWhileWaiting(t *testing.T) {
 	c := newClient(t, dir)
 	holder, wait, _ := contend(t, c, dir)
 	c.expire(t)
-	c.started(t, "watch", 1)
-	lock := c.started(t, "lock", 0)
+	c.started(t, "zklock watch", 1)
+	lock := c.started(t, "zklock lock", 0)
 	hasEvent(t, lock, "zklock.retry", "zklock.retry.operation", "acquire")
 	hasEvent(t, lock, "zklock.retry", "error.type", "session_expired")
 	hasEvent(t, lock, "zklock.session.transition", "zklock.session.state", "lost")
@@ -62,22 +63,23 @@ func TestLostWhileWaiting(t *testing.T) {
 	must(t, wait())
 	c.unlock(t)
 	// Whether the news of the lost connection ended the wait or that of the session did.
-	got := strings.ReplaceAll(c.tree(t, dying), "watch failed lock-0000000000 type=session_expired ERROR", "watch lock-0000000000")
+	got := strings.ReplaceAll(c.tree(t, dying), "zklock watch failed lock-0000000000 type=session_expired ERROR", "zklock watch lock-0000000000")
 	sameTree(t, got, `
 caller
-  lock mutex acquired position=1 attempts=2
-    create CLIENT lock-
-    getChildren CLIENT .
-    getData CLIENT lock-0000000001
-    getData CLIENT lock-0000000000
-    watch lock-0000000000 links=1
-    create CLIENT lock-
-    getChildren CLIENT .
-    getData CLIENT lock-0000000002
-    getData CLIENT lock-0000000000
-    watch lock-0000000000 links=1
-  unlock mutex released lock-0000000002 links=1
-    delete CLIENT lock-0000000002
+  zklock lock mutex acquired position=1 attempts=2
+    create / CLIENT lock-
+    getChildren / CLIENT .
+    getData / CLIENT lock-0000000001
+    getData / CLIENT lock-0000000000
+    zklock watch lock-0000000000 links=1
+    create / CLIENT lock-
+    getChildren / CLIENT .
+    getData / CLIENT lock-0000000002
+    getData / CLIENT lock-0000000000
+    zklock watch lock-0000000000 links=1
+  zklock hold mutex released lock-0000000002 links=1
+  zklock unlock mutex released lock-0000000002 links=1
+    delete / CLIENT lock-0000000002
 `)
 }
 
@@ -90,15 +92,15 @@ func TestRetry(t *testing.T) {
 	must(t, err)
 	must(t, lease.Release(patient(t)))
 	c.settled(t)
-	lost := c.started(t, "delete", 0)
+	lost := c.started(t, "delete /", 0)
 	if attr(lost, "db.response.status_code") != "CONNECTIONLOSS" || attr(lost, "error.type") != "CONNECTIONLOSS" || lost.Status().Code != codes.Error {
 		t.Errorf("delete: %v, status %v", lost.Attributes(), lost.Status())
 	}
-	again := c.started(t, "delete", 1)
+	again := c.started(t, "delete /", 1)
 	if attr(again, "db.response.status_code") != "NONODE" {
 		t.Errorf("second delete: %v", again.Attributes())
 	}
-	unlock := c.started(t, "unlock", 0)
+	unlock := c.started(t, "zklock unlock", 0)
 	for _, s := range []sdktrace.ReadOnlySpan{lost, again} {
 		if s.Parent().SpanID() != unlock.SpanContext().SpanID() {
 			t.Error("a delete is not the unlock's")
@@ -121,7 +123,7 @@ func TestRefused(t *testing.T) {
 	}
 	must(t, other.Release(patient(t)))
 	c.settled(t)
-	lock := c.started(t, "lock", 0)
+	lock := c.started(t, "zklock lock", 0)
 	if attr(lock, "zklock.outcome") != "failed" || attr(lock, "error.type") != "conflict" || lock.Status().Code != codes.Error || lock.Status().Description == "" {
 		t.Errorf("lock: %v, status %v", lock.Attributes(), lock.Status())
 	}
@@ -147,13 +149,14 @@ func TestReleaseBySomebodyElse(t *testing.T) {
 	must(t, lease.Release(ctx))
 	releaser.End()
 	sameTree(t, c.tree(t, nil), `
-lock mutex acquired position=0 attempts=1
-  create CLIENT lock-
-  getChildren CLIENT .
-  getData CLIENT lock-0000000000
+zklock lock mutex acquired position=0 attempts=1
+  create / CLIENT lock-
+  getChildren / CLIENT .
+  getData / CLIENT lock-0000000000
+zklock hold mutex released lock-0000000000 links=1
 releaser
-  unlock mutex released lock-0000000000 links=1
-    delete CLIENT lock-0000000000
+  zklock unlock mutex released lock-0000000000 links=1
+    delete / CLIENT lock-0000000000
 `)
 }
 
@@ -171,14 +174,15 @@ func TestPendingRelease(t *testing.T) {
 	if err := lease.Release(ctx); !errors.Is(err, queue.ErrReleasePending) {
 		t.Fatal(err)
 	}
-	c.started(t, "delete", 0)
+	c.started(t, "delete /", 0)
 	hold.Release()
 	sameTree(t, c.tree(t, nil), `
-lock mutex acquired position=0 attempts=1
-  create CLIENT lock-
-  getChildren CLIENT .
-  getData CLIENT lock-0000000000
-unlock mutex pending lock-0000000000 links=1
-  delete CLIENT lock-0000000000
+zklock lock mutex acquired position=0 attempts=1
+  create / CLIENT lock-
+  getChildren / CLIENT .
+  getData / CLIENT lock-0000000000
+zklock hold mutex released lock-0000000000 links=1
+zklock unlock mutex pending lock-0000000000 links=1
+  delete / CLIENT lock-0000000000
 `)
 }

@@ -90,7 +90,7 @@ func TestMetrics(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(patient(t))
 	result := background(func() error { return c.mx.Lock(ctx) })
-	c.started(t, "watch", 0)
+	c.started(t, "zklock watch", 0)
 	if waiters, held := c.value(t, "zklock.waiter.count", kind), c.value(t, "zklock.held.count", kind); waiters != 1 || held != 1 {
 		t.Errorf("%d wait and %d hold, want 1 and 1", waiters, held)
 	}
@@ -98,7 +98,7 @@ func TestMetrics(t *testing.T) {
 	if err := receive(t, "Lock", result); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	c.started(t, "delete", 1)
+	c.started(t, "delete /", 1)
 	must(t, lease.Release(patient(t)))
 	c.settled(t)
 
@@ -107,7 +107,7 @@ func TestMetrics(t *testing.T) {
 	port, err := strconv.Atoi(portText)
 	must(t, err)
 	request := func(op string) metricdata.HistogramDataPoint[float64] {
-		return histogramPoint(attribute.String("db.system.name", "zookeeper"), attribute.String("db.operation.name", op),
+		return histogramPoint(attribute.String("db.system.name", "zookeeper"), attribute.String("db.namespace", "/"), attribute.String("db.operation.name", op),
 			attribute.String("server.address", host), attribute.Int("server.port", port))
 	}
 	want := metricdata.ScopeMetrics{

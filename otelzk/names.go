@@ -6,16 +6,19 @@ package otelzk
 // ScopeName is the name of the instrumentation scope of all spans and metrics.
 const ScopeName = "github.com/turnstile-go/turnstile/otelzk"
 
-// Spans of locks, of kind INTERNAL.
+// Spans of locks, of kind INTERNAL. The first word is that of the attributes and metrics, so that
+// a backend that groups spans by name does not mix them with those of other libraries.
 const (
-	spanLock    = "lock"
-	spanTryLock = "trylock"
-	spanUnlock  = "unlock"
-	spanWatch   = "watch"
+	spanLock    = "zklock lock"
+	spanTryLock = "zklock trylock"
+	spanUnlock  = "zklock unlock"
+	spanWatch   = "zklock watch"
+	spanHold    = "zklock hold"
 )
 
-// requestSpans are the spans of requests, of kind CLIENT: ZooKeeper's names, as package
-// session gives them.
+// requestSpans are the first words of the spans of requests, of kind CLIENT: ZooKeeper's names,
+// as package session gives them. The second is db.namespace, as the conventions for databases
+// have it.
 var requestSpans = []string{
 	"create", "delete", "exists", "getChildren", "getData", "multi", "setData", "sync",
 }
@@ -30,6 +33,7 @@ const (
 	attrAttempts    = "zklock.attempts"
 	attrWatchedPath = "zklock.watched.path"
 	attrWatchedID   = "zklock.watched.id"
+	attrWatched     = "zklock.watched.count"
 	attrRequestPath = "zklock.request.path"
 	attrState       = "zklock.session.state"
 	attrRetryOp     = "zklock.retry.operation"
@@ -39,6 +43,7 @@ const (
 // Attributes of the semantic conventions.
 const (
 	attrDBSystem    = "db.system.name"
+	attrDBNamespace = "db.namespace"
 	attrDBOperation = "db.operation.name"
 	attrDBStatus    = "db.response.status_code"
 	attrServerAddr  = "server.address"
@@ -56,6 +61,7 @@ const (
 	outcomeAcquired = "acquired"
 	outcomeBusy     = "busy"
 	outcomeCanceled = "canceled"
+	outcomeTimeout  = "timeout"
 	outcomeReleased = "released"
 	outcomePending  = "pending"
 	outcomeLost     = "lost"

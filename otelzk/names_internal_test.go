@@ -108,7 +108,7 @@ func TestNamesAreInTheTable(t *testing.T) {
 	}
 }
 
-// What package session calls requests is what their spans are called.
+// What package session calls requests is what the names of their spans begin with.
 func TestNamesOfRequests(t *testing.T) {
 	files, err := filepath.Glob("../session/*.go")
 	if err != nil || len(files) == 0 {
@@ -133,6 +133,7 @@ func TestNamesOfRequests(t *testing.T) {
 func TestConventions(t *testing.T) {
 	for name, key := range map[string]string{
 		attrDBSystem:    string(semconv.DBSystemNameKey),
+		attrDBNamespace: string(semconv.DBNamespaceKey),
 		attrDBOperation: string(semconv.DBOperationNameKey),
 		attrDBStatus:    string(semconv.DBResponseStatusCodeKey),
 		attrServerAddr:  string(semconv.ServerAddressKey),

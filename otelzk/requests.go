@@ -18,17 +18,18 @@ import (
 // request is the hook for one try of a request.
 func (o *observer) request(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
 	measured := o.instruments.requests.Enabled(ctx)
-	if !o.requestSpans && !measured {
+	spanned := o.requestSpans && acquisitionOf(ctx).admit(r.Op)
+	if !spanned && !measured {
 		return ctx, nil
 	}
 	began := time.Now()
 	sort := o.sorts.of(o, r)
 	var span trace.Span
-	if o.requestSpans {
-		ctx, span = o.tracer.Start(ctx, r.Op, client, sort.span, trace.WithAttributes(attribute.String(attrRequestPath, r.Path)))
+	if spanned {
+		ctx, span = o.tracer.Start(ctx, sort.name, client, sort.span, trace.WithAttributes(attribute.String(attrRequestPath, r.Path)))
 	}
 	return ctx, func(err error) {
-		end := requestEnding(err)
+		end := requestEnding(r.Op, err)
 		if span != nil {
 			finish(span, end)
 		}
@@ -45,7 +46,7 @@ func (o *observer) measure(ctx context.Context, sort *requestSort, took time.Dur
 	switch {
 	case end.outcome == outcomeCanceled:
 		return
-	case end.errorType != "":
+	case end.status != "" || end.errorType != "":
 		with = o.instruments.with(append(end.attributes(), sort.conventional...)...)
 	}
 	o.instruments.requests.Record(ctx, took.Seconds(), with)
@@ -53,6 +54,7 @@ func (o *observer) measure(ctx context.Context, sort *requestSort, took time.Dur
 
 // requestSort is what requests for one operation to one server have in common.
 type requestSort struct {
+	name         string
 	conventional []attribute.KeyValue // of span and metric
 	span         trace.SpanStartOption
 	metric       metric.MeasurementOption // of those that succeed
@@ -62,6 +64,7 @@ func (o *observer) newSort(r session.RequestInfo) *requestSort {
 	conventional := requestAttributes(r)
 	kv := append(peerAttributes(r.Peer), conventional...)
 	return &requestSort{
+		name:         r.Op + " " + r.Chroot,
 		conventional: conventional,
 		span:         trace.WithAttributes(append(kv, o.attributes...)...),
 		metric:       o.instruments.with(conventional...),
@@ -74,13 +77,13 @@ type sorts struct {
 	all map[sortKey]*requestSort
 }
 
-type sortKey struct{ op, server, peer string }
+type sortKey struct{ op, chroot, server, peer string }
 
 // maxSorts bounds what is kept of servers that come and go.
 const maxSorts = 1000
 
 func (s *sorts) of(o *observer, r session.RequestInfo) *requestSort {
-	key := sortKey{r.Op, r.Server, r.Peer}
+	key := sortKey{r.Op, r.Chroot, r.Server, r.Peer}
 	s.mu.RLock()
 	found := s.all[key]
 	s.mu.RUnlock()
@@ -102,7 +105,11 @@ const defaultPort = 2181
 
 // requestAttributes are those of span and metric.
 func requestAttributes(r session.RequestInfo) []attribute.KeyValue {
-	kv := []attribute.KeyValue{attribute.String(attrDBSystem, dbSystem), attribute.String(attrDBOperation, r.Op)}
+	kv := []attribute.KeyValue{
+		attribute.String(attrDBSystem, dbSystem),
+		attribute.String(attrDBNamespace, r.Chroot),
+		attribute.String(attrDBOperation, r.Op),
+	}
 	host, port, err := net.SplitHostPort(r.Server)
 	if err != nil {
 		return kv

@@ -2,6 +2,7 @@ package otelzk
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -15,6 +16,29 @@ import (
 type acquisition struct {
 	span   trace.Span
 	caller trace.Span // of whoever called
+
+	mu  sync.Mutex
+	op  string // of the last request
+	row int    // how many requests of that operation there were in a row
+}
+
+// maxRow is how many requests of one operation in a row have a span each. A contender for a
+// semaphore can watch hundreds of nodes, and asks for each of them again from time to time.
+const maxRow = 8
+
+// admit counts a request on behalf of an acquisition, nil for none, and reports whether it is to
+// have a span.
+func (a *acquisition) admit(op string) bool {
+	if a == nil {
+		return true
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.op != op {
+		a.op, a.row = op, 0
+	}
+	a.row++
+	return a.row <= maxRow
 }
 
 type acquisitionKey struct{}
@@ -60,9 +84,9 @@ func (o *observer) acquire(ctx context.Context, a session.AcquireInfo) (context.
 	}
 	caller := trace.SpanFromContext(ctx)
 	ctx, span := o.start(ctx, name, trace.SpanContext{},
-		attribute.String(attrKind, a.Kind), attribute.String(attrPath, a.Path))
-	ctx = context.WithValue(ctx, acquisitionKey{}, &acquisition{span, caller})
-	forget := o.open.add(span)
+		attribute.String(attrKind, a.Kind), attribute.String(attrDBNamespace, a.Chroot), attribute.String(attrPath, a.Path))
+	ctx = context.WithValue(ctx, acquisitionKey{}, &acquisition{span: span, caller: caller})
+	forget := o.open.add(span, began)
 	return ctx, func(r session.AcquireResult) {
 		forget()
 		end := acquireEnding(r)
@@ -78,9 +102,9 @@ func (o *observer) acquire(ctx context.Context, a session.AcquireInfo) (context.
 	}
 }
 
-// release is the hook for Unlock. Its span is the sibling of that of the Lock, unless the
-// release has been given a context with a span of its own.
-func (o *observer) release(ctx, holder context.Context, h session.HoldInfo) (context.Context, func(error)) {
+// startOf begins a span of a hold: the sibling of that of the Lock, and linked to it, unless ctx
+// has a span of its own.
+func (o *observer) startOf(ctx, holder context.Context, h session.HoldInfo, name string) (context.Context, trace.Span) {
 	var lock trace.SpanContext
 	if a := acquisitionOf(holder); a != nil {
 		if !trace.SpanContextFromContext(ctx).IsValid() {
@@ -88,9 +112,16 @@ func (o *observer) release(ctx, holder context.Context, h session.HoldInfo) (con
 		}
 		lock = a.span.SpanContext()
 	}
-	ctx, span := o.start(ctx, spanUnlock, lock,
-		attribute.String(attrKind, h.Kind), attribute.String(attrPath, h.Path), attribute.String(attrNode, h.Node))
-	forget := o.open.add(span)
+	return o.start(ctx, name, lock,
+		attribute.String(attrKind, h.Kind), attribute.String(attrDBNamespace, h.Chroot),
+		attribute.String(attrPath, h.Path), attribute.String(attrNode, h.Node))
+}
+
+// release is the hook for Unlock.
+func (o *observer) release(ctx, holder context.Context, h session.HoldInfo) (context.Context, func(error)) {
+	began := time.Now()
+	ctx, span := o.startOf(ctx, holder, h, spanUnlock)
+	forget := o.open.add(span, began)
 	return ctx, func(err error) {
 		forget()
 		finish(span, releaseEnding(err))
@@ -100,7 +131,11 @@ func (o *observer) release(ctx, holder context.Context, h session.HoldInfo) (con
 // watch is the hook for the wait for others.
 func (o *observer) watch(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
 	ahead := parseNode(w.Data)
-	own := []attribute.KeyValue{attribute.String(attrWatchedPath, w.Path)}
+	own := []attribute.KeyValue{
+		attribute.String(attrDBNamespace, w.Chroot),
+		attribute.String(attrWatchedPath, w.Path),
+		attribute.Int(attrWatched, w.Nodes),
+	}
 	if ahead.ID != "" {
 		own = append(own, attribute.String(attrWatchedID, ahead.ID))
 	}
@@ -109,11 +144,14 @@ func (o *observer) watch(ctx context.Context, w session.WatchInfo) (context.Cont
 }
 
 // hold is the hook for the time between the two.
-func (o *observer) hold(ctx context.Context, h session.HoldInfo) func(error) {
+func (o *observer) hold(holder context.Context, h session.HoldInfo) func(error) {
 	began := time.Now()
-	leave := o.instruments.enter(ctx, o.instruments.held, h.Kind)
+	leave := o.instruments.enter(holder, o.instruments.held, h.Kind)
+	ctx, span := o.startOf(trace.ContextWithSpanContext(holder, trace.SpanContext{}), holder, h, spanHold)
 	return func(cause error) {
+		end := releaseEnding(cause)
+		finish(span, end)
 		leave()
-		o.instruments.observe(ctx, o.instruments.hold, began, h.Kind, releaseEnding(cause))
+		o.instruments.observe(ctx, o.instruments.hold, began, h.Kind, end)
 	}
 }

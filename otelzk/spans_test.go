@@ -30,19 +30,20 @@ func TestUncontended(t *testing.T) {
 	c := newClient(t, directory(t))
 	ctx, caller := c.tracer.Start(patient(t), "caller")
 	must(t, c.mx.Lock(ctx))
-	c.started(t, "getData", 0) // the guard's
+	c.started(t, "getData /", 0) // the guard's
 	c.unlock(t)
 	caller.End()
 	sameTree(t, c.tree(t, nil), `
 caller
-  lock mutex acquired position=0 attempts=1
-    create CLIENT lock-
-    getChildren CLIENT .
-    getData CLIENT lock-0000000000
-  unlock mutex released lock-0000000000 links=1
-    delete CLIENT lock-0000000000
+  zklock lock mutex acquired position=0 attempts=1
+    create / CLIENT lock-
+    getChildren / CLIENT .
+    getData / CLIENT lock-0000000000
+  zklock hold mutex released lock-0000000000 links=1
+  zklock unlock mutex released lock-0000000000 links=1
+    delete / CLIENT lock-0000000000
 `)
-	lock, unlock := c.started(t, "lock", 0), c.started(t, "unlock", 0)
+	lock, unlock := c.started(t, "zklock lock", 0), c.started(t, "zklock unlock", 0)
 	if unlock.Links()[0].SpanContext.SpanID() != lock.SpanContext().SpanID() {
 		t.Error("unlock is not linked to its lock")
 	}
@@ -62,17 +63,21 @@ func TestAttributes(t *testing.T) {
 	must(t, err)
 	common := attribute.String("ensemble", "blue")
 	for name, want := range map[string][]attribute.KeyValue{
-		"lock": {
-			common, attribute.String("zklock.kind", "mutex"), attribute.String("zklock.path", dir),
+		"zklock lock": {
+			common, attribute.String("db.namespace", "/"), attribute.String("zklock.kind", "mutex"), attribute.String("zklock.path", dir),
 			attribute.String("zklock.outcome", "acquired"),
 			attribute.Int("zklock.queue.position", 0), attribute.Int("zklock.attempts", 1),
 		},
-		"unlock": {
-			common, attribute.String("zklock.kind", "mutex"), attribute.String("zklock.path", dir),
+		"zklock unlock": {
+			common, attribute.String("db.namespace", "/"), attribute.String("zklock.kind", "mutex"), attribute.String("zklock.path", dir),
 			attribute.String("zklock.node", lease.Path()), attribute.String("zklock.outcome", "released"),
 		},
-		"delete": {
-			common, attribute.String("zklock.request.path", lease.Path()),
+		"zklock hold": {
+			common, attribute.String("db.namespace", "/"), attribute.String("zklock.kind", "mutex"), attribute.String("zklock.path", dir),
+			attribute.String("zklock.node", lease.Path()), attribute.String("zklock.outcome", "released"),
+		},
+		"delete /": {
+			common, attribute.String("db.namespace", "/"), attribute.String("zklock.request.path", lease.Path()),
 			attribute.String("db.system.name", "zookeeper"), attribute.String("db.operation.name", "delete"),
 			attribute.String("server.address", host), attribute.Int("server.port", port),
 			attribute.String("network.peer.address", host), attribute.Int("network.peer.port", port),
@@ -105,7 +110,7 @@ func contend(t *testing.T, c *client, dir string, opts ...otelzk.Option) (holder
 		defer caller.End()
 		return c.mx.Lock(ctx)
 	})
-	c.started(t, "watch", 0)
+	c.started(t, "zklock watch", 0)
 	return holder, func() error { return receive(t, "Lock", result) }, cancel
 }
 
@@ -119,16 +124,17 @@ func TestContended(t *testing.T) {
 	c.unlock(t)
 	sameTree(t, c.tree(t, nil), `
 caller
-  lock mutex acquired position=1 attempts=1
-    create CLIENT lock-
-    getChildren CLIENT .
-    getData CLIENT lock-0000000001
-    getData CLIENT lock-0000000000
-    watch lock-0000000000 links=1
-  unlock mutex released lock-0000000001 links=1
-    delete CLIENT lock-0000000001
+  zklock lock mutex acquired position=1 attempts=1
+    create / CLIENT lock-
+    getChildren / CLIENT .
+    getData / CLIENT lock-0000000001
+    getData / CLIENT lock-0000000000
+    zklock watch lock-0000000000 links=1
+  zklock hold mutex released lock-0000000001 links=1
+  zklock unlock mutex released lock-0000000001 links=1
+    delete / CLIENT lock-0000000001
 `)
-	watch, lock := c.started(t, "watch", 0), holder.started(t, "lock", 0)
+	watch, lock := c.started(t, "zklock watch", 0), holder.started(t, "zklock lock", 0)
 	if got, want := watch.Links()[0].SpanContext, lock.SpanContext(); got.TraceID() != want.TraceID() || got.SpanID() != want.SpanID() || !got.IsRemote() {
 		t.Errorf("linked to %+v, want %+v", got, want)
 	}
@@ -151,7 +157,7 @@ func TestLinkCostsNoRequest(t *testing.T) {
 		counts[inNode] = c.proxy.Count(func(r zktest.Request) bool {
 			return strings.HasPrefix(r.Path, dir) && r.Op != zktest.OpGetChildren && r.Op != zktest.OpGetChildren2
 		})
-		watch := c.started(t, "watch", 0)
+		watch := c.started(t, "zklock watch", 0)
 		if linked := len(watch.Links()) == 1; linked != inNode || attr(watch, "zklock.watched.id") == "" {
 			t.Errorf("traceparent in node %v: %d links, to %q", inNode, len(watch.Links()), attr(watch, "zklock.watched.id"))
 		}
@@ -180,7 +186,7 @@ func TestForeignNodes(t *testing.T) {
 		lease, err := q.Acquire(patient(t), queue.Request{Kind: kind, Data: append([]byte{}, data...)})
 		must(t, err)
 		result := background(func() error { return c.mx.Lock(patient(t)) })
-		watch := c.started(t, "watch", 0)
+		watch := c.started(t, "zklock watch", 0)
 		must(t, lease.Release(patient(t)))
 		must(t, receive(t, "Lock", result))
 		c.unlock(t)

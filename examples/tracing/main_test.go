@@ -23,8 +23,8 @@ func TestTree(t *testing.T) {
 	text := out.String()
 	for _, want := range []string{
 		"worker 1:\norder", "worker 2:\norder", "worker 3:\norder",
-		"├── lock ", "0 ahead, acquired", "│   ├── create ", "├── charge ",
-		"└── unlock ", "    └── delete ",
+		"├── zklock lock ", "0 ahead, acquired", "│   ├── create / ", "├── charge ",
+		"└── zklock unlock ", "    └── delete / ",
 		"zklock.acquire.duration        3, mean ", "zklock.held.count              0 ",
 	} {
 		if !strings.Contains(text, want) {
@@ -32,7 +32,7 @@ func TestTree(t *testing.T) {
 		}
 	}
 	// Whoever has waited says for whom, by the name of its service.
-	waits := strings.Count(text, "── watch ")
+	waits := strings.Count(text, "── zklock watch ")
 	if named := strings.Count(text, "waits for worker "); named != waits {
 		t.Errorf("%d of %d waits name the other", named, waits)
 	}
@@ -62,7 +62,7 @@ func TestCollector(t *testing.T) {
 	if posted["/v1/traces"] < workers || posted["/v1/metrics"] == 0 {
 		t.Errorf("the collector got %v", posted)
 	}
-	if text := out.String(); strings.Contains(text, "── lock") || !strings.Contains(text, "zklock.acquire.duration") {
+	if text := out.String(); strings.Contains(text, "── zklock lock") || !strings.Contains(text, "zklock.acquire.duration") {
 		t.Errorf("printed:\n%s", text)
 	}
 }

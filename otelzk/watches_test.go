@@ -1,0 +1,161 @@
+package otelzk_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/otelzk"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+func linksTo(t *testing.T, s, other sdktrace.ReadOnlySpan) {
+	t.Helper()
+	if len(s.Links()) != 1 || s.Links()[0].SpanContext.SpanID() != other.SpanContext().SpanID() {
+		t.Errorf("%s is linked to %+v, want %s", describe(s), s.Links(), other.SpanContext().SpanID())
+	}
+}
+
+// A waiter between the holder and another waiter gives up: from then on the wait of the other is
+// linked to the holder.
+func TestWatchAfterOneHasLeft(t *testing.T) {
+	dir := directory(t)
+	middle, last := newClient(t, dir), newClient(t, dir)
+	holder, wait, cancel := contend(t, middle, dir)
+	result := background(func() error { return last.mx.Lock(patient(t)) })
+	first := last.started(t, "zklock watch", 0)
+	linksTo(t, first, middle.started(t, "zklock lock", 0))
+	cancel()
+	if err := wait(); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	second := last.started(t, "zklock watch", 1)
+	linksTo(t, second, holder.started(t, "zklock lock", 0))
+	if first.EndTime().IsZero() || first.EndTime().After(second.StartTime()) || failed(first) {
+		t.Errorf("the first wait ended at %v, the second began at %v", first.EndTime(), second.StartTime())
+	}
+	holder.unlock(t)
+	must(t, receive(t, "Lock", result))
+	last.unlock(t)
+	sameTree(t, last.tree(t, nil), `
+zklock lock mutex acquired position=2 attempts=1
+  create / CLIENT lock-
+  getChildren / CLIENT .
+  getData / CLIENT lock-0000000002
+  getData / CLIENT lock-0000000000
+  getData / CLIENT lock-0000000001
+  zklock watch lock-0000000001 links=1
+  zklock watch lock-0000000000 links=1
+zklock hold mutex released lock-0000000002 links=1
+zklock unlock mutex released lock-0000000002 links=1
+  delete / CLIENT lock-0000000002
+`)
+}
+
+// The node of a mutex that is handed on within its process is that of several acquisitions: the
+// wait for it says in which process it is, and is linked to none of them.
+func TestWatchOfLocalHandover(t *testing.T) {
+	dir := directory(t)
+	other, c := newClient(t, dir), newClient(t, dir)
+	local, err := zklock.New(other.m, dir, zklock.WithLocalHandover(3))
+	must(t, err)
+	lease, err := local.Acquire(patient(t))
+	must(t, err)
+	result := background(func() error { return c.mx.Lock(patient(t)) })
+	watch := c.started(t, "zklock watch", 0)
+	if len(watch.Links()) > 0 || attr(watch, "zklock.watched.id") == "" {
+		t.Errorf("links %v, id %q", watch.Links(), attr(watch, "zklock.watched.id"))
+	}
+	must(t, lease.Release(patient(t)))
+	must(t, receive(t, "Lock", result))
+	c.unlock(t)
+}
+
+// A contender for a semaphore watches many nodes. A few of these requests have spans, all of
+// them are measured.
+func TestManyWatches(t *testing.T) {
+	const limit, most = 30, 10
+	dir := directory(t)
+	holder, c := newClient(t, dir), newClient(t, dir)
+	held, err := semaphore.New(holder.m, dir, limit)
+	must(t, err)
+	var leases []*queue.Lease
+	for range limit {
+		lease, err := held.Acquire(patient(t))
+		must(t, err)
+		leases = append(leases, lease)
+	}
+	sem, err := semaphore.New(c.m, dir, limit)
+	must(t, err)
+	result := background(func() error {
+		lease, err := sem.Acquire(patient(t))
+		if err != nil {
+			return err
+		}
+		return lease.Release(context.Background())
+	})
+	watch := c.started(t, "zklock watch", 0)
+	if got := attr(watch, "zklock.watched.count"); got != strconv.Itoa(limit) {
+		t.Errorf("%s nodes are watched, want %d", got, limit)
+	}
+	asked := uint64(c.proxy.Count(zktest.On(zktest.OpGetData, dir)))
+	zktest.Eventually(t, testserver.Patience, "all requests to be measured", func() bool {
+		return c.count(t, "db.client.operation.duration", attribute.String("db.operation.name", "getData")) == asked
+	})
+	spans := 0
+	for _, s := range c.spans.Started() {
+		if s.Name() == "getData /" {
+			spans++
+		}
+	}
+	if asked <= limit || spans == 0 || spans > most {
+		t.Errorf("%d spans of %d requests, want at most %d", spans, asked, most)
+	}
+	for _, lease := range leases {
+		must(t, lease.Release(patient(t)))
+	}
+	must(t, receive(t, "Acquire", result))
+	c.started(t, "delete /", 0)
+}
+
+// The news of a change reaches the hooks late. A lock that began after the change does not have it.
+func TestTransitionFromBeforeTheLock(t *testing.T) {
+	dir := directory(t)
+	tel := newTelemetry()
+	hooks := otelzk.New(tel.opts...)
+	late, told := make(chan struct{}), make(chan struct{}, 1)
+	state := hooks.State
+	hooks.State = func(c session.Change) {
+		if c.To == session.Connected {
+			<-late
+			state(c)
+			told <- struct{}{}
+		}
+	}
+	c := connect(t, dir, tel, hooks)
+	holder, wait, _ := contend(t, c, dir)
+	close(late)
+	receive(t, "the change to be told", told)
+	lock := c.started(t, "zklock lock", 0)
+	if len(lock.Events()) > 0 {
+		t.Errorf("the lock has %v, from before it", lock.Events())
+	}
+	at := time.Now()
+	state(session.Change{From: session.Connected, To: session.Suspended, At: at})
+	if events := lock.Events(); len(events) != 1 || !events[0].Time.Equal(at) {
+		t.Errorf("the lock has %v, want one of %v", events, at)
+	}
+	holder.unlock(t)
+	must(t, wait())
+	c.unlock(t)
+}
