@@ -17,7 +17,7 @@ func (a *attempt) wait(ctx context.Context, ahead []blocker) (bool, error) {
 	// Of a long queue no more is kept than this while waiting.
 	targets := slices.Clone(toWatch(ahead, a.slack))
 	rest := weigh(ahead[:len(ahead)-len(targets)])
-	watches, _, err := a.watch(ctx, targets)
+	watches, err := a.watch(ctx, targets)
 	switch {
 	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, errReconfigured):
 		return false, nil // list again; over the next connection, if this one is lost
@@ -96,57 +96,56 @@ func (a *attempt) allThere(ctx context.Context, targets []blocker) (bool, error)
 }
 
 // watch sets the watches that are missing, all at once. A node ahead that is gone already
-// has a nil watch. It also returns the data of the last one ahead.
-func (a *attempt) watch(ctx context.Context, targets []blocker) ([]*session.Watch, []byte, error) {
+// has a nil watch.
+func (a *attempt) watch(ctx context.Context, targets []blocker) ([]*session.Watch, error) {
 	own, err := a.s.StartWatch(ctx, a.nodePath())
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if a.r.Kind.Configured != nil {
 		if a.configW, err = a.s.StartWatch(ctx, a.q.dir); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	watches := make([]*session.Watch, len(targets))
 	for i, b := range targets {
 		if watches[i], err = a.watchAhead(ctx, b.node.Name); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	_, stat, err := a.settle(ctx, own)
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil, errDeleted
+		return nil, errDeleted
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	a.own, a.czxid = own, stat.Czxid
 	if a.configW != nil {
 		_, stat, err := a.settle(ctx, a.configW)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-			return nil, nil, errDeleted // our node was in it
+			return nil, errDeleted // our node was in it
 		case err != nil:
-			return nil, nil, err
+			return nil, err
 		case stat.Mzxid != a.config.Changed:
-			return nil, nil, errReconfigured
+			return nil, errReconfigured
 		}
 	}
-	var data []byte
 	seen := make(map[string]*session.Watch, len(watches))
 	for i := range watches {
-		data, stat, err = a.settle(ctx, watches[i])
+		_, stat, err = a.settle(ctx, watches[i])
 		if errors.Is(err, zk.ErrNoNode) {
 			watches[i] = nil
 		} else if err != nil {
-			return nil, nil, err
+			return nil, err
 		} else {
 			seen[targets[i].node.Name] = watches[i]
 			targets[i].replaces = targets[i].replaces && !a.policy.bound(stat)
 		}
 	}
 	a.seen = seen
-	return watches, data, nil
+	return watches, nil
 }
 
 // watchAhead returns the watch on one ahead: that of the last wait, if it is still to tell
