@@ -37,8 +37,8 @@ import (
 //   - [Mutex.Contenders] shows one contender for all; two in the moment between two turns, as
 //     the next has its place before the node of the last goes. [session.WithMaxNodes] counts
 //     both; where there is room for one alone, the node of the last goes first, and the next
-//     has its place behind whoever has come by then. Its data and the requests made for it are
-//     those of whoever came first.
+//     has its place behind whoever has come by then. The requests for it belong to the trace of
+//     the call that came first. Its data has the process and no traceparent.
 //   - Whoever is asked to make room ([WithRevocable]) is the last of the turn.
 //   - What keeps the one contender out, such as [queue.ErrConflict], is returned to all.
 //
