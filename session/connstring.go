@@ -110,7 +110,7 @@ func parseHostPort(item string) (hostPort, error) {
 
 // Chroot returns the path of the connect string below which all nodes lie, or "/" if it has
 // none.
-func (m *Manager) Chroot() string { return m.cfg.outward("/") }
+func (m *Manager) Chroot() string { return m.made().cfg.outward("/") }
 
 // FullName returns the name of a path as seen from outside: the servers as given to Connect,
 // in sorted order, and the path with the chroot, as in "h1:2181,h2:2181/app/locks/a". It is
