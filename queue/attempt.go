@@ -357,7 +357,6 @@ func (a *attempt) leave(ctx context.Context, why error) {
 	removed := make(chan struct{})
 	go func() {
 		defer close(removed)
-		defer a.unclaim()
 		<-a.creation.Done()
 		made, err := a.creation.Result()
 		if err == nil {
@@ -365,8 +364,10 @@ func (a *attempt) leave(ctx context.Context, why error) {
 		}
 		a.doubt = a.doubt || session.Uncertain(err)
 		if a.node.Name != "" || a.doubt {
-			<-a.remove(ctx).Done()
+			<-a.remove(ctx).Done() // which ends the claim once the node is gone
+			return
 		}
+		a.unclaim()
 	}()
 	// A try that was answered leaves nothing behind for the next one to find; and a node that
 	// somebody deleted is not to take, among those that the session counts, the room of the

@@ -135,8 +135,9 @@ const noVersion = math.MinInt32
 // It returns nil when the server has confirmed that. [ErrReleasePending] says that ctx
 // ended, or the session, before it did: there is nothing left to do for the caller all
 // the same. After a loss it returns the cause ([session.ErrLost]), the second time
-// [ErrReleased]; an error of the server (zk.ErrNoAuth) says that the node stays until
-// the session ends.
+// [ErrReleased]; an error of the server (zk.ErrNoAuth) says that it refuses to delete the
+// node. Others wait then until it no longer refuses, as the delete is tried again slowly, or
+// until the session ends.
 func (l *Lease) Release(ctx context.Context) error {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.Release")

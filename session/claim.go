@@ -17,8 +17,8 @@ import (
 // this session is the claim's own, whatever became of the reply to its create, and whatever
 // anybody has written to it; a uuid in its data would not tell that for certain.
 //
-// It ends with End, or when Remove is done. All methods of a Claim that [Session.Claim] or
-// [Session.TryClaim] has not made panic.
+// It ends with End, or when Remove has removed the node. All methods of a Claim that
+// [Session.Claim] or [Session.TryClaim] has not made panic.
 type Claim struct {
 	s    *Session
 	path string
@@ -123,8 +123,9 @@ func (c *Claim) End() { c.made().once.Do(func() { c.s.claims.exit(c.path, true) 
 //
 // standing, if not nil, is the stat of the claim's node where that is certain to be there, as
 // far as the present connection has told: then the first delete is sent without a look. It
-// must not change any more. The claim has ended when the removal is done. ctx is for the hooks
-// of [Trace] alone: that it ends changes nothing.
+// must not change any more. The claim ends when the node is gone, or with the session: after
+// a refusal of the server the removal goes on in the background, and the claim stands until it
+// has succeeded. ctx is for the hooks of [Trace] alone: that it ends changes nothing.
 func (c *Claim) Remove(ctx context.Context, standing *zk.Stat) *Removal {
 	c.made()
 	misuse.Context(ctx, "session: Claim.Remove")

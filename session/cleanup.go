@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"path"
+	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
@@ -28,8 +30,9 @@ func (r *Removal) made() *Removal {
 }
 
 // Done returns a channel that is closed when the server has said that what was to
-// go is gone, when it has refused, or when the session has ended, which it goes
-// with.
+// go is gone, when the server has refused for the first time, or when the session has
+// ended, which it goes with. After a refusal the removal is tried again in the background,
+// more slowly, until one of the other two has happened.
 func (r *Removal) Done() <-chan struct{} { return r.made().done }
 
 // Err returns, once Done is closed, nil if the server has said that it is gone, or
@@ -38,8 +41,9 @@ func (r *Removal) Err() error { return r.made().err }
 
 // Remove deletes a node for certain. It returns at once and needs no further call:
 // the delete is retried in the background, across reconnects, until the server says
-// that the node is gone or refuses it ([zk.ErrNoAuth]), or the session ends. For a
-// node that is gone already it is a success. ctx is for the hooks of [Trace] alone: that
+// that the node is gone, or the session ends. A refusal ([zk.ErrNoAuth]) is reported at once
+// by the Removal, and the delete is then retried slowly: first after about a second, later
+// after at most the session timeout or 30 s. For a node that is gone already it is a success. ctx is for the hooks of [Trace] alone: that
 // it ends changes nothing.
 func (s *Session) Remove(ctx context.Context, path string) *Removal {
 	s.made()
@@ -93,45 +97,118 @@ func (s *Session) Sweep(ctx context.Context, dir string, match func(name string)
 	})
 }
 
-// persist repeats f in the background until it succeeds, the server refuses, or the
-// session ends. It does not end with any caller's context, nor with a WithRetry
-// that says stop. Before Done is closed it calls then, if there is one.
+// persist repeats f in the background until it succeeds or the session ends. It does not end
+// with any caller's context, nor with a WithRetry that says stop. A refusal by the server ends
+// the Removal, and f is repeated slowly from then on: the permission may come back. Once f has
+// succeeded or the session has ended, and not before, it calls then, if there is one.
 func (s *Session) persist(ctx context.Context, what string, then func(), f func(context.Context) error) *Removal {
-	r := &Removal{done: make(chan struct{})}
-	finish := func() {
-		if then != nil {
-			then()
-		}
-		close(r.done)
+	p := &persistence{
+		Removal: &Removal{done: make(chan struct{})},
+		s:       s, ctx: ctx, what: what, then: then, f: f,
 	}
-	err := s.begin(func() {
-		defer finish()
-		wait := s.cfg.retry()
-		life := s.lifeWith(ctx)
-		for {
-			r.err = f(life)
-			switch {
-			case r.err == nil:
-				return
-			case s.Err() != nil:
-				r.err = s.Err()
-				return
-			case classify(r.err) == answered:
-				s.cfg.log.Error("zookeeper refuses to remove a node; it stays until the session ends",
-					"what", what, "err", r.err)
-				return
-			}
-			if pause(s.life, untiring(wait)) != nil {
-				r.err = s.Err()
-				return
-			}
-		}
-	})
-	if err != nil {
-		r.err = err
-		finish()
+	if err := s.begin(p.run); err != nil {
+		p.end(err)
 	}
-	return r
+	return p.Removal
+}
+
+// persistence is the work behind a Removal. One goroutine at a time runs it.
+type persistence struct {
+	*Removal
+	s       *Session
+	ctx     context.Context
+	what    string
+	then    func()
+	f       func(context.Context) error
+	refused bool // by the server; Done is closed
+}
+
+func (p *persistence) run() {
+	ended := false
+	defer func() {
+		// A hook can end the goroutine by runtime.Goexit.
+		if !ended && p.s.begin(p.runAgain) != nil {
+			p.end(p.s.Err())
+		}
+	}()
+	wait := p.s.cfg.retry()
+	var slow backoff.BackOff
+	life := p.s.lifeWith(p.ctx)
+	for {
+		err := p.f(life)
+		next := wait
+		switch {
+		case err == nil, p.s.Err() != nil:
+			if err != nil {
+				err = p.s.Err()
+			}
+			ended = true
+			p.end(err)
+			return
+		case classify(err) == answered:
+			p.refuse(err)
+			if slow == nil {
+				slow = slowRetry(p.s.Timeout())
+			}
+			next = slow
+		}
+		if pause(p.s.life, untiring(next)) != nil {
+			ended = true
+			p.end(p.s.Err())
+			return
+		}
+	}
+}
+
+// runAgain goes on where a hook has ended the goroutine, which it may do again.
+func (p *persistence) runAgain() {
+	_ = pause(p.s.life, p.s.Timeout()/10)
+	p.run()
+}
+
+// refuse tells the caller, once, that the server refuses.
+func (p *persistence) refuse(err error) {
+	if p.refused {
+		return
+	}
+	p.refused, p.err = true, err
+	close(p.done)
+	p.s.cfg.log.Error("zookeeper refuses to remove a node; the node stays for now, and the removal is tried again slowly",
+		"what", p.what, "err", err)
+}
+
+// end is called once: with nil when the server has said that the node is gone, or with the
+// session's error.
+func (p *persistence) end(err error) {
+	if p.then != nil {
+		p.then()
+	}
+	switch {
+	case !p.refused:
+		p.err = err
+		close(p.done)
+	case err == nil:
+		p.s.cfg.log.Info("zookeeper has removed a node that it had refused to remove", "what", p.what)
+	}
+}
+
+// Waits between tries of a removal that the server has refused.
+const (
+	slowFirst = time.Second
+	slowMax   = 30 * time.Second
+)
+
+// slowRetry returns waits that grow from about a second to at most the session timeout or 30 s,
+// with jitter.
+func slowRetry(timeout time.Duration) backoff.BackOff {
+	const jitter = 0.2
+	most := min(slowMax, timeout)
+	return &backoff.ExponentialBackOff{
+		InitialInterval:     min(slowFirst, time.Duration(float64(most)/(1+jitter))),
+		MaxInterval:         time.Duration(float64(most) / (1 + jitter)),
+		Multiplier:          2,
+		RandomizationFactor: jitter,
+	}
 }
 
 func ignoreNoNode(err error) error {

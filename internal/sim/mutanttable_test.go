@@ -49,7 +49,7 @@ var mutants = []mutant{
 		[]edit{{"queue/attempt.go", "a.doubt = a.doubt || session.Uncertain(err)", "a.doubt = false"}}},
 	{"release-once", "mutex", "a release whose connection is lost leaves the node",
 		[]edit{
-			{"session/cleanup.go", "case classify(r.err) == answered:", "case true:"},
+			{"session/cleanup.go", "if pause(p.s.life, untiring(next)) != nil {", "if _ = untiring(next); true {"},
 			{"session/request.go", "RequestInfo{Op: \"delete\", Path: path}, always,", "RequestInfo{Op: \"delete\", Path: path}, never,"},
 		}},
 	{"no-clock", "mutex", "who is cut off believes that he holds on",
