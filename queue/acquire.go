@@ -35,17 +35,23 @@ func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
 
 // Beside takes another lease of the same queue next to this one: at once, in the same
 // session, with the same sequence number. Both are held then, and each is released by
-// itself. That is for kinds whose Policy says, by Replaces, that the one may leave the
-// other in its place: a writer that becomes a reader, with nobody in between. Of a [Local] it
-// ends the turn: this lease is handed on to nobody.
+// itself, and both have the Token of this lease, whose place they share. That is for kinds whose
+// Policy says, by Replaces, that the one may leave the other in its place: a writer that becomes
+// a reader, with nobody in between. Of a [Local] it ends the turn: this lease is handed on to
+// nobody.
 //
 // It fails with ctx's error; with the cause ([session.ErrLost], [ErrReleased]) if this
-// lease has ended or ends meanwhile; and as [Queue.Acquire] does otherwise.
+// lease has ended or ends meanwhile; with [session.ErrInvalid] if the policy of this lease
+// does not say by Replaces that its node may leave another in its place, or the two kinds have
+// different prefixes; and as [Queue.Acquire] does otherwise.
 func (l *Lease) Beside(ctx context.Context, r Request) (*Lease, error) {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.Beside")
-	if r.Kind != nil && r.Kind.Unfair {
-		return nil, fmt.Errorf("queue: %w: nothing unfair can be taken beside another lease", session.ErrInvalid)
+	if err := r.complete(); err != nil {
+		return nil, err
+	}
+	if err := l.t.a.checkBeside(r.Kind); err != nil {
+		return nil, err
 	}
 	if l.t.local != nil && l.Err() == nil {
 		// The next one of this process would hold together with what is taken here.

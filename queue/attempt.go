@@ -42,6 +42,7 @@ type attempt struct {
 	wake    chan struct{}             // poked by each watch that ends; room for one
 
 	claim *session.Claim // to the node of an unfair kind; nil for the others
+	place place          // that of another lease, beside which this is entered
 }
 
 // entry is how an attempt enters the queue.
@@ -98,6 +99,11 @@ func (a *attempt) run(ctx context.Context) error {
 // since a listing counts only if it has the node.
 func (a *attempt) enter(ctx context.Context) ([]string, error) {
 	for tries := 1; ; tries++ {
+		if a.entry.beside != nil {
+			if err := a.askPlace(ctx); err != nil {
+				return nil, err
+			}
+		}
 		name, mode := a.newName()
 		creation, err := a.s.StartCreate(ctx, path.Join(a.q.dir, name), a.r.Data, mode)
 		if err != nil {
@@ -264,13 +270,12 @@ func (a *attempt) decide(ctx context.Context, names []string) ([]blocker, error)
 		// come in; the other is no obstacle.
 		i := slices.IndexFunc(nodes, func(n Node) bool { return n.Name == beside.t.a.node.Name })
 		if i < 0 {
-			if err := beside.Err(); err != nil {
-				return nil, err
-			}
-			beside.t.loseNode()
-			return nil, fmt.Errorf("%w: so is what was to be taken beside it", session.ErrLost)
+			return nil, beside.nodeGone()
 		}
 		nodes = slices.Delete(nodes, i, i+1)
+		if err := a.learnPlace(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if nodes, err = a.succeed(ctx, nodes); err != nil {
 		return nil, err

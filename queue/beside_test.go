@@ -5,6 +5,8 @@ import (
 	"path"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -115,4 +117,86 @@ func TestBesideReleased(t *testing.T) {
 	list.Release()
 	await(t, done, "Beside")
 	mustBe(t, err, queue.ErrReleased)
+}
+
+// A lease that is taken beside another has that one's token, also where nobody had asked for
+// it: the next writer was queued before the reader, and its token must not be lower.
+func TestBesideToken(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		dir := persistentDir(t)
+		q := client(t, dir)
+		w, err := q.Acquire(patient(t), writing)
+		mustBe(t, err, nil)
+		if early {
+			tokenOf(t, w)
+		}
+		queued := begin(t, client(t, dir), writing)
+		testserver.WaitChildren(t, dir, 2)
+		r, err := w.Beside(patient(t), reading)
+		mustBe(t, err, nil)
+		if tokenOf(t, r) != tokenOf(t, w) {
+			t.Errorf("token %d beside %d", tokenOf(t, r), tokenOf(t, w))
+		}
+		release(t, w)
+		of := tokenOf(t, r)
+		release(t, r)
+		next := queued.get(t)
+		if n := tokenOf(t, next); n <= of {
+			t.Errorf("token %d after %d", n, of)
+		}
+		release(t, next)
+	}
+}
+
+func tokenOf(t *testing.T, l *queue.Lease) int64 {
+	t.Helper()
+	n, err := l.Token(patient(t))
+	mustBe(t, err, nil)
+	return n
+}
+
+// Where the token of the one may not be read, neither has one, and both are held.
+func TestBesideWithoutToken(t *testing.T) {
+	dir := persistentDir(t)
+	q, _, _ := proxied(t, dir, session.WithACL(zk.WorldACL(zk.PermAll&^zk.PermRead)...))
+	w, err := q.Acquire(patient(t), writing)
+	mustBe(t, err, nil)
+	r, err := w.Beside(patient(t), reading)
+	mustBe(t, err, nil)
+	_, err = r.Token(patient(t))
+	mustBe(t, err, zk.ErrNoAuth)
+	release(t, w)
+	mustBe(t, r.Err(), nil)
+	release(t, r)
+}
+
+// What would have two holders is refused before anything is sent.
+func TestBesideRefuses(t *testing.T) {
+	fewer := *reading.Kind
+	fewer.Prefixes = []string{queue.PrefixRead}
+	for _, c := range []struct {
+		what         string
+		held, beside queue.Request
+	}{
+		{"mutexes", ask, ask},
+		{"a writer beside a reader", reading, writing},
+		{"another kind's", writing, ask},
+		{"fewer prefixes", writing, queue.Request{Kind: &fewer}},
+		{"unfair", writing, askUnfair},
+		{"no kind", writing, queue.Request{}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			q, proxy, _ := proxied(t, persistentDir(t))
+			l, err := q.Acquire(patient(t), c.held)
+			mustBe(t, err, nil)
+			proxy.ResetRequests()
+			_, err = l.Beside(patient(t), c.beside)
+			mustBe(t, err, session.ErrInvalid)
+			if n := proxy.Count(ofContenders(q.Path(), zktest.OpCreate)); n > 0 {
+				t.Errorf("%d creates", n)
+			}
+			mustBe(t, l.Err(), nil)
+			release(t, l)
+		})
+	}
 }

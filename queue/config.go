@@ -67,8 +67,8 @@ func (q *Queue) Config(ctx context.Context) (Config, error) {
 
 // Reconfigure replaces the data of the directory, which is made if need be, by what change
 // makes of it; contenders that wait under a kind with a configuration look again. change may
-// be called several times; its error ends the call and is returned. It fails with ctx's error,
-// [session.ErrClosed] or what the server refuses.
+// be called several times; its error ends the call and is returned, whatever error it is. It
+// fails with ctx's error, [session.ErrClosed] or what the server refuses.
 func (q *Queue) Reconfigure(ctx context.Context, change func(old Config) ([]byte, error)) error {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Reconfigure")

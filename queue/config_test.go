@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -204,4 +206,20 @@ func TestFramesNotEnough(t *testing.T) {
 	}
 	release(t, second)
 	release(t, held[0])
+}
+
+// The error of change ends the call, whatever it looks like.
+func TestReconfigureEndsByItsOwnError(t *testing.T) {
+	q := client(t, persistentDir(t))
+	for _, own := range []error{zk.ErrBadVersion, zk.ErrNoNode, zk.ErrConnectionClosed, session.ErrLost, errors.New("no")} {
+		calls := 0
+		err := q.Reconfigure(patient(t), func(queue.Config) ([]byte, error) {
+			calls++
+			return nil, fmt.Errorf("change: %w", own)
+		})
+		mustBe(t, err, own)
+		if calls != 1 {
+			t.Errorf("%v: %d calls", own, calls)
+		}
+	}
 }

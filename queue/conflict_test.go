@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"math"
 	"path"
 	"slices"
 	"testing"
@@ -185,4 +186,43 @@ func TestBadArguments(t *testing.T) {
 	if n := proxy.Count(inDir(q.Path())); n > 0 {
 		t.Errorf("%d requests were sent", n)
 	}
+}
+
+// Requests that would be read back as others are refused before anything is sent.
+func TestBadRequest(t *testing.T) {
+	q, proxy, _ := proxied(t, persistentDir(t))
+	proxy.ResetRequests()
+	for what, r := range map[string]queue.Request{
+		"weight too large": {Kind: mutex, Weight: math.MaxInt32 + 1},
+		"revoking data":    {Kind: mutex, Data: []byte(queue.RevokeMessage)},
+	} {
+		_, err := q.Acquire(patient(t), r)
+		mustBe(t, err, session.ErrInvalid)
+		_, err = q.TryAcquire(patient(t), r)
+		mustBe(t, err, session.ErrInvalid)
+		if _, err = q.Local(r, 1); err == nil {
+			t.Errorf("%s: no error", what)
+		}
+	}
+	for _, kind := range []*queue.Kind{nil, {}, {Prefixes: []string{"odd"}, Policy: mutex.Policy}} {
+		_, err := q.Contenders(patient(t), kind)
+		mustBe(t, err, session.ErrInvalid)
+	}
+	if n := proxy.Count(inDir(q.Path())); n > 0 {
+		t.Errorf("%d requests", n)
+	}
+	l, err := q.Acquire(patient(t), queue.Request{Kind: heavy, Weight: math.MaxInt32})
+	mustBe(t, err, nil)
+	if n, _ := queue.ParseNode(path.Base(l.Path())); n.Weight != math.MaxInt32 {
+		t.Errorf("read back as %d", n.Weight)
+	}
+	release(t, l)
+}
+
+var heavy = &queue.Kind{
+	Name:     "heavy",
+	Prefixes: []string{queue.PrefixLease},
+	Policy: func(queue.Node) queue.Policy {
+		return queue.Policy{Weight: func(ahead queue.Node) int { return ahead.Weight }}
+	},
 }

@@ -87,7 +87,8 @@ func (l *Lease) Context(parent context.Context) (context.Context, context.Cancel
 // granted before on this path, for whatever is written to under the lock to compare. It
 // is the transaction id that made the node (czxid), which grows for as long as the
 // ensemble keeps its data; sequence numbers start again with their directory. Leases of
-// one turn of a [Local] have one node, and so the same token: it never decreases.
+// one turn of a [Local] have one node, and so the same token, and a lease that was taken
+// [Lease.Beside] another has the token of that one: tokens never decrease.
 //
 // It waits for a reply of the server if need be: until ctx ends or the lease does.
 func (l *Lease) Token(ctx context.Context) (int64, error) {

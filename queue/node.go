@@ -87,6 +87,14 @@ func checkPrefix(prefix string) error {
 		strings.HasPrefix(prefix, protected) {
 		return fmt.Errorf("%w: prefix %q: want a word and then - or _, as in %q", session.ErrInvalid, prefix, PrefixLock)
 	}
+	for _, sequence := range []int32{0, 999_999_999, 1_000_000_000, math.MaxInt32, -1, -999_999_999, -1_000_000_000, math.MinInt32} {
+		name := fmt.Sprintf("%s%010d", nameFor("id", prefix, 1), sequence)
+		n, ok := ParseNode(name, prefix)
+		if !ok || n.Prefix != prefix || n.Sequence != sequence || n.ID != "id" || n.Weight != 1 {
+			return fmt.Errorf("%w: prefix %q: a node called %q would not be known for a contender: want one - or _ at the end",
+				session.ErrInvalid, prefix, name)
+		}
+	}
 	return session.ValidatePath("/" + prefix)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path"
 	"slices"
@@ -72,12 +73,12 @@ type Request struct {
 	Kind *Kind
 	// Prefix is that of the contender's node, one of the kind's. Default: the first.
 	Prefix string
-	// Weight is how much to ask for, kept in the node's name. Default: 1; of an unfair
-	// kind nothing else.
+	// Weight is how much to ask for, kept in the node's name: 2³¹ − 1 at most. Default: 1;
+	// of an unfair kind nothing else.
 	Weight int
 	// Data is the node's data. Default: who waits, as {"id":"host/pid"}, with the
 	// traceparent that the trace hooks give for the caller's context; the node of a [Local],
-	// which several acquisitions share, has none.
+	// which several acquisitions share, has none. It must not be [RevokeMessage].
 	Data []byte
 	// Revoked, if not nil, is called when somebody asks the holder to give the lease up
 	// ([RevokeMessage]): once at most, from a goroutine of its own, also when the request
@@ -100,6 +101,12 @@ func (r *Request) complete() error {
 	}
 	if r.Weight < 0 {
 		return fmt.Errorf("queue: %w: weight %d is negative", session.ErrInvalid, r.Weight)
+	}
+	if r.Weight > math.MaxInt32 {
+		return fmt.Errorf("queue: %w: weight %d: the limit is %d", session.ErrInvalid, r.Weight, math.MaxInt32)
+	}
+	if string(r.Data) == RevokeMessage {
+		return fmt.Errorf("queue: %w: node data %q asks its holder to leave", session.ErrInvalid, RevokeMessage)
 	}
 	if r.Kind.Unfair && r.Weight > 1 {
 		return fmt.Errorf("queue: %w: weight %d of an unfair lock", session.ErrInvalid, r.Weight)
@@ -127,10 +134,14 @@ type Contender struct {
 
 // Contenders returns those of a kind who hold or wait, in order: a picture of one
 // moment that has passed. It returns an empty list where nobody does, and fails with
-// ctx's error, [ErrConflict], [session.ErrClosed] or what the server refused.
+// ctx's error, [ErrConflict], [session.ErrClosed], [session.ErrInvalid] for a bad kind, or
+// what the server refused.
 func (q *Queue) Contenders(ctx context.Context, kind *Kind) ([]Contender, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Contenders")
+	if err := kind.Check(); err != nil {
+		return nil, fmt.Errorf("queue: %w", err)
+	}
 	for {
 		s, err := q.m.Session(ctx)
 		if err != nil {

@@ -46,6 +46,10 @@ func newTurn(ctx context.Context, a *attempt, local *Local) *turn {
 	if local != nil {
 		t.removal = make(chan *session.Removal, 1)
 	}
+	if a.place.known {
+		t.czxid, t.tokenErr = a.place.token, a.place.tokenErr
+		close(t.known)
+	}
 	t.life, t.end = context.WithCancelCause(holderContext(ctx, t.hooks()))
 	return t
 }

@@ -31,6 +31,7 @@ func TestNewInvalid(t *testing.T) {
 		{name: "trailing slash", path: "/limits/", limit: 1},
 		{name: "nil option", path: "/limits/a", limit: 1, opts: []semaphore.Option{nil}},
 		{name: "too much data", path: "/limits/a", limit: 1, opts: []semaphore.Option{semaphore.WithData(make([]byte, 64<<10+1))}},
+		{name: "data that asks to leave", path: "/limits/a", limit: 1, opts: []semaphore.Option{semaphore.WithData([]byte(queue.RevokeMessage))}},
 		{name: "revocable by nobody", path: "/limits/a", limit: 1, opts: []semaphore.Option{semaphore.WithRevocable(nil)}},
 
 		{name: "one", path: "/limits/a", limit: 1, ok: true},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -11,10 +12,13 @@ import (
 const maxData = 64 << 10
 
 // NodeData returns a copy of what is to be the data of a lock's nodes, if it is not too
-// much.
+// much, nor the message that asks a holder to leave.
 func NodeData(data []byte) ([]byte, error) {
 	if len(data) > maxData {
 		return nil, fmt.Errorf("%w: %d bytes of node data: the limit is %d", session.ErrInvalid, len(data), maxData)
+	}
+	if string(data) == queue.RevokeMessage {
+		return nil, fmt.Errorf("%w: node data %q asks the holder to leave", session.ErrInvalid, data)
 	}
 	return append([]byte{}, data...), nil
 }
