@@ -20,8 +20,15 @@ var (
 	ErrConflict = errors.New("another kind of lock, or another configuration, at this path")
 
 	// ErrSequence is returned when the sequence counter of the lock's directory is
-	// used up, after 2³¹ contenders. Removing the directory while it is empty starts
-	// it again.
+	// used up, after 2³¹ contenders: 25 days at 1,000 acquisitions a second. Counting
+	// starts again when the directory is removed. From the 2³⁰th contender on, the client
+	// that leaves the directory empty removes it. A lock that is contended without pause
+	// never leaves its directory empty in the 12 days that remain at that rate, and comes
+	// to ErrSequence in the end. To avoid that, keep all clients from the lock for a
+	// moment, until its directory is gone: once a week is enough. Once the error has come,
+	// the holder and the waiters keep their places, and every new acquisition fails until
+	// they have left. Callers should wait before they try again, since an attempt that fails
+	// is in the directory for a moment too.
 	ErrSequence = errors.New("sequence counter of the lock's directory is used up")
 
 	// errDeleted is the cause of a loss: somebody deleted the node.

@@ -112,11 +112,15 @@ func parseHostPort(item string) (hostPort, error) {
 // none.
 func (m *Manager) Chroot() string { return m.made().cfg.outward("/") }
 
-// FullName returns the name of a path as seen from outside: the servers as given to Connect,
-// in sorted order, and the path with the chroot, as in "h1:2181,h2:2181/app/locks/a". It is
-// the same in every process that names the servers alike. It does no I/O.
+// FullName returns the name of a path as seen from outside: the name of the ensemble, and the
+// path with the chroot, as in "h1:2181,h2:2181/app/locks/a". The ensemble's name is that of
+// [WithName]; without it, the servers as given to Connect, in sorted order. The full name is the
+// same in every process that names the ensemble, or its servers, alike. FullName does no I/O.
 func (m *Manager) FullName(path string) string {
 	m.made()
+	if m.cfg.name != "" {
+		return m.cfg.name + m.cfg.outward(path)
+	}
 	var servers []string
 	for _, s := range m.cfg.servers {
 		servers = append(servers, strings.ToLower(s.String()))

@@ -146,3 +146,14 @@ func TestFullName(t *testing.T) {
 		}
 	}
 }
+
+// A name takes the place of the servers, not that of the chroot.
+func TestFullNameOfNamed(t *testing.T) {
+	cfg, err := newConfig("h1,h2/app", []Option{WithName("Blue, east")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := (&Manager{cfg: cfg}).FullName("/a"); got != "Blue, east/app/a" {
+		t.Errorf("full name %q", got)
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"math"
 	"net"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
@@ -50,6 +52,7 @@ type config struct {
 	tick           time.Duration // 0: not told
 	maxNodes       int
 	lossOnSuspend  bool
+	name           string // of the ensemble; "": that of its servers
 
 	retry func() backoff.BackOff
 	auths []wire.Identity
@@ -297,4 +300,33 @@ func WithLossOnSuspend() Option {
 		c.lossOnSuspend = true
 		return nil
 	})
+}
+
+// WithName names the ensemble. [Manager.FullName] begins with the name instead of the servers of
+// the connect string, so that it is the same in every process, whatever servers each of them
+// connects to and however it calls them. All processes must give one ensemble the same name, and
+// two ensembles different ones: zklock.Multi orders locks by full names, and two processes that
+// order the same locks differently can wait for each other for ever. The name is a text of
+// printable characters without a slash; upper and lower case differ. Default: the servers as
+// given to Connect, in sorted order.
+func WithName(name string) Option {
+	return option(func(c *config) error {
+		if err := checkName(name); err != nil {
+			return err
+		}
+		c.name = name
+		return nil
+	})
+}
+
+func checkName(name string) error {
+	if name == "" {
+		return invalidf("empty name of the ensemble")
+	}
+	for _, r := range name {
+		if r == '/' || r == utf8.RuneError || !unicode.IsPrint(r) {
+			return invalidf("name %q of the ensemble: want printable characters without a slash", name)
+		}
+	}
+	return nil
 }

@@ -53,6 +53,10 @@ func TestConnectInvalid(t *testing.T) {
 		"no log handler":     WithLogger(&slog.Logger{}),
 		"max nodes 0":        WithMaxNodes(0),
 		"max nodes -1":       WithMaxNodes(-1),
+		"empty name":         WithName(""),
+		"name with a slash":  WithName("a/b"),
+		"unprintable name":   WithName("a\n"),
+		"name of no text":    WithName("a\xff"),
 	} {
 		attempts = append(attempts, attempt{name, "127.0.0.1:1", []Option{o}})
 	}

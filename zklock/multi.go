@@ -54,14 +54,23 @@ func (m *MultiLock) made() *MultiLock {
 
 // Multi returns a lock over several, of any kinds and on any managers. They are taken in one
 // order, in whatever order they are given: by their paths with the chroot, and where those
-// are the same by their servers. So any number of those who take some of the same locks
-// through Multi cannot wait for each other in a circle. Somebody who takes one by one, in
-// another order, can still be in one.
+// are the same by the names of their ensembles ([session.Manager.FullName]). So callers that
+// take some of the same locks through Multi cannot wait for each other in a circle. A caller
+// that takes the locks one by one, in another order, can still be in one.
 //
-// It does no I/O. No locks, a nil one, one without a name (the zero Reader of rwlock), and one
-// that is there twice, also by way of another object or another chroot, are errors that match
-// [session.ErrInvalid]. Managers that name the servers of one ensemble differently are taken
-// for managers of different ones.
+// Locks of one path on two ensembles have the same order everywhere only if all processes name
+// the ensembles alike. Without [session.WithName] the name is the connect string's servers, and
+// two processes that write them differently, as by address and by host name, can order the
+// two locks differently, and then wait for each other for ever. Give every manager a name by
+// WithName where Multi has locks on several ensembles.
+//
+// A MultiLock is re-entrant as a whole: an owner ([WithOwner]) that holds it enters it again. It
+// takes its locks by their Acquire, which knows no owners: if the owner of ctx holds one of
+// the locks by a Lock of its own, Lock of the MultiLock waits for that until ctx ends.
+//
+// Multi does no I/O. No locks, a nil one, one without a name (the zero Reader of rwlock), and one that
+// is there twice, also by way of another object or another chroot, are errors that match [session.ErrInvalid]. Managers that name one
+// ensemble differently are taken for managers of different ones.
 func Multi(locks ...ContextLocker) (*MultiLock, error) {
 	if len(locks) == 0 {
 		return nil, fmt.Errorf("zklock: %w: Multi of no locks", session.ErrInvalid)
@@ -115,8 +124,8 @@ func isNil(l ContextLocker) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// compareNames orders by path first: processes that name the servers of their ensembles
-// differently agree on that at least.
+// compareNames orders by path first: processes that name their ensembles differently agree on
+// that at least.
 func compareNames(a, b string) int {
 	serversA, pathA := cutServers(a)
 	serversB, pathB := cutServers(b)

@@ -66,7 +66,9 @@ func connect(ctx context.Context, ensembles []ensemble) (*shards, error) {
 		if s.managers[e.name] != nil {
 			return nil, errors.Join(fmt.Errorf("two ensembles are called %s", e.name), s.Close())
 		}
-		m, err := session.Connect(ctx, e.servers, session.WithLogger(slog.New(slog.DiscardHandler)))
+		// The name is the same in all processes, which may call the servers differently: Multi
+		// goes by it.
+		m, err := session.Connect(ctx, e.servers, session.WithName(e.name), session.WithLogger(slog.New(slog.DiscardHandler)))
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", e.name, err), s.Close())
 		}

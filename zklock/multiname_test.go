@@ -1,0 +1,50 @@
+package zklock_test
+
+import (
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// Two processes take equal paths on two ensembles in one order if they name the ensembles alike,
+// whatever they call the servers.
+func TestMultiOrderOfNamedEnsembles(t *testing.T) {
+	const path = "/locks/a"
+	ctx := patient(t)
+	blue, red := zktest.Start(t), zktest.Start(t)
+	connect := func(server *zktest.Server, servers, name string) *session.Manager {
+		return testserver.Connect(t, servers, session.WithName(name), session.WithDialer(server.Dialer()))
+	}
+	blocker := newMutex(t, connect(blue, "h1", "blue"), path)
+	must(t, blocker.Lock(ctx))
+	at := newMutex(t, connect(red, "h1", "red"), path)
+	var finish []func()
+	for i, servers := range [][2]string{{"h1", "h2"}, {"h2", "h1"}} {
+		all := newMulti(t, newMutex(t, connect(red, servers[0], "red"), path), newMutex(t, connect(blue, servers[1], "blue"), path))
+		locked := background(func() error { return all.Lock(ctx) })
+		zktest.Eventually(t, testserver.Patience, "the Multi to wait at the first ensemble", func() bool {
+			return contenders(t, blocker) == i+2
+		})
+		if n := contenders(t, at); n != 0 {
+			t.Errorf("servers called %v: %d at the second ensemble", servers, n)
+		}
+		finish = append(finish, func() {
+			must(t, receive(t, "Lock", locked))
+			must(t, all.Unlock())
+		})
+	}
+	must(t, blocker.Unlock())
+	for _, f := range finish {
+		f()
+	}
+}
+
+func contenders(t *testing.T, mx *zklock.Mutex) int {
+	t.Helper()
+	all, err := mx.Contenders(patient(t))
+	must(t, err)
+	return len(all)
+}
