@@ -70,9 +70,8 @@ func (q *Queue) acquire(ctx context.Context, r Request, how entry) (*Lease, erro
 			return nil, err
 		}
 		t := newTurn(ctx, a, nil)
-		l := t.begin(ctx)
 		t.guard()
-		return l, nil
+		return t.begin(ctx), nil
 	})
 }
 
@@ -86,7 +85,20 @@ func (q *Queue) traced(ctx context.Context, r Request, try bool,
 		Kind: r.Kind.Name, Chroot: q.m.Chroot(), Path: q.dir, Try: try,
 	})
 	result := session.AcquireResult{Position: -1}
+	var l *Lease
+	got, told := false, false
+	defer func() {
+		switch {
+		case told:
+		case !got:
+			result.Err = errEnded
+			end(result)
+		case l != nil:
+			l.abandon()
+		}
+	}()
 	l, err := get(ctx, &result)
+	got = true
 	switch {
 	case errors.Is(err, ErrBusy):
 		result.Busy = true
@@ -94,6 +106,7 @@ func (q *Queue) traced(ctx context.Context, r Request, try bool,
 		result.Err = err
 	}
 	end(result)
+	told = true
 	if err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", q.dir, err)
 	}

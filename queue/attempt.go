@@ -34,6 +34,7 @@ type attempt struct {
 	before   string            // the id of the node whose place this one has renewed; "" for none
 	position int               // contenders ahead at entry; -1 until known
 	after    int64             // a transaction that is older than our node
+	granted  bool              // it has become a lease
 
 	own     *session.Watch            // on our node; nil until it was set
 	czxid   int64                     // our node's, with own
@@ -66,8 +67,11 @@ func newAttempt(q *Queue, s *session.Session, r Request, how entry) *attempt {
 	return a
 }
 
-// run is the only loop: enter, list, decide, watch. It returns nil when granted.
-func (a *attempt) run(ctx context.Context) error {
+// run is the only loop: enter, list, decide, watch. It returns nil when granted. Every other way
+// out leaves the queue: an error, a hook or a policy that panics, and one that ends the
+// goroutine.
+func (a *attempt) run(ctx context.Context) (err error) {
+	defer func() { a.leaveUnlessGranted(ctx, err) }()
 	names, err := a.enter(ctx)
 	for err == nil {
 		var ahead []blocker
@@ -75,22 +79,20 @@ func (a *attempt) run(ctx context.Context) error {
 			break
 		}
 		if mayGo(ahead, a.slack) {
-			return a.proceed(ctx)
+			return a.proceed()
 		}
 		if a.entry.try {
-			err = ErrBusy
-			break
+			return ErrBusy
 		}
 		var granted bool
 		if granted, err = a.wait(ctx, ahead); err != nil {
 			break
 		}
 		if granted {
-			return a.proceed(ctx)
+			return a.proceed()
 		}
 		names, err = a.list(ctx)
 	}
-	a.leave(ctx, err)
 	return err
 }
 
@@ -176,15 +178,19 @@ func (a *attempt) newName() (string, session.CreateMode) {
 func (a *attempt) survey(ctx context.Context) ([]string, error) {
 	for {
 		var g errgroup.Group
-		configured := a.r.Kind.Configured != nil
+		configured, answered := a.r.Kind.Configured != nil, false
 		if configured {
 			g.Go(func() (err error) {
 				a.config, err = a.q.configIn(ctx, a.s, a.r.Kind)
+				answered = true
 				return err
 			})
 		}
 		names, stat, err := a.s.Children(ctx, a.q.dir)
 		err = errors.Join(err, g.Wait())
+		if configured && !answered && err == nil {
+			err = errEnded
+		}
 		if err != nil || !configured || a.config.Changed >= stat.Mzxid {
 			return names, err
 		}
@@ -340,12 +346,18 @@ func (a *attempt) until(ctx context.Context, answered <-chan struct{}) error {
 
 // grant asks the clock, last: what a listing or an event says counts only while the session
 // is certain. Nothing in the attempt changes any more once it has returned nil.
-func (a *attempt) grant(ctx context.Context) error {
+func (a *attempt) grant() error {
 	err := a.s.Err()
-	if err != nil {
-		a.leave(ctx, err)
-	}
+	a.granted = err == nil
 	return err
+}
+
+// leaveUnlessGranted is called, deferred, at every end of run and barge. An attempt that is
+// outdated stands until the next one has renewed its place.
+func (a *attempt) leaveUnlessGranted(ctx context.Context, why error) {
+	if !a.granted && !errors.Is(why, errOutdated) {
+		a.leave(ctx, why)
+	}
 }
 
 // leave is the only way out that is not a lease. It returns once the removal of
@@ -357,6 +369,7 @@ func (a *attempt) leave(ctx context.Context, why error) {
 		defer old.leave(ctx, why)
 	}
 	if a.creation == nil {
+		a.unclaim()
 		return
 	}
 	removed := make(chan struct{})

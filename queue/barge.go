@@ -22,29 +22,24 @@ func unfairName(kind *Kind) string { return kind.Prefixes[0] + "0000000000" }
 
 // barge is the loop of an unfair kind, in the place of run: make the node, or wait for the
 // end of the one that is there, and try again.
-func (a *attempt) barge(ctx context.Context) error {
+func (a *attempt) barge(ctx context.Context) (err error) {
 	if err := a.stake(ctx); err != nil {
 		return err
 	}
-	var err error
+	defer func() { a.leaveUnlessGranted(ctx, err) }()
 	for err == nil {
 		var holder *session.Watch
 		if holder, err = a.seize(ctx); err != nil {
 			break
 		}
 		if holder == nil {
-			return a.grant(ctx)
+			return a.grant()
 		}
 		if a.entry.try {
-			err = ErrBusy
-			break
+			return ErrBusy
 		}
 		err = a.awaitEnd(ctx, holder)
 	}
-	if a.creation == nil { // leave has nothing to do
-		a.unclaim()
-	}
-	a.leave(ctx, err)
 	return err
 }
 

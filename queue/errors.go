@@ -34,6 +34,10 @@ var (
 	// errDeleted is the cause of a loss: somebody deleted the node.
 	errDeleted error = deletedError{}
 
+	// errEnded says that a hook has ended a goroutine of ours, by runtime.Goexit, or that
+	// one of the caller's panicked.
+	errEnded = errors.New("a hook ended the goroutine that called it")
+
 	// errReconfigured says that the directory's data is not what was decided by.
 	errReconfigured = errors.New("configuration changed")
 )

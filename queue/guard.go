@@ -151,7 +151,7 @@ func (t *turn) heed(data []byte) {
 	again, holder := t.asked, t.holder
 	t.asked = true
 	t.mu.Unlock()
-	if !again {
+	if !again && holder != nil { // the first hold is told as it begins
 		go t.a.r.Revoked(holder)
 	}
 }

@@ -37,12 +37,10 @@ func (l *Lease) made() *Lease {
 	return l
 }
 
-// newLease begins a hold.
+// newLease returns a hold of which no hook has been told.
 func newLease(ctx context.Context, t *turn) *Lease {
-	hooks := t.hooks()
-	l := &Lease{t: t, ctx: holderContext(ctx, hooks)}
+	l := &Lease{t: t, ctx: holderContext(ctx, t.hooks()), tellEnd: endNothing}
 	l.hold, l.endHold = context.WithCancelCause(l.ctx)
-	l.tellEnd = traceHold(l.ctx, hooks, t.info)
 	return l
 }
 
@@ -153,11 +151,21 @@ func (l *Lease) StartRelease(ctx context.Context) (wait func() error) {
 	misuse.Context(ctx, "queue: Lease.StartRelease")
 	_ = l.Err() // a clock that has run out comes before the release
 	first := l.finish(ErrReleased)
+	told := false
+	defer func() {
+		if first && !told { // a hook has panicked, or ended the goroutine
+			l.t.release(l.ctx)
+		}
+	}()
+	if first {
+		l.tell(ErrReleased)
+	}
 	err := l.Err()
 	if !first && errors.Is(err, ErrReleased) {
 		return func() error { return fmt.Errorf("release %s: %w", l.t.info.Path, err) }
 	}
 	removing, end := traceRelease(ctx, l.t.hooks(), l.ctx, l.t.info)
+	told = true
 	var removal *session.Removal
 	if first {
 		removal = l.t.release(removing)
@@ -191,29 +199,40 @@ func (l *Lease) await(ctx context.Context, r *session.Removal) error {
 	return err
 }
 
+// abandon gives up a lease that nobody has got, since a hook panicked or ended the goroutine.
+func (l *Lease) abandon() {
+	if l.finish(ErrReleased) {
+		defer l.t.release(l.ctx)
+		l.tell(ErrReleased)
+	}
+}
+
 // finish ends the hold, for the first cause that is given; it reports whether that was
-// this one.
+// this one. Then tell has to follow, and what ends the turn has to be done whatever that does.
 func (l *Lease) finish(cause error) bool {
 	l.mu.Lock()
-	first := !l.over
-	if first {
-		l.over = true
-		l.endHold(cause)
-	}
-	l.mu.Unlock()
-	if !first {
+	defer l.mu.Unlock()
+	if l.over {
 		return false
 	}
-	if errors.Is(cause, ErrReleased) {
-		l.tellEnd(nil)
-		return true
-	}
-	l.tellEnd(cause)
-	traceLoss(l.ctx, l.t.hooks(), l.t.info, cause)
+	l.over = true
+	l.endHold(cause)
 	return true
 }
 
-// lose ends the hold by a loss; it reports whether it was held until now.
-func (l *Lease) lose(cause error) bool {
-	return l.finish(fmt.Errorf("lock %s: %w", l.t.info.Path, cause))
+// tell calls the hooks for the end of the hold.
+func (l *Lease) tell(cause error) {
+	if errors.Is(cause, ErrReleased) {
+		l.tellEnd(nil)
+		return
+	}
+	l.tellEnd(cause)
+	traceLoss(l.ctx, l.t.hooks(), l.t.info, cause)
+}
+
+// lose ends the hold by a loss.
+func (l *Lease) lose(cause error) {
+	if cause = l.t.lossOf(cause); l.finish(cause) {
+		l.tell(cause)
+	}
 }

@@ -69,9 +69,9 @@ type waiter struct {
 	at  *list.Element   // nil: no longer waiting. Guarded by Local.mu
 }
 
-// grant is what a waiter gets: a lease, or an error.
+// grant is what a waiter gets: a turn, in which its hold is to begin, or an error.
 type grant struct {
-	lease  *Lease
+	turn   *turn
 	result session.AcquireResult // of the envoy, for whom it was granted to
 	err    error
 }
@@ -95,18 +95,20 @@ func (l *Local) Acquire(ctx context.Context) (*Lease, error) {
 		w.at = l.waiting.PushBack(w)
 		l.sendLocked(nil)
 		l.mu.Unlock()
+		var g grant
 		select {
-		case g := <-w.got:
-			*result = g.result
-			return g.lease, g.err
+		case g = <-w.got:
 		case <-ctx.Done():
+			if l.withdraw(w) {
+				return nil, ctx.Err()
+			}
+			g = <-w.got // at once: it had been chosen
 		}
-		if l.withdraw(w) {
-			return nil, ctx.Err()
-		}
-		g := <-w.got // at once: it had been chosen
 		*result = g.result
-		return g.lease, g.err
+		if g.err != nil {
+			return nil, g.err
+		}
+		return g.turn.begin(ctx), nil
 	})
 }
 
@@ -126,19 +128,25 @@ func (l *Local) TryAcquire(ctx context.Context) (*Lease, error) {
 		if busy {
 			return nil, ErrBusy
 		}
+		var t *turn
+		defer func() {
+			if t == nil {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				l.envoy = nil
+				l.sendLocked(nil) // for those who have come meanwhile
+			}
+		}()
 		a, err := l.q.attempts(ctx, l.r, entry{try: true}, result)
-		l.mu.Lock()
-		l.envoy = nil
 		if err != nil {
-			l.sendLocked(nil) // for those who have come meanwhile
-			l.mu.Unlock()
 			return nil, err
 		}
-		t := l.startLocked(ctx, a)
+		l.mu.Lock()
+		l.envoy = nil
+		t = l.startLocked(ctx, a)
 		l.mu.Unlock()
-		lease := t.begin(ctx)
 		t.guard()
-		return lease, nil
+		return t.begin(ctx), nil
 	})
 }
 
@@ -161,6 +169,12 @@ func (l *Local) contend(ctx context.Context, me *envoy) {
 	placed := sync.OnceFunc(func() { close(me.placed) })
 	defer placed()
 	result := session.AcquireResult{Position: -1}
+	answered := false
+	defer func() {
+		if !answered { // a hook has ended this goroutine
+			l.fail(me, result, errEnded)
+		}
+	}()
 	a, err := l.q.attempts(ctx, l.r, entry{first: placed}, &result)
 	if errors.Is(err, session.ErrTooManyNodes) && me.before != nil {
 		// Where there is no room for both nodes, that of the turn before has to go first.
@@ -168,32 +182,36 @@ func (l *Local) contend(ctx context.Context, me *envoy) {
 		me.before.awaitGone(ctx)
 		a, err = l.q.attempts(ctx, l.r, entry{first: placed}, &result)
 	}
+	answered = true
+	if err != nil {
+		l.fail(me, result, err)
+		return
+	}
 	l.mu.Lock()
 	if l.envoy != me { // called back
 		l.mu.Unlock()
-		if err == nil {
-			a.leave(ctx, context.Canceled)
-		}
+		a.leave(ctx, context.Canceled)
 		return
 	}
 	l.envoy = nil
-	if err != nil {
-		var all []*waiter
-		for l.waiting.Len() > 0 {
-			all = append(all, l.nextLocked())
-		}
-		l.mu.Unlock()
-		for _, w := range all {
-			w.got <- grant{result: result, err: err}
-		}
-		return
-	}
 	t := l.startLocked(ctx, a)
 	w := l.nextLocked()
 	l.mu.Unlock()
-	lease := t.begin(w.ctx)
 	t.guard()
-	w.got <- grant{lease: lease, result: result}
+	w.got <- grant{turn: t, result: result}
+}
+
+// fail tells all who wait that their envoy has failed, unless it was called back.
+func (l *Local) fail(me *envoy, result session.AcquireResult, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.envoy != me {
+		return
+	}
+	l.envoy = nil
+	for l.waiting.Len() > 0 {
+		l.nextLocked().got <- grant{result: result, err: err} // there is room
+	}
 }
 
 // startLocked begins a turn.
@@ -236,7 +254,7 @@ func (l *Local) pass(t *turn) bool {
 	w := l.nextLocked()
 	l.mu.Unlock()
 	t.hurry()
-	w.got <- grant{lease: t.begin(w.ctx), result: session.AcquireResult{Position: -1}}
+	w.got <- grant{turn: t, result: session.AcquireResult{Position: -1}}
 	return true
 }
 

@@ -184,10 +184,10 @@ func TestLocalTry(t *testing.T) {
 			o = q.hold(t)
 		}
 		hold := p.proxy.HoldRequest(zktest.On(zktest.OpGetChildren2, dir))
-		tried := make(chan grant, 1)
+		tried := make(chan outcome, 1)
 		go func() {
 			l, err := p.TryAcquire(patience(t))
-			tried <- grant{lease: l, err: err}
+			tried <- outcome{l, err}
 		}()
 		zktest.Eventually(t, testserver.Patience, "the try", func() bool {
 			p.mu.Lock()

@@ -25,13 +25,13 @@ func TestLocalBeside(t *testing.T) {
 			w := p.hold(t)
 			next := p.wait(t, 1)
 			create := p.proxy.HoldRequest(zktest.On(zktest.OpCreate, dir))
-			beside := make(chan grant, 1)
+			beside := make(chan outcome, 1)
 			go func() {
 				l, err := w.Beside(patience(t), Request{Kind: read})
-				beside <- grant{lease: l, err: err}
+				beside <- outcome{l, err}
 			}()
 			<-create.Hit()
-			var g grant
+			var g outcome
 			if !early {
 				create.Release()
 				g = <-beside

@@ -52,7 +52,13 @@ func patience(t *testing.T) context.Context {
 // waits is an Acquire under way.
 type waits struct {
 	cancel context.CancelFunc
-	done   chan grant
+	done   chan outcome
+}
+
+// outcome is what an Acquire has returned.
+type outcome struct {
+	lease *Lease
+	err   error
 }
 
 // wait begins an Acquire and returns when it is the n-th of those who wait.
@@ -64,10 +70,10 @@ func (p *process) wait(t *testing.T, n int) *waits {
 func (p *process) waitWith(t *testing.T, ctx context.Context, n int) *waits {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
-	w := &waits{cancel, make(chan grant, 1)}
+	w := &waits{cancel, make(chan outcome, 1)}
 	go func() {
 		lease, err := p.Acquire(ctx)
-		w.done <- grant{lease: lease, err: err}
+		w.done <- outcome{lease, err}
 	}()
 	p.settle(t, n)
 	return w

@@ -84,11 +84,11 @@ func (a *attempt) isOutdated(ctx context.Context) (bool, error) {
 }
 
 // proceed is called when nothing is in the way.
-func (a *attempt) proceed(ctx context.Context) error {
+func (a *attempt) proceed() error {
 	if a.outdated {
 		return errOutdated
 	}
-	return a.grant(ctx)
+	return a.grant()
 }
 
 // succeed takes the place of the attempt that this one renews, and returns the nodes without

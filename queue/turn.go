@@ -28,7 +28,7 @@ type turn struct {
 	removal chan *session.Removal // gets that of the node; room for one. nil: of one lease
 
 	mu     sync.Mutex
-	holder *Lease         // the present one, or the last
+	holder *Lease         // the present one, or the last; nil: the first is still to begin
 	own    *session.Watch // on the node, as last set; nil: none is
 	asked  bool           // to give the lock up
 	delay  *time.Timer    // until the first watch is set; nil: one was, as the turn began
@@ -36,7 +36,7 @@ type turn struct {
 	leaveSession, leaveNode func() // what guard has to undo
 }
 
-// newTurn begins the turn of an attempt that was granted. begin and then guard have to follow.
+// newTurn begins the turn of an attempt that was granted. guard and then begin have to follow.
 func newTurn(ctx context.Context, a *attempt, local *Local) *turn {
 	t := &turn{
 		a: a, local: local, own: a.own,
@@ -56,9 +56,18 @@ func newTurn(ctx context.Context, a *attempt, local *Local) *turn {
 
 func (t *turn) hooks() *session.Trace { return t.a.q.m.TraceHooks() }
 
-// begin begins a hold, with the context of who is to have it. The one before has ended.
+// begin begins a hold, with the context of who is to have it, and in the goroutine of that one:
+// where a hook panics there, the turn goes on without it. The hold before has ended.
 func (t *turn) begin(ctx context.Context) *Lease {
 	l := newLease(ctx, t)
+	begun := false
+	defer func() {
+		if !begun {
+			l.abandon()
+		}
+	}()
+	l.tellEnd = traceHold(l.ctx, t.hooks(), t.info)
+	begun = true
 	t.mu.Lock()
 	t.holder = l
 	asked := t.asked
@@ -78,7 +87,8 @@ func (t *turn) lose(cause error) {
 	t.mu.Lock()
 	holder := t.holder
 	t.mu.Unlock()
-	if holder.lose(cause) && errors.Is(cause, errDeleted) {
+	lost := holder != nil && holder.finish(t.lossOf(cause))
+	if lost && errors.Is(cause, errDeleted) {
 		// There is nothing to delete any more, but the session counts the node as one of
 		// its own (WithMaxNodes) until a delete of ours has found it gone.
 		t.remove(holder.ctx, nil)
@@ -86,7 +96,13 @@ func (t *turn) lose(cause error) {
 	if t.local != nil {
 		t.local.over(t)
 	}
+	if lost {
+		holder.tell(t.lossOf(cause)) // last, since a hook can end the goroutine
+	}
 }
+
+// lossOf says which lock was lost.
+func (t *turn) lossOf(cause error) error { return fmt.Errorf("lock %s: %w", t.info.Path, cause) }
 
 // loseNode ends the turn since somebody deleted the node: we ourselves, if the holder has
 // released it.

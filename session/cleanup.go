@@ -162,7 +162,7 @@ func (p *persistence) run() {
 
 // runAgain goes on where a hook has ended the goroutine, which it may do again.
 func (p *persistence) runAgain() {
-	_ = pause(p.s.life, p.s.Timeout()/10)
+	_ = pause(p.s.life, untiring(p.s.cfg.retry()))
 	p.run()
 }
 

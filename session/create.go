@@ -83,7 +83,14 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, mod
 	}
 	data = bytes.Clone(data) // it is sent after this has returned
 	c := &Creation{done: make(chan struct{}), after: s.seen.Load()}
+	traced := false
+	defer func() {
+		if !traced { // the hook has panicked, or ended the goroutine
+			s.cancelCreate(path, mode)
+		}
+	}()
 	done := s.traceRequest(ctx, info)
+	traced = true
 	// The create is on its way a moment after its goroutine runs; what the caller sends
 	// next takes longer than that, and so follows it, as a rule.
 	started := make(chan struct{})
@@ -128,6 +135,14 @@ func (s *Session) prepareCreate(ctx context.Context, path string, mode CreateMod
 		s.creates.end(path)
 	}
 	return err
+}
+
+// cancelCreate takes back what prepareCreate has done.
+func (s *Session) cancelCreate(path string, mode CreateMode) {
+	s.creates.end(path)
+	if mode.ephemeral() {
+		s.nodes.release()
+	}
 }
 
 // validateCreate allows a sequential node to have no name of its own: "/dir/".

@@ -33,6 +33,13 @@ func (n *nodes) reserve() error {
 	return nil
 }
 
+// release gives a reservation back for which nothing was sent.
+func (n *nodes) release() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pending--
+}
+
 // settle turns a reservation into a node, or into nothing if there is an error. It returns what
 // noted returns for the node.
 func (n *nodes) settle(path string, err error) uint64 {

@@ -89,8 +89,9 @@ func try[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, cal
 	}
 	ch := make(chan result, 1)
 	err := s.begin(func() {
-		v, err := call()
-		ch <- result{v, err}
+		got := result{err: zk.ErrConnectionClosed} // if a hook ends the goroutine
+		defer func() { ch <- got }()
+		got.v, got.err = call()
 	})
 	var got result
 	if err == nil {

@@ -9,6 +9,10 @@ import "context"
 // A hook that begins something returns the context to go on with, and a function
 // that is called once when the thing has ended, with its outcome; that function
 // may be nil.
+//
+// A hook should not panic. One that does, or that calls runtime.Goexit, in the goroutine of
+// a caller of this module ends the call, and what the call held or was waiting for is given
+// up. In a goroutine of the module a panic ends the program.
 type Trace struct {
 	// Traceparent returns what to put into a contender's node data as its W3C
 	// traceparent; "" for none. It is called before each acquisition's first node is made. A

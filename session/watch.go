@@ -298,7 +298,14 @@ func (s *Session) startWatch(ctx context.Context, path string) *Watch {
 		return w
 	}
 	info := RequestInfo{Op: "getData", Path: path}
+	traced := false
+	defer func() {
+		if !traced { // the hook has panicked, or ended the goroutine: others may share the watch
+			s.watches.land(full, f, nil, nil, opError(info, zk.ErrConnectionClosed))
+		}
+	}()
 	done := s.traceRequest(ctx, info)
+	traced = true
 	err := s.begin(func() {
 		data, stat, err := s.watchedGet(full, f.arm)
 		err = s.verdict(err)

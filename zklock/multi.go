@@ -248,6 +248,12 @@ func (m *MultiLock) all(ctx context.Context, take take) (*MultiLease, error) {
 	l := newMultiLease(m.place)
 	inside, cancel := l.context(ctx)
 	defer cancel()
+	settled := false
+	defer func() {
+		if !settled { // a hook has panicked, or ended the goroutine
+			l.abandon(ctx)
+		}
+	}()
 	for _, lock := range m.locks {
 		one, err := take(lock, inside)
 		if err == nil {
@@ -257,8 +263,10 @@ func (m *MultiLock) all(ctx context.Context, take take) (*MultiLease, error) {
 			err = errLostEarlier
 		}
 		if err != nil {
+			settled = true
 			return nil, l.rollBack(ctx, err)
 		}
 	}
+	settled = true
 	return l, nil
 }

@@ -138,23 +138,42 @@ func (l *MultiLease) Release(ctx context.Context) error {
 	return hold.Join(errs...)
 }
 
+// abandon gives up all of the locks there are, and waits for nothing.
+func (l *MultiLease) abandon(ctx context.Context) {
+	l.endHold(queue.ErrReleased)
+	startReleases(ctx, l.taken())
+}
+
 // release starts to release each before it waits for any: where one waits for a server that
 // is away, the others must not.
 func (l *MultiLease) release(ctx context.Context) []error {
-	if l.Err() == nil {
-		l.endHold(queue.ErrReleased)
-	}
-	var waits []func() error
-	for _, one := range slices.Backward(l.taken()) {
-		waits = append(waits, one.StartRelease(ctx))
-	}
 	var errs []error
-	for _, wait := range waits {
+	for _, wait := range l.startRelease(ctx) {
 		if err := wait(); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	return errs
+}
+
+// startRelease ends the hold and starts to release each lock, also if a hook panics.
+func (l *MultiLease) startRelease(ctx context.Context) (waits []func() error) {
+	defer func() { waits = startReleases(ctx, l.taken()) }()
+	if l.Err() == nil {
+		l.endHold(queue.ErrReleased)
+	}
+	return nil
+}
+
+// startReleases starts to release the last of the leases first. If a hook panics in one release,
+// the others are started all the same.
+func startReleases(ctx context.Context, leases []*queue.Lease) (waits []func() error) {
+	if len(leases) == 0 {
+		return nil
+	}
+	rest, last := leases[:len(leases)-1], leases[len(leases)-1]
+	defer func() { waits = append(waits, startReleases(ctx, rest)...) }()
+	return append(waits, last.StartRelease(ctx))
 }
 
 // rollBack gives up what there is, and returns why, with what the servers refuse to remove

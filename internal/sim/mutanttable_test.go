@@ -98,7 +98,7 @@ var mutants = []mutant{
 	{"last-one-stays", "local", "when all have given up, their node is left in the queue and nobody is there to have its turn",
 		[]edit{
 			{"queue/local.go", "l.envoy.cancel != nil {\n\t\tl.envoy.cancel()", "l.envoy.cancel != nil {"},
-			{"queue/local.go", "\t\tif err == nil {\n\t\t\ta.leave(ctx, context.Canceled)\n\t\t}\n", ""},
+			{"queue/local.go", "\t\ta.leave(ctx, context.Canceled)\n", ""},
 		}},
 	{"loss-for-all", "local", "a loss of the one who holds leaves those who wait behind him without a contender",
 		[]edit{{"queue/turn.go", "\tif t.local != nil {\n\t\tt.local.over(t)\n\t}\n", ""}}},
