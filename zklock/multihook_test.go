@@ -11,29 +11,24 @@ import (
 
 // A hook that panics while a Multi takes its locks, or gives them up, leaves none of them held.
 func TestMultiHookPanics(t *testing.T) {
-	for what, strike := range map[string]func(*session.Trace, func()){
-		"the second Hold": func(tr *session.Trace, strike func()) {
-			tr.Hold = func(context.Context, session.HoldInfo) func(error) { strike(); return nil }
-		},
-		"the first Release": func(tr *session.Trace, strike func()) {
-			tr.Release = func(ctx, _ context.Context, _ session.HoldInfo) (context.Context, func(error)) {
-				strike()
-				return ctx, nil
-			}
-		},
+	var calls atomic.Int64
+	strike := func(at int64) {
+		if calls.Add(1) == at {
+			panic("a hook")
+		}
+	}
+	for what, hooks := range map[string]session.Trace{
+		"the second Hold": {Hold: func(context.Context, session.HoldInfo) func(error) {
+			strike(2)
+			return nil
+		}},
+		"the first Release": {Release: func(ctx, _ context.Context, _ session.HoldInfo) (context.Context, func(error)) {
+			strike(1)
+			return ctx, nil
+		}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			var calls, at atomic.Int64
-			at.Store(2)
-			if what == "the first Release" {
-				at.Store(1)
-			}
-			var hooks session.Trace
-			strike(&hooks, func() {
-				if calls.Add(1) == at.Load() {
-					panic("a hook")
-				}
-			})
+			calls.Store(0)
 			paths := dirs(t, 3)
 			m := connect(t, session.WithTrace(hooks))
 			all := newMulti(t, newMutex(t, m, paths[0]), newMutex(t, m, paths[1]), newMutex(t, m, paths[2]))

@@ -101,6 +101,21 @@ type step struct {
 
 var steps = []step{
 	{"granted at once", (*world).acquire},
+	{"tried", func(w *world) {
+		w.trap.arm(w.hook, w.way, w.n)
+		w.caller(func() { w.lease, _ = w.mine.TryAcquire(w.context()) })
+	}},
+	{"token", func(w *world) {
+		var err error
+		w.lease, err = w.mine.Acquire(w.context())
+		w.must(err)
+		w.trap.arm(w.hook, w.way, w.n)
+		w.caller(func() {
+			if _, err := w.lease.Token(w.context()); err != nil {
+				w.Errorf("%s, call %d: %v", w.hook, w.n, err)
+			}
+		})
+	}},
 	{"waiting", func(w *world) {
 		l, err := w.theirs.Acquire(w.context())
 		w.must(err)
@@ -203,6 +218,9 @@ func (w *world) try(s step, make func(*trap, *session.Manager, string) (lock, er
 	w.lease, w.neighbour = nil, nil
 	s.do(w)
 	struck := w.trap.disarm()
+	if w.trap.unconfigured.Load() {
+		w.Fatalf("%s, call %d: a policy was asked for without a configuration", w.hook, w.n)
+	}
 	if w.lease != nil && w.lease.Err() == nil {
 		_ = w.lease.Release(w.context())
 	}

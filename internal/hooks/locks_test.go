@@ -13,6 +13,7 @@ import (
 // lock is what the tests need of one.
 type lock interface {
 	Acquire(ctx context.Context) (*queue.Lease, error)
+	TryAcquire(ctx context.Context) (*queue.Lease, error)
 	Contenders(ctx context.Context) ([]queue.Contender, error)
 }
 
@@ -50,6 +51,10 @@ func newCustom(m *session.Manager, path string, kind *queue.Kind) (lock, error) 
 
 func (c custom) Acquire(ctx context.Context) (*queue.Lease, error) {
 	return c.q.Acquire(ctx, queue.Request{Kind: c.kind})
+}
+
+func (c custom) TryAcquire(ctx context.Context) (*queue.Lease, error) {
+	return c.q.TryAcquire(ctx, queue.Request{Kind: c.kind})
 }
 
 func (c custom) Contenders(ctx context.Context) ([]queue.Contender, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -32,6 +33,8 @@ type trap struct {
 	left   int             // calls until then
 	caller map[string]bool // the goroutines of callers
 	struck bool
+
+	unconfigured atomic.Bool // a policy was asked for without what it goes by
 }
 
 // arm has the n-th call of a hook strike.
@@ -132,7 +135,10 @@ func (t *trap) policy(queue.Node) queue.Policy {
 	}
 }
 
-func (t *trap) configured(n queue.Node, _ []byte) (queue.Policy, error) {
+func (t *trap) configured(n queue.Node, config []byte) (queue.Policy, error) {
+	if len(config) == 0 {
+		t.unconfigured.Store(true)
+	}
 	t.call("Configured")
 	return t.policy(n), nil
 }
