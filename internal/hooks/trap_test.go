@@ -135,8 +135,8 @@ func (t *trap) policy(queue.Node) queue.Policy {
 	}
 }
 
-func (t *trap) configured(n queue.Node, config []byte) (queue.Policy, error) {
-	if len(config) == 0 {
+func (t *trap) configured(n queue.Node, config queue.Config) (queue.Policy, error) {
+	if len(config.Data) == 0 {
 		t.unconfigured.Store(true)
 	}
 	t.call("Configured")
