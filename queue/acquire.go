@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -120,6 +121,7 @@ func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *sess
 		r.Data = nodeData(traceparent(ctx, q.m.TraceHooks(), r.handedOn))
 	}
 	var outdated *attempt // whose place is to be renewed; nil: none
+	again := rounds.Pace{New: q.m.Retry()}
 	for {
 		entry := how
 		entry.renews, outdated = outdated, nil
@@ -145,6 +147,13 @@ func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *sess
 		case errors.Is(err, errDeleted), errors.Is(err, session.ErrLost) && how.beside == nil:
 			traceRetry(ctx, q.m.TraceHooks(), session.OpAcquire, result.Attempts, err)
 		default:
+			return nil, err
+		}
+		// Where the session has ended the manager's wait for the next one is enough.
+		if err := again.Wait(ctx, s.Done()); err != nil {
+			if outdated != nil {
+				outdated.leave(ctx, err)
+			}
 			return nil, err
 		}
 	}

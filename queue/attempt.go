@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
+	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 	"golang.org/x/sync/errgroup"
 )
@@ -42,6 +43,10 @@ type attempt struct {
 	configW *session.Watch            // on the directory, where the kind has a configuration
 	wake    chan struct{}             // poked by each watch that ends; room for one
 
+	pace  rounds.Pace // of this attempt's rounds that get it no further
+	least int         // contenders ahead at the best listing so far
+	rival int64       // the newest node seen in the way of an unfair kind, by its czxid
+
 	claim *session.Claim // to the node of an unfair kind; nil for the others
 	place place          // that of another lease, beside which this is entered
 }
@@ -59,6 +64,7 @@ func newAttempt(q *Queue, s *session.Session, r Request, how entry) *attempt {
 		q: q, s: s, r: r, entry: how,
 		id:       uuid.NewString(),
 		position: -1,
+		least:    math.MaxInt,
 		wake:     make(chan struct{}, 1),
 	}
 	if old := how.renews; old != nil {
@@ -84,6 +90,10 @@ func (a *attempt) run(ctx context.Context) (err error) {
 		if a.entry.try {
 			return ErrBusy
 		}
+		if err = a.slow(ctx, len(ahead) < a.least); err != nil {
+			break
+		}
+		a.least = min(a.least, len(ahead))
 		var granted bool
 		if granted, err = a.wait(ctx, ahead); err != nil {
 			break
@@ -94,6 +104,21 @@ func (a *attempt) run(ctx context.Context) (err error) {
 		names, err = a.list(ctx)
 	}
 	return err
+}
+
+// slow waits before a round that follows one which got the attempt no further, as those ahead
+// only leave. That happens now and then: a node's data changes, the connection is lost. A server
+// that says so each time it is asked would keep the attempt asking.
+func (a *attempt) slow(ctx context.Context, further bool) error {
+	if further {
+		a.pace.Reset()
+		return nil
+	}
+	a.pace.New = a.q.m.Retry()
+	if err := a.pace.Wait(ctx, a.s.Done()); err != nil {
+		return err
+	}
+	return a.s.Err()
 }
 
 // enter makes the node, and returns a listing of the directory that was made after.
@@ -134,6 +159,9 @@ func (a *attempt) enter(ctx context.Context) ([]string, error) {
 			if err := a.s.MakeParents(ctx, a.q.dir); err != nil {
 				return nil, err
 			}
+			if err := a.slow(ctx, false); err != nil {
+				return nil, err
+			}
 			continue
 		case errors.Is(err, zk.ErrConnectionClosed):
 			lost := err
@@ -142,6 +170,9 @@ func (a *attempt) enter(ctx context.Context) ([]string, error) {
 			}
 			if a.node.Name == "" {
 				traceRetry(ctx, a.q.m.TraceHooks(), "create", tries, lost)
+				if err := a.slow(ctx, false); err != nil {
+					return nil, err
+				}
 				continue
 			}
 			return names, nil
@@ -176,6 +207,7 @@ func (a *attempt) newName() (string, session.CreateMode) {
 // older than the listing decides nothing, since others may have come in or gone by the
 // newer one. One that is newer does: those ahead only leave.
 func (a *attempt) survey(ctx context.Context) ([]string, error) {
+	again := rounds.Pace{New: a.q.m.Retry()}
 	for {
 		var g errgroup.Group
 		configured, answered := a.r.Kind.Configured != nil, false
@@ -193,6 +225,9 @@ func (a *attempt) survey(ctx context.Context) ([]string, error) {
 		}
 		if err != nil || !configured || a.config.Changed >= stat.Mzxid {
 			return names, err
+		}
+		if err := again.Wait(ctx, a.s.Done()); err != nil {
+			return nil, err
 		}
 	}
 }

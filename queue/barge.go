@@ -38,6 +38,11 @@ func (a *attempt) barge(ctx context.Context) (err error) {
 		if a.entry.try {
 			return ErrBusy
 		}
+		_, stat, _ := holder.Result()
+		if err = a.slow(ctx, stat.Czxid > a.rival); err != nil {
+			break
+		}
+		a.rival = max(a.rival, stat.Czxid)
 		err = a.awaitEnd(ctx, holder)
 	}
 	return err
@@ -90,10 +95,16 @@ func (a *attempt) seize(ctx context.Context) (holder *session.Watch, err error) 
 			if err := a.s.MakeParents(ctx, a.q.dir); err != nil {
 				return nil, err
 			}
+			if err := a.slow(ctx, false); err != nil {
+				return nil, err
+			}
 			continue
 		case errors.Is(err, zk.ErrConnectionClosed):
 			a.doubt = true
 			traceRetry(ctx, a.q.m.TraceHooks(), "create", tries, err)
+			if err := a.slow(ctx, false); err != nil {
+				return nil, err
+			}
 			continue
 		default:
 			return nil, err
@@ -103,7 +114,11 @@ func (a *attempt) seize(ctx context.Context) (holder *session.Watch, err error) 
 		case made || ours:
 			return nil, a.take(ctx, made, l)
 		case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrConnectionClosed):
-			continue // it has gone, or it is not known whose it is
+			// It has gone, or it is not known whose it is.
+			if err := a.slow(ctx, false); err != nil {
+				return nil, err
+			}
+			continue
 		case err != nil:
 			return nil, err
 		}
@@ -164,13 +179,21 @@ func (a *attempt) take(ctx context.Context, made bool, l listing) error {
 			return err
 		}
 		// The node may be gone, or the connection: look again.
+		if err := a.slow(ctx, false); err != nil {
+			return err
+		}
 	}
 }
 
 // prove sees to it that there is a watch on our node that has not ended. It returns errDeleted
 // if there is no node, or another's; and false if the server does not let us read it.
 func (a *attempt) prove(ctx context.Context) (bool, error) {
-	for a.standing() == nil {
+	for first := true; a.standing() == nil; first = false {
+		if !first {
+			if err := a.slow(ctx, false); err != nil {
+				return false, err
+			}
+		}
 		w, err := a.s.StartWatch(ctx, a.claim.Path())
 		if err != nil {
 			return false, err

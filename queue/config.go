@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -30,6 +31,7 @@ func readConfig(ctx context.Context, s *session.Session, dir string) (Config, er
 // configIn returns the directory's configuration. A directory that has none is given the
 // kind's: the first contender sets it for all.
 func (q *Queue) configIn(ctx context.Context, s *session.Session, kind *Kind) (Config, error) {
+	pace := rounds.Pace{New: q.m.Retry()}
 	for {
 		config, err := readConfig(ctx, s, q.dir)
 		if err != nil || len(config.Data) > 0 {
@@ -38,6 +40,9 @@ func (q *Queue) configIn(ctx context.Context, s *session.Session, kind *Kind) (C
 		// What another has set meanwhile stands, and so does what a lost reply was about.
 		_, err = s.Set(ctx, q.dir, kind.Config, config.Version)
 		if err != nil && !errors.Is(err, zk.ErrBadVersion) && !session.Uncertain(err) {
+			return Config{}, err
+		}
+		if err := pace.Wait(ctx, s.Done()); err != nil {
 			return Config{}, err
 		}
 		if err := s.Err(); err != nil {
@@ -156,18 +161,22 @@ func again(err error) error {
 
 // inSession calls f with the live session until it succeeds or fails for good.
 func (q *Queue) inSession(ctx context.Context, f func(*session.Session) error) error {
+	pace := rounds.Pace{New: q.m.Retry()}
 	for {
 		s, err := q.m.Session(ctx)
-		if err == nil {
-			err = f(s)
+		if err != nil {
+			return err
 		}
-		if ctx.Err() == nil && !errors.Is(err, session.ErrClosed) &&
-			(errors.Is(err, errAgain) || errors.Is(err, session.ErrLost)) {
-			continue
+		err = f(s)
+		switch {
+		case errors.Is(err, session.ErrClosed):
+			return err
+		case errors.Is(err, errAgain), errors.Is(err, session.ErrLost):
+		default:
+			return err
 		}
-		if errors.Is(err, errAgain) {
-			err = ctx.Err()
+		if err := pace.Wait(ctx, s.Done()); err != nil {
+			return err
 		}
-		return err
 	}
 }

@@ -101,6 +101,7 @@ func (t *turn) watchOwn() {
 			return
 		}
 		// A lost reply, and WithRetry says stop. That ends requests, not leases.
+		_ = t.pace.Wait(t.life, nil)
 	}
 }
 
@@ -110,7 +111,7 @@ func (t *turn) heedEvent(own *session.Watch) {
 		return own.AfterEvent(func() {
 			if own.Event() == session.WatchDeleted {
 				t.loseNode()
-			} else {
+			} else if t.pace.Wait(t.life, nil) == nil {
 				t.watchOwn()
 			}
 		})

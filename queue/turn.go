@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -25,6 +26,8 @@ type turn struct {
 	czxid    int64
 	tokenErr error
 
+	pace rounds.Pace // of watchOwn, used by one call at a time
+
 	removal chan *session.Removal // gets that of the node; room for one. nil: of one lease
 
 	mu     sync.Mutex
@@ -42,6 +45,7 @@ func newTurn(ctx context.Context, a *attempt, local *Local) *turn {
 		a: a, local: local, own: a.own,
 		info:  session.HoldInfo{Kind: a.r.Kind.Name, Chroot: a.q.m.Chroot(), Path: a.q.dir, Node: a.nodePath()},
 		known: make(chan struct{}),
+		pace:  rounds.Pace{New: a.q.m.Retry()},
 	}
 	if local != nil {
 		t.removal = make(chan *session.Removal, 1)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"golang.org/x/sync/errgroup"
@@ -35,6 +36,7 @@ type get func(context.Context, queue.Request) (*queue.Lease, error)
 // all others ahead of him. But two who wait with a node wait for each other in Curator's
 // way of counting; so the node goes when the gate is lost.
 func (s *Semaphore) throughGate(ctx context.Context, enter, take get, r queue.Request) (*queue.Lease, error) {
+	var again rounds.Pace
 	for {
 		g, err := enter(ctx, queue.Request{Kind: gate, Data: r.Data})
 		if err != nil {
@@ -58,7 +60,11 @@ func (s *Semaphore) throughGate(ctx context.Context, enter, take get, r queue.Re
 			_ = lease.Release(ctx) // what went wrong is told already
 			return nil, shutErr
 		case lost && ctx.Err() == nil:
-			continue // it ended with the gate, and not for the caller's sake
+			// It ended with the gate, and not for the caller's sake.
+			if err := again.Wait(ctx, nil); err != nil {
+				return nil, fmt.Errorf("acquire %s: %w", g.Path(), err)
+			}
+			continue
 		case lost && errors.Is(err, context.Canceled):
 			return nil, fmt.Errorf("acquire %s: %w", g.Path(), ctx.Err()) // its time ran out since then
 		}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
 // Claim is the right to have an ephemeral node at a path at which other sessions want one
@@ -136,6 +137,7 @@ func (c *Claim) Remove(ctx context.Context, standing *zk.Stat) *Removal {
 		c.End()
 	}
 	return c.s.persist(ctx, "remove "+c.path, end, func(ctx context.Context) error {
+		again := rounds.Pace{New: c.s.cfg.retry}
 		for {
 			stat := standing
 			standing = nil // true once only
@@ -155,6 +157,9 @@ func (c *Claim) Remove(ctx context.Context, standing *zk.Stat) *Removal {
 				return ignoreNoNode(err)
 			}
 			// Somebody has changed the data meanwhile: look again.
+			if err := again.Wait(ctx, nil); err != nil {
+				return err
+			}
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
 // ValidatePath reports, as an error that matches [ErrInvalid], what keeps path
@@ -92,6 +93,7 @@ func (s *Session) MakeParents(ctx context.Context, dir string) error {
 // makeParents works from the leaf up, since whoever may create in a directory
 // need not have that right further up.
 func (s *Session) makeParents(ctx context.Context, full string) error {
+	again := rounds.Pace{New: s.cfg.retry}
 	for {
 		err := s.makeNode(ctx, full)
 		parent := full[:strings.LastIndexByte(full, '/')]
@@ -100,6 +102,9 @@ func (s *Session) makeParents(ctx context.Context, full string) error {
 		}
 		if err := s.makeParents(ctx, parent); err != nil {
 			return err
+		}
+		if err := again.Wait(ctx, s.Done()); err != nil {
+			return opError(RequestInfo{Op: "create", Path: s.inward(full)}, err)
 		}
 	}
 }

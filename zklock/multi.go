@@ -12,6 +12,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -235,10 +236,14 @@ type take func(ContextLocker, context.Context) (*queue.Lease, error)
 var errLostEarlier = errors.New("a lock was lost before the others were there")
 
 func (m *MultiLock) untilAll(ctx context.Context, take take) (*MultiLease, error) {
+	var again rounds.Pace
 	for {
 		l, err := m.all(ctx, take)
 		if !errors.Is(err, errLostEarlier) {
 			return l, err
+		}
+		if err := again.Wait(ctx, nil); err != nil {
+			return nil, fmt.Errorf("acquire %s: %w", m.locks[0].Path(), err)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"path"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -45,6 +46,7 @@ func Revoke(ctx context.Context, m *session.Manager, nodePath string) error {
 	if err := revocable(m, nodePath); err != nil {
 		return fmt.Errorf("zklock: revoke: %w", err)
 	}
+	again := rounds.Pace{New: m.Retry()}
 	for {
 		s, err := m.Session(ctx)
 		if err == nil {
@@ -52,7 +54,9 @@ func Revoke(ctx context.Context, m *session.Manager, nodePath string) error {
 		}
 		// Whether it was set is not known, and it does no harm to set it again.
 		if session.Uncertain(err) && ctx.Err() == nil && !errors.Is(err, session.ErrClosed) {
-			continue
+			if err = again.Wait(ctx, s.Done()); err == nil {
+				continue
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("revoke %s: %w", nodePath, err)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -119,6 +120,7 @@ func (h *Holds[L]) lock(ctx context.Context, get Get[L], try bool, count counter
 	if !h.apart {
 		own = OwnerOf(ctx)
 	}
+	var again rounds.Pace
 	for {
 		if held, err := h.reenter(ctx, own, count); held != nil || err != nil {
 			return held, err
@@ -146,7 +148,13 @@ func (h *Holds[L]) lock(ctx context.Context, get Get[L], try bool, count counter
 			return held, nil
 		}
 		giveUp(ctx, lease, err)
-		if !errors.Is(err, errSlotLost) && !errors.Is(err, errLeaseLost) {
+		switch {
+		case errors.Is(err, errLeaseLost):
+			err = again.Wait(ctx, nil)
+		case errors.Is(err, errSlotLost): // it waits for the end of that hold
+			err = nil
+		}
+		if err != nil {
 			return nil, fmt.Errorf("lock %s: %w", h.path, err)
 		}
 	}

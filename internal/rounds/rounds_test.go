@@ -1,0 +1,91 @@
+package rounds_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"go.uber.org/goleak"
+
+	"github.com/turnstile-go/turnstile/internal/rounds"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// wait returns how long a Wait took.
+func wait(t *testing.T, p *rounds.Pace) time.Duration {
+	t.Helper()
+	began := time.Now()
+	if err := p.Wait(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	return time.Since(began)
+}
+
+// The first rounds cost nothing; a loop that goes on has rounds that are ever further apart.
+func TestGrows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p rounds.Pace
+		for range 2 {
+			if d := wait(t, &p); d != 0 {
+				t.Errorf("an early round waits %v", d)
+			}
+		}
+		began, rounds := time.Now(), 0
+		for time.Since(began) < 10*time.Minute {
+			if d := wait(t, &p); d > time.Second {
+				t.Fatalf("a wait of %v", d)
+			}
+			rounds++
+		}
+		if rounds < 600 || rounds > 2400 { // half a second each, on average
+			t.Errorf("%d rounds in ten minutes", rounds)
+		}
+	})
+}
+
+// A round that lasts, and one that got further, begin anew.
+func TestAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := rounds.Pace{New: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) }}
+		for _, anew := range []func(){p.Reset, func() { time.Sleep(10 * time.Second) }} {
+			for i := range 3 {
+				if d := wait(t, &p); (d > 0) != (i == 2) {
+					t.Errorf("wait %d takes %v", i, d)
+				}
+			}
+			anew()
+			if d := wait(t, &p); d != 0 {
+				t.Errorf("afterwards it waits %v", d)
+			}
+			p.Reset()
+		}
+	})
+}
+
+// A wait ends with its context and with the channel; waits that stop begin again.
+func TestEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := rounds.Pace{New: func() backoff.BackOff { return &backoff.StopBackOff{} }}
+		for range 2 {
+			wait(t, &p)
+		}
+		if d := wait(t, &p); d != time.Second {
+			t.Errorf("waits %v where none is given", d)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := p.Wait(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("with a context that ends: %v", err)
+		}
+		end := make(chan struct{})
+		close(end)
+		began := time.Now()
+		if err := p.Wait(t.Context(), end); err != nil || time.Since(began) > 0 {
+			t.Errorf("with an end: %v, after %v", err, time.Since(began))
+		}
+	})
+}
