@@ -21,16 +21,35 @@ type middle struct {
 
 	mu       sync.Mutex
 	script   []step
-	waited   int     // frames the present step would have fitted, and let pass
-	struck   []step  // those done
-	sessions []int64 // that the server really gave to the victim
+	lie      *lie        // told for as long as it is there
+	made     []string    // names of the victim's nodes
+	waited   int         // frames the present step would have fitted, and let pass
+	struck   []step      // those done
+	sessions []int64     // that the server really gave to the victim
+	requests []time.Time // when each request of the victim came
+	fullAt   int         // at how many of them to call enough; 0: never
+	enough   func()
+}
+
+// most returns how many requests came in the busiest second.
+func (m *middle) most() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	most, from := 0, 0
+	for i, at := range m.requests {
+		for at.Sub(m.requests[from]) >= time.Second {
+			from++
+		}
+		most = max(most, i-from+1)
+	}
+	return most
 }
 
 // calm ends the attack.
 func (m *middle) calm() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.script = nil
+	m.script, m.lie = nil, nil
 }
 
 func (m *middle) done() []step {
@@ -52,7 +71,7 @@ func (m *middle) dial(ctx context.Context, network, addr string) (net.Conn, erro
 		return nil, err
 	}
 	client, inner := net.Pipe()
-	l := &link{middle: m, client: inner, server: server, asked: make(map[int32]zktest.Op)}
+	l := &link{middle: m, client: inner, server: server, asked: make(map[int32]request)}
 	m.links.Go(l.up)
 	m.links.Go(l.down)
 	return client, nil
@@ -64,7 +83,7 @@ type link struct {
 	client, server net.Conn
 
 	askedMu sync.Mutex
-	asked   map[int32]zktest.Op
+	asked   map[int32]request
 
 	again atomic.Bool // the handshake was for a session that there was
 
@@ -88,13 +107,41 @@ func (l *link) up() {
 		if first && len(frame) >= 28 {
 			l.again.Store(binary.BigEndian.Uint64(frame[20:]) != 0)
 		} else if len(frame) >= 12 {
+			r := requestOf(frame)
 			l.askedMu.Lock()
-			l.asked[int32(word(frame, 4))] = zktest.Op(word(frame, 8))
+			l.asked[r.xid] = r
 			l.askedMu.Unlock()
+			l.note()
+			frame = l.divert(r, frame)
 		}
 		if _, err := l.server.Write(frame); err != nil {
 			return
 		}
+	}
+}
+
+// tellLie has a lie told from now on. enough is called when the victim asks more than it should.
+func (m *middle) tellLie(l *lie, enough func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lie = l
+	m.enough, m.fullAt = enough, len(m.requests)+lieRequests+1
+}
+
+// count returns how many requests there were.
+func (m *middle) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.requests)
+}
+
+// note counts a request.
+func (m *middle) note() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.requests = append(m.requests, time.Now())
+	if len(m.requests) == m.fullAt {
+		m.enough()
 	}
 }
 
@@ -128,7 +175,7 @@ func (l *link) down() {
 
 // strike returns what to send in the place of a frame, and whether to go on after it.
 func (l *link) strike(frame []byte, k frameKind) (out [][]byte, more bool) {
-	out = [][]byte{frame}
+	out = l.tell(frame, k)
 	if kept := l.kept; kept != nil {
 		l.kept = nil
 		out = append(out, kept)
@@ -177,7 +224,7 @@ func (l *link) kindOf(frame []byte, first bool) frameKind {
 		return anEvent
 	}
 	l.askedMu.Lock()
-	op := l.asked[xid]
+	op := l.asked[xid].op
 	l.askedMu.Unlock()
 	switch op {
 	case zktest.OpCreate:

@@ -8,6 +8,7 @@ import (
 	"net"
 	"path"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -32,6 +32,10 @@ const (
 	closeTime = 5 * time.Second // as Manager.Close promises
 	recovery  = time.Minute     // a session's timeout, and the waits between attempts, at the most
 
+	// busiest is more requests than a run sends in a second, and far fewer than one that spins:
+	// here an answer takes a few microseconds.
+	busiest = 500
+
 	// maxAlloc is far more than a run needs, a megabyte and a half for each connection, and
 	// less than what a server can ask for with one number.
 	maxAlloc = 1 << 30
@@ -43,21 +47,21 @@ type world struct {
 	server *zktest.Server
 	middle *middle
 	admin  *session.Manager
-	unfair bool
+	kind   kind
+	ref    referee
 
-	mu   sync.Mutex
-	held map[*queue.Lease]string // by whom
-	log  []string
+	mu  sync.Mutex
+	log []string
 }
 
 // attack plays a script, and checks what must hold. It returns what the victim was told
 // and what it logged.
-func attack(t *testing.T, script []step, unfair bool) (log []string) {
+func attack(t *testing.T, script []step, k kind) (log []string) {
 	t.Helper()
 	var from, to runtime.MemStats
 	runtime.ReadMemStats(&from)
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, unfair: unfair, held: make(map[*queue.Lease]string)}
+		w := newWorld(t, k)
 		w.run(script)
 		log = w.log
 	})
@@ -68,12 +72,16 @@ func attack(t *testing.T, script []step, unfair bool) (log []string) {
 	return log
 }
 
-func (w *world) run(script []step) {
+func newWorld(t *testing.T, k kind) *world {
+	return &world{T: t, kind: k, ref: referee{room: k.room, held: make(map[grant]string)}}
+}
+
+// open starts a server, and connects the honest one and the victim. close has to follow.
+func (w *world) open(script []step) (honest, victim *session.Manager) {
 	server, err := zktest.New(zktest.WithTick(500 * time.Millisecond))
 	if err != nil {
 		w.Fatal(err)
 	}
-	defer server.Close()
 	w.server = server
 	w.middle = &middle{dialS: server.Dialer(), script: script}
 	w.admin = w.connect("admin", server.Dialer())
@@ -81,31 +89,45 @@ func (w *world) run(script []step) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	for _, dir := range []string{path.Dir(lockPath), lockPath} {
+	for _, dir := range append([]string{path.Dir(lockPath), lockPath}, w.kind.dirsBelow()...) {
 		if _, err := s.Create(context.Background(), dir, nil, session.Persistent); err != nil {
 			w.Fatal(err)
 		}
 	}
-	honest := w.connect("honest", server.Dialer())
-	victim := w.connectVictim()
-	defer func() {
-		for _, m := range []*session.Manager{victim, honest, w.admin} {
-			w.within("Close", closeTime, func() { _ = m.Close() })
-		}
-		w.middle.links.Wait()
-	}()
-	var both sync.WaitGroup
-	both.Go(func() { w.contend("honest", honest) })
-	w.contend("victim", victim)
-	both.Wait()
+	return w.connect("honest", server.Dialer()), w.connectVictim()
+}
+
+func (w *world) close(honest, victim *session.Manager) {
+	for _, m := range []*session.Manager{victim, honest, w.admin} {
+		w.within("Close", closeTime, func() { _ = m.Close() })
+	}
+	w.middle.links.Wait()
+	_ = w.server.Close()
+}
+
+func (w *world) run(script []step) {
+	honest, victim := w.open(script)
+	defer w.close(honest, victim)
+	honestLock, victimLock := w.lock(honest), w.lock(victim)
+	var all sync.WaitGroup
+	all.Go(func() { w.contend("honest", honestLock) })
+	for range w.kind.crowd {
+		all.Go(func() { w.contend("victim", victimLock) })
+	}
+	all.Wait()
 
 	w.middle.calm()
+	if n := w.middle.most(); n > busiest {
+		w.fail("%d requests in one second", n)
+	}
 	w.logf("the attack is over; done: %v", w.middle.done())
 	if w.lied() {
 		return
 	}
-	w.round("honest", w.lock(honest), recovery, true)
-	w.round("victim", w.lock(victim), recovery, true)
+	for i := range 3 {
+		w.round("honest", honestLock, i, recovery, true)
+		w.round("victim", victimLock, i, recovery, true)
+	}
 	w.empty()
 }
 
@@ -173,37 +195,32 @@ func (l logWriter) Write(p []byte) (int, error) {
 }
 
 func (w *world) lock(m *session.Manager) contender {
-	var opts []zklock.Option
-	if w.unfair {
-		opts = append(opts, zklock.WithUnfair())
-	}
-	mx, err := zklock.New(m, lockPath, opts...)
+	get, err := w.kind.open(m)
 	if err != nil {
 		w.Fatal(err)
 	}
-	return contender{m, mx}
+	return contender{m, get}
 }
 
 type contender struct {
-	m *session.Manager
-	*zklock.Mutex
+	m   *session.Manager
+	get get
 }
 
-func (w *world) contend(who string, m *session.Manager) {
-	c := w.lock(m)
-	for range rounds {
-		w.round(who, c, patience, false)
+func (w *world) contend(who string, c contender) {
+	for i := range rounds {
+		w.round(who, c, i, patience, false)
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
 // round takes the lock and gives it back. Both may fail, unless they must not.
-func (w *world) round(who string, c contender, patience time.Duration, must bool) {
+func (w *world) round(who string, c contender, i int, patience time.Duration, must bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	var lease *queue.Lease
+	var g grant
 	var err error
-	w.within("Acquire", patience, func() { lease, err = c.Acquire(ctx) })
+	w.within("Acquire", patience, func() { g, err = c.get(ctx, i) })
 	if err != nil {
 		w.logf("%s: acquire: %v", who, err)
 		if must {
@@ -211,16 +228,16 @@ func (w *world) round(who string, c contender, patience time.Duration, must bool
 		}
 		return
 	}
-	w.granted(who, lease)
-	w.check(who, c, lease)
+	if foul := w.ref.enter(who, g); foul != "" && !w.lied() {
+		w.fail("%s came in: %s", who, foul)
+	}
+	w.check(who, c, g)
 	time.Sleep(hold)
-	w.check(who, c, lease)
-	w.mu.Lock()
-	delete(w.held, lease)
-	w.mu.Unlock()
+	w.check(who, c, g)
+	w.ref.leave(g)
 	release, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	w.within("Release", patience, func() { err = lease.Release(release) })
+	w.within("Release", patience, func() { err = g.Release(release) })
 	if err != nil {
 		w.logf("%s: release: %v", who, err)
 		if must {
@@ -229,26 +246,21 @@ func (w *world) round(who string, c contender, patience time.Duration, must bool
 	}
 }
 
-// granted checks that nobody else holds the lock.
-func (w *world) granted(who string, lease *queue.Lease) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for other, whose := range w.held {
-		if lease.Err() == nil && other.Err() == nil && !w.lied() {
-			w.fail("%s has the lock with %s, and %s with %s", who, lease.Path(), whose, other.Path())
-		}
+// check looks at the tree: while a lease says that it is held, there is room for its node
+// beside those before it, and it is owned by the session that the server gave.
+func (w *world) check(who string, c contender, g grant) {
+	for _, l := range g.leases() {
+		w.checkLease(who, c, l)
 	}
-	w.held[lease] = who
 }
 
-// check looks at the tree: while the lease says that it is held, its node is the first, and
-// is owned by the session that the server gave.
-func (w *world) check(who string, c contender, lease *queue.Lease) {
+func (w *world) checkLease(who string, c contender, lease *queue.Lease) {
+	dir := path.Dir(lease.Path())
 	s, err := w.admin.Session(context.Background())
 	if err != nil {
 		w.Fatal(err)
 	}
-	names, _, err := s.Children(context.Background(), lockPath)
+	names, _, err := s.Children(context.Background(), dir)
 	if err != nil {
 		w.logf("look: %v", err)
 	}
@@ -261,17 +273,21 @@ func (w *world) check(who string, c contender, lease *queue.Lease) {
 		return
 	}
 	switch {
-	case !ok || path.Dir(lease.Path()) != lockPath:
+	case !ok || !slices.Contains(w.kind.paths(), dir):
 		w.fail("%s holds %q", who, lease.Path())
 	case stat == nil:
 		w.fail("%s holds the lock with %s, which is not there", who, lease.Path())
 	case who == "victim" && !w.middle.gave(stat.EphemeralOwner):
 		w.fail("%s holds the lock with another's node: %s of session %x", who, lease.Path(), stat.EphemeralOwner)
 	}
+	weight := w.kind.weigh(own)
 	for _, name := range names {
 		if n, ok := queue.ParseNode(name); ok && n.Sequence < own.Sequence {
-			w.fail("%s holds the lock with %s, and before it is %s", who, lease.Path(), name)
+			weight += w.kind.weigh(n)
 		}
+	}
+	if weight > w.kind.room {
+		w.fail("%s holds the lock with %s, though before it are some of %v", who, lease.Path(), names)
 	}
 	if now, err := c.m.Session(context.Background()); err == nil && stat != nil && lease.Err() == nil && now.ID() != stat.EphemeralOwner {
 		w.fail("%s holds the lock with a node of session %x, and has session %x", who, stat.EphemeralOwner, now.ID())
@@ -284,13 +300,25 @@ func (w *world) empty() {
 	if err != nil {
 		w.Fatal(err)
 	}
-	var names []string
+	var left []string
 	for end := time.Now().Add(recovery); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if names, _, err = s.Children(context.Background(), lockPath); err != nil || len(names) == 0 {
+		left = nil
+		for _, dir := range w.kind.paths() {
+			names, _, err := s.Children(context.Background(), dir)
+			if err != nil {
+				return
+			}
+			for _, name := range names {
+				if _, ok := queue.ParseNode(name); ok {
+					left = append(left, name)
+				}
+			}
+		}
+		if len(left) == 0 {
 			return
 		}
 	}
-	w.fail("%v after the end there are still %v", recovery, names)
+	w.fail("%v after the end there are still %v", recovery, left)
 }
 
 // within checks that a call ends in time.
