@@ -16,6 +16,8 @@ var noticedBy = map[string]string{
 	// In virtual time the timer is never late, so no answer comes after the clock has run out
 	// and before the session has ended by that.
 	"revival": "session TestLateAnswers",
+	// No seed holds a contender up between the end of its wait and what it does then.
+	"called-back": "queue TestLocalCalledBack",
 }
 
 // edit replaces a text that must be in the file exactly once.
@@ -100,6 +102,8 @@ var mutants = []mutant{
 			{"queue/local.go", "l.envoy.cancel != nil {\n\t\tl.envoy.cancel()", "l.envoy.cancel != nil {"},
 			{"queue/local.go", "\t\ta.leave(ctx, context.Canceled)\n", ""},
 		}},
+	{"called-back", "", "a contender that was called back speaks for those who have come since",
+		[]edit{{"queue/local.go", "if l.envoy != me { // called back", "if l.envoy != me && l.waiting.Len() == 0 { // called back"}}},
 	{"loss-for-all", "local", "a loss of the one who holds leaves those who wait behind him without a contender",
 		[]edit{{"queue/turn.go", "\tif t.local != nil {\n\t\tt.local.over(t)\n\t}\n", ""}}},
 	{"any-owner", "unfair", "another session's node is taken for one's own",

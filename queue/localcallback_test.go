@@ -1,0 +1,65 @@
+package queue
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// heldEnd is a hook that holds up the first contender that has waited, as its wait ends.
+func heldEnd(ended chan<- error, proceed <-chan struct{}) session.Option {
+	var once sync.Once
+	return session.WithTrace(session.Trace{
+		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
+			return ctx, func(err error) {
+				once.Do(func() {
+					ended <- err
+					<-proceed
+				})
+			}
+		},
+	})
+}
+
+// A contender that was called back, as nobody waited any more, takes its time to leave.
+// Whoever comes meanwhile has another, which the first does not speak for: neither when it fails
+// nor when its turn came in the same moment.
+func TestLocalCalledBack(t *testing.T) {
+	for _, granted := range []bool{false, true} {
+		t.Run(map[bool]string{false: "waiting", true: "granted"}[granted], func(t *testing.T) {
+			dir := testserver.Path(t)
+			holder := newProcess(t, dir, Request{}, 1)
+			h := holder.hold(t)
+			ended, proceed := make(chan error, 1), make(chan struct{})
+			p := newProcess(t, dir, Request{}, 1, heldEnd(ended, proceed))
+			first := p.wait(t, 1)
+			testserver.WaitChildren(t, dir, 2)
+			if granted {
+				giveBack(t, h)
+				noError(t, <-ended)
+			}
+			first.cancel()
+			first.fails(t, context.Canceled)
+			if !granted {
+				<-ended
+			}
+			second := p.wait(t, 1)
+			if !granted {
+				testserver.WaitChildren(t, dir, 3)
+			}
+			close(proceed)
+			if !granted {
+				testserver.WaitChildren(t, dir, 2)
+				giveBack(t, h)
+			}
+			giveBack(t, second.lease(t))
+			testserver.WaitChildren(t, dir, 0)
+			third := p.hold(t)
+			giveBack(t, third)
+			testserver.WaitChildren(t, dir, 0)
+		})
+	}
+}
