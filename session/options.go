@@ -182,6 +182,8 @@ func WithConnectTimeout(d time.Duration) Option {
 // with the error of its last try, while dialling goes on from the first wait. Guaranteed
 // deletes never stop. While there is a session to lose, waits between dials are below a
 // second and below an eighth of what remains of the session, whatever newBackOff says.
+// It also sets how long a lock waits before it tries again what a server has undone more than
+// twice in a row, for example by deleting the lock's node.
 // Default: exponential with full jitter, from 50 ms to half the session timeout but no more
 // than 15 s, without end: requests give up when their context or the session ends.
 func WithRetry(newBackOff func() backoff.BackOff) Option {
