@@ -9,11 +9,12 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// heldEnd is a hook that holds up the first contender that has waited, as its wait ends.
-func heldEnd(ended chan<- error, proceed <-chan struct{}) session.Option {
+// heldEnd is a hook that tells when contenders wait, and holds the first up as its wait ends.
+func heldEnd(watching chan<- struct{}, ended chan<- error, proceed <-chan struct{}) session.Option {
 	var once sync.Once
 	return session.WithTrace(session.Trace{
 		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
+			watching <- struct{}{}
 			return ctx, func(err error) {
 				once.Do(func() {
 					ended <- err
@@ -33,10 +34,10 @@ func TestLocalCalledBack(t *testing.T) {
 			dir := testserver.Path(t)
 			holder := newProcess(t, dir, Request{}, 1)
 			h := holder.hold(t)
-			ended, proceed := make(chan error, 1), make(chan struct{})
-			p := newProcess(t, dir, Request{}, 1, heldEnd(ended, proceed))
+			watching, ended, proceed := make(chan struct{}, 10), make(chan error, 1), make(chan struct{})
+			p := newProcess(t, dir, Request{}, 1, heldEnd(watching, ended, proceed))
 			first := p.wait(t, 1)
-			testserver.WaitChildren(t, dir, 2)
+			<-watching
 			if granted {
 				giveBack(t, h)
 				noError(t, <-ended)
@@ -47,9 +48,7 @@ func TestLocalCalledBack(t *testing.T) {
 				<-ended
 			}
 			second := p.wait(t, 1)
-			if !granted {
-				testserver.WaitChildren(t, dir, 3)
-			}
+			<-watching // for the first's node, if for nothing else
 			close(proceed)
 			if !granted {
 				testserver.WaitChildren(t, dir, 2)
