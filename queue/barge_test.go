@@ -277,8 +277,10 @@ func TestUnfairRevoked(t *testing.T) {
 	r.Revoked = func(l *queue.Lease) { asked <- l }
 	l, err := client(t, dir).Acquire(patient(t), r)
 	mustBe(t, err, nil)
-	q, proxy, _ := proxied(t, dir)
+	watching := make(chan struct{}, 10)
+	q, proxy, _ := proxied(t, dir, watchHook(watching))
 	c := waitsFor(t, q, proxy)
+	await(t, watching, "the waiter to watch") // its get can be overtaken by the set
 	before := proxy.Count(ofContenders(dir, zktest.OpCreate))
 	_, err = testserver.Admin(t).Set(l.Path(), []byte(queue.RevokeMessage), -1)
 	mustBe(t, err, nil)
