@@ -9,7 +9,6 @@ import (
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
-	"golang.org/x/sync/errgroup"
 )
 
 // The directories of InterProcessSemaphoreV2, below its path.
@@ -42,34 +41,58 @@ func (s *Semaphore) throughGate(ctx context.Context, enter, take get, r queue.Re
 		if err != nil {
 			return nil, err
 		}
-		inside, cancel := g.Context(ctx)
-		lease, err := take(inside, r)
-		cancel()
-		lost := g.Err() != nil
-		var shut errgroup.Group
-		shut.Go(func() error { return leaveGate(ctx, g) })
-		var rivals error
-		if err == nil {
-			rivals = s.ownLayout(ctx)
-		}
-		shutErr := errors.Join(shut.Wait(), rivals)
+		lease, lost, err := s.passGate(ctx, g, take, r)
 		switch {
-		case err == nil && shutErr == nil:
-			return lease, nil
 		case err == nil:
-			_ = lease.Release(ctx) // what went wrong is told already
-			return nil, shutErr
+			return lease, nil
 		case lost && ctx.Err() == nil:
 			// It ended with the gate, and not for the caller's sake.
 			if err := again.Wait(ctx, nil); err != nil {
 				return nil, fmt.Errorf("acquire %s: %w", g.Path(), err)
 			}
-			continue
 		case lost && errors.Is(err, context.Canceled):
 			return nil, fmt.Errorf("acquire %s: %w", g.Path(), ctx.Err()) // its time ran out since then
+		default:
+			return nil, err
 		}
-		return nil, err
 	}
+}
+
+// passGate takes a lease at the gate, and leaves that. It reports whether the gate was lost
+// before there was a lease. A hook that panics, or ends the goroutine, leaves neither behind.
+func (s *Semaphore) passGate(ctx context.Context, g *queue.Lease, take get, r queue.Request) (lease *queue.Lease, lost bool, err error) {
+	returns := false
+	defer func() {
+		if !returns {
+			giveUp(g)
+			giveUp(lease)
+		}
+	}()
+	inside, cancel := g.Context(ctx)
+	defer cancel()
+	lease, err = take(inside, r)
+	lost = err != nil && g.Err() != nil
+	shut := g.StartRelease(ctx)
+	var rivals error
+	if err == nil {
+		rivals = s.ownLayout(ctx)
+	}
+	if shutErr := errors.Join(leftGate(shut()), rivals); err == nil && shutErr != nil {
+		giveUp(lease) // what went wrong is told already
+		lease, err = nil, shutErr
+	}
+	returns = true
+	return lease, lost, err
+}
+
+// giveUp releases a lease, if there is one, and does not wait for the server's word.
+func giveUp(l *queue.Lease) {
+	if l == nil {
+		return
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = l.Release(ended)
 }
 
 // ownLayout fails if anybody stands in line at the path itself, as in the layout of this
@@ -92,10 +115,9 @@ func curatorDirs(names []string) []string {
 	return nil
 }
 
-// leaveGate lets the next one in. It waits for the server's word, so that a try that comes
-// after finds nobody at the gate, but not for longer than ctx lasts.
-func leaveGate(ctx context.Context, g *queue.Lease) error {
-	err := g.Release(ctx)
+// leftGate returns what is an error of leaving the gate. That waits for the server's word, so
+// that a try that comes after finds nobody at the gate, but not for longer than ctx lasts.
+func leftGate(err error) error {
 	for _, done := range []error{queue.ErrReleasePending, session.ErrLost, session.ErrClosed} {
 		if errors.Is(err, done) {
 			return nil

@@ -1,11 +1,14 @@
 package semaphore_test
 
 import (
+	"context"
+	"sync"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
 )
 
 // The two layouts at one path do not admit beside each other: whichever comes second is told,
@@ -55,4 +58,48 @@ func TestDataAtTheGate(t *testing.T) {
 	}
 	release(t, l)
 	release(t, waits.get(t))
+}
+
+// A hook that panics while the gate is held, or while it is left, and is recovered as net/http
+// does, leaves neither a lease nor the gate behind.
+func TestHookPanicsAtTheGate(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		trace func(strike func()) session.Trace
+	}{
+		{"on the way in", func(strike func()) session.Trace {
+			return session.Trace{Acquire: func(ctx context.Context, a session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
+				if a.Kind == "semaphore" {
+					strike()
+				}
+				return ctx, nil
+			}}
+		}},
+		{"when the gate is left", func(strike func()) session.Trace {
+			return session.Trace{Release: func(ctx, _ context.Context, h session.HoldInfo) (context.Context, func(error)) {
+				if h.Kind == "gate" {
+					strike()
+				}
+				return ctx, nil
+			}}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := testserver.Path(t)
+			directories(t, dir)
+			var once sync.Once
+			m := connect(t, session.WithTrace(c.trace(func() { once.Do(func() { panic("a hook's") }) })))
+			s := newSem(t, m, dir, 1, semaphore.WithCuratorLayout())
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Error("no panic")
+					}
+				}()
+				_, _ = s.Acquire(patient(t))
+			}()
+			nodes(t, dir, 0, 0)
+			release(t, take(t, s, 1))
+		})
+	}
 }
