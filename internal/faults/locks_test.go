@@ -64,6 +64,7 @@ func subjects() []subject {
 		{name: "read", first: writer, ours: reader, rival: writer, weight: toReader},
 		{name: "downgrade", first: writer, ours: downgrader, rival: writer, noCancel: true, weight: toReader},
 		{name: "semaphore", first: two, ours: two, rival: two, weight: asked, slack: leases - 2},
+		{name: "semaphore-resize", first: three, ours: resizer, rival: three, weight: asked, slack: leases - 2},
 		{name: "semaphore-curator", first: inCurators, ours: inCurators, rival: inCurators, weight: one},
 	}
 }
@@ -134,6 +135,31 @@ func two(ctx context.Context, m *session.Manager, path string) (hold, error) {
 		return nil, err
 	}
 	return single(s.AcquireN(ctx, 2))
+}
+
+func three(ctx context.Context, m *session.Manager, path string) (hold, error) {
+	s, err := semaphore.New(m, path, leases)
+	if err != nil {
+		return nil, err
+	}
+	return single(s.AcquireN(ctx, leases))
+}
+
+// resizer makes it one lease more before it takes two, and one less again while it holds them. By
+// either limit these and the three of anybody else are too many.
+func resizer(ctx context.Context, m *session.Manager, path string) (hold, error) {
+	s, err := semaphore.New(m, path, leases)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Resize(ctx, leases+1); err != nil {
+		return nil, err
+	}
+	l, err := s.AcquireN(ctx, 2)
+	if err != nil {
+		return nil, err
+	}
+	return resized{lease{l}, s}, nil
 }
 
 func asked(_, ahead queue.Node) int { return ahead.Weight }

@@ -97,6 +97,8 @@ func (c tally) String() string {
 const legend = `Each lock is taken behind somebody who holds it (but for the first at a new path), held and given
 back, with a rival behind; or, where it says so, given up while it waits. Its steps are the requests
 of that, the events of watches, and the moments in which it waits or holds with nothing on its way.
+In semaphore-resize, the one that the faults meet raises the limit before it takes its leases, and
+lowers it again while it holds them.
 Each has met each fault that can strike there once, on a real server, with a session timeout of %v:
 
 - cut-before: the connection is closed, and the server never sees the request;
