@@ -74,7 +74,7 @@ faults: ## Every fault at every step of every lock; keeps the table in docs/reli
 WRITTEN := $(if $(WRITE),-write)
 
 .PHONY: nemesis
-nemesis: ## Attack three servers and five processes for 60s; NEMESIS=15m, NEMESIS_SEED=n, RIVAL=zk|curator|all
+nemesis: ## Attack three servers and five processes for 60s; NEMESIS=15m, NEMESIS_SEED=n, LOCK=name,name, RIVAL=zk|curator|all
 	ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v -run TestNemesis ./internal/nemesis $(WRITTEN)
 
 SOAK ?= 60s

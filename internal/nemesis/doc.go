@@ -1,14 +1,21 @@
 // Package nemesis has a test that attacks real servers and real processes at once: three
-// ZooKeeper servers, five workers in processes of their own that take one lock in turn, and
-// a schedule, drawn from a seed, of kills, pauses, partitions and lost leaders. It runs on
+// ZooKeeper servers, five workers in processes of their own that take the same locks in turn,
+// and a schedule, drawn from a seed, of kills, pauses, partitions and lost leaders. It runs on
 // Linux, for its signals and for a clock that processes share.
 //
 //	go test ./internal/nemesis -v
 //	NEMESIS=15m NEMESIS_SEED=7 RIVAL=all go test ./internal/nemesis -v -timeout 0 -write
 //
+// All kinds of locks of this module are attacked at once. Each worker has one session, and in it
+// some contenders for each of these: a mutex, a mutex with local hand-over, an unfair mutex, a
+// read-write lock with downgrades, a semaphore whose limit is changed all the time, a semaphore in
+// Curator's layout, and a multi-lock, which takes three of the others. The history of each lock is
+// judged apart. LOCK names some of them, with commas between, to attack no others:
+// LOCK=counting-semaphore,rwlock.
+//
 // RIVAL is zk for the Lock of go-zookeeper, curator for Curator's InterProcessMutex, all for
-// this module's mutex and both of them one after another, by the same seed. What a rival
-// lets through is counted and fails nothing.
+// this module and both of them one after another, by the same seed. What a rival lets through is
+// counted and fails nothing.
 //
 // # Who holds, and when
 //
@@ -27,14 +34,18 @@
 //
 // # What must be
 //
-//   - Spans of two holds do not overlap. (Violations in the table.)
+//   - Spans of two holds that exclude each other do not overlap. (Violations in the table.)
+//   - Of the leases of a semaphore, at no time are more held than the limit that was in force when
+//     the last of them was let in. The comment in limitmodel_test.go says when that is.
 //   - A register outside of ZooKeeper that refuses lower tokens than it has seen refuses
 //     nobody who holds afterwards.
 //   - Of lines written to a common file under the lock, those whose writer looked again
 //     afterwards and still held are in the order of their tokens, and nobody else's are
 //     between those of one hold.
-//   - The history of looks is linearizable as a lock whose tokens grow, that of the register
-//     as a register which refuses lower tokens (by porcupine). A hold begins within its
+//   - The history of looks is linearizable (by porcupine): as a lock whose tokens grow, where
+//     holders of one process may have one token if the lock has local hand-over; as a read-write
+//     lock, whose writer can go on as a reader with nobody in between; or as a semaphore. So is
+//     that of the register, which refuses lower tokens. A hold of a lock begins within its
 //     first look that said held. It ends between its last one and the first look that said
 //     otherwise, the return of the release, or the death of its process, whichever the
 //     worker came to.

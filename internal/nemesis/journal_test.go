@@ -18,7 +18,12 @@ const (
 	eventMark   = "mark"   // a line under the lock, for its place in the file
 	eventWrite  = "write"  // to the register
 	eventRead   = "read"   // of the register
+	eventDown   = "down"   // the downgrade returned: from a write lock to a read lock
 	eventFree   = "free"   // the release returned
+
+	eventResizing = "resizing" // is about to call Resize
+	eventResized  = "resized"  // that returned
+	eventSettled  = "settled"  // every server has the limit of that turn, or a later one
 )
 
 // event is a line of the journal. Within one turn of a worker they are in order.
@@ -34,6 +39,19 @@ type event struct {
 	Token  int64  `json:"token"`
 	Value  int64  `json:"value"`
 	Error  string `json:"error"`
+
+	claim
+	Limit int `json:"limit,omitempty"` // of a Resize
+}
+
+// claim is what an acquisition has got.
+type claim struct {
+	Reads  bool `json:"reads,omitempty"`  // a read lock, and not a write lock
+	Weight int  `json:"weight,omitempty"` // leases of a semaphore
+	// View is when the request was sent whose answer let the contender into a semaphore; 0 is
+	// not known. The contender can have gone by events that came after the answer, and by
+	// nothing from before the request.
+	View int64 `json:"view,omitempty"`
 }
 
 // journal is the file that all workers append to, each event by one write. The line starts

@@ -11,10 +11,11 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// lockState is who holds and the highest token so far.
+// lockState is who holds, the highest token so far, and the process that had it.
 type lockState struct {
 	holder turnID
 	token  int64
+	of     lifeID
 }
 
 // lockInput is the beginning of a hold, or its end.
@@ -26,18 +27,29 @@ type lockInput struct {
 
 // lockModel is a lock with one holder at a time, each of a higher token than those before.
 func lockModel(from lockState) porcupine.Model {
+	return oneHolder(from, func(s lockState, in lockInput) bool { return in.token > s.token })
+}
+
+// localModel is lockModel, but that holders of one process, one after another, can have one token.
+func localModel(from lockState) porcupine.Model {
+	return oneHolder(from, func(s lockState, in lockInput) bool {
+		return in.token > s.token || in.token == s.token && in.id.lifeID == s.of
+	})
+}
+
+func oneHolder(from lockState, inOrder func(lockState, lockInput) bool) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return from },
 		Step: func(state, input, _ any) (bool, any) {
 			s, in := state.(lockState), input.(lockInput)
 			if in.end {
-				return s.holder == in.id, lockState{token: s.token}
+				return s.holder == in.id, lockState{token: s.token, of: s.of}
 			}
 			free := s.holder == turnID{}
 			if in.token == 0 {
-				return free, lockState{in.id, s.token}
+				return free, lockState{in.id, s.token, s.of}
 			}
-			return free && in.token > s.token, lockState{in.id, in.token}
+			return free && inOrder(s, in), lockState{in.id, in.token, in.id.lifeID}
 		},
 	}
 }
@@ -58,7 +70,9 @@ func afterLock(from lockState, ops []porcupine.Operation) lockState {
 	holding := map[turnID]bool{from.holder: true}
 	for _, op := range ops { // a hold's beginning is called before its end
 		in := op.Input.(lockInput)
-		from.token = max(from.token, in.token)
+		if in.token >= from.token && in.token > 0 {
+			from.token, from.of = in.token, in.id.lifeID
+		}
 		holding[in.id] = !in.end
 	}
 	from.holder = turnID{}

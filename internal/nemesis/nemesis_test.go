@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ const (
 	lengthEnv = "NEMESIS"      // how long to attack each contestant
 	seedEnv   = "NEMESIS_SEED" // of the schedule and of the workers
 	rivalEnv  = "RIVAL"        // zk, curator, or all: ours and both
+	lockEnv   = "LOCK"         // of ours, the names of those to attack, with commas between; default: all
 
 	// When somebody has not been served for so long after healing, that is a stall, and
 	// the attack goes on.
@@ -28,18 +31,19 @@ const (
 	perhaps = 10 * time.Second
 )
 
-// contestant is a lock that is attacked.
+// contestant is a library whose locks are attacked, all of them at once.
 type contestant struct {
-	name    string
-	command func(*testing.T) command
-	ours    bool // violations fail the test; those of rivals are counted
+	name     string
+	command  func(*testing.T) command
+	subjects []subject
+	ours     bool // violations fail the test; those of rivals are counted
 }
 
 var (
-	turnstile = contestant{"turnstile", func(*testing.T) command { return goCommand("turnstile") }, true}
+	turnstile = contestant{"turnstile", func(*testing.T) command { return goCommand("turnstile") }, subjects, true}
 	rivals    = map[string]contestant{
-		"zk":      {"zk.Lock", func(*testing.T) command { return goCommand("zk") }, false},
-		"curator": {"Curator", curatorCommand, false},
+		"zk":      {"zk.Lock", func(*testing.T) command { return goCommand("zk") }, []subject{alone}, false},
+		"curator": {"Curator", curatorCommand, []subject{alone}, false},
 	}
 )
 
@@ -49,12 +53,13 @@ func TestNemesis(t *testing.T) {
 	var all []*outcome
 	for _, c := range contestants {
 		// Not in a subtest: it is the test that is skipped without a ZooKeeper.
-		o := attack(t, c, seed, length)
-		o.log(t)
-		all = append(all, o)
-		if c.ours && (len(o.violations) > 0 || len(o.faults) > 0) {
-			t.Errorf("seed %d: %d violations, faults: %q; to attack so again: %s=%v %s=%d go test ./internal/nemesis",
-				seed, len(o.violations), o.faults, lengthEnv, length, seedEnv, seed)
+		for _, o := range attack(t, c, seed, length) {
+			o.log(t)
+			all = append(all, o)
+			if c.ours && (len(o.violations) > 0 || len(o.faults) > 0) {
+				t.Errorf("%s, seed %d: %d violations, faults: %q; to attack so again: %s=%v %s=%d go test ./internal/nemesis",
+					o.name, seed, len(o.violations), o.faults, lengthEnv, length, seedEnv, seed)
+			}
 		}
 	}
 	t.Logf("\n%s", table(all))
@@ -79,6 +84,11 @@ func configured(t *testing.T) (length time.Duration, seed uint64, contestants []
 			t.Fatalf("%s=%q: want a number", seedEnv, v)
 		}
 	}
+	if v := os.Getenv(lockEnv); v != "" {
+		if turnstile.subjects, err = chosen(strings.Split(v, ",")); err != nil {
+			t.Fatalf("%s=%q: %v", lockEnv, v, err)
+		}
+	}
 	switch v := os.Getenv(rivalEnv); v {
 	case "":
 		contestants = []contestant{turnstile}
@@ -96,78 +106,101 @@ func configured(t *testing.T) (length time.Duration, seed uint64, contestants []
 }
 
 // attack does all to one contestant that the seed says, heals, and judges.
-func attack(t *testing.T, c contestant, seed uint64, length time.Duration) *outcome {
+func attack(t *testing.T, c contestant, seed uint64, length time.Duration) []*outcome {
 	t.Helper()
-	s := newSite(t, c.command(t), seed)
-	o := &outcome{name: c.name, seed: seed}
+	s := newSite(t, c, seed)
+	all := make([]*outcome, len(s.targets))
+	for i, g := range s.targets {
+		all[i] = &outcome{name: c.name, seed: seed, target: g}
+		if c.ours {
+			all[i].name += ", " + g.name
+		}
+	}
 	s.heal()
-	if _, ok := s.served(0, certainly); !ok {
-		t.Fatalf("%s: not everybody is served before anything has gone wrong", c.name)
+	if took := s.served(0, certainly); slices.Contains(took, -1) {
+		t.Fatalf("%s: not everybody is served before anything has gone wrong: %v", c.name, took)
 	}
 	began := now()
-	for plan := newSchedule(seed, s.timeout); since(began) < length; {
-		o.round(t, s, plan.next())
+	for plan, rounds := newSchedule(seed, s.timeout), 1; since(began) < length; rounds++ {
+		t.Logf("%s, round %d: %s", c.name, rounds, s.round(plan.next(), all))
 	}
-	o.length = since(began)
-	o.finish(t, s, c.ours)
-	o.judge(t, s)
-	return o
+	for _, o := range all {
+		o.length = since(began)
+	}
+	s.finish(c, all)
+	deaths, kills := s.crew.deaths()
+	for _, o := range all {
+		o.judge(t, deaths, kills)
+	}
+	return all
 }
 
-// round attacks, heals, and sees that everybody is served.
-func (o *outcome) round(t *testing.T, s *site, r round) {
-	t.Helper()
+// round attacks, heals, and sees that everybody is served. It says what has happened.
+func (s *site) round(r round, all []*outcome) string {
+	s.t.Helper()
 	s.attack(r)
 	s.heal()
 	healed := now()
-	took, ok := s.served(healed, stallAfter)
-	said := fmt.Sprintf("everybody served after %v", took.Round(time.Millisecond))
-	if ok {
+	var slowest time.Duration
+	var stalled []string
+	for i, took := range s.served(healed, stallAfter) {
+		o := all[i]
+		o.rounds++
+		if took < 0 {
+			o.stalls++
+			stalled = append(stalled, o.target.name)
+			continue
+		}
 		o.served = append(o.served, took)
-	} else {
-		o.stalls++
-		said = fmt.Sprintf("somebody not served within %v", stallAfter)
+		slowest = max(slowest, took)
 	}
-	o.rounds++
-	t.Logf("%s, round %d: %v; %s", o.name, o.rounds, r, said)
-	if !ok || took > 2*s.timeout {
+	if len(stalled) > 0 || slowest > 2*s.timeout {
 		s.tellWaiting(healed + int64(2*s.timeout))
 	}
+	if len(stalled) > 0 {
+		return fmt.Sprintf("%v; somebody not served within %v: %v", r, stallAfter, stalled)
+	}
+	return fmt.Sprintf("%v; everybody served after %v", r, slowest.Round(time.Millisecond))
 }
 
 // finish sees that all works once nothing goes wrong any more, and that nothing is left.
-func (o *outcome) finish(t *testing.T, s *site, ours bool) {
-	t.Helper()
+func (s *site) finish(c contestant, all []*outcome) {
+	s.t.Helper()
 	patience := perhaps
-	if ours {
+	if c.ours {
 		patience = certainly
 	}
 	s.heal()
 	healed := now()
-	if _, ok := s.served(healed, patience); !ok && ours {
-		o.faults = append(o.faults, fmt.Sprintf("somebody is not served, %v after the last healing", since(healed)))
-		s.tellWaiting(healed)
+	for i, took := range s.served(healed, patience) {
+		if took < 0 && c.ours {
+			all[i].fault("somebody is not served, %v after the last healing", since(healed))
+			s.tellWaiting(healed)
+		}
 	}
-	waiting := s.rest(patience)
-	if waiting > 0 && ours {
-		o.faults = append(o.faults, fmt.Sprintf("%d workers do not come to rest", waiting))
+	for i, waiting := range s.rest(patience) {
+		if waiting > 0 && c.ours {
+			all[i].fault("%d contenders do not come to rest", waiting)
+		}
+		// With all sessions open. Who waits and cannot be told otherwise has one node.
+		all[i].orphans = s.left(s.targets[i], waiting, patience)
 	}
-	// With all sessions open. Who waits and cannot be told otherwise has one node.
-	o.orphans = s.left(waiting, patience)
 	ended := s.crew.end(patience)
 	for _, err := range ended {
-		t.Logf("%s: %v", o.name, err)
+		s.t.Logf("%s: %v", c.name, err)
 	}
-	if !ours {
+	if !c.ours {
 		return
 	}
 	for _, err := range ended {
-		o.faults = append(o.faults, err.Error())
+		all[0].fault("%v", err) // it has met all of them
 	}
-	if o.orphans > 0 {
-		o.faults = append(o.faults, fmt.Sprintf("%d nodes left while the workers rest", o.orphans))
-	}
-	if n := s.left(0, patience); n > 0 {
-		o.faults = append(o.faults, fmt.Sprintf("%d nodes left after the workers' end", n))
+	for i, o := range all {
+		if o.orphans > 0 {
+			o.fault("%d nodes left while the workers rest", o.orphans)
+		}
+		if n := s.left(s.targets[i], 0, patience); n > 0 {
+			o.fault("%d nodes left after the workers' end", n)
+		}
 	}
 }

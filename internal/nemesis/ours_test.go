@@ -4,42 +4,326 @@ package nemesis
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
+	"path"
+	"slices"
 
+	"github.com/turnstile-go/turnstile/internal/listing"
 	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// ours is this module's mutex.
+// The locks of this module that are attacked, by the last elements of their paths.
+const (
+	mutexName     = "mutex"
+	localName     = "local-mutex"
+	unfairName    = "unfair-mutex"
+	rwName        = "rwlock"
+	semaphoreName = "counting-semaphore"
+	curatorName   = "semaphore-curator"
+	multiName     = "multi"
+)
+
+const (
+	handOvers    = 3 // of the local mutex, in a row
+	firstLimit   = 3 // of the semaphore, which New is given
+	curatorLimit = 2
+)
+
+// limits are those that Resize is given.
+var limits = []int{1, 2, 3, 5}
+
+// ours is this module, with one manager for all locks.
 type ours struct {
-	m     *session.Manager
-	mutex *zklock.Mutex
+	m    *session.Manager
+	seed uint64
+	made map[string]zklock.ContextLocker // by name
 }
 
-func newOurs(s *settings) (contender, error) {
+func newOurs(s *settings) (client, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	m, err := session.Connect(context.Background(), s.servers, session.WithTimeout(s.timeout), session.WithLogger(log))
-	if err != nil {
-		return nil, err
-	}
-	mutex, err := zklock.New(m, s.path)
-	return &ours{m, mutex}, err
-}
-
-func (o *ours) acquire(ctx context.Context) (hold, error) {
-	lease, err := o.mutex.Acquire(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return ourHold{lease}, nil
+	m, err := session.Connect(context.Background(), s.servers,
+		session.WithTimeout(s.timeout), session.WithLogger(log), session.WithTrace(listing.Hooks(now)))
+	return &ours{m: m, seed: s.seed<<16 | uint64(s.worker)<<8 | uint64(s.life), made: make(map[string]zklock.ContextLocker)}, err
 }
 
 func (o *ours) close() { _ = o.m.Close() }
 
-type ourHold struct{ lease *queue.Lease }
+// contenders returns several for one lock object, but for the first mutex and the multi-lock:
+// there, what is waited for is other processes.
+func (o *ours) contenders(p place) (all []contender, err error) {
+	hands := subjectOf(p.name()).hands
+	one, err := o.open(p)
+	for range hands {
+		o.seed++
+		all = append(all, one(rand.New(rand.NewPCG(o.seed, uint64(hands)))))
+	}
+	return all, err
+}
 
+// open makes a lock, and returns how to make contenders for it.
+func (o *ours) open(p place) (func(*rand.Rand) contender, error) {
+	none := func(*rand.Rand) contender { return nil }
+	var err error
+	switch name := p.name(); name {
+	case mutexName, localName, unfairName:
+		opts := map[string][]zklock.Option{
+			localName:  {zklock.WithLocalHandover(handOvers)},
+			unfairName: {zklock.WithUnfair()},
+		}
+		var mutex *zklock.Mutex
+		if mutex, err = zklock.New(o.m, p.path, opts[name]...); err != nil {
+			return none, err
+		}
+		o.made[name] = mutex
+		return func(r *rand.Rand) contender { return &ourMutex{mutex, r} }, nil
+	case rwName:
+		rw, err := rwlock.New(o.m, p.path)
+		if err != nil {
+			return none, err
+		}
+		o.made[name] = rw
+		return func(r *rand.Rand) contender { return &ourRW{o.m, rw, r} }, nil
+	case semaphoreName:
+		s, err := semaphore.New(o.m, p.path, firstLimit)
+		if err != nil {
+			return none, err
+		}
+		o.made[name] = s
+		return func(r *rand.Rand) contender { return ourSemaphore{s, r} }, nil
+	case curatorName:
+		s, err := semaphore.New(o.m, p.path, curatorLimit, semaphore.WithCuratorLayout())
+		if err != nil {
+			return none, err
+		}
+		return func(r *rand.Rand) contender { return ourCurators{s, r} }, nil
+	case multiName:
+		m, err := o.multi()
+		if err != nil {
+			return none, err
+		}
+		return func(r *rand.Rand) contender { return m }, nil
+	default:
+		return none, fmt.Errorf("no lock %q", name)
+	}
+}
+
+// multi takes several of the other locks. They are there by now: subjects names it last.
+func (o *ours) multi() (*ourMulti, error) {
+	var all []zklock.ContextLocker
+	for _, name := range multiParts {
+		all = append(all, o.made[name])
+	}
+	lock, err := zklock.Multi(all...)
+	return &ourMulti{lock: lock}, err
+}
+
+// multiParts are the locks that the multi-lock takes. It takes them in the order of their paths, in
+// which the one that is waited for longest, and that others can hold beside it, is the first.
+var multiParts = []string{semaphoreName, localName, rwName}
+
+// tries draws whether an acquisition is not to wait.
+func tries(r *rand.Rand) bool { return r.IntN(8) == 0 }
+
+// acquires is the method of a lock that acquires it.
+type acquires func(context.Context) (*queue.Lease, error)
+
+func take(ctx context.Context, acquire acquires, c claim) (hold, error) {
+	lease, err := acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return ourHold{lease, c}, nil
+}
+
+type ourMutex struct {
+	mutex  *zklock.Mutex
+	random *rand.Rand
+}
+
+func (m *ourMutex) acquire(ctx context.Context) (hold, error) {
+	if tries(m.random) {
+		return take(ctx, m.mutex.TryAcquire, claim{})
+	}
+	return take(ctx, m.mutex.Acquire, claim{})
+}
+
+type ourRW struct {
+	m      *session.Manager
+	rw     *rwlock.RWMutex
+	random *rand.Rand
+}
+
+func (l *ourRW) acquire(ctx context.Context) (hold, error) {
+	switch n := l.random.IntN(16); {
+	case n == 0:
+		return take(ctx, l.rw.TryAcquire, claim{})
+	case n == 1:
+		return take(ctx, l.rw.TryRAcquire, claim{Reads: true})
+	case n < 6:
+		return take(ctx, l.rw.Acquire, claim{})
+	case n < 9:
+		return l.writer(ctx)
+	default:
+		return take(ctx, l.rw.RAcquire, claim{Reads: true})
+	}
+}
+
+// writer takes the write lock, to go on as a reader later: by way of an owner, and of an object
+// of its own, which knows what is held through it.
+func (l *ourRW) writer(ctx context.Context) (hold, error) {
+	rw, err := rwlock.New(l.m, l.rw.Path())
+	if err != nil {
+		return nil, err
+	}
+	owner := rwlock.WithOwner(context.Background())
+	if err := rw.Lock(withOwnerOf(ctx, owner)); err != nil {
+		return nil, err
+	}
+	return &downgraded{rw: rw, owner: owner}, nil
+}
+
+// withOwnerOf returns a context that ends with ctx and has the values of another.
+func withOwnerOf(ctx, values context.Context) context.Context { return merged{ctx, values} }
+
+type merged struct {
+	context.Context
+	values context.Context
+}
+
+func (m merged) Value(key any) any { return m.values.Value(key) }
+
+// downgraded is a write lock, then a read lock in its place.
+type downgraded struct {
+	rw    *rwlock.RWMutex
+	owner context.Context
+	reads bool
+}
+
+func (d *downgraded) claim() claim { return claim{Reads: d.reads} }
+
+func (d *downgraded) held() bool {
+	if d.reads {
+		return d.rw.RHeld()
+	}
+	return d.rw.Held()
+}
+
+// token: no lease is shown that would have one.
+func (d *downgraded) token(context.Context) (int64, error) { return 0, errNoToken }
+
+func (d *downgraded) downgrade() error {
+	if err := d.rw.RLock(d.owner); err != nil {
+		return err
+	}
+	d.reads = true
+	if err := d.rw.Unlock(); !errors.Is(err, queue.ErrReleasePending) {
+		return err
+	}
+	return nil
+}
+
+func (d *downgraded) release(context.Context) error {
+	if d.reads {
+		return d.rw.RUnlock()
+	}
+	return d.rw.Unlock()
+}
+
+type ourSemaphore struct {
+	s      *semaphore.Semaphore
+	random *rand.Rand
+}
+
+func (s ourSemaphore) limit() int { return limits[s.random.IntN(len(limits))] }
+
+func (s ourSemaphore) resize(ctx context.Context, limit int) error { return s.s.Resize(ctx, limit) }
+
+func (s ourSemaphore) acquire(ctx context.Context) (hold, error) {
+	n := 1 + s.random.IntN(2)*s.random.IntN(3)
+	get := s.s.AcquireN
+	if tries(s.random) {
+		get = s.s.TryAcquireN
+	}
+	ctx, seen := listing.Watch(ctx, s.s.Path())
+	lease, err := get(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	return ourHold{lease, claim{Weight: n, View: seen()}}, nil
+}
+
+type ourCurators struct {
+	s      *semaphore.Semaphore
+	random *rand.Rand
+}
+
+func (s ourCurators) acquire(ctx context.Context) (hold, error) {
+	if tries(s.random) {
+		return take(ctx, s.s.TryAcquire, claim{Weight: 1})
+	}
+	return take(ctx, s.s.Acquire, claim{Weight: 1})
+}
+
+type ourHold struct {
+	lease *queue.Lease
+	has   claim
+}
+
+func (h ourHold) claim() claim                             { return h.has }
 func (h ourHold) held() bool                               { return h.lease.Err() == nil }
 func (h ourHold) token(ctx context.Context) (int64, error) { return h.lease.Token(ctx) }
 func (h ourHold) release(ctx context.Context) error        { return h.lease.Release(ctx) }
+
+type ourMulti struct{ lock *zklock.MultiLock }
+
+func (m *ourMulti) acquire(ctx context.Context) (hold, error) {
+	ctx, seen := listing.Watch(ctx, path.Join(lockDir, semaphoreName))
+	lease, err := m.lock.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return multiHold{lease, seen(), make([]int64, len(multiParts))}, nil
+}
+
+type multiHold struct {
+	lease  *zklock.MultiLease
+	view   int64   // of the semaphore among the locks
+	tokens []int64 // of the locks
+}
+
+func (h multiHold) claim() claim { return claim{} }
+
+// held is true only if all of the locks are held.
+func (h multiHold) held() bool { return h.lease.Err() == nil }
+
+func (h multiHold) release(ctx context.Context) error { return h.lease.Release(ctx) }
+
+// token is that of the read-write lock, whose writers exclude each other and have no tokens in
+// common, as holders of the local mutex can.
+func (h multiHold) token(ctx context.Context) (int64, error) {
+	var errs []error
+	for i, l := range h.lease.Leases() {
+		token, err := l.Token(ctx)
+		h.tokens[i], errs = token, append(errs, err)
+	}
+	return h.tokens[slices.Index(multiParts, rwName)], errors.Join(errs...)
+}
+
+func (h multiHold) parts() []part {
+	all := make([]part, len(multiParts))
+	for i, name := range multiParts {
+		all[i] = part{lock: name, token: &h.tokens[i]}
+		if name == semaphoreName {
+			all[i].claim = claim{Weight: 1, View: h.view}
+		}
+	}
+	return all
+}

@@ -13,12 +13,14 @@ import (
 // outcome is what an attack has shown of a contestant.
 type outcome struct {
 	name         string
+	target       *target
 	seed         uint64
 	length       time.Duration
 	rounds       int
 	acquisitions int
 	violations   []string // two holders at once
 	faults       []string // of the other checks
+	resizes      string   // what is to be said of them; "" if there are none
 	undecided    int      // pieces of a history that took the checker too long
 	stale        int      // writes the register refused
 	orphans      int
@@ -26,11 +28,14 @@ type outcome struct {
 	served       []time.Duration // after healing, until everybody was; of the other rounds
 }
 
+func (o *outcome) fault(format string, args ...any) {
+	o.faults = append(o.faults, fmt.Sprintf(format, args...))
+}
+
 // judge checks what is written down.
-func (o *outcome) judge(t *testing.T, s *site) {
+func (o *outcome) judge(t *testing.T, deaths map[lifeID]int64, kills int) {
 	t.Helper()
-	deaths, kills := s.crew.deaths()
-	events, err := readJournal(s.journal, kills)
+	events, err := readJournal(o.target.journal, kills)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,14 +45,16 @@ func (o *outcome) judge(t *testing.T, s *site) {
 		}
 	}
 	all := spans(events, deaths)
-	o.violations = overlaps(all)
-	lock, undecidedLock := linearizable(lockHistory(all), lockState{}, lockModel, afterLock)
-	register, undecided := linearizable(registerHistory(events, s.register.writes), registerState{}, registerModel, afterRegister)
-	o.faults = slices.Concat(o.faults, refusedHolders(events), disorder(events), unorderedWrites(s.register.writes),
-		prefix("lock: ", lock), prefix("register: ", register))
-	o.undecided = undecided + undecidedLock
-	o.stale = s.register.stale
-	t.Logf("%s: %d events, %d holds seen, %d kills of workers, %d writes", o.name, len(events), len(all), kills, len(s.register.writes))
+	v := o.target.judge(events, all, deaths)
+	r := o.target.register
+	register, undecided := linearizable(registerHistory(events, r.writes), registerState{}, registerModel, afterRegister)
+	o.violations = v.violations
+	o.faults = slices.Concat(o.faults, refusedHolders(events), disorder(events), unorderedWrites(r.writes),
+		prefix("lock: ", v.illegal), prefix("register: ", register))
+	o.undecided = v.undecided + undecided
+	o.resizes = v.resizes
+	o.stale = r.stale
+	t.Logf("%s: %d events, %d holds seen, %d kills of workers, %d writes", o.name, len(events), len(all), kills, len(r.writes))
 }
 
 func prefix(with string, all []string) []string {
@@ -70,6 +77,9 @@ func (o *outcome) log(t *testing.T) {
 			}
 			t.Logf("%s: %s", o.name, f)
 		}
+	}
+	if o.resizes != "" {
+		t.Logf("%s: %s", o.name, o.resizes)
 	}
 	median, longest := o.waits()
 	t.Logf("%s, seed %d: %d rounds in %v, %d acquisitions; %d violations, %d other faults, %d pieces undecided; "+
@@ -99,9 +109,10 @@ func (o *outcome) within(d time.Duration) int {
 // table is that of the page.
 func table(all []*outcome) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `Three servers and five worker processes, sessions of %v, each lock by the schedule of one seed.
-A violation is a hold that began while another process, asked before and after, said that it
-held. Other faults are tokens out of order, holders that held on after the register had refused
+	fmt.Fprintf(&b, `Three servers and five worker processes, sessions of %v, each library by the schedule of one seed;
+all locks of a library are attacked at once.
+A violation is a hold that began while another process that it excludes, asked before and after,
+said that it held; of a semaphore, one with which more was held than its limit. Other faults are tokens out of order, holders that held on after the register had refused
 them, and histories that are not linearizable. A stale write is one whose
 writer had lost the lock since it looked last, or did not know; fencing tokens are for it. An orphan is a node that
 stays while its owner's session lives and nobody waits by it. A stall is a round after which
@@ -119,6 +130,11 @@ the times are those of the other rounds.
 		}
 		fmt.Fprintf(&b, "| %s | %d | %v | %d | %d | %d | %d | %d | %d | %d | %s |\n", o.name, o.seed, o.length.Round(time.Second),
 			o.rounds, o.acquisitions, len(o.violations), len(o.faults), o.stale, o.orphans, o.stalls, waits)
+	}
+	for _, o := range all {
+		if o.resizes != "" {
+			fmt.Fprintf(&b, "\nMeanwhile there were %s (%s).\n", o.resizes, o.name)
+		}
 	}
 	return b.String()
 }

@@ -93,9 +93,13 @@ func (s *schedule) kind() string {
 }
 
 // duration is within a session's timeout, or beyond it; of what is over at once, nothing.
+// Within it, what is brief is far from it.
 func (s *schedule) duration(kind string) time.Duration {
 	if strings.HasPrefix(kind, "disconnect") {
 		return 0
+	}
+	if strings.HasSuffix(kind, "briefly") {
+		return s.timeout/8 + s.upTo(s.timeout/2) // the session is kept
 	}
 	if s.random.IntN(3) == 0 {
 		return s.timeout/10 + s.upTo(s.timeout)

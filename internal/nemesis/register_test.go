@@ -11,29 +11,33 @@ import (
 	"time"
 )
 
-// register is what the lock protects: one value, outside of ZooKeeper, with a guard that
+// register is what a lock protects: one value, outside of ZooKeeper, with a guard that
 // refuses lower tokens than it has seen. Workers reach it by TCP, a line a request:
 //
-//	read <worker>                    under the lock, and so a sign of being served
-//	write <worker> <token> <value>
-//	long <worker>                    asks, under the lock, whether to keep it for long
-//	rest <worker>                    it is told that the worker has come to rest
+//	read <seat>                    under the lock, and so a sign of being served
+//	write <seat> <token> <value>
+//	long <seat>                    asks, under the lock, whether to keep it for long
+//	rest <seat>                    it is told that the contender has come to rest
+//	settle <seat>                  waits until every server has what was written before
 //
-// Each is answered by "ok" or "no", the token and the value that are there afterwards.
+// A seat is one of a worker's contenders for the lock: worker × hands + hand. Each request is
+// answered by "ok" or "no", the token and the value that are there afterwards.
 type register struct {
 	listener net.Listener
 	running  sync.WaitGroup
-	entered  chan int // tells whoever listens who has the lock and will keep it for a while
+	hands    int
+	entered  chan<- int  // tells whoever listens which worker will keep the lock for a while
+	settle   func() bool // waits until all servers have what one of them has
 
 	mu     sync.Mutex // guards what follows
 	closed bool
 	conns  map[net.Conn]struct{}
 	token  int64
 	value  int64
-	attack bool           // so keep the lock for long
-	last   int            // who was seen under the lock last
-	served [workers]int64 // when each was, last
-	rested [workers]bool
+	attack bool    // so keep the lock for long
+	last   int     // who was seen under the lock last
+	served []int64 // when each seat was, last
+	rested []bool
 	writes map[int64]access // by value, which is never used twice
 	stale  int
 }
@@ -46,12 +50,16 @@ type access struct {
 	stale        bool
 }
 
-func newRegister() (*register, error) {
+func newRegister(hands int, entered chan<- int, settle func() bool) (*register, error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	r := &register{listener: l, entered: make(chan int), conns: make(map[net.Conn]struct{}), writes: make(map[int64]access)}
+	r := &register{
+		listener: l, hands: hands, entered: entered, settle: settle,
+		conns: make(map[net.Conn]struct{}), writes: make(map[int64]access),
+		served: make([]int64, workers*hands), rested: make([]bool, workers*hands),
+	}
 	r.running.Go(r.accept)
 	return r, nil
 }
@@ -103,28 +111,33 @@ func (r *register) serve(conn net.Conn) {
 
 func (r *register) answer(request string) string {
 	var what string
-	var worker int
+	var seat int
 	var token, value int64
-	n, _ := fmt.Sscan(request, &what, &worker, &token, &value)
+	n, _ := fmt.Sscan(request, &what, &seat, &token, &value)
+	settled := what == "settle" && r.settle()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	said := "ok"
 	switch {
-	case n < 2 || worker < 0 || worker >= workers || (n == 4) != (what == "write"):
+	case n < 2 || seat < 0 || seat >= len(r.served) || (n == 4) != (what == "write"):
 		return "bad 0 0"
+	case what == "settle":
+		if !settled {
+			said = "no"
+		}
 	case what == "rest":
-		r.rested[worker] = true
+		r.rested[seat] = true
 	case what == "read":
-		r.last, r.served[worker] = worker, now()
+		r.last, r.served[seat] = seat/r.hands, now()
 	case what == "long" && r.attack:
 		select {
-		case r.entered <- worker:
+		case r.entered <- seat / r.hands:
 		default:
 		}
 	case what == "long":
 		said = "no"
 	case what == "write":
-		if r.write(access{now(), worker, token, value, token < r.token}) {
+		if r.write(access{now(), seat / r.hands, token, value, token < r.token}) {
 			said = "no"
 		}
 	default:
@@ -143,14 +156,8 @@ func (r *register) write(a access) (stale bool) {
 	return false
 }
 
-// holder returns who has the lock and keeps it for long. If nobody does for a time, it is who
-// was seen under the lock last.
-func (r *register) holder(within time.Duration) int {
-	select {
-	case worker := <-r.entered:
-		return worker
-	case <-time.After(within):
-	}
+// latest returns the worker that was seen under the lock last.
+func (r *register) latest() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last
@@ -163,11 +170,41 @@ func (r *register) setAttack(attack bool) {
 	r.attack = attack
 }
 
-// seen returns when a worker was under the lock last, and whether it rests.
-func (r *register) seen(worker int) (served int64, rested bool) {
+// servedSince returns when the seat that waited longest since a time was under the lock, or
+// false if one has not been there since.
+func (r *register) servedSince(from int64) (last int64, all bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.served[worker], r.rested[worker]
+	last = from
+	for _, at := range r.served {
+		if at <= from {
+			return 0, false
+		}
+		last = max(last, at)
+	}
+	return last, true
+}
+
+// waiting returns the workers with a seat that was under the lock last at a time or before.
+func (r *register) waiting(until int64) (late [workers]bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for seat, at := range r.served {
+		late[seat/r.hands] = late[seat/r.hands] || at <= until
+	}
+	return late
+}
+
+// restless returns how many seats have not come to rest.
+func (r *register) restless() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, rests := range r.rested {
+		if !rests {
+			n++
+		}
+	}
+	return n
 }
 
 // registerClient is a worker's end. It is not safe for concurrent use.

@@ -5,21 +5,24 @@ package nemesis
 import (
 	"context"
 	"errors"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
 const (
-	tick     = 250 * time.Millisecond // of the servers: followers are given up after five
-	timeout  = 2 * time.Second        // of sessions
-	lockPath = "/nemesis/lock"
-	healing  = time.Minute // how long all servers may take to serve again
+	tick    = 250 * time.Millisecond // of the servers: followers are given up after five
+	timeout = 2 * time.Second        // of sessions
+	lockDir = "/nemesis"             // what all locks are below
+	healing = time.Minute            // how long all servers may take to serve again
 )
 
 // site is where one contestant is attacked. One goroutine uses it.
@@ -28,30 +31,46 @@ type site struct {
 	timeout  time.Duration
 	ensemble *zktest.Ensemble
 	proxies  [workers][servers]*zktest.Proxy
-	register *register
+	targets  []*target
+	entered  chan int // tells whoever listens which worker will keep a lock for a while
 	crew     *crew
-	journal  string
 	admin    *zk.Conn
+	each     witnesses
 }
 
-func newSite(t *testing.T, cmd command, seed uint64) *site {
+// target is a lock under attack.
+type target struct {
+	subject
+	register *register
+	journal  string
+}
+
+func (g *target) path() string { return path.Join(lockDir, g.name) }
+
+func newSite(t *testing.T, c contestant, seed uint64) *site {
 	t.Helper()
-	s := &site{t: t, timeout: timeout, journal: filepath.Join(t.TempDir(), "journal")}
+	s := &site{t: t, timeout: timeout, entered: make(chan int)}
 	s.ensemble = zktest.StartReal(t, zktest.Nodes(servers), zktest.TickTime(tick), zktest.Partitions())
 	var err error
-	if s.register, err = newRegister(); err != nil {
+	if s.each, err = newWitnesses(t, s.ensemble); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.register.close() })
+	var places []place
+	for _, one := range c.subjects {
+		g := &target{subject: one, journal: filepath.Join(t.TempDir(), "journal")}
+		if g.register, err = newRegister(g.hands, s.entered, func() bool { return s.each.agree(t.Context(), g.path()) }); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = g.register.close() })
+		s.targets = append(s.targets, g)
+		places = append(places, place{g.path(), g.register.addr(), g.journal})
+	}
 	if s.admin, _, err = zk.Connect(strings.Split(s.ensemble.ConnectString(), ","), healing, zk.WithLogger(silent{})); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.admin.Close)
-	s.crew = &crew{
-		command:  cmd,
-		settings: settings{path: lockPath, register: s.register.addr(), journal: s.journal, seed: seed, timeout: timeout},
-		dir:      t.TempDir(),
-	}
+	s.crew = &crew{command: c.command(t), settings: settings{seed: seed, timeout: timeout}, dir: t.TempDir()}
+	s.crew.settings.setPlaces(places)
 	t.Cleanup(s.crew.killAll)
 	for i := range workers {
 		var addrs []string
@@ -128,68 +147,89 @@ func (s *site) followers(ctx context.Context) int {
 	return n
 }
 
-// served waits until all workers have had the lock since a time. It returns how long the
-// last of them waited, and false if within did not suffice.
-func (s *site) served(from int64, within time.Duration) (time.Duration, bool) {
-	var last int64
-	ok := eventually(within, func() bool {
-		last = from
-		for i := range workers {
-			at, _ := s.register.seen(i)
-			if at <= from {
-				return false
+// served waits until all contenders have had their locks since a time. It returns, in the order
+// of the targets, how long the last of each waited, and -1 if within did not suffice.
+func (s *site) served(from int64, within time.Duration) []time.Duration {
+	took := slices.Repeat([]time.Duration{-1}, len(s.targets))
+	eventually(within, func() bool {
+		all := true
+		for i, g := range s.targets {
+			last, done := g.register.servedSince(from)
+			if all = all && done; done && took[i] < 0 {
+				took[i] = time.Duration(last - from)
 			}
-			last = max(last, at)
 		}
-		return true
+		return all
 	})
-	return time.Duration(last - from), ok
+	return took
 }
 
 // tellWaiting logs what those workers have printed who had to wait until a time, or longer.
 func (s *site) tellWaiting(until int64) {
 	s.t.Helper()
-	for i := range workers {
-		if at, _ := s.register.seen(i); at <= until {
-			s.t.Logf("worker %d waited for long; the end of its log:\n%s", i, s.crew.now[i].log(4<<10))
+	var names [workers][]string
+	for _, g := range s.targets {
+		for i, late := range g.register.waiting(until) {
+			if late {
+				names[i] = append(names[i], g.name)
+			}
+		}
+	}
+	for i, late := range names {
+		if len(late) > 0 {
+			s.t.Logf("worker %d waited for long for %v; the end of its log:\n%s", i, late, s.crew.now[i].log(4<<10))
 		}
 	}
 }
 
-// rest has all workers come to rest, and returns how many do not within a time: those that
-// wait for a lock and cannot be told otherwise.
-func (s *site) rest(within time.Duration) (waiting int) {
+// rest has all workers come to rest, and returns how many contenders of each target do not
+// within a time: those that wait for a lock and cannot be told otherwise.
+func (s *site) rest(within time.Duration) []int {
 	s.crew.rest()
+	waiting := make([]int, len(s.targets))
 	eventually(within, func() bool {
-		waiting = 0
-		for i := range workers {
-			if _, rests := s.register.seen(i); !rests {
-				waiting++
-			}
+		sum := 0
+		for i, g := range s.targets {
+			waiting[i] = g.register.restless()
+			sum += waiting[i]
 		}
-		return waiting == 0
+		return sum == 0
 	})
 	return waiting
 }
 
-// left waits until there are no more nodes than most under the lock, and returns how many
-// more there are if within does not suffice.
-func (s *site) left(most int, within time.Duration) (more int) {
+// left waits until there are no more nodes than most under a lock, and returns how many more
+// there are if within does not suffice.
+func (s *site) left(g *target, most int, within time.Duration) (more int) {
 	s.t.Helper()
 	var err error
 	eventually(within, func() bool {
-		var names []string
-		names, _, err = s.admin.Children(lockPath)
-		if errors.Is(err, zk.ErrNoNode) {
-			err = nil
-		}
-		more = max(0, len(names)-most)
+		more, err = s.count(g.path(), g.dirs)
+		more = max(0, more-most)
 		return err == nil && more == 0
 	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return more
+}
+
+// count returns how many contenders there are in a directory, with those of its own that are named.
+func (s *site) count(dir string, dirs []string) (n int, err error) {
+	names, _, err := s.admin.Children(dir)
+	for _, name := range names {
+		if _, ok := queue.ParseNode(name); ok {
+			n++
+		}
+		if slices.Contains(dirs, name) {
+			below, errBelow := s.count(path.Join(dir, name), nil)
+			n, err = n+below, errors.Join(err, errBelow)
+		}
+	}
+	if errors.Is(err, zk.ErrNoNode) {
+		err = nil
+	}
+	return n, err
 }
 
 // eventually asks again and again, and reports whether the answer was yes in time.

@@ -27,6 +27,10 @@ type span struct {
 	first event // the first look that said held
 	last  event // the last one that did
 	ended int64 // by then it had ended: see the package's documentation
+
+	claim
+	lastAlone event // of a writer that has become a reader: the last look as a writer
+	firstRead event // and the first as a reader
 }
 
 // begin and end are between which it was held for certain; end is the lesser if there was
@@ -35,23 +39,33 @@ func (s span) begin() int64 { return s.first.To }
 func (s span) end() int64   { return s.last.From }
 
 func (s span) String() string {
-	return fmt.Sprintf("%v token %#x held from %.6f to %.6f", s.id, s.token, float64(s.begin())/1e9, float64(s.end())/1e9)
+	what := ""
+	if s.Weight > 0 {
+		what = fmt.Sprintf(", %d leases,", s.Weight)
+	}
+	return fmt.Sprintf("%v token %#x%s held from %.6f to %.6f", s.id, s.token, what, float64(s.begin())/1e9, float64(s.end())/1e9)
 }
 
 // spans returns the holds that were ever seen held, in the order of their first looks.
 func spans(events []event, deaths map[lifeID]int64) []span {
 	found := make(map[turnID]*span)
+	got := make(map[turnID]claim)
 	for _, e := range events {
 		s := found[e.id()]
 		switch {
+		case e.What == eventGot:
+			got[e.id()] = e.claim
 		case e.What == eventLook && e.Held && s == nil:
 			died, ok := deaths[e.id().lifeID]
 			if !ok {
 				died = math.MaxInt64
 			}
-			found[e.id()] = &span{id: e.id(), first: e, last: e, ended: died}
+			found[e.id()] = &span{id: e.id(), first: e, last: e, ended: died, claim: got[e.id()]}
 		case s == nil:
 		case e.What == eventLook && e.Held:
+			if e.Reads && !s.last.Reads {
+				s.lastAlone, s.firstRead = s.last, e
+			}
 			s.last = e
 		case e.What == eventLook, e.What == eventFree:
 			s.ended = min(s.ended, e.To)

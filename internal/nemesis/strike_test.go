@@ -29,6 +29,7 @@ var kinds = map[string]func(*site, strike) (end func() error){
 	"pause holder":        func(s *site, k strike) func() error { return s.pauseWorker(s.holder()) },
 	"cut holder off":      func(s *site, k strike) func() error { return s.cutWorker(s.holder(), k.Direction, 0, 1, 2) },
 	"cut worker off":      func(s *site, k strike) func() error { return s.cutWorker(s.worker(k), k.Direction, 0, 1, 2) },
+	"cut worker briefly":  func(s *site, k strike) func() error { return s.cutWorker(s.worker(k), k.Direction, 0, 1, 2) },
 	"cut one way off":     func(s *site, k strike) func() error { return s.cutWorker(s.worker(k), k.Direction, k.Server) },
 	"cut two ways off":    func(s *site, k strike) func() error { return s.cutWorker(s.worker(k), k.Direction, k.Server, k.Peer) },
 	"refuse worker":       func(s *site, k strike) func() error { return s.refuse(s.worker(k), k.Server, k.Peer) },
@@ -50,8 +51,16 @@ func (s *site) leader(k strike) int {
 	return k.Server
 }
 
-// holder returns who has the lock.
-func (s *site) holder() int { return s.register.holder(s.timeout) }
+// holder returns the worker that has one of the locks and keeps it for long: the first that
+// says so, and if none does for a time, the one that was seen under the first lock last.
+func (s *site) holder() int {
+	select {
+	case worker := <-s.entered:
+		return worker
+	case <-time.After(s.timeout):
+		return s.targets[0].register.latest()
+	}
+}
 
 // worker returns whom the strike means.
 func (s *site) worker(k strike) int {
@@ -198,8 +207,10 @@ func (s *site) attack(r round) {
 			act{k.At + k.For, func() { s.note(ends[i]()) }})
 	}
 	slices.SortStableFunc(acts, func(a, b act) int { return int(a.at - b.at) })
-	s.register.setAttack(true)
-	defer s.register.setAttack(false)
+	for _, g := range s.targets {
+		g.register.setAttack(true)
+		defer g.register.setAttack(false)
+	}
 	began := now()
 	for _, a := range acts {
 		<-time.After(a.at - since(began)) // the schedule is one of moments, whatever happens

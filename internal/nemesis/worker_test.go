@@ -9,34 +9,74 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
-// workerEnv is set in processes that are workers, to the name of their lock.
+// workerEnv is set in processes that are workers, to the name of their contestant.
 const workerEnv = "TURNSTILE_NEMESIS_WORKER"
 
-// contender is a lock as a worker uses it.
+// clients are the contestants that workers in Go can be.
+var clients = map[string]func(s *settings) (client, error){
+	"turnstile": newOurs,
+	"zk":        newZK,
+}
+
+// client is what a worker reaches the servers with.
+type client interface {
+	// contenders returns those of a worker for one lock. Each is used by one goroutine.
+	contenders(p place) ([]contender, error)
+	close()
+}
+
+// contender is a lock as one goroutine of a worker uses it.
 type contender interface {
 	// acquire waits for the lock, for as long as ctx allows if the lock knows how.
 	acquire(ctx context.Context) (hold, error)
-	close()
+}
+
+// resizer is a contender for a lock whose limit can be changed.
+type resizer interface {
+	limit() int // draws one
+	resize(ctx context.Context, limit int) error
 }
 
 // hold is one acquisition.
 type hold interface {
+	claim() claim
 	held() bool // asked of nobody else: what the worker believes
 	token(ctx context.Context) (int64, error)
 	release(ctx context.Context) error
 }
 
-// locks are those that workers in Go can use.
-var locks = map[string]func(s *settings) (contender, error){
-	"turnstile": newOurs,
-	"zk":        newZK,
+// downgrader is a hold that goes on as a read lock.
+type downgrader interface{ downgrade() error }
+
+// compound is a hold of several locks at once.
+type compound interface{ parts() []part }
+
+// part is what a hold has of another lock that is under attack too.
+type part struct {
+	lock  string // its name
+	claim claim
+	token *int64 // set when the token of the hold is known
+
+	book *book
+	turn int
 }
 
-// settings are a worker's arguments, in this order, of Go's and of Java's.
+// place is a lock as a worker is told of it.
+type place struct{ path, register, journal string }
+
+func (p place) name() string { return path.Base(p.path) }
+
+// settings are a worker's arguments, in this order, of Go's and of Java's. Where there are
+// several locks, the paths, registers and journals are lists with a comma between.
 type settings struct {
 	servers  string
 	path     string // of the lock
@@ -66,16 +106,57 @@ func parseSettings(args []string) (*settings, error) {
 	return s, err
 }
 
-// worker takes the lock again and again. Its process is told on its standard input to rest,
+// setPlaces is the reverse of places.
+func (s *settings) setPlaces(all []place) {
+	var paths, registers, journals []string
+	for _, p := range all {
+		paths, registers, journals = append(paths, p.path), append(registers, p.register), append(journals, p.journal)
+	}
+	s.path, s.register, s.journal = strings.Join(paths, ","), strings.Join(registers, ","), strings.Join(journals, ",")
+}
+
+func (s *settings) places() ([]place, error) {
+	paths, registers, journals := strings.Split(s.path, ","), strings.Split(s.register, ","), strings.Split(s.journal, ",")
+	if len(registers) != len(paths) || len(journals) != len(paths) {
+		return nil, fmt.Errorf("%d paths, %d registers, %d journals", len(paths), len(registers), len(journals))
+	}
+	all := make([]place, len(paths))
+	for i := range all {
+		all[i] = place{paths[i], registers[i], journals[i]}
+	}
+	return all, nil
+}
+
+// book is a lock's journal in one process.
+type book struct {
+	*journal
+	turns atomic.Int64
+}
+
+func (b *book) turn() int { return int(b.turns.Add(1)) }
+
+// worker takes the locks again and again. Its process is told on its standard input to rest,
 // and ends at the end of that.
 type worker struct {
 	*settings
+	client client
+	books  map[string]*book
+	hands  []*hand
+	end    context.Context // ends when the worker is to end
+}
+
+// hand is a goroutine of a worker. It contends for one lock.
+type hand struct {
+	*worker
 	lock     contender
-	journal  *journal
+	seat     int
+	book     *book
 	register *registerClient
 	random   *rand.Rand
+	think    time.Duration // at most, between two turns
+	lingers  bool          // one of eight naps takes longer, for up to half a timeout
 	turn     int
-	end      context.Context // ends when the worker is to end
+	parts    []part // of the hold, if it consists of several locks
 }
 
 func workerMain(name string, args []string) error {
@@ -83,20 +164,13 @@ func workerMain(name string, args []string) error {
 	if err != nil {
 		return err
 	}
-	j, err := openJournal(s.journal)
-	if err != nil {
-		return err
-	}
 	rest, end := orders()
-	lock, err := locks[name](s)
-	if err != nil {
+	w := &worker{settings: s, books: make(map[string]*book), end: end}
+	if w.client, err = clients[name](s); err != nil {
 		return err
 	}
-	w := &worker{
-		settings: s, lock: lock, journal: j,
-		register: &registerClient{addr: s.register},
-		random:   rand.New(rand.NewPCG(s.seed, uint64(s.worker)<<32|uint64(s.life))),
-		end:      end,
+	if err := w.sit(); err != nil {
+		return err
 	}
 	done := make(chan error, 1)
 	go func() { done <- w.run(rest) }()
@@ -112,9 +186,45 @@ func workerMain(name string, args []string) error {
 		case <-time.After(s.timeout):
 		}
 	}
-	lock.close()
+	w.client.close()
 	return err
 }
+
+// sit makes the hands.
+func (w *worker) sit() error {
+	places, err := w.places()
+	if err != nil {
+		return err
+	}
+	for lock, p := range places {
+		j, err := openJournal(p.journal)
+		if err != nil {
+			return err
+		}
+		w.books[p.name()] = &book{journal: j}
+		contenders, err := w.client.contenders(p)
+		if err != nil {
+			return err
+		}
+		for i, c := range contenders {
+			w.hands = append(w.hands, &hand{
+				worker: w, lock: c, seat: w.settings.worker*len(contenders) + i, book: w.books[p.name()],
+				register: &registerClient{addr: p.register},
+				random:   rand.New(rand.NewPCG(w.seed, uint64(w.settings.worker)<<48|uint64(lock)<<40|uint64(i)<<32|uint64(w.life))),
+				think:    thinks(len(places)),
+				// For holds to last while the limit is changed, and another contender comes back.
+				lingers: p.name() == semaphoreName,
+			})
+		}
+	}
+	return nil
+}
+
+// thinks says how long a hand leaves its lock alone between two turns: not at all if it is
+// alone, and for a moment if there are others that the machine has to serve too.
+func thinks(locks int) time.Duration { return time.Duration(locks-1) * thinkEach }
+
+const thinkEach = 25 * time.Millisecond
 
 // orders returns contexts that end when the worker is to rest, and to end.
 func orders() (rest, end context.Context) {
@@ -131,18 +241,63 @@ func orders() (rest, end context.Context) {
 }
 
 func (w *worker) run(rest context.Context) error {
+	var all errgroup.Group
+	for _, h := range w.hands {
+		all.Go(func() error { return h.run(rest) })
+	}
+	return all.Wait()
+}
+
+func (w *hand) run(rest context.Context) error {
 	for rest.Err() == nil {
-		w.turn++
-		if err := w.take(rest); err != nil {
+		if err := w.once(rest); err != nil {
 			return err
 		}
+		if w.think > 0 {
+			pause(rest, time.Duration(w.random.Int64N(int64(w.think))))
+		}
 	}
-	_, err := w.register.ask("rest %d", w.worker)
+	_, err := w.register.ask("rest %d", w.seat)
 	return err
 }
 
+// once is one turn, or a change of the limit.
+func (w *hand) once(rest context.Context) error {
+	w.turn = w.book.turn()
+	if r, ok := w.lock.(resizer); ok && w.random.IntN(resizeOneIn) == 0 {
+		return w.resize(r)
+	}
+	return w.take(rest)
+}
+
+// resizeOneIn is how many turns of a semaphore there are to a change of its limit.
+const resizeOneIn = 4
+
+// resize changes the limit, and then finds out when the last server has heard of it: until
+// then, one that lags can let somebody in by the limit that was in force before.
+func (w *hand) resize(r resizer) error {
+	limit := r.limit()
+	from := now()
+	if err := w.note(event{What: eventResizing, From: from, Limit: limit}); err != nil {
+		return err
+	}
+	err := r.resize(w.end, limit)
+	if err := w.note(event{What: eventResized, From: from, Limit: limit, Error: text(err)}); err != nil {
+		return err
+	}
+	if err != nil {
+		return nil
+	}
+	from = now()
+	a, err := w.register.ask("settle %d", w.seat)
+	if err != nil || a.no {
+		return nil
+	}
+	return w.note(event{What: eventSettled, From: from, Limit: limit})
+}
+
 // patience draws how long to wait for the lock: often long enough, sometimes hardly at all.
-func (w *worker) patience() time.Duration {
+func (w *hand) patience() time.Duration {
 	if w.random.IntN(8) == 0 {
 		return time.Duration(w.random.Int64N(int64(20 * time.Millisecond)))
 	}
@@ -152,8 +307,12 @@ func (w *worker) patience() time.Duration {
 // nap is work: for up to 10 ms, and now and then for as long as the attack goes on, up to three
 // timeouts, so that what goes wrong goes wrong for a holder. Such a long one looks all the
 // time, or else does not, as one that is busy. It reports whether to go on.
-func (w *worker) nap(h hold) (bool, error) {
-	w.spend(time.Duration(w.random.Int64N(int64(10 * time.Millisecond))))
+func (w *hand) nap(h hold) (bool, error) {
+	longest := 10 * time.Millisecond
+	if w.lingers && w.random.IntN(8) == 0 {
+		longest = w.timeout / 2
+	}
+	w.spend(time.Duration(w.random.Int64N(int64(longest))))
 	if w.random.IntN(50) != 0 {
 		return true, nil
 	}
@@ -164,7 +323,7 @@ func (w *worker) nap(h hold) (bool, error) {
 				return false, err
 			}
 		}
-		if a, err := w.register.ask("long %d", w.worker); err != nil || a.no {
+		if a, err := w.register.ask("long %d", w.seat); err != nil || a.no {
 			break
 		}
 		w.spend(20 * time.Millisecond)
@@ -173,7 +332,7 @@ func (w *worker) nap(h hold) (bool, error) {
 }
 
 // spend lets work take its time, which ends early when the worker is to end.
-func (w *worker) spend(d time.Duration) {
+func (w *hand) spend(d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-w.end.Done():
@@ -181,7 +340,7 @@ func (w *worker) spend(d time.Duration) {
 }
 
 // take is one turn. Its errors are of the journal; those of the lock are written down.
-func (w *worker) take(rest context.Context) error {
+func (w *hand) take(rest context.Context) error {
 	ctx, cancel := context.WithTimeout(rest, w.patience())
 	defer cancel()
 	from := now()
@@ -189,7 +348,9 @@ func (w *worker) take(rest context.Context) error {
 	if err != nil {
 		return w.note(event{What: eventMissed, From: from, Error: err.Error()})
 	}
-	if err := w.note(event{What: eventGot, From: from}); err != nil {
+	w.split(h)
+	defer func() { w.parts = nil }()
+	if err := w.note(event{What: eventGot, From: from, claim: h.claim()}); err != nil {
 		return err
 	}
 	if err := w.work(h); err != nil {
@@ -201,8 +362,22 @@ func (w *worker) take(rest context.Context) error {
 	return w.note(event{What: eventFree, From: from, Error: text(h.release(ctx))})
 }
 
+// split makes each part of a hold a turn of its own lock.
+func (w *hand) split(h hold) {
+	c, ok := h.(compound)
+	if !ok {
+		return
+	}
+	w.parts = c.parts()
+	for i := range w.parts {
+		p := &w.parts[i]
+		p.book = w.books[p.lock]
+		p.turn = p.book.turn()
+	}
+}
+
 // work is what is done under the lock. It stops when the lock is lost.
-func (w *worker) work(h hold) error {
+func (w *hand) work(h hold) error {
 	if held, err := w.look(h); !held {
 		return err
 	}
@@ -222,7 +397,7 @@ func (w *worker) work(h hold) error {
 	if goOn, err := w.nap(h); !goOn {
 		return err
 	}
-	if token != 0 {
+	if token != 0 && h.claim().alone() {
 		if err := w.write(token); err != nil {
 			return err
 		}
@@ -236,39 +411,81 @@ func (w *worker) work(h hold) error {
 	if err := w.mark(h, token); err != nil {
 		return err
 	}
+	if held, err := w.look(h); !held {
+		return err
+	}
+	return w.downgrade(h)
+}
+
+// downgrade goes on as a reader, if the hold is of that kind.
+func (w *hand) downgrade(h hold) error {
+	d, ok := h.(downgrader)
+	if !ok {
+		return nil
+	}
+	from := now()
+	err := d.downgrade()
+	if err := w.note(event{What: eventDown, From: from, Error: text(err), claim: h.claim()}); err != nil {
+		return err
+	}
+	if held, err := w.look(h); err != nil || !held {
+		return err
+	}
+	if goOn, err := w.nap(h); !goOn {
+		return err
+	}
 	_, err = w.look(h)
 	return err
 }
 
 // note completes an event whose call has just returned.
-func (w *worker) note(e event) error {
-	e.Worker, e.Life, e.Turn, e.To = w.worker, w.life, w.turn, now()
-	return w.journal.add(e)
+func (w *hand) note(e event) error {
+	e.Worker, e.Life, e.Turn, e.To = w.settings.worker, w.life, w.turn, now()
+	if err := w.book.add(e); err != nil {
+		return err
+	}
+	for _, p := range w.parts {
+		switch e.What {
+		case eventGot, eventLook, eventFree:
+		case eventToken:
+			e.Token = *p.token
+		default:
+			continue // of the whole alone
+		}
+		e.Turn, e.claim = p.turn, p.claim
+		if err := p.book.add(e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (w *worker) look(h hold) (bool, error) {
+func (w *hand) look(h hold) (bool, error) {
 	from := now()
 	held := h.held()
-	return held, w.note(event{What: eventLook, From: from, Held: held})
+	return held, w.note(event{What: eventLook, From: from, Held: held, claim: h.claim()})
 }
 
-func (w *worker) mark(h hold, token int64) error {
+func (w *hand) mark(h hold, token int64) error {
 	if held, err := w.look(h); !held {
 		return err
+	}
+	if !h.claim().alone() {
+		return nil // others may write beside it
 	}
 	return w.note(event{What: eventMark, From: now(), Token: token})
 }
 
-func (w *worker) read() error {
+func (w *hand) read() error {
 	from := now()
-	a, err := w.register.ask("read %d", w.worker)
+	a, err := w.register.ask("read %d", w.seat)
 	return w.note(event{What: eventRead, From: from, Token: a.token, Value: a.value, Error: text(err)})
 }
 
-func (w *worker) write(token int64) error {
-	value := valueOf(w.worker, w.life, w.turn)
+func (w *hand) write(token int64) error {
+	value := valueOf(w.settings.worker, w.life, w.turn)
 	from := now()
-	a, err := w.register.ask("write %d %d %d", w.worker, token, value)
+	a, err := w.register.ask("write %d %d %d", w.seat, token, value)
 	return w.note(event{What: eventWrite, From: from, Token: token, Value: value, Stale: a.no, Error: text(err)})
 }
 
@@ -283,5 +500,8 @@ func text(err error) string {
 	}
 	return err.Error()
 }
+
+// alone reports whether nobody may hold beside it.
+func (c claim) alone() bool { return !c.Reads && c.Weight == 0 }
 
 var errNoToken = errors.New("no node of this hold is there")

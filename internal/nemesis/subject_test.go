@@ -1,0 +1,88 @@
+//go:build linux
+
+package nemesis
+
+import (
+	"fmt"
+	"slices"
+)
+
+// subject is a lock that is attacked: how many use it in each worker, and by what rules they
+// hold it.
+type subject struct {
+	name  string   // the last element of its path
+	hands int      // contenders in each worker
+	dirs  []string // directories of its own below its path
+	judge func(events []event, all []span, deaths map[lifeID]int64) verdict
+}
+
+// verdict is what the history of a lock shows.
+type verdict struct {
+	violations []string // holds beside others that exclude them
+	illegal    []string // pieces that are not linearizable
+	undecided  int      // pieces that took the checker too long
+	resizes    string   // of a semaphore: how many, and how many of them all servers were seen to have
+}
+
+// alone is the one lock of a rival.
+var alone = subject{name: "lock", hands: 1, judge: judgeMutex}
+
+// subjects are the locks of this module. The multi-lock is last, as it takes some of the others.
+var subjects = []subject{
+	{name: mutexName, hands: 1, judge: judgeMutex},
+	{name: localName, hands: 3, judge: judgeLocal},
+	{name: unfairName, hands: 2, judge: judgeMutex},
+	{name: rwName, hands: 3, judge: judgeRW},
+	{name: semaphoreName, hands: 2, judge: judgeSemaphore},
+	{name: curatorName, hands: 2, dirs: []string{"leases", "locks"}, judge: judgeCurators},
+	{name: multiName, hands: 1, judge: judgeMutex},
+}
+
+func subjectOf(name string) subject {
+	return subjects[slices.IndexFunc(subjects, func(s subject) bool { return s.name == name })]
+}
+
+// chosen returns the locks with some names, and those that the multi-lock takes if it is among them.
+func chosen(names []string) (some []subject, err error) {
+	if slices.Contains(names, multiName) {
+		names = append(names, multiParts...)
+	}
+	var known []string
+	for _, s := range subjects {
+		known = append(known, s.name)
+		if slices.Contains(names, s.name) {
+			some = append(some, s)
+		}
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("no lock %q: want some of %q", name, known)
+		}
+	}
+	return some, nil
+}
+
+func judgeMutex(_ []event, all []span, _ map[lifeID]int64) verdict {
+	bad, unknown := linearizable(lockHistory(all), lockState{}, lockModel, afterLock)
+	return verdict{violations: overlaps(all), illegal: bad, undecided: unknown}
+}
+
+// judgeLocal is judgeMutex for holders that can have a token in common with the one before in
+// the same process.
+func judgeLocal(_ []event, all []span, _ map[lifeID]int64) verdict {
+	bad, unknown := linearizable(lockHistory(all), lockState{}, localModel, afterLock)
+	return verdict{violations: overlaps(all), illegal: bad, undecided: unknown}
+}
+
+func judgeRW(_ []event, all []span, _ map[lifeID]int64) verdict {
+	bad, unknown := linearizable(rwHistory(all), rwState{}, rwModel, afterRW)
+	return verdict{violations: rwOverlaps(all), illegal: bad, undecided: unknown}
+}
+
+func judgeSemaphore(events []event, all []span, deaths map[lifeID]int64) verdict {
+	return judgeLimit(all, resizes(events, deaths), firstLimit)
+}
+
+func judgeCurators(_ []event, all []span, _ map[lifeID]int64) verdict {
+	return judgeLimit(all, nil, curatorLimit)
+}

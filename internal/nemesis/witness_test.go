@@ -1,0 +1,82 @@
+//go:build linux
+
+package nemesis
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// witnesses are sessions of the test itself, one at each server, which nobody cuts off from it.
+type witnesses [servers]*session.Manager
+
+func newWitnesses(t *testing.T, e *zktest.Ensemble) (w witnesses, err error) {
+	ctx, cancel := context.WithTimeout(t.Context(), healing)
+	defer cancel()
+	for i := range w {
+		w[i], err = session.Connect(ctx, e.Addr(i), session.WithTimeout(2*timeout),
+			session.WithTickTime(tick), session.WithLogger(slog.New(slog.DiscardHandler)))
+		if err != nil {
+			return w, err
+		}
+		t.Cleanup(func() { _ = w[i].Close() })
+	}
+	return w, nil
+}
+
+// agreement is how long the servers may take to agree. One that is down, stopped or cut off
+// answers nothing meanwhile.
+const agreement = 2 * timeout
+
+// agree waits until every server has the newest data of a node that any server has, and reports
+// whether that has come. A server that led and does not know yet that it no longer does can
+// answer with what is old: but at least one of the others has what a majority has agreed to.
+func (w witnesses) agree(ctx context.Context, node string) bool {
+	ctx, cancel := context.WithTimeout(ctx, agreement)
+	defer cancel()
+	var newest int64
+	for {
+		var all errgroup.Group
+		var seen [servers]int64
+		for i := range w {
+			all.Go(func() (err error) {
+				seen[i], err = w.changed(ctx, i, node)
+				return err
+			})
+		}
+		if all.Wait() != nil {
+			return false
+		}
+		if newest == 0 {
+			newest = max(seen[0], seen[1], seen[2])
+		}
+		if min(seen[0], seen[1], seen[2]) >= newest {
+			return true
+		}
+		pause(ctx, 10*time.Millisecond)
+	}
+}
+
+// changed returns in which transaction the data of a node was set, as one server has it.
+func (w witnesses) changed(ctx context.Context, server int, node string) (zxid int64, err error) {
+	for {
+		s, err := w[server].Session(ctx)
+		if err != nil {
+			return 0, err
+		}
+		_, stat, err := s.Get(ctx, node)
+		if err == nil {
+			return stat.Mzxid, nil
+		}
+		if !session.Uncertain(err) {
+			return 0, err
+		}
+	}
+}
