@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/listing"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -63,7 +64,8 @@ func (c *client) connect(server string, opts ...session.Option) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	m, err := session.Connect(ctx, server, append(opts,
-		session.WithTimeout(sessionTimeout), session.WithLogger(slog.New(slog.DiscardHandler)))...)
+		session.WithTimeout(sessionTimeout), session.WithLogger(slog.New(slog.DiscardHandler)),
+		session.WithTrace(listing.Hooks(clock)))...)
 	if err != nil {
 		return err
 	}

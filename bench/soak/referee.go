@@ -12,6 +12,7 @@ type referee struct {
 	mu        sync.Mutex
 	holds     map[string][]*hold // by path, those not given up
 	forgiving map[string]bool    // clients whose session is being expired by force
+	limits    map[string]*limits // by path, of semaphores whose limit changes
 	grants    int
 	fouls     []string
 }
@@ -26,12 +27,23 @@ type hold struct {
 	what   string
 	weight int
 	held   func() bool // by the clock at the time of the call; false is for good
+	view   int64       // of a semaphore: when the listing was asked for that let it in; see limits
 
 	forgiven bool // guarded by referee.mu
 }
 
 func newReferee() *referee {
-	return &referee{holds: make(map[string][]*hold), forgiving: make(map[string]bool)}
+	return &referee{holds: make(map[string][]*hold), forgiving: make(map[string]bool), limits: make(map[string]*limits)}
+}
+
+// limitsOf returns the limits of a place whose limit changes.
+func (r *referee) limitsOf(p place) *limits {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.limits[p.path] == nil {
+		r.limits[p.path] = newLimits(p.capacity)
+	}
+	return r.limits[p.path]
 }
 
 // enter is told of a hold as soon as it is granted, and leave before it is given up. Who says
@@ -41,16 +53,20 @@ func (r *referee) enter(h *hold) {
 	defer r.mu.Unlock()
 	r.grants++
 	h.forgiven = r.forgiving[h.who]
-	sum, with := h.weight, []string{h.what + " of " + h.who}
+	sum, view, with := h.weight, h.view, []string{h.what + " of " + h.who}
 	for _, other := range r.holds[h.path] {
 		if !other.forgiven && other.held() {
-			sum += other.weight
+			sum, view = sum+other.weight, max(view, other.view)
 			with = append(with, other.what+" of "+other.who)
 		}
 	}
 	r.holds[h.path] = append(r.holds[h.path], h)
-	if sum > h.capacity && !h.forgiven && h.held() && len(r.fouls) < maxFouls {
-		r.fouls = append(r.fouls, fmt.Sprintf("%s has %d of %d at once: %q", h.path, sum, h.capacity, with))
+	capacity := h.capacity
+	if l := r.limits[h.path]; l != nil {
+		capacity = l.since(view) // of all these, the last was let in after it
+	}
+	if sum > capacity && !h.forgiven && h.held() && len(r.fouls) < maxFouls {
+		r.fouls = append(r.fouls, fmt.Sprintf("%s has %d of %d at once: %q", h.path, sum, capacity, with))
 	}
 }
 

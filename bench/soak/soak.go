@@ -176,6 +176,9 @@ func (s *soak) settle(cycle int) error {
 	if err := s.renew(cycle); err != nil {
 		return err
 	}
+	if err := s.resetLimits(); err != nil {
+		return err
+	}
 	if err := s.takeEverything(); err != nil {
 		return err
 	}
@@ -218,6 +221,22 @@ func (s *soak) renew(cycle int) error {
 		s.clients[clients-1] = fresh
 	}
 	return err
+}
+
+// resetLimits gives the semaphores the limits back that they had at first: their directories
+// would stay otherwise.
+func (s *soak) resetLimits() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for i, sem := range s.checker.locks.sem {
+		ended := s.referee.limitsOf(semPlaces[i]).change(semPlaces[i].capacity)
+		err := sem.ResetLimit(ctx)
+		ended(err)
+		if err != nil {
+			return fmt.Errorf("after everybody has left: %w", err)
+		}
+	}
+	return nil
 }
 
 // takeEverything takes all that there is at each place: nobody may be left there.

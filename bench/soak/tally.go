@@ -42,6 +42,8 @@ func classify(err error) (string, bool) {
 		return "done", true
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return "given up", true
+	case errors.Is(err, errLimited):
+		return "more than there is", true
 	case errors.Is(err, queue.ErrBusy):
 		return "busy", true
 	case errors.Is(err, session.ErrLost):

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/listing"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -69,12 +70,15 @@ func (w *worker) once(ctx context.Context) (string, error) {
 	case n < 70:
 		i := w.rng.IntN(len(l.rw))
 		return "rwlock", w.readWrite(ctx, rwPlaces[i], l.rw[i])
-	case n < 85:
+	case n < 83:
 		i := w.rng.IntN(len(l.sem))
 		return "semaphore", w.semaphore(ctx, semPlaces[i], l.sem[i], 1+w.rng.IntN(semPlaces[i].capacity))
+	case n < 85:
+		i := w.rng.IntN(len(l.sem))
+		return "resize", w.resize(ctx, semPlaces[i], l.sem[i])
 	case n < 93:
 		i := w.rng.IntN(len(l.curator))
-		return "semaphore, Curator's layout", w.semaphore(ctx, curatorPlaces[i], l.curator[i], 1)
+		return "semaphore, Curator's layout", w.curators(ctx, curatorPlaces[i], l.curator[i])
 	default:
 		i := w.rng.IntN(len(l.fair))
 		return "look and revoke", w.look(ctx, l.fair[i])
@@ -156,22 +160,64 @@ func (w *worker) downgrade(ctx context.Context, p place) error {
 	return errors.Join(err, rw.RUnlock())
 }
 
+// semaphore takes leases of a semaphore whose limit may change.
 func (w *worker) semaphore(ctx context.Context, p place, s *semaphore.Semaphore, n int) error {
-	get := func(ctx context.Context) (*queue.Lease, error) { return s.AcquireN(ctx, n) }
+	ctx, asked := listing.Watch(ctx, p.path)
+	get := s.AcquireN
 	switch w.rng.IntN(4) {
 	case 0:
-		get = func(ctx context.Context) (*queue.Lease, error) { return s.TryAcquireN(ctx, n) }
+		get = s.TryAcquireN
 	case 1:
-		return s.Do(ctx, func(ctx context.Context) error {
-			w.pause(ctx.Done()) // which of the leases is its own, and held, the object does not tell
-			return nil
-		})
+		return w.anyLease(ctx, s)
 	}
-	return w.lease(ctx, p, n, fmt.Sprintf("%d leases", n), get)
+	l, err := get(ctx, n)
+	switch {
+	case errors.Is(err, session.ErrInvalid):
+		return errLimited
+	case err != nil:
+		return err
+	}
+	w.attend(&hold{
+		place: p, who: w.c.name, what: fmt.Sprintf("%d leases", n), weight: n, view: asked(),
+		held: func() bool { return l.Err() == nil },
+	}, l.Done())
+	return release(l.Release)
+}
+
+// errLimited says that more was asked for than there is by the present limit.
+var errLimited = errors.New("more than there is")
+
+// resize changes the limit of a semaphore, and tells the referee.
+func (w *worker) resize(ctx context.Context, p place, s *semaphore.Semaphore) error {
+	most := 1 + w.rng.IntN(p.capacity+2)
+	ended := w.referee.limitsOf(p).change(most)
+	err := s.Resize(ctx, most)
+	ended(err)
+	return err
+}
+
+func (w *worker) curators(ctx context.Context, p place, s *semaphore.Semaphore) error {
+	switch w.rng.IntN(4) {
+	case 0:
+		return w.lease(ctx, p, 1, "tried lease", s.TryAcquire)
+	case 1:
+		return w.anyLease(ctx, s)
+	}
+	return w.lease(ctx, p, 1, "lease", s.Acquire)
+}
+
+// anyLease takes one by Do, of which the referee is not told: which of the leases is its own, and
+// held, the object does not tell.
+func (w *worker) anyLease(ctx context.Context, s *semaphore.Semaphore) error {
+	return s.Do(ctx, func(ctx context.Context) error {
+		w.pause(ctx.Done())
+		return nil
+	})
 }
 
 func (w *worker) several(ctx context.Context) error {
 	l := w.c.locks
+	ctx, asked := listing.Watch(ctx, l.sem[0].Path())
 	get := l.multi.Acquire
 	switch w.rng.IntN(4) {
 	case 0:
@@ -180,7 +226,7 @@ func (w *worker) several(ctx context.Context) error {
 		if err := l.multi.Lock(ctx); err != nil {
 			return err
 		}
-		w.duringAll(func(int) func() bool { return l.multi.Held }, nil)
+		w.duringAll(asked(), func(int) func() bool { return l.multi.Held }, nil)
 		return l.multi.Unlock()
 	}
 	ml, err := get(ctx)
@@ -188,15 +234,16 @@ func (w *worker) several(ctx context.Context) error {
 		return err
 	}
 	leases := ml.Leases()
-	w.duringAll(func(i int) func() bool { return func() bool { return leases[i].Err() == nil } }, ml.Done())
+	w.duringAll(asked(), func(i int) func() bool { return func() bool { return leases[i].Err() == nil } }, ml.Done())
 	return release(ml.Release)
 }
 
-// duringAll is during for all the places of a multi-lock, by their index.
-func (w *worker) duringAll(held func(i int) func() bool, lost <-chan struct{}) {
+// duringAll is during for all the places of a multi-lock, by their index. The view is that of the
+// semaphore among them.
+func (w *worker) duringAll(view int64, held func(i int) func() bool, lost <-chan struct{}) {
 	var holds []*hold
 	for i, p := range w.c.locks.multiPlaces {
-		h := &hold{place: p, who: w.c.name, what: "multi", weight: w.c.locks.multiWeights[i], held: held(i)}
+		h := &hold{place: p, who: w.c.name, what: "multi", weight: w.c.locks.multiWeights[i], held: held(i), view: view}
 		w.referee.enter(h)
 		holds = append(holds, h)
 	}
@@ -231,7 +278,10 @@ func (w *worker) lease(ctx context.Context, p place, weight int, what string, ge
 
 // during tells the referee of a hold for a moment, or until it is lost.
 func (w *worker) during(p place, weight int, what string, held func() bool, lost <-chan struct{}) {
-	h := &hold{place: p, who: w.c.name, what: what, weight: weight, held: held}
+	w.attend(&hold{place: p, who: w.c.name, what: what, weight: weight, held: held}, lost)
+}
+
+func (w *worker) attend(h *hold, lost <-chan struct{}) {
 	w.referee.enter(h)
 	w.pause(lost)
 	w.referee.leave(h)
