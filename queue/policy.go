@@ -24,6 +24,10 @@ type Policy struct {
 	// whose slack for it was at most Former.
 	Tightened int64
 	Former    int
+	// Lowered, if not 0, is the last transaction that made the lock stricter, which may be less
+	// strict again since. Contenders whose servers lag behind still go by what was in force
+	// then. So a node that is older may be replaced where Replaces says so; a younger one is not.
+	Lowered int64
 }
 
 // Kind is a kind of lock: what its contenders are called, and when each may go.

@@ -25,7 +25,8 @@ import (
 //     could have gone by the configuration before, are in its way as well. They leave it: those
 //     of holders in the end, and those of contenders when they renew their places.
 //   - To the contenders behind it, that an older node is gone proves nothing: another may stand
-//     in its place (Policy.Replaces).
+//     in its place (Policy.Replaces). That holds also when the lock is less strict again: its
+//     server may lag behind, so that the contender renews a place without need (Policy.Lowered).
 //
 // Why that is enough. Take the contender X that is just going under limit L, and the time z at
 // which a limit above L last ended. Of the holders behind X let T be the last in the queue that
@@ -40,8 +41,13 @@ import (
 // renew its place. It has not left it.
 var errOutdated = errors.New("the lock was made stricter")
 
-// bound reports whether a node is governed by the present configuration, and by no earlier one.
-func (p Policy) bound(stat *zk.Stat) bool { return p.Tightened != 0 && stat.Czxid > p.Tightened }
+// bound reports whether a node is governed by the present configuration, and by no less strict
+// one before it.
+func (p Policy) bound(stat *zk.Stat) bool { return stat.Czxid > p.Tightened }
+
+// lasts reports whether a contender that is not yet let in keeps its node: it is younger than
+// every configuration by which it could be outdated.
+func (p Policy) lasts(stat *zk.Stat) bool { return p.Lowered != 0 && stat.Czxid > p.Lowered }
 
 // judge decides by which slack the contender goes.
 func (a *attempt) judge(ctx context.Context) (err error) {

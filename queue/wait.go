@@ -141,7 +141,7 @@ func (a *attempt) watch(ctx context.Context, targets []blocker) ([]*session.Watc
 			return nil, err
 		} else {
 			seen[targets[i].node.Name] = watches[i]
-			targets[i].replaces = targets[i].replaces && !a.policy.bound(stat)
+			targets[i].replaces = targets[i].replaces && !a.policy.lasts(stat)
 		}
 	}
 	a.seen = seen

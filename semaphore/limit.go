@@ -21,9 +21,15 @@ type limit struct {
 	// for longer than the one before it in the list. Those that are no longer there are of no
 	// importance, as a higher one was in force after them. Absent: not known.
 	Former []formerLimit `json:"former,omitempty"`
-	// Changed says that Former is complete, though it may be empty.
+	// Lowered is the last transaction that has lowered the limit, which may have been raised
+	// since; thisOne stands for the one that set the data which says so, 0 for none.
+	Lowered int64 `json:"lowered,omitempty"`
+	// Changed says that Former and Lowered tell all, though that may be nothing.
 	Changed bool `json:"changed,omitempty"`
 }
+
+// thisOne stands for a transaction that is not yet known when it is written down.
+const thisOne = -1
 
 // formerLimit was in force until a transaction (zxid); 0 stands for the one that set the data
 // which says so.
@@ -66,10 +72,21 @@ func (l limit) past(c queue.Config) []formerLimit {
 	return past
 }
 
+// lastLowered returns the last transaction that has lowered the limit; 0 if none has.
+func (l limit) lastLowered(c queue.Config) int64 {
+	if !l.Changed && c.Version > 1 || l.Lowered == thisOne {
+		return c.Changed
+	}
+	return l.Lowered
+}
+
 // next returns the limit that is to follow this one, which was read from c.
 func (l limit) next(most int, byDefault bool, c queue.Config) limit {
 	past := append(l.past(c), formerLimit{MaxLeases: l.MaxLeases})
-	n := limit{MaxLeases: most, Default: byDefault, Changed: true}
+	n := limit{MaxLeases: most, Default: byDefault, Lowered: l.lastLowered(c), Changed: true}
+	if most < l.MaxLeases {
+		n.Lowered = thisOne
+	}
 	for i, f := range past {
 		outlived := slices.ContainsFunc(past[i+1:], func(o formerLimit) bool { return o.MaxLeases >= f.MaxLeases })
 		if f.MaxLeases > most && !outlived {
@@ -116,9 +133,11 @@ func (s *Semaphore) policy(me queue.Node, c queue.Config) (queue.Policy, error) 
 		Weight: func(ahead queue.Node) int { return ahead.Weight },
 		Slack:  l.MaxLeases - me.Weight,
 	}
+	if p.Lowered = l.lastLowered(c); p.Lowered != 0 {
+		p.Replaces = func(queue.Node) bool { return true }
+	}
 	if by, from := l.tightened(c); by != 0 {
 		p.Tightened, p.Former = by, from-me.Weight
-		p.Replaces = func(queue.Node) bool { return true }
 	}
 	return p, nil
 }

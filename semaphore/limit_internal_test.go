@@ -29,8 +29,9 @@ func TestTightened(t *testing.T) {
 	first := setting{limit{MaxLeases: 3, Default: true}, queue.Config{Changed: 10, Version: 1}}
 	byHand := setting{limit{MaxLeases: 3}, queue.Config{Changed: 10, Version: 2}}
 	type want struct {
-		by   int64
-		from int
+		by      int64
+		from    int
+		lowered int64
 	}
 	for _, c := range []struct {
 		what string
@@ -39,20 +40,20 @@ func TestTightened(t *testing.T) {
 	}{
 		{"what New was given", first, want{}},
 		{"raised", first.then(5, 20), want{}},
-		{"lowered", first.then(2, 20), want{20, 3}},
-		{"raised and lowered", first.then(5, 20).then(3, 30), want{30, 5}},
-		{"lowered twice", first.then(2, 20).then(1, 30), want{30, 3}},
-		{"lowered and raised to more", first.then(2, 20).then(3, 30), want{}},
-		{"lowered and raised in part", first.then(1, 20).then(2, 30), want{20, 3}},
-		{"lowered and set to the same", first.then(2, 20).then(2, 30), want{20, 3}},
-		{"a high one, long ago, and a lower one since", first.then(9, 20).then(4, 30).then(6, 40).then(5, 50), want{50, 9}},
-		{"set by hand over something", byHand, want{10, math.MaxInt32}},
-		{"by Resize after by hand", byHand.then(4, 20), want{10, math.MaxInt32}},
-		{"lowered after by hand", byHand.then(2, 20), want{20, math.MaxInt32}},
+		{"lowered", first.then(2, 20), want{20, 3, 20}},
+		{"raised and lowered", first.then(5, 20).then(3, 30), want{30, 5, 30}},
+		{"lowered twice", first.then(2, 20).then(1, 30), want{30, 3, 30}},
+		{"lowered and raised to more", first.then(2, 20).then(3, 30), want{0, 0, 20}},
+		{"lowered and raised in part", first.then(1, 20).then(2, 30), want{20, 3, 20}},
+		{"lowered and set to the same", first.then(2, 20).then(2, 30), want{20, 3, 20}},
+		{"a high one, long ago, and a lower one since", first.then(9, 20).then(4, 30).then(6, 40).then(5, 50), want{50, 9, 50}},
+		{"set by hand over something", byHand, want{10, math.MaxInt32, 10}},
+		{"by Resize after by hand", byHand.then(4, 20), want{10, math.MaxInt32, 10}},
+		{"lowered after by hand", byHand.then(2, 20), want{20, math.MaxInt32, 20}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			by, from := c.is.limit.tightened(c.is.config)
-			if d := cmp.Diff(c.want, want{by, from}, cmp.AllowUnexported(want{})); d != "" {
+			if d := cmp.Diff(c.want, want{by, from, c.is.limit.lastLowered(c.is.config)}, cmp.AllowUnexported(want{})); d != "" {
 				t.Errorf("%+v: %s", c.is, d)
 			}
 		})
