@@ -48,7 +48,7 @@ type attempt struct {
 	rival int64       // the newest node seen in the way of an unfair kind, by its czxid
 
 	claim *session.Claim // to the node of an unfair kind; nil for the others
-	place place          // that of another lease, beside which this is entered
+	place place          // that of another lease, beside which this is entered, or which this renews
 }
 
 // entry is how an attempt enters the queue.
@@ -68,7 +68,10 @@ func newAttempt(q *Queue, s *session.Session, r Request, how entry) *attempt {
 		wake:     make(chan struct{}, 1),
 	}
 	if old := how.renews; old != nil {
-		a.before, a.position = old.id, old.position
+		a.before, a.position, a.place = old.id, old.position, old.place
+		if old.czxid != 0 && !a.place.known {
+			a.place = place{known: true, token: old.czxid}
+		}
 	}
 	return a
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 
 	"github.com/go-zookeeper/zk"
 
@@ -77,6 +78,44 @@ func (q *Queue) Config(ctx context.Context) (Config, error) {
 func (q *Queue) Reconfigure(ctx context.Context, change func(old Config) ([]byte, error)) error {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Reconfigure")
+	return q.reconfigure(ctx, change, func(ctx context.Context, s *session.Session, data []byte, version int32) error {
+		_, err := s.Set(ctx, q.dir, data, version)
+		return err
+	})
+}
+
+// ReconfigurePinned is Reconfigure that also decides, in the same transaction, whether the
+// directory stays while it is empty: with keep it has a persistent child of the name pin, and
+// without it has none. [session.ErrInvalid] says that pin is a name for contenders.
+func (q *Queue) ReconfigurePinned(ctx context.Context, pin string, keep bool, change func(old Config) ([]byte, error)) error {
+	q.made()
+	misuse.Context(ctx, "queue: Queue.ReconfigurePinned")
+	if _, ok := ParseNode(pin); ok {
+		return fmt.Errorf("queue: %w: %q is a name for contenders", session.ErrInvalid, pin)
+	}
+	child := path.Join(q.dir, pin)
+	return q.reconfigure(ctx, change, func(ctx context.Context, s *session.Session, data []byte, version int32) error {
+		stat, err := s.Exists(ctx, child)
+		if err != nil {
+			return err
+		}
+		ops := []any{&zk.SetDataRequest{Path: q.dir, Data: data, Version: version}}
+		switch {
+		case keep && stat == nil:
+			ops = append(ops, &zk.CreateRequest{Path: child})
+		case keep:
+			ops = append(ops, &zk.CheckVersionRequest{Path: child, Version: -1})
+		case stat != nil:
+			ops = append(ops, &zk.DeleteRequest{Path: child, Version: -1})
+		}
+		_, err = s.Multi(ctx, ops...)
+		return err
+	})
+}
+
+// reconfigure reads the data, and has set replace it, until nobody has changed it between.
+func (q *Queue) reconfigure(ctx context.Context, change func(old Config) ([]byte, error),
+	set func(ctx context.Context, s *session.Session, data []byte, version int32) error) error {
 	if change == nil {
 		return fmt.Errorf("reconfigure %s: %w: nil function", q.dir, session.ErrInvalid)
 	}
@@ -95,55 +134,10 @@ func (q *Queue) Reconfigure(ctx context.Context, change func(old Config) ([]byte
 		if data, refusal = change(old); refusal != nil {
 			return nil
 		}
-		_, err = s.Set(ctx, q.dir, data, old.Version)
-		return again(err)
+		return again(set(ctx, s, data, old.Version))
 	})
 	if err = errors.Join(refusal, err); err != nil {
 		return fmt.Errorf("reconfigure %s: %w", q.dir, err)
-	}
-	return nil
-}
-
-// Pin keeps the directory, which is made if need be, also while it is empty: by a persistent
-// child of this name, which must not be that of a contender. It may be there already.
-// It fails as Reconfigure does, and with [session.ErrInvalid] for a bad name.
-func (q *Queue) Pin(ctx context.Context, name string) error {
-	q.made()
-	misuse.Context(ctx, "queue: Queue.Pin")
-	if _, ok := ParseNode(name); ok {
-		return fmt.Errorf("queue: %w: %q is a name for contenders", session.ErrInvalid, name)
-	}
-	err := q.inSession(ctx, func(s *session.Session) error {
-		_, err := s.Create(ctx, q.dir+"/"+name, nil, session.Persistent)
-		switch {
-		case errors.Is(err, zk.ErrNodeExists):
-			return nil
-		case errors.Is(err, zk.ErrNoNode):
-			if err := s.MakeParents(ctx, q.dir); err != nil {
-				return again(err)
-			}
-		}
-		return again(err)
-	})
-	if err != nil {
-		return fmt.Errorf("pin %s: %w", q.dir, err)
-	}
-	return nil
-}
-
-// Unpin takes the child away that Pin has made, if it is there. It fails as Reconfigure does.
-func (q *Queue) Unpin(ctx context.Context, name string) error {
-	q.made()
-	misuse.Context(ctx, "queue: Queue.Unpin")
-	err := q.inSession(ctx, func(s *session.Session) error {
-		err := s.Delete(ctx, q.dir+"/"+name, -1)
-		if errors.Is(err, zk.ErrNoNode) {
-			return nil
-		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("unpin %s: %w", q.dir, err)
 	}
 	return nil
 }
@@ -153,7 +147,7 @@ func (q *Queue) Unpin(ctx context.Context, name string) error {
 var errAgain = errors.New("the directory has changed meanwhile")
 
 func again(err error) error {
-	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) || session.Uncertain(err) {
+	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNodeExists) || session.Uncertain(err) {
 		return errAgain
 	}
 	return err

@@ -25,7 +25,7 @@ type place struct {
 // checkBeside says what is wrong with a lease of a kind beside that of this attempt. Those who
 // wait for the node go when it goes, unless their policy says that it may leave another.
 func (a *attempt) checkBeside(kind *Kind) error {
-	if kind.Unfair || a.policy.Replaces == nil || !a.policy.Replaces(a.node) {
+	if kind.Unfair || kind.Configured != nil || a.policy.Replaces == nil || !a.policy.Replaces(a.node) {
 		return fmt.Errorf("queue: %w: a %s lock cannot be taken beside %s, which leaves nothing in its place",
 			session.ErrInvalid, kind.Name, a.node.Name)
 	}

@@ -33,7 +33,8 @@ import (
 // was let in after z. T has counted all that are ahead of it, and of those behind it all that
 // are older than z and may have gone; the others behind T hold since before z, so they are
 // among these. So with X, which is ahead of T, all of them together are no more than the limit
-// was when T went, and that is at most L. If there is no T, all holders behind X are older than
+// was when T went, and that is at most L. What could have gone before z can still be seen to, as
+// the weight of the places ahead of a node never grows. If there is no T, all holders behind X are older than
 // z and X has counted them itself. A contender that has not renewed its place is younger than
 // z, and so are all behind it.
 
@@ -120,13 +121,16 @@ func (a *attempt) behind(ctx context.Context, nodes []Node) ([]blocker, error) {
 		return nil, nil
 	}
 	first, _ := slices.BinarySearchFunc(nodes, a.node, compareNodes)
+	// One that is just renewing its place has two nodes there, and counts once: what is ahead
+	// of a node must not grow.
+	places := slices.CompactFunc(slices.Clone(nodes), func(a, b Node) bool { return a.Sequence == b.Sequence })
 	var may []Node
 	for _, n := range nodes[first+1:] {
 		p, err := a.r.Kind.policyOf(n, a.config)
 		if err != nil {
 			return nil, err
 		}
-		if mayGo(blockers(n, nodes, p), p.Former) {
+		if mayGo(blockers(n, places, p), p.Former) {
 			may = append(may, n)
 		}
 	}

@@ -60,7 +60,7 @@ func TestConflictOfLimits(t *testing.T) {
 	persistent(t, dir, "")
 	s := newSem(t, connect(t), dir, 3)
 	l := take(t, s, 1)
-	if got := dataOf(t, dir); got != `{"maxLeases":3,"default":true}` {
+	if got := dataOf(t, dir); got != `{"maxLeases":3,"default":true,"version":1}` {
 		t.Errorf("data %s", got)
 	}
 	for _, limit := range []int{1, 2, 4, 1000} {

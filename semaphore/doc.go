@@ -15,7 +15,7 @@
 // # The limit
 //
 // All processes must give [New] the same limit. The first contender writes it into the data of
-// the semaphore's directory, as {"maxLeases":3,"default":true}; one that was given another gets
+// the semaphore's directory, as {"maxLeases":3,"default":true,"version":1}; one that was given another gets
 // an error that matches [queue.ErrConflict], and no lease.
 //
 // An operator changes the limit for everybody, whatever New was given, with [Semaphore.Resize],

@@ -24,8 +24,9 @@ type limit struct {
 	// Lowered is the last transaction that has lowered the limit, which may have been raised
 	// since; thisOne stands for the one that set the data which says so, 0 for none.
 	Lowered int64 `json:"lowered,omitempty"`
-	// Changed says that Former and Lowered tell all, though that may be nothing.
-	Changed bool `json:"changed,omitempty"`
+	// Version is that of the directory's data as this was written: if it has another by now,
+	// somebody has changed it by hand, and Former and Lowered do not tell all.
+	Version int32 `json:"version,omitempty"`
 }
 
 // thisOne stands for a transaction that is not yet known when it is written down.
@@ -40,6 +41,9 @@ type formerLimit struct {
 
 // maxFormer bounds what is kept of the past.
 const maxFormer = 16
+
+// first is the limit that the first contender sets, in a directory without data.
+func first(most int) limit { return limit{MaxLeases: most, Default: true, Version: 1} }
 
 func (l limit) encode() []byte {
 	data, err := json.Marshal(l)
@@ -60,7 +64,7 @@ func parseLimit(data []byte) (limit, bool) {
 // that it was read from. What was there before data that somebody has written by hand, or
 // taken away, is not known: it may have been any.
 func (l limit) past(c queue.Config) []formerLimit {
-	if !l.Changed && c.Version > 1 {
+	if l.Version != c.Version {
 		return []formerLimit{{math.MaxInt32, c.Changed}}
 	}
 	past := slices.Clone(l.Former)
@@ -74,7 +78,7 @@ func (l limit) past(c queue.Config) []formerLimit {
 
 // lastLowered returns the last transaction that has lowered the limit; 0 if none has.
 func (l limit) lastLowered(c queue.Config) int64 {
-	if !l.Changed && c.Version > 1 || l.Lowered == thisOne {
+	if l.Version != c.Version || l.Lowered == thisOne {
 		return c.Changed
 	}
 	return l.Lowered
@@ -83,7 +87,7 @@ func (l limit) lastLowered(c queue.Config) int64 {
 // next returns the limit that is to follow this one, which was read from c.
 func (l limit) next(most int, byDefault bool, c queue.Config) limit {
 	past := append(l.past(c), formerLimit{MaxLeases: l.MaxLeases})
-	n := limit{MaxLeases: most, Default: byDefault, Lowered: l.lastLowered(c), Changed: true}
+	n := limit{MaxLeases: most, Default: byDefault, Lowered: l.lastLowered(c), Version: c.Version + 1}
 	if most < l.MaxLeases {
 		n.Lowered = thisOne
 	}

@@ -26,7 +26,7 @@ func (s setting) then(most int, at int64) setting {
 }
 
 func TestTightened(t *testing.T) {
-	first := setting{limit{MaxLeases: 3, Default: true}, queue.Config{Changed: 10, Version: 1}}
+	first := setting{first(3), queue.Config{Changed: 10, Version: 1}}
 	byHand := setting{limit{MaxLeases: 3}, queue.Config{Changed: 10, Version: 2}}
 	type want struct {
 		by      int64
@@ -48,6 +48,11 @@ func TestTightened(t *testing.T) {
 		{"lowered and set to the same", first.then(2, 20).then(2, 30), want{20, 3, 20}},
 		{"a high one, long ago, and a lower one since", first.then(9, 20).then(4, 30).then(6, 40).then(5, 50), want{50, 9, 50}},
 		{"set by hand over something", byHand, want{10, math.MaxInt32, 10}},
+		{"made by hand", setting{limit{MaxLeases: 3}, queue.Config{Changed: 10}}, want{}},
+		{"made by hand and lowered", setting{limit{MaxLeases: 3}, queue.Config{Changed: 10}}.then(2, 20), want{20, 3, 20}},
+		{"made by hand and set by hand", setting{limit{MaxLeases: 3}, queue.Config{Changed: 10, Version: 1}}, want{10, math.MaxInt32, 10}},
+		{"edited by hand", setting{limit{MaxLeases: 3, Version: 1}, queue.Config{Changed: 10, Version: 2}}, want{10, math.MaxInt32, 10}},
+		{"taken away by hand, and set", setting{limit{MaxLeases: 3}, queue.Config{Changed: 10, Version: 2}}.then(3, 20), want{10, math.MaxInt32, 10}},
 		{"by Resize after by hand", byHand.then(4, 20), want{10, math.MaxInt32, 10}},
 		{"lowered after by hand", byHand.then(2, 20), want{20, math.MaxInt32, 20}},
 	} {
@@ -65,7 +70,7 @@ func TestTightened(t *testing.T) {
 func TestPastProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := []int{rapid.IntRange(1, 40).Draw(t, "first")}
-		now := setting{limit{MaxLeases: all[0], Default: true}, queue.Config{Changed: 0, Version: 1}}
+		now := setting{first(all[0]), queue.Config{Changed: 0, Version: 1}}
 		for i, most := range rapid.SliceOfN(rapid.IntRange(1, 40), 1, 80).Draw(t, "limits") {
 			now = now.then(most, int64(i+1))
 			all = append(all, most)

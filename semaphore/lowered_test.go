@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -226,4 +227,128 @@ func TestLoweredBeforeAnotherCame(t *testing.T) {
 	y.waits(t, "one is held of one")
 	release(t, l)
 	release(t, y.get(t))
+}
+
+// W between X and N stands with both of its nodes for a moment (it renews its place): they weigh
+// twice then, and X takes N for one that cannot have been let in. It was.
+func TestLoweredWhileAnotherStandsTwice(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	s := newSem(t, connect(t), dir, 2)
+	h := take(t, s, 1)
+	x := slowly(t, dir, 2, 2)
+	w := slowly(t, dir, 2, 2)
+	n := enter(t, newSem(t, connect(t), dir, 2), 2)
+	x.proxy.Blackhole(zktest.ToClient)
+	w.proxy.Blackhole(zktest.ToClient)
+	must(t, s.Resize(ctx, 7)) // N: 1+2+2 ahead of it, and 2 for itself
+	inN := n.get(t)
+	must(t, s.Resize(ctx, 2))
+	held := w.proxy.HoldReply(zktest.On(zktest.OpCreate, dir+"/"))
+	release(t, h)
+	w.proxy.Heal()
+	receive(t, "the create of W's second node", held.Hit())
+	waitContenders(t, dir, 4) // X, W, W', N
+	x.proxy.Heal()
+	x.waitsFor(t, inN)
+	must(t, inN.Err())
+	x.waits(t, "two are held of two")
+	held.Release()
+	release(t, inN)
+	release(t, x.get(t))
+	release(t, w.get(t))
+}
+
+// lowerBehindBack: N has come in by limit 3 ahead of which X, which is away, stands. lower makes
+// the limit 1. X must not come in while N holds.
+func lowerBehindBack(t *testing.T, dir string, lower func()) {
+	s := newSem(t, connect(t), dir, 3)
+	h := take(t, s, 3)
+	x := slowly(t, dir, 3, 1)
+	n := enter(t, newSem(t, connect(t), dir, 3), 1)
+	x.proxy.Refuse(true)
+	x.proxy.Disconnect()
+	release(t, h)
+	inN := n.get(t)
+	lower()
+	x.proxy.Refuse(false)
+	x.waitsFor(t, inN)
+	x.waits(t, "one is held of one")
+	release(t, inN)
+	release(t, x.get(t))
+}
+
+// The operator has made the directory with its limit, and lowers it by hand: version 1.
+func TestHandMadeThenHandSet(t *testing.T) {
+	dir := testserver.Path(t)
+	persistent(t, dir, `{"maxLeases":3}`)
+	lowerBehindBack(t, dir, func() {
+		_, err := testserver.Admin(t).Set(dir, []byte(`{"maxLeases":1}`), -1)
+		must(t, err)
+	})
+}
+
+// The operator takes the data away, and Resize follows.
+func TestHandEmptiedThenResize(t *testing.T) {
+	dir := testserver.Path(t)
+	lowerBehindBack(t, dir, func() {
+		_, err := testserver.Admin(t).Set(dir, nil, -1)
+		must(t, err)
+		must(t, newSem(t, connect(t), dir, 3).Resize(patient(t), 1))
+	})
+}
+
+// The operator edits the number in what Resize has written.
+func TestHandEdited(t *testing.T) {
+	dir := testserver.Path(t)
+	must(t, newSem(t, connect(t), dir, 3).Resize(patient(t), 3))
+	lowerBehindBack(t, dir, func() {
+		old := dataOf(t, dir)
+		_, err := testserver.Admin(t).Set(dir, []byte(strings.Replace(old, `"maxLeases":3`, `"maxLeases":1`, 1)), -1)
+		must(t, err)
+	})
+}
+
+// X renews its place; Y, which came before that, holds after X, with a lower token.
+func TestTokenAfterRenewal(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	s := newSem(t, connect(t), dir, 2)
+	a := take(t, s, 2)
+	x := enter(t, newSem(t, connect(t), dir, 2), 1)
+	must(t, s.Resize(ctx, 1))
+	y := enter(t, newSem(t, connect(t), dir, 2), 1)
+	release(t, a)
+	inX := x.get(t)
+	tokenX, err := inX.Token(ctx)
+	must(t, err)
+	release(t, inX)
+	inY := y.get(t)
+	tokenY, err := inY.Token(ctx)
+	must(t, err)
+	if tokenY <= tokenX {
+		t.Errorf("limit 1: the first holder's token is %#x, the second's %#x", tokenX, tokenY)
+	}
+}
+
+// A Resize comes between what a ResetLimit reads and what it sets. The one that is carried out
+// last counts as a whole: the limit is New's and the directory may go, or neither.
+func TestResizeWhileResetLimit(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	persistent(t, dir, "")
+	s := newSem(t, connect(t), dir, 2)
+	must(t, s.Resize(ctx, 3))
+	proxy := testserver.Proxy(t)
+	other := newSem(t, behind(t, proxy), dir, 2)
+	held := proxy.HoldRequest(func(r zktest.Request) bool { return r.Op == zktest.OpMulti })
+	done := make(chan error, 1)
+	go func() { done <- other.ResetLimit(ctx) }()
+	receive(t, "the transaction of ResetLimit", held.Hit())
+	must(t, s.Resize(ctx, 5))
+	wantLimit(t, s, 5)
+	held.Release()
+	must(t, receive(t, "ResetLimit", done))
+	wantLimit(t, s, 2)
+	testserver.WaitChildren(t, dir, 0)
 }

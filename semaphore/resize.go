@@ -46,18 +46,17 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 // with [queue.ErrConflict] if the directory has data that is not a semaphore's, which it
 // leaves alone; and with what the server refuses.
 //
-// A contender decides by what its server knows: one whose server lags behind the others may
-// still come in by the former limit while it does, which ZooKeeper bounds by its syncLimit.
+// A contender decides by what its server has told it. One whose server lags behind the others,
+// or whose news is still under way, can return from Acquire a moment after Resize has returned,
+// though it was let in before, by the former limit. ZooKeeper bounds the lag by its syncLimit.
+//
+// The directory stays, so its sequence numbers do not start again: see [queue.ErrSequence].
+// ResetLimit lets it go. Contenders of a version of this module that does not know of lowered
+// limits must not wait while one is lowered.
 func (s *Semaphore) Resize(ctx context.Context, maxLeases int) error {
 	s.made()
 	misuse.Context(ctx, "semaphore: Semaphore.Resize")
 	err := s.checkResize(maxLeases)
-	if err == nil {
-		err = s.refuseForeign(ctx)
-	}
-	if err == nil {
-		err = s.q.Pin(ctx, pin)
-	}
 	if err == nil {
 		err = s.setLimit(ctx, maxLeases, false)
 	}
@@ -77,9 +76,6 @@ func (s *Semaphore) ResetLimit(ctx context.Context) error {
 	if err == nil {
 		err = s.setLimit(ctx, s.max, true)
 	}
-	if err == nil {
-		err = s.q.Unpin(ctx, pin)
-	}
 	if err != nil {
 		return fmt.Errorf("reset the limit of semaphore %s: %w", s.path, err)
 	}
@@ -93,15 +89,7 @@ func (s *Semaphore) checkResize(maxLeases int) error {
 	return checkCount(maxLeases)
 }
 
-// refuseForeign fails if the directory has data that is not a semaphore's.
-func (s *Semaphore) refuseForeign(ctx context.Context) error {
-	c, err := s.q.Config(ctx)
-	if err != nil {
-		return err
-	}
-	return foreign(c)
-}
-
+// foreign fails if the directory has data that is not a semaphore's.
 func foreign(c queue.Config) error {
 	if _, ours := parseLimit(c.Data); len(c.Data) > 0 && !ours {
 		return fmt.Errorf("%w: its data %.40q is not a semaphore's", queue.ErrConflict, c.Data)
@@ -110,14 +98,14 @@ func foreign(c queue.Config) error {
 }
 
 func (s *Semaphore) setLimit(ctx context.Context, maxLeases int, byDefault bool) error {
-	return s.q.Reconfigure(ctx, func(old queue.Config) ([]byte, error) {
+	return s.q.ReconfigurePinned(ctx, pin, !byDefault, func(old queue.Config) ([]byte, error) {
 		if err := foreign(old); err != nil {
 			return nil, err
 		}
-		if len(old.Data) == 0 { // nobody has come in by any limit
-			return limit{MaxLeases: maxLeases, Default: byDefault, Changed: true}.encode(), nil
+		l, ours := parseLimit(old.Data)
+		if !ours { // no limit; whether there was one before, the version tells
+			l = limit{MaxLeases: maxLeases}
 		}
-		l, _ := parseLimit(old.Data)
 		return l.next(maxLeases, byDefault, old).encode(), nil
 	})
 }

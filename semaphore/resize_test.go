@@ -97,7 +97,7 @@ func TestResizeOverridesNew(t *testing.T) {
 	dir := testserver.Path(t)
 	persistent(t, dir, "")
 	must(t, newSem(t, connect(t), dir, 3).Resize(ctx, 2)) // before anybody came
-	if got := dataOf(t, dir); got != `{"maxLeases":2,"changed":true}` {
+	if got := dataOf(t, dir); got != `{"maxLeases":2,"version":1}` {
 		t.Errorf("data %s", got)
 	}
 	for _, limit := range []int{1, 2, 3, 7} {
@@ -195,7 +195,7 @@ func TestResizeInDoubt(t *testing.T) {
 			proxy := testserver.Proxy(t)
 			s := newSem(t, behind(t, proxy), dir, 1)
 			l := take(t, s, 1)
-			fault := c.fault(proxy, zktest.On(zktest.OpSetData, dir))
+			fault := c.fault(proxy, func(r zktest.Request) bool { return r.Op == zktest.OpMulti })
 			must(t, s.Resize(patient(t), 2))
 			receive(t, "the fault", fault.Hit())
 			release(t, take(t, newSem(t, connect(t), dir, 1), 1), l)

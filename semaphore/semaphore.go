@@ -73,7 +73,7 @@ func (s *Semaphore) open(m *session.Manager) (err error) {
 	}
 	s.q = s.top
 	if !s.curator {
-		s.kind.Config, s.kind.Configured = limit{MaxLeases: s.max, Default: true}.encode(), s.policy
+		s.kind.Config, s.kind.Configured = first(s.max).encode(), s.policy
 		s.kind.Rivals = curatorDirs
 		return nil
 	}
