@@ -28,6 +28,8 @@ type checks struct {
 	places   map[string]*history // by path of the lock
 	gone     map[place]deletion  // contenders' nodes that an operator took
 	granted  map[place]int       // how often each node was
+	order    int                 // of the grants: counts them
+	said     map[string]bool     // of which conflicts
 }
 
 // history is what has happened on one path.
@@ -42,6 +44,12 @@ type acquisition struct {
 	start, end time.Time // end is zero until it has left or the hold has ended
 	node       place     // once granted; of several, the last
 	seq        int32
+}
+
+// grantInfo is what is known of a grant in one directory.
+type grantInfo struct {
+	order int // among all grants
+	limit int // the highest under which it can have been let in; 0: not of a semaphore that is resized
 }
 
 // place is a contender's node. Where all have the same name, sessions tell them apart.
@@ -63,7 +71,7 @@ type holding struct {
 }
 
 func newChecks(w *world) *checks {
-	return &checks{w: w, places: make(map[string]*history), gone: make(map[place]deletion), granted: make(map[place]int)}
+	return &checks{w: w, places: make(map[string]*history), gone: make(map[place]deletion), granted: make(map[place]int), said: make(map[string]bool)}
 }
 
 func (cs *checks) fail(format string, args ...any) {
@@ -88,12 +96,18 @@ func (cs *checks) placeLocked(p string) *history {
 	return cs.places[p]
 }
 
-// attempt is told of each uuid drawn.
-func (cs *checks) attempt(k *worker) {
+// attempt is told of each uuid drawn on behalf of a worker's call.
+func (cs *checks) attempt(k *worker, call int) {
+	if k.isProbe() {
+		return
+	}
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
+	if cs.w.kind.parts != nil && k.current.number != call {
+		return // the call has ended, and another one's node is made in its name
+	}
 	k.current.attempts++
-	if cs.w.kind.handovers == 0 { // or else the node may be for others
+	if !k.current.perCall { // or else the node may be for others
 		cs.enterLocked(k.current)
 	}
 }
@@ -111,7 +125,13 @@ func (cs *checks) enterLocked(c *call) {
 // hold is the trace hook for grants. A lock of several parts grants each of them.
 func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	k := ctx.Value(workerKey{}).(*worker)
+	if k.isProbe() {
+		return func(error) {}
+	}
 	k.log("GRANT %s", info.Node)
+	if !cs.isCurrent(ctx, k) {
+		return func(cause error) { k.log("END %s, which nobody has: %s", info.Node, kindOfError(cause)) }
+	}
 	n, _ := queue.ParseNode(path.Base(info.Node))
 	at := place{info.Node, sessionName(k.m.sessionNow())}
 	all := cs.w.contenders(info.Path)
@@ -119,13 +139,16 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 
 	cs.mu.Lock()
 	cs.grants++
-	e := k.current.entry
+	c, e := k.current, k.current.entry
 	e.node, e.seq = at, n.Sequence
-	k.current.nodes = append(k.current.nodes, at)
+	c.nodes = append(c.nodes, at)
+	cs.order++
+	grant := grantInfo{cs.order, cs.w.limits.under(k, info.Path, c.began)}
+	c.grants[info.Path] = grant
 	lost, deleted := cs.gone[at]
 	h := cs.placeLocked(k.current.path)
 	var wrong []string
-	if cs.granted[at]++; cs.granted[at] > 1+cs.w.kind.handovers && !cs.w.kind.sameName {
+	if cs.granted[at]++; cs.granted[at] > 1+cs.w.kind.handovers && !cs.w.kind.oneName(info.Node) {
 		wrong = append(wrong, fmt.Sprintf("%s is granted for the %dth time", info.Node, cs.granted[at]))
 	}
 	switch {
@@ -133,7 +156,7 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 		wrong = append(wrong, fmt.Sprintf("%s is granted %s, which was deleted while it waited", k.name, info.Node))
 	case deleted:
 	default:
-		wrong = append(wrong, cs.outOfTurn(k, n, at, all)...)
+		wrong = append(wrong, cs.outOfTurn(k, n, at, all, grant.limit)...)
 		if late := cs.latenessLocked(h, e); whole && late > prompt {
 			wrong = append(wrong, fmt.Sprintf("%s waits %v too long for %s", k.name, late, info.Node))
 		}
@@ -143,22 +166,51 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 		cs.fail("%s", text)
 	}
 	if !deleted && whole {
-		cs.conflicts(k.current.path, e)
+		p := part{c.path, c.mode}
+		if cs.w.kind.parts != nil {
+			p = part{info.Path, cs.w.kind.modeOf(n)}
+		}
+		cs.conflicts(p.dir, &newcomer{c, at, inside{p.mode, k, grant}})
 	}
 	return func(cause error) {
 		k.log("END %s: %s", info.Node, kindOfError(cause))
 		cs.mu.Lock()
 		defer cs.mu.Unlock()
-		e.end = time.Now()
+		if !c.several() { // or else it may begin anew
+			e.end = time.Now()
+		}
 	}
 }
 
+// isCurrent reports whether a worker still does what a context was made for: it does not if a
+// hook has panicked meanwhile.
+func (cs *checks) isCurrent(ctx context.Context, k *worker) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	s, ok := ctx.Value(seriesKey{}).(*series)
+	return cs.w.kind.parts == nil || ok && k.current.number == s.call && !k.current.dropped
+}
+
+// newcomer is a call that is just being granted something.
+type newcomer struct {
+	c    *call
+	node place
+	inside
+}
+
 // outOfTurn says what is wrong with a grant, by what stands on the server.
-func (cs *checks) outOfTurn(k *worker, n queue.Node, at place, all []contender) (wrong []string) {
+func (cs *checks) outOfTurn(k *worker, n queue.Node, at place, all []contender, limit int) (wrong []string) {
 	kd := cs.w.kind
 	ahead, who := 0, []string(nil)
+	type turn struct {
+		seq     int32
+		session string
+	}
+	counted := make(map[turn]bool) // one that leaves another node in its place is one contender
 	for _, c := range all {
-		if w := kd.weight(c.mode, kd.modeOf(n)); c.seq < n.Sequence && w > 0 {
+		it := turn{c.seq, c.session}
+		if w := kd.weight(c.mode, kd.modeOf(n)); c.seq < n.Sequence && w > 0 && !counted[it] {
+			counted[it] = true
 			ahead += w
 			who = append(who, c.path)
 		}
@@ -166,7 +218,7 @@ func (cs *checks) outOfTurn(k *worker, n queue.Node, at place, all []contender) 
 			wrong = append(wrong, fmt.Sprintf("%s is granted %s, which is of another session", k.name, at.node))
 		}
 	}
-	if ahead > kd.slack(kd.modeOf(n)) {
+	if ahead > cs.w.slackUnder(kd.modeOf(n), limit) {
 		wrong = append(wrong, fmt.Sprintf("%s is granted %s out of its turn: ahead are %v", k.name, at.node, who))
 	}
 	return wrong
@@ -189,6 +241,10 @@ func (cs *checks) latenessLocked(h *history, e *acquisition) time.Duration {
 	if cs.w.kind.unordered || cs.w.in() < calm || e.start.Before(cs.w.calmSince()) {
 		return 0
 	}
+	slack, since, steady := cs.w.slackSince(e)
+	if !steady {
+		return 0
+	}
 	type leaving struct {
 		at     time.Time
 		weight int
@@ -200,7 +256,7 @@ func (cs *checks) latenessLocked(h *history, e *acquisition) time.Duration {
 		if o.node.node != "" {
 			ahead = o.seq < e.seq // it may have begun later, where directories had to be made
 		}
-		weight := cs.w.kind.weight(o.c.mode, e.c.mode)
+		weight := cs.w.kind.weightOf(o.c, e.c)
 		if o == e || !ahead || weight == 0 {
 			continue
 		}
@@ -211,8 +267,11 @@ func (cs *checks) latenessLocked(h *history, e *acquisition) time.Duration {
 	}
 	slices.SortFunc(all, func(a, b leaving) int { return a.at.Compare(b.at) })
 	free := e.start
+	if since.After(free) {
+		free = since
+	}
 	for _, l := range all {
-		if total <= cs.w.kind.slack(e.c.mode) {
+		if total <= slack {
 			break
 		}
 		total -= l.weight
@@ -220,7 +279,7 @@ func (cs *checks) latenessLocked(h *history, e *acquisition) time.Duration {
 			free = l.at
 		}
 	}
-	if total > cs.w.kind.slack(e.c.mode) {
+	if total > slack {
 		return 0 // somebody's node was taken while he waited, and he has not noticed yet
 	}
 	return time.Since(free)
@@ -240,16 +299,30 @@ func (cs *checks) leftLocked(o *acquisition) time.Time {
 func (cs *checks) begin(c *call) {
 	c.began = time.Now()
 	weight := 0
-	for _, o := range cs.w.contenders(c.path) {
-		weight += cs.w.kind.weight(o.mode, c.mode)
+	for _, p := range cs.w.kind.partsOf(c) {
+		for _, o := range cs.w.contenders(p.dir) {
+			weight += cs.w.kind.weight(o.mode, p.mode)
+		}
 	}
-	present := cs.w.kind.busy(weight, c.mode)
+	present := cs.w.busy(c, weight)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	c.present = present
+	c.number, c.grants = c.calls, make(map[string]grantInfo)
+	c.perCall = cs.w.kind.ownershipOf(c.mode).perCall
 	c.worker.current = c
-	if cs.w.kind.handovers > 0 {
+	if c.perCall {
 		cs.enterLocked(c)
+	}
+}
+
+// drop notes that a call has come to nothing, because a hook has panicked in it.
+func (cs *checks) drop(c *call) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	c.dropped = true
+	if c.entry != nil && c.entry.end.IsZero() {
+		c.entry.end = time.Now()
 	}
 }
 
@@ -269,6 +342,7 @@ func (cs *checks) finish(c *call, ok bool, err error) {
 		cs.fail("%s: TryLock is false, and nobody was in the way", c.name)
 	case c.ctx.Err() != nil && errors.Is(err, c.ctx.Err()):
 	case closed && c.m.leaves(c.mgr):
+	case cs.expected(c, err):
 	default:
 		cs.fail("%s: a call fails: %v", c.name, err)
 	}
@@ -281,20 +355,25 @@ func (cs *checks) finish(c *call, ok bool, err error) {
 	}
 }
 
+// shortly is for how long one who has left may be in the way of a call.
+func (cs *checks) shortly(c *call) time.Duration {
+	if since := cs.w.calmSince(); !since.IsZero() && c.began.After(since) {
+		return 100 * time.Millisecond
+	}
+	return 15 * time.Second
+}
+
 // othersLocked reports whether any other attempt was at the lock during the call. The node
 // of one that was cancelled shortly before may come to exist, for a moment, during it.
 func (cs *checks) othersLocked(c *call) bool {
-	shortly := 15 * time.Second
-	if since := cs.w.calmSince(); !since.IsZero() && c.began.After(since) {
-		shortly = 100 * time.Millisecond
-	}
+	shortly := cs.shortly(c)
 	weight := 0
 	for _, o := range cs.placeLocked(c.path).entries {
 		if o.c != c && (o.end.IsZero() || o.end.After(c.began.Add(-shortly))) {
-			weight += cs.w.kind.weight(o.c.mode, c.mode)
+			weight += cs.w.kind.weightOf(o.c, c)
 		}
 	}
-	if cs.w.kind.busy(weight, c.mode) {
+	if cs.w.busy(c, weight) {
 		return true
 	}
 	for _, h := range cs.holdings { // lost, but the lock object is his until he unlocks
@@ -312,23 +391,32 @@ func (cs *checks) held(c *call, report func() bool) *holding {
 	h.nodes = c.nodes
 	cs.holdings = append(cs.holdings, h)
 	cs.mu.Unlock()
-	cs.conflicts(c.path, nil)
+	h.checkConflicts()
 	return h
 }
 
 func (h *holding) isHeld() bool {
 	held := h.report()
-	h.checks.conflicts(h.c.path, nil)
+	h.checkConflicts()
 	return held
+}
+
+func (h *holding) checkConflicts() {
+	for _, p := range h.checks.w.kind.partsOf(h.c) {
+		h.checks.conflicts(p.dir, nil)
+	}
 }
 
 // end is called before a lock is given back.
 func (h *holding) end() {
 	cs := h.checks
-	cs.conflicts(h.c.path, nil)
+	h.checkConflicts()
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	h.over = true
+	if h.c.several() {
+		h.c.entry.end = time.Now()
+	}
 	cs.holdings = slices.DeleteFunc(cs.holdings, func(o *holding) bool { return o == h })
 }
 
@@ -344,26 +432,58 @@ func (cs *checks) anyHolder(r *rand.Rand) *member {
 
 // conflicts checks that those who report that they hold a lock may do so together; also
 // with one who is just being granted it, if there is one.
-func (cs *checks) conflicts(p string, granted *acquisition) {
+func (cs *checks) conflicts(dir string, granted *newcomer) {
 	cs.mu.Lock()
 	all := slices.Clone(cs.holdings)
 	cs.mu.Unlock()
 	var in []inside
 	var who []string
 	if granted != nil {
-		in = append(in, inside{granted.c.mode, granted.k})
-		who = append(who, granted.k.name+" "+granted.node.node)
+		in = append(in, granted.inside)
+		who = append(who, granted.who.name+" "+granted.node.node)
 	}
 	for _, h := range all {
-		if h.c.path != p || granted != nil && h.c == granted.c || !h.report() || cs.excused(h) {
+		p, ok := h.in(dir)
+		if !ok || granted != nil && h.c == granted.c || !h.report() || cs.excused(h) {
 			continue
 		}
-		in = append(in, inside{h.c.mode, h.c.worker})
+		in = append(in, inside{p.mode, h.c.worker, cs.grantOf(h, dir)})
 		who = append(who, fmt.Sprint(h.c.name, " ", h.nodes))
 	}
-	if !cs.w.kind.together(in) {
-		cs.fail("%s is held at once by %s", p, strings.Join(who, " and "))
+	if !cs.w.kind.together(in) && cs.isNew(in) {
+		cs.fail("%s is held at once by %s%s", dir, strings.Join(who, " and "), cs.w.limits.text(dir))
 	}
+}
+
+// isNew reports whether this is the first time that these hold together.
+func (cs *checks) isNew(in []inside) bool {
+	orders := make([]int, 0, len(in))
+	for _, i := range in {
+		orders = append(orders, i.grant.order)
+	}
+	slices.Sort(orders)
+	text := fmt.Sprint(orders)
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	was := cs.said[text]
+	cs.said[text] = true
+	return !was
+}
+
+// in returns what a holding is in a directory.
+func (h *holding) in(dir string) (part, bool) {
+	for _, p := range h.checks.w.kind.partsOf(h.c) {
+		if p.dir == dir {
+			return p, true
+		}
+	}
+	return part{}, false
+}
+
+func (cs *checks) grantOf(h *holding, dir string) grantInfo {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return h.c.grants[dir]
 }
 
 // excused reports whether a holder may not have heard yet that its node was taken away.
@@ -400,7 +520,7 @@ func (cs *checks) deleted(going, all []contender) {
 				ahead += cs.w.kind.weight(c.mode, mine.mode)
 			}
 		}
-		d.waiting = ahead > cs.w.kind.slack(mine.mode)
+		d.waiting = ahead > cs.w.slackUnder(mine.mode, cs.w.limits.highest(mine.dir))
 		cs.gone[place{mine.path, mine.session}] = d
 	}
 }

@@ -10,7 +10,7 @@
 //
 // The lease clock has seeds of its own, each one attack on one holder: leaseseeds_test.go.
 //
-//	go test ./internal/sim                        500 seeds, on two processes
+//	go test ./internal/sim                        450 seeds, on two processes
 //	go test ./internal/sim -run TestSeeds -seeds 5000 -first 100000
 //	go test ./internal/sim -run TestSeed$ -seed 42 -v    one seed, with its trace
 //	go test ./internal/sim -run TestMutants -v    that it catches what it should
@@ -20,6 +20,9 @@
 // then calm, in which hand-overs must also be prompt. At its end every worker stops, and
 // nothing may be left. What is checked, and when, is in check_test.go.
 //
-// A lock type takes part by a row in the table of locks_test.go. A deliberate break of the
+// A lock type takes part by a row in the table of locks_test.go. Two rows are more than that:
+// "mixed" has all types at once, with what programs do to locks that they hardly should
+// (hostile_test.go), and "resized" is a semaphore whose limit is changed all the time
+// (limits_test.go). A deliberate break of the
 // protocol is a row in mutanttable_test.go.
 package sim

@@ -87,5 +87,5 @@ func (s *series) draw(b []byte) {
 		panic(err)
 	}
 	w.world.trace.name(u.String(), fmt.Sprintf("w%d.%d.%d", w.id, s.call, n))
-	w.world.checks.attempt(w)
+	w.world.checks.attempt(w, s.call)
 }

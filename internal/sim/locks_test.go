@@ -2,6 +2,8 @@ package sim
 
 import (
 	"context"
+	"path"
+	"strings"
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -55,6 +57,61 @@ type kind struct {
 	// also is what else an owner may do with what he holds; it reports whether he has given
 	// it back.
 	also func(k *worker, c *call, h *holding) bool
+	// parts returns the directories in which a call takes something, and what it takes there.
+	// nil: one directory, the call's path, and what the call's mode says.
+	parts func(c *call) []part
+	// meet is what one call means to another of a kind that has parts.
+	meet func(ahead, me *call) int
+	// whose returns how workers of a manager come by the lock objects for a mode of a kind that
+	// has parts.
+	whose func(mode string) ownership
+	// limited returns the semaphores below a path whose limit workers change, with the limit
+	// that all give to New. nil: none.
+	limited func(path string) map[string]int
+	// revocable says that a holder gives up its lease when it is asked to.
+	revocable bool
+	// hostile says that hooks panic, that sessions have few nodes, and that somebody calls
+	// Unlock who holds nothing.
+	hostile bool
+}
+
+// part is what a call takes in one directory.
+type part struct{ dir, mode string }
+
+// ownership is how workers of a manager come by the lock objects for a mode.
+type ownership struct {
+	shared bool // all have one object
+	// perCall says that a call has no node of its own: one of the process may stand for it, or it
+	// has several.
+	perCall bool
+}
+
+func (k kind) partsOf(c *call) []part {
+	if k.parts == nil {
+		return []part{{c.path, c.mode}}
+	}
+	return k.parts(c)
+}
+
+// weightOf returns what one call means to another.
+func (k kind) weightOf(ahead, me *call) int {
+	if k.meet != nil {
+		return k.meet(ahead, me)
+	}
+	return k.weight(ahead.mode, me.mode)
+}
+
+// ownershipOf returns how a worker comes by the lock object for a mode.
+func (k kind) ownershipOf(mode string) ownership {
+	if k.whose != nil {
+		return k.whose(mode)
+	}
+	return ownership{shared: k.handovers > 0, perCall: k.handovers > 0}
+}
+
+// oneName reports whether the nodes of all holders are called as this one.
+func (k kind) oneName(node string) bool {
+	return k.sameName || strings.HasPrefix(path.Base(node), queue.PrefixUnfair)
 }
 
 // busy reports whether others of some weight are a reason for a try to fail.
@@ -64,11 +121,12 @@ func (k kind) busy(weight int, mode string) bool {
 
 // inside is one who holds a lock.
 type inside struct {
-	mode string
-	who  *worker
+	mode  string
+	who   *worker
+	grant grantInfo
 }
 
-var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind, unfairKind, localKind}
+var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind, unfairKind, localKind, resizedKind, mixedKind}
 
 var mutexKind = kind{
 	name:   "mutex",

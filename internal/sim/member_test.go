@@ -20,7 +20,10 @@ type member struct {
 	timeout time.Duration
 	knows   knowledge
 	end     *endpoint
-	rng     *rand.Rand
+
+	maxNodes int // 0: the default
+
+	rng *rand.Rand
 
 	mu      sync.Mutex
 	manager *session.Manager // nil while there is none
@@ -41,6 +44,9 @@ func newMember(w *world, i int) *member {
 	}
 	m.end = newEndpoint(w, m.party, m.name)
 	m.end.noProbe = m.knows == ignorant
+	if h := mix(w.seed, "nodes", i); w.kind.hostile && h%2 == 0 {
+		m.maxNodes = 1 + int(h>>8%5)
+	}
 	return m
 }
 
@@ -92,11 +98,10 @@ func (m *member) open(stop <-chan struct{}) bool {
 			session.WithDialer(m.end.dial),
 			session.WithRetry(retry(m.w.seed, m.party)),
 			session.WithLogger(quiet()),
-			session.WithTrace(session.Trace{
-				State:       m.stateChanged,
-				Hold:        m.w.checks.hold,
-				Traceparent: onBehalf,
-			}),
+			session.WithTrace(m.hooks()),
+		}
+		if m.maxNodes > 0 {
+			opts = append(opts, session.WithMaxNodes(m.maxNodes))
 		}
 		if m.knows == told {
 			opts = append(opts, session.WithTickTime(m.w.plan.tick))
@@ -118,6 +123,30 @@ func (m *member) open(stop <-chan struct{}) bool {
 			return false
 		default:
 			m.w.sleep(m.party, 100*time.Millisecond)
+		}
+	}
+}
+
+func (m *member) hooks() session.Trace {
+	t := session.Trace{
+		State:       m.stateChanged,
+		Hold:        m.w.checks.hold,
+		Traceparent: onBehalf,
+	}
+	if m.w.kind.limited != nil {
+		t.Request = m.asked
+	}
+	if m.w.kind.hostile {
+		t = hostileTo(t)
+	}
+	return t
+}
+
+// asked is the trace hook for requests.
+func (m *member) asked(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+	return ctx, func(err error) {
+		if k, ok := ctx.Value(workerKey{}).(*worker); ok && err == nil && r.Op == "getData" {
+			m.w.limits.read(k, r.Path)
 		}
 	}
 }

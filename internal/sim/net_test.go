@@ -320,6 +320,7 @@ func (l *link) received(p packet) {
 		if code != 0 {
 			t.add(l.e.name, "%s: error %d", text, code)
 		} else {
+			l.e.world.limits.tells(l.e.name, req, p)
 			t.add(l.e.name, "%s", text)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
 )
 
 // operator meddles with the server as a person might: over a connection that works.
@@ -39,13 +40,18 @@ func (o *operator) close() {
 	}
 }
 
-// touch writes to a contender's node.
+// touch writes to a contender's node; or asks it to give up what it holds.
 func (o *operator) touch(node string) {
 	if o.m == nil {
 		return
 	}
 	ctx, cancel := within(time.Second)
 	defer cancel()
+	if o.w.kind.revocable && o.rng.IntN(2) == 0 {
+		o.w.trace.add("oper", "revoke %s", node)
+		_ = zklock.Revoke(ctx, o.m, node) // it may be gone
+		return
+	}
 	s, err := o.m.Session(ctx)
 	if err != nil {
 		return
@@ -56,7 +62,7 @@ func (o *operator) touch(node string) {
 
 // deleteNode deletes a contender's node.
 func (o *operator) deleteNode(c contender) {
-	if o.w.kind.sameName {
+	if o.w.kind.oneName(c.path) {
 		return // its owner's own delete, already on its way, can hit the next one's: documented
 	}
 	o.w.checks.deleted([]contender{c}, o.w.contenders(""))

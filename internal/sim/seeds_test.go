@@ -100,9 +100,9 @@ func seedCount() int {
 		return *seedsFlag
 	}
 	if raceEnabled {
-		return 100
+		return 90
 	}
-	return 500
+	return 450
 }
 
 // runShard runs every so many-th seed, and ends at the first that fails. What it prints is

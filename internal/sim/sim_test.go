@@ -25,10 +25,13 @@ type world struct {
 	checks *checks
 	server *zktest.Server
 	plan   plan
+	limits *limits
 
-	members  []*member
-	workers  []*worker
-	operator *operator
+	probes    int
+	sequences map[string]int32 // from which directories count, that have been in use for long
+	members   []*member
+	workers   []*worker
+	operator  *operator
 
 	shortened atomic.Bool // sessions may have been granted less than they asked for
 
@@ -165,7 +168,10 @@ func runSeed(t *testing.T, seed uint64) (out *outcome) {
 		// Two who wake at one instant and want one node are told apart by the scheduler.
 		w.plan.workers = 1
 	}
-	if w.kind.handovers > 0 {
+	switch {
+	case w.kind.parts != nil:
+		w.plan.workers, w.plan.paths = max(2, w.plan.workers), w.plan.paths[:1]
+	case w.kind.handovers > 0:
 		w.plan.workers += 2
 	}
 	out = &outcome{seed: seed}
@@ -198,7 +204,7 @@ const bound = 3 * time.Minute
 func (w *world) run(out *outcome) {
 	began := time.Now()
 	w.trace = newTrace()
-	w.checks = newChecks(w)
+	w.checks, w.limits = newChecks(w), newLimits(w)
 	server, err := zktest.New(zktest.Servers(w.plan.servers), zktest.WithTick(w.plan.tick),
 		zktest.WithContainerCheck(time.Hour), zktest.WithSessionTimeouts(2*w.plan.tick, time.Hour))
 	if err != nil {
@@ -209,6 +215,7 @@ func (w *world) run(out *outcome) {
 	w.trace.add("world", "seed %d: %s, %d managers with %d workers each, %d paths, %d servers, tick %v",
 		w.seed, w.kind.name, w.plan.managers, w.plan.workers, len(w.plan.paths), w.plan.servers, w.plan.tick)
 	w.operator = newOperator(w)
+	w.wear()
 	var people, members sync.WaitGroup
 	stop := make(chan struct{})
 	for i := range w.plan.managers {
@@ -298,6 +305,9 @@ func (w *world) awaitEnd(people *sync.WaitGroup) {
 // is removed behind its caller's back may take a moment.
 func (w *world) checkEmpty() {
 	w.sleep(faultSlot, 2*time.Second)
+	w.probe()
+	w.restarts()
+	w.limits.forget()
 	w.reap() // a watch on a directory's configuration goes with the directory
 	w.sleep(faultSlot, time.Second)
 	for _, name := range []string{"zk_ephemerals_count", "zk_watch_count"} {

@@ -15,8 +15,9 @@ import (
 // write. A [zktest.Server] is one server, whose own writes a client always sees; so the
 // network makes this up, and takes out of listings what came later.
 type stale struct {
-	dir string // "" for none
-	seq int32
+	dir    string // "" for none
+	seq    int32
+	unfair bool // the node has no sequence of its own, so it alone is taken out
 }
 
 // asks takes what a request to the server means for what is stale.
@@ -54,7 +55,7 @@ func (l *link) lost(p *packet) bool {
 			return false
 		}
 		e.losing = false
-		e.stale = stale{path.Dir(req.path), n.Sequence}
+		e.stale = stale{path.Dir(req.path), n.Sequence, n.Prefix == queue.PrefixUnfair}
 		e.world.trace.add("fault", "the reply to %s of %s is lost, and its next server is behind", req.key, e.name)
 		return true
 	}
@@ -73,7 +74,7 @@ func (s stale) filter(frame []byte) []byte {
 	for range binary.BigEndian.Uint32(frame[count:]) {
 		size := 4 + binary.BigEndian.Uint32(rest)
 		n, ok := queue.ParseNode(string(rest[4:size]))
-		if !ok || n.Sequence < s.seq {
+		if !ok || n.Sequence < s.seq || s.unfair && n.Prefix != queue.PrefixUnfair {
 			out = append(out, rest[:size]...)
 			kept++
 		}

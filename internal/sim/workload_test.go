@@ -113,24 +113,35 @@ type call struct {
 	attempts int
 	nodes    []place // granted to it
 	present  bool    // contenders were there when a try began
+	number   int     // of the worker's calls
+	perCall  bool    // it has no node of its own
+	dropped  bool    // a hook has panicked in it
+	grants   map[string]grantInfo
 }
+
+// several reports whether a call takes several locks, and may give up some and begin anew.
+func (c *call) several() bool { return c.world.kind.parts != nil && len(c.world.kind.parts(c)) > 1 }
 
 // turn takes a lock in some way and gives it back.
 func (k *worker) turn(mgr *session.Manager) {
 	w := k.world
+	if w.kind.limited != nil && k.rng.IntN(5) == 0 {
+		k.resize(mgr)
+		return
+	}
 	c := &call{worker: k, mgr: mgr,
 		path: w.plan.paths[k.rng.IntN(len(w.plan.paths))],
 		mode: w.kind.modes[k.rng.IntN(len(w.kind.modes))],
 	}
 	var err error
-	if c.lock, err = k.m.lock(mgr, c.path, c.mode, w.kind.handovers > 0 || w.kind.shared && k.rng.IntN(3) == 0); err != nil {
+	if c.lock, err = k.m.lock(mgr, c.path, c.mode, w.kind.ownershipOf(c.mode).shared || w.kind.shared && k.rng.IntN(3) == 0); err != nil {
 		w.checks.fail("open %s: %v", c.path, err)
 		return
 	}
 	k.calls++
 	ctx, cancel := context.WithCancel(context.WithValue(k.life, seriesKey{}, &series{of: k, call: k.calls}))
 	defer cancel()
-	owned := w.kind.reentrant && k.rng.IntN(6) == 0
+	owned := w.kind.reentrant && k.rng.IntN(6) == 0 && !isSemaphore(c.lock)
 	if owned {
 		ctx = zklock.WithOwner(ctx)
 	}
@@ -146,6 +157,10 @@ func (k *worker) turn(mgr *session.Manager) {
 	}
 	c.ctx = ctx
 	c.began = time.Now()
+	if d, ok := c.lock.(doer); ok {
+		k.doTurn(c, d)
+		return
+	}
 	l, isLocker := c.lock.(locker)
 	if _, ok := c.lock.(leaser); ok && (!isLocker || k.rng.IntN(3) == 0) {
 		k.bareTurn(c)
@@ -180,7 +195,15 @@ func (k *worker) unlock(c *call, l locker, h *holding) {
 	was := l.Held()
 	began := time.Now()
 	h.end()
-	err := l.Unlock()
+	var err error
+	unlock := func() { err = l.Unlock() }
+	if k.world.kind.ownershipOf(c.mode).shared {
+		unlock() // a second one could take what is another worker's
+	} else if k.tripped(unlock) {
+		k.log("Unlock %s: a hook panics", c.path)
+		unlock() // the first may have done nothing
+		return
+	}
 	k.log("Unlock %s: %s", c.path, kindOfError(err))
 	if took := time.Since(began); took > 1100*time.Millisecond {
 		k.world.checks.fail("%s: Unlock took %v", k.name, took)
@@ -194,6 +217,16 @@ func (c *call) take(l locker) bool {
 	w.checks.begin(c)
 	var ok bool
 	var err error
+	if c.tripped(func() { ok, err = c.attemptLock(l) }) {
+		c.log("Lock %s: a hook panics", c.path)
+		w.checks.drop(c)
+		return false
+	}
+	w.checks.finish(c, ok, err)
+	return ok
+}
+
+func (c *call) attemptLock(l locker) (ok bool, err error) {
 	if c.try {
 		c.now("TryLock " + c.path)
 		c.log("TryLock %s", c.path)
@@ -206,8 +239,7 @@ func (c *call) take(l locker) bool {
 		ok = err == nil
 		c.log("Lock %s: %s", c.path, kindOfError(err))
 	}
-	w.checks.finish(c, ok, err)
-	return ok
+	return ok, err
 }
 
 // again enters once more what the owner holds.
@@ -217,10 +249,10 @@ func (k *worker) again(c *call, l locker) {
 	switch {
 	case err == nil:
 		k.sleep(k.upTo(k.world.plan.busy) / 2)
-		if err := l.Unlock(); err != nil && !lost(err) {
+		if err := l.Unlock(); err != nil && !lost(err) && !k.revoked(err) {
 			k.world.checks.fail("%s: inner Unlock: %v", k.name, err)
 		}
-	case lost(err), c.ctx.Err() != nil && errors.Is(err, c.ctx.Err()):
+	case lost(err), c.ctx.Err() != nil && errors.Is(err, c.ctx.Err()), k.revoked(err):
 	default:
 		k.world.checks.fail("%s: re-entrant Lock: %v", k.name, err)
 	}
@@ -236,7 +268,13 @@ func (k *worker) bareTurn(c *call) {
 	}
 	k.now(what + " " + c.path)
 	k.log("%s %s", what, c.path)
-	lease, err := get(c.ctx)
+	var lease *queue.Lease
+	var err error
+	if k.tripped(func() { lease, err = get(c.ctx) }) {
+		k.log("%s %s: a hook panics", what, c.path)
+		w.checks.drop(c)
+		return
+	}
 	k.log("%s %s: %s", what, c.path, kindOfError(err))
 	if c.try && errors.Is(err, queue.ErrBusy) {
 		err = nil
@@ -252,7 +290,10 @@ func (k *worker) bareTurn(c *call) {
 	k.now("Release " + c.path)
 	was := lease.Err() == nil
 	h.end()
-	err = lease.Release(ctx)
+	if k.tripped(func() { err = lease.Release(ctx) }) {
+		k.log("Release %s: a hook panics", c.path)
+		return
+	}
 	k.log("Release %s: %s", c.path, kindOfError(err))
 	k.checkUnlock(err, was)
 }
@@ -293,9 +334,15 @@ func (k *worker) checkUnlock(err error, was bool) {
 		if was {
 			k.world.checks.fail("%s: what was held could not be given back: %v", k.name, err)
 		}
+	case k.revoked(err):
 	default:
 		k.world.checks.fail("%s: gave back: %v", k.name, err)
 	}
+}
+
+// revoked reports whether an error says that a lease was given up because somebody asked for it.
+func (k *worker) revoked(err error) bool {
+	return k.world.kind.revocable && errors.Is(err, queue.ErrReleased)
 }
 
 // kindOfError says an error in a word: the texts have numbers of sessions in them.
@@ -306,6 +353,8 @@ func kindOfError(err error) string {
 	}{
 		{queue.ErrReleasePending, "pending"}, {session.ErrLost, "lost"}, {session.ErrClosed, "closed"},
 		{context.Canceled, "canceled"}, {context.DeadlineExceeded, "deadline"}, {queue.ErrBusy, "busy"},
+		{queue.ErrReleased, "released"}, {queue.ErrConflict, "conflict"}, {queue.ErrSequence, "sequence"},
+		{session.ErrTooManyNodes, "too many nodes"}, {session.ErrInvalid, "invalid"},
 	} {
 		if errors.Is(err, k.is) {
 			return k.word

@@ -1,0 +1,98 @@
+package sim
+
+import (
+	"context"
+	"maps"
+	"math"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// restart is the sequence from which on a directory that becomes empty is removed.
+const restart = 1 << 30
+
+// wear has some directories count as if they had been in use for long: nearly up to where counting
+// starts again, or to where it ends.
+func (w *world) wear() {
+	w.sequences = make(map[string]int32)
+	if !w.kind.revocable {
+		return
+	}
+	for _, p := range w.plan.paths {
+		dirs := []string{p}
+		if w.kind.parts != nil {
+			dirs = []string{p + "/m", p + "/r", p + "/s", p + "/u"}
+		}
+		for _, dir := range dirs {
+			h := mix(w.seed, "wear", dir)
+			few := int32(h >> 8 % 16)
+			switch h % 6 {
+			case 0, 1:
+				w.countFrom(dir, restart-few)
+			case 2:
+				w.countFrom(dir, math.MaxInt32-few)
+			}
+		}
+	}
+}
+
+// restarts checks, at the end, that directories which were used up can be used again: they have
+// been empty, and then removed. It takes what is most often taken there.
+func (w *world) restarts() {
+	for _, dir := range slices.Sorted(maps.Keys(w.sequences)) {
+		mgr, err := w.members[0].current(context.Background())
+		if err != nil {
+			return
+		}
+		ctx, cancel := w.asProbe(w.members[0])
+		l, err := w.usual(ctx, mgr, dir)
+		if err == nil {
+			err = l.Release(ctx)
+		}
+		cancel()
+		if err != nil && w.members[0].maxNodes == 0 {
+			w.checks.fail("%s, which counts from %d, cannot be used at the end: %v", dir, w.sequences[dir], err)
+		}
+	}
+}
+
+// usual takes one lease of the type that is usual in a directory.
+func (w *world) usual(ctx context.Context, mgr *session.Manager, dir string) (*queue.Lease, error) {
+	mode := w.kind.modes[0]
+	if w.kind.parts != nil {
+		mode = map[string]string{"m": "plain", "r": "write", "s": "1", "u": "unfair"}[path.Base(dir)]
+		dir = path.Dir(dir)
+	}
+	all, err := w.kind.open(mgr, dir)
+	if err != nil {
+		return nil, err
+	}
+	return all[mode].(leaser).Acquire(ctx)
+}
+
+// countFrom makes a directory and has its next contender get this number.
+func (w *world) countFrom(dir string, next int32) {
+	ctx, cancel := within(10 * time.Second)
+	defer cancel()
+	if w.operator.m == nil {
+		return
+	}
+	s, err := w.operator.m.Session(ctx)
+	if err == nil {
+		err = s.MakeParents(ctx, dir)
+	}
+	w.sleep(operatorSlot, 200*time.Millisecond) // until all servers have it
+	if err == nil {
+		err = w.server.SetSequence(dir, next)
+	}
+	if err != nil {
+		w.checks.fail("%s: %v", dir, err)
+		return
+	}
+	w.sequences[dir] = next
+	w.trace.add("world", "%s counts from %d", dir, next)
+}
