@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -60,7 +61,12 @@ func standingOf(ctx context.Context, s *site, leases []*queue.Lease) (nodes []st
 		if err != nil {
 			return nil, err
 		}
-		if token, known := tokenNow(l); stat != nil && (!known || token == stat.Czxid) {
+		if stat == nil {
+			continue
+		}
+		// A place of a semaphore that was renewed keeps the token of its first node.
+		renewed := strings.Contains(path.Base(l.Path()), queue.PrefixLease)
+		if token, known := tokenNow(l); !known || token == stat.Czxid || renewed && token < stat.Czxid {
 			nodes = append(nodes, l.Path())
 		}
 	}

@@ -115,9 +115,9 @@ var spins = []spin{
 
 // unset lies that the directory has no data and that it changes before every set.
 var unset = &lie{
-	swallow: func(r request) bool { return r.op == zktest.OpSetData },
+	swallow: func(r request) bool { return r.op == zktest.OpSetData || r.op == zktest.OpMulti },
 	answer: func(_ *link, r request, frame []byte) [][]byte {
-		if r.op == zktest.OpSetData {
+		if r.op == zktest.OpSetData || r.op == zktest.OpMulti {
 			return refusal(frame, badVersion)
 		}
 		return data(isDir, func(b []byte, stat int) []byte {
