@@ -285,7 +285,7 @@ func (m *Manager) note(err error) {
 
 // Retry returns the function of [WithRetry], which never returns nil: for loops that are made
 // of requests.
-func (m *Manager) Retry() func() backoff.BackOff { return m.cfg.retry }
+func (m *Manager) Retry() func() backoff.BackOff { return m.made().cfg.retry }
 
 // transition is the only way the state changes.
 func (m *Manager) transition(to State, s *Session, why error) {

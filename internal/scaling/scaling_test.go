@@ -77,13 +77,15 @@ func sharedPromise(t *testing.T, c cost) {
 	atMost(t, "watches in all", c.watches*float64(c.handed), 3*float64(c.sessions))
 }
 
-// semaphorePromise is of the worst case, in which all who hold leave at one instant.
+// semaphorePromise is of the worst case, in which all who hold leave at one instant. A waiter
+// watches the permits last ahead of it and half as many again, so that few of those who wait
+// have to list.
 func semaphorePromise(t *testing.T, c cost) {
 	atMost(t, "round trips for a hand-over", c.handover(), 2.5/permits)
-	atMost(t, "requests", c.requests, 15)
+	atMost(t, "requests", c.requests, 17)
 	atMost(t, "writes", c.writes, 2)
 	atMost(t, "listings", c.listings, 2+slack)
-	atMost(t, "watches", c.watches, permits+3)
+	atMost(t, "watches", c.watches, permits+permits/2+3)
 }
 
 func atMost(t *testing.T, what string, got, most float64) {
