@@ -3,6 +3,7 @@ package zktest
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 )
@@ -164,6 +165,59 @@ func TestDeposedLeader(t *testing.T) {
 		late.wants(late.ask(there("/lost")), codeNoNode)
 		late.does(there("/new"))
 		late.does(there("/dying")) // its session has its whole timeout anew
+	})
+}
+
+// What is asked about the ensemble as a whole is answered by what the last leader has
+// committed, also when that has gone, and one that was deposed before does not know it yet.
+func TestDeposedLeaderIsNotAsked(t *testing.T) {
+	onStage(t, func(s *stage) {
+		clients := []*caller{s.call("of 0", 0, nil, 40*time.Second), s.call("of 1", 1, nil, 40*time.Second)}
+		s.passTo(4100 * time.Millisecond)
+		s.CutLink(2, 0)
+		s.CutLink(2, 1)
+		s.pass(500 * time.Millisecond)
+		for i := range 2 { // the leader hears of them half a second longer than they of it
+			clients[i].ask(syncAll())
+			s.CutLink(i, 2)
+		}
+		s.passTo(14200 * time.Millisecond)
+		s.leads(1)
+		other := s.call("other", 0, nil, 40*time.Second)
+		other.does(ephemeral("/new"))
+		s.StopServer(1)
+		s.leads(2)
+		dump, err := s.Word("dump")
+		if err != nil || !strings.Contains(dump, "/new") {
+			t.Errorf("error %v, and in the dump is not /new:\n%s", err, dump)
+		}
+	})
+}
+
+// A session whose node was deleted ends while the delete and another's create at the same
+// path are under way: the node of the other stays.
+func TestEndOfSessionSparesAnothersNode(t *testing.T) {
+	onStage(t, func(s *stage) {
+		ending, other := s.call("ending", 0, nil, 40*time.Second), s.call("other", 1, nil, 40*time.Second)
+		ending.does(ephemeral("/e"))
+		s.SetCommitDelay(time.Second)
+		gone := ending.ask(remove(0, "/e", -1))
+		s.pass(10 * time.Millisecond)
+		made := other.ask(ephemeral("/e"))
+		s.pass(10 * time.Millisecond)
+		closed := ending.ask(say(0, OpClose, nil))
+		s.pass(10 * time.Millisecond)
+		for _, xid := range []int32{gone, closed} {
+			ending.waits(xid)
+		}
+		s.SetCommitDelay(0)
+		s.pass(3 * time.Second)
+		ending.wants(gone, codeOK)
+		other.wants(made, codeOK)
+		other.does(there("/e"))
+		if _, ok := s.Expiry(ending.session); ok {
+			t.Error("the session has not ended")
+		}
 	})
 }
 

@@ -99,11 +99,10 @@ func (pr *preparation) removeOwned() {
 		owned[path] = struct{}{}
 	}
 	for path, r := range pr.ahead {
-		switch {
-		case r == nil:
-			delete(owned, path)
-		case r.stat.owner == pr.session:
+		if r != nil && r.stat.owner == pr.session {
 			owned[path] = struct{}{}
+		} else { // deleted; another session may have made one since
+			delete(owned, path)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(owned)) {

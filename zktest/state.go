@@ -129,9 +129,11 @@ func (st *state) epoch() int64 {
 	return latest
 }
 
-// spokesman returns the server that is asked about the ensemble as a whole.
+// spokesman returns the server that is asked about the ensemble as a whole: the leader, or the
+// server that has applied most if there is none, or only one that does not know yet that
+// another was elected after it.
 func (st *state) spokesman() *member {
-	if l := st.authority(); l != nil {
+	if l := st.authority(); l != nil && l.m.epoch == st.epoch() {
 		return l.m
 	}
 	return slices.MaxFunc(st.members, func(a, b *member) int { return cmp.Compare(a.tree.zxid, b.tree.zxid) })
