@@ -33,6 +33,7 @@ const (
 type beat struct {
 	timeout time.Duration
 	round   time.Time   // when the last round began
+	reach   time.Time   // what the last round could prove at most
 	syncs   []int32     // of rounds, those that are in flight
 	agree   []time.Time // when the writes of rounds are due
 	busy    bool        // it sees to pings: zk.Conn's are not needed
@@ -57,6 +58,7 @@ type facts struct {
 	slow     bool // answers have taken long lately
 	lastSent time.Time
 	proven   time.Time
+	reach    time.Time     // what a round can prove at most that begins now
 	half     time.Duration // h in lease.go
 }
 
@@ -64,7 +66,7 @@ type facts struct {
 // connection of a session that owns nodes, it proves that the leader took the handshake.
 func (b *beat) begin(now time.Time, timeout time.Duration, owns bool) bool {
 	b.timeout = timeout
-	b.round = now.Add(aside)
+	b.round, b.reach = now.Add(aside), now
 	if !owns {
 		b.round = b.round.Add(-timeout / idlePerTimeout / 2) // halfway between zk.Conn's pings
 	}
@@ -80,7 +82,7 @@ func (b *beat) due(now time.Time, f facts) []duty {
 		out = append(out, dutyAgree)
 	}
 	if b.roundDue(now, f) {
-		b.round = now
+		b.round, b.reach = now, f.reach
 		out = append(out, dutySync)
 	}
 	b.busy = f.owns || f.slow
@@ -91,11 +93,14 @@ func (b *beat) due(now time.Time, f facts) []duty {
 }
 
 // roundDue reports whether a round is due: not while the requests of the user prove as much.
+// One is due early when answers that a slow request has held up came together, for the round
+// before it was sent too soon to count them.
 func (b *beat) roundDue(now time.Time, f facts) bool {
 	since, every := now.Sub(b.round), b.timeout/roundPerTimeout
+	caughtUp := f.reach.Sub(b.reach) >= since+every/2
 	switch {
 	case f.owns:
-		return since >= every && now.Sub(f.proven) >= f.half+gap+every
+		return (since >= every || caughtUp) && now.Sub(f.proven) >= f.half+gap+every
 	case f.slow:
 		return since >= every
 	}
@@ -158,9 +163,10 @@ func (w *Conn) beats() {
 
 // duties returns the frames that are due. It is called with w.mu held.
 func (w *Conn) duties(now time.Time, owns bool) (out [][]byte) {
+	w.trail.half = w.cfg.Half(w.timeout)
 	for _, d := range w.beat.due(now, facts{
 		owns: owns, slow: now.Before(w.slowUntil), lastSent: w.lastSent,
-		proven: w.cfg.Clock.Proven(), half: w.cfg.Half(w.timeout),
+		proven: w.cfg.Clock.Proven(), reach: w.trail.reach(now), half: w.trail.half,
 	}) {
 		switch d {
 		case dutyPing:

@@ -32,11 +32,13 @@ func TestBeatDue(t *testing.T) {
 		{"owning, a round due", 0, 10, nil, facts{owns: true, proven: at(0)}, []duty{dutySync}},
 		{"owning, the user's own requests prove enough", 0, 10, nil, facts{owns: true, lastSent: at(9.9), proven: at(6)}, nil},
 		{"owning, the round before is not a fifth of a timeout ago", 7, 10, nil, facts{owns: true, lastSent: at(9.9), proven: at(0)}, nil},
+		{"owning, what a slow answer held up came after the round before", 7, 8, nil, facts{owns: true, lastSent: at(7.9), proven: at(0), reach: at(6)}, []duty{dutySync}},
+		{"owning, as much has been answered as time has passed", 7, 9.5, nil, facts{owns: true, lastSent: at(9.4), proven: at(0), reach: at(4.4)}, nil},
 		{"owning, a write due", 9, 10, []float64{9.5, 12}, facts{owns: true, proven: at(0)}, []duty{dutyAgree}},
 		{"owning, a write and the next round", 0, 10, []float64{9.5}, facts{owns: true, proven: at(0)}, []duty{dutyAgree, dutySync}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := beat{timeout: timeout, round: at(c.round)}
+			b := beat{timeout: timeout, round: at(c.round), reach: at(0)}
 			for _, a := range c.agree {
 				b.agree = append(b.agree, at(a))
 			}

@@ -186,6 +186,11 @@ func (t *trail) proof(now time.Time) time.Time {
 		return t.hello
 	}
 	t.frames.prune(at.Add(-t.half))
+	return t.reach(at)
+}
+
+// reach returns touched above, where the given time is S″.
+func (t *trail) reach(at time.Time) time.Time {
 	touched, ok := t.frames.sent(at.Add(-t.half))
 	if !ok || touched.Before(t.hello) {
 		return t.hello
