@@ -209,7 +209,7 @@ func (cs *checks) outOfTurn(k *worker, n queue.Node, at place, all []contender, 
 	counted := make(map[turn]bool) // one that leaves another node in its place is one contender
 	for _, c := range all {
 		it := turn{c.seq, c.session}
-		if w := kd.weight(c.mode, kd.modeOf(n)); c.seq < n.Sequence && w > 0 && !counted[it] {
+		if w := kd.weight(c.mode, kd.modeOf(n)); c.seq < n.Sequence && w > 0 && !counted[it] && !cs.halfGoneLocked(c) {
 			counted[it] = true
 			ahead += w
 			who = append(who, c.path)
@@ -222,6 +222,20 @@ func (cs *checks) outOfTurn(k *worker, n queue.Node, at place, all []contender, 
 		wrong = append(wrong, fmt.Sprintf("%s is granted %s out of its turn: ahead are %v", k.name, at.node, who))
 	}
 	return wrong
+}
+
+// halfGoneLocked reports whether an operator took the node beside which a contender's stands:
+// that of a writer which was about to become a reader. Then the lease has ended, and what is
+// left of it in the queue is on its way out. Should it be granted all the same, others that are
+// granted meanwhile conflict with it.
+func (cs *checks) halfGoneLocked(c contender) bool {
+	for other := range cs.gone {
+		n, _ := queue.ParseNode(path.Base(other.node))
+		if other.session == c.session && path.Dir(other.node) == c.dir && n.Sequence == c.seq {
+			return true
+		}
+	}
+	return false
 }
 
 // sessionName is a session's id as the server prints it; "" for none.
