@@ -121,6 +121,11 @@ func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *sess
 		r.Data = nodeData(traceparent(ctx, q.m.TraceHooks(), r.handedOn))
 	}
 	var outdated *attempt // whose place is to be renewed; nil: none
+	defer func() {
+		if outdated != nil { // the user's backoff has ended the wait, or this goroutine
+			outdated.leave(ctx, ctx.Err())
+		}
+	}()
 	again := rounds.Pace{New: q.m.Retry()}
 	for {
 		entry := how
@@ -151,9 +156,6 @@ func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *sess
 		}
 		// Where the session has ended the manager's wait for the next one is enough.
 		if err := again.Wait(ctx, s.Done()); err != nil {
-			if outdated != nil {
-				outdated.leave(ctx, err)
-			}
 			return nil, err
 		}
 	}

@@ -3,11 +3,14 @@ package semaphore_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -207,6 +210,51 @@ func TestLoweredAndCancelled(t *testing.T) {
 	held.Release()
 	waitContenders(t, dir, 1)
 	release(t, b)
+}
+
+// The user's backoff ends the goroutine of a contender that is about to renew its place, in the
+// third round of its loop: its first two nodes were deleted. It leaves nothing.
+func TestLoweredAndEnded(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	s := newSem(t, connect(t), dir, 2)
+	a, b := take(t, s, 1), take(t, s, 1)
+	armed, asked := new(atomic.Bool), make(chan struct{})
+	m := testserver.Connect(t, testserver.Server(t).ConnectString(), session.WithRetry(func() backoff.BackOff {
+		if armed.CompareAndSwap(true, false) {
+			close(asked)
+			runtime.Goexit()
+		}
+		return backoff.NewConstantBackOff(time.Millisecond)
+	}))
+	c := enter(t, newSem(t, m, dir, 2), 1)
+	for range 2 {
+		deleteNewest(t, dir)
+	}
+	armed.Store(true)
+	must(t, s.Resize(ctx, 1))
+	release(t, a)
+	receive(t, "a wait of the contender's loop", asked)
+	<-c.done
+	waitContenders(t, dir, 1)
+	release(t, b)
+}
+
+// deleteNewest deletes the contender that came last, and returns when it has come again.
+func deleteNewest(t *testing.T, dir string) {
+	t.Helper()
+	newest := func() queue.Node {
+		var last queue.Node
+		for _, name := range testserver.Children(t, dir) {
+			if n, ok := queue.ParseNode(name); ok && n.Sequence >= last.Sequence {
+				last = n
+			}
+		}
+		return last
+	}
+	was := newest()
+	testserver.Delete(t, dir, was.Name)
+	zktest.Eventually(t, testserver.Patience, "the contender comes again", func() bool { return newest().Sequence > was.Sequence })
 }
 
 // Y comes when the limit is lower already, behind X, which waits since before and has not heard
