@@ -36,6 +36,13 @@ func TestMutants(t *testing.T) {
 	}
 }
 
+// The table fits the code: each text to change is there once.
+func TestMutantTexts(t *testing.T) {
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) { m.overlay(t) })
+	}
+}
+
 var (
 	afterSeeds = regexp.MustCompile(`after (\d+) seeds of this process: seed (\d+) fails`)
 	firstWords = regexp.MustCompile(`(?m)^ *(at [0-9.ms]+: .*|the bubble: .*)$`)
