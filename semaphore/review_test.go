@@ -1,0 +1,186 @@
+package semaphore_test
+
+import (
+	"context"
+	"path"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// G waits with two leases to come, and renews its place: the create of its second node is on its
+// way when an operator deletes the first. So nobody stands before N but H and T, and N comes in.
+// Then the limit is lowered once more, and only then the second node of G is made: for the moment
+// until G finds out, the place is back. T, ahead of both, must not take N for one that cannot have
+// been let in.
+func TestPlaceThatComesBack(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	s := newSem(t, connect(t), dir, 4)
+	h, h2 := take(t, s, 1), take(t, s, 3)
+	x := slowly(t, dir, 4, 1)
+	g := slowly(t, dir, 4, 2)
+	n := enter(t, newSem(t, connect(t), dir, 4), 1)
+	x.proxy.Blackhole(zktest.ToClient)
+	first := newestButOne(t, dir)
+
+	must(t, s.Resize(ctx, 3))
+	create := g.proxy.HoldRequest(zktest.On(zktest.OpCreate, dir+"/"))
+	made := g.proxy.HoldReply(zktest.On(zktest.OpCreate, dir+"/"))
+	release(t, h2)
+	receive(t, "the create of G's second node", create.Hit())
+	testserver.Delete(t, first)
+	inN := n.get(t) // with H: two of three
+	must(t, s.Resize(ctx, 2))
+	create.Release()
+	receive(t, "the reply to the create of G's second node", made.Hit())
+
+	x.proxy.Heal()
+	select {
+	case <-x.done:
+		must(t, x.err)
+		must(t, h.Err())
+		must(t, inN.Err())
+		t.Errorf("T has come in (%v) beside H and N: three leases are held of two", x.lease.Path())
+		made.Release()
+		release(t, x.lease, h, inN)
+		release(t, g.get(t))
+		return
+	case node := <-waitFor(x, inN):
+		_ = node
+	}
+	x.waits(t, "two are held of two")
+	made.Release()
+	release(t, h)
+	release(t, x.get(t), inN)
+	release(t, g.get(t))
+}
+
+// waitFor returns a channel that tells when x watches the node of a lease.
+func waitFor(x *slow, l *queue.Lease) <-chan string {
+	out := make(chan string, 1)
+	go func() {
+		for {
+			select {
+			case node := <-x.watching:
+				if node == l.Path() {
+					out <- node
+					return
+				}
+			case <-x.done:
+				return
+			}
+		}
+	}()
+	return out
+}
+
+// newestButOne returns the path of the contender before the last.
+func newestButOne(t *testing.T, dir string) string {
+	t.Helper()
+	var last, before queue.Node
+	for _, name := range testserver.Children(t, dir) {
+		n, ok := queue.ParseNode(name)
+		switch {
+		case !ok:
+		case last.Name == "" || n.Sequence > last.Sequence:
+			last, before = n, last
+		case before.Name == "" || n.Sequence > before.Sequence:
+			before = n
+		}
+	}
+	return path.Join(dir, before.Name)
+}
+
+// A hook ends the goroutine that asks how old a node behind is. B must not take that node for one
+// that is gone.
+func TestLoweredHookEndsTheQuestion(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	s := newSem(t, connect(t), dir, 1)
+	a := take(t, s, 1)
+	var behind atomic.Value // the node of C
+	behind.Store("-")
+	asked := make(chan struct{}, 100)
+	proxy := testserver.Proxy(t)
+	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(long), session.WithTrace(session.Trace{
+		Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+			if r.Op == "exists" && strings.HasSuffix(r.Path, behind.Load().(string)) {
+				asked <- struct{}{}
+				runtime.Goexit()
+			}
+			return ctx, nil
+		},
+	}))
+	b := enter(t, newSem(t, m, dir, 1), 1)
+	c := enter(t, newSem(t, connect(t), dir, 1), 1)
+	proxy.Blackhole(zktest.ToClient)
+	must(t, s.Resize(ctx, 3))
+	inC := c.get(t)
+	behind.Store(inC.Path())
+	must(t, s.Resize(ctx, 2))
+	proxy.Heal()
+	receive(t, "the question", asked)
+	select {
+	case <-b.done:
+		if b.err == nil {
+			must(t, a.Err())
+			must(t, inC.Err())
+			t.Error("B has come in beside A and C: three leases are held of two")
+			release(t, b.lease)
+		}
+	default:
+	}
+	b.cancel()
+	<-b.done
+	if b.err == nil && b.lease.Err() == nil {
+		t.Error("B has come in beside A and C: three leases are held of two")
+		release(t, b.lease)
+	}
+	release(t, a, inC)
+}
+
+// The gate's node is deleted just when the lease is had, and the hook for releases panics, as it
+// does each time. The lease is left to nobody.
+func TestCuratorHookPanicsAtLostGate(t *testing.T) {
+	dir := testserver.Path(t)
+	directories(t, dir)
+	lost := make(chan struct{}, 10)
+	var armed atomic.Bool
+	m := connect(t, session.WithTrace(session.Trace{
+		Acquire: func(ctx context.Context, a session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
+			return ctx, func(session.AcquireResult) {
+				if a.Kind == "semaphore" {
+					testserver.Delete(t, dir, "locks", oldest(t, dir+"/locks"))
+					<-lost
+					armed.Store(true)
+				}
+			}
+		},
+		Loss: func(context.Context, session.HoldInfo, error) { lost <- struct{}{} },
+		Release: func(ctx, _ context.Context, _ session.HoldInfo) (context.Context, func(error)) {
+			if armed.Load() {
+				panic("a hook")
+			}
+			return ctx, nil
+		},
+	}))
+	s := newSem(t, m, dir, 1, semaphore.WithCuratorLayout())
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("no panic")
+			}
+		}()
+		_, _ = s.Acquire(patient(t))
+	}()
+	armed.Store(false)
+	nodes(t, dir, 0, 0)
+}
