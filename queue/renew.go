@@ -149,14 +149,19 @@ func (a *attempt) behind(ctx context.Context, nodes []Node) ([]blocker, error) {
 
 // stats asks for all nodes at once; those that are gone have none.
 func (a *attempt) stats(ctx context.Context, nodes []Node) ([]*zk.Stat, error) {
-	out := make([]*zk.Stat, len(nodes))
+	out, answered := make([]*zk.Stat, len(nodes)), make([]bool, len(nodes))
 	var g errgroup.Group
 	g.SetLimit(16)
 	for i, n := range nodes {
 		g.Go(func() (err error) {
 			out[i], err = a.s.Exists(ctx, path.Join(a.q.dir, n.Name))
+			answered[i] = true
 			return err
 		})
 	}
-	return out, g.Wait()
+	err := g.Wait()
+	if err == nil && slices.Contains(answered, false) {
+		err = errEnded // a hook has ended the goroutine: nobody knows whether the node is there
+	}
+	return out, err
 }

@@ -64,8 +64,8 @@ func (s *Semaphore) passGate(ctx context.Context, g *queue.Lease, take get, r qu
 	returns := false
 	defer func() {
 		if !returns {
+			defer giveUp(lease) // also if a hook panics once more
 			giveUp(g)
-			giveUp(lease)
 		}
 	}()
 	inside, cancel := g.Context(ctx)

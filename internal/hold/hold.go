@@ -143,7 +143,7 @@ func (h *Holds[L]) lock(ctx context.Context, get Get[L], try bool, count counter
 		if err != nil {
 			return nil, err
 		}
-		held, err := h.enter(ctx, lease, own, try, count)
+		held, err := h.enterOrLeave(ctx, lease, own, try, count)
 		if err == nil {
 			return held, nil
 		}
@@ -280,7 +280,7 @@ func (h *Holds[L]) next() *Hold[L] {
 		}
 		return 1
 	})
-	lost := func(held *Hold[L]) bool { return held.Lease.Err() != nil }
+	lost := func(held *Hold[L]) bool { return h.lastLook(held, oneLock) != nil }
 	return all[max(0, slices.IndexFunc(all, lost))]
 }
 
@@ -288,7 +288,7 @@ func (h *Holds[L]) next() *Hold[L] {
 func (h *Holds[L]) Return(held *Hold[L]) error { return h.giveBack(held, oneLock) }
 
 func (h *Holds[L]) giveBack(held *Hold[L], count counter[L]) error {
-	lost := held.Lease.Err() // as long as what we give back stands, nobody else has released it
+	lost := h.lastLook(held, count) // as long as what we give back stands, nobody else has released it
 	left, ok := h.takeOff(held, count)
 	switch {
 	case !ok:
@@ -299,6 +299,24 @@ func (h *Holds[L]) giveBack(held *Hold[L], count counter[L]) error {
 	ctx, cancel := context.WithTimeout(context.Background(), UnlockPatience)
 	defer cancel()
 	return held.Lease.Release(ctx) // which tells a loss too
+}
+
+// lastLook asks whether the lease of a hold is lost of which one is about to be given back. If a
+// hook that is told of the loss panics, or ends the goroutine, that one is given back here: nobody
+// else would.
+func (h *Holds[L]) lastLook(held *Hold[L], count counter[L]) (lost error) {
+	looked := false
+	defer func() {
+		if looked {
+			return
+		}
+		if left, ok := h.takeOff(held, count); ok && left == 0 {
+			giveUp(context.Background(), held.Lease, nil)
+		}
+	}()
+	lost = held.Lease.Err()
+	looked = true
+	return lost
 }
 
 // takeOff takes one off a count of a hold, which ends when nothing is left; it reports

@@ -58,3 +58,17 @@ func TestHookPanicsAtEntry(t *testing.T) {
 		t.Errorf("the lease is held by nobody: %v", err)
 	}
 }
+
+// Unlock finds the loss first, and the hook panics.
+func TestHookPanicsInUnlock(t *testing.T) {
+	h := hold.One[*lease]("/lock")
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	l := lock(t, h, ctx, "the first")
+	l.lose()
+	l.when(func() { panic("a hook") })
+	recovers(t, func() { _ = h.Unlock() })
+	if _, err := h.Lock(ctx, get("the next")); err != nil {
+		t.Errorf("the next Lock: %v", err)
+	}
+}

@@ -62,6 +62,20 @@ func (h *Holds[L]) outlast(ctx context.Context, lost *Hold[L], try bool) error {
 	}
 }
 
+// enterOrLeave is enter that gives the lease up if a hook panics, or ends the goroutine: one that
+// is told of a loss, of a part of this lease or of the one in the slot.
+func (h *Holds[L]) enterOrLeave(ctx context.Context, lease L, own *Owner, try bool, count counter[L]) (*Hold[L], error) {
+	returns := false
+	defer func() {
+		if !returns {
+			giveUp(ctx, lease, nil)
+		}
+	}()
+	held, err := h.enter(ctx, lease, own, try, count)
+	returns = true
+	return held, err
+}
+
 // enter takes the slot for a lease that was granted, and waits for it if need be. It fails
 // when the lease cannot have it, and a try when it would have to wait.
 func (h *Holds[L]) enter(ctx context.Context, lease L, own *Owner, try bool, count counter[L]) (*Hold[L], error) {
