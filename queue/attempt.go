@@ -25,17 +25,17 @@ type attempt struct {
 	entry entry
 	id    string // new for each attempt; how the node is found again
 
-	creation *session.Creation // the last create sent; nil: none was
-	doubt    bool              // a create's reply was lost: there may be more nodes than one
-	node     Node              // ours; zero until known
-	config   Config            // of the directory, as last read; where the kind has any
-	policy   Policy            // as last decided by
-	slack    int               // as last decided by: the policy's, or that of before for one that is outdated
-	outdated bool              // see renew.go
-	before   string            // the id of the node whose place this one has renewed; "" for none
-	position int               // contenders ahead at entry; -1 until known
-	after    int64             // a transaction that is older than our node
-	granted  bool              // it has become a lease
+	creation creation // the last create sent; nil: none was
+	doubt    bool     // a create's reply was lost: there may be more nodes than one
+	node     Node     // ours; zero until known
+	config   Config   // of the directory, as last read; where the kind has any
+	policy   Policy   // as last decided by
+	slack    int      // as last decided by: the policy's, or that of before for one that is outdated
+	outdated bool     // see renew.go
+	before   string   // the id of the node whose place this one has renewed; "" for none
+	position int      // contenders ahead at entry; -1 until known
+	after    int64    // a transaction that is older than our node
+	granted  bool     // it has become a lease
 
 	own     *session.Watch            // on our node; nil until it was set
 	czxid   int64                     // our node's, with own
@@ -135,7 +135,7 @@ func (a *attempt) enter(ctx context.Context) ([]string, error) {
 			}
 		}
 		name, mode := a.newName()
-		creation, err := a.s.StartCreate(ctx, path.Join(a.q.dir, name), a.r.Data, mode)
+		creation, err := a.startCreate(ctx, name, mode)
 		if err != nil {
 			return nil, err
 		}
@@ -156,6 +156,8 @@ func (a *attempt) enter(ctx context.Context) ([]string, error) {
 			if err := a.found(path.Base(made)); err != nil {
 				return nil, err
 			}
+		case errors.Is(err, zk.ErrNoNode) && a.before != "":
+			return nil, errDeleted // the node whose place was to be renewed
 		case errors.Is(err, zk.ErrNoNode):
 			// The directory is not there, or not any more: it can vanish at any
 			// moment that it is empty.
@@ -187,6 +189,30 @@ func (a *attempt) enter(ctx context.Context) ([]string, error) {
 		}
 		return a.list(ctx)
 	}
+}
+
+// creation is a create under way: a [session.Creation], or a renewal.
+type creation interface {
+	Done() <-chan struct{}
+	Result() (string, error)
+	After() int64
+}
+
+func (a *attempt) startCreate(ctx context.Context, name string, mode session.CreateMode) (creation, error) {
+	if old := a.entry.renews; old != nil {
+		if err := a.s.Err(); err != nil {
+			return nil, err
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		return startRenewal(ctx, a.s, old, path.Join(a.q.dir, name), a.r.Data), nil
+	}
+	c, err := a.s.StartCreate(ctx, path.Join(a.q.dir, name), a.r.Data, mode)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // newName returns what to create, and how. Beside another lease, or in the place of another

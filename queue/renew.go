@@ -98,6 +98,36 @@ func (a *attempt) proceed() error {
 	return a.grant()
 }
 
+// renewal is the create of a node in the place of another, in one transaction with the check that
+// the other is still there. A place must not come back once it was gone: somebody behind may have
+// gone meanwhile, and would look as if he could not have (see behind).
+type renewal struct {
+	done  chan struct{}
+	node  string
+	err   error
+	after int64
+}
+
+func (r *renewal) Done() <-chan struct{}   { return r.done }
+func (r *renewal) Result() (string, error) { return r.node, r.err }
+func (r *renewal) After() int64            { return r.after }
+
+func startRenewal(ctx context.Context, s *session.Session, old *attempt, node string, data []byte) *renewal {
+	r := &renewal{done: make(chan struct{}), after: old.config.Changed}
+	ctx = context.WithoutCancel(ctx) // it ends with its answer, or with the session
+	go func() {
+		defer close(r.done)
+		r.err = zk.ErrConnectionClosed // if a hook ends the goroutine: not known
+		_, err := s.Multi(ctx,
+			&zk.CheckVersionRequest{Path: old.nodePath(), Version: -1},
+			&zk.CreateRequest{Path: node, Data: data, Flags: zk.FlagEphemeral})
+		if r.err = err; err == nil {
+			r.node = node
+		}
+	}()
+	return r
+}
+
 // succeed takes the place of the attempt that this one renews, and returns the nodes without
 // that one's. The first listing must show both: nobody behind has come ahead then.
 func (a *attempt) succeed(ctx context.Context, nodes []Node) ([]Node, error) {

@@ -167,8 +167,8 @@ func TestLoweredInDoubt(t *testing.T) {
 		op    zktest.Op
 		fault func(*zktest.Proxy, zktest.Match) *zktest.Fault
 	}{
-		{"the create is lost", zktest.OpCreate, (*zktest.Proxy).CutBefore},
-		{"the reply to the create is lost", zktest.OpCreate, (*zktest.Proxy).CutAfterCommit},
+		{"the create is lost", zktest.OpMulti, (*zktest.Proxy).CutBefore},
+		{"the reply to the create is lost", zktest.OpMulti, (*zktest.Proxy).CutAfterCommit},
 		{"the delete is lost", zktest.OpDelete, (*zktest.Proxy).CutBefore},
 		{"the reply to the delete is lost", zktest.OpDelete, (*zktest.Proxy).CutAfterCommit},
 	} {
@@ -201,7 +201,7 @@ func TestLoweredAndCancelled(t *testing.T) {
 	s := newSem(t, connect(t), dir, 2)
 	a, b := take(t, s, 1), take(t, s, 1)
 	c := slowly(t, dir, 2, 1)
-	held := c.proxy.HoldReply(zktest.On(zktest.OpCreate, dir+"/"))
+	held := c.proxy.HoldReply(zktest.On(zktest.OpMulti, dir+"/"))
 	must(t, s.Resize(ctx, 1))
 	release(t, a)
 	receive(t, "the create of the second node", held.Hit())
@@ -292,7 +292,7 @@ func TestLoweredWhileAnotherStandsTwice(t *testing.T) {
 	must(t, s.Resize(ctx, 7)) // N: 1+2+2 ahead of it, and 2 for itself
 	inN := n.get(t)
 	must(t, s.Resize(ctx, 2))
-	held := w.proxy.HoldReply(zktest.On(zktest.OpCreate, dir+"/"))
+	held := w.proxy.HoldReply(zktest.On(zktest.OpMulti, dir+"/"))
 	release(t, h)
 	w.proxy.Heal()
 	receive(t, "the create of W's second node", held.Hit())
