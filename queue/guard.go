@@ -74,9 +74,24 @@ func (t *turn) hurry() {
 	}
 }
 
-// watchOwn sets the watch on our node, for the first time or again. It gives up when the turn
-// has ended or the server refuses. From guard on there is one call at a time.
-func (t *turn) watchOwn() {
+// watchOwn sets the watch on our node, for the first time or again. From guard on there is one
+// call at a time. If a hook, or the user's backoff, ends the goroutine, another goes on: without
+// the watch nobody would notice that the node was deleted, and who asks for the token would wait.
+func (t *turn) watchOwn() { t.persist(t.setOwn) }
+
+func (t *turn) persist(f func()) {
+	ended := false
+	defer func() {
+		if !ended {
+			time.AfterFunc(watchAfter, t.watchOwn)
+		}
+	}()
+	f()
+	ended = true
+}
+
+// setOwn gives up when the turn has ended or the server refuses.
+func (t *turn) setOwn() {
 	for t.life.Err() == nil {
 		data, stat, w, err := t.a.s.Watch(t.life, t.info.Node)
 		switch {
@@ -111,8 +126,12 @@ func (t *turn) heedEvent(own *session.Watch) {
 		return own.AfterEvent(func() {
 			if own.Event() == session.WatchDeleted {
 				t.loseNode()
-			} else if t.pace.Wait(t.life, nil) == nil {
-				t.watchOwn()
+			} else {
+				t.persist(func() {
+					if t.pace.Wait(t.life, nil) == nil {
+						t.setOwn()
+					}
+				})
 			}
 		})
 	})
