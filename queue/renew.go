@@ -19,8 +19,9 @@ import (
 //
 //   - If its node is older than that, it is outdated: it may not go. When it could have gone
 //     by the configuration before, it renews its place: it makes a new node with the same
-//     sequence beside the old one, and removes the old one. That nobody takes its place
-//     meanwhile is proven by a listing that shows both.
+//     sequence beside the old one, in one transaction with the check that the old one is there,
+//     and removes that. So a place that was gone never comes back, not even for a moment: see
+//     behind, which relies on it that the weight ahead of a node never grows.
 //   - If it has renewed its place, the nodes behind its own that are older than that, and that
 //     could have gone by the configuration before, are in its way as well. They leave it: those
 //     of holders in the end, and those of contenders when they renew their places.
