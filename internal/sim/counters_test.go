@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"math"
 	"path"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -41,7 +44,8 @@ func (w *world) wear() {
 }
 
 // restarts checks, at the end, that directories which were used up can be used again: they have
-// been empty, and then removed. It takes what is most often taken there.
+// been empty, and then removed. It takes what is most often taken there. A limit that was set
+// keeps its directory, so it is given back first.
 func (w *world) restarts() {
 	for _, dir := range slices.Sorted(maps.Keys(w.sequences)) {
 		mgr, err := w.members[0].current(context.Background())
@@ -49,15 +53,49 @@ func (w *world) restarts() {
 			return
 		}
 		ctx, cancel := w.asProbe(w.members[0])
-		l, err := w.usual(ctx, mgr, dir)
-		if err == nil {
-			err = l.Release(ctx)
+		err = w.useOnce(ctx, mgr, dir)
+		for tries := 0; errors.Is(err, queue.ErrSequence) && tries < 10; tries++ {
+			limited, resetErr := w.resetLimit(ctx, mgr, dir)
+			if !limited || resetErr != nil {
+				err = cmp.Or(resetErr, err)
+				break
+			}
+			err = w.useOnce(ctx, mgr, dir) // the first that fails once more removes the directory
+			w.sleep(operatorSlot, 100*time.Millisecond)
 		}
 		cancel()
 		if err != nil && w.members[0].maxNodes == 0 {
 			w.checks.fail("%s, which counts from %d, cannot be used at the end: %v", dir, w.sequences[dir], err)
 		}
 	}
+}
+
+// useOnce takes and releases what is usual in a directory.
+func (w *world) useOnce(ctx context.Context, mgr *session.Manager, dir string) error {
+	l, err := w.usual(ctx, mgr, dir)
+	if err != nil {
+		return err
+	}
+	return l.Release(ctx)
+}
+
+// resetLimit gives the limit of a directory back. It reports false if workers set none there.
+func (w *world) resetLimit(ctx context.Context, mgr *session.Manager, dir string) (bool, error) {
+	if w.kind.limited == nil {
+		return false, nil
+	}
+	for _, p := range w.plan.paths {
+		n, ok := w.kind.limited(p)[dir]
+		if !ok {
+			continue
+		}
+		s, err := semaphore.New(mgr, dir, n)
+		if err == nil {
+			err = s.ResetLimit(ctx)
+		}
+		return true, err
+	}
+	return false, nil
 }
 
 // usual takes one lease of the type that is usual in a directory.
