@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -82,8 +83,8 @@ func (q *Queue) traced(ctx context.Context, r Request, try bool,
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", q.dir, err)
 	}
-	ctx, end := traceAcquire(ctx, q.m.TraceHooks(), session.AcquireInfo{
-		Kind: r.Kind.Name, Chroot: q.m.Chroot(), Path: q.dir, Try: try,
+	ctx, end := traceAcquire(ctx, q.hooks(), session.AcquireInfo{
+		Kind: r.Kind.Name, Chroot: plumbing.OfManager(q.m).Chroot(), Path: q.dir, Try: try,
 	})
 	result := session.AcquireResult{Position: -1}
 	var l *Lease
@@ -118,7 +119,7 @@ func (q *Queue) traced(ctx context.Context, r Request, try bool,
 // the loss of its session or of its node.
 func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *session.AcquireResult) (*attempt, error) {
 	if r.Data == nil {
-		r.Data = nodeData(traceparent(ctx, q.m.TraceHooks(), r.handedOn))
+		r.Data = nodeData(traceparent(ctx, q.hooks(), r.handedOn))
 	}
 	var outdated *attempt // whose place is to be renewed; nil: none
 	defer func() {
@@ -126,7 +127,7 @@ func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *sess
 			outdated.leave(ctx, ctx.Err())
 		}
 	}()
-	again := rounds.Pace{New: q.m.Retry()}
+	again := rounds.Pace{New: plumbing.OfManager(q.m).Retry()}
 	for {
 		entry := how
 		entry.renews, outdated = outdated, nil
@@ -150,7 +151,7 @@ func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *sess
 		case errors.Is(err, session.ErrTooManyNodes) && entry.renews != nil:
 			// There is no room for two nodes: the old one has gone, and its place with it.
 		case errors.Is(err, errDeleted), errors.Is(err, session.ErrLost) && how.beside == nil:
-			traceRetry(ctx, q.m.TraceHooks(), session.OpAcquire, result.Attempts, err)
+			traceRetry(ctx, q.hooks(), plumbing.OpAcquire, result.Attempts, err)
 		default:
 			return nil, err
 		}

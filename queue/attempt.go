@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 	"golang.org/x/sync/errgroup"
@@ -25,29 +26,29 @@ type attempt struct {
 	entry entry
 	id    string // new for each attempt; how the node is found again
 
-	creation creation // the last create sent; nil: none was
-	doubt    bool     // a create's reply was lost: there may be more nodes than one
-	node     Node     // ours; zero until known
-	config   Config   // of the directory, as last read; where the kind has any
-	policy   Policy   // as last decided by
-	slack    int      // as last decided by: the policy's, or that of before for one that is outdated
-	outdated bool     // see renew.go
-	before   string   // the id of the node whose place this one has renewed; "" for none
-	position int      // contenders ahead at entry; -1 until known
-	after    int64    // a transaction that is older than our node
-	granted  bool     // it has become a lease
+	creation plumbing.Creation // the last create sent; nil: none was
+	doubt    bool              // a create's reply was lost: there may be more nodes than one
+	node     Node              // ours; zero until known
+	config   Config            // of the directory, as last read; where the kind has any
+	policy   Policy            // as last decided by
+	slack    int               // as last decided by: the policy's, or that of before for one that is outdated
+	outdated bool              // see renew.go
+	before   string            // the id of the node whose place this one has renewed; "" for none
+	position int               // contenders ahead at entry; -1 until known
+	after    int64             // a transaction that is older than our node
+	granted  bool              // it has become a lease
 
-	own     *session.Watch            // on our node; nil until it was set
+	own     plumbing.Watch            // on our node; nil until it was set
 	czxid   int64                     // our node's, with own
-	seen    map[string]*session.Watch // those of the last wait, on those ahead, by name
-	configW *session.Watch            // on the directory, where the kind has a configuration
+	seen    map[string]plumbing.Watch // those of the last wait, on those ahead, by name
+	configW plumbing.Watch            // on the directory, where the kind has a configuration
 	wake    chan struct{}             // poked by each watch that ends; room for one
 
 	pace  rounds.Pace // of this attempt's rounds that get it no further
 	least int         // contenders ahead at the best listing so far
 	rival int64       // the newest node seen in the way of an unfair kind, by its czxid
 
-	claim *session.Claim // to the node of an unfair kind; nil for the others
+	claim plumbing.Claim // to the node of an unfair kind; nil for the others
 	place place          // that of another lease, beside which this is entered, or which this renews
 }
 
@@ -117,7 +118,7 @@ func (a *attempt) slow(ctx context.Context, further bool) error {
 		a.pace.Reset()
 		return nil
 	}
-	a.pace.New = a.q.m.Retry()
+	a.pace.New = plumbing.OfManager(a.q.m).Retry()
 	if err := a.pace.Wait(ctx, a.s.Done()); err != nil {
 		return err
 	}
@@ -134,8 +135,8 @@ func (a *attempt) enter(ctx context.Context) ([]string, error) {
 				return nil, err
 			}
 		}
-		name, mode := a.newName()
-		creation, err := a.startCreate(ctx, name, mode)
+		name, flags := a.newName()
+		creation, err := a.startCreate(ctx, name, flags)
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +162,7 @@ func (a *attempt) enter(ctx context.Context) ([]string, error) {
 		case errors.Is(err, zk.ErrNoNode):
 			// The directory is not there, or not any more: it can vanish at any
 			// moment that it is empty.
-			if err := a.s.MakeParents(ctx, a.q.dir); err != nil {
+			if err := plumbing.Of(a.s).MakeParents(ctx, a.q.dir); err != nil {
 				return nil, err
 			}
 			if err := a.slow(ctx, false); err != nil {
@@ -174,7 +175,7 @@ func (a *attempt) enter(ctx context.Context) ([]string, error) {
 				return nil, err
 			}
 			if a.node.Name == "" {
-				traceRetry(ctx, a.q.m.TraceHooks(), "create", tries, lost)
+				traceRetry(ctx, a.q.hooks(), "create", tries, lost)
 				if err := a.slow(ctx, false); err != nil {
 					return nil, err
 				}
@@ -191,14 +192,7 @@ func (a *attempt) enter(ctx context.Context) ([]string, error) {
 	}
 }
 
-// creation is a create under way: a [session.Creation], or a renewal.
-type creation interface {
-	Done() <-chan struct{}
-	Result() (string, error)
-	After() int64
-}
-
-func (a *attempt) startCreate(ctx context.Context, name string, mode session.CreateMode) (creation, error) {
+func (a *attempt) startCreate(ctx context.Context, name string, flags int32) (plumbing.Creation, error) {
 	if old := a.entry.renews; old != nil {
 		if err := a.s.Err(); err != nil {
 			return nil, err
@@ -208,16 +202,12 @@ func (a *attempt) startCreate(ctx context.Context, name string, mode session.Cre
 		}
 		return startRenewal(ctx, a.s, old, path.Join(a.q.dir, name), a.r.Data), nil
 	}
-	c, err := a.s.StartCreate(ctx, path.Join(a.q.dir, name), a.r.Data, mode)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
+	return plumbing.Of(a.s).StartCreate(ctx, path.Join(a.q.dir, name), a.r.Data, flags)
 }
 
-// newName returns what to create, and how. Beside another lease, or in the place of another
+// newName returns what to create, and the flags of the create. Beside another lease, or in the place of another
 // attempt, the sequence is that one's, and not the server's to give.
-func (a *attempt) newName() (string, session.CreateMode) {
+func (a *attempt) newName() (string, int32) {
 	name := nameFor(a.id, a.r.Prefix, a.r.Weight)
 	var other *attempt
 	switch {
@@ -226,9 +216,9 @@ func (a *attempt) newName() (string, session.CreateMode) {
 	case a.entry.renews != nil:
 		other = a.entry.renews
 	default:
-		return name, session.EphemeralSequential
+		return name, zk.FlagEphemeralSequential
 	}
-	return fmt.Sprintf("%s%010d", name, other.node.Sequence), session.Ephemeral
+	return fmt.Sprintf("%s%010d", name, other.node.Sequence), zk.FlagEphemeral
 }
 
 // survey lists the directory, and reads its configuration where the kind has one. Both are
@@ -236,7 +226,7 @@ func (a *attempt) newName() (string, session.CreateMode) {
 // older than the listing decides nothing, since others may have come in or gone by the
 // newer one. One that is newer does: those ahead only leave.
 func (a *attempt) survey(ctx context.Context) ([]string, error) {
-	again := rounds.Pace{New: a.q.m.Retry()}
+	again := rounds.Pace{New: plumbing.OfManager(a.q.m).Retry()}
 	for {
 		var g errgroup.Group
 		configured, answered := a.r.Kind.Configured != nil, false
@@ -287,7 +277,7 @@ func (a *attempt) lookup(ctx context.Context) ([]string, error) {
 			if err := a.found(n.Name); err != nil {
 				return nil, err
 			}
-			a.s.Adopt(a.nodePath())
+			plumbing.Of(a.s).Adopt(a.nodePath())
 		default:
 			a.isTwin(ctx, n)
 		}
@@ -384,7 +374,7 @@ func (a *attempt) isTwin(ctx context.Context, n Node) bool {
 	if n.ID != a.id || n.Name == a.node.Name {
 		return false
 	}
-	a.s.Remove(ctx, path.Join(a.q.dir, n.Name))
+	plumbing.Of(a.s).Remove(ctx, path.Join(a.q.dir, n.Name))
 	return true
 }
 
@@ -444,7 +434,7 @@ func (a *attempt) leave(ctx context.Context, why error) {
 		if err == nil {
 			a.node, _ = ParseNode(path.Base(made), a.r.Kind.Prefixes...) // of a name of ours it cannot fail
 		}
-		a.doubt = a.doubt || session.Uncertain(err)
+		a.doubt = a.doubt || plumbing.Uncertain(err)
 		if a.node.Name != "" || a.doubt {
 			<-a.remove(ctx).Done() // which ends the claim once the node is gone
 			return
@@ -471,13 +461,13 @@ var restartFrom int32 = 1 << 30
 
 // remove deletes the node for certain; and, where a create's reply was lost, every node
 // with our id. ctx is for the hooks alone.
-func (a *attempt) remove(ctx context.Context) *session.Removal {
+func (a *attempt) remove(ctx context.Context) plumbing.Removal {
 	return a.removeAfter(ctx, nil)
 }
 
 // removeAfter is remove that waits until after is closed, in the background; nil: at once.
 // Where a reply was lost it does not wait.
-func (a *attempt) removeAfter(ctx context.Context, after <-chan struct{}) *session.Removal {
+func (a *attempt) removeAfter(ctx context.Context, after <-chan struct{}) plumbing.Removal {
 	if a.claim != nil {
 		return a.claim.Remove(ctx, a.standing())
 	}
@@ -487,7 +477,7 @@ func (a *attempt) removeAfter(ctx context.Context, after <-chan struct{}) *sessi
 	if a.doubt {
 		a.sweep(ctx)
 	}
-	r := a.s.RemoveAfter(ctx, a.nodePath(), after)
+	r := plumbing.Of(a.s).RemoveAfter(ctx, a.nodePath(), after)
 	// Negative is past the end of the counter, not before its beginning.
 	if a.node.Sequence >= restartFrom || a.node.Sequence < 0 {
 		go func() {
@@ -500,8 +490,8 @@ func (a *attempt) removeAfter(ctx context.Context, after <-chan struct{}) *sessi
 	return r
 }
 
-func (a *attempt) sweep(ctx context.Context) *session.Removal {
-	return a.s.Sweep(ctx, a.q.dir, func(name string) bool {
+func (a *attempt) sweep(ctx context.Context) plumbing.Removal {
+	return plumbing.Of(a.s).Sweep(ctx, a.q.dir, func(name string) bool {
 		return strings.HasPrefix(name, protected+a.id+"-")
 	})
 }

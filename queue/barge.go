@@ -8,13 +8,14 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
 
 // An unfair lock is the simple one of the textbooks: one node, which whoever makes it holds.
 // That all have the same name is the danger in it. What a name made of a uuid tells at once,
 // whose node it is and whether a delete that is repeated can hit another's, is told here by
-// the session that owns the node, and by the session's claim: see [session.Claim].
+// the session that owns the node, and by the session's claim: see plumbing.Claim.
 
 // unfairName is the name of the one node. It has a number, so that locks of other kinds know
 // it for a contender.
@@ -28,7 +29,7 @@ func (a *attempt) barge(ctx context.Context) (err error) {
 	}
 	defer func() { a.leaveUnlessGranted(ctx, err) }()
 	for err == nil {
-		var holder *session.Watch
+		var holder plumbing.Watch
 		if holder, err = a.seize(ctx); err != nil {
 			break
 		}
@@ -53,11 +54,11 @@ func (a *attempt) barge(ctx context.Context) (err error) {
 func (a *attempt) stake(ctx context.Context) (err error) {
 	node := path.Join(a.q.dir, unfairName(a.r.Kind))
 	if !a.entry.try {
-		a.claim, err = a.s.Claim(ctx, node)
+		a.claim, err = plumbing.Of(a.s).Claim(ctx, node)
 		return err
 	}
 	var ok bool
-	if a.claim, ok = a.s.TryClaim(node); !ok {
+	if a.claim, ok = plumbing.Of(a.s).TryClaim(node); !ok {
 		return ErrBusy
 	}
 	return nil
@@ -75,14 +76,14 @@ func (a *attempt) unclaim() {
 //
 // A create whose reply was lost is settled by the next one: either that makes the node, or
 // the one that is in its way is ours, by its owner.
-func (a *attempt) seize(ctx context.Context) (holder *session.Watch, err error) {
+func (a *attempt) seize(ctx context.Context) (holder plumbing.Watch, err error) {
 	for tries := 1; ; tries++ {
-		creation, err := a.s.StartCreate(ctx, a.claim.Path(), a.r.Data, session.Ephemeral)
+		creation, err := plumbing.Of(a.s).StartCreate(ctx, a.claim.Path(), a.r.Data, zk.FlagEphemeral)
 		if err != nil {
 			return nil, err
 		}
 		a.creation = creation
-		w, err := a.s.StartWatch(ctx, a.claim.Path())
+		w, err := plumbing.Of(a.s).StartWatch(ctx, a.claim.Path())
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +93,7 @@ func (a *attempt) seize(ctx context.Context) (holder *session.Watch, err error) 
 		switch {
 		case made, errors.Is(err, zk.ErrNodeExists):
 		case errors.Is(err, zk.ErrNoNode):
-			if err := a.s.MakeParents(ctx, a.q.dir); err != nil {
+			if err := plumbing.Of(a.s).MakeParents(ctx, a.q.dir); err != nil {
 				return nil, err
 			}
 			if err := a.slow(ctx, false); err != nil {
@@ -101,7 +102,7 @@ func (a *attempt) seize(ctx context.Context) (holder *session.Watch, err error) 
 			continue
 		case errors.Is(err, zk.ErrConnectionClosed):
 			a.doubt = true
-			traceRetry(ctx, a.q.m.TraceHooks(), "create", tries, err)
+			traceRetry(ctx, a.q.hooks(), "create", tries, err)
 			if err := a.slow(ctx, false); err != nil {
 				return nil, err
 			}
@@ -140,7 +141,7 @@ func (a *attempt) created(ctx context.Context) error {
 
 // identify reports whether a watch is on a node of ours, and keeps it if so. The get that set
 // it can have been faster than the create: what it does not tell proves nothing.
-func (a *attempt) identify(ctx context.Context, w *session.Watch) (ours bool, err error) {
+func (a *attempt) identify(ctx context.Context, w plumbing.Watch) (ours bool, err error) {
 	_, stat, err := a.settle(ctx, w)
 	if err != nil || !a.claim.Owns(stat) {
 		return false, err
@@ -158,7 +159,7 @@ func (a *attempt) take(ctx context.Context, made bool, l listing) error {
 		return err
 	}
 	if !made {
-		a.s.Adopt(a.claim.Path())
+		plumbing.Of(a.s).Adopt(a.claim.Path())
 	}
 	a.position = max(0, a.position)
 	for {
@@ -194,7 +195,7 @@ func (a *attempt) prove(ctx context.Context) (bool, error) {
 				return false, err
 			}
 		}
-		w, err := a.s.StartWatch(ctx, a.claim.Path())
+		w, err := plumbing.Of(a.s).StartWatch(ctx, a.claim.Path())
 		if err != nil {
 			return false, err
 		}
@@ -205,7 +206,7 @@ func (a *attempt) prove(ctx context.Context) (bool, error) {
 		case err == nil && !ours:
 			// Another's node has come in its place; or it stood there before, and the news
 			// of its end was lost. Nobody is to share that watch.
-			a.s.Forget(a.claim.Path(), w)
+			plumbing.Of(a.s).Forget(a.claim.Path(), w)
 			return false, errDeleted
 		case errors.Is(err, zk.ErrNoAuth):
 			return false, nil
@@ -241,13 +242,13 @@ func (a *attempt) conflict(l listing) error {
 // awaitEnd waits for the end of the node that is in the way, or until it is time to try again
 // for another reason. No wake-up is lost as far as we know; should one be all the same, it
 // costs a session timeout.
-func (a *attempt) awaitEnd(ctx context.Context, holder *session.Watch) (err error) {
-	if holder.Event() != session.WatchPending {
+func (a *attempt) awaitEnd(ctx context.Context, holder plumbing.Watch) (err error) {
+	if holder.Event() != plumbing.WatchPending {
 		return nil // it has ended already: there is nobody to wait for
 	}
 	data, _, _ := holder.Result()
-	ctx, end := traceWatch(ctx, a.q.m.TraceHooks(), session.WatchInfo{
-		Chroot: a.q.m.Chroot(), Path: a.claim.Path(), Data: data, Nodes: 1,
+	ctx, end := traceWatch(ctx, a.q.hooks(), session.WatchInfo{
+		Chroot: plumbing.OfManager(a.q.m).Chroot(), Path: a.claim.Path(), Data: data, Nodes: 1,
 	})
 	defer func() { end(err) }()
 	defer holder.Notify(a.wake)()
@@ -266,13 +267,13 @@ func (a *attempt) awaitEnd(ctx context.Context, holder *session.Watch) (err erro
 }
 
 // recheck asks whether the node that is watched is still the one that the watch was set on.
-func (a *attempt) recheck(ctx context.Context, holder *session.Watch) error {
+func (a *attempt) recheck(ctx context.Context, holder plumbing.Watch) error {
 	stat, err := a.s.Exists(ctx, a.claim.Path())
 	if err != nil {
 		return err
 	}
 	if _, seen, _ := holder.Result(); stat == nil || seen == nil || stat.Czxid != seen.Czxid {
-		a.s.Forget(a.claim.Path(), holder)
+		plumbing.Of(a.s).Forget(a.claim.Path(), holder)
 	}
 	return nil
 }
@@ -280,7 +281,7 @@ func (a *attempt) recheck(ctx context.Context, holder *session.Watch) error {
 // standing returns the stat of our node if it is there for certain, as far as this connection
 // has told: its watch has not ended.
 func (a *attempt) standing() *zk.Stat {
-	if a.own == nil || a.own.Event() != session.WatchPending {
+	if a.own == nil || a.own.Event() != plumbing.WatchPending {
 		return nil
 	}
 	_, stat, _ := a.own.Result()

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -32,7 +33,7 @@ func readConfig(ctx context.Context, s *session.Session, dir string) (Config, er
 // configIn returns the directory's configuration. A directory that has none is given the
 // kind's: the first contender sets it for all.
 func (q *Queue) configIn(ctx context.Context, s *session.Session, kind *Kind) (Config, error) {
-	pace := rounds.Pace{New: q.m.Retry()}
+	pace := rounds.Pace{New: plumbing.OfManager(q.m).Retry()}
 	for {
 		config, err := readConfig(ctx, s, q.dir)
 		if err != nil || len(config.Data) > 0 {
@@ -40,7 +41,7 @@ func (q *Queue) configIn(ctx context.Context, s *session.Session, kind *Kind) (C
 		}
 		// What another has set meanwhile stands, and so does what a lost reply was about.
 		_, err = s.Set(ctx, q.dir, kind.Config, config.Version)
-		if err != nil && !errors.Is(err, zk.ErrBadVersion) && !session.Uncertain(err) {
+		if err != nil && !errors.Is(err, zk.ErrBadVersion) && !plumbing.Uncertain(err) {
 			return Config{}, err
 		}
 		if err := pace.Wait(ctx, s.Done()); err != nil {
@@ -123,7 +124,7 @@ func (q *Queue) reconfigure(ctx context.Context, change func(old Config) ([]byte
 	err := q.inSession(ctx, func(s *session.Session) error {
 		old, err := readConfig(ctx, s, q.dir)
 		if errors.Is(err, zk.ErrNoNode) {
-			if err = s.MakeParents(ctx, q.dir); err == nil {
+			if err = plumbing.Of(s).MakeParents(ctx, q.dir); err == nil {
 				old, err = readConfig(ctx, s, q.dir)
 			}
 		}
@@ -147,7 +148,7 @@ func (q *Queue) reconfigure(ctx context.Context, change func(old Config) ([]byte
 var errAgain = errors.New("the directory has changed meanwhile")
 
 func again(err error) error {
-	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNodeExists) || session.Uncertain(err) {
+	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNodeExists) || plumbing.Uncertain(err) {
 		return errAgain
 	}
 	return err
@@ -155,7 +156,7 @@ func again(err error) error {
 
 // inSession calls f with the live session until it succeeds or fails for good.
 func (q *Queue) inSession(ctx context.Context, f func(*session.Session) error) error {
-	pace := rounds.Pace{New: q.m.Retry()}
+	pace := rounds.Pace{New: plumbing.OfManager(q.m).Retry()}
 	for {
 		s, err := q.m.Session(ctx)
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 )
 
 // A turn is guarded by what happens, and not by a goroutine that waits for it: by the end of
@@ -21,7 +21,7 @@ const watchAfter = 5 * time.Millisecond
 // guard begins to watch over the turn, until it ends.
 func (t *turn) guard() {
 	t.untilEnd(&t.leaveSession, func() (stop func()) {
-		return t.a.s.AfterEnd(func() { t.lose(t.a.s.Err()) })
+		return plumbing.Of(t.a.s).AfterEnd(func() { t.lose(t.a.s.Err()) })
 	})
 	own := t.a.own
 	if own == nil {
@@ -93,7 +93,7 @@ func (t *turn) persist(f func()) {
 // setOwn gives up when the turn has ended or the server refuses.
 func (t *turn) setOwn() {
 	for t.life.Err() == nil {
-		data, stat, w, err := t.a.s.Watch(t.life, t.info.Node)
+		data, stat, w, err := plumbing.Of(t.a.s).Watch(t.life, t.info.Node)
 		switch {
 		case err == nil && stat.EphemeralOwner != t.a.s.ID():
 			t.loseNode() // another's now stands where ours did: of an unfair lock
@@ -111,7 +111,7 @@ func (t *turn) setOwn() {
 		case t.a.s.Err() != nil:
 			t.lose(t.a.s.Err())
 			return
-		case !session.Uncertain(err):
+		case !plumbing.Uncertain(err):
 			t.learn(nil, 0, err)
 			return
 		}
@@ -121,10 +121,10 @@ func (t *turn) setOwn() {
 }
 
 // heedEvent has the end of the watch on our node acted upon.
-func (t *turn) heedEvent(own *session.Watch) {
+func (t *turn) heedEvent(own plumbing.Watch) {
 	t.untilEnd(&t.leaveNode, func() (stop func()) {
 		return own.AfterEvent(func() {
-			if own.Event() == session.WatchDeleted {
+			if own.Event() == plumbing.WatchDeleted {
 				t.loseNode()
 			} else {
 				t.persist(func() {
@@ -139,7 +139,7 @@ func (t *turn) heedEvent(own *session.Watch) {
 
 // learn notes the watch, and the token or why there is none; that the first time only. It is
 // called by guard and watchOwn alone.
-func (t *turn) learn(own *session.Watch, czxid int64, err error) {
+func (t *turn) learn(own plumbing.Watch, czxid int64, err error) {
 	if own == nil && err == nil {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/leasectx"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 )
 
 // Lease is one granted hold: a fresh one for each acquisition, never used again. Its
@@ -166,7 +166,7 @@ func (l *Lease) StartRelease(ctx context.Context) (wait func() error) {
 	}
 	removing, end := traceRelease(ctx, l.t.hooks(), l.ctx, l.t.info)
 	told = true
-	var removal *session.Removal
+	var removal plumbing.Removal
 	if first {
 		removal = l.t.release(removing)
 	}
@@ -183,7 +183,7 @@ func (l *Lease) StartRelease(ctx context.Context) (wait func() error) {
 }
 
 // await waits for a removal; there is none to wait for when the turn goes on.
-func (l *Lease) await(ctx context.Context, r *session.Removal) error {
+func (l *Lease) await(ctx context.Context, r plumbing.Removal) error {
 	if r == nil {
 		return nil
 	}

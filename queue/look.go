@@ -1,6 +1,8 @@
 package queue
 
-import "github.com/turnstile-go/turnstile/session"
+import (
+	"github.com/turnstile-go/turnstile/internal/plumbing"
+)
 
 // sight is what a waiting contender makes of its watches.
 type sight int
@@ -19,30 +21,30 @@ const (
 // Our own node is looked at last, and before it the directory's configuration, if there is
 // one. Events of one connection arrive in order, so if the node went before one ahead did,
 // its watch has ended by the time that one's has.
-func look(rest int, targets []blocker, watches []*session.Watch, own, config *session.Watch, slack int) sight {
+func look(rest int, targets []blocker, watches []plumbing.Watch, own, config plumbing.Watch, slack int) sight {
 	standing := 0 // of the targets
 	gone, again := false, false
 	for i, w := range watches {
-		event := session.WatchDeleted
+		event := plumbing.WatchDeleted
 		if w != nil {
 			event = w.Event()
 		}
 		switch {
-		case event == session.WatchPending:
+		case event == plumbing.WatchPending:
 			standing = add(standing, targets[i].weight)
-		case event == session.WatchDeleted && !targets[i].replaces:
+		case event == plumbing.WatchDeleted && !targets[i].replaces:
 			gone = true
 		default:
 			again = true // changed, or broken: watch it again. Neither grants anything.
 		}
 	}
-	if config != nil && config.Event() != session.WatchPending {
+	if config != nil && config.Event() != plumbing.WatchPending {
 		again = true
 	}
 	switch own.Event() {
-	case session.WatchDeleted:
+	case plumbing.WatchDeleted:
 		return placeLost
-	case session.WatchPending:
+	case plumbing.WatchPending:
 	default:
 		again = true
 	}

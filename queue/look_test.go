@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -12,61 +13,61 @@ import (
 
 // watchesOf returns a watch for each thing that can have happened to it, all as a real
 // session gives them.
-func watchesOf(t *testing.T) map[session.WatchEvent]*session.Watch {
+func watchesOf(t *testing.T) map[plumbing.WatchEvent]plumbing.Watch {
 	admin, dir := testserver.Admin(t), testserver.Path(t)
 	proxy := testserver.Proxy(t)
 	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(10*time.Second))
 	s := testserver.Session(t, m)
 	ctx := t.Context()
-	watch := func(name string) *session.Watch {
-		if err := s.MakeParents(ctx, dir); err != nil {
+	watch := func(name string) plumbing.Watch {
+		if err := plumbing.Of(s).MakeParents(ctx, dir); err != nil {
 			t.Fatal(err)
 		}
 		p := path.Join(dir, name)
 		if _, err := s.Create(ctx, p, nil, session.Ephemeral); err != nil {
 			t.Fatal(err)
 		}
-		_, _, w, err := s.Watch(ctx, p)
+		_, _, w, err := plumbing.Of(s).Watch(ctx, p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return w
 	}
-	out := map[session.WatchEvent]*session.Watch{
-		session.WatchDeleted: watch("deleted"),
-		session.WatchChanged: watch("changed"),
-		session.WatchBroken:  watch("broken"),
+	out := map[plumbing.WatchEvent]plumbing.Watch{
+		plumbing.WatchDeleted: watch("deleted"),
+		plumbing.WatchChanged: watch("changed"),
+		plumbing.WatchBroken:  watch("broken"),
 	}
 	testserver.Delete(t, dir, "deleted")
 	if _, err := admin.Set(path.Join(dir, "changed"), []byte("new"), -1); err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range []session.WatchEvent{session.WatchDeleted, session.WatchChanged} {
+	for _, e := range []plumbing.WatchEvent{plumbing.WatchDeleted, plumbing.WatchChanged} {
 		zktest.Eventually(t, testserver.Patience, "the event", func() bool { return out[e].Event() == e })
 	}
 	proxy.Disconnect()
 	zktest.Eventually(t, testserver.Patience, "the watch to break", func() bool {
-		return out[session.WatchBroken].Event() == session.WatchBroken
+		return out[plumbing.WatchBroken].Event() == plumbing.WatchBroken
 	})
-	out[session.WatchPending] = watch("pending")
+	out[plumbing.WatchPending] = watch("pending")
 	return out
 }
 
 func TestLook(t *testing.T) {
 	watches := watchesOf(t)
 	const (
-		pending = session.WatchPending
-		deleted = session.WatchDeleted
-		changed = session.WatchChanged
-		broken  = session.WatchBroken
-		gone    = session.WatchEvent(-1) // a nil watch: there was no node to watch
+		pending = plumbing.WatchPending
+		deleted = plumbing.WatchDeleted
+		changed = plumbing.WatchChanged
+		broken  = plumbing.WatchBroken
+		gone    = plumbing.WatchEvent(-1) // a nil watch: there was no node to watch
 	)
-	type events = []session.WatchEvent
+	type events = []plumbing.WatchEvent
 	for _, c := range []struct {
 		what     string
 		ahead    []int // weights; the watched are the last of them
 		watched  events
-		own      session.WatchEvent
+		own      plumbing.WatchEvent
 		slack    int
 		replaces bool
 		want     sight
@@ -108,7 +109,7 @@ func TestLook(t *testing.T) {
 				ahead = append(ahead, blocker{Node{Name: string(rune('a' + i))}, w, c.replaces})
 			}
 			targets := ahead[len(ahead)-len(c.watched):]
-			var ws []*session.Watch
+			var ws []plumbing.Watch
 			for _, e := range c.watched {
 				ws = append(ws, watches[e]) // nil for gone
 			}
@@ -130,18 +131,18 @@ func TestLookConfig(t *testing.T) {
 	watches := watchesOf(t)
 	ahead := []blocker{{Node{Name: "a"}, 1, false}}
 	for _, c := range []struct {
-		config, own, ahead session.WatchEvent
+		config, own, ahead plumbing.WatchEvent
 		want               sight
 	}{
-		{session.WatchPending, session.WatchPending, session.WatchPending, nothingYet},
-		{session.WatchPending, session.WatchPending, session.WatchDeleted, turnCame},
-		{session.WatchChanged, session.WatchPending, session.WatchPending, lookAgain},
-		{session.WatchChanged, session.WatchPending, session.WatchDeleted, lookAgain},
-		{session.WatchDeleted, session.WatchPending, session.WatchDeleted, lookAgain},
-		{session.WatchBroken, session.WatchPending, session.WatchDeleted, lookAgain},
-		{session.WatchDeleted, session.WatchDeleted, session.WatchDeleted, placeLost},
+		{plumbing.WatchPending, plumbing.WatchPending, plumbing.WatchPending, nothingYet},
+		{plumbing.WatchPending, plumbing.WatchPending, plumbing.WatchDeleted, turnCame},
+		{plumbing.WatchChanged, plumbing.WatchPending, plumbing.WatchPending, lookAgain},
+		{plumbing.WatchChanged, plumbing.WatchPending, plumbing.WatchDeleted, lookAgain},
+		{plumbing.WatchDeleted, plumbing.WatchPending, plumbing.WatchDeleted, lookAgain},
+		{plumbing.WatchBroken, plumbing.WatchPending, plumbing.WatchDeleted, lookAgain},
+		{plumbing.WatchDeleted, plumbing.WatchDeleted, plumbing.WatchDeleted, placeLost},
 	} {
-		got := look(0, ahead, []*session.Watch{watches[c.ahead]}, watches[c.own], watches[c.config], 0)
+		got := look(0, ahead, []plumbing.Watch{watches[c.ahead]}, watches[c.own], watches[c.config], 0)
 		if got != c.want {
 			t.Errorf("config %v, own %v, ahead %v: look = %d, want %d", c.config, c.own, c.ahead, got, c.want)
 		}

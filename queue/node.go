@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -95,7 +96,7 @@ func checkPrefix(prefix string) error {
 				session.ErrInvalid, prefix, name)
 		}
 	}
-	return session.ValidatePath("/" + prefix)
+	return plumbing.ValidatePath("/" + prefix)
 }
 
 // startsWord tells "lock-" from "block-". Prefixes with underscores follow kazoo's

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -15,7 +16,7 @@ import (
 // place in the queue, and one token: that of the first. The second node is younger than those
 // who wait behind, so that its own transaction id would be above the token of the next holder.
 type place struct {
-	watch *session.Watch // on the node of the other lease; nil: its token was known
+	watch plumbing.Watch // on the node of the other lease; nil: its token was known
 
 	known    bool
 	token    int64
@@ -46,7 +47,7 @@ func (a *attempt) askPlace(ctx context.Context) (err error) {
 	case <-other.known:
 		a.place = place{known: true, token: other.czxid, tokenErr: other.tokenErr}
 	default:
-		a.place.watch, err = a.s.StartWatch(ctx, other.info.Node)
+		a.place.watch, err = plumbing.Of(a.s).StartWatch(ctx, other.info.Node)
 	}
 	return err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 	"golang.org/x/sync/errgroup"
 )
@@ -45,7 +46,7 @@ func New(m *session.Manager, dir string) (*Queue, error) {
 	if m == nil {
 		return nil, fmt.Errorf("queue: %w: nil session manager", session.ErrInvalid)
 	}
-	if err := session.ValidatePath(dir); err != nil {
+	if err := plumbing.ValidatePath(dir); err != nil {
 		return nil, fmt.Errorf("queue: %w", err)
 	}
 	if dir == "/" {

@@ -4,11 +4,15 @@ import (
 	"context"
 	"path"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
 
 // These call the hooks that there are, and return what to call at the end. Where there is
 // none they allocate nothing.
+
+// hooks returns the hooks of the manager.
+func (q *Queue) hooks() *session.Trace { return plumbing.TraceHooks[session.Trace](q.m) }
 
 func endNothing(error) {}
 
@@ -38,12 +42,12 @@ func traceWatch(ctx context.Context, t *session.Trace, w session.WatchInfo) (con
 // that stands, and ends when that node has gone, although the wait goes on for those before it.
 type watching struct {
 	ctx    context.Context // of the present part; that of the wait, outside of any
-	nearer *session.Watch  // on the node of the present part; nil: there is no part
+	nearer plumbing.Watch  // on the node of the present part; nil: there is no part
 	done   func(error)     // ends the present part
 }
 
 // follow begins a part, unless the node of the present part stands.
-func (w *watching) follow(ctx context.Context, t *session.Trace, q *Queue, targets []blocker, watches []*session.Watch) {
+func (w *watching) follow(ctx context.Context, t *session.Trace, q *Queue, targets []blocker, watches []plumbing.Watch) {
 	if t.Watch == nil || stands(w.nearer) {
 		return
 	}
@@ -61,7 +65,7 @@ func (w *watching) follow(ctx context.Context, t *session.Trace, q *Queue, targe
 	w.nearer = watches[nearest]
 	data, _, _ := w.nearer.Result()
 	w.ctx, w.done = traceWatch(ctx, t, session.WatchInfo{
-		Chroot: q.m.Chroot(), Path: path.Join(q.dir, targets[nearest].node.Name), Data: data, Nodes: count,
+		Chroot: plumbing.OfManager(q.m).Chroot(), Path: path.Join(q.dir, targets[nearest].node.Name), Data: data, Nodes: count,
 	})
 }
 
@@ -74,7 +78,7 @@ func (w *watching) end(err error) {
 }
 
 // stands reports whether a watched node is still there, as far as is known.
-func stands(w *session.Watch) bool { return w != nil && w.Event() == session.WatchPending }
+func stands(w plumbing.Watch) bool { return w != nil && w.Event() == plumbing.WatchPending }
 
 func traceRelease(ctx context.Context, t *session.Trace, holder context.Context, h session.HoldInfo) (context.Context, func(error)) {
 	var end func(error)

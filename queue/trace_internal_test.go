@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -13,11 +14,11 @@ func TestNoTraceAllocatesNothing(t *testing.T) {
 	outer := context.WithValue(context.Background(), key{}, 1)
 	hooks := new(session.Trace)
 	watched := session.WatchInfo{Path: "/a/b", Data: []byte("data")}
-	targets, watches := make([]blocker, 1), make([]*session.Watch, 1)
+	targets, watches := make([]blocker, 1), make([]plumbing.Watch, 1)
 	n := testing.AllocsPerRun(100, func() {
 		ctx, end := traceAcquire(outer, hooks, session.AcquireInfo{Kind: "mutex", Path: "/a", Try: true})
 		ctx, over := traceWatch(ctx, hooks, watched)
-		traceRetry(ctx, hooks, session.OpAcquire, 1, errDeleted)
+		traceRetry(ctx, hooks, plumbing.OpAcquire, 1, errDeleted)
 		over(nil)
 		told := watching{ctx: ctx}
 		told.follow(ctx, hooks, nil, targets, watches)

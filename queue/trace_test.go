@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -70,7 +71,7 @@ func (d *diary) hooks() session.Option {
 			return ctx, func(err error) { d.write(ctx, "released %s", outcome(err)) }
 		},
 		Retry: func(ctx context.Context, r session.RetryInfo) {
-			if r.Op == session.OpAcquire { // requests have their own reasons
+			if r.Op == plumbing.OpAcquire { // requests have their own reasons
 				d.write(ctx, "again %d %s", r.Try, outcome(r.Cause))
 			}
 		},

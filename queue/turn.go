@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -28,11 +29,11 @@ type turn struct {
 
 	pace rounds.Pace // of watchOwn, used by one call at a time
 
-	removal chan *session.Removal // gets that of the node; room for one. nil: of one lease
+	removal chan plumbing.Removal // gets that of the node; room for one. nil: of one lease
 
 	mu     sync.Mutex
 	holder *Lease         // the present one, or the last; nil: the first is still to begin
-	own    *session.Watch // on the node, as last set; nil: none is
+	own    plumbing.Watch // on the node, as last set; nil: none is
 	asked  bool           // to give the lock up
 	delay  *time.Timer    // until the first watch is set; nil: one was, as the turn began
 
@@ -43,12 +44,12 @@ type turn struct {
 func newTurn(ctx context.Context, a *attempt, local *Local) *turn {
 	t := &turn{
 		a: a, local: local, own: a.own,
-		info:  session.HoldInfo{Kind: a.r.Kind.Name, Chroot: a.q.m.Chroot(), Path: a.q.dir, Node: a.nodePath()},
+		info:  session.HoldInfo{Kind: a.r.Kind.Name, Chroot: plumbing.OfManager(a.q.m).Chroot(), Path: a.q.dir, Node: a.nodePath()},
 		known: make(chan struct{}),
-		pace:  rounds.Pace{New: a.q.m.Retry()},
+		pace:  rounds.Pace{New: plumbing.OfManager(a.q.m).Retry()},
 	}
 	if local != nil {
-		t.removal = make(chan *session.Removal, 1)
+		t.removal = make(chan plumbing.Removal, 1)
 	}
 	if a.place.known {
 		t.czxid, t.tokenErr = a.place.token, a.place.tokenErr
@@ -58,7 +59,7 @@ func newTurn(ctx context.Context, a *attempt, local *Local) *turn {
 	return t
 }
 
-func (t *turn) hooks() *session.Trace { return t.a.q.m.TraceHooks() }
+func (t *turn) hooks() *session.Trace { return t.a.q.hooks() }
 
 // begin begins a hold, with the context of who is to have it, and in the goroutine of that one:
 // where a hook panics there, the turn goes on without it. The hold before has ended.
@@ -115,7 +116,7 @@ func (t *turn) loseNode() { t.lose(fmt.Errorf("%w: %w", session.ErrLost, errDele
 // release is called when the holder has released its lease. It returns the removal of the
 // node, or nil if the next one of a [Local] has it. Who still waits there stands in the queue
 // again before the node goes, so that nobody who enters after that gets ahead.
-func (t *turn) release(ctx context.Context) *session.Removal {
+func (t *turn) release(ctx context.Context) plumbing.Removal {
 	var after <-chan struct{}
 	if t.local != nil {
 		if t.local.pass(t) {
@@ -129,7 +130,7 @@ func (t *turn) release(ctx context.Context) *session.Removal {
 
 // remove has the node deleted, once after is closed. It is called once: for whoever released
 // the lease, or lost it with the node.
-func (t *turn) remove(ctx context.Context, after <-chan struct{}) *session.Removal {
+func (t *turn) remove(ctx context.Context, after <-chan struct{}) plumbing.Removal {
 	r := t.a.removeAfter(ctx, after)
 	select {
 	case t.removal <- r:
@@ -157,7 +158,7 @@ func (t *turn) stands() bool {
 	t.mu.Lock()
 	own := t.own
 	t.mu.Unlock()
-	if own != nil && own.Event() == session.WatchDeleted {
+	if own != nil && own.Event() == plumbing.WatchDeleted {
 		return false
 	}
 	return t.life.Err() == nil && t.a.s.Err() == nil // the clock is asked last

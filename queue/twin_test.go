@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -21,7 +22,7 @@ func TestLateTwinIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := testserver.Session(t, m)
-	if err := s.MakeParents(t.Context(), dir); err != nil {
+	if err := plumbing.Of(s).MakeParents(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
 	kind := &Kind{Name: "mutex", Prefixes: []string{PrefixLock}, Policy: func(Node) Policy { return Policy{} }}

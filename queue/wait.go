@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 )
 
 // wait watches those ahead whom the rule names, and our own node, until it is our turn
@@ -31,7 +31,7 @@ func (a *attempt) wait(ctx context.Context, ahead []blocker) (bool, error) {
 }
 
 // await returns when a watch has told something, or it is time to look again.
-func (a *attempt) await(ctx context.Context, told *watching, rest int, targets []blocker, watches []*session.Watch) (bool, error) {
+func (a *attempt) await(ctx context.Context, told *watching, rest int, targets []blocker, watches []plumbing.Watch) (bool, error) {
 	defer a.own.Notify(a.wake)()
 	if a.configW != nil {
 		defer a.configW.Notify(a.wake)()
@@ -52,7 +52,7 @@ func (a *attempt) await(ctx context.Context, told *watching, rest int, targets [
 		case placeLost:
 			return false, errDeleted
 		case nothingYet:
-			told.follow(ctx, a.q.m.TraceHooks(), a.q, targets, watches)
+			told.follow(ctx, a.q.hooks(), a.q, targets, watches)
 		}
 		select {
 		case <-a.wake:
@@ -97,17 +97,17 @@ func (a *attempt) allThere(ctx context.Context, targets []blocker) (bool, error)
 
 // watch sets the watches that are missing, all at once. A node ahead that is gone already
 // has a nil watch.
-func (a *attempt) watch(ctx context.Context, targets []blocker) ([]*session.Watch, error) {
-	own, err := a.s.StartWatch(ctx, a.nodePath())
+func (a *attempt) watch(ctx context.Context, targets []blocker) ([]plumbing.Watch, error) {
+	own, err := plumbing.Of(a.s).StartWatch(ctx, a.nodePath())
 	if err != nil {
 		return nil, err
 	}
 	if a.r.Kind.Configured != nil {
-		if a.configW, err = a.s.StartWatch(ctx, a.q.dir); err != nil {
+		if a.configW, err = plumbing.Of(a.s).StartWatch(ctx, a.q.dir); err != nil {
 			return nil, err
 		}
 	}
-	watches := make([]*session.Watch, len(targets))
+	watches := make([]plumbing.Watch, len(targets))
 	for i, b := range targets {
 		if watches[i], err = a.watchAhead(ctx, b.node.Name); err != nil {
 			return nil, err
@@ -132,7 +132,7 @@ func (a *attempt) watch(ctx context.Context, targets []blocker) ([]*session.Watc
 			return nil, errReconfigured
 		}
 	}
-	seen := make(map[string]*session.Watch, len(watches))
+	seen := make(map[string]plumbing.Watch, len(watches))
 	for i := range watches {
 		_, stat, err = a.settle(ctx, watches[i])
 		if errors.Is(err, zk.ErrNoNode) {
@@ -151,18 +151,18 @@ func (a *attempt) watch(ctx context.Context, targets []blocker) ([]*session.Watc
 // watchAhead returns the watch on one ahead: that of the last wait, if it is still to tell
 // something, or has told that the node is gone. The listing may be older than that: they
 // come together if the holder leaves at once, and to ask again would cost a round trip.
-func (a *attempt) watchAhead(ctx context.Context, name string) (*session.Watch, error) {
+func (a *attempt) watchAhead(ctx context.Context, name string) (plumbing.Watch, error) {
 	if w := a.seen[name]; w != nil {
 		switch w.Event() {
-		case session.WatchPending, session.WatchDeleted:
+		case plumbing.WatchPending, plumbing.WatchDeleted:
 			return w, nil
 		}
 	}
-	return a.s.StartWatch(ctx, path.Join(a.q.dir, name))
+	return plumbing.Of(a.s).StartWatch(ctx, path.Join(a.q.dir, name))
 }
 
 // settle waits for the answer to a StartWatch.
-func (a *attempt) settle(ctx context.Context, w *session.Watch) ([]byte, *zk.Stat, error) {
+func (a *attempt) settle(ctx context.Context, w plumbing.Watch) ([]byte, *zk.Stat, error) {
 	if err := a.until(ctx, w.Ready()); err != nil {
 		return nil, nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -59,7 +60,7 @@ func TestBuffersAreTheCallersAgain(t *testing.T) {
 			return err
 		},
 		"start create": func(ctx context.Context, s *session.Session, data []byte) error {
-			_, err := s.StartCreate(ctx, "/new", data, session.Persistent)
+			_, err := plumbing.Of(s).StartCreate(ctx, "/new", data, zk.FlagPersistent)
 			return err
 		},
 		"multi": func(ctx context.Context, s *session.Session, data []byte) error {

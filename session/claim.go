@@ -9,29 +9,16 @@ import (
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
-// Claim is the right to have an ephemeral node at a path at which other sessions want one
-// too, of one at a time in this session. While it lasts, a node that is there and owned by
-// this session is the claim's own, whatever became of the reply to its create, and whatever
-// anybody has written to it; a uuid in its data would not tell that for certain.
-//
-// It ends with End, or when Remove has removed the node. All methods of a Claim that
-// [Session.Claim] or [Session.TryClaim] has not made panic.
-type Claim struct {
+// claim is a session's right to have a node at a path. It implements plumbing.Claim, where the
+// rules are.
+type claim struct {
 	s    *Session
 	path string
 	once sync.Once
-}
-
-// made returns c. It panics if c is nil or a zero value.
-func (c *Claim) made() *Claim {
-	if c == nil || c.s == nil {
-		panic("session: Claim not made by Session.Claim")
-	}
-	return c
 }
 
 // claims are those of a session, and who waits for one: in the order in which they came.
@@ -72,12 +59,9 @@ func (t *claims) exit(path string, had bool) {
 	}
 }
 
-// Claim waits until nobody else in this session claims the path, first come, first served. It
-// sends nothing, and fails with ctx's error, the session's, or [ErrInvalid] for a bad path.
-func (s *Session) Claim(ctx context.Context, path string) (*Claim, error) {
-	s.made()
-	misuse.Context(ctx, "session: Session.Claim")
-	if err := ValidatePath(path); err != nil {
+// claim is plumbing.Session.Claim.
+func (s *Session) claim(ctx context.Context, path string) (*claim, error) {
+	if err := validatePath(path); err != nil {
 		return nil, err
 	}
 	waiting, cancel := context.WithCancel(ctx)
@@ -87,49 +71,27 @@ func (s *Session) Claim(ctx context.Context, path string) (*Claim, error) {
 		s.claims.exit(path, false)
 		return nil, cmp.Or(ctx.Err(), s.Err())
 	}
-	return &Claim{s: s, path: path}, nil
+	return &claim{s: s, path: path}, nil
 }
 
-// TryClaim is Claim that does not wait: it reports whether it has got the claim.
-func (s *Session) TryClaim(path string) (*Claim, bool) {
-	s.made()
+// tryClaim is plumbing.Session.TryClaim.
+func (s *Session) tryClaim(path string) (*claim, bool) {
 	if !s.claims.enter(path).TryAcquire(1) {
 		s.claims.exit(path, false)
 		return nil, false
 	}
-	return &Claim{s: s, path: path}, true
+	return &claim{s: s, path: path}, true
 }
 
-// Path returns the path that is claimed.
-func (c *Claim) Path() string { return c.made().path }
+func (c *claim) Path() string { return c.path }
 
-// Owns reports whether a node at the path that has this stat is the claim's.
-func (c *Claim) Owns(stat *zk.Stat) bool {
-	c.made()
+func (c *claim) Owns(stat *zk.Stat) bool {
 	return stat.EphemeralOwner == c.s.ID()
 }
 
-// End ends the claim. No create of it may be under way any more, and none have succeeded
-// that Remove was not done for. Only the first call counts.
-func (c *Claim) End() { c.made().once.Do(func() { c.s.claims.exit(c.path, true) }) }
+func (c *claim) End() { c.once.Do(func() { c.s.claims.exit(c.path, true) }) }
 
-// Remove deletes the claim's node for certain, if it is there, as [Session.Remove] does, and
-// never that of another session: a delete whose reply was lost is not simply repeated, since
-// when it has been carried out another's node may stand at the path. Before it is, the server
-// catches up with the leader, and the node's owner is compared. By then that earlier delete
-// has been carried out or never will be, as servers take nothing from a session's former
-// connection once it has a new one; so between the look and the next delete nobody takes our
-// node away, but an operator: who deletes it in that moment can have the next one's deleted
-// too.
-//
-// standing, if not nil, is the stat of the claim's node where that is certain to be there, as
-// far as the present connection has told: then the first delete is sent without a look. It
-// must not change any more. The claim ends when the node is gone, or with the session: after
-// a refusal of the server the removal goes on in the background, and the claim stands until it
-// has succeeded. ctx is for the hooks of [Trace] alone: that it ends changes nothing.
-func (c *Claim) Remove(ctx context.Context, standing *zk.Stat) *Removal {
-	c.made()
-	misuse.Context(ctx, "session: Claim.Remove")
+func (c *claim) Remove(ctx context.Context, standing *zk.Stat) plumbing.Removal {
 	end := func() {
 		// The node is gone, and the news of that came before the answer; if it was lost, the
 		// watch must not tell the next one that a node here is ours.
@@ -165,7 +127,7 @@ func (c *Claim) Remove(ctx context.Context, standing *zk.Stat) *Removal {
 }
 
 // look returns the stat of what is at the path now, nil if there is nothing.
-func (c *Claim) look(ctx context.Context) (*zk.Stat, error) {
+func (c *claim) look(ctx context.Context) (*zk.Stat, error) {
 	if err := c.s.Sync(ctx, c.path); err != nil {
 		return nil, err
 	}

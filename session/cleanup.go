@@ -8,54 +8,19 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
-
-	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
-// Removal is a guaranteed delete under way. All methods of a Removal that a method of a
-// [Session] or [Claim] has not made panic.
-type Removal struct {
-	_ misuse.NoCopy
-
+// removal is a guaranteed delete in progress. It implements plumbing.Removal.
+type removal struct {
 	done chan struct{}
 	err  error
 }
 
-// made returns r. It panics if r is nil or a zero value.
-func (r *Removal) made() *Removal {
-	if r == nil || r.done == nil {
-		panic("session: Removal not made by Session.Remove")
-	}
-	return r
-}
+func (r *removal) Done() <-chan struct{} { return r.done }
+func (r *removal) Err() error            { return r.err }
 
-// Done returns a channel that is closed when the server has said that what was to
-// go is gone, when the server has refused for the first time, or when the session has
-// ended, which it goes with. After a refusal the removal is tried again in the background,
-// more slowly, until one of the other two has happened.
-func (r *Removal) Done() <-chan struct{} { return r.made().done }
-
-// Err returns, once Done is closed, nil if the server has said that it is gone, or
-// else why it has not: the session's error, or the server's refusal.
-func (r *Removal) Err() error { return r.made().err }
-
-// Remove deletes a node for certain. It returns at once and needs no further call:
-// the delete is retried in the background, across reconnects, until the server says
-// that the node is gone, or the session ends. A refusal ([zk.ErrNoAuth]) is reported at once
-// by the Removal, and the delete is then retried slowly: first after about a second, later
-// after at most the session timeout or 30 s. For a node that is gone already it is a success. ctx is for the hooks of [Trace] alone: that
-// it ends changes nothing.
-func (s *Session) Remove(ctx context.Context, path string) *Removal {
-	s.made()
-	misuse.Context(ctx, "session: Session.Remove")
-	return s.RemoveAfter(ctx, path, nil)
-}
-
-// RemoveAfter is Remove that waits, in the background, until after is closed; nil: it does
-// not.
-func (s *Session) RemoveAfter(ctx context.Context, path string, after <-chan struct{}) *Removal {
-	s.made()
-	misuse.Context(ctx, "session: Session.RemoveAfter")
+// remove is plumbing.Session.RemoveAfter.
+func (s *Session) remove(ctx context.Context, path string, after <-chan struct{}) *removal {
 	return s.persist(ctx, "remove "+path, nil, func(ctx context.Context) error {
 		if after != nil {
 			select {
@@ -68,15 +33,8 @@ func (s *Session) RemoveAfter(ctx context.Context, path string, after <-chan str
 	})
 }
 
-// Sweep deletes, for certain and as Remove does, those children of dir whose names
-// match: for a create whose reply was lost. It asks the server to catch up with the
-// leader first, so that what was created before cannot be missed.
-func (s *Session) Sweep(ctx context.Context, dir string, match func(name string) bool) *Removal {
-	s.made()
-	misuse.Context(ctx, "session: Session.Sweep")
-	if match == nil {
-		panic("session: Session.Sweep: nil function")
-	}
+// sweep is plumbing.Session.Sweep.
+func (s *Session) sweep(ctx context.Context, dir string, match func(name string) bool) *removal {
 	return s.persist(ctx, "sweep "+dir, nil, func(ctx context.Context) error {
 		if err := s.Sync(ctx, dir); err != nil {
 			return err
@@ -99,22 +57,22 @@ func (s *Session) Sweep(ctx context.Context, dir string, match func(name string)
 
 // persist repeats f in the background until it succeeds or the session ends. It does not end
 // with any caller's context, nor with a WithRetry that says stop. A refusal by the server ends
-// the Removal, and f is repeated slowly from then on: the permission may come back. Once f has
+// the removal, and f is repeated slowly from then on: the permission may come back. Once f has
 // succeeded or the session has ended, and not before, it calls then, if there is one.
-func (s *Session) persist(ctx context.Context, what string, then func(), f func(context.Context) error) *Removal {
+func (s *Session) persist(ctx context.Context, what string, then func(), f func(context.Context) error) *removal {
 	p := &persistence{
-		Removal: &Removal{done: make(chan struct{})},
+		removal: &removal{done: make(chan struct{})},
 		s:       s, ctx: ctx, what: what, then: then, f: f,
 	}
 	if err := s.begin(p.run); err != nil {
 		p.end(err)
 	}
-	return p.Removal
+	return p.removal
 }
 
-// persistence is the work behind a Removal. One goroutine at a time runs it.
+// persistence is the work behind a removal. One goroutine at a time runs it.
 type persistence struct {
-	*Removal
+	*removal
 	s       *Session
 	ctx     context.Context
 	what    string
@@ -217,7 +175,3 @@ func ignoreNoNode(err error) error {
 	}
 	return err
 }
-
-// Adopt counts a node that was found after its create had looked lost towards
-// [WithMaxNodes], as if its create had succeeded.
-func (s *Session) Adopt(path string) { s.made().nodes.found(path) }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -45,7 +46,7 @@ func TestCloseEndsWaiting(t *testing.T) {
 	h.wait(t, session.Connected, session.Suspended)
 	results := make(chan error, 2)
 	go func() { _, _, err := s.Get(context.Background(), "/"); results <- err }()
-	r := s.Remove(t.Context(), "/none")
+	r := plumbing.Of(s).Remove(t.Context(), "/none")
 	go func() { <-r.Done(); results <- r.Err() }()
 	_ = m.Close()
 	for range 2 {

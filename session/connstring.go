@@ -36,7 +36,7 @@ func parseConnectString(s string) (servers []hostPort, chroot string, err error)
 		return nil, "", invalidf("connect string %q: the chroot is written once, behind the last server, and has no comma: %q", s, respell(s))
 	}
 	if chroot != "" {
-		if err := ValidatePath(chroot); err != nil {
+		if err := validatePath(chroot); err != nil {
 			return nil, "", invalidf("connect string %q: chroot: %v", s, err)
 		}
 	}

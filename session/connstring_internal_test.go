@@ -103,7 +103,7 @@ func FuzzParseConnectString(f *testing.F) {
 			}
 			list = append(list, s.String())
 		}
-		if chroot != "" && (chroot == "/" || ValidatePath(chroot) != nil) {
+		if chroot != "" && (chroot == "/" || validatePath(chroot) != nil) {
 			t.Fatalf("%q gives chroot %q", in, chroot)
 		}
 		again, chroot2, err := parseConnectString(strings.Join(list, ",") + chroot)
@@ -119,7 +119,7 @@ func TestChroot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := (&Manager{cfg: cfg}).Chroot(); got != want {
+		if got := cfg.outward("/"); got != want {
 			t.Errorf("%s: %s, want %s", servers, got, want)
 		}
 	}

@@ -22,11 +22,8 @@ func checkData(data []byte) error {
 	return nil
 }
 
-// Creation is a create under way: see [Session.StartCreate]. All methods of a Creation that
-// StartCreate has not made panic.
-type Creation struct {
-	_ misuse.NoCopy
-
+// creation is a create in flight. It implements plumbing.Creation.
+type creation struct {
 	done chan struct{}
 	path string
 	err  error
@@ -37,43 +34,17 @@ type Creation struct {
 	noted uint64 // see nodes
 }
 
-// made returns c. It panics if c is nil or a zero value.
-func (c *Creation) made() *Creation {
-	if c == nil || c.done == nil {
-		panic("session: Creation not made by Session.StartCreate")
-	}
-	return c
-}
+func (c *creation) Done() <-chan struct{}   { return c.done }
+func (c *creation) Result() (string, error) { return c.path, c.err }
+func (c *creation) After() int64            { return c.after }
 
-// Done returns a channel that is closed when nothing more will come of the create:
-// it was answered, its connection was lost, or its session.
-func (c *Creation) Done() <-chan struct{} { return c.made().done }
-
-// Result returns, once Done is closed, the path of the node, or why there is none
-// or why that is not known: see [Uncertain].
-func (c *Creation) Result() (string, error) { return c.made().path, c.err }
-
-// After returns a transaction (zxid) that is older than the node: the latest that any server
-// had told this session of when the create was sent; 0 where none had.
-func (c *Creation) After() int64 { return c.made().after }
-
-// Uncertain reports whether a failed create, set, delete or multi may have been
-// carried out all the same, since its reply was lost. So may one whose ctx ended while it
-// was under way, which this does not report.
-func Uncertain(err error) bool {
+// uncertain is plumbing.Uncertain.
+func uncertain(err error) bool {
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed)
 }
 
-// StartCreate waits for a connection and then sends a create, without waiting for
-// the answer: further requests can follow at once. Once it has returned nil the
-// node may come to exist, whatever becomes of ctx, and the caller must see to it.
-// An error says that nothing was sent: ctx's, the session's, [ErrTooManyNodes] or
-// [ErrInvalid].
-//
-// What a sequential create makes has a number after path.
-func (s *Session) StartCreate(ctx context.Context, path string, data []byte, mode CreateMode) (*Creation, error) {
-	s.made()
-	misuse.Context(ctx, "session: Session.StartCreate")
+// startCreate is plumbing.Session.StartCreate for all modes.
+func (s *Session) startCreate(ctx context.Context, path string, data []byte, mode CreateMode) (*creation, error) {
 	info := RequestInfo{Op: "create", Path: path}
 	if err := errors.Join(validateCreate(path, mode), mode.validate(), checkData(data)); err != nil {
 		return nil, err
@@ -82,7 +53,7 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, mod
 		return nil, opError(info, err)
 	}
 	data = bytes.Clone(data) // it is sent after this has returned
-	c := &Creation{done: make(chan struct{}), after: s.seen.Load()}
+	c := &creation{done: make(chan struct{}), after: s.seen.Load()}
 	traced := false
 	defer func() {
 		if !traced { // the hook has panicked, or ended the goroutine
@@ -148,9 +119,9 @@ func (s *Session) cancelCreate(path string, mode CreateMode) {
 // validateCreate allows a sequential node to have no name of its own: "/dir/".
 func validateCreate(path string, mode CreateMode) error {
 	if mode.sequential() && strings.HasSuffix(path, "/") && path != "/" {
-		return ValidatePath(strings.TrimSuffix(path, "/"))
+		return validatePath(strings.TrimSuffix(path, "/"))
 	}
-	return ValidatePath(path)
+	return validatePath(path)
 }
 
 // Create makes a node and returns its path, which for a sequential mode has a
@@ -159,12 +130,14 @@ func validateCreate(path string, mode CreateMode) error {
 //
 // Errors are those of go-zookeeper ([zk.ErrNodeExists], [zk.ErrNoNode],
 // [zk.ErrNoAuth] …), ctx's, [ErrLost], [ErrClosed], [ErrTooManyNodes] and
-// [ErrInvalid]. A create whose reply was lost is not repeated, since it may have
-// been carried out: see [Uncertain].
+// [ErrInvalid]. A create whose reply was lost is not repeated, because the server
+// may have carried it out. Its error matches [zk.ErrConnectionClosed], [ErrLost] or
+// [ErrClosed].
 //
-// When ctx ends while the request is under way, the node is not wanted any more, and one that
-// the request makes all the same is deleted again, in the background and for certain, as by
-// [Session.Remove]. If the reply to the request is lost as well, the node has to be found:
+// If ctx ends while the request is in flight, the session deletes the node that the request
+// makes. It does that in the background, and retries the delete across reconnects until the
+// server says that the node is gone, or the session ends. If the reply to the request is lost
+// as well, the node has to be found:
 //
 //   - One that goes with the session is found by its path, its owner and its data. Until then
 //     further creates of that path by this session wait. If replies to several creates of
@@ -175,7 +148,7 @@ func validateCreate(path string, mode CreateMode) error {
 func (s *Session) Create(ctx context.Context, path string, data []byte, mode CreateMode) (string, error) {
 	s.made()
 	misuse.Context(ctx, "session: Session.Create")
-	c, err := s.StartCreate(ctx, path, data, mode)
+	c, err := s.startCreate(ctx, path, data, mode)
 	if err != nil {
 		return "", err
 	}

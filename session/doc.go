@@ -18,8 +18,6 @@
 //     answer after a long pause of the process is right.
 //   - A lost session never comes back, even when its connection does. It is
 //     closed on the server in the background, so that nothing of it stays.
-//   - A guaranteed delete ([Session.Remove], [Session.Sweep]) is retried across
-//     reconnects until the server says that the node is gone, or the session is.
 //   - Requests are bound by their context. A cancelled call returns at once.
 //
 // # What is not

@@ -48,11 +48,3 @@ func ExampleManager_Subscribe() {
 	})
 	defer cancel()
 }
-
-func ExampleValidatePath() {
-	fmt.Println(session.ValidatePath("/locks/a"))
-	fmt.Println(session.ValidatePath("locks/a"))
-	// Output:
-	// <nil>
-	// invalid argument: path "locks/a" does not begin with a slash
-}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -51,7 +52,7 @@ func within[T any](t testing.TB, c <-chan T, what string) T {
 func dir(t testing.TB, s *session.Session) string {
 	t.Helper()
 	d := testserver.Path(t)
-	must(t, s.MakeParents(patient(t), d))
+	must(t, plumbing.Of(s).MakeParents(patient(t), d))
 	return d
 }
 

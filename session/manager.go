@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
@@ -282,10 +281,6 @@ func (m *Manager) note(err error) {
 		m.wakeLocked()
 	}
 }
-
-// Retry returns the function of [WithRetry], which never returns nil: for loops that are made
-// of requests.
-func (m *Manager) Retry() func() backoff.BackOff { return m.made().cfg.retry }
 
 // transition is the only way the state changes.
 func (m *Manager) transition(to State, s *Session, why error) {

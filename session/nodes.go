@@ -49,7 +49,7 @@ func (n *nodes) settle(path string, err error) uint64 {
 	if err == nil {
 		n.addLocked(path)
 	}
-	if Uncertain(err) {
+	if uncertain(err) {
 		// The caller looks for the node as soon as there is a connection. Without
 		// one for a timeout the session is lost.
 		n.doubt = wire.Now().Add(2 * n.timeout())

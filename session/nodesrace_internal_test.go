@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -45,7 +46,7 @@ func TestRemadeNodeIsCounted(t *testing.T) {
 		if !s.nodes.has() {
 			bad++
 		}
-		s.Remove(ctx, "/n")
+		plumbing.Of(s).Remove(ctx, "/n")
 	}
 	t.Logf("%d of %d", bad, n)
 	if bad > 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -16,16 +17,16 @@ func TestMakeParents(t *testing.T) {
 	p, _, s := behindProxy(t, 10*time.Second)
 	d, ctx := testserver.Path(t), patient(t)
 	for _, dir := range []string{d + "/a/b/c", d + "/a/b/c", d + "/a", d + "/a/x", "/"} {
-		must(t, s.MakeParents(ctx, dir))
+		must(t, plumbing.Of(s).MakeParents(ctx, dir))
 		if stat, err := s.Exists(ctx, dir); err != nil || stat == nil {
 			t.Fatalf("%s: %v, %v", dir, stat, err)
 		}
 	}
 	// Made twice is made once: a lost reply is no reason to tell the caller.
 	f := p.CutAfterCommit(zktest.Any(zktest.OpCreateContainer))
-	must(t, s.MakeParents(ctx, d+"/lost/reply"))
+	must(t, plumbing.Of(s).MakeParents(ctx, d+"/lost/reply"))
 	within(t, f.Hit(), "the cut")
-	wantErr(t, "bad path", s.MakeParents(ctx, "a"), session.ErrInvalid)
+	wantErr(t, "bad path", plumbing.Of(s).MakeParents(ctx, "a"), session.ErrInvalid)
 }
 
 func TestMakeParentsTogether(t *testing.T) {
@@ -34,7 +35,7 @@ func TestMakeParentsTogether(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 10 {
 		wg.Go(func() {
-			if err := s.MakeParents(ctx, d+"/a/b/c"); err != nil {
+			if err := plumbing.Of(s).MakeParents(ctx, d+"/a/b/c"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -46,7 +47,7 @@ func TestMakeParentsTogether(t *testing.T) {
 func TestMakeParentsContainers(t *testing.T) {
 	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()))
 	d, ctx := testserver.Path(t), patient(t)
-	must(t, s.MakeParents(ctx, d+"/a"))
+	must(t, plumbing.Of(s).MakeParents(ctx, d+"/a"))
 	node, err := s.Create(ctx, d+"/a/n", nil, session.Ephemeral)
 	must(t, err)
 	must(t, s.Delete(ctx, node, -1))
@@ -68,12 +69,12 @@ func TestMakeParentsWithoutTheRight(t *testing.T) {
 	must(t, err)
 	_, err = admin.SetACL(d, read, -1)
 	must(t, err)
-	must(t, s.MakeParents(ctx, d+"/there"))
-	must(t, s.MakeParents(ctx, d+"/there/below"))
-	wantErr(t, "one that is missing", s.MakeParents(ctx, d+"/missing"), zk.ErrNoAuth)
+	must(t, plumbing.Of(s).MakeParents(ctx, d+"/there"))
+	must(t, plumbing.Of(s).MakeParents(ctx, d+"/there/below"))
+	wantErr(t, "one that is missing", plumbing.Of(s).MakeParents(ctx, d+"/missing"), zk.ErrNoAuth)
 
 	below := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()+d+"/there"))
-	must(t, below.MakeParents(ctx, "/"))
+	must(t, plumbing.Of(below).MakeParents(ctx, "/"))
 }
 
 // Where the server knows no containers, directories are persistent nodes. It hangs up when
@@ -82,7 +83,7 @@ func TestParentsWithoutContainers(t *testing.T) {
 	srv := zktest.Start(t, zktest.WithoutContainers())
 	m := testserver.Connect(t, "any:2181", session.WithDialer(srv.Dialer()), session.WithTimeout(20*time.Second))
 	s := testserver.Session(t, m)
-	must(t, s.MakeParents(patient(t), "/a/b/c"))
+	must(t, plumbing.Of(s).MakeParents(patient(t), "/a/b/c"))
 	_, err := s.Create(patient(t), "/a/b/c/n", nil, session.Ephemeral)
 	must(t, err)
 }

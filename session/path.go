@@ -8,13 +8,11 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
-// ValidatePath reports, as an error that matches [ErrInvalid], what keeps path
-// from being the absolute path of a node by ZooKeeper's rules. It does no I/O.
-func ValidatePath(path string) error {
+// validatePath is plumbing.ValidatePath.
+func validatePath(path string) error {
 	switch {
 	case path == "":
 		return invalidf("path is empty")
@@ -75,24 +73,17 @@ func (s *Session) inward(path string) string {
 	return rest
 }
 
-// MakeParents makes dir and whatever is missing above it, the chroot included.
-// What it makes are container nodes, which the server removes when they have
-// become empty again, or persistent ones where the server knows no containers.
-//
-// It returns when dir existed at some moment, ctx ended, the session ended or the
-// server refused; nothing keeps a container from vanishing again.
-func (s *Session) MakeParents(ctx context.Context, dir string) error {
-	s.made()
-	misuse.Context(ctx, "session: Session.MakeParents")
-	if err := ValidatePath(dir); err != nil {
+// makeParents is plumbing.Session.MakeParents.
+func (s *Session) makeParents(ctx context.Context, dir string) error {
+	if err := validatePath(dir); err != nil {
 		return err
 	}
-	return s.makeParents(ctx, s.outward(dir))
+	return s.makeNodes(ctx, s.outward(dir))
 }
 
-// makeParents works from the leaf up, since whoever may create in a directory
+// makeNodes works from the leaf up, since whoever may create in a directory
 // need not have that right further up.
-func (s *Session) makeParents(ctx context.Context, full string) error {
+func (s *Session) makeNodes(ctx context.Context, full string) error {
 	again := rounds.Pace{New: s.cfg.retry}
 	for {
 		err := s.makeNode(ctx, full)
@@ -100,7 +91,7 @@ func (s *Session) makeParents(ctx context.Context, full string) error {
 		if !errors.Is(err, zk.ErrNoNode) || parent == "" {
 			return err
 		}
-		if err := s.makeParents(ctx, parent); err != nil {
+		if err := s.makeNodes(ctx, parent); err != nil {
 			return err
 		}
 		if err := again.Wait(ctx, s.Done()); err != nil {

@@ -25,7 +25,7 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error
 		data []byte
 		stat *zk.Stat
 	}
-	if err := ValidatePath(path); err != nil {
+	if err := validatePath(path); err != nil {
 		return nil, nil, err
 	}
 	r, err := do(ctx, s, RequestInfo{Op: "getData", Path: path}, always, func() (reply, error) {
@@ -44,7 +44,7 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat
 		names []string
 		stat  *zk.Stat
 	}
-	if err := ValidatePath(path); err != nil {
+	if err := validatePath(path); err != nil {
 		return nil, nil, err
 	}
 	r, err := do(ctx, s, RequestInfo{Op: "getChildren", Path: path}, always, func() (reply, error) {
@@ -62,7 +62,7 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat
 func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 	s.made()
 	misuse.Context(ctx, "session: Session.Exists")
-	if err := ValidatePath(path); err != nil {
+	if err := validatePath(path); err != nil {
 		return nil, err
 	}
 	return do(ctx, s, RequestInfo{Op: "exists", Path: path}, always, func() (*zk.Stat, error) {
@@ -79,7 +79,7 @@ func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 func (s *Session) Sync(ctx context.Context, path string) error {
 	s.made()
 	misuse.Context(ctx, "session: Session.Sync")
-	if err := ValidatePath(path); err != nil {
+	if err := validatePath(path); err != nil {
 		return err
 	}
 	_, err := do(ctx, s, RequestInfo{Op: "sync", Path: path}, always, func() (string, error) {
@@ -89,13 +89,13 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 }
 
 // Set replaces the data of a node if it has the given version (-1: any), and
-// returns its new stat. A set whose reply was lost is not repeated, since it may
-// have been carried out: see [Uncertain]. Otherwise it returns and fails as Get
-// does.
+// returns its new stat. A set whose reply was lost is not repeated, because the
+// server may have carried it out. Its error matches [zk.ErrConnectionClosed],
+// [ErrLost] or [ErrClosed]. Otherwise Set returns and fails as Get does.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
 	s.made()
 	misuse.Context(ctx, "session: Session.Set")
-	if err := errors.Join(ValidatePath(path), checkData(data)); err != nil {
+	if err := errors.Join(validatePath(path), checkData(data)); err != nil {
 		return nil, err
 	}
 	data = bytes.Clone(data) // it may be sent after ctx has ended
@@ -106,12 +106,11 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 
 // Delete removes a node if it has the given version (-1: any). It is repeated when
 // its reply was lost; a repeated one that finds no node reports success. Otherwise
-// it returns and fails as Get does. See [Session.Remove] for one that does not end
-// with its caller.
+// it returns and fails as Get does.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
 	s.made()
 	misuse.Context(ctx, "session: Session.Delete")
-	if err := ValidatePath(path); err != nil {
+	if err := validatePath(path); err != nil {
 		return err
 	}
 	tries := 0
@@ -139,9 +138,10 @@ func (s *Session) sendDelete(path string, version int32) error {
 // *[zk.DeleteRequest] and *[zk.CheckVersionRequest], with paths below the chroot.
 // The requests are not changed; a create without an ACL gets that of [WithACL], and
 // ephemeral ones count towards [WithMaxNodes]. It makes no containers, and no nodes with a TTL.
-// It returns what each did, and the first error of those refused. A multi whose
-// reply was lost is not repeated: see [Uncertain]. Otherwise it returns and fails
-// as Get does.
+// It returns what each did, and the first error of those refused. A multi whose reply was
+// lost is not repeated, because the server may have carried it out. Its error matches
+// [zk.ErrConnectionClosed], [ErrLost] or [ErrClosed]. Otherwise Multi returns and fails as
+// Get does.
 func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	s.made()
 	misuse.Context(ctx, "session: Session.Multi")
@@ -213,21 +213,21 @@ func (s *Session) copyOp(op any) (own, out any, size int, err error) {
 		}
 		c := in
 		c.Path = s.outward(op.Path)
-		return &in, &c, len(c.Data) + len(c.Path), errors.Join(ValidatePath(op.Path), checkMultiFlags(c.Flags))
+		return &in, &c, len(c.Data) + len(c.Path), errors.Join(validatePath(op.Path), checkMultiFlags(c.Flags))
 	case *zk.SetDataRequest:
 		in := *op
 		in.Data = bytes.Clone(op.Data)
 		c := in
 		c.Path = s.outward(op.Path)
-		return &in, &c, len(c.Data) + len(c.Path), ValidatePath(op.Path)
+		return &in, &c, len(c.Data) + len(c.Path), validatePath(op.Path)
 	case *zk.DeleteRequest:
 		in, c := *op, *op
 		c.Path = s.outward(op.Path)
-		return &in, &c, len(c.Path), ValidatePath(op.Path)
+		return &in, &c, len(c.Path), validatePath(op.Path)
 	case *zk.CheckVersionRequest:
 		in, c := *op, *op
 		c.Path = s.outward(op.Path)
-		return &in, &c, len(c.Path), ValidatePath(op.Path)
+		return &in, &c, len(c.Path), validatePath(op.Path)
 	}
 	return nil, nil, 0, invalidf("%T is not an operation of a multi", op)
 }

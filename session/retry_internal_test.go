@@ -97,7 +97,7 @@ func TestUncertain(t *testing.T) {
 		zk.ErrConnectionClosed: true, lossError(1, lossClock): true, closedError(1): true,
 		zk.ErrNoNode: false, ErrTooManyNodes: false, ErrInvalid: false,
 	} {
-		if Uncertain(fmt.Errorf("x: %w", err)) != want {
+		if uncertain(fmt.Errorf("x: %w", err)) != want {
 			t.Errorf("%v: %v, want %v", err, !want, want)
 		}
 	}

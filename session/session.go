@@ -171,17 +171,6 @@ func (s *Session) Remaining() time.Duration {
 // closed with its manager. [Session.Err] may know earlier.
 func (s *Session) Done() <-chan struct{} { return s.made().life.Done() }
 
-// AfterEnd has f called, in a goroutine of its own, when the session has ended: at once if it
-// has. The returned function takes that back.
-func (s *Session) AfterEnd(f func()) (stop func()) {
-	s.made()
-	if f == nil {
-		panic("session: Session.AfterEnd: nil function")
-	}
-	cancel := context.AfterFunc(s.life, f)
-	return func() { cancel() }
-}
-
 // Err returns nil while the session is certain, and after that an error that
 // matches [ErrLost] or [ErrClosed]. It goes by the clock at the time of the call,
 // not by whether some timer has run.

@@ -53,7 +53,7 @@ type Trace struct {
 // RequestInfo describes one request.
 type RequestInfo struct {
 	Op     string // ZooKeeper's name: create, getChildren, getData, delete, sync …
-	Chroot string // of the manager: see [Manager.Chroot]
+	Chroot string // the path of the connect string; "/" if it has none
 	Path   string // below the chroot
 	Server string // host:port, as in the connect string, of the connection; "" while unknown
 	Peer   string // its address: ip:port, or what a dialer of [WithDialer] was given
@@ -61,18 +61,14 @@ type RequestInfo struct {
 
 // RetryInfo describes what is tried again.
 type RetryInfo struct {
-	Op    string // of the request, or OpAcquire
+	Op    string // of the request; "acquire" for an acquisition that lost its session or its node
 	Try   int    // how many there were: 1 after the first
 	Cause error  // how the last one ended
 }
 
-// OpAcquire stands for an acquisition among the operations that are tried again: it has
-// lost its session or its node, and takes its place with a new one.
-const OpAcquire = "acquire"
-
 // WatchInfo describes a wait, or the part of it during which one node is the nearest ahead.
 type WatchInfo struct {
-	Chroot string // of the manager: see [Manager.Chroot]
+	Chroot string // the path of the connect string; "/" if it has none
 	Path   string // the node whose end is waited for
 	Data   []byte // that node's data; not to be changed
 	Nodes  int    // how many nodes ahead are watched, this one among them
@@ -81,7 +77,7 @@ type WatchInfo struct {
 // AcquireInfo describes what is asked for.
 type AcquireInfo struct {
 	Kind   string // mutex, unfair, read, write, semaphore; gate: before one in Curator's layout
-	Chroot string // of the manager: see [Manager.Chroot]
+	Chroot string // the path of the connect string; "/" if it has none
 	Path   string // the lock's directory
 	Try    bool   // a try, which does not wait
 }
@@ -97,13 +93,10 @@ type AcquireResult struct {
 // HoldInfo describes a hold.
 type HoldInfo struct {
 	Kind   string
-	Chroot string // of the manager: see [Manager.Chroot]
+	Chroot string // the path of the connect string; "/" if it has none
 	Path   string // the lock's directory
 	Node   string // the contender's node
 }
-
-// TraceHooks returns the hooks given with [WithTrace].
-func (m *Manager) TraceHooks() *Trace { return &m.made().cfg.trace }
 
 // traceRequest calls the hook for a request and returns what to call at its end.
 func (s *Session) traceRequest(ctx context.Context, info RequestInfo) func(error) {

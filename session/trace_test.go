@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -59,7 +60,7 @@ func TestTraceRequests(t *testing.T) {
 		},
 	}))
 	s, ctx := testserver.Session(t, m), patient(t)
-	must(t, s.MakeParents(ctx, "/d"))
+	must(t, plumbing.Of(s).MakeParents(ctx, "/d"))
 	ctx = context.WithValue(ctx, traceKey{}, "me")
 	mu.Lock()
 	calls = nil
@@ -77,7 +78,7 @@ func TestTraceRequests(t *testing.T) {
 	}
 	over, cancel := context.WithCancel(ctx)
 	cancel()
-	removal := s.Remove(over, node)
+	removal := plumbing.Of(s).Remove(over, node)
 	within(t, removal.Done(), "the removal")
 	must(t, removal.Err())
 

@@ -127,7 +127,7 @@ type givenUp struct {
 
 // undo waits for the end of the create, and then removes, in the background, what it has made:
 // see Create for what is promised.
-func (g *givenUp) undo(ctx context.Context, c *Creation) {
+func (g *givenUp) undo(ctx context.Context, c *creation) {
 	<-c.Done()
 	made, err := c.Result()
 	what := "undo the create of " + g.path
@@ -135,7 +135,7 @@ func (g *givenUp) undo(ctx context.Context, c *Creation) {
 	case err == nil:
 		g.node, g.upTo, g.noted = made, c.upTo, c.noted
 		g.s.persist(ctx, what, nil, g.remove)
-	case !Uncertain(err) || g.s.Err() != nil:
+	case !uncertain(err) || g.s.Err() != nil:
 	case !g.mode.ephemeral():
 		g.s.cfg.log.Warn("a create was given up and its reply lost: its node, if there is one, stays", "path", g.path)
 	case g.s.creates.alone(g.s.life, g.path) == nil:

@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 )
 
 // WatchEvent is what ended a [Watch].
@@ -36,6 +37,7 @@ type Watch struct {
 
 	mu    sync.Mutex
 	event WatchEvent
+	done  chan struct{}        // closed when it ends; nil until somebody asks for it
 	tell  map[*func()]struct{} // what to call when it ends
 }
 
@@ -47,14 +49,19 @@ func (w *Watch) made() *Watch {
 	return w
 }
 
-// Ready returns a channel that is closed when the node's data, or a refusal, is there:
-// see Result.
-func (w *Watch) Ready() <-chan struct{} { return w.made().ready }
-
-// Result returns, once Ready is closed, the node's data and stat as the watch was set,
-// which are not to be written to, or why it was not: [zk.ErrNoNode], another refusal, or
-// a lost connection (see [Uncertain]).
-func (w *Watch) Result() ([]byte, *zk.Stat, error) { return w.made().data, w.stat, w.err }
+// Done returns a channel that is closed when the watch has ended: see Event.
+func (w *Watch) Done() <-chan struct{} {
+	w.made()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.done == nil {
+		w.done = make(chan struct{})
+		if w.event != WatchPending {
+			close(w.done)
+		}
+	}
+	return w.done
+}
 
 // Event returns what has ended the watch, or WatchPending.
 func (w *Watch) Event() WatchEvent {
@@ -62,24 +69,6 @@ func (w *Watch) Event() WatchEvent {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.event
-}
-
-// Notify arranges that ch is sent a value, without blocking, when the watch ends;
-// at once if it has. The channel should have room for one. The returned function
-// takes that back; a watch that ends does so too.
-func (w *Watch) Notify(ch chan<- struct{}) (stop func()) {
-	w.made()
-	return w.atEnd(func() { poke(ch) })
-}
-
-// AfterEvent has f called, in a goroutine of its own, when the watch ends; at once if it has.
-// The returned function takes that back.
-func (w *Watch) AfterEvent(f func()) (stop func()) {
-	w.made()
-	if f == nil {
-		panic("session: Watch.AfterEvent: nil function")
-	}
-	return w.atEnd(func() { go f() })
 }
 
 // atEnd has tell called when the watch ends, with locks held: it must not block.
@@ -120,6 +109,9 @@ func (w *Watch) fire(e WatchEvent) {
 		(*tell)()
 	}
 	w.tell = nil
+	if w.done != nil {
+		close(w.done)
+	}
 }
 
 // watches holds one data watch per path, shared by all who wait there: zk.Conn
@@ -222,11 +214,11 @@ func (t *watches) event(ev zk.Event) {
 
 // forget ends a watch as broken, or, given none, whichever is pending, and has the next one
 // at the path set anew.
-func (t *watches) forget(path string, w *Watch) {
+func (t *watches) forget(path string, w plumbing.Watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.m[path]
-	if e == nil || e.cur == nil || w != nil && e.cur != w {
+	if e == nil || e.cur == nil || w != nil && w != plumbing.Watch((*watchPlumbing)(e.cur)) {
 		return // it has ended already
 	}
 	t.forgetLocked(path, e)
@@ -270,26 +262,6 @@ func (t *watches) dropIdleLocked(path string, e *watched) {
 	}
 }
 
-// StartWatch waits for a connection, as ctx allows, and then asks for a watch without
-// waiting for the answer: further requests can follow at once. The answer is there when
-// [Watch.Ready] is closed. It is not repeated when its connection is lost.
-func (s *Session) StartWatch(ctx context.Context, path string) (*Watch, error) {
-	s.made()
-	misuse.Context(ctx, "session: Session.StartWatch")
-	if err := ValidatePath(path); err != nil {
-		return nil, err
-	}
-	if err := s.ready(ctx); err != nil {
-		return nil, opError(RequestInfo{Op: "getData", Path: path}, err)
-	}
-	return s.startWatch(ctx, path), nil
-}
-
-// Forget ends a watch as broken for all who share it: for one whose event must have been
-// lost, since the node at its path is another than it was set on. It would be shared for as
-// long as the connection lasts.
-func (s *Session) Forget(path string, w *Watch) { s.made().watches.forget(s.outward(path), w) }
-
 // startWatch joins whoever watches a node already, or sends the get that sets a watch.
 func (s *Session) startWatch(ctx context.Context, path string) *Watch {
 	full := s.outward(path)
@@ -327,7 +299,7 @@ func (s *Session) startWatch(ctx context.Context, path string) *Watch {
 func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Watch, error) {
 	s.made()
 	misuse.Context(ctx, "session: Session.Watch")
-	if err := ValidatePath(path); err != nil {
+	if err := validatePath(path); err != nil {
 		return nil, nil, nil, err
 	}
 	w, err := do(ctx, s, RequestInfo{Op: "getData", Path: path}, shared, func() (*Watch, error) {

@@ -155,8 +155,8 @@ func TestWatchesErrorInFlight(t *testing.T) {
 		t.Fatal("not shared")
 	}
 	wt.land("/a", f, nil, nil, zk.ErrNoNode)
-	if _, _, err := w.Result(); !errors.Is(err, zk.ErrNoNode) {
-		t.Errorf("got %v", err)
+	if !errors.Is(w.err, zk.ErrNoNode) {
+		t.Errorf("got %v", w.err)
 	}
 	wt.idle() // no watch for a node that is not there
 	wt.set(true, nil)
@@ -187,7 +187,7 @@ func TestWatchesBreakInFlight(t *testing.T) {
 
 func TestWatchNotify(t *testing.T) {
 	wt := newWatchTest(t)
-	w := wt.set(true, nil)
+	w := (*watchPlumbing)(wt.set(true, nil))
 	ch, gone := make(chan struct{}, 1), make(chan struct{}, 1)
 	w.Notify(ch)
 	w.Notify(gone)()
@@ -209,7 +209,7 @@ func TestWatchNotify(t *testing.T) {
 // one whose get is still under way, and one that nobody waits for.
 func TestWatchesForgotten(t *testing.T) {
 	for name, forget := range map[string]func(*watchTest, *Watch){
-		"one":      func(wt *watchTest, w *Watch) { wt.forget("/a", w) },
+		"one":      func(wt *watchTest, w *Watch) { wt.forget("/a", (*watchPlumbing)(w)) },
 		"whatever": func(wt *watchTest, _ *Watch) { wt.forget("/a", nil) },
 		"all":      func(wt *watchTest, _ *Watch) { wt.disarm() },
 	} {
@@ -217,11 +217,16 @@ func TestWatchesForgotten(t *testing.T) {
 			wt := newWatchTest(t)
 			w := wt.set(true, nil)
 			woken := make(chan struct{}, 1)
-			defer w.Notify(woken)()
+			defer (*watchPlumbing)(w).Notify(woken)()
 			forget(wt, w)
 			wt.want(w, WatchBroken)
 			if len(woken) != 1 {
 				t.Error("nobody is told")
+			}
+			select {
+			case <-w.Done():
+			default:
+				t.Error("not done")
 			}
 			wt.idle()
 
@@ -245,6 +250,6 @@ func TestWatchesForgotten(t *testing.T) {
 	wt.disarm()
 	wt.idle()
 	next := wt.set(true, nil)
-	wt.forget("/a", w) // another's
+	wt.forget("/a", (*watchPlumbing)(w)) // another's
 	wt.want(next, WatchPending)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -31,9 +32,7 @@ func watchers(t *testing.T, p string) int {
 
 func wantEvent(t *testing.T, w *session.Watch, want session.WatchEvent) {
 	t.Helper()
-	woken := make(chan struct{}, 1)
-	defer w.Notify(woken)()
-	within(t, woken, "the event")
+	within(t, w.Done(), "the event")
 	if got := w.Event(); got != want {
 		t.Fatalf("event %v, want %v", got, want)
 	}
@@ -127,9 +126,9 @@ func TestStartWatch(t *testing.T) {
 	d, ctx := dir(t, s), patient(t)
 	node, err := s.Create(ctx, d+"/n", []byte("x"), session.Ephemeral)
 	must(t, err)
-	w, err := s.StartWatch(ctx, node)
+	w, err := plumbing.Of(s).StartWatch(ctx, node)
 	must(t, err)
-	none, err := s.StartWatch(ctx, d+"/none")
+	none, err := plumbing.Of(s).StartWatch(ctx, d+"/none")
 	must(t, err)
 	within(t, w.Ready(), "the answer")
 	within(t, none.Ready(), "the refusal")
@@ -138,6 +137,6 @@ func TestStartWatch(t *testing.T) {
 	}
 	_, _, err = none.Result()
 	wantErr(t, "a node that is not there", err, zk.ErrNoNode)
-	_, err = s.StartWatch(ctx, "bad")
+	_, err = plumbing.Of(s).StartWatch(ctx, "bad")
 	wantErr(t, "a bad path", err, session.ErrInvalid)
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 )
 
 // EscapePath turns any string into one element of a path, for a lock that is named after
@@ -61,7 +61,7 @@ const (
 
 // plain reports whether a character, or a byte that is none, can stay as it is.
 func plain(unit string) bool {
-	return unit != "%" && unit != "/" && session.ValidatePath("/x"+unit) == nil
+	return unit != "%" && unit != "/" && plumbing.ValidatePath("/x"+unit) == nil
 }
 
 // ominous reports whether the character at i is to be escaped for what the whole would mean:

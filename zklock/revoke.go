@@ -7,6 +7,7 @@ import (
 	"path"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -46,14 +47,14 @@ func Revoke(ctx context.Context, m *session.Manager, nodePath string) error {
 	if err := revocable(m, nodePath); err != nil {
 		return fmt.Errorf("zklock: revoke: %w", err)
 	}
-	again := rounds.Pace{New: m.Retry()}
+	again := rounds.Pace{New: plumbing.OfManager(m).Retry()}
 	for {
 		s, err := m.Session(ctx)
 		if err == nil {
 			_, err = s.Set(ctx, nodePath, []byte(queue.RevokeMessage), -1)
 		}
 		// Whether it was set is not known, and it does no harm to set it again.
-		if session.Uncertain(err) && ctx.Err() == nil && !errors.Is(err, session.ErrClosed) {
+		if plumbing.Uncertain(err) && ctx.Err() == nil && !errors.Is(err, session.ErrClosed) {
 			if err = again.Wait(ctx, s.Done()); err == nil {
 				continue
 			}
@@ -69,7 +70,7 @@ func revocable(m *session.Manager, nodePath string) error {
 	if m == nil {
 		return fmt.Errorf("%w: nil session manager", session.ErrInvalid)
 	}
-	if err := session.ValidatePath(nodePath); err != nil {
+	if err := plumbing.ValidatePath(nodePath); err != nil {
 		return err
 	}
 	if _, ok := queue.ParseNode(path.Base(nodePath)); !ok || path.Dir(nodePath) == "/" {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/listing"
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -260,7 +261,7 @@ func (w *worker) look(ctx context.Context, mx *zklock.Mutex) error {
 		return err
 	}
 	err = zklock.Revoke(ctx, w.c.m, contenders[w.rng.IntN(len(contenders))].Path)
-	if errors.Is(err, zk.ErrNoNode) || session.Uncertain(err) {
+	if errors.Is(err, zk.ErrNoNode) || plumbing.Uncertain(err) {
 		return nil // it has gone meanwhile; or the reply was lost
 	}
 	return err

@@ -89,7 +89,7 @@ func (c *candidate) lead(ctx context.Context, lease *queue.Lease) error {
 	work := time.NewTicker(100 * time.Millisecond)
 	defer work.Stop()
 	for o := (office{Leader: c.name, Term: token}); ; o.Steps++ {
-		if err := c.write(term, lease, o); err != nil && term.Err() == nil && !session.Uncertain(err) {
+		if err := c.write(term, lease, o); err != nil && term.Err() == nil && !replyLost(err) {
 			return err // not fit to lead: let another one try
 		}
 		select {
@@ -98,6 +98,12 @@ func (c *candidate) lead(ctx context.Context, lease *queue.Lease) error {
 			return context.Cause(term)
 		}
 	}
+}
+
+// replyLost reports whether a write failed because the connection or the session was lost. The
+// server may have carried it out.
+func replyLost(err error) bool {
+	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, session.ErrLost)
 }
 
 // write writes as the leader. The guard goes with the write to the server, in one

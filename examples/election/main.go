@@ -173,11 +173,14 @@ func open(ctx context.Context, m *session.Manager) (office, error) {
 	if err != nil {
 		return office{}, err
 	}
-	if err := s.MakeParents(ctx, path.Dir(officePath)); err != nil {
-		return office{}, err
-	}
-	if _, err := s.Create(ctx, officePath, []byte("{}"), session.Persistent); err != nil && !errors.Is(err, zk.ErrNodeExists) {
-		return office{}, err
+	for _, node := range []struct {
+		path string
+		data []byte
+		mode session.CreateMode
+	}{{path.Dir(officePath), nil, session.Container}, {officePath, []byte("{}"), session.Persistent}} {
+		if _, err := s.Create(ctx, node.path, node.data, node.mode); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			return office{}, err
+		}
 	}
 	data, _, err := s.Get(ctx, officePath)
 	if err != nil {
@@ -216,12 +219,9 @@ func nextTerm(ctx context.Context, m *session.Manager, last office) (office, err
 		if o.Term > last.Term {
 			return o, nil
 		}
-		changed := make(chan struct{}, 1)
-		stop := watch.Notify(changed)
 		select {
-		case <-changed:
+		case <-watch.Done():
 		case <-ctx.Done():
 		}
-		stop()
 	}
 }

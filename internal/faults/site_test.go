@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -194,7 +195,7 @@ func (s *site) ask(ctx context.Context, question func() error) error {
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			return nil
-		case err == nil, ctx.Err() != nil, !session.Uncertain(err):
+		case err == nil, ctx.Err() != nil, !plumbing.Uncertain(err):
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -89,7 +90,7 @@ func TestACLOfEveryNode(t *testing.T) {
 	t.Run("multi of a session", func(t *testing.T) {
 		m := testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...)
 		s, root := testserver.Session(t, m), testserver.Path(t)
-		must(t, s.MakeParents(patient(t), root))
+		must(t, plumbing.Of(s).MakeParents(patient(t), root))
 		_, err := s.Multi(patient(t), &zk.CreateRequest{Path: root + "/a", Flags: zk.FlagEphemeral})
 		must(t, err)
 		checkACLs(t, admin(t), root, 1)
@@ -158,11 +159,11 @@ func testStranger(t *testing.T, open func(*session.Manager, string) (locker, err
 				return multi.Lock(ctx)
 			},
 			"delete":       func() error { return s.Delete(ctx, lease.Path(), -1) },
-			"remove":       func() error { r := s.Remove(ctx, lease.Path()); <-r.Done(); return r.Err() },
-			"sweep":        func() error { r := s.Sweep(ctx, dir, all); <-r.Done(); return r.Err() },
+			"remove":       func() error { r := plumbing.Of(s).Remove(ctx, lease.Path()); <-r.Done(); return r.Err() },
+			"sweep":        func() error { r := plumbing.Of(s).Sweep(ctx, dir, all); <-r.Done(); return r.Err() },
 			"read":         func() error { _, _, err := s.Get(ctx, lease.Path()); return err },
 			"write":        func() error { _, err := s.Set(ctx, dir, nil, -1); return err },
-			"make another": func() error { return s.MakeParents(ctx, dir+"/x") },
+			"make another": func() error { return plumbing.Of(s).MakeParents(ctx, dir+"/x") },
 			"guard":        func() error { _, err := s.Multi(ctx, lease.Guard()); return err },
 		} {
 			proxy.ResetRequests()

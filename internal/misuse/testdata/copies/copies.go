@@ -14,9 +14,6 @@ import (
 func _(
 	session.Manager,
 	session.Session,
-	session.Claim,
-	session.Creation,
-	session.Removal,
 	session.Watch,
 	queue.Queue,
 	queue.Lease,

@@ -1,0 +1,222 @@
+// Package plumbing is what package session does for the lock packages of this module and for
+// nobody else: it is not in the public API.
+//
+// [Of] and [OfManager] are the way in:
+//
+//	creation, err := plumbing.Of(s).StartCreate(ctx, path, data, zk.FlagEphemeral)
+//
+// This package cannot import session, which imports it. So package session sets the function
+// variables here when it is initialized, and a type of session appears here under a name of
+// this package ([WatchEvent]) or as a type parameter ([TraceHooks]).
+package plumbing
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/go-zookeeper/zk"
+)
+
+// What package session provides. The functions are set before any importer of session runs.
+var (
+	// Of returns the plumbing of s, which must be a *session.Session. It panics if no
+	// Manager has made the session.
+	Of func(s any) Session
+
+	// OfManager returns the plumbing of m, which must be a *session.Manager. It panics if
+	// session.Connect has not made the manager.
+	OfManager func(m any) Manager
+
+	// ValidatePath returns an error that matches session.ErrInvalid if path is not the absolute
+	// path of a node by ZooKeeper's rules. It does no I/O.
+	ValidatePath func(path string) error
+
+	// Uncertain reports whether the reply to a failed create, set, delete or multi was lost, so
+	// that the server may have carried it out. It does not report a request whose ctx ended
+	// while the request was in flight. The server may have carried out that one too.
+	Uncertain func(err error) bool
+)
+
+// OpAcquire is the Op of a session.RetryInfo when an acquisition is tried again: it lost its
+// session or its node, and joins the queue with a new node.
+const OpAcquire = "acquire"
+
+// Manager is the plumbing of a session.Manager.
+type Manager interface {
+	// Chroot returns the path of the connect string below which all nodes lie, or "/" if the
+	// connect string has none.
+	Chroot() string
+	// Logger returns the logger of session.WithLogger, or the default.
+	Logger() *slog.Logger
+	// Retry returns the function of session.WithRetry, which never returns nil. It is for loops
+	// that are made of requests.
+	Retry() func() backoff.BackOff
+	// Trace returns the *session.Trace of session.WithTrace. Use TraceHooks instead.
+	Trace() any
+}
+
+// TraceHooks returns the hooks of session.WithTrace. m must be a *session.Manager, and T must be
+// session.Trace.
+func TraceHooks[T any](m any) *T { return OfManager(m).Trace().(*T) }
+
+// Session is the plumbing of a session.Session. All methods may be called by any number of
+// goroutines at once.
+type Session interface {
+	// AfterEnd calls f in a goroutine of its own when the session has ended, or at once if it
+	// has ended already. stop cancels that.
+	AfterEnd(f func()) (stop func())
+
+	// MakeParents makes dir and every missing node above it, the chroot included. It makes
+	// container nodes, which the server removes when they have become empty again, or persistent
+	// nodes if the server knows no containers.
+	//
+	// It returns when dir existed at some moment, ctx ended, the session ended or the server
+	// refused. The server can remove a container again at any time.
+	MakeParents(ctx context.Context, dir string) error
+
+	// StartCreate waits for a connection and then sends a create, without waiting for the
+	// answer: the caller can send further requests at once. flags is one of zk.FlagPersistent,
+	// zk.FlagEphemeral, zk.FlagSequence and zk.FlagEphemeralSequential. A sequential create adds
+	// a number to path.
+	//
+	// If StartCreate returns no error, the node may come to exist even if ctx ends, and the
+	// caller must see to its removal. An error means that nothing was sent. It is ctx's, the
+	// session's, session.ErrTooManyNodes or session.ErrInvalid.
+	StartCreate(ctx context.Context, path string, data []byte, flags int32) (Creation, error)
+
+	// Adopt counts a node towards session.WithMaxNodes whose create succeeded although its reply
+	// was lost.
+	Adopt(path string)
+
+	// StartWatch waits for a connection until ctx ends, and then sets a data watch without
+	// waiting for the answer: the caller can send further requests at once. The answer is there
+	// when Watch.Ready is closed. The request is not repeated if its connection is lost.
+	StartWatch(ctx context.Context, path string) (Watch, error)
+
+	// Watch is the method of session.Session of that name, with the plumbing of the watch.
+	Watch(ctx context.Context, path string) ([]byte, *zk.Stat, Watch, error)
+
+	// Forget ends a watch as broken for everyone who shares it. It is for a watch whose event
+	// must have been lost, because the node at its path is not the one it was set on. The watch
+	// would be shared for as long as the connection lasts.
+	Forget(path string, w Watch)
+
+	// Remove deletes a node for certain. It returns at once and needs no further call: the
+	// session retries the delete in the background, across reconnects, until the server says
+	// that the node is gone, or the session ends. If the node is gone already, the removal
+	// succeeds.
+	//
+	// If the server refuses (zk.ErrNoAuth), the Removal reports that at once, and the session
+	// goes on to retry the delete slowly: first after about a second, later after at most the
+	// session timeout or 30 s. ctx is for the hooks of session.Trace only. The removal goes on
+	// after ctx has ended.
+	Remove(ctx context.Context, path string) Removal
+
+	// RemoveAfter is Remove, except that the delete is sent once after is closed. If after is
+	// nil, the delete is sent at once.
+	RemoveAfter(ctx context.Context, path string, after <-chan struct{}) Removal
+
+	// Sweep deletes, as Remove does, the children of dir whose names match. It finds the node of
+	// a create whose reply was lost. It syncs first, so that it sees every node that was created
+	// before the call.
+	Sweep(ctx context.Context, dir string, match func(name string) bool) Removal
+
+	// Claim waits until nobody else in this session has a claim to the path. Claims are granted
+	// in the order of the calls. Claim sends nothing. It fails with ctx's error, the session's,
+	// or session.ErrInvalid for a bad path.
+	Claim(ctx context.Context, path string) (Claim, error)
+
+	// TryClaim is Claim, except that it does not wait. It reports whether it got the claim.
+	TryClaim(path string) (Claim, bool)
+}
+
+// Creation is a create in flight: see Session.StartCreate.
+type Creation interface {
+	// Done returns a channel that is closed when the create has ended: it was answered, or its
+	// connection or its session was lost.
+	Done() <-chan struct{}
+	// Result returns the path of the node, or an error that says why there is none or why that
+	// is not known: see Uncertain. Call it once Done is closed.
+	Result() (string, error)
+	// After returns a transaction id (zxid) that is older than the node: the latest that a
+	// server had told this session when the create was sent. It returns 0 if there was none.
+	After() int64
+}
+
+// Removal is a guaranteed delete in progress.
+type Removal interface {
+	// Done returns a channel that is closed when the server has said that the node is gone, when
+	// the server has refused for the first time, or when the session has ended, which removes
+	// the node. After a refusal the session goes on trying, more slowly.
+	Done() <-chan struct{}
+	// Err returns nil if the server has said that the node is gone. Otherwise it returns the
+	// session's error or the server's refusal. Call it once Done is closed.
+	Err() error
+}
+
+// Claim is a session's right to have an ephemeral node at a path at which other sessions want a
+// node too. A session has at most one claim to a path at a time. While the claim lasts, a node
+// at the path that this session owns is the claim's node. That holds even if the reply to its
+// create was lost, and even if somebody has overwritten its data, so a uuid in the data could
+// not tell as much.
+//
+// The claim ends with End, or when Remove has removed the node.
+type Claim interface {
+	// Path returns the path that is claimed.
+	Path() string
+	// Owns reports whether a node at the path that has this stat is the claim's.
+	Owns(stat *zk.Stat) bool
+	// End ends the claim. At that time no create of the claim's node may be in flight, and every
+	// node it made must have been removed with Remove. Further calls do nothing.
+	End()
+
+	// Remove deletes the claim's node for certain, if it is there, as Session.Remove does. It
+	// never deletes a node of another session.
+	//
+	// For that it does not simply repeat a delete whose reply was lost. If the server carried
+	// that delete out, a node of another session may stand at the path by now. So before the
+	// next delete it syncs and compares the node's owner. By then the earlier delete has been
+	// carried out or never will be, because servers take nothing from a session's old connection
+	// once it has a new one. Only an operator can delete the node between the comparison and the
+	// next delete. In that case the delete may hit a node that another session has just made.
+	//
+	// standing, if not nil, is the stat of the claim's node, which is certain to be there as far
+	// as the present connection has told. Then the first delete is sent without a look. standing
+	// must not change any more.
+	//
+	// The claim ends when the node is gone, or with the session. If the server refuses, the
+	// removal goes on in the background, and the claim lasts until the removal has succeeded.
+	// ctx is for the hooks of session.Trace only. The removal goes on after ctx has ended.
+	Remove(ctx context.Context, standing *zk.Stat) Removal
+}
+
+// Watch is a session.Watch before its answer has come. Goroutines of one session that watch the
+// same node share one Watch.
+type Watch interface {
+	// Ready returns a channel that is closed when the node's data, or a refusal, is there.
+	Ready() <-chan struct{}
+	// Result returns the node's data and stat when the watch was set, which must not be changed.
+	// If the watch was not set, the error is zk.ErrNoNode, another refusal, or that of a lost
+	// connection: see Uncertain. Call it once Ready is closed.
+	Result() ([]byte, *zk.Stat, error)
+	// Event returns what ended the watch, or WatchPending.
+	Event() WatchEvent
+	// Notify sends ch a value, without blocking, when the watch ends, or at once if it has ended
+	// already. ch should have room for one value. stop cancels that.
+	Notify(ch chan<- struct{}) (stop func())
+	// AfterEvent calls f in a goroutine of its own when the watch ends, or at once if it has
+	// ended already. stop cancels that.
+	AfterEvent(f func()) (stop func())
+}
+
+// WatchEvent is session.WatchEvent, with the same values.
+type WatchEvent int
+
+// The events: see package session.
+const (
+	WatchPending WatchEvent = iota
+	WatchDeleted
+	WatchChanged
+	WatchBroken
+)

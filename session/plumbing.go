@@ -1,0 +1,129 @@
+package session
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/plumbing"
+)
+
+// The lock packages reach what is below through package plumbing, so that it is not in the
+// public API of this package.
+
+func init() {
+	plumbing.Of = func(s any) plumbing.Session { return (*sessionPlumbing)(s.(*Session).made()) }
+	plumbing.OfManager = func(m any) plumbing.Manager { return (*managerPlumbing)(m.(*Manager).made()) }
+	plumbing.ValidatePath = validatePath
+	plumbing.Uncertain = uncertain
+}
+
+// managerPlumbing is a Manager with the methods of plumbing.Manager.
+type managerPlumbing Manager
+
+func (m *managerPlumbing) Chroot() string                { return m.cfg.outward("/") }
+func (m *managerPlumbing) Logger() *slog.Logger          { return m.cfg.log }
+func (m *managerPlumbing) Retry() func() backoff.BackOff { return m.cfg.retry }
+func (m *managerPlumbing) Trace() any                    { return &m.cfg.trace }
+
+// sessionPlumbing is a Session with the methods of plumbing.Session.
+type sessionPlumbing Session
+
+func (p *sessionPlumbing) session() *Session { return (*Session)(p) }
+
+func (p *sessionPlumbing) AfterEnd(f func()) (stop func()) {
+	cancel := context.AfterFunc(p.life, f)
+	return func() { cancel() }
+}
+
+func (p *sessionPlumbing) MakeParents(ctx context.Context, dir string) error {
+	return p.session().makeParents(ctx, dir)
+}
+
+func (p *sessionPlumbing) StartCreate(ctx context.Context, path string, data []byte, flags int32) (plumbing.Creation, error) {
+	c, err := p.session().startCreate(ctx, path, data, CreateMode{flag: flags})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (p *sessionPlumbing) Adopt(path string) { p.nodes.found(path) }
+
+func (p *sessionPlumbing) StartWatch(ctx context.Context, path string) (plumbing.Watch, error) {
+	if err := validatePath(path); err != nil {
+		return nil, err
+	}
+	s := p.session()
+	if err := s.ready(ctx); err != nil {
+		return nil, opError(RequestInfo{Op: "getData", Path: path}, err)
+	}
+	return (*watchPlumbing)(s.startWatch(ctx, path)), nil
+}
+
+func (p *sessionPlumbing) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, plumbing.Watch, error) {
+	data, stat, w, err := p.session().Watch(ctx, path)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return data, stat, (*watchPlumbing)(w), nil
+}
+
+func (p *sessionPlumbing) Forget(path string, w plumbing.Watch) {
+	p.watches.forget(p.session().outward(path), w)
+}
+
+func (p *sessionPlumbing) Remove(ctx context.Context, path string) plumbing.Removal {
+	return p.session().remove(ctx, path, nil)
+}
+
+func (p *sessionPlumbing) RemoveAfter(ctx context.Context, path string, after <-chan struct{}) plumbing.Removal {
+	return p.session().remove(ctx, path, after)
+}
+
+func (p *sessionPlumbing) Sweep(ctx context.Context, dir string, match func(name string) bool) plumbing.Removal {
+	return p.session().sweep(ctx, dir, match)
+}
+
+func (p *sessionPlumbing) Claim(ctx context.Context, path string) (plumbing.Claim, error) {
+	c, err := p.session().claim(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (p *sessionPlumbing) TryClaim(path string) (plumbing.Claim, bool) {
+	c, ok := p.session().tryClaim(path)
+	if !ok {
+		return nil, false
+	}
+	return c, true
+}
+
+// watchPlumbing is a Watch with the methods of plumbing.Watch.
+type watchPlumbing Watch
+
+func (w *watchPlumbing) watch() *Watch                     { return (*Watch)(w) }
+func (w *watchPlumbing) Ready() <-chan struct{}            { return w.ready }
+func (w *watchPlumbing) Result() ([]byte, *zk.Stat, error) { return w.data, w.stat, w.err }
+func (w *watchPlumbing) Event() plumbing.WatchEvent        { return plumbing.WatchEvent(w.watch().Event()) }
+
+func (w *watchPlumbing) Notify(ch chan<- struct{}) (stop func()) {
+	return w.watch().atEnd(func() { poke(ch) })
+}
+
+func (w *watchPlumbing) AfterEvent(f func()) (stop func()) {
+	return w.watch().atEnd(func() { go f() })
+}
+
+// The events of both packages have the same values: anything else does not compile.
+var _ = map[bool]struct{}{
+	false: {},
+	int(WatchPending) == int(plumbing.WatchPending) &&
+		int(WatchDeleted) == int(plumbing.WatchDeleted) &&
+		int(WatchChanged) == int(plumbing.WatchChanged) &&
+		int(WatchBroken) == int(plumbing.WatchBroken): {},
+}
