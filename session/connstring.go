@@ -108,10 +108,6 @@ func parseHostPort(item string) (hostPort, error) {
 	return hostPort{host, port}, nil
 }
 
-// Chroot returns the path of the connect string below which all nodes lie, or "/" if it has
-// none.
-func (m *Manager) Chroot() string { return m.made().cfg.outward("/") }
-
 // FullName returns the name of a path as seen from outside: the name of the ensemble, and the
 // path with the chroot, as in "h1:2181,h2:2181/app/locks/a". The ensemble's name is that of
 // [WithName]; without it, the servers as given to Connect, in sorted order. The full name is the
