@@ -28,7 +28,7 @@ func bareSession(t *testing.T, cfg *config) *Session {
 		clock:  wire.NewClock(wire.Now()),
 		report: func(*Session, State) {},
 		live:   make(chan struct{}),
-		up:     make(chan struct{}),
+		link:   link{up: make(chan struct{})},
 	}
 	s.life, s.endLife = context.WithCancel(context.Background())
 	t.Cleanup(s.endLife)

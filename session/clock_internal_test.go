@@ -10,14 +10,14 @@ import (
 
 // greet tells a session what a server answers to a handshake that is sent now.
 func greet(s *Session, timeout time.Duration) error {
-	return (*events)(s).Greeted(wire.Greeting{TimeoutMillis: int32(timeout.Milliseconds()), Session: 7}, wire.Now())
+	return (*wireEvents)(s).Greeted(wire.Greeting{TimeoutMillis: int32(timeout.Milliseconds()), Session: 7}, wire.Now())
 }
 
 // After a long pause of the process the first answer is already right: nothing but
 // the time has changed, no timer has run.
 func TestErrComputedWhenAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := bareSession(t, newFakeConfig(t, WithAuth("digest", nil))) // whose vigil has not begun
+		s := bareSession(t, newFakeConfig(t, WithAuth("digest", nil))) // whose watchdog has not begun
 		if err := greet(s, 10*time.Second); err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestLossDoesNotWaitForTheConnection(t *testing.T) {
 func TestLateAnswers(t *testing.T) {
 	for name, late := range map[string]func(*Session){
 		"a write": func(s *Session) {
-			(*events)(s).Answered(wire.Answer{Sent: wire.Now(), Quorum: true, Touched: wire.Now()})
+			(*wireEvents)(s).Answered(wire.Answer{Sent: wire.Now(), Quorum: true, Touched: wire.Now()})
 		},
 		"a reconnect": func(s *Session) { _ = greet(s, 10*time.Second) },
 	} {
@@ -103,7 +103,7 @@ func TestWhatCounts(t *testing.T) {
 					s.nodes.found("/node")
 				}
 				time.Sleep(time.Second)
-				(*events)(s).Answered(wire.Answer{Sent: wire.Now(), Quorum: c.quorum, Touched: wire.Now()})
+				(*wireEvents)(s).Answered(wire.Answer{Sent: wire.Now(), Quorum: c.quorum, Touched: wire.Now()})
 				if moved := s.Remaining() == 9*time.Second; moved != c.moves {
 					t.Errorf("%v remain", s.Remaining())
 				}

@@ -11,10 +11,6 @@ import (
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
-// maxData bounds the data of one request. zk.Conn would panic or fail in odd ways
-// where a request does not fit its buffer.
-const maxData = connBuffer - maxPath - 16<<10
-
 func checkData(data []byte) error {
 	if len(data) > maxData {
 		return invalidf("%d bytes of data: the limit is %d", len(data), maxData)
@@ -53,7 +49,7 @@ func (s *Session) startCreate(ctx context.Context, path string, data []byte, mod
 		return nil, opError(info, err)
 	}
 	data = bytes.Clone(data) // it is sent after this has returned
-	c := &creation{done: make(chan struct{}), after: s.seen.Load()}
+	c := &creation{done: make(chan struct{}), after: s.answers.zxid.Load()}
 	traced := false
 	defer func() {
 		if !traced { // the hook has panicked, or ended the goroutine
@@ -74,7 +70,7 @@ func (s *Session) startCreate(ctx context.Context, path string, data []byte, mod
 		} else {
 			c.path = s.inward(made)
 		}
-		c.upTo = s.seen.Load()
+		c.upTo = s.answers.zxid.Load()
 		if mode.ephemeral() {
 			c.noted = s.nodes.settle(c.path, c.err)
 		}
@@ -88,6 +84,15 @@ func (s *Session) startCreate(ctx context.Context, path string, data []byte, mod
 	}
 	<-started
 	return c, nil
+}
+
+// create makes a node and returns its path. Both paths have the chroot.
+func (s *Session) create(full string, data []byte, m CreateMode) (string, error) {
+	made, err := s.conn.create(full, data, m, s.cfg.acl)
+	if err == nil {
+		err = s.rejectReply(checkMade(full, m, made))
+	}
+	return made, err
 }
 
 // prepareCreate waits until a create can be sent, and makes room for its node.
@@ -160,11 +165,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Cre
 	case <-s.Done():
 		err = s.Err()
 	}
-	unwanted := &givenUp{s: s, path: path, data: bytes.Clone(data), mode: mode}
+	unwanted := &abandonedCreate{s: s, path: path, data: bytes.Clone(data), mode: mode}
 	s.background(func() { unwanted.undo(ctx, c) })
 	return "", opError(RequestInfo{Op: "create", Path: path}, err)
 }
-
-// background runs f in a goroutine of the session; once the session has ended
-// there is nothing left to do for f.
-func (s *Session) background(f func()) { _ = s.begin(f) }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"github.com/go-zookeeper/zk"
 )
 
 // dialer makes all connections of a manager. It lives longer than a session, so
@@ -378,16 +377,3 @@ func pause(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 }
-
-// provider is the HostProvider given to zk.Conn. The choice of server is the
-// dialer's. zk.Conn answers retryStart with a fixed wait of a second without
-// jitter, and by failing what is queued, so it is said only once the session has
-// ended: there alone does the dial loop of zk.Conn look whether it was closed.
-type provider struct{ ended func() bool }
-
-var _ zk.HostProvider = provider{}
-
-func (p provider) Init([]string) error  { return nil }
-func (p provider) Len() int             { return 1 }
-func (p provider) Connected()           {}
-func (p provider) Next() (string, bool) { return "zookeeper", p.ended() }

@@ -3,6 +3,8 @@ package session
 import (
 	"errors"
 	"fmt"
+
+	"github.com/go-zookeeper/zk"
 )
 
 var (
@@ -50,6 +52,16 @@ const (
 	lossReplaced lossReason = "another session answered on the connection"
 	lossSuspend  lossReason = "connection lost, and WithLossOnSuspend is set"
 )
+
+// refusal is why there is no session: the servers refuse an identity. It says the scheme
+// alone, since what comes with that is a secret.
+type refusal struct{ scheme string }
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("the server refuses the identity of scheme %q: %v", r.scheme, zk.ErrAuthFailed)
+}
+
+func (r *refusal) Unwrap() error { return zk.ErrAuthFailed }
 
 func lossError(id int64, why error) error {
 	return fmt.Errorf("session 0x%x: %w: %w", uint64(id), ErrLost, why)

@@ -1,14 +1,8 @@
 package session
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/go-zookeeper/zk"
-
-	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
 // validatePath is plumbing.ValidatePath.
@@ -71,61 +65,4 @@ func (s *Session) inward(path string) string {
 		return "/"
 	}
 	return rest
-}
-
-// makeParents is plumbing.Session.MakeParents.
-func (s *Session) makeParents(ctx context.Context, dir string) error {
-	if err := validatePath(dir); err != nil {
-		return err
-	}
-	return s.makeNodes(ctx, s.outward(dir))
-}
-
-// makeNodes works from the leaf up, since whoever may create in a directory
-// need not have that right further up.
-func (s *Session) makeNodes(ctx context.Context, full string) error {
-	again := rounds.Pace{New: s.cfg.retry}
-	for {
-		err := s.makeNode(ctx, full)
-		parent := full[:strings.LastIndexByte(full, '/')]
-		if !errors.Is(err, zk.ErrNoNode) || parent == "" {
-			return err
-		}
-		if err := s.makeNodes(ctx, parent); err != nil {
-			return err
-		}
-		if err := again.Wait(ctx, s.Done()); err != nil {
-			return opError(RequestInfo{Op: "create", Path: s.inward(full)}, err)
-		}
-	}
-}
-
-// makeNode makes one node of a path that has the chroot on it already. Any
-// number of tries make one node, so unlike other creates it is repeated when a
-// reply is lost.
-func (s *Session) makeNode(ctx context.Context, full string) error {
-	var err error
-	for _, mode := range []CreateMode{Container, Persistent} {
-		_, err = do(ctx, s, RequestInfo{Op: "create", Path: s.inward(full)}, always, func() (string, error) {
-			return s.create(full, nil, mode)
-		})
-		if !isUnimplemented(err) {
-			break
-		}
-	}
-	switch {
-	case errors.Is(err, zk.ErrNodeExists):
-		return nil
-	case errors.Is(err, zk.ErrNoAuth) && s.isThere(ctx, full):
-		return nil // servers ask for the right to create before they look
-	}
-	return err
-}
-
-func (s *Session) isThere(ctx context.Context, full string) bool {
-	there, err := do(ctx, s, RequestInfo{Op: "exists", Path: s.inward(full)}, always, func() (bool, error) {
-		ok, _, err := s.conn.Exists(full)
-		return ok, err
-	})
-	return err == nil && there
 }

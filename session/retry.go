@@ -4,15 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"strings"
-	"syscall"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
-
-	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // repeat says what may be done about a request whose reply was lost, so that
@@ -108,17 +102,6 @@ func try[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, cal
 	return got.v, err
 }
 
-// begin runs f in a goroutine of the session, or returns why that has ended.
-func (s *Session) begin(f func()) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err != nil {
-		return s.err
-	}
-	s.work.do(f)
-	return nil
-}
-
 // verdict completes an error of zk.Conn: by the cause, where the session has ended
 // (the event that says so may be still to come), and by the sentinel for all that is
 // worth another try, such as raw errors of the network.
@@ -142,62 +125,4 @@ func (s *Session) verdict(err error) error {
 
 func opError(info RequestInfo, err error) error {
 	return fmt.Errorf("%s %s: %w", info.Op, info.Path, err)
-}
-
-// errorKind is what an error of zk.Conn means for a request.
-type errorKind int
-
-const (
-	answered    errorKind = iota // the server answered: final
-	refused                      // the server did not carry it out, and may later
-	replyLost                    // nobody knows whether it was carried out
-	sessionOver                  // the session has ended
-)
-
-// classify says what an error means. zk.Conn passes on raw errors of the network,
-// and turns codes that it does not know into text.
-func classify(err error) errorKind {
-	if err == nil {
-		return answered
-	}
-	switch code(err) {
-	case wire.CodeThrottled:
-		return refused
-	case wire.CodeConnectionLoss, wire.CodeOperationTimeout:
-		return replyLost
-	}
-	var netErr net.Error
-	switch {
-	case errors.Is(err, zk.ErrSessionExpired), errors.Is(err, zk.ErrClosing):
-		return sessionOver
-	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved):
-		return refused
-	case errors.Is(err, zk.ErrConnectionClosed):
-		return replyLost
-	case errors.As(err, &netErr), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
-		errors.Is(err, net.ErrClosed), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
-		return replyLost
-	}
-	return answered
-}
-
-// isUnimplemented reports whether the server does not know a request, such as the
-// create of a container.
-func isUnimplemented(err error) bool { return code(err) == wire.CodeUnimplemented }
-
-// code reads the error code back from the text that zk.Conn makes of one it does
-// not know; 0 for all others.
-func code(err error) int {
-	if err == nil {
-		return 0
-	}
-	_, text, ok := strings.Cut(err.Error(), "unknown error: ")
-	if !ok {
-		return 0
-	}
-	var n int
-	if _, scanErr := fmt.Sscanf(text, "%d", &n); scanErr != nil {
-		return 0
-	}
-	return n
 }

@@ -2,58 +2,66 @@ package session
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
-	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-	"golang.org/x/sync/semaphore"
-
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// Session is exactly one ZooKeeper session. It is handed out by
-// [Manager.Session] once live, and ends once and for all.
+// Session is exactly one ZooKeeper session. [Manager.Session] returns it once it is live. A
+// session that has ended stays ended.
 //
 // All methods may be called by any number of goroutines at once. They panic if no Manager has
 // made the Session.
 type Session struct {
 	cfg    *config
 	dialer *dialer
-	conn   *zk.Conn
-	gone   <-chan zk.Event // closed when the goroutines of conn have ended
-	clock  *wire.Clock
-	vigil  vigil
-	served atomic.Bool           // a request was answered
-	seen   atomic.Int64          // the latest transaction of an answer that came through the leader
-	report func(*Session, State) // tells the manager; must not block
+	report func(*Session, State) // tells the manager of connections; must not block
 
-	life    context.Context // ends with the session
+	// The session's life. It ends with a call of end, from any side.
+	life    context.Context
 	endLife context.CancelFunc
-	work    workers // that end with the session
+	work    workers // goroutines that end with the session
 
+	// How long the session is certain.
+	clock    *wire.Clock
+	watchdog watchdog
+	answers  answers
+
+	// The requests, and what is kept about them. Each has a lock of its own.
+	conn    client
 	watches watches
 	nodes   nodes
 	claims  claims
 	creates creates
-	replies *semaphore.Weighted // to requests that zk.Conn must not be closed under
 
-	live chan struct{} // closed when a server has first greeted and taken the identities
+	// live is closed when a server has greeted this session for the first time and has accepted
+	// its identities.
+	live     chan struct{}
+	liveOnce sync.Once
 
-	mu       sync.Mutex
-	greeting wire.Greeting // the first, with the shortest timeout since
-	server   string        // that the connection goes to, or last went to
-	peer     string        // its address
-	wire     *wire.Conn    // the present or last connection
-	up       chan struct{}
-	upClosed bool  // up is closed: there is a connection with the session
-	isLive   bool  // live is closed
-	closedOK bool  // the server has confirmed closeSession, or the expiry
-	err      error // why the session ended; nil while live
+	mu       sync.Mutex // guards what follows
+	greeting wire.Greeting
+	link     link
+	closedOK bool  // a server has confirmed closeSession, or the expiry
+	err      error // why the session ended; nil while it is live
+}
+
+// answers is what a session remembers of answers that came through the leader.
+type answers struct {
+	any  atomic.Bool  // there was one
+	zxid atomic.Int64 // the latest transaction of them
+}
+
+// link is the present or last connection of a session.
+type link struct {
+	wire   *wire.Conn // nil before the first
+	server string     // host:port, as in the connect string
+	peer   string     // its address
+
+	isUp bool          // the connection has the session
+	up   chan struct{} // closed while isUp
 }
 
 // made returns s. It panics if s is nil or a zero value.
@@ -64,81 +72,28 @@ func (s *Session) made() *Session {
 	return s
 }
 
-// newSession begins to open a session. The manager is told by report of each
-// connection and disconnection.
+// newSession begins to open a session. It tells the manager of each connection and
+// disconnection through report.
 func newSession(cfg *config, d *dialer, report func(*Session, State)) (*Session, error) {
 	s := &Session{
 		cfg:    cfg,
 		dialer: d,
 		clock:  wire.NewClock(wire.Now()),
 		report: report,
-
-		replies: semaphore.NewWeighted(allReplies),
-
-		live: make(chan struct{}),
-		up:   make(chan struct{}),
+		live:   make(chan struct{}),
+		link:   link{up: make(chan struct{})},
 	}
 	s.life, s.endLife = context.WithCancel(context.Background())
 	s.nodes.limit, s.nodes.timeout = cfg.maxNodes, s.Timeout
 	s.work.init(s.life.Done())
 	s.watches.init()
-	// zk.Conn hides the timeout that was negotiated, and asks for that reduced one
-	// in every later session: each session gets a Conn of its own. Its buffers are
-	// 1.5 MB each unless told otherwise, and what one write may hold is bounded by
-	// the smaller size here (see maxData).
-	var err error
-	s.conn, s.gone, err = zk.Connect([]string{"zookeeper"}, cfg.timeout,
-		zk.WithDialer(s.dial),
-		zk.WithHostProvider(provider{func() bool { return s.life.Err() != nil }}),
-		zk.WithEventCallback(s.onEvent),
-		zk.WithMaxConnBufferSize(connBuffer),
-		zk.WithLogger(zkLogger{cfg.log}),
-		zk.WithLogInfo(false))
+	conn, err := newZKConn((*connEvents)(s), cfg.timeout, cfg.log)
 	if err != nil {
 		s.endLife()
 		return nil, err
 	}
+	s.conn = conn
 	return s, nil
-}
-
-const connBuffer = 256 << 10
-
-// dial is called by zk.Conn, from its one loop.
-func (s *Session) dial(string, string, time.Duration) (net.Conn, error) {
-	c, t, err := s.dialer.dial(s.life, s.stake)
-	if err != nil {
-		return nil, err
-	}
-	w := wire.New(c, wire.Config{
-		Events:         (*events)(s),
-		Clock:          s.clock,
-		Identities:     s.cfg.auths,
-		HandshakeLimit: s.dialer.handshakeLimit(s.stake),
-		Half:           s.dialer.tick.half,
-	})
-	if err := s.setWire(w, t); err != nil {
-		w.Close()
-		return nil, err
-	}
-	return w, nil
-}
-
-// stake returns for how long the session goes on without a connection; 0 where there is
-// none yet.
-func (s *Session) stake() time.Duration {
-	if s.ID() == 0 {
-		return 0
-	}
-	return s.Remaining()
-}
-
-func (s *Session) setWire(w *wire.Conn, t target) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err == nil {
-		s.wire, s.server, s.peer = w, t.name(), t.addr
-	}
-	return s.err
 }
 
 // ID returns the session id that ZooKeeper gave.
@@ -157,8 +112,8 @@ func (s *Session) Timeout() time.Duration {
 	return s.greeting.Timeout()
 }
 
-// Remaining returns how long holds are certain with no further word from the
-// server, computed now; 0 once the session has ended.
+// Remaining returns for how long holds are certain if no server answers any more. It computes
+// that at the time of the call. It returns 0 once the session has ended.
 func (s *Session) Remaining() time.Duration {
 	s.made()
 	if s.Err() != nil {
@@ -167,13 +122,12 @@ func (s *Session) Remaining() time.Duration {
 	return max(0, s.remaining())
 }
 
-// Done returns a channel that is closed when the session has ended: lost, or
-// closed with its manager. [Session.Err] may know earlier.
+// Done returns a channel that is closed when the session has ended: when it was lost, or closed
+// with its manager. [Session.Err] can report the end earlier.
 func (s *Session) Done() <-chan struct{} { return s.made().life.Done() }
 
-// Err returns nil while the session is certain, and after that an error that
-// matches [ErrLost] or [ErrClosed]. It goes by the clock at the time of the call,
-// not by whether some timer has run.
+// Err returns nil while the session is certain, and after that an error that matches [ErrLost]
+// or [ErrClosed]. It reads the clock at the time of the call, and does not depend on a timer.
 func (s *Session) Err() error {
 	s.made()
 	s.mu.Lock()
@@ -185,19 +139,13 @@ func (s *Session) Err() error {
 	return err
 }
 
-// remaining asks the clock. What a session that owns nodes has to prove is in package wire.
+// remaining reads the clock. A session that owns nodes has to prove more: see package wire.
 func (s *Session) remaining() time.Duration {
 	return s.clock.Remaining(wire.Now(), s.nodes.has())
 }
 
-// isConnected reports whether there is a connection that has the session.
-func (s *Session) isConnected() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.upClosed
-}
-
-// end is the only way a session ends. The first cause stays; it is returned.
+// end ends the session. All other ways to end it call this one. The first cause stays, and end
+// returns it.
 func (s *Session) end(cause error) error {
 	s.mu.Lock()
 	first := s.err == nil
@@ -207,7 +155,7 @@ func (s *Session) end(cause error) error {
 	cause = s.err
 	s.mu.Unlock()
 	if first {
-		s.vigil.stop()
+		s.watchdog.stop()
 		s.endLife()
 		s.watches.breakAll()
 	}
@@ -217,99 +165,16 @@ func (s *Session) end(cause error) error {
 // lose ends the session for a reason that the server or the network gave.
 func (s *Session) lose(why lossReason) { s.end(lossError(s.ID(), why)) }
 
-// ready waits for a connection. It returns nil when there is one, the cause when
-// the session has ended, or ctx.Err().
-func (s *Session) ready(ctx context.Context) error {
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := s.Err(); err != nil {
-			return err
-		}
-		s.mu.Lock()
-		up := s.up
-		s.mu.Unlock()
-		select {
-		case <-up:
-			switch {
-			case !s.isConnected():
-			case !s.stalled():
-				return nil
-			default:
-				// What zk.Conn is given now it keeps, and sends over the next connection,
-				// also if nobody waits for it any more.
-				_ = pause(ctx, stallLook)
-			}
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.life.Done():
-		}
-	}
-}
-
-// stallLook is how often ready looks whether the network takes bytes again.
-const stallLook = 20 * time.Millisecond
-
-func (s *Session) stalled() bool {
+// begin runs f in a goroutine of the session. If the session has ended, it returns the cause.
+func (s *Session) begin(f func()) error {
 	s.mu.Lock()
-	w := s.wire
-	s.mu.Unlock()
-	return w != nil && w.Stalled(wire.Now())
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	s.work.do(f)
+	return nil
 }
 
-// onEvent is called by zk.Conn, in order, from one goroutine at a time. Doing the
-// work here and not on its channel of six events loses none; it never blocks.
-func (s *Session) onEvent(e zk.Event) {
-	if e.Type != zk.EventSession {
-		s.watches.event(e)
-		return
-	}
-	switch e.State {
-	case zk.StateHasSession:
-		s.setConnected(true)
-	case zk.StateDisconnected:
-		s.setConnected(false)
-	case zk.StateExpired:
-		// zk.Conn would go on to open a new session and send in it what was
-		// queued for this one. Once ended, it gets no connection any more.
-		s.lose(lossExpired)
-	}
-}
-
-func (s *Session) setConnected(up bool) {
-	s.mu.Lock()
-	changed := s.upClosed != up && s.err == nil
-	if s.upClosed != up {
-		s.upClosed = up
-		if up {
-			close(s.up)
-		} else {
-			s.up = make(chan struct{})
-		}
-	}
-	s.mu.Unlock()
-	if !up {
-		// No watch is trusted across a reconnect: events may have come and gone.
-		s.watches.breakAll()
-	}
-	switch {
-	case !changed:
-	case up:
-		s.report(s, Connected)
-	case s.cfg.lossOnSuspend:
-		s.lose(lossSuspend)
-	default:
-		s.report(s, Suspended)
-	}
-}
-
-// zkLogger sends what zk.Conn logs to slog, for debugging.
-type zkLogger struct{ log *slog.Logger }
-
-func (l zkLogger) Printf(format string, args ...any) {
-	if strings.HasPrefix(format, "Xid < 0") {
-		return // an answer to a heartbeat, which zk.Conn does not know
-	}
-	l.log.Debug("zookeeper: " + fmt.Sprintf(format, args...))
-}
+// background is begin for work that is void once the session has ended.
+func (s *Session) background(f func()) { _ = s.begin(f) }

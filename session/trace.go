@@ -105,7 +105,7 @@ func (s *Session) traceRequest(ctx context.Context, info RequestInfo) func(error
 	}
 	info.Chroot = s.cfg.outward("/")
 	s.mu.Lock()
-	info.Server, info.Peer = s.server, s.peer
+	info.Server, info.Peer = s.link.server, s.link.peer
 	s.mu.Unlock()
 	if _, done := s.cfg.trace.Request(ctx, info); done != nil {
 		return done

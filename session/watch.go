@@ -188,28 +188,21 @@ func (t *watches) land(path string, f *flight, data []byte, stat *zk.Stat, err e
 	t.dropIdleLocked(path, e)
 }
 
-// event takes an event of zk.Conn. A watch that has struck is armed no longer.
-func (t *watches) event(ev zk.Event) {
+// fired takes an event of zk.Conn, which disarms the watch.
+func (t *watches) fired(path string, event WatchEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := t.m[ev.Path]
+	e := t.m[path]
 	if e == nil {
 		return
 	}
 	e.armed = false
 	e.events++
 	if e.cur != nil {
-		switch ev.Type {
-		case zk.EventNodeDeleted:
-			e.cur.fire(WatchDeleted)
-		case zk.EventNodeDataChanged:
-			e.cur.fire(WatchChanged)
-		default:
-			e.cur.fire(WatchBroken)
-		}
+		e.cur.fire(event)
 		e.cur = nil
 	}
-	t.dropIdleLocked(ev.Path, e)
+	t.dropIdleLocked(path, e)
 }
 
 // forget ends a watch as broken, or, given none, whichever is pending, and has the next one
@@ -279,7 +272,7 @@ func (s *Session) startWatch(ctx context.Context, path string) *Watch {
 	done := s.traceRequest(ctx, info)
 	traced = true
 	err := s.begin(func() {
-		data, stat, err := s.watchedGet(full, f.arm)
+		data, stat, err := s.getWatched(full, f.arm)
 		err = s.verdict(err)
 		s.watches.land(full, f, data, stat, err) // before a hook can take its time: see anyArmed
 		done(err)
@@ -313,13 +306,12 @@ func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Wa
 	return w.data, w.stat, w, nil
 }
 
-// watchedGet makes the get of a watch. Only nodes that exist are watched: a watch
-// for one to come into being stays until that happens, which for a contender's node
-// is never.
-func (s *Session) watchedGet(full string, arm bool) ([]byte, *zk.Stat, error) {
+// getWatched sets a watch, unless one is armed already. It watches only nodes that exist. A watch
+// for the creation of a node stays until the node is created, which for a contender's node is
+// never.
+func (s *Session) getWatched(full string, arm bool) ([]byte, *zk.Stat, error) {
 	if !arm {
-		return s.conn.Get(full)
+		return s.conn.get(full)
 	}
-	data, stat, _, err := s.conn.GetW(full)
-	return data, stat, err
+	return s.conn.getWatched(full)
 }

@@ -40,7 +40,19 @@ func (t *watchTest) flying(f *flight, wantArm bool) {
 	}
 }
 
-func (t *watchTest) happens(typ zk.EventType) { t.event(zk.Event{Type: typ, Path: "/a"}) }
+func (t *watchTest) happens(typ zk.EventType) { t.happensAt("/a", typ) }
+
+func (t *watchTest) happensAt(path string, typ zk.EventType) {
+	passOn(zk.Event{Type: typ, Path: path}, firing{watches: &t.watches})
+}
+
+// firing is a session that takes events of watches only.
+type firing struct {
+	clientEvents
+	watches *watches
+}
+
+func (f firing) watchFired(path string, e WatchEvent) { f.watches.fired(path, e) }
 
 func (t *watchTest) want(w *Watch, e WatchEvent) {
 	t.Helper()
@@ -90,7 +102,7 @@ func TestWatchesEvents(t *testing.T) {
 	} {
 		wt := newWatchTest(t)
 		w := wt.set(true, nil)
-		wt.event(zk.Event{Type: zk.EventNodeDeleted, Path: "/b"}) // another's
+		wt.happensAt("/b", zk.EventNodeDeleted) // another's
 		wt.want(w, WatchPending)
 		wt.happens(typ)
 		wt.want(w, want)

@@ -20,48 +20,37 @@ func (s *Session) teardown(ctx context.Context) error {
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
-		s.closeConn(ctx)
+		s.conn.close(ctx, s.isConnected())
 	}()
 	if s.isConnected() {
 		<-asked
 	}
 	s.cut()
-	s.bury(ctx)
+	s.closeOnServer(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		<-asked
-		for range s.gone {
-		}
+		s.conn.wait()
 		s.work.wait()
 	}()
 	select {
 	case <-ended:
 	case <-ctx.Done(): // zk.Conn hangs, in some way not known to us
 	}
-	if ctx.Err() != nil && !s.isBuried() {
+	if ctx.Err() != nil && !s.closedOnServer() {
 		return fmt.Errorf("session: close 0x%x: no server has confirmed it; it ends by expiry", uint64(s.ID()))
 	}
 	return nil
 }
 
-// cut closes the socket. That can take its time, with TLS, so no lock is held.
-func (s *Session) cut() {
-	s.mu.Lock()
-	w := s.wire
-	s.mu.Unlock()
-	if w != nil {
-		w.Close()
-	}
-}
-
-// bury closes the session on the server over a connection of its own, unless the
+// closeOnServer closes the session on the server over a connection of its own, unless the
 // server has confirmed that it is gone. A session that is lost here can live on
 // there, when the way back alone was cut, or the connection came back later than the
 // clock allowed; its nodes would keep everybody waiting. It gives up when ctx ends or
 // the server must have expired the session by itself.
-func (s *Session) bury(ctx context.Context) {
-	if s.isBuried() {
+func (s *Session) closeOnServer(ctx context.Context) {
+	if s.closedOnServer() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*s.Timeout())
@@ -71,24 +60,24 @@ func (s *Session) bury(ctx context.Context) {
 	if errors.Is(s.Err(), zk.ErrAuthFailed) {
 		present = nil // it would be refused again
 	}
-	for !s.isBuried() && ctx.Err() == nil {
-		if s.buryOnce(ctx, present) {
+	for !s.closedOnServer() && ctx.Err() == nil {
+		if s.visitToClose(ctx, present) {
 			present = nil
 		}
-		if !s.isBuried() {
+		if !s.closedOnServer() {
 			_ = pause(ctx, untiring(wait))
 		}
 	}
 }
 
-func (s *Session) isBuried() bool {
+func (s *Session) closedOnServer() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closedOK || s.greeting.Session == 0
 }
 
-// buryOnce makes one visit, and reports whether the server refused an identity.
-func (s *Session) buryOnce(ctx context.Context, present []wire.Identity) (refused bool) {
+// visitToClose makes one visit, and reports whether the server refused an identity.
+func (s *Session) visitToClose(ctx context.Context, present []wire.Identity) (refused bool) {
 	s.mu.Lock()
 	ours := s.greeting
 	s.mu.Unlock()
@@ -97,7 +86,7 @@ func (s *Session) buryOnce(ctx context.Context, present []wire.Identity) (refuse
 		Identities: present,
 	})
 	if err == nil && out.Gone {
-		(*events)(s).Closed()
+		(*wireEvents)(s).Closed()
 	}
 	return out.Refused
 }

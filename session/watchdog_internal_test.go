@@ -12,20 +12,20 @@ import (
 // slowExpired delegates to the session's events, and lets the test stop inside Expired, which
 // package wire calls with Conn.mu held.
 type slowExpired struct {
-	*events
+	*wireEvents
 	in, goOn chan struct{}
 }
 
-func (e slowExpired) Expired()  { close(e.in); <-e.goOn; e.events.Expired() }
+func (e slowExpired) Expired()  { close(e.in); <-e.goOn; e.wireEvents.Expired() }
 func (e slowExpired) Go(func()) {}
 
-// vigil.look holds vigil.mu and wants Conn.mu (silence); Conn.receive holds Conn.mu and wants
-// vigil.mu (Expired → lose → end → vigil.stop).
-func TestVigilAndExpiryDoNotDeadlock(t *testing.T) {
+// watchdog.look holds watchdog.mu and wants Conn.mu (silence); Conn.receive holds Conn.mu and wants
+// watchdog.mu (Expired → lose → end → watchdog.stop).
+func TestWatchdogAndExpiryDoNotDeadlock(t *testing.T) {
 	cfg := newFakeConfig(t, WithTimeout(2*time.Second))
 	s := bareSession(t, cfg)
 	s.work.init(s.life.Done())
-	ev := slowExpired{(*events)(s), make(chan struct{}), make(chan struct{})}
+	ev := slowExpired{(*wireEvents)(s), make(chan struct{}), make(chan struct{})}
 	client, server := net.Pipe()
 	defer client.Close()
 	defer server.Close()
@@ -65,20 +65,20 @@ func TestVigilAndExpiryDoNotDeadlock(t *testing.T) {
 	for s.ID() == 0 && time.Now().Before(within) {
 		time.Sleep(time.Millisecond)
 	}
-	s.vigil.stop() // not the timer's looks: the test's own
-	s.vigil.over = false
+	s.watchdog.stop() // not the timer's looks: the test's own
+	s.watchdog.over = false
 	req := make([]byte, 12)
 	binary.BigEndian.PutUint32(req, 8)
 	binary.BigEndian.PutUint32(req[4:], 1)
 	binary.BigEndian.PutUint32(req[8:], wire.OpExists)
 	w.Write(req)
 	<-ev.in // the reader has Conn.mu
-	go s.vigil.look(s)
-	time.Sleep(100 * time.Millisecond) // look has vigil.mu and wants Conn.mu
+	go s.watchdog.look(s)
+	time.Sleep(100 * time.Millisecond) // look has watchdog.mu and wants Conn.mu
 	close(ev.goOn)
 	select {
 	case <-s.Done():
 	case <-time.After(3 * time.Second):
-		t.Fatal("the session has expired and never ends: vigil.mu and Conn.mu are locked in both orders")
+		t.Fatal("the session has expired and never ends: watchdog.mu and Conn.mu are locked in both orders")
 	}
 }

@@ -112,8 +112,8 @@ func (c *creates) dropLocked(path string, one *creating) {
 	}
 }
 
-// givenUp is a create whose caller does not want its node any more.
-type givenUp struct {
+// abandonedCreate is a create whose caller does not want its node any more.
+type abandonedCreate struct {
 	s    *Session
 	path string // as asked for
 	data []byte
@@ -127,7 +127,7 @@ type givenUp struct {
 
 // undo waits for the end of the create, and then removes, in the background, what it has made:
 // see Create for what is promised.
-func (g *givenUp) undo(ctx context.Context, c *creation) {
+func (g *abandonedCreate) undo(ctx context.Context, c *creation) {
 	<-c.Done()
 	made, err := c.Result()
 	what := "undo the create of " + g.path
@@ -146,7 +146,7 @@ func (g *givenUp) undo(ctx context.Context, c *creation) {
 // remove deletes the node if it is there. A delete whose reply was lost is not simply repeated,
 // since by then another node can stand at the path: the transaction that made them tells them
 // apart.
-func (g *givenUp) remove(ctx context.Context) error {
+func (g *abandonedCreate) remove(ctx context.Context) error {
 	known := g.czxid
 	stat, err := g.find(ctx)
 	if err != nil {
@@ -163,7 +163,7 @@ func (g *givenUp) remove(ctx context.Context) error {
 }
 
 // find returns the stat of the node, or nil if there is none, and sets g.node.
-func (g *givenUp) find(ctx context.Context) (*zk.Stat, error) {
+func (g *abandonedCreate) find(ctx context.Context) (*zk.Stat, error) {
 	dir, _ := path.Split(g.path)
 	if err := g.s.Sync(ctx, path.Clean(dir)); err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func (g *givenUp) find(ctx context.Context) (*zk.Stat, error) {
 }
 
 // isOthers reports whether the node that stands where the create has made one is another.
-func (g *givenUp) isOthers(stat *zk.Stat) bool {
+func (g *abandonedCreate) isOthers(stat *zk.Stat) bool {
 	if g.mode.ephemeral() && (stat.EphemeralOwner != g.s.ID() || g.s.nodes.noted(g.node) != g.noted) {
 		return true
 	}
@@ -191,7 +191,7 @@ func (g *givenUp) isOthers(stat *zk.Stat) bool {
 
 // search looks for a sequential node whose number is not known. It takes one at most: of
 // several that look the same, the others are those of other creates.
-func (g *givenUp) search(ctx context.Context, dir string) (*zk.Stat, error) {
+func (g *abandonedCreate) search(ctx context.Context, dir string) (*zk.Stat, error) {
 	names, _, err := g.s.Children(ctx, dir)
 	if err != nil {
 		return nil, ignoreNoNode(err)
@@ -210,7 +210,7 @@ func (g *givenUp) search(ctx context.Context, dir string) (*zk.Stat, error) {
 
 // match returns the stat of a node if the create may have made it: this session owns it, it has
 // the data, and no other create has had it as an answer.
-func (g *givenUp) match(ctx context.Context, node string) (*zk.Stat, error) {
+func (g *abandonedCreate) match(ctx context.Context, node string) (*zk.Stat, error) {
 	if g.s.nodes.noted(node) != 0 {
 		return nil, nil
 	}

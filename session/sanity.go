@@ -22,8 +22,8 @@ const (
 	shortestGrant = 10 * time.Millisecond
 )
 
-// believe refuses such a timeout.
-func (c *config) believe(g wire.Greeting) error {
+// checkTimeout refuses such a timeout.
+func (c *config) checkTimeout(g wire.Greeting) error {
 	granted := g.Timeout()
 	if granted > max(c.timeout, longestGrant) || granted < min(c.timeout, shortestGrant) {
 		return fmt.Errorf("%w: a session timeout of %v, where %v was asked for", wire.ErrBadFrame, granted, c.timeout)
@@ -31,15 +31,15 @@ func (c *config) believe(g wire.Greeting) error {
 	return nil
 }
 
-// doubt closes the connection on which an answer came that cannot be, if there is something
+// rejectReply closes the connection on which an answer came that cannot be, if there is something
 // wrong with it, and makes of that the error of a lost reply: what has come of the request
 // nobody knows.
-func (s *Session) doubt(wrong error) error {
+func (s *Session) rejectReply(wrong error) error {
 	if wrong == nil {
 		return nil
 	}
 	wrong = fmt.Errorf("%w: %w", wire.ErrBadFrame, wrong)
-	(*events)(s).Broken(wrong)
+	(*wireEvents)(s).Broken(wrong)
 	s.cut()
 	return fmt.Errorf("%w: %w", zk.ErrConnectionClosed, wrong)
 }

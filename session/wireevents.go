@@ -8,16 +8,16 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// events is what a session does about what its connections tell it.
-type events Session
+// wireEvents is what a session does about what its connections tell it.
+type wireEvents Session
 
-var _ wire.Events = (*events)(nil)
+var _ wire.Events = (*wireEvents)(nil)
 
 // Greeted implements wire.Events. The id after every handshake is compared: a session
 // change is a loss.
-func (e *events) Greeted(g wire.Greeting, sent time.Time) error {
+func (e *wireEvents) Greeted(g wire.Greeting, sent time.Time) error {
 	s := (*Session)(e)
-	if err := s.cfg.believe(g); err != nil {
+	if err := s.cfg.checkTimeout(g); err != nil {
 		return err
 	}
 	if s.begun(g, sent) {
@@ -67,37 +67,31 @@ func lease(cfg *config, timeout time.Duration) time.Duration {
 }
 
 func (s *Session) goLive() {
-	s.mu.Lock()
-	first := !s.isLive
-	if first {
-		s.isLive = true
+	s.liveOnce.Do(func() {
 		close(s.live)
-	}
-	s.mu.Unlock()
-	if first {
-		s.vigil.keep(s)
-	}
+		s.watchdog.keep(s)
+	})
 }
 
 // Accepted implements wire.Events.
-func (e *events) Accepted() { (*Session)(e).goLive() }
+func (e *wireEvents) Accepted() { (*Session)(e).goLive() }
 
 // Refused implements wire.Events. Without its identities the session is worth nothing, and a
 // server that takes them can be long in coming: it ends, as a loss.
-func (e *events) Refused(scheme string) {
+func (e *wireEvents) Refused(scheme string) {
 	s := (*Session)(e)
 	s.end(lossError(s.ID(), &refusal{scheme}))
 }
 
 // Answered implements wire.Events. An answer that comes when the clock has run out is too
 // late: what is lost never comes back.
-func (e *events) Answered(a wire.Answer) {
+func (e *wireEvents) Answered(a wire.Answer) {
 	s := (*Session)(e)
 	if s.Err() != nil {
 		return
 	}
-	s.served.Store(true)
-	s.seen.Store(max(s.seen.Load(), a.Zxid)) // one connection's reader at a time
+	s.answers.any.Store(true)
+	s.answers.zxid.Store(max(s.answers.zxid.Load(), a.Zxid)) // one connection's reader at a time
 	s.dialer.answered(a.Since)
 	s.clock.Heard(a.Sent)
 	if a.Quorum {
@@ -107,9 +101,9 @@ func (e *events) Answered(a wire.Answer) {
 
 // Expired implements wire.Events. The server that says so of a session that was of use is of
 // use itself: the next session need not wait.
-func (e *events) Expired() {
+func (e *wireEvents) Expired() {
 	s := (*Session)(e)
-	if s.served.Load() {
+	if s.answers.any.Load() {
 		s.dialer.useful.Store(true)
 	}
 	e.Closed()
@@ -117,7 +111,7 @@ func (e *events) Expired() {
 }
 
 // Closed implements wire.Events.
-func (e *events) Closed() {
+func (e *wireEvents) Closed() {
 	s := (*Session)(e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,10 +119,10 @@ func (e *events) Closed() {
 }
 
 // Broken implements wire.Events.
-func (e *events) Broken(why error) {
+func (e *wireEvents) Broken(why error) {
 	s := (*Session)(e)
 	s.mu.Lock()
-	server := s.server
+	server := s.link.server
 	s.mu.Unlock()
 	switch {
 	case errors.Is(why, wire.ErrBadFrame):
@@ -141,14 +135,14 @@ func (e *events) Broken(why error) {
 }
 
 // WatchesArmed implements wire.Events.
-func (e *events) WatchesArmed() bool { return e.watches.anyArmed() }
+func (e *wireEvents) WatchesArmed() bool { return e.watches.anyArmed() }
 
 // WatchesRefused implements wire.Events. A server that has too much to do refuses setWatches
 // as it does anything else.
-func (e *events) WatchesRefused() { e.watches.disarm() }
+func (e *wireEvents) WatchesRefused() { e.watches.disarm() }
 
 // Owns implements wire.Events.
-func (e *events) Owns() bool { return e.nodes.any(wire.Now()) }
+func (e *wireEvents) Owns() bool { return e.nodes.any(wire.Now()) }
 
 // Go implements wire.Events.
-func (e *events) Go(f func()) { (*Session)(e).background(f) }
+func (e *wireEvents) Go(f func()) { (*Session)(e).background(f) }

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -56,47 +55,4 @@ func (m CreateMode) validate() error {
 		return invalidf("TTL %v is below 1 ms", m.ttl)
 	}
 	return nil
-}
-
-// create makes a node and returns its path. Both have the chroot on them.
-func (s *Session) create(full string, data []byte, m CreateMode) (string, error) {
-	made, err := s.sendCreate(full, data, m)
-	if err == nil {
-		err = s.doubt(checkMade(full, m, made))
-	}
-	return made, err
-}
-
-// sendCreate makes the call of zk.Conn for a mode.
-func (s *Session) sendCreate(full string, data []byte, m CreateMode) (string, error) {
-	if !m.hasTTL() && m.flag != zk.FlagContainer {
-		return s.conn.Create(full, data, m.flag, s.cfg.acl)
-	}
-	// These two of zk.Conn, unlike its others, look at the reply also when its Close has given
-	// the request up, while that may just be coming in: see closeConn.
-	if !s.replies.TryAcquire(1) {
-		return "", zk.ErrConnectionClosed
-	}
-	defer s.replies.Release(1)
-	if m.hasTTL() {
-		return s.conn.CreateTTL(full, data, m.flag, s.cfg.acl, m.ttl)
-	}
-	return s.conn.CreateContainer(full, data, m.flag, s.cfg.acl)
-}
-
-// allReplies is more than there can be.
-const allReplies = 1 << 30
-
-// replyPatience is how long closeConn waits for them.
-const replyPatience = time.Second
-
-// closeConn closes zk.Conn. Over a connection that is there the replies that must not come in
-// meanwhile come before, within reason.
-func (s *Session) closeConn(ctx context.Context) {
-	if s.isConnected() {
-		ctx, cancel := context.WithTimeout(ctx, replyPatience)
-		defer cancel()
-		_ = s.replies.Acquire(ctx, allReplies) // for good: there is nothing to create any more
-	}
-	s.conn.Close()
 }

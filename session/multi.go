@@ -1,0 +1,111 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
+)
+
+// Multi carries out all of ops, or none: *[zk.CreateRequest], *[zk.SetDataRequest],
+// *[zk.DeleteRequest] and *[zk.CheckVersionRequest], with paths below the chroot.
+// The requests are not changed; a create without an ACL gets that of [WithACL], and
+// ephemeral ones count towards [WithMaxNodes]. It makes no containers, and no nodes with a TTL.
+// It returns what each did, and the first error of those refused. A multi whose reply was
+// lost is not repeated, because the server may have carried it out. Its error matches
+// [zk.ErrConnectionClosed], [ErrLost] or [ErrClosed]. Otherwise Multi returns and fails as
+// Get does.
+func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	s.made()
+	misuse.Context(ctx, "session: Session.Multi")
+	// Copies, as they may be sent after ctx has ended.
+	own, out := make([]any, len(ops)), make([]any, len(ops))
+	size := 0
+	for i, op := range ops {
+		var err error
+		var n int
+		if own[i], out[i], n, err = s.copyOp(op); err != nil {
+			return nil, fmt.Errorf("multi: operation %d: %w", i, err)
+		}
+		size += n + opOverhead
+	}
+	if len(ops) == 0 || size > maxData {
+		return nil, invalidf("multi of %d operations and %d bytes", len(ops), size)
+	}
+	info := RequestInfo{Op: "multi", Path: "/"}
+	results, err := do(ctx, s, info, never, func() ([]zk.MultiResponse, error) {
+		if err := s.nodes.reserveOps(own); err != nil {
+			return nil, err
+		}
+		noted := s.nodes.notedOps(own)
+		results, err := s.conn.multi(out)
+		if classify(err) == answered {
+			if wrong := s.rejectReply(checkResults(out, results, err != nil)); wrong != nil {
+				results, err = nil, wrong
+			}
+		}
+		for i := range results {
+			if made := results[i].String; made != "" {
+				results[i].String = s.inward(made)
+			}
+		}
+		s.nodes.settleOps(own, noted, results, err)
+		if err != nil && classify(err) == answered && len(results) > 0 {
+			err = &multiRefusal{err, results}
+		}
+		return results, err
+	})
+	var refusal *multiRefusal
+	if errors.As(err, &refusal) {
+		return refusal.results, err
+	}
+	return results, err
+}
+
+// multiRefusal is the server's refusal of a multi, which comes with results.
+type multiRefusal struct {
+	error
+	results []zk.MultiResponse
+}
+
+func (r *multiRefusal) Unwrap() error { return r.error }
+
+// opOverhead is more than an operation of a multi takes beside its path and data, but for
+// an ACL of hundreds of entries.
+const opOverhead = 256
+
+// copyOp returns two copies of an operation of a multi, the second with the chroot on its path,
+// and the size of its data. The copies share nothing with the caller's that can change.
+func (s *Session) copyOp(op any) (own, out any, size int, err error) {
+	switch op := op.(type) {
+	case *zk.CreateRequest:
+		in := *op
+		in.Data, in.Acl = bytes.Clone(op.Data), slices.Clone(op.Acl)
+		if len(in.Acl) == 0 {
+			in.Acl = s.cfg.acl
+		}
+		c := in
+		c.Path = s.outward(op.Path)
+		return &in, &c, len(c.Data) + len(c.Path), errors.Join(validatePath(op.Path), checkMultiFlags(c.Flags))
+	case *zk.SetDataRequest:
+		in := *op
+		in.Data = bytes.Clone(op.Data)
+		c := in
+		c.Path = s.outward(op.Path)
+		return &in, &c, len(c.Data) + len(c.Path), validatePath(op.Path)
+	case *zk.DeleteRequest:
+		in, c := *op, *op
+		c.Path = s.outward(op.Path)
+		return &in, &c, len(c.Path), validatePath(op.Path)
+	case *zk.CheckVersionRequest:
+		in, c := *op, *op
+		c.Path = s.outward(op.Path)
+		return &in, &c, len(c.Path), validatePath(op.Path)
+	}
+	return nil, nil, 0, invalidf("%T is not an operation of a multi", op)
+}

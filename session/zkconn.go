@@ -1,0 +1,258 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
+
+// client is what a session needs of a ZooKeeper client library. All paths have the chroot. The
+// calls know no context: each returns when it was answered or its connection was lost.
+//
+// zkConn is the only implementation, and this file is the only one that calls zk.Conn or knows
+// its errors. docs/adr/0001-zk-conn.md says why, and what a replacement would have to do.
+type client interface {
+	get(path string) ([]byte, *zk.Stat, error)
+	getWatched(path string) ([]byte, *zk.Stat, error) // get, and a data watch if the node exists
+	children(path string) ([]string, *zk.Stat, error)
+	exists(path string) (*zk.Stat, error) // nil: there is no such node
+	sync(path string) error
+	create(path string, data []byte, m CreateMode, acl []zk.ACL) (string, error)
+	set(path string, data []byte, version int32) (*zk.Stat, error)
+	delete(path string, version int32) error
+	multi(ops []any) ([]zk.MultiResponse, error)
+
+	// close asks the server to close the session, if there is a connection. ctx bounds how
+	// long it waits for replies that must come first.
+	close(ctx context.Context, connected bool)
+	// wait returns when all goroutines of the client have ended.
+	wait()
+}
+
+// clientEvents is what a client asks its session and tells it. No call but dial may block.
+type clientEvents interface {
+	dial() (net.Conn, error) // the next connection
+	ended() bool             // the client must not dial any more
+	setConnected(up bool)    // a connection has the session, or was lost
+	expired()                // a server has said so
+	watchFired(path string, e WatchEvent)
+}
+
+// zkConn is a client on zk.Conn. zk.Conn hides the timeout that was negotiated, and asks for
+// that shorter one in every later session. So each session gets a zk.Conn of its own.
+type zkConn struct {
+	conn    *zk.Conn
+	gone    <-chan zk.Event     // closed when the goroutines of conn have ended
+	replies *semaphore.Weighted // held by requests during which conn must not be closed
+}
+
+var _ client = (*zkConn)(nil)
+
+const (
+	// connBuffer is the size of each of a zk.Conn's two buffers, which is 1.5 MB by default.
+	connBuffer = 256 << 10
+	// maxData bounds the data of one request. zk.Conn panics, or fails in other ways, if a
+	// request does not fit its buffer.
+	maxData = connBuffer - maxPath - 16<<10
+)
+
+func newZKConn(events clientEvents, timeout time.Duration, log *slog.Logger) (*zkConn, error) {
+	conn, gone, err := zk.Connect([]string{"zookeeper"}, timeout,
+		zk.WithDialer(func(string, string, time.Duration) (net.Conn, error) { return events.dial() }),
+		zk.WithHostProvider(provider{events.ended}),
+		zk.WithEventCallback(func(e zk.Event) { passOn(e, events) }),
+		zk.WithMaxConnBufferSize(connBuffer),
+		zk.WithLogger(zkLogger{log}),
+		zk.WithLogInfo(false))
+	if err != nil {
+		return nil, err
+	}
+	return &zkConn{conn: conn, gone: gone, replies: semaphore.NewWeighted(allReplies)}, nil
+}
+
+// passOn is called by zk.Conn, in order, from one goroutine at a time. It never blocks. The
+// channel of events that zk.Conn has as well holds six, and drops what does not fit.
+func passOn(e zk.Event, events clientEvents) {
+	switch {
+	case e.Type == zk.EventNodeDeleted:
+		events.watchFired(e.Path, WatchDeleted)
+	case e.Type == zk.EventNodeDataChanged:
+		events.watchFired(e.Path, WatchChanged)
+	case e.Type != zk.EventSession:
+		events.watchFired(e.Path, WatchBroken)
+	case e.State == zk.StateHasSession:
+		events.setConnected(true)
+	case e.State == zk.StateDisconnected:
+		events.setConnected(false)
+	case e.State == zk.StateExpired:
+		// zk.Conn now wants to open a new session, and to send in it the requests that were
+		// queued for this one. A session that has ended gives it no connection for that.
+		events.expired()
+	}
+}
+
+func (c *zkConn) get(path string) ([]byte, *zk.Stat, error)        { return c.conn.Get(path) }
+func (c *zkConn) children(path string) ([]string, *zk.Stat, error) { return c.conn.Children(path) }
+func (c *zkConn) delete(path string, version int32) error          { return c.conn.Delete(path, version) }
+func (c *zkConn) multi(ops []any) ([]zk.MultiResponse, error)      { return c.conn.Multi(ops...) }
+
+func (c *zkConn) set(path string, data []byte, version int32) (*zk.Stat, error) {
+	return c.conn.Set(path, data, version)
+}
+
+// getWatched drops the channel that zk.Conn returns: the events come through passOn.
+func (c *zkConn) getWatched(path string) ([]byte, *zk.Stat, error) {
+	data, stat, _, err := c.conn.GetW(path)
+	return data, stat, err
+}
+
+func (c *zkConn) exists(path string) (*zk.Stat, error) {
+	ok, stat, err := c.conn.Exists(path)
+	if !ok {
+		stat = nil
+	}
+	return stat, err
+}
+
+func (c *zkConn) sync(path string) error {
+	_, err := c.conn.Sync(path)
+	return err
+}
+
+func (c *zkConn) create(path string, data []byte, m CreateMode, acl []zk.ACL) (string, error) {
+	if !m.hasTTL() && m.flag != zk.FlagContainer {
+		return c.conn.Create(path, data, m.flag, acl)
+	}
+	// zk.Conn.Close gives up all requests. CreateTTL and CreateContainer, unlike the other
+	// calls, then read the reply while it may just be coming in. So close waits for them.
+	if !c.replies.TryAcquire(1) {
+		return "", zk.ErrConnectionClosed
+	}
+	defer c.replies.Release(1)
+	if m.hasTTL() {
+		return c.conn.CreateTTL(path, data, m.flag, acl, m.ttl)
+	}
+	return c.conn.CreateContainer(path, data, m.flag, acl)
+}
+
+const (
+	allReplies    = 1 << 30     // more requests than there can be
+	replyPatience = time.Second // how long close waits for them
+)
+
+func (c *zkConn) close(ctx context.Context, connected bool) {
+	if connected {
+		ctx, cancel := context.WithTimeout(ctx, replyPatience)
+		defer cancel()
+		_ = c.replies.Acquire(ctx, allReplies) // never released: nothing is created any more
+	}
+	c.conn.Close()
+}
+
+func (c *zkConn) wait() {
+	for range c.gone {
+	}
+}
+
+// provider is the HostProvider of zk.Conn. The dialer chooses the server, so there is only one.
+//
+// If Next says retryStart, zk.Conn waits a second without jitter and fails all queued requests.
+// So provider says it only once the session has ended. Then it has to, because zk.Conn's dial
+// loop looks only there whether it was closed.
+type provider struct{ ended func() bool }
+
+var _ zk.HostProvider = provider{}
+
+func (p provider) Init([]string) error  { return nil }
+func (p provider) Len() int             { return 1 }
+func (p provider) Connected()           {}
+func (p provider) Next() (string, bool) { return "zookeeper", p.ended() }
+
+// zkLogger logs what zk.Conn has to say, for debugging.
+type zkLogger struct{ log *slog.Logger }
+
+func (l zkLogger) Printf(format string, args ...any) {
+	if strings.HasPrefix(format, "Xid < 0") {
+		return // the answer to a heartbeat of package wire, which zk.Conn does not know
+	}
+	l.log.Debug("zookeeper: " + fmt.Sprintf(format, args...))
+}
+
+// checkMultiFlags refuses the kinds of node that zk.Conn cannot create in a multi. It has no way
+// to send a TTL there, and it cannot decode the result of a container's create.
+func checkMultiFlags(flags int32) error {
+	switch flags {
+	case 0, zk.FlagEphemeral, zk.FlagSequence, zk.FlagEphemeralSequential:
+		return nil
+	}
+	return invalidf("flags %d of a create in a multi", flags)
+}
+
+// errorKind is what an error of a client means for a request.
+type errorKind int
+
+const (
+	answered    errorKind = iota // the server answered: final
+	refused                      // the server did not carry it out, and may later
+	replyLost                    // nobody knows whether the server carried it out
+	sessionOver                  // the session has ended
+)
+
+// classify returns what an error means. zk.Conn passes raw network errors on, and makes text of
+// error codes that it does not know.
+func classify(err error) errorKind {
+	if err == nil {
+		return answered
+	}
+	switch code(err) {
+	case wire.CodeThrottled:
+		return refused
+	case wire.CodeConnectionLoss, wire.CodeOperationTimeout:
+		return replyLost
+	}
+	var netErr net.Error
+	switch {
+	case errors.Is(err, zk.ErrSessionExpired), errors.Is(err, zk.ErrClosing):
+		return sessionOver
+	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved):
+		return refused
+	case errors.Is(err, zk.ErrConnectionClosed):
+		return replyLost
+	case errors.As(err, &netErr), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, net.ErrClosed), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
+		return replyLost
+	}
+	return answered
+}
+
+// isUnimplemented reports whether the server does not know a request, such as the create of a
+// container.
+func isUnimplemented(err error) bool { return code(err) == wire.CodeUnimplemented }
+
+// code returns the error code that zk.Conn did not know and made text of. It returns 0 for all
+// other errors.
+func code(err error) int {
+	if err == nil {
+		return 0
+	}
+	_, text, ok := strings.Cut(err.Error(), "unknown error: ")
+	if !ok {
+		return 0
+	}
+	var n int
+	if _, scanErr := fmt.Sscanf(text, "%d", &n); scanErr != nil {
+		return 0
+	}
+	return n
+}
