@@ -7,9 +7,37 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// One manager per process and ensemble, closed at its end.
+// A program registers itself with an ephemeral node, which goes when its session ends. The server
+// here runs in the process.
+func Example() {
+	server, err := zktest.New()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	ctx := context.Background()
+
+	m, err := session.Connect(ctx, server.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	s, err := m.Session(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	node, err := s.Create(ctx, "/worker-", nil, session.EphemeralSequential)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(m.State(), node)
+	// Output: Connected /worker-0000000000
+}
+
+// A process has one manager per ensemble, and closes it at its end.
 func ExampleConnect() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -30,7 +58,7 @@ func ExampleConnect() {
 	fmt.Println(node, "is there for", s.Remaining(), "and as long as the servers answer")
 }
 
-// Who depends on the session wants to know when it is in danger, and when it is over.
+// A program learns when its session is in danger, and when it is lost.
 func ExampleManager_Subscribe() {
 	m, err := session.Connect(context.Background(), "localhost:2181")
 	if err != nil {
@@ -41,9 +69,9 @@ func ExampleManager_Subscribe() {
 	cancel := m.Subscribe(func(c session.Change) {
 		switch c.To {
 		case session.Suspended:
-			log.Print("no connection; what is held is still held")
+			log.Print("no connection; locks are still held")
 		case session.Lost:
-			log.Printf("session %x is gone, with all that was held: %v", c.Session, c.Err)
+			log.Printf("session %x is lost, and its locks with it: %v", c.Session, c.Err)
 		}
 	})
 	defer cancel()

@@ -2,24 +2,19 @@ package session
 
 import "time"
 
-// State is where a [Manager] stands.
-//
-//	              ┌──────────────► Closed (from anywhere, by Close)
-//	Connecting ─► Connected ◄─► Suspended
-//	    ▲             │             │
-//	    └─── Lost ◄───┴─────────────┘
+// State is the state of a [Manager]. The package documentation has a diagram.
 type State int
 
 const (
-	// Connecting: there is no session, and the manager tries to open one.
+	// Connecting: there is no session. The manager is trying to open one.
 	Connecting State = iota
 	// Connected: there is a session, and a connection to a server that has it.
 	Connected
-	// Suspended: there is a session but no connection. What is held under it is
-	// held for [Session.Remaining].
+	// Suspended: there is a session but no connection. Locks held under the
+	// session stay held for [Session.Remaining].
 	Suspended
-	// Lost: the session is gone, with all that was held under it. Connecting
-	// follows.
+	// Lost: the session is gone, with everything that was held under it.
+	// Connecting follows.
 	Lost
 	// Closed: Close was called. Nothing follows.
 	Closed
@@ -42,20 +37,19 @@ func (s State) String() string {
 	return "Unknown"
 }
 
-// Change is one step of a [Manager] from a state to another.
+// Change is a step of a [Manager] from one state to another.
 type Change struct {
 	From, To State
-	// Session is the id of the session that the change is about; 0 for none.
+	// Session is the id of the session that the change is about, or 0 if there is none.
 	Session int64
-	// Err says why, for Lost and Closed; nil otherwise.
+	// Err is the cause of a change to Lost or Closed, and nil otherwise.
 	Err error
-	// At is when the step was taken.
+	// At is the time of the change.
 	At time.Time
 }
 
-// canFollow is the transition function: it reports whether a manager in state
-// from may go to state to. A step that it refuses is not taken: late news of a
-// session that is gone already.
+// canFollow is the transition function. It reports whether a manager in state from
+// may go to state to. It refuses late news of a session that is gone already.
 func canFollow(from, to State) bool {
 	switch {
 	case from == Closed || from == to:
