@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 var (
@@ -89,7 +91,7 @@ func (c *rawClient) leave() {
 
 // connectionEnds reports whether the server hangs up after this reply.
 func connectionEnds(op Op, reply string) bool {
-	return op == 77 || strings.Contains(reply, codeAuthFailed.Error())
+	return op == 77 || strings.Contains(reply, znode.CodeAuthFailed.Error())
 }
 
 // reattach connects again, if need be with a new session, and says what came
@@ -164,10 +166,10 @@ func TestConformance(t *testing.T) {
 	for seed := first; seed < first+uint64(runs) && !t.Failed(); seed++ {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			g := newGenerator(seed)
-			root := new(encoder)
+			root := new(znode.Encoder)
 			root.String(g.root)
 			root.Buffer(nil)
-			root.acls(openACL)
+			root.ACL(znode.OpenACL)
 			root.Int32(0)
 			all := []step{{op: OpCreate, text: g.root, body: func(int64) []byte { return root.B }}}
 			clients := 1 + g.IntN(3)

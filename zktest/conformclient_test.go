@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // rawClient speaks the protocol and hides nothing of it.
@@ -83,7 +84,7 @@ func (c *rawClient) handshake(h handshake) string {
 	if c.session == 0 {
 		password = make([]byte, 16)
 	}
-	e := newFrame()
+	e := znode.NewFrame()
 	e.Int32(0)
 	seen := c.seen
 	if h.ahead {
@@ -106,7 +107,7 @@ func (c *rawClient) handshake(h handshake) string {
 	if err != nil {
 		return "closed"
 	}
-	d := decode(frame)
+	d := znode.Decode(frame)
 	version, timeout, session, pw := d.Int32(), d.Int32(), d.Int64(), d.Buffer()
 	said := fmt.Sprintf("version %d timeout %d password of %d, %d more bytes", version, timeout, len(pw), len(d.Rest))
 	if session == 0 {
@@ -133,7 +134,7 @@ func (c *rawClient) roundTrip(op Op, body []byte) (events []string, reply string
 	case OpSetWatches, OpSetWatches2:
 		xid = -8
 	}
-	e := newFrame()
+	e := znode.NewFrame()
 	e.Int32(xid)
 	e.Int32(int32(op))
 	e.B = append(e.B, body...)
@@ -148,8 +149,8 @@ func (c *rawClient) roundTrip(op Op, body []byte) (events []string, reply string
 			}
 			return events, "closed"
 		}
-		d := decode(frame)
-		got, zxid, err32 := d.Int32(), d.Int64(), code(d.Int32())
+		d := znode.Decode(frame)
+		got, zxid, err32 := d.Int32(), d.Int64(), znode.Code(d.Int32())
 		if got == wire.XidEvent {
 			events = append(events, fmt.Sprintf("event type %d state %d path %q (%d %d)", d.Int32(), d.Int32(), d.String(), zxid, err32))
 			continue
@@ -190,8 +191,8 @@ func (w *world) owner(id int64) string {
 }
 
 // describe puts a reply's body in words that two servers can agree on.
-func (w *world) describe(op Op, err code, d *decoder) string {
-	if err != codeOK {
+func (w *world) describe(op Op, err znode.Code, d *znode.Decoder) string {
+	if err != znode.CodeOK {
 		return ""
 	}
 	switch op {
@@ -211,7 +212,7 @@ func (w *world) describe(op Op, err code, d *decoder) string {
 	case OpGetEphemerals:
 		return fmt.Sprintf("ephemerals %q", sorted(d.Strings()))
 	case OpGetACL:
-		return fmt.Sprintf("acl %v %s", d.acls(), w.stat(d))
+		return fmt.Sprintf("acl %v %s", d.ACL(), w.stat(d))
 	case OpGetAllChildrenNumber, OpAddWatch:
 		return fmt.Sprint("number ", d.Int32())
 	case OpWhoAmI:
@@ -229,22 +230,22 @@ func sorted(all []string) []string {
 	return all
 }
 
-func (w *world) stat(d *decoder) string {
+func (w *world) stat(d *znode.Decoder) string {
 	return fmt.Sprintf("stat{czxid %s mzxid %s ctime %s mtime %s version %d cversion %d aversion %d owner %s length %d children %d pzxid %s}",
 		w.zxid(d.Int64()), w.zxid(d.Int64()), when(d.Int64()), when(d.Int64()), d.Int32(), d.Int32(), d.Int32(),
 		w.owner(d.Int64()), d.Int32(), d.Int32(), w.zxid(d.Int64()))
 }
 
-func (w *world) multi(d *decoder) string {
+func (w *world) multi(d *znode.Decoder) string {
 	var b strings.Builder
 	for !d.Bad {
-		op, done, err := Op(d.Int32()), d.Bool(), code(d.Int32())
+		op, done, err := Op(d.Int32()), d.Bool(), znode.Code(d.Int32())
 		if done {
 			fmt.Fprintf(&b, "end %d %d", op, err)
 			break
 		}
-		if op == opError {
-			fmt.Fprintf(&b, "[error %d %v] ", err, code(d.Int32()))
+		if op == wire.OpError {
+			fmt.Fprintf(&b, "[error %d %v] ", err, znode.Code(d.Int32()))
 			continue
 		}
 		fmt.Fprintf(&b, "[%v %d %s] ", op, err, w.describe(op, err, d))

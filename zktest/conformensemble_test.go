@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // ensemblePair is two ensembles of three servers, and a client's way to a
@@ -52,7 +53,7 @@ func nudge(t *testing.T, addr string) {
 		_, err := conn.Write(connectFrame(0, make([]byte, 16), 30_000))
 		for err == nil {
 			<-time.After(50 * time.Millisecond)
-			e := newFrame()
+			e := znode.NewFrame()
 			e.Int32(wire.XidPing)
 			e.Int32(int32(OpPing))
 			_, err = conn.Write(e.Frame())
@@ -102,14 +103,14 @@ func TestEagerACLLikeReal(t *testing.T) {
 	ours, real := startEnsembles(t, Property("enableEagerACLCheck", "true"))
 	ours.SetEagerACL(true)
 	servers := ensemblePair(t, false, ours, real)
-	nonsense := []aclEntry{{permAll, identity{"nonsense", ""}}}
-	steps := []step{mkdir(0, OpCreate, "/closed", 0, readACL)}
+	nonsense := []znode.ACLEntry{entry(znode.PermAll, identity("nonsense", ""))}
+	steps := []step{mkdir(0, OpCreate, "/closed", 0, znode.ReadACL)}
 	for _, path := range []string{"/closed/n", "/none/n", "/", "/zookeeper", "none", "", "/x\x00y", "/closed", "/closed/"} {
-		for _, acl := range [][]aclEntry{openACL, nonsense, nil} {
+		for _, acl := range [][]znode.ACLEntry{znode.OpenACL, nonsense, nil} {
 			steps = append(steps, mkdir(0, OpCreate, path, 0, acl), mkdir(0, OpCreate2, path, 0, acl),
-				mkdir(0, OpCreateContainer, path, 4, acl), say(0, OpSetACL, func(e *encoder) {
+				mkdir(0, OpCreateContainer, path, 4, acl), say(0, OpSetACL, func(e *znode.Encoder) {
 					e.String(path)
-					e.acls(acl)
+					e.ACL(acl)
 					e.Int32(-1)
 				}))
 		}

@@ -3,6 +3,8 @@ package zktest
 import (
 	"fmt"
 	"math/rand/v2"
+
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // step is one thing that a client does.
@@ -112,34 +114,34 @@ func (g *generator) data() []byte {
 	return pick(g, []byte("data"), nil, []byte{}, []byte("x"))
 }
 
-func (g *generator) acl() []aclEntry {
-	ip := identity{"ip", "127.0.0.1"}
-	user := identity{"digest", "user:smGaoVKd/cQkjm7b88GyorAUz20="} // of user:pass0
-	return pick(g, openACL,
-		openACL, openACL, openACL, openACL, openACL,
-		readACL,
-		[]aclEntry{{permAll, identity{"auth", ""}}},
-		[]aclEntry{{permAll, user}, {permRead, anyone}},
-		[]aclEntry{{permAll, user}},
-		[]aclEntry{{permAll, ip}, {permAll, ip}},
-		[]aclEntry{{permRead | permCreate, anyone}, {permAll, identity{"ip", "10.0.0.0/8"}}},
-		[]aclEntry{{permAll, identity{"ip", "127.0.0.0/8"}}},
-		[]aclEntry{{permAdmin, anyone}, {permRead, user}},
+func (g *generator) acl() []znode.ACLEntry {
+	ip := identity("ip", "127.0.0.1")
+	user := identity("digest", "user:smGaoVKd/cQkjm7b88GyorAUz20=") // of user:pass0
+	return pick(g, znode.OpenACL,
+		znode.OpenACL, znode.OpenACL, znode.OpenACL, znode.OpenACL, znode.OpenACL,
+		znode.ReadACL,
+		[]znode.ACLEntry{entry(znode.PermAll, identity("auth", ""))},
+		[]znode.ACLEntry{entry(znode.PermAll, user), entry(znode.PermRead, znode.Anyone)},
+		[]znode.ACLEntry{entry(znode.PermAll, user)},
+		[]znode.ACLEntry{entry(znode.PermAll, ip), entry(znode.PermAll, ip)},
+		[]znode.ACLEntry{entry(znode.PermRead|znode.PermCreate, znode.Anyone), entry(znode.PermAll, identity("ip", "10.0.0.0/8"))},
+		[]znode.ACLEntry{entry(znode.PermAll, identity("ip", "127.0.0.0/8"))},
+		[]znode.ACLEntry{entry(znode.PermAdmin, znode.Anyone), entry(znode.PermRead, user)},
 		nil,
-		[]aclEntry{{permAll, identity{"world", "nobody"}}},
-		[]aclEntry{{permAll, identity{"digest", "no colon"}}},
-		[]aclEntry{{permAll, identity{"nonsense", "x"}}},
-		[]aclEntry{{0, anyone}},
+		[]znode.ACLEntry{entry(znode.PermAll, identity("world", "nobody"))},
+		[]znode.ACLEntry{entry(znode.PermAll, identity("digest", "no colon"))},
+		[]znode.ACLEntry{entry(znode.PermAll, identity("nonsense", "x"))},
+		[]znode.ACLEntry{entry(0, znode.Anyone)},
 	)
 }
 
 func (g *generator) ttl() int64 {
-	return pick(g, int64(3_600_000), 1, 0, -1, ttlMax, ttlMax+1)
+	return pick(g, int64(3_600_000), 1, 0, -1, znode.MaxTTL, znode.MaxTTL+1)
 }
 
 // write puts a write's body together, and says what it is.
 func (g *generator) write(op Op) ([]byte, string) {
-	e := new(encoder)
+	e := new(znode.Encoder)
 	path := g.path()
 	e.String(path)
 	text := fmt.Sprintf("%q", path)
@@ -154,7 +156,7 @@ func (g *generator) write(op Op) ([]byte, string) {
 			flags = pick(g, int32(5), 6, 0)
 		}
 		e.Buffer(data)
-		e.acls(acl)
+		e.ACL(acl)
 		e.Int32(flags)
 		text += fmt.Sprintf(" data %q acl %v flags %d", data, acl, flags)
 		if op == OpCreateTTL {
@@ -172,7 +174,7 @@ func (g *generator) write(op Op) ([]byte, string) {
 		text += fmt.Sprintf(" data %q version %d", data, version)
 	case OpSetACL:
 		acl, version := g.acl(), g.version()
-		e.acls(acl)
+		e.ACL(acl)
 		e.Int32(version)
 		text += fmt.Sprintf(" acl %v version %d", acl, version)
 	case OpDelete, OpCheck:
@@ -184,7 +186,7 @@ func (g *generator) write(op Op) ([]byte, string) {
 }
 
 func (g *generator) multi(op Op, kinds ...Op) ([]byte, string) {
-	e := new(encoder)
+	e := new(znode.Encoder)
 	text := ""
 	for n := g.IntN(5); n > 0; n-- {
 		kind := kinds[g.IntN(len(kinds))]
@@ -195,16 +197,16 @@ func (g *generator) multi(op Op, kinds ...Op) ([]byte, string) {
 		} else {
 			body, said = g.write(kind)
 		}
-		e.multiHeader(kind, false, -1)
+		e.MultiHeader(int32(kind), false, -1)
 		e.B = append(e.B, body...)
 		text += fmt.Sprintf("[%v %s] ", kind, said)
 	}
-	e.multiEnd()
+	e.MultiEnd()
 	return e.B, text
 }
 
 func (g *generator) read() ([]byte, string) {
-	e := new(encoder)
+	e := new(znode.Encoder)
 	path, watch := g.path(), g.IntN(2) == 0
 	e.String(path)
 	e.Bool(watch)
@@ -222,7 +224,7 @@ func (g *generator) paths() (all []string) {
 func (g *generator) request(op Op) (func(int64) []byte, string) {
 	var b []byte
 	var text string
-	e := new(encoder)
+	e := new(znode.Encoder)
 	switch op {
 	case OpMulti:
 		b, text = g.multi(op, OpCreate, OpCreate, OpCreate2, OpSetData, OpDelete, OpCheck, OpCreateContainer, OpCreateTTL)
@@ -261,7 +263,7 @@ func (g *generator) request(op Op) (func(int64) []byte, string) {
 		}
 		seen := g.Int64N(50)
 		return func(base int64) []byte {
-			e := new(encoder)
+			e := new(znode.Encoder)
 			e.Int64(base + seen)
 			for _, list := range lists {
 				e.Strings(list)
@@ -319,4 +321,10 @@ func (g *generator) next(n int) step {
 		s.body, s.text = g.request(s.op)
 	}
 	return s
+}
+
+func identity(scheme, id string) znode.Identity { return znode.Identity{Scheme: scheme, ID: id} }
+
+func entry(perms int32, id znode.Identity) znode.ACLEntry {
+	return znode.ACLEntry{Perms: perms, ID: id}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // live is a pair whose servers do things by the clock, quickly.
@@ -52,7 +53,7 @@ func (c *rawClient) event() string {
 	if err != nil {
 		c.w.t.Fatalf("%s waits for an event: %v", c.label, err)
 	}
-	d := decode(frame)
+	d := znode.Decode(frame)
 	if xid := d.Int32(); xid != wire.XidEvent {
 		c.w.t.Fatalf("%s waits for an event: reply %d", c.label, xid)
 	}
@@ -87,9 +88,9 @@ func testExpiry(t *testing.T, servers pair) {
 		w.clients = append(w.clients, silent)
 		silent.open()
 		silent.handshake(handshake{timeout: int32(timeout.Milliseconds())})
-		w.must(mkdir(0, OpCreate, "/x", 0, openACL))
+		w.must(mkdir(0, OpCreate, "/x", 0, znode.OpenACL))
 		w.must(look(0, OpGetChildren, "/x", true))
-		w.must(mkdir(1, OpCreate, "/x/e", 1, openACL))
+		w.must(mkdir(1, OpCreate, "/x/e", 1, znode.OpenACL))
 		watcher.event()
 		w.must(look(0, OpExists, "/x/e", true))
 		w.must(look(0, OpGetChildren, "/x", true))
@@ -119,13 +120,13 @@ func TestReapLikeReal(t *testing.T) {
 	live(t).each(t, 1, func(t *testing.T, w *world) {
 		c := w.clients[0]
 		for _, path := range []string{"/outer", "/outer/inner", "/never"} {
-			w.must(mkdir(0, OpCreateContainer, path, 4, openACL))
+			w.must(mkdir(0, OpCreateContainer, path, 4, znode.OpenACL))
 		}
-		w.must(mkdir(0, OpCreate, "/outer/inner/child", 0, openACL))
-		w.must(say(0, OpCreateTTL, func(e *encoder) {
+		w.must(mkdir(0, OpCreate, "/outer/inner/child", 0, znode.OpenACL))
+		w.must(say(0, OpCreateTTL, func(e *znode.Encoder) {
 			e.String("/ttl")
 			e.Buffer(nil)
-			e.acls(openACL)
+			e.ACL(znode.OpenACL)
 			e.Int32(5)
 			e.Int64(2000) // to be there still when it is looked for
 		}))
@@ -195,8 +196,8 @@ func TestWordsLikeReal(t *testing.T) {
 		w := newWorld(t, func() (net.Conn, error) { return net.Dial("tcp", addr) })
 		w.join()
 		w.join()
-		w.must(mkdir(0, OpCreate, "/node", 0, openACL))
-		w.must(mkdir(0, OpCreate, "/ephemeral", 1, openACL))
+		w.must(mkdir(0, OpCreate, "/node", 0, znode.OpenACL))
+		w.must(mkdir(0, OpCreate, "/ephemeral", 1, znode.OpenACL))
 		w.must(look(0, OpGetData, "/node", true))
 		w.must(look(0, OpGetChildren, "/node", true))
 		w.must(look(1, OpGetData, "/node", true))

@@ -120,5 +120,5 @@ func (m *member) logged() position {
 	if n := len(m.log); n > 0 {
 		return position{m.epoch, m.log[n-1].zxid}
 	}
-	return position{m.epoch, m.tree.zxid}
+	return position{m.epoch, m.tree.Zxid}
 }

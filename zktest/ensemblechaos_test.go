@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // Whatever happens to the servers and their links: what was acknowledged is
@@ -169,7 +171,7 @@ func (c *chaos) listen(w *writer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, r := range w.caller.heard[w.heard:] {
-		if path := w.asked[r.xid]; path != "" && r.err == codeOK {
+		if path := w.asked[r.xid]; path != "" && r.err == znode.CodeOK {
 			c.acknowledged = append(c.acknowledged, path)
 		}
 	}
@@ -204,7 +206,7 @@ func (c *chaos) check() {
 	c.s.with(func(st *state) {
 		want := st.spokesman().tree
 		for _, path := range c.acknowledged {
-			if want.nodes[path] == nil {
+			if want.Nodes[path] == nil {
 				c.s.t.Errorf("%s was acknowledged and is gone", path)
 			}
 		}
@@ -213,14 +215,14 @@ func (c *chaos) check() {
 				c.s.t.Errorf("server %d: serving %v, %d transactions and %d sessions pending", m.index, m.serving(), len(m.log), len(m.pending))
 			}
 			got := m.tree
-			if got.zxid != want.zxid || !maps.Equal(got.sessions, want.sessions) {
-				c.s.t.Errorf("server %d: %#x and sessions %v, want %#x and %v", m.index, got.zxid, got.sessions, want.zxid, want.sessions)
+			if got.Zxid != want.Zxid || !maps.Equal(got.Sessions, want.Sessions) {
+				c.s.t.Errorf("server %d: %#x and sessions %v, want %#x and %v", m.index, got.Zxid, got.Sessions, want.Zxid, want.Sessions)
 			}
-			if !slices.Equal(slices.Sorted(maps.Keys(got.nodes)), slices.Sorted(maps.Keys(want.nodes))) {
+			if !slices.Equal(slices.Sorted(maps.Keys(got.Nodes)), slices.Sorted(maps.Keys(want.Nodes))) {
 				c.s.t.Errorf("server %d has other nodes", m.index)
 			}
-			for path, n := range want.nodes {
-				if got := got.nodes[path]; got != nil && (got.stat != n.stat || !reflect.DeepEqual(got.data, n.data)) {
+			for path, n := range want.Nodes {
+				if got := got.Nodes[path]; got != nil && (got.Stat != n.Stat || !reflect.DeepEqual(got.Data, n.Data)) {
 					c.s.t.Errorf("server %d: %s is %+v, want %+v", m.index, path, got, n)
 				}
 			}

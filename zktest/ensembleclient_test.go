@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // A stage is an ensemble in a bubble, and what its clients hear.
@@ -82,7 +83,7 @@ type reply struct {
 	at   time.Duration // since the beginning
 	xid  int32
 	zxid int64
-	err  code
+	err  znode.Code
 }
 
 // call connects a client to a server; of a session, or for a new one.
@@ -133,14 +134,14 @@ func (c *caller) listen() {
 			c.closed = true
 			c.note("closed")
 		case first:
-			d := decode(frame)
+			d := znode.Decode(frame)
 			d.Int32()
 			c.timeout = time.Duration(d.Int32()) * time.Millisecond
 			c.session, c.password = d.Int64(), slices.Clone(d.Buffer())
 			c.note(fmt.Sprintf("session %#x for %v", c.session, c.timeout))
 		default:
-			d := decode(frame)
-			r := reply{time.Since(c.s.began), d.Int32(), d.Int64(), code(d.Int32())}
+			d := znode.Decode(frame)
+			r := reply{time.Since(c.s.began), d.Int32(), d.Int64(), znode.Code(d.Int32())}
 			c.heard = append(c.heard, r)
 			if r.zxid > 0 && r.zxid < c.seen {
 				c.s.t.Errorf("%s has seen %#x after %#x", c.name, r.zxid, c.seen)
@@ -168,7 +169,7 @@ func (c *caller) ask(s step) int32 {
 		c.xid++
 		xid = c.xid
 	}
-	e := newFrame()
+	e := znode.NewFrame()
 	e.Int32(xid)
 	e.Int32(int32(s.op))
 	e.B = append(e.B, s.body(0)...)
@@ -186,7 +187,7 @@ func (c *caller) answers(xid int32) []reply {
 }
 
 // wants fails the test unless a request has been answered, with a code.
-func (c *caller) wants(xid int32, want code) reply {
+func (c *caller) wants(xid int32, want znode.Code) reply {
 	c.s.t.Helper()
 	all := c.answers(xid)
 	if len(all) == 0 {
@@ -211,7 +212,7 @@ func (c *caller) waits(xid int32) {
 // does sends a request that succeeds at once.
 func (c *caller) does(s step) reply {
 	c.s.t.Helper()
-	return c.wants(c.ask(s), codeOK)
+	return c.wants(c.ask(s), znode.CodeOK)
 }
 
 // connected fails the test unless the connection is as it should be.
@@ -228,8 +229,8 @@ func (c *caller) connected(want bool) {
 // Requests of these tests.
 func ping() step { return say(0, OpPing, nil) }
 func syncAll() step {
-	return say(0, OpSync, func(e *encoder) { e.String("/") })
+	return say(0, OpSync, func(e *znode.Encoder) { e.String("/") })
 }
-func plain(path string) step     { return mkdir(0, OpCreate, path, 0, openACL) }
-func ephemeral(path string) step { return mkdir(0, OpCreate, path, 1, openACL) }
+func plain(path string) step     { return mkdir(0, OpCreate, path, 0, znode.OpenACL) }
+func ephemeral(path string) step { return mkdir(0, OpCreate, path, 1, znode.OpenACL) }
 func there(path string) step     { return look(0, OpExists, path, false) }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // What an operator does goes through the leader.
@@ -16,17 +18,17 @@ func TestOperatorOfEnsemble(t *testing.T) {
 	onStage(t, func(s *stage) {
 		c := s.call("client", 0, nil, 40*time.Second)
 		c.does(plain("/d"))
-		c.does(mkdir(0, OpCreateContainer, "/c", 4, openACL))
+		c.does(mkdir(0, OpCreateContainer, "/c", 4, znode.OpenACL))
 		c.does(plain("/c/x"))
 		c.does(remove(0, "/c/x", -1))
 		if n := s.ReapContainers(); n != 1 {
 			t.Errorf("%d containers reaped", n)
 		}
-		c.wants(c.ask(there("/c")), codeNoNode)
+		c.wants(c.ask(there("/c")), znode.CodeNoNode)
 		if err := s.SetSequence("/", 41); err != nil {
 			t.Error(err)
 		}
-		c.does(mkdir(0, OpCreate, "/s-", 2, openACL))
+		c.does(mkdir(0, OpCreate, "/s-", 2, znode.OpenACL))
 		c.does(there("/s-0000000041"))
 
 		s.SetCommitDelay(time.Second)
@@ -34,7 +36,7 @@ func TestOperatorOfEnsemble(t *testing.T) {
 		if err := s.DeleteNode("/d"); err != nil || time.Since(began) != time.Second {
 			t.Errorf("deleted after %v: %v", time.Since(began), err)
 		}
-		c.wants(c.ask(there("/d")), codeNoNode)
+		c.wants(c.ask(there("/d")), znode.CodeNoNode)
 		began = time.Now()
 		if err := s.Expire(s.t.Context(), c.session); err != nil || time.Since(began) != time.Second {
 			t.Errorf("expired after %v: %v", time.Since(began), err)
@@ -133,26 +135,26 @@ func TestLagInEnsemble(t *testing.T) {
 			t.Fatal(err)
 		}
 		fast.does(plain("/1"))
-		slow.wants(slow.ask(there("/1")), codeNoNode)
+		slow.wants(slow.ask(there("/1")), znode.CodeNoNode)
 		fast.does(plain("/2"))
 		slow.does(there("/1"))
-		slow.wants(slow.ask(there("/2")), codeNoNode)
+		slow.wants(slow.ask(there("/2")), znode.CodeNoNode)
 		s.CutLink(2, 0)
 		for i := 3; i < 9; i++ {
 			fast.does(plain(fmt.Sprint("/", i)))
 		}
-		slow.wants(slow.ask(there("/2")), codeNoNode)
+		slow.wants(slow.ask(there("/2")), znode.CodeNoNode)
 		s.HealLinks()
 		synctest.Wait()
 		slow.does(there("/7"))
-		slow.wants(slow.ask(there("/8")), codeNoNode)
+		slow.wants(slow.ask(there("/8")), znode.CodeNoNode)
 		slow.does(syncAll())
 		slow.does(there("/8"))
 		slow.does(plain("/own"))
 		slow.does(there("/own"))
 		fast.does(plain("/9"))
 		slow = s.call("moved", 1, slow, 40*time.Second)
-		slow.wants(slow.ask(there("/9")), codeNoNode)
+		slow.wants(slow.ask(there("/9")), znode.CodeNoNode)
 		fast.does(plain("/10"))
 		slow.does(there("/9"))
 		if err := s.Lag(slow.session, 0); err != nil {
@@ -174,10 +176,10 @@ func TestLagOnSlowLink(t *testing.T) {
 			t.Fatal(err)
 		}
 		fast.does(plain("/3"))
-		slow.wants(slow.ask(there("/1")), codeNoNode)
+		slow.wants(slow.ask(there("/1")), znode.CodeNoNode)
 		s.pass(time.Second)
 		slow.does(there("/1/2"))
-		slow.wants(slow.ask(there("/3")), codeNoNode)
+		slow.wants(slow.ask(there("/3")), znode.CodeNoNode)
 		fast.does(plain("/4"))
 		s.pass(time.Second)
 		slow.does(there("/3"))
@@ -211,7 +213,7 @@ func TestStopServerAlone(t *testing.T) {
 		c.waits(late)
 		s.pass(5 * time.Second)
 		s.ReleaseServer(0)
-		c.wants(late, codeOK)
+		c.wants(late, znode.CodeOK)
 	}, Servers(1))
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 const (
@@ -38,7 +40,7 @@ func TestSessionIsOverThoughItsWritesAreCommitted(t *testing.T) {
 		s.passTo(end - time.Millisecond)
 		other.does(there("/e"))
 		s.passTo(end)
-		other.wants(other.ask(there("/e")), codeNoNode)
+		other.wants(other.ask(there("/e")), znode.CodeNoNode)
 		c.connected(false)
 		// It lives for its timeout from the last list, and for less than a tick more.
 		if d := end - 3*time.Second; d < 10*time.Second || d > 10*time.Second+tickOnStage {
@@ -153,16 +155,16 @@ func TestDeposedLeader(t *testing.T) {
 		reader.does(syncAll())
 		other := s.call("other", 0, nil, 40*time.Second)
 		other.does(there("/dying"))
-		other.wants(other.ask(there("/lost")), codeNoNode)
+		other.wants(other.ask(there("/lost")), znode.CodeNoNode)
 		other.does(plain("/new"))
-		reader.wants(reader.ask(there("/new")), codeNoNode)
+		reader.wants(reader.ask(there("/new")), znode.CodeNoNode)
 		s.passTo(16 * time.Second) // when it next counts who was heard of within five ticks
 		reader.connected(false)
 		s.HealLinks()
 		s.pass(200 * time.Millisecond)
 		s.leads(1)
 		late := s.call("late", 2, nil, 40*time.Second)
-		late.wants(late.ask(there("/lost")), codeNoNode)
+		late.wants(late.ask(there("/lost")), znode.CodeNoNode)
 		late.does(there("/new"))
 		late.does(there("/dying")) // its session has its whole timeout anew
 	})
@@ -212,8 +214,8 @@ func TestEndOfSessionSparesAnothersNode(t *testing.T) {
 		}
 		s.SetCommitDelay(0)
 		s.pass(3 * time.Second)
-		ending.wants(gone, codeOK)
-		other.wants(made, codeOK)
+		ending.wants(gone, znode.CodeOK)
+		other.wants(made, znode.CodeOK)
 		other.does(there("/e"))
 		if _, ok := s.Expiry(ending.session); ok {
 			t.Error("the session has not ended")
@@ -256,9 +258,9 @@ func TestCutInOneDirection(t *testing.T) {
 				s.passTo(14200 * time.Millisecond)
 				c.connected(false)
 				other := s.call("other", 1, nil, 40*time.Second)
-				want := codeOK // the leader got it, and a majority
+				want := znode.CodeOK // the leader got it, and a majority
 				if cut[0] == 0 {
-					want = codeNoNode
+					want = znode.CodeNoNode
 				}
 				other.wants(other.ask(there("/asked")), want)
 				s.HealLinks()
@@ -280,7 +282,7 @@ func TestSessionMoved(t *testing.T) {
 		moved.does(syncAll())
 		s.pass(time.Second)
 		s.HealLinks()
-		moved.wants(moved.ask(there("/late")), codeNoNode)
+		moved.wants(moved.ask(there("/late")), znode.CodeNoNode)
 		c.connected(false)
 		moved.connected(true)
 		if at, ok := s.ServerOf(c.session); at != 1 || !ok {
@@ -298,20 +300,20 @@ func TestPingWaitsBehindWrite(t *testing.T) {
 			write := c.ask(plain("/n"))
 			p, read := c.ask(ping()), c.ask(there("/n"))
 			other.does(ping())
-			other.wants(other.ask(there("/n")), codeNoNode)
+			other.wants(other.ask(there("/n")), znode.CodeNoNode)
 			second := other.ask(syncAll())
 			s.pass(999 * time.Millisecond)
 			c.waits(p)
 			c.waits(read)
 			s.pass(time.Millisecond)
-			c.wants(write, codeOK)
-			c.wants(p, codeOK)
-			c.wants(read, codeOK)
+			c.wants(write, znode.CodeOK)
+			c.wants(p, znode.CodeOK)
+			c.wants(read, znode.CodeOK)
 			want := time.Second
 			if server == 2 {
 				want = 0 // the leader does not ask anybody
 			}
-			if got := other.wants(second, codeOK).at; got != want {
+			if got := other.wants(second, znode.CodeOK).at; got != want {
 				t.Errorf("server %d: a sync took %v, want %v", server, got, want)
 			}
 		})
@@ -322,10 +324,10 @@ func TestPingWaitsBehindWrite(t *testing.T) {
 func TestEagerACL(t *testing.T) {
 	onStage(t, func(s *stage) {
 		c := s.call("client", 0, nil, 40*time.Second)
-		c.does(mkdir(0, OpCreate, "/closed", 0, readACL))
-		nonsense := []aclEntry{{permAll, identity{"nonsense", ""}}}
+		c.does(mkdir(0, OpCreate, "/closed", 0, znode.ReadACL))
+		nonsense := []znode.ACLEntry{entry(znode.PermAll, identity("nonsense", ""))}
 		refused := map[string]step{
-			"create": plain("/closed/n"), "create2": mkdir(0, OpCreate2, "/closed/n", 0, openACL), "set": set(0, "/closed", nil, -1),
+			"create": plain("/closed/n"), "create2": mkdir(0, OpCreate2, "/closed/n", 0, znode.OpenACL), "set": set(0, "/closed", nil, -1),
 			"ACL": mkdir(0, OpCreate, "/open", 0, nonsense), "delete": remove(0, "/closed/n", -1),
 		}
 		for _, eager := range []bool{false, true} {
@@ -338,11 +340,11 @@ func TestEagerACL(t *testing.T) {
 					c.waits(xid)
 				}
 				s.pass(time.Second)
-				want := codeNoAuth
+				want := znode.CodeNoAuth
 				if name == "ACL" {
-					want = codeInvalidACL
+					want = znode.CodeInvalidACL
 				}
-				r, first := c.wants(xid, want), c.wants(before, codeOK)
+				r, first := c.wants(xid, want), c.wants(before, znode.CodeOK)
 				if early, numbered := r.at < first.at, r.zxid != 0; early != eager || numbered == eager {
 					t.Errorf("%s, eager %v: answered early %v, with transaction number %v", name, eager, early, numbered)
 				}
@@ -361,11 +363,11 @@ func TestThrottle(t *testing.T) {
 		first, busy, p := c.ask(plain("/n")), c.ask(plain("/busy")), c.ask(ping())
 		c.waits(busy)
 		s.pass(time.Second)
-		a, b := c.wants(first, codeOK), c.wants(busy, codeThrottled)
+		a, b := c.wants(first, znode.CodeOK), c.wants(busy, znode.CodeThrottled)
 		if a.zxid != b.zxid {
 			t.Errorf("throttled with transaction number %#x after %#x", b.zxid, a.zxid)
 		}
-		c.wants(p, codeOK)
+		c.wants(p, znode.CodeOK)
 		s.Throttle(nil)
 		s.SetCommitDelay(0)
 		c.does(plain("/busy"))
@@ -428,8 +430,8 @@ func TestHeldLeader(t *testing.T) {
 		before := s.expiry(far)
 		s.SetPingLag(50 * time.Millisecond)
 		s.ReleaseServer(2)
-		far.wants(write, codeOK)
-		near.wants(read, codeOK)
+		far.wants(write, znode.CodeOK)
+		near.wants(read, znode.CodeOK)
 		s.pass(49 * time.Millisecond)
 		if got := s.expiry(far); got != before {
 			t.Errorf("the session's end moved from %v to %v ahead of the pings", before, got)
@@ -445,7 +447,7 @@ func TestHeldLeader(t *testing.T) {
 		near.connected(true)
 		stale := near.ask(there("/n"))
 		s.ReleaseServer(2)
-		near.wants(stale, codeOK) // by itself, for as long as it does not know
+		near.wants(stale, znode.CodeOK) // by itself, for as long as it does not know
 		s.pass(3 * time.Second)
 		near.connected(false)
 		s.leads(1)
@@ -465,16 +467,16 @@ func TestDelayedLinks(t *testing.T) {
 		write, sync := c.ask(plain("/n")), c.ask(syncAll())
 		s.pass(100 * time.Millisecond)
 		// There, and a proposal out and back, and the commit.
-		if got, want := c.wants(write, codeOK).at-began, 100*time.Millisecond; got != want {
+		if got, want := c.wants(write, znode.CodeOK).at-began, 100*time.Millisecond; got != want {
 			t.Errorf("a write took %v, want %v", got, want)
 		}
-		if got, want := c.wants(sync, codeOK).at-began, 100*time.Millisecond; got != want {
+		if got, want := c.wants(sync, znode.CodeOK).at-began, 100*time.Millisecond; got != want {
 			t.Errorf("a sync behind it took %v, want %v", got, want)
 		}
 		began = time.Since(s.began)
 		sync = c.ask(syncAll())
 		s.pass(100 * time.Millisecond)
-		if got, want := c.wants(sync, codeOK).at-began, 50*time.Millisecond; got != want {
+		if got, want := c.wants(sync, znode.CodeOK).at-began, 50*time.Millisecond; got != want {
 			t.Errorf("a sync took %v, want %v", got, want)
 		}
 		late := c.ask(syncAll())
@@ -483,7 +485,7 @@ func TestDelayedLinks(t *testing.T) {
 		c.waits(late)
 		s.DelayLink(0, 2, 0)
 		s.pass(30 * time.Millisecond)
-		c.wants(late, codeOK)
+		c.wants(late, znode.CodeOK)
 	})
 }
 
@@ -519,7 +521,7 @@ func TestEnsembleIsRepeatable(t *testing.T) {
 						clients[i] = s.dials(fmt.Sprintf("%s, round %d", c.name, round), (i+round)%2, c, 6*time.Second)
 						continue
 					}
-					c.ask(mkdir(0, OpCreate2, "/n-", 3, openACL))
+					c.ask(mkdir(0, OpCreate2, "/n-", 3, znode.OpenACL))
 					c.ask(look(0, OpGetChildren2, "/", true))
 					c.ask(ping())
 				}

@@ -4,6 +4,9 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // following is the state of a server while it follows a leader.
@@ -22,7 +25,7 @@ func (m *member) follows(l *leadership) bool {
 }
 
 // beginFollowing makes the server a follower, with the leader's state and log.
-func (m *member) beginFollowing(b *bond, epoch int64, t *tree, log []*txn) {
+func (m *member) beginFollowing(b *bond, epoch int64, t *znode.Tree, log []*txn) {
 	m.epoch = epoch
 	m.replica = newReplica(t)
 	m.log = log
@@ -106,7 +109,7 @@ func (f *following) takeTouches() []touch {
 // forward sends a client's request to the leader. That does not touch the
 // session there.
 func (f *following) forward(r *request) {
-	if r.op == OpSync {
+	if r.op == wire.OpSync {
 		f.syncs = append(f.syncs, r)
 	}
 	f.send(message{kind: messageRequest, request: r})

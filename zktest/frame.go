@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // readFrame reads one frame and returns it with its length in front.
@@ -11,7 +12,7 @@ func readFrame(r io.Reader) ([]byte, error) { return wire.ReadFrame(r, wire.MaxF
 
 // parseConnect reads a client's first frame.
 func parseConnect(frame []byte) Request {
-	d := decode(frame)
+	d := znode.Decode(frame)
 	d.Int32() // protocol version
 	d.Int64() // last zxid seen
 	d.Int32() // timeout asked for
@@ -20,7 +21,7 @@ func parseConnect(frame []byte) Request {
 
 // parseConnected reads a server's first frame. A session of 0 is a refusal.
 func parseConnected(frame []byte) (session int64, password []byte) {
-	d := decode(frame)
+	d := znode.Decode(frame)
 	d.Int32() // protocol version
 	d.Int32() // timeout granted
 	session = d.Int64()
@@ -29,7 +30,7 @@ func parseConnected(frame []byte) (session int64, password []byte) {
 
 // parseRequest reads any later frame of a client.
 func parseRequest(frame []byte) Request {
-	d := decode(frame)
+	d := znode.Decode(frame)
 	r := Request{Xid: d.Int32(), Op: Op(d.Int32())}
 	op := r.Op
 	if op == OpMulti || op == OpMultiRead {
@@ -45,7 +46,7 @@ func parseRequest(frame []byte) Request {
 // parseReply reads the header of a server's frame, and of a watch event also
 // the path.
 func parseReply(frame []byte) Request {
-	d := decode(frame)
+	d := znode.Decode(frame)
 	r := Request{Xid: d.Int32()}
 	if r.Xid == wire.XidEvent {
 		d.Int64() // zxid

@@ -5,17 +5,20 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // connect processes a client's first frame, which asks for a new session or for
 // one that the client has.
 func (m *member) connect(p *peer, frame []byte) {
-	d := decode(frame)
+	d := znode.Decode(frame)
 	d.Int32() // protocol version
 	p.seen = d.Int64()
 	asked := time.Duration(d.Int32()) * time.Millisecond
 	id, password := d.Int64(), d.Buffer()
-	if d.Bad || !m.serving() || p.seen > m.tree.zxid {
+	if d.Bad || !m.serving() || p.seen > m.tree.Zxid {
 		// A client that has seen more than this server must try another one.
 		m.st.hangUp(p)
 		return
@@ -48,7 +51,7 @@ func (m *member) newSession(p *peer) {
 	if m.follow != nil { // a leader touches the session when it prepares the transaction
 		m.touch(p.session, p.timeout)
 	}
-	m.submit(&request{from: p, at: m, session: p.session, op: OpConnect, timeout: p.timeout})
+	m.submit(&request{from: p, at: m, session: p.session, op: wire.OpConnect, timeout: p.timeout})
 }
 
 // passwordOf returns a session's password, which every server can compute.
@@ -88,7 +91,7 @@ func (p *peer) joined(valid bool) {
 }
 
 func connectedFrame(timeout time.Duration, session int64, password []byte, old bool) []byte {
-	e := newFrame()
+	e := znode.NewFrame()
 	e.Int32(0) // protocol version
 	e.Int32(int32(timeout.Milliseconds()))
 	e.Int64(session)
@@ -100,24 +103,24 @@ func connectedFrame(timeout time.Duration, session int64, password []byte, old b
 }
 
 // auth adds an identity to the connection.
-func (st *state) auth(p *peer, xid int32, d *decoder) {
+func (st *state) auth(p *peer, xid int32, d *znode.Decoder) {
 	d.Int32() // type, unused
 	scheme, credential := d.String(), d.Buffer()
 	if d.Bad {
 		st.hangUp(p)
 		return
 	}
-	id, err := authenticate(scheme, credential, p.ids[0])
+	id, err := znode.Authenticate(scheme, credential, p.ids[0])
 	if err != nil {
-		p.replyAt(0, xid, codeAuthFailed, nil)
+		p.replyAt(0, xid, znode.CodeAuthFailed, nil)
 		st.hangUp(p)
 		return
 	}
 	p.addID(id)
-	p.replyAt(0, xid, codeOK, nil)
+	p.replyAt(0, xid, znode.CodeOK, nil)
 }
 
-func (p *peer) addID(id identity) {
+func (p *peer) addID(id znode.Identity) {
 	for _, have := range p.ids {
 		if have == id {
 			return

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // FuzzServer sends a server bytes that may be anything, and checks that another
@@ -43,7 +44,7 @@ func FuzzServer(f *testing.F) {
 		case 1: // as it is, in a session
 			_, _ = conn.Write(append(hello, data...))
 		case 2: // as the body of a request
-			e := newFrame()
+			e := znode.NewFrame()
 			e.Int32(1)
 			e.Int32(op)
 			e.B = append(e.B, data...)
@@ -65,19 +66,19 @@ func FuzzDecoder(f *testing.F) {
 		f.Add(body(0))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		fresh := func() *decoder { return &decoder{wire.Decoder{Rest: data}} }
+		fresh := func() *znode.Decoder { return &znode.Decoder{Decoder: wire.Decoder{Rest: data}} }
 		for op := range writes {
-			if o := fresh().operation(op); len(o.path)+len(o.data) > 4*len(data) {
-				t.Errorf("%v: %d bytes of path and data out of %d", op, len(o.path)+len(o.data), len(data))
+			if o := fresh().Operation(op); len(o.Path)+len(o.Data) > 4*len(data) {
+				t.Errorf("%v: %d bytes of path and data out of %d", op, len(o.Path)+len(o.Data), len(data))
 			}
 		}
-		if all := fresh().operations(); len(all) > len(data) {
+		if all := fresh().Operations(); len(all) > len(data) {
 			t.Errorf("%d operations out of %d bytes", len(all), len(data))
 		}
 		if all := fresh().Strings(); len(all) > len(data) {
 			t.Errorf("%d strings out of %d bytes", len(all), len(data))
 		}
-		if all := fresh().acls(); len(all) > len(data) {
+		if all := fresh().ACL(); len(all) > len(data) {
 			t.Errorf("%d entries out of %d bytes", len(all), len(data))
 		}
 		if len(data) >= 4 && binary.BigEndian.Uint32(data) == 0 && !fresh().Bool() && fresh().Buffer() == nil {

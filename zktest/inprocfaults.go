@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // CutBefore is [Proxy.CutBefore].
@@ -83,17 +84,17 @@ func (s *Server) DeleteNode(path string) error {
 	s.made()
 	err := s.operate(context.Background(), func(l *leadership) (*proposal, error) {
 		pr := l.preparation(&request{})
-		n, err := pr.look(path)
+		n, err := pr.Look(path)
 		switch {
-		case special(path) || path == "":
-			return nil, codeBadArguments
+		case znode.Reserved(path) || path == "":
+			return nil, znode.CodeBadArguments
 		case err != nil:
 			return nil, err
-		case n.children > 0:
-			return nil, codeNotEmpty
+		case n.Children > 0:
+			return nil, znode.CodeNotEmpty
 		}
-		pr.remove(path)
-		return l.agree(pr, &txn{changes: pr.changes}), nil
+		pr.Remove(path)
+		return l.agree(pr, &txn{changes: pr.Changes}), nil
 	})
 	if err != nil && !errors.Is(err, errServerClosed) {
 		err = fmt.Errorf("zktest: delete %s: %w", path, err)
@@ -108,23 +109,23 @@ func (s *Server) DeleteNode(path string) error {
 // under way.
 func (s *Server) SetSequence(path string, next int32) error {
 	s.made()
-	failed := error(codeNoNode)
+	failed := error(znode.CodeNoNode)
 	err := s.do(context.Background(), func(st *state) {
 		if next < 0 {
-			failed = codeBadArguments
+			failed = znode.CodeBadArguments
 			return
 		}
 		for _, l := range st.slow() {
 			l.catchUp(st.reach(l)) // numbers given so far are below the new one
 		}
 		for _, r := range st.replicas(st.members) {
-			if n, ok := r.tree.nodes[path]; ok {
-				n.stat.cversion = next
+			if n, ok := r.tree.Nodes[path]; ok {
+				n.Stat.Cversion = next
 				failed = nil
 			}
 		}
 		if l := st.authority(); l != nil && l.ahead[path] != nil {
-			l.ahead[path].stat.cversion = next
+			l.ahead[path].Stat.Cversion = next
 		}
 	})
 	if err == nil && failed != nil {

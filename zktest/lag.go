@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // A laggard is the replica of a session that [Server.Lag] has slowed down. It
@@ -56,14 +58,14 @@ func (st *state) newLaggard(session int64) (*laggard, error) {
 	if p != nil {
 		m = p.at
 	}
-	if _, ok := m.tree.sessions[session]; !ok {
+	if _, ok := m.tree.Sessions[session]; !ok {
 		return nil, fmt.Errorf("zktest: no session %#x", session)
 	}
 	behind, ok := m.unapplied()
 	if !ok {
 		return nil, fmt.Errorf("zktest: session %#x is connected to a server that has lost its ensemble", session)
 	}
-	l := &laggard{replica: newReplica(m.tree.clone()), session: session, behind: behind}
+	l := &laggard{replica: newReplica(m.tree.Clone()), session: session, behind: behind}
 	st.laggards[session] = l
 	if p != nil {
 		p.moveTo(l.replica)
@@ -73,7 +75,7 @@ func (st *state) newLaggard(session int64) (*laggard, error) {
 
 // lagBehind has a client that has just connected go on with its session's laggard.
 func (p *peer) lagBehind(l *laggard) {
-	if l.tree.zxid > p.at.tree.zxid {
+	if l.tree.Zxid > p.at.tree.Zxid {
 		// Only a deposed leader lets a session in that is ahead of it. That is late enough.
 		delete(p.st.laggards, p.session)
 		return
@@ -90,7 +92,7 @@ func (st *state) feed(t *txn) {
 	}
 	st.fed = t.zxid
 	st.remember(t)
-	if t.op == OpClose {
+	if t.op == wire.OpClose {
 		delete(st.laggards, t.session)
 	}
 	for _, l := range st.laggards {
@@ -105,7 +107,7 @@ func (st *state) remember(t *txn) {
 	applied, epoch := t.zxid, st.epoch()
 	for _, m := range st.members {
 		if m.serving() && m.epoch == epoch {
-			applied = min(applied, m.tree.zxid)
+			applied = min(applied, m.tree.Zxid)
 		}
 	}
 	st.recent = append(st.recent, t)
@@ -125,7 +127,7 @@ func (m *member) unapplied() ([]*txn, bool) {
 	}
 	var all []*txn
 	for _, t := range m.st.recent {
-		if t.zxid > m.tree.zxid {
+		if t.zxid > m.tree.Zxid {
 			all = append(all, t)
 		}
 	}
@@ -175,7 +177,7 @@ func (st *state) advanceAll() {
 // connected stands still.
 func (st *state) reach(l *laggard) int64 {
 	if p := st.peerOf(l.session); p != nil {
-		return p.at.tree.zxid
+		return p.at.tree.Zxid
 	}
 	return 0
 }

@@ -3,6 +3,9 @@ package zktest
 import (
 	"math/bits"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // leadership is the state of a server while it leads. Only the leader appends
@@ -14,8 +17,8 @@ type leadership struct {
 	tracker *tracker
 	over    chan struct{} // closed when the server stops leading
 
-	outstanding []*proposal        // proposed and not committed, oldest first
-	ahead       map[string]*record // the nodes as the outstanding proposals will leave them; nil: deleted
+	outstanding []*proposal              // proposed and not committed, oldest first
+	ahead       map[string]*znode.Record // the nodes as the outstanding proposals will leave them; nil: deleted
 
 	learners []*learner // in the order in which they joined
 	pinging  pinging
@@ -49,16 +52,16 @@ func (m *member) beginLeading(epoch int64) {
 		m.apply(t)
 	}
 	m.epoch = epoch
-	m.tree.zxid = max(m.tree.zxid, epoch<<32)
+	m.tree.Zxid = max(m.tree.Zxid, epoch<<32)
 	l := &leadership{
 		m:       m,
-		zxid:    m.tree.zxid,
+		zxid:    m.tree.Zxid,
 		tracker: newTracker(m.st.conf.tick, m.st.start.Add(m.st.conf.phase(m.index)-m.st.conf.tick)),
 		over:    make(chan struct{}),
-		ahead:   make(map[string]*record),
+		ahead:   make(map[string]*znode.Record),
 	}
 	m.lead = l
-	for id, timeout := range m.tree.sessions {
+	for id, timeout := range m.tree.Sessions {
 		l.tracker.add(id, timeout)
 	}
 	l.track()
@@ -70,7 +73,7 @@ func (m *member) beginLeading(epoch int64) {
 // wait for the proposals that are ahead of it; no quorum is asked.
 func (l *leadership) process(r *request, f *learner) {
 	r.way = f.bond
-	if r.op != OpSync {
+	if r.op != wire.OpSync {
 		l.prepare(r)
 		return
 	}

@@ -46,7 +46,7 @@ func (l *leadership) admit(m *member) {
 	}
 	l.learners = append(l.learners, f)
 	l.listen(f)
-	m.beginFollowing(f.bond, l.m.epoch, l.m.tree.clone(), log)
+	m.beginFollowing(f.bond, l.m.epoch, l.m.tree.Clone(), log)
 }
 
 // deadline is the last tick at which a follower counts for the quorum that was

@@ -3,6 +3,9 @@ package zktest
 import (
 	"slices"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // A member is one server: a server alone, or one of an ensemble. It leads, or it
@@ -39,7 +42,7 @@ func newMember(st *state, index int) *member {
 	m := &member{
 		st:         st,
 		index:      index,
-		replica:    newReplica(newTree()),
+		replica:    newReplica(znode.NewTree()),
 		minSession: st.conf.minSession,
 		maxSession: st.conf.maxSession,
 	}
@@ -82,11 +85,11 @@ func (m *member) apply(t *txn) {
 		m.st.advance(l)
 	}
 	switch t.op {
-	case OpConnect:
+	case wire.OpConnect:
 		if m.follow != nil { // each follower tells the leader of each new session, as in ZooKeeper
 			m.follow.touched[t.session] = t.timeout
 		}
-	case OpClose:
+	case wire.OpClose:
 		m.forget(t)
 	}
 	if t.request != nil && t.request.at == m {

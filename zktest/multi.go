@@ -1,144 +1,98 @@
 package zktest
 
-import "github.com/turnstile-go/turnstile/internal/wire"
+import (
+	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
+)
 
 // multi prepares several writes, or none of them. That it does none is not an
 // error of the request's: each write has its own.
-func (t *txn) multi(pr *preparation) {
-	operations := t.request.body.operations()
+func (t *txn) multi(pr *znode.Preparation) {
+	operations := t.request.body.Operations()
 	if t.request.body.Bad {
-		t.err = codeMarshallingError
+		t.err = znode.CodeMarshallingError
 		return
 	}
 	for i, o := range operations {
-		err := pr.add(o)
-		if err == codeMarshallingError {
+		err := pr.Add(o)
+		if err == znode.CodeMarshallingError {
 			t.err = err
 			return
 		}
 		if err != nil {
 			t.failed = failures(len(operations), i, err)
-			pr.pending = nil
+			pr.Pending = nil
 			return
 		}
 	}
-	t.operations, t.changes = operations, pr.changes
+	t.operations, t.changes = operations, pr.Changes
 }
 
 // results is what a multi answers.
-func (t *txn) results(stats []nodeStat) []byte {
+func (t *txn) results(stats []znode.Stat) []byte {
 	if t.failed != nil {
 		return t.failed
 	}
-	e := new(encoder)
+	e := new(znode.Encoder)
 	for i, o := range t.operations {
-		op := o.op
-		if op == OpCreateContainer || op == OpCreateTTL {
-			op = OpCreate2 // their answers are the same
+		op := o.Op
+		if op == wire.OpCreateContainer || op == wire.OpCreateTTL {
+			op = wire.OpCreate2 // their answers are the same
 		}
-		e.multiHeader(op, false, codeOK)
-		e.written(op, t.changes[i], stats[i])
+		e.MultiHeader(op, false, int32(znode.CodeOK))
+		e.WriteResult(op, t.changes[i], stats[i])
 	}
-	e.multiEnd()
+	e.MultiEnd()
 	return e.B
 }
-
-// operations reads the body of a multi.
-func (d *decoder) operations() (all []operation) {
-	for {
-		op, done := d.multiHeader()
-		if d.Bad || done {
-			return all
-		}
-		switch op {
-		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpSetData, OpCheck:
-			all = append(all, byFlags(d.operation(op)))
-		default:
-			d.Bad = true
-			return nil
-		}
-	}
-}
-
-// byFlags gives a create within a multi the kind that its flags ask for: there,
-// the kind that the request names does not count. But if the flags ask for a
-// TTL and the request has none, ZooKeeper stumbles when it gets there.
-func byFlags(o operation) operation {
-	switch o.op {
-	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
-	default:
-		return o
-	}
-	named := o.op
-	switch o.flags {
-	case 4:
-		o.op, o.ttl = OpCreateContainer, -1
-	case 5, 6:
-		o.op = OpCreateTTL
-		if named != OpCreateTTL {
-			o.op = opMisshapen
-		}
-	default:
-		o.op, o.ttl = OpCreate, -1
-	}
-	return o
-}
-
-// opMisshapen is an operation that fails with codeMarshallingError.
-const opMisshapen Op = -2
 
 // failures is the body when operation i has failed: those before it are told
 // that they are fine, and those after it that they have not been tried.
 func failures(n, i int, err error) []byte {
-	e := new(encoder)
+	e := new(znode.Encoder)
 	for j := range n {
-		c := codeOK
+		c := znode.CodeOK
 		switch {
 		case j == i:
-			c = err.(code)
+			c = err.(znode.Code)
 		case j > i:
-			c = codeRuntimeInconsistency
+			c = znode.CodeRuntimeInconsistency
 		}
-		e.multiHeader(opError, false, c)
+		e.MultiHeader(wire.OpError, false, int32(c))
 		e.Int32(int32(c))
 	}
-	e.multiEnd()
+	e.MultiEnd()
 	return e.B
 }
 
-// opError is what a failed operation has in place of its kind; so has the end.
-const opError Op = wire.OpError
-
-func (e *encoder) multiEnd() { e.multiHeader(opError, true, -1) }
-
 // multiRead does several reads, each of which may fail by itself. They set no
 // watches, even if they say so.
-func multiRead(p *peer, d *decoder) ([]byte, error) {
-	e := new(encoder)
+func multiRead(p *peer, d *znode.Decoder) ([]byte, error) {
+	e := new(znode.Encoder)
 	for {
-		op, done := d.multiHeader()
+		op, done := d.MultiHeader()
 		if done || d.Bad {
 			break
 		}
-		if op != OpGetData && op != OpGetChildren {
-			return nil, codeMarshallingError
+		if op != wire.OpGetData && op != wire.OpGetChildren {
+			return nil, znode.CodeMarshallingError
 		}
 		path := d.String()
 		d.Bool()
-		n, err := p.readable(path, permRead)
+		n, err := p.readable(path, znode.PermRead)
 		if err != nil {
-			e.multiHeader(opError, false, err.(code))
-			e.Int32(int32(err.(code)))
+			e.MultiHeader(wire.OpError, false, int32(err.(znode.Code)))
+			e.Int32(int32(err.(znode.Code)))
 			continue
 		}
-		e.multiHeader(op, false, codeOK)
-		if op == OpGetData {
-			e.Buffer(n.data)
-			e.stat(n.told())
+		e.MultiHeader(op, false, int32(znode.CodeOK))
+		if op == wire.OpGetData {
+			e.Buffer(n.Data)
+			e.Stat(n.ClientStat())
 		} else {
-			e.Strings(n.names())
+			e.Strings(n.Names())
 		}
 	}
-	e.multiEnd()
+	e.MultiEnd()
 	return e.B, nil
 }

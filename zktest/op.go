@@ -1,10 +1,6 @@
 package zktest
 
-import (
-	"fmt"
-
-	"github.com/turnstile-go/turnstile/internal/wire"
-)
+import "github.com/turnstile-go/turnstile/internal/wire"
 
 // Op is the kind of a request, by its number in ZooKeeper's protocol.
 type Op int32
@@ -48,47 +44,9 @@ const (
 	OpWhoAmI               Op = wire.OpWhoAmI
 )
 
-var opNames = map[Op]string{
-	OpConnect:              "connect",
-	OpClose:                "close",
-	OpNotification:         "notification",
-	OpCreate:               "create",
-	OpDelete:               "delete",
-	OpExists:               "exists",
-	OpGetData:              "getData",
-	OpSetData:              "setData",
-	OpGetACL:               "getACL",
-	OpSetACL:               "setACL",
-	OpGetChildren:          "getChildren",
-	OpSync:                 "sync",
-	OpPing:                 "ping",
-	OpGetChildren2:         "getChildren2",
-	OpCheck:                "check",
-	OpMulti:                "multi",
-	OpCreate2:              "create2",
-	OpReconfig:             "reconfig",
-	OpCheckWatches:         "checkWatches",
-	OpRemoveWatches:        "removeWatches",
-	OpCreateContainer:      "createContainer",
-	OpDeleteContainer:      "deleteContainer",
-	OpCreateTTL:            "createTTL",
-	OpMultiRead:            "multiRead",
-	OpAuth:                 "auth",
-	OpSetWatches:           "setWatches",
-	OpSASL:                 "sasl",
-	OpGetEphemerals:        "getEphemerals",
-	OpGetAllChildrenNumber: "getAllChildrenNumber",
-	OpSetWatches2:          "setWatches2",
-	OpAddWatch:             "addWatch",
-	OpWhoAmI:               "whoAmI",
-}
-
 // String returns ZooKeeper's own name for the request.
 func (o Op) String() string {
-	if name, ok := opNames[o]; ok {
-		return name
-	}
-	return fmt.Sprintf("Op(%d)", int32(o))
+	return wire.OpName(int32(o))
 }
 
 // hasPath reports whether the request's body begins with a path.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 var errHungUp = errors.New("zktest: the server has closed the connection")
@@ -34,7 +35,7 @@ type peer struct {
 	seen    int64    // the latest transaction that the client knew when it connected
 	old     bool     // a client before 3.4
 	view    *replica // nil until ready
-	ids     []identity
+	ids     []znode.Identity
 
 	since          time.Time
 	received, sent int64
@@ -43,7 +44,7 @@ type peer struct {
 
 // lastRequest is for the four-letter word cons.
 type lastRequest struct {
-	op   Op
+	op   int32
 	xid  int32
 	zxid int64
 	at   time.Time
@@ -60,7 +61,7 @@ func newPeer(at *member, ordinal int64, addr string) *peer {
 		out:     newQueue(),
 		closed:  make(chan struct{}),
 		hungUp:  make(chan struct{}),
-		ids:     []identity{{"ip", addr}},
+		ids:     []znode.Identity{{Scheme: "ip", ID: addr}},
 		since:   time.Now(),
 	}
 }
@@ -138,29 +139,29 @@ func (p *peer) send(frame []byte) {
 }
 
 // reply answers a request with the state as this client sees it.
-func (p *peer) reply(xid int32, err code, body []byte) {
-	p.replyAt(p.view.tree.zxid, xid, err, body)
+func (p *peer) reply(xid int32, err znode.Code, body []byte) {
+	p.replyAt(p.view.tree.Zxid, xid, err, body)
 }
 
-func (p *peer) replyAt(zxid int64, xid int32, err code, body []byte) {
+func (p *peer) replyAt(zxid int64, xid int32, err znode.Code, body []byte) {
 	p.last.zxid = zxid
-	p.send(replyFrame(xid, zxid, err, body))
+	p.send(znode.ReplyFrame(xid, zxid, err, body))
 }
 
 // connectedState is what watch events say of the connection.
 const connectedState = 3
 
 // notify tells of an event, unless the client may not read the node.
-func (p *peer) notify(event nodeEvent) {
-	if !permitted(event.acl, permRead, p.ids) {
+func (p *peer) notify(event znode.Event) {
+	if !znode.Permitted(event.ACL, znode.PermRead, p.ids) {
 		return
 	}
-	e := newFrame()
+	e := znode.NewFrame()
 	e.Int32(wire.XidEvent)
 	e.Int64(-1) // zxid
-	e.Int32(int32(codeOK))
-	e.Int32(int32(event.kind))
+	e.Int32(int32(znode.CodeOK))
+	e.Int32(int32(event.Kind))
 	e.Int32(connectedState)
-	e.String(event.path)
+	e.String(event.Path)
 	p.send(e.Frame())
 }

@@ -1,6 +1,11 @@
 package zktest
 
-import "time"
+import (
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
+)
 
 // A server answers the requests of one session in order. A request that the
 // ensemble has to agree on holds up all later requests of its session, reads and
@@ -13,11 +18,11 @@ type request struct {
 	way     *bond   // the connection on which the leader got it; nil: from its own client
 	session int64
 	xid     int32
-	op      Op
-	body    *decoder      // what follows the header
-	ids     []identity    // of the client, when it sent the request
-	timeout time.Duration // of a session to be created
-	refused error         // why the server answers it with an error by itself
+	op      int32
+	body    *znode.Decoder   // what follows the header
+	ids     []znode.Identity // of the client, when it sent the request
+	timeout time.Duration    // of a session to be created
+	refused error            // why the server answers it with an error by itself
 }
 
 // submit processes a request once the session's earlier requests are answered.
@@ -45,9 +50,9 @@ func (m *member) needsAgreement(r *request) bool {
 		return false
 	}
 	switch r.op {
-	case OpConnect, OpClose, OpMulti, OpReconfig:
+	case wire.OpConnect, wire.OpClose, wire.OpMulti, wire.OpReconfig:
 		return true
-	case OpSync:
+	case wire.OpSync:
 		return m.follow != nil
 	default:
 		return writes[r.op]

@@ -1,9 +1,14 @@
 package zktest
 
+import (
+	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
+)
+
 // writes are the requests that change the state, other than multi.
-var writes = map[Op]bool{
-	OpCreate: true, OpCreate2: true, OpCreateContainer: true, OpCreateTTL: true,
-	OpDelete: true, OpSetData: true, OpSetACL: true,
+var writes = map[int32]bool{
+	wire.OpCreate: true, wire.OpCreate2: true, wire.OpCreateContainer: true, wire.OpCreateTTL: true,
+	wire.OpDelete: true, wire.OpSetData: true, wire.OpSetACL: true,
 }
 
 // prepare turns a request into a transaction and proposes it. A request that
@@ -11,23 +16,23 @@ var writes = map[Op]bool{
 func (l *leadership) prepare(r *request) *proposal {
 	pr := l.preparation(r)
 	switch r.op {
-	case OpConnect:
+	case wire.OpConnect:
 		l.tracker.add(r.session, r.timeout)
 		l.tracker.own(r.session, r.way)
-		return l.agree(pr, &txn{request: r, op: OpConnect, session: r.session, timeout: r.timeout})
-	case OpClose:
+		return l.agree(pr, &txn{request: r, op: wire.OpConnect, session: r.session, timeout: r.timeout})
+	case wire.OpClose:
 		l.tracker.close(r.session)
-		pr.removeOwned()
-		return l.agree(pr, &txn{request: r, op: OpClose, session: r.session, changes: pr.changes})
+		pr.RemoveOwned()
+		return l.agree(pr, &txn{request: r, op: wire.OpClose, session: r.session, changes: pr.Changes})
 	}
 	t := &txn{request: r}
 	switch err := l.tracker.check(r.session, r.way); {
 	case err != nil:
 		t.err = err
-	case r.op == OpMulti:
+	case r.op == wire.OpMulti:
 		t.multi(pr)
-	case r.op == OpReconfig:
-		if t.err = reconfig(r.body); t.err == codeMarshallingError && r.way == nil {
+	case r.op == wire.OpReconfig:
+		if t.err = reconfig(r.body); t.err == znode.CodeMarshallingError && r.way == nil {
 			// ZooKeeper alone answers without a transaction. An ensemble never answers,
 			// which is not worth imitating.
 			l.m.complete(r, func() { r.from.result(r.xid, nil, t.err) })
@@ -39,12 +44,18 @@ func (l *leadership) prepare(r *request) *proposal {
 	return l.agree(pr, t)
 }
 
+// preparation begins to prepare a request, from the state that the outstanding
+// proposals will leave.
+func (l *leadership) preparation(r *request) *znode.Preparation {
+	return znode.Prepare(l.m.tree, l.ahead, r.session, r.ids)
+}
+
 // agree proposes a transaction. Until it is committed, later requests are
 // prepared from the state that it will leave.
-func (l *leadership) agree(pr *preparation, t *txn) *proposal {
+func (l *leadership) agree(pr *znode.Preparation, t *txn) *proposal {
 	p := l.propose(t)
 	if t.err == nil && len(l.outstanding) > 0 {
-		for path, r := range pr.pending {
+		for path, r := range pr.Pending {
 			l.ahead[path] = r
 		}
 	}
@@ -52,25 +63,25 @@ func (l *leadership) agree(pr *preparation, t *txn) *proposal {
 }
 
 // write prepares a single operation.
-func (t *txn) write(pr *preparation) {
+func (t *txn) write(pr *znode.Preparation) {
 	r := t.request
-	o := r.body.operation(r.op)
+	o := r.body.Operation(r.op)
 	if r.body.Bad {
-		t.err = codeMarshallingError
+		t.err = znode.CodeMarshallingError
 		return
 	}
-	t.err = pr.add(o)
-	t.changes = pr.changes
+	t.err = pr.Add(o)
+	t.changes = pr.Changes
 }
 
 // reconfig is disabled, as it is by default.
-func reconfig(d *decoder) error {
+func reconfig(d *znode.Decoder) error {
 	for range 3 {
 		d.Buffer() // joining, leaving, new members: any may be null
 	}
 	d.Int64()
 	if d.Bad {
-		return codeMarshallingError
+		return znode.CodeMarshallingError
 	}
-	return codeReconfigDisabled
+	return znode.CodeReconfigDisabled
 }

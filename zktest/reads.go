@@ -1,162 +1,167 @@
 package zktest
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
+)
 
 // reads are the requests that a client's member answers from what it has. What
 // they return counts only if the request was whole; watches are set only then.
-var reads = map[Op]func(*peer, *decoder) ([]byte, error){
-	OpExists:               exists,
-	OpGetData:              getData,
-	OpGetACL:               getACL,
-	OpGetChildren:          getChildren,
-	OpGetChildren2:         getChildren2,
-	OpGetAllChildrenNumber: getAllChildrenNumber,
-	OpGetEphemerals:        getEphemerals,
-	OpWhoAmI:               whoAmI,
-	OpMultiRead:            multiRead,
-	OpSetWatches:           setWatches,
-	OpSetWatches2:          setWatches2,
-	OpAddWatch:             addWatch,
-	OpCheckWatches:         checkWatches,
-	OpRemoveWatches:        removeWatches,
+var reads = map[int32]func(*peer, *znode.Decoder) ([]byte, error){
+	wire.OpExists:               exists,
+	wire.OpGetData:              getData,
+	wire.OpGetACL:               getACL,
+	wire.OpGetChildren:          getChildren,
+	wire.OpGetChildren2:         getChildren2,
+	wire.OpGetAllChildrenNumber: getAllChildrenNumber,
+	wire.OpGetEphemerals:        getEphemerals,
+	wire.OpWhoAmI:               whoAmI,
+	wire.OpMultiRead:            multiRead,
+	wire.OpSetWatches:           setWatches,
+	wire.OpSetWatches2:          setWatches2,
+	wire.OpAddWatch:             addWatch,
+	wire.OpCheckWatches:         checkWatches,
+	wire.OpRemoveWatches:        removeWatches,
 }
 
 // readable finds a node and checks that the client has one of the permissions.
-func (p *peer) readable(path string, perms int32) (*node, error) {
-	n, ok := p.view.tree.nodes[path]
+func (p *peer) readable(path string, perms int32) (*znode.Node, error) {
+	n, ok := p.view.tree.Nodes[path]
 	if !ok {
-		return nil, codeNoNode
+		return nil, znode.CodeNoNode
 	}
-	if !permitted(n.acl, perms, p.ids) {
-		return nil, codeNoAuth
+	if !znode.Permitted(n.ACL, perms, p.ids) {
+		return nil, znode.CodeNoAuth
 	}
 	return n, nil
 }
 
 // exists needs no permission. Its watch stays when there is no node.
-func exists(p *peer, d *decoder) ([]byte, error) {
+func exists(p *peer, d *znode.Decoder) ([]byte, error) {
 	path, watch := d.String(), d.Bool()
 	if d.Bad {
-		return nil, codeMarshallingError
+		return nil, znode.CodeMarshallingError
 	}
 	if strings.IndexByte(path, 0) >= 0 {
-		return nil, codeBadArguments
+		return nil, znode.CodeBadArguments
 	}
 	if watch {
 		p.view.data.add(path, p, oneShot)
 	}
-	n, ok := p.view.tree.nodes[path]
+	n, ok := p.view.tree.Nodes[path]
 	if !ok {
-		return nil, codeNoNode
+		return nil, znode.CodeNoNode
 	}
-	e := new(encoder)
-	e.stat(n.told())
+	e := new(znode.Encoder)
+	e.Stat(n.ClientStat())
 	return e.B, nil
 }
 
-func getData(p *peer, d *decoder) ([]byte, error) {
+func getData(p *peer, d *znode.Decoder) ([]byte, error) {
 	path, watch := d.String(), d.Bool()
 	if d.Bad {
-		return nil, codeMarshallingError
+		return nil, znode.CodeMarshallingError
 	}
-	n, err := p.readable(path, permRead)
+	n, err := p.readable(path, znode.PermRead)
 	if err != nil {
 		return nil, err
 	}
 	if watch {
 		p.view.data.add(path, p, oneShot)
 	}
-	e := new(encoder)
-	e.Buffer(n.data)
-	e.stat(n.told())
+	e := new(znode.Encoder)
+	e.Buffer(n.Data)
+	e.Stat(n.ClientStat())
 	return e.B, nil
 }
 
-func getChildren(p *peer, d *decoder) ([]byte, error) {
+func getChildren(p *peer, d *znode.Decoder) ([]byte, error) {
 	n, err := children(p, d)
 	if err != nil {
 		return nil, err
 	}
-	e := new(encoder)
-	e.Strings(n.names())
+	e := new(znode.Encoder)
+	e.Strings(n.Names())
 	return e.B, nil
 }
 
-func getChildren2(p *peer, d *decoder) ([]byte, error) {
+func getChildren2(p *peer, d *znode.Decoder) ([]byte, error) {
 	n, err := children(p, d)
 	if err != nil {
 		return nil, err
 	}
-	e := new(encoder)
-	e.Strings(n.names())
-	e.stat(n.told())
+	e := new(znode.Encoder)
+	e.Strings(n.Names())
+	e.Stat(n.ClientStat())
 	return e.B, nil
 }
 
 // children is what getChildren and getChildren2 share.
-func children(p *peer, d *decoder) (*node, error) {
+func children(p *peer, d *znode.Decoder) (*znode.Node, error) {
 	path, watch := d.String(), d.Bool()
 	if d.Bad {
-		return nil, codeMarshallingError
+		return nil, znode.CodeMarshallingError
 	}
-	n, err := p.readable(path, permRead)
+	n, err := p.readable(path, znode.PermRead)
 	if err == nil && watch {
 		p.view.children.add(path, p, oneShot)
 	}
 	return n, err
 }
 
-func getACL(p *peer, d *decoder) ([]byte, error) {
-	n, err := p.readable(d.String(), permRead|permAdmin)
+func getACL(p *peer, d *znode.Decoder) ([]byte, error) {
+	n, err := p.readable(d.String(), znode.PermRead|znode.PermAdmin)
 	if err != nil {
 		return nil, err
 	}
-	acl := n.acl
-	if !permitted(acl, permAdmin, p.ids) {
-		acl = hideDigests(acl)
+	acl := n.ACL
+	if !znode.Permitted(acl, znode.PermAdmin, p.ids) {
+		acl = znode.HideDigests(acl)
 	}
-	e := new(encoder)
-	e.acls(acl)
-	e.stat(n.told())
+	e := new(znode.Encoder)
+	e.ACL(acl)
+	e.Stat(n.ClientStat())
 	return e.B, nil
 }
 
-func getAllChildrenNumber(p *peer, d *decoder) ([]byte, error) {
+func getAllChildrenNumber(p *peer, d *znode.Decoder) ([]byte, error) {
 	path := d.String()
-	if _, err := p.readable(path, permRead); err != nil {
+	if _, err := p.readable(path, znode.PermRead); err != nil {
 		return nil, err
 	}
-	e := new(encoder)
-	e.Int32(int32(p.view.tree.below(path)))
+	e := new(znode.Encoder)
+	e.Int32(int32(p.view.tree.CountBelow(path)))
 	return e.B, nil
 }
 
 // getEphemerals returns the session's own nodes.
-func getEphemerals(p *peer, d *decoder) ([]byte, error) {
+func getEphemerals(p *peer, d *znode.Decoder) ([]byte, error) {
 	prefix := d.String()
 	if strings.TrimSpace(prefix) == "/" {
 		prefix = ""
 	}
 	var paths []string
-	for _, path := range p.view.tree.owned(p.session) {
+	for _, path := range p.view.tree.Owned(p.session) {
 		if strings.HasPrefix(path, strings.TrimSpace(prefix)) {
 			paths = append(paths, path)
 		}
 	}
-	e := new(encoder)
+	e := new(znode.Encoder)
 	e.Strings(paths)
 	return e.B, nil
 }
 
-func whoAmI(p *peer, _ *decoder) ([]byte, error) {
-	e := new(encoder)
+func whoAmI(p *peer, _ *znode.Decoder) ([]byte, error) {
+	e := new(znode.Encoder)
 	e.Int32(int32(len(p.ids)))
 	for _, id := range p.ids {
-		user := id.id
-		if id.scheme == "digest" {
+		user := id.ID
+		if id.Scheme == "digest" {
 			user, _, _ = strings.Cut(user, ":")
 		}
-		e.String(id.scheme)
+		e.String(id.Scheme)
 		e.String(user)
 	}
 	return e.B, nil

@@ -1,32 +1,37 @@
 package zktest
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
+)
 
 // A replica is the tree as far as one server has applied the transactions, and
 // the watches of the clients that read it.
 type replica struct {
-	tree     *tree
+	tree     *znode.Tree
 	data     *watchTable // of nodes and their absence
 	children *watchTable
 }
 
-func newReplica(t *tree) *replica {
+func newReplica(t *znode.Tree) *replica {
 	return &replica{tree: t, data: newWatchTable(), children: newWatchTable()}
 }
 
 // apply makes a transaction's changes and tells those who watch. It returns
 // each change's stat.
-func (r *replica) apply(t *txn) []nodeStat {
-	r.tree.zxid = t.zxid
+func (r *replica) apply(t *txn) []znode.Stat {
+	r.tree.Zxid = t.zxid
 	switch t.op {
-	case OpConnect:
-		r.tree.sessions[t.session] = t.timeout
-	case OpClose:
-		delete(r.tree.sessions, t.session)
+	case wire.OpConnect:
+		r.tree.Sessions[t.session] = t.timeout
+	case wire.OpClose:
+		delete(r.tree.Sessions, t.session)
 	}
-	stats := make([]nodeStat, len(t.changes))
+	stats := make([]znode.Stat, len(t.changes))
 	for i, c := range t.changes {
-		stat, events := r.tree.apply(c, t.zxid, t.time)
+		stat, events := r.tree.Apply(c, t.zxid, t.time)
 		stats[i] = stat
 		for _, event := range events {
 			r.fire(event)
@@ -35,20 +40,20 @@ func (r *replica) apply(t *txn) []nodeStat {
 	return stats
 }
 
-func (r *replica) fire(event nodeEvent) {
+func (r *replica) fire(event znode.Event) {
 	var told []*peer
-	if event.kind != nodeChildrenChanged {
-		told = r.data.trigger(event.kind, event.path)
+	if event.Kind != znode.ChildrenChanged {
+		told = r.data.trigger(event.Kind, event.Path)
 		tell(told, event)
 	}
-	if event.kind == nodeChildrenChanged || event.kind == nodeDeleted {
+	if event.Kind == znode.ChildrenChanged || event.Kind == znode.Deleted {
 		// Who watches a node in both ways hears once that it is gone.
-		also := r.children.trigger(event.kind, event.path)
+		also := r.children.trigger(event.Kind, event.Path)
 		tell(slices.DeleteFunc(also, func(p *peer) bool { return slices.Contains(told, p) }), event)
 	}
 }
 
-func tell(peers []*peer, event nodeEvent) {
+func tell(peers []*peer, event znode.Event) {
 	for _, p := range peers {
 		p.notify(event)
 	}

@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // request processes any frame of a client after the handshake.
 func (m *member) request(p *peer, frame []byte) {
-	d := decode(frame)
-	xid, op := d.Int32(), Op(d.Int32())
+	d := znode.Decode(frame)
+	xid, op := d.Int32(), d.Int32()
 	if d.Bad {
 		m.st.hangUp(p)
 		return
@@ -17,10 +18,10 @@ func (m *member) request(p *peer, frame []byte) {
 	p.received++
 	p.last = lastRequest{op: op, xid: xid, at: time.Now()}
 	switch {
-	case op == OpAuth:
+	case op == wire.OpAuth:
 		m.st.auth(p, xid, d)
 		return
-	case op == OpSASL: // touches nothing either
+	case op == wire.OpSASL: // touches nothing either
 		m.refuse(p, xid)
 		return
 	case !m.touch(p.session, p.timeout):
@@ -31,9 +32,9 @@ func (m *member) request(p *peer, frame []byte) {
 	}
 	r := &request{from: p, at: m, session: p.session, xid: xid, op: op, body: d, ids: p.ids}
 	if m.throttled(r, frame) {
-		r.refused = codeThrottled
+		r.refused = znode.CodeThrottled
 	} else if err := m.eagerCheck(r); err != nil {
-		p.replyAt(0, xid, err.(code), nil)
+		p.replyAt(0, xid, err.(znode.Code), nil)
 		return
 	}
 	if m.lead != nil && !m.needsAgreement(r) && r.refused == nil {
@@ -54,11 +55,11 @@ func (m *member) touch(session int64, timeout time.Duration) bool {
 }
 
 // knows reports whether the server has such a request.
-func (m *member) knows(op Op) bool {
+func (m *member) knows(op int32) bool {
 	switch op {
-	case OpCreateContainer:
+	case wire.OpCreateContainer:
 		return m.st.conf.containers
-	case OpPing, OpClose, OpSync, OpMulti, OpReconfig:
+	case wire.OpPing, wire.OpClose, wire.OpSync, wire.OpMulti, wire.OpReconfig:
 		return true
 	default:
 		return writes[op] || reads[op] != nil
@@ -68,7 +69,7 @@ func (m *member) knows(op Op) bool {
 // refuse answers a request that the server does not know, and, as ZooKeeper
 // does, closes the connection.
 func (m *member) refuse(p *peer, xid int32) {
-	p.replyAt(-1, xid, codeUnimplemented, nil)
+	p.replyAt(-1, xid, znode.CodeUnimplemented, nil)
 	m.st.hangUp(p)
 }
 
@@ -77,18 +78,18 @@ func (m *member) answer(r *request) {
 	p := r.from
 	switch {
 	case p.gone:
-	case r.refused == codeSessionMoved:
+	case r.refused == znode.CodeSessionMoved:
 		m.st.hangUp(p)
 	case r.refused != nil:
 		p.result(r.xid, nil, r.refused)
-	case r.op == OpPing:
-		p.reply(wire.XidPing, codeOK, nil)
-	case r.op == OpSync:
+	case r.op == wire.OpPing:
+		p.reply(wire.XidPing, znode.CodeOK, nil)
+	case r.op == wire.OpSync:
 		p.synced(r)
 	default:
 		body, err := reads[r.op](p, r.body)
 		if r.body.Bad {
-			err = codeMarshallingError
+			err = znode.CodeMarshallingError
 		}
 		p.result(r.xid, body, err)
 	}
@@ -97,12 +98,12 @@ func (m *member) answer(r *request) {
 // result sends a body or, if there is an error, its code.
 func (p *peer) result(xid int32, body []byte, err error) {
 	if err == nil {
-		p.reply(xid, codeOK, body)
+		p.reply(xid, znode.CodeOK, body)
 		return
 	}
-	c, ok := err.(code)
+	c, ok := err.(znode.Code)
 	if !ok {
-		c = codeMarshallingError
+		c = znode.CodeMarshallingError
 	}
 	p.reply(xid, c, nil)
 }
@@ -111,47 +112,34 @@ func (p *peer) result(xid int32, body []byte, err error) {
 func (p *peer) synced(r *request) {
 	path := r.body.String()
 	if r.body.Bad {
-		p.reply(r.xid, codeMarshallingError, nil)
+		p.reply(r.xid, znode.CodeMarshallingError, nil)
 		return
 	}
-	p.catchUp(p.at.tree.zxid)
-	e := new(encoder)
+	p.catchUp(p.at.tree.Zxid)
+	e := new(znode.Encoder)
 	e.String(path)
-	p.reply(r.xid, codeOK, e.B)
+	p.reply(r.xid, znode.CodeOK, e.B)
 }
 
 // answer answers the request that the transaction was made for.
-func (t *txn) answer(stats []nodeStat) {
+func (t *txn) answer(stats []znode.Stat) {
 	r, p := t.request, t.request.from
 	p.catchUp(t.zxid) // a client sees its own writes
 	switch {
-	case t.err == codeSessionMoved:
+	case t.err == znode.CodeSessionMoved:
 		p.st.hangUp(p)
 	case t.err != nil:
 		p.result(r.xid, nil, t.err)
-	case r.op == OpConnect:
+	case r.op == wire.OpConnect:
 		p.joined(true)
-	case r.op == OpClose:
-		p.replyAt(t.zxid, r.xid, codeOK, nil)
+	case r.op == wire.OpClose:
+		p.replyAt(t.zxid, r.xid, znode.CodeOK, nil)
 		p.st.hangUp(p)
-	case r.op == OpMulti:
-		p.reply(r.xid, codeOK, t.results(stats))
+	case r.op == wire.OpMulti:
+		p.reply(r.xid, znode.CodeOK, t.results(stats))
 	default:
-		e := new(encoder)
-		e.written(r.op, t.changes[0], stats[0])
-		p.reply(r.xid, codeOK, e.B)
-	}
-}
-
-// written is what a write that has succeeded answers.
-func (e *encoder) written(op Op, c change, s nodeStat) {
-	switch op {
-	case OpCreate:
-		e.String(c.path)
-	case OpCreate2, OpCreateContainer, OpCreateTTL:
-		e.String(c.path)
-		e.stat(s)
-	case OpSetData, OpSetACL:
-		e.stat(s)
+		e := new(znode.Encoder)
+		e.WriteResult(r.op, t.changes[0], stats[0])
+		p.reply(r.xid, znode.CodeOK, e.B)
 	}
 }

@@ -1,10 +1,15 @@
 package zktest
 
+import (
+	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
+)
+
 // Here is what a server refuses by itself, before a request goes any further.
 
 // throttled reports whether the server pretends to be too busy for the request.
 func (m *member) throttled(r *request, frame []byte) bool {
-	if m.st.throttle == nil || r.op == OpPing || r.op == OpClose {
+	if m.st.throttle == nil || r.op == wire.OpPing || r.op == wire.OpClose {
 		return false // these ZooKeeper never throttles
 	}
 	seen := parseRequest(frame)
@@ -19,22 +24,22 @@ func (m *member) eagerCheck(r *request) error {
 		return nil
 	}
 	d := *r.body // the leader reads it as well
-	o := d.operation(r.op)
+	o := d.Operation(r.op)
 	perm, onParent := int32(0), false
 	switch r.op {
-	case OpCreate, OpCreate2:
-		perm, onParent = permCreate, true
-	case OpDelete:
-		perm, onParent = permDelete, true
-	case OpSetData:
-		perm = permWrite
-	case OpSetACL:
-		perm = permAdmin
+	case wire.OpCreate, wire.OpCreate2:
+		perm, onParent = znode.PermCreate, true
+	case wire.OpDelete:
+		perm, onParent = znode.PermDelete, true
+	case wire.OpSetData:
+		perm = znode.PermWrite
+	case wire.OpSetACL:
+		perm = znode.PermAdmin
 	}
-	path := o.path
+	path := o.Path
 	if onParent {
-		parent, _, ok := splitPath(path)
-		if !ok || special(path) {
+		parent, _, ok := znode.SplitPath(path)
+		if !ok || znode.Reserved(path) {
 			return nil // the leader will say what is wrong
 		}
 		path = parent
@@ -42,13 +47,13 @@ func (m *member) eagerCheck(r *request) error {
 	if perm == 0 || d.Bad {
 		return nil
 	}
-	if r.op != OpDelete && r.op != OpSetData {
-		if _, err := fixACL(o.acl, r.ids); err != nil {
+	if r.op != wire.OpDelete && r.op != wire.OpSetData {
+		if _, err := znode.FixACL(o.ACL, r.ids); err != nil {
 			return err
 		}
 	}
-	if n, ok := m.tree.nodes[path]; ok && !permitted(n.acl, perm, r.ids) {
-		return codeNoAuth
+	if n, ok := m.tree.Nodes[path]; ok && !znode.Permitted(n.ACL, perm, r.ids) {
+		return znode.CodeNoAuth
 	}
 	return nil
 }

@@ -136,7 +136,7 @@ func (st *state) spokesman() *member {
 	if l := st.authority(); l != nil && l.m.epoch == st.epoch() {
 		return l.m
 	}
-	return slices.MaxFunc(st.members, func(a, b *member) int { return cmp.Compare(a.tree.zxid, b.tree.zxid) })
+	return slices.MaxFunc(st.members, func(a, b *member) int { return cmp.Compare(a.tree.Zxid, b.tree.Zxid) })
 }
 
 // announce wakes the callers of awaitLeader.

@@ -4,6 +4,9 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // A tracker is the leader's session tracker: it knows when each session is over.
@@ -87,11 +90,11 @@ func (k *tracker) check(session int64, way *bond) error {
 	s := k.sessions[session]
 	switch {
 	case s == nil || s.closing:
-		return codeSessionExpired
+		return znode.CodeSessionExpired
 	case !s.owned: // a new leader takes the first way it sees
 		s.owner, s.owned = way, true
 	case s.owner != way:
-		return codeSessionMoved
+		return znode.CodeSessionMoved
 	}
 	return nil
 }
@@ -114,5 +117,5 @@ func (l *leadership) track() {
 
 // endSession closes a session whose client has not asked for it.
 func (l *leadership) endSession(id int64) *proposal {
-	return l.prepare(&request{session: id, op: OpClose})
+	return l.prepare(&request{session: id, op: wire.OpClose})
 }

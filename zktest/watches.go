@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // watchMode is how long a watch lasts, and what it sees.
@@ -79,10 +81,10 @@ func (w *watchTable) drop(p *peer) {
 
 // trigger returns those who are to hear of an event, and forgets the watches
 // that last only once.
-func (w *watchTable) trigger(kind eventType, path string) []*peer {
+func (w *watchTable) trigger(kind znode.EventKind, path string) []*peer {
 	var hear []*peer
 	for p, mode := range w.byPath[path] {
-		if mode == recursive && kind == nodeChildrenChanged {
+		if mode == recursive && kind == znode.ChildrenChanged {
 			continue
 		}
 		hear = append(hear, p)
@@ -90,9 +92,9 @@ func (w *watchTable) trigger(kind eventType, path string) []*peer {
 			w.remove(path, p)
 		}
 	}
-	if w.recursive > 0 && kind != nodeChildrenChanged {
+	if w.recursive > 0 && kind != znode.ChildrenChanged {
 		for above := path; above != "/" && above != ""; {
-			above = watchPath(above[:strings.LastIndexByte(above, '/')])
+			above = znode.WatchPath(above[:strings.LastIndexByte(above, '/')])
 			for p, mode := range w.byPath[above] {
 				if mode == recursive && !slices.Contains(hear, p) {
 					hear = append(hear, p)

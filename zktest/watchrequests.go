@@ -1,24 +1,26 @@
 package zktest
 
+import "github.com/turnstile-go/turnstile/zktest/internal/znode"
+
 // setWatches sets a client's watches again after it has reconnected, and tells
 // it what has happened since the last transaction it has seen.
-func setWatches(p *peer, d *decoder) ([]byte, error) {
+func setWatches(p *peer, d *znode.Decoder) ([]byte, error) {
 	seen := d.Int64()
 	data, exist, child := d.Strings(), d.Strings(), d.Strings()
 	if d.Bad {
-		return nil, codeMarshallingError
+		return nil, znode.CodeMarshallingError
 	}
 	p.rewatch(seen, data, exist, child)
 	return nil, nil
 }
 
 // setWatches2 also has the watches that last.
-func setWatches2(p *peer, d *decoder) ([]byte, error) {
+func setWatches2(p *peer, d *znode.Decoder) ([]byte, error) {
 	seen := d.Int64()
 	data, exist, child := d.Strings(), d.Strings(), d.Strings()
 	lasting, deep := d.Strings(), d.Strings()
 	if d.Bad {
-		return nil, codeMarshallingError
+		return nil, znode.CodeMarshallingError
 	}
 	p.rewatch(seen, data, exist, child)
 	for _, path := range lasting {
@@ -35,30 +37,30 @@ func setWatches2(p *peer, d *decoder) ([]byte, error) {
 func (p *peer) rewatch(seen int64, data, exist, child []string) {
 	m := p.view
 	for _, path := range data {
-		n, ok := m.tree.nodes[path]
+		n, ok := m.tree.Nodes[path]
 		switch {
 		case !ok:
-			p.notify(nodeEvent{kind: nodeDeleted, path: path})
-		case n.stat.mzxid > seen:
-			p.notify(nodeEvent{kind: nodeDataChanged, path: path})
+			p.notify(znode.Event{Kind: znode.Deleted, Path: path})
+		case n.Stat.Mzxid > seen:
+			p.notify(znode.Event{Kind: znode.DataChanged, Path: path})
 		default:
 			m.data.add(path, p, oneShot)
 		}
 	}
 	for _, path := range exist {
-		if _, ok := m.tree.nodes[path]; ok {
-			p.notify(nodeEvent{kind: nodeCreated, path: path})
+		if _, ok := m.tree.Nodes[path]; ok {
+			p.notify(znode.Event{Kind: znode.Created, Path: path})
 		} else {
 			m.data.add(path, p, oneShot)
 		}
 	}
 	for _, path := range child {
-		n, ok := m.tree.nodes[path]
+		n, ok := m.tree.Nodes[path]
 		switch {
 		case !ok:
-			p.notify(nodeEvent{kind: nodeDeleted, path: path})
-		case n.stat.pzxid > seen:
-			p.notify(nodeEvent{kind: nodeChildrenChanged, path: path})
+			p.notify(znode.Event{Kind: znode.Deleted, Path: path})
+		case n.Stat.Pzxid > seen:
+			p.notify(znode.Event{Kind: znode.ChildrenChanged, Path: path})
 		default:
 			m.children.add(path, p, oneShot)
 		}
@@ -70,14 +72,14 @@ func (p *peer) watchLasting(path string, mode watchMode) {
 	p.view.children.add(path, p, mode)
 }
 
-func addWatch(p *peer, d *decoder) ([]byte, error) {
+func addWatch(p *peer, d *znode.Decoder) ([]byte, error) {
 	path, mode := d.String(), d.Int32()
 	if d.Bad || mode < 0 || mode > 1 {
-		return nil, codeMarshallingError
+		return nil, znode.CodeMarshallingError
 	}
 	p.watchLasting(path, persistent+watchMode(mode))
-	e := new(encoder)
-	e.Int32(int32(codeOK))
+	e := new(znode.Encoder)
+	e.Int32(int32(znode.CodeOK))
 	return e.B, nil
 }
 
@@ -89,7 +91,7 @@ const (
 )
 
 // chosen returns the tables that a request means.
-func (p *peer) chosen(d *decoder) (string, []*watchTable) {
+func (p *peer) chosen(d *znode.Decoder) (string, []*watchTable) {
 	path, kind := d.String(), d.Int32()
 	if d.Bad {
 		return "", nil
@@ -105,23 +107,23 @@ func (p *peer) chosen(d *decoder) (string, []*watchTable) {
 	return "", nil
 }
 
-func checkWatches(p *peer, d *decoder) ([]byte, error) {
+func checkWatches(p *peer, d *znode.Decoder) ([]byte, error) {
 	path, tables := p.chosen(d)
 	if tables == nil {
-		return nil, codeMarshallingError
+		return nil, znode.CodeMarshallingError
 	}
 	for _, t := range tables {
 		if t.has(path, p) {
 			return nil, nil
 		}
 	}
-	return nil, codeNoWatcher
+	return nil, znode.CodeNoWatcher
 }
 
-func removeWatches(p *peer, d *decoder) ([]byte, error) {
+func removeWatches(p *peer, d *znode.Decoder) ([]byte, error) {
 	path, tables := p.chosen(d)
 	if tables == nil {
-		return nil, codeMarshallingError
+		return nil, znode.CodeMarshallingError
 	}
 	found := false
 	for _, t := range tables {
@@ -130,7 +132,7 @@ func removeWatches(p *peer, d *decoder) ([]byte, error) {
 		}
 	}
 	if !found {
-		return nil, codeNoWatcher
+		return nil, znode.CodeNoWatcher
 	}
 	return nil, nil
 }

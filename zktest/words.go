@@ -8,6 +8,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // version is what the server says it is: the release it is compared with.
@@ -138,14 +140,14 @@ func summary(sc *scope, b *strings.Builder) {
 	received, sent := sc.packets()
 	fmt.Fprintf(b, "Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\nOutstanding: 0\n",
 		received, sent, len(sc.clients()))
-	fmt.Fprintf(b, "Zxid: 0x%x\nMode: %s\nNode count: %d\n", sc.self.tree.zxid, sc.self.role(), sc.self.tree.count())
+	fmt.Fprintf(b, "Zxid: 0x%x\nMode: %s\nNode count: %d\n", sc.self.tree.Zxid, sc.self.role(), sc.self.tree.Count())
 }
 
 func mntr(sc *scope, b *strings.Builder) {
 	t := sc.self.tree
 	size := 0
-	for path, n := range t.nodes {
-		size += len(path) + len(n.data)
+	for path, n := range t.Nodes {
+		size += len(path) + len(n.Data)
 	}
 	received, sent := sc.packets()
 	for _, metric := range []struct {
@@ -161,9 +163,9 @@ func mntr(sc *scope, b *strings.Builder) {
 		{"packets_sent", sent},
 		{"num_alive_connections", len(sc.clients())},
 		{"outstanding_requests", 0},
-		{"global_sessions", len(t.sessions)},
-		{"znode_count", t.count()},
-		{"ephemerals_count", t.ephemeralCount()},
+		{"global_sessions", len(t.Sessions)},
+		{"znode_count", t.Count()},
+		{"ephemerals_count", t.EphemeralCount()},
 		{"watch_count", sc.watchCount()},
 		{"approximate_data_size", size},
 		{"uptime", time.Since(sc.start).Milliseconds()},
@@ -177,7 +179,7 @@ func cons(sc *scope, b *strings.Builder) {
 		fmt.Fprintf(b, " /%s:%d[1](queued=0,recved=%d,sent=%d", p.addr, p.ordinal, p.received, p.sent)
 		if p.ready {
 			fmt.Fprintf(b, ",sid=0x%x,lop=%s,est=%d,to=%d,lcxid=0x%x,lzxid=0x%x,lresp=%d,llat=0,minlat=0,avglat=0,maxlat=0",
-				p.session, p.last.op, p.since.UnixMilli(), p.timeout.Milliseconds(),
+				p.session, wire.OpName(p.last.op), p.since.UnixMilli(), p.timeout.Milliseconds(),
 				uint32(p.last.xid), uint64(p.last.zxid), p.last.at.UnixMilli())
 		}
 		b.WriteString(")\n")

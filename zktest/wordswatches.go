@@ -91,17 +91,17 @@ func dump(sc *scope, b *strings.Builder) {
 	if sc.self.lead != nil {
 		dumpTracker(sc.self.lead.tracker, b)
 	} else {
-		sessions := sc.self.tree.sessions
+		sessions := sc.self.tree.Sessions
 		fmt.Fprintf(b, "Global Sessions(%d):\n", len(sessions))
 		for _, id := range slices.Sorted(maps.Keys(sessions)) {
 			fmt.Fprintf(b, "0x%x\t%dms\n", id, sessions[id].Milliseconds())
 		}
 	}
-	owned := sc.self.tree.ephemerals
+	owned := sc.self.tree.Ephemerals
 	fmt.Fprintf(b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(owned))
 	for _, id := range slices.Sorted(maps.Keys(owned)) {
 		fmt.Fprintf(b, "0x%x:\n", id)
-		for _, path := range sc.self.tree.owned(id) {
+		for _, path := range sc.self.tree.Owned(id) {
 			fmt.Fprintf(b, "\t%s\n", path)
 		}
 	}

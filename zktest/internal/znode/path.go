@@ -1,8 +1,8 @@
-package zktest
+package znode
 
 import "strings"
 
-// validPath is PathUtils.validatePath.
+// validPath reports whether ZooKeeper's PathUtils.validatePath accepts the path.
 func validPath(path string) bool {
 	if path == "/" {
 		return true
@@ -25,9 +25,10 @@ func validPath(path string) bool {
 	return true
 }
 
-// splitPath returns a node's parent and its name in it. The parent of what is
-// at the top is "", an alias of "/". Not every request's path has a slash.
-func splitPath(path string) (parent, name string, ok bool) {
+// SplitPath splits a path into the parent's path and the name. The parent of a node at the
+// top is "", which stands for "/". It returns false for a path that has no slash, or
+// contains a zero byte.
+func SplitPath(path string) (parent, name string, ok bool) {
 	i := strings.LastIndexByte(path, '/')
 	if i < 0 || strings.IndexByte(path, 0) >= 0 {
 		return "", "", false
@@ -35,15 +36,15 @@ func splitPath(path string) (parent, name string, ok bool) {
 	return path[:i], path[i+1:], true
 }
 
-// watchPath is how watches know a parent.
-func watchPath(parent string) string {
+// WatchPath returns the path under which watches of a parent are kept: for "" it is "/".
+func WatchPath(parent string) string {
 	if parent == "" {
 		return "/"
 	}
 	return parent
 }
 
-// special are the nodes that cannot be deleted.
-func special(path string) bool {
+// Reserved reports whether the path is one of ZooKeeper's own nodes, which cannot be deleted.
+func Reserved(path string) bool {
 	return path == "/" || path == "/zookeeper" || path == "/zookeeper/quota" || path == "/zookeeper/config"
 }
