@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/fourletter"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -202,13 +203,13 @@ func TestWordsLikeReal(t *testing.T) {
 		w.must(look(0, OpGetChildren, "/node", true))
 		w.must(look(1, OpGetData, "/node", true))
 		word := func(name string) string {
-			text, err := fourLetterWord(t.Context(), addr, name)
+			text, err := fourletter.Ask(t.Context(), addr, name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return text
 		}
-		metrics := parseMetrics(word("mntr"))
+		metrics := fourletter.Metrics(word("mntr"))
 		for name, want := range map[string]string{
 			"zk_znode_count": "7", "zk_ephemerals_count": "1", "zk_watch_count": "3",
 			"zk_server_state": "standalone", "zk_outstanding_requests": "0", "zk_global_sessions": "2",
@@ -220,7 +221,7 @@ func TestWordsLikeReal(t *testing.T) {
 		}
 		t.Logf("%s: zk_approximate_data_size %s, zk_num_alive_connections %s", addr,
 			metrics["zk_approximate_data_size"], metrics["zk_num_alive_connections"])
-		if m, err := mode(t.Context(), addr); m != "standalone" || err != nil {
+		if m, err := fourletter.Mode(t.Context(), addr); m != "standalone" || err != nil {
 			t.Errorf("%s: mode %q, %v", addr, m, err)
 		}
 		for name, wants := range map[string][]string{

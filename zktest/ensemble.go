@@ -9,9 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/zktest/internal/fourletter"
+	"github.com/turnstile-go/turnstile/zktest/internal/javaserver"
+	"github.com/turnstile-go/turnstile/zktest/internal/peerlink"
 )
 
 // An Ensemble is one ZooKeeper server or several that form a quorum, each a
@@ -22,8 +24,8 @@ import (
 // made the Ensemble.
 type Ensemble struct {
 	dir     string
-	servers []*server
-	links   [][]*peerLink // nil without Partitions
+	servers []*javaserver.Server
+	links   peerlink.Links // nil without Partitions
 
 	closing  sync.Once
 	closeErr error
@@ -41,13 +43,13 @@ func (e *Ensemble) made() *Ensemble {
 func (e *Ensemble) Len() int { return len(e.made().servers) }
 
 // Addr returns the address, host:port, of server i. It never changes.
-func (e *Ensemble) Addr(i int) string { return e.made().servers[i].addr() }
+func (e *Ensemble) Addr(i int) string { return e.made().servers[i].Addr() }
 
 // SecureAddr returns the address, localhost:port, at which server i takes TLS clients, where
 // it was started with [SecurePort]. It never changes.
 func (e *Ensemble) SecureAddr(i int) string {
 	e.made()
-	return net.JoinHostPort("localhost", strconv.Itoa(e.servers[i].secure))
+	return net.JoinHostPort("localhost", strconv.Itoa(e.servers[i].Secure))
 }
 
 // ConnectString returns the addresses of all servers, separated by commas.
@@ -55,7 +57,7 @@ func (e *Ensemble) ConnectString() string {
 	e.made()
 	addrs := make([]string, len(e.servers))
 	for i, s := range e.servers {
-		addrs[i] = s.addr()
+		addrs[i] = s.Addr()
 	}
 	return strings.Join(addrs, ",")
 }
@@ -65,7 +67,7 @@ func (e *Ensemble) ConnectString() string {
 // the quorum is lost. It is an error if the server is running.
 func (e *Ensemble) Launch(i int) error {
 	e.made()
-	return e.wrap("launch", i, e.servers[i].launch())
+	return e.wrap("launch", i, e.servers[i].Launch())
 }
 
 // Start is [Ensemble.Launch] and then waits until the server serves clients or
@@ -77,7 +79,7 @@ func (e *Ensemble) Start(ctx context.Context, i int) error {
 	if err := e.Launch(i); err != nil {
 		return err
 	}
-	return e.wrap("start", i, e.servers[i].waitServing(ctx))
+	return e.wrap("start", i, e.servers[i].WaitServing(ctx))
 }
 
 // Stop ends server i with SIGTERM and waits until it is gone, which leaves its
@@ -86,14 +88,14 @@ func (e *Ensemble) Start(ctx context.Context, i int) error {
 // nothing.
 func (e *Ensemble) Stop(i int) error {
 	e.made()
-	return e.wrap("stop", i, e.servers[i].stop())
+	return e.wrap("stop", i, e.servers[i].Stop())
 }
 
 // Kill ends server i with SIGKILL and waits until it is gone. Killing a server
 // that is not running does nothing.
 func (e *Ensemble) Kill(i int) error {
 	e.made()
-	return e.wrap("kill", i, e.servers[i].kill())
+	return e.wrap("kill", i, e.servers[i].Kill())
 }
 
 // Pause stops server i with SIGSTOP and, on Linux, waits until all its threads
@@ -102,7 +104,7 @@ func (e *Ensemble) Kill(i int) error {
 // the server is not running, or where there are no such signals.
 func (e *Ensemble) Pause(i int) error {
 	e.made()
-	return e.wrap("pause", i, e.servers[i].setPaused(true))
+	return e.wrap("pause", i, e.servers[i].SetPaused(true))
 }
 
 // Resume lets server i go on after [Ensemble.Pause]. A server that has missed
@@ -110,7 +112,7 @@ func (e *Ensemble) Pause(i int) error {
 // It is an error if the server is not running.
 func (e *Ensemble) Resume(i int) error {
 	e.made()
-	return e.wrap("resume", i, e.servers[i].setPaused(false))
+	return e.wrap("resume", i, e.servers[i].SetPaused(false))
 }
 
 // Restart is [Ensemble.Kill] followed by [Ensemble.Start].
@@ -129,10 +131,10 @@ func (e *Ensemble) WaitReady(ctx context.Context) error {
 	e.made()
 	misuse.Context(ctx, "zktest: Ensemble.WaitReady")
 	for i, s := range e.servers {
-		if !s.awake() {
+		if !s.Awake() {
 			continue
 		}
-		if err := s.waitServing(ctx); err != nil {
+		if err := s.WaitServing(ctx); err != nil {
 			return e.wrap("wait for", i, err)
 		}
 	}
@@ -145,10 +147,10 @@ func (e *Ensemble) Leader(ctx context.Context) (int, error) {
 	e.made()
 	misuse.Context(ctx, "zktest: Ensemble.Leader")
 	for i, s := range e.servers {
-		if !s.awake() {
+		if !s.Awake() {
 			continue
 		}
-		if m, err := s.mode(ctx); err == nil && (m == "leader" || m == "standalone") {
+		if m, err := s.Mode(ctx); err == nil && (m == "leader" || m == "standalone") {
 			return i, nil
 		}
 	}
@@ -161,7 +163,7 @@ func (e *Ensemble) Leader(ctx context.Context) (int, error) {
 func (e *Ensemble) Word(ctx context.Context, i int, word string) (string, error) {
 	e.made()
 	misuse.Context(ctx, "zktest: Ensemble.Word")
-	text, err := fourLetterWord(ctx, e.Addr(i), word)
+	text, err := fourletter.Ask(ctx, e.Addr(i), word)
 	return text, e.wrap(word, i, err)
 }
 
@@ -175,7 +177,7 @@ func (e *Ensemble) Metrics(ctx context.Context, i int) (map[string]string, error
 	if err != nil {
 		return nil, err
 	}
-	metrics := parseMetrics(text)
+	metrics := fourletter.Metrics(text)
 	if len(metrics) == 0 {
 		return nil, e.wrap("mntr", i, fmt.Errorf("server says: %s", strings.TrimSpace(text)))
 	}
@@ -184,7 +186,7 @@ func (e *Ensemble) Metrics(ctx context.Context, i int) (map[string]string, error
 
 // Log returns the end of what server i has printed, over all its runs. It is
 // gone after [Ensemble.Close].
-func (e *Ensemble) Log(i int) string { return e.made().servers[i].log(32 << 10) }
+func (e *Ensemble) Log(i int) string { return e.made().servers[i].Log(32 << 10) }
 
 // Close kills all servers and removes their data. No goroutine or process of
 // the ensemble's is left. Later calls do nothing and return the same.
@@ -193,9 +195,9 @@ func (e *Ensemble) Close() error {
 	e.closing.Do(func() {
 		errs := make([]error, 0, len(e.servers)+2)
 		for i, s := range e.servers {
-			errs = append(errs, e.wrap("close", i, s.close()))
+			errs = append(errs, e.wrap("close", i, s.Close()))
 		}
-		errs = append(errs, closeLinks(e.links), os.RemoveAll(e.dir))
+		errs = append(errs, e.links.Close(), os.RemoveAll(e.dir))
 		e.closeErr = errors.Join(errs...)
 	})
 	return e.closeErr
@@ -206,59 +208,4 @@ func (e *Ensemble) wrap(what string, i int, err error) error {
 		return nil
 	}
 	return fmt.Errorf("zktest: %s server %d (%s): %w", what, i, e.Addr(i), err)
-}
-
-// probeWithin bounds one question whether a server serves, so that a server
-// which accepts and never answers is asked again.
-const probeWithin = 2 * time.Second
-
-// waitServing asks the server until it says that it serves clients.
-func (s *server) waitServing(ctx context.Context) error {
-	proc := s.current()
-	if proc == nil {
-		return s.diedError()
-	}
-	tick := time.NewTicker(2 * pollInterval)
-	defer tick.Stop()
-	for {
-		_, err := s.mode(ctx)
-		if err == nil {
-			err = s.probeSecure(ctx)
-		}
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), err)
-		case <-proc.done:
-			return s.diedError()
-		case <-tick.C:
-		}
-	}
-}
-
-func (s *server) mode(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, probeWithin)
-	defer cancel()
-	return mode(ctx, s.addr())
-}
-
-// probeSecure looks whether the port for TLS is open, which it is a moment after the other.
-func (s *server) probeSecure(ctx context.Context) error {
-	if s.secure == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, probeWithin)
-	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.secure)))
-	if err != nil {
-		return err
-	}
-	return conn.Close()
-}
-
-// diedError says that the process ended, and why if its log tells.
-func (s *server) diedError() error {
-	return fmt.Errorf("%w; the end of its log:\n%s", errStopped, s.log(2<<10))
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/zktest/internal/fourletter"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -225,7 +226,7 @@ func TestEnsembleOverTCP(t *testing.T) {
 		t.Fatalf("addresses %q", addrs)
 	}
 	for i, want := range []string{"follower", "follower", "leader"} {
-		if m, err := mode(t.Context(), addrs[i]); m != want || err != nil {
+		if m, err := fourletter.Mode(t.Context(), addrs[i]); m != want || err != nil {
 			t.Errorf("server %d is %q, %v; want %s", i, m, err, want)
 		}
 		w := newWorld(t, func() (net.Conn, error) { return net.Dial("tcp", addrs[i]) })
@@ -234,8 +235,8 @@ func TestEnsembleOverTCP(t *testing.T) {
 		if at, ok := srv.ServerOf(c.session); at != i || !ok {
 			t.Errorf("a client of server %d is at %d, %v", i, at, ok)
 		}
-		text, err := fourLetterWord(t.Context(), addrs[i], "mntr")
-		if m := parseMetrics(text); err != nil || m["zk_watch_count"] != "1" || m["zk_num_alive_connections"] != "1" {
+		text, err := fourletter.Ask(t.Context(), addrs[i], "mntr")
+		if m := fourletter.Metrics(text); err != nil || m["zk_watch_count"] != "1" || m["zk_num_alive_connections"] != "1" {
 			t.Errorf("server %d: %v, %v", i, m, err)
 		}
 	}
@@ -252,13 +253,13 @@ func TestEnsembleOverTCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	Eventually(t, 20*time.Second, "the server serves", func() bool {
-		m, err := mode(t.Context(), addrs[1])
+		m, err := fourletter.Mode(t.Context(), addrs[1])
 		return m == "follower" && err == nil
 	})
 	srv.HoldServer(0)
 	asked := make(chan error, 1)
 	go func() {
-		_, err := fourLetterWord(context.Background(), addrs[0], "ruok")
+		_, err := fourletter.Ask(context.Background(), addrs[0], "ruok")
 		asked <- err
 	}()
 	select {

@@ -130,27 +130,37 @@ func closeSession(ctx context.Context, target string, session int64, password []
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
+	if err := closeThrough(conn, session, password); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return err
+	}
+	return nil
+}
 
+// closeThrough closes a session through a connection that nothing was sent on.
+func closeThrough(conn net.Conn, session int64, password []byte) error {
 	const timeoutMillis = 30_000 // the server brings it within its bounds
 	if _, err := conn.Write(connectFrame(session, password, timeoutMillis)); err != nil {
-		return ctxError(ctx, err)
+		return err
 	}
 	r := bufio.NewReader(conn)
 	frame, err := readFrame(r)
 	if err != nil {
-		return ctxError(ctx, err)
+		return err
 	}
 	if granted, _ := parseConnected(frame); granted != session {
 		return nil // it was over already
 	}
 	const xid = 1
 	if _, err := conn.Write(closeFrame(xid)); err != nil {
-		return ctxError(ctx, err)
+		return err
 	}
 	for {
 		frame, err := readFrame(r)
 		if err != nil {
-			return ctxError(ctx, err)
+			return err
 		}
 		if parseReply(frame).Xid == xid {
 			return nil

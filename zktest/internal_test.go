@@ -10,28 +10,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/turnstile-go/turnstile/zktest/internal/javaserver"
 )
 
-func TestFreePortsDiffer(t *testing.T) {
-	nodes, err := freePorts(5)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := make(map[int]bool)
-	for _, n := range nodes {
-		for _, port := range []int{n.client, n.quorum, n.election, n.secure} {
-			if port == 0 || seen[port] {
-				t.Errorf("port %d in %v is 0 or there twice", port, nodes)
-			}
-			seen[port] = true
-		}
-	}
-}
-
 // installed returns the ZooKeeper of this machine, or skips the test.
-func installed(t *testing.T) installation {
+func installed(t *testing.T) javaserver.Installation {
 	t.Helper()
-	in, err := findInstallation()
+	in, err := javaserver.Find(ErrNoZooKeeper)
 	if errors.Is(err, ErrNoZooKeeper) && !realRequired() {
 		t.Skip(err)
 	}
@@ -59,15 +45,15 @@ func TestPortTaken(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		nodes int
-		take  func([]nodePorts)
+		take  func([]javaserver.Ports)
 	}{
-		"client port":          {1, func(p []nodePorts) { p[0].client = silentPort }},
-		"by another ZooKeeper": {1, func(p []nodePorts) { p[0].client = squatter.servers[0].port }},
-		"client port of three": {3, func(p []nodePorts) { p[2].client = silentPort }},
-		"election port":        {3, func(p []nodePorts) { p[2].election = silentPort }},
-		"quorum port": {3, func(p []nodePorts) {
+		"client port":          {1, func(p []javaserver.Ports) { p[0].Client = silentPort }},
+		"by another ZooKeeper": {1, func(p []javaserver.Ports) { p[0].Client = squatter.servers[0].Port }},
+		"client port of three": {3, func(p []javaserver.Ports) { p[2].Client = silentPort }},
+		"election port":        {3, func(p []javaserver.Ports) { p[2].Election = silentPort }},
+		"quorum port": {3, func(p []javaserver.Ports) {
 			for i := range p { // only who leads needs his, and that is whoever starts first
-				p[i].quorum = silentPort
+				p[i].Quorum = silentPort
 			}
 		}},
 	} {
@@ -76,7 +62,7 @@ func TestPortTaken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ports, err := freePorts(c.nodes)
+			ports, err := javaserver.FreePorts(c.nodes)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +88,7 @@ func TestZooKeeperHome(t *testing.T) {
 	if err := os.Mkdir(lib, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, jar := range in.classPath {
+	for _, jar := range in.ClassPath {
 		if err := os.Symlink(jar, filepath.Join(lib, filepath.Base(jar))); err != nil {
 			t.Fatal(err)
 		}

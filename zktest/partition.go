@@ -3,8 +3,6 @@ package zktest
 import (
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
 )
 
 // errNoLinks is why servers cannot be cut off from one another.
@@ -40,109 +38,42 @@ func (e *Ensemble) PartitionOneWay(from, to int) error {
 	if from == to {
 		return fmt.Errorf("zktest: partition of server %d from itself", from)
 	}
-	e.links[from][to].cut(ToServer)
-	e.links[to][from].cut(ToClient)
+	e.links.Cut(from, to)
 	return nil
 }
 
 // HealPartitions ends what [Ensemble.Partition] and [Ensemble.PartitionOneWay] began.
 func (e *Ensemble) HealPartitions() {
 	e.made()
-	for _, row := range e.links {
-		for _, l := range row {
-			if l != nil {
-				l.heal()
-			}
-		}
-	}
+	e.links.Heal()
 }
 
-// peerLink carries the connections that server i has made to server j.
-type peerLink struct {
-	quorum, election *forwarder
-	pings            pingWatchers
+// A PeerPing is a leader's ping of another server, sent twice a tick, or that server's
+// answer to it.
+type PeerPing struct {
+	Leader, Server int
+	Answer         bool
+
+	// Touched holds, in an answer, the ids of the sessions that the server has heard of
+	// since its last answer. From no other message does a leader learn that the client of
+	// another server is alive, once that client is connected: it counts the session's
+	// timeout from the moment at which it reads this list.
+	Touched []int64
 }
 
-func (l *peerLink) cut(d Direction) {
-	l.quorum.cut(d)
-	l.election.cut(d)
-}
-
-func (l *peerLink) heal() {
-	l.quorum.heal()
-	l.election.heal()
-}
-
-func (l *peerLink) close() error { return errors.Join(l.quorum.close(), l.election.close()) }
-
-// linkPeers makes the links of an ensemble whose servers have the given ports: element
-// [i][j] is from i to j, and nil where they are the same.
-func linkPeers(ports []nodePorts) ([][]*peerLink, error) {
-	links := make([][]*peerLink, len(ports))
-	for i := range ports {
-		links[i] = make([]*peerLink, len(ports))
-		for j, p := range ports {
-			if i == j {
-				continue
-			}
-			l, err := linkTo(p)
-			if err != nil {
-				return nil, errors.Join(err, closeLinks(links))
-			}
-			links[i][j] = l
-		}
+// OnPing has f called for every ping between the leader and another server, and for every
+// answer, before it is passed on. While f runs, that direction of the link stands still. If
+// f cuts the link, with [Ensemble.Partition] or [Ensemble.PartitionOneWay], the ping is the
+// first thing that does not arrive. f may be called for several servers at once, and once
+// more after stop was called. It is an error without the option [Partitions].
+//
+// Where servers speak TLS or SASL to each other, f is never called.
+func (e *Ensemble) OnPing(f func(PeerPing)) (stop func(), err error) {
+	e.made()
+	if e.links == nil {
+		return nil, errNoLinks
 	}
-	// A server says at which address it is to be called back, which is its real one: let
-	// it be that of the link which leads back.
-	for i, row := range links {
-		for j, l := range row {
-			if l != nil {
-				l.election.start(callBackAt(links[j][i].election.addr()), nil)
-				l.quorum.start(l.pings.observe(true), l.pings.observe(false))
-			}
-		}
-	}
-	return links, nil
-}
-
-func linkTo(p nodePorts) (*peerLink, error) {
-	quorum, err := newForwarder(local(p.quorum))
-	if err != nil {
-		return nil, err
-	}
-	election, err := newForwarder(local(p.election))
-	if err != nil {
-		return nil, errors.Join(err, quorum.close())
-	}
-	return &peerLink{quorum: quorum, election: election}, nil
-}
-
-func closeLinks(links [][]*peerLink) error {
-	var errs []error
-	for _, row := range links {
-		for _, l := range row {
-			if l != nil {
-				errs = append(errs, l.close())
-			}
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-
-// peerPorts returns the ports at which server i finds all of them: itself at its own, the
-// others at those of its links, if there are any.
-func peerPorts(i int, ports []nodePorts, links [][]*peerLink) []nodePorts {
-	if links == nil {
-		return ports
-	}
-	seen := make([]nodePorts, len(ports))
-	for j, p := range ports {
-		seen[j] = p
-		if l := links[i][j]; l != nil {
-			seen[j].quorum, seen[j].election = l.quorum.port(), l.election.port()
-		}
-	}
-	return seen
+	return e.links.OnPing(func(leader, server int, answer bool, touched []int64) {
+		f(PeerPing{Leader: leader, Server: server, Answer: answer, Touched: touched})
+	}), nil
 }

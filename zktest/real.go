@@ -5,15 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/turnstile-go/turnstile/zktest/internal/javaserver"
+	"github.com/turnstile-go/turnstile/zktest/internal/peerlink"
 )
 
 // RequireEnv is the environment variable that turns a missing ZooKeeper from a
 // skipped test into a failed one: set it to anything but "0".
 const RequireEnv = "ZKTEST_REQUIRE_REAL"
+
+// ErrNoZooKeeper is returned by [NewReal] when there is no Java on this
+// machine, or neither ZOOKEEPER_HOME nor ZooKeeper in Debian's place for it.
+// Match it with [errors.Is].
+var ErrNoZooKeeper = errors.New("zktest: no ZooKeeper on this machine")
 
 const (
 	startWithin   = 60 * time.Second // for all servers to serve, on a busy machine
@@ -41,7 +48,7 @@ func StartReal(tb TB, opts ...RealOption) *Ensemble {
 	tb.Cleanup(func() {
 		if tb.Failed() {
 			for i := range e.Len() {
-				tb.Logf("end of the log of server %d (%s):\n%s", i, e.Addr(i), e.servers[i].log(8<<10))
+				tb.Logf("end of the log of server %d (%s):\n%s", i, e.Addr(i), e.servers[i].Log(8<<10))
 			}
 		}
 		if err := e.Close(); err != nil {
@@ -65,7 +72,7 @@ func NewReal(opts ...RealOption) (*Ensemble, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := findInstallation()
+	in, err := javaserver.Find(ErrNoZooKeeper)
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +93,8 @@ func NewReal(opts ...RealOption) (*Ensemble, error) {
 }
 
 // startEnsemble makes one attempt, on ports that are free now.
-func startEnsemble(ctx context.Context, in installation, c realConfig) (*Ensemble, error) {
-	ports, err := freePorts(c.nodes)
+func startEnsemble(ctx context.Context, in javaserver.Installation, c realConfig) (*Ensemble, error) {
+	ports, err := javaserver.FreePorts(c.nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +102,7 @@ func startEnsemble(ctx context.Context, in installation, c realConfig) (*Ensembl
 }
 
 // startOn starts an ensemble on the given ports and waits until it serves.
-func startOn(ctx context.Context, in installation, c realConfig, ports []nodePorts) (*Ensemble, error) {
+func startOn(ctx context.Context, in javaserver.Installation, c realConfig, ports []javaserver.Ports) (*Ensemble, error) {
 	e, err := newEnsemble(in, c, ports)
 	if err != nil {
 		return nil, err
@@ -115,29 +122,25 @@ func startOn(ctx context.Context, in installation, c realConfig, ports []nodePor
 }
 
 // newEnsemble writes the files of an ensemble and starts nothing.
-func newEnsemble(in installation, c realConfig, ports []nodePorts) (*Ensemble, error) {
+func newEnsemble(in javaserver.Installation, c realConfig, ports []javaserver.Ports) (*Ensemble, error) {
 	dir, err := os.MkdirTemp("", "zktest-")
 	if err != nil {
 		return nil, err
 	}
 	e := &Ensemble{dir: dir}
 	conf := filepath.Join(dir, "conf")
-	if err := writeLoggers(conf); err != nil {
+	if err := javaserver.WriteLoggers(conf); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	if c.partitions {
-		if e.links, err = linkPeers(ports); err != nil {
+		if e.links, err = peerlink.New(ports); err != nil {
 			return nil, errors.Join(err, e.Close())
 		}
 	}
-	for i, p := range ports {
-		s := &server{dir: filepath.Join(dir, fmt.Sprint("server", i)), port: p.client}
-		if c.secure {
-			s.secure = p.secure
-		}
-		s.command = func() *exec.Cmd { return in.command(c, conf, filepath.Join(s.dir, "zoo.cfg")) }
+	for i := range ports {
+		s, err := javaserver.NewServer(in, c.Config, filepath.Join(dir, fmt.Sprint("server", i)), conf, i, e.links.Ports(i, ports))
 		e.servers = append(e.servers, s)
-		if err := writeServer(s.dir, i, c, peerPorts(i, ports, e.links)); err != nil {
+		if err != nil {
 			return nil, errors.Join(err, e.Close())
 		}
 	}
@@ -187,7 +190,7 @@ func (e *Ensemble) verify(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !strings.Contains(conf, filepath.ToSlash(s.dir)) {
+		if !strings.Contains(conf, filepath.ToSlash(s.Dir)) {
 			return e.wrap("verify", i, errPortTaken)
 		}
 	}
@@ -197,7 +200,7 @@ func (e *Ensemble) verify(ctx context.Context) error {
 // portTaken reports whether a server has said so in its log.
 func (e *Ensemble) portTaken() bool {
 	for _, s := range e.servers {
-		if strings.Contains(s.log(64<<10), "java.net.BindException") {
+		if s.PortTaken() {
 			return true
 		}
 	}

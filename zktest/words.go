@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/fourletter"
 )
 
 // version is what the server says it is: the release it is compared with.
@@ -61,7 +62,7 @@ func (s *Server) Metrics() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseMetrics(text), nil
+	return fourletter.Metrics(text), nil
 }
 
 // serveWord answers a connection that begins with a word. A blackhole or a

@@ -1,4 +1,4 @@
-package zktest
+package javaserver
 
 import (
 	"fmt"
@@ -6,11 +6,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// loggers are configurations for every logger that some release of ZooKeeper
-// brings along: info and above on the console. Logback without one prints
-// everything, log4j nothing.
+// loggers holds a configuration for each logger that some release of ZooKeeper comes with. All
+// print level info and above to the console. Without a configuration, Logback would print
+// everything and log4j nothing.
 var loggers = map[string]string{
 	"simplelogger.properties": `org.slf4j.simpleLogger.showDateTime=true
 org.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS
@@ -30,8 +31,19 @@ log4j.appender.console.layout.ConversionPattern=%d{HH:mm:ss.SSS} [%t] %p %c{1} -
 `,
 }
 
-// writeLoggers fills the directory that goes first on the class path.
-func writeLoggers(dir string) error {
+// Config is the configuration that all servers of an ensemble share.
+type Config struct {
+	Tick           time.Duration
+	ContainerCheck time.Duration
+	MinSession     time.Duration
+	MaxSession     time.Duration
+	Secure         bool // a second port, for TLS
+	Properties     [][2]string
+}
+
+// WriteLoggers writes the loggers' configurations to a directory, which goes first on the class
+// path.
+func WriteLoggers(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -43,8 +55,8 @@ func writeLoggers(dir string) error {
 	return nil
 }
 
-// writeServer makes server i's directory: its configuration and its identity.
-func writeServer(dir string, i int, c realConfig, ports []nodePorts) error {
+// writeServer writes server i's directory: its configuration file and its id.
+func writeServer(dir string, i int, c Config, ports []Ports) error {
 	data := filepath.Join(dir, "data")
 	if err := os.MkdirAll(data, 0o755); err != nil {
 		return err
@@ -55,33 +67,33 @@ func writeServer(dir string, i int, c realConfig, ports []nodePorts) error {
 	return os.WriteFile(filepath.Join(dir, "zoo.cfg"), []byte(zooCfg(data, i, c, ports)), 0o644)
 }
 
-// zooCfg is the text of server i's configuration file.
-func zooCfg(data string, i int, c realConfig, ports []nodePorts) string {
+// zooCfg returns the text of server i's configuration file.
+func zooCfg(data string, i int, c Config, ports []Ports) string {
 	var b strings.Builder
 	set := func(key string, value any) { fmt.Fprintf(&b, "%s=%v\n", key, value) }
-	// The file is Java properties: a backslash starts an escape.
+	// The file is in the format of Java properties, where a backslash starts an escape.
 	set("dataDir", filepath.ToSlash(data))
-	set("clientPort", ports[i].client)
+	set("clientPort", ports[i].Client)
 	set("clientPortAddress", "127.0.0.1")
 	set("maxClientCnxns", 0)
-	set("tickTime", c.tick.Milliseconds())
+	set("tickTime", c.Tick.Milliseconds())
 	set("initLimit", 10)
 	set("syncLimit", 5)
-	set("minSessionTimeout", c.minSession.Milliseconds())
-	set("maxSessionTimeout", c.maxSession.Milliseconds())
+	set("minSessionTimeout", c.MinSession.Milliseconds())
+	set("maxSessionTimeout", c.MaxSession.Milliseconds())
 	set("admin.enableServer", false)
 	set("4lw.commands.whitelist", "*")
 	if len(ports) > 1 {
 		for j, p := range ports {
-			set(fmt.Sprintf("server.%d", j+1), fmt.Sprintf("127.0.0.1:%d:%d", p.quorum, p.election))
+			set(fmt.Sprintf("server.%d", j+1), fmt.Sprintf("127.0.0.1:%d:%d", p.Quorum, p.Election))
 		}
 	}
-	if c.secure {
-		set("secureClientPort", ports[i].secure)
+	if c.Secure {
+		set("secureClientPort", ports[i].Secure)
 		set("secureClientPortAddress", "127.0.0.1")
 		set("serverCnxnFactory", "org.apache.zookeeper.server.NettyServerCnxnFactory")
 	}
-	for _, p := range c.properties {
+	for _, p := range c.Properties {
 		set(p[0], strings.ReplaceAll(p[1], `\`, `\\`))
 	}
 	return b.String()

@@ -1,4 +1,6 @@
-package zktest
+// Package fourletter asks ZooKeeper servers the administrative commands that are called
+// four-letter words.
+package fourletter
 
 import (
 	"context"
@@ -8,10 +10,9 @@ import (
 	"strings"
 )
 
-// fourLetterWord sends one of ZooKeeper's administrative commands and returns
-// the answer. It returns when the server has answered and closed the
-// connection, or when ctx ends.
-func fourLetterWord(ctx context.Context, addr, word string) (string, error) {
+// Ask sends a word to the server at addr and returns the answer. It returns when the server has
+// answered and closed the connection, or when ctx ends.
+func Ask(ctx context.Context, addr, word string) (string, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -30,8 +31,7 @@ func fourLetterWord(ctx context.Context, addr, word string) (string, error) {
 	return string(text), nil
 }
 
-// ctxError returns why ctx ended, if it did, instead of the error that this
-// led to.
+// ctxError returns the cause of ctx's end if it has ended, and err otherwise.
 func ctxError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -39,10 +39,10 @@ func ctxError(ctx context.Context, err error) error {
 	return err
 }
 
-// mode asks a server what it is: standalone, leader, follower, observer. It
-// returns an error from a server that does not serve clients.
-func mode(ctx context.Context, addr string) (string, error) {
-	text, err := fourLetterWord(ctx, addr, "srvr")
+// Mode asks the server at addr for its role: "standalone", "leader", "follower" or "observer".
+// It is an error if the server does not serve clients.
+func Mode(ctx context.Context, addr string) (string, error) {
+	text, err := Ask(ctx, addr, "srvr")
 	if err != nil {
 		return "", err
 	}
@@ -54,8 +54,8 @@ func mode(ctx context.Context, addr string) (string, error) {
 	return "", fmt.Errorf("server says: %s", strings.TrimSpace(text))
 }
 
-// parseMetrics reads the answer to mntr: a name, a tab and a value a line.
-func parseMetrics(text string) map[string]string {
+// Metrics parses the answer to the word mntr, which has a name, a tab and a value on each line.
+func Metrics(text string) map[string]string {
 	metrics := make(map[string]string)
 	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package zktest
+package javaserver
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 // pauseWithin is how long the threads of a process may take to stop.
 const pauseWithin = 10 * time.Second
 
-// pause stops the process. The signal reaches its threads one by one, and some
-// of them run on after it is sent, so this waits until all have stopped.
+// pause stops the process. The signal stops its threads one by one, so pause waits until all of
+// them have stopped.
 func (p *process) pause() error {
 	if err := p.signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (p *process) pause() error {
 		select {
 		case <-tick.C:
 		case <-p.done:
-			return errStopped
+			return ErrStopped
 		case <-deadline.C:
 			return fmt.Errorf("process has not stopped within %v", pauseWithin)
 		}

@@ -1,4 +1,4 @@
-package zktest
+package peerlink
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ func hello(version, sid int64, addr string) []byte {
 	return append(b, addr...)
 }
 
-// Otherwise the greater of two members would call the smaller back past the link, and
-// be reached through a partition.
+// The server with the greater number calls back at the address of the link. At the real
+// address, it would get around a partition.
 func TestCallBackAt(t *testing.T) {
 	for name, tt := range map[string]struct{ said, want []byte }{
 		"one address": {hello(electionV1, 2, "127.0.0.1:3888"), hello(electionV1, 2, "127.0.0.1:7")},

@@ -1,4 +1,4 @@
-package zktest
+package javaserver
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ func stopped(pid int) bool {
 		if err != nil {
 			continue // the thread has ended
 		}
-		// "pid (name) state …", where the name may have any characters.
+		// The format is "pid (name) state …", where the name can contain any character.
 		state := stat[bytes.LastIndexByte(stat, ')')+1:]
 		if !bytes.HasPrefix(state, []byte(" T")) {
 			return false

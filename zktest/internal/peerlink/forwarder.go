@@ -1,4 +1,4 @@
-package zktest
+package peerlink
 
 import (
 	"encoding/binary"
@@ -8,9 +8,25 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/turnstile-go/turnstile/zktest/internal/javaserver"
 )
 
-// forwarder passes bytes on between the servers that connect to it and a target, and can
+// direction is a direction of the traffic through a forwarder.
+type direction int
+
+const (
+	up   direction = 1 << iota // to the target
+	down                       // from the target
+	both = up | down
+)
+
+const (
+	dialWithin  = time.Minute
+	retryAccept = 5 * time.Millisecond
+)
+
+// A forwarder passes on bytes between the servers that connect to it and its target. It can
 // hold back all bytes of a direction.
 type forwarder struct {
 	listener net.Listener
@@ -20,19 +36,19 @@ type forwarder struct {
 	stop     sync.Once
 	done     chan struct{} // closed by close
 
-	mu      sync.Mutex    // guards what follows
-	black   Direction     // ToServer is towards the target
+	mu      sync.Mutex    // guards the fields below
+	black   direction     // held back
 	changed chan struct{} // closed, and replaced, when black changes
 	conns   map[net.Conn]struct{}
 }
 
-// A relay passes on what comes in on a connection. When it returns nil, the forwarder
-// copies the rest. A nil relay copies everything.
+// A relay passes on the bytes of one direction of a connection. When it returns nil, the
+// forwarder copies the rest. A nil relay copies everything.
 type relay func(to io.Writer, from io.Reader) error
 
-// newForwarder listens; start lets connections in.
+// newForwarder makes a forwarder that listens. It accepts no connection before start.
 func newForwarder(target string) (*forwarder, error) {
-	listener, err := listenAnywhere()
+	listener, err := javaserver.Listen()
 	if err != nil {
 		return nil, fmt.Errorf("zktest: listen for a peer: %w", err)
 	}
@@ -69,8 +85,9 @@ func (f *forwarder) close() error {
 	return err
 }
 
-// cut holds a direction back, in addition to what is held back already.
-func (f *forwarder) cut(d Direction) { f.change(func() { f.black |= d & Both }) }
+// cut holds back the bytes of a direction, in addition to the directions that are held back
+// already.
+func (f *forwarder) cut(d direction) { f.change(func() { f.black |= d & both }) }
 
 func (f *forwarder) heal() { f.change(func() { f.black = 0 }) }
 
@@ -82,9 +99,9 @@ func (f *forwarder) change(apply func()) {
 	f.changed = make(chan struct{})
 }
 
-// pass waits until bytes may pass in direction d, or in both; it returns false when the
-// forwarder is closed first.
-func (f *forwarder) pass(d Direction) bool {
+// pass waits until bytes may pass in direction d, or in both directions. It returns false if
+// the forwarder is closed first.
+func (f *forwarder) pass(d direction) bool {
 	for {
 		f.mu.Lock()
 		cut, changed := f.black&d != 0, f.changed
@@ -112,7 +129,7 @@ func (f *forwarder) accept() {
 			select {
 			case <-f.done:
 				return
-			case <-time.After(pollInterval): // out of files, most likely
+			case <-time.After(retryAccept): // most likely there are too many open files
 				continue
 			}
 		}
@@ -120,7 +137,8 @@ func (f *forwarder) accept() {
 	}
 }
 
-// track has close close a connection; it returns false, and does so, if that was called.
+// track adds a connection to those that close closes. If the forwarder is closed already, it
+// closes the connection and returns false.
 func (f *forwarder) track(conn net.Conn) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -134,7 +152,7 @@ func (f *forwarder) track(conn net.Conn) bool {
 	}
 }
 
-// drop closes a connection.
+// drop closes a connection and forgets it.
 func (f *forwarder) drop(conn net.Conn) {
 	_ = conn.Close()
 	f.mu.Lock()
@@ -147,39 +165,40 @@ func (f *forwarder) serve(client net.Conn) {
 		return
 	}
 	defer f.drop(client)
-	if !f.pass(Both) { // a handshake needs both directions
+	if !f.pass(both) { // TCP's handshake needs both directions
 		return
 	}
-	server, err := net.DialTimeout("tcp", f.target, startWithin)
+	server, err := net.DialTimeout("tcp", f.target, dialWithin)
 	if err != nil || !f.track(server) {
 		return
 	}
 	defer f.drop(server)
 	var ways sync.WaitGroup
-	way := func(d Direction, to, from net.Conn, relay relay) {
+	way := func(d direction, to, from net.Conn, relay relay) {
 		defer to.Close()
 		defer from.Close()
 		out := &gated{f: f, d: d, to: to}
 		if relay == nil || relay(out, from) == nil {
 			_, _ = io.Copy(out, from)
 		}
-		// The news that one side has closed waits as its bytes would; then both ends hear it.
+		// The news that one side has closed the connection is held back like its bytes. Then
+		// both sides get it.
 		if out.failed {
-			d = Both &^ d // it is the receiver that has closed
+			d = both &^ d // the receiver has closed the connection
 		}
 		f.pass(d)
 	}
-	ways.Go(func() { way(ToServer, server, client, f.up) })
-	ways.Go(func() { way(ToClient, client, server, f.down) })
+	ways.Go(func() { way(up, server, client, f.up) })
+	ways.Go(func() { way(down, client, server, f.down) })
 	ways.Wait()
 }
 
-// gated writes when bytes may pass.
+// gated is a writer that waits until bytes may pass.
 type gated struct {
 	f      *forwarder
-	d      Direction
+	d      direction
 	to     net.Conn
-	failed bool // a write has
+	failed bool // a write has failed
 }
 
 func (g *gated) Write(p []byte) (int, error) {
@@ -191,16 +210,17 @@ func (g *gated) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// What a member says first when it connects for an election: a version, its number, and
-// its address. Releases before 3.5 say their number only.
+// The first message of a server that connects for an election is a version, the server's
+// number, and its address. Releases before 3.5 send their number only.
 const (
 	electionV1     = -65536 // one address
-	electionV2     = -65535 // several, with | between them
+	electionV2     = -65535 // several addresses, separated by |
 	maxAddressText = 512
 )
 
-// callBackAt has a member say an address other than its own. The greater number calls the
-// smaller back at the address that this has said.
+// callBackAt returns a relay that replaces the address in a server's first message. When the
+// server with the smaller number connects, the server with the greater number calls it back
+// at this address.
 func callBackAt(addr string) relay {
 	return func(to io.Writer, from io.Reader) error {
 		head := make([]byte, 20)

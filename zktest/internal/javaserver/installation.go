@@ -1,7 +1,8 @@
-package zktest
+// Package javaserver runs ZooKeeper's own server, which is written in Java, as a child process
+// on a configuration, ports and data of its own.
+package javaserver
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,32 +13,28 @@ import (
 	"github.com/turnstile-go/turnstile/internal/javaclient"
 )
 
-// ErrNoZooKeeper is returned by [NewReal] when there is no Java on this
-// machine, or neither ZOOKEEPER_HOME nor ZooKeeper in Debian's place for it.
-// Match it with [errors.Is].
-var ErrNoZooKeeper = errors.New("zktest: no ZooKeeper on this machine")
-
-// installation is a ZooKeeper that can be run.
-type installation struct {
+// An Installation is a ZooKeeper on this machine, and a Java that runs it.
+type Installation struct {
 	java      string   // the program
-	classPath []string // jars
+	ClassPath []string // jars
 }
 
-// findInstallation looks for Java in JAVA_HOME, then PATH, and for ZooKeeper
-// in ZOOKEEPER_HOME or else where Debian has it.
-func findInstallation() (installation, error) {
+// Find looks for Java in JAVA_HOME and then in PATH, and for ZooKeeper in ZOOKEEPER_HOME or, if
+// that is not set, where Debian installs it. The error wraps missing if one of the two is not
+// installed.
+func Find(missing error) (Installation, error) {
 	java, err := javaclient.Tool("java")
 	if err != nil {
-		return installation{}, fmt.Errorf("%w: %w", ErrNoZooKeeper, err)
+		return Installation{}, fmt.Errorf("%w: %w", missing, err)
 	}
-	jars, err := findJars()
+	jars, err := findJars(missing)
 	if err != nil {
-		return installation{}, err
+		return Installation{}, err
 	}
-	return installation{java: java, classPath: jars}, nil
+	return Installation{java: java, ClassPath: jars}, nil
 }
 
-func findJars() ([]string, error) {
+func findJars(missing error) ([]string, error) {
 	if home := os.Getenv("ZOOKEEPER_HOME"); home != "" {
 		jars := append(glob(home, "*.jar"), glob(home, "lib", "*.jar")...)
 		for _, jar := range jars {
@@ -45,17 +42,17 @@ func findJars() ([]string, error) {
 				return jars, nil
 			}
 		}
-		// Not ErrNoZooKeeper: somebody asked for this one, and a test that
-		// was skipped would hide that it is not there.
+		// This is not missing: the environment names this directory, and a skipped test
+		// would hide that the name is wrong.
 		return nil, fmt.Errorf("zktest: ZOOKEEPER_HOME=%s has no zookeeper jar in it or in its lib", home)
 	}
 	zookeeper := filepath.Join(javaclient.Jars, "zookeeper.jar")
 	if _, err := os.Stat(zookeeper); err != nil {
-		return nil, fmt.Errorf("%w: ZOOKEEPER_HOME is not set and %s is not there", ErrNoZooKeeper, zookeeper)
+		return nil, fmt.Errorf("%w: ZOOKEEPER_HOME is not set and %s is not there", missing, zookeeper)
 	}
 	jars := []string{zookeeper}
-	// The second and third are Netty's, which Debian's zookeeper.jar does not name among
-	// those it needs: see [SecurePort].
+	// TLS needs the two jars of Netty, which the manifest of Debian's zookeeper.jar does not
+	// name.
 	for _, name := range []string{"slf4j-simple.jar", "netty-codec.jar", "netty-resolver.jar"} {
 		jars = append(jars, glob(javaclient.Jars, name)...)
 	}
@@ -68,10 +65,10 @@ func glob(parts ...string) []string {
 	return names
 }
 
-// command returns the arguments that run a server on a configuration file.
-// Conf is a directory with the loggers' configuration.
-func (in installation) command(c realConfig, conf, file string) *exec.Cmd {
-	path := append([]string{conf}, in.classPath...)
+// command returns the command that runs a server on a configuration file. conf is the
+// directory with the loggers' configuration.
+func (in Installation) command(c Config, conf, file string) *exec.Cmd {
+	path := append([]string{conf}, in.ClassPath...)
 	// A small heap and a quick start matter more here than throughput.
 	return exec.Command(in.java, append(slices.Clone(javaclient.QuickStart),
 		"-cp", strings.Join(path, string(os.PathListSeparator)),
@@ -80,6 +77,6 @@ func (in installation) command(c realConfig, conf, file string) *exec.Cmd {
 		"-Dzookeeper.forceSync=no",
 		"-Dzookeeper.preAllocSize=64", // KB; 64 MB a log file otherwise
 		"-Dzookeeper.extendedTypesEnabled=true",
-		fmt.Sprintf("-Dznode.container.checkIntervalMs=%d", c.containerCheck.Milliseconds()),
+		fmt.Sprintf("-Dznode.container.checkIntervalMs=%d", c.ContainerCheck.Milliseconds()),
 		"org.apache.zookeeper.server.quorum.QuorumPeerMain", file)...)
 }

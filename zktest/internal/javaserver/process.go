@@ -1,4 +1,4 @@
-package zktest
+package javaserver
 
 import (
 	"errors"
@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// process is one run of one server.
+// A process is one run of a server.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed once the process is gone and reaped
 }
 
-// startProcess runs cmd as a child that does not outlive this process, where
-// the system can do that.
+// startProcess starts cmd as a child process. On Linux the child does not outlive this
+// process.
 func startProcess(cmd *exec.Cmd) (*process, error) {
 	dieWithParent(cmd)
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// On Linux the child is killed when the thread that started it ends,
-		// and Go ends threads when it likes; a locked one stays.
+		// Linux kills the child when the thread that has started it ends. The Go runtime
+		// ends idle threads, but not one that a goroutine is locked to.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -30,7 +30,7 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 		if err != nil {
 			return
 		}
-		_ = cmd.Wait() // how it ended is in its log
+		_ = cmd.Wait() // the log says why it ended
 		close(p.done)
 	}()
 	if err := <-started; err != nil {
@@ -39,7 +39,7 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// running reports whether the process is still there. It is false for nil.
+// running reports whether the process has not ended. It returns false for nil.
 func (p *process) running() bool {
 	if p == nil {
 		return false
@@ -52,7 +52,7 @@ func (p *process) running() bool {
 	}
 }
 
-// signal sends sig. A process that has ended meanwhile is no error.
+// signal sends sig. It does nothing if the process has ended.
 func (p *process) signal(sig os.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -60,7 +60,7 @@ func (p *process) signal(sig os.Signal) error {
 	return nil
 }
 
-// kill ends the process at once and waits until it is gone.
+// kill ends the process with SIGKILL and waits until it is gone.
 func (p *process) kill() error {
 	if err := p.signal(os.Kill); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (p *process) kill() error {
 	return nil
 }
 
-// wait waits until the process is gone, and reports whether that was in time.
+// wait waits until the process is gone. It returns false if that takes longer than within.
 func (p *process) wait(within time.Duration) bool {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
