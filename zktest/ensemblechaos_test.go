@@ -2,13 +2,11 @@ package zktest
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"reflect"
-	"slices"
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -31,7 +29,7 @@ func TestEnsembleKeepsWhatItAcknowledges(t *testing.T) {
 				}
 				c.heal()
 				c.check()
-				elections += s.state.epoch()
+				elections += s.state.Epoch()
 				written += len(c.acknowledged)
 			}, Servers(servers))
 		})
@@ -147,7 +145,7 @@ func (c *chaos) reconnect(i int, session int64) {
 	for range 3 {
 		server := c.rng.IntN(c.servers)
 		stopped := false
-		c.s.member(server, func(m *member) { stopped = m.stopped })
+		c.s.member(server, func(m *quorum.Member) { stopped = m.Stopped })
 		if !stopped {
 			next = c.s.dials(w.name, server, old, 10*time.Second)
 			break
@@ -203,32 +201,9 @@ func (c *chaos) check() {
 	if _, ok := c.s.Leader(); !ok {
 		c.s.t.Fatal("nobody leads")
 	}
-	c.s.with(func(st *state) {
-		want := st.spokesman().tree
-		for _, path := range c.acknowledged {
-			if want.Nodes[path] == nil {
-				c.s.t.Errorf("%s was acknowledged and is gone", path)
-			}
-		}
-		for _, m := range st.members {
-			if !m.serving() || len(m.log) > 0 || len(m.pending) > 0 {
-				c.s.t.Errorf("server %d: serving %v, %d transactions and %d sessions pending", m.index, m.serving(), len(m.log), len(m.pending))
-			}
-			got := m.tree
-			if got.Zxid != want.Zxid || !maps.Equal(got.Sessions, want.Sessions) {
-				c.s.t.Errorf("server %d: %#x and sessions %v, want %#x and %v", m.index, got.Zxid, got.Sessions, want.Zxid, want.Sessions)
-			}
-			if !slices.Equal(slices.Sorted(maps.Keys(got.Nodes)), slices.Sorted(maps.Keys(want.Nodes))) {
-				c.s.t.Errorf("server %d has other nodes", m.index)
-			}
-			for path, n := range want.Nodes {
-				if got := got.Nodes[path]; got != nil && (got.Stat != n.Stat || !reflect.DeepEqual(got.Data, n.Data)) {
-					c.s.t.Errorf("server %d: %s is %+v, want %+v", m.index, path, got, n)
-				}
-			}
-		}
-		if n := len(st.connections(st.members...)); n > len(c.writers) {
-			c.s.t.Errorf("%d connections are left", n)
+	c.s.with(func(st *quorum.State) {
+		for _, what := range st.Check(c.acknowledged, len(c.writers)) {
+			c.s.t.Error(what)
 		}
 	})
 }

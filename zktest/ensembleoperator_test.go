@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/zktest/internal/fourletter"
+	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -49,7 +50,7 @@ func TestOperatorOfEnsemble(t *testing.T) {
 		c = s.call("second", 0, nil, 40*time.Second)
 		c.does(ephemeral("/e"))
 		s.StopServer(2)
-		if err := s.DeleteNode("/e"); !errors.Is(err, errNoLeader) {
+		if err := s.DeleteNode("/e"); !errors.Is(err, quorum.ErrNoLeader) {
 			t.Errorf("delete without a leader: %v", err)
 		}
 		if n := s.ReapContainers(); n != 0 {
@@ -77,7 +78,7 @@ func TestOperatorOfDeposedLeader(t *testing.T) {
 		c.does(plain("/d"))
 		s.CutLink(2, 0)
 		s.CutLink(2, 1)
-		if err := s.DeleteNode("/d"); !errors.Is(err, errNoLeader) {
+		if err := s.DeleteNode("/d"); !errors.Is(err, quorum.ErrNoLeader) {
 			t.Errorf("deleted by a leader that is cut off: %v", err)
 		}
 		s.pass(time.Second)
@@ -184,8 +185,8 @@ func TestLagOnSlowLink(t *testing.T) {
 		fast.does(plain("/4"))
 		s.pass(time.Second)
 		slow.does(there("/3"))
-		s.with(func(st *state) {
-			if n := len(st.recent); n > 1 {
+		s.with(func(st *quorum.State) {
+			if n := st.Kept(); n > 1 {
 				t.Errorf("%d transactions are kept", n)
 			}
 		})

@@ -1,0 +1,124 @@
+package quorum
+
+import (
+	"slices"
+	"time"
+)
+
+// There is no consensus algorithm here: one goroutine sees all servers and
+// decides who leads. It follows the rule that an algorithm would enforce. A leader
+// needs a majority, itself included, none of which has logged more than the
+// leader has. Every committed transaction was logged by a majority, which has a
+// server in common with this one. So the leader has all committed transactions.
+
+// canvass lets servers without a leader find one, after the time that this takes.
+func (st *State) canvass() { st.after(st.conf.Election, st.settle) }
+
+// settle finds leaders for the servers that look for one, as far as there are any.
+func (st *State) settle() {
+	for st.join() || st.elect(st.looking()) {
+	}
+}
+
+// join lets servers that look for a leader join the one there is. It reports
+// whether any has.
+func (st *State) join() bool {
+	joined := false
+	for _, m := range st.looking() {
+		if l := st.leaderFor(m); l != nil {
+			l.admit(m)
+			joined = true
+		}
+	}
+	return joined
+}
+
+// looking returns the servers that look for a leader, and have done so for long
+// enough.
+func (st *State) looking() []*Member {
+	return slices.DeleteFunc(slices.Clone(st.members), func(m *Member) bool {
+		return m.Stopped || m.held || m.serving() || time.Since(m.since) < st.conf.Election
+	})
+}
+
+// leaderFor returns the leader that the server can join, or nil. The server has to
+// reach it, and to hear from a quorum that they follow it.
+func (st *State) leaderFor(m *Member) *leadership {
+	l := st.authority()
+	if l == nil || l.m.held || l.m.epoch < m.epoch || !st.connected(l.m, m) {
+		return nil
+	}
+	votes := 0
+	for _, other := range st.members {
+		if !other.held && st.connected(other, m) && (other.lead == l || other.follows(l)) {
+			votes++
+		}
+	}
+	if votes < st.quorum() {
+		return nil
+	}
+	return l
+}
+
+// elect makes one of the candidates the leader, if a majority can follow it. It
+// prefers the most recent log, and then the highest index. It reports whether
+// there is a new leader.
+func (st *State) elect(candidates []*Member) bool {
+	var leader *Member
+	var electorate []*Member
+	for _, m := range candidates {
+		supporters := st.supporters(m, candidates)
+		if len(supporters) < st.quorum() {
+			continue
+		}
+		if leader == nil || !m.logged().less(leader.logged()) {
+			leader, electorate = m, supporters
+		}
+	}
+	if leader == nil {
+		return false
+	}
+	leader.beginLeading(st.nextEpoch(electorate))
+	for _, m := range electorate {
+		if m != leader {
+			leader.lead.admit(m)
+		}
+	}
+	st.announce()
+	return true
+}
+
+// supporters returns the candidates that can follow m, and m itself.
+func (st *State) supporters(m *Member, candidates []*Member) []*Member {
+	return slices.DeleteFunc(slices.Clone(candidates), func(other *Member) bool {
+		return other != m && (!st.connected(m, other) || m.logged().less(other.logged()))
+	})
+}
+
+// nextEpoch is above all epochs that these servers have seen. It is the upper
+// half of the numbers of the epoch's transactions. A server alone has no epochs.
+func (st *State) nextEpoch(electorate []*Member) int64 {
+	if len(st.members) == 1 {
+		return 0
+	}
+	epoch := int64(0)
+	for _, m := range electorate {
+		epoch = max(epoch, m.epoch)
+	}
+	return epoch + 1
+}
+
+// position is how recent a log is.
+type position struct{ epoch, zxid int64 }
+
+func (p position) less(q position) bool {
+	return p.epoch < q.epoch || p.epoch == q.epoch && p.zxid < q.zxid
+}
+
+// logged returns the position of the last transaction in the server's log.
+func (m *Member) logged() position {
+	if n := len(m.log); n > 0 {
+		return position{m.epoch, m.log[n-1].zxid}
+	}
+	return position{m.epoch, m.tree.Zxid}
+}

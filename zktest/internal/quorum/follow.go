@@ -1,0 +1,122 @@
+package quorum
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
+)
+
+// following is the state of a server while it follows a leader.
+type following struct {
+	m       *Member
+	bond    *bond
+	heard   time.Time               // when the last message came from the leader
+	touched map[int64]time.Duration // the clients heard of since the last ping, with their session timeouts
+	syncs   []*request              // forwarded, oldest first
+	joining map[int64]*Peer         // clients whose sessions the leader was asked about
+}
+
+// follows reports whether the server believes that it follows this leader.
+func (m *Member) follows(l *leadership) bool {
+	return m.follow != nil && m.follow.bond.leader == l.m && m.epoch == l.m.epoch
+}
+
+// beginFollowing makes the server a follower, with the leader's state and log.
+func (m *Member) beginFollowing(b *bond, epoch int64, t *znode.Tree, log []*txn) {
+	m.epoch = epoch
+	m.replica = newReplica(t)
+	m.log = log
+	m.follow = &following{
+		m:       m,
+		bond:    b,
+		heard:   time.Now(),
+		touched: make(map[int64]time.Duration),
+		joining: make(map[int64]*Peer),
+	}
+	m.follow.listen()
+	for _, t := range log {
+		m.follow.ack(t)
+	}
+}
+
+// listen leaves the leader once it has been silent for too long.
+func (f *following) listen() {
+	m := f.m
+	left := time.Until(f.heard.Add(m.st.patience()))
+	m.later(left, &m.overdue.silent, func() {
+		switch {
+		case m.follow != f:
+		case time.Since(f.heard) >= m.st.patience():
+			m.lookForLeader()
+		default:
+			f.listen()
+		}
+	})
+}
+
+func (f *following) send(m message) { f.m.st.send(f.bond, f.m, f.bond.leader, m) }
+
+// ack acknowledges a transaction once it is on disk.
+func (f *following) ack(t *txn) {
+	f.m.flush(func() {
+		if f.m.follow == f {
+			f.send(message{kind: messageAck, zxid: t.zxid})
+		}
+	})
+}
+
+// take processes a message from the leader.
+func (f *following) take(msg message) {
+	f.heard = time.Now()
+	m := f.m
+	switch msg.kind {
+	case messageProposal:
+		m.log = append(m.log, msg.txn)
+		f.ack(msg.txn)
+	case messageCommit:
+		t := m.log[0]
+		m.log = m.log[1:]
+		m.apply(t)
+	case messagePing:
+		f.send(message{kind: messagePing, touches: f.takeTouches()})
+	case messageSync:
+		r := f.syncs[0]
+		f.syncs = f.syncs[1:]
+		m.complete(r, func() { r.from.synced(r) })
+	case messageRevalidate:
+		if p := f.joining[msg.session]; p != nil {
+			delete(f.joining, msg.session)
+			p.joined(msg.valid)
+		}
+	case messageClosed:
+		m.lookForLeader()
+	}
+}
+
+// takeTouches returns the clients heard of since it was last called, sorted.
+func (f *following) takeTouches() []touch {
+	all := make([]touch, 0, len(f.touched))
+	for _, id := range slices.Sorted(maps.Keys(f.touched)) {
+		all = append(all, touch{id, f.touched[id]})
+	}
+	clear(f.touched)
+	return all
+}
+
+// forward sends a client's request to the leader. That does not touch the
+// session there.
+func (f *following) forward(r *request) {
+	if r.op == wire.OpSync {
+		f.syncs = append(f.syncs, r)
+	}
+	f.send(message{kind: messageRequest, request: r})
+}
+
+// revalidate asks the leader whether the client's session may go on here.
+func (f *following) revalidate(p *Peer) {
+	f.joining[p.session] = p
+	f.send(message{kind: messageRevalidate, touch: touch{p.session, p.timeout}})
+}

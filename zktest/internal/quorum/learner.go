@@ -1,0 +1,120 @@
+package quorum
+
+import (
+	"slices"
+	"time"
+)
+
+// A learner is the leader's end of the connection to a follower.
+type learner struct {
+	bond     *bond
+	heard    time.Time // when the last message came from the follower
+	deadline int       // the last tick at which the follower counts for the quorum
+	unacked  []unacked // oldest first
+}
+
+// unacked is a proposal that a follower has not acknowledged yet.
+type unacked struct {
+	zxid int64
+	sent time.Time
+}
+
+// learner returns the leader's end of a connection, or nil if it is closed.
+func (l *leadership) learner(b *bond) *learner {
+	for _, f := range l.learners {
+		if f.bond == b {
+			return f
+		}
+	}
+	return nil
+}
+
+// admit makes a server a follower. It gets the committed state at once, and
+// acknowledges the outstanding proposals like any others.
+func (l *leadership) admit(m *Member) {
+	for _, old := range l.learners {
+		if old.bond.follower == m { // the news that it was closed is still on its way
+			l.drop(old)
+			break
+		}
+	}
+	f := &learner{bond: &bond{leader: l.m, follower: m}, heard: time.Now(), deadline: l.deadline()}
+	var log []*txn
+	for _, p := range l.outstanding {
+		log = append(log, p.txn)
+		f.unacked = append(f.unacked, unacked{p.txn.zxid, time.Now()})
+	}
+	l.learners = append(l.learners, f)
+	l.listen(f)
+	m.beginFollowing(f.bond, l.m.epoch, l.m.tree.Clone(), log)
+}
+
+// deadline is the last tick at which a follower counts for the quorum that was
+// heard of just now.
+func (l *leadership) deadline() int { return l.pinging.ticks + l.m.st.conf.SyncLimit }
+
+// listen drops the follower once it has been silent for too long.
+func (l *leadership) listen(f *learner) {
+	m := l.m
+	left := time.Until(f.heard.Add(m.st.patience()))
+	m.later(left, &m.overdue.silent, func() {
+		switch {
+		case m.lead != l || l.learner(f.bond) == nil:
+		case time.Since(f.heard) >= m.st.patience():
+			l.drop(f)
+		default:
+			l.listen(f)
+		}
+	})
+}
+
+// stuck reports whether the follower leaves a proposal unacknowledged for too
+// long.
+func (f *learner) stuck(patience time.Duration) bool {
+	return len(f.unacked) > 0 && time.Since(f.unacked[0].sent) >= patience
+}
+
+// drop closes the connection to a follower.
+func (l *leadership) drop(f *learner) {
+	l.remove(f)
+	l.send(f, message{kind: messageClosed})
+}
+
+func (l *leadership) remove(f *learner) {
+	l.learners = slices.DeleteFunc(slices.Clone(l.learners), func(other *learner) bool { return other == f })
+}
+
+func (l *leadership) send(f *learner, m message) { l.m.st.send(f.bond, l.m, f.bond.follower, m) }
+
+// take processes a message from a follower.
+func (l *leadership) take(f *learner, m message) {
+	f.heard, f.deadline = time.Now(), l.deadline()
+	switch m.kind {
+	case messageAck:
+		for len(f.unacked) > 0 && f.unacked[0].zxid <= m.zxid {
+			f.unacked = f.unacked[1:]
+		}
+		l.ack(m.zxid, f.bond.follower)
+	case messagePing:
+		for _, t := range m.touches {
+			l.tracker.touch(t.session, t.timeout)
+		}
+	case messageRequest:
+		l.process(m.request, f)
+	case messageRevalidate:
+		m.valid = l.revalidate(m.touch, f.bond)
+		l.send(f, m)
+	case messageClosed:
+		l.remove(f)
+	}
+}
+
+// revalidate lets a session go on with another connection, which touches it. It
+// returns false if the session is over.
+func (l *leadership) revalidate(t touch, way *bond) bool {
+	if !l.tracker.touch(t.session, t.timeout) {
+		return false
+	}
+	l.tracker.own(t.session, way)
+	return true
+}

@@ -1,0 +1,142 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
+)
+
+// Expire ends a session behind its client's back. It waits until a server leads, and until the
+// end of the session is committed.
+func (st *State) Expire(ctx context.Context, session int64) error {
+	for {
+		err := st.operate(ctx, func(l *leadership) (*proposal, error) {
+			if l.tracker.sessions[session] == nil {
+				return nil, nil // it is over already
+			}
+			return l.endSession(session), nil
+		})
+		if !errors.Is(err, ErrNoLeader) {
+			return err
+		}
+		if err := st.awaitLeader(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// DeleteNode deletes a node, whoever owns it.
+func (st *State) DeleteNode(path string) error {
+	return st.operate(context.Background(), func(l *leadership) (*proposal, error) {
+		pr := l.preparation(&request{})
+		n, err := pr.Look(path)
+		switch {
+		case znode.Reserved(path) || path == "":
+			return nil, znode.CodeBadArguments
+		case err != nil:
+			return nil, err
+		case n.Children > 0:
+			return nil, znode.CodeNotEmpty
+		}
+		pr.Remove(path)
+		return l.agree(pr, &txn{changes: pr.Changes}), nil
+	})
+}
+
+// SetSequence sets the number of the next sequential node under path.
+func (st *State) SetSequence(path string, next int32) error {
+	if next < 0 {
+		return znode.CodeBadArguments
+	}
+	for _, l := range st.slow() {
+		l.catchUp(st.reach(l)) // numbers given so far are below the new one
+	}
+	failed := error(znode.CodeNoNode)
+	for _, r := range st.replicas(st.members) {
+		if n, ok := r.tree.Nodes[path]; ok {
+			n.Stat.Cversion = next
+			failed = nil
+		}
+	}
+	if l := st.authority(); l != nil && l.ahead[path] != nil {
+		l.ahead[path].Stat.Cversion = next
+	}
+	return failed
+}
+
+// Reap has the leader reap, if there is one that can be told to.
+func (st *State) Reap() int {
+	if l := st.acting(); l != nil {
+		return l.reap()
+	}
+	return 0
+}
+
+// ErrNoLeader is why an operator can change nothing.
+var ErrNoLeader = errors.New("zktest: no server leads")
+
+// acting returns the leader that can be told to do something, or nil.
+func (st *State) acting() *leadership {
+	if l := st.authority(); l != nil && !l.m.held {
+		return l
+	}
+	return nil
+}
+
+// operate has the leader propose something, and waits until that is committed.
+// It returns errNoLeader if there is no leader, or no more before that.
+func (st *State) operate(ctx context.Context, propose func(*leadership) (*proposal, error)) error {
+	failed := ErrNoLeader
+	var committed chan struct{}
+	var deposed <-chan struct{}
+	if err := st.Do(ctx, func(st *State) {
+		l := st.acting()
+		if l == nil {
+			return
+		}
+		var p *proposal
+		if p, failed = propose(l); p != nil {
+			committed, deposed = make(chan struct{}), l.over
+			p.then(func() { close(committed) })
+		}
+	}); err != nil {
+		return err
+	}
+	if committed == nil {
+		return failed
+	}
+	select {
+	case <-committed:
+		return nil
+	default:
+	}
+	select {
+	case <-committed:
+		return nil
+	case <-deposed:
+		return ErrNoLeader
+	case <-st.done:
+		return ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// awaitLeader returns once a server leads.
+func (st *State) awaitLeader(ctx context.Context) error {
+	for {
+		var leads bool
+		var changed <-chan struct{}
+		if err := st.Do(ctx, func(st *State) { leads, changed = st.acting() != nil, st.changed }); err != nil || leads {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-st.done:
+			return ErrClosed
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

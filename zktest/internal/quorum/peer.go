@@ -1,0 +1,165 @@
+package quorum
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
+)
+
+var errHungUp = errors.New("zktest: the server has closed the connection")
+
+// A Peer is the in-process server's end of one client's connection. The link in
+// front of it, where faults happen, uses it as its upstream.
+type Peer struct {
+	st      *State
+	at      *Member // the server it is connected to
+	ordinal int64
+	addr    string // of the client
+	out     *outbox
+	closing sync.Once
+	closed  chan struct{} // the link has closed it
+	hungUp  chan struct{} // the server has
+
+	// What follows is the run loop's.
+	gone    bool     // hungUp is closed
+	joining bool     // between the two frames of the handshake
+	ready   bool     // and after it
+	early   [][]byte // what came while joining; nil: the end
+	session int64
+	timeout time.Duration
+	seen    int64    // the latest transaction that the client knew when it connected
+	old     bool     // a client before 3.4
+	view    *replica // nil until ready
+	ids     []znode.Identity
+
+	since          time.Time
+	received, sent int64
+	last           lastRequest
+}
+
+// lastRequest is for the four-letter word cons.
+type lastRequest struct {
+	op   int32
+	xid  int32
+	zxid int64
+	at   time.Time
+}
+
+func newPeer(at *Member, ordinal int64, addr string) *Peer {
+	return &Peer{
+		st:      at.st,
+		at:      at,
+		ordinal: ordinal,
+		addr:    addr,
+		out:     newOutbox(),
+		closed:  make(chan struct{}),
+		hungUp:  make(chan struct{}),
+		ids:     []znode.Identity{{Scheme: "ip", ID: addr}},
+		since:   time.Now(),
+	}
+}
+
+// input is a frame from a client, or without one the end of them.
+type input struct {
+	from  *Peer
+	frame []byte
+}
+
+// Write hands the run loop a frame.
+func (p *Peer) Write(frame []byte) (int, error) {
+	select {
+	case p.st.inbox <- input{p, frame}:
+		return len(frame), nil
+	case <-p.hungUp:
+		return 0, errHungUp
+	case <-p.closed:
+		return 0, net.ErrClosed
+	case <-p.st.done:
+		return 0, ErrClosed
+	}
+}
+
+// CloseWrite has the run loop drop the connection, once it is through with the
+// frames before.
+func (p *Peer) CloseWrite() error {
+	_, err := p.Write(nil)
+	return err
+}
+
+// Close drops the connection now; the run loop knows of it when Close returns.
+func (p *Peer) Close() error {
+	p.closing.Do(func() {
+		close(p.closed)
+		select {
+		case p.st.inbox <- input{from: p}:
+		case <-p.hungUp:
+		case <-p.st.done:
+		}
+	})
+	return nil
+}
+
+// ReadFrame returns the next frame for the client, once there is one.
+func (p *Peer) ReadFrame() ([]byte, error) {
+	frame, ok := p.out.pop(p.closed)
+	if !ok || frame == nil {
+		return nil, io.EOF
+	}
+	return frame, nil
+}
+
+// receive processes a frame, or the end of the client's frames.
+func (p *Peer) receive(frame []byte) {
+	switch {
+	case p.gone:
+	case p.joining:
+		p.early = append(p.early, frame)
+	case frame == nil:
+		p.st.hangUp(p)
+	case !p.ready:
+		p.at.connect(p, frame)
+	default:
+		p.at.request(p, frame)
+	}
+}
+
+// send never waits: the run loop must not hang on a client that does not read.
+func (p *Peer) send(frame []byte) {
+	if !p.gone {
+		p.sent++
+		p.out.put(frame)
+	}
+}
+
+// reply answers a request with the state as this client sees it.
+func (p *Peer) reply(xid int32, err znode.Code, body []byte) {
+	p.replyAt(p.view.tree.Zxid, xid, err, body)
+}
+
+func (p *Peer) replyAt(zxid int64, xid int32, err znode.Code, body []byte) {
+	p.last.zxid = zxid
+	p.send(znode.ReplyFrame(xid, zxid, err, body))
+}
+
+// connectedState is what watch events say of the connection.
+const connectedState = 3
+
+// notify tells of an event, unless the client may not read the node.
+func (p *Peer) notify(event znode.Event) {
+	if !znode.Permitted(event.ACL, znode.PermRead, p.ids) {
+		return
+	}
+	e := znode.NewFrame()
+	e.Int32(wire.XidEvent)
+	e.Int64(-1) // zxid
+	e.Int32(int32(znode.CodeOK))
+	e.Int32(int32(event.Kind))
+	e.Int32(connectedState)
+	e.String(event.Path)
+	p.send(e.Frame())
+}

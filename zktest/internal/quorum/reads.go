@@ -1,0 +1,168 @@
+package quorum
+
+import (
+	"strings"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
+)
+
+// reads are the requests that a client's member answers from what it has. What
+// they return counts only if the request was whole; watches are set only then.
+var reads = map[int32]func(*Peer, *znode.Decoder) ([]byte, error){
+	wire.OpExists:               exists,
+	wire.OpGetData:              getData,
+	wire.OpGetACL:               getACL,
+	wire.OpGetChildren:          getChildren,
+	wire.OpGetChildren2:         getChildren2,
+	wire.OpGetAllChildrenNumber: getAllChildrenNumber,
+	wire.OpGetEphemerals:        getEphemerals,
+	wire.OpWhoAmI:               whoAmI,
+	wire.OpMultiRead:            multiRead,
+	wire.OpSetWatches:           setWatches,
+	wire.OpSetWatches2:          setWatches2,
+	wire.OpAddWatch:             addWatch,
+	wire.OpCheckWatches:         checkWatches,
+	wire.OpRemoveWatches:        removeWatches,
+}
+
+// readable finds a node and checks that the client has one of the permissions.
+func (p *Peer) readable(path string, perms int32) (*znode.Node, error) {
+	n, ok := p.view.tree.Nodes[path]
+	if !ok {
+		return nil, znode.CodeNoNode
+	}
+	if !znode.Permitted(n.ACL, perms, p.ids) {
+		return nil, znode.CodeNoAuth
+	}
+	return n, nil
+}
+
+// exists needs no permission. Its watch stays when there is no node.
+func exists(p *Peer, d *znode.Decoder) ([]byte, error) {
+	path, watch := d.String(), d.Bool()
+	if d.Bad {
+		return nil, znode.CodeMarshallingError
+	}
+	if strings.IndexByte(path, 0) >= 0 {
+		return nil, znode.CodeBadArguments
+	}
+	if watch {
+		p.view.data.add(path, p, oneShot)
+	}
+	n, ok := p.view.tree.Nodes[path]
+	if !ok {
+		return nil, znode.CodeNoNode
+	}
+	e := new(znode.Encoder)
+	e.Stat(n.ClientStat())
+	return e.B, nil
+}
+
+func getData(p *Peer, d *znode.Decoder) ([]byte, error) {
+	path, watch := d.String(), d.Bool()
+	if d.Bad {
+		return nil, znode.CodeMarshallingError
+	}
+	n, err := p.readable(path, znode.PermRead)
+	if err != nil {
+		return nil, err
+	}
+	if watch {
+		p.view.data.add(path, p, oneShot)
+	}
+	e := new(znode.Encoder)
+	e.Buffer(n.Data)
+	e.Stat(n.ClientStat())
+	return e.B, nil
+}
+
+func getChildren(p *Peer, d *znode.Decoder) ([]byte, error) {
+	n, err := children(p, d)
+	if err != nil {
+		return nil, err
+	}
+	e := new(znode.Encoder)
+	e.Strings(n.Names())
+	return e.B, nil
+}
+
+func getChildren2(p *Peer, d *znode.Decoder) ([]byte, error) {
+	n, err := children(p, d)
+	if err != nil {
+		return nil, err
+	}
+	e := new(znode.Encoder)
+	e.Strings(n.Names())
+	e.Stat(n.ClientStat())
+	return e.B, nil
+}
+
+// children is what getChildren and getChildren2 share.
+func children(p *Peer, d *znode.Decoder) (*znode.Node, error) {
+	path, watch := d.String(), d.Bool()
+	if d.Bad {
+		return nil, znode.CodeMarshallingError
+	}
+	n, err := p.readable(path, znode.PermRead)
+	if err == nil && watch {
+		p.view.children.add(path, p, oneShot)
+	}
+	return n, err
+}
+
+func getACL(p *Peer, d *znode.Decoder) ([]byte, error) {
+	n, err := p.readable(d.String(), znode.PermRead|znode.PermAdmin)
+	if err != nil {
+		return nil, err
+	}
+	acl := n.ACL
+	if !znode.Permitted(acl, znode.PermAdmin, p.ids) {
+		acl = znode.HideDigests(acl)
+	}
+	e := new(znode.Encoder)
+	e.ACL(acl)
+	e.Stat(n.ClientStat())
+	return e.B, nil
+}
+
+func getAllChildrenNumber(p *Peer, d *znode.Decoder) ([]byte, error) {
+	path := d.String()
+	if _, err := p.readable(path, znode.PermRead); err != nil {
+		return nil, err
+	}
+	e := new(znode.Encoder)
+	e.Int32(int32(p.view.tree.CountBelow(path)))
+	return e.B, nil
+}
+
+// getEphemerals returns the session's own nodes.
+func getEphemerals(p *Peer, d *znode.Decoder) ([]byte, error) {
+	prefix := d.String()
+	if strings.TrimSpace(prefix) == "/" {
+		prefix = ""
+	}
+	var paths []string
+	for _, path := range p.view.tree.Owned(p.session) {
+		if strings.HasPrefix(path, strings.TrimSpace(prefix)) {
+			paths = append(paths, path)
+		}
+	}
+	e := new(znode.Encoder)
+	e.Strings(paths)
+	return e.B, nil
+}
+
+func whoAmI(p *Peer, _ *znode.Decoder) ([]byte, error) {
+	e := new(znode.Encoder)
+	e.Int32(int32(len(p.ids)))
+	for _, id := range p.ids {
+		user := id.ID
+		if id.Scheme == "digest" {
+			user, _, _ = strings.Cut(user, ":")
+		}
+		e.String(id.Scheme)
+		e.String(user)
+	}
+	return e.B, nil
+}

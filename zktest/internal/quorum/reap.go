@@ -1,0 +1,27 @@
+package quorum
+
+// scheduleReap has the leader look for nodes to reap, again and again.
+func (l *leadership) scheduleReap() {
+	l.m.later(l.m.st.conf.ContainerCheck, &l.m.overdue.inputs, func() {
+		if l.m.lead == l {
+			l.reap()
+			l.scheduleReap()
+		}
+	})
+}
+
+// reap deletes the containers that have become empty and the nodes whose time
+// to live is over, each in its own transaction. It returns how many there were.
+func (l *leadership) reap() int {
+	reaped := 0
+	for _, path := range l.m.tree.Reapables() {
+		pr := l.preparation(&request{})
+		if !pr.Reapable(path) {
+			continue
+		}
+		pr.Remove(path)
+		l.agree(pr, &txn{changes: pr.Changes})
+		reaped++
+	}
+	return reaped
+}

@@ -1,0 +1,68 @@
+package quorum
+
+import (
+	"slices"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
+)
+
+// A replica is the tree as far as one server has applied the transactions, and
+// the watches of the clients that read it.
+type replica struct {
+	tree     *znode.Tree
+	data     *watchTable // of nodes and their absence
+	children *watchTable
+}
+
+func newReplica(t *znode.Tree) *replica {
+	return &replica{tree: t, data: newWatchTable(), children: newWatchTable()}
+}
+
+// apply makes a transaction's changes and tells those who watch. It returns
+// each change's stat.
+func (r *replica) apply(t *txn) []znode.Stat {
+	r.tree.Zxid = t.zxid
+	switch t.op {
+	case wire.OpConnect:
+		r.tree.Sessions[t.session] = t.timeout
+	case wire.OpClose:
+		delete(r.tree.Sessions, t.session)
+	}
+	stats := make([]znode.Stat, len(t.changes))
+	for i, c := range t.changes {
+		stat, events := r.tree.Apply(c, t.zxid, t.time)
+		stats[i] = stat
+		for _, event := range events {
+			r.fire(event)
+		}
+	}
+	return stats
+}
+
+func (r *replica) fire(event znode.Event) {
+	var told []*Peer
+	if event.Kind != znode.ChildrenChanged {
+		told = r.data.trigger(event.Kind, event.Path)
+		tell(told, event)
+	}
+	if event.Kind == znode.ChildrenChanged || event.Kind == znode.Deleted {
+		// Who watches a node in both ways hears once that it is gone.
+		also := r.children.trigger(event.Kind, event.Path)
+		tell(slices.DeleteFunc(also, func(p *Peer) bool { return slices.Contains(told, p) }), event)
+	}
+}
+
+func tell(peers []*Peer, event znode.Event) {
+	for _, p := range peers {
+		p.notify(event)
+	}
+}
+
+// drop forgets a client.
+func (r *replica) drop(p *Peer) {
+	r.data.drop(p)
+	r.children.drop(p)
+}
+
+func (r *replica) watchCount() int { return r.data.count() + r.children.count() }

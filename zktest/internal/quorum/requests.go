@@ -1,0 +1,145 @@
+package quorum
+
+import (
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
+)
+
+// request processes any frame of a client after the handshake.
+func (m *Member) request(p *Peer, frame []byte) {
+	d := znode.Decode(frame)
+	xid, op := d.Int32(), d.Int32()
+	if d.Bad {
+		m.st.hangUp(p)
+		return
+	}
+	p.received++
+	p.last = lastRequest{op: op, xid: xid, at: time.Now()}
+	switch {
+	case op == wire.OpAuth:
+		m.st.auth(p, xid, d)
+		return
+	case op == wire.OpSASL: // touches nothing either
+		m.refuse(p, xid)
+		return
+	case !m.touch(p.session, p.timeout):
+		return // the session is over; ZooKeeper drops its requests
+	case !m.knows(op):
+		m.refuse(p, xid)
+		return
+	}
+	r := &request{from: p, at: m, session: p.session, xid: xid, op: op, body: d, ids: p.ids}
+	if m.throttled(r, frame) {
+		r.refused = znode.CodeThrottled
+	} else if err := m.eagerCheck(r); err != nil {
+		p.replyAt(0, xid, err.(znode.Code), nil)
+		return
+	}
+	if m.lead != nil && !m.needsAgreement(r) && r.refused == nil {
+		r.refused = m.lead.tracker.check(r.session, nil)
+	}
+	m.submit(r)
+}
+
+// touch notes that the session was heard of. On the leader that puts the session's
+// end off at once; a follower tells the leader in its next answer to a ping. It
+// returns false if the server knows that the session is over.
+func (m *Member) touch(session int64, timeout time.Duration) bool {
+	if m.lead != nil {
+		return m.lead.tracker.touch(session, timeout)
+	}
+	m.follow.touched[session] = timeout
+	return true
+}
+
+// knows reports whether the server has such a request.
+func (m *Member) knows(op int32) bool {
+	switch op {
+	case wire.OpCreateContainer:
+		return m.st.conf.Containers
+	case wire.OpPing, wire.OpClose, wire.OpSync, wire.OpMulti, wire.OpReconfig:
+		return true
+	default:
+		return writes[op] || reads[op] != nil
+	}
+}
+
+// refuse answers a request that the server does not know, and, as ZooKeeper
+// does, closes the connection.
+func (m *Member) refuse(p *Peer, xid int32) {
+	p.replyAt(-1, xid, znode.CodeUnimplemented, nil)
+	m.st.hangUp(p)
+}
+
+// answer answers a request that needs no agreement.
+func (m *Member) answer(r *request) {
+	p := r.from
+	switch {
+	case p.gone:
+	case r.refused == znode.CodeSessionMoved:
+		m.st.hangUp(p)
+	case r.refused != nil:
+		p.result(r.xid, nil, r.refused)
+	case r.op == wire.OpPing:
+		p.reply(wire.XidPing, znode.CodeOK, nil)
+	case r.op == wire.OpSync:
+		p.synced(r)
+	default:
+		body, err := reads[r.op](p, r.body)
+		if r.body.Bad {
+			err = znode.CodeMarshallingError
+		}
+		p.result(r.xid, body, err)
+	}
+}
+
+// result sends a body or, if there is an error, its code.
+func (p *Peer) result(xid int32, body []byte, err error) {
+	if err == nil {
+		p.reply(xid, znode.CodeOK, body)
+		return
+	}
+	c, ok := err.(znode.Code)
+	if !ok {
+		c = znode.CodeMarshallingError
+	}
+	p.reply(xid, c, nil)
+}
+
+// synced answers a sync: this client sees everything that its server has.
+func (p *Peer) synced(r *request) {
+	path := r.body.String()
+	if r.body.Bad {
+		p.reply(r.xid, znode.CodeMarshallingError, nil)
+		return
+	}
+	p.catchUp(p.at.tree.Zxid)
+	e := new(znode.Encoder)
+	e.String(path)
+	p.reply(r.xid, znode.CodeOK, e.B)
+}
+
+// answer answers the request that the transaction was made for.
+func (t *txn) answer(stats []znode.Stat) {
+	r, p := t.request, t.request.from
+	p.catchUp(t.zxid) // a client sees its own writes
+	switch {
+	case t.err == znode.CodeSessionMoved:
+		p.st.hangUp(p)
+	case t.err != nil:
+		p.result(r.xid, nil, t.err)
+	case r.op == wire.OpConnect:
+		p.joined(true)
+	case r.op == wire.OpClose:
+		p.replyAt(t.zxid, r.xid, znode.CodeOK, nil)
+		p.st.hangUp(p)
+	case r.op == wire.OpMulti:
+		p.reply(r.xid, znode.CodeOK, t.results(stats))
+	default:
+		e := new(znode.Encoder)
+		e.WriteResult(r.op, t.changes[0], stats[0])
+		p.reply(r.xid, znode.CodeOK, e.B)
+	}
+}

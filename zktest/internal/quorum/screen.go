@@ -1,0 +1,57 @@
+package quorum
+
+import (
+	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
+)
+
+// Here is what a server refuses by itself, before a request goes any further.
+
+// throttled reports whether the server pretends to be too busy for the request.
+func (m *Member) throttled(r *request, frame []byte) bool {
+	if m.st.Throttle == nil || r.op == wire.OpPing || r.op == wire.OpClose {
+		return false // these ZooKeeper never throttles
+	}
+	return m.st.Throttle(frame, r.session, r.from.last.at)
+}
+
+// eagerCheck returns an error if [Server.SetEagerACL] is on and the client may not
+// do this write, as far as this server knows. ZooKeeper alone never checks early.
+func (m *Member) eagerCheck(r *request) error {
+	if !m.st.EagerACL || len(m.st.members) == 1 {
+		return nil
+	}
+	d := *r.body // the leader reads it as well
+	o := d.Operation(r.op)
+	perm, onParent := int32(0), false
+	switch r.op {
+	case wire.OpCreate, wire.OpCreate2:
+		perm, onParent = znode.PermCreate, true
+	case wire.OpDelete:
+		perm, onParent = znode.PermDelete, true
+	case wire.OpSetData:
+		perm = znode.PermWrite
+	case wire.OpSetACL:
+		perm = znode.PermAdmin
+	}
+	path := o.Path
+	if onParent {
+		parent, _, ok := znode.SplitPath(path)
+		if !ok || znode.Reserved(path) {
+			return nil // the leader will say what is wrong
+		}
+		path = parent
+	}
+	if perm == 0 || d.Bad {
+		return nil
+	}
+	if r.op != wire.OpDelete && r.op != wire.OpSetData {
+		if _, err := znode.FixACL(o.ACL, r.ids); err != nil {
+			return err
+		}
+	}
+	if n, ok := m.tree.Nodes[path]; ok && !znode.Permitted(n.ACL, perm, r.ids) {
+		return znode.CodeNoAuth
+	}
+	return nil
+}

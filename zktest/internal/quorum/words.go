@@ -1,0 +1,141 @@
+package quorum
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
+
+// version is what the server says it is: the release it is compared with.
+const version = "3.8.0"
+
+// words are ZooKeeper's administrative commands, as far as they are there.
+var words = map[string]func(*scope, *strings.Builder){
+	"ruok": func(_ *scope, b *strings.Builder) { b.WriteString("imok") },
+	"isro": func(_ *scope, b *strings.Builder) { b.WriteString("rw") },
+	"srvr": srvr,
+	"stat": stat,
+	"mntr": mntr,
+	"cons": cons,
+	"dump": dump,
+	"wchs": wchs,
+	"wchc": wchc,
+	"wchp": wchp,
+}
+
+// A scope is what a four-letter word is asked of: one server, or an ensemble as
+// a whole.
+type scope struct {
+	*State
+	self *Member   // who answers
+	all  []*Member // whose clients count
+}
+
+// KnownWord reports whether the servers answer a word.
+func KnownWord(word string) bool { return words[word] != nil }
+
+// AnswerWord answers for the ensemble as a whole.
+func (st *State) AnswerWord(word string) string {
+	var b strings.Builder
+	words[word](&scope{st, st.spokesman(), st.members}, &b)
+	return b.String()
+}
+
+// AnswerWordOf has answer called with one server's answer. If the server stands still, that is
+// once it continues.
+func (st *State) AnswerWordOf(server int, word string, answer func(string)) {
+	m := st.members[server]
+	m.whenAwake(func() {
+		var b strings.Builder
+		switch {
+		case m.Stopped:
+		case !m.serving() && word != "ruok":
+			b.WriteString("This ZooKeeper instance is not currently serving requests\n")
+		default:
+			words[word](&scope{st, m, []*Member{m}}, &b)
+		}
+		answer(b.String())
+	})
+}
+
+func (sc *scope) packets() (received, sent int64) {
+	for _, m := range sc.all {
+		received += m.received
+		sent += m.sent
+	}
+	for _, p := range sc.clients() {
+		received += p.received
+		sent += p.sent
+	}
+	return received, sent
+}
+
+// clients returns the connections there are, the oldest first.
+func (sc *scope) clients() []*Peer { return sc.connections(sc.all...) }
+
+func srvr(sc *scope, b *strings.Builder) {
+	fmt.Fprintf(b, "Zookeeper version: %s-zktest\n", version)
+	summary(sc, b)
+}
+
+func stat(sc *scope, b *strings.Builder) {
+	fmt.Fprintf(b, "Zookeeper version: %s-zktest\nClients:\n", version)
+	for _, p := range sc.clients() {
+		fmt.Fprintf(b, " /%s:%d[1](queued=0,recved=%d,sent=%d)\n", p.addr, p.ordinal, p.received, p.sent)
+	}
+	b.WriteString("\n")
+	summary(sc, b)
+}
+
+func summary(sc *scope, b *strings.Builder) {
+	received, sent := sc.packets()
+	fmt.Fprintf(b, "Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\nOutstanding: 0\n",
+		received, sent, len(sc.clients()))
+	fmt.Fprintf(b, "Zxid: 0x%x\nMode: %s\nNode count: %d\n", sc.self.tree.Zxid, sc.self.role(), sc.self.tree.Count())
+}
+
+func mntr(sc *scope, b *strings.Builder) {
+	t := sc.self.tree
+	size := 0
+	for path, n := range t.Nodes {
+		size += len(path) + len(n.Data)
+	}
+	received, sent := sc.packets()
+	for _, metric := range []struct {
+		name  string
+		value any
+	}{
+		{"version", version + "-zktest"},
+		{"server_state", sc.self.role()},
+		{"avg_latency", "0.0"},
+		{"max_latency", 0},
+		{"min_latency", 0},
+		{"packets_received", received},
+		{"packets_sent", sent},
+		{"num_alive_connections", len(sc.clients())},
+		{"outstanding_requests", 0},
+		{"global_sessions", len(t.Sessions)},
+		{"znode_count", t.Count()},
+		{"ephemerals_count", t.EphemeralCount()},
+		{"watch_count", sc.watchCount()},
+		{"approximate_data_size", size},
+		{"uptime", time.Since(sc.start).Milliseconds()},
+	} {
+		fmt.Fprintf(b, "zk_%s\t%v\n", metric.name, metric.value)
+	}
+}
+
+func cons(sc *scope, b *strings.Builder) {
+	for _, p := range sc.clients() {
+		fmt.Fprintf(b, " /%s:%d[1](queued=0,recved=%d,sent=%d", p.addr, p.ordinal, p.received, p.sent)
+		if p.ready {
+			fmt.Fprintf(b, ",sid=0x%x,lop=%s,est=%d,to=%d,lcxid=0x%x,lzxid=0x%x,lresp=%d,llat=0,minlat=0,avglat=0,maxlat=0",
+				p.session, wire.OpName(p.last.op), p.since.UnixMilli(), p.timeout.Milliseconds(),
+				uint32(p.last.xid), uint64(p.last.zxid), p.last.at.UnixMilli())
+		}
+		b.WriteString(")\n")
+	}
+	b.WriteString("\n")
+}

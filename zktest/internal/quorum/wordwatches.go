@@ -1,0 +1,123 @@
+package quorum
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// replicas returns those of some servers, and of the sessions that lag there.
+func (st *State) replicas(of []*Member) []*replica {
+	var all []*replica
+	for _, m := range of {
+		all = append(all, m.replica)
+	}
+	for _, l := range st.slow() {
+		if p := st.peerOf(l.session); p == nil || slices.Contains(of, p.at) {
+			all = append(all, l.replica)
+		}
+	}
+	return all
+}
+
+func (sc *scope) watchCount() int {
+	n := 0
+	for _, r := range sc.replicas(sc.all) {
+		n += r.watchCount()
+	}
+	return n
+}
+
+// dataWatchers returns the sessions that watch each path, sorted. As with
+// ZooKeeper, watches of children do not show in the words that begin with wch.
+func (sc *scope) dataWatchers() (all map[string][]int64, total int) {
+	all = make(map[string][]int64)
+	for _, m := range sc.replicas(sc.all) {
+		for path, peers := range m.data.byPath {
+			for p := range peers {
+				all[path] = append(all[path], p.session)
+				total++
+			}
+		}
+	}
+	for _, ids := range all {
+		slices.Sort(ids)
+	}
+	return all, total
+}
+
+func wchp(sc *scope, b *strings.Builder) {
+	all, _ := sc.dataWatchers()
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(b, "%s\n", path)
+		for _, id := range all[path] {
+			fmt.Fprintf(b, "\t0x%x\n", id)
+		}
+	}
+	b.WriteString("\n")
+}
+
+func wchc(sc *scope, b *strings.Builder) {
+	paths := make(map[int64][]string)
+	all, _ := sc.dataWatchers()
+	for path, ids := range all {
+		for _, id := range ids {
+			paths[id] = append(paths[id], path)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(paths)) {
+		fmt.Fprintf(b, "0x%x\n", id)
+		slices.Sort(paths[id])
+		for _, path := range paths[id] {
+			fmt.Fprintf(b, "\t%s\n", path)
+		}
+	}
+	b.WriteString("\n")
+}
+
+func wchs(sc *scope, b *strings.Builder) {
+	all, total := sc.dataWatchers()
+	sessions := make(map[int64]struct{})
+	for _, ids := range all {
+		for _, id := range ids {
+			sessions[id] = struct{}{}
+		}
+	}
+	fmt.Fprintf(b, "%d connections watching %d paths\nTotal watches:%d\n", len(sessions), len(all), total)
+}
+
+func dump(sc *scope, b *strings.Builder) {
+	if sc.self.lead != nil {
+		dumpTracker(sc.self.lead.tracker, b)
+	} else {
+		sessions := sc.self.tree.Sessions
+		fmt.Fprintf(b, "Global Sessions(%d):\n", len(sessions))
+		for _, id := range slices.Sorted(maps.Keys(sessions)) {
+			fmt.Fprintf(b, "0x%x\t%dms\n", id, sessions[id].Milliseconds())
+		}
+	}
+	owned := sc.self.tree.Ephemerals
+	fmt.Fprintf(b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(owned))
+	for _, id := range slices.Sorted(maps.Keys(owned)) {
+		fmt.Fprintf(b, "0x%x:\n", id)
+		for _, path := range sc.self.tree.Owned(id) {
+			fmt.Fprintf(b, "\t%s\n", path)
+		}
+	}
+}
+
+func dumpTracker(k *tracker, b *strings.Builder) {
+	expiring := make(map[int64][]int64)
+	for _, id := range k.ids() {
+		at := k.sessions[id].expires.UnixMilli()
+		expiring[at] = append(expiring[at], id)
+	}
+	fmt.Fprintf(b, "SessionTracker dump:\nSession Sets (%d)/(%d):\n", len(expiring), len(k.sessions))
+	for _, at := range slices.Sorted(maps.Keys(expiring)) {
+		fmt.Fprintf(b, "%d expire at %d:\n", len(expiring[at]), at)
+		for _, id := range expiring[at] {
+			fmt.Fprintf(b, "\t0x%x\n", id)
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package zktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
+)
+
+var errRefused = errors.New("connection refused")
+
+// A door is where a server accepts TCP clients.
+type door struct {
+	addr     string       // "": nobody has asked for it yet
+	listener net.Listener // nil: closed
+}
+
+// Dialer returns a function that connects to the server through a pipe. It fits
+// session.WithDialer and zk.WithDialer's wrappers. The server sees such clients
+// as coming from 127.0.0.1. The function fails once the server is closed or
+// stopped, or if ctx has ended; while [Server.Refuse] is on, the connection it
+// returns is a closed one, as from a proxy.
+//
+// Any address reaches a server alone. In an ensemble, the addresses of
+// [Server.Hosts] and of [Server.ServerAddr] each reach one server; any other
+// address reaches the next server in turn.
+func (s *Server) Dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
+	s.made()
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return s.dial(ctx, network, addr, s.serverAt(addr))
+	}
+}
+
+// DialerTo is [Server.Dialer] to server i, whatever the address.
+func (s *Server) DialerTo(i int) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	s.made()
+	_ = s.doors[i]
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return s.dial(ctx, network, addr, i)
+	}
+}
+
+// Hosts returns a connect string for use with [Server.Dialer], such as
+// "zk0:2181,zk1:2181,zk2:2181". Only the dialer knows these names.
+func (s *Server) Hosts() string {
+	s.made()
+	names := make([]string, len(s.doors))
+	for i := range names {
+		names[i] = fmt.Sprintf("zk%d:2181", i)
+	}
+	return strings.Join(names, ",")
+}
+
+// serverAt returns the server that has an address.
+func (s *Server) serverAt(addr string) int {
+	p := s.faults
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range s.doors {
+		if addr != "" && s.doors[i].addr == addr {
+			return i
+		}
+	}
+	host, _, _ := strings.Cut(addr, ":")
+	if name, ok := strings.CutPrefix(host, "zk"); ok {
+		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(s.doors) {
+			return i
+		}
+	}
+	i := s.turn
+	s.turn = (s.turn + 1) % len(s.doors)
+	return i
+}
+
+func (s *Server) dial(ctx context.Context, network, addr string, i int) (net.Conn, error) {
+	misuse.Context(ctx, "zktest: Server.Dialer")
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	stopped := false
+	err := s.state.Do(ctx, func(st *quorum.State) { stopped = st.Stopped(i) })
+	if stopped {
+		err = errRefused
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dial %s %s: %w", network, addr, err)
+	}
+	client, server := net.Pipe()
+	s.faults.serve(arrival{server, i})
+	return client, nil
+}
+
+// Addr returns the address, host:port, for TCP clients, in an ensemble that of
+// server 0. The first call makes the server listen, unless [WithListen] has. It
+// panics if no port of 127.0.0.1 can be had, or if the server was closed before
+// it ever listened.
+func (s *Server) Addr() string { return s.made().ServerAddr(0) }
+
+// ServerAddr is [Server.Addr] for server i. The address never changes; while
+// the server is stopped, nobody listens there.
+func (s *Server) ServerAddr(i int) string {
+	s.made()
+	addr, err := s.listen(i, "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	return addr
+}
+
+// ConnectString returns the addresses of all servers for TCP clients, separated
+// by commas. See [Server.Addr].
+func (s *Server) ConnectString() string {
+	s.made()
+	addrs := make([]string, len(s.doors))
+	for i := range addrs {
+		addrs[i] = s.ServerAddr(i)
+	}
+	return strings.Join(addrs, ",")
+}
+
+// listenAll makes all servers listen, server 0 at the given address.
+func (s *Server) listenAll(addr string) error {
+	if _, err := s.listen(0, addr); err != nil {
+		return err
+	}
+	host, _, _ := net.SplitHostPort(addr)
+	for i := 1; i < len(s.doors); i++ {
+		if _, err := s.listen(i, net.JoinHostPort(host, "0")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listen returns the address of a server, after giving it one if need be.
+func (s *Server) listen(i int, addr string) (string, error) {
+	p := s.faults
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d := &s.doors[i]
+	if d.addr == "" {
+		if err := s.open(i, addr); err != nil {
+			return "", err
+		}
+	}
+	return d.addr, nil
+}
+
+// open makes a server listen. It is called with the lock held.
+func (s *Server) open(i int, addr string) error {
+	if s.closed {
+		return quorum.ErrClosed
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return fmt.Errorf("zktest: %w", err)
+	}
+	s.doors[i] = door{listener.Addr().String(), listener}
+	s.running.Go(func() { s.let(listener, i) })
+	return nil
+}
+
+// let accepts TCP clients until the listener is closed.
+func (s *Server) let(listener net.Listener, i int) {
+	for {
+		conn, err := listener.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil: // out of files, most likely
+			<-time.After(pollInterval)
+		default:
+			s.faults.serve(arrival{conn, i})
+		}
+	}
+}
+
+// shut closes a server's listener.
+func (s *Server) shut(i int) error {
+	p := s.faults
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return s.doors[i].close()
+}
+
+// reopen makes a server listen at the address that it had.
+func (s *Server) reopen(i int) error {
+	p := s.faults
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if d := s.doors[i]; d.addr != "" && d.listener == nil {
+		return s.open(i, d.addr)
+	}
+	return nil
+}
+
+func (d *door) close() error {
+	if d.listener == nil {
+		return nil
+	}
+	listener := d.listener
+	d.listener = nil
+	return listener.Close()
+}
+
+// closeDoors closes all listeners for good.
+func (s *Server) closeDoors() error {
+	p := s.faults
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.closed = true
+	var errs []error
+	for i := range s.doors {
+		errs = append(errs, s.doors[i].close())
+	}
+	return errors.Join(errs...)
+}
+
+// An arrival is a client's connection, with the server that it was made to.
+type arrival struct {
+	net.Conn
+	server int
+}
+
+func (a arrival) RemoteAddr() net.Addr { return arrivalAddr{a.Conn.RemoteAddr(), a.server} }
+
+// CloseWrite closes all of a pipe, which has no half of it to close.
+func (a arrival) CloseWrite() error {
+	if tcp, ok := a.Conn.(*net.TCPConn); ok {
+		return tcp.CloseWrite()
+	}
+	return a.Close()
+}
+
+// An arrivalAddr is a client's address, with the server that it has come to.
+type arrivalAddr struct {
+	net.Addr
+	server int
+}
+
+// host returns the client's address as the server sees it.
+func (a arrivalAddr) host() string {
+	if tcp, ok := a.Addr.(*net.TCPAddr); ok {
+		return tcp.IP.String()
+	}
+	return "127.0.0.1" // a pipe's client is in this process
+}

@@ -1,0 +1,70 @@
+package zktest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/turnstile-go/turnstile/zktest/internal/fourletter"
+	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
+)
+
+// Word answers one of ZooKeeper's four-letter words, which TCP clients may send
+// as well: "ruok", "isro", "srvr", "stat", "mntr", "cons", "dump", "wchs",
+// "wchc", "wchp". It is an error if the server is closed, or does not know the
+// word. Of an ensemble it is the leader's answer, with the clients and watches of
+// all servers; a TCP client gets that of its server.
+func (s *Server) Word(word string) (string, error) {
+	s.made()
+	if !quorum.KnownWord(word) {
+		return "", fmt.Errorf("zktest: no four-letter word %q", word)
+	}
+	answer := ""
+	err := s.state.Do(context.Background(), func(st *quorum.State) { answer = st.AnswerWord(word) })
+	return answer, err
+}
+
+// Metrics returns what the server says to mntr, by name, as
+// [Ensemble.Metrics] does. It is an error if the server is closed.
+func (s *Server) Metrics() (map[string]string, error) {
+	s.made()
+	text, err := s.Word("mntr")
+	if err != nil {
+		return nil, err
+	}
+	return fourletter.Metrics(text), nil
+}
+
+// serveWord answers a connection that begins with a word. A blackhole or a
+// delay does not concern it. It reports whether it did.
+func (s *Server) serveWord(conn net.Conn, in *bufio.Reader) bool {
+	head, err := in.Peek(4)
+	if err != nil {
+		return false
+	}
+	if !quorum.KnownWord(string(head)) {
+		return false
+	}
+	if text, err := s.wordOf(conn.(arrival).server, string(head)); err == nil {
+		_, _ = io.WriteString(conn, text)
+	}
+	return true
+}
+
+// wordOf answers for one server. If the server stands still, it waits until it continues.
+func (s *Server) wordOf(i int, word string) (string, error) {
+	answer := make(chan string, 1)
+	if err := s.state.Do(context.Background(), func(st *quorum.State) {
+		st.AnswerWordOf(i, word, func(text string) { answer <- text })
+	}); err != nil {
+		return "", err
+	}
+	select {
+	case text := <-answer:
+		return text, nil
+	case <-s.faults.done:
+		return "", quorum.ErrClosed
+	}
+}
