@@ -1,61 +1,56 @@
-// Package zktest gives tests a ZooKeeper to run against, and the failures that
-// a real one has in production.
+// Package zktest is ZooKeeper for tests: servers that start in an instant or are the real thing,
+// and the failures that they have in production.
 //
-// [Start] runs a server within this process, or with [Servers] an ensemble, over
-// TCP or over pipes: for unit tests, and for simulation, since in a bubble of
-// testing/synctest an hour of its sessions' time passes in no time. See [Server].
-//
-// [StartReal] runs one server, or an ensemble of several, as child processes:
-// real ZooKeeper, from ZOOKEEPER_HOME or from Debian's packages. Each can be
-// stopped, killed, paused and started again on the same data and ports.
-//
-// [StartProxy] puts a proxy in front of one server. The proxy reads the
-// protocol frame by frame, so that it can break things at an exact place: cut
-// the connection before a create is processed, or after it is committed and
-// before its reply; hold one request, one reply or one watch event back; make
-// one direction of the network disappear; expire a session. A [Server] has the
-// same methods, and needs no proxy for them. The servers of its ensemble can also
-// be cut off from each other, stand still, and be stopped.
-//
-//	func TestLockSurvivesLostReply(t *testing.T) {
-//		ensemble := zktest.StartReal(t)
-//		proxy := zktest.StartProxy(t, ensemble.Addr(0))
-//		cut := proxy.CutAfterCommit(zktest.On(zktest.OpCreate, "/locks/"))
-//		// … take a lock through proxy.Addr() …
+//	func TestReplyIsLost(t *testing.T) {
+//		srv := zktest.Start(t)
+//		m, err := session.Connect(t.Context(), srv.ConnectString())
+//		if err != nil {
+//			t.Fatal(err)
+//		}
+//		defer m.Close()
+//		lock, err := zklock.New(m, "/locks/report")
+//		if err != nil {
+//			t.Fatal(err)
+//		}
+//		cut := srv.CutAfterCommit(zktest.On(zktest.OpCreate, "/locks/report/"))
+//		if err := lock.Lock(t.Context()); err != nil {
+//			t.Error(err) // the connection breaks, and the lock must be had all the same
+//		}
 //		<-cut.Hit()
 //	}
 //
-//	func TestLockSurvivesAnHour(t *testing.T) {
-//		synctest.Test(t, func(t *testing.T) {
-//			srv := zktest.Start(t)
-//			m, err := session.Connect(t.Context(), "any:2181", session.WithDialer(srv.Dialer()))
-//			// …
-//			srv.Blackhole(zktest.Both)
-//			time.Sleep(time.Hour)
-//		})
-//	}
+// There are three parts:
 //
-// # Where there is no ZooKeeper
+//   - [Start] runs a server in this process, or an ensemble with the option [Servers]. It needs
+//     nothing installed. In a bubble of testing/synctest an hour passes in no time. See [Server].
+//   - [StartReal] runs ZooKeeper itself as child processes, one server or an ensemble. Each server
+//     can be stopped, killed, paused, and started again with the same data and ports. See
+//     [Ensemble].
+//   - [StartProxy] puts a proxy in front of any server. It reads the protocol frame by frame, so it
+//     can fail at an exact place: before a create is processed, or after it is committed and before
+//     its reply arrives. See [Proxy]. A Server has the same methods and needs no proxy.
 //
-// StartReal skips the test, unless the environment variable [RequireEnv] is
-// set: set it in continuous integration, where a skipped test is a hole. Start
-// needs nothing.
+// # Real servers
 //
-// # What is and what is not guaranteed
+// StartReal needs Java, and ZooKeeper from the directory ZOOKEEPER_HOME or from Debian's packages.
+// Without them it skips the test. Set the environment variable [RequireEnv] in continuous
+// integration, where a skipped test goes unnoticed: then the test fails.
 //
-// A server's process ends with [Ensemble.Close]; on Linux also when the test
-// process dies in any other way, kill -9 included. Its data directory is then
-// left in the temporary directory. Servers do not sync their log to disk, so
-// data survives [Ensemble.Kill] but not a crash of the machine.
+// A server's process ends with [Ensemble.Close]. On Linux it also ends when the test process dies
+// in any other way, including kill -9, which leaves its data directory behind in the temporary
+// directory. Servers do not sync their log to disk, so data survives [Ensemble.Kill] but not a
+// crash of the machine.
 //
-// A Server answers as ZooKeeper 3.8.0 does: the tests of this package send
-// scripted and random requests of several clients to both, and compare codes,
-// stats, transaction numbers, data, watch events and their order, of a server
-// alone, of followers and of leaders. It keeps nothing on disk, and is not meant
-// for production.
+// # The server in this process
 //
-// The package depends on nothing outside the standard library and this module,
-// and not on package testing, so that programs can use it too: [NewReal] and
-// [NewProxy] return errors, and so does [New]. Everything here is safe for
-// concurrent use.
+// A Server answers as ZooKeeper 3.8.0 does. The tests of this package send the same requests,
+// scripted and random, to both, and compare result codes, stats, transaction numbers, data, watch
+// events and their order: for a server alone, for followers and for leaders. A Server keeps nothing
+// on disk, and is not meant for production.
+//
+// # Programs
+//
+// The package depends on nothing but the standard library and this module. It does not import
+// package testing, so programs can use it too: [New], [NewReal] and [NewProxy] return errors.
+// Everything here is safe for concurrent use.
 package zktest

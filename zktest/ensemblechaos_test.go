@@ -94,7 +94,7 @@ func (c *chaos) strike() {
 	case 12:
 		c.s.SetCommitDelay(time.Duration(c.rng.IntN(100)) * time.Millisecond)
 	case 13:
-		c.s.HoldPings(c.rng.IntN(3) == 0)
+		c.s.holdPings(c.rng.IntN(3) == 0)
 	case 14:
 		w := c.writers[0]
 		w.mu.Lock()
@@ -187,7 +187,7 @@ func (c *chaos) heal() {
 			c.s.DelayLink(i, j, 0)
 		}
 	}
-	c.s.HoldPings(false)
+	c.s.holdPings(false)
 	c.s.HealLinks()
 	c.s.SetCommitDelay(0)
 	c.s.pass(time.Minute)

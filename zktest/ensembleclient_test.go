@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -234,3 +235,12 @@ func syncAll() step {
 func plain(path string) step     { return mkdir(0, OpCreate, path, 0, znode.OpenACL) }
 func ephemeral(path string) step { return mkdir(0, OpCreate, path, 1, znode.OpenACL) }
 func there(path string) step     { return look(0, OpExists, path, false) }
+
+// withTickPhases sets when the session trackers of the servers tick: server i's tracker does so
+// phases[i] after each multiple of a tick.
+func withTickPhases(phases ...time.Duration) Option {
+	return func(c *config) { c.Phases = phases }
+}
+
+// holdPings makes the pinging threads of all leaders stand still, or lets them continue.
+func (s *Server) holdPings(on bool) { s.with(func(st *quorum.State) { st.HoldPings(on) }) }

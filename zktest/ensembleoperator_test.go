@@ -94,7 +94,7 @@ func TestOperatorOfDeposedLeader(t *testing.T) {
 func TestHeldPings(t *testing.T) {
 	onStage(t, func(s *stage) {
 		c := s.call("client", 2, nil, 40*time.Second)
-		s.HoldPings(true)
+		s.holdPings(true)
 		s.pass(10200 * time.Millisecond)
 		s.leads(1)
 		for range 20 {
@@ -103,7 +103,7 @@ func TestHeldPings(t *testing.T) {
 			c.does(syncAll())
 		}
 		s.leads(1)
-		s.HoldPings(false)
+		s.holdPings(false)
 		s.pass(2 * tickOnStage)
 		c.connected(false)
 		s.leads(1)
@@ -310,14 +310,13 @@ func TestEnsembleOptions(t *testing.T) {
 	for name, opts := range map[string][]Option{
 		"none": {Servers(0)}, "even": {Servers(2)}, "negative": {Servers(-1)}, "many": {Servers(65)},
 		"no limit": {WithSyncLimit(0)}, "election": {WithElectionTime(-1)},
-		"phases": {WithTickPhases(1, 2)}, "phase": {WithTickPhases(-1)},
 	} {
 		if srv, err := New(opts...); err == nil {
 			t.Errorf("%s: no error", name)
 			_ = srv.Close()
 		}
 	}
-	srv := Start(t, Servers(5), WithSyncLimit(1), WithElectionTime(0), WithTickPhases(0, time.Second))
+	srv := Start(t, Servers(5), WithSyncLimit(1), WithElectionTime(0), withTickPhases(0, time.Second))
 	for name, f := range map[string]func(){
 		"DialerTo":   func() { srv.DialerTo(5) },
 		"HoldServer": func() { srv.HoldServer(-1) },

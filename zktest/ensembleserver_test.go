@@ -27,7 +27,7 @@ func TestSessionIsOverThoughItsWritesAreCommitted(t *testing.T) {
 		c.does(ping())
 		s.passTo(3 * time.Second) // there was a list each second
 		end := s.expiry(c)
-		s.HoldPings(true)
+		s.holdPings(true)
 		for time.Since(s.began) < end-500*time.Millisecond {
 			s.pass(500 * time.Millisecond)
 			c.does(set(0, "/e", nil, -1))
@@ -53,7 +53,7 @@ func TestSessionIsOverThoughItsWritesAreCommitted(t *testing.T) {
 func TestTouches(t *testing.T) {
 	onStage(t, func(s *stage) {
 		far, near := s.call("far", 0, nil, shortSession), s.call("near", 2, nil, shortSession)
-		s.HoldPings(true)
+		s.holdPings(true)
 		s.passTo(3 * time.Second)
 		// A client of the leader touches with each request.
 		before := s.expiry(near)
@@ -79,7 +79,7 @@ func TestTouches(t *testing.T) {
 		s.pass(2 * time.Second)
 		near.does(ping())
 		before = s.expiry(far)
-		s.HoldPings(false)
+		s.holdPings(false)
 		s.pass(20 * time.Millisecond)
 		after := s.expiry(far)
 		if after <= before {
@@ -89,7 +89,7 @@ func TestTouches(t *testing.T) {
 		if got := s.expiry(far); got != after {
 			t.Errorf("lists without the session moved its end from %v to %v", after, got)
 		}
-	}, WithTickPhases(0, 0, 0))
+	}, withTickPhases(0, 0, 0))
 }
 
 // A new leader gives every session its whole timeout from its election on: the
@@ -117,7 +117,7 @@ func TestNewLeaderGivesWholeTimeouts(t *testing.T) {
 				t.Errorf("%s's session ends at %v, want %v", c.name, got, want)
 			}
 		}
-	}, WithTickPhases(0, 0, 0))
+	}, withTickPhases(0, 0, 0))
 }
 
 // A leader that is cut off answers by itself for a while, and commits nothing.
@@ -451,7 +451,7 @@ func TestHeldLeader(t *testing.T) {
 		s.pass(3 * time.Second)
 		near.connected(false)
 		s.leads(1)
-	}, WithTickPhases(0, 0, 0))
+	}, withTickPhases(0, 0, 0))
 }
 
 // A link's delay is that of all that goes through it, and keeps its order.

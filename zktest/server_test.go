@@ -34,6 +34,25 @@ func mutex(t *testing.T, m *session.Manager, path string) *zklock.Mutex {
 	return mx
 }
 
+// The example of the package's documentation.
+func TestReplyIsLost(t *testing.T) {
+	srv := zktest.Start(t)
+	m, err := session.Connect(t.Context(), srv.ConnectString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	lock, err := zklock.New(m, "/locks/report")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := srv.CutAfterCommit(zktest.On(zktest.OpCreate, "/locks/report/"))
+	if err := lock.Lock(t.Context()); err != nil {
+		t.Error(err) // the connection breaks, and the lock must be had all the same
+	}
+	<-cut.Hit()
+}
+
 // Two processes pass a lock to each other, and leave nothing behind.
 func lockTwice(t *testing.T, srv *zktest.Server, connect func() *session.Manager) {
 	t.Helper()

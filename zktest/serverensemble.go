@@ -86,15 +86,6 @@ func (s *Server) SetPingLag(d time.Duration) {
 	s.with(func(st *quorum.State) { st.PingLag = d })
 }
 
-// HoldPings makes only the leader's pinging thread stand still, or lets it
-// continue. That thread also notices when the leader has lost its quorum. If a
-// deposed leader still believes that it leads, HoldPings affects it as well; it
-// does not affect leaders that are elected later.
-func (s *Server) HoldPings(on bool) {
-	s.made()
-	s.with(func(st *quorum.State) { st.HoldPings(on) })
-}
-
 // StopServer stops a server. Its connections to clients and to other servers are
 // closed, and new ones are refused. The server keeps what it has logged. If it is
 // not running, StopServer does nothing.

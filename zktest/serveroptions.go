@@ -37,14 +37,6 @@ func WithElectionTime(d time.Duration) Option {
 	return func(c *config) { c.Election = d }
 }
 
-// WithTickPhases sets when the session trackers of the servers tick: that of server
-// i does so phases[i] after each multiple of a tick since the start. A session
-// expires on such a tick of the leader's. On a real server nobody knows the phase.
-// By default the phases are spread evenly over a tick, beginning with 0.
-func WithTickPhases(phases ...time.Duration) Option {
-	return func(c *config) { c.Phases = phases }
-}
-
 // WithListen has the server listen for TCP connections on an address,
 // host:port, from the start; port 0 stands for any. In an ensemble, this is
 // server 0, and the others listen on any port of the same host. Without it, the server
@@ -129,14 +121,6 @@ func newConfig(opts []Option) (config, error) {
 	}
 	if c.Election < 0 {
 		return c, fmt.Errorf("zktest: WithElectionTime(%v): want no less than 0", c.Election)
-	}
-	if len(c.Phases) > c.Servers {
-		return c, fmt.Errorf("zktest: WithTickPhases for %d of %d servers", len(c.Phases), c.Servers)
-	}
-	for _, d := range c.Phases {
-		if d < 0 {
-			return c, fmt.Errorf("zktest: WithTickPhases(%v): want no less than 0", d)
-		}
 	}
 	if c.maxPacket < 64 || c.maxPacket > wire.MaxFrame {
 		return c, fmt.Errorf("zktest: WithMaxPacket(%d): want 64 to %d", c.maxPacket, wire.MaxFrame)
