@@ -99,6 +99,10 @@ fuzz: ## Look for answers of a server that do harm, for FUZZ each, 60s unless gi
 conformance: ## Compare the in-process server with a real one, by 500 random sequences and all scripts
 	ZKTEST_REQUIRE_REAL=1 go test -count=1 -v -run 'Conformance|Scripts|LikeReal|Kazoo|ZooKeeperMain' ./zktest -conformance.runs=500
 
+.PHONY: api
+api: ## Write the lists of the exported API in internal/api/testdata anew
+	go test -count=1 ./internal/api -update
+
 .PHONY: lint
 lint: ## gofmt, go vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "gofmt would change these"; exit 1; }
