@@ -1,5 +1,6 @@
 .DEFAULT_GOAL := help
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.7.0
+MISSPELL := go run github.com/golangci/misspell/cmd/misspell@v0.8.0
 # What needs more than the library does is a module of its own.
 EXAMPLES := $(patsubst %/go.mod,%,$(wildcard examples/*/go.mod))
 MODULES := bench $(EXAMPLES)
@@ -9,18 +10,23 @@ help: ## Show this
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 .PHONY: test
-test: ## Run all tests; list those that were skipped for want of a ZooKeeper
+test: ## Run the quick tests, and list what was left out
 	@log=$$(mktemp); go test -v ./... >$$log 2>&1; status=$$?; \
 	grep -E '^(ok|FAIL|panic:|\? )|^ *--- FAIL' $$log; \
 	if [ $$status -ne 0 ]; then echo "whole output: $$log"; exit $$status; fi; \
 	if grep -q '^ *--- SKIP' $$log; then \
-		echo; echo "Skipped, to run with a real ZooKeeper ('make deps' installs Debian's, ZOOKEEPER_HOME names another):"; \
+		echo; echo "Left out: long tests, which 'make test-long' runs, and tests that need a real ZooKeeper where there is none"; \
+		echo "('make deps' installs Debian's, ZOOKEEPER_HOME names another):"; \
 		grep -E '^ *--- SKIP' $$log | sed -E 's/^ *--- SKIP: ([^ ]*).*/  \1/'; \
 	fi; rm -f $$log
 
+.PHONY: test-long
+test-long: ## Run all tests, the long ones too
+	TURNSTILE_LONG=1 go test -timeout 30m ./...
+
 .PHONY: race
 race: ## Run all tests with the race detector, as CI does: nothing may skip
-	ZKTEST_REQUIRE_REAL=1 go test -race ./...
+	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -race -timeout 25m ./...
 
 .PHONY: examples
 examples: ## Run every example, and test those that are modules of their own
@@ -56,15 +62,19 @@ SEEDS ?= 500
 sim: ## Simulate the lock protocol with SEEDS seeds, 500 unless given
 	go test -count=1 -timeout 0 -v -run 'TestSeeds$$|TestLeaseSeeds' ./internal/sim -seeds $(SEEDS) -keep
 
+.PHONY: mutants
+mutants: ## Break the protocol in one place at a time, and see that the simulation notices; MUTANT=name for one
+	go test -count=1 -timeout 30m -v -run 'TestMutants$$' ./internal/sim $(if $(MUTANT),-mutant '$(MUTANT)')
+
 CLOCK ?= 60s
 
 .PHONY: clock
 clock: ## Look for two holders on real servers with default ticks, for CLOCK, 60s unless given
-	ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/clock -clock $(CLOCK)
+	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/clock -clock $(CLOCK)
 
 .PHONY: outages
 outages: ## Which outages sessions survive: the full tables; WRITE=1 puts them into docs/performance.md
-	ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/outage -sessions 1000 -kills 20 -table $(WRITTEN)
+	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/outage -sessions 1000 -kills 20 -table $(WRITTEN)
 
 .PHONY: faults
 faults: ## Every fault at every step of every lock; keeps the table in docs/reliability.md
@@ -104,11 +114,12 @@ api: ## Write the lists of the exported API in internal/api/testdata anew
 	go test -count=1 ./internal/api -update
 
 .PHONY: lint
-lint: ## gofmt, go vet and staticcheck
+lint: ## gofmt, go vet, staticcheck and spelling
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "gofmt would change these"; exit 1; }
 	@for d in . $(MODULES); do echo "lint $$d"; \
 		(cd $$d && go vet ./... && $(STATICCHECK) ./...) || exit 1; done
 	@for d in $(MODULES); do (cd $$d && go mod tidy -diff) || { echo "$$d: go mod tidy would change this"; exit 1; }; done
+	@git ls-files | xargs $(MISSPELL) -error
 
 PACKAGES := zookeeper libcurator-recipes-java python3-kazoo
 

@@ -4,6 +4,7 @@ import (
 	"path"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -73,6 +74,7 @@ func TestFramesHandOver(t *testing.T) {
 // though nothing has been heard. It neither lists the whole queue for that nor sets a
 // watch twice.
 func TestFramesLookAgain(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel() // takes two session timeouts
 	dir := persistentDir(t)
 	holder := acquire(t, client(t, dir))

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -194,6 +195,7 @@ func (r *referee) leave(c *claim) {
 // they are lost: a writer's hold never stands together with another, downgraded or not, and
 // everybody gets on.
 func TestLoadWithFaults(t *testing.T) {
+	longtest.Only(t)
 	const sessions, cuts, partitions = 6, 25, 3
 	ctx, cancel := context.WithTimeout(context.Background(), 5*testserver.Patience)
 	defer cancel()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -55,6 +56,9 @@ func TestWhoeverLeaves(t *testing.T) {
 	} {
 		for _, layout := range layouts {
 			for _, limit := range tt.limits {
+				if limit > longtest.Pick(2, 4) {
+					continue
+				}
 				if layout.opts != nil && limit > 3 {
 					continue // there is but one who waits for leases, and so nothing new
 				}

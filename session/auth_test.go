@@ -13,6 +13,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
@@ -161,6 +162,7 @@ func turncoat(t *testing.T, hangUp <-chan struct{}) string {
 // An identity that is refused later, by a server whose configuration has changed: the session
 // is lost, as the error says, and who waits for the next is told why there is none.
 func TestAuthRefusedLater(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel() // Close waits in vain
 	hangUp := make(chan struct{})
 	m := testserver.Connect(t, turncoat(t, hangUp), session.WithAuth("digest", []byte("us:secret")))

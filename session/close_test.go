@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
@@ -38,6 +39,7 @@ func TestClose(t *testing.T) {
 
 // Close ends those who wait for a connection, and for a session.
 func TestCloseEndsWaiting(t *testing.T) {
+	longtest.Only(t)
 	p, m, s := behindProxy(t, 10*time.Second)
 	var h history
 	m.Subscribe(h.add)
@@ -56,6 +58,7 @@ func TestCloseEndsWaiting(t *testing.T) {
 
 // With no way to the servers Close gives up in the end, and says so.
 func TestCloseIsBounded(t *testing.T) {
+	longtest.Only(t)
 	p, m, s := behindProxy(t, 10*time.Second)
 	d := ephemeral(t, s)
 	p.Blackhole(zktest.Both)

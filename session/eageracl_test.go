@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -19,6 +20,7 @@ import (
 // rights, or for a malformed ACL, as soon as it reads it: ahead of its answers to earlier writes,
 // which wait for a quorum. That breaks no connection, and costs the other requests nothing.
 func TestEagerACLCheck(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel() // for it has its own servers
 	ensemble := zktest.StartReal(t, zktest.Nodes(3), zktest.Property("enableEagerACLCheck", "true"))
 	leader, err := ensemble.Leader(patient(t))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -65,6 +66,7 @@ var _ backoff.BackOff = counted{}
 // A server that greets and then hangs up, again and again, is not dialled again at once: so
 // does one that insists on an identity which is not presented.
 func TestGreetingIsOfNoUse(t *testing.T) {
+	longtest.Only(t)
 	for name, opts := range map[string][]session.Option{
 		"anonymous": nil,
 		"identity":  {session.WithAuth("digest", []byte("us:secret"))},

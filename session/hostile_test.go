@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -88,6 +89,7 @@ func TestHostileGreetings(t *testing.T) {
 // A server that greets well and then talks nonsense is as good as gone: its connection is
 // closed, and the session ends by the clock.
 func TestHostileReplies(t *testing.T) {
+	longtest.Only(t)
 	greeting := words(36, 0, 1000, 0, 0x77, 16, 1, 2, 3, 4)
 	for name, after := range map[string][]byte{
 		"silence":              nil,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -14,6 +15,7 @@ import (
 
 // Ten disconnections later there is one watch, one session, and no goroutine for any of them.
 func TestDisconnectionsLeaveNothing(t *testing.T) {
+	longtest.Only(t)
 	p, _, s := behindProxy(t, 20*time.Second)
 	d, ctx := dir(t, s), patient(t)
 	node, err := s.Create(ctx, d+"/n", nil, session.Ephemeral)
@@ -42,6 +44,7 @@ func TestDisconnectionsLeaveNothing(t *testing.T) {
 // Heartbeats keep a session that owns nodes alive, past its timeout several times, whatever
 // its rights: they may not be enough to read the chroot.
 func TestIdleSessionLives(t *testing.T) {
+	longtest.Only(t)
 	d := testserver.Path(t)
 	_, err := testserver.Admin(t).Create(d, nil, 0, zk.WorldACL(zk.PermCreate|zk.PermDelete))
 	must(t, err)

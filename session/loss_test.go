@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -46,6 +47,7 @@ func TestExpiredByTheServer(t *testing.T) {
 // Whoever is cut off knows before the server expires the session: while the node is still
 // there for everyone else to see.
 func TestClockRunsOutFirst(t *testing.T) {
+	longtest.Only(t)
 	p, m, s := behindProxy(t, 4*time.Second)
 	d := ephemeral(t, s)
 	there, _, gone, err := testserver.Admin(t).ExistsW(d + "/node")
@@ -75,6 +77,7 @@ func TestClockRunsOutFirst(t *testing.T) {
 // The way back alone is cut: pings still reach the server and would keep the session alive
 // there for ever.
 func TestLostSessionIsBuried(t *testing.T) {
+	longtest.Only(t)
 	p, _, s := behindProxy(t, 5*time.Second)
 	d := ephemeral(t, s)
 	p.Blackhole(zktest.ToClient)
@@ -116,6 +119,7 @@ func TestSuspension(t *testing.T) {
 
 // The answers of an idle session come from the leader, often enough for the clock.
 func TestHeartbeats(t *testing.T) {
+	longtest.Only(t)
 	p, _, s := behindProxy(t, 4*time.Second)
 	p.ResetRequests()
 	zktest.Eventually(t, testserver.Patience, "ten heartbeats", func() bool {
@@ -127,6 +131,7 @@ func TestHeartbeats(t *testing.T) {
 }
 
 func TestServerPausedAndRestarted(t *testing.T) {
+	longtest.Only(t)
 	e := zktest.StartReal(t, zktest.TickTime(200*time.Millisecond))
 	open := func(timeout time.Duration) (*session.Manager, *session.Session) {
 		m := testserver.Connect(t, e.ConnectString(), session.WithTimeout(timeout), session.WithConnectTimeout(time.Second))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -15,6 +16,7 @@ import (
 // A node that was removed and made again at once must be counted: without it Err and Remaining
 // go by Clock.heard although the session has a node.
 func TestRemadeNodeIsCounted(t *testing.T) {
+	longtest.Only(t)
 	server := zktest.Start(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
@@ -45,6 +46,7 @@ func TestMakeParentsTogether(t *testing.T) {
 
 // What is made are containers, which go when they are empty again.
 func TestMakeParentsContainers(t *testing.T) {
+	longtest.Only(t)
 	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()))
 	d, ctx := testserver.Path(t), patient(t)
 	must(t, plumbing.Of(s).MakeParents(ctx, d+"/a"))

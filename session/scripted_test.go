@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -52,6 +53,7 @@ func greet(id int32) []byte { return words(36, 0, 60_000, 0, id, 16, 1, 2, 3, 4)
 // A server that answers with another session than was asked for: the session is lost,
 // and the error says why, whatever the clock does.
 func TestAnotherSessionAnswers(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel() // Close waits in vain
 	lost := make(chan session.Change, 10)
 	known := make(chan struct{}) // a session that is lost before the manager has it is not told of
@@ -75,6 +77,7 @@ func TestAnotherSessionAnswers(t *testing.T) {
 // A first handshake that is answered with no session is tried again at once, not after
 // as long as a Conn that hangs is given.
 func TestNoSessionAtFirst(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel() // Close waits in vain
 	soon := make(chan struct{})
 	close(soon)
@@ -86,6 +89,7 @@ func TestNoSessionAtFirst(t *testing.T) {
 
 // Connect that fails says what kept it.
 func TestConnectFails(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel() // waits for as long as a first dial may take on a busy machine
 	why := errors.New("the cable is unplugged")
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/session"
@@ -38,6 +39,7 @@ func (c *cuttable) cut() {
 // A server that insists on identities takes no closeSession without: a session that is lost
 // here is closed there all the same, and not kept alive by the attempts to.
 func TestLostSessionIsClosedWithIdentity(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	e := zktest.StartReal(t, zktest.Property("enforce.auth.enabled", "true"),
 		zktest.Property("enforce.auth.schemes", "digest"))

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -83,6 +84,7 @@ func TestTLS(t *testing.T) {
 // The host of the connect string is what is verified, and who does not match is refused in
 // so many words.
 func TestTLSRefused(t *testing.T) {
+	longtest.Only(t)
 	cert, pool := certificate(t)
 	_, otherPool := certificate(t)
 	port := terminator(t, &tls.Config{Certificates: []tls.Certificate{cert}})

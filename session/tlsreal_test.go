@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -110,6 +111,7 @@ func TestTLSToARealServer(t *testing.T) {
 }
 
 func TestTLSExpiredCertificate(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	ours := newAuthority(t, "ours")
 	e := secure(t, ours.issue(t, "server", time.Now().Add(-time.Hour)), zktest.Property("ssl.clientAuth", "none"))
@@ -123,6 +125,7 @@ func TestTLSExpiredCertificate(t *testing.T) {
 // With mutual TLS the client's certificate is its identity, which ACLs can name; a session
 // outlives a restart of the server; and who has no certificate is told so.
 func TestMutualTLS(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	ours, theirs := newAuthority(t, "ours"), newAuthority(t, "theirs")
 	later := time.Now().Add(time.Hour)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -14,6 +15,7 @@ import (
 // follower answers pings and reads, a leader syncs and handshakes too. Nobody believes it
 // for longer than the session timeout.
 func TestServerAlone(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	const timeout = 6 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)

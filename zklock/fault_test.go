@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -78,6 +79,7 @@ func TestLockRequestLost(t *testing.T) {
 // Unlock while disconnected gives the mutex up at once. Nothing more has to be called for
 // the next to get in, once the connection is back.
 func TestUnlockDisconnected(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel() // Unlock waits in vain
 	mx, proxy, sameSession, dir := behindProxy(t)
 	ctx := patient(t)
@@ -124,6 +126,7 @@ func TestUnlockReplyLost(t *testing.T) {
 // Do reports neither a release that is still to be confirmed nor hides its function's
 // error behind one.
 func TestDoDisconnected(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel() // Do waits in vain
 	mx, proxy, _, dir := behindProxy(t)
 	must(t, mx.Do(patient(t), func(context.Context) error {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -27,6 +28,7 @@ func heap() uint64 {
 // Thousands who give up behind one long holder leave nothing: no node, no watch on the
 // server, no goroutine and no memory.
 func TestLeaksNothing(t *testing.T) {
+	longtest.Only(t)
 	const locks, tries, cycles, atOnce = 5000, 1000, 3000, 50
 	const batch, heapSlack = 250, 384 << 10
 	ctx := context.Background()

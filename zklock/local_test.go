@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -32,7 +33,8 @@ func TestLocalExclusion(t *testing.T) {
 }
 
 func localExclusion(t *testing.T, server string) {
-	const processes, goroutines, times = 4, 6, 40
+	const processes, goroutines = 4, 6
+	times := longtest.Pick(10, 40)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*testserver.Patience)
 	defer cancel()
 	dir := testserver.Path(t)
@@ -74,7 +76,7 @@ func localExclusion(t *testing.T, server string) {
 	}
 	must(t, g.Wait())
 	r.check(t)
-	if got := p.counter.Load(); got != processes*goroutines*times {
+	if got := p.counter.Load(); got != int64(processes*goroutines*times) {
 		t.Errorf("%d holds, want %d", got, processes*goroutines*times)
 	}
 	m := testserver.Connect(t, server)

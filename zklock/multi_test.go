@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -292,6 +293,7 @@ func TestMultiLockLost(t *testing.T) {
 // A loss is reported by Do also when the release of another lock is still to be confirmed,
 // of which Do says nothing.
 func TestMultiDoLostAndPending(t *testing.T) {
+	longtest.Only(t)
 	ctx := patient(t)
 	paths := dirs(t, 2)
 	proxy := testserver.Proxy(t)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -21,6 +22,7 @@ const partitionTimeout = time.Second
 // A holder that is cut off knows of its loss before any rival is let in: fifty times, at
 // random moments between two heartbeats, ten at a time.
 func TestPartitionedHolderKnowsFirst(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	const runs, atOnce = 50, 10
 	rivals := connect(t)
@@ -124,6 +126,7 @@ func (p *partition) inside(work context.Context, cut zktest.Direction) error {
 // server. Its stale node must not keep others waiting: once it can be reached, the lost
 // session is closed, long before it would expire.
 func TestStaleNodeGoesAfterHeal(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	const timeout = 12 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

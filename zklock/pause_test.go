@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -33,6 +34,7 @@ const pauseTimeout = 2 * time.Second
 // locks are lost: by the context inside every kind of Do, by that of a lease, by their Done
 // channels and by contexts that are made of them after the pause.
 func TestPausedProcess(t *testing.T) {
+	longtest.Only(t)
 	cmd := exec.CommandContext(patient(t), os.Args[0], "-test.run=^TestBePaused$", "-test.v")
 	cmd.Env = append(os.Environ(), pausedEnv+"="+testserver.Server(t).Addr(0), pausedDir+"="+testserver.Path(t),
 		"GODEBUG=asyncpreemptoff=1", "GOMAXPROCS=1") // for what the test is to see, and not for what it checks

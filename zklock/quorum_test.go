@@ -8,6 +8,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -27,6 +28,7 @@ type ensemble struct {
 
 // An ensemble of three that loses one server, its leader, and its quorum.
 func TestEnsemble(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	const clients = 4
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -110,6 +111,7 @@ func pathsOf(all []queue.Contender) string {
 // A server that is killed at any moment under load: whatever each client was doing, there
 // are never two holders, and everyone gets on.
 func TestServerKilledUnderLoad(t *testing.T) {
+	longtest.Only(t)
 	const clients, kills = 5, 3
 	server := zktest.StartReal(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)

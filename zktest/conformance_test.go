@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -152,10 +153,7 @@ func compare(t *testing.T, servers pair, clients int, steps []step) (all [][]str
 // clients do. A failure prints the seed: run it again with -conformance.seed.
 func TestConformance(t *testing.T) {
 	servers := newPair(t)
-	first, runs := uint64(time.Now().UnixNano()), 40
-	if testing.Short() {
-		runs = 5
-	}
+	first, runs := uint64(time.Now().UnixNano()), longtest.Pick(5, 40)
 	if *conformanceRuns > 0 {
 		runs = *conformanceRuns
 	}

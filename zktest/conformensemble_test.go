@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
@@ -74,6 +75,7 @@ func startEnsembles(t *testing.T, opts ...RealOption) (*Server, *Ensemble) {
 
 // Followers and leaders answer as real ones do.
 func TestEnsembleLikeReal(t *testing.T) {
+	longtest.Only(t)
 	ours, real := startEnsembles(t)
 	for role, servers := range map[string]pair{
 		"follower": ensemblePair(t, false, ours, real), "leader": ensemblePair(t, true, ours, real),

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/zktest/internal/fourletter"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
@@ -76,6 +77,7 @@ func (w *world) must(s step) string {
 // A session that goes silent ends when its timeout is over, rounded up to a
 // tick; its nodes go, and its connection is closed.
 func TestExpiryLikeReal(t *testing.T) {
+	longtest.Only(t)
 	for name, servers := range map[string]func(*testing.T) pair{"alone": live, "followers": liveFollowers} {
 		t.Run(name, func(t *testing.T) { testExpiry(t, servers(t)) })
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
@@ -13,10 +14,7 @@ import (
 // Whatever happens to the servers and their links: what was acknowledged is
 // kept, what is read never goes back, and in the end all servers have the same.
 func TestEnsembleKeepsWhatItAcknowledges(t *testing.T) {
-	seeds := 60
-	if testing.Short() {
-		seeds = 10
-	}
+	seeds := longtest.Pick(10, 60)
 	elections, written := int64(0), 0
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {

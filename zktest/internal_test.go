@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/zktest/internal/javaserver"
 )
 
@@ -30,6 +31,7 @@ func installed(t *testing.T) javaserver.Installation {
 // Whichever port is taken, and whether the one who has it is silent or another
 // ZooKeeper, the start fails in a way that leads to another try.
 func TestPortTaken(t *testing.T) {
+	longtest.Only(t)
 	in := installed(t)
 	squatter, err := NewReal()
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -44,6 +45,7 @@ func TestExpire(t *testing.T) {
 
 // Through a partition, the victim learns of it only once that is over.
 func TestExpireBehindBlackhole(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	p, conn := proxied(t)
 	path := ownPath(t)

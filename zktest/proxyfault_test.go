@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -54,6 +55,7 @@ func TestCutAfterCommit(t *testing.T) {
 }
 
 func TestCutHandshake(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	p := zktest.StartProxy(t, sharedServer(t))
 	before := p.CutBefore(zktest.On(zktest.OpConnect, ""))

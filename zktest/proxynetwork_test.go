@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -131,6 +132,7 @@ func TestBlackholeBothThenDisconnect(t *testing.T) {
 
 // Neither side can fill the proxy's memory with what a partition holds back.
 func TestBlackholeIsBounded(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	w := newWire(t)
 	w.proxy.Blackhole(zktest.ToServer)
@@ -180,6 +182,7 @@ func TestBlackholeHidesNewConnections(t *testing.T) {
 // A session whose client has vanished expires, and the client, back again, is
 // told so.
 func TestBlackholeExpiresSession(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	p := zktest.StartProxy(t, sharedServer(t))
 	conn, events := dial(t, p.Addr(), 5*time.Second)

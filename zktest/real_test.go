@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -115,6 +116,7 @@ func TestServerSettings(t *testing.T) {
 }
 
 func TestEnsemble(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	began := time.Now()
 	e := zktest.StartReal(t, zktest.Nodes(3))

@@ -8,12 +8,14 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // A cut that is made when a follower's answer is seen keeps this answer from the leader,
 // and the sessions on it expire, though the follower goes on answering their clients.
 func TestOnPing(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	e := zktest.StartReal(t, zktest.Nodes(3), zktest.TickTime(200*time.Millisecond), zktest.Partitions())
 	leader, err := e.Leader(soon(t))

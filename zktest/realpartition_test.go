@@ -5,12 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // A leader that is cut off from the others leads no more, and is deposed by them; who is
 // cut off cannot rejoin, by whichever way it calls or is called, until healed.
 func TestServersPartitioned(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	e := zktest.StartReal(t, zktest.Nodes(3), zktest.TickTime(200*time.Millisecond), zktest.Partitions())
 	long, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

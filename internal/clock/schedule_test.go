@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -45,6 +46,7 @@ type schedule struct {
 
 // The follower is cut off just before it answers a ping, and writes have just been answered.
 func TestCutBeforeAnswer(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	schedule{styles: []style{quiet, writes, writes, busy}, oneWay: 0.5, run: cutBeforeAnswer}.test(t)
 }
@@ -66,6 +68,7 @@ func cutBeforeAnswer(ctx context.Context, e *ensemble, c *contest, bg *sync.Wait
 // the follower is cut off as in the first schedule. A client that sends no heartbeats while
 // it waits for an answer is on no list meanwhile.
 func TestHeldAnswer(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	schedule{styles: []style{quiet, quiet, writes, writes}, proxied: true, oneWay: 0.5, run: heldAnswer}.test(t)
 }
@@ -122,6 +125,7 @@ func (h *holder) beHeldBack(ctx context.Context, cut time.Time) {
 // it answers the first ping. What was written meanwhile is agreed to by the other two, and
 // the follower may still hear of that.
 func TestLeaderStoodStill(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	schedule{styles: []style{quiet, writes, writes, busy}, oneWay: 0.75, run: leaderStoodStill}.test(t)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -18,6 +19,7 @@ import (
 // while a holder says it holds; that no node is left, though the sessions stay open; and that
 // a client which comes later gets the lock.
 func TestMatrix(t *testing.T) {
+	longtest.Only(t)
 	table := newTable(allFaults())
 	t.Cleanup(func() { table.publish(t) })
 	for _, sub := range subjects() {

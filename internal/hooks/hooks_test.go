@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -274,6 +275,9 @@ func (w *world) free(whose string, l lock) {
 func TestHooks(t *testing.T) {
 	for name, make := range locks {
 		t.Run(name, func(t *testing.T) {
+			if name != "plain" {
+				longtest.Only(t)
+			}
 			for _, s := range steps {
 				for what, way := range ways {
 					if t.Failed() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -34,6 +35,7 @@ func finish(t *testing.T, crews ...crew) {
 
 // Two that do not exclude each other, the second of which comes in beside the first.
 func TestDoNotExclude(t *testing.T) {
+	longtest.Only(t)
 	for name, clients := range map[string][2]client{
 		"kazoo as shipped, then Curator":           {{"python", "kazoo-mutex"}, {"java", "mutex"}},
 		"Go, then kazoo without patterns":          {{"go", "mutex"}, {"python", "kazoo-alone"}},
@@ -60,6 +62,7 @@ func TestDoNotExclude(t *testing.T) {
 // A reader of kazoo 2.8 that wakes up looks at all writers, also at those behind it,
 // who wait for it: https://github.com/python-zk/kazoo/issues/649.
 func TestKazooReaderWaitsForWriterBehindIt(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	if v := kazooVersion(t); !strings.HasPrefix(v, "2.8.") {
 		testserver.Missing(t, fmt.Errorf("kazoo %s is not 2.8", v))
@@ -124,6 +127,7 @@ func lastNode(t *testing.T, dir string) string {
 // A directory that has gone, as an empty one may, is made again by the classes on the page.
 // Kazoo's own fail when they are used again.
 func TestDirectoryGone(t *testing.T) {
+	longtest.Only(t)
 	for kind, ok := range map[string]bool{"mutex": true, "semaphore": true, "kazoo-mutex": false, "kazoo-semaphore": false} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/javaclient"
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -28,6 +29,7 @@ func readersAndWriters(languages ...string) []client {
 }
 
 func TestReadWriteLock(t *testing.T) {
+	longtest.Only(t)
 	for name, c := range map[string]contest{
 		"go and java":         {clients: readersAndWriters("go", "java"), first: 3, visits: 10},
 		"go, java and python": {clients: readersAndWriters("go", "java", "python"), first: 3, visits: 10},
@@ -50,6 +52,7 @@ func TestReadWriteLock(t *testing.T) {
 // The reader that Curator 5.4 leaves in the place of a writer is behind the writers that
 // wait, and they do not wait for it: https://github.com/apache/curator/pull/445.
 func TestCuratorDowngradeLetsWriterIn(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	if jars, _ := filepath.Glob(filepath.Join(javaclient.Jars, "curator-recipes-5.4.*.jar")); len(jars) == 0 {
 		testserver.Missing(t, errors.New("no Curator 5.4"))
@@ -79,6 +82,7 @@ func TestCuratorDowngradeLetsWriterIn(t *testing.T) {
 // A reader of ours that was the writer has the writer's place: the writers that wait, wait
 // for it.
 func TestGoDowngradeKeepsWritersOut(t *testing.T) {
+	longtest.Only(t)
 	for _, writer := range []client{{"java", "write"}, {"python", "write"}} {
 		t.Run(writer.language, func(t *testing.T) {
 			t.Parallel()

@@ -1,8 +1,13 @@
 package interop_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/longtest"
+)
 
 func TestSemaphore(t *testing.T) {
+	longtest.Only(t)
 	for name, clients := range map[string][]client{
 		"go and java":         {{"go", "semaphore"}, {"java", "semaphore"}},
 		"go, java and python": {{"go", "semaphore"}, {"java", "semaphore"}, {"python", "semaphore"}},

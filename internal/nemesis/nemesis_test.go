@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/report"
 )
 
@@ -49,6 +50,7 @@ var (
 
 // Three servers and five workers are attacked, and what they have written down is checked.
 func TestNemesis(t *testing.T) {
+	longtest.Only(t)
 	length, seed, contestants := configured(t)
 	var all []*outcome
 	for _, c := range contestants {
@@ -57,7 +59,7 @@ func TestNemesis(t *testing.T) {
 			o.log(t)
 			all = append(all, o)
 			if c.ours && (len(o.violations) > 0 || len(o.faults) > 0) {
-				t.Errorf("%s, seed %d: %d violations, faults: %q; to attack so again: %s=%v %s=%d go test ./internal/nemesis",
+				t.Errorf("%s, seed %d: %d violations, faults: %q; to attack so again: %s=%v %s=%d go test -run TestNemesis ./internal/nemesis",
 					o.name, seed, len(o.violations), o.faults, lengthEnv, length, seedEnv, seed)
 			}
 		}

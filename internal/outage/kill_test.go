@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -21,6 +22,7 @@ const killed = 4
 // TestLeaderKilled kills the leader of three real servers, again and again. None of the
 // sessions that hold locks is lost, whichever server they were connected to.
 func TestLeaderKilled(t *testing.T) {
+	longtest.Only(t)
 	e := zktest.StartReal(t, zktest.Nodes(servers), zktest.TickTime(tick))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(*killsFlag+1)*2*time.Minute)
 	defer cancel()

@@ -67,7 +67,7 @@ func TestOutages(t *testing.T) {
 					break
 				}
 				t.Run(fmt.Sprint(d), func(t *testing.T) {
-					e := endure(t, uint64(1000*i), *sessionsFlag, defaultTimeout, k, d)
+					e := endure(t, uint64(1000*i), sessions(), defaultTimeout, k, d)
 					t.Logf("lost %d of %d; the least that remained was %v", e.lost, e.n, e.least)
 					if d <= survivable(k) && e.lost > 0 {
 						t.Errorf("lost %d of %d sessions in an outage of %v, want none", e.lost, e.n, d)

@@ -25,7 +25,7 @@ func writeOutages(t *testing.T, table map[knowledge][]endured) {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, aboutOutages, *sessionsFlag, seconds(defaultTimeout), seconds(tick))
+	fmt.Fprintf(&b, aboutOutages, sessions(), seconds(defaultTimeout), seconds(tick))
 	row(&b, "outage", "lost, tick told", "lost, tick learned (default)", "lost, tick unknown")
 	rule(&b, 4)
 	for i, d := range outages {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/longtest"
 )
 
 // slow is a network and disks that answer slowly.
@@ -20,7 +22,7 @@ var slowness = []slow{
 }
 
 // slowTries is how often TestSlow tries with one session, each time in an ensemble of its own.
-const slowTries = 20
+func slowTries() int { return longtest.Pick(2, 20) }
 
 // crowd is how many sessions share an ensemble in TestSlow. A leader answers a sync only when
 // it has committed what was proposed before, for whomever. So among many sessions a sync takes
@@ -34,7 +36,7 @@ func TestSlow(t *testing.T) {
 		for _, k := range []knowledge{told, learned, unknown} {
 			t.Run(fmt.Sprintf("%s/%v/one", s.name, k), func(t *testing.T) {
 				var all endured
-				for i := range slowTries {
+				for i := range slowTries() {
 					all.add(s.endure(t, uint64(i), 1, k))
 				}
 				s.judge(t, k, all, false)

@@ -11,7 +11,7 @@ import (
 
 var (
 	seedFlag   = flag.Int64("seed", -1, "run this seed alone, with its trace")
-	seedsFlag  = flag.Int("seeds", 0, "how many seeds to run (default 450, 90 under -race)")
+	seedsFlag  = flag.Int("seeds", 0, "how many seeds to run (default 450, or 90 with -race; fewer without TURNSTILE_LONG)")
 	firstFlag  = flag.Int64("first", 1, "the first seed to run")
 	kindFlag   = flag.String("kind", "", "the lock type to run; default: each seed draws one")
 	keepFlag   = flag.Bool("keep", false, "go on after a seed that fails")

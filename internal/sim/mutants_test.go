@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/longtest"
 )
 
 // mutantEnv is set in the processes that test a mutant.
@@ -22,7 +24,8 @@ const mutantSeeds = 400
 // Each mutant of the table is caught. The production code has no hook for that: a mutant
 // is a build with other text in the place of a file.
 func TestMutants(t *testing.T) {
-	if testing.Short() || raceEnabled || os.Getenv(mutantEnv) != "" || os.Getenv(shardEnv) != "" || *seedFlag >= 0 {
+	longtest.Only(t)
+	if raceEnabled || os.Getenv(mutantEnv) != "" || os.Getenv(shardEnv) != "" || *seedFlag >= 0 {
 		t.Skip("each mutant is a build and hundreds of seeds: CI runs them without -race, in a step of its own")
 	}
 	for _, m := range mutants {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/longtest"
 )
 
 // report says all about a seed that failed, and how to see it again.
@@ -100,9 +102,9 @@ func seedCount() int {
 		return *seedsFlag
 	}
 	if raceEnabled {
-		return 90
+		return longtest.Pick(10, 90)
 	}
-	return 450
+	return longtest.Pick(40, 450)
 }
 
 // runShard runs every so many-th seed, and ends at the first that fails. What it prints is
@@ -150,8 +152,8 @@ func TestDeterminism(t *testing.T) {
 	if *seedFlag >= 0 {
 		t.Skip("-seed, which CI does not give, is for TestSeed")
 	}
-	n, same, odd := int64(100), int64(0), 0
-	if raceEnabled || testing.Short() {
+	n, same, odd := longtest.Pick[int64](6, 100), int64(0), 0
+	if raceEnabled {
 		n = min(n, 20)
 	}
 	for s := *firstFlag; s < *firstFlag+n; s++ {
@@ -172,7 +174,7 @@ func TestDeterminism(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d seeds ran twice the same", same, n)
-	if odd > int(n)/20 {
+	if odd > max(1, int(n)/20) {
 		t.Errorf("%d of %d seeds do not replay", odd, n)
 	}
 }
