@@ -11,41 +11,42 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Acquire waits for its turn and returns the lease. It returns when granted; when ctx
-// ends, with an error that matches ctx.Err(); or when the manager is closed, with one
-// that matches [session.ErrClosed]. A connection or session that is lost meanwhile is
-// not the caller's business: it goes on, in the new session at the end of the queue.
-// Other errors: [ErrConflict], [ErrSequence], [session.ErrTooManyNodes],
-// [session.ErrInvalid], and what the server refused, such as zk.ErrNoAuth.
+// Acquire waits until the contender may go, and returns the lease. It also returns when ctx ends,
+// with an error that matches ctx.Err(), and when the manager is closed, with one that matches
+// [session.ErrClosed]. If the session is lost in the meantime, Acquire goes on in the next session,
+// at the end of the queue. Other errors: [ErrConflict], [ErrSequence],
+// [session.ErrTooManyNodes], [session.ErrInvalid], and what the server refused, such as
+// zk.ErrNoAuth.
 //
-// Whatever the error, no node is left: its removal may still be under way when Acquire
-// returns, but needs nobody's help. A ctx that has ended before sends nothing.
+// When Acquire returns an error, its node is deleted for certain. The delete may still be under
+// way, but needs no further call. If ctx has ended before the call, Acquire sends nothing.
 func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Acquire")
 	return q.acquire(ctx, r, entry{})
 }
 
-// TryAcquire is Acquire without the wait for others: where it would have to wait it
-// removes its node and returns [ErrBusy]. It still waits for the servers, and for a
-// session, as ctx allows.
+// TryAcquire is Acquire without the wait for other contenders: if it would have to wait for
+// one, it removes its node and returns [ErrBusy]. It still waits for the servers, and for a
+// session, until ctx ends.
 func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.TryAcquire")
 	return q.acquire(ctx, r, entry{try: true})
 }
 
-// Beside takes another lease of the same queue next to this one: at once, in the same
-// session, with the same sequence number. Both are held then, and each is released by
-// itself, and both have the Token of this lease, whose place they share. That is for kinds whose
-// Policy says, by Replaces, that the one may leave the other in its place: a writer that becomes
-// a reader, with nobody in between. Of a [Local] it ends the turn: this lease is handed on to
-// nobody.
+// Beside takes another lease of the same queue next to this one: at once, in the same session,
+// with the same sequence number. Then both are held, and each is released on its own. The new
+// lease has the Token of this one, whose place it shares.
 //
-// It fails with ctx's error; with the cause ([session.ErrLost], [ErrReleased]) if this
-// lease has ended or ends meanwhile; with [session.ErrInvalid] if the policy of this lease
-// does not say by Replaces that its node may leave another in its place, or the two kinds have
-// different prefixes; and as [Queue.Acquire] does otherwise.
+// It is for kinds whose Policy says, by Replaces, that one node may leave another in its place:
+// a writer that becomes a reader, with no other contender in between. If this lease is of a
+// [Local], its turn ends: the lock is not handed over after it.
+//
+// Beside fails with ctx's error. If this lease has ended, or ends in the meantime, it fails with
+// the cause ([session.ErrLost], [ErrReleased]). It fails with [session.ErrInvalid] if the policy
+// of this lease does not say by Replaces that its node may leave another in its place, or if the
+// two kinds have different prefixes. Otherwise it fails as [Queue.Acquire] does.
 func (l *Lease) Beside(ctx context.Context, r Request) (*Lease, error) {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.Beside")
@@ -56,8 +57,8 @@ func (l *Lease) Beside(ctx context.Context, r Request) (*Lease, error) {
 		return nil, err
 	}
 	if l.t.local != nil && l.Err() == nil {
-		// The next one of this process would hold together with what is taken here.
-		l.t.local.last(l.t)
+		// The next waiter of the Local would hold together with the new lease.
+		l.t.local.noHandOver(l.t)
 	}
 	return l.t.a.q.acquire(ctx, r, entry{beside: l})
 }
@@ -77,7 +78,7 @@ func (q *Queue) acquire(ctx context.Context, r Request, how entry) (*Lease, erro
 	})
 }
 
-// traced surrounds an acquisition with its hook. A ctx that has ended acquires nothing.
+// traced calls get between the two calls of the Acquire hook. If ctx has ended, it calls neither.
 func (q *Queue) traced(ctx context.Context, r Request, try bool,
 	get func(context.Context, *session.AcquireResult) (*Lease, error)) (*Lease, error) {
 	if err := ctx.Err(); err != nil {
@@ -88,19 +89,19 @@ func (q *Queue) traced(ctx context.Context, r Request, try bool,
 	})
 	result := session.AcquireResult{Position: -1}
 	var l *Lease
-	got, told := false, false
+	returned, told := false, false
 	defer func() {
 		switch {
 		case told:
-		case !got:
+		case !returned: // get has panicked or ended the goroutine
 			result.Err = errEnded
 			end(result)
-		case l != nil:
+		case l != nil: // the hook has, and the caller does not get the lease
 			l.abandon()
 		}
 	}()
 	l, err := get(ctx, &result)
-	got = true
+	returned = true
 	switch {
 	case errors.Is(err, ErrBusy):
 		result.Busy = true
@@ -115,19 +116,18 @@ func (q *Queue) traced(ctx context.Context, r Request, try bool,
 	return l, nil
 }
 
-// attempts enters the queue until an attempt is granted, or ends in something other than
-// the loss of its session or of its node.
+// attempts makes one attempt after another, until one is granted or fails for good.
 func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *session.AcquireResult) (*attempt, error) {
 	if r.Data == nil {
 		r.Data = nodeData(traceparent(ctx, q.hooks(), r.handedOn))
 	}
-	var outdated *attempt // whose place is to be renewed; nil: none
+	var outdated *attempt // the last attempt, if its place is to be renewed
 	defer func() {
 		if outdated != nil { // the user's backoff has ended the wait, or this goroutine
 			outdated.leave(ctx, ctx.Err())
 		}
 	}()
-	again := rounds.Pace{New: plumbing.OfManager(q.m).Retry()}
+	pace := rounds.Pace{New: plumbing.OfManager(q.m).Retry()}
 	for {
 		entry := how
 		entry.renews, outdated = outdated, nil
@@ -137,33 +137,55 @@ func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *sess
 		}
 		result.Attempts++
 		a := newAttempt(q, s, r, entry)
-		run := a.run
-		if r.Kind.Unfair {
-			run = a.barge
-		}
-		err = run(ctx)
+		err = a.run(ctx)
 		result.Position = a.position
-		switch {
-		case err == nil:
+		if err == nil {
 			return a, nil
-		case errors.Is(err, errOutdated):
-			outdated, how.first = a, nil
-		case errors.Is(err, session.ErrTooManyNodes) && entry.renews != nil:
-			// There is no room for two nodes: the old one has gone, and its place with it.
-		case errors.Is(err, errDeleted), errors.Is(err, session.ErrLost) && how.beside == nil:
-			traceRetry(ctx, q.hooks(), plumbing.OpAcquire, result.Attempts, err)
-		default:
-			return nil, err
 		}
-		// Where the session has ended the manager's wait for the next one is enough.
-		if err := again.Wait(ctx, s.Done()); err != nil {
+		switch entry.after(err) {
+		case giveUp:
+			return nil, err
+		case renewPlace:
+			outdated, how.placed = a, nil
+		case enterAgain:
+		case enterAfterLoss:
+			traceRetry(ctx, q.hooks(), plumbing.OpAcquire, result.Attempts, err)
+		}
+		// If the session has ended, waiting for the next one is enough.
+		if err := pace.Wait(ctx, s.Done()); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// sessionFor returns the live session, or that of the lease beside which to enter, or of the
-// attempt whose place is to be renewed.
+// afterwards is what follows an attempt that was not granted.
+type afterwards int
+
+const (
+	giveUp         afterwards = iota
+	renewPlace                // the attempt stands, and another takes its place
+	enterAgain                // at the end of the queue
+	enterAfterLoss            // the same, because the node or the session was lost
+)
+
+// after says what follows an attempt that failed with err.
+func (e entry) after(err error) afterwards {
+	switch {
+	case errors.Is(err, errOutdated):
+		return renewPlace
+	case errors.Is(err, session.ErrTooManyNodes) && e.renews != nil:
+		// The session has no room for two nodes. The old node is gone, and its place with it.
+		return enterAgain
+	case errors.Is(err, errDeleted):
+		return enterAfterLoss
+	case errors.Is(err, session.ErrLost) && e.beside == nil:
+		return enterAfterLoss
+	}
+	return giveUp
+}
+
+// sessionFor returns the session for an attempt: that of the other lease or attempt if it shares
+// or renews a place, otherwise the live one.
 func (q *Queue) sessionFor(ctx context.Context, how entry) (*session.Session, error) {
 	switch {
 	case how.beside != nil:

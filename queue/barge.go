@@ -7,22 +7,24 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// An unfair lock is the simple one of the textbooks: one node, which whoever makes it holds.
-// That all have the same name is the danger in it. What a name made of a uuid tells at once,
-// whose node it is and whether a delete that is repeated can hit another's, is told here by
-// the session that owns the node, and by the session's claim: see plumbing.Claim.
+// An unfair lock is the simple one of the textbooks: there is one node, and the contender that
+// creates it holds the lock.
+//
+// The danger is that all contenders use the same name. The name of a fair contender's node has
+// its id, which tells two things: whose node it is, and that a repeated delete cannot hit the
+// node of another. Here the node's owner (its session) tells the first, and the session's
+// claim to the node ensures the second: see plumbing.Claim.
 
-// unfairName is the name of the one node. It has a number, so that locks of other kinds know
-// it for a contender.
+// unfairName returns the name of the one node. It has a sequence number, so that locks of other
+// kinds take it for a contender.
 func unfairName(kind *Kind) string { return kind.Prefixes[0] + "0000000000" }
 
-// barge is the loop of an unfair kind, in the place of run: make the node, or wait for the
-// end of the one that is there, and try again.
+// barge is the loop of an unfair kind: create the node, or wait for the end of the node that is
+// there, and try again.
 func (a *attempt) barge(ctx context.Context) (err error) {
 	if err := a.stake(ctx); err != nil {
 		return err
@@ -49,8 +51,8 @@ func (a *attempt) barge(ctx context.Context) (err error) {
 	return err
 }
 
-// stake claims the node for this attempt among all in the session: who stands behind another
-// in this process has nothing to ask the servers.
+// stake gets this attempt the session's claim to the node. Contenders of one session take turns
+// at that, and only the one with the claim sends requests.
 func (a *attempt) stake(ctx context.Context) (err error) {
 	node := path.Join(a.q.dir, unfairName(a.r.Kind))
 	if !a.entry.try {
@@ -70,64 +72,64 @@ func (a *attempt) unclaim() {
 	}
 }
 
-// seize tries to make the node. If it has, it returns nil; or else the watch on the node that
-// is in the way, which may have ended. The create, the watch, on whichever node that is, and
-// the listing are sent together.
+// seize tries to create the node. It returns nil if it has. Otherwise it returns the watch on the
+// node that is in the way, which may have ended.
 //
-// A create whose reply was lost is settled by the next one: either that makes the node, or
-// the one that is in its way is ours, by its owner.
+// If the reply to a create was lost, the next create settles it: it creates the node, or finds one
+// in its way whose owner tells whether it is ours.
 func (a *attempt) seize(ctx context.Context) (holder plumbing.Watch, err error) {
 	for tries := 1; ; tries++ {
-		creation, err := plumbing.Of(a.s).StartCreate(ctx, a.claim.Path(), a.r.Data, zk.FlagEphemeral)
+		w, l, err := a.sendUnfair(ctx)
 		if err != nil {
 			return nil, err
 		}
-		a.creation = creation
-		w, err := plumbing.Of(a.s).StartWatch(ctx, a.claim.Path())
-		if err != nil {
-			return nil, err
-		}
-		l := a.listDir(ctx)
 		err = a.created(ctx)
-		made := err == nil
 		switch {
-		case made, errors.Is(err, zk.ErrNodeExists):
+		case err == nil, errors.Is(err, zk.ErrNodeExists):
+			made := err == nil
+			ours, err := a.identify(ctx, w)
+			switch {
+			case made || ours:
+				return nil, a.take(ctx, made, l)
+			case err == nil:
+				if a.position < 0 {
+					a.position = 1 // the number of other waiters is not known
+				}
+				return w, a.conflict(l)
+			case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrConnectionClosed):
+				// The node has gone, or its owner is not known.
+			default:
+				return nil, err
+			}
 		case errors.Is(err, zk.ErrNoNode):
 			if err := plumbing.Of(a.s).MakeParents(ctx, a.q.dir); err != nil {
 				return nil, err
 			}
-			if err := a.slow(ctx, false); err != nil {
-				return nil, err
-			}
-			continue
 		case errors.Is(err, zk.ErrConnectionClosed):
 			a.doubt = true
 			traceRetry(ctx, a.q.hooks(), "create", tries, err)
-			if err := a.slow(ctx, false); err != nil {
-				return nil, err
-			}
-			continue
 		default:
 			return nil, err
 		}
-		ours, err := a.identify(ctx, w)
-		switch {
-		case made || ours:
-			return nil, a.take(ctx, made, l)
-		case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrConnectionClosed):
-			// It has gone, or it is not known whose it is.
-			if err := a.slow(ctx, false); err != nil {
-				return nil, err
-			}
-			continue
-		case err != nil:
+		if err := a.slow(ctx, false); err != nil {
 			return nil, err
 		}
-		if a.position < 0 {
-			a.position = 1 // of how many more wait it cannot know
-		}
-		return w, a.conflict(l)
 	}
+}
+
+// sendUnfair sends three requests together: the create, a watch on the node (ours or another's),
+// and a listing. It waits for the answer to the listing only.
+func (a *attempt) sendUnfair(ctx context.Context) (plumbing.Watch, listing, error) {
+	creation, err := plumbing.Of(a.s).StartCreate(ctx, a.claim.Path(), a.r.Data, zk.FlagEphemeral)
+	if err != nil {
+		return nil, listing{}, err
+	}
+	a.creation = creation
+	w, err := plumbing.Of(a.s).StartWatch(ctx, a.claim.Path())
+	if err != nil {
+		return nil, listing{}, err
+	}
+	return w, a.listDir(ctx), nil
 }
 
 // created waits for the answer to the create.
@@ -139,8 +141,8 @@ func (a *attempt) created(ctx context.Context) error {
 	return err
 }
 
-// identify reports whether a watch is on a node of ours, and keeps it if so. The get that set
-// it can have been faster than the create: what it does not tell proves nothing.
+// identify reports whether a watch is on our node, and if so, takes note of it. The request for
+// the watch may have overtaken the create: false proves nothing.
 func (a *attempt) identify(ctx context.Context, w plumbing.Watch) (ours bool, err error) {
 	_, stat, err := a.settle(ctx, w)
 	if err != nil || !a.claim.Owns(stat) {
@@ -150,10 +152,13 @@ func (a *attempt) identify(ctx context.Context, w plumbing.Watch) (ours bool, er
 	return true, nil
 }
 
-// take makes the node this attempt's, unless somebody stands beside it. Another's node has the
-// same name, so that a listing alone proves nothing: it counts if it is not older than our
-// node, and if the watch on that has not ended when it is there. Events of one connection
-// arrive in order with its answers.
+// take makes sure that no contender of another kind stands beside our node. made is false if the
+// node is ours although its create seemed to fail. l is a listing that take uses if it can.
+//
+// A listing shows only a name, and another session's node has the same name as ours. So it takes
+// two facts to show that our node stood when the directory was listed: the listing is not
+// older than the node, and the watch on the node has not ended when the listing has come. Events
+// of one connection arrive in order with its answers.
 func (a *attempt) take(ctx context.Context, made bool, l listing) error {
 	if err := a.found(path.Base(a.claim.Path())); err != nil {
 		return err
@@ -167,28 +172,28 @@ func (a *attempt) take(ctx context.Context, made bool, l listing) error {
 		if err != nil {
 			return err
 		}
-		if !readable || l.err != nil || l.pzxid < a.czxid {
+		if !readable {
+			return a.conflictBeside(a.listDir(ctx)) // no watch can prove more
+		}
+		if l.err != nil || l.pzxid < a.czxid {
 			l = a.listDir(ctx)
 		}
-		switch {
-		case errors.Is(l.err, zk.ErrNoNode):
-			return errDeleted
-		case l.err != nil:
-			return l.err
-		}
-		if err := a.conflict(l); err != nil || !readable || a.standing() != nil {
+		if err := a.conflictBeside(l); err != nil {
 			return err
 		}
-		// The node may be gone, or the connection: look again.
+		if a.standing() != nil {
+			return nil
+		}
+		// The node may be gone, or the connection.
 		if err := a.slow(ctx, false); err != nil {
 			return err
 		}
 	}
 }
 
-// prove sees to it that there is a watch on our node that has not ended. It returns errDeleted
-// if there is no node, or another's; and false if the server does not let us read it.
-func (a *attempt) prove(ctx context.Context) (bool, error) {
+// prove sets a watch on our node, unless there is one that has not ended. It returns errDeleted if
+// there is no node, or one of another session, and false if the server does not let us read it.
+func (a *attempt) prove(ctx context.Context) (readable bool, err error) {
 	for first := true; a.standing() == nil; first = false {
 		if !first {
 			if err := a.slow(ctx, false); err != nil {
@@ -204,8 +209,8 @@ func (a *attempt) prove(ctx context.Context) (bool, error) {
 		case errors.Is(err, zk.ErrNoNode):
 			return false, errDeleted
 		case err == nil && !ours:
-			// Another's node has come in its place; or it stood there before, and the news
-			// of its end was lost. Nobody is to share that watch.
+			// Another session's node is there. Either it came in place of ours, or it was there
+			// before and the event of its end was lost. The watch must not be shared.
 			plumbing.Of(a.s).Forget(a.claim.Path(), w)
 			return false, errDeleted
 		case errors.Is(err, zk.ErrNoAuth):
@@ -232,19 +237,31 @@ func (a *attempt) listDir(ctx context.Context) listing {
 	return listing{names: names, pzxid: stat.Pzxid}
 }
 
-// conflict looks for contenders of other kinds. Those make their nodes before they list, as
-// we do, so that at least one of two sees the other.
+// conflictBeside looks for contenders of other kinds beside our node. Without a directory the node
+// is gone too.
+func (a *attempt) conflictBeside(l listing) error {
+	switch {
+	case errors.Is(l.err, zk.ErrNoNode):
+		return errDeleted
+	case l.err != nil:
+		return l.err
+	}
+	return a.conflict(l)
+}
+
+// conflict looks for contenders of other kinds in a listing. They create their nodes before they
+// list, as we do, so at least one of two contenders sees the other.
 func (a *attempt) conflict(l listing) error {
 	_, err := ofKind(parseNodes(l.names, a.r.Kind.Prefixes...), a.r.Kind)
 	return err
 }
 
-// awaitEnd waits for the end of the node that is in the way, or until it is time to try again
-// for another reason. No wake-up is lost as far as we know; should one be all the same, it
-// costs a session timeout.
+// awaitEnd waits for the end of the node that is in the way, or until there is another reason to
+// try again. No wake-up is lost as far as we know. If one is lost all the same, it costs a session
+// timeout.
 func (a *attempt) awaitEnd(ctx context.Context, holder plumbing.Watch) (err error) {
 	if holder.Event() != plumbing.WatchPending {
-		return nil // it has ended already: there is nobody to wait for
+		return nil
 	}
 	data, _, _ := holder.Result()
 	ctx, end := traceWatch(ctx, a.q.hooks(), session.WatchInfo{
@@ -266,7 +283,8 @@ func (a *attempt) awaitEnd(ctx context.Context, holder plumbing.Watch) (err erro
 	return nil
 }
 
-// recheck asks whether the node that is watched is still the one that the watch was set on.
+// recheck asks whether the watched node is still the one that the watch was set on. If not, the
+// watch must not be shared any more.
 func (a *attempt) recheck(ctx context.Context, holder plumbing.Watch) error {
 	stat, err := a.s.Exists(ctx, a.claim.Path())
 	if err != nil {
@@ -278,8 +296,8 @@ func (a *attempt) recheck(ctx context.Context, holder plumbing.Watch) error {
 	return nil
 }
 
-// standing returns the stat of our node if it is there for certain, as far as this connection
-// has told: its watch has not ended.
+// standing returns the stat of our node if the node stands for certain, as far as this
+// connection has told: the watch on it has not ended.
 func (a *attempt) standing() *zk.Stat {
 	if a.own == nil || a.own.Event() != plumbing.WatchPending {
 		return nil

@@ -7,21 +7,20 @@ import (
 	"path"
 
 	"github.com/go-zookeeper/zk"
-
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Config is the data of a queue's directory, by which a [Kind] with Configured decides.
+// Config is the data of a queue's directory. A [Kind] with Configured decides by it.
 type Config struct {
 	Data    []byte
-	Changed int64 // the transaction (zxid) that set it
-	Version int32 // how often it was set since the directory was made
+	Changed int64 // the transaction (zxid) that set the data
+	Version int32 // how often the data was set since the directory was made
 }
 
-// readConfig returns the configuration of a directory.
+// readConfig reads the configuration of a directory.
 func readConfig(ctx context.Context, s *session.Session, dir string) (Config, error) {
 	data, stat, err := s.Get(ctx, dir)
 	if err != nil {
@@ -30,8 +29,8 @@ func readConfig(ctx context.Context, s *session.Session, dir string) (Config, er
 	return Config{data, stat.Mzxid, stat.Version}, nil
 }
 
-// configIn returns the directory's configuration. A directory that has none is given the
-// kind's: the first contender sets it for all.
+// configIn returns the directory's configuration. If the directory has no data, configIn sets that
+// of the kind: the first contender sets it for all.
 func (q *Queue) configIn(ctx context.Context, s *session.Session, kind *Kind) (Config, error) {
 	pace := rounds.Pace{New: plumbing.OfManager(q.m).Retry()}
 	for {
@@ -39,7 +38,7 @@ func (q *Queue) configIn(ctx context.Context, s *session.Session, kind *Kind) (C
 		if err != nil || len(config.Data) > 0 {
 			return config, err
 		}
-		// What another has set meanwhile stands, and so does what a lost reply was about.
+		// If another contender has set the data first, or the reply was lost, read it again.
 		_, err = s.Set(ctx, q.dir, kind.Config, config.Version)
 		if err != nil && !errors.Is(err, zk.ErrBadVersion) && !plumbing.Uncertain(err) {
 			return Config{}, err
@@ -53,8 +52,8 @@ func (q *Queue) configIn(ctx context.Context, s *session.Session, kind *Kind) (C
 	}
 }
 
-// Config returns the configuration of the directory, which is the zero Config where there is
-// no directory. It fails with ctx's error, [session.ErrClosed] or what the server refuses.
+// Config returns the configuration of the directory. If there is no directory, it returns the
+// zero Config. It fails with ctx's error, [session.ErrClosed] or what the server refuses.
 func (q *Queue) Config(ctx context.Context) (Config, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Config")
@@ -72,10 +71,10 @@ func (q *Queue) Config(ctx context.Context) (Config, error) {
 	return config, nil
 }
 
-// Reconfigure replaces the data of the directory, which is made if need be, by what change
-// makes of it; contenders that wait under a kind with a configuration look again. change may
-// be called several times; its error ends the call and is returned, whatever error it is. It
-// fails with ctx's error, [session.ErrClosed] or what the server refuses.
+// Reconfigure replaces the data of the directory by what change returns for the old data. It makes
+// the directory if there is none. Waiting contenders of a kind with Configured look again.
+// change may be called several times. Reconfigure fails with the error of change, ctx's error,
+// [session.ErrClosed] or what the server refuses.
 func (q *Queue) Reconfigure(ctx context.Context, change func(old Config) ([]byte, error)) error {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Reconfigure")
@@ -85,14 +84,15 @@ func (q *Queue) Reconfigure(ctx context.Context, change func(old Config) ([]byte
 	})
 }
 
-// ReconfigurePinned is Reconfigure that also decides, in the same transaction, whether the
-// directory stays while it is empty: with keep it has a persistent child of the name pin, and
-// without it has none. [session.ErrInvalid] says that pin is a name for contenders.
+// ReconfigurePinned is Reconfigure, and in the same transaction creates or deletes a persistent
+// child named pin. With keep the child is there, and the directory stays although nobody contends.
+// Without keep it is not. ReconfigurePinned fails with [session.ErrInvalid] if pin is the name of
+// a contender.
 func (q *Queue) ReconfigurePinned(ctx context.Context, pin string, keep bool, change func(old Config) ([]byte, error)) error {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.ReconfigurePinned")
 	if _, ok := ParseNode(pin); ok {
-		return fmt.Errorf("queue: %w: %q is a name for contenders", session.ErrInvalid, pin)
+		return fmt.Errorf("queue: %w: %q is the name of a contender", session.ErrInvalid, pin)
 	}
 	child := path.Join(q.dir, pin)
 	return q.reconfigure(ctx, change, func(ctx context.Context, s *session.Session, data []byte, version int32) error {
@@ -114,7 +114,8 @@ func (q *Queue) ReconfigurePinned(ctx context.Context, pin string, keep bool, ch
 	})
 }
 
-// reconfigure reads the data, and has set replace it, until nobody has changed it between.
+// reconfigure reads the data and calls set to replace it, until set succeeds because nobody has
+// changed the data in between.
 func (q *Queue) reconfigure(ctx context.Context, change func(old Config) ([]byte, error),
 	set func(ctx context.Context, s *session.Session, data []byte, version int32) error) error {
 	if change == nil {
@@ -143,8 +144,7 @@ func (q *Queue) reconfigure(ctx context.Context, change func(old Config) ([]byte
 	return nil
 }
 
-// errAgain says that the directory has changed or vanished, or that it is not known whether a
-// change was made.
+// errAgain says that the directory has changed or vanished, or that the reply to a change was lost.
 var errAgain = errors.New("the directory has changed meanwhile")
 
 func again(err error) error {
@@ -154,7 +154,8 @@ func again(err error) error {
 	return err
 }
 
-// inSession calls f with the live session until it succeeds or fails for good.
+// inSession calls f with the live session, until it returns nil or an error other than errAgain or
+// the loss of the session.
 func (q *Queue) inSession(ctx context.Context, f func(*session.Session) error) error {
 	pace := rounds.Pace{New: plumbing.OfManager(q.m).Retry()}
 	for {

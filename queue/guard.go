@@ -5,67 +5,95 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 )
 
-// A turn is guarded by what happens, and not by a goroutine that waits for it: by the end of
-// its session, and by the watch on its node, which somebody may delete.
+// A turn ends when its session ends or its node is deleted. No goroutine waits for that: the
+// session and the watch on the node call back.
 
-// watchAfter is for how long a turn that was granted at once has no watch on its node, unless
-// the token is asked for, or the turn passed on, or the holder is to hear that he is asked to
-// leave. The watch costs a request, and most locks are held for less; until then nobody notices
-// that the node was deleted behind the holder's back.
+// watchAfter is how long an uncontended turn goes without a watch on its node. The watch costs a
+// request, and most locks are held for less. Until it is set, the holder does not notice that
+// the node was deleted. It is set earlier when the token is asked for, when the lock is handed
+// over, and when the holder wants to be told that it is asked to give the lock up.
 const watchAfter = 5 * time.Millisecond
 
-// guard begins to watch over the turn, until it ends.
+// guard starts to guard the turn, until it ends.
 func (t *turn) guard() {
-	t.untilEnd(&t.leaveSession, func() (stop func()) {
-		return plumbing.Of(t.a.s).AfterEnd(func() { t.lose(t.a.s.Err()) })
-	})
+	t.guardSession()
 	own := t.a.own
 	if own == nil {
-		t.untilEnd(&t.leaveNode, func() (stop func()) {
-			delay := time.AfterFunc(watchAfter, t.watchOwn)
-			t.delay = delay
-			return func() { delay.Stop() }
-		})
+		t.delayWatch()
 		if t.a.r.Revoked != nil {
 			t.hurry()
 		}
 		return
 	}
-	t.learn(own, t.a.czxid, nil)
+	t.learn(own, t.a.czxid)
 	data, _, _ := own.Result()
 	t.heed(data)
-	t.heedEvent(own)
+	t.guardNode(own)
 }
 
-// untilEnd starts something, unless the turn has ended, and notes how it is stopped when that
-// ends. What is started may come to its end, and start the next, as soon as t.mu is free.
-func (t *turn) untilEnd(at *func(), start func() (stop func())) {
+// The next three functions hold t.mu while they start a callback, so that the callback, which can
+// run at once, finds the function that stops it. None starts one after conclude.
+
+// guardSession ends the turn when its session ends.
+func (t *turn) guardSession() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.life.Err() == nil {
-		*at = start()
+		t.stopSession = plumbing.Of(t.a.s).AfterEnd(func() { t.lose(t.a.s.Err()) })
 	}
 }
 
-// conclude ends the turn, and with it the guard.
+// delayWatch sets the first watch on the node after watchAfter.
+func (t *turn) delayWatch() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.life.Err() == nil {
+		delay := time.AfterFunc(watchAfter, t.watchOwn)
+		t.delay = delay
+		t.stopNode = func() { delay.Stop() }
+	}
+}
+
+// guardNode ends the turn when the watch says that the node was deleted. When the watch ends
+// otherwise, it sets a new one.
+func (t *turn) guardNode(own plumbing.Watch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.life.Err() != nil {
+		return
+	}
+	t.stopNode = own.AfterEvent(func() {
+		if own.Event() == plumbing.WatchDeleted {
+			t.loseNode()
+			return
+		}
+		t.persist(func() {
+			if t.pace.Wait(t.life, nil) == nil {
+				t.setOwn()
+			}
+		})
+	})
+}
+
+// conclude ends the turn, and stops guarding it.
 func (t *turn) conclude(cause error) {
 	t.end(cause)
 	t.mu.Lock()
-	stops := [...]func(){t.leaveSession, t.leaveNode}
-	t.leaveSession, t.leaveNode = nil, nil
+	stopSession, stopNode := t.stopSession, t.stopNode
+	t.stopSession, t.stopNode = nil, nil
 	t.mu.Unlock()
-	for _, stop := range stops {
-		if stop != nil {
-			stop()
-		}
+	if stopSession != nil {
+		stopSession()
+	}
+	if stopNode != nil {
+		stopNode()
 	}
 }
 
-// hurry has the watch on the node set now, if it is still to be.
+// hurry sets the first watch on the node now, if delayWatch has not set it yet.
 func (t *turn) hurry() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,34 +102,35 @@ func (t *turn) hurry() {
 	}
 }
 
-// watchOwn sets the watch on our node, for the first time or again. From guard on there is one
-// call at a time. If a hook, or the user's backoff, ends the goroutine, another goes on: without
-// the watch nobody would notice that the node was deleted, and who asks for the token would wait.
+// watchOwn sets a watch on the node, until one is set, the turn has ended or the server refuses.
+// The guard makes one call at a time.
 func (t *turn) watchOwn() { t.persist(t.setOwn) }
 
+// persist calls f, which sets the watch. If a hook or the user's backoff ends f's goroutine,
+// another one goes on: without the watch, the holder would not notice that its node was deleted,
+// and Token would wait for its ctx to end.
 func (t *turn) persist(f func()) {
-	ended := false
+	returned := false
 	defer func() {
-		if !ended {
+		if !returned {
 			time.AfterFunc(watchAfter, t.watchOwn)
 		}
 	}()
 	f()
-	ended = true
+	returned = true
 }
 
-// setOwn gives up when the turn has ended or the server refuses.
 func (t *turn) setOwn() {
 	for t.life.Err() == nil {
 		data, stat, w, err := plumbing.Of(t.a.s).Watch(t.life, t.info.Node)
 		switch {
 		case err == nil && stat.EphemeralOwner != t.a.s.ID():
-			t.loseNode() // another's now stands where ours did: of an unfair lock
+			t.loseNode() // an unfair lock's node was deleted, and another session has made it anew
 			return
 		case err == nil:
-			t.learn(w, stat.Czxid, nil)
+			t.learn(w, stat.Czxid)
 			t.heed(data)
-			t.heedEvent(w)
+			t.guardNode(w)
 			return
 		case t.life.Err() != nil:
 			return
@@ -112,66 +141,58 @@ func (t *turn) setOwn() {
 			t.lose(t.a.s.Err())
 			return
 		case !plumbing.Uncertain(err):
-			t.learn(nil, 0, err)
+			t.learnRefusal(err)
 			return
 		}
-		// A lost reply, and WithRetry says stop. That ends requests, not leases.
+		// The reply was lost, and the user's backoff has stopped the request's retries. That
+		// must not end the guard.
 		_ = t.pace.Wait(t.life, nil)
 	}
 }
 
-// heedEvent has the end of the watch on our node acted upon.
-func (t *turn) heedEvent(own plumbing.Watch) {
-	t.untilEnd(&t.leaveNode, func() (stop func()) {
-		return own.AfterEvent(func() {
-			if own.Event() == plumbing.WatchDeleted {
-				t.loseNode()
-			} else {
-				t.persist(func() {
-					if t.pace.Wait(t.life, nil) == nil {
-						t.setOwn()
-					}
-				})
-			}
-		})
-	})
-}
-
-// learn notes the watch, and the token or why there is none; that the first time only. It is
-// called by guard and watchOwn alone.
-func (t *turn) learn(own plumbing.Watch, czxid int64, err error) {
-	if own == nil && err == nil {
-		return
-	}
+// learn takes note of a watch on the node. The first one tells the token. Only guard and
+// watchOwn call it.
+func (t *turn) learn(own plumbing.Watch, czxid int64) {
 	t.mu.Lock()
 	t.own = own
 	t.mu.Unlock()
+	t.setToken(czxid, nil)
+}
+
+// learnRefusal takes note that the server refuses to tell about the node. Only watchOwn calls it.
+func (t *turn) learnRefusal(err error) {
+	t.mu.Lock()
+	t.own = nil
+	t.mu.Unlock()
+	t.setToken(0, err)
+}
+
+func (t *turn) setToken(czxid int64, err error) {
 	select {
-	case <-t.known:
+	case <-t.known: // it does not change any more
 	default:
 		t.czxid, t.tokenErr = czxid, err
 		close(t.known)
 	}
 }
 
-// RevokeMessage is the data that asks a holder to give up its lease: Curator's.
+// RevokeMessage is the node data that asks a holder to give up its lease. Curator uses the same.
 const RevokeMessage = "__REVOKE__"
 
-// heed calls Revoked if the data of our node says so and it has not been called before. Then
-// nobody else of this process gets the lock in this turn. It is called by guard and watchOwn
-// alone.
+// heed calls Revoked, once in a turn, if the node's data asks the holder to give the lock up. The
+// lock is not handed over after that. Only guard and watchOwn call it.
 func (t *turn) heed(data []byte) {
 	if t.a.r.Revoked == nil || string(data) != RevokeMessage || t.life.Err() != nil {
 		return
 	}
 	if t.local != nil {
-		t.local.last(t)
+		t.local.noHandOver(t)
 	}
 	t.mu.Lock()
 	again, holder := t.asked, t.holder
 	t.asked = true
 	t.mu.Unlock()
-	if !again && holder != nil { // the first hold is told as it begins
+	if !again && holder != nil { // without a holder, begin calls Revoked
 		go t.a.r.Revoked(holder)
 	}
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 )
 
-// Lease is one granted hold: a fresh one for each acquisition, never used again. Its
-// methods may be called by any number of goroutines at once. They panic if no acquisition has
-// made the Lease.
+// Lease is one hold of a lock. Each acquisition returns a new one, and a Lease that has ended never
+// becomes held again. The methods may be called by several goroutines at once. They panic if the
+// Lease was not returned by an acquisition.
 type Lease struct {
 	t   *turn
-	ctx context.Context // the holder's values, for the hooks; never ends
+	ctx context.Context // the values of the holder's context, for hooks; never ends
 
-	// hold ends with the hold, with its cause. That is set once, by finish.
+	// hold ends with the lease, with its cause. finish ends it, once.
 	hold    context.Context
 	endHold context.CancelCauseFunc
-	tellEnd func(error) // of the hook
+	tellEnd func(error) // the second half of the Hold hook
 
 	mu   sync.Mutex
-	over bool
+	over bool // finish was called
 }
 
 // made returns l. It panics if l is nil or a zero value.
@@ -37,7 +37,7 @@ func (l *Lease) made() *Lease {
 	return l
 }
 
-// newLease returns a hold of which no hook has been told.
+// newLease returns a lease that no hook has been told of.
 func newLease(ctx context.Context, t *turn) *Lease {
 	l := &Lease{t: t, ctx: holderContext(ctx, t.hooks()), tellEnd: endNothing}
 	l.hold, l.endHold = context.WithCancelCause(l.ctx)
@@ -47,13 +47,13 @@ func newLease(ctx context.Context, t *turn) *Lease {
 // Path returns the path of the lease's node.
 func (l *Lease) Path() string { return l.made().t.info.Node }
 
-// Done returns a channel that is closed when the lease has been released or lost.
-// [Lease.Err] may know earlier.
+// Done returns a channel that is closed when the lease is released or lost. [Lease.Err] may know
+// of a loss a moment earlier.
 func (l *Lease) Done() <-chan struct{} { return l.made().hold.Done() }
 
-// Err returns nil while the lease is held; [ErrReleased] after its release; and after
-// its loss an error that matches [session.ErrLost], or [session.ErrClosed] when the
-// manager was closed. It goes by the clock at the time of the call.
+// Err returns nil while the lease is held, and [ErrReleased] after its release. After its loss it
+// returns an error that matches [session.ErrLost], or [session.ErrClosed] if the manager was
+// closed. Err looks at the clock at the time of the call.
 func (l *Lease) Err() error {
 	l.made()
 	if cause := context.Cause(l.hold); cause != nil {
@@ -65,30 +65,35 @@ func (l *Lease) Err() error {
 	return context.Cause(l.hold)
 }
 
-// Context returns a context that ends with parent, and when the lease is released or lost;
-// [context.Cause] then gives what Err of the lease does. The caller must call the returned
-// function when done with it, which does not release the lease.
+// Context returns a context that ends with parent, or when the lease is released or lost. In the
+// second case its [context.Cause] is what [Lease.Err] returns. The caller must call the returned
+// function when it no longer needs the context. That does not release the lease.
 //
-// Err and Done of the context go by the clock at the time of the call, as Err of the lease does.
-// So the first look after a pause of the process is right, though no timer has run yet. A context
-// that was derived from it (by [context.WithTimeout], for example) before the pause cannot look at
-// the clock: it ends a moment later. Where that moment matters, ask this one.
+// Err and Done of the context look at the clock at the time of the call, as [Lease.Err] does. So
+// they are right immediately after the process was paused, before any timer has run. A context
+// that was derived from it before the pause, for example by [context.WithTimeout], cannot look at
+// the clock, and ends a moment later. If that moment matters, ask the context that Context
+// returned.
 //
-// [LeaseFrom] gives the lease back, from this context and from those derived from it.
+// [LeaseFrom] returns the lease of this context and of contexts derived from it.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	l.made()
 	misuse.Context(parent, "queue: Lease.Context")
 	return leasectx.New(context.WithValue(parent, leaseKey{}, l), l.hold, l.Err)
 }
 
-// Token returns the fencing token: a number that is higher than that of every lease
-// granted before on this path, for whatever is written to under the lock to compare. It
-// is the transaction id that made the node (czxid), which grows for as long as the
-// ensemble keeps its data; sequence numbers start again with their directory. Leases of
-// one turn of a [Local] have one node, and so the same token, and a lease that was taken
-// [Lease.Beside] another has the token of that one: tokens never decrease.
+// Token returns the fencing token: a number that is higher than the token of every lease that was
+// granted before on this path. A store that is written to under the lock can compare tokens, and
+// refuse a lower one than it has seen.
 //
-// It waits for a reply of the server if need be: until ctx ends or the lease does.
+// The token is the id of the transaction that created the node (czxid). It grows for as long as
+// the ensemble keeps its data, while sequence numbers start again with a new directory. Leases
+// that share a place have the same token: those of one turn of a [Local], and a lease that was
+// taken beside another with [Lease.Beside]. Tokens never decrease.
+//
+// If the token is not known yet, Token waits for the server. It returns when ctx ends, with an
+// error that matches ctx.Err(), or when the lease ends, with the error of [Lease.Err]. If the
+// server does not let this client read the node, it returns the server's error.
 func (l *Lease) Token(ctx context.Context) (int64, error) {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.Token")
@@ -110,14 +115,14 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 	}
 }
 
-// Guard returns an operation to put first into a [session.Session.Multi]: what follows
-// it is done only if the lease's node is there, that is, if the server has let nobody
-// else in. It costs no request of its own. Leases of one turn of a [Local] have one node, and
-// so the same guard: it lets in nobody of another turn.
+// Guard returns an operation to put first into a [session.Session.Multi]. The operations that
+// follow take effect only if the lease's node still exists, and so only if no other contender was
+// let in. Guard sends no request. The leases of one turn of a [Local] have the same node, and so
+// the same guard, which does not tell them apart.
 //
-// All holders of an unfair lock have a node of the same path in turn, and of the same
-// version, so that a check cannot tell them apart. The guard of one therefore never lets
-// anything be done: the Multi fails with zk.ErrBadVersion, or zk.ErrNoNode. Token is for it.
+// The guard of an unfair lock always fails: the Multi returns zk.ErrBadVersion or zk.ErrNoNode. The
+// reason is that all holders of the lock have nodes with the same path and version, so a check
+// cannot tell one holder from the next. Use [Lease.Token] instead.
 func (l *Lease) Guard() *zk.CheckVersionRequest {
 	l.made()
 	if l.t.a.claim != nil {
@@ -126,34 +131,35 @@ func (l *Lease) Guard() *zk.CheckVersionRequest {
 	return &zk.CheckVersionRequest{Path: l.t.info.Node, Version: -1}
 }
 
-// noVersion is one that no node has: they begin at 0, and -1 is for any.
+// noVersion is a version that no node has. Versions begin at 0, and -1 in a check means any.
 const noVersion = math.MinInt32
 
-// Release gives the lease up: at once and for certain, so that Err and Done say so
-// before anything is sent, and others are let in when the server has deleted the node.
-// It returns nil when the server has confirmed that. [ErrReleasePending] says that ctx
-// ended, or the session, before it did: there is nothing left to do for the caller all
-// the same. After a loss it returns the cause ([session.ErrLost]), the second time
-// [ErrReleased]; an error of the server (zk.ErrNoAuth) says that it refuses to delete the
-// node. Others wait then until it no longer refuses, as the delete is tried again slowly, or
-// until the session ends.
+// Release gives the lease up. The lease ends before anything is sent: Err and Done say so at
+// once. The next contender goes when the server has deleted the node.
+//
+// Release returns nil when the server has confirmed the delete, or when a [Local] has handed the
+// lock over. It returns [ErrReleasePending] if ctx or the session ended first: the delete is
+// still certain, and the caller has nothing more to do. After a loss it returns the cause
+// ([session.ErrLost], [session.ErrClosed]), and after a release [ErrReleased]. An error of the
+// server, such as zk.ErrNoAuth, says that it refuses to delete the node. The delete is then
+// repeated slowly, and other contenders wait until the server allows it or the session ends.
 func (l *Lease) Release(ctx context.Context) error {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.Release")
 	return l.StartRelease(ctx)()
 }
 
-// StartRelease does all of Release but wait for the server, so that several leases can be
-// given up one right after another. The returned function, which must be called once, waits
-// as ctx allows, and returns what Release does.
+// StartRelease is Release without the wait for the server, so that several leases can be released
+// right after each other. The caller must call the returned function once. It waits until ctx
+// ends at most, and returns what Release would.
 func (l *Lease) StartRelease(ctx context.Context) (wait func() error) {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.StartRelease")
-	_ = l.Err() // a clock that has run out comes before the release
+	_ = l.Err() // if the clock has run out, the lease was lost before this release
 	first := l.finish(ErrReleased)
 	told := false
 	defer func() {
-		if first && !told { // a hook has panicked, or ended the goroutine
+		if first && !told { // a hook has panicked or ended the goroutine
 			l.t.release(l.ctx)
 		}
 	}()
@@ -182,7 +188,7 @@ func (l *Lease) StartRelease(ctx context.Context) (wait func() error) {
 	}
 }
 
-// await waits for a removal; there is none to wait for when the turn goes on.
+// await waits for a removal, which is nil if the lock was handed over.
 func (l *Lease) await(ctx context.Context, r plumbing.Removal) error {
 	if r == nil {
 		return nil
@@ -199,7 +205,7 @@ func (l *Lease) await(ctx context.Context, r plumbing.Removal) error {
 	return err
 }
 
-// abandon gives up a lease that nobody has got, since a hook panicked or ended the goroutine.
+// abandon releases a lease that no caller gets, because a hook panicked or ended the goroutine.
 func (l *Lease) abandon() {
 	if l.finish(ErrReleased) {
 		defer l.t.release(l.ctx)
@@ -207,8 +213,9 @@ func (l *Lease) abandon() {
 	}
 }
 
-// finish ends the hold, for the first cause that is given; it reports whether that was
-// this one. Then tell has to follow, and what ends the turn has to be done whatever that does.
+// finish ends the lease with a cause. It reports whether this was the first call; the other calls
+// do nothing. After the first call the caller calls tell, and ends the turn or hands it over even
+// if tell panics or ends the goroutine.
 func (l *Lease) finish(cause error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -220,7 +227,7 @@ func (l *Lease) finish(cause error) bool {
 	return true
 }
 
-// tell calls the hooks for the end of the hold.
+// tell calls the hooks for the end of the lease.
 func (l *Lease) tell(cause error) {
 	if errors.Is(cause, ErrReleased) {
 		l.tellEnd(nil)
@@ -230,7 +237,7 @@ func (l *Lease) tell(cause error) {
 	traceLoss(l.ctx, l.t.hooks(), l.t.info, cause)
 }
 
-// lose ends the hold by a loss.
+// lose ends the lease by a loss.
 func (l *Lease) lose(cause error) {
 	if cause = l.t.lossOf(cause); l.finish(cause) {
 		l.tell(cause)

@@ -192,7 +192,7 @@ func TestLocalTry(t *testing.T) {
 		zktest.Eventually(t, testserver.Patience, "the try", func() bool {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			return p.envoy != nil
+			return p.state == trying
 		})
 		w = p.wait(t, 1)
 		gone := p.wait(t, 2)

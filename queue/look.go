@@ -4,25 +4,27 @@ import (
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 )
 
-// sight is what a waiting contender makes of its watches.
+// sight is what the watches of a waiting contender say.
 type sight int
 
 const (
 	nothingYet sight = iota
-	turnCame         // enough of those ahead are known to be gone
-	lookAgain        // something happened that only a new listing can explain
+	turnCame         // enough of the nodes ahead are known to be gone
+	lookAgain        // only a new listing can explain what happened
 	placeLost        // our own node is gone
 )
 
-// look decides, from the watches alone, what a waiting contender does next. At the last
-// listing targets were in the way, and before them others that weigh rest; nobody has joined
-// them since. The targets are watched; a nil watch stands for one who was gone already.
+// look decides, from the watches alone, what a waiting contender does next.
 //
-// Our own node is looked at last, and before it the directory's configuration, if there is
-// one. Events of one connection arrive in order, so if the node went before one ahead did,
-// its watch has ended by the time that one's has.
+// By the last listing, the nodes in the way are the targets, and before them other nodes that weigh
+// rest. No node has joined them since. watches[i] is the watch on targets[i]; it is nil if the
+// node was gone when the watch was set. config is nil if the kind has no configuration.
+//
+// Our own node comes last, and the configuration before it. Events of one connection arrive in
+// order. So if our node went before a node ahead did, the watch on it has ended by the time the
+// other watch has.
 func look(rest int, targets []blocker, watches []plumbing.Watch, own, config plumbing.Watch, slack int) sight {
-	standing := 0 // of the targets
+	standing := 0 // the weight of the targets that stand
 	gone, again := false, false
 	for i, w := range watches {
 		event := plumbing.WatchDeleted
@@ -35,7 +37,7 @@ func look(rest int, targets []blocker, watches []plumbing.Watch, own, config plu
 		case event == plumbing.WatchDeleted && !targets[i].replaces:
 			gone = true
 		default:
-			again = true // changed, or broken: watch it again. Neither grants anything.
+			again = true // changed, or the watch was lost. Neither grants anything: watch again.
 		}
 	}
 	if config != nil && config.Event() != plumbing.WatchPending {
@@ -56,9 +58,9 @@ func look(rest int, targets []blocker, watches []plumbing.Watch, own, config plu
 	case add(rest, standing) <= slack:
 		return turnCame
 	case rest == 0:
-		return nothingYet // everything in the way is watched: a listing would tell nothing new
+		return nothingYet // all nodes in the way are watched: a listing has no more to tell
 	case standing > slack+1:
-		return nothingYet // one more can go before it is time to look who else is in the way
+		return nothingYet // one more node can go before it is time to list the others
 	}
 	return lookAgain
 }

@@ -11,37 +11,51 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Prefixes of contenders' names, before their sequence number. A kind of lock of one's own
-// can have others.
+// The name of a contender's node ends in a prefix and the sequence number that the server has
+// added. Names of this module and of other clients:
+//
+//	_c_<uuid>-lock-0000000007        zklock; Curator's mutex; zk.Lock of go-zookeeper (uuid without -)
+//	_c_<uuid>-__READ__0000000007     rwlock and Curator, a reader
+//	_c_<uuid>-__WRIT__0000000007     rwlock and Curator, a writer
+//	_c_<uuid>-lease-0000000007       semaphore and Curator, one lease
+//	_c_<uuid>-x3-lease-0000000007    semaphore, three leases at once
+//	unfair-0000000000                zklock without a queue: the same name for all
+//	<uuid>__lock__0000000007         kazoo's mutex, and the writer of its read-write lock
+//	<uuid>__rlock__0000000007        kazoo, a reader
+//	_c_<uuid>-lock--2147483648       any client, past the end of the counter
+//
+// "_c_<uuid>-" is how a client finds its own node again when the reply to a create was lost.
+
+// Prefixes that mark a child as a contender, whatever the kind of lock. A kind can have others.
 const (
-	PrefixLock  = "lock-"    // Curator's mutex, zk.Lock of go-zookeeper, and ours
-	PrefixRead  = "__READ__" // Curator's read-write lock, and ours
-	PrefixWrite = "__WRIT__"
-	PrefixLease = "lease-" // Curator's semaphore, and ours
+	PrefixLock  = "lock-"    // a mutex: zklock, Curator, zk.Lock of go-zookeeper
+	PrefixRead  = "__READ__" // a reader: rwlock, Curator
+	PrefixWrite = "__WRIT__" // a writer: rwlock, Curator
+	PrefixLease = "lease-"   // leases of a semaphore: semaphore, Curator
 
-	PrefixUnfair = "unfair-" // our mutex without a queue
+	PrefixUnfair = "unfair-" // a mutex without a queue: zklock
 
-	PrefixKazooLock = "__lock__" // kazoo's mutex, and the writer of its read-write lock
-	PrefixKazooRead = "__rlock__"
+	PrefixKazooLock = "__lock__"  // a mutex or a writer: kazoo
+	PrefixKazooRead = "__rlock__" // a reader: kazoo
 )
 
 var knownPrefixes = []string{
 	PrefixLock, PrefixRead, PrefixWrite, PrefixLease, PrefixUnfair, PrefixKazooLock, PrefixKazooRead,
 }
 
-// protected begins the names of those who must be able to find their own node again.
+// protected is the beginning of names that have an id.
 const protected = "_c_"
 
-// Node is one contender, as its name tells it.
+// Node is what a contender's name says about it.
 type Node struct {
-	Name     string // the child's whole name
-	ID       string // the uuid by which its maker finds it; "" if it has none
-	Prefix   string // one of the constants, or of its kind's
-	Weight   int    // how much it asks for: 1, or n for "x<n>-" before the prefix
-	Sequence int32  // its place; orders nodes, and nothing else does
+	Name     string // the whole name of the child
+	ID       string // the uuid after "_c_"; "" if the name has none
+	Prefix   string // one of the constants, or of the kind's prefixes
+	Weight   int    // how much it asks for: n if "x<n>-" is before the prefix, otherwise 1
+	Sequence int32  // the only thing that orders nodes
 }
 
-// nameFor returns the name to create a contender with; the server adds the sequence.
+// nameFor returns the name of a contender's node without the sequence number.
 func nameFor(id, prefix string, weight int) string {
 	if weight > 1 {
 		prefix = "x" + strconv.Itoa(weight) + "-" + prefix
@@ -49,8 +63,8 @@ func nameFor(id, prefix string, weight int) string {
 	return protected + id + "-" + prefix
 }
 
-// ParseNode reads a child's name. It reports false for a child that is no contender of
-// any kind known here, nor has one of the further prefixes.
+// ParseNode parses the name of a child. It returns false if the child is not a contender: its
+// name has none of the prefixes that are constants here, and none of the further ones.
 func ParseNode(name string, further ...string) (Node, bool) {
 	head, seq, ok := cutSequence(name)
 	if !ok {
@@ -60,7 +74,7 @@ func ParseNode(name string, further ...string) (Node, bool) {
 	var rest string
 	for _, prefixes := range [][]string{knownPrefixes, further} {
 		for _, prefix := range prefixes {
-			// Of two prefixes the longer tells more: that of "read-lock-" is not "lock-".
+			// The longest prefix counts: "read-lock-" also ends in "lock-".
 			before, ok := strings.CutSuffix(head, prefix)
 			if ok && startsWord(before, prefix) && len(prefix) > len(n.Prefix) {
 				n.Prefix, rest = prefix, before
@@ -77,8 +91,9 @@ func ParseNode(name string, further ...string) (Node, bool) {
 	return n, true
 }
 
-// checkPrefix says what is wrong with a prefix. Its end tells where it ends when a negative
-// number follows; what is before it ends in "-" as a rule, so it cannot begin with that.
+// checkPrefix returns an error if a kind cannot have this prefix. A prefix must end in - or _, so
+// that its end can be told if a negative number follows. It cannot begin with -, since the part of
+// the name before it usually ends with that.
 func checkPrefix(prefix string) error {
 	if slices.Contains(knownPrefixes, prefix) {
 		return nil
@@ -86,26 +101,26 @@ func checkPrefix(prefix string) error {
 	word := strings.TrimRight(prefix, "-_")
 	if word == "" || word == prefix || prefix[0] == '-' || strings.Contains(prefix, "/") ||
 		strings.HasPrefix(prefix, protected) {
-		return fmt.Errorf("%w: prefix %q: want a word and then - or _, as in %q", session.ErrInvalid, prefix, PrefixLock)
+		return fmt.Errorf("%w: prefix %q: want a word that ends in - or _, such as %q", session.ErrInvalid, prefix, PrefixLock)
 	}
 	for _, sequence := range []int32{0, 999_999_999, 1_000_000_000, math.MaxInt32, -1, -999_999_999, -1_000_000_000, math.MinInt32} {
 		name := fmt.Sprintf("%s%010d", nameFor("id", prefix, 1), sequence)
 		n, ok := ParseNode(name, prefix)
 		if !ok || n.Prefix != prefix || n.Sequence != sequence || n.ID != "id" || n.Weight != 1 {
-			return fmt.Errorf("%w: prefix %q: a node called %q would not be known for a contender: want one - or _ at the end",
+			return fmt.Errorf("%w: prefix %q: a node named %q could not be parsed: want a single - or _ at the end",
 				session.ErrInvalid, prefix, name)
 		}
 	}
 	return plumbing.ValidatePath("/" + prefix)
 }
 
-// startsWord tells "lock-" from "block-". Prefixes with underscores follow kazoo's
-// ids directly.
+// startsWord tells "lock-" from "block-". A prefix that begins with an underscore can follow an id
+// directly, as in kazoo's names.
 func startsWord(before, prefix string) bool {
 	return before == "" || strings.HasSuffix(before, "-") || prefix[0] == '_'
 }
 
-// cutWeight takes "x<n>-" off the end of what is before the prefix.
+// cutWeight cuts "x<n>-" off the end of the part before the prefix.
 func cutWeight(before string) (string, int) {
 	i := strings.LastIndexByte(strings.TrimSuffix(before, "-"), '-') + 1
 	word := before[i:]
@@ -119,8 +134,8 @@ func cutWeight(before string) (string, int) {
 	return before[:i], int(n)
 }
 
-// cutSequence takes the number off the end of a name. The server prints a signed
-// 32-bit counter with "%010d".
+// cutSequence cuts the sequence number off the end of a name. The server formats a signed 32-bit
+// counter with "%010d".
 func cutSequence(name string) (head string, seq int32, ok bool) {
 	const width = 10
 	if len(name) < width {
@@ -128,8 +143,8 @@ func cutSequence(name string) (head string, seq int32, ok bool) {
 	}
 	i := len(name) - width
 	digits := name[i:]
-	// Ten digits may belong to a negative number that is longer than the field: if the
-	// prefix, which ends in - or _, ends before the sign.
+	// A number of ten digits can be negative, and then the name is one longer. The - before it is
+	// a sign only if the prefix, which ends in - or _, ends before the sign.
 	if n, err := strconv.ParseUint(digits, 10, 32); err == nil && isDigits(digits) {
 		signed := strings.HasSuffix(name[:i], "--") || strings.HasSuffix(name[:i], "_-")
 		if n <= math.MaxInt32 && !(n >= 1e9 && signed) {
@@ -158,7 +173,7 @@ func isDigits(s string) bool {
 	return len(s) > 0
 }
 
-// parseNodes reads and sorts the contenders of a listing, all kinds together.
+// parseNodes parses and sorts the contenders in a listing, of all kinds.
 func parseNodes(names []string, further ...string) []Node {
 	nodes := make([]Node, 0, len(names))
 	for _, name := range names {
@@ -170,8 +185,8 @@ func parseNodes(names []string, further ...string) []Node {
 	return nodes
 }
 
-// compareNodes orders by sequence. Two contenders can share one, after a downgrade;
-// then any order will do as long as all see the same.
+// compareNodes orders by sequence number. After a downgrade two nodes share one. Then any order
+// will do, as long as it is the same for all contenders.
 func compareNodes(a, b Node) int {
 	if a.Sequence != b.Sequence {
 		if a.Sequence < b.Sequence {

@@ -7,24 +7,25 @@ import (
 	"slices"
 
 	"github.com/go-zookeeper/zk"
-
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// place is what an attempt beside another lease knows of that one's node. The two nodes have one
-// place in the queue, and one token: that of the first. The second node is younger than those
-// who wait behind, so that its own transaction id would be above the token of the next holder.
+// place is what an attempt knows of the place that it shares with a lease, or renews. The two
+// nodes of a place have one sequence number and one token: the token of the first node. The
+// second node is younger than the waiters behind the place, so its own transaction id would
+// be above the token of the next holder.
 type place struct {
-	watch plumbing.Watch // on the node of the other lease; nil: its token was known
+	watch plumbing.Watch // on the lease's node; set only if the token was not known
 
-	known    bool
+	known    bool // token or tokenErr is set
 	token    int64
 	tokenErr error
 }
 
-// checkBeside says what is wrong with a lease of a kind beside that of this attempt. Those who
-// wait for the node go when it goes, unless their policy says that it may leave another.
+// checkBeside returns an error if a lease of a kind must not share the place of this attempt. The
+// waiters behind a node go when the node goes, unless their policy says that it may leave another
+// node in its place.
 func (a *attempt) checkBeside(kind *Kind) error {
 	if kind.Unfair || kind.Configured != nil || a.policy.Replaces == nil || !a.policy.Replaces(a.node) {
 		return fmt.Errorf("queue: %w: a %s lock cannot be taken beside %s, which leaves nothing in its place",
@@ -38,9 +39,24 @@ func (a *attempt) checkBeside(kind *Kind) error {
 	return nil
 }
 
-// askPlace asks for the token of the place, if it is not known, just before the create is sent:
-// that takes no round trip of its own. The watch is shared with the turn of the other lease,
-// which sets it sooner or later.
+// sharePlace returns the nodes of a listing without the node of the lease whose place is shared,
+// if there is such a lease. A listing that shows both nodes proves that ours was there before
+// the next contender could go.
+func (a *attempt) sharePlace(ctx context.Context, nodes []Node) ([]Node, error) {
+	other := a.entry.beside
+	if other == nil {
+		return nodes, nil
+	}
+	i := slices.IndexFunc(nodes, func(n Node) bool { return n.Name == other.t.a.node.Name })
+	if i < 0 {
+		return nil, other.nodeGone()
+	}
+	return slices.Delete(nodes, i, i+1), a.learnPlace(ctx)
+}
+
+// askPlace asks for the token of the place, if it is not known. The request is sent just before
+// the create, so it takes no round trip of its own. The turn of the other lease shares the
+// watch, which it would set sooner or later.
 func (a *attempt) askPlace(ctx context.Context) (err error) {
 	other := a.entry.beside.t
 	select {
@@ -52,7 +68,7 @@ func (a *attempt) askPlace(ctx context.Context) (err error) {
 	return err
 }
 
-// learnPlace waits for the token of the place, or why there is none.
+// learnPlace waits until the token of the place is known, or the reason why there is none.
 func (a *attempt) learnPlace(ctx context.Context) error {
 	for !a.place.known {
 		if err := a.until(ctx, a.place.watch.Ready()); err != nil {
@@ -75,11 +91,11 @@ func (a *attempt) learnPlace(ctx context.Context) error {
 	return nil
 }
 
-// nodeGone returns why nothing can be taken beside a lease whose node is gone.
+// nodeGone returns the reason why no lease can be taken beside a lease whose node is gone.
 func (l *Lease) nodeGone() error {
 	if err := l.Err(); err != nil {
 		return err
 	}
 	l.t.loseNode()
-	return fmt.Errorf("%w: so is what was to be taken beside it", session.ErrLost)
+	return fmt.Errorf("%w: the node of the lease to share a place with is gone", session.ErrLost)
 }

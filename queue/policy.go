@@ -8,66 +8,72 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Policy says when one contender may go. Its functions must be pure.
+// Policy says when one contender may go. Its functions must be pure: they may be called at any
+// time and by several goroutines at once.
 type Policy struct {
-	// Weight returns what a node ahead weighs for this contender; a node of weight 0
-	// or less does not block it. Nil: every node weighs 1.
+	// Weight returns what a node ahead weighs for this contender. A node of weight 0 or less
+	// does not block it. If Weight is nil, each node weighs 1.
 	Weight func(ahead Node) int
-	// Slack is the weight that may remain ahead of a contender that goes.
+	// Slack is the weight that may remain ahead when the contender goes. For a mutex it is 0, for
+	// a semaphore the number of leases less those that the contender asks for.
 	Slack int
-	// Replaces reports whether a node ahead may leave another in its place when it
-	// goes, with the same sequence: a writer that becomes a reader. Then its going
-	// proves nothing, and the contender lists again. Nil: none does.
+	// Replaces reports whether a node ahead may leave another node, with the same sequence
+	// number, in its place: a writer that becomes a reader. The end of such a node proves
+	// nothing, so the contender lists again. If Replaces is nil, no node does.
 	Replaces func(ahead Node) bool
-	// Tightened, if not 0, is the transaction (zxid) that replaced a configuration by which
-	// more contenders could go. A contender with an older node may have gone by that one,
-	// whose slack for it was at most Former.
+
+	// The rest is for kinds whose configuration can be made stricter.
+
+	// Tightened, if not 0, is the transaction (zxid) that made the lock stricter than it was
+	// before: it replaced a configuration by which more contenders could go. A contender with
+	// an older node may have gone by that configuration.
 	Tightened int64
-	Former    int
-	// Lowered, if not 0, is the last transaction that made the lock stricter, which may be less
-	// strict again since. Contenders whose servers lag behind still go by what was in force
-	// then. So a node that is older may be replaced where Replaces says so; a younger one is not.
+	// Former is the most slack that the contender had before Tightened.
+	Former int
+	// Lowered, if not 0, is the last transaction that made the lock stricter. The lock may have
+	// become less strict again since, but a contender whose server lags behind may not know. So
+	// Replaces counts for nodes that are older than Lowered, and not for younger ones.
 	Lowered int64
 }
 
-// Kind is a kind of lock: what its contenders are called, and when each may go.
+// Kind is a kind of lock: what its contenders are called, and when each of them may go. A kind
+// has a Policy, or Configured, or is Unfair.
 type Kind struct {
-	// Name says it in a word: mutex, unfair, read, write, semaphore.
+	// Name is one word for messages and telemetry, such as mutex, read, write or semaphore.
 	Name string
-	// Prefixes are those of the nodes that take part: the constants, or others, which
-	// are a word that ends in - or _. Contenders with another known prefix in the same
-	// directory are a conflict; all other children are ignored.
+	// Prefixes are those of the kind's contenders: some of the constants, or words of your own
+	// that end in - or _. In the same directory, a contender with one of the constants that is
+	// not a prefix of the kind is a conflict. All other children are ignored.
 	Prefixes []string
-	// Policy returns the policy of a contender, which for one of Prefixes its name
-	// alone decides. Required unless Configured is there, or Unfair set.
+	// Policy returns the policy of a contender, whose name must be all that decides.
 	Policy func(me Node) Policy
 
-	// Config, if not empty, is what all who use a lock of this kind at one path agree
-	// on, such as the limit of a semaphore. It is kept as the data of the directory: one
-	// that has none is given it.
+	// Config is what all users of a lock of this kind at one path must agree on, such as the
+	// limit of a semaphore. It is the data of the directory. A contender that finds no data
+	// sets it.
 	Config []byte
-	// Configured returns the policy of a contender under a configuration of the directory,
-	// in the place of Policy. An error ends the acquisition and is returned. When the data
-	// changes, the contenders that wait ask again.
+	// Configured returns the policy of a contender under a configuration of the directory. It
+	// takes the place of Policy, and requires Config. Its error ends the acquisition, which
+	// returns it. When the data changes, waiting contenders call Configured again.
 	Configured func(me Node, config Config) (Policy, error)
 
-	// Rivals returns which of the names in the directory are those of directories where
-	// contenders of another kind of lock stand in line for the same thing. If one of them
-	// has any, that is a conflict. Nil: none is.
+	// Rivals returns those of the names in the directory that are directories in which
+	// contenders of another kind of lock contend for the same thing. A contender in one of them
+	// is a conflict. If Rivals is nil, there are none.
 	Rivals func(names []string) []string
 
-	// Unfair makes a lock without a queue: there is one node, of the one prefix with the
-	// number 0, and who makes it holds the lock. The others wait for its end, all of them,
-	// and then try again. It has no Policy and no Configured. See [Lease.Guard].
+	// Unfair makes a lock without a queue. There is one node, with the one prefix and the
+	// number 0, and the contender that creates it holds the lock. All others watch it, and
+	// try again when it is gone. [Lease.Guard] is of no use for it.
 	Unfair bool
 }
 
-// Check reports, as an error that matches [session.ErrInvalid], what keeps a kind from being
-// used, as every acquisition does: for a constructor that takes prefixes from its caller. It
+// Check returns an error that matches [session.ErrInvalid] if the kind cannot be used. Every
+// acquisition checks its kind; Check is for constructors that take prefixes from their callers. It
 // does no I/O.
 func (k *Kind) Check() error {
 	if k == nil || len(k.Prefixes) == 0 || (len(k.Config) == 0) != (k.Configured == nil) {
-		return fmt.Errorf("%w: a kind of lock needs prefixes, and a policy or a configured one", session.ErrInvalid)
+		return fmt.Errorf("%w: a kind of lock needs prefixes, and both Config and Configured or neither", session.ErrInvalid)
 	}
 	ways := 0
 	for _, is := range []bool{k.Policy != nil, k.Configured != nil, k.Unfair} {
@@ -76,7 +82,7 @@ func (k *Kind) Check() error {
 		}
 	}
 	if ways != 1 || k.Unfair && len(k.Prefixes) > 1 {
-		return fmt.Errorf("%w: a kind of lock has a policy, or a configured one, or is unfair and has one prefix", session.ErrInvalid)
+		return fmt.Errorf("%w: a kind of lock has a policy, or a configured policy, or is unfair with a single prefix", session.ErrInvalid)
 	}
 	for _, prefix := range k.Prefixes {
 		if err := checkPrefix(prefix); err != nil {
@@ -97,18 +103,17 @@ func (k *Kind) policyOf(n Node, config Config) (Policy, error) {
 	return k.Policy(n), nil
 }
 
-// blocker is a node ahead that weighs something.
+// blocker is a node that is in the way of a contender.
 type blocker struct {
 	node     Node
 	weight   int
 	replaces bool
 }
 
-// blockers returns those ahead of me that weigh something, in order. nodes are in
-// order too.
+// blockers returns the nodes ahead of me that weigh something. They and nodes are in order.
 func blockers(me Node, nodes []Node, p Policy) []blocker {
 	ahead, _ := slices.BinarySearchFunc(nodes, me, compareNodes)
-	out := make([]blocker, 0, ahead) // of a long queue, growing it would cost as much as reading it
+	out := make([]blocker, 0, ahead) // growing it would cost as much as the listing, in a long queue
 	for _, n := range nodes[:ahead] {
 		if w := weightOf(p, n); w > 0 {
 			out = append(out, blocker{n, w, p.Replaces != nil && p.Replaces(n)})
@@ -124,7 +129,7 @@ func weightOf(p Policy, n Node) int {
 	return p.Weight(n)
 }
 
-// mayGo reports whether what remains ahead is light enough.
+// mayGo reports whether the remaining weight is at most slack.
 func mayGo(remaining []blocker, slack int) bool {
 	return weigh(remaining) <= slack
 }
@@ -137,7 +142,7 @@ func weigh(bs []blocker) int {
 	return sum
 }
 
-// add stops at the largest number, which names of nodes can ask for where an int has 32 bits.
+// add adds up to math.MaxInt, which the weights in node names can exceed if an int has 32 bits.
 func add(a, b int) int {
 	if a > math.MaxInt-b {
 		return math.MaxInt
@@ -145,17 +150,17 @@ func add(a, b int) int {
 	return a + b
 }
 
-// toWatch returns which of the nodes in the way to watch: the shortest tail that weighs
-// more than slack and half as much again, and one more before it, if there is one. As long
-// as more than slack of the tail stands, the contender may not go and has nothing to ask.
-// When little more than that is left, it lists again, while its turn has not yet come; if
-// nothing else is ahead of the tail by then, it needs to ask nobody when its turn comes.
+// toWatch returns the nodes in the way to watch: the shortest tail that weighs more than one and
+// a half times slack, and one more node before it, if there is one. It must not be called when the
+// contender may go.
 //
-// The half is for locks with many leases. Without it, each holder that leaves makes all
-// contenders that watch it list, up to slack of them; with it, a contender lists once for
-// every slack/2 that leave.
+// While more than slack of the tail stands, the contender may not go, and has nothing to ask. When
+// only a little more than slack stands, it lists again, while its turn has not come yet. If by
+// then no other nodes are ahead of the tail, it needs no request when its turn comes.
 //
-// It must not be asked when the contender may go.
+// The additional half of slack is for locks with many leases. Without it, each release makes all
+// contenders that watch the node list the directory, up to slack of them. With it, a contender
+// lists once for every slack/2 releases.
 func toWatch(remaining []blocker, slack int) []blocker {
 	sum := 0
 	for i := len(remaining) - 1; i >= 0; i-- {

@@ -20,9 +20,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Queue is a directory and the contenders under it. It holds no state of its own: any
-// number of queues, in any number of processes, at one path are one queue. Its methods
-// may be called by any number of goroutines at once. They panic if [New] has not made the Queue.
+// Queue is a directory and the contenders in it. It has no state of its own: all Queues with one
+// path, in all processes, are the same queue. The methods may be called by several goroutines at
+// once. They panic if the Queue was not made by [New].
 type Queue struct {
 	_ misuse.NoCopy
 
@@ -38,10 +38,10 @@ func (q *Queue) made() *Queue {
 	return q
 }
 
-// New returns the queue at an absolute path. It does no I/O; a nil manager or a bad
-// path is an error that matches [session.ErrInvalid]. Beside what is no path, that is the
-// root, ZooKeeper's own tree /zookeeper, and a path with an element that is the name of a
-// contender: in another queue's directory it would stand in line for ever.
+// New returns the queue at an absolute path. It does no I/O. A nil manager or a bad path is an
+// error that matches [session.ErrInvalid]. Bad paths include the root, ZooKeeper's own tree
+// /zookeeper, and a path with an element that is the name of a contender: in the directory of
+// another queue, such a child would be a contender that never leaves.
 func New(m *session.Manager, dir string) (*Queue, error) {
 	if m == nil {
 		return nil, fmt.Errorf("queue: %w: nil session manager", session.ErrInvalid)
@@ -50,46 +50,47 @@ func New(m *session.Manager, dir string) (*Queue, error) {
 		return nil, fmt.Errorf("queue: %w", err)
 	}
 	if dir == "/" {
-		return nil, fmt.Errorf("queue: %w: a lock needs a directory of its own, below /", session.ErrInvalid)
+		return nil, fmt.Errorf("queue: %w: a lock needs a directory of its own below /", session.ErrInvalid)
 	}
 	if dir == system || strings.HasPrefix(dir, system+"/") {
 		return nil, fmt.Errorf("queue: %w: %q is ZooKeeper's own", session.ErrInvalid, dir)
 	}
 	for _, element := range strings.Split(dir[1:], "/") {
 		if _, ok := ParseNode(element); ok {
-			return nil, fmt.Errorf("queue: %w: path %q: %q is a name for contenders", session.ErrInvalid, dir, element)
+			return nil, fmt.Errorf("queue: %w: path %q: %q is the name of a contender", session.ErrInvalid, dir, element)
 		}
 	}
 	return &Queue{m: m, dir: dir}, nil
 }
 
-// system is where ZooKeeper keeps quotas and its configuration. Below a chroot it is nothing
-// special, and no name to lock by either.
+// system is where ZooKeeper keeps quotas and its configuration. Below a chroot the path has no
+// meaning, but New refuses it there too.
 const system = "/zookeeper"
 
-// Request says what to ask for. The zero value has no kind, so an acquisition with it fails
-// with [session.ErrInvalid].
+// Request says what an acquisition asks for. An acquisition fails with [session.ErrInvalid] if
+// its Request is not valid.
 type Request struct {
-	// Kind is the lock's kind. Required.
+	// Kind is the kind of lock. It is required.
 	Kind *Kind
-	// Prefix is that of the contender's node, one of the kind's. Default: the first.
+	// Prefix is the prefix of the contender's node, one of the kind's. Default: the first one.
 	Prefix string
-	// Weight is how much to ask for, kept in the node's name: 2³¹ − 1 at most. Default: 1;
-	// of an unfair kind nothing else.
+	// Weight is how much to ask for. It is kept in the node's name. Default: 1. The limit is
+	// 2³¹ − 1, and 1 for an unfair kind.
 	Weight int
-	// Data is the node's data. Default: who waits, as {"id":"host/pid"}, with the
-	// traceparent that the trace hooks give for the caller's context; the node of a [Local],
-	// which several acquisitions share, has none. It must not be [RevokeMessage].
+	// Data is the node's data. Default: {"id":"host/pid"} of this process, with the traceparent
+	// that the trace hooks give for the caller's context. The node of a [Local] has no
+	// traceparent, since several acquisitions share it. Data must not be [RevokeMessage].
 	Data []byte
-	// Revoked, if not nil, is called when somebody asks the holder to give the lease up
-	// ([RevokeMessage]): once at most, from a goroutine of its own, also when the request
-	// came while the contender was still waiting. Nothing else happens: it is for the
-	// holder to release the lease, or not.
+	// Revoked, if not nil, is called when the data of the holder's node becomes [RevokeMessage],
+	// which asks the holder to release its lease. If that happens while the contender waits,
+	// Revoked is called when it holds. It is called once at most, in a goroutine of its own.
+	// Nothing else happens: the holder decides whether it releases.
 	Revoked func(*Lease)
 
-	handedOn bool // the node: it outlives the acquisition that makes it
+	handedOn bool // a Local's node: it outlives the acquisition that creates it
 }
 
+// complete sets the defaults, and returns an error if the request is not valid.
 func (r *Request) complete() error {
 	if err := r.Kind.Check(); err != nil {
 		return fmt.Errorf("queue: %w", err)
@@ -104,13 +105,13 @@ func (r *Request) complete() error {
 		return fmt.Errorf("queue: %w: weight %d is negative", session.ErrInvalid, r.Weight)
 	}
 	if r.Weight > math.MaxInt32 {
-		return fmt.Errorf("queue: %w: weight %d: the limit is %d", session.ErrInvalid, r.Weight, math.MaxInt32)
+		return fmt.Errorf("queue: %w: weight %d is above the limit of %d", session.ErrInvalid, r.Weight, math.MaxInt32)
 	}
 	if string(r.Data) == RevokeMessage {
-		return fmt.Errorf("queue: %w: node data %q asks its holder to leave", session.ErrInvalid, RevokeMessage)
+		return fmt.Errorf("queue: %w: node data %q asks the holder to release its lease", session.ErrInvalid, RevokeMessage)
 	}
 	if r.Kind.Unfair && r.Weight > 1 {
-		return fmt.Errorf("queue: %w: weight %d of an unfair lock", session.ErrInvalid, r.Weight)
+		return fmt.Errorf("queue: %w: weight %d for an unfair lock", session.ErrInvalid, r.Weight)
 	}
 	if !slices.Contains(r.Kind.Prefixes, r.Prefix) {
 		return fmt.Errorf("queue: %w: prefix %q is not one of the kind's", session.ErrInvalid, r.Prefix)
@@ -118,25 +119,32 @@ func (r *Request) complete() error {
 	return nil
 }
 
+// Manager returns the session manager that was given to [New].
+func (q *Queue) Manager() *session.Manager { return q.made().m }
+
+// hooks returns the hooks of the manager.
+func (q *Queue) hooks() *session.Trace { return plumbing.TraceHooks[session.Trace](q.m) }
+
 // Path returns the queue's directory.
 func (q *Queue) Path() string { return q.made().dir }
 
-// FullName returns the directory's name as seen from outside, with servers and chroot: see
-// [session.Manager.FullName].
+// FullName returns the directory's name with servers and chroot, as [session.Manager.FullName]
+// gives it.
 func (q *Queue) FullName() string { return q.made().m.FullName(q.dir) }
 
-// Contender is one who holds or waits.
+// Contender is a contender that holds or waits.
 type Contender struct {
 	Path     string // of its node
-	Sequence int32  // its place: lower is earlier
+	Sequence int32  // lower is earlier
 	Data     []byte // of its node
-	Holder   bool   // whether it may go, as far as this listing tells: now, under a limit that was lowered
+	// Holder reports whether the contender may go, by this listing and the present
+	// configuration. A holder that a higher limit has let in may not count as one.
+	Holder bool
 }
 
-// Contenders returns those of a kind who hold or wait, in order: a picture of one
-// moment that has passed. It returns an empty list where nobody does, and fails with
-// ctx's error, [ErrConflict], [session.ErrClosed], [session.ErrInvalid] for a bad kind, or
-// what the server refused.
+// Contenders returns the contenders of a kind, in order, as they were at a moment that has
+// passed. The list is empty if there are none. Contenders fails with ctx's error, [ErrConflict],
+// [session.ErrClosed], [session.ErrInvalid] for a bad kind, or what the server refused.
 func (q *Queue) Contenders(ctx context.Context, kind *Kind) ([]Contender, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Contenders")
@@ -150,7 +158,7 @@ func (q *Queue) Contenders(ctx context.Context, kind *Kind) ([]Contender, error)
 		}
 		out, err := q.contendersIn(ctx, s, kind)
 		if errors.Is(err, session.ErrLost) {
-			continue // the next session can tell
+			continue // in the next session
 		}
 		if err != nil {
 			return nil, fmt.Errorf("contenders of %s: %w", q.dir, err)
@@ -174,7 +182,7 @@ func (q *Queue) contendersIn(ctx context.Context, s *session.Session, kind *Kind
 	var config Config
 	if kind.Configured != nil {
 		config, err = readConfig(ctx, s, q.dir)
-		if errors.Is(err, zk.ErrNoNode) { // all have left meanwhile
+		if errors.Is(err, zk.ErrNoNode) { // all have left since the listing
 			return []Contender{}, nil
 		}
 		if err != nil {
@@ -196,7 +204,7 @@ func (q *Queue) contendersIn(ctx context.Context, s *session.Session, kind *Kind
 	return readData(ctx, s, out)
 }
 
-// readData adds the data of their nodes to contenders, and leaves out those that are gone.
+// readData adds the data of the nodes, and omits contenders whose node is gone.
 func readData(ctx context.Context, s *session.Session, all []Contender) ([]Contender, error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(16)
@@ -204,7 +212,7 @@ func readData(ctx context.Context, s *session.Session, all []Contender) ([]Conte
 		g.Go(func() error {
 			data, _, err := s.Get(ctx, all[i].Path)
 			if errors.Is(err, zk.ErrNoNode) {
-				all[i].Path = "" // it left meanwhile
+				all[i].Path = "" // gone
 				return nil
 			}
 			all[i].Data = data
@@ -217,8 +225,7 @@ func readData(ctx context.Context, s *session.Session, all []Contender) ([]Conte
 	return slices.DeleteFunc(all, func(c Contender) bool { return c.Path == "" }), nil
 }
 
-// ofKind returns the nodes that take part in a lock of this kind. One of another kind
-// is a conflict.
+// ofKind returns the nodes, or ErrConflict if one of them is of another kind of lock.
 func ofKind(nodes []Node, kind *Kind) ([]Node, error) {
 	for _, n := range nodes {
 		if !slices.Contains(kind.Prefixes, n.Prefix) {
@@ -228,7 +235,7 @@ func ofKind(nodes []Node, kind *Kind) ([]Node, error) {
 	return nodes, nil
 }
 
-// identity says who we are, in the data of our nodes.
+// identity is host/pid of this process.
 var identity = sync.OnceValue(func() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -237,7 +244,7 @@ var identity = sync.OnceValue(func() string {
 	return host + "/" + strconv.Itoa(os.Getpid())
 })
 
-// nodeData is what a node says of its maker, by default.
+// nodeData returns the default data of a node.
 func nodeData(traceparent string) []byte {
 	data := struct {
 		ID          string `json:"id"`
@@ -245,7 +252,7 @@ func nodeData(traceparent string) []byte {
 	}{ID: identity(), Traceparent: traceparent}
 	b, err := json.Marshal(data)
 	if err != nil {
-		return nil // two strings cannot fail to be JSON
+		return nil // cannot happen: two strings are always valid JSON
 	}
 	return b
 }

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,56 +9,66 @@ import (
 	"slices"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 	"golang.org/x/sync/errgroup"
 )
 
-// A configuration that is made stricter, such as a lower limit of a semaphore, counts from
-// then on, but contenders have gone by the one before. One that stands ahead of them and was
-// slow would not see them: a contender looks at the nodes ahead of its own. Hence three rules
-// for a contender, where Policy.Tightened is the transaction that made the lock stricter:
+// A configuration can be made stricter while contenders hold and wait: the limit of a semaphore is
+// lowered, for example. The new configuration counts from then on, but holders may have gone by
+// the former one. A contender looks only at the nodes ahead of its own. So a slow contender would
+// not see a holder behind it that the former configuration has let in. Hence three rules, in which
+// Policy.Tightened is the transaction that made the lock stricter:
 //
-//   - If its node is older than that, it is outdated: it may not go. When it could have gone
-//     by the configuration before, it renews its place: it makes a new node with the same
-//     sequence beside the old one, in one transaction with the check that the old one is there,
-//     and removes that. So a place that was gone never comes back, not even for a moment: see
-//     behind, which relies on it that the weight ahead of a node never grows.
-//   - If it has renewed its place, the nodes behind its own that are older than that, and that
-//     could have gone by the configuration before, are in its way as well. They leave it: those
-//     of holders in the end, and those of contenders when they renew their places.
-//   - To the contenders behind it, that an older node is gone proves nothing: another may stand
-//     in its place (Policy.Replaces). That holds also when the lock is less strict again: its
-//     server may lag behind, so that the contender renews a place without need (Policy.Lowered).
+//  1. A contender whose node is older than Tightened is outdated: it may not go. When it could go
+//     by the former configuration, it renews its place: one transaction deletes its node and
+//     creates a new one with the same sequence number. So the place is never empty in between, and
+//     a place that was lost never comes back.
+//  2. A contender that has renewed its place also counts nodes behind its own: those that are
+//     older than Tightened and could have gone by the former configuration. They leave in
+//     the end: a holder when it releases, a contender when it renews its place.
+//  3. For the contenders behind, the end of a node that is older than Tightened proves nothing,
+//     since a new node may stand in its place (Policy.Replaces). This still holds after the lock
+//     was made less strict again. A contender whose server lags behind does not know
+//     that yet, and renews its place without need (Policy.Lowered).
 //
-// Why that is enough. Take the contender X that is just going under limit L, and the time z at
-// which a limit above L last ended. Of the holders behind X let T be the last in the queue that
-// was let in after z. T has counted all that are ahead of it, and of those behind it all that
-// are older than z and may have gone; the others behind T hold since before z, so they are
-// among these. So with X, which is ahead of T, all of them together are no more than the limit
-// was when T went, and that is at most L. What could have gone before z can still be seen to, as
-// the weight of the places ahead of a node never grows. If there is no T, all holders behind X are older than
-// z and X has counted them itself. A contender that has not renewed its place is younger than
-// z, and so are all behind it.
+// Why the rules suffice. Let X be a contender that goes under limit L. Let z be the moment at which
+// a limit above L was last replaced, so that every limit since z is at most L. The claim is that
+// X and all holders together weigh at most L. X has counted all holders ahead of it, so only the
+// holders behind X can break the claim.
+//
+// First case: some holder behind X went after z. Let T be the last of these in the queue. When T
+// went, it counted all nodes ahead of it: X, and all holders but those behind T. These went before
+// z, so their nodes are older than z. By rule 2, T counted these as well. So X and all holders
+// weigh at most the limit by which T went. That limit was in force after z, so it is at most L.
+//
+// Second case: all holders behind X went before z, so their nodes are older than z. If X has
+// renewed its place, it has counted them itself, by rule 2. If it has not, X is younger than z by
+// rule 1, and so are all nodes behind X: there are no such holders.
+//
+// Rule 2 needs to know later which nodes could have gone before z. A listing shows that, because
+// the weight of the places ahead of a node never grows: a node that could go then can go by the
+// same configuration now. This is why the renewal is one transaction. If the new node were created
+// by itself, a delayed create could bring a place back after an operator had deleted the old node.
 
-// errOutdated says that an attempt stood in line before the lock was made stricter, and has to
-// renew its place. It has not left it.
+// errOutdated says that an attempt has to renew its place, by rule 1. It has not left the queue.
 var errOutdated = errors.New("the lock was made stricter")
 
-// bound reports whether a node is governed by the present configuration, and by no less strict
-// one before it.
+// bound reports whether the present configuration governs a node, and no less strict one before
+// it ever did.
 func (p Policy) bound(stat *zk.Stat) bool { return stat.Czxid > p.Tightened }
 
-// lasts reports whether a contender that is not yet let in keeps its node: it is younger than
-// every configuration by which it could be outdated.
+// lasts reports whether a contender keeps its node until it goes: the node is younger than every
+// configuration that could make it outdated (rule 3).
 func (p Policy) lasts(stat *zk.Stat) bool { return p.Lowered != 0 && stat.Czxid > p.Lowered }
 
-// judge decides by which slack the contender goes.
+// judge sets the policy of the attempt, whether it is outdated, and the slack by which it goes.
 func (a *attempt) judge(ctx context.Context) (err error) {
 	if a.policy, err = a.r.Kind.policyOf(a.node, a.config); err != nil {
 		return err
 	}
 	if a.policy.Slack < 0 {
-		return fmt.Errorf("queue: %w: %d of %d", session.ErrInvalid, a.node.Weight, a.node.Weight+a.policy.Slack)
+		return fmt.Errorf("queue: %w: weight %d of %d", session.ErrInvalid, a.node.Weight, a.node.Weight+a.policy.Slack)
 	}
 	if a.outdated, err = a.isOutdated(ctx); err != nil {
 		return err
@@ -69,8 +80,8 @@ func (a *attempt) judge(ctx context.Context) (err error) {
 	return nil
 }
 
-// isOutdated reports whether our node may be older than the configuration that it must go by.
-// The server is asked only where nothing else tells.
+// isOutdated reports whether our node may be older than Tightened. It asks the server only if it
+// does not know otherwise.
 func (a *attempt) isOutdated(ctx context.Context) (bool, error) {
 	if a.after >= a.policy.Tightened || a.czxid > a.policy.Tightened {
 		return false, nil
@@ -81,7 +92,7 @@ func (a *attempt) isOutdated(ctx context.Context) (bool, error) {
 	stat, err := a.s.Exists(ctx, a.nodePath())
 	switch {
 	case errors.Is(err, zk.ErrNoAuth):
-		return true, nil // what nobody tells us is taken for the worse
+		return true, nil // not known: assume the worse
 	case err != nil:
 		return false, err
 	case stat == nil:
@@ -91,17 +102,23 @@ func (a *attempt) isOutdated(ctx context.Context) (bool, error) {
 	return !a.policy.bound(stat), nil
 }
 
-// proceed is called when nothing is in the way.
-func (a *attempt) proceed() error {
-	if a.outdated {
-		return errOutdated
+// startCreate sends the create of the node, or the renewal.
+func (a *attempt) startCreate(ctx context.Context, name string, flags int32) (plumbing.Creation, error) {
+	old, node := a.entry.renews, path.Join(a.q.dir, name)
+	if old == nil {
+		return plumbing.Of(a.s).StartCreate(ctx, node, a.r.Data, flags)
 	}
-	return a.grant()
+	if err := cmp.Or(a.s.Err(), ctx.Err()); err != nil {
+		return nil, err
+	}
+	r := &renewal{done: make(chan struct{}), after: old.config.Changed}
+	go r.run(context.WithoutCancel(ctx), a.s, // it ends with its answer, or with the session
+		&zk.DeleteRequest{Path: old.nodePath(), Version: -1},
+		&zk.CreateRequest{Path: node, Data: a.r.Data, Flags: flags})
+	return r, nil
 }
 
-// renewal is the create of a node in the place of another, in one transaction with the check that
-// the other is still there. A place must not come back once it was gone: somebody behind may have
-// gone meanwhile, and would look as if he could not have (see behind).
+// renewal is the transaction of rule 1 in flight.
 type renewal struct {
 	done  chan struct{}
 	node  string
@@ -113,55 +130,39 @@ func (r *renewal) Done() <-chan struct{}   { return r.done }
 func (r *renewal) Result() (string, error) { return r.node, r.err }
 func (r *renewal) After() int64            { return r.after }
 
-func startRenewal(ctx context.Context, s *session.Session, old *attempt, node string, data []byte) *renewal {
-	r := &renewal{done: make(chan struct{}), after: old.config.Changed}
-	ctx = context.WithoutCancel(ctx) // it ends with its answer, or with the session
-	go func() {
-		defer close(r.done)
-		r.err = zk.ErrConnectionClosed // if a hook ends the goroutine: not known
-		_, err := s.Multi(ctx,
-			&zk.CheckVersionRequest{Path: old.nodePath(), Version: -1},
-			&zk.CreateRequest{Path: node, Data: data, Flags: zk.FlagEphemeral})
-		if r.err = err; err == nil {
-			r.node = node
-		}
-	}()
-	return r
+func (r *renewal) run(ctx context.Context, s *session.Session, remove *zk.DeleteRequest, create *zk.CreateRequest) {
+	defer close(r.done)
+	r.err = zk.ErrConnectionClosed // if a hook ends this goroutine, the outcome is not known
+	_, err := s.Multi(ctx, remove, create)
+	if r.err = err; err == nil {
+		r.node = create.Path
+	}
 }
 
-// succeed takes the place of the attempt that this one renews, and returns the nodes without
-// that one's. The first listing must show both: nobody behind has come ahead then.
-func (a *attempt) succeed(ctx context.Context, nodes []Node) ([]Node, error) {
-	if a.before == "" {
-		return nodes, nil
-	}
-	isOld := func(n Node) bool { return n.ID == a.before }
+// succeed lets go of the attempt whose place this one has renewed. Its node is gone. If the reply to
+// one of its creates was lost, it may have others.
+func (a *attempt) succeed(ctx context.Context) {
 	if old := a.entry.renews; old != nil {
-		if !slices.ContainsFunc(nodes, isOld) {
-			return nil, errDeleted
-		}
 		a.entry.renews = nil
-		old.leave(ctx, nil)
+		if old.doubt {
+			old.sweep(ctx)
+		}
 	}
-	return slices.DeleteFunc(nodes, isOld), nil
 }
 
-// behind returns which nodes behind our own are in its way.
+// behind returns the nodes behind our own that are in its way, by rule 2.
 func (a *attempt) behind(ctx context.Context, nodes []Node) ([]blocker, error) {
-	if a.before == "" || a.outdated || a.policy.Tightened == 0 {
+	if !a.renewed || a.outdated || a.policy.Tightened == 0 {
 		return nil, nil
 	}
 	first, _ := slices.BinarySearchFunc(nodes, a.node, compareNodes)
-	// One that is just renewing its place has two nodes there, and counts once: what is ahead
-	// of a node must not grow.
-	places := slices.CompactFunc(slices.Clone(nodes), func(a, b Node) bool { return a.Sequence == b.Sequence })
 	var may []Node
 	for _, n := range nodes[first+1:] {
 		p, err := a.r.Kind.policyOf(n, a.config)
 		if err != nil {
 			return nil, err
 		}
-		if mayGo(blockers(n, places, p), p.Former) {
+		if mayGo(blockers(n, nodes, p), p.Former) {
 			may = append(may, n)
 		}
 	}
@@ -178,7 +179,7 @@ func (a *attempt) behind(ctx context.Context, nodes []Node) ([]blocker, error) {
 	return out, nil
 }
 
-// stats asks for all nodes at once; those that are gone have none.
+// stats asks for the stats of nodes, several at a time. A node that is gone has none.
 func (a *attempt) stats(ctx context.Context, nodes []Node) ([]*zk.Stat, error) {
 	out, answered := make([]*zk.Stat, len(nodes)), make([]bool, len(nodes))
 	var g errgroup.Group
@@ -192,7 +193,7 @@ func (a *attempt) stats(ctx context.Context, nodes []Node) ([]*zk.Stat, error) {
 	}
 	err := g.Wait()
 	if err == nil && slices.Contains(answered, false) {
-		err = errEnded // a hook has ended the goroutine: nobody knows whether the node is there
+		err = errEnded // a hook ended a goroutine, so it is not known whether its node is there
 	}
 	return out, err
 }

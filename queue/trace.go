@@ -8,11 +8,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// These call the hooks that there are, and return what to call at the end. Where there is
-// none they allocate nothing.
-
-// hooks returns the hooks of the manager.
-func (q *Queue) hooks() *session.Trace { return plumbing.TraceHooks[session.Trace](q.m) }
+// Each of these functions calls a hook, and returns the function to call at the end. If there is
+// no such hook, it allocates nothing.
 
 func endNothing(error) {}
 
@@ -38,15 +35,16 @@ func traceWatch(ctx context.Context, t *session.Trace, w session.WatchInfo) (con
 	return ctx, end
 }
 
-// watching tells the Watch hook of a wait, in parts. Each part names the nearest node ahead
-// that stands, and ends when that node has gone, although the wait goes on for those before it.
+// watching calls the Watch hook during a wait, for one node after another: the nearest node ahead
+// that stands. The call for a node ends when the node is gone, although the wait goes on for the
+// nodes before it.
 type watching struct {
-	ctx    context.Context // of the present part; that of the wait, outside of any
-	nearer plumbing.Watch  // on the node of the present part; nil: there is no part
-	done   func(error)     // ends the present part
+	ctx    context.Context // of the present call; before the first one, of the wait
+	nearer plumbing.Watch  // on the node of the present call; nil if there is none
+	done   func(error)     // ends the present call
 }
 
-// follow begins a part, unless the node of the present part stands.
+// follow begins a call, unless the node of the present call stands.
 func (w *watching) follow(ctx context.Context, t *session.Trace, q *Queue, targets []blocker, watches []plumbing.Watch) {
 	if t.Watch == nil || stands(w.nearer) {
 		return
@@ -60,7 +58,7 @@ func (w *watching) follow(ctx context.Context, t *session.Trace, q *Queue, targe
 	}
 	w.end(nil)
 	if nearest < 0 {
-		return // the last of them has gone just now, and the wait is about to end
+		return // the last target has gone just now, and the wait is about to end
 	}
 	w.nearer = watches[nearest]
 	data, _, _ := w.nearer.Result()
@@ -69,7 +67,7 @@ func (w *watching) follow(ctx context.Context, t *session.Trace, q *Queue, targe
 	})
 }
 
-// end ends the present part, if there is one.
+// end ends the present call, if there is one.
 func (w *watching) end(err error) {
 	if w.nearer != nil {
 		w.done(err)
@@ -77,7 +75,7 @@ func (w *watching) end(err error) {
 	}
 }
 
-// stands reports whether a watched node is still there, as far as is known.
+// stands reports whether a watched node is still there, as far as its watch says.
 func stands(w plumbing.Watch) bool { return w != nil && w.Event() == plumbing.WatchPending }
 
 func traceRelease(ctx context.Context, t *session.Trace, holder context.Context, h session.HoldInfo) (context.Context, func(error)) {
@@ -106,9 +104,9 @@ func traceLoss(holder context.Context, t *session.Trace, h session.HoldInfo, cau
 	}
 }
 
-// traceparent returns what the data of a new node says of the trace that it belongs to. The
-// acquisition that makes a node to be handed on has ended by the first hand-over, and a link to
-// it would name a goroutine that nobody waits for.
+// traceparent returns the traceparent for the data of a new node. The node of a Local has none:
+// the acquisition that creates it has ended by the first hand-over, so a link to it would not lead
+// to the holder.
 func traceparent(ctx context.Context, t *session.Trace, handedOn bool) string {
 	if t.Traceparent == nil {
 		return ""
@@ -126,8 +124,8 @@ func traceRetry(ctx context.Context, t *session.Trace, op string, try int, cause
 	}
 }
 
-// holderContext returns the values of an acquisition's context, which outlive it as long as
-// the hold does, where there are hooks to look at them.
+// holderContext returns a context that never ends, with the values of an acquisition's context for
+// hooks. If there are no hooks that could look at them, it has none, so that they can be freed.
 func holderContext(ctx context.Context, t *session.Trace) context.Context {
 	if t.Hold == nil && t.Loss == nil && t.Release == nil && t.Request == nil && t.Retry == nil {
 		return context.Background()

@@ -12,35 +12,39 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// turn is a node that was granted, from then until it is given up or lost. It is held by one
-// lease at a time: most turns by one alone, those of a [Local] by one after another.
+// turn is a granted node, from the grant until the node is given up or lost. It is held by one
+// lease at a time. The package documentation has a diagram.
 type turn struct {
-	a     *attempt // nothing in it changes any more
+	a     *attempt // never changes any more
 	info  session.HoldInfo
-	local *Local // whose turn it is; nil: that of one lease
+	local *Local // nil for a turn of a single lease
 
-	// life ends with the turn. It has the values of the acquisition, for the hooks.
+	// life ends with the turn. It has the values of the acquisition's context, for hooks.
 	life context.Context
 	end  context.CancelCauseFunc
 
-	known    chan struct{} // closed when czxid or tokenErr is set
+	known    chan struct{} // closed once czxid or tokenErr is set
 	czxid    int64
 	tokenErr error
 
-	pace rounds.Pace // of watchOwn, used by one call at a time
+	pace rounds.Pace // of watchOwn, which runs once at a time
 
-	removal chan plumbing.Removal // gets that of the node; room for one. nil: of one lease
+	// removal receives the removal of the node, once, when the turn of a Local is over and its
+	// node was not lost with the session. It has room for one.
+	removal chan plumbing.Removal
 
 	mu     sync.Mutex
-	holder *Lease         // the present one, or the last; nil: the first is still to begin
-	own    plumbing.Watch // on the node, as last set; nil: none is
-	asked  bool           // to give the lock up
-	delay  *time.Timer    // until the first watch is set; nil: one was, as the turn began
+	holder *Lease         // the present lease, or the last one; nil until the first has begun
+	own    plumbing.Watch // the last watch that was set on the node; nil if none was
+	asked  bool           // the holder was asked to give the lock up
 
-	leaveSession, leaveNode func() // what guard has to undo
+	// Of guard, which sets them while the turn lasts.
+	delay       *time.Timer // sets the first watch; nil if the attempt had set one
+	stopSession func()
+	stopNode    func()
 }
 
-// newTurn begins the turn of an attempt that was granted. guard and then begin have to follow.
+// newTurn returns the turn of an attempt that was granted. The caller calls guard and then begin.
 func newTurn(ctx context.Context, a *attempt, local *Local) *turn {
 	t := &turn{
 		a: a, local: local, own: a.own,
@@ -61,8 +65,9 @@ func newTurn(ctx context.Context, a *attempt, local *Local) *turn {
 
 func (t *turn) hooks() *session.Trace { return t.a.q.hooks() }
 
-// begin begins a hold, with the context of who is to have it, and in the goroutine of that one:
-// where a hook panics there, the turn goes on without it. The hold before has ended.
+// begin begins a hold. ctx is that of the caller that gets the lease, and begin runs in the
+// caller's goroutine: if a hook panics, the turn goes on without this hold. The previous hold
+// has ended.
 func (t *turn) begin(ctx context.Context) *Lease {
 	l := newLease(ctx, t)
 	begun := false
@@ -81,12 +86,12 @@ func (t *turn) begin(ctx context.Context) *Lease {
 		go t.a.r.Revoked(l)
 	}
 	if cause := context.Cause(t.life); cause != nil {
-		t.lose(cause) // which may have found the lease before in its place
+		t.lose(cause) // again: the first call may have found the previous holder
 	}
 	return l
 }
 
-// lose ends the turn, and the hold of whoever has it, by a loss.
+// lose ends the turn and its present hold by a loss.
 func (t *turn) lose(cause error) {
 	t.conclude(cause)
 	t.mu.Lock()
@@ -94,53 +99,54 @@ func (t *turn) lose(cause error) {
 	t.mu.Unlock()
 	lost := holder != nil && holder.finish(t.lossOf(cause))
 	if lost && errors.Is(cause, errDeleted) {
-		// There is nothing to delete any more, but the session counts the node as one of
-		// its own (WithMaxNodes) until a delete of ours has found it gone.
+		// The node is gone. But the session counts it (WithMaxNodes) until a delete of ours
+		// has found that.
 		t.remove(holder.ctx, nil)
 	}
 	if t.local != nil {
-		t.local.over(t)
+		t.local.turnOver(t)
 	}
 	if lost {
-		holder.tell(t.lossOf(cause)) // last, since a hook can end the goroutine
+		holder.tell(t.lossOf(cause)) // comes last, since a hook can end the goroutine
 	}
 }
 
-// lossOf says which lock was lost.
+// lossOf returns a cause with the path of the lock that was lost.
 func (t *turn) lossOf(cause error) error { return fmt.Errorf("lock %s: %w", t.info.Path, cause) }
 
-// loseNode ends the turn since somebody deleted the node: we ourselves, if the holder has
-// released it.
+// loseNode ends the turn because its node was deleted. If the holder has released its lease, the
+// delete was ours, and loseNode changes nothing.
 func (t *turn) loseNode() { t.lose(fmt.Errorf("%w: %w", session.ErrLost, errDeleted)) }
 
-// release is called when the holder has released its lease. It returns the removal of the
-// node, or nil if the next one of a [Local] has it. Who still waits there stands in the queue
-// again before the node goes, so that nobody who enters after that gets ahead.
+// release follows the release of a lease. It returns the removal of the node, or nil if the lock
+// was handed over.
+//
+// When waiters of the Local remain, the node is deleted after their next contender has its place
+// in the queue. So no contender that enters after the delete gets ahead of them.
 func (t *turn) release(ctx context.Context) plumbing.Removal {
-	var after <-chan struct{}
+	var placed <-chan struct{}
 	if t.local != nil {
-		if t.local.pass(t) {
+		if t.local.handOver(t) {
 			return nil
 		}
-		after = t.local.over(t)
+		placed = t.local.turnOver(t)
 	}
 	t.conclude(ErrReleased)
-	return t.remove(ctx, after)
+	return t.remove(ctx, placed)
 }
 
-// remove has the node deleted, once after is closed. It is called once: for whoever released
-// the lease, or lost it with the node.
+// remove has the node deleted once after is closed, or at once if after is nil. It is called once
+// in a turn: after the release of the last lease, or after the loss of the node.
 func (t *turn) remove(ctx context.Context, after <-chan struct{}) plumbing.Removal {
 	r := t.a.removeAfter(ctx, after)
-	select {
-	case t.removal <- r:
-	default: // nobody of the process has the next turn
+	if t.local != nil {
+		t.removal <- r
 	}
 	return r
 }
 
-// awaitGone waits, as ctx allows, until the node of a turn that is over is gone, and no longer
-// counted by the session.
+// awaitGone waits until the node of a turn that is over is gone and the session no longer counts
+// it, or until ctx ends. It is for the turn of a Local.
 func (t *turn) awaitGone(ctx context.Context) {
 	select {
 	case r := <-t.removal:
@@ -148,12 +154,12 @@ func (t *turn) awaitGone(ctx context.Context) {
 		case <-r.Done():
 		case <-ctx.Done():
 		}
-	case <-t.a.s.Done(): // the node goes with it
+	case <-t.a.s.Done(): // the server deletes the node
 	case <-ctx.Done():
 	}
 }
 
-// stands reports whether the node is ours for certain, as far as is known now.
+// stands reports whether the node is ours for certain, as far as this process knows.
 func (t *turn) stands() bool {
 	t.mu.Lock()
 	own := t.own
@@ -161,5 +167,5 @@ func (t *turn) stands() bool {
 	if own != nil && own.Event() == plumbing.WatchDeleted {
 		return false
 	}
-	return t.life.Err() == nil && t.a.s.Err() == nil // the clock is asked last
+	return t.life.Err() == nil && t.a.s.Err() == nil // in this order: the clock comes last
 }

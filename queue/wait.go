@@ -11,16 +11,16 @@ import (
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 )
 
-// wait watches those ahead whom the rule names, and our own node, until it is our turn
-// (true), or until the directory has to be listed again.
+// wait watches our own node and the nodes ahead that the rule names. It returns true when the
+// attempt may go, and false when the directory has to be listed again.
 func (a *attempt) wait(ctx context.Context, ahead []blocker) (bool, error) {
-	// Of a long queue no more is kept than this while waiting.
+	// The clone lets the rest of a long queue be freed during the wait.
 	targets := slices.Clone(toWatch(ahead, a.slack))
 	rest := weigh(ahead[:len(ahead)-len(targets)])
 	watches, err := a.watch(ctx, targets)
 	switch {
 	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, errReconfigured):
-		return false, nil // list again; over the next connection, if this one is lost
+		return false, nil // if the connection was lost, the listing waits for the next one
 	case err != nil:
 		return false, err
 	}
@@ -30,7 +30,8 @@ func (a *attempt) wait(ctx context.Context, ahead []blocker) (bool, error) {
 	return granted, err
 }
 
-// await returns when a watch has told something, or it is time to look again.
+// await waits until the watches tell that the attempt may go (true), or that it has to list again
+// (false).
 func (a *attempt) await(ctx context.Context, told *watching, rest int, targets []blocker, watches []plumbing.Watch) (bool, error) {
 	defer a.own.Notify(a.wake)()
 	if a.configW != nil {
@@ -68,13 +69,16 @@ func (a *attempt) await(ctx context.Context, told *watching, rest int, targets [
 	}
 }
 
-// fewTargets is up to how many nodes are asked for by name: to list is cheaper than more.
+// fewTargets is how many nodes are asked for by name at most. To ask for more costs more than a
+// listing.
 const fewTargets = 8
 
-// allThere asks whether every node that is watched is still there; false also says that it
-// is time to list. No wake-up is lost as far as we know; should one be all the same, it costs
-// a session timeout and not for ever. Asking for few nodes by name keeps a long queue from
-// being listed by every contender in it.
+// allThere reports whether all nodes that are watched are still there. It returns false if there
+// are too many to ask for, so that the attempt lists.
+//
+// No wake-up is lost as far as we know. If one is lost all the same, it costs a session timeout,
+// and the contender does not wait for ever. To ask for a few nodes by name keeps all contenders
+// of a long queue from listing it.
 func (a *attempt) allThere(ctx context.Context, targets []blocker) (bool, error) {
 	if len(targets) > fewTargets {
 		return false, nil
@@ -90,13 +94,13 @@ func (a *attempt) allThere(ctx context.Context, targets []blocker) (bool, error)
 	}
 	config, err := readConfig(ctx, a.s, a.q.dir)
 	if errors.Is(err, zk.ErrNoNode) {
-		return false, nil // and so is our node, as the next listing will tell
+		return false, nil // our node is gone too, and the next listing says so
 	}
 	return config.Changed == a.config.Changed, err
 }
 
-// watch sets the watches that are missing, all at once. A node ahead that is gone already
-// has a nil watch.
+// watch sends all requests for watches together, and waits for their answers. It returns those on
+// the targets, with nil for a node that is gone.
 func (a *attempt) watch(ctx context.Context, targets []blocker) ([]plumbing.Watch, error) {
 	own, err := plumbing.Of(a.s).StartWatch(ctx, a.nodePath())
 	if err != nil {
@@ -113,44 +117,59 @@ func (a *attempt) watch(ctx context.Context, targets []blocker) ([]plumbing.Watc
 			return nil, err
 		}
 	}
-	_, stat, err := a.settle(ctx, own)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, errDeleted
-	}
-	if err != nil {
+	if err := a.settleOwn(ctx, own); err != nil {
 		return nil, err
 	}
+	return watches, a.settleAhead(ctx, targets, watches)
+}
+
+// settleOwn waits for the answers about our own node and the configuration.
+func (a *attempt) settleOwn(ctx context.Context, own plumbing.Watch) error {
+	_, stat, err := a.settle(ctx, own)
+	if errors.Is(err, zk.ErrNoNode) {
+		return errDeleted
+	}
+	if err != nil {
+		return err
+	}
 	a.own, a.czxid = own, stat.Czxid
-	if a.configW != nil {
-		_, stat, err := a.settle(ctx, a.configW)
+	if a.configW == nil {
+		return nil
+	}
+	_, stat, err = a.settle(ctx, a.configW)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return errDeleted // the directory is gone, and our node with it
+	case err != nil:
+		return err
+	case stat.Mzxid != a.config.Changed:
+		return errReconfigured
+	}
+	return nil
+}
+
+// settleAhead waits for the answers about the targets.
+func (a *attempt) settleAhead(ctx context.Context, targets []blocker, watches []plumbing.Watch) error {
+	seen := make(map[string]plumbing.Watch, len(watches))
+	for i, w := range watches {
+		_, stat, err := a.settle(ctx, w)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-			return nil, errDeleted // our node was in it
-		case err != nil:
-			return nil, err
-		case stat.Mzxid != a.config.Changed:
-			return nil, errReconfigured
-		}
-	}
-	seen := make(map[string]plumbing.Watch, len(watches))
-	for i := range watches {
-		_, stat, err = a.settle(ctx, watches[i])
-		if errors.Is(err, zk.ErrNoNode) {
 			watches[i] = nil
-		} else if err != nil {
-			return nil, err
-		} else {
-			seen[targets[i].node.Name] = watches[i]
+		case err != nil:
+			return err
+		default:
+			seen[targets[i].node.Name] = w
 			targets[i].replaces = targets[i].replaces && !a.policy.lasts(stat)
 		}
 	}
 	a.seen = seen
-	return watches, nil
+	return nil
 }
 
-// watchAhead returns the watch on one ahead: that of the last wait, if it is still to tell
-// something, or has told that the node is gone. The listing may be older than that: they
-// come together if the holder leaves at once, and to ask again would cost a round trip.
+// watchAhead returns a watch on a node ahead. It takes that of the last wait if it is pending, or
+// has told that the node is gone. The last listing may still show a node that is gone: the two
+// answers cross when a holder leaves at once. To ask again would cost a round trip.
 func (a *attempt) watchAhead(ctx context.Context, name string) (plumbing.Watch, error) {
 	if w := a.seen[name]; w != nil {
 		switch w.Event() {

@@ -1,4 +1,7 @@
-// Package leasectx makes the contexts that end with a lease.
+// Package leasectx makes the contexts that end with a lease:
+//
+//	ctx, cancel := leasectx.New(parent, hold, lease.Err)
+//	defer cancel()
 package leasectx
 
 import (
@@ -6,17 +9,18 @@ import (
 	"fmt"
 )
 
-// New returns a context that ends with parent, and when the lease does. hold is a context that
-// ends with the lease. leaseErr returns nil while the lease is held, and otherwise the cause of
-// hold; it goes by the clock at the time of the call, and may end hold.
+// New returns a context that ends with parent or with the lease. hold is a context that ends with
+// the lease. leaseErr returns nil while the lease is held, and otherwise the cause of hold. It looks
+// at the clock at the time of the call, and may end hold.
 //
-// Err, Done and [context.Cause] of the returned context call leaseErr. So they are right at the
-// first look after the process was paused, before any timer has run, and so is a context that is
-// derived from it after the pause. One that was derived before can ask nobody: it ends as soon as
-// anybody looks at the returned one, or a timer runs.
+// Err, Done and [context.Cause] of the returned context call leaseErr. So they are right
+// immediately after the process was paused, before any timer has run. The same holds for a context
+// that is derived from it after the pause. A context that was derived before the pause cannot look
+// at the clock. It ends when a timer runs, or when anybody calls one of these on the returned
+// context.
 //
-// The caller must call the returned function when done with the context. The context costs no
-// goroutine while it lasts, nor does one that is derived from it.
+// The caller must call the returned function when it no longer needs the context. Neither the
+// context nor one that is derived from it costs a goroutine.
 func New(parent, hold context.Context, leaseErr func() error) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancelCause(parent)
 	stop := context.AfterFunc(hold, func() { cancel(context.Cause(hold)) })
@@ -28,23 +32,23 @@ func New(parent, hold context.Context, leaseErr func() error) (context.Context, 
 	}
 }
 
-// leaseContext looks at the clock before it answers as the context within does. It has that
-// one's Done channel and hands on its Value, by which package context recognizes a context of
-// its own: what is derived from a leaseContext becomes a child of the one within.
+// leaseContext looks at the clock before it answers like its inner context. It has the same Done
+// channel and passes Value on, by which package context recognizes its own contexts. So a context
+// that is derived from a leaseContext becomes a child of the inner one.
 type leaseContext struct {
-	context.Context // made by package context; ends with the parent and with the lease
+	context.Context // the inner one, of package context: ends with the parent and with the lease
 	parent          context.Context
 	leaseErr        func() error
 	cancel          context.CancelCauseFunc
 }
 
-// look ends the context if the lease has ended. Package context calls Done and Value while it
-// holds no lock, so this may cancel whatever there is.
+// look ends the context if the lease has ended. It may cancel any context, since package context
+// holds no lock while it calls Done and Value.
 func (c *leaseContext) look() {
 	if c.Context.Err() != nil {
 		return
 	}
-	_ = c.parent.Err() // it can be the context of another lease, which then ends this one
+	_ = c.parent.Err() // if it is the context of another lease that has ended, this ends c
 	if err := c.leaseErr(); err != nil {
 		c.cancel(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 var errLost = errors.New("lost")
 
-// lease is one that is over from some time on, without any timer that says so.
+// lease is a lease that is over from some time on, although no timer says so.
 type lease struct {
 	hold context.Context
 	end  context.CancelCauseFunc
@@ -41,8 +41,8 @@ func (l *lease) context(t *testing.T, parent context.Context) context.Context {
 	return ctx
 }
 
-// Whatever is looked at first says that the lease is over, and from then on everything does, for
-// good: nothing but the time has changed, and no goroutine has run.
+// The first look says that the lease is over, whichever method it calls, and so do all later ones.
+// Nothing but the time has changed, and no goroutine has run.
 func TestFirstLook(t *testing.T) {
 	type key struct{}
 	looks := map[string]func(ctx context.Context) error{
@@ -109,8 +109,8 @@ func TestFirstLook(t *testing.T) {
 	}
 }
 
-// A context under two leases ends with either, at the first look; so does one that was made of it
-// before.
+// A context under two leases ends with either of them, at the first look. So does a context that was
+// derived from it before.
 func TestLeaseWithinLease(t *testing.T) {
 	for name, over := range map[string][2]time.Duration{
 		"the outer ends": {time.Second, time.Hour},
@@ -131,7 +131,8 @@ func TestLeaseWithinLease(t *testing.T) {
 	}
 }
 
-// What the parent has is kept, and so is why the parent ended, also if the lease ends later.
+// The context keeps its parent's values and deadline, and the cause of the parent's end even if the
+// lease ends later.
 func TestParent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}
@@ -154,7 +155,7 @@ func TestParent(t *testing.T) {
 	})
 }
 
-// The caller's function ends the context and not the lease.
+// The returned function ends the context, and does not end the lease.
 func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLease(time.Second)
@@ -167,7 +168,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// When the lease is told to end, its contexts are, without anybody who looks.
+// When hold ends, the contexts end, although nobody looks at them.
 func TestLeaseEnds(t *testing.T) {
 	l := newLease(time.Hour)
 	ctx, cancel := context.WithCancel(l.context(t, context.Background()))
@@ -180,7 +181,7 @@ func TestLeaseEnds(t *testing.T) {
 	}
 }
 
-// Neither the contexts nor those that are derived from them cost goroutines.
+// Neither the contexts nor contexts that are derived from them cost goroutines.
 func TestNoGoroutines(t *testing.T) {
 	l := newLease(time.Hour)
 	before := runtime.NumGoroutine()
@@ -195,7 +196,7 @@ func TestNoGoroutines(t *testing.T) {
 	}
 }
 
-// Printing a context, as some libraries do with all they are given, does not race with its end.
+// Printing a context, as some libraries do, does not race with its end.
 func TestString(t *testing.T) {
 	l := newLease(time.Hour)
 	ctx := l.context(t, context.Background())

@@ -1,8 +1,19 @@
-// Package rounds keeps loops that try again from spinning.
+// Package rounds keeps loops that try again from spinning:
 //
-// Most loops go round again for a reason that happens once, such as a node that an operator
-// deleted, and should do so at once. A server that gives the same reason each time would have
-// them go round as fast as it answers.
+//	pace := rounds.Pace{New: manager.Retry()}
+//	for {
+//		done, err := try()
+//		if done || err != nil {
+//			return err
+//		}
+//		if err := pace.Wait(ctx, session.Done()); err != nil {
+//			return err
+//		}
+//	}
+//
+// Most loops go round again for a reason that occurs once, for example because an operator deleted
+// a node. They should go round at once. But if a server gives such a reason each time, the loop
+// would go round as fast as the server answers.
 package rounds
 
 import (
@@ -12,27 +23,29 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// Pace spaces the rounds of one loop: the first rounds follow at once, and from then on each
-// wait is longer, with jitter. The zero value is ready for use. One goroutine uses it at a time.
+// Pace spaces the rounds of one loop. The first two rounds follow at once. From then on there is a
+// wait before each round, which grows, with jitter. The zero value is ready for use. It must not be
+// used by several goroutines at once.
 type Pace struct {
-	// New returns the waits. Nil: exponential with full jitter, from 50 ms to a second.
+	// New returns the backoff that gives the waits. If New is nil or returns nil, waits are
+	// exponential with full jitter, and grow from at most 50 ms to at most a second.
 	New func() backoff.BackOff
 
-	rounds int             // since it began anew
-	began  time.Time       // the present round
+	rounds int             // since the last reset
+	began  time.Time       // when the present round began
 	waits  backoff.BackOff // nil until the first wait
 }
 
 const (
 	// free is how many rounds follow at once.
 	free = 2
-	// lasting is how long a round of a loop that does not spin takes: after it the pace
-	// begins anew. The wait before the round does not count.
+	// lasting is how long a round takes if the loop does not spin. After such a round the pace
+	// is reset. The wait before the round does not count.
 	lasting = 10 * time.Second
 )
 
-// Wait waits before the next round. It returns early, and nil, when end is closed; and ctx's
-// error when ctx has ended.
+// Wait waits before the next round, but no longer than until end is closed or ctx ends. It returns
+// ctx's error if ctx has ended, and nil otherwise.
 func (p *Pace) Wait(ctx context.Context, end <-chan struct{}) error {
 	if !p.began.IsZero() && time.Since(p.began) >= lasting {
 		p.Reset()
@@ -44,7 +57,7 @@ func (p *Pace) Wait(ctx context.Context, end <-chan struct{}) error {
 	return ctx.Err()
 }
 
-// Reset begins anew: the last round got the loop further.
+// Reset makes the next rounds follow at once again. Call it when a round got the loop further.
 func (p *Pace) Reset() { p.rounds, p.waits = 0, nil }
 
 func (p *Pace) sleep(ctx context.Context, end <-chan struct{}) {
@@ -57,7 +70,7 @@ func (p *Pace) sleep(ctx context.Context, end <-chan struct{}) {
 	}
 }
 
-// next returns the next wait. Waits that have said stop begin again.
+// next returns the next wait. A backoff that says stop is started again.
 func (p *Pace) next() time.Duration {
 	if p.waits == nil && p.New != nil {
 		p.waits = p.New()
@@ -81,8 +94,8 @@ const (
 	longest  = time.Second
 )
 
-// defaults draws each wait from zero to a bound that doubles: ExponentialBackOff draws from
-// zero to twice its interval.
+// defaults draws each wait between zero and a bound that doubles. (With this factor,
+// ExponentialBackOff draws between zero and twice its interval.)
 func defaults() backoff.BackOff {
 	return &backoff.ExponentialBackOff{
 		InitialInterval:     shortest / 2,

@@ -25,7 +25,7 @@ func wait(t *testing.T, p *rounds.Pace) time.Duration {
 	return time.Since(began)
 }
 
-// The first rounds cost nothing; a loop that goes on has rounds that are ever further apart.
+// The first rounds do not wait. In a loop that goes on, the waits grow up to a second.
 func TestGrows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p rounds.Pace
@@ -47,7 +47,7 @@ func TestGrows(t *testing.T) {
 	})
 }
 
-// A round that lasts, and one that got further, begin anew.
+// The pace is reset by Reset, and after a long round.
 func TestAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rounds.Pace{New: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) }}
@@ -66,7 +66,7 @@ func TestAnew(t *testing.T) {
 	})
 }
 
-// A wait ends with its context and with the channel; waits that stop begin again.
+// A wait ends with its context and with the channel. A backoff that stops is started again.
 func TestEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rounds.Pace{New: func() backoff.BackOff { return &backoff.StopBackOff{} }}

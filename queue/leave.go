@@ -1,0 +1,110 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// leaveUnlessGranted is deferred in every loop of an attempt. An outdated attempt stands until
+// the next one has renewed its place.
+func (a *attempt) leaveUnlessGranted(ctx context.Context, why error) {
+	if !a.granted && !errors.Is(why, errOutdated) {
+		a.leave(ctx, why)
+	}
+}
+
+// leave is the only way out of the queue but a grant. It returns once the removal of the node, or
+// of a node that a create under way may still make, has started. The removal needs no further
+// call, and does not end with ctx.
+func (a *attempt) leave(ctx context.Context, why error) {
+	if old := a.entry.renews; old != nil {
+		a.entry.renews = nil
+		defer old.leave(ctx, why)
+	}
+	if a.creation == nil {
+		a.unclaim()
+		return
+	}
+	removed := make(chan struct{})
+	go func() {
+		defer close(removed)
+		<-a.creation.Done()
+		made, err := a.creation.Result()
+		if err == nil {
+			a.node, _ = ParseNode(path.Base(made), a.r.Kind.Prefixes...) // cannot fail: the name is ours
+		}
+		a.doubt = a.doubt || plumbing.Uncertain(err)
+		if a.node.Name != "" || a.doubt {
+			<-a.remove(ctx).Done() // which ends the claim once the node is gone
+			return
+		}
+		a.unclaim()
+	}()
+	if awaitsRemoval(why) {
+		select {
+		case <-removed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// awaitsRemoval reports whether leave waits until the node is gone, as long as ctx allows.
+func awaitsRemoval(why error) bool {
+	switch {
+	case errors.Is(why, ErrBusy), errors.Is(why, ErrConflict), errors.Is(why, session.ErrInvalid), errors.Is(why, zk.ErrNoAuth):
+		return true // an acquisition that was answered leaves nothing that the next one could find
+	case errors.Is(why, errDeleted), errors.Is(why, session.ErrTooManyNodes):
+		return true // the node must not take the room of the next one in the session's count
+	}
+	return false
+}
+
+// restartFrom is the sequence number from which on the client that leaves the directory empty
+// deletes it, so that counting starts again. The counter has 32 bits and a sign. Past its end,
+// servers repeat a number or go negative, and two contenders can hold at once, whatever library
+// they use. It is a variable for tests.
+var restartFrom int32 = 1 << 30
+
+// remove deletes the node for certain. If the reply to a create was lost, it deletes all nodes
+// with our id. ctx is for hooks alone.
+func (a *attempt) remove(ctx context.Context) plumbing.Removal {
+	return a.removeAfter(ctx, nil)
+}
+
+// removeAfter is remove, in the background, once after is closed. If after is nil, or the reply to
+// a create was lost, the delete starts at once.
+func (a *attempt) removeAfter(ctx context.Context, after <-chan struct{}) plumbing.Removal {
+	if a.claim != nil {
+		return a.claim.Remove(ctx, a.standing())
+	}
+	if a.node.Name == "" {
+		return a.sweep(ctx)
+	}
+	if a.doubt {
+		a.sweep(ctx)
+	}
+	r := plumbing.Of(a.s).RemoveAfter(ctx, a.nodePath(), after)
+	// Negative is past the end of the counter, not before its beginning.
+	if a.node.Sequence >= restartFrom || a.node.Sequence < 0 {
+		go func() {
+			<-r.Done()
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.s.Timeout())
+			defer cancel()
+			_ = a.s.Delete(ctx, a.q.dir, -1) // fails if other nodes are there, or it is gone
+		}()
+	}
+	return r
+}
+
+// sweep deletes all nodes with our id.
+func (a *attempt) sweep(ctx context.Context) plumbing.Removal {
+	return plumbing.Of(a.s).Sweep(ctx, a.q.dir, func(name string) bool {
+		return strings.HasPrefix(name, protected+a.id+"-")
+	})
+}
