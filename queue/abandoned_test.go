@@ -16,7 +16,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// stuck is a connection to a peer that takes no more bytes, while it is told to be.
+// stuck is a connection to a peer that reads nothing while full is set.
 type stuck struct {
 	net.Conn
 	full   *atomic.Bool
@@ -37,7 +37,7 @@ func (c *stuck) Close() error {
 	return c.Conn.Close()
 }
 
-// Calls that were given up while nothing could be sent send nothing later.
+// Calls that are given up while nothing can be sent send nothing later.
 func TestAbandonedSendNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -76,7 +76,7 @@ func TestAbandonedSendNothing(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		if n := srv.Count(zktest.Any(zktest.OpCreate)); n > calls/50 {
-			t.Errorf("%d nodes were made for callers who were gone", n)
+			t.Errorf("%d nodes were created for calls that had been given up", n)
 		}
 		names, _, err := testserver.Session(t, m).Children(t.Context(), "/locks/one")
 		if err != nil || len(names) != 1 || holder.Err() != nil {

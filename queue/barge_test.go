@@ -26,39 +26,33 @@ func seize(tb testing.TB, q *queue.Queue) *queue.Lease {
 	return l
 }
 
-// waitsFor begins to acquire, and returns when that watches the holder's node.
+// waitsFor begins an Acquire, and returns when it reads the holder's node.
 func waitsFor(tb testing.TB, q *queue.Queue, p *zktest.Proxy) *call {
 	tb.Helper()
-	before := p.Count(ofContenders(q.Path(), zktest.OpGetData))
-	c := begin(tb, q, askUnfair)
-	zktest.Eventually(tb, testserver.Patience, "the waiter to look", func() bool {
-		return p.Count(ofContenders(q.Path(), zktest.OpGetData)) > before
-	})
-	return c
+	return beginUntil(tb, q, p, zktest.OpGetData)
 }
 
-// settled returns when nothing of an earlier hold or attempt of the session is under way any
-// more: the next one's create shows that. It returns the next one.
+// settled waits until nothing of an earlier hold or attempt of the session is under way, which the
+// create of the next one shows. It returns the next one.
 func settled(tb testing.TB, q *queue.Queue, p *zktest.Proxy) *call {
 	tb.Helper()
-	before := p.Count(ofContenders(q.Path(), zktest.OpCreate))
+	return beginUntil(tb, q, p, zktest.OpCreate)
+}
+
+// beginUntil begins an Acquire, and returns when the client has sent the request for its node.
+func beginUntil(tb testing.TB, q *queue.Queue, p *zktest.Proxy, op zktest.Op) *call {
+	tb.Helper()
+	before := p.Count(ofContenders(q.Path(), op))
 	c := begin(tb, q, askUnfair)
-	zktest.Eventually(tb, testserver.Patience, "the next create", func() bool {
-		return p.Count(ofContenders(q.Path(), zktest.OpCreate)) > before
+	zktest.Eventually(tb, testserver.Patience, "a "+op.String(), func() bool {
+		return p.Count(ofContenders(q.Path(), op)) > before
 	})
 	return c
 }
 
-func czxid(tb testing.TB, l *queue.Lease) int64 {
-	tb.Helper()
-	n, err := l.Token(patient(tb))
-	mustBe(tb, err, nil)
-	return n
-}
-
-// The connection breaks at the n-th request of a whole life of a lease, or at the first of
-// each kind: the lock is obtained all the same, by one node, and is free afterwards, within
-// one session.
+// The connection breaks at the n-th request in the life of a lease, or at the first request of
+// each kind. The lock is obtained all the same, with one node, and is free afterwards, within one
+// session.
 func TestUnfairCutAtEachStep(t *testing.T) {
 	faults := map[string]func(*zktest.Proxy, zktest.Match) *zktest.Fault{
 		"before": (*zktest.Proxy).CutBefore,
@@ -103,8 +97,8 @@ func testUnfairCut(t *testing.T, contended, mustHit bool, arm func(*zktest.Proxy
 	l := c.get(t)
 	_, stat, err := testserver.Admin(t).Get(l.Path())
 	mustBe(t, err, nil)
-	if stat.EphemeralOwner != before || czxid(t, l) != stat.Czxid {
-		t.Errorf("the lease's node is %+v, its token %d", stat, czxid(t, l))
+	if stat.EphemeralOwner != before || tokenOf(t, l) != stat.Czxid {
+		t.Errorf("the lease's node is %+v, its token %d", stat, tokenOf(t, l))
 	}
 	onlyChild(t, l)
 	_, err = testserver.Session(t, m).Create(patient(t), dir+"-another", nil, session.Ephemeral)
@@ -122,13 +116,13 @@ func testUnfairCut(t *testing.T, contended, mustHit bool, arm func(*zktest.Proxy
 	}
 }
 
-// A release whose reply is lost is done once. Who comes in meanwhile, by a node of the same
-// name, is left alone by its repetition.
+// A release whose reply is lost takes effect once. The repeated delete does not hit the node of a
+// contender that comes in between, although it has the same name.
 func TestUnfairReleaseSparesTheNext(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, _ := proxied(t, dir)
 	l := seize(t, q)
-	czxid(t, l)
+	tokenOf(t, l)
 	proxy.Refuse(true)
 	cut := proxy.CutAfterCommit(ofContenders(dir, zktest.OpDelete))
 	ctx, cancel := context.WithCancel(patient(t))
@@ -142,20 +136,20 @@ func TestUnfairReleaseSparesTheNext(t *testing.T) {
 	c := settled(t, q, proxy)
 	c.waits(t, "the next holds")
 	onlyChild(t, next)
-	if _, stat, err := testserver.Admin(t).Get(next.Path()); err != nil || stat.Czxid != czxid(t, next) {
+	if _, stat, err := testserver.Admin(t).Get(next.Path()); err != nil || stat.Czxid != tokenOf(t, next) {
 		t.Errorf("%+v, %v", stat, err)
 	}
 	release(t, next)
 	release(t, c.get(t))
 }
 
-// The operator deletes the holder's node and another comes in, while the holder is connected
-// or not: the holder is told, does not take the other's node for its own, and leaves it alone
-// when it releases, early or late.
+// The operator deletes the holder's node and another contender comes in, while the holder is
+// connected or not. The holder finds out, does not take the other's node for its own, and does not
+// delete it by its release, early or late.
 func TestUnfairNodeOfAnother(t *testing.T) {
 	for _, c := range []struct {
 		what          string
-		away, release bool // holder's connection is away; he releases before it is back
+		away, release bool // the holder is disconnected, and releases before it is connected again
 	}{
 		{"connected", false, false},
 		{"away", true, false},
@@ -166,7 +160,7 @@ func TestUnfairNodeOfAnother(t *testing.T) {
 			q, proxy, m := proxied(t, dir)
 			other := client(t, dir)
 			l := seize(t, q)
-			czxid(t, l)
+			tokenOf(t, l)
 			if c.away {
 				proxy.Refuse(true)
 				proxy.Disconnect()
@@ -194,7 +188,7 @@ func TestUnfairNodeOfAnother(t *testing.T) {
 	}
 }
 
-// The session of a holder, or of one who waits, expires.
+// The session of a holder, or of a waiter, expires.
 func TestUnfairExpired(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, m := proxied(t, dir)
@@ -215,8 +209,8 @@ func TestUnfairExpired(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// A call that is given up leaves nothing: while it waits, for another process or for one of
-// its own, and while its create is under way.
+// A call that is given up leaves no node: while it waits for another process or for its own, and
+// while its create is under way.
 func TestUnfairCancelled(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, _ := proxied(t, dir)
@@ -248,8 +242,8 @@ func TestUnfairCancelled(t *testing.T) {
 	}
 }
 
-// A try says busy behind a holder, of this session or another, and behind nobody takes the
-// lock; also right after a release.
+// TryAcquire returns ErrBusy behind a holder, of this session or another. Otherwise it takes the lock,
+// even right after a release.
 func TestUnfairTry(t *testing.T) {
 	dir := testserver.Path(t) // whose parents are made
 	q, other := client(t, dir), client(t, dir)
@@ -268,8 +262,8 @@ func TestUnfairTry(t *testing.T) {
 	}
 }
 
-// A change of the holder's data wakes those who wait, and grants nothing; the holder is asked
-// to give up, and can, though nothing of its own is in the node any more.
+// A change of the holder's data wakes the waiters, and grants nothing. The holder can be asked to
+// release, and can release, although its node has other data than it set.
 func TestUnfairRevoked(t *testing.T) {
 	dir := persistentDir(t)
 	asked := make(chan *queue.Lease, 10)
@@ -296,14 +290,14 @@ func TestUnfairRevoked(t *testing.T) {
 	release(t, c.get(t))
 }
 
-// The guard of an unfair lease lets nothing be done: it could not tell the node from the
+// A write with the guard of an unfair lease fails, since the guard could not tell the node from the
 // next holder's. The token is higher each time.
 func TestUnfairGuard(t *testing.T) {
 	dir := persistentDir(t)
 	target := put(t, testserver.Path(t), "", "old", 0)
 	q, _, m := proxied(t, dir)
 	l := seize(t, q)
-	token := czxid(t, l)
+	token := tokenOf(t, l)
 	write := func() error {
 		_, err := testserver.Session(t, m).Multi(patient(t),
 			l.Guard(), &zk.SetDataRequest{Path: target, Data: []byte("new"), Version: -1})
@@ -314,8 +308,8 @@ func TestUnfairGuard(t *testing.T) {
 	mustBe(t, write(), zk.ErrNoNode)
 	next := seize(t, client(t, dir))
 	mustBe(t, write(), zk.ErrBadVersion)
-	if czxid(t, next) <= token {
-		t.Errorf("token %d after %d", czxid(t, next), token)
+	if tokenOf(t, next) <= token {
+		t.Errorf("token %d after %d", tokenOf(t, next), token)
 	}
 	release(t, next)
 	if data, _, err := testserver.Admin(t).Get(target); err != nil || string(data) != "old" {
@@ -323,7 +317,7 @@ func TestUnfairGuard(t *testing.T) {
 	}
 }
 
-// What cannot be of an unfair kind is said before any I/O.
+// Requests that an unfair kind cannot have are refused before any I/O.
 func TestUnfairInvalid(t *testing.T) {
 	always := func(queue.Node) queue.Policy { return queue.Policy{} }
 	q := client(t, testserver.Path(t))
@@ -348,8 +342,8 @@ func TestUnfairInvalid(t *testing.T) {
 	release(t, l)
 }
 
-// listsLate makes a contender list the directory only when its get has been answered, as on a
-// slow machine. It returns what is told when he waits for the holder's node.
+// listsLate makes a contender list the directory only after its get was answered, as on a slow
+// machine. The channel receives when the contender waits for the holder's node.
 func listsLate(dir string) (session.Option, <-chan struct{}) {
 	got, watching := make(chan struct{}), make(chan struct{}, 10)
 	var once sync.Once
@@ -371,8 +365,8 @@ func listsLate(dir string) (session.Option, <-chan struct{}) {
 	}), watching
 }
 
-// The node of one who comes in is deleted between his get and his listing, by hand or while he
-// is away, and another comes in: the name in the listing is that one's.
+// The node of a contender is deleted between its get and its listing, by an operator or while it is
+// disconnected, and another contender comes in. The name in the listing is the other's.
 func TestUnfairDeletedBeforeListing(t *testing.T) {
 	for _, c := range []struct {
 		what  string
@@ -405,7 +399,7 @@ func TestUnfairDeletedBeforeListing(t *testing.T) {
 	}
 }
 
-// A try whose node an operator takes away finds nobody in the way, nor its own node.
+// An operator deletes the node of a TryAcquire, which then finds neither another node nor its own.
 func TestUnfairTryDeleted(t *testing.T) {
 	dir := persistentDir(t)
 	late, _ := listsLate(dir)

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// BenchmarkDecide is what a contender that comes last makes of one listing.
+// BenchmarkDecide decides by one listing, for the last contender in it.
 func BenchmarkDecide(b *testing.B) {
 	for _, contenders := range []int{10, 1_000, 10_000} {
 		b.Run(fmt.Sprintf("contenders=%d", contenders), func(b *testing.B) {
@@ -19,7 +19,7 @@ func BenchmarkDecide(b *testing.B) {
 			}
 			last, _ := ParseNode(names[contenders-1])
 			rand.Shuffle(contenders, func(i, j int) { names[i], names[j] = names[j], names[i] })
-			a := &attempt{r: Request{Kind: localKind}, node: last}
+			a := &attempt{r: Request{Kind: mutexKind}, node: last}
 			b.ReportAllocs()
 			for b.Loop() {
 				ahead, err := a.decide(context.Background(), names)
@@ -31,7 +31,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// BenchmarkParseNode is the reading of one contender's name.
+// BenchmarkParseNode parses the name of one contender.
 func BenchmarkParseNode(b *testing.B) {
 	for what, name := range map[string]string{
 		"plain":  nameFor(uuid.NewString(), PrefixLock, 1) + "0000001234",

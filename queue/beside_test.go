@@ -35,7 +35,7 @@ var (
 	}}
 )
 
-// A writer becomes a reader: who is queued behind stays out, whatever is lost on the way.
+// A writer becomes a reader. The next writer in the queue does not get in, whatever reply is lost.
 func TestBeside(t *testing.T) {
 	for _, c := range []struct {
 		what  string
@@ -75,7 +75,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// Nothing is taken beside what has ended, and nothing is left of the attempt.
+// Beside fails for a lease that has ended, and leaves no node.
 func TestBesideEnded(t *testing.T) {
 	dir := persistentDir(t)
 	q := client(t, dir)
@@ -97,7 +97,7 @@ func TestBesideEnded(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// The lease is released while another is taken beside it: that is what is said.
+// If the lease is released while Beside is under way, Beside returns ErrReleased.
 func TestBesideReleased(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, _ := proxied(t, dir)
@@ -119,8 +119,8 @@ func TestBesideReleased(t *testing.T) {
 	mustBe(t, err, queue.ErrReleased)
 }
 
-// A lease that is taken beside another has that one's token, also where nobody had asked for
-// it: the next writer was queued before the reader, and its token must not be lower.
+// A lease that is taken beside another has its token, even if nobody had asked for that before. The
+// next writer has entered before the reader, and its token must not be lower.
 func TestBesideToken(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		dir := persistentDir(t)
@@ -148,14 +148,7 @@ func TestBesideToken(t *testing.T) {
 	}
 }
 
-func tokenOf(t *testing.T, l *queue.Lease) int64 {
-	t.Helper()
-	n, err := l.Token(patient(t))
-	mustBe(t, err, nil)
-	return n
-}
-
-// Where the token of the one may not be read, neither has one, and both are held.
+// If the first node may not be read, neither lease has a token, and both are held.
 func TestBesideWithoutToken(t *testing.T) {
 	dir := persistentDir(t)
 	q, _, _ := proxied(t, dir, session.WithACL(zk.WorldACL(zk.PermAll&^zk.PermRead)...))
@@ -170,7 +163,7 @@ func TestBesideWithoutToken(t *testing.T) {
 	release(t, r)
 }
 
-// What would have two holders is refused before anything is sent.
+// Beside refuses what would let two contenders hold, before it sends anything.
 func TestBesideRefuses(t *testing.T) {
 	fewer := *reading.Kind
 	fewer.Prefixes = []string{queue.PrefixRead}

@@ -14,8 +14,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A waiter that is cancelled leaves the queue as if it had never been there: the one
-// behind it neither enters early nor is forgotten.
+// A waiter that is cancelled leaves the queue as if it had never been there: the contender behind it
+// neither enters early nor is forgotten.
 func TestCancelWaiting(t *testing.T) {
 	dir := persistentDir(t)
 	first := acquire(t, client(t, dir))
@@ -33,7 +33,7 @@ func TestCancelWaiting(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// Cancellation does not wait for the network: here it has disappeared.
+// A cancelled call returns at once, even if the network has gone.
 func TestCancelNeedsNoNetwork(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, m := proxied(t, dir)
@@ -54,7 +54,7 @@ func TestCancelNeedsNoNetwork(t *testing.T) {
 	release(t, holder)
 }
 
-// What comes with an ended context sends nothing and says so.
+// A call with an ended context sends nothing, and returns the context's error.
 func TestEndedContextSendsNothing(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, _ := proxied(t, dir)
@@ -81,7 +81,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	}
 }
 
-// A manager that is closed ends what waits under it.
+// Closing the manager ends the calls that wait.
 func TestCloseEndsWaiting(t *testing.T) {
 	dir := persistentDir(t)
 	holder := acquire(t, client(t, dir))
@@ -98,8 +98,8 @@ func TestCloseEndsWaiting(t *testing.T) {
 	mustBe(t, err, session.ErrClosed)
 }
 
-// Contexts end at any moment around the grant. Whatever wins, an error leaves no node,
-// and a lease has one, alone; and nobody is forgotten.
+// Contexts end at any moment around the grant. A call that returns an error leaves no node. A call that
+// returns a lease has the only node that holds. No waiter is forgotten.
 func TestCancelRacesGrant(t *testing.T) {
 	const managers, waitersEach, rounds = 4, 4, 125 // 2,000
 	dir := testserver.Path(t)
@@ -153,7 +153,7 @@ func TestCancelRacesGrant(t *testing.T) {
 	release(t, acquire(t, client(t, dir)))
 }
 
-// A try that finds the lock taken says so and has left nothing behind when it returns.
+// A TryAcquire that finds the lock taken leaves no node when it returns.
 func TestTryAcquire(t *testing.T) {
 	dir := persistentDir(t)
 	holder := acquire(t, client(t, dir))

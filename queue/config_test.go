@@ -16,7 +16,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// limited is a kind whose directory says how many may hold at a time.
+// limited is a kind whose configuration says how many contenders may hold at a time.
 func limited(limit string) *queue.Kind {
 	return &queue.Kind{
 		Name:     "limited",
@@ -32,7 +32,7 @@ func limited(limit string) *queue.Kind {
 	}
 }
 
-// The directory is given its configuration by the first, and the others go by that.
+// The first contender sets the configuration of the directory, and the others go by it.
 func TestConfig(t *testing.T) {
 	dir := testserver.Path(t)
 	q := client(t, dir)
@@ -50,8 +50,8 @@ func TestConfig(t *testing.T) {
 	release(t, second)
 }
 
-// Those who wait decide anew when the configuration changes: more are let in, an error is
-// told, and after less nobody is let in by the old one.
+// Waiters decide again when the configuration changes. More of them go if it allows more. If it is
+// invalid, they get the error. If it allows less, none goes by the old one.
 func TestReconfigure(t *testing.T) {
 	dir := persistentDir(t)
 	q := client(t, dir)
@@ -85,7 +85,7 @@ func TestReconfigure(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// Reconfigure makes the directory if need be, and returns the error of its function.
+// Reconfigure makes the directory if there is none, and returns the error of its function.
 func TestReconfigureMakesDirectory(t *testing.T) {
 	dir := testserver.Path(t)
 	q := client(t, dir)
@@ -102,7 +102,7 @@ func TestReconfigureMakesDirectory(t *testing.T) {
 	}
 }
 
-// Its reply is lost: the change is made all the same, and once is enough.
+// The reply to Reconfigure is lost. The change is made all the same, and once.
 func TestReconfigureReplyLost(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, _ := proxied(t, dir)
@@ -114,8 +114,8 @@ func TestReconfigureReplyLost(t *testing.T) {
 	}
 }
 
-// The configuration is read while it is lowered, and the directory listed afterwards, when
-// one of the holders has left: by the old one there would be room.
+// The limit is lowered while the configuration is read, and the directory is listed after that, when
+// one of the holders has left. By the old limit there would be room.
 func TestConfigOlderThanListing(t *testing.T) {
 	dir := persistentDir(t)
 	var held []*queue.Lease
@@ -177,8 +177,7 @@ func TestContendersDirectoryVanishes(t *testing.T) {
 	}
 }
 
-// All who are ahead are watched: when one leaves whose place is not enough, there is nothing
-// to ask.
+// All nodes ahead are watched. When one of them leaves and that is not enough, no request is sent.
 func TestFramesNotEnough(t *testing.T) {
 	dir := persistentDir(t)
 	var held []*queue.Lease
@@ -208,7 +207,7 @@ func TestFramesNotEnough(t *testing.T) {
 	release(t, held[0])
 }
 
-// The error of change ends the call, whatever it looks like.
+// The error of change ends the call, even if it matches an error that Reconfigure retries.
 func TestReconfigureEndsByItsOwnError(t *testing.T) {
 	q := client(t, persistentDir(t))
 	for _, own := range []error{zk.ErrBadVersion, zk.ErrNoNode, zk.ErrConnectionClosed, session.ErrLost, errors.New("no")} {

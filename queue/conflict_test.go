@@ -13,7 +13,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// put makes a child as another client would, and returns its path.
+// put creates a child as another client would, and returns its path.
 func put(t *testing.T, dir, name, data string, flags int32) string {
 	t.Helper()
 	made, err := testserver.Admin(t).Create(path.Join(dir, name), []byte(data), flags, zk.WorldACL(zk.PermAll))
@@ -23,8 +23,8 @@ func put(t *testing.T, dir, name, data string, flags int32) string {
 	return made
 }
 
-// A child of another kind of lock is a conflict, wherever in the queue it stands, and
-// nothing is left behind.
+// A contender of another kind of lock is a conflict, at any place in the queue. The call that finds
+// it leaves no node.
 func TestConflict(t *testing.T) {
 	for _, name := range []string{
 		"_c_0b3ea4c1-6f9a-4c4e-9d53-2f1c1c8f6a01-lease-0000000000",
@@ -49,7 +49,7 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// What is no contender's is ignored.
+// Children that are not contenders are ignored.
 func TestForeignChildren(t *testing.T) {
 	dir := persistentDir(t)
 	for _, name := range []string{"foo", "block-0000000000", "lock-1", "0000000000", "_c_x", "locks", "leases"} {
@@ -117,7 +117,7 @@ func TestContenders(t *testing.T) {
 	release(t, third.get(t))
 }
 
-// Of a semaphore, all who fit in are holders.
+// In a semaphore, all contenders within the limit are holders.
 func TestContendersOfSemaphore(t *testing.T) {
 	dir := persistentDir(t)
 	q := client(t, dir)
@@ -155,7 +155,7 @@ func TestContendersOfSemaphore(t *testing.T) {
 	release(t, leases[1])
 }
 
-// What cannot work is refused before any I/O: here there is no server to ask.
+// Invalid arguments are refused before any I/O. There is no server here.
 func TestBadArguments(t *testing.T) {
 	_, err := queue.New(nil, "/x")
 	mustBe(t, err, session.ErrInvalid)
@@ -188,7 +188,7 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// Requests that would be read back as others are refused before anything is sent.
+// Requests that would be parsed as others are refused before anything is sent.
 func TestBadRequest(t *testing.T) {
 	q, proxy, _ := proxied(t, persistentDir(t))
 	proxy.ResetRequests()

@@ -11,8 +11,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// At the instant at which the session's time runs out, when none of its timers has run, the
-// context of a lease says that it is lost, and is done.
+// At the instant at which the session's time runs out, before any of its timers has run, the context
+// of a lease says that the lease is lost, and is done.
 func TestContextComputedWhenAsked(t *testing.T) {
 	for name, look := range map[string]func(ctx context.Context) error{
 		"Err":   context.Context.Err,
@@ -56,7 +56,7 @@ func TestContextComputedWhenAsked(t *testing.T) {
 	}
 }
 
-// What is done inside with the context of a lease that is over asks no server.
+// Requests with the context of a lease that is over are not sent.
 func TestOverContextAcquiresNothing(t *testing.T) {
 	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
 		l := acquire(t, on(t, m, "/locks/one"))

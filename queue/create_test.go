@@ -9,8 +9,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// The reply to a create is lost, in every way there is: exactly one node comes of it, and
-// it is the lease's.
+// The reply to a create is lost, in every way. Exactly one node comes of it, and it is the lease's.
 func TestCreateReplyLost(t *testing.T) {
 	for _, c := range []struct {
 		what string
@@ -41,8 +40,8 @@ func TestCreateReplyLost(t *testing.T) {
 	}
 }
 
-// A create gets lost on its way and turns up after the client has reconnected, looked
-// for it and made another: the server takes nothing from the old connection then.
+// A create is held up in the network, and arrives after the client has reconnected, looked for the
+// node and created another. The server accepts nothing from the old connection then.
 func TestCreateTurnsUpLate(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, _ := proxied(t, dir, session.WithTimeout(short))
@@ -60,8 +59,8 @@ func TestCreateTurnsUpLate(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// The caller's context ends while it is not known whether there is a node. The call
-// returns at once, and no node stays.
+// The caller's context ends while it is not known whether there is a node. The call returns at once,
+// and no node stays.
 func TestCreateAbandoned(t *testing.T) {
 	for _, c := range []struct {
 		what string
@@ -122,8 +121,7 @@ func TestCreateAbandoned(t *testing.T) {
 	}
 }
 
-// A call while disconnected that is abandoned before the connection is back sends
-// nothing then.
+// A call that is given up while disconnected sends nothing after the connection is back.
 func TestAbandonedWhileDisconnected(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, m := proxied(t, dir)

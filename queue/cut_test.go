@@ -9,8 +9,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// The connection breaks at the n-th request of a whole life of a lease, whichever that
-// is: the lock is obtained all the same, by one node, and is free afterwards.
+// The connection breaks at the n-th request in the life of a lease. The lock is obtained all the same,
+// with one node, and is free afterwards.
 func TestCutAtEachStep(t *testing.T) {
 	faults := map[string]func(*zktest.Proxy, zktest.Match) *zktest.Fault{
 		"before": (*zktest.Proxy).CutBefore,

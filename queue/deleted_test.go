@@ -12,7 +12,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// newest returns the name of the last who came.
+// newest returns the name of the last child.
 func newest(t *testing.T, dir string) string {
 	t.Helper()
 	names := testserver.Children(t, dir)
@@ -25,7 +25,7 @@ func newest(t *testing.T, dir string) string {
 	})
 }
 
-// An operator deletes a holder's node: the holder is told, and the next enters.
+// An operator deletes a holder's node. The holder finds out, and the next contender enters.
 func TestHolderDeleted(t *testing.T) {
 	dir := persistentDir(t)
 	l := acquire(t, client(t, dir))
@@ -48,7 +48,7 @@ func TestHolderDeleted(t *testing.T) {
 	release(t, n)
 }
 
-// So is one who has waited for the lock, and one whose watch was lost in between.
+// The same, for a holder that has waited for the lock, and for one whose watch was lost in between.
 func TestHolderDeletedAfterReconnect(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, m := proxied(t, dir)
@@ -74,7 +74,7 @@ func TestHolderDeletedAfterReconnect(t *testing.T) {
 	}
 }
 
-// The node goes while its holder is disconnected.
+// The node is deleted while its holder is disconnected.
 func TestHolderDeletedWhileDisconnected(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, m := proxied(t, dir)
@@ -91,7 +91,7 @@ func TestHolderDeletedWhileDisconnected(t *testing.T) {
 	}
 }
 
-// An operator deletes a waiter's node: that is no grant. The waiter queues again.
+// An operator deletes a waiter's node. That is not a grant: the waiter enters again.
 func TestWaiterDeleted(t *testing.T) {
 	dir := persistentDir(t)
 	holder := acquire(t, client(t, dir))
@@ -115,8 +115,8 @@ func TestWaiterDeleted(t *testing.T) {
 	release(t, other.get(t))
 }
 
-// The waiter's node is deleted, and then its predecessor leaves, and it hears of both at
-// once: it must not take the second for a grant.
+// The waiter's node is deleted, then its predecessor leaves, and the waiter receives both events at
+// once. It must not take the second for a grant.
 func TestWaiterDeletedThenPredecessorLeaves(t *testing.T) {
 	dir := persistentDir(t)
 	holder := acquire(t, client(t, dir))
@@ -131,7 +131,7 @@ func TestWaiterDeletedThenPredecessorLeaves(t *testing.T) {
 	testserver.Delete(t, dir, names[1])
 	await(t, hold.Hit(), "the event")
 	release(t, holder)
-	b := behind.get(t) // who is the next by right
+	b := behind.get(t) // the next in the order
 	hold.Release()
 	testserver.WaitChildren(t, dir, 2)
 	w.waits(t, "the one behind has the lock now")
@@ -144,7 +144,7 @@ func TestWaiterDeletedThenPredecessorLeaves(t *testing.T) {
 	release(t, l)
 }
 
-// watchHook says when a contender has set its watches and waits.
+// watchHook sends when a contender has set its watches and waits.
 func watchHook(watching chan<- struct{}) session.Option {
 	return session.WithTrace(session.Trace{
 		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
@@ -154,8 +154,8 @@ func watchHook(watching chan<- struct{}) session.Option {
 	})
 }
 
-// One in the middle goes, in each way there is. The one behind it neither enters early
-// nor sleeps on.
+// A contender in the middle goes, in each way. The contender behind it neither enters early nor
+// sleeps on.
 func TestMiddleWaiterDies(t *testing.T) {
 	for _, c := range []struct {
 		what string
@@ -195,7 +195,7 @@ func TestMiddleWaiterDies(t *testing.T) {
 	}
 }
 
-// The holder's data is changed: the waiter is not let in by that, and watches on.
+// The holder's data is changed. The waiter does not enter, and watches on.
 func TestPredecessorChanged(t *testing.T) {
 	dir := persistentDir(t)
 	first := acquire(t, client(t, dir))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A number at which the counter is used up is refused; the node is known all the same,
-// for it has to be removed.
+// A number at which the counter is used up is refused. The attempt knows its node all the same, since
+// it has to delete it.
 func TestFound(t *testing.T) {
 	kind := &Kind{Name: "test", Prefixes: knownPrefixes, Policy: semaphorePolicy(5)}
 	for _, prefix := range knownPrefixes {

@@ -10,8 +10,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// An uncontended lock costs a create and a listing, sent together, a read that sets the
-// watch on its own node, and a delete.
+// An uncontended lock costs a create and a listing, which are sent together, a read that sets the watch
+// on its own node, and a delete.
 func TestFramesUncontended(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, _ := proxied(t, dir)
@@ -41,7 +41,7 @@ func TestFramesUncontended(t *testing.T) {
 	}
 }
 
-// One who waits takes over with no request at all: here none gets through.
+// A waiter takes over without a request: none gets through here.
 func TestFramesHandOver(t *testing.T) {
 	dir := persistentDir(t)
 	first := acquire(t, client(t, dir))
@@ -70,9 +70,8 @@ func TestFramesHandOver(t *testing.T) {
 	release(t, l)
 }
 
-// Once per session timeout a waiter looks whether those whom it watches are still there,
-// though nothing has been heard. It neither lists the whole queue for that nor sets a
-// watch twice.
+// Once per session timeout a waiter asks whether the nodes that it watches are still there, although
+// there was no event. It neither lists a long queue for that nor sets a watch twice.
 func TestFramesLookAgain(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel() // takes two session timeouts
@@ -105,7 +104,7 @@ func TestFramesLookAgain(t *testing.T) {
 	release(t, w.get(t))
 }
 
-// Those who wait at one node in one session share one watch, and no watch stays.
+// Waiters of one session behind one node share a watch, and no watch stays.
 func TestWatchesDoNotGather(t *testing.T) {
 	dir := persistentDir(t)
 	holder := acquire(t, client(t, dir))

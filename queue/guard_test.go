@@ -14,7 +14,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// A write with the guard happens while the lease's node is there, and not any more after.
+// A write with the guard succeeds while the lease's node is there, and fails afterwards.
 func TestGuard(t *testing.T) {
 	for _, c := range []struct {
 		what string
@@ -52,8 +52,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// The context of a lease ends with the lease, with its parent, and with its cancel
-// function, and says which; the lease ends with the first alone.
+// The context of a lease ends with the lease, with its parent, and with its cancel function. Its cause
+// says which. The other two do not end the lease.
 func TestLeaseContext(t *testing.T) {
 	dir := persistentDir(t)
 	l := acquire(t, client(t, dir))
@@ -84,9 +84,9 @@ func TestLeaseContext(t *testing.T) {
 	mustBe(t, context.Cause(late), queue.ErrReleased)
 }
 
-// The directory and everything in it goes at once, as with deleteall. Who waits enters
-// again; where the holder's deletion comes first in the transaction, and so its event does,
-// it may get the lock by it, and is told of its own deletion by the next one.
+// The directory and all children are deleted at once, as by deleteall. Waiters enter again. If the
+// holder's delete comes first in the transaction, its event comes first too, and a waiter may get
+// the lock by it. The event of its own deletion follows and ends the lease.
 func TestEverythingDeleted(t *testing.T) {
 	for _, c := range []struct {
 		what        string

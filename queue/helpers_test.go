@@ -26,14 +26,14 @@ var mutex = &queue.Kind{
 
 var ask = queue.Request{Kind: mutex}
 
-// long is a session timeout for tests in which no session may be lost, short one for
-// those in which one is.
+// long is a session timeout for tests in which no session may be lost, and short one for tests in
+// which one is.
 const (
 	long  = 20 * time.Second
 	short = 4 * time.Second
 )
 
-// patient returns a context for what must happen, sooner or later.
+// patient returns a context that bounds the wait for what must happen.
 func patient(tb testing.TB) context.Context {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
@@ -41,7 +41,7 @@ func patient(tb testing.TB) context.Context {
 	return ctx
 }
 
-// persistentDir makes a directory that stays, so that requests are the same each time.
+// persistentDir makes a directory that stays, so that each acquisition sends the same requests.
 func persistentDir(tb testing.TB) string {
 	tb.Helper()
 	dir := testserver.Path(tb)
@@ -51,14 +51,14 @@ func persistentDir(tb testing.TB) string {
 	return dir
 }
 
-// client returns a queue of a session of its own, straight to the server.
+// client returns a queue with a session of its own, connected to the server directly.
 func client(tb testing.TB, dir string, opts ...session.Option) *queue.Queue {
 	tb.Helper()
 	opts = append([]session.Option{session.WithTimeout(long)}, opts...)
 	return on(tb, testserver.Connect(tb, testserver.Server(tb).Addr(0), opts...), dir)
 }
 
-// proxied returns a queue of a session of its own, behind a proxy of its own.
+// proxied returns a queue with a session and a proxy of its own.
 func proxied(tb testing.TB, dir string, opts ...session.Option) (*queue.Queue, *zktest.Proxy, *session.Manager) {
 	tb.Helper()
 	p := testserver.Proxy(tb)
@@ -92,7 +92,7 @@ func release(tb testing.TB, l *queue.Lease) {
 	}
 }
 
-// call is an Acquire under way.
+// call is an Acquire that is under way.
 type call struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -122,7 +122,7 @@ func enter(tb testing.TB, q *queue.Queue, n int) *call {
 	return c
 }
 
-// get returns the lease that the call ends in.
+// get waits for the lease.
 func (c *call) get(tb testing.TB) *queue.Lease {
 	tb.Helper()
 	c.wait(tb)
@@ -168,8 +168,7 @@ func onlyChild(tb testing.TB, l *queue.Lease) {
 	}
 }
 
-// ofContenders matches a kind of request for contenders' nodes under dir, or for the
-// directory's listing.
+// ofContenders matches requests of a kind, for contenders' nodes in dir or for the listing of dir.
 func ofContenders(dir string, op zktest.Op) zktest.Match {
 	if op == zktest.OpGetChildren2 {
 		return func(r zktest.Request) bool {
@@ -179,9 +178,16 @@ func ofContenders(dir string, op zktest.Op) zktest.Match {
 	return zktest.On(op, dir+"/")
 }
 
-// inDir matches every request that has to do with the directory.
+// inDir matches every request for the directory and its children.
 func inDir(dir string) zktest.Match {
 	return func(r zktest.Request) bool { return r.Path == dir || strings.HasPrefix(r.Path, dir+"/") }
+}
+
+func tokenOf(tb testing.TB, l *queue.Lease) int64 {
+	tb.Helper()
+	n, err := l.Token(patient(tb))
+	mustBe(tb, err, nil)
+	return n
 }
 
 func mustBe(tb testing.TB, err, target error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A context of a lease, and those derived from it, give the lease back: the innermost one, for as
-// long as anybody asks.
+// LeaseFrom returns the lease of a context and of contexts derived from it. The innermost lease
+// counts, even after it has ended.
 func TestLeaseFrom(t *testing.T) {
 	alone(t, func(t *testing.T, _ *zktest.Server, m *session.Manager) {
 		want := func(what string, ctx context.Context, want *queue.Lease) {

@@ -11,8 +11,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// Those who wait get the lock in the order in which they came, each with a lease of its own,
-// by one node and without a request.
+// Waiters get the lock in the order in which they came, each with its own lease, with one node and
+// without a request.
 func TestLocalOrder(t *testing.T) {
 	dir := testserver.Path(t)
 	p := newProcess(t, dir, Request{}, 100)
@@ -42,8 +42,8 @@ func TestLocalOrder(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// After so many hand-overs it is the turn of others, and those who still wait are behind them.
-// The token grows from turn to turn.
+// After the last hand-over of a turn, other processes have their turn, and the waiters that remain are
+// behind them. The token grows from turn to turn.
 func TestLocalBound(t *testing.T) {
 	dir := testserver.Path(t)
 	p, q := newProcess(t, dir, Request{}, 1), newProcess(t, dir, Request{}, 1)
@@ -53,8 +53,8 @@ func TestLocalBound(t *testing.T) {
 	testserver.WaitChildren(t, dir, 2)
 	giveBack(t, first)
 	l := second.lease(t)
-	// The third has its place before the node of the second goes: whoever gets in then has
-	// it behind him.
+	// The third has its place before the node of the second is deleted. A contender that enters
+	// after that is behind it.
 	deletes := p.proxy.Count(zktest.On(zktest.OpDelete, dir))
 	create := p.proxy.HoldRequest(zktest.On(zktest.OpCreate, dir))
 	released := l.StartRelease(patience(t))
@@ -76,8 +76,8 @@ func TestLocalBound(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// A waiter that is cancelled concerns neither the others nor the node, though it was the first
-// and is the reason that there is one; with the last one the node goes.
+// A waiter that is cancelled affects neither the other waiters nor the node, even if it came first and
+// the node was created for it. With the last waiter the node is deleted.
 func TestLocalCancel(t *testing.T) {
 	dir := testserver.Path(t)
 	holder := newProcess(t, dir, Request{}, 1)
@@ -119,7 +119,7 @@ func TestLocalCancel(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// Whoever is asked to make room is the last of the turn.
+// A holder that is asked to release is the last one of its turn.
 func TestLocalRevoked(t *testing.T) {
 	dir := testserver.Path(t)
 	asked := make(chan *Lease, 10)
@@ -145,8 +145,8 @@ func TestLocalRevoked(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// A try finds whoever holds or waits in this process without asking the server, and leaves
-// those in peace who come meanwhile.
+// TryAcquire returns ErrBusy without a request while this process holds or waits. It does not disturb
+// waiters that come while it is under way.
 func TestLocalTry(t *testing.T) {
 	dir := testserver.Path(t)
 	p, q := newProcess(t, dir, Request{}, 10), newProcess(t, dir, Request{}, 10)
@@ -178,7 +178,7 @@ func TestLocalTry(t *testing.T) {
 	giveBack(t, o)
 	giveBack(t, w.lease(t))
 
-	// One who comes while the try is under way has it handed on, or contends after it.
+	// A waiter that comes during the try gets the lock from it, or contends after it.
 	for _, taken := range []bool{false, true} {
 		if taken {
 			o = q.hold(t)
@@ -219,8 +219,8 @@ func TestLocalTry(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// What keeps the one contender out is told to all who wait; and so is the end of the manager,
-// to whoever waits behind a hold too.
+// If the shared contender fails, all waiters get its error. If the manager is closed, waiters behind a
+// hold of this process get that error too.
 func TestLocalErrors(t *testing.T) {
 	dir := testserver.Path(t)
 	other := newProcess(t, dir, Request{}, 1)
@@ -260,7 +260,7 @@ func TestLocalErrors(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// Bad input is an error before any I/O.
+// Invalid arguments are an error before any I/O.
 func TestLocalInvalid(t *testing.T) {
 	q, err := New(new(session.Manager), "/a")
 	noError(t, err)
@@ -269,7 +269,7 @@ func TestLocalInvalid(t *testing.T) {
 		r Request
 		n int
 	}{
-		{Request{Kind: localKind}, 0}, {Request{Kind: localKind}, -1}, {Request{}, 1}, {Request{Kind: unfair}, 1},
+		{Request{Kind: mutexKind}, 0}, {Request{Kind: mutexKind}, -1}, {Request{}, 1}, {Request{Kind: unfair}, 1},
 	} {
 		if l, err := q.Local(c.r, c.n); l != nil || !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("%+v: %v", c, err)

@@ -7,9 +7,9 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A turn is passed on to nobody once something is taken beside its lease, as a writer becomes
-// a reader: the next of this process would hold at the same time. That the lease is released
-// while Beside is still under way makes no difference.
+// After Beside the turn is not handed over: the next waiter would hold together with the new lease, as
+// a writer becomes a reader. It makes no difference if the lease is released while Beside is still
+// under way.
 func TestLocalBeside(t *testing.T) {
 	write := &Kind{Name: "write", Prefixes: []string{PrefixWrite, PrefixRead}, Policy: func(Node) Policy {
 		return Policy{Replaces: func(n Node) bool { return n.Prefix == PrefixWrite }}
@@ -43,7 +43,7 @@ func TestLocalBeside(t *testing.T) {
 			}
 			noError(t, g.err)
 			noError(t, released())
-			testserver.WaitChildren(t, dir, 2) // the reader's, and that of the one who waits
+			testserver.WaitChildren(t, dir, 2) // the reader's, and that of the waiter
 			p.settle(t, 1)
 			noError(t, g.lease.Err())
 			giveBack(t, g.lease)

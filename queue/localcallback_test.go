@@ -9,7 +9,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// heldEnd is a hook that tells when contenders wait, and holds the first up as its wait ends.
+// heldEnd is a hook that sends when contenders wait, and holds the first of them up at the end of its
+// wait.
 func heldEnd(watching chan<- struct{}, ended chan<- error, proceed <-chan struct{}) session.Option {
 	var once sync.Once
 	return session.WithTrace(session.Trace{
@@ -25,9 +26,9 @@ func heldEnd(watching chan<- struct{}, ended chan<- error, proceed <-chan struct
 	})
 }
 
-// A contender that was called back, as nobody waited any more, takes its time to leave.
-// Whoever comes meanwhile has another, which the first does not speak for: neither when it fails
-// nor when its turn came in the same moment.
+// A shared contender that was called back, because no waiter was left, takes its time to leave. A waiter
+// that comes in the meantime has a new one. The first one does not affect it: neither by its
+// failure, nor by a grant at the moment of the call-back.
 func TestLocalCalledBack(t *testing.T) {
 	for _, granted := range []bool{false, true} {
 		t.Run(map[bool]string{false: "waiting", true: "granted"}[granted], func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// The manager is closed while turns begin, are passed on and end, and the directory comes and
-// goes with them: all who hold or wait are told, and nothing stays behind.
+// The manager is closed while turns begin, are handed over and end, and the directory comes and goes
+// with them. All holders and waiters get an error, and no node is left.
 func TestLocalCloseMeanwhile(t *testing.T) {
 	for round := range 12 {
 		dir := testserver.Path(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// A session that may have no node more than that of the present turn does not keep those who
-// wait out of the next: they take its place when it is gone, however the turn ends.
+// The session may have only one node, that of the present turn. The waiters still get the next turn:
+// their contender enters when the node is gone, in whatever way the turn ends.
 func TestLocalAtLimitOfNodes(t *testing.T) {
 	for what, end := range map[string]func(*testing.T, *Lease){
 		"released": giveBack,
@@ -32,13 +32,13 @@ func TestLocalAtLimitOfNodes(t *testing.T) {
 	}
 }
 
-// Where it is others who have taken all the room, those who wait are told.
+// If other locks have all the nodes that the session may have, the waiters get the error.
 func TestLocalBeyondLimitOfNodes(t *testing.T) {
 	dir := testserver.Path(t)
 	p := newProcess(t, dir, Request{}, 1, session.WithMaxNodes(1))
 	q, err := New(p.m, testserver.Path(t))
 	noError(t, err)
-	other, err := q.Acquire(patience(t), Request{Kind: localKind})
+	other, err := q.Acquire(patience(t), Request{Kind: mutexKind})
 	noError(t, err)
 	if _, err := p.Acquire(patience(t)); !errors.Is(err, session.ErrTooManyNodes) {
 		t.Errorf("Acquire: %v", err)

@@ -8,8 +8,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// The loss of the session or of the node is told to the holder. Those who wait get another
-// turn, and what the one who has lost it does is nothing to them.
+// The holder finds out that the session or the node is lost. The waiters get another turn, whatever
+// the holder does.
 func TestLocalLoss(t *testing.T) {
 	for _, c := range []struct {
 		what string
@@ -48,8 +48,8 @@ func TestLocalLoss(t *testing.T) {
 	}
 }
 
-// A session that is known to be lost, by the clock or by an event that is still on its way to
-// the guard, is passed on to nobody.
+// A turn that is known to be lost is not handed over: lost by the clock, or by an event that the guard
+// has not received yet.
 func TestLocalPassesNothingLost(t *testing.T) {
 	dir := testserver.Path(t)
 	p := newProcess(t, dir, Request{}, 10)

@@ -14,9 +14,9 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// Each acquisition, hold and release is told to the hooks, begun and ended, with the context
-// of whoever it is; and so is what an envoy does, with that of the first for whom it goes. The node
-// has no traceparent: it is handed on from one acquisition to the next.
+// The hooks are called for each acquisition, hold and release, at its beginning and end, with the
+// context of its caller. For the shared contender they get the context of the first waiter. The node
+// has no traceparent, since it is handed over from one acquisition to the next.
 func TestLocalTrace(t *testing.T) {
 	type name struct{}
 	var mu sync.Mutex

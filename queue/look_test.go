@@ -11,8 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// watchesOf returns a watch for each thing that can have happened to it, all as a real
-// session gives them.
+// watchesOf returns a watch for each event, as a real session gives them.
 func watchesOf(t *testing.T) map[plumbing.WatchEvent]plumbing.Watch {
 	admin, dir := testserver.Admin(t), testserver.Path(t)
 	proxy := testserver.Proxy(t)
@@ -65,7 +64,7 @@ func TestLook(t *testing.T) {
 	type events = []plumbing.WatchEvent
 	for _, c := range []struct {
 		what     string
-		ahead    []int // weights; the watched are the last of them
+		ahead    []int // weights; the last of them are watched
 		watched  events
 		own      plumbing.WatchEvent
 		slack    int
@@ -125,8 +124,8 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// A configuration that has changed, or may have, comes before whatever else would grant,
-// and after the loss of the place.
+// A configuration that has changed, or may have, comes before anything that would grant, and after the
+// loss of the place.
 func TestLookConfig(t *testing.T) {
 	watches := watchesOf(t)
 	ahead := []blocker{{Node{Name: "a"}, 1, false}}

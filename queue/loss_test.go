@@ -18,7 +18,7 @@ func expire(t *testing.T, p *zktest.Proxy, m *session.Manager) {
 	}
 }
 
-// mustBeLost waits for the loss to be told, in every way there is.
+// mustBeLost waits until the lease says that it is lost, in every way.
 func mustBeLost(t *testing.T, l *queue.Lease, inside context.Context) {
 	t.Helper()
 	await(t, l.Done(), "Done")
@@ -30,8 +30,8 @@ func mustBeLost(t *testing.T, l *queue.Lease, inside context.Context) {
 	mustBe(t, context.Cause(late), session.ErrLost)
 }
 
-// The server expires a holder's session: the holder is told, the next enters, and the
-// holder's late release touches nobody.
+// The server expires a holder's session. The holder finds out, the next contender enters, and the late
+// release deletes no other node.
 func TestExpiredHolder(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, m := proxied(t, dir)
@@ -63,7 +63,7 @@ func TestExpiredHolder(t *testing.T) {
 	}
 }
 
-// The server expires a waiter's session: its call goes on, at the end of the queue.
+// The server expires a waiter's session. Its call goes on, at the end of the queue.
 func TestExpiredWaiter(t *testing.T) {
 	dir := persistentDir(t)
 	holder := acquire(t, client(t, dir))
@@ -84,8 +84,7 @@ func TestExpiredWaiter(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// A session that expires while its create is under way leaves one node, of the next
-// session.
+// A session expires while its create is under way. There is one node then, of the next session.
 func TestExpiredWhileEntering(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, m := proxied(t, dir)
@@ -101,7 +100,7 @@ func TestExpiredWhileEntering(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// A holder that is cut off knows before anybody else is let in.
+// A holder that is cut off knows that it has lost the lock before another contender enters.
 func TestPartitionedHolderKnowsFirst(t *testing.T) {
 	for _, d := range []zktest.Direction{zktest.Both, zktest.ToServer} {
 		t.Run(d.String(), func(t *testing.T) {
@@ -134,8 +133,8 @@ func TestPartitionedHolderKnowsFirst(t *testing.T) {
 	}
 }
 
-// With WithLossOnSuspend a disconnection is a loss, and the node of the lost session is
-// removed though the server would keep it.
+// With WithLossOnSuspend a disconnection is a loss. The node of the lost session is deleted, although
+// the server would keep it.
 func TestLossOnSuspend(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, _ := proxied(t, dir, session.WithLossOnSuspend())
@@ -152,7 +151,7 @@ func TestLossOnSuspend(t *testing.T) {
 	release(t, n)
 }
 
-// A holder's manager is closed: the lease says so, and the next enters.
+// A holder's manager is closed. The lease says so, and the next contender enters.
 func TestCloseEndsLease(t *testing.T) {
 	dir := persistentDir(t)
 	q, _, m := proxied(t, dir)

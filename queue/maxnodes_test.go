@@ -10,8 +10,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A session with as many nodes as it may have gets no more, and gets room again in
-// whatever way a node goes.
+// A session that has as many nodes as it may have gets no more. It has room again when a node goes, in
+// whatever way.
 func TestMaxNodes(t *testing.T) {
 	deleted := func(t *testing.T, l *queue.Lease) {
 		testserver.Delete(t, l.Path())
@@ -49,8 +49,8 @@ func TestMaxNodes(t *testing.T) {
 	}
 }
 
-// Whoever waits and has his node deleted by an operator takes a new place, also in a session
-// that has room for one node alone.
+// A waiter whose node an operator deletes takes a new place, even in a session that may have only
+// one node.
 func TestMaxNodesWhileWaiting(t *testing.T) {
 	dir := persistentDir(t)
 	holder, err := client(t, dir).Acquire(patient(t), ask)

@@ -11,8 +11,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// A nil context, and an object that nothing has made, are a panic that says so, before anything
-// is sent or changed.
+// A nil context, and an object that was not made by its constructor, panic with a message, before
+// anything is sent or changed.
 func TestMisuse(t *testing.T) {
 	q, proxy, _ := proxied(t, testserver.Path(t))
 	l := acquire(t, q)
@@ -42,7 +42,7 @@ func TestMisuse(t *testing.T) {
 	release(t, l)
 }
 
-// Zero values of what is passed by value are an error.
+// Zero values of arguments are an error.
 func TestZeroRequest(t *testing.T) {
 	q := client(t, testserver.Path(t))
 	wantInvalid := func(what string, err error) {

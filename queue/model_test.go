@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model is a directory and contenders who know of it only what a listing and the ends of
-// what they watch have told them, in any order and as late as can be.
+// model is a directory and its contenders. A contender knows only what a listing and the ends of its
+// watches have told it, in any order and after any time.
 type model struct {
 	policy func(Node) Policy
 	nodes  []Node // in the directory
@@ -24,7 +24,7 @@ type actor struct {
 	here bool // has a node
 	goes bool // has been granted, and has not left
 
-	listed  bool // acts on the following; otherwise it has to list
+	listed  bool // acts on the fields below; otherwise it has to list
 	ahead   []blocker
 	targets []blocker
 	gone    []string // of targets, reported
@@ -45,7 +45,7 @@ func (m *model) leave(a *actor) {
 	m.nodes = slices.DeleteFunc(m.nodes, func(n Node) bool { return n.Name == a.node.Name })
 }
 
-// downgrade turns a writer that goes into a reader with its sequence.
+// downgrade turns a writer that goes into a reader with the same sequence number.
 func (m *model) downgrade(a *actor) {
 	i := slices.IndexFunc(m.nodes, func(n Node) bool { return n.Name == a.node.Name })
 	a.node.Name, a.node.Prefix = "down-"+a.node.Name, PrefixRead
@@ -53,8 +53,8 @@ func (m *model) downgrade(a *actor) {
 	m.nodes[i] = a.node
 }
 
-// list is what run does with a listing: decide, and watch. A target that is gone by now
-// counts as reported.
+// list does what an attempt does with a listing: decide, and watch. A target that is gone by now counts
+// as reported.
 func (m *model) list(a *actor) {
 	a.ahead = blockers(a.node, m.nodes, a.p)
 	a.targets, a.gone, a.listed = nil, nil, true
@@ -65,7 +65,7 @@ func (m *model) list(a *actor) {
 	a.targets = toWatch(a.ahead, a.p.Slack)
 }
 
-// hear reports one target that is gone: what look does.
+// hear reports one target that is gone, as look does.
 func (m *model) hear(a *actor, b blocker) {
 	if b.replaces {
 		a.listed = false
@@ -80,7 +80,7 @@ func (m *model) hear(a *actor, b blocker) {
 	}
 }
 
-// unheard returns the targets that are gone without the actor's knowing.
+// unheard returns the targets that are gone without the actor's knowledge.
 func (m *model) unheard(a *actor) []blocker {
 	return slices.DeleteFunc(slices.Clone(a.targets), func(b blocker) bool {
 		return slices.Contains(a.gone, b.node.Name) ||
@@ -88,7 +88,7 @@ func (m *model) unheard(a *actor) []blocker {
 	})
 }
 
-// waiting returns those who have something to do, and those who go.
+// waiting returns the waiters by what they have to do next, and the actors that go.
 func (m *model) waiting() (unlisted, deaf, going, here []*actor) {
 	for _, a := range m.all {
 		switch {
@@ -106,7 +106,7 @@ func (m *model) waiting() (unlisted, deaf, going, here []*actor) {
 	return
 }
 
-// settle lets everybody do what there is to do, and reports who goes then.
+// settle lets all actors do what they have to do, and returns those that go then.
 func (m *model) settle() []*actor {
 	for {
 		unlisted, deaf, going, _ := m.waiting()
@@ -122,7 +122,7 @@ func (m *model) settle() []*actor {
 	}
 }
 
-// noneForgotten: of those who wait, with nothing left to hear, none may go.
+// noneForgotten checks that no waiter that has nothing left to hear may go.
 func (m *model) noneForgotten(t *rapid.T) {
 	for _, a := range m.all {
 		if a.here && !a.goes && mayGo(blockers(a.node, m.nodes, a.p), a.p.Slack) {
@@ -131,7 +131,7 @@ func (m *model) noneForgotten(t *rapid.T) {
 	}
 }
 
-// scheme is one kind of lock: how one asks, and who may go together.
+// scheme is one kind of lock: its requests, and which contenders may go together.
 type scheme struct {
 	name   string
 	policy func(Node) Policy
@@ -166,8 +166,8 @@ func schemes() []scheme {
 	}
 }
 
-// TestModel lets contenders come, go, hear and list in any order. Two that conflict must
-// never go together, and when all is heard nobody who may go must be left waiting.
+// TestModel lets contenders come, go, hear and list in any order. Two that conflict must never go
+// together. When all is heard, no contender that may go must be left waiting.
 func TestModel(t *testing.T) {
 	for _, s := range schemes() {
 		t.Run(s.name, rapid.MakeCheck(func(t *rapid.T) {
@@ -226,8 +226,8 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// A release of a mutex lets exactly one in, the next in order, and tells two at most:
-// that one, and the one who only lists again.
+// A release of a mutex lets exactly one contender in, the next in order. It wakes two at most: that
+// one, and one that only lists again.
 func TestModelMutexRelease(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{policy: mutexPolicy}
@@ -253,9 +253,8 @@ func TestModelMutexRelease(t *testing.T) {
 	})
 }
 
-// As long as all of the watched tail stands, whatever else leaves, the contender may
-// not go; the tail is half of the slack longer than that takes, and the contender watches
-// one more than that tail only.
+// While the whole watched tail stands, the contender may not go, whatever other nodes leave. The tail is
+// half of the slack longer than that takes, and one node more.
 func TestTailProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slack := rapid.IntRange(0, 6).Draw(t, "slack")

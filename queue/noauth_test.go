@@ -11,7 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// dirWithout makes a directory in which nobody may do something.
+// dirWithout makes a directory without a permission.
 func dirWithout(t *testing.T, perm int32) string {
 	t.Helper()
 	dir := testserver.Path(t)
@@ -21,7 +21,7 @@ func dirWithout(t *testing.T, perm int32) string {
 	return dir
 }
 
-// waitStat waits for a number of children where they may not be listed.
+// waitStat waits for a number of children in a directory that may not be listed.
 func waitStat(t *testing.T, dir string, children int32) {
 	t.Helper()
 	zktest.Eventually(t, testserver.Patience, "the children", func() bool {
@@ -30,7 +30,7 @@ func waitStat(t *testing.T, dir string, children int32) {
 	})
 }
 
-// What the server refuses is said at once, and not tried again; no node stays.
+// A request that the server refuses fails at once, and is not sent again. No node stays.
 func TestNoAuthToAcquire(t *testing.T) {
 	for _, c := range []struct {
 		what string
@@ -63,7 +63,7 @@ func TestNoAuthToList(t *testing.T) {
 	}
 }
 
-// Parents that may not be made.
+// The server refuses to create the parents.
 func TestNoAuthForParents(t *testing.T) {
 	dir := path.Join(dirWithout(t, zk.PermCreate), "deep", "er")
 	q, proxy, _ := proxied(t, dir)
@@ -74,8 +74,8 @@ func TestNoAuthForParents(t *testing.T) {
 	}
 }
 
-// A release that the server refuses says so. The lease is over for its holder all the
-// same, and the node goes with the session.
+// A release that the server refuses returns the error. The lease is over all the same, and the node
+// goes with the session.
 func TestNoAuthToRelease(t *testing.T) {
 	dir := dirWithout(t, zk.PermDelete)
 	q, proxy, m := proxied(t, dir)
@@ -92,8 +92,8 @@ func TestNoAuthToRelease(t *testing.T) {
 	waitStat(t, dir, 0)
 }
 
-// Nodes that may not be read cannot be watched: a waiter is told; a holder who needs no
-// watch to hold keeps the lock, but has no token.
+// Nodes that may not be read cannot be watched. A waiter gets the error. A holder that did not have to
+// wait needs no watch, and keeps the lock, but has no token.
 func TestNoAuthToWatch(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, _ := proxied(t, dir, session.WithACL(zk.WorldACL(zk.PermAll&^zk.PermRead)...))

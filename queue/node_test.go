@@ -80,8 +80,8 @@ func TestParseNode(t *testing.T) {
 	}
 }
 
-// What a server makes of a name of ours is read back as what it was made of, whatever
-// the number: the server prints a signed 32-bit counter with %010d.
+// A name that a server makes of ours is parsed correctly for each sequence number. The server formats a
+// signed 32-bit counter with %010d.
 func FuzzParseNode(f *testing.F) {
 	for _, seq := range []int32{0, 1, -1, 999999999, 1e9, -999999999, -1e9, math.MaxInt32, math.MinInt32} {
 		for i := range knownPrefixes {
@@ -91,7 +91,7 @@ func FuzzParseNode(f *testing.F) {
 	f.Add("0000000001", 2, 3, int32(4))
 	f.Add("--lock-0000000001", 0, 1, int32(-1e9))
 	f.Fuzz(func(t *testing.T, text string, prefix, weight int, seq int32) {
-		_, _ = ParseNode(text) // whatever it says, it does not panic
+		_, _ = ParseNode(text) // must not panic
 		_, _ = ParseNode(protected + text)
 
 		prefix, weight = int(uint(prefix)%uint(len(knownPrefixes))), max(1, weight&math.MaxInt32)
@@ -103,7 +103,7 @@ func FuzzParseNode(f *testing.F) {
 	})
 }
 
-// The order is that of the sequence, and nothing else of the name counts.
+// Only the sequence number decides the order.
 func TestParseNodesOrder(t *testing.T) {
 	listing := []string{
 		"_c_" + uuid36 + "-lock-0000000010",
@@ -127,7 +127,7 @@ func TestParseNodesOrder(t *testing.T) {
 	}
 }
 
-// After a downgrade two nodes can share a sequence: all must see the same order.
+// After a downgrade two nodes can share a sequence number. Their order is the same for all.
 func TestParseNodesEqualSequences(t *testing.T) {
 	a, b := "_c_a-__READ__0000000001", "_c_b-__WRIT__0000000001"
 	for _, listing := range [][]string{{a, b}, {b, a}} {
@@ -155,7 +155,7 @@ func TestNameFor(t *testing.T) {
 	}
 }
 
-// A kind's own prefixes are read beside the known ones, the longer of two first.
+// A kind's own prefixes are parsed beside the known ones. The longer of two prefixes counts.
 func TestFurtherPrefixes(t *testing.T) {
 	for _, c := range []struct {
 		name, want string // prefix; "" for no contender

@@ -13,7 +13,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// The directory vanishes between its making and the create in it: it is made again.
+// The directory vanishes between its creation and the create in it. It is created again.
 func TestParentVanishes(t *testing.T) {
 	dir := path.Join(testserver.Path(t), "deep", "er")
 	q, proxy, _ := proxied(t, dir)
@@ -21,7 +21,7 @@ func TestParentVanishes(t *testing.T) {
 	hold := proxy.HoldRequest(nth(2, ofContenders(dir, zktest.OpCreate)))
 	c := begin(t, q, ask)
 	await(t, hold.Hit(), "the create")
-	var all []any // that was made goes, and at once, before the server removes what is empty
+	var all []any // the directory and its parents, before the server deletes empty containers
 	for d := dir; d != "/"; d = path.Dir(d) {
 		all = append(all, &zk.DeleteRequest{Path: d, Version: -1})
 	}
@@ -34,7 +34,7 @@ func TestParentVanishes(t *testing.T) {
 	release(t, l)
 }
 
-// The connection breaks at each step of making the parents.
+// The connection breaks at each request that creates the parents.
 func TestParentsCut(t *testing.T) {
 	for _, arm := range []func(*zktest.Proxy, zktest.Match) *zktest.Fault{
 		(*zktest.Proxy).CutBefore, (*zktest.Proxy).CutAfterCommit,
@@ -51,7 +51,7 @@ func TestParentsCut(t *testing.T) {
 	}
 }
 
-// Many come at once to a place where there is nothing.
+// Many contenders come at once while the parents do not exist.
 func TestParentsRace(t *testing.T) {
 	dir := path.Join(testserver.Path(t), "deep", "er")
 	var wg sync.WaitGroup
@@ -74,7 +74,7 @@ func TestParentsRace(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// The directory is a container: it goes when nobody needs it.
+// The directory is a container: the server deletes it when it is empty.
 func TestDirectoryIsReaped(t *testing.T) {
 	dir := testserver.Path(t)
 	release(t, acquire(t, client(t, dir)))
@@ -84,8 +84,8 @@ func TestDirectoryIsReaped(t *testing.T) {
 	})
 }
 
-// Fencing tokens grow from owner to owner, also when the directory was removed and its
-// sequence numbers have begun again, and whether or not the owner had to wait.
+// Fencing tokens grow from holder to holder, even if the directory was deleted and its sequence numbers
+// start again, and whether or not the holder had to wait.
 func TestTokenGrows(t *testing.T) {
 	dir := testserver.Path(t)
 	a, b := client(t, dir), client(t, dir)
@@ -122,8 +122,7 @@ func TestTokenGrows(t *testing.T) {
 	}
 }
 
-// After its end a lease still tells its token, if it ever knew it; and does not hang if
-// it did not.
+// A lease that has ended still returns its token if it knew it. If it did not, Token does not hang.
 func TestTokenAfterEnd(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, _ := proxied(t, dir)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The policies of the design: what the packages above give.
+// The policies of zklock, rwlock and semaphore.
 func mutexPolicy(Node) Policy { return Policy{} }
 
 func rwPolicy(me Node) Policy {
@@ -31,8 +31,8 @@ func semaphorePolicy(limit int) func(Node) Policy {
 	}
 }
 
-// The contenders of a table, in order, one letter each: m of a mutex, r and w, and
-// digits for what one asks of a semaphore.
+// parseQueue returns the contenders of a table, in order, one letter each: m for a mutex, r and w for
+// readers and writers, and a digit for the leases that a contender asks of a semaphore.
 func parseQueue(t *testing.T, s string) []Node {
 	t.Helper()
 	var nodes []Node
@@ -117,8 +117,8 @@ func sequences(bs []blocker) []int32 {
 	return out
 }
 
-// A node of weight 0 or less neither blocks nor is watched, and Replaces is asked for
-// each that does.
+// A node of weight 0 or less neither blocks nor is watched. Replaces is called for each node that
+// blocks.
 func TestBlockersKeepsWhatReplaces(t *testing.T) {
 	nodes := parseQueue(t, "rwrw")
 	me := nodes[3]
@@ -133,7 +133,7 @@ func TestBlockersKeepsWhatReplaces(t *testing.T) {
 	}
 }
 
-// Two that ask for all there can be weigh more than all, also where an int has 32 bits.
+// The sum of two weights can be more than an int of 32 bits holds.
 func TestWeightsDoNotOverflow(t *testing.T) {
 	const most = math.MaxInt
 	p := Policy{Weight: func(n Node) int { return n.Weight }, Slack: most - 1}

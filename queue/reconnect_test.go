@@ -8,8 +8,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// The wake-up is lost: the waiter finds out by itself that it is its turn, well before
-// it would look again by the clock.
+// The wake-up is lost. The waiter finds out on its own that its turn has come, well before its
+// regular check.
 func TestWakeUpLost(t *testing.T) {
 	for _, c := range []struct {
 		what string
@@ -68,8 +68,7 @@ func TestWakeUpLost(t *testing.T) {
 	}
 }
 
-// A waiter that was disconnected while nothing happened stays where it is, with the same
-// node.
+// A waiter that was disconnected while nothing happened keeps its place, with the same node.
 func TestWaiterReconnects(t *testing.T) {
 	dir := persistentDir(t)
 	holder := acquire(t, client(t, dir))
@@ -90,8 +89,8 @@ func TestWaiterReconnects(t *testing.T) {
 	release(t, w.get(t))
 }
 
-// What comes on another connection than the watch was set on proves nothing about our own
-// node: it is deleted, and so is the predecessor's, while there is no connection.
+// An event on another connection than the watch was set on proves nothing about our own node. Both the
+// node and its predecessor's are deleted while there is no connection.
 func TestEverythingGoneWhileDisconnected(t *testing.T) {
 	dir := persistentDir(t)
 	holder := acquire(t, client(t, dir))

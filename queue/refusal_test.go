@@ -15,7 +15,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// refused is a holder whose release the server refuses, until allow is called.
+// refused is a holder whose delete the server refuses until allow is called.
 type refused struct {
 	dir   string
 	q     *queue.Queue
@@ -34,7 +34,7 @@ func newRefused(t *testing.T, r queue.Request) *refused {
 	return f
 }
 
-// allow gives the permission to delete back.
+// allow restores the permission to delete.
 func (f *refused) allow(t *testing.T) {
 	t.Helper()
 	_, err := testserver.Admin(t).SetACL(f.dir, zk.WorldACL(zk.PermAll), -1)
@@ -49,7 +49,7 @@ func (f *refused) lives(t *testing.T, s *session.Session) {
 	}
 }
 
-// lines are what was logged.
+// lines returns the lines that were logged.
 type lines struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -67,8 +67,8 @@ func (l *lines) count(text string) int {
 	return strings.Count(l.buf.String(), text)
 }
 
-// A release that the server refuses goes on, so that the next contender gets the lock when
-// the permission is back. The session lives on.
+// A release that the server refuses is repeated, so that the next contender gets the lock when the
+// permission is back. The session lives on.
 func TestRefusedReleaseGoesOn(t *testing.T) {
 	f := newRefused(t, ask)
 	s := testserver.Session(t, f.m)
@@ -88,7 +88,7 @@ func TestRefusedReleaseGoesOn(t *testing.T) {
 	testserver.WaitChildren(t, f.dir, 0)
 }
 
-// Several tries are refused before the permission is back: that is said once.
+// Several deletes are refused before the permission is back. One line is logged.
 func TestRefusedReleaseIsLoggedOnce(t *testing.T) {
 	dir := dirWithout(t, zk.PermDelete)
 	log := new(lines)
@@ -103,8 +103,8 @@ func TestRefusedReleaseIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// The node of an unfair lock whose removal was refused is not taken over by another attempt of
-// its session: the removal, which goes on, would delete it under that one.
+// The node of an unfair lock whose delete was refused is not taken over by another attempt of the
+// same session: the delete, which is repeated, would hit it.
 func TestRefusedReleaseOfUnfair(t *testing.T) {
 	f := newRefused(t, askUnfair)
 	s := testserver.Session(t, f.m)
@@ -128,8 +128,8 @@ func TestRefusedReleaseOfUnfair(t *testing.T) {
 	testserver.WaitChildren(t, f.dir, 0)
 }
 
-// The claim to an unfair lock's node stands as long as the node does, also when an attempt that
-// failed could not remove it.
+// The claim to the node of an unfair lock lasts as long as the node, even if an attempt that failed
+// could not delete it.
 func TestRefusedLeaveOfUnfair(t *testing.T) {
 	dir := dirWithout(t, zk.PermDelete)
 	_, err := testserver.Admin(t).Create(dir+"/lock-0000000001", nil, 0, zk.WorldACL(zk.PermAll))

@@ -22,8 +22,8 @@ func mustBeReleased(t *testing.T, l *queue.Lease) {
 	}
 }
 
-// Released while disconnected, the lease is over at once, and the node goes when the
-// connection is back, without a further call.
+// A lease that is released while disconnected is over at once. The node is deleted when the connection
+// is back, without a further call.
 func TestReleaseDisconnected(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, m := proxied(t, dir)
@@ -48,8 +48,7 @@ func TestReleaseDisconnected(t *testing.T) {
 	release(t, n)
 }
 
-// The reply to the delete is lost: the release is a success, and the delete that is sent
-// again hits nobody else.
+// The reply to the delete is lost. The release succeeds, and the repeated delete hits no other node.
 func TestReleaseReplyLost(t *testing.T) {
 	for _, c := range []struct {
 		what string
@@ -81,7 +80,7 @@ func TestReleaseReplyLost(t *testing.T) {
 	}
 }
 
-// An ended context does not keep the release from happening.
+// A release with an ended context takes effect.
 func TestReleaseWithEndedContext(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, _ := proxied(t, dir)
@@ -109,7 +108,7 @@ func TestReleaseTwice(t *testing.T) {
 	release(t, next)
 }
 
-// Of many who release the same lease at once, one does.
+// Many goroutines release one lease at once. One of them releases it.
 func TestReleaseRace(t *testing.T) {
 	dir := persistentDir(t)
 	l := acquire(t, client(t, dir))
@@ -130,7 +129,7 @@ func TestReleaseRace(t *testing.T) {
 	}
 }
 
-// A release just before the session ends: pending, and not an error of its own.
+// The session ends right after a release, which returns ErrReleasePending.
 func TestReleaseThenClose(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, m := proxied(t, dir)
@@ -156,7 +155,7 @@ func TestReleaseThenClose(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// A lease is given up, and its delete under way, before anybody waits for it.
+// StartRelease ends the lease and sends the delete, before anybody waits for it.
 func TestStartRelease(t *testing.T) {
 	dir := persistentDir(t)
 	l := acquire(t, client(t, dir))

@@ -18,9 +18,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-var testKind = &Kind{Name: "test", Prefixes: []string{PrefixLock}, Policy: mutexPolicy}
-
-// oldDir makes a directory whose counter stands at the given number.
+// oldDir makes a directory whose counter has the given value.
 func oldDir(t *testing.T, count int) string {
 	t.Helper()
 	dir, admin := testserver.Path(t), testserver.Admin(t)
@@ -73,12 +71,8 @@ func testQueue(t *testing.T, dir string) (*Queue, *zktest.Proxy) {
 
 func lock(t *testing.T, q *Queue) *Lease {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
-	defer cancel()
-	l, err := q.Acquire(ctx, Request{Kind: testKind})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l, err := q.Acquire(patience(t), Request{Kind: mutexKind})
+	noError(t, err)
 	return l
 }
 
@@ -92,7 +86,7 @@ func locking(t *testing.T, q *Queue) func() *Lease {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		l, err = q.Acquire(ctx, Request{Kind: testKind})
+		l, err = q.Acquire(ctx, Request{Kind: mutexKind})
 	}()
 	return func() *Lease {
 		t.Helper()
@@ -101,15 +95,6 @@ func locking(t *testing.T, q *Queue) func() *Lease {
 			t.Fatal(err)
 		}
 		return l
-	}
-}
-
-func unlock(t *testing.T, l *Lease) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
-	defer cancel()
-	if err := l.Release(ctx); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -122,12 +107,12 @@ func sequenceOf(t *testing.T, l *Lease) int {
 	return n
 }
 
-// Whoever leaves a directory with an old counter empty removes it, and not before: then
-// counting begins again.
+// The client that leaves a directory with an old counter empty deletes it, and not earlier. Then
+// counting starts again.
 func TestRestart(t *testing.T) {
 	dir := oldDir(t, earlyRestart-1)
 	q, proxy := testQueue(t, dir)
-	unlock(t, lock(t, q)) // one below the limit
+	giveBack(t, lock(t, q)) // one below the limit
 	l := lock(t, q)
 	if got := sequenceOf(t, l); got != earlyRestart {
 		t.Fatalf("sequence %d, want %d", got, earlyRestart)
@@ -138,21 +123,21 @@ func TestRestart(t *testing.T) {
 	other, _ := testQueue(t, dir)
 	next := locking(t, other)
 	testserver.WaitChildren(t, dir, 2)
-	unlock(t, l)
+	giveBack(t, l)
 	l = next()
 	if !exists(t, dir) || l.Err() != nil {
 		t.Fatal("removed under a holder")
 	}
-	unlock(t, l)
+	giveBack(t, l)
 	waitGone(t, dir)
 	l = lock(t, q)
 	if got := sequenceOf(t, l); got != 0 {
 		t.Errorf("sequence %d after the directory was removed", got)
 	}
-	unlock(t, l)
+	giveBack(t, l)
 }
 
-// It is no different for those who leave without having held.
+// A client that leaves without having held does the same.
 func TestRestartByCancelled(t *testing.T) {
 	dir := oldDir(t, earlyRestart)
 	q, proxy := testQueue(t, dir)
@@ -160,7 +145,7 @@ func TestRestartByCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		_, err := q.Acquire(ctx, Request{Kind: testKind})
+		_, err := q.Acquire(ctx, Request{Kind: mutexKind})
 		done <- err
 	}()
 	<-hold.Hit()
@@ -172,8 +157,8 @@ func TestRestartByCancelled(t *testing.T) {
 	waitGone(t, dir)
 }
 
-// One comes at the very moment at which the directory is being removed: either its node
-// is first, and the directory stays, or the directory goes, and is made again.
+// A contender comes while the directory is being deleted. Either its node is first and the directory
+// stays, or the directory goes and is created again.
 func TestRestartMeetsNewcomer(t *testing.T) {
 	for _, c := range []struct {
 		what  string
@@ -201,7 +186,7 @@ func TestRestartMeetsNewcomer(t *testing.T) {
 			newcomer, newProxy := testQueue(t, dir)
 			l := lock(t, q)
 			removal := proxy.HoldRequest(func(r zktest.Request) bool { return r.Op == zktest.OpDelete && r.Path == dir })
-			unlock(t, l)
+			giveBack(t, l)
 			<-removal.Hit()
 			l = c.first(t, newcomer, removal, newProxy, dir)
 			if got := sequenceOf(t, l); got != c.want {
@@ -210,19 +195,19 @@ func TestRestartMeetsNewcomer(t *testing.T) {
 			if l.Err() != nil || !exists(t, l.Path()) {
 				t.Errorf("the newcomer has lost: %v", l.Err())
 			}
-			unlock(t, l)
+			giveBack(t, l)
 		})
 	}
 }
 
-// Nor for those who were given a number past the end of the counter: without that, none
-// of ours would get in before somebody else has removed the directory. No server can be
-// brought there within a test, so the node is made by name.
+// A client whose node has a number past the end of the counter does the same. Otherwise no client of
+// this module could enter before another one has deleted the directory. No server can be brought
+// there within a test, so the node is created by name.
 func TestRestartPastTheEnd(t *testing.T) {
 	for _, seq := range []string{"2147483647", "-000000005", "-2147483648"} {
 		dir := oldDir(t, 0)
 		q, _ := testQueue(t, dir)
-		a := newAttempt(q, testserver.Session(t, q.m), Request{Kind: testKind, Prefix: PrefixLock, Weight: 1}, entry{})
+		a := newAttempt(q, testserver.Session(t, q.m), Request{Kind: mutexKind, Prefix: PrefixLock, Weight: 1}, entry{})
 		name := nameFor(a.id, PrefixLock, 1) + seq
 		if _, err := testserver.Admin(t).Create(path.Join(dir, name), nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 			t.Fatal(err)
@@ -235,7 +220,7 @@ func TestRestartPastTheEnd(t *testing.T) {
 	}
 }
 
-// Many pass through a directory that is removed again and again.
+// Many contenders pass through a directory that is deleted again and again.
 func TestRestartUnderLoad(t *testing.T) {
 	dir := oldDir(t, earlyRestart)
 	admin := testserver.Admin(t)
@@ -247,7 +232,7 @@ func TestRestartUnderLoad(t *testing.T) {
 			for range 25 {
 				ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
 				defer cancel()
-				l, err := q.Acquire(ctx, Request{Kind: testKind})
+				l, err := q.Acquire(ctx, Request{Kind: mutexKind})
 				if err != nil {
 					return err
 				}

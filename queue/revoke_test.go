@@ -7,7 +7,7 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 )
 
-// The holder is asked once to give its lease up, whenever the request came.
+// The holder is asked once to release its lease, at whatever time the request came.
 func TestRevoked(t *testing.T) {
 	revoke := func(t *testing.T, node string) {
 		t.Helper()

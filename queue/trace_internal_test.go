@@ -8,7 +8,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// With no hooks nothing is allocated for them.
+// Without hooks nothing is allocated for them.
 func TestNoTraceAllocatesNothing(t *testing.T) {
 	type key struct{}
 	outer := context.WithValue(context.Background(), key{}, 1)

@@ -17,7 +17,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// diary writes down what the hooks are told, a line each, in order.
+// diary records the calls of hooks, a line each, in order.
 type diary struct {
 	mu    sync.Mutex
 	lines []string
@@ -35,7 +35,7 @@ func (d *diary) write(ctx context.Context, format string, args ...any) {
 	d.lines = append(d.lines, line)
 }
 
-// outcome says an error in a word.
+// outcome is a word for an error.
 func outcome(err error) string {
 	for _, e := range []error{queue.ErrReleasePending, queue.ErrReleased, queue.ErrConflict, session.ErrLost, session.ErrClosed, context.Canceled} {
 		if errors.Is(err, e) {
@@ -45,7 +45,7 @@ func outcome(err error) string {
 	return fmt.Sprint(err)
 }
 
-// nameless is a node's name without its id.
+// nameless returns a node's name without its id.
 func nameless(node string) string { return strings.TrimLeft(path.Base(node)[len("_c_")+36:], "-") }
 
 func (d *diary) hooks() session.Option {
@@ -95,7 +95,7 @@ func (d *diary) has(t *testing.T, prefix string) {
 	})
 }
 
-// Each hook is called once, in order, with what it is to tell.
+// Each hook is called once, in order, with the right information.
 func TestTrace(t *testing.T) {
 	const first, second = "lock-0000000000", "lock-0000000001"
 	for _, c := range []struct {
@@ -243,7 +243,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// By default a node says who waits, with the trace that the caller is in.
+// By default a node's data names its process, and the trace of the caller.
 func TestDefaultData(t *testing.T) {
 	dir := persistentDir(t)
 	q := client(t, dir, new(diary).hooks())

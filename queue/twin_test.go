@@ -12,8 +12,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// A create whose reply was lost, and which a slow server carries out only after the lookup
-// has found nothing, makes a second node of ours. It blocks neither us nor anyone else.
+// The reply to a create is lost, and a slow server carries the create out after the lookup has found
+// nothing. So there is a second node of ours. It blocks neither us nor other contenders.
 func TestLateTwinIsRemoved(t *testing.T) {
 	dir := testserver.Path(t)
 	m := testserver.Connect(t, testserver.Server(t).Addr(0), session.WithTimeout(20*time.Second))

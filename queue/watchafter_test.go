@@ -15,10 +15,10 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// watchAfter is from when on a lock that was free is watched over, as documented.
+// watchAfter is the time after which an uncontended lock watches its node, as documented.
 const watchAfter = 5 * time.Millisecond
 
-// alone runs f in virtual time, with a server of its own to which nothing takes any time.
+// alone runs f in virtual time, with a server of its own that answers in no time.
 func alone(t *testing.T, f func(*testing.T, *zktest.Server, *session.Manager)) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t, zktest.WithContainerCheck(24*time.Hour))
@@ -32,8 +32,8 @@ func alone(t *testing.T, f func(*testing.T, *zktest.Server, *session.Manager)) {
 	})
 }
 
-// A lock that was free costs three requests when it is not held for long, and one more, which
-// watches its node, when it is or somebody asks for its token.
+// An uncontended lock that is held for a short time costs three requests. If it is held longer, or its
+// token is asked for, it costs one more, which watches its node.
 func TestWatchAfter(t *testing.T) {
 	for name, c := range map[string]struct {
 		hold  time.Duration
@@ -71,7 +71,7 @@ func TestWatchAfter(t *testing.T) {
 	}
 }
 
-// wantTokenNow checks that a token takes as long as the server does, which is no time.
+// wantTokenNow checks that Token takes no longer than the server, which takes no time.
 func wantTokenNow(t *testing.T, l *queue.Lease) {
 	t.Helper()
 	start := time.Now()
@@ -83,7 +83,7 @@ func wantTokenNow(t *testing.T, l *queue.Lease) {
 	}
 }
 
-// A node that is deleted behind its holder's back, before it is watched, is missed when it is.
+// If a node is deleted before it is watched, the holder finds out when the watch is set.
 func TestDeletedBeforeWatched(t *testing.T) {
 	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
 		l := acquire(t, on(t, m, "/locks/one"))
@@ -99,7 +99,7 @@ func TestDeletedBeforeWatched(t *testing.T) {
 	})
 }
 
-// The session's end is told at once, watched or not.
+// The holder finds out at once when the session ends, whether its node is watched or not.
 func TestSessionEndsBeforeWatched(t *testing.T) {
 	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
 		l := acquire(t, on(t, m, "/locks/one"))
@@ -115,7 +115,7 @@ func TestSessionEndsBeforeWatched(t *testing.T) {
 	})
 }
 
-// Who holds costs no goroutine, however long he does.
+// A hold costs no goroutine, however long it lasts.
 func TestHoldersAreNoGoroutines(t *testing.T) {
 	const locks = 100
 	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
@@ -143,8 +143,8 @@ func TestHoldersAreNoGoroutines(t *testing.T) {
 	})
 }
 
-// A turn that is passed on within the process is watched over at once, and so is one whose
-// holder can be asked to leave.
+// The node of a turn that is handed over is watched at once, and so is that of a holder that can be
+// asked to release.
 func TestWatchedAtOnce(t *testing.T) {
 	t.Run("passed on", func(t *testing.T) {
 		alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
@@ -188,7 +188,7 @@ func TestWatchedAtOnce(t *testing.T) {
 	})
 }
 
-// Asking for a token with a context that has ended asks no server.
+// Token with a context that has ended sends no request.
 func TestTokenOfEndedContext(t *testing.T) {
 	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
 		l := acquire(t, on(t, m, "/locks/one"))

@@ -13,7 +13,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// reader and writer are the two kinds of a read-write lock: readers stand in the way of writers alone.
+// reader and writer are the two kinds of a read-write lock. A reader is in the way of writers alone.
 var reader, writer = rwKind(false), rwKind(true)
 
 func rwKind(writes bool) *queue.Kind {
@@ -35,8 +35,8 @@ func rwKind(writes bool) *queue.Kind {
 	return kind
 }
 
-// The Watch hook names a node that stands: when that has gone, and the contender goes on waiting
-// for others, it is told of the nearest of those.
+// The Watch hook names a node that stands. When that node is gone and the contender waits for others, the
+// hook is called with the nearest of those.
 func TestWatchNamesWhoStands(t *testing.T) {
 	read := func(who string) queue.Request {
 		return queue.Request{Kind: reader, Prefix: queue.PrefixRead, Data: []byte(who)}
@@ -91,8 +91,8 @@ func TestWatchNamesWhoStands(t *testing.T) {
 	}
 }
 
-// A contender for an unfair lock that sees the holder's node go, before it begins to wait, tries
-// again, and no wait is told of.
+// A contender for an unfair lock that sees the holder's node go before it begins to wait tries again. The
+// Watch hook is not called.
 func TestUnfairWatchNamesNobodyGone(t *testing.T) {
 	dir := persistentDir(t)
 	holder := seize(t, client(t, dir))

@@ -10,14 +10,14 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// localKind is a mutex.
-var localKind = &Kind{
+// mutexKind is the kind of lock that the tests in package queue use.
+var mutexKind = &Kind{
 	Name:     "mutex",
 	Prefixes: []string{PrefixLock},
 	Policy:   func(Node) Policy { return Policy{} },
 }
 
-// process is one that locks by way of a local queue, behind a proxy.
+// process is a client that locks by way of a local queue, behind a proxy.
 type process struct {
 	*Local
 	m     *session.Manager
@@ -30,7 +30,7 @@ func newProcess(t *testing.T, dir string, r Request, handovers int, opts ...sess
 	m := testserver.Connect(t, proxy.Addr(), append(opts, session.WithTimeout(testserver.Patience))...)
 	q, err := New(m, dir)
 	noError(t, err)
-	r.Kind = localKind
+	r.Kind = mutexKind
 	l, err := q.Local(r, handovers)
 	noError(t, err)
 	return &process{l, m, proxy}
@@ -49,19 +49,19 @@ func patience(t *testing.T) context.Context {
 	return ctx
 }
 
-// waits is an Acquire under way.
+// waits is an Acquire that is under way.
 type waits struct {
 	cancel context.CancelFunc
 	done   chan outcome
 }
 
-// outcome is what an Acquire has returned.
+// outcome is what an Acquire returned.
 type outcome struct {
 	lease *Lease
 	err   error
 }
 
-// wait begins an Acquire and returns when it is the n-th of those who wait.
+// wait begins an Acquire, and returns when there are n waiters.
 func (p *process) wait(t *testing.T, n int) *waits {
 	t.Helper()
 	return p.waitWith(t, patience(t), n)
@@ -79,10 +79,10 @@ func (p *process) waitWith(t *testing.T, ctx context.Context, n int) *waits {
 	return w
 }
 
-// settle waits until so many wait.
+// settle waits until there are n waiters.
 func (p *process) settle(t *testing.T, n int) {
 	t.Helper()
-	zktest.Eventually(t, testserver.Patience, "those who wait", func() bool {
+	zktest.Eventually(t, testserver.Patience, "the number of waiters", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.waiting.Len() == n
