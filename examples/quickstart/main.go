@@ -1,6 +1,7 @@
-// Quickstart: ten workers, each with a session of its own as if it were another process,
-// want one lock. Each prints a line when it gets it; the last line says whether the
-// order of arrival was kept and nobody overlapped.
+// Quickstart has ten workers that want one lock. Each has a session of its own, as if it were
+// another process, and prints a line when it gets the lock. The last line says whether the
+// workers came in one by one, in the order of arrival. To see how the lock is used, read
+// worker.
 //
 //	go run ./examples/quickstart                  # with a server in the process
 //	go run ./examples/quickstart -zk host:2181    # with a ZooKeeper of yours
@@ -31,14 +32,14 @@ import (
 const (
 	workers  = 10
 	lockPath = "/quickstart/lock"
-	work     = 50 * time.Millisecond // what each does under the lock
+	work     = 50 * time.Millisecond // of each worker, under the lock
 )
 
 func main() {
 	servers := flag.String("zk", "", "connect string of a ZooKeeper, `host:port`; by default a server in this process")
 	flag.Parse()
-	// Ctrl-C cancels the context: whoever waits leaves the queue, whoever holds finishes,
-	// and closing the sessions removes the rest.
+	// Ctrl-C and SIGTERM cancel the context. Then the waiters leave the queue, the holder
+	// stops its work and gives the lock back, and each worker closes its session.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Stdout, *servers); err != nil {
@@ -73,12 +74,7 @@ func run(ctx context.Context, out io.Writer, servers string) error {
 
 // worker takes the lock once, in a session of its own.
 func worker(ctx context.Context, out io.Writer, servers string, id int, log *record) error {
-	place := 0
-	m, err := session.Connect(ctx, servers,
-		session.WithLogger(slog.New(slog.DiscardHandler)),
-		session.WithTrace(session.Trace{Acquire: func(ctx context.Context, _ session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
-			return ctx, func(r session.AcquireResult) { place = r.Position }
-		}}))
+	m, err := connect(ctx, servers) // once per process
 	if err != nil {
 		return err
 	}
@@ -88,31 +84,39 @@ func worker(ctx context.Context, out io.Writer, servers string, id int, log *rec
 		return err
 	}
 	asked := time.Now()
-	lease, err := lock.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	waited := time.Since(asked)
-	log.enter(lease)
-	token, err := lease.Token(ctx)
-	if err == nil {
+	return lock.Do(ctx, func(ctx context.Context) error { // ctx ends if the lock is lost
+		waited := time.Since(asked)
+		lease, _ := queue.LeaseFrom(ctx) // the lock that Do holds
+		log.enter(lease)
+		defer log.leave(lease)
+		token, err := lease.Token(ctx)
+		if err != nil {
+			return err
+		}
 		log.order(lease, token)
-		fmt.Fprintf(out, "worker %2d  ahead of it %d  waited %6s  fencing token %d\n",
-			id, place, waited.Round(time.Millisecond), token)
-		pretendToWork(ctx)
-	}
-	log.leave(lease)
-	return errors.Join(err, lease.Release(context.WithoutCancel(ctx)))
+		fmt.Fprintf(out, "worker %2d  waited %6s  fencing token %d\n", id, waited.Round(time.Millisecond), token)
+		return pretendToWork(ctx)
+	})
 }
 
-func pretendToWork(ctx context.Context) {
+// connect gives up after some seconds, so that a wrong -zk shows. Without a deadline, Connect
+// waits until there is a server.
+func connect(ctx context.Context, servers string) (*session.Manager, error) {
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
+	defer cancel()
+	return session.Connect(ctx, servers, session.WithLogger(slog.New(slog.DiscardHandler)))
+}
+
+func pretendToWork(ctx context.Context) error {
 	select {
 	case <-time.After(work):
+		return nil
 	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
-// record is the referee: it sees who is inside without asking ZooKeeper.
+// record is the referee. It notes which workers are inside, and does not ask ZooKeeper.
 type record struct {
 	mu      sync.Mutex
 	inside  int
@@ -131,8 +135,9 @@ func (r *record) enter(l *queue.Lease) {
 	r.entries++
 }
 
-// order is told the token of who is inside. Sequence numbers would not do: they begin again
-// when the queue was empty for long enough that the server has removed its directory.
+// order checks that the holder's token is greater than all before it. Sequence numbers would
+// not do: they start again when the queue has been empty for so long that the server has
+// removed its directory.
 func (r *record) order(l *queue.Lease, token int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,10 +7,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/exampletest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 )
 
-func TestMain(m *testing.M) { testserver.Main(m) }
+func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 // syncBuffer is a buffer that ten workers may write to.
 type syncBuffer struct {
@@ -75,6 +76,12 @@ func TestInterrupted(t *testing.T) {
 
 func TestRecord(t *testing.T) {
 	if err := new(record).verdict(); err == nil {
-		t.Error("nobody entered, and that is fine with the referee")
+		t.Error("no worker has entered, and the referee finds that right")
 	}
 }
+
+func TestSIGTERM(t *testing.T) {
+	exampletest.Stops(t, lockPath, "-zk", testserver.Server(t).ConnectString())
+}
+
+func TestWrongServer(t *testing.T) { exampletest.WrongServer(t, exampletest.ZK) }
