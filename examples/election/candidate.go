@@ -16,28 +16,28 @@ import (
 )
 
 const (
-	lockPath   = "/election/lock"   // who holds it leads
-	officePath = "/election/office" // what leaders write
+	lockPath   = "/election/lock"   // its holder is the leader
+	officePath = "/election/office" // the leader writes it
 )
 
-// office is what the leader keeps up to date, for everybody to read.
+// office is a record that the leader keeps up to date, for all to read.
 type office struct {
 	Leader string `json:"leader"`
 	Term   int64  `json:"term"` // the fencing token: higher for each leader than for the one before
 	Steps  int    `json:"steps"`
 }
 
-// candidate is one who would lead.
+// candidate is a process that wants to be the leader.
 type candidate struct {
 	name string
 	m    *session.Manager
 	out  io.Writer
 }
 
-// run stands for election until ctx ends. Who has lost the leadership stands again, behind
-// all others; who resigns, because ctx has ended, does not.
+// run stands for election until ctx ends. A candidate that has lost the leadership stands
+// again, behind all others. When ctx ends it resigns.
 func (c *candidate) run(ctx context.Context) error {
-	// The node's data tells others who waits and who leads (Mutex.Contenders).
+	// Mutex.Contenders shows the data of each node, and so the names of leader and waiters.
 	lock, err := zklock.New(c.m, lockPath, zklock.WithData([]byte(c.name)))
 	if err != nil {
 		return err
@@ -46,13 +46,13 @@ func (c *candidate) run(ctx context.Context) error {
 		lease, err := lock.Acquire(ctx)
 		switch {
 		case ctx.Err() != nil && lease == nil:
-			return nil // its place in the queue goes away by itself
+			return nil // the library removes its place in the queue
 		case err != nil:
 			return err
 		}
 		err = c.lead(ctx, lease)
 		if errors.Is(err, session.ErrLost) {
-			fmt.Fprintf(c.out, "%s has stopped, leads no more (%v), and stands again\n", c.name, err)
+			fmt.Fprintf(c.out, "%s has lost the leadership (%v), has stopped, and stands again\n", c.name, err)
 			continue
 		}
 		fmt.Fprintf(c.out, "%s resigns\n", c.name)
@@ -64,20 +64,21 @@ func (c *candidate) run(ctx context.Context) error {
 	}
 }
 
-// resign lets the next one in, who otherwise waits until our session has timed out.
+// resign gives the leadership up, so that the next candidate need not wait until our session
+// has timed out.
 func resign(ctx context.Context, lease *queue.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	// Of an error there is nothing to make: the leadership was lost meanwhile, or the release
-	// is certain and goes on by itself.
+	// An error needs no action: either the leadership was lost meanwhile, or the library goes
+	// on with the release by itself.
 	_ = lease.Release(ctx)
 }
 
-// lead does the leader's work until ctx ends or the leadership does, and says which: it
-// never returns nil.
+// lead does the leader's work until ctx or the leadership ends. It never returns nil: the
+// error matches session.ErrLost if the leadership has ended.
 func (c *candidate) lead(ctx context.Context, lease *queue.Lease) error {
-	// Everything that only the leader may do gets this context. It ends when the leadership
-	// is lost: before the servers let anybody else in, even if they cannot be reached.
+	// All that only the leader may do gets this context. It ends when the leadership is lost,
+	// which is before another candidate can lead, also if the servers cannot be reached.
 	term, cancel := lease.Context(ctx)
 	defer cancel()
 	token, err := lease.Token(term)
@@ -90,7 +91,7 @@ func (c *candidate) lead(ctx context.Context, lease *queue.Lease) error {
 	defer work.Stop()
 	for o := (office{Leader: c.name, Term: token}); ; o.Steps++ {
 		if err := c.write(term, lease, o); err != nil && term.Err() == nil && !replyLost(err) {
-			return err // not fit to lead: let another one try
+			return err // this candidate cannot do the work: let another one try
 		}
 		select {
 		case <-work.C:
@@ -106,8 +107,8 @@ func replyLost(err error) bool {
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, session.ErrLost)
 }
 
-// write writes as the leader. The guard goes with the write to the server, in one
-// transaction: a leader that has been overtaken, and is too late to notice, changes nothing.
+// write writes the office. The guard and the write are one transaction, so a former leader
+// that has not yet noticed its loss changes nothing.
 func (c *candidate) write(ctx context.Context, lease *queue.Lease, o office) error {
 	s, err := c.m.Session(ctx)
 	if err != nil {
@@ -119,7 +120,7 @@ func (c *candidate) write(ctx context.Context, lease *queue.Lease, o office) err
 	}
 	did, err := s.Multi(ctx, lease.Guard(), &zk.SetDataRequest{Path: officePath, Data: data, Version: -1})
 	if err != nil && len(did) > 0 && did[0].Error != nil {
-		<-lease.Done() // the guard has refused, and we are about to hear why
+		<-lease.Done() // the guard has refused the write, so the lease is lost
 		return lease.Err()
 	}
 	return err

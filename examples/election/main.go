@@ -1,6 +1,6 @@
-// Election keeps one leader among three processes: see candidate.go. Here it happens to
-// leaders what happens to leaders: one is killed, one loses its place and has to stop, one
-// resigns.
+// Election keeps one leader among three processes: see candidate.go. In the demonstration the
+// first leader is killed, the second one loses its leadership and has to stop, and the last
+// ones resign.
 //
 //	go run ./examples/election                  # with a server in the process
 //	go run ./examples/election -zk host:2181    # with a ZooKeeper of yours
@@ -28,8 +28,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// timeout is how long the others wait for a leader that died, and how long one that is cut
-// off may believe that it leads.
+// timeout is the session timeout: how long the others wait for a leader that has died. A
+// leader that is cut off stops before that.
 const timeout = 3 * time.Second
 
 func main() {
@@ -51,7 +51,11 @@ func main() {
 	}
 }
 
+// connect gives up after some seconds, so that a wrong -zk shows. Without a deadline, Connect
+// waits until there is a server.
 func connect(ctx context.Context, servers string) (*session.Manager, error) {
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
+	defer cancel()
 	return session.Connect(ctx, servers, session.WithTimeout(timeout), session.WithLogger(slog.New(slog.DiscardHandler)))
 }
 
@@ -68,7 +72,8 @@ func stand(ctx context.Context, out io.Writer, servers, name string) error {
 	return (&candidate{name: name, m: m, out: out}).run(ctx)
 }
 
-// demo starts three processes and does to them what it says. What they say comes in between.
+// demo starts three candidates and prints what it does to them, between the lines that they
+// print.
 func demo(ctx context.Context, out io.Writer, servers string) error {
 	if servers == "" {
 		server, err := zktest.New(zktest.WithTick(timeout / 10))
@@ -92,17 +97,22 @@ func demo(ctx context.Context, out io.Writer, servers string) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	processes := map[string]*exec.Cmd{}
 	for _, name := range []string{"Alice", "Bob", "Carol"} {
-		cmd := exec.Command(self, "-zk", servers, "-candidate", name)
+		cmd := exec.CommandContext(ctx, self, "-zk", servers, "-candidate", name)
+		// When ctx ends, a candidate gets the time to resign.
+		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+		cmd.WaitDelay = 5 * time.Second
 		cmd.Stdout, cmd.Stderr = out, os.Stderr
 		if err := cmd.Start(); err != nil {
 			return err
 		}
 		processes[name] = cmd
 		defer func() {
-			_ = cmd.Process.Kill() // what has ended by then is left alone
-			_ = cmd.Wait()
+			cancel()
+			_ = cmd.Wait() // an error if it has ended before, as it should have
 		}()
 	}
 
@@ -113,7 +123,7 @@ func demo(ctx context.Context, out io.Writer, servers string) error {
 		{"the leader is killed: the others wait for its session to time out", kill},
 		{"somebody deletes the leader's node", func(*exec.Cmd) error { return depose(ctx, m) }},
 		{"the leader is told to end", interrupt},
-		{"and the last one, too", interrupt},
+		{"the last one, too", interrupt},
 	} {
 		if term, err = nextTerm(ctx, m, term); err != nil {
 			return err
@@ -121,7 +131,7 @@ func demo(ctx context.Context, out io.Writer, servers string) error {
 		fmt.Fprintf(out, "-- %s\n", happens.what)
 		leader, ours := processes[term.Leader]
 		if !ours {
-			return fmt.Errorf("%s leads, which is none of ours: somebody else uses this path", term.Leader)
+			return fmt.Errorf("%s leads, which is not one of our candidates: another program uses this path", term.Leader)
 		}
 		if err := happens.to(leader); err != nil {
 			return err
@@ -134,18 +144,18 @@ func kill(leader *exec.Cmd) error {
 	if err := leader.Process.Kill(); err != nil {
 		return err
 	}
-	_ = leader.Wait() // says that it was killed
+	_ = leader.Wait() // an error, because it was killed
 	return nil
 }
 
 func interrupt(leader *exec.Cmd) error {
 	if err := leader.Process.Signal(os.Interrupt); err != nil {
-		return kill(leader) // there is no such signal everywhere
+		return kill(leader) // not every system has this signal
 	}
 	return leader.Wait()
 }
 
-// depose deletes the node of whoever leads, behind its back.
+// depose deletes the leader's node, as an operator might, and does not tell the leader.
 func depose(ctx context.Context, m *session.Manager) error {
 	lock, err := zklock.New(m, lockPath)
 	if err != nil {
@@ -164,10 +174,10 @@ func depose(ctx context.Context, m *session.Manager) error {
 			return s.Delete(ctx, c.Path, -1)
 		}
 	}
-	return errors.New("nobody leads")
+	return errors.New("there is no leader")
 }
 
-// open makes the office if there is none, and returns what is in it.
+// open makes the office if there is none, and returns its content.
 func open(ctx context.Context, m *session.Manager) (office, error) {
 	s, err := m.Session(ctx)
 	if err != nil {
@@ -198,7 +208,7 @@ func remove(ctx context.Context, m *session.Manager) error {
 	return s.Delete(ctx, officePath, -1)
 }
 
-// nextTerm waits until there is a leader of a later term: anybody can watch who leads.
+// nextTerm waits until there is a leader of a later term. Any client can watch the office.
 func nextTerm(ctx context.Context, m *session.Manager, last office) (office, error) {
 	for {
 		s, err := m.Session(ctx)
@@ -207,7 +217,7 @@ func nextTerm(ctx context.Context, m *session.Manager, last office) (office, err
 		}
 		data, _, watch, err := s.Watch(ctx, officePath)
 		if errors.Is(err, session.ErrLost) {
-			continue // in the next session
+			continue // with the next session
 		}
 		if err != nil {
 			return office{}, err

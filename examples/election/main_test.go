@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,17 +13,11 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/exampletest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 )
 
-// TestMain lets the test binary be the processes that demo starts.
-func TestMain(m *testing.M) {
-	if slices.Contains(os.Args, "-candidate") {
-		main()
-		return
-	}
-	testserver.Main(m)
-}
+func TestMain(m *testing.M) { exampletest.Main(m, main, "-candidate") }
 
 // syncBuffer is a buffer that several processes may write to.
 type syncBuffer struct {
@@ -61,9 +53,9 @@ func TestTerms(t *testing.T) {
 		last = term
 	}
 	for what, least := range map[string]int{
-		" leads, in term ":            4,
-		" has stopped, leads no more": 1,
-		" resigns":                    2,
+		" leads, in term ":         4,
+		" has lost the leadership": 1,
+		" resigns":                 2,
 	} {
 		if n := strings.Count(text, what); n < least {
 			t.Errorf("%d times %q, want %d", n, what, least)
@@ -72,14 +64,20 @@ func TestTerms(t *testing.T) {
 	testserver.WaitChildren(t, lockPath, 0)
 }
 
-// A leader that cannot do its work is none: it ends, and leaves the leadership to others.
+// A leader that cannot do its work ends, and leaves the leadership to others.
 func TestUnfit(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testserver.Patience)
 	defer cancel()
 	m := testserver.Connect(t, testserver.Server(t).ConnectString())
-	// There is no office.
+	// It cannot write the office, because there is none.
 	if err := (&candidate{name: "Dave", m: m, out: io.Discard}).run(ctx); !errors.Is(err, zk.ErrNoNode) {
 		t.Errorf("it ends with %v", err)
 	}
 	testserver.WaitChildren(t, lockPath, 0)
 }
+
+func TestSIGTERM(t *testing.T) {
+	exampletest.Stops(t, lockPath, "-zk", testserver.Server(t).ConnectString())
+}
+
+func TestWrongServer(t *testing.T) { exampletest.WrongServer(t, exampletest.ZK) }

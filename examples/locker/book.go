@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Book gives out invoice numbers, each once. It is code that was there before, written for
-// one process, and knows nothing of ZooKeeper.
+// Book gives out invoice numbers, each once. It was written for one process and does not know
+// of ZooKeeper.
 type Book struct {
 	mu   sync.Locker // guards the file
 	file string

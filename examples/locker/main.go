@@ -1,6 +1,6 @@
-// Locker makes code that takes a sync.Locker distributed, by one changed line: see worker.
-// Three processes give out invoice numbers from one file, by the code in book.go, which has
-// not been changed.
+// Locker makes code that takes a sync.Locker distributed, with one changed line: see worker.
+// Three processes give out invoice numbers from one file. Their code is book.go, which has not
+// been changed.
 //
 //	go run ./examples/locker                  # with a server in the process
 //	go run ./examples/locker -zk host:2181    # with a ZooKeeper of yours
@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -38,7 +39,8 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A Lock that waits cannot be told, but a second Ctrl-C ends the program.
+	// Lock has no context, so a worker notices a signal only between two numbers. A second
+	// Ctrl-C ends the program at once.
 	context.AfterFunc(ctx, stop)
 
 	var err error
@@ -55,7 +57,7 @@ func main() {
 
 // worker is one process, which prints its numbers.
 func worker(ctx context.Context, out io.Writer, servers, file string) error {
-	m, err := session.Connect(ctx, servers, session.WithLogger(slog.New(slog.DiscardHandler)))
+	m, err := connect(ctx, servers)
 	if err != nil {
 		return err
 	}
@@ -81,15 +83,23 @@ func worker(ctx context.Context, out io.Writer, servers, file string) error {
 	return nil
 }
 
-// die is called when the lock is lost while somebody is inside. Book cannot be told, since
-// sync.Locker has no way to say so; what remains is to end at once.
+// connect gives up after some seconds, so that a wrong -zk shows. Without a deadline, Connect
+// waits until there is a server.
+func connect(ctx context.Context, servers string) (*session.Manager, error) {
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
+	defer cancel()
+	return session.Connect(ctx, servers, session.WithLogger(slog.New(slog.DiscardHandler)))
+}
+
+// die is called when the lock is lost while Book uses the file. sync.Locker has no way to tell
+// Book, so the process ends at once.
 func die(err error) {
-	fmt.Fprintln(os.Stderr, "locker: others may be in:", err)
+	fmt.Fprintln(os.Stderr, "locker: another process may use the file:", err)
 	os.Exit(1)
 }
 
-// run has three processes draw their numbers at once, and looks for one that was drawn
-// twice.
+// run starts three processes that draw their numbers at the same time, and looks for a number
+// that was drawn twice.
 func run(ctx context.Context, out io.Writer, servers string) error {
 	if servers == "" {
 		server, err := zktest.New()
@@ -114,6 +124,9 @@ func run(ctx context.Context, out io.Writer, servers string) error {
 		g.Go(func() error {
 			cmd := exec.CommandContext(ctx, self, "-zk", servers, "-work", filepath.Join(dir, "invoices"))
 			cmd.Stderr = os.Stderr
+			// When ctx ends, a process gets the time to give the lock back.
+			cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+			cmd.WaitDelay = 5 * time.Second
 			numbers, err := cmd.Output()
 			drawn[i] = numbers
 			return err

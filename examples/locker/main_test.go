@@ -2,22 +2,14 @@ package main
 
 import (
 	"bytes"
-	"os"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/exampletest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 )
 
-// TestMain lets the test binary be the processes that run starts.
-func TestMain(m *testing.M) {
-	if slices.Contains(os.Args, "-work") {
-		main()
-		return
-	}
-	testserver.Main(m)
-}
+func TestMain(m *testing.M) { exampletest.Main(m, main, "-work") }
 
 func TestEveryNumberOnce(t *testing.T) {
 	var out bytes.Buffer
@@ -29,3 +21,9 @@ func TestEveryNumberOnce(t *testing.T) {
 	}
 	testserver.WaitChildren(t, "/locker/invoices", 0)
 }
+
+func TestSIGTERM(t *testing.T) {
+	exampletest.Stops(t, "/locker/invoices", "-zk", testserver.Server(t).ConnectString())
+}
+
+func TestWrongServer(t *testing.T) { exampletest.WrongServer(t, exampletest.ZK) }

@@ -3,32 +3,41 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/exampletest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 )
 
-func TestMain(m *testing.M) { testserver.Main(m) }
+func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
-func TestThreeAtATime(t *testing.T) {
-	var out bytes.Buffer
-	if err := run(t.Context(), &out, testserver.Server(t).ConnectString()); err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 2*workers+1 || !strings.HasPrefix(lines[2*workers], "10 workers were inside, at most ") {
-		t.Errorf("it says\n%s", out.String())
-	}
-	for _, line := range lines[:len(lines)-1] {
-		if n := strings.Count(line, "·"); n < workers-places {
-			t.Errorf("%d inside: %s", workers-n, line)
+func TestPool(t *testing.T) {
+	for range 2 { // the limit is back at the second run
+		var out bytes.Buffer
+		if err := run(t.Context(), &out, testserver.Server(t).ConnectString()); err != nil {
+			t.Fatal(err)
 		}
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		if want := "10 workers were inside, on at most 3 places at once, and 5 in the end"; len(lines) != 2*workers+1 || lines[2*workers] != want {
+			t.Fatalf("it says\n%s", out.String())
+		}
+		for _, line := range lines[:2*workers] {
+			digits, rest, _ := strings.Cut(strings.TrimPrefix(line, "inside:"), "   places: ")
+			var limit int
+			if _, err := fmt.Sscan(rest, &limit); err != nil {
+				t.Fatal(err)
+			}
+			if n := len(strings.Join(strings.FieldsFunc(digits, func(r rune) bool { return r == ' ' || r == '·' }), "")); n > limit {
+				t.Errorf("%d places are taken of %d: %s", n, limit, line)
+			}
+		}
+		testserver.WaitChildren(t, poolPath, 0)
 	}
-	testserver.WaitChildren(t, poolPath, 0)
 }
 
-// TestInterrupted is Ctrl-C before anybody is inside.
+// TestInterrupted is Ctrl-C before a worker is inside.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -37,3 +46,9 @@ func TestInterrupted(t *testing.T) {
 	}
 	testserver.WaitChildren(t, poolPath, 0)
 }
+
+func TestSIGTERM(t *testing.T) {
+	exampletest.Stops(t, poolPath, "-zk", testserver.Server(t).ConnectString())
+}
+
+func TestWrongServer(t *testing.T) { exampletest.WrongServer(t, exampletest.ZK) }

@@ -1,12 +1,12 @@
-// Shards spreads locks over several ZooKeeper ensembles, for more of them in a second than
-// one ensemble can write: each path belongs to one ensemble, which its hash chooses. It shows
-// which path is where, that two processes exclude each other, and what moves when an
+// Shards spreads locks over several ZooKeeper ensembles, for more locks a second than one
+// ensemble can serve. A hash of the path chooses its ensemble. The program shows which path is
+// in which ensemble, that two processes exclude each other, and which paths move when an
 // ensemble is added.
 //
 //	go run ./examples/shards                                              # with three servers in the process
 //	go run ./examples/shards -zk red=h1:2181,h2:2181 -zk blue=h3:2181     # with ensembles of yours
 //
-// The last of them is the one that is added; there must be two at least.
+// The last ensemble is the one that is added. There must be at least two.
 package main
 
 import (
@@ -82,8 +82,8 @@ func run(ctx context.Context, out io.Writer, ensembles []ensemble) error {
 	fmt.Fprintf(out, "%d processes took each lock %d times, never both at once\n", processes, turns)
 
 	showMoves(out, before, names)
-	// One process has heard of the new ensemble, and the other has not yet: both keep to
-	// the old place, and the first takes the new one besides.
+	// One process has heard of the new ensemble, and the other has not yet. Both take the lock
+	// at the old place, and the first one takes it at the new place too.
 	err := contend(ctx, all, func(s *shards, path string) (locker, error) {
 		if s == all[0] {
 			return s.movingMutex(path, before)
@@ -100,7 +100,7 @@ func run(ctx context.Context, out io.Writer, ensembles []ensemble) error {
 
 func pathOf(i int) string { return fmt.Sprintf("/shards/order-%d", i) }
 
-// show prints which of the locks are where.
+// show prints which ensemble has which locks.
 func show(out io.Writer, names []string) {
 	for _, name := range names {
 		var here []string
@@ -130,7 +130,8 @@ func showMoves(out io.Writer, before, names []string) {
 	fmt.Fprintf(out, "when %s was added, %d of %d paths moved to it, and %d elsewhere\n", added, moved, many, astray)
 }
 
-// contend has all processes want all locks at once, and fails if two have one.
+// contend has all processes take all locks at the same time, and fails if two processes have
+// the same lock.
 func contend(ctx context.Context, all [processes]*shards, lock func(*shards, string) (locker, error)) error {
 	var inside [locks]atomic.Int32
 	g, ctx := errgroup.WithContext(ctx)

@@ -6,10 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/exampletest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 )
 
-func TestMain(m *testing.M) { testserver.Main(m) }
+func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
@@ -80,4 +83,20 @@ func TestPlaceStays(t *testing.T) {
 	if s := strings.Join(got, " "); s != "blue red red red red blue" {
 		t.Errorf("the first paths are in %s", s)
 	}
+}
+
+func TestSIGTERM(t *testing.T) {
+	server := testserver.Server(t).ConnectString()
+	// Two ensembles that are one server, in two chroots.
+	for _, chroot := range []string{"/red", "/blue"} {
+		if _, err := testserver.Admin(t).Create(chroot, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := map[string]string{"red": "/red", "blue": "/blue"}[place(pathOf(0), []string{"red", "blue"})] + pathOf(0)
+	exampletest.Stops(t, dir, "-zk", "red="+server+"/red", "-zk", "blue="+server+"/blue")
+}
+
+func TestWrongServer(t *testing.T) {
+	exampletest.WrongServer(t, func(addr string) []string { return []string{"-zk", "red=" + addr, "-zk", "blue=" + addr} })
 }

@@ -9,13 +9,14 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// ensemble is one ZooKeeper ensemble. Its name is what decides which locks it has, and not
-// its connect string: a server more in an ensemble must move no lock.
+// ensemble is one ZooKeeper ensemble. Its name decides which locks it has, not its connect
+// string, because a new server in an ensemble must move no lock.
 type ensemble struct {
 	name    string
 	servers string // connect string
@@ -30,9 +31,10 @@ func parseEnsemble(s string) (ensemble, error) {
 	return ensemble{name, servers}, nil
 }
 
-// place returns which of the ensembles has the lock at a path: that which scores highest.
-// With one ensemble more, only those paths move for which the new one does: rendezvous
-// hashing. The order of the names does not matter. There must be one at least.
+// place returns which of the ensembles has the lock at a path: the one with the highest score
+// for that path (rendezvous hashing). When an ensemble is added, a path moves only if the new
+// ensemble has the highest score for it. The order of the names does not matter. There must be
+// at least one.
 func place(path string, names []string) string {
 	return slices.MaxFunc(names, func(a, b string) int {
 		x, y := score(path, a), score(path, b)
@@ -52,8 +54,8 @@ func score(path, name string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// shards has a session with each ensemble. All processes that share locks must have the same
-// ensembles: where one of them puts a path elsewhere, the lock has two holders.
+// shards has a session with each ensemble. All processes that share locks must use the same
+// ensembles. If one process looks for a path in another ensemble, the lock has two holders.
 type shards struct {
 	names    []string
 	managers map[string]*session.Manager
@@ -66,9 +68,7 @@ func connect(ctx context.Context, ensembles []ensemble) (*shards, error) {
 		if s.managers[e.name] != nil {
 			return nil, errors.Join(fmt.Errorf("two ensembles are called %s", e.name), s.Close())
 		}
-		// The name is the same in all processes, which may call the servers differently: Multi
-		// goes by it.
-		m, err := session.Connect(ctx, e.servers, session.WithName(e.name), session.WithLogger(slog.New(slog.DiscardHandler)))
+		m, err := open(ctx, e)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", e.name, err), s.Close())
 		}
@@ -78,21 +78,32 @@ func connect(ctx context.Context, ensembles []ensemble) (*shards, error) {
 	return s, nil
 }
 
+// open opens a session with an ensemble. It gives up after some seconds, so that a wrong -zk
+// shows. Without a deadline, Connect waits until there is a server.
+func open(ctx context.Context, e ensemble) (*session.Manager, error) {
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
+	defer cancel()
+	// Multi takes its locks in the order of the ensembles' names. Processes may use different
+	// connect strings, but the names must be the same in all of them.
+	return session.Connect(ctx, e.servers, session.WithName(e.name), session.WithLogger(slog.New(slog.DiscardHandler)))
+}
+
 // mutex returns the lock at a path, in the ensemble that has it.
 func (s *shards) mutex(path string) (*zklock.Mutex, error) {
 	return zklock.New(s.managers[place(path, s.names)], path)
 }
 
-// locker is what a mutex and several of them as one have in common.
+// locker is a Mutex or a MultiLock.
 type locker interface {
 	Lock(context.Context) error
 	Unlock() error
 }
 
-// movingMutex returns the lock at a path while the ensembles change: both where it was
-// with those of the given names, and where it is with all. To change them, first all
-// processes take this, then all take mutex, with the new ensembles; at no time does any
-// two of them fail to meet in one place.
+// movingMutex returns the lock at a path while the ensembles change. It takes the lock at the
+// place where it was with the ensembles called before, and at the place where it is with all
+// ensembles. To change the ensembles, first have all processes use movingMutex, and then have
+// all of them use mutex with the new ensembles. So at any time any two processes have one
+// place in common.
 func (s *shards) movingMutex(path string, before []string) (locker, error) {
 	old, now := place(path, before), place(path, s.names)
 	a, err := zklock.New(s.managers[old], path)

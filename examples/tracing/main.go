@@ -1,6 +1,7 @@
-// Tracing shows three workers who want one lock, each with a session and a service name of
-// its own as if it were another process, as OpenTelemetry sees them: a tree of spans for
-// each, in which every wait names who was waited for, and the metrics at the end.
+// Tracing shows three workers that want one lock as OpenTelemetry sees them. Each worker has a
+// session and a service name of its own, as if it were another process. The program prints a
+// tree of spans for each worker, in which every wait names the worker that was ahead, and then
+// the metrics.
 //
 //	go run .                       # in this directory; with a ZooKeeper in the process
 //	go run . -zk host:2181         # with a ZooKeeper of yours
@@ -31,7 +32,7 @@ import (
 const (
 	workers  = 3
 	lockPath = "/tracing/lock"
-	work     = 50 * time.Millisecond // what each does under the lock
+	work     = 50 * time.Millisecond // of each worker, under the lock
 )
 
 func main() {
@@ -79,9 +80,9 @@ func worker(ctx context.Context, t *telemetry, servers, name string) (err error)
 		defer cancel()
 		err = errors.Join(err, spans.Shutdown(ctx)) // which sends them
 	}()
-	// All that it takes is this line; without options it goes by the global providers.
+	// This line is all that tracing takes. Without options it uses the global providers.
 	hooks := session.WithTrace(otelzk.New(otelzk.WithTracerProvider(spans), otelzk.WithMeterProvider(t.meters)))
-	m, err := session.Connect(ctx, servers, hooks, session.WithLogger(slog.New(slog.DiscardHandler)))
+	m, err := connect(ctx, servers, hooks)
 	if err != nil {
 		return err
 	}
@@ -91,18 +92,25 @@ func worker(ctx context.Context, t *telemetry, servers, name string) (err error)
 		return err
 	}
 
-	// The program's own spans, as any that use OpenTelemetry have them. Those of the lock
-	// find their place by the context.
+	// A span of the program itself. The spans of the lock become its children by the context.
 	tracer := spans.Tracer("example")
 	ctx, span := tracer.Start(ctx, "order")
 	defer span.End()
 	return lock.Do(ctx, func(ctx context.Context) error { return charge(ctx, tracer) })
 }
 
-// lastWords is for sending what there is when ctx has ended, to a collector that may not
-// be there.
+// lastWords returns a context for sending the last spans and metrics, also after ctx has ended.
+// Its deadline is for a collector that does not answer.
 func lastWords(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+}
+
+// connect gives up after some seconds, so that a wrong -zk shows. Without a deadline, Connect
+// waits until there is a server.
+func connect(ctx context.Context, servers string, hooks session.Option) (*session.Manager, error) {
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
+	defer cancel()
+	return session.Connect(ctx, servers, hooks, session.WithLogger(slog.New(slog.DiscardHandler)))
 }
 
 func charge(ctx context.Context, tracer trace.Tracer) error {

@@ -9,10 +9,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/exampletest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 )
 
-func TestMain(m *testing.M) { testserver.Main(m) }
+func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 func TestTree(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "")
@@ -31,7 +32,7 @@ func TestTree(t *testing.T) {
 			t.Errorf("no %q", want)
 		}
 	}
-	// Whoever has waited says for whom, by the name of its service.
+	// Each wait names the worker that was ahead, by its service.
 	waits := strings.Count(text, "── zklock watch ")
 	if named := strings.Count(text, "waits for worker "); named != waits {
 		t.Errorf("%d of %d waits name the other", named, waits)
@@ -66,3 +67,10 @@ func TestCollector(t *testing.T) {
 		t.Errorf("printed:\n%s", text)
 	}
 }
+
+func TestSIGTERM(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+	exampletest.Stops(t, lockPath, "-zk", testserver.Server(t).ConnectString())
+}
+
+func TestWrongServer(t *testing.T) { exampletest.WrongServer(t, exampletest.ZK) }

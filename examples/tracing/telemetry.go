@@ -18,8 +18,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 )
 
-// telemetry is where spans and metrics go: to a collector if OpenTelemetry's environment
-// variable names one, or else to be printed. The metrics are printed in any case.
+// telemetry sends spans and metrics to a collector if OpenTelemetry's environment variable
+// names one. Otherwise it prints the spans. It prints the metrics in both cases.
 type telemetry struct {
 	collector bool
 	spans     tree
@@ -60,7 +60,7 @@ func service(name string) *resource.Resource {
 	return resource.NewSchemaless(attribute.String("service.name", name))
 }
 
-// finish prints what is to be printed, and sends the rest.
+// finish prints, and sends the last metrics to the collector if there is one.
 func (t *telemetry) finish(ctx context.Context, out io.Writer) error {
 	if !t.collector {
 		t.spans.print(out)
@@ -95,7 +95,7 @@ func printMetric(out io.Writer, m metricdata.Metrics) {
 	fmt.Fprint(out, strings.Join(lines, ""))
 }
 
-// brief leaves out what is the same everywhere.
+// brief returns the attributes without those that are the same in all lines.
 func brief(kv attribute.Set) string {
 	some, _ := kv.Filter(func(a attribute.KeyValue) bool {
 		return strings.HasPrefix(string(a.Key), "zklock.") || a.Key == "db.operation.name" || a.Key == "error.type"

@@ -63,7 +63,7 @@ func (t *tree) printLocked(out io.Writer, s trace.ReadOnlySpan, first, rest stri
 	}
 }
 
-// describeLocked picks what a reader wants to know of a span from its attributes and links.
+// describeLocked returns the attributes and links of a span that a reader wants to see.
 func (t *tree) describeLocked(s trace.ReadOnlySpan) string {
 	var words []string
 	for _, a := range s.Attributes() {
@@ -79,8 +79,9 @@ func (t *tree) describeLocked(s trace.ReadOnlySpan) string {
 	return strings.Join(words, ", ")
 }
 
-// blockerLocked names who was waited for. The wait is linked to the span by which the
-// other one took the lock: if that is here, it has a better name than host and process.
+// blockerLocked returns the name of the worker that was ahead. The span of the wait has a link
+// to the span in which that worker took the lock. If that span is here, its service has a
+// better name than host and process.
 func (t *tree) blockerLocked(s trace.ReadOnlySpan, id attribute.KeyValue) string {
 	for _, l := range s.Links() {
 		if other := t.spanLocked(l.SpanContext.SpanID()); other != nil {
