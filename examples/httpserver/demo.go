@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	neturl "net/url"
 	"os"
 	"os/exec"
 	"slices"
@@ -23,8 +24,8 @@ const (
 	apples    = 150 // fewer than clients
 )
 
-// demo starts three processes of this program, has 200 clients ask them all at once, and
-// counts.
+// demo starts three processes of this program, sends them the requests of 200 clients at once,
+// and counts the answers.
 func demo(ctx context.Context, out io.Writer, c config) error {
 	db, err := openStock(ctx, c.db)
 	if err != nil {
@@ -76,10 +77,10 @@ func demo(ctx context.Context, out io.Writer, c config) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d clients for %d apples: %d sold, %d told that there are no more, %d left\n",
+	fmt.Fprintf(out, "%d clients for %d apples: %d sold, %d times sold out, %d left\n",
 		clients, apples, len(sold), soldOut, left)
 	if len(sold) != apples-left || len(sold)+soldOut != clients {
-		return errors.New("these do not add up")
+		return errors.New("the numbers do not add up")
 	}
 	if err := oneByOne(sold); err != nil {
 		return err
@@ -91,7 +92,7 @@ func demo(ctx context.Context, out io.Writer, c config) error {
 	return err
 }
 
-// oneByOne reports whether each deduction has seen the one before it: none was lost.
+// oneByOne checks that each deduction has seen the one before it, so that none was lost.
 func oneByOne(sold []receipt) error {
 	slices.SortFunc(sold, func(a, b receipt) int { return b.Left - a.Left })
 	for i := 1; i < len(sold); i++ {
@@ -107,7 +108,7 @@ var errTryAgain = errors.New("try again")
 
 // buy asks a server for one of an item.
 func buy(ctx context.Context, url, id string) (receipt, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/stock/deduct?id="+id, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/stock/deduct?id="+neturl.QueryEscape(id), nil)
 	if err != nil {
 		return receipt{}, err
 	}
@@ -159,10 +160,10 @@ func start(exe string, args ...string) (*process, error) {
 	return &process{cmd: cmd, url: url}, nil
 }
 
-// stop has a server finish what it does, and end.
+// stop tells a server to finish its requests and to end.
 func (p *process) stop() error {
 	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
-		p.kill() // there is no such signal everywhere
+		p.kill() // not every system has this signal
 		return nil
 	}
 	return p.cmd.Wait()

@@ -14,9 +14,9 @@ import (
 	"github.com/turnstile-go/turnstile/internal/testserver"
 )
 
-// TestKill is three processes and 200 clients, of which one process is killed in the
-// middle. Clients try again, at another process, until they have what they want; so the
-// stock ends at what they were told, less what a lost reply may have told.
+// TestKill has three processes and 200 clients, and kills one of the processes in the middle.
+// Clients try again at another process until they have an apple. Each answer is one deduction.
+// A lost reply can be one more.
 func TestKill(t *testing.T) {
 	const (
 		customers = 200
@@ -38,7 +38,7 @@ func TestKill(t *testing.T) {
 	}
 	var servers []*process
 	for range processes {
-		// The timeout is how long the others wait for what the killed one held.
+		// The timeout is how long the others wait for the locks of the killed process.
 		p, err := start(exe, "-listen", "127.0.0.1:0", "-zk", zk, "-db", file, "-timeout", "4s", "-log", "error")
 		must(t, err)
 		t.Cleanup(p.kill)

@@ -1,11 +1,12 @@
 // Httpserver sells from a stock that several processes share, kept in an SQLite file:
 //
-//	POST /stock/deduct?id=apple  takes one away: 200 and what is left, 409 when sold out
-//	GET  /stock?id=apple         says what is left
+//	POST /stock/deduct?id=apple  takes one away: 200 and how many remain, 409 when sold out
+//	GET  /stock?id=apple         says how many remain
 //
-// A request waits in the queue of all processes, in order of arrival. When its client goes
-// away, so does its place in the queue; when its lock is lost, it answers 503 and has
-// written nothing. See shop.go for how, and stock.go for what the database has to do.
+// Requests to all processes wait in one queue, in order of arrival. A request leaves the queue
+// when its client goes away. The answer is 503, and nothing was written, when the lock is lost,
+// when too many requests wait already, and when the server shuts down. See shop.go for how, and
+// stock.go for the part of the database.
 //
 //	go run .                                             # a demonstration: three processes, 200 clients
 //	go run . -listen :8080 -sell apple=100               # serve
@@ -59,7 +60,7 @@ func main() {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal does not wait for anything
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	if err := run(ctx, os.Stdout, c); err != nil {
 		slog.Error("httpserver", "err", err)
 		os.Exit(1)
@@ -70,9 +71,9 @@ func main() {
 func run(ctx context.Context, out io.Writer, c config) error {
 	if c.zk == "" {
 		if c.db != "" {
-			// Fencing tokens grow for as long as ZooKeeper keeps its data. The rows would
-			// refuse the small ones of a new server.
-			return errors.New("a database that stays needs a ZooKeeper that does: -db goes with -zk")
+			// Fencing tokens grow as long as ZooKeeper keeps its data. A new server begins
+			// with small ones, which the rows of an old database refuse.
+			return errors.New("-db needs -zk: the tokens of a new server are too small for an old database")
 		}
 		server, err := zktest.New()
 		if err != nil {
@@ -95,14 +96,23 @@ func run(ctx context.Context, out io.Writer, c config) error {
 	return serve(ctx, out, c)
 }
 
-// grace is how long the requests under way have at the end.
-const grace = 5 * time.Second
+const (
+	// grace is how long the requests under way have when the server shuts down.
+	grace = 5 * time.Second
+	// maxRequests is how many requests of a process may hold or wait for a lock at a time. Each
+	// of them is a node on the ZooKeeper servers. Further requests are answered 503 at once.
+	maxRequests = 1000
+)
 
 var errStopping = errors.New("server is shutting down")
 
 // serve serves until ctx ends, and then lets the requests under way finish.
 func serve(ctx context.Context, out io.Writer, c config) error {
-	m, err := session.Connect(ctx, c.zk, session.WithTimeout(c.timeout))
+	// A wrong -zk shows after some seconds. Without a deadline, Connect waits until there is a
+	// server.
+	connecting, cancel := context.WithTimeout(ctx, 8*time.Second)
+	m, err := session.Connect(connecting, c.zk, session.WithTimeout(c.timeout), session.WithMaxNodes(maxRequests))
+	cancel()
 	if err != nil {
 		return err
 	}
@@ -122,7 +132,7 @@ func serve(ctx context.Context, out io.Writer, c config) error {
 		return err
 	}
 
-	// Requests outlive ctx by the grace they are given, and end with requests.
+	// When ctx ends, the requests under way have some more time, until this context ends.
 	requests, endRequests := context.WithCancelCause(context.Background())
 	defer endRequests(nil)
 	srv := &http.Server{
@@ -132,7 +142,7 @@ func serve(ctx context.Context, out io.Writer, c config) error {
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(l) }()
-	// The demonstration and the test read the address from here.
+	// The demonstration and the tests read the address from this line.
 	fmt.Fprintf(out, "listening on http://%s\n", l.Addr())
 
 	select {
@@ -141,7 +151,7 @@ func serve(ctx context.Context, out io.Writer, c config) error {
 	case <-ctx.Done():
 	}
 	slog.Info("shutting down")
-	// Who still stands in the queue then is answered 503, and leaves it.
+	// A request that is still in the queue then leaves it, and is answered 503.
 	defer time.AfterFunc(grace, func() { endRequests(errStopping) }).Stop()
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*grace)
 	defer cancel()

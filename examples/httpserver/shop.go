@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/turnstile-go/turnstile/queue"
@@ -14,7 +13,7 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// maxWait bounds a request: its wait for the lock, and what it does with it.
+// maxWait bounds a request: its wait for the lock, and its work under the lock.
 const maxWait = time.Minute
 
 // shop sells from the stock.
@@ -22,8 +21,8 @@ type shop struct {
 	m     *session.Manager
 	stock stock
 
-	// reserve is what has to happen between looking at the stock and changing it, and the
-	// reason for a lock: it may take its time, and no transaction of a database spans it.
+	// reserve is the work between reading the stock and changing it. It is the reason for the
+	// lock: it may take long, and no transaction of the database spans it.
 	reserve func(ctx context.Context, id string) error
 }
 
@@ -38,18 +37,19 @@ type receipt struct {
 	Token int64  `json:"token"` // grows from one deduction of an item to the next
 }
 
-// deduct takes one of an item away. Unless it returns nil it has changed nothing, apart
-// from errors of the database, which can leave that open.
+// deduct takes one of an item away. If it returns an error it has changed nothing, with one
+// exception: after an error of the database that is not known.
 func (s *shop) deduct(ctx context.Context, id string) (receipt, error) {
-	// No queue for what is not on sale: anybody may ask for anything.
+	// An item that is not on sale gets no queue, because a client may send any id.
 	if _, err := s.stock.left(ctx, id); err != nil {
 		return receipt{}, err
 	}
-	lock, err := zklock.New(s.m, "/stock/"+id)
+	lock, err := zklock.New(s.m, "/stock/"+zklock.EscapePath(id)) // an id may have any characters
 	if err != nil {
 		return receipt{}, err
 	}
-	// ctx is the request's: it ends when the client goes, and the place in the queue with it.
+	// ctx is the request's. It ends when the client goes away, and then the request leaves the
+	// queue.
 	lease, err := lock.Acquire(ctx)
 	if err != nil {
 		return receipt{}, err
@@ -60,20 +60,20 @@ func (s *shop) deduct(ctx context.Context, id string) (receipt, error) {
 
 	token, left, err := s.prepare(held, lease, id)
 	if cause := context.Cause(held); cause != nil {
-		return receipt{}, cause // says more than err, which may come of it
+		return receipt{}, cause // err may be a consequence of it
 	}
 	if err != nil {
 		return receipt{}, err
 	}
-	// Not to be interrupted: of a write that was, nobody could say whether it was done. If
-	// the lock is lost just now, the token decides.
+	// The write is not interrupted, because it would not be known whether an interrupted write
+	// was done. If the lock is lost meanwhile, the database compares the tokens.
 	if err := s.stock.set(context.WithoutCancel(ctx), id, token, left-1); err != nil {
 		return receipt{}, err
 	}
 	return receipt{ID: id, Left: left - 1, Token: token}, nil
 }
 
-// prepare is all that comes before the write, in the lock.
+// prepare is all that comes before the write, under the lock.
 func (s *shop) prepare(ctx context.Context, lease *queue.Lease, id string) (token int64, left int, err error) {
 	if token, err = lease.Token(ctx); err != nil {
 		return 0, 0, err
@@ -87,12 +87,12 @@ func (s *shop) prepare(ctx context.Context, lease *queue.Lease, id string) (toke
 	return token, left, s.reserve(ctx, id)
 }
 
-// release gives the lock up, whether or not somebody still waits for the answer.
+// release gives the lock up, also when the client has gone away.
 func release(ctx context.Context, lease *queue.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	// One that is not confirmed yet goes on by itself, and a loss has been noticed where
-	// it mattered.
+	// An error needs no action: the library goes on with a release that is not confirmed, and
+	// deduct has noticed a loss where it mattered.
 	if err := lease.Release(ctx); err != nil {
 		slog.Info("release", "err", err)
 	}
@@ -112,11 +112,11 @@ func (s *shop) handler() http.Handler {
 	return mux
 }
 
-// answer calls f for the item that a request names, and says what came of it.
+// answer calls f for the item that a request names, and answers with the result.
 func answer(w http.ResponseWriter, r *http.Request, f func(context.Context, string) (receipt, error)) {
 	id := r.URL.Query().Get("id")
-	if id == "" || strings.Contains(id, "/") {
-		http.Error(w, "id: the name of an item, without slashes", http.StatusBadRequest)
+	if id == "" {
+		http.Error(w, "id: the name of an item", http.StatusBadRequest)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), maxWait)
@@ -132,7 +132,7 @@ func answer(w http.ResponseWriter, r *http.Request, f func(context.Context, stri
 		if code == http.StatusServiceUnavailable {
 			w.Header().Set("Retry-After", "1")
 		}
-		http.Error(w, err.Error(), code) // to nobody, if it is the client that has gone
+		http.Error(w, err.Error(), code) // which nobody reads if the client has gone away
 		return
 	}
 	log.Debug("done", "left", got.Left, "token", got.Token)
@@ -142,20 +142,20 @@ func answer(w http.ResponseWriter, r *http.Request, f func(context.Context, stri
 	}
 }
 
-// status tells errors that say "not now" from the others. With them, nothing was written,
-// and the client may try again.
+// status returns the HTTP status for an error. With 503 nothing was written, and the client may
+// try again.
 func status(ctx context.Context, err error) int {
 	switch {
 	case errors.Is(err, errNoItem):
 		return http.StatusNotFound
 	case errors.Is(err, errSoldOut):
 		return http.StatusConflict
-	case errors.Is(err, session.ErrInvalid):
-		return http.StatusBadRequest // an id that cannot be part of a path
+	case errors.Is(err, session.ErrTooManyNodes):
+		return http.StatusServiceUnavailable // overload: see maxRequests
 	case errors.Is(err, session.ErrLost), errors.Is(err, session.ErrClosed), errors.Is(err, errStale):
 		return http.StatusServiceUnavailable
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()), errors.Is(err, errStopping):
-		return http.StatusServiceUnavailable // waited for too long, shutting down, or nobody reads this
+		return http.StatusServiceUnavailable // waited for too long, is shutting down, or the client has gone away
 	}
 	return http.StatusInternalServerError
 }

@@ -11,15 +11,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/exampletest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-func TestMain(m *testing.M) { testserver.Main(m) }
+func TestMain(m *testing.M) { exampletest.Main(m, main, "-listen") }
 
-// patient bounds what ought to happen at once, on a machine that may be busy.
+// patient bounds waits for things that happen at once, on a machine that may be busy.
 func patient(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -44,9 +45,9 @@ func newStock(t *testing.T) stock {
 }
 
 // open opens a shop in a session of its own, as in another process.
-func open(t *testing.T, server *zktest.Server, s stock) (*shop, string) {
+func open(t *testing.T, server *zktest.Server, s stock, opts ...session.Option) (*shop, string) {
 	t.Helper()
-	shop := newShop(testserver.Connect(t, server.ConnectString()), s)
+	shop := newShop(testserver.Connect(t, server.ConnectString(), opts...), s)
 	srv := httptest.NewServer(shop.handler())
 	t.Cleanup(srv.Close)
 	return shop, srv.URL
@@ -105,7 +106,7 @@ func TestLostLock(t *testing.T) {
 		}
 		select {
 		case <-held.Done():
-			return nil // a careless one, who does not even look
+			return nil // as a careless program does, which does not look why
 		case <-ctx.Done():
 			return errors.New("the request goes on without its lock")
 		}
@@ -125,8 +126,8 @@ func TestLostLock(t *testing.T) {
 	}
 }
 
-// A holder that does not know of its loss, as after a long pause, and goes on to write
-// while others are in: the row's token refuses it, from the moment the next one has looked.
+// A holder that does not know of its loss, as after a long pause, goes on to write while another
+// process holds the lock. The row refuses its token from the moment the next holder has entered.
 func TestStaleHolder(t *testing.T) {
 	ctx := patient(t)
 	s := newStock(t)
@@ -156,7 +157,7 @@ func TestClientGone(t *testing.T) {
 	must(t, err)
 	lease, err := lock.Acquire(ctx)
 	must(t, err)
-	defer lease.Release(ctx) // however this ends: whoever waits holds up the end of the test
+	defer lease.Release(ctx) // also when the test fails: a request that waits would delay its end
 	waitQueue := func(n int) {
 		t.Helper()
 		zktest.Eventually(t, testserver.Patience, "the queue", func() bool {
@@ -184,8 +185,46 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
+// When too many requests hold or wait for locks, a further one is answered 503 at once, with
+// nothing written.
+func TestOverload(t *testing.T) {
+	ctx := patient(t)
+	server, s := zktest.Start(t), newStock(t)
+	shop, url := open(t, server, s, session.WithMaxNodes(1))
+	busy, goOn := make(chan struct{}), make(chan struct{})
+	shop.reserve = func(context.Context, string) error {
+		close(busy)
+		<-goOn
+		return nil
+	}
+	first := make(chan error, 1)
+	go func() {
+		_, err := buy(ctx, url, "apple")
+		first <- err
+	}()
+	<-busy
+	_, err := buy(ctx, url, "apple")
+	if !errors.Is(err, errTryAgain) || !strings.Contains(err.Error(), session.ErrTooManyNodes.Error()) {
+		t.Errorf("the answer is %v", err)
+	}
+	close(goOn)
+	must(t, <-first)
+	if n := left(t, s); n != 9 {
+		t.Errorf("%d left of 10 after one deduction", n)
+	}
+}
+
+func TestSIGTERM(t *testing.T) {
+	exampletest.Stops(t, "/stock/apple", "-zk", testserver.Server(t).ConnectString())
+}
+
+func TestWrongServer(t *testing.T) {
+	exampletest.WrongServer(t, func(addr string) []string { return []string{"-listen", "127.0.0.1:0", "-zk", addr} })
+}
+
 func TestAnswers(t *testing.T) {
 	server, s := zktest.Start(t), newStock(t)
+	must(t, s.fill(t.Context(), "half/pear\x00..", 2)) // no element of a path as it stands
 	_, url := open(t, server, s)
 	for _, tt := range []struct {
 		method, target string
@@ -198,7 +237,8 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/stock?id=pear", http.StatusNotFound, "no such item"},
 		{"POST", "/stock/deduct?id=pear", http.StatusNotFound, "no such item"},
 		{"POST", "/stock/deduct", http.StatusBadRequest, "id"},
-		{"POST", "/stock/deduct?id=a/b", http.StatusBadRequest, "id"},
+		{"POST", "/stock/deduct?id=a/b", http.StatusNotFound, "no such item"},
+		{"POST", "/stock/deduct?id=half%2Fpear%00..", http.StatusOK, `"left":1`},
 		{"GET", "/stock/deduct?id=apple", http.StatusMethodNotAllowed, ""},
 	} {
 		req, err := http.NewRequestWithContext(patient(t), tt.method, url+tt.target, nil)

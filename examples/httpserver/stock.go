@@ -16,14 +16,13 @@ var (
 	errStale   = errors.New("a later holder of the lock has been here")
 )
 
-// stock is the table of what is left to sell. A row carries the fencing token of the last
-// holder of the item's lock that has come to it, and refuses those of earlier ones: a
-// process that was stopped for a minute and believes that it holds the lock still changes
-// nothing.
+// stock is the table of the items on sale. A row has the fencing token of the last holder of
+// the item's lock that has used the row, and refuses smaller tokens. So a process that was
+// stopped for a minute, and believes that it still holds the lock, changes nothing.
 type stock struct{ *sql.DB }
 
 func openStock(ctx context.Context, file string) (stock, error) {
-	// Several processes write: wait for each other, and do not lock out who reads.
+	// Several processes write. They wait for each other, and do not lock out readers.
 	options := url.Values{"_pragma": {"busy_timeout(30000)", "journal_mode(wal)", "synchronous(normal)"}}
 	db, err := sql.Open("sqlite", "file:"+file+"?"+options.Encode())
 	if err != nil {
@@ -46,7 +45,7 @@ func (s stock) fill(ctx context.Context, id string, n int) error {
 	return err
 }
 
-// left returns what is left of an item, for whoever wants to know: it is old at once.
+// left returns how many of an item remain. Without the lock that may change at once.
 func (s stock) left(ctx context.Context, id string) (int, error) {
 	var n int
 	err := s.QueryRowContext(ctx, `SELECT stock FROM stock WHERE id = ?`, id).Scan(&n)
@@ -56,8 +55,8 @@ func (s stock) left(ctx context.Context, id string) (int, error) {
 	return n, err
 }
 
-// enter is the first thing that a holder does. It returns what is left, and leaves the
-// holder's token, so that from now on no earlier holder can change what has been read.
+// enter is the first thing that a holder does. It returns how many of the item remain, and
+// writes the holder's token, so that from now on no earlier holder can change the row.
 func (s stock) enter(ctx context.Context, id string, token int64) (int, error) {
 	var n int
 	err := s.QueryRowContext(ctx,
@@ -68,8 +67,8 @@ func (s stock) enter(ctx context.Context, id string, token int64) (int, error) {
 	return n, err
 }
 
-// set writes what is left, if no later holder has entered: check and write are one
-// statement.
+// set writes how many of the item remain, unless a later holder has entered. The check and the
+// write are one statement.
 func (s stock) set(ctx context.Context, id string, token int64, n int) error {
 	r, err := s.ExecContext(ctx,
 		`UPDATE stock SET stock = ?3 WHERE id = ?1 AND stock > 0 AND token <= ?2`, id, token, n)
