@@ -94,24 +94,26 @@ func (c tally) String() string {
 }
 
 // legend says what the table shows.
-const legend = `Each lock is taken behind somebody who holds it (but for the first at a new path), held and given
-back, with a rival behind; or, where it says so, given up while it waits. Its steps are the requests
-of that, the events of watches, and the moments in which it waits or holds with nothing on its way.
-In semaphore-resize, the one that the faults meet raises the limit before it takes its leases, and
+const legend = `Each lock is taken behind another holder (except the first one at a new path), held and given back,
+with a rival behind it. In rows that end in -cancelled it is given up while it waits. The steps of a
+lock are its requests, the events of its watches, and the moments in which it waits or holds and nothing is
+on its way.
+In semaphore-resize, the client that meets the faults raises the limit before it takes its leases, and
 lowers it again while it holds them.
-Each has met each fault that can strike there once, on a real server, with a session timeout of %v:
+Each step has met each fault that can strike there once, on a real server, with a session timeout of %v:
 
 - cut-before: the connection is closed, and the server never sees the request;
-- cut-after: the connection is closed when the server has carried it out, and nobody hears of it;
+- cut-after: the connection is closed after the server has carried the request out, and before the reply;
 - expire: the session is ended by force;
 - pause: the server stands still (SIGSTOP), for half the session timeout, or twice that;
-- to-server, to-client: what is sent in that direction is not delivered, for as long.
+- to-server, to-client: frames in that direction are not delivered, for half the session timeout, or
+  twice that.
 
-Checked are what was reported, against the nodes that the server has; that no two hold at once;
-that nothing is left, though all sessions stay open; and that a client gets in who comes when the
-fault is over. The figures are cells passed of those tried, and the longest that such a client took,
-with connecting, for those before it to get over the fault and leave, and dozens of
-cells at work on the same machine.
+Each cell checks four things. What the lock reported is what the server has. No two holders hold at
+once. Nothing is left, though all sessions stay open. A new client gets the lock when the fault is
+over. The figures are the cells passed of those tried, and the longest wait of a new client. That wait
+includes connecting, and the recovery and release of the clients ahead of it, while dozens of cells run
+on the same machine.
 
 `
 
@@ -171,9 +173,9 @@ func (tb *table) text() (text string, whole bool) {
 	}
 	line(&b, last...)
 	line(&b, kept...)
-	fmt.Fprintf(&b, "\nIn %d cells a session was ended by force while its lock was held, and another was in before\n"+
-		"the holder had heard of it, which nothing can prevent; where both had fencing tokens, the\n"+
-		"newer one's was higher.\n", all.late)
+	fmt.Fprintf(&b, "\nIn %d cells a session was ended by force while its lock was held, and the next client got the\n"+
+		"lock before the holder had heard of it. Nothing can prevent that. Where both had fencing\n"+
+		"tokens, the next client's was higher.\n", all.late)
 	return b.String(), whole
 }
 

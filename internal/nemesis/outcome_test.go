@@ -106,18 +106,18 @@ func (o *outcome) within(d time.Duration) int {
 	return n
 }
 
-// table is that of the page.
+// table returns the table for docs/reliability.md.
 func table(all []*outcome) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `Three servers and five worker processes, sessions of %v, each library by the schedule of one seed;
-all locks of a library are attacked at once.
-A violation is a hold that began while another process that it excludes, asked before and after,
-said that it held; of a semaphore, one with which more was held than its limit. Other faults are tokens out of order, holders that held on after the register had refused
-them, and histories that are not linearizable. A stale write is one whose
-writer had lost the lock since it looked last, or did not know; fencing tokens are for it. An orphan is a node that
-stays while its owner's session lives and nobody waits by it. A stall is a round after which
-somebody had not been served %v after all was healed;
-the times are those of the other rounds.
+	fmt.Fprintf(&b, `Three servers and five worker processes, with sessions of %v. Each library is attacked by the schedule of
+one seed, all of its locks at once. A violation is a hold that began while another process that it
+excludes said that it held, when it was asked before and after. At a semaphore it is a hold with which
+more was held than the limit. Other faults are tokens out of order, holders that went on after the
+register had refused them, and histories that are not linearizable. A stale write comes from a writer
+that has lost the lock since it last checked, or does not know it yet; fencing tokens are for that. An
+orphan is a node that stays while its owner's session lives and nothing waits with it. A stall is a
+round after which a worker had not been served %v after all was healed. The times are those of the
+other rounds.
 
 | lock | seed | length | rounds | acquisitions | violations | other faults | stale writes refused | orphans | stalls | served after healing: median, longest |
 |---|---|---|---|---|---|---|---|---|---|---|

@@ -9,7 +9,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// page is what goes into the documentation.
+// page is the text that goes into docs/performance.md.
 type page struct {
 	lines   [][]cost // of each lock
 	crowds  [][2]crowd
@@ -17,40 +17,41 @@ type page struct {
 }
 
 // about explains the tables.
-const about = `What the protocol costs, apart from processors, disks and networks that are too narrow: a simulation
-in virtual time ([internal/scaling](../internal/scaling)), in which every frame takes %v each way and
-nothing else takes any time. Times are in round trips, of %v, which is what a write takes, and a read.
-The simulation is a test, which fails when the protocol comes to cost more. Where there are fewer
-sessions than contenders these share them.
+const about = `This is what the protocol costs, apart from processors, disks and narrow networks. It comes from a
+simulation in virtual time ([internal/scaling](../internal/scaling)), in which every frame takes %v each
+way and nothing else takes any time. Times are in round trips of %v: that is how long a write takes,
+and a read. The simulation is a test, which fails when the protocol costs more. Where there are fewer
+sessions than contenders, the contenders share them.
 
 ### Contenders
 
-All come one after another and stand in line behind the first, who hold the lock. Then these give it
-back, and each of the others as soon as it is in. Requests and bytes are what one acquisition costs with
-its release, without heartbeats; bytes are both ways, of ZooKeeper's protocol alone. One who need not
-wait sends a create, a listing, a get that watches its own node, which it holds for long enough here, and
-a delete. One who waits also watches two of those ahead, and lists once more when the first of these
-leaves. So listings alone grow with the queue, and there are two for each contender, however long it
-is. With WithLocalHandover the goroutines of each of two processes are one contender. (At the semaphore all %d leave at one instant,
-and so do all the next: the worst case, in which most of those behind learn of it a round trip late.)
+All contenders come one after another and wait behind the first ones, which hold the lock. Then the
+holders release it, and each of the others releases it as soon as it gets it. Requests and bytes are
+those of one acquisition with its release, without heartbeats. Bytes are both ways, of ZooKeeper's
+protocol alone. A contender that gets the lock at once sends a create, a listing, a get that watches
+its own node (here it holds for long enough), and a delete. A waiter also watches two of the nodes
+ahead, and lists once more when the first of these leaves. So only the listings grow with the queue,
+and a contender makes two of them at most. With WithLocalHandover all goroutines of a process are one
+contender; here there are two processes. At the semaphore all %d holders leave at one instant, and so
+do all the next ones. That is the worst case: most of the waiters learn of it a round trip late.
 
 `
 
 const aboutReaders = `
 ### Readers
 
-All readers come at one instant: to a free lock; and while a writer holds it, who then leaves. Those of
-one session share their watch on the writer.
+All readers come at one instant: first to a free lock, and then while a writer holds it and then leaves.
+The readers of one session share their watch on the writer.
 
 `
 
 const aboutSessions = `
 ### Sessions
 
-What one session sends in a minute in which nothing happens, with a timeout of 10 s unless it says
-otherwise. All that a session holds shares its heartbeats. As long as it owns any node, those are pings
-and, five times in a timeout, a sync and a write. A waiter looks once in a timeout whether its own node
-and those that it watches are still there.
+The requests of one session in a minute in which nothing happens. The timeout is 10 s unless the row
+says otherwise. All locks of a session share its heartbeats. While the session owns any node, the
+heartbeats are pings and, five times in a timeout, a sync and a write. A waiter checks once in a
+timeout whether its own node and those that it watches are still there.
 
 `
 
@@ -67,7 +68,7 @@ func (p *page) text() string {
 
 func (p *page) contenders(b *strings.Builder) {
 	row(b, "lock", "contenders", "sessions", "requests", "of them writes", "bytes", "listings", "bytes of these",
-		"watches of each who waits", "alone: lock and unlock", "hand-over")
+		"watches of each waiter", "alone: lock and unlock", "hand-over")
 	rule(b, 11)
 	for i, l := range locks {
 		for _, c := range p.lines[i] {
