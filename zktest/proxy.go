@@ -11,36 +11,35 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// maxRequests is how many requests a proxy remembers.
+// maxRequests is the number of requests that a proxy remembers.
 const maxRequests = 100_000
 
-// A Proxy stands in front of one ZooKeeper server and makes things go wrong.
-// Make one with [StartProxy] or [NewProxy]. It passes frames on as they come,
-// each in one write, until told otherwise:
+// A Proxy stands in front of one ZooKeeper server and makes things go wrong between the server and
+// its clients. Make one with [StartProxy] or [NewProxy]. It passes on each frame at once and in one
+// write, until it is told to fail:
 //
 //   - once, at a certain request: [Proxy.CutBefore], [Proxy.CutAfterCommit],
 //     [Proxy.HoldRequest], [Proxy.HoldReply]
 //   - now: [Proxy.Disconnect], [Proxy.Expire]
 //   - until further notice: [Proxy.Blackhole], [Proxy.Refuse], [Proxy.Delay]
 //
-// It speaks ZooKeeper's client protocol only: no TLS, no four-letter words.
-// All methods are safe for concurrent use. They panic if neither StartProxy nor NewProxy
-// has made the Proxy.
+// It speaks ZooKeeper's client protocol only: no TLS, no four-letter words. All methods are safe for
+// concurrent use. They panic if the Proxy was not made by StartProxy or NewProxy.
 type Proxy struct {
 	listener net.Listener
 	running  sync.WaitGroup // the accept loop and every link
 	stop     sync.Once
 	done     chan struct{} // closed by Close
 
-	// How to reach the server; fixed before the first link. A [Server] has
-	// its own.
+	// How to reach the server, which does not change after the first link. The proxy
+	// within a [Server] has functions of its own.
 	dial       func(ctx context.Context, client net.Addr) (upstream, error)
 	endSession func(ctx context.Context, session int64, password []byte) error
 	serveWord  func(net.Conn, *bufio.Reader) bool // nil: no four-letter words
 	limit      int                                // of a client's frames
-	naps       bool                               // delays end in the kernel; not with a false clock
+	naps       bool                               // sleep through the end of a delay in the kernel; not in a bubble
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	target   string
 	links    map[*link]struct{}
 	accepted int64 // links made so far
@@ -62,8 +61,8 @@ func (p *Proxy) made() *Proxy {
 	return p
 }
 
-// StartProxy starts a proxy in front of the server at target, host:port, and
-// closes it when the test ends.
+// StartProxy starts a proxy in front of the server at target, host:port, and closes it when the test
+// ends.
 func StartProxy(tb TB, target string) *Proxy {
 	tb.Helper()
 	p, err := NewProxy(target)
@@ -75,8 +74,8 @@ func StartProxy(tb TB, target string) *Proxy {
 	return p
 }
 
-// NewProxy is [StartProxy] for programs: the caller must call [Proxy.Close].
-// The server need not be there yet.
+// NewProxy is [StartProxy] for programs. The caller must call [Proxy.Close]. The server need not run
+// yet.
 func NewProxy(target string) (*Proxy, error) {
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -89,7 +88,7 @@ func NewProxy(target string) (*Proxy, error) {
 	return p, nil
 }
 
-// newProxy makes a proxy that accepts nothing and leads nowhere yet.
+// newProxy makes a proxy that does not listen and has no server yet.
 func newProxy() *Proxy {
 	return &Proxy{
 		limit:   wire.MaxFrame,
@@ -102,8 +101,7 @@ func newProxy() *Proxy {
 // Addr returns the address, host:port, that clients connect to.
 func (p *Proxy) Addr() string { return p.made().listener.Addr().String() }
 
-// SetTarget changes the server for connections from now on. Those there are
-// stay with the server they have.
+// SetTarget changes the server for new connections. Existing connections stay with their server.
 func (p *Proxy) SetTarget(addr string) {
 	p.made()
 	p.mu.Lock()
@@ -117,9 +115,8 @@ func (p *Proxy) currentTarget() string {
 	return p.target
 }
 
-// Close closes all connections and the proxy's port, and waits until nothing
-// of the proxy runs any more. The error is that of closing the port; later calls do
-// nothing and return nil.
+// Close closes all connections and the proxy's port, and returns once all goroutines of the proxy have
+// ended. The error is that of closing the port. Later calls do nothing and return nil.
 func (p *Proxy) Close() error {
 	p.made()
 	var err error
@@ -137,11 +134,11 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// Disconnect closes all connections there are, on both sides, at once, through
-// a blackhole as well. What was on its way is lost.
+// Disconnect closes all connections at once, on both sides, even through a blackhole. Frames on their
+// way are lost.
 func (p *Proxy) Disconnect() { p.made().cutLinks(func(*link) bool { return true }) }
 
-// cutLinks cuts those that which selects; it is called with the lock held.
+// cutLinks cuts the links that which selects. It calls which with the lock held.
 func (p *Proxy) cutLinks(which func(*link) bool) {
 	p.mu.Lock()
 	var selected []*link
@@ -156,7 +153,7 @@ func (p *Proxy) cutLinks(which func(*link) bool) {
 	}
 }
 
-// accept takes clients in until the listener is closed.
+// accept accepts clients until the listener is closed.
 func (p *Proxy) accept(listener net.Listener) {
 	for {
 		conn, err := listener.Accept()
@@ -164,7 +161,7 @@ func (p *Proxy) accept(listener net.Listener) {
 			select {
 			case <-p.done:
 				return
-			case <-time.After(pollInterval): // out of files, most likely
+			case <-time.After(pollInterval): // most likely there are too many open files
 				continue
 			}
 		}
@@ -172,7 +169,8 @@ func (p *Proxy) accept(listener net.Listener) {
 	}
 }
 
-// serve starts a link for the connection, or closes it.
+// serve starts a link for a client's connection. It closes the connection if the proxy is closed or
+// refuses connections.
 func (p *Proxy) serve(conn net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,7 +195,7 @@ func (p *Proxy) serve(conn net.Conn) {
 	})
 }
 
-// record remembers a request that has come in, and completes it.
+// record remembers a request from a client, and completes its session.
 func (p *Proxy) record(l *link, r *Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,15 +203,14 @@ func (p *Proxy) record(l *link, r *Request) {
 		r.Session = l.session
 	}
 	if len(p.requests) == maxRequests {
-		// Half at a time: moving one at a time would cost too much.
+		// Dropping them one at a time would move the whole slice for each request.
 		p.requests = slices.Delete(p.requests, 0, maxRequests/2)
 	}
 	p.requests = append(p.requests, *r)
 }
 
-// Requests returns the requests that have come in from clients, in order,
-// handshakes and pings included, and also those that were then cut or held.
-// Of very many, only the last 50,000 or more are kept.
+// Requests returns the requests that have come in from clients, in order. They include handshakes and
+// pings, and requests that were then cut or held. The proxy keeps at least the last 50,000 of them.
 func (p *Proxy) Requests() []Request {
 	p.made()
 	p.mu.Lock()
@@ -221,7 +218,7 @@ func (p *Proxy) Requests() []Request {
 	return slices.Clone(p.requests)
 }
 
-// ResetRequests forgets the requests so far.
+// ResetRequests forgets all requests that [Proxy.Requests] would return.
 func (p *Proxy) ResetRequests() {
 	p.made()
 	p.mu.Lock()
@@ -229,7 +226,7 @@ func (p *Proxy) ResetRequests() {
 	p.requests = nil
 }
 
-// Count returns how many of [Proxy.Requests] match.
+// Count returns the number of requests of [Proxy.Requests] that match.
 func (p *Proxy) Count(m Match) int {
 	p.made()
 	if m == nil {

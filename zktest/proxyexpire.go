@@ -10,15 +10,15 @@ import (
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
-// sessions is what a proxy knows of the sessions it has seen made.
+// sessions holds what a proxy knows of the sessions that servers have granted.
 type sessions struct {
-	order     []int64 // most recent handshake last
+	order     []int64 // the most recent handshake last
 	passwords map[int64][]byte
-	expiring  map[int64]chan struct{} // closed when Expire is done with it
+	expiring  map[int64]chan struct{} // closed when Expire returns
 }
 
-// Sessions returns the ids of the sessions that servers have granted through
-// the proxy, the one with the most recent handshake last.
+// Sessions returns the ids of the sessions that servers have granted through the proxy. The session
+// with the most recent handshake is last.
 func (p *Proxy) Sessions() []int64 {
 	p.made()
 	p.mu.Lock()
@@ -46,11 +46,11 @@ func (p *Proxy) connected(l *link, frame []byte) {
 	s.passwords[session] = password
 }
 
-// admit notes the session that a client's first frame asks for. While Expire is
-// at work on that session it waits. It returns false when the link is cut first.
+// admit notes the session that a client's first frame asks for. It waits while that session is being
+// expired. It returns false if the link is cut first.
 //
-// A link that is let through is known by its session from then on. Expire first
-// stops links here and then cuts those it knows, so it misses none.
+// From then on the link is known by its session. Expire first stops new links here and then cuts the
+// known ones, so it misses none.
 func (p *Proxy) admit(l *link, session int64) bool {
 	for {
 		p.mu.Lock()
@@ -70,16 +70,14 @@ func (p *Proxy) admit(l *link, session int64) bool {
 	}
 }
 
-// Expire ends a session behind its client's back, as if it had timed out: its
-// ephemeral nodes are gone when Expire returns, and the client learns of it
-// when it next connects. It closes the session's connections, holds back the
-// client's handshake if it reconnects at once, and closes the session through a
-// connection of its own, directly to the server, past any blackhole. It returns
-// once the server has confirmed, or ctx has ended. The other servers of an
-// ensemble may hear of it a little later.
+// Expire ends a session as if it had timed out: its ephemeral nodes are gone when Expire returns, and
+// the client learns of it when it next connects. Expire closes the session's connections, and then
+// closes the session through a new connection to the server, even through a blackhole. If the client
+// reconnects in the meantime, its handshake is held back. Expire returns once the server has
+// confirmed, or ctx has ended. The other servers of an ensemble may apply it a little later.
 //
-// The session must be one of [Proxy.Sessions], and not be in another call's
-// hands. One that is over already is no error.
+// It is an error if the session is not one of [Proxy.Sessions], or if another call of Expire is in
+// progress for it. A session that is over already is not an error.
 func (p *Proxy) Expire(ctx context.Context, session int64) error {
 	p.made()
 	misuse.Context(ctx, "zktest: Proxy.Expire")
@@ -95,7 +93,7 @@ func (p *Proxy) Expire(ctx context.Context, session int64) error {
 	return nil
 }
 
-// beginExpire has admit hold the session's handshakes back until done is called.
+// beginExpire makes admit hold back the session's handshakes until done is called.
 func (p *Proxy) beginExpire(session int64) (password []byte, done func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +118,7 @@ func (p *Proxy) beginExpire(session int64) (password []byte, done func(), err er
 	}, nil
 }
 
-// closeSession attaches to the session and closes it.
+// closeSession connects to the server at target, attaches to the session and closes it.
 func closeSession(ctx context.Context, target string, session int64, password []byte) error {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", target)
@@ -139,9 +137,9 @@ func closeSession(ctx context.Context, target string, session int64, password []
 	return nil
 }
 
-// closeThrough closes a session through a connection that nothing was sent on.
+// closeThrough closes a session through a new connection.
 func closeThrough(conn net.Conn, session int64, password []byte) error {
-	const timeoutMillis = 30_000 // the server brings it within its bounds
+	const timeoutMillis = 30_000 // the server changes it to one within its bounds
 	if _, err := conn.Write(connectFrame(session, password, timeoutMillis)); err != nil {
 		return err
 	}

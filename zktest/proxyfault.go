@@ -5,10 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// A Fault is something that goes wrong once. It is armed when made, and strikes
-// the first request that matches, on whichever connection; of several that
-// match the same request and do the same, the oldest strikes. Its methods panic if no
-// Proxy or Server has made it.
+// A Fault is something that goes wrong once. It is armed when it is made, and strikes the first
+// request that matches, on any connection. If several faults of the same kind match a request, the
+// oldest one strikes. Its methods panic if the Fault was not made by a Proxy or Server.
 type Fault struct {
 	kind     faultKind
 	match    Match
@@ -16,7 +15,7 @@ type Fault struct {
 	hit      chan struct{} // closed once it has struck
 	released chan struct{} // closed by Release
 	release  sync.Once
-	forget   func() // takes it off the proxy's list
+	forget   func() // removes it from the proxy's list
 }
 
 type faultKind int
@@ -36,33 +35,29 @@ func (f *Fault) made() *Fault {
 	return f
 }
 
-// CutBefore makes a fault that closes the connection, on both sides, in place
-// of passing the matching request on. The server never sees the request; what
-// came before it is delivered.
+// CutBefore makes a fault that closes the connection on both sides instead of passing the matching
+// request on. The server never sees the request. It gets everything before it.
 func (p *Proxy) CutBefore(m Match) *Fault { return p.made().arm(cutBefore, m) }
 
-// CutAfterCommit makes a fault that passes the matching request on, waits for
-// the reply, and closes the connection, on both sides, in place of delivering
-// it. Any reply will do, one that says the request failed as well; [Request]
-// has no result to match on.
+// CutAfterCommit makes a fault that passes the matching request on, waits for the reply, and closes
+// the connection on both sides instead of delivering the reply. A reply that says that the request
+// failed counts as well.
 func (p *Proxy) CutAfterCommit(m Match) *Fault { return p.made().arm(cutAfterCommit, m) }
 
-// HoldRequest makes a fault that keeps the matching request from the server,
-// and with it everything after it in that direction of that connection, the
-// client's closing it included, until [Fault.Release].
+// HoldRequest makes a fault that holds back the matching request until [Fault.Release], and everything
+// that the client sends after it on that connection, including its end.
 func (p *Proxy) HoldRequest(m Match) *Fault { return p.made().arm(holdRequest, m) }
 
-// HoldReply makes a fault that keeps the reply to the matching request from the
-// client, and with it everything after it in that direction of that connection,
-// the server's closing it included, until [Fault.Release].
+// HoldReply makes a fault that holds back the reply to the matching request until [Fault.Release], and
+// everything that the server sends after it on that connection, including its end.
 func (p *Proxy) HoldReply(m Match) *Fault { return p.made().arm(holdReply, m) }
 
-// Hit returns a channel that is closed once the fault has struck: once the
-// connection is closed, or once there is something to hold and it is held.
+// Hit returns a channel that is closed once the fault has struck: once the connection is closed, or
+// the request or reply is held.
 func (f *Fault) Hit() <-chan struct{} { return f.made().hit }
 
-// Release lets go of what is held, in the order it arrived; a fault that has
-// not struck yet never will. It does not wait and may be called repeatedly.
+// Release passes on everything that the fault holds back, in the order in which it arrived. A fault
+// that has not struck yet never will. Release does not wait. It may be called more than once.
 func (f *Fault) Release() {
 	f.made()
 	f.release.Do(func() { close(f.released) })
@@ -91,21 +86,21 @@ func (p *Proxy) forget(f *Fault) {
 	defer p.mu.Unlock()
 	for i, other := range p.faults {
 		if other == f {
-			// A new list: strike reads the old one without the lock.
+			// Make a new list, because strike reads the old one without the lock.
 			p.faults = append(p.faults[:i:i], p.faults[i+1:]...)
 			return
 		}
 	}
 }
 
-// strike returns the fault of that kind which the request meets, or nil. The
-// caller closes its hit channel when it has done what the fault says.
+// strike returns the fault of this kind that strikes the request, or nil. The caller closes its hit
+// channel once it has done what the fault says.
 func (p *Proxy) strike(kind faultKind, r Request) *Fault {
 	p.mu.Lock()
 	faults := p.faults
 	p.mu.Unlock()
 	for _, f := range faults {
-		// The match is the user's: it runs without the lock.
+		// The match is the caller's code, which must not run with the lock held.
 		if f.kind != kind || !f.match(r) || !f.claim() {
 			continue
 		}
@@ -115,7 +110,7 @@ func (p *Proxy) strike(kind faultKind, r Request) *Fault {
 	return nil
 }
 
-// claim takes the fault, unless it has struck or was released.
+// claim makes the fault strike. It returns false if it has struck or was released before.
 func (f *Fault) claim() bool {
 	select {
 	case <-f.released:

@@ -7,10 +7,10 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// readFrame reads one frame and returns it with its length in front.
+// readFrame reads a frame and returns it with its length in front.
 func readFrame(r io.Reader) ([]byte, error) { return wire.ReadFrame(r, wire.MaxFrame) }
 
-// parseConnect reads a client's first frame.
+// parseConnect parses a client's first frame.
 func parseConnect(frame []byte) Request {
 	d := znode.Decode(frame)
 	d.Int32() // protocol version
@@ -19,7 +19,7 @@ func parseConnect(frame []byte) Request {
 	return Request{Op: OpConnect, Session: d.Int64()}
 }
 
-// parseConnected reads a server's first frame. A session of 0 is a refusal.
+// parseConnected parses a server's first frame. A session of 0 says that the session has expired.
 func parseConnected(frame []byte) (session int64, password []byte) {
 	d := znode.Decode(frame)
 	d.Int32() // protocol version
@@ -28,7 +28,7 @@ func parseConnected(frame []byte) (session int64, password []byte) {
 	return session, append([]byte(nil), d.Buffer()...)
 }
 
-// parseRequest reads any later frame of a client.
+// parseRequest parses any later frame of a client.
 func parseRequest(frame []byte) Request {
 	d := znode.Decode(frame)
 	r := Request{Xid: d.Int32(), Op: Op(d.Int32())}
@@ -43,8 +43,7 @@ func parseRequest(frame []byte) Request {
 	return r
 }
 
-// parseReply reads the header of a server's frame, and of a watch event also
-// the path.
+// parseReply parses the header of a server's frame, and the path of a watch event.
 func parseReply(frame []byte) Request {
 	d := znode.Decode(frame)
 	r := Request{Xid: d.Int32()}
@@ -58,10 +57,10 @@ func parseReply(frame []byte) Request {
 	return r
 }
 
-// connectFrame is a client's first frame, to attach to a session.
+// connectFrame returns a client's first frame, which attaches to a session.
 func connectFrame(session int64, password []byte, timeoutMillis int32) []byte {
 	return wire.Hello{Session: session, Password: password, TimeoutMillis: timeoutMillis}.Frame()
 }
 
-// closeFrame is the request that ends the session of its connection.
+// closeFrame returns the request that closes the connection's session.
 func closeFrame(xid int32) []byte { return wire.CloseFrame(xid) }

@@ -10,9 +10,9 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// link is one client's connection and the one to the server that goes with it.
-// Each direction has a goroutine that reads frames into a queue and one that
-// writes them out, so that frames can be late without being fewer.
+// A link is a client's connection together with a connection to the server. Each direction has a
+// goroutine that reads frames into a queue, and one that writes them out. So a delay does not reduce
+// the throughput.
 type link struct {
 	p        *Proxy
 	ordinal  int64
@@ -25,9 +25,9 @@ type link struct {
 	cancel context.CancelFunc
 	done   <-chan struct{} // of ctx
 
-	mu      sync.Mutex          // guards what follows
+	mu      sync.Mutex          // guards the fields below
 	server  upstream            // nil until dialed
-	pending map[int32][]Request // forwarded and not answered, by xid, oldest first
+	pending map[int32][]Request // passed on and not answered, by xid, oldest first
 
 	session int64 // guarded by p.mu
 }
@@ -48,7 +48,7 @@ func newLink(p *Proxy, ordinal int64, client net.Conn) *link {
 	}
 }
 
-// run serves the connection until both directions have ended or it is cut.
+// run serves the link until both directions have ended or it is cut.
 func (l *link) run() {
 	if l.p.serveWord != nil && l.p.serveWord(l.client, l.in) {
 		l.cut()
@@ -66,7 +66,7 @@ func (l *link) run() {
 	readers.Wait()
 }
 
-// cut closes both sides at once. What is queued is lost.
+// cut closes both connections at once. Queued frames are lost.
 func (l *link) cut() {
 	l.cancel()
 	_ = l.client.Close()
@@ -77,8 +77,8 @@ func (l *link) cut() {
 	}
 }
 
-// dial connects to the server. It returns nil if it cannot, or if the client
-// has given up meanwhile: through a partition, no connection is ever made.
+// dial connects to the server once no blackhole prevents that. It returns nil if it cannot connect,
+// or if the client has closed its connection in the meantime.
 func (l *link) dial() upstream {
 	if !l.p.wait(l.done, Both, time.Time{}) || l.toServer.ended() {
 		return nil
@@ -97,7 +97,7 @@ func (l *link) dial() upstream {
 	return server
 }
 
-// readClient takes in what the client sends, up to the end.
+// readClient queues the client's frames, up to the end of the connection.
 func (l *link) readClient() {
 	parse := parseConnect
 	for {
@@ -116,7 +116,7 @@ func (l *link) readClient() {
 	}
 }
 
-// readServer takes in what the server sends, up to the end.
+// readServer queues the server's frames, up to the end of the connection.
 func (l *link) readServer(server upstream) {
 	first := true
 	for {
@@ -135,7 +135,7 @@ func (l *link) readServer(server upstream) {
 	}
 }
 
-// writeServer passes requests on, with what goes wrong.
+// writeServer passes requests on, and applies faults to them.
 func (l *link) writeServer(server upstream) {
 	for {
 		it, ok := l.toServer.pop(l.done)
@@ -154,12 +154,12 @@ func (l *link) writeServer(server upstream) {
 		}
 		l.expectReply(it.req)
 		if _, err := server.Write(it.frame); err != nil {
-			return // the other direction tells the client
+			return // readServer notices it too, and the client is told
 		}
 	}
 }
 
-// writeClient passes replies on, with what goes wrong.
+// writeClient passes replies on, and applies faults to them.
 func (l *link) writeClient() {
 	first := true
 	for {
@@ -183,8 +183,8 @@ func (l *link) writeClient() {
 	}
 }
 
-// hold waits for the release of a fault that holds the request, if there is
-// one. It returns false when the link is cut first.
+// hold waits until a fault that holds the request is released, if there is such a fault. It returns
+// false if the link is cut first.
 func (l *link) hold(kind faultKind, r Request, d Direction) bool {
 	f := l.p.strike(kind, r)
 	if f == nil {
@@ -193,13 +193,14 @@ func (l *link) hold(kind faultKind, r Request, d Direction) bool {
 	close(f.hit)
 	select {
 	case <-f.released:
-		return l.p.wait(l.done, d, time.Time{}) // a blackhole may have begun
+		return l.p.wait(l.done, d, time.Time{}) // a blackhole may have begun meanwhile
 	case <-l.done:
 		return false
 	}
 }
 
-// strikeCut reports whether a fault has cut the link.
+// strikeCut cuts the link if there is a fault that cuts it at this request, and reports whether it
+// has.
 func (l *link) strikeCut(kind faultKind, r Request) bool {
 	f := l.p.strike(kind, r)
 	if f == nil {
@@ -210,14 +211,15 @@ func (l *link) strikeCut(kind faultKind, r Request) bool {
 	return true
 }
 
-// expectReply remembers a request until its reply comes.
+// expectReply remembers a request until its reply arrives.
 func (l *link) expectReply(r Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pending[r.Xid] = append(l.pending[r.Xid], r)
 }
 
-// answered returns the request that a frame from the server replies to.
+// answered returns the request that a frame from the server answers. A watch event counts as a
+// request. It returns false if there is none.
 func (l *link) answered(frame []byte, first bool) (Request, bool) {
 	reply := Request{} // the handshake has no xid, and is remembered with 0
 	if !first {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// napAtMost is the last part of a delay, which is slept through in the kernel:
-// an idle Go program wakes for a timer up to a millisecond late, which would
-// double a delay of one. It takes a thread each time, so it is kept short.
+// napAtMost is the longest part of a delay that the proxy sleeps through in the kernel: the end of
+// it. An idle Go program wakes for a timer up to a millisecond late, which would double a delay of
+// one millisecond. The part is short because each such sleep occupies a thread.
 const napAtMost = 1200 * time.Microsecond
 
-// nap sleeps for d, or a little less if a signal comes.
+// nap sleeps for d, or for less if a signal arrives.
 func nap(d time.Duration) {
 	if d <= 0 {
 		return

@@ -4,7 +4,7 @@ package zktest
 
 import "time"
 
-// napAtMost is 0: here a delay is as exact as a timer.
+// napAtMost is 0: delays end with a timer alone.
 const napAtMost = time.Duration(0)
 
 func nap(time.Duration) {}

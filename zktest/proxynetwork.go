@@ -2,10 +2,10 @@ package zktest
 
 import "time"
 
-// A Direction of the traffic through a [Proxy].
+// A Direction is a direction of the traffic through a [Proxy].
 type Direction int
 
-// The directions; Both is the two together.
+// The directions. Both is the two of them together.
 const (
 	ToServer Direction = 1 << iota
 	ToClient
@@ -26,25 +26,23 @@ func (d Direction) String() string {
 	}
 }
 
-// Blackhole makes the network disappear in the given direction, in addition to
-// what has disappeared already, until [Proxy.Heal].
+// Blackhole makes the network disappear in the given direction until [Proxy.Heal], in addition to a
+// direction that has disappeared already.
 //
-// It is a partition, as TCP sees one. Connections stay open. What is sent into
-// it does not arrive, and neither does the news that the other side has closed
-// the connection or died. On Heal, what was sent arrives late and in order, then
-// the news, as TCP's retransmission has it; up to 8 MiB are kept for each
-// connection, past which its sender is no longer read from. A new connection is
-// accepted, but nothing of it reaches the server in either direction before
-// Heal, and nothing ever if the client has closed it by then.
+// It behaves like a partition with TCP. Connections stay open. What one side sends does not arrive,
+// and the other side does not learn that a connection was closed. On Heal all of that arrives late
+// and in order, as with TCP's retransmission. The proxy keeps up to 8 MiB for each connection and
+// direction, and then stops reading from the sender. A new connection is accepted, but is not made
+// to the server before Heal, and never if the client has closed it by then.
 //
-// A frame that is just being written when Blackhole is called still arrives.
+// A frame that is being written when Blackhole is called still arrives.
 func (p *Proxy) Blackhole(d Direction) {
 	p.made()
 	p.change(func() { p.black |= d & Both })
 }
 
-// Heal ends what [Proxy.Blackhole] and [Proxy.Refuse] began. A delay stays, and
-// so do faults.
+// Heal ends [Proxy.Blackhole] and [Proxy.Refuse]. It does not end [Proxy.Delay], and armed faults stay
+// armed.
 func (p *Proxy) Heal() {
 	p.made()
 	p.change(func() {
@@ -53,16 +51,16 @@ func (p *Proxy) Heal() {
 	})
 }
 
-// Delay makes every frame, in each direction, arrive d later than it would. The
-// delay is a network's: frames keep their distance, and throughput is the same.
-// It applies to frames on their way, too; 0 ends it. A round trip takes 2*d.
+// Delay makes every frame arrive d later, in both directions, so that a round trip takes 2*d longer.
+// As in a network, the time between frames and the throughput stay the same. The delay applies to
+// frames on their way, too. A delay of 0 ends it.
 func (p *Proxy) Delay(d time.Duration) {
 	p.made()
 	p.change(func() { p.delay = d })
 }
 
-// Refuse sets whether new connections are closed as soon as they are made.
-// Those there are stay.
+// Refuse sets whether the proxy closes new connections as soon as they are made. Existing connections
+// stay.
 func (p *Proxy) Refuse(refuse bool) {
 	p.made()
 	p.mu.Lock()
@@ -70,7 +68,7 @@ func (p *Proxy) Refuse(refuse bool) {
 	p.refuse = refuse
 }
 
-// change makes a change that waiting frames must hear of.
+// change applies a change, and wakes the goroutines that hold frames back.
 func (p *Proxy) change(apply func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,8 +77,8 @@ func (p *Proxy) change(apply func()) {
 	p.changed = make(chan struct{})
 }
 
-// wait waits until a frame that arrived at the given time may leave in
-// direction d. It returns false when done is closed first.
+// wait waits until a frame that arrived at the given time may be passed on in direction d. It returns
+// false if done is closed first.
 func (p *Proxy) wait(done <-chan struct{}, d Direction, arrived time.Time) bool {
 	for {
 		p.mu.Lock()
@@ -95,8 +93,8 @@ func (p *Proxy) wait(done <-chan struct{}, d Direction, arrived time.Time) bool 
 	}
 }
 
-// pause waits for a change or, if nothing is blocked, for the time it is due;
-// it may return early. It returns false when done is closed first.
+// pause waits for a change or, unless the direction is blocked, until the frame is due. It may return
+// early. It returns false if done is closed first.
 func (p *Proxy) pause(done, changed <-chan struct{}, blocked bool, due time.Time) bool {
 	var timeout <-chan time.Time
 	if !blocked {

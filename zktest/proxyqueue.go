@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// maxQueued is how much one direction of a connection may hold back before the
-// proxy stops reading, as a full TCP window would.
+// maxQueued is the number of bytes that one direction of a connection holds back. Beyond that the
+// proxy stops reading, as with a full TCP window.
 const maxQueued = 8 << 20
 
-// item is a frame on its way, or, with no frame, the end of the stream.
+// An item is a frame on its way. Without a frame it is the end of the stream.
 type item struct {
 	frame []byte
-	req   Request   // from a client: what it is
+	req   Request   // the request, if the frame is a client's
 	at    time.Time // when it arrived
 }
 
-// queue holds what has arrived in one direction and is not yet passed on. It
-// has one producer and one consumer.
+// A queue holds the frames that have arrived in one direction and are not passed on yet. It has one
+// producer and one consumer.
 type queue struct {
 	mu    sync.Mutex
 	items []item
@@ -31,8 +31,7 @@ func newQueue() *queue {
 	return &queue{arrived: make(chan struct{}, 1), taken: make(chan struct{}, 1)}
 }
 
-// push adds an item, once there is room. It returns false when done is closed
-// first.
+// push waits until there is room, and adds an item. It returns false if done is closed first.
 func (q *queue) push(it item, done <-chan struct{}) bool {
 	for !q.tryPush(it) {
 		select {
@@ -57,8 +56,8 @@ func (q *queue) tryPush(it item) bool {
 	return true
 }
 
-// pop takes the oldest item, once there is one. It returns false when done is
-// closed first.
+// pop waits until there is an item, and takes the oldest one. It returns false if done is closed
+// first.
 func (q *queue) pop(done <-chan struct{}) (item, bool) {
 	for {
 		if it, ok := q.tryPop(); ok {
@@ -80,20 +79,20 @@ func (q *queue) tryPop() (item, bool) {
 		return item{}, false
 	}
 	it := q.items[0]
-	q.items[0] = item{} // let go of the frame
+	q.items[0] = item{} // so that the frame can be freed
 	q.items = q.items[1:]
 	q.size -= len(it.frame)
 	return it, true
 }
 
-// ended reports whether the stream's end has arrived.
+// ended reports whether the end of the stream has arrived.
 func (q *queue) ended() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.items) > 0 && q.items[len(q.items)-1].frame == nil
 }
 
-// wake leaves a token, unless one is there.
+// wake puts a token into the channel, unless there is one already.
 func wake(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -6,15 +6,15 @@ import (
 	"net"
 )
 
-// upstream is the server's end of a link. Each Write is one frame.
+// An upstream is a link's connection to the server. Each Write is one frame.
 type upstream interface {
 	ReadFrame() ([]byte, error)
 	Write(frame []byte) (int, error)
-	CloseWrite() error // no more frames will come; those that did still count
-	Close() error      // ends a ReadFrame or Write that is under way
+	CloseWrite() error // says that no more frames follow those written
+	Close() error      // ends a ReadFrame or Write in progress
 }
 
-// tcpUpstream is a server in another process.
+// tcpUpstream is the connection to a server over TCP.
 type tcpUpstream struct {
 	*net.TCPConn
 	in *bufio.Reader
@@ -32,13 +32,13 @@ func (p *Proxy) dialTarget(ctx context.Context, _ net.Addr) (upstream, error) {
 	return tcpUpstream{conn.(*net.TCPConn), bufio.NewReader(conn)}, nil
 }
 
-// closeTarget ends a session through a connection of its own to the target.
+// closeTarget closes a session through a new connection to the target.
 func (p *Proxy) closeTarget(ctx context.Context, session int64, password []byte) error {
 	return closeSession(ctx, p.currentTarget(), session, password)
 }
 
-// closeWrite tells a client that no more will come. A pipe has no half of it
-// to close.
+// closeWrite closes the proxy's direction of a client's connection. A connection that cannot close
+// one direction is closed.
 func closeWrite(conn net.Conn) {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()

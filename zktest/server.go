@@ -9,63 +9,54 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
 )
 
-// A Server is a ZooKeeper server in this process, or with [Servers] an ensemble
-// of several. It has the client protocol, with sessions, watches, ACLs, multi,
-// container and TTL nodes, over TCP and over pipes that no network sees. Make one
-// with [Start] or [New]. It keeps nothing on disk.
+// A Server is a ZooKeeper server in this process, or an ensemble of several with the option
+// [Servers]. Make one with [Start] or [New]. It speaks the client protocol over TCP and over
+// in-memory pipes, with sessions, watches, ACLs, multi, container nodes and TTL nodes. It does not
+// have TLS, SASL, quotas, reconfiguration, read-only mode, observers, or limits on the number of
+// clients. It keeps nothing on disk.
 //
-// It stands in for a real one because it is compared with it: the package's
-// tests send both the same requests, scripted and random, and compare all that
-// comes back. What it does not have: TLS, SASL, quotas, reconfiguration,
-// read-only mode, observers, and limits on clients.
+// A Server can fail in the ways that a [Proxy] can, with methods of the same names. They affect
+// the clients of all servers of an ensemble.
 //
-// It can be told to fail as a [Proxy] can, by methods of the same names. Those
-// affect the clients of all its servers.
-//
-// Everything it does waits on channels and on package time alone, as long as
-// nobody asks for its TCP address. So in a bubble of testing/synctest, in which
-// it must then be made and closed, and with clients that use [Server.Dialer],
-// an hour passes in no time.
+// In a bubble of testing/synctest an hour passes in no time. The Server must be made and closed in
+// the bubble, its clients must connect with [Server.Dialer], and nothing may ask for its TCP
+// address: a Server without one waits on channels and timers alone.
 //
 // # Ensembles
 //
-// Servers are counted from 0; an index out of range panics, as with a slice. At
-// the start, the last server leads. See [Server.Leader] and [Server.DialerTo].
+// Servers are counted from 0. An index out of range panics, as with a slice. At the start, the
+// last server leads. See [Server.Leader] and [Server.DialerTo].
 //
-// Each client is connected to one server. The server answers reads and pings from
-// what it has applied, and forwards writes and syncs to the leader, which commits
-// a write once a majority of the servers has logged it. The requests of one
-// session are answered in order.
+// Each client is connected to one server. The server answers reads and pings by itself, from the
+// transactions that it has applied. It forwards writes and syncs to the leader. The leader commits
+// a write once a majority of the servers has logged it. The requests of one session are answered
+// in order.
 //
-// Only the leader decides when a session is over. It counts from the last touch,
-// and rounds up to a tick of its own. Any request of the leader's own clients
-// touches the session at once. So does the handshake of any client. A client of a
-// follower is otherwise touched only by the follower's answers to the leader's
-// pings, twice a tick: each lists the sessions heard of since the last one. Writes
-// and syncs that a follower forwards touch nothing.
+// Only the leader decides when a session is over. The timeout counts from the last time that the
+// session was touched, rounded up to the next tick of the leader's session tracker. The handshake
+// of any client touches its session, and so does any request of the leader's own clients. The
+// session of a follower's client is otherwise touched only when the follower answers a ping of the
+// leader, twice a tick: the answer lists the sessions that the follower has heard of since its last
+// answer. A write or sync that a follower forwards touches nothing.
 //
-// A follower that hears nothing from its leader for five ticks ([WithSyncLimit])
-// disconnects its clients, and serves none until it has found a leader. So does
-// a leader that has lost its majority; until it notices, it answers pings, reads
-// and syncs of its own clients. A majority without a leader elects one, which
-// takes 200ms ([WithElectionTime]). The new leader gives every session the whole
-// timeout again that the session was created with.
+// A follower that hears nothing from its leader for five ticks ([WithSyncLimit]) disconnects its
+// clients, and accepts none until it has found a leader. A leader that has lost its majority does
+// the same. Until it notices, it answers pings, reads and syncs of its own clients. A majority
+// without a leader elects one, which takes 200ms ([WithElectionTime]). The new leader gives every session
+// the full timeout again with which it was created.
 //
-// The servers can be cut off from each other ([Server.CutLink]), slow
-// ([Server.DelayLink], [Server.SetCommitDelay]), stand still ([Server.HoldServer])
-// and be stopped ([Server.StopServer]). In a bubble, the same schedule of such
-// faults and of requests has the same outcome each time, provided that no two
-// things are asked for at the same instant.
+// Servers can be cut off from each other ([Server.CutLink]), be slow ([Server.DelayLink],
+// [Server.SetCommitDelay]), stand still ([Server.HoldServer]) and be stopped
+// ([Server.StopServer]). In a bubble, the same schedule of faults and requests has the same outcome
+// each time, provided that no two of them happen at the same instant.
 //
-// An ensemble has no consensus algorithm of its own. One goroutine owns the state
-// of all servers and decides who leads, by the rules that ZooKeeper's algorithm
-// ensures. A server that joins a leader gets its state at once, whatever the delay
-// of the link.
+// An ensemble does not run a consensus algorithm. One goroutine owns the state of all servers and
+// decides which one leads, by the rules that ZooKeeper's algorithm enforces. A server that joins a
+// leader gets the leader's state at once, even over a slow link.
 //
-// All methods are safe for concurrent use. They panic if neither Start nor New has made
-// the Server.
+// All methods are safe for concurrent use. They panic if the Server was not made by Start or New.
 type Server struct {
-	faults *Proxy // all clients come through it
+	faults *Proxy // all clients connect through it
 	state  *quorum.State
 	doors  []door // one for each server; guarded by faults.mu
 	turn   int    // the server for the next client that does not name one; guarded by faults.mu
@@ -84,8 +75,8 @@ func (s *Server) made() *Server {
 	return s
 }
 
-// Start starts a server and closes it when the test ends. Options that make no
-// sense, or an address that cannot be had, fail the test.
+// Start starts a server, and closes it when the test ends. The test fails if an option is not
+// valid, or if the server cannot listen at the address of [WithListen].
 func Start(tb TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := New(opts...)
@@ -97,9 +88,8 @@ func Start(tb TB, opts ...Option) *Server {
 	return s
 }
 
-// New is [Start] for programs: the caller must call [Server.Close]. It returns
-// an error for options that make no sense and for an address, given by
-// [WithListen], that cannot be had.
+// New is [Start] for programs. The caller must call [Server.Close]. New returns an error if an
+// option is not valid, or if the server cannot listen at the address of [WithListen].
 func New(opts ...Option) (*Server, error) {
 	c, err := newConfig(opts)
 	if err != nil {
@@ -120,10 +110,9 @@ func New(opts ...Option) (*Server, error) {
 	return s, nil
 }
 
-// Close closes all connections and ends all goroutines of the server before it
-// returns. Sessions are not closed: their clients see a server that has gone.
-// The error is that of closing the port; later calls do nothing and return the
-// same.
+// Close closes all connections, and returns once all goroutines of the server have ended. It does
+// not close sessions: their clients see a server that has gone. The error is that of closing the
+// listeners. Later calls do nothing and return the same error.
 func (s *Server) Close() error {
 	s.made()
 	s.closing.Do(func() {
@@ -135,7 +124,7 @@ func (s *Server) Close() error {
 	return s.closeErr
 }
 
-// accept makes the server's end of a link.
+// accept makes the server's end of a client's connection.
 func (s *Server) accept(ctx context.Context, client net.Addr) (upstream, error) {
 	a := client.(arrivalAddr)
 	var p *quorum.Peer

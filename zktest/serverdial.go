@@ -15,21 +15,19 @@ import (
 
 var errRefused = errors.New("connection refused")
 
-// A door is where a server accepts TCP clients.
+// A door is where one server accepts TCP clients.
 type door struct {
-	addr     string       // "": nobody has asked for it yet
+	addr     string       // "" until it is asked for
 	listener net.Listener // nil: closed
 }
 
-// Dialer returns a function that connects to the server through a pipe. It fits
-// session.WithDialer and zk.WithDialer's wrappers. The server sees such clients
-// as coming from 127.0.0.1. The function fails once the server is closed or
-// stopped, or if ctx has ended; while [Server.Refuse] is on, the connection it
-// returns is a closed one, as from a proxy.
+// Dialer returns a function that connects to the server through an in-memory pipe, for use with
+// session.WithDialer. The server sees such clients as coming from 127.0.0.1. The function fails if
+// the server is closed or stopped, or if ctx has ended. While [Server.Refuse] is on, it returns a
+// connection that is closed already, as clients of a proxy see it.
 //
-// Any address reaches a server alone. In an ensemble, the addresses of
-// [Server.Hosts] and of [Server.ServerAddr] each reach one server; any other
-// address reaches the next server in turn.
+// A server alone is reached at any address. In an ensemble, the addresses of [Server.Hosts] and of
+// [Server.ServerAddr] reach one server each. Any other address reaches the next server in turn.
 func (s *Server) Dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
 	s.made()
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -37,7 +35,7 @@ func (s *Server) Dialer() func(ctx context.Context, network, addr string) (net.C
 	}
 }
 
-// DialerTo is [Server.Dialer] to server i, whatever the address.
+// DialerTo is like [Server.Dialer], but the function connects to server i at any address.
 func (s *Server) DialerTo(i int) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	s.made()
 	_ = s.doors[i]
@@ -47,7 +45,7 @@ func (s *Server) DialerTo(i int) func(ctx context.Context, network, addr string)
 }
 
 // Hosts returns a connect string for use with [Server.Dialer], such as
-// "zk0:2181,zk1:2181,zk2:2181". Only the dialer knows these names.
+// "zk0:2181,zk1:2181,zk2:2181". Only the dialer resolves these names.
 func (s *Server) Hosts() string {
 	s.made()
 	names := make([]string, len(s.doors))
@@ -57,7 +55,7 @@ func (s *Server) Hosts() string {
 	return strings.Join(names, ",")
 }
 
-// serverAt returns the server that has an address.
+// serverAt returns the server that an address leads to.
 func (s *Server) serverAt(addr string) int {
 	p := s.faults
 	p.mu.Lock()
@@ -96,14 +94,13 @@ func (s *Server) dial(ctx context.Context, network, addr string, i int) (net.Con
 	return client, nil
 }
 
-// Addr returns the address, host:port, for TCP clients, in an ensemble that of
-// server 0. The first call makes the server listen, unless [WithListen] has. It
-// panics if no port of 127.0.0.1 can be had, or if the server was closed before
-// it ever listened.
+// Addr returns the address for TCP clients, host:port. In an ensemble that is the address of server
+// 0. The first call makes the server listen, unless [WithListen] has. It panics if the server cannot
+// listen on 127.0.0.1, or was closed before it ever listened.
 func (s *Server) Addr() string { return s.made().ServerAddr(0) }
 
-// ServerAddr is [Server.Addr] for server i. The address never changes; while
-// the server is stopped, nobody listens there.
+// ServerAddr is [Server.Addr] for server i. The address never changes. While the server is stopped,
+// connections to it are refused.
 func (s *Server) ServerAddr(i int) string {
 	s.made()
 	addr, err := s.listen(i, "127.0.0.1:0")
@@ -113,8 +110,8 @@ func (s *Server) ServerAddr(i int) string {
 	return addr
 }
 
-// ConnectString returns the addresses of all servers for TCP clients, separated
-// by commas. See [Server.Addr].
+// ConnectString returns the addresses of all servers for TCP clients, separated by commas. See
+// [Server.Addr].
 func (s *Server) ConnectString() string {
 	s.made()
 	addrs := make([]string, len(s.doors))
@@ -138,7 +135,7 @@ func (s *Server) listenAll(addr string) error {
 	return nil
 }
 
-// listen returns the address of a server, after giving it one if need be.
+// listen returns the address of a server, and makes it listen if it has none yet.
 func (s *Server) listen(i int, addr string) (string, error) {
 	p := s.faults
 	p.mu.Lock()
@@ -152,7 +149,7 @@ func (s *Server) listen(i int, addr string) (string, error) {
 	return d.addr, nil
 }
 
-// open makes a server listen. It is called with the lock held.
+// open makes a server listen. The caller holds the lock.
 func (s *Server) open(i int, addr string) error {
 	if s.closed {
 		return quorum.ErrClosed
@@ -173,7 +170,7 @@ func (s *Server) let(listener net.Listener, i int) {
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
-		case err != nil: // out of files, most likely
+		case err != nil: // most likely there are too many open files
 			<-time.After(pollInterval)
 		default:
 			s.faults.serve(arrival{conn, i})
@@ -189,7 +186,7 @@ func (s *Server) shut(i int) error {
 	return s.doors[i].close()
 }
 
-// reopen makes a server listen at the address that it had.
+// reopen makes a server listen again at its address, if it has one.
 func (s *Server) reopen(i int) error {
 	p := s.faults
 	p.mu.Lock()
@@ -222,7 +219,7 @@ func (s *Server) closeDoors() error {
 	return errors.Join(errs...)
 }
 
-// An arrival is a client's connection, with the server that it was made to.
+// An arrival is a client's connection and the server that the client has connected to.
 type arrival struct {
 	net.Conn
 	server int
@@ -230,7 +227,7 @@ type arrival struct {
 
 func (a arrival) RemoteAddr() net.Addr { return arrivalAddr{a.Conn.RemoteAddr(), a.server} }
 
-// CloseWrite closes all of a pipe, which has no half of it to close.
+// CloseWrite closes one direction of a TCP connection. A pipe cannot do that, and is closed.
 func (a arrival) CloseWrite() error {
 	if tcp, ok := a.Conn.(*net.TCPConn); ok {
 		return tcp.CloseWrite()
@@ -238,7 +235,7 @@ func (a arrival) CloseWrite() error {
 	return a.Close()
 }
 
-// An arrivalAddr is a client's address, with the server that it has come to.
+// An arrivalAddr is a client's address and the server that the client has connected to.
 type arrivalAddr struct {
 	net.Addr
 	server int

@@ -7,9 +7,9 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
 )
 
-// Leader returns the index of the server that leads; of a server alone, 0. It
-// returns false if no server leads at the moment. A leader that is cut off from
-// the others counts until another one is elected, or until it gives up.
+// Leader returns the index of the server that leads, which is 0 for a server alone. It returns false
+// if no server leads at the moment. A leader that is cut off from the others counts until another
+// one is elected, or until it gives up.
 func (s *Server) Leader() (int, bool) {
 	s.made()
 	leader, ok := 0, false
@@ -17,8 +17,8 @@ func (s *Server) Leader() (int, bool) {
 	return leader, ok
 }
 
-// ServerOf returns the index of the server that a session is connected to: the
-// one with its latest handshake. It returns false if the session is not
+// ServerOf returns the index of the server that a session is connected to. If it is connected to
+// several, the one with the latest handshake counts. It returns false if the session is not
 // connected.
 func (s *Server) ServerOf(session int64) (int, bool) {
 	s.made()
@@ -27,10 +27,9 @@ func (s *Server) ServerOf(session int64) (int, bool) {
 	return server, ok
 }
 
-// Expiry returns when the leader will expire a session if the session is not
-// touched again. That is a tick of the leader's session tracker. It returns false
-// if the leader has expired the session, even if that cannot be committed, and
-// while no server leads.
+// Expiry returns when the leader will expire a session that is not touched again. That is a tick of
+// the leader's session tracker. It returns false if the leader has expired the session, even if it
+// cannot commit that, and if no server leads.
 func (s *Server) Expiry(session int64) (time.Time, bool) {
 	s.made()
 	var at time.Time
@@ -39,10 +38,9 @@ func (s *Server) Expiry(session int64) (time.Time, bool) {
 	return at, ok
 }
 
-// CutLink cuts the network from one server to another, in this direction, until
-// [Server.HealLinks]. The receiver then gets what was sent meanwhile, and what was
-// on its way, in order, as with TCP; unless it has given up the connection by then.
-// CutLink does not affect clients.
+// CutLink cuts the network from one server to another, in this direction, until [Server.HealLinks].
+// As with TCP, the receiver then gets all messages sent before and during the cut, in order, unless
+// it has given up the connection by then. CutLink does not affect clients.
 func (s *Server) CutLink(from, to int) {
 	s.made()
 	s.pair(from, to)
@@ -55,87 +53,82 @@ func (s *Server) HealLinks() {
 	s.with((*quorum.State).HealLinks)
 }
 
-// DelayLink makes every message from one server to another arrive d after it was
-// sent, including those on their way. 0 ends the delay.
+// DelayLink makes every message from one server to another arrive d after it was sent, including
+// messages on their way. A delay of 0 ends it.
 func (s *Server) DelayLink(from, to int, d time.Duration) {
 	s.made()
 	s.pair(from, to)
 	s.with(func(st *quorum.State) { st.DelayLink(from, to, d) })
 }
 
-// HoldServer makes a server stand still until [Server.ReleaseServer], as in a
-// long garbage collection or after SIGSTOP: it takes nothing in and sends nothing.
-// Its connections stay open, and new ones are accepted.
+// HoldServer makes a server stand still until [Server.ReleaseServer], as in a long garbage collection
+// or after SIGSTOP. It processes nothing and sends nothing. Its connections stay open, and new ones
+// are accepted.
 func (s *Server) HoldServer(i int) {
 	s.made()
 	s.member(i, (*quorum.Member).Hold)
 }
 
-// ReleaseServer lets a server continue after [Server.HoldServer]. Everything that
-// is overdue happens at once: if the server leads, it expires sessions first;
-// then it processes what has come in meanwhile, in order; then it notices which
-// other servers were silent for too long. The overdue pings of a leader follow
-// after the time that [Server.SetPingLag] sets.
+// ReleaseServer lets a server continue after [Server.HoldServer]. Everything that is overdue happens
+// at once, in this order: a leader expires sessions; the server processes the requests and messages
+// that have arrived; it notices which other servers were silent for too long. A leader sends its
+// overdue pings a while later: see [Server.SetPingLag].
 func (s *Server) ReleaseServer(i int) { s.made().member(i, (*quorum.Member).Release) }
 
-// SetPingLag sets how long after a standstill a leader sends its overdue pings.
-// Until then it processes requests without having asked its followers which
-// clients they have heard of. The default is 20ms.
+// SetPingLag sets how long after a standstill a leader sends its overdue pings. Until then it
+// processes requests although it does not know which clients its followers have heard of. The
+// default is 20ms.
 func (s *Server) SetPingLag(d time.Duration) {
 	s.made()
 	s.with(func(st *quorum.State) { st.PingLag = d })
 }
 
-// StopServer stops a server. Its connections to clients and to other servers are
-// closed, and new ones are refused. The server keeps what it has logged. If it is
-// not running, StopServer does nothing.
+// StopServer stops a server. It closes the server's connections to clients and to other servers, and
+// new ones are refused. The server keeps its log. StopServer does nothing if the server is not
+// running.
 func (s *Server) StopServer(i int) {
 	s.made()
 	s.member(i, (*quorum.Member).Stop)
 	_ = s.shut(i)
 }
 
-// StartServer starts a server again, with what it had logged before
-// [Server.StopServer]. The server serves clients once it has found a leader. It is
-// an error if the TCP port that the server had is taken. If the server is running,
-// StartServer does nothing.
+// StartServer starts a server again after [Server.StopServer], with the log that it had. The server
+// serves clients once it has found a leader. It is an error if the TCP port that the server had is
+// taken. StartServer does nothing if the server is running.
 func (s *Server) StartServer(i int) error {
 	s.made()
 	s.member(i, (*quorum.Member).Start)
 	return s.reopen(i)
 }
 
-// SetCommitDelay sets how long each server takes to write a transaction to disk,
-// which it does before it acknowledges the transaction. Several transactions can
-// be written at the same time. The default is 0.
+// SetCommitDelay sets how long each server takes to write a transaction to disk. A server
+// acknowledges a transaction after it has written it. Several transactions can be written at the
+// same time. The default is 0.
 func (s *Server) SetCommitDelay(d time.Duration) {
 	s.made()
 	s.with(func(st *quorum.State) { st.CommitDelay = d })
 }
 
-// SetSessionTimeoutsOf is [WithSessionTimeouts] for one server, and for handshakes
-// from now on. A session that moves to or from that server can be granted another
-// timeout than it had.
+// SetSessionTimeoutsOf is [WithSessionTimeouts] for later handshakes with one server. A session that
+// moves to or from that server can be granted another timeout than before.
 func (s *Server) SetSessionTimeoutsOf(i int, shortest, longest time.Duration) {
 	s.made()
 	s.member(i, func(m *quorum.Member) { m.SetSessionTimeouts(shortest, longest) })
 }
 
-// SetEagerACL switches ZooKeeper's enableEagerACLCheck on or off. With it, the
-// servers of an ensemble check permissions before they forward a create, create2,
-// delete, setData or setACL. They refuse it at once with "no auth" or "invalid
-// ACL", even ahead of earlier requests, and with transaction number 0. It makes no
-// difference to a server alone. The default is off.
+// SetEagerACL switches ZooKeeper's enableEagerACLCheck on or off. If it is on, the servers of an
+// ensemble check permissions before they forward a create, create2, delete, setData or setACL. They
+// refuse it at once with "no auth" or "invalid ACL" and transaction number 0, even ahead of earlier
+// requests. It makes no difference to a server alone. The default is off.
 func (s *Server) SetEagerACL(on bool) {
 	s.made()
 	s.with(func(st *quorum.State) { st.EagerACL = on })
 }
 
-// Throttle makes the servers answer all matching requests with code -127,
-// throttled, without asking the leader, until it is called with nil. Such answers
-// keep their place among those of the session. Pings and requests to close a
-// session are never throttled. The match must not call methods of the Server, and
-// the Request that it gets has no Conn.
+// Throttle makes the servers answer matching requests with code -127, throttled, without asking the
+// leader, until Throttle is called with nil. These answers keep their place among the answers of the
+// session. Pings and requests to close a session are never throttled. The match must not call
+// methods of the Server. The Request that it gets has no Conn.
 func (s *Server) Throttle(m Match) {
 	s.made()
 	var throttle func(frame []byte, session int64, at time.Time) bool
@@ -154,9 +147,9 @@ func (s *Server) with(f func(*quorum.State)) { _ = s.state.Do(context.Background
 
 // member has the run loop call f with server i.
 func (s *Server) member(i int, f func(*quorum.Member)) {
-	_ = s.doors[i] // a wrong index must panic here and not in the run loop
+	_ = s.doors[i] // a wrong index must panic here, not in the run loop
 	s.with(func(st *quorum.State) { f(st.Member(i)) })
 }
 
-// pair panics if there are no such servers, here and not in the run loop.
+// pair panics if there are no such servers. It must happen here, not in the run loop.
 func (s *Server) pair(from, to int) { _, _ = s.doors[from], s.doors[to] }

@@ -56,11 +56,10 @@ func (s *Server) Expire(ctx context.Context, session int64) error {
 	return s.faults.Expire(ctx, session)
 }
 
-// DeleteNode deletes a node, whoever owns it, as an operator might with an
-// identity that may do anything, and waits until that is committed. It returns
-// an error if the node does not exist, has children, or is one of ZooKeeper's
-// own; and in an ensemble, if no server leads, or the one that does leads no
-// more before it is committed.
+// DeleteNode deletes a node and waits until that is committed, as an operator might do. It ignores the
+// node's owner and ACL. It returns an error if the node does not exist, has children, or is one of
+// ZooKeeper's own. In an ensemble it also returns an error if no server leads, or if the leader
+// stops leading before the deletion is committed.
 func (s *Server) DeleteNode(path string) error {
 	s.made()
 	err := s.state.DeleteNode(path)
@@ -70,11 +69,10 @@ func (s *Server) DeleteNode(path string) error {
 	return err
 }
 
-// SetSequence sets the number that the next sequential node under path will
-// have: for what happens when the counter, a signed 32-bit one, is used up. Past
-// 2147483647 it stands still, as ZooKeeper's does. It is an error if the node
-// does not exist, or the number is negative. In an ensemble, no write should be
-// under way.
+// SetSequence sets the number that the next sequential node under path gets. Use it to test what
+// happens when the counter, a signed 32-bit number, is used up: as in ZooKeeper, it stays at
+// 2147483647. It is an error if the node does not exist, or the number is negative. In an ensemble,
+// no write should be in flight.
 func (s *Server) SetSequence(path string, next int32) error {
 	s.made()
 	var failed error
@@ -85,10 +83,10 @@ func (s *Server) SetSequence(path string, next int32) error {
 	return err
 }
 
-// ReapContainers has the leader delete, now, the container nodes that have become
-// empty and the TTL nodes whose time is over, and returns how many. A container
-// whose parent becomes an empty one with it takes one call more. After Close, or
-// while no server leads, it does nothing.
+// ReapContainers has the leader delete the container nodes that have become empty, and the TTL nodes
+// whose time is over, without waiting for the check that does this ([WithContainerCheck]). It
+// returns how many it has deleted. A container that becomes empty because of that is deleted by the
+// next call. After Close, or while no server leads, ReapContainers does nothing.
 func (s *Server) ReapContainers() int {
 	s.made()
 	reaped := 0
@@ -96,16 +94,16 @@ func (s *Server) ReapContainers() int {
 	return reaped
 }
 
-// Lag puts a session on a follower of its own that stays so many transactions
-// behind, as ZooKeeper permits: what the session reads, and the events of its
-// watches, are that old. Its own writes bring the follower up to them before
-// they are answered, and so does sync; it never goes back. What has been
-// committed for five ticks, at which a real follower would be dropped from its
-// ensemble, the follower has too. It stays with the session over reconnections;
-// a lag of 0 has it catch up. It is an error if there is no such session.
+// Lag gives a session a replica of its own that stays this many transactions behind, as ZooKeeper
+// permits of a follower. The session's reads and watch events are that old. A write of the session
+// brings the replica up to that write before the write is answered. A sync brings it up to the state of the
+// session's server.
+// The replica never goes back. It applies every transaction that is five ticks old
+// ([WithSyncLimit]), because a real follower that is further behind is dropped from its ensemble. In
+// an ensemble the replica is never ahead of the server that the session is connected to.
 //
-// In an ensemble the follower of its own is also never ahead of the server that
-// the session is connected to.
+// The replica stays with the session when it reconnects. A lag of 0 has it catch up. It is an error
+// if there is no such session.
 func (s *Server) Lag(session int64, transactions int) error {
 	s.made()
 	var failed error

@@ -9,7 +9,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
 )
 
-// An Option changes how [Start] and [New] set their server up.
+// An Option configures the server that [Start] or [New] makes.
 type Option func(*config)
 
 type config struct {
@@ -18,63 +18,61 @@ type config struct {
 	maxPacket int
 }
 
-// Servers makes an ensemble of n servers. n must be odd and below 64. The default
-// is 1, a server alone. See [Server].
+// Servers sets the number of servers of the ensemble, which must be odd and less than 64. The
+// default is 1, a server alone. See [Server].
 func Servers(n int) Option {
 	return func(c *config) { c.Servers = n }
 }
 
-// WithSyncLimit sets after how many ticks of silence the servers of an ensemble
-// give each other up: ZooKeeper's syncLimit. The default is 5.
+// WithSyncLimit sets ZooKeeper's syncLimit: a leader and a follower give each other up after this
+// many ticks without a message. The default is 5.
 func WithSyncLimit(ticks int) Option {
 	return func(c *config) { c.SyncLimit = ticks }
 }
 
-// WithElectionTime sets how long servers need to elect a leader once enough of them
-// can reach each other, and how long a server needs to join a leader. The default
-// is 200ms.
+// WithElectionTime sets how long servers take to elect a leader once a majority of them can reach
+// each other, and how long a server takes to join a leader. The default is 200ms.
 func WithElectionTime(d time.Duration) Option {
 	return func(c *config) { c.Election = d }
 }
 
-// WithListen has the server listen for TCP connections on an address,
-// host:port, from the start; port 0 stands for any. In an ensemble, this is
-// server 0, and the others listen on any port of the same host. Without it, the server
-// listens on a port of 127.0.0.1 once [Server.Addr] or [Server.ConnectString]
-// is called, and touches no network before that.
+// WithListen has the server listen for TCP connections at an address, host:port, from the start.
+// Port 0 stands for any free port. In an ensemble, server 0 listens at the address, and the others
+// on free ports of the same host. Without this option, a server does not use the network until
+// [Server.Addr], [Server.ServerAddr] or [Server.ConnectString] is called. It then listens on a free
+// port of 127.0.0.1.
 func WithListen(addr string) Option {
 	return func(c *config) { c.listen = addr }
 }
 
-// WithTick sets ZooKeeper's unit of time: sessions expire on multiples of it.
-// The default is ZooKeeper's, 2s.
+// WithTick sets the tick, ZooKeeper's unit of time. Sessions expire on ticks of the leader's session
+// tracker. The default is ZooKeeper's, 2s.
 func WithTick(d time.Duration) Option {
 	return func(c *config) { c.Tick = d }
 }
 
-// WithSessionTimeouts sets the shortest and the longest session timeout that a
-// client can negotiate. The default is ZooKeeper's, two and twenty ticks.
+// WithSessionTimeouts sets the shortest and the longest session timeout that a client can negotiate.
+// The default is ZooKeeper's: 2 and 20 ticks.
 func WithSessionTimeouts(shortest, longest time.Duration) Option {
 	return func(c *config) { c.MinSession, c.MaxSession = shortest, longest }
 }
 
-// WithContainerCheck sets how often the server looks for empty container nodes
-// and expired TTL nodes to delete. The default is ZooKeeper's, one minute. See
-// [Server.ReapContainers].
+// WithContainerCheck sets how often the server deletes empty container nodes and expired TTL nodes.
+// The default is ZooKeeper's, one minute. See [Server.ReapContainers].
 func WithContainerCheck(d time.Duration) Option {
 	return func(c *config) { c.ContainerCheck = d }
 }
 
-// WithoutContainers makes a server that knows no container nodes, as before
-// ZooKeeper 3.5.1: it answers their creation as it does any request it does not
-// know, with the code for unimplemented, and closes the connection.
+// WithoutContainers makes a server without container nodes, like ZooKeeper before 3.5.1. It answers
+// a request to create one like any unknown request: with the code for unimplemented, after which it
+// closes the connection.
 func WithoutContainers() Option {
 	return func(c *config) { c.Containers = false }
 }
 
-// WithMaxPacket sets the longest request, in bytes: jute.maxbuffer. The
-// connection of a client that sends a longer one is closed. The default is
-// ZooKeeper's, 1 MiB less one byte.
+// WithMaxPacket sets the length of the longest request in bytes, ZooKeeper's jute.maxbuffer. The
+// server closes the connection of a client that sends a longer one. The default is ZooKeeper's,
+// 1 MiB less one byte.
 func WithMaxPacket(n int) Option {
 	return func(c *config) { c.maxPacket = n }
 }

@@ -11,11 +11,10 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
 )
 
-// Word answers one of ZooKeeper's four-letter words, which TCP clients may send
-// as well: "ruok", "isro", "srvr", "stat", "mntr", "cons", "dump", "wchs",
-// "wchc", "wchp". It is an error if the server is closed, or does not know the
-// word. Of an ensemble it is the leader's answer, with the clients and watches of
-// all servers; a TCP client gets that of its server.
+// Word answers one of ZooKeeper's four-letter words: "ruok", "isro", "srvr", "stat", "mntr", "cons",
+// "dump", "wchs", "wchc" or "wchp". It is an error if the server is closed or does not know the
+// word. The answer of an ensemble is the leader's, with the clients and watches of all servers. TCP
+// clients can send the words, too, and get the answer of their server.
 func (s *Server) Word(word string) (string, error) {
 	s.made()
 	if !quorum.KnownWord(word) {
@@ -26,8 +25,8 @@ func (s *Server) Word(word string) (string, error) {
 	return answer, err
 }
 
-// Metrics returns what the server says to mntr, by name, as
-// [Ensemble.Metrics] does. It is an error if the server is closed.
+// Metrics returns the metrics in the answer to the word mntr, by name, as [Ensemble.Metrics] does. It
+// is an error if the server is closed.
 func (s *Server) Metrics() (map[string]string, error) {
 	s.made()
 	text, err := s.Word("mntr")
@@ -37,8 +36,8 @@ func (s *Server) Metrics() (map[string]string, error) {
 	return fourletter.Metrics(text), nil
 }
 
-// serveWord answers a connection that begins with a word. A blackhole or a
-// delay does not concern it. It reports whether it did.
+// serveWord answers a connection that begins with a word, even through a blackhole. It returns false
+// if the connection does not begin with one.
 func (s *Server) serveWord(conn net.Conn, in *bufio.Reader) bool {
 	head, err := in.Peek(4)
 	if err != nil {
