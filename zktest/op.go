@@ -2,13 +2,12 @@ package zktest
 
 import "github.com/turnstile-go/turnstile/internal/wire"
 
-// Op is the kind of a request, by its number in ZooKeeper's protocol.
+// An Op is a kind of request, by its number in ZooKeeper's protocol.
 type Op int32
 
-// The requests of ZooKeeper's protocol. Two are not requests but can be
-// matched like them: OpConnect is the handshake that opens a connection, and
-// OpNotification is a watch event, which only [Proxy.HoldReply] and
-// [Proxy.CutAfterCommit] meet.
+// The requests of ZooKeeper's protocol. Two are not requests, but can be matched like them: OpConnect
+// is the handshake that opens a connection, and OpNotification is a watch event, which
+// [Proxy.HoldReply] and [Proxy.CutAfterCommit] match as if it were a reply.
 const (
 	OpConnect              Op = wire.OpConnect
 	OpClose                Op = wire.OpClose
@@ -44,7 +43,7 @@ const (
 	OpWhoAmI               Op = wire.OpWhoAmI
 )
 
-// String returns ZooKeeper's own name for the request.
+// String returns ZooKeeper's name for the request.
 func (o Op) String() string {
 	return wire.OpName(int32(o))
 }

@@ -13,27 +13,25 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/peerlink"
 )
 
-// RequireEnv is the environment variable that turns a missing ZooKeeper from a
-// skipped test into a failed one: set it to anything but "0".
+// RequireEnv is the name of an environment variable. If it is set to anything but "0", [StartReal]
+// fails a test that it would skip because there is no ZooKeeper.
 const RequireEnv = "ZKTEST_REQUIRE_REAL"
 
-// ErrNoZooKeeper is returned by [NewReal] when there is no Java on this
-// machine, or neither ZOOKEEPER_HOME nor ZooKeeper in Debian's place for it.
-// Match it with [errors.Is].
+// ErrNoZooKeeper is returned by [NewReal] if there is no Java on this machine, or if ZOOKEEPER_HOME is
+// not set and Debian's package of ZooKeeper is not installed. Match it with [errors.Is].
 var ErrNoZooKeeper = errors.New("zktest: no ZooKeeper on this machine")
 
 const (
-	startWithin   = 60 * time.Second // for all servers to serve, on a busy machine
-	startAttempts = 5                // with other ports each time
+	startWithin   = 60 * time.Second // until all servers serve clients, on a busy machine
+	startAttempts = 5                // each with other ports
 )
 
-// errPortTaken is why a start is worth repeating with other ports.
+// errPortTaken says that a start can succeed with other ports.
 var errPortTaken = errors.New("a port was taken meanwhile")
 
-// StartReal starts ZooKeeper and waits until it serves clients. The servers
-// end with the test; when it has failed, the end of their logs is put into its
-// output. Without a ZooKeeper on the machine the test is skipped, or fails if
-// [RequireEnv] is set.
+// StartReal starts ZooKeeper and waits until all servers serve clients. It stops them when the test
+// ends, and prints the ends of their logs if the test has failed. If there is no ZooKeeper on this
+// machine the test is skipped, or fails if [RequireEnv] is set.
 func StartReal(tb TB, opts ...RealOption) *Ensemble {
 	tb.Helper()
 	e, err := NewReal(opts...)
@@ -63,10 +61,10 @@ func realRequired() bool {
 	return v != "" && v != "0"
 }
 
-// NewReal is [StartReal] for programs and for TestMain: the caller must call
-// [Ensemble.Close]. It waits at most a minute for the servers. The error
-// matches [ErrNoZooKeeper] if there is none on this machine; options that make
-// no sense are an error before anything is started.
+// NewReal is [StartReal] for programs and for TestMain. The caller must call [Ensemble.Close]. NewReal
+// waits for the servers for at most a minute. The error matches [ErrNoZooKeeper] if there is no
+// ZooKeeper on this machine. If an option is not valid, it returns an error before it starts
+// anything.
 func NewReal(opts ...RealOption) (*Ensemble, error) {
 	c, err := newRealConfig(opts)
 	if err != nil {
@@ -92,7 +90,7 @@ func NewReal(opts ...RealOption) (*Ensemble, error) {
 	return nil, failed
 }
 
-// startEnsemble makes one attempt, on ports that are free now.
+// startEnsemble makes one attempt, with ports that are free at the moment.
 func startEnsemble(ctx context.Context, in javaserver.Installation, c realConfig) (*Ensemble, error) {
 	ports, err := javaserver.FreePorts(c.nodes)
 	if err != nil {
@@ -101,7 +99,7 @@ func startEnsemble(ctx context.Context, in javaserver.Installation, c realConfig
 	return startOn(ctx, in, c, ports)
 }
 
-// startOn starts an ensemble on the given ports and waits until it serves.
+// startOn starts an ensemble with the given ports and waits until it serves clients.
 func startOn(ctx context.Context, in javaserver.Installation, c realConfig, ports []javaserver.Ports) (*Ensemble, error) {
 	e, err := newEnsemble(in, c, ports)
 	if err != nil {
@@ -121,7 +119,7 @@ func startOn(ctx context.Context, in javaserver.Installation, c realConfig, port
 	return e, nil
 }
 
-// newEnsemble writes the files of an ensemble and starts nothing.
+// newEnsemble writes the files of an ensemble, and starts no server.
 func newEnsemble(in javaserver.Installation, c realConfig, ports []javaserver.Ports) (*Ensemble, error) {
 	dir, err := os.MkdirTemp("", "zktest-")
 	if err != nil {
@@ -147,13 +145,12 @@ func newEnsemble(in javaserver.Installation, c realConfig, ports []javaserver.Po
 	return e, nil
 }
 
-// firstReady is [Ensemble.WaitReady] for servers that have just been given
-// their ports, and may have found them taken.
+// firstReady is [Ensemble.WaitReady] for new servers, which may find their ports taken.
 func (e *Ensemble) firstReady(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// A member of a quorum stays alive with a port missing, and would be
-	// waited for in vain.
+	// A server of an ensemble keeps running if one of its ports is taken, and never
+	// serves clients.
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
@@ -182,8 +179,8 @@ func (e *Ensemble) firstReady(ctx context.Context) error {
 	return err
 }
 
-// verify checks that it is our servers that answer: on a port that was taken,
-// it may well be the server of another test that does.
+// verify checks that the servers that answer are those of this ensemble. If a port was taken, the
+// server of another test may answer there.
 func (e *Ensemble) verify(ctx context.Context) error {
 	for i, s := range e.servers {
 		conf, err := e.Word(ctx, i, "conf")
@@ -197,7 +194,7 @@ func (e *Ensemble) verify(ctx context.Context) error {
 	return nil
 }
 
-// portTaken reports whether a server has said so in its log.
+// portTaken reports whether a server's log says that one of its ports was taken.
 func (e *Ensemble) portTaken() bool {
 	for _, s := range e.servers {
 		if s.PortTaken() {

@@ -16,12 +16,11 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/peerlink"
 )
 
-// An Ensemble is one ZooKeeper server or several that form a quorum, each a
-// process of its own. Make one with [StartReal] or [NewReal].
+// An Ensemble is one ZooKeeper server, or several that form a quorum. Each is a process of its own.
+// Make one with [StartReal] or [NewReal].
 //
-// Servers are counted from 0; an index out of range panics, as with a slice.
-// All methods are safe for concurrent use. They panic if neither StartReal nor NewReal has
-// made the Ensemble.
+// Servers are counted from 0. An index out of range panics, as with a slice. All methods are safe for
+// concurrent use. They panic if the Ensemble was not made by StartReal or NewReal.
 type Ensemble struct {
 	dir     string
 	servers []*javaserver.Server
@@ -39,14 +38,14 @@ func (e *Ensemble) made() *Ensemble {
 	return e
 }
 
-// Len returns the number of servers, running or not.
+// Len returns the number of servers, including those that do not run.
 func (e *Ensemble) Len() int { return len(e.made().servers) }
 
 // Addr returns the address, host:port, of server i. It never changes.
 func (e *Ensemble) Addr(i int) string { return e.made().servers[i].Addr() }
 
-// SecureAddr returns the address, localhost:port, at which server i takes TLS clients, where
-// it was started with [SecurePort]. It never changes.
+// SecureAddr returns the address, localhost:port, at which server i serves TLS clients if the
+// ensemble was started with [SecurePort]. It never changes.
 func (e *Ensemble) SecureAddr(i int) string {
 	e.made()
 	return net.JoinHostPort("localhost", strconv.Itoa(e.servers[i].Secure))
@@ -62,17 +61,16 @@ func (e *Ensemble) ConnectString() string {
 	return strings.Join(addrs, ",")
 }
 
-// Launch starts server i on the ports and data it had before and returns
-// without waiting for it to serve: for a server that cannot serve yet, because
-// the quorum is lost. It is an error if the server is running.
+// Launch starts server i with the ports and data that it had before. It does not wait until the server
+// serves clients, so use it when there is no quorum yet. It is an error if the server is running.
 func (e *Ensemble) Launch(i int) error {
 	e.made()
 	return e.wrap("launch", i, e.servers[i].Launch())
 }
 
-// Start is [Ensemble.Launch] and then waits until the server serves clients or
-// its process ends or ctx does, the latter two being errors. Without a quorum
-// the server never serves, but it does keep running when Start gives up.
+// Start is [Ensemble.Launch], and then waits until the server serves clients. It returns an error if
+// the server's process ends or ctx ends first. In the second case, for example because there is no
+// quorum, the server keeps running.
 func (e *Ensemble) Start(ctx context.Context, i int) error {
 	e.made()
 	misuse.Context(ctx, "zktest: Ensemble.Start")
@@ -82,34 +80,33 @@ func (e *Ensemble) Start(ctx context.Context, i int) error {
 	return e.wrap("start", i, e.servers[i].WaitServing(ctx))
 }
 
-// Stop ends server i with SIGTERM and waits until it is gone, which leaves its
-// clients with closed connections. A server that takes more than 15 seconds is
-// killed, and that is an error. Stopping a server that is not running does
-// nothing.
+// Stop ends server i with SIGTERM and waits until it is gone. Its clients see closed connections. A
+// server that takes more than 15 seconds is killed, and Stop returns an error. Stop does nothing if
+// the server is not running.
 func (e *Ensemble) Stop(i int) error {
 	e.made()
 	return e.wrap("stop", i, e.servers[i].Stop())
 }
 
-// Kill ends server i with SIGKILL and waits until it is gone. Killing a server
-// that is not running does nothing.
+// Kill ends server i with SIGKILL and waits until it is gone. It does nothing if the server is not
+// running.
 func (e *Ensemble) Kill(i int) error {
 	e.made()
 	return e.wrap("kill", i, e.servers[i].Kill())
 }
 
-// Pause stops server i with SIGSTOP and, on Linux, waits until all its threads
-// stand still. Its connections stay open and new ones are accepted, by the
-// kernel, but nothing is answered until [Ensemble.Resume]. It is an error if
-// the server is not running, or where there are no such signals.
+// Pause stops server i with SIGSTOP. On Linux it waits until all threads of the server stand still.
+// The server's connections stay open, and the kernel accepts new ones, but nothing is answered until
+// [Ensemble.Resume]. It is an error if the server is not running, or if the system has no such
+// signal.
 func (e *Ensemble) Pause(i int) error {
 	e.made()
 	return e.wrap("pause", i, e.servers[i].SetPaused(true))
 }
 
-// Resume lets server i go on after [Ensemble.Pause]. A server that has missed
-// enough of its peers' pings meanwhile leaves and rejoins the quorum first.
-// It is an error if the server is not running.
+// Resume lets server i continue after [Ensemble.Pause]. If the server has missed too many pings of the
+// other servers, it first leaves and rejoins the quorum. It is an error if the server is not
+// running.
 func (e *Ensemble) Resume(i int) error {
 	e.made()
 	return e.wrap("resume", i, e.servers[i].SetPaused(false))
@@ -125,8 +122,8 @@ func (e *Ensemble) Restart(ctx context.Context, i int) error {
 	return e.Start(ctx, i)
 }
 
-// WaitReady waits until every server serves clients, apart from those that are
-// stopped or paused. It returns an error when ctx ends first.
+// WaitReady waits until every server serves clients, except servers that are stopped or paused. It
+// returns an error if ctx ends first.
 func (e *Ensemble) WaitReady(ctx context.Context) error {
 	e.made()
 	misuse.Context(ctx, "zktest: Ensemble.WaitReady")
@@ -141,8 +138,8 @@ func (e *Ensemble) WaitReady(ctx context.Context) error {
 	return nil
 }
 
-// Leader returns the index of the server that leads, or of the only one. It is
-// an error if no server does just now.
+// Leader returns the index of the server that leads, which is 0 for a single server. It is an error if
+// no server leads at the moment.
 func (e *Ensemble) Leader(ctx context.Context) (int, error) {
 	e.made()
 	misuse.Context(ctx, "zktest: Ensemble.Leader")
@@ -157,9 +154,8 @@ func (e *Ensemble) Leader(ctx context.Context) (int, error) {
 	return 0, errors.Join(errors.New("zktest: no server leads"), ctx.Err())
 }
 
-// Word sends one of ZooKeeper's four-letter words ("ruok", "stat", "cons", …)
-// to server i and returns the answer. It returns when the server has answered
-// or ctx ends; a paused server does not answer.
+// Word sends one of ZooKeeper's four-letter words ("ruok", "stat", "cons", …) to server i and returns
+// the answer. It returns when the server has answered or ctx ends. A paused server does not answer.
 func (e *Ensemble) Word(ctx context.Context, i int, word string) (string, error) {
 	e.made()
 	misuse.Context(ctx, "zktest: Ensemble.Word")
@@ -167,9 +163,9 @@ func (e *Ensemble) Word(ctx context.Context, i int, word string) (string, error)
 	return text, e.wrap(word, i, err)
 }
 
-// Metrics returns what server i says to mntr, by name: "zk_server_state",
-// "zk_znode_count", "zk_watch_count", "zk_ephemerals_count" and many more. A
-// server that does not serve clients is an error.
+// Metrics returns the metrics in server i's answer to the word mntr, by name: "zk_server_state",
+// "zk_znode_count", "zk_watch_count", "zk_ephemerals_count" and many more. It is an error if the
+// server does not serve clients.
 func (e *Ensemble) Metrics(ctx context.Context, i int) (map[string]string, error) {
 	e.made()
 	misuse.Context(ctx, "zktest: Ensemble.Metrics")
@@ -184,12 +180,12 @@ func (e *Ensemble) Metrics(ctx context.Context, i int) (map[string]string, error
 	return metrics, nil
 }
 
-// Log returns the end of what server i has printed, over all its runs. It is
-// gone after [Ensemble.Close].
+// Log returns the end of server i's log, which covers all its runs. The log is gone after
+// [Ensemble.Close].
 func (e *Ensemble) Log(i int) string { return e.made().servers[i].Log(32 << 10) }
 
-// Close kills all servers and removes their data. No goroutine or process of
-// the ensemble's is left. Later calls do nothing and return the same.
+// Close kills all servers and removes their data. It returns once all processes and goroutines of the
+// ensemble have ended. Later calls do nothing and return the same error.
 func (e *Ensemble) Close() error {
 	e.made()
 	e.closing.Do(func() {

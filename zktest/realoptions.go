@@ -9,7 +9,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/javaserver"
 )
 
-// A RealOption changes how [StartReal] and [NewReal] set their servers up.
+// A RealOption configures the servers that [StartReal] or [NewReal] starts.
 type RealOption func(*realConfig)
 
 type realConfig struct {
@@ -18,52 +18,52 @@ type realConfig struct {
 	partitions bool
 }
 
-// Nodes sets the number of servers, which must be odd. The default is 1: a
-// standalone server. More form an ensemble.
+// Nodes sets the number of servers, which must be odd. The default is 1, a standalone server. Several
+// servers form an ensemble.
 func Nodes(n int) RealOption {
 	return func(c *realConfig) { c.nodes = n }
 }
 
-// TickTime sets ZooKeeper's unit of time, from which most of its timeouts
-// follow; sessions expire on multiples of it. The default is 500ms.
+// TickTime sets the tick, ZooKeeper's unit of time. Most of its timeouts are multiples of a tick, and
+// sessions expire on ticks. The default is 500ms.
 func TickTime(d time.Duration) RealOption {
 	return func(c *realConfig) { c.Tick = d }
 }
 
-// ContainerCheck sets how often the server looks for empty container nodes and
-// expired TTL nodes to delete. The default is one minute, as ZooKeeper's.
+// ContainerCheck sets how often the server deletes empty container nodes and expired TTL nodes. The
+// default is ZooKeeper's, one minute.
 func ContainerCheck(d time.Duration) RealOption {
 	return func(c *realConfig) { c.ContainerCheck = d }
 }
 
-// MinSessionTimeout sets the shortest session timeout a client can negotiate.
-// The default is two ticks.
+// MinSessionTimeout sets the shortest session timeout that a client can negotiate. The default is two
+// ticks.
 func MinSessionTimeout(d time.Duration) RealOption {
 	return func(c *realConfig) { c.MinSession = d }
 }
 
-// MaxSessionTimeout sets the longest session timeout a client can negotiate.
-// The default is 60s.
+// MaxSessionTimeout sets the longest session timeout that a client can negotiate. The default is
+// 60s.
 func MaxSessionTimeout(d time.Duration) RealOption {
 	return func(c *realConfig) { c.MaxSession = d }
 }
 
 // Property adds a line to the configuration file of each server, such as "snapCount" or
-// "ssl.clientAuth"; what zktest needs itself, such as the ports, is not to be touched. Of
-// several with one key the last counts.
+// "ssl.clientAuth". Do not set properties that zktest sets itself, such as the ports. If a key is set
+// more than once, the last value counts.
 func Property(key, value string) RealOption {
 	return func(c *realConfig) { c.Properties = append(c.Properties, [2]string{key, value}) }
 }
 
-// SecurePort gives each server a second port, [Ensemble.SecureAddr], on which clients speak
-// TLS. The server's keys are set with [Property]: "ssl.keyStore.location", a file of
-// certificate and key whose name ends in .pem, for example, and "ssl.trustStore.location",
-// or "ssl.clientAuth" as "none". Clients of either port are then served by Netty.
+// SecurePort gives each server a second port, [Ensemble.SecureAddr], for clients that speak TLS. Set
+// the server's keys with [Property]: "ssl.keyStore.location" to a file, for example one whose name ends
+// in .pem with the certificate and the key, and "ssl.trustStore.location", or "ssl.clientAuth" to
+// "none". With this option, Netty serves the clients of both ports.
 func SecurePort() RealOption {
 	return func(c *realConfig) { c.Secure = true }
 }
 
-// newRealConfig applies the options and checks what comes out.
+// newRealConfig applies the options and checks the result.
 func newRealConfig(opts []RealOption) (realConfig, error) {
 	c := realConfig{
 		Config: javaserver.Config{
@@ -106,7 +106,7 @@ func newRealConfig(opts []RealOption) (realConfig, error) {
 	return c, nil
 }
 
-// checkProperty refuses what would be something else in a file of Java properties.
+// checkProperty refuses keys and values that would not be one line in a file of Java properties.
 func checkProperty(key, value string) error {
 	if key == "" || strings.ContainsAny(key, " \t\r\n\f=:#!\\") || strings.ContainsAny(value, "\r\n") {
 		return fmt.Errorf("zktest: Property(%q, %q): not one line of a configuration", key, value)
@@ -114,8 +114,7 @@ func checkProperty(key, value string) error {
 	return nil
 }
 
-// wholeMillis checks a duration that ZooKeeper takes in milliseconds, as a
-// Java int.
+// wholeMillis checks a duration that ZooKeeper reads as a number of milliseconds in a Java int.
 func wholeMillis(name string, d time.Duration) error {
 	const most = (1<<31 - 1) * time.Millisecond
 	if d < time.Millisecond || d > most || d%time.Millisecond != 0 {

@@ -2,8 +2,7 @@ package zktest
 
 import "time"
 
-// TB is what this package needs of a [testing.TB]: *testing.T and *testing.B
-// have it.
+// TB is the part of [testing.TB] that this package uses. *testing.T and *testing.B implement it.
 type TB interface {
 	Helper()
 	Logf(format string, args ...any)
@@ -14,13 +13,12 @@ type TB interface {
 	Failed() bool
 }
 
-// pollInterval is how often a condition is looked at that nothing announces.
+// pollInterval is how often a condition is checked whose changes nothing announces.
 const pollInterval = 5 * time.Millisecond
 
-// Eventually calls cond every few milliseconds until it returns true, and
-// fails the test when it has not done so within the given time. What says what
-// is being waited for. Cond is called at least once, always from the calling
-// goroutine, which must be the test's own.
+// Eventually calls cond every few milliseconds until it returns true. It fails the test if cond has
+// not returned true within the given time; what names the condition in the message. Eventually calls
+// cond at least once. Call it from the test's own goroutine, in which it calls cond, too.
 func Eventually(tb TB, within time.Duration, what string, cond func() bool) {
 	tb.Helper()
 	if cond() {
@@ -37,8 +35,7 @@ func Eventually(tb TB, within time.Duration, what string, cond func() bool) {
 				return
 			}
 		case <-deadline.C:
-			// The last look decides, so that a slow machine between two
-			// ticks is not mistaken for a condition that never came true.
+			// On a slow machine the condition may have come true since the last tick.
 			if cond() {
 				return
 			}
