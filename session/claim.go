@@ -13,21 +13,22 @@ import (
 	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
-// claim is a session's right to have a node at a path. It implements plumbing.Claim, where the
-// rules are.
+// claim is a session's right to have a node at a path. It implements plumbing.Claim, which has
+// the rules.
 type claim struct {
 	s    *Session
 	path string
 	once sync.Once
 }
 
-// claims are those of a session, and who waits for one: in the order in which they came.
+// claims has the claims of a session, and those that callers wait for. Callers get a claim in the
+// order in which they came.
 type claims struct {
 	mu sync.Mutex
 	m  map[string]*turn // by path
 }
 
-// turn is taken by who has the claim. It is there while somebody has it or wants it.
+// turn is the claim to one path. It exists while a caller has the claim or waits for it.
 type turn struct {
 	*semaphore.Weighted
 	users int // guarded by claims.mu
@@ -46,7 +47,7 @@ func (t *claims) enter(path string) *turn {
 	return t.m[path]
 }
 
-// exit is called once for each enter; had says that the turn was taken.
+// exit is called once for each enter. had says whether the caller had the claim.
 func (t *claims) exit(path string, had bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,8 +94,8 @@ func (c *claim) End() { c.once.Do(func() { c.s.claims.exit(c.path, true) }) }
 
 func (c *claim) Remove(ctx context.Context, standing *zk.Stat) plumbing.Removal {
 	end := func() {
-		// The node is gone, and the news of that came before the answer; if it was lost, the
-		// watch must not tell the next one that a node here is ours.
+		// The node is gone, and the watch event for that came before the answer. If the event
+		// was lost, the next claim must not share the watch: it would show our old node.
 		c.s.watches.forget(c.s.outward(c.path), nil)
 		c.End()
 	}
@@ -102,7 +103,7 @@ func (c *claim) Remove(ctx context.Context, standing *zk.Stat) plumbing.Removal 
 		again := rounds.Pace{New: c.s.cfg.retry}
 		for {
 			stat := standing
-			standing = nil // true once only
+			standing = nil // it holds for the first try only
 			noted := c.s.nodes.noted(c.path)
 			if stat == nil {
 				var err error
@@ -118,7 +119,7 @@ func (c *claim) Remove(ctx context.Context, standing *zk.Stat) plumbing.Removal 
 			if !errors.Is(err, zk.ErrBadVersion) {
 				return ignoreNoNode(err)
 			}
-			// Somebody has changed the data meanwhile: look again.
+			// Somebody has changed the data in the meantime: look again.
 			if err := again.Wait(ctx, nil); err != nil {
 				return err
 			}
@@ -126,7 +127,7 @@ func (c *claim) Remove(ctx context.Context, standing *zk.Stat) plumbing.Removal 
 	})
 }
 
-// look returns the stat of what is at the path now, nil if there is nothing.
+// look returns the stat of the node at the path, or nil if there is none.
 func (c *claim) look(ctx context.Context) (*zk.Stat, error) {
 	if err := c.s.Sync(ctx, c.path); err != nil {
 		return nil, err
@@ -134,7 +135,7 @@ func (c *claim) look(ctx context.Context) (*zk.Stat, error) {
 	return c.s.Exists(ctx, c.path)
 }
 
-// deleteOnce sends a delete that is not repeated whatever becomes of it.
+// deleteOnce sends a delete and does not repeat it, even if the reply is lost.
 func (s *Session) deleteOnce(ctx context.Context, path string, version int32) error {
 	info := RequestInfo{Op: "delete", Path: path}
 	if err := s.ready(ctx); err != nil {

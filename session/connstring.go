@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// defaultPort is the port of a server that is named without one.
+// defaultPort is used for a server without a port.
 const defaultPort = "2181"
 
 // hostPort is one server of a connect string, as the user named it.
@@ -16,11 +16,12 @@ type hostPort struct{ host, port string }
 
 func (h hostPort) String() string { return net.JoinHostPort(h.host, h.port) }
 
-// parseConnectString splits "h1:2181,h2:2181/chroot" into servers and chroot.
-// The chroot is "" or a path without a trailing slash.
+// parseConnectString splits "h1:2181,h2:2181/chroot" into servers and chroot. The chroot is "" or
+// a path without a trailing slash.
 //
-// It may not have a comma. That is nearly always a list in which each server has the chroot;
-// taken as one server and a path, its client would lock other nodes than its neighbours do.
+// The chroot may not contain a comma. A comma nearly always means that the user has written the
+// chroot after each server. If we took that for one server and a path, this client would lock
+// other nodes than its neighbours.
 func parseConnectString(s string) (servers []hostPort, chroot string, err error) {
 	if strings.Contains(s, "://") {
 		return nil, "", invalidf("connect string %q: it is written without a scheme: %q", s, respell(s))
@@ -98,7 +99,7 @@ func parseHostPort(item string) (hostPort, error) {
 	if host == "" {
 		return hostPort{}, invalidf("server %q has no host", item)
 	}
-	// What has brackets or colons left is no name, and could never be dialled.
+	// A name cannot have brackets or colons.
 	if _, err := netip.ParseAddr(host); err != nil && strings.ContainsAny(host, "[]:") {
 		return hostPort{}, invalidf("server %q: %q is neither a name nor an address", item, host)
 	}
@@ -108,10 +109,11 @@ func parseHostPort(item string) (hostPort, error) {
 	return hostPort{host, port}, nil
 }
 
-// FullName returns the name of a path as seen from outside: the name of the ensemble, and the
-// path with the chroot, as in "h1:2181,h2:2181/app/locks/a". The ensemble's name is that of
-// [WithName]; without it, the servers as given to Connect, in sorted order. The full name is the
-// same in every process that names the ensemble, or its servers, alike. FullName does no I/O.
+// FullName returns the name of a path outside this manager, such as
+// "h1:2181,h2:2181/app/locks/a". It consists of the name of the ensemble, the chroot and the
+// path. The name of the ensemble is that of [WithName], or else the servers given to Connect in
+// sorted order. So the full name is the same in every process that uses the same name or servers
+// for the ensemble. FullName does no I/O.
 func (m *Manager) FullName(path string) string {
 	m.made()
 	if m.cfg.name != "" {

@@ -24,10 +24,10 @@ type creation struct {
 	path string
 	err  error
 
-	// What tells the node from others at its path.
-	after int64  // it was made by a later transaction than this
-	upTo  int64  // it was made by this transaction or before
-	noted uint64 // see nodes
+	// These tell the node from other nodes at its path.
+	after int64  // a later transaction than this made the node
+	upTo  int64  // this transaction or an earlier one made the node
+	noted uint64 // what nodes.noted returned for the node
 }
 
 func (c *creation) Done() <-chan struct{}   { return c.done }
@@ -48,7 +48,7 @@ func (s *Session) startCreate(ctx context.Context, path string, data []byte, mod
 	if err := s.prepareCreate(ctx, path, mode); err != nil {
 		return nil, opError(info, err)
 	}
-	data = bytes.Clone(data) // it is sent after this has returned
+	data = bytes.Clone(data) // startCreate returns before it is sent
 	c := &creation{done: make(chan struct{}), after: s.answers.zxid.Load()}
 	traced := false
 	defer func() {
@@ -58,8 +58,8 @@ func (s *Session) startCreate(ctx context.Context, path string, data []byte, mod
 	}()
 	done := s.traceRequest(ctx, info)
 	traced = true
-	// The create is on its way a moment after its goroutine runs; what the caller sends
-	// next takes longer than that, and so follows it, as a rule.
+	// The goroutine sends the create a moment after it begins. The caller needs longer than that
+	// to send its next request, which therefore follows the create nearly always.
 	started := make(chan struct{})
 	err := s.begin(func() {
 		close(started)
@@ -95,9 +95,9 @@ func (s *Session) create(full string, data []byte, m CreateMode) (string, error)
 	return made, err
 }
 
-// prepareCreate waits until a create can be sent, and makes room for its node.
+// prepareCreate waits until a create can be sent, and reserves room for its node.
 func (s *Session) prepareCreate(ctx context.Context, path string, mode CreateMode) error {
-	if err := s.ready(ctx); err != nil { // first, as it looks at ctx
+	if err := s.ready(ctx); err != nil { // first, because it checks ctx
 		return err
 	}
 	if err := s.creates.begin(ctx, path); err != nil {
@@ -113,7 +113,7 @@ func (s *Session) prepareCreate(ctx context.Context, path string, mode CreateMod
 	return err
 }
 
-// cancelCreate takes back what prepareCreate has done.
+// cancelCreate undoes prepareCreate.
 func (s *Session) cancelCreate(path string, mode CreateMode) {
 	s.creates.end(path)
 	if mode.ephemeral() {
@@ -121,7 +121,8 @@ func (s *Session) cancelCreate(path string, mode CreateMode) {
 	}
 }
 
-// validateCreate allows a sequential node to have no name of its own: "/dir/".
+// validateCreate allows a path that ends with a slash for a sequential node, whose name is then
+// the number alone: "/dir/".
 func validateCreate(path string, mode CreateMode) error {
 	if mode.sequential() && strings.HasSuffix(path, "/") && path != "/" {
 		return validatePath(strings.TrimSuffix(path, "/"))
@@ -129,27 +130,25 @@ func validateCreate(path string, mode CreateMode) error {
 	return validatePath(path)
 }
 
-// Create makes a node and returns its path, which for a sequential mode has a
-// number at its end. It returns when the server has answered, ctx has ended or the
-// session has.
+// Create makes a node and returns its path. For a sequential mode the path ends with a number.
+// Create returns when the server has answered, ctx has ended or the session has ended.
 //
-// Errors are those of go-zookeeper ([zk.ErrNodeExists], [zk.ErrNoNode],
-// [zk.ErrNoAuth] …), ctx's, [ErrLost], [ErrClosed], [ErrTooManyNodes] and
-// [ErrInvalid]. A create whose reply was lost is not repeated, because the server
-// may have carried it out. Its error matches [zk.ErrConnectionClosed], [ErrLost] or
-// [ErrClosed].
+// Errors are those of go-zookeeper ([zk.ErrNodeExists], [zk.ErrNoNode], [zk.ErrNoAuth] …), ctx's,
+// or match [ErrLost], [ErrClosed], [ErrTooManyNodes] or [ErrInvalid]. A create whose reply was
+// lost is not repeated, because the server may have carried it out. Its error matches
+// [zk.ErrConnectionClosed], [ErrLost] or [ErrClosed].
 //
 // If ctx ends while the request is in flight, the session deletes the node that the request
 // makes. It does that in the background, and retries the delete across reconnects until the
-// server says that the node is gone, or the session ends. If the reply to the request is lost
-// as well, the node has to be found:
+// server says that the node is gone, or the session ends. If the reply to the request is lost as
+// well, the session first has to find the node:
 //
-//   - One that goes with the session is found by its path, its owner and its data. Until then
-//     further creates of that path by this session wait. If replies to several creates of
-//     sequential nodes with one path and the same data were lost, nothing tells their nodes
-//     apart; as many are deleted as creates were given up.
-//   - Any other node stays, since nothing tells it from one that somebody else has made at the
-//     same path. That is logged.
+//   - It finds an ephemeral node by its path, owner and data. Until then, further creates of
+//     that path by this session wait. If the replies to several creates of sequential nodes
+//     with one path and the same data were lost, their nodes look the same. Then the session
+//     deletes as many nodes as there were cancelled creates.
+//   - It leaves a node of any other mode, because another client could have made the node at
+//     that path. The session logs that.
 func (s *Session) Create(ctx context.Context, path string, data []byte, mode CreateMode) (string, error) {
 	s.made()
 	misuse.Context(ctx, "session: Session.Create")

@@ -9,42 +9,42 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// creates keeps the creates of a session apart from the search for nodes of creates that were
-// given up, path by path. While a create of the same path is under way, nobody can say whether
-// a node of this session that stands there is its own.
+// creates keeps two things apart, path by path: the creates of a session, and the searches for
+// nodes of cancelled creates. While a create of a path is in flight, a node of this session at
+// that path can be either the node of that create or the node that a search is for.
 type creates struct {
 	mu sync.Mutex
 	m  map[string]*creating // by path as asked for; only those in use
 }
 
 type creating struct {
-	underWay int
-	searches int           // that go on, or wait until no create is under way
-	busy     bool          // one of them goes on
+	inFlight int           // creates
+	searches int           // running, or waiting until no create is in flight
+	busy     bool          // a search is running
 	users    int           // of this value
 	changed  chan struct{} // closed and replaced at each change; nil if no goroutine waits
 }
 
-// begin waits until no search goes on or waits at the path, or returns ctx's error. A create
-// that did not wait for a waiting search could keep it waiting, for ever where there are many.
+// begin waits until no search runs or waits at the path, or returns ctx's error. If a create did
+// not wait for a waiting search, a stream of creates could keep the search waiting forever.
 func (c *creates) begin(ctx context.Context, path string) error {
 	return c.enter(ctx, path, func(one *creating) bool {
 		if one.searches > 0 {
 			return false
 		}
-		one.underWay++
+		one.inFlight++
 		return true
 	})
 }
 
 // end is called once for each begin that succeeded.
-func (c *creates) end(path string) { c.leave(path, func(one *creating) { one.underWay-- }) }
+func (c *creates) end(path string) { c.leave(path, func(one *creating) { one.inFlight-- }) }
 
-// alone waits until no create of the path is under way, and keeps others from beginning.
+// alone waits until no create of the path is in flight, and keeps others from beginning.
 func (c *creates) alone(ctx context.Context, path string) error {
 	_ = c.enter(ctx, path, func(one *creating) bool { one.searches++; return true })
 	err := c.enter(ctx, path, func(one *creating) bool {
-		if one.busy || one.underWay > 0 {
+		if one.busy || one.inFlight > 0 {
 			return false
 		}
 		one.busy = true
@@ -107,26 +107,26 @@ func (c *creates) leave(path string, change func(*creating)) {
 }
 
 func (c *creates) dropLocked(path string, one *creating) {
-	if one.users--; one.users == 0 && one.underWay == 0 && one.searches == 0 {
+	if one.users--; one.users == 0 && one.inFlight == 0 && one.searches == 0 {
 		delete(c.m, path)
 	}
 }
 
-// abandonedCreate is a create whose caller does not want its node any more.
+// abandonedCreate is a create whose caller has given up, and does not want the node any more.
 type abandonedCreate struct {
 	s    *Session
 	path string // as asked for
 	data []byte
 	mode CreateMode
 
-	node  string // that it has made; "" while not known
-	czxid int64  // of that; 0 while not known
-	upTo  int64  // it is no more than this, if the create was answered
-	noted uint64 // see nodes; 0: it is not counted
+	node  string // the path of its node; "" while not known
+	czxid int64  // of the node; 0 while not known
+	upTo  int64  // czxid is at most this, if the create was answered
+	noted uint64 // what nodes.noted returned for the node; 0: it is not counted
 }
 
-// undo waits for the end of the create, and then removes, in the background, what it has made:
-// see Create for what is promised.
+// undo waits for the end of the create, and then deletes its node in the background. The doc
+// comment of Create says what is promised.
 func (g *abandonedCreate) undo(ctx context.Context, c *creation) {
 	<-c.Done()
 	made, err := c.Result()
@@ -137,15 +137,15 @@ func (g *abandonedCreate) undo(ctx context.Context, c *creation) {
 		g.s.persist(ctx, what, nil, g.remove)
 	case !uncertain(err) || g.s.Err() != nil:
 	case !g.mode.ephemeral():
-		g.s.cfg.log.Warn("a create was given up and its reply lost: its node, if there is one, stays", "path", g.path)
+		g.s.cfg.log.Warn("a create was cancelled and its reply was lost; its node stays, if there is one", "path", g.path)
 	case g.s.creates.alone(g.s.life, g.path) == nil:
 		g.s.persist(ctx, what, func() { g.s.creates.shared(g.path) }, g.remove)
 	}
 }
 
-// remove deletes the node if it is there. A delete whose reply was lost is not simply repeated,
-// since by then another node can stand at the path: the transaction that made them tells them
-// apart.
+// remove deletes the node if it is there. It does not simply repeat a delete whose reply was
+// lost, because another node can stand at the path by then. The transaction that made a node
+// (czxid) tells the two apart.
 func (g *abandonedCreate) remove(ctx context.Context) error {
 	known := g.czxid
 	stat, err := g.find(ctx)
@@ -181,7 +181,7 @@ func (g *abandonedCreate) find(ctx context.Context) (*zk.Stat, error) {
 	return g.match(ctx, g.path)
 }
 
-// isOthers reports whether the node that stands where the create has made one is another.
+// isOthers reports whether the node at the path is not the one that the create made.
 func (g *abandonedCreate) isOthers(stat *zk.Stat) bool {
 	if g.mode.ephemeral() && (stat.EphemeralOwner != g.s.ID() || g.s.nodes.noted(g.node) != g.noted) {
 		return true
@@ -189,8 +189,8 @@ func (g *abandonedCreate) isOthers(stat *zk.Stat) bool {
 	return g.upTo != 0 && stat.Czxid > g.upTo
 }
 
-// search looks for a sequential node whose number is not known. It takes one at most: of
-// several that look the same, the others are those of other creates.
+// search looks for a sequential node whose number is not known. It takes one node at most. If
+// several nodes match, the others belong to other creates.
 func (g *abandonedCreate) search(ctx context.Context, dir string) (*zk.Stat, error) {
 	names, _, err := g.s.Children(ctx, dir)
 	if err != nil {
@@ -208,8 +208,8 @@ func (g *abandonedCreate) search(ctx context.Context, dir string) (*zk.Stat, err
 	return nil, nil
 }
 
-// match returns the stat of a node if the create may have made it: this session owns it, it has
-// the data, and no other create has had it as an answer.
+// match returns the stat of a node if the create may have made it: this session owns the node,
+// the node has the data, and it is not the answer to another create.
 func (g *abandonedCreate) match(ctx context.Context, node string) (*zk.Stat, error) {
 	if g.s.nodes.noted(node) != 0 {
 		return nil, nil

@@ -12,8 +12,8 @@ type CreateMode struct {
 	ttl  time.Duration
 }
 
-// The kinds of node that need no further word. See [PersistentTTL] and
-// [PersistentSequentialTTL] for the other two.
+// The kinds of node without a TTL. See [PersistentTTL] and [PersistentSequentialTTL] for the
+// others.
 var (
 	Persistent           = CreateMode{flag: zk.FlagPersistent}
 	PersistentSequential = CreateMode{flag: zk.FlagSequence}
@@ -22,9 +22,8 @@ var (
 	Container            = CreateMode{flag: zk.FlagContainer}
 )
 
-// PersistentTTL is a persistent node that the server removes once it has been
-// without children and changes for ttl, at least 1 ms. The server must have TTL
-// nodes enabled.
+// PersistentTTL is a persistent node that the server removes once it has had no children and no
+// changes for ttl, which must be at least 1 ms. TTL nodes must be enabled on the server.
 func PersistentTTL(ttl time.Duration) CreateMode {
 	return CreateMode{flag: zk.FlagTTL, ttl: ttl}
 }

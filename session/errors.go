@@ -8,30 +8,30 @@ import (
 )
 
 var (
-	// ErrLost is returned by everything that depended on a session once that
-	// session cannot be trusted any more: the server has expired it, or it could
-	// have, or (with [WithLossOnSuspend]) the connection broke.
+	// ErrLost is returned by everything that depends on a session, once the session cannot be
+	// trusted any more. Either the server has expired it, or the server could have expired it by
+	// now, or (with [WithLossOnSuspend]) the connection broke.
 	ErrLost = errors.New("lost")
 
 	// ErrClosed is returned by calls on a closed [Manager] and on its sessions.
 	ErrClosed = errors.New("session manager closed")
 
-	// ErrTooManyNodes is returned by a create of an ephemeral node when the
-	// session owns as many as [WithMaxNodes] allows. Nothing was sent.
+	// ErrTooManyNodes is returned by a create of an ephemeral node if the session already owns as
+	// many as [WithMaxNodes] allows. Nothing was sent.
 	ErrTooManyNodes = errors.New("too many ephemeral nodes in one session")
 
-	// ErrInvalid is returned, before any I/O, for a path, connect string, option
-	// or argument that cannot work. The text says what is wrong with it.
+	// ErrInvalid is returned, before any I/O, for a path, connect string, option or argument that
+	// cannot work. The text says what is wrong with it.
 	ErrInvalid = errors.New("invalid argument")
 )
 
-// lossReason says why a session ended.
+// lossReason is why a session ended.
 type lossReason string
 
-// Error says it to people; the error of a session wraps it.
+// Error is the text for people. The error of a session wraps it.
 func (r lossReason) Error() string { return string(r) }
 
-// ErrorType says it in a word, for telemetry.
+// ErrorType is the value of error.type for telemetry.
 func (r lossReason) ErrorType() string {
 	switch r {
 	case lossExpired:
@@ -53,8 +53,8 @@ const (
 	lossSuspend  lossReason = "connection lost, and WithLossOnSuspend is set"
 )
 
-// refusal is why there is no session: the servers refuse an identity. It says the scheme
-// alone, since what comes with that is a secret.
+// refusal is the error when the servers refuse an identity. It has the scheme only, because the
+// credential is a secret.
 type refusal struct{ scheme string }
 
 func (r *refusal) Error() string {

@@ -12,10 +12,9 @@ import (
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
-// Manager keeps a session open for as long as the process wants one: it connects,
-// and when the session is lost opens another. Make one per process and ensemble with
-// [Connect]. All methods may be called by any number of goroutines at once. They panic if
-// Connect has not made the Manager.
+// Manager keeps a session open: it connects, and opens another session when one is lost. Make one
+// Manager per process and ensemble with [Connect]. All methods may be called by any number of
+// goroutines at once. They panic if Connect has not made the Manager.
 type Manager struct {
 	cfg    *config
 	dialer *dialer
@@ -24,7 +23,7 @@ type Manager struct {
 	shut    context.CancelFunc
 	stopped chan struct{} // closed when all goroutines have ended
 
-	closeErr error // of sessions that no server has confirmed the end of; read once stopped
+	closeErr error // no server has confirmed the end of a session; read once stopped is closed
 
 	subs subscribers
 
@@ -32,7 +31,7 @@ type Manager struct {
 	state   State
 	session *Session      // the live one; nil while there is none
 	changed chan struct{} // closed and replaced whenever state or session change
-	refused error         // an identity, when the last session was opened; nil if none was
+	refused error         // the servers refused an identity when the last session was opened; else nil
 }
 
 // made returns m. It panics if m is nil or a zero value.
@@ -46,19 +45,19 @@ func (m *Manager) made() *Manager {
 // closeTime bounds how long Close waits for the servers.
 const closeTime = 5 * time.Second
 
-// openPatience is how long a zk.Conn may be without its first session before it is
-// replaced by a new one: it can hang for good. Nothing is lost then. A Conn that hangs
-// later is replaced with its session, when the clock runs out.
+// openPatience is how long a zk.Conn may take for its first session. Then a new zk.Conn replaces
+// it, because a zk.Conn can hang forever. Nothing is lost by that. If a zk.Conn hangs later, it
+// is replaced with its session, when the clock runs out.
 const openPatience = time.Minute
 
-// Connect opens a session with the servers of a connect string, such as
-// "h1:2181,h2:2181/chroot": hosts with or without ports (2181), IPv6 addresses in
-// brackets, and a path below which all nodes lie, which is made when needed.
+// Connect opens a session with the servers of a connect string such as "h1:2181,h2:2181/chroot".
+// It consists of hosts with or without ports (default 2181), with IPv6 addresses in brackets, and
+// an optional path. All nodes lie below that path, which is created when needed.
 //
-// It returns when a session is live; when ctx has ended, with an error that matches
-// ctx.Err() and says what kept it; or at once, with an error that matches
-// [ErrInvalid], when servers or an option cannot work, or [zk.ErrAuthFailed], when the
-// servers refuse an identity. ctx bounds connecting only: Close ends the manager.
+// Connect returns when a session is live. It fails when ctx has ended, with an error that matches
+// ctx.Err() and says why there was no session. It fails at once with an error that matches
+// [ErrInvalid] if servers or an option cannot work, or [zk.ErrAuthFailed] if the servers refuse
+// an identity. ctx bounds Connect only. Close ends the manager.
 func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, error) {
 	misuse.Context(ctx, "session: Connect")
 	cfg, err := newConfig(servers, opts)
@@ -84,16 +83,16 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 		if last := m.dialer.lastFailure(); last != nil {
 			err = fmt.Errorf("%w: %w", err, last)
 		}
-		m.shut() // what there is to tear down goes on behind
+		m.shut() // the teardown goes on in the background
 		return nil, fmt.Errorf("session: connect to %q: %w", servers, err)
 	}
 	return m, nil
 }
 
-// Session returns the live session, and waits for one where there is none. It fails with
-// an error that matches ctx.Err() when ctx ends, and says what keeps it from connecting;
-// one that matches [ErrClosed] when the manager is closed; and, for as long as the servers
-// refuse an identity, which the manager goes on to present, [zk.ErrAuthFailed].
+// Session returns the live session. If there is none, it waits for one. It fails when ctx ends,
+// with an error that matches ctx.Err() and says why there is no connection. It fails with an
+// error that matches [ErrClosed] if the manager is closed, and with [zk.ErrAuthFailed] for as
+// long as the servers refuse an identity. The manager goes on presenting that identity.
 func (m *Manager) Session(ctx context.Context) (*Session, error) {
 	m.made()
 	misuse.Context(ctx, "session: Manager.Session")
@@ -128,8 +127,8 @@ func (m *Manager) await(ctx context.Context) (*Session, error) {
 	}
 }
 
-// State returns where the manager stands. A session whose clock has run out is Lost,
-// by the time of the call.
+// State returns the manager's state. If the session's clock has run out by the time of the call,
+// the state is Lost.
 func (m *Manager) State() State {
 	m.made()
 	m.mu.Lock()
@@ -141,10 +140,10 @@ func (m *Manager) State() State {
 	return state
 }
 
-// Subscribe calls f with each change of state, in order and one at a time, from a
-// goroutine of its own, beginning with one that says the present state (From and To
-// are that state). f may take its time, and may call whatever it likes. The returned
-// function ends it without waiting; it ends by itself after Closed. A nil f panics.
+// Subscribe calls f with each change of state, in order and one at a time, from a goroutine of
+// its own. The first change tells the present state: its From and To are both that state. f may
+// block, and may call anything in this package. cancel ends the subscription without waiting for
+// f. The subscription also ends after the change to Closed. A nil f panics.
 func (m *Manager) Subscribe(f func(Change)) (cancel func()) {
 	m.made()
 	if f == nil {
@@ -163,11 +162,11 @@ func (m *Manager) Subscribe(f func(Change)) (cancel func()) {
 	return cancel
 }
 
-// Close gives up everything held under the session, closes it on the servers, and
-// ends all goroutines of the manager. Calls that wait return [ErrClosed]. It takes 5
-// seconds at most; when the servers could not be told by then, it returns an error,
-// and what was held is freed when they expire the session. Close may be called more
-// than once, and always returns the same.
+// Close gives up everything held under the session, closes the session on the servers, and ends
+// all goroutines of the manager. Waiting calls return [ErrClosed]. Close takes at most 5 seconds.
+// If no server has confirmed the end by then, Close returns an error, and the servers free the
+// locks when they expire the session. Close may be called more than once and always returns the
+// same error.
 func (m *Manager) Close() error {
 	m.made()
 	m.shut()
@@ -208,8 +207,8 @@ func (m *Manager) run() {
 	m.subs.finish()
 }
 
-// begin opens a session and returns it, once its identities are taken. Where it fails with
-// a session, that is still to be torn down.
+// begin opens a session and returns it once the servers have accepted its identities. If begin
+// returns a session with an error, the caller must tear the session down.
 func (m *Manager) begin() (*Session, error) {
 	s, err := newSession(m.cfg, m.dialer, m.onSession)
 	if err != nil {
@@ -226,13 +225,13 @@ func (m *Manager) begin() (*Session, error) {
 	case <-patience.C:
 		return s, fmt.Errorf("no session within %v", openPatience)
 	}
-	if err := s.ready(m.open); err != nil { // the greeting is here, but zk.Conn may not be ready
+	if err := s.ready(m.open); err != nil { // zk.Conn may not have seen the greeting yet
 		return s, err
 	}
 	return s, nil
 }
 
-// serve publishes a session, and returns why it ended.
+// serve publishes a session, and returns the cause of its end.
 func (m *Manager) serve(s *Session) error {
 	m.publish(s)
 	select {
@@ -249,8 +248,8 @@ func (m *Manager) serve(s *Session) error {
 	}
 }
 
-// publish makes a session the live one. Its connection may be gone already, and sessions
-// are heard only once they are published.
+// publish makes a session the live one. Its connection may be lost already, because onSession
+// ignores sessions that are not published.
 func (m *Manager) publish(s *Session) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -261,7 +260,7 @@ func (m *Manager) publish(s *Session) {
 	}
 }
 
-// onSession is told by sessions of each connection and disconnection.
+// onSession takes the connections and disconnections of a session.
 func (m *Manager) onSession(s *Session, state State) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -270,9 +269,9 @@ func (m *Manager) onSession(s *Session, state State) {
 	}
 }
 
-// note keeps why no session could be opened, for those who wait for one.
+// note keeps the reason why no session could be opened, for the calls that wait for one.
 func (m *Manager) note(err error) {
-	m.cfg.log.Warn("zookeeper session not opened", "err", err)
+	m.cfg.log.Warn("cannot open a zookeeper session", "err", err)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var r *refusal
@@ -282,13 +281,14 @@ func (m *Manager) note(err error) {
 	}
 }
 
-// transition is the only way the state changes.
+// transition is transitionLocked for callers without the lock.
 func (m *Manager) transition(to State, s *Session, why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.transitionLocked(to, s, why)
 }
 
+// transitionLocked is the only function that changes the state.
 func (m *Manager) transitionLocked(to State, s *Session, why error) {
 	if !canFollow(m.state, to) {
 		return
@@ -312,6 +312,6 @@ func (m *Manager) logChange(c Change) {
 	if c.To == Lost {
 		log = m.cfg.log.Warn
 	}
-	log("zookeeper session", "state", c.To.String(), "from", c.From.String(),
+	log("zookeeper session state changed", "state", c.To.String(), "from", c.From.String(),
 		"session", fmt.Sprintf("0x%x", uint64(c.Session)), "cause", c.Err)
 }

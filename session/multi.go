@@ -12,18 +12,21 @@ import (
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
-// Multi carries out all of ops, or none: *[zk.CreateRequest], *[zk.SetDataRequest],
-// *[zk.DeleteRequest] and *[zk.CheckVersionRequest], with paths below the chroot.
-// The requests are not changed; a create without an ACL gets that of [WithACL], and
-// ephemeral ones count towards [WithMaxNodes]. It makes no containers, and no nodes with a TTL.
-// It returns what each did, and the first error of those refused. A multi whose reply was
-// lost is not repeated, because the server may have carried it out. Its error matches
-// [zk.ErrConnectionClosed], [ErrLost] or [ErrClosed]. Otherwise Multi returns and fails as
-// Get does.
+// Multi carries out all of ops, or none. An operation is a *[zk.CreateRequest],
+// *[zk.SetDataRequest], *[zk.DeleteRequest] or *[zk.CheckVersionRequest] with a path below the
+// chroot. Multi does not change the operations.
+//
+// A create without an ACL gets that of [WithACL]. Ephemeral nodes count towards [WithMaxNodes].
+// Multi cannot create containers, or nodes with a TTL.
+//
+// Multi returns the result of each operation, and the first error of those refused. A multi whose
+// reply was lost is not repeated, because the server may have carried it out. Its error matches
+// [zk.ErrConnectionClosed], [ErrLost] or [ErrClosed]. Otherwise Multi returns and fails as Get
+// does.
 func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	s.made()
 	misuse.Context(ctx, "session: Session.Multi")
-	// Copies, as they may be sent after ctx has ended.
+	// Multi can return before the request is sent, so it sends copies.
 	own, out := make([]any, len(ops)), make([]any, len(ops))
 	size := 0
 	for i, op := range ops {
@@ -67,7 +70,7 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 	return results, err
 }
 
-// multiRefusal is the server's refusal of a multi, which comes with results.
+// multiRefusal is the server's refusal of a multi, with the results of its operations.
 type multiRefusal struct {
 	error
 	results []zk.MultiResponse
@@ -75,12 +78,13 @@ type multiRefusal struct {
 
 func (r *multiRefusal) Unwrap() error { return r.error }
 
-// opOverhead is more than an operation of a multi takes beside its path and data, but for
-// an ACL of hundreds of entries.
+// opOverhead is more than an operation of a multi takes beside its path and data, unless its ACL
+// has hundreds of entries.
 const opOverhead = 256
 
-// copyOp returns two copies of an operation of a multi, the second with the chroot on its path,
-// and the size of its data. The copies share nothing with the caller's that can change.
+// copyOp returns two copies of an operation, and the size of its data and path. The path of the
+// second copy has the chroot. The copies share nothing with the caller's operation that can
+// change.
 func (s *Session) copyOp(op any) (own, out any, size int, err error) {
 	switch op := op.(type) {
 	case *zk.CreateRequest:

@@ -22,26 +22,26 @@ const (
 	defaultTimeout  = 10 * time.Second
 	defaultMaxNodes = 8192
 
-	// Full jitter: a wait is drawn from zero to a bound that doubles from 50 ms to
-	// half the session timeout, or 15 s if that is less: at twice a timeout, dials are
-	// fewer than heartbeats are. While a session is at stake, waits between dials are
-	// shorter than that: see pace. ExponentialBackOff draws from 0 to twice its interval.
+	// Full jitter: a wait is drawn from zero to a bound. The bound doubles from 50 ms to half the
+	// session timeout, or to 15 s if that is less. So a client without a connection
+	// dials less often than it would send heartbeats. While a session is at stake, waits
+	// between dials are shorter: see pace. ExponentialBackOff draws from 0 to twice its interval.
 	defaultRetryFirst = 50 * time.Millisecond
 	defaultRetryMax   = 15 * time.Second
 
-	// A dial that takes long holds up nobody, since others begin beside it.
+	// A slow dial does not delay the others, which begin beside it.
 	defaultConnectMax = 15 * time.Second
 )
 
-// Option changes what [Connect] does. Bad values make Connect fail before any
-// I/O, with an error that matches [ErrInvalid].
+// Option changes what [Connect] does. A bad value makes Connect fail before any I/O, with an
+// error that matches [ErrInvalid].
 type Option interface{ apply(*config) error }
 
 type option func(*config) error
 
 func (o option) apply(c *config) error { return o(c) }
 
-// config is the sum of the options; it does not change after Connect.
+// config is the result of all options. It does not change after Connect.
 type config struct {
 	servers []hostPort
 	chroot  string
@@ -52,7 +52,7 @@ type config struct {
 	tick           time.Duration // 0: not told
 	maxNodes       int
 	lossOnSuspend  bool
-	name           string // of the ensemble; "": that of its servers
+	name           string // of the ensemble; "": its servers
 
 	retry func() backoff.BackOff
 	auths []wire.Identity
@@ -62,7 +62,7 @@ type config struct {
 	log   *slog.Logger
 	trace Trace
 
-	lookup func(ctx context.Context, host string) ([]string, error) // nil: package net's; for tests
+	lookup func(ctx context.Context, host string) ([]string, error) // nil: that of package net; for tests
 }
 
 func newConfig(servers string, opts []Option) (*config, error) {
@@ -94,7 +94,7 @@ func newConfig(servers string, opts []Option) (*config, error) {
 	return c, errors.Join(errs...)
 }
 
-// retryOr returns a function that never returns nil, whatever a user's does.
+// retryOr returns a function that never returns nil, even if the user's function does.
 func retryOr(users, defaults func() backoff.BackOff) func() backoff.BackOff {
 	if users == nil {
 		return defaults
@@ -116,9 +116,9 @@ func defaultRetry(timeout time.Duration) backoff.BackOff {
 	}
 }
 
-// WithTimeout asks the server for a session timeout; the server may grant
-// another (see [Session.Timeout]). A holder that is cut off is told before the
-// timeout has passed, and others get its locks soon after. Default: 10 s.
+// WithTimeout asks the servers for a session timeout. They may grant another: see
+// [Session.Timeout]. A holder that is cut off learns that it has lost its locks before the
+// timeout has passed, and other clients get them soon after. Default: 10 s.
 func WithTimeout(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d < time.Millisecond || d > math.MaxInt32*time.Millisecond {
@@ -129,12 +129,14 @@ func WithTimeout(d time.Duration) Option {
 	})
 }
 
-// WithTickTime says how long a tick of the servers is: tickTime in their configuration. A
-// leader hears of the clients of other servers only twice a tick, so half a tick is taken
-// off every lease. The right tick makes leases longer; one that is too short makes them
-// wrong. Default: the manager learns the tick from the shortest session timeout that the
-// servers grant, for which it opens a short session of its own; until then it takes a
-// quarter of the session timeout for half a tick.
+// WithTickTime sets how long a tick of the servers is: tickTime in their configuration. A leader
+// hears of the clients of other servers only twice a tick, so every lease is shorter by half a
+// tick. The right tick makes leases longer. A tick that is too short makes them wrong: a session
+// can then report itself live after the servers have expired it.
+//
+// Default: the manager learns the tick from the shortest session timeout that the servers grant.
+// It opens a short session of its own for that. Until then it assumes that half a tick is a
+// quarter of the session timeout.
 func WithTickTime(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d < time.Millisecond || d > time.Hour {
@@ -145,11 +147,11 @@ func WithTickTime(d time.Duration) Option {
 	})
 }
 
-// WithMargin sets how long before the earliest expiry by the servers a session counts as
-// lost. It covers clocks that run at different rates, and threads that run late. That a
-// leader hears of followers' clients only now and then is counted apart from it: see
-// [WithTickTime]. If the servers grant a timeout of less than twice the margin, half that
-// timeout is used. Default: a tenth of the granted timeout.
+// WithMargin sets how long before the earliest possible expiry by the servers a session counts as
+// lost. The margin covers clocks that run at different rates, and threads that run late. It does
+// not have to cover half a tick, which is counted apart: see [WithTickTime]. If the servers grant
+// a timeout of less than twice the margin, half that timeout is used. Default: a tenth of the
+// granted timeout.
 func WithMargin(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d <= 0 {
@@ -160,11 +162,11 @@ func WithMargin(d time.Duration) Option {
 	})
 }
 
-// WithConnectTimeout bounds one attempt to reach a server: the dial, and TLS. It does not
-// bound the time to resolve names, nor that for the server's greeting. While there is a
-// session to lose, an attempt takes at most half of what remains of it. An attempt that is
-// slow holds up nobody: after a second or less another server is dialled beside it.
-// Default: the session timeout, but no more than 15 s.
+// WithConnectTimeout bounds one attempt to reach a server: the dial and the TLS handshake. It
+// does not bound the resolution of names, or the wait for the server's greeting. While there is a
+// session to lose, an attempt takes at most half of its remaining time. A slow attempt delays no
+// other: after a second or less the manager dials another server beside it. Default: the session
+// timeout, but at most 15 s.
 func WithConnectTimeout(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d <= 0 {
@@ -175,17 +177,21 @@ func WithConnectTimeout(d time.Duration) Option {
 	})
 }
 
-// WithRetry sets how long to wait before each new try of a request, and before
-// each new dial; the first dial after a disconnection goes to another server at
-// once. newBackOff is called once per request and must return a fresh value each
-// time, and Connect fails if it returns nil; if that says [backoff.Stop], the request fails
-// with the error of its last try, while dialling goes on from the first wait. Guaranteed
-// deletes never stop. While there is a session to lose, waits between dials are below a
-// second and below an eighth of what remains of the session, whatever newBackOff says.
-// It also sets how long a lock waits before it tries again what a server has undone more than
-// twice in a row, for example by deleting the lock's node.
-// Default: exponential with full jitter, from 50 ms to half the session timeout but no more
-// than 15 s, without end: requests give up when their context or the session ends.
+// WithRetry sets how long to wait before a request is tried again, and before each dial. The
+// first dial after a disconnection goes to another server at once. It also sets how long a lock
+// waits before it repeats a step that a server has undone more than twice in a row, for example
+// by deleting the lock's node.
+//
+// newBackOff is called once per request and must return a fresh value each time. If its value
+// returns [backoff.Stop], the request fails with the error of its last try. Dialling then begins
+// again with the first wait, and guaranteed deletes go on too. If newBackOff returns nil, Connect
+// fails.
+//
+// While there is a session to lose, waits between dials are below a second and below an eighth of
+// the session's remaining time, whatever newBackOff says.
+//
+// Default: exponential with full jitter, from 50 ms to half the session timeout but at most 15 s.
+// It never stops: requests give up when their context or the session ends.
 func WithRetry(newBackOff func() backoff.BackOff) Option {
 	return option(func(c *config) error {
 		if newBackOff == nil {
@@ -199,12 +205,14 @@ func WithRetry(newBackOff func() backoff.BackOff) Option {
 	})
 }
 
-// WithAuth presents an identity to the servers, on every connection and before
-// anything else, for example ("digest", []byte("user:password")). It may be given
-// more than once. Without [WithTLS] it can be read on the way. A server does not know
-// which passwords are right: with a wrong one requests fail with [zk.ErrNoAuth]. An identity
-// that it does refuse, as of a scheme that it does not have, makes Connect fail with
-// [zk.ErrAuthFailed], and ends a session that is there already as lost. Default: none.
+// WithAuth presents an identity to the servers on every connection, before anything else. An
+// example is ("digest", []byte("user:password")). It may be given more than once. Without
+// [WithTLS] the credential crosses the network in the clear.
+//
+// A server does not know which passwords are right. With a wrong password, requests fail with
+// [zk.ErrNoAuth]. If the server refuses the identity itself, for example because it does not have
+// the scheme, Connect fails with [zk.ErrAuthFailed], and a session that exists already is lost.
+// Default: none.
 func WithAuth(scheme string, credential []byte) Option {
 	return option(func(c *config) error {
 		if scheme == "" {
@@ -215,12 +223,15 @@ func WithAuth(scheme string, credential []byte) Option {
 	})
 }
 
-// WithACL sets the access control list of every node that is made, parents
-// included. A directory that is there already keeps its own: who may delete in it can
-// break the locks in it, since ZooKeeper asks the parent for the right to delete. Who may
-// not read a lock's directory cannot see who is in it, but can see that it is there and how
-// many children it has: ZooKeeper lets everybody ask for that. Default: anyone may do
-// anything.
+// WithACL sets the access control list of every node that the library creates, parents included.
+// It does not change the list of a directory that exists already.
+//
+// ZooKeeper asks a node's parent for the right to delete the node. So a client that may delete in
+// a lock's directory can break its locks. A client that may not read the directory cannot list
+// its contenders, but it can see that the directory exists and how many children it has, because
+// ZooKeeper tells that to everybody.
+//
+// Default: everybody may do everything.
 func WithACL(acl ...zk.ACL) Option {
 	return option(func(c *config) error {
 		if len(acl) == 0 {
@@ -231,10 +242,10 @@ func WithACL(acl ...zk.ACL) Option {
 	})
 }
 
-// WithTLS speaks TLS to the servers. Where cfg names no server, the host of the
-// connect string is verified. A server that is not to be trusted, or does not trust us, is
-// tried again like one that is not there; Connect and [Manager.Session] say why when their
-// context ends. Default: plain TCP.
+// WithTLS connects to the servers with TLS. If cfg has no ServerName, the host of the connect
+// string is verified. A server that fails verification, or refuses our certificate, is tried
+// again like a server that does not answer. Connect and [Manager.Session] report the reason when
+// their context ends. Default: plain TCP.
 func WithTLS(cfg *tls.Config) Option {
 	return option(func(c *config) error {
 		if cfg == nil {
@@ -245,11 +256,12 @@ func WithTLS(cfg *tls.Config) Option {
 	})
 }
 
-// WithDialer replaces the TCP dialer. It is given the host and port of the connect
-// string, unresolved, and must honour ctx. Several calls can be under way at once, and what
-// they return need not support deadlines. Default: names are resolved again on each round
-// through the servers and after each disconnection, and each address is dialled by
-// [net.Dialer].
+// WithDialer replaces the TCP dialer. dial gets a host and port of the connect string,
+// unresolved, and must return when ctx ends. Several calls can run at once. The connections need
+// not support deadlines.
+//
+// Default: each address is dialled by [net.Dialer]. Names are resolved again in each round
+// through the servers and after each disconnection.
 func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
 	return option(func(c *config) error {
 		if dial == nil {
@@ -260,8 +272,8 @@ func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, 
 	})
 }
 
-// WithLogger sets where to log: losses and refusals as warnings, connections as
-// information, the rest for debugging. Default: [slog.Default] at Connect.
+// WithLogger sets the logger. Losses and refusals are warnings, connections are information, and
+// the rest is for debugging. Default: [slog.Default] at the time of Connect.
 func WithLogger(log *slog.Logger) Option {
 	return option(func(c *config) error {
 		if log == nil || log.Handler() == nil {
@@ -280,10 +292,9 @@ func WithTrace(t Trace) Option {
 	})
 }
 
-// WithMaxNodes bounds the ephemeral nodes that one session owns: a server has to
-// delete them in one transaction when the session ends, and one too large has
-// brought ensembles down. A create past it fails with [ErrTooManyNodes].
-// Default: 8192.
+// WithMaxNodes bounds the number of ephemeral nodes that one session owns. When a session ends, a
+// server deletes its nodes in one transaction, and a transaction that is too large has brought
+// ensembles down. A create beyond the bound fails with [ErrTooManyNodes]. Default: 8192.
 func WithMaxNodes(n int) Option {
 	return option(func(c *config) error {
 		if n <= 0 {
@@ -294,9 +305,9 @@ func WithMaxNodes(n int) Option {
 	})
 }
 
-// WithLossOnSuspend makes every disconnection a loss of the session, as Curator's
-// StandardErrorPolicy does. Default: a session survives disconnection for as long
-// as it is certain.
+// WithLossOnSuspend makes every disconnection a loss of the session, like Curator's
+// StandardErrorPolicy. Default: a session survives a disconnection for as long as its clock is
+// certain.
 func WithLossOnSuspend() Option {
 	return option(func(c *config) error {
 		c.lossOnSuspend = true
@@ -304,13 +315,16 @@ func WithLossOnSuspend() Option {
 	})
 }
 
-// WithName names the ensemble. [Manager.FullName] begins with the name instead of the servers of
-// the connect string, so that it is the same in every process, whatever servers each of them
-// connects to and however it calls them. All processes must give one ensemble the same name, and
-// two ensembles different ones: zklock.Multi orders locks by full names, and two processes that
-// order the same locks differently can wait for each other for ever. The name is a text of
-// printable characters without a slash; upper and lower case differ. Default: the servers as
-// given to Connect, in sorted order.
+// WithName names the ensemble. [Manager.FullName] then begins with the name instead of the
+// servers of the connect string. So full names are the same in every process, even if the
+// processes connect to different servers or use different names for them.
+//
+// All processes must give one ensemble the same name, and two ensembles different names:
+// zklock.Multi orders locks by full names, and two processes that order the same locks
+// differently can wait for each other forever. The name consists of printable characters without
+// a slash, and is case-sensitive.
+//
+// Default: the servers as given to Connect, in sorted order.
 func WithName(name string) Option {
 	return option(func(c *config) error {
 		if err := checkName(name); err != nil {

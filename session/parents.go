@@ -18,8 +18,8 @@ func (s *Session) makeParents(ctx context.Context, dir string) error {
 	return s.makeNodes(ctx, s.outward(dir))
 }
 
-// makeNodes works from the leaf up, since whoever may create in a directory
-// need not have that right further up.
+// makeNodes begins with the leaf, because a client that may create nodes in a directory need not
+// have that right further up.
 func (s *Session) makeNodes(ctx context.Context, full string) error {
 	again := rounds.Pace{New: s.cfg.retry}
 	for {
@@ -37,9 +37,8 @@ func (s *Session) makeNodes(ctx context.Context, full string) error {
 	}
 }
 
-// makeNode makes one node of a path that has the chroot on it already. Any
-// number of tries make one node, so unlike other creates it is repeated when a
-// reply is lost.
+// makeNode makes one node. full has the chroot. Any number of tries make one node, so unlike
+// other creates it is repeated if its reply is lost.
 func (s *Session) makeNode(ctx context.Context, full string) error {
 	var err error
 	for _, mode := range []CreateMode{Container, Persistent} {
@@ -54,7 +53,7 @@ func (s *Session) makeNode(ctx context.Context, full string) error {
 	case errors.Is(err, zk.ErrNodeExists):
 		return nil
 	case errors.Is(err, zk.ErrNoAuth) && s.isThere(ctx, full):
-		return nil // servers ask for the right to create before they look
+		return nil // a server checks the right to create before it checks whether the node exists
 	}
 	return err
 }

@@ -37,19 +37,17 @@ func validatePath(path string) error {
 	return nil
 }
 
-// maxPath keeps a request with a path and its node name within one buffer.
+// maxPath keeps a request with a path and a node name within one buffer.
 const maxPath = 16 << 10
 
-// forbiddenRune holds ZooKeeper's list (PathUtils.validatePath). What is beyond
-// the basic plane is refused as well: Java sees it as surrogates, which that
-// list forbids.
+// forbiddenRune has ZooKeeper's list (PathUtils.validatePath). It also refuses everything beyond
+// the basic multilingual plane. Java sees such characters as surrogates, which the list forbids.
 func forbiddenRune(r rune) bool {
 	return r <= 0x1f || r >= 0x7f && r <= 0x9f ||
 		r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
 }
 
-// outward and inward put the chroot before a path and take it off again: zk.Conn
-// knows none.
+// outward adds the chroot to a path, and inward removes it. zk.Conn knows no chroot.
 func (s *Session) outward(path string) string { return s.cfg.outward(path) }
 
 func (c *config) outward(path string) string {

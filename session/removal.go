@@ -55,10 +55,10 @@ func (s *Session) sweep(ctx context.Context, dir string, match func(name string)
 	})
 }
 
-// persist repeats f in the background until it succeeds or the session ends. It does not end
-// with any caller's context, nor with a WithRetry that says stop. A refusal by the server ends
-// the removal, and f is repeated slowly from then on: the permission may come back. Once f has
-// succeeded or the session has ended, and not before, it calls then, if there is one.
+// persist repeats f in the background until f succeeds or the session ends. It goes on after ctx
+// has ended, and after a WithRetry that says stop. If the server refuses, the removal is done,
+// and f is repeated slowly from then on, because the permission may come back. then, if not nil,
+// is called once f has succeeded or the session has ended, and not before.
 func (s *Session) persist(ctx context.Context, what string, then func(), f func(context.Context) error) *removal {
 	p := &persistence{
 		removal: &removal{done: make(chan struct{})},
@@ -78,7 +78,7 @@ type persistence struct {
 	what    string
 	then    func()
 	f       func(context.Context) error
-	refused bool // by the server; Done is closed
+	refused bool // the server has refused; Done is closed
 }
 
 func (p *persistence) run() {
@@ -118,24 +118,24 @@ func (p *persistence) run() {
 	}
 }
 
-// runAgain goes on where a hook has ended the goroutine, which it may do again.
+// runAgain goes on if a hook has ended the goroutine. A hook may do so again.
 func (p *persistence) runAgain() {
 	_ = pause(p.s.life, untiring(p.s.cfg.retry()))
 	p.run()
 }
 
-// refuse tells the caller, once, that the server refuses.
+// refuse reports the first refusal by the server.
 func (p *persistence) refuse(err error) {
 	if p.refused {
 		return
 	}
 	p.refused, p.err = true, err
 	close(p.done)
-	p.s.cfg.log.Error("zookeeper refuses to remove a node; the node stays for now, and the removal is tried again slowly",
+	p.s.cfg.log.Error("zookeeper refuses to remove a node; the removal is tried again slowly",
 		"what", p.what, "err", err)
 }
 
-// end is called once: with nil when the server has said that the node is gone, or with the
+// end is called once. err is nil if the server has said that the node is gone, and else the
 // session's error.
 func (p *persistence) end(err error) {
 	if p.then != nil {
@@ -146,17 +146,17 @@ func (p *persistence) end(err error) {
 		p.err = err
 		close(p.done)
 	case err == nil:
-		p.s.cfg.log.Info("zookeeper has removed a node that it had refused to remove", "what", p.what)
+		p.s.cfg.log.Info("zookeeper has removed a node after it had refused to", "what", p.what)
 	}
 }
 
-// Waits between tries of a removal that the server has refused.
+// Waits between the tries of a removal that the server has refused.
 const (
 	slowFirst = time.Second
 	slowMax   = 30 * time.Second
 )
 
-// slowRetry returns waits that grow from about a second to at most the session timeout or 30 s,
+// slowRetry returns waits that grow from about a second to the session timeout, but at most 30 s,
 // with jitter.
 func slowRetry(timeout time.Duration) backoff.BackOff {
 	const jitter = 0.2

@@ -12,10 +12,9 @@ import (
 
 // Get returns the data of a node, and its stat.
 //
-// Like [Session.Children] and [Session.Exists] it is repeated when the connection
-// is lost, and returns when the server has answered, ctx has ended or the session
-// has. Errors are go-zookeeper's, ctx's, or match [ErrLost], [ErrClosed] or
-// [ErrInvalid].
+// It returns when the server has answered, ctx has ended or the session has ended. Like
+// [Session.Children] and [Session.Exists], it is repeated if the connection is lost. Errors are
+// those of go-zookeeper, ctx's, or match [ErrLost], [ErrClosed] or [ErrInvalid].
 func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
 	s.made()
 	misuse.Context(ctx, "session: Session.Get")
@@ -33,8 +32,8 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error
 	return r.data, r.stat, err
 }
 
-// Children returns the names of a node's children, in no order, and the node's
-// stat. It returns and fails as Get does.
+// Children returns the names of a node's children, in no order, and the node's stat. It returns
+// and fails as Get does.
 func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
 	s.made()
 	misuse.Context(ctx, "session: Session.Children")
@@ -55,8 +54,8 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat
 	return r.names, r.stat, err
 }
 
-// Exists returns the stat of a node, or nil if there is no such node. It returns
-// and fails as Get does.
+// Exists returns the stat of a node, or nil if there is no such node. It returns and fails as Get
+// does.
 func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 	s.made()
 	misuse.Context(ctx, "session: Session.Exists")
@@ -68,8 +67,8 @@ func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 	})
 }
 
-// Sync returns when the server that answers this session has caught up with the
-// leader. It returns and fails as Get does.
+// Sync returns when the server that the session is connected to has caught up with the leader. It
+// returns and fails as Get does.
 func (s *Session) Sync(ctx context.Context, path string) error {
 	s.made()
 	misuse.Context(ctx, "session: Session.Sync")
@@ -82,10 +81,12 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	return err
 }
 
-// Set replaces the data of a node if it has the given version (-1: any), and
-// returns its new stat. A set whose reply was lost is not repeated, because the
-// server may have carried it out. Its error matches [zk.ErrConnectionClosed],
-// [ErrLost] or [ErrClosed]. Otherwise Set returns and fails as Get does.
+// Set replaces the data of a node if the node has the given version (-1: any version), and
+// returns the new stat.
+//
+// A set whose reply was lost is not repeated, because the server may have carried it out. Its
+// error matches [zk.ErrConnectionClosed], [ErrLost] or [ErrClosed]. Otherwise Set returns and
+// fails as Get does.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
 	s.made()
 	misuse.Context(ctx, "session: Session.Set")
@@ -98,9 +99,9 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 	})
 }
 
-// Delete removes a node if it has the given version (-1: any). It is repeated when
-// its reply was lost; a repeated one that finds no node reports success. Otherwise
-// it returns and fails as Get does.
+// Delete removes a node if it has the given version (-1: any version). It is repeated if its
+// reply was lost. If a repeated delete finds no node, Delete reports success. Otherwise it
+// returns and fails as Get does.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
 	s.made()
 	misuse.Context(ctx, "session: Session.Delete")
@@ -118,7 +119,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 	return err
 }
 
-// sendDelete makes the call of zk.Conn, and counts.
+// sendDelete sends the request, and takes the node off the count of ephemeral nodes.
 func (s *Session) sendDelete(path string, version int32) error {
 	noted := s.nodes.noted(path)
 	err := s.conn.delete(s.outward(path), version)

@@ -9,25 +9,26 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// repeat says what may be done about a request whose reply was lost, so that
-// nobody knows whether it was carried out.
+// repeat says what do does about a request whose reply was lost, when nobody knows whether the
+// server carried the request out.
 type repeat int
 
 const (
-	always repeat = iota // carried out twice, it does what it does once
-	never                // the caller is told
-	shared               // as always; and the request may be another's, who traces it
+	always repeat = iota // repeat it: the request has the same effect twice as once
+	never                // return the error
+	shared               // as always; other callers may share the request, which traces itself
 )
 
-// do is the one retry loop. It waits for a connection, makes the call, and
+// do is the only retry loop. It waits for a connection and makes the call. Then it
 //
-//   - returns what the server answered, be it a result or a refusal,
-//   - returns ctx.Err() as soon as ctx ends; before the first call nothing was sent,
-//   - returns the session's error as soon as that ends,
-//   - tries again when the server asks for it, and, unless r is never, when the
-//     connection was lost before the reply; waiting in between as WithRetry says.
+//   - returns the server's answer, be it a result or a refusal,
+//   - returns ctx.Err() as soon as ctx ends; if that is before the first call, nothing was
+//     sent,
+//   - returns the session's error as soon as the session ends,
+//   - tries again when the server asks for that, and, unless r is never, when the connection
+//     was lost before the reply. WithRetry sets the waits.
 //
-// An error of a lost connection that is returned matches [zk.ErrConnectionClosed].
+// An error for a lost connection matches [zk.ErrConnectionClosed].
 func do[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, call func() (T, error)) (T, error) {
 	var none T
 	var wait backoff.BackOff
@@ -63,15 +64,16 @@ func do[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, call
 	}
 }
 
-// try makes one call of zk.Conn aside, since those know no context and cannot be
-// abandoned, and returns when it has, ctx has or the session has ended.
+// try makes one call in a goroutine of its own, because a call of zk.Conn has no context and
+// cannot be abandoned. It returns when the call has returned, ctx has ended or the session has
+// ended.
 func try[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, call func() (T, error)) (T, error) {
 	done := endNothing
 	if r != shared {
 		done = s.traceRequest(ctx, info)
 	}
 	if ctx.Done() == s.life.Done() {
-		// Nobody waits who could leave, and the end of the session ends the call.
+		// The call cannot be abandoned: ctx ends with the session, and so does the call.
 		v, err := call()
 		err = s.verdict(err)
 		done(err)
@@ -102,9 +104,9 @@ func try[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, cal
 	return got.v, err
 }
 
-// verdict completes an error of zk.Conn: by the cause, where the session has ended
-// (the event that says so may be still to come), and by the sentinel for all that is
-// worth another try, such as raw errors of the network.
+// verdict completes an error of zk.Conn. If the session has ended, it returns the cause, even if
+// the event that says so has not come yet. It gives every error that is worth another try the
+// same sentinel, including raw network errors.
 func (s *Session) verdict(err error) error {
 	switch classify(err) {
 	case sessionOver:
