@@ -21,8 +21,8 @@ type claim struct {
 	once sync.Once
 }
 
-// claims has the claims of a session, and those that callers wait for. Callers get a claim in the
-// order in which they came.
+// claims has the claims of a session. Callers get the claim to a path in the order in which they
+// came.
 type claims struct {
 	mu sync.Mutex
 	m  map[string]*turn // by path

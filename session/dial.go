@@ -14,42 +14,40 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// dialer makes all connections of a manager. It lives longer than a session, so
-// that sessions which are lost as soon as they are made are not made in a tight
-// loop.
+// dialer makes all connections of a manager. It outlives sessions, so that a manager whose
+// sessions are lost as soon as they are opened does not open them in a tight loop.
 type dialer struct {
 	cfg   *config
 	hosts *hosts
 	tick  tick
 
-	// useful: the last connection was of use. See answered.
+	// useful says that the last connection was of use. See answered.
 	useful atomic.Bool
 
-	attempts sync.WaitGroup // dials under way, those of races that are over included
+	attempts sync.WaitGroup // dials in progress, including those of races that are over
 
 	mu      sync.Mutex
 	wait    backoff.BackOff
-	started bool  // wait has been used since the last useful connection
-	failure error // the last attempt's; nil once a server has answered
-	fault   error // why the last connection was given up, if for what the server sent
+	started bool  // wait was used since the last useful connection
+	failure error // of the last attempt; nil once a server has answered
+	fault   error // what the server sent wrong, if the last connection was closed for that
 }
 
 const (
-	// mostDials is how many dials of one race may be under way. It is for servers that do
-	// not answer at all, of which there should be no more than half; where all of them are
-	// slow, it bounds what they have to do in vain.
+	// mostDials is how many dials of one race may run at once. More than one helps if some
+	// servers, at most half of them, do not answer at all. The bound limits useless work if all
+	// servers are slow.
 	mostDials = 4
-	// usefulAfter is how long after its greeting a connection must still give answers to be
-	// of use. There are proxies that close each connection after one answer.
+	// usefulAfter is how long after its greeting a connection must still give answers to count
+	// as useful. There are proxies that close each connection after one answer.
 	usefulAfter = time.Second
-	// tlsCloseTimeout bounds how long closing a connection waits for the other side to take
-	// the news. That is 5 s in crypto/tls, and for ever where the connection has no
-	// deadlines.
+	// tlsCloseTimeout bounds how long closing a connection waits to send the TLS alert. In
+	// crypto/tls that is 5 s, and without a bound if the connection has no deadlines.
 	tlsCloseTimeout = 100 * time.Millisecond
 )
 
-// stake returns how long a session goes on without a connection: what is lost if none is made
-// in time. 0 or less, or a nil stake, say that there is no session to lose.
+// stake returns for how long a session is certain without a connection. After that time it is
+// lost. A nil stake, or a result of 0 or less, means that there is no session to lose.
 type stake = func() time.Duration
 
 func atStake(s stake) time.Duration {
@@ -67,8 +65,7 @@ func newDialer(cfg *config) *dialer {
 	return &dialer{cfg: cfg, hosts: newHosts(cfg.servers, lookup), tick: tick{told: cfg.tick}, wait: cfg.retry()}
 }
 
-// close waits for what is still under way, if ctx does not end before. There must be no
-// further dials.
+// close waits for all dials and lookups, or until ctx ends. There must be no further dials.
 func (d *dialer) close(ctx context.Context) {
 	d.hosts.end()
 	ended := make(chan struct{})
@@ -79,18 +76,19 @@ func (d *dialer) close(ctx context.Context) {
 	}()
 	select {
 	case <-ended:
-	case <-ctx.Done(): // a dialer of the user's that does not honour its context
+	case <-ctx.Done(): // the user's dialer does not honour its context
 	}
 }
 
-// dial connects to a server: the first dial is made at once after a connection that was of
-// use, and later ones after growing waits, which are short while a session is at stake. It
-// returns when connected or when ctx ends.
+// dial connects to a server. It dials at once after a connection that was of use, and otherwise
+// after growing waits, which are short while a session is at stake. It returns when connected or
+// when ctx ends.
 func (d *dialer) dial(ctx context.Context, s stake) (net.Conn, target, error) {
 	return d.race(ctx, s, func() time.Duration { return d.nextWait(s) })
 }
 
-// dialNow connects to a server for no session, with waits of its own.
+// dialNow connects to a server for something other than the session. It dials at once, and has
+// waits of its own.
 func (d *dialer) dialNow(ctx context.Context) (net.Conn, target, error) {
 	var wait backoff.BackOff
 	return d.race(ctx, nil, func() time.Duration {
@@ -102,17 +100,17 @@ func (d *dialer) dialNow(ctx context.Context) (net.Conn, target, error) {
 	})
 }
 
-// step is what one dial of a race tells: first to where it goes, then how it ended.
+// step is what one dial of a race reports: first where it goes, then how it ended.
 type step struct {
 	to   target
 	conn net.Conn
 	err  error
 }
 
-// race dials one server after another until there is a connection. A dial begins when wait
-// says so, after the one before has failed; and when the one before has not come to an end
-// within pace, which does not end it: what is slow can still win. So servers that do not
-// answer cost little, and neither do networks on which a handshake takes seconds.
+// race dials one server after another until there is a connection. A dial begins when the dial
+// before it has failed and wait has passed. A dial also begins when the one before it has run for
+// longer than pace. The slow dial goes on and can still win. So servers that do not answer cost
+// little time, and so do networks on which a handshake takes seconds.
 func (d *dialer) race(ctx context.Context, s stake, wait func() time.Duration) (net.Conn, target, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the other dials
@@ -154,7 +152,7 @@ func (d *dialer) attempt(ctx context.Context, s stake, steps chan<- step) {
 	tell := func(one step) {
 		select {
 		case steps <- one:
-		case <-ctx.Done(): // the race is over
+		case <-ctx.Done(): // the race has ended
 			if one.conn != nil {
 				one.conn.Close()
 			}
@@ -179,7 +177,7 @@ func (d *dialer) attempt(ctx context.Context, s stake, steps chan<- step) {
 	tell(step{to: to, conn: &unheard{Conn: c, addr: to.addr, tell: d.setFailure}})
 }
 
-// failed notes why a dial has failed, unless it lost its race.
+// failed notes why a dial has failed, unless another dial has won the race.
 func (d *dialer) failed(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		d.setFailure(err)
@@ -187,9 +185,9 @@ func (d *dialer) failed(ctx context.Context, err error) {
 	}
 }
 
-// pace returns how long a dial may be under way before another begins beside it, and, while
-// a session is at stake, bounds the waits after dials that have failed. To be connected again
-// matters more then than to spare the servers.
+// pace returns how long a dial may run before another begins beside it. While a session is at
+// stake, pace also bounds the waits after failed dials, because a connection in time is then more
+// important than sparing the servers.
 func pace(atStake time.Duration) time.Duration {
 	const most, least = time.Second, 20 * time.Millisecond
 	if atStake <= 0 {
@@ -198,8 +196,8 @@ func pace(atStake time.Duration) time.Duration {
 	return max(least, min(most, atStake/8)).Truncate(time.Millisecond)
 }
 
-// dialLimit bounds one dial with its TLS. Half of what is at stake leaves the rest for the
-// server's greeting, and for another server.
+// dialLimit bounds one dial with its TLS handshake. It takes half of what remains of the session,
+// and leaves the rest for the server's greeting and for another server.
 func (d *dialer) dialLimit(s stake) time.Duration {
 	if left := atStake(s); left > 0 {
 		return min(d.cfg.connectTimeout, half(left))
@@ -207,10 +205,10 @@ func (d *dialer) dialLimit(s stake) time.Duration {
 	return d.cfg.connectTimeout
 }
 
-// handshakeLimit returns how long a server may take for its greeting, which is one answer to
-// one request. Without a session at stake there is nothing to be had by haste. With one it is
-// half of what remains: enough for the slowest of networks on which the session could live,
-// and as much is left to try another server.
+// handshakeLimit returns how long a server may take for its greeting, which is one answer to one
+// request. If no session is at stake, haste would gain nothing. Otherwise it is half of what
+// remains of the session. That is enough on the slowest network on which the session could live,
+// and leaves as much time for another server.
 func (d *dialer) handshakeLimit(s stake) time.Duration {
 	if left := atStake(s); left > 0 {
 		return half(left)
@@ -218,14 +216,14 @@ func (d *dialer) handshakeLimit(s stake) time.Duration {
 	return d.cfg.timeout
 }
 
-// half returns half of what is at stake, in whole milliseconds.
+// half returns half of a duration, in whole milliseconds.
 func half(left time.Duration) time.Duration {
 	return max(time.Millisecond, (left / 2).Truncate(time.Millisecond))
 }
 
-// unheard is a connection on which no server has answered yet. That it ends before is why
-// there is no session: with TLS 1.3, for example, a client whose certificate is refused
-// learns of it after its own part of the handshake.
+// unheard is a connection on which no server has answered yet. If it ends before that, its error
+// is why there is no session. With TLS 1.3, for example, a client whose certificate is refused
+// learns of that only after its own part of the handshake.
 type unheard struct {
 	net.Conn
 	addr  string
@@ -240,7 +238,7 @@ func (u *unheard) Read(b []byte) (int, error) {
 	case n > 0:
 		u.heard = true
 		u.tell(nil)
-	case err != nil && !errors.Is(err, net.ErrClosed): // not by ourselves
+	case err != nil && !errors.Is(err, net.ErrClosed): // we did not close it
 		u.tell(fmt.Errorf("connect to %s: no answer: %w", u.addr, err))
 	}
 	return n, err
@@ -257,7 +255,7 @@ func (d *dialer) connect(ctx context.Context, t target) (net.Conn, error) {
 		return c, err
 	}
 	cfg := d.cfg.tls
-	if cfg.ServerName == "" { // it is sent also where InsecureSkipVerify has nothing verified
+	if cfg.ServerName == "" { // the name is sent (SNI) even with InsecureSkipVerify
 		cfg = cfg.Clone()
 		cfg.ServerName = t.host
 	}
@@ -281,10 +279,10 @@ func (c *tlsConn) Close() error {
 	return c.Conn.Close()
 }
 
-// answered is told of each answer that came through the leader, and how long after its
-// greeting the connection gave it. Nothing less shows that the connection is of use: some
-// servers greet and take identities, and then hang up on whatever is asked, for lack of the
-// identity that they insist on for example.
+// answered takes the time since the greeting of each answer that came through the leader. Only
+// such an answer, a while after the greeting, shows that a connection is of use. Some servers
+// greet and accept identities, and then hang up on the first request, for example because they
+// insist on another identity.
 func (d *dialer) answered(since time.Duration) {
 	if since >= usefulAfter {
 		d.useful.Store(true)
@@ -308,8 +306,8 @@ func (d *dialer) nextWait(s stake) time.Duration {
 	return hurried(untiring(d.wait), atStake(s))
 }
 
-// hurried bounds a wait while a session is at stake. What is bounded keeps some jitter: the
-// clients of a server that has gone should not all come back at once.
+// hurried bounds a wait while a session is at stake. A bounded wait keeps some jitter, because
+// the clients of a server that went down should not all reconnect at the same time.
 func hurried(wait, atStake time.Duration) time.Duration {
 	most := pace(atStake)
 	if atStake <= 0 || wait < most {
@@ -318,15 +316,15 @@ func hurried(wait, atStake time.Duration) time.Duration {
 	return most/2 + wait%(most/2) // wait has the jitter of WithRetry
 }
 
-// untiring returns the next wait of b for what is never given up: after b has said
-// stop it begins again.
+// untiring returns the next wait of b for work that is never given up. After b has said stop, it
+// begins again.
 func untiring(b backoff.BackOff) time.Duration {
 	d := b.NextBackOff()
 	if d == backoff.Stop {
 		b.Reset()
 		d = b.NextBackOff()
 	}
-	if d == backoff.Stop { // it knows nothing else
+	if d == backoff.Stop { // b always says stop
 		d = time.Second
 	}
 	return d
@@ -338,7 +336,7 @@ func (d *dialer) setFailure(err error) {
 	d.failure = err
 }
 
-// noteSlow notes that a dial has come to no end yet, where nothing else is known.
+// noteSlow notes that a dial is slow, if there is no other failure to report.
 func (d *dialer) noteSlow(t target) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -347,8 +345,8 @@ func (d *dialer) noteSlow(t target) {
 	}
 }
 
-// distrust notes that a server sends what no server sends. Whatever it has answered before,
-// the next connection is not made at once.
+// distrust notes that a server has sent something wrong. The next dial then waits, even if the
+// connection was of use before.
 func (d *dialer) distrust(why error) {
 	d.useful.Store(false)
 	d.mu.Lock()
@@ -356,14 +354,14 @@ func (d *dialer) distrust(why error) {
 	d.fault = why
 }
 
-// lastFailure says why there is no connection, or none that is of use.
+// lastFailure returns why there is no connection, or no useful one.
 func (d *dialer) lastFailure() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return cmp.Or(d.failure, d.fault)
 }
 
-// pause waits for d, or returns the error of a ctx that ends before.
+// pause waits for d. If ctx ends before, it returns the error of ctx.
 func pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// target is one address to dial, and the host it stands for.
+// target is one address to dial, and the host that it belongs to.
 type target struct {
 	addr string
 	host string // as in the connect string; TLS verifies it
@@ -27,32 +27,32 @@ func (t target) name() string {
 }
 
 const (
-	// resolutionDelay is how long the first dial of a round waits for names that are
-	// still being resolved, so that servers with a fast name or none do not get all the
-	// clients. It is that of RFC 8305, section 3.
+	// resolutionDelay is how long the first dial of a round waits for names that are still being
+	// resolved. Otherwise servers whose names resolve fast would get all clients. The value is
+	// that of RFC 8305, section 3.
 	resolutionDelay = 50 * time.Millisecond
-	// staleDelay is how long a name may take before its former addresses are dialled.
+	// staleDelay is how long a name may take to resolve before its old addresses are dialled.
 	staleDelay = 500 * time.Millisecond
-	// lookupTimeout bounds a lookup. The resolver of package net asks again after 5 s.
+	// lookupTimeout bounds one lookup. The resolver of package net asks again after 5 s.
 	lookupTimeout = 10 * time.Second
-	// roundTimeout is how old the addresses of a round may become.
+	// roundTimeout is the age at which the addresses of a round are resolved again.
 	roundTimeout = 10 * time.Second
 )
 
-// hosts hands out the addresses of the servers, one after another, in rounds. Each round
-// resolves the names anew, since addresses of servers in containers change while names
-// stay, and goes through the addresses in a random order, so that clients spread over the
-// servers. zk.Conn's own provider resolves once.
+// hosts hands out the addresses of the servers, one after another, in rounds. Each round resolves
+// the names again, because the addresses of servers in containers change while their names stay.
+// It goes through the addresses in random order, so that clients spread over the servers.
+// zk.Conn's own provider resolves only once.
 //
-// Names are not left to net.Dialer, because one name may stand for several servers. A
-// net.Dialer tries the addresses of a name in the order in which the resolver returns them
-// and stays with the first that accepts a connection, even if the server there serves
-// nobody. The next dial would end there again and never reach the others.
+// net.Dialer does not resolve the names, because one name may stand for several servers. A
+// net.Dialer tries the addresses of a name in the order of the resolver, and stays with the first
+// that accepts a connection, even if the server there serves nobody. The next dial would end
+// there again and never reach the others.
 //
-// A name that is slow to resolve delays nobody: servers whose addresses are known are dialled
-// meanwhile, and its own are added to the round when they come. When the resolver does not
-// answer, addresses from former rounds are dialled: an outage of the network is often one of
-// the resolver too, and when it ends those addresses are most likely still right.
+// A name that is slow to resolve delays no other server. Servers with known addresses are dialled
+// in the meantime, and new addresses join the round when they come. If the resolver does not
+// answer, addresses from earlier rounds are dialled. A network outage often affects the resolver
+// too, and those addresses are most likely still right when it ends.
 type hosts struct {
 	lookup func(ctx context.Context, host string) ([]string, error)
 
@@ -62,24 +62,24 @@ type hosts struct {
 
 	mu    sync.Mutex
 	names []*name
-	round time.Time       // when the present round began; zero: the next dial begins one
+	round time.Time       // when the present round began; zero: the next dial begins a round
 	tried map[target]bool // in this round
-	last  target          // handed out last, or connected to since
+	last  target          // the address handed out last, or connected to since
 	news  chan struct{}   // closed and replaced when a lookup has ended
 }
 
 // name is one server of the connect string.
 type name struct {
 	hostPort
-	fixed  bool // there is nothing to resolve
+	fixed  bool // host is an address
 	found  []target
-	fresh  bool      // found is of this round
-	asking bool      // a lookup is under way
-	asked  time.Time // when the first lookup began since the last that succeeded
+	fresh  bool      // found was resolved in this round
+	asking bool      // a lookup is running
+	asked  time.Time // when the first lookup since the last success began
 	err    error     // of the last lookup
 }
 
-// newHosts takes names as addresses where lookup is nil.
+// newHosts treats names as addresses if lookup is nil.
 func newHosts(servers []hostPort, lookup func(ctx context.Context, host string) ([]string, error)) *hosts {
 	h := &hosts{lookup: lookup, news: make(chan struct{})}
 	h.life, h.end = context.WithCancel(context.Background())
@@ -93,14 +93,13 @@ func newHosts(servers []hostPort, lookup func(ctx context.Context, host string) 
 	return h
 }
 
-// next returns the next address to dial, and waits where none is known. It fails when ctx
-// ends, and when no name of a whole round can be resolved; the next call begins another
-// round.
+// next returns the next address to dial. If none is known, it waits. It fails when ctx ends, or
+// when no name of a whole round can be resolved. The next call then begins another round.
 func (h *hosts) next(ctx context.Context) (target, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for {
-		if err := ctx.Err(); err != nil { // looked at under the lock: see won
+		if err := ctx.Err(); err != nil { // checked with the lock held: see won
 			return target{}, err
 		}
 		left, wait := h.leftLocked(time.Now())
@@ -117,8 +116,8 @@ func (h *hosts) next(ctx context.Context) (target, error) {
 	}
 }
 
-// awaitLocked waits until a lookup has ended, for no longer than wait unless that is 0. It
-// gives up the lock meanwhile.
+// awaitLocked waits until a lookup has ended, for at most wait unless wait is 0. It releases the
+// lock while it waits.
 func (h *hosts) awaitLocked(ctx context.Context, wait time.Duration) error {
 	news := h.news
 	h.mu.Unlock()
@@ -148,9 +147,9 @@ func (h *hosts) failLocked() error {
 	return fmt.Errorf("no server could be resolved: %w", errors.Join(errs...))
 }
 
-// leftLocked returns the addresses that the round has left, and begins another where it has
-// none, or they are old. It also returns for how long to wait for more of them; only the
-// first dial of a round does so if there are some.
+// leftLocked returns the addresses that the round has left. If there are none, or they are old,
+// it begins another round. It also returns how long to wait for more addresses. If there are some
+// already, only the first dial of a round waits.
 func (h *hosts) leftLocked(now time.Time) ([]target, time.Duration) {
 	if h.round.IsZero() || now.Sub(h.round) > roundTimeout {
 		h.beginLocked(now)
@@ -203,17 +202,18 @@ func (h *hosts) answer(n *name, ips []string, err error) {
 			n.found = append(n.found, target{net.JoinHostPort(ip, n.port), n.host})
 		}
 	case errors.As(err, &dns) && dns.IsNotFound:
-		n.found = nil // another's by now, perhaps
+		n.found = nil // another service may have the old addresses by now
 	}
 	close(h.news)
 	h.news = make(chan struct{})
 }
 
-// untriedLocked returns addresses of this round's lookups, or if there are none former ones
-// of names that cannot be resolved, and for how long to wait for more.
+// untriedLocked returns the addresses that this round has resolved and not tried. If there are
+// none, it returns old addresses of names that cannot be resolved. It also returns how long to
+// wait for more.
 func (h *hosts) untriedLocked(now time.Time) (left []target, wait time.Duration) {
 	var stale []target
-	var early time.Duration // until former addresses may be used
+	var early time.Duration // until old addresses may be used
 	for _, n := range h.names {
 		var untried []target
 		for _, t := range n.found {
@@ -252,7 +252,7 @@ func (h *hosts) askingLocked() bool {
 	return false
 }
 
-// pickLocked chooses at random, but not the server that was tried last if there is another.
+// pickLocked chooses at random, but not the address that was tried last if there is another.
 func (h *hosts) pickLocked(left []target) target {
 	i := rand.IntN(len(left))
 	if left[i] == h.last && len(left) > 1 {
@@ -263,15 +263,15 @@ func (h *hosts) pickLocked(left []target) target {
 	return h.last
 }
 
-// won is told which of several addresses that were dialled at once is connected to, once the
-// context of the others has ended.
+// won takes the address that won a race. It is called once the context of the other dials has
+// ended.
 func (h *hosts) won(t target) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last = t
 }
 
-// renew gives up what is left of the round: it may have been resolved long ago.
+// renew ends the round, because its addresses may be old.
 func (h *hosts) renew() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

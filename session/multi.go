@@ -19,7 +19,7 @@ import (
 // A create without an ACL gets that of [WithACL]. Ephemeral nodes count towards [WithMaxNodes].
 // Multi cannot create containers, or nodes with a TTL.
 //
-// Multi returns the result of each operation, and the first error of those refused. A multi whose
+// Multi returns the result of each operation, and the first error among them. A multi whose
 // reply was lost is not repeated, because the server may have carried it out. Its error matches
 // [zk.ErrConnectionClosed], [ErrLost] or [ErrClosed]. Otherwise Multi returns and fails as Get
 // does.

@@ -9,20 +9,20 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// nodes counts the ephemeral nodes of a session: those it has, and those it has
-// asked for. It guards against too many, and is not exact while replies are lost.
+// nodes counts the ephemeral nodes of a session: those it has, and those it has asked for. It
+// protects the ensemble from too many, and is not exact while replies are lost.
 type nodes struct {
 	limit int
 
 	mu      sync.Mutex
-	pending int
-	paths   map[string]uint64 // when each was noted, by made
-	made    uint64
-	doubt   time.Time // until then there may be nodes that are not counted: a reply was lost
+	pending int               // creates in flight
+	paths   map[string]uint64 // each node, with the value of made when it was counted
+	made    uint64            // how many were ever counted
+	doubt   time.Time         // until then there may be uncounted nodes, because a reply was lost
 	timeout func() time.Duration
 }
 
-// reserve makes room for one more, or fails.
+// reserve makes room for one more node, or fails.
 func (n *nodes) reserve() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -33,7 +33,7 @@ func (n *nodes) reserve() error {
 	return nil
 }
 
-// release gives a reservation back for which nothing was sent.
+// release gives back a reservation when nothing was sent.
 func (n *nodes) release() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -50,14 +50,14 @@ func (n *nodes) settle(path string, err error) uint64 {
 		n.addLocked(path)
 	}
 	if uncertain(err) {
-		// The caller looks for the node as soon as there is a connection. Without
-		// one for a timeout the session is lost.
+		// The caller looks for the node as soon as there is a connection. If there is none
+		// for a timeout, the session is lost.
 		n.doubt = wire.Now().Add(2 * n.timeout())
 	}
 	return n.paths[path]
 }
 
-// reserveOps makes room for the nodes that a multi is to make, or fails.
+// reserveOps makes room for the nodes that a multi creates, or fails.
 func (n *nodes) reserveOps(ops []any) error {
 	for i, op := range ops {
 		if !makesEphemeral(op) {
@@ -71,7 +71,7 @@ func (n *nodes) reserveOps(ops []any) error {
 	return nil
 }
 
-// notedOps is noted for what a multi is to delete.
+// notedOps returns noted for each node that a multi deletes.
 func (n *nodes) notedOps(ops []any) map[string]uint64 {
 	noted := make(map[string]uint64)
 	for _, op := range ops {
@@ -82,8 +82,8 @@ func (n *nodes) notedOps(ops []any) map[string]uint64 {
 	return noted
 }
 
-// settleOps ends the reservations of reserveOps with the outcome of the multi, and takes
-// what that has deleted off the count. The results have no chroot on their paths.
+// settleOps ends the reservations of reserveOps with the outcome of the multi, and uncounts the
+// nodes that the multi has deleted. The paths in results have no chroot.
 func (n *nodes) settleOps(ops []any, noted map[string]uint64, results []zk.MultiResponse, err error) {
 	done := err == nil && len(results) == len(ops)
 	for i, op := range ops {
@@ -105,7 +105,7 @@ func makesEphemeral(op any) bool {
 	return ok && CreateMode{flag: c.Flags}.ephemeral()
 }
 
-// found adds a node whose create had looked lost.
+// found counts a node whose create had seemed to fail.
 func (n *nodes) found(path string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -120,16 +120,16 @@ func (n *nodes) addLocked(path string) {
 	n.paths[path] = n.made
 }
 
-// noted tells the node that is counted at a path now from those before it and after it; 0 if
-// none is. It is asked for before a delete is sent, and given to deleted.
+// noted returns a number that tells the node counted at a path now from earlier and later ones
+// there, or 0 if there is none. Call it before a delete is sent, and pass the result to deleted.
 func (n *nodes) noted(path string) uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.paths[path]
 }
 
-// deleted takes a node off the count. One that was made at its path since stays: answers reach
-// the goroutines that wait for them in any order.
+// deleted uncounts a node. It leaves a node that was created at the same path since then, because
+// replies reach the goroutines that wait for them in any order.
 func (n *nodes) deleted(path string, noted uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -138,14 +138,14 @@ func (n *nodes) deleted(path string, noted uint64) {
 	}
 }
 
-// has reports whether there is one. All that anybody holds is among them.
+// has reports whether the session certainly has a node. The nodes of all held locks are counted.
 func (n *nodes) has() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.paths) > 0
 }
 
-// any reports whether there is one, or may be.
+// any reports whether the session has a node, or may have one.
 func (n *nodes) any(now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -146,7 +146,7 @@ func (p *persistence) end(err error) {
 		p.err = err
 		close(p.done)
 	case err == nil:
-		p.s.cfg.log.Info("zookeeper has removed a node after it had refused to", "what", p.what)
+		p.s.cfg.log.Info("zookeeper has removed a node that it had refused to remove", "what", p.what)
 	}
 }
 

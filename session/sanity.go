@@ -11,29 +11,28 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// What a server answers in good form can still be no answer to what was asked. Taken at its
-// word, it would have us hold, or delete, what is somebody else's.
+// These are the sanity checks of answers that are well-formed but cannot be true. If we believed
+// them, we could hold, or delete, another client's node. Package wire checks the form of answers.
 
-// What no server grants without being asked for it, whatever it is set up to insist on. With a
-// timeout of weeks the clock would never run out; one of a millisecond is over as it begins,
-// and zk.Conn pings by it.
+// Session timeouts that no server grants unless it is asked for them. With a timeout of weeks the
+// clock would never run out. A timeout of a millisecond is over at once, and zk.Conn would send a
+// ping in every third of it.
 const (
 	longestGrant  = time.Hour
 	shortestGrant = 10 * time.Millisecond
 )
 
-// checkTimeout refuses such a timeout.
+// checkTimeout refuses a greeting with such a timeout.
 func (c *config) checkTimeout(g wire.Greeting) error {
 	granted := g.Timeout()
 	if granted > max(c.timeout, longestGrant) || granted < min(c.timeout, shortestGrant) {
-		return fmt.Errorf("%w: a session timeout of %v, where %v was asked for", wire.ErrBadFrame, granted, c.timeout)
+		return fmt.Errorf("%w: a session timeout of %v, after %v was asked for", wire.ErrBadFrame, granted, c.timeout)
 	}
 	return nil
 }
 
-// rejectReply closes the connection on which an answer came that cannot be, if there is something
-// wrong with it, and makes of that the error of a lost reply: what has come of the request
-// nobody knows.
+// rejectReply closes the connection if something is wrong with an answer. It then returns the
+// error of a lost reply, because nobody knows what became of the request.
 func (s *Session) rejectReply(wrong error) error {
 	if wrong == nil {
 		return nil
@@ -44,8 +43,8 @@ func (s *Session) rejectReply(wrong error) error {
 	return fmt.Errorf("%w: %w", zk.ErrConnectionClosed, wrong)
 }
 
-// checkMade says what is wrong with the path that the server gave to a node which was asked
-// for by another: for a sequential one that path with a number, printed with "%010d".
+// checkMade returns what is wrong with the path of a node that the server has made. It must be
+// the path asked for, and for a sequential node that path and a number, printed with "%010d".
 func checkMade(asked string, m CreateMode, made string) error {
 	rest, ok := strings.CutPrefix(made, asked)
 	if m.sequential() && ok {
@@ -60,8 +59,8 @@ func checkMade(asked string, m CreateMode, made string) error {
 	return nil
 }
 
-// checkNames says what is wrong with the names of children: one that is more than a name would
-// lead elsewhere when it is put behind its directory's.
+// checkNames returns what is wrong with the names of children. A name with a slash, or a relative
+// one, would lead elsewhere when it is appended to the directory's path.
 func checkNames(names []string) error {
 	for _, name := range names {
 		if name == "" || name == "." || name == ".." || strings.IndexByte(name, '/') >= 0 {
@@ -71,7 +70,7 @@ func checkNames(names []string) error {
 	return nil
 }
 
-// checkResults says what is wrong with the results of a multi that was carried out, or was
+// checkResults returns what is wrong with the results of a multi that was carried out, or was
 // refused with results.
 func checkResults(ops []any, results []zk.MultiResponse, refused bool) error {
 	if refused && len(results) == 0 {
@@ -90,7 +89,7 @@ func checkResults(ops []any, results []zk.MultiResponse, refused bool) error {
 	return nil
 }
 
-// short keeps what goes into an error and the log within bounds.
+// short bounds the length of a text for errors and logs.
 func short(s string) string {
 	const limit = 200
 	if len(s) > limit {

@@ -2,8 +2,8 @@ package session
 
 import "sync"
 
-// subscribers hand on state changes. Each has a queue and a goroutine of its own, so
-// that one who is slow delays nobody else, and no change is dropped.
+// subscribers pass on state changes. Each subscriber has a queue and a goroutine of its own. So a
+// slow subscriber delays no other, and no change is dropped.
 type subscribers struct {
 	mu  sync.Mutex
 	all map[*subscriber]struct{}
@@ -18,7 +18,7 @@ type subscriber struct {
 	wake  chan struct{} // room for one
 }
 
-// add begins to call f; first, if not nil, is the first change it gets.
+// add begins to call f. first, if not nil, is the first change that f gets.
 func (ss *subscribers) add(f func(Change), first *Change) (cancel func()) {
 	s := &subscriber{f: f, wake: make(chan struct{}, 1)}
 	if first != nil {
@@ -47,7 +47,7 @@ func (ss *subscribers) publish(c Change) {
 	}
 }
 
-// finish ends every subscriber once it has had what was published.
+// finish ends every subscriber once it has got all changes that were published.
 func (ss *subscribers) finish() {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *subscriber) put(c Change) {
 	}
 }
 
-// stop ends the subscriber: at once, or after what is in its queue.
+// stop ends the subscriber: at once if now is set, and otherwise after the changes in its queue.
 func (s *subscriber) stop(now bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,8 +91,7 @@ func (s *subscriber) run() {
 	}
 }
 
-// next takes the next change off the queue, if there is one, and says whether no
-// more will come.
+// next removes the next change from the queue, if there is one. over says that no more will come.
 func (s *subscriber) next() (c Change, ok, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

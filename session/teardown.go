@@ -10,13 +10,13 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// teardown lets go of an ended session: zk.Conn, its goroutines, and what the
-// server may still have of it. It returns when all of that is done; ctx bounds how
-// long the server is asked. An error says that no server has confirmed the end.
+// teardown ends what is left of an ended session: zk.Conn, its goroutines, and the session on the
+// server. It returns when all of that is done. ctx bounds how long it asks the servers. An error
+// says that no server has confirmed the end.
 func (s *Session) teardown(ctx context.Context) error {
-	// Close asks the server to close the session, but only over a connection that is
-	// there, and otherwise waits for nothing, seconds long. Then the socket is closed
-	// under it, as it would go on reading.
+	// close asks the server to close the session. Without a connection it would wait for seconds
+	// to no end, so the socket is closed at once. With a connection, the socket is closed after
+	// it, because zk.Conn would go on reading.
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
@@ -36,7 +36,7 @@ func (s *Session) teardown(ctx context.Context) error {
 	}()
 	select {
 	case <-ended:
-	case <-ctx.Done(): // zk.Conn hangs, in some way not known to us
+	case <-ctx.Done(): // zk.Conn hangs for an unknown reason
 	}
 	if ctx.Err() != nil && !s.closedOnServer() {
 		return fmt.Errorf("session: close 0x%x: no server has confirmed it; it ends by expiry", uint64(s.ID()))
@@ -44,11 +44,11 @@ func (s *Session) teardown(ctx context.Context) error {
 	return nil
 }
 
-// closeOnServer closes the session on the server over a connection of its own, unless the
-// server has confirmed that it is gone. A session that is lost here can live on
-// there, when the way back alone was cut, or the connection came back later than the
-// clock allowed; its nodes would keep everybody waiting. It gives up when ctx ends or
-// the server must have expired the session by itself.
+// closeOnServer closes the session on the server over a connection of its own, unless a server
+// has confirmed that the session is gone. A session that is lost here can live on there, if only
+// the way back was cut, or if the connection came back after the clock had run out. Its nodes
+// would block all waiters. closeOnServer gives up when ctx ends, or when the server must have
+// expired the session.
 func (s *Session) closeOnServer(ctx context.Context) {
 	if s.closedOnServer() {
 		return
@@ -58,7 +58,7 @@ func (s *Session) closeOnServer(ctx context.Context) {
 	wait := s.cfg.retry()
 	present := s.cfg.auths
 	if errors.Is(s.Err(), zk.ErrAuthFailed) {
-		present = nil // it would be refused again
+		present = nil // they would be refused again
 	}
 	for !s.closedOnServer() && ctx.Err() == nil {
 		if s.visitToClose(ctx, present) {
@@ -70,13 +70,15 @@ func (s *Session) closeOnServer(ctx context.Context) {
 	}
 }
 
+// closedOnServer reports whether a server has confirmed the end of the session, or there never
+// was one.
 func (s *Session) closedOnServer() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closedOK || s.greeting.Session == 0
 }
 
-// visitToClose makes one visit, and reports whether the server refused an identity.
+// visitToClose makes one such connection, and reports whether the server refused an identity.
 func (s *Session) visitToClose(ctx context.Context, present []wire.Identity) (refused bool) {
 	s.mu.Lock()
 	ours := s.greeting

@@ -10,12 +10,12 @@ import (
 
 // tick is what a manager knows of the servers' tick.
 type tick struct {
-	told     time.Duration // by WithTickTime; 0: not
-	shortest atomic.Int64  // the shortest session timeout that a server grants; 0: not known
+	told     time.Duration // the value of WithTickTime, or 0
+	shortest atomic.Int64  // the shortest session timeout that a server grants, or 0 if not known yet
 }
 
-// shortestHalf is the least that is believed without being told: half of ZooKeeper's own
-// tick. An operator may have set minSessionTimeout below two ticks.
+// shortestHalf is the shortest half tick that is learned: half of ZooKeeper's default tick. An
+// operator may have set minSessionTimeout below two ticks. WithTickTime can set a shorter one.
 const shortestHalf = time.Second
 
 // half returns half a tick, or more, for a session with the given timeout.
@@ -29,9 +29,8 @@ func (t *tick) half(timeout time.Duration) time.Duration {
 	return timeout / 4
 }
 
-// learnTick asks for the shortest of sessions, which servers bring up to their
-// minSessionTimeout: two ticks, unless they are told otherwise. It goes on until a server
-// has answered or ctx ends.
+// learnTick asks for a session timeout of 1 ms. Servers raise that to their minSessionTimeout,
+// which is two ticks by default. It tries until a server has answered or ctx ends.
 func (d *dialer) learnTick(ctx context.Context) {
 	if d.tick.told > 0 {
 		return
@@ -47,8 +46,8 @@ func (d *dialer) learnTick(ctx context.Context) {
 	}
 }
 
-// visit makes a connection for one visit. One server that stands still is not given the time
-// that another could use.
+// visit makes a connection for one visit. It bounds the time for one server, so that a server
+// that hangs leaves time for another.
 func (d *dialer) visit(ctx context.Context, v wire.Visit) (wire.Outcome, error) {
 	c, _, err := d.dialNow(ctx)
 	if err != nil {

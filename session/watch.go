@@ -14,21 +14,20 @@ import (
 type WatchEvent int
 
 const (
-	// WatchPending: nothing has happened yet.
+	// WatchPending: the watch has not ended.
 	WatchPending WatchEvent = iota
-	// WatchDeleted: the node was deleted, and the news came on the connection on
-	// which the watch was set: everything that happened before has been reported
-	// before.
+	// WatchDeleted: the node was deleted. The event came on the connection on which the watch was
+	// set, so all earlier events have been reported before it.
 	WatchDeleted
 	// WatchChanged: the node's data was changed.
 	WatchChanged
-	// WatchBroken: the connection or the session was lost, and what the watch
-	// would have told may have been missed.
+	// WatchBroken: the connection or the session was lost. The event of the watch may have been
+	// missed.
 	WatchBroken
 )
 
-// Watch tells once what happens to a node next. It may be shared, and used by any
-// number of goroutines at once. All methods of a Watch that a [Session] has not made panic.
+// Watch reports once what happens to a node next. All methods of a Watch may be called by any
+// number of goroutines at once. They panic if a [Session] has not made the Watch.
 type Watch struct {
 	ready chan struct{} // closed when the get that set it has been answered
 	data  []byte
@@ -37,8 +36,8 @@ type Watch struct {
 
 	mu    sync.Mutex
 	event WatchEvent
-	done  chan struct{}        // closed when it ends; nil until somebody asks for it
-	tell  map[*func()]struct{} // what to call when it ends
+	done  chan struct{}        // closed when the watch ends; nil until Done is called
+	tell  map[*func()]struct{} // called when the watch ends
 }
 
 // made returns w. It panics if w is nil or a zero value.
@@ -49,7 +48,7 @@ func (w *Watch) made() *Watch {
 	return w
 }
 
-// Done returns a channel that is closed when the watch has ended: see Event.
+// Done returns a channel that is closed when the watch has ended. Event then returns why.
 func (w *Watch) Done() <-chan struct{} {
 	w.made()
 	w.mu.Lock()
@@ -71,7 +70,8 @@ func (w *Watch) Event() WatchEvent {
 	return w.event
 }
 
-// atEnd has tell called when the watch ends, with locks held: it must not block.
+// atEnd calls tell when the watch ends, or at once if it has ended. stop cancels that. tell runs
+// with locks held and must not block.
 func (w *Watch) atEnd(tell func()) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,7 +97,7 @@ func poke(ch chan<- struct{}) {
 	}
 }
 
-// fire ends the watch; the first event counts.
+// fire ends the watch. The first event counts.
 func (w *Watch) fire(e WatchEvent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,12 +114,12 @@ func (w *Watch) fire(e WatchEvent) {
 	}
 }
 
-// watches holds one data watch per path, shared by all who wait there: zk.Conn
-// never removes a watch, and would gather one more at each wait.
+// watches has one data watch per path, which all waiters at the path share. zk.Conn never removes
+// a watch, and each wait would add one.
 //
-// An entry stays as long as zk.Conn has the watch armed, which it does across
-// reconnects, though no Watch is attached to it any more: so that the next one
-// does not arm it twice.
+// zk.Conn sets its watches again after each reconnect, even if no Watch uses them any more. An
+// entry lasts for as long as zk.Conn has the watch armed, so that the next Watch does not arm it
+// twice.
 type watches struct {
 	mu sync.Mutex
 	m  map[string]*watched // by path, chroot included
@@ -127,14 +127,14 @@ type watches struct {
 
 type watched struct {
 	armed   bool   // zk.Conn has a watch here
-	events  int    // how many events have come
-	flights int    // gets under way
-	cur     *Watch // the one that can be shared: its event is still to come
+	events  int    // how many events there were
+	flights int    // gets in flight
+	cur     *Watch // the one to share; its event has not come yet
 }
 
 func (t *watches) init() { t.m = make(map[string]*watched) }
 
-// anyArmed reports whether zk.Conn has any watch to set again after a reconnect.
+// anyArmed reports whether zk.Conn has a watch to set again after a reconnect.
 func (t *watches) anyArmed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,15 +146,15 @@ func (t *watches) anyArmed() bool {
 	return false
 }
 
-// flight is one get under way for a watch.
+// flight is one get in flight that sets or joins a watch.
 type flight struct {
 	watch  *Watch
-	arm    bool // the get is to set a watch: none is armed
-	events int  // of the entry when the flight began
+	arm    bool // the get sets a watch, because none is armed
+	events int  // events of the entry when the flight began
 }
 
-// join returns the watch of a path, and, if its get is still to be made, the flight
-// to make it with, which ends in land.
+// join returns the watch of a path. If its get has not been sent yet, join also returns a flight.
+// The caller then sends the get and calls land with the answer.
 func (t *watches) join(path string) (*Watch, *flight) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -188,7 +188,7 @@ func (t *watches) land(path string, f *flight, data []byte, stat *zk.Stat, err e
 	t.dropIdleLocked(path, e)
 }
 
-// fired takes an event of zk.Conn, which disarms the watch.
+// fired takes an event of zk.Conn. zk.Conn has disarmed the watch by then.
 func (t *watches) fired(path string, event WatchEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -205,19 +205,20 @@ func (t *watches) fired(path string, event WatchEvent) {
 	t.dropIdleLocked(path, e)
 }
 
-// forget ends a watch as broken, or, given none, whichever is pending, and has the next one
-// at the path set anew.
+// forget ends a watch as broken, so that the next get at the path sets another. If w is nil, it
+// ends the pending watch.
 func (t *watches) forget(path string, w plumbing.Watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.m[path]
 	if e == nil || e.cur == nil || w != nil && w != plumbing.Watch((*watchPlumbing)(e.cur)) {
-		return // it has ended already
+		return // w has ended already
 	}
 	t.forgetLocked(path, e)
 }
 
-// disarm forgets every watch: what was to be set again after a reconnect is not.
+// disarm forgets every watch. It is called when a server has refused to set them again after a
+// reconnect.
 func (t *watches) disarm() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -232,11 +233,11 @@ func (t *watches) forgetLocked(path string, e *watched) {
 		e.cur = nil
 	}
 	e.armed = false
-	e.events++ // a get that is under way tells of before
+	e.events++ // so that a get in flight does not count as armed
 	t.dropIdleLocked(path, e)
 }
 
-// breakAll ends every watch: its connection, or the session, is gone.
+// breakAll ends every watch, because its connection or session is gone.
 func (t *watches) breakAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -255,7 +256,8 @@ func (t *watches) dropIdleLocked(path string, e *watched) {
 	}
 }
 
-// startWatch joins whoever watches a node already, or sends the get that sets a watch.
+// startWatch returns the watch of a node. If there is none to share, it sends the get that sets
+// one.
 func (s *Session) startWatch(ctx context.Context, path string) *Watch {
 	full := s.outward(path)
 	w, f := s.watches.join(full)
@@ -274,7 +276,7 @@ func (s *Session) startWatch(ctx context.Context, path string) *Watch {
 	err := s.begin(func() {
 		data, stat, err := s.getWatched(full, f.arm)
 		err = s.verdict(err)
-		s.watches.land(full, f, data, stat, err) // before a hook can take its time: see anyArmed
+		s.watches.land(full, f, data, stat, err) // before the hook, which may be slow: anyArmed must know
 		done(err)
 	})
 	if err != nil {
@@ -284,11 +286,11 @@ func (s *Session) startWatch(ctx context.Context, path string) *Watch {
 	return w
 }
 
-// Watch returns a node's data and stat, and the watch that tells what happens to it
-// next. If somebody waits at the node already his watch is shared: then nothing is
-// sent, and data and stat are those it was set with, which nothing has changed
-// since. They are not to be written to. For a node that does not exist there is
-// [zk.ErrNoNode] and no watch. Otherwise it returns and fails as Get does.
+// Watch returns a node's data and stat, and a watch that reports what happens to the node next.
+// If another goroutine watches the node already, the watch is shared and nothing is sent. Data
+// and stat are then those of the time when the watch was set, and the node has not changed since.
+// They must not be changed. If the node does not exist, the error matches [zk.ErrNoNode] and
+// there is no watch. Otherwise Watch returns and fails as Get does.
 func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Watch, error) {
 	s.made()
 	misuse.Context(ctx, "session: Session.Watch")

@@ -6,28 +6,28 @@ import (
 )
 
 const (
-	// shortPerTimeout: what remains of a session is running short below this part of a
-	// timeout.
+	// shortPerTimeout: the remaining time of a session is short if it is less than this part of
+	// a timeout.
 	shortPerTimeout = 3
-	// silentPerTimeout: a connection on which nothing was heard for this part of a timeout,
-	// although an answer is due, may be cut off. Where answers merely take long, those to
-	// pings come often.
+	// silentPerTimeout: a connection may be cut off if an answer is due and nothing was heard for
+	// this part of a timeout. A connection that is merely slow is heard more often, because of
+	// the answers to pings.
 	silentPerTimeout = 4
-	// looksPerTimeout is how often the watchdog looks.
+	// looksPerTimeout is how many times in a timeout the watchdog looks.
 	looksPerTimeout = 20
 )
 
-// watchdog ends the session when its clock has run out, and before that gives up, once, a
-// connection that has fallen silent: another server may be in touch with the leader. It does
-// no I/O itself, so nothing delays it.
+// watchdog ends the session when its clock has run out. Before that, it closes a connection that
+// has fallen silent, because another server may be in touch with the leader. It does that once
+// for each time the clock has advanced. It does no I/O itself, so nothing delays it.
 type watchdog struct {
 	mu    sync.Mutex
 	timer *time.Timer // nil before keep and after stop
 	over  bool
-	cutAt time.Time // what the clock had proven when a connection was last given up
+	cutAt time.Time // the clock's Latest when a connection was last closed
 }
 
-// keep begins the watchdog.
+// keep starts the watchdog.
 func (d *watchdog) keep(s *Session) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,7 +51,7 @@ func (d *watchdog) look(s *Session) {
 		return
 	}
 	timeout, left, silence := s.Timeout(), s.remaining(), s.silence()
-	d.mu.Lock() // held while nothing else is: a connection that ends the session stops the watchdog
+	d.mu.Lock() // and no other lock: a connection holds its own when it ends the session, which calls stop
 	defer d.mu.Unlock()
 	if d.over {
 		return

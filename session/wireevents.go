@@ -8,13 +8,14 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// wireEvents is what a session does about what its connections tell it.
+// wireEvents is a Session with the methods of wire.Events: what a session does about the news of
+// its connections.
 type wireEvents Session
 
 var _ wire.Events = (*wireEvents)(nil)
 
-// Greeted implements wire.Events. The id after every handshake is compared: a session
-// change is a loss.
+// Greeted implements wire.Events. It compares the session id of every handshake: a different id
+// is a loss.
 func (e *wireEvents) Greeted(g wire.Greeting, sent time.Time) error {
 	s := (*Session)(e)
 	if err := s.cfg.checkTimeout(g); err != nil {
@@ -34,24 +35,24 @@ func (e *wireEvents) Greeted(g wire.Greeting, sent time.Time) error {
 	if s.Err() == nil {
 		s.clock.Heard(sent)
 	}
-	return s.Err() // it may have come back too late
+	return s.Err() // the connection may have come back too late
 }
 
-// begun takes the first greeting, and reports whether this was it.
+// begun takes the first greeting, and reports whether this was the first.
 func (s *Session) begun(g wire.Greeting, sent time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.greeting.Session != 0 {
 		return false
 	}
-	s.clock.Prove(sent) // a quorum agrees to a new session
+	s.clock.Prove(sent) // a quorum agrees to each new session
 	s.clock.SetLease(lease(s.cfg, g.Timeout()))
 	s.greeting = g
 	return true
 }
 
-// shorten takes a timeout that a later greeting grants, if it is less: a server that was
-// started again can have another limit, and has the session expired by it from now on.
+// shorten takes the timeout of a later greeting if it is less than the present one. A server that
+// has restarted can have another limit, and the session expires by it from now on.
 func (s *Session) shorten(timeoutMillis int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,11 +62,12 @@ func (s *Session) shorten(timeoutMillis int32) {
 	}
 }
 
-// lease returns for how long what the clock is told is good.
+// lease returns how long the session is certain after the time that the clock has proven.
 func lease(cfg *config, timeout time.Duration) time.Duration {
 	return timeout - wire.Margin(cfg.margin, timeout)
 }
 
+// goLive makes the session live once the servers have accepted its identities.
 func (s *Session) goLive() {
 	s.liveOnce.Do(func() {
 		close(s.live)
@@ -76,22 +78,22 @@ func (s *Session) goLive() {
 // Accepted implements wire.Events.
 func (e *wireEvents) Accepted() { (*Session)(e).goLive() }
 
-// Refused implements wire.Events. Without its identities the session is worth nothing, and a
-// server that takes them can be long in coming: it ends, as a loss.
+// Refused implements wire.Events. Without its identities the session is of no use, and it can
+// take long to find a server that accepts them. So the session ends, as a loss.
 func (e *wireEvents) Refused(scheme string) {
 	s := (*Session)(e)
 	s.end(lossError(s.ID(), &refusal{scheme}))
 }
 
-// Answered implements wire.Events. An answer that comes when the clock has run out is too
-// late: what is lost never comes back.
+// Answered implements wire.Events. It ignores an answer that comes when the clock has run out,
+// because a lost session never comes back.
 func (e *wireEvents) Answered(a wire.Answer) {
 	s := (*Session)(e)
 	if s.Err() != nil {
 		return
 	}
 	s.answers.any.Store(true)
-	s.answers.zxid.Store(max(s.answers.zxid.Load(), a.Zxid)) // one connection's reader at a time
+	s.answers.zxid.Store(max(s.answers.zxid.Load(), a.Zxid)) // called by one goroutine at a time
 	s.dialer.answered(a.Since)
 	s.clock.Heard(a.Sent)
 	if a.Quorum {
@@ -99,8 +101,8 @@ func (e *wireEvents) Answered(a wire.Answer) {
 	}
 }
 
-// Expired implements wire.Events. The server that says so of a session that was of use is of
-// use itself: the next session need not wait.
+// Expired implements wire.Events. If the session was of use, the server that reports its expiry
+// is too. So the next session need not wait before it dials.
 func (e *wireEvents) Expired() {
 	s := (*Session)(e)
 	if s.answers.any.Load() {
@@ -131,14 +133,14 @@ func (e *wireEvents) Broken(why error) {
 	case errors.Is(why, wire.ErrSilent):
 		s.dialer.setFailure(fmt.Errorf("connect to %s: %w", server, why))
 	}
-	// That the session has ended is told elsewhere.
+	// Other errors mean that the session has ended, which Greeted has reported.
 }
 
 // WatchesArmed implements wire.Events.
 func (e *wireEvents) WatchesArmed() bool { return e.watches.anyArmed() }
 
-// WatchesRefused implements wire.Events. A server that has too much to do refuses setWatches
-// as it does anything else.
+// WatchesRefused implements wire.Events. A server that is overloaded refuses setWatches like any
+// other request.
 func (e *wireEvents) WatchesRefused() { e.watches.disarm() }
 
 // Owns implements wire.Events.

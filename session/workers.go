@@ -2,17 +2,16 @@ package session
 
 import "sync"
 
-// idleWorkers is how many goroutines a session keeps that have nothing to do. One lock needs
-// no more at a time.
+// idleWorkers is how many idle goroutines a session keeps. One lock needs no more at a time.
 const idleWorkers = 4
 
-// workers run functions, each in a goroutine, and keep a few of those for the next: the stack
-// of a new one is too small for a request, and to grow it takes longer than to hand the
-// request over.
+// workers run functions in goroutines, and keep a few idle goroutines for the next functions. The
+// stack of a new goroutine is too small for a request, and growing it takes longer than handing
+// the request to an idle one.
 type workers struct {
 	all  sync.WaitGroup
-	next chan func()   // to one who has nothing to do
-	idle chan struct{} // has a token of each of them
+	next chan func()   // to an idle goroutine
+	idle chan struct{} // holds one token for each idle goroutine
 	end  <-chan struct{}
 }
 
@@ -20,7 +19,7 @@ func (w *workers) init(end <-chan struct{}) {
 	w.next, w.idle, w.end = make(chan func()), make(chan struct{}, idleWorkers), end
 }
 
-// do runs f, and returns at once. It must not be called once wait has been.
+// do runs f in a goroutine, and returns at once. It must not be called after wait.
 func (w *workers) do(f func()) {
 	select {
 	case w.next <- f:
@@ -36,13 +35,13 @@ func (w *workers) run(f func()) {
 	}
 }
 
-// another waits for something to do; nil says that there is nothing for this one any more.
+// another waits for the next function. It returns nil if the goroutine should end.
 func (w *workers) another() func() {
 	select {
 	case w.idle <- struct{}{}:
 		defer func() { <-w.idle }()
 	default:
-		return nil // others wait already
+		return nil // enough goroutines are idle
 	}
 	select {
 	case f := <-w.next:
@@ -52,5 +51,5 @@ func (w *workers) another() func() {
 	}
 }
 
-// wait returns when all have ended, which they do with the session.
+// wait returns when all goroutines have ended, which they do when the session ends.
 func (w *workers) wait() { w.all.Wait() }
