@@ -1,50 +1,66 @@
-// Package rwlock is a fair read-write lock on ZooKeeper for any number of processes, with
-// the methods of [sync.RWMutex], shared with Apache Curator's
-// InterProcessReadWriteLock at the same path.
+// Package rwlock is a fair read-write lock on ZooKeeper: of all processes that lock the same path,
+// any number of readers or one writer hold the lock at a time. Its methods have the names of
+// [sync.RWMutex].
 //
-//	m, err := session.Connect(ctx, "h1:2181,h2:2181,h3:2181")
-//	…
+//	m, err := session.Connect(ctx, servers) // once per process: "zk1:2181,zk2:2181,zk3:2181"
+//	if err != nil {
+//		return err
+//	}
+//	defer m.Close()
 //	lock, err := rwlock.New(m, "/locks/prices")
-//	…
-//	err = lock.RDo(ctx, func(ctx context.Context) error {
-//		return read(ctx) // beside other readers; ctx ends when the lock is lost
+//	if err != nil {
+//		return err
+//	}
+//	return lock.RDo(ctx, func(ctx context.Context) error { // Do is for writers
+//		return readPrices(ctx) // ctx ends when the lock is lost
 //	})
-//	err = lock.Do(ctx, func(ctx context.Context) error {
-//		return write(ctx) // alone
-//	})
+//
+// Package [github.com/turnstile-go/turnstile/zklock] says which lock is for which job. An RWMutex
+// shares the lock with Apache Curator's InterProcessReadWriteLock at the same path.
 //
 // # What is guaranteed
 //
-//   - Of a writer's lease and any other at one path, at no instant do both report held. A
-//     holder that is cut off knows before anybody else can be let in.
-//   - First come, first served, across processes: a reader waits for the writers that came
-//     before it, also for those who still wait, so that readers cannot starve a writer; a
-//     writer waits for all. Readers between the same two writers are inside together.
-//   - A call that is cancelled returns at once, and leaves nothing behind in the end: a
-//     writer that gives up lets in the readers behind it.
-//   - An owner ([WithOwner]) enters again what it holds, takes the read lock while it has
-//     the write lock, and may then drop that one with no writer in between.
+//   - At no instant do a writer's lease and another lease at one path both report held. A holder
+//     that is cut off from the servers knows that it has lost the lock before they can let another
+//     in.
+//   - First come, first served, across processes. A reader waits for the writers that came before
+//     it, held or waiting, so readers cannot starve a writer. A writer waits for all contenders that
+//     came before it. Readers between the same two writers hold the lock together.
+//   - A cancelled call returns at once. Its place in the queue is removed in the background. When a
+//     writer gives up, the readers behind it are let in.
+//   - An owner ([WithOwner]) enters again what it holds. It gets the read lock while it has the write
+//     lock, and can then give up the write lock with no writer in between.
 //
-// # What is not
+// # What is not guaranteed
 //
-//   - A lock is not safe to assume held until Unlock: the session can be lost at any
-//     moment. Do, RDo and [queue.Lease.Context] end the work's context then. Between that
-//     moment and the end of the work others can be in; where that must do no harm, have
-//     what is written to compare fencing tokens ([queue.Lease.Token]), or write with
-//     [queue.Lease.Guard].
+//   - Do not assume that the lock is held until Unlock. The session can be lost at any moment, for
+//     example when the network fails for longer than the session timeout.
+//   - The lock cannot stop work that goes on after a loss. Others can hold the lock by then.
 //   - A read lock does not become a write lock: see [ErrUpgrade].
-//   - Curator before 5.5 gives the read lock of a write holder a place at the end of the
-//     queue, so that a writer already waiting, whoever's it is, comes in beside it. kazoo's
-//     nodes count here, but kazoo counts ours only if its extra_lock_patterns say so.
-//   - It assumes what [session] assumes of clocks.
+//   - Curator before 5.5 puts the read lock of a write holder at the end of the queue. So a writer that
+//     waits already, of any process, gets in beside that read lock. kazoo's nodes count here, but kazoo
+//     counts the nodes of this package only if its extra_lock_patterns say so.
+//   - The guarantees assume what [session] assumes of clocks.
+//
+// # When the lock is lost
+//
+// The context that [RWMutex.Do] or [RWMutex.RDo] passes to its function ends, with a cause that
+// matches [session.ErrLost]. [RWMutex.Done], [RWMutex.Held] and the error of Unlock show the loss too,
+// and RDone, RHeld and RUnlock that of a read lock. What to do then is in package zklock: stop the
+// work, and have the store refuse writes of a former holder by the token or the guard of the lease.
+//
+// # Shutdown and testing
+//
+// [session.Manager.Close] gives up everything that is held, and makes the calls that wait return
+// [session.ErrClosed]. Package [github.com/turnstile-go/turnstile/zktest] has a ZooKeeper server for
+// unit tests.
 //
 // # What it costs
 //
-// To enter takes one round trip, and to come in behind a writer none: a reader watches the
-// nearest writer before it, and the one before that while there is one, and goes when the
-// last of them leaves. Readers do not wake readers. All behind one writer watch its node, and
-// come in together without asking the server anything; where more than two writers were in
-// front, each has listed the directory once before, when the last but one left. A writer
-// that is next lists it when a writer before it leaves, since that one may have left a read
-// lock in its place.
+// To enter takes one round trip, and to take the lock over from a writer none. A reader watches the
+// nearest writer ahead, and the writer before that if there is one. It holds the lock when the last of
+// them leaves. Readers do not wake readers. All readers behind one writer watch its node, and get the
+// lock together without a request to a server. If more than two writers were ahead, each reader has
+// listed the directory once before that, when the last but one left. The next writer lists the
+// directory when a writer before it leaves, since that writer may have left a read lock in its place.
 package rwlock

@@ -7,13 +7,14 @@ import (
 )
 
 var (
-	// ErrUpgrade is returned by Lock, TryLock and Do to an owner that holds the read lock
-	// and not the write lock. It would wait for itself, and two of them for each other.
-	// The read lock stays. Give it up first, and look again, once the write lock is there,
-	// at what was read: a writer may have been in between.
+	// ErrUpgrade is returned by Lock, TryLock and Do if the owner of the context holds the read lock
+	// and not the write lock. The call would wait for its own read lock, and two such calls for each
+	// other. The read lock stays held. Unlock it first. After Lock has returned, read again what was
+	// read before, since another writer may have been in between.
 	ErrUpgrade = errors.New("a read lock cannot become a write lock")
 
-	// ErrNotHeld is returned by Unlock and RUnlock when there is nothing to give back: the
-	// same value as that of zklock.
+	// ErrNotHeld is returned by Unlock when there is no Lock or TryLock of the same object to give
+	// back, and by RUnlock when there is no RLock or TryRLock. What a Do or RDo holds does not
+	// count. zklock.ErrNotHeld and semaphore.ErrNotHeld are the same value.
 	ErrNotHeld = hold.ErrNotHeld
 )

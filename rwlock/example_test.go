@@ -13,7 +13,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// connectExample connects to a server in this process, in the place of
+// connectExample connects to a server in this process. A program connects to its servers instead:
 //
 //	m, err := session.Connect(ctx, "zk1:2181,zk2:2181,zk3:2181")
 func connectExample() (m *session.Manager, closeAll func()) {
@@ -31,9 +31,9 @@ func connectExample() (m *session.Manager, closeAll func()) {
 	}
 }
 
-// Readers share the lock, a writer has it alone. The work's context ends when the lock is
-// lost.
-func Example() {
+// Readers hold the lock together, and a writer holds it alone. The context of the work ends when the
+// lock is lost.
+func ExampleRWMutex_RDo() {
 	ctx := context.Background()
 	m, closeAll := connectExample()
 	defer closeAll()
@@ -63,8 +63,8 @@ func Example() {
 	// one is writing; can another read? false
 }
 
-// RLock and Unlock are for work that is not one function. RUnlock says whether the lock was
-// lost in between.
+// RLock and RUnlock are for work that is not one function. RUnlock says whether the lock was lost in
+// the meantime.
 func ExampleRWMutex_RLock() {
 	ctx := context.Background()
 	m, closeAll := connectExample()
@@ -78,12 +78,12 @@ func ExampleRWMutex_RLock() {
 	}
 	fmt.Println("reading")
 	if err := lock.RUnlock(); errors.Is(err, session.ErrLost) {
-		log.Print("somebody may have written meanwhile: ", err)
+		log.Print("a writer may have been in between: ", err)
 	}
 	// Output: reading
 }
 
-// A writer goes on as a reader, with no other writer in between.
+// A writer goes on as a reader, with no writer in between.
 func ExampleWithOwner() {
 	m, closeAll := connectExample()
 	defer closeAll()
@@ -101,7 +101,7 @@ func ExampleWithOwner() {
 	}
 	fmt.Println("reading:", lock.RHeld(), "writing:", lock.Held())
 	if err := lock.Lock(ctx); errors.Is(err, rwlock.ErrUpgrade) {
-		fmt.Println("not back again:", err)
+		fmt.Println("cannot write again:", err)
 	}
 	if err := lock.RUnlock(); err != nil {
 		log.Fatal(err)
@@ -109,10 +109,10 @@ func ExampleWithOwner() {
 	// Output:
 	// writing
 	// reading: true writing: false
-	// not back again: lock /locks/prices: a read lock cannot become a write lock
+	// cannot write again: acquire /locks/prices: a read lock cannot become a write lock
 }
 
-// Acquire returns a hold as a handle, tied to its own release.
+// RAcquire returns a lease, which has its own Release.
 func ExampleRWMutex_RAcquire() {
 	ctx := context.Background()
 	m, closeAll := connectExample()
@@ -130,10 +130,10 @@ func ExampleRWMutex_RAcquire() {
 		log.Fatal(err)
 	}
 	for _, c := range all {
-		fmt.Printf("%s, inside: %v\n", c.Data, c.Holder)
+		fmt.Printf("%s, holder: %v\n", c.Data, c.Holder)
 	}
 	if err := lease.Release(ctx); err != nil {
 		log.Fatal(err)
 	}
-	// Output: price list, inside: true
+	// Output: price list, holder: true
 }

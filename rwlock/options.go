@@ -8,17 +8,17 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Option changes an [RWMutex]. Bad values make [New] fail, with an error that matches
-// [session.ErrInvalid].
+// Option changes an [RWMutex]. [New] returns an error that matches [session.ErrInvalid] for an option
+// that is nil or has a bad value.
 type Option interface{ apply(*RWMutex) error }
 
 type option func(*RWMutex) error
 
 func (o option) apply(rw *RWMutex) error { return o(rw) }
 
-// WithData sets the data of this lock's nodes, which [RWMutex.Contenders] shows to
-// others; at most 64 KiB. Default: {"id":"host/pid"}, with a traceparent if the manager
-// has hooks that give one.
+// WithData sets the data of this lock's nodes, at most 64 KiB, which [RWMutex.Contenders] shows to
+// other processes. Default: {"id":"host/pid"}, with a traceparent if the manager has hooks that return
+// one.
 func WithData(data []byte) Option {
 	return option(func(rw *RWMutex) error {
 		kept, err := hold.NodeData(data)
@@ -27,13 +27,14 @@ func WithData(data []byte) Option {
 	})
 }
 
-// WithRevocable sets what to call when somebody asks a holder, reader or writer, to give
-// its lease up: once at most for each lease, from a goroutine of its own. The lock stays
-// held until the holder gives it up, as it would have without. Default: nobody is told.
+// WithRevocable sets a function to call when somebody asks a holder, reader or writer, to give its
+// lease up: with Revoke of package zklock, or with Curator's Revoker. f is called at most once for each
+// lease, from a goroutine of its own. The request is no order: the holder gives the lock up when it
+// suits the work, or keeps it. Default: requests are ignored.
 func WithRevocable(f func(*queue.Lease)) Option {
 	return option(func(rw *RWMutex) error {
 		if f == nil {
-			return fmt.Errorf("%w: nil function to call on revocation", session.ErrInvalid)
+			return fmt.Errorf("%w: WithRevocable of a nil function", session.ErrInvalid)
 		}
 		rw.revoked = f
 		return nil

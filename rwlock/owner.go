@@ -7,20 +7,21 @@ import (
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
-// WithOwner returns a context that names a new owner, for re-entrancy: where Java has
-// threads, Go has contexts. It is that of zklock; an owner is one for the locks of both.
+// WithOwner returns a context with a new owner, for re-entrancy: where Java has threads, Go has
+// contexts. It is zklock.WithOwner: one owner can hold locks of both packages.
 //
-// Calls with this context, or one made from it, on one RWMutex are one owner's:
+// Calls on one RWMutex with this context, or one derived from it, belong to that owner:
 //
-//   - who holds the write lock enters it again at once, and so does who holds the read lock,
-//     also while a writer waits; each Lock needs its Unlock, and each RLock its RUnlock;
-//   - who holds the write lock gets the read lock at once, and keeps it when it unlocks the
-//     write lock, with no writer in between;
-//   - who holds the read lock alone gets [ErrUpgrade] when it asks for the write lock.
+//   - An owner that holds the write lock gets it again at once. So does an owner that holds the read
+//     lock and asks for it again, even while a writer waits. Each Lock needs its Unlock, and each RLock
+//     its RUnlock.
+//   - An owner that holds the write lock gets the read lock at once. It keeps the read lock when it
+//     unlocks the write lock, with no writer in between.
+//   - An owner that holds only the read lock gets [ErrUpgrade] when it asks for the write lock.
 //
-// What counts is what is held when the call begins: calls of one owner at the same time
-// wait for each other as those of several do. Without an owner every call is another's, as
-// with [sync.RWMutex].
+// What counts is what the owner holds when the call begins. Calls of one owner at the same time wait
+// for each other like those of different owners. Calls without an owner are independent, as with
+// [sync.RWMutex].
 func WithOwner(ctx context.Context) context.Context {
 	misuse.Context(ctx, "rwlock: WithOwner")
 	return hold.WithOwner(ctx)

@@ -2,8 +2,8 @@ package rwlock
 
 import "github.com/turnstile-go/turnstile/queue"
 
-// The two kinds differ in what their own nodes are called, which comes first, and see the
-// same contenders: Curator's, which are ours, and kazoo's.
+// The two kinds see the same contenders: Curator's, whose names this package uses, and kazoo's. They
+// differ in the first prefix, which is that of their own nodes.
 var (
 	writing = &queue.Kind{
 		Name:     "write",
@@ -17,8 +17,8 @@ var (
 	}
 )
 
-// policy: readers wait for writers, writers for all; but who downgrades has two nodes of
-// one sequence, and is not in its own way, whichever of them comes first by name.
+// policy lets readers wait for writers, and writers for all. A holder that downgrades has two nodes of
+// one sequence. Neither of them waits for the other, whichever comes first by name.
 func policy(me queue.Node) queue.Policy {
 	p := queue.Policy{Weight: func(ahead queue.Node) int {
 		if ahead.Sequence == me.Sequence || !writes(me) && !writes(ahead) {
@@ -27,7 +27,7 @@ func policy(me queue.Node) queue.Policy {
 		return 1
 	}}
 	if writes(me) {
-		// A downgrade puts a reader in the writer's place. That is no news to readers.
+		// A downgrade puts a reader in the writer's place, which matters to writers only.
 		p.Replaces = func(ahead queue.Node) bool { return ahead.Prefix == queue.PrefixWrite }
 	}
 	return p

@@ -4,19 +4,20 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Reader is the read lock of an [RWMutex], under the names that a lock has: for
-// zklock.Multi, and for code that does not care which lock it is given. Every method is
-// that of the RWMutex with an R before its name. The zero Reader is the read lock of no
-// RWMutex: it has no path and is never held, and its other methods fail with
-// [session.ErrInvalid].
+// Reader is the read lock of an [RWMutex], with the method names of other locks: for zklock.Multi, and
+// for code that takes any kind of lock. [RWMutex.RLocker] returns it as a sync.Locker.
+//
+// The zero Reader is the read lock of no RWMutex. It has no path and is never held. Its methods that
+// return an error fail with [session.ErrInvalid]. Methods that take a context panic if it is nil.
 type Reader struct{ rw *RWMutex }
 
-// Reader returns the read lock alone.
+// Reader returns the read lock.
 func (rw *RWMutex) Reader() Reader { return Reader{rw.made()} }
 
 // check returns an error for the zero Reader.
@@ -83,7 +84,24 @@ func (r Reader) Do(ctx context.Context, f func(context.Context) error) error {
 // Held is [RWMutex.RHeld].
 func (r Reader) Held() bool { return r.rw != nil && r.rw.RHeld() }
 
-// Path returns the lock's path, which is the same for readers and writers.
+// Done is [RWMutex.RDone].
+func (r Reader) Done() <-chan struct{} {
+	if r.rw == nil {
+		return hold.Closed
+	}
+	return r.rw.RDone()
+}
+
+// Contenders is [RWMutex.Contenders]: readers and writers.
+func (r Reader) Contenders(ctx context.Context) ([]queue.Contender, error) {
+	misuse.Context(ctx, "rwlock: Reader.Contenders")
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	return r.rw.Contenders(ctx)
+}
+
+// Path is [RWMutex.Path].
 func (r Reader) Path() string {
 	if r.rw == nil {
 		return ""

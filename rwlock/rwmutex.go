@@ -11,19 +11,19 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// RWMutex is a lock that is held by any number of readers or by one writer, of all
-// processes that use the same path. The algorithm is that of [queue]; the nodes are those
-// of Curator's InterProcessReadWriteLock.
+// RWMutex is a lock that any number of readers or one writer hold at a time, of all processes that
+// use the same path. It is the queue of package [queue] with the nodes of Curator's
+// InterProcessReadWriteLock.
 //
-// All methods may be called by any number of goroutines at once; each waits in the one
-// queue of all processes. They panic if [New] has not made the RWMutex, and those that take a
+// All methods may be called by any number of goroutines at once. Each call has a place of its own in
+// the queue of all processes. The methods panic if [New] has not made the RWMutex. Those that take a
 // context panic if it is nil.
 type RWMutex struct {
 	_ misuse.NoCopy
 
 	q       *queue.Queue
 	data    []byte             // nil: the default
-	revoked func(*queue.Lease) // nil: nobody wants to know
+	revoked func(*queue.Lease) // nil: not revocable
 
 	writes *hold.Holds[*queue.Lease] // one
 	reads  *hold.Holds[*queue.Lease] // any number
@@ -37,16 +37,19 @@ func (rw *RWMutex) made() *RWMutex {
 	return rw
 }
 
-// New returns the lock at an absolute path of ZooKeeper, a directory that is made when
-// needed and goes when it is not. It does no I/O. A nil manager, a bad path or a bad
-// option is an error that matches [session.ErrInvalid].
+// New returns the lock at path, an absolute path of ZooKeeper. The path is a directory of the lock's
+// own, which contenders create when it is missing and which goes away when it is not used. Names that
+// come from users go through EscapePath of package zklock first.
 //
-// Two RWMutex values at one path are the same lock, in one process too; but each knows
-// only of what was locked through itself, as far as Unlock, Held and owners go.
+// New does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad
+// path or a bad option.
+//
+// Two RWMutex values at one path are the same lock, also in one process. But Unlock, Held and owners
+// know only what was locked through the same value.
 func New(m *session.Manager, path string, opts ...Option) (*RWMutex, error) {
 	q, err := queue.New(m, path)
 	if err != nil {
-		return nil, fmt.Errorf("rwlock: %w", err)
+		return nil, hold.Retitle("rwlock", err, "queue")
 	}
 	rw := &RWMutex{q: q, writes: hold.One[*queue.Lease](path, m), reads: hold.Many[*queue.Lease](path, m)}
 	rw.writes.Refuse = rw.refuseReader
@@ -56,22 +59,23 @@ func New(m *session.Manager, path string, opts ...Option) (*RWMutex, error) {
 	return rw, nil
 }
 
-// Lock waits for its turn and takes the write lock. It returns nil when it holds it; when
-// ctx ends before, an error that matches ctx.Err(), at once and with nothing left behind;
-// or [session.ErrClosed] when the manager is closed. That ctx ends after it has returned
-// nil changes nothing. A lost connection or session is not the caller's business: it goes
-// on waiting, in a new session at the end of the queue.
+// Lock waits for its turn and takes the write lock. It returns nil when it holds the lock. If ctx ends
+// before that, Lock returns at once an error that matches ctx.Err(), and leaves nothing behind. If the
+// manager is closed, it returns [session.ErrClosed]. A lost connection or session is no error: Lock
+// goes on waiting, after a lost session at the end of the queue.
 //
-// To the owner of ctx ([WithOwner]) that holds the write lock it returns at once, and fails
-// with [session.ErrLost] if that is lost. One that holds the read lock alone gets
-// [ErrUpgrade], or [session.ErrLost], before anything is sent.
+// If the owner of ctx ([WithOwner]) holds the write lock, Lock returns at once: nil, or
+// [session.ErrLost] if the owner has lost it. If the owner holds only the read lock, Lock returns
+// [ErrUpgrade], or [session.ErrLost], and sends nothing.
 //
-// Other errors: [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes], and
-// what the server refuses, such as zk.ErrNoAuth.
+// Other errors are [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes], and what the
+// server refuses, such as zk.ErrNoAuth.
 //
-// If the write lock is lost before Unlock, others can come in; but no writer through this
-// RWMutex: its next Lock returns only after that Unlock. Until then the goroutines in Lock have
-// no place in the queue, so that a writer that hangs keeps out no other process.
+// ctx bounds only the wait. The lock stays held if ctx ends after Lock has returned nil.
+//
+// If the write lock is lost before Unlock, other processes can take it. The next Lock of this RWMutex
+// returns only after that Unlock. Until then the goroutines in Lock of this RWMutex have no place in
+// the queue, so that a writer that hangs keeps out no other process.
 func (rw *RWMutex) Lock(ctx context.Context) error {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.Lock")
@@ -79,36 +83,36 @@ func (rw *RWMutex) Lock(ctx context.Context) error {
 	return err
 }
 
-// TryLock takes the write lock if nobody is in the way. It returns false and nil if
-// somebody is; an error says that it could not tell, or [ErrUpgrade]. It leaves nothing
-// behind unless it returns true. It waits for the servers, as ctx allows, but for no holder.
+// TryLock takes the write lock if it is free. It returns false and nil if the lock is busy: another
+// contender holds it or is ahead in the queue. It returns [ErrUpgrade] where Lock does, or another
+// error if it could not tell. TryLock waits for the servers, as long as ctx allows, but for no holder.
+// It leaves nothing behind unless it returns true.
 func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.TryLock")
 	return rw.writes.TryLock(ctx, rw.write(rw.q.TryAcquire))
 }
 
-// Unlock gives back what one Lock or TryLock took. With n Locks by one owner, the n-th
-// Unlock gives the write lock up; a read lock that the owner has taken within it stays.
+// Unlock gives back what one Lock or TryLock took. After n Locks by one owner, the n-th Unlock gives
+// the write lock up; a read lock that the owner has taken in the meantime stays held. Unlock never
+// frees what a Do holds, or what was locked through another RWMutex value.
 //
-// Giving it up is certain from the moment of the call. Unlock returns nil when the
-// server has confirmed it, and [queue.ErrReleasePending] when that has not come after a
-// second, as when disconnected; there is nothing left to do then either. It returns
-// [ErrNotHeld], and frees nothing, when there is no Lock to give back, and
-// [session.ErrLost] when the lock was lost before: then others may have been in already.
-// It never frees what was locked through another object, nor what a Do holds.
+// The release is certain from the moment of the call. Unlock returns nil when the server has
+// confirmed it, and [queue.ErrReleasePending] if there is no confirmation within a second, as when
+// disconnected. The caller has nothing left to do in either case. Unlock returns [ErrNotHeld], and
+// frees nothing, if there is no Lock to give back. It returns [session.ErrLost] if the lock was lost
+// before: others may have held it since.
 //
-// Unlock has no handle, so it cannot tell which goroutine calls it. Where several goroutines
-// share the RWMutex, a goroutine that calls it once too often, or without a Lock, takes the hold
-// of another one, and with it the report of a loss. Use Do there, which gives back its own hold
-// and reports its own loss, or [RWMutex.Acquire], whose lease does.
+// Unlock cannot tell which goroutine calls it. If several goroutines share the RWMutex, and one of
+// them calls Unlock without a Lock, it gives back the hold of another goroutine, and gets the report
+// if that hold was lost. Where that can happen, use [RWMutex.Do], or [RWMutex.Acquire] and the lease
+// it returns: they give back their own hold and report its loss.
 func (rw *RWMutex) Unlock() error { return rw.made().writes.Unlock() }
 
-// RLock waits for the writers that came before, and takes the read lock beside any number
-// of other readers. It returns and fails as [RWMutex.Lock] does, except that there is no
-// ErrUpgrade: to the owner of ctx ([WithOwner]) that holds the read lock, or the write
-// lock, it returns without waiting for anyone, and fails with [session.ErrLost] if that is
-// lost.
+// RLock waits for the writers ahead of it in the queue, and takes the read lock beside any number of
+// other readers. It returns and fails as [RWMutex.Lock] does, but never with ErrUpgrade. If the owner
+// of ctx ([WithOwner]) holds the read lock or the write lock, RLock waits for no other contender. It
+// returns [session.ErrLost] if the owner has lost that lock.
 func (rw *RWMutex) RLock(ctx context.Context) error {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.RLock")
@@ -116,70 +120,67 @@ func (rw *RWMutex) RLock(ctx context.Context) error {
 	return err
 }
 
-// TryRLock takes the read lock if no writer is in the way, be it one that waits. It
-// returns and fails as [RWMutex.TryLock] does, except that there is no ErrUpgrade.
+// TryRLock takes the read lock if no writer holds the lock or is ahead in the queue. It returns and
+// fails as [RWMutex.TryLock] does, but never with ErrUpgrade.
 func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.TryRLock")
 	return rw.reads.TryLock(ctx, rw.read(rw.q.TryAcquire))
 }
 
-// RUnlock gives back what one RLock or TryRLock took, and returns what Unlock does.
+// RUnlock gives back what one RLock or TryRLock took, and returns what [RWMutex.Unlock] does. It never
+// frees what an RDo holds.
 //
-// It cannot tell which goroutine calls it. Of several read locks that were taken by RLock of
-// this RWMutex it gives up first one that was lost, which nobody can rely on any more, then one
-// without an owner, then the oldest; it never gives up what RDo holds. So where several
-// goroutines share the RWMutex, RUnlock may give up another goroutine's hold, and report the
-// loss of another goroutine's hold. While there is a lost hold, the goroutine that calls RUnlock
-// first gets [session.ErrLost], whether the lost hold was its own or not, and a goroutine that
-// did lose its hold may get nil. Where owners share it, another owner may no longer be known to
-// read, while this one still is. Use RDo there, which gives back its own hold and reports its
-// own loss, or [RWMutex.RAcquire], whose lease does.
+// RUnlock cannot tell which goroutine calls it. Of several read locks that were taken through this
+// RWMutex, it gives back a lost one first, then one without an owner, then the oldest. So if several
+// goroutines share the RWMutex, RUnlock may give back the hold of another goroutine and report its
+// loss, and a goroutine that did lose its hold may get nil. If several owners share it, the wrong one
+// of them may count as no longer reading. Where that matters, use [RWMutex.RDo], or [RWMutex.RAcquire]
+// and the lease it returns: they give back their own hold and report its loss.
 func (rw *RWMutex) RUnlock() error { return rw.made().reads.Unlock() }
 
-// Acquire takes the write lock and returns it as a handle, with its own Release, apart from
-// Lock and Unlock. It waits and fails as Lock does, and knows no owners.
+// Acquire takes the write lock and returns it as a handle with its own Release, apart from Lock and
+// Unlock. It waits and fails as Lock does, but does not look at owners.
 func (rw *RWMutex) Acquire(ctx context.Context) (*queue.Lease, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.Acquire")
 	return rw.q.Acquire(ctx, rw.request(writing))
 }
 
-// TryAcquire is Acquire that waits for no holder: [queue.ErrBusy] says that somebody is in
-// the way. It leaves nothing behind unless it returns a lease.
+// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock
+// returns false and nil. It leaves nothing behind unless it returns a lease.
 func (rw *RWMutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.TryAcquire")
 	return rw.q.TryAcquire(ctx, rw.request(writing))
 }
 
-// RAcquire is [RWMutex.Acquire] of the read lock.
+// RAcquire is [RWMutex.Acquire] for the read lock.
 func (rw *RWMutex) RAcquire(ctx context.Context) (*queue.Lease, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.RAcquire")
 	return rw.q.Acquire(ctx, rw.request(reading))
 }
 
-// TryRAcquire is [RWMutex.TryAcquire] of the read lock.
+// TryRAcquire is [RWMutex.TryAcquire] for the read lock.
 func (rw *RWMutex) TryRAcquire(ctx context.Context) (*queue.Lease, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.TryRAcquire")
 	return rw.q.TryAcquire(ctx, rw.request(reading))
 }
 
-// Do calls f while holding the write lock, and always unlocks, also when f panics. The
-// context that f is given ends with ctx, and when the lock is lost; [context.Cause] tells
-// which. It carries the owner of ctx, if there is one.
-// Its Err goes by the clock at the time of the call: see [queue.Lease.Context].
+// Do calls f while it holds the write lock, and unlocks when f returns or panics. If it cannot lock,
+// it returns what Lock returns and does not call f.
 //
-// [queue.LeaseFrom] gives the lease, for its token and guard, from that context.
+// The context of f ends when ctx ends and when the lock is lost; [context.Cause] tells which. Its Err
+// goes by the clock at the time of the call: see [queue.Lease.Context]. [queue.LeaseFrom] returns the
+// lease from that context, for its fencing token and guard. The context has the owner of ctx, if there
+// is one.
 //
-// Do returns the error of f; or, without having called f, what Lock returns. If the lock was lost
-// before f returned, the error matches [session.ErrLost], also when f returned nil, and the
-// errors that f returned. But it matches [context.Canceled] and [context.DeadlineExceeded] only
-// if ctx itself has ended: that f was cut short by the loss is not the caller's cancellation.
-// That the server has not yet confirmed the release is not reported: f is done and the lock
-// given up.
+// Do returns the error of f. If the lock was lost before f returned, the error matches
+// [session.ErrLost] even if f returned nil, and it also matches the error of f. But then it matches
+// [context.Canceled] or [context.DeadlineExceeded] only if ctx itself has ended, since a loss is not
+// the caller's cancellation. Do does not report a release that the server has not yet confirmed.
 func (rw *RWMutex) Do(ctx context.Context, f func(context.Context) error) error {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.Do")
@@ -199,26 +200,35 @@ func (rw *RWMutex) RDo(ctx context.Context, f func(context.Context) error) error
 	return rw.reads.Do(ctx, rw.read(rw.q.Acquire), f)
 }
 
-// Held reports whether somebody who came in through Lock, TryLock or Do of this RWMutex
-// holds the write lock, at the time of the call and by the clock.
+// Held reports whether Lock, TryLock or Do of this RWMutex holds the write lock, in any goroutine. It
+// goes by the clock at the time of the call.
 func (rw *RWMutex) Held() bool { return rw.made().writes.Held() }
 
-// RHeld is [RWMutex.Held] for the read lock: RLock, TryRLock and RDo.
+// RHeld is [RWMutex.Held] for the read lock, that is for RLock, TryRLock and RDo.
 func (rw *RWMutex) RHeld() bool { return rw.made().reads.Held() }
 
-// Path returns the lock's path.
+// Done returns a channel that is closed when the present hold through Lock, TryLock or Do of this
+// RWMutex is unlocked or lost. It is closed already if there is no hold. Held may know of a loss
+// earlier.
+func (rw *RWMutex) Done() <-chan struct{} { return rw.made().writes.Done() }
+
+// RDone is [RWMutex.Done] for the read lock. Of several holds it means the latest. Where several
+// goroutines share the RWMutex, use [RWMutex.RAcquire] and the Done of its lease.
+func (rw *RWMutex) RDone() <-chan struct{} { return rw.made().reads.Done() }
+
+// Path returns the path that was given to [New].
 func (rw *RWMutex) Path() string { return rw.made().q.Path() }
 
-// FullName returns what tells the lock from all others: its servers, and its path with the
-// chroot (see [session.Manager.FullName]).
+// FullName returns a name that no other lock has: the servers, and the path with the chroot. See
+// [session.Manager.FullName].
 func (rw *RWMutex) FullName() string { return rw.made().q.FullName() }
 
 // Manager returns the session manager that was given to [New].
 func (rw *RWMutex) Manager() *session.Manager { return rw.made().q.Manager() }
 
-// Contenders returns who holds the lock and who waits for it, readers and writers of all
-// processes in order. It fails with ctx's error, [queue.ErrConflict], [session.ErrClosed]
-// or what the server refused.
+// Contenders returns the holders and the waiters of all processes, readers and writers, in the order
+// of the queue. It fails with the error of ctx, [queue.ErrConflict], [session.ErrClosed], or what the
+// server refuses.
 func (rw *RWMutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.Contenders")
@@ -232,12 +242,12 @@ func (rw *RWMutex) request(kind *queue.Kind) queue.Request {
 // enter is Acquire or TryAcquire of the queue.
 type enter func(context.Context, queue.Request) (*queue.Lease, error)
 
-// write gets the write lock for the owner of a context that holds neither lock.
+// write gets the write lock for an owner that holds neither lock.
 func (rw *RWMutex) write(enter enter) hold.Get[*queue.Lease] {
 	return func(ctx context.Context) (*queue.Lease, error) { return enter(ctx, rw.request(writing)) }
 }
 
-// refuseReader says why the owner of a context does not get the write lock, if it has the read
+// refuseReader returns an error if the owner of ctx holds the read lock, and so cannot get the write
 // lock.
 func (rw *RWMutex) refuseReader(ctx context.Context) error {
 	read := rw.reads.Of(hold.OwnerOf(ctx))
@@ -245,16 +255,17 @@ func (rw *RWMutex) refuseReader(ctx context.Context) error {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("lock %s: %w", rw.Path(), err)
+		return fmt.Errorf("acquire %s: %w", rw.Path(), err)
 	}
 	if err := read.Lease.Err(); err != nil && !errors.Is(err, queue.ErrReleased) {
-		return err // it has read in vain, which is worse news
+		// This matters more than the upgrade: what the owner has read may have changed.
+		return hold.Retitle("acquire "+rw.Path(), err, "lock "+rw.Path())
 	}
-	return fmt.Errorf("lock %s: %w", rw.Path(), ErrUpgrade)
+	return fmt.Errorf("acquire %s: %w", rw.Path(), ErrUpgrade)
 }
 
-// read gets the read lock for the owner of a context that does not hold it: in the place of
-// its write lock, if it has that.
+// read gets the read lock for an owner that does not hold it. If the owner holds the write lock, the
+// read lock gets a place beside it.
 func (rw *RWMutex) read(enter enter) hold.Get[*queue.Lease] {
 	return func(ctx context.Context) (*queue.Lease, error) {
 		own := hold.OwnerOf(ctx)
@@ -267,8 +278,8 @@ func (rw *RWMutex) read(enter enter) hold.Get[*queue.Lease] {
 			if err == nil || rw.writes.Of(own) == write {
 				return l, err
 			}
-			// Another goroutine of this owner has unlocked meanwhile: without a write lock
-			// there is a queue to stand in.
+			// Another goroutine of this owner has unlocked the write lock in the meantime. Without
+			// it the read lock has to wait in the queue.
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -17,7 +18,7 @@ const (
 	curatorLeases = "leases"
 )
 
-// gate is the mutex of InterProcessSemaphoreV2: that of Curator's InterProcessMutex.
+// gate is the mutex of InterProcessSemaphoreV2, which is an InterProcessMutex.
 var gate = &queue.Kind{
 	Name:     "gate",
 	Prefixes: []string{queue.PrefixLock, queue.PrefixKazooLock},
@@ -27,13 +28,13 @@ var gate = &queue.Kind{
 // get is Acquire or TryAcquire of a queue.
 type get func(context.Context, queue.Request) (*queue.Lease, error)
 
-// throughGate takes a lease as InterProcessSemaphoreV2 does: makes its node while it holds
-// the gate, and waits there until no more than maxLeases are in the directory. Only the one
-// at the gate makes nodes, so his is the last, and all of them are ahead of him.
+// throughGate takes a lease as InterProcessSemaphoreV2 does. It creates its node while it holds the
+// gate, and holds the gate until no more than maxLeases nodes are in the directory. Only the holder of
+// the gate creates nodes, so its node is the last and all others are ahead of it.
 //
-// The count is safe without the gate too: of those who hold, the last to make his node saw
-// all others ahead of him. But two who wait with a node wait for each other in Curator's
-// way of counting; so the node goes when the gate is lost.
+// The limit holds also without the gate: of the holders, the last one to create its node saw all others
+// ahead of it. But two contenders that wait with a node would wait for each other in Curator's way of
+// counting. So the node goes when the gate is lost.
 func (s *Semaphore) throughGate(ctx context.Context, enter, take get, r queue.Request) (*queue.Lease, error) {
 	var again rounds.Pace
 	for {
@@ -46,20 +47,20 @@ func (s *Semaphore) throughGate(ctx context.Context, enter, take get, r queue.Re
 		case err == nil:
 			return lease, nil
 		case lost && ctx.Err() == nil:
-			// It ended with the gate, and not for the caller's sake.
+			// It ended with the gate, and not because of the caller.
 			if err := again.Wait(ctx, nil); err != nil {
 				return nil, fmt.Errorf("acquire %s: %w", g.Path(), err)
 			}
 		case lost && errors.Is(err, context.Canceled):
-			return nil, fmt.Errorf("acquire %s: %w", g.Path(), ctx.Err()) // its time ran out since then
+			return nil, fmt.Errorf("acquire %s: %w", g.Path(), ctx.Err()) // ctx has ended since then
 		default:
 			return nil, err
 		}
 	}
 }
 
-// passGate takes a lease at the gate, and leaves that. It reports whether the gate was lost
-// before there was a lease. A hook that panics, or ends the goroutine, leaves neither behind.
+// passGate takes a lease at the gate, and then leaves the gate. It reports whether the gate was lost
+// before there was a lease. If a hook panics or ends the goroutine, it leaves neither lease behind.
 func (s *Semaphore) passGate(ctx context.Context, g *queue.Lease, take get, r queue.Request) (lease *queue.Lease, lost bool, err error) {
 	returns := false
 	defer func() {
@@ -77,15 +78,15 @@ func (s *Semaphore) passGate(ctx context.Context, g *queue.Lease, take get, r qu
 	if err == nil {
 		rivals = s.ownLayout(ctx)
 	}
-	if shutErr := errors.Join(leftGate(shut()), rivals); err == nil && shutErr != nil {
-		giveUp(lease) // what went wrong is told already
-		lease, err = nil, shutErr
+	if shutErr := hold.Join(leftGate(shut()), rivals); err == nil && shutErr != nil {
+		giveUp(lease)
+		lease, err = nil, fmt.Errorf("acquire %s: %w", s.path, shutErr)
 	}
 	returns = true
 	return lease, lost, err
 }
 
-// giveUp releases a lease, if there is one, and does not wait for the server's word.
+// giveUp releases a lease, if there is one, and does not wait for the server.
 func giveUp(l *queue.Lease) {
 	if l == nil {
 		return
@@ -95,19 +96,19 @@ func giveUp(l *queue.Lease) {
 	_ = l.Release(ended)
 }
 
-// ownLayout fails if anybody stands in line at the path itself, as in the layout of this
-// package. It is asked when the lease's node is there: of one in either layout, at least the
-// later to make its node sees the other.
+// ownLayout fails if there is a contender at the path itself, as in the layout of this package. It is
+// called when the lease's node is there. Of two contenders in different layouts, at least the one that
+// creates its node later sees the other.
 func (s *Semaphore) ownLayout(ctx context.Context) error {
 	all, err := s.top.Contenders(ctx, s.kind)
 	if err == nil && len(all) > 0 {
-		err = fmt.Errorf("%w: at %s others use the layout that is not Curator's", queue.ErrConflict, s.path)
+		err = fmt.Errorf("%w: other contenders do not use Curator's layout", queue.ErrConflict)
 	}
 	return err
 }
 
-// curatorDirs returns where the leases in Curator's layout are, if the names in a directory are
-// those of one that is used in that layout: it has both.
+// curatorDirs returns the directory of the leases in Curator's layout, if names are those of a
+// directory in that layout: it has both.
 func curatorDirs(names []string) []string {
 	if slices.Contains(names, curatorLocks) && slices.Contains(names, curatorLeases) {
 		return []string{curatorLeases}
@@ -115,8 +116,8 @@ func curatorDirs(names []string) []string {
 	return nil
 }
 
-// leftGate returns what is an error of leaving the gate. That waits for the server's word, so
-// that a try that comes after finds nobody at the gate, but not for longer than ctx lasts.
+// leftGate returns nil for the errors after which the gate is left or will be. Leaving the gate waits
+// for the server, as long as ctx lasts, so that the next try does not find the gate held.
 func leftGate(err error) error {
 	for _, done := range []error{queue.ErrReleasePending, session.ErrLost, session.ErrClosed} {
 		if errors.Is(err, done) {

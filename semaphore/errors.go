@@ -2,6 +2,6 @@ package semaphore
 
 import "github.com/turnstile-go/turnstile/internal/hold"
 
-// ErrNotHeld is returned by Unlock when nobody who came in through Lock, TryLock or Do of
-// this object holds a lease. It is that of package zklock.
+// ErrNotHeld is returned by Unlock when there is no Lock or TryLock of the same object to give back.
+// What a Do holds does not count. zklock.ErrNotHeld and rwlock.ErrNotHeld are the same value.
 var ErrNotHeld = hold.ErrNotHeld

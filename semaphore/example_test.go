@@ -13,35 +13,6 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// Connect once, make a Semaphore for each thing of which there are so many, and tie the work
-// to the lease.
-func Example() {
-	srv, err := zktest.New() // in production: servers of your own
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer srv.Close()
-	ctx := context.Background()
-	m, err := session.Connect(ctx, srv.ConnectString(), quiet)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer m.Close()
-
-	exports, err := semaphore.New(m, "/limits/exports", 3)
-	if err != nil {
-		log.Fatal(err)
-	}
-	err = exports.Do(ctx, func(ctx context.Context) error {
-		fmt.Println("one of three, in all processes")
-		return ctx.Err() // ends when the lease is lost
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	// Output: one of three, in all processes
-}
-
 // AcquireN takes several leases, all or none.
 func ExampleSemaphore_AcquireN() {
 	m, stop := start()
@@ -62,14 +33,14 @@ func ExampleSemaphore_AcquireN() {
 		log.Fatal(err)
 	}
 	if _, err := workers.AcquireN(ctx, 5); errors.Is(err, session.ErrInvalid) {
-		fmt.Println("five never will be")
+		fmt.Println("five are more than there are")
 	}
 	// Output:
 	// two more are not free
-	// five never will be
+	// five are more than there are
 }
 
-// TryLock is for work that another time will do for.
+// TryLock is for work that can wait until another time.
 func ExampleSemaphore_TryLock() {
 	m, stop := start()
 	defer stop()
@@ -92,7 +63,7 @@ func ExampleSemaphore_TryLock() {
 	// false
 }
 
-// Resize changes the limit for everybody, at once.
+// Resize changes the limit for everybody.
 func ExampleSemaphore_Resize() {
 	m, stop := start()
 	defer stop()
@@ -133,7 +104,7 @@ func ExampleWithCuratorLayout() {
 
 var quiet = session.WithLogger(slog.New(slog.DiscardHandler))
 
-// start returns what Example makes by itself.
+// start connects to a server in this process.
 func start() (*session.Manager, func()) {
 	srv, err := zktest.New()
 	if err != nil {

@@ -10,36 +10,34 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// limit is what the data of a semaphore's directory says to all who use it. An operator may
-// write {"maxLeases":3} there by hand.
+// limit is the data of a semaphore's directory. An operator may write {"maxLeases":3} there by hand.
 type limit struct {
 	MaxLeases int `json:"maxLeases"`
-	// Default says that it is what New was given, and nobody's decision: then New must be
-	// given the same.
+	// Default says that the limit is the one that New was given. Then New must be given the same
+	// everywhere. Otherwise an operator has set it.
 	Default bool `json:"default,omitempty"`
-	// Former are higher limits that were in force before, the highest first and each in force
-	// for longer than the one before it in the list. Those that are no longer there are of no
-	// importance, as a higher one was in force after them. Absent: not known.
+	// Former are higher limits that were in force before, the highest first. Each was in force after
+	// the one before it in the list. Limits that a later one exceeded are left out, as they no longer
+	// matter. Absent: not known.
 	Former []formerLimit `json:"former,omitempty"`
-	// Lowered is the last transaction that has lowered the limit, which may have been raised
-	// since; thisOne stands for the one that set the data which says so, 0 for none.
+	// Lowered is the last transaction that has lowered the limit, which may have been raised since.
+	// 0: none. thisOne: the transaction that set this data.
 	Lowered int64 `json:"lowered,omitempty"`
-	// Version is that of the directory's data as this was written: if it has another by now,
-	// somebody has changed it by hand, and Former and Lowered do not tell all.
+	// Version is the version that the directory's data got with this limit. If the data has another
+	// version, somebody has changed it by hand, and Former and Lowered are incomplete.
 	Version int32 `json:"version,omitempty"`
 }
 
-// thisOne stands for a transaction that is not yet known when it is written down.
+// thisOne stands for a transaction whose id is not known when the data is written.
 const thisOne = -1
 
-// formerLimit was in force until a transaction (zxid); 0 stands for the one that set the data
-// which says so.
+// formerLimit was in force until a transaction (zxid). 0 is the transaction that set this data.
 type formerLimit struct {
 	MaxLeases int   `json:"maxLeases"`
 	Until     int64 `json:"until,omitempty"`
 }
 
-// maxFormer bounds what is kept of the past.
+// maxFormer bounds the number of former limits.
 const maxFormer = 16
 
 // first is the limit that the first contender sets, in a directory without data.
@@ -53,16 +51,15 @@ func (l limit) encode() []byte {
 	return data
 }
 
-// parseLimit reads the data of a directory; it reports whether that is a semaphore's.
+// parseLimit parses the data of a directory. It reports whether the data is a semaphore's.
 func parseLimit(data []byte) (limit, bool) {
 	var l limit
 	err := json.Unmarshal(data, &l)
 	return l, err == nil && checkCount(l.MaxLeases) == nil
 }
 
-// past returns the limits that were in force before this one, where c is the configuration
-// that it was read from. What was there before data that somebody has written by hand, or
-// taken away, is not known: it may have been any.
+// past returns the limits that were in force before this one. c is the configuration from which l was
+// read. If somebody has set or deleted the data by hand, any limit may have been in force before.
 func (l limit) past(c queue.Config) []formerLimit {
 	if l.Version != c.Version {
 		return []formerLimit{{math.MaxInt32, c.Changed}}
@@ -76,7 +73,7 @@ func (l limit) past(c queue.Config) []formerLimit {
 	return past
 }
 
-// lastLowered returns the last transaction that has lowered the limit; 0 if none has.
+// lastLowered returns the last transaction that has lowered the limit, 0 if none has.
 func (l limit) lastLowered(c queue.Config) int64 {
 	if l.Version != c.Version || l.Lowered == thisOne {
 		return c.Changed
@@ -84,7 +81,7 @@ func (l limit) lastLowered(c queue.Config) int64 {
 	return l.Lowered
 }
 
-// next returns the limit that is to follow this one, which was read from c.
+// next returns the limit that is to replace this one, which was read from c.
 func (l limit) next(most int, byDefault bool, c queue.Config) limit {
 	past := append(l.past(c), formerLimit{MaxLeases: l.MaxLeases})
 	n := limit{MaxLeases: most, Default: byDefault, Lowered: l.lastLowered(c), Version: c.Version + 1}
@@ -97,15 +94,15 @@ func (l limit) next(most int, byDefault bool, c queue.Config) limit {
 			n.Former = append(n.Former, f)
 		}
 	}
-	if len(n.Former) > maxFormer { // the two oldest become one that allows what either did
+	if len(n.Former) > maxFormer { // join the two oldest to one that allows what either allowed
 		n.Former[1].MaxLeases = n.Former[0].MaxLeases
 		n.Former = n.Former[1:]
 	}
 	return n
 }
 
-// tightened returns the transaction that ended the last limit which was higher than this one,
-// and the highest that there was; 0 if there was none.
+// tightened returns the transaction that ended the last limit higher than this one, and the highest
+// former limit. It returns 0 if there was no higher limit.
 func (l limit) tightened(c queue.Config) (by int64, from int) {
 	for _, f := range l.past(c) {
 		if f.MaxLeases > l.MaxLeases {
@@ -115,7 +112,8 @@ func (l limit) tightened(c queue.Config) (by int64, from int) {
 	return by, from
 }
 
-// checkCount says what is wrong with a number of leases. A node's name has no room for more.
+// checkCount returns an error for a number of leases that is below 1, or too large for the name of a
+// node.
 func checkCount(n int) error {
 	if n < 1 || n > math.MaxInt32 {
 		return fmt.Errorf("%w: %d leases: want 1 to %d", session.ErrInvalid, n, math.MaxInt32)
@@ -123,14 +121,14 @@ func checkCount(n int) error {
 	return nil
 }
 
-// policy is that of a contender under a configuration of the directory.
+// policy returns the policy of a contender when the directory has configuration c.
 func (s *Semaphore) policy(me queue.Node, c queue.Config) (queue.Policy, error) {
 	l, ours := parseLimit(c.Data)
 	if !ours {
 		l = limit{MaxLeases: s.max, Default: true}
 	}
 	if l.Default && l.MaxLeases != s.max {
-		return queue.Policy{}, fmt.Errorf("%w: a semaphore of %d leases, and not of %d",
+		return queue.Policy{}, fmt.Errorf("%w: the limit is %d leases, not %d",
 			queue.ErrConflict, l.MaxLeases, s.max)
 	}
 	p := queue.Policy{
@@ -146,7 +144,7 @@ func (s *Semaphore) policy(me queue.Node, c queue.Config) (queue.Policy, error) 
 	return p, nil
 }
 
-// inForce returns the limit of the directory with this configuration.
+// inForce returns the limit in force when the directory has configuration c.
 func (s *Semaphore) inForce(c queue.Config) int {
 	if l, ours := parseLimit(c.Data); ours {
 		return l.MaxLeases

@@ -8,17 +8,17 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Option changes a [Semaphore]. Bad values make [New] fail, with an error that matches
-// [session.ErrInvalid].
+// Option changes a [Semaphore]. [New] returns an error that matches [session.ErrInvalid] for an option
+// that is nil or has a bad value.
 type Option interface{ apply(*Semaphore) error }
 
 type option func(*Semaphore) error
 
 func (o option) apply(s *Semaphore) error { return o(s) }
 
-// WithData sets the data of this semaphore's nodes, which [Semaphore.Contenders] shows to
-// others; at most 64 KiB. Default: {"id":"host/pid"}, with a traceparent if the manager
-// has hooks that give one.
+// WithData sets the data of this semaphore's nodes, at most 64 KiB, which [Semaphore.Contenders] shows
+// to other processes. Default: {"id":"host/pid"}, with a traceparent if the manager has hooks that
+// return one.
 func WithData(data []byte) Option {
 	return option(func(s *Semaphore) error {
 		kept, err := hold.NodeData(data)
@@ -27,32 +27,33 @@ func WithData(data []byte) Option {
 	})
 }
 
-// WithRevocable sets what to call when somebody asks the holder of a lease to give it up,
-// by writing [queue.RevokeMessage] into its node: once per lease, from a goroutine of its
-// own. It is for the holder to release the lease, or not. Default: nobody is told.
+// WithRevocable sets a function to call when somebody asks the holder of a lease to give it up: with
+// Revoke of package zklock, or by writing [queue.RevokeMessage] into its node. f is called at most once
+// for each lease, from a goroutine of its own. The request is no order: the holder gives the lease up
+// when it suits the work, or keeps it. Default: requests are ignored.
 func WithRevocable(f func(*queue.Lease)) Option {
 	return option(func(s *Semaphore) error {
 		if f == nil {
-			return fmt.Errorf("%w: WithRevocable without a function", session.ErrInvalid)
+			return fmt.Errorf("%w: WithRevocable of a nil function", session.ErrInvalid)
 		}
 		s.revoked = f
 		return nil
 	})
 }
 
-// WithCuratorLayout makes the semaphore one with Apache Curator's InterProcessSemaphoreV2
-// at the same path: both count the same leases. Its leases are children of <path>/leases,
-// and whoever wants one is first in the queue of <path>/locks meanwhile. That takes four
-// writes for an acquisition and its release, where the semaphore's own layout takes two,
-// and offers less:
+// WithCuratorLayout shares the leases with Apache Curator's InterProcessSemaphoreV2 at the same path.
+// The leases are children of <path>/leases. A contender waits for its turn in the queue of <path>/locks
+// before it takes one. An acquisition and its release take four writes, where the semaphore's own
+// layout takes two. There are these limitations:
 //
-//   - A lease is one, so [Semaphore.AcquireN] takes no n but 1.
-//   - The limit is nowhere kept, so nothing checks that all give the same, and
-//     [Semaphore.Resize] does not work. A process that gives a higher one takes more.
-//   - A try is busy also while another contender is just coming in.
+//   - Each node is one lease, so [Semaphore.AcquireN] accepts no n but 1.
+//   - The limit is not stored, so nothing checks that all processes use the same one. A process with a
+//     higher limit takes more leases. [Semaphore.Resize] does not work.
+//   - A try also finds the semaphore busy while another contender is taking a lease.
 //
-// All processes that share the semaphore must use it. One of this module that finds contenders
-// of the other layout at the path fails with [queue.ErrConflict]; Curator does not look.
+// All processes that share the semaphore must use this layout. A process of this module that finds
+// contenders of the other layout at the path fails with [queue.ErrConflict]. Curator does not check.
+// Default: the semaphore's own layout.
 func WithCuratorLayout() Option {
 	return option(func(s *Semaphore) error {
 		s.curator = true

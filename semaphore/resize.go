@@ -4,20 +4,22 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// pin is the child that keeps the directory of a semaphore whose limit somebody has set.
+// pin is the child that keeps the server from removing the directory while a limit of Resize is in
+// force.
 const pin = "limit"
 
-// Limit returns the number of leases that is in force for all who use the semaphore: what was
-// set last by [Semaphore.Resize] or by hand, or else what [New] was given. In Curator's layout,
-// which keeps no limit, it returns what New was given, and asks nobody.
+// Limit returns the number of leases that is in force for everybody: the one last set by
+// [Semaphore.Resize] or by hand, otherwise the one that [New] was given. Curator's layout stores no
+// limit, so there Limit returns the one that New was given, without a request.
 //
-// It returns when a server has answered, and fails with ctx's error, [session.ErrClosed] or
-// what the server refuses.
+// Limit waits for the reply of a server. It fails with the error of ctx, [session.ErrClosed], or what
+// the server refuses.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	s.made()
 	misuse.Context(ctx, "semaphore: Semaphore.Limit")
@@ -26,33 +28,33 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	}
 	c, err := s.q.Config(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("limit of semaphore %s: %w", s.path, err)
+		return 0, hold.Retitle("limit of "+s.path, err, readingConfig(s.path))
 	}
 	return s.inForce(c), nil
 }
 
-// Resize sets the number of leases for all who use the semaphore, and lets in the contenders
-// that wait and now fit. Fewer leases revoke none: nobody comes in until enough are back, also
-// if its place in the queue is ahead of holders that came in before. A contender that waits
-// for more than there are then fails with [session.ErrInvalid].
+// Resize sets the number of leases for everybody, and lets in the waiters that now fit. If there are
+// fewer leases than before, no holder loses one. No contender is let in then until enough leases are
+// back, also if its place in the queue is ahead of present holders. A waiter that asks for more leases
+// than there are fails with [session.ErrInvalid].
 //
-// The new limit stays until another Resize, or until [Semaphore.ResetLimit]; that nobody uses
-// the semaphore for a while changes nothing. Meanwhile any limit may be given to New: this one
-// counts. See the package's documentation for how a fleet changes the number in its code.
+// The limit stays until the next Resize or until [Semaphore.ResetLimit], also while the semaphore is
+// not used. Meanwhile New may be given any limit, and this one counts. The package documentation says
+// how to change the number in the code of a fleet.
 //
-// It returns when the server has confirmed it; when ctx ends before, with an error that
-// matches ctx.Err(), and it may have been carried out; or with [session.ErrClosed]. It fails
-// with [session.ErrInvalid], before any I/O, for less than one lease and in Curator's layout;
-// with [queue.ErrConflict] if the directory has data that is not a semaphore's, which it
-// leaves alone; and with what the server refuses.
+// Resize returns nil when the server has confirmed the limit. If ctx ends before that, Resize returns
+// an error that matches ctx.Err(), and the limit may have been set. If the manager is closed, it returns
+// [session.ErrClosed]. It returns [session.ErrInvalid], before any I/O, for less than one lease and in
+// Curator's layout. It returns [queue.ErrConflict], and changes nothing, if the directory has data that
+// is not a semaphore's. Other errors are what the server refuses.
 //
-// A contender decides by what its server has told it. One whose server lags behind the others,
-// or whose news is still under way, can return from Acquire a moment after Resize has returned,
-// though it was let in before, by the former limit. ZooKeeper bounds the lag by its syncLimit.
+// A contender decides by what its server has told it. If that server lags behind, or its news is still
+// on the way, Acquire can return a moment after Resize has returned, to a contender that was let in
+// before by the former limit. ZooKeeper bounds the lag by its syncLimit.
 //
-// The directory stays, so its sequence numbers do not start again: see [queue.ErrSequence].
-// ResetLimit lets it go. Contenders of a version of this module that does not know of lowered
-// limits must not wait while one is lowered.
+// The directory stays after Resize, so its sequence numbers do not start again: see
+// [queue.ErrSequence]. ResetLimit lets it go. While the limit is lowered, no contender of a version of
+// this module that does not know of lowered limits must wait.
 func (s *Semaphore) Resize(ctx context.Context, maxLeases int) error {
 	s.made()
 	misuse.Context(ctx, "semaphore: Semaphore.Resize")
@@ -61,14 +63,14 @@ func (s *Semaphore) Resize(ctx context.Context, maxLeases int) error {
 		err = s.setLimit(ctx, maxLeases, false)
 	}
 	if err != nil {
-		return fmt.Errorf("resize semaphore %s: %w", s.path, err)
+		return hold.Retitle("resize "+s.path, err, reconfiguring(s.path))
 	}
 	return nil
 }
 
-// ResetLimit takes back what [Semaphore.Resize] has set, or somebody by hand: from then on the
-// limit is the one that New was given for this Semaphore, and must be the same for all others
-// again. It returns and fails as Resize does.
+// ResetLimit undoes a limit that was set with [Semaphore.Resize] or by hand. From then on the limit is
+// the one that New was given for this Semaphore, and all others must be given the same. ResetLimit
+// returns and fails as Resize does.
 func (s *Semaphore) ResetLimit(ctx context.Context) error {
 	s.made()
 	misuse.Context(ctx, "semaphore: Semaphore.ResetLimit")
@@ -77,14 +79,14 @@ func (s *Semaphore) ResetLimit(ctx context.Context) error {
 		err = s.setLimit(ctx, s.max, true)
 	}
 	if err != nil {
-		return fmt.Errorf("reset the limit of semaphore %s: %w", s.path, err)
+		return hold.Retitle("reset the limit of "+s.path, err, reconfiguring(s.path))
 	}
 	return nil
 }
 
 func (s *Semaphore) checkResize(maxLeases int) error {
 	if s.curator {
-		return fmt.Errorf("%w: Curator's layout keeps no limit that could be changed", session.ErrInvalid)
+		return fmt.Errorf("%w: Curator's layout stores no limit", session.ErrInvalid)
 	}
 	return checkCount(maxLeases)
 }
@@ -92,10 +94,14 @@ func (s *Semaphore) checkResize(maxLeases int) error {
 // foreign fails if the directory has data that is not a semaphore's.
 func foreign(c queue.Config) error {
 	if _, ours := parseLimit(c.Data); len(c.Data) > 0 && !ours {
-		return fmt.Errorf("%w: its data %.40q is not a semaphore's", queue.ErrConflict, c.Data)
+		return fmt.Errorf("%w: the directory's data %.40q is not a semaphore's", queue.ErrConflict, c.Data)
 	}
 	return nil
 }
+
+// readingConfig and reconfiguring are titles of the queue's errors, which hold.Retitle replaces.
+func readingConfig(path string) string { return "read the configuration of " + path }
+func reconfiguring(path string) string { return "reconfigure " + path }
 
 func (s *Semaphore) setLimit(ctx context.Context, maxLeases int, byDefault bool) error {
 	return s.q.ReconfigurePinned(ctx, pin, !byDefault, func(old queue.Config) ([]byte, error) {
@@ -103,7 +109,7 @@ func (s *Semaphore) setLimit(ctx context.Context, maxLeases int, byDefault bool)
 			return nil, err
 		}
 		l, ours := parseLimit(old.Data)
-		if !ours { // no limit; whether there was one before, the version tells
+		if !ours { // no limit yet; the version tells whether there was one before
 			l = limit{MaxLeases: maxLeases}
 		}
 		return l.next(maxLeases, byDefault, old).encode(), nil

@@ -130,7 +130,7 @@ func TestResizeStays(t *testing.T) {
 	release(t, take(t, s, 5))
 	_, err := s.AcquireN(ctx, 6)
 	wantErr(t, "AcquireN of 6 of 5", err, session.ErrInvalid)
-	wantText(t, err, "6 of 5 leases")
+	wantText(t, err, "6 leases: the limit is 5")
 	must(t, s.Resize(ctx, 1))
 	if got := testserver.Children(t, dir); len(got) != 1 || got[0] != "limit" {
 		t.Errorf("children %v, want the one that keeps the directory", got)

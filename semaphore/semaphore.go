@@ -2,7 +2,6 @@ package semaphore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
@@ -11,27 +10,27 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Semaphore is a number of leases that all processes that use the same path share. The
-// algorithm is that of [queue]: a request is one node, whose name says how many leases it
-// asks for, and may go when it fits beside all who are ahead of it.
+// Semaphore is a number of leases that all processes that use the same path share. It is the queue of
+// package [queue]: a request is one node, whose name says how many leases it asks for. It is granted
+// when its leases fit beside those of all nodes ahead of it.
 //
-// All methods may be called by any number of goroutines at once; each waits in the one
-// queue of all processes. They panic if [New] has not made the Semaphore, and those that take a
+// All methods may be called by any number of goroutines at once. Each call has a place of its own in
+// the queue of all processes. The methods panic if [New] has not made the Semaphore. Those that take a
 // context panic if it is nil.
 type Semaphore struct {
 	_ misuse.NoCopy
 
 	path    string
 	top     *queue.Queue // at the path
-	q       *queue.Queue // of the leases
+	q       *queue.Queue // of the leases: top, or a directory below it in Curator's layout
 	kind    *queue.Kind
-	max     int    // as given to New
-	data    []byte // nil: the default
-	revoked func(*queue.Lease)
+	max     int                // as given to New
+	data    []byte             // nil: the default
+	revoked func(*queue.Lease) // nil: not revocable
 	holds   *hold.Holds[*queue.Lease]
 
 	curator bool
-	gate    *queue.Queue // for Curator's layout alone
+	gate    *queue.Queue // in Curator's layout only
 }
 
 // made returns s. It panics if s is nil or a zero value.
@@ -42,17 +41,19 @@ func (s *Semaphore) made() *Semaphore {
 	return s
 }
 
-// New returns the semaphore of maxLeases leases at an absolute path of ZooKeeper, a
-// directory that is made when needed and goes when it is not. It does no I/O. A nil manager,
-// a bad path, a limit below one or a bad option is an error that matches
-// [session.ErrInvalid].
+// New returns the semaphore of maxLeases leases at path, an absolute path of ZooKeeper. The path is a
+// directory of the semaphore's own, which contenders create when it is missing and which goes away
+// when it is not used. Names that come from users go through EscapePath of package zklock first.
 //
-// Two Semaphore values at one path share its leases, in one process too. They must give the
-// same limit: where another is in force, requests fail with [queue.ErrConflict], unless an
-// operator has set it with [Semaphore.Resize].
+// New does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path,
+// a limit below one or a bad option.
+//
+// Two Semaphore values at one path share its leases, also in one process. They must be given the same
+// limit: if another limit is in force, requests fail with [queue.ErrConflict], unless an operator has
+// set that limit with [Semaphore.Resize] or by hand.
 func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semaphore, error) {
 	s := &Semaphore{path: path, max: maxLeases, holds: hold.Apart[*queue.Lease](path)}
-	err := errors.Join(
+	err := hold.Join(
 		checkCount(maxLeases),
 		hold.ApplyAll(opts, func(o Option) error { return o.apply(s) }),
 	)
@@ -60,7 +61,7 @@ func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semap
 		err = s.open(m)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("semaphore: %w", err)
+		return nil, hold.Retitle("semaphore", err, "queue")
 	}
 	return s, nil
 }
@@ -85,11 +86,12 @@ func (s *Semaphore) open(m *session.Manager) (err error) {
 	return err
 }
 
-// Lock waits for its turn and takes one lease. It returns and fails as [Semaphore.Acquire]
-// does. That ctx ends after it has returned nil changes nothing.
+// Lock waits for its turn and takes one lease. It returns nil when it holds the lease, and fails as
+// [Semaphore.AcquireN] does. ctx bounds only the wait: the lease stays held if ctx ends after Lock has
+// returned nil.
 //
-// Each Lock takes another lease, with an owner in ctx (WithOwner of package zklock) too: a
-// semaphore is not re-entrant.
+// A semaphore is not re-entrant. Each Lock takes another lease, also if ctx has an owner (WithOwner of
+// package zklock).
 func (s *Semaphore) Lock(ctx context.Context) error {
 	s.made()
 	misuse.Context(ctx, "semaphore: Semaphore.Lock")
@@ -97,34 +99,40 @@ func (s *Semaphore) Lock(ctx context.Context) error {
 	return err
 }
 
-// TryLock takes one lease if nobody is in the way. It returns false and nil if somebody is;
-// an error says that it could not tell. It waits for the servers, as ctx allows, but for no
-// holder.
+// TryLock takes one lease if one is free. It returns false and nil if the semaphore is busy: all leases
+// are held, or another contender is ahead in the queue. It returns an error if it could not tell.
+// TryLock waits for the servers, as long as ctx allows, but for no holder. It leaves nothing behind
+// unless it returns true.
 func (s *Semaphore) TryLock(ctx context.Context) (bool, error) {
 	s.made()
 	misuse.Context(ctx, "semaphore: Semaphore.TryLock")
 	return s.holds.TryLock(ctx, s.TryAcquire)
 }
 
-// Unlock gives back a lease that Lock or TryLock took: one that was lost, if there is one,
-// or else the oldest.
+// Unlock gives back a lease that Lock or TryLock took: a lost one if there is one, otherwise the oldest.
+// It never frees what a Do holds, or what was taken through another Semaphore value.
 //
-// Giving it up is certain from the moment of the call. Unlock returns nil when the server
-// has confirmed it, and [queue.ErrReleasePending] when that has not come after a second, as
-// when disconnected; there is nothing left to do then either. It returns [session.ErrLost]
-// when it gave back one that was lost, and [ErrNotHeld], and frees nothing, when there is
-// none to give back. What a Do holds it never gives back.
+// The release is certain from the moment of the call. Unlock returns nil when the server has
+// confirmed it, and [queue.ErrReleasePending] if there is no confirmation within a second, as when
+// disconnected. The caller has nothing left to do in either case. Unlock returns [ErrNotHeld], and
+// frees nothing, if there is no lease to give back. It returns [session.ErrLost] if the lease that it
+// gave back was lost.
 //
-// Unlock cannot tell which goroutine calls it. Where several goroutines share the Semaphore, it
-// may give back another goroutine's lease, and report the loss of another goroutine's lease.
-// While there is a lost lease, the goroutine that calls Unlock first gets [session.ErrLost],
-// whether the lost lease was its own or not, and a goroutine that did lose its lease may get nil.
-// Use Do there, which gives back its own lease and reports its own loss, or [Semaphore.Acquire].
+// Unlock cannot tell which goroutine calls it. If several goroutines share the Semaphore, it may give
+// back the lease of another goroutine and report its loss, and a goroutine that did lose its lease may
+// get nil. Where that matters, use [Semaphore.Do], or [Semaphore.Acquire] and the lease it returns: they
+// give back their own lease and report its loss.
 func (s *Semaphore) Unlock() error { return s.made().holds.Unlock() }
 
-// Held reports whether somebody who came in through Lock, TryLock or Do of this Semaphore
-// holds a lease, at the time of the call and by the clock.
+// Held reports whether Lock, TryLock or Do of this Semaphore holds a lease, in any goroutine. It goes by
+// the clock at the time of the call.
 func (s *Semaphore) Held() bool { return s.made().holds.Held() }
+
+// Done returns a channel that is closed when the present hold through Lock, TryLock or Do of this
+// Semaphore is unlocked or lost. It is closed already if there is no hold. Of several holds it means
+// the latest. Where several goroutines share the Semaphore, use [Semaphore.Acquire] and the Done of
+// its lease. Held may know of a loss earlier.
+func (s *Semaphore) Done() <-chan struct{} { return s.made().holds.Done() }
 
 // Acquire is [Semaphore.AcquireN] for one lease.
 func (s *Semaphore) Acquire(ctx context.Context) (*queue.Lease, error) {
@@ -140,19 +148,17 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	return s.TryAcquireN(ctx, 1)
 }
 
-// AcquireN waits for its turn and takes n leases, all or none, as one handle; its Release
-// gives all of them back. It returns when those who came before have left n leases free;
-// when ctx ends before, with an error that matches ctx.Err(), at once and with nothing left
-// behind; or with [session.ErrClosed] when the manager is closed. A lost connection or
-// session is not the caller's business: it goes on waiting, in a new session at the end of
-// the queue.
+// AcquireN waits for its turn and takes n leases, all or none. It returns them as one handle, whose
+// Release gives all of them back. If ctx ends before that, AcquireN returns at once an error that
+// matches ctx.Err(), and leaves nothing behind. If the manager is closed, it returns
+// [session.ErrClosed]. A lost connection or session is no error: AcquireN goes on waiting, after a lost
+// session at the end of the queue.
 //
-// [session.ErrInvalid] says that n is below one, or more than there are when it is asked for
-// or after a [Semaphore.Resize] meanwhile. An n above the limit that New was given costs a
-// request more: the server is asked for the limit first.
-// [queue.ErrConflict] says that a semaphore of another limit, or another kind of lock, is at
-// this path. Other errors: [queue.ErrSequence], [session.ErrTooManyNodes], and what the
-// server refuses, such as zk.ErrNoAuth.
+// It returns [session.ErrInvalid] if n is below one, or above the limit when it is called or after a
+// [Semaphore.Resize] in the meantime. An n above the limit that New was given costs one more request,
+// which reads the limit in force. It returns [queue.ErrConflict] if a semaphore of another limit, or
+// another kind of lock, is at this path. Other errors are [queue.ErrSequence],
+// [session.ErrTooManyNodes], and what the server refuses, such as zk.ErrNoAuth.
 func (s *Semaphore) AcquireN(ctx context.Context, n int) (*queue.Lease, error) {
 	s.made()
 	misuse.Context(ctx, "semaphore: Semaphore.AcquireN")
@@ -164,9 +170,9 @@ func (s *Semaphore) AcquireN(ctx context.Context, n int) (*queue.Lease, error) {
 	return s.acquire(ctx, n, s.q.Acquire)
 }
 
-// TryAcquireN is AcquireN that waits for no holder: [queue.ErrBusy] says that n leases are
-// not free, or that somebody who came before is waiting for some, or trying. It leaves
-// nothing behind unless it returns a lease.
+// TryAcquireN is AcquireN without waiting for a holder. It returns [queue.ErrBusy] if n leases are not
+// free, or if a contender that came before waits for some or tries to get some. It leaves nothing
+// behind unless it returns a lease.
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*queue.Lease, error) {
 	s.made()
 	misuse.Context(ctx, "semaphore: Semaphore.TryAcquireN")
@@ -180,19 +186,19 @@ func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*queue.Lease, error
 
 func (s *Semaphore) acquire(ctx context.Context, n int, get get) (*queue.Lease, error) {
 	if err := s.checkRequest(ctx, n); err != nil {
-		return nil, fmt.Errorf("semaphore %s: %w", s.path, err)
+		return nil, hold.Retitle("acquire "+s.path, err, readingConfig(s.path))
 	}
 	return get(ctx, queue.Request{Kind: s.kind, Weight: n, Data: s.data, Revoked: s.revoked})
 }
 
-// checkRequest refuses what cannot be had. Whether n is too much for a limit that was set to
-// less than New was given, the queue finds out.
+// checkRequest refuses what can never be granted. If a limit below the one that New was given is in
+// force, the queue finds out.
 func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
 	if err := checkCount(n); err != nil {
 		return err
 	}
 	if s.curator && n > 1 {
-		return fmt.Errorf("%w: %d leases at once: in Curator's layout a node is one lease", session.ErrInvalid, n)
+		return fmt.Errorf("%w: %d leases at once: in Curator's layout each node is one lease", session.ErrInvalid, n)
 	}
 	if n <= s.max {
 		return nil
@@ -202,24 +208,22 @@ func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
 		return err
 	}
 	if most := s.inForce(c); n > most {
-		return fmt.Errorf("%w: %d of %d leases", session.ErrInvalid, n, most)
+		return fmt.Errorf("%w: %d leases: the limit is %d", session.ErrInvalid, n, most)
 	}
 	return nil
 }
 
-// Do calls f while holding one lease, and always gives that back, also when f panics. The
-// context that f is given ends with ctx, and when the lease is lost; [context.Cause] tells
-// which.
-// Its Err goes by the clock at the time of the call: see [queue.Lease.Context].
+// Do calls f while it holds one lease, and gives the lease back when f returns or panics. If it gets no
+// lease, it returns what Lock returns and does not call f.
 //
-// [queue.LeaseFrom] gives the lease, for its token and guard, from that context.
+// The context of f ends when ctx ends and when the lease is lost; [context.Cause] tells which. Its Err
+// goes by the clock at the time of the call: see [queue.Lease.Context]. [queue.LeaseFrom] returns the
+// lease from that context, for its fencing token and guard.
 //
-// Do returns the error of f; or, without having called f, what Lock returns. If the lease was lost
-// before f returned, the error matches [session.ErrLost], also when f returned nil, and the
-// errors that f returned. But it matches [context.Canceled] and [context.DeadlineExceeded] only
-// if ctx itself has ended: that f was cut short by the loss is not the caller's cancellation.
-// That the server has not yet confirmed the release is not reported: f is done and the lease
-// given up.
+// Do returns the error of f. If the lease was lost before f returned, the error matches
+// [session.ErrLost] even if f returned nil, and it also matches the error of f. But then it matches
+// [context.Canceled] or [context.DeadlineExceeded] only if ctx itself has ended, since a loss is not
+// the caller's cancellation. Do does not report a release that the server has not yet confirmed.
 func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error {
 	s.made()
 	misuse.Context(ctx, "semaphore: Semaphore.Do")
@@ -229,16 +233,18 @@ func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error
 	return s.holds.Do(ctx, s.Acquire, f)
 }
 
-// Path returns the semaphore's path.
+// Path returns the path that was given to [New].
 func (s *Semaphore) Path() string { return s.made().path }
 
-// FullName returns what tells the semaphore from all other locks: its servers, and its path
-// with the chroot (see [session.Manager.FullName]).
+// FullName returns a name that no other lock has: the servers, and the path with the chroot. See
+// [session.Manager.FullName].
 func (s *Semaphore) FullName() string { return s.made().top.FullName() }
 
-// Contenders returns who holds leases and who waits for some, in all processes and in
-// order. It fails with ctx's error, [queue.ErrConflict], [session.ErrClosed] or what the
-// server refuses.
+// Manager returns the session manager that was given to [New].
+func (s *Semaphore) Manager() *session.Manager { return s.made().top.Manager() }
+
+// Contenders returns the holders and the waiters of all processes, in the order of the queue. It fails
+// with the error of ctx, [queue.ErrConflict], [session.ErrClosed], or what the server refuses.
 func (s *Semaphore) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	s.made()
 	misuse.Context(ctx, "semaphore: Semaphore.Contenders")
@@ -251,7 +257,7 @@ func (s *Semaphore) Contenders(ctx context.Context) ([]queue.Contender, error) {
 		return nil, err
 	}
 	for _, c := range queued {
-		if !c.Holder { // who is at the gate has a node among the leases
+		if !c.Holder { // the holder of the gate has a node among the leases
 			all = append(all, c)
 		}
 	}

@@ -139,7 +139,7 @@ func TestMoreThanThereAre(t *testing.T) {
 	proxy.ResetRequests()
 	_, err := greedy.AcquireN(patient(t), 4)
 	wantErr(t, "AcquireN of 4 of 3", err, session.ErrInvalid)
-	wantText(t, err, "4 of 3")
+	wantText(t, err, "4 leases: the limit is 3")
 	if n, writes := proxy.Count(under(dir)), proxy.Count(writes(dir)); n != 1 || writes != 0 {
 		t.Errorf("%d requests, %d writes", n, writes)
 	}

@@ -10,25 +10,25 @@ import (
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 )
 
-// EscapePath turns any string into one element of a path, for a lock that is named after
-// what a user has typed or another system has sent:
+// EscapePath turns any string into one element of a path, for a lock that is named after user input
+// or after data of another system:
 //
 //	zklock.New(m, "/locks/"+zklock.EscapePath(name))
 //
-// It serves the other locks of this module as well. What it returns is never empty, has no
-// slash, is no "." or "..", and is accepted by every server; nor can it be taken for a
-// contender's node, of this module, Curator, go-zookeeper or kazoo, or for a directory of
-// Curator's or ZooKeeper's own. Different strings give different elements. Ordinary ones stay
-// as they are; bytes that cannot are written as in URLs, as % and two hexadecimal digits, and
-// the empty string as a lone %. Where that is longer than 255 bytes, the end is replaced by the
-// SHA-256 of the string: of those, two are the same only if that has been broken.
+// It serves all locks of this module. Different strings give different elements. Ordinary strings
+// stay as they are. Bytes that cannot stay are written as in URLs, as % and two hexadecimal digits.
+// The empty string becomes a lone %. If the element were longer than 255 bytes, its end is replaced by
+// the SHA-256 of the string: two such elements are equal only if SHA-256 has been broken.
 //
-// It is not idempotent: what is escaped already is escaped again. To Unicode's several ways
-// of writing one text, and to upper and lower case, it is blind: what is to be one lock must
-// be made one string before.
+// Every server accepts the element. It is never empty, "." or "..", and has no slash. It cannot be
+// taken for a contender's node of this module, Curator, go-zookeeper or kazoo, or for a directory of
+// Curator or of ZooKeeper itself.
+//
+// EscapePath is not idempotent: it escapes an escaped string again. It does not normalize Unicode or
+// case. Normalize names yourself if "É" and "é" should be the same lock.
 func EscapePath(s string) string {
 	var b strings.Builder
-	head := 0 // of what is written, what fits before a hash
+	head := 0 // how much of the element fits before a hash
 	for i := 0; i < len(s); {
 		_, size := utf8.DecodeRuneInString(s[i:])
 		if unit := s[i : i+size]; plain(unit) && !ominous(s, i) {
@@ -46,8 +46,8 @@ func EscapePath(s string) string {
 	case element == "":
 		return "%"
 	case len(element) > maxElement:
-		// Otherwise % is followed by two digits or nothing. The end is no digit, which
-		// might be the tenth of a sequence number.
+		// No other element has %~. The end is no digit, which might be the tenth of a sequence
+		// number.
 		hash := sha256.Sum256([]byte(s))
 		return element[:head] + "%~" + hex.EncodeToString(hash[:]) + "~"
 	}
@@ -55,29 +55,29 @@ func EscapePath(s string) string {
 }
 
 const (
-	maxElement = 255 // what file systems allow, should somebody export the tree
+	maxElement = 255 // the limit of file systems, for tools that export the tree
 	hashSize   = 2 + 2*sha256.Size + 1
 )
 
-// plain reports whether a character, or a byte that is none, can stay as it is.
+// plain reports whether a character, or a byte that is not UTF-8, can stay as it is.
 func plain(unit string) bool {
 	return unit != "%" && unit != "/" && plumbing.ValidatePath("/x"+unit) == nil
 }
 
-// ominous reports whether the character at i is to be escaped for what the whole would mean:
-// the first of a word that is reserved, and the last of what ends as a sequence number does.
+// ominous reports whether the character at i must be escaped because of what s means as a whole: the
+// first character of a reserved word, and the last digit of a sequence number.
 func ominous(s string, i int) bool {
 	return i == 0 && reserved(s) || i == len(s)-1 && endsInSequence(s)
 }
 
-// reserved reports whether a name means something. What begins with _c_ is looked at by those
-// who look for their own nodes, and some versions of go-zookeeper panic at it.
+// reserved reports whether a name has a meaning of its own. Clients that look for their own nodes
+// parse names that begin with _c_, and some versions of go-zookeeper panic at them.
 func reserved(s string) bool {
 	return slices.Contains([]string{".", "..", "zookeeper", "locks", "leases"}, s) || strings.HasPrefix(s, "_c_")
 }
 
-// endsInSequence reports whether a name ends as the server ends those of sequential nodes:
-// with ten digits, the first of which can be a minus sign.
+// endsInSequence reports whether a name ends like that of a sequential node: with ten digits, or a
+// minus sign and nine.
 func endsInSequence(s string) bool {
 	if len(s) < 10 {
 		return false

@@ -15,27 +15,18 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// Connect once, make a Mutex for each thing to lock, and bound the wait with a context.
-func Example() {
-	ctx := context.Background()
-	m, err := session.Connect(ctx, "zk1:2181,zk2:2181,zk3:2181")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer m.Close()
-
-	lock, err := zklock.New(m, "/locks/invoice-42")
-	if err != nil {
-		log.Fatal(err)
-	}
-	wait, cancel := context.WithTimeout(ctx, 10*time.Second)
+// Lock and Unlock are for work that is not one function. A context bounds the wait, and Unlock says
+// whether the lock was lost in the meantime.
+func ExampleMutex_Lock() {
+	var lock *zklock.Mutex // as in the package's example
+	wait, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if err := lock.Lock(wait); err != nil {
 		log.Fatal(err)
 	}
 	defer func() {
 		if err := lock.Unlock(); errors.Is(err, session.ErrLost) {
-			log.Print("others may have been in before the work was done: ", err)
+			log.Print("others may have held the lock before the work was done: ", err)
 		}
 	}()
 	fmt.Println("alone with invoice 42")
@@ -47,7 +38,7 @@ func ExampleMutex_Do() {
 	err := lock.Do(context.Background(), func(ctx context.Context) error {
 		for range 100 {
 			if ctx.Err() != nil {
-				return context.Cause(ctx) // lost, or the caller has given up
+				return context.Cause(ctx) // the lock is lost, or ctx of the caller has ended
 			}
 			// … one step of the work …
 		}
@@ -58,23 +49,23 @@ func ExampleMutex_Do() {
 	}
 }
 
-// TryLock is for work that is not needed when somebody else is at it.
+// TryLock is for work that is not needed while another process does it.
 func ExampleMutex_TryLock() {
 	var lock *zklock.Mutex // as in the package's example
 	got, err := lock.TryLock(context.Background())
 	switch {
 	case err != nil:
-		log.Print("could not find out: ", err)
+		log.Print("could not tell: ", err)
 	case !got:
-		fmt.Println("somebody else is at it")
+		fmt.Println("another process is at work")
 	default:
 		defer lock.Unlock()
-		fmt.Println("at it")
+		fmt.Println("at work")
 	}
 }
 
-// Locker is for code that takes a sync.Locker. It cannot say that the lock was lost
-// through that, so a program that must not go on then says how to end.
+// Locker is for code that takes a sync.Locker, which cannot return the loss of the lock. A program
+// that must not go on after a loss ends in OnLost.
 func ExampleMutex_Locker() {
 	var lock *zklock.Mutex // as in the package's example
 	l := lock.Locker(zklock.OnLost(func(err error) {
@@ -86,7 +77,7 @@ func ExampleMutex_Locker() {
 	fmt.Println("alone, in all processes")
 }
 
-// WithOwner lets functions that lock call each other.
+// WithOwner lets a function that holds the lock call one that locks it.
 func ExampleWithOwner() {
 	var lock *zklock.Mutex // as in the package's example
 	transfer := func(ctx context.Context) error {
@@ -103,8 +94,8 @@ func ExampleWithOwner() {
 	}
 }
 
-// Acquire returns the hold as a handle. Its token tells a store that compares which of two
-// writers is the later one; its guard does the same for writes to ZooKeeper.
+// Acquire returns a lease. A store that compares its token can refuse a writer that has lost the
+// lock. Its guard does the same for writes to ZooKeeper.
 func ExampleMutex_Acquire() {
 	ctx := context.Background()
 	var m *session.Manager // as in the package's example
@@ -133,9 +124,9 @@ func ExampleMutex_Acquire() {
 	}
 }
 
-// Multi takes several locks, all or none, in the same order as everybody else who does.
+// Multi takes several locks, all or none, in the same order in every process.
 func ExampleMulti() {
-	var from, to *zklock.Mutex // as in the package's example, of two accounts
+	var from, to *zklock.Mutex // as in the package's example, for two accounts
 	both, err := zklock.Multi(from, to)
 	if err != nil {
 		log.Fatal(err)
@@ -150,8 +141,8 @@ func ExampleMulti() {
 	}
 }
 
-// A server whose many goroutines want the same lock stands in the queue once for all of
-// them, and lets up to 51 of them in before it is another server's turn.
+// A process in which many goroutines want the same lock has one place in the queue for all of them.
+// Up to 51 of them hold the lock in turn before another process can.
 func ExampleWithLocalHandover() {
 	var m *session.Manager // as in the package's example
 	lock, err := zklock.New(m, "/locks/stock", zklock.WithLocalHandover(50))
@@ -172,12 +163,12 @@ func ExampleWithLocalHandover() {
 	all.Wait()
 }
 
-// A holder that can be asked to make room tells its work to end.
+// A holder that is asked to give the lock up tells its work to end.
 func ExampleWithRevocable() {
 	var m *session.Manager // as in the package's example
 	ctx, asked := context.WithCancelCause(context.Background())
 	lock, err := zklock.New(m, "/locks/compaction", zklock.WithRevocable(func(*queue.Lease) {
-		asked(errors.New("somebody else wants the lock"))
+		asked(errors.New("another process wants the lock"))
 	}))
 	if err != nil {
 		log.Fatal(err)
@@ -185,7 +176,7 @@ func ExampleWithRevocable() {
 	err = lock.Do(ctx, func(ctx context.Context) error {
 		for range 100 {
 			if ctx.Err() != nil {
-				return context.Cause(ctx) // asked for, or lost
+				return context.Cause(ctx) // asked, or lost
 			}
 			// … one step of the work …
 		}
@@ -194,7 +185,7 @@ func ExampleWithRevocable() {
 	log.Print("over: ", err)
 }
 
-// Revoke asks who holds a lock to make room.
+// Revoke asks the holder to give the lock up.
 func ExampleRevoke() {
 	ctx := context.Background()
 	var m *session.Manager // as in the package's example
@@ -213,7 +204,7 @@ func ExampleRevoke() {
 	}
 }
 
-// Names that come from elsewhere are made safe first: each is one lock, below /locks.
+// EscapePath makes a safe path element of a name that comes from a user.
 func ExampleEscapePath() {
 	for _, name := range []string{"orders-42", "../admin", "100%", ""} {
 		fmt.Println("/locks/" + zklock.EscapePath(name))

@@ -6,48 +6,48 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// WithLocalHandover lets the goroutines of this process that share the Mutex stand in the
-// queue as one: with one node and one watch, however many they are. When it is their turn the
-// first of them gets the mutex, and whoever gives it up hands it on to the next of them, in
-// the order in which they came, without asking a server; n times at most. Then, or when none
-// of them waits any more, it is the turn of others, and those who still wait here stand at the
-// end of the queue again. n is at least 1; together with [WithUnfair] it is an error, as there
-// are no turns.
+// WithLocalHandover lets all goroutines that use this Mutex share one place in the queue, with one
+// node and one watch. When it is their turn, the goroutine that came first gets the mutex. Each
+// holder that gives it up hands it to the next goroutine, in the order in which they came, without
+// a request to a server. After n hand-overs, or when no goroutine waits any more, the turn ends and
+// the next contender's begins. Goroutines that still wait get a new place at the end of the queue.
+// n must be at least 1. The option cannot be combined with [WithUnfair], which has no turns.
 //
-// It makes a hand-over within a process a matter of microseconds, and spares the servers a
-// node for each goroutine. What it costs is some of the order: it is first come, first served
-// within a process, and turn by turn among processes, but somebody who came later can be
-// served before others who wait in another process: up to n+1 in a row.
+// A hand-over within a process then takes microseconds, and the servers have one node instead of
+// one for each goroutine. In return, some of the order is lost. The mutex is first come, first
+// served within a process, and turn by turn among processes. So up to n+1 goroutines of one process
+// in a row can be served before goroutines that have waited longer in another process.
 //
-// All guarantees are those of the mutex without it. What differs besides:
+// All other guarantees stay. These are the differences:
 //
-//   - All holds of one turn have the same node, hence the same [queue.Lease.Path],
-//     [queue.Lease.Guard] and [queue.Lease.Token]. The token never decreases from one holder
-//     to the next, and grows from one turn to the next, so whatever compares tokens refuses a
-//     holder of an earlier turn, in this process or another. It cannot tell apart two holders
-//     of one turn, which are goroutines of one process: that process knows which of them has
-//     given the mutex up, as no other can. A store that demands tokens that grow must accept
-//     an equal one, or the option is not for it: a number of the server's for each hold would
-//     cost the round trip that is saved here.
-//   - When the session or the node is lost, the one who holds is told, and those who wait go
-//     on to wait with a new node, at the end of the queue. That one of them is cancelled
-//     touches neither the node nor the others; with the last of them the node goes.
-//   - TryLock finds somebody in the way, and asks no server, while another goroutine holds
-//     the mutex or waits for it.
-//   - [Mutex.Contenders] shows one contender for all; two in the moment between two turns, as
-//     the next has its place before the node of the last goes. [session.WithMaxNodes] counts
-//     both; where there is room for one alone, the node of the last goes first, and the next
-//     has its place behind whoever has come by then. The requests for it belong to the trace of
-//     the call that came first. Its data has the process and no traceparent.
-//   - Whoever is asked to make room ([WithRevocable]) is the last of the turn.
-//   - What keeps the one contender out, such as [queue.ErrConflict], is returned to all.
+//   - All holds of one turn have the same node, and so the same [queue.Lease.Path],
+//     [queue.Lease.Guard] and [queue.Lease.Token]. The token never decreases from one holder to
+//     the next, and grows from one turn to the next. So a store that compares tokens refuses
+//     holders of an earlier turn, of this process or another. It cannot tell apart two holders of
+//     one turn, which are goroutines of one process. A store must accept a token equal to the last
+//     one; if it demands tokens that grow, do not use this option.
+//   - When the session or the node is lost, the holder's lease is lost. The goroutines that wait go
+//     on waiting, with a new node at the end of the queue. Cancelling the wait of one goroutine
+//     affects neither the node nor the others. The node goes when the last of them is cancelled.
+//   - TryLock finds the mutex busy, and asks no server, while another goroutine of this Mutex holds
+//     it or waits for it.
+//   - [Mutex.Contenders] shows one contender for all goroutines. Between two turns it can show two,
+//     as the next turn's node is created before the last turn's node is deleted.
+//     [session.WithMaxNodes] counts both. If it has room for only one, the old node is deleted
+//     first, and the new one has its place behind contenders that have come by then.
+//   - In traces, the requests for the shared node belong to the call that came first. The node's
+//     data names the process and has no traceparent.
+//   - A [WithRevocable] request goes to the last holder of the turn, since it ends the turn: no more
+//     hand-overs take place in it.
+//   - If the shared contender fails, for example with [queue.ErrConflict], every waiting goroutine
+//     gets that error.
 //
-// Two Mutex values at one path are two contenders, in one process too. Default: each
-// goroutine stands in the queue by itself, and the order is that of all of them.
+// Two Mutex values at one path are two contenders, also in one process. Default: each goroutine has
+// a place of its own, and the order is first come, first served among all of them.
 func WithLocalHandover(n int) Option {
 	return option(func(m *Mutex) error {
 		if n < 1 {
-			return fmt.Errorf("%w: WithLocalHandover of %d", session.ErrInvalid, n)
+			return fmt.Errorf("%w: WithLocalHandover(%d): want at least 1", session.ErrInvalid, n)
 		}
 		m.passes = n
 		return nil

@@ -17,31 +17,33 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// ContextLocker is a lock that [Multi] can take together with others: a [Mutex], and the
-// locks of rwlock and semaphore.
+// ContextLocker is a lock that [Multi] can take together with others: a [Mutex], a lock of rwlock
+// or a semaphore.
 type ContextLocker interface {
 	// Path returns the lock's path, for messages.
 	Path() string
-	// FullName returns what tells the lock from all others, in the same words in every
-	// process: see [session.Manager.FullName].
+	// FullName returns a name that no other lock has, and that is the same in every process: see
+	// [session.Manager.FullName].
 	FullName() string
 	// Acquire waits for the lock and returns it as a handle.
 	Acquire(ctx context.Context) (*queue.Lease, error)
-	// TryAcquire is Acquire that waits for no holder: [queue.ErrBusy] says that somebody
-	// is in the way.
+	// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] if the lock
+	// is busy.
 	TryAcquire(ctx context.Context) (*queue.Lease, error)
 }
 
 var _ ContextLocker = (*Mutex)(nil)
 
-// MultiLock is several locks that are taken all or none. Make one with [Multi]. All methods
-// may be called by any number of goroutines at once. They panic if Multi has not made the
-// MultiLock, and those that take a context panic if it is nil.
+// MultiLock is several locks that are taken together, all or none. [Multi] makes one.
+//
+// All methods may be called by any number of goroutines at once. They panic if Multi has not made
+// the MultiLock. Those that take a context panic if it is nil.
 type MultiLock struct {
 	_ misuse.NoCopy
 
-	locks []ContextLocker // in the one order in which everybody takes them
-	place []int           // of each of locks among those given to Multi
+	locks []ContextLocker // in the order in which every process takes them
+	place []int           // of each of locks, among those given to Multi
+	paths string          // for messages
 	holds *hold.Holds[*MultiLease]
 }
 
@@ -53,25 +55,26 @@ func (m *MultiLock) made() *MultiLock {
 	return m
 }
 
-// Multi returns a lock over several, of any kinds and on any managers. They are taken in one
-// order, in whatever order they are given: by their paths with the chroot, and where those
-// are the same by the names of their ensembles ([session.Manager.FullName]). So callers that
-// take some of the same locks through Multi cannot wait for each other in a circle. A caller
-// that takes the locks one by one, in another order, can still be in one.
+// Multi returns a lock that consists of several, of any kinds and on any managers.
 //
-// Locks of one path on two ensembles have the same order everywhere only if all processes name
-// the ensembles alike. Without [session.WithName] the name is the connect string's servers, and
-// two processes that write them differently, as by address and by host name, can order the
-// two locks differently, and then wait for each other for ever. Give every manager a name by
-// WithName where Multi has locks on several ensembles.
+// A MultiLock takes its locks in an order that does not depend on the order of the arguments: by
+// their paths with the chroot, and for equal paths by the names of their ensembles
+// ([session.Manager.FullName]). So callers that take some of the same locks through Multi cannot
+// wait for each other in a circle. A caller that takes the locks one by one, in another order, can
+// be part of such a circle.
 //
-// A MultiLock is re-entrant as a whole: an owner ([WithOwner]) that holds it enters it again. It
-// takes its locks by their Acquire, which knows no owners: if the owner of ctx holds one of
-// the locks by a Lock of its own, Lock of the MultiLock waits for that until ctx ends.
+// If Multi has locks on several ensembles, give every manager a name with [session.WithName].
+// Otherwise an ensemble's name is the servers of the connect string. Two processes that write these
+// differently, for example by address and by host name, can take two locks of the same path in
+// different orders, and then wait for each other for ever.
 //
-// Multi does no I/O. No locks, a nil one, one without a name (the zero Reader of rwlock), and one that
-// is there twice, also by way of another object or another chroot, are errors that match [session.ErrInvalid]. Managers that name one
-// ensemble differently are taken for managers of different ones.
+// A MultiLock is re-entrant as a whole: an owner ([WithOwner]) that holds it enters it again. But
+// it takes its locks by their Acquire, which does not look at owners. So if the owner of ctx holds
+// one of the locks by a Lock of its own, Lock of the MultiLock waits for that until ctx ends.
+//
+// Multi does no I/O. It returns an error that matches [session.ErrInvalid] if there is no lock, if
+// one is nil or has no name (the zero Reader of rwlock), or if one is there twice, also through
+// another object or another chroot. Multi cannot know that two names mean the same ensemble.
 func Multi(locks ...ContextLocker) (*MultiLock, error) {
 	if len(locks) == 0 {
 		return nil, fmt.Errorf("zklock: %w: Multi of no locks", session.ErrInvalid)
@@ -97,11 +100,12 @@ func Multi(locks ...ContextLocker) (*MultiLock, error) {
 		}
 		m.locks, paths = append(m.locks, l), append(paths, l.Path())
 	}
-	m.holds = hold.Several[*MultiLease](strings.Join(paths, ", "), managersOf(m.locks)...)
+	m.paths = strings.Join(paths, ", ")
+	m.holds = hold.Several[*MultiLease](m.paths, managersOf(m.locks)...)
 	return m, nil
 }
 
-// managersOf returns the managers of locks, each once, of those locks that say theirs.
+// managersOf returns the managers of those locks that have a method for that, each once.
 func managersOf(locks []ContextLocker) []*session.Manager {
 	var all []*session.Manager
 	for _, l := range locks {
@@ -116,7 +120,7 @@ func managersOf(locks []ContextLocker) []*session.Manager {
 	return all
 }
 
-// isNil reports whether a lock is no lock, or a nil pointer to one, whose methods panic.
+// isNil reports whether a lock is nil, or a nil pointer, whose methods panic.
 func isNil(l ContextLocker) bool {
 	if l == nil {
 		return true
@@ -125,8 +129,8 @@ func isNil(l ContextLocker) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// compareNames orders by path first: processes that name their ensembles differently agree on
-// that at least.
+// compareNames orders by path first, since processes that name their ensembles differently agree
+// on the paths.
 func compareNames(a, b string) int {
 	serversA, pathA := cutServers(a)
 	serversB, pathB := cutServers(b)
@@ -138,18 +142,18 @@ func cutServers(fullName string) (servers, path string) {
 	return fullName[:i], fullName[i:]
 }
 
-// Lock waits until it has all of the locks. ctx bounds the wait for all of them together.
-// When it ends, Lock returns at once an error that matches ctx.Err(), and those that it had
-// are given up, the last first, as with any other error: [session.ErrClosed] when a manager
-// is closed, [session.ErrLost] when the owner of ctx ([WithOwner]) holds the MultiLock but
-// has lost it, or what one of the locks returns. A server's refusal to remove a node is
-// joined to it.
+// Lock waits until it holds all of the locks. ctx bounds the wait for all of them together. If ctx
+// ends before that, Lock returns at once an error that matches ctx.Err(). If a manager is closed,
+// it returns [session.ErrClosed]; if the owner of ctx ([WithOwner]) holds the MultiLock but has
+// lost it, [session.ErrLost]; otherwise what one of the locks returns. A Lock
+// that fails gives up the locks that it has taken, the last first. If a server refuses to remove a
+// node, that error is joined.
 //
-// A lock that is lost while the wait for another goes on is not the caller's business: Lock
-// gives all of them up and starts over. Once Lock has returned nil, the hold is lost when
-// any of the locks is; the others are kept until Unlock, as the work that they protect may
-// still be going on. Until then other goroutines in Lock of this MultiLock have none of the
-// locks, and no place in a queue.
+// If Lock loses one of the locks while it waits for another, it gives up all of them and starts
+// over. Once it has returned nil, the hold is lost as soon as any of the locks is lost. The other
+// locks are kept until Unlock, as the work that they protect may still be going on. Until that
+// Unlock, other goroutines in Lock of this MultiLock have none of the locks and no place in a
+// queue.
 func (m *MultiLock) Lock(ctx context.Context) error {
 	m.made()
 	misuse.Context(ctx, "zklock: MultiLock.Lock")
@@ -157,26 +161,25 @@ func (m *MultiLock) Lock(ctx context.Context) error {
 	return err
 }
 
-// TryLock takes all of the locks if nobody is in the way at any of them. It returns false
-// and nil if somebody is; an error says that it could not tell. It leaves nothing behind
-// unless it returns true. It waits for the servers, as ctx allows, but for no holder.
+// TryLock takes all of the locks if they are free. It returns false and nil if one is busy. It
+// returns an error if it could not tell. TryLock waits for the servers, as long as ctx allows, but
+// for no holder. It leaves nothing behind unless it returns true.
 func (m *MultiLock) TryLock(ctx context.Context) (bool, error) {
 	m.made()
 	misuse.Context(ctx, "zklock: MultiLock.TryLock")
 	return m.holds.TryLock(ctx, m.TryAcquire)
 }
 
-// Unlock gives back what one Lock or TryLock took, as [Mutex.Unlock] does: all of the locks,
-// the last first, also when some are lost or cannot be given up. The errors are joined.
-// [queue.ErrReleasePending] is among them only when there is nothing worse.
+// Unlock gives back what one Lock or TryLock took, like [Mutex.Unlock]. It gives up all of the
+// locks, the last first, also if some are lost or cannot be given up, and joins the errors.
+// [queue.ErrReleasePending] is among them only if there is no other.
 //
-// Like that of a Mutex, Unlock cannot tell which goroutine calls it. Where several goroutines
-// share the MultiLock use Do, which gives back its own hold and reports its own loss, or
-// [MultiLock.Acquire].
+// Unlock cannot tell which goroutine calls it. Where several goroutines share the MultiLock, use
+// [MultiLock.Do] or [MultiLock.Acquire]: they give back their own hold and report its loss.
 func (m *MultiLock) Unlock() error { return m.made().holds.Unlock() }
 
-// Do calls f while holding all of the locks, as [Mutex.Do] does: the context that f is given
-// ends when any of them is lost. [MultiLeaseFrom] gives the leases from that context.
+// Do calls f while it holds all of the locks, like [Mutex.Do]. The context of f ends when any of
+// the locks is lost. [MultiLeaseFrom] returns the leases from that context.
 func (m *MultiLock) Do(ctx context.Context, f func(context.Context) error) error {
 	m.made()
 	misuse.Context(ctx, "zklock: MultiLock.Do")
@@ -186,55 +189,44 @@ func (m *MultiLock) Do(ctx context.Context, f func(context.Context) error) error
 	return m.holds.Do(ctx, m.Acquire, f)
 }
 
-// Held reports whether somebody who came in through Lock, TryLock or Do of this MultiLock
-// holds all of the locks, at the time of the call and by the clock.
+// Held reports whether Lock, TryLock or Do of this MultiLock holds all of the locks, in any
+// goroutine. It goes by the clock at the time of the call.
 func (m *MultiLock) Held() bool { return m.made().holds.Held() }
 
-// Done returns a channel that is closed when the hold that stands at the time of the call
-// has ended: unlocked, or any of its locks lost. Where there is none, it is closed already.
-// Held may know earlier.
-func (m *MultiLock) Done() <-chan struct{} {
-	m.made()
-	if l, ok := m.holds.Newest(); ok {
-		return l.Done()
-	}
-	return closed
-}
-
-var closed = func() <-chan struct{} {
-	ch := make(chan struct{})
-	close(ch)
-	return ch
-}()
+// Done returns a channel that is closed when the present hold through Lock, TryLock or Do of this
+// MultiLock is unlocked, or any of its locks is lost. It is closed already if there is no hold.
+// Held may know of a loss earlier.
+func (m *MultiLock) Done() <-chan struct{} { return m.made().holds.Done() }
 
 // Locker returns the locks as one [sync.Locker]: see [Mutex.Locker].
 func (m *MultiLock) Locker(opts ...LockerOption) sync.Locker {
 	m.made()
-	return m.holds.Locker(m.Acquire, opts...)
+	return m.holds.Locker(m.Acquire, lockerConfig(opts))
 }
 
-// Acquire takes all of the locks and returns them as one handle, with its own Release, apart
-// from Lock and Unlock. It waits and fails as Lock does, and knows no owners.
+// Acquire takes all of the locks and returns them as one handle with its own Release, apart from
+// Lock and Unlock. It waits and fails as Lock does, but does not look at owners.
 func (m *MultiLock) Acquire(ctx context.Context) (*MultiLease, error) {
 	m.made()
 	misuse.Context(ctx, "zklock: MultiLock.Acquire")
 	return m.untilAll(ctx, ContextLocker.Acquire)
 }
 
-// TryAcquire is Acquire that waits for no holder: [queue.ErrBusy] says that somebody is in
-// the way. It leaves nothing behind unless it returns a lease.
+// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock
+// returns false and nil. It leaves nothing behind unless it returns a lease.
 func (m *MultiLock) TryAcquire(ctx context.Context) (*MultiLease, error) {
 	m.made()
 	misuse.Context(ctx, "zklock: MultiLock.TryAcquire")
 	return m.untilAll(ctx, ContextLocker.TryAcquire)
 }
 
-// take is how to get each of the locks.
+// take gets one of the locks.
 type take func(ContextLocker, context.Context) (*queue.Lease, error)
 
-// errLostEarlier says that a lock was lost while another was waited for.
-var errLostEarlier = errors.New("a lock was lost before the others were there")
+// errLostEarlier says that a lock was lost during the wait for another.
+var errLostEarlier = errors.New("a lock was lost before the others were taken")
 
+// untilAll starts over when a lock is lost before all are taken.
 func (m *MultiLock) untilAll(ctx context.Context, take take) (*MultiLease, error) {
 	var again rounds.Pace
 	for {
@@ -243,7 +235,7 @@ func (m *MultiLock) untilAll(ctx context.Context, take take) (*MultiLease, error
 			return l, err
 		}
 		if err := again.Wait(ctx, nil); err != nil {
-			return nil, fmt.Errorf("acquire %s: %w", m.locks[0].Path(), err)
+			return nil, fmt.Errorf("acquire %s: %w", m.paths, err)
 		}
 	}
 }

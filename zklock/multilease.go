@@ -14,16 +14,16 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// MultiLease is one granted hold of a [MultiLock]: a lease of each of its locks, held as one.
-// Its methods may be called by any number of goroutines at once. They panic if no acquisition of
-// a MultiLock has made the MultiLease.
+// MultiLease is one hold of a [MultiLock]: a lease of each of its locks, held as one. Its methods
+// may be called by any number of goroutines at once. They panic if no acquisition of a MultiLock has
+// made the MultiLease.
 type MultiLease struct {
 	place []int // of each lease among the locks given to Multi
 
 	mu     sync.Mutex
-	leases []*queue.Lease // in the order in which they were taken; grows until all are there
+	leases []*queue.Lease // in the order in which they were taken; grows until all are taken
 
-	// hold ends with the first of the leases, with its cause, or with Release.
+	// hold ends with the first lease that ends, whose cause it has, or with Release.
 	hold    context.Context
 	endHold context.CancelCauseFunc
 }
@@ -42,8 +42,8 @@ func newMultiLease(place []int) *MultiLease {
 	return l
 }
 
-// add makes one more lease a part. Nobody else has l yet, but its context is with those who
-// get the next lock, and asks Err.
+// add adds a lease. No caller has l yet, but the acquisition of the next lock has its context,
+// which calls Err.
 func (l *MultiLease) add(one *queue.Lease) {
 	l.mu.Lock()
 	l.leases = append(l.leases, one)
@@ -55,16 +55,15 @@ func (l *MultiLease) add(one *queue.Lease) {
 	})
 }
 
-// taken returns the leases that there are, in the order in which they were taken.
+// taken returns the leases so far, in the order in which they were taken.
 func (l *MultiLease) taken() []*queue.Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.leases
 }
 
-// Leases returns the lease of each lock, in the order in which the locks were given to
-// [Multi]: for their tokens and guards. Who releases one has given the whole up, and still
-// must release the MultiLease.
+// Leases returns the lease of each lock, in the order of the arguments of [Multi], for their
+// tokens and guards. The release of one of them ends the MultiLease, which must still be released.
 func (l *MultiLease) Leases() []*queue.Lease {
 	l.made()
 	leases := l.taken()
@@ -75,36 +74,35 @@ func (l *MultiLease) Leases() []*queue.Lease {
 	return out
 }
 
-// Done returns a channel that is closed when the lease has been released, or any of the locks
-// is lost. [MultiLease.Err] may know earlier.
+// Done returns a channel that is closed when the lease is released or any of the locks is lost.
+// [MultiLease.Err] may know of a loss earlier.
 func (l *MultiLease) Done() <-chan struct{} { return l.made().hold.Done() }
 
-// Err returns nil while all of the locks are held; then why not: the error of the one that
-// ended first, as [queue.Lease.Err] gives it, or [queue.ErrReleased]. It goes by the clock at
-// the time of the call.
+// Err returns nil while all of the locks are held. After that it returns [queue.ErrReleased], or
+// the [queue.Lease.Err] of the lease that ended first. It goes by the clock at the time of the call.
 func (l *MultiLease) Err() error {
 	l.made()
 	for _, one := range l.taken() {
 		if err := one.Err(); err != nil {
-			l.endHold(err) // unless something else was first
+			l.endHold(err) // no effect if it has ended
 			break
 		}
 	}
 	return context.Cause(l.hold)
 }
 
-// Context returns a context that ends with parent, and when the lease is released or any of
-// the locks lost; [context.Cause] then gives what Err of the lease does. The caller must call the
-// returned function when done with it, which does not release the lease. Like that of
-// [queue.Lease.Context], it goes by the clock at the time of the call. [MultiLeaseFrom] gives the
-// lease back.
+// Context returns a context that ends when parent ends, the lease is released or any of the locks
+// is lost. [context.Cause] then returns what Err of the lease does. The caller must call the
+// returned function when done with the context; that does not release the lease. Err of the context
+// goes by the clock at the time of the call, as that of [queue.Lease.Context] does. [MultiLeaseFrom]
+// returns the lease from the context.
 func (l *MultiLease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	l.made()
 	misuse.Context(parent, "zklock: MultiLease.Context")
 	return l.context(context.WithValue(parent, multiLeaseKey{}, l))
 }
 
-// context is Context that does not show the lease, which may lack some locks yet.
+// context is Context without the lease in the context, since it may still lack some locks.
 func (l *MultiLease) context(parent context.Context) (context.Context, context.CancelFunc) {
 	return leasectx.New(parent, l.hold, l.Err)
 }
@@ -112,40 +110,40 @@ func (l *MultiLease) context(parent context.Context) (context.Context, context.C
 // multiLeaseKey is the context key of a MultiLease.
 type multiLeaseKey struct{}
 
-// MultiLeaseFrom returns the lease of several locks that ctx ends with, for their tokens and
-// guards: ctx is the context that [MultiLock.Do] gives to its function, or one that
-// [MultiLease.Context] returned, or derived from such a context. Where several are nested, it is
-// the innermost one. It returns false if there is none.
+// MultiLeaseFrom returns the MultiLease that ctx ends with, for its tokens and guards. ctx is the
+// context that [MultiLock.Do] passes to its function, one that [MultiLease.Context] returned, or one
+// derived from these. If several are nested, it returns the innermost. It returns false if there is
+// none.
 //
-// The function of a Do must not release the lease, as Do does that.
+// The function of a Do must not release the lease, since Do does.
 func MultiLeaseFrom(ctx context.Context) (*MultiLease, bool) {
 	misuse.Context(ctx, "zklock: MultiLeaseFrom")
 	l, ok := ctx.Value(multiLeaseKey{}).(*MultiLease)
 	return l, ok
 }
 
-// Release gives all of the locks up, the last first, as [queue.Lease.Release] does each; it
-// waits for the servers' confirmations together. It returns the errors of all of them,
-// joined: the causes of those that are lost, which it gives up too, and refusals.
-// [queue.ErrReleasePending] is among them only when there is nothing worse.
+// Release gives up all of the locks, the last first, each as [queue.Lease.Release] does, and then
+// waits until the servers have confirmed all of them or ctx ends. It joins their errors: the causes
+// of those that are lost, and refusals. [queue.ErrReleasePending] is among them only if there is no
+// other.
 func (l *MultiLease) Release(ctx context.Context) error {
 	l.made()
 	misuse.Context(ctx, "zklock: MultiLease.Release")
 	errs := l.release(ctx)
-	if worse := slices.DeleteFunc(slices.Clone(errs), isPending); len(worse) > 0 {
-		errs = worse
+	if others := slices.DeleteFunc(slices.Clone(errs), isPending); len(others) > 0 {
+		errs = others
 	}
 	return hold.Join(errs...)
 }
 
-// abandon gives up all of the locks there are, and waits for nothing.
+// abandon gives up the locks so far, and waits for nothing.
 func (l *MultiLease) abandon(ctx context.Context) {
 	l.endHold(queue.ErrReleased)
 	startReleases(ctx, l.taken())
 }
 
-// release starts to release each before it waits for any: where one waits for a server that
-// is away, the others must not.
+// release starts all releases before it waits for any, so that a server that is away delays only
+// its own.
 func (l *MultiLease) release(ctx context.Context) []error {
 	var errs []error
 	for _, wait := range l.startRelease(ctx) {
@@ -156,7 +154,7 @@ func (l *MultiLease) release(ctx context.Context) []error {
 	return errs
 }
 
-// startRelease ends the hold and starts to release each lock, also if a hook panics.
+// startRelease ends the hold and starts to release each lock. It does so even if a hook panics.
 func (l *MultiLease) startRelease(ctx context.Context) (waits []func() error) {
 	defer func() { waits = startReleases(ctx, l.taken()) }()
 	if l.Err() == nil {
@@ -165,8 +163,8 @@ func (l *MultiLease) startRelease(ctx context.Context) (waits []func() error) {
 	return nil
 }
 
-// startReleases starts to release the last of the leases first. If a hook panics in one release,
-// the others are started all the same.
+// startReleases starts to release the leases, the last first. If a hook panics in one release, the
+// others are started all the same.
 func startReleases(ctx context.Context, leases []*queue.Lease) (waits []func() error) {
 	if len(leases) == 0 {
 		return nil
@@ -176,12 +174,12 @@ func startReleases(ctx context.Context, leases []*queue.Lease) (waits []func() e
 	return append(waits, last.StartRelease(ctx))
 }
 
-// rollBack gives up what there is, and returns why, with what the servers refuse to remove
-// joined to it. That has precedence over [queue.ErrBusy], which says that nothing is left.
+// rollBack gives up the locks so far, and returns why, joined with what the servers refuse to
+// remove. Such a refusal replaces [queue.ErrBusy], which says that nothing is left behind.
 func (l *MultiLease) rollBack(ctx context.Context, why error) error {
 	refused := slices.DeleteFunc(l.release(ctx), func(err error) bool {
 		return isPending(err) || errors.Is(err, session.ErrLost) || errors.Is(err, session.ErrClosed) ||
-			errors.Is(err, queue.ErrReleased) // on request: see WithRevocable
+			errors.Is(err, queue.ErrReleased) // by a function of WithRevocable
 	})
 	switch {
 	case len(refused) == 0:

@@ -10,14 +10,14 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Mutex is a mutual exclusion lock over all processes that use the same path. The
-// algorithm is that of [queue], with one lease for everybody: Curator's
-// InterProcessMutex, whose nodes it shares, and zk.Lock's of go-zookeeper, in one round
-// trip to enter and none to take over.
+// Mutex is a lock that one holder has at a time, of all processes that use the same path. It is
+// the queue of package [queue] with room for one, and shares its nodes with Curator's
+// InterProcessMutex and go-zookeeper's zk.Lock. An acquisition takes one round trip to enter the
+// queue, and none to take the lock over.
 //
-// All methods may be called by any number of goroutines at once; each waits in the one
-// queue of all processes, but for [WithLocalHandover]. They panic if [New] has not made the
-// Mutex, and those that take a context panic if it is nil.
+// All methods may be called by any number of goroutines at once. Each call has a place of its own
+// in the queue of all processes, except with [WithLocalHandover]. The methods panic if [New] has
+// not made the Mutex. Those that take a context panic if it is nil.
 type Mutex struct {
 	_ misuse.NoCopy
 
@@ -26,8 +26,8 @@ type Mutex struct {
 	data    []byte             // nil: the default
 	revoked func(*queue.Lease) // nil: not revocable
 	unfair  bool
-	passes  int          // at most, of the lock within the process in one turn
-	local   *queue.Local // nil: each contends by itself
+	passes  int          // local hand-overs in one turn at most; 0: none
+	local   *queue.Local // nil: each call has a place of its own
 	holds   *hold.Holds[*queue.Lease]
 }
 
@@ -39,23 +39,25 @@ func (m *Mutex) made() *Mutex {
 	return m
 }
 
-// mutex is the kind of lock: one at a time. It counts kazoo's nodes too.
+// mutex is the kind of lock. It counts kazoo's nodes too.
 var mutex = &queue.Kind{
 	Name:     "mutex",
 	Prefixes: []string{queue.PrefixLock, queue.PrefixKazooLock},
 	Policy:   func(queue.Node) queue.Policy { return queue.Policy{} },
 }
 
-// New returns the mutex at an absolute path of ZooKeeper, a directory that is made when
-// needed and goes when it is not. It does no I/O. A nil manager, a bad path or a bad
-// option is an error that matches [session.ErrInvalid]. What is not known to be a good name
-// goes through [EscapePath].
+// New returns the mutex at path, an absolute path of ZooKeeper. The path is a directory of the
+// lock's own, which contenders create when it is missing and which goes away when it is not used.
+// Names that come from users go through [EscapePath] first.
 //
-// Two Mutex values at one path exclude each other, in one process too.
+// New does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad
+// path or a bad option.
+//
+// Two Mutex values at one path exclude each other, also in one process.
 func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 	q, err := queue.New(m, path)
 	if err != nil {
-		return nil, fmt.Errorf("zklock: %w", err)
+		return nil, hold.Retitle("zklock", err, "queue")
 	}
 	mx := &Mutex{q: q, kind: mutex, holds: hold.One[*queue.Lease](path, m)}
 	if err := hold.ApplyAll(opts, func(o Option) error { return o.apply(mx) }); err != nil {
@@ -63,31 +65,35 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 	}
 	if mx.unfair {
 		if mx.kind != mutex {
-			return nil, fmt.Errorf("zklock: %w: WithPrefixes: no other library has nodes of an unfair lock", session.ErrInvalid)
+			return nil, fmt.Errorf("zklock: %w: WithPrefixes and WithUnfair exclude each other", session.ErrInvalid)
 		}
 		mx.kind = unfair
 	}
 	if mx.passes > 0 {
+		if mx.unfair {
+			return nil, fmt.Errorf("zklock: %w: WithLocalHandover and WithUnfair exclude each other", session.ErrInvalid)
+		}
 		if mx.local, err = q.Local(mx.request(), mx.passes); err != nil {
-			return nil, fmt.Errorf("zklock: %w", err)
+			return nil, hold.Retitle("zklock", err, "queue")
 		}
 	}
 	return mx, nil
 }
 
-// Lock waits for its turn and takes the mutex. It returns nil when it holds it; when ctx
-// ends before, an error that matches ctx.Err(), at once and with nothing left behind; or
-// [session.ErrClosed] when the manager is closed. That ctx ends after it has returned
-// nil changes nothing. A lost connection or session is not the caller's business: it
-// goes on waiting, in a new session at the end of the queue.
+// Lock waits for its turn and takes the mutex. It returns nil when it holds the mutex. If ctx ends
+// before that, Lock returns at once an error that matches ctx.Err(), and leaves nothing behind. If
+// the manager is closed, it returns [session.ErrClosed]. A lost connection or session is no error:
+// Lock goes on waiting, after a lost session at the end of the queue.
 //
-// Other errors: [session.ErrLost] when the owner of ctx ([WithOwner]) holds the mutex
-// but has lost it, [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes],
-// and what the server refuses, such as zk.ErrNoAuth.
+// Other errors are [session.ErrLost] if the owner of ctx ([WithOwner]) holds the mutex but has
+// lost it, [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes], and what the server
+// refuses, such as zk.ErrNoAuth.
 //
-// If the mutex is lost before Unlock, others can come in; but not through this Mutex:
-// its next Lock returns only after that Unlock. Until then the goroutines in Lock have no place
-// in the queue, so that a holder that hangs keeps out no other process.
+// ctx bounds only the wait. The mutex stays held if ctx ends after Lock has returned nil.
+//
+// If the mutex is lost before Unlock, other processes can take it. The next Lock of this Mutex
+// returns only after that Unlock. Until then the goroutines in Lock of this Mutex have no place in
+// the queue, so that a holder that hangs keeps out no other process.
 func (m *Mutex) Lock(ctx context.Context) error {
 	m.made()
 	misuse.Context(ctx, "zklock: Mutex.Lock")
@@ -95,34 +101,34 @@ func (m *Mutex) Lock(ctx context.Context) error {
 	return err
 }
 
-// TryLock takes the mutex if nobody is in the way. It returns false and nil if somebody
-// is; an error says that it could not tell. It leaves nothing behind unless it returns
-// true. It waits for the servers, as ctx allows, but for no holder.
+// TryLock takes the mutex if it is free. It returns false and nil if the mutex is busy: another
+// contender holds it or is ahead in the queue. It returns an error if it could not tell. TryLock
+// waits for the servers, as long as ctx allows, but for no holder. It leaves nothing behind unless
+// it returns true.
 func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 	m.made()
 	misuse.Context(ctx, "zklock: Mutex.TryLock")
 	return m.holds.TryLock(ctx, m.TryAcquire)
 }
 
-// Unlock gives back what one Lock or TryLock took. With n Locks by one owner, the n-th
-// Unlock gives the mutex up.
+// Unlock gives back what one Lock or TryLock took. After n Locks by one owner, the n-th Unlock
+// gives the mutex up. Unlock never frees what a Do holds, or what was locked through another
+// Mutex value.
 //
-// Giving it up is certain from the moment of the call. Unlock returns nil when the
-// server has confirmed it, and [queue.ErrReleasePending] when that has not come after a
-// second, as when disconnected; there is nothing left to do then either. It returns
-// [ErrNotHeld], and frees nothing, when there is no Lock to give back, and
-// [session.ErrLost] when the mutex was lost before: then others may have been in
-// already. It never frees what was locked through another object, nor what a Do
-// holds.
+// The release is certain from the moment of the call. Unlock returns nil when the server has
+// confirmed it, and [queue.ErrReleasePending] if there is no confirmation within a second, as when
+// disconnected. The caller has nothing left to do in either case. Unlock returns [ErrNotHeld], and
+// frees nothing, if there is no Lock to give back. It returns [session.ErrLost] if the mutex was
+// lost before: others may have held it since.
 //
-// Unlock has no handle, so it cannot tell which goroutine calls it. Where several goroutines
-// share the Mutex, a goroutine that calls it once too often, or without a Lock, takes the hold of
-// another one, and with it the report of a loss. Use Do there, which gives back its own hold and
-// reports its own loss, or [Mutex.Acquire], whose lease does.
+// Unlock cannot tell which goroutine calls it. If several goroutines share the Mutex, and one of
+// them calls Unlock without a Lock, it gives back the hold of another goroutine, and gets the
+// report if that hold was lost. Where that can happen, use [Mutex.Do], or [Mutex.Acquire] and the
+// lease it returns: they give back their own hold and report its loss.
 func (m *Mutex) Unlock() error { return m.made().holds.Unlock() }
 
-// Acquire takes the mutex and returns it as a handle, with its own Release, apart from
-// Lock and Unlock. It waits and fails as Lock does, and knows no owners.
+// Acquire takes the mutex and returns it as a handle with its own Release, apart from Lock and
+// Unlock. It waits and fails as Lock does, but does not look at owners.
 func (m *Mutex) Acquire(ctx context.Context) (*queue.Lease, error) {
 	m.made()
 	misuse.Context(ctx, "zklock: Mutex.Acquire")
@@ -132,8 +138,8 @@ func (m *Mutex) Acquire(ctx context.Context) (*queue.Lease, error) {
 	return m.q.Acquire(ctx, m.request())
 }
 
-// TryAcquire is Acquire that waits for no holder: [queue.ErrBusy] says that somebody is in
-// the way. It leaves nothing behind unless it returns a lease.
+// TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock
+// returns false and nil. It leaves nothing behind unless it returns a lease.
 func (m *Mutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	m.made()
 	misuse.Context(ctx, "zklock: Mutex.TryAcquire")
@@ -147,19 +153,18 @@ func (m *Mutex) request() queue.Request {
 	return queue.Request{Kind: m.kind, Data: m.data, Revoked: m.revoked}
 }
 
-// Do calls f while holding the mutex, and always unlocks, also when f panics. The
-// context that f is given ends with ctx, and when the lock is lost; [context.Cause]
-// tells which. It carries the owner of ctx, if there is one.
-// Its Err goes by the clock at the time of the call: see [queue.Lease.Context].
+// Do calls f while it holds the mutex, and unlocks when f returns or panics. If it cannot lock, it
+// returns what Lock returns and does not call f.
 //
-// [queue.LeaseFrom] gives the lease, for its token and guard, from that context.
+// The context of f ends when ctx ends and when the mutex is lost; [context.Cause] tells which. Its
+// Err goes by the clock at the time of the call: see [queue.Lease.Context]. [queue.LeaseFrom]
+// returns the lease from that context, for its fencing token and guard. The context has the owner
+// of ctx, if there is one.
 //
-// Do returns the error of f; or, without having called f, what Lock returns. If the lock was lost
-// before f returned, the error matches [session.ErrLost], also when f returned nil, and the
-// errors that f returned. But it matches [context.Canceled] and [context.DeadlineExceeded] only
-// if ctx itself has ended: that f was cut short by the loss is not the caller's cancellation.
-// That the server has not yet confirmed the release is not reported: f is done and the lock
-// given up.
+// Do returns the error of f. If the mutex was lost before f returned, the error matches
+// [session.ErrLost] even if f returned nil, and it also matches the error of f. But then it matches
+// [context.Canceled] or [context.DeadlineExceeded] only if ctx itself has ended, since a loss is not
+// the caller's cancellation. Do does not report a release that the server has not yet confirmed.
 func (m *Mutex) Do(ctx context.Context, f func(context.Context) error) error {
 	m.made()
 	misuse.Context(ctx, "zklock: Mutex.Do")
@@ -169,23 +174,28 @@ func (m *Mutex) Do(ctx context.Context, f func(context.Context) error) error {
 	return m.holds.Do(ctx, m.Acquire, f)
 }
 
-// Held reports whether somebody who came in through Lock, TryLock or Do of this Mutex
-// holds it, at the time of the call and by the clock.
+// Held reports whether Lock, TryLock or Do of this Mutex holds the mutex, in any goroutine. It
+// goes by the clock at the time of the call.
 func (m *Mutex) Held() bool { return m.made().holds.Held() }
 
-// Path returns the mutex's path.
+// Done returns a channel that is closed when the present hold through Lock, TryLock or Do of this
+// Mutex is unlocked or lost. It is closed already if there is no hold. Held may know of a loss
+// earlier.
+func (m *Mutex) Done() <-chan struct{} { return m.made().holds.Done() }
+
+// Path returns the path that was given to [New].
 func (m *Mutex) Path() string { return m.made().q.Path() }
 
-// FullName returns what tells the mutex from all other locks: its servers, and its path with
-// the chroot (see [session.Manager.FullName]).
+// FullName returns a name that no other lock has: the servers, and the path with the chroot. See
+// [session.Manager.FullName].
 func (m *Mutex) FullName() string { return m.made().q.FullName() }
 
 // Manager returns the session manager that was given to [New].
 func (m *Mutex) Manager() *session.Manager { return m.made().q.Manager() }
 
-// Contenders returns who holds the mutex and who waits for it, in all processes and in
-// order. It fails with ctx's error, [queue.ErrConflict], [session.ErrClosed] or what the
-// server refuses.
+// Contenders returns the holder and the waiters of all processes, in the order of the queue. It
+// fails with the error of ctx, [queue.ErrConflict], [session.ErrClosed], or what the server
+// refuses.
 func (m *Mutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	m.made()
 	misuse.Context(ctx, "zklock: Mutex.Contenders")

@@ -9,17 +9,17 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Option changes a [Mutex]. Bad values make [New] fail, with an error that matches
-// [session.ErrInvalid].
+// Option changes a [Mutex]. [New] returns an error that matches [session.ErrInvalid] for an option
+// that is nil or has a bad value.
 type Option interface{ apply(*Mutex) error }
 
 type option func(*Mutex) error
 
 func (o option) apply(m *Mutex) error { return o(m) }
 
-// WithData sets the data of this mutex's nodes, which [Mutex.Contenders] shows to
-// others; at most 64 KiB. Default: {"id":"host/pid"}, with a traceparent if the manager
-// has hooks that give one.
+// WithData sets the data of this mutex's nodes, at most 64 KiB, which [Mutex.Contenders] shows to
+// other processes. Default: {"id":"host/pid"}, with a traceparent if the manager has hooks that
+// return one.
 func WithData(data []byte) Option {
 	return option(func(m *Mutex) error {
 		kept, err := hold.NodeData(data)
@@ -28,13 +28,14 @@ func WithData(data []byte) Option {
 	})
 }
 
-// WithPrefixes adds prefixes of nodes that count as contenders at this path, beside those
-// of Curator, go-zookeeper, kazoo and this package: for a library that names its nodes in
-// another way, but takes turns by sequence number as they do. A prefix is a word that ends
-// in - or _, such as "ticket-", and is what stands before the number, without what is
-// new in each name before it. Those of the other kinds of lock of this module are refused.
+// WithPrefixes adds prefixes of nodes that count as contenders. It is for sharing the lock with a
+// library that names its nodes differently, but takes turns by sequence number as Curator,
+// go-zookeeper, kazoo and this package do. A prefix is the part of the name just before the
+// number, without the part that differs from name to name. It is a word that ends in - or _, such
+// as "ticket-". Prefixes of the other kinds of lock of this module are refused.
 //
-// All who lock at the path must know each other's prefixes, or there can be two holders.
+// All libraries that lock at the path must know each other's prefixes, or there can be two
+// holders. Default: the prefixes of Curator, go-zookeeper, kazoo and this package.
 func WithPrefixes(prefixes ...string) Option {
 	return option(func(m *Mutex) error {
 		further := *m.kind
@@ -44,7 +45,7 @@ func WithPrefixes(prefixes ...string) Option {
 				continue
 			}
 			if n, ok := queue.ParseNode(prefix + "0000000000"); ok && n.Prefix == prefix {
-				return fmt.Errorf("%w: prefix %q is that of another kind of lock", session.ErrInvalid, prefix)
+				return fmt.Errorf("%w: prefix %q belongs to another kind of lock", session.ErrInvalid, prefix)
 			}
 			further.Prefixes = append(further.Prefixes, prefix)
 		}

@@ -7,11 +7,12 @@ import (
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
-// WithOwner returns a context that names a new owner, for re-entrancy: where Java has
-// threads, Go has contexts. A Lock with this context, or one made from it, by the owner
-// that holds the lock adds one to its hold count and returns at once; Unlock takes one
-// off. Without an owner a second Lock waits, as that of [sync.Mutex] does. It serves the
-// locks of this package and of rwlock.
+// WithOwner returns a context with a new owner, for re-entrancy: where Java has threads, Go has
+// contexts. Calls with this context, or one derived from it, belong to that owner. If the owner
+// holds a lock, its next Lock adds one to the hold count and returns at once, and each Unlock takes
+// one off. Without an owner a second Lock waits, as that of [sync.Mutex] does.
+//
+// One owner can hold locks of this package and of rwlock, whose WithOwner does the same.
 func WithOwner(ctx context.Context) context.Context {
 	misuse.Context(ctx, "zklock: WithOwner")
 	return hold.WithOwner(ctx)

@@ -13,39 +13,40 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// WithRevocable sets what to call when somebody asks for the mutex: with [Revoke], or with
-// Curator's Revoker, whose message is the same. It is called at most once for each hold, with
-// its lease, from a goroutine of its own, as soon as the lease is granted and the request is
-// there; also when that came while this contender was still waiting, or disconnected. A
-// request is not an order: nothing else happens, and the holder gives the mutex up, by Unlock
-// or by the lease's Release, when it suits the work, or does not.
+// WithRevocable sets a function to call when somebody asks the holder to give the mutex up, with
+// [Revoke] or with Curator's Revoker, whose message is the same. f is called at most once for each
+// hold, with its lease, from a goroutine of its own. It is called as soon as the lease is granted and
+// the request is there, also if the request came while the contender was waiting or disconnected.
 //
-// The lease can be one that Lock has not yet returned with, and one that has been given up by
-// the time f looks at it. Who came in by Lock or Do best has f tell the work to end, and
-// leaves the Unlock to whoever locked. Default: requests are ignored.
+// The request is no order: nothing else happens. The holder gives the mutex up when it suits the
+// work, or keeps it. When f is called, Lock may not have returned yet, or the lease may already be
+// released. If the mutex is held by Lock or Do, f should tell the work to end, and leave the Unlock
+// to the goroutine that locked.
+//
+// Default: requests are ignored.
 func WithRevocable(f func(*queue.Lease)) Option {
 	return option(func(m *Mutex) error {
 		if f == nil {
-			return fmt.Errorf("%w: WithRevocable of nil", session.ErrInvalid)
+			return fmt.Errorf("%w: WithRevocable of a nil function", session.ErrInvalid)
 		}
 		m.revoked = f
 		return nil
 	})
 }
 
-// Revoke asks a contender to give its lock up: the holder, or one who waits, who is asked once
-// he holds. nodePath is that of the contender's node, as in [queue.Contender]. It works for all
-// locks of this module and of Curator whose holder listens; it replaces the data of the node.
+// Revoke asks a contender to give its lock up. nodePath is the path of the contender's node, as in
+// [queue.Contender]. A waiter is asked once it holds the lock. Revoke replaces the data of the node.
+// It works for all locks of this module and of Curator whose holders listen (WithRevocable).
 //
-// It returns when the server has confirmed that the message is there, which says nothing of
-// what the holder does. It fails with zk.ErrNoNode when the contender is gone, with ctx's
-// error, [session.ErrClosed], or what the server refuses, such as zk.ErrNoAuth; and with
-// [session.ErrInvalid], before any I/O, for a nil manager, a bad path, and one whose last
-// element is no contender's name.
+// Revoke returns nil when the server has confirmed the message, which says nothing about what the
+// holder does. It returns zk.ErrNoNode if the contender is gone. Other errors are the error of ctx,
+// [session.ErrClosed], and what the server refuses, such as zk.ErrNoAuth. It returns
+// [session.ErrInvalid], before any I/O, for a nil manager, a bad path, and a path whose last element
+// is no contender's name.
 func Revoke(ctx context.Context, m *session.Manager, nodePath string) error {
 	misuse.Context(ctx, "zklock: Revoke")
 	if err := revocable(m, nodePath); err != nil {
-		return fmt.Errorf("zklock: revoke: %w", err)
+		return fmt.Errorf("revoke %s: %w", nodePath, err)
 	}
 	again := rounds.Pace{New: plumbing.OfManager(m).Retry()}
 	for {
@@ -53,7 +54,7 @@ func Revoke(ctx context.Context, m *session.Manager, nodePath string) error {
 		if err == nil {
 			_, err = s.Set(ctx, nodePath, []byte(queue.RevokeMessage), -1)
 		}
-		// Whether it was set is not known, and it does no harm to set it again.
+		// Perhaps the data was set. It does no harm to set it again.
 		if plumbing.Uncertain(err) && ctx.Err() == nil && !errors.Is(err, session.ErrClosed) {
 			if err = again.Wait(ctx, s.Done()); err == nil {
 				continue
@@ -66,6 +67,7 @@ func Revoke(ctx context.Context, m *session.Manager, nodePath string) error {
 	}
 }
 
+// revocable returns an error if there can be no contender at nodePath.
 func revocable(m *session.Manager, nodePath string) error {
 	if m == nil {
 		return fmt.Errorf("%w: nil session manager", session.ErrInvalid)
@@ -74,7 +76,7 @@ func revocable(m *session.Manager, nodePath string) error {
 		return err
 	}
 	if _, ok := queue.ParseNode(path.Base(nodePath)); !ok || path.Dir(nodePath) == "/" {
-		return fmt.Errorf("%w: %q is no contender's node", session.ErrInvalid, nodePath)
+		return fmt.Errorf("%w: the last element is no contender's name", session.ErrInvalid)
 	}
 	return nil
 }

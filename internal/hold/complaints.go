@@ -6,19 +6,18 @@ import (
 	"time"
 )
 
-// complainEvery is how often an error that stays the same is news.
+// complainEvery is how often an error that stays the same is logged.
 const complainEvery = time.Minute
 
-// complaints decides which of the errors of calls that are tried again are worth a line in the
-// log: the first, one that is another than the one before, and one a minute of the rest. The
-// goroutines that share a locker share it.
+// complaints decides which errors of a Locker's Lock go to the log: the first, each that differs
+// from the one before it, and otherwise one a minute. The goroutines of one Locker share it.
 type complaints struct {
 	mu   sync.Mutex
-	last string // text of the last error; "": there was none since the last success
+	last string // text of the last error; "": none since the last success
 	at   time.Time
 }
 
-// changing is what differs from one try to the next: names of nodes, ids of sessions.
+// changing matches what differs from one try to the next: names of nodes, ids of sessions.
 var changing = regexp.MustCompile(`[0-9a-f-]*[0-9][0-9a-f-]*`)
 
 func (c *complaints) isNews(err error) bool {

@@ -1,4 +1,4 @@
-// Package hold is what a lock object knows of those who came in through its Lock: whose
-// each hold is, and what an Unlock, which has no handle, gives back. The locks of zklock,
-// rwlock and semaphore are made of it and of a kind of queue.
+// Package hold keeps the holds of one lock object: who holds the lock through its Lock, TryLock
+// and Do, and which hold an Unlock, which has no handle, gives back. The locks of zklock, rwlock
+// and semaphore consist of a [Holds] and a kind of queue.
 package hold

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// withEnd returns the error of a Do: that of its function with that of the hold's end. cause is
-// what the lease says of its end.
+// withEnd returns the error of a Do, which has two parts: work is the error of its function, end
+// that of giving the hold back. cause is what the lease says of its end.
 func withEnd(ctx context.Context, work, end, cause error) error {
 	switch {
 	case end == nil:
@@ -16,22 +16,22 @@ func withEnd(ctx context.Context, work, end, cause error) error {
 	case work == nil:
 		return end
 	}
-	if !errors.Is(end, cause) { // a release was refused, after a hold that lasted
+	if !errors.Is(end, cause) { // the hold was not lost, and its release was refused
 		return Join(work, end)
 	}
 	return &endError{end: end, cause: cause, work: work, hide: ctx.Err() == nil}
 }
 
-// endError is the error of a Do whose function failed and whose hold ended before that was done.
+// endError is the error of a Do whose function failed and whose hold ended before that.
 //
-// The end of a hold ends the context of the function, which then usually returns
-// context.Canceled, or something that wraps it. Programs take that for a caller who has gone
-// away. So an endError does not match it, unless the caller's context has ended too.
+// The end of a hold ends the context of the function, which then usually returns an error that
+// matches context.Canceled. Programs take such an error for a caller that has gone away. So an
+// endError does not match it, unless the caller's context has ended too.
 type endError struct {
 	end   error // of the hold
 	cause error // of the end, which the function may have returned as well
 	work  error // of the function
-	hide  bool  // what work says of the end of a context
+	hide  bool  // do not match the errors of a context in work
 }
 
 // Error returns one line, with the cause once.
@@ -44,15 +44,15 @@ func (e *endError) Error() string {
 	return end + "; " + work
 }
 
-// Unwrap returns the hold's end alone; Is and As know the function's error.
+// Unwrap returns the error of the hold's end alone. Is and As look at the function's error.
 func (e *endError) Unwrap() error { return e.end }
 
 func (e *endError) Is(target error) bool {
 	return !(e.hide && endsContext(target)) && errors.Is(e.work, target)
 }
 
-// As looks at the end before it looks at the function's error. Of that it does not give out the
-// error of a context, which is a net.Error that says Timeout.
+// As looks at the hold's end first, then at the function's error. It does not find the error of a
+// context in the latter, which is a net.Error whose Timeout reports true.
 func (e *endError) As(target any) bool {
 	if errors.As(e.end, target) {
 		return true
@@ -68,8 +68,8 @@ func (e *endError) As(target any) bool {
 	return true
 }
 
-// endsContext reports whether an error is that of a context that has ended, and not one that
-// wraps it.
+// endsContext reports whether err is one of the two errors of an ended context. It does not look
+// at what err wraps.
 func endsContext(err error) bool {
 	return err == context.Canceled || err == context.DeadlineExceeded
 }

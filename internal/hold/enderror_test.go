@@ -15,8 +15,10 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// errLoss is what a lost lease says.
+// errLoss is the error of a lost lease, and lossText that of the Do which held it.
 var errLoss = fmt.Errorf("lock /a: session 0x1: %w: expired", session.ErrLost)
+
+const lossText = "unlock /a: session 0x1: lost: expired"
 
 // doLost returns the error of a Do whose lock is lost while its function runs. outside is the
 // context that its caller still has.
@@ -41,17 +43,17 @@ func TestErrorOfLostDo(t *testing.T) {
 		isNot []error
 		text  string
 	}{
-		"nil":             {nil, nil, []error{context.Canceled}, errLoss.Error()},
-		"ctx.Err":         {context.Canceled, nil, []error{context.Canceled}, errLoss.Error()},
-		"deadline":        {context.DeadlineExceeded, nil, []error{context.DeadlineExceeded}, errLoss.Error()},
-		"cause":           {errLoss, nil, []error{context.Canceled}, errLoss.Error()},
-		"another error":   {errWork, []error{errWork}, []error{context.Canceled}, errLoss.Error() + "; disk full"},
-		"wrapped ctx.Err": {fmt.Errorf("step 3: %w", context.Canceled), nil, []error{context.Canceled}, errLoss.Error() + "; step 3: context canceled"},
-		"wrapped cause":   {fmt.Errorf("step 3: %w", errLoss), nil, []error{context.Canceled}, errLoss.Error() + "; step 3"},
+		"nil":             {nil, nil, []error{context.Canceled}, lossText},
+		"ctx.Err":         {context.Canceled, nil, []error{context.Canceled}, lossText},
+		"deadline":        {context.DeadlineExceeded, nil, []error{context.DeadlineExceeded}, lossText},
+		"cause":           {errLoss, nil, []error{context.Canceled}, lossText},
+		"another error":   {errWork, []error{errWork}, []error{context.Canceled}, lossText + "; disk full"},
+		"wrapped ctx.Err": {fmt.Errorf("step 3: %w", context.Canceled), nil, []error{context.Canceled}, lossText + "; step 3: context canceled"},
+		"wrapped cause":   {fmt.Errorf("step 3: %w", errLoss), nil, []error{context.Canceled}, lossText + "; step 3"},
 		"joined": {errors.Join(context.Canceled, errWork), []error{errWork}, []error{context.Canceled},
-			errLoss.Error() + "; context canceled; disk full"},
+			lossText + "; context canceled; disk full"},
 		"of the network": {&net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}, []error{os.ErrDeadlineExceeded},
-			[]error{context.DeadlineExceeded}, errLoss.Error() + "; read tcp: i/o timeout"},
+			[]error{context.DeadlineExceeded}, lossText + "; read tcp: i/o timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := doLost(context.Background(), func() error { return c.work })

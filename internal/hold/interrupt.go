@@ -6,66 +6,64 @@ import (
 	"sync"
 )
 
-// calls are the calls of Get that are under way, as something to interrupt.
-type calls struct {
-	mu   sync.Mutex
-	open context.Context // of those that have begun since the last interruption
-	end  context.CancelFunc
+// interrupter ends the contexts of all calls of Get that have begun since the last interruption.
+type interrupter struct {
+	mu      sync.Mutex
+	current context.Context // ends at the next interruption
+	end     context.CancelFunc
 }
 
-func newCalls() *calls {
-	c := &calls{}
-	c.open, c.end = context.WithCancel(context.Background())
-	return c
+func newInterrupter() *interrupter {
+	i := &interrupter{}
+	i.current, i.end = context.WithCancel(context.Background())
+	return i
 }
 
-func (c *calls) current() context.Context {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.open
+// next returns a context that ends at the next interruption.
+func (i *interrupter) next() context.Context {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.current
 }
 
-func (c *calls) interrupt() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.end()
-	c.open, c.end = context.WithCancel(context.Background())
+func (i *interrupter) interrupt() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.end()
+	i.current, i.end = context.WithCancel(context.Background())
 }
 
-// contend calls get. It returns errSlotLost, and has left the queue, if the call was
-// interrupted.
-func (h *Holds[L]) contend(ctx context.Context, get Get[L], try bool) (L, error) {
-	if h.calls == nil || try { // a try waits for no holder
-		return get(ctx)
+// contend calls Get. It returns errSlotLost if the call was interrupted; the call has left the
+// queue by then.
+func (h *Holds[L]) contend(ctx context.Context, r request[L]) (L, error) {
+	if h.getting == nil || r.try { // a try waits for no holder
+		return r.get(ctx)
 	}
 	inside, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(h.calls.current(), cancel)
+	stop := context.AfterFunc(h.getting.next(), cancel)
 	defer stop()
-	if h.lostInSlot() != nil { // perhaps before there was something to interrupt
+	if h.lostInSlot() != nil { // perhaps lost before there was a call to interrupt
 		var none L
 		return none, errSlotLost
 	}
-	lease, err := get(inside)
+	lease, err := r.get(inside)
 	if err != nil && inside.Err() != nil && ctx.Err() == nil {
 		return lease, errSlotLost
 	}
 	return lease, err
 }
 
-// interruptAtLoss has the calls of Get interrupted if a hold ends otherwise than by its Unlock.
+// interruptAtLoss interrupts the calls of Get when a hold ends before its Unlock.
 func (h *Holds[L]) interruptAtLoss(held *Hold[L]) {
-	if h.calls == nil {
+	if h.getting == nil {
 		return
 	}
 	over, cancel := held.Lease.Context(context.Background())
 	context.AfterFunc(over, func() {
 		defer cancel()
-		h.mu.Lock()
-		stands := slices.Contains(h.all, held)
-		h.mu.Unlock()
-		if stands {
-			h.calls.interrupt()
+		if slices.Contains(h.standing(), held) {
+			h.getting.interrupt()
 		}
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Join returns the errors that are not nil as one, as [errors.Join] does, but with a text of one
+// Join returns the errors that are not nil as one, like [errors.Join], but with a text of one
 // line.
 func Join(errs ...error) error {
 	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
@@ -22,6 +22,7 @@ type joined struct{ errs []error }
 
 func (j *joined) Unwrap() []error { return j.errs }
 
+// Error says each thing once.
 func (j *joined) Error() string {
 	var texts []string
 	for _, err := range j.errs {
@@ -32,5 +33,4 @@ func (j *joined) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// oneLine puts the lines of a text into one.
 func oneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }

@@ -23,8 +23,8 @@ func (h *Holds[L]) closed() bool {
 	return slices.ContainsFunc(h.managers, func(m *session.Manager) bool { return m.State() == session.Closed })
 }
 
-// closing returns a channel that is closed when one of the managers is. stop must be called
-// when done with it.
+// closing returns a channel that is closed as soon as one of the managers is. The caller must
+// call stop when done with it.
 func (h *Holds[L]) closing() (closed <-chan struct{}, stop func()) {
 	ch := make(chan struct{})
 	tell := sync.OnceFunc(func() { close(ch) })
@@ -43,7 +43,7 @@ func (h *Holds[L]) closing() (closed <-chan struct{}, stop func()) {
 	}
 }
 
-// pause waits for some time. It reports false, at once, when a manager is closed.
+// pause waits for d and returns true. It returns false as soon as a manager is closed.
 func (h *Holds[L]) pause(d time.Duration) bool {
 	closed, stop := h.closing()
 	defer stop()

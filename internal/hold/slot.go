@@ -8,17 +8,16 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// A hold that is lost keeps the slot until its Unlock, as the work that it protected may still
-// be going on. That can take for ever, when the holder hangs. Meanwhile no other goroutine of
-// this object may come in, so none may have a place in the queue either: once that were granted,
+// A lost hold keeps the slot until its Unlock, as the work that it protected may still be going
+// on. If the holder hangs, that can take for ever. Meanwhile no other goroutine can have the
+// lock through this object, so none may have a place in the queue: once that place were granted,
 // it would keep out all other processes.
 
 var (
 	// errSlotLost says that the hold in the slot is lost.
 	errSlotLost = errors.New("the hold in the slot is lost")
-
-	// errLeaseLost says that a lease was lost before it could have the slot.
-	errLeaseLost = errors.New("lease lost while another hold of this lock stood")
+	// errLeaseLost says that a lease was lost while it waited for the slot.
+	errLeaseLost = errors.New("lease lost before the slot was free")
 )
 
 // lostInSlot returns the hold in the slot if it is lost, otherwise nil.
@@ -26,20 +25,15 @@ func (h *Holds[L]) lostInSlot() *Hold[L] {
 	if !h.slot {
 		return nil
 	}
-	h.mu.Lock()
-	var held *Hold[L]
-	if len(h.all) > 0 {
-		held = h.all[0]
-	}
-	h.mu.Unlock()
-	if held == nil || held.Lease.Err() == nil { // which may call hooks
+	all := h.standing()
+	if len(all) == 0 || all[0].Lease.Err() == nil {
 		return nil
 	}
-	return held
+	return all[0]
 }
 
-// outlast waits until a lost hold has been unlocked. It fails when ctx ends or a manager is
-// closed, and a try fails at once.
+// outlast waits for the Unlock of a lost hold. It fails when ctx ends or a manager is closed. A
+// try fails at once.
 func (h *Holds[L]) outlast(ctx context.Context, lost *Hold[L], try bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -62,33 +56,34 @@ func (h *Holds[L]) outlast(ctx context.Context, lost *Hold[L], try bool) error {
 	}
 }
 
-// enterOrLeave is enter that gives the lease up if a hook panics, or ends the goroutine: one that
-// is told of a loss, of a part of this lease or of the one in the slot.
-func (h *Holds[L]) enterOrLeave(ctx context.Context, lease L, own *Owner, try bool, count counter[L]) (*Hold[L], error) {
+// enterOrLeave is enter, but gives the lease up if a hook panics or ends the goroutine. Hooks are
+// called when a look at this lease, or at that in the slot, finds a loss.
+func (h *Holds[L]) enterOrLeave(ctx context.Context, lease L, r request[L]) (*Hold[L], error) {
 	returns := false
 	defer func() {
 		if !returns {
 			giveUp(ctx, lease, nil)
 		}
 	}()
-	held, err := h.enter(ctx, lease, own, try, count)
+	held, err := h.enter(ctx, lease, r)
 	returns = true
 	return held, err
 }
 
-// enter takes the slot for a lease that was granted, and waits for it if need be. It fails
-// when the lease cannot have it, and a try when it would have to wait.
-func (h *Holds[L]) enter(ctx context.Context, lease L, own *Owner, try bool, count counter[L]) (*Hold[L], error) {
+// enter makes a granted lease a hold, and waits for the slot if it is taken. It fails with
+// errLeaseLost or errSlotLost when one of the two is lost, and with ErrBusy when a try would
+// have to wait.
+func (h *Holds[L]) enter(ctx context.Context, lease L, r request[L]) (*Hold[L], error) {
 	for {
 		if lease.Err() != nil {
 			return nil, errLeaseLost
 		}
-		held, inSlot := h.add(lease, own, count)
+		held, inSlot := h.add(lease, r)
 		switch {
 		case inSlot == nil:
 			h.interruptAtLoss(held)
 			return held, nil
-		case try:
+		case r.try:
 			return nil, queue.ErrBusy
 		case inSlot.Lease.Err() != nil:
 			return nil, errSlotLost

@@ -130,8 +130,8 @@ var mutants = []mutant{
 		[]edit{{"semaphore/limit.go", "if p.Lowered = l.lastLowered(c); p.Lowered != 0 {", "if p.Lowered, _ = l.tightened(c); p.Lowered != 0 {"}}},
 	{"stray-unlock", "mixed", "Unlock takes what a Do holds",
 		[]edit{
-			{"internal/hold/hold.go", "func(held *Hold[L]) bool { return held.locks == 0 })", "func(held *Hold[L]) bool { return held.locks+held.dos == 0 })"},
-			{"internal/hold/hold.go", "\t\tif err := h.giveBack(held, oneLock); !errors", "\t\tcount := oneLock[L]\n\t\tif held.locks == 0 {\n\t\t\tcount = oneDo[L]\n\t\t}\n\t\tif err := h.giveBack(held, count); !errors"},
+			{"internal/hold/unlock.go", "return held.calls[viaLock] == 0 })", "return held.over() })"},
+			{"internal/hold/unlock.go", "\t\tif err := h.giveBack(held, viaLock); !errors", "\t\tby := viaLock\n\t\tif held.calls[viaLock] == 0 {\n\t\t\tby = viaDo\n\t\t}\n\t\tif err := h.giveBack(held, by); !errors"},
 		}},
 	{"raise-unseen", "resized", "those who wait are not told of a higher limit",
 		[]edit{{"queue/look.go", "if config != nil && config.Event() != plumbing.WatchPending {", "if false {"}}},

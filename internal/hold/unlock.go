@@ -1,0 +1,114 @@
+package hold
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/turnstile-go/turnstile/queue"
+)
+
+// UnlockPatience is how long Unlock waits for the server to confirm. It is a variable for tests,
+// most of which want the confirmation also on a busy machine.
+var UnlockPatience = time.Second
+
+// Unlock gives back one Lock, of the hold that next chooses.
+func (h *Holds[L]) Unlock() error {
+	for {
+		held := h.next()
+		if held == nil {
+			return h.unlocking(ErrNotHeld)
+		}
+		if err := h.giveBack(held, viaLock); !errors.Is(err, ErrNotHeld) {
+			return err
+		}
+		// Another Unlock gave that one back first.
+	}
+}
+
+// next returns the hold of which an Unlock, which does not say whose, gives back a Lock. It
+// prefers a lost hold, so that Unlock frees nothing that a goroutine relies on while there is a
+// hold on which none can rely. Then it prefers a hold without an owner, so that an owner's hold
+// stays known as long as the owner may enter it again. Then it takes the oldest.
+func (h *Holds[L]) next() *Hold[L] {
+	all := ownerlessFirst(h.locked())
+	if len(all) == 0 {
+		return nil
+	}
+	lost := func(held *Hold[L]) bool { return h.lastLook(held, viaLock) != nil }
+	return all[max(0, slices.IndexFunc(all, lost))]
+}
+
+func ownerlessFirst[L Lease](all []*Hold[L]) []*Hold[L] {
+	var ownerless, owned []*Hold[L]
+	for _, held := range all {
+		if held.owner == nil {
+			ownerless = append(ownerless, held)
+		} else {
+			owned = append(owned, held)
+		}
+	}
+	return append(ownerless, owned...)
+}
+
+// locked returns the holds that have a Lock to give back.
+func (h *Holds[L]) locked() []*Hold[L] {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(h.all), func(held *Hold[L]) bool { return held.calls[viaLock] == 0 })
+}
+
+// giveBack takes one call off a hold, and releases its lease after the last of them. It returns
+// why the lease was lost, if it was. It returns ErrNotHeld if there is no such call.
+func (h *Holds[L]) giveBack(held *Hold[L], by via) error {
+	lost := h.lastLook(held, by) // the call is not given back yet, so no other has released the lease
+	ended, ok := h.remove(held, by)
+	switch {
+	case !ok:
+		return h.unlocking(ErrNotHeld)
+	case !ended:
+		return h.unlocking(lost)
+	}
+	// The slot is free before the lease is released: the goroutine that takes it next has got
+	// its own lease from the server.
+	ctx, cancel := context.WithTimeout(context.Background(), UnlockPatience)
+	defer cancel()
+	return h.unlocking(held.Lease.Release(ctx))
+}
+
+// lastLook returns why the lease of a hold is lost, just before a call of the hold is given back. The
+// look can call a hook. If the hook panics or ends the goroutine, lastLook gives the call back, since
+// nothing else would.
+func (h *Holds[L]) lastLook(held *Hold[L], by via) (lost error) {
+	looked := false
+	defer func() {
+		if looked {
+			return
+		}
+		if ended, _ := h.remove(held, by); ended {
+			giveUp(context.Background(), held.Lease, nil)
+		}
+	}()
+	lost = held.Lease.Err()
+	looked = true
+	return lost
+}
+
+// Do calls f while the lock is held, and unlocks also if f panics. It returns the error of f
+// with that of a loss: see endError. It does not report a release that is not confirmed yet.
+func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) error) (err error) {
+	held, err := h.lock(ctx, request[L]{owner: h.ownerOf(ctx), get: get, via: viaDo})
+	if err != nil {
+		return err
+	}
+	inside, cancel := held.Lease.Context(ctx)
+	defer cancel()
+	defer func() {
+		end := h.giveBack(held, viaDo)
+		if !errors.Is(end, queue.ErrReleasePending) {
+			err = withEnd(ctx, err, end, held.Lease.Err())
+		}
+	}()
+	return f(inside)
+}

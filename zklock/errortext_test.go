@@ -1,0 +1,87 @@
+package zklock_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// Each error reads as one sentence: what was called, on which path, and what went wrong.
+func TestErrorTexts(t *testing.T) {
+	proxy := testserver.Proxy(t)
+	m := testserver.Connect(t, proxy.Addr(), session.WithName("ensemble"))
+	dir := testserver.Path(t)
+	lock := newMutex(t, m, dir)
+	newErr := func(m *session.Manager, path string, opts ...zklock.Option) error {
+		_, err := zklock.New(m, path, opts...)
+		return err
+	}
+	multiErr := func(locks ...zklock.ContextLocker) error {
+		_, err := zklock.Multi(locks...)
+		return err
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	texts := map[string]testserver.ErrorText{
+		"nil manager":                        {Err: newErr(nil, "/a"), Want: "zklock: invalid argument: nil session manager"},
+		"bad path":                           {Err: newErr(m, "a"), Want: "zklock: invalid argument: path \"a\" does not begin with a slash"},
+		"root":                               {Err: newErr(m, "/"), Want: "zklock: invalid argument: a lock needs a directory of its own, below /"},
+		"bad data":                           {Err: newErr(m, "/a", zklock.WithData([]byte("__REVOKE__"))), Want: "zklock: invalid argument: node data \"__REVOKE__\" asks the holder to give the lock up"},
+		"two bad options":                    {Err: newErr(m, "/a", nil, zklock.WithRevocable(nil)), Want: "zklock: invalid argument: nil option; invalid argument: WithRevocable of a nil function"},
+		"bad prefix":                         {Err: newErr(m, "/a", zklock.WithPrefixes("lease-")), Want: "zklock: invalid argument: prefix \"lease-\" belongs to another kind of lock"},
+		"prefixes of an unfair mutex":        {Err: newErr(m, "/a", zklock.WithPrefixes("mine-"), zklock.WithUnfair()), Want: "zklock: invalid argument: WithPrefixes and WithUnfair exclude each other"},
+		"hand-over of an unfair mutex":       {Err: newErr(m, "/a", zklock.WithLocalHandover(1), zklock.WithUnfair()), Want: "zklock: invalid argument: WithLocalHandover and WithUnfair exclude each other"},
+		"no hand-over":                       {Err: newErr(m, "/a", zklock.WithLocalHandover(0)), Want: "zklock: invalid argument: WithLocalHandover(0): want at least 1"},
+		"no locks":                           {Err: multiErr(), Want: "zklock: invalid argument: Multi of no locks"},
+		"nil lock":                           {Err: multiErr(lock, nil), Want: "zklock: invalid argument: Multi: lock 1 is nil"},
+		"lock twice":                         {Err: multiErr(lock, newMutex(t, m, dir)), Want: "zklock: invalid argument: Multi: ensemble/a is there twice"},
+		"nil function":                       {Err: lock.Do(t.Context(), nil), Want: "zklock: invalid argument: Do of a nil function"},
+		"Unlock without Lock":                {Err: lock.Unlock(), Want: "unlock /a: lock is not held"},
+		"cancelled Lock":                     {Err: lock.Lock(ended), Want: "acquire /a: context canceled"},
+		"Revoke without a manager":           {Err: zklock.Revoke(ended, nil, dir), Want: "revoke /a: invalid argument: nil session manager"},
+		"Revoke of a lock":                   {Err: zklock.Revoke(ended, m, dir), Want: "revoke /a: invalid argument: the last element is no contender's name"},
+		"cancelled Revoke":                   {Err: zklock.Revoke(ended, m, dir+"/lock-0000000001"), Want: "revoke /a/lock-0000000001: context canceled"},
+		"Revoke of a contender that is gone": {Err: zklock.Revoke(t.Context(), m, dir+"/lock-0000000001"), Want: "revoke /a/lock-0000000001: setData /a/lock-0000000001: zk: node does not exist"},
+	}
+	_, err := lock.Contenders(ended)
+	texts["cancelled Contenders"] = testserver.ErrorText{Err: err, Want: "contenders of /a: context canceled"}
+
+	other, err := semaphore.New(m, dir, 1)
+	must(t, err)
+	must(t, other.Lock(patient(t)))
+	texts["another kind"] = testserver.ErrorText{Err: lock.Lock(patient(t)), Want: "acquire /a: another kind of lock, or another configuration, at this path: a mutex lock finds _c_ID-lease-0000000000"}
+	must(t, other.Unlock())
+
+	refused := dir + "/refused"
+	_, err = testserver.Admin(t).Create(refused, nil, 0, zk.WorldACL(zk.PermRead))
+	must(t, err)
+	texts["refused"] = testserver.ErrorText{Err: newMutex(t, m, refused).Lock(patient(t)), Want: "acquire /a/refused: create /a/refused/_c_ID-lock-: zk: not authenticated"}
+
+	owner := zklock.WithOwner(patient(t))
+	held := newMutex(t, m, dir+"/held")
+	must(t, held.Lock(owner))
+	texts["cancelled Lock of the holder"] = testserver.ErrorText{Err: held.Lock(cancelled(owner)), Want: "acquire /a/held: context canceled"}
+	multi, err := zklock.Multi(newMutex(t, m, dir), newMutex(t, m, dir+"-second"))
+	must(t, err)
+	texts["cancelled Lock of several"] = testserver.ErrorText{Err: multi.Lock(ended), Want: "acquire /a: context canceled"}
+	texts["Unlock of several without Lock"] = testserver.ErrorText{Err: multi.Unlock(), Want: "unlock /a, /a-second: lock is not held"}
+	expire(t, proxy, m)
+	waitLost(t, held)
+	texts["Lock of a lost one"] = testserver.ErrorText{Err: held.Lock(owner), Want: "acquire /a/held: session 0x1: lost: expired by the server"}
+	texts["Unlock of a lost one"] = testserver.ErrorText{Err: held.Unlock(), Want: "unlock /a/held: session 0x1: lost: expired by the server"}
+	must(t, m.Close())
+	texts["closed"] = testserver.ErrorText{Err: lock.Lock(t.Context()), Want: "acquire /a: session manager closed"}
+	testserver.CheckTexts(t, dir, texts)
+}
+
+func cancelled(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return ctx
+}
