@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Option changes what [New] does.
+// Option changes what [New] does. A nil option is ignored.
 type Option interface{ apply(*config) }
 
 type option func(*config)
@@ -43,15 +43,15 @@ func newConfig(opts []Option) config {
 	return c
 }
 
-// isNil reports whether an interface is nil, or has a nil pointer in it. That comes of a variable
-// of the provider's own type which nothing was assigned to; its methods tend to panic.
+// isNil reports whether an interface is nil or holds a nil pointer, such as a variable of the provider's
+// own type that was never assigned. Methods of such a pointer tend to panic.
 func isNil(p any) bool {
 	v := reflect.ValueOf(p)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// WithTracerProvider sets where spans go; nil is ignored, and so is a nil pointer. Default: the
-// global provider.
+// WithTracerProvider sets the provider of spans. Default, also for nil and a nil pointer: the global
+// provider at the time of [New].
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return option(func(c *config) {
 		if !isNil(p) {
@@ -60,8 +60,8 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 	})
 }
 
-// WithMeterProvider sets where metrics go; nil is ignored, and so is a nil pointer. Default: the
-// global provider.
+// WithMeterProvider sets the provider of metrics. Default, also for nil and a nil pointer: the global
+// provider at the time of [New].
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return option(func(c *config) {
 		if !isNil(p) {
@@ -70,11 +70,10 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 	})
 }
 
-// WithPropagators sets what writes the traceparent of an acquisition into its node's data,
-// and reads those of others; nil is ignored, and so is a nil pointer. Only what it has under the
-// key traceparent counts, as that is what a node's data has room for. Default:
-// [propagation.TraceContext], whatever the global propagator is: what the processes of one
-// lock write for each other does not depend on what they speak with the rest of the world.
+// WithPropagators sets the propagator that writes the traceparent of an acquisition into its node's
+// data, and reads those of other contenders. Only its key traceparent is used, since a node's data has
+// no other. Default, also for nil and a nil pointer: [propagation.TraceContext], whatever the global
+// propagator is, so that all processes of a lock understand each other.
 func WithPropagators(p propagation.TextMapPropagator) Option {
 	return option(func(c *config) {
 		if !isNil(p) {
@@ -83,22 +82,22 @@ func WithPropagators(p propagation.TextMapPropagator) Option {
 	})
 }
 
-// WithAttributes adds attributes to every span and every metric, for example which of
-// several ensembles it is about. Being on metrics, their values must be few. It may be
-// given more than once. Default: none.
+// WithAttributes adds attributes to every span and every metric, for example the name of the ensemble.
+// Since metrics have them, they must have few different values. The option can be given more than once.
+// Default: none.
 func WithAttributes(kv ...attribute.KeyValue) Option {
 	return option(func(c *config) { c.attributes = append(c.attributes, kv...) })
 }
 
-// WithRequestSpans says whether requests to ZooKeeper are spans. Without them
-// db.client.operation.duration is recorded all the same. Default: true.
+// WithRequestSpans says whether requests to ZooKeeper have spans. db.client.operation.duration is
+// recorded in any case. Default: true.
 func WithRequestSpans(on bool) Option {
 	return option(func(c *config) { c.requestSpans = on })
 }
 
-// WithTraceparentInNode says whether nodes carry the traceparent of their acquisition, for
-// others to link to; all who may read the lock's directory can see it. Links to others are
-// made either way. Default: true.
+// WithTraceparentInNode says whether this process writes the traceparent of an acquisition into its
+// node, for the links of other processes. Clients that can read the lock's directory can read it. Links
+// to other contenders are made in any case. Default: true.
 func WithTraceparentInNode(on bool) Option {
 	return option(func(c *config) { c.inNode = on })
 }

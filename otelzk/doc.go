@@ -1,17 +1,39 @@
-// Package otelzk shows locks to OpenTelemetry: as spans, linked to those who stand in the
-// way, and as metrics.
+// Package otelzk records locks with OpenTelemetry: as metrics, and as spans that link each waiter to
+// the holder it waits for.
 //
 //	m, err := session.Connect(ctx, servers, session.WithTrace(otelzk.New()))
+//	if err != nil {
+//		return err
+//	}
+//	defer m.Close()
+//	lock, err := zklock.New(m, "/locks/invoice-42")
+//	if err != nil {
+//		return err
+//	}
+//	ctx, span := otel.Tracer("billing").Start(ctx, "charge invoice")
+//	defer span.End()
+//	return lock.Do(ctx, func(ctx context.Context) error {
+//		return charge(ctx, 42) // the trace shows the wait, the hold and the release
+//	})
 //
-// Every Lock and TryLock is a span, and so are every hold and every Unlock; below them lie the
-// requests to ZooKeeper, by the conventions for database clients, and the wait for others. That
-// wait is linked to the span of whoever is waited for, in whatever process: a contender's node
-// carries the traceparent of its acquisition. No request is made for any of this.
+// The package's README has a picture of such a trace, and the names of all spans, attributes and
+// metrics.
 //
-// Contention in TryLock, and a Lock that its caller cancels or whose deadline passes, are outcomes
-// and not errors. Nor are refusals that say how the tree is, such as that a node is not there.
-// The time spent waiting for a lock is never counted as time of the database.
+// # What is recorded
 //
-// All names are in the table of the package's README. This package imports OpenTelemetry's
-// API alone; what becomes of the data is for the providers to say.
+//   - Each Lock, TryLock, hold and Unlock is a span. The requests to ZooKeeper are its children, by the
+//     conventions for database clients. So is the wait for other contenders.
+//   - The wait is linked to the span of the contender that it waits for, in any process. The link needs
+//     no request: the data of a contender's node carries the traceparent of its acquisition.
+//   - Metrics have the durations of acquisitions, holds and requests, and count waiters, held locks,
+//     losses, and changes of the session's state.
+//
+// # What is not an error
+//
+// A busy TryLock is an outcome and not an error. So is a Lock that its caller cancels or whose deadline
+// passes. Refusals that only describe the tree are not errors either, for example that a node does not
+// exist. The time spent waiting for a lock never counts as time of the database.
+//
+// The package imports only OpenTelemetry's API. The providers decide what becomes of the data, and
+// without an SDK nothing is recorded.
 package otelzk

@@ -11,16 +11,16 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// ending is how something ended: the same for its span and its metric.
+// ending says how an operation ended. Its span and its metric share it.
 type ending struct {
-	outcome   string // "" for none to speak of
+	outcome   string // "": none
 	errorType string // "" unless it failed
-	status    string // what the server answered; "" unless it refused, which may be no failure
+	status    string // the server's refusal, which may be no failure; "": none
 	err       error  // of a failure
 }
 
 func (e ending) attributes() []attribute.KeyValue {
-	kv := make([]attribute.KeyValue, 0, 8) // some are added to it
+	kv := make([]attribute.KeyValue, 0, 8) // room for those that callers append
 	if e.outcome != "" {
 		kv = append(kv, attribute.String(attrOutcome, e.outcome))
 	}
@@ -33,8 +33,8 @@ func (e ending) attributes() []attribute.KeyValue {
 	return kv
 }
 
-// acquireEnding is that of Lock and TryLock. It is not a failure that another holder had the
-// lock until the caller went away or its deadline passed.
+// acquireEnding is the ending of Lock and TryLock. It is no failure that another contender held the
+// lock until the caller's context ended.
 func acquireEnding(r session.AcquireResult) ending {
 	switch {
 	case r.Busy:
@@ -45,11 +45,11 @@ func acquireEnding(r session.AcquireResult) ending {
 	return partEnding(r.Err)
 }
 
-// releaseEnding is that of Unlock, and of a hold. A release that is not yet confirmed is
-// certain all the same.
+// releaseEnding is the ending of Unlock, and of a hold. A release that is not confirmed yet is no
+// failure, as it is certain.
 func releaseEnding(err error) ending {
 	switch {
-	case err == nil, errors.Is(err, session.ErrClosed): // Close gives up what is held
+	case err == nil, errors.Is(err, session.ErrClosed): // Close has released it
 		return ending{outcome: outcomeReleased}
 	case errors.Is(err, queue.ErrReleasePending):
 		return ending{outcome: outcomePending}
@@ -59,7 +59,7 @@ func releaseEnding(err error) ending {
 	return partEnding(err)
 }
 
-// partEnding is that of what is part of something else, which has the outcome.
+// partEnding is the ending of a part of another operation.
 func partEnding(err error) ending {
 	switch {
 	case err == nil:
@@ -72,8 +72,8 @@ func partEnding(err error) ending {
 	return ending{outcome: outcomeFailed, errorType: errorType(err), err: err}
 }
 
-// requestEnding is that of a request, by the conventions of databases. A deadline that passes
-// while the server is to answer is a failure of the server's, as far as the caller can tell.
+// requestEnding is the ending of a request, by the conventions for databases. If a deadline passes
+// before the server answers, that is a failure, as far as the caller can tell.
 func requestEnding(op string, err error) ending {
 	switch {
 	case err == nil:
@@ -91,9 +91,9 @@ func requestEnding(op string, err error) ending {
 	return ending{errorType: errorType(err), err: err}
 }
 
-// routine are the refusals that say how the tree is, by operation. A lock lives on them: the
-// first contender in a directory finds that it is not there, and makes it. Whether one is good
-// or bad news, only the caller of the request knows; an error span is for what went wrong.
+// routine has, by operation, the refusals that only describe the tree. Locks depend on them: the first
+// contender in a directory learns that it does not exist, and creates it. Only the caller of a request
+// knows whether such a refusal is good or bad news, so it is no error of the request.
 var routine = map[string][]string{
 	"create":      {codeNoNode, codeNodeExists},
 	"delete":      {codeNoNode, codeBadVersion, codeNotEmpty},

@@ -12,7 +12,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// errorType says an error in a word of which there are few.
+// errorType returns a word of low cardinality for an error.
 func errorType(err error) string {
 	if t := ownType(err); t != "" {
 		return t
@@ -28,8 +28,8 @@ func errorType(err error) string {
 	return errOther
 }
 
-// ownType returns what an error of this module calls itself. Errors of others may have such
-// a method too: what we do not know is theirs.
+// ownType returns the ErrorType of an error of this module. Errors of other packages may have such a
+// method too, so unknown words are ignored.
 func ownType(err error) string {
 	var own interface{ ErrorType() string }
 	if !errors.As(err, &own) {
@@ -57,8 +57,8 @@ var sentinels = []named{
 	{queue.ErrSequence, errSequence},
 }
 
-// statusCode returns ZooKeeper's name for what a server answered, or for the loss of its
-// answer; "" for other errors.
+// statusCode returns ZooKeeper's name for the answer of a server or for the loss of its answer, and ""
+// for other errors.
 func statusCode(err error) string {
 	if ownType(err) == errSessionExpired {
 		return codeSessionExpired
@@ -74,8 +74,8 @@ func statusCode(err error) string {
 	return ""
 }
 
-// answers are go-zookeeper's errors. Package session adds a closed connection to those after
-// which a request is tried again, so that comes last.
+// answers are go-zookeeper's errors. ErrConnectionClosed comes last, since package session joins it to
+// errors after which a request is tried again.
 var answers = []named{
 	{zk.ErrAPIError, codeAPIError},
 	{zk.ErrAuthFailed, codeAuthFailed},
@@ -93,7 +93,7 @@ var answers = []named{
 	{zk.ErrConnectionClosed, codeConnectionLoss},
 }
 
-// numbered are the codes that go-zookeeper has no errors for.
+// numbered are the codes for which go-zookeeper has no error.
 var numbered = map[int]string{
 	-1:   codeSystemError,
 	-2:   codeRuntimeInconsistency,
@@ -111,8 +111,8 @@ var numbered = map[int]string{
 	-127: codeThrottledOp,
 }
 
-// number reads a code back from the text that go-zookeeper makes of one it does not know;
-// 0 for all others.
+// number parses the code in go-zookeeper's text for a code that it does not know. It returns 0 for all
+// other errors.
 func number(err error) int {
 	const mark = "unknown error: "
 	text := err.Error()
@@ -120,7 +120,7 @@ func number(err error) int {
 	if i < 0 {
 		return 0
 	}
-	digits, _, _ := strings.Cut(text[i+len(mark):], "\n") // of joined errors
+	digits, _, _ := strings.Cut(text[i+len(mark):], "\n") // errors may be joined
 	n, err := strconv.Atoi(digits)
 	if err != nil {
 		return 0

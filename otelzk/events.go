@@ -13,11 +13,11 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// loss is the hook for a hold that is lost. By then the Lock's own span has ended, so the
-// event is for its caller's, which tends to surround what the lock is held for.
+// loss is the hook for a hold that is lost. The span of Lock has ended by then. So the event goes to the
+// span in which Lock was called, which usually lasts as long as the hold.
 func (o *observer) loss(ctx context.Context, h session.HoldInfo, cause error) {
 	if errors.Is(cause, session.ErrClosed) {
-		return // the program has given it up, by Close
+		return // the program itself has released it, with Close
 	}
 	reason := errorType(cause)
 	o.instruments.lose(ctx, h.Kind, reason)
@@ -28,15 +28,16 @@ func (o *observer) loss(ctx context.Context, h session.HoldInfo, cause error) {
 	}
 }
 
-// retry is the hook for what is tried again. The event is for the span that it is part of.
+// retry is the hook for requests and acquisitions that are tried again. The event goes to the span of
+// which they are part.
 func (o *observer) retry(ctx context.Context, r session.RetryInfo) {
 	addEvent(trace.SpanFromContext(ctx), eventRetry, time.Now(),
 		attribute.String(attrRetryOp, r.Op), attribute.Int(attrRetryTry, r.Try),
 		attribute.String(attrErrorType, errorType(r.Cause)))
 }
 
-// state is the hook for the session's changes. They are events of every call that was under way
-// at the time. The hook is called later than that, from a goroutine of its own.
+// state is the hook for changes of the session's state. They are events of all calls that were under way
+// at the time of the change. The hook runs later, in a goroutine of its own.
 func (o *observer) state(c session.Change) {
 	state := strings.ToLower(c.To.String())
 	o.instruments.transition(state)
@@ -53,7 +54,7 @@ func addEvent(span trace.Span, name string, at time.Time, kv ...attribute.KeyVal
 	}
 }
 
-// openSpans are those of the calls under way.
+// openSpans are the spans of the calls under way.
 type openSpans struct {
 	mu  sync.Mutex
 	all map[*openSpan]struct{}
@@ -64,7 +65,7 @@ type openSpan struct {
 	began time.Time
 }
 
-// add notes a span until the returned function is called.
+// add keeps a span until the returned function is called.
 func (s *openSpans) add(span trace.Span, began time.Time) (forget func()) {
 	if !span.IsRecording() {
 		return func() {}
@@ -83,7 +84,7 @@ func (s *openSpans) add(span trace.Span, began time.Time) (forget func()) {
 	}
 }
 
-// each calls f with those that had begun before at.
+// each calls f with the spans that had begun before at.
 func (s *openSpans) each(at time.Time, f func(trace.Span)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

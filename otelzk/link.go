@@ -7,21 +7,21 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Bounds on the data of nodes that others have made.
+// Bounds on the data of other clients' nodes.
 const (
 	maxNodeData = 4096
 	maxID       = 256
 	traceKey    = "traceparent"
 )
 
-// node is what a contender's data says of it.
+// node is the data of a contender's node.
 type node struct {
 	ID          string `json:"id"`
 	Traceparent string `json:"traceparent"`
 }
 
-// parseNode reads the data of a node, which anybody may have made: what is not ours says
-// nothing.
+// parseNode parses the data of a node, which any client may have written. It returns the zero node for
+// data of another form.
 func parseNode(data []byte) node {
 	if len(data) == 0 || len(data) > maxNodeData || data[0] != '{' {
 		return node{}
@@ -33,7 +33,7 @@ func parseNode(data []byte) node {
 	return n
 }
 
-// traceparent is the hook for what our own node's data is to say.
+// traceparent is the hook for the traceparent in the data of this process's own nodes.
 func (o *observer) traceparent(ctx context.Context) string {
 	var c carrier
 	if trace.SpanContextFromContext(ctx).IsValid() {
@@ -42,7 +42,7 @@ func (o *observer) traceparent(ctx context.Context) string {
 	return string(c)
 }
 
-// spanContext returns that of the acquisition of a node, which is invalid if it says none.
+// spanContext returns the span context of a node's acquisition. It is invalid if the node has none.
 func (o *observer) spanContext(n node) trace.SpanContext {
 	if n.Traceparent == "" {
 		return trace.SpanContext{}
@@ -51,7 +51,7 @@ func (o *observer) spanContext(n node) trace.SpanContext {
 	return trace.SpanContextFromContext(o.propagator.Extract(context.Background(), &c))
 }
 
-// carrier is a [propagation.TextMapCarrier] for a traceparent alone.
+// carrier is a [propagation.TextMapCarrier] with room for a traceparent only.
 type carrier string
 
 func (c *carrier) Get(key string) string {

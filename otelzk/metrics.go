@@ -12,19 +12,19 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 )
 
-// lockBuckets are the conventional ones of requests, and on to what locks may take.
+// requestBuckets are those of the conventions. lockBuckets go further, as waits and holds last longer.
 var (
 	requestBuckets = []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10}
 	lockBuckets    = []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10, 30, 60, 300}
 )
 
-// instruments are all metrics. Paths are never among their attributes: there can be any
-// number of locks.
+// instruments are all metrics. Paths are never among their attributes, since the number of locks has no
+// bound.
 type instruments struct {
 	acquire, hold, requests metric.Float64Histogram
 	waiters, held           metric.Int64UpDownCounter
 	losses, transitions     metric.Int64Counter
-	attributes              []attribute.KeyValue // on all
+	attributes              []attribute.KeyValue // of all metrics
 }
 
 func newInstruments(p metric.MeterProvider, all []attribute.KeyValue) *instruments {
@@ -59,8 +59,8 @@ func counter(m metric.Meter, name, unit, what string) metric.Int64Counter {
 	return orElse(c, err, metric.Int64Counter(noop.Int64Counter{}))
 }
 
-// orElse returns none where an instrument was refused, which is said to whoever has asked
-// OpenTelemetry to be told.
+// orElse returns none if an instrument was refused, and reports the refusal to OpenTelemetry's error
+// handler.
 func orElse[I any](instrument I, err error, none I) I {
 	if err != nil {
 		otel.Handle(err)
@@ -69,13 +69,13 @@ func orElse[I any](instrument I, err error, none I) I {
 	return instrument
 }
 
-// with returns the attributes of all and one's own, as an option.
+// with returns the attributes of all metrics and the given ones, as an option.
 func (in *instruments) with(own ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(slices.Concat(own, in.attributes)...))
 }
 
-// enter adds one to a count until the returned function is called. What was not counted, as
-// nobody looked, is not taken off either.
+// enter adds one to a counter until the returned function is called. If the counter was disabled at the
+// time of enter, that function takes nothing off.
 func (in *instruments) enter(ctx context.Context, c metric.Int64UpDownCounter, kind string) (leave func()) {
 	if !c.Enabled(ctx) {
 		return func() {}
@@ -85,7 +85,7 @@ func (in *instruments) enter(ctx context.Context, c metric.Int64UpDownCounter, k
 	return func() { c.Add(ctx, -1, with) }
 }
 
-// observe records how long something with a lock took.
+// observe records the duration of an acquisition or a hold.
 func (in *instruments) observe(ctx context.Context, h metric.Float64Histogram, began time.Time, kind string, end ending) {
 	if h.Enabled(ctx) {
 		own := append(end.attributes(), attribute.String(attrKind, kind))

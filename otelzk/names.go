@@ -1,13 +1,13 @@
 package otelzk
 
-// All names that this package gives to anything are in this file, and in the table of
-// README.md; a test compares the two.
+// All names of spans, attributes, events and metrics are in this file and in the table of README.md. A
+// test compares the two.
 
 // ScopeName is the name of the instrumentation scope of all spans and metrics.
 const ScopeName = "github.com/turnstile-go/turnstile/otelzk"
 
-// Spans of locks, of kind INTERNAL. The first word is that of the attributes and metrics, so that
-// a backend that groups spans by name does not mix them with those of other libraries.
+// Spans of locks, of kind INTERNAL. They begin like the attributes and metrics, so that a backend that
+// groups spans by name does not mix them with those of other libraries.
 const (
 	spanLock    = "zklock lock"
 	spanTryLock = "zklock trylock"
@@ -16,14 +16,13 @@ const (
 	spanHold    = "zklock hold"
 )
 
-// requestSpans are the first words of the spans of requests, of kind CLIENT: ZooKeeper's names,
-// as package session gives them. The second is db.namespace, as the conventions for databases
-// have it.
+// requestSpans are the first words of request spans, which are of kind CLIENT. They are ZooKeeper's names
+// of the operations. The second word is db.namespace, as in the conventions for databases.
 var requestSpans = []string{
 	"create", "delete", "exists", "getChildren", "getData", "multi", "setData", "sync",
 }
 
-// Attributes of our own.
+// Attributes of this package.
 const (
 	attrKind        = "zklock.kind"
 	attrPath        = "zklock.path"
@@ -95,7 +94,7 @@ const (
 	unitTransitions = "{transition}"
 )
 
-// Values of error.type for what no server has said.
+// Values of error.type that no server has answered.
 const (
 	errSessionExpired   = "session_expired"
 	errSessionUncertain = "session_uncertain"

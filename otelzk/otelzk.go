@@ -14,12 +14,12 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// New returns hooks for [session.WithTrace] that tell OpenTelemetry of every lock of a
-// manager. Each manager should have its own: changes of a session's state become events on
-// all acquisitions that are under way.
+// New returns hooks for [session.WithTrace] that record all locks of a manager. Give each manager hooks
+// of its own, since changes of a session's state become events on all acquisitions that the same hooks
+// see.
 //
-// An instrument that a meter provider refuses is reported to OpenTelemetry's error handler
-// and left out.
+// If a meter provider refuses an instrument, New reports that to OpenTelemetry's error handler and does
+// without the instrument.
 func New(opts ...Option) session.Trace {
 	cfg := newConfig(opts)
 	o := &observer{
@@ -47,7 +47,7 @@ func New(opts ...Option) session.Trace {
 	return t
 }
 
-// observer is what the hooks have in common. It does not change, but for the last two.
+// observer is shared by the hooks. Only its last two fields change, and they guard themselves.
 type observer struct {
 	tracer       trace.Tracer
 	instruments  *instruments
@@ -58,8 +58,8 @@ type observer struct {
 	sorts        sorts
 }
 
-// silent reports whether a provider is the API's own that does nothing. Its spans show in
-// nothing but the context they are in, and requests have none below them.
+// silent reports whether a provider is the API's own, which does nothing. Spans of requests would have
+// no effect then, as they have no children.
 func silent(p trace.TracerProvider) bool {
 	_, ok := p.(noop.TracerProvider)
 	return ok
@@ -67,8 +67,7 @@ func silent(p trace.TracerProvider) bool {
 
 const module = "github.com/turnstile-go/turnstile"
 
-// version returns that of this module in the program that runs, which nobody can forget to
-// raise.
+// version returns the version of this module from the build info of the program.
 var version = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -39,8 +39,7 @@ func (o *observer) request(ctx context.Context, r session.RequestInfo) (context.
 	}
 }
 
-// measure records how long a request took. One that its caller has walked away from took
-// nobody knows how long.
+// measure records the duration of a request. If its caller has cancelled it, the duration is not known.
 func (o *observer) measure(ctx context.Context, sort *requestSort, took time.Duration, end ending) {
 	with := sort.metric
 	switch {
@@ -52,12 +51,12 @@ func (o *observer) measure(ctx context.Context, sort *requestSort, took time.Dur
 	o.instruments.requests.Record(ctx, took.Seconds(), with)
 }
 
-// requestSort is what requests for one operation to one server have in common.
+// requestSort has the name and the attributes of all requests for one operation to one server.
 type requestSort struct {
 	name         string
-	conventional []attribute.KeyValue // of span and metric
+	conventional []attribute.KeyValue // of the span and the metric
 	span         trace.SpanStartOption
-	metric       metric.MeasurementOption // of those that succeed
+	metric       metric.MeasurementOption // of requests that succeed
 }
 
 func (o *observer) newSort(r session.RequestInfo) *requestSort {
@@ -71,7 +70,7 @@ func (o *observer) newSort(r session.RequestInfo) *requestSort {
 	}
 }
 
-// sorts keeps them, since there are few, and much the same to say each time.
+// sorts caches requestSorts. There are few of them, and each would be computed anew for every request.
 type sorts struct {
 	mu  sync.RWMutex
 	all map[sortKey]*requestSort
@@ -79,7 +78,7 @@ type sorts struct {
 
 type sortKey struct{ op, chroot, server, peer string }
 
-// maxSorts bounds what is kept of servers that come and go.
+// maxSorts bounds the cache, as servers come and go.
 const maxSorts = 1000
 
 func (s *sorts) of(o *observer, r session.RequestInfo) *requestSort {
@@ -100,10 +99,10 @@ func (s *sorts) of(o *observer, r session.RequestInfo) *requestSort {
 	return found
 }
 
-// defaultPort is the one that the conventions have left out.
+// defaultPort is ZooKeeper's. The conventions leave out server.port if it is the default.
 const defaultPort = 2181
 
-// requestAttributes are those of span and metric.
+// requestAttributes are the attributes of the span and the metric.
 func requestAttributes(r session.RequestInfo) []attribute.KeyValue {
 	kv := []attribute.KeyValue{
 		attribute.String(attrDBSystem, dbSystem),
@@ -121,7 +120,7 @@ func requestAttributes(r session.RequestInfo) []attribute.KeyValue {
 	return kv
 }
 
-// peerAttributes says which address was spoken to, where it is one of the network.
+// peerAttributes are the address that was used, if it is a network address.
 func peerAttributes(peer string) []attribute.KeyValue {
 	a, err := netip.ParseAddrPort(peer)
 	if err != nil {

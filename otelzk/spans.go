@@ -12,22 +12,22 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// acquisition is what the context of an acquisition, which is also its holder's, carries.
+// acquisition is a value in the context of an acquisition, which is also the context of its hold.
 type acquisition struct {
 	span   trace.Span
-	caller trace.Span // of whoever called
+	caller trace.Span // in which Lock was called
 
 	mu  sync.Mutex
 	op  string // of the last request
-	row int    // how many requests of that operation there were in a row
+	row int    // number of requests of that operation in a row
 }
 
-// maxRow is how many requests of one operation in a row have a span each. A contender for a
+// maxRow is the number of requests of one operation in a row that have a span. A contender for a
 // semaphore can watch hundreds of nodes, and asks for each of them again from time to time.
 const maxRow = 8
 
-// admit counts a request on behalf of an acquisition, nil for none, and reports whether it is to
-// have a span.
+// admit counts a request of an acquisition, and reports whether it gets a span. The acquisition is nil
+// for a request outside of one.
 func (a *acquisition) admit(op string) bool {
 	if a == nil {
 		return true
@@ -43,13 +43,13 @@ func (a *acquisition) admit(op string) bool {
 
 type acquisitionKey struct{}
 
-// acquisitionOf returns nil for a context that is no acquisition's.
+// acquisitionOf returns the acquisition of a context, nil if there is none.
 func acquisitionOf(ctx context.Context) *acquisition {
 	a, _ := ctx.Value(acquisitionKey{}).(*acquisition)
 	return a
 }
 
-// Options that are the same for every span of a kind.
+// Options of spans.
 var (
 	internal = trace.WithSpanKind(trace.SpanKindInternal)
 	client   = trace.WithSpanKind(trace.SpanKindClient)
@@ -102,8 +102,8 @@ func (o *observer) acquire(ctx context.Context, a session.AcquireInfo) (context.
 	}
 }
 
-// startOf begins a span of a hold: the sibling of that of the Lock, and linked to it, unless ctx
-// has a span of its own.
+// startOf begins a span of a hold, linked to the span of its Lock. The span is a child of the span in
+// ctx, if there is one, and otherwise of the span in which Lock was called.
 func (o *observer) startOf(ctx, holder context.Context, h session.HoldInfo, name string) (context.Context, trace.Span) {
 	var lock trace.SpanContext
 	if a := acquisitionOf(holder); a != nil {
@@ -128,7 +128,7 @@ func (o *observer) release(ctx, holder context.Context, h session.HoldInfo) (con
 	}
 }
 
-// watch is the hook for the wait for others.
+// watch is the hook for the wait while one node is the nearest ahead.
 func (o *observer) watch(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
 	ahead := parseNode(w.Data)
 	own := []attribute.KeyValue{
@@ -143,7 +143,7 @@ func (o *observer) watch(ctx context.Context, w session.WatchInfo) (context.Cont
 	return ctx, func(err error) { finish(span, partEnding(err)) }
 }
 
-// hold is the hook for the time between the two.
+// hold is the hook for the time from the grant to the release or the loss.
 func (o *observer) hold(holder context.Context, h session.HoldInfo) func(error) {
 	began := time.Now()
 	leave := o.instruments.enter(holder, o.instruments.held, h.Kind)

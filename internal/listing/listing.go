@@ -1,5 +1,5 @@
-// Package listing tells tests when an acquisition has asked for the listing of a lock's directory
-// that it was granted by. From that point on, what was changed before counts for it.
+// Package listing tells tests when the listing of a lock's directory was requested by which an
+// acquisition was granted. All earlier changes count for that acquisition.
 package listing
 
 import (
@@ -16,20 +16,19 @@ type listing struct {
 	sent atomic.Int64
 }
 
-// Watch returns a context for an acquisition, and a function that returns when the latest
-// listing of the directory which was answered had been asked for: 0 if there was none. The
-// manager must have the [Hooks].
+// Watch returns a context for an acquisition, and a function. The function returns the time at which the
+// latest answered listing of dir was requested, 0 if there was none. The manager must have the [Hooks].
 func Watch(ctx context.Context, dir string) (context.Context, func() int64) {
 	l := &listing{dir: dir}
 	return context.WithValue(ctx, key{}, l), l.sent.Load
 }
 
-// Hooks are those of a manager whose listings are watched, by a clock.
+// Hooks are the hooks of a manager whose listings are watched. now is the clock.
 func Hooks(now func() int64) session.Trace {
 	return session.Trace{Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
 		l, ok := ctx.Value(key{}).(*listing)
 		if !ok || r.Path != l.dir || r.Op != "getChildren" {
-			return ctx, nil // the answer to a get can be that to another contender's
+			return ctx, nil // a get may share the request of another contender
 		}
 		sent := now()
 		return ctx, func(err error) {
@@ -40,7 +39,7 @@ func Hooks(now func() int64) session.Trace {
 	}}
 }
 
-// answered notes when a listing had been asked for, unless a later one is noted.
+// answered records when an answered listing was requested, unless a later one is recorded.
 func (l *listing) answered(sent int64) {
 	for {
 		before := l.sent.Load()

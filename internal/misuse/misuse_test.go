@@ -12,7 +12,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
-// go vet reports every copy in the package copies, and nothing else there.
+// go vet reports each copy in the package copies, and nothing else there.
 func TestCopies(t *testing.T) {
 	const file = "testdata/copies/copies.go"
 	source, err := os.ReadFile(file)
@@ -23,7 +23,7 @@ func TestCopies(t *testing.T) {
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "go", "vet", "-copylocks", "./testdata/copies").CombinedOutput()
 	if err == nil {
-		t.Fatal("go vet finds nothing")
+		t.Fatal("go vet reports nothing")
 	}
 	reports := strings.Count(string(out), "passes lock by value")
 	copies := 0
@@ -34,7 +34,7 @@ func TestCopies(t *testing.T) {
 		}
 		copies++
 		if !strings.Contains(string(out), fmt.Sprintf("%s:%d:", file, i+1)) {
-			t.Errorf("no report for a copy of %s", name)
+			t.Errorf("go vet does not report the copy of %s", name)
 		}
 	}
 	if reports != copies || copies == 0 {
@@ -42,7 +42,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// The check takes no memory.
+// Context allocates nothing.
 func TestContextAllocatesNothing(t *testing.T) {
 	ctx := t.Context()
 	if n := testing.AllocsPerRun(100, func() { misuse.Context(ctx, "test: TestContext") }); n != 0 {

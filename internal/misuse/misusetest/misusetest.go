@@ -1,5 +1,5 @@
-// Package misusetest calls all that a package exports in the wrong way. It finds the methods by
-// reflection and the types and functions in the source, so that none can be forgotten.
+// Package misusetest calls everything that a package exports in the wrong way. It finds methods by
+// reflection, and types and functions in the source, so that a test cannot forget one.
 package misusetest
 
 import (
@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// Package is what there is to test in a package.
+// Package describes the package under test.
 type Package struct {
-	// Name is the package's name, with which the texts of panics begin.
+	// Name is the package's name. The texts of panics begin with it.
 	Name string
-	// Objects are the types that have a constructor: pointers to structs. All of their methods
-	// panic on a zero value and a nil pointer, and go vet reports copies.
+	// Objects are the types that have a constructor, as pointers to structs. All of their methods
+	// must panic on a zero value and a nil pointer, and go vet must report copies.
 	Objects []Object
-	// Values are zero values of all other types that have methods. Their methods do not panic.
+	// Values are zero values of all other types that have methods. Their methods must not panic.
 	Values []any
 	// Funcs are the functions that take a context, by name.
 	Funcs map[string]func(context.Context)
@@ -27,10 +27,10 @@ type Package struct {
 // Object is one type.
 type Object struct {
 	Zero any // a pointer to a zero value
-	Made any // what the constructor has made; nil if no method takes a context
+	Made any // made by the constructor; nil if no method takes a context
 }
 
-// patience is how long a call may take that should return at once.
+// patience bounds a call that should return at once.
 const patience = 10 * time.Second
 
 var (
@@ -38,7 +38,7 @@ var (
 	lockerType  = reflect.TypeFor[sync.Locker]()
 )
 
-// Check tests the package whose source is in the working directory, as that of a test is.
+// Check tests the package whose source is in the working directory.
 func Check(t *testing.T, p Package) {
 	t.Helper()
 	known := make(map[string]bool)
@@ -66,12 +66,12 @@ func Check(t *testing.T, p Package) {
 	}
 	for _, name := range names {
 		if !known[name] {
-			t.Errorf("no entry for %s, which has methods or takes a context", name)
+			t.Errorf("the table has no entry for %s, which has methods or takes a context", name)
 		}
 	}
 }
 
-// checkUnmade calls all methods of an object that its constructor has not made.
+// checkUnmade calls all methods of an object that was not made by its constructor.
 func (p Package) checkUnmade(t *testing.T, v reflect.Value) {
 	t.Helper()
 	name := v.Type().Elem().Name()
@@ -84,7 +84,7 @@ func (p Package) checkUnmade(t *testing.T, v reflect.Value) {
 	}
 }
 
-// checkNilContext calls all methods that take a context.
+// checkNilContext calls all methods that take a context with a nil one.
 func (p Package) checkNilContext(t *testing.T, o Object) {
 	t.Helper()
 	v := reflect.ValueOf(o.Zero)
@@ -97,7 +97,7 @@ func (p Package) checkNilContext(t *testing.T, o Object) {
 		switch {
 		case !takesContext(v.Method(i).Type()):
 		case o.Made == nil:
-			t.Errorf("%s.%s takes a context: the entry needs an object to call it of", name, method)
+			t.Errorf("%s.%s takes a context: the entry needs a Made object", name, method)
 		default:
 			what := fmt.Sprintf("%s.%s", name, method)
 			wantPanic(t, what+" of a nil context", p.Name+": "+what+": nil context", func() { call(v.Method(i), nil) })
@@ -105,7 +105,7 @@ func (p Package) checkNilContext(t *testing.T, o Object) {
 	}
 }
 
-// checkZeroValue calls all methods of a value.
+// checkZeroValue calls all methods of a zero value.
 func (p Package) checkZeroValue(t *testing.T, v reflect.Value) {
 	t.Helper()
 	name := reflect.Indirect(v).Type().Name()
@@ -129,7 +129,7 @@ func takesContext(f reflect.Type) bool {
 	return false
 }
 
-// call calls a method with one context wherever it wants one, and zero values besides.
+// call calls a method with ctx for each context, and zero values for all other arguments.
 func call(method reflect.Value, ctx context.Context) {
 	f := method.Type()
 	var in []reflect.Value
@@ -146,7 +146,7 @@ func call(method reflect.Value, ctx context.Context) {
 	method.Call(in)
 }
 
-// attempt calls f and returns what it panics with, nil if it returns. A call that hangs is
+// attempt calls f and returns the value of its panic, nil if f returns. If f hangs, its goroutine is
 // left behind.
 func attempt(f func()) any {
 	ended := make(chan any, 1)
@@ -164,7 +164,7 @@ func attempt(f func()) any {
 	}
 }
 
-// wantPanic expects a panic with a string that begins with want.
+// wantPanic fails unless f panics with a string that begins with want.
 func wantPanic(t *testing.T, what, want string, f func()) {
 	t.Helper()
 	got := attempt(f)
@@ -173,8 +173,8 @@ func wantPanic(t *testing.T, what, want string, f func()) {
 	}
 }
 
-// noCopy reports, by the rule of go vet's copylocks, whether a copy of a type is a mistake: it is
-// a lock, or has one in it.
+// noCopy reports, by the rule of go vet's copylocks, whether copying a type is a mistake: the type is a
+// lock or contains one.
 func noCopy(t reflect.Type) bool {
 	for t.Kind() == reflect.Array {
 		t = t.Elem()

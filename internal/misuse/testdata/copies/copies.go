@@ -1,5 +1,5 @@
-// Package copies has copies of all that must not be copied, for go vet to find: one in each line
-// that begins with a type.
+// Package copies copies each type that must not be copied, for go vet to report. Each line that ends with
+// a comma has one copy.
 package copies
 
 import (
