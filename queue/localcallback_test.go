@@ -63,3 +63,20 @@ func TestLocalCalledBack(t *testing.T) {
 		})
 	}
 }
+
+// As above, but nobody comes: the lock is free for the next waiter.
+func TestLocalCalledBackAlone(t *testing.T) {
+	dir := testserver.Path(t)
+	h := newProcess(t, dir, Request{}, 1).hold(t)
+	watching, ended, proceed := make(chan struct{}, 10), make(chan error, 1), make(chan struct{})
+	p := newProcess(t, dir, Request{}, 1, heldEnd(watching, ended, proceed))
+	first := p.wait(t, 1)
+	<-watching
+	giveBack(t, h)
+	noError(t, <-ended)
+	first.cancel()
+	first.fails(t, context.Canceled)
+	close(proceed)
+	testserver.WaitChildren(t, dir, 0)
+	giveBack(t, p.hold(t))
+}

@@ -92,7 +92,7 @@ func (m mutant) testBy(t *testing.T, overlay, by string) {
 	switch {
 	case err == nil:
 		t.Errorf("%s passes: %s", by, m.why)
-	case !strings.Contains(string(out), "--- FAIL: "+run):
+	case !strings.Contains(string(out), "--- FAIL: "+run) && !strings.Contains(string(out), "panic: "):
 		t.Fatalf("%s does not fail, but: %v\n%s", by, err, tail(string(out)))
 	default:
 		t.Logf("caught by %s", by)

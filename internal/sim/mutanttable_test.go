@@ -17,7 +17,9 @@ var noticedBy = map[string]string{
 	// and before the session has ended by that.
 	"revival": "session TestLateAnswers",
 	// No seed holds a contender up between the end of its wait and what it does then.
-	"called-back": "queue TestLocalCalledBack",
+	"called-back":       "queue TestLocalCalledBackAlone",
+	"called-back-fails": "queue TestLocalCalledBack",
+	"called-back-stays": "queue TestLocalCalledBackAlone",
 }
 
 // edit replaces a text that must be in the file exactly once.
@@ -102,7 +104,11 @@ var mutants = []mutant{
 			{"queue/local.go", "\t\tl.shared.cancel()\n", ""},
 			{"queue/local.go", "\t\ta.leave(ctx, context.Canceled)\n", ""},
 		}},
-	{"called-back", "", "a contender whose turn came in the moment it was called back keeps its node",
+	{"called-back", "", "a contender whose turn came in the moment it was called back holds for nobody",
+		[]edit{{"queue/local.go", "if l.shared != me { // called back", "if false { // called back"}}},
+	{"called-back-fails", "", "a contender that was called back fails for the waiters that have come since",
+		[]edit{{"queue/local.go", "\tif l.shared != me {\n\t\treturn\n\t}\n", ""}}},
+	{"called-back-stays", "", "a contender whose turn came in the moment it was called back keeps its node",
 		[]edit{{"queue/local.go", "\t\ta.leave(ctx, context.Canceled)\n", ""}}},
 	{"loss-for-all", "local", "a loss of the one who holds leaves those who wait behind him without a contender",
 		[]edit{{"queue/turn.go", "\tif t.local != nil {\n\t\tt.local.turnOver(t)\n\t}\n", ""}}},
