@@ -54,7 +54,7 @@
 // are closed, [Mutex.Held] reports false, and Unlock and Do return an error that matches
 // session.ErrLost. A sync.Locker calls the function of [OnLost].
 //
-// Stop the work then, and lock again to repeat it. Where work that goes on for a moment longer does
+// Stop the work then. To repeat it, unlock and lock again. Where work that goes on for a moment longer does
 // harm, let the store that it writes to refuse it. Write the fencing token ([queue.Lease.Token]) with
 // the data and refuse lower tokens, or write to ZooKeeper in one transaction with
 // [queue.Lease.Guard]. Inside Do, [queue.LeaseFrom] returns the lease.
