@@ -209,7 +209,7 @@ func (h *hosts) answer(n *name, ips []string, err error) {
 }
 
 // untriedLocked returns the addresses that this round has resolved and not tried. If there are
-// none, it returns old addresses of names that cannot be resolved. It also returns how long to
+// none, it returns old addresses of names that are slow, or have failed, to resolve. It also returns how long to
 // wait for more.
 func (h *hosts) untriedLocked(now time.Time) (left []target, wait time.Duration) {
 	var stale []target

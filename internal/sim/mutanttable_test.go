@@ -40,7 +40,7 @@ var mutants = []mutant{
 	{"no-own-watch", "mutex", "the predecessor's end grants a lock to one whose own node is gone",
 		[]edit{{"queue/look.go", "\tcase plumbing.WatchDeleted:\n\t\treturn placeLost\n", "\tcase plumbing.WatchDeleted:\n"}}},
 	{"arrival-clock", "mutex", "an answer that took long is taken for proof of what was when it came",
-		[]edit{{"internal/wire/conn.go", "Touched: sent.proof", "Touched: now"}}},
+		[]edit{{"internal/wire/receive.go", "Touched: sent.proof", "Touched: now"}}},
 	{"no-rearm", "mutex", "after a change of data nobody watches any more, and the wake-up is lost",
 		[]edit{{"queue/look.go", "again = true // changed,", "again = again || event == plumbing.WatchBroken // changed,"}}},
 	{"caller-cleanup", "mutex", "a cancelled call leaves its node, for as long as its session lives",
@@ -144,7 +144,7 @@ var mutants = []mutant{
 
 	// The lease clock: each of these says too much in a world with followers.
 	{"from-sending", leaseKind, "counts from when an answered write was sent, as if a forwarded write touched the session",
-		[]edit{{"internal/wire/conn.go", "s.proof = w.trail.proof(now)", "s.proof = now"}}},
+		[]edit{{"internal/wire/send.go", "s.proof = w.trail.proof(now)", "s.proof = now"}}},
 	{"write-for-request", leaseKind, "takes the write itself for the request before it: when that was sent the last list can be old",
 		[]edit{{"internal/wire/lease.go", "at, ok := t.through.sent(now.Add(-gap))", "at, ok := now, true"}}},
 	{"no-gap", leaseKind, "takes a request whose answer came just before the write: the pings that a leader owes after a standstill come later",
@@ -154,16 +154,16 @@ var mutants = []mutant{
 			{"internal/wire/beat.go", "b.agree = append(b.agree, now.Add(gap))", "b.agree = append(b.agree, now)"},
 		}},
 	{"half-a-tenth", leaseKind, "takes a tenth of the timeout for half a tick",
-		[]edit{{"internal/wire/conn.go", "w.trail.half = w.cfg.Half(w.timeout)", "w.trail.half = w.timeout / 10"}}},
+		[]edit{{"internal/wire/send.go", "w.trail.half = w.cfg.Half(w.timeout)", "w.trail.half = w.timeout / 10"}}},
 	{"sent-for-answered", leaseKind, "counts a frame that was on its way when the list was made",
-		[]edit{{"internal/wire/conn.go", "w.trail.frames.add(sent.at, now)", "w.trail.frames.add(sent.at, sent.at)"}}},
+		[]edit{{"internal/wire/receive.go", "w.trail.frames.add(sent.at, now)", "w.trail.frames.add(sent.at, sent.at)"}}},
 	{"sync-proves", leaseKind, "takes a sync for a proof: a leader that was cut off answers it alone",
 		[]edit{
-			{"internal/wire/conn.go", "if shows(op, CodeOK) == evidenceQuorum {", "if shows(op, CodeOK) >= evidenceLeader {"},
+			{"internal/wire/send.go", "if shows(op, CodeOK) == evidenceQuorum {", "if shows(op, CodeOK) >= evidenceLeader {"},
 			{"session/wireevents.go", "\tif a.Quorum {\n", "\tif true {\n"},
 			// And asks for nothing else, since behind a write no sync is answered either.
 			{"internal/wire/beat.go", "out = append(out, agreeFrame(w.xidLocked()))", "out = append(out, syncFrame(w.xidLocked()))"},
-			{"internal/wire/conn.go", "w.urgent = append(w.urgent, agreeFrame(w.xidLocked()))", "w.urgent = append(w.urgent, syncFrame(w.xidLocked()))"},
+			{"internal/wire/receive.go", "w.urgent = append(w.urgent, agreeFrame(w.xidLocked()))", "w.urgent = append(w.urgent, syncFrame(w.xidLocked()))"},
 		}},
 	{"handshake-proves", leaseKind, "takes the handshake for a proof, as if what was proven on another connection were true of this one's leader",
 		[]edit{{"session/wireevents.go", "\t\ts.clock.Heard(sent)\n", "\t\ts.clock.Prove(sent)\n"}}},

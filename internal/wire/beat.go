@@ -5,42 +5,46 @@ import (
 	"time"
 )
 
-// Heartbeats. A session that owns nodes needs, often and one soon after the other: frames
-// that are answered (pings, which the server that we are connected to answers by itself), a
-// request through the leader (a sync, which costs no disk), and a write that a quorum agrees
-// to. lease.go says why. A session that owns nothing needs one request through the leader now
-// and then. Any request of the user counts as well.
+// Heartbeats. A session that owns nodes needs three things, often and one soon after the other.
+// lease.go says why.
+//
+//   - Frames that are answered: pings, which the server we are connected to answers alone.
+//   - A request through the leader: a sync, which costs no disk write.
+//   - A write that a quorum agrees to.
+//
+// A session that owns nothing needs one request through the leader now and then. Any request of
+// the user counts as well.
 //
 // docs/performance.md has the table from which the intervals were chosen.
 const (
-	// tickPerTimeout is how many times in a timeout the schedule is looked at, and a ping
-	// sent where nothing else was.
+	// tickPerTimeout is how many times in a timeout the schedule is checked. A ping is due if
+	// nothing was sent for that part of a timeout.
 	tickPerTimeout = 20
-	// roundPerTimeout is how many rounds, each a sync and then a write, a session that owns
-	// nodes begins in a timeout. A round does not wait for the one before: where answers
-	// take long, several are under way.
+	// roundPerTimeout is how many rounds a session that owns nodes begins in a timeout. A round
+	// is a sync and then a write. A round does not wait for the one before it. If answers are
+	// slow, several rounds are in flight.
 	roundPerTimeout = 5
-	// idlePerTimeout is how many syncs a session sends that owns nothing: as many as
-	// zk.Conn sends pings.
+	// idlePerTimeout is how many syncs a session that owns nothing sends in a timeout: as many
+	// as zk.Conn sends pings.
 	idlePerTimeout = 3
-	// slowPerTimeout: when an answer has taken longer than this part of a timeout, a session
-	// that owns nothing sends, for a timeout, as many pings and syncs as one that owns nodes.
-	// Or else its first lock would begin with a proof that is too old.
+	// slowPerTimeout: if an answer takes longer than this part of a timeout, a session that owns
+	// nothing sends as many pings and syncs as one that owns nodes, for the next timeout.
+	// Otherwise its first lock would begin with a proof that is too old.
 	slowPerTimeout = 50
 )
 
-// beat is the schedule of one connection. It decides and sends nothing.
+// beat is the schedule of one connection. It decides, and sends nothing.
 type beat struct {
 	timeout time.Duration
 	round   time.Time   // when the last round began
-	reach   time.Time   // what the last round could prove at most
-	syncs   []int32     // of rounds, those that are in flight
+	reach   time.Time   // the most that the last round could prove
+	syncs   []int32     // the syncs of rounds that are in flight
 	agree   []time.Time // when the writes of rounds are due
-	busy    bool        // it sees to pings: zk.Conn's are not needed
+	busy    bool        // beat sends the pings; zk.Conn's are dropped
 }
 
-// aside keeps the schedule off the instants at which zk.Conn pings, so that which of the two is
-// first does not matter; that can be told in virtual time only.
+// aside keeps the schedule apart from the instants at which zk.Conn pings, so that it does not
+// matter which of the two is first. Only virtual time can tell.
 const aside = time.Millisecond
 
 // duty is a heartbeat that is due.
@@ -52,18 +56,18 @@ const (
 	dutyAgree
 )
 
-// facts are what the schedule goes by.
+// facts is the input of the schedule.
 type facts struct {
 	owns     bool
-	slow     bool // answers have taken long lately
+	slow     bool // answers were slow within the last timeout
 	lastSent time.Time
 	proven   time.Time
-	reach    time.Time     // what a round can prove at most that begins now
+	reach    time.Time     // the most that a round that begins now can prove
 	half     time.Duration // h in lease.go
 }
 
-// begin is called with the greeting, and reports whether a write is due at once: on a new
-// connection of a session that owns nodes, it proves that the leader took the handshake.
+// begin is called with the greeting, and reports whether a write is due at once. On a new
+// connection of a session that owns nodes, that write proves that the leader took the handshake.
 func (b *beat) begin(now time.Time, timeout time.Duration, owns bool) bool {
 	b.timeout = timeout
 	b.round, b.reach = now.Add(aside), now
@@ -73,7 +77,7 @@ func (b *beat) begin(now time.Time, timeout time.Duration, owns bool) bool {
 	return owns
 }
 
-// due returns what is to be sent now.
+// due returns the heartbeats that are due now.
 func (b *beat) due(now time.Time, f facts) []duty {
 	var out []duty
 	writes := len(b.agree)
@@ -92,9 +96,11 @@ func (b *beat) due(now time.Time, f facts) []duty {
 	return out
 }
 
-// roundDue reports whether a round is due: not while the requests of the user prove as much.
-// One is due early when answers that a slow request has held up came together, for the round
-// before it was sent too soon to count them.
+// roundDue reports whether a round is due. None is due while the requests of the user prove as
+// much.
+//
+// A round is due early if several answers, held up by a slow request, have come together. The
+// last round was sent too soon to count them.
 func (b *beat) roundDue(now time.Time, f facts) bool {
 	since, every := now.Sub(b.round), b.timeout/roundPerTimeout
 	caughtUp := f.reach.Sub(b.reach) >= since+every/2
@@ -110,8 +116,9 @@ func (b *beat) roundDue(now time.Time, f facts) bool {
 // began notes the sync of a round.
 func (b *beat) began(xid int32) { b.syncs = append(b.syncs, xid) }
 
-// answered takes the answer to a request, which says whether the leader gave it, and reports
-// whether that was the sync of a round: its write is due after the gap.
+// answered takes the answer to a request. byLeader says whether the leader gave the answer. If
+// the answer is the leader's to the sync of a round, the write of that round is due after the
+// gap, and answered returns true.
 func (b *beat) answered(xid int32, byLeader bool, now time.Time) bool {
 	i := slices.Index(b.syncs, xid)
 	if i < 0 {
@@ -124,11 +131,11 @@ func (b *beat) answered(xid int32, byLeader bool, now time.Time) bool {
 	return byLeader
 }
 
-// next returns when to look again.
+// next returns when to check the schedule again.
 func (b *beat) next(now time.Time) time.Time {
 	at := now.Add(b.timeout / tickPerTimeout)
 	if r := b.round.Add(b.timeout / roundPerTimeout); r.After(now) && r.Before(at) {
-		at = r // so that rounds keep their distance, whatever else is looked for
+		at = r // so that rounds keep their interval
 	}
 	for _, a := range b.agree {
 		if a.Before(at) {
@@ -161,7 +168,7 @@ func (w *Conn) beats() {
 	}
 }
 
-// duties returns the frames that are due. It is called with w.mu held.
+// duties returns the frames that are due. The caller holds w.mu.
 func (w *Conn) duties(now time.Time, owns bool) (out [][]byte) {
 	w.trail.half = w.cfg.Half(w.timeout)
 	for _, d := range w.beat.due(now, facts{

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// sending is a frame in flight: a request, or a ping.
+// sending is a frame in flight: a request or a ping.
 type sending struct {
 	xid, op int32
 	at      time.Time
-	proof   time.Time // what a quorum's answer to it proves: see lease.go
+	proof   time.Time // touched in lease.go, if a quorum answers
 }
 
-// flight holds what was sent on one connection and not yet answered, in order. A server
-// answers in the order in which it was asked, and zk.Conn does not look: it hands any answer
-// to whichever request has its number. Answers that are lost, come twice, change places or
-// were never asked for are told by that.
+// flight has the frames that were sent on one connection and not yet answered, in order. A server
+// answers in the order of the requests. zk.Conn does not check that, and hands any answer to the
+// request with its number. The order shows that an answer was lost, came twice, changed places
+// with another or was never asked for.
 type flight struct {
 	all  []sending
-	done int // of all, how many at its beginning have been answered
+	done int // how many at the beginning of all have been answered
 }
 
 func (f *flight) add(s sending) {
@@ -30,7 +30,7 @@ func (f *flight) add(s sending) {
 	f.all = append(f.all, s)
 }
 
-// oldest returns what has been in flight for longest.
+// oldest returns the frame that has been in flight for longest.
 func (f *flight) oldest() (sending, bool) {
 	if f.done == len(f.all) {
 		return sending{}, false
@@ -38,12 +38,13 @@ func (f *flight) oldest() (sending, bool) {
 	return f.all[f.done], true
 }
 
-// answered takes the request that an answer with this number and code is to, or says what is
-// wrong with the answer.
+// answered removes and returns the request that belongs to an answer with this number and code.
+// The error says what is wrong with the answer.
 //
-// Of what was sent at one instant nobody can tell the order by the clock. A clock of
-// nanoseconds has no two at one instant; one that stands still while many send, as in
-// testing/synctest, leaves the order open, and package sim shuffles them by that.
+// If several frames were sent at the same instant, the clock does not tell their order, and any
+// of them may be answered first. A clock with nanoseconds has no two frames at one instant. The
+// clock of testing/synctest stands still while many frames are sent, and package sim shuffles
+// them.
 func (f *flight) answered(xid, code int32) (sending, error) {
 	waiting := f.all[f.done:]
 	for i, s := range waiting {
@@ -52,12 +53,12 @@ func (f *flight) answered(xid, code int32) (sending, error) {
 		}
 	}
 	if len(waiting) == 0 {
-		return sending{}, fmt.Errorf("%w: an answer to request %d, and none was asked", ErrBadFrame, xid)
+		return sending{}, fmt.Errorf("%w: an answer to request %d, when none was due", ErrBadFrame, xid)
 	}
 	return sending{}, fmt.Errorf("%w: an answer to request %d, when that to %d was due", ErrBadFrame, xid, waiting[0].xid)
 }
 
-// take takes the i-th of those that wait for an answer.
+// take removes and returns the i-th frame that is not answered.
 func (f *flight) take(i int) sending {
 	s := f.all[f.done+i]
 	if i > 0 {
@@ -70,10 +71,10 @@ func (f *flight) take(i int) sending {
 	return s
 }
 
-// hasty reports whether a server may give this answer ahead of others that are due. With
-// enableEagerACLCheck (ZooKeeperServer.authWriteRequest) it refuses single writes, not those
-// within a multi, before it queues them. A request that it does not know it refuses at once,
-// too, and closes the connection behind it.
+// hasty reports whether a server may give this answer before others that are due. With
+// enableEagerACLCheck (ZooKeeperServer.authWriteRequest), it refuses single writes before it
+// queues them, but not writes within a multi. It also refuses at once a request that it does not
+// know, and then closes the connection.
 func hasty(op, code int32) bool {
 	switch op {
 	case OpCreate, OpCreate2, OpDelete, OpSetData, OpSetACL:
@@ -88,16 +89,16 @@ func hasty(op, code int32) bool {
 type evidence int
 
 const (
-	evidenceNone   evidence = iota // the server may have answered by itself
+	evidenceNone   evidence = iota // the server may have answered alone
 	evidenceLeader                 // the leader has answered
 	evidenceQuorum                 // a quorum has agreed to the answer
 )
 
-// shows returns what an answer to a request shows. A leader answers sync alone, and for
-// seconds after it was cut off from the others. A write is agreed upon, also when it is
-// refused because of what is or is not there. Other refusals a follower can give by itself:
-// for lack of rights or because of a bad ACL (enableEagerACLCheck), because it has too much
-// to do, or because it is read-only.
+// shows returns what an answer to a request shows. The leader answers a sync alone, and does so
+// for seconds after it was cut off from the other servers. A quorum agrees to each write, also to
+// one that is refused because of the nodes that exist. Other refusals a follower can give alone:
+// for lack of rights or for a bad ACL (enableEagerACLCheck), because it is overloaded, or because
+// it is read-only.
 func shows(op, code int32) evidence {
 	switch op {
 	case OpSync:

@@ -31,13 +31,13 @@ func TestFlight(t *testing.T) {
 			t.Fatalf("answer to %d: %v, want one that says %q", xid, err, says)
 		}
 	}
-	bad(1, "request 1, and none was asked")
+	bad(1, "request 1, when none was due")
 	ask(1, 2, 3)
 	bad(2, "request 2, when that to 1 was due")
 	good(1)
 	bad(1, "request 1, when that to 2 was due")
 	good(2, 3)
-	bad(3, "none was asked")
+	bad(3, "none was due")
 	d.add(sending{xid: 1, op: OpSync, at: now})
 	d.add(sending{xid: 2, op: OpSync, at: now})
 	d.add(sending{xid: 3, op: OpSync, at: now.Add(1)})

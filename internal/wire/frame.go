@@ -14,20 +14,20 @@ const (
 	connectReply = 36 // version, timeout, session, password
 )
 
-// ErrBadFrame says that a server sent what no server sends.
+// ErrBadFrame means that a server has sent something that no server sends.
 var ErrBadFrame = errors.New("malformed frame from the server")
 
-// frames finds the frames in a stream of bytes that comes in pieces, hands on the head of
-// each, and checks its body.
+// frames finds the frames in a stream of bytes that comes in pieces. It passes on the head of
+// each frame, and checks its body.
 type frames struct {
 	buf  [4 + frameHead]byte // length and head of the present frame
-	have int                 // bytes of it seen
-	body body                // of the present frame, beyond what buf has of it
+	have int                 // bytes in buf
+	body body                // the part of the present frame that does not fit buf
 }
 
-// feed takes the next bytes; head is called for each frame whose head is complete, and
-// returns what the body behind a reply's header has to hold. The slice it is given is good
-// only until it returns. An error comes before the last byte of the frame is passed on.
+// feed takes the next bytes. It calls head for each frame whose head is complete. head returns
+// what the body behind a reply's header must consist of. The slice passed to head is valid only
+// during the call. feed returns an error before the last byte of a malformed frame is passed on.
 func (f *frames) feed(p []byte, head func([]byte) ([]field, error)) error {
 	for len(p) > 0 {
 		if f.body.left > 0 {
@@ -45,8 +45,8 @@ func (f *frames) feed(p []byte, head func([]byte) ([]field, error)) error {
 		f.have += n
 		p = p[n:]
 		if want == 4 && f.have == 4 {
-			// Now, not at the next byte: the reader makes room for what the
-			// length says before it reads on.
+			// Check the length now, not at the next byte: zk.Conn makes room for a frame of
+			// this length before it reads on.
 			if _, err := f.wanted(); err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ func (f *frames) feed(p []byte, head func([]byte) ([]field, error)) error {
 	return nil
 }
 
-// complete is called with the head of a frame.
+// complete takes the head of a frame.
 func (f *frames) complete(start []byte, head func([]byte) ([]field, error)) error {
 	fields, err := head(start)
 	if err != nil {
@@ -75,8 +75,8 @@ func (f *frames) complete(start []byte, head func([]byte) ([]field, error)) erro
 	return err
 }
 
-// wanted returns how many bytes of the present frame to gather: its length first,
-// then its head.
+// wanted returns how many bytes of the present frame buf has to hold: first its length, then also
+// its head.
 func (f *frames) wanted() (int, error) {
 	if f.have < 4 {
 		return 4, nil
@@ -94,7 +94,7 @@ func opOf(frame []byte) int32  { return int32(binary.BigEndian.Uint32(frame[8:])
 
 func zxidOf(head []byte) int64 { return int64(binary.BigEndian.Uint64(head[4:])) }
 
-// replyOf reads the header of a reply.
+// replyOf returns the request number and error code in the header of a reply.
 func replyOf(head []byte) (xid, code int32) {
 	return int32(binary.BigEndian.Uint32(head)), int32(binary.BigEndian.Uint32(head[12:]))
 }

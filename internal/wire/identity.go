@@ -10,19 +10,20 @@ type Identity struct {
 	Credential []byte
 }
 
-// identities presents them on one connection. They are sent right behind the handshake,
-// before zk.Conn has seen its answer, so that no request can come before them. A server takes
-// them in order and before all that follows. One that refuses an identity says so, closes the
-// connection and reads no further.
+// identities presents the identities of a session on one connection. It sends them right behind
+// the handshake, before zk.Conn has seen the answer, so that no request can come before them. A
+// server takes them in order, before everything that follows. A server that refuses an identity
+// says so, closes the connection and reads no further.
 //
-// zk.Conn could do it too, but it forgets an identity when the connection breaks between the
-// answer and its note of it, takes a round trip for each, and tries for ever when refused.
+// zk.Conn could present identities too. But it forgets an identity if the connection breaks
+// between the answer and its note of the answer, it takes a round trip for each, and it tries
+// forever after a refusal.
 type identities struct {
 	list     []Identity
 	answered int
 }
 
-// frames returns what presents them.
+// frames returns the frames that present the identities.
 func (p *identities) frames() [][]byte {
 	var out [][]byte
 	for _, id := range p.list {
@@ -31,7 +32,8 @@ func (p *identities) frames() [][]byte {
 	return out
 }
 
-// answer takes the server's answer to the next of them, or says what is wrong with it.
+// answer takes the server's answer to the next identity. The error says what is wrong with the
+// answer.
 func (p *identities) answer(code int32, events Events) error {
 	switch {
 	case p.answered == len(p.list):

@@ -8,16 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// ZooKeeper calls its encoding jute: big-endian numbers, and buffers, strings and lists
-// behind their length. A frame is a length of four bytes and a body.
+// ZooKeeper calls its encoding jute. Numbers are big-endian. Buffers, strings and lists follow
+// their length. A frame is a length of four bytes and a body.
 
-// MaxFrame is the longest frame that anybody here reads. A server's own limit
-// (jute.maxbuffer) is 1 MiB for requests. Replies may be longer: a listing of a hundred
-// thousand contenders fits. What is longer is an attack or a broken stream.
+// MaxFrame is the longest frame that this module reads. A server's own limit for requests
+// (jute.maxbuffer) is 1 MiB. Replies may be longer: a list of a hundred thousand contenders fits.
+// A longer frame is an attack or a broken stream.
 const MaxFrame = 16 << 20
 
-// ReadFrame reads one frame and returns it with its length in front, so that one write
-// can pass it on. A frame with a body of more than limit bytes is an error.
+// ReadFrame reads one frame and returns it with its length in front, so that one write can pass
+// it on. It fails if the body has more than limit bytes.
 func ReadFrame(r io.Reader, limit int) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -35,8 +35,8 @@ func ReadFrame(r io.Reader, limit int) ([]byte, error) {
 	return frame, nil
 }
 
-// Encoder puts a frame together. Begin one with [NewFrame] and end it with
-// [Encoder.Frame]. The zero value encodes a body without a length.
+// Encoder builds a frame. Begin with [NewFrame] and end with [Encoder.Frame]. The zero value
+// encodes a body without a length.
 type Encoder struct{ B []byte }
 
 // NewFrame returns an encoder that leaves room for the frame's length.
@@ -87,20 +87,20 @@ func (e *Encoder) Strings(all []string) {
 	}
 }
 
-// MultiHeader appends what begins each part of a multi and of its results.
+// MultiHeader appends the header of one operation of a multi, or of one result.
 func (e *Encoder) MultiHeader(op int32, done bool, code int32) {
 	e.Int32(op)
 	e.Bool(done)
 	e.Int32(code)
 }
 
-// Decoder takes a frame apart. Past the end it returns zeros and sets Bad.
+// Decoder decodes a frame. Past the end it returns zeros and sets Bad.
 type Decoder struct {
 	Rest []byte
-	Bad  bool // something was not there, or cannot be
+	Bad  bool // something was missing or invalid
 }
 
-// Decode returns a decoder of what follows a frame's length.
+// Decode returns a decoder for the bytes after a frame's length.
 func Decode(frame []byte) Decoder { return Decoder{Rest: frame[4:]} }
 
 // Bytes takes the next n bytes.
@@ -145,8 +145,8 @@ func (d *Decoder) Buffer() []byte {
 	return d.Bytes(int(n))
 }
 
-// String takes a string that must be there. Java turns what is not UTF-8 into U+FFFD,
-// which is in no valid path.
+// String takes a string, which must not be null. Like Java, it turns bytes that are not UTF-8
+// into U+FFFD, which is in no valid path.
 func (d *Decoder) String() string {
 	n := d.Int32()
 	if n < 0 {
@@ -177,7 +177,7 @@ func (d *Decoder) Strings() (all []string) {
 	return all
 }
 
-// MultiHeader takes what begins each part of a multi and of its results.
+// MultiHeader takes the header of one operation of a multi, or of one result.
 func (d *Decoder) MultiHeader() (op int32, done bool) {
 	op, done = d.Int32(), d.Bool()
 	d.Int32() // error

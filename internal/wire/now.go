@@ -5,23 +5,24 @@ import (
 	"time"
 )
 
-// Now returns the time by which leases are counted: [time.Now], moved on by as long as this
-// machine was suspended since the process began. Go's monotonic clock stands still
-// meanwhile, on Linux and elsewhere, while the servers' goes on. A step of the wall clock
-// does nothing to it.
+// Now returns the time by which leases are counted: [time.Now] plus the time for which this
+// machine was suspended since the process began. Go's monotonic clock stands still during a
+// suspension, on Linux and other systems, while the servers' clocks go on. A step of the wall
+// clock does not change Now.
 func Now() time.Time { return time.Now().Add(slept.now()) }
 
 // slept is how long this machine was suspended since the process began.
 var slept = newSleep(asleep)
 
-// sleep measures by a clock that tells how long the machine was ever suspended.
+// sleep measures suspensions with a clock that counts the time that the machine was ever
+// suspended.
 type sleep struct {
 	total func() time.Duration
 	base  time.Duration
-	most  atomic.Int64 // of now so far
+	most  atomic.Int64 // the largest result of now so far
 }
 
-// newSleep asks more than once for where to count from: any one answer can be too small.
+// newSleep reads the clock several times for its base, because any one reading can be too small.
 func newSleep(total func() time.Duration) *sleep {
 	s := &sleep{total: total}
 	for range 8 {
@@ -30,7 +31,7 @@ func newSleep(total func() time.Duration) *sleep {
 	return s
 }
 
-// now is never less than it was, and no more than the truth: see asleep.
+// now never decreases, and never returns more than the truth: see asleep.
 func (s *sleep) now() time.Duration {
 	d := int64(s.total() - s.base)
 	for {
@@ -44,7 +45,7 @@ func (s *sleep) now() time.Duration {
 	}
 }
 
-// sleepNoise is more than two clocks that are read one after the other differ by when
-// nobody slept. The thread can also be interrupted in between, but that makes it less: see
-// asleep.
+// sleepNoise is more than the difference between two clocks that are read one after the other
+// while the machine is awake. The thread can also be interrupted between the two readings. That
+// only makes the result too small: see asleep.
 const sleepNoise = time.Millisecond

@@ -4,5 +4,5 @@ package wire
 
 import "time"
 
-// asleep is not known here: a machine that is suspended stops the lease clock.
+// asleep is not known on this system: a suspension of the machine stops the lease clock.
 func asleep() time.Duration { return 0 }

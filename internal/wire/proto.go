@@ -1,12 +1,11 @@
 package wire
 
-// The kinds of request in ZooKeeper's client protocol. OpConnect is no request: it
-// stands for the handshake where a kind is asked for. OpNotification likewise stands
-// for a watch event.
+// The kinds of request in ZooKeeper's client protocol. OpConnect and OpNotification are not
+// requests: they stand for the handshake and for a watch event.
 const (
 	OpConnect              = -10
 	OpClose                = -11
-	OpError                = -1 // in the results of a multi: an operation that failed, or the end
+	OpError                = -1 // in the results of a multi: a failed operation, or the end
 	OpNotification         = 0
 	OpCreate               = 1
 	OpDelete               = 2
@@ -39,7 +38,7 @@ const (
 	OpWhoAmI               = 107
 )
 
-// The numbers that frames have in place of a request's own.
+// The numbers of frames that do not belong to a numbered request.
 const (
 	XidEvent = -1 // a watch event
 	XidPing  = -2 // a ping, and the answer to one

@@ -5,23 +5,23 @@ import (
 	"fmt"
 )
 
-// field is one part of a reply's body, as far as it says how long it is.
+// field is one part of a reply's body. Only its length matters here.
 type field byte
 
 const (
-	fieldStat    field = iota // of a fixed size
-	fieldText                 // its length, and that many bytes
-	fieldData                 // the same; a length of -1 stands for none
-	fieldNames                // how many, and that many texts
-	fieldEvent                // type and state of what a watch tells
-	fieldResults              // of a multi: a head and what belongs to it, until a head says that was all
-	fieldRest                 // whatever there is
+	fieldStat    field = iota // 68 bytes
+	fieldText                 // a length, and that many bytes
+	fieldData                 // the same; a length of -1 stands for null
+	fieldNames                // a number, and that many texts
+	fieldEvent                // the type and state of a watch event
+	fieldResults              // of a multi: heads, each with the fields of its result, and a last head
+	fieldRest                 // all remaining bytes
 )
 
-// What the replies to requests hold, if they say that the request was carried out.
+// The bodies of replies to requests that the server has carried out.
 var (
 	textBody     = []field{fieldText}
-	madeBody     = []field{fieldText, fieldRest} // servers add a stat, which zk.Conn does not look at
+	madeBody     = []field{fieldText, fieldRest} // servers add a stat, which zk.Conn ignores
 	statBody     = []field{fieldStat}
 	dataBody     = []field{fieldData, fieldStat}
 	childrenBody = []field{fieldNames, fieldStat}
@@ -52,12 +52,12 @@ func bodyOf(op int32) []field {
 const (
 	statSize   = 68
 	numberSize = 4
-	resultHead = 9 // operation, whether that was all, error code
+	resultHead = 9 // operation, whether this is the last head, error code
 	eventState = 4
 	errorSize  = 4
 )
 
-// head returns how many bytes say how the field goes on.
+// head returns the size of the number at the beginning of the field.
 func (f field) head() int {
 	if f == fieldResults {
 		return resultHead
@@ -65,32 +65,58 @@ func (f field) head() int {
 	return numberSize
 }
 
-// body checks, piece by piece as it comes, that the body of a frame holds all that it says
-// it does, before zk.Conn decodes it. That panics, in a goroutine of its own, where a frame
-// ends within the results of a multi; makes room for as many names, or as much data, as a
-// number says; and where a frame is too short takes what an earlier one has left in the
-// buffer: another directory's listing, say. Nor may anything follow: then a number on the way
-// was wrong, and what looks like the names of all children are some of them.
+// body checks that the body of a frame has exactly the fields that it must have. It does that
+// piece by piece, as the bytes come, before zk.Conn decodes the frame.
+//
+// zk.Conn does not check enough itself. If a frame ends within the results of a multi, it panics
+// in a goroutine of its own. If a frame gives a number of names, or a length of data, it makes
+// room for as many. If a frame is too short, it takes what an earlier frame has left in the
+// buffer, for example the children of another directory. Nor may bytes follow the last field. In
+// that case an earlier number was wrong, and what looks like the names of all children are only
+// some of them.
+//
+// For example, this is the body of a reply to getChildren2, with two names, 84 bytes long. Its
+// fields are childrenBody: fieldNames and fieldStat. The columns show the values after each
+// step.
+//
+//	                             left  items  skip  fields
+//	begin(childrenBody, 84)        84      0     0  names, stat
+//	00 00 00 02  two names         80      2     0  names, stat
+//	00 00 00 03  'a' '-' '1'       73      1     0  names, stat
+//	00 00 00 01                    69      0    69  none
+//	'b' and a stat                  0      0     0  none
+//
+// feed gathers the head of a field, four bytes here, in buf. take reads the head:
+//
+//   - The first head is the number of names. At four bytes each, two names fit in the 80 bytes that
+//     are left. So items becomes 2.
+//   - The next names follow. The method names passes over all of them but the last if they are
+//     complete in this piece.
+//   - The head of the last name ends the field. take removes fieldNames, and pass sets skip to the
+//     length of the name: 1. The method next adds the 68 bytes of the stat, which has no head. No
+//     field is left, so skip must be equal to left: 69. With a wrong number on the way, or bytes
+//     too many or too few, it is not, and the frame is malformed.
+//   - feed passes over skip bytes. The body ends when left is 0.
 type body struct {
-	fields []field // that come next; the first may be under way
-	items  int     // names still to come
-	left   int     // bytes of the frame still to come
-	skip   int     // of those, how many say nothing of lengths
+	fields []field // to come; the first may be in progress
+	items  int     // names to come
+	left   int     // bytes of the frame to come
+	skip   int     // of those, the next bytes that hold no length
 	buf    [resultHead]byte
 	have   int // bytes of the next head in buf
 }
 
-// begin makes ready for a body of that many bytes.
+// begin prepares for a body of size bytes.
 func (b *body) begin(fields []field, size int) error {
 	if len(fields) == 0 {
-		*b = body{left: size, skip: size} // nobody looks at it
+		*b = body{left: size, skip: size} // zk.Conn does not decode it
 		return nil
 	}
 	*b = body{fields: fields, left: size}
 	return b.next()
 }
 
-// feed takes the next bytes of the body, and returns those after its end.
+// feed takes the next bytes of the body, and returns the bytes after its end.
 func (b *body) feed(p []byte) ([]byte, error) {
 	for b.left > 0 && len(p) > 0 {
 		if b.skip > 0 {
@@ -121,8 +147,8 @@ func (b *body) feed(p []byte) ([]byte, error) {
 	return p, nil
 }
 
-// names passes over names of which the piece has all: a listing is mostly those. It leaves
-// the last of all names to take, and what is not in order.
+// names passes over the names that p has whole. It is quick, because a list of children consists
+// mostly of names. It leaves the last name of the list, and any malformed one, to take.
 func (b *body) names(p []byte) []byte {
 	at := 0
 	for b.items > 1 && len(p)-at >= numberSize {
@@ -137,7 +163,7 @@ func (b *body) names(p []byte) []byte {
 	return p[at:]
 }
 
-// take reads the head that has been gathered.
+// take reads the head in buf.
 func (b *body) take() error {
 	n := int(int32(binary.BigEndian.Uint32(b.buf[:])))
 	switch b.fields[0] {
@@ -190,7 +216,7 @@ func (b *body) result(op int32, last bool) error {
 	return b.pass(size)
 }
 
-// pass has the next n bytes skipped.
+// pass skips the next n bytes.
 func (b *body) pass(n int) error {
 	if n < 0 {
 		return fmt.Errorf("%w: a length of %d within it", ErrBadFrame, n)
@@ -199,7 +225,8 @@ func (b *body) pass(n int) error {
 	return b.next()
 }
 
-// next checks that there is room for what must come next, and no more where that is all.
+// next checks that there is room for the head of the next field. If no field is left, it checks
+// that the remaining bytes are those to skip.
 func (b *body) next() error {
 	for len(b.fields) > 0 {
 		switch b.fields[0] {

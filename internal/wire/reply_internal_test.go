@@ -215,3 +215,27 @@ func reread(fields []field, b *bytes.Buffer) (err error) {
 	}
 	return err
 }
+
+// The example in the comment on body is right.
+func TestBodyExample(t *testing.T) {
+	p := slices.Concat(numbers(2), sized("a-1"), sized("b"), aStat)
+	var b body
+	if err := b.begin(childrenBody, len(p)); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ feed, left, items, skip, fields int }{
+		{0, 84, 0, 0, 2},
+		{4, 80, 2, 0, 2},
+		{7, 73, 1, 0, 2},
+		{4, 69, 0, 69, 0},
+		{69, 0, 0, 0, 0},
+	} {
+		if _, err := b.feed(p[:step.feed]); err != nil {
+			t.Fatal(err)
+		}
+		p = p[step.feed:]
+		if b.left != step.left || b.items != step.items || b.skip != step.skip || len(b.fields) != step.fields {
+			t.Fatalf("after %d bytes: %+v, want %+v", step.feed, b, step)
+		}
+	}
+}

@@ -4,27 +4,26 @@ import (
 	"net"
 )
 
-// Visit is a connection of its own, to do one thing and end: the handshake, the identities
-// and closeSession are sent together, without waiting in between. Where answers do not get
-// through that closes a session all the same, and it never prolongs a session's life without
-// ending it.
+// Visit is a connection of its own that does one thing and ends. It sends the handshake, the
+// identities and closeSession together, without waiting for answers. So it closes a session even
+// if no answer gets through, and it never prolongs a session's life without ending it.
 type Visit struct {
 	Hello      Hello
-	Identities []Identity // some servers take nothing without
+	Identities []Identity // some servers refuse all requests without
 }
 
-// Outcome is what a visit has found out.
+// Outcome is the result of a visit.
 type Outcome struct {
 	Greeted  bool
 	Greeting Greeting
 	Gone     bool // the server says that the session is gone
-	Refused  bool // the server refused an identity, and takes nothing after it
+	Refused  bool // the server refused an identity, and all that follows it
 }
 
 const visitXid = 1
 
-// Run makes the visit. It returns when the server has confirmed closeSession or the
-// connection has ended, which is for the caller to see to.
+// Run makes the visit. It returns when the server has confirmed closeSession or the connection
+// has ended. The caller must bound the time.
 func (v Visit) Run(c net.Conn) (out Outcome) {
 	all := v.Hello.Frame()
 	for _, id := range v.Identities {
@@ -45,8 +44,8 @@ func (v Visit) Run(c net.Conn) (out Outcome) {
 	return out
 }
 
-// take takes one frame from the server. The greeting says whether the session was still
-// there; the answer to closeSession, that it is no longer.
+// take takes one frame from the server. The greeting says whether the session was still there.
+// The answer to closeSession says that it is gone.
 func (v Visit) take(out *Outcome, head []byte) error {
 	if out.Greeted {
 		xid, code := replyOf(head)

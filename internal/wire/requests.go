@@ -1,13 +1,13 @@
 package wire
 
-// PasswordLength is the length of the secret that a server gives with each session.
+// PasswordLength is the length of the password that a server issues with each session.
 const PasswordLength = 16
 
 // Hello is a client's first frame on a connection.
 type Hello struct {
 	LastZxid      int64 // the latest transaction that the client has seen
 	TimeoutMillis int32 // the session timeout to ask for
-	Session       int64 // 0 asks for a new one
+	Session       int64 // 0 asks for a new session
 	Password      []byte
 }
 
@@ -23,11 +23,11 @@ func (h Hello) Frame() []byte {
 	e.Int32(h.TimeoutMillis)
 	e.Int64(h.Session)
 	e.Buffer(password)
-	e.Bool(false) // a server that is read-only will not do
+	e.Bool(false) // do not accept a read-only server
 	return e.Frame()
 }
 
-// CloseFrame is the request that ends the session of its connection.
+// CloseFrame returns the request that closes the session of its connection.
 func CloseFrame(xid int32) []byte {
 	e := NewFrame()
 	e.Int32(xid)
@@ -35,7 +35,7 @@ func CloseFrame(xid int32) []byte {
 	return e.Frame()
 }
 
-// AuthFrame presents an identity.
+// AuthFrame returns the request that presents an identity.
 func AuthFrame(scheme string, credential []byte) []byte {
 	e := NewFrame()
 	e.Int32(XidAuth)
@@ -47,7 +47,7 @@ func AuthFrame(scheme string, credential []byte) []byte {
 	return e.Frame()
 }
 
-// pingFrame is a ping as zk.Conn sends it.
+// pingFrame returns a ping like those of zk.Conn.
 func pingFrame() []byte {
 	e := NewFrame()
 	e.Int32(XidPing)
@@ -55,7 +55,7 @@ func pingFrame() []byte {
 	return e.Frame()
 }
 
-// syncFrame asks the server to catch up with the leader.
+// syncFrame returns a sync: the server has to catch up with the leader.
 func syncFrame(xid int32) []byte {
 	e := NewFrame()
 	e.Int32(xid)
@@ -64,8 +64,8 @@ func syncFrame(xid int32) []byte {
 	return e.Frame()
 }
 
-// agreeFrame is a transaction that changes nothing: a check of the root, which is there. A
-// quorum has to agree to it, whatever rights we have.
+// agreeFrame returns a transaction that changes nothing: a check that the root exists. A quorum
+// has to agree to it, whatever rights the client has.
 func agreeFrame(xid int32) []byte {
 	e := NewFrame()
 	e.Int32(xid)

@@ -1,0 +1,140 @@
+package wire
+
+import "time"
+
+// Read passes on what the server sent, after the session has been told of it.
+func (w *Conn) Read(b []byte) (int, error) {
+	if len(w.pending) > 0 {
+		n := copy(b, w.pending)
+		w.pending = w.pending[n:]
+		return n, nil
+	}
+	into := b
+	if len(b) < len(w.buf) {
+		into = w.buf[:]
+	}
+	n, err := w.receive(into)
+	if n == 0 {
+		return 0, err
+	}
+	if len(b) < len(w.buf) {
+		w.pending = w.buf[:n]
+		n = copy(b, w.pending)
+		w.pending = w.pending[n:]
+	}
+	return n, nil // an error that came with the bytes comes again in the next call
+}
+
+// receive reads from the network and tells the session what came.
+func (w *Conn) receive(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
+	w.mu.Lock()
+	bad := w.in.feed(b[:n], w.incoming)
+	urgent := len(w.urgent) > 0
+	w.mu.Unlock()
+	if urgent {
+		// The reader may write here. zk.Conn writes nothing before it has read the greeting, and
+		// this is the end of the greeting.
+		w.sendAll(w.takeUrgent)
+	}
+	if bad == nil && err != nil && w.silent.Load() {
+		err = ErrSilent
+		w.cfg.Events.Broken(err)
+	}
+	if bad != nil {
+		w.cfg.Events.Broken(bad)
+		w.Close()
+		return 0, bad
+	}
+	return n, err
+}
+
+// takeUrgent returns the urgent frames. The caller holds w.mu.
+func (w *Conn) takeUrgent() [][]byte {
+	out := w.urgent
+	w.urgent = nil
+	return out
+}
+
+// incoming takes the head of one frame from the server, and returns what its body must consist
+// of. The caller holds w.mu.
+func (w *Conn) incoming(head []byte) ([]field, error) {
+	now := Now()
+	w.lastHeard = now
+	if w.greeted.IsZero() {
+		return nil, w.greet(head, now)
+	}
+	xid, code := replyOf(head)
+	switch xid {
+	case XidEvent:
+		return eventBody, nil
+	case XidAuth: // zk.Conn ignores it
+		return nil, w.ids.answer(code, w.cfg.Events)
+	}
+	sent, err := w.flight.answered(xid, code)
+	if err != nil {
+		return nil, err
+	}
+	w.learn(sent, code, zxidOf(head), now)
+	switch {
+	case code == CodeSessionExpired:
+		w.cfg.Events.Expired()
+	case code != CodeOK: // zk.Conn ignores the code, and would believe that its watches are set again
+		if sent.op == OpSetWatches {
+			w.cfg.Events.WatchesRefused()
+		}
+	case sent.op == OpClose:
+		w.cfg.Events.Closed()
+	default:
+		return bodyOf(sent.op), nil
+	}
+	return nil, nil
+}
+
+// learn takes what an answer shows. The caller holds w.mu.
+func (w *Conn) learn(sent sending, code int32, zxid int64, now time.Time) {
+	if now.Sub(sent.at) > w.timeout/slowPerTimeout {
+		w.slowUntil = now.Add(w.timeout)
+	}
+	w.trail.frames.add(sent.at, now)
+	e := shows(sent.op, code)
+	if w.beat.answered(sent.xid, e != evidenceNone, now) {
+		select {
+		case w.answered <- struct{}{}:
+		default:
+		}
+	}
+	if e == evidenceNone {
+		return
+	}
+	w.trail.through.add(sent.at, now)
+	w.cfg.Events.Answered(Answer{
+		Sent: sent.at, Zxid: zxid, Quorum: e == evidenceQuorum, Touched: sent.proof, Since: now.Sub(w.greeted),
+	})
+}
+
+// greet takes the server's greeting. The caller holds w.mu.
+func (w *Conn) greet(head []byte, now time.Time) error {
+	g, err := parseGreeting(head)
+	if err != nil {
+		return err
+	}
+	w.patient.Stop()
+	w.greeted = now
+	if g.Session == 0 {
+		w.cfg.Events.Expired()
+		return nil // zk.Conn must see it too
+	}
+	if err := w.cfg.Events.Greeted(g, w.hello); err != nil {
+		return err
+	}
+	w.timeout = g.Timeout()
+	w.trail.begin(w.hello, now, w.timeout)
+	w.holding = w.cfg.Events.WatchesArmed()
+	w.urgent = w.ids.frames()
+	if w.beat.begin(now, w.timeout, w.cfg.Events.Owns()) {
+		w.urgent = append(w.urgent, agreeFrame(w.xidLocked()))
+	}
+	w.cfg.Events.Go(w.beats)
+	return nil
+}

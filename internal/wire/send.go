@@ -1,0 +1,100 @@
+package wire
+
+import "slices"
+
+// Write sends one frame. zk.Conn writes each frame whole.
+//
+// Write never fails. If it did, zk.Conn would answer the request that it could not write, and
+// then answer it once more with all requests in flight. So after a failed write, Write closes the
+// socket and reports success. Every failure reaches zk.Conn once, through its reader, as a closed
+// connection.
+func (w *Conn) Write(b []byte) (int, error) {
+	w.sendAll(func() [][]byte { return w.outgoing(b) })
+	return len(b), nil
+}
+
+// sendAll sends the frames that f returns. It calls f with w.mu held. If a write fails, it closes
+// the connection.
+func (w *Conn) sendAll(f func() [][]byte) {
+	select {
+	case w.writing <- struct{}{}:
+	case <-w.closed:
+		return
+	}
+	defer func() { <-w.writing }()
+	w.mu.Lock()
+	out := f()
+	w.noteLocked(out)
+	w.mu.Unlock()
+	if len(out) == 0 {
+		return
+	}
+	w.since.Store(int64(w.lastSent.Sub(w.made))) // only the goroutine with the token writes lastSent
+	defer w.since.Store(0)
+	for _, frame := range out {
+		if _, err := w.Conn.Write(frame); err != nil {
+			w.Close()
+			return
+		}
+	}
+}
+
+// outgoing returns the frames to send now that zk.Conn sends b. The caller holds w.mu.
+//
+// After a reconnect, setWatches tells the server which watches zk.Conn had, and up to which
+// transaction it has seen everything. zk.Conn reads that transaction while replies to queued
+// requests already advance it. The server would then leave out the events in between. So outgoing
+// holds requests back until setWatches is on its way.
+func (w *Conn) outgoing(b []byte) [][]byte {
+	if !w.holding {
+		if opOf(b) == OpPing && w.beat.busy {
+			return nil
+		}
+		return [][]byte{b}
+	}
+	switch opOf(b) {
+	case OpSetWatches:
+		out := append([][]byte{b}, w.held...)
+		w.holding, w.held = false, nil
+		return out
+	case OpPing:
+		// zk.Conn sends setWatches at once after the handshake, and a ping after a third of a
+		// timeout. So setWatches does not come any more.
+		out := append(w.held, b)
+		w.holding, w.held = false, nil
+		return out
+	}
+	w.held = append(w.held, slices.Clone(b))
+	return nil
+}
+
+// noteLocked notes when the frames are sent, and what a quorum's answer to them will prove.
+func (w *Conn) noteLocked(out [][]byte) {
+	if len(out) == 0 {
+		return
+	}
+	now := Now()
+	w.lastSent = now
+	if w.hello.IsZero() {
+		w.hello = now
+		return
+	}
+	w.trail.half = w.cfg.Half(w.timeout)
+	for _, frame := range out {
+		xid, op := xidOf(frame), opOf(frame)
+		if xid == XidAuth {
+			continue // identities keeps track of these, and the answers to them prove nothing
+		}
+		s := sending{xid: xid, op: op, at: now}
+		if shows(op, CodeOK) == evidenceQuorum {
+			s.proof = w.trail.proof(now)
+		}
+		w.flight.add(s)
+	}
+}
+
+// xidLocked returns a number for a request of our own.
+func (w *Conn) xidLocked() int32 {
+	w.lastXid--
+	return w.lastXid
+}
