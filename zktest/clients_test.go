@@ -3,6 +3,7 @@ package zktest_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,18 +13,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
-
-// missing skips the test for what is not installed, or fails it where nothing
-// may be missing.
-func missing(t *testing.T, what string) {
-	t.Helper()
-	if required() {
-		t.Fatalf("%s is missing", what)
-	}
-	t.Skipf("%s is missing", what)
-}
 
 // The client that this module is built on.
 func TestGoZooKeeperClient(t *testing.T) {
@@ -84,7 +76,7 @@ func TestKazoo(t *testing.T) {
 	t.Parallel()
 	const python = "/usr/bin/python3"
 	if err := exec.Command(python, "-c", "import kazoo").Run(); err != nil {
-		missing(t, "kazoo")
+		testserver.Missing(t, errors.New("kazoo is missing"))
 	}
 	srv := zktest.Start(t)
 	out, err := exec.CommandContext(soon(t), python, filepath.Join("testdata", "kazoo_client.py"), srv.Addr()).CombinedOutput()
@@ -126,14 +118,14 @@ func shell(t *testing.T, addr string) *exec.Cmd {
 	t.Helper()
 	java, err := exec.LookPath("java")
 	if err != nil {
-		missing(t, "java")
+		testserver.Missing(t, errors.New("java is missing"))
 	}
 	const jars = "/usr/share/java"
 	path := filepath.Join(jars, "zookeeper.jar")
 	if home := os.Getenv("ZOOKEEPER_HOME"); home != "" {
 		path = filepath.Join(home, "lib", "*") + string(os.PathListSeparator) + filepath.Join(home, "*")
 	} else if _, err := os.Stat(path); err != nil {
-		missing(t, path)
+		testserver.Missing(t, fmt.Errorf("%s is missing", path))
 	}
 	path = strings.Join([]string{path, filepath.Join(jars, "commons-cli.jar"), filepath.Join(jars, "slf4j-nop.jar")}, string(os.PathListSeparator))
 	return exec.CommandContext(soon(t), java, "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-cp", path,

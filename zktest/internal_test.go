@@ -28,8 +28,8 @@ func installed(t *testing.T) javaserver.Installation {
 	return in
 }
 
-// Whichever port is taken, and whether the one who has it is silent or another
-// ZooKeeper, the start fails in a way that leads to another try.
+// If any of the ports is taken, by a silent process or by another ZooKeeper, the start fails with the
+// error that leads to another attempt.
 func TestPortTaken(t *testing.T) {
 	longtest.Only(t)
 	in := installed(t)
@@ -54,7 +54,7 @@ func TestPortTaken(t *testing.T) {
 		"client port of three": {3, func(p []javaserver.Ports) { p[2].Client = silentPort }},
 		"election port":        {3, func(p []javaserver.Ports) { p[2].Election = silentPort }},
 		"quorum port": {3, func(p []javaserver.Ports) {
-			for i := range p { // only who leads needs his, and that is whoever starts first
+			for i := range p { // only the leader needs its port, and any server may become the leader
 				p[i].Quorum = silentPort
 			}
 		}},
@@ -82,7 +82,7 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
-// A release as Apache packs it has its jars in lib.
+// A release of Apache has its jars in the directory lib.
 func TestZooKeeperHome(t *testing.T) {
 	in := installed(t)
 	home := t.TempDir()
@@ -108,7 +108,7 @@ func TestZooKeeperHome(t *testing.T) {
 	}
 }
 
-// FuzzFrame checks that no bytes, however wrong, do more than end a connection.
+// FuzzFrame checks that no bytes do more harm than to end a connection.
 func FuzzFrame(f *testing.F) {
 	f.Add(connectFrame(1, []byte("password"), 1000))
 	f.Add(closeFrame(7))

@@ -11,60 +11,45 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"go.uber.org/goleak"
 
+	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// shared is one standalone server for all tests that leave it as it was. It is
-// started by the first that asks.
+// shared is a standalone server for the tests that leave it as it was. The first test that asks
+// starts it.
 var shared struct {
 	once     sync.Once
 	ensemble *zktest.Ensemble
 	err      error
 }
 
-// runner closes the shared server before goleak looks.
-type runner struct{ *testing.M }
-
-func (r runner) Run() int {
-	code := r.M.Run()
-	if shared.ensemble != nil {
-		if err := shared.ensemble.Close(); err != nil && code == 0 {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	// What ends behind its caller's back may take a while on a busy machine; goleak waits
-	// less than half a second.
-	for end := time.Now().Add(20 * time.Second); goleak.Find() != nil && time.Now().Before(end); {
-	}
-	return code
-}
-
 func TestMain(m *testing.M) {
 	if os.Getenv(orphanEnv) != "" {
 		orphanMain()
 	}
-	goleak.VerifyTestMain(runner{m})
+	testserver.Main(m, func() {
+		if shared.ensemble == nil {
+			return
+		}
+		if err := shared.ensemble.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	})
 }
 
 // sharedServer returns the address of the shared server.
 func sharedServer(t *testing.T) string {
 	t.Helper()
 	shared.once.Do(func() { shared.ensemble, shared.err = zktest.NewReal() })
-	if errors.Is(shared.err, zktest.ErrNoZooKeeper) && !required() {
-		t.Skip(shared.err)
+	if errors.Is(shared.err, zktest.ErrNoZooKeeper) {
+		testserver.Missing(t, shared.err)
 	}
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
 	return shared.ensemble.Addr(0)
-}
-
-func required() bool {
-	v := os.Getenv(zktest.RequireEnv)
-	return v != "" && v != "0"
 }
 
 // connect returns a client of the servers at addr that has a session.
@@ -106,7 +91,7 @@ func exists(t testing.TB, conn *zk.Conn, path string) bool {
 	return found
 }
 
-// soon is a context for what should take no time but may on a busy machine.
+// soon returns a context for calls that take no time unless the machine is busy.
 func soon(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -114,7 +99,7 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-// receive waits for a value, or the closing, of c.
+// receive waits until c has a value or is closed.
 func receive[T any](t *testing.T, c <-chan T, what string) T {
 	t.Helper()
 	select {
@@ -126,8 +111,8 @@ func receive[T any](t *testing.T, c <-chan T, what string) T {
 	}
 }
 
-// pending fails the test if c has a value or is closed. It gives it a moment
-// to get there: this can miss a fault, and cannot invent one.
+// pending fails the test if c gets a value or is closed within a moment. It can miss a mistake, but
+// never fails without one.
 func pending[T any](t *testing.T, c <-chan T, what string) {
 	t.Helper()
 	select {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -20,16 +21,6 @@ func proxied(t *testing.T) (*zktest.Proxy, *zk.Conn) {
 	return p, conn
 }
 
-// ownPath returns the path of a node of this test's own, which is removed when
-// the test ends.
-func ownPath(t *testing.T) string {
-	t.Helper()
-	conn := direct(t)
-	path := "/" + t.Name()
-	t.Cleanup(func() { _ = conn.Delete(path, -1) })
-	return path
-}
-
 // direct returns a client of the shared server without a proxy.
 func direct(t *testing.T) *zk.Conn {
 	t.Helper()
@@ -40,7 +31,7 @@ func direct(t *testing.T) *zk.Conn {
 func TestProxyRecordsRequests(t *testing.T) {
 	t.Parallel()
 	p, conn := proxied(t)
-	path := ownPath(t)
+	path := testserver.Path(t)
 	if ids := p.Sessions(); !slices.Equal(ids, []int64{conn.SessionID()}) {
 		t.Errorf("sessions %#x, want %#x", ids, conn.SessionID())
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A test of what happens when the reply to a create is lost.
+// A test in which the reply to a create is lost.
 func ExampleProxy_CutAfterCommit() {
 	_ = func(t *testing.T) { // TestLostReply
 		ensemble := zktest.StartReal(t)
@@ -26,7 +26,7 @@ func ExampleProxy_CutAfterCommit() {
 	}
 }
 
-// A test of what a lock does while the network is away.
+// A test in which the network is down for a while.
 func ExampleProxy_Blackhole() {
 	_ = func(t *testing.T) { // TestPartition
 		ensemble := zktest.StartReal(t, zktest.TickTime(100*time.Millisecond))

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/longtest"
+	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -16,7 +17,7 @@ func TestExpire(t *testing.T) {
 	t.Parallel()
 	p := zktest.StartProxy(t, sharedServer(t))
 	conn, events := connect(t, p.Addr())
-	path := ownPath(t)
+	path := testserver.Path(t)
 	create(t, conn, path, zk.FlagEphemeral)
 	session := conn.SessionID()
 
@@ -43,12 +44,13 @@ func TestExpire(t *testing.T) {
 	}
 }
 
-// Through a partition, the victim learns of it only once that is over.
+// During a partition the client does not learn that its session has expired. It does when the partition
+// is over.
 func TestExpireBehindBlackhole(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()
 	p, conn := proxied(t)
-	path := ownPath(t)
+	path := testserver.Path(t)
 	create(t, conn, path, zk.FlagEphemeral)
 	session := conn.SessionID()
 	p.Blackhole(zktest.Both)
@@ -70,7 +72,7 @@ func TestExpireErrors(t *testing.T) {
 	if err := p.Expire(soon(t), conn.SessionID()+1); err == nil {
 		t.Error("expiring an unknown session: no error")
 	}
-	// A server that accepts and says nothing.
+	// A server that accepts connections and answers nothing.
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +84,7 @@ func TestExpireErrors(t *testing.T) {
 	if err := p.Expire(ctx, conn.SessionID()); err == nil {
 		t.Error("expiring a session on a silent server: no error")
 	}
-	// Afterwards the victim can reconnect and still has its session.
+	// Afterwards the client can reconnect and still has its session.
 	session := conn.SessionID()
 	p.SetTarget(sharedServer(t))
 	zktest.Eventually(t, 10*time.Second, "reconnection", func() bool { return conn.State() == zk.StateHasSession })

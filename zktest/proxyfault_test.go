@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/longtest"
+	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -24,7 +25,7 @@ func createAsync(conn *zk.Conn, path string, flags int32) <-chan error {
 func TestCutBefore(t *testing.T) {
 	t.Parallel()
 	p, conn := proxied(t)
-	path := ownPath(t)
+	path := testserver.Path(t)
 	cut := p.CutBefore(zktest.On(zktest.OpCreate, path))
 	exists(t, conn, "/") // does not match
 	pending(t, cut.Hit(), "a cut at another request")
@@ -43,7 +44,7 @@ func TestCutBefore(t *testing.T) {
 func TestCutAfterCommit(t *testing.T) {
 	t.Parallel()
 	p, conn := proxied(t)
-	path := ownPath(t)
+	path := testserver.Path(t)
 	cut := p.CutAfterCommit(zktest.On(zktest.OpCreate, path))
 	if err := receive(t, createAsync(conn, path, 0), "the create"); !errors.Is(err, zk.ErrConnectionClosed) {
 		t.Errorf("create: %v, want %v", err, zk.ErrConnectionClosed)
@@ -63,7 +64,7 @@ func TestCutHandshake(t *testing.T) {
 	conn, _ := connect(t, p.Addr())
 	receive(t, before.Hit(), "the cut before the handshake")
 	receive(t, after.Hit(), "the cut after the handshake")
-	// The server granted two sessions, and the client knows of the second.
+	// The server granted two sessions, and the client knows the second one.
 	if ids := p.Sessions(); len(ids) != 2 || ids[1] != conn.SessionID() {
 		t.Errorf("sessions %#x, want two, the last %#x", ids, conn.SessionID())
 	}
@@ -72,12 +73,12 @@ func TestCutHandshake(t *testing.T) {
 func TestHoldRequest(t *testing.T) {
 	t.Parallel()
 	p, conn := proxied(t)
-	path := ownPath(t)
+	path := testserver.Path(t)
 	hold := p.HoldRequest(zktest.On(zktest.OpCreate, path))
 	created := createAsync(conn, path, 0)
 	receive(t, hold.Hit(), "the hit")
 
-	// What comes after it waits too; another connection does not.
+	// Later requests of this connection wait too. Another connection does not wait.
 	again := createAsync(conn, path, 0)
 	pending(t, created, "the reply to a request that is held")
 	if exists(t, direct(t), path) {
@@ -96,7 +97,7 @@ func TestHoldRequest(t *testing.T) {
 func TestHoldReply(t *testing.T) {
 	t.Parallel()
 	p, conn := proxied(t)
-	path := ownPath(t)
+	path := testserver.Path(t)
 	hold := p.HoldReply(zktest.On(zktest.OpCreate, path))
 	created := createAsync(conn, path, 0)
 	receive(t, hold.Hit(), "the hit")
@@ -113,7 +114,7 @@ func TestHoldReply(t *testing.T) {
 func TestHoldNotification(t *testing.T) {
 	t.Parallel()
 	p, conn := proxied(t)
-	path := ownPath(t)
+	path := testserver.Path(t)
 	create(t, conn, path, 0)
 	_, _, events, err := conn.GetW(path)
 	if err != nil {
@@ -131,11 +132,11 @@ func TestHoldNotification(t *testing.T) {
 	}
 }
 
-// A held connection can still be cut, which drops what is held.
+// A connection with a held frame can still be cut, which drops the frame.
 func TestHoldThenDisconnect(t *testing.T) {
 	t.Parallel()
 	p, conn := proxied(t)
-	path := ownPath(t)
+	path := testserver.Path(t)
 	hold := p.HoldRequest(zktest.On(zktest.OpCreate, path))
 	created := createAsync(conn, path, 0)
 	receive(t, hold.Hit(), "the hit")
@@ -149,11 +150,11 @@ func TestHoldThenDisconnect(t *testing.T) {
 	}
 }
 
-// A hold and a cut can meet in one request: first the one, then the other.
+// A hold and a cut can both strike the same request: first the hold, then the cut.
 func TestHoldThenCut(t *testing.T) {
 	t.Parallel()
 	p, conn := proxied(t)
-	path := ownPath(t)
+	path := testserver.Path(t)
 	cut := p.CutAfterCommit(zktest.On(zktest.OpCreate, path))
 	hold := p.HoldReply(zktest.On(zktest.OpCreate, path))
 	created := createAsync(conn, path, 0)
@@ -169,7 +170,7 @@ func TestHoldThenCut(t *testing.T) {
 func TestReleaseDisarms(t *testing.T) {
 	t.Parallel()
 	p, conn := proxied(t)
-	path := ownPath(t)
+	path := testserver.Path(t)
 	cut := p.CutBefore(zktest.Any())
 	cut.Release()
 	create(t, conn, path, 0)
@@ -181,7 +182,7 @@ func TestReleaseDisarms(t *testing.T) {
 func TestFaultsStrikeInOrder(t *testing.T) {
 	t.Parallel()
 	p, conn := proxied(t)
-	path := ownPath(t)
+	path := testserver.Path(t)
 	first := p.HoldRequest(zktest.On(zktest.OpExists, path))
 	second := p.HoldRequest(zktest.On(zktest.OpExists, path))
 	asked := make(chan error, 2)

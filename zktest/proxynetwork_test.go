@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/longtest"
+	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -130,7 +131,7 @@ func TestBlackholeBothThenDisconnect(t *testing.T) {
 	wantEnd(t, w.server)
 }
 
-// Neither side can fill the proxy's memory with what a partition holds back.
+// Neither side can fill the proxy's memory during a partition.
 func TestBlackholeIsBounded(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()
@@ -158,7 +159,7 @@ func TestBlackholeIsBounded(t *testing.T) {
 	}
 }
 
-// A client that gave up while the network was away never reaches the server.
+// The server never sees a client that gives up while the network is down.
 func TestBlackholeHidesNewConnections(t *testing.T) {
 	t.Parallel()
 	p := zktest.StartProxy(t, sharedServer(t))
@@ -187,7 +188,7 @@ func TestBlackholeExpiresSession(t *testing.T) {
 	p := zktest.StartProxy(t, sharedServer(t))
 	conn, events := dial(t, p.Addr(), 5*time.Second)
 	zktest.Eventually(t, 10*time.Second, "a session", func() bool { return conn.State() == zk.StateHasSession })
-	path := ownPath(t)
+	path := testserver.Path(t)
 	create(t, conn, path, zk.FlagEphemeral)
 	p.Blackhole(zktest.Both)
 	other := direct(t)
@@ -213,7 +214,7 @@ func TestDelay(t *testing.T) {
 	for n := range uint32(frames) {
 		wantNext(t, w.server, n)
 	}
-	// All of them are as late as one.
+	// All frames are as late as a single one.
 	if took := time.Since(began); took < delay || took > frames*delay/4 {
 		t.Errorf("%d frames took %v, want about %v", frames, took, delay)
 	}
@@ -224,7 +225,7 @@ func TestDelay(t *testing.T) {
 		t.Errorf("a frame to the client took %v, want %v", took, delay)
 	}
 
-	// A change reaches what is on its way.
+	// A change of the delay applies to frames on their way.
 	w.proxy.Delay(time.Hour)
 	send(t, w.client, 1)
 	wantNothing(t, w.server)

@@ -12,8 +12,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A cut that is made when a follower's answer is seen keeps this answer from the leader,
-// and the sessions on it expire, though the follower goes on answering their clients.
+// If a function of OnPing cuts the link at a follower's answer, the leader does not get this answer. The
+// sessions in it expire, although the follower continues to answer their clients.
 func TestOnPing(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()

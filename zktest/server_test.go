@@ -53,7 +53,7 @@ func TestReplyIsLost(t *testing.T) {
 	<-cut.Hit()
 }
 
-// Two processes pass a lock to each other, and leave nothing behind.
+// lockTwice passes a lock from one process to another, and checks that nothing is left.
 func lockTwice(t *testing.T, srv *zktest.Server, connect func() *session.Manager) {
 	t.Helper()
 	ctx := soon(t)

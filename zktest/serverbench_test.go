@@ -11,7 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A round trip to the server in this process.
+// BenchmarkServer measures a round trip to the in-process server.
 func BenchmarkServer(b *testing.B) {
 	srv := zktest.Start(b)
 	dial := srv.Dialer()

@@ -14,7 +14,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A test against the server in this process, without a network.
+// A test with the in-process server, without a network.
 func ExampleServer() {
 	_ = func(t *testing.T) { // TestExpiry
 		srv := zktest.Start(t)
@@ -34,7 +34,7 @@ func ExampleServer() {
 	}
 }
 
-// A program that brings its own ZooKeeper.
+// A program that comes with a ZooKeeper of its own.
 func ExampleNew() {
 	srv, err := zktest.New(zktest.WithTick(500 * time.Millisecond))
 	if err != nil {

@@ -30,7 +30,8 @@ func piped(t *testing.T, srv *zktest.Server) (*zk.Conn, <-chan zk.Event) {
 	return conn, events
 }
 
-// The faults are the proxy's own; here, that each gets through to this server.
+// The faults are those of the proxy, which has tests of its own. This test checks that each of them
+// affects a Server.
 func TestServerFaults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -136,7 +137,7 @@ func TestServerExpire(t *testing.T) {
 	}
 }
 
-// Partitions, delays and refusals, by a clock of their own.
+// Partitions, delays and refusals in the virtual time of a bubble.
 func TestServerNetworkInBubble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -210,7 +211,7 @@ func TestServerDeleteNode(t *testing.T) {
 	}
 }
 
-// The counter of sequential nodes ends as ZooKeeper's does.
+// The counter of sequential nodes stays at its largest value, as in ZooKeeper.
 func TestServerSequenceUsedUp(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Start(t)
@@ -233,7 +234,7 @@ func TestServerSequenceUsedUp(t *testing.T) {
 	}
 }
 
-// A server without containers says so, and the module makes do.
+// A server without container nodes refuses them, and locks work without.
 func TestServerWithoutContainers(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Start(t, zktest.WithoutContainers())
@@ -254,7 +255,7 @@ func TestServerWithoutContainers(t *testing.T) {
 	}
 }
 
-// A session that lags sees what was, never goes back, and sees what it does.
+// A session that lags sees an older state, never goes back, and sees its own writes.
 func TestServerLag(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,7 +1,7 @@
-// Package testserver gives the tests of this module one ZooKeeper server per test binary,
-// and the few things that all of them do with it. The server is a real one; where there is
-// no ZooKeeper it is the one of package zktest that runs in the process, unless that is
-// forbidden by zktest.RequireEnv, as in continuous integration.
+// Package testserver gives the tests of this module one ZooKeeper server per test binary, and
+// the helpers that most of them need. The server is a real one. If there is no ZooKeeper on
+// this machine it is the in-process server of package zktest, unless [zktest.RequireEnv]
+// forbids that, as it does in continuous integration.
 package testserver
 
 import (
@@ -26,10 +26,10 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// Patience bounds waits for things that happen at once, on a machine that may be busy.
+// Patience bounds waits for things that happen at once unless the machine is busy.
 const Patience = 20 * time.Second
 
-// shared is the server, and a plain client of it, for whoever asks first.
+// shared is the server and a plain client of it. The first test that asks starts both.
 var shared struct {
 	once   sync.Once
 	server Interface
@@ -37,7 +37,7 @@ var shared struct {
 	err    error
 }
 
-// Interface is what the tests use of either kind of server.
+// Interface is the part of a server that tests use, whichever kind it is.
 type Interface interface {
 	Addr(i int) string
 	ConnectString() string
@@ -46,7 +46,7 @@ type Interface interface {
 	Close() error
 }
 
-// inProcess makes a [zktest.Server] one.
+// inProcess makes a [zktest.Server] an Interface.
 type inProcess struct{ *zktest.Server }
 
 func (s inProcess) Addr(int) string { return s.Server.Addr() }
@@ -57,8 +57,8 @@ func (s inProcess) Metrics(context.Context, int) (map[string]string, error) {
 	return s.Server.Metrics()
 }
 
-// Main is the body of TestMain: it runs the tests, and what is to be done after all of
-// them, stops the shared server, and fails if a goroutine is left.
+// Main is the body of TestMain. It runs the tests and then the functions in after, stops the
+// shared server, and fails if a goroutine is left.
 func Main(m *testing.M, after ...func()) { goleak.VerifyTestMain(runner{m, after}) }
 
 type runner struct {
@@ -84,8 +84,9 @@ func (r runner) Run() int {
 	return code
 }
 
-// settle gives goroutines that end behind their caller's back, such as those of a Connect
-// that has failed, time to do so on a busy machine: goleak waits less than half a second.
+// settle waits for goroutines that outlive the call that started them, such as those of a Connect
+// that has failed. On a busy machine that can take longer than goleak waits, which is less than
+// half a second.
 func settle() {
 	for end := time.Now().Add(Patience); goleak.Find() != nil && time.Now().Before(end); {
 	}
@@ -123,8 +124,8 @@ type nothing struct{}
 
 func (nothing) Printf(string, ...any) {}
 
-// Server returns the shared server: with ticks of 200 ms, hence session timeouts from
-// 400 ms, which removes empty containers every two seconds.
+// Server returns the shared server. Its tick is 200 ms, so session timeouts are at least 400 ms. It
+// deletes empty containers every two seconds.
 func Server(tb testing.TB) Interface {
 	tb.Helper()
 	shared.once.Do(start)
@@ -134,14 +135,14 @@ func Server(tb testing.TB) Interface {
 	return shared.server
 }
 
-// Real reports whether the shared server is a real one, and so outside this process.
+// Real reports whether the shared server is a real one, outside this process.
 func Real(tb testing.TB) bool {
 	_, inside := Server(tb).(inProcess)
 	return !inside
 }
 
-// Missing skips the test for what is not installed, or fails it where nothing may be
-// missing.
+// Missing skips a test that needs something that is not installed. It fails the test if
+// [zktest.RequireEnv] is set.
 func Missing(tb testing.TB, what error) {
 	tb.Helper()
 	if required() {
@@ -155,7 +156,8 @@ func required() bool {
 	return v != "" && v != "0"
 }
 
-// Admin returns a plain client of the shared server, to look behind the library's back.
+// Admin returns a plain client of the shared server, to check and change its nodes without the
+// library.
 func Admin(tb testing.TB) *zk.Conn {
 	tb.Helper()
 	Server(tb)
@@ -175,14 +177,14 @@ func Path(tb testing.TB) string {
 	return "/" + name + "-" + strconv.FormatInt(paths.Add(1), 10)
 }
 
-// Connect returns a manager that is closed when the test ends. It logs nothing unless an
-// option says so.
+// Connect returns a manager that is closed when the test ends. It logs nothing unless an option
+// sets a logger.
 func Connect(tb testing.TB, servers string, opts ...session.Option) *session.Manager {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	quiet := session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))
-	// The tick is told, so that nothing but the test opens sessions.
+	// The manager would open sessions to find out the tick.
 	told := session.WithTickTime(tick)
 	m, err := session.Connect(ctx, servers, append([]session.Option{quiet, told}, opts...)...)
 	if err != nil {
@@ -210,7 +212,7 @@ func Session(tb testing.TB, m *session.Manager) *session.Session {
 	return s
 }
 
-// Children returns the names under dir, none if it does not exist.
+// Children returns the names under dir. There are none if dir does not exist.
 func Children(tb testing.TB, dir string) []string {
 	tb.Helper()
 	names, _, err := Admin(tb).Children(dir)
@@ -228,7 +230,7 @@ func WaitChildren(tb testing.TB, dir string, n int) {
 	})
 }
 
-// Delete removes a node, as an operator would.
+// Delete deletes a node, as an operator would.
 func Delete(tb testing.TB, elements ...string) {
 	tb.Helper()
 	if err := Admin(tb).Delete(path.Join(elements...), -1); err != nil {
@@ -236,7 +238,7 @@ func Delete(tb testing.TB, elements ...string) {
 	}
 }
 
-// Watches returns how many watches the shared server has.
+// Watches returns the number of watches on the shared server.
 func Watches(tb testing.TB) int {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)

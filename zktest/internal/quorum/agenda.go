@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// An agenda is what the run loop has to do later. Events run in the order of
-// their times; those of one time run in the order in which they were asked for.
+// An agenda holds the events that the run loop has to run later. They run in the order of their times.
+// Events with the same time run in the order in which they were added.
 type agenda struct {
 	events eventHeap
 	asked  uint64
@@ -31,8 +31,7 @@ func (a *agenda) next() (time.Time, bool) {
 	return a.events[0].at, true
 }
 
-// runDue runs the events that are due, and those that they add and that are due
-// at once.
+// runDue runs the events that are due, including events that these add and that are due at once.
 func (a *agenda) runDue() {
 	for {
 		at, ok := a.next()
@@ -57,7 +56,7 @@ func (h *eventHeap) Push(e any)   { *h = append(*h, e.(event)) }
 func (h *eventHeap) Pop() any {
 	last := len(*h) - 1
 	e := (*h)[last]
-	(*h)[last] = event{} // let go of what it refers to
+	(*h)[last] = event{} // so that what it refers to can be freed
 	*h = (*h)[:last]
 	return e
 }

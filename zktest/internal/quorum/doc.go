@@ -7,7 +7,7 @@
 // and [Member] may only be called from within Do, other than Run, Do, Close, Expire and
 // DeleteNode.
 //
-// A request takes this way: its frame comes in ([Peer.Write], requests.go), waits for the earlier
+// A request is processed in these steps: its frame arrives ([Peer.Write], requests.go), waits for the earlier
 // requests of its session (pipeline.go), is forwarded to the leader (follow.go), becomes a
 // transaction (propose.go), is logged by a quorum and committed (lead.go), applied by each server
 // (member.go, replica.go), and answered by the client's server. Reads are answered at once

@@ -5,23 +5,22 @@ import (
 	"time"
 )
 
-// There is no consensus algorithm here: one goroutine sees all servers and
-// decides who leads. It follows the rule that an algorithm would enforce. A leader
-// needs a majority, itself included, none of which has logged more than the
-// leader has. Every committed transaction was logged by a majority, which has a
-// server in common with this one. So the leader has all committed transactions.
+// There is no consensus algorithm here: one goroutine sees all servers and decides which one leads, by
+// the rule that an algorithm would enforce. A leader needs a majority, itself included, in which no
+// server has logged more than the leader. A majority has logged each committed transaction, and any two
+// majorities have a server in common. So the leader has all committed transactions.
 
-// canvass lets servers without a leader find one, after the time that this takes.
+// canvass lets servers without a leader find one, after the time that an election takes.
 func (st *State) canvass() { st.after(st.conf.Election, st.settle) }
 
-// settle finds leaders for the servers that look for one, as far as there are any.
+// settle finds a leader for each server that looks for one, if it can.
 func (st *State) settle() {
 	for st.join() || st.elect(st.looking()) {
 	}
 }
 
-// join lets servers that look for a leader join the one there is. It reports
-// whether any has.
+// join lets servers that look for a leader join the present one. It reports whether any server has
+// joined.
 func (st *State) join() bool {
 	joined := false
 	for _, m := range st.looking() {
@@ -33,16 +32,15 @@ func (st *State) join() bool {
 	return joined
 }
 
-// looking returns the servers that look for a leader, and have done so for long
-// enough.
+// looking returns the servers that have looked for a leader for as long as an election takes.
 func (st *State) looking() []*Member {
 	return slices.DeleteFunc(slices.Clone(st.members), func(m *Member) bool {
 		return m.Stopped || m.held || m.serving() || time.Since(m.since) < st.conf.Election
 	})
 }
 
-// leaderFor returns the leader that the server can join, or nil. The server has to
-// reach it, and to hear from a quorum that they follow it.
+// leaderFor returns the leader that the server can join, or nil. The server must reach the leader, and
+// a quorum of servers that follow it.
 func (st *State) leaderFor(m *Member) *leadership {
 	l := st.authority()
 	if l == nil || l.m.held || l.m.epoch < m.epoch || !st.connected(l.m, m) {
@@ -88,15 +86,15 @@ func (st *State) elect(candidates []*Member) bool {
 	return true
 }
 
-// supporters returns the candidates that can follow m, and m itself.
+// supporters returns m and the other candidates that can follow it.
 func (st *State) supporters(m *Member, candidates []*Member) []*Member {
 	return slices.DeleteFunc(slices.Clone(candidates), func(other *Member) bool {
 		return other != m && (!st.connected(m, other) || m.logged().less(other.logged()))
 	})
 }
 
-// nextEpoch is above all epochs that these servers have seen. It is the upper
-// half of the numbers of the epoch's transactions. A server alone has no epochs.
+// nextEpoch returns an epoch above all that these servers have seen. An epoch is the upper half of the
+// numbers of its transactions. A server alone has no epochs.
 func (st *State) nextEpoch(electorate []*Member) int64 {
 	if len(st.members) == 1 {
 		return 0
@@ -108,7 +106,7 @@ func (st *State) nextEpoch(electorate []*Member) int64 {
 	return epoch + 1
 }
 
-// position is how recent a log is.
+// A position says how recent a log is.
 type position struct{ epoch, zxid int64 }
 
 func (p position) less(q position) bool {

@@ -12,26 +12,26 @@ import (
 // following is the state of a server while it follows a leader.
 type following struct {
 	m       *Member
-	bond    *bond
-	heard   time.Time               // when the last message came from the leader
-	touched map[int64]time.Duration // the clients heard of since the last ping, with their session timeouts
-	syncs   []*request              // forwarded, oldest first
-	joining map[int64]*Peer         // clients whose sessions the leader was asked about
+	conn    *quorumConn
+	heard   time.Time               // when the last message from the leader arrived
+	touched map[int64]time.Duration // the sessions heard of since the last ping, with their timeouts
+	syncs   []*request              // forwarded to the leader, oldest first
+	joining map[int64]*Peer         // clients whose session waits for the leader's revalidation
 }
 
 // follows reports whether the server believes that it follows this leader.
 func (m *Member) follows(l *leadership) bool {
-	return m.follow != nil && m.follow.bond.leader == l.m && m.epoch == l.m.epoch
+	return m.follow != nil && m.follow.conn.leader == l.m && m.epoch == l.m.epoch
 }
 
 // beginFollowing makes the server a follower, with the leader's state and log.
-func (m *Member) beginFollowing(b *bond, epoch int64, t *znode.Tree, log []*txn) {
+func (m *Member) beginFollowing(b *quorumConn, epoch int64, t *znode.Tree, log []*txn) {
 	m.epoch = epoch
 	m.replica = newReplica(t)
 	m.log = log
 	m.follow = &following{
 		m:       m,
-		bond:    b,
+		conn:    b,
 		heard:   time.Now(),
 		touched: make(map[int64]time.Duration),
 		joining: make(map[int64]*Peer),
@@ -42,7 +42,7 @@ func (m *Member) beginFollowing(b *bond, epoch int64, t *znode.Tree, log []*txn)
 	}
 }
 
-// listen leaves the leader once it has been silent for too long.
+// listen makes the server leave a leader that has been silent for too long.
 func (f *following) listen() {
 	m := f.m
 	left := time.Until(f.heard.Add(m.st.patience()))
@@ -57,7 +57,7 @@ func (f *following) listen() {
 	})
 }
 
-func (f *following) send(m message) { f.m.st.send(f.bond, f.m, f.bond.leader, m) }
+func (f *following) send(m message) { f.m.st.send(f.conn, f.m, f.conn.leader, m) }
 
 // ack acknowledges a transaction once it is on disk.
 func (f *following) ack(t *txn) {
@@ -96,7 +96,7 @@ func (f *following) take(msg message) {
 	}
 }
 
-// takeTouches returns the clients heard of since it was last called, sorted.
+// takeTouches returns the sessions heard of since its last call, sorted.
 func (f *following) takeTouches() []touch {
 	all := make([]touch, 0, len(f.touched))
 	for _, id := range slices.Sorted(maps.Keys(f.touched)) {
@@ -106,8 +106,7 @@ func (f *following) takeTouches() []touch {
 	return all
 }
 
-// forward sends a client's request to the leader. That does not touch the
-// session there.
+// forward sends a client's request to the leader, which does not touch the session there.
 func (f *following) forward(r *request) {
 	if r.op == wire.OpSync {
 		f.syncs = append(f.syncs, r)
@@ -115,7 +114,7 @@ func (f *following) forward(r *request) {
 	f.send(message{kind: messageRequest, request: r})
 }
 
-// revalidate asks the leader whether the client's session may go on here.
+// revalidate asks the leader whether the client's session may continue on this server.
 func (f *following) revalidate(p *Peer) {
 	f.joining[p.session] = p
 	f.send(message{kind: messageRevalidate, touch: touch{p.session, p.timeout}})

@@ -10,8 +10,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// connect processes a client's first frame, which asks for a new session or for
-// one that the client has.
+// connect processes a client's first frame, which asks for a new session or for one that the client
+// has already.
 func (m *Member) connect(p *Peer, frame []byte) {
 	d := znode.Decode(frame)
 	d.Int32() // protocol version
@@ -19,17 +19,17 @@ func (m *Member) connect(p *Peer, frame []byte) {
 	asked := time.Duration(d.Int32()) * time.Millisecond
 	id, password := d.Int64(), d.Buffer()
 	if d.Bad || !m.serving() || p.seen > m.tree.Zxid {
-		// A client that has seen more than this server must try another one.
+		// A client that has seen a later transaction than this server must try another one.
 		m.st.hangUp(p)
 		return
 	}
-	p.old = len(d.Rest) == 0 // clients before 3.4 do not say if read-only will do
+	p.old = len(d.Rest) == 0 // clients before 3.4 do not say whether they accept a read-only server
 	p.timeout = min(max(asked, m.minSession), m.maxSession)
 	if id == 0 {
 		m.newSession(p)
 		return
 	}
-	// As ZooKeeper does, even if the password is wrong.
+	// ZooKeeper closes the other connection, too, even if the password is wrong.
 	if other := m.clients[id]; other != nil {
 		m.st.hangUp(other)
 	}
@@ -61,13 +61,13 @@ func passwordOf(session int64) []byte {
 	return sum[:16]
 }
 
-// join begins a handshake. Later frames wait for its end.
+// join begins a handshake. Later frames of the client wait for its end.
 func (p *Peer) join(session int64) {
 	p.session, p.joining = session, true
 	p.at.clients[session] = p
 }
 
-// joined ends a handshake.
+// joined ends a handshake. It refuses the client if its session is not valid.
 func (p *Peer) joined(valid bool) {
 	if p.gone {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// A laggard is the replica of a session that [Server.Lag] has slowed down. It
-// stays behind the server that the session is connected to.
+// A laggard is the replica of one session. It stays a number of transactions behind the server that the
+// session is connected to.
 type laggard struct {
 	*replica
 	session int64
@@ -18,7 +18,7 @@ type laggard struct {
 	behind  []*txn // committed and not applied, oldest first
 }
 
-// SetLag sets how many transactions a session's replica stays behind.
+// SetLag gives a session a replica of its own, and sets how many transactions it stays behind.
 func (st *State) SetLag(session int64, transactions int) error {
 	l, ok := st.laggards[session]
 	if !ok {
@@ -32,7 +32,7 @@ func (st *State) SetLag(session int64, transactions int) error {
 	return nil
 }
 
-// newLaggard makes a replica like that of the session's server.
+// newLaggard makes a copy of the replica of the session's server.
 func (st *State) newLaggard(session int64) (*laggard, error) {
 	m, p := st.spokesman(), st.peerOf(session)
 	if p != nil {
@@ -53,10 +53,11 @@ func (st *State) newLaggard(session int64) (*laggard, error) {
 	return l, nil
 }
 
-// lagBehind has a client that has just connected go on with its session's laggard.
+// lagBehind makes a client that has just connected use its session's laggard.
 func (p *Peer) lagBehind(l *laggard) {
 	if l.tree.Zxid > p.at.tree.Zxid {
-		// Only a deposed leader lets a session in that is ahead of it. That is late enough.
+		// Only a deposed leader accepts a session that is ahead of it. Its own state is late
+		// enough.
 		delete(p.st.laggards, p.session)
 		return
 	}
@@ -65,7 +66,7 @@ func (p *Peer) lagBehind(l *laggard) {
 	l.catchUp(p.seen)
 }
 
-// feed tells the laggards of a committed transaction.
+// feed hands a committed transaction to the laggards.
 func (st *State) feed(t *txn) {
 	if t.zxid <= st.fed {
 		return // another server has applied it before
@@ -80,9 +81,8 @@ func (st *State) feed(t *txn) {
 	}
 }
 
-// remember keeps a committed transaction until all servers of the leader's epoch
-// have applied it. They need not have it in their logs before that, since a quorum
-// commits without them.
+// remember keeps a committed transaction until all servers of the leader's epoch have applied it. Until
+// then a server may not even have it in its log, because a quorum commits without the others.
 func (st *State) remember(t *txn) {
 	applied, epoch := t.zxid, st.Epoch()
 	for _, m := range st.members {
@@ -98,9 +98,8 @@ func (st *State) remember(t *txn) {
 	st.recent = slices.Delete(st.recent, 0, i)
 }
 
-// unapplied returns the committed transactions that the server has not applied
-// yet. It returns false if the server has lost its ensemble: it will never apply
-// them, but get the state of a leader.
+// unapplied returns the committed transactions that the server has not applied yet. It returns false if
+// the server has lost its ensemble: it will never apply them, but get a leader's state.
 func (m *Member) unapplied() ([]*txn, bool) {
 	if m.epoch != m.st.Epoch() {
 		return nil, false
@@ -114,7 +113,7 @@ func (m *Member) unapplied() ([]*txn, bool) {
 	return all, true
 }
 
-// slow returns all laggards, in an order that is always the same.
+// slow returns all laggards, in the order of their sessions' ids.
 func (st *State) slow() []*laggard {
 	if len(st.laggards) == 0 {
 		return nil
@@ -126,7 +125,7 @@ func (st *State) slow() []*laggard {
 	return all
 }
 
-// laggardsAt returns those that are connected to a server.
+// laggardsAt returns the laggards whose sessions are connected to a server.
 func (st *State) laggardsAt(m *Member) []*laggard {
 	return slices.DeleteFunc(st.slow(), func(l *laggard) bool {
 		p := m.clients[l.session]
@@ -134,15 +133,15 @@ func (st *State) laggardsAt(m *Member) []*laggard {
 	})
 }
 
-// advance applies transactions until the laggard is as far behind as it may be.
+// advance applies transactions until the laggard is no further behind than its lag.
 func (st *State) advance(l *laggard) {
 	for len(l.behind) > l.lag && l.behind[0].zxid <= st.reach(l) {
 		l.step()
 	}
 }
 
-// advanceAll has the laggards apply what is older than a real follower's lag can
-// be: its ensemble would have dropped it.
+// advanceAll applies the transactions that no real follower can lag behind: its ensemble would have
+// dropped it.
 func (st *State) advanceAll() {
 	old := time.Now().Add(-st.patience()).UnixMilli()
 	for _, l := range st.slow() {
@@ -152,9 +151,8 @@ func (st *State) advanceAll() {
 	}
 }
 
-// reach returns the latest transaction that the laggard may apply: the latest
-// one that the session's server has applied. The laggard of a session that is not
-// connected stands still.
+// reach returns the latest transaction that the laggard may apply, which is the latest one that the
+// session's server has applied. The laggard of a session that is not connected applies nothing.
 func (st *State) reach(l *laggard) int64 {
 	if p := st.peerOf(l.session); p != nil {
 		return p.at.tree.Zxid
@@ -169,15 +167,14 @@ func (l *laggard) step() {
 	l.apply(t)
 }
 
-// catchUp applies everything up to a transaction.
+// catchUp applies all transactions up to zxid.
 func (l *laggard) catchUp(zxid int64) {
 	for len(l.behind) > 0 && l.behind[0].zxid <= zxid {
 		l.step()
 	}
 }
 
-// catchUp brings what the client sees up to a transaction that its server has
-// applied.
+// catchUp brings the client's view up to a transaction that its server has applied.
 func (p *Peer) catchUp(zxid int64) {
 	if l := p.st.laggards[p.session]; l != nil && p.view == l.replica {
 		l.catchUp(zxid)

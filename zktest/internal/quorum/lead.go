@@ -8,9 +8,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// leadership is the state of a server while it leads. Only the leader appends
-// to the log. A leader that is cut off from the other servers keeps this state
-// for a while, and cannot commit anything.
+// leadership is the state of a server while it leads. A leader that is cut off from the other servers
+// keeps this state for a while, and cannot commit anything.
 type leadership struct {
 	m       *Member
 	zxid    int64 // of the latest proposal
@@ -28,7 +27,7 @@ type leadership struct {
 type proposal struct {
 	txn       *txn
 	acks      uint64     // one bit for each server that has logged it
-	syncs     []*learner // get their answer to a sync once it is committed
+	syncs     []*learner // their syncs are answered once it is committed
 	committed bool
 	after     func() // called once it is committed; may be nil
 }
@@ -42,9 +41,8 @@ func (p *proposal) then(f func()) {
 	p.after = f
 }
 
-// beginLeading makes the server the leader of an epoch. Everything in its log counts
-// as committed from now on. Every session gets its whole timeout anew: the one
-// that it was created with.
+// beginLeading makes the server the leader of an epoch. From now on its whole log counts as committed.
+// Every session gets the full timeout again with which it was created.
 func (m *Member) beginLeading(epoch int64) {
 	for len(m.log) > 0 {
 		t := m.log[0]
@@ -69,10 +67,10 @@ func (m *Member) beginLeading(epoch int64) {
 	l.scheduleReap()
 }
 
-// process handles a request that a follower has forwarded. A sync only has to
-// wait for the proposals that are ahead of it; no quorum is asked.
+// process handles a request that a follower has forwarded. A sync waits for the outstanding proposals,
+// and does not ask a quorum.
 func (l *leadership) process(r *request, f *learner) {
-	r.way = f.bond
+	r.via = f.conn
 	if r.op != wire.OpSync {
 		l.prepare(r)
 		return
@@ -104,8 +102,8 @@ func (l *leadership) propose(t *txn) *proposal {
 	return p
 }
 
-// ack notes that a server has logged a transaction, and commits the proposals
-// that a quorum has logged, in order.
+// ack notes that a server has logged a transaction. Then it commits, in order, the proposals that a
+// quorum has logged.
 func (l *leadership) ack(zxid int64, by *Member) {
 	for _, p := range l.outstanding {
 		if p.txn.zxid == zxid {
@@ -117,7 +115,7 @@ func (l *leadership) ack(zxid int64, by *Member) {
 		p := l.outstanding[0]
 		l.outstanding = l.outstanding[1:]
 		if len(l.outstanding) == 0 {
-			clear(l.ahead) // the tree is about to be as far
+			clear(l.ahead) // the tree is about to have all of it
 		}
 		l.commit(p)
 	}

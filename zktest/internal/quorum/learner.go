@@ -7,8 +7,8 @@ import (
 
 // A learner is the leader's end of the connection to a follower.
 type learner struct {
-	bond     *bond
-	heard    time.Time // when the last message came from the follower
+	conn     *quorumConn
+	heard    time.Time // when the last message from the follower arrived
 	deadline int       // the last tick at which the follower counts for the quorum
 	unacked  []unacked // oldest first
 }
@@ -20,25 +20,25 @@ type unacked struct {
 }
 
 // learner returns the leader's end of a connection, or nil if it is closed.
-func (l *leadership) learner(b *bond) *learner {
+func (l *leadership) learner(b *quorumConn) *learner {
 	for _, f := range l.learners {
-		if f.bond == b {
+		if f.conn == b {
 			return f
 		}
 	}
 	return nil
 }
 
-// admit makes a server a follower. It gets the committed state at once, and
-// acknowledges the outstanding proposals like any others.
+// admit makes a server a follower. The server gets the committed state and the outstanding proposals at
+// once, and acknowledges these like any others.
 func (l *leadership) admit(m *Member) {
 	for _, old := range l.learners {
-		if old.bond.follower == m { // the news that it was closed is still on its way
+		if old.conn.follower == m { // the message that closes it is still on its way
 			l.drop(old)
 			break
 		}
 	}
-	f := &learner{bond: &bond{leader: l.m, follower: m}, heard: time.Now(), deadline: l.deadline()}
+	f := &learner{conn: &quorumConn{leader: l.m, follower: m}, heard: time.Now(), deadline: l.deadline()}
 	var log []*txn
 	for _, p := range l.outstanding {
 		log = append(log, p.txn)
@@ -46,20 +46,20 @@ func (l *leadership) admit(m *Member) {
 	}
 	l.learners = append(l.learners, f)
 	l.listen(f)
-	m.beginFollowing(f.bond, l.m.epoch, l.m.tree.Clone(), log)
+	m.beginFollowing(f.conn, l.m.epoch, l.m.tree.Clone(), log)
 }
 
-// deadline is the last tick at which a follower counts for the quorum that was
-// heard of just now.
+// deadline returns the last tick at which a follower counts for the quorum if a message from it has
+// just arrived.
 func (l *leadership) deadline() int { return l.pinging.ticks + l.m.st.conf.SyncLimit }
 
-// listen drops the follower once it has been silent for too long.
+// listen drops a follower that has been silent for too long.
 func (l *leadership) listen(f *learner) {
 	m := l.m
 	left := time.Until(f.heard.Add(m.st.patience()))
 	m.later(left, &m.overdue.silent, func() {
 		switch {
-		case m.lead != l || l.learner(f.bond) == nil:
+		case m.lead != l || l.learner(f.conn) == nil:
 		case time.Since(f.heard) >= m.st.patience():
 			l.drop(f)
 		default:
@@ -68,8 +68,7 @@ func (l *leadership) listen(f *learner) {
 	})
 }
 
-// stuck reports whether the follower leaves a proposal unacknowledged for too
-// long.
+// stuck reports whether the follower has left a proposal unacknowledged for too long.
 func (f *learner) stuck(patience time.Duration) bool {
 	return len(f.unacked) > 0 && time.Since(f.unacked[0].sent) >= patience
 }
@@ -84,7 +83,7 @@ func (l *leadership) remove(f *learner) {
 	l.learners = slices.DeleteFunc(slices.Clone(l.learners), func(other *learner) bool { return other == f })
 }
 
-func (l *leadership) send(f *learner, m message) { l.m.st.send(f.bond, l.m, f.bond.follower, m) }
+func (l *leadership) send(f *learner, m message) { l.m.st.send(f.conn, l.m, f.conn.follower, m) }
 
 // take processes a message from a follower.
 func (l *leadership) take(f *learner, m message) {
@@ -94,7 +93,7 @@ func (l *leadership) take(f *learner, m message) {
 		for len(f.unacked) > 0 && f.unacked[0].zxid <= m.zxid {
 			f.unacked = f.unacked[1:]
 		}
-		l.ack(m.zxid, f.bond.follower)
+		l.ack(m.zxid, f.conn.follower)
 	case messagePing:
 		for _, t := range m.touches {
 			l.tracker.touch(t.session, t.timeout)
@@ -102,19 +101,19 @@ func (l *leadership) take(f *learner, m message) {
 	case messageRequest:
 		l.process(m.request, f)
 	case messageRevalidate:
-		m.valid = l.revalidate(m.touch, f.bond)
+		m.valid = l.revalidate(m.touch, f.conn)
 		l.send(f, m)
 	case messageClosed:
 		l.remove(f)
 	}
 }
 
-// revalidate lets a session go on with another connection, which touches it. It
-// returns false if the session is over.
-func (l *leadership) revalidate(t touch, way *bond) bool {
+// revalidate lets a session continue with another connection, and touches the session. It returns false
+// if the session is over.
+func (l *leadership) revalidate(t touch, via *quorumConn) bool {
 	if !l.tracker.touch(t.session, t.timeout) {
 		return false
 	}
-	l.tracker.own(t.session, way)
+	l.tracker.own(t.session, via)
 	return true
 }

@@ -8,18 +8,17 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// A Member is one server: a server alone, or one of an ensemble. It leads, or it
-// follows, or it looks for a leader and serves no clients.
+// A Member is one server. It leads, or it follows, or it looks for a leader and serves no clients.
 //
-// A server alone is a leader without followers. So there is one way from a
-// request to its answer, whatever the number of servers.
+// A server alone is a leader without followers, so requests are processed in the same steps for any
+// number of servers.
 type Member struct {
 	st    *State
 	index int
 
-	// What it has on disk. This outlives a stop.
-	*replica           // what it has applied
-	log      []*txn    // what it has accepted and not applied yet, oldest first
+	// The state on disk, which survives Stop.
+	*replica           // the transactions that it has applied
+	log      []*txn    // accepted and not applied yet, oldest first
 	epoch    int64     // of the last leader that it has accepted
 	flushed  time.Time // when all of the log is on disk
 
@@ -27,15 +26,15 @@ type Member struct {
 	follow  *following  // nil: it does not follow
 	since   time.Time   // when it began to look for a leader, if it does neither
 	Stopped bool
-	held    bool    // it stands still
-	overdue overdue // what it will have to do when it continues
+	held    bool    // by Hold
+	overdue overdue // to do after Release
 
 	clients map[int64]*Peer      // by session, from the first frame of the handshake on
-	pending map[int64][]*request // by session; the first waits for the ensemble, the others for the first
+	pending map[int64][]*request // by session; the first waits for the ensemble, and the others for the first
 
-	nextID                 int64 // of a session
+	nextID                 int64 // of the next session that it creates
 	minSession, maxSession time.Duration
-	received, sent         int64 // by connections that are closed
+	received, sent         int64 // frames on connections that are closed
 }
 
 func newMember(st *State, index int) *Member {
@@ -46,13 +45,13 @@ func newMember(st *State, index int) *Member {
 		minSession: st.conf.MinSession,
 		maxSession: st.conf.MaxSession,
 	}
-	// As ZooKeeper does: the server's number, the time, and room to count.
+	// As in ZooKeeper: the server's number, the time, and room for a counter.
 	m.nextID = int64(uint64(st.start.UnixMilli())<<24>>8) | int64(index+1)<<56
 	m.reset()
 	return m
 }
 
-// reset forgets what a server has only while it serves clients.
+// reset drops the state that a server has only while it serves clients.
 func (m *Member) reset() {
 	m.lead, m.follow = nil, nil
 	m.clients = make(map[int64]*Peer)
@@ -62,7 +61,7 @@ func (m *Member) reset() {
 
 func (m *Member) serving() bool { return m.lead != nil || m.follow != nil }
 
-// role is what the server says it is in answer to the four-letter words.
+// role returns the role that the server's four-letter words report.
 func (m *Member) role() string {
 	switch {
 	case len(m.st.members) == 1:
@@ -76,8 +75,8 @@ func (m *Member) role() string {
 	}
 }
 
-// apply applies a committed transaction, and answers the request it was made for
-// if this server's client waits for that.
+// apply applies a committed transaction. It answers the transaction's request if that came from a client
+// of this server.
 func (m *Member) apply(t *txn) {
 	stats := m.replica.apply(t)
 	m.st.feed(t)
@@ -86,7 +85,7 @@ func (m *Member) apply(t *txn) {
 	}
 	switch t.op {
 	case wire.OpConnect:
-		if m.follow != nil { // each follower tells the leader of each new session, as in ZooKeeper
+		if m.follow != nil { // as in ZooKeeper, each follower reports each new session to the leader
 			m.follow.touched[t.session] = t.timeout
 		}
 	case wire.OpClose:
@@ -97,8 +96,8 @@ func (m *Member) apply(t *txn) {
 	}
 }
 
-// forget drops a session that is over, and its connection. If the client has
-// closed the session itself, the connection stays open for the answer.
+// forget drops a session that is over, and closes its connection. If the client has closed the session
+// itself, the connection stays open for the answer.
 func (m *Member) forget(t *txn) {
 	if m.lead != nil {
 		m.lead.tracker.remove(t.session)
@@ -125,8 +124,8 @@ func (m *Member) flush(f func()) {
 	m.later(m.flushed.Sub(now), &m.overdue.inputs, f)
 }
 
-// quit ends what the server does as leader or follower. It closes its
-// connections to clients and to other servers.
+// quit ends the server's role as leader or follower. It closes the connections to clients and to other
+// servers.
 func (m *Member) quit() {
 	if f := m.follow; f != nil {
 		f.send(message{kind: messageClosed})
@@ -143,7 +142,7 @@ func (m *Member) quit() {
 	m.reset()
 }
 
-// lookForLeader is what a server does that has lost its leader, or its quorum.
+// lookForLeader makes a server look for a leader after it has lost its leader or its quorum.
 func (m *Member) lookForLeader() {
 	m.quit()
 	m.st.canvass()
@@ -158,7 +157,7 @@ func (m *Member) Stop() {
 	m.Stopped, m.held, m.overdue = true, false, overdue{}
 }
 
-// Hold makes the server stand still until release.
+// Hold makes the server stand still until [Member.Release].
 func (m *Member) Hold() { m.held = !m.Stopped }
 
 // SetSessionTimeouts sets the bounds of the session timeouts that later handshakes can negotiate.
@@ -174,15 +173,15 @@ func (m *Member) Start() {
 	}
 }
 
-// overdue is what a server that stands still has to do when it continues.
+// overdue holds what a server that stands still has to do when it continues.
 type overdue struct {
 	expiry []func() // of the session tracker
-	inputs []func() // frames and messages that came in, and what the disk has done
+	inputs []func() // frames and messages that have arrived, and writes that have reached the disk
 	silent []func() // checks whether another server was silent for too long
 	pings  []func() // rounds of the pinging thread
 }
 
-// whenAwake calls f now or, if the server stands still, once it continues.
+// whenAwake calls f now or, if the server stands still, when it continues.
 func (m *Member) whenAwake(f func()) {
 	if m.held {
 		m.overdue.inputs = append(m.overdue.inputs, f)
@@ -191,8 +190,7 @@ func (m *Member) whenAwake(f func()) {
 	f()
 }
 
-// later calls f after d. If the server stands still then, f is put on a list for
-// when it continues.
+// later calls f after d. If the server stands still then, f goes on a list for when it continues.
 func (m *Member) later(d time.Duration, list *[]func(), f func()) {
 	m.st.after(d, func() {
 		if m.held {
@@ -203,10 +201,9 @@ func (m *Member) later(d time.Duration, list *[]func(), f func()) {
 	})
 }
 
-// Release lets the server continue after a standstill. All threads of a real
-// server wake at once, and nobody knows which of them get to run first. Here it
-// is the order that does most harm: sessions expire before the touches that have
-// come in, and pings are late.
+// Release lets the server continue after a standstill. All threads of a real server wake at once, and
+// their order is unknown. Here they run in the order that does the most harm: sessions expire before
+// the touches that have arrived are processed, and pings are late.
 func (m *Member) Release() {
 	if !m.held {
 		return

@@ -5,8 +5,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// multi prepares several writes, or none of them. That it does none is not an
-// error of the request's: each write has its own.
+// multi prepares all operations of a multi, or none of them. If one fails, the request itself still
+// succeeds: its answer has a code for each operation.
 func (t *txn) multi(pr *znode.Preparation) {
 	operations := t.request.body.Operations()
 	if t.request.body.Bad {
@@ -28,7 +28,7 @@ func (t *txn) multi(pr *znode.Preparation) {
 	t.operations, t.changes = operations, pr.Changes
 }
 
-// results is what a multi answers.
+// results returns the body of the answer to a multi.
 func (t *txn) results(stats []znode.Stat) []byte {
 	if t.failed != nil {
 		return t.failed
@@ -37,7 +37,7 @@ func (t *txn) results(stats []znode.Stat) []byte {
 	for i, o := range t.operations {
 		op := o.Op
 		if op == wire.OpCreateContainer || op == wire.OpCreateTTL {
-			op = wire.OpCreate2 // their answers are the same
+			op = wire.OpCreate2 // their answers have the same format
 		}
 		e.MultiHeader(op, false, int32(znode.CodeOK))
 		e.WriteResult(op, t.changes[i], stats[i])
@@ -46,8 +46,8 @@ func (t *txn) results(stats []znode.Stat) []byte {
 	return e.B
 }
 
-// failures is the body when operation i has failed: those before it are told
-// that they are fine, and those after it that they have not been tried.
+// failures returns the body of the answer if operation i has failed. The operations before it get the
+// code for success, and those after it the code for operations that were not tried.
 func failures(n, i int, err error) []byte {
 	e := new(znode.Encoder)
 	for j := range n {
@@ -65,8 +65,8 @@ func failures(n, i int, err error) []byte {
 	return e.B
 }
 
-// multiRead does several reads, each of which may fail by itself. They set no
-// watches, even if they say so.
+// multiRead answers several reads, each of which can fail by itself. They set no watches, even if they
+// ask for them.
 func multiRead(p *Peer, d *znode.Decoder) ([]byte, error) {
 	e := new(znode.Encoder)
 	for {

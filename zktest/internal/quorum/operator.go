@@ -7,8 +7,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// Expire ends a session behind its client's back. It waits until a server leads, and until the
-// end of the session is committed.
+// Expire ends a session as if it had timed out. It waits until a server leads and has committed the end
+// of the session.
 func (st *State) Expire(ctx context.Context, session int64) error {
 	for {
 		err := st.operate(ctx, func(l *leadership) (*proposal, error) {
@@ -26,7 +26,7 @@ func (st *State) Expire(ctx context.Context, session int64) error {
 	}
 }
 
-// DeleteNode deletes a node, whoever owns it.
+// DeleteNode deletes a node and waits until that is committed. It ignores the node's owner and ACL.
 func (st *State) DeleteNode(path string) error {
 	return st.operate(context.Background(), func(l *leadership) (*proposal, error) {
 		pr := l.preparation(&request{})
@@ -50,7 +50,7 @@ func (st *State) SetSequence(path string, next int32) error {
 		return znode.CodeBadArguments
 	}
 	for _, l := range st.slow() {
-		l.catchUp(st.reach(l)) // numbers given so far are below the new one
+		l.catchUp(st.reach(l)) // so that they create earlier nodes with earlier numbers
 	}
 	failed := error(znode.CodeNoNode)
 	for _, r := range st.replicas(st.members) {
@@ -65,7 +65,8 @@ func (st *State) SetSequence(path string, next int32) error {
 	return failed
 }
 
-// Reap has the leader reap, if there is one that can be told to.
+// Reap has the leader delete empty containers and expired nodes now, and returns how many. It does
+// nothing if no server leads.
 func (st *State) Reap() int {
 	if l := st.acting(); l != nil {
 		return l.reap()
@@ -73,10 +74,10 @@ func (st *State) Reap() int {
 	return 0
 }
 
-// ErrNoLeader is why an operator can change nothing.
+// ErrNoLeader says that no server leads that could change something.
 var ErrNoLeader = errors.New("zktest: no server leads")
 
-// acting returns the leader that can be told to do something, or nil.
+// acting returns the leader, or nil if there is none or it stands still.
 func (st *State) acting() *leadership {
 	if l := st.authority(); l != nil && !l.m.held {
 		return l
@@ -84,8 +85,8 @@ func (st *State) acting() *leadership {
 	return nil
 }
 
-// operate has the leader propose something, and waits until that is committed.
-// It returns errNoLeader if there is no leader, or no more before that.
+// operate has the leader propose something, and waits until that is committed. It returns ErrNoLeader if
+// there is no leader, or if the leader stops leading before that.
 func (st *State) operate(ctx context.Context, propose func(*leadership) (*proposal, error)) error {
 	failed := ErrNoLeader
 	var committed chan struct{}
@@ -123,7 +124,7 @@ func (st *State) operate(ctx context.Context, propose func(*leadership) (*propos
 	}
 }
 
-// awaitLeader returns once a server leads.
+// awaitLeader waits until a server leads and does not stand still.
 func (st *State) awaitLeader(ctx context.Context) error {
 	for {
 		var leads bool

@@ -13,8 +13,8 @@ import (
 
 var errHungUp = errors.New("zktest: the server has closed the connection")
 
-// A Peer is the in-process server's end of one client's connection. The link in
-// front of it, where faults happen, uses it as its upstream.
+// A Peer is a server's end of one client's connection. Its exported methods are for the client's end,
+// and are safe for concurrent use.
 type Peer struct {
 	st      *State
 	at      *Member // the server it is connected to
@@ -22,19 +22,19 @@ type Peer struct {
 	addr    string // of the client
 	out     *outbox
 	closing sync.Once
-	closed  chan struct{} // the link has closed it
-	hungUp  chan struct{} // the server has
+	closed  chan struct{} // closed by Close
+	hungUp  chan struct{} // closed when the server closes the connection
 
-	// What follows is the run loop's.
+	// The fields below belong to the run loop.
 	gone    bool     // hungUp is closed
 	joining bool     // between the two frames of the handshake
-	ready   bool     // and after it
-	early   [][]byte // what came while joining; nil: the end
+	ready   bool     // after the handshake
+	early   [][]byte // frames that arrived while joining; nil: the end
 	session int64
 	timeout time.Duration
-	seen    int64    // the latest transaction that the client knew when it connected
+	seen    int64    // the latest transaction that the client had seen when it connected
 	old     bool     // a client before 3.4
-	view    *replica // nil until ready
+	view    *replica // the replica that the client reads; nil until ready
 	ids     []znode.Identity
 
 	since          time.Time
@@ -42,7 +42,7 @@ type Peer struct {
 	last           lastRequest
 }
 
-// lastRequest is for the four-letter word cons.
+// lastRequest is what the four-letter word cons shows of a client's last request.
 type lastRequest struct {
 	op   int32
 	xid  int32
@@ -64,13 +64,13 @@ func newPeer(at *Member, ordinal int64, addr string) *Peer {
 	}
 }
 
-// input is a frame from a client, or without one the end of them.
+// An input is a frame from a client. Without a frame it is the end of the connection.
 type input struct {
 	from  *Peer
 	frame []byte
 }
 
-// Write hands the run loop a frame.
+// Write hands a frame to the run loop.
 func (p *Peer) Write(frame []byte) (int, error) {
 	select {
 	case p.st.inbox <- input{p, frame}:
@@ -84,14 +84,13 @@ func (p *Peer) Write(frame []byte) (int, error) {
 	}
 }
 
-// CloseWrite has the run loop drop the connection, once it is through with the
-// frames before.
+// CloseWrite has the run loop close the connection after it has processed the frames written before.
 func (p *Peer) CloseWrite() error {
 	_, err := p.Write(nil)
 	return err
 }
 
-// Close drops the connection now; the run loop knows of it when Close returns.
+// Close closes the connection. The run loop knows that when Close returns.
 func (p *Peer) Close() error {
 	p.closing.Do(func() {
 		close(p.closed)
@@ -104,7 +103,7 @@ func (p *Peer) Close() error {
 	return nil
 }
 
-// ReadFrame returns the next frame for the client, once there is one.
+// ReadFrame waits for the next frame for the client. It returns io.EOF at the end.
 func (p *Peer) ReadFrame() ([]byte, error) {
 	frame, ok := p.out.pop(p.closed)
 	if !ok || frame == nil {
@@ -128,7 +127,8 @@ func (p *Peer) receive(frame []byte) {
 	}
 }
 
-// send never waits: the run loop must not hang on a client that does not read.
+// send queues a frame for the client. It never waits, because the run loop must not depend on a client
+// that does not read.
 func (p *Peer) send(frame []byte) {
 	if !p.gone {
 		p.sent++
@@ -136,7 +136,7 @@ func (p *Peer) send(frame []byte) {
 	}
 }
 
-// reply answers a request with the state as this client sees it.
+// reply answers a request. The answer has the number of the latest transaction that the client sees.
 func (p *Peer) reply(xid int32, err znode.Code, body []byte) {
 	p.replyAt(p.view.tree.Zxid, xid, err, body)
 }
@@ -146,10 +146,10 @@ func (p *Peer) replyAt(zxid int64, xid int32, err znode.Code, body []byte) {
 	p.send(znode.ReplyFrame(xid, zxid, err, body))
 }
 
-// connectedState is what watch events say of the connection.
+// connectedState is the state of the connection in every watch event.
 const connectedState = 3
 
-// notify tells of an event, unless the client may not read the node.
+// notify sends the client a watch event, unless the client may not read the node.
 func (p *Peer) notify(event znode.Event) {
 	if !znode.Permitted(event.ACL, znode.PermRead, p.ids) {
 		return

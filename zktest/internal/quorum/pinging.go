@@ -1,21 +1,20 @@
 package quorum
 
-// pinging is the state of the leader's pinging thread. It runs a round twice a
-// tick.
+// pinging is the state of the leader's pinging thread, which runs a round twice a tick.
 type pinging struct {
 	ticks   int  // rounds so far, divided by two
 	half    bool // the last round was in the middle of a tick
-	held    bool // by Server.HoldPings
+	held    bool // by HoldPings
 	overdue bool // a round should have begun while it was held
 }
 
-// scheduleRound has the next round begin half a tick from now.
+// scheduleRound schedules the next round, half a tick from now.
 func (l *leadership) scheduleRound() {
 	l.m.later(l.m.st.conf.Tick/2, &l.m.overdue.pings, l.round)
 }
 
-// round pings all followers. Every other round is a tick: the leader then checks
-// first that it has heard from a quorum lately, and steps down if it has not.
+// round pings all followers. In every second round, once a tick, the leader first checks that it has
+// heard from a quorum lately, and steps down if it has not.
 func (l *leadership) round() {
 	g := &l.pinging
 	if l.m.lead != l {
@@ -32,7 +31,7 @@ func (l *leadership) round() {
 			return
 		}
 	}
-	for _, f := range l.learners { // drop replaces the slice
+	for _, f := range l.learners { // drop replaces the slice, and does not change it
 		if f.stuck(l.m.st.patience()) {
 			l.drop(f)
 		} else {
@@ -62,8 +61,8 @@ func (st *State) HoldPings(on bool) {
 	}
 }
 
-// HoldPings stops the thread, or lets it continue. An overdue round begins a
-// moment later, as it does after a standstill of the whole server.
+// holdPings stops the pinging thread, or lets it continue. An overdue round begins after PingLag, as
+// after a standstill of the whole server.
 func (l *leadership) holdPings(on bool) {
 	g := &l.pinging
 	g.held = on

@@ -7,22 +7,22 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// A server answers the requests of one session in order. A request that the
-// ensemble has to agree on holds up all later requests of its session, reads and
-// pings included. Requests of different sessions do not wait for each other.
+// A server answers the requests of one session in order. A request that the ensemble must agree on holds
+// up all later requests of its session, including reads and pings. Requests of different sessions do not
+// wait for each other.
 
-// request is a client's request on its way through the servers.
+// A request is a client's request while the servers process it.
 type request struct {
-	from    *Peer   // the client; nil: no client waits for an answer
-	at      *Member // the client's server
-	way     *bond   // the connection on which the leader got it; nil: from its own client
+	from    *Peer       // the client; nil: no client waits for an answer
+	at      *Member     // the client's server
+	via     *quorumConn // the connection on which the leader got it; nil: from a client of its own
 	session int64
 	xid     int32
 	op      int32
-	body    *znode.Decoder   // what follows the header
-	ids     []znode.Identity // of the client, when it sent the request
-	timeout time.Duration    // of a session to be created
-	refused error            // why the server answers it with an error by itself
+	body    *znode.Decoder   // after the header
+	ids     []znode.Identity // of the client when it sent the request
+	timeout time.Duration    // of the session to be created
+	refused error            // the error with which the server answers it by itself, or nil
 }
 
 // submit processes a request once the session's earlier requests are answered.
@@ -42,9 +42,8 @@ func (m *Member) submit(r *request) {
 	}
 }
 
-// needsAgreement reports whether the server cannot answer the request by itself.
-// A leader answers its own clients' syncs by itself, even if it has been deposed
-// and does not know that.
+// needsAgreement reports whether the server cannot answer the request by itself. A leader answers syncs
+// of its own clients by itself, even if it has been deposed and does not know that yet.
 func (m *Member) needsAgreement(r *request) bool {
 	if r.refused != nil {
 		return false
@@ -59,12 +58,12 @@ func (m *Member) needsAgreement(r *request) bool {
 	}
 }
 
-// complete answers a request that the ensemble has agreed on, and then the
-// requests that have waited behind it.
+// complete answers a request that the ensemble has agreed on, and then the requests that it has held
+// up.
 func (m *Member) complete(r *request, answer func()) {
 	queue := m.pending[r.session]
 	if len(queue) == 0 || queue[0] != r {
-		return // it was sent before the server lost its leader
+		return // it is from before the server lost its leader
 	}
 	m.pending[r.session] = queue[1:]
 	if !r.from.gone {

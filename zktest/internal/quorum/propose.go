@@ -5,20 +5,20 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// writes are the requests that change the state, other than multi.
+// writes are the requests that change the tree, without multi.
 var writes = map[int32]bool{
 	wire.OpCreate: true, wire.OpCreate2: true, wire.OpCreateContainer: true, wire.OpCreateTTL: true,
 	wire.OpDelete: true, wire.OpSetData: true, wire.OpSetACL: true,
 }
 
-// prepare turns a request into a transaction and proposes it. A request that
-// fails becomes a transaction too, one without changes.
+// prepare turns a request into a transaction and proposes it. A request that fails becomes a transaction
+// without changes.
 func (l *leadership) prepare(r *request) *proposal {
 	pr := l.preparation(r)
 	switch r.op {
 	case wire.OpConnect:
 		l.tracker.add(r.session, r.timeout)
-		l.tracker.own(r.session, r.way)
+		l.tracker.own(r.session, r.via)
 		return l.agree(pr, &txn{request: r, op: wire.OpConnect, session: r.session, timeout: r.timeout})
 	case wire.OpClose:
 		l.tracker.close(r.session)
@@ -26,15 +26,15 @@ func (l *leadership) prepare(r *request) *proposal {
 		return l.agree(pr, &txn{request: r, op: wire.OpClose, session: r.session, changes: pr.Changes})
 	}
 	t := &txn{request: r}
-	switch err := l.tracker.check(r.session, r.way); {
+	switch err := l.tracker.check(r.session, r.via); {
 	case err != nil:
 		t.err = err
 	case r.op == wire.OpMulti:
 		t.multi(pr)
 	case r.op == wire.OpReconfig:
-		if t.err = reconfig(r.body); t.err == znode.CodeMarshallingError && r.way == nil {
-			// ZooKeeper alone answers without a transaction. An ensemble never answers,
-			// which is not worth imitating.
+		if t.err = reconfig(r.body); t.err == znode.CodeMarshallingError && r.via == nil {
+			// A ZooKeeper server alone answers without a transaction. A ZooKeeper ensemble never
+			// answers, which this one does not imitate.
 			l.m.complete(r, func() { r.from.result(r.xid, nil, t.err) })
 			return nil
 		}
@@ -44,14 +44,14 @@ func (l *leadership) prepare(r *request) *proposal {
 	return l.agree(pr, t)
 }
 
-// preparation begins to prepare a request, from the state that the outstanding
-// proposals will leave.
+// preparation begins the preparation of a request, from the state that the outstanding proposals will
+// leave.
 func (l *leadership) preparation(r *request) *znode.Preparation {
 	return znode.Prepare(l.m.tree, l.ahead, r.session, r.ids)
 }
 
-// agree proposes a transaction. Until it is committed, later requests are
-// prepared from the state that it will leave.
+// agree proposes a transaction. Until it is committed, later requests are prepared from the state that
+// it will leave.
 func (l *leadership) agree(pr *znode.Preparation, t *txn) *proposal {
 	p := l.propose(t)
 	if t.err == nil && len(l.outstanding) > 0 {
@@ -74,7 +74,7 @@ func (t *txn) write(pr *znode.Preparation) {
 	t.changes = pr.Changes
 }
 
-// reconfig is disabled, as it is by default.
+// reconfig refuses a reconfiguration, which is disabled in ZooKeeper by default.
 func reconfig(d *znode.Decoder) error {
 	for range 3 {
 		d.Buffer() // joining, leaving, new members: any may be null

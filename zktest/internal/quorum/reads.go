@@ -7,8 +7,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// reads are the requests that a client's member answers from what it has. What
-// they return counts only if the request was whole; watches are set only then.
+// reads are the requests that a client's server answers from its own replica. They set watches only if
+// the request was complete, and otherwise their result does not count.
 var reads = map[int32]func(*Peer, *znode.Decoder) ([]byte, error){
 	wire.OpExists:               exists,
 	wire.OpGetData:              getData,
@@ -38,7 +38,7 @@ func (p *Peer) readable(path string, perms int32) (*znode.Node, error) {
 	return n, nil
 }
 
-// exists needs no permission. Its watch stays when there is no node.
+// exists needs no permission. It sets its watch even if the node does not exist.
 func exists(p *Peer, d *znode.Decoder) ([]byte, error) {
 	path, watch := d.String(), d.Bool()
 	if d.Bad {
@@ -98,7 +98,7 @@ func getChildren2(p *Peer, d *znode.Decoder) ([]byte, error) {
 	return e.B, nil
 }
 
-// children is what getChildren and getChildren2 share.
+// children finds the node for getChildren and getChildren2, and sets the watch.
 func children(p *Peer, d *znode.Decoder) (*znode.Node, error) {
 	path, watch := d.String(), d.Bool()
 	if d.Bad {
@@ -136,7 +136,7 @@ func getAllChildrenNumber(p *Peer, d *znode.Decoder) ([]byte, error) {
 	return e.B, nil
 }
 
-// getEphemerals returns the session's own nodes.
+// getEphemerals returns the paths of the session's ephemeral nodes.
 func getEphemerals(p *Peer, d *znode.Decoder) ([]byte, error) {
 	prefix := d.String()
 	if strings.TrimSpace(prefix) == "/" {

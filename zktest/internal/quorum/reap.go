@@ -1,6 +1,6 @@
 package quorum
 
-// scheduleReap has the leader look for nodes to reap, again and again.
+// scheduleReap has the leader reap regularly.
 func (l *leadership) scheduleReap() {
 	l.m.later(l.m.st.conf.ContainerCheck, &l.m.overdue.inputs, func() {
 		if l.m.lead == l {
@@ -10,8 +10,8 @@ func (l *leadership) scheduleReap() {
 	})
 }
 
-// reap deletes the containers that have become empty and the nodes whose time
-// to live is over, each in its own transaction. It returns how many there were.
+// reap deletes the containers that have become empty and the nodes whose time to live is over, each in a
+// transaction of its own. It returns how many it has deleted.
 func (l *leadership) reap() int {
 	reaped := 0
 	for _, path := range l.m.tree.Reapables() {

@@ -7,11 +7,11 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// A replica is the tree as far as one server has applied the transactions, and
-// the watches of the clients that read it.
+// A replica is one copy of the replicated state, as of the latest transaction applied to it, and the
+// watches of the clients that read it.
 type replica struct {
 	tree     *znode.Tree
-	data     *watchTable // of nodes and their absence
+	data     *watchTable // on nodes and on paths without a node
 	children *watchTable
 }
 
@@ -19,8 +19,8 @@ func newReplica(t *znode.Tree) *replica {
 	return &replica{tree: t, data: newWatchTable(), children: newWatchTable()}
 }
 
-// apply makes a transaction's changes and tells those who watch. It returns
-// each change's stat.
+// apply makes a transaction's changes and notifies the watchers. It returns the stat after each
+// change.
 func (r *replica) apply(t *txn) []znode.Stat {
 	r.tree.Zxid = t.zxid
 	switch t.op {
@@ -47,7 +47,7 @@ func (r *replica) fire(event znode.Event) {
 		tell(told, event)
 	}
 	if event.Kind == znode.ChildrenChanged || event.Kind == znode.Deleted {
-		// Who watches a node in both ways hears once that it is gone.
+		// A client with both kinds of watch gets one event for a deleted node.
 		also := r.children.trigger(event.Kind, event.Path)
 		tell(slices.DeleteFunc(also, func(p *Peer) bool { return slices.Contains(told, p) }), event)
 	}
@@ -59,7 +59,7 @@ func tell(peers []*Peer, event znode.Event) {
 	}
 }
 
-// drop forgets a client.
+// drop removes all watches of a client.
 func (r *replica) drop(p *Peer) {
 	r.data.drop(p)
 	r.children.drop(p)

@@ -7,7 +7,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// request processes any frame of a client after the handshake.
+// request processes a client's frame after the handshake.
 func (m *Member) request(p *Peer, frame []byte) {
 	d := znode.Decode(frame)
 	xid, op := d.Int32(), d.Int32()
@@ -21,7 +21,7 @@ func (m *Member) request(p *Peer, frame []byte) {
 	case op == wire.OpAuth:
 		m.st.auth(p, xid, d)
 		return
-	case op == wire.OpSASL: // touches nothing either
+	case op == wire.OpSASL: // like OpAuth, it does not touch the session
 		m.refuse(p, xid)
 		return
 	case !m.touch(p.session, p.timeout):
@@ -43,9 +43,9 @@ func (m *Member) request(p *Peer, frame []byte) {
 	m.submit(r)
 }
 
-// touch notes that the session was heard of. On the leader that puts the session's
-// end off at once; a follower tells the leader in its next answer to a ping. It
-// returns false if the server knows that the session is over.
+// touch notes that the server has heard of a session. The leader extends the session at once. A follower
+// tells the leader in its next answer to a ping. It returns false if the server knows that the session
+// is over.
 func (m *Member) touch(session int64, timeout time.Duration) bool {
 	if m.lead != nil {
 		return m.lead.tracker.touch(session, timeout)
@@ -54,7 +54,7 @@ func (m *Member) touch(session int64, timeout time.Duration) bool {
 	return true
 }
 
-// knows reports whether the server has such a request.
+// knows reports whether the server implements a kind of request.
 func (m *Member) knows(op int32) bool {
 	switch op {
 	case wire.OpCreateContainer:
@@ -66,14 +66,14 @@ func (m *Member) knows(op int32) bool {
 	}
 }
 
-// refuse answers a request that the server does not know, and, as ZooKeeper
-// does, closes the connection.
+// refuse answers a request that the server does not implement. Like ZooKeeper it then closes the
+// connection.
 func (m *Member) refuse(p *Peer, xid int32) {
 	p.replyAt(-1, xid, znode.CodeUnimplemented, nil)
 	m.st.hangUp(p)
 }
 
-// answer answers a request that needs no agreement.
+// answer answers a request that needs no agreement of the ensemble.
 func (m *Member) answer(r *request) {
 	p := r.from
 	switch {
@@ -95,7 +95,7 @@ func (m *Member) answer(r *request) {
 	}
 }
 
-// result sends a body or, if there is an error, its code.
+// result answers a request with a body or, if there is an error, with its code.
 func (p *Peer) result(xid int32, body []byte, err error) {
 	if err == nil {
 		p.reply(xid, znode.CodeOK, body)
@@ -108,7 +108,7 @@ func (p *Peer) result(xid int32, body []byte, err error) {
 	p.reply(xid, c, nil)
 }
 
-// synced answers a sync: this client sees everything that its server has.
+// synced answers a sync. The client then sees everything that its server has applied.
 func (p *Peer) synced(r *request) {
 	path := r.body.String()
 	if r.body.Bad {
@@ -121,7 +121,7 @@ func (p *Peer) synced(r *request) {
 	p.reply(r.xid, znode.CodeOK, e.B)
 }
 
-// answer answers the request that the transaction was made for.
+// answer answers the request that has become this transaction.
 func (t *txn) answer(stats []znode.Stat) {
 	r, p := t.request, t.request.from
 	p.catchUp(t.zxid) // a client sees its own writes

@@ -2,20 +2,19 @@ package quorum
 
 import "time"
 
-// A route carries the messages from one server to another, in order, as TCP
-// does. On a slow route they arrive late; on one that is cut, they arrive once it
-// is healed.
+// A route carries the messages from one server to another in order, like TCP. If it has a delay they
+// arrive late. If it is cut they arrive once it heals.
 type route struct {
 	delay   time.Duration
 	cut     bool
 	parcels []parcel // sent and not delivered, oldest first
-	alarm   int      // the latest alarm that was set; earlier ones do nothing
+	alarm   int      // counts the alarms that were set; all but the latest do nothing
 }
 
 // A parcel is a message on its way.
 type parcel struct {
 	message
-	bond *bond
+	conn *quorumConn
 	sent time.Time
 }
 
@@ -34,8 +33,8 @@ func (st *State) connected(a, b *Member) bool {
 	return !st.routes[a.index][b.index].cut && !st.routes[b.index][a.index].cut
 }
 
-// send puts a message on its way.
-func (st *State) send(b *bond, from, to *Member, m message) {
+// send sends a message.
+func (st *State) send(b *quorumConn, from, to *Member, m message) {
 	r := st.routes[from.index][to.index]
 	r.parcels = append(r.parcels, parcel{m, b, time.Now()})
 	if len(r.parcels) == 1 {
@@ -43,9 +42,8 @@ func (st *State) send(b *bond, from, to *Member, m message) {
 	}
 }
 
-// schedule has the oldest parcel delivered when it is due, and then the others.
-// Without a delay that is as soon as the run loop has finished what it is doing:
-// a message is never processed in the middle of something else.
+// schedule delivers the oldest parcel when it is due, and then the others. Without a delay a parcel is
+// delivered after the present event of the run loop, and never during it.
 func (st *State) schedule(r *route, to *Member) {
 	r.alarm++
 	if r.cut || len(r.parcels) == 0 {
@@ -57,15 +55,15 @@ func (st *State) schedule(r *route, to *Member) {
 			return
 		}
 		p := r.parcels[0]
-		r.parcels[0] = parcel{} // let go of what it refers to
+		r.parcels[0] = parcel{} // so that what it refers to can be freed
 		r.parcels = r.parcels[1:]
 		st.schedule(r, to)
-		to.whenAwake(func() { to.take(p.bond, p.message) })
+		to.whenAwake(func() { to.take(p.conn, p.message) })
 	})
 }
 
-// reroute changes the route between two servers. That affects the messages on
-// their way, too.
+// reroute changes the route from one server to another. The change applies to messages on their way,
+// too.
 func (st *State) reroute(from, to *Member, change func(*route)) {
 	r := st.routes[from.index][to.index]
 	change(r)
@@ -82,7 +80,7 @@ func (st *State) DelayLink(from, to int, d time.Duration) {
 	st.reroute(st.members[from], st.members[to], func(r *route) { r.delay = d })
 }
 
-// HealLinks ends every cutLink.
+// HealLinks ends every [State.CutLink].
 func (st *State) HealLinks() {
 	for _, from := range st.members {
 		for _, to := range st.members {

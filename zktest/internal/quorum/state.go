@@ -2,21 +2,18 @@ package quorum
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
 )
 
-// State is the state of all servers of a [Server], and of the network between
-// them. It belongs to the goroutine in run: everybody else sends it frames and
-// functions.
+// State is the state of all servers and of the network between them. It belongs to the goroutine in
+// [State.Run].
 type State struct {
 	conf     Config
 	inbox    chan input
 	commands chan command
-	done     chan struct{} // closed by Server.Close
+	done     chan struct{} // closed by Close
 
 	start    time.Time
 	agenda   agenda
@@ -30,20 +27,13 @@ type State struct {
 	recent   []*txn // those up to fed that not all servers have applied yet, oldest first
 	laggards map[int64]*laggard
 
-	CommitDelay time.Duration
-	PingLag     time.Duration
-	EagerACL    bool
-	Throttle    func(frame []byte, session int64, at time.Time) bool // nil: nothing
+	CommitDelay time.Duration                                        // that a server takes to write a transaction to disk
+	PingLag     time.Duration                                        // after a standstill, until a leader sends overdue pings
+	EagerACL    bool                                                 // servers check permissions before they forward a write
+	Throttle    func(frame []byte, session int64, at time.Time) bool // selects requests; nil: none
 }
 
-var ErrClosed = errors.New("zktest: server is closed")
-
-// command is a function for the run loop to call.
-type command struct {
-	do   func(*State)
-	over chan struct{} // closed once do, and everything that follows without delay, is done
-}
-
+// New returns the state of an ensemble at its start, in which the last server leads.
 func New(conf Config) *State {
 	st := &State{
 		conf:     conf,
@@ -65,51 +55,7 @@ func New(conf Config) *State {
 	return st
 }
 
-// Run is the loop that owns the state. Events that are due run before input that
-// comes in at the same time, so that a test in a bubble can be repeated.
-func (st *State) Run() {
-	alarm := time.NewTimer(0)
-	defer alarm.Stop()
-	var set time.Time
-	for {
-		st.agenda.runDue()
-		if at, ok := st.agenda.next(); ok && !at.Equal(set) {
-			alarm.Reset(time.Until(at))
-			set = at
-		}
-		select {
-		case in := <-st.inbox:
-			st.agenda.runDue()
-			st.handle(in)
-		case c := <-st.commands:
-			st.agenda.runDue()
-			c.do(st)
-			st.agenda.runDue()
-			close(c.over)
-		case <-alarm.C:
-			set = time.Time{}
-		case <-st.done:
-			return
-		}
-	}
-}
-
-// Do has the run loop call f, and waits until it has, and until all is done that
-// follows from that without delay.
-func (st *State) Do(ctx context.Context, f func(*State)) error {
-	c := command{do: f, over: make(chan struct{})}
-	select {
-	case st.commands <- c:
-		<-c.over
-		return nil
-	case <-st.done:
-		return ErrClosed
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// Connect makes the server's end of a client's connection. It returns nil if the server is
+// Connect makes a server's end of the connection of a client at addr. It returns nil if the server is
 // stopped.
 func (st *State) Connect(server int, addr string) *Peer {
 	m := st.members[server]
@@ -122,25 +68,12 @@ func (st *State) Connect(server int, addr string) *Peer {
 	return p
 }
 
-// Close ends run. Later calls of do fail.
-func (st *State) Close() { close(st.done) }
-
-// after has the run loop call f after d. If d is 0, that is once the loop has
-// finished what it is doing.
-func (st *State) after(d time.Duration, f func()) { st.agenda.add(time.Now().Add(d), f) }
-
-// tick is for what happens once a tick, whoever leads.
-func (st *State) tick() {
-	st.advanceAll()
-	st.after(st.conf.Tick, st.tick)
-}
-
-// patience is after how long a silence servers give each other up.
+// patience is how long a silence servers tolerate of each other.
 func (st *State) patience() time.Duration {
 	return time.Duration(st.conf.SyncLimit) * st.conf.Tick
 }
 
-// quorum returns how many servers have to log a transaction.
+// quorum returns the number of servers that must log a transaction.
 func (st *State) quorum() int { return len(st.members)/2 + 1 }
 
 // authority returns the leadership of the server that leads, or nil. If a deposed
@@ -198,9 +131,8 @@ func (st *State) Epoch() int64 {
 	return latest
 }
 
-// spokesman returns the server that is asked about the ensemble as a whole: the leader, or the
-// server that has applied most if there is none, or only one that does not know yet that
-// another was elected after it.
+// spokesman returns the server that answers for the ensemble as a whole: the leader, or the server that
+// has applied most if no server leads. A leader of an earlier epoch than the latest does not count.
 func (st *State) spokesman() *Member {
 	if l := st.authority(); l != nil && l.m.epoch == st.Epoch() {
 		return l.m
@@ -221,8 +153,8 @@ func (st *State) connections(of ...*Member) []*Peer {
 	return all
 }
 
-// peerOf returns the connection of a session, or nil. If several servers believe
-// that they have it, the latest one counts.
+// peerOf returns the connection of a session, or nil. If it has connections to several servers, the
+// latest one counts.
 func (st *State) peerOf(session int64) *Peer {
 	var last *Peer
 	for _, m := range st.members {
@@ -233,20 +165,7 @@ func (st *State) peerOf(session int64) *Peer {
 	return last
 }
 
-// handle processes a frame, or the end of a client's frames, unless the server
-// stands still.
-func (st *State) handle(in input) {
-	p := in.from
-	switch {
-	case p.gone:
-	case p.at.held:
-		p.at.overdue.inputs = append(p.at.overdue.inputs, func() { p.receive(in.frame) })
-	default:
-		p.receive(in.frame)
-	}
-}
-
-// hangUp closes a connection; what was sent before still arrives.
+// hangUp closes a connection. Frames that were sent before still arrive.
 func (st *State) hangUp(p *Peer) {
 	if p.gone {
 		return

@@ -9,21 +9,21 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// A tracker is the leader's session tracker: it knows when each session is over.
-// Sessions expire on its ticks only. So a session lives for at least its timeout
-// after the last touch, and for at most one tick more.
+// A tracker is the leader's session tracker, which decides when each session is over. Sessions expire on
+// its ticks only. So a session lives for at least its timeout after the last touch, and for at most one
+// tick more.
 type tracker struct {
 	tick     time.Duration
-	origin   time.Time // one of the ticks, before the first touch
+	origin   time.Time // the time of a tick before the first touch
 	sessions map[int64]*tracked
 }
 
-// tracked is what the tracker knows of a session.
+// tracked is what the tracker knows about a session.
 type tracked struct {
 	expires time.Time
-	closing bool  // its end has been proposed
-	owned   bool  // owner is known
-	owner   *bond // the connection that its requests come on; nil: the leader's own clients
+	closing bool        // its end has been proposed
+	owned   bool        // owner is known
+	owner   *quorumConn // the connection on which its requests arrive; nil: it is the leader's own client
 }
 
 func newTracker(tick time.Duration, origin time.Time) *tracker {
@@ -35,7 +35,7 @@ func (k *tracker) nextTick(t time.Time) time.Time {
 	return k.origin.Add((t.Sub(k.origin)/k.tick + 1) * k.tick)
 }
 
-// add tracks a session, and touches it.
+// add begins to track a session, and touches it.
 func (k *tracker) add(session int64, timeout time.Duration) {
 	if k.sessions[session] == nil {
 		k.sessions[session] = new(tracked)
@@ -43,7 +43,7 @@ func (k *tracker) add(session int64, timeout time.Duration) {
 	k.touch(session, timeout)
 }
 
-// touch puts the session's end off. It returns false if the session is over.
+// touch extends a session by its timeout. It returns false if the session is over.
 func (k *tracker) touch(session int64, timeout time.Duration) bool {
 	s := k.sessions[session]
 	if s == nil || s.closing {
@@ -53,8 +53,7 @@ func (k *tracker) touch(session int64, timeout time.Duration) bool {
 	return true
 }
 
-// due returns the sessions that have expired and are not being closed yet,
-// sorted.
+// due returns the sessions that have expired and are not being closed yet, sorted.
 func (k *tracker) due() []int64 {
 	now := time.Now()
 	var expired []int64
@@ -67,7 +66,7 @@ func (k *tracker) due() []int64 {
 	return expired
 }
 
-// close makes the tracker refuse touches and requests of a session.
+// close makes the tracker refuse later touches and requests of a session.
 func (k *tracker) close(session int64) {
 	if s := k.sessions[session]; s != nil {
 		s.closing = true
@@ -76,24 +75,23 @@ func (k *tracker) close(session int64) {
 
 func (k *tracker) remove(session int64) { delete(k.sessions, session) }
 
-// own notes on which connection the session's requests come from now on.
-func (k *tracker) own(session int64, way *bond) {
+// own notes the connection on which the session's requests arrive from now on.
+func (k *tracker) own(session int64, via *quorumConn) {
 	if s := k.sessions[session]; s != nil && !s.closing {
-		s.owner, s.owned = way, true
+		s.owner, s.owned = via, true
 	}
 }
 
-// check returns an error if a request of the session must not be processed:
-// because the session is over, or because the request came late, by a server
-// that the session has left since.
-func (k *tracker) check(session int64, way *bond) error {
+// check returns an error if a request of the session must not be processed. Either the session is over,
+// or the request is late, and arrives from a server that the session has left.
+func (k *tracker) check(session int64, via *quorumConn) error {
 	s := k.sessions[session]
 	switch {
 	case s == nil || s.closing:
 		return znode.CodeSessionExpired
-	case !s.owned: // a new leader takes the first way it sees
-		s.owner, s.owned = way, true
-	case s.owner != way:
+	case !s.owned: // a new leader takes the first connection that it sees
+		s.owner, s.owned = via, true
+	case s.owner != via:
 		return znode.CodeSessionMoved
 	}
 	return nil
@@ -101,7 +99,7 @@ func (k *tracker) check(session int64, way *bond) error {
 
 func (k *tracker) ids() []int64 { return slices.Sorted(maps.Keys(k.sessions)) }
 
-// track closes expired sessions on each tick of the tracker.
+// track makes the leader close expired sessions on each tick of the tracker.
 func (l *leadership) track() {
 	m := l.m
 	m.later(time.Until(l.tracker.nextTick(time.Now())), &m.overdue.expiry, func() {
@@ -115,7 +113,7 @@ func (l *leadership) track() {
 	})
 }
 
-// endSession closes a session whose client has not asked for it.
+// endSession closes a session without a request of its client.
 func (l *leadership) endSession(id int64) *proposal {
 	return l.prepare(&request{session: id, op: wire.OpClose})
 }

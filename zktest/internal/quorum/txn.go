@@ -6,18 +6,18 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// A txn is what one request, or one session's end, changes: all of it or, if
-// the request was refused, nothing, and then it still has its number.
+// A txn is a transaction: the changes that a request makes, or the end of a session. A request that was
+// refused is a transaction without changes, and has a number, too.
 type txn struct {
 	zxid    int64
 	time    int64
 	changes []znode.Change
-	op      int32         // wire.OpConnect or wire.OpClose: it creates or ends a session; otherwise 0
-	session int64         // the one that op is about
+	op      int32         // wire.OpConnect if it creates a session, wire.OpClose if it ends one, otherwise 0
+	session int64         // that it creates or ends
 	timeout time.Duration // of the session that it creates
 
-	request    *request          // that it was made for; nil: none
-	err        error             // why it changes nothing; nil if it does, and for a multi
+	request    *request          // that it answers; nil: none
+	err        error             // why it changes nothing; nil for a multi, even for one that fails
 	operations []znode.Operation // of a multi
-	failed     []byte            // the answer to a multi that changes nothing
+	failed     []byte            // the answer to a multi that fails
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// watchMode is how long a watch lasts, and what it sees.
+// watchMode says how long a watch lasts, and what it watches.
 type watchMode int
 
 const (
 	oneShot    watchMode = iota
 	persistent           // addWatch with mode 0
-	recursive            // addWatch with mode 1: of everything below as well
+	recursive            // addWatch with mode 1: watches everything below as well
 )
 
-// A watchTable knows who watches what: one table for data, one for children.
+// A watchTable holds watches by path and by client. There is one for data and one for children.
 type watchTable struct {
 	byPath    map[string]map[*Peer]watchMode
 	byPeer    map[*Peer]map[string]struct{}
-	recursive int // watches of that mode
+	recursive int // the number of watches of that mode
 }
 
 func newWatchTable() *watchTable {
@@ -31,8 +31,8 @@ func newWatchTable() *watchTable {
 	}
 }
 
-// add sets a watch. One client has one watch on a path; a later one takes the
-// place of the earlier, whatever their modes.
+// add sets a watch. A client has one watch on a path: a later one replaces an earlier one of any
+// mode.
 func (w *watchTable) add(path string, p *Peer, mode watchMode) {
 	w.remove(path, p)
 	if w.byPath[path] == nil {
@@ -48,7 +48,7 @@ func (w *watchTable) add(path string, p *Peer, mode watchMode) {
 	}
 }
 
-// remove reports whether there was a watch.
+// remove removes a watch. It returns false if there is none.
 func (w *watchTable) remove(path string, p *Peer) bool {
 	mode, ok := w.byPath[path][p]
 	if !ok {
@@ -79,8 +79,8 @@ func (w *watchTable) drop(p *Peer) {
 	}
 }
 
-// trigger returns those who are to hear of an event, and forgets the watches
-// that last only once.
+// trigger returns the clients that get an event, and removes the one-shot watches among those
+// triggered.
 func (w *watchTable) trigger(kind znode.EventKind, path string) []*Peer {
 	var hear []*Peer
 	for p, mode := range w.byPath[path] {
@@ -102,7 +102,7 @@ func (w *watchTable) trigger(kind znode.EventKind, path string) []*Peer {
 			}
 		}
 	}
-	// Maps have no order; a run must be the same each time.
+	// The order of a map is random, but a run must have the same outcome each time.
 	slices.SortFunc(hear, func(a, b *Peer) int { return int(a.ordinal - b.ordinal) })
 	return hear
 }

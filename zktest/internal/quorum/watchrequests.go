@@ -2,8 +2,8 @@ package quorum
 
 import "github.com/turnstile-go/turnstile/zktest/internal/znode"
 
-// setWatches sets a client's watches again after it has reconnected, and tells
-// it what has happened since the last transaction it has seen.
+// setWatches sets a client's watches again after it has reconnected, and sends the events since the last
+// transaction that the client has seen.
 func setWatches(p *Peer, d *znode.Decoder) ([]byte, error) {
 	seen := d.Int64()
 	data, exist, child := d.Strings(), d.Strings(), d.Strings()
@@ -14,7 +14,7 @@ func setWatches(p *Peer, d *znode.Decoder) ([]byte, error) {
 	return nil, nil
 }
 
-// setWatches2 also has the watches that last.
+// setWatches2 is setWatches with persistent and recursive watches.
 func setWatches2(p *Peer, d *znode.Decoder) ([]byte, error) {
 	seen := d.Int64()
 	data, exist, child := d.Strings(), d.Strings(), d.Strings()
@@ -32,8 +32,8 @@ func setWatches2(p *Peer, d *znode.Decoder) ([]byte, error) {
 	return nil, nil
 }
 
-// rewatch tells of what is new to the client, and watches the rest. It does not
-// ask who may read what it tells of; nor did ZooKeeper for long.
+// rewatch sends an event for each watch whose node has changed since the transaction seen, and sets the
+// other watches. It does not check permissions, which ZooKeeper did not do for long either.
 func (p *Peer) rewatch(seen int64, data, exist, child []string) {
 	m := p.view
 	for _, path := range data {
@@ -83,14 +83,14 @@ func addWatch(p *Peer, d *znode.Decoder) ([]byte, error) {
 	return e.B, nil
 }
 
-// Kinds of watch in checkWatches and removeWatches.
+// The kinds of watch in checkWatches and removeWatches.
 const (
 	childWatches int32 = 1
 	dataWatches  int32 = 2
 	anyWatches   int32 = 3
 )
 
-// chosen returns the tables that a request means.
+// chosen returns the path in a request and the tables of the watches that it is about.
 func (p *Peer) chosen(d *znode.Decoder) (string, []*watchTable) {
 	path, kind := d.String(), d.Int32()
 	if d.Bad {

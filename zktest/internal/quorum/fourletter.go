@@ -8,10 +8,10 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// version is what the server says it is: the release it is compared with.
+// version is the release that the servers report: the one that they are compared with.
 const version = "3.8.0"
 
-// words are ZooKeeper's administrative commands, as far as they are there.
+// words are the four-letter words that the servers answer.
 var words = map[string]func(*scope, *strings.Builder){
 	"ruok": func(_ *scope, b *strings.Builder) { b.WriteString("imok") },
 	"isro": func(_ *scope, b *strings.Builder) { b.WriteString("rw") },
@@ -25,26 +25,25 @@ var words = map[string]func(*scope, *strings.Builder){
 	"wchp": wchp,
 }
 
-// A scope is what a four-letter word is asked of: one server, or an ensemble as
-// a whole.
+// A scope is what a four-letter word is about: one server, or the ensemble as a whole.
 type scope struct {
 	*State
-	self *Member   // who answers
-	all  []*Member // whose clients count
+	self *Member   // the server that answers
+	all  []*Member // the servers whose clients count
 }
 
-// KnownWord reports whether the servers answer a word.
+// KnownWord reports whether the servers know a four-letter word.
 func KnownWord(word string) bool { return words[word] != nil }
 
-// AnswerWord answers for the ensemble as a whole.
+// AnswerWord returns the answer of the ensemble as a whole to a known word.
 func (st *State) AnswerWord(word string) string {
 	var b strings.Builder
 	words[word](&scope{st, st.spokesman(), st.members}, &b)
 	return b.String()
 }
 
-// AnswerWordOf has answer called with one server's answer. If the server stands still, that is
-// once it continues.
+// AnswerWordOf calls answer with one server's answer to a known word. If the server stands still, it
+// does so when the server continues.
 func (st *State) AnswerWordOf(server int, word string, answer func(string)) {
 	m := st.members[server]
 	m.whenAwake(func() {
@@ -72,7 +71,7 @@ func (sc *scope) packets() (received, sent int64) {
 	return received, sent
 }
 
-// clients returns the connections there are, the oldest first.
+// clients returns the clients' connections, the oldest first.
 func (sc *scope) clients() []*Peer { return sc.connections(sc.all...) }
 
 func srvr(sc *scope, b *strings.Builder) {

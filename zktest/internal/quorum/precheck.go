@@ -5,23 +5,21 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// Here is what a server refuses by itself, before a request goes any further.
-
-// throttled reports whether the server pretends to be too busy for the request.
+// throttled reports whether the server refuses the request as if it were too busy.
 func (m *Member) throttled(r *request, frame []byte) bool {
 	if m.st.Throttle == nil || r.op == wire.OpPing || r.op == wire.OpClose {
-		return false // these ZooKeeper never throttles
+		return false // as in ZooKeeper
 	}
 	return m.st.Throttle(frame, r.session, r.from.last.at)
 }
 
-// eagerCheck returns an error if [Server.SetEagerACL] is on and the client may not
-// do this write, as far as this server knows. ZooKeeper alone never checks early.
+// eagerCheck returns an error if EagerACL is on and, as far as this server knows, the client may not
+// make this write. Like ZooKeeper's, a server alone never checks early.
 func (m *Member) eagerCheck(r *request) error {
 	if !m.st.EagerACL || len(m.st.members) == 1 {
 		return nil
 	}
-	d := *r.body // the leader reads it as well
+	d := *r.body // a copy, because the leader reads the body, too
 	o := d.Operation(r.op)
 	perm, onParent := int32(0), false
 	switch r.op {

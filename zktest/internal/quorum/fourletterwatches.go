@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// replicas returns those of some servers, and of the sessions that lag there.
+// replicas returns the replicas of some servers, and of their clients' sessions that lag.
 func (st *State) replicas(of []*Member) []*replica {
 	var all []*replica
 	for _, m := range of {
@@ -29,8 +29,8 @@ func (sc *scope) watchCount() int {
 	return n
 }
 
-// dataWatchers returns the sessions that watch each path, sorted. As with
-// ZooKeeper, watches of children do not show in the words that begin with wch.
+// dataWatchers returns the sessions that watch each path, sorted, and the number of watches. As in
+// ZooKeeper, the words that begin with wch do not show watches of children.
 func (sc *scope) dataWatchers() (all map[string][]int64, total int) {
 	all = make(map[string][]int64)
 	for _, m := range sc.replicas(sc.all) {
