@@ -20,7 +20,7 @@ var (
 	conformanceRuns = flag.Int("conformance.runs", 0, "how many sequences TestConformance runs; 0: a few")
 )
 
-// pair is a server in this process and a real one, about to be told the same.
+// pair is an in-process server and a real one, which get the same requests.
 type pair struct{ ours, real func() (net.Conn, error) }
 
 func newPair(t *testing.T) pair {
@@ -33,7 +33,7 @@ func newPair(t *testing.T) pair {
 	}
 }
 
-// run does a step and returns all that its clients hear of it.
+// run runs a step and returns everything that the clients receive.
 func (w *world) run(s step) (heard []string) {
 	c := w.clients[s.who]
 	switch s.what {
@@ -80,8 +80,8 @@ func (c *rawClient) report(events []string) []string {
 	return all
 }
 
-// leave closes the connection and waits until the server has. ZooKeeper may
-// otherwise take the end of the old connection for that of the next one.
+// leave closes the connection and waits until the server has closed it, too. ZooKeeper may otherwise
+// take the end of this connection for that of the next one.
 func (c *rawClient) leave() {
 	if tcp, ok := c.conn.(*net.TCPConn); ok {
 		_ = tcp.CloseWrite()
@@ -90,13 +90,13 @@ func (c *rawClient) leave() {
 	_ = c.conn.Close()
 }
 
-// connectionEnds reports whether the server hangs up after this reply.
+// connectionEnds reports whether the server closes the connection after this reply.
 func connectionEnds(op Op, reply string) bool {
 	return op == 77 || strings.Contains(reply, znode.CodeAuthFailed.Error())
 }
 
-// reattach connects again, if need be with a new session, and says what came
-// of the tries.
+// reattach connects again, with a new session if the old one is over. It returns the outcome of each
+// attempt.
 func (c *rawClient) reattach(h handshake) string {
 	said := ""
 	for range 3 {
@@ -116,8 +116,8 @@ func (c *rawClient) reattach(h handshake) string {
 	return said
 }
 
-// compare runs the same steps on both and fails at the first difference. It
-// returns what was heard in each step.
+// compare runs the same steps on both servers and fails at the first difference. It returns what the
+// clients received in each step.
 func compare(t *testing.T, servers pair, clients int, steps []step) (all [][]string) {
 	t.Helper()
 	ours, real := newWorld(t, servers.ours), newWorld(t, servers.real)
@@ -127,7 +127,7 @@ func compare(t *testing.T, servers pair, clients int, steps []step) (all [][]str
 		}
 		w.clients[0].roundTrip(OpPing, nil)
 		w.base = w.clients[0].seen
-		// What is relative to the base must not be known before it.
+		// The base must be known before anything relative to it.
 	}
 	for i, s := range steps {
 		got, want := ours.run(s), real.run(s)
@@ -149,8 +149,8 @@ func compare(t *testing.T, servers pair, clients int, steps []step) (all [][]str
 	return all
 }
 
-// The server in this process answers as a real one does, whatever several
-// clients do. A failure prints the seed: run it again with -conformance.seed.
+// The in-process server answers random requests of several clients as a real one does. A failure prints
+// the seed: run it again with -conformance.seed.
 func TestConformance(t *testing.T) {
 	servers := newPair(t)
 	first, runs := uint64(time.Now().UnixNano()), longtest.Pick(5, 40)

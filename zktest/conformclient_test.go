@@ -15,7 +15,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// rawClient speaks the protocol and hides nothing of it.
+// A rawClient speaks the protocol frame by frame.
 type rawClient struct {
 	w        *world
 	label    string
@@ -27,8 +27,8 @@ type rawClient struct {
 	seen     int64
 }
 
-// world is one server and its clients, with what makes its answers comparable
-// with another server's.
+// A world is a server and its clients. It describes the server's answers so that they can be compared
+// with those of another server.
 type world struct {
 	t       testing.TB
 	dial    func() (net.Conn, error)
@@ -66,7 +66,7 @@ func (c *rawClient) open() {
 	c.conn, c.in = conn, bufio.NewReader(conn)
 }
 
-// handshake says how a client connects; zero: as a client should.
+// A handshake says what is wrong with a client's handshake. The zero value is a correct one.
 type handshake struct {
 	badPassword bool
 	ahead       bool // has seen the future
@@ -74,7 +74,7 @@ type handshake struct {
 	timeout     int32
 }
 
-// handshake attaches to the client's session, or makes one.
+// handshake attaches to the client's session, or creates one.
 func (c *rawClient) handshake(h handshake) string {
 	_ = c.conn.SetDeadline(time.Now().Add(30 * time.Second))
 	password := slices.Clone(c.password)
@@ -120,8 +120,7 @@ func (c *rawClient) handshake(h handshake) string {
 	return c.w.labels[session] + ": " + said
 }
 
-// roundTrip sends a request and returns what comes back: the events before the
-// reply, and the reply.
+// roundTrip sends a request. It returns the watch events that arrive before the reply, and the reply.
 func (c *rawClient) roundTrip(op Op, body []byte) (events []string, reply string) {
 	_ = c.conn.SetDeadline(time.Now().Add(30 * time.Second))
 	c.xid++
@@ -164,7 +163,7 @@ func (c *rawClient) roundTrip(op Op, body []byte) (events []string, reply string
 	}
 }
 
-// zxid is the number in relation to the beginning of the sequence.
+// zxid describes a transaction number, relative to the beginning of the sequence.
 func (w *world) zxid(z int64) string {
 	if z <= 0 {
 		return fmt.Sprint("abs", z)
@@ -172,7 +171,7 @@ func (w *world) zxid(z int64) string {
 	return fmt.Sprintf("%+d", z-w.base)
 }
 
-// when tells apart only what can be told: never, now, and neither.
+// when describes a time as never, now, or neither, because two servers do not agree on more.
 func when(millis int64) string {
 	switch d := time.Since(time.UnixMilli(millis)); {
 	case millis == 0:
@@ -190,7 +189,7 @@ func (w *world) owner(id int64) string {
 	return fmt.Sprintf("%#x", uint64(id))
 }
 
-// describe puts a reply's body in words that two servers can agree on.
+// describe describes a reply's body so that two servers that behave alike give the same text.
 func (w *world) describe(op Op, err znode.Code, d *znode.Decoder) string {
 	if err != znode.CodeOK {
 		return ""

@@ -14,8 +14,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// ensemblePair is two ensembles of three servers, and a client's way to a
-// follower or to the leader of each.
+// ensemblePair returns two ensembles of three servers, and dialers to a follower or to the leader of
+// each.
 func ensemblePair(t *testing.T, leading bool, ours *Server, real *Ensemble) pair {
 	leader, err := real.Leader(t.Context())
 	if err != nil {
@@ -33,9 +33,9 @@ func ensemblePair(t *testing.T, leading bool, ours *Server, real *Ensemble) pair
 	}
 }
 
-// nudge has a client of its own ping a real server often. Until ZooKeeper 3.9, a
-// leader's or follower's CommitProcessor can miss that there is a request, and
-// then does not answer it before there is another.
+// nudge pings a real server often, from a client of its own. Until ZooKeeper 3.9, the CommitProcessor of
+// a leader or follower can overlook a request, and then does not answer it before the next one
+// arrives.
 func nudge(t *testing.T, addr string) {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -100,7 +100,7 @@ func TestEnsembleLikeReal(t *testing.T) {
 	}
 }
 
-// So does a follower with the eager check of ACLs.
+// A follower with the eager check of ACLs answers as a real one does.
 func TestEagerACLLikeReal(t *testing.T) {
 	ours, real := startEnsembles(t, Property("enableEagerACLCheck", "true"))
 	ours.SetEagerACL(true)
@@ -121,8 +121,8 @@ func TestEagerACLLikeReal(t *testing.T) {
 	compare(t, servers, 2, steps)
 }
 
-// withoutReconfig leaves out what hangs a real follower for good: a reconfig that
-// its leader cannot read.
+// withoutReconfig drops requests that a real follower never answers: a reconfig that its leader cannot
+// parse.
 func withoutReconfig(steps []step) []step {
 	return slices.DeleteFunc(steps, func(s step) bool { return s.op == OpReconfig })
 }

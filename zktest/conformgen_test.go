@@ -7,7 +7,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// step is one thing that a client does.
+// A step is one action of a client.
 type step struct {
 	who  int
 	what stepKind
@@ -38,7 +38,7 @@ func (s step) String() string {
 	return fmt.Sprintf("client%d %v %s", s.who, s.op, s.text)
 }
 
-// generator makes steps of which many mean something.
+// A generator makes random steps, many of which succeed.
 type generator struct {
 	*rand.Rand
 	root  string
@@ -53,7 +53,7 @@ func newGenerator(seed uint64) *generator {
 	return g
 }
 
-// pick returns one of several, the first with a higher chance.
+// pick returns one of several values at random. The first one is more likely than the others.
 func pick[T any](g *generator, first T, others ...T) T {
 	i := g.IntN(len(others) + 3)
 	if i < len(others) {
@@ -76,7 +76,7 @@ func (g *generator) path() string {
 	return p
 }
 
-// oddPath returns a path that is wrong or special.
+// oddPath returns a path that is invalid or special.
 func (g *generator) oddPath() string {
 	p := g.root
 	switch g.IntN(13) {
@@ -139,7 +139,7 @@ func (g *generator) ttl() int64 {
 	return pick(g, int64(3_600_000), 1, 0, -1, znode.MaxTTL, znode.MaxTTL+1)
 }
 
-// write puts a write's body together, and says what it is.
+// write returns the body of a write and a description.
 func (g *generator) write(op Op) ([]byte, string) {
 	e := new(znode.Encoder)
 	path := g.path()
@@ -287,14 +287,14 @@ func (g *generator) request(op Op) (func(int64) []byte, string) {
 	return func(int64) []byte { return b }, text
 }
 
-// common are the requests that most sequences should have.
+// common are the requests that most sequences have.
 var common = []Op{
 	OpCreate, OpCreate, OpCreate, OpCreate, OpCreate2, OpDelete, OpDelete, OpSetData, OpExists, OpExists, OpGetData, OpGetData,
 	OpGetChildren, OpGetChildren2, OpMulti, OpMulti,
 }
 
-// rare does not have checkWatches: 3.8.0 says that a client watches a path if
-// anybody does. TestScripts has it, for a client that is alone.
+// rare does not contain checkWatches, because ZooKeeper 3.8.0 answers that a client watches a path if
+// any client does. TestScripts has it for a single client.
 var rare = []Op{
 	OpCreateContainer, OpCreateTTL, OpGetACL, OpSetACL, OpSync, OpPing, OpMultiRead, OpAuth, OpSetWatches, OpSetWatches2,
 	OpRemoveWatches, OpAddWatch, OpGetAllChildrenNumber, OpGetEphemerals, OpWhoAmI, OpReconfig, 77,

@@ -17,7 +17,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// live is a pair whose servers do things by the clock, quickly.
+// live returns a pair of servers with short ticks and timeouts.
 func live(t *testing.T) pair {
 	real := StartReal(t, TickTime(200*time.Millisecond), ContainerCheck(200*time.Millisecond))
 	ours := Start(t, WithTick(200*time.Millisecond), WithSessionTimeouts(400*time.Millisecond, time.Minute),
@@ -28,7 +28,7 @@ func live(t *testing.T) pair {
 	}
 }
 
-// liveFollowers is live with three servers each, and clients of a follower.
+// liveFollowers returns a pair of ensembles with short ticks, and connects to followers.
 func liveFollowers(t *testing.T) pair {
 	ours := Start(t, Servers(3), WithTick(200*time.Millisecond), WithSessionTimeouts(400*time.Millisecond, time.Minute))
 	return ensemblePair(t, false, ours, StartReal(t, Nodes(3), TickTime(200*time.Millisecond)))
@@ -74,8 +74,8 @@ func (w *world) must(s step) string {
 	return reply
 }
 
-// A session that goes silent ends when its timeout is over, rounded up to a
-// tick; its nodes go, and its connection is closed.
+// A silent session ends after its timeout, rounded up to a tick. Its nodes are deleted, and its
+// connection is closed.
 func TestExpiryLikeReal(t *testing.T) {
 	longtest.Only(t)
 	for name, servers := range map[string]func(*testing.T) pair{"alone": live, "followers": liveFollowers} {
@@ -117,8 +117,8 @@ func testExpiry(t *testing.T, servers pair) {
 	})
 }
 
-// Containers that have become empty go, and TTL nodes whose time is over; those
-// that never had a child stay.
+// Containers that have become empty and TTL nodes whose time is over are deleted. Containers that never
+// had a child stay.
 func TestReapLikeReal(t *testing.T) {
 	live(t).each(t, 1, func(t *testing.T, w *world) {
 		c := w.clients[0]
@@ -151,7 +151,7 @@ func TestReapLikeReal(t *testing.T) {
 	})
 }
 
-// Bytes that are no frames end their connection, and nothing else.
+// Bytes that are not a frame end their connection, and do no other harm.
 func TestHostileLikeReal(t *testing.T) {
 	hello := connectFrame(0, make([]byte, 16), 30_000)
 	frame := func(size uint32, rest ...byte) []byte {
@@ -191,7 +191,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// What monitoring reads is where it is with a real server.
+// The four-letter words have what monitoring reads, as with a real server.
 func TestWordsLikeReal(t *testing.T) {
 	real := StartReal(t)
 	ours := Start(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// say is a request of a script.
+// say returns a step that sends a request.
 func say(who int, op Op, write func(*znode.Encoder)) step {
 	return step{who: who, op: op, body: func(int64) []byte {
 		e := new(znode.Encoder)
@@ -60,7 +60,7 @@ func login(who int, credential string) step {
 	})
 }
 
-// part is one operation of a multi.
+// A part is one operation of a multi.
 type part struct {
 	op    Op
 	write func(*znode.Encoder)
@@ -111,7 +111,7 @@ func bulky(path string, size int) step {
 	})
 }
 
-// scripts are what random requests would seldom get to.
+// scripts returns sequences that random requests would seldom contain.
 func scripts() map[string][]step {
 	auth := []znode.ACLEntry{entry(znode.PermAll, identity("auth", ""))}
 	s := make(map[string][]step)

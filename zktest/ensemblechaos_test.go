@@ -11,8 +11,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// Whatever happens to the servers and their links: what was acknowledged is
-// kept, what is read never goes back, and in the end all servers have the same.
+// During random faults of servers and links, acknowledged writes are kept and reads never go back. In the
+// end all servers have the same state.
 func TestEnsembleKeepsWhatItAcknowledges(t *testing.T) {
 	seeds := longtest.Pick(10, 60)
 	elections, written := int64(0), 0
@@ -38,7 +38,7 @@ func TestEnsembleKeepsWhatItAcknowledges(t *testing.T) {
 	}
 }
 
-// chaos is a schedule of faults, and clients that write.
+// chaos makes random faults, and has clients that write.
 type chaos struct {
 	s       *stage
 	rng     *rand.Rand
@@ -49,7 +49,7 @@ type chaos struct {
 	acknowledged []string
 }
 
-// writer is a client that creates one node after the other.
+// A writer is a client that creates one node after the other.
 type writer struct {
 	*caller
 	asked map[int32]string
@@ -66,7 +66,7 @@ func newChaos(s *stage, seed uint64, servers int) *chaos {
 	return c
 }
 
-// strike does something to the servers.
+// strike makes a random fault.
 func (c *chaos) strike() {
 	i, j := c.rng.IntN(c.servers), c.rng.IntN(c.servers)
 	switch c.rng.IntN(24) {
@@ -111,7 +111,7 @@ func (c *chaos) strike() {
 	c.s.pass(time.Duration(c.rng.IntN(pause)) * time.Millisecond)
 }
 
-// work has the clients look at what they have heard, and write more.
+// work makes the clients process what they have received, and write more.
 func (c *chaos) work() {
 	for i, w := range c.writers {
 		c.listen(w)
@@ -162,7 +162,7 @@ func (c *chaos) reconnect(i int, session int64) {
 	c.writers[i] = &writer{caller: next, asked: make(map[int32]string)}
 }
 
-// listen takes in what a client has heard since it last did.
+// listen processes what a client has received since the last call.
 func (c *chaos) listen(w *writer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,7 +174,7 @@ func (c *chaos) listen(w *writer) {
 	w.heard = len(w.caller.heard)
 }
 
-// heal makes everything good.
+// heal ends all faults and waits until the servers have recovered.
 func (c *chaos) heal() {
 	for i := range c.servers {
 		c.s.ReleaseServer(i)
@@ -194,7 +194,7 @@ func (c *chaos) heal() {
 	}
 }
 
-// check compares the servers with each other and with what was acknowledged.
+// check compares the servers with each other and with the acknowledged writes.
 func (c *chaos) check() {
 	if _, ok := c.s.Leader(); !ok {
 		c.s.t.Fatal("nobody leads")

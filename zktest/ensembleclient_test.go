@@ -16,7 +16,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// A stage is an ensemble in a bubble, and what its clients hear.
+// A stage is an ensemble in a bubble, with a record of what its clients receive.
 type stage struct {
 	*Server
 	t     *testing.T
@@ -36,7 +36,7 @@ func onStage(t *testing.T, f func(*stage), opts ...Option) {
 	})
 }
 
-// pass lets time pass.
+// pass lets the bubble's time pass.
 func (s *stage) pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -53,7 +53,7 @@ func (s *stage) leads(want int) {
 	}
 }
 
-// expiry returns when the leader ends a session, since the beginning.
+// expiry returns when the leader will expire a session, as a time since the beginning.
 func (s *stage) expiry(c *caller) time.Duration {
 	s.t.Helper()
 	at, ok := s.Expiry(c.session)
@@ -63,7 +63,7 @@ func (s *stage) expiry(c *caller) time.Duration {
 	return at.Sub(s.began)
 }
 
-// A caller is a client that sends and does not wait.
+// A caller is a client that sends requests and does not wait for answers.
 type caller struct {
 	s        *stage
 	name     string
@@ -79,7 +79,7 @@ type caller struct {
 	closed bool
 }
 
-// reply is a frame that a caller has heard.
+// A reply is a frame that a caller has received.
 type reply struct {
 	at   time.Duration // since the beginning
 	xid  int32
@@ -87,7 +87,7 @@ type reply struct {
 	err  znode.Code
 }
 
-// call connects a client to a server; of a session, or for a new one.
+// call connects a client to a server, with the session of another caller or with a new one.
 func (s *stage) call(name string, server int, session *caller, timeout time.Duration) *caller {
 	s.t.Helper()
 	c := s.dials(name, server, session, timeout)
@@ -100,7 +100,7 @@ func (s *stage) call(name string, server int, session *caller, timeout time.Dura
 	return c
 }
 
-// dials is call for a client that may not get a session, or not yet.
+// dials is call for a client that may get its session later or not at all.
 func (s *stage) dials(name string, server int, session *caller, timeout time.Duration) *caller {
 	s.t.Helper()
 	conn, err := s.DialerTo(server)(context.Background(), "tcp", "")
@@ -179,7 +179,7 @@ func (c *caller) ask(s step) int32 {
 	return xid
 }
 
-// answers returns the answers to a request so far: pings may have several.
+// answers returns the answers to a request so far. All pings have the same number.
 func (c *caller) answers(xid int32) []reply {
 	synctest.Wait()
 	c.mu.Lock()
@@ -187,7 +187,7 @@ func (c *caller) answers(xid int32) []reply {
 	return slices.DeleteFunc(slices.Clone(c.heard), func(r reply) bool { return r.xid != xid })
 }
 
-// wants fails the test unless a request has been answered, with a code.
+// wants fails the test unless a request has been answered with this code.
 func (c *caller) wants(xid int32, want znode.Code) reply {
 	c.s.t.Helper()
 	all := c.answers(xid)
@@ -210,13 +210,13 @@ func (c *caller) waits(xid int32) {
 	}
 }
 
-// does sends a request that succeeds at once.
+// does sends a request, which must succeed at once.
 func (c *caller) does(s step) reply {
 	c.s.t.Helper()
 	return c.wants(c.ask(s), znode.CodeOK)
 }
 
-// connected fails the test unless the connection is as it should be.
+// connected fails the test unless the client is connected, or is not, as wanted.
 func (c *caller) connected(want bool) {
 	c.s.t.Helper()
 	synctest.Wait()
@@ -227,7 +227,7 @@ func (c *caller) connected(want bool) {
 	}
 }
 
-// Requests of these tests.
+// The requests of these tests.
 func ping() step { return say(0, OpPing, nil) }
 func syncAll() step {
 	return say(0, OpSync, func(e *znode.Encoder) { e.String("/") })

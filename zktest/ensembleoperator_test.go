@@ -15,7 +15,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// What an operator does goes through the leader.
+// The leader carries out what an operator asks for.
 func TestOperatorOfEnsemble(t *testing.T) {
 	onStage(t, func(s *stage) {
 		c := s.call("client", 0, nil, 40*time.Second)
@@ -70,8 +70,7 @@ func TestOperatorOfEnsemble(t *testing.T) {
 	})
 }
 
-// An operator who has told a leader that can commit nothing waits until that
-// leader gives up.
+// If the leader cannot commit, an operator's change returns when that leader gives up.
 func TestOperatorOfDeposedLeader(t *testing.T) {
 	onStage(t, func(s *stage) {
 		c := s.call("client", 2, nil, 40*time.Second)
@@ -89,8 +88,7 @@ func TestOperatorOfDeposedLeader(t *testing.T) {
 	})
 }
 
-// A leader whose pinging thread stands still loses its followers and does not
-// notice.
+// A leader whose pinging thread stands still loses its followers without noticing.
 func TestHeldPings(t *testing.T) {
 	onStage(t, func(s *stage) {
 		c := s.call("client", 2, nil, 40*time.Second)
@@ -111,8 +109,8 @@ func TestHeldPings(t *testing.T) {
 	})
 }
 
-// A leader closes the connection to a follower that does not acknowledge, even
-// if it answers pings.
+// A leader closes the connection to a follower that does not acknowledge proposals, even if the follower
+// answers pings.
 func TestSlowDisk(t *testing.T) {
 	onStage(t, func(s *stage) {
 		c := s.call("client", 0, nil, 40*time.Second)
@@ -129,7 +127,7 @@ func TestSlowDisk(t *testing.T) {
 	})
 }
 
-// A session that lags is no further than the server it is connected to.
+// A session that lags is never ahead of the server that it is connected to.
 func TestLagInEnsemble(t *testing.T) {
 	onStage(t, func(s *stage) {
 		slow, fast := s.call("slow", 0, nil, 40*time.Second), s.call("fast", 1, nil, 40*time.Second)
@@ -166,8 +164,7 @@ func TestLagInEnsemble(t *testing.T) {
 	})
 }
 
-// A session can be made to lag while its server does not even know of what is
-// committed.
+// A session can be made to lag while its server has not yet heard of committed transactions.
 func TestLagOnSlowLink(t *testing.T) {
 	onStage(t, func(s *stage) {
 		slow, fast := s.call("slow", 0, nil, 40*time.Second), s.call("fast", 1, nil, 40*time.Second)
@@ -193,7 +190,7 @@ func TestLagOnSlowLink(t *testing.T) {
 	})
 }
 
-// A server alone can be stopped, too, and keeps its sessions.
+// A server alone can be stopped and started. It keeps its sessions.
 func TestStopServerAlone(t *testing.T) {
 	onStage(t, func(s *stage) {
 		c := s.call("client", 0, nil, 10*time.Second)
@@ -219,7 +216,7 @@ func TestStopServerAlone(t *testing.T) {
 	}, Servers(1))
 }
 
-// Over TCP as well, each server is its own.
+// Over TCP each server has an address of its own.
 func TestEnsembleOverTCP(t *testing.T) {
 	srv := Start(t, Servers(3), WithListen("127.0.0.1:0"), WithTick(100*time.Millisecond))
 	addrs := strings.Split(srv.ConnectString(), ",")
@@ -274,7 +271,7 @@ func TestEnsembleOverTCP(t *testing.T) {
 	<-asked
 }
 
-// Which server an address leads to.
+// Dialer maps each address to a server.
 func TestHosts(t *testing.T) {
 	onStage(t, func(s *stage) {
 		if got, want := s.Hosts(), "zk0:2181,zk1:2181,zk2:2181"; got != want {

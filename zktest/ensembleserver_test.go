@@ -15,9 +15,9 @@ const (
 	shortSession = 4 * time.Second // the least that is granted
 )
 
-// The leader counts from the lists in its followers' answers to its pings. What
-// a follower passes on, a write that a majority agrees to included, does not
-// touch a session; so it can be over while its writes are committed.
+// For a follower's client, only the lists in the follower's answers to pings touch the session. A write
+// that the follower forwards does not, even if it is committed. So a session can expire while its writes
+// are committed.
 func TestSessionIsOverThoughItsWritesAreCommitted(t *testing.T) {
 	onStage(t, func(s *stage) {
 		c := s.call("client", 0, nil, 10*time.Second)
@@ -42,26 +42,26 @@ func TestSessionIsOverThoughItsWritesAreCommitted(t *testing.T) {
 		s.passTo(end)
 		other.wants(other.ask(there("/e")), znode.CodeNoNode)
 		c.connected(false)
-		// It lives for its timeout from the last list, and for less than a tick more.
+		// The session lives for its timeout after the last list, and for less than a tick more.
 		if d := end - 3*time.Second; d < 10*time.Second || d > 10*time.Second+tickOnStage {
 			t.Errorf("the session ended %v after the last list", d)
 		}
 	})
 }
 
-// What touches a session, and when.
+// TestTouches checks what touches a session, and when.
 func TestTouches(t *testing.T) {
 	onStage(t, func(s *stage) {
 		far, near := s.call("far", 0, nil, shortSession), s.call("near", 2, nil, shortSession)
 		s.holdPings(true)
 		s.passTo(3 * time.Second)
-		// A client of the leader touches with each request.
+		// Each request of a leader's client touches the session.
 		before := s.expiry(near)
 		near.does(ping())
 		if got := s.expiry(near); got <= before {
 			t.Errorf("a ping of the leader's client left the end at %v", got)
 		}
-		// A client of a follower does not.
+		// A request of a follower's client does not.
 		before = s.expiry(far)
 		far.does(ping())
 		far.does(plain("/far"))
@@ -69,12 +69,12 @@ func TestTouches(t *testing.T) {
 		if got := s.expiry(far); got != before {
 			t.Errorf("requests of a follower's client moved the end from %v to %v", before, got)
 		}
-		// A handshake does.
+		// A handshake with a follower does.
 		far = s.call("far again", 1, far, shortSession)
 		if got := s.expiry(far); got <= before {
 			t.Errorf("a handshake left the end at %v", got)
 		}
-		// And so does the list, which is of what was heard since the one before.
+		// So does the list, which has the sessions heard of since the list before.
 		far.does(ping())
 		s.pass(2 * time.Second)
 		near.does(ping())
@@ -92,8 +92,7 @@ func TestTouches(t *testing.T) {
 	}, withTickPhases(0, 0, 0))
 }
 
-// A new leader gives every session its whole timeout from its election on: the
-// timeout with which the session was made.
+// At its election a new leader gives every session the full timeout with which the session was created.
 func TestNewLeaderGivesWholeTimeouts(t *testing.T) {
 	onStage(t, func(s *stage) {
 		s.SetSessionTimeoutsOf(1, 30*time.Second, 30*time.Second)
@@ -120,7 +119,7 @@ func TestNewLeaderGivesWholeTimeouts(t *testing.T) {
 	}, withTickPhases(0, 0, 0))
 }
 
-// A leader that is cut off answers by itself for a while, and commits nothing.
+// A leader that is cut off answers reads for a while, and commits nothing.
 func TestDeposedLeader(t *testing.T) {
 	onStage(t, func(s *stage) {
 		c := s.call("client", 2, nil, 40*time.Second)
@@ -170,8 +169,8 @@ func TestDeposedLeader(t *testing.T) {
 	})
 }
 
-// What is asked about the ensemble as a whole is answered by what the last leader has
-// committed, also when that has gone, and one that was deposed before does not know it yet.
+// Questions about the ensemble as a whole are answered with what the latest leader has committed, even
+// after that leader has gone, and while an earlier leader does not know that it was deposed.
 func TestDeposedLeaderIsNotAsked(t *testing.T) {
 	onStage(t, func(s *stage) {
 		clients := []*caller{s.call("of 0", 0, nil, 40*time.Second), s.call("of 1", 1, nil, 40*time.Second)}
@@ -196,8 +195,8 @@ func TestDeposedLeaderIsNotAsked(t *testing.T) {
 	})
 }
 
-// A session whose node was deleted ends while the delete and another's create at the same
-// path are under way: the node of the other stays.
+// A session ends while two proposals are outstanding: the deletion of its node, and the creation of
+// another session's node at the same path. The new node stays.
 func TestEndOfSessionSparesAnothersNode(t *testing.T) {
 	onStage(t, func(s *stage) {
 		ending, other := s.call("ending", 0, nil, 40*time.Second), s.call("other", 1, nil, 40*time.Second)
@@ -223,7 +222,7 @@ func TestEndOfSessionSparesAnothersNode(t *testing.T) {
 	})
 }
 
-// A follower without a leader serves nobody.
+// A follower without a leader serves no clients.
 func TestFollowerWithoutLeader(t *testing.T) {
 	onStage(t, func(s *stage) {
 		c := s.call("client", 0, nil, 40*time.Second)
@@ -242,8 +241,8 @@ func TestFollowerWithoutLeader(t *testing.T) {
 	})
 }
 
-// A cut in one direction alone ends the connection, too: one end hears nothing,
-// and the other hears of that.
+// A cut in only one direction ends the connection, too: one end hears nothing, closes the connection,
+// and the other end learns that.
 func TestCutInOneDirection(t *testing.T) {
 	for name, cut := range map[string][2]int{"from leader": {2, 0}, "to leader": {0, 2}} {
 		t.Run(name, func(t *testing.T) {
@@ -272,7 +271,7 @@ func TestCutInOneDirection(t *testing.T) {
 	}
 }
 
-// What is forwarded late is not done if the session has moved meanwhile.
+// A request that is forwarded late is not carried out if the session has moved to another server.
 func TestSessionMoved(t *testing.T) {
 	onStage(t, func(s *stage) {
 		c := s.call("client", 0, nil, 40*time.Second)
@@ -291,7 +290,7 @@ func TestSessionMoved(t *testing.T) {
 	})
 }
 
-// Requests of a session are answered in order, whoever answers them.
+// The requests of a session are answered in order, no matter which server answers them.
 func TestPingWaitsBehindWrite(t *testing.T) {
 	for server := range 3 {
 		onStage(t, func(s *stage) {
@@ -320,7 +319,7 @@ func TestPingWaitsBehindWrite(t *testing.T) {
 	}
 }
 
-// With the eager check, a follower refuses by itself, and at once.
+// With the eager check, a follower refuses a write at once and by itself.
 func TestEagerACL(t *testing.T) {
 	onStage(t, func(s *stage) {
 		c := s.call("client", 0, nil, 40*time.Second)
@@ -354,7 +353,7 @@ func TestEagerACL(t *testing.T) {
 	})
 }
 
-// A busy server throttles by itself, in order.
+// A busy server refuses requests by itself, in order.
 func TestThrottle(t *testing.T) {
 	onStage(t, func(s *stage) {
 		c := s.call("client", 0, nil, 40*time.Second)
@@ -374,7 +373,7 @@ func TestThrottle(t *testing.T) {
 	})
 }
 
-// A server that was stopped comes back with what it had, and learns the rest.
+// A server that was stopped starts with its log, and gets the rest from the leader.
 func TestStopAndStart(t *testing.T) {
 	onStage(t, func(s *stage) {
 		c := s.call("client", 0, nil, 40*time.Second)
@@ -394,8 +393,8 @@ func TestStopAndStart(t *testing.T) {
 		back := s.call("back", 0, nil, 40*time.Second)
 		back.does(there("/before"))
 		back.does(there("/meanwhile"))
-		// Without a majority nobody leads; and what has been committed outlives
-		// the servers.
+		// Without a majority no server leads. Committed transactions survive a stop of all
+		// servers.
 		for i := range 3 {
 			s.StopServer(i)
 		}
@@ -415,8 +414,8 @@ func TestStopAndStart(t *testing.T) {
 	})
 }
 
-// A leader that stands still, and goes on: what was passed on meanwhile is
-// processed at once, and the lists come later.
+// After a standstill, a leader processes the forwarded requests at once. The lists of touched sessions
+// arrive later.
 func TestHeldLeader(t *testing.T) {
 	onStage(t, func(s *stage) {
 		far, near := s.call("far", 0, nil, shortSession), s.call("near", 2, nil, 40*time.Second)
@@ -440,7 +439,7 @@ func TestHeldLeader(t *testing.T) {
 		if got := s.expiry(far); got <= before {
 			t.Errorf("the end is still %v", got)
 		}
-		// For longer than others wait, it costs it the lead.
+		// A standstill that the followers do not tolerate costs the leader its role.
 		s.HoldServer(2)
 		s.pass(11 * time.Second)
 		s.leads(1)
@@ -454,7 +453,7 @@ func TestHeldLeader(t *testing.T) {
 	}, withTickPhases(0, 0, 0))
 }
 
-// A link's delay is that of all that goes through it, and keeps its order.
+// A link delays all its messages, and keeps their order.
 func TestDelayedLinks(t *testing.T) {
 	onStage(t, func(s *stage) {
 		for i := range 2 {
@@ -466,7 +465,7 @@ func TestDelayedLinks(t *testing.T) {
 		began := time.Since(s.began)
 		write, sync := c.ask(plain("/n")), c.ask(syncAll())
 		s.pass(100 * time.Millisecond)
-		// There, and a proposal out and back, and the commit.
+		// The request to the leader, a proposal and its acknowledgement, and the commit.
 		if got, want := c.wants(write, znode.CodeOK).at-began, 100*time.Millisecond; got != want {
 			t.Errorf("a write took %v, want %v", got, want)
 		}
@@ -489,7 +488,7 @@ func TestDelayedLinks(t *testing.T) {
 	})
 }
 
-// The same schedule gives the same answers, at the same times.
+// The same schedule gives the same answers at the same times.
 func TestEnsembleIsRepeatable(t *testing.T) {
 	var scripts []map[string][]string
 	for range 3 {

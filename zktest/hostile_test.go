@@ -10,8 +10,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// FuzzServer sends a server bytes that may be anything, and checks that another
-// client is still answered.
+// FuzzServer sends arbitrary bytes to a server, and checks that the server still answers another
+// client.
 func FuzzServer(f *testing.F) {
 	g := newGenerator(1)
 	for i, op := range append(append([]Op{}, common...), rare...) {
@@ -57,8 +57,7 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// FuzzDecoder checks that no bytes make the decoder of requests panic, or
-// believe in more than there is.
+// FuzzDecoder checks that no bytes make the decoder of requests panic, or return more than there is.
 func FuzzDecoder(f *testing.F) {
 	g := newGenerator(1)
 	for _, op := range append(append([]Op{}, common...), rare...) {

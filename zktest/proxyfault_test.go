@@ -177,8 +177,7 @@ func TestReleaseDisarms(t *testing.T) {
 	pending(t, cut.Hit(), "a fault that was released")
 }
 
-// Of two faults that match the same request, one strikes; the other waits for
-// the next.
+// If two faults match a request, the older one strikes. The other one strikes the next request.
 func TestFaultsStrikeInOrder(t *testing.T) {
 	t.Parallel()
 	p, conn := proxied(t)

@@ -90,8 +90,7 @@ func wantEnd(t *testing.T, conn net.Conn) {
 	}
 }
 
-// A partition hides frames and the end of the connection; when it is over,
-// both arrive.
+// A partition hides frames and the end of the connection. Both arrive when it is over.
 func TestBlackholeHidesClose(t *testing.T) {
 	t.Parallel()
 	for _, d := range []zktest.Direction{zktest.ToServer, zktest.ToClient} {
@@ -180,8 +179,7 @@ func TestBlackholeHidesNewConnections(t *testing.T) {
 	zktest.Eventually(t, 10*time.Second, "a session", func() bool { return conn.State() == zk.StateHasSession })
 }
 
-// A session whose client has vanished expires, and the client, back again, is
-// told so.
+// A session whose client cannot be heard expires. The client learns that when it reconnects.
 func TestBlackholeExpiresSession(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()

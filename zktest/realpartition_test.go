@@ -9,8 +9,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A leader that is cut off from the others leads no more, and is deposed by them; who is
-// cut off cannot rejoin, by whichever way it calls or is called, until healed.
+// A leader that is cut off from the others stops leading, and they elect another one. It cannot rejoin
+// before the partition heals, whichever server opens the connection.
 func TestServersPartitioned(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()
