@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"net"
@@ -83,5 +84,26 @@ func FuzzDecoder(f *testing.F) {
 		if len(data) >= 4 && binary.BigEndian.Uint32(data) == 0 && !fresh().Bool() && fresh().Buffer() == nil {
 			t.Error("an empty buffer is not null")
 		}
+	})
+}
+
+// FuzzFrame checks that no bytes do more harm than to end a connection.
+func FuzzFrame(f *testing.F) {
+	f.Add(connectFrame(1, []byte("password"), 1000))
+	f.Add(closeFrame(7))
+	f.Add([]byte("\x00\x00\x00\x0f\x00\x00\x00\x01\x00\x00\x00\x03\x00\x00\x00\x03/ab"))
+	f.Add([]byte("\x00\x00\x00\x0c\x00\x00\x00\x01\x00\x00\x00\x03\xff\xff\xff\xff"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		frame, err := readFrame(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		if len(frame) > len(data) || len(frame) < 4 {
+			t.Errorf("a frame of %d bytes out of %d", len(frame), len(data))
+		}
+		parseConnect(frame)
+		parseConnected(frame)
+		parseRequest(frame)
+		parseReply(frame)
 	})
 }

@@ -1,7 +1,6 @@
 package zktest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -106,25 +105,4 @@ func TestZooKeeperHome(t *testing.T) {
 	if !strings.Contains(env, lib) {
 		t.Errorf("the class path does not have %s:\n%s", lib, env)
 	}
-}
-
-// FuzzFrame checks that no bytes do more harm than to end a connection.
-func FuzzFrame(f *testing.F) {
-	f.Add(connectFrame(1, []byte("password"), 1000))
-	f.Add(closeFrame(7))
-	f.Add([]byte("\x00\x00\x00\x0f\x00\x00\x00\x01\x00\x00\x00\x03\x00\x00\x00\x03/ab"))
-	f.Add([]byte("\x00\x00\x00\x0c\x00\x00\x00\x01\x00\x00\x00\x03\xff\xff\xff\xff"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		frame, err := readFrame(bytes.NewReader(data))
-		if err != nil {
-			return
-		}
-		if len(frame) > len(data) || len(frame) < 4 {
-			t.Errorf("a frame of %d bytes out of %d", len(frame), len(data))
-		}
-		parseConnect(frame)
-		parseConnected(frame)
-		parseRequest(frame)
-		parseReply(frame)
-	})
 }
