@@ -114,12 +114,13 @@ api: ## Write the lists of the exported API in internal/api/testdata anew
 	go test -count=1 ./internal/api -update
 
 .PHONY: lint
-lint: ## gofmt, go vet, staticcheck and spelling
+lint: ## gofmt, go vet, staticcheck, spelling and prose
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "gofmt would change these"; exit 1; }
 	@for d in . $(MODULES); do echo "lint $$d"; \
 		(cd $$d && go vet ./... && $(STATICCHECK) ./...) || exit 1; done
 	@for d in $(MODULES); do (cd $$d && go mod tidy -diff) || { echo "$$d: go mod tidy would change this"; exit 1; }; done
 	@git ls-files | xargs $(MISSPELL) -error
+	go test ./internal/prose
 
 PACKAGES := zookeeper libcurator-recipes-java python3-kazoo
 

@@ -25,8 +25,8 @@ import (
 
 const page = "../docs/reliability.md"
 
-// sessionTimeout is long, since heartbeats stand behind thousands of other requests, and all
-// who wait look again once in it.
+// sessionTimeout is long because heartbeats stand behind thousands of other requests, and every
+// waiter looks again once in a timeout.
 const sessionTimeout = time.Minute
 
 func main() {

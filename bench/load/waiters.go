@@ -87,7 +87,7 @@ func waiters(ctx context.Context, e *zktest.Ensemble, of func(int) int) (t table
 	return t, m.over(ctx)
 }
 
-// line is everybody who waits.
+// line is all waiters.
 type line struct {
 	g        errgroup.Group
 	cancel   context.CancelFunc
@@ -135,7 +135,7 @@ func (l *line) one(ctx context.Context, mx *zklock.Mutex, inside *atomic.Int64) 
 	return lease.Release(ctx)
 }
 
-// stop has those who are still there give up.
+// stop has the waiters that are still there give up.
 func (l *line) stop() error {
 	l.cancel()
 	return l.g.Wait()

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// target is what was aimed at, and what came of it.
+// target is a goal, and the measured result.
 type target struct {
 	text     string
 	measured string
@@ -27,7 +27,7 @@ func (all results) find(key string, net network, hold bool) (result, bool) {
 	return all[i], true
 }
 
-// targets returns those that can be judged by the rows that were run.
+// targets returns the targets that can be judged by the rows that were run.
 func (all results) targets() []target {
 	var out []target
 	add := func(t target, ok bool) {
@@ -45,7 +45,7 @@ func (all results) targets() []target {
 	return out
 }
 
-// ofLimit is how far from its limit a row is, with a network that takes time.
+// ofLimit returns how far a row is from its limit, with a network that takes time.
 func (all results) ofLimit(key, text string, most float64) (target, bool) {
 	r, ok := all.find(key, delayed, false)
 	if !ok {
@@ -55,11 +55,11 @@ func (all results) ofLimit(key, text string, most float64) (target, bool) {
 	return target{text, fmt.Sprintf("%.3f", x), x <= most}, !math.IsNaN(x)
 }
 
-// peers are those who do the same job on the same server.
+// peers are the rivals that do the same job on the same server.
 var peers = []string{zkLockName, curatorName, kazooName}
 
-// ahead says how many times as fast as the best rival we are, where that is least; or where
-// we are slower. Memory and bytes are no matter of speed.
+// ahead compares us with all rivals. It names the row in which we are the fewest times as fast as
+// a rival, or all rows in which we are slower. Memory and bytes are not speed.
 func (all results) ahead() (target, bool) {
 	least, where := math.Inf(1), ""
 	var behind []string

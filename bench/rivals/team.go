@@ -61,7 +61,7 @@ type outcome struct {
 
 func (o outcome) rate() float64 { return float64(len(o.cycles)) / o.elapsed.Seconds() }
 
-// rival is one who makes teams.
+// rival is a lock library, which makes teams.
 type rival interface {
 	Name() string
 	// Lacks says why the rival has no part in a row, and "" if it has.

@@ -46,8 +46,8 @@ func (r *referee) limitsOf(p place) *limits {
 	return r.limits[p.path]
 }
 
-// enter is told of a hold as soon as it is granted, and leave before it is given up. Who says
-// held when asked before the new one is, was held together with it, if that still is.
+// enter is called as soon as a hold is granted, and leave before it is given up. enter first asks
+// the other holds, and then the new one. All that report held were held at the same time.
 func (r *referee) enter(h *hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -4,27 +4,26 @@
 // to its pings, twice a tick. A client that counts its session from anything later believes
 // in it for longer than the leader does. That shows only if the follower is cut off at the
 // right moment, so the tests look for that moment: they watch the link between leader and
-// follower, and cut it in front of the answer that would have helped. Whatever the answers
-// before it said is all that the leader knows.
+// follower, and cut it in front of the answer that would have helped. Then the leader knows
+// only what the answers before it said.
 //
 //	go test -v ./internal/clock -clock 10m
 //
 // Each test is one schedule of events on three servers with ZooKeeper's default tick of 2 s.
-// It repeats the schedule until the time that -clock sets is over. All schedules run at
-// once, each on an ensemble of its own.
+// It repeats the schedule for the time that -clock sets. All schedules run at once, each on an
+// ensemble of its own.
 //
 // # One cut
 //
-// Several holders are connected to the follower: for each timeout of 4, 6 and 10 s, and
-// with and without being told the tick, some that leave everything to their session's
-// heartbeats, some that write something at the last moment, and some that read and write
-// all the time. Each has a rival, connected to the leader, that waits for the same lock.
+// Several holders are connected to the follower, with timeouts of 4, 6 and 10 s. Some are told
+// the tick and some are not. Some leave everything to their session's heartbeats, some write
+// something at the last moment, and some read and write all the time. Each has a rival, connected to the leader, that waits for the same lock.
 // Every holder is one try.
 //
 // When a rival's Acquire returns, the test asks the holder's lease. Err() == nil is an
-// overlap. A lease that was lost before the cut, because the machine was busy or because the
-// leader stood still for longer than the session can be certain, is no try; it is counted as
-// lost early.
+// overlap. A lease can be lost before the cut, because the machine was busy, or because the
+// leader stood still for longer than the session can be certain. That is not a try: it is
+// counted as lost early.
 //
 // # The moment
 //

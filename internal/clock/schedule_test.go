@@ -23,9 +23,9 @@ const (
 	tryWithin = 2 * time.Minute
 	// Tries that fail one after another, for other reasons than overlaps, end a test.
 	mostFailures = 3
-	// What is forwarded at the last moment is sent so long before the cut.
+	// mostOffset is how long before the cut the last-moment requests are sent, at most.
 	mostOffset = 200 * time.Millisecond
-	// The leader's last words arrive up to so long after the follower's.
+	// mostLinger is how long the leader's last frames arrive after the follower's, at most.
 	mostLinger = 50 * time.Millisecond
 )
 
@@ -122,8 +122,8 @@ func (h *holder) beHeldBack(ctx context.Context, cut time.Time) {
 }
 
 // The leader stands still for 1 to 3 s. When it goes on, the follower is cut off just before
-// it answers the first ping. What was written meanwhile is agreed to by the other two, and
-// the follower may still hear of that.
+// it answers the first ping. The other two servers agree to writes meanwhile, and the follower
+// may still hear of them.
 func TestLeaderStoodStill(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()

@@ -51,7 +51,7 @@ type outcome struct {
 	late  bool          // another was in before we had heard that we are out, by force
 }
 
-// signal is an event that happens once, for those who wait and those who come later.
+// signal is an event that happens once, for goroutines that wait already or begin to later.
 type signal struct {
 	once sync.Once
 	ch   chan struct{}
@@ -78,7 +78,7 @@ var hooks = session.Trace{Watch: func(ctx context.Context, _ session.WatchInfo) 
 
 const serverTick = 200 * time.Millisecond
 
-// connect returns a manager that logs nothing and tells who waits.
+// connect returns a manager that logs nothing.
 func connect(addr string, timeout time.Duration) (*session.Manager, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -274,9 +274,9 @@ func (c *cell) playRival(ctx context.Context) error {
 	return errors.Join(err, h.Release(ctx))
 }
 
-// playFresh has a client come that has not been there before, as soon as the fault is over,
-// and measures how long it takes from there until it has the lock. Those who were there before
-// have to get over the fault first, go through, and leave.
+// playFresh starts a new client as soon as the fault is over, and measures how long it takes until
+// that client has the lock. The clients ahead of it first have to recover from the fault, get the
+// lock, and leave.
 func (c *cell) playFresh(ctx context.Context) (time.Duration, error) {
 	over := c.strike.over
 	if over == nil {

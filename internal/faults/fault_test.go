@@ -19,7 +19,7 @@ type fault struct {
 	act func(ctx context.Context, c *cell, session int64) (heal func() error, err error)
 	// lasts is how long it does.
 	lasts time.Duration
-	// pauses says that it meets all who use the server.
+	// pauses says that the fault meets all clients of the server.
 	pauses bool
 	// forces says that it ends a session which nobody has reason to think ended.
 	forces bool

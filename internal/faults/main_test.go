@@ -13,10 +13,10 @@ import (
 var write = flag.Bool("write", false, "write the table of TestMatrix into docs/reliability.md")
 
 const (
-	// timeout is the session timeout of those whom the faults meet. Faults that last do so
+	// timeout is the session timeout of the clients that the faults meet. A fault that lasts does so
 	// for half of it, or twice.
 	timeout = 2 * time.Second
-	// longTimeout is that of all others, who are there to see.
+	// longTimeout is the session timeout of all other clients, which observe.
 	longTimeout = 40 * time.Second
 	// patience bounds a whole cell.
 	patience = 4 * testserver.Patience

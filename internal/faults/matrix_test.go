@@ -12,12 +12,13 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// TestMatrix tries each fault at each step of each lock: an acquisition behind another holder,
-// with the wait, the hold and the release; and one that is cancelled, with what it cleans up.
+// TestMatrix tries each fault at each step of each lock. There are two traces of a lock: an
+// acquisition behind another holder, with the wait, the hold and the release; and an acquisition
+// that is cancelled, with its cleanup.
 //
-// Of each it checks that what was reported is what the server has; that nobody else is let in
-// while a holder says it holds; that no node is left, though the sessions stay open; and that
-// a client which comes later gets the lock.
+// Each cell checks that the server has what was reported, that no other client is let in while a
+// holder reports held, that no node is left though the sessions stay open, and that a client
+// which comes later gets the lock.
 func TestMatrix(t *testing.T) {
 	longtest.Only(t)
 	table := newTable(allFaults())
@@ -34,10 +35,10 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// trace is what one lock is taken through, and its steps.
+// trace is the way of one lock through a cell, and its steps.
 type trace struct {
 	subject subject
-	cancels bool // we give up while waiting
+	cancels bool // we cancel the call while it waits
 	steps   []step
 }
 
@@ -94,7 +95,7 @@ func (tr *trace) record(t *testing.T) {
 	}
 }
 
-// tries bounds how often a cell is tried whose connection did not live to see the fault.
+// tries bounds how often a cell is tried whose connection ended before the fault.
 const tries = 5
 
 // try runs one cell.
@@ -129,7 +130,7 @@ func (tr *trace) once(t *testing.T, s *site, f fault, at step) (*cell, outcome, 
 	return c, out, err
 }
 
-// story is all that happened in a cell: what was sent, and what came of it.
+// story returns all that happened in a cell: the requests, and the log.
 func (c *cell) story() string {
 	var b strings.Builder
 	s := newSteps(c.base)

@@ -9,8 +9,8 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 )
 
-// referee checks, outside of ZooKeeper, that no two of those who exclude each other hold at
-// one moment.
+// referee checks, outside of ZooKeeper, that no two clients that exclude each other hold at one
+// moment.
 //
 // Where a session is ended by force, while its client has every reason to think it lives, that
 // cannot be kept: the server lets the next one in at once, and the news takes its way. Then
@@ -46,8 +46,8 @@ func (r *referee) enter(ctx context.Context, who string, h hold) error {
 	return err
 }
 
-// fenced checks that the tokens of one who was out before the other came are lower. Who has
-// not been given a token has none to write with.
+// fenced checks that the tokens of a holder that left before another one came are lower. A holder
+// that has not been given a token has none to write with.
 func fenced(ctx context.Context, before, after hold) error {
 	for i, l := range before.leases() {
 		old, known := tokenNow(l)

@@ -22,8 +22,8 @@ import (
 type site struct {
 	server  *zktest.Ensemble
 	admin   *zk.Conn         // looks behind the library's back
-	holders *session.Manager // of those who hold first
-	rivals  *session.Manager // of those who come behind
+	holders *session.Manager // of the first holders
+	rivals  *session.Manager // of the clients behind
 }
 
 const (

@@ -214,7 +214,7 @@ type referee struct {
 	room int
 
 	mu   sync.Mutex
-	held map[grant]string // by whom
+	held map[grant]string // the client that holds it
 }
 
 // enter notes a hold, and returns what is wrong with it: all that it knows of were granted

@@ -203,8 +203,8 @@ func letGo(w *world, ctx context.Context, m *session.Manager) error {
 	return ctx.Err()
 }
 
-// Whatever a server says to the same question, over and over, no call goes round as fast as it
-// answers; it ends with its context, and when the lies have ended the lock is as it was.
+// A server gives the same wrong answer again and again. No call repeats its request as fast as the
+// server answers. The call ends with its context, and when the lies end the lock is as before.
 func TestNoSpin(t *testing.T) {
 	for _, s := range spins {
 		of := s.kinds

@@ -86,8 +86,8 @@ func (c contest) queued(t *testing.T, s *site) int {
 	if c.leases == 0 {
 		return len(testserver.Children(t, s.path))
 	}
-	// Curator's semaphore: those who wait for the mutex, of whom the first may have made
-	// its lease already, and leases.
+	// Curator's semaphore: the waiters for the mutex, of which the first may have made its
+	// lease already, and the leases.
 	leases := len(testserver.Children(t, s.path+"/leases"))
 	locks := len(testserver.Children(t, s.path+"/locks"))
 	if leases > c.leases {

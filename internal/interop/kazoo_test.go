@@ -59,8 +59,8 @@ func TestDoNotExclude(t *testing.T) {
 	}
 }
 
-// A reader of kazoo 2.8 that wakes up looks at all writers, also at those behind it,
-// who wait for it: https://github.com/python-zk/kazoo/issues/649.
+// A reader of kazoo 2.8 that wakes up looks at all writers, also at the writers behind it, which
+// wait for it: https://github.com/python-zk/kazoo/issues/649.
 func TestKazooReaderWaitsForWriterBehindIt(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()

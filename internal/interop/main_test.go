@@ -1,6 +1,5 @@
 // Package interop_test lets Go, Java and Python contend for one lock: this module's clients,
-// Apache Curator and kazoo as Debian has them. What is written on the page docs/interop.md
-// is tested here.
+// Apache Curator and kazoo as Debian has them. It tests what the page docs/interop.md says.
 package interop_test
 
 import (

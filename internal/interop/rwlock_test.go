@@ -15,8 +15,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// readersAndWriters are clients of all languages in turn, of whom two in five write and the
-// first three do not.
+// readersAndWriters returns clients of all languages in turn. Two in five write. The first three
+// read.
 func readersAndWriters(languages ...string) []client {
 	all := make([]client, contenders)
 	for i := range all {

@@ -13,42 +13,42 @@
 // judged apart. LOCK names some of them, with commas between, to attack no others:
 // LOCK=counting-semaphore,rwlock.
 //
-// RIVAL is zk for the Lock of go-zookeeper, curator for Curator's InterProcessMutex, all for
-// this module and both of them one after another, by the same seed. What a rival lets through is
-// counted and fails nothing.
+// RIVAL=zk attacks the Lock of go-zookeeper instead, RIVAL=curator attacks Curator's
+// InterProcessMutex, and RIVAL=all attacks this module and both of them one after another, with
+// the same seed. The violations of a rival are counted, and do not fail the test.
 //
-// # Who holds, and when
+// # Looks and holds
 //
 // A worker looks: it asks whether it still holds, and writes down the time before it asked
-// and after it was answered. Asked is lease.Err() == nil here; with Curator,
-// isAcquiredInThisProcess and no SUSPENDED or LOST since the acquisition, as its
-// documentation advises; with zk.Lock, which tells of no loss, that Unlock has not been
-// called. The times are of CLOCK_MONOTONIC, one clock for all processes of a machine.
+// and after it was answered. For this module the question is lease.Err() == nil. For Curator it
+// is isAcquiredInThisProcess, and no SUSPENDED or LOST since the acquisition, as its
+// documentation advises. zk.Lock does not report a loss, so the question is whether Unlock has
+// been called. The times are of CLOCK_MONOTONIC, one clock for all processes of a machine.
 //
-// The span of a hold is from after its first look that said held to before its last one
-// that did: whoever says held twice has held in between. A worker that is stopped in the
-// middle of a hold holds until it looks again, and is then told that it does not, unless it
-// can still be sure. A worker that is killed held at its last look, and holds at no time
-// after its death. What a worker does after it looked and before it looks again is what
-// fencing tokens are for: it may have been stopped in between, for any time.
+// The span of a hold goes from the end of its first look that said held to the beginning of its
+// last look that said held: a worker that says held twice has held in between. A worker that is
+// stopped in the middle of a hold holds until it looks again. Then it is told that it does not
+// hold, unless it can still be sure. A worker that is killed held at its last look, and does not
+// hold after its death. Fencing tokens are for what a worker does between two looks, because it
+// may have been stopped there for any time.
 //
-// # What must be
+// # Conditions
 //
 //   - Spans of two holds that exclude each other do not overlap. (Violations in the table.)
 //   - Of the leases of a semaphore, at no time are more held than the limit that was in force when
 //     the last of them was let in. The comment in limitmodel_test.go says when that is.
-//   - A register outside of ZooKeeper that refuses lower tokens than it has seen refuses
-//     nobody who holds afterwards.
+//   - A register outside of ZooKeeper refuses tokens that are lower than one it has seen. It
+//     refuses no worker that still holds afterwards.
 //   - Of lines written to a common file under the lock, those whose writer looked again
-//     afterwards and still held are in the order of their tokens, and nobody else's are
-//     between those of one hold.
+//     afterwards and still held are in the order of their tokens, and no other lines are
+//     between the lines of one hold.
 //   - The history of looks is linearizable (by porcupine): as a lock whose tokens grow, where
 //     holders of one process may have one token if the lock has local hand-over; as a read-write
-//     lock, whose writer can go on as a reader with nobody in between; or as a semaphore. So is
+//     lock, whose writer can go on as a reader with no other holder in between; or as a semaphore. So is
 //     that of the register, which refuses lower tokens. A hold of a lock begins within its
 //     first look that said held. It ends between its last one and the first look that said
 //     otherwise, the return of the release, or the death of its process, whichever the
 //     worker came to.
-//   - When all is healed everybody is served again, and once the workers rest, their
-//     sessions open, no node of theirs is left.
+//   - When all is healed, every worker is served again. When the workers rest, with their
+//     sessions open, none of their nodes is left.
 package nemesis

@@ -248,8 +248,8 @@ func limitModel(from limitState) porcupine.Model {
 //
 // Where no Resize is under way, a beginning is within the first look that said held, as it is for
 // other locks: where the limit stays what it is, to begin later is never worse. Only where one
-// is, the beginning can be as early as the view of the contender. (Otherwise somebody who waits
-// for long would be under way all the time, and the history could not be checked in pieces.)
+// is, the beginning can be as early as the view of the contender. (Otherwise a waiter that
+// waits for long would be under way all the time, and the history could not be checked in pieces.)
 //
 // To settle can be at any time from the call of Resize on, for the same reason: to settle later is
 // never worse.

@@ -96,7 +96,7 @@ type registerOutput struct {
 	stale bool
 }
 
-// registerModel is a register that refuses whoever has a lower token than it has seen.
+// registerModel is a register that refuses tokens lower than one it has seen.
 func registerModel(from registerState) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return from },

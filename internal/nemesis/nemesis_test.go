@@ -22,13 +22,13 @@ const (
 	rivalEnv  = "RIVAL"        // zk, curator, or all: ours and both
 	lockEnv   = "LOCK"         // of ours, the names of those to attack, with commas between; default: all
 
-	// When somebody has not been served for so long after healing, that is a stall, and
-	// the attack goes on.
+	// If a worker has not been served for so long after healing, that is a stall, and the
+	// attack goes on.
 	stallAfter = 5 * timeout
 
-	// How long ours may take for what must happen: on any machine.
+	// certainly bounds waits for what our locks must do, on any machine.
 	certainly = time.Minute
-	// How long a rival may, of which nothing must.
+	// perhaps bounds waits for what a rival may do or not.
 	perhaps = 10 * time.Second
 )
 
@@ -107,7 +107,7 @@ func configured(t *testing.T) (length time.Duration, seed uint64, contestants []
 	return length, seed, contestants
 }
 
-// attack does all to one contestant that the seed says, heals, and judges.
+// attack attacks one contestant by the seed's schedule, heals all, and judges the histories.
 func attack(t *testing.T, c contestant, seed uint64, length time.Duration) []*outcome {
 	t.Helper()
 	s := newSite(t, c, seed)
@@ -137,7 +137,7 @@ func attack(t *testing.T, c contestant, seed uint64, length time.Duration) []*ou
 	return all
 }
 
-// round attacks, heals, and sees that everybody is served. It says what has happened.
+// round attacks, heals, and checks that every worker is served. It returns a line about that.
 func (s *site) round(r round, all []*outcome) string {
 	s.t.Helper()
 	s.attack(r)
@@ -165,7 +165,7 @@ func (s *site) round(r round, all []*outcome) string {
 	return fmt.Sprintf("%v; everybody served after %v", r, slowest.Round(time.Millisecond))
 }
 
-// finish sees that all works once nothing goes wrong any more, and that nothing is left.
+// finish checks that all works after the last healing, and that nothing is left.
 func (s *site) finish(c contestant, all []*outcome) {
 	s.t.Helper()
 	patience := perhaps
@@ -184,7 +184,7 @@ func (s *site) finish(c contestant, all []*outcome) {
 		if waiting > 0 && c.ours {
 			all[i].fault("%d contenders do not come to rest", waiting)
 		}
-		// With all sessions open. Who waits and cannot be told otherwise has one node.
+		// All sessions are open. A waiter that cannot be told to stop has one node.
 		all[i].orphans = s.left(s.targets[i], waiting, patience)
 	}
 	ended := s.crew.end(patience)

@@ -22,7 +22,7 @@ const (
 // strike is one thing that goes wrong, in a round: from At on, for so long.
 type strike struct {
 	Kind      string
-	Worker    int // anyone: whoever holds the lock at that moment
+	Worker    int // anyone: the worker that holds the lock at that moment
 	Server    int
 	Peer      int // another server
 	Direction zktest.Direction

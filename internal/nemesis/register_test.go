@@ -26,7 +26,7 @@ type register struct {
 	listener net.Listener
 	running  sync.WaitGroup
 	hands    int
-	entered  chan<- int  // tells whoever listens which worker will keep the lock for a while
+	entered  chan<- int  // tells a listener which worker will keep the lock for a while
 	settle   func() bool // waits until all servers have what one of them has
 
 	mu     sync.Mutex // guards what follows

@@ -32,7 +32,7 @@ type site struct {
 	ensemble *zktest.Ensemble
 	proxies  [workers][servers]*zktest.Proxy
 	targets  []*target
-	entered  chan int // tells whoever listens which worker will keep a lock for a while
+	entered  chan int // tells a listener which worker will keep a lock for a while
 	crew     *crew
 	admin    *zk.Conn
 	each     witnesses

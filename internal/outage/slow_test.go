@@ -25,7 +25,7 @@ var slowness = []slow{
 func slowTries() int { return longtest.Pick(2, 20) }
 
 // crowd is how many sessions share an ensemble in TestSlow. A leader answers a sync only when
-// it has committed what was proposed before, for whomever. So among many sessions a sync takes
+// it has committed what any session proposed before. So among many sessions a sync takes
 // as long as a write does.
 const crowd = 30
 

@@ -33,18 +33,18 @@ type cost struct {
 	share
 	takers, sessions int
 
-	watches float64 // on the server, for each who waits
-	alone   float64 // round trips to take the lock and to give it back, where nobody waits
-	handed  int     // to how many it was handed over
+	watches float64 // on the server, for each waiter
+	alone   float64 // round trips to take the lock and to give it back, without waiters
+	handed  int     // how many takers it was handed over to
 	drained float64 // round trips from the first release until the last is in
 }
 
 // handover is what one hand-over takes, in round trips.
 func (c cost) handover() float64 { return c.drained / float64(max(c.handed, 1)) }
 
-// line has the takers come one after another, the first of whom hold the lock, as many as
-// may, until all others stand in line. Then these give it back, at once, and each of the
-// others as soon as it is in, until nobody is left.
+// line has the takers come one after another. The first ones hold the lock, as many as may, until
+// all others wait. Then the holders release it, all at once, and each of the others releases it as
+// soon as it holds it.
 func (w *world) line(takers []taker, holders, sessions int) cost {
 	w.t.Helper()
 	w.warmUp(takers[0])

@@ -37,7 +37,7 @@ var locks = []lock{
 // scheduler may decide, and which are then made again.
 const slack = 0.05
 
-// again is the round trips that this has cost those of whom each should list once.
+// again returns the round trips for a taker that lists a second time.
 func again(s share) float64 {
 	if s.listings > 1 {
 		return 1
@@ -77,9 +77,9 @@ func sharedPromise(t *testing.T, c cost) {
 	atMost(t, "watches in all", c.watches*float64(c.handed), 3*float64(c.sessions))
 }
 
-// semaphorePromise is of the worst case, in which all who hold leave at one instant. A waiter
-// watches the permits last ahead of it and half as many again, so that few of those who wait
-// have to list.
+// semaphorePromise is for the worst case, in which all holders leave at one instant. A waiter
+// watches the last nodes ahead of it, as many as there are permits and half as many again, so
+// that few waiters have to list.
 func semaphorePromise(t *testing.T, c cost) {
 	atMost(t, "round trips for a hand-over", c.handover(), 2.5/permits)
 	atMost(t, "requests", c.requests, 17)

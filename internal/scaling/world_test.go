@@ -23,8 +23,8 @@ const (
 	roundTrip = 2 * oneWay
 	// tick is ZooKeeper's default. The longest session timeout is twenty of it.
 	tick = 2 * time.Second
-	// longTimeout is the session timeout where locks are measured, so that nobody looks again
-	// meanwhile, as those who wait do once in a timeout: see sessions_test.go for that.
+	// longTimeout is the session timeout where locks are measured. A waiter looks again once in a
+	// timeout, and with this one it does not do so meanwhile: sessions_test.go measures that.
 	longTimeout = 20 * tick
 	// pause is long enough for whatever is under way to end, and short beside a heartbeat.
 	pause = 5 * roundTrip

@@ -115,8 +115,8 @@ func TestACLWithoutContainers(t *testing.T) {
 	checkACLs(t, plain(t, srv.Addr()), "/deep", 1)
 }
 
-// A stranger can neither take a lock, nor see who holds it, nor break it; he is told so at
-// once, nothing of his stays, and the holder does not notice.
+// A stranger can neither take a lock, nor see its holder, nor break it. Its calls fail at once
+// and leave nothing, and the holder does not notice.
 func TestStranger(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) { testStranger(t, k.open) })

@@ -225,9 +225,9 @@ func (cs *checks) outOfTurn(k *worker, n queue.Node, at place, all []contender, 
 }
 
 // halfGoneLocked reports whether an operator took the node beside which a contender's stands:
-// that of a writer which was about to become a reader. Then the lease has ended, and what is
-// left of it in the queue is on its way out. Should it be granted all the same, others that are
-// granted meanwhile conflict with it.
+// that of a writer which was about to become a reader. Then the lease has ended, and its
+// other node is on its way out of the queue. If that node is granted all the same, leases that
+// are granted meanwhile conflict with it.
 func (cs *checks) halfGoneLocked(c contender) bool {
 	for other := range cs.gone {
 		n, _ := queue.ParseNode(path.Base(other.node))
@@ -294,7 +294,7 @@ func (cs *checks) latenessLocked(h *history, e *acquisition) time.Duration {
 		}
 	}
 	if total > slack {
-		return 0 // somebody's node was taken while he waited, and he has not noticed yet
+		return 0 // a waiter's node was deleted, and the waiter has not noticed yet
 	}
 	return time.Since(free)
 }
@@ -369,7 +369,7 @@ func (cs *checks) finish(c *call, ok bool, err error) {
 	}
 }
 
-// shortly is for how long one who has left may be in the way of a call.
+// shortly returns how long a contender that has left may still be in the way of a call.
 func (cs *checks) shortly(c *call) time.Duration {
 	if since := cs.w.calmSince(); !since.IsZero() && c.began.After(since) {
 		return 100 * time.Millisecond
@@ -390,7 +390,7 @@ func (cs *checks) othersLocked(c *call) bool {
 	if cs.w.busy(c, weight) {
 		return true
 	}
-	for _, h := range cs.holdings { // lost, but the lock object is his until he unlocks
+	for _, h := range cs.holdings { // lost, but the lock object is that worker's until it unlocks
 		if h.c.path == c.path && h.c.m == c.m && h.c.worker != c.worker {
 			return true
 		}
@@ -444,8 +444,8 @@ func (cs *checks) anyHolder(r *rand.Rand) *member {
 	return cs.holdings[r.IntN(len(cs.holdings))].c.m
 }
 
-// conflicts checks that those who report that they hold a lock may do so together; also
-// with one who is just being granted it, if there is one.
+// conflicts checks that the holders that report held may hold together, and together with a
+// contender that is just being granted the lock, if there is one.
 func (cs *checks) conflicts(dir string, granted *newcomer) {
 	cs.mu.Lock()
 	all := slices.Clone(cs.holdings)

@@ -1,28 +1,27 @@
 // Package sim tries the lock protocol against schedules of faults, in virtual time and
-// from seeds. All of it is in its tests.
+// from seeds. It has only tests.
 //
-// One run is one seed: some managers with workers that lock, try, cancel, unlock, hold and
-// close, three servers of zktest with ZooKeeper's own tick in the same bubble of
-// testing/synctest (in one seed of eight one server of any tick), a network between them that
-// gives every frame its own delay, and a schedule of faults of the network and of the servers.
-// Everything random is drawn from the seed, so that a seed replays: see slots in clock_test.go
-// for how.
+// One run is one seed. It has some managers with workers that lock, try, cancel, unlock, hold
+// and close; three servers of zktest with ZooKeeper's own tick in the same bubble of
+// testing/synctest, or in one seed of eight one server of any tick; a network between them that
+// gives every frame its own delay; and a schedule of faults of the network and of the servers.
+// All that is random is drawn from the seed, so that a seed can be replayed: see slots in
+// clock_test.go.
 //
 // The lease clock has seeds of its own, each one attack on one holder: leaseseeds_test.go.
 //
-//	go test ./internal/sim                        450 seeds, on two processes
+//	TURNSTILE_LONG=1 go test ./internal/sim       450 seeds, on two processes, and all mutants
 //	go test ./internal/sim -run TestSeeds -seeds 5000 -first 100000
 //	go test ./internal/sim -run TestSeed$ -seed 42 -v    one seed, with its trace
-//	go test ./internal/sim -run TestMutants -v    that it catches what it should
+//	go test ./internal/sim -run TestMutants -v    that it catches each break of the protocol
 //	go test ./internal/sim -run TestMutants -mutant no-sync -v
 //
-// A run has three parts: chaos, in which faults strike; then all is healed and settles;
-// then calm, in which hand-overs must also be prompt. At its end every worker stops, and
-// nothing may be left. What is checked, and when, is in check_test.go.
+// A run has three parts. In the first, chaos, faults strike. Then all is healed and settles. In
+// the last, calm, hand-overs must also be prompt. At its end every worker stops, and nothing
+// may be left. The checks are in check_test.go.
 //
 // A lock type takes part by a row in the table of locks_test.go. Two rows are more than that:
-// "mixed" has all types at once, with what programs do to locks that they hardly should
-// (hostile_test.go), and "resized" is a semaphore whose limit is changed all the time
-// (limits_test.go). A deliberate break of the
+// "mixed" has all types at once, with programs that misuse them (hostile_test.go), and "resized"
+// is a semaphore whose limit is changed all the time (limits_test.go). A deliberate break of the
 // protocol is a row in mutanttable_test.go.
 package sim

@@ -341,7 +341,7 @@ func (f *faults) amnesia() {
 	m.end.cut()
 }
 
-// away: one who waits is disconnected while his node is deleted, and others leave.
+// away disconnects a member, and deletes some of its nodes before it is back.
 func (f *faults) away() {
 	m := f.member()
 	d := time.Duration(200+f.rng.IntN(2500)) * time.Millisecond

@@ -13,14 +13,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// idSource is where package uuid gets its random numbers. The uuid of an attempt is drawn
-// by the goroutine that called Lock, or that acts for one who did: each call of each worker
-// has a series of its own, so that of several who wake up at one instant it does not matter
-// who is first.
+// idSource gives package uuid its random numbers. The uuid of an attempt is drawn by the goroutine
+// that called Lock, or by one that acts for it. Each call of each worker has a series of its own.
+// So when several workers wake up at one instant, their order does not matter.
 type idSource struct{}
 
-// series is that of one call. One who has left a queue for another may still lend his name to
-// those who went to the first for him and others.
+// series is that of one call. A worker that has gone from one queue to another may still lend its
+// name to goroutines that entered the first queue for it and others.
 type series struct {
 	of   *worker
 	call int // of that worker

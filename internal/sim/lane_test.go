@@ -71,7 +71,7 @@ func (n *lane) next() []packet {
 	at := n.queue[0].at
 	n.mu.Unlock()
 	if !time.Now().After(at) {
-		time.Sleep(time.Nanosecond) // virtual time moves on once everybody has done what he does now
+		time.Sleep(time.Nanosecond) // virtual time moves on when all goroutines have done what they do now
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -16,8 +16,7 @@ import (
 
 // The lease clock, attacked where it can be wrong: one holder, one rival, three servers with
 // ZooKeeper's own tick, and one attack a seed. The margin is next to none, since no thread is
-// late here. What has to hold: when the rival gets the lock, the holder knows that it has lost
-// it.
+// late here. When the rival gets the lock, the holder must know that it has lost it.
 func TestLeaseSeeds(t *testing.T) {
 	if *seedFlag >= 0 {
 		t.Skip("-seed, which CI does not give, is for TestSeed")

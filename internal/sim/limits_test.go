@@ -254,8 +254,8 @@ func (w *world) slackUnder(mode string, limit int) int {
 	return w.kind.slack(mode)
 }
 
-// slackSince returns what one who waits can bear, and since when; false if that cannot be said,
-// because a limit was lowered meanwhile.
+// slackSince returns the slack of a waiter, and since when it has had that; false if that is
+// unknown because a limit was lowered meanwhile.
 func (w *world) slackSince(e *acquisition) (slack int, since time.Time, steady bool) {
 	w.limits.mu.Lock()
 	defer w.limits.mu.Unlock()

@@ -36,7 +36,7 @@ type kind struct {
 	open func(m *session.Manager, path string) (map[string]any, error)
 	// together reports whether it may be held in all of these ways at once.
 	together func(all []inside) bool
-	// weight is what one ahead means to one in mode me, and slack what he can bear.
+	// weight is the weight of a node ahead for a contender in mode me, and slack its slack.
 	weight func(ahead, me string) int
 	slack  func(me string) int
 	// whole reports whether with a grant to this node the lock is held, and not only a part
@@ -54,8 +54,8 @@ type kind struct {
 	handovers int
 	// reentrant says that WithOwner of zklock works on it.
 	reentrant bool
-	// also is what else an owner may do with what he holds; it reports whether he has given
-	// it back.
+	// also is what else an owner may do with its hold. It reports whether the owner has given
+	// the hold back.
 	also func(k *worker, c *call, h *holding) bool
 	// parts returns the directories in which a call takes something, and what it takes there.
 	// nil: one directory, the call's path, and what the call's mode says.
@@ -119,7 +119,7 @@ func (k kind) busy(weight int, mode string) bool {
 	return weight > k.slack(mode) || k.unordered && weight > 0
 }
 
-// inside is one who holds a lock.
+// inside is a holder of a lock.
 type inside struct {
 	mode  string
 	who   *worker

@@ -151,8 +151,8 @@ func (l *link) deliverUp() {
 }
 
 // canonical puts what was sent at one instant, by goroutines that do not wait for each
-// other, in an order that the seed alone chooses. What is sent at the instant at which the
-// client also closes the connection gets lost: it might as well not have been.
+// other, in an order that the seed alone chooses. Frames that are sent at the instant at
+// which the client also closes the connection get lost, as if they had not been sent.
 func (l *link) canonical(group []packet, first bool) []packet {
 	if end := group[len(group)-1]; end.frame == nil {
 		return []packet{end}

@@ -28,8 +28,7 @@ func openResized(m *session.Manager, path string) (map[string]any, error) {
 	return map[string]any{"1": s, "2": several{s, 2}, "3": several{s, 3}}, err
 }
 
-// withinLimit reports whether those who hold fit the limit under which the last of them was let
-// in.
+// withinLimit reports whether the holders fit the limit under which the last of them was let in.
 func withinLimit(all []inside) bool {
 	sum, last := 0, grantInfo{}
 	for _, i := range all {

@@ -301,8 +301,8 @@ func (w *world) awaitEnd(people *sync.WaitGroup) {
 	}
 }
 
-// checkEmpty looks for what may be left by nobody, while the managers are still open. What
-// is removed behind its caller's back may take a moment.
+// checkEmpty looks for nodes that should be gone, while the managers are still open. A removal
+// in the background may take a moment.
 func (w *world) checkEmpty() {
 	w.sleep(faultSlot, 2*time.Second)
 	w.probe()

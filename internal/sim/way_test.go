@@ -12,7 +12,7 @@ import (
 type dialed = net.Conn
 
 // way is the holder's way to its server: every frame takes a while, and each direction can be
-// closed. What is sent into a closed one arrives when it is opened.
+// closed. Frames that are sent into a closed direction arrive when it is opened.
 type way struct {
 	delay time.Duration
 

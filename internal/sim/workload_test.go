@@ -54,7 +54,7 @@ func (k *worker) run() {
 			return
 		}
 		if k.apart() != nil {
-			k.sleep(0) // all who have waited for a manager wake at once
+			k.sleep(0) // all workers that have waited for a manager wake at once
 		}
 		k.turn(mgr)
 		k.now("")
@@ -71,9 +71,9 @@ func (k *worker) upTo(d time.Duration) time.Duration {
 
 func (k *worker) sleep(d time.Duration) { k.world.sleepAs(k.m.party, d, k.apart()...) }
 
-// apart tells a worker from others of its manager, where they must not act at one instant:
-// where the one who releases a lock wakes the next at that very instant, so that both go on
-// from there, and stand in one queue when they come back.
+// apart tells a worker from others of its manager, where they must not act at one instant. That is
+// where the worker that releases a lock wakes the next one at that very instant, so that both go
+// on from there, and are in one queue when they come back.
 func (k *worker) apart() []any {
 	if k.world.kind.handovers == 0 {
 		return nil
@@ -303,7 +303,7 @@ func (k *worker) hold(h *holding) {
 	k.now("")
 	d := k.upTo(k.world.plan.busy)
 	if k.rng.IntN(6) == 0 && k.world.in() == chaos {
-		d = k.upTo(4 * k.m.timeout) // longer than the server waits for one who is cut off
+		d = k.upTo(4 * k.m.timeout) // longer than the server waits for a client that is cut off
 	}
 	end := time.Now().Add(d)
 	for time.Now().Before(end) || k.m.keeps() {
