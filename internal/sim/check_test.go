@@ -15,9 +15,9 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// checks watches over a run. That of conflicting leases no two report held at one instant
-// need be looked at only when one is granted: what has ended never begins again, so two
-// that overlap do so from the grant of the later on.
+// checks watches over a run. It has to look for conflicting leases that both report held only when
+// a lease is granted. A lease that has ended never begins again, so two leases that overlap do so
+// from the grant of the later one on.
 type checks struct {
 	w *world
 
@@ -32,7 +32,7 @@ type checks struct {
 	said     map[string]bool     // of which conflicts
 }
 
-// history is what has happened on one path.
+// history is the record of one path.
 type history struct {
 	entries []*acquisition // every attempt, in the order they began
 }
@@ -46,7 +46,7 @@ type acquisition struct {
 	seq        int32
 }
 
-// grantInfo is what is known of a grant in one directory.
+// grantInfo is a grant in one directory.
 type grantInfo struct {
 	order int // among all grants
 	limit int // the highest under which it can have been let in; 0: not of a semaphore that is resized
@@ -55,7 +55,7 @@ type grantInfo struct {
 // place is a contender's node. Where all have the same name, sessions tell them apart.
 type place struct{ node, session string }
 
-// deletion is a node that was deleted behind its owner's back.
+// deletion is a node that an operator has deleted.
 type deletion struct {
 	at      time.Time
 	waiting bool // others were ahead of it; then it never holds
@@ -96,7 +96,7 @@ func (cs *checks) placeLocked(p string) *history {
 	return cs.places[p]
 }
 
-// attempt is told of each uuid drawn on behalf of a worker's call.
+// attempt is called with each uuid that is drawn on behalf of a worker's call.
 func (cs *checks) attempt(k *worker, call int) {
 	if k.isProbe() {
 		return
@@ -182,8 +182,8 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	}
 }
 
-// isCurrent reports whether a worker still does what a context was made for: it does not if a
-// hook has panicked meanwhile.
+// isCurrent reports whether a worker is still in the call that a context was made for. It is not
+// if a hook has panicked meanwhile.
 func (cs *checks) isCurrent(ctx context.Context, k *worker) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -198,7 +198,7 @@ type newcomer struct {
 	inside
 }
 
-// outOfTurn says what is wrong with a grant, by what stands on the server.
+// outOfTurn compares a grant with the nodes on the server, and says what is wrong with it.
 func (cs *checks) outOfTurn(k *worker, n queue.Node, at place, all []contender, limit int) (wrong []string) {
 	kd := cs.w.kind
 	ahead, who := 0, []string(nil)
@@ -246,11 +246,11 @@ func sessionName(id int64) string {
 	return fmt.Sprintf("%#x", uint64(id))
 }
 
-// prompt is how soon, in the calm, a contender holds what nobody has any more: some round
-// trips, and far less than the session timeout after which it would look again by itself.
+// prompt is how soon, in the calm, a contender gets a lock that has become free: some round trips,
+// and far less than the session timeout after which it would look again by itself.
 const prompt = 400 * time.Millisecond
 
-// latenessLocked returns for how long before its grant those ahead had been few enough.
+// latenessLocked returns how long before its grant the contender could have been granted.
 func (cs *checks) latenessLocked(h *history, e *acquisition) time.Duration {
 	if cs.w.kind.unordered || cs.w.in() < calm || e.start.Before(cs.w.calmSince()) {
 		return 0
@@ -330,7 +330,7 @@ func (cs *checks) begin(c *call) {
 	}
 }
 
-// drop notes that a call has come to nothing, because a hook has panicked in it.
+// drop notes that a hook has panicked in a call.
 func (cs *checks) drop(c *call) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -340,7 +340,7 @@ func (cs *checks) drop(c *call) {
 	}
 }
 
-// finish checks what a call has returned.
+// finish checks the result of a call.
 func (cs *checks) finish(c *call, ok bool, err error) {
 	now := time.Now()
 	cs.mu.Lock()
@@ -377,8 +377,8 @@ func (cs *checks) shortly(c *call) time.Duration {
 	return 15 * time.Second
 }
 
-// othersLocked reports whether any other attempt was at the lock during the call. The node
-// of one that was cancelled shortly before may come to exist, for a moment, during it.
+// othersLocked reports whether any other attempt was at the lock during the call. An
+// attempt that was cancelled shortly before may still make its node, for a moment, during the call.
 func (cs *checks) othersLocked(c *call) bool {
 	shortly := cs.shortly(c)
 	weight := 0
@@ -434,7 +434,7 @@ func (h *holding) end() {
 	cs.holdings = slices.DeleteFunc(cs.holdings, func(o *holding) bool { return o == h })
 }
 
-// anyHolder picks the manager of somebody who holds a lock; nil if nobody does.
+// anyHolder picks the manager of a holder; nil if there is none.
 func (cs *checks) anyHolder(r *rand.Rand) *member {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -469,7 +469,7 @@ func (cs *checks) conflicts(dir string, granted *newcomer) {
 	}
 }
 
-// isNew reports whether this is the first time that these hold together.
+// isNew reports whether these holders hold together for the first time.
 func (cs *checks) isNew(in []inside) bool {
 	orders := make([]int, 0, len(in))
 	for _, i := range in {
@@ -500,7 +500,7 @@ func (cs *checks) grantOf(h *holding, dir string) grantInfo {
 	return h.c.grants[dir]
 }
 
-// excused reports whether a holder may not have heard yet that its node was taken away.
+// excused reports whether a holder may not know yet that its node was deleted.
 func (cs *checks) excused(h *holding) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -520,8 +520,8 @@ func (cs *checks) excused(h *holding) bool {
 	return false
 }
 
-// deleted notes that contenders' nodes go behind their owners' backs; it is called just
-// before, with what is there.
+// deleted notes that an operator is about to delete contenders' nodes. It is called just before
+// that, with the nodes that are there.
 func (cs *checks) deleted(going, all []contender) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -529,7 +529,7 @@ func (cs *checks) deleted(going, all []contender) {
 		d := deletion{at: time.Now()}
 		ahead := 0
 		for _, c := range all {
-			// Those that go with it go at once; none of them is ahead for long.
+			// The nodes below it go at the same time, so none of them stays ahead for long.
 			if c.dir == mine.dir && c.seq < mine.seq && !slices.Contains(going, c) {
 				ahead += cs.w.kind.weight(c.mode, mine.mode)
 			}
@@ -547,8 +547,8 @@ type contender struct {
 	session   string
 }
 
-// contenders returns those somewhere below a directory, in the order of their names; "" for
-// all.
+// contenders returns the contenders anywhere below a directory, in the order of their names; ""
+// means all.
 func (w *world) contenders(dir string) []contender {
 	text, err := w.server.Word("dump")
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Every party acts at moments of its own. Of each virtual millisecond, the faults have the
-// first tenth, and each manager, its workers and its network one other: an event that a
-// seed places is moved to a nanosecond within the tenth of the party that it happens to.
-// All durations in the library are whole milliseconds here, since the session timeouts are
-// multiples of 60 ms and the waits of WithRetry whole milliseconds; so what follows from an
-// event by timers stays in its tenth. Hence no two parties ever act at the same instant,
-// and what the scheduler and select choose within one instant concerns one manager alone.
+// Every party acts at moments of its own. The faults have the first tenth of each virtual
+// millisecond. Each manager has another tenth, with its workers and its network. An event that a
+// seed places is moved to a nanosecond within the tenth of its party. All durations in the
+// library are whole milliseconds here, because the session timeouts are multiples of 60 ms and
+// the waits of WithRetry are whole milliseconds. So timers that an event starts fire in the same
+// tenth. Hence no two parties ever act at the same instant, and the choices of the scheduler and
+// of select within one instant concern one manager alone.
 const (
 	slotCycle = time.Millisecond
 	slotWidth = slotCycle / 10
@@ -37,7 +37,7 @@ func slot(t time.Time, party int, h uint64) time.Time {
 	return at
 }
 
-// mix hashes a seed and what it is wanted for to a number.
+// mix hashes a seed and a purpose to a number.
 func mix(seed uint64, parts ...any) uint64 {
 	f := fnv.New64a()
 	var b [8]byte

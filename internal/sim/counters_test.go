@@ -16,11 +16,11 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// restart is the sequence from which on a directory that becomes empty is removed.
+// restart is the sequence number from which on a directory is removed when it becomes empty.
 const restart = 1 << 30
 
-// wear has some directories count as if they had been in use for long: nearly up to where counting
-// starts again, or to where it ends.
+// wear sets the counters of some directories as if they had been in use for long: to just below the
+// number from which counting starts again, or to just below its end.
 func (w *world) wear() {
 	w.sequences = make(map[string]int32)
 	if !w.kind.revocable {
@@ -44,9 +44,9 @@ func (w *world) wear() {
 	}
 }
 
-// restarts checks, at the end, that directories which were used up can be used again: they have
-// been empty, and then removed. It takes what is most often taken there. A limit that was set
-// keeps its directory, so it is given back first.
+// restarts checks, at the end, that directories whose counters were used up can be used again,
+// because they were empty and were removed. It takes the usual lock of each directory. A
+// limit that was set keeps its directory, so restarts resets the limit first.
 func (w *world) restarts() {
 	for _, dir := range slices.Sorted(maps.Keys(w.sequences)) {
 		mgr, err := w.members[0].current(context.Background())

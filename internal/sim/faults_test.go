@@ -9,7 +9,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// faults is the schedule of what goes wrong.
+// faults is the schedule of faults.
 type faults struct {
 	w       *world
 	rng     *rand.Rand
@@ -58,8 +58,8 @@ var allFaults = []fault{
 	{"slow links", (*faults).slowLinks},
 }
 
-// scenes are the faults of an ensemble in which a wrong lease clock shows. Each needs time, a
-// holder and its rivals, so they have a share of their own.
+// scenes are the faults of an ensemble that would show a wrong lease clock. Each needs time, a
+// holder and its rivals, so scenes have a share of the schedule of their own.
 var scenes = []fault{
 	{"server of the holder cut off", (*faults).cutHolder},
 	{"server of the holder cut off", (*faults).cutHolder},
@@ -77,8 +77,8 @@ func newFaults(w *world) *faults {
 	}
 }
 
-// run lets faults strike for a while, and heals. Each seed has some kinds of them only, so
-// that each kind meets others in many mixtures.
+// run lets faults strike for a while, and heals. Each seed has only some kinds of
+// faults, so that each kind occurs in many mixtures.
 func (f *faults) run(d time.Duration) {
 	var mine []fault
 	for _, one := range allFaults {
@@ -123,7 +123,7 @@ func (f *faults) heal() {
 
 func (f *faults) log(format string, args ...any) { f.w.trace.add("fault", format, args...) }
 
-// after calls g later, at a moment of the faults', or at the healing.
+// after calls g later, in a slot of the faults, or at the healing.
 func (f *faults) after(d time.Duration, g func()) {
 	now := time.Now()
 	at := slot(now.Add(d), faultSlot, mix(f.w.seed, "after", now))
@@ -152,7 +152,7 @@ func (f *faults) victim() *member {
 	return f.member()
 }
 
-// ops are those worth hitting, the more often the more is at stake.
+// ops are the requests to hit. The more important ones are there more often.
 var ops = []zktest.Op{
 	zktest.OpCreate, zktest.OpCreate, zktest.OpCreate, zktest.OpDelete, zktest.OpDelete,
 	zktest.OpGetData, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpSync, zktest.OpExists,
@@ -313,7 +313,7 @@ func (f *faults) delay() {
 	f.after(time.Duration(f.rng.IntN(5000))*time.Millisecond, func() { f.w.server.Delay(0) })
 }
 
-// lateReply: the answer that the lease clock counts from is late, and the last.
+// lateReply delays the answer from which the lease clock counts, and no answer follows it.
 func (f *faults) lateReply() {
 	m := f.victim()
 	share := func(percent int) time.Duration {
@@ -333,7 +333,7 @@ func (f *faults) lateReply() {
 	})
 }
 
-// amnesia: the server has forgotten a session, and gives the client another.
+// amnesia has the server forget a session and give the client another one.
 func (f *faults) amnesia() {
 	m := f.member()
 	f.log("disconnect %s, whose session will not be known", m.name)
@@ -357,8 +357,8 @@ func (f *faults) away() {
 	f.after(d, func() { m.end.setRefuse(false) })
 }
 
-// lostTwice: a session is lost while the server still has it, and the first create of the
-// next loses its reply.
+// lostTwice has a manager lose its session while the server still has it, and then lose the reply to
+// the first create of the next session.
 func (f *faults) lostTwice() {
 	m := f.victim()
 	old := m.sessionNow()
@@ -379,8 +379,8 @@ func (f *faults) lostTwice() {
 	})
 }
 
-// behind: the reply to a create is lost, and the next connection goes to another server,
-// which does not have the node yet.
+// behind loses the reply to a create, and sends the next connection to another server, which does
+// not have the node yet.
 func (f *faults) behind() {
 	m := f.member()
 	f.log("the next create of %s loses its reply", m.name)

@@ -26,7 +26,7 @@ type request struct {
 	op   zktest.Op
 	path string
 	key  string // equal for those that ask for the same
-	// burst numbers those that arrive together, on their connection: the same asked twice
+	// burst numbers the requests of a connection that arrive together: the same request twice
 	burst int
 	stale stale // how far behind the server is that answers
 }
@@ -58,7 +58,7 @@ func parseRequest(frame []byte, first bool) request {
 	return r
 }
 
-// rank says what has to come before what, of frames sent at one instant.
+// rank orders the frames that are sent at one instant.
 func (r request) rank() int {
 	switch r.op {
 	case zktest.OpConnect:
@@ -74,7 +74,7 @@ func (r request) rank() int {
 }
 
 // sortWatches puts the paths of a setWatches in the order of less: zk.Conn keeps them in a
-// map, and the server tells of them in the order in which they are asked for.
+// map, and the server answers them in the order of the request.
 func sortWatches(frame []byte, compare func(a, b string) int) {
 	at := 12 + 8
 	for range 3 {

@@ -15,8 +15,8 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// What programs do to locks that they should not, or hardly: hooks that panic, Unlock without
-// Lock, next to no nodes.
+// This file has programs that misuse locks: hooks that panic, Unlock without Lock, and sessions
+// that may have hardly any nodes.
 
 var panicsFlag = flag.Bool("panics", true, "hooks and functions given to Do panic, in the kinds that have that")
 
@@ -29,8 +29,8 @@ type tripwire struct {
 // errTripped is what hooks panic with.
 var errTripped = errors.New("a hook panics")
 
-// tripwires has those of the goroutines that have one, by number. Only the goroutines of calls do:
-// in one of the library's own, a panic is the end of a process.
+// tripwires has the tripwires of goroutines, by number. Only the goroutines of calls have one: a
+// panic in a goroutine of the library ends the process.
 var tripwires sync.Map
 
 // tripped calls f in which a hook may panic, and recovers, as net/http does for its handlers. It
@@ -77,7 +77,7 @@ func trip() {
 	}
 }
 
-// hostileTo surrounds hooks with such as panic.
+// hostileTo returns the hooks, each with a tripwire.
 func hostileTo(t session.Trace) session.Trace {
 	traceparent, hold, request := t.Traceparent, t.Hold, t.Request
 	after := func(f func(error)) func(error) {
@@ -120,7 +120,7 @@ func hostileTo(t session.Trace) session.Trace {
 // doer is a lock that workers of a manager share, and take by Do alone.
 type doer struct{ *zklock.Mutex }
 
-// doTurn takes a lock by Do; or calls Unlock, which has nothing to give back.
+// doTurn takes a lock by Do, or calls Unlock, which has nothing to give back.
 func (k *worker) doTurn(c *call, d doer) {
 	w := k.world
 	if k.rng.IntN(4) == 0 {
@@ -166,7 +166,7 @@ func (k *worker) doTurn(c *call, d doer) {
 	}
 }
 
-// expected reports whether a call may fail so because of what its kind does.
+// expected reports whether a call of this kind may fail with the error.
 func (cs *checks) expected(c *call, err error) bool {
 	kd := cs.w.kind
 	switch {
@@ -186,7 +186,7 @@ func (cs *checks) expected(c *call, err error) bool {
 	return false
 }
 
-// aboveLimit reports whether a call asks for more than there may have been.
+// aboveLimit reports whether a call asks for more leases than the limit may have been.
 func (cs *checks) aboveLimit(c *call) bool {
 	return slices.ContainsFunc(cs.w.kind.partsOf(c), func(p part) bool {
 		low, ok := cs.w.limits.lowest(p.dir, c.began)
@@ -213,8 +213,8 @@ func (cs *checks) strangers(c *call) bool {
 	})
 }
 
-// full reports whether the session of a call may have all the nodes that it can: in the calm that
-// can be seen.
+// full reports whether the session of a call may have reached its limit of nodes. In the calm that
+// is known.
 func (cs *checks) full(c *call) bool {
 	if since := cs.w.calmSince(); since.IsZero() || c.began.Before(since) {
 		return true
@@ -229,8 +229,7 @@ func (cs *checks) full(c *call) bool {
 	return n+2*cs.w.plan.workers >= c.m.maxNodes
 }
 
-// asProbe returns the context of somebody who is none of the workers, and whom nothing is checked
-// of.
+// asProbe returns a context of none of the workers, for calls that are not checked.
 func (w *world) asProbe(m *member) (context.Context, context.CancelFunc) {
 	w.probes++
 	k := &worker{world: w, m: m, id: -w.probes, name: "probe"}
@@ -240,7 +239,7 @@ func (w *world) asProbe(m *member) (context.Context, context.CancelFunc) {
 
 func (k *worker) isProbe() bool { return k.id < 0 }
 
-// probe checks, at the end, that no node is counted that is not there any more.
+// probe checks, at the end, that no node is counted that no longer exists.
 func (w *world) probe() {
 	for _, m := range w.members {
 		mgr, err := m.current(context.Background())

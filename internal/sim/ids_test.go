@@ -49,7 +49,7 @@ func onBehalf(ctx context.Context) string {
 	return ""
 }
 
-// forget is called when nobody of a world draws any more.
+// forget is called when no goroutine of a world draws any more.
 func (w *world) forget() {
 	byGoroutine.Range(func(id, s any) bool {
 		if s.(*series).of.world == w {
@@ -59,8 +59,8 @@ func (w *world) forget() {
 	})
 }
 
-// goroutine returns the number of the one that calls. The runtime tells it in stack traces
-// alone.
+// goroutine returns the number of the calling goroutine, which the runtime shows only in stack
+// traces.
 func goroutine() uint64 {
 	var b [64]byte
 	head := b[:runtime.Stack(b[:], false)]

@@ -153,8 +153,8 @@ var curatorKind = kind{
 	unordered: true,
 }
 
-// The parts of a multi-lock, two by two, so that each pair shares one with each other pair;
-// and in an order in which they would wait in a circle.
+// The parts of a multi-lock, two by two. Each pair shares a part with each other pair. Their order is
+// one in which the pairs would wait in a circle.
 var pairs = map[string][]string{"ab": {"a", "b"}, "bc": {"b", "c"}, "ca": {"c", "a"}}
 
 var multiKind = kind{
@@ -189,7 +189,7 @@ var multiKind = kind{
 	reentrant: true,
 }
 
-// openPart makes one part: each is of another type, and each excludes.
+// openPart makes one part. Each part is of another type, and exclusive.
 func openPart(m *session.Manager, path, part string) (zklock.ContextLocker, error) {
 	path += "/" + part
 	switch part {
@@ -201,7 +201,7 @@ func openPart(m *session.Manager, path, part string) (zklock.ContextLocker, erro
 	return semaphore.New(m, path, 1)
 }
 
-// The mutex that workers of a manager hand on among themselves.
+// The mutex that workers of a manager hand over among themselves.
 var localKind = kind{
 	name:   "local",
 	modes:  []string{"lock"},
@@ -219,10 +219,10 @@ var localKind = kind{
 	reentrant: true,
 }
 
-// handovers is few, so that turns end in both ways.
+// handovers is small, so that turns end in both ways.
 const handovers = 2
 
-// The mutex without a queue: everybody's node has the same name.
+// The mutex without a queue, where all nodes have the same name.
 var unfairKind = kind{
 	name:   "unfair",
 	modes:  []string{"lock"},

@@ -8,7 +8,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// lane is one direction of a connection: what was sent and has not arrived.
+// lane is one direction of a connection, with the frames that have not arrived yet.
 type lane struct {
 	l    *link
 	dir  zktest.Direction
@@ -17,7 +17,7 @@ type lane struct {
 	mu    sync.Mutex
 	queue []packet
 
-	// What follows is the deliverer's.
+	// The fields below belong to the deliverer.
 	count  int       // bursts so far
 	passed int       // frames so far
 	at     time.Time // when the present burst was sent
@@ -38,7 +38,7 @@ func newLane(l *link, dir zktest.Direction) *lane {
 	return &lane{l: l, dir: dir, wake: make(chan struct{}, 1)}
 }
 
-// read takes in what is sent, up to the end.
+// read takes in the frames, up to the end.
 func (n *lane) read(from io.Reader) {
 	for {
 		frame, err := readFrame(from)
@@ -58,7 +58,7 @@ func (n *lane) read(from io.Reader) {
 	}
 }
 
-// next returns all that was sent at one instant, once that is over.
+// next returns all frames of one instant, when that instant is over.
 func (n *lane) next() []packet {
 	for {
 		n.mu.Lock()

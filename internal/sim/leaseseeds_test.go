@@ -14,8 +14,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// The lease clock, attacked where it can be wrong: one holder, one rival, three servers with
-// ZooKeeper's own tick, and one attack a seed. The margin is next to none, since no thread is
+// TestLeaseSeeds attacks the lease clock where it can be wrong: one holder, one rival, three servers
+// with ZooKeeper's own tick, and one attack a seed. The margin is next to none, since no thread is
 // late here. When the rival gets the lock, the holder must know that it has lost it.
 func TestLeaseSeeds(t *testing.T) {
 	if *seedFlag >= 0 {
@@ -115,7 +115,7 @@ func (a *attack) run(t *testing.T) {
 	a.heal()
 }
 
-// elsewhere is where the rival is: at the leader, or if that is to be deposed, at the other.
+// elsewhere is the server of the rival: the leader, or the third server if the leader will be deposed.
 func (a *attack) elsewhere() func(context.Context, string, string) (dialed, error) {
 	if a.name == "with a deposed leader" {
 		return a.srv.DialerTo(3 - a.leader - a.home)
@@ -159,7 +159,7 @@ func (a *attack) take(t *testing.T) {
 	}()
 }
 
-// traffic has the holder's session send this and that.
+// traffic has the holder's session send requests at random.
 func (a *attack) traffic() {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopTraffic, a.trafficStopped = cancel, make(chan struct{})
@@ -224,8 +224,8 @@ func (a *attack) isolate(i int) {
 	}
 }
 
-// aim waits for a list that puts the session's end off, and then until shortly before another
-// comes. The end is on a tick, so only each second list moves it.
+// aim waits for a list that puts off the end of the session, and then until shortly before the next
+// list. The end is on a tick, so only every second list moves it.
 func (a *attack) aim() {
 	s, err := a.holder.Session(context.Background())
 	if err != nil {
@@ -245,7 +245,7 @@ func (a *attack) aim() {
 	time.Sleep(2*time.Second - 90*time.Millisecond - a.upTo(100*time.Millisecond))
 }
 
-// nudge sends what proves: a request through the leader, perhaps, and a write.
+// nudge sends the requests of a proof: perhaps a request through the leader, and a write.
 func (a *attack) nudge() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -288,7 +288,7 @@ func (a *attack) lateThenCut() {
 	a.isolate(a.home)
 }
 
-// stallThenCut: what the leader sends still arrives for a while.
+// stallThenCut stops the leader, and then cuts it off. Its frames still arrive for a while.
 func (a *attack) stallThenCut() {
 	lag := a.upTo(95 * time.Millisecond)
 	a.srv.SetPingLag(lag)
@@ -306,8 +306,8 @@ func (a *attack) stallThenCut() {
 	a.isolate(a.home)
 }
 
-// depose: the holder moves to the leader, which is cut off from the others. They have another
-// one at once if they are restarted.
+// depose moves the holder to the leader, and cuts the leader off from the others. These elect a new
+// leader at once if they are restarted.
 func (a *attack) depose() {
 	a.way.to(a.srv.DialerTo(a.leader))
 	a.way.cut()
@@ -327,7 +327,7 @@ func (a *attack) depose() {
 	}
 }
 
-// shorter: the holder moves to a server that grants it less, and is cut off.
+// shorter moves the holder to a server that grants a shorter timeout, and cuts it off.
 func (a *attack) shorter() {
 	to := 3 - a.leader - a.home
 	a.srv.SetSessionTimeoutsOf(to, 4*time.Second, 4*time.Second)

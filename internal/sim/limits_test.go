@@ -12,13 +12,13 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// limits is what is known of the limits of the semaphores that workers resize. What the library
-// must keep is invariant 10 of the design: never more leases are held than the limit that was in
-// force when the last of them was let in.
+// limits has the limits of the semaphores that workers resize. The library must keep this
+// invariant: at no instant are more leases held than the limit that was in force when the last of
+// them was granted.
 //
-// A contender is let in by what its server told it, which may be of an earlier moment than the one
-// at which it arrives. So the last to be granted must fit the limit that it was told when it last
-// looked, or one that was in force since.
+// A contender decides by the answer of its server, which may be older than the moment at which it
+// arrives. So the last one to be granted must fit the limit of that answer, or one that was in
+// force since.
 type limits struct {
 	w *world
 
@@ -27,7 +27,7 @@ type limits struct {
 	views map[*worker]map[string]view
 }
 
-// limit is what is known of one directory's.
+// limit is the limit of one directory.
 type limit struct {
 	initial int
 	busy    bool // a Resize is under way
@@ -134,10 +134,10 @@ func (d *limit) since(from time.Time) (low, high int) {
 	return low, high
 }
 
-// behind is for how long, at most, a server answers by what was true before.
+// behind is how much older, at most, the answer of a server may be.
 const behind = 30 * time.Second
 
-// answered notes what a client is just told of a directory; it reports whether that can be true.
+// answered notes an answer about a directory that a client gets. It reports whether that can be true.
 func (l *limits) answered(client, dir string, frame []byte, sent time.Time) (told int, possible bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,7 +186,7 @@ func (l *limits) read(k *worker, dir string) {
 }
 
 // under returns the highest limit under which a worker can be let in now; 0 for a directory whose
-// limit nobody changes.
+// limit is never changed.
 func (l *limits) under(k *worker, dir string, began time.Time) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -202,7 +202,7 @@ func (l *limits) under(k *worker, dir string, began time.Time) int {
 	return max(v.limit, high)
 }
 
-// highest returns the highest limit that there ever was; 0 as under does.
+// highest returns the highest limit that there ever was; 0 in the same case as under.
 func (l *limits) highest(dir string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,8 +24,7 @@ type locker interface {
 	Held() bool
 }
 
-// kind is a type of lock, and what is to be expected of it: said again here, in other
-// words than the library's.
+// kind is a type of lock and its rules, written independently of the library.
 type kind struct {
 	name string
 	// modes are the ways to hold it; each call has one of them.
@@ -34,22 +33,22 @@ type kind struct {
 	modeOf func(n queue.Node) string
 	// open makes the lock at a path, as a leaser, a locker or both, for each mode.
 	open func(m *session.Manager, path string) (map[string]any, error)
-	// together reports whether it may be held in all of these ways at once.
+	// together reports whether the lock may be held in all of these ways at once.
 	together func(all []inside) bool
 	// weight is the weight of a node ahead for a contender in mode me, and slack its slack.
 	weight func(ahead, me string) int
 	slack  func(me string) int
-	// whole reports whether with a grant to this node the lock is held, and not only a part
-	// of what leads to it; nil: always.
+	// whole reports whether the lock is held when this node is granted. Otherwise the node is only
+	// one step of several. nil: always.
 	whole func(n queue.Node) bool
-	// unordered says that nobody has a place in a queue, as there is none, or several.
+	// unordered says that there is no order of arrival: no queue, or several.
 	unordered bool
 	// sameName says that all nodes of a directory have one name.
 	sameName bool
-	// shared says that workers of a manager may use one lock object: it can tell whose a
-	// hold is.
+	// shared says that workers of a manager may use one lock object, which knows the owner of each
+	// hold.
 	shared bool
-	// handovers is how often, at most, workers of a manager hand on a node that is held: they
+	// handovers is how often, at most, workers of a manager hand over a node that is held. They
 	// have one lock object then, and one node at a time. 0: each worker has its own node.
 	handovers int
 	// reentrant says that WithOwner of zklock works on it.
@@ -60,7 +59,7 @@ type kind struct {
 	// parts returns the directories in which a call takes something, and what it takes there.
 	// nil: one directory, the call's path, and what the call's mode says.
 	parts func(c *call) []part
-	// meet is what one call means to another of a kind that has parts.
+	// meet is the weight of one call for another, for a kind that has parts.
 	meet func(ahead, me *call) int
 	// whose returns how workers of a manager come by the lock objects for a mode of a kind that
 	// has parts.
@@ -70,8 +69,8 @@ type kind struct {
 	limited func(path string) map[string]int
 	// revocable says that a holder gives up its lease when it is asked to.
 	revocable bool
-	// hostile says that hooks panic, that sessions have few nodes, and that somebody calls
-	// Unlock who holds nothing.
+	// hostile says that hooks panic, that sessions have few nodes, and that workers that hold
+	// nothing call Unlock.
 	hostile bool
 }
 
@@ -81,8 +80,8 @@ type part struct{ dir, mode string }
 // ownership is how workers of a manager come by the lock objects for a mode.
 type ownership struct {
 	shared bool // all have one object
-	// perCall says that a call has no node of its own: one of the process may stand for it, or it
-	// has several.
+	// perCall says that a call does not have exactly one node of its own. It may share one with
+	// others of the process, or have several.
 	perCall bool
 }
 
@@ -93,7 +92,7 @@ func (k kind) partsOf(c *call) []part {
 	return k.parts(c)
 }
 
-// weightOf returns what one call means to another.
+// weightOf returns the weight of one call for another.
 func (k kind) weightOf(ahead, me *call) int {
 	if k.meet != nil {
 		return k.meet(ahead, me)

@@ -21,8 +21,8 @@ var (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	uuid.SetRand(idSource{})
-	// One after another: goroutines of a bubble seldom have anything to do at the same
-	// time, and what depends on the scheduler depends on less of it.
+	// One processor: goroutines of a bubble seldom run at the same time, and so the run depends
+	// less on the scheduler.
 	runtime.GOMAXPROCS(1)
 	os.Exit(m.Run())
 }

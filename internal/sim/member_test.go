@@ -50,8 +50,8 @@ func newMember(w *world, i int) *member {
 	return m
 }
 
-// steps waits ever longer, in whole milliseconds and without chance: which goroutine of
-// several at one instant is given which wait would be the scheduler's choice.
+// steps waits longer each time, in whole milliseconds and not at random. With random waits, the
+// scheduler would choose which of several goroutines at one instant gets which wait.
 type steps struct{ first, next, most time.Duration }
 
 func (s *steps) NextBackOff() time.Duration {
@@ -68,7 +68,7 @@ func retry(seed uint64, party int) func() backoff.BackOff {
 	return func() backoff.BackOff { return &steps{first: first, most: most} }
 }
 
-// run opens managers and closes them, until stop. The last stays open.
+// run opens and closes managers until stop. The last one stays open.
 func (m *member) run(stop <-chan struct{}) {
 	m.w.sleep(m.party, time.Duration(m.rng.IntN(300))*time.Millisecond)
 	for {
@@ -88,7 +88,7 @@ func (m *member) run(stop <-chan struct{}) {
 	}
 }
 
-// open connects, trying until it has or stop is closed.
+// open tries to connect until that succeeds or stop is closed.
 func (m *member) open(stop <-chan struct{}) bool {
 	for {
 		ctx, cancel := within(20 * time.Second)
@@ -168,7 +168,7 @@ func (m *member) close() {
 	}
 }
 
-// keepFor has the workers keep what they hold for a while, unless it is lost.
+// keepFor has the workers keep their locks for a while, unless they are lost.
 func (m *member) keepFor(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

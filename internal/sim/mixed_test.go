@@ -11,8 +11,8 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// All types of locks at once: each has a directory, and they meet in a multi-lock. Now and then
-// somebody comes with a lock of another type than the directory's.
+// All types of locks at once. Each has a directory, and they meet in a multi-lock. Now and then a
+// call uses a lock of another type than the directory's.
 var mixedKind = kind{
 	name:      "mixed",
 	modes:     mixedModes(),
@@ -33,7 +33,7 @@ var mixedKind = kind{
 	hostile:   true,
 }
 
-// mixed is what calls of each mode take, and how often each is called.
+// mixed has the locks that calls of each mode take, and how often each is called.
 var mixed = map[string]struct {
 	often int
 	parts []part // below the path
@@ -49,7 +49,7 @@ var mixed = map[string]struct {
 	"1":      {often: 3, parts: []part{{"/s", "1"}}},
 	"2":      {often: 1, parts: []part{{"/s", "2"}}},
 	"3":      {often: 1, parts: []part{{"/s", "3"}}},
-	// These are wrong where they are.
+	// These are of the wrong type for their directory.
 	"unfair at the mutex":    {often: 1, parts: []part{{"/m", "unfair"}}},
 	"mutex at the semaphore": {often: 1, parts: []part{{"/s", "lock"}}},
 	"lease at the unfair":    {often: 1, parts: []part{{"/u", "1"}}},
@@ -99,8 +99,8 @@ func typeOf(mode string) string {
 	return mode
 }
 
-// mixedWeight is what a contender ahead means to another. One of another type gets no lock, and
-// soon leaves.
+// mixedWeight is the weight of a contender ahead for another. A contender of another type gets no
+// lock, and soon leaves.
 func mixedWeight(ahead, me string) int {
 	switch {
 	case typeOf(ahead) != typeOf(me), ahead == "read" && me == "read":
@@ -118,7 +118,7 @@ func mixedSlack(me string) int {
 	return 0
 }
 
-// meetMixed is what a call means to another: anything or nothing.
+// meetMixed is the weight of a call for another.
 func meetMixed(ahead, me *call) int {
 	for _, p := range mixed[ahead.mode].parts {
 		for _, q := range mixed[me.mode].parts {
@@ -130,7 +130,7 @@ func meetMixed(ahead, me *call) int {
 	return 0
 }
 
-// mixedTogether reports whether a directory may be held in all of these ways at once.
+// mixedTogether reports whether a directory's lock may be held in all of these ways at once.
 func mixedTogether(all []inside) bool {
 	for _, i := range all {
 		if typeOf(i.mode) != typeOf(all[0].mode) {

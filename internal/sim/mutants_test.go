@@ -39,7 +39,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// The table fits the code: each text to change is there once.
+// The table fits the code: each text to change occurs exactly once.
 func TestMutantTexts(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) { m.overlay(t) })
@@ -64,7 +64,7 @@ func (m mutant) test(t *testing.T) {
 	if m.kind == leaseKind {
 		run, kind = "^TestLeaseSeeds$", ""
 	}
-	// Its own process and no shards: so the count of seeds is one.
+	// It runs in a process of its own without shards, so that there is one count of seeds.
 	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-overlay", overlay, ".",
 		"-run", run, "-seeds", strconv.Itoa(mutantSeeds), "-kind", kind)
 	cmd.Env = append(os.Environ(), mutantEnv+"="+m.name, shardEnv+"=0/1")
@@ -83,7 +83,7 @@ func (m mutant) test(t *testing.T) {
 	t.Logf("caught by seed %s, after %s, in %v: %s", found[2], found[1], took, said)
 }
 
-// testBy runs the test that must notice, which is none of this package's.
+// testBy runs the test that must notice, which is in another package.
 func (m mutant) testBy(t *testing.T, overlay, by string) {
 	pkg, run, _ := strings.Cut(by, " ")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
