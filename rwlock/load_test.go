@@ -312,6 +312,7 @@ func (c *client) hold(ctx context.Context, name string, write bool, held func() 
 // A holder that is cut off knows of its loss before anybody is let in whom it kept out:
 // a writer, a reader, and one who was a writer and reads on.
 func TestPartitionedHolderKnowsFirst(t *testing.T) {
+	longtest.Only(t)
 	for name, tt := range map[string]struct {
 		cut    zktest.Direction
 		rivals string

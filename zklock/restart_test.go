@@ -22,6 +22,7 @@ import (
 // A server that is killed and comes back within the session timeout costs nobody a
 // lock or a place in the queue.
 func TestServerRestart(t *testing.T) {
+	longtest.Only(t)
 	const waiters = 4
 	server := zktest.StartReal(t)
 	goroutines := runtime.NumGoroutine()

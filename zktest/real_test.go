@@ -14,6 +14,7 @@ import (
 )
 
 func TestServerLifecycle(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	began := time.Now()
 	e := zktest.StartReal(t)
@@ -83,6 +84,7 @@ func TestServerPause(t *testing.T) {
 }
 
 func TestServerSettings(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	e := zktest.StartReal(t, zktest.TickTime(100*time.Millisecond), zktest.ContainerCheck(200*time.Millisecond),
 		zktest.MinSessionTimeout(300*time.Millisecond), zktest.MaxSessionTimeout(5*time.Second))
