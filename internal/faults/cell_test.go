@@ -18,9 +18,9 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// cell is one run of a lock's trace: with one fault at one step of it, or, to record the steps,
-// with none. Three contend: the first, who holds before; we, whom the fault meets; and a rival
-// behind us.
+// cell is one run of a lock's trace, with one fault at one of its steps, or without a fault to record
+// the steps. There are three contenders: the first one, which holds before us; ours, which the
+// fault meets; and a rival behind ours.
 type cell struct {
 	*trace
 	site    *site
@@ -61,8 +61,8 @@ func newSignal() signal { return signal{ch: make(chan struct{})} }
 
 func (s *signal) fire() { s.once.Do(func() { close(s.ch) }) }
 
-// whenWaiting returns a context for an acquisition, and fires the signal when that waits for
-// somebody, all its watches set.
+// whenWaiting returns a context for an acquisition, and fires the signal when the acquisition waits
+// with all its watches set.
 func whenWaiting(ctx context.Context, s *signal) context.Context {
 	return context.WithValue(ctx, waitingKey{}, s)
 }
@@ -86,9 +86,8 @@ func connect(addr string, timeout time.Duration) (*session.Manager, error) {
 		session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 }
 
-// oneWay is how long the network takes, so that a lock which is held while anything is asked is
-// held for longer than the first 5 ms, in which it does without a watch on its node: the steps
-// are to be the same in every run.
+// oneWay is the delay of the network. With it every lock is held for longer than 5 ms, for which an
+// uncontended lock does without a watch on its node. So the steps are the same in every run.
 const oneWay = 10 * time.Millisecond
 
 // newCell makes the parts of a cell. The session timeout is ours.
@@ -109,14 +108,14 @@ func newCell(t *testing.T, s *site, tr *trace, timeout time.Duration) *cell {
 	return c
 }
 
-// run plays the trace, with the fault if one is given, and checks all there is to check.
+// run plays the trace, with the fault if one is given, and checks all conditions.
 func (c *cell) run(ctx context.Context, f *fault, at step) (out outcome, err error) {
 	var recorded func() []step
 	ours, err := c.ours.Session(ctx)
 	if err != nil {
 		return out, err
 	}
-	// The fault must not outlive the cell, nor wait for a step that does not come any more.
+	// The fault must not outlive the cell, nor wait for a step that will not come.
 	playing, stop := context.WithCancel(ctx)
 	defer func() { stop(); c.strike.wait() }()
 
@@ -139,7 +138,7 @@ func (c *cell) run(ctx context.Context, f *fault, at step) (out outcome, err err
 		return out, err
 	}
 	if recorded != nil {
-		// Behind all that was to come for us.
+		// It is behind all steps of ours.
 		if err := ours.Sync(ctx, "/"); err != nil {
 			return out, err
 		}
@@ -149,8 +148,7 @@ func (c *cell) run(ctx context.Context, f *fault, at step) (out outcome, err err
 	return out, nil
 }
 
-// play has all of them do their parts, and the fault come to its end. It returns how long the
-// fresh client took.
+// play runs all contenders, until the fault is over. It returns how long the fresh client took.
 func (c *cell) play(ctx context.Context, first hold, stop func()) (fresh time.Duration, err error) {
 	var all, others errgroup.Group
 	others.Go(func() error { return c.playOurs(ctx) })
@@ -172,15 +170,15 @@ func (c *cell) play(ctx context.Context, first hold, stop func()) (fresh time.Du
 	return fresh, err
 }
 
-// errNotStruck fails a cell. errTooEarly says why it is no failure: the machine was so busy that
-// the connection was lost before, and from there on the requests were others.
+// errNotStruck fails a cell. errTooEarly says why that is no failure: the machine was so busy that
+// the connection was lost before the fault, and the requests after that were different.
 var (
 	errNotStruck = errors.New("the fault has not struck: what it was for has not come")
 	errTooEarly  = errors.New("the connection was lost before the fault struck")
 )
 
-// awaitFault waits until the fault has struck and is healed. All that was asked for has been
-// done by now, but for the last answers to what goes on behind a cancelled acquisition.
+// awaitFault waits until the fault has struck and is healed. All requests have been sent by now,
+// except the last ones of the cleanup behind a cancelled acquisition.
 func (c *cell) awaitFault(stop func()) error {
 	if c.strike.over == nil {
 		return nil
@@ -208,7 +206,7 @@ func (c *cell) firstHolds(ctx context.Context) (hold, error) {
 	return h, c.referee.enter(ctx, "the first", h)
 }
 
-// playFirst lets the others in when they stand in line.
+// playFirst releases the lock when the others wait.
 func (c *cell) playFirst(ctx context.Context, h hold) error {
 	if h == nil {
 		return nil
@@ -249,7 +247,7 @@ func (c *cell) back(ctx context.Context) error {
 	}
 }
 
-// playRival comes behind us, or when the fault has struck, and goes through at once.
+// playRival enters behind ours, or when the fault has struck, and releases the lock at once.
 func (c *cell) playRival(ctx context.Context) error {
 	defer c.behind.fire()
 	comes := &c.waiting
@@ -303,7 +301,7 @@ func (c *cell) playFresh(ctx context.Context) (time.Duration, error) {
 	return took, errors.Join(err, h.Release(ctx))
 }
 
-// nothingLeft waits until there is no contender any more. All sessions are open still.
+// nothingLeft waits until there is no contender. All sessions are still open.
 func (c *cell) nothingLeft(ctx context.Context) error {
 	if _, err := c.ours.Session(ctx); err != nil {
 		return err

@@ -14,14 +14,14 @@ type fault struct {
 	name string
 	// arm makes a fault of the proxy, which strikes at the step.
 	arm func(*zktest.Proxy, zktest.Match) *zktest.Fault
-	// act is called once that has struck, and returns what to call to heal it; either may be
-	// nil. It is given the session of the request.
+	// act is called when that has struck, with the session of the request. It returns the
+	// function that heals it. Both may be nil.
 	act func(ctx context.Context, c *cell, session int64) (heal func() error, err error)
-	// lasts is how long it does.
+	// lasts is how long the fault lasts.
 	lasts time.Duration
 	// pauses says that the fault meets all clients of the server.
 	pauses bool
-	// forces says that it ends a session which nobody has reason to think ended.
+	// forces says that it ends a session by force, which its client cannot foresee.
 	forces bool
 }
 
@@ -78,9 +78,8 @@ func disconnect(_ context.Context, c *cell, _ int64) (func() error, error) {
 	return nil, nil
 }
 
-// at returns the fault as it is at a step. The server does not answer to an event, so
-// nothing can be kept from it: the event is held, or cut off, on its way to the client. In a
-// moment with nothing on its way there is one way to cut.
+// at returns the fault for a step. An event has no request to hold back, so the event is held, or
+// cut off, on its way to the client. In a moment with nothing on its way there is one way to cut.
 func (f fault) at(st step) (fault, bool) {
 	switch {
 	case st.isMoment():
@@ -96,15 +95,15 @@ func (f fault) at(st step) (fault, bool) {
 	return f, true
 }
 
-// strike is a fault that is armed; the zero one is none, and never is over.
+// strike is a fault that is armed. The zero strike is no fault, and is never over.
 type strike struct {
 	hit  <-chan struct{} // closed when it has struck
 	over <-chan struct{} // closed when it is healed, too
 	err  error           // once over: what did not work
 }
 
-// start arms the fault at a step of a cell, and sees it through. When ctx ends before it has
-// struck, it is over without having.
+// start arms the fault at a step of a cell, and heals it in the end. If ctx ends before the fault has
+// struck, it is over without that.
 func (f fault) start(ctx context.Context, c *cell, at step) *strike {
 	if at.isMoment() {
 		return f.startWhile(ctx, c, at)
@@ -136,7 +135,7 @@ func (f fault) start(ctx context.Context, c *cell, at step) *strike {
 	return k
 }
 
-// startWhile is start for a moment.
+// startWhile is start for a step that is a moment.
 func (f fault) startWhile(ctx context.Context, c *cell, at step) *strike {
 	moment := c.waiting.ch
 	if at == whileHolding {
@@ -181,7 +180,7 @@ func (f fault) end(ctx context.Context, c *cell, heal func() error) error {
 	return heal()
 }
 
-// struck reports whether it has.
+// struck reports whether the fault has struck.
 func (k *strike) struck() bool {
 	select {
 	case <-k.hit:
@@ -191,7 +190,7 @@ func (k *strike) struck() bool {
 	}
 }
 
-// wait waits until it is over.
+// wait waits until the fault is over.
 func (k *strike) wait() {
 	if k.over != nil {
 		<-k.over

@@ -22,7 +22,7 @@ func single(l *queue.Lease, err error) (hold, error) {
 	return lease{l}, nil
 }
 
-// settle waits until the holder's own watch is set, which is the last it asks for.
+// settle waits until the watch on the holder's own node is set, which is its last request.
 func (l lease) settle(ctx context.Context) error {
 	_, err := l.Token(ctx)
 	return err
@@ -62,8 +62,8 @@ func (s several) settle(ctx context.Context) error {
 	return nil
 }
 
-// downgraded is a write lock, then a read lock in its place. It is taken by way of owners,
-// which show no leases.
+// downgraded is a write lock, and then a read lock in its place. It is taken with WithOwner, which
+// shows no leases.
 type downgraded struct {
 	rw    *rwlock.RWMutex
 	owner context.Context
@@ -110,7 +110,7 @@ func (d *downgraded) settle(context.Context) error {
 	return err
 }
 
-// standing tells its node by the session, and by what it is now.
+// standing finds its node by the session and the present kind.
 func (d *downgraded) standing(ctx context.Context, c *cell) (nodes []string, err error) {
 	prefix := queue.PrefixWrite
 	if d.reads {

@@ -11,22 +11,22 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// subject is a lock with a protocol of its own, and who contends for it.
+// subject is a lock with a protocol of its own, and its contenders.
 type subject struct {
 	name string
 	// ours takes the lock through the faults. first had it before, unless nil; rival comes
 	// after. Both exclude ours, and first excludes all.
 	first, ours, rival taker
-	// barging says that who comes later may go before: the rival comes once we are in.
+	// barging says that a later contender may overtake: the rival comes when ours holds.
 	barging bool
-	// noCancel says that the cancelled acquisition is that of another subject.
+	// noCancel says that the cancelled acquisition is the same as another subject's.
 	noCancel bool
-	// weight is what a node ahead weighs for ours, of which slack may remain.
+	// weight is the weight of a node ahead for ours, and slack the weight that may remain.
 	weight func(own, ahead queue.Node) int
 	slack  int
 }
 
-// fresh takes the lock when nobody else of any kind holds it.
+// fresh takes the lock when there is no other holder of any kind.
 func (s subject) fresh() taker {
 	if s.first == nil {
 		return s.ours
@@ -43,9 +43,9 @@ type hold interface {
 	Done() <-chan struct{} // nil if the kind has none
 	Release(context.Context) error
 
-	// settle does what the holder does first. It returns when that was answered.
+	// settle makes the holder's first requests, and returns when they are answered.
 	settle(context.Context) error
-	// leases are those that it consists of, as far as the kind shows them.
+	// leases returns its leases, as far as the kind shows them.
 	leases() []*queue.Lease
 	// standing returns the paths of its nodes that the server has.
 	standing(context.Context, *cell) ([]string, error)
@@ -53,7 +53,7 @@ type hold interface {
 
 func one(queue.Node, queue.Node) int { return 1 }
 
-// subjects returns all protocols that there are.
+// subjects returns all protocols.
 func subjects() []subject {
 	return []subject{
 		{name: "mutex", first: mutex, ours: mutex, rival: mutex, weight: one},
@@ -118,7 +118,7 @@ func reader(ctx context.Context, m *session.Manager, path string) (hold, error) 
 	return single(rw.RAcquire(ctx))
 }
 
-// toReader is what weighs for a reader: writers, but not the one whose place it has taken.
+// toReader is the weight for a reader: writers count, except the one whose place it has taken.
 func toReader(own, ahead queue.Node) int {
 	if own.Prefix == queue.PrefixRead && ahead.Prefix == queue.PrefixRead {
 		return 0
@@ -126,7 +126,7 @@ func toReader(own, ahead queue.Node) int {
 	return 1
 }
 
-// leases is how many the semaphore has, of which everybody wants two.
+// leases is the semaphore's limit. Each contender wants two.
 const leases = 3
 
 func two(ctx context.Context, m *session.Manager, path string) (hold, error) {

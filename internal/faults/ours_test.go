@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// playOurs is what the fault meets: we acquire, and hold and give back, or give up.
+// playOurs runs the contender that the fault meets: it acquires, holds and releases, or is cancelled.
 func (c *cell) playOurs(ctx context.Context) error {
 	defer c.returned.fire()
 	defer c.entered.fire()
@@ -31,7 +31,7 @@ func (c *cell) playOurs(ctx context.Context) error {
 	return errors.Join(err, c.release(ctx, within, h))
 }
 
-// work holds, until the fault is over if that has struck, or until the lock is lost.
+// work keeps the lock until the fault is over, if it has struck, or until the lock is lost.
 func (c *cell) work(ctx context.Context, h hold) error {
 	if err := h.settle(ctx); err != nil && h.Err() == nil {
 		return fmt.Errorf("held, but: %w", err)

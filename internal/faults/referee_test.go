@@ -12,9 +12,8 @@ import (
 // referee checks, outside of ZooKeeper, that no two clients that exclude each other hold at one
 // moment.
 //
-// Where a session is ended by force, while its client has every reason to think it lives, that
-// cannot be kept: the server lets the next one in at once, and the news takes its way. Then
-// fencing tokens must tell the two apart.
+// That cannot be kept where a session is ended by force: the server lets the next contender in at
+// once, and the holder hears of it a moment later. Then fencing tokens must tell the two apart.
 type referee struct {
 	forced bool // fixed before the first enters
 
@@ -23,8 +22,8 @@ type referee struct {
 	late  bool            // there were two, by force
 }
 
-// enter is told of a lock as soon as it is granted. One that says it is held when asked
-// before the new one is, was held together with it, if that still is.
+// enter is called as soon as a lock is granted. It first asks the other holds, and then the new one.
+// All that report held were held at the same time.
 func (r *referee) enter(ctx context.Context, who string, h hold) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

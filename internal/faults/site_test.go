@@ -18,7 +18,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// site is a real server and those of its clients whom no fault is meant for.
+// site is a real server and the clients that no fault is meant for.
 type site struct {
 	server  *zktest.Ensemble
 	admin   *zk.Conn         // looks behind the library's back
@@ -27,14 +27,14 @@ type site struct {
 }
 
 const (
-	// pausable is how many servers there are to be paused. A pause meets every client of a
-	// server, so each cell with one has a server to itself.
+	// pausable is the number of servers for pauses. A pause meets every client of a server, so each
+	// cell with a pause has a server of its own.
 	pausable = 8
-	// sharing is how many of the other cells share one server at a time.
+	// sharing is how many other cells share one server at a time.
 	sharing = 16
 )
 
-// sites are all that were started, and who may use them.
+// sites has all sites that were started.
 var sites = struct {
 	start  sync.Once // of common
 	common *site
@@ -75,7 +75,7 @@ func common(tb testing.TB) *site {
 	return usable(tb, sites.common, sites.err)
 }
 
-// alone returns a server that nobody else uses before the test has ended.
+// alone returns a server that no other cell uses before the test has ended.
 func alone(tb testing.TB) *site {
 	tb.Helper()
 	select {
@@ -167,7 +167,7 @@ func (s *site) contenders(ctx context.Context, dir string) ([]string, error) {
 	return found, err
 }
 
-// children returns the names in a directory, none if there is no such.
+// children returns the names in a directory, or none if the directory does not exist.
 func (s *site) children(ctx context.Context, dir string) (names []string, err error) {
 	err = s.ask(ctx, func() error {
 		names, _, err = s.admin.Children(dir)
@@ -176,7 +176,7 @@ func (s *site) children(ctx context.Context, dir string) (names []string, err er
 	return names, err
 }
 
-// stat returns that of a node, nil if there is none.
+// stat returns the stat of a node, or nil if there is no node.
 func (s *site) stat(ctx context.Context, node string) (stat *zk.Stat, err error) {
 	err = s.ask(ctx, func() error {
 		var there bool

@@ -8,8 +8,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// step is one request of a trace, or the event of a watch, by what it is the same in every run:
-// the n-th of its kind. The moments in which nothing is on its way are steps, too.
+// step is one request of a trace, or the event of a watch. It is named by what is the same in every
+// run: the n-th of its kind. The moments in which nothing is on its way are steps, too.
 type step struct {
 	op    zktest.Op
 	where string
@@ -35,8 +35,8 @@ func (s step) String() string {
 	return text
 }
 
-// steps tells of each request which step it is. Heartbeats and handshakes are none: they come
-// by the clock.
+// steps finds the step of each request. Heartbeats and handshakes are no steps: they come by the
+// clock.
 type steps struct {
 	base string // the lock's path
 

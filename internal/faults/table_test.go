@@ -11,7 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/report"
 )
 
-// table counts what came of the cells.
+// table counts the results of the cells.
 type table struct {
 	faults []fault
 
@@ -93,7 +93,7 @@ func (c tally) String() string {
 	return fmt.Sprintf("%d/%d %v", c.passed, c.tried, c.slowest.Round(time.Millisecond))
 }
 
-// legend says what the table shows.
+// legend explains the table.
 const legend = `Each lock is taken behind another holder (except the first one at a new path), held and given back,
 with a rival behind it. In rows that end in -cancelled it is given up while it waits. The steps of a
 lock are its requests, the events of its watches, and the moments in which it waits or holds and nothing is
@@ -133,7 +133,7 @@ func (tb *table) publish(t *testing.T) {
 	}
 }
 
-// text returns the table, of those rows of which anything was tried, and whether it is whole.
+// text returns the table of the rows that were tried, and whether it is complete.
 func (tb *table) text() (text string, whole bool) {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()

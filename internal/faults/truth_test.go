@@ -11,21 +11,21 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// backed checks that what a hold says of itself is what the server says: while it is held,
-// its nodes are there and nobody is in their way.
+// backed checks a hold against the server: while it reports held, its nodes are there, and no
+// contender ahead excludes it.
 func (c *cell) backed(ctx context.Context, h hold) error {
 	if h.Err() != nil {
 		return told(ctx, h)
 	}
 	why, err := c.unbacked(ctx, h)
-	// A hold that has been lost meanwhile says nothing any more.
+	// A hold that has been lost meanwhile promises nothing.
 	if err == nil && why != "" && h.Err() == nil {
 		err = fmt.Errorf("held, but %s", why)
 	}
 	return err
 }
 
-// unbacked says why a hold's nodes give no right to it; "" if they do.
+// unbacked says why a hold's nodes do not justify it; "" if they do.
 func (c *cell) unbacked(ctx context.Context, h hold) (string, error) {
 	nodes, err := h.standing(ctx, c)
 	if err != nil {
@@ -53,8 +53,8 @@ func (c *cell) unbacked(ctx context.Context, h hold) (string, error) {
 	return "", nil
 }
 
-// standingOf returns the paths of those leases whose nodes are there. Another's node can have
-// the same name.
+// standingOf returns the paths of the leases whose nodes are there. The node of another contender can
+// have the same name.
 func standingOf(ctx context.Context, s *site, leases []*queue.Lease) (nodes []string, err error) {
 	for _, l := range leases {
 		stat, err := s.stat(ctx, l.Path())
@@ -89,7 +89,7 @@ func told(ctx context.Context, h hold) error {
 	}
 }
 
-// release gives a hold up within the given time, and checks that what Release says is so.
+// release gives a hold up within the given time, and checks the result of Release.
 func (c *cell) release(ctx, within context.Context, h hold) error {
 	lost := h.Err() != nil
 	err := h.Release(within)

@@ -35,12 +35,12 @@ func (h *history) hold(worker int, token, from, to int64) {
 	h.add(worker, eventLook, to-1, to, held)
 }
 
-// What TestNemesis relies on: each check finds what it is for, and nothing where all is well.
+// TestNemesis relies on this: each check finds its violations, and nothing in a correct history.
 func TestChecks(t *testing.T) {
 	for name, tt := range map[string]struct {
 		write  func(*history)
 		deaths map[lifeID]int64
-		// what is found:
+		// the findings:
 		overlap, refused, disorder, illegal bool
 	}{
 		"one after another": {write: func(h *history) {

@@ -48,9 +48,9 @@ type event struct {
 type claim struct {
 	Reads  bool `json:"reads,omitempty"`  // a read lock, and not a write lock
 	Weight int  `json:"weight,omitempty"` // leases of a semaphore
-	// View is when the request was sent whose answer let the contender into a semaphore; 0 is
-	// not known. The contender can have gone by events that came after the answer, and by
-	// nothing from before the request.
+	// View is when the request was sent whose answer let the contender into a semaphore; 0 means
+	// unknown. The contender can also have decided by events after the answer, but by nothing
+	// from before the request.
 	View int64 `json:"view,omitempty"`
 }
 

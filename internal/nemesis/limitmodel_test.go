@@ -16,26 +16,26 @@ import (
 //
 // # When a contender is let in
 //
-// It is let in at the point at which its server said the last thing that it went by. That point
-// is after it sent its latest listing (claim.View), and before it says that it holds. It is held
-// by the count from there on. The point can be before the acquisition returns: what a server has
-// said takes its way, and the process that has been told can be stopped. To take the return for
-// the point would call it a violation when a Resize comes in between.
+// A contender is let in at the moment of its server's last answer or event by which it decided. That
+// moment is after it sent its latest listing (claim.View), and before it says that it holds. Its
+// leases count from there on. The moment can be before the acquisition returns, because the
+// answer takes time to arrive, and the process can be stopped meanwhile. If the return were taken
+// instead, a Resize in between would be called a violation.
 //
 // # When a limit is in force
 //
-// Resize changes the limit at a point between its call and its return, but at each server as
-// soon as that hears of it. A server that lags lets contenders in by the limit that it knows, and
-// nothing can prevent this: the answer to a listing is on its way when the Resize returns. So
-// limits that came before count until all servers have been seen to have the new one: the worker
-// that has called Resize asks for that (eventSettled). From then on no server says anything by an
-// earlier limit. No assumption about how long a server can lag is needed. While one is cut off or
-// stopped, nothing is settled, and the check is as lenient as it must be.
+// Resize changes the limit at a moment between its call and its return, but at each server only when
+// the server hears of it. A server that lags lets contenders in by the limit that it knows. Nothing
+// can prevent this, because the answer to a listing can be on its way when Resize returns. So
+// earlier limits count until all servers have been seen to have the new one. The worker that has
+// called Resize asks the servers for that (eventSettled). From then on no server answers by an
+// earlier limit. This needs no assumption about how long a server can lag. While a server is cut
+// off or stopped, nothing is settled, and the check is as lenient as it must be.
 //
 // A Resize whose process was killed, or which failed, may be carried out later than that. But the
-// library sets a limit only if nobody has set another since it has read the one before. So it
-// comes before every Resize that is called after the death and succeeds, or never. For the check
-// it has come by that call, and nothing is withdrawn by it.
+// library sets a limit only if no other was set since it read the one before. So such a Resize is
+// carried out before every Resize that is called after the death and succeeds, or never. For the
+// check it has been carried out by that call, and withdraws nothing.
 
 // resize is a call of Resize.
 type resize struct {
@@ -246,12 +246,12 @@ func limitModel(from limitState) porcupine.Model {
 // limitHistory is a beginning and an end of each hold, and each Resize with the moment at which
 // it is settled.
 //
-// Where no Resize is under way, a beginning is within the first look that said held, as it is for
-// other locks: where the limit stays what it is, to begin later is never worse. Only where one
-// is, the beginning can be as early as the view of the contender. (Otherwise a waiter that
+// While no Resize is under way, a hold begins within its first look that said held, as for other
+// locks: while the limit does not change, a later beginning is never worse. Only while a Resize is
+// under way, the beginning can be as early as the view of the contender. (Otherwise a waiter that
 // waits for long would be under way all the time, and the history could not be checked in pieces.)
 //
-// To settle can be at any time from the call of Resize on, for the same reason: to settle later is
+// A Resize can be settled at any time from its call on, for the same reason: to settle later is
 // never worse.
 func limitHistory(all []span, changes []resize) []porcupine.Operation {
 	var ops []porcupine.Operation

@@ -11,7 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// lockState is who holds, the highest token so far, and the process that had it.
+// lockState is the holder, the highest token so far, and the process that had it.
 type lockState struct {
 	holder turnID
 	token  int64
@@ -30,7 +30,7 @@ func lockModel(from lockState) porcupine.Model {
 	return oneHolder(from, func(s lockState, in lockInput) bool { return in.token > s.token })
 }
 
-// localModel is lockModel, but that holders of one process, one after another, can have one token.
+// localModel is lockModel, except that consecutive holders of one process can have the same token.
 func localModel(from lockState) porcupine.Model {
 	return oneHolder(from, func(s lockState, in lockInput) bool {
 		return in.token > s.token || in.token == s.token && in.id.lifeID == s.of
@@ -84,10 +84,10 @@ func afterLock(from lockState, ops []porcupine.Operation) lockState {
 	return from
 }
 
-// registerState is what the register has.
+// registerState is the content of the register.
 type registerState struct{ token, value int64 }
 
-// registerInput is a write, or a read if that is nothing.
+// registerInput is a write, or a read if it has no value.
 type registerInput struct{ token, value int64 }
 
 // registerOutput is what a read has seen, or whether a write was refused.
@@ -114,8 +114,8 @@ func registerModel(from registerState) porcupine.Model {
 	}
 }
 
-// registerHistory is what workers say of their reads and writes. A write that had no answer
-// is one if it reached the register, at the time that this says.
+// registerHistory is the workers' record of their reads and writes. A write that had no answer counts
+// if it reached the register, at the time that the register has.
 func registerHistory(events []event, writes map[int64]access) []porcupine.Operation {
 	var ops []porcupine.Operation
 	answered := make(map[int64]bool)
@@ -146,8 +146,8 @@ func registerHistory(events []event, writes map[int64]access) []porcupine.Operat
 	return ops
 }
 
-// afterRegister is the state after a history that is linearizable: what the last of the
-// writes with the highest token wrote. Those with one token are one worker's, in order.
+// afterRegister is the state after a history that is linearizable: the value of the last write with
+// the highest token. All writes with one token are by one worker, in order.
 func afterRegister(from registerState, ops []porcupine.Operation) registerState {
 	for _, op := range ops { // in the order of their calls
 		in := op.Input.(registerInput)

@@ -37,7 +37,7 @@ const (
 	curatorLimit = 2
 )
 
-// limits are those that Resize is given.
+// limits are the arguments of Resize.
 var limits = []int{1, 2, 3, 5}
 
 // ours is this module, with one manager for all locks.
@@ -56,8 +56,8 @@ func newOurs(s *settings) (client, error) {
 
 func (o *ours) close() { _ = o.m.Close() }
 
-// contenders returns several for one lock object, but for the first mutex and the multi-lock:
-// there, what is waited for is other processes.
+// contenders returns several contenders for one lock object. The first mutex and the multi-lock have
+// only one each, and wait for other processes.
 func (o *ours) contenders(p place) (all []contender, err error) {
 	hands := subjectOf(p.name()).hands
 	one, err := o.open(p)
@@ -115,7 +115,7 @@ func (o *ours) open(p place) (func(*rand.Rand) contender, error) {
 	}
 }
 
-// multi takes several of the other locks. They are there by now: subjects names it last.
+// multi takes several of the other locks. They exist by now, because subjects names multi last.
 func (o *ours) multi() (*ourMulti, error) {
 	var all []zklock.ContextLocker
 	for _, name := range multiParts {
@@ -125,11 +125,11 @@ func (o *ours) multi() (*ourMulti, error) {
 	return &ourMulti{lock: lock}, err
 }
 
-// multiParts are the locks that the multi-lock takes. It takes them in the order of their paths, in
-// which the one that is waited for longest, and that others can hold beside it, is the first.
+// multiParts are the locks that the multi-lock takes. It takes them in the order of their paths. The
+// first one is the lock with the longest wait, which others can hold at the same time.
 var multiParts = []string{semaphoreName, localName, rwName}
 
-// tries draws whether an acquisition is not to wait.
+// tries draws whether an acquisition does not wait.
 func tries(r *rand.Rand) bool { return r.IntN(8) == 0 }
 
 // acquires is the method of a lock that acquires it.
@@ -176,8 +176,8 @@ func (l *ourRW) acquire(ctx context.Context) (hold, error) {
 	}
 }
 
-// writer takes the write lock, to go on as a reader later: by way of an owner, and of an object
-// of its own, which knows what is held through it.
+// writer takes the write lock, to go on as a reader later. It uses an owner, and a lock object of its
+// own, which knows its holds.
 func (l *ourRW) writer(ctx context.Context) (hold, error) {
 	rw, err := rwlock.New(l.m, l.rw.Path())
 	if err != nil {
@@ -216,7 +216,7 @@ func (d *downgraded) held() bool {
 	return d.rw.Held()
 }
 
-// token: no lease is shown that would have one.
+// token is unknown, because no lease is shown.
 func (d *downgraded) token(context.Context) (int64, error) { return 0, errNoToken }
 
 func (d *downgraded) downgrade() error {
@@ -306,8 +306,8 @@ func (h multiHold) held() bool { return h.lease.Err() == nil }
 
 func (h multiHold) release(ctx context.Context) error { return h.lease.Release(ctx) }
 
-// token is that of the read-write lock, whose writers exclude each other and have no tokens in
-// common, as holders of the local mutex can.
+// token is the token of the read-write lock. Its writers exclude each other and never share a token,
+// as holders of the local mutex can.
 func (h multiHold) token(ctx context.Context) (int64, error) {
 	var errs []error
 	for i, l := range h.lease.Leases() {

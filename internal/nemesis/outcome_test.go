@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// outcome is what an attack has shown of a contestant.
+// outcome is the result of an attack on a contestant.
 type outcome struct {
 	name         string
 	target       *target
@@ -32,7 +32,7 @@ func (o *outcome) fault(format string, args ...any) {
 	o.faults = append(o.faults, fmt.Sprintf(format, args...))
 }
 
-// judge checks what is written down.
+// judge checks the journal.
 func (o *outcome) judge(t *testing.T, deaths map[lifeID]int64, kills int) {
 	t.Helper()
 	events, err := readJournal(o.target.journal, kills)
@@ -65,7 +65,7 @@ func prefix(with string, all []string) []string {
 	return out
 }
 
-// log tells of the outcome in full, but for repetitions.
+// log prints the outcome in full, without repetitions.
 func (o *outcome) log(t *testing.T) {
 	t.Helper()
 	const most = 10

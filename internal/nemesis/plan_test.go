@@ -19,7 +19,7 @@ const (
 	workers = 5
 )
 
-// strike is one thing that goes wrong, in a round: from At on, for so long.
+// strike is one fault of a round. It begins at At.
 type strike struct {
 	Kind      string
 	Worker    int // anyone: the worker that holds the lock at that moment
@@ -31,7 +31,7 @@ type strike struct {
 
 const anyone = -1
 
-// String tells of everything that the kind may mean; see kinds.
+// String describes the fields that the kind uses; see kinds.
 func (s strike) String() string {
 	worker := fmt.Sprint("worker ", s.Worker)
 	if s.Worker == anyone {
@@ -41,7 +41,7 @@ func (s strike) String() string {
 		s.At.Round(time.Millisecond), s.For.Round(time.Millisecond), worker, s.Server, s.Peer, s.Direction)
 }
 
-// round is what goes wrong before everything is healed.
+// round has the faults before all is healed.
 type round []strike
 
 // schedule draws one round after another, without end, the same from the same seed.
@@ -92,8 +92,8 @@ func (s *schedule) kind() string {
 	return k
 }
 
-// duration is within a session's timeout, or beyond it; of what is over at once, nothing.
-// Within it, what is brief is far from it.
+// duration draws a duration within a session's timeout, or beyond it. A fault that is over at once
+// has none. A brief one is far below the timeout.
 func (s *schedule) duration(kind string) time.Duration {
 	if strings.HasPrefix(kind, "disconnect") {
 		return 0

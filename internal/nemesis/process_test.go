@@ -63,8 +63,8 @@ func startProcess(cmd *exec.Cmd, stderr string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A stopped process does not notice that its parent has gone: have it killed then. The
-	// kernel takes the thread that started it for the parent.
+	// A stopped process does not notice that its parent has ended, so the kernel kills it then.
+	// To the kernel, the parent is the thread that started it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	p := &process{cmd: cmd, stdin: stdin, stderr: stderr, done: make(chan struct{})}
 	started := make(chan error)
@@ -110,7 +110,7 @@ func (p *process) end(within time.Duration) error {
 	return p.verdict()
 }
 
-// verdict is an error if the process ended other than by us or as told to.
+// verdict is an error if the process ended otherwise than killed by us or as told to.
 func (p *process) verdict() error {
 	if p.err == nil || p.killed {
 		return nil
@@ -163,14 +163,14 @@ func (c *crew) resume(i int) {
 	c.now[i].signal(syscall.SIGCONT)
 }
 
-// rest tells all to come to rest, with their sessions open.
+// rest tells all processes to come to rest, with their sessions open.
 func (c *crew) rest() {
 	for _, p := range c.now {
 		_, _ = io.WriteString(p.stdin, "rest\n")
 	}
 }
 
-// end ends all, and returns what went wrong in any life.
+// end ends all processes, and returns the errors of all lives.
 func (c *crew) end(within time.Duration) []error {
 	var all sync.WaitGroup
 	for _, p := range c.now {
@@ -188,7 +188,7 @@ func (c *crew) end(within time.Duration) []error {
 	return errs
 }
 
-// killAll is for when the test fails half-way.
+// killAll is for a test that fails half-way.
 func (c *crew) killAll() {
 	for _, p := range c.now {
 		if p != nil && p.alive() {

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// register is what a lock protects: one value, outside of ZooKeeper, with a guard that
-// refuses lower tokens than it has seen. Workers reach it by TCP, a line a request:
+// register is the value that a lock protects, outside of ZooKeeper. It refuses tokens lower than one
+// that it has seen. Workers reach it by TCP, a line a request:
 //
 //	read <seat>                    under the lock, and so a sign of being served
 //	write <seat> <token> <value>
 //	long <seat>                    asks, under the lock, whether to keep it for long
-//	rest <seat>                    it is told that the contender has come to rest
+//	rest <seat>                    the contender has come to rest
 //	settle <seat>                  waits until every server has what was written before
 //
 // A seat is one of a worker's contenders for the lock: worker × hands + hand. Each request is
@@ -170,8 +170,8 @@ func (r *register) setAttack(attack bool) {
 	r.attack = attack
 }
 
-// servedSince returns when the seat that waited longest since a time was under the lock, or
-// false if one has not been there since.
+// servedSince returns when the last seat was served since a time, or false if a seat has not been
+// served since.
 func (r *register) servedSince(from int64) (last int64, all bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

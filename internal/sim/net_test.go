@@ -14,7 +14,7 @@ import (
 
 var errRefused = errors.New("connection refused")
 
-// endpoint is one manager's way to the server, with faults of its own.
+// endpoint is one manager's network to the servers, with faults of its own.
 type endpoint struct {
 	world *world
 	party int
@@ -46,7 +46,7 @@ func newEndpoint(w *world, party int, name string) *endpoint {
 	}
 }
 
-// change makes a change that waiting frames must hear of.
+// change makes a change and wakes the frames that wait.
 func (e *endpoint) change(f func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -72,8 +72,8 @@ func (e *endpoint) cut() {
 	}
 }
 
-// dial is the manager's dialer. The connection is made as soon as it is asked for; the
-// server hears of it with the first frame that gets through.
+// dial is the manager's dialer. It returns a connection at once. The server hears of it with the
+// first frame that arrives.
 func (e *endpoint) dial(context.Context, string, string) (net.Conn, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -119,7 +119,7 @@ func (l *link) cut() {
 	}
 }
 
-// deliverUp passes on what the client sends, until it ends.
+// deliverUp forwards the client's frames, until it ends.
 func (l *link) deliverUp() {
 	for first := true; ; {
 		group := l.up.next()
@@ -150,8 +150,8 @@ func (l *link) deliverUp() {
 	}
 }
 
-// canonical puts what was sent at one instant, by goroutines that do not wait for each
-// other, in an order that the seed alone chooses. Frames that are sent at the instant at
+// canonical sorts the frames of one instant, which come from goroutines that do not wait for each
+// other, into an order that only the seed chooses. Frames that are sent at the instant at
 // which the client also closes the connection get lost, as if they had not been sent.
 func (l *link) canonical(group []packet, first bool) []packet {
 	if end := group[len(group)-1]; end.frame == nil {
@@ -187,7 +187,7 @@ func (l *link) canonical(group []packet, first bool) []packet {
 }
 
 // connect reaches the server, once both directions are open. It returns false if the client
-// has given up by then: through a partition no connection is ever made.
+// has given up by then: no connection is made through a partition.
 func (l *link) connect(hello packet) bool {
 	e := l.e
 	l.up.waitFor(zktest.Both)
@@ -219,8 +219,7 @@ func (l *link) connect(hello packet) bool {
 	return true
 }
 
-// choose draws the server that the next connection goes to: not the last, if there is
-// another.
+// choose draws the server of the next connection: not the last one, if there is another.
 func (e *endpoint) choose() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -237,8 +236,8 @@ func (e *endpoint) choose() int {
 	return i
 }
 
-// isBurial reports whether this is a connection that only closes a session, or asks for the
-// shortest, and is not to get through.
+// isBurial reports whether this is a connection that only closes a session, or only asks for the
+// shortest timeout, and must not succeed.
 func (l *link) isBurial(group []packet) bool {
 	if len(group) != 2 || group[1].req.op != zktest.OpClose {
 		return false
@@ -260,7 +259,7 @@ func (l *link) sent(p packet) {
 	l.e.world.trace.add(l.e.name, "-> %s", p.req.key)
 }
 
-// deliverDown passes on what the server sends, until it ends.
+// deliverDown forwards the server's frames, until it ends.
 func (l *link) deliverDown() {
 	for {
 		group := l.down.next()
@@ -287,8 +286,8 @@ func (l *link) deliverDown() {
 }
 
 // sameAsked reports whether two frames answer the same request of two goroutines, sent at
-// one instant. They must arrive at one too, or it would matter which goroutine got the
-// first, which is the scheduler's choice.
+// one instant. They must arrive at one instant too. Otherwise it would matter which goroutine got the
+// first one, and the scheduler chooses that.
 func (l *link) sameAsked(a, b packet) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

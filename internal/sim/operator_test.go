@@ -8,7 +8,7 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// operator meddles with the server as a person might: over a connection that works.
+// operator changes nodes on the server as a person might, over a connection that works.
 type operator struct {
 	w   *world
 	m   *session.Manager
@@ -40,7 +40,7 @@ func (o *operator) close() {
 	}
 }
 
-// touch writes to a contender's node; or asks it to give up what it holds.
+// touch writes to a contender's node, or revokes its lock.
 func (o *operator) touch(node string) {
 	if o.m == nil {
 		return
@@ -79,7 +79,7 @@ func (o *operator) any() (contender, bool) {
 	return all[o.rng.IntN(len(all))], true
 }
 
-// disturb does, for a while, what must not keep anybody from being prompt.
+// disturb touches nodes for a while. That must delay no hand-over.
 func (o *operator) disturb(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		o.w.sleep(faultSlot, time.Duration(50+o.rng.IntN(500))*time.Millisecond)

@@ -10,7 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// The semaphore whose limit is changed all the time: up, to let in many, and down.
+// The semaphore whose limit is raised and lowered all the time.
 var resizedKind = kind{
 	name:      "resized",
 	modes:     []string{"1", "1", "1", "2", "3"},
@@ -43,15 +43,15 @@ func withinLimit(all []inside) bool {
 // sizes are the limits that workers set. The low ones come more often, so that some wait.
 var sizes = []int{1, 1, 2, 2, 3, 4, 6}
 
-// isSemaphore reports whether a lock is one that owners do not enter again.
+// isSemaphore reports whether a lock is a semaphore, which is not re-entrant.
 func isSemaphore(lock any) bool {
 	_, one := lock.(*semaphore.Semaphore)
 	_, more := lock.(several)
 	return one || more
 }
 
-// resize changes the limit of a semaphore, once or a few times in a row: so that somebody whose
-// connection is slow hears of several changes at once.
+// resize changes the limit of a semaphore, once or a few times in a row, so that a client with a slow
+// connection hears of several changes at once.
 func (k *worker) resize(mgr *session.Manager) {
 	w := k.world
 	dir := ""
@@ -75,7 +75,7 @@ func (k *worker) resize(mgr *session.Manager) {
 	}
 }
 
-// resizeTo reports whether it has changed the limit, and whether that can be seen.
+// resizeTo reports whether it has changed the limit, and whether it knows that.
 func (k *worker) resizeTo(mgr *session.Manager, s *semaphore.Semaphore, n int, change func(context.Context, int) error) bool {
 	w, dir := k.world, s.Path()
 	d := time.Second + k.upTo(10*time.Second)
@@ -110,7 +110,7 @@ func (k *worker) resizeTo(mgr *session.Manager, s *semaphore.Semaphore, n int, c
 	return err == nil
 }
 
-// giveUp releases what somebody has asked for.
+// giveUp releases a lease that was revoked.
 func giveUp(l *queue.Lease) {
 	ctx, cancel := within(time.Second)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/longtest"
 )
 
-// report says all about a seed that failed, and how to see it again.
+// report describes a seed that failed, with the command that replays it.
 func (o *outcome) report() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d fails; again: go test ./internal/sim -run 'TestSeed$' -seed %d -v\n", o.seed, o.seed)
@@ -39,7 +39,7 @@ func (o *outcome) report() string {
 	return b.String()
 }
 
-// One seed, with its trace.
+// TestSeed runs one seed, and prints its trace.
 func TestSeed(t *testing.T) {
 	if *seedFlag < 0 {
 		t.Log("nothing to do without -seed")
@@ -61,8 +61,8 @@ const shardEnv = "TURNSTILE_SIM_SHARD"
 
 const shards = 2
 
-// Many seeds, on as many processes as there are likely cores: uuids and the like come from
-// sources that a process has one of, and a bubble runs fastest on one thread.
+// TestSeeds runs many seeds, in several processes. A process has only one source of uuids, and a
+// bubble runs fastest on one thread.
 func TestSeeds(t *testing.T) {
 	if *seedFlag >= 0 {
 		t.Skip("-seed, which CI does not give, is for TestSeed")
@@ -93,8 +93,8 @@ func TestSeeds(t *testing.T) {
 	t.Logf("%d seeds in %.1fs: %.0f a second", seedCount(), took.Seconds(), float64(seedCount())/took.Seconds())
 }
 
-// progress is what a process says before each seed, and takes back when it has ended: so
-// that a process which dies in one has named it last.
+// progress matches what a process prints before each seed, and erases when the seed has ended. So if
+// a process dies, its last words name the seed.
 var progress = regexp.MustCompile(`\rseed \d+\r`)
 
 func seedCount() int {
@@ -107,8 +107,7 @@ func seedCount() int {
 	return longtest.Pick(40, 450)
 }
 
-// runShard runs every so many-th seed, and ends at the first that fails. What it prints is
-// the report.
+// runShard runs the seeds of one process, and ends at the first one that fails. It prints the report.
 func runShard(t *testing.T, shard string) {
 	var i, n int
 	if _, err := fmt.Sscanf(shard, "%d/%d", &i, &n); err != nil {
@@ -131,8 +130,8 @@ func runShard(t *testing.T, shard string) {
 	fmt.Printf("%s: %d grants in %v of virtual time, %d seeds failed\n", shard, grants, virtual.Round(time.Second), failed)
 }
 
-// runGuarded is runSeed for when it goes so wrong that nobody can report it: a panic of
-// another goroutine, or a run that does not end.
+// runGuarded runs a seed, and names it also when the run cannot report: when another goroutine
+// panics, or when the run does not end.
 func runGuarded(t *testing.T, seed uint64) *outcome {
 	fmt.Fprintf(os.Stderr, "\rseed %d", seed)
 	limit := time.AfterFunc(2*time.Minute, func() { // of a busy machine: seconds are no hang there
@@ -144,10 +143,11 @@ func runGuarded(t *testing.T, seed uint64) *outcome {
 	return out
 }
 
-// Two runs of a seed are the same to the last nanosecond, so that one that failed can be looked
-// at again. What two goroutines of one connection do at one instant still shows in one run of
-// thousands: a seed must be the same nearly always. A few of a hundred may not be: those in which
-// a manager closes a lost session, asks for the tick and dials for the next at one instant.
+// Two runs of a seed are the same to the last nanosecond, so that a seed that failed can be replayed.
+// In one run of thousands the scheduler's choice between two goroutines of one connection at one
+// instant still shows, so a seed must be the same nearly always. In a few seeds of a hundred it may
+// differ more often: a manager closes a lost session, asks for the tick and dials for the next
+// session at one instant.
 func TestDeterminism(t *testing.T) {
 	if *seedFlag >= 0 {
 		t.Skip("-seed, which CI does not give, is for TestSeed")
@@ -192,6 +192,6 @@ func replays(t *testing.T, seed uint64, one, two []string) bool {
 		}
 	}
 	t.Logf("seed %d: of %d more runs %d are as the first, %d as the second", seed, more, ones-1, twos-1)
-	// The race detector's scheduling shows more often, in one seed of ten or so.
+	// With the race detector the scheduler's choices show more often, in about one seed of ten.
 	return max(ones, twos) >= more || raceEnabled
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// What goes wrong with servers and between them. With a server alone most of it does nothing.
+// Faults of servers and between them. With one server alone most of them do nothing.
 
-// well reports whether what an operator asks the servers for is done at once.
+// well reports whether the servers carry out an operator's request at once.
 func (f *faults) well() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -16,7 +16,7 @@ func (f *faults) well() bool {
 	return f.sick == 0 && led
 }
 
-// trouble does something to the servers, and after a while undoes it.
+// trouble strikes the servers, and heals them after a while.
 func (f *faults) trouble(d time.Duration, begin, undo func()) {
 	f.mu.Lock()
 	f.sick++
@@ -88,7 +88,7 @@ func (f *faults) cutOneWay() {
 	f.trouble(d, func() { f.w.server.CutLink(i, j) }, f.w.server.HealLinks)
 }
 
-// A scene is a holder at a follower, with its rivals elsewhere: where a wrong lease clock
+// A scene has a holder at a follower, and its rivals at other servers. There a wrong lease clock
 // shows.
 type scene struct {
 	m      *member
@@ -96,7 +96,7 @@ type scene struct {
 	leader int
 }
 
-// scene brings a holder to a follower, and everybody else away from it.
+// scene moves a holder to a follower, and all other clients away from it.
 func (f *faults) scene() (s scene, ok bool) {
 	for range 10 { // somebody holds something most of the time
 		if s.m = f.w.checks.anyHolder(f.rng); s.m != nil && f.well() {
@@ -133,7 +133,7 @@ func (f *faults) scene() (s scene, ok bool) {
 	return s, true
 }
 
-// clear brings everything back to order after a scene.
+// clear heals all after a scene.
 func (f *faults) clear(s scene) {
 	f.w.server.HealLinks()
 	for _, m := range f.w.members {
@@ -142,8 +142,8 @@ func (f *faults) clear(s scene) {
 	s.m.end.heal()
 }
 
-// aim waits, for three seconds at most, until the leader would end the session soon: just
-// before the list that puts it off.
+// aim waits until the leader would expire the session soon, which is just before the list that puts
+// that off. It waits for three seconds at most.
 func (f *faults) aim(s scene) {
 	id := s.m.sessionNow()
 	within := s.m.timeout - f.upTo(900*time.Millisecond)
@@ -158,8 +158,8 @@ func (f *faults) aim(s scene) {
 	}
 }
 
-// nudge has the holder's session send something that proves, as its locks do at times: a
-// sync, perhaps, and a write.
+// nudge has the holder's session send the requests of a proof, as its locks do at times: perhaps a
+// sync, and a write.
 func (f *faults) nudge(s scene) {
 	ctx, cancel := within(2 * time.Second)
 	defer cancel()
@@ -182,8 +182,8 @@ func (f *faults) nudge(s scene) {
 	_ = live.Delete(ctx, "/none", -1) // it is not there: a quorum says so
 }
 
-// cutHolder: the server of a holder is cut off from the others when it was about to answer
-// the leader's next ping.
+// cutHolder cuts the server of a holder off from the others just before it answers the leader's next
+// ping.
 func (f *faults) cutHolder() {
 	s, ok := f.scene()
 	if !ok {
@@ -197,8 +197,7 @@ func (f *faults) cutHolder() {
 	f.trouble(s.m.timeout+5*time.Second, func() { f.isolate(s.at) }, func() { f.clear(s) })
 }
 
-// lateThenCut: one answer takes long, or what was asked, and then the server that gave it is
-// cut off.
+// lateThenCut delays one request or its answer, and then cuts off the server that answered.
 func (f *faults) lateThenCut() {
 	s, ok := f.scene()
 	if !ok {
@@ -219,9 +218,8 @@ func (f *faults) lateThenCut() {
 	f.trouble(s.m.timeout+5*time.Second, func() { f.isolate(s.at) }, func() { f.clear(s) })
 }
 
-// stallThenCut: the leader stands still, goes on, and is cut off from the holder's server
-// within milliseconds: perhaps before it has sent the pings that are overdue. What it sends
-// still arrives for a while.
+// stallThenCut stops the leader, lets it go on, and cuts it off from the holder's server within
+// milliseconds, perhaps before it has sent the overdue pings. Its frames still arrive for a while.
 func (f *faults) stallThenCut() {
 	s, ok := f.scene()
 	if !ok {
@@ -248,7 +246,7 @@ func (f *faults) stallThenCut() {
 	}, func() { f.clear(s) })
 }
 
-// depose: the leader is cut off from the others with a holder, whose rivals are elsewhere.
+// depose cuts the leader off from the others, with a holder whose rivals are at other servers.
 func (f *faults) depose() {
 	s, ok := f.scene()
 	if !ok {
@@ -330,7 +328,7 @@ func (f *faults) slowLinks() {
 	f.trouble(f.upTo(8*time.Second), func() { set(d) }, func() { set(0) })
 }
 
-// shortTimeouts: a session that moves to another server is granted less there.
+// shortTimeouts has a session move to another server that grants a shorter timeout.
 func (f *faults) shortTimeouts() {
 	s, ok := f.scene()
 	if !ok {
@@ -351,7 +349,7 @@ func (f *faults) shortTimeouts() {
 	f.after(s.m.timeout+2*time.Second, func() { f.clear(s) })
 }
 
-// throttled: a server that is cut off goes on refusing what it is asked, all by itself.
+// throttled has a server that is cut off refuse requests by itself.
 func (f *faults) throttled() {
 	s, ok := f.scene()
 	if !ok {

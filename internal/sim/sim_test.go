@@ -50,7 +50,7 @@ const (
 	ending                // workers stop when they have done what they do
 )
 
-// plan is what a seed makes of the sizes.
+// plan has the sizes that a seed chooses.
 type plan struct {
 	managers, workers int // workers per manager
 	paths             []string
@@ -73,8 +73,8 @@ func newPlan(seed uint64) plan {
 		paths:    []string{"/locks/a", "/locks/b"}[:1+r.IntN(2)],
 		servers:  3,
 		tick:     2 * time.Second, // ZooKeeper's own
-		// Next to none: in virtual time no thread is late and all clocks agree, and a wide
-		// margin would hide what else is wrong.
+		// Next to none. In virtual time no thread is late and all clocks agree, and a wide margin
+		// would hide errors.
 		margin: 60 * time.Millisecond,
 		slowly: r.IntN(6) == 0, slowNet: r.IntN(2) == 0,
 		chaos: 20*time.Second + time.Duration(r.IntN(20))*time.Second,
@@ -93,7 +93,7 @@ func newPlan(seed uint64) plan {
 	return p
 }
 
-// knowledge is what a manager knows of the servers' tick.
+// knowledge is how a manager knows the servers' tick.
 type knowledge int
 
 const (
@@ -124,7 +124,7 @@ func (w *world) in() phase {
 	return w.phase
 }
 
-// calmSince returns from when on all must be prompt, or zero.
+// calmSince returns the time from which on all must be prompt, or zero.
 func (w *world) calmSince() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,17 +141,17 @@ func (w *world) enter(p phase) {
 	w.trace.add("world", "%s", [...]string{"chaos", "settling", "slow", "calm", "ending"}[p])
 }
 
-// sleep waits for about d, until a moment of the party's own.
+// sleep waits for about d, until a moment in the slot of the party.
 func (w *world) sleep(party int, d time.Duration) { w.sleepAs(party, d) }
 
-// sleepAs is sleep of one of several in a party.
+// sleepAs is sleep for one of several members of a party.
 func (w *world) sleepAs(party int, d time.Duration, who ...any) {
 	now := time.Now()
 	place := mix(w.seed, append([]any{"sleep", party, now}, who...)...)
 	time.Sleep(time.Until(slot(now.Add(d), party, place)))
 }
 
-// outcome is what came of a run.
+// outcome is the result of a run.
 type outcome struct {
 	seed     uint64
 	trace    []string
@@ -165,7 +165,7 @@ type outcome struct {
 func runSeed(t *testing.T, seed uint64) (out *outcome) {
 	w := &world{seed: seed, kind: kindOf(seed), plan: newPlan(seed)}
 	if w.kind.sameName {
-		// Two who wake at one instant and want one node are told apart by the scheduler.
+		// If two goroutines wake at one instant and want one node, the scheduler chooses.
 		w.plan.workers = 1
 	}
 	switch {
@@ -180,7 +180,7 @@ func runSeed(t *testing.T, seed uint64) (out *outcome) {
 			out.trace = w.trace.all()
 		}
 		if r := recover(); r != nil {
-			// A bubble that is left with goroutines panics.
+			// A bubble panics if goroutines are left in it.
 			out.failures = append(out.failures, fmt.Sprintf("the bubble: %v\n%s", r, bubbleStacks()))
 		}
 	}()
@@ -198,7 +198,7 @@ func kindOf(seed uint64) kind {
 	return kinds[mix(seed, "kind")%uint64(len(kinds))]
 }
 
-// bound is how long after healing everybody must have been served or cancelled.
+// bound is how long after healing every worker must have been served or cancelled.
 const bound = 3 * time.Minute
 
 func (w *world) run(out *outcome) {
@@ -260,7 +260,7 @@ const (
 	slowCommit = 1500 * time.Millisecond
 )
 
-// beSlow has everything be slow for a minute, and settle again.
+// beSlow makes all slow for a minute, and lets it settle again.
 func (w *world) beSlow(longest time.Duration) {
 	w.enter(slow)
 	if !w.plan.slowNet {
@@ -272,12 +272,12 @@ func (w *world) beSlow(longest time.Duration) {
 	w.sleep(faultSlot, 2*longest)
 }
 
-// mayNotBeLost reports whether a session goes on however slow everything is now.
+// mayNotBeLost reports whether a session must survive the present slowness.
 func (w *world) mayNotBeLost(m *member) bool {
 	return w.in() == slow && !w.shortened.Load() && m.timeout >= 10*time.Second && m.knows != ignorant && w.plan.servers > 1
 }
 
-// awaitEnd waits until everybody has been served or cancelled, or fails and cancels them.
+// awaitEnd waits until every worker has been served or cancelled, or fails and cancels them.
 func (w *world) awaitEnd(people *sync.WaitGroup) {
 	over := make(chan struct{})
 	go func() {
@@ -323,7 +323,7 @@ func (w *world) checkEmpty() {
 	}
 }
 
-// tearDown ends everything; what it forgets makes the bubble panic.
+// tearDown ends all. A goroutine that it leaves makes the bubble panic.
 func (w *world) tearDown() {
 	for _, m := range w.members {
 		m.close()
@@ -346,7 +346,7 @@ func within(d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), d)
 }
 
-// bubbleStacks returns the stacks of the goroutines that a bubble is left with.
+// bubbleStacks returns the stacks of the goroutines that are left in a bubble.
 func bubbleStacks() string {
 	buf := make([]byte, 1<<20)
 	var out []string

@@ -9,18 +9,18 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// stale is a view of a directory from before a contender's node was made. ZooKeeper permits
-// it to a client that has not seen the node, over a connection to another server than the
-// one through which it made it: until that has caught up with the leader, for a sync or a
-// write. A [zktest.Server] is one server, whose own writes a client always sees; so the
-// network makes this up, and takes out of listings what came later.
+// stale is a view of a directory from before a contender's node was made. ZooKeeper permits such a
+// view to a client that has not seen the node, over a connection to another server than the one
+// through which it made the node. It lasts until that server has caught up with the leader, for a
+// sync or a write. A [zktest.Server] is one server, on which a client always sees its own writes.
+// So the network imitates the view, and removes later nodes from listings.
 type stale struct {
 	dir    string // "" for none
 	seq    int32
 	unfair bool // the node has no sequence of its own, so it alone is taken out
 }
 
-// asks takes what a request to the server means for what is stale.
+// asks ends the stale view if a request is a sync or a write, and gives the view to a listing.
 func (l *link) asks(r *request) {
 	e := l.e
 	e.mu.Lock()
@@ -33,8 +33,8 @@ func (l *link) asks(r *request) {
 	}
 }
 
-// lost decides whether a frame is the reply that is to get lost, with its connection; and
-// makes a listing stale.
+// lost reports whether a frame is the reply that will get lost with its connection. It also makes a
+// listing stale.
 func (l *link) lost(p *packet) bool {
 	xid, code, _ := parseReply(p.frame)
 	l.mu.Lock()
@@ -66,7 +66,7 @@ func readString(b []byte) string {
 	return path.Base(strings.ToValidUTF8(string(b[4:4+binary.BigEndian.Uint32(b)]), ""))
 }
 
-// filter takes the contenders out of a listing that came later.
+// filter removes later contenders from a listing.
 func (s stale) filter(frame []byte) []byte {
 	const count = 20 // where the number of names is
 	out := append([]byte(nil), frame[:count+4]...)

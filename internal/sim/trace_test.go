@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// trace is what happened in a run. Lines of one instant are put in the order of their text:
-// what order they were written in is the scheduler's choice, and does not matter.
+// trace is the log of a run. Lines of one instant are sorted by their text, because the scheduler
+// chooses the order in which they were written.
 type trace struct {
 	start time.Time
 

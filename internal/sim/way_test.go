@@ -37,7 +37,7 @@ func (w *way) change(f func()) {
 	w.changed = make(chan struct{})
 }
 
-// to has further connections go elsewhere.
+// to sends further connections to another server.
 func (w *way) to(dial func(context.Context, string, string) (dialed, error)) {
 	w.change(func() { w.dialTo = dial })
 }
@@ -56,7 +56,7 @@ func (w *way) cut() {
 	}
 }
 
-// end cuts all connections, and returns when nothing is under way on them any more.
+// end cuts all connections, and returns when no frame is under way.
 func (w *way) end() {
 	w.open()
 	w.cut()

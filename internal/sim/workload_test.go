@@ -13,7 +13,7 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// worker does one thing after another with locks.
+// worker takes locks in one way after another.
 type worker struct {
 	world *world
 	m     *member
@@ -95,7 +95,7 @@ func (k *worker) doing() string {
 
 func (k *worker) log(format string, args ...any) { k.world.trace.add(k.name, format, args...) }
 
-// call is one acquisition and what a worker wants of it.
+// call is one acquisition of a worker.
 type call struct {
 	*worker
 	lock any // a leaser, a locker or both
@@ -108,7 +108,7 @@ type call struct {
 	began    time.Time
 	mgr      *session.Manager
 
-	// What follows is guarded by checks.mu.
+	// The fields below are guarded by checks.mu.
 	entry    *acquisition // the present attempt
 	attempts int
 	nodes    []place // granted to it
@@ -119,7 +119,7 @@ type call struct {
 	grants   map[string]grantInfo
 }
 
-// several reports whether a call takes several locks, and may give up some and begin anew.
+// several reports whether a call takes several locks, and may give some back and begin anew.
 func (c *call) several() bool { return c.world.kind.parts != nil && len(c.world.kind.parts(c)) > 1 }
 
 // turn takes a lock in some way and gives it back.
@@ -189,7 +189,7 @@ func (k *worker) lockTurn(c *call, l locker, owned bool) {
 	k.unlock(c, l, h)
 }
 
-// unlock gives back what was taken without a handle.
+// unlock gives back a lock that was taken without a handle.
 func (k *worker) unlock(c *call, l locker, h *holding) {
 	k.now("Unlock " + c.path)
 	was := l.Held()
@@ -242,7 +242,7 @@ func (c *call) attemptLock(l locker) (ok bool, err error) {
 	return ok, err
 }
 
-// again enters once more what the owner holds.
+// again enters the lock that the owner holds once more.
 func (k *worker) again(c *call, l locker) {
 	err := l.Lock(c.ctx)
 	k.log("Lock again %s: %s", c.path, kindOfError(err))
@@ -298,7 +298,7 @@ func (k *worker) bareTurn(c *call) {
 	k.checkUnlock(err, was)
 }
 
-// hold keeps a lock for a while; or, like a process that minds, until it is lost.
+// hold keeps a lock for a while, or until it is lost.
 func (k *worker) hold(h *holding) {
 	k.now("")
 	d := k.upTo(k.world.plan.busy)
@@ -323,7 +323,7 @@ func lost(err error) bool {
 	return errors.Is(err, session.ErrLost) || errors.Is(err, session.ErrClosed)
 }
 
-// checkUnlock checks what giving back has returned; was says whether it was held then.
+// checkUnlock checks the result of an Unlock. was says whether the lock was held then.
 func (k *worker) checkUnlock(err error, was bool) {
 	switch {
 	case err == nil || errors.Is(err, queue.ErrReleasePending):
@@ -340,12 +340,12 @@ func (k *worker) checkUnlock(err error, was bool) {
 	}
 }
 
-// revoked reports whether an error says that a lease was given up because somebody asked for it.
+// revoked reports whether an error says that a lease was given up because it was revoked.
 func (k *worker) revoked(err error) bool {
 	return k.world.kind.revocable && errors.Is(err, queue.ErrReleased)
 }
 
-// kindOfError says an error in a word: the texts have numbers of sessions in them.
+// kindOfError returns a word for an error, because the texts have numbers of sessions in them.
 func kindOfError(err error) string {
 	for _, k := range []struct {
 		is   error
