@@ -43,7 +43,7 @@ func newWire(t *testing.T) wire {
 	return wire{p, client.(*net.TCPConn), server.(*net.TCPConn)}
 }
 
-// ends returns who sends in direction d, and who receives.
+// ends returns the sender and the receiver in direction d.
 func (w wire) ends(d zktest.Direction) (from, to *net.TCPConn) {
 	if d == zktest.ToServer {
 		return w.client, w.server

@@ -38,7 +38,7 @@ func TestServersPartitioned(t *testing.T) {
 			_, err := e.Metrics(long, old)
 			return err != nil
 		})
-		if round == 1 { // and no other way in for one that starts afresh
+		if round == 1 { // a server that restarts has no other way in, either
 			if err := e.Kill(old); err != nil {
 				t.Fatal(err)
 			}

@@ -197,7 +197,7 @@ func (c *chaos) heal() {
 // check compares the servers with each other and with the acknowledged writes.
 func (c *chaos) check() {
 	if _, ok := c.s.Leader(); !ok {
-		c.s.t.Fatal("nobody leads")
+		c.s.t.Fatal("no server leads")
 	}
 	c.s.with(func(st *quorum.State) {
 		for _, what := range st.Check(c.acknowledged, len(c.writers)) {

@@ -157,7 +157,7 @@ func TestDeposedLeader(t *testing.T) {
 		other.wants(other.ask(there("/lost")), znode.CodeNoNode)
 		other.does(plain("/new"))
 		reader.wants(reader.ask(there("/new")), znode.CodeNoNode)
-		s.passTo(16 * time.Second) // when it next counts who was heard of within five ticks
+		s.passTo(16 * time.Second) // when the leader next counts the followers heard of within five ticks
 		reader.connected(false)
 		s.HealLinks()
 		s.pass(200 * time.Millisecond)
@@ -310,7 +310,7 @@ func TestPingWaitsBehindWrite(t *testing.T) {
 			c.wants(read, znode.CodeOK)
 			want := time.Second
 			if server == 2 {
-				want = 0 // the leader does not ask anybody
+				want = 0 // the leader does not ask its followers
 			}
 			if got := other.wants(second, znode.CodeOK).at; got != want {
 				t.Errorf("server %d: a sync took %v, want %v", server, got, want)

@@ -27,10 +27,13 @@ type State struct {
 	recent   []*txn // those up to fed that not all servers have applied yet, oldest first
 	laggards map[int64]*laggard
 
-	CommitDelay time.Duration                                        // that a server takes to write a transaction to disk
-	PingLag     time.Duration                                        // after a standstill, until a leader sends overdue pings
-	EagerACL    bool                                                 // servers check permissions before they forward a write
-	Throttle    func(frame []byte, session int64, at time.Time) bool // selects requests; nil: none
+	// How servers fail. Functions of Do may change these fields.
+	CommitDelay time.Duration // that a server takes to write a transaction to disk
+	PingLag     time.Duration // after a standstill, until a leader sends overdue pings
+	EagerACL    bool          // servers check permissions before they forward a write
+
+	// Throttle selects requests that servers refuse as if they were too busy. It may be nil.
+	Throttle func(frame []byte, session int64, at time.Time) bool
 }
 
 // New returns the state of an ensemble at its start, in which the last server leads.

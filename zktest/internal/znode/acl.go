@@ -19,8 +19,7 @@ const (
 	PermAll = PermRead | PermWrite | PermCreate | PermDelete | PermAdmin
 )
 
-// An Identity is what a client has proved to be, by one of the schemes "world", "digest",
-// "ip" and "auth".
+// An Identity names a client, by one of the schemes "world", "digest", "ip" and "auth".
 type Identity struct{ Scheme, ID string }
 
 // An ACLEntry gives permissions to one identity.
@@ -29,7 +28,7 @@ type ACLEntry struct {
 	ID    Identity
 }
 
-// The identity and the ACLs that need no proof.
+// The identity that every client has, and ACLs for it.
 var (
 	Anyone  = Identity{"world", "anyone"}
 	OpenACL = []ACLEntry{{PermAll, Anyone}}
@@ -85,8 +84,8 @@ func parseIP(s string) (netip.Prefix, bool) {
 }
 
 // FixACL checks the ACL that a client asks for. It drops repeated entries, and replaces the
-// scheme "auth" with the client's own digest identities. An ACL with an unknown scheme, or
-// with no entry left, is [CodeInvalidACL].
+// scheme "auth" with the client's own digest identities. An ACL with an invalid identity,
+// or with no entry left, is [CodeInvalidACL].
 func FixACL(acl []ACLEntry, ids []Identity) ([]ACLEntry, error) {
 	var fixed []ACLEntry
 	for i, a := range acl {

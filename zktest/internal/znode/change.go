@@ -25,7 +25,7 @@ const (
 	ChildrenChanged EventKind = wire.EventChildrenChanged
 )
 
-// A Event is something that watches may be waiting for.
+// An Event is a change of one node that triggers watches.
 type Event struct {
 	Kind EventKind
 	Path string

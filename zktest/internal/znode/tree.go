@@ -22,8 +22,8 @@ type Stat struct {
 	version, aversion   int32
 	Cversion            int32 // kept: creates of children; clients see creates and deletes
 	owner               int64
-	dataLength          int32 // ClientStat
-	numChildren         int32 // ClientStat
+	dataLength          int32 // set by ClientStat
+	numChildren         int32 // set by ClientStat
 }
 
 func newStat(zxid, time, owner int64) Stat {
@@ -57,9 +57,9 @@ func (n *Node) ClientStat() Stat {
 	return s
 }
 
-// Names returns the children's names. The order is the same on every call, but is neither
-// alphabetic nor the order of creation: callers must not rely on it, and on a real server
-// they cannot.
+// Names returns the children's names in an order that is always the same. It is neither
+// alphabetic nor the order of creation, so that no client comes to rely on it: a real server's
+// order is arbitrary.
 func (n *Node) Names() []string {
 	type hashed struct {
 		name string
