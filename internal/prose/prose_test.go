@@ -38,6 +38,9 @@ var packages = []string{
 	"internal/scaling",
 	"internal/security",
 	"internal/sim",
+	"internal/testserver",
+	"zktest",
+	"zktest/internal/*",
 }
 
 // sources are the directories whose comments are checked, but not in tests.
@@ -46,7 +49,6 @@ var sources = []string{
 	"internal/leasectx",
 	"internal/listing",
 	"internal/misuse",
-	"internal/testserver",
 }
 
 // Pages and comments have none of the phrases that the rules do not want.
