@@ -20,8 +20,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// An identity is presented on every connection and in every session, and what it makes is
-// closed to others, who are told so at once.
+// An identity is presented on every connection and in every session. The nodes made with it are
+// closed to other clients, and a refusal is reported at once.
 func TestAuthAndACL(t *testing.T) {
 	p, m, s := behindProxy(t, 5*time.Second,
 		session.WithAuth("digest", []byte("us:secret")),
@@ -62,8 +62,8 @@ func TestAuthRefused(t *testing.T) {
 	}
 }
 
-// A path that is closed to all but one identity, and connections that are cut all the time,
-// often in the middle of a handshake: no request comes before the identity.
+// A path is closed to all but one identity, and connections are cut all the time, often in the
+// middle of a handshake. No request is sent before the identity.
 func TestAuthBeforeAllElse(t *testing.T) {
 	p, m, s := behindProxy(t, time.Minute,
 		session.WithRetry(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) }),
@@ -115,11 +115,12 @@ func TestAuthBeforeAllElse(t *testing.T) {
 	t.Logf("%d rounds, %d handshakes", asked, p.Count(zktest.Any(zktest.OpConnect)))
 }
 
-// authFrameSize is that of an identity ("digest", "us:secret"): six numbers and the words.
+// authFrameSize is the size of the frame of the identity ("digest", "us:secret"): six numbers and
+// the texts.
 const authFrameSize = 6*4 + len("digest") + len("us:secret")
 
-// turncoat is a server that takes the identity on the first connection and refuses it on
-// later ones. It hangs up on the first when told to.
+// turncoat is a server that accepts the identity on the first connection and refuses it on later
+// ones. It closes the first connection when told to.
 func turncoat(t *testing.T, hangUp <-chan struct{}) string {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -159,11 +160,12 @@ func turncoat(t *testing.T, hangUp <-chan struct{}) string {
 	return l.Addr().String()
 }
 
-// An identity that is refused later, by a server whose configuration has changed: the session
-// is lost, as the error says, and who waits for the next is told why there is none.
+// A server with a new configuration refuses the identity of a session that exists already. The
+// session is lost, its error says why, and callers that wait for the next session get the reason
+// too.
 func TestAuthRefusedLater(t *testing.T) {
 	longtest.Only(t)
-	t.Parallel() // Close waits in vain
+	t.Parallel() // Close waits for its whole limit
 	hangUp := make(chan struct{})
 	m := testserver.Connect(t, turncoat(t, hangUp), session.WithAuth("digest", []byte("us:secret")))
 	s := testserver.Session(t, m)

@@ -44,7 +44,8 @@ func newAuthority(t *testing.T, name string) *authority {
 	return &authority{cert, key, pool}
 }
 
-// issue makes a certificate for localhost, for client and server alike, that ends at a time.
+// issue makes a certificate for localhost that expires at the given time, for a client or a
+// server.
 func (a *authority) issue(t *testing.T, name string, until time.Time) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -63,7 +64,7 @@ func (a *authority) issue(t *testing.T, name string, until time.Time) tls.Certif
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// keyFile writes a certificate and its key as a server reads them.
+// keyFile writes a certificate and its key in the format of the server.
 func keyFile(t *testing.T, c tls.Certificate) string {
 	t.Helper()
 	key, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
@@ -72,7 +73,7 @@ func keyFile(t *testing.T, c tls.Certificate) string {
 		&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]})
 }
 
-// file writes the authority's certificate as a server reads whom it trusts.
+// file writes the authority's certificate in the format of the server's trust store.
 func (a *authority) file(t *testing.T) string {
 	t.Helper()
 	return pemFile(t, "trust.pem", &pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})

@@ -19,7 +19,7 @@ func newFakeConfig(t *testing.T, opts ...Option) *config {
 	return cfg
 }
 
-// bareSession is a session without zk.Conn, for what is done without one.
+// bareSession is a session without zk.Conn.
 func bareSession(t *testing.T, cfg *config) *Session {
 	t.Helper()
 	s := &Session{

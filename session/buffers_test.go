@@ -14,7 +14,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// gate is a dialer's connections, to which nothing can be written while it is shut.
+// gate has the connections of a dialer. While it is shut, nothing can be written to them.
 type gate struct {
 	d dial
 
@@ -32,7 +32,7 @@ func (g *gate) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	return gated{c, g}, err
 }
 
-// shut shuts the gate, and returns what opens it.
+// shut shuts the gate, and returns the function that opens it.
 func (g *gate) shut() (open func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -51,8 +51,8 @@ func (c gated) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// What a call was given it does not look at any more once it has returned, though the request
-// be still to send: the caller may use its buffers again.
+// The caller may use its buffers again once a call has returned, even if the request has not been
+// sent yet.
 func TestBuffersAreTheCallersAgain(t *testing.T) {
 	for name, call := range map[string]func(ctx context.Context, s *session.Session, data []byte) error{
 		"set": func(ctx context.Context, s *session.Session, data []byte) error {

@@ -15,7 +15,7 @@ import (
 
 const claimTimeout = 20 * time.Second // no session may be lost
 
-// claimed returns a claim of s to a node, which it has made, and the node's stat.
+// claimed makes a node, and returns the claim of s to it and its stat.
 func claimed(t *testing.T, s *session.Session, node string) (plumbing.Claim, *zk.Stat) {
 	t.Helper()
 	c, err := plumbing.Of(s).Claim(patient(t), node)
@@ -30,7 +30,7 @@ func claimed(t *testing.T, s *session.Session, node string) (plumbing.Claim, *zk
 	return c, stat
 }
 
-// One at a time in a session has the claim to a path, until its end.
+// A session has one claim to a path at a time, until the claim ends.
 func TestClaim(t *testing.T) {
 	_, m, s := behindProxy(t, claimTimeout)
 	const node = "/claim"
@@ -70,8 +70,8 @@ func TestClaim(t *testing.T) {
 	wantErr(t, "Claim", within(t, got, "the end of the session"), session.ErrClosed)
 }
 
-// Remove deletes the claim's own node and nothing else, whatever it was told and whatever is
-// lost on the way, and then the claim has ended.
+// Remove deletes the node of the claim and no other node, whatever stat it is given and whatever
+// is lost on the way. Then the claim has ended.
 func TestClaimRemove(t *testing.T) {
 	for _, c := range []struct {
 		what string

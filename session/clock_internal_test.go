@@ -8,16 +8,15 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// greet tells a session what a server answers to a handshake that is sent now.
+// greet gives a session the answer of a server to a handshake that is sent now.
 func greet(s *Session, timeout time.Duration) error {
 	return (*wireEvents)(s).Greeted(wire.Greeting{TimeoutMillis: int32(timeout.Milliseconds()), Session: 7}, wire.Now())
 }
 
-// After a long pause of the process the first answer is already right: nothing but
-// the time has changed, no timer has run.
+// After a long pause of the process the first answer is right, although no timer has run.
 func TestErrComputedWhenAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := bareSession(t, newFakeConfig(t, WithAuth("digest", nil))) // whose watchdog has not begun
+		s := bareSession(t, newFakeConfig(t, WithAuth("digest", nil))) // its watchdog is not running
 		if err := greet(s, 10*time.Second); err != nil {
 			t.Fatal(err)
 		}
@@ -32,15 +31,14 @@ func TestErrComputedWhenAsked(t *testing.T) {
 		if s.Remaining() != 0 || s.Err() == nil {
 			t.Errorf("at the end: %v, %v remain", s.Err(), s.Remaining())
 		}
-		s.clock.Prove(wire.Now()) // what is lost never comes back
+		s.clock.Prove(wire.Now()) // a lost session never comes back
 		if s.Err() == nil || s.Remaining() != 0 || s.life.Err() == nil {
 			t.Error("the session came back to life")
 		}
 	})
 }
 
-// The timer that ends a session waits for nothing: not for a connection that is slow to
-// close.
+// The timer that ends a session does not wait for a connection that is slow to close.
 func TestLossDoesNotWaitForTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bareSession(t, newFakeConfig(t))
@@ -55,8 +53,8 @@ func TestLossDoesNotWaitForTheConnection(t *testing.T) {
 	})
 }
 
-// An answer, or a reconnect, that comes when the clock has run out is too late, also when
-// nobody had asked in between.
+// An answer or a reconnect is too late if it comes after the clock has run out, even if nothing
+// has called Err or Remaining in between.
 func TestLateAnswers(t *testing.T) {
 	for name, late := range map[string]func(*Session){
 		"a write": func(s *Session) {
@@ -80,8 +78,8 @@ func TestLateAnswers(t *testing.T) {
 	}
 }
 
-// While the session owns nodes, only what a quorum has agreed to counts: a leader that was
-// cut off from the others still answers syncs, and handshakes.
+// While the session owns nodes, only answers that a quorum has agreed to count. A leader that was
+// cut off from the other servers still answers syncs and handshakes.
 func TestWhatCounts(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -120,7 +118,7 @@ func TestWhatCounts(t *testing.T) {
 	}
 }
 
-// A server that was started again with a lower limit has the session expired by that.
+// A server has restarted with a lower limit on session timeouts. The session goes by that limit.
 func TestShorterTimeoutAtReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bareSession(t, newFakeConfig(t))
@@ -140,7 +138,7 @@ func TestShorterTimeoutAtReconnect(t *testing.T) {
 	})
 }
 
-// What half a tick is taken for, by what is known.
+// The value of half a tick depends on what is known of the tick.
 func TestHalfTick(t *testing.T) {
 	for _, c := range []struct {
 		name                    string

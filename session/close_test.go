@@ -37,7 +37,7 @@ func TestClose(t *testing.T) {
 	late.wait(t, session.Closed)
 }
 
-// Close ends those who wait for a connection, and for a session.
+// Close ends the calls that wait for a connection or for a session.
 func TestCloseEndsWaiting(t *testing.T) {
 	longtest.Only(t)
 	p, m, s := behindProxy(t, 10*time.Second)
@@ -56,7 +56,7 @@ func TestCloseEndsWaiting(t *testing.T) {
 	}
 }
 
-// With no way to the servers Close gives up in the end, and says so.
+// If no server can be reached, Close gives up after its limit and returns an error.
 func TestCloseIsBounded(t *testing.T) {
 	longtest.Only(t)
 	p, m, s := behindProxy(t, 10*time.Second)

@@ -10,8 +10,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// The manager is closed while containers are made, whose replies zk.Conn looks at even if it
-// was closed before they came. It is for the race detector to say something.
+// The manager is closed while containers are created. zk.Conn reads their replies even if it was
+// closed before they came. The race detector must not complain.
 func TestCloseMeanwhileContainersAreMade(t *testing.T) {
 	dir := testserver.Path(t)
 	for round := range 20 {

@@ -55,8 +55,8 @@ var badConnectStrings = []string{
 	"h/a/.", "h/a\x00", "h/\xff", "h/a,b", "h/a,b:1", "h/a,h/a", "zk://h", "zk://h:1/a", "h,zk://h",
 }
 
-// What is easily written in another way is refused with how to write it: taken as it stands it
-// would lock other nodes than the neighbours do.
+// A connect string that is a common mistake is refused, and the error says how to write it. Taken
+// as it stands, it would lock other nodes than the neighbours do.
 func TestParseConnectStringSaysHow(t *testing.T) {
 	for in, want := range map[string]string{
 		"h1:2181/app,h2:2181/app":           "h1:2181,h2:2181/app",
@@ -82,7 +82,8 @@ func TestParseConnectStringRefuses(t *testing.T) {
 	}
 }
 
-// What is accepted can be dialled, and written down again means the same.
+// Servers of an accepted connect string can be dialled. Written down again, it has the same
+// meaning.
 func FuzzParseConnectString(f *testing.F) {
 	for _, s := range append([]string{"h1:1,h2/a", "[::1]:1", "::1", "[fe80::1%e]"}, badConnectStrings...) {
 		f.Add(s)
@@ -125,8 +126,7 @@ func TestChroot(t *testing.T) {
 	}
 }
 
-// The full name of a path does not depend on how the servers are written, and a chroot is a
-// part of the path.
+// The full name of a path does not depend on how the servers are written. It contains the chroot.
 func TestFullName(t *testing.T) {
 	for _, c := range []struct{ servers, path, want string }{
 		{"h1", "/a", "h1:2181/a"},
@@ -147,7 +147,7 @@ func TestFullName(t *testing.T) {
 	}
 }
 
-// A name takes the place of the servers, not that of the chroot.
+// A name replaces the servers, and not the chroot.
 func TestFullNameOfNamed(t *testing.T) {
 	cfg, err := newConfig("h1,h2/app", []Option{WithName("Blue, east")})
 	if err != nil {

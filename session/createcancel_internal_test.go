@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// Creates of a path and a search for a node there keep each other waiting; those of other
-// paths do not, and nothing is kept of what is over.
+// Creates of a path and a search for a node there exclude each other. Creates of other paths do
+// not wait. No entry stays when they are over.
 func TestCreatesAndSearches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c creates

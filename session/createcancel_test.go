@@ -19,7 +19,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// undoing is a create that is given up when the server has carried it out and before its reply.
+// undoing is a create that is cancelled after the server has carried it out and before its reply
+// comes.
 type undoing struct {
 	*zktest.Server
 	s     *session.Session
@@ -38,7 +39,7 @@ func newUndoing(t *testing.T, opts ...session.Option) *undoing {
 	return u
 }
 
-// giveUp begins a create, and gives it up when its reply is held back.
+// giveUp begins a create, and cancels it when its reply is held back.
 func (u *undoing) giveUp(t *testing.T, path, data string, mode session.CreateMode) {
 	t.Helper()
 	u.reply = u.HoldReply(func(r zktest.Request) bool { return strings.HasPrefix(r.Path, path) && r.Op != zktest.OpSync })
@@ -54,7 +55,7 @@ func (u *undoing) giveUp(t *testing.T, path, data string, mode session.CreateMod
 	wantErr(t, "create", <-result, context.Canceled)
 }
 
-// loseReply breaks the connections, and the reply is lost.
+// loseReply breaks the connections, so that the reply is lost.
 func (u *undoing) loseReply() {
 	u.Disconnect()
 	u.reply.Release()
@@ -78,8 +79,8 @@ var allModes = map[string]session.CreateMode{
 	"ttl":                   session.PersistentTTL(time.Hour),
 }
 
-// Nobody wants the node of a create that was given up. It is deleted when the reply comes, and
-// when that is lost if it can be told from others'.
+// The node of a cancelled create is deleted when the reply comes. If the reply is lost, the node
+// is deleted if it can be told from the nodes of other clients.
 func TestGivenUpCreateIsUndone(t *testing.T) {
 	for name, mode := range allModes {
 		for _, lost := range []bool{false, true} {
@@ -108,7 +109,8 @@ func TestGivenUpCreateIsUndone(t *testing.T) {
 	}
 }
 
-// A node that is gone before its create could be undone is no node of the session any more.
+// A node that is gone before its create could be undone does not count as a node of the session
+// any more.
 func TestUndoOfWhatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUndoing(t, session.WithMaxNodes(1))
@@ -121,8 +123,8 @@ func TestUndoOfWhatIsGone(t *testing.T) {
 	})
 }
 
-// A create that never reached the server leaves nothing, and nothing of others' is deleted for
-// it.
+// A create that never reached the server leaves no node, and no node of another client is deleted
+// for it.
 func TestUndoLeavesOthersAlone(t *testing.T) {
 	for _, mode := range []session.CreateMode{session.Ephemeral, session.EphemeralSequential} {
 		synctest.Test(t, func(t *testing.T) {
@@ -132,13 +134,13 @@ func TestUndoLeavesOthersAlone(t *testing.T) {
 				must(t, err)
 			}
 			make(u.other, "/d/n-", "x", session.Ephemeral)           // at the very path
-			make(u.other, "/d/n-", "x", session.EphemeralSequential) // like the one that is looked for
+			make(u.other, "/d/n-", "x", session.EphemeralSequential) // like the node of the cancelled create
 			make(u.other, "/d/n-0", "x", session.Ephemeral)
 			make(u.s, "/d/n-", "x", session.EphemeralSequential) // of this session, and answered
 			make(u.s, "/d/n-0000000009x", "x", session.Ephemeral)
 			make(u.s, "/d/n-", "x", session.PersistentSequential)
 			f := u.CutAfterCommit(zktest.On(zktest.OpCreate, "/d/n-"))
-			_, err := u.s.Create(t.Context(), "/d/n-", []byte("y"), session.EphemeralSequential) // its caller knows that
+			_, err := u.s.Create(t.Context(), "/d/n-", []byte("y"), session.EphemeralSequential) // its caller gets that error
 			if <-f.Hit(); !plumbing.Uncertain(err) {
 				t.Fatal(err)
 			}
@@ -157,12 +159,12 @@ func TestUndoLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// Of what looks like the node that is looked for, one is deleted and no more; what has other
-// data is another's.
+// If several nodes look like the node of the create, only one is deleted. A node with other data
+// stays.
 func TestUndoOfOneAmongEquals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUndoing(t)
-		for _, data := range []string{"y", "y", "x", "y"} { // their callers hear of the lost reply, and may look for the nodes
+		for _, data := range []string{"y", "y", "x", "y"} { // their callers get the error of a lost reply, and may look for the nodes
 			f := u.CutAfterCommit(zktest.On(zktest.OpCreate, "/d/n-"))
 			_, err := u.s.Create(t.Context(), "/d/n-", []byte(data), session.EphemeralSequential)
 			if !plumbing.Uncertain(err) {
@@ -186,8 +188,8 @@ func TestUndoOfOneAmongEquals(t *testing.T) {
 	})
 }
 
-// A caller that gives up and tries again has its own node in the end: the second create waits
-// until nothing remains of the first.
+// A caller that cancels a create and tries again has its own node in the end: the second create
+// waits until nothing is left of the first.
 func TestCreateAgainAfterGivingUp(t *testing.T) {
 	for _, mode := range []session.CreateMode{session.Ephemeral, session.EphemeralSequential} {
 		synctest.Test(t, func(t *testing.T) {
@@ -225,8 +227,8 @@ func TestCreateAgainAfterGivingUp(t *testing.T) {
 	}
 }
 
-// The delete of such a node is not repeated blindly: when its reply is lost, and somebody else
-// makes a node at the same path, that stays.
+// The delete of such a node is not simply repeated. If its reply is lost and another client makes
+// a node at the same path, that node stays.
 func TestUndoIsNotRepeatedBlindly(t *testing.T) {
 	for name, mode := range map[string]session.CreateMode{"persistent": session.Persistent, "ephemeral": session.Ephemeral} {
 		synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// The create was answered; before its undo looks, the node is deleted and another session
-// makes its own at the path. The undo must not delete that.
+// The create was answered. Before its undo looks, the node is deleted and another session makes a
+// node at the path. The undo must not delete that node.
 func TestUndoSparesSuccessorOfPersistentNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUndoing(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A delete whose caller left is carried out, and its node counted no more.
+// A delete whose caller has left is carried out, and its node does not count any more.
 func TestGivenUpDeleteIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUndoing(t, session.WithMaxNodes(1))

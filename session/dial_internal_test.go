@@ -15,7 +15,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// pipes is a dialer of connections that know whether they were closed.
+// pipes is a dialer whose connections know whether they were closed.
 type pipes struct {
 	mu     sync.Mutex
 	dialed []string
@@ -60,7 +60,7 @@ func (p *pipes) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	return c, nil
 }
 
-// open returns how many connections are.
+// open returns how many connections are open.
 func (p *pipes) open() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +91,7 @@ func dialerOf(t *testing.T, p *pipes, servers string, opts ...Option) *dialer {
 
 func staking(left time.Duration) stake { return func() time.Duration { return left } }
 
-// With a dialer of the user's, names are dialled as they are.
+// A dialer of the user gets the names unresolved.
 func TestDialerNoLookupWithDialer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		why := errors.New("not today")
@@ -119,8 +119,8 @@ func (s *steps) NextBackOff() time.Duration {
 	return time.Duration(s.n) * time.Second
 }
 
-// The first dial is made at once; waits grow until a connection was of use, and a
-// policy that says stop only begins anew.
+// The first dial is made at once. Waits grow until a connection was of use. A policy that says
+// stop begins again.
 func TestDialerWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := dialerOf(t, &pipes{}, "h1:1", WithRetry(func() backoff.BackOff { return &steps{stop: 3} }))
@@ -167,7 +167,7 @@ func TestHurried(t *testing.T) {
 	}
 }
 
-// What bounds a dial and a greeting, of a session that asked for 60 s.
+// The limits of a dial and a greeting, for a session that asked for 60 s.
 func TestDialerLimits(t *testing.T) {
 	d := dialerOf(t, &pipes{}, "h1:1", WithTimeout(time.Minute), WithConnectTimeout(5*time.Second))
 	for _, c := range []struct{ stake, dial, greeting time.Duration }{
@@ -188,7 +188,7 @@ func TestDialerLimits(t *testing.T) {
 	}
 }
 
-// What a dial finds, how long it takes, and what else it leaves.
+// The server that a dial finds, how long it takes, and how many dials it leaves running.
 func TestDialerRaces(t *testing.T) {
 	refused := errors.New("connection refused")
 	for _, c := range []struct {
@@ -253,7 +253,7 @@ func TestDialerRaces(t *testing.T) {
 	}
 }
 
-// Servers that are all dark are dialled again and again, a few at a time.
+// If no server answers, they are dialled again and again, a few at a time.
 func TestDialerAllDark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{slow: map[string]time.Duration{"a:1": forever, "b:1": forever}}
@@ -275,7 +275,7 @@ func TestDialerAllDark(t *testing.T) {
 	})
 }
 
-// Two connections come at the same moment: one is kept.
+// If two connections come at the same moment, one is kept.
 func TestDialerClosesLosers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{slow: map[string]time.Duration{"a:1": 3 * time.Second, "b:1": 2 * time.Second}}
@@ -291,8 +291,8 @@ func TestDialerClosesLosers(t *testing.T) {
 	})
 }
 
-// A name whose lookup hangs keeps nobody from a server that has an address: nor does it in
-// the next round.
+// A name whose lookup hangs does not delay the dial of a server with a known address, in this
+// round or the next.
 func TestDialerSlowName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := dialerOf(t, &pipes{}, "h1:1")
@@ -308,7 +308,7 @@ func TestDialerSlowName(t *testing.T) {
 	})
 }
 
-// Every server has a new address, behind one name, and the resolver says so a while after.
+// All servers behind one name get new addresses, and the resolver returns them a while later.
 func TestDialerNewAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{slow: map[string]time.Duration{"10.0.0.1:1": forever, "10.0.0.2:1": forever, "10.0.0.3:1": forever}}
@@ -348,7 +348,7 @@ func TestDialerEnds(t *testing.T) {
 	})
 }
 
-// A dialer that does not honour its context keeps nobody from closing.
+// A dialer that does not honour its context does not keep Close from returning.
 func TestDialerClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{}
@@ -376,7 +376,7 @@ func TestDialerClose(t *testing.T) {
 	})
 }
 
-// Reasons not to be connected outlive those that say less.
+// A specific reason for having no connection is kept when a less specific one comes.
 func TestDialerSaysWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		why := errors.New("no route to host")

@@ -16,12 +16,12 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// With enableEagerACLCheck, the server that a client is connected to refuses a write for lack of
-// rights, or for a malformed ACL, as soon as it reads it: ahead of its answers to earlier writes,
-// which wait for a quorum. That breaks no connection, and costs the other requests nothing.
+// With enableEagerACLCheck, a server refuses a write for lack of rights, or for a malformed ACL,
+// as soon as it reads it. That is before its answers to earlier writes, which wait for a quorum.
+// It breaks no connection, and the other requests succeed.
 func TestEagerACLCheck(t *testing.T) {
 	longtest.Only(t)
-	t.Parallel() // for it has its own servers
+	t.Parallel() // it has servers of its own
 	ensemble := zktest.StartReal(t, zktest.Nodes(3), zktest.Property("enableEagerACLCheck", "true"))
 	leader, err := ensemble.Leader(patient(t))
 	must(t, err)

@@ -48,7 +48,7 @@ func (r lossReason) ErrorType() string {
 
 const (
 	lossExpired  lossReason = "expired by the server"
-	lossClock    lossReason = "no answer from the leader for as long as the server needs to expire it"
+	lossClock    lossReason = "no answer through the leader for so long that the servers may have expired it"
 	lossReplaced lossReason = "another session answered on the connection"
 	lossSuspend  lossReason = "connection lost, and WithLossOnSuspend is set"
 )

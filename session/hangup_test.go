@@ -17,8 +17,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// useless is a server that greets everybody with the same session, takes an identity where
-// one is presented, and hangs up on the first request, or when none comes soon.
+// useless is a server that greets every client with the same session, and takes an identity if
+// one is presented. It hangs up on the first request, or if none comes soon.
 func useless(t *testing.T, identity bool) string {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -52,7 +52,7 @@ func useless(t *testing.T, identity bool) string {
 	return l.Addr().String()
 }
 
-// counted is a short wait that counts how often it is asked for.
+// counted is a short wait that counts its uses.
 type counted struct{ n *atomic.Int64 }
 
 func (counted) Reset() {}
@@ -63,8 +63,8 @@ func (c counted) NextBackOff() time.Duration {
 
 var _ backoff.BackOff = counted{}
 
-// A server that greets and then hangs up, again and again, is not dialled again at once: so
-// does one that insists on an identity which is not presented.
+// A server that greets and then hangs up, again and again, is not dialled again at once. The same
+// goes for a server that hangs up because it insists on an identity.
 func TestGreetingIsOfNoUse(t *testing.T) {
 	longtest.Only(t)
 	for name, opts := range map[string][]session.Option{
@@ -72,7 +72,7 @@ func TestGreetingIsOfNoUse(t *testing.T) {
 		"identity":  {session.WithAuth("digest", []byte("us:secret"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // Close waits in vain
+			t.Parallel() // Close waits for its whole limit
 			const enough = 30
 			var dials, waits atomic.Int64
 			dialled := make(chan struct{})

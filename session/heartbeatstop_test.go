@@ -13,8 +13,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A create whose reply was lost leaves it open whether the session owns a node. It does not
-// write heartbeats for the rest of its life because of that.
+// After a create whose reply was lost, the session may own a node or not. It does not send write
+// heartbeats for the rest of its life because of that.
 func TestDoubtEnds(t *testing.T) {
 	for name, cut := range map[string]func(*zktest.Server, zktest.Match) *zktest.Fault{
 		"not made": (*zktest.Server).CutBefore,
@@ -37,7 +37,7 @@ func TestDoubtEnds(t *testing.T) {
 				if stat, err := s.Exists(t.Context(), "/node"); err != nil {
 					t.Fatal(err)
 				} else if stat != nil {
-					must(t, s.Delete(t.Context(), "/node", -1)) // as a caller does that has no use for the node
+					must(t, s.Delete(t.Context(), "/node", -1)) // like a caller that does not need the node
 				}
 				time.Sleep(3 * timeout)
 				srv.ResetRequests()

@@ -14,7 +14,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// patient is a context for what should take no time but may on a busy machine.
+// patient is a context for work that is quick, but may be slow on a busy machine.
 func patient(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
@@ -56,7 +56,7 @@ func dir(t testing.TB, s *session.Session) string {
 	return d
 }
 
-// history is what a subscriber has been told.
+// history has the changes that a subscriber got.
 type history struct {
 	mu      sync.Mutex
 	changes []session.Change

@@ -17,7 +17,7 @@ import (
 
 func asError[T error](err error, target *T) bool { return errors.As(err, target) }
 
-// hostile is a server that answers every handshake with the same bytes, and reads on.
+// hostile is a server that answers every handshake with the same bytes, and then reads on.
 func hostile(t *testing.T, answer []byte, hangUp bool) string {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -46,7 +46,7 @@ func hostile(t *testing.T, answer []byte, hangUp bool) string {
 	return l.Addr().String()
 }
 
-// words makes a byte string of 32-bit numbers.
+// words encodes 32-bit numbers.
 func words(ns ...int32) []byte {
 	var b []byte
 	for _, n := range ns {
@@ -55,8 +55,8 @@ func words(ns ...int32) []byte {
 	return b
 }
 
-// Whatever a server says instead of a greeting: no panic, no session, no room made for what
-// it claims to send, and Connect ends with its context.
+// Whatever a server sends instead of a greeting, there is no panic, no session, and no memory for
+// the bytes that it announces. Connect ends with its context.
 func TestHostileGreetings(t *testing.T) {
 	for name, answer := range map[string][]byte{
 		"nothing":            nil,
@@ -86,8 +86,8 @@ func TestHostileGreetings(t *testing.T) {
 	}
 }
 
-// A server that greets well and then talks nonsense is as good as gone: its connection is
-// closed, and the session ends by the clock.
+// If a server greets well and then sends nonsense, its connection is closed, and the session ends
+// by the clock.
 func TestHostileReplies(t *testing.T) {
 	longtest.Only(t)
 	greeting := words(36, 0, 1000, 0, 0x77, 16, 1, 2, 3, 4)
@@ -106,13 +106,13 @@ func TestHostileReplies(t *testing.T) {
 			m, err := session.Connect(ctx, addr, session.WithTimeout(time.Second),
 				session.WithLogger(slog.New(slog.DiscardHandler)))
 			if err != nil {
-				return // it did not get far enough to be believed
+				return // the greeting was refused
 			}
 			defer m.Close()
 			s, err := m.Session(ctx)
 			if err == nil {
-				// The same greeting on each reconnect keeps the session going; a
-				// request gets no answer all the same.
+				// The same greeting on each reconnect keeps the session alive, but no
+				// request gets an answer.
 				short, cancel := context.WithTimeout(ctx, 1500*time.Millisecond)
 				defer cancel()
 				_, err = s.Exists(short, "/x")

@@ -58,7 +58,7 @@ func hostsOf(t *testing.T, dns *fakeDNS, servers ...hostPort) *hosts {
 	return h
 }
 
-// nextAddr returns the next address, and how long it took.
+// nextAddr returns the next address, and how long the call took.
 func nextAddr(t *testing.T, h *hosts) (string, time.Duration) {
 	t.Helper()
 	start := time.Now()
@@ -83,7 +83,7 @@ func takeRound(t *testing.T, h *hosts, n int) []string {
 	return out
 }
 
-// Each round asks for the names again, and leaves out those that have no address.
+// Each round resolves the names again, and leaves out names without an address.
 func TestHostsRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dns := &fakeDNS{names: map[string][]string{"a": {"10.0.0.1", "10.0.0.2"}}}
@@ -150,7 +150,7 @@ func TestHostsLastIsNotFirst(t *testing.T) {
 	}
 }
 
-// What is left of a round is not dialled once it is old, or has been given up.
+// The rest of a round is not dialled once it is old, or has been given up.
 func TestHostsRoundsGrowOld(t *testing.T) {
 	for name, age := range map[string]func(*hosts){
 		"by time":  func(*hosts) { time.Sleep(roundTimeout + 1) },
@@ -174,8 +174,8 @@ func TestHostsRoundsGrowOld(t *testing.T) {
 	}
 }
 
-// How long a dial waits for names: not at all where all are known, a moment for those that
-// share the round, and longer only where there is nothing else.
+// How long a dial waits for names: not at all if all are known, a moment for names of its round,
+// and longer only if there is no other address.
 func TestHostsSlowNames(t *testing.T) {
 	type names = map[string][]string
 	type delays = map[string]time.Duration
@@ -235,8 +235,8 @@ func TestHostsLateName(t *testing.T) {
 	})
 }
 
-// A resolver that does not answer, as in an outage of the network, leaves the addresses that
-// it gave before. One that says that there is no such name any more does not.
+// If the resolver does not answer, as in a network outage, the old addresses stay. If it says
+// that the name no longer exists, they go.
 func TestHostsStale(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -279,7 +279,7 @@ func TestHostsStale(t *testing.T) {
 	}
 }
 
-// A dial that is given up while a name hangs, and lookups that are when all ends.
+// A dial ends with its context while a name hangs, and all lookups end at the end.
 func TestHostsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := hostsOf(t, &fakeDNS{slow: map[string]time.Duration{"a": forever}}, hostPort{"a", "1"})

@@ -13,7 +13,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// Ten disconnections later there is one watch, one session, and no goroutine for any of them.
+// After ten disconnections there is one watch and one session, and no goroutine is left of any of
+// them.
 func TestDisconnectionsLeaveNothing(t *testing.T) {
 	longtest.Only(t)
 	p, _, s := behindProxy(t, 20*time.Second)
@@ -41,8 +42,8 @@ func TestDisconnectionsLeaveNothing(t *testing.T) {
 	must(t, s.Err())
 }
 
-// Heartbeats keep a session that owns nodes alive, past its timeout several times, whatever
-// its rights: they may not be enough to read the chroot.
+// Heartbeats keep a session that owns nodes alive for several timeouts, even if its rights are
+// not enough to read the chroot.
 func TestIdleSessionLives(t *testing.T) {
 	longtest.Only(t)
 	d := testserver.Path(t)

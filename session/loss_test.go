@@ -11,7 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// ephemeral makes a node that goes with the session, and returns its directory.
+// ephemeral makes an ephemeral node, and returns its directory.
 func ephemeral(t *testing.T, s *session.Session) string {
 	t.Helper()
 	d := dir(t, s)
@@ -44,8 +44,8 @@ func TestExpiredByTheServer(t *testing.T) {
 	})
 }
 
-// Whoever is cut off knows before the server expires the session: while the node is still
-// there for everyone else to see.
+// A client that is cut off knows it before the server expires the session, while its node is
+// still there for all others to see.
 func TestClockRunsOutFirst(t *testing.T) {
 	longtest.Only(t)
 	p, m, s := behindProxy(t, 4*time.Second)
@@ -56,8 +56,8 @@ func TestClockRunsOutFirst(t *testing.T) {
 		t.Fatal("lost before it was cut off")
 	}
 	p.Blackhole(zktest.Both)
-	// Asked as soon as it is known that the node is gone: late news is no excuse for one
-	// who believes in his hold, and no reproach to one who does not.
+	// Ask at the moment when the node is known to be gone. The client must not believe in its hold
+	// then, even if the news has not reached it. It may have stopped believing before.
 	within(t, gone, "the expiry")
 	if s.Err() == nil {
 		t.Error("the server has expired the session before it knew itself lost")
@@ -74,8 +74,8 @@ func TestClockRunsOutFirst(t *testing.T) {
 	}
 }
 
-// The way back alone is cut: pings still reach the server and would keep the session alive
-// there for ever.
+// Only the way back is cut: pings still reach the server and would keep the session alive there
+// forever.
 func TestLostSessionIsBuried(t *testing.T) {
 	longtest.Only(t)
 	p, _, s := behindProxy(t, 5*time.Second)
@@ -91,7 +91,7 @@ func TestLostSessionIsBuried(t *testing.T) {
 }
 
 func TestLossOnSuspend(t *testing.T) {
-	p, m, s := behindProxy(t, 50*time.Second, session.WithLossOnSuspend()) // longer than anybody waits here
+	p, m, s := behindProxy(t, 50*time.Second, session.WithLossOnSuspend()) // longer than the test takes
 	d := ephemeral(t, s)
 	p.Disconnect()
 	within(t, s.Done(), "the loss")

@@ -10,7 +10,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// A nil context, and an object that nothing has made, are a panic that says so, at once.
+// A nil context panics at once with the name of the method, and so does a method of an object
+// that its constructor has not made.
 func TestMisuse(t *testing.T) {
 	m := testserver.Connect(t, testserver.Server(t).Addr(0))
 	s := testserver.Session(t, m)
@@ -29,8 +30,8 @@ func TestMisuse(t *testing.T) {
 	must(t, s.Err())
 }
 
-// A nil function where no error can be returned is a panic in the goroutine of the caller, and
-// not in one of the manager's.
+// A nil function panics in the goroutine of the caller, and not in one of the manager, if the
+// method returns no error.
 func TestNilFunction(t *testing.T) {
 	m := testserver.Connect(t, testserver.Server(t).Addr(0))
 	defer func() {

@@ -12,7 +12,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A write that is guarded by the version of another node happens with it, or not at all.
+// A write that is guarded by the version of another node is carried out with the check, or not at
+// all.
 func TestMultiGuarded(t *testing.T) {
 	root := testserver.Path(t)
 	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()+root))
@@ -51,7 +52,7 @@ func TestMultiLostReply(t *testing.T) {
 	}
 }
 
-// Nodes that go with the session count, whichever way they come and go.
+// Ephemeral nodes of a multi count, in whichever way they come and go.
 func TestMultiCountsNodes(t *testing.T) {
 	p, _, s := behindProxy(t, 10*time.Second, session.WithMaxNodes(2))
 	d, ctx := dir(t, s), patient(t)
@@ -76,8 +77,8 @@ func TestMultiCountsNodes(t *testing.T) {
 	must(t, err)
 }
 
-// What zk.Conn cannot make in a multi is refused before anything is sent: a server makes the
-// container all the same, and its answer would cost the connection.
+// Nodes that zk.Conn cannot create in a multi are refused before anything is sent. A server would
+// create the container, and its answer would break the connection.
 func TestMultiKinds(t *testing.T) {
 	p, _, s := behindProxy(t, 10*time.Second)
 	d, ctx := dir(t, s), patient(t)

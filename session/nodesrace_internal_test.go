@@ -13,8 +13,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A node that was removed and made again at once must be counted: without it Err and Remaining
-// go by Clock.heard although the session has a node.
+// A node that was removed and made again at once must be counted. Otherwise Err and Remaining go
+// by Clock.heard although the session has a node.
 func TestRemadeNodeIsCounted(t *testing.T) {
 	longtest.Only(t)
 	server := zktest.Start(t)

@@ -22,7 +22,7 @@ func mustNotDial(t *testing.T) Option {
 	})
 }
 
-// Whatever cannot work is refused before any I/O.
+// Options that cannot work are refused before any I/O.
 func TestConnectInvalid(t *testing.T) {
 	type attempt struct {
 		name, servers string
@@ -72,7 +72,7 @@ func TestConnectInvalid(t *testing.T) {
 	}
 }
 
-// All that is wrong is said at once.
+// The error names everything that is wrong.
 func TestConnectInvalidJoined(t *testing.T) {
 	_, err := newConfig("h:0", []Option{WithTimeout(0), nil})
 	if err == nil {
@@ -109,7 +109,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// A retry function that returns nil is refused; one that does so later gets the default.
+// A retry function that returns nil is refused. If it does so later, the default is used.
 func TestRetryThatReturnsNil(t *testing.T) {
 	calls := 0
 	c, err := newConfig("h", []Option{WithRetry(func() backoff.BackOff {
@@ -126,7 +126,7 @@ func TestRetryThatReturnsNil(t *testing.T) {
 	}
 }
 
-// What the caller does to his slices and TLS config afterwards changes nothing.
+// Changes of the caller to its slices and its TLS config after the call have no effect.
 func TestOptionsAreCopies(t *testing.T) {
 	secret := []byte("user:password")
 	acl := zk.DigestACL(zk.PermAll, "user", "password")
@@ -142,8 +142,8 @@ func TestOptionsAreCopies(t *testing.T) {
 	}
 }
 
-// The default waits: full jitter, from a bound of 50 ms doubling to half the timeout or 15 s,
-// for ever.
+// The default waits: full jitter, with a bound that doubles from 50 ms to half the timeout or 15
+// s, without end.
 func TestDefaultRetry(t *testing.T) {
 	for timeout, most := range map[time.Duration]time.Duration{
 		2 * time.Second: time.Second,

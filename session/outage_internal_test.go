@@ -12,8 +12,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// moving is a name for servers that can all be replaced by others, at new addresses. Dials of
-// old ones get no answer.
+// moving is a name for servers that can all be replaced by others at new addresses. The old
+// addresses do not answer a dial.
 type moving struct {
 	dns  *fakeDNS
 	srv  *zktest.Server
@@ -27,8 +27,8 @@ func (m *moving) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return m.srv.Dialer()(ctx, network, addr)
 }
 
-// All servers get new addresses under a session that has been connected for weeks: it is
-// connected again within a second of the time from which that is possible.
+// All servers get new addresses under a session that has been connected for weeks. It is
+// connected again within a second after that is possible.
 func TestNewAddressesBehindOneName(t *testing.T) {
 	for _, c := range []struct{ age, slowDNS time.Duration }{
 		{time.Hour, 0},

@@ -36,7 +36,7 @@ func virtually(t *testing.T, servers string, d dial, opts ...session.Option) (*s
 	return m, s
 }
 
-// halfDark has servers called dark answer no dial.
+// halfDark is an ensemble in which the servers called dark answer no dial.
 func halfDark(d dial) dial {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if strings.HasPrefix(addr, "dark") {
@@ -47,8 +47,8 @@ func halfDark(d dial) dial {
 	}
 }
 
-// Sessions that asked for a minute and were granted six seconds, with one of two servers dark,
-// all survive that their connections are reset.
+// Sessions asked for a minute and were granted six seconds, and one of two servers is dark. All
+// of them survive a reset of their connections.
 func TestGrantedLessThanAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const sessions = 60
@@ -69,8 +69,8 @@ func TestGrantedLessThanAsked(t *testing.T) {
 	})
 }
 
-// When servers that were gone for a while are back, so are the sessions, within a second: the
-// longer the outage was, the less is left of them.
+// When servers come back after a while, the sessions are connected again within a second. The
+// longer the outage was, the less is left of the sessions.
 func TestBackSoonAfterAnOutage(t *testing.T) {
 	for _, outage := range []time.Duration{time.Second, 3 * time.Second, 5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestBackSoonAfterAnOutage(t *testing.T) {
 	}
 }
 
-// oneAnswer is a connection through something that closes it after one answer to a request.
+// oneAnswer is a connection through a proxy that closes it after one answer to a request.
 type oneAnswer struct {
 	net.Conn
 	mu     sync.Mutex
@@ -125,7 +125,7 @@ func (c *oneAnswer) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// What closes each connection after one answer is not dialled without end.
+// A proxy that closes each connection after one answer is not dialled in a tight loop.
 func TestOneAnswerIsOfNoUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -148,7 +148,7 @@ func TestOneAnswerIsOfNoUse(t *testing.T) {
 	})
 }
 
-// After a connection that was of use the next is made at once.
+// After a connection that was of use, the next dial is made at once.
 func TestFirstRedialIsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -165,7 +165,7 @@ func TestFirstRedialIsAtOnce(t *testing.T) {
 	})
 }
 
-// An ensemble whose answers take longer than a third of the session timeout can be reached, at
+// An ensemble whose answers take longer than a third of the session timeout can be reached with
 // all defaults.
 func TestSlowGreeting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestSlowGreeting(t *testing.T) {
 	})
 }
 
-// noDeadlines is a connection without, as through an SSH channel.
+// noDeadlines is a connection without deadlines, as through an SSH channel.
 type noDeadlines struct{ net.Conn }
 
 var errNoDeadlines = errors.New("deadlines are not supported")
@@ -195,7 +195,7 @@ func withoutDeadlines(d dial) dial {
 	}
 }
 
-// A dialer's connections need no deadlines: not to connect, nor to work, nor to close a lost
+// The connections of a dialer need no deadlines: not to connect, to work, or to close a lost
 // session on the server.
 func TestConnectionsWithoutDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

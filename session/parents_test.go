@@ -23,7 +23,7 @@ func TestMakeParents(t *testing.T) {
 			t.Fatalf("%s: %v, %v", dir, stat, err)
 		}
 	}
-	// Made twice is made once: a lost reply is no reason to tell the caller.
+	// Making a directory twice has the effect of once, so a lost reply is not reported.
 	f := p.CutAfterCommit(zktest.Any(zktest.OpCreateContainer))
 	must(t, plumbing.Of(s).MakeParents(ctx, d+"/lost/reply"))
 	within(t, f.Hit(), "the cut")
@@ -44,7 +44,7 @@ func TestMakeParentsTogether(t *testing.T) {
 	wg.Wait()
 }
 
-// What is made are containers, which go when they are empty again.
+// makeParents makes containers, which the server removes when they are empty again.
 func TestMakeParentsContainers(t *testing.T) {
 	longtest.Only(t)
 	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()))
@@ -59,8 +59,8 @@ func TestMakeParentsContainers(t *testing.T) {
 	})
 }
 
-// A directory that exists is made, also for who may not make anything beside it: servers
-// ask for that right before they look.
+// makeParents succeeds for a directory that exists, even if the client may not create nodes
+// beside it: servers check that right before they check whether the node exists.
 func TestMakeParentsWithoutTheRight(t *testing.T) {
 	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()))
 	d, ctx, admin := testserver.Path(t), patient(t), testserver.Admin(t)
@@ -79,8 +79,8 @@ func TestMakeParentsWithoutTheRight(t *testing.T) {
 	must(t, plumbing.Of(below).MakeParents(ctx, "/"))
 }
 
-// Where the server knows no containers, directories are persistent nodes. It hangs up when
-// it is asked for what it does not know.
+// If the server knows no containers, directories are persistent nodes. The server hangs up on a
+// request that it does not know.
 func TestParentsWithoutContainers(t *testing.T) {
 	srv := zktest.Start(t, zktest.WithoutContainers())
 	m := testserver.Connect(t, "any:2181", session.WithDialer(srv.Dialer()), session.WithTimeout(20*time.Second))

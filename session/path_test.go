@@ -37,8 +37,8 @@ func TestValidatePath(t *testing.T) {
 	}
 }
 
-// What we accept go-zookeeper does not refuse: its word for that, zk.ErrInvalidPath,
-// comes too late and is none of ours. A closed Conn says it without any I/O.
+// go-zookeeper refuses no path that we accept. Its error, zk.ErrInvalidPath, would come too late
+// and is not one of ours. A closed Conn reports it without any I/O.
 func FuzzValidatePath(f *testing.F) {
 	for _, p := range append(goodPaths, badPaths...) {
 		f.Add(p)

@@ -118,8 +118,8 @@ func TestMulti(t *testing.T) {
 	}
 }
 
-// The chroot goes on every path on the way out and comes off on the way in, and is made
-// when needed.
+// The chroot is added to every path that is sent, and removed from every path that is returned.
+// It is created when needed.
 func TestChroot(t *testing.T) {
 	root := testserver.Path(t)
 	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()+root+"/app"))
@@ -146,7 +146,7 @@ func TestChroot(t *testing.T) {
 	zktest.Eventually(t, testserver.Patience, "the event", func() bool { return w.Event() == session.WatchDeleted })
 }
 
-// A context that has ended sends nothing, whatever the request.
+// With a context that has ended no request is sent.
 func TestEndedContextSendsNothing(t *testing.T) {
 	p, _, s := behindProxy(t, 20*time.Second)
 	zktest.Eventually(t, testserver.Patience, "a quiet line", func() bool {

@@ -49,7 +49,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// Codes that zk.Conn does not know come as text, and are read back from it.
+// zk.Conn makes text of codes that it does not know. They are read back from the text.
 func TestCode(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -72,7 +72,7 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// The session's own end is a better answer than that of its connection.
+// If the session has ended, its error replaces that of the connection.
 func TestVerdict(t *testing.T) {
 	s := bareSession(t, newFakeConfig(t))
 	if err := s.verdict(io.EOF); !errors.Is(err, zk.ErrConnectionClosed) || !errors.Is(err, io.EOF) {

@@ -20,7 +20,7 @@ var cuts = map[string]arm{
 	"after":  (*zktest.Proxy).CutAfterCommit,
 }
 
-// Reads, and a delete, are repeated whether or not the server had them.
+// Reads and deletes are repeated, whether or not the server had received them.
 func TestLostReplies(t *testing.T) {
 	for when, cut := range cuts {
 		t.Run(when, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
-// What may have been carried out is not carried out again; the caller is told.
+// A request that the server may have carried out is not repeated, and its caller gets an error.
 func TestUncertain(t *testing.T) {
 	p, _, s := behindProxy(t, 10*time.Second)
 	d, ctx := dir(t, s), patient(t)
@@ -79,7 +79,7 @@ func TestUncertain(t *testing.T) {
 	}
 }
 
-// A create that waits for a connection and is given up is never sent.
+// A create that is cancelled while it waits for a connection is never sent.
 func TestGivenUpWhileDisconnected(t *testing.T) {
 	p, m, s := behindProxy(t, 10*time.Second)
 	d := dir(t, s)
@@ -105,7 +105,7 @@ func TestGivenUpWhileDisconnected(t *testing.T) {
 	}
 }
 
-// A create that is given up under way is undone when its answer comes.
+// A create that is cancelled in flight is undone when its answer comes.
 func TestGivenUpUnderWay(t *testing.T) {
 	p, _, s := behindProxy(t, 20*time.Second)
 	d := dir(t, s)
@@ -124,7 +124,7 @@ func TestGivenUpUnderWay(t *testing.T) {
 	testserver.WaitChildren(t, d, 0)
 }
 
-// A guaranteed delete needs nobody's help, whatever happens to the connection.
+// A guaranteed delete succeeds without further calls, whatever happens to the connection.
 func TestRemoveAcrossDisconnection(t *testing.T) {
 	p, m, s := behindProxy(t, 10*time.Second)
 	d, ctx := dir(t, s), patient(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// With a WithRetry that says stop, requests fail with the error of their last try; what is
-// guaranteed goes on all the same, and so does dialling.
+// With a WithRetry that says stop, requests fail with the error of their last try. Guaranteed
+// deletes and dials go on.
 func TestRetryThatStops(t *testing.T) {
 	p, _, s := behindProxy(t, 20*time.Second,
 		session.WithRetry(func() backoff.BackOff { return &backoff.StopBackOff{} }))

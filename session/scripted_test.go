@@ -16,8 +16,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// scripted is a server that answers the nth handshake (from 0) with greetings[n], the
-// last one from then on, and hangs up on the next frame; but not before hangUp is closed.
+// scripted is a server that answers the nth handshake (from 0) with greetings[n], and all later
+// ones with the last. It hangs up on the next frame, but not before hangUp is closed.
 func scripted(t *testing.T, hangUp <-chan struct{}, greetings ...[]byte) string {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -50,11 +50,11 @@ func scripted(t *testing.T, hangUp <-chan struct{}, greetings ...[]byte) string 
 
 func greet(id int32) []byte { return words(36, 0, 60_000, 0, id, 16, 1, 2, 3, 4) }
 
-// A server that answers with another session than was asked for: the session is lost,
-// and the error says why, whatever the clock does.
+// If a server answers with another session than the client asked for, the session is lost, and
+// the error says why, whatever the clock does.
 func TestAnotherSessionAnswers(t *testing.T) {
 	longtest.Only(t)
-	t.Parallel() // Close waits in vain
+	t.Parallel() // Close waits for its whole limit
 	lost := make(chan session.Change, 10)
 	known := make(chan struct{}) // a session that is lost before the manager has it is not told of
 	m := testserver.Connect(t, scripted(t, known, greet(0x77), greet(0x88)),
@@ -74,11 +74,11 @@ func TestAnotherSessionAnswers(t *testing.T) {
 	}
 }
 
-// A first handshake that is answered with no session is tried again at once, not after
-// as long as a Conn that hangs is given.
+// A first handshake that is answered with no session is tried again at once, and not after the
+// time that a hanging zk.Conn gets.
 func TestNoSessionAtFirst(t *testing.T) {
 	longtest.Only(t)
-	t.Parallel() // Close waits in vain
+	t.Parallel() // Close waits for its whole limit
 	soon := make(chan struct{})
 	close(soon)
 	m := testserver.Connect(t, scripted(t, soon, words(36, 0, 0, 0, 0, 16, 0, 0, 0, 0), greet(0x77)))
@@ -87,7 +87,7 @@ func TestNoSessionAtFirst(t *testing.T) {
 	}
 }
 
-// Connect that fails says what kept it.
+// If Connect fails, its error says why there was no session.
 func TestConnectFails(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel() // waits for as long as a first dial may take on a busy machine
@@ -103,7 +103,7 @@ func TestConnectFails(t *testing.T) {
 	wantErr(t, "connect", err, why)
 }
 
-// One server that is not there, and one without a name, keep nobody from the third.
+// A server that is down and one without an address do not keep a client from the third server.
 func TestConnectOneOfThree(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// setWatchesLost has the server refuse each setWatches: it is given a delete of no node in its
-// place.
+// setWatchesLost makes the server refuse each setWatches: it replaces the request with a delete
+// of a node that does not exist.
 type setWatchesLost struct {
 	net.Conn
 	n chan<- struct{}
@@ -37,8 +37,8 @@ func (c setWatchesLost) Write(frame []byte) (int, error) {
 	return len(frame), nil
 }
 
-// A server that throttles requests can refuse to set watches again on a new connection.
-// zk.Conn takes them for set all the same; a watch set after that must be.
+// A server that throttles requests can refuse to set watches again on a new connection. zk.Conn
+// believes that they are set. A watch that is set after that must work.
 func TestSetWatchesRefused(t *testing.T) {
 	refused := make(chan struct{}, 1)
 	p, _, s := behindProxy(t, time.Minute, session.WithDialer(

@@ -11,8 +11,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// The buffer for what is sent is no limit to what is received: long queues have long
-// listings, and others may have written as much as the server allows.
+// The buffer for requests does not limit replies. Long queues have long lists of children, and
+// other clients may have written as much as the server allows.
 func TestLargeReplies(t *testing.T) {
 	m := testserver.Connect(t, testserver.Server(t).ConnectString())
 	s := testserver.Session(t, m)
@@ -43,7 +43,7 @@ func TestLargeReplies(t *testing.T) {
 	}
 }
 
-// What is accepted can be sent; what could not be sent is refused before.
+// Every request that is accepted can be sent. Others are refused before anything is sent.
 func TestLargeRequests(t *testing.T) {
 	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()))
 	d, ctx := dir(t, s), patient(t)

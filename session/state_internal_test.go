@@ -67,7 +67,7 @@ func TestSubscribers(t *testing.T) {
 	})
 }
 
-// Who cancels while he is being told of something is told of nothing more.
+// A subscriber that cancels during a call gets no further call.
 func TestSubscriberCancelledMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ss subscribers
@@ -117,7 +117,7 @@ func TestNodes(t *testing.T) {
 	refused("full again")
 }
 
-// Strict rules for the clock hold while there is a node, or may be one.
+// The strict rules of the clock hold while the session has a node, or may have one.
 func TestNodesAny(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(n *nodes)

@@ -36,8 +36,8 @@ func (c *cuttable) cut() {
 	c.last.Close()
 }
 
-// A server that insists on identities takes no closeSession without: a session that is lost
-// here is closed there all the same, and not kept alive by the attempts to.
+// A server that insists on identities accepts no closeSession without them. A session that is
+// lost here is closed there all the same, and the attempts do not keep it alive.
 func TestLostSessionIsClosedWithIdentity(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()
@@ -60,9 +60,9 @@ func TestLostSessionIsClosedWithIdentity(t *testing.T) {
 	})
 }
 
-// fickle is a server with one session that takes the identity on the first connection alone.
-// It hangs up on that when told to, and closes the session, once, for whoever asks for that
-// before he presents the identity again.
+// fickle is a server with one session that accepts the identity on the first connection only. It
+// closes that connection when told to. It closes the session, once, for a client that asks for it
+// without presenting the identity again.
 func fickle(t *testing.T, hangUp <-chan struct{}) (addr string, closed <-chan struct{}) {
 	t.Helper()
 	asked := make(chan struct{}, 1)
@@ -112,8 +112,8 @@ func fickle(t *testing.T, hangUp <-chan struct{}) (addr string, closed <-chan st
 	return l.Addr().String(), asked
 }
 
-// Nor does a server that refuses the identity by then take a closeSession behind it: the
-// session is closed without.
+// A server that refuses the identity by then does not accept a closeSession behind it. The
+// session is closed without the identity.
 func TestLostSessionIsClosedWithoutRefusedIdentity(t *testing.T) {
 	for name, opts := range map[string][]session.Option{
 		"refused to the session":  nil,

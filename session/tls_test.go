@@ -43,7 +43,7 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
-// terminator takes TLS off connections to the shared server, and returns its port.
+// terminator decrypts TLS connections to the shared server, and returns its port.
 func terminator(t *testing.T, cfg *tls.Config) string {
 	t.Helper()
 	l, err := tls.Listen("tcp4", "127.0.0.1:0", cfg)
@@ -81,8 +81,8 @@ func TestTLS(t *testing.T) {
 	must(t, s.Sync(patient(t), "/"))
 }
 
-// The host of the connect string is what is verified, and who does not match is refused in
-// so many words.
+// The host of the connect string is verified. The error for a certificate that does not match
+// says so.
 func TestTLSRefused(t *testing.T) {
 	longtest.Only(t)
 	cert, pool := certificate(t)

@@ -39,8 +39,8 @@ func selfSigned(t *testing.T) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 }
 
-// tlsPipe makes a TLS connection by way of the dialer, with no deadlines, and returns what the
-// server was asked for by name.
+// tlsPipe makes a TLS connection through the dialer, without deadlines. It returns the server
+// name that the client has sent.
 func tlsPipe(t *testing.T, host string, client *tls.Config) (net.Conn, string) {
 	t.Helper()
 	near, far := net.Pipe()
@@ -61,8 +61,8 @@ func tlsPipe(t *testing.T, host string, client *tls.Config) (net.Conn, string) {
 	return c, <-asked
 }
 
-// The server is told which name is meant, also where nothing is verified: it may have
-// certificates, or servers behind it, for several.
+// The server gets the name that the client means, even if the client verifies nothing. The server
+// may have several certificates, or several servers behind it.
 func TestTLSServerName(t *testing.T) {
 	for _, c := range []struct {
 		host, name, want string
@@ -77,8 +77,8 @@ func TestTLSServerName(t *testing.T) {
 	}
 }
 
-// The other side takes nothing any more, and the connection has no deadlines: closing it
-// takes a moment all the same.
+// The other side reads nothing any more, and the connection has no deadlines. Closing it takes
+// only a moment all the same.
 func TestTLSCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := tlsPipe(t, "h", &tls.Config{InsecureSkipVerify: true})

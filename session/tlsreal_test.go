@@ -30,7 +30,7 @@ func secure(t *testing.T, cert tls.Certificate, opts ...zktest.RealOption) *zkte
 	}, opts...)...)
 }
 
-// onFailure is a log that calls a function when an attempt to connect has failed.
+// onFailure is a log handler that calls a function when an attempt to connect has failed.
 type onFailure struct {
 	slog.Handler
 	f func()
@@ -38,7 +38,7 @@ type onFailure struct {
 
 func (h onFailure) Enabled(context.Context, slog.Level) bool { return true }
 func (h onFailure) Handle(_ context.Context, r slog.Record) error {
-	// A name can have an address of IPv6 too, where nobody listens.
+	// A name can have an IPv6 address too, at which no server listens.
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool { text += " " + a.String(); return true })
 	if strings.Contains(text, "failed") && !strings.Contains(text, "connection refused") {
@@ -47,14 +47,14 @@ func (h onFailure) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// refusedConnect connects until the first failure, and returns what Connect says then. It
-// would try again: a server that cannot be trusted now can be later.
+// refusedConnect connects until the first failure, and returns the error of Connect. Connect
+// itself would try again, because a server that cannot be trusted now may be trusted later.
 func refusedConnect(t *testing.T, server string, cfg *tls.Config) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(patient(t))
 	defer cancel()
 	returned := make(chan struct{})
-	failed := func() { cancel(); <-returned } // not to be followed by another failure
+	failed := func() { cancel(); <-returned } // so that no other failure follows
 	m, err := session.Connect(ctx, server, session.WithTLS(cfg), session.WithTimeout(time.Minute),
 		session.WithLogger(slog.New(onFailure{slog.DiscardHandler, failed})))
 	close(returned)
@@ -122,8 +122,8 @@ func TestTLSExpiredCertificate(t *testing.T) {
 	}
 }
 
-// With mutual TLS the client's certificate is its identity, which ACLs can name; a session
-// outlives a restart of the server; and who has no certificate is told so.
+// With mutual TLS the client's certificate is its identity, which ACLs can name. A session
+// survives a restart of the server. The error of a client without a certificate says so.
 func TestMutualTLS(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()
@@ -170,7 +170,7 @@ func TestMutualTLS13(t *testing.T) {
 		ClientCAs:    ours.pool,
 		MinVersion:   tls.VersionTLS13,
 	})
-	// The alert can be overtaken by what the kernel makes of data that nobody will read.
+	// The kernel resets a connection with unread data, and the reset can overtake the alert.
 	zktest.Eventually(t, testserver.Patience, "the reason", func() bool {
 		err := refusedConnect(t, "localhost:"+port, &tls.Config{RootCAs: ours.pool})
 		return strings.Contains(err.Error(), "tls: certificate required")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// With no hooks nothing is allocated for them.
+// Without hooks nothing is allocated for them.
 func TestNoTraceAllocatesNothing(t *testing.T) {
 	s := &Session{cfg: &config{}, life: context.Background()}
 	ctx := context.WithValue(context.Background(), target{}, 1)
@@ -22,8 +22,8 @@ func TestNoTraceAllocatesNothing(t *testing.T) {
 	}
 }
 
-// What goes on in the background lives as long as the session, whatever becomes of the
-// context on whose behalf it does.
+// Work in the background lasts as long as the session, even if the context on whose behalf it
+// runs has ended.
 func TestLifeWithValues(t *testing.T) {
 	life, end := context.WithCancelCause(context.Background())
 	s := &Session{cfg: &config{trace: Trace{Retry: func(context.Context, RetryInfo) {}}}, life: life}

@@ -21,9 +21,9 @@ import (
 // traceKey is for a value that the hooks find in their contexts.
 type traceKey struct{}
 
-// Each try of a request is told of, with the path as the user knows it and the server that
-// is asked, and ends; those made in the background too, with the values of the context on
-// whose behalf they are.
+// The Request hook gets each try, with the path as the user knows it and the server, and its
+// function is called at the end. That is also true of requests in the background, which have the
+// values of the context on whose behalf they run.
 func TestTraceRequests(t *testing.T) {
 	type call struct {
 		session.RequestInfo
@@ -72,7 +72,7 @@ func TestTraceRequests(t *testing.T) {
 	must(t, err)
 	_, err = s.Multi(ctx, &zk.CheckVersionRequest{Path: "/d", Version: 7})
 	wantErr(t, "multi", err, zk.ErrBadVersion)
-	for range 2 { // the second shares the watch, and asks nobody
+	for range 2 { // the second shares the watch and sends nothing
 		_, _, _, err = s.Watch(ctx, node)
 		must(t, err)
 	}

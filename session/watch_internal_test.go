@@ -19,7 +19,7 @@ func newWatchTest(t *testing.T) *watchTest {
 	return w
 }
 
-// set joins, expects to have to make the get, and lands it.
+// set joins a watch, expects that a get is needed, and lands it.
 func (t *watchTest) set(wantArm bool, err error) *Watch {
 	t.Helper()
 	w, f := t.join("/a")
@@ -131,7 +131,7 @@ func TestWatchesArmedAcrossDisconnects(t *testing.T) {
 	wt.set(true, nil)
 }
 
-// An event that nobody waits for still disarms.
+// An event disarms a watch even if no goroutine waits for it.
 func TestWatchesEventAfterBreak(t *testing.T) {
 	wt := newWatchTest(t)
 	w := wt.set(true, nil)
@@ -141,7 +141,7 @@ func TestWatchesEventAfterBreak(t *testing.T) {
 	wt.idle()
 }
 
-// The event can be reported before the caller of the get has run on.
+// The event can come before the caller of the get goes on.
 func TestWatchesEventInFlight(t *testing.T) {
 	wt := newWatchTest(t)
 	w, f := wt.join("/a")
@@ -177,8 +177,8 @@ func TestWatchesErrorInFlight(t *testing.T) {
 	}
 }
 
-// The connection breaks while the get is under way; a second begins before the first
-// has landed.
+// The connection breaks while the get is in flight. A second get begins before the first has
+// landed.
 func TestWatchesBreakInFlight(t *testing.T) {
 	wt := newWatchTest(t)
 	w, f := wt.join("/a")
@@ -217,8 +217,8 @@ func TestWatchNotify(t *testing.T) {
 	stop()
 }
 
-// A watch that is forgotten ends for all who share it, and the next get sets another; so does
-// one whose get is still under way, and one that nobody waits for.
+// A watch that is forgotten ends for all who share it, and the next get sets another. That
+// includes a watch whose get is in flight, and one without waiters.
 func TestWatchesForgotten(t *testing.T) {
 	for name, forget := range map[string]func(*watchTest, *Watch){
 		"one":      func(wt *watchTest, w *Watch) { wt.forget("/a", (*watchPlumbing)(w)) },

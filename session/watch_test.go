@@ -14,7 +14,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// watchers returns how many sessions the server has watching a path.
+// watchers returns how many sessions watch a path on the server.
 func watchers(t *testing.T, p string) int {
 	t.Helper()
 	text, err := testserver.Server(t).Word(patient(t), 0, "wchp")
@@ -38,7 +38,7 @@ func wantEvent(t *testing.T, w *session.Watch, want session.WatchEvent) {
 	}
 }
 
-// All who wait at a node share one watch and one request.
+// All waiters at a node share one watch and one request.
 func TestWatchIsShared(t *testing.T) {
 	p, _, s := behindProxy(t, 20*time.Second)
 	d, ctx := dir(t, s), patient(t)
@@ -100,7 +100,7 @@ func TestWatchEvents(t *testing.T) {
 	}
 }
 
-// What happens while the connection is down is not missed by those who watch again.
+// A client that watches again after a reconnect does not miss what happened in between.
 func TestWatchAgainAfterDisconnection(t *testing.T) {
 	p, m, s := behindProxy(t, 20*time.Second)
 	d, ctx := dir(t, s), patient(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What is due when. The timeout is 20 s: a ping each second, a round each 4 s, a sync of an
-// idle session each 6.67 s.
+// What is due, and when. With a timeout of 20 s there is a ping each second, a round each 4 s,
+// and a sync of an idle session each 6.67 s.
 func TestBeatDue(t *testing.T) {
 	const timeout = 20 * time.Second
 	start := time.Now()

@@ -162,8 +162,8 @@ func (b *bench) beaten() []int32 {
 	return ops
 }
 
-// Only what the leader alone can have answered counts, and it counts from the send time of
-// that very request.
+// An answer counts only if the leader alone can have given it, and it counts from the time when
+// that request was sent.
 func TestConnAnswers(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -256,8 +256,8 @@ func TestConnGreeting(t *testing.T) {
 	})
 }
 
-// Greetings that break the connection off, before zk.Conn sees them; one of an
-// expired session it is to see.
+// Greetings that end the connection before zk.Conn sees them. zk.Conn must see the greeting of an
+// expired session.
 func TestConnGreetingRefused(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -323,8 +323,8 @@ func TestConnHolding(t *testing.T) {
 	}
 }
 
-// What is held back counts from when it is sent, and its bytes are those of the
-// call: zk.Conn uses its buffer again at once.
+// A request that is held back counts from when it is sent. Its bytes are those at the time of the
+// call, because zk.Conn uses its buffer again at once.
 func TestConnHeldIsCopied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, true)
@@ -346,9 +346,9 @@ func TestConnHeldIsCopied(t *testing.T) {
 	})
 }
 
-// A server that does not greet is given up after the limit, and the reader is told why. A
-// greeted connection has no limit of its own, whatever deadlines zk.Conn sets: Silence says
-// how long an answer has been due.
+// A server that does not greet is given up after the limit, and the reader gets the reason. A
+// greeted connection has no limit of its own, whatever deadlines zk.Conn sets. Silence says how
+// long an answer has been due.
 func TestConnSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, false)
@@ -387,7 +387,7 @@ func TestConnSilence(t *testing.T) {
 	})
 }
 
-// A write that fails is reported as success, and surfaces to the reader.
+// A write that fails reports success, and the reader gets the error.
 func TestConnWriteNeverFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, false)

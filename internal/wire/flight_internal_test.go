@@ -43,7 +43,7 @@ func TestFlight(t *testing.T) {
 	d.add(sending{xid: 3, op: OpSync, at: now.Add(1)})
 	bad(3, "when that to 1 was due")
 	good(2, 1, 3) // sent at one instant, the first two
-	// Many under way, for long: no more room is taken than for those.
+	// With many requests in flight for a long time, the memory is bounded by their number.
 	for i := int32(0); i < 20; i++ {
 		ask(i)
 	}
@@ -56,7 +56,7 @@ func TestFlight(t *testing.T) {
 	}
 }
 
-// With enableEagerACLCheck a server refuses some writes ahead of what it was asked before.
+// With enableEagerACLCheck a server refuses some writes before it answers earlier requests.
 func TestFlightHasty(t *testing.T) {
 	for _, c := range []struct {
 		op, code int32
@@ -98,7 +98,7 @@ func TestFlightHasty(t *testing.T) {
 	}
 }
 
-// What answers show: a follower can give some of them by itself.
+// What answers show. A follower can give some of them alone.
 func TestShows(t *testing.T) {
 	codes := []int32{CodeOK, CodeNoNode, CodeNodeExists, CodeBadVersion, CodeNotEmpty,
 		CodeNoAuth, CodeInvalidACL, CodeThrottled, CodeNotReadOnly, CodeSessionExpired, CodeSessionMoved,

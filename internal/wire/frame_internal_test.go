@@ -27,7 +27,7 @@ func headsOf(t *testing.T, chunks ...[]byte) [][]byte {
 	return heads
 }
 
-// However the stream is cut into pieces, the frames are the same.
+// The frames are the same, in whatever pieces the stream comes.
 func TestFramesChunking(t *testing.T) {
 	sizes := []int{4 + replyHeader, 4 + connectReply, 4 + frameHead - 1, 4 + frameHead, 4 + frameHead + 1, 200, 4 + replyHeader}
 	var stream []byte
@@ -53,8 +53,8 @@ func TestFramesChunking(t *testing.T) {
 	}
 }
 
-// A length that cannot be is refused with its last byte: the reader makes room for
-// it before it reads on.
+// An impossible length is refused with its last byte, because the reader makes room for a frame
+// of that length before it reads on.
 func TestFramesBadLength(t *testing.T) {
 	for _, n := range []int64{-1, -1 << 31, 0, 1, replyHeader - 1, MaxFrame + 1, 1<<31 - 1} {
 		stream := append(frameOf(1, 50), binary.BigEndian.AppendUint32(nil, uint32(n))...)
@@ -83,7 +83,8 @@ func TestFramesHeadError(t *testing.T) {
 	}
 }
 
-// FuzzFrames: no panic, no memory beyond the head, and the pieces do not matter.
+// FuzzFrames checks that there is no panic and no memory beyond the head, and that the pieces do
+// not matter.
 func FuzzFrames(f *testing.F) {
 	f.Add(frameOf(1, 50), 3)
 	f.Add([]byte{0, 0, 0, 1, 2}, 1)
@@ -117,7 +118,7 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// greetingFrame is what a server answers to a handshake.
+// greetingFrame is the answer of a server to a handshake.
 func greetingFrame(session int64, timeoutMillis int32) []byte {
 	b := binary.BigEndian.AppendUint32(nil, 37)
 	b = binary.BigEndian.AppendUint32(b, 0)

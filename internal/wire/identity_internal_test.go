@@ -14,8 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Identities are on their way before zk.Conn has read the greeting, and so before all that
-// it sends; with the greeting in pieces too, and not to who has greeted with no session.
+// Identities are sent before zk.Conn has read the greeting, and so before everything that it
+// sends. That is also true if the greeting comes in pieces. They are not sent to a server that
+// greets with no session.
 func TestIdentitiesComeFirst(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -50,7 +51,7 @@ func TestIdentitiesComeFirst(t *testing.T) {
 	}
 }
 
-// Identities that cannot be written end the connection; nothing hangs.
+// If identities cannot be written, the connection ends and nothing hangs.
 func TestIdentitiesUnwritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe() // nobody reads at the other end

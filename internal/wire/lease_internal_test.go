@@ -133,8 +133,9 @@ func TestProof(t *testing.T) {
 	}
 }
 
-// The proof never says more than a model of the servers knows, whatever is asked and however
-// long answers take; here the leader pings as late as it may. And it needs little memory.
+// The proof never says more than a model of the servers knows, whatever the requests and however
+// slow the answers. In this model the leader pings as late as it may. The proof needs little
+// memory.
 func TestProofNeverLies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const half = time.Second

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// BenchmarkClock is what an answer that counts, and each question whether a hold is certain,
-// costs the lease clock; and what the time costs, with and without time asleep.
+// BenchmarkClock measures what the lease clock costs for each answer that counts and for each
+// call that asks whether a hold is certain, and what Now costs with and without suspensions.
 func BenchmarkClock(b *testing.B) {
 	start := time.Now()
 	k := NewClock(start)

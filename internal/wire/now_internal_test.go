@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Time asleep counts; what two clocks differ by when nobody slept does not; and it never
-// goes back.
+// Time asleep counts. The difference between two clocks while the machine is awake does not
+// count. The result never decreases.
 func TestSleep(t *testing.T) {
 	const ms = time.Millisecond
 	total := 5 * time.Hour // since the machine started
@@ -28,7 +28,7 @@ func TestSleep(t *testing.T) {
 	}
 }
 
-// In a bubble the time is the bubble's.
+// In a synctest bubble, Now is the time of the bubble.
 func TestNowInBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := Now()

@@ -20,7 +20,7 @@ func numbers(ns ...int32) []byte {
 	return b
 }
 
-// sized puts its length before a string.
+// sized returns a string with its length in front.
 func sized(s string) []byte { return append(numbers(int32(len(s))), s...) }
 
 // result is the head of one result of a multi.
@@ -33,7 +33,7 @@ var (
 	ended = result(-1, 1)
 )
 
-// bodies are those of replies in good form; of the others there is none.
+// bodies has a well-formed reply of each kind.
 var bodies = map[int32][]byte{
 	OpCreate:          sized("/a"),
 	OpCreateContainer: append(sized("/a"), aStat...),
@@ -69,8 +69,7 @@ func inspect(fields []field, p []byte, size int) error {
 	return nil
 }
 
-// A body in good form passes; cut off anywhere, it does not. So it is in whatever pieces
-// it comes.
+// A well-formed body passes, and a shorter one does not, in whatever pieces it comes.
 func TestBody(t *testing.T) {
 	for op, whole := range bodies {
 		fields := bodyOf(op)
@@ -85,7 +84,7 @@ func TestBody(t *testing.T) {
 		}
 		end := len(whole)
 		if op == OpCreateContainer || op == OpCreateTTL {
-			end -= statSize // which some servers send, and zk.Conn does not look at
+			end -= statSize // some servers send a stat, which zk.Conn ignores
 		}
 		for n := range end {
 			for _, size := range []int{1, 7, len(whole)} {
@@ -135,15 +134,15 @@ func TestBodyRefused(t *testing.T) {
 	}
 }
 
-// FuzzBody: whatever passes, zk.Conn can decode: it stays within the frame, and makes no
-// room for more than is there.
+// FuzzBody checks that zk.Conn can decode every body that passes: it stays within the frame, and
+// makes no room for more than is there.
 func FuzzBody(f *testing.F) {
 	ops := []int32{OpCreate, OpExists, OpGetData, OpGetChildren2, OpMulti, XidEvent}
 	for i, op := range ops {
 		f.Add(byte(i), bodies[op], byte(3))
 	}
 	f.Add(byte(5), numbers(EventChildrenChanged, 3, 0), byte(3))
-	f.Add(byte(4), numbers(1), byte(1)) // ends before what says whether that was all: zk.Conn panics
+	f.Add(byte(4), numbers(1), byte(1)) // ends within the head of a result: zk.Conn panics
 	f.Fuzz(func(t *testing.T, which byte, p []byte, size byte) {
 		op := ops[int(which)%len(ops)]
 		fields := bodyOf(op)
@@ -166,7 +165,7 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// reread reads a body in the plain way, as a check on the other.
+// reread reads a body in the simple way, to check the other.
 func reread(fields []field, b *bytes.Buffer) (err error) {
 	take := func(n int) []byte {
 		p := b.Next(n)
