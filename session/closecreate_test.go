@@ -12,7 +12,7 @@ import (
 
 // The manager is closed while containers are created. zk.Conn reads their replies even if it was
 // closed before they came. The race detector must not complain.
-func TestCloseMeanwhileContainersAreMade(t *testing.T) {
+func TestCloseWhileContainersAreCreated(t *testing.T) {
 	dir := testserver.Path(t)
 	for round := range 20 {
 		m := testserver.Connect(t, testserver.Server(t).Addr(0))

@@ -81,7 +81,7 @@ var allModes = map[string]session.CreateMode{
 
 // The node of a cancelled create is deleted when the reply comes. If the reply is lost, the node
 // is deleted if it can be told from the nodes of other clients.
-func TestGivenUpCreateIsUndone(t *testing.T) {
+func TestCancelledCreateIsUndone(t *testing.T) {
 	for name, mode := range allModes {
 		for _, lost := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestGivenUpCreateIsUndone(t *testing.T) {
 
 // A node that is gone before its create could be undone does not count as a node of the session
 // any more.
-func TestUndoOfWhatIsGone(t *testing.T) {
+func TestUndoOfDeletedNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUndoing(t, session.WithMaxNodes(1))
 		u.giveUp(t, "/d/n", "x", session.Ephemeral)
@@ -161,7 +161,7 @@ func TestUndoLeavesOthersAlone(t *testing.T) {
 
 // If several nodes look like the node of the create, only one is deleted. A node with other data
 // stays.
-func TestUndoOfOneAmongEquals(t *testing.T) {
+func TestUndoDeletesOneOfEqualNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUndoing(t)
 		for _, data := range []string{"y", "y", "x", "y"} { // their callers get the error of a lost reply, and may look for the nodes
@@ -229,7 +229,7 @@ func TestCreateAgainAfterGivingUp(t *testing.T) {
 
 // The delete of such a node is not simply repeated. If its reply is lost and another client makes
 // a node at the same path, that node stays.
-func TestUndoIsNotRepeatedBlindly(t *testing.T) {
+func TestUndoDeletesNoLaterNode(t *testing.T) {
 	for name, mode := range map[string]session.CreateMode{"persistent": session.Persistent, "ephemeral": session.Ephemeral} {
 		synctest.Test(t, func(t *testing.T) {
 			u := newUndoing(t)

@@ -11,7 +11,7 @@ import (
 )
 
 // A delete whose caller has left is carried out, and its node does not count any more.
-func TestGivenUpDeleteIsCounted(t *testing.T) {
+func TestCancelledDeleteIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUndoing(t, session.WithMaxNodes(1))
 		_, err := u.s.Create(t.Context(), "/d/n", nil, session.Ephemeral)

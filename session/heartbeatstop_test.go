@@ -15,7 +15,7 @@ import (
 
 // After a create whose reply was lost, the session may own a node or not. It does not send write
 // heartbeats for the rest of its life because of that.
-func TestDoubtEnds(t *testing.T) {
+func TestHeartbeatWritesStop(t *testing.T) {
 	for name, cut := range map[string]func(*zktest.Server, zktest.Match) *zktest.Fault{
 		"not made": (*zktest.Server).CutBefore,
 		"made":     (*zktest.Server).CutAfterCommit,

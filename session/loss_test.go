@@ -76,7 +76,7 @@ func TestClockRunsOutFirst(t *testing.T) {
 
 // Only the way back is cut: pings still reach the server and would keep the session alive there
 // forever.
-func TestLostSessionIsBuried(t *testing.T) {
+func TestLostSessionIsClosedOnServer(t *testing.T) {
 	longtest.Only(t)
 	p, _, s := behindProxy(t, 5*time.Second)
 	d := ephemeral(t, s)

@@ -80,7 +80,7 @@ func TestUncertain(t *testing.T) {
 }
 
 // A create that is cancelled while it waits for a connection is never sent.
-func TestGivenUpWhileDisconnected(t *testing.T) {
+func TestCreateCancelledWhileDisconnected(t *testing.T) {
 	p, m, s := behindProxy(t, 10*time.Second)
 	d := dir(t, s)
 	var h history
@@ -106,7 +106,7 @@ func TestGivenUpWhileDisconnected(t *testing.T) {
 }
 
 // A create that is cancelled in flight is undone when its answer comes.
-func TestGivenUpUnderWay(t *testing.T) {
+func TestCreateCancelledInFlight(t *testing.T) {
 	p, _, s := behindProxy(t, 20*time.Second)
 	d := dir(t, s)
 	f := p.HoldReply(zktest.On(zktest.OpCreate, d))

@@ -68,7 +68,7 @@ func TestSubscribers(t *testing.T) {
 }
 
 // A subscriber that cancels during a call gets no further call.
-func TestSubscriberCancelledMeanwhile(t *testing.T) {
+func TestSubscriberCancelledDuringCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ss subscribers
 		block := make(chan struct{})
