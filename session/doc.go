@@ -5,7 +5,7 @@
 // which is exactly one ZooKeeper session. When that session is lost, everything held under it is
 // lost too, and the manager opens another session.
 //
-//	m, err := session.Connect(ctx, "zk1:2181,zk2:2181,zk3:2181/app")
+//	m, err := session.Connect(ctx, servers) // once per process: "zk1:2181,zk2:2181,zk3:2181"
 //	if err != nil {
 //		return err
 //	}
@@ -14,6 +14,7 @@
 //	if err != nil {
 //		return err
 //	}
+//	// The node is there for as long as the session is.
 //	node, err := s.Create(ctx, "/worker-", nil, session.EphemeralSequential)
 //
 // Programs that only want locks pass the Manager to package zklock, rwlock or semaphore, and need

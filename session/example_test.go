@@ -7,35 +7,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zktest"
 )
-
-// A program registers itself with an ephemeral node, which goes when its session ends. The server
-// here runs in the process.
-func Example() {
-	server, err := zktest.New()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer server.Close()
-	ctx := context.Background()
-
-	m, err := session.Connect(ctx, server.ConnectString())
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer m.Close()
-	s, err := m.Session(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	node, err := s.Create(ctx, "/worker-", nil, session.EphemeralSequential)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(m.State(), node)
-	// Output: Connected /worker-0000000000
-}
 
 // A process has one manager per ensemble, and closes it at its end.
 func ExampleConnect() {
