@@ -15,7 +15,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// atOnce is how many goroutines take or give back locks that nobody else wants.
+// atOnce is how many goroutines take or give back uncontended locks.
 const atOnce = 64
 
 // held has one manager hold 2,000 locks at once.
@@ -66,7 +66,7 @@ func held(ctx context.Context, e *zktest.Ensemble, of func(int) int) (t table, e
 	return t, m.over(ctx)
 }
 
-// takeLocks takes so many locks, numbered from 0 below dir, and returns the leases.
+// takeLocks takes n locks, numbered from 0 below dir, and returns the leases.
 func takeLocks(ctx context.Context, m *session.Manager, dir string, n int) ([]*queue.Lease, error) {
 	leases := make([]*queue.Lease, n)
 	g, ctx := errgroup.WithContext(ctx)

@@ -11,9 +11,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// limit fills a session with as many nodes as it may own: what comes then is refused before
-// anything is sent, what is held stays held, and there is room again for each that is given
-// back.
+// limit fills a session with as many nodes as it may own. A further call is refused before anything is
+// sent. Held locks stay held, and each lock that is given back makes room for another.
 func limit(ctx context.Context, e *zktest.Ensemble, of func(int) int) (t table, err error) {
 	const more = 100
 	most := of(2048)
@@ -70,7 +69,7 @@ func limit(ctx context.Context, e *zktest.Ensemble, of func(int) int) (t table, 
 	return t, m.over(ctx)
 }
 
-// refused asks for locks that a full session cannot have.
+// refused asks for locks in a full session.
 func refused(ctx context.Context, m *session.Manager, n int) error {
 	for range n {
 		if _, err := takeLocks(ctx, m, "/load/limit/beyond", 1); !errors.Is(err, session.ErrTooManyNodes) {
@@ -82,7 +81,7 @@ func refused(ctx context.Context, m *session.Manager, n int) error {
 
 var errNotRefused = errors.New("not refused as it should be")
 
-// again gives n leases back, takes so many others, and finds the session full again.
+// again gives n leases back, takes n others, and finds the session full again.
 func again(ctx context.Context, m *session.Manager, leases []*queue.Lease, n int) ([]*queue.Lease, error) {
 	if err := giveBack(ctx, leases[:n]); err != nil {
 		return nil, err

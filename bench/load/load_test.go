@@ -9,7 +9,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A fiftieth of it works, and leaves nothing.
+// A fiftieth of the load works, and leaves nothing.
 func TestSmall(t *testing.T) {
 	err := run(2, false, 5*time.Minute)
 	if errors.Is(err, zktest.ErrNoZooKeeper) {

@@ -1,7 +1,7 @@
-// Command load has very many hold and wait at once, and says what that takes: 2,000 locks
-// held by one manager, 10,000 goroutines that wait for 100 locks, 50 managers on one server;
-// and what happens at the limit of nodes. It fails when anything is left afterwards, or when
-// a lock is held twice.
+// Command load measures very many holders and waiters at once: 2,000 locks held by one manager,
+// 10,000 goroutines that wait for 100 locks, and 50 managers on one server. It also shows what
+// happens at the limit of nodes. It fails if anything is left afterwards, or if a lock is held
+// twice.
 //
 //	go run ./load -write
 package main
@@ -114,7 +114,7 @@ func closeAll(ms []*session.Manager) error {
 	return errors.Join(errs...)
 }
 
-// table is what one scenario has found out.
+// table is the result of one scenario.
 type table struct {
 	title string
 	rows  [][2]string

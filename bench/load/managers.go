@@ -16,8 +16,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// managers has 50 managers on one server, each of which holds locks of its own, and all of
-// which want one.
+// managers has 50 managers on one server. Each holds locks of its own, and all of them want one more.
 func managers(ctx context.Context, e *zktest.Ensemble, of func(int) int) (t table, err error) {
 	const own, times = 20, 20
 	n := of(50)
@@ -32,7 +31,7 @@ func managers(ctx context.Context, e *zktest.Ensemble, of func(int) int) (t tabl
 	}
 	defer func() { err = errors.Join(err, closeAll(ms), m.over(ctx)) }()
 	t.row("to connect all of them, one after the other", "%v", round(time.Since(m.begin)))
-	// What an idle one takes; those of its connecting have gone.
+	// An idle manager. The goroutines of its connecting have ended.
 	u, err := m.quiet(ctx, 8, n)
 	if err != nil {
 		return t, err
@@ -87,7 +86,7 @@ func takeEach(ctx context.Context, ms []*session.Manager, own int) ([]*queue.Lea
 	return all, err
 }
 
-// contend has each manager take one lock so many times.
+// contend has each manager take one lock several times.
 func contend(ctx context.Context, ms []*session.Manager, times int) error {
 	var inside, twice atomic.Int64
 	g, ctx := errgroup.WithContext(ctx)

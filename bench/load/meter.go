@@ -11,7 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// meter compares what is in use with what was when it was made.
+// meter compares the resources in use with those at the time when it was made.
 type meter struct {
 	e     *zktest.Ensemble
 	base  usage.Usage
@@ -28,15 +28,15 @@ func newMeter(ctx context.Context, e *zktest.Ensemble) (*meter, error) {
 	return &meter{e: e, base: base, begin: time.Now(), sent: base.Packets}, nil
 }
 
-// phase begins one: what comes next is timed, and its requests are counted.
+// phase begins a phase, which is timed, and whose requests are counted.
 func (m *meter) phase(ctx context.Context) error {
 	u, err := usage.Take(ctx, m.e)
 	m.begin, m.sent = time.Now(), u.Packets
 	return err
 }
 
-// until waits for the server to be as it should be, and returns what is then in use, how
-// long the phase has taken, and how many requests.
+// until waits for a condition on the server. It returns the resources in use then, the time of the
+// phase, and its requests.
 func (m *meter) until(ctx context.Context, what string, as func(usage.Usage) bool) (usage.Usage, time.Duration, int, error) {
 	for {
 		u, err := usage.Take(ctx, m.e)
@@ -53,7 +53,7 @@ func (m *meter) until(ctx context.Context, what string, as func(usage.Usage) boo
 	}
 }
 
-// quiet waits until goroutines do not become fewer: those of requests under way have gone.
+// quiet waits until the number of goroutines no longer falls: those of in-flight requests have ended.
 func (m *meter) quiet(ctx context.Context, goroutinesEach float64, n int) (usage.Usage, error) {
 	limit := m.base.Goroutines + usage.Kept*m.base.Sessions + int(goroutinesEach*float64(n)) + slackGoroutines
 	u, _, _, err := m.until(ctx, fmt.Sprintf("at most %d goroutines", limit), func(u usage.Usage) bool {
@@ -63,7 +63,7 @@ func (m *meter) quiet(ctx context.Context, goroutinesEach float64, n int) (usage
 	return u, err
 }
 
-// slackGoroutines are those of a heartbeat that is just under way, and the like.
+// slackGoroutines allows for a heartbeat that is under way, and the like.
 const slackGoroutines = 10
 
 // over waits until nothing more is in use than at the beginning.
@@ -72,9 +72,9 @@ func (m *meter) over(ctx context.Context) error {
 	return err
 }
 
-// perEach adds rows for what each of n has added, in goroutines and memory.
+// perEach adds rows for the goroutines and the memory of each of n.
 func (m *meter) perEach(t *table, u usage.Usage, n int) {
-	// Stacks that others have left are used again, so that there can be fewer than before.
+	// Go uses free stacks again, so that there can be fewer than before.
 	kib := func(now, before uint64) float64 { return max(0, float64(now)-float64(before)) / float64(n) / 1024 }
 	t.row("goroutines for each", "%.2f", float64(u.Goroutines-m.base.Goroutines)/float64(n))
 	t.row("memory for each: heap", "%.1f KiB", kib(u.Heap, m.base.Heap))

@@ -15,7 +15,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// waitersManagers are as many as are needed: a session may own 8,192 nodes.
+// waitersManagers is as many as are needed, because a session may own 8,192 nodes.
 const waitersManagers = 4
 
 // waiters has 10,000 goroutines of one process wait for 100 locks.
@@ -103,7 +103,7 @@ func (l *line) hooks() session.Trace {
 	}}
 }
 
-// enqueue starts so many goroutines for each lock, which wait for it, and give it back.
+// enqueue starts goroutines for each lock, which wait for it and give it back.
 func (l *line) enqueue(ctx context.Context, ms []*session.Manager, dir string, locks, each int) error {
 	ctx, l.cancel = context.WithCancel(ctx)
 	for i := range locks {

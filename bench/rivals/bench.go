@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// result is the values of one row: by rival, by metric, one of each round.
+// result has the values of one row: by rival, by metric, and one for each round.
 type result struct {
 	row    row
 	values map[string][][]float64
@@ -30,7 +30,7 @@ type bench struct {
 	log    *slog.Logger
 }
 
-// paths makes a new path for each team: nobody finds what another has left.
+// paths makes a new path for each team, so that no team finds nodes of another.
 var paths atomic.Int64
 
 // planFor is a rival's plan for a row.
@@ -47,8 +47,8 @@ func (b *bench) planFor(r row, v rival) plan {
 	return p
 }
 
-// warmUp runs everybody for a while over loopback: above all, the JVM's compilers have to
-// see each kind of lock.
+// warmUp runs all rivals for a while over loopback. Above all, the JVM's compilers have to see each
+// kind of lock.
 func (b *bench) warmUp(ctx context.Context, cycles int) error {
 	for _, k := range []kind{mutex, rw, semaphore} {
 		r := row{title: "warm-up of " + string(k), net: loopback, plan: plan{kind: k, sessions: 4, workers: 4, leases: 2},
@@ -60,8 +60,7 @@ func (b *bench) warmUp(ctx context.Context, cycles int) error {
 	return nil
 }
 
-// run measures one row: every rival in turn, round by round, since the machine's speed
-// drifts.
+// run measures one row: every rival in turn, round by round, because the machine's speed drifts.
 func (b *bench) run(ctx context.Context, r row) (result, error) {
 	res := result{row: r, values: map[string][][]float64{}}
 	var scenes []*scene
@@ -87,7 +86,7 @@ func (b *bench) play(ctx context.Context, r row, scenes []*scene, res *result) e
 		rounds = min(rounds, r.rounds)
 	}
 	for i := range rounds {
-		// Each is the first in turn: what goes before may leave the machine busy.
+		// The rivals take turns in going first, because one may leave the machine busy for the next.
 		for k := range scenes {
 			s := scenes[(i+k)%len(scenes)]
 			got, err := b.round(ctx, s)
@@ -122,8 +121,8 @@ func (b *bench) round(ctx context.Context, s *scene) ([]float64, error) {
 	return s.measure(ctx, s)
 }
 
-// open makes the team and warms it up. By how fast that goes it decides how much makes a round
-// of about that time: what takes no time tells little, and some rivals are slow.
+// open makes the team and warms it up. The speed of that decides the number of cycles of a round, so
+// that rounds of fast and of slow rivals take about the same time.
 func (s *scene) open(ctx context.Context, span time.Duration) (err error) {
 	if s.team, err = s.rival.Open(ctx, s.plan); err != nil || s.warm == 0 {
 		return err
@@ -153,8 +152,8 @@ func median(xs []float64) float64 {
 	return xs[len(xs)/2]
 }
 
-// better is how many times as good as a rival we are, by metric i: the median of the ratio
-// of each round.
+// better returns how many times as good as a rival we are, by metric i: the median of the ratios
+// of all rounds.
 func (r result) better(name string, i int) float64 {
 	us, them := r.series(turnstileName, i), r.series(name, i)
 	ratios := make([]float64, min(len(us), len(them)))

@@ -14,9 +14,9 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// delayCommand is the first argument of a process that is a delayed way to a server, of its
-// own so that the rivals written in Go share no processor of Go's with it: it sleeps in the
-// kernel, for all frames that are under way at once.
+// delayCommand is the first argument of a process that is a delayed way to a server. It is a process
+// of its own so that it shares no processor of the Go runtime with the rivals written in Go. It
+// sleeps in the kernel, for all frames that are under way at once.
 const delayCommand = "delay"
 
 // delay is how long each frame takes, each way.

@@ -10,8 +10,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// etcdClient is one client of etcd. Its mutex belongs to a lease, which etcd calls a
-// session: two workers of one session would be one holder, so each has its own.
+// etcdClient is one client of etcd. Its mutex belongs to a lease, which etcd calls a session. Two
+// workers of one session would be one holder, so each worker has a session of its own.
 type etcdClient struct{ c *clientv3.Client }
 
 func dialEtcd(server string) (*clientv3.Client, error) {
@@ -32,7 +32,7 @@ func connectEtcd(ctx context.Context, server string) (connection, error) {
 func (e etcdClient) Close() error { return e.c.Close() }
 
 func (e etcdClient) Lock(ctx context.Context, p plan, worker int) (lock, error) {
-	// Not bound to ctx, which ends with the call: the session goes with the client.
+	// The session is not bound to ctx, which ends with the call. It ends with the client.
 	s, err := concurrency.NewSession(e.c, concurrency.WithTTL(int(timeout.Seconds())))
 	if err != nil {
 		return lock{}, err

@@ -20,8 +20,8 @@ type etcdServer struct {
 	alive io.Closer // its end is the server's
 }
 
-// startEtcd starts a server on ports that are free now, which others may take meanwhile:
-// then it tries again.
+// startEtcd starts a server on free ports. If another process takes one of them meanwhile, it tries
+// again.
 func startEtcd(ctx context.Context) (*etcdServer, error) {
 	var errs []error
 	for range 3 {

@@ -195,9 +195,8 @@ func (t *localTeam) DropAll(ctx context.Context) error {
 	return t.all(ctx, 0, func(ctx context.Context, _ int, l *lock) error { return l.unlock(ctx) })
 }
 
-// Memory is the heap and the stacks: goroutines are what a waiting lock is made of. What
-// finalizers have let go, and the stacks of goroutines that have ended, takes several
-// collections to go.
+// Memory is the heap and the stacks, because a waiter is mostly a goroutine. Several collections are
+// needed to free the memory of finalizers and the stacks of goroutines that have ended.
 func (t *localTeam) Memory(context.Context) (uint64, error) {
 	var m runtime.MemStats
 	least := uint64(math.MaxUint64)

@@ -1,6 +1,6 @@
-// Rivals compares turnstile's locks with those of others, on the same servers in one run,
-// and with what no lock on ZooKeeper can do without. It starts the servers, and needs
-// ZooKeeper, Curator, kazoo and etcd as Debian has them.
+// Rivals compares turnstile's locks with those of other libraries, on the same servers in one run,
+// and with the plain requests that every lock on ZooKeeper needs. It starts the servers, and
+// needs ZooKeeper, Curator, kazoo and etcd as Debian has them.
 //
 //	go run ./rivals                      # all, which takes a while; the table goes to standard output
 //	go run ./rivals -write               # and to ../docs/performance.md, with a picture

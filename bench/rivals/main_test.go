@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	testserver.Main(m)
 }
 
-// TestQuick runs every row for those rivals that are written in Go; -quick runs all.
+// TestQuick runs every row for the rivals that are written in Go; -quick runs all rivals.
 func TestQuick(t *testing.T) {
 	var out, messages bytes.Buffer
 	err := run(t.Context(), []string{"-quick", "-rivals", "zk.Lock,limit"}, &out, &messages)
@@ -37,7 +37,7 @@ func TestQuick(t *testing.T) {
 		for _, m := range r.metrics {
 			line := fmt.Sprintf("| %s | %s | ", strings.TrimSuffix(r.title+": "+m.name, ": "), r.net)
 			_, rest, found := strings.Cut(out.String(), line)
-			// Of those two rounds it may be that nobody was yet waiting at a release.
+			// In so few rounds there may have been no waiter at any release.
 			if !found || strings.HasPrefix(rest, "–") && r.key != "gap" {
 				t.Errorf("no number in the row %q", line)
 			}

@@ -11,8 +11,8 @@ import (
 // drawn are the rows of the picture, by key; those with a hold are left out.
 var drawn = []string{"uncontended", "handover-2", "handover-10", "handover-100", "semaphore-alone", "paths"}
 
-// picture draws how fast each is, beside us, where requests take their time and where
-// they do not. It draws nothing if no such row was run.
+// picture draws the speed of each rival in proportion to ours, with and without network delay. It
+// draws nothing if no such row was run.
 func picture(file string, all results, shown []string) error {
 	var groups []string
 	series := make([]chart.Series, len(shown))
@@ -27,8 +27,8 @@ func picture(file string, all results, shown []string) error {
 			groups = append(groups, strings.ReplaceAll(r.row.key, "-", " ")+"\n"+string(net))
 			for i, name := range shown {
 				x := math.NaN()
-				// On loopback what separates us from the limit is no round trip, and would
-				// dwarf all else.
+				// On loopback the limit would dwarf all other bars, and the difference to us is
+				// not a round trip.
 				if r.series(name, 0) != nil && !(name == limitName && net == loopback) {
 					x = 1 / r.better(name, 0)
 				}

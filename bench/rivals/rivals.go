@@ -17,7 +17,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/javaclient"
 )
 
-// The names of all, in the order of the table's columns.
+// The names of the rivals, in the order of the table's columns.
 const (
 	turnstileName = "turnstile"
 	zkLockName    = "zk.Lock"

@@ -10,7 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// row is one thing that is measured, over one network.
+// row is one measurement over one network.
 type row struct {
 	key     string // for -rows
 	title   string
@@ -42,14 +42,14 @@ type scene struct {
 	stage *stage
 }
 
-// perWorker is how often each worker has to go through it for so many cycles in all.
+// perWorker returns how many cycles each worker makes for so many cycles in all.
 func (s *scene) perWorker(cycles int) int { return max(1, cycles/s.plan.workers) }
 
 func (s *scene) run(ctx context.Context) (outcome, error) {
 	return s.team.Cycles(ctx, s.perWorker(s.cycles), s.hold)
 }
 
-// latency is how long a lock takes that nobody else wants.
+// latency is how long an uncontended lock takes.
 func latency(ctx context.Context, s *scene) ([]float64, error) {
 	o, err := s.run(ctx)
 	return []float64{quantile(o.cycles, 0.5), quantile(o.cycles, 0.99)}, err
@@ -83,7 +83,7 @@ func tries(ctx context.Context, s *scene) ([]float64, error) {
 	return []float64{quantile(o.cycles, 0.5)}, s.team.Drop(ctx)
 }
 
-// requests is what an uncontended lock asks of the server, by what it costs there.
+// requests counts the requests of an uncontended lock, by their cost on the server.
 func requests(ctx context.Context, s *scene) ([]float64, error) {
 	s.stage.requests.ResetRequests()
 	o, err := s.run(ctx)
@@ -138,8 +138,8 @@ func (s *scene) line(ctx context.Context) error {
 	return s.settled(ctx)
 }
 
-// settled waits until all stand in the queue, and as many more polls as show that the
-// watches which they set then are there too.
+// settled waits until all workers are in the queue, and for some more polls, so that their watches are
+// set too.
 func (s *scene) settled(ctx context.Context) error {
 	const every, quiet = 50 * time.Millisecond, 10
 	var last int64
@@ -165,8 +165,7 @@ func (s *scene) settled(ctx context.Context) error {
 	return nil
 }
 
-// memoryHeld is what a lock takes while it is held, and memoryWaiting while somebody
-// waits for it.
+// memoryHeld is the memory of a held lock, and memoryWaiting that of a waiter.
 func memoryHeld(ctx context.Context, s *scene) ([]float64, error) {
 	return s.memory(ctx, s.team.HoldAll, s.team.DropAll)
 }

@@ -71,7 +71,7 @@ func handovers(z size, net network, sessions int, hold time.Duration) row {
 	}
 }
 
-// shared are the rows of locks that several hold, of trying, and of many locks.
+// shared returns the rows of shared locks, of TryLock, and of many locks.
 func shared(z size, net network) []row {
 	some, more := min(10, z.crowd), min(20, z.crowd)
 	leases := more / 4
@@ -105,7 +105,7 @@ func shared(z size, net network) []row {
 	}
 }
 
-// alone are the rows of counting, where the network does not matter.
+// alone returns the rows that count, where the network does not matter.
 func alone(z size) []row {
 	all := []row{{
 		key: "requests", title: "requests of an uncontended lock and unlock, 1 ms hold", net: counted,

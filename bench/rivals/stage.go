@@ -22,7 +22,7 @@ const (
 	counted  network = "counted" // loopback, where requests and bytes are counted
 )
 
-// stage is the servers, the ways to them, and what counts on those.
+// stage has the servers, the networks to them, and the counters.
 type stage struct {
 	zk      map[network]string
 	etcd    map[network]string
@@ -43,7 +43,7 @@ func (s *stage) Close() error {
 	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
 }
 
-// keep has what was opened closed with the stage.
+// keep closes what was opened together with the stage.
 func keep[T io.Closer](s *stage, c T, err error) (T, error) {
 	if err == nil {
 		s.closers = append(s.closers, c)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// table is what all rows gave, in Markdown. Behind a rival's number stands how many times
-// as good ours is.
+// table returns the results of all rows in Markdown. Behind a rival's number stands how many times as
+// good ours is.
 func table(all []result, shown []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| | network | %s |\n|---|---|%s\n", strings.Join(shown, " | "), strings.Repeat("---|", len(shown)))

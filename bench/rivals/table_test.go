@@ -42,8 +42,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestBetter is that a ratio above 1 is in our favour, whichever way the unit goes, and is
-// the median of the rounds' own.
+// TestBetter checks that a ratio above 1 is in our favour, whether more or less of the unit is better,
+// and that it is the median of the rounds' ratios.
 func TestBetter(t *testing.T) {
 	times := result{row: row{metrics: latencies}, values: map[string][][]float64{turnstileName: {{1, 10, 2}}, etcdName: {{3, 30, 2}}}}
 	if x := times.better(etcdName, 0); x != 3 {

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// kind is what is measured: one of the locks, or, for the limits, what a lock cannot do
-// without.
+// kind is one of the locks or, for the limits, the requests that every lock needs.
 type kind string
 
 const (
@@ -17,7 +16,7 @@ const (
 	twoWrites kind = "two writes"
 )
 
-// plan is a team: so many workers, each with a lock object of its own, on so many sessions.
+// plan describes a team: its workers, each with a lock object of its own, and its sessions.
 type plan struct {
 	kind     kind
 	servers  string
@@ -28,9 +27,9 @@ type plan struct {
 	apart    bool // each worker has a path of its own
 }
 
-// team is workers of one rival who want a lock. Each rival's language has the same code
-// for it, so that all do the same; only how to lock differs. A lock object is made when
-// its worker first needs it. One call at a time.
+// team is the workers of one rival, which want a lock. The code is the same in each rival's language,
+// except for the lock itself. A lock object is made when its worker first needs it. A team has one
+// call at a time.
 type team interface {
 	// Cycles has each worker take its lock and give it back n times, all at once. Of a
 	// read-write lock every tenth cycle writes.
@@ -52,7 +51,7 @@ type team interface {
 	Close() error
 }
 
-// outcome is what a team has measured.
+// outcome is the measurement of a team.
 type outcome struct {
 	elapsed time.Duration
 	cycles  []time.Duration // from before the lock until after the release, without the hold
@@ -67,7 +66,7 @@ type rival interface {
 	// Lacks says why the rival has no part in a row, and "" if it has.
 	Lacks(row) string
 	Open(context.Context, plan) (team, error)
-	// Contenders is how many hold or want the lock at a path, for the servers.
+	// Contenders returns how many contenders the servers have at a path.
 	Contenders(ctx context.Context, path string) (int, error)
 	// Version says what was measured.
 	Version() string

@@ -27,7 +27,7 @@ func formatSeconds(x float64) string {
 	return digits(x*1e3) + " ms"
 }
 
-// digits shows three of them, and all before the point.
+// digits shows three digits, and all digits before the point.
 func digits(x float64) string {
 	switch abs := math.Abs(x); {
 	case abs < 10:

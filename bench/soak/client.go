@@ -18,8 +18,8 @@ const (
 	patience       = 2 * time.Minute // for what needs but a moment, on a machine that may be busy
 )
 
-// client is one manager, what its workers lock with, and the proxy through which it reaches
-// the server.
+// client is one manager, the lock objects of its workers, and the proxy through which it reaches the
+// server.
 type client struct {
 	name  string
 	proxy atomic.Pointer[zktest.Proxy] // none: straight to the server
@@ -42,8 +42,8 @@ func newClient(server, name string, opts ...session.Option) (*client, error) {
 	return c, nil
 }
 
-// renewProxy puts a new proxy in the place of the old one, which knows all requests and
-// sessions that it has seen: in a long run that would look like a leak.
+// renewProxy replaces the proxy. A proxy remembers all requests and sessions, which would look like a
+// leak in a long run.
 func (c *client) renewProxy(server string) error {
 	proxy, err := zktest.NewProxy(server)
 	if err != nil {
@@ -88,8 +88,8 @@ func ask(ctx context.Context, m *session.Manager) error {
 	return err
 }
 
-// close ends the client. That the server could not be told is no error here: the session
-// then expires, and settling waits for that.
+// close ends the client. It is no error here if the server could not be told: the session then
+// expires, and settle waits for that.
 func (c *client) close() error {
 	_ = c.m.Close()
 	if proxy := c.proxy.Load(); proxy != nil {

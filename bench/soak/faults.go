@@ -18,7 +18,7 @@ const (
 	serverMax = 3 * sessionTimeout / 4
 )
 
-// trouble makes things go wrong for one client, one at a time.
+// trouble strikes one client with faults, one at a time.
 type trouble struct {
 	c       *client
 	rng     *rand.Rand
@@ -26,7 +26,7 @@ type trouble struct {
 	tally   *tally
 }
 
-// make goes on until ctx ends, and leaves nothing broken.
+// make goes on until ctx ends, and heals all in the end.
 func (t *trouble) make(ctx context.Context) error {
 	for wait(ctx, upTo(t.rng, calm)) {
 		name, f := t.next()
@@ -70,7 +70,7 @@ var requests = []zktest.Op{
 	zktest.OpGetChildren2, zktest.OpSync, zktest.OpPing, zktest.OpSetWatches, zktest.OpConnect,
 }
 
-// armed waits for a request at which to strike, and lets go of what is held after a while.
+// armed waits for a request at which to strike, and releases a held request after a while.
 func (t *trouble) armed(arm func(zktest.Match) *zktest.Fault, ops []zktest.Op, held time.Duration) func(context.Context) error {
 	return func(ctx context.Context) error {
 		f := arm(zktest.Any(ops[t.rng.IntN(len(ops))]))
@@ -113,7 +113,7 @@ func (t *trouble) slow(ctx context.Context) error {
 	return nil
 }
 
-// expire ends the session behind the client's back, and waits until the client knows.
+// expire ends the session as an operator might, and waits until the client knows.
 func (t *trouble) expire(ctx context.Context) error {
 	s, err := t.c.m.Session(ctx)
 	if err != nil {
@@ -123,8 +123,8 @@ func (t *trouble) expire(ctx context.Context) error {
 	defer t.referee.trust(t.c.name)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	// The server can be paused, or be about to end the session by itself, and then closes the
-	// connection on which it is asked to; so it is asked again, until the client has noticed.
+	// The server can be paused, or be about to expire the session by itself. Then it closes the
+	// connection of this request. So the request is repeated until the client has noticed.
 	for {
 		err := t.c.proxy.Load().Expire(ctx, s.ID())
 		if ctx.Err() != nil {
@@ -140,7 +140,7 @@ func (t *trouble) expire(ctx context.Context) error {
 	}
 }
 
-// pauseServer stops the server now and then, for everybody.
+// pauseServer stops the server now and then, for all clients.
 func pauseServer(ctx context.Context, e *zktest.Ensemble, rng *rand.Rand, t *tally) error {
 	for wait(ctx, upTo(rng, 10*calm)) {
 		if err := e.Pause(0); err != nil {

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// limits are those of one semaphore, and when each may have been in force. There is one server,
-// so that a limit is in force for all as soon as Resize has returned, but for what is on its way
-// to a client by then: a contender goes by a limit that was in force at some time since it has
-// asked for the listing that lets it in.
+// limits are the limits of one semaphore, and the times at which each may have been in force. There is
+// one server, so a limit is in force for all as soon as Resize has returned. But an earlier answer
+// can still be on its way to a client. So a contender decides by a limit that was in force at some
+// time since it sent the listing that lets it in.
 type limits struct {
 	mu  sync.Mutex
 	all []*limit
 }
 
-// limit is what Resize was asked for, or what the semaphore has at first.
+// limit is the argument of a Resize, or the first limit of the semaphore.
 type limit struct {
 	most   int
 	called int64
@@ -25,17 +25,17 @@ type limit struct {
 	gone   int64 // since then another has been in force for certain
 }
 
-// forgetAfter is how long a limit is remembered that is in force no more: longer than any wait.
+// forgetAfter is how long a former limit is remembered: longer than any wait.
 const forgetAfter = int64(time.Minute)
 
 func newLimits(most int) *limits {
 	return &limits{all: []*limit{{most: most, known: true, gone: math.MaxInt64}}}
 }
 
-// change is told of a Resize before it is called. The function that it returns is told how that
-// has ended: of one that has failed, it is not known whether it has been carried out, or will
-// be. It will not when another has returned that was called later: a limit is only set if
-// nobody has set another since the one before it was read.
+// change is called before a Resize, and the function that it returns after it, with the result. A
+// Resize that has failed may have been carried out, or may be carried out later. It will not be
+// after a later Resize has returned, because a limit is set only if no other was set since the one
+// before was read.
 func (l *limits) change(most int) (ended func(error)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,10 +18,10 @@ type place struct {
 	capacity int
 }
 
-// all is the capacity of a read-write lock, of which a reader takes 1 and a writer all.
+// all is the capacity of a read-write lock. A reader takes 1 of it, and a writer takes all.
 const all = 1000
 
-// The places at which everybody locks. They are few, so that there is contention.
+// The places of all locks. They are few, so that there is contention.
 var (
 	fairPlaces    = []place{{"/soak/mutex-0", 1}, {"/soak/mutex-1", 1}, {"/soak/mutex-2", 1}}
 	unfairPlaces  = []place{{"/soak/unfair-0", 1}, {"/soak/unfair-1", 1}}
@@ -73,14 +73,14 @@ func newLocks(m *session.Manager) (*locks, error) {
 	return l, err
 }
 
-// whole is a lock of which so many leases leave no room for anybody else.
+// whole is a lock and as many leases as it has.
 type whole struct {
 	path    string
 	leases  int
 	acquire func(context.Context) (*queue.Lease, error)
 }
 
-// everything returns what it takes to have all there is at each place.
+// everything returns, for each place, how to take all of it.
 func (l *locks) everything() []whole {
 	var every []whole
 	for _, mx := range append(l.fair[:len(l.fair):len(l.fair)], l.unfair...) {

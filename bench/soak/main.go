@@ -1,9 +1,8 @@
-// Command soak uses all kinds of locks at random for a long time, while networks, sessions,
-// servers and managers fail, and sees that nothing stays behind: after every few seconds of
-// it everybody lets go, and then this process has no more goroutines and open files, and the
-// server no more nodes, watches, sessions and connections, than before the first cycle. It
-// fails when that does not come, when the heap grows, when a lock is held twice, or when a
-// lock cannot be had that nobody has.
+// Command soak uses all kinds of locks at random for a long time, while networks, sessions, servers
+// and managers fail, and checks that nothing is left. Every few seconds all workers release their
+// locks. Then this process must have no more goroutines and open files, and the server no more
+// nodes, watches, sessions and connections, than before the first cycle. The command fails if
+// they have, if the heap grows, if a lock is held twice, or if a free lock cannot be taken.
 //
 //	go run ./soak -for 2h -write
 package main

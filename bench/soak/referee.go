@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// referee sees to it that of holds which exclude each other no two report held at one
-// moment, without asking ZooKeeper.
+// referee checks, without asking ZooKeeper, that no two holds that exclude each other report held at
+// one moment.
 type referee struct {
 	mu        sync.Mutex
 	holds     map[string][]*hold // by path, those not given up
@@ -17,10 +17,10 @@ type referee struct {
 	fouls     []string
 }
 
-// maxFouls is how many are kept: one is too many already.
+// maxFouls is how many fouls are kept. One fails the run.
 const maxFouls = 20
 
-// hold is one grant: a weight out of the place's capacity, for as long as held says so.
+// hold is one grant: it has a weight of the place's capacity while held reports true.
 type hold struct {
 	place
 	who    string // the client
@@ -76,10 +76,9 @@ func (r *referee) leave(h *hold) {
 	r.holds[h.path] = slices.DeleteFunc(r.holds[h.path], func(o *hold) bool { return o == h })
 }
 
-// forgive is told before somebody ends a client's session behind its back, as an operator
-// might: the holder learns of that as soon as the server tells it and no sooner, which is no
-// fault of the locks. It lasts until trust is told that the session has ended for the client
-// too: then nothing of that session says held.
+// forgive is called before a client's session is ended by force, as by an operator. The holder hears
+// of that only when the server tells it, which is no fault of the locks. It lasts until trust is
+// called, when the session has ended for the client too. Then no hold of that session reports held.
 func (r *referee) forgive(who string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +98,7 @@ func (r *referee) trust(who string) {
 	delete(r.forgiving, who)
 }
 
-// result returns the number of holds, what was wrong with them, and those not given up.
+// result returns the number of holds, the fouls, and the holds that were not given up.
 func (r *referee) result() (grants int, fouls []string, left int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

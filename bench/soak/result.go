@@ -9,7 +9,7 @@ import (
 	"github.com/turnstile-go/turnstile/bench/internal/chart"
 )
 
-// table says in Markdown what the run has shown.
+// table returns the result of the run in Markdown.
 func (s *soak) table() string {
 	first, last := s.base, s.settled[len(s.settled)-1]
 	grants, _, _ := s.referee.result()

@@ -8,7 +8,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// sample is what is in use at a time.
+// sample has the resources in use at one time.
 type sample struct {
 	usage.Usage
 	at time.Duration // since the beginning

@@ -27,8 +27,8 @@ const (
 	containerTick = 500 * time.Millisecond
 )
 
-// soak is a run: cycles of load with faults and of settling, at the end of which
-// everything has to be as it was before the first.
+// soak is a run of cycles. Each has a load with faults, and then settles. After that all has to be as
+// before the first cycle.
 type soak struct {
 	ensemble *zktest.Ensemble
 	seed     uint64
@@ -49,7 +49,7 @@ type soak struct {
 
 func newSoak(length time.Duration, seed uint64) (_ *soak, err error) {
 	s := &soak{seed: seed, referee: newReferee(), tally: newTally(), every: max(sampleEvery, length/mostSamples)}
-	// Made beforehand, so that what is measured does not grow by the measuring.
+	// Allocated beforehand, so that the samples do not make the heap grow.
 	s.loaded = make([]sample, 0, 2*mostSamples)
 	s.settled = make([]sample, 0, 2+length/loadPhase)
 	s.ensemble, err = zktest.NewReal(zktest.TickTime(serverTick), zktest.ContainerCheck(containerTick))
@@ -97,7 +97,7 @@ func (s *soak) close() error {
 	return errors.Join(append(errs, s.ensemble.Close())...)
 }
 
-// run goes through cycles until the time is over, or something is wrong.
+// run goes through cycles until the time is over or a check fails.
 func (s *soak) run(ctx context.Context, length time.Duration, progress func(string)) error {
 	for cycle := 0; time.Since(s.start) < length && ctx.Err() == nil; cycle++ {
 		if err := s.load(cycle); err != nil {
@@ -121,8 +121,8 @@ func (s *soak) run(ctx context.Context, length time.Duration, progress func(stri
 	return err
 }
 
-// load is the first half of a cycle: everybody locks, and things go wrong. The last client
-// is closed in the middle of it.
+// load is the first half of a cycle: all workers take locks, and faults strike. The last client is
+// closed in the middle of it.
 func (s *soak) load(cycle int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), loadPhase)
 	defer cancel()
@@ -168,9 +168,9 @@ func (s *soak) sampleLoad(ctx context.Context) error {
 	return nil
 }
 
-// settle is the second half of a cycle. Nobody locks any more and nothing goes wrong: a
-// fresh client takes each lock, at which nothing can be left then, and after that this
-// process and the server have no more in use than before the first cycle.
+// settle is the second half of a cycle, without workers and faults. A fresh client takes each lock in
+// full, which shows that no contender is left. After that this process and the server must have no
+// more in use than before the first cycle.
 func (s *soak) settle(cycle int) error {
 	begin := time.Now()
 	if err := s.renew(cycle); err != nil {
@@ -223,8 +223,7 @@ func (s *soak) renew(cycle int) error {
 	return err
 }
 
-// resetLimits gives the semaphores the limits back that they had at first: their directories
-// would stay otherwise.
+// resetLimits gives the semaphores their first limits again. Otherwise their directories would stay.
 func (s *soak) resetLimits() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -239,7 +238,7 @@ func (s *soak) resetLimits() error {
 	return nil
 }
 
-// takeEverything takes all that there is at each place: nobody may be left there.
+// takeEverything takes each place in full, which shows that no contender is left there.
 func (s *soak) takeEverything() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -263,7 +262,7 @@ func (s *soak) takeEverything() error {
 	return nil
 }
 
-// hang adds what all goroutines are doing to an error.
+// hang adds the stacks of all goroutines to an error.
 func hang(err error) error {
 	var b strings.Builder
 	if f := pprof.Lookup("goroutine"); f != nil {

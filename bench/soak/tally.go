@@ -13,7 +13,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// tally counts what has happened, by name.
+// tally counts events by name.
 type tally struct {
 	mu       sync.Mutex
 	ops      map[string]int

@@ -33,8 +33,8 @@ type worker struct {
 	tally   *tally
 }
 
-// work goes on until ctx ends or the client's manager is closed. Its error is something that
-// no fault explains.
+// work goes on until ctx ends or the client's manager is closed. It returns an error
+// that no fault explains.
 func (w *worker) work(ctx context.Context) error {
 	for ctx.Err() == nil {
 		waiting, cancel := w.waiting(ctx)
@@ -50,7 +50,7 @@ func (w *worker) work(ctx context.Context) error {
 	return nil
 }
 
-// waiting bounds one wait for a lock: some give up at once, some soon, some late.
+// waiting bounds one wait for a lock: some waiters give up at once, some soon, some late.
 func (w *worker) waiting(ctx context.Context) (context.Context, context.CancelFunc) {
 	longest := []time.Duration{2 * time.Millisecond, 50 * time.Millisecond, time.Second, 4 * time.Second}[w.rng.IntN(4)]
 	return context.WithTimeout(ctx, upTo(w.rng, longest))
@@ -128,8 +128,7 @@ func (w *worker) readWrite(ctx context.Context, p place, rw *rwlock.RWMutex) err
 	}
 }
 
-// read reads by RLock, through an object of its own, whose RHeld then says whether it is this
-// one that reads.
+// read reads by RLock, through an object of its own, so that RHeld is about this reader only.
 func (w *worker) read(ctx context.Context, p place) error {
 	rw, err := rwlock.New(w.c.m, p.path)
 	if err != nil {
@@ -142,7 +141,7 @@ func (w *worker) read(ctx context.Context, p place) error {
 	return rw.RUnlock()
 }
 
-// downgrade keeps a read lock beyond a write lock, through an object of its own as well.
+// downgrade takes a write lock and goes on as a reader, through an object of its own as well.
 func (w *worker) downgrade(ctx context.Context, p place) error {
 	rw, err := rwlock.New(w.c.m, p.path)
 	if err != nil {
@@ -185,7 +184,7 @@ func (w *worker) semaphore(ctx context.Context, p place, s *semaphore.Semaphore,
 	return release(l.Release)
 }
 
-// errLimited says that more was asked for than there is by the present limit.
+// errLimited says that a request asks for more leases than the present limit.
 var errLimited = errors.New("more than there is")
 
 // resize changes the limit of a semaphore, and tells the referee.
@@ -207,8 +206,8 @@ func (w *worker) curators(ctx context.Context, p place, s *semaphore.Semaphore) 
 	return w.lease(ctx, p, 1, "lease", s.Acquire)
 }
 
-// anyLease takes one by Do, of which the referee is not told: which of the leases is its own, and
-// held, the object does not tell.
+// anyLease takes a lease by Do, and does not tell the referee, because the lock object does not show
+// whether that lease is held.
 func (w *worker) anyLease(ctx context.Context, s *semaphore.Semaphore) error {
 	return s.Do(ctx, func(ctx context.Context) error {
 		w.pause(ctx.Done())
@@ -254,7 +253,7 @@ func (w *worker) duringAll(view int64, held func(i int) func() bool, lost <-chan
 	}
 }
 
-// look asks who is there, and now and then asks one of them to give up, which nobody does.
+// look lists the contenders, and now and then revokes one of them, which has no effect here.
 func (w *worker) look(ctx context.Context, mx *zklock.Mutex) error {
 	contenders, err := mx.Contenders(ctx)
 	if err != nil || len(contenders) == 0 {
@@ -288,7 +287,7 @@ func (w *worker) attend(h *hold, lost <-chan struct{}) {
 	w.referee.leave(h)
 }
 
-// pause is what is done under a lock.
+// pause is the work under a lock.
 func (w *worker) pause(until <-chan struct{}) {
 	longest := shortHold
 	if w.rng.IntN(longHoldOneIn) == 0 {

@@ -77,7 +77,7 @@ func (e *ensemble) onPing(p zktest.PeerPing) {
 	e.news = make(chan struct{})
 }
 
-// springLocked cuts the follower off. Errors are impossible with other servers than oneself.
+// springLocked cuts the follower off. Cutting a link to another server cannot fail.
 func (e *ensemble) springLocked() {
 	_ = e.PartitionOneWay(e.follower, e.leader)
 	_ = e.Partition(e.follower, e.third)
@@ -138,8 +138,8 @@ func (e *ensemble) answer(ctx context.Context) (time.Time, error) {
 	return e.last, nil
 }
 
-// rest is for how much longer than its timeout a session lives that the leader hears of at
-// the given time, if the timeout is a multiple of the tick.
+// rest returns how much longer than its timeout a session lives if the leader hears of it at the given
+// time. The timeout must be a multiple of the tick.
 func rest(at time.Time) time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil { // System.nanoTime's
@@ -148,8 +148,8 @@ func rest(at time.Time) time.Duration {
 	return tick - (time.Duration(ts.Nano())-time.Since(at))%tick
 }
 
-// align stops the leader, if necessary, to move its pings to where sessions that it hears
-// of in one of two expire soon after their timeout. Now and then it moves them all the same.
+// align stops the leader, if necessary, to move its pings. Then a session that it hears of in every
+// second ping expires soon after its timeout. Now and then it moves the pings without need.
 func (e *ensemble) align(ctx context.Context) error {
 	for move := rand.IntN(3) == 0; ; move = false {
 		at, err := e.answer(ctx)

@@ -136,7 +136,7 @@ func (h *holder) watch() {
 	h.lost = time.Now()
 }
 
-// yield has the rival take the lock, and looks whether the holder knew.
+// yield has the rival take the lock, and checks whether the holder knew of its loss.
 func (h *holder) yield(ctx context.Context, rival *zklock.Mutex) error {
 	lease, err := rival.Acquire(ctx)
 	if err != nil {

@@ -39,8 +39,8 @@ type schedule struct {
 	styles  []style
 	proxied bool    // holders connect through proxies
 	oneWay  float64 // how often what the leader sends still arrives for a moment
-	// run sets a trap and does the rest. It returns before the trap springs, or after.
-	// What it starts in a goroutine of the group ends with ctx.
+	// run sets a trap and carries out the schedule. It may return before or after the trap
+	// springs. Its goroutines in the group end with ctx.
 	run func(ctx context.Context, e *ensemble, c *contest, bg *sync.WaitGroup, oneWay bool) (*trap, error)
 }
 

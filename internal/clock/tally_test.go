@@ -45,7 +45,7 @@ func (ts tally) add(holders []*holder) {
 	}
 }
 
-// report says what has come of each kind, and fails for overlaps.
+// report logs the tries and overlaps of each kind, and fails for overlaps.
 func (ts tally) report(t *testing.T) {
 	all := 0
 	for _, k := range kinds() {
@@ -74,7 +74,7 @@ func (c *count) String() string {
 	return text
 }
 
-// describe says what came of one cut, a line for each kind.
+// describe returns the result of one cut, a line for each kind.
 func describe(holders []*holder) string {
 	var b strings.Builder
 	b.WriteString("how long before the rival the holder knew:")

@@ -9,7 +9,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// client is one that contends.
+// client is one contender.
 type client struct {
 	language string
 	kind     string
@@ -37,8 +37,8 @@ func inTurn(clients ...client) []client {
 // languages are how to get a crew for each.
 var languages = map[string]func(*testing.T, *site) crew{"go": newGo, "java": newJava, "python": newPython}
 
-// run lets the clients ask for the lock one by one, and nobody leave; then all go on as fast
-// as they can.
+// run has the clients ask for the lock one by one while none of them leaves. Then all go on as fast as
+// they can.
 func (c contest) run(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, c.leases)
@@ -61,7 +61,7 @@ func (c contest) run(t *testing.T) {
 
 func nameOf(i int, cl client) string { return fmt.Sprintf("%02d-%s-%s", i, cl.language, cl.kind) }
 
-// crews returns those that are needed.
+// crews returns the crews that the clients need.
 func (c contest) crews(t *testing.T, s *site) map[string]crew {
 	t.Helper()
 	crews := make(map[string]crew)
@@ -122,8 +122,8 @@ func (c contest) check(t *testing.T, s *site) {
 	}
 }
 
-// checkOrder looks at the first visit of each: of two that exclude each other, who asked
-// first was first.
+// checkOrder checks the first visits: of two clients that exclude each other, the one that asked first
+// was first.
 func (c contest) checkOrder(t *testing.T, events []event) {
 	t.Helper()
 	mode := make(map[string]string)

@@ -20,12 +20,12 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// limit bounds a test, and is when the programs in other languages end in any case.
+// limit bounds a test. After it the programs in other languages end in any case.
 const limit = 2 * time.Minute
 
 // crew plays the clients that are written in one language.
 type crew interface {
-	// enter has a client take a kind of lock so many times, from now on and in the
+	// enter has a client take a kind of lock several times, from now on and in the
 	// background. Each name is a client with a session of its own.
 	enter(t *testing.T, client, kind string, times int)
 	// finish waits for all clients and returns what went wrong.
@@ -54,8 +54,8 @@ func newSite(t *testing.T, leases int) *site {
 	return s
 }
 
-// program is a crew in a process of its own. It is told on its standard input which client
-// is to enter, and ends at the end of that, also if this process dies.
+// program is a crew in a process of its own. It reads on its standard input which client
+// enters, and ends with that input, also if this process dies.
 type program struct {
 	stdin io.WriteCloser
 	wait  func() error
@@ -160,7 +160,7 @@ func newPython(t *testing.T, s *site) crew {
 		t.Fatal(err)
 	}
 	program := filepath.Join("testdata", "kazoo_client.py")
-	// Looked at from here, so that go test knows that its result depends on it.
+	// It is read here, so that go test knows that its result depends on this file.
 	if _, err := os.Stat(program); err != nil {
 		t.Fatal(err)
 	}

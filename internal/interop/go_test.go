@@ -17,7 +17,7 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// take takes a lock and returns what gives it back.
+// take takes a lock and returns a function that gives it back.
 type take func(context.Context) (release func() error, err error)
 
 // kinds are Go's locks, each with its mode and how to open a client of its own.
@@ -52,8 +52,7 @@ func openSemaphore(t *testing.T, s *site) (take, error) {
 	return func(ctx context.Context) (func() error, error) { return sem.Unlock, sem.Lock(ctx) }, err
 }
 
-// openZkLock opens the lock of go-zookeeper. It knows no ctx; the end of its connection
-// ends it.
+// openZkLock opens the lock of go-zookeeper. It takes no context: a call ends with its connection.
 func openZkLock(t *testing.T, s *site) (take, error) {
 	conn, _, err := zk.Connect([]string{testserver.Server(t).Addr(0)}, testserver.Patience, zk.WithLogger(silent{}))
 	if err != nil {

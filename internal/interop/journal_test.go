@@ -19,8 +19,8 @@ import (
 //     the lines is the order of the writes, across processes, and a client is inside for no
 //     longer than it has the lock.
 //   - counter: clients that must be alone add one to the number in it, by reading and writing
-//     and with no other protection. It is empty at first, and to those who read it while
-//     another writes it, which counts as 0.
+//     and with no other protection. It is empty at first, and to clients that read it while
+//     another one writes it. Empty counts as 0.
 //   - gate: no client leaves before this file is there.
 type journal struct {
 	dir  string
@@ -122,7 +122,7 @@ func (j *journal) events(t *testing.T) []event {
 	return all
 }
 
-// inside returns who has entered and not left.
+// inside returns the clients that have entered and not left.
 func inside(events []event) []event {
 	var in []event
 	for _, e := range events {
@@ -139,15 +139,15 @@ func apply(in []event, e event) []event {
 	return slices.Delete(in, i, i+1)
 }
 
-// history is what a log tells.
+// history is the content of a log.
 type history struct {
 	entries   int
 	exclusive int // of the entries
 	fouls     []string
 }
 
-// replay reads a log by the rule of all locks: who is exclusive is alone, and of others there
-// are no more than limit.
+// replay reads a log by the rule of all locks: an exclusive holder is alone, and there are no more
+// than limit others.
 func replay(events []event, limit int) history {
 	var h history
 	var in []event
@@ -176,7 +176,7 @@ func firstVisit(events []event, client string) (enter, leave int) {
 	return find("enter"), find("leave")
 }
 
-// What the other tests rely on: a log of a lock that does not exclude is not accepted.
+// The other tests rely on this: the log of a lock that does not exclude is not accepted.
 func TestReplayFindsFouls(t *testing.T) {
 	t.Parallel()
 	enter := func(client, mode string) event { return event{"enter", client, mode} }

@@ -15,8 +15,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// What the page warns of. Each of these shows something that is wrong: a test that fails
-// here says that the page has to change.
+// These tests show the errors that the page warns of. If one of them fails, the page has to change.
 
 // waitInside waits until n clients are inside together.
 func waitInside(t *testing.T, s *site, n int) {
@@ -33,7 +32,7 @@ func finish(t *testing.T, crews ...crew) {
 	}
 }
 
-// Two that do not exclude each other, the second of which comes in beside the first.
+// Two clients that do not exclude each other: the second one enters while the first one is inside.
 func TestDoNotExclude(t *testing.T) {
 	longtest.Only(t)
 	for name, clients := range map[string][2]client{
@@ -124,8 +123,8 @@ func lastNode(t *testing.T, dir string) string {
 	return last
 }
 
-// A directory that has gone, as an empty one may, is made again by the classes on the page.
-// Kazoo's own fail when they are used again.
+// The classes on the page make a directory again that the server has removed because it was empty.
+// Kazoo's own classes fail when they are used again.
 func TestDirectoryGone(t *testing.T) {
 	longtest.Only(t)
 	for kind, ok := range map[string]bool{"mutex": true, "semaphore": true, "kazoo-mutex": false, "kazoo-semaphore": false} {
@@ -149,7 +148,7 @@ func TestDirectoryGone(t *testing.T) {
 	}
 }
 
-// waitVisits waits until n visits are over, and nobody is left in the queue.
+// waitVisits waits until n visits are over and the queue is empty.
 func waitVisits(t *testing.T, s *site, n int) {
 	t.Helper()
 	zktest.Eventually(t, testserver.Patience, "the end of a visit", func() bool {

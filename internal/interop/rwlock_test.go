@@ -79,8 +79,7 @@ func TestCuratorDowngradeLetsWriterIn(t *testing.T) {
 	}
 }
 
-// A reader of ours that was the writer has the writer's place: the writers that wait, wait
-// for it.
+// A reader of ours that was the writer has the writer's place: the waiting writers wait for it.
 func TestGoDowngradeKeepsWritersOut(t *testing.T) {
 	longtest.Only(t)
 	for _, writer := range []client{{"java", "write"}, {"python", "write"}} {

@@ -1,5 +1,5 @@
-// Package javaclient finds Java, and runs the Java programs that this module's tests bring
-// along: clients of ZooKeeper to share locks with, and to compare with.
+// Package javaclient finds Java, and runs the Java programs of this module's tests: clients of
+// ZooKeeper to share locks with, and to compare with.
 package javaclient
 
 import (
@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// ErrMissing is matched by the errors that say what is not installed.
+// ErrMissing is matched by errors that say that something is not installed.
 var ErrMissing = errors.New("javaclient: not installed")
 
 // Jars is where Debian's packages put their jars. The manifest of a jar there names the
@@ -60,7 +60,7 @@ func CompileCurator(ctx context.Context, source, dir string, flags ...string) (*
 	if err != nil {
 		return nil, err
 	}
-	// Looked at from here, so that go test knows that its result depends on it.
+	// It is read here, so that go test knows that its result depends on this file.
 	if _, err := os.Stat(source); err != nil {
 		return nil, fmt.Errorf("javaclient: %w", err)
 	}

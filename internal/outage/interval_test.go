@@ -56,7 +56,7 @@ type interval struct {
 	Timeout time.Duration
 	// While a lock is held, in a timeout.
 	Writes, Requests float64
-	// Longest in which no session was lost; first if the tick was learned, then if not.
+	// The longest in which no session was lost: first with a known tick, then with an unknown one.
 	Outage, Commit [2]time.Duration
 }
 
@@ -171,7 +171,7 @@ func TestRow(t *testing.T) {
 	}
 }
 
-// longest returns the longest that is survived, in steps, below a limit; 0 if none is.
+// longest returns the longest duration that is survived, in steps, below a limit; 0 if there is none.
 func longest(limit time.Duration, survived func(time.Duration) bool) time.Duration {
 	good, bad := 0, int(limit/rowStep)
 	for bad-good > 1 {

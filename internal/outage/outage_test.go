@@ -8,7 +8,7 @@ import (
 
 const defaultTimeout = 10 * time.Second
 
-// outages are those that are measured.
+// outages are the lengths of the outages that are measured.
 var outages = []time.Duration{
 	1 * time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second, 4500 * time.Millisecond, 5 * time.Second,
 	6 * time.Second, 7 * time.Second, 8 * time.Second, 9 * time.Second,
@@ -25,7 +25,7 @@ func survivable(k knowledge) time.Duration {
 // batch is how many sessions one bubble has at most.
 const batch = 250
 
-// endured is what became of n sessions in an outage.
+// endured is the result of an outage for n sessions.
 type endured struct {
 	n, lost int
 	least   time.Duration // that remained to any of them as the outage began

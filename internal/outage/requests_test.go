@@ -73,7 +73,7 @@ func (nothing) Printf(string, ...any) {}
 func TestRequests(t *testing.T) {
 	const minutes = 10
 	bubble(t, 0, func(w *world) {
-		// One server each: nothing that one client does is sent for another.
+		// Each client has a server of its own, so that no request is for the other client.
 		c := w.plain(defaultTimeout)
 		_, s, err := w.connect(1, defaultTimeout, learned)
 		if err != nil {

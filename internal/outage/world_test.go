@@ -180,7 +180,7 @@ func lost(all []*holder) (n int) {
 	return n
 }
 
-// least returns how long the one with the least remains certain.
+// least returns the shortest time for which any of the sessions is certain.
 func least(all []*holder) time.Duration {
 	d := all[0].session.Remaining()
 	for _, h := range all {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPromisesAreTested sees to it that each test the pages name, as [TestName](file), is in
-// that file.
+// TestPromisesAreTested checks that each test that the pages name, as [TestName](file), is in that
+// file.
 func TestPromisesAreTested(t *testing.T) {
 	link := regexp.MustCompile(`\[((?:Test|Fuzz|Example)\w+)\]\(([^)]+)\)`)
 	pages, err := filepath.Glob("../../docs/*.md")

@@ -1,5 +1,5 @@
-// Package report writes what a program has measured into a page of the documentation, so
-// that figures there are never typed by hand.
+// Package report writes measurements into a page of the documentation, so that figures there are
+// never typed by hand.
 package report
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Section replaces what a page has between the lines "<!-- name -->" and "<!-- /name -->".
+// Section replaces the text of a page between the lines "<!-- name -->" and "<!-- /name -->".
 // The page must have both, once each and in this order.
 func Section(page, name, text string) error {
 	old, err := os.ReadFile(page)

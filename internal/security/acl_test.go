@@ -39,8 +39,8 @@ func checkACLs(t *testing.T, c *zk.Conn, root string, contenders int) {
 	}
 }
 
-// Every node that a lock makes has the ACL: its directory, all above it, those of holders and
-// those of waiters.
+// Every node that a lock makes has the ACL: its directory, all directories above it, and the nodes of
+// holders and waiters.
 func TestACLOfEveryNode(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestACLOfEveryNode(t *testing.T) {
 	})
 }
 
-// Where the server knows no containers, the persistent nodes in their place have the ACL.
+// If the server does not know containers, the persistent nodes in their place have the ACL.
 func TestACLWithoutContainers(t *testing.T) {
 	srv := zktest.Start(t, zktest.WithoutContainers())
 	m := testserver.Connect(t, srv.ConnectString(), owner(session.WithTimeout(20*time.Second))...)
@@ -137,7 +137,7 @@ func testStranger(t *testing.T, open func(*session.Manager, string) (locker, err
 	theirs, err := open(m, dir)
 	must(t, err)
 	s := testserver.Session(t, m)
-	// All twice: nothing of the first try may be in the way of the second.
+	// All twice: the first try must leave nothing that is in the way of the second.
 	for range 2 {
 		for what, f := range map[string]func() error{
 			"Lock":       func() error { return theirs.Lock(ctx) },
@@ -189,8 +189,8 @@ func testStranger(t *testing.T, open func(*session.Manager, string) (locker, err
 
 func all(string) bool { return true }
 
-// Deleting is up to the ACL of the parent. A directory that was there before, open to all,
-// stays so, and the nodes in it can be deleted by anyone: the holder notices.
+// The ACL of the parent decides about a delete. A directory that was there before, open to all, stays
+// open, and any client can delete the nodes in it. The holder notices.
 func TestDirectoryThatWasOpen(t *testing.T) {
 	dir := testserver.Path(t)
 	_, err := testserver.Admin(t).Create(dir, nil, 0, zk.WorldACL(zk.PermAll))

@@ -15,7 +15,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// capture is all that has been logged, returned or told.
+// capture has all that was logged, returned or passed to hooks.
 type capture struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -57,7 +57,7 @@ func (d double) Handle(ctx context.Context, r slog.Record) error {
 
 var contextType = reflect.TypeFor[context.Context]()
 
-// spy returns hooks that see all that hooks are told, as do the functions that they return.
+// spy returns hooks that capture all their arguments, and so do the functions that they return.
 func (c *capture) spy() session.Trace {
 	var hooks session.Trace
 	v := reflect.ValueOf(&hooks).Elem()

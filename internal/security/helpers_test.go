@@ -36,7 +36,7 @@ func wantErr(tb testing.TB, what string, err, want error) {
 	}
 }
 
-// locker is what all types of lock have.
+// locker has the methods of all types of lock.
 type locker interface {
 	Lock(context.Context) error
 	TryLock(context.Context) (bool, error)
@@ -79,12 +79,12 @@ var kinds = []struct {
 	}},
 }
 
-// identity is who may do everything where these tests make locks.
+// identity is the identity that may do everything with the locks of these tests.
 const identity = "owner:correct-horse"
 
 var acl = zk.DigestACL(zk.PermAll, "owner", "correct-horse")
 
-// owner returns the options of who has the identity.
+// owner returns the options for the identity.
 func owner(opts ...session.Option) []session.Option {
 	return append(opts, session.WithAuth("digest", []byte(identity)), session.WithACL(acl...))
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// soon tries again at once: what is waited for here is a fault.
+// soon tries again at once, because these tests wait only for faults.
 func soon() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) }
 
 // strike makes the i-th fault: connections cut at each step of a handshake and of an
@@ -50,8 +50,8 @@ func strike(ctx context.Context, p *zktest.Proxy, s *session.Session, i int) err
 
 const faults = 7
 
-// endure takes and gives back a lock under each fault, before it and while it is held, and
-// hands on every error. Where the identity is all that lets one in, none may say NoAuth.
+// endure takes and gives back a lock under each fault, before the lock is held and while it is held,
+// and passes on every error. Where only the identity lets a client in, no error may be NoAuth.
 func endure(t *testing.T, p *zktest.Proxy, m *session.Manager, l locker, see func(string, any)) {
 	t.Helper()
 	for i := range 2 * faults {
@@ -78,9 +78,9 @@ func endure(t *testing.T, p *zktest.Proxy, m *session.Manager, l locker, see fun
 	}
 }
 
-// Every type of lock works on, across reconnects and new sessions, where all is closed to all
-// but one identity; and neither its password nor the key of the TLS connection is to be found
-// in anything that is logged, returned, told to hooks, or written to the server.
+// Every type of lock goes on to work, across reconnects and new sessions, where only one identity has
+// access. Neither its password nor the key of the TLS connection is in anything that is logged,
+// returned, passed to hooks, or written to the server.
 func TestSecrets(t *testing.T) {
 	const user, password = "owner", "Xyzzy-plugh-31415"
 	private := zk.DigestACL(zk.PermAll, user, password)
@@ -119,7 +119,7 @@ func TestSecrets(t *testing.T) {
 		c.see("lock", l)
 	}
 
-	// What fails says why, and no more.
+	// An error says why, and no more.
 	for why, wrong := range map[string]session.Option{
 		"zk: client authentication failed": session.WithAuth("no-such-scheme", []byte(user+":"+password)),
 		"certificate signed by unknown":    session.WithTLS(&tls.Config{Certificates: []tls.Certificate{client}}),

@@ -1,3 +1,3 @@
-// Package chart draws what the programs of this module have measured, as PNG files for the
+// Package chart draws the measurements of this module's programs as PNG files for the
 // documentation.
 package chart

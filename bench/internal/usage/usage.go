@@ -1,4 +1,4 @@
-// Package usage says what a process and its ZooKeeper server have in use.
+// Package usage measures the resources that a process and its ZooKeeper server have in use.
 package usage
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// Usage is what is in use at one time.
+// Usage has the resources in use at one time.
 type Usage struct {
 	Goroutines int
 	Files      int    // open file descriptors of this process
@@ -27,7 +27,7 @@ type Usage struct {
 	Packets    int // requests received since it was started, pings included
 }
 
-// Take says what is in use, apart from memory. It fails when ctx ends before the server has
+// Take returns the resources in use, apart from memory. It fails if ctx ends before the server has
 // answered.
 func Take(ctx context.Context, e *zktest.Ensemble) (Usage, error) {
 	var u Usage
@@ -65,8 +65,8 @@ func (u *Usage) MemoryLeft() {
 // Kept is how many goroutines a session may keep for its next requests.
 const Kept = 4
 
-// Above says of what there is more than in base; "" if of nothing. Memory and packets do not
-// count.
+// Above names the resources of which more are in use than in base; "" if there are none. Memory and
+// packets do not count.
 func (u Usage) Above(base Usage) string {
 	var more []string
 	for _, c := range []struct {
