@@ -16,7 +16,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// world is two clients of one server. The hooks of the one go by the trap.
+// world is two clients of one server. The hooks of one of them call the trap.
 type world struct {
 	*testing.T
 	server      *zktest.Server
@@ -24,7 +24,7 @@ type world struct {
 	ours, other *session.Manager
 	paths       int
 
-	// Of the present try.
+	// The fields below are of the present try.
 	hook          string
 	way           way
 	n             int
@@ -45,7 +45,8 @@ var errEnded = errors.New("ended by a hook")
 
 func newWorld(t *testing.T, withNeighbour bool) *world {
 	w := &world{T: t, server: zktest.Start(t), trap: new(trap), withNeighbour: withNeighbour}
-	// One node: a place that is counted and not given back is noticed. A neighbour may need one more.
+	// One node, so that a place that is counted and not given back is noticed. A neighbour may need
+	// one more.
 	most := 1
 	if withNeighbour {
 		most = 2
@@ -62,7 +63,7 @@ func (w *world) context() context.Context {
 	return ctx
 }
 
-// caller runs f as the caller of the lock, and returns when it has ended, by whichever way.
+// caller runs f as the caller of the lock, and returns when f has ended in any way.
 func (w *world) caller(f func()) {
 	w.Helper()
 	done := make(chan struct{})
@@ -124,7 +125,7 @@ var steps = []step{
 		w.trap.arm(w.hook, w.way, w.n)
 		ended := make(chan struct{})
 		go func() {
-			// Until the caller waits, or is gone.
+			// Until the caller waits, or has ended.
 			for w.contenders() < 2 {
 				select {
 				case <-ended:
@@ -167,7 +168,7 @@ var steps = []step{
 	}},
 }
 
-// neighbours begins another acquisition in the same process, where the lock has such.
+// neighbours begins another acquisition in the same process, where the lock object is shared.
 func (w *world) neighbours() {
 	if !w.withNeighbour || w.neighbour != nil {
 		return
@@ -185,7 +186,7 @@ func (w *world) neighbours() {
 	<-begun
 }
 
-// contenders counts those of all processes. The lock may be of one contender for both of ours.
+// contenders counts the contenders of all processes. Both of ours may be one contender.
 func (w *world) contenders() int {
 	all, err := w.theirs.Contenders(w.context())
 	if err != nil {
@@ -206,8 +207,8 @@ func (w *world) must(err error) {
 	}
 }
 
-// try does one step, in which a call of a hook goes wrong, and reports whether there was such a
-// call. Then nothing may be left of it.
+// try does one step, in which one call of a hook panics or ends its goroutine, and checks that nothing
+// is left. It reports whether there was such a call.
 func (w *world) try(s step, make func(*trap, *session.Manager, string) (lock, error)) bool {
 	w.paths++
 	w.path = fmt.Sprintf("/lock%d", w.paths)
@@ -270,8 +271,8 @@ func (w *world) free(whose string, l lock) {
 	}
 }
 
-// A hook or a policy that panics, or ends its goroutine, leaves no node, no claim, no counted
-// place and no waiter behind, at whichever of its calls.
+// A hook or a policy that panics, or ends its goroutine, at any of its calls leaves no node, no claim,
+// no counted place and no waiter.
 func TestHooks(t *testing.T) {
 	for name, make := range locks {
 		t.Run(name, func(t *testing.T) {

@@ -10,14 +10,14 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// lock is what the tests need of one.
+// lock has the functions of a lock that the tests need.
 type lock interface {
 	Acquire(ctx context.Context) (*queue.Lease, error)
 	TryAcquire(ctx context.Context) (*queue.Lease, error)
 	Contenders(ctx context.Context) ([]queue.Contender, error)
 }
 
-// locks are the types of lock: each makes one at a path, whose functions go by the trap.
+// locks are the types of lock. Each makes a lock at a path, whose functions call the trap.
 var locks = map[string]func(t *trap, m *session.Manager, path string) (lock, error){
 	"plain": func(_ *trap, m *session.Manager, path string) (lock, error) { return zklock.New(m, path) },
 	"local": func(_ *trap, m *session.Manager, path string) (lock, error) {
@@ -38,7 +38,7 @@ var locks = map[string]func(t *trap, m *session.Manager, path string) (lock, err
 	},
 }
 
-// custom is a lock of a kind of one's own.
+// custom is a lock of a kind that this test defines.
 type custom struct {
 	q    *queue.Queue
 	kind *queue.Kind

@@ -25,7 +25,7 @@ var ways = map[string]way{"panics": panics, "exits": exits, "exits ours": exitsO
 // errTrap is what a trap panics with.
 type errTrap struct{}
 
-// trap makes one call of one hook go wrong.
+// trap makes one call of one hook panic, or end its goroutine.
 type trap struct {
 	mu     sync.Mutex
 	hook   string // "": disarmed
@@ -82,21 +82,21 @@ func (t *trap) call(hook string) {
 	}
 }
 
-// goroutine returns what tells the calling goroutine from others: "goroutine 7".
+// goroutine returns the name of the calling goroutine: "goroutine 7".
 func goroutine() string {
 	buf := make([]byte, 64)
 	head, _, _ := bytes.Cut(buf[:runtime.Stack(buf, false)], []byte(" ["))
 	return string(head)
 }
 
-// hooks are the names of all that can strike.
+// hooks are the names of all hooks that can strike.
 var hooks = []string{
 	"Traceparent", "Request", "Request end", "Watch", "Watch end", "Acquire", "Acquire end",
 	"Release", "Release end", "Hold", "Hold end", "Loss", "Retry",
 	"Policy", "Weight", "Replaces", "Configured",
 }
 
-// trace returns hooks that go by the trap.
+// trace returns hooks that call the trap.
 func (t *trap) trace() session.Trace {
 	end := func(hook string) func(error) { return func(error) { t.call(hook) } }
 	return session.Trace{
@@ -126,7 +126,7 @@ func (t *trap) trace() session.Trace {
 	}
 }
 
-// policy is that of a mutex.
+// policy is the policy of a mutex.
 func (t *trap) policy(queue.Node) queue.Policy {
 	t.call("Policy")
 	return queue.Policy{

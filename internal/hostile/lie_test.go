@@ -11,7 +11,7 @@ import (
 type lie struct {
 	// swallow reports whether the server does not carry out a request, whatever it answers.
 	swallow func(r request) bool
-	// answer returns what is sent in the place of an answer that says no error.
+	// answer returns the frame that replaces an answer without an error.
 	answer func(l *link, r request, frame []byte) [][]byte
 }
 
@@ -32,19 +32,19 @@ func requestOf(frame []byte) request {
 	return r
 }
 
-// divert returns what is sent to the server in the place of a request.
+// divert returns the frame that replaces a request to the server.
 func (l *link) divert(r request, frame []byte) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lie == nil || l.lie.swallow == nil || !l.lie.swallow(r) {
 		return frame
 	}
-	// Something harmless, whose answer has the same number.
+	// A harmless request, whose answer has the same number.
 	b := words(nil, 0, uint32(r.xid), uint32(zktest.OpExists))
 	return resized(append(appendText(b, "/"), 0))
 }
 
-// tell returns what is sent in the place of a frame from the server, by the lie that is told.
+// tell returns the frame that replaces one from the server, by the present lie.
 func (l *link) tell(frame []byte, k frameKind) [][]byte {
 	if k == aGreeting || k == anEvent || len(frame) < bodyAt {
 		return [][]byte{frame}
@@ -127,7 +127,7 @@ func listing(change func(l *link, r request, names []string) []string) *lie {
 	}}
 }
 
-// data is a lie about the data of a node: that it has none, or is older than it is.
+// data is a lie about the data of a node: that there is none, or an older version.
 func data(fits func(request) bool, change func(frame []byte, stat int) []byte) func(request, []byte) [][]byte {
 	return func(r request, frame []byte) [][]byte {
 		if r.op != zktest.OpGetData || !fits(r) {

@@ -96,7 +96,7 @@ func (l *link) cut() {
 	_ = l.server.Close()
 }
 
-// up passes on what the victim sends.
+// up forwards the victim's frames.
 func (l *link) up() {
 	defer l.cut()
 	for first := true; ; first = false {
@@ -120,7 +120,7 @@ func (l *link) up() {
 	}
 }
 
-// tellLie has a lie told from now on. enough is called when the victim asks more than it should.
+// tellLie begins a lie. enough is called when the victim sends more requests than it should.
 func (m *middle) tellLie(l *lie, enough func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,7 +145,7 @@ func (m *middle) note() {
 	}
 }
 
-// down passes on what the server sends, or what becomes of it.
+// down forwards the server's frames, as the attack changes them.
 func (l *link) down() {
 	defer l.cut()
 	for first := true; ; first = false {
@@ -173,7 +173,7 @@ func (l *link) down() {
 	}
 }
 
-// strike returns what to send in the place of a frame, and whether to go on after it.
+// strike returns the replacement of a frame, and whether the connection goes on after it.
 func (l *link) strike(frame []byte, k frameKind) (out [][]byte, more bool) {
 	out = l.tell(frame, k)
 	if kept := l.kept; kept != nil {
@@ -198,7 +198,7 @@ func (l *link) strike(frame []byte, k frameKind) (out [][]byte, more bool) {
 	return s.do(l, out)
 }
 
-// frameKind is what a frame from the server is.
+// frameKind is the kind of a frame from the server.
 type frameKind byte
 
 const (
@@ -237,7 +237,7 @@ func (l *link) kindOf(frame []byte, first bool) frameKind {
 	return another
 }
 
-// slowly takes time to read: no two requests are sent at one instant, and so their answers
+// slowly takes time for each frame, so that no two requests are sent at one instant and their answers
 // have an order.
 type slowly struct{ io.Reader }
 

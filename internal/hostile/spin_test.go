@@ -20,12 +20,12 @@ import (
 
 const (
 	lieTime = time.Minute // for how long a lie is told
-	// lieRequests is more than a call sends in that time: the loops get to a round in half a
-	// second or more, of up to ten requests. One that spins sends as many within milliseconds.
+	// lieRequests is more than a call sends in that time. The loops soon make only one round in half
+	// a second or more, of up to ten requests. A loop that spins sends as many within milliseconds.
 	lieRequests = 1500
 )
 
-// spin is a lie and the call that is to be made beside it.
+// spin is a lie and the call that meets it.
 type spin struct {
 	name  string
 	kinds []string // of kinds; none: those whose lock has a queue
@@ -126,7 +126,7 @@ var unset = &lie{
 	},
 }
 
-// phantoms is a lie: before all others came contenders that are not there when asked for.
+// phantoms is a lie: contenders are listed ahead of all others, and do not exist when asked for.
 func phantoms(prefix string) *lie {
 	return listing(func(_ *link, _ request, names []string) []string {
 		for i := range 9 {
@@ -248,7 +248,7 @@ func (w *world) spin(s spin) {
 	w.empty()
 }
 
-// victimCall makes the call, which must not get the lock.
+// victimCall makes the call, which must not return with the lock.
 func (w *world) victimCall(ctx context.Context, s spin, m *session.Manager) error {
 	if s.call != nil {
 		return s.call(w, ctx, m)
@@ -261,8 +261,8 @@ func (w *world) victimCall(ctx context.Context, s spin, m *session.Manager) erro
 	return err
 }
 
-// occupy makes ten nodes that go again, so that there are numbers before the next; and takes
-// all there is of the lock, if that is to be held.
+// occupy makes ten nodes and removes them, so that the next sequence number is not the first. If hold
+// is set, it takes the lock in full.
 func (w *world) occupy(m *session.Manager, hold bool) (held []grant) {
 	lock := w.lock(m)
 	ctx, cancel := context.WithTimeout(context.Background(), recovery)
@@ -286,7 +286,7 @@ func (w *world) occupy(m *session.Manager, hold bool) (held []grant) {
 	return held
 }
 
-// A server that is wrong twice costs no wait: an operator may have deleted our node.
+// Two wrong answers cause no wait, because an operator may have deleted our node.
 func TestOnceOrTwiceIsAtOnce(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {

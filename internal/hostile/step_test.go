@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// step is one thing that the man in the middle does, when its time has come.
+// step is one action of the man in the middle, and when it happens.
 type step struct {
 	on    frameKind // it waits for one of these,
 	after int       // and lets so many pass
@@ -28,11 +28,11 @@ func (s step) do(l *link, out [][]byte) ([][]byte, bool) {
 	return actions[s.action()].do(l, out, s.arg)
 }
 
-// lies reports whether the step changes, in good form, what the server says of the tree.
+// lies reports whether the step changes answers about the tree within the protocol.
 func (s step) lies() bool { return s.action() >= firstLie }
 
-// fits reports whether a frame is one that the step waits for. What makes no sense in a
-// greeting, or anywhere else, would be a lie there: a number at that place is another.
+// fits reports whether the step waits for this frame. Some actions fit only a greeting, or all frames
+// but that: elsewhere the same place has another number, and the change would be a lie.
 func (s step) fits(k frameKind, again bool) bool {
 	switch s.name {
 	case "set session":
@@ -49,7 +49,7 @@ func (s step) fits(k frameKind, again bool) bool {
 	return s.on == anyFrame || s.on == k
 }
 
-// action makes of what is to be sent, the frame at hand first, what is sent instead.
+// action changes the frames that are about to be sent. The first one is the frame at hand.
 type action struct {
 	name string
 	do   func(l *link, out [][]byte, arg uint32) ([][]byte, bool)
@@ -99,8 +99,8 @@ const (
 	passwordAt = 20
 )
 
-// actions are all that can be done. A fuzzer's bytes choose by number: new ones go to the
-// end of their half, and what is in testdata changes its meaning then.
+// actions are all actions. A fuzzer's bytes choose one by its number. So new actions go to the end of
+// their half, and the files in testdata change their meaning then.
 var actions = []action{
 	{"drop", func(_ *link, out [][]byte, _ uint32) ([][]byte, bool) { return out[1:], true }},
 	{"repeat", func(_ *link, out [][]byte, _ uint32) ([][]byte, bool) { return append(out, out[0]), true }},
@@ -151,7 +151,7 @@ var actions = []action{
 		return resized(appendText(b[:bodyAt], paths[int(arg)%len(paths)]))
 	})},
 
-	// From here on they are lies.
+	// The actions from here on are lies.
 	{"set code", setting(codeAt, 4)},
 	{"flip", onFrame(func(b []byte, arg uint32) []byte {
 		b[int(arg>>8)%len(b)] ^= byte(arg)

@@ -32,12 +32,12 @@ const (
 	closeTime = 5 * time.Second // as Manager.Close promises
 	recovery  = time.Minute     // a session's timeout, and the waits between attempts, at the most
 
-	// busiest is more requests than a run sends in a second, and far fewer than one that spins:
-	// here an answer takes a few microseconds.
+	// busiest is more requests than a run sends in a second, and far fewer than a loop that spins
+	// sends, because an answer takes a few microseconds here.
 	busiest = 500
 
-	// maxAlloc is far more than a run needs, a megabyte and a half for each connection, and
-	// less than what a server can ask for with one number.
+	// maxAlloc is far more than a run needs, which is 1.5 MB for each connection, and less than a
+	// server can make a client allocate with one number.
 	maxAlloc = 1 << 30
 )
 
@@ -54,8 +54,7 @@ type world struct {
 	log []string
 }
 
-// attack plays a script, and checks what must hold. It returns what the victim was told
-// and what it logged.
+// attack plays a script, and checks all conditions. It returns the errors and the log of the victim.
 func attack(t *testing.T, script []step, k kind) (log []string) {
 	t.Helper()
 	var from, to runtime.MemStats
@@ -76,7 +75,7 @@ func newWorld(t *testing.T, k kind) *world {
 	return &world{T: t, kind: k, ref: referee{room: k.room, held: make(map[grant]string)}}
 }
 
-// open starts a server, and connects the honest one and the victim. close has to follow.
+// open starts a server, and connects the honest client and the victim. The caller must call close.
 func (w *world) open(script []step) (honest, victim *session.Manager) {
 	server, err := zktest.New(zktest.WithTick(500 * time.Millisecond))
 	if err != nil {
@@ -137,7 +136,7 @@ func (w *world) logf(format string, args ...any) {
 	w.log = append(w.log, fmt.Sprintf(format, args...))
 }
 
-// fail reports with what was done up to now.
+// fail reports a failure with all actions up to now.
 func (w *world) fail(format string, args ...any) {
 	w.Helper()
 	w.Errorf("%s\ndone: %v", fmt.Sprintf(format, args...), w.middle.done())
@@ -163,7 +162,7 @@ func (w *world) connect(name string, dial func(context.Context, string, string) 
 	return m
 }
 
-// connectVictim connects through the man in the middle, who may not let it at first.
+// connectVictim connects through the man in the middle, which may refuse at first.
 func (w *world) connectVictim() *session.Manager {
 	for range 20 {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -214,7 +213,7 @@ func (w *world) contend(who string, c contender) {
 	}
 }
 
-// round takes the lock and gives it back. Both may fail, unless they must not.
+// round takes the lock and gives it back. Both may fail, unless must is set.
 func (w *world) round(who string, c contender, i int, patience time.Duration, must bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -246,8 +245,8 @@ func (w *world) round(who string, c contender, i int, patience time.Duration, mu
 	}
 }
 
-// check looks at the tree: while a lease says that it is held, there is room for its node
-// beside those before it, and it is owned by the session that the server gave.
+// check looks at the tree. While a lease reports held, there is room for its node beside the nodes
+// ahead, and the node is owned by the session that the server gave.
 func (w *world) check(who string, c contender, g grant) {
 	for _, l := range g.leases() {
 		w.checkLease(who, c, l)
@@ -294,7 +293,7 @@ func (w *world) checkLease(who string, c contender, lease *queue.Lease) {
 	}
 }
 
-// empty waits until nothing is left of anybody.
+// empty waits until no node of any client is left.
 func (w *world) empty() {
 	s, err := w.admin.Session(context.Background())
 	if err != nil {

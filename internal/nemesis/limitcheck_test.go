@@ -48,13 +48,13 @@ func (h *history) resizeOf(worker, limit int, call, ret, settled int64) {
 	}
 }
 
-// What TestNemesis relies on for semaphores: it finds what is wrong, and nothing where all is
-// well. The limit is 3 unless it is changed.
+// TestNemesis relies on this for semaphores: the checks find violations, and nothing in a correct
+// history. The limit is 3 unless it is changed.
 func TestSemaphoreChecks(t *testing.T) {
 	for name, tt := range map[string]struct {
 		write  func(*history)
 		deaths map[lifeID]int64
-		// what is found:
+		// the findings:
 		tooMany, illegal bool
 	}{
 		"as many as there are": {write: func(h *history) {
@@ -118,8 +118,8 @@ func TestSemaphoreChecks(t *testing.T) {
 			h.resize(1, 40, 45, 46)
 			h.leases(2, 1, 39, 60, 90)
 		}},
-		// The schedules that came with Resize: somebody behind is let in under a higher limit,
-		// and somebody ahead of it does not see this and comes in after the limit is lower.
+		// Schedules with Resize: a contender behind is let in under a higher limit. A contender
+		// ahead of it does not see this, and comes in after the limit is lower.
 		"up and down again, and one ahead comes back": {write: func(h *history) {
 			h.resize(1, 1, 2, 3)
 			h.leases(1, 1, 9, 10, 90)

@@ -35,7 +35,7 @@ func (h *history) downgrades(worker int, from, until, to int64) {
 	}
 }
 
-// What TestNemesis relies on for read-write locks.
+// TestNemesis relies on this for read-write locks.
 func TestRWChecks(t *testing.T) {
 	for name, tt := range map[string]struct {
 		write            func(*history)
@@ -131,7 +131,7 @@ func TestRWPieces(t *testing.T) {
 	}
 }
 
-// A local mutex gives one token to several holders of a process, and to nobody else.
+// A local mutex gives one token to several holders of one process only.
 func TestLocalTokens(t *testing.T) {
 	for name, tt := range map[string]struct {
 		workers [2]int

@@ -11,7 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// rwState is who holds a read-write lock, and the highest tokens so far.
+// rwState is the holders of a read-write lock, and the highest tokens so far.
 type rwState struct {
 	writer  turnID
 	readers []turnID // in an order, so that equal states are equal
@@ -56,7 +56,7 @@ type rwInput struct {
 
 // rwModel is a lock with one writer, or any number of readers. A writer has a higher token than
 // all before, and a reader one that is higher than those of all writers before. A writer becomes
-// a reader in one step, in which nobody else can come in.
+// a reader in one step, in which no other contender can come in.
 func rwModel(from rwState) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return from },
@@ -179,7 +179,7 @@ func rwOverlaps(all []span) []string {
 	return found
 }
 
-// alone is until when a span was a writer's for certain.
+// alone returns the time until which a span was certainly a writer's.
 func (s span) alone() int64 {
 	switch {
 	case s.Reads:

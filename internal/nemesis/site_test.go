@@ -86,14 +86,14 @@ func newSite(t *testing.T, c contestant, seed uint64) *site {
 	return s
 }
 
-// note logs what should have worked.
+// note logs an error of a call that should have worked.
 func (s *site) note(err error) {
 	if err != nil {
 		s.t.Logf("nemesis: %v", err)
 	}
 }
 
-// heal undoes all there is, and returns when all servers serve.
+// heal ends all faults, and returns when all servers serve.
 func (s *site) heal() {
 	s.t.Helper()
 	s.ensemble.HealPartitions()
@@ -164,7 +164,7 @@ func (s *site) served(from int64, within time.Duration) []time.Duration {
 	return took
 }
 
-// tellWaiting logs what those workers have printed who had to wait until a time, or longer.
+// tellWaiting logs the output of the workers that had to wait until a time, or longer.
 func (s *site) tellWaiting(until int64) {
 	s.t.Helper()
 	var names [workers][]string

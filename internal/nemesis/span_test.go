@@ -20,7 +20,7 @@ func (id turnID) String() string { return fmt.Sprintf("w%d.%d#%d", id.worker, id
 
 func (e event) id() turnID { return turnID{lifeID{e.Worker, e.Life}, e.Turn} }
 
-// span is a hold as its looks show it.
+// span is a hold as seen by its looks.
 type span struct {
 	id    turnID
 	token int64 // 0: not known
@@ -103,8 +103,8 @@ func overlaps(all []span) []string {
 	return found
 }
 
-// refusedHolders returns the holds that held after the register had refused their token,
-// which takes a higher one in use.
+// refusedHolders returns the holds that held after the register had refused their token. It refuses a
+// token only after a higher one was in use.
 func refusedHolders(events []event) []string {
 	refused := make(map[turnID]event)
 	var found []string

@@ -12,9 +12,9 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// kinds are what can go wrong. Each begins it and returns how to end it; what has been
-// struck by another already is left alone. A killed server is started again, a killed
-// worker gets another process.
+// kinds are the kinds of strike. Each function begins a strike and returns the function that ends it. It
+// does nothing to a server or worker that another strike has already struck. A killed server is
+// started again, and a killed worker gets another process.
 var kinds = map[string]func(*site, strike) (end func() error){
 	"kill server":         func(s *site, k strike) func() error { return s.killServer(k.Server) },
 	"pause server":        func(s *site, k strike) func() error { return s.pauseServer(k.Server) },
@@ -41,7 +41,7 @@ func kindNames() []string { return slices.Sorted(maps.Keys(kinds)) }
 
 func nothing() error { return nil }
 
-// leader returns who leads, or if nobody does the server that the strike names.
+// leader returns the leader, or the server that the strike names if there is no leader.
 func (s *site) leader(k strike) int {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
@@ -62,7 +62,7 @@ func (s *site) holder() int {
 	}
 }
 
-// worker returns whom the strike means.
+// worker returns the worker that the strike means.
 func (s *site) worker(k strike) int {
 	if k.Worker == anyone {
 		return s.holder()
@@ -75,7 +75,7 @@ func (s *site) killServer(i int) func() error {
 	return func() error { return s.raise(i) }
 }
 
-// raise starts a server that is down, and lets one go on that is paused.
+// raise starts a server that is down, and resumes a paused one.
 func (s *site) raise(i int) error {
 	if err := s.ensemble.Resume(i); err == nil {
 		return nil

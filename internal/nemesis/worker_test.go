@@ -27,9 +27,9 @@ var clients = map[string]func(s *settings) (client, error){
 	"zk":        newZK,
 }
 
-// client is what a worker reaches the servers with.
+// client is a worker's connection to the servers.
 type client interface {
-	// contenders returns those of a worker for one lock. Each is used by one goroutine.
+	// contenders returns the contenders of a worker for one lock. One goroutine uses each.
 	contenders(p place) ([]contender, error)
 	close()
 }
@@ -60,7 +60,7 @@ type downgrader interface{ downgrade() error }
 // compound is a hold of several locks at once.
 type compound interface{ parts() []part }
 
-// part is what a hold has of another lock that is under attack too.
+// part is the part of a hold in another lock that is under attack too.
 type part struct {
 	lock  string // its name
 	claim claim
@@ -70,7 +70,7 @@ type part struct {
 	turn int
 }
 
-// place is a lock as a worker is told of it.
+// place is a lock in a worker's arguments.
 type place struct{ path, register, journal string }
 
 func (p place) name() string { return path.Base(p.path) }
@@ -274,7 +274,7 @@ func (w *hand) once(rest context.Context) error {
 const resizeOneIn = 4
 
 // resize changes the limit, and then finds out when the last server has heard of it: until
-// then, one that lags can let somebody in by the limit that was in force before.
+// then, a server that lags can let a contender in by the former limit.
 func (w *hand) resize(r resizer) error {
 	limit := r.limit()
 	from := now()
@@ -304,9 +304,9 @@ func (w *hand) patience() time.Duration {
 	return w.timeout/2 + time.Duration(w.random.Int64N(int64(4*w.timeout)))
 }
 
-// nap is work: for up to 10 ms, and now and then for as long as the attack goes on, up to three
-// timeouts, so that what goes wrong goes wrong for a holder. Such a long one looks all the
-// time, or else does not, as one that is busy. It reports whether to go on.
+// nap is work. It takes up to 10 ms, and now and then as long as the attack, up to three timeouts, so
+// that strikes meet a holder. Such a long nap either looks all the time or, like a busy program,
+// does not look at all. It reports whether to go on.
 func (w *hand) nap(h hold) (bool, error) {
 	longest := 10 * time.Millisecond
 	if w.lingers && w.random.IntN(8) == 0 {
@@ -376,7 +376,7 @@ func (w *hand) split(h hold) {
 	}
 }
 
-// work is what is done under the lock. It stops when the lock is lost.
+// work is the work under the lock. It stops when the lock is lost.
 func (w *hand) work(h hold) error {
 	if held, err := w.look(h); !held {
 		return err
@@ -489,7 +489,7 @@ func (w *hand) write(token int64) error {
 	return w.note(event{What: eventWrite, From: from, Token: token, Value: value, Stale: a.no, Error: text(err)})
 }
 
-// valueOf is what a turn writes: never the same twice.
+// valueOf returns the value that a turn writes. No two are the same.
 func valueOf(worker, life, turn int) int64 {
 	return int64(worker+1)<<48 | int64(life)<<32 | int64(turn)
 }
@@ -501,7 +501,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// alone reports whether nobody may hold beside it.
+// alone reports whether no other hold may be held at the same time.
 func (c claim) alone() bool { return !c.Reads && c.Weight == 0 }
 
 var errNoToken = errors.New("no node of this hold is there")

@@ -13,13 +13,13 @@ import (
 // taker is one contender: it takes the lock, and returns how to give it back.
 type taker func(context.Context) (giveBack func() error, err error)
 
-// heartbeats are what a session sends whether it has locks or not, or for all that it has.
+// heartbeats are the requests that a session sends without locks, or once for all of its locks.
 var heartbeats = []zktest.Op{zktest.OpPing, zktest.OpSync, zktest.OpMulti}
 
 var listings = []zktest.Op{zktest.OpGetChildren, zktest.OpGetChildren2}
 
-// share is what each of several has cost, from before it came until it had left. What its
-// session sends anyway is not counted.
+// share is the cost of each of several contenders, from before it came until it had left. Heartbeats
+// are not counted.
 type share struct {
 	requests float64
 	writes   float64 // of the requests
@@ -28,7 +28,7 @@ type share struct {
 	listed   float64 // bytes of listings
 }
 
-// cost is what a line has cost.
+// cost is the cost of a line.
 type cost struct {
 	share
 	takers, sessions int
@@ -39,7 +39,7 @@ type cost struct {
 	drained float64 // round trips from the first release until the last is in
 }
 
-// handover is what one hand-over takes, in round trips.
+// handover returns the round trips of one hand-over.
 func (c cost) handover() float64 { return c.drained / float64(max(c.handed, 1)) }
 
 // line has the takers come one after another. The first ones hold the lock, as many as may, until
@@ -113,7 +113,7 @@ func (w *world) warmUp(take taker) float64 {
 	return trips(took)
 }
 
-// shareOf divides what was counted among n.
+// shareOf divides the counts among n.
 func shareOf(t traffic, n int) share {
 	each := func(count int) float64 { return float64(count) / float64(n) }
 	locks, listed := t.except(heartbeats...), t.of(listings...)

@@ -14,14 +14,14 @@ import (
 
 const lockPath = "/locks/one"
 
-// mostSessions is how many sessions there are at most. A session costs this process memory,
-// which is not what is measured: more takers than that share them in turn, so that
-// neighbours in the queue are of different sessions.
+// mostSessions bounds the number of sessions, because each costs this process memory. If there are
+// more takers, they share the sessions in turn, so that neighbours in the queue are of different
+// sessions.
 const mostSessions = 100
 
 func sessionsFor(takers int) int { return min(takers, mostSessions) }
 
-// acquirer is what all locks of this module have.
+// acquirer has the methods of all locks of this module.
 type acquirer interface {
 	Acquire(context.Context) (*queue.Lease, error)
 }
@@ -38,8 +38,7 @@ func takeBy(acquire func(context.Context) (*queue.Lease, error)) taker {
 	}
 }
 
-// team makes so many takers, each with a lock of its own that makes returns, over some
-// sessions.
+// team makes takers over some sessions, each with a lock of its own from makes.
 func (w *world) team(n int, lockFor func(*session.Manager) (taker, error)) []taker {
 	w.t.Helper()
 	managers := w.managers(sessionsFor(n), longTimeout)
@@ -77,7 +76,7 @@ func (w *world) readers(n int) []taker {
 	})
 }
 
-// zkLocks are go-zookeeper's.
+// zkLocks are takers with go-zookeeper's lock.
 func (w *world) zkLocks(n int) []taker {
 	conns := w.conns(sessionsFor(n), longTimeout)
 	takers := make([]taker, n)
@@ -91,8 +90,8 @@ func (w *world) zkLocks(n int) []taker {
 // handovers is how often a shared mutex is passed on before others have their turn.
 const handovers = 100
 
-// sharersFor is how many processes there are, in which goroutines share a mutex: two, if
-// there are two goroutines.
+// sharersFor returns how many processes there are whose goroutines share a mutex: two, if there are at
+// least two goroutines.
 func sharersFor(takers int) int { return min(takers, 2) }
 
 func (w *world) shared(n int) []taker {

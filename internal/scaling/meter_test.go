@@ -16,7 +16,7 @@ type meter struct {
 	total traffic
 }
 
-// traffic is by the kind of request.
+// traffic has the counts of each kind of request.
 type traffic map[zktest.Op]tally
 
 type tally struct {
@@ -37,7 +37,7 @@ func (m *meter) add(op zktest.Op, d tally) {
 	m.total[op] = tally{t.requests + d.requests, t.replies + d.replies, t.sent + d.sent, t.received + d.received}
 }
 
-// reset forgets what was counted so far.
+// reset forgets all counts.
 func (m *meter) reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,7 +77,7 @@ func (m *meter) tap(c net.Conn) net.Conn {
 	return &tap{Conn: c, meter: m, asked: make(map[int32]zktest.Op)}
 }
 
-// tap is a client's connection that is counted.
+// tap is a client's connection whose traffic is counted.
 type tap struct {
 	net.Conn
 	meter *meter
@@ -102,7 +102,7 @@ func (t *tap) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// The xids of what is no answer to one request.
+// The xids of frames that are not the answer to one request.
 const (
 	xidEvent = -1
 	xidPing  = -2
@@ -133,8 +133,8 @@ func (t *tap) received(frame []byte, first bool) {
 	t.meter.add(op, tally{replies: 1, received: 4 + len(frame)})
 }
 
-// word returns the i-th number of a frame: of a request its xid and its kind, of a reply
-// its xid.
+// word returns the i-th number of a frame. A request begins with its xid and its kind, and a reply
+// with its xid.
 func word(frame []byte, i int) int32 { return int32(binary.BigEndian.Uint32(frame[4*i:])) }
 
 // splitter cuts a stream into frames.

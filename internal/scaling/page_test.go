@@ -109,7 +109,7 @@ func rule(b *strings.Builder, columns int) {
 	b.WriteString("| --- " + strings.Repeat("| ---: ", columns-1) + "|\n")
 }
 
-// number is for what can be less than ten, with a dash for nothing.
+// number formats a number that can be less than ten, and a dash for zero.
 func number(f float64) string {
 	switch {
 	case f == 0:
@@ -122,7 +122,7 @@ func number(f float64) string {
 
 func whole(f float64) string { return fmt.Sprintf("%.0f", f) }
 
-// write puts all of it into the documentation, if it is there and as promised.
+// write puts the page into the documentation, if it is complete and all promises are kept.
 func (p *page) write(t *testing.T) {
 	complete := !raceEnabled && len(p.lines) == len(locks) && len(p.crowds) == len(sizes()) && len(p.upkeeps) > 0
 	for _, costs := range p.lines {

@@ -8,15 +8,14 @@ import (
 	"github.com/turnstile-go/turnstile/rwlock"
 )
 
-// crowd is what readers cost who come all at once.
+// crowd is the cost of readers that come all at once.
 type crowd struct {
 	share
 	readers, sessions int
 	entered           float64 // round trips until all are in
 }
 
-// crowd has n readers come at one instant; behind a writer, who then leaves, or into a free
-// lock.
+// crowd has n readers come at one instant, either to a free lock, or behind a writer that then leaves.
 func (w *world) crowd(n int, behind bool) crowd {
 	w.t.Helper()
 	readers := w.readers(n)
@@ -60,7 +59,7 @@ func (w *world) crowd(n int, behind bool) crowd {
 	return crowd{shareOf(w.meter.read(), n), n, sessionsFor(n), trips(last.Sub(began))}
 }
 
-// writer holds the lock until what it returns is called.
+// writer holds the lock until the function that it returns is called.
 func (w *world) writer() (leave func() error) {
 	w.t.Helper()
 	l, err := rwlock.New(w.other(longTimeout), lockPath)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// sizes are how many contend.
+// sizes are the numbers of contenders.
 func sizes() []int {
 	if raceEnabled {
 		return []int{1, 2, 10, 100}
@@ -21,8 +21,8 @@ type lock struct {
 	takers   func(w *world, n int) []taker
 	sessions func(takers int) int
 	promise  func(*testing.T, cost)
-	// steady is from how many takers on more of them cost each no more bytes, but for the
-	// listings; 0: nothing is promised.
+	// steady is the number of takers from which on the bytes of each, without listings, do not grow
+	// any more. 0: nothing is promised.
 	steady int
 }
 
@@ -33,8 +33,8 @@ var locks = []lock{
 	{fmt.Sprintf("semaphore of %d", permits), permits, (*world).semaphores, sessionsFor, semaphorePromise, 100},
 }
 
-// slack is for listings that overtake the create with which they were sent, which the
-// scheduler may decide, and which are then made again.
+// slack is for listings that overtake the create with which they were sent. The scheduler decides
+// that, and such a listing is made again.
 const slack = 0.05
 
 // again returns the round trips for a taker that lists a second time.
@@ -57,7 +57,7 @@ func mutexPromise(t *testing.T, c cost) {
 	atMost(t, "watches", c.watches, 3)
 }
 
-// zkLockShape is what that algorithm costs as it is known: a check of what is measured here.
+// zkLockShape checks the measurement by the known cost of the algorithm of zk.Lock.
 func zkLockShape(t *testing.T, c cost) {
 	atMost(t, "round trips for a hand-over", c.handover(), 2.01)
 	if c.handed > 0 && c.handover() < 1.99 {
@@ -67,8 +67,8 @@ func zkLockShape(t *testing.T, c cost) {
 	atMost(t, "watches", c.watches, 1)
 }
 
-// sharedPromise is that a turn costs what an acquisition does, however many it serves, and
-// two round trips: to stand in line again, and to leave.
+// sharedPromise is that a turn costs as much as one acquisition, however many takers it serves, and
+// two round trips: one to enter the queue again, and one to leave.
 func sharedPromise(t *testing.T, c cost) {
 	each := (c.takers + c.sessions - 1) / c.sessions
 	turns := c.sessions * ((each + handovers) / (handovers + 1))
@@ -95,8 +95,8 @@ func atMost(t *testing.T, what string, got, most float64) {
 	}
 }
 
-// TestScaling measures what the protocol costs as more contend, and that it does not cost
-// more than promised. See the package's comment.
+// TestScaling measures the cost of the protocol as the contenders become more, and checks that it is
+// not higher than promised. See the package's comment.
 func TestScaling(t *testing.T) {
 	var p page
 	for _, l := range locks {
@@ -150,7 +150,7 @@ func crowds(t *testing.T) (pairs [][2]crowd) {
 	return pairs
 }
 
-// many is how many locks one session may hold here.
+// many is how many locks one session holds here, at most.
 func many() int { return sizes()[len(sizes())-1] }
 
 // upkeeps measures sessions that do nothing.

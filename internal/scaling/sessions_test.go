@@ -11,17 +11,17 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// upkeep is what one session sends that does nothing, over a time.
+// upkeep is the traffic of an idle session over some time.
 type upkeep struct {
 	what    string
 	minutes float64
 	traffic
 }
 
-// watched is for how long. The timeouts of all sessions divide it.
+// watched is how long. It is a multiple of the timeouts of all sessions.
 const watched = 20 * time.Minute
 
-// perMinute is of all requests, or of some kinds.
+// perMinute returns the number of all requests, or of some kinds, in a minute.
 func (u upkeep) perMinute(ops ...zktest.Op) float64 {
 	t := u.except()
 	if len(ops) > 0 {
@@ -30,13 +30,13 @@ func (u upkeep) perMinute(ops ...zktest.Op) float64 {
 	return float64(t.requests) / u.minutes
 }
 
-// bytes are those of a minute, both ways.
+// bytes returns the bytes of a minute, both ways.
 func (u upkeep) bytes() float64 { return float64(u.except().bytes()) / u.minutes }
 
-// writes are the heartbeats that ask a quorum.
+// writes returns the heartbeats that a quorum has to agree to.
 func (u upkeep) writes() float64 { return u.perMinute(zktest.OpMulti) }
 
-// idle counts what is sent while nothing happens.
+// idle counts the traffic while nothing happens.
 func (w *world) idle() upkeep {
 	time.Sleep(time.Minute) // what only the beginning costs is not counted
 	w.meter.reset()

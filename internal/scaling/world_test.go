@@ -19,7 +19,7 @@ import (
 const (
 	// oneWay is how long every frame takes, each way.
 	oneWay = time.Millisecond
-	// roundTrip is what a write takes, and a read: the server itself takes no time.
+	// roundTrip is how long a write takes, and a read. The server itself takes no time.
 	roundTrip = 2 * oneWay
 	// tick is ZooKeeper's default. The longest session timeout is twenty of it.
 	tick = 2 * time.Second
@@ -71,7 +71,7 @@ func (w *world) manager(dial dialer, timeout time.Duration) *session.Manager {
 	return m
 }
 
-// managers connects n managers that are counted.
+// managers connects n managers whose traffic is counted.
 func (w *world) managers(n int, timeout time.Duration) []*session.Manager {
 	w.t.Helper()
 	all := make([]*session.Manager, n)
@@ -81,13 +81,13 @@ func (w *world) managers(n int, timeout time.Duration) []*session.Manager {
 	return all
 }
 
-// other connects a manager that is not counted.
+// other connects a manager whose traffic is not counted.
 func (w *world) other(timeout time.Duration) *session.Manager {
 	w.t.Helper()
 	return w.manager(w.server.Dialer(), timeout)
 }
 
-// conns connects n clients of go-zookeeper, each with a session, that are counted.
+// conns connects n clients of go-zookeeper, each with a session, whose traffic is counted.
 func (w *world) conns(n int, timeout time.Duration) []*zk.Conn {
 	w.t.Helper()
 	dial := func(network, addr string, _ time.Duration) (net.Conn, error) {
