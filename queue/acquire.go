@@ -35,34 +35,6 @@ func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
 	return q.acquire(ctx, r, entry{try: true})
 }
 
-// Beside takes another lease of the same queue next to this one: at once, in the same session,
-// with the same sequence number. Then both are held, and each is released on its own. The new
-// lease has the Token of this one, whose place it shares.
-//
-// It is for kinds whose Policy says, by Replaces, that one node may leave another in its place:
-// a writer that becomes a reader, with no other contender in between. If this lease is of a
-// [Local], its turn ends: the lock is not handed over after it.
-//
-// Beside fails with ctx's error. If this lease has ended, or ends in the meantime, it fails with
-// the cause ([session.ErrLost], [ErrReleased]). It fails with [session.ErrInvalid] if the policy
-// of this lease does not say by Replaces that its node may leave another in its place, or if the
-// two kinds have different prefixes. Otherwise it fails as [Queue.Acquire] does.
-func (l *Lease) Beside(ctx context.Context, r Request) (*Lease, error) {
-	l.made()
-	misuse.Context(ctx, "queue: Lease.Beside")
-	if err := r.complete(); err != nil {
-		return nil, err
-	}
-	if err := l.t.a.checkBeside(r.Kind); err != nil {
-		return nil, err
-	}
-	if l.t.local != nil && l.Err() == nil {
-		// The next waiter of the Local would hold together with the new lease.
-		l.t.local.noHandOver(l.t)
-	}
-	return l.t.a.q.acquire(ctx, r, entry{beside: l})
-}
-
 func (q *Queue) acquire(ctx context.Context, r Request, how entry) (*Lease, error) {
 	if err := r.complete(); err != nil {
 		return nil, err
@@ -174,7 +146,8 @@ func (e entry) after(err error) afterwards {
 	case errors.Is(err, errOutdated):
 		return renewPlace
 	case errors.Is(err, session.ErrTooManyNodes) && e.renews != nil:
-		// The session has no room for two nodes. The old node is gone, and its place with it.
+		// The session counts both nodes for a moment, and has no room for two. The old node has
+		// left, and its place is gone with it.
 		return enterAgain
 	case errors.Is(err, errDeleted):
 		return enterAfterLoss

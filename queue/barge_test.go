@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/queueinternal"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -337,7 +338,7 @@ func TestUnfairInvalid(t *testing.T) {
 		}
 	}
 	l := acquire(t, q)
-	_, err := l.Beside(patient(t), askUnfair)
+	_, err := queueinternal.Beside(patient(t), l, askUnfair)
 	mustBe(t, err, session.ErrInvalid)
 	release(t, l)
 }

@@ -52,11 +52,9 @@ func (q *Queue) configIn(ctx context.Context, s *session.Session, kind *Kind) (C
 	}
 }
 
-// Config returns the configuration of the directory. If there is no directory, it returns the
-// zero Config. It fails with ctx's error, [session.ErrClosed] or what the server refuses.
-func (q *Queue) Config(ctx context.Context) (Config, error) {
-	q.made()
-	misuse.Context(ctx, "queue: Queue.Config")
+// config is queueinternal.Config.
+func (q *Queue) config(ctx context.Context) (Config, error) {
+	misuse.Context(ctx, "queueinternal: Config")
 	var config Config
 	err := q.inSession(ctx, func(s *session.Session) (err error) {
 		config, err = readConfig(ctx, s, q.dir)
@@ -71,53 +69,13 @@ func (q *Queue) Config(ctx context.Context) (Config, error) {
 	return config, nil
 }
 
-// Reconfigure replaces the data of the directory by what change returns for the old data. It makes
-// the directory if there is none. Waiting contenders of a kind with Configured look again.
-// change may be called several times. Reconfigure fails with the error of change, ctx's error,
-// [session.ErrClosed] or what the server refuses.
-func (q *Queue) Reconfigure(ctx context.Context, change func(old Config) ([]byte, error)) error {
-	q.made()
-	misuse.Context(ctx, "queue: Queue.Reconfigure")
-	return q.reconfigure(ctx, change, func(ctx context.Context, s *session.Session, data []byte, version int32) error {
-		_, err := s.Set(ctx, q.dir, data, version)
-		return err
-	})
-}
-
-// ReconfigurePinned is Reconfigure, and in the same transaction creates or deletes a persistent
-// child named pin. With keep the child is there, and the directory stays although nobody contends.
-// Without keep it is not. ReconfigurePinned fails with [session.ErrInvalid] if pin is the name of
-// a contender.
-func (q *Queue) ReconfigurePinned(ctx context.Context, pin string, keep bool, change func(old Config) ([]byte, error)) error {
-	q.made()
-	misuse.Context(ctx, "queue: Queue.ReconfigurePinned")
+// reconfigure is queueinternal.Reconfigure. It repeats the transaction until nobody has changed the
+// directory in between.
+func (q *Queue) reconfigure(ctx context.Context, pin string, keep bool, change func(old Config) ([]byte, error)) error {
+	misuse.Context(ctx, "queueinternal: Reconfigure")
 	if _, ok := ParseNode(pin); ok {
 		return fmt.Errorf("queue: %w: %q is the name of a contender", session.ErrInvalid, pin)
 	}
-	child := path.Join(q.dir, pin)
-	return q.reconfigure(ctx, change, func(ctx context.Context, s *session.Session, data []byte, version int32) error {
-		stat, err := s.Exists(ctx, child)
-		if err != nil {
-			return err
-		}
-		ops := []any{&zk.SetDataRequest{Path: q.dir, Data: data, Version: version}}
-		switch {
-		case keep && stat == nil:
-			ops = append(ops, &zk.CreateRequest{Path: child})
-		case keep:
-			ops = append(ops, &zk.CheckVersionRequest{Path: child, Version: -1})
-		case stat != nil:
-			ops = append(ops, &zk.DeleteRequest{Path: child, Version: -1})
-		}
-		_, err = s.Multi(ctx, ops...)
-		return err
-	})
-}
-
-// reconfigure reads the data and calls set to replace it, until set succeeds because nobody has
-// changed the data in between.
-func (q *Queue) reconfigure(ctx context.Context, change func(old Config) ([]byte, error),
-	set func(ctx context.Context, s *session.Session, data []byte, version int32) error) error {
 	if change == nil {
 		return fmt.Errorf("reconfigure %s: %w: nil function", q.dir, session.ErrInvalid)
 	}
@@ -136,12 +94,32 @@ func (q *Queue) reconfigure(ctx context.Context, change func(old Config) ([]byte
 		if data, refusal = change(old); refusal != nil {
 			return nil
 		}
-		return again(set(ctx, s, data, old.Version))
+		return again(q.setPinned(ctx, s, data, old.Version, path.Join(q.dir, pin), keep))
 	})
 	if err = errors.Join(refusal, err); err != nil {
 		return fmt.Errorf("reconfigure %s: %w", q.dir, err)
 	}
 	return nil
+}
+
+// setPinned sets the data of the directory if it still has the given version, and creates or deletes
+// the child that pins it.
+func (q *Queue) setPinned(ctx context.Context, s *session.Session, data []byte, version int32, child string, keep bool) error {
+	stat, err := s.Exists(ctx, child)
+	if err != nil {
+		return err
+	}
+	ops := []any{&zk.SetDataRequest{Path: q.dir, Data: data, Version: version}}
+	switch {
+	case keep && stat == nil:
+		ops = append(ops, &zk.CreateRequest{Path: child})
+	case keep:
+		ops = append(ops, &zk.CheckVersionRequest{Path: child, Version: -1})
+	case stat != nil:
+		ops = append(ops, &zk.DeleteRequest{Path: child, Version: -1})
+	}
+	_, err = s.Multi(ctx, ops...)
+	return err
 }
 
 // errAgain says that the directory has changed or vanished, or that the reply to a change was lost.

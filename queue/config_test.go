@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/queueinternal"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -57,7 +58,7 @@ func TestReconfigure(t *testing.T) {
 	q := client(t, dir)
 	set := func(to string) {
 		t.Helper()
-		mustBe(t, q.Reconfigure(patient(t), func(queue.Config) ([]byte, error) { return []byte(to), nil }), nil)
+		mustBe(t, queueinternal.Reconfigure(patient(t), q, "pin", false, func(queue.Config) ([]byte, error) { return []byte(to), nil }), nil)
 	}
 	var held []*queue.Lease
 	for range 2 {
@@ -90,8 +91,8 @@ func TestReconfigureMakesDirectory(t *testing.T) {
 	dir := testserver.Path(t)
 	q := client(t, dir)
 	refusal := errors.New("refused")
-	mustBe(t, q.Reconfigure(patient(t), func(queue.Config) ([]byte, error) { return nil, refusal }), refusal)
-	mustBe(t, q.Reconfigure(patient(t), func(old queue.Config) ([]byte, error) {
+	mustBe(t, queueinternal.Reconfigure(patient(t), q, "pin", false, func(queue.Config) ([]byte, error) { return nil, refusal }), refusal)
+	mustBe(t, queueinternal.Reconfigure(patient(t), q, "pin", false, func(old queue.Config) ([]byte, error) {
 		if len(old.Data) > 0 {
 			t.Errorf("old data %q", old.Data)
 		}
@@ -106,8 +107,8 @@ func TestReconfigureMakesDirectory(t *testing.T) {
 func TestReconfigureReplyLost(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, _ := proxied(t, dir)
-	fault := proxy.CutAfterCommit(zktest.On(zktest.OpSetData, dir))
-	mustBe(t, q.Reconfigure(patient(t), func(queue.Config) ([]byte, error) { return []byte("3"), nil }), nil)
+	fault := proxy.CutAfterCommit(func(r zktest.Request) bool { return r.Op == zktest.OpMulti })
+	mustBe(t, queueinternal.Reconfigure(patient(t), q, "pin", false, func(queue.Config) ([]byte, error) { return []byte("3"), nil }), nil)
 	await(t, fault.Hit(), "the fault")
 	if data, _, err := testserver.Admin(t).Get(dir); err != nil || string(data) != "3" {
 		t.Errorf("%q, %v", data, err)
@@ -212,7 +213,7 @@ func TestReconfigureEndsByItsOwnError(t *testing.T) {
 	q := client(t, persistentDir(t))
 	for _, own := range []error{zk.ErrBadVersion, zk.ErrNoNode, zk.ErrConnectionClosed, session.ErrLost, errors.New("no")} {
 		calls := 0
-		err := q.Reconfigure(patient(t), func(queue.Config) ([]byte, error) {
+		err := queueinternal.Reconfigure(patient(t), q, "pin", false, func(queue.Config) ([]byte, error) {
 			calls++
 			return nil, fmt.Errorf("change: %w", own)
 		})

@@ -70,8 +70,8 @@
 // An attempt that leaves has its node deleted for certain. If its node or session was lost, a new
 // attempt enters at the end of the queue. If the lock was made stricter while an attempt waited
 // (a lower limit of a semaphore), the attempt is outdated: when it could go, a new attempt renews
-// its place, and then the outdated one leaves. An attempt for an Unfair kind creates the only
-// node of the lock, or waits for the end of the node that is there.
+// its place, and replaces its node in one transaction. An attempt for an Unfair kind creates the
+// only node of the lock, or waits for the end of the node that is there.
 //
 // A granted node is a turn. A turn is held by one lease at a time. It has a single lease, except
 // for a turn of a [Local]:

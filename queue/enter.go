@@ -81,8 +81,8 @@ func (a *attempt) send(ctx context.Context) (names []string, listErr, err error)
 	return names, listErr, nil
 }
 
-// newName returns the name to create, and the flags of the create. A node that shares or renews a place has the
-// sequence number of that place. Otherwise the server gives the number.
+// newName returns the name to create, and the flags of the create. A node that shares or renews a
+// place has the sequence number of that place. Otherwise the server gives the number.
 func (a *attempt) newName() (string, int32) {
 	name := nameFor(a.id, a.r.Prefix, a.r.Weight)
 	var other *attempt

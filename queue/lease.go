@@ -89,7 +89,7 @@ func (l *Lease) Context(parent context.Context) (context.Context, context.Cancel
 // The token is the id of the transaction that created the node (czxid). It grows for as long as
 // the ensemble keeps its data, while sequence numbers start again with a new directory. Leases
 // that share a place have the same token: those of one turn of a [Local], and a lease that was
-// taken beside another with [Lease.Beside]. Tokens never decrease.
+// taken in the place of another, as a reader by the writer before it. Tokens never decrease.
 //
 // If the token is not known yet, Token waits for the server. It returns when ctx ends, with an
 // error that matches ctx.Err(), or when the lease ends, with the error of [Lease.Err]. If the
@@ -144,17 +144,13 @@ const noVersion = math.MinInt32
 // server, such as zk.ErrNoAuth, says that it refuses to delete the node. The delete is then
 // repeated slowly, and other contenders wait until the server allows it or the session ends.
 func (l *Lease) Release(ctx context.Context) error {
-	l.made()
-	misuse.Context(ctx, "queue: Lease.Release")
-	return l.StartRelease(ctx)()
+	return l.startRelease(ctx)()
 }
 
-// StartRelease is Release without the wait for the server, so that several leases can be released
-// right after each other. The caller must call the returned function once. It waits until ctx
-// ends at most, and returns what Release would.
-func (l *Lease) StartRelease(ctx context.Context) (wait func() error) {
+// startRelease is queueinternal.StartRelease.
+func (l *Lease) startRelease(ctx context.Context) (wait func() error) {
 	l.made()
-	misuse.Context(ctx, "queue: Lease.StartRelease")
+	misuse.Context(ctx, "queue: Lease.Release")
 	_ = l.Err() // if the clock has run out, the lease was lost before this release
 	first := l.finish(ErrReleased)
 	told := false

@@ -57,7 +57,7 @@ func TestLocalBound(t *testing.T) {
 	// after that is behind it.
 	deletes := p.proxy.Count(zktest.On(zktest.OpDelete, dir))
 	create := p.proxy.HoldRequest(zktest.On(zktest.OpCreate, dir))
-	released := l.StartRelease(patience(t))
+	released := l.startRelease(patience(t))
 	<-create.Hit()
 	if p.proxy.Count(zktest.On(zktest.OpDelete, dir)) != deletes || !errors.Is(l.Err(), ErrReleased) {
 		t.Errorf("its node is gone, or the lease is held still: %v", l.Err())

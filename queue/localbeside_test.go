@@ -27,7 +27,7 @@ func TestLocalBeside(t *testing.T) {
 			create := p.proxy.HoldRequest(zktest.On(zktest.OpCreate, dir))
 			beside := make(chan outcome, 1)
 			go func() {
-				l, err := w.Beside(patience(t), Request{Kind: read})
+				l, err := w.beside(patience(t), Request{Kind: read})
 				beside <- outcome{l, err}
 			}()
 			<-create.Hit()
@@ -36,7 +36,7 @@ func TestLocalBeside(t *testing.T) {
 				create.Release()
 				g = <-beside
 			}
-			released := w.StartRelease(patience(t))
+			released := w.startRelease(patience(t))
 			if early {
 				create.Release()
 				g = <-beside

@@ -57,13 +57,13 @@ func TestLocalTrace(t *testing.T) {
 	if !errors.Is(err, ErrBusy) {
 		t.Fatal(err)
 	}
-	release := a.StartRelease(patience(t))
+	release := a.startRelease(patience(t))
 	l := b.lease(t)
 	noError(t, release())
 	d := p.waitWith(t, as("d"), 2)
 	d.cancel()
 	d.fails(t, context.Canceled)
-	release = l.StartRelease(patience(t))
+	release = l.startRelease(patience(t))
 	last := c.lease(t)
 	noError(t, release())
 	testserver.Delete(t, last.Path())

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/misuse/misusetest"
+	"github.com/turnstile-go/turnstile/internal/queueinternal"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -59,9 +60,9 @@ func TestZeroRequest(t *testing.T) {
 	wantInvalid("Local", err)
 	_, err = q.Acquire(patient(t), queue.Request{Kind: &queue.Kind{}})
 	wantInvalid("Acquire of no kind", err)
-	wantInvalid("Reconfigure", q.Reconfigure(patient(t), nil))
+	wantInvalid("Reconfigure", queueinternal.Reconfigure[queue.Config](patient(t), q, "pin", false, nil))
 	l := acquire(t, q)
-	_, err = l.Beside(patient(t), queue.Request{})
+	_, err = queueinternal.Beside(patient(t), l, queue.Request{})
 	wantInvalid("Beside", err)
 	release(t, l)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -21,6 +22,23 @@ type place struct {
 	known    bool // token or tokenErr is set
 	token    int64
 	tokenErr error
+}
+
+// beside is queueinternal.Beside.
+func (l *Lease) beside(ctx context.Context, r Request) (*Lease, error) {
+	l.made()
+	misuse.Context(ctx, "queueinternal: Beside")
+	if err := r.complete(); err != nil {
+		return nil, err
+	}
+	if err := l.t.a.checkBeside(r.Kind); err != nil {
+		return nil, err
+	}
+	if l.t.local != nil && l.Err() == nil {
+		// The next waiter of the Local would hold together with the new lease.
+		l.t.local.noHandOver(l.t)
+	}
+	return l.t.a.q.acquire(ctx, r, entry{beside: l})
 }
 
 // checkBeside returns an error if a lease of a kind must not share the place of this attempt. The

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/queueinternal"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -159,9 +160,9 @@ func TestReleaseThenClose(t *testing.T) {
 func TestStartRelease(t *testing.T) {
 	dir := persistentDir(t)
 	l := acquire(t, client(t, dir))
-	wait := l.StartRelease(patient(t))
+	wait := queueinternal.StartRelease(patient(t), l)
 	mustBe(t, l.Err(), queue.ErrReleased)
 	testserver.WaitChildren(t, dir, 0)
 	mustBe(t, wait(), nil)
-	mustBe(t, l.StartRelease(patient(t))(), queue.ErrReleased)
+	mustBe(t, queueinternal.StartRelease(patient(t), l)(), queue.ErrReleased)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/queueinternal"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -274,7 +275,7 @@ func (rw *RWMutex) read(enter enter) hold.Get[*queue.Lease] {
 			if write == nil {
 				return enter(ctx, rw.request(reading))
 			}
-			l, err := write.Lease.Beside(ctx, rw.request(reading))
+			l, err := queueinternal.Beside(ctx, write.Lease, rw.request(reading))
 			if err == nil || rw.writes.Of(own) == write {
 				return l, err
 			}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/internal/queueinternal"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -73,7 +74,7 @@ func (s *Semaphore) passGate(ctx context.Context, g *queue.Lease, take get, r qu
 	defer cancel()
 	lease, err = take(inside, r)
 	lost = err != nil && g.Err() != nil
-	shut := g.StartRelease(ctx)
+	shut := queueinternal.StartRelease(ctx, g)
 	var rivals error
 	if err == nil {
 		rivals = s.ownLayout(ctx)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/queueinternal"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -26,7 +27,7 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	if s.curator {
 		return s.max, nil
 	}
-	c, err := s.q.Config(ctx)
+	c, err := queueinternal.Config[queue.Config](ctx, s.q)
 	if err != nil {
 		return 0, hold.Retitle("limit of "+s.path, err, readingConfig(s.path))
 	}
@@ -104,7 +105,7 @@ func readingConfig(path string) string { return "read the configuration of " + p
 func reconfiguring(path string) string { return "reconfigure " + path }
 
 func (s *Semaphore) setLimit(ctx context.Context, maxLeases int, byDefault bool) error {
-	return s.q.ReconfigurePinned(ctx, pin, !byDefault, func(old queue.Config) ([]byte, error) {
+	return queueinternal.Reconfigure(ctx, s.q, pin, !byDefault, func(old queue.Config) ([]byte, error) {
 		if err := foreign(old); err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/queueinternal"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -203,7 +204,7 @@ func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
 	if n <= s.max {
 		return nil
 	}
-	c, err := s.q.Config(ctx)
+	c, err := queueinternal.Config[queue.Config](ctx, s.q)
 	if err != nil {
 		return err
 	}

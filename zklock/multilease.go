@@ -10,6 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/leasectx"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/queueinternal"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -171,7 +172,7 @@ func startReleases(ctx context.Context, leases []*queue.Lease) (waits []func() e
 	}
 	rest, last := leases[:len(leases)-1], leases[len(leases)-1]
 	defer func() { waits = append(waits, startReleases(ctx, rest)...) }()
-	return append(waits, last.StartRelease(ctx))
+	return append(waits, queueinternal.StartRelease(ctx, last))
 }
 
 // rollBack gives up the locks so far, and returns why, joined with what the servers refuse to

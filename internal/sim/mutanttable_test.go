@@ -131,7 +131,7 @@ var mutants = []mutant{
 	{"outdated-goes", "resized", "a place from before the limit was lowered is not renewed",
 		[]edit{{"queue/attempt.go", "\tif a.outdated {\n\t\treturn errOutdated\n\t}\n", ""}}},
 	{"limit-forgotten", "resized", "a limit that was set ends with the directory, when nobody uses it for a while",
-		[]edit{{"queue/config.go", "\t\t\tops = append(ops, &zk.CreateRequest{Path: child})\n", ""}}},
+		[]edit{{"queue/config.go", "\t\tops = append(ops, &zk.CreateRequest{Path: child})\n", ""}}},
 	{"raised-again", "resized", "a place that is renewed by a lower limit, which has been raised again meanwhile, is taken for free",
 		[]edit{{"semaphore/limit.go", "if p.Lowered = l.lastLowered(c); p.Lowered != 0 {", "if p.Lowered, _ = l.tightened(c); p.Lowered != 0 {"}}},
 	{"stray-unlock", "mixed", "Unlock takes what a Do holds",
