@@ -53,7 +53,7 @@
 //     from the last request that was answered, but from an earlier one, of which the leader has
 //     certainly heard. While the session owns nodes, only a write that a quorum has agreed to
 //     proves that, because a server that has lost touch with the others answers everything else
-//     alone. internal/wire/lease.go has the derivation.
+//     alone. "The lease clock" in docs/reliability.md has more.
 //   - [Session.Err] and [Session.Remaining] read the clock when they are called. So they are
 //     right in the first call after a long pause of the process.
 //   - A lost session never comes back, even if its connection does. The manager closes it on the
