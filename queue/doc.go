@@ -73,15 +73,14 @@
 // its place, and replaces its node in one transaction. An attempt for an Unfair kind creates the
 // only node of the lock, or waits for the end of the node that is there.
 //
-// A granted node is a turn. A turn is held by one lease at a time. It has a single lease, except
-// for a turn of a [Local]:
+// A granted node is a turn, which one lease at a time holds. A turn has a single lease, except a
+// turn of a [Local]:
 //
-//	             .-- handed over to the next waiter of the Local --.
-//	             v                                                 |
-//	granted --> held by a lease -- released -----------------------+
-//	             |                                                 |
-//	             |                                                 '--> over: the node is deleted
-//	             '-- node or session lost -----------------------------> over
+//	granted --> held by a lease --+-- released --------------> over: the node is deleted
+//	                 ^            |
+//	                 |            +-- node or session lost --> over
+//	                 |            |
+//	                 '------------'-- released, and handed over to the next waiter of the Local
 //
 // A [Local] is the queue of one process. It has one contender for all of its waiters:
 //

@@ -54,7 +54,7 @@ func TestFramesHandOver(t *testing.T) {
 	release(t, first)
 	release(t, second.get(t))
 	s := third.get(t)
-	await(t, watching, "the fourth to watch the third alone") // while that one holds
+	await(t, watching, "the fourth to watch the third alone") // while the third holds
 	proxy.ResetRequests()
 	proxy.Blackhole(zktest.ToServer)
 	release(t, s)

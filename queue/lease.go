@@ -88,8 +88,8 @@ func (l *Lease) Context(parent context.Context) (context.Context, context.Cancel
 //
 // The token is the id of the transaction that created the node (czxid). It grows for as long as
 // the ensemble keeps its data, while sequence numbers start again with a new directory. Leases
-// that share a place have the same token: those of one turn of a [Local], and a lease that was
-// taken in the place of another, as a reader by the writer before it. Tokens never decrease.
+// that share a place have the same token: the leases of one turn of a [Local], and the lease of a
+// reader that was a writer before. Tokens never decrease.
 //
 // If the token is not known yet, Token waits for the server. It returns when ctx ends, with an
 // error that matches ctx.Err(), or when the lease ends, with the error of [Lease.Err]. If the

@@ -41,11 +41,11 @@ type Policy struct {
 type Kind struct {
 	// Name is one word for messages and telemetry, such as mutex, read, write or semaphore.
 	Name string
-	// Prefixes are those of the kind's contenders: some of the constants, or words of your own
-	// that end in - or _. In the same directory, a contender with one of the constants that is
+	// Prefixes are the prefixes of the kind's contenders: some of the constants, or words of your
+	// own that end in - or _. In the same directory, a contender with one of the constants that is
 	// not a prefix of the kind is a conflict. All other children are ignored.
 	Prefixes []string
-	// Policy returns the policy of a contender, whose name must be all that decides.
+	// Policy returns the policy of a contender. It must depend on me alone.
 	Policy func(me Node) Policy
 
 	// Config is what all users of a lock of this kind at one path must agree on, such as the
@@ -57,9 +57,9 @@ type Kind struct {
 	// returns it. When the data changes, waiting contenders call Configured again.
 	Configured func(me Node, config Config) (Policy, error)
 
-	// Rivals returns those of the names in the directory that are directories in which
-	// contenders of another kind of lock contend for the same thing. A contender in one of them
-	// is a conflict. If Rivals is nil, there are none.
+	// Rivals selects, from the names in the directory, the directories in which contenders of
+	// another kind of lock contend for the same thing. A contender in one of them is a conflict.
+	// If Rivals is nil, there are none.
 	Rivals func(names []string) []string
 
 	// Unfair makes a lock without a queue. There is one node, with the one prefix and the

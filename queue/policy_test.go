@@ -141,7 +141,7 @@ func TestWeightsDoNotOverflow(t *testing.T) {
 	nodes := []Node{{Name: "a", Weight: most, Sequence: 1}, {Name: "b", Weight: most, Sequence: 2}, me}
 	ahead := blockers(me, nodes, p)
 	if mayGo(ahead, p.Slack) {
-		t.Error("goes in beside two who have all")
+		t.Error("goes beside two contenders that have all of it")
 	}
 	if watched := toWatch(ahead, p.Slack); len(watched) != 2 {
 		t.Errorf("watches %v", watched)
