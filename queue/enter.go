@@ -138,7 +138,7 @@ func (a *attempt) lookup(ctx context.Context) ([]string, error) {
 func (a *attempt) found(name string) error {
 	n, ok := ParseNode(name, a.r.Kind.Prefixes...)
 	if !ok {
-		return fmt.Errorf("queue: the server created %q when asked for %q", name, nameFor(a.id, a.r.Prefix, a.r.Weight))
+		return fmt.Errorf("the server created %q when asked for %q", name, nameFor(a.id, a.r.Prefix, a.r.Weight))
 	}
 	a.node = n
 	if n.Sequence < 0 || n.Sequence == math.MaxInt32 {

@@ -177,10 +177,13 @@ func (l *Lease) startRelease(ctx context.Context) (wait func() error) {
 			err = l.await(ctx, removal)
 		}
 		end(err)
-		if err != nil {
-			err = fmt.Errorf("release %s: %w", l.t.info.Path, err)
+		switch {
+		case err == nil:
+			return nil
+		case !first:
+			return err // of the loss, which names the lock
 		}
-		return err
+		return fmt.Errorf("release %s: %w", l.t.info.Path, err)
 	}
 }
 

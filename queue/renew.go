@@ -68,7 +68,7 @@ func (a *attempt) judge(ctx context.Context) (err error) {
 		return err
 	}
 	if a.policy.Slack < 0 {
-		return fmt.Errorf("queue: %w: weight %d of %d", session.ErrInvalid, a.node.Weight, a.node.Weight+a.policy.Slack)
+		return fmt.Errorf("%w: weight %d: the limit is %d", session.ErrInvalid, a.node.Weight, a.node.Weight+a.policy.Slack)
 	}
 	if a.outdated, err = a.isOutdated(ctx); err != nil {
 		return err

@@ -70,6 +70,10 @@ func TestErrorTexts(t *testing.T) {
 	foreign := newSem(t, m, dir+"/foreign", 3)
 	texts["foreign data"] = testserver.ErrorText{Err: foreign.Resize(ctx, 4),
 		Want: `resize /a/foreign: another kind of lock, or another configuration, at this path: the directory's data "data" is not a semaphore's`}
+
+	must(t, sem.Resize(ctx, 1))
+	texts["more than the limit of Resize"] = testserver.ErrorText{Err: acquireErr(ctx, sem, 2),
+		Want: "acquire /a: invalid argument: weight 2: the limit is 1"}
 	must(t, m.Close())
 	texts["closed"] = testserver.ErrorText{Err: sem.Lock(ctx), Want: "acquire /a: session manager closed"}
 	testserver.CheckTexts(t, dir, texts)

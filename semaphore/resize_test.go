@@ -81,7 +81,7 @@ func TestResizeBelowRequest(t *testing.T) {
 	must(t, s.Resize(ctx, 2))
 	err := large.fail(t)
 	wantErr(t, "AcquireN of 3 of 2", err, session.ErrInvalid)
-	wantText(t, err, "3 of 2")
+	wantText(t, err, "weight 3: the limit is 2")
 	in := small.get(t)
 
 	// Also one who comes later and does not know.

@@ -71,8 +71,11 @@ func TestErrorTexts(t *testing.T) {
 	must(t, err)
 	texts["cancelled Lock of several"] = testserver.ErrorText{Err: multi.Lock(ended), Want: "acquire /a: context canceled"}
 	texts["Unlock of several without Lock"] = testserver.ErrorText{Err: multi.Unlock(), Want: "unlock /a, /a-second: lock is not held"}
+	lease, err := newMutex(t, m, dir).Acquire(patient(t))
+	must(t, err)
 	expire(t, proxy, m)
 	waitLost(t, held)
+	texts["Release of a lost lease"] = testserver.ErrorText{Err: lease.Release(patient(t)), Want: "lock /a: session 0x1: lost: expired by the server"}
 	texts["Lock of a lost one"] = testserver.ErrorText{Err: held.Lock(owner), Want: "acquire /a/held: session 0x1: lost: expired by the server"}
 	texts["Unlock of a lost one"] = testserver.ErrorText{Err: held.Unlock(), Want: "unlock /a/held: session 0x1: lost: expired by the server"}
 	must(t, m.Close())

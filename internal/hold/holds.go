@@ -134,12 +134,10 @@ func (h *Holds[L]) acquiring(err error) error {
 	return Retitle("acquire "+h.path, err, "lock "+h.path)
 }
 
-// unlocking does the same for an error of Unlock or at the end of Do. The lease's own error names the
-// path too, and after a loss twice.
+// unlocking does the same for an error of Unlock or at the end of Do.
 func (h *Holds[L]) unlocking(err error) error {
 	if err == nil {
 		return nil
 	}
-	release, lock := "release "+h.path, "lock "+h.path
-	return Retitle("unlock "+h.path, err, release+": "+lock, release, lock)
+	return Retitle("unlock "+h.path, err, "release "+h.path, "lock "+h.path)
 }
