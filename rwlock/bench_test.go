@@ -13,11 +13,11 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// The rival is a plain zklock.Mutex in the place of the read-write lock, on the same server
-// in the same run: they take turns, round by round, since the machine's speed drifts. What
-// is reported is the median of the rounds, and the median of the ratio of each round.
+// The rival is a plain zklock.Mutex in the place of the read-write lock, on the same server in the same run. The
+// two take turns, round by round, since the machine's speed drifts. A benchmark reports the median of the rounds,
+// and the median of the ratio of each round.
 
-// do takes a lock for the time of a function.
+// do holds a lock while a function runs.
 type do func(context.Context, func(context.Context) error) error
 
 // networks are the ways to the server: straight, and with 1 ms each way.
@@ -47,8 +47,8 @@ func open(b *testing.B, addr, path string) one {
 	return one{m, rw.Do, rw.RDo, mx.Do}
 }
 
-// cycles has each session take its lock n times, all at once, the k-th time as lock(k)
-// says, and returns the time.
+// cycles lets each session take its lock n times, all sessions at once, the k-th time with lock(k). It returns the
+// time.
 func cycles(b *testing.B, all []one, n int, lock func(o one, k int) do, work func(context.Context, one) error) time.Duration {
 	start := time.Now()
 	var wg sync.WaitGroup
@@ -90,8 +90,7 @@ func ask(ctx context.Context, o one) error {
 	return err
 }
 
-// rounds is how many there are at least, so that one in which the machine was busy with
-// something else does not count.
+// rounds is the least number of rounds, so that a round in which the machine did other work does not count.
 const rounds = 9
 
 func median(xs []float64) float64 {
@@ -115,14 +114,14 @@ func compare(b *testing.B, each ...func() time.Duration) (seconds, ratio []float
 			}
 		}
 	}
-	b.ReportMetric(0, "ns/op") // all together: of no interest
+	b.ReportMetric(0, "ns/op") // of all together, which says nothing
 	for i := range each {
 		seconds, ratio = append(seconds, median(times[i])), append(ratio, median(ratios[i]))
 	}
 	return seconds, ratio
 }
 
-// BenchmarkUncontended is the time of one lock and unlock that nobody else wants.
+// BenchmarkUncontended measures one lock and unlock without contention.
 func BenchmarkUncontended(b *testing.B) {
 	const perRound = 10
 	networks(b, func(b *testing.B, addr string) {
@@ -142,9 +141,8 @@ func BenchmarkUncontended(b *testing.B) {
 	})
 }
 
-// BenchmarkMixed is how often per second ten sessions get the lock that all of them always
-// want, nine times of ten to read, for work of one round trip; and how often they get a
-// mutex for the same.
+// BenchmarkMixed measures acquisitions a second of ten sessions that always want the lock, nine times of ten to
+// read, for work of one round trip. It compares them with those of a mutex.
 func BenchmarkMixed(b *testing.B) {
 	const sessions, perRound = 10, 10
 	networks(b, func(b *testing.B, addr string) {

@@ -13,8 +13,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// A write holder that takes the read lock and drops the write lock reads on, while a
-// writer that was waiting waits on; readers that came before that writer are let in.
+// A write holder that takes the read lock and unlocks the write lock goes on reading, while a writer behind it goes
+// on waiting. Readers that came before that writer are let in.
 func TestDowngrade(t *testing.T) {
 	for name, downgrade := range map[string]func(owner context.Context, rw *rwlock.RWMutex) error{
 		"RLock": func(owner context.Context, rw *rwlock.RWMutex) error {
@@ -29,7 +29,7 @@ func TestDowngrade(t *testing.T) {
 		},
 		"re-entered": func(owner context.Context, rw *rwlock.RWMutex) error {
 			return errors.Join(rw.Lock(owner), rw.RLock(owner), rw.RLock(owner),
-				rw.Lock(owner), // who has both may write
+				rw.Lock(owner), // an owner of both locks may write
 				rw.Unlock(), rw.Unlock(), rw.Unlock(), rw.RUnlock())
 		},
 		"within Do": func(owner context.Context, rw *rwlock.RWMutex) error {
@@ -67,7 +67,7 @@ func testDowngrade(t *testing.T, downgrade func(context.Context, *rwlock.RWMutex
 	for _, ch := range entered {
 		must(t, receive(t, "a reader behind", ch))
 	}
-	if between < 2 { // else it watches those, and has no need to know
+	if between < 2 { // otherwise it watches them, and need not list
 		receive(t, "the writer to watch again", watching)
 	}
 	wantPicture(t, rw, strings.Repeat("R* ", between+1)+"W")
@@ -91,11 +91,11 @@ func testDowngrade(t *testing.T, downgrade func(context.Context, *rwlock.RWMutex
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// Who has both locks has two nodes of one sequence; both are shown as held, whichever
-// comes first by name, and either can be given up first.
+// An owner of both locks has two nodes of one sequence. Contenders shows both as held, whichever comes first by name,
+// and either can be given up first.
 func TestBothHeld(t *testing.T) {
 	rw := newLock(t, connect(t), testserver.Path(t))
-	for i := range 8 { // the uuids that decide are random
+	for i := range 8 { // the uuids decide the order, and are random
 		owner := rwlock.WithOwner(patient(t))
 		must(t, rw.Lock(owner))
 		must(t, rw.RLock(owner))
@@ -112,8 +112,8 @@ func TestBothHeld(t *testing.T) {
 	}
 }
 
-// Curator 5.5 makes the node that takes the writer's place by hand. Ours queued behind
-// stay out, until that has gone.
+// Curator 5.5 creates the node that takes the writer's place itself. Contenders of this package behind it wait until
+// that node is gone.
 func TestCuratorDowngrades(t *testing.T) {
 	dir := persistentDir(t)
 	theirs := forge(t, dir, curator(queue.PrefixWrite))
@@ -140,7 +140,7 @@ func TestCuratorDowngrades(t *testing.T) {
 	must(t, receive(t, "the reader", read))
 	must(t, reader.RUnlock())
 
-	// A reader directly behind goes in beside the one that was left.
+	// A reader directly behind gets the lock beside the remaining reader.
 	theirs = forge(t, dir, curator(queue.PrefixWrite))
 	read = queued(t, dir, 2, reader.RLock)
 	theirRead = theirs.beside()
@@ -151,8 +151,8 @@ func TestCuratorDowngrades(t *testing.T) {
 	must(t, reader.RUnlock())
 }
 
-// The read lock is taken in the write lock's place: when that is lost, known or not, there
-// is no place.
+// An owner takes the read lock in the place of its write lock. If the write lock is lost, known or not, there is no
+// such place.
 func TestDowngradeOfLostLock(t *testing.T) {
 	dir := persistentDir(t)
 	m, proxy := proxied(t)
@@ -197,17 +197,17 @@ func TestDowngradeOfLostLock(t *testing.T) {
 			wantErr(t, "RUnlock", rw.RUnlock(), rwlock.ErrNotHeld)
 			wantErr(t, "Unlock", rw.Unlock(), session.ErrLost)
 			testserver.WaitChildren(t, dir, 0)
-			must(t, rw.RLock(owner)) // it can begin anew
+			must(t, rw.RLock(owner)) // it can lock again
 			must(t, rw.RUnlock())
 		})
 	}
 }
 
-// Another goroutine of the owner unlocks while the read lock is being taken in the write
-// lock's place: then that is an RLock like any other, behind those who wait.
+// Another goroutine of the owner unlocks the write lock while the read lock is taken in its place. Then that RLock
+// waits in the queue like any other.
 func TestUnlockDuringDowngrade(t *testing.T) {
 	dir := persistentDir(t)
-	begun := make(chan func(), 1) // what to do when an acquisition of the read lock begins
+	begun := make(chan func(), 1) // called when an acquisition of the read lock begins
 	releasing := make(chan struct{}, 10)
 	m, proxy := proxied(t, session.WithTrace(session.Trace{
 		Acquire: func(ctx context.Context, a session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
@@ -235,7 +235,7 @@ func TestUnlockDuringDowngrade(t *testing.T) {
 				defer hold.Release()
 				<-hold.Hit()
 				go func() { unlocked <- rw.Unlock() }()
-				<-releasing // the delete that it sends is held up, too
+				<-releasing // its delete is held up, too
 				if err := testserver.Admin(t).Delete(node, -1); err != nil {
 					t.Error(err)
 				}

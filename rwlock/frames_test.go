@@ -13,12 +13,11 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A reader watches its own node, the nearest writer before it, and the one before that:
-// no reader, and no other writer, however many there are. A writer watches the last two
-// before it, whoever they are.
+// A reader watches its own node, the nearest writer ahead, and the writer before that. It watches no reader and no
+// other writer, however many there are. A writer watches the last two contenders ahead of it, of either kind.
 func TestWatchesTheNearest(t *testing.T) {
 	for _, tt := range []struct {
-		ahead string // kinds, those watched in capitals
+		ahead string // kinds; capitals: watched
 		wants string
 	}{
 		{"W", "r"},
@@ -67,7 +66,7 @@ func TestWatchesTheNearest(t *testing.T) {
 					got = append(got, r.Path)
 				}
 			}
-			got = got[:len(got)-len(all)] // those of Contenders came last
+			got = got[:len(got)-len(all)] // without the gets of Contenders, which came last
 			slices.Sort(got)
 			slices.Sort(want)
 			if !slices.Equal(got, want) {
@@ -78,9 +77,9 @@ func TestWatchesTheNearest(t *testing.T) {
 	}
 }
 
-// What is free costs the same for readers and writers, however many readers are inside: a
-// create and a listing sent together, a read that sets the watch on one's own node, and a
-// delete. To enter again costs nothing, a downgrade what entering does.
+// A free lock costs the same for readers and writers, however many readers hold it: a create and a listing that are
+// sent together, a get that sets the watch on the own node, and a delete. To enter again costs nothing. A downgrade
+// costs as much as an acquisition.
 func TestFramesUncontended(t *testing.T) {
 	dir := persistentDir(t)
 	m, proxy := proxied(t)
@@ -93,7 +92,7 @@ func TestFramesUncontended(t *testing.T) {
 			zktest.OpCreate: 1, zktest.OpGetChildren2: 2, zktest.OpGetData: getData, zktest.OpDelete: 1,
 		} {
 			m := zktest.On(op, dir)
-			if op == zktest.OpGetChildren2 { // 2 if it overtook the create
+			if op == zktest.OpGetChildren2 { // 2 if the listing overtook the create
 				m = listing(dir)
 			}
 			if n := proxy.Count(m); n < 1 && op != zktest.OpGetData || n > most {
@@ -124,7 +123,7 @@ func TestFramesUncontended(t *testing.T) {
 	rw = newLock(t, m, dir)
 	owner := rwlock.WithOwner(patient(t))
 	must(t, rw.Lock(owner))
-	// The watches on both nodes are set in the background, if there is time.
+	// The watches on both nodes are set in the background, if the hold lasts long enough.
 	cost("downgrade", 2, func() {
 		must(t, rw.RLock(owner))
 		must(t, rw.Unlock())
@@ -132,15 +131,15 @@ func TestFramesUncontended(t *testing.T) {
 	must(t, rw.RUnlock())
 }
 
-// Ten readers wait, each in a session of its own, behind a writer inside and others that
-// wait. When the last of those leaves they all come in with no request: here none gets
-// through. Before that each has looked at most once who is left, when the last but one
-// left. So there is no herd that lists the directory when it has to be quick.
+// Ten readers, each in a session of its own, wait behind a writer that holds the lock and others that wait. When the
+// last of the writers leaves, all readers get the lock without a request: in this test no request gets through. Before
+// that, each reader has listed the directory at most once, when the last but one writer left. So there is no herd that
+// lists the directory at the hand-over.
 func TestNoHerd(t *testing.T) {
 	for _, tt := range []struct{ writers, listings int }{
 		{1, 0},
 		{2, 0}, // both are watched
-		{3, 1}, // the first is not, and may be there when the second leaves
+		{3, 1}, // the first is not watched, and may still be there when the second leaves
 		{5, 1},
 	} {
 		t.Run(fmt.Sprint(tt.writers, " writers"), func(t *testing.T) { testNoHerd(t, tt.writers, tt.listings) })
@@ -188,7 +187,7 @@ func testNoHerd(t *testing.T, writers, listings int) {
 			t.Errorf("reader %d: %d requests, of which %d were listings; want %d", i, all, lists, listings)
 		}
 	}
-	for _, rw := range locks { // all are inside at once
+	for _, rw := range locks { // all hold the lock at once
 		if !rw.RHeld() {
 			t.Error("a reader has lost its lock")
 		}
@@ -202,8 +201,8 @@ func testNoHerd(t *testing.T, writers, listings int) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// A writer behind a writer lists once when that leaves, since it may have left a reader in
-// its place; one behind readers alone takes over with no request, as does a reader.
+// A writer behind a writer lists the directory once when that writer leaves, since it may have left a reader in its
+// place. A writer behind readers only takes the lock over without a request, and so does a reader.
 func TestFramesHandOver(t *testing.T) {
 	for _, tt := range []struct {
 		ahead, waits string

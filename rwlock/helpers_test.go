@@ -18,18 +18,17 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// patient returns a context for what is to happen soon on a machine that may be busy.
+// patient returns a context for operations that take a moment, or longer on a busy machine.
 func patient(tb testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
 	tb.Cleanup(cancel)
 	return ctx
 }
 
-// long is a session timeout that no busy machine outlasts; what is lost in these tests is
-// lost on purpose.
+// long is a session timeout that a busy machine does not exceed: these tests lose sessions only on purpose.
 var long = session.WithTimeout(20 * time.Second)
 
-// connect returns a manager on the shared server: another process, as far as locks go.
+// connect returns a manager on the shared server. For locks it is another process.
 func connect(tb testing.TB, opts ...session.Option) *session.Manager {
 	tb.Helper()
 	return testserver.Connect(tb, testserver.Server(tb).Addr(0), append([]session.Option{long}, opts...)...)
@@ -51,7 +50,7 @@ func newLock(tb testing.TB, m *session.Manager, path string, opts ...rwlock.Opti
 	return rw
 }
 
-// persistentDir makes a directory that stays, so that requests are the same each time.
+// persistentDir makes a directory that is never removed, so that requests are the same each time.
 func persistentDir(tb testing.TB) string {
 	tb.Helper()
 	dir := testserver.Path(tb)
@@ -61,7 +60,7 @@ func persistentDir(tb testing.TB) string {
 	return dir
 }
 
-// must fails the test for an error; it may be called from the test's goroutine only.
+// must fails the test if err is not nil. Only the test's goroutine may call it.
 func must(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
@@ -79,7 +78,7 @@ func wantErr(tb testing.TB, what string, err error, targets ...error) {
 	}
 }
 
-// wantTry checks what a try returns.
+// wantTry checks the result of a try.
 func wantTry(tb testing.TB, what string, try func(context.Context) (bool, error), ctx context.Context, want bool) {
 	tb.Helper()
 	if got, err := try(ctx); got != want || err != nil {
@@ -87,7 +86,7 @@ func wantTry(tb testing.TB, what string, try func(context.Context) (bool, error)
 	}
 }
 
-// receive returns what comes on ch, and fails if nothing does.
+// receive returns the next value of ch, and fails the test if there is none in time.
 func receive[T any](tb testing.TB, what string, ch <-chan T) T {
 	tb.Helper()
 	select {
@@ -99,15 +98,15 @@ func receive[T any](tb testing.TB, what string, ch <-chan T) T {
 	}
 }
 
-// background runs f and delivers what it returns.
+// background runs f in a goroutine, and sends its error.
 func background(f func() error) <-chan error {
 	ch := make(chan error, 1)
 	go func() { ch <- f() }()
 	return ch
 }
 
-// pending fails if something has come on ch. It shows only that nothing has come yet:
-// call it when the state of the server says that nothing may.
+// pending fails the test if ch has a value. It shows only that the call has not returned yet, so use it when the state
+// of the server says that the call cannot return.
 func pending(tb testing.TB, what string, ch <-chan error) {
 	tb.Helper()
 	select {
@@ -117,7 +116,7 @@ func pending(tb testing.TB, what string, ch <-chan error) {
 	}
 }
 
-// queued begins f and returns when its node is the n-th in the directory.
+// queued starts f, and returns when the directory has n nodes.
 func queued(tb testing.TB, dir string, n int, f func(context.Context) error) <-chan error {
 	tb.Helper()
 	ctx := patient(tb)
@@ -138,7 +137,7 @@ func waitLost(tb testing.TB, held func() bool) {
 	zktest.Eventually(tb, testserver.Patience, "the loss to be known", func() bool { return !held() })
 }
 
-// picture shows a lock's contenders in order: W or R each, with a star for a holder.
+// picture shows the contenders in order, as W or R, with a star for a holder.
 func picture(tb testing.TB, rw *rwlock.RWMutex) string {
 	tb.Helper()
 	all, err := rw.Contenders(patient(tb))
@@ -165,13 +164,13 @@ func wantPicture(tb testing.TB, rw *rwlock.RWMutex, want string) {
 	}
 }
 
-// node is a contender made by hand, as another library makes it.
+// node is a contender made by hand, as by another library.
 type node struct {
 	tb   testing.TB
 	path string
 }
 
-// forge makes an ephemeral sequential node whose name begins so.
+// forge creates an ephemeral sequential node whose name begins with prefix.
 func forge(tb testing.TB, dir, prefix string) node {
 	tb.Helper()
 	p, err := testserver.Admin(tb).Create(dir+"/"+prefix, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
@@ -179,8 +178,8 @@ func forge(tb testing.TB, dir, prefix string) node {
 	return node{tb, p}
 }
 
-// beside makes the node with which Curator 5.5 takes the read lock of a write holder: not
-// sequential, with the write node's sequence.
+// beside creates the node with which Curator 5.5 takes the read lock of a write holder. It is not sequential, and has
+// the write node's sequence.
 func (n node) beside() node {
 	n.tb.Helper()
 	sequence := n.path[len(n.path)-10:]
@@ -195,11 +194,11 @@ func (n node) delete() {
 	testserver.Delete(n.tb, n.path)
 }
 
-// curator returns how Curator begins a name, kazoo how kazoo does.
+// curator returns the beginning of a name of Curator's, and kazoo that of kazoo's.
 func curator(prefix string) string { return "_c_" + uuid.NewString() + "-" + prefix }
 func kazoo(prefix string) string   { return strings.ReplaceAll(uuid.NewString(), "-", "") + prefix }
 
-// watchHook says when a contender has set its watches and waits.
+// watchHook sends a value when a contender has set its watches and waits.
 func watchHook(watching chan<- struct{}) session.Option {
 	return session.WithTrace(session.Trace{
 		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
@@ -209,7 +208,7 @@ func watchHook(watching chan<- struct{}) session.Option {
 	})
 }
 
-// watchesUnder returns how many watches the shared server has on dir and below.
+// watchesUnder returns the number of watches that the shared server has on dir and below it.
 func watchesUnder(tb testing.TB, dir string) int {
 	tb.Helper()
 	text, err := testserver.Server(tb).Word(patient(tb), 0, "wchp") // each path, then its sessions, indented
@@ -225,7 +224,7 @@ func watchesUnder(tb testing.TB, dir string) int {
 	return n
 }
 
-// inDir matches every request that has to do with the directory.
+// inDir matches all requests for the directory and below it.
 func inDir(dir string) zktest.Match {
 	return func(r zktest.Request) bool { return r.Path == dir || strings.HasPrefix(r.Path, dir+"/") }
 }

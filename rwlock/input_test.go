@@ -15,7 +15,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// What zklock.Multi and the like ask of a lock.
+// The methods that zklock.Multi and similar code need.
 var (
 	_ = []interface {
 		Path() string
@@ -28,8 +28,7 @@ var (
 	}{(*rwlock.RWMutex)(nil), rwlock.Reader{}, (*zklock.Mutex)(nil)}
 )
 
-// Bad input to New is an error that says so, before any I/O: the manager here is none
-// that could do any.
+// New returns an error for bad input, before any I/O: the manager of this test cannot do any.
 func TestNewInvalid(t *testing.T) {
 	tests := []struct {
 		name string
@@ -71,7 +70,7 @@ func TestNewInvalid(t *testing.T) {
 	wantErr(t, "New of a nil manager", err, session.ErrInvalid)
 }
 
-// What comes with an ended context sends nothing and says so.
+// A call with an ended context sends nothing and returns the context's error.
 func TestEndedContextSendsNothing(t *testing.T) {
 	dir := persistentDir(t)
 	m, proxy := proxied(t)
@@ -93,14 +92,14 @@ func TestEndedContextSendsNothing(t *testing.T) {
 		wantErr(t, name, f(), context.Canceled)
 	}
 	s := testserver.Session(t, m)
-	_, err := s.Exists(patient(t), dir) // behind them, had they sent anything
+	_, err := s.Exists(patient(t), dir) // comes after all requests of the calls, if there are any
 	must(t, err)
 	if n := proxy.Count(inDir(dir)); n != 1 {
 		t.Errorf("%d requests, want the last one's alone", n)
 	}
 }
 
-// WithData is the data of readers' and writers' nodes, copied.
+// The nodes of readers and writers have the data of WithData, which is copied.
 func TestData(t *testing.T) {
 	data := []byte("mine")
 	rw := newLock(t, connect(t), testserver.Path(t), rwlock.WithData(data))
@@ -117,7 +116,7 @@ func TestData(t *testing.T) {
 	}
 }
 
-// Whoever is asked to give the lock up is told which lease that is, and gives it up or not.
+// A holder that is asked to give the lock up gets its lease, and releases it or not.
 func TestRevocable(t *testing.T) {
 	asked := make(chan *queue.Lease, 10)
 	dir := persistentDir(t)
@@ -137,7 +136,7 @@ func TestRevocable(t *testing.T) {
 		t.Error("asked twice")
 	}
 
-	// What is released as a lease behind the back of its Lock is gone for its owner, too.
+	// A lease of Lock that its callback releases is also released for the owner.
 	owner := rwlock.WithOwner(patient(t))
 	must(t, rw.Lock(owner))
 	_, err := testserver.Admin(t).Set(dir+"/"+testserver.Children(t, dir)[0], []byte(queue.RevokeMessage), -1)
@@ -150,7 +149,7 @@ func TestRevocable(t *testing.T) {
 	must(t, rw.RUnlock())
 }
 
-// A closed manager ends all waiting, and a server that refuses says why.
+// Close of the manager ends all waits. A server's refusal is returned.
 func TestServerAndManagerErrors(t *testing.T) {
 	dir := testserver.Path(t)
 	_, err := testserver.Admin(t).Create(dir, nil, 0, zk.WorldACL(zk.PermRead))
@@ -178,8 +177,8 @@ func panics(f func()) (did bool) {
 	return false
 }
 
-// The lockers do where sync.RWMutex did: readers together, a writer alone, a panic for an
-// unlock too many, and a call of OnLost for a loss.
+// The lockers can replace a sync.RWMutex: readers share the lock, a writer holds it alone, and one unlock too many
+// panics. OnLost is called for a loss.
 func TestLockers(t *testing.T) {
 	m, proxy := proxied(t)
 	dir := testserver.Path(t)

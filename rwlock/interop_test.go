@@ -9,8 +9,7 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// The nodes of Curator and of kazoo count, each as the reader or writer that it is; other
-// children do not.
+// The nodes of Curator and of kazoo count as readers or writers. Other children do not count.
 func TestForeignNodes(t *testing.T) {
 	for _, tt := range []struct {
 		name, prefix string
@@ -49,7 +48,7 @@ func TestForeignNodes(t *testing.T) {
 				}
 				must(t, receive(t, c.kind, entered))
 				if c.blocks {
-					// Theirs queues behind ours as well, as far as we can tell.
+					// As far as this package can tell, their node waits behind this one too.
 					theirs = forge(t, dir, tt.prefix)
 				}
 				must(t, l.Release(patient(t)))
@@ -60,8 +59,7 @@ func TestForeignNodes(t *testing.T) {
 	}
 }
 
-// A mutex and a read-write lock at one path are a conflict, which both see and which leaves
-// nothing.
+// A mutex and a read-write lock at one path are a conflict. Both get the error, and leave nothing behind.
 func TestConflict(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)

@@ -23,12 +23,12 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// protected is what the lock protects, checked without ZooKeeper: who is inside, and a
-// pair of numbers that a writer changes one after the other. They are atomics not for their
-// atomicity but because the race detector knows no order that another process makes.
+// protected is the resource under the lock. It checks the lock without ZooKeeper: it counts the holders, and has two
+// numbers that a writer changes one after the other. The fields are atomics only because the race detector does not
+// know the order that another process makes.
 type protected struct {
 	readers, writers atomic.Int32
-	most             atomic.Int32 // readers inside at once
+	most             atomic.Int32 // readers at the same time
 	a, b             atomic.Int64
 }
 
@@ -59,8 +59,8 @@ func (p *protected) read(t *testing.T, work func() error) error {
 	return err
 }
 
-// Ten sessions, nine reads for each write, in each way that there is to lock: readers share,
-// writers are alone, and no write is lost.
+// Ten sessions lock in all ways, nine times to read for each time to write. Readers share the lock, writers hold it
+// alone, and no write is lost.
 func TestLoad(t *testing.T) {
 	const sessions, times = 10, 30
 	ctx := patient(t)
@@ -70,7 +70,7 @@ func TestLoad(t *testing.T) {
 	for i := range sessions {
 		m := connect(t)
 		rw := newLock(t, m, dir)
-		// Inside, everybody asks the server something, so that others get a chance.
+		// Each holder sends a request, so that other contenders come in the meantime.
 		work := func() error {
 			s, err := m.Session(ctx)
 			if err == nil {
@@ -148,8 +148,7 @@ func writeOnce(ctx context.Context, t *testing.T, rw *rwlock.RWMutex, p *protect
 	}
 }
 
-// referee checks that of two holds that exclude each other no two say at one moment that
-// they are held.
+// referee checks that two holds that exclude each other never report held at the same moment.
 type referee struct {
 	mu     sync.Mutex
 	claims []*claim
@@ -165,8 +164,8 @@ type claim struct {
 	over  bool // given up; guarded by referee.mu
 }
 
-// enter is told of a hold as soon as it is granted. One that says it is held when asked
-// before the new one is, was held together with it, if the new one still is.
+// enter adds a hold as soon as it is granted. It asks each earlier hold whether it is held, and then the new one. If
+// both say so, the two were held at the same time.
 func (r *referee) enter(c *claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,16 +183,15 @@ func (r *referee) enter(c *claim) {
 	r.claims = append(slices.DeleteFunc(r.claims, func(c *claim) bool { return c.over }), c)
 }
 
-// leave is told before a hold is given up.
+// leave is called before a hold is given up.
 func (r *referee) leave(c *claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c.over = true
 }
 
-// Under load, connections are cut wherever that hits, and some sessions are cut off until
-// they are lost: a writer's hold never stands together with another, downgraded or not, and
-// everybody gets on.
+// Under load, connections are cut at random places, and some sessions are cut off until they are lost. A writer's hold
+// is never held together with another, downgraded or not, and all clients go on.
 func TestLoadWithFaults(t *testing.T) {
 	longtest.Only(t)
 	const sessions, cuts, partitions = 6, 25, 3
@@ -207,7 +205,7 @@ func TestLoadWithFaults(t *testing.T) {
 	var proxies []*zktest.Proxy
 	for i := range sessions {
 		timeout := long
-		if i == 0 { // who can be cut off without much waiting
+		if i == 0 { // can be cut off without much waiting
 			timeout = session.WithTimeout(time.Second)
 		}
 		m, proxy := proxied(t, timeout)
@@ -248,7 +246,7 @@ func TestLoadWithFaults(t *testing.T) {
 	}
 	for range partitions {
 		proxies[0].Blackhole(zktest.Both)
-		goesRound() // when its session has ended, if it had the lock or was waiting
+		goesRound() // after its session has ended, if it held the lock or waited
 		proxies[0].Heal()
 		goesRound()
 	}
@@ -261,7 +259,7 @@ func TestLoadWithFaults(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// client is one of those under load, with a lock object of its own.
+// client is one client of the load, with a lock object of its own.
 type client struct {
 	t  *testing.T
 	m  *session.Manager
@@ -269,7 +267,7 @@ type client struct {
 	r  *referee
 }
 
-// once takes the lock for something, and does some work.
+// once takes the lock in one way, and does some work.
 func (c *client) once(ctx context.Context) error {
 	switch n := rand.N(10); {
 	case n < 6:
@@ -299,18 +297,18 @@ func (c *client) lease(ctx context.Context, write bool, get func(context.Context
 	return l.Release(ctx)
 }
 
-// hold asks the server something while the lock is held, so that others get a chance.
+// hold sends a request while the lock is held, so that other contenders come in the meantime.
 func (c *client) hold(ctx context.Context, name string, write bool, held func() bool) {
 	hold := &claim{name: name, write: write, held: held}
 	c.r.enter(hold)
 	defer c.r.leave(hold)
 	if s, err := c.m.Session(ctx); err == nil {
-		_, _ = s.Exists(ctx, "/") // with faults about, it may fail
+		_, _ = s.Exists(ctx, "/") // may fail because of the faults
 	}
 }
 
-// A holder that is cut off knows of its loss before anybody is let in whom it kept out:
-// a writer, a reader, and one who was a writer and reads on.
+// A holder that is cut off knows of its loss before a contender that it kept out gets the lock. The holder is a writer,
+// a reader, or a writer that has become a reader.
 func TestPartitionedHolderKnowsFirst(t *testing.T) {
 	longtest.Only(t)
 	for name, tt := range map[string]struct {
@@ -341,7 +339,7 @@ func testPartition(t *testing.T, cut zktest.Direction, lock func(context.Context
 	// On a busy machine a session of a second can be lost before it is cut off.
 	zktest.Eventually(t, testserver.Patience, "the holder to hold", func() bool {
 		err := lock(rwlock.WithOwner(patient(t)), holder)
-		if err != nil { // give back what it has got
+		if err != nil { // give back what it has taken
 			for errors.Is(holder.Unlock(), session.ErrLost) || errors.Is(holder.RUnlock(), session.ErrLost) {
 			}
 		}
@@ -354,7 +352,7 @@ func testPartition(t *testing.T, cut zktest.Direction, lock func(context.Context
 		ctx := patient(t)
 		entered = append(entered, background(func() error {
 			l, err := acquire(rw, kind)(ctx)
-			// The first thing done with the lock is to ask the former holder.
+			// Ask the former holder before anything else is done with the lock.
 			if holder.Held() || holder.RHeld() {
 				err = errors.Join(err, errors.New("a rival got in while the holder still held"))
 			}
@@ -370,8 +368,7 @@ func testPartition(t *testing.T, cut zktest.Direction, lock func(context.Context
 	}
 }
 
-// Whoever gives up, at whatever moment, leaves neither node nor watch, and does not keep
-// those behind it out.
+// A call that is cancelled at any moment leaves neither node nor watch, and does not keep out the contenders behind it.
 func TestCancelLeavesNothing(t *testing.T) {
 	const tries = 60
 	for _, holds := range []string{"W", "R"} {
@@ -414,8 +411,7 @@ func TestCancelLeavesNothing(t *testing.T) {
 	}
 }
 
-// A downgrade that is cancelled on the way returns at once, leaves nothing, and the write
-// lock stays.
+// A downgrade that is cancelled returns at once and leaves nothing behind. The write lock stays held.
 func TestCancelDowngrade(t *testing.T) {
 	dir := persistentDir(t)
 	m, proxy := proxied(t)
@@ -430,6 +426,6 @@ func TestCancelDowngrade(t *testing.T) {
 	wantErr(t, "RLock", receive(t, "RLock", read), context.Canceled)
 	hold.Release()
 	wantErr(t, "RUnlock", rw.RUnlock(), rwlock.ErrNotHeld)
-	must(t, rw.Unlock()) // after which the server has had all that came before
+	must(t, rw.Unlock()) // after it, the server has had all earlier requests
 	testserver.WaitChildren(t, dir, 0)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// RUnlock gives up the lost holds first, and says so; those of the next session, and
-// everybody else's, stand.
+// RUnlock gives up lost holds first, and returns the loss. The holds of the next session, and those of other objects,
+// stay.
 func TestReadersLost(t *testing.T) {
 	m, proxy := proxied(t)
 	dir := testserver.Path(t)
@@ -44,8 +44,7 @@ func TestReadersLost(t *testing.T) {
 	must(t, another.RUnlock())
 }
 
-// An operator deletes the node of the last reader of three: RUnlock gives that one up first,
-// and the others stand.
+// An operator deletes the node of the last of three readers. RUnlock gives that one up first, and the others stay.
 func TestOneReaderLost(t *testing.T) {
 	dir := testserver.Path(t)
 	rw := newLock(t, connect(t), dir)
@@ -67,8 +66,8 @@ func TestOneReaderLost(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// A writer that has lost the lock is told by Unlock, which frees nobody else's; until then
-// no other writer comes in through the same RWMutex, but those of other processes do.
+// Unlock tells a writer that it has lost the lock, and frees no other lock. Until then no other writer gets the lock
+// through the same RWMutex, but writers of other processes do.
 func TestWriterLost(t *testing.T) {
 	m, proxy := proxied(t)
 	dir := testserver.Path(t)
@@ -99,8 +98,8 @@ func TestWriterLost(t *testing.T) {
 	must(t, another.RUnlock())
 }
 
-// A writer that has lost the lock and hangs does not keep a reader from being told that it cannot
-// write: to wait for the writer would be to wait with a read lock.
+// While a writer that has lost the lock hangs, a reader that wants to write still gets ErrUpgrade at once. Otherwise it
+// would wait with its read lock.
 func TestUpgradeBesideLostWriter(t *testing.T) {
 	dir := testserver.Path(t)
 	rw := newLock(t, connect(t), dir)
@@ -116,8 +115,8 @@ func TestUpgradeBesideLostWriter(t *testing.T) {
 	wantErr(t, "Unlock", rw.Unlock(), session.ErrLost)
 }
 
-// Who has both locks and loses them is told twice. If only the write lock's node is gone,
-// the read lock stands, and keeps writers out.
+// An owner of both locks that loses both is told of both. If only the write lock's node is gone, the read lock stays, and
+// keeps writers out.
 func TestBothLost(t *testing.T) {
 	m, proxy := proxied(t)
 	dir := testserver.Path(t)
@@ -154,8 +153,7 @@ func TestBothLost(t *testing.T) {
 
 var errWork = errors.New("the work went wrong")
 
-// Do and RDo end the work's context when the lock is lost, say so beside the work's error,
-// and always unlock.
+// When the lock is lost, Do and RDo end the function's context, return the loss with the function's error, and unlock.
 func TestDo(t *testing.T) {
 	m, proxy := proxied(t)
 	dir := testserver.Path(t)

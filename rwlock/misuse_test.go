@@ -10,8 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// A nil context, and an object that nothing has made, are a panic that says so, before anything
-// is sent or changed.
+// A nil context and an object that was not made by its constructor panic, before anything is sent or changed.
 func TestMisuse(t *testing.T) {
 	rw := newLock(t, connect(t), testserver.Path(t))
 	misusetest.Check(t, misusetest.Package{
@@ -29,7 +28,7 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// The zero Reader says in errors that it is the lock of nothing.
+// The methods of the zero Reader return errors.
 func TestZeroReader(t *testing.T) {
 	ctx := patient(t)
 	var r rwlock.Reader

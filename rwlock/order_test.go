@@ -11,8 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// Whatever stands in the queue enters in order: writers alone, readers that have no writer
-// between them together.
+// Contenders get the lock in order: writers alone, and readers without a writer between them together.
 func TestOrder(t *testing.T) {
 	for _, q := range []string{"W R W", "R W R", "W W W", "R R R R", "R W R R R W W R", "W R R R R R R R R R R W R"} {
 		t.Run(strings.ReplaceAll(q, " ", ""), func(t *testing.T) {
@@ -59,7 +58,7 @@ func testOrder(t *testing.T, kinds []string) {
 		}
 		wantPicture(t, observer, strings.TrimSpace(want))
 		for i, c := range wave {
-			// All of one wave are inside until the last leaves, and keep the next out.
+			// All of one wave hold the lock until the last leaves, and keep the next wave out.
 			must(t, c.lease.Err())
 			for _, behind := range waiting[len(wave):] {
 				pending(t, "one behind", behind.got)
@@ -78,7 +77,7 @@ func acquire(rw *rwlock.RWMutex, kind string) func(context.Context) (*queue.Leas
 	return rw.RAcquire
 }
 
-// together returns those at the head of a queue that may be inside at once.
+// together returns the contenders at the head of a queue that may hold the lock at the same time.
 func together(all []*contender) []*contender {
 	n := 1
 	for all[0].kind == "R" && n < len(all) && all[n].kind == "R" {
@@ -87,11 +86,11 @@ func together(all []*contender) []*contender {
 	return all[:n]
 }
 
-// A try never waits, and leaves nothing: readers get in beside readers, until a writer
-// waits; writers only where nobody is.
+// A try never waits, and leaves nothing behind. It gets the read lock beside readers unless a writer waits, and the write
+// lock only if there is no contender.
 func TestTry(t *testing.T) {
 	for _, tt := range []struct {
-		present     []string // inside, then waiting
+		present     []string // holders, then waiters
 		read, write bool
 	}{
 		{nil, true, true},
@@ -123,7 +122,7 @@ func TestTry(t *testing.T) {
 				if tt.write {
 					must(t, rw.Unlock())
 				}
-				// No waiting: whoever tries next must not find the remains of this try.
+				// At once, since the next try must not find the node of this one.
 				if n := len(testserver.Children(t, dir)); n != len(nodes) {
 					t.Fatalf("%d nodes after the tries, %d before", n, len(nodes))
 				}
@@ -159,8 +158,7 @@ func tryHandles(t *testing.T, rw *rwlock.RWMutex, read, write bool) {
 	}
 }
 
-// A writer that waits and goes lets in the readers behind it, beside those inside, at once:
-// however it goes.
+// When a waiting writer leaves, in whatever way, the readers behind it get the lock at once beside the present readers.
 func TestQueuedWriterGoes(t *testing.T) {
 	const readers = 3
 	for name, how := range map[string]func(t *testing.T, cancel context.CancelFunc, expire, remove func()){

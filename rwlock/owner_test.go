@@ -16,8 +16,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A reader enters again while a writer waits, in each way there is, without a request; one
-// who is no owner waits behind the writer. zklock's owners are the same.
+// An owner that reads enters again while a writer waits, in all ways, without a request. A call without that owner waits
+// behind the writer. Owners of zklock count too.
 func TestReaderReenters(t *testing.T) {
 	dir := testserver.Path(t)
 	m, proxy := proxied(t)
@@ -58,8 +58,8 @@ func TestReaderReenters(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// A read holder that wants the write lock is refused at once: nothing is sent, the read
-// lock stays, and others read on. When it has given that up it may write.
+// A read holder that wants the write lock is refused at once, and nothing is sent. The read lock stays held, and other
+// readers go on. After it has unlocked the read lock, it gets the write lock.
 func TestUpgradeRefused(t *testing.T) {
 	m, proxy := proxied(t)
 	for held, hold := range map[string]func(context.Context, *rwlock.RWMutex, func(context.Context) error) error{
@@ -110,7 +110,7 @@ func TestUpgradeRefused(t *testing.T) {
 	}
 }
 
-// refused tries for the write lock in each way there is.
+// refused tries to get the write lock in all ways.
 func refused(ctx context.Context, t *testing.T, rw *rwlock.RWMutex, want error) {
 	t.Helper()
 	wantErr(t, "Lock", rw.Lock(ctx), want)
@@ -125,8 +125,7 @@ func refused(ctx context.Context, t *testing.T, rw *rwlock.RWMutex, want error) 
 	}), want)
 }
 
-// Two owners that read and both want to write are both refused; without owners the two
-// would wait for each other.
+// Two owners that read and both want to write are both refused. Without owners the two would wait for each other.
 func TestTwoUpgradesRefused(t *testing.T) {
 	dir := testserver.Path(t)
 	var g errgroup.Group
@@ -136,7 +135,7 @@ func TestTwoUpgradesRefused(t *testing.T) {
 		ctx := rwlock.WithOwner(patient(t))
 		g.Go(func() error {
 			return rw.RDo(ctx, func(ctx context.Context) error {
-				select { // both are inside
+				select { // both hold the read lock
 				case reading <- struct{}{}:
 				case <-reading:
 				case <-ctx.Done():
@@ -153,8 +152,7 @@ func TestTwoUpgradesRefused(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// Who is not the owner waits for it, be it in the same process through the same RWMutex:
-// and so does Acquire, which knows no owners.
+// Calls without the owner wait for it, also through the same RWMutex. So does Acquire, which does not look at owners.
 func TestOthersWaitForOwner(t *testing.T) {
 	m := connect(t)
 	for _, tt := range []struct {
@@ -198,7 +196,7 @@ func TestOthersWaitForOwner(t *testing.T) {
 			rw := newLock(t, m, dir)
 			must(t, rw.Lock(owner))
 			entered := background(func() error { return tt.get(ctx, owner, rw) })
-			testserver.WaitChildren(t, dir, 2) // it stands in the queue behind the holder
+			testserver.WaitChildren(t, dir, 2) // it waits in the queue behind the holder
 			pending(t, tt.name, entered)
 			must(t, rw.Unlock())
 			must(t, receive(t, tt.name, entered))
@@ -207,10 +205,9 @@ func TestOthersWaitForOwner(t *testing.T) {
 	}
 }
 
-// One owner among others without any, all through one RWMutex, while a writer elsewhere
-// never ceases to want the lock. RUnlock cannot say whose; all the same, what the owner
-// holds is known: it is never made to wait behind the writer for what it has, and always
-// refused what it must not wait for.
+// One owner and readers without an owner share one RWMutex, while a writer of another process always wants the lock.
+// RUnlock does not say whose hold it gives back. The owner's hold stays known all the same: the owner never waits behind
+// the writer for the read lock that it has, and it always gets ErrUpgrade.
 func TestOwnerAmongOthers(t *testing.T) {
 	const others, rounds = 3, 25
 	dir := testserver.Path(t)
@@ -262,9 +259,8 @@ func TestOwnerAmongOthers(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// Several owners share an RWMutex, and others who have none. What RDo holds is its own: no
-// RUnlock of another takes it away, so that a reader within it enters again, and is refused
-// the write lock, however many others come and go and want to write.
+// Several owners, and readers without an owner, share an RWMutex. No RUnlock of another goroutine takes away what an RDo
+// holds. So its function enters again and is refused the write lock, however many others come and go and want to write.
 func TestOwnersShareRWMutex(t *testing.T) {
 	const goroutines, rounds = 4, 12
 	ctx := patient(t)
@@ -314,8 +310,7 @@ func TestOwnersShareRWMutex(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// Goroutines of one owner at the same time: every call ends, in the lock or in ErrUpgrade,
-// and every hold can be given back.
+// Goroutines of one owner lock at the same time. Each call gets the lock or ErrUpgrade, and each hold can be given back.
 func TestGoroutinesOfOneOwner(t *testing.T) {
 	const goroutines, rounds = 4, 25
 	dir := testserver.Path(t)
@@ -353,7 +348,7 @@ func TestGoroutinesOfOneOwner(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// What the owner of a lost lock asks for fails, until it has unlocked.
+// An owner that has lost its lock gets an error until it has unlocked.
 func TestOwnerOfLostLock(t *testing.T) {
 	m, proxy := proxied(t)
 	dir := testserver.Path(t)
@@ -382,8 +377,7 @@ func TestOwnerOfLostLock(t *testing.T) {
 	}
 }
 
-// RUnlock of what has an owner and what has none: the one without goes first, so that the
-// owner's node is the one that stays.
+// RUnlock gives back a hold without an owner before an owner's hold, so that the owner's node stays.
 func TestRUnlockLeavesOwners(t *testing.T) {
 	dir := testserver.Path(t)
 	rw := newLock(t, connect(t), dir)
@@ -403,7 +397,7 @@ func TestRUnlockLeavesOwners(t *testing.T) {
 	if lease, err = rw.TryRAcquire(patient(t)); err != nil {
 		t.Fatal(err)
 	}
-	must(t, rw.RUnlock()) // not the handle
+	must(t, rw.RUnlock()) // does not release the lease of RAcquire
 	must(t, lease.Err())
 	must(t, lease.Release(patient(t)))
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A server that has lost touch with the others goes on for seconds before it notices: a
-// follower answers pings and reads, a leader syncs and handshakes too. Nobody believes it
-// for longer than the session timeout.
+// A server that is cut off from the others goes on for seconds before it notices. A follower answers
+// pings and reads, and a leader also syncs and handshakes. No client relies on it for longer than the
+// session timeout.
 func TestServerAlone(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()
@@ -23,7 +23,7 @@ func TestServerAlone(t *testing.T) {
 	e := &ensemble{Ensemble: zktest.StartReal(t, zktest.Nodes(3)), ctx: ctx}
 	for what, behind := range map[string]int{"leader": 0, "follower": 1} {
 		t.Run(what, func(t *testing.T) {
-			alone := (e.leader(t) + behind) % e.Len() // who leads changes from one to the next
+			alone := (e.leader(t) + behind) % e.Len() // another leader is elected each time
 			m := testserver.Connect(t, e.Addr(alone), session.WithTimeout(timeout))
 			lease, err := newMutex(t, m, "/alone-"+what).Acquire(ctx)
 			must(t, err)

@@ -15,11 +15,11 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// The rival is zk.Lock of go-zookeeper, on the same server in the same run: it and we
-// take turns, round by round, since the machine's speed drifts. What is reported is the
-// median of the rounds, and the median of the ratio of each round.
+// The rival is zk.Lock of go-zookeeper, on the same server in the same run. The two take turns, round by
+// round, since the machine's speed drifts. A benchmark reports the median of the rounds, and the median
+// of the ratio of each round.
 
-// locker is what both have.
+// locker is the common interface of both.
 type locker interface {
 	lock() error
 	unlock() error
@@ -90,11 +90,11 @@ func cycles(b *testing.B, locks []locker, n int) time.Duration {
 	return time.Since(start)
 }
 
-// rounds is how many there are at least, so that one in which the machine was busy with
-// something else does not count.
+// rounds is the least number of rounds, so that a round in which the machine did other work does not
+// count.
 const rounds = 9
 
-// compare runs rounds of ours and of the rival in turn.
+// compare runs rounds of this package and of the rival in turn.
 type compare struct{ ours, rival, ratio []float64 }
 
 func (c *compare) round(ours, rival func() time.Duration) {
@@ -107,7 +107,7 @@ func median(xs []float64) float64 {
 	return s[len(s)/2]
 }
 
-// BenchmarkUncontended is the time of one lock and unlock that nobody else wants.
+// BenchmarkUncontended measures one lock and unlock without contention.
 func BenchmarkUncontended(b *testing.B) {
 	networks(b, func(b *testing.B, addr string) {
 		us := []locker{connectOurs(b, addr, "/bench/uncontended-ours")}
@@ -123,15 +123,14 @@ func BenchmarkUncontended(b *testing.B) {
 					func() time.Duration { return cycles(b, them, perRound) / perRound })
 			}
 		}
-		b.ReportMetric(0, "ns/op") // both together: of no interest
+		b.ReportMetric(0, "ns/op") // of both together, which says nothing
 		b.ReportMetric(median(c.ours)*1e6, "ours-µs")
 		b.ReportMetric(median(c.rival)*1e6, "zk.Lock-µs")
 		b.ReportMetric(median(c.ratio), "time-ratio")
 	})
 }
 
-// BenchmarkHandover is how often per second a lock goes from hand to hand, when ten
-// sessions always want it.
+// BenchmarkHandover measures hand-overs a second, while ten sessions always want the lock.
 func BenchmarkHandover(b *testing.B) {
 	const sessions, perRound = 10, 10
 	networks(b, func(b *testing.B, addr string) {
@@ -157,9 +156,8 @@ func BenchmarkHandover(b *testing.B) {
 	})
 }
 
-// BenchmarkLocalHandover is how often per second a lock goes from hand to hand among 1,000
-// goroutines of one process: each in the queue of all processes by itself, and handed on
-// locally, in turns of 1,000.
+// BenchmarkLocalHandover measures hand-overs a second among 1,000 goroutines of one process: with a place
+// in the queue for each goroutine, and with local hand-over in turns of 1,000.
 func BenchmarkLocalHandover(b *testing.B) {
 	const goroutines, handovers = 1000, 1000
 	networks(b, func(b *testing.B, addr string) {

@@ -10,8 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Closing the manager gives up what is held and ends all waiting, and the nodes are gone
-// when it returns.
+// Close of the manager gives up what is held and ends all waits. The nodes are gone when it returns.
 func TestManagerClose(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -59,7 +58,7 @@ func TestManagerClose(t *testing.T) {
 	must(t, rival.Unlock())
 }
 
-// What a loss and what a close is, is told apart.
+// A loss and a close have different errors.
 func TestCloseIsNoLoss(t *testing.T) {
 	ctx := patient(t)
 	m := connect(t)

@@ -15,18 +15,18 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// Contenders shows who holds and who waits, in order, with the data they gave.
+// Contenders shows the holder and the waiters, in order, with the data of their nodes.
 func TestContenders(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
 	watcher := newMutex(t, connect(t), dir)
 	all, err := watcher.Contenders(ctx)
 	if err != nil || len(all) != 0 {
-		t.Errorf("contenders of a lock that nobody ever took: %v, %v", all, err)
+		t.Errorf("contenders of a lock that was never taken: %v, %v", all, err)
 	}
 	first := newMutex(t, connect(t), dir, zklock.WithData([]byte("first")))
 	must(t, first.Lock(ctx))
-	second := newMutex(t, connect(t), dir, zklock.WithData([]byte{})) // none at all, if so wanted
+	second := newMutex(t, connect(t), dir, zklock.WithData([]byte{})) // no data
 	third := newMutex(t, connect(t), dir)
 	var entered []<-chan error
 	for i, mx := range []*zklock.Mutex{second, third} {
@@ -65,8 +65,8 @@ func TestContenders(t *testing.T) {
 	must(t, third.Unlock())
 }
 
-// What is no contender is ignored; what is one of another kind of lock is a conflict, and
-// a try leaves nothing beside it.
+// Children that are no contenders are ignored. A contender of another kind of lock is a conflict, and a
+// try leaves nothing beside it.
 func TestForeignChildren(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -93,7 +93,7 @@ func TestForeignChildren(t *testing.T) {
 	testserver.WaitChildren(t, dir, 4)
 }
 
-// Nodes of prefixes that are given count as contenders; those of others do not.
+// Nodes with a prefix of WithPrefixes count as contenders, and nodes with an unknown prefix do not.
 func TestPrefixes(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)

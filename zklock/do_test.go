@@ -15,8 +15,8 @@ import (
 
 var errWork = errors.New("the work went wrong")
 
-// Do holds the lock while its function runs, and has unlocked when it returns, however
-// the function ends.
+// Do holds the lock while its function runs, and has unlocked when it returns, in whatever way the function
+// ends.
 func TestDoUnlocks(t *testing.T) {
 	tests := []struct {
 		name string
@@ -59,7 +59,7 @@ func TestDoUnlocks(t *testing.T) {
 	}
 }
 
-// A goroutine that ends inside, as by FailNow of a user's test, unlocks, too.
+// Do also unlocks if its function ends the goroutine, for example with FailNow of a user's test.
 func TestDoGoexit(t *testing.T) {
 	dir := testserver.Path(t)
 	mx := newMutex(t, connect(t), dir)
@@ -82,8 +82,8 @@ func TestDoGoexit(t *testing.T) {
 	}
 }
 
-// When the lock is lost the context inside ends, with the cause, and Do says so beside
-// the error of its function.
+// When the lock is lost, the function's context ends with the cause. Do returns the loss with the error of
+// the function.
 func TestDoLost(t *testing.T) {
 	proxy := testserver.Proxy(t)
 	m := testserver.Connect(t, proxy.Addr())
@@ -102,9 +102,8 @@ func TestDoLost(t *testing.T) {
 	}
 }
 
-// The loss of the lock ends the function's context. That the function says so is not the end of
-// the caller's context: code that says nothing when "the client went away" would say nothing of
-// the loss.
+// The loss of the lock ends the function's context, and the function returns context.Canceled. The error of
+// Do must not match that: code that ignores a caller that has gone away would ignore the loss.
 func TestDoLostIsNotCancelled(t *testing.T) {
 	for kind, newLock := range slottedLocks {
 		t.Run(kind, func(t *testing.T) {
@@ -135,7 +134,7 @@ func TestDoLostIsNotCancelled(t *testing.T) {
 	}
 }
 
-// An operator who deletes the node takes the lock away: the holder is told.
+// If an operator deletes the holder's node, the lock is lost, and the holder is told.
 func TestDoNodeDeleted(t *testing.T) {
 	dir := testserver.Path(t)
 	mx := newMutex(t, connect(t), dir)
@@ -148,7 +147,7 @@ func TestDoNodeDeleted(t *testing.T) {
 	wantErr(t, "Do", err, session.ErrLost)
 }
 
-// The caller's context ends the context inside, but not the hold.
+// The end of the caller's context ends the function's context, but not the hold.
 func TestDoCancelled(t *testing.T) {
 	mx := newMutex(t, connect(t), testserver.Path(t))
 	outside, cancel := context.WithCancelCause(patient(t))
@@ -161,7 +160,7 @@ func TestDoCancelled(t *testing.T) {
 		}
 		return nil
 	})
-	must(t, err) // the function made the best of it
+	must(t, err) // the function returned nil all the same
 	err = mx.Do(outside, func(context.Context) error {
 		t.Error("called after the context has ended")
 		return nil
@@ -191,7 +190,7 @@ func TestUnlockInsideDo(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// An owner that has called Lock within Do gives that back, and not what Do holds.
+// An owner that calls Lock within Do gives back that Lock, and not the hold of Do.
 func TestUnlockOfLockInsideDo(t *testing.T) {
 	ctx := zklock.WithOwner(patient(t))
 	mx := newMutex(t, connect(t), testserver.Path(t))

@@ -86,7 +86,7 @@ func checkElement(t *testing.T, in, out string) {
 		t.Errorf("%.50q: %q is reserved", in, out)
 	}
 	if strings.Contains(out, "%~") {
-		return // of this there is no way back
+		return // a hash cannot be reversed
 	}
 	if out == "%" {
 		out = ""
@@ -97,7 +97,7 @@ func checkElement(t *testing.T, in, out string) {
 	}
 }
 
-// There is a way back from what is not hashed, and so no two strings have the same.
+// Elements without a hash can be unescaped, so no two strings have the same element.
 func FuzzEscapePath(f *testing.F) {
 	for _, c := range escapes {
 		f.Add(c.in)
@@ -121,8 +121,8 @@ func TestEscapePathOfLongStrings(t *testing.T) {
 	}
 }
 
-// A server takes all of them, side by side, and a lock whose directory they are in does not
-// take them for contenders.
+// A server accepts all of the elements as siblings. A lock in whose directory they are does not take them
+// for contenders.
 func TestEscapePathOnAServer(t *testing.T) {
 	ctx, m := patient(t), connect(t)
 	dir := testserver.Path(t)

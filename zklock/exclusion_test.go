@@ -16,18 +16,18 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// What the lock protects is checked without ZooKeeper: how many are inside, and an
-// increment that is lost when two are. Both are atomics, not for their atomicity but
-// because the race detector knows nothing of an order that another process makes.
+// The protected resource checks the lock without ZooKeeper: it counts the holders, and loses an increment
+// when there are two. Its fields are atomics only because the race detector does not know the order that
+// another process makes.
 type protected struct {
 	inside  atomic.Int32
 	counter atomic.Int64
 
 	mu     sync.Mutex
-	grants []int32 // sequence numbers, in the order in which they got in
+	grants []int32 // sequence numbers, in the order of the grants
 }
 
-// use is called under the lock; sequence is that of the grant, or negative if unknown.
+// use is called under the lock. sequence is that of the node, or negative if it is not known.
 func (p *protected) use(t *testing.T, sequence int32) {
 	if n := p.inside.Add(1); n != 1 {
 		t.Errorf("%d inside at once", n)
@@ -51,8 +51,8 @@ func sequenceOf(t *testing.T, l *queue.Lease) int32 {
 	return n.Sequence
 }
 
-// Eight processes take the lock two hundred times each, half of them as a handle, half
-// through Lock and Unlock: one at a time, and in the order of their sequence numbers.
+// Eight processes take the lock two hundred times each, half of them with Acquire and half with Lock and
+// Unlock. One process holds the lock at a time, in the order of the sequence numbers.
 func TestMutualExclusionAndOrder(t *testing.T) {
 	const processes, times = 8, 200
 	dir := testserver.Path(t)
@@ -110,8 +110,7 @@ func byHandle(ctx context.Context, t *testing.T, mx *zklock.Mutex, p *protected)
 	return l.Release(ctx)
 }
 
-// Those who wait, known to stand in the queue one after another, get in in that order,
-// each in another process.
+// Waiters of different processes, which enter the queue one after another, get the lock in that order.
 func TestFirstComeFirstServed(t *testing.T) {
 	const waiters = 6
 	ctx := patient(t)
@@ -126,7 +125,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 			if err := mx.Lock(ctx); err != nil {
 				t.Error(err)
 			}
-			entered <- i // before Unlock, so the order is that of the holds
+			entered <- i // before Unlock, so that the order is that of the holds
 			if err := mx.Unlock(); err != nil {
 				t.Error(err)
 			}

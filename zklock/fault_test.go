@@ -20,8 +20,8 @@ import (
 // faultTimeout is a session timeout for tests in which no session may be lost.
 const faultTimeout = 20 * time.Second
 
-// behindProxy returns a mutex whose session has a proxy of its own, in a directory that
-// is there already, so that the first create in it is the one that counts.
+// behindProxy returns a mutex whose session has a proxy of its own. The directory exists already, so that
+// the first create in it is that of the contender.
 func behindProxy(t *testing.T) (mx *zklock.Mutex, proxy *zktest.Proxy, sameSession func(), dir string) {
 	t.Helper()
 	dir = testserver.Path(t)
@@ -39,8 +39,8 @@ func behindProxy(t *testing.T) (mx *zklock.Mutex, proxy *zktest.Proxy, sameSessi
 	}, dir
 }
 
-// A request of Lock or TryLock is lost, or its reply is: the mutex is held all the same,
-// through one node, which Unlock removes.
+// A request of Lock or TryLock is lost, or its reply. The mutex is held all the same, through one node,
+// which Unlock removes.
 func TestLockRequestLost(t *testing.T) {
 	arms := map[string]func(*zktest.Proxy, zktest.Match) *zktest.Fault{
 		"before": (*zktest.Proxy).CutBefore,
@@ -62,7 +62,7 @@ func TestLockRequestLost(t *testing.T) {
 					if !lock(patient(t), mx) || !mx.Held() {
 						t.Fatal("not locked")
 					}
-					fault.Release() // where that request is not made
+					fault.Release() // in cases without that request
 					testserver.WaitChildren(t, dir, 1)
 					must(t, mx.Unlock())
 					testserver.WaitChildren(t, dir, 0)
@@ -76,8 +76,8 @@ func TestLockRequestLost(t *testing.T) {
 	}
 }
 
-// Unlock while disconnected gives the mutex up at once. Nothing more has to be called for
-// the next to get in, once the connection is back.
+// Unlock while disconnected gives the mutex up at once. When the connection is back, the next waiter gets
+// the lock without a further call.
 func TestUnlockDisconnected(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel() // Unlock waits in vain
@@ -102,8 +102,8 @@ func TestUnlockDisconnected(t *testing.T) {
 	sameSession()
 }
 
-// The reply to the delete is lost: Unlock has succeeded, and the delete that is sent
-// again leaves the next owner alone, who may be of the same Mutex.
+// The reply to the delete is lost. Unlock succeeds, and the delete that is sent again does not hit the
+// next holder, which may use the same Mutex.
 func TestUnlockReplyLost(t *testing.T) {
 	mx, proxy, sameSession, dir := behindProxy(t)
 	ctx := patient(t)
@@ -123,8 +123,7 @@ func TestUnlockReplyLost(t *testing.T) {
 	sameSession()
 }
 
-// Do reports neither a release that is still to be confirmed nor hides its function's
-// error behind one.
+// Do does not report a release that is not confirmed yet. It returns its function's error instead.
 func TestDoDisconnected(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel() // Do waits in vain
@@ -138,7 +137,7 @@ func TestDoDisconnected(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// Lock is called, and given up, while there is no connection: nothing comes of it later.
+// Lock is called and cancelled while there is no connection. It leaves nothing behind later.
 func TestLockAbandonedWhileDisconnected(t *testing.T) {
 	mx, proxy, sameSession, dir := behindProxy(t)
 	proxy.Refuse(true)
@@ -149,7 +148,7 @@ func TestLockAbandonedWhileDisconnected(t *testing.T) {
 	proxy.Heal()
 	must(t, mx.Lock(patient(t)))
 	testserver.WaitChildren(t, dir, 1)
-	if n := proxy.Count(zktest.On(zktest.OpCreate, dir)); n > 2 { // one may have met the old connection
+	if n := proxy.Count(zktest.On(zktest.OpCreate, dir)); n > 2 { // one may have been sent over the old connection
 		t.Errorf("%d creates", n)
 	}
 	must(t, mx.Unlock())
@@ -157,8 +156,8 @@ func TestLockAbandonedWhileDisconnected(t *testing.T) {
 	sameSession()
 }
 
-// Two thousand calls whose contexts end around the moment of the grant: one that returns
-// nil holds, with a node, alone; of one that returns an error nothing remains.
+// The contexts of two thousand calls end around the moment of the grant. A call that returns nil holds the
+// lock alone and has a node. A call that returns an error leaves nothing behind.
 func TestLockCancelRacesGrant(t *testing.T) {
 	const managers, goroutines, rounds = 4, 2, 250
 	dir, admin := testserver.Path(t), testserver.Admin(t)
@@ -169,7 +168,7 @@ func TestLockCancelRacesGrant(t *testing.T) {
 		shared := newMutex(t, m, dir)
 		for i := range goroutines {
 			mx := shared
-			if n%2 == 1 { // half of them share one
+			if n%2 == 1 { // half of them share one Mutex
 				mx = newMutex(t, m, dir)
 			}
 			all = append(all, background(func() error {
@@ -184,7 +183,7 @@ func TestLockCancelRacesGrant(t *testing.T) {
 						}
 						cancelled.Add(1)
 						cancel()
-						bound += bound / 16 // to stay around the grant, however slow the machine
+						bound += bound / 16 // to stay near the grant, also on a slow machine
 						continue
 					}
 					granted.Add(1)
@@ -192,7 +191,7 @@ func TestLockCancelRacesGrant(t *testing.T) {
 					if n := inside.Add(1); n != 1 {
 						t.Errorf("%d are inside", n)
 					}
-					cancel() // changes nothing any more
+					cancel() // has no effect any more
 					if got, err := mx.Contenders(context.Background()); err != nil || len(got) == 0 {
 						t.Errorf("held without a node: %v", err)
 					} else if ok, _, err := admin.Exists(got[0].Path); !ok || err != nil || !mx.Held() {

@@ -18,14 +18,14 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// patient returns a context for what is to happen soon on a machine that may be busy.
+// patient returns a context for operations that take a moment, or longer on a busy machine.
 func patient(tb testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
 	tb.Cleanup(cancel)
 	return ctx
 }
 
-// connect returns a manager on the shared server: another process, as far as locks go.
+// connect returns a manager on the shared server. For locks it is another process.
 func connect(tb testing.TB, opts ...session.Option) *session.Manager {
 	tb.Helper()
 	return testserver.Connect(tb, testserver.Server(tb).Addr(0), opts...)
@@ -40,7 +40,7 @@ func newMutex(tb testing.TB, m *session.Manager, path string, opts ...zklock.Opt
 	return mx
 }
 
-// must fails the test for an error; it may be called from the test's goroutine only.
+// must fails the test if err is not nil. Only the test's goroutine may call it.
 func must(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
@@ -58,7 +58,7 @@ func wantErr(tb testing.TB, what string, err error, targets ...error) {
 	}
 }
 
-// receive returns what comes on ch, and fails if nothing does.
+// receive returns the next value of ch, and fails the test if there is none in time.
 func receive[T any](tb testing.TB, what string, ch <-chan T) T {
 	tb.Helper()
 	select {
@@ -70,15 +70,15 @@ func receive[T any](tb testing.TB, what string, ch <-chan T) T {
 	}
 }
 
-// background runs f and delivers what it returns.
+// background runs f in a goroutine, and sends its error.
 func background(f func() error) <-chan error {
 	ch := make(chan error, 1)
 	go func() { ch <- f() }()
 	return ch
 }
 
-// pending fails if something has come on ch. It shows only that nothing has come yet:
-// call it when the state of the server says that nothing may.
+// pending fails the test if ch has a value. It shows only that the call has not returned yet, so use it
+// when the state of the server says that the call cannot return.
 func pending(tb testing.TB, what string, ch <-chan error) {
 	tb.Helper()
 	select {
@@ -100,8 +100,7 @@ func waitLost(tb testing.TB, mx *zklock.Mutex) {
 	zktest.Eventually(tb, testserver.Patience, "the loss to be known", func() bool { return !mx.Held() })
 }
 
-// watchesUnder returns how many watches a server has on dir and below, other than those
-// of tests that run at the same time.
+// watchesUnder returns the number of watches that a server has on dir and below it.
 func watchesUnder(tb testing.TB, server testserver.Interface, dir string) int {
 	tb.Helper()
 	text, err := server.Word(patient(tb), 0, "wchp") // each path, then its sessions, indented
@@ -117,8 +116,8 @@ func watchesUnder(tb testing.TB, server testserver.Interface, dir string) int {
 	return n
 }
 
-// waitGoroutines waits until there are no more than n goroutines, but for the four that each
-// session keeps for its next requests.
+// waitGoroutines waits until there are no more than n goroutines, besides the four that each session keeps
+// for its next requests.
 func waitGoroutines(tb testing.TB, n, sessions int) {
 	tb.Helper()
 	n += sessions * 4
@@ -139,8 +138,8 @@ type referee struct {
 	fouls  []string
 }
 
-// enter is told of a lease as soon as it is granted. A lease that says it is held when
-// asked before the new one is, was held together with it, if the new one still is.
+// enter adds a lease as soon as it is granted. It asks each earlier lease whether it is held, and then the
+// new one. If both say so, the two were held at the same time.
 func (r *referee) enter(l *queue.Lease) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,14 +152,14 @@ func (r *referee) enter(l *queue.Lease) {
 	r.leases = append(r.leases, l)
 }
 
-// count returns how many leases were granted.
+// count returns the number of leases granted so far.
 func (r *referee) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.leases)
 }
 
-// held returns how many of the leases granted so far say that they are held.
+// held returns the number of leases granted so far that report held.
 func (r *referee) held() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

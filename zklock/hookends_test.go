@@ -19,9 +19,9 @@ func thisGoroutine() string {
 	return string(head)
 }
 
-// The session ends while a Do holds, and the goroutine of the Do is the first to look at the lease
-// after that, as it gives that back. So the Loss hook is called in it, and ends it. The Mutex can
-// be locked all the same.
+// The session ends while a Do holds the lock. The goroutine of the Do is the first to look at the lease after
+// that, when it gives the lease back. So the Loss hook runs in that goroutine, and ends it. The Mutex can be
+// locked all the same.
 func TestLossHookEndsDo(t *testing.T) {
 	server := zktest.Start(t)
 	var caller atomic.Value
@@ -61,7 +61,7 @@ func TestLossHookEndsDo(t *testing.T) {
 			continue
 		}
 		if err := mx.Lock(ctx); err != nil {
-			t.Errorf("nobody holds, and nobody can: %v", err)
+			t.Errorf("the lock is free, but cannot be taken: %v", err)
 		} else {
 			_ = mx.Unlock()
 		}

@@ -13,8 +13,7 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// Bad input to New is an error that says so, before any I/O: the manager here is none
-// that could do any.
+// New returns an error for bad input, before any I/O: the manager of this test cannot do any.
 func TestNewInvalid(t *testing.T) {
 	tests := []struct {
 		name string
@@ -86,7 +85,7 @@ func TestNewInvalid(t *testing.T) {
 	wantErr(t, "New of a nil manager", err, session.ErrInvalid)
 }
 
-// WithData keeps a copy: what the caller does to his slice afterwards changes nothing.
+// WithData copies the data, so the caller may change its slice afterwards.
 func TestDataIsCopied(t *testing.T) {
 	ctx := patient(t)
 	data := []byte("mine")
@@ -101,7 +100,7 @@ func TestDataIsCopied(t *testing.T) {
 	must(t, mx.Unlock())
 }
 
-// Bad input to Connect is an error before anything is dialled.
+// Connect returns an error for bad input, before it dials.
 func TestConnectInvalid(t *testing.T) {
 	tests := []struct {
 		name    string

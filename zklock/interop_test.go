@@ -9,7 +9,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/testserver"
 )
 
-// The lock of go-zookeeper at the same path is the same lock, whoever comes first.
+// zk.Lock of go-zookeeper at the same path is the same lock, in either order of arrival.
 func TestExcludesZkLock(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -37,7 +37,7 @@ func TestExcludesZkLock(t *testing.T) {
 	must(t, ours.Unlock())
 }
 
-// Both kinds under load: one at a time.
+// Both kinds under load: there is one holder at a time.
 func TestExcludesZkLockUnderLoad(t *testing.T) {
 	const each, times = 3, 40
 	ctx := patient(t)

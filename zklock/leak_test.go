@@ -16,17 +16,17 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// heap returns what the garbage collector finds in use.
+// heap returns the bytes in use after a garbage collection.
 func heap() uint64 {
 	runtime.GC()
-	runtime.GC() // for what the first has only finalized
+	runtime.GC() // for objects that the first has only finalized
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)
 	return s.HeapAlloc
 }
 
-// Thousands who give up behind one long holder leave nothing: no node, no watch on the
-// server, no goroutine and no memory.
+// Thousands of calls that are cancelled behind one long holder leave no node, no watch on the server, no
+// goroutine and no memory.
 func TestLeaksNothing(t *testing.T) {
 	longtest.Only(t)
 	const locks, tries, cycles, atOnce = 5000, 1000, 3000, 50
@@ -38,8 +38,8 @@ func TestLeaksNothing(t *testing.T) {
 	_, err = holder.Token(patient(t)) // its own watch is set by now
 	must(t, err)
 	mx := newMutex(t, connect(t), dir)
-	// In batches, each of which ends with all requests answered: the runtime keeps what
-	// goroutines it once had, so their number has to be the same before and after.
+	// The calls come in batches, and each batch ends with all requests answered. The runtime keeps the
+	// memory of all goroutines it ever had, so their number must be the same before and after.
 	inBatches := func(n int, f func() error) {
 		t.Helper()
 		for ; n > 0; n -= batch {
@@ -75,12 +75,12 @@ func TestLeaksNothing(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		_, err = l.Token(ctx) // so that there was a watch on the node
+		_, err = l.Token(ctx) // so that there was a watch on its node
 		return errors.Join(err, l.Release(ctx))
 	}
-	// Once through all of it, so that what stays for good is there: first one whose watch
-	// on the holder's node is certainly set. It outlives him, as watches cannot be removed,
-	// and is shared by all who come after.
+	// Some memory and watches stay for good, so first go through everything once. The first call certainly
+	// sets its watch on the holder's node. That watch outlives the holder, since watches cannot be removed,
+	// and all later calls share it.
 	waiter, giveUpWaiting := context.WithCancel(ctx)
 	defer giveUpWaiting()
 	waiting := background(func() error { return mx.Lock(waiter) })
@@ -95,7 +95,7 @@ func TestLeaksNothing(t *testing.T) {
 	inBatches(2*batch, lockUnlock)
 	goroutines, bytes := runtime.NumGoroutine(), heap()
 	watches := watchesUnder(t, testserver.Server(t), dir)
-	if watches != 2 { // the holder's own, and that of the process that waited
+	if watches != 2 { // the holder's own, and that of the process of the waiters
 		t.Errorf("%d watches before", watches)
 	}
 
@@ -111,7 +111,7 @@ func TestLeaksNothing(t *testing.T) {
 	waitGoroutines(t, goroutines, 2)
 	var after uint64
 	defer func() { t.Logf("heap %d before, %d after", bytes, after) }()
-	if testserver.Real(t) { // one in this process remembers what it was asked
+	if testserver.Real(t) { // the server in this process remembers requests
 		zktest.Eventually(t, testserver.Patience, "the heap to be as before", func() bool {
 			after = heap()
 			return after <= bytes+heapSlack
@@ -123,13 +123,13 @@ func TestLeaksNothing(t *testing.T) {
 	})
 }
 
-// Many goroutines that wait on one Mutex are cheap, and gone when cancelled.
+// Many goroutines that wait for one Mutex cost little, and nothing after they are cancelled.
 func TestWaitersAreCheap(t *testing.T) {
 	const waiters = 1000
 	const maxGoroutines, maxBytes = 3, 16 << 10 // each
-	const patience = 5 * testserver.Patience    // each lists all the others: that is a million names
+	const patience = 5 * testserver.Patience    // each of them lists all others: a million names
 	dir := testserver.Path(t)
-	// Long, since heartbeats stand behind all of that, and waiters look again once in it.
+	// Long, since heartbeats wait behind all of these requests, and each waiter looks again once a timeout.
 	mx := newMutex(t, connect(t, session.WithTimeout(time.Minute)), dir)
 	must(t, mx.Lock(patient(t)))
 	warmUp(t, mx, dir)
@@ -144,20 +144,20 @@ func TestWaitersAreCheap(t *testing.T) {
 	zktest.Eventually(t, patience, "all to stand in the queue", func() bool {
 		return len(testserver.Children(t, dir)) == waiters+1
 	})
-	// Each watches its own node and up to two ahead; those ahead watch the same.
+	// Each watches its own node and up to two nodes ahead, whose contenders watch them too.
 	zktest.Eventually(t, patience, "all to have set their watches", func() bool {
 		return watchesUnder(t, testserver.Server(t), dir) == waiters+1
 	})
 	limit := float64(maxBytes)
 	if raceEnabled {
-		limit *= 2 // stack frames are larger then; each keeping the queue would be 90 KB
+		limit *= 2 // stack frames are larger; if each waiter kept the queue, that would be 90 KB
 	}
 	var perGoroutine, perByte float64
 	defer func() {
 		t.Logf("each waiter: %.2f goroutines, %.0f bytes, of at most %d and %.0f (race detector: %v)",
 			perGoroutine, perByte, maxGoroutines, limit, raceEnabled)
 	}()
-	// The last requests are under way still, and take goroutines and memory of their own.
+	// The last requests may still be under way, and take goroutines and memory.
 	zktest.Eventually(t, testserver.Patience, "the waiters to be cheap", func() bool {
 		perGoroutine = float64(runtime.NumGoroutine()-goroutines) / waiters
 		if perGoroutine > maxGoroutines {
@@ -179,7 +179,7 @@ func TestWaitersAreCheap(t *testing.T) {
 	waitGoroutines(t, goroutines, 2)
 }
 
-// warmUp goes through waiting once, for what that leaves for good.
+// warmUp waits for a lock once, for the memory that stays for good.
 func warmUp(t *testing.T, mx *zklock.Mutex, dir string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

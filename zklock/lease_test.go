@@ -11,7 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Fencing tokens grow from lease to lease, and are those of their nodes.
+// Fencing tokens grow from lease to lease, and are the czxids of the nodes.
 func TestTokensGrow(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -24,7 +24,7 @@ func TestTokensGrow(t *testing.T) {
 		must(t, err)
 		_, stat, err := testserver.Admin(t).Exists(l.Path())
 		must(t, err)
-		again, err := l.Token(ctx) // which is known now
+		again, err := l.Token(ctx) // known by now
 		must(t, err)
 		if token <= last || token != stat.Czxid || again != token {
 			t.Errorf("token %d after %d; the node's is %d", token, last, stat.Czxid)
@@ -34,8 +34,8 @@ func TestTokensGrow(t *testing.T) {
 	}
 }
 
-// A write under the guard is done while the lock is held, and refused by the server when
-// it is not, whatever the client believes.
+// The server does a write under the guard while the lock is held, and refuses it afterwards, whatever the
+// client believes.
 func TestGuard(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -61,7 +61,7 @@ func TestGuard(t *testing.T) {
 	wantErr(t, "Err", l.Err(), session.ErrLost)
 }
 
-// A ctx that ends after Lock has returned takes nothing away.
+// The lock stays held if ctx ends after Lock has returned.
 func TestContextBoundsAcquiringOnly(t *testing.T) {
 	ctx, cancel := context.WithCancel(patient(t))
 	dir := testserver.Path(t)
@@ -77,7 +77,7 @@ func TestContextBoundsAcquiringOnly(t *testing.T) {
 	must(t, l.Release(patient(t)))
 }
 
-// A call whose ctx has ended sends nothing, also when the lock is free.
+// A call with an ended context sends nothing, even if the lock is free.
 func TestEndedContextSendsNothing(t *testing.T) {
 	dir := testserver.Path(t)
 	proxy := testserver.Proxy(t)

@@ -18,9 +18,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// One manager holds as many locks as its session may own nodes. What comes then is refused
-// before anything is made, nothing that is held is lost by it, and each release makes room
-// for another.
+// One manager holds as many locks as its session may own nodes. A further call is refused before it creates
+// a node. No held lock is lost by that, and each release makes room for another lock.
 func TestManyHeld(t *testing.T) {
 	const locks, atOnce, refused = 200, 32, 20
 	ctx, cancel := context.WithTimeout(context.Background(), 5*testserver.Patience)
@@ -84,10 +83,10 @@ func TestManyHeld(t *testing.T) {
 	waitGoroutines(t, goroutines, 1)
 }
 
-// Hundreds wait for a few locks through many managers. Some give up; all others get in, one
-// at a time, and nothing is left.
+// Hundreds of calls wait for a few locks through many managers. Some are cancelled. All others get their
+// lock, one holder at a time, and nothing is left behind.
 func TestManyWait(t *testing.T) {
-	const managers, locks, waiters, givesUp = 10, 10, 500, 5 // one in five gives up
+	const managers, locks, waiters, givesUp = 10, 10, 500, 5 // one in five is cancelled
 	ctx, cancel := context.WithTimeout(context.Background(), 10*testserver.Patience)
 	defer cancel()
 	dir := testserver.Path(t)
@@ -150,7 +149,7 @@ func TestManyWait(t *testing.T) {
 	waitGoroutines(t, goroutines, managers+1)
 }
 
-// ask has the managers ask the server something, after which all their goroutines run.
+// ask sends a request through each manager, after which all of its goroutines run.
 func ask(t *testing.T, ms ...*session.Manager) {
 	t.Helper()
 	for _, m := range ms {
@@ -159,7 +158,7 @@ func ask(t *testing.T, ms ...*session.Manager) {
 	}
 }
 
-// mustGiveUp waits for a lock that does not come before ctx ends.
+// mustGiveUp waits for a lock that is not granted before ctx ends.
 func mustGiveUp(ctx context.Context, mx *zklock.Mutex) error {
 	if err := mx.Lock(ctx); !errors.Is(err, context.Canceled) {
 		return errors.Join(errors.New("Lock behind a holder"), err)

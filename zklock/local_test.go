@@ -20,9 +20,9 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// Several processes of several goroutines take a lock many times, in every way, some handing
-// it on locally and some not, two of them with a connection that breaks all the time: one at
-// a time. On the shared server, and on one in this process.
+// Several processes of several goroutines take a lock many times, in every way, some with local hand-over
+// and some without. The connections of two of them break all the time. There is one holder at a time. The
+// test runs on the shared server, and on one in this process.
 func TestLocalExclusion(t *testing.T) {
 	for what, addr := range map[string]string{
 		"shared":     testserver.Server(t).Addr(0),
@@ -48,7 +48,7 @@ func localExclusion(t *testing.T, server string) {
 			addr, disturb = proxy.Addr(), proxy.Disconnect
 		}
 		var opts []zklock.Option
-		if i > 0 { // one does without
+		if i > 0 { // one has no local hand-over
 			opts = append(opts, zklock.WithLocalHandover(1<<i))
 		}
 		mx := newMutex(t, testserver.Connect(t, addr, session.WithTimeout(faultTimeout)), dir, opts...)
@@ -103,8 +103,8 @@ func giveUpEarly(ctx context.Context, mx *zklock.Mutex, n int) error {
 	return nil
 }
 
-// Two processes that always want the lock share it: neither has it more than n+1 times in a
-// row, nor more than n+1 times more often than the other.
+// Two processes that always want the lock share it. Neither gets it more than n+1 times in a row, or more
+// than n+1 times more often than the other.
 func TestLocalShare(t *testing.T) {
 	const handovers, goroutines, holds = 4, 40, 1000
 	ctx, cancel := context.WithTimeout(context.Background(), 5*testserver.Patience)
@@ -113,7 +113,7 @@ func TestLocalShare(t *testing.T) {
 	gate, err := newMutex(t, connect(t), dir).Acquire(ctx)
 	must(t, err)
 	var mu sync.Mutex
-	var order []int // whose holds
+	var order []int // the process of each hold
 	var g errgroup.Group
 	for i := range 2 {
 		mx := newMutex(t, connect(t, session.WithTimeout(faultTimeout)), dir, zklock.WithLocalHandover(handovers))
@@ -134,12 +134,12 @@ func TestLocalShare(t *testing.T) {
 			})
 		}
 	}
-	testserver.WaitChildren(t, dir, 3) // each process has one node, and stands behind the gate
+	testserver.WaitChildren(t, dir, 3) // each process has one node, behind that of the gate
 	must(t, gate.Release(ctx))
 	must(t, g.Wait())
 	var count [2]int
 	row := 0
-	for i, who := range order[:holds] { // after these some go
+	for i, who := range order[:holds] { // after these some goroutines end
 		if i > 0 && order[i-1] != who {
 			row = 0
 		}
@@ -156,8 +156,7 @@ func TestLocalShare(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// TryLock finds whoever holds or waits in this process without a request, and takes the lock
-// where nobody does.
+// TryLock finds a holder or waiter of this process without a request. It takes the lock if there is none.
 func TestLocalTryLock(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -190,7 +189,7 @@ func TestLocalTryLock(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// An owner enters again what he holds, while others wait for it in the same process.
+// An owner enters its hold again while other goroutines of the process wait for the lock.
 func TestLocalOwner(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -212,8 +211,8 @@ func TestLocalOwner(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// Work under a lock that is lost is told so, by its context; other processes get the lock at
-// once, and other goroutines of this one when that work has ended.
+// When the lock is lost, the context of the work under it ends. Other processes get the lock at once, and
+// other goroutines of this process when that work has ended.
 func TestLocalDoLost(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -237,7 +236,7 @@ func TestLocalDoLost(t *testing.T) {
 		must(t, rival.Lock(ctx))
 		must(t, rival.Unlock())
 		if grants.Load() != 0 {
-			t.Error("the next came in before Unlock")
+			t.Error("the next goroutine got the lock before Unlock")
 		}
 		return nil
 	})
@@ -247,7 +246,7 @@ func TestLocalDoLost(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// The data, the prefixes and the request to make room are those of any mutex.
+// WithData, WithPrefixes and WithRevocable work as for any mutex.
 func TestLocalWithOtherOptions(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -275,13 +274,13 @@ func TestLocalWithOtherOptions(t *testing.T) {
 	must(t, receive(t, "the next", next))
 	n := <-waiting
 	if path.Base(n.Path()) == path.Base(l.Path()) {
-		t.Error("handed on though somebody else had asked")
+		t.Error("handed over although the lock had been asked for")
 	}
 	must(t, n.Release(ctx))
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// A multi-lock takes part as a goroutine of the process.
+// A MultiLock takes part like a goroutine of the process.
 func TestLocalMulti(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)

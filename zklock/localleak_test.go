@@ -13,8 +13,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// However many goroutines wait, they have one node and two watches, on that and on the one
-// ahead; and when they are gone nothing is left.
+// All goroutines that wait have one node and two watches together: on that node and on the one ahead. When
+// they have ended, nothing is left.
 func TestLocalWaitersShareANode(t *testing.T) {
 	const waiters = 1000
 	dir := testserver.Path(t)
@@ -58,7 +58,7 @@ func same(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// Thousands of acquisitions, cancelled or not, leave nothing.
+// Thousands of acquisitions, cancelled or not, leave nothing behind.
 func TestLocalLeaksNothing(t *testing.T) {
 	const goroutines, times = 20, 300
 	dir := testserver.Path(t)
@@ -85,7 +85,7 @@ func TestLocalLeaksNothing(t *testing.T) {
 			return watchesUnder(t, testserver.Server(t), dir) == 0
 		})
 	}
-	use() // what stays for good is there now
+	use() // takes the memory that stays for good
 	count, bytes := runtime.NumGoroutine(), heap()
 	use()
 	waitGoroutines(t, count, 2)

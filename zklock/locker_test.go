@@ -18,14 +18,14 @@ func panicOf(f func()) (v any) {
 	return nil
 }
 
-// A Locker does where a sync.Mutex did: under a sync.Cond.
+// A Locker can replace a sync.Mutex, here under a sync.Cond.
 func TestLockerUnderCond(t *testing.T) {
 	const items = 50
 	dir := testserver.Path(t)
 	mx := newMutex(t, connect(t), dir)
 	c := sync.NewCond(mx.Locker())
-	// The race detector knows no order made by ZooKeeper, but the Mutex makes one, too,
-	// for those in one process: queue needs no atomics.
+	// The race detector knows nothing of the order that ZooKeeper makes. But the Mutex also orders the
+	// goroutines of one process, so queue needs no atomics.
 	var queue []int
 	consumed := background(func() error {
 		for want := range items {
@@ -80,7 +80,7 @@ func TestLockerExcludes(t *testing.T) {
 	if !mx.Held() {
 		t.Error("locked through a Locker, and not held")
 	}
-	must(t, mx.Unlock()) // either way will do
+	must(t, mx.Unlock()) // of the Mutex instead of the Locker
 	must(t, receive(t, "Lock of the rival", entered))
 	if got, err := mx.TryLock(ctx); got || err != nil {
 		t.Errorf("TryLock beside a locked Locker: %v, %v", got, err)
@@ -103,8 +103,8 @@ func TestLockerUnlockUnheld(t *testing.T) {
 	}
 }
 
-// OnLost is called once for each hold that is lost, with the reason, and not for one that
-// is unlocked; Unlock after a loss does not panic.
+// OnLost is called once for each hold that is lost, with the reason, and not for a hold that is unlocked.
+// Unlock after a loss does not panic.
 func TestLockerOnLost(t *testing.T) {
 	proxy := testserver.Proxy(t)
 	dir := testserver.Path(t)
@@ -124,13 +124,13 @@ func TestLockerOnLost(t *testing.T) {
 			t.Errorf("Unlock of a lost lock panics: %v", v)
 		}
 	}
-	must(t, m.Close()) // ends whatever might still call it
+	must(t, m.Close()) // ends everything that might still call OnLost
 	if n := len(losses); n != 0 {
 		t.Errorf("OnLost was called %d times more than there were losses: %v", n, <-losses)
 	}
 }
 
-// A lost session is not the business of a Locker's Lock: it goes on in the next one.
+// A Locker's Lock goes on in the next session when its session is lost.
 func TestLockerOutlivesSession(t *testing.T) {
 	proxy := testserver.Proxy(t)
 	dir := testserver.Path(t)

@@ -53,7 +53,7 @@ next:
 	return out
 }
 
-// outcome is how a function has ended.
+// outcome says how a function has ended.
 type outcome struct {
 	returned bool
 	panicked any
@@ -77,8 +77,8 @@ func outcomeOf(f func()) <-chan outcome {
 	return ch
 }
 
-// closing are the moments at which the manager of a Locker's Lock is closed. Each brings the
-// Lock of l, whose path is lockPath, to where the manager is then closed.
+// closing are the moments at which the manager of a Locker's Lock is closed. Each function brings the Lock of
+// l, whose path is lockPath, to that moment.
 var closing = map[string]func(t *testing.T, mx *zklock.Mutex, rival *session.Manager){
 	"in the queue": func(t *testing.T, _ *zklock.Mutex, rival *session.Manager) {
 		must(t, newMutex(t, rival, lockPath).Lock(t.Context()))
@@ -105,8 +105,8 @@ func conflict(t *testing.T, rival *session.Manager) *queue.Lease {
 	return l
 }
 
-// A manager that is closed ends the goroutines that are in Lock, in an orderly way, and the log
-// says so. It does not look like a crash, and nothing hangs.
+// Close of the manager ends the goroutines that are in Lock with runtime.Goexit, and the log says so. There is
+// no panic, and nothing hangs.
 func TestLockerOfClosedManager(t *testing.T) {
 	for when, prepare := range closing {
 		t.Run(when, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestLockerOfClosedManager(t *testing.T) {
 	}
 }
 
-// OnClosed is called in the goroutine of Lock, in the place of the log, and may panic.
+// OnClosed is called in the goroutine of Lock, instead of the log, and may panic.
 func TestLockerOnClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
 		var log logbook
@@ -160,8 +160,8 @@ func TestLockerOnClosed(t *testing.T) {
 	})
 }
 
-// A goroutine that ends in Lock, called by Wait of a sync.Cond, unlocks by a deferred function
-// what it does not hold. That is no misuse.
+// A goroutine that ends in the Lock of a sync.Cond's Wait runs its deferred Unlock, although it does not hold
+// the lock. That is no misuse.
 func TestLockerUnderCondClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
 		m := connect()
@@ -182,7 +182,7 @@ func TestLockerUnderCondClosed(t *testing.T) {
 	})
 }
 
-// The end of the manager, which the program has closed itself, is no loss.
+// OnLost is not called when the program itself closes the manager.
 func TestLockerOnLostByClose(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
 		m := connect()
@@ -202,7 +202,7 @@ func TestLockerOnLostByClose(t *testing.T) {
 	})
 }
 
-// What Lock tries again for ever is in the log: at once, and then once a minute.
+// Lock logs an error that it tries again for ever: at once, and then once a minute.
 func TestLockerLogsRefusals(t *testing.T) {
 	const wait = 10 * time.Minute
 	const enough, tooMuch = 8, 12 // lines in that time

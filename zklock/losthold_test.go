@@ -69,8 +69,8 @@ type lostHold struct {
 	lock   slotted
 	rival  slotted // the lock at lockPath, of another process
 
-	early  <-chan error // gets the result of a Lock that began before the loss
-	cancel func()       // of the context of that
+	early  <-chan error // result of a Lock that began before the loss
+	cancel func()       // ends the context of that Lock
 }
 
 // nodes returns the nodes of all processes at lockPath.
@@ -83,8 +83,8 @@ func (h lostHold) nodes(t *testing.T) []string {
 	return names
 }
 
-// inBubble runs f in virtual time, with a server of its own. connect makes a manager: another
-// process, as far as locks go.
+// inBubble runs f in virtual time, with a server of its own. connect makes a manager, which for locks is
+// another process.
 func inBubble(t *testing.T, f func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager)) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t, zktest.WithContainerCheck(24*time.Hour))
@@ -108,7 +108,7 @@ func eachLostHold(t *testing.T, f func(t *testing.T, h lostHold)) {
 				inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
 					h := lostHold{server: server, m: connect()}
 					h.lock, h.rival = newLock(t, h.m), newLock(t, connect())
-					if kind == "multi" { // whose second lock need not be lost
+					if kind == "multi" { // its second lock may not be lost
 						h.rival = newMutex(t, connect(), lockPath)
 					}
 					ctx, cancel := context.WithCancel(t.Context())
@@ -117,7 +117,7 @@ func eachLostHold(t *testing.T, f func(t *testing.T, h lostHold)) {
 					h.early = background(func() error { return h.lock.Lock(ctx) })
 					time.Sleep(time.Second) // it waits for its turn
 					lose(t, h)
-					time.Sleep(time.Minute) // whatever it gets after the loss it has got
+					time.Sleep(time.Minute) // by now it has got all that it gets after the loss
 					if h.lock.Held() {
 						t.Fatal("held after the loss")
 					}
@@ -128,8 +128,8 @@ func eachLostHold(t *testing.T, f func(t *testing.T, h lostHold)) {
 	}
 }
 
-// A goroutine that has lost the lock and hangs keeps out the other goroutines of its process,
-// and no other process.
+// A goroutine that has lost the lock and hangs keeps out the other goroutines of its process, but no other
+// process.
 func TestLostHoldKeepsOutNoProcess(t *testing.T) {
 	eachLostHold(t, func(t *testing.T, h lostHold) {
 		late := background(func() error { return h.lock.Lock(t.Context()) })
@@ -186,8 +186,7 @@ func TestLockBesideLostHoldEnds(t *testing.T) {
 	})
 }
 
-// TryLock beside a lost hold finds somebody in the way, and leaves nothing for the next one to
-// find.
+// TryLock beside a lost hold finds the lock busy, and leaves nothing that the next call could find.
 func TestTryLockBesideLostHold(t *testing.T) {
 	eachLostHold(t, func(t *testing.T, h lostHold) {
 		h.cancel()

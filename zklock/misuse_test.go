@@ -12,8 +12,7 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// A nil context, and an object that nothing has made, are a panic that says so, before anything
-// is sent or changed.
+// A nil context and an object that was not made by its constructor panic, before anything is sent or changed.
 func TestMisuse(t *testing.T) {
 	m := connect(t)
 	mx := newMutex(t, m, testserver.Path(t))
@@ -40,7 +39,7 @@ func TestMisuse(t *testing.T) {
 	must(t, mx.Unlock())
 }
 
-// What can be said by an error is.
+// Other misuse is an error.
 func TestMisuseErrors(t *testing.T) {
 	mx := newMutex(t, connect(t), testserver.Path(t))
 	multi, err := zklock.Multi(mx)
@@ -48,7 +47,7 @@ func TestMisuseErrors(t *testing.T) {
 	wantErr(t, "Do of nil", mx.Do(patient(t), nil), session.ErrInvalid)
 	wantErr(t, "Do of nil", multi.Do(patient(t), nil), session.ErrInvalid)
 	if mx.Held() || multi.Held() {
-		t.Error("held by a Do that could not be done")
+		t.Error("held after a Do that was refused")
 	}
 	for _, none := range []zklock.ContextLocker{nil, (*zklock.Mutex)(nil), rwlock.Reader{}} {
 		_, err = zklock.Multi(mx, none)

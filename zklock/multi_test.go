@@ -27,7 +27,7 @@ func newMulti(tb testing.TB, locks ...zklock.ContextLocker) *zklock.MultiLock {
 	return m
 }
 
-// dirs returns n paths of directories that stay, in order.
+// dirs returns the paths of n directories that are never removed, in order.
 func dirs(tb testing.TB, n int) []string {
 	tb.Helper()
 	base := testserver.Path(tb)
@@ -41,7 +41,7 @@ func dirs(tb testing.TB, n int) []string {
 	return out
 }
 
-// What cannot work is an error, before any I/O: the servers are not there.
+// Multi returns an error for bad arguments, before any I/O: the servers do not exist.
 func TestMultiInvalid(t *testing.T) {
 	m, same, app := connect(t), connect(t), testserver.Connect(t, testserver.Server(t).Addr(0)+"/app")
 	mutex := func(m *session.Manager, path string) *zklock.Mutex { return newMutex(t, m, path) }
@@ -71,8 +71,8 @@ func TestMultiInvalid(t *testing.T) {
 	}
 }
 
-// Several processes, each of which wants three locks, in an order of its own that changes:
-// nobody waits for ever, and each lock has one holder at a time.
+// Several processes want three locks each, in orders that differ and change. None of them waits for ever, and
+// each lock has one holder at a time.
 func TestMultiTakenInOneOrder(t *testing.T) {
 	const processes, times = 4, 12
 	paths := dirs(t, 3)
@@ -118,8 +118,8 @@ func TestMultiTakenInOneOrder(t *testing.T) {
 	}
 }
 
-// The order is that of the paths in the ensemble: who reaches them through a chroot takes
-// them in the same order as who does not.
+// The order is that of the paths in the ensemble. A client with a chroot takes the locks in the same order as
+// one without.
 func TestMultiOrderThroughChroot(t *testing.T) {
 	ctx := patient(t)
 	root := testserver.Path(t)
@@ -140,8 +140,7 @@ func TestMultiOrderThroughChroot(t *testing.T) {
 	must(t, all.Unlock())
 }
 
-// Where the last of the locks is not to be had, the others are given up, the last first,
-// and nothing is left.
+// If the last of the locks cannot be taken, the others are given up, the last first, and nothing is left.
 func TestMultiRollback(t *testing.T) {
 	ctx := patient(t)
 	for _, c := range []struct {
@@ -204,8 +203,8 @@ func TestMultiRollback(t *testing.T) {
 	}
 }
 
-// One of the locks is lost, the first or the last: so is the whole, at once, and the others
-// are kept for the work that may still be going on, until Unlock.
+// When the first or the last of the locks is lost, the MultiLock is lost at once. The other locks are kept
+// until Unlock, for the work that may still be going on.
 func TestMultiLostAsAWhole(t *testing.T) {
 	for _, c := range []struct {
 		what string
@@ -246,8 +245,8 @@ func TestMultiLostAsAWhole(t *testing.T) {
 	}
 }
 
-// Through Lock: Held and Done tell of the loss of one, Do reports it, and Unlock frees the
-// rest and lets the next of the same MultiLock in.
+// The same through Lock. Held and Done show the loss of one lock, Do reports it, and Unlock frees the others
+// and lets the next Lock of the same MultiLock return.
 func TestMultiLockLost(t *testing.T) {
 	ctx := patient(t)
 	paths := dirs(t, 2)
@@ -290,8 +289,7 @@ func TestMultiLockLost(t *testing.T) {
 	}
 }
 
-// A loss is reported by Do also when the release of another lock is still to be confirmed,
-// of which Do says nothing.
+// Do reports a loss also if the release of another lock is not confirmed yet, which Do does not report.
 func TestMultiDoLostAndPending(t *testing.T) {
 	longtest.Only(t)
 	ctx := patient(t)
@@ -311,8 +309,8 @@ func TestMultiDoLostAndPending(t *testing.T) {
 	testserver.WaitChildren(t, paths[1], 0)
 }
 
-// A lock is lost while Lock waits for the next: it gives up what it has and starts over, and
-// returns with locks all of which it holds.
+// If a lock is lost while Lock waits for the next one, Lock gives up what it has and starts over. When it
+// returns, it holds all of the locks.
 func TestMultiLostWhileWaiting(t *testing.T) {
 	ctx := patient(t)
 	paths := dirs(t, 2)
@@ -341,7 +339,7 @@ func TestMultiLostWhileWaiting(t *testing.T) {
 	}
 }
 
-// One of the servers is away: the locks on the others are free at once all the same.
+// If one of the servers is away, the locks on the others are released at once all the same.
 func TestMultiReleaseWaitsForNone(t *testing.T) {
 	ctx := patient(t)
 	paths := dirs(t, 2)
@@ -361,8 +359,8 @@ func TestMultiReleaseWaitsForNone(t *testing.T) {
 	wantErr(t, "Release again", l.Release(ctx), queue.ErrReleased)
 }
 
-// What a server refuses when the locks are given up is joined to the error that caused it;
-// and TryLock says no plain false where it leaves something behind.
+// If a server refuses a release when the locks are given up, its error is joined to the one that caused that.
+// TryLock does not return false and nil if it leaves a node behind.
 func TestMultiErrorsJoined(t *testing.T) {
 	ctx := patient(t)
 	paths := dirs(t, 2)
@@ -400,7 +398,7 @@ func TestMultiErrorsJoined(t *testing.T) {
 	wantErr(t, "Lock", all.Lock(ctx), queue.ErrConflict, zk.ErrNoAuth)
 }
 
-// An owner enters again.
+// An owner enters its hold again.
 func TestMultiOwner(t *testing.T) {
 	ctx := zklock.WithOwner(patient(t))
 	paths := dirs(t, 2)
@@ -418,7 +416,7 @@ func TestMultiOwner(t *testing.T) {
 	}
 }
 
-// looked is a lock whose Acquire leaves somebody behind who looks at its context.
+// looked is a lock whose Acquire starts a goroutine that looks at its context.
 type looked struct {
 	*zklock.Mutex
 	all *sync.WaitGroup
@@ -433,8 +431,8 @@ func (l looked) Acquire(ctx context.Context) (*queue.Lease, error) {
 	return l.Mutex.Acquire(ctx)
 }
 
-// The context with which the locks are taken can be looked at from anywhere while they are; it
-// ends when they all are. It is for the race detector to say something.
+// Any goroutine can look at the context with which the locks are taken. It ends when all locks are taken. The
+// race detector decides this test.
 func TestMultiContextIsLookedAt(t *testing.T) {
 	m := connect(t)
 	var all sync.WaitGroup

@@ -9,7 +9,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// A hook that panics while a Multi takes its locks, or gives them up, leaves none of them held.
+// A hook that panics while a MultiLock takes its locks or gives them up leaves none of them held.
 func TestMultiHookPanics(t *testing.T) {
 	var calls atomic.Int64
 	strike := func(at int64) {

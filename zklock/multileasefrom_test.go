@@ -11,7 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// spying is a lock that tells of the contexts that it is taken with.
+// spying is a lock that reports the contexts with which it is taken.
 type spying struct {
 	*zklock.Mutex
 	taken func(context.Context)
@@ -22,8 +22,8 @@ func (s spying) Acquire(ctx context.Context) (*queue.Lease, error) {
 	return s.Mutex.Acquire(ctx)
 }
 
-// The context of a Do of several locks gives all of their leases, in the order of Multi. Before
-// it has all of them it gives none.
+// MultiLeaseFrom returns the leases of all locks from the context of a Do, in the order of Multi's arguments.
+// It returns none while some of the locks are not yet taken.
 func TestMultiLeaseFrom(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
 		m := connect()
@@ -51,7 +51,7 @@ func TestMultiLeaseFrom(t *testing.T) {
 	})
 }
 
-// What the release of several lost locks returns is one line, which names each of them.
+// The error of releasing several lost locks is one line, which names each of them.
 func TestMultiLostErrorIsOneLine(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
 		h := lostHold{server: server, m: connect()}

@@ -9,8 +9,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// Two processes take equal paths on two ensembles in one order if they name the ensembles alike,
-// whatever they call the servers.
+// Two processes that give the ensembles the same names take equal paths on them in the same order, however
+// they write the servers.
 func TestMultiOrderOfNamedEnsembles(t *testing.T) {
 	const path = "/locks/a"
 	ctx := patient(t)

@@ -10,8 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// One lock of several is given up on request while the wait for another goes on: all begins
-// again, as it does for one.
+// If the holder of one lock gives it up on request while Lock waits for another, Lock starts over.
 func TestMultiRevokedWhileWaiting(t *testing.T) {
 	ctx := patient(t)
 	paths := dirs(t, 2)

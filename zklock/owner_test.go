@@ -10,7 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// An owner's n Locks are one node on the server and need n Unlocks.
+// n Locks of an owner have one node on the server, and need n Unlocks.
 func TestOwnerReenters(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -23,7 +23,7 @@ func TestOwnerReenters(t *testing.T) {
 	if got, err := mx.TryLock(owner); !got || err != nil {
 		t.Fatalf("TryLock by the owner: %v, %v", got, err)
 	}
-	must(t, mx.Do(inner, func(ctx context.Context) error { // which carries the owner on
+	must(t, mx.Do(inner, func(ctx context.Context) error { // its context has the owner
 		return mx.Do(ctx, func(ctx context.Context) error {
 			if n := len(testserver.Children(t, dir)); n != 1 {
 				t.Errorf("%d nodes for one owner", n)
@@ -47,8 +47,8 @@ func TestOwnerReenters(t *testing.T) {
 	wantErr(t, "one Unlock more", mx.Unlock(), zklock.ErrNotHeld)
 }
 
-// Who is not the owner waits: other owners, those without, those with an owner of the
-// same holder's Mutex held by nobody named, and Acquire, which knows no owners.
+// Other callers wait: other owners, also one whose context is derived from the holder's, calls without an owner,
+// an owner while a call without one holds the Mutex, and Acquire, which does not look at owners.
 func TestOthersWaitForOwner(t *testing.T) {
 	ctx := patient(t)
 	owner := zklock.WithOwner(ctx)
@@ -68,7 +68,7 @@ func TestOthersWaitForOwner(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return errors.Join(l.Release(ctx), mx.Lock(ctx)) // to have something to unlock
+			return errors.Join(l.Release(ctx), mx.Lock(ctx)) // so that there is a Lock to give back
 		}},
 	}
 	m := connect(t)
@@ -78,7 +78,7 @@ func TestOthersWaitForOwner(t *testing.T) {
 			mx := newMutex(t, m, dir)
 			must(t, mx.Lock(tt.holder))
 			entered := background(func() error { return tt.get(tt.other, mx) })
-			testserver.WaitChildren(t, dir, 2) // it stands in the queue behind the holder
+			testserver.WaitChildren(t, dir, 2) // it waits in the queue behind the holder
 			pending(t, "Lock of the other", entered)
 			must(t, mx.Unlock())
 			must(t, receive(t, "Lock of the other", entered))
@@ -88,7 +88,7 @@ func TestOthersWaitForOwner(t *testing.T) {
 	}
 }
 
-// An owner is one of its Mutex: the same one does not enter another lock's hold.
+// An owner that holds one Mutex does not enter the hold of another lock.
 func TestOwnerOfAnotherMutex(t *testing.T) {
 	owner := zklock.WithOwner(patient(t))
 	dir := testserver.Path(t)
@@ -101,7 +101,7 @@ func TestOwnerOfAnotherMutex(t *testing.T) {
 	must(t, first.Unlock())
 }
 
-// Re-entering a lost lock fails, until the last Unlock; then the owner can begin anew.
+// Entering a lost lock again fails until the last Unlock. Then the owner can lock again.
 func TestOwnerOfLostLock(t *testing.T) {
 	ctx := patient(t)
 	owner := zklock.WithOwner(ctx)
@@ -133,7 +133,7 @@ func TestOwnerOfLostLock(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// A ctx that has ended enters nothing, though the owner could.
+// A call with an ended context does not enter, even for the owner.
 func TestOwnerCancelled(t *testing.T) {
 	owner := zklock.WithOwner(patient(t))
 	mx := newMutex(t, connect(t), testserver.Path(t))

@@ -16,10 +16,10 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// partitionTimeout is the session timeout of holders that are to be cut off.
+// partitionTimeout is the session timeout of the holders that are cut off.
 const partitionTimeout = time.Second
 
-// A holder that is cut off knows of its loss before any rival is let in: fifty times, at
+// A holder that is cut off knows of its loss before a rival gets the lock. The test cuts fifty holders off, at
 // random moments between two heartbeats, ten at a time.
 func TestPartitionedHolderKnowsFirst(t *testing.T) {
 	longtest.Only(t)
@@ -61,10 +61,9 @@ func newPartition(t *testing.T, rivals *session.Manager) *partition {
 	return &partition{ctx, proxy, m, newMutex(t, m, dir), newMutex(t, rivals, dir)}
 }
 
-// run cuts the holder off, and returns an error if the rival gets in while the holder
-// still believes in its hold.
+// run cuts the holder off, and returns an error if the rival gets the lock while the holder still reports held.
 func (p *partition) run(cut zktest.Direction) error {
-	defer p.manager.Close() // to have no more than atOnce of them
+	defer p.manager.Close() // so that there are no more than atOnce of them
 	defer p.proxy.Heal()
 	for { // on a busy machine a session of a second can be lost before it is cut off
 		var verdict error
@@ -87,7 +86,7 @@ func (p *partition) run(cut zktest.Direction) error {
 var errTooEarly = errors.New("lost before it was cut off")
 
 func (p *partition) inside(work context.Context, cut zktest.Direction) error {
-	// Not to wait for anything, but to be at any point between two heartbeats.
+	// This waits for nothing. It picks a moment between two heartbeats.
 	select {
 	case <-time.After(rand.N(partitionTimeout / 4)):
 	case <-work.Done():
@@ -99,7 +98,7 @@ func (p *partition) inside(work context.Context, cut zktest.Direction) error {
 			entered <- err
 			return
 		}
-		// The first thing done with the lock is to ask the former holder.
+		// Ask the former holder before anything else is done with the lock.
 		if p.holder.Held() {
 			entered <- errors.New("the rival got in while the holder still held")
 			return
@@ -107,7 +106,7 @@ func (p *partition) inside(work context.Context, cut zktest.Direction) error {
 		entered <- p.rival.Unlock()
 	}()
 	p.proxy.Blackhole(cut)
-	// The loss is told as well as computed, and before anybody heals anything.
+	// The context ends too, before the connection is healed.
 	select {
 	case <-work.Done():
 	case <-time.After(testserver.Patience):
@@ -122,9 +121,9 @@ func (p *partition) inside(work context.Context, cut zktest.Direction) error {
 	return <-entered
 }
 
-// Where only the way back is cut, what the holder sends keeps its session alive on the
-// server. Its stale node must not keep others waiting: once it can be reached, the lost
-// session is closed, long before it would expire.
+// If only the way back is cut, the requests of the holder keep its session alive on the server. Its stale node
+// must not keep other contenders waiting: the lost session is closed once the server can be reached, long before
+// it would expire.
 func TestStaleNodeGoesAfterHeal(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()

@@ -20,8 +20,8 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// pausedEnv is set for a process that is to be paused, to the address of the server; and so is
-// pausedDir, to the path of its locks.
+// pausedEnv is set in the process that is paused, to the address of the server. pausedDir is set there to the
+// path of its locks.
 const (
 	pausedEnv = "ZKLOCK_TEST_PAUSED"
 	pausedDir = "ZKLOCK_TEST_PAUSED_DIR"
@@ -30,14 +30,14 @@ const (
 // pauseTimeout is the session timeout of the paused process.
 const pauseTimeout = 2 * time.Second
 
-// A process that was paused for longer than its session lives sees at its first look that its
-// locks are lost: by the context inside every kind of Do, by that of a lease, by their Done
-// channels and by contexts that are made of them after the pause.
+// A process that was paused for longer than its session lives sees at its first look that its locks are lost.
+// That holds for the context of every kind of Do, for that of a lease, for their Done channels, and for contexts
+// that are derived from them after the pause.
 func TestPausedProcess(t *testing.T) {
 	longtest.Only(t)
 	cmd := exec.CommandContext(patient(t), os.Args[0], "-test.run=^TestBePaused$", "-test.v")
 	cmd.Env = append(os.Environ(), pausedEnv+"="+testserver.Server(t).Addr(0), pausedDir+"="+testserver.Path(t),
-		"GODEBUG=asyncpreemptoff=1", "GOMAXPROCS=1") // for what the test is to see, and not for what it checks
+		"GODEBUG=asyncpreemptoff=1", "GOMAXPROCS=1") // so that the pause hits the right place; the check does not depend on it
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
 	must(t, cmd.Start())
@@ -54,7 +54,7 @@ func TestPausedProcess(t *testing.T) {
 	}
 }
 
-// TestBePaused is the process that is paused, by itself.
+// TestBePaused is the process that is paused. It pauses itself.
 func TestBePaused(t *testing.T) {
 	server, dir := os.Getenv(pausedEnv), os.Getenv(pausedDir)
 	if server == "" {
@@ -107,7 +107,7 @@ func TestBePaused(t *testing.T) {
 			}
 		}, context.Context.Err},
 	}
-	// Each look is at a session of its own, so that none profits from another.
+	// Each look has a session of its own, so that none profits from another.
 	inside := make(map[string]context.Context)
 	looked := make(chan struct{})
 	ended := make(chan error)

@@ -19,7 +19,7 @@ import (
 // quorumTimeout is the session timeout of the clients of an ensemble.
 const quorumTimeout = 5 * time.Second
 
-// ensemble is three servers, and clients that want one lock.
+// ensemble has three servers, and clients that want one lock.
 type ensemble struct {
 	*zktest.Ensemble
 	ctx     context.Context
@@ -36,11 +36,11 @@ func TestEnsemble(t *testing.T) {
 	e := &ensemble{Ensemble: zktest.StartReal(t, zktest.Nodes(3)), ctx: ctx}
 	for range clients {
 		m := testserver.Connect(t, e.ConnectString(), session.WithTimeout(quorumTimeout),
-			// Not to spend the test waiting: servers that are down for long make waits long.
+			// Short waits, since servers that are down for long make them longer.
 			session.WithRetry(func() backoff.BackOff { return backoff.NewConstantBackOff(50 * time.Millisecond) }))
 		e.mutexes = append(e.mutexes, newMutex(t, m, "/ensemble"))
 	}
-	// One after another, since each leaves the ensemble whole.
+	// One after another. Each leaves the ensemble complete.
 	t.Run("follower stopped", e.followerStopped)
 	t.Run("leader killed", e.leaderKilled)
 	t.Run("quorum lost", e.quorumLost)
@@ -57,8 +57,7 @@ func (e *ensemble) leader(t *testing.T) int {
 	return leader
 }
 
-// whileContending has all clients contend while f runs, and checks that there were never
-// two holders.
+// whileContending lets all clients contend while f runs, and checks that there were never two holders.
 func (e *ensemble) whileContending(t *testing.T, f func(r *referee)) {
 	t.Helper()
 	var r referee
@@ -79,9 +78,8 @@ func (r *referee) waitProgress(t *testing.T) {
 	zktest.Eventually(t, 2*testserver.Patience, "the lock to go round", func() bool { return r.count() >= n+20 })
 }
 
-// waitDisbelief waits until held says no, and fails if it still says yes when asked later
-// than limit from now; how late the answer is looked at does not matter. It returns when
-// the no was asked for.
+// waitDisbelief waits until held returns false, and returns when it was asked. It fails if held still returns
+// true when asked later than limit from now. A late look at the answer does not matter.
 func waitDisbelief(t *testing.T, limit time.Duration, held func() bool) (asked time.Duration) {
 	t.Helper()
 	since := time.Now()
@@ -98,7 +96,7 @@ func waitDisbelief(t *testing.T, limit time.Duration, held func() bool) (asked t
 	return asked
 }
 
-// One of three is not missed.
+// The clients go on without one of three servers.
 func (e *ensemble) followerStopped(t *testing.T) {
 	i := (e.leader(t) + 1) % e.Len()
 	e.whileContending(t, func(r *referee) {
@@ -109,7 +107,7 @@ func (e *ensemble) followerStopped(t *testing.T) {
 	must(t, e.Start(e.ctx, i))
 }
 
-// The leader can die: the other two elect another, and everyone gets on.
+// When the leader is killed, the other two elect another, and the clients go on.
 func (e *ensemble) leaderKilled(t *testing.T) {
 	i := e.leader(t)
 	e.whileContending(t, func(r *referee) {
@@ -120,8 +118,8 @@ func (e *ensemble) leaderKilled(t *testing.T) {
 	must(t, e.Start(e.ctx, i))
 }
 
-// Without a quorum nobody believes in his hold for longer than the session timeout, and
-// when there is one again exactly one gets it.
+// Without a quorum no client reports held for longer than the session timeout. When there is one again, exactly
+// one client gets the lock.
 func (e *ensemble) quorumLost(t *testing.T) {
 	var r referee
 	type grant struct {

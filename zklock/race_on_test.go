@@ -2,5 +2,5 @@
 
 package zklock_test
 
-// raceEnabled reports whether the race detector is on, which takes memory of its own.
+// raceEnabled reports whether the race detector is on. It needs more memory.
 const raceEnabled = true

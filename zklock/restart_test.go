@@ -19,8 +19,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A server that is killed and comes back within the session timeout costs nobody a
-// lock or a place in the queue.
+// No client loses a lock or its place in the queue if a server is killed and comes back within the session
+// timeout.
 func TestServerRestart(t *testing.T) {
 	longtest.Only(t)
 	const waiters = 4
@@ -30,7 +30,7 @@ func TestServerRestart(t *testing.T) {
 	defer cancel()
 	const dir = "/restart"
 	open := func() *session.Manager {
-		// Long, as it must outlast the start of a Java machine on a busy host.
+		// Longer than a Java machine takes to start on a busy host.
 		return testserver.Connect(t, server.Addr(0), session.WithTimeout(40*time.Second),
 			session.WithConnectTimeout(time.Second))
 	}
@@ -64,7 +64,7 @@ func TestServerRestart(t *testing.T) {
 	must(t, err)
 
 	must(t, server.Restart(ctx, 0))
-	for _, m := range managers { // each of them has been through a reconnect
+	for _, m := range managers { // each of them has reconnected
 		zktest.Eventually(t, testserver.Patience, "the connection to come back", func() bool {
 			return m.State() == session.Connected
 		})
@@ -109,8 +109,8 @@ func pathsOf(all []queue.Contender) string {
 	return out
 }
 
-// A server that is killed at any moment under load: whatever each client was doing, there
-// are never two holders, and everyone gets on.
+// A server is killed at random moments under load. Whatever the clients were doing, there are never two holders,
+// and all clients go on.
 func TestServerKilledUnderLoad(t *testing.T) {
 	longtest.Only(t)
 	const clients, kills = 5, 3
@@ -122,7 +122,7 @@ func TestServerKilledUnderLoad(t *testing.T) {
 	var wg sync.WaitGroup
 	opts := []session.Option{
 		session.WithTimeout(20 * time.Second),
-		// Not to spend the test waiting: a server that is just starting swallows handshakes.
+		// Short, since a server that is just starting swallows handshakes.
 		session.WithConnectTimeout(time.Second),
 		session.WithRetry(func() backoff.BackOff { return backoff.NewConstantBackOff(50 * time.Millisecond) }),
 	}
@@ -133,7 +133,7 @@ func TestServerKilledUnderLoad(t *testing.T) {
 	for range kills {
 		n := r.count()
 		zktest.Eventually(t, testserver.Patience, "the lock to go round", func() bool { return r.count() > n+10 })
-		// Not to wait for anything, but to kill at any point of the protocol.
+		// This waits for nothing. It picks a random point of the protocol for the kill.
 		<-time.After(rand.N(20 * time.Millisecond))
 		must(t, server.Restart(ctx, 0))
 	}
@@ -159,6 +159,6 @@ func (r *referee) contend(ctx context.Context, t *testing.T,
 			return
 		}
 		r.enter(l)
-		_ = l.Release(ctx) // lost, or pending: the fault's business
+		_ = l.Release(ctx) // may be lost or pending, because of the fault
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// asks returns an option for a mutex, and what its callback is given.
+// asks returns an option for a mutex, and a channel with the arguments of its callback.
 func asks() (zklock.Option, chan *queue.Lease) {
 	ch := make(chan *queue.Lease, 10)
 	return zklock.WithRevocable(func(l *queue.Lease) { ch <- l }), ch
@@ -26,7 +26,7 @@ func curatorRevokes(t *testing.T, node string) {
 	must(t, err)
 }
 
-// The holder is asked, once, however often and by whomever; each hold anew.
+// The holder is asked once for each hold, however many requests there are.
 func TestRevoke(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -34,8 +34,8 @@ func TestRevoke(t *testing.T) {
 	proxy := testserver.Proxy(t)
 	mx := newMutex(t, testserver.Connect(t, proxy.Addr(), session.WithTimeout(faultTimeout)), dir, option)
 	other := connect(t)
-	// looks returns how often a holder has looked at its node. He looks again only when he
-	// has done with what he saw the last time.
+	// looks returns the number of times that a holder has read its node. It reads it again only after it has
+	// dealt with the last answer.
 	looks := func() int { return proxy.Count(zktest.On(zktest.OpGetData, dir)) }
 	for _, revoke := range []func(node string){
 		func(node string) { must(t, zklock.Revoke(ctx, other, node)) },
@@ -63,8 +63,8 @@ func TestRevoke(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// The request comes before the holder can hear it: he is asked all the same, when he holds
-// and is connected.
+// A request that comes before the contender can hear it is not lost. The contender is asked when it holds the
+// lock and is connected.
 func TestRevokeEarly(t *testing.T) {
 	for _, c := range []struct {
 		what string
@@ -117,8 +117,8 @@ func TestRevokeEarly(t *testing.T) {
 	}
 }
 
-// A callback that does not return keeps nobody else from anything: not its own lock from
-// being given up or its loss from being told, nor others in the same session.
+// A callback that does not return delays nothing else: not the release of its own lock, not the report of its
+// loss, and not other locks of the session.
 func TestRevokeCallbackBlocks(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -150,8 +150,7 @@ func TestRevokeCallbackBlocks(t *testing.T) {
 	wantErr(t, "Unlock", mx.Unlock(), session.ErrLost)
 }
 
-// The callback may give the lease up itself. A mutex that nobody made revocable ignores
-// requests.
+// The callback may release the lease itself. A mutex without WithRevocable ignores requests.
 func TestRevokeRelease(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -171,7 +170,7 @@ func TestRevokeRelease(t *testing.T) {
 	must(t, l.Release(ctx))
 }
 
-// The reply to the message is lost: it is sent again, and the holder is asked once.
+// If the reply to the message is lost, the message is sent again, and the holder is asked once.
 func TestRevokeReplyLost(t *testing.T) {
 	for what, arm := range map[string]func(*zktest.Proxy, zktest.Match) *zktest.Fault{
 		"before": (*zktest.Proxy).CutBefore,
@@ -196,8 +195,8 @@ func TestRevokeReplyLost(t *testing.T) {
 	}
 }
 
-// Bad input is an error that says so, before any I/O: the manager here could do none. One
-// who is gone is one that says that.
+// Revoke returns an error for bad input, before any I/O: the manager here cannot do any. It returns another error
+// for a contender that is gone.
 func TestRevokeErrors(t *testing.T) {
 	ctx := patient(t)
 	for _, node := range []string{

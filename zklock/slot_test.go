@@ -10,8 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// Many goroutines on one Mutex, and others elsewhere, are all in the one queue: each gets
-// in when its turn in that has come.
+// The goroutines of one Mutex and those of other processes are all in one queue. Each gets the lock in its turn.
 func TestGoroutinesOfOneMutex(t *testing.T) {
 	const waiters = 8
 	ctx := patient(t)
@@ -46,7 +45,7 @@ func TestGoroutinesOfOneMutex(t *testing.T) {
 	}
 }
 
-// lose locks mx and has its session expire. The holder still has the slot then.
+// lose locks mx and expires its session. The holder then still has the slot.
 func lose(t *testing.T, proxy *zktest.Proxy, m *session.Manager, mx *zklock.Mutex) {
 	t.Helper()
 	must(t, mx.Lock(patient(t)))
@@ -54,7 +53,7 @@ func lose(t *testing.T, proxy *zktest.Proxy, m *session.Manager, mx *zklock.Mute
 	waitLost(t, mx)
 }
 
-// The Unlock of a hold that was lost does not free that of another who is in by now.
+// Unlock of a lost hold does not free the lock of the next holder.
 func TestUnlockOfLostHoldFreesNobody(t *testing.T) {
 	proxy := testserver.Proxy(t)
 	dir := testserver.Path(t)
@@ -66,7 +65,7 @@ func TestUnlockOfLostHoldFreesNobody(t *testing.T) {
 	must(t, err)
 	wantErr(t, "Unlock", mx.Unlock(), session.ErrLost)
 	if !other.Held() || sameSession.Err() != nil {
-		t.Error("somebody else's lock is gone")
+		t.Error("the other holder's lock is gone")
 	}
 	must(t, other.Unlock())
 	must(t, sameSession.Release(patient(t)))

@@ -10,14 +10,14 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A TryLock that finds the lock held says so, and leaves neither node nor watch.
+// TryLock of a held lock returns false and nil, and leaves neither node nor watch.
 func TestTryLockHeld(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
 	m := connect(t)
 	holder, err := newMutex(t, m, dir).Acquire(ctx)
 	must(t, err)
-	_, err = holder.Token(ctx) // the holder's own watch is set by now
+	_, err = holder.Token(ctx) // sets the holder's own watch
 	must(t, err)
 	before := watchesUnder(t, testserver.Server(t), dir)
 	if before != 1 {
@@ -32,7 +32,7 @@ func TestTryLockHeld(t *testing.T) {
 			if got || err != nil {
 				t.Fatalf("%s: TryLock of a held lock: %v, %v", name, got, err)
 			}
-			// No waiting: whoever tries next must not find the remains of this try.
+			// At once, since the next try must not find the node of this one.
 			if n := len(testserver.Children(t, dir)); n != 1 {
 				t.Fatalf("%s: %d nodes after a TryLock beside the holder", name, n)
 			}
@@ -51,8 +51,8 @@ func TestTryLockHeld(t *testing.T) {
 	})
 }
 
-// When all race for a free lock at once, exactly one wins: the first to enter sees
-// nobody ahead, and all others see him.
+// When many calls try a free lock at once, exactly one gets it. The first to enter sees no contender ahead, and
+// all others see the first.
 func TestTryLockRace(t *testing.T) {
 	const racers, processes, rounds = 20, 4, 10
 	ctx := patient(t)

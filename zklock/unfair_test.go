@@ -16,8 +16,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// Several processes take an unfair lock many times, in every way, two of them with a
-// connection that breaks all the time: one at a time.
+// Several processes take an unfair lock many times, in every way. The connections of two of them break all the
+// time. There is one holder at a time.
 func TestUnfairExclusion(t *testing.T) {
 	const processes, goroutines, times = 5, 2, 30
 	ctx, cancel := context.WithTimeout(context.Background(), 5*testserver.Patience)
@@ -93,8 +93,8 @@ func ignorePending(err error) error {
 	return err
 }
 
-// A fair lock and an unfair one at the same path exclude each other: who comes second is told
-// of the conflict, in either order, and leaves nothing.
+// A fair lock and an unfair lock at the same path exclude each other. The call that comes second gets a conflict,
+// in either order, and leaves nothing behind.
 func TestUnfairConflict(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -118,13 +118,12 @@ func TestUnfairConflict(t *testing.T) {
 		testserver.WaitChildren(t, dir, 1)
 		must(t, c.first.Unlock())
 		testserver.WaitChildren(t, dir, 0)
-		must(t, c.second.Lock(ctx)) // in turns they may use the path
+		must(t, c.second.Lock(ctx)) // one after the other, both kinds may use the path
 		must(t, c.second.Unlock())
 	}
 }
 
-// Fair and unfair ones come at the same time, again and again: neither gets in beside the
-// other kind.
+// Fair and unfair locks are taken at the same time, again and again. Neither kind is held beside the other.
 func TestUnfairConflictRace(t *testing.T) {
 	const each, times = 2, 150
 	ctx, cancel := context.WithTimeout(context.Background(), 5*testserver.Patience)
@@ -167,15 +166,15 @@ func TestUnfairConflictRace(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// How many of those who wait are woken when a holder leaves, and how many requests they send
-// before all but one of them wait again: for the fair lock the same however many wait.
+// TestWakeUps counts the waiters that one release wakes, and the requests that they send before all but one of
+// them wait again. For the fair lock the numbers do not depend on the number of waiters.
 func TestWakeUps(t *testing.T) {
 	const waiters = 20
 	for _, c := range []struct {
 		what   string
 		opts   []zklock.Option
-		woken  int64 // on one release
-		rewait int64 // of those woken, who do not get the lock
+		woken  int64 // by one release
+		rewait int64 // of the woken, those that do not get the lock
 	}{
 		{"fair", nil, 1, 0},
 		{"unfair", []zklock.Option{zklock.WithUnfair()}, waiters, waiters - 1},
@@ -215,7 +214,7 @@ func TestWakeUps(t *testing.T) {
 			must(t, receive(t, "the next", entered))
 			zktest.Eventually(t, testserver.Patience, "the others to wait again", func() bool { return begun.Load() >= c.rewait })
 			requests := proxy.Count(func(r zktest.Request) bool { return r.Op != zktest.OpPing })
-			t.Logf("%d wait: a release wakes %d of them, who send %d requests", waiters, woken.Load(), requests)
+			t.Logf("%d wait: a release wakes %d of them, which send %d requests", waiters, woken.Load(), requests)
 			if woken.Load() != c.woken {
 				t.Errorf("%d were woken, want %d", woken.Load(), c.woken)
 			}

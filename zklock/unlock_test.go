@@ -9,13 +9,13 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// Every Unlock without a Lock is an error, and frees nobody's lock.
+// Unlock without a Lock is an error, and frees no other lock.
 func TestUnlockNotHeld(t *testing.T) {
 	ctx := patient(t)
 	tests := []struct {
 		name string
 		prep func(t *testing.T, mx *zklock.Mutex) // ends with the mutex not held
-		left int                                  // nodes of others, which must stay
+		left int                                  // nodes of other contenders, which must stay
 	}{
 		{"never locked", func(*testing.T, *zklock.Mutex) {}, 0},
 		{"unlocked already", func(t *testing.T, mx *zklock.Mutex) {
@@ -61,8 +61,8 @@ func TestUnlockNotHeld(t *testing.T) {
 	}
 }
 
-// A second Unlock does not free the lock of one who came in between, through another
-// Mutex or through Acquire of the same.
+// A second Unlock does not free a lock that was taken in between, through another Mutex or through Acquire of the
+// same Mutex.
 func TestUnlockTwiceFreesNobody(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -77,8 +77,7 @@ func TestUnlockTwiceFreesNobody(t *testing.T) {
 	must(t, other.Unlock())
 }
 
-// Unlock returns when the server has confirmed: the node is gone by then. A handle is
-// released once.
+// Unlock returns when the server has confirmed it, so the node is gone by then. A lease is released once.
 func TestReleaseIsConfirmed(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
