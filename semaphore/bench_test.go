@@ -22,9 +22,9 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// The rival is Curator's InterProcessSemaphoreV2, on the same server in the same run: a
-// Java program that takes turns with us, round by round, since the machine's speed drifts.
-// What is reported is the median of the rounds, and of the ratio of each round.
+// The rival is Curator's InterProcessSemaphoreV2 in a Java program, on the same server in the same run. The two take
+// turns, round by round, since the machine's speed drifts. A benchmark reports the median of the rounds, and of the ratio
+// of each round.
 const (
 	benchLeases = 10
 	rounds      = 31
@@ -35,8 +35,8 @@ const (
 // cycles takes and gives back a lease n times, and returns the time.
 type cycles func(n int) time.Duration
 
-// BenchmarkUncontended is the time to take and give back one lease that nobody else wants:
-// in our own layout, in Curator's, and by Curator itself.
+// BenchmarkUncontended measures one acquisition and release without contention: in the semaphore's own layout, in
+// Curator's, and by Curator itself.
 func BenchmarkUncontended(b *testing.B) {
 	server := zktest.StartReal(b)
 	b.Run("net=loopback", func(b *testing.B) { compareUncontended(b, server.Addr(0), func() {}) })
@@ -46,7 +46,7 @@ func BenchmarkUncontended(b *testing.B) {
 	})
 }
 
-// compareUncontended calls ready once all have warmed up.
+// compareUncontended calls ready when all have warmed up.
 func compareUncontended(b *testing.B, addr string, ready func()) {
 	ours := openOurs(b, addr, "/bench/ours")
 	layout := openOurs(b, addr, "/bench/layout", semaphore.WithCuratorLayout())
@@ -62,7 +62,7 @@ func compareUncontended(b *testing.B, addr string, ready func()) {
 			own, shared, rival, ratio = append(own, o), append(shared, s), append(rival, r), append(ratio, r/o)
 		}
 	}
-	b.ReportMetric(0, "ns/op") // all together: of no interest
+	b.ReportMetric(0, "ns/op") // of all together, which says nothing
 	b.ReportMetric(median(own)*1e6/perRound, "ours-µs")
 	b.ReportMetric(median(shared)*1e6/perRound, "ours-in-curator-layout-µs")
 	b.ReportMetric(median(rival)*1e6/perRound, "curator-µs")
@@ -90,7 +90,7 @@ func openOurs(b *testing.B, addr, path string, opts ...semaphore.Option) cycles 
 	}
 }
 
-// startCurator starts the Java program, which measures by itself.
+// startCurator starts the Java program, which does its own measuring.
 func startCurator(b *testing.B, addr, path string) cycles {
 	b.Helper()
 	in, out := startJava(b, addr, path, strconv.Itoa(benchLeases))
@@ -113,7 +113,7 @@ func startJava(b *testing.B, args ...string) (io.Writer, *bufio.Scanner) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	source := filepath.Join("..", "internal", "interop", "testdata", "CuratorBench.java")
-	// As Java is by default: no flags that favour a quick start.
+	// Java's defaults, without flags for a quick start.
 	p, err := javaclient.CompileCurator(ctx, source, b.TempDir(), "-XX:-UsePerfData")
 	if errors.Is(err, javaclient.ErrMissing) {
 		testserver.Missing(b, err)

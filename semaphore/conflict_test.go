@@ -13,8 +13,8 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// A mutex and a semaphore at one path: who comes second is told so, however often, and
-// leaves nothing.
+// A mutex and a semaphore at one path are a conflict. The call that comes second gets the error each time, and leaves
+// nothing behind.
 func TestConflictWithMutex(t *testing.T) {
 	ctx := patient(t)
 	for _, mutexFirst := range []bool{true, false} {
@@ -52,8 +52,8 @@ func TestConflictWithMutex(t *testing.T) {
 	}
 }
 
-// Another limit than that in force is told, with both numbers, and gets nothing; also when
-// nobody holds, as long as the directory is there.
+// A call with a limit other than the one in force gets an error with both numbers, and no lease. That also holds when no
+// lease is held, as long as the directory exists.
 func TestConflictOfLimits(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -82,13 +82,13 @@ func TestConflictOfLimits(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 	release(t, take(t, newSem(t, connect(t), dir, 3), 3))
 
-	// With the directory the limit is gone.
+	// The limit goes with the directory.
 	testserver.Delete(t, dir)
 	release(t, take(t, newSem(t, connect(t), dir, 4), 4))
 }
 
-// Two limits come at the same time, to a directory that has none: one is in force then, all
-// who gave the other are told, and no more are in than the one allows.
+// Contenders with two limits come to a new directory at the same time. One limit gets into force, contenders with the
+// other get a conflict, and no more leases are held than the limit allows.
 func TestFirstComersOfTwoLimits(t *testing.T) {
 	const rounds, few, many = 30, 1, 3
 	ctx := patient(t)
@@ -96,7 +96,7 @@ func TestFirstComersOfTwoLimits(t *testing.T) {
 	won := make(map[int]int)
 	for range rounds {
 		dir := testserver.Path(t)
-		persistent(t, dir, "") // one that vanishes when empty could be won twice
+		persistent(t, dir, "") // a directory that vanishes when empty could get both limits in turn
 		type outcome struct {
 			limit int
 			lease *queue.Lease
@@ -146,7 +146,7 @@ func TestFirstComersOfTwoLimits(t *testing.T) {
 	t.Logf("rounds won, by limit: %v", won)
 }
 
-// Data that is not a semaphore's is left alone, and everybody goes by what he was given.
+// Data that is not a semaphore's is left alone, and each contender uses the limit that it was given.
 func TestForeignData(t *testing.T) {
 	ctx := patient(t)
 	for _, data := range []string{
@@ -175,8 +175,8 @@ func TestForeignData(t *testing.T) {
 	}
 }
 
-// The data of a semaphore is one, however it is written. What somebody has written by hand
-// counts for all; what New has written is a conflict for those who were given another limit.
+// The format of a semaphore's data does not matter. A limit that was written by hand counts for everybody. A limit that
+// New has written is a conflict for contenders with another limit.
 func TestOwnData(t *testing.T) {
 	for data, byHand := range map[string]bool{
 		`{"maxLeases":3}`:                                    true,

@@ -31,14 +31,14 @@ func curators(tb testing.TB, dir string, limit int) *semaphore.Semaphore {
 	return newSem(tb, connect(tb), dir, limit, semaphore.WithCuratorLayout())
 }
 
-// directories makes those of Curator's layout, which otherwise vanish when they are empty.
+// directories creates the directories of Curator's layout, which otherwise vanish when they are empty.
 func directories(tb testing.TB, dir string) {
 	tb.Helper()
 	persistent(tb, dir+"/locks", "")
-	persistent(tb, dir+"/leases", "10.0.0.7") // as somebody might
+	persistent(tb, dir+"/leases", "10.0.0.7") // a user may set such data
 }
 
-// nodes checks how many of either there are, and what they are called.
+// nodes checks the number and the names of the nodes in both directories.
 func nodes(tb testing.TB, dir string, leases, locks int) {
 	tb.Helper()
 	testserver.WaitChildren(tb, dir+"/leases", leases)
@@ -55,9 +55,9 @@ func nodes(tb testing.TB, dir string, leases, locks int) {
 	}
 }
 
-// Nodes are where Curator's are: who holds has a lease, and no lock any more; the first who
-// waits has one of each, and those behind him a lock. No data says a limit. A cancelled
-// call leaves nothing, and lets the next one to where it was.
+// Nodes are in Curator's places. A holder has a node among the leases and none among the locks any more. The first waiter
+// has one of each, and the waiters behind it have one among the locks. No data has a limit. A cancelled call leaves nothing
+// behind, and the next takes its place.
 func TestCuratorNodes(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -96,8 +96,8 @@ func TestCuratorNodes(t *testing.T) {
 		wantErr(t, "a cancelled call", c.fail(t), context.Canceled)
 		nodes(t, dir, 3, locks)
 	}
-	cancelled(calls[1], 2) // at the gate
-	cancelled(calls[0], 1) // within: the last is there now
+	cancelled(calls[1], 2) // among the locks
+	cancelled(calls[0], 1) // among the leases; the last call is there now
 	calls[2].waits(t, "two are held of two")
 	release(t, held[1])
 	l := calls[2].get(t)
@@ -111,7 +111,7 @@ func TestCuratorNodes(t *testing.T) {
 	nodes(t, dir, 0, 0)
 }
 
-// Leases and locks of others count, whoever made them.
+// Leases and locks of all other clients count.
 func TestCuratorForged(t *testing.T) {
 	dir := testserver.Path(t)
 	directories(t, dir)
@@ -127,7 +127,7 @@ func TestCuratorForged(t *testing.T) {
 	release(t, l, second)
 
 	lock := forge(t, dir+"/locks", "lock-")
-	busy(t, s, 1) // somebody is just coming in
+	busy(t, s, 1) // another contender holds the gate
 	waits = enterAt(t, s, 1, dir+"/locks")
 	nodes(t, dir, 0, 2)
 	waits.waits(t, "another is at the gate")
@@ -136,7 +136,7 @@ func TestCuratorForged(t *testing.T) {
 	nodes(t, dir, 0, 0)
 }
 
-// A node that asks for three in our own way is one lease here, as it is to Curator.
+// A node whose name asks for three leases in the semaphore's own way is one lease here, as it is to Curator.
 func TestCuratorCountsNodes(t *testing.T) {
 	dir := testserver.Path(t)
 	s := curators(t, dir, 2)
@@ -149,8 +149,8 @@ func TestCuratorCountsNodes(t *testing.T) {
 	release(t, l)
 }
 
-// Who waits among the leases and loses the gate starts over, at the end of the queue there,
-// and his lease's node goes: nobody waits with a node but who is at the gate.
+// A contender that waits among the leases and loses the gate starts over at the end of the queue. Its node among the leases
+// goes, since only the holder of the gate waits with such a node.
 func TestCuratorGateLost(t *testing.T) {
 	for _, way := range []struct {
 		name string
@@ -207,7 +207,7 @@ func ends(tb testing.TB, dir string) (oldest, newest string) {
 	return oldest, newest
 }
 
-// The manager is closed while a call waits at the gate, or within.
+// The manager is closed while a call waits for the gate or among the leases.
 func TestCuratorClosed(t *testing.T) {
 	dir := testserver.Path(t)
 	directories(t, dir)
@@ -230,9 +230,9 @@ func TestCuratorClosed(t *testing.T) {
 	release(t, held)
 }
 
-// ctx ends when the lease is had, but the server has not yet said that the gate is free: that is
-// somebody else's business. The lease is good if it is known by then that nobody uses the other
-// layout, and otherwise given up.
+// ctx ends when the lease is granted, but the server has not yet confirmed the release of the gate. That release goes on by
+// itself. The lease is returned if it is known by then that the path has no contender of the other layout, and given up
+// otherwise.
 func TestCuratorGatePending(t *testing.T) {
 	dir := testserver.Path(t)
 	proxy := testserver.Proxy(t)
@@ -254,7 +254,7 @@ func TestCuratorGatePending(t *testing.T) {
 	nodes(t, dir, 0, 0)
 }
 
-// Who may make nodes at the gate and not delete them is told, and has no lease.
+// If the server lets a client create nodes at the gate but not delete them, the call returns the refusal, and no lease.
 func TestCuratorGateRefused(t *testing.T) {
 	dir := testserver.Path(t)
 	persistent(t, dir+"/leases", "")
@@ -270,7 +270,7 @@ func TestCuratorGateRefused(t *testing.T) {
 	testserver.WaitChildren(t, dir+"/locks", 0)
 }
 
-// java takes leases as InterProcessSemaphoreV2 does, with a plain client.
+// java takes leases in the way of InterProcessSemaphoreV2, with a plain client.
 type java struct {
 	conn  *zk.Conn
 	dir   string
@@ -296,8 +296,8 @@ func (j java) acquire() (lease string, err error) {
 	return lease, err
 }
 
-// Ours and Curator's way of counting, together under load: never more than there are, and
-// nobody waits for ever.
+// This package's and Curator's way of counting, together under load: there are never more leases than the limit, and no
+// call waits for ever.
 func TestCuratorWithJavasCount(t *testing.T) {
 	const limit, each, times = 3, 4, 25
 	ctx := patient(t)
@@ -343,16 +343,16 @@ func TestCuratorWithJavasCount(t *testing.T) {
 	testserver.WaitChildren(t, dir+"/locks", 0)
 }
 
-// counter knows how many there were at most.
+// counter counts the holders, and keeps the maximum.
 type counter struct {
 	limit int
-	full  chan struct{} // closed when there have been so many
+	full  chan struct{} // closed when the maximum is reached
 
 	mu      sync.Mutex
 	n, most int
 }
 
-// use is what one does inside: the first stay until all have come that may.
+// use is called with a lease. The first callers return when as many have come as the limit allows.
 func (c *counter) use() {
 	c.add(1)
 	select {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// writes matches what a quorum has to agree on.
+// writes matches requests that need a quorum.
 func writes(dir string) zktest.Match {
 	in := under(dir)
 	return func(r zktest.Request) bool {
@@ -28,8 +28,8 @@ func writes(dir string) zktest.Match {
 	}
 }
 
-// An acquisition and its release are two writes, of one lease or of several, waited for or
-// not; the first ever adds one that says the limit. In Curator's layout they are four.
+// An acquisition and its release take two writes, for one lease or several, with or without a wait. The first acquisition
+// takes one more, which sets the limit. In Curator's layout they take four.
 func TestWrites(t *testing.T) {
 	ctx := patient(t)
 	for _, layout := range layouts {
@@ -74,13 +74,13 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// wakes notes to which sessions watches have told something.
+// wakes records the sessions that got events.
 type wakes struct {
 	mu   sync.Mutex
 	told map[int64]bool
 }
 
-// count is a fault that never strikes, but is asked about every event.
+// count is a fault that never strikes. The server asks it about each event.
 func (w *wakes) count(server *zktest.Server, dir string) {
 	in := under(dir)
 	server.HoldReply(func(r zktest.Request) bool {
@@ -96,7 +96,7 @@ func (w *wakes) count(server *zktest.Server, dir string) {
 	})
 }
 
-// take returns how many of these have been told something since it was last called.
+// take returns the number of these sessions that got events since the last call.
 func (w *wakes) take(sessions []int64) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,13 +110,12 @@ func (w *wakes) take(sessions []int64) int {
 	return n
 }
 
-// Of a hundred clients that wait, a release wakes the few that watch the holder that left: for the
-// oldest holder the first three at most, for each younger one, one more. The first has the lease
-// then, without asking for anything. Of the others each lists once at most; for the oldest, that
-// is one.
+// Of a hundred waiting clients, a release wakes the few that watch the holder that left: at most the first three for the
+// oldest holder, and one more for each younger one. The first waiter then has the lease, without a request. Each of the
+// others lists the directory at most once; for the oldest holder only one of them does.
 //
-// Time is virtual. A client that waits also looks again once in a session timeout, and after a
-// lost connection; on a busy machine a hundred clients take longer than that to come in.
+// Time is virtual. A waiting client also looks again once in a session timeout, and after a lost connection. On a busy
+// machine a hundred clients take longer than that to enter.
 func TestHundredWaiters(t *testing.T) { synctest.Test(t, testHundredWaiters) }
 
 func testHundredWaiters(t *testing.T) {
@@ -145,11 +144,11 @@ func testHundredWaiters(t *testing.T) {
 	woken.count(server, dir)
 	server.ResetRequests()
 	mayList := 0
-	for i, leaves := range []int{0, 0, 1, 2, 0} { // which of those who hold, by age
+	for i, leaves := range []int{0, 0, 1, 2, 0} { // index of the holder, by age
 		release(t, held[leaves])
 		l := calls[i].get(t)
 		held = append(append(held[:leaves:leaves], held[leaves+1:]...), l)
-		synctest.Wait() // every client has heard what there was to hear
+		synctest.Wait() // each client has got all events
 		what := fmt.Sprintf("release %d, of the holder of age %d", i, leaves)
 		if n := woken.take(sessions[i:]); n < 1 || n > leaves+3 {
 			t.Errorf("%s woke %d clients, want at most %d", what, n, leaves+3)
@@ -182,7 +181,7 @@ func testHundredWaiters(t *testing.T) {
 	release(t, held...)
 }
 
-// connectMany returns so many managers, connected all at once.
+// connectMany returns n managers, which connect at the same time.
 func connectMany(tb testing.TB, n int, addr string, opts ...session.Option) []*session.Manager {
 	tb.Helper()
 	out := make([]*session.Manager, n)
@@ -207,8 +206,8 @@ func connectMany(tb testing.TB, n int, addr string, opts ...session.Option) []*s
 	return out
 }
 
-// Of many that wait for many leases, a release makes few list, whichever holder it is: each of
-// them lists once for every half of the leases that come back.
+// Among many waiters for many leases, a release makes few of them list, whichever holder it is. Each waiter lists once for
+// every half of the leases that come back.
 func TestListingsOfManyLeases(t *testing.T) {
 	const waiters, limit, releases = 60, 20, 20
 	dir := testserver.Path(t)

@@ -23,14 +23,14 @@ import (
 // long is a session timeout for tests in which no session may be lost by itself.
 const long = 20 * time.Second
 
-// patient returns a context for what is to happen soon on a machine that may be busy.
+// patient returns a context for operations that take a moment, or longer on a busy machine.
 func patient(tb testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
 	tb.Cleanup(cancel)
 	return ctx
 }
 
-// connect returns a manager on the shared server: another process, as far as leases go.
+// connect returns a manager on the shared server. For leases it is another process.
 func connect(tb testing.TB, opts ...session.Option) *session.Manager {
 	tb.Helper()
 	opts = append([]session.Option{session.WithTimeout(long)}, opts...)
@@ -50,7 +50,7 @@ func newSem(tb testing.TB, m *session.Manager, path string, limit int, opts ...s
 	return s
 }
 
-// persistent makes a directory that stays, with its parents.
+// persistent creates a directory that is never removed, with its parents.
 func persistent(tb testing.TB, dir, data string) {
 	tb.Helper()
 	if parent := path.Dir(dir); parent != "/" {
@@ -70,7 +70,7 @@ func dataOf(tb testing.TB, node string) string {
 	return string(data)
 }
 
-// must fails the test for an error; it may be called from the test's goroutine only.
+// must fails the test if err is not nil. Only the test's goroutine may call it.
 func must(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
@@ -88,7 +88,7 @@ func wantErr(tb testing.TB, what string, err error, targets ...error) {
 	}
 }
 
-// wantText checks that an error says all of words.
+// wantText checks that the text of an error has all of words.
 func wantText(tb testing.TB, err error, words ...string) {
 	tb.Helper()
 	for _, w := range words {
@@ -98,7 +98,7 @@ func wantText(tb testing.TB, err error, words ...string) {
 	}
 }
 
-// receive returns what comes on ch, and fails if nothing does.
+// receive returns the next value of ch, and fails the test if there is none in time.
 func receive[T any](tb testing.TB, what string, ch <-chan T) T {
 	tb.Helper()
 	select {
@@ -138,7 +138,7 @@ func enter(tb testing.TB, s *semaphore.Semaphore, n int) *call {
 	return enterAt(tb, s, n, s.Path())
 }
 
-// enterAt is enter where those who wait have their nodes in dir.
+// enterAt is enter for a layout in which waiters have their nodes in dir.
 func enterAt(tb testing.TB, s *semaphore.Semaphore, n int, dir string) *call {
 	tb.Helper()
 	before := len(testserver.Children(tb, dir))
@@ -147,22 +147,22 @@ func enterAt(tb testing.TB, s *semaphore.Semaphore, n int, dir string) *call {
 	return c
 }
 
-// get returns the lease that the call ends in.
+// get waits for the call and returns its lease.
 func (c *call) get(tb testing.TB) *queue.Lease {
 	tb.Helper()
 	must(tb, c.fail(tb))
 	return c.lease
 }
 
-// fail returns the error that the call ends in.
+// fail waits for the call and returns its error.
 func (c *call) fail(tb testing.TB) error {
 	tb.Helper()
 	receive(tb, "the end of AcquireN", c.done)
 	return c.err
 }
 
-// waits fails if the call has returned. It shows only that it has not yet: call it when
-// the state of the server says that it may not.
+// waits fails the test if the call has returned. It shows only that the call has not returned yet, so use it when the
+// state of the server says that the call cannot return.
 func (c *call) waits(tb testing.TB, why string) {
 	tb.Helper()
 	select {
@@ -200,7 +200,7 @@ func expire(tb testing.TB, proxy *zktest.Proxy, m *session.Manager) {
 	must(tb, proxy.Expire(patient(tb), testserver.Session(tb, m).ID()))
 }
 
-// referee checks, outside of ZooKeeper, that never more leases are held than there are.
+// referee checks, outside of ZooKeeper, that there are never more leases held than the limit allows.
 type referee struct {
 	limit int
 
@@ -211,8 +211,8 @@ type referee struct {
 	fouls []string
 }
 
-// enter is told of a lease of n as soon as it is granted. All that it knows of were granted
-// before it asks the first; those that then say they are held, were held when it began.
+// enter adds a lease of n as soon as it is granted, and then asks all leases whether they are held. All of them were
+// granted before it asks the first. So those that report held were held together at the time of the call.
 func (r *referee) enter(l *queue.Lease, n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -235,7 +235,7 @@ func (r *referee) enter(l *queue.Lease, n int) {
 	}
 }
 
-// check ends the game: never more, and all of them at some time.
+// check fails unless all leases were held at some time, and never more.
 func (r *referee) check(tb testing.TB) {
 	tb.Helper()
 	r.mu.Lock()
@@ -249,23 +249,23 @@ func (r *referee) check(tb testing.TB) {
 	tb.Logf("%d grants, up to %d leases of %d at a time", r.count, r.most, r.limit)
 }
 
-// layouts are the two ways in which leases can be kept.
+// layouts are the semaphore's own layout and Curator's.
 var layouts = []struct {
 	name string
 	opts []semaphore.Option
-	// leases and queue are where they are, and those who wait, below the path.
+	// leases and queue are the directories of the leases and of the waiters, below the path.
 	leases, queue string
 }{
 	{"plain", nil, "", ""},
 	{"Curator's", []semaphore.Option{semaphore.WithCuratorLayout()}, "/leases", "/locks"},
 }
 
-// under matches every request that has to do with a directory.
+// under matches all requests for a directory and below it.
 func under(dir string) zktest.Match {
 	return func(r zktest.Request) bool { return r.Path == dir || strings.HasPrefix(r.Path, dir+"/") }
 }
 
-// forge makes the node of a contender in no program, and returns its path.
+// forge creates the node of a contender by hand, and returns its path.
 func forge(tb testing.TB, dir, prefix string) string {
 	tb.Helper()
 	node, err := testserver.Admin(tb).Create(

@@ -12,8 +12,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Bad input to New is an error that says so, before any I/O: the manager here is none that
-// could do any.
+// New returns an error for bad input, before any I/O: the manager of this test cannot do any.
 func TestNewInvalid(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -60,7 +59,7 @@ func TestNewInvalid(t *testing.T) {
 	wantErr(t, "New of a nil manager", err, session.ErrInvalid)
 }
 
-// What can never be had is refused before any I/O: the manager here could do none.
+// A request that can never be granted is refused before any I/O: the manager of this test cannot do any.
 func TestRequestInvalid(t *testing.T) {
 	ctx := t.Context()
 	plain := newSem(t, new(session.Manager), "/limits/a", 3)
@@ -95,7 +94,7 @@ func TestRequestInvalid(t *testing.T) {
 	wantText(t, err, "Curator")
 }
 
-// A call whose ctx has ended sends nothing, also when leases are free.
+// A call with an ended context sends nothing, even if leases are free.
 func TestEndedContextSendsNothing(t *testing.T) {
 	for _, layout := range layouts {
 		t.Run(layout.name, func(t *testing.T) {
@@ -124,7 +123,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	}
 }
 
-// WithData keeps a copy; and Contenders tells holders from those who wait, by weight.
+// WithData copies the data. Contenders tells holders from waiters by the weights.
 func TestContenders(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -155,7 +154,7 @@ func TestContenders(t *testing.T) {
 	wantErr(t, "Contenders", err, context.Canceled)
 }
 
-// The holder of a revocable lease is told that somebody wants it.
+// The holder of a revocable lease is asked to give it up.
 func TestRevocable(t *testing.T) {
 	for _, layout := range layouts {
 		t.Run(layout.name, func(t *testing.T) {

@@ -11,8 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// The two layouts at one path do not admit beside each other: whichever comes second is told,
-// and leaves nothing.
+// The two layouts at one path exclude each other. The call that comes second gets a conflict, and leaves nothing behind.
 func TestTwoLayouts(t *testing.T) {
 	ctx := patient(t)
 	t.Run("Curator's second", func(t *testing.T) {
@@ -45,7 +44,7 @@ func TestTwoLayouts(t *testing.T) {
 	})
 }
 
-// What WithData gives is the data of every node, the one at the gate of Curator's layout too.
+// All nodes have the data of WithData, also the one at the gate of Curator's layout.
 func TestDataAtTheGate(t *testing.T) {
 	dir := testserver.Path(t)
 	directories(t, dir)

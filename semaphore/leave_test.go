@@ -12,7 +12,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// people are clients, a session each, behind one proxy.
+// people are clients behind one proxy, with a session each.
 type people struct {
 	proxy    *zktest.Proxy
 	managers []*session.Manager
@@ -26,7 +26,7 @@ func gather(tb testing.TB, n int) *people {
 	return p
 }
 
-// holder is one of people, with a lease.
+// holder is a client with a lease.
 type holder struct {
 	m     *session.Manager
 	lease *queue.Lease
@@ -39,8 +39,8 @@ func leaveByRelease(tb testing.TB, _ *people, h holder)  { release(tb, h.lease) 
 func leaveByDeletion(tb testing.TB, _ *people, h holder) { testserver.Delete(tb, h.lease.Path()) }
 func leaveByExpiry(tb testing.TB, p *people, h holder)   { expire(tb, p.proxy, h.m) }
 
-// Whichever holder leaves, in whatever order and by whatever way, the first of those who
-// wait is in, and nobody else: no lease is idle while somebody waits, and nobody overtakes.
+// Whichever holder leaves, in whatever order and way, exactly the first waiter gets the lease. No lease is idle while a
+// contender waits, and no contender overtakes another.
 func TestWhoeverLeaves(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -60,7 +60,7 @@ func TestWhoeverLeaves(t *testing.T) {
 					continue
 				}
 				if layout.opts != nil && limit > 3 {
-					continue // there is but one who waits for leases, and so nothing new
+					continue // only one contender waits among the leases, so this adds no case
 				}
 				t.Run(fmt.Sprintf("%s, %s, %d", layout.name, tt.name, limit), func(t *testing.T) {
 					t.Parallel()
@@ -78,7 +78,7 @@ func TestWhoeverLeaves(t *testing.T) {
 	}
 }
 
-// each calls f with all sequences of so many numbers below n.
+// each calls f with all sequences of the given length of numbers below n.
 func each(n, length int, f func([]int)) {
 	seq := make([]int, length)
 	for {
@@ -94,11 +94,11 @@ func each(n, length int, f func([]int)) {
 	}
 }
 
-// scene is a semaphore that is full, with as many who wait as are to leave.
+// scene is a full semaphore with as many waiters as holders that will leave.
 type scene struct {
 	*people
 	limit int
-	order []int // who leaves: which of those who hold then
+	order []int // which of the present holders leaves, each time
 	ways  []leave
 }
 

@@ -65,8 +65,8 @@ func TestTightened(t *testing.T) {
 	}
 }
 
-// However often the limit is changed, what is kept tells when the last higher one ended, or
-// something later, and allows what any of the higher ones has allowed; and it stays small.
+// However often the limit is changed, the data tells when the last higher limit ended, or a later time. It allows
+// everything that any of the higher limits has allowed, and stays small.
 func TestPastProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := []int{rapid.IntRange(1, 40).Draw(t, "first")}

@@ -13,7 +13,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// Each Lock takes a lease, by one owner too, and each Unlock gives one back.
+// Each Lock takes a lease, also for one owner, and each Unlock gives one back.
 func TestLockUnlock(t *testing.T) {
 	for _, layout := range layouts {
 		t.Run(layout.name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestLockUnlock(t *testing.T) {
 	}
 }
 
-// Unlock frees nothing that was taken as a handle.
+// Unlock does not release a lease of Acquire.
 func TestUnlockLeavesHandles(t *testing.T) {
 	s := newSem(t, connect(t), testserver.Path(t), 2)
 	l := take(t, s, 1)
@@ -59,8 +59,7 @@ func TestUnlockLeavesHandles(t *testing.T) {
 	release(t, l)
 }
 
-// Of two leases the younger is lost. The first Unlock gives that one up, and says so; whoever
-// works under the older keeps it.
+// Of two leases the younger is lost. The first Unlock gives it up and returns the loss. The older lease stays held.
 func TestUnlockGivesUpTheLost(t *testing.T) {
 	ctx := patient(t)
 	lost := make(chan struct{}, 2)
@@ -82,7 +81,7 @@ func TestUnlockGivesUpTheLost(t *testing.T) {
 	wantErr(t, "Unlock once too often", s.Unlock(), semaphore.ErrNotHeld)
 }
 
-// Do holds while f runs, and gives back however it ends.
+// Do holds a lease while f runs, and gives it back in whatever way f ends.
 func TestDo(t *testing.T) {
 	ctx := patient(t)
 	s := newSem(t, connect(t), testserver.Path(t), 1)
@@ -109,12 +108,12 @@ func TestDo(t *testing.T) {
 	wantErr(t, "Unlock after Do", s.Unlock(), semaphore.ErrNotHeld)
 }
 
-// A lease that is given back twice, or after it was lost, frees one place and no more.
+// A lease that is released twice, or after its loss, frees one place and no more.
 func TestFreesOnce(t *testing.T) {
 	tests := []struct {
 		name string
 		end  func(t *testing.T, l *queue.Lease, proxy *zktest.Proxy, m *session.Manager)
-		want error // of a release afterwards
+		want error // of a second release
 	}{
 		{"released", func(t *testing.T, l *queue.Lease, _ *zktest.Proxy, _ *session.Manager) {
 			release(t, l)
@@ -138,7 +137,7 @@ func TestFreesOnce(t *testing.T) {
 				lost := take(t, newSem(t, m, dir, 3, layout.opts...), 1)
 				held := []*queue.Lease{take(t, other, 1), take(t, other, 1)}
 				tt.end(t, lost, proxy, m)
-				held = append(held, take(t, other, 1)) // the one place
+				held = append(held, take(t, other, 1)) // the place that is free
 				for range 2 {
 					wantErr(t, "Release", lost.Release(patient(t)), tt.want)
 				}

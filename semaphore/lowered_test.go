@@ -17,11 +17,11 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// slow is a contender behind a proxy, by which its network can be cut.
+// slow is a contender behind a proxy, which can cut its network.
 type slow struct {
 	*call
 	proxy    *zktest.Proxy
-	watching chan string // the node that it waits for, at the beginning of each wait
+	watching chan string // gets the nearest node ahead, at the beginning of each wait
 }
 
 func slowly(t *testing.T, dir string, limit, n int) *slow {
@@ -54,8 +54,8 @@ func (s *slow) waitsFor(t *testing.T, l *queue.Lease) {
 	}
 }
 
-// A holds, B and C wait, and B's network is slow. C comes in under a higher limit. When the
-// limit is lower again B must not come in beside the two, though it has its place before C.
+// A holds a lease, B and C wait, and B's network is cut. C is let in by a higher limit. When the limit is lower again, B
+// must not be let in beside A and C, although its place is before C's.
 func TestLoweredWhileOneIsSlow(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -79,8 +79,8 @@ func TestLoweredWhileOneIsSlow(t *testing.T) {
 	release(t, inB, late.get(t))
 }
 
-// A holds all, B, C and D wait. B's connection is lost but not its session; C and D come in
-// when A leaves. B must not come in beside them when the limit is one by then.
+// A holds all leases, and B, C and D wait. B's connection is lost, but not its session. C and D are let in when A leaves.
+// If the limit is one by then, B must not be let in beside them.
 func TestLoweredWhileOneIsAway(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -103,8 +103,8 @@ func TestLoweredWhileOneIsAway(t *testing.T) {
 	release(t, b.get(t))
 }
 
-// Nobody was let in by the higher limit, and each of those who wait has to think that those
-// behind it were: all get in all the same, in order, as many at a time as there are leases.
+// No contender was let in by the higher limit, but each waiter must assume that those behind it were. All of them are let in
+// all the same, in order, as many at a time as there are leases.
 func TestLoweredWhileAllAreSlow(t *testing.T) {
 	const waiters = 6
 	ctx := patient(t)
@@ -124,7 +124,7 @@ func TestLoweredWhileAllAreSlow(t *testing.T) {
 			must(t, s.Resize(ctx, low))
 			release(t, held)
 			for _, c := range slices.Backward(calls) {
-				c.proxy.Heal() // the last hears of it first
+				c.proxy.Heal() // the last one learns of it first
 			}
 			var in []*queue.Lease
 			for i, c := range calls {
@@ -143,8 +143,7 @@ func TestLoweredWhileAllAreSlow(t *testing.T) {
 	}
 }
 
-// There is no room for a second node in the session: the contender goes to the end of the
-// queue, and in the end it gets in.
+// The session has no room for a second node. The contender goes to the end of the queue, and is let in in the end.
 func TestLoweredWithoutRoom(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -159,8 +158,7 @@ func TestLoweredWithoutRoom(t *testing.T) {
 	waitContenders(t, dir, 0)
 }
 
-// The connection is lost while a contender renews its place. The contender keeps its place, and
-// leaves no second node.
+// A contender whose connection is lost while it renews its place keeps the place, and leaves no second node behind.
 func TestLoweredInDoubt(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -191,7 +189,7 @@ func TestLoweredInDoubt(t *testing.T) {
 	}
 }
 
-// A contender that renews its place is cancelled, and leaves nothing.
+// A contender that is cancelled while it renews its place leaves nothing behind.
 func TestLoweredAndCancelled(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -209,8 +207,8 @@ func TestLoweredAndCancelled(t *testing.T) {
 	release(t, b)
 }
 
-// The user's backoff ends the goroutine of a contender that is about to renew its place, in the
-// third round of its loop: its first two nodes were deleted. It leaves nothing.
+// The user's backoff ends the goroutine of a contender that is about to renew its place. It does so in the third round of
+// the contender's loop, since its first two nodes were deleted. The contender leaves nothing behind.
 func TestLoweredAndEnded(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -237,7 +235,7 @@ func TestLoweredAndEnded(t *testing.T) {
 	release(t, b)
 }
 
-// deleteNewest deletes the contender that came last, and returns when it has come again.
+// deleteNewest deletes the node of the contender that came last, and returns when that has a new node.
 func deleteNewest(t *testing.T, dir string) {
 	t.Helper()
 	newest := func() queue.Node {
@@ -254,8 +252,8 @@ func deleteNewest(t *testing.T, dir string) {
 	zktest.Eventually(t, testserver.Patience, "the contender comes again", func() bool { return newest().Sequence > was.Sequence })
 }
 
-// Y comes when the limit is lower already, behind X, which waits since before and has not heard
-// of it. When X renews its place its old node goes: that is no turn for Y.
+// X waits and has not heard of the lower limit. Y comes behind X after the limit was lowered. When X renews its place, its
+// old node goes. That is no turn for Y.
 func TestLoweredBeforeAnotherCame(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -274,8 +272,8 @@ func TestLoweredBeforeAnotherCame(t *testing.T) {
 	release(t, y.get(t))
 }
 
-// W between X and N renews its place, and has not heard yet that it has. X must not take N for a
-// contender that cannot have been let in: W counts once.
+// W, between X and N, renews its place, and has not got the reply yet. So W has two nodes. X must count W once. Otherwise it
+// would conclude that N cannot have been let in.
 func TestLoweredWhileAnotherRenews(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -304,8 +302,8 @@ func TestLoweredWhileAnotherRenews(t *testing.T) {
 	release(t, w.get(t))
 }
 
-// lowerBehindBack: N has come in by limit 3 ahead of which X, which is away, stands. lower makes
-// the limit 1. X must not come in while N holds.
+// lowerBehindBack lets N in by limit 3. X is ahead of N, and its network is cut. lower then sets the limit to 1. X must not
+// be let in while N holds its lease.
 func lowerBehindBack(t *testing.T, dir string, lower func()) {
 	s := newSem(t, connect(t), dir, 3)
 	h := take(t, s, 3)
@@ -323,7 +321,7 @@ func lowerBehindBack(t *testing.T, dir string, lower func()) {
 	release(t, x.get(t))
 }
 
-// The operator has made the directory with its limit, and lowers it by hand: version 1.
+// An operator has created the directory with its limit, and lowers it by hand. The data has version 1.
 func TestHandMadeThenHandSet(t *testing.T) {
 	dir := testserver.Path(t)
 	persistent(t, dir, `{"maxLeases":3}`)
@@ -333,7 +331,7 @@ func TestHandMadeThenHandSet(t *testing.T) {
 	})
 }
 
-// The operator takes the data away, and Resize follows.
+// An operator removes the data, and Resize follows.
 func TestHandEmptiedThenResize(t *testing.T) {
 	dir := testserver.Path(t)
 	lowerBehindBack(t, dir, func() {
@@ -343,7 +341,7 @@ func TestHandEmptiedThenResize(t *testing.T) {
 	})
 }
 
-// The operator edits the number in what Resize has written.
+// An operator edits the number in the data of Resize.
 func TestHandEdited(t *testing.T) {
 	dir := testserver.Path(t)
 	must(t, newSem(t, connect(t), dir, 3).Resize(patient(t), 3))
@@ -354,7 +352,7 @@ func TestHandEdited(t *testing.T) {
 	})
 }
 
-// X renews its place; Y, which came before that, holds after X, with a lower token.
+// X renews its place. Y came before that, but holds the lease after X. So its token is lower.
 func TestTokenAfterRenewal(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -376,8 +374,8 @@ func TestTokenAfterRenewal(t *testing.T) {
 	}
 }
 
-// A Resize comes between what a ResetLimit reads and what it sets. The one that is carried out
-// last counts as a whole: the limit is New's and the directory may go, or neither.
+// A Resize comes between the read and the write of a ResetLimit. The call that writes last counts as a whole: either the
+// limit is New's and the directory may go, or neither.
 func TestResizeWhileResetLimit(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)

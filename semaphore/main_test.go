@@ -10,6 +10,6 @@ import (
 
 func TestMain(m *testing.M) { testserver.Main(m) }
 
-// Unlock is a success in most tests, though it may have to wait on a busy machine. It is set
-// before any goroutine runs, since they read it without a lock.
+// Most tests want Unlock to succeed, also on a busy machine. The variable is set before any goroutine runs, since
+// goroutines read it without a lock.
 func init() { hold.UnlockPatience = 5 * time.Second }

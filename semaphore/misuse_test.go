@@ -9,8 +9,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// A nil context, and an object that nothing has made, are a panic that says so, before anything
-// is sent or changed.
+// A nil context and an object that was not made by its constructor panic, before anything is sent or changed.
 func TestMisuse(t *testing.T) {
 	s := newSem(t, connect(t), testserver.Path(t), 1)
 	misusetest.Check(t, misusetest.Package{

@@ -15,9 +15,8 @@ import (
 	"github.com/turnstile-go/turnstile/semaphore"
 )
 
-// Ten clients ask for random numbers of leases, wait or do not, give up or not, and hold for
-// as long as it takes. There are never more leases held than there are, and at some time all
-// of them; and in the end nothing is left.
+// Ten clients ask for random numbers of leases. Some wait and some try, and some calls are cancelled. There are never more
+// leases held than the limit allows, all of them are held at some time, and nothing is left in the end.
 func TestNeverMoreThanThereAre(t *testing.T) {
 	for _, layout := range layouts {
 		t.Run(layout.name, func(t *testing.T) {
@@ -54,12 +53,12 @@ func TestNeverMoreThanThereAre(t *testing.T) {
 	}
 }
 
-// user is one client. It may hold several leases at a time, but waits only while it holds
-// none: two who hold and wait for each other's can wait for ever, as with any semaphore.
+// user is one client. It may hold several leases at a time, but waits only while it holds none. Two clients that hold leases
+// and wait for each other's can wait for ever, as with any semaphore.
 type user struct {
 	sem  *semaphore.Semaphore
 	rand *rand.Rand
-	most int // to ask for at once
+	most int // leases of one request
 	*referee
 	held []*queue.Lease
 }

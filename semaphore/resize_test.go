@@ -14,7 +14,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A higher limit lets in those who fit now, in order, and nobody else.
+// A higher limit lets in the waiters that now fit, in order, and no others.
 func TestResizeUp(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -24,7 +24,7 @@ func TestResizeUp(t *testing.T) {
 	for _, n := range []int{2, 1, 1} {
 		calls = append(calls, enter(t, newSem(t, connect(t), dir, 2), n))
 	}
-	must(t, s.Resize(ctx, 3)) // the first who waits wants two, and is not overtaken
+	must(t, s.Resize(ctx, 3)) // the first waiter wants two, and is not overtaken
 	busy(t, s, 1)
 	for _, c := range calls {
 		c.waits(t, "two are held of three, and the next wants two")
@@ -41,7 +41,7 @@ func TestResizeUp(t *testing.T) {
 	release(t, held...)
 }
 
-// A lower limit takes nothing from anybody, and lets nobody in until there is room by it.
+// A lower limit revokes no lease, and lets no contender in until there is room under it.
 func TestResizeDown(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -69,7 +69,7 @@ func TestResizeDown(t *testing.T) {
 	release(t, take(t, s, 2))
 }
 
-// Who waits for more than there are any more is told, and is in nobody's way then.
+// A waiter for more leases than the new limit gets an error, and keeps out no other contender.
 func TestResizeBelowRequest(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -84,19 +84,19 @@ func TestResizeBelowRequest(t *testing.T) {
 	wantText(t, err, "weight 3: the limit is 2")
 	in := small.get(t)
 
-	// Also one who comes later and does not know.
+	// So does a later contender that does not know the limit.
 	_, err = newSem(t, connect(t), dir, 3).AcquireN(ctx, 3)
 	wantErr(t, "AcquireN of 3 of 2", err, session.ErrInvalid)
 	waitContenders(t, dir, 2)
 	release(t, in, held)
 }
 
-// After a Resize its limit counts, whatever is given to New; until it is taken back.
+// The limit of Resize counts, whatever New is given, until ResetLimit.
 func TestResizeOverridesNew(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
 	persistent(t, dir, "")
-	must(t, newSem(t, connect(t), dir, 3).Resize(ctx, 2)) // before anybody came
+	must(t, newSem(t, connect(t), dir, 3).Resize(ctx, 2)) // before the first contender
 	if got := dataOf(t, dir); got != `{"maxLeases":2,"version":1}` {
 		t.Errorf("data %s", got)
 	}
@@ -120,7 +120,7 @@ func TestResizeOverridesNew(t *testing.T) {
 	wantErr(t, "the limit of Resize, after it was taken back", err, queue.ErrConflict)
 }
 
-// What Resize has set outlives everybody who uses the semaphore; what New was given does not.
+// The limit of Resize stays when nobody uses the semaphore. The limit that New was given does not.
 func TestResizeStays(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -138,7 +138,7 @@ func TestResizeStays(t *testing.T) {
 	wantLimit(t, s, 1)
 
 	must(t, s.ResetLimit(ctx))
-	must(t, s.ResetLimit(ctx)) // there is nothing to take back, which is no error
+	must(t, s.ResetLimit(ctx)) // no error, although no limit was set
 	wantLimit(t, s, 2)
 	release(t, take(t, s, 2))
 	zktest.Eventually(t, testserver.Patience, "the directory to go", func() bool {
@@ -156,14 +156,14 @@ func wantLimit(tb testing.TB, s *semaphore.Semaphore, want int) {
 	}
 }
 
-// waitContenders waits until so many stand in line where a Resize has left its child.
+// waitContenders waits until there are n contenders in a directory that also has the child of Resize.
 func waitContenders(tb testing.TB, dir string, n int) {
 	tb.Helper()
 	testserver.WaitChildren(tb, dir, n+1)
 }
 
-// A fleet changes the number in its code: the limit is pinned, both versions run beside each
-// other, and the new one takes the pin away.
+// A fleet changes the number in its code. Resize fixes the limit, both versions run beside each other, and the new version
+// calls ResetLimit.
 func TestRollingChange(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -181,7 +181,7 @@ func TestRollingChange(t *testing.T) {
 	release(t, take(t, after, 5))
 }
 
-// The reply to a Resize is lost, or it is: it is made all the same.
+// A Resize succeeds although its request or its reply is lost.
 func TestResizeInDoubt(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -203,8 +203,8 @@ func TestResizeInDoubt(t *testing.T) {
 	}
 }
 
-// Many resize at once, up and down, while others come and go: never more are in than the
-// highest limit allows, and in the end the last one counts.
+// Many clients resize at once, up and down, while others acquire and release. There are never more leases held than the
+// highest limit allows, and in the end the last limit counts.
 func TestResizeUnderLoad(t *testing.T) {
 	const most, clients, times = 4, 5, 30
 	ctx := patient(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// A Resize that has returned is known, whatever a call that goes on beside it has read before.
+// A call that begins after a Resize has returned uses its limit, whatever a concurrent call has read before.
 func TestResizeIsNotForgotten(t *testing.T) {
 	dir := testserver.Path(t)
 	persistent(t, dir, `{"maxLeases":2}`)

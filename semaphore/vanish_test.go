@@ -13,8 +13,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// The directory vanishes with all in it while a waiter sets its watches: it has lost its
-// place, and takes another.
+// The directory vanishes with its children while a waiter sets its watches. The waiter has lost its place, and takes
+// another.
 func TestDirectoryVanishesWhileWatching(t *testing.T) {
 	zktest.Eventually(t, testserver.Patience, "the right moment", func() bool { return vanishWhileWatching(t) })
 }
@@ -29,7 +29,7 @@ func vanishWhileWatching(t *testing.T) bool {
 	proxy := testserver.Proxy(t)
 	m := behind(t, proxy)
 	testserver.Session(t, m)
-	var own atomic.Bool // it watches its own node, or is about to
+	var own atomic.Bool // the waiter watches its own node, or is about to
 	fault := proxy.HoldRequest(func(r zktest.Request) bool {
 		if r.Op == zktest.OpGetData && strings.HasPrefix(r.Path, dir+"/") && path.Base(r.Path) != path.Base(holder.Path()) {
 			own.Store(true)
@@ -53,7 +53,7 @@ func vanishWhileWatching(t *testing.T) bool {
 	return true
 }
 
-// hit reports whether the fault strikes, or the directory's data was read twice without.
+// hit reports whether the fault has struck, or the directory's data was read twice without it.
 func hit(t *testing.T, proxy *zktest.Proxy, dir string, fault *zktest.Fault) (yes bool) {
 	t.Helper()
 	zktest.Eventually(t, testserver.Patience, "the directory to be watched", func() bool {
@@ -68,7 +68,7 @@ func hit(t *testing.T, proxy *zktest.Proxy, dir string, fault *zktest.Fault) (ye
 	return yes
 }
 
-// deadline is a context that ends when it is told to, as one whose time runs out does.
+// deadline is a context that ends on demand, like one whose deadline passes.
 type deadline struct {
 	context.Context
 	over chan struct{}
@@ -84,8 +84,8 @@ func (d *deadline) Err() error {
 	}
 }
 
-// The caller's time runs out right after the gate was lost: his error is told, and not that
-// of the wait that ended with the gate.
+// The caller's deadline passes right after the gate was lost. The call returns the caller's error, and not that of the wait
+// that ended with the gate.
 func TestTimeRunsOutAfterGateLost(t *testing.T) {
 	dir := testserver.Path(t)
 	ctx := &deadline{context.Background(), make(chan struct{})}

@@ -14,7 +14,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// Several leases are one node that says how many.
+// A request for several leases is one node, whose name has the number.
 func TestOneNodeForAll(t *testing.T) {
 	s := newSem(t, connect(t), testserver.Path(t), 5)
 	l := take(t, s, 3)
@@ -29,7 +29,7 @@ func TestOneNodeForAll(t *testing.T) {
 	testserver.WaitChildren(t, s.Path(), 0)
 }
 
-// Two who each want all there are, over and over, do not come to wait for each other.
+// Two clients that want all leases, over and over, do not wait for each other for ever.
 func TestAllForBoth(t *testing.T) {
 	const times = 50
 	dir := testserver.Path(t)
@@ -56,15 +56,15 @@ func TestAllForBoth(t *testing.T) {
 	r.check(t)
 }
 
-// Who comes later waits for who came before, also where he would fit and the other does
-// not; who leaves, by whatever way, lets those behind him in.
+// A contender waits for all that came before it, even if it would fit and they do not. When a contender leaves, in whatever
+// way, those behind it are let in.
 func TestFirstComeFirstServed(t *testing.T) {
 	tests := []struct {
 		name       string
 		limit      int
 		hold, wait []int
-		cancel     int   // one of those who wait; -1: a release of the first who holds
-		in         []int // of those who wait, who is in then
+		cancel     int   // index of a waiter; -1: the first holder releases instead
+		in         []int // the waiters that are let in then
 	}{
 		{"small behind large", 3, []int{2}, []int{3, 1}, -1, []int{0}},
 		{"large is cancelled: the small fits", 3, []int{2}, []int{3, 1}, 0, []int{1}},
@@ -106,7 +106,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 				held = append(held, calls[i].get(t))
 				in[i] = true
 			}
-			busy(t, s, 1) // and with it everything before has been acted on
+			busy(t, s, 1) // after it, all earlier events have been handled
 			for i, c := range calls {
 				if !in[i] && i != gone {
 					c.waits(t, "it does not fit, or not yet")
@@ -126,8 +126,8 @@ func TestFirstComeFirstServed(t *testing.T) {
 	}
 }
 
-// One who asks for more than there are is refused at once by the limit in force, whatever New
-// was given. It asks for that and makes no node, so it is in nobody's way.
+// A request for more leases than the limit in force is refused at once, whatever New was given. It reads the limit and
+// creates no node, so it keeps out no other contender.
 func TestMoreThanThereAre(t *testing.T) {
 	dir := testserver.Path(t)
 	proxy := testserver.Proxy(t)
@@ -148,8 +148,7 @@ func TestMoreThanThereAre(t *testing.T) {
 	release(t, take(t, greedy, 4))
 }
 
-// A node in the queue that asks for more than there are, of a program that does not refuse
-// that, keeps nobody out for longer than it stands.
+// A node of another program that asks for more leases than there are keeps out other contenders only as long as it exists.
 func TestForgedTooMany(t *testing.T) {
 	dir := testserver.Path(t)
 	s := newSem(t, connect(t), dir, 2)
@@ -161,8 +160,7 @@ func TestForgedTooMany(t *testing.T) {
 	release(t, waits.get(t), held)
 }
 
-// The reply to a create is lost, or the create itself: in the end there is one node of the
-// right weight, and nothing else.
+// The reply to a create is lost, or the create itself. In the end there is one node of the right weight, and nothing else.
 func TestCreateInDoubt(t *testing.T) {
 	for _, c := range []struct {
 		name  string
