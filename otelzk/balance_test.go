@@ -33,13 +33,13 @@ zklock unlock mutex released lock-0000000000 links=1
 	}
 }
 
-// Whatever happens, spans end: here a thousand waits that are given up, many at a time.
+// All spans end, here those of a thousand waits that are cancelled, many at a time.
 func TestNoSpanLeftOpen(t *testing.T) {
 	const goroutines, each = 20, 50
 	dir := directory(t)
 	holder := newClient(t, dir)
 	must(t, holder.mx.Lock(patient(t)))
-	// Half of them are given up while they wait, the others at any moment before.
+	// Half of them are cancelled while they wait, the others at any moment before.
 	type waiting struct{}
 	tel := newTelemetry()
 	hooks := otelzk.New(tel.opts...)
@@ -90,7 +90,7 @@ func TestNoSpanLeftOpen(t *testing.T) {
 	t.Logf("%d locks got as far as a span, %d spans", len(locks), len(all))
 }
 
-// What several callers do at once, by one session, is each one's own.
+// The spans of several callers of one session do not mix.
 func TestConcurrentCallers(t *testing.T) {
 	const callers = 10
 	tel := newTelemetry()
@@ -125,7 +125,7 @@ func TestConcurrentCallers(t *testing.T) {
 			t.Errorf("%s is nobody's", describe(s))
 		}
 		for _, key := range []string{"zklock.path", "zklock.node", "zklock.request.path"} {
-			// The parents of the directory are on the way to it.
+			// Requests can also be for the parents of the directory.
 			if v := attr(s, key); v != "" && v != dir && !strings.HasPrefix(v, dir+"/") && !strings.HasPrefix(dir, v) {
 				t.Errorf("%s, of %s, is in the trace of %s", describe(s), v, dir)
 			}

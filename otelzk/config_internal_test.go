@@ -39,7 +39,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// refusing is a meter that makes no instruments.
+// refusing is a meter that refuses all instruments.
 type refusing struct{ metricnoop.MeterProvider }
 
 func (refusing) Meter(string, ...metric.MeterOption) metric.Meter { return refusingMeter{} }
@@ -60,7 +60,7 @@ func (refusingMeter) Int64UpDownCounter(string, ...metric.Int64UpDownCounterOpti
 	return nil, errRefused
 }
 
-// An instrument that cannot be made is reported, and missed by nobody.
+// A refused instrument is reported, and everything else works without it.
 func TestRefusedInstruments(t *testing.T) {
 	reported := 0
 	before := otel.GetErrorHandler()

@@ -28,7 +28,7 @@ func cycle(tb testing.TB, mx *zklock.Mutex, n int) time.Duration {
 	return time.Since(began)
 }
 
-// mutex returns one of a session with these hooks, or none.
+// mutex returns a mutex of a session with the given hooks.
 func mutex(tb testing.TB, hooks *session.Trace) *zklock.Mutex {
 	tb.Helper()
 	opts := []session.Option{session.WithTimeout(long)}
@@ -46,10 +46,9 @@ func noop() *session.Trace {
 	return &t
 }
 
-// tracing counts the allocations made so far by, or on behalf of, the calls of hooks, which
-// are in the files trace.go.
+// tracing counts the allocations so far for calls of hooks, which are in the files trace.go.
 func tracing() int64 {
-	runtime.GC() // the profile is of before the last but one
+	runtime.GC() // the profile lags behind by two collections
 	runtime.GC()
 	records := make([]runtime.MemProfileRecord, 1024)
 	for {
@@ -75,7 +74,7 @@ func tracing() int64 {
 	return found
 }
 
-// Without hooks, whole locks allocate nothing for them.
+// Without hooks, a lock allocates nothing for them.
 func TestNoTraceAllocatesNothing(t *testing.T) {
 	defer func(rate int) { runtime.MemProfileRate = rate }(runtime.MemProfileRate)
 	off, on := mutex(t, nil), mutex(t, noop())
@@ -92,10 +91,9 @@ func TestNoTraceAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkTrace is the time of one lock and unlock that nobody else wants, without hooks,
-// with providers that do nothing, and with ones that record. They take turns, round by
-// round, since the machine's speed drifts; what is reported are medians, and medians of the
-// ratios of each round.
+// BenchmarkTrace measures one lock and unlock without contention: without hooks, with providers that do nothing, and with
+// providers that record. They take turns, round by round, since the machine's speed drifts. The benchmark reports medians,
+// and medians of the ratios of each round.
 func BenchmarkTrace(b *testing.B) {
 	const rounds, perRound = 9, 20
 	tel := newTelemetry()
@@ -118,7 +116,7 @@ func BenchmarkTrace(b *testing.B) {
 			tel.spans.Reset()
 		}
 	}
-	b.ReportMetric(0, "ns/op") // all together: of no interest
+	b.ReportMetric(0, "ns/op") // of all together, which says nothing
 	for i, name := range []string{"off", "noop", "recording"} {
 		b.ReportMetric(median(times[i])*1e6, name+"-µs")
 		if i > 0 {

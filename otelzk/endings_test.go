@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A Lock that its caller gives up is no error; its node's delete belongs to it all the same.
+// A cancelled Lock is no error. The delete of its node is its child all the same.
 func TestCancelled(t *testing.T) {
 	dir := directory(t)
 	c := newClient(t, dir)
@@ -28,7 +28,7 @@ caller
 `)
 }
 
-// Nor is a Lock whose deadline passes: somebody else had the lock for that long.
+// A Lock whose deadline passes is no error: another client held the lock for that long.
 func TestTimeout(t *testing.T) {
 	dir := directory(t)
 	c := newClient(t, dir)
@@ -72,7 +72,7 @@ func (d *deadline) Err() error {
 	}
 }
 
-// A TryLock that finds the lock taken is no error.
+// A busy TryLock is no error.
 func TestBusy(t *testing.T) {
 	dir := directory(t)
 	c, holder := newClient(t, dir), newClient(t, dir)

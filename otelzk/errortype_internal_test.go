@@ -12,7 +12,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// typed calls itself something.
+// typed is an error with an ErrorType.
 type typed string
 
 func (typed) Error() string       { return "typed" }

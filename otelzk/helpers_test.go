@@ -27,11 +27,10 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// long is a session timeout for tests in which no session may be lost by itself, nor a wait
-// be so long that the waiter looks again.
+// long is a session timeout for tests in which no session may be lost by itself, and no waiter may look again.
 const long = time.Minute
 
-// telemetry is where a client's spans and metrics go.
+// telemetry records a client's spans and metrics.
 type telemetry struct {
 	spans  *tracetest.SpanRecorder
 	reader *sdkmetric.ManualReader
@@ -49,7 +48,7 @@ func newTelemetry() *telemetry {
 	}}
 }
 
-// client is a process of its own, as far as locks go, behind a proxy of its own.
+// client is behind a proxy of its own. For locks it is a process of its own.
 type client struct {
 	*telemetry
 	m     *session.Manager
@@ -68,7 +67,7 @@ func connect(tb testing.TB, dir string, tel *telemetry, hooks session.Trace) *cl
 	return connectBelow(tb, "", dir, tel, hooks)
 }
 
-// connectBelow is connect with a chroot, which the directory is below.
+// connectBelow is connect with a chroot.
 func connectBelow(tb testing.TB, chroot, dir string, tel *telemetry, hooks session.Trace) *client {
 	tb.Helper()
 	proxy := testserver.Proxy(tb)
@@ -78,8 +77,7 @@ func connectBelow(tb testing.TB, chroot, dir string, tel *telemetry, hooks sessi
 	return &client{tel, m, mx, proxy}
 }
 
-// directory returns a lock's directory that is there and stays, so that the first create in
-// it is the one that counts.
+// directory creates a lock's directory that is never removed, so that the first create in it is that of a contender.
 func directory(tb testing.TB) string {
 	tb.Helper()
 	dir := testserver.Path(tb)
@@ -101,7 +99,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// receive returns what comes on ch, and fails if nothing does.
+// receive returns the next value of ch, and fails the test if there is none in time.
 func receive[T any](tb testing.TB, what string, ch <-chan T) T {
 	tb.Helper()
 	select {
@@ -113,15 +111,14 @@ func receive[T any](tb testing.TB, what string, ch <-chan T) T {
 	}
 }
 
-// background runs f and delivers what it returns.
+// background runs f in a goroutine, and sends its error.
 func background(f func() error) <-chan error {
 	ch := make(chan error, 1)
 	go func() { ch <- f() }()
 	return ch
 }
 
-// unlock unlocks. It waits no longer than a second for the server, which on a busy machine
-// may not do.
+// unlock unlocks. Unlock waits for the server for a second, which may be too short on a busy machine.
 func (c *client) unlock(tb testing.TB) {
 	tb.Helper()
 	if err := c.mx.Unlock(); errors.Is(err, queue.ErrReleasePending) {
@@ -156,7 +153,7 @@ func (tel *telemetry) started(tb testing.TB, name string, n int) sdktrace.ReadWr
 	return found
 }
 
-// settled waits until no span is open, and returns all.
+// settled waits until no span is open, and returns all spans.
 func (tel *telemetry) settled(tb testing.TB) []sdktrace.ReadWriteSpan {
 	tb.Helper()
 	var all []sdktrace.ReadWriteSpan
@@ -167,7 +164,7 @@ func (tel *telemetry) settled(tb testing.TB) []sdktrace.ReadWriteSpan {
 	return all
 }
 
-// attr returns an attribute of a span, in text; "" for none.
+// attr returns an attribute of a span as text, "" if there is none.
 func attr(s sdktrace.ReadOnlySpan, key string) string {
 	for _, kv := range s.Attributes() {
 		if string(kv.Key) == key {
@@ -187,9 +184,8 @@ func hasEvent(tb testing.TB, s sdktrace.ReadOnlySpan, name, key, value string) {
 	})
 }
 
-// tree draws all spans, a line each, below their parents and in the order in which they
-// began; of a row of children that are the same there is but one, since a listing is made
-// again when it came before the node. Requests on which leave says true are left out.
+// tree draws all spans, one a line, below their parents and in the order in which they began. Equal children in a row are
+// drawn once, since a listing that came before the node is made again. Requests for which leave returns true are left out.
 func (tel *telemetry) tree(tb testing.TB, leave func(sdktrace.ReadOnlySpan) bool) string {
 	tb.Helper()
 	all := tel.settled(tb)
@@ -223,7 +219,7 @@ func (tel *telemetry) tree(tb testing.TB, leave func(sdktrace.ReadOnlySpan) bool
 	return drawn
 }
 
-// describe says all of a span that is the same each time.
+// describe returns everything of a span that is the same in each run.
 func describe(s sdktrace.ReadOnlySpan) string {
 	words := []string{s.Name()}
 	if s.SpanKind() == trace.SpanKindClient {
@@ -253,7 +249,7 @@ func describe(s sdktrace.ReadOnlySpan) string {
 	return strings.Join(words, " ")
 }
 
-// nameless is the name of a contender's node without its id, and of the directory a dot.
+// nameless returns the name of a contender's node without its id, and a dot for the directory.
 func nameless(node string) string {
 	const id = len("_c_00000000-0000-0000-0000-000000000000-")
 	name := path.Base(node)
@@ -263,7 +259,7 @@ func nameless(node string) string {
 	return name[id:]
 }
 
-// collect returns what has been measured, by name.
+// collect returns the metrics, by name.
 func (tel *telemetry) collect(tb testing.TB) (metricdata.ScopeMetrics, map[string]metricdata.Aggregation) {
 	tb.Helper()
 	var all metricdata.ResourceMetrics

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// What a program without OpenTelemetry links has nothing of it, and one with it has the SDK
-// that it chose itself.
+// A program without otelzk links nothing of OpenTelemetry. A program with it links only the SDK that it chooses itself.
 func TestImports(t *testing.T) {
 	const otel = "go.opentelemetry.io/"
 	files := 0

@@ -45,7 +45,7 @@ func TestParseNode(t *testing.T) {
 	}
 }
 
-// Whatever others have written, there is a usable name or none, and a link to what they say or none.
+// Whatever data other clients write, there is a usable id or none, and a link to the span in the data or none.
 func FuzzNodeData(f *testing.F) {
 	f.Add([]byte(`{"id":"host/1","traceparent":"` + parent + `"}`))
 	f.Add([]byte(`{"id":"host/1"}`))
@@ -61,7 +61,7 @@ func FuzzNodeData(f *testing.F) {
 		if !sc.IsValid() {
 			return
 		}
-		// What is linked to is what the node says, and nothing made up.
+		// The link leads to the span in the data.
 		if !strings.Contains(n.Traceparent, sc.TraceID().String()) || !strings.Contains(n.Traceparent, sc.SpanID().String()) {
 			t.Errorf("%q is read as %v", n.Traceparent, sc)
 		}
@@ -78,7 +78,7 @@ func TestTraceparent(t *testing.T) {
 	if got := o.traceparent(context.Background()); got != "" {
 		t.Errorf("%q for no span", got)
 	}
-	o.propagator = propagation.Baggage{} // knows no traceparent
+	o.propagator = propagation.Baggage{} // has no traceparent
 	if got := o.traceparent(ctx); got != "" {
 		t.Errorf("%q from a propagator that has none", got)
 	}

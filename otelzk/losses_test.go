@@ -16,18 +16,18 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// dying tells of a request that depends on how the news of a loss travels.
+// dying reports whether a request depends on how the news of a loss arrives.
 func dying(s sdktrace.ReadOnlySpan) bool {
 	return s.SpanKind() == trace.SpanKindClient && s.Status().Code == codes.Error
 }
 
-// A lock that is lost while held: its caller's span is told, and Unlock fails.
+// When a held lock is lost, its caller's span gets an event, and Unlock fails.
 func TestLostWhileHeld(t *testing.T) {
 	c := newClient(t, directory(t))
 	ctx, caller := c.tracer.Start(patient(t), "caller")
 	lease, err := c.mx.Acquire(ctx)
 	must(t, err)
-	_, err = lease.Token(patient(t)) // the guard has asked what it asks
+	_, err = lease.Token(patient(t)) // the guard has sent its requests
 	must(t, err)
 	c.expire(t)
 	receive(t, "the loss", lease.Done())
@@ -47,7 +47,7 @@ caller
 `)
 }
 
-// A Lock whose session is lost goes on in the next, and says so.
+// A Lock whose session is lost goes on in the next session, with events.
 func TestLostWhileWaiting(t *testing.T) {
 	dir := directory(t)
 	c := newClient(t, dir)
@@ -62,7 +62,7 @@ func TestLostWhileWaiting(t *testing.T) {
 	holder.unlock(t)
 	must(t, wait())
 	c.unlock(t)
-	// Whether the news of the lost connection ended the wait or that of the session did.
+	// The wait was ended by the loss of the connection or by that of the session.
 	got := strings.ReplaceAll(c.tree(t, dying), "zklock watch failed lock-0000000000 type=session_expired ERROR", "zklock watch lock-0000000000")
 	sameTree(t, got, `
 caller
@@ -83,7 +83,7 @@ caller
 `)
 }
 
-// Each try of a request is a span, and that there is another an event.
+// Each try of a request is a span, and each further try an event.
 func TestRetry(t *testing.T) {
 	dir := directory(t)
 	c := newClient(t, dir)
@@ -113,7 +113,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// What the server refuses is the same on the request and on the lock.
+// The request and the lock have the same error.type for a refusal.
 func TestRefused(t *testing.T) {
 	c := newClient(t, directory(t)+"/lock")
 	other, err := zkLockOfAnotherKind(t, c)
@@ -129,8 +129,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// zkLockOfAnotherKind holds a lease at the mutex's path, from a session without hooks. It is
-// the first in the directory, whose making takes a refusal.
+// zkLockOfAnotherKind holds a lease at the mutex's path, from a session without hooks. It creates the directory, which takes
+// a refusal.
 func zkLockOfAnotherKind(t *testing.T, c *client) (*queue.Lease, error) {
 	q, err := queue.New(testserver.Connect(t, c.proxy.Addr()), c.mx.Path())
 	must(t, err)
@@ -138,7 +138,7 @@ func zkLockOfAnotherKind(t *testing.T, c *client) (*queue.Lease, error) {
 	return q.Acquire(patient(t), queue.Request{Kind: kind})
 }
 
-// A release with a span of its own is that one's child.
+// The span of a release is a child of the span in the context of Release.
 func TestReleaseBySomebodyElse(t *testing.T) {
 	c := newClient(t, directory(t))
 	lease, err := c.mx.Acquire(patient(t))
@@ -160,7 +160,7 @@ releaser
 `)
 }
 
-// A release that is not confirmed in time is certain all the same, and goes on.
+// A release that is not confirmed in time goes on, and is no error.
 func TestPendingRelease(t *testing.T) {
 	dir := directory(t)
 	c := newClient(t, dir)

@@ -27,7 +27,7 @@ var (
 
 func outcome(o string) attribute.KeyValue { return attribute.String("zklock.outcome", o) }
 
-// point is one of a sum, of which only the attributes matter.
+// point is a point of a sum. Only its attributes matter.
 func point(kv ...attribute.KeyValue) metricdata.DataPoint[int64] {
 	return metricdata.DataPoint[int64]{Attributes: attribute.NewSet(append(kv, ensemble)...)}
 }
@@ -44,7 +44,7 @@ func sum(monotonic bool, points ...metricdata.DataPoint[int64]) metricdata.Sum[i
 	return metricdata.Sum[int64]{Temporality: metricdata.CumulativeTemporality, IsMonotonic: monotonic, DataPoints: points}
 }
 
-// value returns that of the point of a sum that has all of kv; 0 if there is none.
+// value returns the value of the point that has all of kv, 0 if there is none.
 func (tel *telemetry) value(tb testing.TB, name string, kv ...attribute.KeyValue) int64 {
 	tb.Helper()
 	_, metrics := tel.collect(tb)
@@ -57,7 +57,7 @@ func (tel *telemetry) value(tb testing.TB, name string, kv ...attribute.KeyValue
 	return 0
 }
 
-// count returns how many measurements the points of a histogram that have all of kv are of.
+// count returns the number of measurements of the points of a histogram that have all of kv.
 func (tel *telemetry) count(tb testing.TB, name string, kv ...attribute.KeyValue) uint64 {
 	tb.Helper()
 	_, metrics := tel.collect(tb)
@@ -78,7 +78,7 @@ func hasAll(set attribute.Set, kv []attribute.KeyValue) bool {
 	})
 }
 
-// Everything that is measured of locks that are taken, tried, waited for and given up.
+// All metrics of locks that are taken, tried, waited for and given up.
 func TestMetrics(t *testing.T) {
 	c := newClient(t, directory(t), otelzk.WithAttributes(ensemble))
 	lease, err := c.mx.Acquire(patient(t))
@@ -125,7 +125,7 @@ func TestMetrics(t *testing.T) {
 				Data: histogram(request("create"), request("getChildren"), request("getData"), request("delete"))},
 		},
 	}
-	// The change to Connected is told from a goroutine of its own.
+	// The hook for the change to Connected runs in a goroutine of its own.
 	zktest.Eventually(t, testserver.Patience, "the session's transition", func() bool {
 		return c.value(t, "zklock.session.transitions") == 1
 	})
@@ -151,8 +151,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// The time that a lock is waited for is nobody's but the lock's: it is not a request, and
-// requests are measured one by one.
+// The time of a wait counts only for the lock. It is not the time of a request, and requests are measured one by one.
 func TestWaitIsNotDatabaseTime(t *testing.T) {
 	dir := directory(t)
 	c := newClient(t, dir)

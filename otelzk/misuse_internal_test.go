@@ -11,7 +11,7 @@ import (
 
 type propagator struct{ propagation.TraceContext }
 
-// A nil pointer to a provider is no provider: with it New would panic, or the first lock.
+// A nil pointer to a provider is ignored. Otherwise New or the first lock would panic.
 func TestNilPointers(t *testing.T) {
 	c := newConfig([]Option{
 		WithTracerProvider((*sdktrace.TracerProvider)(nil)),

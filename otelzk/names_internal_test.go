@@ -17,14 +17,13 @@ import (
 	"go.opentelemetry.io/otel/semconv/v1.43.0/dbconv"
 )
 
-// rowOf says in which rows of the README's table the constants of names.go are, by the
-// first word of theirs.
+// rowOf has the row of the README's table for the constants of names.go, by the first word of their names.
 var rowOf = map[string]string{
 	"span": "span", "request": "span", "attr": "attribute", "outcome": "outcome", "event": "event",
 	"metric": "metric", "unit": "unit", "err": "error.type", "code": "error.type",
 }
 
-// names returns the values of all that names.go declares, by row.
+// names returns the values of all constants of names.go, by row.
 func names(t *testing.T) map[string][]string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "names.go", nil, 0)
@@ -67,8 +66,7 @@ func texts(t *testing.T, e ast.Expr) []string {
 	return all
 }
 
-// table returns what is in backquotes in the columns of the README's table that have the
-// names and the units, by row.
+// table returns the texts in backquotes in the columns of names and units of the README's table, by row.
 func table(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile("README.md")
@@ -93,7 +91,7 @@ func table(t *testing.T) map[string][]string {
 	return all
 }
 
-// Every name is in the table, and nothing else is.
+// The table has all names, and no others.
 func TestNamesAreInTheTable(t *testing.T) {
 	inCode, inTable := names(t), table(t)
 	if got, want := slices.Sorted(maps.Keys(inTable)), slices.Sorted(maps.Keys(inCode)); !slices.Equal(got, want) {
@@ -108,7 +106,7 @@ func TestNamesAreInTheTable(t *testing.T) {
 	}
 }
 
-// What package session calls requests is what the names of their spans begin with.
+// The names of request spans begin with the names that package session gives to requests.
 func TestNamesOfRequests(t *testing.T) {
 	files, err := filepath.Glob("../session/*.go")
 	if err != nil || len(files) == 0 {

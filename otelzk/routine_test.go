@@ -15,13 +15,13 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// failed reports whether a span says that something went wrong.
+// failed reports whether a span has an error.
 func failed(s sdktrace.ReadOnlySpan) bool {
 	return s.Status().Code == codes.Error || attr(s, "error.type") != ""
 }
 
-// The first lock in a directory meets refusals, and makes what is missing. None of them is an
-// error. Everything says in which chroot it is.
+// The first lock in a directory gets refusals, and creates the directory. None of them is an error. All spans have the
+// chroot.
 func TestFirstLockHasNoErrors(t *testing.T) {
 	chroot := testserver.Path(t) + "/app"
 	tel := newTelemetry()
@@ -63,7 +63,7 @@ func TestFirstLockHasNoErrors(t *testing.T) {
 	}
 }
 
-// A program's own requests go by the same rule: a refusal that says how the tree is, is no error.
+// For a program's own requests, too, a refusal that only describes the tree is no error.
 func TestRefusals(t *testing.T) {
 	dir := directory(t)
 	c := newClient(t, dir)

@@ -18,11 +18,11 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// A password is in no span and in no metric, across reconnects and sessions. That hooks are not
-// told of it is tested elsewhere; here it is that nothing is recorded but what they are told.
+// No span and no metric has a password, across reconnects and sessions. Another test checks that hooks do not get it. This
+// test checks that only what hooks get is recorded.
 func TestSecretsAreNotRecorded(t *testing.T) {
 	const user, password = "owner", "Xyzzy-plugh-31415"
-	soon := func() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) } // after a fault of ours
+	soon := func() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) } // after a fault of this test
 	tel := newTelemetry()
 	proxy := testserver.Proxy(t)
 	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(testserver.Patience), session.WithRetry(soon),

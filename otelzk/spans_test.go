@@ -24,8 +24,8 @@ func sameTree(t *testing.T, got, want string) {
 	}
 }
 
-// A lock that nobody else wants is a pair of siblings, with what they asked for below them;
-// so is what a lease's guard asks for, from a goroutine of its own.
+// The spans of an uncontended lock are siblings, with their requests as children. So are the requests of a lease's guard,
+// which come from a goroutine of its own.
 func TestUncontended(t *testing.T) {
 	c := newClient(t, directory(t))
 	ctx, caller := c.tracer.Start(patient(t), "caller")
@@ -49,7 +49,7 @@ caller
 	}
 }
 
-// Everything that one of each kind of span says.
+// All attributes of one span of each kind.
 func TestAttributes(t *testing.T) {
 	dir := directory(t)
 	c := newClient(t, dir, otelzk.WithAttributes(attribute.String("ensemble", "blue")))
@@ -98,7 +98,7 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// contend has another client hold the lock, and c wait for it.
+// contend lets another client hold the lock, and c wait for it.
 func contend(t *testing.T, c *client, dir string, opts ...otelzk.Option) (holder *client, wait func() error, cancel context.CancelFunc) {
 	t.Helper()
 	holder = newClient(t, dir, opts...)
@@ -114,7 +114,7 @@ func contend(t *testing.T, c *client, dir string, opts ...otelzk.Option) (holder
 	return holder, func() error { return receive(t, "Lock", result) }, cancel
 }
 
-// A wait says for whom, and is linked to what he does.
+// The span of a wait names the holder, and is linked to its span.
 func TestContended(t *testing.T) {
 	dir := directory(t)
 	c := newClient(t, dir)
@@ -153,7 +153,7 @@ func TestLinkCostsNoRequest(t *testing.T) {
 		dir := directory(t)
 		c := newClient(t, dir, otelzk.WithTraceparentInNode(inNode))
 		holder, wait, _ := contend(t, c, dir, otelzk.WithTraceparentInNode(inNode))
-		// A listing that came before the node is made again, which is no matter here.
+		// A listing that came before the node is made again, which does not matter here.
 		counts[inNode] = c.proxy.Count(func(r zktest.Request) bool {
 			return strings.HasPrefix(r.Path, dir) && r.Op != zktest.OpGetChildren && r.Op != zktest.OpGetChildren2
 		})
@@ -170,7 +170,7 @@ func TestLinkCostsNoRequest(t *testing.T) {
 	}
 }
 
-// Nodes of others say nothing, and nothing is wrong with that.
+// Nodes with other data have no link, and no error.
 func TestForeignNodes(t *testing.T) {
 	for _, data := range []string{
 		"", "192.168.0.1", `{"id":1}`, `{"id":`, `[]`, "\x00\xff",

@@ -26,8 +26,7 @@ func linksTo(t *testing.T, s, other sdktrace.ReadOnlySpan) {
 	}
 }
 
-// A waiter between the holder and another waiter gives up: from then on the wait of the other is
-// linked to the holder.
+// When the waiter between the holder and another waiter is cancelled, the wait of the other is linked to the holder.
 func TestWatchAfterOneHasLeft(t *testing.T) {
 	dir := directory(t)
 	middle, last := newClient(t, dir), newClient(t, dir)
@@ -62,8 +61,8 @@ zklock unlock mutex released lock-0000000002 links=1
 `)
 }
 
-// The node of a mutex that is handed on within its process is that of several acquisitions: the
-// wait for it says in which process it is, and is linked to none of them.
+// Several acquisitions share the node of a mutex with local hand-over. The wait for it names the process, and is linked to
+// none of them.
 func TestWatchOfLocalHandover(t *testing.T) {
 	dir := directory(t)
 	other, c := newClient(t, dir), newClient(t, dir)
@@ -81,8 +80,7 @@ func TestWatchOfLocalHandover(t *testing.T) {
 	c.unlock(t)
 }
 
-// A contender for a semaphore watches many nodes. A few of these requests have spans, all of
-// them are measured.
+// A contender for a semaphore watches many nodes. A few of these requests have spans, and all of them are measured.
 func TestManyWatches(t *testing.T) {
 	const limit, most = 30, 10
 	dir := directory(t)
@@ -128,7 +126,7 @@ func TestManyWatches(t *testing.T) {
 	c.started(t, "delete /", 0)
 }
 
-// The news of a change reaches the hooks late. A lock that began after the change does not have it.
+// A change of state reaches the hooks late. A lock that began after the change does not get its event.
 func TestTransitionFromBeforeTheLock(t *testing.T) {
 	dir := directory(t)
 	tel := newTelemetry()

@@ -15,10 +15,9 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// G waits with two leases to come, and renews its place: the create of its second node is on its
-// way when an operator deletes the first. So nobody stands before N but H and T, and N comes in.
-// Then the limit is lowered once more, and only then the second node of G is made: for the moment
-// until G finds out, the place is back. T, ahead of both, must not take N for one that cannot have
+// G waits for two leases and renews its place. While the create of its second node is on the way, an operator deletes the
+// first node. So only H and T (here x) are ahead of N, and N is let in. Then the limit is lowered once more, and only then
+// G's second node is created. Until G finds out, its place is back. T, ahead of both, must not conclude that N cannot have
 // been let in.
 func TestPlaceThatComesBack(t *testing.T) {
 	ctx := patient(t)
@@ -48,7 +47,7 @@ func TestPlaceThatComesBack(t *testing.T) {
 		must(t, x.err)
 		must(t, h.Err())
 		must(t, inN.Err())
-		t.Errorf("T has come in (%v) beside H and N: three leases are held of two", x.lease.Path())
+		t.Errorf("T was let in (%v) beside H and N: three leases are held of two", x.lease.Path())
 		made.Release()
 		release(t, x.lease, h, inN)
 		release(t, g.get(t))
@@ -63,7 +62,7 @@ func TestPlaceThatComesBack(t *testing.T) {
 	release(t, g.get(t))
 }
 
-// waitFor returns a channel that tells when x watches the node of a lease.
+// waitFor returns a channel that gets a value when x watches the node of a lease.
 func waitFor(x *slow, l *queue.Lease) <-chan string {
 	out := make(chan string, 1)
 	go func() {
@@ -82,7 +81,7 @@ func waitFor(x *slow, l *queue.Lease) <-chan string {
 	return out
 }
 
-// newestButOne returns the path of the contender before the last.
+// newestButOne returns the path of the last contender but one.
 func newestButOne(t *testing.T, dir string) string {
 	t.Helper()
 	var last, before queue.Node
@@ -99,8 +98,7 @@ func newestButOne(t *testing.T, dir string) string {
 	return path.Join(dir, before.Name)
 }
 
-// A hook ends the goroutine that asks how old a node behind is. B must not take that node for one
-// that is gone.
+// A hook ends the goroutine that asks for the age of a node behind B. B must not conclude that the node is gone.
 func TestLoweredHookEndsTheQuestion(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -147,8 +145,8 @@ func TestLoweredHookEndsTheQuestion(t *testing.T) {
 	release(t, a, inC)
 }
 
-// The gate's node is deleted just when the lease is had, and the hook for releases panics, as it
-// does each time. The lease is left to nobody.
+// The gate's node is deleted just when the lease is granted, and the hook for releases always panics. No lease is left
+// behind.
 func TestCuratorHookPanicsAtLostGate(t *testing.T) {
 	dir := testserver.Path(t)
 	directories(t, dir)

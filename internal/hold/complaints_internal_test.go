@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// An error is news when it differs from the one before by more than the name of a node, or a
-// minute has passed, or there was a success between.
+// An error is news if it differs from the last one by more than the name of a node, if a minute has passed, or if a call has
+// succeeded in between.
 func TestComplaints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c complaints

@@ -20,8 +20,7 @@ var errLoss = fmt.Errorf("lock /a: session 0x1: %w: expired", session.ErrLost)
 
 const lossText = "unlock /a: session 0x1: lost: expired"
 
-// doLost returns the error of a Do whose lock is lost while its function runs. outside is the
-// context that its caller still has.
+// doLost returns the error of a Do whose lock is lost while its function runs. outside is the context of the caller.
 func doLost(outside context.Context, work func() error) error {
 	h := hold.One[*lease]("/a")
 	l := &lease{}
@@ -33,8 +32,8 @@ func doLost(outside context.Context, work func() error) error {
 	})
 }
 
-// The error of a Do that lost its lock matches the loss, and what its function returned, but not
-// the end of a context that was due to the loss. It is one line that says each thing once.
+// The error of a Do that lost its lock matches the loss and the function's error, but not the end of a context that was due
+// to the loss. It is one line that says each thing once.
 func TestErrorOfLostDo(t *testing.T) {
 	errWork := errors.New("disk full")
 	for name, c := range map[string]struct {
@@ -72,7 +71,7 @@ func TestErrorOfLostDo(t *testing.T) {
 	}
 }
 
-// errors.As finds what the function returned, but no context's error, which is a net.Error.
+// errors.As finds the function's error, but not the error of a context, which is a net.Error.
 func TestErrorOfLostDoAs(t *testing.T) {
 	opErr := &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}
 	for name, c := range map[string]struct {
@@ -91,7 +90,7 @@ func TestErrorOfLostDoAs(t *testing.T) {
 	}
 }
 
-// When the caller has gone away as well, the function's error says so, as it is.
+// If the caller's context has ended too, the error matches that.
 func TestErrorOfLostDoCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

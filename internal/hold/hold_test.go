@@ -11,7 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// lease is one that tells when it is looked at, to have something happen just then.
+// lease is a lease that calls a function when Err is called, so that something happens at that moment.
 type lease struct {
 	name string
 
@@ -82,28 +82,27 @@ func wantErr(t *testing.T, what string, err, want error) {
 	}
 }
 
-// Another goroutine of the owner unlocks while one enters again: there is nothing to enter
-// any more, and nothing is lost.
+// One goroutine of an owner unlocks while another enters the hold again. The hold has ended, so the other gets a new lease
+// and no loss.
 func TestReenterBesideUnlock(t *testing.T) {
 	h := hold.Many[*lease]("/lock")
 	owner := hold.WithOwner(context.Background())
 	first := lock(t, h, owner, "first")
 	first.when(func() { wantErr(t, "Unlock", h.Unlock(), nil) })
 	if second := lock(t, h, owner, "second"); second.name != "second" {
-		t.Errorf("entered the %s hold, which was given back", second.name)
+		t.Errorf("entered the %s hold, which has ended", second.name)
 	}
 	wantErr(t, "Unlock", h.Unlock(), nil)
 	wantErr(t, "Unlock", h.Unlock(), hold.ErrNotHeld)
 }
 
-// Of two goroutines that give back their parts of one hold at the same time neither is told
-// that the other has released it.
+// Two goroutines give back their Locks of one hold at the same time. Neither gets an error because of the other's release.
 func TestUnlockBesideUnlock(t *testing.T) {
 	h := hold.Many[*lease]("/lock")
 	owner := hold.WithOwner(context.Background())
 	l := lock(t, h, owner, "the")
 	lock(t, h, owner, "no other")
-	// Err is called to choose a hold, and to say whether it was lost.
+	// Err is called first to choose a hold, and then to see whether it was lost.
 	l.when(func() { l.when(func() { wantErr(t, "the inner Unlock", h.Unlock(), nil) }) })
 	wantErr(t, "the outer Unlock", h.Unlock(), nil)
 	wantErr(t, "one Unlock more", h.Unlock(), hold.ErrNotHeld)
@@ -112,8 +111,7 @@ func TestUnlockBesideUnlock(t *testing.T) {
 	}
 }
 
-// Unlock does not say whose. It gives back what was lost, then what has no owner, then the
-// oldest; and never what a Do holds.
+// Unlock gives back a lost hold first, then one without an owner, then the oldest. It never gives back the hold of a Do.
 func TestUnlockOrder(t *testing.T) {
 	h := hold.Many[*lease]("/lock")
 	ctx := context.Background()
@@ -140,12 +138,12 @@ func TestUnlockOrder(t *testing.T) {
 		standing := leases[want.given].Err()
 		wantErr(t, "Unlock", h.Unlock(), want.err)
 		if want.err == nil && (standing != nil || !errors.Is(leases[want.given].Err(), queue.ErrReleased)) {
-			t.Errorf("it was not the turn of another than the %s lease", leases[want.given].name)
+			t.Errorf("Unlock did not give back the %s lease", leases[want.given].name)
 		}
 	}
 	wantErr(t, "Unlock while there is a Do alone", h.Unlock(), hold.ErrNotHeld)
 	if !h.Held() {
-		t.Error("what Do holds is gone")
+		t.Error("the hold of Do is gone")
 	}
 	close(leave)
 	wantErr(t, "Do", <-done, nil)

@@ -10,7 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/queue"
 )
 
-// recovers calls f, which has to panic.
+// recovers calls f, and fails the test unless f panics.
 func recovers(t *testing.T, f func()) {
 	t.Helper()
 	defer func() {
@@ -21,8 +21,8 @@ func recovers(t *testing.T, f func()) {
 	f()
 }
 
-// The lease of a Do is lost, which the look at its end finds first: a hook is told in this
-// goroutine, and panics. The slot is free all the same.
+// The lease of a Do is lost, and the look at its end finds that first. So a hook is called in this goroutine, and panics. The
+// slot is free all the same.
 func TestHookPanicsAtEndOfDo(t *testing.T) {
 	h := hold.One[*lease]("/lock")
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
@@ -43,8 +43,8 @@ func TestHookPanicsAtEndOfDo(t *testing.T) {
 	}
 }
 
-// A hold that consists of several leases has lost one of them just when it takes the slot. A hook
-// is told, and panics. The others are given up all the same.
+// A hold that consists of several leases has lost one of them when it takes the slot. A hook is called, and panics. The
+// others are given up all the same.
 func TestHookPanicsAtEntry(t *testing.T) {
 	h := hold.Several[*lease]("/lock")
 	l := &lease{name: "the"}
@@ -55,11 +55,11 @@ func TestHookPanicsAtEntry(t *testing.T) {
 		})
 	})
 	if err := l.Err(); !errors.Is(err, queue.ErrReleased) {
-		t.Errorf("the lease is held by nobody: %v", err)
+		t.Errorf("the lease was not given up: %v", err)
 	}
 }
 
-// Unlock finds the loss first, and the hook panics.
+// Unlock finds the loss first, and a hook panics.
 func TestHookPanicsInUnlock(t *testing.T) {
 	h := hold.One[*lease]("/lock")
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
