@@ -10,7 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// teardown ends what is left of an ended session: zk.Conn, its goroutines, and the session on the
+// teardown cleans up after an ended session: it ends zk.Conn, its goroutines, and the session on the
 // server. It returns when all of that is done. ctx bounds how long it asks the servers. An error
 // says that no server has confirmed the end.
 func (s *Session) teardown(ctx context.Context) error {

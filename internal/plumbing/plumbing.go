@@ -97,7 +97,7 @@ type Session interface {
 	// Watch is the method of session.Session of that name, with the plumbing of the watch.
 	Watch(ctx context.Context, path string) ([]byte, *zk.Stat, Watch, error)
 
-	// Forget ends a watch as broken for everyone who shares it. It is for a watch whose event
+	// Forget ends a watch as broken for all callers that share it. It is for a watch whose event
 	// must have been lost, because the node at its path is not the one it was set on. The watch
 	// would be shared for as long as the connection lasts.
 	Forget(path string, w Watch)

@@ -16,7 +16,7 @@ import (
 var root = filepath.Join("..", "..")
 
 // pages are the Markdown pages that are checked.
-var pages = []string{"README.md", "CONTRIBUTING.md", "docs/*.md"}
+var pages = []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md"}
 
 // packages are the directories whose comments are checked, in tests too.
 var packages = []string{
@@ -49,6 +49,18 @@ var sources = []string{
 	"internal/leasectx",
 	"internal/listing",
 	"internal/misuse",
+	"internal/docexample",
+	"internal/exampletest",
+	"internal/hold",
+	"internal/plumbing",
+	"internal/queueinternal",
+	"internal/wire",
+	"otelzk",
+	"queue",
+	"rwlock",
+	"semaphore",
+	"session",
+	"zklock",
 }
 
 // Pages and comments have none of the phrases that the rules do not want.
