@@ -84,7 +84,7 @@ func TestNoSpanLeftOpen(t *testing.T) {
 	}
 	for _, s := range all {
 		if s.SpanKind() == trace.SpanKindClient && byID[s.Parent().SpanID()] == "" {
-			t.Errorf("%s %s is nobody's", s.Name(), attr(s, "zklock.request.path"))
+			t.Errorf("%s %s has no parent", s.Name(), attr(s, "zklock.request.path"))
 		}
 	}
 	t.Logf("%d locks got as far as a span, %d spans", len(locks), len(all))
@@ -122,7 +122,7 @@ func TestConcurrentCallers(t *testing.T) {
 	for _, s := range c.settled(t) {
 		dir := traces[s.SpanContext().TraceID()]
 		if dir == "" {
-			t.Errorf("%s is nobody's", describe(s))
+			t.Errorf("%s has no parent", describe(s))
 		}
 		for _, key := range []string{"zklock.path", "zklock.node", "zklock.request.path"} {
 			// Requests can also be for the parents of the directory.

@@ -131,7 +131,7 @@ func TestLoweredHookEndsTheQuestion(t *testing.T) {
 		if b.err == nil {
 			must(t, a.Err())
 			must(t, inC.Err())
-			t.Error("B has come in beside A and C: three leases are held of two")
+			t.Error("B was let in beside A and C: three leases are held of two")
 			release(t, b.lease)
 		}
 	default:
@@ -139,7 +139,7 @@ func TestLoweredHookEndsTheQuestion(t *testing.T) {
 	b.cancel()
 	<-b.done
 	if b.err == nil && b.lease.Err() == nil {
-		t.Error("B has come in beside A and C: three leases are held of two")
+		t.Error("B was let in beside A and C: three leases are held of two")
 		release(t, b.lease)
 	}
 	release(t, a, inC)

@@ -217,7 +217,7 @@ func TestWatchNotify(t *testing.T) {
 	stop()
 }
 
-// A watch that is forgotten ends for all who share it, and the next get sets another. That
+// A watch that is forgotten ends for everything that shares it, and the next get sets another. That
 // includes a watch whose get is in flight, and one without waiters.
 func TestWatchesForgotten(t *testing.T) {
 	for name, forget := range map[string]func(*watchTest, *Watch){

@@ -154,7 +154,7 @@ func TestLostHoldKeepsOutNoProcess(t *testing.T) {
 			case err := <-late:
 				must(t, err)
 			default:
-				t.Fatal("nobody got the lock after the Unlock of the lost hold")
+				t.Fatal("no goroutine got the lock after the Unlock of the lost hold")
 			}
 			if !h.lock.Held() {
 				t.Error("not held after Lock")

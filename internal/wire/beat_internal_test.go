@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What is due, and when. With a timeout of 20 s there is a ping each second, a round each 4 s,
+// Which heartbeats are due when. With a timeout of 20 s there is a ping each second, a round each 4 s,
 // and a sync of an idle session each 6.67 s.
 func TestBeatDue(t *testing.T) {
 	const timeout = 20 * time.Second
