@@ -122,7 +122,7 @@ func TestConcurrentCallers(t *testing.T) {
 	for _, s := range c.settled(t) {
 		dir := traces[s.SpanContext().TraceID()]
 		if dir == "" {
-			t.Errorf("%s has no parent", describe(s))
+			t.Errorf("%s is in no caller's trace", describe(s))
 		}
 		for _, key := range []string{"zklock.path", "zklock.node", "zklock.request.path"} {
 			// Requests can also be for the parents of the directory.
