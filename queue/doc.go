@@ -26,7 +26,7 @@
 // gives each of them a weight. One rule decides for all kinds of lock:
 //
 //	A contender may go when the weight that remains ahead of it is at most Slack.
-//	Until then it watches the shortest tail of the nodes ahead that weighs more than Slack.
+//	Until then it watches the last nodes ahead of it, just enough that they weigh more than Slack.
 //
 // No wake-up is missed: while the whole watched tail stands, the contender may not go, so a
 // watched node always leaves first. There is no herd: for a mutex, a release wakes the next holder

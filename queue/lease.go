@@ -135,7 +135,8 @@ func (l *Lease) Guard() *zk.CheckVersionRequest {
 const noVersion = math.MinInt32
 
 // Release gives the lease up. The lease ends before anything is sent: Err and Done say so at
-// once. The next contender goes when the server has deleted the node.
+// once. The next contender goes when the server has deleted the node. A lease that was lost need not be
+// released.
 //
 // Release returns nil when the server has confirmed the delete, or when a [Local] has handed the
 // lock over. It returns [ErrReleasePending] if ctx or the session ended first: the delete is

@@ -147,9 +147,9 @@ func WithTickTime(d time.Duration) Option {
 	})
 }
 
-// WithMargin sets how long before the earliest possible expiry by the servers a session counts as
-// lost. The margin covers clocks that run at different rates, and threads that run late. It does
-// not have to cover half a tick, which is counted apart: see [WithTickTime]. If the servers grant
+// WithMargin sets how early a session counts as lost, before the servers could expire it. The margin
+// covers clocks that run at different rates, and threads that run late. Half a tick of the servers
+// is subtracted as well: see [WithTickTime]. If the servers grant
 // a timeout of less than twice the margin, half that timeout is used. Default: a tenth of the
 // granted timeout.
 func WithMargin(d time.Duration) Option {

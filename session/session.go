@@ -112,8 +112,8 @@ func (s *Session) Timeout() time.Duration {
 	return s.greeting.Timeout()
 }
 
-// Remaining returns for how long holds are certain if no server answers any more. It computes
-// that at the time of the call. It returns 0 once the session has ended.
+// Remaining returns how long the locks of this session stay held if no server answers from now on. It
+// computes that at the time of the call. It returns 0 once the session has ended.
 func (s *Session) Remaining() time.Duration {
 	s.made()
 	if s.Err() != nil {

@@ -52,7 +52,8 @@
 // The context that [Mutex.Do] passes to its function ends, with a cause that matches
 // [session.ErrLost]. So does a context of [queue.Lease.Context]. [queue.Lease.Done] and [Mutex.Done]
 // are closed, [Mutex.Held] reports false, and Unlock and Do return an error that matches
-// session.ErrLost. A sync.Locker calls the function of [OnLost].
+// session.ErrLost. A sync.Locker calls the function of [OnLost]. Held and Done of a Mutex tell of Lock,
+// TryLock and Do, and not of the leases of Acquire.
 //
 // Stop the work then. To repeat it, unlock and lock again. Where work that goes on for a moment longer does
 // harm, let the store that it writes to refuse it. Write the fencing token ([queue.Lease.Token]) with
@@ -61,9 +62,11 @@
 //
 // # Shutdown
 //
-// [session.Manager.Close] gives up everything that is held, and makes the calls that wait return
-// [session.ErrClosed]. The next contenders take over at once. If a process ends without Close, the
-// servers let the next contenders in when they expire its session.
+// [session.Manager.Close] gives up everything that is held, and makes the calls that wait return an
+// error that matches [session.ErrClosed]. A hold that Close ends reports that error too, and not
+// session.ErrLost. The next contenders take over at once, even if a function of Do still runs. So end
+// the work first: cancel its context, wait for its goroutines, and then call Close. If a process
+// ends without Close, the servers let the next contenders in when they expire its session.
 //
 // # Testing
 //

@@ -111,7 +111,7 @@ func (l *MultiLease) context(parent context.Context) (context.Context, context.C
 // multiLeaseKey is the context key of a MultiLease.
 type multiLeaseKey struct{}
 
-// MultiLeaseFrom returns the MultiLease that ctx ends with, for its tokens and guards. ctx is the
+// MultiLeaseFrom returns the MultiLease whose end ends ctx, for its tokens and guards. ctx is the
 // context that [MultiLock.Do] passes to its function, one that [MultiLease.Context] returned, or one
 // derived from these. If several are nested, it returns the innermost. It returns false if there is
 // none.

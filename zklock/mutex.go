@@ -115,11 +115,11 @@ func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 // gives the mutex up. Unlock never frees what a Do holds, or what was locked through another
 // Mutex value.
 //
-// The release is certain from the moment of the call. Unlock returns nil when the server has
-// confirmed it, and [queue.ErrReleasePending] if there is no confirmation within a second, as when
-// disconnected. The caller has nothing left to do in either case. Unlock returns [ErrNotHeld], and
-// frees nothing, if there is no Lock to give back. It returns [session.ErrLost] if the mutex was
-// lost before: others may have held it since.
+// Once Unlock is called, the mutex will be released, and the caller has nothing left to do. Unlock
+// returns nil when the server has confirmed the release, and an error that matches
+// [queue.ErrReleasePending] if there is no confirmation within a second, as when disconnected. The
+// error matches [ErrNotHeld], and nothing is freed, if there is no Lock to give back. It matches
+// [session.ErrLost] if the mutex was lost before: others may have held it since.
 //
 // Unlock cannot tell which goroutine calls it. If several goroutines share the Mutex, and one of
 // them calls Unlock without a Lock, it gives back the hold of another goroutine, and gets the
@@ -156,7 +156,9 @@ func (m *Mutex) request() queue.Request {
 // Do calls f while it holds the mutex, and unlocks when f returns or panics. If it cannot lock, it
 // returns what Lock returns and does not call f.
 //
-// The context of f ends when ctx ends and when the mutex is lost; [context.Cause] tells which. Its
+// The context of f ends when ctx ends, when the mutex is lost and when the manager is closed;
+// [context.Cause] tells which. If f locks the same Mutex, it waits for itself until ctx ends, unless
+// ctx has an owner: see [WithOwner]. The context's
 // Err goes by the clock at the time of the call: see [queue.Lease.Context]. [queue.LeaseFrom]
 // returns the lease from that context, for its fencing token and guard. The context has the owner
 // of ctx, if there is one.

@@ -14,7 +14,7 @@
 //		}
 //		cut := srv.CutAfterCommit(zktest.On(zktest.OpCreate, "/locks/report/"))
 //		if err := lock.Lock(t.Context()); err != nil {
-//			t.Error(err) // the connection breaks, and the lock must be had all the same
+//			t.Error(err) // the connection breaks, and Lock succeeds all the same
 //		}
 //		<-cut.Hit()
 //	}
@@ -22,7 +22,9 @@
 // There are three parts:
 //
 //   - [Start] runs a server in this process, or an ensemble with the option [Servers]. It needs
-//     nothing installed. In a bubble of testing/synctest an hour passes in no time. See [Server].
+//     nothing installed. In a bubble of testing/synctest an hour passes in no time: connect there by
+//     session.Connect(ctx, srv.Hosts(), session.WithDialer(srv.Dialer())), since a TCP connection
+//     stops the bubble's clock. See [Server].
 //   - [StartReal] runs ZooKeeper itself as child processes, one server or an ensemble. Each server
 //     can be stopped, killed, paused, and started again with the same data and ports. See
 //     [Ensemble].

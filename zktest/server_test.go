@@ -48,7 +48,7 @@ func TestReplyIsLost(t *testing.T) {
 	}
 	cut := srv.CutAfterCommit(zktest.On(zktest.OpCreate, "/locks/report/"))
 	if err := lock.Lock(t.Context()); err != nil {
-		t.Error(err) // the connection breaks, and the lock must be had all the same
+		t.Error(err) // the connection breaks, and Lock succeeds all the same
 	}
 	<-cut.Hit()
 }
