@@ -139,8 +139,9 @@ func (t *turn) release(ctx context.Context) plumbing.Removal {
 // in a turn: after the release of the last lease, or after the loss of the node.
 func (t *turn) remove(ctx context.Context, after <-chan struct{}) plumbing.Removal {
 	r := t.a.removeAfter(ctx, after)
-	if t.local != nil {
-		t.removal <- r
+	select {
+	case t.removal <- r:
+	default: // the turn of a single lease: no shared contender asks for the removal
 	}
 	return r
 }
