@@ -140,12 +140,13 @@ func (r *renewal) run(ctx context.Context, s *session.Session, remove *zk.Delete
 }
 
 // succeed lets go of the attempt whose place this one has renewed. Its node is gone. If the reply to
-// one of its creates was lost, it may have others.
+// one of its creates was lost, it may have others. If the reply to the renewal was lost, the session
+// counts its node (WithMaxNodes) until a delete has found that it is gone.
 func (a *attempt) succeed(ctx context.Context) {
 	if old := a.entry.renews; old != nil {
 		a.entry.renews = nil
-		if old.doubt {
-			old.sweep(ctx)
+		if a.doubt || old.doubt {
+			old.remove(ctx)
 		}
 	}
 }

@@ -395,3 +395,28 @@ func TestResizeWhileResetLimit(t *testing.T) {
 	wantLimit(t, s, 2)
 	testserver.WaitChildren(t, dir, 0)
 }
+
+// The reply to a renewal is lost. The session then counts the new node, and no longer the old one (WithMaxNodes).
+func TestLoweredInDoubtLeavesRoom(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	s := newSem(t, connect(t), dir, 2)
+	a, b := take(t, s, 1), take(t, s, 1)
+	proxy := testserver.Proxy(t)
+	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(long), session.WithMaxNodes(2))
+	c := enter(t, newSem(t, m, dir, 2), 1)
+	fault := proxy.CutAfterCommit(zktest.On(zktest.OpMulti, dir+"/"))
+	must(t, s.Resize(ctx, 1))
+	release(t, a)
+	receive(t, "the fault", fault.Hit())
+	release(t, b)
+	release(t, c.get(t))
+	on, err := m.Session(ctx)
+	must(t, err)
+	_, err = on.Create(ctx, testserver.Path(t), nil, session.Ephemeral)
+	must(t, err)
+	zktest.Eventually(t, testserver.Patience, "room for a second node", func() bool {
+		_, err := on.Create(patient(t), testserver.Path(t), nil, session.Ephemeral)
+		return err == nil
+	})
+}
