@@ -37,7 +37,7 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 		}
 		size += n + opOverhead
 	}
-	if len(ops) == 0 || size > maxData {
+	if len(ops) == 0 || size > maxData+maxPath { // maxData leaves room for the longest path, and size has the paths
 		return nil, invalidf("multi of %d operations and %d bytes", len(ops), size)
 	}
 	info := RequestInfo{Op: "multi", Path: "/"}

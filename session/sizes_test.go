@@ -67,4 +67,16 @@ func TestLargeRequests(t *testing.T) {
 	_, err = s.Multi(ctx, &zk.SetDataRequest{Path: longest, Data: make([]byte, 150<<10), Version: -1},
 		&zk.SetDataRequest{Path: longest, Data: make([]byte, 150<<10), Version: -1})
 	wantErr(t, "multi", err, session.ErrInvalid)
+	most = 0
+	for size := 300 << 10; most == 0; size -= 100 {
+		_, err := s.Multi(ctx, &zk.DeleteRequest{Path: longest, Version: -1}, &zk.CreateRequest{Path: d + "/short", Data: make([]byte, size)})
+		if err == nil {
+			most = size
+			break
+		}
+		wantErr(t, fmt.Sprintf("multi with %d bytes", size), err, session.ErrInvalid)
+	}
+	if most < 200<<10 {
+		t.Errorf("at most %d bytes in a multi", most)
+	}
 }
