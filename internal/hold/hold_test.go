@@ -35,7 +35,9 @@ func (l *lease) Err() error {
 
 func (l *lease) Done() <-chan struct{} { return nil }
 
+// Context looks at the clock, as leasectx.New does.
 func (l *lease) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	_ = l.Err()
 	return context.WithCancel(ctx)
 }
 

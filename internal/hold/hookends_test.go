@@ -72,3 +72,40 @@ func TestHookPanicsInUnlock(t *testing.T) {
 		t.Errorf("the next Lock: %v", err)
 	}
 }
+
+// panicsSecond returns a get for a lease that is lost between the look at it when it takes the slot and the look that its
+// Context begins with. So the hook is called by the latter, and panics.
+func panicsSecond(l *lease) hold.Get[*lease] {
+	return func(context.Context) (*lease, error) {
+		l.when(func() { l.when(func() { l.lose(); panic("a hook") }) })
+		return l, nil
+	}
+}
+
+// The lease is lost just after it has taken the slot, and a hook panics. The slot is free all the same.
+func TestHookPanicsAfterEntry(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		h    *hold.Holds[*lease]
+		lock func(*hold.Holds[*lease], hold.Get[*lease])
+	}{
+		{"Do", hold.One[*lease]("/lock"), func(h *hold.Holds[*lease], get hold.Get[*lease]) {
+			_ = h.Do(context.Background(), get, func(context.Context) error { return nil })
+		}},
+		{"Lock of several", hold.Several[*lease]("/lock"), func(h *hold.Holds[*lease], get hold.Get[*lease]) {
+			_, _ = h.Lock(context.Background(), get)
+		}},
+		{"Locker", hold.One[*lease]("/lock"), func(h *hold.Holds[*lease], get hold.Get[*lease]) {
+			h.Locker(get, hold.LockerConfig{OnLost: func(error) {}}).Lock()
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			recovers(t, func() { c.lock(c.h, panicsSecond(&lease{name: "the"})) })
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+			defer cancel()
+			if _, err := c.h.Lock(ctx, get("the next")); err != nil {
+				t.Errorf("the next Lock: %v", err)
+			}
+		})
+	}
+}

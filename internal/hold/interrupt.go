@@ -54,11 +54,18 @@ func (h *Holds[L]) contend(ctx context.Context, r request[L]) (L, error) {
 	return lease, err
 }
 
-// interruptAtLoss interrupts the calls of Get when a hold ends before its Unlock.
-func (h *Holds[L]) interruptAtLoss(held *Hold[L]) {
+// interruptAtLoss interrupts the calls of Get when a hold, which by has begun, ends before its Unlock.
+// If a hook panics or ends the goroutine, the hold is given back.
+func (h *Holds[L]) interruptAtLoss(held *Hold[L], by via) {
 	if h.getting == nil {
 		return
 	}
+	begun := false
+	defer func() {
+		if !begun {
+			h.remove(held, by) // the caller gives up the lease
+		}
+	}()
 	over, cancel := held.Lease.Context(context.Background())
 	context.AfterFunc(over, func() {
 		defer cancel()
@@ -66,4 +73,5 @@ func (h *Holds[L]) interruptAtLoss(held *Hold[L]) {
 			h.getting.interrupt()
 		}
 	})
+	begun = true
 }

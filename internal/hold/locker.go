@@ -44,7 +44,7 @@ func (l *locker[L]) Lock() {
 		switch {
 		case err == nil:
 			l.trouble.over()
-			l.watch(h.Lease)
+			l.watch(h)
 			return
 		case errors.Is(err, session.ErrClosed):
 			l.leave(err)
@@ -71,11 +71,18 @@ func (l *locker[L]) leave(err error) {
 }
 
 // watch calls OnLost when the lease ends, unless the program itself has ended it, by a release or
-// by closing the manager.
-func (l *locker[L]) watch(lease L) {
+// by closing the manager. If a hook panics or ends the goroutine, it gives the Lock back.
+func (l *locker[L]) watch(held *Hold[L]) {
 	if l.OnLost == nil {
 		return
 	}
+	begun := false
+	defer func() {
+		if !begun {
+			_ = l.holds.giveBack(held, viaLock)
+		}
+	}()
+	lease := held.Lease
 	ctx, cancel := lease.Context(context.Background())
 	context.AfterFunc(ctx, func() {
 		defer cancel()
@@ -83,6 +90,7 @@ func (l *locker[L]) watch(lease L) {
 			l.OnLost(err)
 		}
 	})
+	begun = true
 }
 
 func (l *locker[L]) Unlock() {

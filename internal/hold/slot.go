@@ -81,7 +81,7 @@ func (h *Holds[L]) enter(ctx context.Context, lease L, r request[L]) (*Hold[L], 
 		held, inSlot := h.add(lease, r)
 		switch {
 		case inSlot == nil:
-			h.interruptAtLoss(held)
+			h.interruptAtLoss(held, r.via)
 			return held, nil
 		case r.try:
 			return nil, queue.ErrBusy

@@ -102,13 +102,15 @@ func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) e
 	if err != nil {
 		return err
 	}
-	inside, cancel := held.Lease.Context(ctx)
-	defer cancel()
-	defer func() {
+	cancel := func() {}
+	defer func() { cancel() }()
+	defer func() { // before Context, which can call a hook
 		end := h.giveBack(held, viaDo)
 		if !errors.Is(end, queue.ErrReleasePending) {
 			err = withEnd(ctx, err, end, held.Lease.Err())
 		}
 	}()
+	var inside context.Context
+	inside, cancel = held.Lease.Context(ctx)
 	return f(inside)
 }
