@@ -15,10 +15,10 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// G waits for two leases and renews its place. While the create of its second node is on the way, an operator deletes the
-// first node. So only H and T (here x) are ahead of N, and N is let in. Then the limit is lowered once more, and only then
-// G's second node is created. Until G finds out, its place is back. T, ahead of both, must not conclude that N cannot have
-// been let in.
+// G waits for two leases and renews its place. While its request is on the way, an operator deletes its
+// node. So only H and T stand before N, and N is let in. Then the limit is lowered once more, and only
+// then the request arrives. It must not make a new node for G: T, ahead of both, would count it, and
+// conclude that N cannot have been let in.
 func TestPlaceThatComesBack(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -34,12 +34,12 @@ func TestPlaceThatComesBack(t *testing.T) {
 	create := g.proxy.HoldRequest(zktest.Any(zktest.OpMulti, zktest.OpCreate))
 	made := g.proxy.HoldReply(zktest.Any(zktest.OpMulti, zktest.OpCreate))
 	release(t, h2)
-	receive(t, "the create of G's second node", create.Hit())
+	receive(t, "the renewal of G", create.Hit())
 	testserver.Delete(t, first)
 	inN := n.get(t) // with H: two of three
 	must(t, s.Resize(ctx, 2))
 	create.Release()
-	receive(t, "the reply to the create of G's second node", made.Hit())
+	receive(t, "the reply to the renewal of G", made.Hit())
 
 	x.proxy.Heal()
 	select {

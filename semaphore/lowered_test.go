@@ -199,7 +199,7 @@ func TestLoweredAndCancelled(t *testing.T) {
 	held := c.proxy.HoldReply(zktest.On(zktest.OpMulti, dir+"/"))
 	must(t, s.Resize(ctx, 1))
 	release(t, a)
-	receive(t, "the create of the second node", held.Hit())
+	receive(t, "the renewal", held.Hit())
 	c.cancel()
 	wantErr(t, "Acquire", c.fail(t), context.Canceled)
 	held.Release()
@@ -272,8 +272,8 @@ func TestLoweredBeforeAnotherCame(t *testing.T) {
 	release(t, y.get(t))
 }
 
-// W, between X and N, renews its place, and has not got the reply yet. So W has two nodes. X must count W once. Otherwise it
-// would conclude that N cannot have been let in.
+// W, between X and N, renews its place, and has not got the reply yet. X must count W once. Otherwise X
+// would conclude that N cannot have been let in, and would go beside it.
 func TestLoweredWhileAnotherRenews(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
@@ -290,7 +290,7 @@ func TestLoweredWhileAnotherRenews(t *testing.T) {
 	held := w.proxy.HoldReply(zktest.On(zktest.OpMulti, dir+"/"))
 	release(t, h)
 	w.proxy.Heal()
-	receive(t, "the create of W's second node", held.Hit())
+	receive(t, "the renewal of W", held.Hit())
 	waitContenders(t, dir, 3)
 	x.proxy.Heal()
 	x.waitsFor(t, inN)
