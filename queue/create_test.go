@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -43,6 +44,7 @@ func TestCreateReplyLost(t *testing.T) {
 // A create is held up in the network, and arrives after the client has reconnected, looked for the
 // node and created another. The server accepts nothing from the old connection then.
 func TestCreateTurnsUpLate(t *testing.T) {
+	longtest.Only(t)
 	dir := persistentDir(t)
 	q, proxy, _ := proxied(t, dir, session.WithTimeout(short))
 	hold := proxy.HoldRequest(ofContenders(dir, zktest.OpCreate))

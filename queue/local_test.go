@@ -6,6 +6,7 @@ import (
 	"path"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -14,6 +15,7 @@ import (
 // Waiters get the lock in the order in which they came, each with its own lease, with one node and
 // without a request.
 func TestLocalOrder(t *testing.T) {
+	longtest.Only(t)
 	dir := testserver.Path(t)
 	p := newProcess(t, dir, Request{}, 100)
 	l := p.hold(t)

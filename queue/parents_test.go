@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -76,6 +77,7 @@ func TestParentsRace(t *testing.T) {
 
 // The directory is a container: the server deletes it when it is empty.
 func TestDirectoryIsReaped(t *testing.T) {
+	longtest.Only(t)
 	dir := testserver.Path(t)
 	release(t, acquire(t, client(t, dir)))
 	zktest.Eventually(t, testserver.Patience, "the directory to be reaped", func() bool {

@@ -24,6 +24,7 @@ import (
 // and some without. The connections of two of them break all the time. There is one holder at a time. The
 // test runs on the shared server, and on one in this process.
 func TestLocalExclusion(t *testing.T) {
+	longtest.Only(t)
 	for what, addr := range map[string]string{
 		"shared":     testserver.Server(t).Addr(0),
 		"in-process": zktest.Start(t).Addr(),

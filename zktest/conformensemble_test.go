@@ -102,6 +102,7 @@ func TestEnsembleLikeReal(t *testing.T) {
 
 // A follower with the eager check of ACLs answers as a real one does.
 func TestEagerACLLikeReal(t *testing.T) {
+	longtest.Only(t)
 	ours, real := startEnsembles(t, Property("enableEagerACLCheck", "true"))
 	ours.SetEagerACL(true)
 	servers := ensemblePair(t, false, ours, real)

@@ -166,6 +166,7 @@ func TestEnsemble(t *testing.T) {
 }
 
 func TestClosedEnsemble(t *testing.T) {
+	longtest.Only(t)
 	t.Parallel()
 	sharedServer(t) // skips
 	e, err := zktest.NewReal()

@@ -14,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/exampletest"
+	"github.com/turnstile-go/turnstile/internal/longtest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 )
 
@@ -32,6 +33,7 @@ func (s *syncBuffer) Write(p []byte) (int, error) {
 }
 
 func TestTerms(t *testing.T) {
+	longtest.Only(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var out syncBuffer
