@@ -35,7 +35,7 @@ func TestLocalExclusion(t *testing.T) {
 
 func localExclusion(t *testing.T, server string) {
 	const processes, goroutines = 4, 6
-	times := longtest.Pick(10, 40)
+	const times = 40
 	ctx, cancel := context.WithTimeout(context.Background(), 5*testserver.Patience)
 	defer cancel()
 	dir := testserver.Path(t)
