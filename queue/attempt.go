@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"path"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
@@ -102,9 +103,11 @@ func (a *attempt) queueUp(ctx context.Context) (err error) {
 		}
 		a.least = min(a.least, len(ahead))
 		var granted bool
+		began := time.Now()
 		if granted, err = a.wait(ctx, ahead); err != nil {
 			break
 		}
+		a.pace.Rested(time.Since(began))
 		if granted {
 			return a.proceed()
 		}
@@ -131,7 +134,8 @@ func (a *attempt) grant() error {
 
 // slow paces the rounds that get the attempt no further. Nodes ahead only leave, so each listing
 // should show fewer of them. Now and then it does not: a node's data has changed, or the
-// connection was lost. The pace keeps the attempt from spinning if a server says that each time.
+// connection was lost. The pace keeps the attempt from spinning if a server says that each time. It
+// must not delay an attempt whose watch has told of a change now and then: a release could follow.
 func (a *attempt) slow(ctx context.Context, further bool) error {
 	if further {
 		a.pace.Reset()

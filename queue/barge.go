@@ -46,7 +46,9 @@ func (a *attempt) barge(ctx context.Context) (err error) {
 			break
 		}
 		a.rival = max(a.rival, stat.Czxid)
+		began := time.Now()
 		err = a.awaitEnd(ctx, holder)
+		a.pace.Rested(time.Since(began))
 	}
 	return err
 }

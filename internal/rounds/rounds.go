@@ -60,6 +60,14 @@ func (p *Pace) Wait(ctx context.Context, end <-chan struct{}) error {
 // Reset makes the next rounds follow at once again. Call it when a round got the loop further.
 func (p *Pace) Reset() { p.rounds, p.waits = 0, nil }
 
+// Rested tells how long the present round has waited for an event, such as that of a watch. After
+// 50 ms or more the loop does not spin, however often such events come, and the pace is reset.
+func (p *Pace) Rested(d time.Duration) {
+	if d >= shortest {
+		p.Reset()
+	}
+}
+
 func (p *Pace) sleep(ctx context.Context, end <-chan struct{}) {
 	t := time.NewTimer(p.next())
 	defer t.Stop()

@@ -47,11 +47,11 @@ func TestGrows(t *testing.T) {
 	})
 }
 
-// The pace is reset by Reset, and after a long round.
+// The pace is reset by Reset, by a round that has rested, and after a long round.
 func TestAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rounds.Pace{New: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) }}
-		for _, anew := range []func(){p.Reset, func() { time.Sleep(10 * time.Second) }} {
+		for _, anew := range []func(){p.Reset, func() { p.Rested(50 * time.Millisecond) }, func() { time.Sleep(10 * time.Second) }} {
 			for i := range 3 {
 				if d := wait(t, &p); (d > 0) != (i == 2) {
 					t.Errorf("wait %d takes %v", i, d)
