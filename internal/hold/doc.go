@@ -1,4 +1,4 @@
-// Package hold keeps the holds of one lock object: who holds the lock through its Lock, TryLock
-// and Do, and which hold an Unlock, which has no handle, gives back. The locks of zklock, rwlock
+// Package hold keeps the holds that Lock, TryLock and Do of one lock object have taken. It decides
+// which of them an Unlock gives back, since Unlock has no handle. The locks of zklock, rwlock
 // and semaphore consist of a [Holds] and a kind of queue.
 package hold

@@ -252,23 +252,22 @@ func (w *world) free(whose string, l lock) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
 	defer cancel()
-	for {
+	what := fmt.Sprintf("%s, call %d: the lock is free for %s", w.hook, w.n, whose)
+	zktest.Eventually(w, testserver.Patience, what, func() bool {
 		lease, err := l.Acquire(ctx)
-		if errors.Is(err, session.ErrTooManyNodes) && ctx.Err() == nil {
-			time.Sleep(time.Millisecond) // a removal is under way
-			continue
-		}
 		if err == nil {
 			err = lease.Release(ctx)
 		}
-		if errors.Is(err, session.ErrLost) {
-			continue
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, session.ErrTooManyNodes) && ctx.Err() == nil: // a removal is under way
+			return false
+		case errors.Is(err, session.ErrLost):
+			return false
+		case err != nil:
 			w.Fatalf("%s, call %d: for %s the lock is not free: %v", w.hook, w.n, whose, err)
 		}
-		return
-	}
+		return true
+	})
 }
 
 // A hook or a policy that panics, or ends its goroutine, at any of its calls leaves no node, no claim,

@@ -145,9 +145,7 @@ func slotTaken(w *world, ctx context.Context, m *session.Manager) error {
 	if err := mx.Lock(ctx); err != nil {
 		return err
 	}
-	for mx.Held() {
-		time.Sleep(time.Millisecond)
-	}
+	<-mx.Done() // of the loss
 	defer func() { _ = mx.Unlock() }()
 	return mx.Lock(ctx)
 }

@@ -99,3 +99,6 @@ func readJournal(path string, kills int) ([]event, error) {
 	}
 	return events, nil
 }
+
+// alone reports whether no other hold may be held at the same time.
+func (c claim) alone() bool { return !c.Reads && c.Weight == 0 }

@@ -150,7 +150,7 @@ func tooMany(all []span, changes []resize, first int) []string {
 	return found
 }
 
-// limitState is who holds how many leases, and which limits a server may have.
+// limitState has the holders with their numbers of leases, and the limits that a server may have.
 type limitState struct {
 	held   []heldBy  // in an order, so that equal states are equal
 	limits []limitOf // in the order in which they came; the last is in force

@@ -257,3 +257,8 @@ func (c *registerClient) exchange(request string) (answer, error) {
 	}
 	return a, nil
 }
+
+// valueOf returns the value that a turn writes. No two are the same.
+func valueOf(worker, life, turn int) int64 {
+	return int64(worker+1)<<48 | int64(life)<<32 | int64(turn)
+}

@@ -489,19 +489,11 @@ func (w *hand) write(token int64) error {
 	return w.note(event{What: eventWrite, From: from, Token: token, Value: value, Stale: a.no, Error: text(err)})
 }
 
-// valueOf returns the value that a turn writes. No two are the same.
-func valueOf(worker, life, turn int) int64 {
-	return int64(worker+1)<<48 | int64(life)<<32 | int64(turn)
-}
-
 func text(err error) string {
 	if err == nil {
 		return ""
 	}
 	return err.Error()
 }
-
-// alone reports whether no other hold may be held at the same time.
-func (c claim) alone() bool { return !c.Reads && c.Weight == 0 }
 
 var errNoToken = errors.New("no node of this hold is there")

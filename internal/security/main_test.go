@@ -1,5 +1,5 @@
-// Package security holds tests of who may do what with a lock that has an ACL, and of where
-// secrets must not appear. They cover all types of lock, against a real server.
+// Package security tests which clients may use a lock that has an ACL, and that secrets appear in no
+// log, error or trace. The tests cover all types of lock, against a real server.
 package security
 
 import (

@@ -12,7 +12,7 @@ type Config struct {
 	MinSession     time.Duration
 	MaxSession     time.Duration
 	ContainerCheck time.Duration
-	Containers     bool // false: creating one is not implemented
+	Containers     bool // false: the server refuses containers with ZooKeeper's code UNIMPLEMENTED
 }
 
 // phase returns the phase of a server's session tracker.
