@@ -3,6 +3,7 @@ STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.7.0
 MISSPELL := go run github.com/golangci/misspell/cmd/misspell@v0.8.0
 # What needs more than the library does is a module of its own.
 EXAMPLES := $(patsubst %/go.mod,%,$(wildcard examples/*/go.mod))
+# go.work ties them together, and has the same list.
 MODULES := bench $(EXAMPLES)
 
 .PHONY: help
@@ -16,7 +17,7 @@ test: ## Run the quick tests, and list what was left out
 	if [ $$status -ne 0 ]; then echo "whole output: $$log"; exit $$status; fi; \
 	if grep -q '^ *--- SKIP' $$log; then \
 		echo; echo "Left out: long tests, which 'make test-long' runs, and tests that need a real ZooKeeper where there is none"; \
-		echo "('make deps' installs Debian's, ZOOKEEPER_HOME names another):"; \
+		echo "('make deps' installs Debian's, ZOOKEEPER_HOME names another, and ZOOKEEPER_UPGRADE a second one):"; \
 		grep -E '^ *--- SKIP' $$log | sed -E 's/^ *--- SKIP: ([^ ]*).*/  \1/'; \
 	fi; rm -f $$log
 
@@ -70,11 +71,23 @@ CLOCK ?= 60s
 
 .PHONY: clock
 clock: ## Look for two holders on real servers with default ticks, for CLOCK, 60s unless given
-	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/clock -clock $(CLOCK)
+	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/clock -run 'TestCut|TestHeld|TestLeader' -clock $(CLOCK)
+
+RATES ?= 0.8,0.98,1.02,1.05,1.1,1.2
+
+.PHONY: wrong-clocks
+wrong-clocks: ## The same with servers that are fast or slow (RATES), and stepped wall clocks, for CLOCK each
+	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/clock -run 'TestRates|Stepped' -rates $(RATES) -wrongclock $(CLOCK)
 
 .PHONY: outages
 outages: ## Which outages sessions survive: the full tables; WRITE=1 puts them into docs/performance.md
 	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/outage -sessions 1000 -kills 20 -table $(WRITTEN)
+
+RUNS ?= 3
+
+.PHONY: ensembles
+ensembles: ## Restart, upgrade, kill and reconfigure real servers under load, RUNS times, 3 unless given; ZOOKEEPER_UPGRADE=dir
+	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/ensembles -runs $(RUNS) $(WRITTEN)
 
 .PHONY: faults
 faults: ## Every fault at every step of every lock; keeps the table in docs/reliability.md
@@ -109,6 +122,10 @@ fuzz: ## Look for answers of a server that do harm, for FUZZ each, 60s unless gi
 conformance: ## Compare the in-process server with a real one, by 500 random sequences and all scripts
 	ZKTEST_REQUIRE_REAL=1 go test -count=1 -v -run 'Conformance|Scripts|LikeReal|Kazoo|ZooKeeperMain' ./zktest -conformance.runs=500
 
+.PHONY: versions
+versions: ## The tests on each version of ZooKeeper that Debian has; VERSIONS="trixie", TESTS="./zklock ./queue"
+	VERSIONS='$(VERSIONS)' TESTS='$(TESTS)' .ci/versions
+
 .PHONY: api
 api: ## Write the lists of the exported API in internal/api/testdata anew
 	go test -count=1 ./internal/api -update
@@ -118,11 +135,17 @@ lint: ## gofmt, go vet, staticcheck, spelling and prose
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "gofmt would change these"; exit 1; }
 	@for d in . $(MODULES); do echo "lint $$d"; \
 		(cd $$d && go vet ./... && $(STATICCHECK) ./...) || exit 1; done
-	@for d in $(MODULES); do (cd $$d && go mod tidy -diff) || { echo "$$d: go mod tidy would change this"; exit 1; }; done
+	@GOWORK=off go mod tidy -diff || { echo "go mod tidy would change this"; exit 1; }
+	@for d in $(MODULES); do .ci/tidy -diff $$d || { echo "$$d: make tidy would change this"; exit 1; }; done
 	@git ls-files | xargs $(MISSPELL) -error
 	go test ./internal/prose
 
-PACKAGES := zookeeper libcurator-recipes-java python3-kazoo
+.PHONY: tidy
+tidy: ## Run go mod tidy in all modules
+	GOWORK=off go mod tidy
+	@for d in $(MODULES); do .ci/tidy $$d || exit 1; done
+
+PACKAGES := zookeeper libcurator-recipes-java python3-kazoo chromium libfaketime
 
 .PHONY: deps
 deps: ## Install what the tests use (Debian, as root)

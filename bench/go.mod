@@ -2,11 +2,9 @@ module github.com/turnstile-go/turnstile/bench
 
 go 1.25.0
 
-replace github.com/turnstile-go/turnstile => ../
-
 require (
 	github.com/go-zookeeper/zk v1.0.4
-	github.com/turnstile-go/turnstile v0.0.0-00010101000000-000000000000
+	github.com/turnstile-go/turnstile v0.1.0
 	go.etcd.io/etcd/client/v3 v3.6.12
 	go.uber.org/zap v1.27.0
 	golang.org/x/sync v0.22.0

@@ -16,13 +16,13 @@
 //		return charge(ctx, 42) // the trace shows the wait, the hold and the release
 //	})
 //
-// The package's README has a picture of such a trace, and the names of all spans, attributes and
-// metrics.
+// The package's README has a picture of such a trace, the names of all spans, attributes and
+// metrics, and a list of alerts.
 //
 // # What is recorded
 //
-//   - Each Lock, TryLock, hold and Unlock is a span. The requests to ZooKeeper are its children, by the
-//     conventions for database clients. So is the wait for other contenders.
+//   - Each Lock, TryLock, hold and Unlock is a span. The requests to ZooKeeper are its children, and
+//     follow the conventions for database clients. The wait for other contenders is a child too.
 //   - The wait is linked to the span of the contender that it waits for, in any process. The link needs
 //     no request: the data of a contender's node carries the traceparent of its acquisition.
 //   - Metrics have the durations of acquisitions, holds and requests, and count waiters, held locks,
@@ -30,10 +30,12 @@
 //
 // # What is not an error
 //
-// A busy TryLock is an outcome and not an error. So is a Lock that its caller cancels or whose deadline
-// passes. Refusals that only describe the tree are not errors either, for example that a node does not
-// exist. The time spent waiting for a lock never counts as time of the database.
+// A busy TryLock is an outcome and not an error. So is a Lock that its caller cancels, or whose deadline
+// passes. A refusal that only describes the tree is not an error either, for example that a node does
+// not exist.
 //
-// The package imports only OpenTelemetry's API. The providers decide what becomes of the data, and
-// without an SDK nothing is recorded.
+// The wait for a lock never counts as time of the database.
+//
+// The package imports only OpenTelemetry's API. The providers decide where the data goes. Without an
+// SDK nothing is recorded.
 package otelzk

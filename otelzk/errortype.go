@@ -90,6 +90,7 @@ var answers = []named{
 	{zk.ErrReconfigDisabled, codeReconfigDisabled},
 	{zk.ErrSessionExpired, codeSessionExpired},
 	{zk.ErrSessionMoved, codeSessionMoved},
+	{session.ErrUnimplemented, codeUnimplemented},
 	{zk.ErrConnectionClosed, codeConnectionLoss},
 }
 

@@ -37,6 +37,7 @@ func TestErrorType(t *testing.T) {
 		{errors.Join(zk.ErrConnectionClosed, zk.ErrSessionMoved), codeSessionMoved, codeSessionMoved},
 		{fmt.Errorf("%w: %w", zk.ErrConnectionClosed, errors.New("unknown error: -127")), codeThrottledOp, codeThrottledOp},
 		{errors.New("unknown error: -6"), codeUnimplemented, codeUnimplemented},
+		{session.ErrUnimplemented, codeUnimplemented, codeUnimplemented},
 		{errors.New("unknown error: -999"), errOther, ""},
 		{errors.New("unknown error: soon"), errOther, ""},
 		{fmt.Errorf("%w: %w", session.ErrLost, typed(errSessionUncertain)), errSessionUncertain, ""},

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/turnstile-go/turnstile/internal/expect"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/otelzk"
 	"github.com/turnstile-go/turnstile/queue"
@@ -26,6 +27,14 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
+
+// Short names for the tests of this package.
+var must = expect.NoError
+
+func receive[T any](tb testing.TB, what string, ch <-chan T) T {
+	tb.Helper()
+	return expect.Receive(tb, what, ch)
+}
 
 // long is a session timeout for tests in which no session may be lost by itself, and no waiter may look again.
 const long = time.Minute
@@ -90,25 +99,6 @@ func patient(tb testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
 	tb.Cleanup(cancel)
 	return ctx
-}
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// receive returns the next value of ch, and fails the test if there is none in time.
-func receive[T any](tb testing.TB, what string, ch <-chan T) T {
-	tb.Helper()
-	select {
-	case v := <-ch:
-		return v
-	case <-time.After(testserver.Patience):
-		tb.Fatalf("%s: nothing within %v", what, testserver.Patience)
-		panic("unreachable")
-	}
 }
 
 // background runs f in a goroutine, and sends its error.

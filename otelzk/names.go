@@ -34,6 +34,7 @@ const (
 	attrWatchedID   = "zklock.watched.id"
 	attrWatched     = "zklock.watched.count"
 	attrRequestPath = "zklock.request.path"
+	attrBatch       = "zklock.request.batch"
 	attrState       = "zklock.session.state"
 	attrRetryOp     = "zklock.retry.operation"
 	attrRetryTry    = "zklock.retry.count"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/turnstile-go/turnstile/internal/label"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/rounds"
@@ -12,9 +13,9 @@ import (
 )
 
 // Acquire waits until the contender may go, and returns the lease. It also returns when ctx ends,
-// with an error that matches ctx.Err(), and when the manager is closed, with one that matches
-// [session.ErrClosed]. If the session is lost in the meantime, Acquire goes on in the next session,
-// at the end of the queue. Other errors: [ErrConflict], [ErrSequence],
+// with an error that matches ctx.Err() and says who was ahead, and when the manager is closed, with
+// one that matches [session.ErrClosed]. If the session is lost in the meantime, Acquire goes on in
+// the next session, at the end of the queue. Other errors: [ErrConflict], [ErrSequence],
 // [session.ErrTooManyNodes], [session.ErrInvalid], and what the server refused, such as
 // zk.ErrNoAuth.
 //
@@ -40,59 +41,107 @@ func (q *Queue) acquire(ctx context.Context, r Request, how entry) (*Lease, erro
 		return nil, err
 	}
 	return q.traced(ctx, r, how.try, func(ctx context.Context, result *session.AcquireResult) (*Lease, error) {
-		a, err := q.attempts(ctx, r, how, result)
-		if err != nil {
-			return nil, err
-		}
-		t := newTurn(ctx, a, nil)
-		t.guard()
-		return t.begin(ctx), nil
+		return q.get(ctx, r, how, result)
 	})
 }
 
-// traced calls get between the two calls of the Acquire hook. If ctx has ended, it calls neither.
+// get waits until an attempt is granted, and begins the hold.
+func (q *Queue) get(ctx context.Context, r Request, how entry, result *session.AcquireResult) (*Lease, error) {
+	a, err := q.attempts(ctx, r, how, result)
+	if err != nil {
+		return nil, err
+	}
+	return a.hold(ctx), nil
+}
+
+// hold begins the hold of an attempt that was granted.
+func (a *attempt) hold(ctx context.Context) *Lease {
+	t := newTurn(ctx, a, nil)
+	t.guard()
+	return t.begin(ctx)
+}
+
+// traced calls get between the two calls of the Acquire hook. If ctx has ended or has a bad label,
+// it calls neither.
 func (q *Queue) traced(ctx context.Context, r Request, try bool,
 	get func(context.Context, *session.AcquireResult) (*Lease, error)) (*Lease, error) {
+	c, err := q.call(ctx, r, try)
+	if err != nil {
+		return nil, err
+	}
+	defer c.cut()
+	l, err := get(c.ctx, &c.result)
+	return c.conclude(l, err)
+}
+
+// call is an acquisition between the two calls of the Acquire hook.
+type call struct {
+	q      *Queue
+	ctx    context.Context // of the hook
+	end    func(session.AcquireResult)
+	result session.AcquireResult
+	over   bool // end was called
+}
+
+// noCall returns a call that has not begun.
+func (q *Queue) noCall() *call { return &call{q: q, over: true} }
+
+// call calls the Acquire hook, unless ctx has ended or has a bad label. The caller calls conclude,
+// and cut in any case.
+func (q *Queue) call(ctx context.Context, r Request, try bool) (*call, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", q.dir, err)
 	}
-	ctx, end := traceAcquire(ctx, q.hooks(), session.AcquireInfo{
+	if err := checkLabel(label.From(ctx)); err != nil {
+		return nil, err
+	}
+	c := &call{q: q, result: session.AcquireResult{Position: -1}}
+	c.ctx, c.end = traceAcquire(ctx, q.hooks(), session.AcquireInfo{
 		Kind: r.Kind.Name, Chroot: plumbing.OfManager(q.m).Chroot(), Path: q.dir, Try: try,
+		Weight: r.Weight, Local: r.handedOn,
 	})
-	result := session.AcquireResult{Position: -1}
-	var l *Lease
-	returned, told := false, false
+	return c, nil
+}
+
+// conclude tells the hook how the acquisition has ended, and returns what the caller gets. It does nothing
+// if the call is over.
+func (c *call) conclude(l *Lease, err error) (*Lease, error) {
+	if c.over {
+		return l, err
+	}
+	told := false
 	defer func() {
-		switch {
-		case told:
-		case !returned: // get has panicked or ended the goroutine
-			result.Err = errEnded
-			end(result)
-		case l != nil: // the hook has, and the caller does not get the lease
+		if l != nil && !told { // the hook has panicked, and the caller does not get the lease
 			l.abandon()
 		}
 	}()
-	l, err := get(ctx, &result)
-	returned = true
 	switch {
 	case errors.Is(err, ErrBusy):
-		result.Busy = true
+		c.result.Busy = true
 	case err != nil:
-		result.Err = err
+		c.result.Err = err
 	}
-	end(result)
+	c.over = true
+	c.end(c.result)
 	told = true
 	if err != nil {
-		return nil, fmt.Errorf("acquire %s: %w", q.dir, err)
+		return nil, fmt.Errorf("acquire %s: %w", c.q.dir, err)
 	}
 	return l, nil
 }
 
+// cut tells the hook that the acquisition was cut short by a panic or the end of the goroutine. It
+// does nothing after conclude.
+func (c *call) cut() {
+	if !c.over {
+		c.over = true
+		c.result.Err = errEnded
+		c.end(c.result)
+	}
+}
+
 // attempts makes one attempt after another, until one is granted or fails for good.
 func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *session.AcquireResult) (*attempt, error) {
-	if r.Data == nil {
-		r.Data = nodeData(traceparent(ctx, q.hooks(), r.handedOn))
-	}
 	var outdated *attempt // the last attempt, if its place is to be renewed
 	defer func() {
 		if outdated != nil { // the user's backoff has ended the wait, or this goroutine
@@ -102,13 +151,15 @@ func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *sess
 	pace := rounds.Pace{New: plumbing.OfManager(q.m).Retry()}
 	for {
 		entry := how
+		if r.Data == nil && how.stands == nil { // no hook must run before the attempt that stands does
+			r.Data = r.describe(ctx, q.hooks()).encode()
+		}
 		entry.renews, outdated = outdated, nil
-		s, err := q.sessionFor(ctx, entry)
+		a, err := q.attempt(ctx, r, entry, result)
 		if err != nil {
 			return nil, err
 		}
-		result.Attempts++
-		a := newAttempt(q, s, r, entry)
+		how.stands = nil
 		err = a.run(ctx)
 		result.Position = a.position
 		if err == nil {
@@ -116,7 +167,7 @@ func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *sess
 		}
 		switch entry.after(err) {
 		case giveUp:
-			return nil, err
+			return nil, a.explain(ctx, err)
 		case renewPlace:
 			outdated, how.placed = a, nil
 		case enterAgain:
@@ -124,10 +175,25 @@ func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *sess
 			traceRetry(ctx, q.hooks(), plumbing.OpAcquire, result.Attempts, err)
 		}
 		// If the session has ended, waiting for the next one is enough.
-		if err := pace.Wait(ctx, s.Done()); err != nil {
+		if err := pace.Wait(ctx, a.s.Done()); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// attempt returns the next attempt to run: a new one, or the one that stands in the queue already.
+func (q *Queue) attempt(ctx context.Context, r Request, how entry, result *session.AcquireResult) (*attempt, error) {
+	if a := how.stands; a != nil {
+		a.entry = how
+		return a, nil
+	}
+	s, err := q.sessionFor(ctx, how)
+	if err != nil {
+		return nil, err
+	}
+	q.yield(s, &r)
+	result.Attempts++
+	return newAttempt(q, s, r, how), nil
 }
 
 // afterwards is what follows an attempt that was not granted.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"path"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,14 +26,23 @@ type attempt struct {
 	creation plumbing.Creation // the last create that was sent; nil if none was
 	doubt    bool              // a create's reply was lost: there may be several nodes
 	node     Node              // zero until it is known
-	config   Config            // of the directory, as last read, if the kind has one
-	policy   Policy            // by the last listing
+	config   config            // of the directory, as last read, if the kind has one
+	policy   rule              // by the last listing
 	slack    int               // the policy's, or the former one if the attempt is outdated
 	outdated bool              // see renew.go
 	renewed  bool              // this attempt has renewed the place of another
 	position int               // contenders ahead at entry; -1 until known
+	children plumbing.Watch    // set by the last listing on the children, if the place may be kept; otherwise nil
+	crowded  bool              // by the last listing, others wait for our node
+	entering time.Duration     // how long the create took
+	waited   bool              // the attempt had to wait, so its place is not kept
 	after    int64             // a transaction (zxid) that is older than the node
 	granted  bool
+
+	// Of entrants.enter.
+	names    []string // the listing, if unlisted and failed are nil
+	unlisted error    // of the listing that was sent with the create
+	failed   error    // why the attempt cannot go on although its node was created
 
 	own     plumbing.Watch            // on the node; nil until it was set
 	czxid   int64                     // of the node; 0 until known
@@ -44,16 +54,25 @@ type attempt struct {
 	least int         // contenders ahead at the best listing so far
 	rival int64       // unfair: the czxid of the newest node that was in the way
 
+	head    int       // of the nodes in the way, how many are the first of the queue: see tail.head
+	view    *view     // of the last wait; nil if there was none
+	entered time.Time // when the name of the node was known
+
 	claim plumbing.Claim // unfair: to the one node; otherwise nil
 	place place          // of the lease or attempt whose place is shared or renewed
 }
 
 // entry is how an attempt enters the queue. The zero value enters at the end, and waits.
 type entry struct {
-	try    bool     // fail with ErrBusy in place of waiting for others
-	beside *Lease   // share the place of this lease
-	renews *attempt // take the place of this attempt, which is outdated
-	placed func()   // called when the first create was answered
+	try    bool                    // fail with ErrBusy in place of waiting for others
+	beside *Lease                  // share the place of this lease
+	renews *attempt                // take the place of this attempt, which is outdated
+	stands *attempt                // go on with this attempt, which has entered already
+	lazy   bool                    // the place may be kept
+	before *turn                   // of the same Local: its node is about to be deleted; nil if there is none
+	placed func()                  // called when the first create was answered
+	view   *atomic.Pointer[view]   // if not nil, gets the view of each wait
+	listed *atomic.Pointer[listed] // if not nil, gets what each listing shows
 }
 
 func newAttempt(q *Queue, s *session.Session, r Request, how entry) *attempt {
@@ -88,20 +107,26 @@ func (a *attempt) queueUp(ctx context.Context) (err error) {
 	defer func() { a.leaveUnlessGranted(ctx, err) }()
 	names, err := a.enter(ctx)
 	for err == nil {
-		var ahead []blocker
+		var ahead *tail
 		if ahead, err = a.decide(ctx, names); err != nil {
 			break
 		}
-		if mayGo(ahead, a.slack) {
+		if ahead.mayGo() {
 			return a.proceed()
 		}
-		if a.entry.try {
-			return ErrBusy
+		if a.follows(ahead) {
+			if names, err = a.succession(ctx); err != nil {
+				break
+			}
+			continue
 		}
-		if err = a.slow(ctx, len(ahead) < a.least); err != nil {
+		if a.entry.try {
+			return a.outlast(ctx, ahead)
+		}
+		if err = a.slow(ctx, ahead.count() < a.least); err != nil {
 			break
 		}
-		a.least = min(a.least, len(ahead))
+		a.least = min(a.least, ahead.count())
 		var granted bool
 		began := time.Now()
 		if granted, err = a.wait(ctx, ahead); err != nil {
@@ -116,6 +141,18 @@ func (a *attempt) queueUp(ctx context.Context) (err error) {
 	return err
 }
 
+// enter creates the node, and returns a listing that was made after that. If the attempt has entered
+// together with others, enter returns what it has found then.
+func (a *attempt) enter(ctx context.Context) (names []string, err error) {
+	if a.entry.stands == nil {
+		if err := (entrants{{a, ctx}}).enter(ctx); err != nil {
+			return nil, err
+		}
+	}
+	names, a.names = a.names, nil // so that it can be freed
+	return names, a.failed
+}
+
 // proceed follows when nothing is in the way.
 func (a *attempt) proceed() error {
 	if a.outdated {
@@ -128,7 +165,7 @@ func (a *attempt) proceed() error {
 // it has returned nil, the attempt never changes any more.
 func (a *attempt) grant() error {
 	err := a.s.Err()
-	a.granted = err == nil
+	a.granted, a.view = err == nil, nil
 	return err
 }
 

@@ -42,6 +42,11 @@ func (a *attempt) barge(ctx context.Context) (err error) {
 			return ErrBusy
 		}
 		_, stat, _ := holder.Result()
+		a.warnOfOrphan(path.Base(a.claim.Path()), stat)
+		a.show(&view{
+			targets: []blocker{{node: Node{Prefix: a.r.Kind.Prefixes[0]}}}, watches: []plumbing.Watch{holder},
+			head: 1, session: a.s.ID(), unfair: true,
+		})
 		if err = a.slow(ctx, stat.Czxid > a.rival); err != nil {
 			break
 		}
@@ -122,7 +127,7 @@ func (a *attempt) seize(ctx context.Context) (holder plumbing.Watch, err error) 
 // sendUnfair sends three requests together: the create, a watch on the node (ours or another's),
 // and a listing. It waits for the answer to the listing only.
 func (a *attempt) sendUnfair(ctx context.Context) (plumbing.Watch, listing, error) {
-	creation, err := plumbing.Of(a.s).StartCreate(ctx, a.claim.Path(), a.r.Data, zk.FlagEphemeral)
+	creation, err := a.create(ctx, a.claim.Path(), zk.FlagEphemeral)
 	if err != nil {
 		return nil, listing{}, err
 	}
@@ -265,9 +270,10 @@ func (a *attempt) awaitEnd(ctx context.Context, holder plumbing.Watch) (err erro
 	if holder.Event() != plumbing.WatchPending {
 		return nil
 	}
-	data, _, _ := holder.Result()
+	data, stat, _ := holder.Result()
 	ctx, end := traceWatch(ctx, a.q.hooks(), session.WatchInfo{
-		Chroot: plumbing.OfManager(a.q.m).Chroot(), Path: a.claim.Path(), Data: data, Nodes: 1,
+		Chroot: plumbing.OfManager(a.q.m).Chroot(), Path: a.claim.Path(), Data: data, Session: ownerOf(stat),
+		Nodes: 1, Ahead: 1,
 	})
 	defer func() { end(err) }()
 	defer holder.Notify(a.wake)()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/queueinternal"
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -329,7 +329,7 @@ func TestUnfairInvalid(t *testing.T) {
 		"neither":       {Kind: &queue.Kind{Prefixes: []string{"a-"}}},
 		"no prefix":     {Kind: &queue.Kind{Unfair: true}},
 		"a bad prefix":  {Kind: &queue.Kind{Prefixes: []string{"a"}, Unfair: true}},
-		"configuration": {Kind: &queue.Kind{Prefixes: []string{"a-"}, Unfair: true, Config: []byte("1")}},
+		"configuration": {Kind: configured(&queue.Kind{Prefixes: []string{"a-"}, Unfair: true}, "1", strict)},
 	} {
 		if _, err := q.Acquire(patient(t), r); err == nil {
 			t.Error(what)
@@ -338,7 +338,7 @@ func TestUnfairInvalid(t *testing.T) {
 		}
 	}
 	l := acquire(t, q)
-	_, err := queueinternal.Beside(patient(t), l, askUnfair)
+	_, err := queueplumbing.Beside(patient(t), l, askUnfair)
 	mustBe(t, err, session.ErrInvalid)
 	release(t, l)
 }

@@ -15,7 +15,7 @@ func BenchmarkDecide(b *testing.B) {
 		b.Run(fmt.Sprintf("contenders=%d", contenders), func(b *testing.B) {
 			names := make([]string, contenders)
 			for i := range names {
-				names[i] = fmt.Sprintf("%s%010d", nameFor(uuid.NewString(), PrefixLock, 1), i)
+				names[i] = fmt.Sprintf("%s%010d", nameFor(uuid.NewString(), PrefixLock, 1, false), i)
 			}
 			last, _ := ParseNode(names[contenders-1])
 			rand.Shuffle(contenders, func(i, j int) { names[i], names[j] = names[j], names[i] })
@@ -23,8 +23,8 @@ func BenchmarkDecide(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				ahead, err := a.decide(context.Background(), names)
-				if err != nil || len(ahead) != contenders-1 || mayGo(ahead, 0) || len(toWatch(ahead, 0)) != 2 {
-					b.Fatal(len(ahead), err)
+				if err != nil || ahead.count() != contenders-1 || ahead.mayGo() || len(ahead.last) != 2 {
+					b.Fatal(ahead, err)
 				}
 			}
 		})
@@ -34,8 +34,8 @@ func BenchmarkDecide(b *testing.B) {
 // BenchmarkParseNode parses the name of one contender.
 func BenchmarkParseNode(b *testing.B) {
 	for what, name := range map[string]string{
-		"plain":  nameFor(uuid.NewString(), PrefixLock, 1) + "0000001234",
-		"weight": nameFor(uuid.NewString(), PrefixLease, 3) + "0000001234",
+		"plain":  nameFor(uuid.NewString(), PrefixLock, 1, false) + "0000001234",
+		"weight": nameFor(uuid.NewString(), PrefixLease, 3, false) + "0000001234",
 		"other":  "something-else",
 	} {
 		b.Run(what, func(b *testing.B) {

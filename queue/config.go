@@ -13,66 +13,59 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Config is the data of a queue's directory. A [Kind] with Configured decides by it.
-type Config struct {
-	Data    []byte
-	Changed int64 // the transaction (zxid) that set the data
-	Version int32 // how often the data was set since the directory was made
-}
-
 // readConfig reads the configuration of a directory.
-func readConfig(ctx context.Context, s *session.Session, dir string) (Config, error) {
+func readConfig(ctx context.Context, s *session.Session, dir string) (config, error) {
 	data, stat, err := s.Get(ctx, dir)
 	if err != nil {
-		return Config{}, err
+		return config{}, err
 	}
-	return Config{data, stat.Mzxid, stat.Version}, nil
+	return config{Data: data, Changed: stat.Mzxid, Version: stat.Version}, nil
 }
 
 // configIn returns the directory's configuration. If the directory has no data, configIn sets that
 // of the kind: the first contender sets it for all.
-func (q *Queue) configIn(ctx context.Context, s *session.Session, kind *Kind) (Config, error) {
+func (q *Queue) configIn(ctx context.Context, s *session.Session, kind *Kind) (config, error) {
 	pace := rounds.Pace{New: plumbing.OfManager(q.m).Retry()}
 	for {
-		config, err := readConfig(ctx, s, q.dir)
-		if err != nil || len(config.Data) > 0 {
-			return config, err
+		c, err := readConfig(ctx, s, q.dir)
+		if err != nil || len(c.Data) > 0 {
+			return c, err
 		}
 		// If another contender has set the data first, or the reply was lost, read it again.
-		_, err = s.Set(ctx, q.dir, kind.Config, config.Version)
+		_, err = s.Set(ctx, q.dir, kind.configuration.Config, c.Version)
 		if err != nil && !errors.Is(err, zk.ErrBadVersion) && !plumbing.Uncertain(err) {
-			return Config{}, err
+			return config{}, err
 		}
 		if err := pace.Wait(ctx, s.Done()); err != nil {
-			return Config{}, err
+			return config{}, err
 		}
 		if err := s.Err(); err != nil {
-			return Config{}, err
+			return config{}, err
 		}
 	}
 }
 
-// config is queueinternal.Config.
-func (q *Queue) config(ctx context.Context) (Config, error) {
-	misuse.Context(ctx, "queueinternal: Config")
-	var config Config
+// config is queueplumbing.ReadConfig.
+func (q *Queue) config(ctx context.Context) (config, error) {
+	misuse.Context(ctx, "queueplumbing: ReadConfig")
+	var c config
 	err := q.inSession(ctx, func(s *session.Session) (err error) {
-		config, err = readConfig(ctx, s, q.dir)
+		c, err = readConfig(ctx, s, q.dir)
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil
 		}
 		return err
 	})
 	if err != nil {
-		return Config{}, fmt.Errorf("read the configuration of %s: %w", q.dir, err)
+		return config{}, fmt.Errorf("read the configuration of %s: %w", q.dir, err)
 	}
-	return config, nil
+	return c, nil
 }
 
-// reconfigure is queueinternal.Reconfigure. It repeats the transaction until nobody has changed the
+// reconfigure is queueplumbing.Reconfigure. It repeats the transaction until nobody has changed the
 // directory in between.
-func (q *Queue) reconfigure(ctx context.Context, pin string, keep bool, change func(old Config) ([]byte, error)) error {
-	misuse.Context(ctx, "queueinternal: Reconfigure")
+func (q *Queue) reconfigure(ctx context.Context, pin string, keep bool, change func(old config) ([]byte, error)) error {
+	misuse.Context(ctx, "queueplumbing: Reconfigure")
 	if _, ok := ParseNode(pin); ok {
 		return fmt.Errorf("queue: %w: %q is the name of a contender", session.ErrInvalid, pin)
 	}

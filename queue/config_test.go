@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/queueinternal"
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -19,18 +19,26 @@ import (
 
 // limited is a kind whose configuration says how many contenders may hold at a time.
 func limited(limit string) *queue.Kind {
-	return &queue.Kind{
-		Name:     "limited",
-		Prefixes: []string{queue.PrefixLease},
-		Config:   []byte(limit),
-		Configured: func(_ queue.Node, config queue.Config) (queue.Policy, error) {
+	return configured(&queue.Kind{Name: "limited", Prefixes: []string{queue.PrefixLease}}, limit,
+		func(_ queue.Node, config queueplumbing.Config) (p queue.Policy, t queueplumbing.Tightening, err error) {
 			n, err := strconv.Atoi(string(config.Data))
 			if err != nil {
-				return queue.Policy{}, fmt.Errorf("%w: %q", queue.ErrConflict, config.Data)
+				return p, t, fmt.Errorf("%w: %q", queue.ErrConflict, config.Data)
 			}
-			return queue.Policy{Slack: n - 1}, nil
-		},
-	}
+			return queue.Policy{Slack: n - 1}, t, nil
+		})
+}
+
+// configured gives a kind a configuration.
+func configured(k *queue.Kind, config string,
+	policy func(queue.Node, queueplumbing.Config) (queue.Policy, queueplumbing.Tightening, error)) *queue.Kind {
+	queueplumbing.Configure(k, queueplumbing.Configuration[queue.Node, queue.Policy]{Config: []byte(config), Policy: policy})
+	return k
+}
+
+// strict is a policy under every configuration.
+func strict(queue.Node, queueplumbing.Config) (p queue.Policy, t queueplumbing.Tightening, err error) {
+	return p, t, nil
 }
 
 // The first contender sets the configuration of the directory, and the others go by it.
@@ -58,7 +66,7 @@ func TestReconfigure(t *testing.T) {
 	q := client(t, dir)
 	set := func(to string) {
 		t.Helper()
-		mustBe(t, queueinternal.Reconfigure(patient(t), q, "pin", false, func(queue.Config) ([]byte, error) { return []byte(to), nil }), nil)
+		mustBe(t, queueplumbing.Reconfigure(patient(t), q, "pin", false, func(queueplumbing.Config) ([]byte, error) { return []byte(to), nil }), nil)
 	}
 	var held []*queue.Lease
 	for range 2 {
@@ -91,8 +99,8 @@ func TestReconfigureMakesDirectory(t *testing.T) {
 	dir := testserver.Path(t)
 	q := client(t, dir)
 	refusal := errors.New("refused")
-	mustBe(t, queueinternal.Reconfigure(patient(t), q, "pin", false, func(queue.Config) ([]byte, error) { return nil, refusal }), refusal)
-	mustBe(t, queueinternal.Reconfigure(patient(t), q, "pin", false, func(old queue.Config) ([]byte, error) {
+	mustBe(t, queueplumbing.Reconfigure(patient(t), q, "pin", false, func(queueplumbing.Config) ([]byte, error) { return nil, refusal }), refusal)
+	mustBe(t, queueplumbing.Reconfigure(patient(t), q, "pin", false, func(old queueplumbing.Config) ([]byte, error) {
 		if len(old.Data) > 0 {
 			t.Errorf("old data %q", old.Data)
 		}
@@ -108,7 +116,7 @@ func TestReconfigureReplyLost(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, _ := proxied(t, dir)
 	fault := proxy.CutAfterCommit(func(r zktest.Request) bool { return r.Op == zktest.OpMulti })
-	mustBe(t, queueinternal.Reconfigure(patient(t), q, "pin", false, func(queue.Config) ([]byte, error) { return []byte("3"), nil }), nil)
+	mustBe(t, queueplumbing.Reconfigure(patient(t), q, "pin", false, func(queueplumbing.Config) ([]byte, error) { return []byte("3"), nil }), nil)
 	await(t, fault.Hit(), "the fault")
 	if data, _, err := testserver.Admin(t).Get(dir); err != nil || string(data) != "3" {
 		t.Errorf("%q, %v", data, err)
@@ -213,7 +221,7 @@ func TestReconfigureEndsByItsOwnError(t *testing.T) {
 	q := client(t, persistentDir(t))
 	for _, own := range []error{zk.ErrBadVersion, zk.ErrNoNode, zk.ErrConnectionClosed, session.ErrLost, errors.New("no")} {
 		calls := 0
-		err := queueinternal.Reconfigure(patient(t), q, "pin", false, func(queue.Config) ([]byte, error) {
+		err := queueplumbing.Reconfigure(patient(t), q, "pin", false, func(queueplumbing.Config) ([]byte, error) {
 			calls++
 			return nil, fmt.Errorf("change: %w", own)
 		})

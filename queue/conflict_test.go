@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"context"
 	"math"
 	"path"
 	"slices"
@@ -86,9 +87,13 @@ func TestForeignContenders(t *testing.T) {
 func TestContenders(t *testing.T) {
 	dir := testserver.Path(t)
 	q := client(t, dir)
+	_, err := q.Contenders(patient(t), mutex)
+	mustBe(t, err, zk.ErrNoNode)
+	dir = persistentDir(t)
+	q = client(t, dir)
 	got, err := q.Contenders(patient(t), mutex)
 	if err != nil || got == nil || len(got) != 0 {
-		t.Fatalf("where there is no directory: %v, %v; want an empty list", got, err)
+		t.Fatalf("where there is nobody: %v, %v; want an empty list", got, err)
 	}
 	ask := func(data string) queue.Request { return queue.Request{Kind: mutex, Data: []byte(data)} }
 	l, err := q.Acquire(patient(t), ask("first"))
@@ -170,9 +175,9 @@ func TestBadArguments(t *testing.T) {
 		"no policy":       {Kind: &queue.Kind{Prefixes: []string{queue.PrefixLock}}},
 		"no prefixes":     {Kind: &queue.Kind{Policy: policy}},
 		"bad prefix":      {Kind: &queue.Kind{Policy: policy, Prefixes: []string{"mine"}}},
-		"two policies":    {Kind: &queue.Kind{Policy: policy, Configured: limited("1").Configured, Prefixes: []string{"mine-"}}},
-		"no config":       {Kind: &queue.Kind{Configured: limited("1").Configured, Prefixes: []string{"mine-"}}},
-		"config, unused":  {Kind: &queue.Kind{Policy: policy, Config: []byte("1"), Prefixes: []string{"mine-"}}},
+		"two policies":    {Kind: configured(&queue.Kind{Policy: policy, Prefixes: []string{"mine-"}}, "1", strict)},
+		"no config":       {Kind: configured(&queue.Kind{Prefixes: []string{"mine-"}}, "", strict)},
+		"config, unused":  {Kind: configured(&queue.Kind{Prefixes: []string{"mine-"}}, "1", nil)},
 		"another's":       {Kind: mutex, Prefix: queue.PrefixLease},
 		"negative weight": {Kind: mutex, Weight: -1},
 		"too much data":   {Kind: mutex, Data: make([]byte, 1<<20)},
@@ -225,4 +230,26 @@ var heavy = &queue.Kind{
 	Policy: func(queue.Node) queue.Policy {
 		return queue.Policy{Weight: func(ahead queue.Node) int { return ahead.Weight }}
 	},
+}
+
+// The holder leaves while Contenders reads the nodes that it has listed. The next one holds then.
+func TestContendersHolderLeaves(t *testing.T) {
+	dir := testserver.Path(t)
+	first, err := client(t, dir).Acquire(patient(t), queue.Request{Kind: mutex})
+	mustBe(t, err, nil)
+	second := begin(t, client(t, dir), queue.Request{Kind: mutex})
+	testserver.WaitChildren(t, dir, 2)
+	q := client(t, dir, session.WithTrace(session.Trace{
+		Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+			if r.Op == "getData" && r.Path == first.Path() {
+				release(t, first)
+			}
+			return ctx, nil
+		},
+	}))
+	all, err := q.Contenders(patient(t), mutex)
+	if err != nil || len(all) != 1 || !all[0].Holder {
+		t.Errorf("%+v, %v: want one contender, which holds", all, err)
+	}
+	release(t, second.get(t))
 }

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ func (a *attempt) survey(ctx context.Context) ([]string, error) {
 	pace := rounds.Pace{New: plumbing.OfManager(a.q.m).Retry()}
 	for {
 		var g errgroup.Group
-		configured, answered := a.r.Kind.Configured != nil, false
+		configured, answered := a.r.Kind.configuration != nil, false
 		if configured {
 			g.Go(func() (err error) {
 				a.config, err = a.q.configIn(ctx, a.s, a.r.Kind)
@@ -40,7 +41,7 @@ func (a *attempt) survey(ctx context.Context) ([]string, error) {
 				return err
 			})
 		}
-		names, stat, err := a.s.Children(ctx, a.q.dir)
+		names, stat, err := a.listChildren(ctx)
 		err = errors.Join(err, g.Wait())
 		if configured && !answered && err == nil {
 			err = errEnded
@@ -54,41 +55,78 @@ func (a *attempt) survey(ctx context.Context) ([]string, error) {
 	}
 }
 
+// listChildren lists the directory. If the place may be kept, it sets a watch in the same request.
+func (a *attempt) listChildren(ctx context.Context) (names []string, stat *zk.Stat, err error) {
+	if !a.entry.lazy || a.waited {
+		return a.s.Children(ctx, a.q.dir)
+	}
+	names, stat, a.children, err = plumbing.Of(a.s).List(ctx, a.q.dir)
+	return names, stat, err
+}
+
 // decide returns the nodes of a listing that are in the way.
-func (a *attempt) decide(ctx context.Context, names []string) ([]blocker, error) {
-	nodes, err := ofKind(parseNodes(names, a.r.Kind.Prefixes...), a.r.Kind)
-	if err != nil {
-		return nil, err
+func (a *attempt) decide(ctx context.Context, names []string) (*tail, error) {
+	err := a.rivals(ctx, names)
+	if err == nil {
+		err = a.judge(ctx)
 	}
-	if err := a.rivals(ctx, names); err != nil {
-		return nil, err
+	if err == nil && a.entry.beside != nil {
+		err = a.sharePlace(ctx, names)
 	}
-	if err := a.judge(ctx); err != nil {
-		return nil, err
-	}
-	if a.doubt {
-		nodes = slices.DeleteFunc(nodes, func(n Node) bool { return a.isTwin(ctx, n) })
-	}
-	if nodes, err = a.sharePlace(ctx, nodes); err != nil {
+	ahead, conflict := a.read(ctx, names)
+	if err := cmp.Or(conflict, err); err != nil {
 		return nil, err
 	}
 	a.succeed(ctx)
-	ahead := blockers(a.node, nodes, a.policy)
-	if a.position < 0 {
-		a.position = len(ahead)
+	if a.entry.listed != nil {
+		a.entry.listed.Store(&listed{a.children, a.crowded})
 	}
-	behind, err := a.behind(ctx, nodes)
-	return append(ahead, behind...), err
+	if a.position < 0 {
+		a.position = ahead.count()
+	}
+	behind, err := a.behind(ctx, names)
+	for _, b := range behind {
+		ahead.add(b)
+	}
+	ahead.sort()
+	a.head = ahead.head()
+	return ahead, err
+}
+
+// read reads the names of a listing, and notes whether others wait for our node. It fails with ErrConflict
+// if a name is that of another kind of lock.
+func (a *attempt) read(ctx context.Context, names []string) (*tail, error) {
+	ahead := newTail(a.node, a.slack)
+	a.crowded = false
+	for _, name := range names {
+		n, ok := ParseNode(name, a.r.Kind.Prefixes...)
+		switch {
+		case !ok || a.besides(n):
+		case !slices.Contains(a.r.Kind.Prefixes, n.Prefix):
+			return nil, a.r.Kind.conflict(n)
+		case a.doubt && a.isTwin(ctx, n):
+		case compareNodes(n, a.node) >= 0:
+			a.crowded = a.crowded || a.entry.lazy && waitsFor(a.r.Kind, n, a.node)
+		default:
+			if b, ok := blockerOf(n, a.policy.Policy); ok {
+				ahead.add(b)
+			} else {
+				ahead.passes(n)
+			}
+		}
+	}
+	return ahead, nil
 }
 
 // rivals fails with ErrConflict if contenders of another kind of lock are in one of the
 // directories that the kind names. Those contenders make their nodes before they look for
 // ours, as we do, so at least one of the two sees the other.
 func (a *attempt) rivals(ctx context.Context, names []string) error {
-	if a.r.Kind.Rivals == nil {
+	c := a.r.Kind.configuration
+	if c == nil || c.Rivals == nil {
 		return nil
 	}
-	for _, name := range a.r.Kind.Rivals(names) {
+	for _, name := range c.Rivals(names) {
 		children, _, err := a.s.Children(ctx, path.Join(a.q.dir, name))
 		switch {
 		case errors.Is(err, zk.ErrNoNode):

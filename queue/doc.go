@@ -28,30 +28,35 @@
 //	A contender may go when the weight that remains ahead of it is at most Slack.
 //	Until then it watches the last nodes ahead of it, just enough that they weigh more than Slack.
 //
-// No wake-up is missed: while the whole watched tail stands, the contender may not go, so a
-// watched node always leaves first. There is no herd: for a mutex, a release wakes the next holder
-// and the waiter behind it, which then lists the directory. In general at most 1.5 × Slack + 2
-// waiters watch one node; few of them list when it leaves. The recipe is that of the ZooKeeper
-// documentation and of Apache Curator's LockInternals, with weights in place of an index.
+// No wake-up is missed: while all of the watched nodes stand, the contender may not go. So one of
+// them always leaves before the contender may go.
+//
+// There is no herd. When a mutex is released, two waiters wake up: the next holder, and the waiter
+// behind it, which then lists the directory. In general at most 1.5 × Slack + 2 waiters watch one
+// node, and few of them list the directory when the node leaves.
+//
+// The recipe is that of the ZooKeeper documentation and of Apache Curator's LockInternals, with
+// weights in place of an index.
 //
 // # Guarantees
 //
-//   - Two leases that conflict never report at the same instant that they are held. A lease ends
-//     by the clock of its session before the server can give its place to another contender.
+//   - Two leases that conflict never report at the same instant that they are held. A lease ends, by
+//     the clock of its session, before the server can give its place to another contender.
 //   - Contenders are served in the order of their sequence numbers. A [Kind] that is Unfair has
 //     no order.
 //   - No node is left behind. From the moment at which a node may exist, an acquisition returns
 //     a lease or the node's delete is guaranteed.
-//   - It takes one round trip to enter, and none to take the lock when the place comes free.
-//     No later contender can get ahead, so the nodes that are known to be ahead only leave.
+//   - Entering the queue takes one round trip. Taking the lock when the place comes free takes none:
+//     no later contender can get ahead, so a contender knows all nodes ahead of it once it has listed
+//     them.
 //
 // # What is not guaranteed
 //
-//   - A lease can end at any moment. Work under it must end with [Lease.Context], or be harmless
+//   - A lease can end at any moment. Work under it must end with [Lease.Context], or do no harm
 //     afterwards, or be fenced with [Lease.Guard] or [Lease.Token].
-//   - If an operator deletes a holder's node, the next contender goes at once. The holder finds
-//     out when its server tells it. An uncontended lock does not watch its own node for the first
-//     5 ms, to save a request. If the node is deleted in that time, the holder finds out when
+//   - If an operator deletes a holder's node, the next contender gets the lock at once. The holder
+//     finds out when its server tells it. An uncontended lock does not watch its own node for the
+//     first 5 ms, to save a request. If the node is deleted in that time, the holder finds out when
 //     the watch is set: after 5 ms, or when it calls Token.
 //
 // # States
@@ -67,11 +72,19 @@
 //
 //	before it is granted: error, ctx ended, busy, node or session lost --> leave
 //
-// An attempt that leaves has its node deleted for certain. If its node or session was lost, a new
-// attempt enters at the end of the queue. If the lock was made stricter while an attempt waited
-// (a lower limit of a semaphore), the attempt is outdated: when it could go, a new attempt renews
-// its place, and replaces its node in one transaction. An attempt for an Unfair kind creates the
-// only node of the lock, or waits for the end of the node that is there.
+// When an attempt leaves, its node is deleted for certain. If its node or session was lost, a new
+// attempt enters at the end of the queue.
+//
+// A lock can become stricter while an attempt waits, for example when the limit of a semaphore is
+// lowered. Then the attempt is outdated. When it could go, a new attempt renews its place, and
+// replaces its node in one transaction.
+//
+// An attempt for an Unfair kind creates the only node of the lock, or waits for the end of the node
+// that is there.
+//
+// Several locks of one manager can be taken together: see Multi of package zklock. Then one transaction
+// creates the nodes of all attempts, and each decides by its own listing. The attempts up to the first
+// that has to wait go on as alone. The others leave before that one waits.
 //
 // A granted node is a turn, which one lease at a time holds. A turn has a single lease, except a
 // turn of a [Local]:
@@ -80,7 +93,11 @@
 //	                 ^            |
 //	                 |            +-- node or session lost --> over
 //	                 |            |
-//	                 '------------'-- released, and handed over to the next waiter of the Local
+//	                 |------------'-- released, and handed over to the next waiter of the Local
+//	                 |
+//	                 '-- taken again -- kept <-- released, with WithLazyRelease
+//	                                     |
+//	                                     '-- no longer worth keeping, or lost --> over
 //
 // A [Local] is the queue of one process. It has one contender for all of its waiters:
 //
@@ -92,7 +109,16 @@
 //	trying       granted                                 holding: the caller of TryAcquire holds
 //	trying       busy or failed                          contending if there are waiters, else idle
 //	holding      released, handed over                   holding: the next waiter holds
+//	holding      released, the place is kept             keeping: nobody holds
 //	holding      turn over                               contending if there are waiters, else idle
+//	keeping      a waiter or TryAcquire comes            holding: it holds at once, without a request
+//	keeping      another contender comes, or may have    idle: the node is deleted
+//	keeping      time over, or room is needed            idle: the node is deleted
+//	keeping      node or session lost                    idle
+//
+// A place that is kept is used again only while a watch on the children is pending that was set, on this
+// connection, by a listing that shows our node and no contender that has to wait for it. So contenders
+// of any library end its use: see [WithLazyRelease].
 //
 // A nil context panics.
 package queue

@@ -1,90 +1,190 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"path"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 )
 
-// enter creates the node, and returns a listing that was made after that.
+// entrants are attempts that enter the queue at once. There is one, or there are several of one
+// session that have directories of their own. Then one transaction creates the nodes of all.
+type entrants []entrant
+
+// entrant is an attempt with the context of its acquisition.
+type entrant struct {
+	*attempt
+	ctx context.Context
+}
+
+// errPartly says that the reply to a transaction was lost, and that some of its nodes are there and
+// others are not. The others were deleted, or the transaction was carried out between two looks.
+var errPartly = errors.New("some of the nodes of one transaction are gone")
+
+// enter creates the nodes. After that each attempt has a listing that was made after its node, or
+// the reason why it has none. An error says that no attempt has entered. All of them have to leave.
 //
-// The create and the listing are sent together. It does not matter which of them the server
+// The create and the listings are sent together. It does not matter which of them the server
 // handles first, since a listing counts only if it shows the node.
-func (a *attempt) enter(ctx context.Context) ([]string, error) {
+func (all entrants) enter(ctx context.Context) error {
+	first := all[0]
 	for tries := 1; ; tries++ {
-		names, listErr, err := a.send(ctx)
-		if err != nil {
-			return nil, err
+		if err := all.send(ctx); err != nil {
+			return err
 		}
-		made, err := a.creation.Result()
+		_, err := first.creation.Result()
 		switch {
 		case err == nil:
-			if err := a.found(path.Base(made)); err != nil {
-				return nil, err
+			for i, err := range all.each(entrant.arrive) {
+				all[i].failed = err
 			}
-			if listErr == nil && slices.Contains(names, a.node.Name) {
-				return names, nil
-			}
-			return a.list(ctx)
-		case errors.Is(err, zk.ErrNoNode) && a.entry.renews != nil:
-			return nil, errDeleted // the node that was to be replaced
+			return nil
+		case errors.Is(err, zk.ErrNoNode) && first.entry.renews != nil:
+			return errDeleted // the node that was to be replaced
 		case errors.Is(err, zk.ErrNoNode):
-			// There is no directory. It can vanish at any moment while it is empty.
-			if err := plumbing.Of(a.s).MakeParents(ctx, a.q.dir); err != nil {
-				return nil, err
+			// A directory is missing. It can vanish at any moment while it is empty.
+			if err := all.makeParents(); err != nil {
+				return err
 			}
 		case errors.Is(err, zk.ErrConnectionClosed):
-			names, lookupErr := a.lookup(ctx)
-			if lookupErr != nil || a.node.Name != "" {
-				return names, lookupErr
+			if found, err := all.lookup(ctx); found || err != nil {
+				return err
 			}
-			traceRetry(ctx, a.q.hooks(), "create", tries, err)
+			traceRetry(ctx, first.q.hooks(), "create", tries, err)
 		default:
-			return nil, err
+			return err
 		}
-		if err := a.slow(ctx, false); err != nil {
-			return nil, err
+		if err := first.slow(ctx, false); err != nil {
+			return err
 		}
 	}
 }
 
-// send sends the create and a listing together, and waits for the answers to both. listErr is the
-// error of the listing. That of the create is in a.creation.
-func (a *attempt) send(ctx context.Context) (names []string, listErr, err error) {
-	if a.entry.beside != nil {
-		if err := a.askPlace(ctx); err != nil {
-			return nil, nil, err
+// each calls f for all attempts at the same time, and returns the errors.
+func (all entrants) each(f func(entrant) error) []error {
+	errs := make([]error, len(all))
+	var g sync.WaitGroup
+	defer g.Wait()
+	for i, one := range all[1:] {
+		errs[i+1] = errEnded // if a hook ends the goroutine
+		g.Go(func() { errs[i+1] = f(one) })
+	}
+	errs[0] = f(all[0])
+	return errs
+}
+
+// send sends the create of the nodes and the listings together, and waits for the answers to all of
+// them. The answer to the create is in the creation of each attempt.
+func (all entrants) send(ctx context.Context) error {
+	if err := all.startCreate(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
+	all.each(func(a entrant) error {
+		a.names, a.unlisted = nil, errEnded
+		a.names, a.unlisted = a.survey(a.ctx)
+		return nil
+	})
+	first := all[0]
+	if err := first.until(ctx, first.creation.Done()); err != nil {
+		return err
+	}
+	for _, a := range all {
+		a.entering = time.Since(began)
+	}
+	if first.entry.placed != nil {
+		first.entry.placed()
+	}
+	return nil
+}
+
+// startCreate sends the create of the nodes, or the renewal of a place.
+func (all entrants) startCreate(ctx context.Context) error {
+	var ops []any
+	first := all[0]
+	switch {
+	case first.entry.beside != nil:
+		if err := first.askPlace(ctx); err != nil {
+			return err
+		}
+	case first.entry.renews != nil:
+		ops = append(ops, &zk.DeleteRequest{Path: first.entry.renews.nodePath(), Version: -1})
+	}
+	if len(all) == 1 && ops == nil {
+		name, flags := first.newName()
+		c, err := first.create(ctx, path.Join(first.q.dir, name), flags)
+		if err == nil {
+			first.sent(c)
+		}
+		return err
+	}
+	before := len(ops)
+	for _, a := range all {
+		name, flags := a.newName()
+		ops = append(ops, &zk.CreateRequest{Path: path.Join(a.q.dir, name), Data: a.r.Data, Flags: flags})
+	}
+	var t plumbing.Transaction
+	err := first.withRoom(ctx, func() (err error) {
+		t, err = plumbing.Of(first.s).StartMulti(ctx, ops...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i, a := range all {
+		a.sent(t.Creation(before + i))
+	}
+	return nil
+}
+
+// sent takes note of a create that was sent.
+func (a *attempt) sent(c plumbing.Creation) {
+	if a.creation == nil {
+		a.after = c.After()
+		if old := a.entry.renews; old != nil {
+			a.after = max(a.after, old.config.Changed)
 		}
 	}
-	name, flags := a.newName()
-	creation, err := a.startCreate(ctx, name, flags)
-	if err != nil {
-		return nil, nil, err
+	a.creation = c
+}
+
+// arrive follows when the create has succeeded. It sees to it that the listing shows the node.
+func (a entrant) arrive() (err error) {
+	made, _ := a.creation.Result()
+	if err := a.found(path.Base(made)); err != nil {
+		return err
 	}
-	if a.creation == nil {
-		a.after = creation.After()
+	if a.unlisted == nil && slices.Contains(a.names, a.node.Name) {
+		return nil
 	}
-	a.creation = creation
-	names, listErr = a.survey(ctx)
-	if err := a.until(ctx, creation.Done()); err != nil {
-		return nil, nil, err
+	a.names, err = a.list(a.ctx)
+	return err
+}
+
+// makeParents makes the directories that are missing by the listings. If there are none, one has
+// vanished just now and come again, or a server lags behind: then it makes all.
+func (all entrants) makeParents() error {
+	missing := slices.DeleteFunc(slices.Clone(all), func(a entrant) bool { return a.unlisted == nil })
+	if len(missing) == 0 {
+		missing = all
 	}
-	if a.entry.placed != nil {
-		a.entry.placed()
-	}
-	return names, listErr, nil
+	return cmp.Or(missing.each(func(a entrant) error {
+		return plumbing.Of(a.s).MakeParents(a.ctx, a.q.dir)
+	})...)
 }
 
 // newName returns the name to create, and the flags of the create. A node that shares or renews a
 // place has the sequence number of that place. Otherwise the server gives the number.
 func (a *attempt) newName() (string, int32) {
-	name := nameFor(a.id, a.r.Prefix, a.r.Weight)
+	name := nameFor(a.id, a.r.Prefix, a.r.Weight, a.entry.lazy)
 	var other *attempt
 	switch {
 	case a.entry.beside != nil:
@@ -97,8 +197,8 @@ func (a *attempt) newName() (string, int32) {
 	return fmt.Sprintf("%s%010d", name, other.node.Sequence), zk.FlagEphemeral
 }
 
-// lookup finds out whether a create whose reply was lost has made the node. If it has, lookup
-// sets a.node, and returns a listing. Of several nodes it takes the first.
+// lookup finds out whether a create whose reply was lost has made the nodes. If it has, each
+// attempt has its node and a listing. Of several nodes with its id, an attempt takes the first.
 //
 // The server first catches up with the leader. The session is still the same, and the servers close
 // the lost connection when they accept the new one. So a node that is not there will hardly
@@ -107,40 +207,60 @@ func (a *attempt) newName() (string, int32) {
 // CreateProtectedEphemeralSequential of zk.Conn is no substitute: it does not sync, it goes on
 // in a new session while the old session's node may still stand, and it panics at a child named
 // _c_x.
-func (a *attempt) lookup(ctx context.Context) ([]string, error) {
-	a.doubt = true
-	if err := a.s.Sync(ctx, a.q.dir); err != nil {
-		return nil, err
+func (all entrants) lookup(ctx context.Context) (found bool, err error) {
+	for _, a := range all {
+		a.doubt = true
 	}
-	names, err := a.survey(ctx)
+	first := all[0]
+	if err := plumbing.Of(first.s).SharedSync(ctx, first.q.dir, first.creation.Syncs()); err != nil {
+		return false, err
+	}
+	if err := cmp.Or(all.each(entrant.seek)...); err != nil {
+		return false, err
+	}
+	n := 0
+	for _, a := range all {
+		if a.node.Name != "" {
+			n++
+		}
+	}
+	if n > 0 && n < len(all) {
+		return false, errPartly
+	}
+	return n > 0, nil
+}
+
+// seek looks for the node in a listing.
+func (a entrant) seek() (err error) {
+	a.names, err = a.survey(a.ctx)
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, n := range parseNodes(names, a.r.Kind.Prefixes...) {
+	for _, n := range parseNodes(a.names, a.r.Kind.Prefixes...) {
 		switch {
 		case n.ID != a.id:
 		case a.node.Name == "":
-			if err := a.found(n.Name); err != nil {
-				return nil, err
+			if a.failed = a.found(n.Name); a.failed != nil {
+				return nil
 			}
 			plumbing.Of(a.s).Adopt(a.nodePath())
 		default:
-			a.isTwin(ctx, n)
+			a.isTwin(a.ctx, n)
 		}
 	}
-	return names, nil
+	return nil
 }
 
 // found takes note of the name of our node.
 func (a *attempt) found(name string) error {
 	n, ok := ParseNode(name, a.r.Kind.Prefixes...)
 	if !ok {
-		return fmt.Errorf("the server created %q when asked for %q", name, nameFor(a.id, a.r.Prefix, a.r.Weight))
+		return fmt.Errorf("the server created %q when asked for %q", name, nameFor(a.id, a.r.Prefix, a.r.Weight, a.entry.lazy))
 	}
-	a.node = n
+	a.node, a.entered = n, time.Now()
 	if n.Sequence < 0 || n.Sequence == math.MaxInt32 {
 		// The next numbers are the same again, or below all others.
 		return fmt.Errorf("%w: it gave %d", ErrSequence, n.Sequence)

@@ -23,7 +23,7 @@ func TestFound(t *testing.T) {
 			-1:                false,
 		} {
 			a := newAttempt(nil, nil, Request{Kind: kind, Prefix: prefix, Weight: 2}, entry{})
-			name := nameFor(a.id, prefix, 2) + fmt.Sprintf("%010d", seq)
+			name := nameFor(a.id, prefix, 2, false) + fmt.Sprintf("%010d", seq)
 			err := a.found(name)
 			if good != (err == nil) || !good && !errors.Is(err, ErrSequence) {
 				t.Errorf("%s: %v", name, err)

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -20,6 +21,7 @@ const watchAfter = 5 * time.Millisecond
 // guard starts to guard the turn, until it ends.
 func (t *turn) guard() {
 	t.guardSession()
+	t.guardChildren(t.tenure.watch)
 	own := t.a.own
 	if own == nil {
 		t.delayWatch()
@@ -37,12 +39,23 @@ func (t *turn) guard() {
 // The next three functions hold t.mu while they start a callback, so that the callback, which can
 // run at once, finds the function that stops it. None starts one after conclude.
 
-// guardSession ends the turn when its session ends.
+// guardSession ends the turn when its session ends. It is in held from now on.
 func (t *turn) guardSession() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.life.Err() == nil {
 		t.stopSession = plumbing.Of(t.a.s).AfterEnd(func() { t.lose(t.a.s.Err()) })
+		held.add(t)
+	}
+}
+
+// guardChildren tells the Local when the watch on the children ends: another contender may have come. w is
+// nil if there is no watch.
+func (t *turn) guardChildren(w plumbing.Watch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w != nil && t.life.Err() == nil {
+		t.stopChildren = w.AfterEvent(func() { t.local.intrude(t, w) })
 	}
 }
 
@@ -65,7 +78,9 @@ func (t *turn) guardNode(own plumbing.Watch) {
 	if t.life.Err() != nil {
 		return
 	}
+	set := time.Now()
 	t.stopNode = own.AfterEvent(func() {
+		t.pace.Rested(time.Since(set))
 		if own.Event() == plumbing.WatchDeleted {
 			t.loseNode()
 			return
@@ -78,19 +93,20 @@ func (t *turn) guardNode(own plumbing.Watch) {
 	})
 }
 
-// conclude ends the turn, and stops guarding it.
-func (t *turn) conclude(cause error) {
+// conclude ends the turn, and stops guarding it. It reports whether this was the first call.
+func (t *turn) conclude(cause error) (first bool) {
 	t.end(cause)
 	t.mu.Lock()
-	stopSession, stopNode := t.stopSession, t.stopNode
-	t.stopSession, t.stopNode = nil, nil
+	first, t.over = !t.over, true
+	stops := []func(){t.stopSession, t.stopNode, t.stopChildren}
+	t.stopSession, t.stopNode, t.stopChildren = nil, nil, nil
 	t.mu.Unlock()
-	if stopSession != nil {
-		stopSession()
+	for _, stop := range stops {
+		if stop != nil {
+			stop()
+		}
 	}
-	if stopNode != nil {
-		stopNode()
-	}
+	return first
 }
 
 // hurry sets the first watch on the node now, if delayWatch has not set it yet.
@@ -186,13 +202,16 @@ func (t *turn) heed(data []byte) {
 		return
 	}
 	if t.local != nil {
-		t.local.noHandOver(t)
+		t.local.bar(t)
 	}
 	t.mu.Lock()
-	again, holder := t.asked, t.holder
+	again, holders := t.asked, slices.Clone(t.holders)
 	t.asked = true
 	t.mu.Unlock()
-	if !again && holder != nil { // without a holder, begin calls Revoked
-		go t.a.r.Revoked(holder)
+	if again {
+		return
+	}
+	for _, l := range holders { // begin calls Revoked for those that have not begun
+		go t.a.r.Revoked(l)
 	}
 }

@@ -3,21 +3,39 @@ package queue
 import (
 	"context"
 
-	"github.com/turnstile-go/turnstile/internal/queueinternal"
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 )
 
-// The lock packages reach what is below through package queueinternal, so that it is not in the
+// The lock packages reach what is below through package queueplumbing, so that it is not in the
 // public API of this package.
 
 func init() {
-	queueinternal.OfLease = func(l any) queueinternal.Lease { return leaseInternal{l.(*Lease).made()} }
-	queueinternal.OfQueue = func(q any) queueinternal.Queue { return queueInternal{q.(*Queue).made()} }
+	queueplumbing.OfLease = func(l any) queueplumbing.Lease { return leaseInternal{l.(*Lease).made()} }
+	queueplumbing.SetConfiguration = func(kind, c any) { kind.(*Kind).configuration = c.(*configuration) }
+	queueplumbing.Deaf = func(data []byte) bool { return whoIs(data).listens() == RevocableNo }
+	queueplumbing.Identity = identity
+	queueplumbing.StartReleases = func(ctx context.Context, leases any) []func() error {
+		return startReleases(ctx, leases.([]*Lease))
+	}
+	queueplumbing.Together = func(ctx context.Context, parts []queueplumbing.Part, try bool) (queueplumbing.Party, error) {
+		locks := make([]joint, len(parts))
+		for i, p := range parts {
+			local, _ := p.Local.(*Local)
+			locks[i] = joint{p.Queue.(*Queue), local, p.Request.(Request)}
+		}
+		p, err := together(ctx, locks, try)
+		if err != nil {
+			return nil, err
+		}
+		return partyInternal{p}, nil
+	}
+	queueplumbing.OfQueue = func(q any) queueplumbing.Queue { return queueInternal{q.(*Queue).made()} }
 }
 
 type leaseInternal struct{ l *Lease }
 
 func (i leaseInternal) StartRelease(ctx context.Context) (wait func() error) {
-	return i.l.startRelease(ctx)
+	return i.l.startRelease(ctx, nil)
 }
 
 func (i leaseInternal) Beside(ctx context.Context, request any) (lease any, err error) {
@@ -26,8 +44,15 @@ func (i leaseInternal) Beside(ctx context.Context, request any) (lease any, err 
 
 type queueInternal struct{ q *Queue }
 
-func (i queueInternal) Config(ctx context.Context) (config any, err error) { return i.q.config(ctx) }
+func (i queueInternal) ReadConfig(ctx context.Context) (config, error) { return i.q.config(ctx) }
 
-func (i queueInternal) Reconfigure(ctx context.Context, pin string, keep bool, change any) error {
-	return i.q.reconfigure(ctx, pin, keep, change.(func(Config) ([]byte, error)))
+func (i queueInternal) Reconfigure(ctx context.Context, pin string, keep bool, change func(config) ([]byte, error)) error {
+	return i.q.reconfigure(ctx, pin, keep, change)
 }
+
+type partyInternal struct{ p *party }
+
+func (i partyInternal) Len() int                                   { return len(i.p.members) }
+func (i partyInternal) Next() (any, error)                         { return i.p.next() }
+func (i partyInternal) Leave(ctx context.Context, why error) error { return i.p.leave(ctx, why) }
+func (i partyInternal) Abandon(ctx context.Context)                { i.p.abandon(ctx) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/leasectx"
@@ -23,10 +24,12 @@ type Lease struct {
 	// hold ends with the lease, with its cause. finish ends it, once.
 	hold    context.Context
 	endHold context.CancelCauseFunc
-	tellEnd func(error) // the second half of the Hold hook
+	since   time.Time // of the grant
 
-	mu   sync.Mutex
-	over bool // finish was called
+	mu      sync.Mutex
+	over    bool        // finish was called
+	tellEnd func(error) // what the Hold hook returned; nil until it has
+	early   bool        // the lease ended before the Hold hook returned
 }
 
 // made returns l. It panics if l is nil or a zero value.
@@ -39,7 +42,7 @@ func (l *Lease) made() *Lease {
 
 // newLease returns a lease that no hook has been told of.
 func newLease(ctx context.Context, t *turn) *Lease {
-	l := &Lease{t: t, ctx: holderContext(ctx, t.hooks()), tellEnd: endNothing}
+	l := &Lease{t: t, ctx: holderContext(ctx, t.hooks()), since: time.Now()}
 	l.hold, l.endHold = context.WithCancelCause(l.ctx)
 	return l
 }
@@ -89,7 +92,9 @@ func (l *Lease) Context(parent context.Context) (context.Context, context.Cancel
 // The token is the id of the transaction that created the node (czxid). It grows for as long as
 // the ensemble keeps its data, while sequence numbers start again with a new directory. Leases
 // that share a place have the same token: the leases of one turn of a [Local], and the lease of a
-// reader that was a writer before. Tokens never decrease.
+// reader that was a writer before. Tokens never decrease, except from one reader to another with no
+// writer between them: readers of one process can take their place again ([WithLazyRelease]) after a
+// reader of another process has got a later place.
 //
 // If the token is not known yet, Token waits for the server. It returns when ctx ends, with an
 // error that matches ctx.Err(), or when the lease ends, with the error of [Lease.Err]. If the
@@ -139,17 +144,18 @@ const noVersion = math.MinInt32
 // released.
 //
 // Release returns nil when the server has confirmed the delete, or when a [Local] has handed the
-// lock over. It returns [ErrReleasePending] if ctx or the session ended first: the delete is
+// lock over or keeps its place. It returns [ErrReleasePending] if ctx or the session ended first: the delete is
 // still certain, and the caller has nothing more to do. After a loss it returns the cause
 // ([session.ErrLost], [session.ErrClosed]), and after a release [ErrReleased]. An error of the
 // server, such as zk.ErrNoAuth, says that it refuses to delete the node. The delete is then
 // repeated slowly, and other contenders wait until the server allows it or the session ends.
 func (l *Lease) Release(ctx context.Context) error {
-	return l.startRelease(ctx)()
+	return l.startRelease(ctx, nil)()
 }
 
-// startRelease is queueinternal.StartRelease.
-func (l *Lease) startRelease(ctx context.Context) (wait func() error) {
+// startRelease is Release without the wait for the server. If the lease is released together with
+// others, its node is deleted with theirs.
+func (l *Lease) startRelease(ctx context.Context, with *parting) (wait func() error) {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.Release")
 	_ = l.Err() // if the clock has run out, the lease was lost before this release
@@ -157,7 +163,7 @@ func (l *Lease) startRelease(ctx context.Context) (wait func() error) {
 	told := false
 	defer func() {
 		if first && !told { // a hook has panicked or ended the goroutine
-			l.t.release(l.ctx)
+			l.t.release(l.ctx, l, with)
 		}
 	}()
 	if first {
@@ -171,7 +177,7 @@ func (l *Lease) startRelease(ctx context.Context) (wait func() error) {
 	told = true
 	var removal plumbing.Removal
 	if first {
-		removal = l.t.release(removing)
+		removal = l.t.release(removing, l, with)
 	}
 	return func() error {
 		if first {
@@ -208,7 +214,7 @@ func (l *Lease) await(ctx context.Context, r plumbing.Removal) error {
 // abandon releases a lease that no caller gets, because a hook panicked or ended the goroutine.
 func (l *Lease) abandon() {
 	if l.finish(ErrReleased) {
-		defer l.t.release(l.ctx)
+		defer l.t.release(l.ctx, l, nil)
 		l.tell(ErrReleased)
 	}
 }
@@ -227,14 +233,45 @@ func (l *Lease) finish(cause error) bool {
 	return true
 }
 
+// lostWithSession reports whether the lease has ended because its session has.
+func (l *Lease) lostWithSession() bool {
+	cause := context.Cause(l.hold)
+	return cause != nil && !errors.Is(cause, ErrReleased) && !errors.Is(cause, errDeleted)
+}
+
+// began calls the Hold hook. The hook gets the lease (LeaseFrom), so the lease can end before the
+// hook has returned: a call of Err finds that the clock has run out. Then began tells the end.
+func (l *Lease) began() {
+	tellEnd := traceHold(l, l.t.hooks(), l.t.info)
+	l.mu.Lock()
+	l.tellEnd = tellEnd
+	early := l.early
+	l.mu.Unlock()
+	if early {
+		tellEnd(lossOrNil(context.Cause(l.hold)))
+	}
+}
+
 // tell calls the hooks for the end of the lease.
 func (l *Lease) tell(cause error) {
-	if errors.Is(cause, ErrReleased) {
-		l.tellEnd(nil)
-		return
+	l.mu.Lock()
+	tellEnd := l.tellEnd
+	l.early = tellEnd == nil
+	l.mu.Unlock()
+	if tellEnd != nil {
+		tellEnd(lossOrNil(cause))
 	}
-	l.tellEnd(cause)
-	traceLoss(l.ctx, l.t.hooks(), l.t.info, cause)
+	if !errors.Is(cause, ErrReleased) {
+		traceLoss(l.ctx, l.t.hooks(), l.t.info, cause)
+	}
+}
+
+// lossOrNil returns the cause of a loss, or nil for a release.
+func lossOrNil(cause error) error {
+	if errors.Is(cause, ErrReleased) {
+		return nil
+	}
+	return cause
 }
 
 // lose ends the lease by a loss.

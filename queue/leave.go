@@ -35,12 +35,7 @@ func (a *attempt) leave(ctx context.Context, why error) {
 	go func() {
 		defer close(removed)
 		<-a.creation.Done()
-		made, err := a.creation.Result()
-		if err == nil {
-			a.node, _ = ParseNode(path.Base(made), a.r.Kind.Prefixes...) // cannot fail: the name is ours
-		}
-		a.doubt = a.doubt || plumbing.Uncertain(err)
-		if a.node.Name != "" || a.doubt {
+		if a.mayStand() {
 			<-a.remove(ctx).Done() // which ends the claim once the node is gone
 			return
 		}
@@ -52,6 +47,17 @@ func (a *attempt) leave(ctx context.Context, why error) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// mayStand reports whether there is a node of ours, or may be one, after the answer to the last
+// create.
+func (a *attempt) mayStand() bool {
+	made, err := a.creation.Result()
+	if err == nil {
+		a.node, _ = ParseNode(path.Base(made), a.r.Kind.Prefixes...) // cannot fail: the name is ours
+	}
+	a.doubt = a.doubt || plumbing.Uncertain(err)
+	return a.node.Name != "" || a.doubt
 }
 
 // awaitsRemoval reports whether leave waits until the node is gone, as long as ctx allows.
@@ -74,12 +80,14 @@ var restartFrom int32 = 1 << 30
 // remove deletes the node for certain. If the reply to a create was lost, it deletes all nodes
 // with our id. ctx is for hooks alone.
 func (a *attempt) remove(ctx context.Context) plumbing.Removal {
-	return a.removeAfter(ctx, nil)
+	return a.removeBy(ctx, plumbing.Of(a.s).Remove)
 }
 
-// removeAfter is remove, in the background, once after is closed. If after is nil, or the reply to
-// a create was lost, the delete starts at once.
-func (a *attempt) removeAfter(ctx context.Context, after <-chan struct{}) plumbing.Removal {
+// remover starts a guaranteed delete.
+type remover func(ctx context.Context, path string) plumbing.Removal
+
+// removeBy is remove with another way to delete the node if its name is known.
+func (a *attempt) removeBy(ctx context.Context, remove remover) plumbing.Removal {
 	if a.claim != nil {
 		return a.claim.Remove(ctx, a.standing())
 	}
@@ -89,7 +97,7 @@ func (a *attempt) removeAfter(ctx context.Context, after <-chan struct{}) plumbi
 	if a.doubt {
 		a.sweep(ctx)
 	}
-	r := plumbing.Of(a.s).RemoveAfter(ctx, a.nodePath(), after)
+	r := remove(ctx, a.nodePath())
 	// Negative is past the end of the counter, not before its beginning.
 	if a.node.Sequence >= restartFrom || a.node.Sequence < 0 {
 		go func() {

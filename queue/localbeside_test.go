@@ -36,7 +36,7 @@ func TestLocalBeside(t *testing.T) {
 				create.Release()
 				g = <-beside
 			}
-			released := w.startRelease(patience(t))
+			released := w.startRelease(patience(t), nil)
 			if early {
 				create.Release()
 				g = <-beside

@@ -68,7 +68,7 @@ func TestLocalPassesNothingLost(t *testing.T) {
 	<-wake
 	stop()
 	standing.mu.Unlock()
-	if standing.stands() || p.handOver(standing) {
+	if standing.stands() || p.passOn(standing) {
 		t.Error("a turn whose node is gone was passed on")
 	}
 	giveBack(t, w.lease(t))

@@ -29,9 +29,11 @@ func TestLocalTrace(t *testing.T) {
 	dir := testserver.Path(t)
 	p := newProcess(t, dir, Request{}, 1, session.WithTrace(session.Trace{
 		Acquire: func(ctx context.Context, a session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
-			write(ctx, "acquire try=%v", a.Try)
+			write(ctx, "acquire try=%v local=%v weight=%d", a.Try, a.Local, a.Weight)
 			return ctx, func(r session.AcquireResult) {
-				write(ctx, "acquired %v busy=%v position=%d attempts=%d", r.Err, r.Busy, r.Position, r.Attempts)
+				// The reason for a wait has a time in it.
+				outcome, _, _ := strings.Cut(fmt.Sprint(r.Err), " (held by this process for ")
+				write(ctx, "acquired %v busy=%v position=%d attempts=%d", outcome, r.Busy, r.Position, r.Attempts)
 			}
 		},
 		Hold: func(ctx context.Context, h session.HoldInfo) func(error) {
@@ -57,13 +59,13 @@ func TestLocalTrace(t *testing.T) {
 	if !errors.Is(err, ErrBusy) {
 		t.Fatal(err)
 	}
-	release := a.startRelease(patience(t))
+	release := a.startRelease(patience(t), nil)
 	l := b.lease(t)
 	noError(t, release())
 	d := p.waitWith(t, as("d"), 2)
 	d.cancel()
 	d.fails(t, context.Canceled)
-	release = l.startRelease(patience(t))
+	release = l.startRelease(patience(t), nil)
 	last := c.lease(t)
 	noError(t, release())
 	testserver.Delete(t, last.Path())
@@ -74,11 +76,11 @@ func TestLocalTrace(t *testing.T) {
 		return lines[len(lines)-1] == "c: loss"
 	})
 	want := []string{
-		"a: acquire try=false", "a: node", "a: hold", "a: acquired <nil> busy=false position=0 attempts=1",
-		"b: acquire try=false", "c: acquire try=false",
-		"try: acquire try=true", "try: acquired <nil> busy=true position=-1 attempts=0",
+		"a: acquire try=false local=true weight=1", "a: node", "a: hold", "a: acquired <nil> busy=false position=0 attempts=1",
+		"b: acquire try=false local=true weight=1", "c: acquire try=false local=true weight=1",
+		"try: acquire try=true local=true weight=1", "try: acquired <nil> busy=true position=-1 attempts=0",
 		"a: held <nil>", "a: release", "b: hold", "b: acquired <nil> busy=false position=-1 attempts=0", "a: released <nil>",
-		"d: acquire try=false", "d: acquired context canceled busy=false position=-1 attempts=0",
+		"d: acquire try=false local=true weight=1", "d: acquired context canceled busy=false position=-1 attempts=0",
 		"b: held <nil>", "b: release", "c: node", "c: hold", "c: acquired <nil> busy=false position=1 attempts=1", "b: released <nil>",
 		"c: held lock " + dir + ": lost: its node was deleted", "c: loss",
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/misuse/misusetest"
-	"github.com/turnstile-go/turnstile/internal/queueinternal"
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -32,7 +32,7 @@ func TestMisuse(t *testing.T) {
 			{Zero: &queue.Lease{}, Made: l},
 			{Zero: &queue.Local{}, Made: local},
 		},
-		Values: []any{&queue.Kind{}},
+		Values: []any{&queue.Kind{}, queue.RevocableNo},
 		Funcs: map[string]func(context.Context){
 			"LeaseFrom": func(ctx context.Context) { queue.LeaseFrom(ctx) },
 		},
@@ -60,9 +60,9 @@ func TestZeroRequest(t *testing.T) {
 	wantInvalid("Local", err)
 	_, err = q.Acquire(patient(t), queue.Request{Kind: &queue.Kind{}})
 	wantInvalid("Acquire of no kind", err)
-	wantInvalid("Reconfigure", queueinternal.Reconfigure[queue.Config](patient(t), q, "pin", false, nil))
+	wantInvalid("Reconfigure", queueplumbing.Reconfigure(patient(t), q, "pin", false, nil))
 	l := acquire(t, q)
-	_, err = queueinternal.Beside(patient(t), l, queue.Request{})
+	_, err = queueplumbing.Beside(patient(t), l, queue.Request{})
 	wantInvalid("Beside", err)
 	release(t, l)
 }

@@ -32,7 +32,7 @@ type actor struct {
 
 func (m *model) enter(prefix string, weight int) {
 	n := Node{
-		Name: fmt.Sprintf("%s%010d", nameFor(fmt.Sprint(m.next), prefix, weight), m.next), ID: fmt.Sprint(m.next),
+		Name: fmt.Sprintf("%s%010d", nameFor(fmt.Sprint(m.next), prefix, weight, false), m.next), ID: fmt.Sprint(m.next),
 		Prefix: prefix, Weight: weight, Sequence: m.next,
 	}
 	m.next++

@@ -3,6 +3,7 @@ package queue_test
 import (
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 )
@@ -11,18 +12,14 @@ import (
 func TestRenewalWithMuchData(t *testing.T) {
 	const most = 224 << 10
 	dir := testserver.Path(t)
-	kind := &queue.Kind{
-		Name: "pair", Prefixes: []string{queue.PrefixLease}, Config: []byte("2"),
-		Configured: func(_ queue.Node, c queue.Config) (queue.Policy, error) {
+	kind := configured(&queue.Kind{Name: "pair", Prefixes: []string{queue.PrefixLease}}, "2",
+		func(_ queue.Node, c queueplumbing.Config) (p queue.Policy, t queueplumbing.Tightening, err error) {
 			if string(c.Data) == "2" {
-				return queue.Policy{Slack: 1}, nil
+				return queue.Policy{Slack: 1}, t, nil
 			}
-			return queue.Policy{
-				Slack: 0, Former: 1, Tightened: c.Changed, Lowered: c.Changed,
-				Replaces: func(queue.Node) bool { return true },
-			}, nil
-		},
-	}
+			t = queueplumbing.Tightening{Former: 1, Tightened: c.Changed, Lowered: c.Changed}
+			return queue.Policy{Replaces: func(queue.Node) bool { return true }}, t, nil
+		})
 	q := client(t, dir)
 	var held []*queue.Lease
 	for range 2 {

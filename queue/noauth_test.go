@@ -21,12 +21,13 @@ func dirWithout(t *testing.T, perm int32) string {
 	return dir
 }
 
-// waitStat waits for a number of children in a directory that may not be listed.
+// waitStat waits for a number of children in a directory that may not be listed. It asks for the ACL, which
+// comes with a stat and does not need READ.
 func waitStat(t *testing.T, dir string, children int32) {
 	t.Helper()
 	zktest.Eventually(t, testserver.Patience, "the children", func() bool {
-		ok, stat, err := testserver.Admin(t).Exists(dir)
-		return ok && err == nil && stat.NumChildren == children
+		_, stat, err := testserver.Admin(t).GetACL(dir)
+		return err == nil && stat.NumChildren == children
 	})
 }
 
@@ -61,6 +62,18 @@ func TestNoAuthToList(t *testing.T) {
 	if n := proxy.Count(inDir(q.Path())); n != 1 {
 		t.Errorf("%d requests", n)
 	}
+}
+
+// Nodes may be hidden in a directory that may be listed.
+func TestNoAuthToReadContenders(t *testing.T) {
+	dir := persistentDir(t)
+	l := acquire(t, client(t, dir, session.WithACL(zk.WorldACL(zk.PermAll&^zk.PermRead)...)))
+	all, err := client(t, dir).Contenders(patient(t), mutex)
+	mustBe(t, err, zk.ErrNoAuth)
+	if all != nil {
+		t.Errorf("%+v beside the error", all)
+	}
+	release(t, l)
 }
 
 // The server refuses to create the parents.

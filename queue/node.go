@@ -15,10 +15,12 @@ import (
 // added. Names of this module and of other clients:
 //
 //	_c_<uuid>-lock-0000000007        zklock; Curator's mutex; zk.Lock of go-zookeeper (uuid without -)
+//	_c_<uuid>-latch-0000000007       election and Curator's LeaderLatch
 //	_c_<uuid>-__READ__0000000007     rwlock and Curator, a reader
 //	_c_<uuid>-__WRIT__0000000007     rwlock and Curator, a writer
 //	_c_<uuid>-lease-0000000007       semaphore and Curator, one lease
 //	_c_<uuid>-x3-lease-0000000007    semaphore, three leases at once
+//	_c_<uuid>-keep-lock-0000000007   zklock and rwlock, if the place may be kept: see WithLazyRelease
 //	unfair-0000000000                zklock without a queue: the same name for all
 //	<uuid>__lock__0000000007         kazoo's mutex, and the writer of its read-write lock
 //	<uuid>__rlock__0000000007        kazoo, a reader
@@ -29,6 +31,7 @@ import (
 // Prefixes that mark a child as a contender, whatever the kind of lock. A kind can have others.
 const (
 	PrefixLock  = "lock-"    // a mutex: zklock, Curator, zk.Lock of go-zookeeper
+	PrefixLatch = "latch-"   // a mutex: zklock.WithLeaderLatch, Curator's LeaderLatch
 	PrefixRead  = "__READ__" // a reader: rwlock, Curator
 	PrefixWrite = "__WRIT__" // a writer: rwlock, Curator
 	PrefixLease = "lease-"   // leases of a semaphore: semaphore, Curator
@@ -40,7 +43,7 @@ const (
 )
 
 var knownPrefixes = []string{
-	PrefixLock, PrefixRead, PrefixWrite, PrefixLease, PrefixUnfair, PrefixKazooLock, PrefixKazooRead,
+	PrefixLock, PrefixLatch, PrefixRead, PrefixWrite, PrefixLease, PrefixUnfair, PrefixKazooLock, PrefixKazooRead,
 }
 
 // protected is the beginning of names that have an id.
@@ -53,12 +56,23 @@ type Node struct {
 	Prefix   string // one of the constants, or of the kind's prefixes
 	Weight   int    // how much it asks for: n if "x<n>-" is before the prefix, otherwise 1
 	Sequence int32  // the only thing that orders nodes
+
+	// MayKeep says that the contender may keep its place while nobody holds the lock, and then leaves
+	// when another contender comes: "keep-" is before the prefix, or before "x<n>-". See
+	// [WithLazyRelease].
+	MayKeep bool
 }
 
+// keepWord marks the nodes whose place may be kept.
+const keepWord = "keep-"
+
 // nameFor returns the name of a contender's node without the sequence number.
-func nameFor(id, prefix string, weight int) string {
+func nameFor(id, prefix string, weight int, mayKeep bool) string {
 	if weight > 1 {
 		prefix = "x" + strconv.Itoa(weight) + "-" + prefix
+	}
+	if mayKeep {
+		prefix = keepWord + prefix
 	}
 	return protected + id + "-" + prefix
 }
@@ -86,6 +100,7 @@ func ParseNode(name string, further ...string) (Node, bool) {
 	}
 	rest, n.Weight = cutWeight(rest)
 	if id, ok := strings.CutPrefix(rest, protected); ok {
+		id, n.MayKeep = cutKeep(id)
 		n.ID = strings.TrimSuffix(id, "-")
 	}
 	return n, true
@@ -104,7 +119,7 @@ func checkPrefix(prefix string) error {
 		return fmt.Errorf("%w: prefix %q: want a word that ends in - or _, such as %q", session.ErrInvalid, prefix, PrefixLock)
 	}
 	for _, sequence := range []int32{0, 999_999_999, 1_000_000_000, math.MaxInt32, -1, -999_999_999, -1_000_000_000, math.MinInt32} {
-		name := fmt.Sprintf("%s%010d", nameFor("id", prefix, 1), sequence)
+		name := fmt.Sprintf("%s%010d", nameFor("id", prefix, 1, false), sequence)
 		n, ok := ParseNode(name, prefix)
 		if !ok || n.Prefix != prefix || n.Sequence != sequence || n.ID != "id" || n.Weight != 1 {
 			return fmt.Errorf("%w: prefix %q: a node named %q could not be parsed: want a single - or _ at the end",
@@ -132,6 +147,15 @@ func cutWeight(before string) (string, int) {
 		return before, 1
 	}
 	return before[:i], int(n)
+}
+
+// cutKeep cuts "keep-" off the end of the part before the prefix.
+func cutKeep(before string) (string, bool) {
+	head, ok := strings.CutSuffix(before, "-"+keepWord)
+	if !ok {
+		return before, false
+	}
+	return head + "-", true
 }
 
 // cutSequence cuts the sequence number off the end of a name. The server formats a signed 32-bit

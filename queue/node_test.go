@@ -18,36 +18,43 @@ func TestParseNode(t *testing.T) {
 		what, name string
 		want       Node // without its name; Weight 0: not a contender
 	}{
-		{"ours and Curator's mutex", "_c_" + uuid36 + "-lock-0000000007", Node{"", uuid36, PrefixLock, 1, 7}},
-		{"Curator's reader", "_c_" + uuid36 + "-__READ__0000000008", Node{"", uuid36, PrefixRead, 1, 8}},
-		{"Curator's writer", "_c_" + uuid36 + "-__WRIT__0000000009", Node{"", uuid36, PrefixWrite, 1, 9}},
-		{"Curator's semaphore", "_c_" + uuid36 + "-lease-0000000010", Node{"", uuid36, PrefixLease, 1, 10}},
-		{"Curator without protection", "lock-0000000011", Node{"", "", PrefixLock, 1, 11}},
-		{"old Curator's reader", "__READ__0000000012", Node{"", "", PrefixRead, 1, 12}},
-		{"zk.Lock", "_c_" + hex32 + "-lock-0000000013", Node{"", hex32, PrefixLock, 1, 13}},
-		{"kazoo's lock", hex32 + "__lock__0000000001", Node{"", "", PrefixKazooLock, 1, 1}},
-		{"kazoo's reader", hex32 + "__rlock__0000000002", Node{"", "", PrefixKazooRead, 1, 2}},
-		{"kazoo's subclass", hex32 + "-lock-0000000003", Node{"", "", PrefixLock, 1, 3}},
+		{"ours and Curator's mutex", "_c_" + uuid36 + "-lock-0000000007", Node{"", uuid36, PrefixLock, 1, 7, false}},
+		{"ours and Curator's LeaderLatch", "_c_" + uuid36 + "-latch-0000000007", Node{"", uuid36, PrefixLatch, 1, 7, false}},
+		{"Curator's reader", "_c_" + uuid36 + "-__READ__0000000008", Node{"", uuid36, PrefixRead, 1, 8, false}},
+		{"Curator's writer", "_c_" + uuid36 + "-__WRIT__0000000009", Node{"", uuid36, PrefixWrite, 1, 9, false}},
+		{"Curator's semaphore", "_c_" + uuid36 + "-lease-0000000010", Node{"", uuid36, PrefixLease, 1, 10, false}},
+		{"Curator without protection", "lock-0000000011", Node{"", "", PrefixLock, 1, 11, false}},
+		{"old Curator's reader", "__READ__0000000012", Node{"", "", PrefixRead, 1, 12, false}},
+		{"zk.Lock", "_c_" + hex32 + "-lock-0000000013", Node{"", hex32, PrefixLock, 1, 13, false}},
+		{"kazoo's lock", hex32 + "__lock__0000000001", Node{"", "", PrefixKazooLock, 1, 1, false}},
+		{"kazoo's reader", hex32 + "__rlock__0000000002", Node{"", "", PrefixKazooRead, 1, 2, false}},
+		{"kazoo's subclass", hex32 + "-lock-0000000003", Node{"", "", PrefixLock, 1, 3, false}},
 
-		{"asks for three", "_c_" + uuid36 + "-x3-lease-0000000004", Node{"", uuid36, PrefixLease, 3, 4}},
-		{"asks for many", "_c_" + uuid36 + "-x2147483647-lease-0000000004", Node{"", uuid36, PrefixLease, math.MaxInt32, 4}},
-		{"asks for three, no id", "x3-lease-0000000004", Node{"", "", PrefixLease, 3, 4}},
-		{"weight zero is no weight", "_c_" + uuid36 + "-x0-lease-0000000004", Node{"", uuid36 + "-x0", PrefixLease, 1, 4}},
-		{"leading zero is no weight", "_c_" + uuid36 + "-x03-lease-0000000004", Node{"", uuid36 + "-x03", PrefixLease, 1, 4}},
-		{"too large for a weight", "_c_" + uuid36 + "-x2147483648-lease-0000000004", Node{"", uuid36 + "-x2147483648", PrefixLease, 1, 4}},
-		{"negative weight", "_c_" + uuid36 + "-x-3-lease-0000000004", Node{"", uuid36 + "-x-3", PrefixLease, 1, 4}},
+		{"asks for three", "_c_" + uuid36 + "-x3-lease-0000000004", Node{"", uuid36, PrefixLease, 3, 4, false}},
+		{"asks for many", "_c_" + uuid36 + "-x2147483647-lease-0000000004", Node{"", uuid36, PrefixLease, math.MaxInt32, 4, false}},
+		{"asks for three, no id", "x3-lease-0000000004", Node{"", "", PrefixLease, 3, 4, false}},
+		{"weight zero is no weight", "_c_" + uuid36 + "-x0-lease-0000000004", Node{"", uuid36 + "-x0", PrefixLease, 1, 4, false}},
+		{"leading zero is no weight", "_c_" + uuid36 + "-x03-lease-0000000004", Node{"", uuid36 + "-x03", PrefixLease, 1, 4, false}},
+		{"too large for a weight", "_c_" + uuid36 + "-x2147483648-lease-0000000004", Node{"", uuid36 + "-x2147483648", PrefixLease, 1, 4, false}},
+		{"negative weight", "_c_" + uuid36 + "-x-3-lease-0000000004", Node{"", uuid36 + "-x-3", PrefixLease, 1, 4, false}},
+
+		{"may be kept", "_c_" + uuid36 + "-keep-lock-0000000005", Node{"", uuid36, PrefixLock, 1, 5, true}},
+		{"a reader that may be kept", "_c_" + uuid36 + "-keep-__READ__0000000006", Node{"", uuid36, PrefixRead, 1, 6, true}},
+		{"both", "_c_" + uuid36 + "-keep-x3-lease-0000000007", Node{"", uuid36, PrefixLease, 3, 7, true}},
+		{"a word before the prefix that only ends alike", "_c_" + uuid36 + "-upkeep-lock-0000000007", Node{"", uuid36 + "-upkeep", PrefixLock, 1, 7, false}},
+		{"not ours, so it says nothing", "keep-lock-0000000007", Node{"", "", PrefixLock, 1, 7, false}},
 
 		// What the counter does when it is used up.
-		{"last", "_c_" + uuid36 + "-lock-2147483647", Node{"", uuid36, PrefixLock, 1, math.MaxInt32}},
-		{"first negative", "_c_" + uuid36 + "-lock--2147483648", Node{"", uuid36, PrefixLock, 1, math.MinInt32}},
-		{"negative of ten digits", "_c_" + uuid36 + "-lock--1000000000", Node{"", uuid36, PrefixLock, 1, -1e9}},
-		{"negative of nine digits", "_c_" + uuid36 + "-lock--999999999", Node{"", uuid36, PrefixLock, 1, -999999999}},
-		{"negative in the field", "_c_" + uuid36 + "-lock--000000005", Node{"", uuid36, PrefixLock, 1, -5}},
-		{"positive of ten digits", "_c_" + uuid36 + "-lock-1000000000", Node{"", uuid36, PrefixLock, 1, 1e9}},
-		{"first negative reader", "_c_" + uuid36 + "-__READ__-2147483648", Node{"", uuid36, PrefixRead, 1, math.MinInt32}},
-		{"negative reader of ten digits", "_c_" + uuid36 + "-__READ__-1000000000", Node{"", uuid36, PrefixRead, 1, -1e9}},
-		{"negative kazoo of ten digits", hex32 + "__lock__-2000000000", Node{"", "", PrefixKazooLock, 1, -2e9}},
-		{"negative kazoo in the field", hex32 + "__rlock__-000000005", Node{"", "", PrefixKazooRead, 1, -5}},
+		{"last", "_c_" + uuid36 + "-lock-2147483647", Node{"", uuid36, PrefixLock, 1, math.MaxInt32, false}},
+		{"first negative", "_c_" + uuid36 + "-lock--2147483648", Node{"", uuid36, PrefixLock, 1, math.MinInt32, false}},
+		{"negative of ten digits", "_c_" + uuid36 + "-lock--1000000000", Node{"", uuid36, PrefixLock, 1, -1e9, false}},
+		{"negative of nine digits", "_c_" + uuid36 + "-lock--999999999", Node{"", uuid36, PrefixLock, 1, -999999999, false}},
+		{"negative in the field", "_c_" + uuid36 + "-lock--000000005", Node{"", uuid36, PrefixLock, 1, -5, false}},
+		{"positive of ten digits", "_c_" + uuid36 + "-lock-1000000000", Node{"", uuid36, PrefixLock, 1, 1e9, false}},
+		{"first negative reader", "_c_" + uuid36 + "-__READ__-2147483648", Node{"", uuid36, PrefixRead, 1, math.MinInt32, false}},
+		{"negative reader of ten digits", "_c_" + uuid36 + "-__READ__-1000000000", Node{"", uuid36, PrefixRead, 1, -1e9, false}},
+		{"negative kazoo of ten digits", hex32 + "__lock__-2000000000", Node{"", "", PrefixKazooLock, 1, -2e9, false}},
+		{"negative kazoo in the field", hex32 + "__rlock__-000000005", Node{"", "", PrefixKazooRead, 1, -5, false}},
 
 		{what: "empty"},
 		{what: "some word", name: "foo"},
@@ -95,8 +102,9 @@ func FuzzParseNode(f *testing.F) {
 		_, _ = ParseNode(protected + text)
 
 		prefix, weight = int(uint(prefix)%uint(len(knownPrefixes))), max(1, weight&math.MaxInt32)
-		name := nameFor(uuid36, knownPrefixes[prefix], weight) + fmt.Sprintf("%010d", seq)
-		want := Node{name, uuid36, knownPrefixes[prefix], weight, seq}
+		keep := weight%2 == 0
+		name := nameFor(uuid36, knownPrefixes[prefix], weight, keep) + fmt.Sprintf("%010d", seq)
+		want := Node{name, uuid36, knownPrefixes[prefix], weight, seq, keep}
 		if got, ok := ParseNode(name); !ok || got != want {
 			t.Fatalf("ParseNode(%q) = %+v, %v; want %+v", name, got, ok, want)
 		}
@@ -149,7 +157,7 @@ func TestNameFor(t *testing.T) {
 		{PrefixLease, 1, "_c_ID-lease-"},
 		{PrefixLease, 12, "_c_ID-x12-lease-"},
 	} {
-		if got := nameFor("ID", c.prefix, c.weight); got != c.want || strings.Contains(got, "/") {
+		if got := nameFor("ID", c.prefix, c.weight, false); got != c.want || strings.Contains(got, "/") {
 			t.Errorf("nameFor(%q, %d) = %q, want %q", c.prefix, c.weight, got, c.want)
 		}
 	}

@@ -24,10 +24,10 @@ type place struct {
 	tokenErr error
 }
 
-// beside is queueinternal.Beside.
+// beside is queueplumbing.Beside.
 func (l *Lease) beside(ctx context.Context, r Request) (*Lease, error) {
 	l.made()
-	misuse.Context(ctx, "queueinternal: Beside")
+	misuse.Context(ctx, "queueplumbing: Beside")
 	if err := r.complete(); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (l *Lease) beside(ctx context.Context, r Request) (*Lease, error) {
 	}
 	if l.t.local != nil && l.Err() == nil {
 		// The next waiter of the Local would hold together with the new lease.
-		l.t.local.noHandOver(l.t)
+		l.t.local.bar(l.t)
 	}
 	return l.t.a.q.acquire(ctx, r, entry{beside: l})
 }
@@ -45,7 +45,7 @@ func (l *Lease) beside(ctx context.Context, r Request) (*Lease, error) {
 // waiters behind a node go when the node goes, unless their policy says that it may leave another
 // node in its place.
 func (a *attempt) checkBeside(kind *Kind) error {
-	if kind.Unfair || kind.Configured != nil || a.policy.Replaces == nil || !a.policy.Replaces(a.node) {
+	if kind.Unfair || kind.configuration != nil || a.policy.Replaces == nil || !a.policy.Replaces(a.node) {
 		return fmt.Errorf("queue: %w: a %s lock cannot be taken beside %s, which leaves nothing in its place",
 			session.ErrInvalid, kind.Name, a.node.Name)
 	}
@@ -57,19 +57,19 @@ func (a *attempt) checkBeside(kind *Kind) error {
 	return nil
 }
 
-// sharePlace returns the nodes of a listing without the node of the lease whose place is shared,
-// if there is such a lease. A listing that shows both nodes proves that ours was there before
-// the next contender could go.
-func (a *attempt) sharePlace(ctx context.Context, nodes []Node) ([]Node, error) {
+// sharePlace learns the token of the place that is shared with a lease. A listing that shows both
+// nodes proves that ours was there before the next contender could go.
+func (a *attempt) sharePlace(ctx context.Context, names []string) error {
 	other := a.entry.beside
-	if other == nil {
-		return nodes, nil
+	if !slices.Contains(names, other.t.a.node.Name) {
+		return other.nodeGone()
 	}
-	i := slices.IndexFunc(nodes, func(n Node) bool { return n.Name == other.t.a.node.Name })
-	if i < 0 {
-		return nil, other.nodeGone()
-	}
-	return slices.Delete(nodes, i, i+1), a.learnPlace(ctx)
+	return a.learnPlace(ctx)
+}
+
+// besides reports whether a node is that of the lease whose place is shared.
+func (a *attempt) besides(n Node) bool {
+	return a.entry.beside != nil && n.Name == a.entry.beside.t.a.node.Name
 }
 
 // askPlace asks for the token of the place, if it is not known. The request is sent just before

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -21,23 +22,10 @@ type Policy struct {
 	// number, in its place: a writer that becomes a reader. The end of such a node proves
 	// nothing, so the contender lists again. If Replaces is nil, no node does.
 	Replaces func(ahead Node) bool
-
-	// The rest is for kinds whose configuration can be made stricter.
-
-	// Tightened, if not 0, is the transaction (zxid) that made the lock stricter than it was
-	// before: it replaced a configuration by which more contenders could go. A contender with
-	// an older node may have gone by that configuration.
-	Tightened int64
-	// Former is the most slack that the contender had before Tightened.
-	Former int
-	// Lowered, if not 0, is the last transaction that made the lock stricter. The lock may have
-	// become less strict again since, but a contender whose server lags behind may not know. So
-	// Replaces counts for nodes that are older than Lowered, and not for younger ones.
-	Lowered int64
 }
 
 // Kind is a kind of lock: what its contenders are called, and when each of them may go. A kind
-// has a Policy, or Configured, or is Unfair.
+// has a Policy or is Unfair.
 type Kind struct {
 	// Name is one word for messages and telemetry, such as mutex, read, write or semaphore.
 	Name string
@@ -48,41 +36,39 @@ type Kind struct {
 	// Policy returns the policy of a contender. It must depend on me alone.
 	Policy func(me Node) Policy
 
-	// Config is what all users of a lock of this kind at one path must agree on, such as the
-	// limit of a semaphore. It is the data of the directory. A contender that finds no data
-	// sets it.
-	Config []byte
-	// Configured returns the policy of a contender under a configuration of the directory. It
-	// takes the place of Policy, and requires Config. Its error ends the acquisition, which
-	// returns it. When the data changes, waiting contenders call Configured again.
-	Configured func(me Node, config Config) (Policy, error)
-
-	// Rivals selects, from the names in the directory, the directories in which contenders of
-	// another kind of lock contend for the same thing. A contender in one of them is a conflict.
-	// If Rivals is nil, there are none.
-	Rivals func(names []string) []string
-
 	// Unfair makes a lock without a queue. There is one node, with the one prefix and the
 	// number 0, and the contender that creates it holds the lock. All others watch it, and
 	// try again when it is gone. [Lease.Guard] is of no use for it.
 	Unfair bool
+
+	// configuration, if not nil, takes the place of Policy: see queueplumbing.Configure.
+	configuration *configuration
 }
+
+// What a kind with a configuration is made of. Only the lock packages of this module have such kinds.
+type (
+	configuration = queueplumbing.Configuration[Node, Policy]
+	config        = queueplumbing.Config
+)
 
 // Check returns an error that matches [session.ErrInvalid] if the kind cannot be used. Every
 // acquisition checks its kind; Check is for constructors that take prefixes from their callers. It
 // does no I/O.
 func (k *Kind) Check() error {
-	if k == nil || len(k.Prefixes) == 0 || (len(k.Config) == 0) != (k.Configured == nil) {
-		return fmt.Errorf("%w: a kind of lock needs prefixes, and both Config and Configured or neither", session.ErrInvalid)
+	if k == nil || len(k.Prefixes) == 0 {
+		return fmt.Errorf("%w: a kind of lock needs prefixes", session.ErrInvalid)
+	}
+	if c := k.configuration; c != nil && (len(c.Config) == 0 || c.Policy == nil) {
+		return fmt.Errorf("%w: a configuration needs data and a policy", session.ErrInvalid)
 	}
 	ways := 0
-	for _, is := range []bool{k.Policy != nil, k.Configured != nil, k.Unfair} {
+	for _, is := range []bool{k.Policy != nil, k.configuration != nil, k.Unfair} {
 		if is {
 			ways++
 		}
 	}
 	if ways != 1 || k.Unfair && len(k.Prefixes) > 1 {
-		return fmt.Errorf("%w: a kind of lock has a policy, or a configured policy, or is unfair with a single prefix", session.ErrInvalid)
+		return fmt.Errorf("%w: a kind of lock has a policy, or is unfair with a single prefix", session.ErrInvalid)
 	}
 	for _, prefix := range k.Prefixes {
 		if err := checkPrefix(prefix); err != nil {
@@ -92,15 +78,22 @@ func (k *Kind) Check() error {
 	return nil
 }
 
-// policyOf returns the policy of one contender.
-func (k *Kind) policyOf(n Node, config Config) (Policy, error) {
+// rule is by what one contender goes.
+type rule struct {
+	Policy
+	queueplumbing.Tightening // zero unless the kind has a configuration
+}
+
+// ruleOf returns the rule of one contender.
+func (k *Kind) ruleOf(n Node, c config) (rule, error) {
 	switch {
 	case k.Unfair:
-		return Policy{}, nil
-	case k.Configured != nil:
-		return k.Configured(n, config)
+		return rule{}, nil
+	case k.configuration != nil:
+		p, t, err := k.configuration.Policy(n, c)
+		return rule{p, t}, err
 	}
-	return k.Policy(n), nil
+	return rule{Policy: k.Policy(n)}, nil
 }
 
 // blocker is a node that is in the way of a contender.
@@ -115,11 +108,17 @@ func blockers(me Node, nodes []Node, p Policy) []blocker {
 	ahead, _ := slices.BinarySearchFunc(nodes, me, compareNodes)
 	out := make([]blocker, 0, ahead) // growing it would cost as much as the listing, in a long queue
 	for _, n := range nodes[:ahead] {
-		if w := weightOf(p, n); w > 0 {
-			out = append(out, blocker{n, w, p.Replaces != nil && p.Replaces(n)})
+		if b, ok := blockerOf(n, p); ok {
+			out = append(out, b)
 		}
 	}
 	return out
+}
+
+// blockerOf returns a node ahead as a blocker, or false if it weighs nothing.
+func blockerOf(ahead Node, p Policy) (blocker, bool) {
+	w := weightOf(p, ahead)
+	return blocker{ahead, w, p.Replaces != nil && p.Replaces(ahead)}, w > 0
 }
 
 func weightOf(p Policy, n Node) int {

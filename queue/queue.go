@@ -1,23 +1,14 @@
 package queue
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
-	"golang.org/x/sync/errgroup"
 )
 
 // Queue is a directory and the contenders in it. It has no state of its own: all Queues with one
@@ -77,9 +68,10 @@ type Request struct {
 	// Weight is how much to ask for. It is kept in the node's name. Default: 1. The limit is
 	// 2³¹ − 1, and 1 for an unfair kind.
 	Weight int
-	// Data is the node's data. Default: {"id":"host/pid"} of this process, with the traceparent
-	// that the trace hooks give for the caller's context. The node of a [Local] has no
-	// traceparent, since several acquisitions share it. Data must not be [RevokeMessage].
+	// Data is the node's data. Default: {"id":"host/pid","revocable":false} with the id of this
+	// process and whether Revoked is set, with the traceparent that the trace hooks give for the
+	// caller's context, and the label of WithLabel of package zklock. The node of a [Local] has
+	// neither of the last two, since several acquisitions share it. Data must not be [RevokeMessage].
 	Data []byte
 	// Revoked, if not nil, is called when the data of the holder's node becomes [RevokeMessage],
 	// which asks the holder to release its lease. If that happens while the contender waits,
@@ -131,128 +123,3 @@ func (q *Queue) Path() string { return q.made().dir }
 // FullName returns the directory's name with servers and chroot, as [session.Manager.FullName]
 // gives it.
 func (q *Queue) FullName() string { return q.made().m.FullName(q.dir) }
-
-// Contender is a contender that holds or waits.
-type Contender struct {
-	Path     string // of its node
-	Sequence int32  // lower is earlier
-	Data     []byte // of its node
-	// Holder reports whether the contender may go, by this listing and the present
-	// configuration. A holder that a higher limit has let in may not count as one.
-	Holder bool
-}
-
-// Contenders returns the contenders of a kind, in order, as they were at a moment that has
-// passed. The list is empty if there are none. Contenders fails with ctx's error, [ErrConflict],
-// [session.ErrClosed], [session.ErrInvalid] for a bad kind, or what the server refused.
-func (q *Queue) Contenders(ctx context.Context, kind *Kind) ([]Contender, error) {
-	q.made()
-	misuse.Context(ctx, "queue: Queue.Contenders")
-	if err := kind.Check(); err != nil {
-		return nil, fmt.Errorf("queue: %w", err)
-	}
-	for {
-		s, err := q.m.Session(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("contenders of %s: %w", q.dir, err)
-		}
-		out, err := q.contendersIn(ctx, s, kind)
-		if errors.Is(err, session.ErrLost) {
-			continue // in the next session
-		}
-		if err != nil {
-			return nil, fmt.Errorf("contenders of %s: %w", q.dir, err)
-		}
-		return out, nil
-	}
-}
-
-func (q *Queue) contendersIn(ctx context.Context, s *session.Session, kind *Kind) ([]Contender, error) {
-	names, _, err := s.Children(ctx, q.dir)
-	if errors.Is(err, zk.ErrNoNode) {
-		return []Contender{}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	nodes, err := ofKind(parseNodes(names, kind.Prefixes...), kind)
-	if err != nil || len(nodes) == 0 {
-		return []Contender{}, err
-	}
-	var config Config
-	if kind.Configured != nil {
-		config, err = readConfig(ctx, s, q.dir)
-		if errors.Is(err, zk.ErrNoNode) { // all have left since the listing
-			return []Contender{}, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	out := make([]Contender, len(nodes))
-	for i, n := range nodes {
-		p, err := kind.policyOf(n, config)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = Contender{
-			Path:     path.Join(q.dir, n.Name),
-			Sequence: n.Sequence,
-			Holder:   mayGo(blockers(n, nodes, p), p.Slack),
-		}
-	}
-	return readData(ctx, s, out)
-}
-
-// readData adds the data of the nodes, and omits contenders whose node is gone.
-func readData(ctx context.Context, s *session.Session, all []Contender) ([]Contender, error) {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(16)
-	for i := range all {
-		g.Go(func() error {
-			data, _, err := s.Get(ctx, all[i].Path)
-			if errors.Is(err, zk.ErrNoNode) {
-				all[i].Path = "" // gone
-				return nil
-			}
-			all[i].Data = data
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(all, func(c Contender) bool { return c.Path == "" }), nil
-}
-
-// ofKind returns the nodes, or ErrConflict if one of them is of another kind of lock.
-func ofKind(nodes []Node, kind *Kind) ([]Node, error) {
-	for _, n := range nodes {
-		if !slices.Contains(kind.Prefixes, n.Prefix) {
-			return nil, fmt.Errorf("%w: a %s lock finds %s", ErrConflict, kind.Name, n.Name)
-		}
-	}
-	return nodes, nil
-}
-
-// identity is host/pid of this process.
-var identity = sync.OnceValue(func() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return host + "/" + strconv.Itoa(os.Getpid())
-})
-
-// nodeData returns the default data of a node.
-func nodeData(traceparent string) []byte {
-	data := struct {
-		ID          string `json:"id"`
-		Traceparent string `json:"traceparent,omitempty"`
-	}{ID: identity(), Traceparent: traceparent}
-	b, err := json.Marshal(data)
-	if err != nil {
-		return nil // cannot happen: two strings are always valid JSON
-	}
-	return b
-}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/queueinternal"
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -160,9 +160,9 @@ func TestReleaseThenClose(t *testing.T) {
 func TestStartRelease(t *testing.T) {
 	dir := persistentDir(t)
 	l := acquire(t, client(t, dir))
-	wait := queueinternal.StartRelease(patient(t), l)
+	wait := queueplumbing.StartRelease(patient(t), l)
 	mustBe(t, l.Err(), queue.ErrReleased)
 	testserver.WaitChildren(t, dir, 0)
 	mustBe(t, wait(), nil)
-	mustBe(t, queueinternal.StartRelease(patient(t), l)(), queue.ErrReleased)
+	mustBe(t, queueplumbing.StartRelease(patient(t), l)(), queue.ErrReleased)
 }

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 	"golang.org/x/sync/errgroup"
 )
@@ -18,7 +16,7 @@ import (
 // lowered, for example. The new configuration counts from then on, but holders may have gone by
 // the former one. A contender looks only at the nodes ahead of its own. So a slow contender would
 // not see a holder behind it that the former configuration has let in. Hence three rules, in which
-// Policy.Tightened is the transaction that made the lock stricter:
+// Tightening.Tightened is the transaction that made the lock stricter:
 //
 //  1. A contender whose node is older than Tightened is outdated: it may not go. When it could go
 //     by the former configuration, it renews its place: one transaction deletes its node and
@@ -30,7 +28,7 @@ import (
 //  3. For the contenders behind, the end of a node that is older than Tightened proves nothing,
 //     since a new node may stand in its place (Policy.Replaces). This still holds after the lock
 //     was made less strict again. A contender whose server lags behind does not know
-//     that yet, and renews its place without need (Policy.Lowered).
+//     that yet, and renews its place without need (Tightening.Lowered).
 //
 // Why the rules suffice. Let X be a contender that goes under limit L. Let z be the moment at which
 // a limit above L was last replaced, so that every limit since z is at most L. The claim is that
@@ -56,15 +54,15 @@ var errOutdated = errors.New("the lock was made stricter")
 
 // bound reports whether the present configuration governs a node, and no less strict one before
 // it ever did.
-func (p Policy) bound(stat *zk.Stat) bool { return stat.Czxid > p.Tightened }
+func (p rule) bound(stat *zk.Stat) bool { return stat.Czxid > p.Tightened }
 
 // lasts reports whether a contender keeps its node until it goes: the node is younger than every
 // configuration that could make it outdated (rule 3).
-func (p Policy) lasts(stat *zk.Stat) bool { return p.Lowered != 0 && stat.Czxid > p.Lowered }
+func (p rule) lasts(stat *zk.Stat) bool { return p.Lowered != 0 && stat.Czxid > p.Lowered }
 
 // judge sets the policy of the attempt, whether it is outdated, and the slack by which it goes.
 func (a *attempt) judge(ctx context.Context) (err error) {
-	if a.policy, err = a.r.Kind.policyOf(a.node, a.config); err != nil {
+	if a.policy, err = a.r.Kind.ruleOf(a.node, a.config); err != nil {
 		return err
 	}
 	if a.policy.Slack < 0 {
@@ -102,43 +100,6 @@ func (a *attempt) isOutdated(ctx context.Context) (bool, error) {
 	return !a.policy.bound(stat), nil
 }
 
-// startCreate sends the create of the node, or the renewal.
-func (a *attempt) startCreate(ctx context.Context, name string, flags int32) (plumbing.Creation, error) {
-	old, node := a.entry.renews, path.Join(a.q.dir, name)
-	if old == nil {
-		return plumbing.Of(a.s).StartCreate(ctx, node, a.r.Data, flags)
-	}
-	if err := cmp.Or(a.s.Err(), ctx.Err()); err != nil {
-		return nil, err
-	}
-	r := &renewal{done: make(chan struct{}), after: old.config.Changed}
-	go r.run(context.WithoutCancel(ctx), a.s, // it ends with its answer, or with the session
-		&zk.DeleteRequest{Path: old.nodePath(), Version: -1},
-		&zk.CreateRequest{Path: node, Data: a.r.Data, Flags: flags})
-	return r, nil
-}
-
-// renewal is the transaction of rule 1 in flight.
-type renewal struct {
-	done  chan struct{}
-	node  string
-	err   error
-	after int64
-}
-
-func (r *renewal) Done() <-chan struct{}   { return r.done }
-func (r *renewal) Result() (string, error) { return r.node, r.err }
-func (r *renewal) After() int64            { return r.after }
-
-func (r *renewal) run(ctx context.Context, s *session.Session, remove *zk.DeleteRequest, create *zk.CreateRequest) {
-	defer close(r.done)
-	r.err = zk.ErrConnectionClosed // if a hook ends this goroutine, the outcome is not known
-	_, err := s.Multi(ctx, remove, create)
-	if r.err = err; err == nil {
-		r.node = create.Path
-	}
-}
-
 // succeed lets go of the attempt whose place this one has renewed. Its node is gone. If the reply to
 // one of its creates was lost, it may have others. If the reply to the renewal was lost, the session
 // counts its node (WithMaxNodes) until a delete has found that it is gone.
@@ -152,18 +113,21 @@ func (a *attempt) succeed(ctx context.Context) {
 }
 
 // behind returns the nodes behind our own that are in its way, by rule 2.
-func (a *attempt) behind(ctx context.Context, nodes []Node) ([]blocker, error) {
+func (a *attempt) behind(ctx context.Context, names []string) ([]blocker, error) {
 	if !a.renewed || a.outdated || a.policy.Tightened == 0 {
 		return nil, nil
 	}
+	nodes := slices.DeleteFunc(parseNodes(names, a.r.Kind.Prefixes...), func(n Node) bool {
+		return a.doubt && n.ID == a.id && n.Name != a.node.Name // a twin, which is being removed
+	})
 	first, _ := slices.BinarySearchFunc(nodes, a.node, compareNodes)
 	var may []Node
 	for _, n := range nodes[first+1:] {
-		p, err := a.r.Kind.policyOf(n, a.config)
+		p, err := a.r.Kind.ruleOf(n, a.config)
 		if err != nil {
 			return nil, err
 		}
-		if mayGo(blockers(n, nodes, p), p.Former) {
+		if mayGo(blockers(n, nodes, p.Policy), p.Former) {
 			may = append(may, n)
 		}
 	}
@@ -174,7 +138,7 @@ func (a *attempt) behind(ctx context.Context, nodes []Node) ([]blocker, error) {
 	var out []blocker
 	for i, n := range may {
 		if stats[i] != nil && !a.policy.bound(stats[i]) {
-			out = append(out, blocker{node: n, weight: weightOf(a.policy, n)})
+			out = append(out, blocker{node: n, weight: weightOf(a.policy.Policy, n)})
 		}
 	}
 	return out, nil

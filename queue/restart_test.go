@@ -208,7 +208,7 @@ func TestRestartPastTheEnd(t *testing.T) {
 		dir := oldDir(t, 0)
 		q, _ := testQueue(t, dir)
 		a := newAttempt(q, testserver.Session(t, q.m), Request{Kind: mutexKind, Prefix: PrefixLock, Weight: 1}, entry{})
-		name := nameFor(a.id, PrefixLock, 1) + seq
+		name := nameFor(a.id, PrefixLock, 1, false) + seq
 		if _, err := testserver.Admin(t).Create(path.Join(dir, name), nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 			t.Fatal(err)
 		}

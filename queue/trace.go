@@ -4,6 +4,8 @@ import (
 	"context"
 	"path"
 
+	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/internal/label"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -40,6 +42,7 @@ func traceWatch(ctx context.Context, t *session.Trace, w session.WatchInfo) (con
 // nodes before it.
 type watching struct {
 	ctx    context.Context // of the present call; before the first one, of the wait
+	beyond int             // nodes ahead that are not watched
 	nearer plumbing.Watch  // on the node of the present call; nil if there is none
 	done   func(error)     // ends the present call
 }
@@ -61,10 +64,19 @@ func (w *watching) follow(ctx context.Context, t *session.Trace, q *Queue, targe
 		return // the last target has gone just now, and the wait is about to end
 	}
 	w.nearer = watches[nearest]
-	data, _, _ := w.nearer.Result()
+	data, stat, _ := w.nearer.Result()
 	w.ctx, w.done = traceWatch(ctx, t, session.WatchInfo{
-		Chroot: plumbing.OfManager(q.m).Chroot(), Path: path.Join(q.dir, targets[nearest].node.Name), Data: data, Nodes: count,
+		Chroot: plumbing.OfManager(q.m).Chroot(), Path: path.Join(q.dir, targets[nearest].node.Name), Data: data, Session: ownerOf(stat),
+		Nodes: count, Ahead: w.beyond + count,
 	})
+}
+
+// ownerOf returns the session that owns a node, or 0 if that is not known or there is none.
+func ownerOf(stat *zk.Stat) int64 {
+	if stat == nil {
+		return 0
+	}
+	return stat.EphemeralOwner
 }
 
 // end ends the present call, if there is one.
@@ -89,9 +101,9 @@ func traceRelease(ctx context.Context, t *session.Trace, holder context.Context,
 	return ctx, end
 }
 
-func traceHold(holder context.Context, t *session.Trace, h session.HoldInfo) func(error) {
+func traceHold(l *Lease, t *session.Trace, h session.HoldInfo) func(error) {
 	if t.Hold != nil {
-		if end := t.Hold(holder, h); end != nil {
+		if end := t.Hold(context.WithValue(l.ctx, leaseKey{}, l), h); end != nil {
 			return end
 		}
 	}
@@ -104,18 +116,23 @@ func traceLoss(holder context.Context, t *session.Trace, h session.HoldInfo, cau
 	}
 }
 
-// traceparent returns the traceparent for the data of a new node. The node of a Local has none:
-// the acquisition that creates it has ended by the first hand-over, so a link to it would not lead
-// to the holder.
-func traceparent(ctx context.Context, t *session.Trace, handedOn bool) string {
-	if t.Traceparent == nil {
-		return ""
+// describe returns what the data of a new node says of the acquisition. The node of a Local has
+// neither label nor traceparent: the acquisition that creates the node has ended by the first hand-over, so a label
+// would not be the holder's, nor a link lead to it.
+func (r *Request) describe(ctx context.Context, t *session.Trace) nodeData {
+	d := nodeData{Revocable: &no}
+	if r.Revoked != nil {
+		d.Revocable = &yes
 	}
-	parent := t.Traceparent(ctx)
-	if handedOn {
-		return ""
+	var parent string
+	if t.Traceparent != nil {
+		parent = t.Traceparent(ctx)
 	}
-	return parent
+	if r.handedOn {
+		return d
+	}
+	d.Label, d.Traceparent = label.From(ctx), parent
+	return d
 }
 
 func traceRetry(ctx context.Context, t *session.Trace, op string, try int, cause error) {

@@ -15,6 +15,7 @@ func TestNoTraceAllocatesNothing(t *testing.T) {
 	hooks := new(session.Trace)
 	watched := session.WatchInfo{Path: "/a/b", Data: []byte("data")}
 	targets, watches := make([]blocker, 1), make([]plumbing.Watch, 1)
+	l := &Lease{ctx: holderContext(outer, hooks)}
 	n := testing.AllocsPerRun(100, func() {
 		ctx, end := traceAcquire(outer, hooks, session.AcquireInfo{Kind: "mutex", Path: "/a", Try: true})
 		ctx, over := traceWatch(ctx, hooks, watched)
@@ -24,7 +25,7 @@ func TestNoTraceAllocatesNothing(t *testing.T) {
 		told.follow(ctx, hooks, nil, targets, watches)
 		told.end(nil)
 		holder := holderContext(ctx, hooks)
-		held := traceHold(holder, hooks, session.HoldInfo{Kind: "mutex", Path: "/a", Node: "/a/b"})
+		held := traceHold(l, hooks, session.HoldInfo{Kind: "mutex", Path: "/a", Node: "/a/b"})
 		end(session.AcquireResult{})
 		traceLoss(holder, hooks, session.HoldInfo{}, errDeleted)
 		held(errDeleted)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/plumbing"
@@ -13,7 +15,7 @@ import (
 )
 
 // turn is a granted node, from the grant until the node is given up or lost. It is held by one
-// lease at a time. The package documentation has a diagram.
+// lease at a time, or kept while nobody holds it. The package documentation has a diagram.
 type turn struct {
 	a     *attempt // never changes any more
 	info  session.HoldInfo
@@ -29,31 +31,39 @@ type turn struct {
 
 	pace rounds.Pace // of watchOwn, which runs once at a time
 
-	// removal receives the removal of the node, once, when the turn of a Local is over and its
-	// node was not lost with the session. It has room for one.
-	removal chan plumbing.Removal
+	tenure tenure       // of a Local, whose mu guards it
+	leases int          // of a Local, whose mu guards it: those that were granted and not released
+	keptAt atomic.Int64 // since when nobody holds the node (UnixNano), or 0; the Local sets it
 
-	mu     sync.Mutex
-	holder *Lease         // the present lease, or the last one; nil until the first has begun
-	own    plumbing.Watch // the last watch that was set on the node; nil if none was
-	asked  bool           // the holder was asked to give the lock up
+	// removing is closed when the turn is over and the removal of its node has begun. It is not
+	// closed if the node was lost with the session.
+	removing chan struct{}
+
+	mu      sync.Mutex
+	over    bool             // conclude was called
+	removal plumbing.Removal // of the node; nil until it has begun
+	holders []*Lease         // the leases that have begun and have not ended
+	own     plumbing.Watch   // the last watch that was set on the node; nil if none was
+	asked   bool             // the holder was asked to give the lock up
 
 	// Of guard, which sets them while the turn lasts.
-	delay       *time.Timer // sets the first watch; nil if the attempt had set one
-	stopSession func()
-	stopNode    func()
+	delay        *time.Timer // sets the first watch; nil if the attempt had set one
+	stopSession  func()
+	stopNode     func()
+	stopChildren func()
 }
 
 // newTurn returns the turn of an attempt that was granted. The caller calls guard and then begin.
 func newTurn(ctx context.Context, a *attempt, local *Local) *turn {
 	t := &turn{
 		a: a, local: local, own: a.own,
-		info:  session.HoldInfo{Kind: a.r.Kind.Name, Chroot: plumbing.OfManager(a.q.m).Chroot(), Path: a.q.dir, Node: a.nodePath()},
-		known: make(chan struct{}),
-		pace:  rounds.Pace{New: plumbing.OfManager(a.q.m).Retry()},
+		info:     session.HoldInfo{Kind: a.r.Kind.Name, Chroot: plumbing.OfManager(a.q.m).Chroot(), Path: a.q.dir, Node: a.nodePath()},
+		known:    make(chan struct{}),
+		removing: make(chan struct{}),
+		pace:     rounds.Pace{New: plumbing.OfManager(a.q.m).Retry()},
 	}
 	if local != nil {
-		t.removal = make(chan plumbing.Removal, 1)
+		t.tenure = newTenure(a, time.Now())
 	}
 	if a.place.known {
 		t.czxid, t.tokenErr = a.place.token, a.place.tokenErr
@@ -76,38 +86,64 @@ func (t *turn) begin(ctx context.Context) *Lease {
 			l.abandon()
 		}
 	}()
-	l.tellEnd = traceHold(l.ctx, t.hooks(), t.info)
-	begun = true
+	// The hook gets the lease, which can end before the hook returns. Then a Local hands the turn
+	// over, and the next hold begins. So the turn has to know of this hold before the hook.
 	t.mu.Lock()
-	t.holder = l
+	t.holders = append(t.holders, l)
 	asked := t.asked
 	t.mu.Unlock()
+	l.began()
+	begun = true
 	if asked {
 		go t.a.r.Revoked(l)
 	}
 	if cause := context.Cause(t.life); cause != nil {
-		t.lose(cause) // again: the first call may have found the previous holder
+		t.lose(cause) // again: the first call has not found this holder
 	}
 	return l
 }
 
-// lose ends the turn and its present hold by a loss.
+// lose ends the turn and its present hold by a loss. A turn that nobody holds is simply over.
 func (t *turn) lose(cause error) {
-	t.conclude(cause)
-	t.mu.Lock()
-	holder := t.holder
-	t.mu.Unlock()
-	lost := holder != nil && holder.finish(t.lossOf(cause))
-	if lost && errors.Is(cause, errDeleted) {
+	first := t.conclude(cause)
+	loss, deleted := t.lossOf(cause), errors.Is(cause, errDeleted)
+	lost, withSession := 0, 0
+	for _, l := range t.present() {
+		if l.finish(loss) {
+			lost++
+			defer l.tell(loss) // comes last, since a hook can end the goroutine
+		}
+		if l.lostWithSession() {
+			withSession++
+		}
+	}
+	if first && deleted {
 		// The node is gone. But the session counts it (WithMaxNodes) until a delete of ours
 		// has found that.
-		t.remove(holder.ctx, nil)
+		t.remove(t.life, plumbing.Of(t.a.s).Remove)
 	}
 	if t.local != nil {
 		t.local.turnOver(t)
 	}
-	if lost {
-		holder.tell(t.lossOf(cause)) // comes last, since a hook can end the goroutine
+	if lost > 0 && deleted {
+		t.reportDeleted()
+	}
+	held.remove(t, withSession)
+}
+
+// present returns the leases that have begun and were not released.
+func (t *turn) present() []*Lease {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.holders)
+}
+
+// drop takes note that a lease was released.
+func (t *turn) drop(l *Lease) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := slices.Index(t.holders, l); i >= 0 {
+		t.holders = slices.Delete(t.holders, i, i+1)
 	}
 }
 
@@ -119,40 +155,64 @@ func (t *turn) lossOf(cause error) error { return fmt.Errorf("lock %s: %w", t.in
 func (t *turn) loseNode() { t.lose(fmt.Errorf("%w: %w", session.ErrLost, errDeleted)) }
 
 // release follows the release of a lease. It returns the removal of the node, or nil if the lock
-// was handed over.
+// was handed over or its place is kept.
 //
 // When waiters of the Local remain, the node is deleted after their next contender has its place
-// in the queue. So no contender that enters after the delete gets ahead of them.
-func (t *turn) release(ctx context.Context) plumbing.Removal {
-	var placed <-chan struct{}
-	if t.local != nil {
-		if t.local.handOver(t) {
-			return nil
-		}
-		placed = t.local.turnOver(t)
+// in the queue. So no contender that enters after the delete gets ahead of them. Otherwise it is
+// deleted with the nodes of the other leases that are released together.
+func (t *turn) release(ctx context.Context, l *Lease, with *parting) plumbing.Removal {
+	t.drop(l)
+	if t.local == nil {
+		return t.retire(ctx, with.remover(t.a.s))
 	}
-	t.conclude(ErrReleased)
-	return t.remove(ctx, placed)
+	if t.local.passOn(t) {
+		return nil
+	}
+	if placed := t.local.turnOver(t); placed != nil {
+		return t.retire(ctx, func(ctx context.Context, path string) plumbing.Removal {
+			return plumbing.Of(t.a.s).RemoveAfter(ctx, path, placed)
+		})
+	}
+	return t.retire(ctx, with.remover(t.a.s))
 }
 
-// remove has the node deleted once after is closed, or at once if after is nil. It is called once
-// in a turn: after the release of the last lease, or after the loss of the node.
-func (t *turn) remove(ctx context.Context, after <-chan struct{}) plumbing.Removal {
-	r := t.a.removeAfter(ctx, after)
-	select {
-	case t.removal <- r:
-	default: // the turn of a single lease: no shared contender asks for the removal
+// giveUp gives up a place that was kept, and that its Local has left. It does nothing if t is nil.
+func (t *turn) giveUp() {
+	if t == nil {
+		return
 	}
-	return r
+	gone := t.retire(context.WithoutCancel(t.life), plumbing.Of(t.a.s).Remove).Done()
+	go func() {
+		<-gone
+		held.left(t)
+	}()
+}
+
+// retire ends the turn after the last release, and has the node deleted.
+func (t *turn) retire(ctx context.Context, by remover) plumbing.Removal {
+	t.conclude(ErrReleased)
+	held.remove(t, 0)
+	return t.remove(ctx, by)
+}
+
+// remove has the node deleted. ctx is for hooks alone. Further calls return the first removal.
+func (t *turn) remove(ctx context.Context, by remover) plumbing.Removal {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.removal == nil {
+		t.removal = t.a.removeBy(ctx, by)
+		close(t.removing)
+	}
+	return t.removal
 }
 
 // awaitGone waits until the node of a turn that is over is gone and the session no longer counts
-// it, or until ctx ends. It is for the turn of a Local.
+// it, or until ctx ends.
 func (t *turn) awaitGone(ctx context.Context) {
 	select {
-	case r := <-t.removal:
+	case <-t.removing:
 		select {
-		case <-r.Done():
+		case <-t.remove(ctx, nil).Done(): // it has begun
 		case <-ctx.Done():
 		}
 	case <-t.a.s.Done(): // the server deletes the node
@@ -160,13 +220,26 @@ func (t *turn) awaitGone(ctx context.Context) {
 	}
 }
 
+// heldSince returns when the present hold has begun, the first of several. It returns the zero time if
+// there is none.
+func (t *turn) heldSince() time.Time {
+	for _, l := range t.present() {
+		if l.hold.Err() == nil {
+			return l.since
+		}
+	}
+	return time.Time{}
+}
+
 // stands reports whether the node is ours for certain, as far as this process knows.
 func (t *turn) stands() bool {
+	return !t.deleted() && t.life.Err() == nil && t.a.s.Err() == nil // in this order: the clock comes last
+}
+
+// deleted reports whether the watch on the node has told that the node was deleted.
+func (t *turn) deleted() bool {
 	t.mu.Lock()
 	own := t.own
 	t.mu.Unlock()
-	if own != nil && own.Event() == plumbing.WatchDeleted {
-		return false
-	}
-	return t.life.Err() == nil && t.a.s.Err() == nil // in this order: the clock comes last
+	return own != nil && own.Event() == plumbing.WatchDeleted
 }

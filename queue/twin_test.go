@@ -32,7 +32,7 @@ func TestLateTwinIsRemoved(t *testing.T) {
 	}
 	a := newAttempt(q, s, r, entry{})
 	a.doubt = true
-	name := path.Join(dir, nameFor(a.id, PrefixLock, 1))
+	name := path.Join(dir, nameFor(a.id, PrefixLock, 1, false))
 	if _, err := testserver.Admin(t).Create(name, nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}

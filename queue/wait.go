@@ -13,10 +13,9 @@ import (
 
 // wait watches our own node and the nodes ahead that the rule names. It returns true when the
 // attempt may go, and false when the directory has to be listed again.
-func (a *attempt) wait(ctx context.Context, ahead []blocker) (bool, error) {
-	// The clone lets the rest of a long queue be freed during the wait.
-	targets := slices.Clone(toWatch(ahead, a.slack))
-	rest := weigh(ahead[:len(ahead)-len(targets)])
+func (a *attempt) wait(ctx context.Context, ahead *tail) (bool, error) {
+	a.waited, a.children = true, nil    // the node ahead uses the watch up when it leaves
+	targets := slices.Clone(ahead.last) // the clone lets the rest of the slice be freed during the wait
 	watches, err := a.watch(ctx, targets)
 	switch {
 	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, errReconfigured):
@@ -24,8 +23,9 @@ func (a *attempt) wait(ctx context.Context, ahead []blocker) (bool, error) {
 	case err != nil:
 		return false, err
 	}
-	told := watching{ctx: ctx}
-	granted, err := a.await(ctx, &told, rest, targets, watches)
+	a.show(a.viewOf(targets, watches, ahead.beyond))
+	told := watching{ctx: ctx, beyond: ahead.beyond}
+	granted, err := a.await(ctx, &told, ahead.rest, targets, watches)
 	told.end(err)
 	return granted, err
 }
@@ -106,7 +106,7 @@ func (a *attempt) watch(ctx context.Context, targets []blocker) ([]plumbing.Watc
 	if err != nil {
 		return nil, err
 	}
-	if a.r.Kind.Configured != nil {
+	if a.r.Kind.configuration != nil {
 		if a.configW, err = plumbing.Of(a.s).StartWatch(ctx, a.q.dir); err != nil {
 			return nil, err
 		}
@@ -161,6 +161,7 @@ func (a *attempt) settleAhead(ctx context.Context, targets []blocker, watches []
 		default:
 			seen[targets[i].node.Name] = w
 			targets[i].replaces = targets[i].replaces && !a.policy.lasts(stat)
+			a.warnOfOrphan(targets[i].node.Name, stat)
 		}
 	}
 	a.seen = seen

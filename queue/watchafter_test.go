@@ -21,7 +21,7 @@ const watchAfter = 5 * time.Millisecond
 // alone runs f in virtual time, with a server of its own that answers in no time.
 func alone(t *testing.T, f func(*testing.T, *zktest.Server, *session.Manager)) {
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t, zktest.WithContainerCheck(24*time.Hour))
+		server := zktest.Start(t, zktest.ContainerCheck(24*time.Hour))
 		m, err := session.Connect(t.Context(), "zookeeper:2181", session.WithDialer(server.Dialer()),
 			session.WithTimeout(long), session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 		if err != nil {

@@ -20,47 +20,54 @@
 //
 // # What is guaranteed
 //
-//   - At no instant do a writer's lease and another lease at one path both report held. A holder
-//     that is cut off from the servers knows that it has lost the lock before they can let another
-//     in.
+//   - At no instant do a writer's lease and another lease at one path both report that they are held.
+//     A holder that is cut off from the servers knows that it has lost the lock before the servers
+//     can let another contender in.
 //   - First come, first served, across processes. A reader waits for the writers that came before
-//     it, held or waiting, so readers cannot starve a writer. A writer waits for all contenders that
-//     came before it. Readers between the same two writers hold the lock together.
+//     it, whether they hold the lock or wait. So readers cannot starve a writer. A writer waits for all
+//     contenders that came before it. Readers between the same two writers hold the lock together.
 //   - A cancelled call returns at once. Its place in the queue is removed in the background. When a
 //     writer gives up, the readers behind it are let in.
-//   - An owner ([WithOwner]) enters again what it holds. It gets the read lock while it has the write
-//     lock, and can then give up the write lock with no writer in between.
+//   - An owner ([WithOwner]) can lock again what it holds. An owner of the write lock gets the read
+//     lock at once. If it then gives up the write lock, no writer gets in between.
 //
 // # What is not guaranteed
 //
 //   - Do not assume that the lock is held until Unlock. The session can be lost at any moment, for
 //     example when the network fails for longer than the session timeout.
-//   - The lock cannot stop work that goes on after a loss. Others can hold the lock by then.
+//   - The lock cannot stop work that goes on after a loss. By then another process can hold the lock.
 //   - A read lock does not become a write lock: see [ErrUpgrade].
-//   - Curator before 5.5 puts the read lock of a write holder at the end of the queue. So a writer that
-//     waits already, of any process, gets in beside that read lock. kazoo's nodes count here, but kazoo
-//     counts the nodes of this package only if its extra_lock_patterns say so.
+//   - Curator before 5.5 puts the read lock of a write holder at the end of the queue. When that holder
+//     gives up the write lock, a writer that was already waiting, in any process, gets in beside the
+//     read lock.
+//   - This package counts kazoo's nodes. kazoo counts the nodes of this package only if its
+//     extra_lock_patterns say so.
 //   - The guarantees assume what [session] assumes of clocks.
 //
 // # When the lock is lost
 //
 // The context that [RWMutex.Do] or [RWMutex.RDo] passes to its function ends, with a cause that
-// matches [session.ErrLost]. [RWMutex.Done], [RWMutex.Held] and the error of Unlock show the loss too,
-// and RDone, RHeld and RUnlock that of a read lock. What to do then is in package zklock: stop the
-// work, and have the store refuse writes of a former holder by the token or the guard of the lease.
+// matches [session.ErrLost]. [RWMutex.Done], [RWMutex.Held] and the error of Unlock show the loss of a
+// write lock too. RDone, RHeld and the error of RUnlock show the loss of a read lock.
+//
+// Stop the work then. Have the store refuse writes of a former holder, by the token or the guard of
+// the lease: package zklock says how.
 //
 // # Shutdown and testing
 //
-// [session.Manager.Close] gives up everything that is held, and makes the calls that wait return
-// [session.ErrClosed]. Package [github.com/turnstile-go/turnstile/zktest] has a ZooKeeper server for
+// [session.Manager.Close] releases everything that is held. Calls that wait return an error that
+// matches [session.ErrClosed]. Package [github.com/turnstile-go/turnstile/zktest] has a ZooKeeper server for
 // unit tests.
 //
 // # What it costs
 //
-// To enter takes one round trip, and to take the lock over from a writer none. A reader watches the
-// nearest writer ahead, and the writer before that if there is one. It holds the lock when the last of
-// them leaves. Readers do not wake readers. All readers behind one writer watch its node, and get the
-// lock together without a request to a server. If more than two writers were ahead, each reader has
-// listed the directory once before that, when the last but one left. The next writer lists the
-// directory when a writer before it leaves, since that writer may have left a read lock in its place.
+// Entering the queue takes one round trip. Taking the lock over from a writer takes none.
+//
+// A reader watches the nearest writer ahead, and the writer before that if there is one. It gets the
+// lock when the last of them leaves. All readers behind one writer watch its node, and get the lock
+// together without a request to a server. Readers do not wake readers. If more than two writers were
+// ahead, each reader lists the directory once, when the last but one of them leaves.
+//
+// The next writer lists the directory when a writer before it leaves, since that writer may have left
+// a read lock in its place.
 package rwlock

@@ -16,5 +16,8 @@ var (
 	// ErrNotHeld is returned by Unlock when there is no Lock or TryLock of the same object to give
 	// back, and by RUnlock when there is no RLock or TryRLock. What a Do or RDo holds does not
 	// count. zklock.ErrNotHeld and semaphore.ErrNotHeld are the same value.
-	ErrNotHeld = hold.ErrNotHeld
+	ErrNotHeld = errNotHeld() // "lock is not held"
 )
+
+// A function, so that go doc does not show the internal package that has the value.
+func errNotHeld() error { return hold.ErrNotHeld }

@@ -2,7 +2,6 @@ package rwlock_test
 
 import (
 	"context"
-	"errors"
 	"path"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 
+	"github.com/turnstile-go/turnstile/internal/expect"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -18,11 +18,16 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// patient returns a context for operations that take a moment, or longer on a busy machine.
-func patient(tb testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
-	tb.Cleanup(cancel)
-	return ctx
+// Short names for the tests of this package.
+var (
+	patient = expect.Patient
+	must    = expect.NoError
+	wantErr = expect.Match
+)
+
+func receive[T any](tb testing.TB, what string, ch <-chan T) T {
+	tb.Helper()
+	return expect.Receive(tb, what, ch)
 }
 
 // long is a session timeout that a busy machine does not exceed: these tests lose sessions only on purpose.
@@ -60,41 +65,11 @@ func persistentDir(tb testing.TB) string {
 	return dir
 }
 
-// must fails the test if err is not nil. Only the test's goroutine may call it.
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// wantErr checks that an error matches all of targets.
-func wantErr(tb testing.TB, what string, err error, targets ...error) {
-	tb.Helper()
-	for _, target := range targets {
-		if !errors.Is(err, target) {
-			tb.Errorf("%s: error %v, want one that matches %q", what, err, target)
-		}
-	}
-}
-
 // wantTry checks the result of a try.
 func wantTry(tb testing.TB, what string, try func(context.Context) (bool, error), ctx context.Context, want bool) {
 	tb.Helper()
 	if got, err := try(ctx); got != want || err != nil {
 		tb.Fatalf("%s: %v, %v; want %v", what, got, err, want)
-	}
-}
-
-// receive returns the next value of ch, and fails the test if there is none in time.
-func receive[T any](tb testing.TB, what string, ch <-chan T) T {
-	tb.Helper()
-	select {
-	case v := <-ch:
-		return v
-	case <-time.After(testserver.Patience):
-		tb.Fatalf("%s: nothing within %v", what, testserver.Patience)
-		panic("unreachable")
 	}
 }
 

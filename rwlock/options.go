@@ -17,8 +17,9 @@ type option func(*RWMutex) error
 func (o option) apply(rw *RWMutex) error { return o(rw) }
 
 // WithData sets the data of this lock's nodes, at most 64 KiB, which [RWMutex.Contenders] shows to
-// other processes. Default: {"id":"host/pid"}, with a traceparent if the manager has hooks that return
-// one.
+// other processes. Default: JSON with the id host/pid of this process, and whether its holder can be
+// revoked: {"id":"web-3/4711","revocable":false}. If the acquisition has a label, or the manager has
+// hooks that return a traceparent, these are in it too.
 func WithData(data []byte) Option {
 	return option(func(rw *RWMutex) error {
 		kept, err := hold.NodeData(data)
@@ -30,7 +31,8 @@ func WithData(data []byte) Option {
 // WithRevocable sets a function to call when somebody asks a holder, reader or writer, to give its
 // lease up: with Revoke of package zklock, or with Curator's Revoker. f is called at most once for each
 // lease, from a goroutine of its own. The request is no order: the holder gives the lock up when it
-// suits the work, or keeps it. Default: requests are ignored.
+// suits the work, or keeps it. Default: requests are ignored, and Revoke returns
+// zklock.ErrNotRevocable.
 func WithRevocable(f func(*queue.Lease)) Option {
 	return option(func(rw *RWMutex) error {
 		if f == nil {

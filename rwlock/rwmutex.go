@@ -7,7 +7,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/queueinternal"
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -17,14 +17,17 @@ import (
 // InterProcessReadWriteLock.
 //
 // All methods may be called by any number of goroutines at once. Each call has a place of its own in
-// the queue of all processes. The methods panic if [New] has not made the RWMutex. Those that take a
-// context panic if it is nil.
+// the queue of all processes, except with [WithLazyRelease]. The methods panic if [New] has not made the
+// RWMutex. Those that take a context panic if it is nil.
 type RWMutex struct {
 	_ misuse.NoCopy
 
 	q       *queue.Queue
-	data    []byte             // nil: the default
-	revoked func(*queue.Lease) // nil: not revocable
+	data    []byte              // nil: the default
+	revoked func(*queue.Lease)  // nil: not revocable
+	lazy    []queue.LocalOption // of WithLazyRelease
+	writer  side
+	reader  side
 
 	writes *hold.Holds[*queue.Lease] // one
 	reads  *hold.Holds[*queue.Lease] // any number
@@ -57,6 +60,12 @@ func New(m *session.Manager, path string, opts ...Option) (*RWMutex, error) {
 	if err := hold.ApplyAll(opts, func(o Option) error { return o.apply(rw) }); err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
+	if rw.writer, err = newSide(q, rw.request(writing), rw.lazy); err == nil {
+		rw.reader, err = newSide(q, rw.request(reading), rw.lazy)
+	}
+	if err != nil {
+		return nil, hold.Retitle("rwlock", err, "queue")
+	}
 	return rw, nil
 }
 
@@ -80,7 +89,7 @@ func New(m *session.Manager, path string, opts ...Option) (*RWMutex, error) {
 func (rw *RWMutex) Lock(ctx context.Context) error {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.Lock")
-	_, err := rw.writes.Lock(ctx, rw.write(rw.q.Acquire))
+	_, err := rw.writes.Lock(ctx, rw.writer.Acquire)
 	return err
 }
 
@@ -91,7 +100,7 @@ func (rw *RWMutex) Lock(ctx context.Context) error {
 func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.TryLock")
-	return rw.writes.TryLock(ctx, rw.write(rw.q.TryAcquire))
+	return rw.writes.TryLock(ctx, rw.writer.TryAcquire)
 }
 
 // Unlock gives back what one Lock or TryLock took. After n Locks by one owner, the n-th Unlock gives
@@ -117,7 +126,7 @@ func (rw *RWMutex) Unlock() error { return rw.made().writes.Unlock() }
 func (rw *RWMutex) RLock(ctx context.Context) error {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.RLock")
-	_, err := rw.reads.Lock(ctx, rw.read(rw.q.Acquire))
+	_, err := rw.reads.Lock(ctx, rw.read(rw.reader.Acquire))
 	return err
 }
 
@@ -126,7 +135,7 @@ func (rw *RWMutex) RLock(ctx context.Context) error {
 func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.TryRLock")
-	return rw.reads.TryLock(ctx, rw.read(rw.q.TryAcquire))
+	return rw.reads.TryLock(ctx, rw.read(rw.reader.TryAcquire))
 }
 
 // RUnlock gives back what one RLock or TryRLock took, and returns what [RWMutex.Unlock] does. It never
@@ -145,7 +154,7 @@ func (rw *RWMutex) RUnlock() error { return rw.made().reads.Unlock() }
 func (rw *RWMutex) Acquire(ctx context.Context) (*queue.Lease, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.Acquire")
-	return rw.q.Acquire(ctx, rw.request(writing))
+	return rw.writer.Acquire(ctx)
 }
 
 // TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock
@@ -153,21 +162,21 @@ func (rw *RWMutex) Acquire(ctx context.Context) (*queue.Lease, error) {
 func (rw *RWMutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.TryAcquire")
-	return rw.q.TryAcquire(ctx, rw.request(writing))
+	return rw.writer.TryAcquire(ctx)
 }
 
 // RAcquire is [RWMutex.Acquire] for the read lock.
 func (rw *RWMutex) RAcquire(ctx context.Context) (*queue.Lease, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.RAcquire")
-	return rw.q.Acquire(ctx, rw.request(reading))
+	return rw.reader.Acquire(ctx)
 }
 
 // TryRAcquire is [RWMutex.TryAcquire] for the read lock.
 func (rw *RWMutex) TryRAcquire(ctx context.Context) (*queue.Lease, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.TryRAcquire")
-	return rw.q.TryAcquire(ctx, rw.request(reading))
+	return rw.reader.TryAcquire(ctx)
 }
 
 // Do calls f while it holds the write lock, and unlocks when f returns or panics. If it cannot lock,
@@ -188,7 +197,7 @@ func (rw *RWMutex) Do(ctx context.Context, f func(context.Context) error) error 
 	if f == nil {
 		return fmt.Errorf("rwlock: %w: Do of a nil function", session.ErrInvalid)
 	}
-	return rw.writes.Do(ctx, rw.write(rw.q.Acquire), f)
+	return rw.writes.Do(ctx, rw.writer.Acquire, f)
 }
 
 // RDo is [RWMutex.Do] with the read lock.
@@ -198,7 +207,7 @@ func (rw *RWMutex) RDo(ctx context.Context, f func(context.Context) error) error
 	if f == nil {
 		return fmt.Errorf("rwlock: %w: RDo of a nil function", session.ErrInvalid)
 	}
-	return rw.reads.Do(ctx, rw.read(rw.q.Acquire), f)
+	return rw.reads.Do(ctx, rw.read(rw.reader.Acquire), f)
 }
 
 // Held reports whether Lock, TryLock or Do of this RWMutex holds the write lock, in any goroutine. It
@@ -228,8 +237,8 @@ func (rw *RWMutex) FullName() string { return rw.made().q.FullName() }
 func (rw *RWMutex) Manager() *session.Manager { return rw.made().q.Manager() }
 
 // Contenders returns the holders and the waiters of all processes, readers and writers, in the order
-// of the queue. It fails with the error of ctx, [queue.ErrConflict], [session.ErrClosed], or what the
-// server refuses.
+// of the queue. It fails with the error of ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if
+// the path does not exist (see [queue.Queue.Contenders]), or what the server refuses.
 func (rw *RWMutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.Contenders")
@@ -238,14 +247,6 @@ func (rw *RWMutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 
 func (rw *RWMutex) request(kind *queue.Kind) queue.Request {
 	return queue.Request{Kind: kind, Data: rw.data, Revoked: rw.revoked}
-}
-
-// enter is Acquire or TryAcquire of the queue.
-type enter func(context.Context, queue.Request) (*queue.Lease, error)
-
-// write gets the write lock for an owner that holds neither lock.
-func (rw *RWMutex) write(enter enter) hold.Get[*queue.Lease] {
-	return func(ctx context.Context) (*queue.Lease, error) { return enter(ctx, rw.request(writing)) }
 }
 
 // refuseReader returns an error if the owner of ctx holds the read lock, and so cannot get the write
@@ -267,15 +268,15 @@ func (rw *RWMutex) refuseReader(ctx context.Context) error {
 
 // read gets the read lock for an owner that does not hold it. If the owner holds the write lock, the
 // read lock gets a place beside it.
-func (rw *RWMutex) read(enter enter) hold.Get[*queue.Lease] {
+func (rw *RWMutex) read(enter hold.Get[*queue.Lease]) hold.Get[*queue.Lease] {
 	return func(ctx context.Context) (*queue.Lease, error) {
 		own := hold.OwnerOf(ctx)
 		for {
 			write := rw.writes.Of(own)
 			if write == nil {
-				return enter(ctx, rw.request(reading))
+				return enter(ctx)
 			}
-			l, err := queueinternal.Beside(ctx, write.Lease, rw.request(reading))
+			l, err := queueplumbing.Beside(ctx, write.Lease, rw.request(reading))
 			if err == nil || rw.writes.Of(own) == write {
 				return l, err
 			}

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/internal/hold"
-	"github.com/turnstile-go/turnstile/internal/queueinternal"
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -74,7 +76,7 @@ func (s *Semaphore) passGate(ctx context.Context, g *queue.Lease, take get, r qu
 	defer cancel()
 	lease, err = take(inside, r)
 	lost = err != nil && g.Err() != nil
-	shut := queueinternal.StartRelease(ctx, g)
+	shut := queueplumbing.StartRelease(ctx, g)
 	var rivals error
 	if err == nil {
 		rivals = s.ownLayout(ctx)
@@ -102,8 +104,11 @@ func giveUp(l *queue.Lease) {
 // creates its node later sees the other.
 func (s *Semaphore) ownLayout(ctx context.Context) error {
 	all, err := s.top.Contenders(ctx, s.kind)
-	if err == nil && len(all) > 0 {
-		err = fmt.Errorf("%w: other contenders do not use Curator's layout", queue.ErrConflict)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return nil // somebody has deleted the whole tree
+	case err == nil && len(all) > 0:
+		return fmt.Errorf("%w: other contenders do not use Curator's layout", queue.ErrConflict)
 	}
 	return err
 }

@@ -1,5 +1,6 @@
 // Package semaphore is a fair counting semaphore on ZooKeeper: all processes that use the same path
-// share a number of leases, and take one or several at a time.
+// share a number of leases, and take one or several at a time. A lease of a semaphore is one of its
+// units. A [queue.Lease] is one hold, of one or more units.
 //
 //	m, err := session.Connect(ctx, servers) // once per process: "zk1:2181,zk2:2181,zk3:2181"
 //	if err != nil {
@@ -21,30 +22,43 @@
 // # The limit
 //
 // All processes must pass the same limit to [New]. The first contender writes it into the data of the
-// semaphore's directory, as {"maxLeases":3,"default":true,"version":1}. A contender that was given
+// semaphore's directory, as {"maxLeases":3,"default":true,"version":1}. A contender whose New was given
 // another limit gets an error that matches [queue.ErrConflict], and no lease.
 //
-// An operator changes the limit for everybody, whatever New was given, with [Semaphore.Resize], or by
-// hand by setting the data to {"maxLeases":5}. [Semaphore.Limit] returns the limit in force. A limit
-// of Resize stays until the next Resize or until [Semaphore.ResetLimit]. A limit that was set by hand
-// goes with the directory, which the server removes some time after the last contender has left.
-//
-// To change the number in the code of a fleet, first Resize to the number in force, so that both
-// versions of the code use that. Then roll out the new version, and call ResetLimit from it.
+// [Semaphore.Resize] changes the limit for everybody, whatever New was given. The new limit stays until
+// the next Resize or until [Semaphore.ResetLimit]. An operator can also change the limit by hand, by
+// setting the data to {"maxLeases":5}. A limit that was set by hand goes with the directory, which the
+// server removes some time after the last contender has left. [Semaphore.Limit] returns the limit in
+// force.
 //
 // When the limit is lowered, no holder loses its lease, and no contender is let in until there is room
-// under the new limit. A contender that waited under the higher limit creates a second node in the
-// same place of the queue before it is let in, and then deletes the first. That shows the contenders
-// ahead of it that it was not let in by the higher limit.
+// under the new limit. A contender that waited under the higher limit replaces its node before it is
+// let in: one transaction deletes the node, and creates a new one in the same place of the queue. The
+// new node shows the contenders ahead of it that it was not let in by the higher limit.
 //
 // If the directory has data that is not a semaphore's, the data is left as it is. Then nothing checks
-// the limit, and each contender uses the one that New was given.
+// the limit, and each contender uses the limit that New was given.
+//
+// # To change the limit in the code
+//
+// Follow these steps when many processes run, and get the version with the new number one by one:
+//
+//  1. Call [Semaphore.Resize] with the number in force. Now this limit counts for both versions,
+//     whatever they pass to New.
+//  2. Replace all processes by the new version. To put the new number into force before all are
+//     replaced, call Resize again.
+//  3. Call [Semaphore.ResetLimit] from a process of the new version. Now the limit is the number that
+//     this process has passed to New, and all others must pass the same.
+//
+// If a process of the old version still runs after step 3, its requests fail with
+// [queue.ErrConflict] while the new version uses the semaphore. The example of ResetLimit has the
+// three steps.
 //
 // # What is guaranteed
 //
 //   - At no instant do the leases held at one path add up to more than the limit that was in force when
 //     the last of them was granted, whatever Resize does. A holder that is cut off from the servers
-//     knows that it has lost its lease before they can let another in.
+//     knows that it has lost its lease before the servers can let another contender in.
 //   - First come, first served, across processes. Small requests do not overtake a large one.
 //   - No lease stays idle while the first waiter could use it, whichever holder leaves first.
 //   - A request for several leases gets all of them or none, so two such requests never wait for each
@@ -64,11 +78,11 @@
 //
 // The context that [Semaphore.Do] passes to its function ends, with a cause that matches
 // [session.ErrLost]. So does a context of [queue.Lease.Context], and [queue.Lease.Done] is closed. Stop
-// the work then: others can hold the lease by now.
+// the work then: another process can hold the lease by now.
 //
 // # Shutdown and testing
 //
-// [session.Manager.Close] gives up everything that is held, and makes the calls that wait return
-// [session.ErrClosed]. Package [github.com/turnstile-go/turnstile/zktest] has a ZooKeeper server for
+// [session.Manager.Close] releases everything that is held. Calls that wait return an error that
+// matches [session.ErrClosed]. Package [github.com/turnstile-go/turnstile/zktest] has a ZooKeeper server for
 // unit tests.
 package semaphore

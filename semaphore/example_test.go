@@ -83,6 +83,38 @@ func ExampleSemaphore_Resize() {
 	// Output: true <nil>
 }
 
+// The number in the code of a fleet changes from 3 to 5, while processes of both versions are running.
+func ExampleSemaphore_ResetLimit() {
+	m, stop := start()
+	defer stop()
+	ctx := context.Background()
+	before, err := semaphore.New(m, "/limits/exports", 3) // a process of the old version
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := before.Resize(ctx, 3); err != nil { // now 3 counts for both versions
+		log.Fatal(err)
+	}
+	after, err := semaphore.New(m, "/limits/exports", 5) // a process of the new version
+	if err != nil {
+		log.Fatal(err)
+	}
+	limit, err := after.Limit(ctx)
+	fmt.Println(limit, err)
+	if err := after.ResetLimit(ctx); err != nil { // once no process of the old version is running
+		log.Fatal(err)
+	}
+	limit, err = after.Limit(ctx)
+	fmt.Println(limit, err)
+	if _, err := before.TryAcquire(ctx); errors.Is(err, queue.ErrConflict) {
+		fmt.Println("the old version gets no lease any more")
+	}
+	// Output:
+	// 3 <nil>
+	// 5 <nil>
+	// the old version gets no lease any more
+}
+
 // WithCuratorLayout shares the leases with Java programs.
 func ExampleWithCuratorLayout() {
 	m, stop := start()

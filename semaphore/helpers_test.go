@@ -2,7 +2,6 @@ package semaphore_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 
+	"github.com/turnstile-go/turnstile/internal/expect"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -20,15 +20,20 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
+// Short names for the tests of this package.
+var (
+	patient = expect.Patient
+	must    = expect.NoError
+	wantErr = expect.Match
+)
+
+func receive[T any](tb testing.TB, what string, ch <-chan T) T {
+	tb.Helper()
+	return expect.Receive(tb, what, ch)
+}
+
 // long is a session timeout for tests in which no session may be lost by itself.
 const long = 20 * time.Second
-
-// patient returns a context for operations that take a moment, or longer on a busy machine.
-func patient(tb testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
-	tb.Cleanup(cancel)
-	return ctx
-}
 
 // connect returns a manager on the shared server. For leases it is another process.
 func connect(tb testing.TB, opts ...session.Option) *session.Manager {
@@ -70,24 +75,6 @@ func dataOf(tb testing.TB, node string) string {
 	return string(data)
 }
 
-// must fails the test if err is not nil. Only the test's goroutine may call it.
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// wantErr checks that an error matches all of targets.
-func wantErr(tb testing.TB, what string, err error, targets ...error) {
-	tb.Helper()
-	for _, target := range targets {
-		if !errors.Is(err, target) {
-			tb.Errorf("%s: error %v, want one that matches %q", what, err, target)
-		}
-	}
-}
-
 // wantText checks that the text of an error has all of words.
 func wantText(tb testing.TB, err error, words ...string) {
 	tb.Helper()
@@ -95,18 +82,6 @@ func wantText(tb testing.TB, err error, words ...string) {
 		if !strings.Contains(fmt.Sprint(err), w) {
 			tb.Errorf("error %q does not say %q", err, w)
 		}
-	}
-}
-
-// receive returns the next value of ch, and fails the test if there is none in time.
-func receive[T any](tb testing.TB, what string, ch <-chan T) T {
-	tb.Helper()
-	select {
-	case v := <-ch:
-		return v
-	case <-time.After(testserver.Patience):
-		tb.Fatalf("%s: nothing within %v", what, testserver.Patience)
-		panic("unreachable")
 	}
 }
 

@@ -16,9 +16,10 @@ type option func(*Semaphore) error
 
 func (o option) apply(s *Semaphore) error { return o(s) }
 
-// WithData sets the data of this semaphore's nodes, at most 64 KiB, which [Semaphore.Contenders] shows
-// to other processes. Default: {"id":"host/pid"}, with a traceparent if the manager has hooks that
-// return one.
+// WithData sets the data of this semaphore's nodes, at most 64 KiB, which [Semaphore.Contenders] shows to
+// other processes. Default: JSON with the id host/pid of this process, and whether its holder can be
+// revoked: {"id":"web-3/4711","revocable":false}. If the acquisition has a label, or the manager has
+// hooks that return a traceparent, these are in it too.
 func WithData(data []byte) Option {
 	return option(func(s *Semaphore) error {
 		kept, err := hold.NodeData(data)
@@ -30,7 +31,8 @@ func WithData(data []byte) Option {
 // WithRevocable sets a function to call when somebody asks the holder of a lease to give it up: with
 // Revoke of package zklock, or by writing [queue.RevokeMessage] into its node. f is called at most once
 // for each lease, from a goroutine of its own. The request is no order: the holder gives the lease up
-// when it suits the work, or keeps it. Default: requests are ignored.
+// when it suits the work, or keeps it. Default: requests are ignored, and Revoke returns
+// zklock.ErrNotRevocable.
 func WithRevocable(f func(*queue.Lease)) Option {
 	return option(func(s *Semaphore) error {
 		if f == nil {

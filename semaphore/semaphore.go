@@ -2,11 +2,14 @@ package semaphore
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/queueinternal"
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -75,8 +78,9 @@ func (s *Semaphore) open(m *session.Manager) (err error) {
 	}
 	s.q = s.top
 	if !s.curator {
-		s.kind.Config, s.kind.Configured = first(s.max).encode(), s.policy
-		s.kind.Rivals = curatorDirs
+		queueplumbing.Configure(s.kind, queueplumbing.Configuration[queue.Node, queue.Policy]{
+			Config: first(s.max).encode(), Policy: s.policy, Rivals: curatorDirs,
+		})
 		return nil
 	}
 	s.kind.Policy = func(queue.Node) queue.Policy { return queue.Policy{Slack: s.max - 1} }
@@ -204,7 +208,7 @@ func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
 	if n <= s.max {
 		return nil
 	}
-	c, err := queueinternal.Config[queue.Config](ctx, s.q)
+	c, err := queueplumbing.ReadConfig(ctx, s.q)
 	if err != nil {
 		return err
 	}
@@ -245,17 +249,19 @@ func (s *Semaphore) FullName() string { return s.made().top.FullName() }
 func (s *Semaphore) Manager() *session.Manager { return s.made().top.Manager() }
 
 // Contenders returns the holders and the waiters of all processes, in the order of the queue. It fails
-// with the error of ctx, [queue.ErrConflict], [session.ErrClosed], or what the server refuses.
+// with the error of ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if the path does not exist
+// (see [queue.Queue.Contenders]), or what the server refuses.
 func (s *Semaphore) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	s.made()
 	misuse.Context(ctx, "semaphore: Semaphore.Contenders")
 	all, err := s.q.Contenders(ctx, s.kind)
-	if err != nil || !s.curator {
+	if !s.curator || err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return all, err
 	}
-	queued, err := s.gate.Contenders(ctx, gate)
-	if err != nil {
-		return nil, err
+	// Servers remove each of the two directories when it is empty.
+	queued, gateErr := s.gate.Contenders(ctx, gate)
+	if gateErr != nil && (err != nil || !errors.Is(gateErr, zk.ErrNoNode)) {
+		return nil, gateErr
 	}
 	for _, c := range queued {
 		if !c.Holder { // the holder of the gate has a node among the leases

@@ -26,13 +26,14 @@ func bareSession(t *testing.T, cfg *config) *Session {
 		cfg:    cfg,
 		dialer: newDialer(cfg),
 		clock:  wire.NewClock(wire.Now()),
-		report: func(*Session, State) {},
+		report: func(*Session, State, error) {},
 		live:   make(chan struct{}),
 		link:   link{up: make(chan struct{})},
 	}
 	s.life, s.endLife = context.WithCancel(context.Background())
 	t.Cleanup(s.endLife)
 	s.nodes.limit, s.nodes.timeout = cfg.maxNodes, s.Timeout
+	s.group.when = &cfg.batching
 	s.watches.init()
 	return s
 }

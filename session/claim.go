@@ -129,7 +129,7 @@ func (c *claim) Remove(ctx context.Context, standing *zk.Stat) plumbing.Removal 
 
 // look returns the stat of the node at the path, or nil if there is none.
 func (c *claim) look(ctx context.Context) (*zk.Stat, error) {
-	if err := c.s.Sync(ctx, c.path); err != nil {
+	if err := c.s.newSync(ctx, c.path); err != nil {
 		return nil, err
 	}
 	return c.s.Exists(ctx, c.path)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -28,11 +29,14 @@ type creation struct {
 	after int64  // a later transaction than this made the node
 	upTo  int64  // this transaction or an earlier one made the node
 	noted uint64 // what nodes.noted returned for the node
+
+	syncs int64 // the mark of syncs when the create ended
 }
 
 func (c *creation) Done() <-chan struct{}   { return c.done }
 func (c *creation) Result() (string, error) { return c.path, c.err }
 func (c *creation) After() int64            { return c.after }
+func (c *creation) Syncs() int64            { return c.syncs }
 
 // uncertain is plumbing.Uncertain.
 func uncertain(err error) bool {
@@ -56,21 +60,17 @@ func (s *Session) startCreate(ctx context.Context, path string, data []byte, mod
 			s.cancelCreate(path, mode)
 		}
 	}()
+	number := s.batchNumber(&info)
 	done := s.traceRequest(ctx, info)
 	traced = true
-	// The goroutine sends the create a moment after it begins. The caller needs longer than that
-	// to send its next request, which therefore follows the create nearly always.
-	started := make(chan struct{})
-	err := s.begin(func() {
-		close(started)
+	err := s.sendCreate(ctx, s.outward(path), data, mode, number, func(made string, err error) {
 		defer close(c.done)
-		made, err := s.create(s.outward(path), data, mode)
 		if err = s.verdict(err); err != nil {
 			c.err = opError(info, err)
 		} else {
 			c.path = s.inward(made)
 		}
-		c.upTo = s.answers.zxid.Load()
+		c.upTo, c.syncs = s.answers.zxid.Load(), s.syncs.mark()
 		if mode.ephemeral() {
 			c.noted = s.nodes.settle(c.path, c.err)
 		}
@@ -78,12 +78,34 @@ func (s *Session) startCreate(ctx context.Context, path string, data []byte, mod
 		done(err)
 	})
 	if err != nil {
-		s.creates.end(path)
+		s.cancelCreate(path, mode)
 		done(err)
 		return nil, opError(info, err)
 	}
-	<-started
 	return c, nil
+}
+
+// sendCreate sends a create, and calls done with the answer. Both paths have the chroot. If it returns
+// an error, nothing was sent, and done is not called.
+func (s *Session) sendCreate(ctx context.Context, full string, data []byte, mode CreateMode, number *atomic.Int64, done func(made string, err error)) error {
+	if mode == EphemeralSequential {
+		return s.createAmong(ctx, full, data, number, done)
+	}
+	return s.beginSending(func() { done(s.create(full, data, mode)) })
+}
+
+// beginSending calls send in a goroutine. The goroutine sends the request a moment after it begins. The
+// caller needs longer than that to send its next request, which therefore follows nearly always.
+func (s *Session) beginSending(send func()) error {
+	started := make(chan struct{})
+	err := s.begin(func() {
+		close(started)
+		send()
+	})
+	if err == nil {
+		<-started
+	}
+	return err
 }
 
 // create makes a node and returns its path. Both paths have the chroot.

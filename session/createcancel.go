@@ -165,7 +165,7 @@ func (g *abandonedCreate) remove(ctx context.Context) error {
 // find returns the stat of the node, or nil if there is none, and sets g.node.
 func (g *abandonedCreate) find(ctx context.Context) (*zk.Stat, error) {
 	dir, _ := path.Split(g.path)
-	if err := g.s.Sync(ctx, path.Clean(dir)); err != nil {
+	if err := g.s.newSync(ctx, path.Clean(dir)); err != nil {
 		return nil, err
 	}
 	switch {

@@ -13,7 +13,8 @@ type CreateMode struct {
 }
 
 // The kinds of node without a TTL. See [PersistentTTL] and [PersistentSequentialTTL] for the
-// others.
+// others. A server that has no containers, such as ZooKeeper before 3.5.1, refuses them with
+// [ErrUnimplemented] and closes the connection, or closes it without an answer.
 var (
 	Persistent           = CreateMode{flag: zk.FlagPersistent}
 	PersistentSequential = CreateMode{flag: zk.FlagSequence}
@@ -23,7 +24,8 @@ var (
 )
 
 // PersistentTTL is a persistent node that the server removes once it has had no children and no
-// changes for ttl, which must be at least 1 ms. TTL nodes must be enabled on the server.
+// changes for ttl, which must be at least 1 ms. TTL nodes must be enabled on the server
+// (extendedTypesEnabled). If they are not, a create fails with [ErrUnimplemented].
 func PersistentTTL(ttl time.Duration) CreateMode {
 	return CreateMode{flag: zk.FlagTTL, ttl: ttl}
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -17,9 +15,13 @@ import (
 // dialer makes all connections of a manager. It outlives sessions, so that a manager whose
 // sessions are lost as soon as they are opened does not open them in a tight loop.
 type dialer struct {
-	cfg   *config
-	hosts *hosts
-	tick  tick
+	cfg     *config
+	hosts   *hosts
+	tick    tick
+	logbook *logbook
+
+	// containers is here because what a manager learns of its servers outlives sessions too.
+	containers *containers
 
 	// useful says that the last connection was of use. See answered.
 	useful atomic.Bool
@@ -62,7 +64,11 @@ func newDialer(cfg *config) *dialer {
 	if lookup == nil && cfg.dial == nil {
 		lookup = net.DefaultResolver.LookupHost
 	}
-	return &dialer{cfg: cfg, hosts: newHosts(cfg.servers, lookup), tick: tick{told: cfg.tick}, wait: cfg.retry()}
+	h := newHosts(cfg.servers, lookup)
+	return &dialer{
+		cfg: cfg, hosts: h, tick: tick{told: cfg.tick}, logbook: newLogbook(cfg, h.failedNames), wait: cfg.retry(),
+		containers: newContainers(),
+	}
 }
 
 // close waits for all dials and lookups, or until ctx ends. There must be no further dials.
@@ -84,7 +90,12 @@ func (d *dialer) close(ctx context.Context) {
 // after growing waits, which are short while a session is at stake. It returns when connected or
 // when ctx ends.
 func (d *dialer) dial(ctx context.Context, s stake) (net.Conn, target, error) {
-	return d.race(ctx, s, func() time.Duration { return d.nextWait(s) })
+	c, to, err := d.race(ctx, s, func() time.Duration { return d.nextWait(s) }, d)
+	if err != nil {
+		return nil, to, err
+	}
+	d.waiting(to, &failure{stepHandshake, to.String(), errNoAnswer})
+	return c, to, nil
 }
 
 // dialNow connects to a server for something other than the session. It dials at once, and has
@@ -97,8 +108,21 @@ func (d *dialer) dialNow(ctx context.Context) (net.Conn, target, error) {
 			return 0
 		}
 		return untiring(wait)
-	})
+	}, aside{})
 }
+
+// witness is told how the dials of a race go.
+type witness interface {
+	failed(to target, why error)
+	waiting(to target, f *failure) // f is the reason if nothing else happens
+}
+
+// aside is the witness of dials for something other than the session. They say nothing about why
+// there is no session.
+type aside struct{}
+
+func (aside) failed(target, error)     {}
+func (aside) waiting(target, *failure) {}
 
 // step is what one dial of a race reports: first where it goes, then how it ended.
 type step struct {
@@ -111,7 +135,7 @@ type step struct {
 // before it has failed and wait has passed. A dial also begins when the one before it has run for
 // longer than pace. The slow dial goes on and can still win. So servers that do not answer cost
 // little time, and so do networks on which a handshake takes seconds.
-func (d *dialer) race(ctx context.Context, s stake, wait func() time.Duration) (net.Conn, target, error) {
+func (d *dialer) race(ctx context.Context, s stake, wait func() time.Duration, w witness) (net.Conn, target, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the other dials
 	steps := make(chan step)
@@ -122,10 +146,10 @@ func (d *dialer) race(ctx context.Context, s stake, wait func() time.Duration) (
 		select {
 		case <-next.C:
 			if racing > 0 {
-				d.noteSlow(to)
+				w.waiting(to, &failure{stepDial, to.String(), errNoAnswer})
 			}
 			racing++
-			d.attempts.Go(func() { d.attempt(ctx, s, steps) })
+			d.attempts.Go(func() { d.attempt(ctx, s, steps, w) })
 		case now := <-steps:
 			switch {
 			case now.conn != nil:
@@ -148,7 +172,7 @@ func (d *dialer) race(ctx context.Context, s stake, wait func() time.Duration) (
 }
 
 // attempt makes one dial of a race.
-func (d *dialer) attempt(ctx context.Context, s stake, steps chan<- step) {
+func (d *dialer) attempt(ctx context.Context, s stake, steps chan<- step, w witness) {
 	tell := func(one step) {
 		select {
 		case steps <- one:
@@ -158,10 +182,16 @@ func (d *dialer) attempt(ctx context.Context, s stake, steps chan<- step) {
 			}
 		}
 	}
+	fail := func(to target, err error) {
+		if ctx.Err() == nil { // no other dial has won
+			w.failed(to, err)
+			d.cfg.log.Debug("zookeeper dial failed", "err", err)
+		}
+		tell(step{to: to, err: err})
+	}
 	to, err := d.hosts.next(ctx)
 	if err != nil {
-		d.failed(ctx, err)
-		tell(step{err: err})
+		fail(target{}, err)
 		return
 	}
 	tell(step{to: to})
@@ -169,20 +199,10 @@ func (d *dialer) attempt(ctx context.Context, s stake, steps chan<- step) {
 	defer cancel()
 	c, err := d.connect(limited, to)
 	if err != nil {
-		err = fmt.Errorf("connect to %s: %w", to.addr, err)
-		d.failed(ctx, err)
-		tell(step{to: to, err: err})
+		fail(to, err)
 		return
 	}
-	tell(step{to: to, conn: &unheard{Conn: c, addr: to.addr, tell: d.setFailure}})
-}
-
-// failed notes why a dial has failed, unless another dial has won the race.
-func (d *dialer) failed(ctx context.Context, err error) {
-	if ctx.Err() == nil {
-		d.setFailure(err)
-		d.cfg.log.Debug("zookeeper dial failed", "err", err)
-	}
+	tell(step{to: to, conn: c})
 }
 
 // pace returns how long a dial may run before another begins beside it. While a session is at
@@ -221,38 +241,18 @@ func half(left time.Duration) time.Duration {
 	return max(time.Millisecond, (left / 2).Truncate(time.Millisecond))
 }
 
-// unheard is a connection on which no server has answered yet. If it ends before that, its error
-// is why there is no session. With TLS 1.3, for example, a client whose certificate is refused
-// learns of that only after its own part of the handshake.
-type unheard struct {
-	net.Conn
-	addr  string
-	tell  func(error)
-	heard bool // only the reader uses it
-}
-
-func (u *unheard) Read(b []byte) (int, error) {
-	n, err := u.Conn.Read(b)
-	switch {
-	case u.heard:
-	case n > 0:
-		u.heard = true
-		u.tell(nil)
-	case err != nil && !errors.Is(err, net.ErrClosed): // we did not close it
-		u.tell(fmt.Errorf("connect to %s: no answer: %w", u.addr, err))
-	}
-	return n, err
-}
-
-// connect dials one address.
+// connect dials one address. Its errors are failures.
 func (d *dialer) connect(ctx context.Context, t target) (net.Conn, error) {
 	open := d.cfg.dial
 	if open == nil {
 		open = new(net.Dialer).DialContext
 	}
 	c, err := open(ctx, "tcp", t.addr)
-	if err != nil || d.cfg.tls == nil {
-		return c, err
+	if err != nil {
+		return nil, &failure{stepDial, t.String(), err}
+	}
+	if d.cfg.tls == nil {
+		return c, nil
 	}
 	cfg := d.cfg.tls
 	if cfg.ServerName == "" { // the name is sent (SNI) even with InsecureSkipVerify
@@ -262,7 +262,7 @@ func (d *dialer) connect(ctx context.Context, t target) (net.Conn, error) {
 	secure := tls.Client(c, cfg)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		c.Close()
-		return nil, err
+		return nil, &failure{stepTLS, t.String(), err}
 	}
 	return &tlsConn{Conn: secure, under: c}, nil
 }
@@ -336,29 +336,55 @@ func (d *dialer) setFailure(err error) {
 	d.failure = err
 }
 
-// noteSlow notes that a dial is slow, if there is no other failure to report.
-func (d *dialer) noteSlow(t target) {
+// failed takes why an attempt to get a session has failed.
+func (d *dialer) failed(to target, why error) {
+	d.setFailure(why)
+	d.record(to, why)
+}
+
+// record passes a failure on to the log.
+func (d *dialer) record(to target, why error) {
+	switch why := why.(type) {
+	case *failure:
+		d.logbook.failed(to.addr, why)
+	case failures: // of names
+		for _, f := range why {
+			d.logbook.failed(f.to, f)
+		}
+	}
+}
+
+// waiting takes what an attempt waits for. That is the reason only if there is no other failure to
+// report.
+func (d *dialer) waiting(to target, f *failure) {
+	d.logbook.waiting(to.addr, f)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.failure == nil {
-		d.failure = fmt.Errorf("connect to %s: no answer yet", t.addr)
+		d.failure = f
 	}
 }
 
 // distrust notes that a server has sent something wrong. The next dial then waits, even if the
 // connection was of use before.
-func (d *dialer) distrust(why error) {
+func (d *dialer) distrust(to target, why error) {
+	f := &failure{stepConnected, to.String(), why}
+	d.logbook.broke(to, f)
 	d.useful.Store(false)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.fault = why
+	d.failure, d.fault = nil, f
 }
 
 // lastFailure returns why there is no connection, or no useful one.
 func (d *dialer) lastFailure() error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	return cmp.Or(d.failure, d.fault)
+	why := cmp.Or(d.failure, d.fault)
+	d.mu.Unlock()
+	if names := d.hosts.failedNames(); why == nil && len(names) > 0 {
+		return failures(names)
+	}
+	return why
 }
 
 // pause waits for d. If ctx ends before, it returns the error of ctx.

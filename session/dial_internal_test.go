@@ -99,7 +99,7 @@ func TestDialerNoLookupWithDialer(t *testing.T) {
 		d := dialerOf(t, p, "h1:1")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if _, _, err := d.dialNow(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(d.lastFailure(), why) {
+		if _, _, err := d.dial(ctx, nil); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(d.lastFailure(), why) {
 			t.Errorf("got %v, last failure %v", err, d.lastFailure())
 		}
 		if p.dialed[0] != "h1:1" {
@@ -269,7 +269,7 @@ func TestDialerAllDark(t *testing.T) {
 		if p.most != mostDials || p.now != 0 || len(p.dialed) < 8 {
 			t.Errorf("%d dials at once, %d still under way, of %d", p.most, p.now, len(p.dialed))
 		}
-		if why := d.lastFailure(); why == nil || !strings.Contains(why.Error(), "connect to ") {
+		if why := d.lastFailure(); why == nil || !strings.Contains(why.Error(), "dial ") {
 			t.Errorf("%v does not say why", why)
 		}
 	})

@@ -1,5 +1,5 @@
-// Package session connects a program to ZooKeeper. It keeps one session open, carries its
-// requests across reconnects, and reports the session lost before the servers can expire it.
+// Package session connects a program to ZooKeeper. It keeps one session open, reconnects to any of
+// the servers, and reports the session lost before the servers can expire it.
 //
 // A [Manager] lives as long as the process and owns the connection. It hands out a [Session],
 // which is exactly one ZooKeeper session. When that session is lost, everything held under it is
@@ -18,7 +18,12 @@
 //	node, err := s.Create(ctx, "/worker-", nil, session.EphemeralSequential)
 //
 // Programs that only want locks pass the Manager to package zklock, rwlock or semaphore, and need
-// nothing else from here.
+// nothing else from here. [Connect] waits for a session. [Open] does not, for services that start
+// while ZooKeeper is away.
+//
+// Parts of the API are types of two other modules. Package zk is github.com/go-zookeeper/zk: errors
+// of servers such as zk.ErrNoAuth, access control lists, and the operations of [Session.Multi].
+// Package backoff is github.com/cenkalti/backoff/v5, for [WithRetry].
 //
 // # States
 //
@@ -42,43 +47,65 @@
 //	live:  Err() is nil, Remaining() > 0, Done() is open
 //	ended: Err() matches ErrLost or ErrClosed, Remaining() is 0, Done() is closed
 //
-// A session ends when its clock runs out, when a server says that it has expired, when another
-// session answers on its connection, when the servers refuse an identity, when the manager is
-// closed, and, with [WithLossOnSuspend], when its connection is lost.
+// A session ends when one of these happens:
+//
+//   - its clock runs out,
+//   - a server says that it has expired,
+//   - another session answers on its connection,
+//   - the servers refuse an identity of [WithAuth],
+//   - the manager is closed,
+//   - its connection is lost, with [WithLossOnSuspend].
 //
 // # What is guaranteed
 //
 //   - A session reports itself lost before the ensemble can have expired it. A leader hears of
 //     the clients of other servers only twice a tick. So the session does not count its timeout
-//     from the last request that was answered, but from an earlier one, of which the leader has
-//     certainly heard. While the session owns nodes, only a write that a quorum has agreed to
-//     proves that, because a server that has lost touch with the others answers everything else
-//     alone. "The lease clock" in docs/reliability.md has more.
-//   - [Session.Err] and [Session.Remaining] read the clock when they are called. So they are
-//     right in the first call after a long pause of the process.
+//     from the last request that was answered. It counts from an earlier request, of which the
+//     leader has certainly heard. While the session owns nodes, only a write that a quorum has
+//     agreed to proves that: a server that has lost touch with the others can answer everything
+//     else alone. "The lease clock" in docs/reliability.md has more.
+//   - [Session.Err] and [Session.Remaining] read the clock when they are called. So the first call
+//     after a long pause of the process is right.
 //   - A lost session never comes back, even if its connection does. The manager closes it on the
-//     server in the background, so that its nodes go.
+//     server in the background, which deletes its nodes.
+//   - A request waits for a connection. If the reply is lost, a read, a Sync or a Delete is sent again.
+//     A Create, Set or Multi fails, because the server may have carried it out. The error matches
+//     zk.ErrConnectionClosed, [ErrLost] or [ErrClosed].
 //   - A call returns at once when its context ends.
 //
 // # What is not guaranteed
 //
 //   - The lease clock assumes that the clock of this machine runs at the rate of the leader's, to
-//     within the margin. Time that the machine was suspended counts on Linux and macOS. On other
-//     systems, and in a virtual machine that its host stops without telling it, a holder may
-//     believe in its lock for too long. Use a fencing token for writes to other systems that must
-//     never come from a former holder.
-//   - The clock assumes that minSessionTimeout is two ticks or more, as it is by default.
-//     Otherwise set the tick with [WithTickTime]. Set it in any case if you know it: until a
-//     manager has learned the tick, a session is certain for less time.
+//     within the margin. On Linux and macOS the clock counts the time for which the machine was
+//     suspended. On other systems, and in a virtual machine that its host stops without telling it,
+//     a holder may believe in its lock for too long. If a write to another system must never come
+//     from a former holder, use a fencing token.
+//   - The clock assumes that minSessionTimeout is two ticks or more, as it is by default. If it is
+//     not, set the tick with [WithTickTime]. Set the tick in any case if you know it: until a
+//     manager has learned the tick, its sessions survive shorter outages.
 //   - Do not change tickTime, minSessionTimeout or maxSessionTimeout under running clients. A
 //     manager learns the tick only once. A server can come back with a lower limit on session
 //     timeouts, and the greeting that says so can be lost.
-//   - With TLS between servers, the leader's pinging thread can hang unless
-//     leader.closeSocketAsync is set. Observers behind observer masters are not supported.
-//   - The ensemble may keep an expired node for longer than the timeout. The clock is a lower
-//     bound, not a prediction.
+//   - If the servers use TLS among each other, set leader.closeSocketAsync. Otherwise the leader's
+//     pinging thread can hang. Observers behind observer masters are not supported.
+//   - The ensemble may keep the nodes of an expired session for longer than the timeout. The clock is
+//     a lower bound, not a prediction.
 //   - If an operator deletes a node or expires a session by hand, the client learns of it when the
 //     server says so, and not before.
+//
+// # Logs
+//
+// The logger of [WithLogger] is told what an operator has to know, in lines such as these:
+//
+//	INFO zookeeper session opened session=0x1dc6acfac000000 server="zk1:2181 (10.0.0.1:2181)" timeout=10s
+//	WARN zookeeper session suspended session=0x1dc6acfac000000 server="zk1:2181 (10.0.0.1:2181)"
+//	  cause="the server closed the connection" remaining=6.834s
+//	WARN no connection to zookeeper err="dial zk1:2181 (10.0.0.1:2181): connection refused; dial zk2:2181
+//	  (10.0.0.2:2181): no answer" dials=9 outage=2s
+//	INFO zookeeper session reconnected session=0x1dc6acfac000000 server="zk2:2181 (10.0.0.2:2181)"
+//	  timeout=10s outage=4.2s
+//
+// An outage of an hour makes fewer than 30 lines, and the first one comes within seconds.
 //
 // # Concurrency
 //

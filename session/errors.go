@@ -20,6 +20,12 @@ var (
 	// many as [WithMaxNodes] allows. Nothing was sent.
 	ErrTooManyNodes = errors.New("too many ephemeral nodes in one session")
 
+	// ErrUnimplemented is returned if the server does not implement a request. Servers do not
+	// create nodes with a TTL unless that is enabled on them (extendedTypesEnabled), and
+	// ZooKeeper before 3.5.1 has no containers. Many servers close the connection after they
+	// have said so.
+	ErrUnimplemented = errors.New("the server does not implement this request")
+
 	// ErrInvalid is returned, before any I/O, for a path, connect string, option or argument that
 	// cannot work. The text says what is wrong with it.
 	ErrInvalid = errors.New("invalid argument")
@@ -63,13 +69,26 @@ func (r *refusal) Error() string {
 
 func (r *refusal) Unwrap() error { return zk.ErrAuthFailed }
 
-func lossError(id int64, why error) error {
-	return fmt.Errorf("session 0x%x: %w: %w", uint64(id), ErrLost, why)
+// endError is the error of a session that was lost.
+type endError struct {
+	id  int64
+	why error
 }
 
-func closedError(id int64) error {
-	return fmt.Errorf("session 0x%x: %w", uint64(id), ErrClosed)
+func (e *endError) Error() string {
+	return fmt.Sprintf("session %s: %v: %v", sessionID(e.id), ErrLost, e.why)
 }
+
+func (e *endError) Unwrap() []error { return []error{ErrLost, e.why} }
+
+func lossError(id int64, why error) error { return &endError{id, why} }
+
+func closedError(id int64) error {
+	return fmt.Errorf("session %s: %w", sessionID(id), ErrClosed)
+}
+
+// sessionID returns a session id as the servers log it.
+func sessionID(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }
 
 func invalidf(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))

@@ -4,7 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"net/http"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -30,6 +34,30 @@ func ExampleConnect() {
 	fmt.Println(node, "is there for", s.Remaining(), "and as long as the servers answer")
 }
 
+// A service starts without ZooKeeper. It reports that it is not ready, and does the rest of its
+// work, until there is a session.
+func ExampleOpen() {
+	m, err := session.Open("zk1:2181,zk2:2181,zk3:2181") // fails only for bad input
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	http.HandleFunc("/ready", func(w http.ResponseWriter, _ *http.Request) {
+		if state := m.State(); state != session.Connected {
+			http.Error(w, "zookeeper session: "+state.String(), http.StatusServiceUnavailable)
+		}
+	})
+	http.HandleFunc("/job", func(w http.ResponseWriter, r *http.Request) {
+		s, err := m.Session(r.Context()) // waits for a session until the request ends
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "in session", s.ID())
+	})
+	log.Fatal(http.ListenAndServe("localhost:8080", nil))
+}
+
 // A program learns when its session is in danger, and when it is lost.
 func ExampleManager_Subscribe() {
 	m, err := session.Connect(context.Background(), "localhost:2181")
@@ -41,10 +69,32 @@ func ExampleManager_Subscribe() {
 	cancel := m.Subscribe(func(c session.Change) {
 		switch c.To {
 		case session.Suspended:
-			log.Print("no connection; locks are still held")
+			log.Print("locks are still held, but there is no connection: ", c.Err)
 		case session.Lost:
 			log.Printf("session %x is lost, and its locks with it: %v", c.Session, c.Err)
 		}
 	})
 	defer cancel()
+}
+
+// Package backoff is github.com/cenkalti/backoff/v5.
+func ExampleWithRetry() {
+	m, err := session.Connect(context.Background(), "localhost:2181",
+		session.WithRetry(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) }))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+}
+
+// Package zk is github.com/go-zookeeper/zk. Only clients that know the password can use the locks whose
+// directories this program creates.
+func ExampleWithACL() {
+	m, err := session.Connect(context.Background(), "localhost:2181",
+		session.WithAuth("digest", []byte("shop:secret")),
+		session.WithACL(zk.DigestACL(zk.PermAll, "shop", "secret")...))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
 }

@@ -26,6 +26,14 @@ func (t target) name() string {
 	return net.JoinHostPort(t.host, port)
 }
 
+// String returns the name, and the address if it is another text.
+func (t target) String() string {
+	if name := t.name(); name != t.addr {
+		return name + " (" + t.addr + ")"
+	}
+	return t.addr
+}
+
 const (
 	// resolutionDelay is how long the first dial of a round waits for names that are still being
 	// resolved. Otherwise servers whose names resolve fast would get all clients. The value is
@@ -140,11 +148,26 @@ func (h *hosts) awaitLocked(ctx context.Context, wait time.Duration) error {
 // failLocked ends a round in which no name could be resolved.
 func (h *hosts) failLocked() error {
 	h.round = time.Time{}
-	var errs []error
+	return failures(h.failedNamesLocked(time.Now()))
+}
+
+// failedNames returns why names could not be resolved, and which of them are slow.
+func (h *hosts) failedNames() []*failure {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.failedNamesLocked(time.Now())
+}
+
+func (h *hosts) failedNamesLocked(now time.Time) (out []*failure) {
 	for _, n := range h.names {
-		errs = append(errs, n.err)
+		switch {
+		case n.err != nil:
+			out = append(out, &failure{stepLookup, n.host, n.err})
+		case n.asking && now.Sub(n.asked) > staleDelay:
+			out = append(out, &failure{stepLookup, n.host, errNoAnswer})
+		}
 	}
-	return fmt.Errorf("no server could be resolved: %w", errors.Join(errs...))
+	return out
 }
 
 // leftLocked returns the addresses that the round has left. If there are none, or they are old,
@@ -173,7 +196,7 @@ func (h *hosts) beginLocked(now time.Time) {
 		if n.asking {
 			continue
 		}
-		n.asking, n.err = true, nil
+		n.asking = true
 		if n.asked.IsZero() {
 			n.asked = now
 		}
@@ -191,7 +214,7 @@ func (h *hosts) answer(n *name, ips []string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err == nil && len(ips) == 0 {
-		err = fmt.Errorf("%s has no address", n.host)
+		err = errors.New("the name has no address")
 	}
 	n.asking, n.err = false, err
 	var dns *net.DNSError

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"time"
 
@@ -40,8 +41,6 @@ func (e *connEvents) ended() bool { return e.life.Err() != nil }
 
 func (e *connEvents) expired() { e.session().lose(lossExpired) }
 
-func (e *connEvents) watchFired(path string, event WatchEvent) { e.watches.fired(path, event) }
-
 func (e *connEvents) setConnected(up bool) { e.session().setConnected(up) }
 
 // stake returns for how long the session is certain without a connection. It returns 0 if there
@@ -57,7 +56,7 @@ func (s *Session) setWire(w *wire.Conn, t target) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil {
-		s.link.wire, s.link.server, s.link.peer = w, t.name(), t.addr
+		s.link.wire, s.link.to = w, t
 	}
 	return s.err
 }
@@ -77,6 +76,10 @@ func (s *Session) isConnected() bool {
 }
 
 func (s *Session) setConnected(up bool) {
+	var why error
+	if !up {
+		why = s.linkFailure()
+	}
 	s.mu.Lock()
 	changed := s.link.isUp != up && s.err == nil
 	if s.link.isUp != up {
@@ -90,17 +93,39 @@ func (s *Session) setConnected(up bool) {
 	s.mu.Unlock()
 	if !up {
 		// No watch is trusted across a reconnect: events may have come and gone.
-		s.watches.breakAll()
+		s.breakWatches()
 	}
 	switch {
 	case !changed:
 	case up:
-		s.report(s, Connected)
+		s.report(s, Connected, nil)
 	case s.cfg.lossOnSuspend:
-		s.lose(lossSuspend)
+		s.lose(fmt.Errorf("%w: %w", lossSuspend, why))
 	default:
-		s.report(s, Suspended)
+		s.report(s, Suspended, why)
 	}
+}
+
+// server returns the server of the present or last connection.
+func (s *Session) server() target {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link.to
+}
+
+// linkFailure returns why the last connection ended.
+func (s *Session) linkFailure() error {
+	s.mu.Lock()
+	w, to := s.link.wire, s.link.to
+	s.mu.Unlock()
+	if w == nil {
+		return nil
+	}
+	why := w.Err()
+	if why == nil {
+		why = net.ErrClosed
+	}
+	return &failure{stepConnected, to.String(), why}
 }
 
 // ready waits for a connection. It returns nil if there is one, the cause if the session has
@@ -152,9 +177,9 @@ func (s *Session) silence() time.Duration {
 	return w.Silence(wire.Now())
 }
 
-// cut closes the socket. With TLS that can take its time, so it holds no lock.
-func (s *Session) cut() {
+// cut closes the socket for a reason. With TLS that can take its time, so it holds no lock.
+func (s *Session) cut(why error) {
 	if w := s.present(); w != nil {
-		w.Close()
+		w.Cut(why)
 	}
 }

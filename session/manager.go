@@ -7,14 +7,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // Manager keeps a session open: it connects, and opens another session when one is lost. Make one
-// Manager per process and ensemble with [Connect]. All methods may be called by any number of
-// goroutines at once. They panic if Connect has not made the Manager.
+// Manager per process and ensemble with [Connect] or [Open]. All methods may be called by any
+// number of goroutines at once. They panic if neither of the two has made the Manager.
 type Manager struct {
 	cfg    *config
 	dialer *dialer
@@ -27,6 +28,8 @@ type Manager struct {
 
 	subs subscribers
 
+	warned warned
+
 	mu      sync.Mutex
 	state   State
 	session *Session      // the live one; nil while there is none
@@ -37,10 +40,13 @@ type Manager struct {
 // made returns m. It panics if m is nil or a zero value.
 func (m *Manager) made() *Manager {
 	if m == nil || m.cfg == nil {
-		panic("session: Manager not made by Connect")
+		panic("session: Manager not made by Connect or Open")
 	}
 	return m
 }
+
+// flushTime bounds how long Close waits for the log.
+const flushTime = 100 * time.Millisecond
 
 // closeTime bounds how long Close waits for the servers.
 const closeTime = 5 * time.Second
@@ -50,6 +56,10 @@ const closeTime = 5 * time.Second
 // is replaced with its session, when the clock runs out.
 const openPatience = time.Minute
 
+// errImpatient is the error of a session that has not begun within openPatience. It says nothing
+// about the servers, so only a debug line has it.
+var errImpatient = fmt.Errorf("no session within %v", openPatience)
+
 // Connect opens a session with the servers of a connect string such as "h1:2181,h2:2181/chroot".
 // It consists of hosts with or without ports (default 2181), with IPv6 addresses in brackets, and
 // an optional path. All nodes lie below that path, which is created when needed.
@@ -57,7 +67,7 @@ const openPatience = time.Minute
 // Connect returns when a session is live. It fails when ctx has ended, with an error that matches
 // ctx.Err() and says why there was no session. It fails at once with an error that matches
 // [ErrInvalid] if servers or an option cannot work, or [zk.ErrAuthFailed] if the servers refuse
-// an identity. ctx bounds Connect only. Close ends the manager.
+// an identity. ctx bounds Connect only. Close ends the manager. [Open] does not wait.
 func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, error) {
 	misuse.Context(ctx, "session: Connect")
 	cfg, err := newConfig(servers, opts)
@@ -67,18 +77,7 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
-	m := &Manager{
-		cfg:     cfg,
-		dialer:  newDialer(cfg),
-		stopped: make(chan struct{}),
-		changed: make(chan struct{}),
-	}
-	m.open, m.shut = context.WithCancel(context.Background())
-	m.subs.add(m.logChange, nil)
-	if cfg.trace.State != nil {
-		m.subs.add(cfg.trace.State, nil)
-	}
-	go m.run()
+	m := start(cfg)
 	if _, err := m.await(ctx); err != nil {
 		if last := m.dialer.lastFailure(); last != nil {
 			err = fmt.Errorf("%w: %w", err, last)
@@ -87,6 +86,39 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 		return nil, fmt.Errorf("session: connect to %q: %w", servers, err)
 	}
 	return m, nil
+}
+
+// Open is Connect for programs that start without ZooKeeper: it does not wait for a session. It
+// returns a manager in state [Connecting], which goes on to try until a session is live or the
+// manager is closed. [Manager.Session] and the locks wait for that session. Until there is one,
+// the log says why: see [WithLogger].
+//
+// Open fails only if servers or an option cannot work, with an error that matches [ErrInvalid]. If
+// the servers refuse an identity, [Manager.Session] and the locks return that error, and the
+// manager goes on to present the identity.
+func Open(servers string, opts ...Option) (*Manager, error) {
+	cfg, err := newConfig(servers, opts)
+	if err != nil {
+		return nil, fmt.Errorf("session: %w", err)
+	}
+	return start(cfg), nil
+}
+
+// start returns a manager that has begun to open a session.
+func start(cfg *config) *Manager {
+	m := &Manager{
+		cfg:     cfg,
+		dialer:  newDialer(cfg),
+		stopped: make(chan struct{}),
+		changed: make(chan struct{}),
+	}
+	m.open, m.shut = context.WithCancel(context.Background())
+	for _, f := range cfg.states {
+		m.subs.add(f, nil)
+	}
+	m.dialer.logbook.begin()
+	go m.run()
+	return m
 }
 
 // Session returns the live session. If there is none, it waits for one. It fails when ctx ends,
@@ -101,7 +133,7 @@ func (m *Manager) Session(ctx context.Context) (*Session, error) {
 	}
 	s, err := m.await(ctx)
 	if last := m.dialer.lastFailure(); ctx.Err() != nil && err != nil && last != nil {
-		err = fmt.Errorf("%w (%v)", err, last)
+		err = fmt.Errorf("%w: %v", err, last)
 	}
 	return s, err
 }
@@ -171,6 +203,7 @@ func (m *Manager) Close() error {
 	m.made()
 	m.shut()
 	<-m.stopped
+	m.cfg.lines.flush(flushTime)
 	return m.closeErr
 }
 
@@ -191,7 +224,7 @@ func (m *Manager) run() {
 			err = m.serve(s)
 			wait.Reset()
 		} else if m.open.Err() == nil {
-			m.note(err)
+			m.note(s, err)
 		}
 		if s != nil {
 			s.end(err)
@@ -223,7 +256,7 @@ func (m *Manager) begin() (*Session, error) {
 	case <-m.open.Done():
 		return s, closedError(s.ID())
 	case <-patience.C:
-		return s, fmt.Errorf("no session within %v", openPatience)
+		return s, errImpatient
 	}
 	if err := s.ready(m.open); err != nil { // zk.Conn may not have seen the greeting yet
 		return s, err
@@ -256,22 +289,34 @@ func (m *Manager) publish(s *Session) {
 	m.refused = nil
 	m.transitionLocked(Connected, s, nil)
 	if !s.isConnected() {
-		m.transitionLocked(Suspended, s, nil)
+		m.transitionLocked(Suspended, s, s.linkFailure())
 	}
 }
 
 // onSession takes the connections and disconnections of a session.
-func (m *Manager) onSession(s *Session, state State) {
+func (m *Manager) onSession(s *Session, state State, why error) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	if m.session == s {
-		m.transitionLocked(state, s, nil)
+		m.transitionLocked(state, s, why)
+	}
+	m.mu.Unlock()
+	if why != nil {
+		m.dialer.failed(s.server(), why)
 	}
 }
 
-// note keeps the reason why no session could be opened, for the calls that wait for one.
-func (m *Manager) note(err error) {
-	m.cfg.log.Warn("cannot open a zookeeper session", "err", err)
+// note keeps the reason why a session could not be opened, for the log and for the calls that wait
+// for one.
+func (m *Manager) note(s *Session, err error) {
+	m.cfg.log.Debug("cannot open a zookeeper session", "err", err)
+	var end *endError
+	if s != nil && errors.As(err, &end) {
+		to, step := s.server(), stepHandshake
+		if errors.Is(err, zk.ErrAuthFailed) {
+			step = stepIdentity
+		}
+		m.dialer.record(to, &failure{step, to.String(), end.why})
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var r *refusal
@@ -294,24 +339,19 @@ func (m *Manager) transitionLocked(to State, s *Session, why error) {
 		return
 	}
 	c := Change{From: m.state, To: to, Err: why, At: time.Now()}
+	l := stateLine{}
 	if s != nil {
 		c.Session = s.ID()
+		l.to, l.timeout, l.left = s.server(), s.Timeout(), max(0, s.remaining())
 	}
 	m.state, m.session = to, s
 	m.subs.publish(c)
+	l.Change = c
+	m.dialer.logbook.state(l)
 	m.wakeLocked()
 }
 
 func (m *Manager) wakeLocked() {
 	close(m.changed)
 	m.changed = make(chan struct{})
-}
-
-func (m *Manager) logChange(c Change) {
-	log := m.cfg.log.Info
-	if c.To == Lost {
-		log = m.cfg.log.Warn
-	}
-	log("zookeeper session state changed", "state", c.To.String(), "from", c.From.String(),
-		"session", fmt.Sprintf("0x%x", uint64(c.Session)), "cause", c.Err)
 }

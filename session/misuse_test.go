@@ -22,7 +22,7 @@ func TestMisuse(t *testing.T) {
 			{Zero: &session.Session{}, Made: s},
 			{Zero: &session.Watch{}},
 		},
-		Values: []any{session.State(0), session.CreateMode{}, session.Trace{}},
+		Values: []any{session.State(0), session.CreateMode{}, session.Trace{}, session.RequestInfo{}},
 		Funcs: map[string]func(context.Context){
 			"Connect": func(ctx context.Context) { _, _ = session.Connect(ctx, "h1") },
 		},

@@ -26,46 +26,44 @@ import (
 func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	s.made()
 	misuse.Context(ctx, "session: Session.Multi")
-	// Multi can return before the request is sent, so it sends copies.
-	own, out := make([]any, len(ops)), make([]any, len(ops))
-	size := 0
-	for i, op := range ops {
-		var err error
-		var n int
-		if own[i], out[i], n, err = s.copyOp(op); err != nil {
-			return nil, fmt.Errorf("multi: operation %d: %w", i, err)
-		}
-		size += n + opOverhead
+	own, out, err := s.copyOps(ops) // Multi can return before the request is sent
+	if err != nil {
+		return nil, err
 	}
-	if len(ops) == 0 || size > maxData+maxPath { // maxData leaves room for the longest path, and size has the paths
-		return nil, invalidf("multi of %d operations and %d bytes", len(ops), size)
-	}
-	info := RequestInfo{Op: "multi", Path: "/"}
-	results, err := do(ctx, s, info, never, func() ([]zk.MultiResponse, error) {
+	results, err := do(ctx, s, multiInfo, never, func() ([]zk.MultiResponse, error) {
 		if err := s.nodes.reserveOps(own); err != nil {
 			return nil, err
 		}
-		noted := s.nodes.notedOps(own)
-		results, err := s.conn.multi(out)
-		if classify(err) == answered {
-			if wrong := s.rejectReply(checkResults(out, results, err != nil)); wrong != nil {
-				results, err = nil, wrong
-			}
-		}
-		for i := range results {
-			if made := results[i].String; made != "" {
-				results[i].String = s.inward(made)
-			}
-		}
-		s.nodes.settleOps(own, noted, results, err)
-		if err != nil && classify(err) == answered && len(results) > 0 {
-			err = &multiRefusal{err, results}
-		}
-		return results, err
+		return s.sendMulti(own, out)
 	})
 	var refusal *multiRefusal
 	if errors.As(err, &refusal) {
 		return refusal.results, err
+	}
+	return results, err
+}
+
+// multiInfo describes every multi to hooks.
+var multiInfo = RequestInfo{Op: "multi", Path: "/"}
+
+// sendMulti sends the operations once and waits for the answer. The nodes that they create have
+// been reserved. own and out are what copyOps returned.
+func (s *Session) sendMulti(own, out []any) ([]zk.MultiResponse, error) {
+	noted := s.nodes.notedOps(own)
+	results, err := s.conn.multi(out)
+	if classify(err) == answered {
+		if wrong := s.rejectReply(checkResults(out, results, err != nil)); wrong != nil {
+			results, err = nil, wrong
+		}
+	}
+	for i := range results {
+		if made := results[i].String; made != "" {
+			results[i].String = s.inward(made)
+		}
+	}
+	s.nodes.settleOps(own, noted, results, err)
+	if err != nil && classify(err) == answered && len(results) > 0 {
+		err = &multiRefusal{err, results}
 	}
 	return results, err
 }
@@ -78,11 +76,36 @@ type multiRefusal struct {
 
 func (r *multiRefusal) Unwrap() error { return r.error }
 
-// opOverhead is more than an operation of a multi takes beside its path and data, unless its ACL
-// has hundreds of entries.
-const opOverhead = 256
+// opOverhead is more than an operation of a multi takes beside its path, data and ACL.
+const opOverhead = 64
 
-// copyOp returns two copies of an operation, and the size of its data and path. The path of the
+// sizeOf returns more than an ACL takes in a request.
+func sizeOf(acl []zk.ACL) int {
+	n := 0
+	for _, one := range acl {
+		n += len(one.Scheme) + len(one.ID) + 16
+	}
+	return n
+}
+
+// copyOps returns two copies of the operations, as copyOp does. An error says that they cannot be sent.
+func (s *Session) copyOps(ops []any) (own, out []any, err error) {
+	own, out = make([]any, len(ops)), make([]any, len(ops))
+	size := 0
+	for i, op := range ops {
+		var n int
+		if own[i], out[i], n, err = s.copyOp(op); err != nil {
+			return nil, nil, fmt.Errorf("multi: operation %d: %w", i, err)
+		}
+		size += n + opOverhead
+	}
+	if len(ops) == 0 || size > maxData+maxPath { // maxData leaves room for the longest path, and size has the paths
+		return nil, nil, invalidf("multi of %d operations and %d bytes", len(ops), size)
+	}
+	return own, out, nil
+}
+
+// copyOp returns two copies of an operation, and the size of its data, path and ACL. The path of the
 // second copy has the chroot. The copies share nothing with the caller's operation that can
 // change.
 func (s *Session) copyOp(op any) (own, out any, size int, err error) {
@@ -95,7 +118,7 @@ func (s *Session) copyOp(op any) (own, out any, size int, err error) {
 		}
 		c := in
 		c.Path = s.outward(op.Path)
-		return &in, &c, len(c.Data) + len(c.Path), errors.Join(validatePath(op.Path), checkMultiFlags(c.Flags))
+		return &in, &c, len(c.Data) + len(c.Path) + sizeOf(c.Acl), errors.Join(validatePath(op.Path), checkMultiFlags(c.Flags))
 	case *zk.SetDataRequest:
 		in := *op
 		in.Data = bytes.Clone(op.Data)

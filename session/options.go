@@ -33,7 +33,7 @@ const (
 	defaultConnectMax = 15 * time.Second
 )
 
-// Option changes what [Connect] does. A bad value makes Connect fail before any I/O, with an
+// Option changes what [Connect] and [Open] do. A bad value makes them fail before any I/O, with an
 // error that matches [ErrInvalid].
 type Option interface{ apply(*config) error }
 
@@ -41,7 +41,7 @@ type option func(*config) error
 
 func (o option) apply(c *config) error { return o(c) }
 
-// config is the result of all options. It does not change after Connect.
+// config is the result of all options. Only its hooks change later, and in tests batching.
 type config struct {
 	servers []hostPort
 	chroot  string
@@ -51,16 +51,19 @@ type config struct {
 	connectTimeout time.Duration
 	tick           time.Duration // 0: not told
 	maxNodes       int
+	batching       batching
 	lossOnSuspend  bool
 	name           string // of the ensemble; "": its servers
 
-	retry func() backoff.BackOff
-	auths []wire.Identity
-	acl   []zk.ACL
-	tls   *tls.Config
-	dial  func(ctx context.Context, network, addr string) (net.Conn, error)
-	log   *slog.Logger
-	trace Trace
+	retry  func() backoff.BackOff
+	auths  []wire.Identity
+	acl    []zk.ACL
+	tls    *tls.Config
+	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
+	log    *slog.Logger
+	lines  *logQueue // of log
+	trace  hooks
+	states []func(Change) // the State hooks
 
 	lookup func(ctx context.Context, host string) ([]string, error) // nil: that of package net; for tests
 }
@@ -72,6 +75,7 @@ func newConfig(servers string, opts []Option) (*config, error) {
 		acl:      zk.WorldACL(zk.PermAll),
 		log:      slog.Default(),
 	}
+	c.batching.init()
 	var errs []error
 	var err error
 	if c.servers, c.chroot, err = parseConnectString(servers); err != nil {
@@ -90,6 +94,7 @@ func newConfig(servers string, opts []Option) (*config, error) {
 	if c.connectTimeout == 0 {
 		c.connectTimeout = min(c.timeout, defaultConnectMax)
 	}
+	c.log, c.lines = newQueuedLog(c.log)
 	c.retry = retryOr(c.retry, func() backoff.BackOff { return defaultRetry(c.timeout) })
 	return c, errors.Join(errs...)
 }
@@ -228,8 +233,9 @@ func WithAuth(scheme string, credential []byte) Option {
 //
 // ZooKeeper asks a node's parent for the right to delete the node. So a client that may delete in
 // a lock's directory can break its locks. A client that may not read the directory cannot list
-// its contenders, but it can see that the directory exists and how many children it has, because
-// ZooKeeper tells that to everybody.
+// its contenders. Whether it can see that the directory exists and how many children it has depends on
+// the server's version: ZooKeeper before 3.8.4 and 3.9.0 to 3.9.1 tell that to everybody, and later
+// versions only to clients with the READ permission (ZOOKEEPER-2590).
 //
 // Default: everybody may do everything.
 func WithACL(acl ...zk.ACL) Option {
@@ -272,8 +278,21 @@ func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, 
 	})
 }
 
-// WithLogger sets the logger. Losses and refusals are warnings, connections are information, and
-// the rest is for debugging. Default: [slog.Default] at the time of Connect.
+// WithLogger sets the logger. Its lines are:
+//
+//   - Information: a session is opened, reconnected or closed, and which server it is connected to.
+//   - Warning: a session is suspended or lost, with the cause, and for how long its locks stay
+//     certain. There has been no connection for 2 s, with the last failure of each server: another
+//     line follows when a server fails in a new way, and otherwise after waits that double from 4 s
+//     to 10 minutes. The servers grant another session timeout than the one asked for.
+//   - Error: a server refuses to remove a node.
+//   - Debug: each dial that fails, and the messages of package zk.
+//
+// If a connection breaks more than 10 times in 10 minutes, further lines about that have level
+// debug. Lines about losses always have their level. A logger that is slow or hangs delays nothing: a
+// goroutine hands the lines on to it, and drops lines when 1000 wait. The key session is a session id
+// as the servers log it, server is a name and an address, err and cause are reasons. No line has a
+// credential. Default: [slog.Default] at the time of Connect or Open.
 func WithLogger(log *slog.Logger) Option {
 	return option(func(c *config) error {
 		if log == nil || log.Handler() == nil {
@@ -284,10 +303,16 @@ func WithLogger(log *slog.Logger) Option {
 	})
 }
 
-// WithTrace sets the hooks to call. Default: none.
+// WithTrace adds hooks to call. It may be given more than once: each hook is called, in the order of
+// the options, with the context that the hook before it returned. The functions that they return
+// are called in the opposite order. Of several Traceparent hooks, the first one that returns a word
+// decides. Default: none.
 func WithTrace(t Trace) Option {
 	return option(func(c *config) error {
-		c.trace = t
+		c.trace.add(t)
+		if t.State != nil {
+			c.states = append(c.states, t.State)
+		}
 		return nil
 	})
 }

@@ -52,7 +52,7 @@ func halfDark(d dial) dial {
 func TestGrantedLessThanAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const sessions = 60
-		srv := zktest.Start(t, zktest.WithSessionTimeouts(4*time.Second, 6*time.Second))
+		srv := zktest.Start(t, zktest.MinSessionTimeout(4*time.Second), zktest.MaxSessionTimeout(6*time.Second))
 		var all []*session.Session
 		for range sessions {
 			_, s := virtually(t, "dark:1,light:1", halfDark(srv.Dialer()), session.WithTimeout(time.Minute))

@@ -40,15 +40,9 @@ func (s *Session) makeNodes(ctx context.Context, full string) error {
 // makeNode makes one node. full has the chroot. Any number of tries make one node, so unlike
 // other creates it is repeated if its reply is lost.
 func (s *Session) makeNode(ctx context.Context, full string) error {
-	var err error
-	for _, mode := range []CreateMode{Container, Persistent} {
-		_, err = do(ctx, s, RequestInfo{Op: "create", Path: s.inward(full)}, always, func() (string, error) {
-			return s.create(full, nil, mode)
-		})
-		if !isUnimplemented(err) {
-			break
-		}
-	}
+	_, err := do(ctx, s, RequestInfo{Op: "create", Path: s.inward(full)}, always, func() (string, error) {
+		return s.createDirectory(ctx, full)
+	})
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
 		return nil

@@ -82,7 +82,7 @@ func TestMakeParentsWithoutTheRight(t *testing.T) {
 // If the server knows no containers, directories are persistent nodes. The server hangs up on a
 // request that it does not know.
 func TestParentsWithoutContainers(t *testing.T) {
-	srv := zktest.Start(t, zktest.WithoutContainers())
+	srv := zktest.Start(t, zktest.NoContainers())
 	m := testserver.Connect(t, "any:2181", session.WithDialer(srv.Dialer()), session.WithTimeout(20*time.Second))
 	s := testserver.Session(t, m)
 	must(t, plumbing.Of(s).MakeParents(patient(t), "/a/b/c"))

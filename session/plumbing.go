@@ -1,8 +1,11 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"sync"
+	"time"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
@@ -26,7 +29,69 @@ type managerPlumbing Manager
 func (m *managerPlumbing) Chroot() string                { return m.cfg.outward("/") }
 func (m *managerPlumbing) Logger() *slog.Logger          { return m.cfg.log }
 func (m *managerPlumbing) Retry() func() backoff.BackOff { return m.cfg.retry }
-func (m *managerPlumbing) Trace() any                    { return &m.cfg.trace }
+func (m *managerPlumbing) Trace() any                    { return m.cfg.trace.load() }
+
+func (m *managerPlumbing) AddTrace(t any) {
+	hooks := t.(Trace)
+	m.cfg.trace.add(hooks)
+	if hooks.State != nil {
+		(*Manager)(m).Subscribe(hooks.State)
+	}
+}
+
+func (m *managerPlumbing) SetBatching(from, few int) { m.cfg.batching.set(from, few) }
+
+func (m *managerPlumbing) live() *Session {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.session
+}
+
+func (m *managerPlumbing) Live() any              { return m.live() }
+func (m *managerPlumbing) Timeout() time.Duration { return m.cfg.timeout }
+
+func (m *managerPlumbing) Failure() error {
+	m.mu.Lock()
+	refused := m.refused
+	m.mu.Unlock()
+	return cmp.Or(refused, m.dialer.lastFailure())
+}
+
+func (m *managerPlumbing) Server() string {
+	s := m.live()
+	if s == nil {
+		return ""
+	}
+	return s.server().name()
+}
+
+func (m *managerPlumbing) FirstWarning(path string, zxid int64) bool {
+	m.warned.mu.Lock()
+	defer m.warned.mu.Unlock()
+	node := warnedNode{path, zxid}
+	if m.warned.nodes[node] {
+		return false
+	}
+	if m.warned.nodes == nil || len(m.warned.nodes) >= maxWarned {
+		m.warned.nodes = make(map[warnedNode]bool)
+	}
+	m.warned.nodes[node] = true
+	return true
+}
+
+// warned has the nodes that a warning was logged about.
+type warned struct {
+	mu    sync.Mutex
+	nodes map[warnedNode]bool
+}
+
+type warnedNode struct {
+	path string
+	zxid int64 // of the transaction that made it
+}
+
+// maxWarned bounds the memory for nodes that a warning was logged about.
+const maxWarned = 1000
 
 // sessionPlumbing is a Session with the methods of plumbing.Session.
 type sessionPlumbing Session
@@ -50,6 +115,18 @@ func (p *sessionPlumbing) StartCreate(ctx context.Context, path string, data []b
 	return c, nil
 }
 
+func (p *sessionPlumbing) StartMulti(ctx context.Context, ops ...any) (plumbing.Transaction, error) {
+	t, err := p.session().startMulti(ctx, ops)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func (p *sessionPlumbing) SharedSync(ctx context.Context, path string, after int64) error {
+	return p.session().sharedSync(ctx, path, after)
+}
+
 func (p *sessionPlumbing) Adopt(path string) { p.nodes.found(path) }
 
 func (p *sessionPlumbing) StartWatch(ctx context.Context, path string) (plumbing.Watch, error) {
@@ -71,6 +148,28 @@ func (p *sessionPlumbing) Watch(ctx context.Context, path string) ([]byte, *zk.S
 	return data, stat, (*watchPlumbing)(w), nil
 }
 
+func (p *sessionPlumbing) WatchChildren(ctx context.Context, path string) (plumbing.Watch, error) {
+	if err := validatePath(path); err != nil {
+		return nil, err
+	}
+	w, err := p.session().watchChildren(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return (*watchPlumbing)(w), nil
+}
+
+func (p *sessionPlumbing) List(ctx context.Context, path string) ([]string, *zk.Stat, plumbing.Watch, error) {
+	if err := validatePath(path); err != nil {
+		return nil, nil, nil, err
+	}
+	names, stat, w, err := p.session().list(ctx, path)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return names, stat, (*watchPlumbing)(w), nil
+}
+
 func (p *sessionPlumbing) Forget(path string, w plumbing.Watch) {
 	p.watches.forget(p.session().outward(path), w)
 }
@@ -82,6 +181,8 @@ func (p *sessionPlumbing) Remove(ctx context.Context, path string) plumbing.Remo
 func (p *sessionPlumbing) RemoveAfter(ctx context.Context, path string, after <-chan struct{}) plumbing.Removal {
 	return p.session().remove(ctx, path, after)
 }
+
+func (p *sessionPlumbing) Removals() plumbing.Removals { return &removals{s: p.session()} }
 
 func (p *sessionPlumbing) Sweep(ctx context.Context, dir string, match func(name string) bool) plumbing.Removal {
 	return p.session().sweep(ctx, dir, match)

@@ -21,6 +21,7 @@ func (r *removal) Err() error            { return r.err }
 
 // remove is plumbing.Session.RemoveAfter.
 func (s *Session) remove(ctx context.Context, path string, after <-chan struct{}) *removal {
+	first := true
 	return s.persist(ctx, "remove "+path, nil, func(ctx context.Context) error {
 		if after != nil {
 			select {
@@ -29,14 +30,16 @@ func (s *Session) remove(ctx context.Context, path string, after <-chan struct{}
 				return ctx.Err()
 			}
 		}
-		return ignoreNoNode(s.Delete(ctx, path, -1))
+		among := first
+		first = false
+		return ignoreNoNode(s.delete(ctx, path, anyVersion, among))
 	})
 }
 
 // sweep is plumbing.Session.Sweep.
 func (s *Session) sweep(ctx context.Context, dir string, match func(name string) bool) *removal {
 	return s.persist(ctx, "sweep "+dir, nil, func(ctx context.Context) error {
-		if err := s.Sync(ctx, dir); err != nil {
+		if err := s.newSync(ctx, dir); err != nil {
 			return err
 		}
 		names, _, err := s.Children(ctx, dir)
@@ -47,7 +50,7 @@ func (s *Session) sweep(ctx context.Context, dir string, match func(name string)
 			if !match(name) {
 				continue
 			}
-			if err := ignoreNoNode(s.Delete(ctx, path.Join(dir, name), -1)); err != nil {
+			if err := ignoreNoNode(s.delete(ctx, path.Join(dir, name), anyVersion, false)); err != nil {
 				return err
 			}
 		}
@@ -60,14 +63,17 @@ func (s *Session) sweep(ctx context.Context, dir string, match func(name string)
 // and f is repeated slowly from then on, because the permission may come back. then, if not nil,
 // is called once f has succeeded or the session has ended, and not before.
 func (s *Session) persist(ctx context.Context, what string, then func(), f func(context.Context) error) *removal {
-	p := &persistence{
+	p := s.persistence(ctx, what, then, f)
+	p.start()
+	return p.removal
+}
+
+// persistence is persist before it starts.
+func (s *Session) persistence(ctx context.Context, what string, then func(), f func(context.Context) error) *persistence {
+	return &persistence{
 		removal: &removal{done: make(chan struct{})},
 		s:       s, ctx: ctx, what: what, then: then, f: f,
 	}
-	if err := s.begin(p.run); err != nil {
-		p.end(err)
-	}
-	return p.removal
 }
 
 // persistence is the work behind a removal. One goroutine at a time runs it.
@@ -79,6 +85,12 @@ type persistence struct {
 	then    func()
 	f       func(context.Context) error
 	refused bool // the server has refused; Done is closed
+}
+
+func (p *persistence) start() {
+	if err := p.s.begin(p.run); err != nil {
+		p.end(err)
+	}
 }
 
 func (p *persistence) run() {

@@ -105,12 +105,24 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
 	s.made()
 	misuse.Context(ctx, "session: Session.Delete")
+	return s.delete(ctx, path, version, version == anyVersion)
+}
+
+// delete is Delete. among says that the first try may be sent with requests of other callers.
+func (s *Session) delete(ctx context.Context, path string, version int32, among bool) error {
 	if err := validatePath(path); err != nil {
 		return err
 	}
 	tries := 0
-	_, err := do(ctx, s, RequestInfo{Op: "delete", Path: path}, always, func() (struct{}, error) {
-		tries++
+	info := RequestInfo{Op: "delete", Path: path}
+	number := s.batchNumber(&info)
+	_, err := do(ctx, s, info, always, func() (struct{}, error) {
+		if tries++; tries == 1 && among {
+			return struct{}{}, s.deleteAmong(ctx, path, number)
+		}
+		if number != nil {
+			number.Store(0) // this try goes alone
+		}
 		return struct{}{}, s.sendDelete(path, version)
 	})
 	if errors.Is(err, zk.ErrNoNode) && tries > 1 {

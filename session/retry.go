@@ -64,16 +64,16 @@ func do[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, call
 	}
 }
 
-// try makes one call in a goroutine of its own, because a call of zk.Conn has no context and
-// cannot be abandoned. It returns when the call has returned, ctx has ended or the session has
-// ended.
+// try makes one call. It returns when the call has returned, ctx has ended or the session has ended.
+// A call of zk.Conn has no context and cannot be abandoned, so it runs in a goroutine of its own,
+// unless nothing but the end of the session can end ctx. The call ends with the session too: the
+// teardown closes zk.Conn, which gives up all requests.
 func try[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, call func() (T, error)) (T, error) {
 	done := endNothing
 	if r != shared {
 		done = s.traceRequest(ctx, info)
 	}
-	if ctx.Done() == s.life.Done() {
-		// The call cannot be abandoned: ctx ends with the session, and so does the call.
+	if ends := ctx.Done(); ends == nil || ends == s.life.Done() {
 		v, err := call()
 		err = s.verdict(err)
 		done(err)
@@ -106,8 +106,12 @@ func try[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, cal
 
 // verdict completes an error of zk.Conn. If the session has ended, it returns the cause, even if
 // the event that says so has not come yet. It gives every error that is worth another try the
-// same sentinel, including raw network errors.
+// same sentinel, including raw network errors. The code for a request that the server does not implement
+// has no error in zk.Conn, and gets one here.
 func (s *Session) verdict(err error) error {
+	if isUnimplemented(err) {
+		return ErrUnimplemented
+	}
 	switch classify(err) {
 	case sessionOver:
 		if errors.Is(err, zk.ErrSessionExpired) {

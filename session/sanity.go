@@ -39,7 +39,7 @@ func (s *Session) rejectReply(wrong error) error {
 	}
 	wrong = fmt.Errorf("%w: %w", wire.ErrBadFrame, wrong)
 	(*wireEvents)(s).Broken(wrong)
-	s.cut()
+	s.cut(wrong)
 	return fmt.Errorf("%w: %w", zk.ErrConnectionClosed, wrong)
 }
 

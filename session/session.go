@@ -17,7 +17,7 @@ import (
 type Session struct {
 	cfg    *config
 	dialer *dialer
-	report func(*Session, State) // tells the manager of connections; must not block
+	report func(s *Session, to State, why error) // tells the manager of connections; must not block
 
 	// The session's life. It ends with a call of end, from any side.
 	life    context.Context
@@ -31,10 +31,15 @@ type Session struct {
 
 	// The requests, and what is kept about them. Each has a lock of its own.
 	conn    client
-	watches watches
+	watches watches // on the data of nodes
 	nodes   nodes
 	claims  claims
 	creates creates
+	group   group
+	syncs   syncs
+
+	childWatches watches // on the children of nodes
+	absences     watches // on nodes that do not exist
 
 	// live is closed when a server has greeted this session for the first time and has accepted
 	// its identities.
@@ -56,10 +61,8 @@ type answers struct {
 
 // link is the present or last connection of a session.
 type link struct {
-	wire   *wire.Conn // nil before the first
-	server string     // host:port, as in the connect string
-	peer   string     // its address
-
+	wire *wire.Conn    // nil before the first
+	to   target        // its server
 	isUp bool          // the connection has the session
 	up   chan struct{} // closed while isUp
 }
@@ -74,7 +77,7 @@ func (s *Session) made() *Session {
 
 // newSession begins to open a session. It tells the manager of each connection and
 // disconnection through report.
-func newSession(cfg *config, d *dialer, report func(*Session, State)) (*Session, error) {
+func newSession(cfg *config, d *dialer, report func(*Session, State, error)) (*Session, error) {
 	s := &Session{
 		cfg:    cfg,
 		dialer: d,
@@ -85,8 +88,11 @@ func newSession(cfg *config, d *dialer, report func(*Session, State)) (*Session,
 	}
 	s.life, s.endLife = context.WithCancel(context.Background())
 	s.nodes.limit, s.nodes.timeout = cfg.maxNodes, s.Timeout
+	s.group.when = &cfg.batching
 	s.work.init(s.life.Done())
-	s.watches.init()
+	for _, t := range s.watchTables() {
+		t.init()
+	}
 	conn, err := newZKConn((*connEvents)(s), cfg.timeout, cfg.log)
 	if err != nil {
 		s.endLife()
@@ -157,13 +163,13 @@ func (s *Session) end(cause error) error {
 	if first {
 		s.watchdog.stop()
 		s.endLife()
-		s.watches.breakAll()
+		s.breakWatches()
 	}
 	return cause
 }
 
 // lose ends the session for a reason that the server or the network gave.
-func (s *Session) lose(why lossReason) { s.end(lossError(s.ID(), why)) }
+func (s *Session) lose(why error) { s.end(lossError(s.ID(), why)) }
 
 // begin runs f in a goroutine of the session. If the session has ended, it returns the cause.
 func (s *Session) begin(f func()) error {

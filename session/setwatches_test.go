@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -51,15 +52,23 @@ func TestSetWatchesRefused(t *testing.T) {
 	must(t, err)
 	_, _, w, err := s.Watch(ctx, node)
 	must(t, err)
+	children, absent := watchChildren(t, s, d), watchChildren(t, s, d+"/absent")
 	p.Disconnect()
 	within(t, refused, "setWatches")
 	must(t, s.Sync(ctx, d)) // behind it
 	if e := w.Event(); e != session.WatchBroken {
 		t.Errorf("event %v", e)
 	}
+	wantChildEvent(t, children, plumbing.WatchBroken)
+	wantChildEvent(t, absent, plumbing.WatchBroken)
+	children, absent = watchChildren(t, s, d), watchChildren(t, s, d+"/absent")
 	_, _, w, err = s.Watch(ctx, node)
 	must(t, err)
 	other := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()))
 	must(t, other.Delete(ctx, node, -1))
 	zktest.Eventually(t, testserver.Patience, "the news", func() bool { return w.Event() == session.WatchDeleted })
+	wantChildEvent(t, children, plumbing.WatchChanged)
+	_, err = other.Create(ctx, d+"/absent", nil, session.Persistent)
+	must(t, err)
+	wantChildEvent(t, absent, plumbing.WatchChanged)
 }

@@ -42,7 +42,8 @@ type Change struct {
 	From, To State
 	// Session is the id of the session that the change is about, or 0 if there is none.
 	Session int64
-	// Err is the cause of a change to Lost or Closed, and nil otherwise.
+	// Err is the cause of a change to Suspended, Lost or Closed, and nil otherwise. That of a
+	// change to Suspended says which server the connection was to, and how it ended.
 	Err error
 	// At is the time of the change.
 	At time.Time

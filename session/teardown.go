@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 
 	"github.com/go-zookeeper/zk"
 
@@ -25,7 +26,7 @@ func (s *Session) teardown(ctx context.Context) error {
 	if s.isConnected() {
 		<-asked
 	}
-	s.cut()
+	s.cut(net.ErrClosed)
 	s.closeOnServer(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -39,7 +40,7 @@ func (s *Session) teardown(ctx context.Context) error {
 	case <-ctx.Done(): // zk.Conn hangs for an unknown reason
 	}
 	if ctx.Err() != nil && !s.closedOnServer() {
-		return fmt.Errorf("session: close 0x%x: no server has confirmed it; it ends by expiry", uint64(s.ID()))
+		return fmt.Errorf("session: close %s: no server has confirmed it; it ends by expiry", sessionID(s.ID()))
 	}
 	return nil
 }

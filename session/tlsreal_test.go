@@ -104,7 +104,7 @@ func TestTLSToARealServer(t *testing.T) {
 	t.Run("TLS to a plain port", func(t *testing.T) {
 		t.Parallel()
 		err := refusedConnect(t, e.Addr(0), &tls.Config{RootCAs: ours.pool})
-		if !strings.Contains(err.Error(), "connect to "+e.Addr(0)) {
+		if !strings.Contains(err.Error(), "TLS handshake with "+e.Addr(0)) {
 			t.Errorf("%v does not say why", err)
 		}
 	})

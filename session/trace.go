@@ -1,6 +1,9 @@
 package session
 
-import "context"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // Trace is a set of hooks, each of which may be nil. They run in the goroutine that does the
 // work, in any number of goroutines at once. So they must be quick, and must not call back into
@@ -16,6 +19,7 @@ type Trace struct {
 	// Traceparent returns the W3C traceparent for the node data of a contender, or "" for none.
 	// It is called before the first node of each acquisition is created. A node that goroutines
 	// of this process hand on to each other has no traceparent, whatever the hook returns.
+	// The page of package lockz calls it again, with the context that the Acquire hook got.
 	Traceparent func(ctx context.Context) string
 
 	// Request surrounds one request to the server. Each try is a request of its own.
@@ -26,7 +30,9 @@ type Trace struct {
 	// ended and another begins.
 	Watch func(ctx context.Context, w WatchInfo) (context.Context, func(error))
 
-	// Acquire surrounds an acquisition, from the call to the grant or the error.
+	// Acquire surrounds an acquisition, from the call to the grant or the error. Each lock of a
+	// MultiLock of package zklock is an acquisition. Those whose nodes one transaction makes begin
+	// together, and the transaction belongs to the call of the MultiLock.
 	Acquire func(ctx context.Context, a AcquireInfo) (context.Context, func(AcquireResult))
 
 	// Release surrounds a release, from the call to its confirmation. It also surrounds the
@@ -35,8 +41,9 @@ type Trace struct {
 	// holder is the holder's context.
 	Release func(ctx, holder context.Context, h HoldInfo) (context.Context, func(error))
 
-	// Hold is called at a grant, with the holder's context. The returned function is called at
-	// the end of the hold, with nil for a release and the cause for a loss.
+	// Hold is called at a grant, with the holder's context, of which queue.LeaseFrom returns the
+	// lease. The returned function is called at the end of the hold, with nil for a release and
+	// the cause for a loss.
 	Hold func(ctx context.Context, h HoldInfo) func(error)
 
 	// Loss is called when a hold is lost, with the holder's context.
@@ -56,6 +63,28 @@ type RequestInfo struct {
 	Path   string // below the chroot
 	Server string // host:port, as in the connect string, of the connection; "" if not known yet
 	Peer   string // its address: ip:port, or the address given to the dialer of [WithDialer]
+
+	batch *atomic.Int64 // nil if the request never goes with others
+}
+
+// Batch returns the number of the transaction in which the request was sent together with those of
+// other callers. Creates and deletes are sent so while many of them are in flight. It returns 0 if the
+// request was sent alone. Batch is for the function that the hook for the request has returned: before
+// that, the number may not be known. Each session counts its transactions from 1.
+func (r RequestInfo) Batch() int64 {
+	if r.batch == nil {
+		return 0
+	}
+	return r.batch.Load()
+}
+
+// batchNumber gives the hooks for a request a way to read the number of its batch. It returns nil if
+// there are no hooks.
+func (s *Session) batchNumber(info *RequestInfo) *atomic.Int64 {
+	if s.cfg.trace.load().Request != nil {
+		info.batch = new(atomic.Int64)
+	}
+	return info.batch
 }
 
 // RetryInfo describes a request or an acquisition that is tried again.
@@ -67,10 +96,12 @@ type RetryInfo struct {
 
 // WatchInfo describes the part of a wait during which one node is the nearest ahead.
 type WatchInfo struct {
-	Chroot string // the path of the connect string; "/" if it has none
-	Path   string // the nearest node ahead
-	Data   []byte // that node's data; must not be changed
-	Nodes  int    // how many nodes ahead are watched, including this one
+	Chroot  string // the path of the connect string; "/" if it has none
+	Path    string // the nearest node ahead
+	Data    []byte // that node's data; must not be changed
+	Session int64  // the session that owns that node; 0 if the node is not ephemeral, or cannot be read
+	Nodes   int    // how many nodes ahead are watched, including this one
+	Ahead   int    // how many nodes ahead the contender waits for, including those that it does not watch
 }
 
 // AcquireInfo describes an acquisition.
@@ -79,6 +110,8 @@ type AcquireInfo struct {
 	Chroot string // the path of the connect string; "/" if it has none
 	Path   string // the lock's directory
 	Try    bool   // the call does not wait
+	Weight int    // how much it asks for: more than 1 for several leases of a semaphore at once
+	Local  bool   // goroutines of this process hand the lock on to each other, and wait as one contender
 }
 
 // AcquireResult describes how an acquisition ended.
@@ -86,7 +119,7 @@ type AcquireResult struct {
 	Err      error
 	Busy     bool // Try found the lock taken; Err is nil then
 	Position int  // contenders ahead at entry; -1 if there was no node or no listing
-	Attempts int  // nodes created: more than 1 after a lost session or node; 0 if a goroutine of this process handed one on
+	Attempts int  // nodes created: more than 1 after a lost session or node, or if a MultiLock gave the first up; 0 for a node that a goroutine of this process handed on, or kept
 }
 
 // HoldInfo describes a hold.
@@ -99,14 +132,15 @@ type HoldInfo struct {
 
 // traceRequest calls the hook for a request, and returns the function to call at its end.
 func (s *Session) traceRequest(ctx context.Context, info RequestInfo) func(error) {
-	if s.cfg.trace.Request == nil {
+	hook := s.cfg.trace.load().Request
+	if hook == nil {
 		return endNothing
 	}
 	info.Chroot = s.cfg.outward("/")
 	s.mu.Lock()
-	info.Server, info.Peer = s.link.server, s.link.peer
+	info.Server, info.Peer = s.link.to.name(), s.link.to.addr
 	s.mu.Unlock()
-	if _, done := s.cfg.trace.Request(ctx, info); done != nil {
+	if _, done := hook(ctx, info); done != nil {
 		return done
 	}
 	return endNothing
@@ -116,15 +150,15 @@ func endNothing(error) {}
 
 // traceRetry calls the hook for a request that is tried again.
 func (s *Session) traceRetry(ctx context.Context, info RequestInfo, try int, cause error) {
-	if s.cfg.trace.Retry != nil {
-		s.cfg.trace.Retry(ctx, RetryInfo{Op: info.Op, Try: try, Cause: cause})
+	if hook := s.cfg.trace.load().Retry; hook != nil {
+		hook(ctx, RetryInfo{Op: info.Op, Try: try, Cause: cause})
 	}
 }
 
 // lifeWith returns the session's life with the values of ctx, so that the hooks for work in the
 // background know on whose behalf it runs. It allocates nothing if there are no hooks.
 func (s *Session) lifeWith(ctx context.Context) context.Context {
-	if s.cfg.trace.Request == nil && s.cfg.trace.Retry == nil {
+	if hooks := s.cfg.trace.load(); hooks.Request == nil && hooks.Retry == nil {
 		return s.life
 	}
 	return valued{s.life, ctx}

@@ -26,7 +26,8 @@ func TestNoTraceAllocatesNothing(t *testing.T) {
 // runs has ended.
 func TestLifeWithValues(t *testing.T) {
 	life, end := context.WithCancelCause(context.Background())
-	s := &Session{cfg: &config{trace: Trace{Retry: func(context.Context, RetryInfo) {}}}, life: life}
+	s := &Session{cfg: &config{}, life: life}
+	s.cfg.trace.add(Trace{Retry: func(context.Context, RetryInfo) {}})
 	caller, cancel := context.WithCancel(context.WithValue(context.Background(), target{}, "caller"))
 	ctx := s.lifeWith(caller)
 	cancel()

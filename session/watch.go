@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -36,8 +37,15 @@ type Watch struct {
 
 	mu    sync.Mutex
 	event WatchEvent
-	done  chan struct{}        // closed when the watch ends; nil until Done is called
-	tell  map[*func()]struct{} // called when the watch ends
+	done  chan struct{} // closed when the watch ends; nil until Done is called
+	tells *telling      // the first of those to tell when the watch ends
+}
+
+// telling is a function that is called when a watch ends. Most watches have one of them, and some have
+// thousands, so they are a list, which takes little memory and from which each is taken at once.
+type telling struct {
+	tell       func()
+	prev, next *telling
 }
 
 // made returns w. It panics if w is nil or a zero value.
@@ -79,15 +87,32 @@ func (w *Watch) atEnd(tell func()) (stop func()) {
 		tell()
 		return func() {}
 	}
-	if w.tell == nil {
-		w.tell = make(map[*func()]struct{})
+	t := &telling{tell: tell, next: w.tells}
+	if t.next != nil {
+		t.next.prev = t
 	}
-	w.tell[&tell] = struct{}{}
+	w.tells = t
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.tell, &tell)
+		w.dropLocked(t)
 	}
+}
+
+// dropLocked takes t off the list, if it is there.
+func (w *Watch) dropLocked(t *telling) {
+	switch {
+	case t.tell == nil:
+		return
+	case t.prev != nil:
+		t.prev.next = t.next
+	case w.tells == t:
+		w.tells = t.next
+	}
+	if t.next != nil {
+		t.next.prev = t.prev
+	}
+	*t = telling{}
 }
 
 func poke(ch chan<- struct{}) {
@@ -105,16 +130,16 @@ func (w *Watch) fire(e WatchEvent) {
 		return
 	}
 	w.event = e
-	for tell := range w.tell {
-		(*tell)()
+	for t := w.tells; t != nil; t = t.next {
+		t.tell()
 	}
-	w.tell = nil
+	w.tells = nil
 	if w.done != nil {
 		close(w.done)
 	}
 }
 
-// watches has one data watch per path, which all waiters at the path share. zk.Conn never removes
+// watches has one watch of a kind per path, which all waiters at the path share. zk.Conn never removes
 // a watch, and each wait would add one.
 //
 // zk.Conn sets its watches again after each reconnect, even if no Watch uses them any more. An
@@ -126,10 +151,20 @@ type watches struct {
 }
 
 type watched struct {
-	armed   bool   // zk.Conn has a watch here
-	events  int    // how many events there were
-	flights int    // gets in flight
-	cur     *Watch // the one to share; its event has not come yet
+	armed   bool     // zk.Conn has a watch here
+	events  int      // how many events there were
+	flights int      // gets in flight
+	cur     *Watch   // the one to share; its event has not come yet
+	alone   []*Watch // those that are not shared: see joinAlone
+
+	// loose are the watches that were set while an event came: the table cannot tell whether the event
+	// was theirs. Each reports whether zk.Conn still has the watch.
+	loose []func() (armed bool)
+}
+
+// pruneLocked forgets loose watches that zk.Conn does not have any more.
+func (e *watched) pruneLocked() {
+	e.loose = slices.DeleteFunc(e.loose, func(armed func() bool) bool { return !armed() })
 }
 
 func (t *watches) init() { t.m = make(map[string]*watched) }
@@ -139,7 +174,7 @@ func (t *watches) anyArmed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range t.m {
-		if e.armed {
+		if e.pruneLocked(); e.armed || len(e.loose) > 0 {
 			return true
 		}
 	}
@@ -151,6 +186,8 @@ type flight struct {
 	watch  *Watch
 	arm    bool // the get sets a watch, because none is armed
 	events int  // events of the entry when the flight began
+
+	armed func() bool // of a watch on children: reports whether zk.Conn still has it
 }
 
 // join returns the watch of a path. If its get has not been sent yet, join also returns a flight.
@@ -158,17 +195,38 @@ type flight struct {
 func (t *watches) join(path string) (*Watch, *flight) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := t.m[path]
-	if e == nil {
-		e = &watched{}
-		t.m[path] = e
-	}
+	e := t.entryLocked(path)
 	if e.cur != nil {
 		return e.cur, nil
 	}
 	e.cur = &Watch{ready: make(chan struct{})}
 	e.flights++
-	return e.cur, &flight{e.cur, !e.armed, e.events}
+	return e.cur, &flight{watch: e.cur, arm: !e.armed, events: e.events}
+}
+
+// joinAlone returns the flight of a watch that is not shared. Its get always asks for a watch: that of
+// another watch, which seems armed, may be used up by the time at which the server handles the get.
+//
+// The watch ends with the next event at the path, even if the event belongs to an earlier watch and
+// comes before the answer to the get. So a watch that is pending after its get was answered has
+// missed nothing since then.
+func (t *watches) joinAlone(path string) *flight {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.entryLocked(path)
+	w := &Watch{ready: make(chan struct{})}
+	e.alone = append(e.alone, w)
+	e.flights++
+	return &flight{watch: w, arm: true, events: e.events}
+}
+
+func (t *watches) entryLocked(path string) *watched {
+	e := t.m[path]
+	if e == nil {
+		e = &watched{}
+		t.m[path] = e
+	}
+	return e
 }
 
 // land takes the answer to a flight's get.
@@ -179,13 +237,38 @@ func (t *watches) land(path string, f *flight, data []byte, stat *zk.Stat, err e
 	defer t.mu.Unlock()
 	e := t.m[path]
 	e.flights--
-	if err == nil && f.arm && e.events == f.events {
+	switch {
+	case err != nil || !f.arm:
+	case e.events == f.events:
 		e.armed = true
+	case f.armed != nil:
+		e.loose = append(e.loose, f.armed)
 	}
-	if err != nil && e.cur == f.watch {
-		e.cur = nil
+	if err != nil {
+		e.dropLocked(f.watch)
 	}
 	t.dropIdleLocked(path, e)
+}
+
+// dropLocked forgets a watch that was not set.
+func (e *watched) dropLocked(w *Watch) {
+	if e.cur == w {
+		e.cur = nil
+	}
+	if i := slices.Index(e.alone, w); i >= 0 {
+		e.alone = slices.Delete(e.alone, i, i+1)
+	}
+}
+
+// fireLocked ends all watches.
+func (e *watched) fireLocked(event WatchEvent) {
+	if e.cur != nil {
+		e.cur.fire(event)
+	}
+	for _, w := range e.alone {
+		w.fire(event)
+	}
+	e.cur, e.alone = nil, nil
 }
 
 // fired takes an event of zk.Conn. zk.Conn has disarmed the watch by then.
@@ -196,12 +279,9 @@ func (t *watches) fired(path string, event WatchEvent) {
 	if e == nil {
 		return
 	}
-	e.armed = false
+	e.armed, e.loose = false, nil
 	e.events++
-	if e.cur != nil {
-		e.cur.fire(event)
-		e.cur = nil
-	}
+	e.fireLocked(event)
 	t.dropIdleLocked(path, e)
 }
 
@@ -228,11 +308,8 @@ func (t *watches) disarm() {
 }
 
 func (t *watches) forgetLocked(path string, e *watched) {
-	if e.cur != nil {
-		e.cur.fire(WatchBroken)
-		e.cur = nil
-	}
-	e.armed = false
+	e.fireLocked(WatchBroken)
+	e.armed, e.loose = false, nil
 	e.events++ // so that a get in flight does not count as armed
 	t.dropIdleLocked(path, e)
 }
@@ -242,45 +319,49 @@ func (t *watches) breakAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for path, e := range t.m {
-		if e.cur != nil {
-			e.cur.fire(WatchBroken)
-			e.cur = nil
-		}
+		e.fireLocked(WatchBroken)
 		t.dropIdleLocked(path, e)
 	}
 }
 
 func (t *watches) dropIdleLocked(path string, e *watched) {
-	if !e.armed && e.flights == 0 && e.cur == nil {
+	e.pruneLocked()
+	if !e.armed && e.flights == 0 && e.cur == nil && len(e.alone) == 0 && len(e.loose) == 0 {
 		delete(t.m, path)
 	}
 }
 
-// startWatch returns the watch of a node. If there is none to share, it sends the get that sets
-// one.
+// startWatch returns the watch on the data of a node. If there is none to share, it sends the get that
+// sets one.
 func (s *Session) startWatch(ctx context.Context, path string) *Watch {
-	full := s.outward(path)
-	w, f := s.watches.join(full)
+	return s.startWatchIn(ctx, &s.watches, RequestInfo{Op: "getData", Path: path}, s.getWatched)
+}
+
+// startWatchIn returns the watch of one of the tables. If there is none to share, it sends a request with
+// get, which sets a watch if the flight's arm is true.
+func (s *Session) startWatchIn(ctx context.Context, t *watches, info RequestInfo,
+	get func(full string, f *flight) ([]byte, *zk.Stat, error)) *Watch {
+	full := s.outward(info.Path)
+	w, f := t.join(full)
 	if f == nil {
 		return w
 	}
-	info := RequestInfo{Op: "getData", Path: path}
 	traced := false
 	defer func() {
 		if !traced { // the hook has panicked, or ended the goroutine: others may share the watch
-			s.watches.land(full, f, nil, nil, opError(info, zk.ErrConnectionClosed))
+			t.land(full, f, nil, nil, opError(info, zk.ErrConnectionClosed))
 		}
 	}()
 	done := s.traceRequest(ctx, info)
 	traced = true
 	err := s.begin(func() {
-		data, stat, err := s.getWatched(full, f.arm)
+		data, stat, err := get(full, f)
 		err = s.verdict(err)
-		s.watches.land(full, f, data, stat, err) // before the hook, which may be slow: anyArmed must know
+		t.land(full, f, data, stat, err) // before the hook, which may be slow: anyArmed must know
 		done(err)
 	})
 	if err != nil {
-		s.watches.land(full, f, nil, nil, err)
+		t.land(full, f, nil, nil, err)
 		done(err)
 	}
 	return w
@@ -297,11 +378,7 @@ func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Wa
 	if err := validatePath(path); err != nil {
 		return nil, nil, nil, err
 	}
-	w, err := do(ctx, s, RequestInfo{Op: "getData", Path: path}, shared, func() (*Watch, error) {
-		w := s.startWatch(ctx, path)
-		<-w.ready
-		return w, w.err
-	})
+	w, err := s.watchBy(ctx, &s.watches, RequestInfo{Op: "getData", Path: path}, s.getWatched)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -311,8 +388,8 @@ func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Wa
 // getWatched sets a watch, unless one is armed already. It watches only nodes that exist. A watch
 // for the creation of a node stays until the node is created, which for a contender's node is
 // never.
-func (s *Session) getWatched(full string, arm bool) ([]byte, *zk.Stat, error) {
-	if !arm {
+func (s *Session) getWatched(full string, f *flight) ([]byte, *zk.Stat, error) {
+	if !f.arm {
 		return s.conn.get(full)
 	}
 	return s.conn.getWatched(full)

@@ -58,7 +58,7 @@ func (d *watchdog) look(s *Session) {
 	}
 	if last := s.clock.Latest(); left < timeout/shortPerTimeout && last.After(d.cutAt) && silence > timeout/silentPerTimeout {
 		d.cutAt = last
-		go s.cut()
+		go s.cut(errSilence(silence))
 	}
 	d.timer.Reset(max(0, min(timeout/looksPerTimeout, left)))
 }

@@ -2,7 +2,7 @@ package session
 
 import (
 	"errors"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
@@ -18,6 +18,7 @@ var _ wire.Events = (*wireEvents)(nil)
 // is a loss.
 func (e *wireEvents) Greeted(g wire.Greeting, sent time.Time) error {
 	s := (*Session)(e)
+	s.dialer.setFailure(nil)
 	if err := s.cfg.checkTimeout(g); err != nil {
 		return err
 	}
@@ -120,28 +121,32 @@ func (e *wireEvents) Closed() {
 	s.closedOK = true
 }
 
-// Broken implements wire.Events.
+// Broken implements wire.Events. With TLS 1.3, for example, a client whose certificate is refused
+// learns of that only after its own part of the handshake.
 func (e *wireEvents) Broken(why error) {
 	s := (*Session)(e)
-	s.mu.Lock()
-	server := s.link.server
-	s.mu.Unlock()
+	to := s.server()
 	switch {
 	case errors.Is(why, wire.ErrBadFrame):
-		s.cfg.log.Warn("zookeeper connection given up", "server", server, "err", why)
-		s.dialer.distrust(why)
-	case errors.Is(why, wire.ErrSilent):
-		s.dialer.setFailure(fmt.Errorf("connect to %s: %w", server, why))
+		s.dialer.distrust(to, why)
+	case s.life.Err() != nil: // Greeted has reported it, or the manager is closed
+	default:
+		s.dialer.failed(to, &failure{stepHandshake, to.String(), why})
 	}
-	// Other errors mean that the session has ended, which Greeted has reported.
 }
 
 // WatchesArmed implements wire.Events.
-func (e *wireEvents) WatchesArmed() bool { return e.watches.anyArmed() }
+func (e *wireEvents) WatchesArmed() bool {
+	return slices.ContainsFunc((*Session)(e).watchTables(), (*watches).anyArmed)
+}
 
 // WatchesRefused implements wire.Events. A server that is overloaded refuses setWatches like any
 // other request.
-func (e *wireEvents) WatchesRefused() { e.watches.disarm() }
+func (e *wireEvents) WatchesRefused() {
+	for _, t := range (*Session)(e).watchTables() {
+		t.disarm()
+	}
+}
 
 // Owns implements wire.Events.
 func (e *wireEvents) Owns() bool { return e.nodes.any(wire.Now()) }

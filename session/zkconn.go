@@ -26,7 +26,11 @@ type client interface {
 	get(path string) ([]byte, *zk.Stat, error)
 	getWatched(path string) ([]byte, *zk.Stat, error) // get, and a data watch if the node exists
 	children(path string) ([]string, *zk.Stat, error)
-	exists(path string) (*zk.Stat, error) // nil: there is no such node
+	// childrenWatched is children, and sets a watch on them. armed reports whether the client still has
+	// the watch. It is nil if there was an error.
+	childrenWatched(path string) (names []string, stat *zk.Stat, armed func() bool, err error)
+	exists(path string) (*zk.Stat, error)        // nil: there is no such node
+	existsWatched(path string) (*zk.Stat, error) // exists, and a watch on the node
 	sync(path string) error
 	create(path string, data []byte, m CreateMode, acl []zk.ACL) (string, error)
 	set(path string, data []byte, version int32) (*zk.Stat, error)
@@ -42,11 +46,13 @@ type client interface {
 
 // clientEvents is what a client asks its session and tells it. No call but dial may block.
 type clientEvents interface {
-	dial() (net.Conn, error) // the next connection
-	ended() bool             // the client must not dial any more
-	setConnected(up bool)    // a connection has the session, or was lost
-	expired()                // a server has said so
-	watchFired(path string, e WatchEvent)
+	dial() (net.Conn, error)              // the next connection
+	ended() bool                          // the client must not dial any more
+	setConnected(up bool)                 // a connection has the session, or was lost
+	expired()                             // a server has said so
+	watchFired(path string, e WatchEvent) // not for the next two
+	childrenChanged(path string)          // a child was created or deleted
+	created(path string)                  // of a node that did not exist
 }
 
 // zkConn is a client on zk.Conn. zk.Conn hides the timeout that was negotiated, and asks for
@@ -89,6 +95,10 @@ func passOn(e zk.Event, events clientEvents) {
 		events.watchFired(e.Path, WatchDeleted)
 	case e.Type == zk.EventNodeDataChanged:
 		events.watchFired(e.Path, WatchChanged)
+	case e.Type == zk.EventNodeChildrenChanged:
+		events.childrenChanged(e.Path)
+	case e.Type == zk.EventNodeCreated:
+		events.created(e.Path)
 	case e.Type != zk.EventSession:
 		events.watchFired(e.Path, WatchBroken)
 	case e.State == zk.StateHasSession:
@@ -115,6 +125,25 @@ func (c *zkConn) set(path string, data []byte, version int32) (*zk.Stat, error) 
 func (c *zkConn) getWatched(path string) ([]byte, *zk.Stat, error) {
 	data, stat, _, err := c.conn.GetW(path)
 	return data, stat, err
+}
+
+// childrenWatched does not receive from the channel: the events come through passOn. The channel has room
+// for the event, and zk.Conn has the watch until it sends that.
+func (c *zkConn) childrenWatched(path string) ([]string, *zk.Stat, func() bool, error) {
+	names, stat, events, err := c.conn.ChildrenW(path)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return names, stat, func() bool { return len(events) == 0 }, nil
+}
+
+// existsWatched drops the channel, as getWatched does.
+func (c *zkConn) existsWatched(path string) (*zk.Stat, error) {
+	ok, stat, _, err := c.conn.ExistsW(path)
+	if !ok {
+		stat = nil
+	}
+	return stat, err
 }
 
 func (c *zkConn) exists(path string) (*zk.Stat, error) {

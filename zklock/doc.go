@@ -23,50 +23,95 @@
 //   - One holder at a time: a [Mutex].
 //   - Many readers or one writer: [github.com/turnstile-go/turnstile/rwlock].
 //   - At most n at a time: [github.com/turnstile-go/turnstile/semaphore].
+//   - One leader of many processes: [github.com/turnstile-go/turnstile/election].
 //   - Several locks, all or none: [Multi], which takes locks of all three packages.
 //   - Many goroutines of one process on one lock: [WithLocalHandover].
-//   - A function that holds the lock calls one that locks it: [WithOwner].
+//   - One process that takes the same lock again and again: [WithLazyRelease].
+//   - A function that holds the lock calls another function that locks it: [WithOwner].
 //
-// A Mutex shares the lock with Curator's InterProcessMutex and with zk.Lock of go-zookeeper at the
-// same path, and with others by [WithPrefixes].
+// Curator's InterProcessMutex and go-zookeeper's zk.Lock at the same path are the same lock as a
+// Mutex. [WithPrefixes] adds other clients, and [WithLeaderLatch] is for Curator's LeaderLatch.
+//
+// # Which type a function takes
+//
+// A function that works under a lock takes an interface of its own, with the one method Do:
+//
+//	type locker interface {
+//		Do(ctx context.Context, f func(context.Context) error) error
+//	}
+//
+// A [Mutex], a [MultiLock], an RWMutex, the Reader of an RWMutex and a Semaphore have this method. So has
+// a fake for unit tests. The example Fake has one that is always free, and one that is lost before
+// the work has begun.
+//
+// [ContextLocker] is for functions that need a lease of any lock, as [Multi] does. A fake of it can
+// only fail, because no code outside of package queue can make a [queue.Lease]. Test such a
+// function with a lock on a server of package zktest.
+//
+// [sync.Locker] is for code that exists already. [Mutex.Locker] returns one, and a test passes a
+// [sync.Mutex] in its place.
+//
+// # How many locks
+//
+//   - There may be any number of paths. A Mutex that nobody uses is a value in memory: [New]
+//     makes no request, no node and no goroutine.
+//   - Each holder and each waiter has a node in ZooKeeper, and a session may own 8,192 nodes
+//     ([session.WithMaxNodes]). With [WithUnfair] waiters have no node, and with
+//     [WithLocalHandover] and [WithLazyRelease] all goroutines that share a Mutex have one.
+//   - The path is a directory. The first contender creates it, and the missing directories above it, as
+//     container nodes. The servers remove a container node a minute or two after its last child has
+//     gone.
+//   - The counter of a directory ends after 2³¹ contenders: see [queue.ErrSequence].
+//
+// docs/performance.md in the repository has the cost of each.
 //
 // # What is guaranteed
 //
-//   - At no instant do the leases of two holders at one path both report held. A holder that is cut
-//     off from the servers knows that it has lost the lock before they can let another in.
-//   - First come, first served, across processes. Two options change that: [WithUnfair] and
-//     [WithLocalHandover].
+//   - At no instant do the leases of two holders at one path both report that they are held. A holder
+//     that is cut off from the servers knows that it has lost the lock before the servers can give the
+//     lock to another contender.
+//   - First come, first served, across processes. Three options change that: [WithUnfair],
+//     [WithLocalHandover] and [WithLazyRelease]. With the last two, goroutines that share a Mutex have one
+//     place.
 //   - A cancelled call returns at once. Its place in the queue is removed in the background.
 //
 // # What is not guaranteed
 //
 //   - Do not assume that the lock is held until Unlock. The session can be lost at any moment, for
 //     example when the network fails for longer than the session timeout.
-//   - The lock cannot stop work that goes on after a loss. Others can hold the lock by then.
-//   - An operator who deletes the holder's node lets the next contender in at once. The holder learns
-//     of it a moment later.
+//   - The lock cannot stop work that goes on after a loss. By then another process can hold the lock.
+//   - If an operator deletes the holder's node, the next contender gets the lock at once. The holder
+//     learns of that a moment later.
 //   - The guarantees assume what [session] assumes of clocks.
 //
 // # When the lock is lost
 //
-// The context that [Mutex.Do] passes to its function ends, with a cause that matches
-// [session.ErrLost]. So does a context of [queue.Lease.Context]. [queue.Lease.Done] and [Mutex.Done]
-// are closed, [Mutex.Held] reports false, and Unlock and Do return an error that matches
-// session.ErrLost. A sync.Locker calls the function of [OnLost]. Held and Done of a Mutex tell of Lock,
-// TryLock and Do, and not of the leases of Acquire.
+// The way to notice a loss depends on the call that took the lock:
 //
-// Stop the work then. To repeat it, unlock and lock again. Where work that goes on for a moment longer does
-// harm, let the store that it writes to refuse it. Write the fencing token ([queue.Lease.Token]) with
-// the data and refuse lower tokens, or write to ZooKeeper in one transaction with
+//   - Do: the context of its function ends, with a cause that matches [session.ErrLost]. Do returns
+//     an error that matches session.ErrLost.
+//   - Acquire: [queue.Lease.Done] is closed, [queue.Lease.Err] matches session.ErrLost, and a
+//     context of [queue.Lease.Context] ends.
+//   - Lock and TryLock: [Mutex.Done] is closed, [Mutex.Held] reports false, and Unlock returns an error
+//     that matches session.ErrLost. Done and Held also tell of Do, but not of the leases of Acquire.
+//   - The sync.Locker of [Mutex.Locker]: it calls the function of [OnLost].
+//
+// Stop the work then. To repeat it, unlock and lock again.
+//
+// If work that goes on for a moment longer does harm, the store that it writes to must refuse it.
+// Write the fencing token ([queue.Lease.Token]) with the data, and have the store refuse a lower
+// token than the highest that it has seen. Write to ZooKeeper in one transaction with
 // [queue.Lease.Guard]. Inside Do, [queue.LeaseFrom] returns the lease.
 //
 // # Shutdown
 //
-// [session.Manager.Close] gives up everything that is held, and makes the calls that wait return an
-// error that matches [session.ErrClosed]. A hold that Close ends reports that error too, and not
-// session.ErrLost. The next contenders take over at once, even if a function of Do still runs. So end
-// the work first: cancel its context, wait for its goroutines, and then call Close. If a process
-// ends without Close, the servers let the next contenders in when they expire its session.
+// First end the work: cancel its context, and wait for its goroutines. Then call
+// [session.Manager.Close]. It releases all locks. The next contenders get them at once, even if
+// the function of a Do is still running. Calls that wait return an error that matches
+// [session.ErrClosed]. A hold that Close ends reports that error too, and not session.ErrLost.
+//
+// If a process ends without Close, the next contenders get its locks when the servers expire its
+// session.
 //
 // # Testing
 //

@@ -47,7 +47,7 @@ func TestErrorTexts(t *testing.T) {
 		"Revoke without a manager":           {Err: zklock.Revoke(ended, nil, dir), Want: "revoke /a: invalid argument: nil session manager"},
 		"Revoke of a lock":                   {Err: zklock.Revoke(ended, m, dir), Want: "revoke /a: invalid argument: the last element is no contender's name"},
 		"cancelled Revoke":                   {Err: zklock.Revoke(ended, m, dir+"/lock-0000000001"), Want: "revoke /a/lock-0000000001: context canceled"},
-		"Revoke of a contender that is gone": {Err: zklock.Revoke(t.Context(), m, dir+"/lock-0000000001"), Want: "revoke /a/lock-0000000001: setData /a/lock-0000000001: zk: node does not exist"},
+		"Revoke of a contender that is gone": {Err: zklock.Revoke(t.Context(), m, dir+"/lock-0000000001"), Want: "revoke /a/lock-0000000001: getData /a/lock-0000000001: zk: node does not exist"},
 	}
 	_, err := lock.Contenders(ended)
 	texts["cancelled Contenders"] = testserver.ErrorText{Err: err, Want: "contenders of /a: context canceled"}

@@ -1,8 +1,6 @@
 package zklock_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"path"
 	"runtime"
@@ -11,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/expect"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -18,11 +17,16 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// patient returns a context for operations that take a moment, or longer on a busy machine.
-func patient(tb testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
-	tb.Cleanup(cancel)
-	return ctx
+// Short names for the tests of this package.
+var (
+	patient = expect.Patient
+	must    = expect.NoError
+	wantErr = expect.Match
+)
+
+func receive[T any](tb testing.TB, what string, ch <-chan T) T {
+	tb.Helper()
+	return expect.Receive(tb, what, ch)
 }
 
 // connect returns a manager on the shared server. For locks it is another process.
@@ -38,36 +42,6 @@ func newMutex(tb testing.TB, m *session.Manager, path string, opts ...zklock.Opt
 		tb.Fatal(err)
 	}
 	return mx
-}
-
-// must fails the test if err is not nil. Only the test's goroutine may call it.
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// wantErr checks that an error matches all of targets.
-func wantErr(tb testing.TB, what string, err error, targets ...error) {
-	tb.Helper()
-	for _, target := range targets {
-		if !errors.Is(err, target) {
-			tb.Errorf("%s: error %v, want one that matches %q", what, err, target)
-		}
-	}
-}
-
-// receive returns the next value of ch, and fails the test if there is none in time.
-func receive[T any](tb testing.TB, what string, ch <-chan T) T {
-	tb.Helper()
-	select {
-	case v := <-ch:
-		return v
-	case <-time.After(testserver.Patience):
-		tb.Fatalf("%s: nothing within %v", what, testserver.Patience)
-		panic("unreachable")
-	}
 }
 
 // background runs f in a goroutine, and sends its error.

@@ -27,7 +27,7 @@ func lockerConfig(opts []LockerOption) hold.LockerConfig {
 // per hold, as soon as the loss is known, from a goroutine of its own, with an error that matches
 // [session.ErrLost]. A program that cannot go on safely ends itself there. f is not called when
 // the program itself closes the manager. Default, also for nil: nothing is called, and only
-// [Mutex.Held] and [Mutex.Done] show the loss.
+// [Mutex.Held] and [Mutex.Done], or [MultiLock.Held] and [MultiLock.Done], show the loss.
 func OnLost(f func(error)) LockerOption {
 	return lockerOption(func(c *hold.LockerConfig) { c.OnLost = f })
 }

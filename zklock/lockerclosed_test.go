@@ -129,6 +129,7 @@ func TestLockerOfClosedManager(t *testing.T) {
 				if got := receive(t, "Lock", locks); got != goexited {
 					t.Errorf("Lock after the manager was closed: %+v, want the end of the goroutine", got)
 				}
+				synctest.Wait() // for the goroutine that writes the log
 				if lines := log.lines("ends its goroutine", lockPath, "closed"); len(lines) != 2 {
 					t.Errorf("said in the log: %q, want two lines", lines)
 				}

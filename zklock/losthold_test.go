@@ -87,7 +87,7 @@ func (h lostHold) nodes(t *testing.T) []string {
 // another process.
 func inBubble(t *testing.T, f func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager)) {
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t, zktest.WithContainerCheck(24*time.Hour))
+		server := zktest.Start(t, zktest.ContainerCheck(24*time.Hour))
 		f(t, server, func(opts ...session.Option) *session.Manager {
 			m, err := session.Connect(t.Context(), "zookeeper:2181", append([]session.Option{
 				session.WithDialer(server.Dialer()), session.WithTimeout(10 * time.Second),

@@ -30,6 +30,7 @@ func TestMisuse(t *testing.T) {
 		Funcs: map[string]func(context.Context){
 			"Revoke":         func(ctx context.Context) { _ = zklock.Revoke(ctx, m, l.Leases()[0].Path()) },
 			"MultiLeaseFrom": func(ctx context.Context) { zklock.MultiLeaseFrom(ctx) },
+			"WithLabel":      func(ctx context.Context) { zklock.WithLabel(ctx, "request 42") },
 			"WithOwner":      func(ctx context.Context) { zklock.WithOwner(ctx) },
 		},
 	})

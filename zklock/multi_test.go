@@ -167,7 +167,12 @@ func TestMultiRollback(t *testing.T) {
 			paths := dirs(t, 3)
 			var mu sync.Mutex
 			var released []string
+			waits := make(chan struct{}, 1)
 			m := connect(t, session.WithTrace(session.Trace{
+				Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
+					waits <- struct{}{}
+					return ctx, nil
+				},
 				Release: func(ctx, _ context.Context, h session.HoldInfo) (context.Context, func(error)) {
 					mu.Lock()
 					defer mu.Unlock()
@@ -182,6 +187,7 @@ func TestMultiRollback(t *testing.T) {
 			defer cancel()
 			done := background(func() error { return c.call(inside, all) })
 			if c.want == context.Canceled {
+				receive(t, "the wait for the last lock", waits)
 				testserver.WaitChildren(t, paths[2], 2)
 				pending(t, c.what, done)
 				cancel()

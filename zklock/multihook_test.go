@@ -7,6 +7,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
 )
 
 // A hook that panics while a MultiLock takes its locks or gives them up leaves none of them held.
@@ -47,5 +48,37 @@ func TestMultiHookPanics(t *testing.T) {
 				testserver.WaitChildren(t, dir, 0)
 			}
 		})
+	}
+}
+
+// The hook for the traceparent is called before the nodes are made, and not again for a lock that has to wait. If it
+// ended the goroutine then, the node of that lock would stay.
+func TestMultiTraceparentOnce(t *testing.T) {
+	var calls atomic.Int64
+	paths := dirs(t, 2)
+	m := connect(t, session.WithTrace(session.Trace{Traceparent: func(context.Context) string {
+		if calls.Add(1) > 2 {
+			panic("once for each lock is enough")
+		}
+		return ""
+	}}))
+	ctx := patient(t)
+	holder := newMutex(t, connect(t), paths[1])
+	must(t, holder.Lock(ctx))
+	shared := zklock.WithLocalHandover(1)
+	all := newMulti(t, newMutex(t, m, paths[0], shared), newMutex(t, m, paths[1], shared))
+	func() {
+		defer func() {
+			if p := recover(); p != nil {
+				t.Error(p)
+			}
+		}()
+		if ok, err := all.TryLock(ctx); ok || err != nil {
+			t.Errorf("TryLock: %v, %v", ok, err)
+		}
+	}()
+	must(t, holder.Unlock())
+	for _, dir := range paths {
+		testserver.WaitChildren(t, dir, 0)
 	}
 }

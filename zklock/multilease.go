@@ -10,7 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/leasectx"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/queueinternal"
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -140,7 +140,7 @@ func (l *MultiLease) Release(ctx context.Context) error {
 // abandon gives up the locks so far, and waits for nothing.
 func (l *MultiLease) abandon(ctx context.Context) {
 	l.endHold(queue.ErrReleased)
-	startReleases(ctx, l.taken())
+	queueplumbing.StartReleases(ctx, l.taken())
 }
 
 // release starts all releases before it waits for any, so that a server that is away delays only
@@ -157,29 +157,20 @@ func (l *MultiLease) release(ctx context.Context) []error {
 
 // startRelease ends the hold and starts to release each lock. It does so even if a hook panics.
 func (l *MultiLease) startRelease(ctx context.Context) (waits []func() error) {
-	defer func() { waits = startReleases(ctx, l.taken()) }()
+	defer func() { waits = queueplumbing.StartReleases(ctx, l.taken()) }()
 	if l.Err() == nil {
 		l.endHold(queue.ErrReleased)
 	}
 	return nil
 }
 
-// startReleases starts to release the leases, the last first. If a hook panics in one release, the
-// others are started all the same.
-func startReleases(ctx context.Context, leases []*queue.Lease) (waits []func() error) {
-	if len(leases) == 0 {
-		return nil
-	}
-	rest, last := leases[:len(leases)-1], leases[len(leases)-1]
-	defer func() { waits = append(waits, startReleases(ctx, rest)...) }()
-	return append(waits, queueinternal.StartRelease(ctx, last))
-}
-
-// rollBack gives up the locks so far, and returns why, joined with what the servers refuse to
-// remove. Such a refusal replaces [queue.ErrBusy], which says that nothing is left behind.
-func (l *MultiLease) rollBack(ctx context.Context, why error) error {
-	refused := slices.DeleteFunc(l.release(ctx), func(err error) bool {
-		return isPending(err) || errors.Is(err, session.ErrLost) || errors.Is(err, session.ErrClosed) ||
+// rollBack gives up the locks so far, and those that rest has to give up. It returns why, joined with
+// what the servers refuse to remove. Such a refusal replaces [queue.ErrBusy], which says that nothing
+// is left behind.
+func (l *MultiLease) rollBack(ctx context.Context, why error, rest *taking) error {
+	refused := append(l.release(ctx), rest.leave(ctx, why))
+	refused = slices.DeleteFunc(refused, func(err error) bool {
+		return err == nil || isPending(err) || errors.Is(err, session.ErrLost) || errors.Is(err, session.ErrClosed) ||
 			errors.Is(err, queue.ErrReleased) // by a function of WithRevocable
 	})
 	switch {

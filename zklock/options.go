@@ -18,8 +18,9 @@ type option func(*Mutex) error
 func (o option) apply(m *Mutex) error { return o(m) }
 
 // WithData sets the data of this mutex's nodes, at most 64 KiB, which [Mutex.Contenders] shows to
-// other processes. Default: {"id":"host/pid"}, with a traceparent if the manager has hooks that
-// return one.
+// other processes. Default: JSON with the id host/pid of this process, and whether its holder can be
+// revoked: {"id":"web-3/4711","revocable":false}. If the acquisition has a label, or the manager has
+// hooks that return a traceparent, these are in it too.
 func WithData(data []byte) Option {
 	return option(func(m *Mutex) error {
 		kept, err := hold.NodeData(data)

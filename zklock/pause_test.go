@@ -3,28 +3,16 @@
 package zklock_test
 
 import (
-	"bytes"
 	"context"
-	"os"
-	"os/exec"
-	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/longtest"
+	"github.com/turnstile-go/turnstile/internal/pausetest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
-)
-
-// pausedEnv is set in the process that is paused, to the address of the server. pausedDir is set there to the
-// path of its locks.
-const (
-	pausedEnv = "ZKLOCK_TEST_PAUSED"
-	pausedDir = "ZKLOCK_TEST_PAUSED_DIR"
 )
 
 // pauseTimeout is the session timeout of the paused process.
@@ -34,32 +22,29 @@ const pauseTimeout = 2 * time.Second
 // That holds for the context of every kind of Do, for that of a lease, for their Done channels, and for contexts
 // that are derived from them after the pause.
 func TestPausedProcess(t *testing.T) {
-	longtest.Only(t)
-	cmd := exec.CommandContext(patient(t), os.Args[0], "-test.run=^TestBePaused$", "-test.v")
-	cmd.Env = append(os.Environ(), pausedEnv+"="+testserver.Server(t).Addr(0), pausedDir+"="+testserver.Path(t),
-		"GODEBUG=asyncpreemptoff=1", "GOMAXPROCS=1") // so that the pause hits the right place; the check does not depend on it
-	var log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &log, &log
-	must(t, cmd.Start())
-	var status syscall.WaitStatus
-	_, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
-	if must(t, err); !status.Stopped() {
-		_ = cmd.Wait()
-		t.Fatalf("it ended before it stopped:\n%s", &log)
-	}
-	time.Sleep(pauseTimeout + pauseTimeout/2)
-	must(t, cmd.Process.Signal(syscall.SIGCONT))
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("%v:\n%s", err, &log)
-	}
+	pausetest.Run(t, func(server, dir string) { bePaused(t, server, dir) })
 }
 
-// TestBePaused is the process that is paused. It pauses itself.
-func TestBePaused(t *testing.T) {
-	server, dir := os.Getenv(pausedEnv), os.Getenv(pausedDir)
-	if server == "" {
-		t.Skip("part of TestPausedProcess")
-	}
+// The same holds if the machine was suspended, and the clock by which timers fire has not moved.
+func TestSuspendedProcess(t *testing.T) {
+	pausetest.Suspend(t, "./zklock", true, func(server, dir string) { bePaused(t, server, dir) })
+}
+
+// A process that cannot know of the suspension believes in its lock. Otherwise TestSuspendedProcess would show
+// nothing.
+func TestSuspensionUnknown(t *testing.T) {
+	pausetest.Suspend(t, "./zklock", false, func(server, dir string) {
+		l, err := newMutex(t, testserver.Connect(t, server, session.WithTimeout(pauseTimeout)), dir).Acquire(t.Context())
+		must(t, err)
+		pausetest.Pause(t)
+		if err := l.Err(); err != nil {
+			t.Errorf("the first look: %v", err)
+		}
+	})
+}
+
+// bePaused is what the process does that is paused.
+func bePaused(t *testing.T, server, dir string) {
 	type do func(ctx context.Context, f func(context.Context) error) error
 	mutex := func(m *session.Manager, path string) do { return newMutex(t, m, path).Do }
 	locks := map[string]struct {
@@ -123,18 +108,10 @@ func TestBePaused(t *testing.T) {
 		}()
 		inside[name] = <-in
 	}
-	// The signal goes to this thread, which therefore stops before the call returns. The Go runtime
-	// does not know of the call, so that this goroutine is the first to run after the pause.
-	runtime.LockOSThread()
-	pid, tid := uintptr(syscall.Getpid()), uintptr(syscall.Gettid())
-	before := time.Now()
-	_, _, failed := syscall.RawSyscall(syscall.SYS_TGKILL, pid, tid, uintptr(syscall.SIGSTOP))
+	pausetest.Pause(t)
 	first := make(map[string]error)
 	for name, l := range locks {
 		first[name] = l.look(inside[name])
-	}
-	if took := time.Since(before); failed != 0 || took < pauseTimeout {
-		t.Errorf("paused for %v, error %d", took, failed)
 	}
 	close(looked)
 	for name, err := range first {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"path"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -23,7 +25,7 @@ import (
 // released. If the mutex is held by Lock or Do, f should tell the work to end, and leave the Unlock
 // to the goroutine that locked.
 //
-// Default: requests are ignored.
+// Default: requests are ignored, and Revoke returns [ErrNotRevocable].
 func WithRevocable(f func(*queue.Lease)) Option {
 	return option(func(m *Mutex) error {
 		if f == nil {
@@ -39,7 +41,12 @@ func WithRevocable(f func(*queue.Lease)) Option {
 // It works for all locks of this module and of Curator whose holders listen (WithRevocable).
 //
 // Revoke returns nil when the server has confirmed the message, which says nothing about what the
-// holder does. It returns zk.ErrNoNode if the contender is gone. Other errors are the error of ctx,
+// holder does. It returns [ErrNotRevocable], and leaves the node as it is, if the node's data says that
+// the contender does not listen. The data of this module's nodes says whether it does. Data of other
+// libraries and of WithData does not, so nil can then mean that nobody listens. The same holds if the
+// server does not let this client read the node.
+//
+// Revoke returns zk.ErrNoNode if the contender is gone. Other errors are the error of ctx,
 // [session.ErrClosed], and what the server refuses, such as zk.ErrNoAuth. It returns
 // [session.ErrInvalid], before any I/O, for a nil manager, a bad path, and a path whose last element
 // is no contender's name.
@@ -52,10 +59,11 @@ func Revoke(ctx context.Context, m *session.Manager, nodePath string) error {
 	for {
 		s, err := m.Session(ctx)
 		if err == nil {
-			_, err = s.Set(ctx, nodePath, []byte(queue.RevokeMessage), -1)
+			err = ask(ctx, s, nodePath)
 		}
 		// Perhaps the data was set. It does no harm to set it again.
-		if plumbing.Uncertain(err) && ctx.Err() == nil && !errors.Is(err, session.ErrClosed) {
+		lost := plumbing.Uncertain(err) && !errors.Is(err, session.ErrClosed)
+		if (lost || errors.Is(err, zk.ErrBadVersion)) && ctx.Err() == nil {
 			if err = again.Wait(ctx, s.Done()); err == nil {
 				continue
 			}
@@ -65,6 +73,24 @@ func Revoke(ctx context.Context, m *session.Manager, nodePath string) error {
 		}
 		return nil
 	}
+}
+
+// ask sends the message, unless the node's data says that nobody listens. It fails with
+// zk.ErrBadVersion if the data has changed since.
+func ask(ctx context.Context, s *session.Session, nodePath string) error {
+	version := int32(-1)
+	data, stat, err := s.Get(ctx, nodePath)
+	switch {
+	case errors.Is(err, zk.ErrNoAuth): // it may be allowed to set what it may not read
+	case err != nil:
+		return err
+	case queueplumbing.Deaf(data):
+		return ErrNotRevocable
+	default:
+		version = stat.Version
+	}
+	_, err = s.Set(ctx, nodePath, []byte(queue.RevokeMessage), version)
+	return err
 }
 
 // revocable returns an error if there can be no contender at nodePath.

@@ -2,12 +2,15 @@ package zklock_test
 
 import (
 	"context"
+	"path"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -165,8 +168,131 @@ func TestRevokeRelease(t *testing.T) {
 	deaf := newMutex(t, connect(t), dir)
 	l, err = deaf.Acquire(ctx)
 	must(t, err)
-	must(t, zklock.Revoke(ctx, connect(t), l.Path()))
+	curatorRevokes(t, l.Path())
 	must(t, l.Err())
+	must(t, l.Release(ctx))
+}
+
+// A contender that does not listen cannot be revoked, and its node stays as it is. Where the node does
+// not say, as those of other libraries and of WithData, Revoke sends the message.
+func TestRevokeOfDeaf(t *testing.T) {
+	ctx := patient(t)
+	m := connect(t)
+	listen, _ := asks()
+	unlisted := []byte(`{"id":"mine"}`)
+	mx := func(opts ...zklock.Option) func(dir string) (*queue.Lease, error) {
+		return func(dir string) (*queue.Lease, error) { return newMutex(t, m, dir, opts...).Acquire(ctx) }
+	}
+	rw := func(opts ...rwlock.Option) func(dir string) (*queue.Lease, error) {
+		return func(dir string) (*queue.Lease, error) {
+			l, err := rwlock.New(m, dir, opts...)
+			must(t, err)
+			return l.RAcquire(ctx)
+		}
+	}
+	sem := func(opts ...semaphore.Option) func(dir string) (*queue.Lease, error) {
+		return func(dir string) (*queue.Lease, error) {
+			s, err := semaphore.New(m, dir, 2, opts...)
+			must(t, err)
+			return s.Acquire(ctx)
+		}
+	}
+	f := func(*queue.Lease) {}
+	for what, c := range map[string]struct {
+		acquire func(dir string) (*queue.Lease, error)
+		want    queue.Revocable
+	}{
+		"mutex":                       {mx(), queue.RevocableNo},
+		"mutex that listens":          {mx(listen), queue.RevocableYes},
+		"unfair":                      {mx(zklock.WithUnfair()), queue.RevocableNo},
+		"unfair that listens":         {mx(zklock.WithUnfair(), listen), queue.RevocableYes},
+		"local":                       {mx(zklock.WithLocalHandover(2)), queue.RevocableNo},
+		"local that listens":          {mx(zklock.WithLocalHandover(2), listen), queue.RevocableYes},
+		"data of the caller":          {mx(zklock.WithData(unlisted)), queue.RevocableUnknown},
+		"data and listens":            {mx(zklock.WithData(unlisted), listen), queue.RevocableUnknown},
+		"reader":                      {rw(), queue.RevocableNo},
+		"reader that listens":         {rw(rwlock.WithRevocable(f)), queue.RevocableYes},
+		"semaphore":                   {sem(), queue.RevocableNo},
+		"semaphore that listens":      {sem(semaphore.WithRevocable(f)), queue.RevocableYes},
+		"Curator's layout":            {sem(semaphore.WithCuratorLayout()), queue.RevocableNo},
+		"Curator's layout, listening": {sem(semaphore.WithCuratorLayout(), semaphore.WithRevocable(f)), queue.RevocableYes},
+	} {
+		t.Run(what, func(t *testing.T) {
+			l, err := c.acquire(testserver.Path(t))
+			must(t, err)
+			before, _, err := testserver.Admin(t).Get(l.Path())
+			must(t, err)
+			if got := revocableAt(t, m, l); got != c.want {
+				t.Errorf("Contenders: %v, want %v, with data %s", got, c.want, before)
+			}
+			err = zklock.Revoke(ctx, m, l.Path())
+			after, stat, getErr := testserver.Admin(t).Get(l.Path())
+			must(t, getErr)
+			if c.want == queue.RevocableNo {
+				wantErr(t, "Revoke", err, zklock.ErrNotRevocable)
+				if string(after) != string(before) || stat.Version != 0 {
+					t.Errorf("data %s in version %d, want %s untouched", after, stat.Version, before)
+				}
+			} else {
+				wantErr(t, "Revoke", err, nil)
+				if string(after) != queue.RevokeMessage {
+					t.Errorf("data %s", after)
+				}
+				if got := revocableAt(t, m, l); got != queue.RevocableUnknown {
+					t.Errorf("Contenders after that: %v, want unknown", got)
+				}
+			}
+			must(t, l.Release(ctx))
+		})
+	}
+}
+
+// revocableAt returns what Contenders says of a lease. It looks for it as if it did not know the kind of
+// lock.
+func revocableAt(t *testing.T, m *session.Manager, l *queue.Lease) queue.Revocable {
+	t.Helper()
+	node, _ := queue.ParseNode(path.Base(l.Path()))
+	kind := &queue.Kind{Name: "any", Prefixes: []string{node.Prefix}, Policy: func(queue.Node) queue.Policy { return queue.Policy{} }}
+	q, err := queue.New(m, path.Dir(l.Path()))
+	must(t, err)
+	all, err := q.Contenders(patient(t), kind)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	return all[0].Revocable
+}
+
+// If the data changes between the look and the message, Revoke looks again.
+func TestRevokeOfDataThatChanges(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	proxy := testserver.Proxy(t)
+	l, err := newMutex(t, connect(t), dir, zklock.WithData([]byte("unknown"))).Acquire(ctx)
+	must(t, err)
+	held := proxy.HoldRequest(zktest.On(zktest.OpSetData, dir))
+	revoked := background(func() error { return zklock.Revoke(ctx, testserver.Connect(t, proxy.Addr()), l.Path()) })
+	receive(t, "the message", held.Hit())
+	now := `{"id":"newer","revocable":false}`
+	_, err = testserver.Admin(t).Set(l.Path(), []byte(now), -1)
+	must(t, err)
+	held.Release()
+	wantErr(t, "Revoke", receive(t, "Revoke", revoked), zklock.ErrNotRevocable)
+	if data, _, err := testserver.Admin(t).Get(l.Path()); err != nil || string(data) != now {
+		t.Errorf("data %s, %v", data, err)
+	}
+	must(t, l.Release(ctx))
+}
+
+// A node that may be written but not read is asked, since nobody can know.
+func TestRevokeOfUnreadable(t *testing.T) {
+	ctx := patient(t)
+	dir := testserver.Path(t)
+	mx := newMutex(t, connect(t, session.WithACL(zk.WorldACL(zk.PermAll&^zk.PermRead)...)), dir)
+	_, err := testserver.Admin(t).Create(dir, nil, 0, zk.WorldACL(zk.PermAll))
+	must(t, err)
+	l, err := mx.Acquire(ctx)
+	must(t, err)
+	must(t, zklock.Revoke(ctx, connect(t), l.Path()))
 	must(t, l.Release(ctx))
 }
 

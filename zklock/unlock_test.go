@@ -6,8 +6,16 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/zklock"
 )
+
+// Code that unlocks any type of lock can compare with the ErrNotHeld of any package.
+func TestErrNotHeldIsOneValue(t *testing.T) {
+	wantErr(t, "rwlock.ErrNotHeld", rwlock.ErrNotHeld, zklock.ErrNotHeld)
+	wantErr(t, "semaphore.ErrNotHeld", semaphore.ErrNotHeld, zklock.ErrNotHeld)
+}
 
 // Unlock without a Lock is an error, and frees no other lock.
 func TestUnlockNotHeld(t *testing.T) {

@@ -25,12 +25,29 @@ type pair struct{ ours, real func() (net.Conn, error) }
 
 func newPair(t *testing.T) pair {
 	real := StartReal(t, ContainerCheck(time.Hour))
-	ours := Start(t, WithTick(500*time.Millisecond), WithSessionTimeouts(time.Second, time.Minute), WithContainerCheck(time.Hour))
+	ours := Start(t, versionOf(t, real), TickTime(500*time.Millisecond), MinSessionTimeout(time.Second), MaxSessionTimeout(time.Minute), ContainerCheck(time.Hour))
 	dial := ours.Dialer()
 	return pair{
 		ours: func() (net.Conn, error) { return dial(context.Background(), "tcp", "anywhere") },
 		real: func() (net.Conn, error) { return net.Dial("tcp", real.Addr(0)) },
 	}
+}
+
+// versionOf has a server imitate the version of a real one.
+func versionOf(t *testing.T, real *Ensemble) Option {
+	t.Helper()
+	text, err := real.Word(t.Context(), 0, "srvr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, release := range znode.Releases {
+		if strings.HasPrefix(text, "Zookeeper version: "+line+".") {
+			t.Logf("%s is held against\n%s", release.Number, text[:strings.IndexByte(text, '\n')])
+			return Version(line)
+		}
+	}
+	t.Fatalf("a version that is not imitated: %s", text)
+	return nil
 }
 
 // run runs a step and returns everything that the clients receive.

@@ -151,7 +151,7 @@ func (c *rawClient) roundTrip(op Op, body []byte) (events []string, reply string
 		d := znode.Decode(frame)
 		got, zxid, err32 := d.Int32(), d.Int64(), znode.Code(d.Int32())
 		if got == wire.XidEvent {
-			events = append(events, fmt.Sprintf("event type %d state %d path %q (%d %d)", d.Int32(), d.Int32(), d.String(), zxid, err32))
+			events = append(events, fmt.Sprintf("event type %d state %d path %q (%s %d)", d.Int32(), d.Int32(), d.String(), c.w.zxid(zxid), err32))
 			continue
 		}
 		c.seen = max(c.seen, zxid)

@@ -240,7 +240,7 @@ func (g *generator) request(op Op) (func(int64) []byte, string) {
 		e.String(g.root)
 		b, text = e.B, g.root
 	case OpCheckWatches, OpRemoveWatches:
-		path, kind := g.path(), 1+g.Int32N(4)
+		path, kind := g.path(), 1+g.Int32N(6)
 		e.String(path)
 		e.Int32(kind)
 		b, text = e.B, fmt.Sprintf("%q kind %d", path, kind)

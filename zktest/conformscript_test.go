@@ -76,8 +76,10 @@ func several(who int, op Op, parts ...part) step {
 	})
 }
 
-func creating(path string, flags int32) part {
-	return part{OpCreate, func(e *znode.Encoder) {
+func creating(path string, flags int32) part { return creatingBy(OpCreate, path, flags) }
+
+func creatingBy(op Op, path string, flags int32) part {
+	return part{op, func(e *znode.Encoder) {
 		e.String(path)
 		e.Buffer(nil)
 		e.ACL(znode.OpenACL)
@@ -128,6 +130,13 @@ func scripts() map[string][]step {
 		several(0, OpMulti, creating("/q/m-", 2), creating("/q/m-", 3), deleting("/q/m-0000000005", 0), creating("/q/m-", 2)),
 		several(0, OpMulti, creating("/q/m-", 2), deleting("/q/none", 0), creating("/q/m-", 2)),
 		mkdir(0, OpCreate, "/q/n-", 2, znode.OpenACL), look(0, OpGetChildren2, "/q", false),
+	}
+	for _, op := range []Op{OpCreate, OpCreate2, OpCreateContainer} { // the kind of node by name and by flags
+		for _, flags := range []int32{0, 1, 2, 4} {
+			dir := fmt.Sprint("/k", op, flags)
+			s["kinds in a multi"] = append(s["kinds in a multi"],
+				several(0, OpMulti, creatingBy(op, dir, flags)), look(0, OpExists, dir, false), mkdir(0, OpCreate, dir+"/c", 0, znode.OpenACL))
+		}
 	}
 	s["permissions"] = []step{
 		mkdir(0, OpCreate, "/p", 0, auth), login(0, "user:pass"), mkdir(0, OpCreate, "/p", 0, auth),

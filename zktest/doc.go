@@ -1,5 +1,5 @@
-// Package zktest is ZooKeeper for tests: servers that start in an instant or are the real thing,
-// and the failures that they have in production.
+// Package zktest is ZooKeeper for tests: a server inside the test process, which starts in an instant,
+// real ZooKeeper servers, and the failures that servers and networks have in production.
 //
 //	func TestReplyIsLost(t *testing.T) {
 //		srv := zktest.Start(t)
@@ -21,10 +21,8 @@
 //
 // There are three parts:
 //
-//   - [Start] runs a server in this process, or an ensemble with the option [Servers]. It needs
-//     nothing installed. In a bubble of testing/synctest an hour passes in no time: connect there by
-//     session.Connect(ctx, srv.Hosts(), session.WithDialer(srv.Dialer())), since a TCP connection
-//     stops the bubble's clock. See [Server].
+//   - [Start] runs a server in this process. It needs nothing installed. With the option [Servers] it
+//     runs an ensemble with a leader, whose servers can be cut off from each other. See [Server].
 //   - [StartReal] runs ZooKeeper itself as child processes, one server or an ensemble. Each server
 //     can be stopped, killed, paused, and started again with the same data and ports. See
 //     [Ensemble].
@@ -32,22 +30,26 @@
 //     can fail at an exact place: before a create is processed, or after it is committed and before
 //     its reply arrives. See [Proxy]. A Server has the same methods and needs no proxy.
 //
+// In a bubble of testing/synctest an hour passes in no time, but a TCP connection stops the bubble's
+// clock. Connect there without TCP, by
+// session.Connect(ctx, srv.Hosts(), session.WithDialer(srv.Dialer())).
+//
 // # Real servers
 //
 // StartReal needs Java, and ZooKeeper from the directory ZOOKEEPER_HOME or from Debian's packages.
-// Without them it skips the test. Set the environment variable [RequireEnv] in continuous
-// integration, where a skipped test goes unnoticed: then the test fails.
+// Without them it skips the test. In continuous integration a skipped test goes unnoticed. Set the
+// environment variable [RequireEnv] there: then the test fails.
 //
 // A server's process ends with [Ensemble.Close]. On Linux it also ends when the test process dies
-// in any other way, including kill -9, which leaves its data directory behind in the temporary
-// directory. Servers do not sync their log to disk, so data survives [Ensemble.Kill] but not a
+// in any other way, even by kill -9. Then the server's data directory stays behind, in the directory for
+// temporary files. Servers do not sync their log to disk, so data survives [Ensemble.Kill] but not a
 // crash of the machine.
 //
 // # The server in this process
 //
-// A Server answers as ZooKeeper 3.8.0 does. The tests of this package send the same requests,
-// scripted and random, to both, and compare result codes, stats, transaction numbers, data, watch
-// events and their order: for a server alone, for followers and for leaders. A Server keeps nothing
+// A Server answers as ZooKeeper 3.8.0 does, or as 3.9.3 with the option [Version]. The tests of this
+// package send the same requests, scripted and random, to it and to real servers of both versions. They compare result codes, stats, transaction numbers, data, watch
+// events and their order, for a server alone, for followers and for leaders. A Server keeps nothing
 // on disk, and is not meant for production.
 //
 // # Programs

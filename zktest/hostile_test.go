@@ -22,7 +22,7 @@ func FuzzServer(f *testing.F) {
 	f.Add(byte(0), int32(0), connectFrame(1, []byte("password"), 1000))
 	f.Add(byte(1), int32(0), closeFrame(7))
 	f.Add(byte(0), int32(0), []byte("ruok"))
-	srv := Start(f, WithMaxPacket(1<<16))
+	srv := Start(f, MaxPacket(1<<16))
 	dial := func() (net.Conn, error) { return srv.Dialer()(context.Background(), "pipe", "") }
 	other := newWorld(f, dial).join()
 	f.Fuzz(func(t *testing.T, how byte, op int32, data []byte) {
@@ -72,8 +72,10 @@ func FuzzDecoder(f *testing.F) {
 				t.Errorf("%v: %d bytes of path and data out of %d", op, len(o.Path)+len(o.Data), len(data))
 			}
 		}
-		if all := fresh().Operations(); len(all) > len(data) {
-			t.Errorf("%d operations out of %d bytes", len(all), len(data))
+		for line, release := range znode.Releases {
+			if all := fresh().Operations(&release); len(all) > len(data) {
+				t.Errorf("%s: %d operations out of %d bytes", line, len(all), len(data))
+			}
 		}
 		if all := fresh().Strings(); len(all) > len(data) {
 			t.Errorf("%d strings out of %d bytes", len(all), len(data))

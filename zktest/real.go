@@ -92,7 +92,7 @@ func NewReal(opts ...RealOption) (*Ensemble, error) {
 
 // startEnsemble makes one attempt, with ports that are free at the moment.
 func startEnsemble(ctx context.Context, in javaserver.Installation, c realConfig) (*Ensemble, error) {
-	ports, err := javaserver.FreePorts(c.nodes)
+	ports, err := javaserver.FreePorts(c.servers + c.observers)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func newEnsemble(in javaserver.Installation, c realConfig, ports []javaserver.Po
 		}
 	}
 	for i := range ports {
-		s, err := javaserver.NewServer(in, c.Config, filepath.Join(dir, fmt.Sprint("server", i)), conf, i, e.links.Ports(i, ports))
+		s, err := javaserver.NewServer(in, c.java(), filepath.Join(dir, fmt.Sprint("server", i)), conf, i, e.links.Ports(i, ports))
 		e.servers = append(e.servers, s)
 		if err != nil {
 			return nil, errors.Join(err, e.Close())

@@ -121,7 +121,7 @@ func TestEnsemble(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()
 	began := time.Now()
-	e := zktest.StartReal(t, zktest.Nodes(3))
+	e := zktest.StartReal(t, zktest.Servers(3))
 	t.Logf("started within %v", time.Since(began).Round(time.Millisecond))
 	if n := strings.Count(e.ConnectString(), ",") + 1; n != 3 || e.Len() != 3 {
 		t.Fatalf("%d servers in %q, Len %d; want 3", n, e.ConnectString(), e.Len())

@@ -80,6 +80,14 @@ func (e *Ensemble) Start(ctx context.Context, i int) error {
 	return e.wrap("start", i, e.servers[i].WaitServing(ctx))
 }
 
+// SetHome has server i run the ZooKeeper in a directory from its next start on, as in an upgrade. The
+// directory is like that of the environment variable ZOOKEEPER_HOME: it has the jars in it, or in its
+// directory lib.
+func (e *Ensemble) SetHome(i int, home string) error {
+	e.made()
+	return e.wrap("set the home of", i, e.servers[i].SetHome(home))
+}
+
 // Stop ends server i with SIGTERM and waits until it is gone. Its clients see closed connections. A
 // server that takes more than 15 seconds is killed, and Stop returns an error. Stop does nothing if
 // the server is not running.

@@ -9,50 +9,50 @@ import (
 	"github.com/turnstile-go/turnstile/zktest/internal/javaserver"
 )
 
-// A RealOption configures the servers that [StartReal] or [NewReal] starts.
-type RealOption func(*realConfig)
+// A RealOption configures the servers that [StartReal] or [NewReal] starts. Every [CommonOption] is
+// one too. StartReal and NewReal fail, before they start anything, if an option is nil or has a bad
+// value.
+type RealOption interface{ applyReal(*realConfig) error }
+
+type realOption func(*realConfig) error
+
+func (o realOption) applyReal(c *realConfig) error { return o(c) }
 
 type realConfig struct {
-	javaserver.Config
-	nodes      int
+	commonConfig
 	partitions bool
+	secure     bool // a second port, for TLS
+	observers  int
+	reconfig   bool
+	readOnly   bool
+	properties [][2]string
+	environ    []string
 }
 
-// Nodes sets the number of servers, which must be odd. The default is 1, a standalone server. Several
-// servers form an ensemble.
-func Nodes(n int) RealOption {
-	return func(c *realConfig) { c.nodes = n }
-}
-
-// TickTime sets the tick, ZooKeeper's unit of time. Most of its timeouts are multiples of a tick, and
-// sessions expire on ticks. The default is 500ms.
-func TickTime(d time.Duration) RealOption {
-	return func(c *realConfig) { c.Tick = d }
-}
-
-// ContainerCheck sets how often the server deletes empty container nodes and expired TTL nodes. The
-// default is ZooKeeper's, one minute.
-func ContainerCheck(d time.Duration) RealOption {
-	return func(c *realConfig) { c.ContainerCheck = d }
-}
-
-// MinSessionTimeout sets the shortest session timeout that a client can negotiate. The default is two
-// ticks.
-func MinSessionTimeout(d time.Duration) RealOption {
-	return func(c *realConfig) { c.MinSession = d }
-}
-
-// MaxSessionTimeout sets the longest session timeout that a client can negotiate. The default is
-// 60s.
-func MaxSessionTimeout(d time.Duration) RealOption {
-	return func(c *realConfig) { c.MaxSession = d }
-}
+// Nodes is [Servers] for real servers only.
+func Nodes(n int) RealOption { return serverCount("Nodes", n) }
 
 // Property adds a line to the configuration file of each server, such as "snapCount" or
 // "ssl.clientAuth". Do not set properties that zktest sets itself, such as the ports. If a key is set
 // more than once, the last value counts.
 func Property(key, value string) RealOption {
-	return func(c *realConfig) { c.Properties = append(c.Properties, [2]string{key, value}) }
+	return realOption(func(c *realConfig) error {
+		c.properties = append(c.properties, [2]string{key, value})
+		return checkProperty(key, value)
+	})
+}
+
+// Environ sets an environment variable for the process of each server, such as "JAVA_TOOL_OPTIONS". The
+// servers also have the environment of this process. If a variable is set more than once, the last value
+// counts.
+func Environ(key, value string) RealOption {
+	return realOption(func(c *realConfig) error {
+		c.environ = append(c.environ, key+"="+value)
+		if key == "" || strings.ContainsAny(key, "=\x00") || strings.Contains(value, "\x00") {
+			return fmt.Errorf("zktest: Environ(%q, %q): not an environment variable", key, value)
+		}
+		return nil
+	})
 }
 
 // SecurePort gives each server a second port, [Ensemble.SecureAddr], for clients that speak TLS. Set
@@ -60,65 +60,91 @@ func Property(key, value string) RealOption {
 // in .pem with the certificate and the key, and "ssl.trustStore.location", or "ssl.clientAuth" to
 // "none". With this option, Netty serves the clients of both ports.
 func SecurePort() RealOption {
-	return func(c *realConfig) { c.Secure = true }
+	return realOption(func(c *realConfig) error { c.secure = true; return nil })
+}
+
+// Observers adds n servers that have no vote. They are the last servers of the ensemble: with Servers(3)
+// and Observers(1), server 3 is the observer. It is an error with fewer than three other servers.
+func Observers(n int) RealOption {
+	return realOption(func(c *realConfig) error {
+		c.observers = n
+		if n < 0 {
+			return fmt.Errorf("zktest: Observers(%d): negative", n)
+		}
+		return nil
+	})
+}
+
+// Reconfigurable lets servers be removed from the ensemble and added to it while it runs, by ZooKeeper's
+// request reconfig. ZooKeeper lets nobody do that by default. [Property] can make an administrator
+// ("DigestAuthenticationProvider.superDigest"), or switch off all access control ("skipACL", "yes"). It
+// is an error with [Partitions].
+//
+// Server i has the number i+1 there. A server that was removed goes on serving until it is stopped. It
+// does not start again, because its own files no longer name it.
+func Reconfigurable() RealOption {
+	return realOption(func(c *realConfig) error { c.reconfig = true; return nil })
+}
+
+// ReadOnlyMode has each server that has no quorum serve clients that accept to read from such a server.
+// By default, a server without a quorum serves no client.
+func ReadOnlyMode() RealOption {
+	return realOption(func(c *realConfig) error { c.readOnly = true; return nil })
 }
 
 // newRealConfig applies the options and checks the result.
 func newRealConfig(opts []RealOption) (realConfig, error) {
-	c := realConfig{
-		Config: javaserver.Config{
-			Tick:           500 * time.Millisecond,
-			ContainerCheck: time.Minute,
-			MaxSession:     time.Minute,
-		},
-		nodes: 1,
-	}
+	c := realConfig{commonConfig: commonConfig{
+		servers:        1,
+		tick:           500 * time.Millisecond,
+		containerCheck: time.Minute,
+	}}
+	var errs []error
 	for _, opt := range opts {
 		if opt == nil {
-			return c, errors.New("zktest: nil option")
+			errs = append(errs, errNilOption)
+			continue
 		}
-		opt(&c)
+		errs = append(errs, opt.applyReal(&c))
 	}
-	if c.nodes < 1 || c.nodes%2 == 0 {
-		return c, fmt.Errorf("zktest: Nodes(%d): want an odd number of servers", c.nodes)
-	}
-	if err := wholeMillis("TickTime", c.Tick); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return c, err
 	}
-	if c.MinSession == 0 {
-		c.MinSession = 2 * c.Tick
+	return c, errors.Join(c.sessionTimeouts(time.Minute), c.members())
+}
+
+// members checks the options that are about the servers' configuration of each other.
+func (c *realConfig) members() error {
+	if c.observers > 0 && c.servers < 3 {
+		return fmt.Errorf("zktest: Observers(%d) of %d servers: want three servers or more", c.observers, c.servers)
 	}
-	if err := errors.Join(
-		wholeMillis("ContainerCheck", c.ContainerCheck),
-		wholeMillis("MinSessionTimeout", c.MinSession),
-		wholeMillis("MaxSessionTimeout", c.MaxSession),
-	); err != nil {
-		return c, err
+	if c.reconfig && c.partitions {
+		// With links in between, each server knows the others by ports of their own.
+		return errors.New("zktest: Reconfigurable and Partitions do not go together")
 	}
-	if c.MinSession > c.MaxSession {
-		return c, fmt.Errorf("zktest: shortest session timeout %v is more than the longest, %v", c.MinSession, c.MaxSession)
+	return nil
+}
+
+// java is the part of the configuration that each server's file has.
+func (c *realConfig) java() javaserver.Config {
+	return javaserver.Config{
+		Tick:           c.tick,
+		ContainerCheck: c.containerCheck,
+		MinSession:     c.minSession,
+		MaxSession:     c.maxSession,
+		Secure:         c.secure,
+		Observers:      c.observers,
+		Reconfig:       c.reconfig,
+		ReadOnly:       c.readOnly,
+		Properties:     c.properties,
+		Environ:        c.environ,
 	}
-	for _, p := range c.Properties {
-		if err := checkProperty(p[0], p[1]); err != nil {
-			return c, err
-		}
-	}
-	return c, nil
 }
 
 // checkProperty refuses keys and values that would not be one line in a file of Java properties.
 func checkProperty(key, value string) error {
 	if key == "" || strings.ContainsAny(key, " \t\r\n\f=:#!\\") || strings.ContainsAny(value, "\r\n") {
 		return fmt.Errorf("zktest: Property(%q, %q): not one line of a configuration", key, value)
-	}
-	return nil
-}
-
-// wholeMillis checks a duration that ZooKeeper reads as a number of milliseconds in a Java int.
-func wholeMillis(name string, d time.Duration) error {
-	const most = (1<<31 - 1) * time.Millisecond
-	if d < time.Millisecond || d > most || d%time.Millisecond != 0 {
-		return fmt.Errorf("zktest: %s(%v): want whole milliseconds, from 1ms to %v", name, d, most)
 	}
 	return nil
 }

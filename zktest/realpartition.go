@@ -13,7 +13,7 @@ var errNoLinks = errors.New("zktest: the servers of this ensemble speak to each 
 // does not affect clients; put a [Proxy] in front of a server for that. By default servers connect to
 // each other directly.
 func Partitions() RealOption {
-	return func(c *realConfig) { c.partitions = true }
+	return realOption(func(c *realConfig) error { c.partitions = true; return nil })
 }
 
 // Partition cuts servers i and j off from each other until [Ensemble.HealPartitions]. Connections

@@ -39,10 +39,10 @@ import (
 // leader, twice a tick: the answer lists the sessions that the follower has heard of since its last
 // answer. A write or sync that a follower forwards touches nothing.
 //
-// A follower that hears nothing from its leader for five ticks ([WithSyncLimit]) disconnects its
+// A follower that hears nothing from its leader for five ticks ([SyncLimit]) disconnects its
 // clients, and accepts none until it has found a leader. A leader that has lost its majority does
 // the same. Until it notices, it answers pings, reads and syncs of its own clients. A majority
-// without a leader elects one, which takes 200ms ([WithElectionTime]). The new leader gives every session
+// without a leader elects one, which takes 200ms ([ElectionTime]). The new leader gives every session
 // the full timeout again with which it was created.
 //
 // Servers can be cut off from each other ([Server.CutLink]), be slow ([Server.DelayLink],
@@ -76,7 +76,7 @@ func (s *Server) made() *Server {
 }
 
 // Start starts a server, and closes it when the test ends. The test fails if an option is not
-// valid, or if the server cannot listen at the address of [WithListen].
+// valid, or if the server cannot listen at the address of [Listen].
 func Start(tb TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := New(opts...)
@@ -89,13 +89,13 @@ func Start(tb TB, opts ...Option) *Server {
 }
 
 // New is [Start] for programs. The caller must call [Server.Close]. New returns an error if an
-// option is not valid, or if the server cannot listen at the address of [WithListen].
+// option is not valid, or if the server cannot listen at the address of [Listen].
 func New(opts ...Option) (*Server, error) {
 	c, err := newConfig(opts)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{faults: newProxy(), state: quorum.New(c.Config), doors: make([]door, c.Servers)}
+	s := &Server{faults: newProxy(), state: quorum.New(c.quorum()), doors: make([]door, c.servers)}
 	s.faults.dial = s.accept
 	s.faults.endSession = func(ctx context.Context, session int64, _ []byte) error { return s.state.Expire(ctx, session) }
 	s.faults.serveWord = s.serveWord

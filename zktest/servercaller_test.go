@@ -239,7 +239,7 @@ func there(path string) step     { return look(0, OpExists, path, false) }
 // withTickPhases sets when the session trackers of the servers tick: server i's tracker does so
 // phases[i] after each multiple of a tick.
 func withTickPhases(phases ...time.Duration) Option {
-	return func(c *config) { c.Phases = phases }
+	return option(func(c *config) error { c.phases = phases; return nil })
 }
 
 // holdPings makes the pinging threads of all leaders stand still, or lets them continue.

@@ -95,7 +95,7 @@ func (s *Server) dial(ctx context.Context, network, addr string, i int) (net.Con
 }
 
 // Addr returns the address for TCP clients, host:port. In an ensemble that is the address of server
-// 0. The first call makes the server listen, unless [WithListen] has. It panics if the server cannot
+// 0. The first call makes the server listen, unless [Listen] has. It panics if the server cannot
 // listen on 127.0.0.1, or was closed before it ever listened.
 func (s *Server) Addr() string { return s.made().ServerAddr(0) }
 

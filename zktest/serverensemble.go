@@ -109,8 +109,8 @@ func (s *Server) SetCommitDelay(d time.Duration) {
 	s.with(func(st *quorum.State) { st.CommitDelay = d })
 }
 
-// SetSessionTimeoutsOf is [WithSessionTimeouts] for later handshakes with one server. A session that
-// moves to or from that server can be granted another timeout than before.
+// SetSessionTimeoutsOf sets [MinSessionTimeout] and [MaxSessionTimeout] for later handshakes with one
+// server. A session that moves to or from that server can be granted another timeout than before.
 func (s *Server) SetSessionTimeoutsOf(i int, shortest, longest time.Duration) {
 	s.made()
 	s.member(i, func(m *quorum.Member) { m.SetSessionTimeouts(shortest, longest) })

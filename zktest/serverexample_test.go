@@ -36,7 +36,7 @@ func ExampleServer() {
 
 // A program that comes with a ZooKeeper of its own.
 func ExampleNew() {
-	srv, err := zktest.New(zktest.WithTick(500 * time.Millisecond))
+	srv, err := zktest.New(zktest.TickTime(500 * time.Millisecond))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -84,7 +84,7 @@ func (s *Server) SetSequence(path string, next int32) error {
 }
 
 // ReapContainers has the leader delete the container nodes that have become empty, and the TTL nodes
-// whose time is over, without waiting for the check that does this ([WithContainerCheck]). It
+// whose time is over, without waiting for the check that does this ([ContainerCheck]). It
 // returns how many it has deleted. A container that becomes empty because of that is deleted by the
 // next call. After Close, or while no server leads, ReapContainers does nothing.
 func (s *Server) ReapContainers() int {
@@ -99,7 +99,7 @@ func (s *Server) ReapContainers() int {
 // brings the replica up to that write before the write is answered. A sync brings it up to the state of the
 // session's server.
 // The replica never goes back. It applies every transaction that is five ticks old
-// ([WithSyncLimit]), because a real follower that is further behind is dropped from its ensemble. In
+// ([SyncLimit]), because a real follower that is further behind is dropped from its ensemble. In
 // an ensemble the replica is never ahead of the server that the session is connected to.
 //
 // The replica stays with the session when it reconnects. A lag of 0 has it catch up. It is an error

@@ -237,7 +237,7 @@ func TestServerSequenceUsedUp(t *testing.T) {
 // A server without container nodes refuses them, and locks work without.
 func TestServerWithoutContainers(t *testing.T) {
 	t.Parallel()
-	srv := zktest.Start(t, zktest.WithoutContainers())
+	srv := zktest.Start(t, zktest.NoContainers())
 	conn, _ := piped(t, srv)
 	if _, err := conn.CreateContainer("/c", nil, zk.FlagContainer, zk.WorldACL(zk.PermAll)); err == nil {
 		t.Error("a container was made")
@@ -333,28 +333,9 @@ func TestServerLag(t *testing.T) {
 	})
 }
 
-func TestServerOptions(t *testing.T) {
-	t.Parallel()
-	for name, opt := range map[string]zktest.Option{
-		"no option":       nil,
-		"no tick":         zktest.WithTick(0),
-		"fraction":        zktest.WithTick(1500 * time.Microsecond),
-		"shortest > most": zktest.WithSessionTimeouts(2*time.Second, time.Second),
-		"no timeouts":     zktest.WithSessionTimeouts(0, time.Second),
-		"no check":        zktest.WithContainerCheck(0),
-		"no packets":      zktest.WithMaxPacket(3),
-		"no address":      zktest.WithListen("256.0.0.1:0"),
-	} {
-		if srv, err := zktest.New(opt); err == nil {
-			t.Errorf("%s: no error", name)
-			_ = srv.Close()
-		}
-	}
-}
-
 func TestServerClose(t *testing.T) {
 	t.Parallel()
-	srv, err := zktest.New(zktest.WithListen("127.0.0.1:0"))
+	srv, err := zktest.New(zktest.Listen("127.0.0.1:0"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -218,7 +218,7 @@ func TestStopServerAlone(t *testing.T) {
 
 // Over TCP each server has an address of its own.
 func TestEnsembleOverTCP(t *testing.T) {
-	srv := Start(t, Servers(3), WithListen("127.0.0.1:0"), WithTick(100*time.Millisecond))
+	srv := Start(t, Servers(3), Listen("127.0.0.1:0"), TickTime(100*time.Millisecond))
 	addrs := strings.Split(srv.ConnectString(), ",")
 	if len(addrs) != 3 || addrs[0] != srv.Addr() || addrs[1] != srv.ServerAddr(1) {
 		t.Fatalf("addresses %q", addrs)
@@ -303,17 +303,8 @@ func TestHosts(t *testing.T) {
 	})
 }
 
-func TestEnsembleOptions(t *testing.T) {
-	for name, opts := range map[string][]Option{
-		"none": {Servers(0)}, "even": {Servers(2)}, "negative": {Servers(-1)}, "many": {Servers(65)},
-		"no limit": {WithSyncLimit(0)}, "election": {WithElectionTime(-1)},
-	} {
-		if srv, err := New(opts...); err == nil {
-			t.Errorf("%s: no error", name)
-			_ = srv.Close()
-		}
-	}
-	srv := Start(t, Servers(5), WithSyncLimit(1), WithElectionTime(0), withTickPhases(0, time.Second))
+func TestNoSuchServer(t *testing.T) {
+	srv := Start(t, Servers(5), SyncLimit(1), ElectionTime(0), withTickPhases(0, time.Second))
 	for name, f := range map[string]func(){
 		"DialerTo":   func() { srv.DialerTo(5) },
 		"HoldServer": func() { srv.HoldServer(-1) },

@@ -3,125 +3,169 @@ package zktest
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
-// An Option configures the server that [Start] or [New] makes.
-type Option func(*config)
+// An Option configures the server that [Start] or [New] makes. Every [CommonOption] is one too. Start
+// and New fail if an option is nil or has a bad value.
+type Option interface{ apply(*config) error }
+
+type option func(*config) error
+
+func (o option) apply(c *config) error { return o(c) }
 
 type config struct {
-	quorum.Config
-	listen    string // "": when an address is first asked for
-	maxPacket int
+	commonConfig
+	syncLimit  int // ticks
+	rate       float64
+	election   time.Duration
+	containers bool
+	release    znode.Release
+	phases     []time.Duration // of the servers' session trackers, the first ones; for tests
+	listen     string          // "": when an address is first asked for
+	maxPacket  int
 }
 
-// Servers sets the number of servers of the ensemble, which must be odd and less than 64. The
-// default is 1, a server alone. See [Server].
-func Servers(n int) Option {
-	return func(c *config) { c.Servers = n }
+// SyncLimit sets ZooKeeper's syncLimit: a leader and a follower give each other up after this many
+// ticks without a message. The default is 5.
+func SyncLimit(ticks int) Option {
+	return option(func(c *config) error {
+		c.syncLimit = ticks
+		if ticks < 1 {
+			return fmt.Errorf("zktest: SyncLimit(%d): want at least 1", ticks)
+		}
+		return nil
+	})
 }
 
-// WithSyncLimit sets ZooKeeper's syncLimit: a leader and a follower give each other up after this
-// many ticks without a message. The default is 5.
-func WithSyncLimit(ticks int) Option {
-	return func(c *config) { c.SyncLimit = ticks }
+// ElectionTime sets how long servers take to elect a leader once a majority of them can reach each
+// other, and how long a server takes to join a leader. The default is 200ms.
+func ElectionTime(d time.Duration) Option {
+	return option(func(c *config) error {
+		c.election = d
+		if d < 0 {
+			return fmt.Errorf("zktest: ElectionTime(%v): want no less than 0", d)
+		}
+		return nil
+	})
 }
 
-// WithElectionTime sets how long servers take to elect a leader once a majority of them can reach
-// each other, and how long a server takes to join a leader. The default is 200ms.
-func WithElectionTime(d time.Duration) Option {
-	return func(c *config) { c.Election = d }
+// ClockRate sets how fast the servers' clocks run, by the clock of this process. With 1.02 they are fast
+// by two percent: a session that was granted 10s, as its client knows, lasts 9.8s. Ticks, session timeouts
+// and SyncLimit go by the servers' clocks, the other options by the clock of this process. The default is
+// 1.
+func ClockRate(rate float64) Option {
+	return option(func(c *config) error {
+		c.rate = rate
+		if !(rate >= 0.1 && rate <= 10) { // nor a NaN
+			return fmt.Errorf("zktest: ClockRate(%v): want 0.1 to 10", rate)
+		}
+		return nil
+	})
 }
 
-// WithListen has the server listen for TCP connections at an address, host:port, from the start.
-// Port 0 stands for any free port. In an ensemble, server 0 listens at the address, and the others
-// on free ports of the same host. Without this option, a server does not use the network until
-// [Server.Addr], [Server.ServerAddr] or [Server.ConnectString] is called. It then listens on a free
-// port of 127.0.0.1.
-func WithListen(addr string) Option {
-	return func(c *config) { c.listen = addr }
+// Listen has the server listen for TCP connections at an address, host:port, from the start. Port 0
+// stands for any free port. In an ensemble, server 0 listens at the address, and the others on free
+// ports of the same host. Without this option, a server does not use the network until [Server.Addr],
+// [Server.ServerAddr] or [Server.ConnectString] is called. It then listens on a free port of
+// 127.0.0.1.
+func Listen(addr string) Option {
+	return option(func(c *config) error { c.listen = addr; return nil })
 }
 
-// WithTick sets the tick, ZooKeeper's unit of time. Sessions expire on ticks of the leader's session
-// tracker. The default is ZooKeeper's, 2s.
-func WithTick(d time.Duration) Option {
-	return func(c *config) { c.Tick = d }
-}
-
-// WithSessionTimeouts sets the shortest and the longest session timeout that a client can negotiate.
-// The default is ZooKeeper's: 2 and 20 ticks.
-func WithSessionTimeouts(shortest, longest time.Duration) Option {
-	return func(c *config) { c.MinSession, c.MaxSession = shortest, longest }
-}
-
-// WithContainerCheck sets how often the server deletes empty container nodes and expired TTL nodes.
-// The default is ZooKeeper's, one minute. See [Server.ReapContainers].
-func WithContainerCheck(d time.Duration) Option {
-	return func(c *config) { c.ContainerCheck = d }
-}
-
-// WithoutContainers makes a server without container nodes, like ZooKeeper before 3.5.1. It answers
-// a request to create one like any unknown request: with the code for unimplemented, after which it
+// NoContainers makes a server without container nodes, like ZooKeeper before 3.5.1. It answers a
+// request to create one like any unknown request: with the code for unimplemented, after which it
 // closes the connection.
-func WithoutContainers() Option {
-	return func(c *config) { c.Containers = false }
+func NoContainers() Option {
+	return option(func(c *config) error { c.containers = false; return nil })
 }
 
-// WithMaxPacket sets the length of the longest request in bytes, ZooKeeper's jute.maxbuffer. The
-// server closes the connection of a client that sends a longer one. The default is ZooKeeper's,
-// 1 MiB less one byte.
-func WithMaxPacket(n int) Option {
-	return func(c *config) { c.maxPacket = n }
+// Version sets which version of ZooKeeper the server imitates: "3.8", which is the default, or "3.9". It
+// answers as 3.8.0 and 3.9.3 do, which are the releases that it is compared with. They differ in this:
+//
+//   - In 3.9, exists needs the READ permission. (So it does from 3.8.4 on.)
+//   - In 3.9, a watch event has the number of its transaction.
+//   - In 3.9, a write that cannot be parsed gets no transaction number, and a multi with flags that
+//     do not exist cannot be parsed.
+//   - In 3.9, the answer to a create2 within a multi has a stat.
+//   - In 3.9, a client can have watches of several modes on one path, and remove those of one mode.
+func Version(line string) Option {
+	return option(func(c *config) error {
+		release, ok := znode.Releases[line]
+		if !ok {
+			return fmt.Errorf("zktest: Version(%q): want one of %q", line, slices.Sorted(maps.Keys(znode.Releases)))
+		}
+		c.release = release
+		return nil
+	})
 }
 
+// MaxPacket sets the length of the longest request in bytes, ZooKeeper's jute.maxbuffer. The server
+// closes the connection of a client that sends a longer one. The default is ZooKeeper's, 1 MiB less
+// one byte.
+func MaxPacket(n int) Option {
+	return option(func(c *config) error {
+		c.maxPacket = n
+		if n < 64 || n > wire.MaxFrame {
+			return fmt.Errorf("zktest: MaxPacket(%d): want 64 to %d", n, wire.MaxFrame)
+		}
+		return nil
+	})
+}
+
+var errNilOption = errors.New("zktest: nil option")
+
+// newConfig applies the options and checks the result.
 func newConfig(opts []Option) (config, error) {
 	c := config{
-		Config: quorum.Config{
-			Servers:        1,
-			SyncLimit:      5,
-			Election:       200 * time.Millisecond,
-			Tick:           2 * time.Second,
-			ContainerCheck: time.Minute,
-			Containers:     true,
+		commonConfig: commonConfig{
+			servers:        1,
+			tick:           2 * time.Second,
+			containerCheck: time.Minute,
 		},
-		maxPacket: 1<<20 - 1,
+		syncLimit:  5,
+		rate:       1,
+		election:   200 * time.Millisecond,
+		containers: true,
+		release:    znode.Releases["3.8"],
+		maxPacket:  1<<20 - 1,
 	}
+	var errs []error
 	for _, opt := range opts {
 		if opt == nil {
-			return c, errors.New("zktest: nil option")
+			errs = append(errs, errNilOption)
+			continue
 		}
-		opt(&c)
+		errs = append(errs, opt.apply(&c))
 	}
-	if err := wholeMillis("WithTick", c.Tick); err != nil {
+	if c.servers > 63 {
+		errs = append(errs, fmt.Errorf("zktest: Servers(%d): want an odd number from 1 to 63", c.servers))
+	}
+	if err := errors.Join(errs...); err != nil {
 		return c, err
 	}
-	if c.MinSession == 0 && c.MaxSession == 0 {
-		c.MinSession, c.MaxSession = 2*c.Tick, 20*c.Tick
+	return c, c.sessionTimeouts(20 * c.tick)
+}
+
+// quorum is the part of the configuration that the state of the servers has.
+func (c *config) quorum() quorum.Config {
+	return quorum.Config{
+		Servers:        c.servers,
+		SyncLimit:      c.syncLimit,
+		Election:       c.election,
+		Phases:         c.phases,
+		Tick:           c.tick,
+		Rate:           c.rate,
+		MinSession:     c.minSession,
+		MaxSession:     c.maxSession,
+		ContainerCheck: c.containerCheck,
+		Containers:     c.containers,
+		Release:        c.release,
 	}
-	if err := errors.Join(
-		wholeMillis("WithSessionTimeouts", c.MinSession),
-		wholeMillis("WithSessionTimeouts", c.MaxSession),
-		wholeMillis("WithContainerCheck", c.ContainerCheck),
-	); err != nil {
-		return c, err
-	}
-	if c.MinSession > c.MaxSession {
-		return c, fmt.Errorf("zktest: shortest session timeout %v is more than the longest, %v", c.MinSession, c.MaxSession)
-	}
-	if c.Servers < 1 || c.Servers > 63 || c.Servers%2 == 0 {
-		return c, fmt.Errorf("zktest: Servers(%d): want an odd number from 1 to 63", c.Servers)
-	}
-	if c.SyncLimit < 1 {
-		return c, fmt.Errorf("zktest: WithSyncLimit(%d): want at least 1", c.SyncLimit)
-	}
-	if c.Election < 0 {
-		return c, fmt.Errorf("zktest: WithElectionTime(%v): want no less than 0", c.Election)
-	}
-	if c.maxPacket < 64 || c.maxPacket > wire.MaxFrame {
-		return c, fmt.Errorf("zktest: WithMaxPacket(%d): want 64 to %d", c.maxPacket, wire.MaxFrame)
-	}
-	return c, nil
 }

@@ -84,32 +84,6 @@ func TestStartRealCleansUp(t *testing.T) {
 	}
 }
 
-func TestBadOptions(t *testing.T) {
-	for name, opt := range map[string]zktest.RealOption{
-		"no nodes":          zktest.Nodes(0),
-		"even nodes":        zktest.Nodes(2),
-		"negative nodes":    zktest.Nodes(-1),
-		"no tick":           zktest.TickTime(0),
-		"negative tick":     zktest.TickTime(-time.Second),
-		"part of a ms":      zktest.TickTime(1500 * time.Microsecond),
-		"too long":          zktest.ContainerCheck(1000 * time.Hour),
-		"no check":          zktest.ContainerCheck(0),
-		"negative min":      zktest.MinSessionTimeout(-time.Second),
-		"max below default": zktest.MaxSessionTimeout(999 * time.Millisecond),
-		"min over max":      zktest.MinSessionTimeout(time.Hour),
-		"no key":            zktest.Property("", "x"),
-		"two keys":          zktest.Property("a=b", "x"),
-		"two lines":         zktest.Property("a", "x\ny=z"),
-	} {
-		if e, err := zktest.NewReal(opt); err == nil {
-			_ = e.Close()
-			t.Errorf("%s: no error", name)
-		} else {
-			t.Logf("%s: %v", name, err)
-		}
-	}
-}
-
 func TestEventually(t *testing.T) {
 	tb := new(fakeTB)
 	calls := 0

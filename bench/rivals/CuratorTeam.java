@@ -1,7 +1,10 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Random;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -9,6 +12,7 @@ import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessLock;
+import org.apache.curator.framework.recipes.locks.InterProcessMultiLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
@@ -72,6 +76,9 @@ public final class CuratorTeam {
     private final String path;
     private final int leases;
     private final boolean apart;
+    private final int manyLocks;
+    private final int every;
+    private final int turns;
     private final List<CuratorFramework> clients = new ArrayList<>();
     private final List<ExecutorService> workers = new ArrayList<>(); // an InterProcessMutex is its thread's
     private final Lock[] locks;
@@ -83,6 +90,9 @@ public final class CuratorTeam {
         path = words[3];
         leases = Integer.parseInt(words[6]);
         apart = Boolean.parseBoolean(words[7]);
+        manyLocks = Integer.parseInt(words[8]);
+        every = Integer.parseInt(words[9]);
+        turns = Integer.parseInt(words[10]);
         for (int i = 0; i < Integer.parseInt(words[4]); i++) {
             CuratorFramework client =
                     CuratorFrameworkFactory.newClient(words[2], 30_000, 30_000, new ExponentialBackoffRetry(100, 5));
@@ -107,6 +117,15 @@ public final class CuratorTeam {
                 return of(rw.readLock(), rw.writeLock());
             case "semaphore":
                 return of(new InterProcessSemaphoreV2(client, where, leases));
+            case "several":
+                List<String> all = new ArrayList<>();
+                for (int i = 0; i < manyLocks; i++) {
+                    all.add(path + "/" + i);
+                }
+                InterProcessMultiLock multi = new InterProcessMultiLock(client, all);
+                return of(multi, multi);
+            case "own":
+                return own(client, worker);
             default:
                 throw new IllegalArgumentException(kind);
         }
@@ -146,6 +165,38 @@ public final class CuratorTeam {
         };
     }
 
+    /** Another mutex at each use; see mostlyOwn in own.go. */
+    private Lock own(CuratorFramework client, int worker) {
+        Map<Integer, InterProcessMutex> made = new HashMap<>();
+        Random next = new Random(worker);
+        return new Lock() {
+            private InterProcessMutex held;
+            private int uses;
+
+            public void acquire(boolean w) throws Exception {
+                int which = worker * manyLocks + uses++ % manyLocks;
+                if (next.nextInt(50) == 0) {
+                    int other = (worker + 1 + next.nextInt(locks.length - 1)) % locks.length;
+                    which = other * manyLocks + next.nextInt(manyLocks);
+                }
+                held = made.computeIfAbsent(which, i -> new InterProcessMutex(client, path + "/" + i));
+                held.acquire();
+            }
+
+            public boolean tryAcquire() {
+                throw new UnsupportedOperationException();
+            }
+
+            public void release(boolean w) throws Exception {
+                held.release();
+            }
+        };
+    }
+
+    private boolean writes(int worker, int cycle) {
+        return every == 0 || (worker * every / locks.length + cycle) % every == 0;
+    }
+
     private Future<?> start(int worker, Work work) {
         return workers.get(worker).submit(() -> {
             if (locks[worker] == null) {
@@ -173,9 +224,17 @@ public final class CuratorTeam {
     private String cycles(int n, long holdMicros) throws Exception {
         Recorder r = new Recorder();
         long start = System.nanoTime();
+        if (turns > 0) {
+            for (int k = 0; k < n; k += turns) {
+                for (int i = 0; i < locks.length * turns; i++) {
+                    start(i / turns, (worker, lock) -> r.cycle(lock, true, holdMicros)).get();
+                }
+            }
+            return r.result(start);
+        }
         await(startFrom(0, (worker, lock) -> {
             for (int k = 0; k < n; k++) {
-                r.cycle(lock, (worker + k) % 10 == 0, holdMicros);
+                r.cycle(lock, writes(worker, k), holdMicros);
             }
         }));
         return r.result(start);

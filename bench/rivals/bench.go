@@ -40,6 +40,7 @@ func (b *bench) planFor(r row, v rival) plan {
 	if v.Name() == etcdName {
 		p.servers = b.stage.etcd[r.net]
 	}
+	p.lazy = p.lazy && v.Name() == turnstileName
 	if v.Name() == limitName {
 		p.kind, p.sessions, p.workers, p.apart = r.limit, 1, r.width, false
 	}
@@ -51,7 +52,7 @@ func (b *bench) planFor(r row, v rival) plan {
 // kind of lock.
 func (b *bench) warmUp(ctx context.Context, cycles int) error {
 	for _, k := range []kind{mutex, rw, semaphore} {
-		r := row{title: "warm-up of " + string(k), net: loopback, plan: plan{kind: k, sessions: 4, workers: 4, leases: 2},
+		r := row{title: "warm-up of " + string(k), net: loopback, plan: plan{kind: k, sessions: 4, workers: 4, leases: 2, every: 10},
 			warm: cycles, cycles: 4, limit: twoWrites, width: 1, metrics: rates, measure: rate, rounds: 1}
 		if _, err := b.run(ctx, r); err != nil {
 			return err
@@ -66,7 +67,7 @@ func (b *bench) run(ctx context.Context, r row) (result, error) {
 	var scenes []*scene
 	for _, v := range b.rivals {
 		if v.Lacks(r) == "" {
-			scenes = append(scenes, &scene{row: r, rival: v, plan: b.planFor(r, v), stage: b.stage})
+			scenes = append(scenes, &scene{row: r, rival: v, plan: b.planFor(r, v), stage: b.stage, span: b.span})
 			res.values[v.Name()] = make([][]float64, len(r.metrics))
 		}
 	}
@@ -114,7 +115,7 @@ func (b *bench) round(ctx context.Context, s *scene) ([]float64, error) {
 		s.plan = b.planFor(s.row, s.rival)
 	}
 	if s.team == nil {
-		if err := s.open(ctx, b.span); err != nil {
+		if err := s.open(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -123,13 +124,13 @@ func (b *bench) round(ctx context.Context, s *scene) ([]float64, error) {
 
 // open makes the team and warms it up. The speed of that decides the number of cycles of a round, so
 // that rounds of fast and of slow rivals take about the same time.
-func (s *scene) open(ctx context.Context, span time.Duration) (err error) {
+func (s *scene) open(ctx context.Context) (err error) {
 	if s.team, err = s.rival.Open(ctx, s.plan); err != nil || s.warm == 0 {
 		return err
 	}
 	o, err := s.team.Cycles(ctx, s.perWorker(s.warm), s.hold)
 	if err == nil && s.rounds != 1 {
-		s.cycles = max(s.cycles, int(o.rate()*span.Seconds()))
+		s.cycles = max(s.cycles, int(o.rate()*s.span.Seconds()))
 	}
 	return err
 }

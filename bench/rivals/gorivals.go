@@ -28,12 +28,24 @@ func (p plan) where(worker int) string {
 	return p.path
 }
 
-// ours is a session of turnstile.
-type ours struct{ m *session.Manager }
+// keepFor is how long places are kept, if they are: for the whole row.
+const keepFor = time.Minute
 
-func connectOurs(ctx context.Context, servers string) (connection, error) {
-	m, err := session.Connect(ctx, servers, session.WithTimeout(timeout), session.WithLogger(slog.New(slog.DiscardHandler)))
-	return ours{m}, err
+// ours is a session of turnstile.
+type ours struct {
+	m *session.Manager
+	e *entry // nil: not measured
+}
+
+func connectOurs(ctx context.Context, p plan) (connection, error) {
+	opts := []session.Option{session.WithTimeout(timeout), session.WithLogger(slog.New(slog.DiscardHandler))}
+	var e *entry
+	if p.turns > 1 {
+		e = &entry{}
+		opts = append(opts, session.WithTrace(e.trace()))
+	}
+	m, err := session.Connect(ctx, p.servers, opts...)
+	return ours{m, e}, err
 }
 
 func (o ours) Close() error { return o.m.Close() }
@@ -41,17 +53,33 @@ func (o ours) Close() error { return o.m.Close() }
 func (o ours) Lock(_ context.Context, p plan, worker int) (lock, error) {
 	switch p.kind {
 	case mutex:
-		m, err := zklock.New(o.m, p.where(worker))
-		if err != nil {
-			return lock{}, err
-		}
-		return lock{lock: m.Lock, unlock: noContext(m.Unlock), try: m.TryLock}, nil
+		return o.mutex(p, p.where(worker))
+	case own:
+		return mostlyOwn(p, worker, func(where string) (lock, error) { return o.mutex(p, where) }), nil
 	case rw:
-		m, err := rwlock.New(o.m, p.where(worker))
+		var opts []rwlock.Option
+		if p.lazy {
+			opts = append(opts, rwlock.WithLazyRelease(keepFor))
+		}
+		m, err := rwlock.New(o.m, p.where(worker), opts...)
 		if err != nil {
 			return lock{}, err
 		}
 		return lock{lock: m.Lock, unlock: noContext(m.Unlock), rlock: m.RLock, runlock: noContext(m.RUnlock)}, nil
+	case several:
+		var all []zklock.ContextLocker
+		for i := range p.locks {
+			m, err := zklock.New(o.m, path.Join(p.path, strconv.Itoa(i)))
+			if err != nil {
+				return lock{}, err
+			}
+			all = append(all, m)
+		}
+		m, err := zklock.Multi(all...)
+		if err != nil {
+			return lock{}, err
+		}
+		return lock{lock: m.Lock, unlock: noContext(m.Unlock)}, nil
 	case semaphore:
 		s, err := sem.New(o.m, p.where(worker), p.leases)
 		if err != nil {
@@ -60,6 +88,22 @@ func (o ours) Lock(_ context.Context, p plan, worker int) (lock, error) {
 		return lock{lock: s.Lock, unlock: noContext(s.Unlock)}, nil
 	}
 	return lock{}, fmt.Errorf("no lock is a %q", p.kind)
+}
+
+func (o ours) mutex(p plan, where string) (lock, error) {
+	var opts []zklock.Option
+	if p.lazy {
+		opts = append(opts, zklock.WithLazyRelease(keepFor))
+	}
+	m, err := zklock.New(o.m, where, opts...)
+	if err != nil {
+		return lock{}, err
+	}
+	l := lock{lock: m.Lock, unlock: noContext(m.Unlock), try: m.TryLock}
+	if o.e != nil {
+		l.entered = o.e.last
+	}
+	return l, nil
 }
 
 func noContext(f func() error) func(context.Context) error {
@@ -73,8 +117,8 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-func connectPlain(ctx context.Context, servers string) (connection, error) {
-	c, err := dial(ctx, servers)
+func connectPlain(ctx context.Context, p plan) (connection, error) {
+	c, err := dial(ctx, p.servers)
 	return plain{c}, err
 }
 
@@ -103,10 +147,13 @@ func (p plain) Close() error {
 }
 
 func (c plain) Lock(ctx context.Context, p plan, worker int) (lock, error) {
-	acl := zk.WorldACL(zk.PermAll)
-	if p.kind == mutex {
-		l := zk.NewLock(c.c, p.where(worker), acl)
-		return lock{lock: noContext(l.Lock), unlock: noContext(l.Unlock)}, nil
+	switch p.kind {
+	case mutex:
+		return c.mutex(p.where(worker)), nil
+	case own:
+		return mostlyOwn(p, worker, func(where string) (lock, error) { return c.mutex(where), nil }), nil
+	case several:
+		return c.several(p), nil
 	}
 	if err := makeNodes(c.c, p.path); err != nil {
 		return lock{}, err
@@ -121,12 +168,36 @@ func (c plain) Lock(ctx context.Context, p plan, worker int) (lock, error) {
 	case twoWrites:
 		var made string
 		create := func(context.Context) (err error) {
-			made, err = c.c.Create(p.path+"/limit-", nil, zk.FlagEphemeral|zk.FlagSequence, acl)
+			made, err = c.c.Create(p.path+"/limit-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 			return err
 		}
 		return lock{lock: create, unlock: func(context.Context) error { return c.c.Delete(made, -1) }}, nil
 	}
 	return lock{}, fmt.Errorf("no limit is a %q", p.kind)
+}
+
+func (c plain) mutex(where string) lock {
+	l := zk.NewLock(c.c, where, zk.WorldACL(zk.PermAll))
+	return lock{lock: noContext(l.Lock), unlock: noContext(l.Unlock)}
+}
+
+// several takes one zk.Lock after another, as a program has to that wants several.
+func (c plain) several(p plan) lock {
+	all := make([]*zk.Lock, p.locks)
+	for i := range all {
+		all[i] = zk.NewLock(c.c, path.Join(p.path, strconv.Itoa(i)), zk.WorldACL(zk.PermAll))
+	}
+	each := func(f func(*zk.Lock) error) func(context.Context) error {
+		return func(context.Context) error {
+			for _, l := range all {
+				if err := f(l); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	return lock{lock: each((*zk.Lock).Lock), unlock: each((*zk.Lock).Unlock)}
 }
 
 // makeNodes makes a path.

@@ -2,6 +2,7 @@
 answers look."""
 import gc
 import queue
+import random
 import sys
 import threading
 import time
@@ -75,8 +76,33 @@ def wait(begun):
             raise error
 
 
+class Own:
+    """Another mutex at each use; see mostlyOwn in own.go."""
+
+    def __init__(self, client, path, worker, workers, locks):
+        self.client, self.path, self.worker, self.workers, self.locks = client, path, worker, workers, locks
+        self.made = {}
+        self.next = random.Random(worker)
+        self.uses = 0
+
+    def acquire(self):
+        i = self.worker * self.locks + self.uses % self.locks
+        self.uses += 1
+        if self.next.randrange(50) == 0:
+            other = (self.worker + 1 + self.next.randrange(self.workers - 1)) % self.workers
+            i = other * self.locks + self.next.randrange(self.locks)
+        if i not in self.made:
+            self.made[i] = self.client.Lock(self.path + "/%d" % i)
+        self.held = self.made[i]
+        self.held.acquire()
+
+    def release(self):
+        self.held.release()
+
+
 class Team:
-    def __init__(self, kind, servers, path, sessions, workers, leases, apart):
+    def __init__(self, kind, servers, path, sessions, workers, leases, apart, locks, every, turns):
+        self.locks, self.every, self.turns = int(locks), int(every), int(turns)
         self.clients = [KazooClient(hosts=servers, timeout=30) for _ in range(int(sessions))]
         for client in self.clients:
             client.start(timeout=30)
@@ -98,18 +124,29 @@ class Team:
             if kind == "semaphore":
                 semaphore = client.Semaphore(path, max_leases=leases)
                 return semaphore, semaphore
+            if kind == "own":
+                many = Own(client, path, i, len(self.workers), self.locks)
+                return many, many
             raise ValueError(kind)
 
         return make
 
+    def writes(self, worker, cycle):
+        return self.every == 0 or (worker * self.every // len(self.workers) + cycle) % self.every == 0
+
     def cycles(self, n, micros):
         r = Recorder()
         hold = int(micros) / 1e6
+        if self.turns:
+            for _ in range(0, int(n), self.turns):
+                for i in range(len(self.workers) * self.turns):
+                    wait([self.workers[i // self.turns].begin(lambda pair: r.cycle(pair[0], hold))])
+            return r.result()
 
         def work(worker):
             def cycles(pair):
                 for k in range(int(n)):
-                    r.cycle(pair[0] if (worker + k) % 10 == 0 else pair[1], hold)
+                    r.cycle(pair[0] if self.writes(worker, k) else pair[1], hold)
 
             return cycles
 

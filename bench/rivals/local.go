@@ -17,6 +17,7 @@ type lock struct {
 	lock, unlock   func(context.Context) error
 	rlock, runlock func(context.Context) error
 	try            func(context.Context) (bool, error)
+	entered        func() time.Time // when the create of the last lock was answered, if lock had to wait then
 }
 
 // connection is one client with one session.
@@ -35,10 +36,10 @@ type localTeam struct {
 	out         *recorder       // of those
 }
 
-func openLocal(ctx context.Context, p plan, connect func(context.Context, string) (connection, error)) (team, error) {
+func openLocal(ctx context.Context, p plan, connect func(context.Context, plan) (connection, error)) (team, error) {
 	t := &localTeam{plan: p, locks: make([]*lock, p.workers)}
 	for range p.sessions {
-		c, err := connect(ctx, p.servers)
+		c, err := connect(ctx, p)
 		if err != nil {
 			return nil, errors.Join(err, t.Close())
 		}
@@ -84,9 +85,16 @@ func (r *recorder) cycle(ctx context.Context, l *lock, write bool, hold time.Dur
 		return err
 	}
 	held := time.Now()
+	var entered time.Time
+	if l.entered != nil {
+		entered = l.entered()
+	}
 	r.mu.Lock()
-	if asked.Before(r.released) {
+	switch {
+	case asked.Before(r.released):
 		r.gaps = append(r.gaps, held.Sub(r.released))
+	case entered.After(asked):
+		r.gaps = append(r.gaps, held.Sub(entered))
 	}
 	r.mu.Unlock()
 	pause(hold)
@@ -105,17 +113,39 @@ func (r *recorder) cycle(ctx context.Context, l *lock, write bool, hold time.Dur
 
 func (t *localTeam) Cycles(ctx context.Context, n int, hold time.Duration) (outcome, error) {
 	var r recorder
+	var err error
 	start := time.Now()
-	err := t.all(ctx, 0, func(ctx context.Context, worker int, l *lock) error {
-		for k := range n {
-			if err := r.cycle(ctx, l, (worker+k)%10 == 0, hold); err != nil {
+	if t.plan.turns > 0 {
+		err = t.inTurns(ctx, n, func(l *lock) error { return r.cycle(ctx, l, true, hold) })
+	} else {
+		err = t.all(ctx, 0, func(ctx context.Context, worker int, l *lock) error {
+			for k := range n {
+				if err := r.cycle(ctx, l, t.plan.writes(worker, k), hold); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	r.elapsed = time.Since(start)
+	return r.outcome, err
+}
+
+// inTurns calls f n times for each worker, in turns: one call ends before the next one begins.
+func (t *localTeam) inTurns(ctx context.Context, n int, f func(*lock) error) error {
+	turns := t.plan.turns
+	for k := 0; k < n; k += turns {
+		for i := range t.plan.workers * turns {
+			l, err := t.of(ctx, i/turns)
+			if err == nil {
+				err = f(l)
+			}
+			if err != nil {
 				return err
 			}
 		}
-		return nil
-	})
-	r.elapsed = time.Since(start)
-	return r.outcome, err
+	}
+	return nil
 }
 
 // all calls f for each worker from first on, all at once.

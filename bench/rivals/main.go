@@ -56,7 +56,7 @@ func parse(args []string, messages io.Writer) (options, error) {
 	short := flags.Bool("quick", false, "one round of very little, to see that everything works")
 	rounds := flags.Int("rounds", 0, "`rounds` in which each rival has its turn; 0: 9, or 1 with -quick")
 	match := flags.String("rows", "", "rows to run: a regular `expression` on what their names and networks say")
-	rivals := flags.String("rivals", strings.Join(names[1:], ","), "`names` of the rivals to run")
+	rivals := flags.String("rivals", strings.Join(optional, ","), "`names` of the rivals to run")
 	write := flags.Bool("write", false, "write the page, and the picture beside it")
 	page := flags.String("page", "../docs/performance.md", "the `file` that -write writes")
 	if err := flags.Parse(args); err != nil {
@@ -74,13 +74,13 @@ func parse(args []string, messages io.Writer) (options, error) {
 		return o, err
 	}
 	for _, name := range names {
-		if name == turnstileName || slices.Contains(strings.Split(*rivals, ","), name) {
+		if !slices.Contains(optional, name) || slices.Contains(strings.Split(*rivals, ","), name) {
 			o.rivals = append(o.rivals, name)
 		}
 	}
 	for name := range strings.SplitSeq(*rivals, ",") {
-		if name != "" && !slices.Contains(names, name) {
-			return o, fmt.Errorf("no rival is called %q; there are %s", name, strings.Join(names[1:], ", "))
+		if name != "" && !slices.Contains(optional, name) {
+			return o, fmt.Errorf("no rival is called %q; there are %s", name, strings.Join(optional, ", "))
 		}
 	}
 	switch {

@@ -43,7 +43,9 @@ func TestQuick(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"zk.Lock: go-zookeeper has a mutex alone", "| requests, uncontended: 3 (create, getChildren, delete), and what watches the own node | 3."} {
+	for _, want := range []string{"zk.Lock: go-zookeeper has a mutex alone", "| requests, uncontended: 3 (create, getChildren, delete), and what watches the own node | 3.",
+		"| requests of the same lock again and again, 1 ms hold: writes | counted | 0.00 | 2.00 | 2.00 |",
+		"| the same lock again and again: 0 requests | 0.00 | met |"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not say %q", want)
 		}
@@ -55,7 +57,7 @@ func TestQuick(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for _, args := range []string{
-		"-rivals nobody", "-rounds -1", "-rows (", "-write -quick", "-write -rows handover", "-write -rivals kazoo", "more",
+		"-rivals nobody", "-rivals turnstile", "-rounds -1", "-rows (", "-write -quick", "-write -rows handover", "-write -rivals kazoo", "more",
 	} {
 		if _, err := parse(strings.Fields(args), io.Discard); err == nil {
 			t.Errorf("%s: no error", args)
@@ -77,7 +79,7 @@ func TestParseDefaults(t *testing.T) {
 	if o, err = parse([]string{"-rivals", "", "-rows", "handover-10 .*1 ms hold, 1 ms"}, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	if chosen := o.chosen(); len(o.rivals) != 1 || len(chosen) != 1 || chosen[0].plan.sessions != 10 {
+	if chosen := o.chosen(); len(o.rivals) != 2 || len(chosen) != 1 || chosen[0].plan.sessions != 10 {
 		t.Errorf("the rows chosen are %v of %q", chosen, o.rivals)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -23,14 +24,32 @@ of each round. So more than 1 is in turnstile's favour.
   time from just before the release until the next holder runs.
 - The *limit* is what plain requests take for the writes that every lock on ZooKeeper needs: two
   writes, one after the other, for a lock and its release; one write for a hand-over; and for many
-  locks two writes each, with 64 under way.
+  locks two writes each, with 64 under way. Kept places, and transactions for many locks, go below it.
+- *Locks at once* are locks of one holder: ` + "`zklock.Multi`" + `, InterProcessMultiLock, and one ` + "`zk.Lock`" + `
+  after another.
 - The locks are used as their documentation shows: ` + "`zklock`" + `, ` + "`rwlock`" + `, ` + "`semaphore`" + `;
-  go-zookeeper's ` + "`zk.Lock`" + `; Curator's InterProcessMutex, InterProcessReadWriteLock and
-  InterProcessSemaphoreV2, in a JVM with its default options, warmed up by thousands of locks;
+  go-zookeeper's ` + "`zk.Lock`" + `; Curator's InterProcessMutex, InterProcessReadWriteLock,
+  InterProcessSemaphoreV2 and InterProcessMultiLock, in a JVM with its default options, warmed up by
+  thousands of locks;
   kazoo's Lock and Semaphore; and etcd's ` + "`concurrency.Mutex`" + `. etcd is another kind of server, with
   its data in memory, and is there for orientation. All sessions have a timeout of 30 s.
 - Memory is heap and stacks in Go. In Java it is the heap, and each waiter needs a thread besides. In
   Python it is the resident set.
+`
+
+// keptMethod says what the rows of kept places measure.
+const keptMethod = `In the next rows turnstile keeps its places: all of its locks have ` + "`WithLazyRelease(time.Minute)`" + `.
+The column *without* is turnstile without that option. Each session stands for a process.
+
+- *The same lock again and again*: one goroutine locks and unlocks it.
+- *Sessions with locks each*: each session takes its locks one after another. About each fiftieth time it
+  takes a lock of another session instead.
+- *Strict alternation*: each session takes the lock once, when the other has given it back.
+- *Wait behind a kept place*: the time from the answer to a contender's create until it holds. The other
+  session keeps the place then, and has used it again before.
+- *Reads to a write*: every session does both.
+- Kept places expire while the other rivals have their turns. So where there are many places, a round
+  begins with locks that do not count.
 `
 
 // pageText returns the text about a run.
@@ -41,7 +60,13 @@ func pageText(all results, rivals []rival, s *stage, o options) string {
 		b.WriteString("![speed beside turnstile's](performance.png)\n\n")
 	}
 	b.WriteString(method)
-	parts := []string{table(all, o.rivals), blanks(all, rivals), targetTable(all.targets())}
+	plain := slices.DeleteFunc(slices.Clone(all), func(r result) bool { return r.row.plan.lazy })
+	lazy := slices.DeleteFunc(slices.Clone(all), func(r result) bool { return !r.row.plan.lazy })
+	parts := []string{table(plain, o.rivals)}
+	if len(lazy) > 0 {
+		parts = append(parts, keptMethod, table(lazy, o.rivals))
+	}
+	parts = append(parts, blanks(all, rivals), targetTable(all.targets()))
 	for _, part := range parts {
 		if part != "" {
 			b.WriteString("\n" + part)
@@ -57,7 +82,7 @@ func machine(s *stage, rivals []rival) string {
 		"ZooKeeper " + s.version,
 	}
 	for _, v := range rivals {
-		if v.Name() != turnstileName {
+		if !slices.Contains(names[:2], v.Name()) {
 			words = append(words, v.Version())
 		}
 	}

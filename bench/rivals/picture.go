@@ -14,6 +14,7 @@ var drawn = []string{"uncontended", "handover-2", "handover-10", "handover-100",
 // picture draws the speed of each rival in proportion to ours, with and without network delay. It
 // draws nothing if no such row was run.
 func picture(file string, all results, shown []string) error {
+	shown = slices.DeleteFunc(slices.Clone(shown), func(name string) bool { return name == withoutName })
 	var groups []string
 	series := make([]chart.Series, len(shown))
 	for i, name := range shown {

@@ -82,7 +82,7 @@ func (r *remote) call(ctx context.Context, words ...any) ([]string, error) {
 }
 
 func (r *remote) open(ctx context.Context, p plan) (team, error) {
-	if _, err := r.call(ctx, "open", p.kind, p.servers, p.path, p.sessions, p.workers, p.leases, p.apart); err != nil {
+	if _, err := r.call(ctx, "open", p.kind, p.servers, p.path, p.sessions, p.workers, p.leases, p.apart, p.locks, p.every, p.turns); err != nil {
 		return nil, err
 	}
 	return remoteTeam{r}, nil

@@ -20,6 +20,7 @@ import (
 // The names of the rivals, in the order of the table's columns.
 const (
 	turnstileName = "turnstile"
+	withoutName   = "without" // turnstile without kept places, in rows where turnstile has them
 	zkLockName    = "zk.Lock"
 	curatorName   = "Curator"
 	kazooName     = "kazoo"
@@ -27,7 +28,10 @@ const (
 	limitName     = "limit"
 )
 
-var names = []string{turnstileName, zkLockName, curatorName, kazooName, etcdName, limitName}
+var names = []string{turnstileName, withoutName, zkLockName, curatorName, kazooName, etcdName, limitName}
+
+// optional are those that may be left out.
+var optional = names[2:]
 
 // oneRival is a rival by its parts.
 type oneRival struct {
@@ -74,9 +78,9 @@ func openRivals(ctx context.Context, s *stage, wanted []string, admin *zk.Conn) 
 		}
 	}()
 	for _, name := range wanted {
-		r := &oneRival{name: name, lacks: lacks[name], contenders: zkContenders(admin)}
+		r := &oneRival{name: name, lacks: func(w row) string { return lacks(name, w) }, contenders: zkContenders(admin)}
 		switch name {
-		case turnstileName:
+		case turnstileName, withoutName:
 			r.version, r.open = "the working tree", inProcess(connectOurs)
 		case zkLockName:
 			r.version, r.open = module("github.com/go-zookeeper/zk"), inProcess(connectPlain)
@@ -105,7 +109,7 @@ func closeAll(all []rival) error {
 	return errors.Join(errs...)
 }
 
-func inProcess(connect func(context.Context, string) (connection, error)) func(context.Context, plan) (team, error) {
+func inProcess(connect func(context.Context, plan) (connection, error)) func(context.Context, plan) (team, error) {
 	return func(ctx context.Context, p plan) (team, error) { return openLocal(ctx, p, connect) }
 }
 
@@ -134,15 +138,11 @@ func (r *oneRival) startCurator(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	jars, err := filepath.Glob(filepath.Join(javaclient.Jars, "curator-recipes-*.jar"))
+	version, err := javaclient.CuratorVersion()
 	if err != nil {
 		return err
 	}
-	if len(jars) == 0 {
-		return fmt.Errorf("no jar in %s tells Curator's version", javaclient.Jars)
-	}
-	release := strings.TrimSuffix(filepath.Base(jars[0]), ".jar")
-	return r.startRemote(ctx, p.Command(context.Background()), release+", Java ")
+	return r.startRemote(ctx, p.Command(context.Background()), "curator-recipes-"+version+", Java ")
 }
 
 //go:embed kazoo_team.py

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -34,6 +35,17 @@ func rows(z size) []row {
 			plan: plan{kind: mutex, sessions: 1, workers: 1}, limit: twoWrites, width: 1,
 			warm: z.cycles, cycles: z.cycles, metrics: latencies, measure: latency,
 		})
+		if net == ensemble {
+			continue
+		}
+		for _, n := range []int{2, 10} {
+			few := max(2, z.cycles/n)
+			all = append(all, row{
+				key: fmt.Sprint("several-", n), title: fmt.Sprintf("%d locks at once, uncontended", n), net: net,
+				plan: plan{kind: several, sessions: 1, workers: 1, locks: n},
+				warm: few, cycles: few, metrics: latencies, measure: latency,
+			})
+		}
 	}
 	for _, net := range []network{loopback, delayed} {
 		for _, hold := range []time.Duration{0, time.Millisecond} {
@@ -56,7 +68,13 @@ func rows(z size) []row {
 	for _, net := range []network{loopback, delayed} {
 		all = append(all, shared(z, net)...)
 	}
-	return append(all, alone(z)...)
+	all = append(all, alone(z)...)
+	for _, net := range []network{loopback, delayed} {
+		all = append(all, kept(z, net)...)
+	}
+	again := counts(z, "kept-requests", "requests of the same lock again and again, 1 ms hold")
+	again.plan.lazy = true
+	return append(all, again)
 }
 
 func handovers(z size, net network, sessions int, hold time.Duration) row {
@@ -78,7 +96,7 @@ func shared(z size, net network) []row {
 	return []row{
 		{
 			key: "readers", title: fmt.Sprintf("nine reads to a write, %d sessions, 1 ms hold", some), net: net,
-			plan: plan{kind: rw, sessions: some, workers: some}, hold: time.Millisecond,
+			plan: plan{kind: rw, sessions: some, workers: some, every: 10}, hold: time.Millisecond,
 			warm: 100, cycles: 2 * z.cycles, metrics: rates, measure: rate,
 		},
 		{
@@ -107,11 +125,7 @@ func shared(z size, net network) []row {
 
 // alone returns the rows that count, where the network does not matter.
 func alone(z size) []row {
-	all := []row{{
-		key: "requests", title: "requests of an uncontended lock and unlock, 1 ms hold", net: counted,
-		plan: plan{kind: mutex, sessions: 1, workers: 1}, hold: time.Millisecond, warm: 10, cycles: 2 * z.cycles, rounds: 1,
-		metrics: []metric{{"writes", count}, {"listings", count}, {"other", count}}, measure: requests,
-	}}
+	all := []row{counts(z, "requests", "requests of an uncontended lock and unlock, 1 ms hold")}
 	for _, n := range []int{z.waiters / 10, z.waiters} {
 		all = append(all, row{
 			key: fmt.Sprint("drain-", n), title: fmt.Sprintf("%d waiters on 10 sessions, a hand-over each", n), net: counted,
@@ -133,12 +147,69 @@ func alone(z size) []row {
 	)
 }
 
-// lacks says, for each rival, why it has no part in a row.
-var lacks = map[string]func(row) string{
+func counts(z size, key, title string) row {
+	return row{
+		key: key, title: title, net: counted,
+		plan: plan{kind: mutex, sessions: 1, workers: 1}, hold: time.Millisecond, warm: 10, cycles: 2 * z.cycles, rounds: 1,
+		metrics: []metric{{"writes", count}, {"listings", count}, {"other", count}}, measure: requests,
+	}
+}
+
+// kept returns the rows in which turnstile keeps its places.
+func kept(z size, net network) []row {
+	some, locks := min(10, z.crowd), z.waiters/10
+	all := []row{
+		{
+			key: "kept", title: "the same lock again and again", net: net,
+			plan: plan{kind: mutex, sessions: 1, workers: 1, lazy: true}, limit: twoWrites, width: 1,
+			warm: z.cycles, cycles: z.cycles, metrics: rates, measure: rate,
+		},
+		{
+			key: "kept-own", title: fmt.Sprintf("%d sessions with %d locks each, 2 %% of the uses another's", some, locks), net: net,
+			plan: plan{kind: own, sessions: some, workers: some, locks: locks, lazy: true},
+			warm: some * locks, cycles: some * locks, metrics: rates, measure: lasting,
+		},
+		{
+			key: "kept-turns", title: "2 sessions in strict alternation", net: net,
+			plan: plan{kind: mutex, sessions: 2, workers: 2, turns: 1, lazy: true},
+			warm: z.cycles, cycles: z.cycles, metrics: rates, measure: rate,
+		},
+		{
+			key: "kept-wait", title: "wait behind a kept place", net: net,
+			plan: plan{kind: mutex, sessions: 2, workers: 2, turns: 2, lazy: true}, limit: oneWrite, width: 1,
+			warm: 20, cycles: 2 * z.cycles, metrics: latencies, measure: gap,
+		},
+	}
+	for _, every := range []int{100, 1000} {
+		all = append(all, row{
+			key: fmt.Sprint("kept-reads-", every-1), title: fmt.Sprintf("%d reads to a write, %d sessions, no hold", every-1, some), net: net,
+			plan: plan{kind: rw, sessions: some, workers: some, every: every, lazy: true},
+			warm: min(every, 10*z.cycles), cycles: min(every, 10*z.cycles), metrics: rates, measure: lasting,
+		})
+	}
+	return all
+}
+
+// lacks says why a rival has no part in a row.
+func lacks(name string, r row) string {
+	if r.plan.turns > 1 && name != turnstileName && name != limitName {
+		return "only turnstile keeps places to wait for"
+	}
+	return missing[name](r)
+}
+
+// missing says, for each rival, why it has no part in a row that others have a part in.
+var missing = map[string]func(row) string{
 	turnstileName: func(row) string { return "" },
+	withoutName: func(r row) string {
+		if !r.plan.lazy {
+			return "where turnstile keeps no places, there is no difference"
+		}
+		return ""
+	},
 	zkLockName: func(r row) string {
 		switch {
-		case r.plan.kind != mutex:
+		case r.plan.kind == rw || r.plan.kind == semaphore:
 			return "go-zookeeper has a mutex alone"
 		case r.try:
 			return "zk.Lock has no TryLock"
@@ -147,6 +218,9 @@ var lacks = map[string]func(row) string{
 	},
 	curatorName: func(row) string { return "" },
 	kazooName: func(r row) string {
+		if r.plan.kind == several {
+			return "kazoo has no lock of several"
+		}
 		if r.plan.kind == rw {
 			return "a reader of kazoo 2.8 and a writer can wait for each other for ever (https://github.com/python-zk/kazoo/issues/649)"
 		}
@@ -158,7 +232,7 @@ var lacks = map[string]func(row) string{
 			return "of etcd, the mutex alone was measured"
 		case r.net == ensemble:
 			return "one etcd server alone was run"
-		case r.key == "requests":
+		case strings.HasSuffix(r.key, "requests"):
 			return "only ZooKeeper's requests were counted"
 		}
 		return ""

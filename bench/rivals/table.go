@@ -8,8 +8,14 @@ import (
 )
 
 // table returns the results of all rows in Markdown. Behind a rival's number stands how many times as
-// good ours is.
+// good ours is. Rivals that have no number in any row are left out.
 func table(all []result, shown []string) string {
+	shown = slices.DeleteFunc(slices.Clone(shown), func(name string) bool {
+		return !slices.ContainsFunc(all, func(r result) bool { return r.series(name, 0) != nil })
+	})
+	if len(shown) == 0 {
+		return ""
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "| | network | %s |\n|---|---|%s\n", strings.Join(shown, " | "), strings.Repeat("---|", len(shown)))
 	for _, r := range all {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,11 +32,15 @@ func sample(key string, net network, medians map[string]float64) result {
 }
 
 func TestTable(t *testing.T) {
-	got := table([]result{sample("uncontended", loopback, map[string]float64{zkLockName: 3})}, []string{turnstileName, zkLockName, kazooName})
+	got := table([]result{
+		sample("uncontended", loopback, map[string]float64{zkLockName: 3}),
+		sample("try", loopback, map[string]float64{kazooName: 3}),
+	}, []string{turnstileName, zkLockName, curatorName, kazooName})
 	want := `| | network | turnstile | zk.Lock | kazoo |
 |---|---|---|---|---|
 | lock and unlock, uncontended: median | loopback | 2.00 s | 3.00 s (1.50) | – |
 | lock and unlock, uncontended: p99 | loopback | 2.00 s | 3.00 s (1.50) | – |
+| try a lock that is held: median | loopback | 2.00 s | – | 3.00 s (1.50) |
 `
 	if got != want {
 		t.Errorf("table:\n%s\nwant:\n%s", got, want)
@@ -73,7 +78,7 @@ func TestTargets(t *testing.T) {
 			t.Errorf("ahead says %q", x.measured)
 		}
 	}
-	want := map[string]bool{"lockand": true, "hand-over,10": true, "hand-over,100": false, "loopback:faster": false, "semaphore,to": false}
+	want := map[string]bool{"lockand": true, "hand-over,10": true, "hand-over,100": false, "loopback:faster": false, "semaphoreof": false}
 	for k, v := range want {
 		if got, ok := met[k]; !ok || got != v {
 			t.Errorf("%s: met %v, judged %v; want met %v", k, got, ok, v)
@@ -84,6 +89,52 @@ func TestTargets(t *testing.T) {
 	}
 	if (results{}).targets() != nil {
 		t.Error("targets are judged by no rows")
+	}
+}
+
+// Each target of a single row is met at its bound, and missed behind it.
+func TestTargetsOfRows(t *testing.T) {
+	for _, c := range []struct {
+		key         string
+		net         network
+		rival       string
+		met, missed float64 // ours; the rival has 1
+	}{
+		{"paths", loopback, zkLockName, 1.5, 1.49},
+		{"paths", loopback, limitName, 1.01, 0.99},
+		{"paths", delayed, zkLockName, 1.5, 1.49},
+		{"paths", delayed, limitName, 1.01, 0.99},
+		{"kept", loopback, zkLockName, 200, 199},
+		{"kept", delayed, zkLockName, 2000, 1999},
+		{"kept-own", loopback, withoutName, 5, 4.9},
+		{"kept-own", delayed, withoutName, 5, 4.9},
+		{"kept-turns", loopback, withoutName, 0.95, 0.94},
+		{"kept-turns", delayed, withoutName, 0.95, 0.94},
+		{"kept-wait", delayed, limitName, 1.25, 1.26},
+		{"kept-reads-99", delayed, curatorName, 5, 4.9},
+		{"kept-reads-999", delayed, curatorName, 25, 24},
+	} {
+		for _, met := range []bool{true, false} {
+			us := c.missed
+			if met {
+				us = c.met
+			}
+			all := results{sample(c.key, c.net, map[string]float64{turnstileName: us, c.rival: 1})}
+			judged := slices.DeleteFunc(all.targets(), func(x target) bool { return strings.HasPrefix(x.text, "loopback:") })
+			if len(judged) != 1 || judged[0].met != met {
+				t.Errorf("%s, %s: %v beside %s: %+v, want met %v", c.key, c.net, us, c.rival, judged, met)
+			}
+		}
+	}
+}
+
+// A kept place that sends a request now and then misses its target.
+func TestNoRequestsTarget(t *testing.T) {
+	for requests, met := range map[float64]bool{0: true, 0.01: false} {
+		got, ok := results{sample("kept-requests", counted, map[string]float64{turnstileName: requests})}.noRequests()
+		if !ok || got.met != met {
+			t.Errorf("%v requests: %+v, judged %v", requests, got, ok)
+		}
 	}
 }
 

@@ -39,10 +39,37 @@ func (all results) targets() []target {
 	add(all.ofLimit("handover-10", "hand-over, 10 sessions, 1 ms each way: at most 1.25 of one write round trip", 1.25))
 	add(all.ofLimit("handover-100", "hand-over, 100 sessions, 1 ms each way: at most 1.25 of one write round trip", 1.25))
 	add(all.ahead())
-	add(all.semaphore())
+	add(all.several(2, loopback, 1.4))
+	add(all.several(10, delayed, 1.3))
+	add(all.times("semaphore-alone", delayed, curatorName, 3))
+	for _, net := range []network{loopback, delayed} {
+		add(all.times("paths", net, zkLockName, 1.5))
+		add(all.times("paths", net, limitName, 1))
+	}
 	add(all.requests())
 	add(all.bytes())
+	add(all.times("kept", loopback, zkLockName, 200))
+	add(all.times("kept", delayed, zkLockName, 2000))
+	add(all.noRequests())
+	for _, net := range []network{loopback, delayed} {
+		add(all.times("kept-own", net, withoutName, 5))
+		add(all.times("kept-turns", net, withoutName, 0.95))
+	}
+	add(all.ofLimit("kept-wait", "wait behind a kept place, 1 ms each way: at most 1.25 of one write round trip", 1.25))
+	add(all.times("kept-reads-99", delayed, curatorName, 5))
+	add(all.times("kept-reads-999", delayed, curatorName, 25))
 	return out
+}
+
+// times judges how many times as fast as a rival we are in a row.
+func (all results) times(key string, net network, name string, least float64) (target, bool) {
+	r, ok := all.find(key, net, false)
+	if !ok {
+		return target{}, false
+	}
+	x := r.better(name, 0)
+	text := fmt.Sprintf("%s: at least %v times as fast as *%s*", r.row, least, name)
+	return target{text, fmt.Sprintf("%.2f", x), x >= least}, !math.IsNaN(x)
 }
 
 // ofLimit returns how far a row is from its limit, with a network that takes time.
@@ -91,14 +118,16 @@ func (all results) ahead() (target, bool) {
 	return target{"loopback: faster than every rival in every row", where, least > 1}, !math.IsInf(least, 0)
 }
 
-func (all results) semaphore() (target, bool) {
-	r, ok := all.find("semaphore-alone", delayed, false)
-	if !ok {
+// several compares several locks, taken at once, with one.
+func (all results) several(n int, net network, most float64) (target, bool) {
+	many, ok := all.find(fmt.Sprint("several-", n), net, false)
+	one, okOne := all.find("uncontended", net, false)
+	if !ok || !okOne {
 		return target{}, false
 	}
-	x := r.better(curatorName, 0)
-	text := "semaphore, to take and give back, 1 ms each way: at least 3 times as fast as Curator's"
-	return target{text, fmt.Sprintf("%.2f", x), x >= 3}, !math.IsNaN(x)
+	x := median(many.series(turnstileName, 0)) / median(one.series(turnstileName, 0))
+	text := fmt.Sprintf("%d locks at once, uncontended, %s: at most %.1f times one", n, net, most)
+	return target{text, fmt.Sprintf("%.2f", x), x <= most}, !math.IsNaN(x)
 }
 
 // requests allows for the few listings that the server makes before the create that was sent
@@ -111,6 +140,19 @@ func (all results) requests() (target, bool) {
 	writes, listings, other := median(r.series(turnstileName, 0)), median(r.series(turnstileName, 1)), median(r.series(turnstileName, 2))
 	text := "requests, uncontended: 3 (create, getChildren, delete), and what watches the own node"
 	return target{text, fmt.Sprintf("%.2f, and %.2f", writes+listings, other), writes+listings <= 3.05}, true
+}
+
+// noRequests wants not a single one.
+func (all results) noRequests() (target, bool) {
+	r, ok := all.find("kept-requests", counted, true)
+	if !ok {
+		return target{}, false
+	}
+	var sum float64
+	for i := range r.row.metrics {
+		sum += median(r.series(turnstileName, i))
+	}
+	return target{"the same lock again and again: 0 requests", fmt.Sprintf("%.2f", sum), sum == 0}, true
 }
 
 // bytes compares how many more bytes a hand-over takes in a queue ten times as long with

@@ -12,6 +12,8 @@ const (
 	mutex     kind = "mutex"
 	rw        kind = "rw"
 	semaphore kind = "semaphore"
+	several   kind = "several" // mutexes, taken together
+	own       kind = "own"     // one of many mutexes at each use, mostly of those that the worker has to itself
 	oneWrite  kind = "one write"
 	twoWrites kind = "two writes"
 )
@@ -24,15 +26,23 @@ type plan struct {
 	sessions int
 	workers  int
 	leases   int  // of a semaphore
+	locks    int  // of several mutexes, and of each worker's own
+	every    int  // of so many cycles with a read-write lock, one writes
+	turns    int  // the workers take turns of so many cycles; 0: they work at once
 	apart    bool // each worker has a path of its own
+	lazy     bool // places are kept, by rivals that can
+}
+
+// writes reports whether a cycle of a worker writes. The workers' writes are spread evenly.
+func (p plan) writes(worker, cycle int) bool {
+	return p.every == 0 || (worker*p.every/p.workers+cycle)%p.every == 0
 }
 
 // team is the workers of one rival, which want a lock. The code is the same in each rival's language,
 // except for the lock itself. A lock object is made when its worker first needs it. A team has one
 // call at a time.
 type team interface {
-	// Cycles has each worker take its lock and give it back n times, all at once. Of a
-	// read-write lock every tenth cycle writes.
+	// Cycles has each worker take its lock and give it back n times, all at once or in turns.
 	Cycles(ctx context.Context, n int, hold time.Duration) (outcome, error)
 	// Hold has the first worker take its lock and keep it, Drop give it back.
 	Hold(ctx context.Context) error
@@ -55,7 +65,7 @@ type team interface {
 type outcome struct {
 	elapsed time.Duration
 	cycles  []time.Duration // from before the lock until after the release, without the hold
-	gaps    []time.Duration // from before a release until the next one, who waited, runs
+	gaps    []time.Duration // until a holder that had to wait runs: from before the release, or, behind a kept place, from the answer to its create
 }
 
 func (o outcome) rate() float64 { return float64(len(o.cycles)) / o.elapsed.Seconds() }

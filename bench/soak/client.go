@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/listing"
+	"github.com/turnstile-go/turnstile/internal/referee"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -65,7 +66,7 @@ func (c *client) connect(server string, opts ...session.Option) error {
 	defer cancel()
 	m, err := session.Connect(ctx, server, append(opts,
 		session.WithTimeout(sessionTimeout), session.WithLogger(slog.New(slog.DiscardHandler)),
-		session.WithTrace(listing.Hooks(clock)))...)
+		session.WithTrace(listing.Hooks(referee.Now)))...)
 	if err != nil {
 		return err
 	}

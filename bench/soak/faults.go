@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/referee"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -22,7 +23,7 @@ const (
 type trouble struct {
 	c       *client
 	rng     *rand.Rand
-	referee *referee
+	referee *referee.Referee
 	tally   *tally
 }
 
@@ -119,8 +120,8 @@ func (t *trouble) expire(ctx context.Context) error {
 	if err != nil {
 		return nil // closed, or it is over
 	}
-	t.referee.forgive(t.c.name)
-	defer t.referee.trust(t.c.name)
+	t.referee.Forgive(t.c.name)
+	defer t.referee.Trust(t.c.name)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	// The server can be paused, or be about to expire the session by itself. Then it closes the

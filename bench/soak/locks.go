@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
+	"github.com/turnstile-go/turnstile/internal/referee"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -12,64 +15,70 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// place is a lock's path, and what can be held there at once.
-type place struct {
-	path     string
-	capacity int
-}
-
 // all is the capacity of a read-write lock. A reader takes 1 of it, and a writer takes all.
 const all = 1000
 
 // The places of all locks. They are few, so that there is contention.
 var (
-	fairPlaces    = []place{{"/soak/mutex-0", 1}, {"/soak/mutex-1", 1}, {"/soak/mutex-2", 1}}
-	unfairPlaces  = []place{{"/soak/unfair-0", 1}, {"/soak/unfair-1", 1}}
-	rwPlaces      = []place{{"/soak/rw-0", all}, {"/soak/rw-1", all}}
-	semPlaces     = []place{{"/soak/sem-0", 3}, {"/soak/sem-1", 5}}
-	curatorPlaces = []place{{"/soak/curator-0", 3}}
+	fairPlaces    = []referee.Place{{Path: "/soak/mutex-0", Capacity: 1}, {Path: "/soak/mutex-1", Capacity: 1}, {Path: "/soak/mutex-2", Capacity: 1}}
+	unfairPlaces  = []referee.Place{{Path: "/soak/unfair-0", Capacity: 1}, {Path: "/soak/unfair-1", Capacity: 1}}
+	rwPlaces      = []referee.Place{{Path: "/soak/rw-0", Capacity: all}, {Path: "/soak/rw-1", Capacity: all}}
+	semPlaces     = []referee.Place{{Path: "/soak/sem-0", Capacity: 3}, {Path: "/soak/sem-1", Capacity: 5}}
+	curatorPlaces = []referee.Place{{Path: "/soak/curator-0", Capacity: 3}}
+
+	// The places that are kept after a release. At the second of each kind there are plain locks, too.
+	keptPlaces   = []referee.Place{{Path: "/soak/kept-0", Capacity: 1}, fairPlaces[2]}
+	keptRWPlaces = []referee.Place{{Path: "/soak/kept-rw-0", Capacity: all}, rwPlaces[1]}
 )
+
+// keepFor is how long. A session timeout, which bounds it, is longer.
+const keepFor = 300 * time.Millisecond
 
 // locks are the lock objects of one client, one for each place, which its workers share.
 type locks struct {
-	fair, unfair []*zklock.Mutex
-	rw           []*rwlock.RWMutex
-	sem, curator []*semaphore.Semaphore
-	multi        *zklock.MultiLock
-	multiPlaces  []place // what multi takes, in its order, with the weights
-	multiWeights []int
+	fair, unfair, kept []*zklock.Mutex
+	rw, keptRW         []*rwlock.RWMutex
+	sem, curator       []*semaphore.Semaphore
+	multi              *zklock.MultiLock
+	multiPlaces        []referee.Place // what multi takes, in its order, with the weights
+	multiWeights       []int
 }
 
 func newLocks(m *session.Manager) (*locks, error) {
 	l := &locks{}
 	var errs []error
-	mutexes := func(places []place, opts ...zklock.Option) (made []*zklock.Mutex) {
+	mutexes := func(places []referee.Place, opts ...zklock.Option) (made []*zklock.Mutex) {
 		for _, p := range places {
-			mx, err := zklock.New(m, p.path, opts...)
+			mx, err := zklock.New(m, p.Path, opts...)
 			made, errs = append(made, mx), append(errs, err)
 		}
 		return made
 	}
-	semaphores := func(places []place, opts ...semaphore.Option) (made []*semaphore.Semaphore) {
+	semaphores := func(places []referee.Place, opts ...semaphore.Option) (made []*semaphore.Semaphore) {
 		for _, p := range places {
-			s, err := semaphore.New(m, p.path, p.capacity, opts...)
+			s, err := semaphore.New(m, p.Path, p.Capacity, opts...)
 			made, errs = append(made, s), append(errs, err)
 		}
 		return made
 	}
-	l.fair, l.unfair = mutexes(fairPlaces), mutexes(unfairPlaces, zklock.WithUnfair())
-	l.sem, l.curator = semaphores(semPlaces), semaphores(curatorPlaces, semaphore.WithCuratorLayout())
-	for _, p := range rwPlaces {
-		rw, err := rwlock.New(m, p.path)
-		l.rw, errs = append(l.rw, rw), append(errs, err)
+	rwlocks := func(places []referee.Place, opts ...rwlock.Option) (made []*rwlock.RWMutex) {
+		for _, p := range places {
+			rw, err := rwlock.New(m, p.Path, opts...)
+			made, errs = append(made, rw), append(errs, err)
+		}
+		return made
 	}
+	l.fair, l.unfair = mutexes(fairPlaces), mutexes(unfairPlaces, zklock.WithUnfair())
+	l.kept = mutexes(keptPlaces, zklock.WithLazyRelease(keepFor))
+	l.rw, l.keptRW = rwlocks(rwPlaces), rwlocks(keptRWPlaces, rwlock.WithLazyRelease(keepFor))
+	l.sem, l.curator = semaphores(semPlaces), semaphores(curatorPlaces, semaphore.WithCuratorLayout())
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("soak: %w", err)
 	}
 	var err error
-	l.multi, err = zklock.Multi(l.sem[0], l.fair[1], l.rw[0], l.fair[0])
-	l.multiPlaces = []place{semPlaces[0], fairPlaces[1], rwPlaces[0], fairPlaces[0]}
-	l.multiWeights = []int{1, 1, all, 1}
+	l.multi, err = zklock.Multi(l.sem[0], l.fair[1], l.rw[0], l.fair[0], l.kept[0])
+	l.multiPlaces = []referee.Place{semPlaces[0], fairPlaces[1], rwPlaces[0], fairPlaces[0], keptPlaces[0]}
+	l.multiWeights = []int{1, 1, all, 1, 1}
 	return l, err
 }
 
@@ -80,20 +89,21 @@ type whole struct {
 	acquire func(context.Context) (*queue.Lease, error)
 }
 
-// everything returns, for each place, how to take all of it.
+// everything returns, for each place, how to take all of it. A place of everything's own that is kept
+// after that goes when its time is over.
 func (l *locks) everything() []whole {
 	var every []whole
-	for _, mx := range append(l.fair[:len(l.fair):len(l.fair)], l.unfair...) {
+	for _, mx := range slices.Concat(l.fair, l.unfair, l.kept) {
 		every = append(every, whole{mx.Path(), 1, mx.Acquire})
 	}
-	for _, rw := range l.rw {
+	for _, rw := range slices.Concat(l.rw, l.keptRW) {
 		every = append(every, whole{rw.Path(), 1, rw.Acquire})
 	}
 	for i, s := range l.sem {
-		every = append(every, whole{s.Path(), semPlaces[i].capacity, s.Acquire})
+		every = append(every, whole{s.Path(), semPlaces[i].Capacity, s.Acquire})
 	}
 	for i, s := range l.curator {
-		every = append(every, whole{s.Path(), curatorPlaces[i].capacity, s.Acquire})
+		every = append(every, whole{s.Path(), curatorPlaces[i].Capacity, s.Acquire})
 	}
 	return every
 }

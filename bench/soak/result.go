@@ -12,7 +12,7 @@ import (
 // table returns the result of the run in Markdown.
 func (s *soak) table() string {
 	first, last := s.base, s.settled[len(s.settled)-1]
-	grants, _, _ := s.referee.result()
+	grants, _, _ := s.referee.Result()
 	var b strings.Builder
 	fmt.Fprintf(&b, "`go run ./soak -for %v`, seed %d: %d managers with %d goroutines each, on one server\n",
 		last.at.Round(time.Second), s.seed, clients, workersEach)

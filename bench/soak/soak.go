@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/referee"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -34,7 +36,7 @@ type soak struct {
 	seed     uint64
 	start    time.Time
 
-	referee *referee
+	referee *referee.Referee
 	tally   *tally
 	checker *client   // straight to the server, and idle under load
 	clients []*client // the last is closed in each cycle, the others live to the end
@@ -48,7 +50,7 @@ type soak struct {
 }
 
 func newSoak(length time.Duration, seed uint64) (_ *soak, err error) {
-	s := &soak{seed: seed, referee: newReferee(), tally: newTally(), every: max(sampleEvery, length/mostSamples)}
+	s := &soak{seed: seed, referee: referee.New(), tally: newTally(), every: max(sampleEvery, length/mostSamples)}
 	// Allocated beforehand, so that the samples do not make the heap grow.
 	s.loaded = make([]sample, 0, 2*mostSamples)
 	s.settled = make([]sample, 0, 2+length/loadPhase)
@@ -76,6 +78,9 @@ func (s *soak) connect() (err error) {
 		c, err := newClient(s.server(), fmt.Sprint("client ", i), opts...)
 		if err != nil {
 			return err
+		}
+		if i == 1 { // one that sends creates and deletes of several workers in one transaction
+			plumbing.OfManager(c.m).SetBatching(0, 1)
 		}
 		s.clients = append(s.clients, c)
 	}
@@ -106,7 +111,7 @@ func (s *soak) run(ctx context.Context, length time.Duration, progress func(stri
 		if err := s.settle(cycle); err != nil {
 			return err
 		}
-		if _, fouls, left := s.referee.result(); len(fouls) > 0 || left > 0 {
+		if _, fouls, left := s.referee.Result(); len(fouls) > 0 || left > 0 {
 			return fmt.Errorf("exclusion broken: %d holds left, and:\n%s", left, strings.Join(fouls, "\n"))
 		}
 		last := s.settled[len(s.settled)-1]
@@ -228,7 +233,7 @@ func (s *soak) resetLimits() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for i, sem := range s.checker.locks.sem {
-		ended := s.referee.limitsOf(semPlaces[i]).change(semPlaces[i].capacity)
+		ended := s.referee.LimitsOf(semPlaces[i]).Change(semPlaces[i].Capacity)
 		err := sem.ResetLimit(ctx)
 		ended(err)
 		if err != nil {

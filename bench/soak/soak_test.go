@@ -30,7 +30,7 @@ func TestOneCycle(t *testing.T) {
 	if err := s.run(context.Background(), time.Second, func(line string) { t.Log(line) }); err != nil {
 		t.Fatal(err)
 	}
-	if n, _, _ := s.referee.result(); n == 0 || len(s.settled) != 1 {
+	if n, _, _ := s.referee.Result(); n == 0 || len(s.settled) != 1 {
 		t.Errorf("%d holds, %d cycles", n, len(s.settled))
 	}
 	text := s.table()

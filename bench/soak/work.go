@@ -11,6 +11,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/listing"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/referee"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -29,7 +30,7 @@ const (
 type worker struct {
 	c       *client
 	rng     *rand.Rand
-	referee *referee
+	referee *referee.Referee
 	tally   *tally
 }
 
@@ -60,20 +61,26 @@ func (w *worker) waiting(ctx context.Context) (context.Context, context.CancelFu
 func (w *worker) once(ctx context.Context) (string, error) {
 	l := w.c.locks
 	switch n := w.rng.IntN(100); {
-	case n < 25:
+	case n < 15:
 		i := w.rng.IntN(len(l.fair))
 		return "mutex", w.mutex(ctx, fairPlaces[i], l.fair[i])
+	case n < 28:
+		i := w.rng.IntN(len(l.kept))
+		return "mutex, places kept", w.again(func() error { return w.mutex(ctx, keptPlaces[i], l.kept[i]) })
 	case n < 37:
 		i := w.rng.IntN(len(l.unfair))
 		return "unfair mutex", w.mutex(ctx, unfairPlaces[i], l.unfair[i])
 	case n < 45:
 		return "multi", w.several(ctx)
-	case n < 70:
+	case n < 60:
 		i := w.rng.IntN(len(l.rw))
 		return "rwlock", w.readWrite(ctx, rwPlaces[i], l.rw[i])
+	case n < 73:
+		i := w.rng.IntN(len(l.keptRW))
+		return "rwlock, places kept", w.again(func() error { return w.readWrite(ctx, keptRWPlaces[i], l.keptRW[i]) })
 	case n < 83:
 		i := w.rng.IntN(len(l.sem))
-		return "semaphore", w.semaphore(ctx, semPlaces[i], l.sem[i], 1+w.rng.IntN(semPlaces[i].capacity))
+		return "semaphore", w.semaphore(ctx, semPlaces[i], l.sem[i], 1+w.rng.IntN(semPlaces[i].Capacity))
 	case n < 85:
 		i := w.rng.IntN(len(l.sem))
 		return "resize", w.resize(ctx, semPlaces[i], l.sem[i])
@@ -86,7 +93,17 @@ func (w *worker) once(ctx context.Context) (string, error) {
 	}
 }
 
-func (w *worker) mutex(ctx context.Context, p place, mx *zklock.Mutex) error {
+// again uses a lock up to six times in a row, so that a place that is kept is used again.
+func (w *worker) again(use func() error) error {
+	for range w.rng.IntN(6) {
+		if err := use(); err != nil {
+			return err
+		}
+	}
+	return use()
+}
+
+func (w *worker) mutex(ctx context.Context, p referee.Place, mx *zklock.Mutex) error {
 	switch w.rng.IntN(6) {
 	case 0:
 		return w.lease(ctx, p, 1, "lease", mx.Acquire)
@@ -111,7 +128,7 @@ func (w *worker) mutex(ctx context.Context, p place, mx *zklock.Mutex) error {
 	return mx.Unlock()
 }
 
-func (w *worker) readWrite(ctx context.Context, p place, rw *rwlock.RWMutex) error {
+func (w *worker) readWrite(ctx context.Context, p referee.Place, rw *rwlock.RWMutex) error {
 	switch w.rng.IntN(8) {
 	case 0, 1:
 		return w.lease(ctx, p, 1, "reader", rw.RAcquire)
@@ -129,8 +146,8 @@ func (w *worker) readWrite(ctx context.Context, p place, rw *rwlock.RWMutex) err
 }
 
 // read reads by RLock, through an object of its own, so that RHeld is about this reader only.
-func (w *worker) read(ctx context.Context, p place) error {
-	rw, err := rwlock.New(w.c.m, p.path)
+func (w *worker) read(ctx context.Context, p referee.Place) error {
+	rw, err := rwlock.New(w.c.m, p.Path)
 	if err != nil {
 		return err
 	}
@@ -142,8 +159,8 @@ func (w *worker) read(ctx context.Context, p place) error {
 }
 
 // downgrade takes a write lock and goes on as a reader, through an object of its own as well.
-func (w *worker) downgrade(ctx context.Context, p place) error {
-	rw, err := rwlock.New(w.c.m, p.path)
+func (w *worker) downgrade(ctx context.Context, p referee.Place) error {
+	rw, err := rwlock.New(w.c.m, p.Path)
 	if err != nil {
 		return err
 	}
@@ -161,8 +178,8 @@ func (w *worker) downgrade(ctx context.Context, p place) error {
 }
 
 // semaphore takes leases of a semaphore whose limit may change.
-func (w *worker) semaphore(ctx context.Context, p place, s *semaphore.Semaphore, n int) error {
-	ctx, asked := listing.Watch(ctx, p.path)
+func (w *worker) semaphore(ctx context.Context, p referee.Place, s *semaphore.Semaphore, n int) error {
+	ctx, asked := listing.Watch(ctx, p.Path)
 	get := s.AcquireN
 	switch w.rng.IntN(4) {
 	case 0:
@@ -177,9 +194,9 @@ func (w *worker) semaphore(ctx context.Context, p place, s *semaphore.Semaphore,
 	case err != nil:
 		return err
 	}
-	w.attend(&hold{
-		place: p, who: w.c.name, what: fmt.Sprintf("%d leases", n), weight: n, view: asked(),
-		held: func() bool { return l.Err() == nil },
+	w.attend(&referee.Hold{
+		Place: p, Who: w.c.name, What: fmt.Sprintf("%d leases", n), Weight: n, View: asked(),
+		Held: func() bool { return l.Err() == nil },
 	}, l.Done())
 	return release(l.Release)
 }
@@ -188,15 +205,15 @@ func (w *worker) semaphore(ctx context.Context, p place, s *semaphore.Semaphore,
 var errLimited = errors.New("more than there is")
 
 // resize changes the limit of a semaphore, and tells the referee.
-func (w *worker) resize(ctx context.Context, p place, s *semaphore.Semaphore) error {
-	most := 1 + w.rng.IntN(p.capacity+2)
-	ended := w.referee.limitsOf(p).change(most)
+func (w *worker) resize(ctx context.Context, p referee.Place, s *semaphore.Semaphore) error {
+	most := 1 + w.rng.IntN(p.Capacity+2)
+	ended := w.referee.LimitsOf(p).Change(most)
 	err := s.Resize(ctx, most)
 	ended(err)
 	return err
 }
 
-func (w *worker) curators(ctx context.Context, p place, s *semaphore.Semaphore) error {
+func (w *worker) curators(ctx context.Context, p referee.Place, s *semaphore.Semaphore) error {
 	switch w.rng.IntN(4) {
 	case 0:
 		return w.lease(ctx, p, 1, "tried lease", s.TryAcquire)
@@ -241,33 +258,36 @@ func (w *worker) several(ctx context.Context) error {
 // duringAll is during for all the places of a multi-lock, by their index. The view is that of the
 // semaphore among them.
 func (w *worker) duringAll(view int64, held func(i int) func() bool, lost <-chan struct{}) {
-	var holds []*hold
+	var holds []*referee.Hold
 	for i, p := range w.c.locks.multiPlaces {
-		h := &hold{place: p, who: w.c.name, what: "multi", weight: w.c.locks.multiWeights[i], held: held(i), view: view}
-		w.referee.enter(h)
+		h := &referee.Hold{Place: p, Who: w.c.name, What: "multi", Weight: w.c.locks.multiWeights[i], Held: held(i), View: view}
+		w.referee.Enter(h)
 		holds = append(holds, h)
 	}
 	w.pause(lost)
 	for _, h := range holds {
-		w.referee.leave(h)
+		w.referee.Leave(h)
 	}
 }
 
 // look lists the contenders, and now and then revokes one of them, which has no effect here.
 func (w *worker) look(ctx context.Context, mx *zklock.Mutex) error {
 	contenders, err := mx.Contenders(ctx)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil // nobody has been there for a while
+	}
 	if err != nil || len(contenders) == 0 {
 		return err
 	}
 	err = zklock.Revoke(ctx, w.c.m, contenders[w.rng.IntN(len(contenders))].Path)
-	if errors.Is(err, zk.ErrNoNode) || plumbing.Uncertain(err) {
-		return nil // it has gone meanwhile; or the reply was lost
+	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zklock.ErrNotRevocable) || plumbing.Uncertain(err) {
+		return nil // it has gone meanwhile, or does not listen; or the reply was lost
 	}
 	return err
 }
 
 // lease gets a lease and gives it back.
-func (w *worker) lease(ctx context.Context, p place, weight int, what string, get func(context.Context) (*queue.Lease, error)) error {
+func (w *worker) lease(ctx context.Context, p referee.Place, weight int, what string, get func(context.Context) (*queue.Lease, error)) error {
 	l, err := get(ctx)
 	if err != nil {
 		return err
@@ -277,14 +297,14 @@ func (w *worker) lease(ctx context.Context, p place, weight int, what string, ge
 }
 
 // during tells the referee of a hold for a moment, or until it is lost.
-func (w *worker) during(p place, weight int, what string, held func() bool, lost <-chan struct{}) {
-	w.attend(&hold{place: p, who: w.c.name, what: what, weight: weight, held: held}, lost)
+func (w *worker) during(p referee.Place, weight int, what string, held func() bool, lost <-chan struct{}) {
+	w.attend(&referee.Hold{Place: p, Who: w.c.name, What: what, Weight: weight, Held: held}, lost)
 }
 
-func (w *worker) attend(h *hold, lost <-chan struct{}) {
-	w.referee.enter(h)
+func (w *worker) attend(h *referee.Hold, lost <-chan struct{}) {
+	w.referee.Enter(h)
 	w.pause(lost)
-	w.referee.leave(h)
+	w.referee.Leave(h)
 }
 
 // pause is the work under a lock.

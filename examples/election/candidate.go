@@ -10,20 +10,20 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 )
 
 const (
-	lockPath   = "/election/lock"   // its holder is the leader
-	officePath = "/election/office" // the leader writes it
+	electionPath = "/election/candidates"
+	officePath   = "/election/office" // the leader writes it
 )
 
 // office is a record that the leader keeps up to date, for all to read.
 type office struct {
 	Leader string `json:"leader"`
-	Term   int64  `json:"term"` // the fencing token: higher for each leader than for the one before
+	Term   int64  `json:"term"` // higher for each leader than for the one before
 	Steps  int    `json:"steps"`
 }
 
@@ -34,69 +34,49 @@ type candidate struct {
 	out  io.Writer
 }
 
-// run stands for election until ctx ends. A candidate that has lost the leadership stands
-// again, behind all others. When ctx ends it resigns.
+// run campaigns, leads, and campaigns again, until ctx ends or the candidate cannot do the work.
 func (c *candidate) run(ctx context.Context) error {
-	// Mutex.Contenders shows the data of each node, and so the names of leader and waiters.
-	lock, err := zklock.New(c.m, lockPath, zklock.WithData([]byte(c.name)))
+	// Leader and Contenders of an Election show the id of each candidate.
+	e, err := election.New(c.m, electionPath, election.WithID(c.name), election.WithTermEnd(c.termEnd))
 	if err != nil {
 		return err
 	}
-	for {
-		lease, err := lock.Acquire(ctx)
-		switch {
-		case ctx.Err() != nil && lease == nil:
-			return nil // the library removes its place in the queue
-		case err != nil:
-			return err
-		}
-		err = c.lead(ctx, lease)
-		if errors.Is(err, session.ErrLost) {
-			fmt.Fprintf(c.out, "%s has lost the leadership (%v), has stopped, and stands again\n", c.name, err)
-			continue
-		}
-		fmt.Fprintf(c.out, "%s resigns\n", c.name)
-		resign(ctx, lease)
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
+	err = e.Run(ctx, c.lead)
+	if errors.Is(err, ctx.Err()) {
+		return nil // told to end: the candidate has left the election
 	}
+	return err
 }
 
-// resign gives the leadership up, so that the next candidate need not wait until our session
-// has timed out.
-func resign(ctx context.Context, lease *queue.Lease) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	// An error needs no action: either the leadership was lost meanwhile, or the library goes
-	// on with the release by itself.
-	_ = lease.Release(ctx)
+// termEnd is called after each term, when another candidate can lead. Run goes on if it returns nil.
+func (c *candidate) termEnd(err error) error {
+	if errors.Is(err, session.ErrLost) {
+		fmt.Fprintf(c.out, "%s has lost the leadership (%v), has stopped, and campaigns again\n", c.name, err)
+		return nil
+	}
+	fmt.Fprintf(c.out, "%s resigns\n", c.name)
+	return err
 }
 
-// lead does the leader's work until ctx or the leadership ends. It never returns nil: the
-// error matches session.ErrLost if the leadership has ended.
-func (c *candidate) lead(ctx context.Context, lease *queue.Lease) error {
-	// All that only the leader may do gets this context. It ends when the leadership is lost,
-	// which is before another candidate can lead, also if the servers cannot be reached.
-	term, cancel := lease.Context(ctx)
-	defer cancel()
-	token, err := lease.Token(term)
+// lead does the leader's work until its term ends. All that only the leader may do gets ctx. It ends when the
+// leadership is lost, which is before another candidate can lead, also if the servers cannot be reached.
+func (c *candidate) lead(ctx context.Context) error {
+	term, err := election.Term(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.out, "%s leads, in term %d\n", c.name, token)
+	fmt.Fprintf(c.out, "%s leads, in term %d\n", c.name, term)
 
 	work := time.NewTicker(100 * time.Millisecond)
 	defer work.Stop()
-	for o := (office{Leader: c.name, Term: token}); ; o.Steps++ {
-		if err := c.write(term, lease, o); err != nil && term.Err() == nil && !replyLost(err) {
+	for o := (office{Leader: c.name, Term: term}); ; o.Steps++ {
+		if err := c.write(ctx, o); err != nil && ctx.Err() == nil && !replyLost(err) {
 			return err // this candidate cannot do the work: let another one try
 		}
 		select {
 		case <-work.C:
-		case <-term.Done():
-			return context.Cause(term)
+		case <-ctx.Done():
+			return nil
 		}
 	}
 }
@@ -109,7 +89,7 @@ func replyLost(err error) bool {
 
 // write writes the office. The guard and the write are one transaction, so a former leader
 // that has not yet noticed its loss changes nothing.
-func (c *candidate) write(ctx context.Context, lease *queue.Lease, o office) error {
+func (c *candidate) write(ctx context.Context, o office) error {
 	s, err := c.m.Session(ctx)
 	if err != nil {
 		return err
@@ -118,6 +98,7 @@ func (c *candidate) write(ctx context.Context, lease *queue.Lease, o office) err
 	if err != nil {
 		return err
 	}
+	lease, _ := queue.LeaseFrom(ctx) // ctx is that of a leader
 	did, err := s.Multi(ctx, lease.Guard(), &zk.SetDataRequest{Path: officePath, Data: data, Version: -1})
 	if err != nil && len(did) > 0 && did[0].Error != nil {
 		<-lease.Done() // the guard has refused the write, so the lease is lost

@@ -23,8 +23,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -76,7 +76,7 @@ func stand(ctx context.Context, out io.Writer, servers, name string) error {
 // print.
 func demo(ctx context.Context, out io.Writer, servers string) error {
 	if servers == "" {
-		server, err := zktest.New(zktest.WithTick(timeout / 10))
+		server, err := zktest.New(zktest.TickTime(timeout / 10))
 		if err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func interrupt(leader *exec.Cmd) error {
 
 // depose deletes the leader's node, as an operator might, and does not tell the leader.
 func depose(ctx context.Context, m *session.Manager) error {
-	lock, err := zklock.New(m, lockPath)
+	e, err := election.New(m, electionPath)
 	if err != nil {
 		return err
 	}
@@ -165,16 +165,11 @@ func depose(ctx context.Context, m *session.Manager) error {
 	if err != nil {
 		return err
 	}
-	standing, err := lock.Contenders(ctx)
+	leader, err := e.Leader(ctx)
 	if err != nil {
 		return err
 	}
-	for _, c := range standing {
-		if c.Holder {
-			return s.Delete(ctx, c.Path, -1)
-		}
-	}
-	return errors.New("there is no leader")
+	return s.Delete(ctx, leader.Path, -1)
 }
 
 // open makes the office if there is none, and returns its content.

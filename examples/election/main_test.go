@@ -63,7 +63,7 @@ func TestTerms(t *testing.T) {
 			t.Errorf("%d times %q, want %d", n, what, least)
 		}
 	}
-	testserver.WaitChildren(t, lockPath, 0)
+	testserver.WaitChildren(t, electionPath, 0)
 }
 
 // A leader that cannot do its work ends, and leaves the leadership to others.
@@ -75,11 +75,11 @@ func TestUnfit(t *testing.T) {
 	if err := (&candidate{name: "Dave", m: m, out: io.Discard}).run(ctx); !errors.Is(err, zk.ErrNoNode) {
 		t.Errorf("it ends with %v", err)
 	}
-	testserver.WaitChildren(t, lockPath, 0)
+	testserver.WaitChildren(t, electionPath, 0)
 }
 
 func TestSIGTERM(t *testing.T) {
-	exampletest.Stops(t, lockPath, "-zk", testserver.Server(t).ConnectString())
+	exampletest.Stops(t, electionPath, "-zk", testserver.Server(t).ConnectString())
 }
 
 func TestWrongServer(t *testing.T) { exampletest.WrongServer(t, exampletest.ZK) }

@@ -2,10 +2,8 @@ module github.com/turnstile-go/turnstile/examples/tracing
 
 go 1.25.0
 
-replace github.com/turnstile-go/turnstile => ../..
-
 require (
-	github.com/turnstile-go/turnstile v0.0.0-00010101000000-000000000000
+	github.com/turnstile-go/turnstile v0.1.0
 	go.opentelemetry.io/otel v1.46.0
 	go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp v1.46.0
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.46.0

@@ -9,9 +9,8 @@
 //
 //	go test -v ./internal/clock -clock 10m
 //
-// Each test is one schedule of events on three servers with ZooKeeper's default tick of 2 s.
-// It repeats the schedule for the time that -clock sets. All schedules run at once, each on an
-// ensemble of its own.
+// Each test is one schedule of events on three servers with ZooKeeper's default tick of 2 s, an ensemble of
+// its own. It repeats the schedule for the time that -clock sets. Three tests run at once.
 //
 // # One cut
 //
@@ -32,4 +31,13 @@
 // its timeout, depending on how the two fall together, and with most elections an overlap is
 // impossible. Before a try, the test stops the leader's process for less than half a tick if
 // necessary, so that sessions of holders expire 20 to 350 ms after their timeout.
+//
+// # Wrong clocks
+//
+// Other tests have clocks that run at different rates, or wall clocks that are stepped, and the same
+// schedules. Servers get their clocks from libfaketime, and clients from package fakeclocks. Only the ratio of
+// two rates matters, so it is always the servers whose rate is changed. A rate at which the lease clock must
+// fail shows that the tests would notice:
+//
+//	go test -v ./internal/clock -run 'TestRates|Stepped' -rates 0.8,1.02,1.2 -wrongclock 1m
 package clock

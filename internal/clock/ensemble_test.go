@@ -11,19 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
 const (
 	tick = 2 * time.Second // ZooKeeper's default
 
-	// period is the time between two pings of a leader. It waits for half a tick and then
-	// does some work.
-	period = tick/2 + time.Millisecond/2
-
-	// A session should expire so long after its timeout. See the package's documentation.
+	// A session should expire so long after its timeout, by the leader's clock. See the package's
+	// documentation.
 	leastRest = 20 * time.Millisecond
 	mostRest  = 350 * time.Millisecond
 )
@@ -32,6 +27,7 @@ const (
 type ensemble struct {
 	*zktest.Ensemble
 	leader, follower, third int
+	clock                   serverClock // the leader's
 
 	mu   sync.Mutex // guards what follows, and the roles while pings are watched
 	last time.Time  // when an answer to a ping was passed on
@@ -46,9 +42,12 @@ type trap struct {
 	sprung chan struct{}
 }
 
-func startEnsemble(t *testing.T) *ensemble {
+// startEnsemble starts servers whose clocks run at the given rate, under libfaketime if environ is not empty.
+func startEnsemble(t *testing.T, rate float64, environ map[string]string) *ensemble {
+	opts := []zktest.RealOption{zktest.Nodes(3), zktest.TickTime(tick), zktest.Partitions()}
 	e := &ensemble{
-		Ensemble: zktest.StartReal(t, zktest.Nodes(3), zktest.TickTime(tick), zktest.Partitions()),
+		Ensemble: startFaked(t, environ, opts...),
+		clock:    serverClock{rate: rate},
 		news:     make(chan struct{}),
 	}
 	stop, err := e.OnPing(e.onPing)
@@ -138,31 +137,30 @@ func (e *ensemble) answer(ctx context.Context) (time.Time, error) {
 	return e.last, nil
 }
 
-// rest returns how much longer than its timeout a session lives if the leader hears of it at the given
-// time. The timeout must be a multiple of the tick.
-func rest(at time.Time) time.Duration {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil { // System.nanoTime's
-		panic(err)
-	}
-	return tick - (time.Duration(ts.Nano())-time.Since(at))%tick
-}
+// period is the time between two pings of the leader. It waits for half a tick and then does some
+// work.
+func (e *ensemble) period() time.Duration { return e.clock.real(tick/2) + time.Millisecond/2 }
+
+// rest returns how much longer than its timeout, by the leader's clock, a session lives if the leader hears
+// of it at the given time. The timeout must be a multiple of the tick.
+func (e *ensemble) rest(at time.Time) time.Duration { return tick - e.clock.nanoTime(at)%tick }
 
 // align stops the leader, if necessary, to move its pings. Then a session that it hears of in every
 // second ping expires soon after its timeout. Now and then it moves the pings without need.
 func (e *ensemble) align(ctx context.Context) error {
-	for move := rand.IntN(3) == 0; ; move = false {
+	for again := rand.IntN(3) == 0; ; again = false {
 		at, err := e.answer(ctx)
 		if err != nil {
 			return err
 		}
-		now := rest(at) % (tick / 2)
-		if leastRest <= now && now <= mostRest && !move {
+		now := e.rest(at) % (tick / 2)
+		if leastRest <= now && now <= mostRest && !again {
 			return nil
 		}
 		want := leastRest + rand.N(mostRest-leastRest)
-		due := at.Add(period)
-		if err := e.pause(ctx, due.Add(-50*time.Millisecond), due.Add((now-want+tick/2)%(tick/2))); err != nil {
+		due := at.Add(e.period())
+		move := e.clock.real((now - want + tick/2) % (tick / 2))
+		if err := e.pause(ctx, due.Add(-50*time.Millisecond), due.Add(move)); err != nil {
 			return err
 		}
 	}
@@ -184,7 +182,7 @@ func (e *ensemble) pause(ctx context.Context, from, to time.Time) error {
 func (e *ensemble) moment(ctx context.Context) (time.Time, error) {
 	for {
 		at, err := e.answer(ctx)
-		if err != nil || rest(at) < tick/2 {
+		if err != nil || e.rest(at) < tick/2 {
 			return at, err
 		}
 	}

@@ -39,14 +39,13 @@ func (k kind) String() string {
 	return k.timeout.String()
 }
 
-// kinds are those of all holders. Timeouts are multiples of the tick, as rest wants them.
-func kinds() []kind {
+// kinds are holders with timeouts of so many seconds, some of which were told the tick. Timeouts are
+// multiples of the tick, as rest wants them.
+func kinds(seconds ...int) []kind {
 	var all []kind
 	for _, told := range []bool{false, true} {
-		for _, timeout := range []time.Duration{4 * time.Second, 6 * time.Second, 10 * time.Second} {
-			if !told || tickTold != nil {
-				all = append(all, kind{timeout, told})
-			}
+		for _, s := range seconds {
+			all = append(all, kind{time.Duration(s) * time.Second, told})
 		}
 	}
 	return all
@@ -85,7 +84,7 @@ func newHolder(ctx context.Context, k kind, s style, addr, dir string, proxied b
 	}
 	opts := []session.Option{session.WithTimeout(k.timeout), silent}
 	if k.told {
-		opts = append(opts, tickTold)
+		opts = append(opts, session.WithTickTime(tick))
 	}
 	if h.manager, err = session.Connect(ctx, addr, opts...); err != nil {
 		return h, err
@@ -164,7 +163,7 @@ type contest struct {
 }
 
 // newContest has holders of all kinds and styles take locks, and then their rivals wait.
-func newContest(ctx context.Context, e *ensemble, styles []style, proxied bool) (*contest, error) {
+func newContest(ctx context.Context, e *ensemble, s schedule) (*contest, error) {
 	c := &contest{ends: new(errgroup.Group)}
 	var err error
 	if c.rivals, err = session.Connect(ctx, e.Addr(e.leader), session.WithTimeout(30*time.Second), silent); err != nil {
@@ -172,8 +171,8 @@ func newContest(ctx context.Context, e *ensemble, styles []style, proxied bool) 
 	}
 	var mu sync.Mutex
 	var starts errgroup.Group
-	for _, k := range kinds() {
-		for _, st := range styles {
+	for _, k := range s.kinds {
+		for _, st := range s.styles {
 			dir := fmt.Sprintf("/lock%d", serial.Add(1))
 			// zk.Conn pings every third of a timeout from when it has connected.
 			start := time.Now().Add(rand.N(k.timeout / 3))
@@ -181,7 +180,7 @@ func newContest(ctx context.Context, e *ensemble, styles []style, proxied bool) 
 				if err := until(ctx, start); err != nil {
 					return err
 				}
-				h, err := newHolder(ctx, k, st, e.Addr(e.follower), dir, proxied)
+				h, err := newHolder(ctx, k, st, e.Addr(e.follower), dir, s.proxied)
 				if err != nil {
 					return fmt.Errorf("a holder of %v (%s): %w", k, st, err)
 				}

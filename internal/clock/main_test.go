@@ -11,16 +11,19 @@ import (
 	"github.com/turnstile-go/turnstile/internal/testserver"
 )
 
-var clockFlag = flag.Duration("clock", 45*time.Second, "how long to repeat each schedule; they run at once")
+var (
+	clockFlag  = flag.Duration("clock", 45*time.Second, "how long to repeat each schedule with right clocks")
+	repeatFlag = flag.Duration("wrongclock", time.Second, "how long to repeat a schedule for each wrong clock; a try takes half a minute")
+)
 
-// schedules is how many tests there are.
-const schedules = 3
+// atOnce is how many ensembles run at once.
+const atOnce = 3
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	// They wait most of the time and keep no processor busy.
-	if n, ok := flag.Lookup("test.parallel").Value.(flag.Getter); ok && n.Get().(int) < schedules {
-		_ = flag.Set("test.parallel", strconv.Itoa(schedules))
+	if n, ok := flag.Lookup("test.parallel").Value.(flag.Getter); ok && n.Get().(int) < atOnce {
+		_ = flag.Set("test.parallel", strconv.Itoa(atOnce))
 	}
 	testserver.Main(m)
 }

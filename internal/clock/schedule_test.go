@@ -36,6 +36,7 @@ var (
 
 // schedule is what happens in a try before the follower is cut off.
 type schedule struct {
+	kinds   []kind
 	styles  []style
 	proxied bool    // holders connect through proxies
 	oneWay  float64 // how often what the leader sends still arrives for a moment
@@ -48,7 +49,8 @@ type schedule struct {
 func TestCutBeforeAnswer(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()
-	schedule{styles: []style{quiet, writes, writes, busy}, oneWay: 0.5, run: cutBeforeAnswer}.test(t)
+	s := schedule{kinds: kinds(4, 6, 10), styles: []style{quiet, writes, writes, busy}, oneWay: 0.5, run: cutBeforeAnswer}
+	s.test(t, startEnsemble(t, 1, nil), *clockFlag).mustHold(t)
 }
 
 func cutBeforeAnswer(ctx context.Context, e *ensemble, c *contest, bg *sync.WaitGroup, oneWay bool) (*trap, error) {
@@ -58,7 +60,7 @@ func cutBeforeAnswer(ctx context.Context, e *ensemble, c *contest, bg *sync.Wait
 	}
 	const skip = 2
 	tr := e.setTrap(skip, oneWay)
-	cut := at.Add((skip + 1) * period)
+	cut := at.Add((skip + 1) * e.period())
 	c.startWork(ctx, bg)
 	c.writeAt(ctx, bg, cut)
 	return tr, nil
@@ -70,7 +72,8 @@ func cutBeforeAnswer(ctx context.Context, e *ensemble, c *contest, bg *sync.Wait
 func TestHeldAnswer(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()
-	schedule{styles: []style{quiet, quiet, writes, writes}, proxied: true, oneWay: 0.5, run: heldAnswer}.test(t)
+	s := schedule{kinds: kinds(4, 6, 10), styles: []style{quiet, quiet, writes, writes}, proxied: true, oneWay: 0.5, run: heldAnswer}
+	s.test(t, startEnsemble(t, 1, nil), *clockFlag).mustHold(t)
 }
 
 func heldAnswer(ctx context.Context, e *ensemble, c *contest, bg *sync.WaitGroup, oneWay bool) (*trap, error) {
@@ -80,16 +83,16 @@ func heldAnswer(ctx context.Context, e *ensemble, c *contest, bg *sync.WaitGroup
 	}
 	const skip = 4
 	tr := e.setTrap(skip, oneWay)
-	cut := at.Add((skip + 1) * period)
+	cut := at.Add((skip + 1) * e.period())
 	for _, h := range c.holders {
-		bg.Go(func() { h.beHeldBack(ctx, cut) })
+		bg.Go(func() { h.beHeldBack(ctx, cut, e.period()) })
 	}
 	return tr, nil
 }
 
 // beHeldBack holds an answer to a heartbeat back that was sent just before some list, and
 // lets it go shortly before the cut.
-func (h *holder) beHeldBack(ctx context.Context, cut time.Time) {
+func (h *holder) beHeldBack(ctx context.Context, cut time.Time, period time.Duration) {
 	most := h.timeout * 31 / 100
 	// As many lists before the cut as fit in, and an odd number: see moment.
 	lists := (int(most/period)-1)/2*2 + 1
@@ -127,7 +130,8 @@ func (h *holder) beHeldBack(ctx context.Context, cut time.Time) {
 func TestLeaderStoodStill(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()
-	schedule{styles: []style{quiet, writes, writes, busy}, oneWay: 0.75, run: leaderStoodStill}.test(t)
+	s := schedule{kinds: kinds(4, 6, 10), styles: []style{quiet, writes, writes, busy}, oneWay: 0.75, run: leaderStoodStill}
+	s.test(t, startEnsemble(t, 1, nil), *clockFlag).mustHold(t)
 }
 
 func leaderStoodStill(ctx context.Context, e *ensemble, c *contest, bg *sync.WaitGroup, oneWay bool) (*trap, error) {
@@ -138,6 +142,7 @@ func leaderStoodStill(ctx context.Context, e *ensemble, c *contest, bg *sync.Wai
 	c.startWork(ctx, bg)
 	const skip = 2
 	tr := e.setTrap(skip, oneWay)
+	period := e.period()
 	from := at.Add(skip*period + period/20 + rand.N(period*17/20))
 	// More often short than long: a session of 4 s cannot be certain for longer.
 	u := rand.Float64()
@@ -165,17 +170,16 @@ func (c *contest) writeAt(ctx context.Context, bg *sync.WaitGroup, at time.Time)
 	}
 }
 
-// test repeats the schedule until the time is over, and at least once.
-func (s schedule) test(t *testing.T) {
-	e := startEnsemble(t)
-	results := newTally()
+// test repeats the schedule for so long, and at least once.
+func (s schedule) test(t *testing.T, e *ensemble, long time.Duration) tally {
+	results := newTally(s.kinds)
 	failures := 0
-	for end := time.Now().Add(*clockFlag); ; {
+	for end := time.Now().Add(long); ; {
 		holders, err := s.try(e)
 		results.add(holders)
 		if err == nil {
 			failures = 0
-			t.Log(describe(holders))
+			t.Log(describe(s.kinds, holders))
 		} else if t.Logf("a try failed: %v", err); failures == mostFailures {
 			t.Fatalf("%d tries failed one after another", failures)
 		} else {
@@ -185,7 +189,7 @@ func (s schedule) test(t *testing.T) {
 			break
 		}
 	}
-	results.report(t)
+	return results
 }
 
 // try runs the schedule once and returns the holders whose rivals got their locks.
@@ -195,7 +199,7 @@ func (s schedule) try(e *ensemble) (done []*holder, err error) {
 	if err := e.assign(ctx); err != nil {
 		return nil, err
 	}
-	c, err := newContest(ctx, e, s.styles, s.proxied)
+	c, err := newContest(ctx, e, s)
 	defer c.close()
 	if err == nil {
 		err = s.cut(ctx, e, c)
@@ -217,6 +221,9 @@ func (s schedule) try(e *ensemble) (done []*holder, err error) {
 
 // cut runs the schedule up to the cut.
 func (s schedule) cut(ctx context.Context, e *ensemble, c *contest) error {
+	if err := e.clock.read(ctx, c.rivals); err != nil {
+		return err
+	}
 	if err := e.align(ctx); err != nil {
 		return err
 	}

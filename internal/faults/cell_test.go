@@ -30,12 +30,16 @@ type cell struct {
 	strike  *strike
 	at      step // where that strikes
 	referee referee
+	acquire acquirer // of a script; nil until it has made its lock
+	busy    bool     // we took so long that a place may not have been kept
 
 	waiting  signal // we wait behind the first, or are in or gone already
 	entered  signal // we hold, or are gone
 	holding  signal // we hold, and have nothing to ask
 	returned signal // our acquisition has ended
 	behind   signal // the rival waits, or has been in
+	gone     signal // the rival has been in, and has left
+	kept     signal // our place is kept for the first time
 	done     signal // all of these have ended
 
 	mu    sync.Mutex
@@ -60,6 +64,15 @@ type signal struct {
 func newSignal() signal { return signal{ch: make(chan struct{})} }
 
 func (s *signal) fire() { s.once.Do(func() { close(s.ch) }) }
+
+func (s *signal) fired() bool {
+	select {
+	case <-s.ch:
+		return true
+	default:
+		return false
+	}
+}
 
 // whenWaiting returns a context for an acquisition, and fires the signal when the acquisition waits
 // with all its watches set.
@@ -97,7 +110,7 @@ func newCell(t *testing.T, s *site, tr *trace, timeout time.Duration) *cell {
 		trace: tr, site: s, base: testserver.Path(t),
 		proxy: zktest.StartProxy(t, s.server.Addr(0)), strike: new(strike),
 		waiting: newSignal(), entered: newSignal(), holding: newSignal(), returned: newSignal(),
-		behind: newSignal(), done: newSignal(), began: time.Now(),
+		behind: newSignal(), gone: newSignal(), kept: newSignal(), done: newSignal(), began: time.Now(),
 	}
 	c.proxy.Delay(oneWay)
 	var err error
@@ -131,7 +144,7 @@ func (c *cell) run(ctx context.Context, f *fault, at step) (out outcome, err err
 	}
 	out.fresh, err = c.play(ctx, first, stop)
 	left := c.nothingLeft(ctx)
-	if err == errNotStruck && left == nil && c.proxy.Count(zktest.Any(zktest.OpConnect)) > 1 {
+	if err == errNotStruck && left == nil && (c.reconnected() || c.busy) {
 		err = errTooEarly
 	}
 	if err := errors.Join(err, left); err != nil {
@@ -139,13 +152,13 @@ func (c *cell) run(ctx context.Context, f *fault, at step) (out outcome, err err
 	}
 	if recorded != nil {
 		// It is behind all steps of ours.
-		if err := ours.Sync(ctx, "/"); err != nil {
+		if err := ours.Sync(ctx, "/"); err != nil && !c.closed() {
 			return out, err
 		}
 		out.steps = recorded()
 	}
 	out.kept, out.late = ours.Err() == nil, c.referee.late
-	return out, nil
+	return out, c.takeAgain(ctx)
 }
 
 // play runs all contenders, until the fault is over. It returns how long the fresh client took.
@@ -171,11 +184,15 @@ func (c *cell) play(ctx context.Context, first hold, stop func()) (fresh time.Du
 }
 
 // errNotStruck fails a cell. errTooEarly says why that is no failure: the machine was so busy that
-// the connection was lost before the fault, and the requests after that were different.
+// the connection was lost before the fault, or the time of a kept place was over, and the requests after
+// that were different.
 var (
 	errNotStruck = errors.New("the fault has not struck: what it was for has not come")
-	errTooEarly  = errors.New("the connection was lost before the fault struck")
+	errTooEarly  = errors.New("the connection was lost, or a kept place, before the fault struck")
 )
+
+// reconnected reports whether our first connection was lost.
+func (c *cell) reconnected() bool { return c.proxy.Count(zktest.Any(zktest.OpConnect)) > 1 }
 
 // awaitFault waits until the fault has struck and is healed. All requests have been sent by now,
 // except the last ones of the cleanup behind a cancelled acquisition.
@@ -249,6 +266,7 @@ func (c *cell) back(ctx context.Context) error {
 
 // playRival enters behind ours, or when the fault has struck, and releases the lock at once.
 func (c *cell) playRival(ctx context.Context) error {
+	defer c.gone.fire()
 	defer c.behind.fire()
 	comes := &c.waiting
 	switch {
@@ -262,6 +280,11 @@ func (c *cell) playRival(ctx context.Context) error {
 	case <-c.strike.hit:
 	case <-ctx.Done():
 		return errors.New("rival: we have not come")
+	}
+	if c.at == (step{}) { // Without a fault nothing keeps it waiting, and no place is kept for so long.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, testserver.Patience)
+		defer cancel()
 	}
 	h, err := c.subject.rival(whenWaiting(ctx, &c.behind), c.site.rivals, c.base)
 	if err != nil {
@@ -303,7 +326,7 @@ func (c *cell) playFresh(ctx context.Context) (time.Duration, error) {
 
 // nothingLeft waits until there is no contender. All sessions are still open.
 func (c *cell) nothingLeft(ctx context.Context) error {
-	if _, err := c.ours.Session(ctx); err != nil {
+	if _, err := c.ours.Session(ctx); err != nil && !c.closed() {
 		return err
 	}
 	for {

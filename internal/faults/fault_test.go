@@ -51,6 +51,9 @@ func expire(ctx context.Context, c *cell, session int64) (func() error, error) {
 		return nil, err
 	}
 	s, err := c.ours.Session(ctx)
+	if c.closed() {
+		return nil, nil
+	}
 	if err != nil || s.ID() != session {
 		return nil, err
 	}
@@ -108,11 +111,18 @@ func (f fault) start(ctx context.Context, c *cell, at step) *strike {
 	if at.isMoment() {
 		return f.startWhile(ctx, c, at)
 	}
-	var session atomic.Int64
 	steps := newSteps(c.base)
-	armed := f.arm(c.proxy, func(r zktest.Request) bool {
+	return f.startWhen(ctx, c, func(r zktest.Request) bool {
 		st, ok := steps.next(r)
-		if !ok || st != at {
+		return ok && st == at
+	})
+}
+
+// startWhen is start at the first request that matches.
+func (f fault) startWhen(ctx context.Context, c *cell, match zktest.Match) *strike {
+	var session atomic.Int64
+	armed := f.arm(c.proxy, func(r zktest.Request) bool {
+		if !match(r) {
 			return false
 		}
 		session.Store(r.Session)
@@ -137,10 +147,7 @@ func (f fault) start(ctx context.Context, c *cell, at step) *strike {
 
 // startWhile is start for a step that is a moment.
 func (f fault) startWhile(ctx context.Context, c *cell, at step) *strike {
-	moment := c.waiting.ch
-	if at == whileHolding {
-		moment = c.holding.ch
-	}
+	moment := map[step]*signal{whileWaiting: &c.waiting, whileHolding: &c.holding, whileKept: &c.kept}[at].ch
 	hit, over := make(chan struct{}), make(chan struct{})
 	k := &strike{hit: hit, over: over}
 	go func() {

@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"errors"
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -17,6 +16,10 @@ type subject struct {
 	// ours takes the lock through the faults. first had it before, unless nil; rival comes
 	// after. Both exclude ours, and first excludes all.
 	first, ours, rival taker
+	// keeps, if not nil, takes the lock for us in place of ours.
+	keeps script
+	// last takes the lock when all others are gone; nil: first does, or else ours.
+	last taker
 	// barging says that a later contender may overtake: the rival comes when ours holds.
 	barging bool
 	// noCancel says that the cancelled acquisition is the same as another subject's.
@@ -28,10 +31,13 @@ type subject struct {
 
 // fresh takes the lock when there is no other holder of any kind.
 func (s subject) fresh() taker {
-	if s.first == nil {
-		return s.ours
+	switch {
+	case s.last != nil:
+		return s.last
+	case s.first != nil:
+		return s.first
 	}
-	return s.first
+	return s.ours
 }
 
 // taker takes a lock through a manager; it returns what [zklock.Mutex.Acquire] does.
@@ -60,12 +66,19 @@ func subjects() []subject {
 		{name: "mutex-new-path", ours: mutex, rival: mutex, noCancel: true, weight: one},
 		{name: "unfair", first: unfair, ours: unfair, rival: unfair, barging: true, weight: one},
 		{name: "multi", first: multi, ours: multi, rival: multi, weight: one},
+		{name: "multi-middle", first: middle, ours: abc, rival: abc, last: abc, weight: one},
 		{name: "write", first: writer, ours: writer, rival: reader, weight: one},
 		{name: "read", first: writer, ours: reader, rival: writer, weight: toReader},
 		{name: "downgrade", first: writer, ours: downgrader, rival: writer, noCancel: true, weight: toReader},
 		{name: "semaphore", first: two, ours: two, rival: two, weight: asked, slack: leases - 2},
 		{name: "semaphore-resize", first: three, ours: resizer, rival: three, weight: asked, slack: leases - 2},
 		{name: "semaphore-curator", first: inCurators, ours: inCurators, rival: inCurators, weight: one},
+		{name: "kept", ours: mutex, keeps: again(lazyMutex), rival: mutex, noCancel: true, weight: one},
+		{name: "kept-wanted", ours: mutex, keeps: wanted, rival: mutex, noCancel: true, weight: one},
+		{name: "kept-time-over", ours: mutex, keeps: timeOver, rival: mutex, noCancel: true, weight: one},
+		{name: "kept-close", ours: mutex, keeps: closing, rival: mutex, noCancel: true, weight: one},
+		{name: "kept-write", ours: writer, keeps: again(lazyWriter), rival: reader, noCancel: true, weight: one},
+		{name: "kept-read", ours: reader, keeps: readers, rival: writer, last: writer, noCancel: true, weight: toReader},
 	}
 }
 
@@ -86,16 +99,32 @@ func takeMutex(ctx context.Context, m *session.Manager, path string, opts ...zkl
 }
 
 func multi(ctx context.Context, m *session.Manager, path string) (hold, error) {
-	a, errA := zklock.New(m, path+"/a")
-	b, errB := zklock.New(m, path+"/b")
-	if err := errors.Join(errA, errB); err != nil {
-		return nil, err
+	return takeSeveral(ctx, m, path, "a", "b")
+}
+
+// abc takes three locks. middle takes the second of them, so that abc has to wait there.
+func abc(ctx context.Context, m *session.Manager, path string) (hold, error) {
+	return takeSeveral(ctx, m, path, "a", "b", "c")
+}
+
+func middle(ctx context.Context, m *session.Manager, path string) (hold, error) {
+	return takeMutex(ctx, m, path+"/b")
+}
+
+func takeSeveral(ctx context.Context, m *session.Manager, path string, names ...string) (hold, error) {
+	var locks []zklock.ContextLocker
+	for _, name := range names {
+		l, err := zklock.New(m, path+"/"+name)
+		if err != nil {
+			return nil, err
+		}
+		locks = append(locks, l)
 	}
-	both, err := zklock.Multi(a, b)
+	all, err := zklock.Multi(locks...)
 	if err != nil {
 		return nil, err
 	}
-	l, err := both.Acquire(ctx)
+	l, err := all.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}

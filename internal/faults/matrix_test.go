@@ -90,7 +90,10 @@ func (tr *trace) record(t *testing.T) {
 	if tr.subject.first != nil {
 		tr.steps = append(tr.steps, whileWaiting)
 	}
-	if !tr.cancels {
+	if c.kept.fired() {
+		tr.steps = append(tr.steps, whileKept)
+	}
+	if c.holding.fired() {
 		tr.steps = append(tr.steps, whileHolding)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // playOurs runs the contender that the fault meets: it acquires, holds and releases, or is cancelled.
@@ -14,29 +15,54 @@ func (c *cell) playOurs(ctx context.Context) error {
 	if c.cancels {
 		return c.giveUp(ctx)
 	}
-	h, err := c.subject.ours(whenWaiting(ctx, &c.waiting), c.ours, c.base)
+	defer func() { c.busy = c.subject.keeps != nil && time.Since(c.began) > timeout }()
+	h, err := c.enter(ctx)
 	c.returned.fire()
 	if err != nil {
-		return fmt.Errorf("acquire: %w", err)
+		err = fmt.Errorf("acquire: %w", err)
 	}
-	c.logf("we are in")
-	err = c.referee.enter(ctx, "we", h)
+	if h == nil {
+		return err
+	}
 	c.waiting.fire()
 	c.entered.fire()
 	if err == nil {
 		err = c.work(ctx, h)
 	}
+	return errors.Join(err, c.giveBack(ctx, h))
+}
+
+// enter takes the lock, and returns the hold to work with.
+func (c *cell) enter(ctx context.Context) (hold, error) {
+	if c.subject.keeps != nil {
+		return c.subject.keeps(ctx, c)
+	}
+	h, err := c.subject.ours(whenWaiting(ctx, &c.waiting), c.ours, c.base)
+	if err != nil {
+		return nil, err
+	}
+	c.logf("we are in")
+	return h, c.referee.enter(ctx, "we", h)
+}
+
+// giveBack releases a hold within a session timeout.
+func (c *cell) giveBack(ctx context.Context, h hold) error {
 	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return errors.Join(err, c.release(ctx, within, h))
+	return c.release(ctx, within, h)
+}
+
+// sound makes the first requests of a hold, and checks it.
+func (c *cell) sound(ctx context.Context, h hold) error {
+	if err := h.settle(ctx); err != nil && h.Err() == nil {
+		return fmt.Errorf("held, but: %w", err)
+	}
+	return c.backed(ctx, h)
 }
 
 // work keeps the lock until the fault is over, if it has struck, or until the lock is lost.
 func (c *cell) work(ctx context.Context, h hold) error {
-	if err := h.settle(ctx); err != nil && h.Err() == nil {
-		return fmt.Errorf("held, but: %w", err)
-	}
-	if err := c.backed(ctx, h); err != nil {
+	if err := c.sound(ctx, h); err != nil {
 		return err
 	}
 	c.holding.fire()

@@ -18,8 +18,8 @@ type referee struct {
 	forced bool // fixed before the first enters
 
 	mu    sync.Mutex
-	holds map[string]hold // by whose
-	late  bool            // there were two, by force
+	holds map[string][]hold // by whose; those of one client do not exclude each other
+	late  bool              // there were two, by force
 }
 
 // enter is called as soon as a lock is granted. It first asks the other holds, and then the new one.
@@ -28,20 +28,22 @@ func (r *referee) enter(ctx context.Context, who string, h hold) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var err error
-	for other, o := range r.holds {
-		switch {
-		case o.Err() != nil || h.Err() != nil:
-		case r.forced:
-			r.late = true
-			err = errors.Join(err, fenced(ctx, o, h))
-		default:
-			err = errors.Join(err, fmt.Errorf("two holders: %s was let in while %s held", who, other))
+	for other, holds := range r.holds {
+		for _, o := range holds {
+			switch {
+			case other == who || o.Err() != nil || h.Err() != nil:
+			case r.forced:
+				r.late = true
+				err = errors.Join(err, fenced(ctx, o, h))
+			default:
+				err = errors.Join(err, fmt.Errorf("two holders: %s was let in while %s held", who, other))
+			}
 		}
 	}
 	if r.holds == nil {
-		r.holds = make(map[string]hold)
+		r.holds = make(map[string][]hold)
 	}
-	r.holds[who] = h
+	r.holds[who] = append(r.holds[who], h)
 	return err
 }
 

@@ -20,6 +20,7 @@ type step struct {
 var (
 	whileWaiting = step{where: "while-waiting"} // all watches are set, and the first holds
 	whileHolding = step{where: "while-holding"} // with the rival behind
+	whileKept    = step{where: "while-kept"}    // nobody holds our place
 )
 
 func (s step) isMoment() bool { return s.n == 0 }
@@ -66,6 +67,9 @@ func (s *steps) next(r zktest.Request) (step, bool) {
 // where says what a request's path is to the client: "dir", "own", "other", or "node" where all
 // have the same name; below the path of the lock, with the directory before it.
 func (s *steps) where(r zktest.Request) (string, bool) {
+	if r.Op == zktest.OpClose {
+		return "session", true
+	}
 	rest, ok := strings.CutPrefix(r.Path, s.base)
 	if !ok || rest != "" && rest[0] != '/' {
 		return "", false
@@ -79,8 +83,10 @@ func (s *steps) where(r zktest.Request) (string, bool) {
 		words = append(words, "dir")
 	case id == "":
 		*last = "node"
-	case r.Op == zktest.OpCreate || s.own[id]:
+	case r.Op == zktest.OpCreate || r.Op == zktest.OpMulti && strings.HasSuffix(*last, "-") || s.own[id]:
 		s.own[id] = true
+		*last = "own"
+	case r.Op == zktest.OpMulti: // of a transaction only the first path is known, so the id can be new
 		*last = "own"
 	default:
 		*last = "other"

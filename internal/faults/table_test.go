@@ -94,12 +94,16 @@ func (c tally) String() string {
 }
 
 // legend explains the table.
-const legend = `Each lock is taken behind another holder (except the first one at a new path), held and given back,
+const legend = `Each lock is taken behind another holder (except in rows that end in -new-path), held and given back,
 with a rival behind it. In rows that end in -cancelled it is given up while it waits. The steps of a
 lock are its requests, the events of its watches, and the moments in which it waits or holds and nothing is
 on its way.
 In semaphore-resize, the client that meets the faults raises the limit before it takes its leases, and
 lowers it again while it holds them.
+Rows that begin with "kept" are of locks with WithLazyRelease, at a path that is there. The client takes
+the lock and releases it, and its place is kept. Then it takes the lock again: at once, when the rival
+has come and gone (kept-wanted), or when the time of the place is over. In kept-close it closes its
+manager instead. In kept-read two readers share the place, while one of another process comes and goes.
 Each step has met each fault that can strike there once, on a real server, with a session timeout of %v:
 
 - cut-before: the connection is closed, and the server never sees the request;

@@ -41,7 +41,9 @@ func (l *lease) Context(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithCancel(ctx)
 }
 
+// Release looks at the clock first, as that of queue.Lease does.
 func (l *lease) Release(context.Context) error {
+	_ = l.Err()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := l.cause
@@ -104,8 +106,8 @@ func TestUnlockBesideUnlock(t *testing.T) {
 	owner := hold.WithOwner(context.Background())
 	l := lock(t, h, owner, "the")
 	lock(t, h, owner, "no other")
-	// Err is called first to choose a hold, and then to see whether it was lost.
-	l.when(func() { l.when(func() { wantErr(t, "the inner Unlock", h.Unlock(), nil) }) })
+	// Err is called to see whether the hold was lost, once the outer Lock was given back.
+	l.when(func() { wantErr(t, "the inner Unlock", h.Unlock(), nil) })
 	wantErr(t, "the outer Unlock", h.Unlock(), nil)
 	wantErr(t, "one Unlock more", h.Unlock(), hold.ErrNotHeld)
 	if h.Held() {

@@ -3,6 +3,7 @@ package hold
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -50,7 +51,7 @@ func (h *Holds[L]) outlast(ctx context.Context, lost *Hold[L], try bool) error {
 	case <-lost.ended:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return fmt.Errorf("%w (this process has lost the lock, and has not unlocked it yet)", ctx.Err())
 	case <-closing:
 		return session.ErrClosed
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/turnstile-go/turnstile/queue"
@@ -32,10 +33,14 @@ func (h *Holds[L]) Unlock() error {
 // hold on which none can rely. Then it prefers a hold without an owner, so that an owner's hold
 // stays known as long as the owner may enter it again. Then it takes the oldest.
 func (h *Holds[L]) next() *Hold[L] {
-	all := ownerlessFirst(h.locked())
-	if len(all) == 0 {
+	all := h.locked()
+	switch len(all) {
+	case 0:
 		return nil
+	case 1:
+		return all[0]
 	}
+	all = ownerlessFirst(all)
 	lost := func(held *Hold[L]) bool { return h.lastLook(held, viaLock) != nil }
 	return all[max(0, slices.IndexFunc(all, lost))]
 }
@@ -62,22 +67,55 @@ func (h *Holds[L]) locked() []*Hold[L] {
 // giveBack takes one call off a hold, and releases its lease after the last of them. It returns
 // why the lease was lost, if it was. It returns ErrNotHeld if there is no such call.
 func (h *Holds[L]) giveBack(held *Hold[L], by via) error {
-	lost := h.lastLook(held, by) // the call is not given back yet, so no other has released the lease
-	ended, ok := h.remove(held, by)
+	last, ok := h.remove(held, by)
 	switch {
 	case !ok:
 		return h.unlocking(ErrNotHeld)
-	case !ended:
-		return h.unlocking(lost)
+	case !last:
+		if lost := held.Lease.Err(); !errors.Is(lost, queue.ErrReleased) {
+			return h.unlocking(lost)
+		}
+		return nil // another call has been given back since, the last one
 	}
 	// The slot is free before the lease is released: the goroutine that takes it next has got
 	// its own lease from the server.
-	ctx, cancel := context.WithTimeout(context.Background(), UnlockPatience)
-	defer cancel()
+	ctx := &patience{}
+	defer ctx.stop()
 	return h.unlocking(held.Lease.Release(ctx))
 }
 
-// lastLook returns why the lease of a hold is lost, just before a call of the hold is given back. The
+// patience is a context that ends UnlockPatience after somebody first asks when it ends. Most releases of
+// a place that is kept or handed over never ask, and a timer would cost as much as all the rest of them.
+type patience struct {
+	once   sync.Once
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+func (p *patience) begun() context.Context {
+	p.once.Do(func() { p.ctx, p.cancel = context.WithTimeout(context.Background(), UnlockPatience) })
+	return p.ctx
+}
+
+func (p *patience) Deadline() (time.Time, bool) { return p.begun().Deadline() }
+func (p *patience) Done() <-chan struct{}       { return p.begun().Done() }
+func (p *patience) Err() error                  { return p.begun().Err() }
+func (p *patience) Value(any) any               { return nil }
+
+// stop frees the timer. The context has ended from then on.
+func (p *patience) stop() {
+	p.once.Do(func() { p.ctx, p.cancel = ended, func() {} })
+	p.cancel()
+}
+
+// ended is a context that has ended.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// lastLook returns why the lease of a hold is lost, just before an Unlock chooses a hold. The
 // look can call a hook. If the hook panics or ends the goroutine, lastLook gives the call back, since
 // nothing else would.
 func (h *Holds[L]) lastLook(held *Hold[L], by via) (lost error) {

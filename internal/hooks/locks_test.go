@@ -3,6 +3,7 @@ package hooks
 import (
 	"context"
 
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -32,9 +33,9 @@ var locks = map[string]func(t *trap, m *session.Manager, path string) (lock, err
 		return newCustom(m, path, &queue.Kind{Name: "policy", Prefixes: []string{"custom-"}, Policy: t.policy})
 	},
 	"configured": func(t *trap, m *session.Manager, path string) (lock, error) {
-		return newCustom(m, path, &queue.Kind{
-			Name: "configured", Prefixes: []string{"custom-"}, Config: []byte("x"), Configured: t.configured,
-		})
+		kind := &queue.Kind{Name: "configured", Prefixes: []string{"custom-"}}
+		queueplumbing.Configure(kind, queueplumbing.Configuration[queue.Node, queue.Policy]{Config: []byte("x"), Policy: t.configured})
+		return newCustom(m, path, kind)
 	},
 }
 

@@ -42,7 +42,7 @@ func among(ours bool) func(l *link, node string) bool {
 	}
 }
 
-func creates(r request) bool { return r.op == zktest.OpCreate } // directories are containers
+func creates(r request) bool { return r.has(zktest.OpCreate) } // directories are containers
 func isDir(r request) bool   { return r.path == lockPath }
 
 var queued = []string{"fair", "local", "rwlock", "downgrade", "semaphore", "Curator's semaphore", "multi"}
@@ -56,7 +56,7 @@ var spins = []spin{
 		return creates(r) || r.op == zktest.OpCreateContainer && strings.HasPrefix(r.path, lockPath)
 	})},
 	{name: "every create is lost", kinds: append(queued, "unfair"), lie: refusing(connectionLoss, creates)},
-	{name: "those ahead are not there", lie: phantoms(queue.PrefixLock), kinds: []string{"fair", "local"}},
+	{name: "those ahead are not there", lie: phantoms(queue.PrefixLock), kinds: []string{"fair", "local", "multi"}},
 	{name: "writers ahead are not there", lie: phantoms(queue.PrefixWrite), kinds: []string{"rwlock", "downgrade"}},
 	{name: "leases ahead are not there", lie: phantoms(queue.PrefixLease), kinds: []string{"semaphore"}},
 	{name: "those ahead change at once", lie: telling(changed, among(false)), hold: true,
@@ -85,6 +85,11 @@ var spins = []spin{
 		answer: func(_ *link, r request, frame []byte) [][]byte {
 			return data(isDir, func(b []byte, stat int) []byte { setLong(b, stat+8, 0); return b })(r, frame)
 		}}},
+	{name: "an old configuration of the second of several", kinds: []string{"multi"}, lie: &lie{
+		answer: func(_ *link, r request, frame []byte) [][]byte {
+			second := func(r request) bool { return r.path == lockPath+"/second" }
+			return data(second, func(b []byte, stat int) []byte { setLong(b, stat+8, 0); return b })(r, frame)
+		}}},
 	{name: "a configuration that cannot be set", kinds: []string{"semaphore"}, lie: unset},
 	{name: "Resize, where it cannot be set", kinds: []string{"semaphore"}, lie: unset,
 		call: func(_ *world, ctx context.Context, m *session.Manager) error {
@@ -95,18 +100,25 @@ var spins = []spin{
 			return s.Resize(ctx, 4)
 		}},
 	{name: "a revocation that is lost", hold: true, kinds: []string{"fair"},
-		lie: refusing(connectionLoss, func(r request) bool { return r.op == zktest.OpSetData }),
-		call: func(_ *world, ctx context.Context, m *session.Manager) error {
-			return zklock.Revoke(ctx, m, lockPath+"/lock-0000000000")
-		}},
+		lie:  refusing(connectionLoss, func(r request) bool { return r.op == zktest.OpSetData }),
+		call: revokeWaiter},
 	{name: "the gate is lost", lie: telling(deleted, func(l *link, node string) bool {
 		return path.Dir(node) == lockPath+"/locks" && among(true)(l, node)
 	}), hold: true, kinds: []string{"Curator's semaphore"}},
 	{name: "the first of several is lost", lie: telling(deleted, func(l *link, node string) bool {
 		return path.Dir(node) == lockPath && among(true)(l, node)
 	}), kinds: []string{"multi"}, call: firstOfTwo},
+	{name: "the first of several never lists us", lie: hiding(lockPath), kinds: []string{"multi"}},
+	{name: "the second of several never lists us", lie: hiding(lockPath + "/second"), kinds: []string{"multi"}},
+	{name: "the last of several never lists us", lie: hiding(lockPath + "/third"), kinds: []string{"multi"}},
+	{name: "every transaction is refused", lie: refusing(noAuth, isTransaction), kinds: []string{"multi"}, call: getAndRelease},
+	{name: "every transaction is refused, and others hold", lie: refusing(noAuth, isTransaction), kinds: []string{"multi"}, hold: true},
+	{name: "the reply to every transaction is lost", lie: losing(isTransaction), kinds: []string{"multi"}, call: getAndRelease},
+	{name: "the reply to every transaction is lost, and others hold", lie: losing(isTransaction), kinds: []string{"multi"}, hold: true},
+	{name: "of a lost transaction some nodes are there", lie: someFound(), kinds: []string{"multi"}},
+	{name: "no delete is carried out", lie: refusing(connectionLoss, deletes), kinds: []string{"multi"}, hold: true},
 	{name: "nodes are gone, and the slot is taken", lie: telling(deleted, among(true)), kinds: []string{"fair"}, call: slotTaken},
-	{name: "a holder's node changes at once", lie: telling(changed, among(true)), kinds: []string{"fair", "rwlock", "semaphore"},
+	{name: "a holder's node changes at once", lie: telling(changed, among(true)), kinds: []string{"fair", "rwlock", "semaphore", "multi"},
 		call: holdOn},
 	{name: "an unfair holder's node cannot be removed", kinds: []string{"unfair"},
 		lie:  refusing(badVersion, func(r request) bool { return r.op == zktest.OpDelete }),
@@ -188,6 +200,20 @@ func firstOfTwo(w *world, ctx context.Context, m *session.Manager) error {
 	}
 	_, err = both.Acquire(ctx)
 	return err
+}
+
+// revokeWaiter asks a contender that waits at the end of the queue to leave.
+func revokeWaiter(_ *world, ctx context.Context, m *session.Manager) error {
+	s, err := m.Session(ctx)
+	if err != nil {
+		return err
+	}
+	const node = lockPath + "/lock-1000000000"
+	if _, err := s.Create(ctx, node, nil, session.Ephemeral); err != nil {
+		return err
+	}
+	defer func() { _ = s.Delete(context.Background(), node, -1) }()
+	return zklock.Revoke(ctx, m, node)
 }
 
 // letGo takes the lock, gives it up, and waits.

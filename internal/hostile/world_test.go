@@ -77,7 +77,7 @@ func newWorld(t *testing.T, k kind) *world {
 
 // open starts a server, and connects the honest client and the victim. The caller must call close.
 func (w *world) open(script []step) (honest, victim *session.Manager) {
-	server, err := zktest.New(zktest.WithTick(500 * time.Millisecond))
+	server, err := zktest.New(zktest.TickTime(500 * time.Millisecond))
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -166,7 +166,7 @@ func newPython(t *testing.T, s *site) crew {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	cmd := exec.CommandContext(ctx, python, append([]string{program}, s.arguments(t)...)...)
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+classes, "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+classes+string(os.PathListSeparator)+os.Getenv("PYTHONPATH"), "PYTHONDONTWRITEBYTECODE=1")
 	return startProgram(t, cmd, cancel)
 }
 

@@ -25,26 +25,60 @@ var kinds = map[string]struct {
 	mode string
 	open func(t *testing.T, s *site) (take, error)
 }{
-	"mutex":     {exclusive, openMutex},
-	"zk.Lock":   {exclusive, openZkLock},
-	"read":      {shared, openRead},
-	"write":     {exclusive, openWrite},
-	"semaphore": {shared, openSemaphore},
+	"mutex":      {exclusive, openMutex},
+	"zk.Lock":    {exclusive, openZkLock},
+	"read":       {shared, openRead},
+	"write":      {exclusive, openWrite},
+	"semaphore":  {shared, openSemaphore},
+	"lazy-mutex": {exclusive, openLazyMutex},
+	"lazy-read":  {shared, openLazyRead},
+	"lazy-write": {exclusive, openLazyWrite},
 }
 
 func openMutex(t *testing.T, s *site) (take, error) {
 	mx, err := zklock.New(connect(t), s.path)
-	return func(ctx context.Context) (func() error, error) { return mx.Unlock, mx.Lock(ctx) }, err
+	return mutex(mx), err
 }
 
 func openRead(t *testing.T, s *site) (take, error) {
 	rw, err := rwlock.New(connect(t), s.path)
-	return func(ctx context.Context) (func() error, error) { return rw.RUnlock, rw.RLock(ctx) }, err
+	return reader(rw), err
 }
 
 func openWrite(t *testing.T, s *site) (take, error) {
 	rw, err := rwlock.New(connect(t), s.path)
-	return func(ctx context.Context) (func() error, error) { return rw.Unlock, rw.Lock(ctx) }, err
+	return writer(rw), err
+}
+
+// keep is for how long the lazy locks keep their places: longer than any test waits for something. A place is
+// kept for a session timeout at most.
+const keep = 3 * testserver.Patience
+
+func openLazyMutex(t *testing.T, s *site) (take, error) {
+	mx, err := zklock.New(connect(t, session.WithTimeout(keep)), s.path, zklock.WithLazyRelease(keep))
+	return mutex(mx), err
+}
+
+func openLazyRead(t *testing.T, s *site) (take, error) {
+	rw, err := rwlock.New(connect(t, session.WithTimeout(keep)), s.path, rwlock.WithLazyRelease(keep))
+	return reader(rw), err
+}
+
+func openLazyWrite(t *testing.T, s *site) (take, error) {
+	rw, err := rwlock.New(connect(t, session.WithTimeout(keep)), s.path, rwlock.WithLazyRelease(keep))
+	return writer(rw), err
+}
+
+func mutex(mx *zklock.Mutex) take {
+	return func(ctx context.Context) (func() error, error) { return mx.Unlock, mx.Lock(ctx) }
+}
+
+func reader(rw *rwlock.RWMutex) take {
+	return func(ctx context.Context) (func() error, error) { return rw.RUnlock, rw.RLock(ctx) }
+}
+
+func writer(rw *rwlock.RWMutex) take {
+	return func(ctx context.Context) (func() error, error) { return rw.Unlock, rw.Lock(ctx) }
 }
 
 func openSemaphore(t *testing.T, s *site) (take, error) {
@@ -68,9 +102,9 @@ type silent struct{}
 func (silent) Printf(string, ...any) {}
 
 // connect returns a manager that is not shared with another client.
-func connect(t *testing.T) *session.Manager {
+func connect(t *testing.T, opts ...session.Option) *session.Manager {
 	t.Helper()
-	return testserver.Connect(t, testserver.Server(t).Addr(0))
+	return testserver.Connect(t, testserver.Server(t).Addr(0), opts...)
 }
 
 // goCrew is this module, and go-zookeeper.

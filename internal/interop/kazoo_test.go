@@ -1,7 +1,6 @@
 package interop_test
 
 import (
-	"fmt"
 	"os/exec"
 	"path"
 	"strconv"
@@ -59,13 +58,10 @@ func TestDoNotExclude(t *testing.T) {
 }
 
 // A reader of kazoo 2.8 that wakes up looks at all writers, also at the writers behind it, which
-// wait for it: https://github.com/python-zk/kazoo/issues/649.
+// wait for it: https://github.com/python-zk/kazoo/issues/649. A reader of a later version gets in.
 func TestKazooReaderWaitsForWriterBehindIt(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()
-	if v := kazooVersion(t); !strings.HasPrefix(v, "2.8.") {
-		testserver.Missing(t, fmt.Errorf("kazoo %s is not 2.8", v))
-	}
 	s := newSite(t, 0)
 	py := newPython(t, s)
 	for i, kind := range []string{"kazoo-write", "kazoo-read", "kazoo-write"} {
@@ -73,6 +69,10 @@ func TestKazooReaderWaitsForWriterBehindIt(t *testing.T) {
 		testserver.WaitChildren(t, s.path, i+1)
 	}
 	s.open(t)
+	if !strings.HasPrefix(kazooVersion(t), "2.8.") {
+		finish(t, py)
+		return
+	}
 	testserver.WaitChildren(t, s.path, 2)
 	last := path.Join(s.path, lastNode(t, s.path))
 	zktest.Eventually(t, testserver.Patience, "a watch on the last in the queue", func() bool {

@@ -50,7 +50,7 @@ type Program struct {
 }
 
 // CompileCurator compiles the one Java file at source, which may use Curator's recipes,
-// into dir. The program runs with [QuickStart], or with other flags if any are given.
+// into dir. Curator is Debian's, or that of the directory CURATOR_HOME. The program runs with [QuickStart], or with other flags if any are given.
 func CompileCurator(ctx context.Context, source, dir string, flags ...string) (*Program, error) {
 	javac, err := Tool("javac")
 	if err != nil {
@@ -64,14 +64,11 @@ func CompileCurator(ctx context.Context, source, dir string, flags ...string) (*
 	if _, err := os.Stat(source); err != nil {
 		return nil, fmt.Errorf("javaclient: %w", err)
 	}
-	path := []string{dir}
-	for _, jar := range []string{"curator-recipes.jar", "slf4j-nop.jar"} {
-		jar = filepath.Join(Jars, jar)
-		if _, err := os.Stat(jar); err != nil {
-			return nil, fmt.Errorf("%w: %s", ErrMissing, jar)
-		}
-		path = append(path, jar)
+	jars, err := curatorJars()
+	if err != nil {
+		return nil, err
 	}
+	path := append([]string{dir}, jars...)
 	p := &Program{
 		java:      java,
 		flags:     flags,
@@ -86,6 +83,48 @@ func CompileCurator(ctx context.Context, source, dir string, flags ...string) (*
 		return nil, fmt.Errorf("javaclient: compile %s: %w\n%s", source, err, out)
 	}
 	return p, nil
+}
+
+// curatorHome returns the directory that the environment variable CURATOR_HOME names, or "". Curator's jars,
+// and all that they need, are in its lib.
+func curatorHome() string { return os.Getenv("CURATOR_HOME") }
+
+// curatorJars returns the jars of CURATOR_HOME, or else Debian's.
+func curatorJars() ([]string, error) {
+	if home := curatorHome(); home != "" {
+		// A directory that is named and has no Curator is not reported as missing: a skipped test
+		// would hide that the name is wrong.
+		if _, err := CuratorVersion(); err != nil {
+			return nil, err
+		}
+		return filepath.Glob(filepath.Join(home, "lib", "*.jar"))
+	}
+	var jars []string
+	for _, jar := range []string{"curator-recipes.jar", "slf4j-nop.jar"} {
+		jar = filepath.Join(Jars, jar)
+		if _, err := os.Stat(jar); err != nil {
+			return nil, fmt.Errorf("%w: %s", ErrMissing, jar)
+		}
+		jars = append(jars, jar)
+	}
+	return jars, nil
+}
+
+// CuratorVersion returns the version in the name of the jar of Curator's recipes, such as 5.4.0.
+func CuratorVersion() (string, error) {
+	dir := Jars
+	if home := curatorHome(); home != "" {
+		dir = filepath.Join(home, "lib")
+	}
+	jars, err := filepath.Glob(filepath.Join(dir, "curator-recipes-*.jar"))
+	if err == nil && len(jars) == 0 {
+		err = fmt.Errorf("no curator-recipes-*.jar in %s", dir)
+	}
+	if err != nil {
+		return "", err
+	}
+	name := strings.TrimPrefix(filepath.Base(jars[0]), "curator-recipes-")
+	return strings.TrimSuffix(name, ".jar"), nil
 }
 
 // Command returns the command that runs the program.

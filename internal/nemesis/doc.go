@@ -9,7 +9,9 @@
 // All kinds of locks of this module are attacked at once. Each worker has one session, and in it
 // some contenders for each of these: a mutex, a mutex with local hand-over, an unfair mutex, a
 // read-write lock with downgrades, a semaphore whose limit is changed all the time, a semaphore in
-// Curator's layout, and a multi-lock, which takes three of the others. The history of each lock is
+// Curator's layout, several mutexes at one path, a mutex and a read-write lock whose places three of the
+// workers keep, and multi-locks, which take three of the others. Two of the workers send the creates and
+// deletes of their contenders in transactions whenever several come at a time. The history of each lock is
 // judged apart. LOCK names some of them, with commas between, to attack no others:
 // LOCK=counting-semaphore,rwlock.
 //
@@ -43,10 +45,10 @@
 //     afterwards and still held are in the order of their tokens, and no other lines are
 //     between the lines of one hold.
 //   - The history of looks is linearizable (by porcupine): as a lock whose tokens grow, where
-//     holders of one process may have one token if the lock has local hand-over; as a read-write
-//     lock, whose writer can go on as a reader with no other holder in between; or as a semaphore. So is
-//     that of the register, which refuses lower tokens. A hold of a lock begins within its
-//     first look that said held. It ends between its last one and the first look that said
+//     holders of one process may have one token if the lock has local hand-over or keeps its place;
+//     as a read-write lock, whose writer can go on as a reader with no other holder in between; or as
+//     a semaphore. So is that of the register, which refuses lower tokens. A hold of a lock begins
+//     within its first look that said held. It ends between its last one and the first look that said
 //     otherwise, the return of the release, or the death of its process, whichever the
 //     worker came to.
 //   - When all is healed, every worker is served again. When the workers rest, with their

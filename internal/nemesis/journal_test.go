@@ -52,6 +52,7 @@ type claim struct {
 	// unknown. The contender can also have decided by events after the answer, but by nothing
 	// from before the request.
 	View int64 `json:"view,omitempty"`
+	Of   int   `json:"of,omitempty"` // which of several locks that a contender can take, from 1; 0 if there is one
 }
 
 // journal is the file that all workers append to, each event by one write. The line starts
@@ -101,4 +102,4 @@ func readJournal(path string, kills int) ([]event, error) {
 }
 
 // alone reports whether no other hold may be held at the same time.
-func (c claim) alone() bool { return !c.Reads && c.Weight == 0 }
+func (c claim) alone() bool { return !c.Reads && c.Weight == 0 && c.Of == 0 }

@@ -124,7 +124,7 @@ func judgeLimit(all []span, changes []resize, first int) verdict {
 				settled++
 			}
 		}
-		v.resizes = fmt.Sprintf("%d changes of the limit, %d of which all servers were seen to have", len(changes), settled)
+		v.meanwhile = fmt.Sprintf("%d changes of the limit, %d of which all servers were seen to have", len(changes), settled)
 	}
 	return v
 }

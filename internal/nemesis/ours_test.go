@@ -11,8 +11,10 @@ import (
 	"os"
 	"path"
 	"slices"
+	"time"
 
 	"github.com/turnstile-go/turnstile/internal/listing"
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -28,6 +30,9 @@ const (
 	rwName        = "rwlock"
 	semaphoreName = "counting-semaphore"
 	curatorName   = "semaphore-curator"
+	batchedName   = "batched-mutexes"
+	keptName      = "kept-mutex"
+	keptRWName    = "kept-rwlock"
 	multiName     = "multi"
 )
 
@@ -37,12 +42,17 @@ const (
 	curatorLimit = 2
 )
 
+// keepFor is for how long each worker keeps the places of the kept locks; 0: not at all. The shortest is
+// over now and then before another contender comes.
+var keepFor = [workers]time.Duration{timeout / 200, 0, timeout / 20, timeout, 0}
+
 // limits are the arguments of Resize.
 var limits = []int{1, 2, 3, 5}
 
 // ours is this module, with one manager for all locks.
 type ours struct {
 	m    *session.Manager
+	lazy time.Duration // for how long the kept locks keep their places
 	seed uint64
 	made map[string]zklock.ContextLocker // by name
 }
@@ -51,7 +61,16 @@ func newOurs(s *settings) (client, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	m, err := session.Connect(context.Background(), s.servers,
 		session.WithTimeout(s.timeout), session.WithLogger(log), session.WithTrace(listing.Hooks(now)))
-	return &ours{m: m, seed: s.seed<<16 | uint64(s.worker)<<8 | uint64(s.life), made: make(map[string]zklock.ContextLocker)}, err
+	if err != nil {
+		return nil, err
+	}
+	if s.worker%2 == 1 {
+		plumbing.OfManager(m).SetBatching(0, 1) // what comes while a request is under way goes in one transaction
+	}
+	return &ours{
+		m: m, lazy: keepFor[s.worker],
+		seed: s.seed<<16 | uint64(s.worker)<<8 | uint64(s.life), made: make(map[string]zklock.ContextLocker),
+	}, nil
 }
 
 func (o *ours) close() { _ = o.m.Close() }
@@ -73,10 +92,13 @@ func (o *ours) open(p place) (func(*rand.Rand) contender, error) {
 	none := func(*rand.Rand) contender { return nil }
 	var err error
 	switch name := p.name(); name {
-	case mutexName, localName, unfairName:
+	case mutexName, localName, unfairName, keptName:
 		opts := map[string][]zklock.Option{
 			localName:  {zklock.WithLocalHandover(handOvers)},
 			unfairName: {zklock.WithUnfair()},
+		}
+		if o.lazy > 0 {
+			opts[keptName] = []zklock.Option{zklock.WithLazyRelease(o.lazy)}
 		}
 		var mutex *zklock.Mutex
 		if mutex, err = zklock.New(o.m, p.path, opts[name]...); err != nil {
@@ -84,13 +106,27 @@ func (o *ours) open(p place) (func(*rand.Rand) contender, error) {
 		}
 		o.made[name] = mutex
 		return func(r *rand.Rand) contender { return &ourMutex{mutex, r} }, nil
-	case rwName:
-		rw, err := rwlock.New(o.m, p.path)
+	case batchedName:
+		several := make([]*zklock.Mutex, len(batchedDirs))
+		for i, dir := range batchedDirs {
+			if several[i], err = zklock.New(o.m, path.Join(p.path, dir)); err != nil {
+				return none, err
+			}
+		}
+		return func(r *rand.Rand) contender { return ourMutexes{several, r} }, nil
+	case rwName, keptRWName:
+		var opts []rwlock.Option
+		if name == keptRWName && o.lazy > 0 {
+			opts = append(opts, rwlock.WithLazyRelease(o.lazy))
+		}
+		rw, err := rwlock.New(o.m, p.path, opts...)
 		if err != nil {
 			return none, err
 		}
 		o.made[name] = rw
-		return func(r *rand.Rand) contender { return &ourRW{o.m, rw, r} }, nil
+		return func(r *rand.Rand) contender {
+			return &ourRW{m: o.m, rw: rw, random: r, often: name == keptRWName}
+		}, nil
 	case semaphoreName:
 		s, err := semaphore.New(o.m, p.path, firstLimit)
 		if err != nil {
@@ -105,29 +141,37 @@ func (o *ours) open(p place) (func(*rand.Rand) contender, error) {
 		}
 		return func(r *rand.Rand) contender { return ourCurators{s, r} }, nil
 	case multiName:
-		m, err := o.multi()
+		all, err := o.multis()
 		if err != nil {
 			return none, err
 		}
-		return func(r *rand.Rand) contender { return m }, nil
+		return func(r *rand.Rand) contender { return ourMultis{all, r} }, nil
 	default:
 		return none, fmt.Errorf("no lock %q", name)
 	}
 }
 
-// multi takes several of the other locks. They exist by now, because subjects names multi last.
-func (o *ours) multi() (*ourMulti, error) {
-	var all []zklock.ContextLocker
-	for _, name := range multiParts {
-		all = append(all, o.made[name])
+// multis take several of the other locks. They exist by now, because subjects names multi last.
+func (o *ours) multis() (multis []ourMulti, err error) {
+	for _, parts := range multiParts {
+		var all []zklock.ContextLocker
+		for _, name := range parts {
+			all = append(all, o.made[name])
+		}
+		lock, e := zklock.Multi(all...)
+		multis, err = append(multis, ourMulti{lock, parts}), errors.Join(err, e)
 	}
-	lock, err := zklock.Multi(all...)
-	return &ourMulti{lock: lock}, err
+	return multis, err
 }
 
-// multiParts are the locks that the multi-lock takes. It takes them in the order of their paths. The
-// first one is the lock with the longest wait, which others can hold at the same time.
-var multiParts = []string{semaphoreName, localName, rwName}
+// multiParts are the locks that the multi-locks take, in the order of their paths. The first one is the
+// lock with the longest wait, which others can hold at the same time. A local mutex that is in use is not
+// taken in one transaction with the others. A plain one always is.
+var multiParts = [][]string{{semaphoreName, mutexName, rwName}, {semaphoreName, localName, rwName}}
+
+// batchedDirs are the mutexes at the path of one kind. A transaction has at most one create in a
+// directory.
+var batchedDirs = []string{"a", "b", "c", "d"}
 
 // tries draws whether an acquisition does not wait.
 func tries(r *rand.Rand) bool { return r.IntN(8) == 0 }
@@ -155,14 +199,33 @@ func (m *ourMutex) acquire(ctx context.Context) (hold, error) {
 	return take(ctx, m.mutex.Acquire, claim{})
 }
 
+// ourMutexes takes one of several mutexes.
+type ourMutexes struct {
+	several []*zklock.Mutex
+	random  *rand.Rand
+}
+
+func (m ourMutexes) acquire(ctx context.Context) (hold, error) {
+	i := m.random.IntN(len(m.several))
+	if tries(m.random) {
+		return take(ctx, m.several[i].TryAcquire, claim{Of: i + 1})
+	}
+	return take(ctx, m.several[i].Acquire, claim{Of: i + 1})
+}
+
 type ourRW struct {
 	m      *session.Manager
 	rw     *rwlock.RWMutex
 	random *rand.Rand
+	often  bool // does the same several times in a row, so that the place is used again
+	last   int  // what it did
 }
 
 func (l *ourRW) acquire(ctx context.Context) (hold, error) {
-	switch n := l.random.IntN(16); {
+	if !l.often || l.random.IntN(8) == 0 {
+		l.last = l.random.IntN(16)
+	}
+	switch n := l.last; {
 	case n == 0:
 		return take(ctx, l.rw.TryAcquire, claim{})
 	case n == 1:
@@ -282,19 +345,30 @@ func (h ourHold) held() bool                               { return h.lease.Err(
 func (h ourHold) token(ctx context.Context) (int64, error) { return h.lease.Token(ctx) }
 func (h ourHold) release(ctx context.Context) error        { return h.lease.Release(ctx) }
 
-type ourMulti struct{ lock *zklock.MultiLock }
+type ourMulti struct {
+	lock  *zklock.MultiLock
+	parts []string
+}
 
-func (m *ourMulti) acquire(ctx context.Context) (hold, error) {
+// ourMultis takes one of several multi-locks.
+type ourMultis struct {
+	all    []ourMulti
+	random *rand.Rand
+}
+
+func (m ourMultis) acquire(ctx context.Context) (hold, error) {
+	one := m.all[m.random.IntN(len(m.all))]
 	ctx, seen := listing.Watch(ctx, path.Join(lockDir, semaphoreName))
-	lease, err := m.lock.Acquire(ctx)
+	lease, err := one.lock.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return multiHold{lease, seen(), make([]int64, len(multiParts))}, nil
+	return multiHold{lease, one.parts, seen(), make([]int64, len(one.parts))}, nil
 }
 
 type multiHold struct {
 	lease  *zklock.MultiLease
+	names  []string
 	view   int64   // of the semaphore among the locks
 	tokens []int64 // of the locks
 }
@@ -314,12 +388,12 @@ func (h multiHold) token(ctx context.Context) (int64, error) {
 		token, err := l.Token(ctx)
 		h.tokens[i], errs = token, append(errs, err)
 	}
-	return h.tokens[slices.Index(multiParts, rwName)], errors.Join(errs...)
+	return h.tokens[slices.Index(h.names, rwName)], errors.Join(errs...)
 }
 
 func (h multiHold) parts() []part {
-	all := make([]part, len(multiParts))
-	for i, name := range multiParts {
+	all := make([]part, len(h.names))
+	for i, name := range h.names {
 		all[i] = part{lock: name, token: &h.tokens[i]}
 		if name == semaphoreName {
 			all[i].claim = claim{Weight: 1, View: h.view}

@@ -20,7 +20,7 @@ type outcome struct {
 	acquisitions int
 	violations   []string // two holders at once
 	faults       []string // of the other checks
-	resizes      string   // what is to be said of them; "" if there are none
+	meanwhile    string   // see verdict
 	undecided    int      // pieces of a history that took the checker too long
 	stale        int      // writes the register refused
 	orphans      int
@@ -52,7 +52,7 @@ func (o *outcome) judge(t *testing.T, deaths map[lifeID]int64, kills int) {
 	o.faults = slices.Concat(o.faults, refusedHolders(events), disorder(events), unorderedWrites(r.writes),
 		prefix("lock: ", v.illegal), prefix("register: ", register))
 	o.undecided = v.undecided + undecided
-	o.resizes = v.resizes
+	o.meanwhile = v.meanwhile
 	o.stale = r.stale
 	t.Logf("%s: %d events, %d holds seen, %d kills of workers, %d writes", o.name, len(events), len(all), kills, len(r.writes))
 }
@@ -78,8 +78,8 @@ func (o *outcome) log(t *testing.T) {
 			t.Logf("%s: %s", o.name, f)
 		}
 	}
-	if o.resizes != "" {
-		t.Logf("%s: %s", o.name, o.resizes)
+	if o.meanwhile != "" {
+		t.Logf("%s: %s", o.name, o.meanwhile)
 	}
 	median, longest := o.waits()
 	t.Logf("%s, seed %d: %d rounds in %v, %d acquisitions; %d violations, %d other faults, %d pieces undecided; "+
@@ -132,8 +132,8 @@ other rounds.
 			o.rounds, o.acquisitions, len(o.violations), len(o.faults), o.stale, o.orphans, o.stalls, waits)
 	}
 	for _, o := range all {
-		if o.resizes != "" {
-			fmt.Fprintf(&b, "\nMeanwhile there were %s (%s).\n", o.resizes, o.name)
+		if o.meanwhile != "" {
+			fmt.Fprintf(&b, "\nMeanwhile there were %s (%s).\n", o.meanwhile, o.name)
 		}
 	}
 	return b.String()

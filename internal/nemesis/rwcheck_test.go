@@ -131,7 +131,26 @@ func TestRWPieces(t *testing.T) {
 	}
 }
 
-// A local mutex gives one token to several holders of one process only.
+// Several mutexes at one path are judged apart.
+func TestBatchedChecks(t *testing.T) {
+	for name, tt := range map[string]struct {
+		of    [2]int
+		legal bool
+	}{
+		"one mutex":   {[2]int{2, 2}, false},
+		"two mutexes": {[2]int{1, 2}, true},
+	} {
+		var h history
+		h.claimed(1, 7, 10, 30, claim{Of: tt.of[0]})
+		h.claimed(2, 7, 20, 40, claim{Of: tt.of[1]})
+		v := judgeBatched(h.events, spans(h.events, nil), nil)
+		if got := len(v.violations) == 0 && len(v.illegal) == 0; got != tt.legal {
+			t.Errorf("%s: legal is %v: %q, %q", name, got, v.violations, v.illegal)
+		}
+	}
+}
+
+// A local mutex gives one token to several holders of one process only, and so does a kept place.
 func TestLocalTokens(t *testing.T) {
 	for name, tt := range map[string]struct {
 		workers [2]int
@@ -149,6 +168,12 @@ func TestLocalTokens(t *testing.T) {
 		}
 		if len(judgeMutex(h.events, all, nil).illegal) == 0 {
 			t.Errorf("%s: two holders with one token pass for a mutex", name)
+		}
+		if got := len(judgeKeptRW(h.events, all, nil).illegal) == 0; got != tt.legal {
+			t.Errorf("%s: for writers legal is %v", name, got)
+		}
+		if len(judgeRW(h.events, all, nil).illegal) == 0 {
+			t.Errorf("%s: two writers with one token pass for a read-write lock", name)
 		}
 	}
 }

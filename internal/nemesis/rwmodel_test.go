@@ -16,11 +16,12 @@ type rwState struct {
 	writer  turnID
 	readers []turnID // in an order, so that equal states are equal
 	wrote   int64    // the highest token of a writer
-	any     int64    // and of anybody
+	of      lifeID   // the process that had it
+	any     int64    // the highest token of anybody
 }
 
 func (s rwState) equal(o rwState) bool {
-	return s.writer == o.writer && s.wrote == o.wrote && s.any == o.any && slices.Equal(s.readers, o.readers)
+	return s.writer == o.writer && s.wrote == o.wrote && s.of == o.of && s.any == o.any && slices.Equal(s.readers, o.readers)
 }
 
 func (s rwState) with(reader turnID) rwState {
@@ -58,6 +59,17 @@ type rwInput struct {
 // all before, and a reader one that is higher than those of all writers before. A writer becomes
 // a reader in one step, in which no other contender can come in.
 func rwModel(from rwState) porcupine.Model {
+	return oneWriter(from, func(s rwState, in rwInput) bool { return in.token > s.any })
+}
+
+// keptRWModel is rwModel, except that consecutive writers of one process can have the same token.
+func keptRWModel(from rwState) porcupine.Model {
+	return oneWriter(from, func(s rwState, in rwInput) bool {
+		return in.token > s.any || in.token == s.any && in.token == s.wrote && in.id.lifeID == s.of
+	})
+}
+
+func oneWriter(from rwState, inOrder func(rwState, rwInput) bool) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return from },
 		Equal: func(a, b any) bool {
@@ -81,12 +93,20 @@ func rwModel(from rwState) porcupine.Model {
 				s.any = max(s.any, in.token)
 				return ok, s.with(in.id)
 			default:
-				ok := s.writer == nobody && len(s.readers) == 0 && (in.token == 0 || in.token > s.any)
-				s.writer, s.wrote, s.any = in.id, max(s.wrote, in.token), max(s.any, in.token)
-				return ok, s
+				ok := s.writer == nobody && len(s.readers) == 0 && (in.token == 0 || inOrder(s, in))
+				s.writer, s.any = in.id, max(s.any, in.token)
+				return ok, s.written(in)
 			}
 		},
 	}
+}
+
+// written takes note of the token of a writer.
+func (s rwState) written(in rwInput) rwState {
+	if in.token > s.wrote {
+		s.wrote, s.of = in.token, in.id.lifeID
+	}
+	return s
 }
 
 // rwHistory is a beginning and an end of each hold, as for any lock, and between them the
@@ -116,7 +136,7 @@ func (s span) down() bool { return s.firstRead.Held }
 // afterRW is the state after a history that is linearizable and whose operations have all
 // returned.
 func afterRW(from rwState, ops []porcupine.Operation) rwState {
-	s := rwState{wrote: from.wrote, any: from.any}
+	s := rwState{wrote: from.wrote, of: from.of, any: from.any}
 	reads := make(map[turnID]bool) // of those that hold
 	for _, id := range from.readers {
 		reads[id] = true
@@ -130,7 +150,7 @@ func afterRW(from rwState, ops []porcupine.Operation) rwState {
 			reads[in.id] = in.reads
 			s.any = max(s.any, in.token)
 			if !in.reads {
-				s.wrote = max(s.wrote, in.token)
+				s = s.written(in)
 			}
 		case rwDown:
 			reads[in.id] = true

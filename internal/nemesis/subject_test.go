@@ -21,7 +21,7 @@ type verdict struct {
 	violations []string // holds beside others that exclude them
 	illegal    []string // pieces that are not linearizable
 	undecided  int      // pieces that took the checker too long
-	resizes    string   // of a semaphore: how many, and how many of them all servers were seen to have
+	meanwhile  string   // what is to be said of resizes, or of kept places; "" if there are none
 }
 
 // alone is the one lock of a rival.
@@ -35,6 +35,9 @@ var subjects = []subject{
 	{name: rwName, hands: 3, judge: judgeRW},
 	{name: semaphoreName, hands: 2, judge: judgeSemaphore},
 	{name: curatorName, hands: 2, dirs: []string{"leases", "locks"}, judge: judgeCurators},
+	{name: batchedName, hands: 6, dirs: batchedDirs, judge: judgeBatched},
+	{name: keptName, hands: 1, judge: judgeKept},
+	{name: keptRWName, hands: 2, judge: judgeKeptRW},
 	{name: multiName, hands: 1, judge: judgeMutex},
 }
 
@@ -45,7 +48,7 @@ func subjectOf(name string) subject {
 // chosen returns the locks with some names, and those that the multi-lock takes if it is among them.
 func chosen(names []string) (some []subject, err error) {
 	if slices.Contains(names, multiName) {
-		names = append(names, multiParts...)
+		names = append(names, slices.Concat(multiParts...)...)
 	}
 	var known []string
 	for _, s := range subjects {
@@ -67,6 +70,17 @@ func judgeMutex(_ []event, all []span, _ map[lifeID]int64) verdict {
 	return verdict{violations: overlaps(all), illegal: bad, undecided: unknown}
 }
 
+// judgeBatched is judgeMutex for each of the mutexes.
+func judgeBatched(events []event, all []span, deaths map[lifeID]int64) (v verdict) {
+	for i := range batchedDirs {
+		one := slices.DeleteFunc(slices.Clone(all), func(s span) bool { return s.Of != i+1 })
+		w := judgeMutex(events, one, deaths)
+		v.violations, v.illegal = append(v.violations, w.violations...), append(v.illegal, w.illegal...)
+		v.undecided += w.undecided
+	}
+	return v
+}
+
 // judgeLocal is judgeMutex for holders that can have a token in common with the one before in
 // the same process.
 func judgeLocal(_ []event, all []span, _ map[lifeID]int64) verdict {
@@ -77,6 +91,32 @@ func judgeLocal(_ []event, all []span, _ map[lifeID]int64) verdict {
 func judgeRW(_ []event, all []span, _ map[lifeID]int64) verdict {
 	bad, unknown := linearizable(rwHistory(all), rwState{}, rwModel, afterRW)
 	return verdict{violations: rwOverlaps(all), illegal: bad, undecided: unknown}
+}
+
+// judgeKept is judgeLocal for a lock whose places are kept.
+func judgeKept(events []event, all []span, deaths map[lifeID]int64) verdict {
+	v := judgeLocal(events, all, deaths)
+	v.meanwhile = sharedTokens(all)
+	return v
+}
+
+// judgeKeptRW is judgeRW for writers that can have a token in common with the one before in the same
+// process.
+func judgeKeptRW(_ []event, all []span, _ map[lifeID]int64) verdict {
+	bad, unknown := linearizable(rwHistory(all), rwState{}, keptRWModel, afterRW)
+	return verdict{violations: rwOverlaps(all), illegal: bad, undecided: unknown, meanwhile: sharedTokens(all)}
+}
+
+// sharedTokens says how many holds had the token of an earlier one.
+func sharedTokens(all []span) string {
+	seen, again := make(map[int64]bool), 0
+	for _, s := range all {
+		if s.token != 0 && seen[s.token] {
+			again++
+		}
+		seen[s.token] = true
+	}
+	return fmt.Sprintf("%d holds of %d in a place that had been held before", again, len(all))
 }
 
 func judgeSemaphore(events []event, all []span, deaths map[lifeID]int64) verdict {

@@ -50,7 +50,7 @@ type world struct {
 func bubble(t *testing.T, seed uint64, f func(*world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t, zktest.Servers(servers), zktest.WithTick(tick))
+		server := zktest.Start(t, zktest.Servers(servers), zktest.TickTime(tick))
 		server.Delay(oneWay)
 		f(&world{t: t, server: server, random: rand.New(rand.NewPCG(seed, 0))})
 	})

@@ -13,6 +13,7 @@ package plumbing
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
@@ -54,9 +55,35 @@ type Manager interface {
 	Retry() func() backoff.BackOff
 	// Trace returns the *session.Trace of session.WithTrace. Use TraceHooks instead.
 	Trace() any
+	// AddTrace adds hooks, which must be a session.Trace, to those of session.WithTrace. They are
+	// not told how a thing ends that had begun before. The first call of a State hook tells the present state, as
+	// that of Manager.Subscribe does.
+	AddTrace(t any)
+	// Server returns the host and port of the server that the live session is connected to, or was
+	// connected to last. It returns "" if there is no session.
+	Server() string
+	// Live returns the *session.Session of the manager's state, or nil if there is none. It does not
+	// wait for one. Use LiveSession instead.
+	Live() any
+	// Timeout returns the session timeout that the manager asks the servers for.
+	Timeout() time.Duration
+	// Failure returns why there is no connection, as far as that is known, and otherwise nil. It does
+	// not wait.
+	Failure() error
+	// FirstWarning reports whether it is called with this path and transaction (zxid) for the first
+	// time, so that a warning about a node is logged once. It forgets old nodes when there are many.
+	FirstWarning(path string, zxid int64) bool
+	// SetBatching changes when the sessions of the manager send creates and deletes of several callers as
+	// one transaction: from this many requests in flight on, with so many transactions under way that
+	// are not full. It is for tests.
+	SetBatching(from, few int)
 }
 
-// TraceHooks returns the hooks of session.WithTrace. m must be a *session.Manager, and T must be
+// LiveSession returns the session that m has at present, or nil if it has none. It does not wait for
+// one, and the session may have ended. m must be a *session.Manager, and S session.Session.
+func LiveSession[S any](m any) *S { return OfManager(m).Live().(*S) }
+
+// TraceHooks returns the hooks of session.WithTrace, and those of AddTrace. m must be a *session.Manager, and T must be
 // session.Trace.
 func TraceHooks[T any](m any) *T { return OfManager(m).Trace().(*T) }
 
@@ -85,6 +112,16 @@ type Session interface {
 	// session's, session.ErrTooManyNodes or session.ErrInvalid.
 	StartCreate(ctx context.Context, path string, data []byte, flags int32) (Creation, error)
 
+	// StartMulti is StartCreate for a session.Session.Multi, which has at least one create. If it
+	// returns no error, all of the nodes may come to exist, or none.
+	StartMulti(ctx context.Context, ops ...any) (Transaction, error)
+
+	// SharedSync returns when the server that the session is connected to has caught up with the leader
+	// by a sync that was sent after a moment, which Creation.Syncs has returned. Callers share such a
+	// sync: one is enough for all whose replies were lost with a connection. SharedSync fails as
+	// Session.Sync does.
+	SharedSync(ctx context.Context, path string, after int64) error
+
 	// Adopt counts a node towards session.WithMaxNodes whose create succeeded although its reply
 	// was lost.
 	Adopt(path string)
@@ -96,6 +133,20 @@ type Session interface {
 
 	// Watch is the method of session.Session of that name, with the plumbing of the watch.
 	Watch(ctx context.Context, path string) ([]byte, *zk.Stat, Watch, error)
+
+	// WatchChildren returns a watch that ends as WatchChanged when a child of the node is created or
+	// deleted, and as WatchDeleted with the node. If there is no such node, it ends as WatchChanged
+	// when the node is created. Goroutines of one session share the watch. Its Result has no data.
+	// WatchChildren returns when the watch is set, and fails as Watch does, but not with
+	// zk.ErrNoNode.
+	WatchChildren(ctx context.Context, path string) (Watch, error)
+
+	// List is Children of session.Session, and sets a watch on the children in the same request. The
+	// watch ends as that of WatchChildren does, and is not shared. While it is pending, no child was
+	// created or deleted since the listing, as far as the server has told, and the connection of the
+	// listing lasts. It may have ended by the time at which List returns, also by an event that came
+	// before the listing.
+	List(ctx context.Context, path string) ([]string, *zk.Stat, Watch, error)
 
 	// Forget ends a watch as broken for all callers that share it. It is for a watch whose event
 	// must have been lost, because the node at its path is not the one it was set on. The watch
@@ -116,6 +167,9 @@ type Session interface {
 	// RemoveAfter is Remove, except that the delete is sent once after is closed. If after is
 	// nil, the delete is sent at once.
 	RemoveAfter(ctx context.Context, path string, after <-chan struct{}) Removal
+
+	// Removals returns an empty set of removals, which one transaction carries out if it can.
+	Removals() Removals
 
 	// Sweep deletes, as Remove does, the children of dir whose names match. It finds the node of
 	// a create whose reply was lost. It syncs first, so that it sees every node that was created
@@ -142,6 +196,26 @@ type Creation interface {
 	// After returns a transaction id (zxid) that is older than the node: the latest that a
 	// server had told this session when the create was sent. It returns 0 if there was none.
 	After() int64
+	// Syncs returns the moment when the create ended, for Session.SharedSync. Call it once Done is
+	// closed.
+	Syncs() int64
+}
+
+// Transaction is a multi in flight: see Session.StartMulti.
+type Transaction interface {
+	// Creation returns the create that is the operation with an index. The creates of a transaction
+	// are done at the same time, and have the same error.
+	Creation(i int) Creation
+}
+
+// Removals are guaranteed deletes of several nodes of one session. One goroutine uses it.
+type Removals interface {
+	// Remove is Session.Remove, except that nothing is sent before Start is called.
+	Remove(ctx context.Context, path string) Removal
+	// Start must be called once, after the last Remove. It sends one transaction that deletes all of
+	// the nodes. If the transaction fails, or its reply is lost, each node is deleted by itself, for
+	// certain. Start does not wait. ctx is for hooks only.
+	Start(ctx context.Context)
 }
 
 // Removal is a guaranteed delete in progress.

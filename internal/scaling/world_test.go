@@ -40,7 +40,7 @@ type world struct {
 // bubble runs f in a world of its own, in virtual time.
 func bubble(t *testing.T, f func(*world)) {
 	synctest.Test(t, func(t *testing.T) {
-		server := zktest.Start(t, zktest.WithTick(tick), zktest.WithContainerCheck(24*time.Hour))
+		server := zktest.Start(t, zktest.TickTime(tick), zktest.ContainerCheck(24*time.Hour))
 		server.Delay(oneWay)
 		f(&world{t: t, server: server, meter: newMeter()})
 	})

@@ -107,7 +107,7 @@ func TestACLOfEveryNode(t *testing.T) {
 
 // If the server does not know containers, the persistent nodes in their place have the ACL.
 func TestACLWithoutContainers(t *testing.T) {
-	srv := zktest.Start(t, zktest.WithoutContainers())
+	srv := zktest.Start(t, zktest.NoContainers())
 	m := testserver.Connect(t, srv.ConnectString(), owner(session.WithTimeout(20*time.Second))...)
 	mx, err := zklock.New(m, "/deep/er/lock")
 	must(t, err)
@@ -188,6 +188,23 @@ func testStranger(t *testing.T, open func(*session.Manager, string) (locker, err
 }
 
 func all(string) bool { return true }
+
+// Whether a stranger learns that a node exists depends on the server's version.
+func TestStrangerAsksWhetherANodeExists(t *testing.T) {
+	mx, err := zklock.New(testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...), testserver.Path(t))
+	must(t, err)
+	must(t, mx.Lock(patient(t)))
+	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()))
+	stat, err := s.Exists(patient(t), mx.Path())
+	if testserver.ExistsNeedsREAD(t) {
+		wantErr(t, "exists", err, zk.ErrNoAuth)
+		return
+	}
+	must(t, err)
+	if stat == nil || stat.NumChildren != 1 {
+		t.Errorf("%+v, want one child", stat)
+	}
+}
 
 // The ACL of the parent decides about a delete. A directory that was there before, open to all, stays
 // open, and any client can delete the nodes in it. The holder notices.

@@ -29,6 +29,8 @@ type checks struct {
 	granted  map[place]int       // how often each node was
 	order    int                 // of the grants: counts them
 	said     map[string]bool     // of which conflicts
+	tokens   map[string]string   // by directory and fencing token: the node
+	kept     *keptPlaces
 }
 
 // history is the record of one path.
@@ -70,7 +72,7 @@ type holding struct {
 }
 
 func newChecks(w *world) *checks {
-	return &checks{w: w, places: make(map[string]*history), gone: make(map[place]deletion), granted: make(map[place]int), said: make(map[string]bool)}
+	return &checks{w: w, places: make(map[string]*history), gone: make(map[place]deletion), granted: make(map[place]int), said: make(map[string]bool), tokens: make(map[string]string), kept: newKeptPlaces(w)}
 }
 
 func (cs *checks) fail(format string, args ...any) {
@@ -134,6 +136,7 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	n, _ := queue.ParseNode(path.Base(info.Node))
 	at := place{info.Node, sessionName(k.m.sessionNow())}
 	all := cs.w.contenders(info.Path)
+	wrong := cs.kept.granted(k, cs.modeOf(k), info.Node, n)
 	whole := cs.w.kind.whole == nil || cs.w.kind.whole(n)
 
 	cs.mu.Lock()
@@ -146,8 +149,7 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	c.grants[info.Path] = grant
 	lost, deleted := cs.gone[at]
 	h := cs.placeLocked(k.current.path)
-	var wrong []string
-	if cs.granted[at]++; cs.granted[at] > 1+cs.w.kind.handovers && !cs.w.kind.oneName(info.Node) {
+	if cs.granted[at]++; cs.granted[at] > 1+cs.w.kind.handovers && cs.w.kind.keeps == nil && !cs.w.kind.oneName(info.Node) {
 		wrong = append(wrong, fmt.Sprintf("%s is granted for the %dth time", info.Node, cs.granted[at]))
 	}
 	switch {
@@ -173,8 +175,10 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	}
 	return func(cause error) {
 		k.log("END %s: %s", info.Node, kindOfError(cause))
+		cs.kept.endedHold(info.Node)
 		cs.mu.Lock()
 		defer cs.mu.Unlock()
+		c.ended++
 		if !c.several() { // or else it may begin anew
 			e.end = time.Now()
 		}
@@ -190,6 +194,13 @@ func (cs *checks) isCurrent(ctx context.Context, k *worker) bool {
 	return cs.w.kind.parts == nil || ok && k.current.number == s.call && !k.current.dropped
 }
 
+// modeOf returns the mode of a worker's call.
+func (cs *checks) modeOf(k *worker) string {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return k.current.mode
+}
+
 // newcomer is a call that is just being granted something.
 type newcomer struct {
 	c    *call
@@ -200,6 +211,9 @@ type newcomer struct {
 // outOfTurn compares a grant with the nodes on the server, and says what is wrong with it.
 func (cs *checks) outOfTurn(k *worker, n queue.Node, at place, all []contender, limit int) (wrong []string) {
 	kd := cs.w.kind
+	if n.Sequence < 0 {
+		wrong = append(wrong, fmt.Sprintf("%s is granted %s, past the end of the counter", k.name, at.node))
+	}
 	ahead, who := 0, []string(nil)
 	type turn struct {
 		seq     int32
@@ -208,7 +222,8 @@ func (cs *checks) outOfTurn(k *worker, n queue.Node, at place, all []contender, 
 	counted := make(map[turn]bool) // one that leaves another node in its place is one contender
 	for _, c := range all {
 		it := turn{c.seq, c.session}
-		if w := kd.weight(c.mode, kd.modeOf(n)); c.seq < n.Sequence && w > 0 && !counted[it] && !cs.halfGoneLocked(c) {
+		// A create that got a negative number is undone: it is never granted, and in nobody's way.
+		if w := kd.weight(c.mode, kd.modeOf(n)); c.seq >= 0 && c.seq < n.Sequence && w > 0 && !counted[it] && !cs.halfGoneLocked(c) {
 			counted[it] = true
 			ahead += w
 			who = append(who, c.path)

@@ -68,7 +68,7 @@ func (cs *checks) conflicts(dir string, granted *newcomer) {
 	}
 	for _, h := range all {
 		p, ok := h.in(dir)
-		if !ok || granted != nil && h.c == granted.c || !h.report() || cs.excused(h) {
+		if !ok || granted != nil && h.c == granted.c || !h.report() || cs.excused(h) || cs.revokedEarly(h) {
 			continue
 		}
 		in = append(in, inside{p.mode, h.c.worker, cs.grantOf(h, dir)})
@@ -77,6 +77,14 @@ func (cs *checks) conflicts(dir string, granted *newcomer) {
 	if !cs.w.kind.together(in) && cs.isNew(in) {
 		cs.fail("%s is held at once by %s%s", dir, strings.Join(who, " and "), cs.w.limits.text(dir))
 	}
+}
+
+// revokedEarly reports whether all holds of a holder have ended, before the holder has given its lock back.
+// If workers share one lock object, it then reports held because of another worker.
+func (cs *checks) revokedEarly(h *holding) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.w.kind.keeps != nil && h.c.ended >= len(h.c.nodes)
 }
 
 // isNew reports whether these holders hold together for the first time.

@@ -29,7 +29,7 @@ func (w *world) wear() {
 	for _, p := range w.plan.paths {
 		dirs := []string{p}
 		if w.kind.parts != nil {
-			dirs = []string{p + "/m", p + "/r", p + "/s", p + "/u"}
+			dirs = w.kind.dirs(p)
 		}
 		for _, dir := range dirs {
 			h := mix(w.seed, "wear", dir)
@@ -92,7 +92,11 @@ func (w *world) resetLimit(ctx context.Context, mgr *session.Manager, dir string
 		}
 		s, err := semaphore.New(mgr, dir, n)
 		if err == nil {
+			noted := w.limits.begin(dir, n)
 			err = s.ResetLimit(ctx)
+			if noted {
+				w.limits.end(dir, err == nil)
+			}
 		}
 		return true, err
 	}
@@ -109,6 +113,9 @@ func (w *world) usual(ctx context.Context, mgr *session.Manager, dir string) (*q
 	all, err := w.kind.open(mgr, dir)
 	if err != nil {
 		return nil, err
+	}
+	if plain := "plain " + mode; all[plain] != nil {
+		mode = plain // it keeps no place
 	}
 	return all[mode].(leaser).Acquire(ctx)
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
+	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -28,6 +30,7 @@ type request struct {
 	key  string // equal for those that ask for the same
 	// burst numbers the requests of a connection that arrive together: the same request twice
 	burst int
+	watch bool  // a listing that sets a watch
 	stale stale // how far behind the server is that answers
 }
 
@@ -43,8 +46,11 @@ func parseRequest(frame []byte, first bool) request {
 	}
 	body := frame[12:]
 	switch r.op {
-	case zktest.OpPing, zktest.OpClose, zktest.OpAuth, zktest.OpMulti, setWatches:
+	case zktest.OpPing, zktest.OpClose, zktest.OpAuth, setWatches:
 		r.key = fmt.Sprint(r.op, " ")
+		return r
+	case zktest.OpMulti:
+		r.key = fmt.Sprint(r.op, " ", multiKey(body))
 		return r
 	}
 	if n := int(binary.BigEndian.Uint32(body)); n <= len(body)-4 {
@@ -55,7 +61,38 @@ func parseRequest(frame []byte, first bool) request {
 	if r.op == zktest.OpGetData {
 		r.key += fmt.Sprint(" ", body[len(body)-1]) // with a watch or without
 	}
+	if r.op == zktest.OpGetChildren2 && body[len(body)-1] != 0 {
+		r.watch = true
+		r.key += " watch"
+	}
 	return r
+}
+
+// multiKey names the operations of a multi and their paths.
+func multiKey(body []byte) string {
+	d := wire.Decoder{Rest: body}
+	var ops []string
+	for !d.Bad {
+		op, done := d.MultiHeader()
+		if done {
+			break
+		}
+		ops = append(ops, fmt.Sprint(zktest.Op(op), " ", d.String()))
+		switch op {
+		case wire.OpCreate, wire.OpCreateContainer:
+			d.Buffer()
+			d.List(func() { d.Int32(); _ = d.String(); _ = d.String() })
+			d.Int32() // flags
+		case wire.OpSetData:
+			d.Buffer()
+			d.Int32() // version
+		case wire.OpDelete, wire.OpCheck:
+			d.Int32() // version
+		default:
+			panic(fmt.Sprint("an operation of a multi that the simulation does not know: ", op))
+		}
+	}
+	return strings.Join(ops, ", ")
 }
 
 // rank orders the frames that are sent at one instant.

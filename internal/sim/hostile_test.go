@@ -195,14 +195,15 @@ func (cs *checks) aboveLimit(c *call) bool {
 }
 
 // strangers reports whether there was a call of another kind of lock in a directory of this one. Until
-// the calm, the node of any earlier call may still be there: without a leader no session expires.
+// the calm, the node of any earlier call may still be there: without a leader no session expires. A call
+// that a hook has ended can leave work behind that ends later.
 func (cs *checks) strangers(c *call) bool {
 	since := cs.w.calmSince()
 	chaos := since.IsZero() || c.began.Before(since)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	return slices.ContainsFunc(cs.placeLocked(c.path).entries, func(o *acquisition) bool {
-		if o.c == c || !chaos && !o.end.IsZero() && o.end.Before(c.began.Add(-cs.shortly(c))) {
+		if o.c == c || !chaos && !o.c.dropped && !o.end.IsZero() && o.end.Before(c.began.Add(-cs.shortly(c))) {
 			return false
 		}
 		for _, p := range cs.w.kind.parts(c) {

@@ -86,5 +86,6 @@ func (s *series) draw(b []byte) {
 		panic(err)
 	}
 	w.world.trace.name(u.String(), fmt.Sprintf("w%d.%d.%d", w.id, s.call, n))
+	w.world.checks.kept.drew(u.String(), w.m)
 	w.world.checks.attempt(w, s.call)
 }

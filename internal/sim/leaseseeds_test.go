@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,14 +19,11 @@ import (
 // with ZooKeeper's own tick, and one attack a seed. The margin is next to none, since no thread is
 // late here. When the rival gets the lock, the holder must know that it has lost it.
 func TestLeaseSeeds(t *testing.T) {
-	if *seedFlag >= 0 {
-		t.Skip("-seed, which CI does not give, is for TestSeed")
-	}
 	n := seedCount()
 	granted, after := 0, make(map[string]int)
 	for i := range n {
 		seed := uint64(*firstFlag) + uint64(i)
-		a := &attack{seed: seed, rng: rand.New(rand.NewPCG(seed, 77))}
+		a := newAttack(seed)
 		synctest.Test(t, func(t *testing.T) { a.run(t) })
 		if a.granted {
 			granted++
@@ -51,6 +49,10 @@ type attack struct {
 	rng  *rand.Rand
 	name string
 
+	rate     float64         // of the servers' clocks, by the clients'
+	timeouts []time.Duration // of sessions; some get up to 2 s more
+	opts     []session.Option
+
 	srv            *zktest.Server
 	timeout        time.Duration
 	told           bool
@@ -63,6 +65,15 @@ type attack struct {
 	at, overlap    time.Duration
 	stopTraffic    context.CancelFunc
 	trafficStopped chan struct{}
+}
+
+// newAttack returns an attack on servers with right clocks and on a lease without a margin to speak of.
+func newAttack(seed uint64) *attack {
+	return &attack{
+		seed: seed, rng: rand.New(rand.NewPCG(seed, 77)), rate: 1,
+		timeouts: []time.Duration{4 * time.Second, 5 * time.Second, 10 * time.Second},
+		opts:     []session.Option{session.WithMargin(10 * time.Millisecond)},
+	}
 }
 
 func (a *attack) String() string {
@@ -90,10 +101,9 @@ func (a *attack) upTo(d time.Duration) time.Duration {
 
 func (a *attack) run(t *testing.T) {
 	start := time.Now()
-	a.srv = zktest.Start(t, zktest.Servers(3))
+	a.srv = zktest.Start(t, zktest.Servers(3), zktest.ClockRate(a.rate))
 	time.Sleep(time.Second + a.upTo(2*time.Second))
-	a.timeout = []time.Duration{4 * time.Second, 5 * time.Second, 10 * time.Second}[a.rng.IntN(3)] +
-		a.upTo(2*time.Second).Truncate(10*time.Millisecond)
+	a.timeout = a.timeouts[a.rng.IntN(len(a.timeouts))] + a.upTo(2*time.Second).Truncate(10*time.Millisecond)
 	a.told = a.rng.IntN(2) == 0
 	a.leader, _ = a.srv.Leader()
 	a.home = (a.leader + 1 + a.rng.IntN(2)) % 3
@@ -124,8 +134,7 @@ func (a *attack) elsewhere() func(context.Context, string, string) (dialed, erro
 }
 
 func (a *attack) connect(t *testing.T, dial func(context.Context, string, string) (dialed, error)) *session.Manager {
-	opts := []session.Option{session.WithTimeout(a.timeout), session.WithMargin(10 * time.Millisecond),
-		session.WithDialer(dial), session.WithLogger(quiet())}
+	opts := append(slices.Clone(a.opts), session.WithTimeout(a.timeout), session.WithDialer(dial), session.WithLogger(quiet()))
 	if a.told {
 		opts = append(opts, session.WithTickTime(2*time.Second))
 	}
@@ -238,11 +247,13 @@ func (a *attack) aim() {
 		}
 		time.Sleep(time.Millisecond)
 	}
+	const nominal = 2 * time.Second
+	tick := time.Duration(float64(nominal) / a.rate)
 	if a.rng.IntN(3) == 0 {
-		time.Sleep(a.upTo(2 * time.Second))
+		time.Sleep(a.upTo(tick))
 		return
 	}
-	time.Sleep(2*time.Second - 90*time.Millisecond - a.upTo(100*time.Millisecond))
+	time.Sleep(tick - 90*time.Millisecond - a.upTo(100*time.Millisecond))
 }
 
 // nudge sends the requests of a proof: perhaps a request through the leader, and a write.

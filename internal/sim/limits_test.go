@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/turnstile-go/turnstile/zktest"
@@ -17,8 +18,8 @@ import (
 // them was granted.
 //
 // A contender decides by the answer of its server, which may be older than the moment at which it
-// arrives. So the last one to be granted must fit the limit of that answer, or one that was in
-// force since.
+// arrives, and older than the request if the server is behind. So the last one to be granted must fit
+// the limit of that answer, or one that was in force since.
 type limits struct {
 	w *world
 
@@ -34,6 +35,13 @@ type limit struct {
 	spans   []span
 	changes []change
 	told    map[string]view // the last answer, by the name of the client
+	heard   []heard         // of each change of the data, when the first client heard of it
+}
+
+// heard is when a client was first told of data that a transaction has set.
+type heard struct {
+	zxid int64
+	at   time.Time
 }
 
 // span is when a limit may have been in force.
@@ -51,6 +59,7 @@ type change struct {
 // view is a limit as a server told it.
 type view struct {
 	limit         int
+	zxid          int64 // of the transaction that set it
 	sent, arrived time.Time
 }
 
@@ -142,18 +151,20 @@ func (l *limits) answered(client, dir string, frame []byte, sent time.Time) (tol
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d := l.dirs[dir]
-	const header = 20
+	const header, modified = 20, 8 // modified is the place of the zxid in a node's stat
 	if d == nil || len(frame) < header+4 {
 		return 0, true
 	}
 	size := int(int32(binary.BigEndian.Uint32(frame[header:])))
+	zxid := int64(binary.BigEndian.Uint64(frame[header+4+max(size, 0)+modified:]))
 	said := struct {
 		MaxLeases int `json:"maxLeases"`
 	}{}
 	if size > 0 {
 		_ = json.Unmarshal(frame[header+4:header+4+size], &said) // a directory may have other data, or none
 	}
-	v := view{said.MaxLeases, sent, time.Now()}
+	v := view{said.MaxLeases, zxid, sent, time.Now()}
+	d.hear(zxid)
 	if v.limit == 0 {
 		v.limit = d.initial // that it is about to get
 	}
@@ -163,12 +174,32 @@ func (l *limits) answered(client, dir string, frame []byte, sent time.Time) (tol
 	})
 	if last := d.told[client]; last.arrived.Equal(v.arrived) { // it is not known which is whose
 		v.limit = max(v.limit, last.limit)
+		v.zxid = min(v.zxid, last.zxid)
 		if last.sent.Before(v.sent) {
 			v.sent = last.sent
 		}
 	}
 	d.told[client] = v
 	return told, possible
+}
+
+// hear notes that a client is told of data that a transaction has set.
+func (d *limit) hear(zxid int64) {
+	if !slices.ContainsFunc(d.heard, func(h heard) bool { return h.zxid == zxid }) {
+		d.heard = append(d.heard, heard{zxid, time.Now()})
+	}
+}
+
+// trueUntil returns a moment up to which the data of an answer was the latest, at the latest when it
+// was asked for. The server that answers may be behind.
+func (d *limit) trueUntil(v view) time.Time {
+	until := v.sent
+	for _, h := range d.heard {
+		if h.zxid > v.zxid && h.at.Before(until) {
+			until = h.at
+		}
+	}
+	return until
 }
 
 // read notes that a worker has just been given the last answer.
@@ -195,10 +226,11 @@ func (l *limits) under(k *worker, dir string, began time.Time) int {
 		return 0
 	}
 	v, ok := l.views[k][dir]
-	if !ok || v.sent.Before(began) {
-		v.sent = began
+	from := began
+	if ok && !v.sent.Before(began) {
+		from = d.trueUntil(v)
 	}
-	_, high := d.since(v.sent)
+	_, high := d.since(from)
 	return max(v.limit, high)
 }
 
@@ -294,3 +326,24 @@ func (l *limits) tells(client string, r request, p packet) {
 }
 
 func isCount(mode string) bool { return mode != "" && mode[0] >= '0' && mode[0] <= '9' }
+
+// A server that is behind answers with data that another client already knows to be replaced.
+func TestAnswerOfAServerBehind(t *testing.T) {
+	start := time.Now()
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	d := &limit{heard: []heard{{zxid: 10, at: at(1)}, {zxid: 30, at: at(5)}, {zxid: 20, at: at(3)}}}
+	for _, c := range []struct {
+		name       string
+		zxid       int64
+		sent, want int
+	}{
+		{"the latest", 30, 9, 9},
+		{"replaced since", 20, 4, 4},
+		{"replaced before", 20, 9, 5},
+		{"replaced twice before", 10, 9, 3},
+	} {
+		if got := d.trueUntil(view{zxid: c.zxid, sent: at(c.sent)}); !got.Equal(at(c.want)) {
+			t.Errorf("%s: true until %v s, want %d s", c.name, got.Sub(start).Seconds(), c.want)
+		}
+	}
+}

@@ -3,7 +3,9 @@ package sim
 import (
 	"context"
 	"path"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -69,9 +71,21 @@ type kind struct {
 	limited func(path string) map[string]int
 	// revocable says that a holder gives up its lease when it is asked to.
 	revocable bool
+	// drawn returns the kind as a seed draws it. nil: all seeds have the same.
+	drawn func(k kind, seed uint64) kind
+	// choose draws the path and the mode of a call. nil: any. Each manager has a path of its own then.
+	choose func(k *worker) (path, mode string)
+	// keeps is for how long, at most, places of calls of each mode are kept after a release. nil: no place
+	// is kept.
+	keeps map[string]time.Duration
+	// fewNodes says that sessions of some managers may have few nodes.
+	fewNodes bool
 	// hostile says that hooks panic, that sessions have few nodes, and that workers that hold
 	// nothing call Unlock.
 	hostile bool
+	// batched says that creates and deletes of the workers of a manager are sent together, which
+	// otherwise takes more of them than there are.
+	batched bool
 }
 
 // part is what a call takes in one directory.
@@ -125,7 +139,7 @@ type inside struct {
 	grant grantInfo
 }
 
-var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind, unfairKind, localKind, resizedKind, mixedKind}
+var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind, unfairKind, localKind, resizedKind, mixedKind, batchedKind, keptKind}
 
 var mutexKind = kind{
 	name:   "mutex",
@@ -140,4 +154,15 @@ var mutexKind = kind{
 	slack:     func(string) int { return 0 },
 	shared:    true,
 	reentrant: true,
+}
+
+// dirs returns the directories below a path in which calls take something.
+func (k kind) dirs(path string) (out []string) {
+	for _, mode := range k.modes {
+		for _, p := range k.parts(&call{path: path, mode: mode}) {
+			out = append(out, p.dir)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -29,7 +30,8 @@ type member struct {
 	manager *session.Manager // nil while there is none
 	locks   map[string]map[string]any
 	changed chan struct{}
-	session int64 // the latest; 0 for none
+	session int64     // the latest; 0 for none
+	since   time.Time // when session was set
 	up      bool
 	closing time.Time // when Close was last called
 	keep    time.Time // until then its workers keep what they hold
@@ -44,7 +46,7 @@ func newMember(w *world, i int) *member {
 	}
 	m.end = newEndpoint(w, m.party, m.name)
 	m.end.noProbe = m.knows == ignorant
-	if h := mix(w.seed, "nodes", i); w.kind.hostile && h%2 == 0 {
+	if h := mix(w.seed, "nodes", i); (w.kind.hostile || w.kind.fewNodes) && h%2 == 0 {
 		m.maxNodes = 1 + int(h>>8%5)
 	}
 	return m
@@ -110,6 +112,9 @@ func (m *member) open(stop <-chan struct{}) bool {
 		cancel()
 		if err == nil {
 			m.w.trace.add(m.name, "open")
+			if m.w.kind.batched {
+				plumbing.OfManager(mgr).SetBatching(0, 1)
+			}
 			m.mu.Lock()
 			m.manager, m.locks = mgr, make(map[string]map[string]any)
 			close(m.changed)
@@ -135,6 +140,9 @@ func (m *member) hooks() session.Trace {
 	}
 	if m.w.kind.limited != nil {
 		t.Request = m.asked
+	}
+	if m.w.kind.batched {
+		t.Request = m.apart
 	}
 	if m.w.kind.hostile {
 		t = hostileTo(t)
@@ -197,7 +205,9 @@ func (m *member) stateChanged(c session.Change) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.session = c.Session
+	if m.session != c.Session {
+		m.session, m.since = c.Session, time.Now()
+	}
 	m.up = c.To == session.Connected
 }
 
@@ -206,6 +216,13 @@ func (m *member) sessionNow() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.session
+}
+
+// sessionSince is sessionNow, with the time from which on that has been so.
+func (m *member) sessionSince() (int64, time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.session, m.since
 }
 
 // current waits for an open manager.

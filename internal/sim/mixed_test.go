@@ -195,8 +195,8 @@ func (b *builder) semaphore(dir string) *semaphore.Semaphore {
 	return s
 }
 
-func (b *builder) rwlock(dir string) *rwlock.RWMutex {
-	rw, err := rwlock.New(b.m, b.path+dir, rwlock.WithRevocable(giveUp))
+func (b *builder) rwlock(dir string, opts ...rwlock.Option) *rwlock.RWMutex {
+	rw, err := rwlock.New(b.m, b.path+dir, append(opts, rwlock.WithRevocable(giveUp))...)
 	b.failed(err)
 	return rw
 }

@@ -1,11 +1,11 @@
+//go:build !race
+
 package sim
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,19 +15,16 @@ import (
 	"github.com/turnstile-go/turnstile/internal/longtest"
 )
 
-// mutantEnv is set in the processes that test a mutant.
-const mutantEnv = "TURNSTILE_SIM_MUTANT"
-
 // mutantSeeds is how many seeds a mutant may survive.
 const mutantSeeds = 400
 
 // Each mutant of the table is caught. The production code has no hook for that: a mutant
 // is a build with other text in the place of a file.
+//
+// The test is not part of a build with -race. Each mutant is a build and hundreds of seeds, which CI
+// runs at full speed, in a step of its own.
 func TestMutants(t *testing.T) {
 	longtest.Only(t)
-	if raceEnabled || os.Getenv(mutantEnv) != "" || os.Getenv(shardEnv) != "" || *seedFlag >= 0 {
-		t.Skip("each mutant is a build and hundreds of seeds: CI runs them without -race, in a step of its own")
-	}
 	for _, m := range mutants {
 		if *mutantFlag != "" && *mutantFlag != m.name {
 			continue
@@ -36,13 +33,6 @@ func TestMutants(t *testing.T) {
 			t.Parallel() // each is a build and a process of its own
 			m.test(t)
 		})
-	}
-}
-
-// The table fits the code: each text to change occurs exactly once.
-func TestMutantTexts(t *testing.T) {
-	for _, m := range mutants {
-		t.Run(m.name, func(t *testing.T) { m.overlay(t) })
 	}
 }
 
@@ -67,7 +57,7 @@ func (m mutant) test(t *testing.T) {
 	// It runs in a process of its own without shards, so that there is one count of seeds.
 	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-overlay", overlay, ".",
 		"-run", run, "-seeds", strconv.Itoa(mutantSeeds), "-kind", kind)
-	cmd.Env = append(os.Environ(), mutantEnv+"="+m.name, shardEnv+"=0/1")
+	cmd.Env = append(os.Environ(), shardEnv+"=0/1")
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
 	took := time.Since(began).Round(100 * time.Millisecond)
@@ -97,49 +87,6 @@ func (m mutant) testBy(t *testing.T, overlay, by string) {
 	default:
 		t.Logf("caught by %s", by)
 	}
-}
-
-// overlay writes the patched files and returns the file that says what they replace.
-func (m mutant) overlay(t *testing.T) string {
-	t.Helper()
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	patched := make(map[string]string)
-	for _, e := range m.edits {
-		name := filepath.Join(root, filepath.FromSlash(e.file))
-		text, ok := patched[name]
-		if !ok {
-			b, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text = string(b)
-		}
-		if n := strings.Count(text, e.old); n != 1 {
-			t.Fatalf("%s has the text to change %d times, not once; mend the table:\n%s", e.file, n, e.old)
-		}
-		patched[name] = strings.Replace(text, e.old, e.new, 1)
-	}
-	replace := make(map[string]string)
-	for name, text := range patched {
-		out := filepath.Join(dir, strconv.Itoa(len(replace))+".go")
-		if err := os.WriteFile(out, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		replace[name] = out
-	}
-	b, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(out, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return out
 }
 
 func tail(s string) string { return s[max(0, len(s)-2000):] }

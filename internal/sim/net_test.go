@@ -112,6 +112,7 @@ type link struct {
 // cut closes both sides.
 func (l *link) cut() {
 	_ = l.inner.Close()
+	l.e.world.checks.kept.cut(l)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.server != nil {
@@ -298,6 +299,9 @@ func (l *link) sameAsked(a, b packet) bool {
 	return ok && also && one.burst == two.burst
 }
 
+// childrenChanged is the type of an event.
+const childrenChanged = 4
+
 func (l *link) received(p packet) {
 	t := l.e.world.trace
 	if l.down.passed == 0 {
@@ -309,6 +313,9 @@ func (l *link) received(p packet) {
 	switch xid {
 	case -1:
 		t.add(l.e.name, "<- EVENT %d %s", code, path)
+		if code == childrenChanged {
+			l.e.world.checks.kept.changed(l, path)
+		}
 	case -2:
 	default:
 		l.mu.Lock()
@@ -320,6 +327,9 @@ func (l *link) received(p packet) {
 			t.add(l.e.name, "%s: error %d", text, code)
 		} else {
 			l.e.world.limits.tells(l.e.name, req, p)
+			if req.op == zktest.OpGetChildren2 {
+				l.e.world.checks.kept.lists(l, req, p.frame)
+			}
 			t.add(l.e.name, "%s", text)
 		}
 	}

@@ -50,7 +50,7 @@ func TestSeed(t *testing.T) {
 	for _, l := range out.trace {
 		fmt.Fprintln(os.Stdout, l)
 	}
-	t.Logf("%v virtual in %v, %d lines, %d grants, %v", out.virtual, time.Since(began), len(out.trace), out.grants, out.strikes)
+	t.Logf("%v virtual in %v, %d lines, %d grants, %d places kept and used again, %v", out.virtual, time.Since(began), len(out.trace), out.grants, out.reused, out.strikes)
 	if len(out.failures) > 0 {
 		t.Error(out.report())
 	}
@@ -64,9 +64,6 @@ const shards = 2
 // TestSeeds runs many seeds, in several processes. A process has only one source of uuids, and a
 // bubble runs fastest on one thread.
 func TestSeeds(t *testing.T) {
-	if *seedFlag >= 0 {
-		t.Skip("-seed, which CI does not give, is for TestSeed")
-	}
 	if shard := os.Getenv(shardEnv); shard != "" {
 		runShard(t, shard)
 		return
@@ -113,11 +110,12 @@ func runShard(t *testing.T, shard string) {
 	if _, err := fmt.Sscanf(shard, "%d/%d", &i, &n); err != nil {
 		t.Fatal(err)
 	}
-	grants, failed := 0, 0
+	grants, failed, reused := 0, 0, 0
 	var virtual time.Duration
 	for s := *firstFlag + int64(i); s < *firstFlag+int64(seedCount()); s += int64(n) {
 		out := runGuarded(t, uint64(s))
 		grants += out.grants
+		reused += out.reused
 		virtual += out.virtual
 		if len(out.failures) > 0 {
 			failed++
@@ -127,7 +125,7 @@ func runShard(t *testing.T, shard string) {
 			}
 		}
 	}
-	fmt.Printf("%s: %d grants in %v of virtual time, %d seeds failed\n", shard, grants, virtual.Round(time.Second), failed)
+	fmt.Printf("%s: %d grants, %d places kept and used again, in %v of virtual time, %d seeds failed\n", shard, grants, reused, virtual.Round(time.Second), failed)
 }
 
 // runGuarded runs a seed, and names it also when the run cannot report: when another goroutine
@@ -149,9 +147,6 @@ func runGuarded(t *testing.T, seed uint64) *outcome {
 // differ more often: a manager closes a lost session, asks for the tick and dials for the next
 // session at one instant.
 func TestDeterminism(t *testing.T) {
-	if *seedFlag >= 0 {
-		t.Skip("-seed, which CI does not give, is for TestSeed")
-	}
 	n, same, odd := longtest.Pick[int64](6, 100), int64(0), 0
 	if raceEnabled {
 		n = min(n, 20)

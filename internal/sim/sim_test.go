@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -159,6 +161,7 @@ type outcome struct {
 	virtual  time.Duration
 	grants   int
 	strikes  map[string]int
+	reused   int // places that were used again after they had been kept
 }
 
 // runSeed does one run in a bubble of its own.
@@ -168,11 +171,19 @@ func runSeed(t *testing.T, seed uint64) (out *outcome) {
 		// If two goroutines wake at one instant and want one node, the scheduler chooses.
 		w.plan.workers = 1
 	}
+	if w.kind.drawn != nil {
+		w.kind = w.kind.drawn(w.kind, seed)
+	}
 	switch {
+	case w.kind.choose != nil:
+		w.plan.workers, w.plan.paths = max(2, w.plan.workers), homes(w.plan.managers)
 	case w.kind.parts != nil:
 		w.plan.workers, w.plan.paths = max(2, w.plan.workers), w.plan.paths[:1]
 	case w.kind.handovers > 0:
 		w.plan.workers += 2
+	case w.kind.batched:
+		w.plan.workers += 3
+		w.plan.paths = []string{"/locks/a", "/locks/b", "/locks/c"}
 	}
 	out = &outcome{seed: seed}
 	defer func() {
@@ -205,8 +216,8 @@ func (w *world) run(out *outcome) {
 	began := time.Now()
 	w.trace = newTrace()
 	w.checks, w.limits = newChecks(w), newLimits(w)
-	server, err := zktest.New(zktest.Servers(w.plan.servers), zktest.WithTick(w.plan.tick),
-		zktest.WithContainerCheck(time.Hour), zktest.WithSessionTimeouts(2*w.plan.tick, time.Hour))
+	server, err := zktest.New(zktest.Servers(w.plan.servers), zktest.TickTime(w.plan.tick),
+		zktest.ContainerCheck(time.Hour), zktest.MinSessionTimeout(2*w.plan.tick), zktest.MaxSessionTimeout(time.Hour))
 	if err != nil {
 		w.checks.fail("server: %v", err)
 		return
@@ -243,6 +254,9 @@ func (w *world) run(out *outcome) {
 		w.beSlow(longest)
 	}
 	w.enter(calm)
+	if w.kind.keeps != nil {
+		members.Go(func() { w.checks.kept.watchOver(stop) })
+	}
 	w.operator.disturb(8 * time.Second)
 	w.enter(ending)
 	w.awaitEnd(&people)
@@ -251,7 +265,7 @@ func (w *world) run(out *outcome) {
 	w.checkEmpty()
 	w.tearDown()
 	out.failures, out.virtual = w.checks.failed(), time.Since(began)
-	out.grants, out.strikes = w.checks.grants, faults.strikes
+	out.grants, out.strikes, out.reused = w.checks.grants, faults.strikes, w.checks.kept.reused()
 }
 
 // Round trips of a second, or commits that take a second and a half: one of the two.
@@ -305,6 +319,9 @@ func (w *world) awaitEnd(people *sync.WaitGroup) {
 // in the background may take a moment.
 func (w *world) checkEmpty() {
 	w.sleep(faultSlot, 2*time.Second)
+	if w.kind.keeps != nil { // places that are kept leave by themselves
+		w.sleep(faultSlot, slices.Max(slices.Collect(maps.Values(w.kind.keeps))))
+	}
 	w.probe()
 	w.restarts()
 	w.limits.forget()

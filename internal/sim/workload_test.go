@@ -112,6 +112,7 @@ type call struct {
 	entry    *acquisition // the present attempt
 	attempts int
 	nodes    []place // granted to it
+	ended    int     // of these, how many holds have ended
 	present  bool    // contenders were there when a try began
 	number   int     // of the worker's calls
 	perCall  bool    // it has no node of its own
@@ -129,9 +130,12 @@ func (k *worker) turn(mgr *session.Manager) {
 		k.resize(mgr)
 		return
 	}
-	c := &call{worker: k, mgr: mgr,
-		path: w.plan.paths[k.rng.IntN(len(w.plan.paths))],
-		mode: w.kind.modes[k.rng.IntN(len(w.kind.modes))],
+	c := &call{worker: k, mgr: mgr}
+	if w.kind.choose != nil {
+		c.path, c.mode = w.kind.choose(k)
+	} else {
+		c.path = w.plan.paths[k.rng.IntN(len(w.plan.paths))]
+		c.mode = w.kind.modes[k.rng.IntN(len(w.kind.modes))]
 	}
 	var err error
 	if c.lock, err = k.m.lock(mgr, c.path, c.mode, w.kind.ownershipOf(c.mode).shared || w.kind.shared && k.rng.IntN(3) == 0); err != nil {
@@ -284,6 +288,10 @@ func (k *worker) bareTurn(c *call) {
 		return
 	}
 	h := w.checks.held(c, func() bool { return lease.Err() == nil })
+	if w.kind.batched {
+		k.checkToken(c, lease)
+	}
+	k.askToken(c, lease)
 	k.hold(h)
 	ctx, cancel := within(time.Duration(1+k.rng.IntN(3000)) * time.Millisecond)
 	defer cancel()

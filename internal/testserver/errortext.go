@@ -9,12 +9,13 @@ import (
 // ErrorText is one error and the text that users see.
 type ErrorText struct {
 	Err  error
-	Want string // with /a for the test's path, ID for a node's id, and 0x1 for a session
+	Want string // with /a for the test's path, ID for a node's id, 0x1 for a session, and "for 1s" for a time
 }
 
 var (
 	nodeID    = regexp.MustCompile(`_c_[0-9a-f-]{36}-`)
 	sessionID = regexp.MustCompile(`0x[0-9a-f]+`)
+	duration  = regexp.MustCompile(` for [0-9.]+m?s\b`)
 )
 
 // CheckTexts compares the whole texts of errors. dir is the test's path.
@@ -28,6 +29,7 @@ func CheckTexts(tb testing.TB, dir string, texts map[string]ErrorText) {
 		got := strings.ReplaceAll(c.Err.Error(), dir, "/a")
 		got = nodeID.ReplaceAllString(got, "_c_ID-")
 		got = sessionID.ReplaceAllString(got, "0x1")
+		got = duration.ReplaceAllString(got, " for 1s")
 		if got != c.Want {
 			tb.Errorf("%s: error\n%s, want\n%s", what, got, c.Want)
 		}

@@ -112,8 +112,8 @@ func newServer() (Interface, error) {
 	if !errors.Is(err, zktest.ErrNoZooKeeper) || required() {
 		return nil, err
 	}
-	s, err := zktest.New(zktest.WithTick(tick), zktest.WithContainerCheck(containerCheck),
-		zktest.WithSessionTimeouts(2*tick, time.Minute))
+	s, err := zktest.New(zktest.TickTime(tick), zktest.ContainerCheck(containerCheck),
+		zktest.MinSessionTimeout(2*tick), zktest.MaxSessionTimeout(time.Minute))
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ type Conn struct {
 	answered chan struct{} // poked when the sync of a round was answered
 	closed   chan struct{}
 	once     sync.Once
-	silent   atomic.Bool // the server did not greet in time
+	why      atomic.Pointer[error] // see Err
 	made     time.Time
 	since    atomic.Int64 // when the running write began, counted from made; 0: there is none
 }
@@ -89,8 +89,8 @@ func New(c net.Conn, cfg Config) *Conn {
 		closed:   make(chan struct{}),
 	}
 	w.patient = time.AfterFunc(cfg.HandshakeLimit, func() {
-		w.silent.Store(true)
-		w.close()
+		w.because(ErrSilent)
+		_ = w.close()
 	})
 	return w
 }
@@ -98,6 +98,24 @@ func New(c net.Conn, cfg Config) *Conn {
 // firstXid is where the numbers of our own requests begin to count down. The numbers of zk.Conn
 // count up from 1, and zk.Conn ignores answers with negative numbers.
 const firstXid = -1000
+
+// Err returns why the connection has ended. It returns nil if the connection has not ended, or was
+// closed without a reason.
+func (w *Conn) Err() error {
+	if why := w.why.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
+
+// because notes why the connection ends. The first reason stays, because the others follow from it.
+func (w *Conn) because(why error) { w.why.CompareAndSwap(nil, &why) }
+
+// Cut closes the connection for a reason, which Err returns from then on.
+func (w *Conn) Cut(why error) {
+	w.because(why)
+	w.Close()
+}
 
 // Close closes the connection. With TLS that can take its time.
 func (w *Conn) Close() error {

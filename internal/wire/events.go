@@ -19,7 +19,7 @@ type Events interface {
 	// Closed is called when the server has confirmed closeSession.
 	Closed()
 	// Broken is called when the connection is given up because of what the server sent on it, or
-	// because the server did not greet in time.
+	// has ended before the server greeted.
 	Broken(why error)
 	// WatchesArmed reports whether zk.Conn will send setWatches after a handshake.
 	WatchesArmed() bool

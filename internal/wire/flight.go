@@ -98,7 +98,8 @@ const (
 // for seconds after it was cut off from the other servers. A quorum agrees to each write, also to
 // one that is refused because of the nodes that exist. Other refusals a follower can give alone:
 // for lack of rights or for a bad ACL (enableEagerACLCheck), because it is overloaded, or because
-// it is read-only.
+// it is read-only. A multi that was refused because of one of its operations has CodeOK in its header, and
+// each operation's code in its body. Only the leader tries the operations, and a quorum agrees to the refusal.
 func shows(op, code int32) evidence {
 	switch op {
 	case OpSync:

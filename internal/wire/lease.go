@@ -70,7 +70,10 @@ import (
 //
 // The margin is a tenth of the timeout unless the user sets it. It covers threads that run late,
 // this client's and the server's, which can also lose one frame from a list at the very moment
-// when it makes the next list. It also covers clocks, which may differ by a hundredth.
+// when it makes the next list. It also covers clocks, whose rates may differ by a fiftieth. If the
+// leader's clock is fast, its timeout ends earlier by that. If it is slow, its half tick is longer
+// than h, and a list can lack the frame F. Then an earlier one is on it, and frames are sent twenty
+// times in a timeout (beat.go).
 //
 // h is half of what session.WithTickTime says, or what the manager has learned, or a quarter of
 // the timeout: servers grant no less than two ticks unless they are configured to.

@@ -22,9 +22,62 @@ func TestSleep(t *testing.T) {
 		{6*time.Hour + 2*ms, time.Hour + 2*ms},
 	} {
 		total = c.total
-		if got := s.now(); got != c.want {
+		if got := s.read(); got != c.want {
 			t.Errorf("step %d: %v, want %v", i, got, c.want)
 		}
+	}
+}
+
+// The clock is not read each time. It is read again when the last reading is old, and at once
+// when the wall clock has moved against the monotonic clock, as it does when the machine wakes up.
+func TestSleepReadsAgain(t *testing.T) {
+	reads, total := 0, time.Duration(0)
+	s := newSleep(func() time.Duration { reads++; return total })
+	settle := func() instant { // until a reading was not interrupted
+		for {
+			now := s.look(time.Now())
+			s.at(now)
+			before := reads
+			if s.at(now); reads == before {
+				return now
+			}
+		}
+	}
+	for _, c := range []struct {
+		name       string
+		mono, lead time.Duration
+		again      bool
+	}{
+		{"a moment later", time.Millisecond, time.Microsecond, false},
+		{"a moment earlier, in another goroutine", -time.Millisecond, -time.Microsecond, false},
+		{"old", readingLasts, 0, true},
+		{"suspended", 0, time.Hour, true},
+		{"suspended for a moment", 0, leadNoise, true},
+		{"the wall clock was set back", 0, -time.Hour, true},
+	} {
+		now := settle()
+		total += time.Hour
+		before, known := reads, s.at(now)
+		got := s.at(instant{mono: now.mono + c.mono, lead: now.lead + c.lead})
+		if again := reads != before; again != c.again {
+			t.Errorf("%s: read again: %v, want %v", c.name, again, c.again)
+		}
+		if c.again && got != known+time.Hour {
+			t.Errorf("%s: %v asleep after %v, want one hour more", c.name, got, known)
+		}
+		if !c.again {
+			total -= time.Hour
+		}
+	}
+}
+
+// What the instants are made of: the wall clock's part of a time does not change with the process.
+func TestInstant(t *testing.T) {
+	s := newSleep(func() time.Duration { return 0 })
+	a := s.look(s.start)
+	b := s.look(s.start.Add(time.Hour))
+	if want := (instant{mono: a.mono + time.Hour, lead: a.lead}); b != want {
+		t.Errorf("an hour later: %+v, want %+v", b, want)
 	}
 }
 

@@ -30,23 +30,36 @@ func (w *Conn) receive(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
 	w.mu.Lock()
 	bad := w.in.feed(b[:n], w.incoming)
-	urgent := len(w.urgent) > 0
+	urgent, greeted := len(w.urgent) > 0, !w.greeted.IsZero()
 	w.mu.Unlock()
 	if urgent {
 		// The reader may write here. zk.Conn writes nothing before it has read the greeting, and
 		// this is the end of the greeting.
 		w.sendAll(w.takeUrgent)
 	}
-	if bad == nil && err != nil && w.silent.Load() {
-		err = ErrSilent
-		w.cfg.Events.Broken(err)
-	}
 	if bad != nil {
+		w.Cut(bad)
 		w.cfg.Events.Broken(bad)
-		w.Close()
 		return 0, bad
 	}
+	if err != nil {
+		if why := w.ended(err); why != nil && !greeted {
+			w.cfg.Events.Broken(why)
+			return n, why
+		}
+	}
 	return n, err
+}
+
+// ended takes an error of the network, and returns why the connection has ended. If it was closed
+// on this side, the network's error only follows from that.
+func (w *Conn) ended(err error) error {
+	select {
+	case <-w.closed:
+	default:
+		w.because(err)
+	}
+	return w.Err()
 }
 
 // takeUrgent returns the urgent frames. The caller holds w.mu.

@@ -33,6 +33,7 @@ func (w *Conn) sendAll(f func() [][]byte) {
 	defer w.since.Store(0)
 	for _, frame := range out {
 		if _, err := w.Conn.Write(frame); err != nil {
+			_ = w.ended(err)
 			w.Close()
 			return
 		}

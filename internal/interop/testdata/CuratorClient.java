@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessLock;
@@ -26,7 +27,7 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  * <p>Each line of standard input lets one client take the lock at the path: its name, the kind of
  * lock, and how many times. Each client has a session and a thread of its own. At the end of the
  * input the program waits for all of them and ends, with 1 if any failed. It ends in any case
- * after so many seconds.
+ * after so many seconds. A lock whose kind ends with "-soon" is asked for with a timeout.
  *
  * <p>What happens is written to the directory, outside of ZooKeeper: see journal_test.go.
  */
@@ -36,6 +37,9 @@ public final class CuratorClient {
     private static Path directory;
     private static int leases;
     private static volatile boolean failed;
+
+    /** For how many seconds a kind that ends with "-soon" waits for the lock. */
+    private static final long SOON = 10;
 
     /** What a client does once. */
     private interface Turn {
@@ -94,13 +98,14 @@ public final class CuratorClient {
     }
 
     private static Turn turn(CuratorFramework client, String name, String kind) {
-        switch (kind) {
+        boolean soon = kind.endsWith("-soon");
+        switch (kind.replace("-soon", "")) {
             case "mutex":
-                return () -> lock(new InterProcessMutex(client, path), name, "exclusive");
+                return () -> lock(new InterProcessMutex(client, path), soon, name, "exclusive");
             case "write":
-                return () -> lock(new InterProcessReadWriteLock(client, path).writeLock(), name, "exclusive");
+                return () -> lock(new InterProcessReadWriteLock(client, path).writeLock(), soon, name, "exclusive");
             case "read":
-                return () -> lock(new InterProcessReadWriteLock(client, path).readLock(), name, "shared");
+                return () -> lock(new InterProcessReadWriteLock(client, path).readLock(), soon, name, "shared");
             case "downgrade":
                 return () -> downgrade(new InterProcessReadWriteLock(client, path), name);
             case "semaphore":
@@ -110,8 +115,12 @@ public final class CuratorClient {
         }
     }
 
-    private static void lock(InterProcessLock lock, String name, String mode) throws Exception {
-        lock.acquire();
+    private static void lock(InterProcessLock lock, boolean soon, String name, String mode) throws Exception {
+        if (!soon) {
+            lock.acquire();
+        } else if (!lock.acquire(SOON, TimeUnit.SECONDS)) {
+            throw new TimeoutException();
+        }
         try {
             enter(name, mode);
             leave(name, mode);

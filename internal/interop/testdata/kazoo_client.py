@@ -3,7 +3,7 @@
 Each line of standard input lets one client take the lock at the path: its name, the kind of
 lock, and how many times. Each client has a session, a thread and a lock object of its own. At
 the end of the input the program waits for all of them and ends, with 1 if any failed. It ends
-in any case after so many seconds.
+in any case after so many seconds. A lock whose kind ends with "-soon" is asked for with a timeout.
 
 What happens is written to the directory, outside of ZooKeeper: see journal_test.go.
 """
@@ -15,12 +15,16 @@ import time
 import traceback
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import LockTimeout
 
 # The classes on the page docs/interop.md, as they stand there.
 from curator_locks import CuratorLock, CuratorReadLock, CuratorSemaphore, CuratorWriteLock
 
 server, path, directory, leases, seconds = sys.argv[1:]
 failed = []
+
+# For how many seconds a kind that ends with "-soon" waits for the lock.
+SOON = 10
 
 KINDS = {
     "mutex": ("exclusive", lambda c: CuratorLock(c, path)),
@@ -71,13 +75,17 @@ def count():
         f.write(str(n + 1))
 
 
-def take(client, lock, mode):
-    with lock:
+def take(client, lock, mode, timeout):
+    if not lock.acquire(timeout=timeout):
+        raise LockTimeout("not within %s s" % timeout)
+    try:
         append("enter %s %s\n" % (client, mode))
         wait_for("gate")
         if mode == "exclusive":
             count()
         append("leave %s %s\n" % (client, mode))
+    finally:
+        lock.release()
 
 
 def play(client, orders):
@@ -87,11 +95,12 @@ def play(client, orders):
         connection.start(timeout=20)
         locks = {}
         for kind, times in iter(orders.get, None):
-            mode, make = KINDS[kind]
+            mode, make = KINDS[kind.replace("-soon", "")]
+            timeout = SOON if kind.endswith("-soon") else None
             if kind not in locks:
                 locks[kind] = make(connection)
             for _ in range(times):
-                take(client, locks[kind], mode)
+                take(client, locks[kind], mode, timeout)
     except Exception:
         failed.append(client)
         print(client, traceback.format_exc(), file=sys.stderr, flush=True)

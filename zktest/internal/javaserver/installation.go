@@ -34,17 +34,21 @@ func Find(missing error) (Installation, error) {
 	return Installation{java: java, ClassPath: jars}, nil
 }
 
+// At returns the ZooKeeper in a directory, run by the same Java.
+func (in Installation) At(home string) (Installation, error) {
+	jars, err := jarsIn(home)
+	return Installation{java: in.java, ClassPath: jars}, err
+}
+
 func findJars(missing error) ([]string, error) {
 	if home := os.Getenv("ZOOKEEPER_HOME"); home != "" {
-		jars := append(glob(home, "*.jar"), glob(home, "lib", "*.jar")...)
-		for _, jar := range jars {
-			if strings.HasPrefix(filepath.Base(jar), "zookeeper") {
-				return jars, nil
-			}
+		jars, err := jarsIn(home)
+		if err != nil {
+			// This is not missing: the environment names this directory, and a skipped test
+			// would hide that the name is wrong.
+			return nil, fmt.Errorf("zktest: ZOOKEEPER_HOME: %w", err)
 		}
-		// This is not missing: the environment names this directory, and a skipped test
-		// would hide that the name is wrong.
-		return nil, fmt.Errorf("zktest: ZOOKEEPER_HOME=%s has no zookeeper jar in it or in its lib", home)
+		return jars, nil
 	}
 	zookeeper := filepath.Join(javaclient.Jars, "zookeeper.jar")
 	if _, err := os.Stat(zookeeper); err != nil {
@@ -59,6 +63,17 @@ func findJars(missing error) ([]string, error) {
 	return jars, nil
 }
 
+// jarsIn returns the jars of the ZooKeeper in a directory.
+func jarsIn(home string) ([]string, error) {
+	jars := append(glob(home, "*.jar"), glob(home, "lib", "*.jar")...)
+	for _, jar := range jars {
+		if strings.HasPrefix(filepath.Base(jar), "zookeeper") {
+			return jars, nil
+		}
+	}
+	return nil, fmt.Errorf("%s has no zookeeper jar in it or in its lib", home)
+}
+
 // glob is filepath.Glob for patterns that are known to be well formed.
 func glob(parts ...string) []string {
 	names, _ := filepath.Glob(filepath.Join(parts...))
@@ -70,13 +85,16 @@ func glob(parts ...string) []string {
 func (in Installation) command(c Config, conf, file string) *exec.Cmd {
 	path := append([]string{conf}, in.ClassPath...)
 	// A small heap and a quick start matter more here than throughput.
-	return exec.Command(in.java, append(slices.Clone(javaclient.QuickStart),
+	cmd := exec.Command(in.java, append(slices.Clone(javaclient.QuickStart),
 		"-cp", strings.Join(path, string(os.PathListSeparator)),
 		"-Djava.net.preferIPv4Stack=true",
 		"-Dzookeeper.jmx.log4j.disable=true",
 		"-Dzookeeper.forceSync=no",
 		"-Dzookeeper.preAllocSize=64", // KB; 64 MB a log file otherwise
 		"-Dzookeeper.extendedTypesEnabled=true",
+		fmt.Sprintf("-Dreadonlymode.enabled=%t", c.ReadOnly),
 		fmt.Sprintf("-Dznode.container.checkIntervalMs=%d", c.ContainerCheck.Milliseconds()),
 		"org.apache.zookeeper.server.quorum.QuorumPeerMain", file)...)
+	cmd.Env = append(os.Environ(), c.Environ...)
+	return cmd
 }

@@ -32,10 +32,11 @@ type Server struct {
 	Dir     string
 	Port    int
 	Secure  int // the port for TLS, or 0
-	command func() *exec.Cmd
+	command func(Installation) *exec.Cmd
 
-	mu     sync.Mutex // guards the fields below; not held while waiting for the process
-	proc   *process   // the latest run; nil before the first
+	mu     sync.Mutex   // guards the fields below; not held while waiting for the process
+	in     Installation // of the next run
+	proc   *process     // the latest run; nil before the first
 	paused bool
 	closed bool
 }
@@ -44,17 +45,28 @@ type Server struct {
 // ports are the ports at which this server reaches each server, itself included. loggers is the
 // directory that [WriteLoggers] has filled.
 func NewServer(in Installation, c Config, dir, loggers string, i int, ports []Ports) (*Server, error) {
-	s := &Server{Dir: dir, Port: ports[i].Client}
+	s := &Server{Dir: dir, Port: ports[i].Client, in: in}
 	if c.Secure {
 		s.Secure = ports[i].Secure
 	}
-	s.command = func() *exec.Cmd { return in.command(c, loggers, filepath.Join(dir, "zoo.cfg")) }
+	s.command = func(in Installation) *exec.Cmd { return in.command(c, loggers, filepath.Join(dir, "zoo.cfg")) }
 	return s, writeServer(dir, i, c, ports)
 }
 
 // Addr returns the address for clients, host:port.
 func (s *Server) Addr() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port))
+}
+
+// SetHome has the next run use the ZooKeeper in a directory.
+func (s *Server) SetHome(home string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	in, err := s.in.At(home)
+	if err == nil {
+		s.in = in
+	}
+	return err
 }
 
 // Launch starts the process and does not wait until it serves clients.
@@ -73,7 +85,7 @@ func (s *Server) Launch() error {
 		return err
 	}
 	defer out.Close() // the child has its own
-	cmd := s.command()
+	cmd := s.command(s.in)
 	cmd.Stdout, cmd.Stderr = out, out
 	proc, err := startProcess(cmd)
 	if err != nil {

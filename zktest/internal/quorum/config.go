@@ -1,6 +1,10 @@
 package quorum
 
-import "time"
+import (
+	"time"
+
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
+)
 
 // Config says how servers behave.
 type Config struct {
@@ -9,10 +13,20 @@ type Config struct {
 	Election       time.Duration   // how long servers need to elect or join a leader
 	Phases         []time.Duration // of the servers' session trackers, the first ones
 	Tick           time.Duration
+	Rate           float64 // of the servers' clocks, by that of this process
 	MinSession     time.Duration
 	MaxSession     time.Duration
 	ContainerCheck time.Duration
+	Release        znode.Release
 	Containers     bool // false: the server refuses containers with ZooKeeper's code UNIMPLEMENTED
+}
+
+// real returns how long something takes that takes d by the servers' clocks.
+func (c *Config) real(d time.Duration) time.Duration {
+	if c.Rate == 1 {
+		return d
+	}
+	return time.Duration(float64(d) / c.Rate)
 }
 
 // phase returns the phase of a server's session tracker.

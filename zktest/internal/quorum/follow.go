@@ -27,7 +27,7 @@ func (m *Member) follows(l *leadership) bool {
 // beginFollowing makes the server a follower, with the leader's state and log.
 func (m *Member) beginFollowing(b *quorumConn, epoch int64, t *znode.Tree, log []*txn) {
 	m.epoch = epoch
-	m.replica = newReplica(t)
+	m.replica = m.st.conf.newReplica(t)
 	m.log = log
 	m.follow = &following{
 		m:       m,

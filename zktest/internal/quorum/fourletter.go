@@ -6,10 +6,8 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
-
-// version is the release that the servers report: the one that they are compared with.
-const version = "3.8.0"
 
 // words are the four-letter words that the servers answer.
 var words = map[string]func(*scope, *strings.Builder){
@@ -31,6 +29,9 @@ type scope struct {
 	self *Member   // the server that answers
 	all  []*Member // the servers whose clients count
 }
+
+// Imitated returns the release that the servers imitate.
+func (st *State) Imitated() znode.Release { return st.conf.Release }
 
 // KnownWord reports whether the servers know a four-letter word.
 func KnownWord(word string) bool { return words[word] != nil }
@@ -75,12 +76,12 @@ func (sc *scope) packets() (received, sent int64) {
 func (sc *scope) clients() []*Peer { return sc.connections(sc.all...) }
 
 func srvr(sc *scope, b *strings.Builder) {
-	fmt.Fprintf(b, "Zookeeper version: %s-zktest\n", version)
+	fmt.Fprintf(b, "Zookeeper version: %s-zktest\n", sc.conf.Release.Number)
 	summary(sc, b)
 }
 
 func stat(sc *scope, b *strings.Builder) {
-	fmt.Fprintf(b, "Zookeeper version: %s-zktest\nClients:\n", version)
+	fmt.Fprintf(b, "Zookeeper version: %s-zktest\nClients:\n", sc.conf.Release.Number)
 	for _, p := range sc.clients() {
 		fmt.Fprintf(b, " /%s:%d[1](queued=0,recved=%d,sent=%d)\n", p.addr, p.ordinal, p.received, p.sent)
 	}
@@ -106,7 +107,7 @@ func mntr(sc *scope, b *strings.Builder) {
 		name  string
 		value any
 	}{
-		{"version", version + "-zktest"},
+		{"version", sc.conf.Release.Number + "-zktest"},
 		{"server_state", sc.self.role()},
 		{"avg_latency", "0.0"},
 		{"max_latency", 0},

@@ -45,7 +45,7 @@ func (st *State) newLaggard(session int64) (*laggard, error) {
 	if !ok {
 		return nil, fmt.Errorf("zktest: session %#x is connected to a server that has lost its ensemble", session)
 	}
-	l := &laggard{replica: newReplica(m.tree.Clone()), session: session, behind: behind}
+	l := &laggard{replica: st.conf.newReplica(m.tree.Clone()), session: session, behind: behind}
 	st.laggards[session] = l
 	if p != nil {
 		p.moveTo(l.replica)

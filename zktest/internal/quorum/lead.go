@@ -54,7 +54,7 @@ func (m *Member) beginLeading(epoch int64) {
 	l := &leadership{
 		m:       m,
 		zxid:    m.tree.Zxid,
-		tracker: newTracker(m.st.conf.Tick, m.st.start.Add(m.st.conf.phase(m.index)-m.st.conf.Tick)),
+		tracker: newTracker(&m.st.conf, m.st.start, m.index),
 		over:    make(chan struct{}),
 		ahead:   make(map[string]*znode.Record),
 	}

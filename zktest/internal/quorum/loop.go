@@ -81,5 +81,5 @@ func (st *State) after(d time.Duration, f func()) { st.agenda.add(time.Now().Add
 // tick runs what happens once a tick on any leader.
 func (st *State) tick() {
 	st.advanceAll()
-	st.after(st.conf.Tick, st.tick)
+	st.after(st.conf.real(st.conf.Tick), st.tick)
 }

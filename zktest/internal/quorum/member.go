@@ -41,7 +41,7 @@ func newMember(st *State, index int) *Member {
 	m := &Member{
 		st:         st,
 		index:      index,
-		replica:    newReplica(znode.NewTree()),
+		replica:    st.conf.newReplica(znode.NewTree()),
 		minSession: st.conf.MinSession,
 		maxSession: st.conf.MaxSession,
 	}

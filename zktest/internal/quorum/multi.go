@@ -7,8 +7,8 @@ import (
 
 // multi prepares all operations of a multi, or none of them. If one fails, the request itself still
 // succeeds: its answer has a code for each operation.
-func (t *txn) multi(pr *znode.Preparation) {
-	operations := t.request.body.Operations()
+func (t *txn) multi(pr *znode.Preparation, r *znode.Release) {
+	operations := t.request.body.Operations(r)
 	if t.request.body.Bad {
 		t.err = znode.CodeMarshallingError
 		return

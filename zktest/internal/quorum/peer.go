@@ -149,14 +149,22 @@ func (p *Peer) replyAt(zxid int64, xid int32, err znode.Code, body []byte) {
 // connectedState is the state of the connection in every watch event.
 const connectedState = 3
 
-// notify sends the client a watch event, unless the client may not read the node.
-func (p *Peer) notify(event znode.Event) {
+// noZxid is the number of the transaction in an event that none has caused, and in all events of some
+// releases.
+const noZxid = -1
+
+// notify sends the client a watch event, unless the client may not read the node. zxid is the transaction
+// that has caused the event.
+func (p *Peer) notify(event znode.Event, zxid int64) {
 	if !znode.Permitted(event.ACL, znode.PermRead, p.ids) {
 		return
 	}
+	if !p.st.conf.Release.EventsHaveZxid {
+		zxid = noZxid
+	}
 	e := znode.NewFrame()
 	e.Int32(wire.XidEvent)
-	e.Int64(-1) // zxid
+	e.Int64(zxid)
 	e.Int32(int32(znode.CodeOK))
 	e.Int32(int32(event.Kind))
 	e.Int32(connectedState)

@@ -10,7 +10,7 @@ type pinging struct {
 
 // scheduleRound schedules the next round, half a tick from now.
 func (l *leadership) scheduleRound() {
-	l.m.later(l.m.st.conf.Tick/2, &l.m.overdue.pings, l.round)
+	l.m.later(l.m.st.conf.real(l.m.st.conf.Tick/2), &l.m.overdue.pings, l.round)
 }
 
 // round pings all followers. In every second round, once a tick, the leader first checks that it has

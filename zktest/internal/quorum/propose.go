@@ -30,16 +30,18 @@ func (l *leadership) prepare(r *request) *proposal {
 	case err != nil:
 		t.err = err
 	case r.op == wire.OpMulti:
-		t.multi(pr)
+		t.multi(pr, &l.m.st.conf.Release)
 	case r.op == wire.OpReconfig:
-		if t.err = reconfig(r.body); t.err == znode.CodeMarshallingError && r.via == nil {
-			// A ZooKeeper server alone answers without a transaction. A ZooKeeper ensemble never
-			// answers, which this one does not imitate.
-			l.m.complete(r, func() { r.from.result(r.xid, nil, t.err) })
-			return nil
-		}
+		t.err = reconfig(r.body)
 	default:
 		t.write(pr)
+	}
+	parsesFirst := r.op == wire.OpReconfig || l.m.st.conf.Release.ParsesFirst && r.op != wire.OpMulti
+	if t.err == znode.CodeMarshallingError && r.via == nil && parsesFirst {
+		// A ZooKeeper server alone answers without a transaction. A ZooKeeper ensemble never
+		// answers, which this one does not imitate.
+		l.m.complete(r, func() { r.from.result(r.xid, nil, t.err) })
+		return nil
 	}
 	return l.agree(pr, t)
 }

@@ -38,7 +38,8 @@ func (p *Peer) readable(path string, perms int32) (*znode.Node, error) {
 	return n, nil
 }
 
-// exists needs no permission. It sets its watch even if the node does not exist.
+// exists sets its watch even if the node does not exist. Whether it needs a permission depends on the
+// release.
 func exists(p *Peer, d *znode.Decoder) ([]byte, error) {
 	path, watch := d.String(), d.Bool()
 	if d.Bad {
@@ -47,10 +48,13 @@ func exists(p *Peer, d *znode.Decoder) ([]byte, error) {
 	if strings.IndexByte(path, 0) >= 0 {
 		return nil, znode.CodeBadArguments
 	}
+	n, ok := p.view.tree.Nodes[path]
+	if ok && p.st.conf.Release.ExistsNeedsRead && !znode.Permitted(n.ACL, znode.PermRead, p.ids) {
+		return nil, znode.CodeNoAuth
+	}
 	if watch {
 		p.view.data.add(path, p, oneShot)
 	}
-	n, ok := p.view.tree.Nodes[path]
 	if !ok {
 		return nil, znode.CodeNoNode
 	}

@@ -15,8 +15,9 @@ type replica struct {
 	children *watchTable
 }
 
-func newReplica(t *znode.Tree) *replica {
-	return &replica{tree: t, data: newWatchTable(), children: newWatchTable()}
+func (c *Config) newReplica(t *znode.Tree) *replica {
+	several := c.Release.WatchModes
+	return &replica{tree: t, data: newWatchTable(several), children: newWatchTable(several)}
 }
 
 // apply makes a transaction's changes and notifies the watchers. It returns the stat after each
@@ -34,28 +35,29 @@ func (r *replica) apply(t *txn) []znode.Stat {
 		stat, events := r.tree.Apply(c, t.zxid, t.time)
 		stats[i] = stat
 		for _, event := range events {
-			r.fire(event)
+			r.fire(event, t.zxid)
 		}
 	}
 	return stats
 }
 
-func (r *replica) fire(event znode.Event) {
+// fire tells the watchers of an event that a transaction has caused.
+func (r *replica) fire(event znode.Event, zxid int64) {
 	var told []*Peer
 	if event.Kind != znode.ChildrenChanged {
 		told = r.data.trigger(event.Kind, event.Path)
-		tell(told, event)
+		tell(told, event, zxid)
 	}
 	if event.Kind == znode.ChildrenChanged || event.Kind == znode.Deleted {
 		// A client with both kinds of watch gets one event for a deleted node.
 		also := r.children.trigger(event.Kind, event.Path)
-		tell(slices.DeleteFunc(also, func(p *Peer) bool { return slices.Contains(told, p) }), event)
+		tell(slices.DeleteFunc(also, func(p *Peer) bool { return slices.Contains(told, p) }), event, zxid)
 	}
 }
 
-func tell(peers []*Peer, event znode.Event) {
+func tell(peers []*Peer, event znode.Event, zxid int64) {
 	for _, p := range peers {
-		p.notify(event)
+		p.notify(event, zxid)
 	}
 }
 

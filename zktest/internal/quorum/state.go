@@ -73,7 +73,7 @@ func (st *State) Connect(server int, addr string) *Peer {
 
 // patience is how long a silence servers tolerate of each other.
 func (st *State) patience() time.Duration {
-	return time.Duration(st.conf.SyncLimit) * st.conf.Tick
+	return st.conf.real(time.Duration(st.conf.SyncLimit) * st.conf.Tick)
 }
 
 // quorum returns the number of servers that must log a transaction.

@@ -13,8 +13,9 @@ import (
 // its ticks only. So a session lives for at least its timeout after the last touch, and for at most one
 // tick more.
 type tracker struct {
-	tick     time.Duration
-	origin   time.Time // the time of a tick before the first touch
+	conf     *Config
+	tick     time.Duration // by the clock of this process
+	origin   time.Time     // the time of a tick before the first touch
 	sessions map[int64]*tracked
 }
 
@@ -26,8 +27,14 @@ type tracked struct {
 	owner   *quorumConn // the connection on which its requests arrive; nil: it is the leader's own client
 }
 
-func newTracker(tick time.Duration, origin time.Time) *tracker {
-	return &tracker{tick: tick, origin: origin, sessions: make(map[int64]*tracked)}
+// newTracker returns the tracker of a server of an ensemble that was started at the given time.
+func newTracker(conf *Config, start time.Time, server int) *tracker {
+	return &tracker{
+		conf:     conf,
+		tick:     conf.real(conf.Tick),
+		origin:   start.Add(conf.real(conf.phase(server) - conf.Tick)),
+		sessions: make(map[int64]*tracked),
+	}
 }
 
 // nextTick returns the first tick after t.
@@ -49,7 +56,7 @@ func (k *tracker) touch(session int64, timeout time.Duration) bool {
 	if s == nil || s.closing {
 		return false
 	}
-	s.expires = k.nextTick(time.Now().Add(timeout))
+	s.expires = k.nextTick(time.Now().Add(k.conf.real(timeout)))
 	return true
 }
 

@@ -40,16 +40,16 @@ func (p *Peer) rewatch(seen int64, data, exist, child []string) {
 		n, ok := m.tree.Nodes[path]
 		switch {
 		case !ok:
-			p.notify(znode.Event{Kind: znode.Deleted, Path: path})
+			p.notify(znode.Event{Kind: znode.Deleted, Path: path}, noZxid)
 		case n.Stat.Mzxid > seen:
-			p.notify(znode.Event{Kind: znode.DataChanged, Path: path})
+			p.notify(znode.Event{Kind: znode.DataChanged, Path: path}, noZxid)
 		default:
 			m.data.add(path, p, oneShot)
 		}
 	}
 	for _, path := range exist {
 		if _, ok := m.tree.Nodes[path]; ok {
-			p.notify(znode.Event{Kind: znode.Created, Path: path})
+			p.notify(znode.Event{Kind: znode.Created, Path: path}, noZxid)
 		} else {
 			m.data.add(path, p, oneShot)
 		}
@@ -58,18 +58,20 @@ func (p *Peer) rewatch(seen int64, data, exist, child []string) {
 		n, ok := m.tree.Nodes[path]
 		switch {
 		case !ok:
-			p.notify(znode.Event{Kind: znode.Deleted, Path: path})
+			p.notify(znode.Event{Kind: znode.Deleted, Path: path}, noZxid)
 		case n.Stat.Pzxid > seen:
-			p.notify(znode.Event{Kind: znode.ChildrenChanged, Path: path})
+			p.notify(znode.Event{Kind: znode.ChildrenChanged, Path: path}, noZxid)
 		default:
 			m.children.add(path, p, oneShot)
 		}
 	}
 }
 
-func (p *Peer) watchLasting(path string, mode watchMode) {
+func (p *Peer) watchLasting(path string, mode watchModes) {
 	p.view.data.add(path, p, mode)
-	p.view.children.add(path, p, mode)
+	if mode != recursive || !p.st.conf.Release.WatchModes {
+		p.view.children.add(path, p, mode)
+	}
 }
 
 func addWatch(p *Peer, d *znode.Decoder) ([]byte, error) {
@@ -77,43 +79,55 @@ func addWatch(p *Peer, d *znode.Decoder) ([]byte, error) {
 	if d.Bad || mode < 0 || mode > 1 {
 		return nil, znode.CodeMarshallingError
 	}
-	p.watchLasting(path, persistent+watchMode(mode))
+	p.watchLasting(path, persistent<<mode)
 	e := new(znode.Encoder)
 	e.Int32(int32(znode.CodeOK))
 	return e.B, nil
 }
 
-// The kinds of watch in checkWatches and removeWatches.
+// The kinds of watch in checkWatches and removeWatches. The last two need a release with WatchModes.
 const (
-	childWatches int32 = 1
-	dataWatches  int32 = 2
-	anyWatches   int32 = 3
+	childWatches      int32 = 1
+	dataWatches       int32 = 2
+	anyWatches        int32 = 3
+	persistentWatches int32 = 4
+	recursiveWatches  int32 = 5
 )
 
-// chosen returns the path in a request and the tables of the watches that it is about.
-func (p *Peer) chosen(d *znode.Decoder) (string, []*watchTable) {
+// chosen returns what a request about watches is about: the path, the tables, and the modes. There are no
+// tables if the request is malformed.
+func (p *Peer) chosen(d *znode.Decoder) (path string, tables []*watchTable, modes watchModes) {
 	path, kind := d.String(), d.Int32()
 	if d.Bad {
-		return "", nil
+		return "", nil, 0
 	}
-	switch kind {
-	case childWatches:
-		return path, []*watchTable{p.view.children}
-	case dataWatches:
-		return path, []*watchTable{p.view.data}
-	case anyWatches:
-		return path, []*watchTable{p.view.children, p.view.data}
+	child, data, byMode := p.view.children, p.view.data, p.st.conf.Release.WatchModes
+	modes = anyMode
+	if byMode {
+		modes = oneShot
 	}
-	return "", nil
+	switch {
+	case kind == childWatches:
+		return path, []*watchTable{child}, modes
+	case kind == dataWatches:
+		return path, []*watchTable{data}, modes
+	case kind == anyWatches:
+		return path, []*watchTable{child, data}, anyMode
+	case kind == persistentWatches && byMode:
+		return path, []*watchTable{child, data}, persistent
+	case kind == recursiveWatches && byMode:
+		return path, []*watchTable{data}, recursive
+	}
+	return "", nil, 0
 }
 
 func checkWatches(p *Peer, d *znode.Decoder) ([]byte, error) {
-	path, tables := p.chosen(d)
+	path, tables, modes := p.chosen(d)
 	if tables == nil {
 		return nil, znode.CodeMarshallingError
 	}
 	for _, t := range tables {
-		if t.has(path, p) {
+		if t.has(path, p, modes) {
 			return nil, nil
 		}
 	}
@@ -121,13 +135,13 @@ func checkWatches(p *Peer, d *znode.Decoder) ([]byte, error) {
 }
 
 func removeWatches(p *Peer, d *znode.Decoder) ([]byte, error) {
-	path, tables := p.chosen(d)
+	path, tables, modes := p.chosen(d)
 	if tables == nil {
 		return nil, znode.CodeMarshallingError
 	}
 	found := false
 	for _, t := range tables {
-		if t.remove(path, p) {
+		if t.remove(path, p, modes) {
 			found = true
 		}
 	}

@@ -34,7 +34,7 @@ func (d *Decoder) Operation(op int32) Operation {
 
 // Operations takes the body of a multi. An operation of any other kind than a write makes
 // the decoder bad.
-func (d *Decoder) Operations() (all []Operation) {
+func (d *Decoder) Operations(r *Release) (all []Operation) {
 	for {
 		op, done := d.MultiHeader()
 		if d.Bad || done {
@@ -42,7 +42,12 @@ func (d *Decoder) Operations() (all []Operation) {
 		}
 		switch op {
 		case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete, wire.OpSetData, wire.OpCheck:
-			all = append(all, byFlags(d.Operation(op)))
+			o := byFlags(d.Operation(op), r)
+			if o.Op == opMisshapen && r.MultiChecksFlags {
+				d.Bad = true
+				return nil
+			}
+			all = append(all, o)
 		default:
 			d.Bad = true
 			return nil
@@ -50,10 +55,10 @@ func (d *Decoder) Operations() (all []Operation) {
 	}
 }
 
-// byFlags gives a create within a multi the kind that its flags ask for. In a multi,
-// ZooKeeper ignores the kind that the request names, except that it fails on a create whose
-// flags ask for a TTL that the request does not have.
-func byFlags(o Operation) Operation {
+// byFlags gives a create within a multi the kind that its flags ask for. In a multi, ZooKeeper 3.8
+// ignores the kind that the request names, except that it fails on a create whose flags ask for a TTL
+// that the request does not have. 3.9 goes by the name too, if the flags ask for no container and no TTL.
+func byFlags(o Operation, r *Release) Operation {
 	switch o.Op {
 	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
 	default:
@@ -69,7 +74,14 @@ func byFlags(o Operation) Operation {
 			o.Op = opMisshapen
 		}
 	default:
+		if r.MultiChecksFlags && (o.Flags < 0 || o.Flags > 6) {
+			o.Op = opMisshapen
+			return o
+		}
 		o.Op, o.TTL = wire.OpCreate, -1
+		if r.MultiCreate2 && (named == wire.OpCreate2 || named == wire.OpCreateContainer) {
+			o.Op = named
+		}
 	}
 	return o
 }

@@ -3,6 +3,7 @@
 package copies
 
 import (
+	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -23,6 +24,7 @@ func _(
 	zklock.MultiLease,
 	rwlock.RWMutex,
 	semaphore.Semaphore,
+	election.Election,
 	zktest.Server,
 	zktest.Proxy,
 	zktest.Ensemble,

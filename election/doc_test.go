@@ -1,0 +1,10 @@
+package election_test
+
+import (
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/docexample"
+)
+
+// The example in the documentation is the one that runs.
+func TestDocExample(t *testing.T) { docexample.Check(t) }

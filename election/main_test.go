@@ -1,0 +1,15 @@
+package election_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/internal/testserver"
+)
+
+func TestMain(m *testing.M) { testserver.Main(m) }
+
+// Most tests want the end of a term to be confirmed, also on a busy machine. The variable is set before any
+// goroutine runs, since goroutines read it without a lock.
+func init() { hold.UnlockPatience = 5 * time.Second }

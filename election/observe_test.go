@@ -1,0 +1,269 @@
+package election_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/election"
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+const nobody = "nobody"
+
+// observed is a loop over Observe.
+type observed struct {
+	ids   chan string // of the leaders, or nobody
+	ended chan error  // receives the last error
+}
+
+// observer connects with a session timeout that is longer than the tests wait. So an observer that looks again
+// after a timeout only, because it has missed an event, fails the test.
+func observer(tb testing.TB, servers, dir string) *election.Election {
+	tb.Helper()
+	return newElection(tb, testserver.Connect(tb, servers, session.WithTimeout(time.Minute)), dir)
+}
+
+func observe(ctx context.Context, e *election.Election) *observed {
+	o := &observed{ids: make(chan string), ended: make(chan error, 1)}
+	go func() {
+		for leader, err := range e.Observe(ctx) {
+			switch {
+			case errors.Is(err, election.ErrNoLeader):
+				o.ids <- nobody
+			case err != nil:
+				o.ended <- err
+			default:
+				o.ids <- leader.ID
+			}
+		}
+		close(o.ended)
+	}()
+	return o
+}
+
+func (o *observed) sees(tb testing.TB, id string) {
+	tb.Helper()
+	if got := receive(tb, "a new leader", o.ids); got != id {
+		tb.Fatalf("observed %s, want %s", got, id)
+	}
+}
+
+// Observe gives the leader, each that follows, and says when there is none, from before the first
+// candidate on.
+func TestObserve(t *testing.T) {
+	dir := testserver.Path(t)
+	ctx, cancel := context.WithCancel(patient(t))
+	o := observe(ctx, observer(t, testserver.Server(t).Addr(0), dir))
+	o.sees(t, nobody)
+	for range 2 { // the second time the directory is there, or has been removed
+		a := campaign(t, connect(t), dir, "a")
+		o.sees(t, "a")
+		term := a.leads(t)
+		b := campaign(t, connect(t), dir, "b")
+		testserver.WaitChildren(t, dir, 2)
+		term.end <- nil
+		o.sees(t, "b")
+		b.leads(t).end <- nil
+		o.sees(t, "a")
+		a.stop()
+		o.sees(t, "b")
+		b.stop()
+		o.sees(t, nobody)
+	}
+	zktest.Eventually(t, testserver.Patience, "the removal of the directory", func() bool {
+		ok, _, err := testserver.Admin(t).Exists(dir)
+		return err == nil && !ok
+	})
+	a := campaign(t, connect(t), dir, "a")
+	o.sees(t, "a")
+	a.leads(t)
+	cancel()
+	wantErr(t, "the end", receive(t, "the end of the loop", o.ended), context.Canceled)
+	if _, more := <-o.ended; more {
+		t.Error("more after the error")
+	}
+}
+
+// Children that are no candidates do not count.
+func TestObserveBesideOthers(t *testing.T) {
+	dir := testserver.Path(t)
+	for _, node := range []string{dir, dir + "/other"} {
+		if _, err := testserver.Admin(t).Create(node, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := observe(patient(t), observer(t, testserver.Server(t).Addr(0), dir))
+	o.sees(t, nobody)
+	testserver.Delete(t, dir, "other")
+	a := campaign(t, connect(t), dir, "a")
+	o.sees(t, "a")
+	a.leads(t)
+}
+
+// A candidate that comes while the observer is about to watch is not missed.
+func TestObserveArrival(t *testing.T) {
+	for name, tt := range map[string]struct {
+		there bool      // the directory is
+		held  zktest.Op // the request that sets the watch
+		nth   int
+	}{
+		"no directory":       {false, zktest.OpExists, 1},
+		"an empty directory": {true, zktest.OpGetChildren2, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := testserver.Path(t)
+			if tt.there {
+				if _, err := testserver.Admin(t).Create(dir, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			proxy := testserver.Proxy(t)
+			var requests atomic.Int32
+			setsWatch := func(r zktest.Request) bool {
+				return zktest.On(tt.held, dir)(r) && requests.Add(1) == int32(tt.nth)
+			}
+			hold := proxy.HoldRequest(setsWatch)
+			o := observe(patient(t), observer(t, proxy.Addr(), dir))
+			select {
+			case <-hold.Hit():
+			case <-time.After(testserver.Patience):
+				t.Fatal("no watch was set")
+			}
+			campaign(t, connect(t), dir, "a").leads(t)
+			hold.Release()
+			o.sees(t, "a")
+		})
+	}
+}
+
+// An observer that was disconnected, or has lost its session, learns of what has changed meanwhile, and
+// of nothing if nothing has changed.
+func TestObserveAcrossFaults(t *testing.T) {
+	for name, fault := range map[string]func(t *testing.T, p *zktest.Proxy, m *session.Manager){
+		"disconnected": func(_ *testing.T, p *zktest.Proxy, _ *session.Manager) { p.Disconnect() },
+		"session lost": func(t *testing.T, p *zktest.Proxy, m *session.Manager) {
+			must(t, p.Expire(patient(t), testserver.Session(t, m).ID()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := testserver.Path(t)
+			proxy := testserver.Proxy(t)
+			e := observer(t, proxy.Addr(), dir)
+			m := e.Manager()
+			o := observe(patient(t), e)
+			o.sees(t, nobody)
+			// Each fault comes twice: with a change while it lasts, and without one.
+			strike := func(change func()) {
+				t.Helper()
+				proxy.Refuse(true)
+				fault(t, proxy, m)
+				change()
+				proxy.Refuse(false)
+			}
+			lookedAgain := func() {
+				t.Helper()
+				proxy.ResetRequests()
+				fault(t, proxy, m)
+				zktest.Eventually(t, testserver.Patience, "another look", func() bool {
+					return proxy.Count(zktest.On(zktest.OpGetChildren2, dir)) > 0
+				})
+			}
+			lookedAgain()
+			var a *candidate
+			strike(func() {
+				a = campaign(t, connect(t), dir, "a")
+				a.leads(t)
+			})
+			o.sees(t, "a")
+			lookedAgain()
+			strike(func() {
+				campaign(t, connect(t), dir, "b")
+				testserver.WaitChildren(t, dir, 2)
+				a.stop()
+				testserver.WaitChildren(t, dir, 1)
+			})
+			o.sees(t, "b")
+		})
+	}
+}
+
+// Observe ends when the manager is closed.
+func TestObserveClosed(t *testing.T) {
+	m := connect(t)
+	o := observe(patient(t), newElection(t, m, testserver.Path(t)))
+	o.sees(t, nobody)
+	must(t, m.Close())
+	wantErr(t, "the end", receive(t, "the end of the loop", o.ended), session.ErrClosed)
+}
+
+// A loop that ends by itself leaves nothing behind but the watch that it shares with later ones.
+func TestObserveBreak(t *testing.T) {
+	dir := testserver.Path(t)
+	c := campaign(t, connect(t), dir, "a")
+	c.leads(t)
+	e := newElection(t, connect(t), dir)
+	all := e.Observe(patient(t))
+	var before int
+	for i := range 20 {
+		for leader, err := range all {
+			must(t, err)
+			if leader.ID != "a" {
+				t.Errorf("leader %q", leader.ID)
+			}
+			break
+		}
+		if n := testserver.Watches(t); i == 0 {
+			before = n
+		} else if n > before {
+			t.Fatalf("%d watches on the server, %d after the first loop", n, before)
+		}
+	}
+}
+
+// Observe sends nothing while nothing changes, except that it looks again once in a session timeout.
+func TestObserveIsQuiet(t *testing.T) {
+	for _, leader := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, server *zktest.Server, connect func() *session.Manager) {
+			ctx, cancel := context.WithCancel(t.Context())
+			seen := 0
+			loop := make(chan struct{})
+			go func() {
+				defer close(loop)
+				for range newElection(t, connect(), "/election").Observe(ctx) {
+					seen++
+				}
+			}()
+			if leader {
+				go func() {
+					_ = newElection(t, connect(), "/election").Run(ctx, func(ctx context.Context) error {
+						<-ctx.Done()
+						return nil
+					})
+				}()
+			}
+			time.Sleep(15 * time.Second)
+			synctest.Wait()
+			told := seen
+			reads := server.Count(zktest.On(zktest.OpGetChildren2, "/election"))
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			const timeouts = 60
+			if n := server.Count(zktest.On(zktest.OpGetChildren2, "/election")) - reads; n > 3*timeouts || n < timeouts {
+				t.Errorf("%d listings in %d session timeouts", n, timeouts)
+			}
+			if seen != told {
+				t.Errorf("%d pairs, and nothing has changed", seen-told)
+			}
+			cancel()
+			<-loop
+		})
+	}
+}

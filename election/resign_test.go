@@ -1,0 +1,74 @@
+package election_test
+
+import (
+	"testing"
+
+	"github.com/turnstile-go/turnstile/election"
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// Resign ends the term. The candidate goes to the end of the queue.
+func TestResign(t *testing.T) {
+	dir := testserver.Path(t)
+	all := line(t, dir, "a", "b")
+	first := all[0].leads(t)
+	if all[1].Resign() {
+		t.Error("a candidate that does not lead has resigned")
+	}
+	if !all[0].Resign() || first.ctx.Err() == nil {
+		t.Error("the term goes on after Resign")
+	}
+	wantErr(t, "cause", first.over(t), election.ErrResigned)
+	second := all[1].leads(t)
+	testserver.WaitChildren(t, dir, 2)
+	if !all[1].Resign() {
+		t.Error("the second leader has not resigned")
+	}
+	wantErr(t, "cause", second.over(t), election.ErrResigned)
+	all[0].leads(t)
+}
+
+// Another process can ask the leader to resign.
+func TestRevoke(t *testing.T) {
+	dir := testserver.Path(t)
+	all := line(t, dir, "a", "b")
+	s := all[0].leads(t)
+	m := connect(t)
+	leader, err := newElection(t, m, dir).Leader(patient(t))
+	must(t, err)
+	must(t, zklock.Revoke(patient(t), m, leader.Path))
+	wantErr(t, "cause", s.over(t), election.ErrResigned)
+	all[1].leads(t)
+}
+
+// A candidate that was asked to resign while it waited gives the leadership up as soon as it has it, and
+// keeps its later terms.
+func TestRevokeWaiter(t *testing.T) {
+	dir := testserver.Path(t)
+	all := line(t, dir, "a", "b", "c")
+	s := all[0].leads(t)
+	m := connect(t)
+	queue, err := newElection(t, m, dir).Contenders(patient(t))
+	must(t, err)
+	must(t, zklock.Revoke(patient(t), m, queue[1].Path))
+	s.end <- nil
+	for {
+		select {
+		case s := <-all[1].terms: // it may have begun before the request was known
+			wantErr(t, "cause", s.over(t), election.ErrResigned)
+			continue
+		case s = <-all[2].terms:
+		}
+		break
+	}
+	testserver.WaitChildren(t, dir, 3)
+	s.end <- nil
+	all[0].leads(t).end <- nil
+	s = all[1].leads(t)
+	s.end <- nil
+	all[2].leads(t)
+	if err := s.ctx.Err(); err == nil {
+		t.Error("the term goes on")
+	}
+}

@@ -1,0 +1,137 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// term is one term of a leader, from its candidacy on.
+type term struct {
+	lease  *queue.Lease            // nil until the candidate leads
+	end    context.CancelCauseFunc // of the context of lead
+	called error                   // ErrResigned once Resign has ended the term; guarded by Election.mu
+}
+
+// termKey is the context key of a term's lease.
+type termKey struct{}
+
+// serve campaigns once, and leads once. If the candidate did not get to lead, the term has no lease, and
+// the error says why. Otherwise the error says why the term has ended.
+func (e *Election) serve(ctx context.Context, lead func(context.Context) error) (*term, error) {
+	t := new(term)
+	// The context of lead is derived from this one, so that it is Do that makes it: a context that is
+	// derived from Do's does not look at the clock.
+	ctx, t.end = context.WithCancelCause(ctx)
+	defer t.end(nil)
+	err := e.mutex.Do(ctx, func(ctx context.Context) error {
+		lease, _ := queue.LeaseFrom(ctx)
+		defer e.over()
+		if !e.begin(t, lease) {
+			return nil
+		}
+		return lead(context.WithValue(ctx, termKey{}, lease))
+	})
+	if t.lease != nil && err != nil && !errors.Is(t.lease.Err(), queue.ErrReleased) { // lost, or the manager was closed
+		err = e.failed(err, "unlock "+e.Path())
+	}
+	switch {
+	case t.called == nil:
+		return t, err
+	case err == nil, err == context.Canceled:
+		return t, e.failed(t.called)
+	}
+	return t, e.failed(fmt.Errorf("%w: %w", t.called, err))
+}
+
+// begin makes t the term of this candidate. It returns false if the leader was asked to resign before.
+func (e *Election) begin(t *term, lease *queue.Lease) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t.lease = lease
+	if e.revoked == lease {
+		t.called = ErrResigned
+		return false
+	}
+	e.now = t
+	return true
+}
+
+// over says that lead has returned: nothing can end its term any more.
+func (e *Election) over() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.now = nil
+}
+
+// cut reports whether the term has ended before lead returned, by a loss or by Resign.
+func (t *term) cut() bool {
+	return t.called != nil || errors.Is(t.lease.Err(), session.ErrLost)
+}
+
+// Term returns the fencing token of the term that ctx belongs to: a number that is higher than those of
+// all terms before at this path. ctx is the context that [Election.Run] has passed to its function, or
+// one that is derived from it. A store that the leader writes to can keep the token with the data, and
+// refuse a lower one than it has seen. Writes to ZooKeeper itself can use the guard of the lease
+// instead: see [queue.LeaseFrom] and [queue.Lease.Guard].
+//
+// Term waits for the server if the token is not known yet. It fails as [queue.Lease.Token] does, and
+// with an error that matches [session.ErrInvalid] if ctx belongs to no term.
+func Term(ctx context.Context) (int64, error) {
+	misuse.Context(ctx, "election: Term")
+	lease, ok := ctx.Value(termKey{}).(*queue.Lease)
+	if !ok {
+		return 0, fmt.Errorf("election: %w: the context is not that of a leader", session.ErrInvalid)
+	}
+	return lease.Token(ctx)
+}
+
+// ErrResigned is the cause of the end of a leader's context after [Election.Resign], and the error of
+// its term.
+var ErrResigned = errors.New("resigned")
+
+// Resign ends the term of this candidate from outside: the context of the function that
+// [Election.Run] has called ends, with the cause [ErrResigned]. The candidate leads until that function
+// returns. Then it campaigns again, from the end of the queue, unless [WithTermEnd] decides otherwise. To
+// leave the election, end the context of Run instead.
+//
+// Resign does not wait. It reports whether there was a term to end. A candidate in the queue keeps its
+// place.
+//
+// Another process asks the leader to resign with zklock.Revoke of the leader's node. Its path is in what
+// [Election.Leader] returns. To wait until another candidate leads, use [Election.Observe].
+func (e *Election) Resign() bool {
+	t := e.made().callOff(nil)
+	if t == nil {
+		return false
+	}
+	t.end(ErrResigned)
+	return true
+}
+
+// resignFrom ends the term of one lease.
+func (e *Election) resignFrom(lease *queue.Lease) {
+	if t := e.callOff(lease); t != nil {
+		t.end(ErrResigned)
+	}
+}
+
+// callOff returns the present term, which the caller then ends, or nil if there is none. If lease is not
+// nil, only its term counts. That may not have begun yet, and then begin calls it off.
+func (e *Election) callOff(lease *queue.Lease) *term {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if lease != nil && (e.now == nil || e.now.lease != lease) {
+		e.revoked = lease
+		return nil
+	}
+	if e.now == nil {
+		return nil
+	}
+	e.now.called = ErrResigned
+	return e.now
+}

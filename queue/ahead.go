@@ -1,0 +1,209 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// view is what a waiting attempt knows of the contenders ahead of it. If the wait ends by its
+// context, the error says who they are. That takes no request: the watches tell which of the
+// nodes still stand. A view does not change. Any goroutine may read it.
+type view struct {
+	me      Node
+	targets []blocker        // the nodes that are watched
+	watches []plumbing.Watch // on the targets; nil for a node that is gone
+	beyond  int              // nodes ahead that are not watched; some may have left since the listing
+	head    int              // so many targets are the first contenders of the queue
+	limit   int              // leases of the semaphore; 0 for other locks
+	counted bool             // the limit was never higher, so all holders go by it
+	session int64            // our own
+	unfair  bool
+
+	// A reading of the ensemble's clock: our node was created at ctime, and we knew it at known.
+	// Both are zero if there is no such reading.
+	ctime, known time.Time
+}
+
+// show keeps what the attempt knows now, for the error of a wait that ends by its context.
+func (a *attempt) show(v *view) {
+	a.view = v
+	if a.entry.view != nil {
+		a.entry.view.Store(v)
+	}
+}
+
+// viewOf returns the view of an attempt of a fair kind that begins to wait.
+func (a *attempt) viewOf(targets []blocker, watches []plumbing.Watch, beyond int) *view {
+	v := &view{
+		me: a.node, targets: targets, watches: watches, beyond: beyond, session: a.s.ID(),
+		counted: a.policy.Tightened == 0, known: a.entered,
+	}
+	if beyond == 0 {
+		v.head = a.head
+	}
+	if a.node.Prefix == PrefixLease {
+		v.limit = a.policy.Slack + a.node.Weight
+	}
+	if _, stat, err := a.own.Result(); err == nil {
+		v.ctime = time.UnixMilli(stat.Ctime)
+	}
+	return v
+}
+
+// explain adds to the error of an attempt that ended by its context why it had to wait.
+func (a *attempt) explain(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+		return err
+	}
+	reason := a.q.why(a.view, time.Now())
+	if reason == "" && a.r.Kind.Unfair && a.claim == nil {
+		reason = "behind another goroutine of this process"
+	}
+	return because(err, reason)
+}
+
+// because adds the reason for a wait to the error that ended it. The reason can be "".
+func because(err error, reason string) error {
+	if reason == "" {
+		return err
+	}
+	return fmt.Errorf("%w (%s)", err, reason)
+}
+
+// why returns the reason for which an attempt has to wait, or "" if it is not known.
+func (q *Queue) why(v *view, now time.Time) string {
+	if q.m.State() != session.Connected {
+		if failure := plumbing.OfManager(q.m).Failure(); failure != nil {
+			return fmt.Sprintf("not connected: %v", failure)
+		}
+		return "not connected"
+	}
+	if v == nil {
+		return ""
+	}
+	return v.text(now)
+}
+
+// text says who is ahead, or returns "" if no node stands as far as is known.
+//
+// It names the holder if it is known: the first contender of the queue. Otherwise it names the
+// nearest node ahead.
+func (v *view) text(now time.Time) string {
+	first, nearest, count := -1, -1, 0
+	for i, w := range v.watches {
+		if stands(w) {
+			if first < 0 {
+				first = i
+			}
+			nearest = i
+			count++
+		}
+	}
+	if count == 0 {
+		return ""
+	}
+	out := v.leases() + "behind " + v.describe(nearest, now)
+	switch {
+	case first < v.head:
+		out = v.leases() + "held by " + v.describe(first, now)
+	case compareNodes(v.targets[nearest].node, v.me) > 0: // see renew.go
+		out = v.leases() + "waiting for " + v.describe(nearest, now)
+	}
+	switch more := v.beyond + count - 1; {
+	case v.beyond > 0:
+		return fmt.Sprintf("%s; up to %d more ahead", out, more)
+	case more > 0:
+		return fmt.Sprintf("%s; %d more ahead", out, more)
+	}
+	return out
+}
+
+// leases says how many leases of a semaphore are taken, as far as is known.
+func (v *view) leases() string {
+	switch {
+	case v.limit < 2:
+		return ""
+	case v.beyond > 0 || v.head < len(v.targets) || !v.counted:
+		return fmt.Sprintf("limit of %d leases; ", v.limit)
+	}
+	taken := 0
+	for i, w := range v.watches {
+		if stands(w) {
+			if add(taken, v.targets[i].weight) > v.limit {
+				break
+			}
+			taken += v.targets[i].weight
+		}
+	}
+	return fmt.Sprintf("%d of %d leases taken; ", taken, v.limit)
+}
+
+// describe says who the contender of a target is, and how old its node is. The age includes the
+// time for which the contender was waiting itself, except for an unfair lock, which has no queue.
+func (v *view) describe(target int, now time.Time) string {
+	data, stat, _ := v.watches[target].Result()
+	out := v.who(v.targets[target].node, data, stat)
+	if v.unfair {
+		return out + " for " + short(v.age(stat, now))
+	}
+	return out + ", in the queue for " + short(v.age(stat, now))
+}
+
+// who says who a contender is.
+func (v *view) who(n Node, data []byte, stat *zk.Stat) string {
+	who := whoIs(data)
+	name := fmt.Sprintf("%s%010d", n.Prefix, n.Sequence)
+	switch {
+	case stat.EphemeralOwner == v.session:
+		name = "this process"
+	case who.ID != "":
+		name = quoted(who.ID)
+	}
+	if who.Label != "" {
+		name += ", " + strconv.Quote(who.Label)
+	}
+	if string(data) == RevokeMessage {
+		name += ", which was asked to release it"
+	}
+	if isOrphan(stat) {
+		name += ", whose node has no session and stays until it is deleted"
+	}
+	return name
+}
+
+// age returns how old a node is by the ensemble's clock, which can differ from ours.
+func (v *view) age(stat *zk.Stat, now time.Time) time.Duration {
+	if !v.ctime.IsZero() && !v.known.IsZero() {
+		now = v.ctime.Add(now.Sub(v.known))
+	}
+	return max(0, now.Sub(time.UnixMilli(stat.Ctime)))
+}
+
+// quoted returns an ID as it is if it is a word such as host/pid or an address, otherwise in
+// quotation marks.
+func quoted(id string) string {
+	odd := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@+", r)
+	}
+	if strings.ContainsFunc(id, odd) {
+		return strconv.Quote(id)
+	}
+	return id
+}
+
+// short returns a duration in seconds, or in milliseconds if it is below one second.
+func short(d time.Duration) string {
+	if d >= time.Second {
+		return d.Truncate(time.Second).String()
+	}
+	return d.Truncate(time.Millisecond).String()
+}

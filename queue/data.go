@@ -1,0 +1,114 @@
+package queue
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// nodeData is the data of a node by default, as JSON. It says who contends.
+type nodeData struct {
+	ID          string `json:"id"`
+	Label       string `json:"label,omitempty"`
+	Traceparent string `json:"traceparent,omitempty"`
+	// Revocable says whether a holder by this node hears a RevokeMessage. It is nil in data that does
+	// not say, as that of other libraries.
+	Revocable *bool `json:"revocable,omitempty"`
+}
+
+// Revocable says whether a contender hears a [RevokeMessage] once it holds its lock.
+type Revocable int
+
+const (
+	// RevocableUnknown: the node's data does not say, as that of other libraries, data that the caller
+	// has set, and the data of a node that has got a [RevokeMessage].
+	RevocableUnknown Revocable = iota
+	// RevocableYes: the contender was given a function to call.
+	RevocableYes
+	// RevocableNo: the contender ignores a message, which would only replace the data of its node.
+	RevocableNo
+)
+
+// String returns "unknown", "yes" or "no".
+func (r Revocable) String() string {
+	switch r {
+	case RevocableYes:
+		return "yes"
+	case RevocableNo:
+		return "no"
+	}
+	return "unknown"
+}
+
+// listens returns what the data says of the contender.
+func (d nodeData) listens() Revocable {
+	switch {
+	case d.Revocable == nil:
+		return RevocableUnknown
+	case *d.Revocable:
+		return RevocableYes
+	}
+	return RevocableNo
+}
+
+// yes and no are for nodeData.Revocable. Nobody changes them.
+var yes, no = true, false
+
+// identity is host/pid of this process.
+var identity = sync.OnceValue(func() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return host + "/" + strconv.Itoa(os.Getpid())
+})
+
+// encode returns the data of a node of this process.
+func (d nodeData) encode() []byte {
+	d.ID = identity()
+	b, err := json.Marshal(d)
+	if err != nil {
+		return nil // cannot happen: strings are always valid JSON
+	}
+	return b
+}
+
+// whoIs returns what a node's data says about its contender. Curator, kazoo and users of WithData
+// write a word or an address, which counts as the ID. It returns the zero value if the data says
+// nothing that a message can show.
+func whoIs(data []byte) nodeData {
+	var d nodeData
+	if json.Unmarshal(data, &d) == nil {
+		return nodeData{ID: shown(d.ID), Label: shown(d.Label), Traceparent: shown(d.Traceparent), Revocable: d.Revocable}
+	}
+	if text := string(data); text != RevokeMessage {
+		d.ID = shown(text)
+	}
+	return d
+}
+
+// shown returns text if it fits into a message: it is short and has no control characters.
+func shown(text string) string {
+	if len(text) > maxLabel || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return ""
+	}
+	return text
+}
+
+// maxLabel is the length of the longest label, in bytes.
+const maxLabel = 256
+
+// checkLabel returns an error if a node cannot have the label.
+func checkLabel(label string) error {
+	if label != "" && shown(label) == "" {
+		return fmt.Errorf("queue: %w: label %.40q: want at most %d bytes of printable characters", session.ErrInvalid, label, maxLabel)
+	}
+	return nil
+}

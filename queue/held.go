@@ -1,0 +1,138 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// held has the turns of this process while they last. Contenders asks it since when a node is held,
+// and the log gets one line for all locks that the end of a session takes away.
+var held = heldTurns{sessions: make(map[*session.Session]*heldIn)}
+
+type heldTurns struct {
+	lazy atomic.Int64 // how many turns have places that may be kept
+
+	mu       sync.Mutex
+	sessions map[*session.Session]*heldIn
+}
+
+// heldIn has the turns of one session. It is kept from the first of them until the session has ended
+// and the last turn is over.
+type heldIn struct {
+	log   *slog.Logger
+	turns map[string]*turn   // by the path of the node
+	lazy  map[string][]*turn // those whose places may be kept, by the queue's path
+	ended bool               // the session has ended
+	lost  int                // holds that ended with the session
+	some  []string           // paths of the first locks that were lost
+
+	leaving map[*turn]struct{} // those whose places were kept and are given up, until their nodes are gone
+}
+
+// namedLosses is how many of the locks that are lost together the log names.
+const namedLosses = 5
+
+// add notes that a turn has begun. The caller calls remove when it is over.
+func (h *heldTurns) add(t *turn) {
+	s := t.a.s
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	in := h.sessions[s]
+	if in == nil {
+		in = &heldIn{
+			log: plumbing.OfManager(t.a.q.m).Logger(), turns: make(map[string]*turn), lazy: make(map[string][]*turn),
+			leaving: make(map[*turn]struct{}),
+		}
+		h.sessions[s] = in
+		plumbing.Of(s).AfterEnd(func() { h.end(s) })
+	}
+	in.turns[t.info.Node] = t
+	h.addLazy(in, t)
+}
+
+// remove notes that a turn is over, and how many holds the end of the session took away. Further calls
+// for the same turn do nothing.
+func (h *heldTurns) remove(t *turn, lost int) {
+	s := t.a.s
+	h.mu.Lock()
+	in := h.sessions[s]
+	if in == nil || in.turns[t.info.Node] != t {
+		h.mu.Unlock()
+		return
+	}
+	delete(in.turns, t.info.Node)
+	h.removeLazy(in, t)
+	if lost > 0 {
+		in.lost += lost
+		if len(in.some) < namedLosses {
+			in.some = append(in.some, t.info.Path)
+		}
+	}
+	over := h.settle(s, in)
+	h.mu.Unlock()
+	over.report(s)
+}
+
+// end notes that a session has ended.
+func (h *heldTurns) end(s *session.Session) {
+	h.mu.Lock()
+	in := h.sessions[s]
+	if in == nil {
+		h.mu.Unlock()
+		return
+	}
+	in.ended = true
+	over := h.settle(s, in)
+	h.mu.Unlock()
+	over.report(s)
+}
+
+// settle forgets a session that has ended, once no turn is left, and returns what is to be reported
+// of it. h.mu is held.
+func (h *heldTurns) settle(s *session.Session, in *heldIn) *heldIn {
+	if !in.ended || len(in.turns) > 0 {
+		return nil
+	}
+	delete(h.sessions, s)
+	return in
+}
+
+// report logs the holds that were lost with a session, in one line. A program that closes the manager
+// gives its locks up itself, which is no loss.
+func (in *heldIn) report(s *session.Session) {
+	if in == nil || in.lost == 0 || errors.Is(s.Err(), session.ErrClosed) {
+		return
+	}
+	in.log.Warn("locks lost with their session",
+		"holds", in.lost, "locks", in.some, "session", hexID(s), "cause", s.Err())
+}
+
+// look returns when the present hold of a node has begun, and whether its place is kept without a hold.
+// It returns zero values if this session has no turn by that node.
+func (h *heldTurns) look(s *session.Session, node string) (since time.Time, kept bool) {
+	h.mu.Lock()
+	var t *turn
+	if in := h.sessions[s]; in != nil {
+		t = in.turns[node]
+	}
+	h.mu.Unlock()
+	if t == nil {
+		return time.Time{}, false
+	}
+	return t.heldSince(), t.keptAt.Load() != 0
+}
+
+// reportDeleted logs that a lock was lost because its node was deleted, and not by us.
+func (t *turn) reportDeleted() {
+	plumbing.OfManager(t.a.q.m).Logger().Warn("lock lost: its node was deleted, and not by its holder",
+		"lock", t.info.Path, "node", t.info.Node, "session", hexID(t.a.s))
+}
+
+func hexID(s *session.Session) string { return fmt.Sprintf("0x%x", uint64(s.ID())) }

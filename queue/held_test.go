@@ -1,0 +1,135 @@
+package queue_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// one returns the contender of a queue that has one.
+func one(t *testing.T, q *queue.Queue) queue.Contender {
+	t.Helper()
+	all, err := q.Contenders(patient(t), mutex)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("contenders %+v, %v", all, err)
+	}
+	return all[0]
+}
+
+// The holder's own process knows since when it holds. Others do not, and a contender that waits holds
+// nothing.
+func TestHeldSince(t *testing.T) {
+	dir := persistentDir(t)
+	mine, other := client(t, dir), client(t, dir)
+	before := time.Now()
+	l := acquire(t, mine)
+	after := time.Now()
+	if c := one(t, mine); !c.Own || c.HeldSince.Before(before) || c.HeldSince.After(after) {
+		t.Errorf("our own: %+v, want it held since %v to %v", c, before, after)
+	}
+	if c := one(t, other); c.Own || !c.HeldSince.IsZero() {
+		t.Errorf("of another process: %+v", c)
+	}
+	next := enter(t, other, 2)
+	all, err := other.Contenders(patient(t), mutex)
+	if err != nil || len(all) != 2 || !all[1].Own || !all[1].HeldSince.IsZero() {
+		t.Errorf("%+v, %v, want the second to be our own, which holds nothing", all, err)
+	}
+	before = time.Now()
+	release(t, l)
+	l = next.get(t)
+	if c := one(t, other); !c.Own || c.HeldSince.Before(before) {
+		t.Errorf("after the wait: %+v, want it held since %v or later", c, before)
+	}
+	release(t, l)
+}
+
+// Within a process, a hold begins at the hand-over.
+func TestHeldSinceHandOver(t *testing.T) {
+	dir := persistentDir(t)
+	q := client(t, dir)
+	local, err := q.Local(ask, 1)
+	mustBe(t, err, nil)
+	first, err := local.Acquire(patient(t))
+	mustBe(t, err, nil)
+	got := make(chan *queue.Lease, 1)
+	go func() {
+		l, _ := local.Acquire(patient(t))
+		got <- l
+	}()
+	since := one(t, q).HeldSince
+	zktest.Eventually(t, testserver.Patience, "a hand-over", func() bool {
+		_ = first.Release(patient(t))
+		return one(t, q).HeldSince.After(since)
+	})
+	release(t, <-got)
+}
+
+// A lock that is lost because its node was deleted is a warning, which says which lock it was.
+func TestDeletedIsLogged(t *testing.T) {
+	for _, r := range []queue.Request{ask, askUnfair} {
+		dir := persistentDir(t)
+		var log warnings
+		l, err := client(t, dir, log.option()).Acquire(patient(t), r)
+		mustBe(t, err, nil)
+		testserver.Delete(t, l.Path())
+		await(t, l.Done(), "the loss")
+		zktest.Eventually(t, testserver.Patience, "the warning", func() bool { return len(log.with("node was deleted")) > 0 })
+		line := strings.Join(log.with("node was deleted"), "")
+		for _, want := range []string{"lock=" + dir + " ", "node=" + l.Path() + " ", "session=0x"} {
+			if strings.Count(line, want) != 1 {
+				t.Errorf("%q has not %q once", line, want)
+			}
+		}
+	}
+}
+
+// A release is no loss, and is not logged.
+func TestReleaseIsNotLogged(t *testing.T) {
+	dir := persistentDir(t)
+	var log warnings
+	q := client(t, dir, log.option())
+	for range 3 {
+		l := acquire(t, q)
+		tokenOf(t, l) // its node is watched
+		release(t, l)
+	}
+	acquire(t, q)
+	if err := q.Manager().Close(); err != nil {
+		t.Fatal(err)
+	}
+	if lines := log.with("lost"); len(lines) != 0 {
+		t.Errorf("%q", lines)
+	}
+}
+
+// When a session is lost, one line says how many locks went with it, and names a few.
+func TestLocksLostWithSession(t *testing.T) {
+	const locks = 12
+	dir := persistentDir(t)
+	var log warnings
+	proxy := testserver.Proxy(t)
+	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(long), log.option())
+	var all []*queue.Lease
+	for i := range locks {
+		all = append(all, acquire(t, on(t, m, fmt.Sprintf("%s/%d", dir, i))))
+	}
+	release(t, all[0])
+	_ = enter(t, on(t, m, dir+"/1"), 2) // waits, and so loses nothing
+	expire(t, proxy, m)
+	for _, l := range all[1:] {
+		await(t, l.Done(), "the loss")
+	}
+	zktest.Eventually(t, testserver.Patience, "the line", func() bool { return len(log.with("locks lost")) > 0 })
+	lines := log.with("locks lost")
+	if len(lines) != 1 || !strings.Contains(lines[0], fmt.Sprintf("holds=%d ", locks-1)) || strings.Count(lines[0], dir) != 5 ||
+		!strings.Contains(lines[0], "session=0x") {
+		t.Errorf("%q, want one line with %d holds and 5 names", lines, locks-1)
+	}
+}

@@ -1,0 +1,175 @@
+package queue
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// A Local with WithLazyRelease keeps its place in the queue after a release, so that the next
+// acquisition of this process takes no request. One invariant carries that:
+//
+//	A kept place is used again only while a watch on the children is pending that was set, on this
+//	connection, by a listing that shows our node and no contender that has to wait for it.
+//
+// So every contender that comes, of whatever library, ends the use: its node is a child. This file
+// decides. local.go acts.
+
+// LocalOption changes a [Local]. [Queue.Local] returns an error that matches [session.ErrInvalid] for
+// an option that is nil or has a bad value.
+type LocalOption interface{ apply(*Local) error }
+
+type localOption func(*Local) error
+
+func (o localOption) apply(l *Local) error { return o(l) }
+
+// maxKeep is the longest time for which WithLazyRelease keeps a place.
+const maxKeep = time.Minute
+
+// WithLazyRelease keeps the place in the queue for up to d after each release, at most a minute, in
+// case this process wants the lock again. Until then the lock counts as free in this process and as
+// taken in others. An acquisition that takes a kept place sends no request. When another contender
+// comes, a place that is not in use is given up at once, and one in use at its release.
+//
+// A place is kept for a session timeout at most, even if d is longer, and is given up at the first
+// release after it was held for a session timeout. It is not kept if the acquisition had to wait for
+// others (readers look again, and may keep theirs), after a [RevokeMessage], beside a downgrade, and near the end of the sequence numbers. After
+// a place was taken away before anybody had used it again, the next ones are not kept: first one, and
+// more each time that happens again.
+//
+// Default: a release gives the place up.
+func WithLazyRelease(d time.Duration) LocalOption {
+	return localOption(func(l *Local) error {
+		if d <= 0 || d > maxKeep {
+			return fmt.Errorf("%w: WithLazyRelease(%v): want more than 0 and at most %v", session.ErrInvalid, d, maxKeep)
+		}
+		l.lazy = d
+		return nil
+	})
+}
+
+// tenure is what a Local knows about the place of its turn. The Local's mu guards it.
+type tenure struct {
+	// watch is on the children of the directory. The listing that set it showed no contender that has
+	// to wait for our node. Without such a watch it is nil, and the place is not kept.
+	watch   plumbing.Watch
+	since   time.Time     // when the turn began
+	timeout time.Duration // of the session
+	fit     bool          // the place may be kept
+	barred  bool          // a Revoke, or a downgrade: the place is not kept, nor handed over
+	setting bool          // a listing is under way that sets the watch again
+	used    bool          // the place was used again after a release, or shared
+	until   time.Time     // while the place is kept: when that ends
+}
+
+// newTenure returns the tenure of an attempt that was granted at a time.
+func newTenure(a *attempt, now time.Time) tenure {
+	k := tenure{since: now, timeout: a.s.Timeout()}
+	// Near the end of the sequence numbers, the directory has to become empty.
+	k.fit = a.entry.lazy && !a.crowded && a.node.Sequence >= 0 && a.node.Sequence < restartFrom
+	if k.fit {
+		k.watch = a.children
+	}
+	return k
+}
+
+// undisturbed reports whether nobody of another process has come since the listing that set the watch,
+// as far as the server has told. A server stops to tell when it takes the right to read the directory
+// away, and does not say so. So after a session timeout the watch no longer counts.
+func (k *tenure) undisturbed(now time.Time) bool { return k.fresh(now) && k.pending() }
+
+// fresh reports whether the place may be used again if nobody of another process has come.
+func (k *tenure) fresh(now time.Time) bool {
+	return k.fit && !k.barred && now.Sub(k.since) < k.timeout
+}
+
+func (k *tenure) pending() bool { return k.watch != nil && k.watch.Event() == plumbing.WatchPending }
+
+// keep begins to keep the place for d.
+func (k *tenure) keep(now time.Time, d time.Duration) { k.until = now.Add(min(d, k.timeout)) }
+
+// usable reports whether a place that is kept may be used again.
+func (k *tenure) usable(now time.Time) bool {
+	return k.fit && !k.barred && k.pending() && now.Before(k.until)
+}
+
+// habit says whether it is worth while to keep the next place. The Local's mu guards it.
+type habit struct {
+	skip    int // so many of the next places are not kept
+	penalty int // the last value that skip was set to; 0 after a place that was of use
+}
+
+// maxPenalty bounds how many places in a row are not kept.
+const maxPenalty = 64
+
+// next reports whether the next place is worth keeping. It is called once for each place.
+func (h *habit) next() bool {
+	if h.skip > 0 {
+		h.skip--
+		return false
+	}
+	return true
+}
+
+// takenAway takes note that another contender has ended the use of a place that was kept.
+func (h *habit) takenAway(used bool) {
+	if used {
+		*h = habit{}
+		return
+	}
+	h.penalty = min(max(1, 2*h.penalty), maxPenalty)
+	h.skip = h.penalty
+}
+
+// maxCrowd is how many contenders there may be for readers to set the watch on the children again. Each
+// contender that comes or leaves makes each of them list.
+const maxCrowd = 16
+
+// listed is what the last listing of an attempt has shown.
+type listed struct {
+	children plumbing.Watch // set by the listing; nil if it set none
+	crowded  bool           // others wait for our node
+}
+
+// open reports whether a contender that comes now may share the place of the shared contender: nobody
+// else can have come before it, as far as the server has told.
+func (s *sharedContender) open() bool {
+	last := s.listed.Load()
+	return last == nil || !last.crowded && last.children != nil && last.children.Event() == plumbing.WatchPending
+}
+
+// keepsWaiting reports whether one of the nodes waits for the node me.
+func keepsWaiting(kind *Kind, me Node, nodes []Node) bool {
+	return slices.ContainsFunc(nodes, func(n Node) bool { return waitsFor(kind, n, me) })
+}
+
+// waitsFor reports whether a node waits for the node me by the rule of its kind.
+func waitsFor(kind *Kind, n, me Node) bool { return compareNodes(n, me) > 0 && blocksFor(kind, n, me) }
+
+// blocksFor reports whether a node ahead weighs something for a contender of the kind.
+func blocksFor(kind *Kind, contender, ahead Node) bool {
+	p, err := kind.ruleOf(contender, config{})
+	return err != nil || weightOf(p.Policy, ahead) > 0
+}
+
+// sharedBy reports whether contenders of a request can hold at once, one of them behind the other:
+// readers.
+func (r *Request) sharedBy() bool {
+	ahead := Node{Prefix: r.Prefix, Weight: r.Weight, Sequence: 1}
+	behind := Node{Prefix: r.Prefix, Weight: r.Weight, Sequence: 2}
+	return !blocksFor(r.Kind, behind, ahead)
+}
+
+// blocks reports whether the node of this turn is in the way of a new contender for a request.
+func (t *turn) blocks(r *Request) bool {
+	return blocksFor(r.Kind, Node{Prefix: r.Prefix, Weight: r.Weight, Sequence: math.MaxInt32}, t.a.node)
+}
+
+// leavingTime is how long a try waits for kept places to leave, if it took so long to enter, which is a
+// round trip: one for the news to reach their owners, and one for the delete and the news of it to
+// come back. The constant is for machines that are busy.
+func leavingTime(entering time.Duration) time.Duration { return 2*entering + 5*time.Millisecond }

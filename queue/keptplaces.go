@@ -1,0 +1,209 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+
+	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// What new contenders of this process do about places that are kept: by this process, in their own way
+// or at the limit of session.WithMaxNodes, or by other processes.
+
+// yield gives up the places that this process keeps at the queue's path and that would block a new
+// contender for a request. Their watches would tell as much, a round trip later.
+func (q *Queue) yield(s *session.Session, r *Request) {
+	for _, t := range held.lazyAt(s, q.dir) {
+		if t.blocks(r) {
+			t.local.giveUpKept(t, true)
+		}
+	}
+}
+
+// makeRoom gives up the place of the session that has been kept for longest without a use, and returns its
+// turn, whose node is about to go. If no place is kept, it returns one that was given up already, and nil if
+// there is none.
+func makeRoom(s *session.Session) (gone *turn) {
+	for {
+		oldest := held.oldestKept(s)
+		if oldest == nil {
+			return held.leaving(s)
+		}
+		if oldest.local.giveUpKept(oldest, false) != nil {
+			return oldest
+		}
+		// The place was used again, or given up, in the meantime.
+	}
+}
+
+// create starts a create. If the session has no room for another node, it gives up kept places first.
+func (a *attempt) create(ctx context.Context, node string, flags int32) (c plumbing.Creation, err error) {
+	err = a.withRoom(ctx, func() (err error) {
+		c, err = plumbing.Of(a.s).StartCreate(ctx, node, a.r.Data, flags)
+		return err
+	})
+	return c, err
+}
+
+// withRoom calls start, which sends creates, until the session has room for the nodes or keeps no place
+// that it could give up.
+func (a *attempt) withRoom(ctx context.Context, start func() error) error {
+	for {
+		err := start()
+		if !errors.Is(err, session.ErrTooManyNodes) {
+			return err
+		}
+		gone := makeRoom(a.s)
+		if gone == nil {
+			return err
+		}
+		gone.awaitGone(ctx) // if ctx or the session ends first, start says so
+	}
+}
+
+// follows reports whether only the node of the turn before, which is about to be deleted, is in the way
+// of a place that may be kept.
+func (a *attempt) follows(ahead *tail) bool {
+	before := a.entry.before
+	return before != nil && a.entry.lazy && ahead.count() == 1 && ahead.last[0].node.Name == before.a.node.Name
+}
+
+// succession waits until the node of the turn before is gone, and returns a new listing. A watch on that
+// node would tell as early, but without a listing the place could not be kept.
+func (a *attempt) succession(ctx context.Context) ([]string, error) {
+	a.entry.before.awaitGone(ctx)
+	a.entry.before = nil
+	return a.list(ctx)
+}
+
+// outlast waits, in a try, for nodes in the way that may be kept places. If nobody uses those places, they
+// are given up as soon as their owners are told of our node. It returns ErrBusy if they stand for
+// longer than that takes.
+func (a *attempt) outlast(ctx context.Context, ahead *tail) error {
+	limited, cancel := context.WithTimeout(ctx, leavingTime(a.entering))
+	defer cancel()
+	err := a.outlastUntil(limited, ahead)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil && errors.Is(err, limited.Err()) {
+		return ErrBusy
+	}
+	return err
+}
+
+func (a *attempt) outlastUntil(ctx context.Context, ahead *tail) error {
+	for !ahead.firm {
+		granted, err := a.wait(ctx, ahead)
+		if err != nil {
+			return err
+		}
+		if granted {
+			return a.proceed()
+		}
+		if err := a.slow(ctx, false); err != nil {
+			return err
+		}
+		names, err := a.list(ctx)
+		if err != nil {
+			return err
+		}
+		if ahead, err = a.decide(ctx, names); err != nil {
+			return err
+		}
+		if ahead.mayGo() {
+			return a.proceed()
+		}
+	}
+	return ErrBusy
+}
+
+// lazyAt returns the turns of a session at a path whose places may be kept.
+func (h *heldTurns) lazyAt(s *session.Session, dir string) []*turn {
+	if h.lazy.Load() == 0 {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	in := h.sessions[s]
+	if in == nil {
+		return nil
+	}
+	return slices.Clone(in.lazy[dir])
+}
+
+// oldestKept returns the turn of a session that has been kept for longest without a use, or nil.
+func (h *heldTurns) oldestKept(s *session.Session) (oldest *turn) {
+	if h.lazy.Load() == 0 {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	in, first := h.sessions[s], int64(0)
+	if in == nil {
+		return nil
+	}
+	for _, turns := range in.lazy {
+		for _, t := range turns {
+			if since := t.keptAt.Load(); since != 0 && (oldest == nil || since < first) {
+				oldest, first = t, since
+			}
+		}
+	}
+	return oldest
+}
+
+// leaving returns a turn of a session whose place was kept and is given up, and whose node may still be there.
+// It returns nil if there is none.
+func (h *heldTurns) leaving(s *session.Session) *turn {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if in := h.sessions[s]; in != nil {
+		for t := range in.leaving {
+			return t
+		}
+	}
+	return nil
+}
+
+// leave notes that a place that was kept is given up. The caller calls left when its node is gone.
+func (h *heldTurns) leave(t *turn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if in := h.sessions[t.a.s]; in != nil {
+		in.leaving[t] = struct{}{}
+	}
+}
+
+// left undoes leave.
+func (h *heldTurns) left(t *turn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if in := h.sessions[t.a.s]; in != nil {
+		delete(in.leaving, t)
+	}
+}
+
+// addLazy notes that the place of a turn may be kept. h.mu is held.
+func (h *heldTurns) addLazy(in *heldIn, t *turn) {
+	if !t.tenure.fit {
+		return
+	}
+	dir := path.Dir(t.info.Node)
+	in.lazy[dir] = append(in.lazy[dir], t)
+	h.lazy.Add(1)
+}
+
+// removeLazy undoes addLazy. h.mu is held.
+func (h *heldTurns) removeLazy(in *heldIn, t *turn) {
+	dir := path.Dir(t.info.Node)
+	turns := in.lazy[dir]
+	i := slices.Index(turns, t)
+	if i < 0 {
+		return
+	}
+	h.lazy.Add(-1)
+	if in.lazy[dir] = slices.Delete(turns, i, i+1); len(turns) == 1 {
+		delete(in.lazy, dir)
+	}
+}

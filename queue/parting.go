@@ -1,0 +1,55 @@
+package queue
+
+import (
+	"context"
+
+	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// parting is the removal of nodes that go at the same time. The nodes of one session are deleted by
+// one transaction. A nil parting deletes each node by itself, at once.
+type parting struct {
+	removals map[*session.Session]plumbing.Removals
+}
+
+// remover returns the way to delete a node of a session. The caller calls start afterwards.
+func (p *parting) remover(s *session.Session) remover {
+	if p == nil {
+		return plumbing.Of(s).Remove
+	}
+	r, ok := p.removals[s]
+	if !ok {
+		if p.removals == nil {
+			p.removals = make(map[*session.Session]plumbing.Removals)
+		}
+		r = plumbing.Of(s).Removals()
+		p.removals[s] = r
+	}
+	return r.Remove
+}
+
+// start sends the deletes.
+func (p *parting) start(ctx context.Context) {
+	for _, r := range p.removals {
+		r.Start(ctx)
+	}
+}
+
+// startReleases is queueplumbing.StartReleases. If a hook panics in one release, or ends the
+// goroutine, the other leases are released all the same.
+func startReleases(ctx context.Context, leases []*Lease) (waits []func() error) {
+	var with parting
+	defer with.start(ctx)
+	return releaseEach(ctx, leases, &with)
+}
+
+// releaseEach starts the releases, that of the last lease first.
+func releaseEach(ctx context.Context, leases []*Lease, with *parting) (waits []func() error) {
+	if len(leases) == 0 {
+		return nil
+	}
+	rest, last := leases[:len(leases)-1], leases[len(leases)-1]
+	defer func() { waits = append(waits, releaseEach(ctx, rest, with)...) }()
+	return append(waits, last.startRelease(ctx, with))
+}

@@ -1,0 +1,357 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// Several locks of one manager are taken together. One transaction makes a node in each of their
+// directories, and all directories are listed behind it. Then each attempt decides by its listing, as
+// it does alone. If all may go, that is all.
+//
+// Otherwise the locks before the first that has to wait are kept, and so is the place in its queue.
+// That is what taking the locks in order would have got. The nodes behind it are given up, and the
+// wait begins once the servers have confirmed that. From there on the locks are taken in order. So
+// nobody stands in a queue while waiting in an earlier one, except for the moment before the nodes
+// are given up, which ends whatever others do. Hence no circle of waiters can arise as long as all take
+// the locks in one order.
+
+// party is several acquisitions that begin together. Its leases are fetched in order, one by one. One
+// goroutine uses it.
+type party struct {
+	try     bool
+	members []*member // whose leases have not been fetched yet
+}
+
+// member is the acquisition of one of the locks.
+type member struct {
+	*call
+	local  *Local // nil for a place of its own
+	r      Request
+	a      *attempt // stands in the queue since the transaction; nil if the lock is to be taken by itself
+	trying bool     // the Local is in the state trying, for this member
+	lazy   bool     // the place may be kept
+}
+
+// joint is what a lock contributes to a party.
+type joint struct {
+	q     *Queue
+	local *Local // or nil
+	r     Request
+}
+
+// The limits of one transaction, so that its frame fits every server. Locks beyond them are left to
+// another transaction.
+const (
+	maxTogether     = 64
+	maxTogetherData = 64 << 10 // bytes of paths and data
+)
+
+// together begins to acquire the first of the given locks, which are of one manager and in different
+// directories. It takes as many as are fit for one transaction. If these are fewer than two, the party
+// is empty, and the first lock has to be acquired by itself.
+//
+// If together returns an error, it has given up all of them. Otherwise the caller fetches the leases
+// with next, and calls leave when it wants no more.
+func together(ctx context.Context, locks []joint, try bool) (*party, error) {
+	p := &party{try: try}
+	ready := false
+	defer func() {
+		if !ready { // a hook has panicked or ended the goroutine
+			p.abandon(ctx)
+		}
+	}()
+	err := p.gather(locks)
+	if err == nil {
+		err = p.begin(ctx)
+	}
+	if err == nil && len(p.members) > 0 {
+		if err = p.enter(ctx); err != nil {
+			err = fmt.Errorf("acquire %s: %w", p.paths(), err)
+		}
+	}
+	if err != nil {
+		err = joined(err, p.leave(ctx, err))
+	}
+	ready = true
+	return p, err
+}
+
+// gather takes the first of the locks. A Local that is in use or keeps its place, and one of readers, has
+// a queue of its own, and ends the party before it, as an unfair lock does.
+func (p *party) gather(locks []joint) error {
+	size := 0
+	for _, one := range locks {
+		if one.local != nil {
+			one.r = one.local.r
+		}
+		if err := one.r.complete(); err != nil {
+			return err
+		}
+		size += len(one.q.dir) + len(one.r.Data)
+		if one.r.Kind.Unfair || size > maxTogetherData || len(p.members) == maxTogether {
+			break
+		}
+		m := &member{call: one.q.noCall(), local: one.local, r: one.r}
+		if one.local != nil {
+			if m.lazy, m.trying = one.local.startTrying(); !m.trying {
+				break
+			}
+		}
+		p.members = append(p.members, m)
+	}
+	if len(p.members) == 1 {
+		p.members[0].stopTrying()
+		p.members = nil
+	}
+	return nil
+}
+
+// paths returns the paths of the locks, for messages.
+func (p *party) paths() string {
+	var all []string
+	for _, m := range p.members {
+		all = append(all, m.q.dir)
+	}
+	return strings.Join(all, ", ")
+}
+
+// begin calls the Acquire hook of each member.
+func (p *party) begin(ctx context.Context) error {
+	for _, m := range p.members {
+		c, err := m.q.call(ctx, m.r, p.try)
+		if err != nil {
+			return err
+		}
+		m.call = c
+		if m.r.Data == nil {
+			m.r.Data = m.r.describe(c.ctx, m.q.hooks()).encode()
+		}
+	}
+	return nil
+}
+
+// enter makes one transaction after another until one has made the nodes, or it is clear that none
+// will. When it returns nil, the members up to the first that has to wait have attempts.
+func (p *party) enter(ctx context.Context) error {
+	q := p.members[0].q
+	pace := rounds.Pace{New: plumbing.OfManager(q.m).Retry()}
+	for {
+		s, err := q.m.Session(ctx)
+		if err != nil {
+			return err
+		}
+		if err = p.attempt(ctx, s); err == nil {
+			return nil
+		}
+		if refused := p.giveUp(ctx, 0); errors.Is(refused, errRefused) {
+			return joined(err, refused)
+		}
+		switch {
+		case errors.Is(err, session.ErrLost), errors.Is(err, errPartly):
+			for _, m := range p.members {
+				traceRetry(m.ctx, q.hooks(), plumbing.OpAcquire, m.result.Attempts, err)
+			}
+		case ctx.Err() != nil, errors.Is(err, errRefused), errors.Is(err, errEnded),
+			errors.Is(err, session.ErrTooManyNodes), errors.Is(err, session.ErrClosed):
+			return err
+		default:
+			// The server has refused the transaction, because of one of the locks. Each lock by
+			// itself tells what is wrong with it.
+			p.stopTrying(0)
+			return nil
+		}
+		// If the session has ended, waiting for the next one is enough.
+		if err := pace.Wait(ctx, s.Done()); err != nil {
+			return err
+		}
+	}
+}
+
+// attempt makes the nodes of all members, and decides for each by its listing. Those that may go are
+// granted, up to the first that may not. The nodes behind that one are given up.
+func (p *party) attempt(ctx context.Context, s *session.Session) error {
+	all := make(entrants, len(p.members))
+	for i, m := range p.members {
+		m.q.yield(s, &m.r)
+		m.result.Attempts++
+		m.a = newAttempt(m.q, s, m.r, entry{try: p.try, lazy: m.lazy})
+		all[i] = entrant{m.a, m.ctx}
+	}
+	if err := all.enter(ctx); err != nil {
+		return err
+	}
+	mayNot := all.each(entrant.mayGo)
+	if err := cmp.Or(ctx.Err(), s.Err()); err != nil {
+		return err
+	}
+	for i, m := range p.members {
+		m.result.Position = m.a.position
+		if mayNot[i] != nil {
+			if err := p.giveUp(ctx, i+1); err != nil {
+				return err
+			}
+			p.stopTrying(i + 1)
+			return nil
+		}
+		if err := m.a.grant(); err != nil { // the clock comes last
+			return err
+		}
+	}
+	return nil
+}
+
+// errAhead says that an attempt may not go yet.
+var errAhead = errors.New("others are ahead")
+
+// mayGo returns nil if the attempt may go, by the listing that it has entered with.
+func (a entrant) mayGo() error {
+	if a.failed != nil {
+		return a.failed
+	}
+	var ahead *tail
+	ahead, a.failed = a.decide(a.ctx, a.names)
+	switch {
+	case a.failed != nil:
+		return a.failed
+	case a.outdated, !ahead.mayGo():
+		return errAhead
+	}
+	return nil
+}
+
+// errRefused says that a server refuses to remove a node that has to be given up.
+var errRefused = errors.New("zookeeper refuses to remove a node")
+
+// giveUp removes the nodes of the members from an index on, and waits until the servers have
+// confirmed that. It returns what a server refuses, or the error of the session or of ctx if that ends
+// first. The removal goes on then.
+func (p *party) giveUp(ctx context.Context, from int) error {
+	var err error
+	for _, r := range p.startGivingUp(ctx, from) {
+		select {
+		case <-r.Done():
+			if e := r.Err(); e != nil {
+				err = e
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if err == nil || errors.Is(err, session.ErrLost) || errors.Is(err, session.ErrClosed) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errRefused, err)
+}
+
+// startGivingUp starts the removals, that of the last node first.
+func (p *party) startGivingUp(ctx context.Context, from int) (removals []plumbing.Removal) {
+	var with parting
+	defer with.start(ctx)
+	for _, m := range slices.Backward(p.members[from:]) {
+		if r := m.giveUp(&with); r != nil {
+			removals = append(removals, r)
+		}
+	}
+	return removals
+}
+
+// giveUp starts the removal of the node. It returns nil if there is none, or if the create has not
+// been answered. In that case ctx or the session has ended, and nobody waits for the removal.
+func (m *member) giveUp(with *parting) plumbing.Removal {
+	a := m.a
+	m.a = nil
+	if a == nil || a.creation == nil {
+		return nil
+	}
+	select {
+	case <-a.creation.Done():
+	default:
+		a.leave(m.ctx, context.Canceled)
+		return nil
+	}
+	if !a.mayStand() {
+		return nil
+	}
+	return a.removeBy(m.ctx, with.remover(a.s))
+}
+
+func (p *party) stopTrying(from int) {
+	for _, m := range p.members[from:] {
+		m.stopTrying()
+	}
+}
+
+func (m *member) stopTrying() {
+	if m.trying {
+		m.trying = false
+		m.local.stopTrying()
+	}
+}
+
+// next returns the lease of the first lock that was not fetched. It returns at once if the lock was
+// granted with the others. Otherwise it waits.
+func (p *party) next() (*Lease, error) {
+	m := p.members[0]
+	p.members = p.members[1:]
+	defer m.cut()
+	l, err := m.take(p.try)
+	return m.conclude(l, err)
+}
+
+func (m *member) take(try bool) (*Lease, error) {
+	a, trying := m.a, m.trying
+	m.a, m.trying = nil, false
+	switch {
+	case m.local == nil && a != nil && a.granted:
+		return a.hold(m.ctx), nil
+	case m.local == nil:
+		return m.q.get(m.ctx, m.r, entry{try: try, stands: a}, &m.result)
+	case trying && a.granted:
+		return m.local.hold(m.ctx, a).begin(m.ctx), nil
+	case trying && try:
+		return m.local.try(m.ctx, entry{try: true, stands: a, lazy: m.lazy}, &m.result)
+	case trying:
+		return m.local.await(m.ctx, m.local.goOn(m.ctx, a), &m.result)
+	}
+	return m.local.get(m.ctx, try, &m.result)
+}
+
+// leave gives up the locks that were not fetched. It waits until the servers have confirmed that, or
+// ctx ends. It returns what a server refuses. why is for hooks.
+func (p *party) leave(ctx context.Context, why error) error {
+	defer func() {
+		for _, m := range p.members {
+			defer m.conclude(nil, why) // deferred, since a hook may panic
+		}
+		p.members = nil
+	}()
+	defer p.stopTrying(0)
+	if err := p.giveUp(ctx, 0); errors.Is(err, errRefused) {
+		return err
+	}
+	return nil
+}
+
+// abandon is leave without the wait.
+func (p *party) abandon(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	_ = p.leave(ctx, errEnded)
+}
+
+// joined returns err with the refusal that followed it, if there was one.
+func joined(err, refused error) error {
+	if refused == nil {
+		return err
+	}
+	return fmt.Errorf("%w; rolled back: %w", err, refused)
+}

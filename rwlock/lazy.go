@@ -1,0 +1,32 @@
+package rwlock
+
+import (
+	"time"
+
+	"github.com/turnstile-go/turnstile/queue"
+)
+
+// WithLazyRelease makes Unlock and RUnlock keep the place in the queue for up to d, in case this process
+// wants the lock again. A Lock or RLock in that time takes microseconds and sends no request. It is
+// zklock.WithLazyRelease for both sides of the lock, with the same limits of d and the same price. Most of
+// all it is for locks that are nearly always read.
+//
+// All writers of this RWMutex share one place, and so do all readers. Unlock hands the write lock over to
+// the next writer of this RWMutex, without a request, as long as no other contender has come. The readers
+// hold together: an RLock joins those that hold, or takes their place again, as long as no writer waits, and
+// without a request. While other readers come and go, the readers look with one request each time whether a
+// writer is among them. If there are more than 16 contenders, they stop to do so: from the next change on,
+// every reader has a place of its own.
+//
+// A place that is kept ends when a contender comes that it blocks: a writer, for readers, and anybody, for
+// writers. That holds for contenders of this process too: a Lock gives up the place that its readers keep,
+// before it sends a request.
+//
+// A writer that becomes a reader (a downgrade) keeps no place. d must be more than 0 and at most a minute.
+// Default: Unlock and RUnlock give the place up.
+func WithLazyRelease(d time.Duration) Option {
+	return option(func(rw *RWMutex) error {
+		rw.lazy = append(rw.lazy, queue.WithLazyRelease(d))
+		return nil
+	})
+}

@@ -1,0 +1,129 @@
+package session
+
+import (
+	"context"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/plumbing"
+)
+
+// transaction is a multi in flight. It implements plumbing.Transaction.
+type transaction struct {
+	done    chan struct{}
+	results []zk.MultiResponse
+	err     error
+	after   int64
+	syncs   int64 // the mark of syncs when the transaction ended
+}
+
+func (t *transaction) Creation(i int) plumbing.Creation { return multiCreate{t, i} }
+
+// multiCreate is one create of a transaction. It implements plumbing.Creation.
+type multiCreate struct {
+	t *transaction
+	i int // of the operation
+}
+
+func (p multiCreate) Done() <-chan struct{} { return p.t.done }
+func (p multiCreate) After() int64          { return p.t.after }
+func (p multiCreate) Syncs() int64          { return p.t.syncs }
+
+func (p multiCreate) Result() (string, error) {
+	if p.t.err != nil {
+		return "", p.t.err
+	}
+	return p.t.results[p.i].String, nil
+}
+
+// startMulti is plumbing.Session.StartMulti.
+func (s *Session) startMulti(ctx context.Context, ops []any) (*transaction, error) {
+	own, out, err := s.copyOps(ops)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.ready(ctx); err != nil {
+		return nil, opError(multiInfo, err)
+	}
+	if err := s.nodes.reserveOps(own); err != nil {
+		return nil, opError(multiInfo, err)
+	}
+	t := &transaction{done: make(chan struct{}), after: s.answers.zxid.Load()}
+	traced := false
+	defer func() {
+		if !traced { // the hook has panicked, or ended the goroutine
+			s.nodes.settleOps(own, nil, nil, errHook)
+		}
+	}()
+	done := s.traceRequest(ctx, multiInfo)
+	traced = true
+	started := make(chan struct{}) // see startCreate
+	err = s.begin(func() {
+		close(started)
+		defer close(t.done)
+		results, err := s.sendMulti(own, out)
+		t.syncs = s.syncs.mark()
+		if err = s.verdict(err); err != nil {
+			t.err = opError(multiInfo, err)
+		} else {
+			t.results = results
+		}
+		done(err)
+	})
+	if err != nil {
+		s.nodes.settleOps(own, nil, nil, errHook)
+		done(err)
+		return nil, opError(multiInfo, err)
+	}
+	<-started
+	return t, nil
+}
+
+// removals is plumbing.Session.Removals: several guaranteed deletes that begin with one
+// transaction. The transaction is sent once. Unless it has deleted all of the nodes, the deletes
+// go on by themselves.
+type removals struct {
+	s     *Session
+	paths []string
+	all   []*persistence
+}
+
+func (r *removals) Remove(ctx context.Context, path string) plumbing.Removal {
+	p := r.s.persistence(ctx, "remove "+path, nil, func(ctx context.Context) error {
+		return ignoreNoNode(r.s.Delete(ctx, path, -1))
+	})
+	r.paths, r.all = append(r.paths, path), append(r.all, p)
+	return p.removal
+}
+
+func (r *removals) Start(ctx context.Context) {
+	if len(r.paths) < 2 || r.s.begin(func() { r.deleteAll(ctx) }) != nil {
+		r.startEach()
+	}
+}
+
+func (r *removals) startEach() {
+	for _, p := range r.all {
+		p.start()
+	}
+}
+
+func (r *removals) deleteAll(ctx context.Context) {
+	gone := false
+	defer func() {
+		if !gone { // also if a hook has ended this goroutine
+			r.startEach()
+		}
+	}()
+	ops := make([]any, len(r.paths))
+	for i, path := range r.paths {
+		ops[i] = &zk.DeleteRequest{Path: path, Version: -1}
+	}
+	if _, err := r.s.Multi(r.s.lifeWith(ctx), ops...); err != nil {
+		return
+	}
+	gone = true
+	for _, p := range r.all {
+		p.end(nil)
+	}
+}

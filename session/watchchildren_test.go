@@ -1,0 +1,152 @@
+package session_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+func watchChildren(t *testing.T, s *session.Session, path string) plumbing.Watch {
+	t.Helper()
+	w, err := plumbing.Of(s).WatchChildren(patient(t), path)
+	must(t, err)
+	if e := w.Event(); e != plumbing.WatchPending {
+		t.Fatalf("event %v of a new watch", e)
+	}
+	return w
+}
+
+func wantChildEvent(t *testing.T, w plumbing.Watch, want plumbing.WatchEvent) {
+	t.Helper()
+	ch := make(chan struct{}, 1)
+	defer w.Notify(ch)()
+	within(t, ch, "the event")
+	if got := w.Event(); got != want {
+		t.Fatalf("event %v, want %v", got, want)
+	}
+}
+
+// The watch ends when a child comes or goes, with the node, when the node is created, and with the
+// connection. The data of the node does not matter.
+func TestWatchChildren(t *testing.T) {
+	p, _, s := behindProxy(t, 20*time.Second)
+	d, ctx := dir(t, s)+"/parent", patient(t)
+
+	w := watchChildren(t, s, d)
+	_, err := s.Create(ctx, d, nil, session.Persistent)
+	must(t, err)
+	wantChildEvent(t, w, plumbing.WatchChanged)
+
+	w = watchChildren(t, s, d)
+	_, err = s.Set(ctx, d, []byte("new"), -1)
+	must(t, err)
+	_, _, onData, err := s.Watch(ctx, d)
+	must(t, err)
+	_, err = s.Set(ctx, d, []byte("newer"), -1)
+	must(t, err)
+	wantEvent(t, onData, session.WatchChanged)
+	if e := w.Event(); e != plumbing.WatchPending {
+		t.Fatalf("event %v after a change of the data", e)
+	}
+	_, err = s.Create(ctx, d+"/child", nil, session.Persistent)
+	must(t, err)
+	wantChildEvent(t, w, plumbing.WatchChanged)
+
+	w = watchChildren(t, s, d)
+	testserver.Delete(t, d, "child")
+	wantChildEvent(t, w, plumbing.WatchChanged)
+
+	w = watchChildren(t, s, d)
+	_, _, onData, err = s.Watch(ctx, d)
+	must(t, err)
+	p.Disconnect()
+	wantChildEvent(t, w, plumbing.WatchBroken)
+	wantEvent(t, onData, session.WatchBroken)
+
+	w = watchChildren(t, s, d)
+	_, _, onData, err = s.Watch(ctx, d)
+	must(t, err)
+	testserver.Delete(t, d)
+	wantChildEvent(t, w, plumbing.WatchDeleted)
+	wantEvent(t, onData, session.WatchDeleted)
+	if n := watchers(t, d); n != 0 {
+		t.Errorf("%d watches are left", n)
+	}
+}
+
+// Watches on what does not exist are shared too, and do not outlive a reconnect unseen.
+func TestWatchCreationAcrossDisconnection(t *testing.T) {
+	p, _, s := behindProxy(t, 20*time.Second)
+	d, ctx := dir(t, s)+"/parent", patient(t)
+	w := watchChildren(t, s, d)
+	for range 10 {
+		watchChildren(t, s, d)
+	}
+	if n := watchers(t, d); n != 1 {
+		t.Errorf("%d watches on the server", n)
+	}
+	if n := p.Count(zktest.On(zktest.OpExists, d)); n != 1 {
+		t.Errorf("%d requests", n)
+	}
+	p.Disconnect()
+	wantChildEvent(t, w, plumbing.WatchBroken)
+	w = watchChildren(t, s, d) // zk.Conn has set its watch again
+	_, err := s.Create(ctx, d, nil, session.Persistent)
+	must(t, err)
+	wantChildEvent(t, w, plumbing.WatchChanged)
+}
+
+// All watches end with the session, and a call that waits for one too.
+func TestWatchChildrenOfLostSession(t *testing.T) {
+	p, _, s := behindProxy(t, 20*time.Second)
+	d := dir(t, s)
+	w, absent := watchChildren(t, s, d), watchChildren(t, s, d+"/none")
+	must(t, p.Expire(patient(t), s.ID()))
+	wantChildEvent(t, w, plumbing.WatchBroken)
+	wantChildEvent(t, absent, plumbing.WatchBroken)
+	_, err := plumbing.Of(s).WatchChildren(patient(t), d)
+	wantErr(t, "WatchChildren", err, session.ErrLost)
+	ctx, cancel := context.WithCancel(patient(t))
+	cancel()
+	_, err = plumbing.Of(s).WatchChildren(ctx, "bad")
+	wantErr(t, "a bad path", err, session.ErrInvalid)
+}
+
+// List lists and sets a watch in one request. The watch is not used up by an earlier one at the path, which
+// the client's own create, sent just before, ends.
+func TestListWatched(t *testing.T) {
+	p, _, s := behindProxy(t, 20*time.Second)
+	d, ctx := dir(t, s), patient(t)
+	earlier := watchChildren(t, s, d)
+	_, err := s.Create(ctx, d+"/first", nil, session.Persistent)
+	must(t, err)
+	wantChildEvent(t, earlier, plumbing.WatchChanged)
+	p.ResetRequests()
+	names, _, w, err := plumbing.Of(s).List(ctx, d)
+	must(t, err)
+	if len(names) != 1 || names[0] != "first" || w.Event() != plumbing.WatchPending {
+		t.Fatalf("%v, event %v", names, w.Event())
+	}
+	_, _, second, err := plumbing.Of(s).List(ctx, d)
+	must(t, err)
+	if n := p.Count(zktest.On(zktest.OpGetChildren2, d)); n != 2 {
+		t.Errorf("%d listings", n)
+	}
+	_, err = s.Create(ctx, d+"/second", nil, session.Persistent)
+	must(t, err)
+	wantChildEvent(t, w, plumbing.WatchChanged)
+	wantChildEvent(t, second, plumbing.WatchChanged)
+	_, _, w, err = plumbing.Of(s).List(ctx, d)
+	must(t, err)
+	p.Disconnect()
+	wantChildEvent(t, w, plumbing.WatchBroken)
+	_, _, _, err = plumbing.Of(s).List(ctx, d+"/absent")
+	wantErr(t, "a directory that is not there", err, zk.ErrNoNode)
+}

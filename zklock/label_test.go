@@ -1,0 +1,53 @@
+package zklock_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// An operator sees who contends, for what, since when and in which session.
+func TestContenderSays(t *testing.T) {
+	dir := testserver.Path(t)
+	m := connect(t)
+	mx := newMutex(t, m, dir)
+	l, err := mx.Acquire(zklock.WithLabel(patient(t), "request 42"))
+	must(t, err)
+	all, err := mx.Contenders(patient(t))
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	c := all[0]
+	token, err := l.Token(patient(t))
+	must(t, err)
+	if !strings.Contains(c.ID, "/") || c.Label != "request 42" || c.Session != testserver.Session(t, m).ID() || c.Token != token {
+		t.Errorf("%+v, want this process, request 42, session %x and token %d", c, testserver.Session(t, m).ID(), token)
+	}
+	if age := time.Since(c.Since); age < -time.Minute || age > time.Minute {
+		t.Errorf("since %v, %v ago", c.Since, age)
+	}
+	must(t, l.Release(patient(t)))
+}
+
+// A label that a node cannot have is refused, by all ways to lock.
+func TestBadLabel(t *testing.T) {
+	m := connect(t)
+	ctx := zklock.WithLabel(patient(t), "two\nlines")
+	for _, mx := range []*zklock.Mutex{
+		newMutex(t, m, testserver.Path(t)),
+		newMutex(t, m, testserver.Path(t), zklock.WithLocalHandover(3)),
+		newMutex(t, m, testserver.Path(t), zklock.WithUnfair()),
+	} {
+		if err := mx.Lock(ctx); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("Lock: %v", err)
+		}
+		if ok, err := mx.TryLock(ctx); ok || !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("TryLock: %v, %v", ok, err)
+		}
+	}
+}

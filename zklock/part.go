@@ -1,0 +1,13 @@
+package zklock
+
+import "github.com/turnstile-go/turnstile/internal/queueplumbing"
+
+func init() {
+	queueplumbing.SetPart(func(m *Mutex) (queueplumbing.Part, bool) {
+		part := queueplumbing.Part{Queue: m.q, Request: m.request()}
+		if m.local != nil {
+			part.Local = m.local
+		}
+		return part, !m.unfair
+	})
+}

@@ -1,0 +1,84 @@
+package zklock
+
+import (
+	"context"
+
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// part is what a lock of a MultiLock contributes to a transaction.
+type part struct {
+	queueplumbing.Part
+	m *session.Manager // nil if the lock is to be taken by itself
+}
+
+func partOf(l ContextLocker) part {
+	p, ok := queueplumbing.PartOf(l)
+	if !ok {
+		return part{}
+	}
+	return part{p, p.Queue.(*queue.Queue).Manager()}
+}
+
+// taking takes the locks of a MultiLock, in order. Neighbours of one manager begin with one
+// transaction, once all locks before them are held. So the order of the locks is kept also where
+// locks of several managers, or of types that this module does not know, are mixed. Each lock is in one
+// transaction at most.
+type taking struct {
+	m     *MultiLock
+	try   bool
+	tried int // the locks before this index have been in a transaction, or have been taken
+	party queueplumbing.Party
+}
+
+// next takes the lock with an index. The caller has those before it.
+func (t *taking) next(ctx context.Context, i int) (*queue.Lease, error) {
+	if i >= t.tried {
+		party, err := queueplumbing.Together(ctx, t.neighbours(i), t.try)
+		if err != nil {
+			return nil, err
+		}
+		t.party, t.tried = party, i+max(1, party.Len())
+	}
+	switch {
+	case t.party.Len() > 0:
+		one, err := t.party.Next()
+		if err != nil {
+			return nil, err
+		}
+		return one.(*queue.Lease), nil
+	case t.try:
+		return t.m.locks[i].TryAcquire(ctx)
+	}
+	return t.m.locks[i].Acquire(ctx)
+}
+
+// neighbours returns the parts of the lock with an index, and of those behind it that have the same
+// manager. It returns none if the lock is to be taken by itself.
+func (t *taking) neighbours(i int) []queueplumbing.Part {
+	var parts []queueplumbing.Part
+	for _, p := range t.m.parts[i:] {
+		if p.m == nil || p.m != t.m.parts[i].m {
+			break
+		}
+		parts = append(parts, p.Part)
+	}
+	return parts
+}
+
+// leave gives up the locks that were not returned, and returns what a server refuses to remove.
+func (t *taking) leave(ctx context.Context, why error) error {
+	if t.party == nil {
+		return nil
+	}
+	return t.party.Leave(ctx, why)
+}
+
+// abandon is leave without the wait.
+func (t *taking) abandon(ctx context.Context) {
+	if t.party != nil {
+		t.party.Abandon(ctx)
+	}
+}

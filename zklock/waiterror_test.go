@@ -1,0 +1,190 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// impatient is a process whose waits end as soon as they watch the contenders ahead.
+type impatient struct {
+	m   *session.Manager
+	end atomic.Pointer[context.CancelFunc]
+}
+
+func newImpatient(t *testing.T, servers string) *impatient {
+	p := &impatient{}
+	p.m = testserver.Connect(t, servers, session.WithTrace(session.Trace{
+		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
+			(*p.end.Load())()
+			return ctx, nil
+		},
+	}))
+	return p
+}
+
+// wait returns the error of a call that has to wait for another contender.
+func (p *impatient) wait(t *testing.T, lock func(context.Context) error) error {
+	t.Helper()
+	ctx, cancel := context.WithCancel(patient(t))
+	p.end.Store(&cancel)
+	err := lock(ctx)
+	if !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v, want one that matches %v", err, context.Canceled)
+	}
+	return err
+}
+
+// soon returns the error of a call that has to wait for its own process, and whose ctx ends.
+func soon(t *testing.T, lock func(context.Context) error) (err error) {
+	t.Helper()
+	patience := time.Millisecond
+	zktest.Eventually(t, testserver.Patience, "an error that gives a reason", func() bool {
+		patience *= 2
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		err = lock(ctx)
+		wantErr(t, "Lock", err, context.DeadlineExceeded)
+		return strings.Contains(err.Error(), "(") // not if ctx has ended before Lock began
+	})
+	return err
+}
+
+// A wait that ends by its context says who was ahead, for all kinds of lock.
+func TestWaitErrors(t *testing.T) {
+	dir := testserver.Path(t)
+	other, me := connect(t), newImpatient(t, testserver.Server(t).Addr(0))
+	label := zklock.WithLabel(patient(t), "request 42")
+	named := zklock.WithData([]byte("web-3/4711"))
+	texts := map[string]testserver.ErrorText{}
+
+	must(t, newMutex(t, other, dir+"/m", named).Lock(patient(t)))
+	must(t, newMutex(t, me.m, dir+"/own").Lock(label))
+	texts["a mutex"] = testserver.ErrorText{Err: me.wait(t, newMutex(t, me.m, dir+"/m").Lock),
+		Want: "acquire /a/m: context canceled (held by web-3/4711, in the queue for 1s)"}
+	texts["of this process"] = testserver.ErrorText{Err: me.wait(t, newMutex(t, me.m, dir+"/own").Lock),
+		Want: `acquire /a/own: context canceled (held by this process, "request 42", in the queue for 1s)`}
+	multi, err := zklock.Multi(newMutex(t, me.m, dir+"/a"), newMutex(t, me.m, dir+"/m"))
+	must(t, err)
+	texts["several"] = testserver.ErrorText{Err: me.wait(t, multi.Lock),
+		Want: "acquire /a/m: context canceled (held by web-3/4711, in the queue for 1s)"}
+	texts["local"] = testserver.ErrorText{Err: me.wait(t, newMutex(t, me.m, dir+"/m", zklock.WithLocalHandover(1)).Lock),
+		Want: "acquire /a/m: context canceled (held by web-3/4711, in the queue for 1s)"}
+	local := newMutex(t, me.m, dir+"/local", zklock.WithLocalHandover(1))
+	must(t, local.Lock(patient(t)))
+	texts["local, held here"] = testserver.ErrorText{Err: soon(t, local.Lock),
+		Want: "acquire /a/local: context deadline exceeded (held by this process for 1s)"}
+
+	must(t, newMutex(t, other, dir+"/u", named, zklock.WithUnfair()).Lock(patient(t)))
+	texts["unfair"] = testserver.ErrorText{Err: me.wait(t, newMutex(t, me.m, dir+"/u", zklock.WithUnfair()).Lock),
+		Want: "acquire /a/u: context canceled (held by web-3/4711 for 1s)"}
+	unfair := newMutex(t, me.m, dir+"/u2", zklock.WithUnfair())
+	must(t, unfair.Lock(patient(t)))
+	texts["unfair, held here"] = testserver.ErrorText{Err: soon(t, newMutex(t, me.m, dir+"/u2", zklock.WithUnfair()).Lock),
+		Want: "acquire /a/u2: context deadline exceeded (behind another goroutine of this process)"}
+
+	rw, err := rwlock.New(other, dir+"/rw", rwlock.WithData([]byte("reader")))
+	must(t, err)
+	mine, err := rwlock.New(me.m, dir+"/rw")
+	must(t, err)
+	must(t, rw.RLock(patient(t)))
+	must(t, rw.RLock(patient(t)))
+	texts["a writer"] = testserver.ErrorText{Err: me.wait(t, mine.Lock),
+		Want: "acquire /a/rw: context canceled (held by reader, in the queue for 1s; 1 more ahead)"}
+	writing := background(func() error { return rw.Lock(label) })
+	testserver.WaitChildren(t, dir+"/rw", 3)
+	texts["a reader behind a writer that waits"] = testserver.ErrorText{Err: me.wait(t, mine.RLock),
+		Want: "acquire /a/rw: context canceled (behind reader, in the queue for 1s)"}
+	must(t, rw.RUnlock())
+	must(t, rw.RUnlock())
+	must(t, receive(t, "the write lock", writing))
+	texts["a reader"] = testserver.ErrorText{Err: me.wait(t, mine.RLock),
+		Want: "acquire /a/rw: context canceled (held by reader, in the queue for 1s)"}
+
+	for name, opts := range map[string][]semaphore.Option{"/s": nil, "/c": {semaphore.WithCuratorLayout()}} {
+		sem, err := semaphore.New(other, dir+name, 2, append(opts, semaphore.WithData([]byte("user")))...)
+		must(t, err)
+		must(t, sem.Lock(patient(t)))
+		must(t, sem.Lock(patient(t)))
+		mine, err := semaphore.New(me.m, dir+name, 2, opts...)
+		must(t, err)
+		path := map[string]string{"/s": "/a/s", "/c": "/a/c/leases"}[name]
+		texts["a semaphore "+name] = testserver.ErrorText{Err: me.wait(t, mine.Lock),
+			Want: "acquire " + path + ": context canceled (2 of 2 leases taken; held by user, in the queue for 1s; 1 more ahead)"}
+	}
+	testserver.CheckTexts(t, dir, texts)
+}
+
+// A wait that ends while there is no connection says so.
+func TestWaitErrorWithoutConnection(t *testing.T) {
+	dir := testserver.Path(t)
+	must(t, newMutex(t, connect(t), dir).Lock(patient(t)))
+	proxy := testserver.Proxy(t)
+	watched := make(chan struct{}, 10)
+	m := testserver.Connect(t, proxy.Addr(), session.WithTrace(session.Trace{
+		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
+			watched <- struct{}{}
+			return ctx, nil
+		},
+	}))
+	for _, opts := range [][]zklock.Option{nil, {zklock.WithLocalHandover(1)}} {
+		ctx, cancel := context.WithCancel(patient(t))
+		locking := background(func() error { return newMutex(t, m, dir, opts...).Lock(ctx) })
+		receive(t, "the wait", watched)
+		proxy.Refuse(true)
+		proxy.Disconnect()
+		zktest.Eventually(t, testserver.Patience, "the manager to notice", func() bool { return m.State() == session.Suspended })
+		cancel()
+		err := receive(t, "Lock", locking)
+		wantErr(t, "Lock", err, context.Canceled)
+		if !strings.Contains(err.Error(), "(not connected") {
+			t.Errorf("%v does not say that there is no connection", err)
+		}
+		proxy.Heal()
+		zktest.Eventually(t, testserver.Patience, "the connection", func() bool { return m.State() == session.Connected })
+	}
+}
+
+// A Lock that waits for the Unlock of a lost hold says so.
+func TestWaitErrorOfLostHold(t *testing.T) {
+	dir := testserver.Path(t)
+	mx := newMutex(t, connect(t), dir)
+	must(t, mx.Lock(patient(t)))
+	testserver.Delete(t, dir, testserver.Children(t, dir)[0])
+	waitLost(t, mx)
+	err := soon(t, mx.Lock)
+	if want := "acquire " + dir + ": context deadline exceeded (this process has lost the lock, and has not unlocked it yet)"; err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	wantErr(t, "Unlock", mx.Unlock(), session.ErrLost)
+}
+
+// An error that says who is ahead costs no request, and no time on the way out.
+func TestWaitErrorSendsNothing(t *testing.T) {
+	dir := testserver.Path(t)
+	if _, err := testserver.Admin(t).Create(dir, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	must(t, newMutex(t, connect(t), dir).Lock(patient(t)))
+	proxy := testserver.Proxy(t)
+	me := newImpatient(t, proxy.Addr())
+	proxy.ResetRequests()
+	_ = me.wait(t, newMutex(t, me.m, dir).Lock)
+	testserver.WaitChildren(t, dir, 1)
+	reads := proxy.Count(zktest.Any(zktest.OpGetData)) + proxy.Count(zktest.Any(zktest.OpGetChildren2))
+	if writes := proxy.Count(zktest.On(zktest.OpCreate, dir)) + proxy.Count(zktest.On(zktest.OpDelete, dir)); reads != 3 || writes != 2 {
+		t.Errorf("%d reads and %d writes, want one listing, two watches, one create and one delete", reads, writes)
+	}
+}

@@ -1,0 +1,135 @@
+package zktest_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// Both kinds of servers refuse the same bad values.
+func TestBadCommonOptions(t *testing.T) {
+	for name, opts := range map[string][]zktest.CommonOption{
+		"nil":               {nil},
+		"no servers":        {zktest.Servers(0)},
+		"even":              {zktest.Servers(2)},
+		"negative":          {zktest.Servers(-1)},
+		"no tick":           {zktest.TickTime(0)},
+		"negative tick":     {zktest.TickTime(-time.Second)},
+		"part of a ms":      {zktest.TickTime(1500 * time.Microsecond)},
+		"longest tick":      {zktest.TickTime(math.MaxInt32 * time.Millisecond), zktest.MaxSessionTimeout(time.Minute)},
+		"too long":          {zktest.ContainerCheck(1000 * time.Hour)},
+		"no check":          {zktest.ContainerCheck(0)},
+		"no min":            {zktest.MinSessionTimeout(0), zktest.MaxSessionTimeout(time.Second)},
+		"negative min":      {zktest.MinSessionTimeout(-time.Second)},
+		"no max":            {zktest.MaxSessionTimeout(0)},
+		"max below default": {zktest.MaxSessionTimeout(999 * time.Millisecond)},
+		"min over max":      {zktest.MinSessionTimeout(time.Hour)},
+		"min over max, set": {zktest.MinSessionTimeout(2 * time.Second), zktest.MaxSessionTimeout(time.Second)},
+	} {
+		var ours []zktest.Option
+		var real []zktest.RealOption
+		for _, opt := range opts {
+			ours, real = append(ours, opt), append(real, opt)
+		}
+		refusedByNew(t, name, ours...)
+		refusedByNewReal(t, name, real...)
+	}
+}
+
+func TestBadServerOptions(t *testing.T) {
+	for name, opt := range map[string]zktest.Option{
+		"nil":        nil,
+		"many":       zktest.Servers(65),
+		"no limit":   zktest.SyncLimit(0),
+		"no clock":   zktest.ClockRate(0),
+		"fast clock": zktest.ClockRate(11),
+		"no rate":    zktest.ClockRate(math.NaN()),
+		"election":   zktest.ElectionTime(-1),
+		"no packets": zktest.MaxPacket(3),
+		"no version": zktest.Version("3.7"),
+		"no address": zktest.Listen("256.0.0.1:0"),
+	} {
+		refusedByNew(t, name, opt)
+	}
+}
+
+func TestBadRealOptions(t *testing.T) {
+	for name, opt := range map[string]zktest.RealOption{
+		"nil":             nil,
+		"even nodes":      zktest.Nodes(2),
+		"no key":          zktest.Property("", "x"),
+		"two keys":        zktest.Property("a=b", "x"),
+		"two lines":       zktest.Property("a", "x\ny=z"),
+		"no name":         zktest.Environ("", "x"),
+		"two names":       zktest.Environ("a=b", "x"),
+		"zero byte":       zktest.Environ("a", "x\x00"),
+		"no observer":     zktest.Observers(-1),
+		"observer of one": zktest.Observers(1),
+	} {
+		refusedByNewReal(t, name, opt)
+	}
+	refusedByNewReal(t, "links of servers that come and go", zktest.Servers(3), zktest.Reconfigurable(), zktest.Partitions())
+}
+
+func refusedByNew(t *testing.T, name string, opts ...zktest.Option) {
+	t.Helper()
+	srv, err := zktest.New(opts...)
+	if err == nil {
+		_ = srv.Close()
+		t.Errorf("New, %s: no error", name)
+	}
+	t.Logf("New, %s: %v", name, err)
+}
+
+// refusedByNewReal checks that the options fail before ZooKeeper is looked for.
+func refusedByNewReal(t *testing.T, name string, opts ...zktest.RealOption) {
+	t.Helper()
+	e, err := zktest.NewReal(opts...)
+	if err == nil {
+		_ = e.Close()
+	}
+	if err == nil || errors.Is(err, zktest.ErrNoZooKeeper) {
+		t.Errorf("NewReal, %s: error %v", name, err)
+	}
+	t.Logf("NewReal, %s: %v", name, err)
+}
+
+// A session timeout has the bounds of the options, and those of the tick where there is none.
+func TestSessionTimeoutOptions(t *testing.T) {
+	for _, c := range []struct {
+		opts     []zktest.Option
+		min, max time.Duration
+	}{
+		{nil, 4 * time.Second, 40 * time.Second},
+		{[]zktest.Option{zktest.TickTime(time.Second)}, 2 * time.Second, 20 * time.Second},
+		{[]zktest.Option{zktest.MinSessionTimeout(7 * time.Second)}, 7 * time.Second, 40 * time.Second},
+		{[]zktest.Option{zktest.MaxSessionTimeout(6 * time.Second)}, 4 * time.Second, 6 * time.Second},
+		{[]zktest.Option{zktest.MaxSessionTimeout(6 * time.Second), zktest.TickTime(time.Second)}, 2 * time.Second, 6 * time.Second},
+	} {
+		for asked, want := range map[time.Duration]time.Duration{time.Second: c.min, time.Hour: c.max} {
+			t.Run(fmt.Sprint(len(c.opts), c.min, c.max, asked), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t, c.opts...)
+					m, err := session.Connect(t.Context(), srv.Hosts(), session.WithDialer(srv.Dialer()), session.WithTimeout(asked))
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer m.Close()
+					s, err := m.Session(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if got := s.Timeout(); got != want {
+						t.Errorf("asked for %v, granted %v, want %v", asked, got, want)
+					}
+				})
+			})
+		}
+	}
+}
