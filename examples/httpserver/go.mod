@@ -2,10 +2,8 @@ module github.com/turnstile-go/turnstile/examples/httpserver
 
 go 1.25.0
 
-replace github.com/turnstile-go/turnstile => ../..
-
 require (
-	github.com/turnstile-go/turnstile v0.0.0-00010101000000-000000000000
+	github.com/turnstile-go/turnstile v0.1.0
 	golang.org/x/sync v0.22.0
 	modernc.org/sqlite v1.59.0
 )

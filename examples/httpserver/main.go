@@ -11,6 +11,7 @@
 //	go run .                                             # a demonstration: three processes, 200 clients
 //	go run . -listen :8080 -sell apple=100               # serve
 //	go run . -listen :8080 -zk host:2181 -db stock.db    # one of several processes
+//	go run . -listen :8080 -debug localhost:6060         # with http://localhost:6060/debug/locks for operators
 package main
 
 import (
@@ -30,6 +31,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/turnstile-go/turnstile/lockz"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -37,6 +39,7 @@ import (
 type config struct {
 	zk      string
 	listen  string
+	debug   string
 	db      string
 	timeout time.Duration
 	sell    map[string]int
@@ -47,6 +50,7 @@ func main() {
 	var level slog.LevelVar
 	flag.StringVar(&c.zk, "zk", "", "connect string of a ZooKeeper, `host:port`; by default a server in this process")
 	flag.StringVar(&c.listen, "listen", "", "serve at this `address`; by default run a demonstration and end")
+	flag.StringVar(&c.debug, "debug", "", "serve /debug/locks at this `address`, which only operators should reach; by default nowhere")
 	flag.StringVar(&c.db, "db", "", "the SQLite `file`; by default one that goes away at the end")
 	flag.Func("sell", "put an item on sale, `id=n`, if it is not yet", func(v string) (err error) {
 		id, n, _ := strings.Cut(v, "=")
@@ -117,6 +121,13 @@ func serve(ctx context.Context, out io.Writer, c config) error {
 		return err
 	}
 	defer m.Close()
+	if c.debug != "" {
+		page, err := debug(m, c.debug)
+		if err != nil {
+			return err
+		}
+		defer page.Close()
+	}
 	db, err := openStock(ctx, c.db)
 	if err != nil {
 		return err
@@ -156,4 +167,24 @@ func serve(ctx context.Context, out io.Writer, c config) error {
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*grace)
 	defer cancel()
 	return srv.Shutdown(patience)
+}
+
+// debug serves a page about the locks of this process. It has an address of its own, because the page
+// shows the paths of locks, the hosts of other processes and the ids of requests, and asks for no
+// password. It begins before the first lock, or the page would not show that lock.
+func debug(m *session.Manager, address string) (*http.Server, error) {
+	mux := http.NewServeMux()
+	mux.Handle("/debug/locks", lockz.Handler(m))
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			slog.Error("the page for operators", "err", err)
+		}
+	}()
+	slog.Info("a page for operators", "url", "http://"+l.Addr().String()+"/debug/locks")
+	return srv, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -11,8 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/turnstile-go/turnstile/internal/exampletest"
 	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/lockz"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -211,6 +215,47 @@ func TestOverload(t *testing.T) {
 	must(t, <-first)
 	if n := left(t, s); n != 9 {
 		t.Errorf("%d left of 10 after one deduction", n)
+	}
+}
+
+// The page of -debug shows a request that holds the lock, and the next one behind it.
+func TestDebug(t *testing.T) {
+	s, url := open(t, zktest.Start(t), newStock(t))
+	page, err := debug(s.m, "127.0.0.1:0")
+	must(t, err)
+	defer page.Close()
+	shown := func() (m lockz.Manager) {
+		w := httptest.NewRecorder()
+		page.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/debug/locks?format=json", nil))
+		var p lockz.Page
+		must(t, json.Unmarshal(w.Body.Bytes(), &p))
+		return p.Managers[0]
+	}
+	holding, goOn := make(chan struct{}, 2), make(chan struct{})
+	s.reserve = func(context.Context, string) error {
+		holding <- struct{}{}
+		<-goOn
+		return nil
+	}
+	var g errgroup.Group
+	for range 2 {
+		g.Go(func() error {
+			_, err := buy(patient(t), url, "apple")
+			return err
+		})
+	}
+	<-holding
+	zktest.Eventually(t, time.Minute, "one behind the other", func() bool {
+		m := shown()
+		return len(m.Holds) == 1 && m.Holds[0].Path == "/stock/apple" && len(m.Waits) == 1 && m.Waits[0].Behind != nil
+	})
+	close(goOn)
+	must(t, g.Wait())
+	if m := shown(); len(m.Holds)+len(m.Waits) != 0 {
+		t.Errorf("afterwards: %+v", m)
+	}
+	if _, err := debug(s.m, "no address"); err == nil {
+		t.Error("no error for a bad address")
 	}
 }
 

@@ -21,7 +21,7 @@ var pages = []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md"
 // packages are the directories whose comments are checked.
 var packages = []string{
 	"bench/*", "bench/internal/*", "examples/*", "internal/*", "internal/misuse/misusetest",
-	"election", "otelzk", "queue", "rwlock", "semaphore", "session", "zklock", "zktest", "zktest/internal/*",
+	"election", "lockz", "otelzk", "queue", "rwlock", "semaphore", "session", "zklock", "zktest", "zktest/internal/*",
 }
 
 // Pages and comments have none of the phrases that the rules do not want.

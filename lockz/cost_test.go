@@ -1,0 +1,71 @@
+package lockz_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/lockz"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// cycle returns how long one lock and its release take, by n of them.
+func cycle(b *testing.B, mx *zklock.Mutex, n int) float64 {
+	b.Helper()
+	began := time.Now()
+	for range n {
+		lease, err := mx.Acquire(b.Context())
+		must(b, err)
+		must(b, lease.Release(b.Context()))
+	}
+	return time.Since(began).Seconds() / float64(n)
+}
+
+// BenchmarkHandler measures one lock and its release without contention: without a page and with one. They
+// take turns, round by round, since the machine's speed drifts. The benchmark reports medians, and the
+// median of the ratios of each round.
+func BenchmarkHandler(b *testing.B) {
+	const rounds, perRound = 9, 50
+	off, err := zklock.New(connect(b), testserver.Path(b))
+	must(b, err)
+	recorded := connect(b)
+	lockz.Handler(recorded)
+	on, err := zklock.New(recorded, testserver.Path(b))
+	must(b, err)
+	cycle(b, off, perRound)
+	cycle(b, on, perRound)
+	var offs, ons, ratios []float64
+	for b.Loop() {
+		for range rounds {
+			without, with := cycle(b, off, perRound), cycle(b, on, perRound)
+			offs, ons, ratios = append(offs, without), append(ons, with), append(ratios, with/without)
+		}
+	}
+	b.ReportMetric(0, "ns/op") // of all together, which says nothing
+	b.ReportMetric(median(offs)*1e6, "off-µs")
+	b.ReportMetric(median(ons)*1e6, "on-µs")
+	b.ReportMetric(median(ratios), "on/off")
+}
+
+func median(xs []float64) float64 { return slices.Sorted(slices.Values(xs))[len(xs)/2] }
+
+// BenchmarkPage measures the page of a process that holds and waits for a thousand locks.
+func BenchmarkPage(b *testing.B) {
+	m := connect(b)
+	page := lockz.Handler(m)
+	dir := testserver.Path(b)
+	for i := range 1000 {
+		mx, err := zklock.New(m, dir+"/"+string(rune('a'+i%26))+string(rune('a'+i/26%26))+string(rune('a'+i/676)))
+		must(b, err)
+		must(b, mx.Lock(b.Context()))
+	}
+	for _, query := range []string{"?format=html", "?format=json"} {
+		b.Run(query[len("?format="):], func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				get(page, query, "")
+			}
+		})
+	}
+}

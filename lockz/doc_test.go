@@ -1,0 +1,10 @@
+package lockz_test
+
+import (
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/docexample"
+)
+
+// The example in the documentation is the one that compiles.
+func TestDocExample(t *testing.T) { docexample.Check(t) }

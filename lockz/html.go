@@ -1,0 +1,72 @@
+package lockz
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"html/template"
+	"io"
+	"math"
+	"strings"
+	"time"
+)
+
+//go:embed page.html
+var pageText string
+
+//go:embed page.css
+var style string
+
+// contentPolicy allows the page its own style and nothing else.
+var contentPolicy = func() string {
+	sum := sha256.Sum256([]byte(style))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}()
+
+// mostRows bounds the rows of one table. A browser on a phone cannot show thousands.
+const mostRows = 500
+
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
+	"ago":   ago,
+	"clock": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
+	"lower": strings.ToLower,
+	"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+}).Parse(pageText))
+
+// writeHTML writes the page. refresh is in seconds, or 0.
+func writeHTML(w io.Writer, p Page, refresh int) error {
+	data := struct {
+		Page
+		Refresh  int
+		Style    template.CSS
+		Sections []section
+	}{Page: p, Refresh: refresh, Style: template.CSS(style)}
+	for _, m := range p.Managers {
+		data.Sections = append(data.Sections, sectionOf(m))
+	}
+	return pageTemplate.Execute(w, data)
+}
+
+// section is the part of the page about one manager.
+type section struct {
+	Manager
+	HoldCount, WaitCount int
+	MoreHolds, MoreWaits int // those that the page does not show
+}
+
+func sectionOf(m Manager) section {
+	s := section{Manager: m, HoldCount: len(m.Holds), WaitCount: len(m.Waits)}
+	s.MoreHolds, s.MoreWaits = max(0, s.HoldCount-mostRows), max(0, s.WaitCount-mostRows)
+	s.Holds, s.Waits = m.Holds[:s.HoldCount-s.MoreHolds], m.Waits[:s.WaitCount-s.MoreWaits]
+	return s
+}
+
+// ago formats a number of seconds: with a tenth below ten seconds, and otherwise without.
+func ago(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	if math.Abs(seconds) < 10 {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}

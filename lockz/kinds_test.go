@@ -1,0 +1,243 @@
+package lockz_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// scene is a step of a test: what happens, and what the page of the second process shows then.
+type scene struct {
+	name string
+	play func(t *testing.T, other, us *session.Manager)
+	want []string
+}
+
+func labelled(ctx context.Context, text string) context.Context { return zklock.WithLabel(ctx, text) }
+
+func mutex(t *testing.T, m *session.Manager, path string, opts ...zklock.Option) *zklock.Mutex {
+	t.Helper()
+	mx, err := zklock.New(m, path, opts...)
+	must(t, err)
+	return mx
+}
+
+func lock(t *testing.T, mx zklock.ContextLocker, label string) {
+	t.Helper()
+	lease, err := mx.Acquire(labelled(t.Context(), label))
+	must(t, err)
+	t.Cleanup(func() { _ = lease.Release(context.Background()) })
+}
+
+// wait begins an acquisition that does not end before the test.
+func wait(t *testing.T, mx zklock.ContextLocker, label string) {
+	t.Helper()
+	begin(t, func(ctx context.Context) error {
+		lease, err := mx.Acquire(labelled(ctx, label))
+		if err == nil {
+			_ = lease.Release(context.Background())
+		}
+		return err
+	})
+	synctest.Wait() // it has its place
+}
+
+// theirs is the data of a node of another process.
+var theirs = []byte(`{"id":"web-3/4711","label":"theirs","traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}`)
+
+var scenes = []scene{
+	{"nothing", func(*testing.T, *session.Manager, *session.Manager) {}, nil},
+	{"a mutex, held and waited for", func(t *testing.T, other, us *session.Manager) {
+		lock(t, mutex(t, other, "/a", zklock.WithData(theirs)), "")
+		lock(t, mutex(t, us, "/b"), "ours")
+		wait(t, mutex(t, us, "/a"), "first")
+		wait(t, mutex(t, us, "/a"), "second")
+	}, []string{
+		"holds mutex /b ours",
+		`waits mutex /a first, 1 ahead, nearest "theirs" here=false`,
+		`waits mutex /a second, 2 ahead, nearest "first" here=true`,
+	}},
+	{"an unfair mutex", func(t *testing.T, other, us *session.Manager) {
+		lock(t, mutex(t, other, "/a", zklock.WithUnfair(), zklock.WithData(theirs)), "")
+		lock(t, mutex(t, us, "/b", zklock.WithUnfair()), "ours")
+		wait(t, mutex(t, us, "/a", zklock.WithUnfair()), "first")
+		wait(t, mutex(t, us, "/a", zklock.WithUnfair()), "second")
+		wait(t, mutex(t, us, "/b", zklock.WithUnfair()), "third")
+	}, []string{
+		"holds unfair /b ours",
+		`waits unfair /a first, 1 ahead, nearest "theirs" here=false`,
+		`waits unfair /a second, 1 in this process`,
+		`waits unfair /b third, 1 in this process`,
+	}},
+	{"a read-write lock", func(t *testing.T, other, us *session.Manager) {
+		theirs, ours := newRW(t, other, "/a", rwlock.WithData(theirs)), newRW(t, us, "/a")
+		lock(t, theirs.Reader(), "")
+		lock(t, ours.Reader(), "first")
+		lock(t, ours.Reader(), "second")
+		wait(t, ours, "third")
+		wait(t, ours.Reader(), "fourth")
+	}, []string{
+		"holds read /a first",
+		"holds read /a second",
+		`waits write /a third, 3 ahead, nearest "second" here=true`,
+		`waits read /a fourth, 1 ahead, nearest "third" here=true`,
+	}},
+	{"a writer that goes on as a reader", func(t *testing.T, other, us *session.Manager) {
+		rw, ctx := newRW(t, us, "/a"), labelled(rwlock.WithOwner(t.Context()), "ours")
+		must(t, rw.Lock(ctx))
+		must(t, rw.RLock(ctx))
+		wait(t, newRW(t, other, "/a").Reader(), "")
+		must(t, rw.Unlock())
+	}, []string{"holds read /a ours"}},
+	{"leases of a semaphore", func(t *testing.T, other, us *session.Manager) {
+		sem := newSem(t, us, "/a", 5)
+		lock(t, newSem(t, other, "/a", 5), "theirs")
+		lease, err := sem.AcquireN(labelled(t.Context(), "ours"), 3)
+		must(t, err)
+		t.Cleanup(func() { _ = lease.Release(context.Background()) })
+		begin(t, func(ctx context.Context) error {
+			_, err := sem.AcquireN(labelled(ctx, "two"), 2)
+			return err
+		})
+	}, []string{
+		"holds semaphore /a x3 ours",
+		`waits semaphore /a x2 two, 2 ahead, nearest "ours" here=true`,
+	}},
+	{"a semaphore in Curator's layout", func(t *testing.T, other, us *session.Manager) {
+		lock(t, newSem(t, other, "/a", 1, semaphore.WithCuratorLayout(), semaphore.WithData(theirs)), "")
+		wait(t, newSem(t, us, "/a", 1, semaphore.WithCuratorLayout()), "first")
+		wait(t, newSem(t, us, "/a", 1, semaphore.WithCuratorLayout()), "second")
+	}, []string{
+		"holds gate /a/locks first",
+		`waits semaphore /a/leases first, 1 ahead, nearest "theirs" here=false`,
+		`waits gate /a/locks second, 1 ahead, nearest "first" here=true`,
+	}},
+	{"goroutines that hand a lock on", func(t *testing.T, other, us *session.Manager) {
+		mx := mutex(t, us, "/a", zklock.WithLocalHandover(10))
+		lock(t, mx, "ours")
+		wait(t, mx, "first")
+		wait(t, mx, "second")
+	}, []string{
+		"holds mutex /a ours",
+		"waits mutex /a first, 1 in this process",
+		"waits mutex /a second, 2 in this process",
+	}},
+	{"goroutines that share a place in the queue", func(t *testing.T, other, us *session.Manager) {
+		lock(t, mutex(t, other, "/a", zklock.WithData(theirs)), "")
+		mx := mutex(t, us, "/a", zklock.WithLocalHandover(10))
+		wait(t, mx, "first")
+		wait(t, mx, "second")
+	}, []string{
+		`waits mutex /a first, 1 ahead, nearest "theirs" here=false`,
+		`waits mutex /a second, 1 ahead, nearest "theirs" here=false, 1 in this process`,
+	}},
+	{"goroutines that share a place, without the first", func(t *testing.T, other, us *session.Manager) {
+		lock(t, mutex(t, other, "/a", zklock.WithData(theirs)), "")
+		mx := mutex(t, us, "/a", zklock.WithLocalHandover(10))
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _, _ = mx.Acquire(labelled(ctx, "first")) }()
+		synctest.Wait()
+		wait(t, mx, "second")
+		cancel()
+	}, []string{
+		`waits mutex /a second, 1 ahead, nearest "theirs" here=false`,
+	}},
+	{"several locks, all or none", func(t *testing.T, other, us *session.Manager) {
+		lock(t, mutex(t, other, "/b", zklock.WithData(theirs)), "")
+		all, err := zklock.Multi(mutex(t, us, "/c"), mutex(t, us, "/b"), mutex(t, us, "/a"))
+		must(t, err)
+		begin(t, func(ctx context.Context) error {
+			_, err := all.Acquire(labelled(ctx, "all"))
+			return err
+		})
+	}, []string{
+		"holds mutex /a all",
+		`waits mutex /b all, 1 ahead, nearest "theirs" here=false`,
+		"waits mutex /c all",
+	}},
+	{"a node with data of a user's own", func(t *testing.T, other, us *session.Manager) {
+		lock(t, mutex(t, other, "/a", zklock.WithData([]byte("secret"))), "theirs")
+		wait(t, mutex(t, us, "/a"), "")
+	}, []string{
+		`waits mutex /a, 1 ahead, nearest "" here=false`,
+	}},
+	{"a hold inside a hold, and locks that are over", func(t *testing.T, other, us *session.Manager) {
+		begin(t, func(ctx context.Context) error {
+			return mutex(t, us, "/a").Do(labelled(ctx, "outer"), func(ctx context.Context) error {
+				return mutex(t, us, "/b").Do(ctx, func(ctx context.Context) error {
+					<-ctx.Done()
+					return nil
+				})
+			})
+		})
+		synctest.Wait()
+		must(t, mutex(t, us, "/c").Lock(t.Context()))
+		ok, err := mutex(t, us, "/a").TryLock(t.Context())
+		if ok || err != nil {
+			t.Error(ok, err)
+		}
+		over, cancel := context.WithCancel(t.Context())
+		go func() { _ = mutex(t, us, "/a").Lock(over) }()
+		synctest.Wait()
+		cancel()
+	}, []string{"holds mutex /a outer", "holds mutex /b outer", "holds mutex /c"}},
+}
+
+func newRW(t *testing.T, m *session.Manager, path string, opts ...rwlock.Option) *rwlock.RWMutex {
+	t.Helper()
+	rw, err := rwlock.New(m, path, opts...)
+	must(t, err)
+	return rw
+}
+
+func newSem(t *testing.T, m *session.Manager, path string, limit int, opts ...semaphore.Option) *semaphore.Semaphore {
+	t.Helper()
+	s, err := semaphore.New(m, path, limit, opts...)
+	must(t, err)
+	return s
+}
+
+// The page shows each kind of lock as it is held and waited for, and in which order.
+func TestKinds(t *testing.T) {
+	for _, s := range scenes {
+		t.Run(s.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t)
+				other, us := newOther(t, srv), newProcess(t, srv)
+				s.play(t, other, us.Manager)
+				if diff := cmp.Diff(s.want, lines(us.shown(t))); diff != "" {
+					t.Errorf("the page (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// A manager that is closed has no session in this process, although it may be reachable. Servers of two
+// ensembles can give two sessions the same id.
+func TestClosedIsNotHere(t *testing.T) {
+	var closed *process
+	synctest.Test(t, func(t *testing.T) {
+		closed = newProcess(t, zktest.Start(t))
+	})
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		other, us := newOther(t, srv), newProcess(t, srv)
+		lock(t, mutex(t, other, "/a", zklock.WithData(theirs)), "")
+		wait(t, mutex(t, us.Manager, "/a"), "first")
+		want := []string{`waits mutex /a first, 1 ahead, nearest "theirs" here=false`}
+		if diff := cmp.Diff(want, lines(us.shown(t))); diff != "" {
+			t.Errorf("the page (-want +got):\n%s", diff)
+		}
+	})
+	runtime.KeepAlive(closed)
+}

@@ -1,0 +1,133 @@
+package lockz
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// heap returns how many bytes are in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// Many acquisitions, watches, holds and losses at once leave only the last losses behind.
+func TestMemoryReturns(t *testing.T) {
+	const many, most = 10000, 64 << 10
+	r := new(recorder)
+	round := func() {
+		var ends []func()
+		for i := range many {
+			lock := fmt.Sprint("/locks/", i)
+			ctx, acquired := r.acquire(t.Context(), session.AcquireInfo{Kind: "mutex", Path: lock})
+			_, watched := r.watch(ctx, session.WatchInfo{Path: lock + "/n", Ahead: 1})
+			watched(nil)
+			if i%2 == 0 {
+				ends = append(ends, func() { acquired(session.AcquireResult{Err: context.Canceled}) })
+				continue
+			}
+			info := session.HoldInfo{Kind: "mutex", Path: lock, Node: lock + "/n"}
+			over := r.hold(ctx, info)
+			acquired(session.AcquireResult{})
+			ends = append(ends, func() {
+				over(session.ErrLost)
+				r.loss(ctx, info, session.ErrLost)
+			})
+		}
+		if r.waits.Len() != many/2 || r.holds.Len() != many/2 {
+			t.Fatalf("%d waits and %d holds", r.waits.Len(), r.holds.Len())
+		}
+		for _, end := range ends {
+			end()
+		}
+	}
+	round()
+	before := heap()
+	for range 3 {
+		round()
+	}
+	if grown := heap() - before; grown > most {
+		t.Errorf("%d bytes more are in use", grown)
+	}
+	if r.waits.Len()+r.holds.Len()+r.watches.Len() != 0 || len(r.losses) != maxLosses || r.lossCount != 4*many/2 {
+		t.Errorf("%d waits, %d holds, %d watches and %d of %d losses are left",
+			r.waits.Len(), r.holds.Len(), r.watches.Len(), len(r.losses), r.lossCount)
+	}
+	runtime.KeepAlive(r)
+}
+
+// A hold whose acquisition the recorder does not know is shown without it, and a watch is not.
+func TestBegunBefore(t *testing.T) {
+	r := new(recorder)
+	_, watched := r.watch(t.Context(), session.WatchInfo{Path: "/a/n", Ahead: 1})
+	c := r.copy(session.Connected)
+	if own, shared := c.ahead(); len(own)+len(shared) != 0 {
+		t.Error(own, shared)
+	}
+	watched(nil)
+	h := session.HoldInfo{Kind: "mutex", Path: "/a", Node: "/a/n"}
+	over := r.hold(t.Context(), h)
+	if c := r.copy(session.Connected); len(c.holds) != 1 || c.holds[0].info.Path != "/a" {
+		t.Errorf("%+v", c)
+	}
+	over(nil)
+	r.loss(t.Context(), h, errors.New("lost"))
+	if len(r.losses) != 1 || !r.losses[0].Since.IsZero() {
+		t.Errorf("%+v", r.losses)
+	}
+}
+
+// The page does not ask a lease for its end while its acquisition is still calling hooks: the hooks would
+// not be told of a loss then.
+func TestLeaseIsNotUsedBeforeItIsGiven(t *testing.T) {
+	r := new(recorder)
+	ctx, acquired := r.acquire(t.Context(), session.AcquireInfo{Kind: "mutex", Path: "/a"})
+	over := r.hold(ctx, session.HoldInfo{Kind: "mutex", Path: "/a", Node: "/a/n"})
+	if n := len(r.given()); n != 0 {
+		t.Errorf("%d leases before the acquisition has ended", n)
+	}
+	acquired(session.AcquireResult{})
+	if n := len(r.given()); n != 1 {
+		t.Errorf("%d leases after the acquisition has ended", n)
+	}
+	over(nil)
+	if n := len(r.given()); n != 0 {
+		t.Errorf("%d leases after the hold", n)
+	}
+}
+
+// A manager that is closed and no longer used is freed with its recorder.
+func TestRecorderGoesWithItsManager(t *testing.T) {
+	before := recording()
+	for range 3 {
+		func() {
+			m, err := session.Connect(t.Context(), testserver.Server(t).Addr(0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			Handler(m)
+			Handler(m)
+		}()
+	}
+	zktest.Eventually(t, testserver.Patience, "the recorders to be freed", func() bool {
+		runtime.GC()
+		return recording() <= before
+	})
+}
+
+func recording() int {
+	recorders.mu.Lock()
+	defer recorders.mu.Unlock()
+	return len(recorders.of)
+}

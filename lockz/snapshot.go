@@ -1,0 +1,242 @@
+package lockz
+
+import (
+	"cmp"
+	"container/list"
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// records is what a recorder had at a moment.
+type records struct {
+	began      time.Time
+	waits      []*acquisition
+	holds      []*acquisition
+	watches    []*watch
+	losses     []Loss
+	lossCount  int
+	lostCount  int
+	lastLost   SessionLoss
+	stateSince time.Time // zero if it is not known
+}
+
+// given returns the acquisitions that hold, as far as the hooks have told, and have returned their
+// leases. Before that, nobody but the acquisition may use its lease.
+func (r *recorder) given() []*acquisition {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(values[*acquisition](&r.holds), func(a *acquisition) bool { return !a.given })
+}
+
+// over returns the acquisitions whose hold has ended although no hook may have told so yet. The leases
+// look at the clock. If that shows a loss, the hooks are told now.
+func (r *recorder) over() map[*acquisition]bool {
+	over := make(map[*acquisition]bool)
+	for _, a := range r.given() {
+		if a.lease.Err() != nil {
+			over[a] = true
+		}
+	}
+	return over
+}
+
+// copy returns what the recorder has. state is the manager's.
+func (r *recorder) copy(state session.State) records {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := records{
+		began:     r.began,
+		waits:     values[*acquisition](&r.waits),
+		holds:     values[*acquisition](&r.holds),
+		watches:   values[*watch](&r.watches),
+		losses:    append([]Loss{}, r.losses...),
+		lossCount: r.lossCount,
+		lostCount: r.lostCount,
+		lastLost:  r.lastLost,
+	}
+	if r.changed.To == state {
+		c.stateSince = r.changed.At
+	}
+	return c
+}
+
+func values[T any](l *list.List) []T {
+	all := make([]T, 0, l.Len())
+	for e := l.Front(); e != nil; e = e.Next() {
+		all = append(all, e.Value.(T))
+	}
+	return all
+}
+
+// liveSessions returns the ids of the sessions of all managers of this process that are recorded. The data of a
+// node does not tell whose it is: processes in several containers can have the same host name and process id.
+func liveSessions() map[int64]bool {
+	ids := make(map[int64]bool)
+	for _, m := range recorded() {
+		if s := plumbing.LiveSession[session.Session](m); s != nil && m.State() != session.Closed {
+			ids[s.ID()] = true
+		}
+	}
+	return ids
+}
+
+// snapshot returns what m holds and waits for. It sends nothing and waits for nothing. here are the sessions of
+// this process.
+func snapshot(m *session.Manager, r *recorder, here map[int64]bool) Manager {
+	over := r.over()
+	live := plumbing.OfManager(m)
+	state := m.State()
+	c := r.copy(state)
+	c.holds = slices.DeleteFunc(c.holds, func(a *acquisition) bool { return over[a] })
+	now := time.Now()
+	out := Manager{
+		Ensemble:            strings.TrimSuffix(m.FullName("/"), "/"),
+		State:               state.String(),
+		StateSince:          c.stateSince,
+		Server:              live.Server(),
+		TimeoutAskedSeconds: seconds(live.Timeout()),
+		Recording:           c.began,
+		Losses:              c.losses,
+		LossCount:           c.lossCount,
+		SessionLossCount:    c.lostCount,
+	}
+	if c.lostCount > 0 {
+		out.LastSessionLoss = &c.lastLost
+	}
+	switch state {
+	case session.Connecting, session.Suspended, session.Lost:
+		out.Failure = text(live.Failure())
+	}
+	var remaining float64
+	if s := plumbing.LiveSession[session.Session](m); s != nil && s.Err() == nil {
+		remaining = seconds(s.Remaining())
+		out.Session = &Session{ID: hex(s.ID()), TimeoutSeconds: seconds(s.Timeout()), RemainingSeconds: remaining}
+	}
+	traceparent := plumbing.TraceHooks[session.Trace](m).Traceparent
+	out.Holds = c.heldLocks(now, remaining, traceparent)
+	out.Waits = c.waitsFor(now, here, traceparent)
+	return out
+}
+
+// ended is a context that has ended: with it, Token returns only what is known.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+func (c *records) heldLocks(now time.Time, remaining float64, traceparent func(context.Context) string) []Hold {
+	all := make([]Hold, 0, len(c.holds))
+	for _, a := range c.holds {
+		token, _ := a.lease.Token(ended)
+		all = append(all, Hold{
+			Kind: a.info.Kind, Path: a.info.Path, Node: a.node, Weight: max(1, a.info.Weight),
+			Since: a.granted, Seconds: seconds(now.Sub(a.granted)), Token: token,
+			RemainingSeconds: remaining,
+			Label:            a.label, Traceparent: a.traceparent(traceparent),
+		})
+	}
+	return all
+}
+
+// lock names a lock within the process.
+type lock struct{ kind, path string }
+
+func lockOf(info session.AcquireInfo) lock { return lock{info.Kind, info.Path} }
+
+// sharesPlace reports whether the acquisitions of this process share one place in the queue on the
+// servers, so that they wait for each other in the process.
+func sharesPlace(info session.AcquireInfo) bool { return info.Local || info.Kind == unfair }
+
+// unfair is the kind of zklock.WithUnfair. A session has one node of it at a path.
+const unfair = "unfair"
+
+// ahead returns the watch of each acquisition, and the watch of each lock whose waiters share one
+// contender. That watch belongs to the waiter that was the first, and goes on without that waiter.
+func (c *records) ahead() (own map[*acquisition]*watch, shared map[lock]*watch) {
+	own, shared = make(map[*acquisition]*watch), make(map[lock]*watch)
+	for _, w := range c.watches {
+		if w.of == nil {
+			continue
+		}
+		own[w.of] = w
+		if w.of.info.Local {
+			shared[lockOf(w.of.info)] = w
+		}
+	}
+	return own, shared
+}
+
+func (c *records) waitsFor(now time.Time, here map[int64]bool, traceparent func(context.Context) string) []Wait {
+	own, shared := c.ahead()
+	first := make(map[lock]int) // acquisitions of this process that come first and share a place
+	for _, a := range c.holds {
+		if sharesPlace(a.info) {
+			first[lockOf(a.info)]++
+		}
+	}
+	all := make([]Wait, 0, len(c.waits))
+	for _, a := range c.waits {
+		out := Wait{
+			Kind: a.info.Kind, Path: a.info.Path, Weight: max(1, a.info.Weight), Try: a.info.Try,
+			Since: a.asked, Seconds: seconds(now.Sub(a.asked)),
+			Label: a.label, Traceparent: a.traceparent(traceparent),
+		}
+		w := own[a]
+		if at := lockOf(a.info); sharesPlace(a.info) && !a.info.Try {
+			w = cmp.Or(w, shared[at])
+			out.AheadHere = first[at]
+			first[at]++
+		}
+		if w != nil {
+			out.Behind = w.behind(now, here)
+		}
+		all = append(all, out)
+	}
+	return all
+}
+
+// behind describes the node that is watched. here are the sessions of this process.
+func (w *watch) behind(now time.Time, here map[int64]bool) *Behind {
+	b := &Behind{Node: w.info.Path, Since: w.began, Seconds: seconds(now.Sub(w.began)), Ahead: w.info.Ahead}
+	b.ID, b.Label, b.Traceparent = whoIs(w.info.Data)
+	b.Here = here[w.info.Session]
+	return b
+}
+
+func (a *acquisition) traceparent(hook func(context.Context) string) string {
+	if hook == nil || a.ctx == nil {
+		return ""
+	}
+	return hook(a.ctx)
+}
+
+// identity is host/pid of this process.
+var identity = sync.OnceValue(func() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return host + "/" + strconv.Itoa(os.Getpid())
+})
+
+func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
+
+func hex(session int64) string { return fmt.Sprintf("0x%x", uint64(session)) }
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
