@@ -4,7 +4,7 @@ MISSPELL := go run github.com/golangci/misspell/cmd/misspell@v0.8.0
 # What needs more than the library does is a module of its own.
 EXAMPLES := $(patsubst %/go.mod,%,$(wildcard examples/*/go.mod))
 # go.work ties them together, and has the same list.
-MODULES := bench $(EXAMPLES)
+MODULES := bench cmd/turnstile $(EXAMPLES)
 
 .PHONY: help
 help: ## Show this

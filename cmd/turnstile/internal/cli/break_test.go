@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// acquire takes the mutex at a path below the top.
+func (w *world) acquire(t *testing.T, p string, opts ...zklock.Option) *queue.Lease {
+	t.Helper()
+	mx, err := zklock.New(w.manager(t), w.top+"/"+p, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), testserver.Patience)
+	defer cancel()
+	l, err := mx.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// lost waits for the end of a lease, and returns the reason.
+func lost(t *testing.T, l *queue.Lease) error {
+	t.Helper()
+	zktest.Eventually(t, testserver.Patience, "the end of the lease", func() bool { return l.Err() != nil })
+	return l.Err()
+}
+
+// A holder that listens gives the lock up, and the next contender gets it.
+func TestBreakAsks(t *testing.T) {
+	servers(t, func(t *testing.T, w *world) {
+		l := w.acquire(t, "l", zklock.WithRevocable(func(l *queue.Lease) { _ = l.Release(context.Background()) }))
+		w.own(t, "l/"+uuidB+"lock-0000000009", dataB)
+		got := w.call(t.Context(), "break", w.top+"/l")
+		got.want(t, 0)
+		for _, text := range []string{" holds " + w.top + "/l.", "1 other contender waits", "Asked to give the lock up", "is gone after", "Now web-4/17 holds " + w.top + "/l, and nobody waits"} {
+			if !strings.Contains(got.stdout, text) {
+				t.Errorf("stdout lacks %q:\n%s", text, got.stdout)
+			}
+		}
+		if err := lost(t, l); !errors.Is(err, queue.ErrReleased) {
+			t.Errorf("the lease ended with %v", err)
+		}
+	})
+}
+
+// A holder that does not give the lock up keeps it.
+func TestBreakInVain(t *testing.T) {
+	servers(t, func(t *testing.T, w *world) {
+		l := w.acquire(t, "l", zklock.WithRevocable(func(*queue.Lease) {}))
+		w.call(t.Context(), "break", "--wait", "300ms", w.top+"/l").want(t, codeBusy, "still holds "+w.top+"/l after 0s", "--force")
+		got := w.call(t.Context(), "break", "--json", "--wait", "300ms", w.top+"/l")
+		got.want(t, codeBusy)
+		var b breakJSON
+		if err := json.Unmarshal([]byte(got.stdout), &b); err != nil || b.Gone || b.Action != "asked" || len(b.Broken) != 1 {
+			t.Errorf("%q: %v", got.stdout, err)
+		}
+		if err := l.Err(); err != nil {
+			t.Errorf("the lease has ended: %v", err)
+		}
+	})
+}
+
+// With --force, the node is deleted after a yes, and its holder is told.
+func TestBreakForce(t *testing.T) {
+	servers(t, func(t *testing.T, w *world) {
+		l := w.acquire(t, "l")
+		for _, answer := range []string{"no\n", "", "yess\n"} {
+			r := w.begin(t, answer, "break", "--force", w.top+"/l")
+			if code := r.end(t); code != codeNo || !strings.Contains(r.err.String(), "Nothing was deleted") {
+				t.Errorf("answer %q: status %d, %s", answer, code, r.err)
+			}
+		}
+		if err := l.Err(); err != nil {
+			t.Fatalf("the lease has ended: %v", err)
+		}
+		r := w.begin(t, "yes\n", "break", "--force", w.top+"/l")
+		if code := r.end(t); code != 0 {
+			t.Errorf("status %d, %s", code, r.err)
+		}
+		r.prints(t, "It uses the Go library turnstile.")
+		r.prints(t, "Deleted "+l.Path()+".")
+		r.prints(t, "Nobody holds "+w.top+"/l now")
+		if err := lost(t, l); !errors.Is(err, session.ErrLost) {
+			t.Errorf("the lease ended with %v", err)
+		}
+	})
+}
+
+// Of several holders one must be named, or all. A waiter is broken only by name.
+func TestBreakSeveral(t *testing.T) {
+	servers(t, func(t *testing.T, w *world) {
+		rw, err := rwlock.New(w.manager(t), w.top+"/rw")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var readers []*queue.Lease
+		for range 3 {
+			l, err := rw.RAcquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			readers = append(readers, l)
+		}
+		waiter := uuidC + "__WRIT__0000000009"
+		w.own(t, "rw/"+waiter, dataB)
+		node := func(i int) string { return readers[i].Path()[len(w.top+"/rw/"):] }
+		got := w.call(t.Context(), "break", "--force", "--yes", w.top+"/rw")
+		got.want(t, codeUsage, "has 3 holders", "--all-holders", "--node "+node(0), "--node "+node(2))
+		if strings.Contains(got.err, waiter) {
+			t.Errorf("the waiter is listed: %s", got.err)
+		}
+		w.call(t.Context(), "break", "--force", "--yes", "--node", node(1), w.top+"/rw").want(t, 0)
+		if err := lost(t, readers[1]); !errors.Is(err, session.ErrLost) || readers[0].Err() != nil {
+			t.Errorf("%v, %v", err, readers[0].Err())
+		}
+		w.call(t.Context(), "break", "--force", "--yes", "--node", waiter, w.top+"/rw").want(t, 0)
+		if w.exists(t, "rw/"+waiter) || readers[0].Err() != nil {
+			t.Error("the waiter is there, or a reader is not")
+		}
+		w.own(t, "rw/"+waiter, dataB)
+		w.call(t.Context(), "break", "--force", "--yes", "--all-holders", w.top+"/rw").want(t, 0)
+		for _, i := range []int{0, 2} {
+			_ = lost(t, readers[i])
+		}
+		if !w.exists(t, "rw/"+waiter) {
+			t.Error("the waiter is gone")
+		}
+	})
+}
+
+// Nodes of all kinds, and of all clients, can be deleted. Those that cannot hear are not asked.
+func TestBreakClients(t *testing.T) {
+	w := newWorld(t, servedInProcess(t), "/test")
+	plantLocks(t, w)
+	for _, c := range []struct{ lock, node, deaf, says string }{
+		{"stuck", "lock-0000000000", "no session owns the node", "takes the lock from nobody"},
+		{"python", kazoo + "__lock__0000000000", "worker-7 uses kazoo", "It uses kazoo"},
+		{"golang", zkGo + "lock-0000000000", "zk.Lock of go-zookeeper", "Its Unlock fails"},
+		{"java", "leases/" + uuidA + "lease-0000000000", "", "It uses Apache Curator"},
+		{"barge", "unfair-0000000000", "", "It uses the Go library turnstile"},
+		{"pool", uuidA + "x3-lease-0000000000", "", "It uses the Go library turnstile"},
+	} {
+		if c.deaf != "" {
+			w.call(t.Context(), "break", "/test/"+c.lock).want(t, codeFailed, c.deaf, "--force deletes the node")
+			if data, _, err := w.admin.Get("/test/" + c.lock + "/" + c.node); err != nil || string(data) == queue.RevokeMessage {
+				t.Errorf("%s: %q, %v", c.lock, data, err)
+			}
+		}
+		got := w.call(t.Context(), "break", "--force", "--yes", "/test/"+c.lock)
+		got.want(t, 0)
+		if !strings.Contains(got.stdout, c.says) || w.exists(t, c.lock+"/"+c.node) {
+			t.Errorf("%s: %s", c.lock, got.stdout)
+		}
+	}
+	w.call(t.Context(), "break", "/test/mixed").want(t, codeUsage, "several kinds of lock", "--node "+uuidA+"lock-0000000000")
+	w.call(t.Context(), "break", "/test/unused").want(t, codeNo, "nobody holds /test/unused")
+	w.call(t.Context(), "break", "/test/nothing").want(t, codeNotFound)
+	w.call(t.Context(), "break", "--node", "lock-0000000009", "/test/invoice").want(t, codeNotFound, "has no contender lock-0000000009")
+	w.call(t.Context(), "break", "--node", "a", "--all-holders", "/a").want(t, codeUsage, "contradict")
+	w.call(t.Context(), "break", "--yes", "/a").want(t, codeUsage, "--force")
+	w.call(t.Context(), "break", "--json", "--force", "/a").want(t, codeUsage, "--yes")
+	w.call(t.Context(), "break", "--wait", "0s", "/a").want(t, codeUsage, "not positive")
+}
+
+// Break never deletes a node that has come to the place of the one that it has shown.
+func TestBreakReplaced(t *testing.T) {
+	const node = "unfair-0000000000"
+	for _, c := range []struct {
+		what string
+		op   zktest.Op
+		nth  int // of the requests of break that match
+	}{
+		{"before its data is written back", zktest.OpMulti, 1},
+		{"before it is read again", zktest.OpGetData, 2},
+		{"before it is deleted", zktest.OpMulti, 2},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			srv := zktest.Start(t)
+			w := newWorld(t, srv.Addr(), "/test")
+			w.own(t, "l/"+node, dataA)
+			seen := 0
+			held := srv.HoldRequest(func(r zktest.Request) bool {
+				if r.Op != c.op || r.Session == w.admin.SessionID() {
+					return false
+				}
+				seen++
+				return seen == c.nth
+			})
+			r := w.begin(t, "", "break", "--force", "--yes", "/test/l")
+			<-held.Hit()
+			if err := w.admin.Delete("/test/l/"+node, -1); err != nil {
+				t.Fatal(err)
+			}
+			w.own(t, "l/"+node, dataB)
+			held.Release()
+			if code := r.end(t); code != codeNo || !strings.Contains(r.err.String(), "It was not deleted") {
+				t.Errorf("status %d: %s", code, r.err)
+			}
+			if !w.exists(t, "l/"+node) {
+				t.Error("the new node was deleted")
+			}
+		})
+	}
+}
+
+// A holder whose node says that it does not listen is not asked: the message would replace its name.
+func TestBreakDeaf(t *testing.T) {
+	w := newWorld(t, servedInProcess(t), "/test")
+	w.own(t, "l/"+uuidA+"lock-0000000000", `{"id":"web-3/4711","revocable":false}`)
+	w.call(t.Context(), "break", "/test/l").want(t, codeFailed, "web-3/4711 does not listen to requests", "--force deletes the node")
+	if data, _, err := w.admin.Get("/test/l/" + uuidA + "lock-0000000000"); err != nil || string(data) == queue.RevokeMessage {
+		t.Errorf("%q, %v", data, err)
+	}
+}

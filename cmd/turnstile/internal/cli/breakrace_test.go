@@ -1,0 +1,268 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// unfairNode is the node of each holder of an unfair lock, one after the other.
+const unfairNode = "barge/unfair-0000000000"
+
+// nth matches the request number n of other clients than the test's, among those that match.
+func (w *world) nth(n int32, match zktest.Match) zktest.Match {
+	var seen atomic.Int32
+	return func(r zktest.Request) bool {
+		return r.Session != w.admin.SessionID() && match(r) && seen.Add(1) == n
+	}
+}
+
+// Break does not delete the node of the next holder of an unfair lock, whose node has been written to as well.
+func TestBreakForceSparesNextHolder(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		nth  int32 // of the transactions of break
+	}{
+		{"before its version is raised", 1},
+		{"before it is deleted", 2},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			srv := zktest.Start(t)
+			w := newWorld(t, srv.Addr(), "/test")
+			w.own(t, unfairNode, `{"id":"web-3/1"}`)
+			held := srv.HoldRequest(w.nth(c.nth, zktest.On(zktest.OpMulti, w.top)))
+			r := w.begin(t, "", "break", "--force", "--yes", w.top+"/barge")
+			<-held.Hit()
+			w.remove(t, unfairNode)
+			w.own(t, unfairNode, `{"id":"web-9/9"}`)
+			if _, err := w.admin.Set(w.top+"/"+unfairNode, []byte(queue.RevokeMessage), -1); err != nil {
+				t.Fatal(err)
+			}
+			held.Release()
+			if code := r.end(t); code != codeNo || !strings.Contains(r.err.String(), "It was not deleted") {
+				t.Errorf("status %d: %s", code, r.err)
+			}
+			if !w.exists(t, unfairNode) {
+				t.Errorf("the node of web-9/9 is gone:\n%s", r.out)
+			}
+		})
+	}
+}
+
+// Break asks the holder that it has shown, and not the next holder of an unfair lock.
+func TestBreakAsksWhatItHasShown(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		op   zktest.Op
+		nth  int32 // of the requests of break about the node
+	}{
+		{"before it is read again", zktest.OpGetData, 2},
+		{"before its version is raised", zktest.OpMulti, 1},
+		{"before it is asked", zktest.OpSetData, 1},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			srv := zktest.Start(t)
+			w := newWorld(t, srv.Addr(), "/test")
+			w.own(t, unfairNode, `{"id":"web-3/1","revocable":true}`)
+			p := w.top + "/" + unfairNode
+			held := srv.HoldRequest(w.nth(c.nth, zktest.On(c.op, p)))
+			r := w.begin(t, "", "break", w.top+"/barge")
+			<-held.Hit()
+			w.remove(t, unfairNode)
+			w.own(t, unfairNode, `{"id":"web-9/9","revocable":true}`)
+			held.Release()
+			if code := r.end(t); code != 0 || !strings.Contains(r.out.String(), "web-3/1 is gone") {
+				t.Errorf("status %d: %s%s", code, r.out, r.err)
+			}
+			data, _, err := w.admin.Get(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(data) == queue.RevokeMessage {
+				t.Errorf("break has shown web-3/1, and has asked web-9/9:\n%s", r.out)
+			}
+		})
+	}
+}
+
+// If the reply to the delete is lost, break does not say that the holder has left by itself.
+func TestBreakReplyLost(t *testing.T) {
+	srv := zktest.Start(t)
+	w := newWorld(t, srv.Addr(), "/test")
+	l := w.acquire(t, "l")
+	cut := srv.CutAfterCommit(zktest.Any(zktest.OpMulti))
+	got := w.call(t.Context(), "break", "--force", "--yes", w.top+"/l")
+	got.want(t, 0)
+	<-cut.Hit()
+	if err := lost(t, l); !errors.Is(err, session.ErrLost) {
+		t.Errorf("the lease ended with %v", err)
+	}
+	if !strings.Contains(got.stdout, "is gone: it was deleted, or ") || strings.Contains(got.stdout, "by itself") {
+		t.Errorf("break has deleted the node, and says:\n%s", got.stdout)
+	}
+}
+
+// becoming is a lock with a holder, and a waiter of the library that gets the lock when the holder leaves.
+type becoming struct {
+	node   string // of the waiter
+	leases chan *queue.Lease
+}
+
+const firstHolder = "l/" + uuidA + "lock-0000000000"
+
+func (w *world) becoming(t *testing.T) *becoming {
+	t.Helper()
+	w.own(t, firstHolder, dataA)
+	mx, err := zklock.New(w.manager(t), w.top+"/l")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &becoming{leases: make(chan *queue.Lease, 1)}
+	go func() {
+		if l, err := mx.Acquire(t.Context()); err == nil {
+			b.leases <- l
+		}
+	}()
+	zktest.Eventually(t, testserver.Patience, "a waiter", func() bool {
+		names, _, _ := w.admin.Children(w.top + "/l")
+		i := slices.IndexFunc(names, func(name string) bool { return !strings.HasPrefix(name, uuidA) })
+		if i >= 0 {
+			b.node = names[i]
+		}
+		return i >= 0
+	})
+	return b
+}
+
+// If a waiter has got the lock when the operator types yes, break shows it as a holder and asks again.
+func TestBreakWaiterHoldsByNow(t *testing.T) {
+	for answer, code := range map[string]int{"no\n": codeNo, "yes\n": codeOK} {
+		t.Run(strings.TrimSpace(answer), func(t *testing.T) {
+			w := newWorld(t, servedInProcess(t), "/test")
+			b := w.becoming(t)
+			in, typed := io.Pipe()
+			out, errs := &screenBuffer{}, &screenBuffer{}
+			app := &App{In: in, Out: out, Err: errs, Env: lookup([]string{"TURNSTILE_ZK=" + w.addr})}
+			done := make(chan int, 1)
+			go func() { done <- app.Run(t.Context(), []string{"break", "--force", "--node", b.node, w.top + "/l"}) }()
+			questions := func(n int) func() bool {
+				return func() bool { return strings.Count(errs.String(), "Type yes") == n }
+			}
+			zktest.Eventually(t, testserver.Patience, "the question", questions(1))
+			w.remove(t, firstHolder)
+			l := <-b.leases
+			_, _ = io.WriteString(typed, "yes\n")
+			zktest.Eventually(t, testserver.Patience, "the second question", questions(2))
+			if err := l.Err(); err != nil {
+				t.Errorf("the holder has lost its lock: %v", err)
+			}
+			for _, text := range []string{" waits for /test/l.", " has got the lock meanwhile.", " holds /test/l.", "It uses the Go library turnstile."} {
+				if !strings.Contains(out.String(), text) {
+					t.Errorf("stdout lacks %q:\n%s", text, out)
+				}
+			}
+			_, _ = io.WriteString(typed, answer)
+			if got := <-done; got != code {
+				t.Errorf("status %d, want %d: %s", got, code, errs)
+			}
+			if w.exists(t, "l/"+b.node) != (code == codeNo) {
+				t.Errorf("after %q, the node is there: %v", answer, w.exists(t, "l/"+b.node))
+			}
+		})
+	}
+}
+
+// With --yes, break deletes nothing if a waiter has got the lock since it was read.
+func TestBreakWaiterHoldsByNowYes(t *testing.T) {
+	srv := zktest.Start(t)
+	w := newWorld(t, srv.Addr(), "/test")
+	b := w.becoming(t)
+	var waiter int64
+	_, stat, err := w.admin.Get(w.top + "/l/" + b.node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiter = stat.EphemeralOwner
+	held := srv.HoldRequest(w.nth(2, func(r zktest.Request) bool {
+		return r.Session != waiter && zktest.On(zktest.OpGetChildren2, w.top+"/l")(r)
+	}))
+	r := w.begin(t, "", "break", "--force", "--yes", "--node", b.node, w.top+"/l")
+	<-held.Hit()
+	w.remove(t, firstHolder)
+	l := <-b.leases
+	held.Release()
+	if code := r.end(t); code != codeNo || !strings.Contains(r.err.String(), "has got the lock meanwhile. Nothing was deleted") {
+		t.Errorf("status %d: %s", code, r.err)
+	}
+	if err := l.Err(); err != nil {
+		t.Errorf("the holder has lost its lock: %v", err)
+	}
+}
+
+// Break goes on with the other nodes if one was replaced, and reports all of them.
+func TestBreakGoesOn(t *testing.T) {
+	for _, asJSON := range []bool{false, true} {
+		t.Run(fmt.Sprint("json=", asJSON), func(t *testing.T) {
+			srv := zktest.Start(t)
+			w := newWorld(t, srv.Addr(), "/test")
+			readers := []string{"rw/__READ__0000000000", "rw/__READ__0000000001", "rw/__READ__0000000002", "rw/__READ__0000000003"}
+			for _, node := range readers {
+				w.own(t, node, dataA)
+			}
+			args := []string{"break", "--force", "--yes", "--all-holders", "/test/rw"}
+			if asJSON {
+				args = append(args, "--json")
+			}
+			held := srv.HoldRequest(w.nth(1, zktest.On(zktest.OpMulti, "/test/"+readers[1])))
+			r := w.begin(t, "", args...)
+			<-held.Hit()
+			w.remove(t, readers[1])
+			w.own(t, readers[1], dataB)
+			w.remove(t, readers[2])
+			held.Release()
+			if code := r.end(t); code != codeNo || !strings.Contains(r.err.String(), "/test/"+readers[1]+": another node has come") {
+				t.Errorf("status %d: %s", code, r.err)
+			}
+			for i, node := range readers {
+				if w.exists(t, node) != (i == 1) {
+					t.Errorf("%s is there: %v", node, w.exists(t, node))
+				}
+			}
+			if !asJSON {
+				r.prints(t, "Deleted /test/"+readers[3])
+				r.prints(t, " holds /test/rw, and nobody waits.")
+				return
+			}
+			var got struct {
+				Gone   bool
+				Broken []struct{ Path, Result string }
+			}
+			decode(t, r.out.String(), &got)
+			var results []string
+			for _, b := range got.Broken {
+				results = append(results, b.Result)
+			}
+			if want := []string{"deleted", "replaced", "left", "deleted"}; !slices.Equal(results, want) || !got.Gone {
+				t.Errorf("got %v, gone %v, want %v: %s", results, got.Gone, want, r.out)
+			}
+		})
+	}
+}
+
+func decode(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+}

@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/ensemble"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+func checkCommand(a *App) *cobra.Command {
+	var rounds int
+	var observe time.Duration
+	cmd := &cobra.Command{
+		Use:   "check [PATH]",
+		Short: "Find out whether the servers are good for locks",
+		Long: `Find out whether the servers of --zk are good for locks. Check connects to each address of
+each name, and tries at PATH what locks do. It takes about as long as a session timeout.
+
+  VERSION, ROLE  by the word srvr, where the server allows it
+  READ, WRITE    latency of one request after another: the median, and the slowest but
+                 one in a hundred
+  TIMEOUT        session timeout granted for the one asked for (--timeout)
+  TICK           half of the shortest session timeout that the server grants. That is the
+                 servers' tickTime, unless minSessionTimeout was set.
+  REMAINING      how long an outage may last before a lock is lost: the least value of
+                 Session.Remaining while nothing but heartbeats was sent
+
+Check makes nodes below PATH, or below the nearest directory above it that exists. Their
+names begin with turnstile-check-. They are deleted, and go with the session of check if
+that fails. It also tells whether all servers are of one ensemble, by a node that was made
+on one of them.
+
+The exit status is 0 if all is well, 1 if there are warnings, and 2 if no lock can be had.
+
+With --json it prints one object:
+  verdict     good, warnings or unusable
+  problems, warnings  arrays of sentences
+  servers     array of {server, address, error, version, role, read, write, timeoutMs,
+              shortestTimeoutMs, remainingMs, clockAheadMs, sameEnsemble}. read and write are
+              {rounds, medianMs, p99Ms}. error is why a server cannot be used.
+  voters, observers  servers in the configuration of the ensemble
+  path, tried  where rights were to be tried, and where they were
+  rights      {create, read, delete}, each yes, no or unknown
+  containers, ttl  whether the servers know these kinds of nodes: yes, no or unknown`,
+		Example: `  turnstile check
+  turnstile check --zk zk1,zk2,zk3 --timeout 20s /prod/locks
+  turnstile check --json | jq -r '.warnings[]'`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := pathArg(append(args, "/")[0])
+			switch {
+			case err != nil:
+				return err
+			case rounds < 1 || rounds > 10_000:
+				return usagef("--rounds %d: want 1 to 10000", rounds)
+			}
+			return a.check(cmd.Context(), p, rounds, observe)
+		},
+	}
+	cmd.Flags().IntVar(&rounds, "rounds", 100, "how many reads and writes to measure on each server")
+	cmd.Flags().DurationVar(&observe, "observe", -1, "how long to watch Session.Remaining; 0 is not at all (default six tenths of the session timeout)")
+	cmd.Flags().Lookup("observe").DefValue = ""
+	return cmd
+}
+
+func (a *App) check(ctx context.Context, p string, rounds int, observe time.Duration) error {
+	opts, err := a.sessionOptions()
+	if err != nil {
+		return err
+	}
+	connect := a.connection.connectString()
+	if err := validServers(connect, opts); err != nil {
+		return err
+	}
+	tls, err := a.connection.tls.config()
+	if err != nil {
+		return err
+	}
+	servers, chroot := ensemble.Split(connect)
+	plan := ensemble.Plan{
+		Servers: servers, Path: strings.TrimSuffix(chroot+p, "/"), Options: opts, TLS: tls,
+		Timeout: a.connection.timeout, Connect: a.connection.connect, Rounds: rounds, Observe: observe,
+	}
+	if plan.Path == "" {
+		plan.Path = "/"
+	}
+	r, err := ensemble.Examine(ctx, plan)
+	if err != nil {
+		return err
+	}
+	code := map[ensemble.Verdict]int{ensemble.Good: codeOK, ensemble.Warned: codeNo, ensemble.Unusable: codeUnusable}[r.Verdict]
+	if a.JSON {
+		err = a.printJSON(r)
+	} else {
+		a.printReport(r)
+	}
+	if err == nil && code != codeOK {
+		err = withCode(code, nil)
+	}
+	return err
+}
+
+// validServers looks for errors of the connect string and the options, without any I/O.
+func validServers(connect string, opts []session.Option) error {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	m, err := session.Connect(ended, connect, opts...)
+	if err == nil {
+		return m.Close()
+	}
+	if errors.Is(err, session.ErrInvalid) {
+		return usageError(err)
+	}
+	return nil
+}
+
+func (a *App) printReport(r *ensemble.Report) {
+	t := newTable("SERVER", "VERSION", "ROLE", "READ", "p99", "WRITE", "p99", "TIMEOUT", "TICK", "REMAINING")
+	for _, s := range r.Servers {
+		t.row(serverCells(s)...)
+	}
+	for _, line := range t.lines() {
+		fmt.Fprintln(a.Out, line)
+	}
+	fmt.Fprintln(a.Out)
+	if r.Voters > 0 {
+		text := count(r.Voters, "server votes", "servers vote")
+		if r.Observers > 0 {
+			text += ", " + count(r.Observers, "observer", "observers")
+		}
+		fmt.Fprintf(a.Out, "Ensemble: %s\n", text)
+	}
+	if r.Tried != "" {
+		fmt.Fprintf(a.Out, "Rights at %s: create %s, read %s, delete %s\n", clean(r.Tried), r.Rights.Create, r.Rights.Read, r.Rights.Delete)
+		fmt.Fprintf(a.Out, "Containers: %s. TTL nodes: %s (locks do not need them)\n", r.Containers, r.TTL)
+	}
+	if least, ok := leastRemaining(r); ok {
+		fmt.Fprintf(a.Out, "Outages: locks survive one of %.1fs, as seen in %s\n", least.Seconds(), span(r.Observed))
+	}
+	fmt.Fprintln(a.Out)
+	for _, p := range r.Problems {
+		fmt.Fprintf(a.Out, "PROBLEM: %s\n", clean(p))
+	}
+	for _, w := range r.Warnings {
+		fmt.Fprintf(a.Out, "Warning: %s\n", clean(w))
+	}
+	fmt.Fprintln(a.Out, map[ensemble.Verdict]string{
+		ensemble.Good:     "Good for locks.",
+		ensemble.Warned:   "Good for locks, with warnings.",
+		ensemble.Unusable: "Not good for locks.",
+	}[r.Verdict])
+}
+
+// leastRemaining returns the shortest outage that any server's sessions survive.
+func leastRemaining(r *ensemble.Report) (least time.Duration, ok bool) {
+	for _, s := range r.Servers {
+		if d := s.Remaining.Duration(); d > 0 && (!ok || d < least) {
+			least, ok = d, true
+		}
+	}
+	return least, ok
+}
+
+func serverCells(s ensemble.Server) []string {
+	name := s.Name
+	if s.Address != s.Name && s.Address != "" {
+		name += " " + s.Address
+	}
+	cells := []string{clean(name), dash(clean(s.Version)), dash(clean(s.Role))}
+	if !s.Usable() {
+		return append(cells, "not usable")
+	}
+	cells = append(cells, latencyCells(s.Read)...)
+	cells = append(cells, latencyCells(s.Write)...)
+	tick := "?"
+	if s.Shortest > 0 {
+		tick = (s.Shortest.Duration() / 2).String()
+	}
+	remaining := "-"
+	if s.Remaining > 0 {
+		remaining = fmt.Sprintf("%.1fs", s.Remaining.Duration().Seconds())
+	}
+	return append(cells, s.Granted.Duration().String(), tick, remaining)
+}
+
+func latencyCells(l ensemble.Latency) []string {
+	if l.Rounds == 0 {
+		return []string{"-", "-"}
+	}
+	return []string{fmt.Sprintf("%.1fms", float64(l.Median)), fmt.Sprintf("%.1fms", float64(l.P99))}
+}

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/ensemble"
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// check runs "check --json" and returns its report.
+func (w *world) check(t *testing.T, code int, args ...string) ensemble.Report {
+	t.Helper()
+	got := w.call(t.Context(), append([]string{"check", "--json", "--observe", "200ms", "--rounds", "10"}, args...)...)
+	got.want(t, code)
+	var r ensemble.Report
+	if err := json.Unmarshal([]byte(got.stdout), &r); err != nil {
+		t.Fatalf("%q: %v", got.stdout, err)
+	}
+	return r
+}
+
+// wantText checks that one of several texts contains another.
+func wantText(t *testing.T, all []string, text string) {
+	t.Helper()
+	if !slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, text) }) {
+		t.Errorf("%q lacks %q", all, text)
+	}
+}
+
+// Check measures a server, and leaves nothing behind.
+func TestCheck(t *testing.T) {
+	servers(t, func(t *testing.T, w *world) {
+		w.plant(t, "locks", "")
+		r := w.check(t, codeNo, w.top+"/locks/not/there")
+		s := r.Servers[0]
+		if r.Verdict != ensemble.Warned || len(r.Servers) != 1 || s.Role != "standalone" || s.Version == "" ||
+			s.Read.Rounds != 10 || s.Write.Rounds != 10 || s.Write.P99 < s.Write.Median || s.Write.Median <= 0 ||
+			s.Granted != 10_000 || s.Shortest <= 0 || s.Remaining <= 0 || s.Remaining >= s.Granted || s.Same != ensemble.Yes {
+			t.Errorf("%+v", r)
+		}
+		if r.Tried != w.top+"/locks" || r.Rights != (ensemble.Rights{Create: "yes", Read: "yes", Delete: "yes"}) || r.Containers != "yes" {
+			t.Errorf("%+v", r)
+		}
+		wantText(t, r.Warnings, "There is one server")
+		if names, _, err := w.admin.Children(w.top + "/locks"); err != nil || len(names) > 0 {
+			t.Errorf("left behind: %q, %v", names, err)
+		}
+		got := w.call(t.Context(), "check", "--observe", "0", "--rounds", "1", w.top)
+		got.want(t, codeNo)
+		for _, text := range []string{"standalone", "Rights at " + w.top + ": create yes, read yes, delete yes", "Warning: There is one server", "Good for locks, with warnings."} {
+			if !strings.Contains(got.stdout, text) {
+				t.Errorf("%q lacks %q", got.stdout, text)
+			}
+		}
+	})
+}
+
+// Missing rights are found, as locks would find them.
+func TestCheckRights(t *testing.T) {
+	servers(t, func(t *testing.T, w *world) {
+		w.plant(t, "x", "")
+		if _, err := w.admin.Create(w.top+"/closed", nil, 0, zk.WorldACL(zk.PermRead)); err != nil {
+			t.Fatal(err)
+		}
+		r := w.check(t, codeUnusable, w.top+"/closed")
+		if r.Verdict != ensemble.Unusable || r.Rights.Create != "no" || r.Rights.Read != "yes" {
+			t.Errorf("%+v", r)
+		}
+		wantText(t, r.Problems, "may not create nodes in "+w.top+"/closed")
+	})
+}
+
+// Servers of two ensembles, and servers that are down, are found.
+func TestCheckServers(t *testing.T) {
+	a, b := zktest.Start(t), zktest.Start(t)
+	down := zktest.StartProxy(t, a.Addr())
+	addr := down.Addr()
+	if err := down.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, a.Addr(), "/test")
+	r := w.check(t, codeUnusable, "--zk", a.Addr()+","+b.Addr()+","+addr)
+	wantText(t, r.Problems, "belongs to another ensemble")
+	wantText(t, r.Warnings, addr+": it refuses connections")
+	r = w.check(t, codeUnusable, "--zk", addr+"/chroot")
+	wantText(t, r.Problems, "No server can be used")
+	w.call(t.Context(), "check", "--zk", "a,,b").want(t, codeUsage, "empty server name")
+	w.call(t.Context(), "check", "--rounds", "0").want(t, codeUsage, "--rounds 0")
+}
+
+// The servers of one ensemble agree. Its configuration is read where it can be.
+func TestCheckEnsemble(t *testing.T) {
+	srv := zktest.Start(t, zktest.Servers(3))
+	var all []string
+	for i := range 3 {
+		all = append(all, srv.ServerAddr(i))
+	}
+	w := newWorld(t, srv.ServerAddr(0), "/test")
+	r := w.check(t, codeOK, "--zk", strings.Join(all, ","))
+	roles := []string{}
+	for _, s := range r.Servers {
+		roles = append(roles, s.Role)
+		if s.Same != ensemble.Yes {
+			t.Errorf("%+v", s)
+		}
+	}
+	slices.Sort(roles)
+	if want := []string{"follower", "follower", "leader"}; !slices.Equal(roles, want) || r.Verdict != ensemble.Good {
+		t.Errorf("%v, %+v", roles, r)
+	}
+}
+
+// The configuration of a real ensemble tells how many servers vote.
+func TestCheckRealEnsemble(t *testing.T) {
+	three := zktest.StartReal(t, zktest.Nodes(3))
+	w := newWorld(t, three.Addr(0), "/test")
+	r := w.check(t, codeOK, "--zk", three.ConnectString())
+	if r.Voters != 3 {
+		t.Errorf("%d voters", r.Voters)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), testserver.Patience)
+	defer cancel()
+	leader, err := three.Leader(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	follower := (leader + 1) % 3
+	if err := three.Stop(follower); err != nil {
+		t.Fatal(err)
+	}
+	r = w.check(t, codeNo, "--zk", three.Addr(leader)+","+three.Addr(follower))
+	wantText(t, r.Warnings, "--zk names 2 of the ensemble's 3 servers")
+	wantText(t, r.Warnings, three.Addr(follower)+": it refuses connections")
+}

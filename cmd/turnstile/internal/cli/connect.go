@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// Connect opens a session as the flags say, within --connect-timeout. The caller must close the
+// manager. more are options of the command. An error has its exit status already.
+func (a *App) Connect(ctx context.Context, more ...session.Option) (*session.Manager, error) {
+	opts, err := a.sessionOptions()
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, a.connection.connect)
+	defer cancel()
+	m, err := session.Connect(limited, a.connection.connectString(), append(opts, more...)...)
+	switch {
+	case err == nil:
+		return m, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err() // a signal
+	case errors.Is(err, session.ErrInvalid):
+		return nil, usageError(err)
+	case errors.Is(err, zk.ErrAuthFailed):
+		return nil, withCode(codeRefused, err)
+	}
+	return nil, withCode(codeConnect, fmt.Errorf("no session with %s within %v: %w",
+		a.connection.connectString(), a.connection.connect, lastCause(err)))
+}
+
+var errSilence = errors.New("no server has answered")
+
+// lastCause returns why the last attempt to connect has failed. An error of session.Connect joins it
+// to the error of the context, if there was a failure.
+func lastCause(err error) error {
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if both, ok := e.(interface{ Unwrap() []error }); ok {
+			all := both.Unwrap()
+			return all[len(all)-1]
+		}
+	}
+	return errSilence
+}
+
+// sessionOptions returns the options that the flags ask for.
+func (a *App) sessionOptions() ([]session.Option, error) {
+	c := &a.connection
+	opts := []session.Option{session.WithTimeout(c.timeout), session.WithLogger(a.Log)}
+	identities, err := c.identities()
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range identities {
+		opts = append(opts, session.WithAuth(i.scheme, i.credential))
+	}
+	cfg, err := c.tls.config()
+	if err != nil {
+		return nil, err
+	}
+	if cfg != nil {
+		opts = append(opts, session.WithTLS(cfg))
+	}
+	return opts, nil
+}

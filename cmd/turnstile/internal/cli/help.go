@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// helpTopics are pages of "turnstile help" that are no commands.
+func helpTopics() []*cobra.Command {
+	return []*cobra.Command{
+		{Use: "exit-codes", Short: "Exit statuses of all commands", Long: exitCodesHelp()},
+		{Use: "environment", Short: "Environment variables that stand for flags", Long: environmentHelp()},
+	}
+}
+
+func environmentHelp() string {
+	return strings.TrimSpace(`
+For each flag of all commands there is an environment variable: TURNSTILE_ and the
+name of the flag in capitals, with underscores, such as TURNSTILE_ZK for --zk and
+TURNSTILE_CONNECT_TIMEOUT for --connect-timeout. A flag on the command line has
+precedence. The variables are not read for --help, --json, --verbose and --version.
+
+TURNSTILE_AUTH has one identity on each line, as scheme:credentials. Unlike the
+arguments of a process, its environment is hidden from other users of the machine.
+The command of "turnstile run" inherits the environment.
+`)
+}

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+)
+
+// result is what a call of the program has left.
+type result struct {
+	code        int
+	stdout, err string
+}
+
+// call runs the program with an environment of name=value.
+func call(ctx context.Context, env []string, args ...string) result {
+	var stdout, stderr bytes.Buffer
+	app := &App{In: strings.NewReader(""), Out: &stdout, Err: &stderr, Env: lookup(env)}
+	code := app.Run(ctx, args)
+	return result{code, stdout.String(), stderr.String()}
+}
+
+// lookup returns a function like os.Getenv.
+func lookup(env []string) func(string) string {
+	return func(name string) string {
+		for _, e := range env {
+			if n, v, _ := strings.Cut(e, "="); n == name {
+				return v
+			}
+		}
+		return ""
+	}
+}
+
+// want checks an exit status, and that stderr contains each of some texts.
+func (r result) want(t *testing.T, code int, texts ...string) {
+	t.Helper()
+	if r.code != code {
+		t.Errorf("exit status %d, want %d; stderr: %s", r.code, code, r.err)
+	}
+	for _, text := range texts {
+		if !strings.Contains(r.err, text) {
+			t.Errorf("stderr %q does not contain %q", r.err, text)
+		}
+	}
+}

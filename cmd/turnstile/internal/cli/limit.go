@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/spf13/cobra"
+
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+func resizeCommand(a *App) *cobra.Command {
+	var create bool
+	cmd := &cobra.Command{
+		Use:   "resize PATH LEASES",
+		Short: "Set how many leases a semaphore has",
+		Long: `Set the number of leases of the semaphore at PATH, for all programs at once. It stays
+until the next resize or "limit --reset", whatever number the programs were built with.
+
+Waiters that now fit are let in. If there are fewer leases than before, no holder loses
+one, and no contender is let in until enough are back.
+
+A path that does not exist is refused, since it is often misspelt: --create sets the limit of
+a semaphore that nobody has used yet. Semaphores in Curator's layout have no limit on the
+servers, so it cannot be changed there.
+
+With --json it prints {path, before, after}. before is 0 if no limit was on the servers.`,
+		Example: `  turnstile resize /prod/pool 20`,
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := lockArg(args[0])
+			if err != nil {
+				return err
+			}
+			n, err := leasesArg(args[1])
+			if err != nil {
+				return err
+			}
+			return a.resize(cmd.Context(), p, n, create, (*semaphore.Semaphore).Resize)
+		},
+	}
+	cmd.Flags().BoolVar(&create, "create", false, "set the limit although the path does not exist")
+	return cmd
+}
+
+func limitCommand(a *App) *cobra.Command {
+	var reset string
+	cmd := &cobra.Command{
+		Use:   "limit PATH",
+		Short: "Show how many leases a semaphore has, or undo a resize",
+		Long: `Show the number of leases of the semaphore at PATH, and how many are taken.
+
+With --reset it undoes "resize": from then on the number in the programs counts again, and
+all of them must be built with the same one, which is the value of --reset.
+
+With --json it prints {path, limit, limitSet, taken, holding, waiting}. limit is 0 if the servers
+do not know it. limitSet is true if an operator has set it. With --reset it prints
+{path, before, after}.`,
+		Example: `  turnstile limit /prod/pool
+  turnstile limit --reset 10 /prod/pool`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := lockArg(args[0])
+			if err != nil {
+				return err
+			}
+			if reset == "" {
+				return a.limit(cmd.Context(), p)
+			}
+			n, err := leasesArg(reset)
+			if err != nil {
+				return err
+			}
+			return a.resize(cmd.Context(), p, n, false, func(s *semaphore.Semaphore, ctx context.Context, _ int) error {
+				return s.ResetLimit(ctx)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reset, "reset", "", "undo a resize: the limit is the programs' own again, these `leases`")
+	return cmd
+}
+
+// leasesArg parses a number of leases.
+func leasesArg(arg string) (int, error) {
+	n, err := strconv.ParseInt(arg, 10, 32)
+	if err != nil || n < 1 {
+		return 0, usagef("%q is not a number of leases: want 1 to 2147483647", arg)
+	}
+	return int(n), nil
+}
+
+// limitJSON is the output of "limit --json".
+type limitJSON struct {
+	Path     string `json:"path"`
+	Limit    int    `json:"limit"`
+	LimitSet bool   `json:"limitSet"`
+	Taken    int    `json:"taken"`
+	Holding  int    `json:"holding"`
+	Waiting  int    `json:"waiting"`
+}
+
+func (a *App) limit(ctx context.Context, p string) error {
+	t, done, err := a.tree(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	l, err := readSemaphore(ctx, t, p)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.printJSON(limitJSON{l.Path, l.Limit, l.LimitSet, l.Taken(), len(l.Holders()), l.Waiting()})
+	}
+	fmt.Fprintln(a.Out, summary(l))
+	return nil
+}
+
+// readSemaphore reads a semaphore. Other locks are an error.
+func readSemaphore(ctx context.Context, t *locks.Tree, p string) (*locks.Lock, error) {
+	l, err := t.Read(ctx, p, locks.Holders)
+	if err != nil {
+		return nil, plain(clean(p), err)
+	}
+	switch l.Kind {
+	case locks.Semaphore, locks.Curator:
+		return l, nil
+	case locks.None:
+		return nil, fmt.Errorf("%s: no semaphore is in use here", clean(p))
+	}
+	return nil, fmt.Errorf("%s is no semaphore, but a %s", clean(p), kindText(l.Kind))
+}
+
+// resizeJSON is the output of "resize --json" and "limit --reset --json".
+type resizeJSON struct {
+	Path   string `json:"path"`
+	Before int    `json:"before"`
+	After  int    `json:"after"`
+}
+
+func (a *App) resize(ctx context.Context, p string, n int, create bool, set func(*semaphore.Semaphore, context.Context, int) error) error {
+	m, err := a.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = m.Close() }()
+	before, err := a.limitBefore(ctx, m, p, create)
+	if err != nil {
+		return err
+	}
+	s, err := semaphore.New(m, p, n)
+	if err != nil {
+		return usageError(err)
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, a.connection.timeout+a.connection.connect, locks.ErrUnreachable)
+	defer cancel()
+	if err := set(s, limited, n); err != nil {
+		if ctx.Err() == nil && limited.Err() != nil {
+			err = withCode(codeConnect, fmt.Errorf("no server confirms the limit: it may be set or not. See: turnstile limit %s", shellWord(p)))
+		}
+		return plain(clean(p), err)
+	}
+	if a.JSON {
+		return a.printJSON(resizeJSON{p, before, n})
+	}
+	was := "no limit was on the servers before"
+	if before > 0 {
+		was = fmt.Sprintf("it was %d", before)
+	}
+	fmt.Fprintf(a.Out, "%s: the limit is %d, %s.\n", clean(p), n, was)
+	return nil
+}
+
+// limitBefore returns the limit on the servers, 0 if there is none. It refuses what is no semaphore.
+func (a *App) limitBefore(ctx context.Context, m *session.Manager, p string, create bool) (int, error) {
+	l, err := locks.NewTree(m, a.connection.connect).Read(ctx, p, locks.Holders)
+	switch {
+	case errors.Is(err, zk.ErrNoNode) && create:
+		return 0, nil
+	case errors.Is(err, zk.ErrNoNode):
+		return 0, withCode(codeNotFound, fmt.Errorf("%s does not exist. If the path is right, --create sets the limit for a semaphore that nobody has used yet", clean(p)))
+	case err != nil:
+		return 0, plain(clean(p), err)
+	}
+	switch {
+	case l.Kind == locks.Curator:
+		return 0, fmt.Errorf("%s is a semaphore in Curator's layout, which has no limit on the servers. Each program has its own", clean(p))
+	case l.Kind == locks.Semaphore, l.Kind == locks.None && len(l.Others) == 0:
+		return l.Limit, nil
+	case l.Kind == locks.None:
+		return 0, fmt.Errorf("%s is no semaphore: it is a directory with %s", clean(p), count(len(l.Others), "child", "children"))
+	}
+	return 0, fmt.Errorf("%s is no semaphore, but a %s", clean(p), kindText(l.Kind))
+}

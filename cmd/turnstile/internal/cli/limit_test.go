@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// Resize lets waiters in, and limit tells the limit and the leases.
+func TestResize(t *testing.T) {
+	servers(t, func(t *testing.T, w *world) {
+		pool := w.top + "/pool"
+		w.call(t.Context(), "resize", pool, "2").want(t, codeNotFound, "does not exist", "--create")
+		s, err := semaphore.New(w.manager(t), pool, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := s.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = first.Release(t.Context()) }()
+		second := make(chan *queue.Lease, 1)
+		go func() {
+			l, _ := s.Acquire(t.Context())
+			second <- l
+		}()
+		w.says(t, "limit", pool, pool+": semaphore, 1 of 1 leases taken, 1 holder")
+		w.says(t, "resize", pool, "2", pool+": the limit is 2, it was 1.")
+		l := <-second
+		if l == nil {
+			t.Fatal("the waiter was not let in")
+		}
+		defer func() { _ = l.Release(t.Context()) }()
+		w.says(t, "limit", pool, pool+": semaphore, 2 of 2 leases taken (an operator has set the limit), 2 holders, 0 waiters")
+		w.says(t, "limit", "--json", pool, `"limit":2,"limitSet":true,"taken":2,"holding":2,"waiting":0}`)
+		w.says(t, "limit", "--json", "--reset", "1", pool, `"before":2,"after":1}`)
+		w.says(t, "limit", pool, pool+": semaphore, 1 of 1 leases taken, 1 holder, 1 waiter")
+		w.says(t, "show", pool, "2  holds?  1 ")
+		w.says(t, "show", pool, "The limit was lowered.")
+		w.says(t, "resize", "--create", w.top+"/new", "7", "the limit is 7, no limit was on the servers before")
+		w.says(t, "limit", w.top+"/new", "0 of 7 leases taken (an operator has set the limit)")
+	})
+}
+
+// says runs the program; the last of the words is what it prints.
+func (w *world) says(t *testing.T, words ...string) {
+	t.Helper()
+	args, text := words[:len(words)-1], words[len(words)-1]
+	got := w.call(t.Context(), args...)
+	got.want(t, 0)
+	if !strings.Contains(got.stdout, text) {
+		t.Errorf("%v prints %q, want %q", args, got.stdout, text)
+	}
+}
+
+// Resize refuses other locks and directories, and changes nothing there.
+func TestResizeRefuses(t *testing.T) {
+	w := newWorld(t, servedInProcess(t), "/test")
+	plantLocks(t, w)
+	for p, text := range map[string]string{
+		"invoice": "is no semaphore, but a mutex", "config": "is no semaphore, but a read-write lock",
+		"java": "Curator's layout", "": "is no semaphore: it is a directory with 11 children",
+	} {
+		p = strings.TrimSuffix(w.top+"/"+p, "/")
+		w.call(t.Context(), "resize", p, "3").want(t, codeFailed, text)
+		if data, _, err := w.admin.Get(p); err != nil || len(data) > 0 {
+			t.Errorf("%s has data %q, %v", p, data, err)
+		}
+	}
+	w.call(t.Context(), "limit", "/test/invoice").want(t, codeFailed, "is no semaphore, but a mutex")
+	w.call(t.Context(), "limit", "/test/nothing").want(t, codeNotFound, "does not exist")
+	for _, n := range []string{"0", "-1", "many", "2147483648"} {
+		w.call(t.Context(), "resize", "--", "/test/pool", n).want(t, codeUsage, "is not a number of leases")
+	}
+	w.call(t.Context(), "resize", "/test/pool").want(t, codeUsage, "accepts 2 arg(s), received 1")
+}
+
+// The limit of a semaphore that nobody uses is known until servers remove its directory.
+func TestLimitUnused(t *testing.T) {
+	w := newWorld(t, zktest.Start(t, zktest.ContainerCheck(time.Hour)).Addr(), "/test")
+	w.says(t, "resize", "--create", "/test/new", "7", "no limit was on the servers before")
+	w.says(t, "limit", "--reset", "5", "/test/new", "the limit is 5, it was 7")
+	w.says(t, "limit", "/test/new", "semaphore, 0 of 5 leases taken, 0 holders")
+}

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+const (
+	uuidA = "_c_aaaaaaaa-0000-4000-8000-000000000000-"
+	uuidB = "_c_bbbbbbbb-0000-4000-8000-000000000000-"
+	uuidC = "_c_cccccccc-0000-4000-8000-000000000000-"
+	zkGo  = "_c_00112233445566778899aabbccddeeff-"
+	kazoo = "00112233445566778899aabbccddeeff"
+
+	dataA = `{"id":"web-3/4711","label":"request 42","traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}`
+	dataB = `{"id":"web-4/17"}`
+)
+
+// plantLocks makes locks of all kinds, as several libraries do.
+func plantLocks(t *testing.T, w *world) {
+	t.Helper()
+	w.own(t, "invoice/"+uuidA+"lock-0000000000", dataA)
+	w.own(t, "invoice/"+uuidB+"lock-0000000001", dataB)
+	w.own(t, "invoice/"+uuidC+"lock-0000000002", "10.1.2.3")
+	w.own(t, "config/"+uuidA+"__READ__0000000000", dataA)
+	w.own(t, "config/"+uuidB+"__READ__0000000001", dataB)
+	w.own(t, "config/"+uuidC+"__WRIT__0000000002", "10.1.2.3")
+	w.plant(t, "pool", `{"maxLeases":4,"version":1}`)
+	w.plant(t, "pool/limit", "")
+	w.own(t, "pool/"+uuidA+"x3-lease-0000000000", dataA)
+	w.own(t, "pool/"+uuidB+"x2-lease-0000000001", dataB)
+	w.own(t, "java/leases/"+uuidA+"lease-0000000000", "10.1.2.3")
+	w.plant(t, "java/locks", "")
+	w.own(t, "barge/unfair-0000000000", dataB)
+	w.own(t, "python/"+kazoo+"__lock__0000000000", "worker-7")
+	w.own(t, "golang/"+zkGo+"lock-0000000000", "")
+	w.plant(t, "stuck/lock-0000000000", "")
+	w.own(t, "stuck/"+uuidB+"lock-0000000001", dataB)
+	w.own(t, "mixed/"+uuidA+"lock-0000000000", dataA)
+	w.own(t, "mixed/"+uuidB+"lease-0000000001", dataB)
+	w.plant(t, "unused/x", "")
+	if err := w.admin.Delete(w.top+"/unused/x", -1); err != nil {
+		t.Fatal(err)
+	}
+	w.own(t, "evil/"+uuidA+"lock-0000000000", "{\"id\":\"\\u001b]0;gotcha\\u0007\\u202etxt\",\"label\":\"\\u009b31mred\"}")
+}
+
+func TestLs(t *testing.T) {
+	servers(t, func(t *testing.T, w *world) {
+		plantLocks(t, w)
+		got := w.call(t.Context(), "ls", "--all", w.top+"/")
+		got.want(t, 0)
+		w.golden(t, "ls", got.stdout)
+		got = w.call(t.Context(), "ls", w.top)
+		got.want(t, 0)
+		if strings.Contains(got.stdout, "unused") || !strings.Contains(got.stdout, "/invoice ") {
+			t.Errorf("without --all:\n%s", got.stdout)
+		}
+		got = w.call(t.Context(), "ls", "--json", "--all", w.top)
+		got.want(t, 0)
+		w.golden(t, "ls.json", indent(t, got.stdout))
+	})
+}
+
+// Texts from nodes send no escape sequences to a terminal, as JSON neither, whose value they do not change.
+func TestNoEscapeSequences(t *testing.T) {
+	w := newWorld(t, servedInProcess(t), "/test")
+	plantLocks(t, w)
+	for _, args := range []string{"ls", "ls --json", "show /test/evil", "show --json /test/evil", "show --wide /test/evil"} {
+		got := w.call(t.Context(), strings.Fields(args)...)
+		got.want(t, 0)
+		for _, r := range got.stdout {
+			if r != '\n' && unprintable(r) {
+				t.Errorf("%s prints %q", args, r)
+				break
+			}
+		}
+	}
+	var l listJSON
+	if err := json.Unmarshal([]byte(w.call(t.Context(), "ls", "--json", "/test/evil").stdout), &l); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.Locks[0].Holders[0].Label; got != "\u009b31mred" {
+		t.Errorf("label %q", got)
+	}
+}
+
+func TestLsBounds(t *testing.T) {
+	w := newWorld(t, servedInProcess(t), "/test")
+	for i := range 3 {
+		w.plant(t, fmt.Sprintf("%d/x/lock-0000000000", i), "")
+	}
+	w.call(t.Context(), "ls", "--depth", "1", "/test").want(t, 0, "not complete: 3 directories below --depth 1", "the first is /test/0/x")
+	w.call(t.Context(), "ls", "--max", "5", "/test").want(t, 0, "not complete: it stopped after --max 5 directories", "/test/1/x")
+	var l listJSON
+	if err := json.Unmarshal([]byte(w.call(t.Context(), "ls", "--json", "--max", "5", "/test").stdout), &l); err != nil || l.Complete {
+		t.Errorf("complete: %v, %v", l.Complete, err)
+	}
+}
+
+func TestLsErrors(t *testing.T) {
+	w := newWorld(t, servedInProcess(t), "/test")
+	w.call(t.Context(), "ls", "/nothing").want(t, codeNotFound, "/nothing does not exist")
+	w.call(t.Context(), "ls").want(t, 0, "No lock at / or below it is in use")
+	w.call(t.Context(), "ls", "nothing").want(t, codeUsage, `path "nothing" does not begin with a slash`)
+	w.call(t.Context(), "ls", "/zookeeper/config").want(t, codeUsage, "ZooKeeper's own")
+	w.call(t.Context(), "ls", "--max", "0").want(t, codeUsage, "--max 0")
+	w.plant(t, "open/lock-0000000000", "")
+	if _, err := w.admin.Create("/test/closed", nil, 0, zk.WorldACL(zk.PermAdmin)); err != nil {
+		t.Fatal(err)
+	}
+	got := w.call(t.Context(), "ls")
+	got.want(t, 0, "/test/closed: no rights to read it")
+	if !strings.Contains(got.stdout, "/test/open") {
+		t.Errorf("stdout %q", got.stdout)
+	}
+	w.call(t.Context(), "ls", "/test/closed").want(t, 0, "/test/closed: no rights to read it")
+}
+
+// Ls names the next holder if the first one leaves while it is read.
+func TestLsHolderLeaves(t *testing.T) {
+	srv := zktest.Start(t)
+	w := newWorld(t, srv.Addr(), "/test")
+	w.own(t, firstHolder, dataA)
+	w.own(t, "l/"+uuidB+"lock-0000000001", "left while it is read")
+	w.own(t, "l/"+uuidC+"lock-0000000002", dataB)
+	first := srv.HoldRequest(w.nth(1, zktest.On(zktest.OpGetData, w.top+"/"+firstHolder)))
+	second := srv.HoldRequest(w.nth(1, zktest.On(zktest.OpGetData, w.top+"/l/"+uuidB)))
+	r := w.begin(t, "", "ls", w.top)
+	<-first.Hit()
+	w.remove(t, firstHolder)
+	first.Release()
+	select {
+	case <-second.Hit():
+	case <-time.After(testserver.Patience):
+		t.Fatalf("the next holder is not read:\n%s%s", r.out, r.err)
+	}
+	w.remove(t, "l/"+uuidB+"lock-0000000001")
+	second.Release()
+	if code := r.end(t); code != 0 || !strings.Contains(r.out.String(), "web-4/17") {
+		t.Errorf("status %d: ls does not name the holder:\n%s%s", code, r.out, r.err)
+	}
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
+	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// pathArg returns the path in an argument. Slashes at the end do no harm. It does no I/O.
+func pathArg(arg string) (string, error) {
+	p := strings.TrimRight(arg, "/")
+	if p == "" && arg != "" {
+		p = "/"
+	}
+	if err := plumbing.ValidatePath(p); err != nil {
+		return "", usagef("%s", strings.TrimPrefix(err.Error(), session.ErrInvalid.Error()+": "))
+	}
+	if locks.IsSystem(p) {
+		return "", usagef("%s is ZooKeeper's own: no locks are there", p)
+	}
+	return p, nil
+}
+
+// lockArg is pathArg for a lock, which cannot be at the root.
+func lockArg(arg string) (string, error) {
+	p, err := pathArg(arg)
+	if err == nil && p == "/" {
+		return "", usagef("a lock has a directory of its own below /")
+	}
+	return p, err
+}
+
+// plain returns an error of a request about a path in plain words, with its exit status.
+func plain(path string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, zk.ErrNoNode):
+		return withCode(codeNotFound, fmt.Errorf("%s does not exist. Either nobody has used a lock there for a while, since servers remove empty directories, or the path is wrong", path))
+	case errors.Is(err, zk.ErrNoAuth):
+		return withCode(codeRefused, fmt.Errorf("%s: the servers refuse the request: this identity has no right to it (see --auth)", path))
+	case errors.Is(err, locks.ErrUnreachable):
+		return withCode(codeConnect, errors.New("no server answers any more"))
+	case errors.Is(err, session.ErrLost):
+		return withCode(codeConnect, errors.New("the session was lost"))
+	}
+	return err
+}

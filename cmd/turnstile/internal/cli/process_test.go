@@ -1,0 +1,184 @@
+//go:build linux || darwin || freebsd
+
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// process is a turnstile in a process of its own.
+type process struct {
+	cmd            *exec.Cmd
+	stdout, stderr *buffer
+	ended          chan struct{} // closed when the process has ended
+}
+
+// buffer is a bytes.Buffer that may be read while it is written to.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// longTimeout is the session timeout where a test does not choose one: no lock is lost on a machine that
+// is busy for seconds.
+const longTimeout = "TURNSTILE_TIMEOUT=40s"
+
+// start starts turnstile, connected to a server. It is killed when the test ends.
+func start(t *testing.T, server string, args ...string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command(os.Args[0], args...), stdout: new(buffer), stderr: new(buffer), ended: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), programEnv+"=1", "TURNSTILE_ZK="+server, longTimeout)
+	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
+	p.cmd.WaitDelay = time.Second
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Signal(syscall.SIGCONT)
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+		if t.Failed() {
+			t.Logf("turnstile %s: %v\nstdout: %s\nstderr: %s", strings.Join(args, " "), p.cmd.ProcessState, p.stdout, p.stderr)
+		}
+	})
+	return p
+}
+
+// running reports whether the process has not ended.
+func (p *process) running() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+func (p *process) signal(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		t.Fatalf("%v: %v", sig, err)
+	}
+}
+
+// wait waits for the end of the process, and checks its exit status.
+func (p *process) wait(t *testing.T, code int) {
+	t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		t.Fatalf("%v does not end; stderr: %s", p.cmd.Args[1:], p.stderr)
+	}
+	if got := p.cmd.ProcessState.ExitCode(); got != code {
+		t.Errorf("%v: %v, want exit status %d; stderr: %s", p.cmd.Args[1:], p.cmd.ProcessState, code, p.stderr)
+	}
+}
+
+// patience is for all that has to happen in the end. It covers session timeouts.
+const patience = 2 * testserver.Patience
+
+// journal is a file that commands add lines to.
+type journal string
+
+func newJournal(t *testing.T) journal { return journal(filepath.Join(t.TempDir(), "journal")) }
+
+func (j journal) lines(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(string(j))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(text))
+}
+
+// await waits for a line.
+func (j journal) await(t *testing.T, line string) {
+	t.Helper()
+	zktest.Eventually(t, patience, fmt.Sprintf("%q in the journal", line), func() bool { return j.last(t, line) >= 0 })
+}
+
+// last returns the index of the last line that is word, or -1.
+func (j journal) last(t *testing.T, word string) int {
+	t.Helper()
+	lines := j.lines(t)
+	for i := len(lines) - 1; i >= 0; i-- {
+		if lines[i] == word {
+			return i
+		}
+	}
+	return -1
+}
+
+// forever is a shell command that adds a word to the journal again and again. A process that it
+// starts in the background does so too, with the word in lower case. Neither ends at SIGTERM.
+func (j journal) forever(word string) string {
+	loop := "while :; do echo %s >> " + string(j) + "; sleep 0.02; done"
+	return "trap '' TERM; (" + fmt.Sprintf(loop, strings.ToLower(word)) + ") & " + fmt.Sprintf(loop, word)
+}
+
+// once is a shell command that adds a word to the journal.
+func (j journal) once(word string) string { return "echo " + word + " >> " + string(j) }
+
+// pidOf waits for a number in a file that a command writes.
+func pidOf(t *testing.T, file string) int {
+	t.Helper()
+	var pid int
+	zktest.Eventually(t, patience, "a process id in "+file, func() bool {
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.HasSuffix(string(text), "\n") {
+			return false
+		}
+		pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		return err == nil
+	})
+	return pid
+}
+
+// gone reports whether a process has ended. A process that is dead and that nobody has waited for has
+// ended, too.
+func gone(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return true
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist) && exists("/proc/self/stat")
+	}
+	_, after, _ := strings.Cut(string(stat), ") ")
+	return strings.HasPrefix(after, "Z")
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

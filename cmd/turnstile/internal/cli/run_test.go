@@ -1,0 +1,279 @@
+//go:build linux || darwin || freebsd
+
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+)
+
+func server(t *testing.T) string {
+	t.Helper()
+	return testserver.Server(t).ConnectString()
+}
+
+func TestRunUsage(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"run":                                    "want one path",
+		"run /a":                                 "want one path",
+		"run /a true":                            "want one path",
+		"run -- true":                            "want one path",
+		"run /a /b -- true":                      "want one path",
+		"run /a --":                              "no command",
+		"run a -- true":                          "does not begin with a slash",
+		"run / -- true":                          "directory of its own",
+		"run /zookeeper/a -- true":               "ZooKeeper's own",
+		"run --read --write /a -- true":          "exclude each other",
+		"run --read --slots 2 /a -- true":        "exclude each other",
+		"run --slots 0 /a -- true":               "--slots 0",
+		"run --wait 1s --try /a -- true":         "exclude each other",
+		"run --wait 0s /a -- true":               "--wait 0s",
+		"run --grace -1s /a -- true":             "--grace -1s",
+		"run --label a\tb /a -- true":            "--label",
+		"run --timeout 0s /a -- true":            "session timeout",
+		"run --auth digest /a -- true":           "scheme:credentials",
+		"run --auth-file /nonsense/a /a -- true": "--auth-file",
+		"run --cacert /nonsense/a /a -- true":    "--cacert",
+	} {
+		// No server listens there. So an attempt to connect would be another error.
+		call(t.Context(), []string{"TURNSTILE_ZK=127.0.0.1:1"}, strings.Split(args, " ")...).want(t, codeUsage, want)
+	}
+	call(t.Context(), nil, "run", "/a", "--", "/nonsense").want(t, codeNoCommand)
+	call(t.Context(), nil, "run", "/a", "--", "/").want(t, codeCannotRun)
+}
+
+// A grace period that does not fit the granted timeout is an error before the command starts.
+func TestRunGrace(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	for grace, want := range map[string]string{"3s": "needs a session timeout of 12s", "1ms": "too short"} {
+		p := start(t, server(t), "run", "--timeout", "10s", "--grace", grace, testserver.Path(t), "--", "sh", "-c", j.once("A"))
+		p.wait(t, codeUsage)
+		if !strings.Contains(p.stderr.String(), want) {
+			t.Errorf("grace %s: %s", grace, p.stderr)
+		}
+	}
+	if lines := j.lines(t); len(lines) > 0 {
+		t.Errorf("the command has run")
+	}
+}
+
+// The exit status, streams and environment are the command's.
+func TestRunStatus(t *testing.T) {
+	t.Parallel()
+	path := testserver.Path(t)
+	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "exit 255": 255, "kill -TERM $$": 143, "kill -KILL $$": 137} {
+		start(t, server(t), "run", path, "--", "sh", "-c", script).wait(t, want)
+	}
+	p := start(t, server(t), "run", path, "--", "sh", "-c", `echo "$TURNSTILE_PATH $TURNSTILE_TOKEN"; echo err >&2`)
+	p.wait(t, 0)
+	var token int64
+	if _, err := fmt.Sscanf(p.stdout.String(), path+" %d\n", &token); err != nil || token <= 0 {
+		t.Errorf("stdout %q: want the path and a token", p.stdout)
+	}
+	if got := p.stderr.String(); got != "err\n" {
+		t.Errorf("stderr %q, want only the command's", got)
+	}
+	if got := testserver.Children(t, path); len(got) > 0 {
+		t.Errorf("contenders are left: %q", got)
+	}
+}
+
+// The command line works without a process of its own too: with streams that are not files.
+func TestRunInProcess(t *testing.T) {
+	t.Parallel()
+	env := []string{"TURNSTILE_ZK=" + server(t)}
+	got := call(t.Context(), env, "run", testserver.Path(t), "--", "sh", "-c", "echo out; exit 3")
+	got.want(t, 3)
+	if got.stdout != "out\n" {
+		t.Errorf("stdout %q", got.stdout)
+	}
+}
+
+// --try and --wait give up while another process has the lock.
+func TestRunBusy(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	holder := start(t, server(t), "run", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
+	j.await(t, "A")
+	start(t, server(t), "run", "--try", path, "--", "true").wait(t, codeBusy)
+	start(t, server(t), "run", "--wait", "50ms", path, "--", "true").wait(t, codeBusy)
+	start(t, server(t), "run", "--slots", "2", path, "--", "true").wait(t, codeFailed)
+	if n := len(testserver.Children(t, path)); n != 1 {
+		t.Errorf("%d contenders, want the holder", n)
+	}
+	waiter := start(t, server(t), "run", "--wait", "1h", path, "--", "sh", "-c", j.once("B"))
+	testserver.WaitChildren(t, path, 2)
+	holder.signal(t, syscall.SIGTERM)
+	holder.wait(t, 143)
+	waiter.wait(t, 0)
+	j.await(t, "B")
+}
+
+// A signal ends the wait, and leaves no contender.
+func TestRunInterruptedWait(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	start(t, server(t), "run", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
+	j.await(t, "A")
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		waiter := start(t, server(t), "run", path, "--", "sh", "-c", j.once("B"))
+		testserver.WaitChildren(t, path, 2)
+		waiter.signal(t, sig)
+		waiter.wait(t, 128+int(sig))
+		testserver.WaitChildren(t, path, 1)
+	}
+	if j.last(t, "B") >= 0 {
+		t.Error("a command has run without the lock")
+	}
+}
+
+// Readers share a lock, and a writer excludes them.
+func TestRunReadWrite(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	hold := func(kind, word string) *process {
+		return start(t, server(t), "run", kind, path, "--", "sh", "-c", j.once(word)+"; exec sleep 1000")
+	}
+	one, two := hold("--read", "one"), hold("--read", "two")
+	j.await(t, "one")
+	j.await(t, "two")
+	start(t, server(t), "run", "--write", "--try", path, "--", "true").wait(t, codeBusy)
+	for _, p := range []*process{one, two} {
+		p.signal(t, syscall.SIGTERM)
+		p.wait(t, 143)
+	}
+	writer := hold("--write", "writer")
+	j.await(t, "writer")
+	start(t, server(t), "run", "--read", "--try", path, "--", "true").wait(t, codeBusy)
+	writer.signal(t, syscall.SIGTERM)
+	writer.wait(t, 143)
+}
+
+// A semaphore has as many leases as --slots says.
+func TestRunSlots(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	for _, word := range []string{"one", "two"} {
+		start(t, server(t), "run", "--slots", "2", path, "--", "sh", "-c", j.once(word)+"; exec sleep 1000")
+		j.await(t, word)
+	}
+	start(t, server(t), "run", "--slots", "2", "--try", path, "--", "true").wait(t, codeBusy)
+	start(t, server(t), "run", "--slots", "3", "--try", path, "--", "true").wait(t, codeFailed)
+}
+
+// The label is in the node's data.
+func TestRunLabel(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	start(t, server(t), "run", "--label", "release 42", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
+	j.await(t, "A")
+	data, _, err := testserver.Admin(t).Get(path + "/" + testserver.Children(t, path)[0])
+	if err != nil || !strings.Contains(string(data), "release 42") {
+		t.Errorf("data %s, %v: want the label", data, err)
+	}
+}
+
+// Signals go to all processes of the command's group, and the command decides what they do.
+func TestRunSignals(t *testing.T) {
+	t.Parallel()
+	names := map[string]syscall.Signal{
+		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT,
+		"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "WINCH": syscall.SIGWINCH,
+	}
+	j := newJournal(t)
+	var parent, child strings.Builder
+	for name := range names {
+		fmt.Fprintf(&parent, "trap '%s' %s; ", j.once("parent-"+name), name)
+		fmt.Fprintf(&child, "trap '%s' %s; ", j.once("child-"+name), name)
+	}
+	loop := "; while :; do sleep 0.02; done"
+	script := "(" + child.String() + j.once("child") + loop + ") & " + parent.String() + j.once("parent") + loop
+	p := start(t, server(t), "run", testserver.Path(t), "--", "bash", "-c", script)
+	j.await(t, "parent")
+	j.await(t, "child")
+	for name, sig := range names {
+		if name == "INT" || name == "QUIT" {
+			continue // a shell has its background processes ignore these
+		}
+		p.signal(t, sig)
+		j.await(t, "parent-"+name)
+		j.await(t, "child-"+name)
+	}
+	for _, name := range []string{"INT", "QUIT"} {
+		p.signal(t, names[name])
+		j.await(t, "parent-"+name)
+	}
+	if !p.running() {
+		t.Error("turnstile has ended although the command goes on")
+	}
+}
+
+// Processes that a command leaves in its group are ended before the lock is free.
+func TestRunOrphans(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	first := start(t, server(t), "run", "--grace", "2s", path, "--", "sh", "-c", "("+j.forever("A")+") >/dev/null 2>&1 & sleep 0.2; exit 5")
+	j.await(t, "a")
+	second := start(t, server(t), "run", path, "--", "sh", "-c", j.once("B"))
+	first.wait(t, 5)
+	second.wait(t, 0)
+	wantLast(t, j, "B", "A", "a")
+	if !strings.Contains(first.stderr.String(), "left processes") {
+		t.Errorf("stderr %q does not tell of the processes", first.stderr)
+	}
+}
+
+// wantLast checks that the journal has a word, and some words before it and not after.
+func wantLast(t *testing.T, j journal, word string, before ...string) {
+	t.Helper()
+	end := j.last(t, word)
+	for _, w := range before {
+		if at := j.last(t, w); at < 0 || at > end {
+			t.Errorf("the last %s is line %d, and the last %s line %d", w, at, word, end)
+		}
+	}
+}
+
+// The standard input is the command's.
+func TestRunInput(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	in := filepath.Join(dir, "in")
+	if err := os.WriteFile(in, []byte("text\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var out buffer
+	app := &App{In: file, Out: &out, Err: &out, Env: lookup([]string{"TURNSTILE_ZK=" + server(t)})}
+	if code := app.Run(t.Context(), []string{"run", testserver.Path(t), "--", "cat"}); code != 0 || out.String() != "text\n" {
+		t.Errorf("status %d, output %q", code, out.String())
+	}
+}
+
+// Each holder has a higher token.
+func TestRunToken(t *testing.T) {
+	t.Parallel()
+	path, before := testserver.Path(t), int64(0)
+	for range 3 {
+		p := start(t, server(t), "run", path, "--", "sh", "-c", "echo $TURNSTILE_TOKEN")
+		p.wait(t, 0)
+		token, err := strconv.ParseInt(strings.TrimSpace(p.stdout.String()), 10, 64)
+		if err != nil || token <= before {
+			t.Errorf("token %q after %d", p.stdout, before)
+		}
+		before = token
+	}
+}

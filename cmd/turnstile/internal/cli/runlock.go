@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// lockKind is a lock of any kind.
+type lockKind interface {
+	Acquire(context.Context) (*queue.Lease, error)
+	TryAcquire(context.Context) (*queue.Lease, error)
+}
+
+// lockAt returns the lock that the flags of run ask for.
+func lockAt(m *session.Manager, path string, f runFlags) (lockKind, error) {
+	switch {
+	case f.slotsGiven:
+		return semaphore.New(m, path, f.slots)
+	case f.write:
+		return rwlock.New(m, path)
+	case f.read:
+		rw, err := rwlock.New(m, path)
+		if err != nil {
+			return nil, err
+		}
+		return rw.Reader(), nil
+	}
+	return zklock.New(m, path)
+}
+
+// acquire waits for the lock as the flags say.
+func (a *App) acquire(ctx context.Context, m *session.Manager, f runFlags, path string) (*runLock, error) {
+	lock, err := lockAt(m, path, f)
+	if err != nil {
+		return nil, err
+	}
+	if f.label != "" {
+		ctx = zklock.WithLabel(ctx, f.label)
+	}
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	acquire := lock.Acquire
+	switch {
+	case f.waitGiven:
+		limited, cancel = context.WithTimeout(ctx, f.wait)
+	case f.try:
+		acquire = lock.TryAcquire
+		limited, cancel = context.WithTimeout(ctx, a.connection.connect)
+	}
+	defer cancel()
+	lease, err := acquire(limited)
+	if err != nil {
+		return nil, notAcquired(ctx, m, f, err)
+	}
+	l, err := newRunLock(ctx, m, lease)
+	if err != nil {
+		a.release(ctx, &runLock{lease: lease})
+	}
+	return l, err
+}
+
+// notAcquired gives the error of an acquisition its exit status. ctx is without the bound of --wait.
+func notAcquired(ctx context.Context, m *session.Manager, f runFlags, err error) error {
+	switch {
+	case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
+		return err
+	case m.State() != session.Connected:
+		return withCode(codeConnect, fmt.Errorf("no connection: %w", err))
+	case f.try:
+		return withCode(codeConnect, err)
+	}
+	return withCode(codeBusy, fmt.Errorf("not free within %v: %w", f.wait, err))
+}
+
+// runLock is a lease and its session. It implements supervise.Lock.
+type runLock struct {
+	lease   *queue.Lease
+	session *session.Session
+}
+
+// newRunLock finds the session of a lease. The manager has one live session at a time. So if the
+// lease is still held after the manager has returned its session, that is the lease's.
+func newRunLock(ctx context.Context, m *session.Manager, lease *queue.Lease) (*runLock, error) {
+	ctx, cancel := lease.Context(ctx)
+	defer cancel()
+	s, err := m.Session(ctx)
+	if lost := lease.Err(); lost != nil {
+		return nil, lost
+	}
+	return &runLock{lease, s}, err
+}
+
+func (l *runLock) Err() error               { return l.lease.Err() }
+func (l *runLock) Deleted() bool            { return l.session.Err() == nil }
+func (l *runLock) Remaining() time.Duration { return l.session.Remaining() }
+func (l *runLock) Timeout() time.Duration   { return l.session.Timeout() }
+func (l *runLock) Done() <-chan struct{}    { return l.lease.Done() }

@@ -1,0 +1,70 @@
+//go:build linux || darwin || freebsd
+
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+)
+
+// startUnread starts turnstile with a standard error that is a full pipe, which nobody reads.
+func startUnread(t *testing.T, args ...string) *process {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(); w.Close() })
+	for _, size := range []int{4096, 1} {
+		_ = w.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+		for err = nil; err == nil; {
+			_, err = w.Write(make([]byte, size))
+		}
+	}
+	// A shell makes pipes that block.
+	if err := syscall.SetNonblock(int(w.Fd()), false); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{cmd: exec.Command(os.Args[0], args...), stdout: new(buffer), stderr: new(buffer), ended: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), programEnv+"=1", "TURNSTILE_ZK="+server(t), longTimeout)
+	p.cmd.Stderr = w
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+	})
+	return p
+}
+
+// If nobody reads the standard error, a command whose lock is lost is told to end all the same.
+func TestRunUnreadNodeDeleted(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	p := startUnread(t, "run", path, "--", "sh", "-c",
+		"exec 2>/dev/null; trap '"+j.once("term")+"; exit 0' TERM; "+j.once("A")+"; while :; do sleep 0.02; done")
+	j.await(t, "A")
+	testserver.Delete(t, path, testserver.Children(t, path)[0])
+	j.await(t, "term")
+	p.wait(t, codeLost)
+}
+
+// Nor does an unread standard error keep the lock after the command's end.
+func TestRunUnreadRelease(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	p := startUnread(t, "run", path, "--", "sh", "-c", "sleep 1000 & "+j.once("A"))
+	j.await(t, "A")
+	start(t, server(t), "run", path, "--", "true").wait(t, 0)
+	p.wait(t, 0)
+}

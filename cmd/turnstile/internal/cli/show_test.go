@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
+)
+
+func TestShow(t *testing.T) {
+	servers(t, func(t *testing.T, w *world) {
+		plantLocks(t, w)
+		var all strings.Builder
+		for _, args := range []string{
+			"invoice", "config", "pool", "java", "barge", "python", "golang --wide", "stuck", "mixed", "unused", "evil --wide",
+		} {
+			words := strings.Fields(args)
+			words[0] = w.top + "/" + words[0]
+			got := w.call(t.Context(), append([]string{"show"}, words...)...)
+			got.want(t, 0)
+			all.WriteString("$ turnstile show " + strings.Join(words, " ") + "\n" + got.stdout + got.err + "\n")
+		}
+		w.golden(t, "show", all.String())
+		got := w.call(t.Context(), "show", "--json", w.top+"/pool")
+		got.want(t, 0)
+		w.golden(t, "show.json", indent(t, got.stdout))
+	})
+}
+
+// A path that does not exist, that of a contender, and that of a directory of locks, are told from each other.
+func TestShowHints(t *testing.T) {
+	w := newWorld(t, servedInProcess(t), "/test")
+	plantLocks(t, w)
+	w.call(t.Context(), "show", "/test/nothing").want(t, codeNotFound, "/test/nothing does not exist")
+	w.call(t.Context(), "show", "/test/invoice/"+uuidA+"lock-0000000000").want(t, codeUsage, "is the node of a contender. The lock is /test/invoice")
+	w.call(t.Context(), "show", "/test/invoice/"+uuidA+"lock-0000000007").want(t, codeNotFound, "has left. The lock is /test/invoice")
+	w.call(t.Context(), "show", "/").want(t, codeUsage, "below /")
+	got := w.call(t.Context(), "show", "/test")
+	got.want(t, 0)
+	if want := "/test is no lock: it is a directory with 11 children and 10 locks in use below it: turnstile ls /test"; !strings.Contains(got.stdout, want) {
+		t.Errorf("%q lacks %q", got.stdout, want)
+	}
+}
+
+// The columns are aligned.
+func TestQueueTable(t *testing.T) {
+	at := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+	l := &locks.Lock{Path: "/l", Kind: locks.Mutex, Contenders: []locks.Contender{
+		{Node: "n1", Holds: true, Known: true, ID: "web-3/4711", Label: "request 42", Since: at, Session: "0x1000a2b3c4d0001", Client: "turnstile", Token: 12345678},
+		{Node: "n2", Known: true, ID: "a", Since: at.Add(time.Hour), Session: "0x1"},
+	}}
+	got := strings.Join(queueTable(l, at.Add(time.Hour+12*time.Second), true), "\n")
+	want := `
+#  STATE  QUEUED  SINCE                WHO         LABEL       SESSION            CLIENT     TOKEN     TRACEPARENT  NODE
+1  holds  1h0m    2026-11-22 09:00:00  web-3/4711  request 42  0x1000a2b3c4d0001  turnstile  12345678  -            n1
+2  waits  12s     2026-11-22 10:00:00  a                       0x1                -          0         -            n2`
+	if got != strings.TrimPrefix(want, "\n") {
+		t.Errorf("got\n%s\nwant%s", got, want)
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0s", 12900 * time.Millisecond: "12s", 184 * time.Second: "3m4s",
+		5*time.Hour + 12*time.Minute: "5h12m", 76 * time.Hour: "3d4h",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestClean(t *testing.T) {
+	for text, want := range map[string]string{
+		"web-3/4711":   "web-3/4711",
+		"ärger 漢":      "ärger 漢",
+		"\x1b[31m":     `\u001b[31m`,
+		"a\u202eb":     `a\u202eb`,
+		"\xff\u009b\n": `\xff\u009b\u000a`,
+	} {
+		if got := clean(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

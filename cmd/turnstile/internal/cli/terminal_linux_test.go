@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// onTerminal starts turnstile as a shell would in a terminal. What the terminal shows comes into
+// the process's stdout. If piped is true, the command's output goes to stderr and not to the terminal.
+func onTerminal(t *testing.T, piped bool, args ...string) (p *process, keyboard *os.File) {
+	t.Helper()
+	return onTerminalRun(t, piped, os.Args[0], args...)
+}
+
+// onTerminalRun is onTerminal for any program, such as a shell that starts turnstile.
+func onTerminalRun(t *testing.T, piped bool, program string, args ...string) (p *process, keyboard *os.File) {
+	t.Helper()
+	keyboard, screen := openPTY(t)
+	p = &process{cmd: exec.Command(program, args...), stdout: new(buffer), stderr: new(buffer), ended: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), programEnv+"=1", "TURNSTILE_ZK="+server(t), longTimeout)
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = screen, screen, screen
+	if piped {
+		p.cmd.Stdout, p.cmd.Stderr = p.stderr, p.stderr
+	}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	screen.Close()
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := keyboard.Read(buf)
+			if err != nil {
+				return
+			}
+			_, _ = p.stdout.Write(buf[:n])
+		}
+	}()
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+		keyboard.Close()
+		if t.Failed() {
+			t.Logf("%s: %v\nscreen: %s\nother output: %s", strings.Join(args, " "), p.cmd.ProcessState, p.stdout, p.stderr)
+		}
+	})
+	return p, keyboard
+}
+
+// openPTY returns both ends of a new terminal.
+func openPTY(t *testing.T) (keyboard, screen *os.File) {
+	t.Helper()
+	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		testserver.Missing(t, err)
+	}
+	raw, err := keyboard.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var number int
+	_ = raw.Control(func(fd uintptr) {
+		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
+			number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	screen, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keyboard, screen
+}
+
+func (p *process) awaitScreen(t *testing.T, text string) {
+	t.Helper()
+	zktest.Eventually(t, patience, "on the screen: "+text, func() bool {
+		return strings.Contains(p.stdout.String(), text) || strings.Contains(p.stderr.String(), text)
+	})
+}
+
+func press(t *testing.T, keyboard *os.File, keys string) {
+	t.Helper()
+	if _, err := keyboard.WriteString(keys); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A command can read from the terminal that turnstile was started in, and Ctrl-C reaches it.
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	const script = "echo ready; read a; echo got $a; read b; echo end"
+	p, keyboard := onTerminal(t, false, "run", testserver.Path(t), "--", "sh", "-c", script)
+	p.awaitScreen(t, "ready")
+	press(t, keyboard, "one\n")
+	p.awaitScreen(t, "got one")
+	press(t, keyboard, "\x03")
+	p.wait(t, -1) // by the signal itself
+}
+
+// Ctrl-C ends the script that has started turnstile, too.
+func TestTerminalInterrupt(t *testing.T) {
+	t.Parallel()
+	run := os.Args[0] + " run " + testserver.Path(t) + " -- sh -c 'echo ready; read a'; echo status $?; "
+	p, keyboard := onTerminalRun(t, false, "bash", "-c", run+run)
+	p.awaitScreen(t, "ready")
+	press(t, keyboard, "\x03")
+	p.wait(t, -1)
+	if strings.Contains(p.stdout.String(), "status") {
+		t.Error("the script has gone on")
+	}
+	p, keyboard = onTerminalRun(t, false, "bash", "-c", "set -m; "+run)
+	p.awaitScreen(t, "ready")
+	press(t, keyboard, "\x03")
+	p.wait(t, 130)
+}
+
+// A command whose output does not go to the terminal gets the terminal once it reads from it.
+func TestTerminalOnDemand(t *testing.T) {
+	t.Parallel()
+	p, keyboard := onTerminal(t, true, "run", testserver.Path(t), "--", "sh", "-c", "echo ready; read a; echo got $a")
+	p.awaitScreen(t, "ready")
+	press(t, keyboard, "one\n")
+	p.awaitScreen(t, "got one")
+	p.wait(t, 0)
+}
+
+// A command in the background that reads from the terminal gets it when the user brings turnstile to the
+// foreground.
+func TestTerminalBackground(t *testing.T) {
+	t.Parallel()
+	run := os.Args[0] + " run " + testserver.Path(t) + " -- sh -c 'echo ready; read a; echo got $a'"
+	p, keyboard := onTerminalRun(t, false, "bash", "-c", "set -m; "+run+" & read x; fg")
+	p.awaitScreen(t, "ready")
+	press(t, keyboard, "go\n")
+	p.awaitScreen(t, "go\r\n"+os.Args[0]) // fg prints the command
+	press(t, keyboard, "one\n")
+	p.awaitScreen(t, "got one")
+	p.wait(t, 0)
+}
+
+// Ctrl-Z does not stop a command that holds a lock.
+func TestTerminalSuspend(t *testing.T) {
+	t.Parallel()
+	p, keyboard := onTerminal(t, false, "run", testserver.Path(t), "--", "sh", "-c", "echo ready; read a; echo got $a")
+	p.awaitScreen(t, "ready")
+	press(t, keyboard, "\x1a")
+	p.awaitScreen(t, "cannot be suspended")
+	press(t, keyboard, "one\n")
+	p.awaitScreen(t, "got one")
+	p.wait(t, 0)
+}
+
+// After the command, the terminal serves turnstile's group again, with its modes as they were.
+func TestTerminalGivenBack(t *testing.T) {
+	t.Parallel()
+	// The shell is the session's leader, like one that a user types in. It reads from the terminal
+	// after turnstile has ended.
+	script := os.Args[0] + " run " + testserver.Path(t) + " -- sh -c 'stty raw -echo; kill -KILL $$'; echo status $?; read a; echo got $a"
+	p, keyboard := onTerminalRun(t, false, "bash", "-c", "set -m; "+script)
+	p.awaitScreen(t, "status 137")
+	press(t, keyboard, "one\n")
+	p.awaitScreen(t, "got one")
+	p.wait(t, 0)
+	if !strings.Contains(p.stdout.String(), "status 137\r\none\r\n") {
+		t.Errorf("the terminal is not as it was: %q", p.stdout)
+	}
+}

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// Watch tells of contenders that come, hold and leave. Ctrl-C ends it.
+func TestWatch(t *testing.T) {
+	servers(t, func(t *testing.T, w *world) {
+		r := w.begin(t, "", "watch", "--interval", "50ms", w.top+"/l")
+		r.prints(t, "none      the path does not exist")
+		w.own(t, "l/"+uuidA+"lock-0000000000", dataA)
+		r.prints(t, `granted   web-3/4711 "request 42"  at once  `+uuidA)
+		w.own(t, "l/"+uuidB+"lock-0000000001", dataB)
+		r.prints(t, "came      web-4/17  "+uuidB)
+		w.own(t, "l/"+uuidC+"lock-0000000002", "10.1.2.3")
+		r.prints(t, "came      10.1.2.3")
+		w.remove(t, "l/"+uuidC+"lock-0000000002")
+		r.prints(t, "left      10.1.2.3  without the lock")
+		if _, err := w.admin.Set(w.top+"/l/"+uuidA+"lock-0000000000", []byte("__REVOKE__"), -1); err != nil {
+			t.Fatal(err)
+		}
+		r.prints(t, "somebody asks it to give the lock up")
+		w.remove(t, "l/"+uuidA+"lock-0000000000")
+		r.prints(t, "granted   web-4/17  queued")
+		r.prints(t, "ended     session ")
+		w.remove(t, "l/"+uuidB+"lock-0000000001")
+		r.prints(t, "ended     web-4/17")
+		r.prints(t, "free      nobody contends")
+		r.stop(interrupted{syscall.SIGINT})
+		if code := r.end(t); code != codeSignal+int(syscall.SIGINT) || r.err.String() != "" {
+			t.Errorf("status %d, stderr %q", code, r.err)
+		}
+	})
+}
+
+func (w *world) remove(t *testing.T, p string) {
+	t.Helper()
+	if err := w.admin.Delete(w.top+"/"+p, -1); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Watch tells the state at its beginning, and the limit of a semaphore.
+func TestWatchSemaphore(t *testing.T) {
+	servers(t, func(t *testing.T, w *world) {
+		s, err := semaphore.New(w.manager(t), w.top+"/pool", 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := s.AcquireN(t.Context(), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := w.begin(t, "", "watch", "--interval", "1h", w.top+"/pool")
+		r.prints(t, ", 2 leases  queued ")
+		if err := s.Resize(t.Context(), 5); err != nil {
+			t.Fatal(err)
+		}
+		r.prints(t, "limit     5 leases, was 3")
+		if err := l.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.prints(t, "ended ")
+		r = w.begin(t, "", "watch", "--json", "--for", "100ms", w.top+"/pool")
+		if code := r.end(t); code != 0 {
+			t.Errorf("status %d", code)
+		}
+		var e event
+		if err := json.Unmarshal([]byte(strings.SplitAfter(r.out.String(), "\n")[0]), &e); err != nil || e.Event != evFree || e.Time.IsZero() {
+			t.Errorf("%q: %v", r.out, err)
+		}
+	})
+}
+
+// Watch says when its connection or its session is lost, and goes on. It tells, or counts, what has changed
+// meanwhile.
+func TestWatchLosesSession(t *testing.T) {
+	srv := zktest.Start(t)
+	w := newWorld(t, srv.Addr(), "/test")
+	w.own(t, "l/"+uuidA+"lock-0000000000", dataA)
+	r := w.begin(t, "", "watch", "--interval", "50ms", "/test/l")
+	r.prints(t, "holds ")
+	w.expireOthers(t, srv)
+	r.prints(t, "lost      the session of this watch")
+	r.prints(t, "connected  again, with a new session 0x")
+	w.remove(t, "l/"+uuidA+"lock-0000000000")
+	r.prints(t, "free ")
+	srv.Refuse(true)
+	srv.Disconnect()
+	r.prints(t, "disconnected  no server answers")
+	if err := srv.DeleteNode("/test/l"); err != nil {
+		t.Fatal(err)
+	}
+	srv.Heal()
+	r.prints(t, "connected  again")
+	r.prints(t, "none ")
+}
+
+// expireOthers ends all sessions but that of the test, as the server does when they are silent.
+func (w *world) expireOthers(t *testing.T, srv *zktest.Server) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testserver.Patience)
+	defer cancel()
+	for _, id := range srv.Sessions() {
+		if id != w.admin.SessionID() {
+			_ = srv.Expire(ctx, id) // the manager's session to learn the tick may be gone already
+		}
+	}
+}
+
+// Watch counts contenders that it has not seen.
+func TestWatchMissed(t *testing.T) {
+	servers(t, func(t *testing.T, w *world) {
+		w.plant(t, "l", "")
+		r := w.begin(t, "", "watch", "--interval", "300ms", w.top+"/l")
+		r.prints(t, "free ")
+		for range 3 {
+			w.own(t, "l/"+uuidA+"lock-0000000000", dataA)
+			w.remove(t, "l/"+uuidA+"lock-0000000000")
+		}
+		w.own(t, "l/"+uuidB+"lock-0000000000", dataA)
+		r.prints(t, "granted ")
+		if text := r.out.String(); !strings.Contains(text, "contender came and left") && !strings.Contains(text, "contenders came and left") && !strings.Contains(text, "ended ") {
+			t.Errorf("the contenders before were not counted:\n%s", text)
+		}
+	})
+}
+
+func TestWatchErrors(t *testing.T) {
+	for args, text := range map[string]string{
+		"watch l":                               "does not begin with a slash",
+		"watch /l/" + uuidA + "lock-0000000000": "is the node of a contender",
+		"watch --interval 1ms /l":               "shorter than 50ms",
+		"watch --for -1s /l":                    "is negative",
+	} {
+		call(t.Context(), nil, strings.Fields(args)...).want(t, codeUsage, text)
+	}
+}

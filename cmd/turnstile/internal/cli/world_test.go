@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func init() { time.Local = time.UTC }
+
+// world is a server and what a test needs of it.
+type world struct {
+	addr  string
+	admin *zk.Conn // a client whose session owns ephemeral nodes of the test
+	top   string   // below which the test's nodes are
+}
+
+// servers runs a test against the in-process server, and against a real one.
+func servers(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Run("InProcess", func(t *testing.T) {
+		test(t, newWorld(t, zktest.Start(t).Addr(), "/test"))
+	})
+	t.Run("Real", func(t *testing.T) {
+		test(t, newWorld(t, testserver.Server(t).Addr(0), testserver.Path(t)))
+	})
+}
+
+func newWorld(t *testing.T, addr, top string) *world {
+	t.Helper()
+	admin, _, err := zk.Connect([]string{addr}, testserver.Patience, zk.WithLogInfo(false), zk.WithLogger(quiet{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(admin.Close)
+	return &world{addr, admin, top}
+}
+
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+// plant makes a persistent node below the top, with its parents, as an operator would.
+func (w *world) plant(t *testing.T, p, data string) { w.make(t, path.Join(w.top, p), data, 0) }
+
+// own makes an ephemeral node below the top, with its parents.
+func (w *world) own(t *testing.T, p, data string) {
+	w.make(t, path.Join(w.top, p), data, zk.FlagEphemeral)
+}
+
+func (w *world) make(t *testing.T, p, data string, flags int32) {
+	t.Helper()
+	if dir := path.Dir(p); dir != "/" {
+		if ok, _, err := w.admin.Exists(dir); err == nil && !ok {
+			w.make(t, dir, "", 0)
+		}
+	}
+	_, err := w.admin.Create(p, []byte(data), flags, zk.WorldACL(zk.PermAll))
+	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		t.Fatalf("create %s: %v", p, err)
+	}
+}
+
+// exists reports whether there is a node below the top.
+func (w *world) exists(t *testing.T, p string) bool {
+	t.Helper()
+	ok, _, err := w.admin.Exists(path.Join(w.top, p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ok
+}
+
+// manager connects a client of the library.
+func (w *world) manager(t *testing.T, opts ...session.Option) *session.Manager {
+	return testserver.Connect(t, w.addr, opts...)
+}
+
+// call runs the program against the server.
+func (w *world) call(ctx context.Context, args ...string) result {
+	return call(ctx, []string{"TURNSTILE_ZK=" + w.addr}, args...)
+}
+
+// golden compares a text with a file in testdata, after what differs between calls has been replaced.
+func (w *world) golden(t *testing.T, file, got string) {
+	t.Helper()
+	got = normal(strings.NewReplacer(w.top, "/TOP", w.addr, "SERVER").Replace(got))
+	file = filepath.Join("testdata", file+".golden")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got); -update writes it anew:\n%s", file, diff)
+	}
+}
+
+// normal replaces times and sessions, and joins spaces, whose number goes by them.
+func normal(text string) string {
+	for _, r := range []struct{ pattern, with string }{
+		{`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?`, "TIME"},
+		{`\d\d:\d\d:\d\d\.\d{3}`, "CLOCK"},
+		{`0x[0-9a-f]{6,}`, "SESSION"},
+		{`"token": ?\d+`, `"token": 1`},
+		{`\b(\d+d)?(\d+h)?(\d+m)?\d+(\.\d+)?m?s\b`, "AGO"},
+		{` {2,}`, "  "},
+		{`(zk\.Lock|turnstile)  \d+  `, "$1  TOKEN  "},
+	} {
+		text = regexp.MustCompile(r.pattern).ReplaceAllString(text, r.with)
+	}
+	return text
+}
+
+// running is a call of the program that goes on.
+type running struct {
+	out, err *screenBuffer
+	done     chan int
+	stop     context.CancelCauseFunc
+}
+
+// begin runs the program until the test ends it.
+func (w *world) begin(t *testing.T, in string, args ...string) *running {
+	t.Helper()
+	ctx, stop := context.WithCancelCause(t.Context())
+	r := &running{out: &screenBuffer{}, err: &screenBuffer{}, done: make(chan int, 1), stop: stop}
+	app := &App{In: strings.NewReader(in), Out: r.out, Err: r.err, Env: lookup([]string{"TURNSTILE_ZK=" + w.addr})}
+	go func() { r.done <- app.Run(ctx, args) }()
+	t.Cleanup(func() { stop(nil); <-r.done; close(r.done) })
+	return r
+}
+
+// end waits for the end of the program, and returns the status.
+func (r *running) end(t *testing.T) int {
+	t.Helper()
+	select {
+	case code := <-r.done:
+		r.done <- code
+		return code
+	case <-time.After(testserver.Patience):
+		t.Fatalf("turnstile has not ended; stdout:\n%s\nstderr:\n%s", r.out, r.err)
+		return 0
+	}
+}
+
+// prints waits until the program has printed one of the texts.
+func (r *running) prints(t *testing.T, texts ...string) {
+	t.Helper()
+	printed := func() bool {
+		out := r.out.String()
+		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(out, text) })
+	}
+	for end := time.Now().Add(testserver.Patience); !printed(); {
+		if time.Now().After(end) {
+			t.Fatalf("%q was not printed; stdout:\n%s\nstderr:\n%s", texts, r.out, r.err)
+		}
+		r.out.wait(end)
+	}
+}
+
+// screenBuffer is a bytes.Buffer that goroutines share.
+type screenBuffer struct {
+	mu   sync.Mutex
+	b    bytes.Buffer
+	more chan struct{} // closed at the next write
+}
+
+func (b *screenBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.more != nil {
+		close(b.more)
+		b.more = nil
+	}
+	return b.b.Write(p)
+}
+
+func (b *screenBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// wait returns at the next write, or soon.
+func (b *screenBuffer) wait(end time.Time) {
+	b.mu.Lock()
+	if b.more == nil {
+		b.more = make(chan struct{})
+	}
+	more := b.more
+	b.mu.Unlock()
+	select {
+	case <-more:
+	case <-time.After(min(100*time.Millisecond, time.Until(end))):
+	}
+}
+
+// servedInProcess returns the address of an in-process server.
+func servedInProcess(t *testing.T) string { return zktest.Start(t).Addr() }
+
+// indent makes JSON readable.
+func indent(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Indent(&b, []byte(text), "", "  "); err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	return b.String()
+}

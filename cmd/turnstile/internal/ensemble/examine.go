@@ -1,0 +1,233 @@
+package ensemble
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// Plan says what to examine, and how.
+type Plan struct {
+	Servers []string // host:port
+	Path    string   // with the chroot
+	Options []session.Option
+	TLS     *tls.Config   // nil: plain TCP
+	Timeout time.Duration // the session timeout to ask for
+	Connect time.Duration // how long to try to open a session
+	Rounds  int           // of requests whose latency is measured
+	Observe time.Duration // how long to watch Remaining; negative: six tenths of the session timeout
+}
+
+// examination is one run.
+type examination struct {
+	plan   Plan
+	report *Report
+	probes []*probe
+	marker string // the name of nodes of its own
+}
+
+// Examine examines the servers. All nodes that it makes are gone when it returns, or go with their sessions: they are
+// ephemeral, or containers that servers remove, or nodes that servers remove after 10 s. It fails with ctx's
+// error only.
+func Examine(ctx context.Context, p Plan) (*Report, error) {
+	e := &examination{
+		plan:   p,
+		marker: "turnstile-check-" + strings.ToLower(rand.Text()),
+		report: &Report{
+			Path: p.Path, Asked: p.Timeout, Listed: len(p.Servers),
+			Rights: Rights{Unknown, Unknown, Unknown}, Containers: Unknown, TTL: Unknown,
+		},
+	}
+	defer e.close()
+	e.open(ctx)
+	if first := e.first(); first != nil {
+		e.configuration(ctx, first)
+		e.rights(ctx, first)
+	}
+	e.each(func(p *probe) { p.mark(ctx, e.report.Tried, e.marker) })
+	e.compare(ctx)
+	e.each(func(p *probe) { p.measure(ctx, e.plan.Rounds) })
+	e.observe(ctx)
+	for _, p := range e.probes {
+		e.report.Servers = append(e.report.Servers, p.found)
+	}
+	Judge(e.report)
+	return e.report, ctx.Err()
+}
+
+// each calls f for all usable servers at once.
+func (e *examination) each(f func(*probe)) {
+	var g errgroup.Group
+	for _, p := range e.probes {
+		if p.s != nil {
+			g.Go(func() error { f(p); return nil })
+		}
+	}
+	_ = g.Wait()
+}
+
+// open opens a session at each address.
+func (e *examination) open(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, e.plan.Connect)
+	defer cancel()
+	var g errgroup.Group
+	for _, t := range Resolve(limited, e.plan.Servers) {
+		p := &probe{target: t, plan: &e.plan, found: Server{Name: t.Name, Address: t.Address, Same: Unknown}}
+		e.probes = append(e.probes, p)
+		g.Go(func() error { p.open(ctx); return nil })
+	}
+	_ = g.Wait()
+}
+
+func (e *examination) close() {
+	for _, p := range e.probes {
+		if p.m != nil {
+			_ = p.m.Close()
+		}
+	}
+}
+
+// first returns the first usable server.
+func (e *examination) first() *probe {
+	for _, p := range e.probes {
+		if p.s != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// configuration reads the ensemble's own configuration. A standalone server has none.
+func (e *examination) configuration(ctx context.Context, p *probe) {
+	data, _, err := p.s.Get(ctx, "/zookeeper/config")
+	if err == nil {
+		e.report.Voters, e.report.Observers = parseConfig(string(data))
+	}
+}
+
+// rights tries what locks do, with nodes of its own in the directory at the path or the nearest that exists
+// above it.
+func (e *examination) rights(ctx context.Context, p *probe) {
+	dir, err := nearest(ctx, p.s, e.plan.Path)
+	if err != nil {
+		return
+	}
+	r := e.report
+	r.Tried = dir
+	_, _, err = p.s.Children(ctx, dir)
+	r.Rights.Read = allowed(err)
+	node := path.Join(dir, e.marker+"-rights")
+	_, err = p.s.Create(ctx, node, nil, session.Ephemeral)
+	if r.Rights.Create = allowed(err); r.Rights.Create == Yes {
+		r.Rights.Delete = allowed(p.s.Delete(ctx, node, -1))
+		e.kinds(ctx, p.s, node)
+	}
+}
+
+// ttl is how long a TTL node lasts if it cannot be deleted.
+const ttl = 10 * time.Second
+
+// kinds tries containers and TTL nodes.
+func (e *examination) kinds(ctx context.Context, s *session.Session, node string) {
+	_, err := s.Create(ctx, node, nil, session.Container)
+	if e.report.Containers = known(err); err == nil {
+		// Servers remove a container only if it has had a child.
+		_, _ = s.Create(ctx, node+"/child", nil, session.Ephemeral)
+		_ = s.Delete(ctx, node+"/child", -1)
+		_ = s.Delete(ctx, node, -1)
+	}
+	_, err = s.Create(ctx, node+"-ttl", nil, session.PersistentTTL(ttl))
+	if e.report.TTL = known(err); err == nil {
+		_ = s.Delete(ctx, node+"-ttl", -1)
+	}
+}
+
+// nearest returns the path, or the nearest node above it that exists.
+func nearest(ctx context.Context, s *session.Session, p string) (string, error) {
+	for {
+		stat, err := s.Exists(ctx, p)
+		if err != nil || stat != nil || p == "/" {
+			return p, err
+		}
+		p = path.Dir(p)
+	}
+}
+
+// allowed says whether a server has refused a request for lack of rights.
+func allowed(err error) Answer {
+	switch {
+	case err == nil:
+		return Yes
+	case errors.Is(err, zk.ErrNoAuth):
+		return No
+	}
+	return Unknown
+}
+
+// known says whether a server knows a kind of node.
+func known(err error) Answer {
+	switch {
+	case err == nil:
+		return Yes
+	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, session.ErrLost):
+		return Unknown
+	}
+	return No
+}
+
+// compare looks on all servers for the node that the first made.
+func (e *examination) compare(ctx context.Context) {
+	var first *probe
+	for _, p := range e.probes {
+		if p.marker != "" {
+			first = p
+			break
+		}
+	}
+	if first == nil {
+		return
+	}
+	first.found.Same = Yes
+	e.each(func(p *probe) {
+		if p == first || p.s.Sync(ctx, "/") != nil {
+			return
+		}
+		switch stat, err := p.s.Exists(ctx, first.marker); {
+		case err != nil, first.s.Err() != nil: // the node may have gone with its session
+		case stat != nil && stat.Czxid == first.czxid:
+			p.found.Same = Yes
+		default:
+			p.found.Same = No
+		}
+	})
+}
+
+// observe watches for how long sessions are certain while nothing is sent but heartbeats.
+func (e *examination) observe(ctx context.Context) {
+	for _, p := range e.probes {
+		if length := e.observation(p); p.marker != "" && length > e.report.Observed {
+			e.report.Observed = length
+		}
+	}
+	e.each(func(p *probe) {
+		if p.marker != "" {
+			p.observe(ctx, e.observation(p))
+		}
+	})
+}
+
+func (e *examination) observation(p *probe) time.Duration {
+	if e.plan.Observe >= 0 {
+		return e.plan.Observe
+	}
+	return p.found.Granted.Duration() * 6 / 10
+}

@@ -1,0 +1,158 @@
+package ensemble
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Judge fills in the problems, the warnings and the verdict.
+func Judge(r *Report) {
+	r.Problems, r.Warnings = []string{}, []string{}
+	usable := slices.DeleteFunc(slices.Clone(r.Servers), func(s Server) bool { return !s.Usable() })
+	if len(usable) == 0 {
+		r.problem("No server can be used. No lock can be had.")
+	} else {
+		r.judgeRights()
+		r.judgeEnsemble(usable)
+		r.judgeTimes(usable)
+	}
+	for _, s := range r.Servers {
+		if !s.Usable() {
+			r.warn("%s: %s.", s.name(), s.Error)
+		}
+	}
+	switch {
+	case len(r.Problems) > 0:
+		r.Verdict = Unusable
+	case len(r.Warnings) > 0:
+		r.Verdict = Warned
+	default:
+		r.Verdict = Good
+	}
+}
+
+func (r *Report) problem(format string, args ...any) {
+	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
+}
+
+func (r *Report) warn(format string, args ...any) {
+	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
+}
+
+// name is the server as in the connect string, with the address if that is another.
+func (s Server) name() string {
+	if s.Address == "" || s.Address == s.Name {
+		return s.Name
+	}
+	return s.Name + " (" + s.Address + ")"
+}
+
+func (r *Report) judgeRights() {
+	for _, c := range []struct {
+		right Answer
+		what  string
+	}{
+		{r.Rights.Create, "create nodes in"}, {r.Rights.Read, "list"}, {r.Rights.Delete, "delete nodes in"},
+	} {
+		if c.right == No {
+			r.problem("This identity may not %s %s, which locks at %s need. Set --auth, or change the access control list.", c.what, r.Tried, r.Path)
+		}
+	}
+	if r.Containers == No {
+		r.warn("The servers know no containers (ZooKeeper before 3.5.3). Directories of locks that are used no more stay for ever.")
+	}
+}
+
+func (r *Report) judgeEnsemble(usable []Server) {
+	for _, s := range usable {
+		if s.Same == No {
+			r.problem("%s belongs to another ensemble than %s: it does not have the node that was made there. Two clients can hold the same lock.", s.name(), usable[0].name())
+		}
+	}
+	alone := slices.ContainsFunc(usable, func(s Server) bool { return s.Role == "standalone" })
+	switch {
+	case alone || r.Voters == 1:
+		r.warn("There is one server. While it is down nobody gets a lock, and holders lose theirs when their session timeout is over.")
+	case r.Voters > 0 && r.Voters%2 == 0:
+		r.warn("%d servers vote. They survive the loss of %s, as %d would: add one or remove one.", r.Voters, servers((r.Voters-1)/2), r.Voters-1)
+	}
+	if total := r.Voters + r.Observers; r.Voters > 1 && r.Listed < r.Voters && len(r.Servers) < r.Voters {
+		r.warn("--zk names %d of the ensemble's %d servers. A client cannot go on when these are down.", len(r.Servers), total)
+	}
+	var versions []string
+	for _, s := range usable {
+		if s.Version != "" {
+			versions = append(versions, s.Version)
+		}
+	}
+	slices.Sort(versions)
+	if versions = slices.Compact(versions); len(versions) > 1 {
+		r.warn("The servers have different versions: %s.", strings.Join(versions, ", "))
+	}
+	for _, v := range versions {
+		if older(v, 3, 5) {
+			r.warn("ZooKeeper %s is not supported any more by its makers.", v)
+		}
+	}
+}
+
+func servers(n int) string {
+	if n == 1 {
+		return "1 server"
+	}
+	return fmt.Sprintf("%d servers", n)
+}
+
+// older reports whether a version is before major.minor.
+func older(version string, major, minor int) bool {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	a, errA := strconv.Atoi(parts[0])
+	b, errB := strconv.Atoi(parts[1])
+	return errA == nil && errB == nil && (a < major || a == major && b < minor)
+}
+
+// slowWrite is the share of the session timeout from which a write is slow. Sessions survive commits of a
+// fifth of their timeout.
+const slowWrite = 0.05
+
+// skewed is the difference of clocks from which the times of other commands are misleading.
+const skewed = time.Second
+
+func (r *Report) judgeTimes(usable []Server) {
+	granted, shortest := usable[0].Granted, usable[0].Shortest
+	for _, s := range usable {
+		if s.Granted.Duration() != r.Asked {
+			r.warn("%s grants a session timeout of %v, not the %v asked for. minSessionTimeout and maxSessionTimeout of the server bound it.", s.name(), s.Granted.Duration(), r.Asked)
+		}
+		if s.Granted != granted || s.Shortest != shortest && s.Shortest > 0 && shortest > 0 {
+			r.warn("%s and %s have different limits of session timeouts, or different ticks. Give all servers the same.", usable[0].name(), s.name())
+		}
+		if limit := Millis(slowWrite) * s.Granted; s.Write.Rounds > 0 && s.Write.P99 > limit {
+			r.warn("%s is slow: the slowest writes took %v (p99). Sessions of %v are lost when writes take a fifth of that time. Look at the disk of the leader.",
+				s.name(), s.Write.P99.Duration().Round(time.Millisecond), s.Granted.Duration())
+		}
+		if r.Observed > 0 && s.Remaining > 0 && s.Remaining < s.Granted/4 {
+			r.warn("At %s, an outage of %v ends all locks. Ask for a longer session timeout (--timeout %v).",
+				s.name(), s.Remaining.Duration().Round(100*time.Millisecond), 2*r.Asked)
+		}
+	}
+	for _, s := range usable {
+		if skew := s.Skew.Duration(); skew.Abs() > skewed {
+			r.warn("The clock of the leader is %v %s the one here. Locks do not mind, but the times in ls and show are off by that.", skew.Abs().Round(100*time.Millisecond), aheadOf(skew))
+			break
+		}
+	}
+}
+
+func aheadOf(skew time.Duration) string {
+	if skew > 0 {
+		return "ahead of"
+	}
+	return "behind"
+}

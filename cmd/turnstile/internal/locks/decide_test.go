@@ -1,0 +1,203 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+const uuid = "01234567-89ab-cdef-0123-456789abcdef"
+
+func name(prefix string, sequence int) string {
+	return fmt.Sprintf("_c_%s-%s%010d", uuid, prefix, sequence)
+}
+
+func TestClassify(t *testing.T) {
+	for _, c := range []struct {
+		names []string
+		want  Kind
+	}{
+		{nil, None},
+		{[]string{"a", "readme", "lock-", "block-0000000001"}, None},
+		{[]string{name("lock-", 1), "x"}, Mutex},
+		{[]string{name("lock-", 1), "0123__lock__0000000002", "_c_0-latch-0000000003"}, Mutex},
+		{[]string{"0123__lock__0000000002"}, Mutex},
+		{[]string{"0123__lock__0000000002", "0123__rlock__0000000003"}, RWLock},
+		{[]string{name("__READ__", 1), name("__WRIT__", 2), "0123__lock__0000000003"}, RWLock},
+		{[]string{name("lease-", 1), name("x3-lease-", 2), "limit"}, Semaphore},
+		{[]string{"unfair-0000000000"}, Unfair},
+		{[]string{"leases", "locks"}, Curator},
+		{[]string{"leases"}, None},
+		{[]string{"leases", "locks", name("lease-", 1)}, Conflict},
+		{[]string{name("lock-", 1), name("__READ__", 2)}, Conflict},
+		{[]string{name("lease-", 1), "unfair-0000000000"}, Conflict},
+	} {
+		if got := classify(split(c.names)); got != c.want {
+			t.Errorf("%q: %q, want %q", c.names, got, c.want)
+		}
+	}
+}
+
+// The rules of this package say the same as the library's own, for random queues of each kind of lock.
+func TestDecideLikeLibrary(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), testserver.Patience)
+	defer cancel()
+	m := testserver.Connect(t, testserver.Server(t).Addr(0))
+	tree := NewTree(m, testserver.Patience)
+	random := rand.New(rand.NewPCG(1, 2))
+	for kind, k := range kindsOfLibrary {
+		for range 15 {
+			dir := testserver.Path(t)
+			most := 1 + random.IntN(4)
+			plant(t, dir, k.data(most))
+			for i := range 1 + random.IntN(7) {
+				prefix := k.prefixes[random.IntN(len(k.prefixes))]
+				if kind == Semaphore && random.IntN(2) == 0 {
+					prefix = fmt.Sprintf("x%d-%s", 2+random.IntN(2), prefix)
+				}
+				plant(t, path.Join(dir, name(prefix, i*3)), `{"id":"a/1","label":"l","traceparent":"t"}`)
+			}
+			want, err := k.contenders(ctx, m, dir, most)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := tree.Read(ctx, dir, All)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.Kind != kind {
+				t.Errorf("%s: kind %q", kind, l.Kind)
+			}
+			compare(t, l, want)
+		}
+	}
+}
+
+func compare(t *testing.T, l *Lock, want []queue.Contender) {
+	t.Helper()
+	type line struct {
+		Path, ID, Label, Traceparent string
+		Sequence                     int32
+		Holds                        bool
+		Token                        int64
+		Since                        int64
+		Session                      bool
+	}
+	var a, b []line
+	for _, c := range l.Contenders {
+		a = append(a, line{c.Path, c.ID, c.Label, c.Traceparent, c.Sequence, c.Holds, c.Token, c.Since.UnixMilli(), !c.ByHand})
+	}
+	for _, c := range want {
+		b = append(b, line{c.Path, c.ID, c.Label, c.Traceparent, c.Sequence, c.Holder, c.Token, c.Since.UnixMilli(), c.Session != 0})
+	}
+	if diff := cmp.Diff(b, a); diff != "" {
+		t.Errorf("%s differs from the library (-library +here):\n%s", l.Path, diff)
+	}
+}
+
+// kindsOfLibrary are the library's locks.
+var kindsOfLibrary = map[Kind]struct {
+	prefixes   []string
+	data       func(most int) string
+	contenders func(ctx context.Context, m *session.Manager, dir string, most int) ([]queue.Contender, error)
+}{
+	Mutex: {[]string{"lock-"}, none, func(ctx context.Context, m *session.Manager, dir string, _ int) ([]queue.Contender, error) {
+		mx, err := zklock.New(m, dir)
+		if err != nil {
+			return nil, err
+		}
+		return mx.Contenders(ctx)
+	}},
+	RWLock: {[]string{"__READ__", "__WRIT__"}, none, func(ctx context.Context, m *session.Manager, dir string, _ int) ([]queue.Contender, error) {
+		rw, err := rwlock.New(m, dir)
+		if err != nil {
+			return nil, err
+		}
+		return rw.Contenders(ctx)
+	}},
+	Semaphore: {[]string{"lease-"}, func(most int) string { return fmt.Sprintf(`{"maxLeases":%d}`, most) },
+		func(ctx context.Context, m *session.Manager, dir string, most int) ([]queue.Contender, error) {
+			s, err := semaphore.New(m, dir, most)
+			if err != nil {
+				return nil, err
+			}
+			return s.Contenders(ctx)
+		}},
+}
+
+func none(int) string { return "" }
+
+// plant makes a persistent node and its parents, as an operator would.
+func plant(tb testing.TB, p, data string) {
+	tb.Helper()
+	if dir := path.Dir(p); dir != "/" {
+		if ok, _, err := testserver.Admin(tb).Exists(dir); err == nil && !ok {
+			plant(tb, dir, "")
+		}
+	}
+	_, err := testserver.Admin(tb).Create(p, []byte(data), 0, zk.WorldACL(zk.PermAll))
+	if errors.Is(err, zk.ErrNodeExists) && data != "" {
+		_, err = testserver.Admin(tb).Set(p, []byte(data), -1)
+	}
+	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		tb.Fatalf("plant %s: %v", p, err)
+	}
+}
+
+func TestClientOf(t *testing.T) {
+	const plain = "0123456789abcdef0123456789abcdef"
+	for _, c := range []struct {
+		name, data string
+		byHand     bool
+		want       string
+	}{
+		{"_c_" + uuid + "-lock-0000000001", `{"id":"web-3/4711"}`, false, ClientOurs},
+		{"_c_" + uuid + "-lock-0000000001", `10.1.2.3`, false, ClientCurator},
+		{"_c_" + uuid + "-lock-0000000001", `fe80:0:0:0:1:2:3:4%eth0`, false, ClientCurator},
+		{"_c_" + uuid + "-lock-0000000001", `__REVOKE__`, false, ClientEither},
+		{"_c_" + uuid + "-lock-0000000001", ``, true, ClientHand},
+		{"_c_" + plain + "-lock-0000000001", ``, false, ClientZKLock},
+		{plain + "__lock__0000000001", `host`, false, ClientKazoo},
+		{plain + "__rlock__0000000001", ``, false, ClientKazoo},
+		{plain + "-lock-0000000001", ``, false, ClientKazoo},
+		{"unfair-0000000000", `{"id":"a"}`, false, ClientOurs},
+		{"lock-0000000001", `x`, false, ""},
+	} {
+		if got := clientOf(c.name, []byte(c.data), c.byHand); got != c.want {
+			t.Errorf("%s with %q: %q, want %q", c.name, c.data, got, c.want)
+		}
+	}
+}
+
+// Data that is no short text is no ID.
+func TestDescribe(t *testing.T) {
+	for data, want := range map[string]string{
+		`{"id":"a/1"}`:                    "a/1",
+		`web-3`:                           "web-3",
+		`__REVOKE__`:                      "",
+		string(make([]byte, 1+longestID)): "",
+	} {
+		var c Contender
+		c.describe([]byte(data), &zk.Stat{EphemeralOwner: 7})
+		if c.ID != want || c.ByHand || c.Session != "0x7" {
+			t.Errorf("%.20q: %+v", data, c)
+		}
+	}
+	var c Contender
+	if c.describe(nil, &zk.Stat{}); !c.ByHand || c.Session != "" {
+		t.Errorf("a node without an owner: %+v", c)
+	}
+}

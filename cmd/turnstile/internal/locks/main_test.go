@@ -1,0 +1,9 @@
+package locks
+
+import (
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/testserver"
+)
+
+func TestMain(m *testing.M) { testserver.Main(m) }

@@ -1,0 +1,233 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/internal/longtest"
+	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+func patient(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), testserver.Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// newTree returns the tree of the shared server, below a path of the test's own.
+func newTree(t *testing.T) (*Tree, string) {
+	t.Helper()
+	return NewTree(testserver.Connect(t, testserver.Server(t).Addr(0)), testserver.Patience), testserver.Path(t)
+}
+
+// paths returns the locks that a walk has found.
+func paths(found *Found, top string) []string {
+	var out []string
+	for _, l := range found.Locks {
+		out = append(out, strings.TrimPrefix(l.Path, top)+" "+string(l.Kind))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// A walk finds locks of all kinds, unused ones, and locks below locks.
+func TestWalk(t *testing.T) {
+	tree, top := newTree(t)
+	for p, data := range map[string]string{
+		"/a/mutex/" + name("lock-", 0):         "",
+		"/a/mutex/sub/" + name("lock-", 0):     "",
+		"/rw/" + name("__READ__", 0):           "",
+		"/sem":                                 `{"maxLeases":3}`,
+		"/sem/" + name("lease-", 0):            "",
+		"/kept":                                `{"maxLeases":3}`,
+		"/kept/limit":                          "",
+		"/curator/leases/" + name("lease-", 0): "",
+		"/curator/locks":                       "",
+		"/app/config":                          "x",
+		"/used/" + name("lock-", 0):            "",
+	} {
+		plant(t, top+p, data)
+	}
+	testserver.Delete(t, top, "used", name("lock-", 0))
+	found, err := tree.Walk(patient(t), top, Bounds{16, 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"/a/mutex mutex", "/a/mutex/sub mutex", "/curator curator-semaphore", "/kept semaphore",
+		"/rw rwlock", "/sem semaphore", "/used "}
+	if got := paths(found, top); !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+	for _, l := range found.Locks {
+		if idle := len(l.Contenders) == 0; idle != l.Idle() {
+			t.Errorf("%s: Idle is %v", l.Path, l.Idle())
+		}
+	}
+	if _, err := tree.Walk(patient(t), top+"/missing", Bounds{16, 1000}); !errors.Is(err, zk.ErrNoNode) {
+		t.Errorf("walk of a path that is not there: %v", err)
+	}
+}
+
+// The walk stops at its bounds, and says where. It leaves out ZooKeeper's own nodes.
+func TestWalkBounds(t *testing.T) {
+	tree, top := newTree(t)
+	for i := range 5 {
+		plant(t, fmt.Sprintf("%s/%d/x/%s", top, i, name("lock-", 0)), "")
+	}
+	found, err := tree.Walk(patient(t), top, Bounds{1, 1000})
+	if err != nil || len(found.TooDeep) != 5 || len(found.Locks) != 0 || found.Read != 6 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	found, err = tree.Walk(patient(t), top, Bounds{16, 8})
+	if err != nil || len(found.TooMany) != 5 || len(found.Locks) != 2 || found.Read != 8 {
+		// 1 and 5 directories, two of the next five, and two nodes below them
+		t.Logf("%+v, %v", found, err)
+	}
+	if found.Read > 8 {
+		t.Errorf("read %d directories, want 8 at most", found.Read)
+	}
+	all, err := tree.Walk(patient(t), "/", Bounds{2, 100_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all.TooDeep {
+		if IsSystem(p) {
+			t.Errorf("%s was to be read", p)
+		}
+	}
+}
+
+// A directory without rights is named, and does not end the walk.
+func TestWalkNoRights(t *testing.T) {
+	tree, top := newTree(t)
+	plant(t, top+"/open/"+name("lock-", 0), "")
+	closed := path.Join(top, "closed")
+	if _, err := testserver.Admin(t).Create(closed, nil, 0, zk.WorldACL(zk.PermAdmin)); err != nil {
+		t.Fatal(err)
+	}
+	found, err := tree.Walk(patient(t), top, Bounds{16, 1000})
+	if err != nil || len(found.Locks) != 1 || len(found.Unread) != 1 || found.Unread[0].Path != closed {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// A walk goes on in the next session when its own is lost.
+func TestWalkSessionLost(t *testing.T) {
+	srv := zktest.Start(t)
+	m := testserver.Connect(t, srv.ConnectString())
+	s := testserver.Session(t, m)
+	if _, err := s.Create(patient(t), "/a", nil, session.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Create(patient(t), "/a/"+name("lock-", 0), nil, session.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	held := srv.HoldRequest(zktest.On(zktest.OpGetChildren2, "/a"))
+	go func() {
+		<-held.Hit()
+		_ = srv.Expire(context.Background(), s.ID())
+		held.Release()
+	}()
+	found, err := NewTree(m, testserver.Patience).Walk(patient(t), "/", Bounds{16, 1000})
+	if err != nil || len(found.Locks) != 1 {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// Ten thousand locks are found, with one request for each directory and one for each holder.
+func TestWalkMany(t *testing.T) {
+	n := longtest.Pick(500, 10_000)
+	srv := zktest.Start(t)
+	m := testserver.Connect(t, srv.ConnectString())
+	s := testserver.Session(t, m)
+	ctx := t.Context()
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(100)
+	if _, err := s.Create(ctx, "/many", nil, session.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		g.Go(func() error {
+			dir := fmt.Sprintf("/many/%d", i)
+			if _, err := s.Create(ctx, dir, nil, session.Persistent); err != nil {
+				return err
+			}
+			_, err := s.Create(ctx, dir+"/"+name("lock-", 0), []byte(`{"id":"a/1"}`), session.Persistent)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	tree := NewTree(m, testserver.Patience)
+	found, err := tree.Walk(t.Context(), "/", Bounds{16, 50_000})
+	if err != nil || len(found.Locks) != n {
+		t.Fatalf("%d locks, %v", len(found.Locks), err)
+	}
+	if want := int64(2*n + 2); tree.Requests() != want {
+		t.Errorf("%d requests, want %d", tree.Requests(), want)
+	}
+}
+
+// In Curator's layout, a contender that waits at the gate with its lease does not hold it.
+func TestCuratorGate(t *testing.T) {
+	tree, top := newTree(t)
+	plant(t, top+"/locks", "")
+	plant(t, top+"/leases", "")
+	plant(t, top+"/leases/"+name("lease-", 0), "10.0.0.1")
+	m := testserver.Connect(t, testserver.Server(t).Addr(0))
+	s := testserver.Session(t, m)
+	for _, p := range []string{"/locks/" + name("lock-", 0), "/leases/" + name("lease-", 1)} {
+		if _, err := s.Create(patient(t), top+p, []byte("10.0.0.2"), session.Ephemeral); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plant(t, top+"/locks/"+name("lock-", 1), "10.0.0.3")
+	l, err := tree.Read(patient(t), top, All)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range l.Contenders {
+		got = append(got, fmt.Sprint(c.ID, c.Holds))
+	}
+	if want := []string{"10.0.0.1true", "10.0.0.2false", "10.0.0.3false"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// The servers remove the directory of the gate when it is empty. The holders of a semaphore in Curator's layout
+// still hold it. A semaphore of this library whose path ends with "leases" is a lock of its own.
+func TestCuratorWithoutGate(t *testing.T) {
+	tree, top := newTree(t)
+	for dir, data := range map[string]string{"/theirs": "10.0.0.1", "/ours": `{"maxLeases":3}`, "/empty": "10.0.0.1"} {
+		plant(t, top+dir, "")
+		plant(t, top+dir+"/leases", data)
+	}
+	plant(t, top+"/theirs/leases/"+name("lease-", 0), "10.0.0.1")
+	plant(t, top+"/ours/leases/"+name("lease-", 0), `{"id":"a/1"}`)
+	want := map[string]Kind{"/theirs": Curator, "/ours": None, "/ours/leases": Semaphore, "/empty": None}
+	for dir, kind := range want {
+		l, err := tree.Read(patient(t), top+dir, All)
+		if err != nil {
+			t.Fatal(err)
+		}
+		holders := 1
+		if kind == None {
+			holders = 0
+		}
+		if l.Kind != kind || len(l.Holders()) != holders {
+			t.Errorf("%s: %v with %d holders, want %v with %d", dir, l.Kind, len(l.Holders()), kind, holders)
+		}
+	}
+}

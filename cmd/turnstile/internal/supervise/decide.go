@@ -1,0 +1,152 @@
+package supervise
+
+import (
+	"fmt"
+	"time"
+)
+
+// Limits say when a command is ended, by how long the lock is certain. Make them with [NewLimits].
+type Limits struct {
+	given   time.Duration // the grace period that the caller asks for; 0: the default
+	timeout time.Duration // of the session
+
+	grace   time.Duration // SIGTERM when less remains
+	reserve time.Duration // SIGKILL when less remains
+	poll    time.Duration // the clock is looked at this often, or more often
+}
+
+// Parts of a session timeout. A healthy session is never less certain than for a third of its timeout:
+// heartbeats see to that. So a grace period of up to a quarter ends no command for nothing.
+const (
+	defaultPart = 5
+	longestPart = 4
+	// A command that gets SIGTERM needs some time. The reserve is for the kernel to end all
+	// processes of a group, on a machine that may be busy. The margin of the session's clock comes on top.
+	shortestPart = 20
+	reservePart  = 40
+
+	mostPoll = 250 * time.Millisecond
+)
+
+// NewLimits checks a grace period against the session timeout that the servers have granted. 0
+// stands for the default, a fifth of the timeout.
+func NewLimits(grace, timeout time.Duration) (Limits, error) {
+	given := grace
+	if grace == 0 {
+		grace = timeout / defaultPart
+	}
+	switch {
+	case grace > timeout/longestPart:
+		return Limits{}, fmt.Errorf("a grace period of %v needs a session timeout of %v or more, and %v was granted", grace, grace*longestPart, timeout)
+	case grace < timeout/shortestPart:
+		return Limits{}, fmt.Errorf("a grace period of %v is too short for a session timeout of %v: want %v or more", grace, timeout, timeout/shortestPart)
+	}
+	l := Limits{given: given, timeout: timeout, grace: grace}
+	l.reserve = timeout / reservePart
+	l.poll = min(l.reserve, mostPoll)
+	return l, nil
+}
+
+// at returns the limits for another timeout. A grace period that does not fit it becomes the nearest
+// one that does: the command runs already, and its lock is held.
+func (l Limits) at(timeout time.Duration) Limits {
+	if timeout == l.timeout || timeout <= 0 {
+		return l
+	}
+	grace := l.given
+	if grace != 0 {
+		grace = min(max(grace, (timeout+shortestPart-1)/shortestPart), timeout/longestPart)
+	}
+	n, err := NewLimits(grace, timeout)
+	if err != nil {
+		return l
+	}
+	n.given = l.given
+	return n
+}
+
+// Timeout returns the session timeout that the limits belong to.
+func (l Limits) Timeout() time.Duration { return l.timeout }
+
+// Grace returns the grace period.
+func (l Limits) Grace() time.Duration { return l.grace }
+
+// Start returns how long the lock should be certain before the command starts. With less, the
+// command could get SIGTERM at once.
+func (l Limits) Start() time.Duration { return l.grace + l.reserve }
+
+// fate is what has become of a lock.
+type fate int
+
+const (
+	held    fate = iota
+	deleted      // its node is gone, and the session is not: somebody has deleted the node
+	expired      // its session is gone: another client may hold the lock by now
+)
+
+// view is all that a decision depends on.
+type view struct {
+	now       time.Duration // since some fixed moment, by a clock that counts suspensions
+	fate      fate
+	remaining time.Duration // how long the lock is certain; without meaning unless held
+	running   bool          // the command runs
+	group     bool          // a process of its group runs, or the command
+	unguarded bool          // there is no guard
+	told      time.Duration // when the group got SIGTERM; 0: it has not
+}
+
+// action is what to do about the group.
+type action int
+
+const (
+	watch     action = iota // nothing
+	terminate               // SIGTERM
+	kill                    // SIGKILL
+	finish                  // nothing runs any more
+)
+
+// decide returns what to do now, and after which time to look again at the latest.
+//
+// The group gets SIGTERM when the lock's time comes to less than the grace period, when the lock's
+// node was deleted, and when the command has ended and left other processes. It gets SIGKILL when
+// that is a grace period ago, when the reserve is reached, and when the session is gone. A group
+// that was told to end is not let off if the session recovers.
+func (l Limits) decide(v view) (action, time.Duration) {
+	mustDie := v.fate == expired || v.fate == held && v.remaining <= l.reserve
+	stop := v.fate == deleted || v.remaining <= l.grace || v.unguarded || !v.running
+	told := v.told != 0
+	switch {
+	case !v.running && !v.group:
+		return finish, 0
+	case mustDie, told && v.now-v.told >= l.grace:
+		return kill, l.poll
+	case stop && !told:
+		return terminate, l.poll
+	}
+	next := l.poll
+	if v.fate == held {
+		next = min(next, v.remaining-l.reserve)
+	}
+	if v.fate == held && !told {
+		next = min(next, v.remaining-l.grace)
+	}
+	if told {
+		next = min(next, v.told+l.grace-v.now)
+	}
+	return watch, max(next, time.Millisecond)
+}
+
+// guardUntil returns when the guard must kill the group if it hears nothing more. That is a little
+// later than turnstile would, and still before the lock's end. Once the lock is lost, the guard
+// has to act if turnstile has not done so after the grace period.
+func (l Limits) guardUntil(v view) time.Duration {
+	switch {
+	case v.fate == held:
+		return v.now + v.remaining - l.reserve/2
+	case v.fate == deleted && v.told != 0:
+		return v.told + l.grace + l.reserve/2
+	case v.fate == deleted:
+		return v.now + l.grace + l.reserve/2
+	}
+	return v.now
+}

@@ -1,0 +1,166 @@
+package supervise
+
+import (
+	"testing"
+	"time"
+)
+
+func TestNewLimits(t *testing.T) {
+	const timeout = 10 * time.Second
+	for _, c := range []struct {
+		grace, want time.Duration
+		ok          bool
+	}{
+		{0, 2 * time.Second, true},
+		{2500 * time.Millisecond, 2500 * time.Millisecond, true},
+		{2501 * time.Millisecond, 0, false},
+		{500 * time.Millisecond, 500 * time.Millisecond, true},
+		{499 * time.Millisecond, 0, false},
+		{-time.Second, 0, false},
+	} {
+		l, err := NewLimits(c.grace, timeout)
+		if (err == nil) != c.ok || l.Grace() != c.want {
+			t.Errorf("grace %v: %v, %v", c.grace, l.Grace(), err)
+		}
+	}
+}
+
+// The limits follow a session timeout that changes, and come back.
+func TestLimitsAt(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct{ given, timeout, want time.Duration }{
+		{0, 4 * s, 800 * time.Millisecond},
+		{0, 0, 8 * s},
+		{10 * s, 40 * s, 10 * s},
+		{10 * s, 39 * s, 39 * s / 4},
+		{10 * s, 4 * s, s},
+		{2 * s, 8 * s, 2 * s},
+		{2 * s, 100 * s, 5 * s},
+	} {
+		first, err := NewLimits(c.given, 40*s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := first.at(c.timeout)
+		if l.Grace() != c.want {
+			t.Errorf("%+v: grace %v", c, l.Grace())
+		}
+		if back := l.at(40 * s); back != first {
+			t.Errorf("%+v: %+v after a change there and back, want %+v", c, back, first)
+		}
+	}
+}
+
+func TestDecide(t *testing.T) {
+	l, err := NewLimits(2*time.Second, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const (
+		s    = time.Second
+		now  = 1000 * s
+		told = now - s
+	)
+	for what, c := range map[string]struct {
+		v    view
+		want action
+	}{
+		"held":                            {view{now: now, remaining: 5 * s, running: true, group: true}, watch},
+		"held, just above the grace":      {view{now: now, remaining: 2*s + 1, running: true, group: true}, watch},
+		"held, the grace is reached":      {view{now: now, remaining: 2 * s, running: true, group: true}, terminate},
+		"told, in the grace":              {view{now: now, remaining: s, running: true, group: true, told: told}, watch},
+		"told, the reserve is reached":    {view{now: now, remaining: 250 * time.Millisecond, running: true, group: true, told: told}, kill},
+		"not told, the reserve is passed": {view{now: now, remaining: s / 10, running: true, group: true}, kill},
+		"the clock has run out":           {view{now: now, running: true, group: true}, kill},
+		"told, recovered":                 {view{now: now, remaining: 7 * s, running: true, group: true, told: told}, watch},
+		"told long ago, recovered":        {view{now: now, remaining: 7 * s, running: true, group: true, told: now - 2*s}, kill},
+		"deleted":                         {view{now: now, fate: deleted, running: true, group: true}, terminate},
+		"deleted and told":                {view{now: now, fate: deleted, running: true, group: true, told: told}, watch},
+		"deleted and told long ago":       {view{now: now, fate: deleted, running: true, group: true, told: now - 2*s}, kill},
+		"expired":                         {view{now: now, fate: expired, running: true, group: true}, kill},
+		"ended":                           {view{now: now, remaining: 5 * s}, finish},
+		"ended and lost":                  {view{now: now, fate: expired}, finish},
+		"ended, with others in its group": {view{now: now, remaining: 5 * s, group: true}, terminate},
+		"these were told":                 {view{now: now, remaining: 5 * s, group: true, told: told}, watch},
+		"these were told long ago":        {view{now: now, remaining: 5 * s, group: true, told: now - 2*s}, kill},
+		"these, and the clock runs out":   {view{now: now, remaining: s / 10, group: true, told: told}, kill},
+	} {
+		got, wait := l.decide(c.v)
+		if got != c.want {
+			t.Errorf("%s: action %d, want %d", what, got, c.want)
+		}
+		if got != finish && (wait <= 0 || wait > l.poll) {
+			t.Errorf("%s: look again after %v", what, wait)
+		}
+	}
+}
+
+// However an outage and the intervals between two looks fall together, the group gets SIGTERM no
+// later than the grace period before the lease's end, and SIGKILL no later than the reserve. The guard's deadline lies
+// between that and the end.
+func TestDecideInTime(t *testing.T) {
+	for _, timeout := range []time.Duration{time.Second, 4 * time.Second, 10 * time.Second, time.Minute} {
+		for _, grace := range []time.Duration{0, timeout / 20, timeout / 4} {
+			l, err := NewLimits(grace, timeout)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for shift := range 50 {
+				inTime(t, l, timeout*7/10+time.Duration(shift)*7*time.Millisecond)
+			}
+		}
+	}
+}
+
+// inTime follows a command that ignores SIGTERM, under a lease that ends after some time.
+func inTime(t *testing.T, l Limits, lease time.Duration) {
+	t.Helper()
+	v := view{now: time.Hour, running: true, group: true}
+	end := v.now + lease
+	for {
+		v.remaining = end - v.now
+		action, wait := l.decide(v)
+		guard := l.guardUntil(v)
+		switch action {
+		case terminate:
+			if v.remaining < l.grace-time.Millisecond || v.remaining > l.grace {
+				t.Errorf("SIGTERM with %v left, grace %v", v.remaining, l.grace)
+			}
+			v.told = v.now
+		case kill:
+			if v.told == 0 {
+				t.Error("SIGKILL before SIGTERM")
+			}
+			if v.remaining < l.reserve-time.Millisecond {
+				t.Errorf("SIGKILL with %v left, reserve %v", v.remaining, l.reserve)
+			}
+			if guard <= v.now || guard >= end {
+				t.Errorf("the guard acts %v after turnstile, %v before the end", guard-v.now, end-guard)
+			}
+			return
+		}
+		v.now += wait
+	}
+}
+
+// The guard's deadline never lies behind the lease's end, and comes at once if the lock is gone.
+func TestGuardUntil(t *testing.T) {
+	l, err := NewLimits(0, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const now, s = time.Hour, time.Second
+	for what, c := range map[string]struct {
+		v    view
+		want time.Duration
+	}{
+		"held":             {view{now: now, remaining: 4 * s}, now + 4*s - 125*time.Millisecond},
+		"expired":          {view{now: now, fate: expired}, now},
+		"deleted":          {view{now: now, fate: deleted}, now + 2*s + 125*time.Millisecond},
+		"deleted and told": {view{now: now, fate: deleted, told: now - s}, now + s + 125*time.Millisecond},
+	} {
+		if got := l.guardUntil(c.v); got != c.want {
+			t.Errorf("%s: %v from now, want %v", what, got-now, c.want-now)
+		}
+	}
+}

@@ -1,0 +1,16 @@
+package supervise
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// The guards and starters that Run starts in tests are this binary too.
+func TestMain(m *testing.M) {
+	if IsHelper() {
+		os.Exit(Helper())
+	}
+	goleak.VerifyTestMain(m)
+}

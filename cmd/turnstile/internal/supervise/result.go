@@ -1,0 +1,47 @@
+package supervise
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+)
+
+// Command is what to run.
+type Command struct {
+	Path string   // of the program
+	Args []string // the first is the program's name
+	Env  []string
+
+	// An *os.File is the command's own. Others are copied from and to.
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Result says how a command has ended.
+type Result struct {
+	// Status is the exit status, or 128 + n if signal number n has ended the command.
+	Status int
+	// Started says that the command was started.
+	Started bool
+	// Lost is why the command was stopped, or why it is not certain that the lock was held to the
+	// end. It is nil if the lock was held while any process of the group ran.
+	Lost error
+	// Interrupted says that Ctrl-C on the terminal has ended the command: see [Interrupt].
+	Interrupted bool
+}
+
+// ErrStart is returned by Run, with the cause, if the command could not be started.
+var ErrStart = errors.New("cannot start the command")
+
+// errUnguarded is returned by Run, with the cause, if the command had no guard and was ended.
+var errUnguarded = errors.New("the command's guard has ended, and there is no other")
+
+// errEnding is the cause of a loss that has not happened: the command was stopped before.
+var errEnding = errors.New("no server has answered in time, and the lock's lease was about to end")
+
+// Options of Run.
+type Options struct {
+	Limits Limits
+	Sole   bool         // the process has no children but those of Run, which may reap all others
+	Log    *slog.Logger // warnings tell people what happens to the command
+}

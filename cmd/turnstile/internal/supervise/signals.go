@@ -1,0 +1,59 @@
+//go:build linux || darwin || freebsd
+
+package supervise
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Signals catches the signals that turnstile passes on to a command.
+type Signals struct{ c chan os.Signal }
+
+// Signals that end the wait for a lock, and those that only matter once there is a command.
+var (
+	early = []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP}
+	later = []syscall.Signal{unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT, unix.SIGCHLD}
+)
+
+// Catch begins to catch SIGINT, SIGTERM and SIGHUP. A caller that does so before it waits for a lock
+// misses none between the wait and the command. The caller must call Stop.
+func Catch() *Signals {
+	s := &Signals{make(chan os.Signal, 64)}
+	s.add(early)
+	return s
+}
+
+// Stop ends the catching.
+func (s *Signals) Stop() { signal.Stop(s.c) }
+
+// more begins to catch the other signals, and SIGCHLD, at which Run looks around.
+func (s *Signals) more() { s.add(later) }
+
+// add leaves out signals that turnstile was told to ignore, as by nohup.
+func (s *Signals) add(signals []syscall.Signal) {
+	for _, sig := range signals {
+		if !signal.Ignored(sig) {
+			signal.Notify(s.c, sig)
+		}
+	}
+}
+
+// pending returns a signal that came before there was a command.
+func (s *Signals) pending() (syscall.Signal, bool) {
+	for {
+		select {
+		case got := <-s.c:
+			for _, sig := range early {
+				if got == sig {
+					return sig, true
+				}
+			}
+		default:
+			return 0, false
+		}
+	}
+}

@@ -1,0 +1,131 @@
+//go:build linux || darwin || freebsd
+
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// fakeLock is a lock that has some time left at each look.
+type fakeLock struct {
+	err     error
+	deleted bool
+	left    func() time.Duration
+	timeout time.Duration // 0: the one that the limits were made for
+}
+
+func (l *fakeLock) Err() error    { return l.err }
+func (l *fakeLock) Deleted() bool { return l.deleted }
+func (l *fakeLock) Remaining() time.Duration {
+	if l.left == nil {
+		return 0
+	}
+	return l.left()
+}
+func (l *fakeLock) Timeout() time.Duration { return l.timeout }
+func (l *fakeLock) Done() <-chan struct{}  { return nil }
+
+var errGoneLock = errors.New("the lock is lost")
+
+// run runs a shell command under a lock.
+func run(t *testing.T, lock Lock, script string) (Result, error) {
+	t.Helper()
+	limits, err := NewLimits(2*time.Second, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signals := Catch()
+	defer signals.Stop()
+	return Run(Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: os.Environ()},
+		lock, signals, Options{Limits: limits, Log: slog.New(slog.DiscardHandler)})
+}
+
+// Run does not start a command for a lock that is lost already, or about to be.
+func TestRunLost(t *testing.T) {
+	for what, lock := range map[string]*fakeLock{
+		"deleted": {err: errGoneLock, deleted: true},
+		"expired": {err: errGoneLock},
+		"ending":  {left: func() time.Duration { return time.Second }},
+	} {
+		file := filepath.Join(t.TempDir(), "file")
+		got, err := run(t, lock, "echo > "+file)
+		if err != nil || got.Started || got.Lost == nil {
+			t.Errorf("%s: %+v, %v: want a loss before the start", what, got, err)
+		}
+		if _, err := os.Stat(file); err == nil {
+			t.Errorf("%s: the command was started", what)
+		}
+	}
+}
+
+// A starter that was too slow does not become the command. It gets another deadline if the lock is
+// still held.
+func TestRunLateStarter(t *testing.T) {
+	looks := 0
+	lock := &fakeLock{left: func() time.Duration {
+		if looks++; looks < 20 {
+			return 2*time.Second + time.Microsecond // just above the grace period
+		}
+		return 9 * time.Second
+	}}
+	got, err := run(t, lock, "exit 3")
+	if err != nil || !got.Started || got.Status != 3 || got.Lost != nil {
+		t.Errorf("%+v, %v: want status 3", got, err)
+	}
+	if looks < 20 {
+		t.Errorf("the command was started at look %d, with a deadline that had passed", looks)
+	}
+}
+
+// An error of execve is the error of Run.
+func TestRunCannotStart(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("no program"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	limits, err := NewLimits(0, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{file, file + "-nonsense", "/"} {
+		signals := Catch()
+		got, err := Run(Command{Path: path, Args: []string{path}}, &fakeLock{left: func() time.Duration { return 9 * time.Second }},
+			signals, Options{Limits: limits, Log: slog.New(slog.DiscardHandler)})
+		signals.Stop()
+		if !errors.Is(err, ErrStart) {
+			t.Errorf("%s: %+v, %v: want ErrStart", path, got, err)
+		}
+		if want := fmt.Sprintf("exec %s: ", path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v does not contain %q", path, err, want)
+		}
+	}
+}
+
+// If a server grants a shorter session timeout, the grace period follows, and the command runs on.
+func TestRunTimeoutShrinks(t *testing.T) {
+	for grace, warned := range map[time.Duration]bool{0: false, 10 * time.Second: true} {
+		limits, err := NewLimits(grace, 40*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock := &fakeLock{timeout: 4 * time.Second, left: func() time.Duration { return 3 * time.Second }}
+		var log strings.Builder
+		signals := Catch()
+		got, err := Run(Command{Path: "/bin/sh", Args: []string{"sh", "-c", "exit 3"}}, lock, signals,
+			Options{Limits: limits, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		signals.Stop()
+		if err != nil || got.Status != 3 || got.Lost != nil {
+			t.Errorf("grace %v: %+v, %v: want status 3", grace, got, err)
+		}
+		if strings.Contains(log.String(), "session timeout") != warned {
+			t.Errorf("grace %v: log %q", grace, &log)
+		}
+	}
+}

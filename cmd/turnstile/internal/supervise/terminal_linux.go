@@ -1,0 +1,5 @@
+package supervise
+
+import "golang.org/x/sys/unix"
+
+const getModes, setModes = unix.TCGETS, unix.TCSETS
