@@ -228,7 +228,7 @@ func (e entry) after(err error) afterwards {
 func (q *Queue) sessionFor(ctx context.Context, how entry) (*session.Session, error) {
 	switch {
 	case how.beside != nil:
-		return how.beside.t.a.s, how.beside.Err()
+		return how.beside.t.s, how.beside.Err()
 	case how.renews != nil:
 		return how.renews.s, nil
 	}

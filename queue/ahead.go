@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,6 +58,18 @@ func (a *attempt) viewOf(targets []blocker, watches []plumbing.Watch, beyond int
 		v.ctime = time.UnixMilli(stat.Ctime)
 	}
 	return v
+}
+
+// watchOn returns the watch on a target, or nil if there is none. v may be nil.
+func (v *view) watchOn(name string) plumbing.Watch {
+	if v == nil {
+		return nil
+	}
+	i := slices.IndexFunc(v.targets, func(b blocker) bool { return b.node.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return v.watches[i]
 }
 
 // explain adds to the error of an attempt that ended by its context why it had to wait.

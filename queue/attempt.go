@@ -17,15 +17,10 @@ import (
 // granted or certain to be gone. One goroutine runs it. The package documentation has a
 // diagram.
 type attempt struct {
-	q     *Queue
-	s     *session.Session
-	r     Request
+	*ownNode
 	entry entry
-	id    string // in the node's name, to find it again; each attempt has a new one
 
 	creation plumbing.Creation // the last create that was sent; nil if none was
-	doubt    bool              // a create's reply was lost: there may be several nodes
-	node     Node              // zero until it is known
 	config   config            // of the directory, as last read, if the kind has one
 	policy   rule              // by the last listing
 	slack    int               // the policy's, or the former one if the attempt is outdated
@@ -44,11 +39,8 @@ type attempt struct {
 	unlisted error    // of the listing that was sent with the create
 	failed   error    // why the attempt cannot go on although its node was created
 
-	own     plumbing.Watch            // on the node; nil until it was set
-	czxid   int64                     // of the node; 0 until known
-	seen    map[string]plumbing.Watch // of the last wait: on the nodes ahead, by name
-	configW plumbing.Watch            // on the directory, if the kind has a configuration
-	wake    chan struct{}             // receives when a watch ends; has room for one
+	configW plumbing.Watch // on the directory, if the kind has a configuration
+	wake    chan struct{}  // receives when a watch ends; has room for one
 
 	pace  rounds.Pace // of the rounds that get the attempt no further
 	least int         // contenders ahead at the best listing so far
@@ -58,8 +50,21 @@ type attempt struct {
 	view    *view     // of the last wait; nil if there was none
 	entered time.Time // when the name of the node was known
 
+	place place // of the lease or attempt whose place is shared or renewed
+}
+
+// ownNode is the node of a contender, and what it takes to guard and to delete it. It is that of the
+// attempt, and after the grant that of the turn.
+type ownNode struct {
+	q     *Queue
+	s     *session.Session
+	r     Request
+	id    string         // in the node's name, to find it again; each attempt has a new one
+	node  Node           // zero until it is known
+	doubt bool           // a create's reply was lost: there may be several nodes
+	own   plumbing.Watch // the last watch that was set on the node; nil if none was
+	czxid int64          // of the node; 0 until known
 	claim plumbing.Claim // unfair: to the one node; otherwise nil
-	place place          // of the lease or attempt whose place is shared or renewed
 }
 
 // entry is how an attempt enters the queue. The zero value enters at the end, and waits.
@@ -77,8 +82,8 @@ type entry struct {
 
 func newAttempt(q *Queue, s *session.Session, r Request, how entry) *attempt {
 	a := &attempt{
-		q: q, s: s, r: r, entry: how,
-		id:       uuid.NewString(),
+		ownNode:  &ownNode{q: q, s: s, r: r, id: uuid.NewString()},
+		entry:    how,
 		position: -1,
 		least:    math.MaxInt,
 		wake:     make(chan struct{}, 1),
@@ -205,4 +210,4 @@ func (a *attempt) until(ctx context.Context, answered <-chan struct{}) error {
 	}
 }
 
-func (a *attempt) nodePath() string { return path.Join(a.q.dir, a.node.Name) }
+func (n *ownNode) nodePath() string { return path.Join(n.q.dir, n.node.Name) }

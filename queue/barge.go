@@ -306,10 +306,10 @@ func (a *attempt) recheck(ctx context.Context, holder plumbing.Watch) error {
 
 // standing returns the stat of our node if the node stands for certain, as far as this
 // connection has told: the watch on it has not ended.
-func (a *attempt) standing() *zk.Stat {
-	if a.own == nil || a.own.Event() != plumbing.WatchPending {
+func (n *ownNode) standing() *zk.Stat {
+	if n.own == nil || n.own.Event() != plumbing.WatchPending {
 		return nil
 	}
-	_, stat, _ := a.own.Result()
+	_, stat, _ := n.own.Result()
 	return stat
 }

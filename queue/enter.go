@@ -185,12 +185,12 @@ func (all entrants) makeParents() error {
 // place has the sequence number of that place. Otherwise the server gives the number.
 func (a *attempt) newName() (string, int32) {
 	name := nameFor(a.id, a.r.Prefix, a.r.Weight, a.entry.lazy)
-	var other *attempt
+	var other *ownNode
 	switch {
 	case a.entry.beside != nil:
-		other = a.entry.beside.t.a
+		other = a.entry.beside.t.ownNode
 	case a.entry.renews != nil:
-		other = a.entry.renews
+		other = a.entry.renews.ownNode
 	default:
 		return name, zk.FlagEphemeralSequential
 	}
@@ -261,6 +261,9 @@ func (a *attempt) found(name string) error {
 		return fmt.Errorf("the server created %q when asked for %q", name, nameFor(a.id, a.r.Prefix, a.r.Weight, a.entry.lazy))
 	}
 	a.node, a.entered = n, time.Now()
+	if n.ID == a.id {
+		a.id = n.ID // the same text, which the name holds already
+	}
 	if n.Sequence < 0 || n.Sequence == math.MaxInt32 {
 		// The next numbers are the same again, or below all others.
 		return fmt.Errorf("%w: it gave %d", ErrSequence, n.Sequence)

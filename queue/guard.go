@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
 // A turn ends when its session ends or its node is deleted. No goroutine waits for that: the
@@ -21,16 +22,18 @@ const watchAfter = 5 * time.Millisecond
 // guard starts to guard the turn, until it ends.
 func (t *turn) guard() {
 	t.guardSession()
-	t.guardChildren(t.tenure.watch)
-	own := t.a.own
+	if t.tenure != nil {
+		t.guardChildren(t.tenure.watch)
+	}
+	own := t.own
 	if own == nil {
 		t.delayWatch()
-		if t.a.r.Revoked != nil {
+		if t.r.Revoked != nil {
 			t.hurry()
 		}
 		return
 	}
-	t.learn(own, t.a.czxid)
+	t.learn(own, t.czxid)
 	data, _, _ := own.Result()
 	t.heed(data)
 	t.guardNode(own)
@@ -39,12 +42,11 @@ func (t *turn) guard() {
 // The next three functions hold t.mu while they start a callback, so that the callback, which can
 // run at once, finds the function that stops it. None starts one after conclude.
 
-// guardSession ends the turn when its session ends. It is in held from now on.
+// guardSession has the end of the session end the turn. It is in held from now on.
 func (t *turn) guardSession() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.life.Err() == nil {
-		t.stopSession = plumbing.Of(t.a.s).AfterEnd(func() { t.lose(t.a.s.Err()) })
 		held.add(t)
 	}
 }
@@ -79,14 +81,15 @@ func (t *turn) guardNode(own plumbing.Watch) {
 		return
 	}
 	set := time.Now()
+	t.delay = nil
 	t.stopNode = own.AfterEvent(func() {
-		t.pace.Rested(time.Since(set))
+		t.rounds().Rested(time.Since(set))
 		if own.Event() == plumbing.WatchDeleted {
 			t.loseNode()
 			return
 		}
 		t.persist(func() {
-			if t.pace.Wait(t.life, nil) == nil {
+			if t.rounds().Wait(t.life, nil) == nil {
 				t.setOwn()
 			}
 		})
@@ -98,8 +101,8 @@ func (t *turn) conclude(cause error) (first bool) {
 	t.end(cause)
 	t.mu.Lock()
 	first, t.over = !t.over, true
-	stops := []func(){t.stopSession, t.stopNode, t.stopChildren}
-	t.stopSession, t.stopNode, t.stopChildren = nil, nil, nil
+	stops := []func(){t.stopNode, t.stopChildren}
+	t.stopNode, t.stopChildren = nil, nil
 	t.mu.Unlock()
 	for _, stop := range stops {
 		if stop != nil {
@@ -138,9 +141,9 @@ func (t *turn) persist(f func()) {
 
 func (t *turn) setOwn() {
 	for t.life.Err() == nil {
-		data, stat, w, err := plumbing.Of(t.a.s).Watch(t.life, t.info.Node)
+		data, stat, w, err := plumbing.Of(t.s).Watch(t.life, t.path)
 		switch {
-		case err == nil && stat.EphemeralOwner != t.a.s.ID():
+		case err == nil && stat.EphemeralOwner != t.s.ID():
 			t.loseNode() // an unfair lock's node was deleted, and another session has made it anew
 			return
 		case err == nil:
@@ -153,8 +156,8 @@ func (t *turn) setOwn() {
 		case errors.Is(err, zk.ErrNoNode):
 			t.loseNode()
 			return
-		case t.a.s.Err() != nil:
-			t.lose(t.a.s.Err())
+		case t.s.Err() != nil:
+			t.lose(t.s.Err())
 			return
 		case !plumbing.Uncertain(err):
 			t.learnRefusal(err)
@@ -162,8 +165,16 @@ func (t *turn) setOwn() {
 		}
 		// The reply was lost, and the user's backoff has stopped the request's retries. That
 		// must not end the guard.
-		_ = t.pace.Wait(t.life, nil)
+		_ = t.rounds().Wait(t.life, nil)
 	}
+}
+
+// rounds returns the pace of watchOwn.
+func (t *turn) rounds() *rounds.Pace {
+	if t.pace == nil {
+		t.pace = &rounds.Pace{New: plumbing.OfManager(t.q.m).Retry()}
+	}
+	return t.pace
 }
 
 // learn takes note of a watch on the node. The first one tells the token. Only guard and
@@ -184,11 +195,9 @@ func (t *turn) learnRefusal(err error) {
 }
 
 func (t *turn) setToken(czxid int64, err error) {
-	select {
-	case <-t.known: // it does not change any more
-	default:
-		t.czxid, t.tokenErr = czxid, err
-		close(t.known)
+	if !t.known.has() { // it does not change any more
+		t.token, t.tokenErr = czxid, err
+		t.known.tell()
 	}
 }
 
@@ -198,7 +207,7 @@ const RevokeMessage = "__REVOKE__"
 // heed calls Revoked, once in a turn, if the node's data asks the holder to give the lock up. The
 // lock is not handed over after that. Only guard and watchOwn call it.
 func (t *turn) heed(data []byte) {
-	if t.a.r.Revoked == nil || string(data) != RevokeMessage || t.life.Err() != nil {
+	if t.r.Revoked == nil || string(data) != RevokeMessage || t.life.Err() != nil {
 		return
 	}
 	if t.local != nil {
@@ -212,6 +221,6 @@ func (t *turn) heed(data []byte) {
 		return
 	}
 	for _, l := range holders { // begin calls Revoked for those that have not begun
-		go t.a.r.Revoked(l)
+		go t.r.Revoked(l)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// held has the turns of this process while they last. Contenders asks it since when a node is held,
-// and the log gets one line for all locks that the end of a session takes away.
+// held has the turns of this process while they last. The end of their session ends them, and the log gets
+// one line for all locks that it takes away. Contenders asks held since when a node is held.
 var held = heldTurns{sessions: make(map[*session.Session]*heldIn)}
 
 type heldTurns struct {
@@ -39,40 +39,44 @@ type heldIn struct {
 // namedLosses is how many of the locks that are lost together the log names.
 const namedLosses = 5
 
-// add notes that a turn has begun. The caller calls remove when it is over.
+// add notes that a turn has begun. The end of its session ends it, also if that has come. The caller calls
+// remove when it is over.
 func (h *heldTurns) add(t *turn) {
-	s := t.a.s
+	s := t.s
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	in := h.sessions[s]
 	if in == nil {
 		in = &heldIn{
-			log: plumbing.OfManager(t.a.q.m).Logger(), turns: make(map[string]*turn), lazy: make(map[string][]*turn),
+			log: plumbing.OfManager(t.q.m).Logger(), turns: make(map[string]*turn), lazy: make(map[string][]*turn),
 			leaving: make(map[*turn]struct{}),
 		}
 		h.sessions[s] = in
 		plumbing.Of(s).AfterEnd(func() { h.end(s) })
 	}
-	in.turns[t.info.Node] = t
+	in.turns[t.path] = t
 	h.addLazy(in, t)
+	if in.ended {
+		go t.loseSession()
+	}
 }
 
 // remove notes that a turn is over, and how many holds the end of the session took away. Further calls
 // for the same turn do nothing.
 func (h *heldTurns) remove(t *turn, lost int) {
-	s := t.a.s
+	s := t.s
 	h.mu.Lock()
 	in := h.sessions[s]
-	if in == nil || in.turns[t.info.Node] != t {
+	if in == nil || in.turns[t.path] != t {
 		h.mu.Unlock()
 		return
 	}
-	delete(in.turns, t.info.Node)
+	delete(in.turns, t.path)
 	h.removeLazy(in, t)
 	if lost > 0 {
 		in.lost += lost
 		if len(in.some) < namedLosses {
-			in.some = append(in.some, t.info.Path)
+			in.some = append(in.some, t.q.dir)
 		}
 	}
 	over := h.settle(s, in)
@@ -80,7 +84,7 @@ func (h *heldTurns) remove(t *turn, lost int) {
 	over.report(s)
 }
 
-// end notes that a session has ended.
+// end ends the turns of a session that has ended. Each has a goroutine of its own, since it calls hooks.
 func (h *heldTurns) end(s *session.Session) {
 	h.mu.Lock()
 	in := h.sessions[s]
@@ -89,10 +93,16 @@ func (h *heldTurns) end(s *session.Session) {
 		return
 	}
 	in.ended = true
+	for _, t := range in.turns {
+		go t.loseSession()
+	}
 	over := h.settle(s, in)
 	h.mu.Unlock()
 	over.report(s)
 }
+
+// loseSession ends the turn because its session has ended.
+func (t *turn) loseSession() { t.lose(t.s.Err()) }
 
 // settle forgets a session that has ended, once no turn is left, and returns what is to be reported
 // of it. h.mu is held.
@@ -126,13 +136,13 @@ func (h *heldTurns) look(s *session.Session, node string) (since time.Time, kept
 	if t == nil {
 		return time.Time{}, false
 	}
-	return t.heldSince(), t.keptAt.Load() != 0
+	return t.heldSince(), t.tenure != nil && t.tenure.keptAt.Load() != 0
 }
 
 // reportDeleted logs that a lock was lost because its node was deleted, and not by us.
 func (t *turn) reportDeleted() {
-	plumbing.OfManager(t.a.q.m).Logger().Warn("lock lost: its node was deleted, and not by its holder",
-		"lock", t.info.Path, "node", t.info.Node, "session", hexID(t.a.s))
+	plumbing.OfManager(t.q.m).Logger().Warn("lock lost: its node was deleted, and not by its holder",
+		"lock", t.q.dir, "node", t.path, "session", hexID(t.s))
 }
 
 func hexID(s *session.Session) string { return fmt.Sprintf("0x%x", uint64(s.ID())) }

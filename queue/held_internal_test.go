@@ -45,6 +45,27 @@ func TestHeldForgets(t *testing.T) {
 	zktest.Eventually(t, testserver.Patience, "the session to be forgotten", func() bool { return turns() == -1 })
 }
 
+// A turn that begins after its session has ended is lost at once, whether or not others are still there.
+func TestHeldAfterEnd(t *testing.T) {
+	p := newProcess(t, testserver.Path(t), Request{}, 1)
+	l := p.hold(t)
+	s := l.t.s
+	noError(t, p.proxy.Expire(patience(t), s.ID()))
+	for what, h := range map[string]*heldTurns{
+		"the last was lost": {sessions: make(map[*session.Session]*heldIn)},
+		"others are there":  {sessions: map[*session.Session]*heldIn{s: {ended: true, turns: map[string]*turn{"/other": nil}}}},
+	} {
+		<-s.Done()
+		late := newTurn(t.Context(), &attempt{ownNode: l.t.ownNode}, nil)
+		h.add(late)
+		select {
+		case <-late.life.Done():
+		case <-patience(t).Done():
+			t.Errorf("%s: the turn goes on", what)
+		}
+	}
+}
+
 // The line about a session waits for its last turn, in whatever order the news of the end comes.
 func TestHeldReportsOnce(t *testing.T) {
 	var log bytes.Buffer
@@ -53,14 +74,16 @@ func TestHeldReportsOnce(t *testing.T) {
 	s := testserver.Session(t, p.m)
 	first, second := p.hold(t), other.hold(t)
 	// Two turns of one session.
-	turns := []*turn{first.t, {a: &attempt{s: s, q: first.t.a.q}, info: second.t.info}}
+	turns := []*turn{first.t, {ownNode: &ownNode{s: s, q: first.t.q}, path: second.t.path}}
 	h := heldTurns{sessions: make(map[*session.Session]*heldIn)}
 	for _, turn := range turns {
 		h.add(turn)
 	}
 	h.sessions[s].log = slog.New(slog.NewTextHandler(&log, nil))
 	h.remove(turns[0], 1)
-	h.end(s)
+	h.mu.Lock()
+	h.sessions[s].ended = true
+	h.mu.Unlock()
 	if log.Len() > 0 {
 		t.Errorf("while a turn lasts: %s", &log)
 	}

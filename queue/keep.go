@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/plumbing"
@@ -64,11 +65,13 @@ type tenure struct {
 	setting bool          // a listing is under way that sets the watch again
 	used    bool          // the place was used again after a release, or shared
 	until   time.Time     // while the place is kept: when that ends
+	leases  int           // those that were granted and not released
+	keptAt  atomic.Int64  // since when nobody holds the node (UnixNano), or 0; for all to read
 }
 
 // newTenure returns the tenure of an attempt that was granted at a time.
-func newTenure(a *attempt, now time.Time) tenure {
-	k := tenure{since: now, timeout: a.s.Timeout()}
+func newTenure(a *attempt, now time.Time) *tenure {
+	k := &tenure{since: now, timeout: a.s.Timeout()}
 	// Near the end of the sequence numbers, the directory has to become empty.
 	k.fit = a.entry.lazy && !a.crowded && a.node.Sequence >= 0 && a.node.Sequence < restartFrom
 	if k.fit {
@@ -166,7 +169,7 @@ func (r *Request) sharedBy() bool {
 
 // blocks reports whether the node of this turn is in the way of a new contender for a request.
 func (t *turn) blocks(r *Request) bool {
-	return blocksFor(r.Kind, Node{Prefix: r.Prefix, Weight: r.Weight, Sequence: math.MaxInt32}, t.a.node)
+	return blocksFor(r.Kind, Node{Prefix: r.Prefix, Weight: r.Weight, Sequence: math.MaxInt32}, t.node)
 }
 
 // leavingTime is how long a try waits for kept places to leave, if it took so long to enter, which is a

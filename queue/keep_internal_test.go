@@ -19,8 +19,8 @@ func (s seen) Event() plumbing.WatchEvent { return s.event }
 // What a tenure says of a place, at each time and with each reason to end it.
 func TestTenure(t *testing.T) {
 	now := time.Now()
-	fit := func() tenure {
-		k := tenure{watch: seen{}, since: now, timeout: 10 * time.Second, fit: true}
+	fit := func() *tenure {
+		k := &tenure{watch: seen{}, since: now, timeout: 10 * time.Second, fit: true}
 		k.keep(now, 3*time.Second)
 		return k
 	}
@@ -43,7 +43,7 @@ func TestTenure(t *testing.T) {
 		{"not to be kept", func(k *tenure) { k.fit = false }, 0, false, false},
 	} {
 		k := fit()
-		c.change(&k)
+		c.change(k)
 		at := now.Add(c.later)
 		if got := k.undisturbed(at); got != c.undisturbed {
 			t.Errorf("%s: undisturbed %v", c.what, got)
@@ -141,7 +141,7 @@ func TestAloneIn(t *testing.T) {
 	r := Request{Kind: readKind}
 	noError(t, r.complete())
 	me, _ := ParseNode("_c_me-keep-__READ__0000000005")
-	turn := &turn{a: &attempt{r: r, node: me}}
+	turn := &turn{ownNode: &ownNode{r: r, node: me}}
 	readers := func(n int) (names []string) {
 		for i := range n {
 			names = append(names, fmt.Sprintf("_c_other-__READ__%010d", 10+i))

@@ -257,7 +257,7 @@ func TestKeepSessionLost(t *testing.T) {
 	p.wantState(t, idle)
 	p.forgetHabit() // the end of the node may have been told before that of the session
 	next := p.hold(t)
-	if next.Path() == l.Path() || next.t.a.s == l.t.a.s {
+	if next.Path() == l.Path() || next.t.s == l.t.s {
 		t.Error("the place of the old session was used")
 	}
 	giveBack(t, next)
@@ -277,8 +277,9 @@ func (p *process) unguarded(t *testing.T) *turn {
 	tokenOf(t, l) // the watch on the node is set
 	giveBack(t, l)
 	l.t.mu.Lock()
-	stops := []func(){l.t.stopSession, l.t.stopNode, l.t.stopChildren}
+	stops := []func(){l.t.stopNode, l.t.stopChildren}
 	l.t.mu.Unlock()
+	held.remove(l.t, 0) // the end of the session
 	for _, stop := range stops {
 		stop()
 	}
@@ -294,12 +295,12 @@ func TestKeepLooksFirst(t *testing.T) {
 			zktest.Eventually(t, testserver.Patience, "the news", func() bool { return !kept.tenure.pending() })
 		},
 		"the session has ended": func(p *process, kept *turn) {
-			noError(t, p.proxy.Expire(patience(t), kept.a.s.ID()))
-			<-kept.a.s.Done()
+			noError(t, p.proxy.Expire(patience(t), kept.s.ID()))
+			<-kept.s.Done()
 			kept.tenure.watch = seen{} // as if it were pending
 		},
 		"the node is gone": func(p *process, kept *turn) {
-			testserver.Delete(t, kept.info.Node)
+			testserver.Delete(t, kept.path)
 			zktest.Eventually(t, testserver.Patience, "the news", kept.deleted)
 			kept.tenure.watch = seen{}
 		},

@@ -68,7 +68,7 @@ func (a *attempt) withRoom(ctx context.Context, start func() error) error {
 // of a place that may be kept.
 func (a *attempt) follows(ahead *tail) bool {
 	before := a.entry.before
-	return before != nil && a.entry.lazy && ahead.count() == 1 && ahead.last[0].node.Name == before.a.node.Name
+	return before != nil && a.entry.lazy && ahead.count() == 1 && ahead.last[0].node.Name == before.node.Name
 }
 
 // succession waits until the node of the turn before is gone, and returns a new listing. A watch on that
@@ -145,7 +145,7 @@ func (h *heldTurns) oldestKept(s *session.Session) (oldest *turn) {
 	}
 	for _, turns := range in.lazy {
 		for _, t := range turns {
-			if since := t.keptAt.Load(); since != 0 && (oldest == nil || since < first) {
+			if since := t.tenure.keptAt.Load(); since != 0 && (oldest == nil || since < first) {
 				oldest, first = t, since
 			}
 		}
@@ -170,7 +170,7 @@ func (h *heldTurns) leaving(s *session.Session) *turn {
 func (h *heldTurns) leave(t *turn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if in := h.sessions[t.a.s]; in != nil {
+	if in := h.sessions[t.s]; in != nil {
 		in.leaving[t] = struct{}{}
 	}
 }
@@ -179,24 +179,24 @@ func (h *heldTurns) leave(t *turn) {
 func (h *heldTurns) left(t *turn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if in := h.sessions[t.a.s]; in != nil {
+	if in := h.sessions[t.s]; in != nil {
 		delete(in.leaving, t)
 	}
 }
 
 // addLazy notes that the place of a turn may be kept. h.mu is held.
 func (h *heldTurns) addLazy(in *heldIn, t *turn) {
-	if !t.tenure.fit {
+	if t.tenure == nil || !t.tenure.fit {
 		return
 	}
-	dir := path.Dir(t.info.Node)
+	dir := path.Dir(t.path)
 	in.lazy[dir] = append(in.lazy[dir], t)
 	h.lazy.Add(1)
 }
 
 // removeLazy undoes addLazy. h.mu is held.
 func (h *heldTurns) removeLazy(in *heldIn, t *turn) {
-	dir := path.Dir(t.info.Node)
+	dir := path.Dir(t.path)
 	turns := in.lazy[dir]
 	i := slices.Index(turns, t)
 	if i < 0 {

@@ -48,7 +48,7 @@ func newLease(ctx context.Context, t *turn) *Lease {
 }
 
 // Path returns the path of the lease's node.
-func (l *Lease) Path() string { return l.made().t.info.Node }
+func (l *Lease) Path() string { return l.made().t.path }
 
 // Done returns a channel that is closed when the lease is released or lost. [Lease.Err] may know
 // of a loss a moment earlier.
@@ -62,7 +62,7 @@ func (l *Lease) Err() error {
 	if cause := context.Cause(l.hold); cause != nil {
 		return cause
 	}
-	if err := l.t.a.s.Err(); err != nil {
+	if err := l.t.s.Err(); err != nil {
 		l.lose(err)
 	}
 	return context.Cause(l.hold)
@@ -102,21 +102,19 @@ func (l *Lease) Context(parent context.Context) (context.Context, context.Cancel
 func (l *Lease) Token(ctx context.Context) (int64, error) {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.Token")
-	select {
-	case <-l.t.known:
-		return l.t.czxid, l.t.tokenErr
-	default:
+	if l.t.known.has() {
+		return l.t.token, l.t.tokenErr
 	}
 	if ctx.Err() == nil && l.hold.Err() == nil {
 		l.t.hurry()
 	}
 	select {
-	case <-l.t.known:
-		return l.t.czxid, l.t.tokenErr
+	case <-l.t.known.wait():
+		return l.t.token, l.t.tokenErr
 	case <-ctx.Done():
-		return 0, fmt.Errorf("token of %s: %w", l.t.info.Path, ctx.Err())
+		return 0, fmt.Errorf("token of %s: %w", l.t.q.dir, ctx.Err())
 	case <-l.hold.Done():
-		return 0, fmt.Errorf("token of %s: %w", l.t.info.Path, l.Err())
+		return 0, fmt.Errorf("token of %s: %w", l.t.q.dir, l.Err())
 	}
 }
 
@@ -130,10 +128,10 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 // cannot tell one holder from the next. Use [Lease.Token] instead.
 func (l *Lease) Guard() *zk.CheckVersionRequest {
 	l.made()
-	if l.t.a.claim != nil {
-		return &zk.CheckVersionRequest{Path: l.t.info.Node, Version: noVersion}
+	if l.t.claim != nil {
+		return &zk.CheckVersionRequest{Path: l.t.path, Version: noVersion}
 	}
-	return &zk.CheckVersionRequest{Path: l.t.info.Node, Version: -1}
+	return &zk.CheckVersionRequest{Path: l.t.path, Version: -1}
 }
 
 // noVersion is a version that no node has. Versions begin at 0, and -1 in a check means any.
@@ -171,9 +169,9 @@ func (l *Lease) startRelease(ctx context.Context, with *parting) (wait func() er
 	}
 	err := l.Err()
 	if !first && errors.Is(err, ErrReleased) {
-		return func() error { return fmt.Errorf("release %s: %w", l.t.info.Path, err) }
+		return func() error { return fmt.Errorf("release %s: %w", l.t.q.dir, err) }
 	}
-	removing, end := traceRelease(ctx, l.t.hooks(), l.ctx, l.t.info)
+	removing, end := traceRelease(ctx, l.t.hooks(), l.ctx, l.t.info())
 	told = true
 	var removal plumbing.Removal
 	if first {
@@ -190,7 +188,7 @@ func (l *Lease) startRelease(ctx context.Context, with *parting) (wait func() er
 		case !first:
 			return err // of the loss, which names the lock
 		}
-		return fmt.Errorf("release %s: %w", l.t.info.Path, err)
+		return fmt.Errorf("release %s: %w", l.t.q.dir, err)
 	}
 }
 
@@ -205,7 +203,7 @@ func (l *Lease) await(ctx context.Context, r plumbing.Removal) error {
 		return fmt.Errorf("%w: %w", ErrReleasePending, ctx.Err())
 	}
 	err := r.Err()
-	if err != nil && l.t.a.s.Err() != nil {
+	if err != nil && l.t.s.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrReleasePending, err)
 	}
 	return err
@@ -242,7 +240,7 @@ func (l *Lease) lostWithSession() bool {
 // began calls the Hold hook. The hook gets the lease (LeaseFrom), so the lease can end before the
 // hook has returned: a call of Err finds that the clock has run out. Then began tells the end.
 func (l *Lease) began() {
-	tellEnd := traceHold(l, l.t.hooks(), l.t.info)
+	tellEnd := traceHold(l, l.t.hooks(), l.t.info())
 	l.mu.Lock()
 	l.tellEnd = tellEnd
 	early := l.early
@@ -262,7 +260,7 @@ func (l *Lease) tell(cause error) {
 		tellEnd(lossOrNil(cause))
 	}
 	if !errors.Is(cause, ErrReleased) {
-		traceLoss(l.ctx, l.t.hooks(), l.t.info, cause)
+		traceLoss(l.ctx, l.t.hooks(), l.t.info(), cause)
 	}
 }
 

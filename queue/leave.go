@@ -87,32 +87,32 @@ func (a *attempt) remove(ctx context.Context) plumbing.Removal {
 type remover func(ctx context.Context, path string) plumbing.Removal
 
 // removeBy is remove with another way to delete the node if its name is known.
-func (a *attempt) removeBy(ctx context.Context, remove remover) plumbing.Removal {
-	if a.claim != nil {
-		return a.claim.Remove(ctx, a.standing())
+func (n *ownNode) removeBy(ctx context.Context, remove remover) plumbing.Removal {
+	if n.claim != nil {
+		return n.claim.Remove(ctx, n.standing())
 	}
-	if a.node.Name == "" {
-		return a.sweep(ctx)
+	if n.node.Name == "" {
+		return n.sweep(ctx)
 	}
-	if a.doubt {
-		a.sweep(ctx)
+	if n.doubt {
+		n.sweep(ctx)
 	}
-	r := remove(ctx, a.nodePath())
+	r := remove(ctx, n.nodePath())
 	// Negative is past the end of the counter, not before its beginning.
-	if a.node.Sequence >= restartFrom || a.node.Sequence < 0 {
+	if n.node.Sequence >= restartFrom || n.node.Sequence < 0 {
 		go func() {
 			<-r.Done()
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.s.Timeout())
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.s.Timeout())
 			defer cancel()
-			_ = a.s.Delete(ctx, a.q.dir, -1) // fails if other nodes are there, or it is gone
+			_ = n.s.Delete(ctx, n.q.dir, -1) // fails if other nodes are there, or it is gone
 		}()
 	}
 	return r
 }
 
 // sweep deletes all nodes with our id.
-func (a *attempt) sweep(ctx context.Context) plumbing.Removal {
-	return plumbing.Of(a.s).Sweep(ctx, a.q.dir, func(name string) bool {
-		return strings.HasPrefix(name, protected+a.id+"-")
+func (n *ownNode) sweep(ctx context.Context) plumbing.Removal {
+	return plumbing.Of(n.s).Sweep(ctx, n.q.dir, func(name string) bool {
+		return strings.HasPrefix(name, protected+n.id+"-")
 	})
 }

@@ -14,7 +14,7 @@ import (
 // startSettingLocked begins to set the watch on the children of readers again. It returns false if the
 // watch is pending, or not to be set again.
 func (l *Local) startSettingLocked(t *turn) bool {
-	k := &t.tenure
+	k := t.tenure
 	if !l.many || l.turn != t || k.setting || k.pending() || !k.fresh(time.Now()) {
 		return false
 	}
@@ -27,7 +27,7 @@ func (l *Local) setAgain(t *turn) {
 	var w plumbing.Watch
 	alone := false
 	defer func() { l.endSetting(t, w, alone) }() // also if a hook ends the goroutine
-	names, _, w, err := plumbing.Of(t.a.s).List(t.life, l.q.dir)
+	names, _, w, err := plumbing.Of(t.s).List(t.life, l.q.dir)
 	alone = err == nil && t.aloneIn(names)
 }
 
@@ -35,10 +35,10 @@ func (l *Local) setAgain(t *turn) {
 // it. A directory with more than maxCrowd contenders is too long to be listed again and again, and
 // aloneIn reports false.
 func (t *turn) aloneIn(names []string) bool {
-	kind := t.a.r.Kind
+	kind := t.r.Kind
 	nodes, err := ofKind(parseNodes(names, kind.Prefixes...), kind)
-	return err == nil && len(nodes) <= maxCrowd && slices.Contains(names, t.a.node.Name) &&
-		!keepsWaiting(kind, t.a.node, nodes)
+	return err == nil && len(nodes) <= maxCrowd && slices.Contains(names, t.node.Name) &&
+		!keepsWaiting(kind, t.node, nodes)
 }
 
 // endSetting follows setAgain. w is nil if the listing has failed. If the readers are alone, those that
@@ -47,7 +47,7 @@ func (t *turn) aloneIn(names []string) bool {
 // wait get a contender of their own.
 func (l *Local) endSetting(t *turn, w plumbing.Watch, alone bool) {
 	l.mu.Lock()
-	k := &t.tenure
+	k := t.tenure
 	k.setting = false
 	if l.turn != t {
 		l.mu.Unlock()
@@ -58,7 +58,7 @@ func (l *Local) endSetting(t *turn, w plumbing.Watch, alone bool) {
 		admitted := l.admitLocked(t, l.waiting)
 		if len(admitted) > 0 {
 			l.state = holding
-			t.keptAt.Store(0)
+			t.tenure.keptAt.Store(0)
 		}
 		l.mu.Unlock()
 		t.guardChildren(w)

@@ -54,9 +54,9 @@ func (l *Local) takeLocked() (t, gone *turn) {
 // useLocked grants a further lease of the turn.
 func (l *Local) useLocked(t *turn) {
 	l.state = holding
-	t.leases++
+	t.tenure.leases++
 	t.tenure.used = true
-	t.keptAt.Store(0)
+	t.tenure.keptAt.Store(0)
 }
 
 // splitLocked makes room for a new contender beside a turn that readers hold, or a contender of readers,
@@ -205,7 +205,7 @@ func (l *Local) contend(ctx context.Context, me *sharedContender) {
 // the Local's, unless the Local has turned to another contender since.
 func (l *Local) holdLocked(ctx context.Context, a *attempt) *turn {
 	t := newTurn(ctx, a, l)
-	t.leases = 1
+	t.tenure.leases = 1
 	if l.state == idle {
 		l.state, l.turn, l.left = holding, t, l.most
 	}
@@ -216,7 +216,7 @@ func (l *Local) holdLocked(ctx context.Context, a *attempt) *turn {
 func (l *Local) admitLocked(t *turn, waiting *waiters) (admitted []*waiter) {
 	for waiting.Len() > 0 {
 		admitted = append(admitted, waiting.next())
-		t.leases++
+		t.tenure.leases++
 		t.tenure.used = true
 	}
 	return admitted
@@ -298,8 +298,8 @@ func (l *Local) why(w *waiter, now time.Time) string {
 // goes by the clock.
 func (l *Local) passOn(t *turn) bool {
 	l.mu.Lock()
-	t.leases--
-	if t.leases > 0 { // other readers hold
+	t.tenure.leases--
+	if t.tenure.leases > 0 { // other readers hold
 		l.mu.Unlock()
 		return true
 	}
@@ -321,7 +321,7 @@ func (l *Local) passOn(t *turn) bool {
 		l.left--
 	}
 	w := l.waiting.next()
-	t.leases++
+	t.tenure.leases++
 	l.mu.Unlock()
 	t.hurry()
 	t.passTo([]*waiter{w})
@@ -333,7 +333,7 @@ func (l *Local) keepLocked(now time.Time) {
 	t := l.turn
 	l.state = keeping
 	t.tenure.keep(now, l.lazy)
-	t.keptAt.Store(now.UnixNano())
+	t.tenure.keptAt.Store(now.UnixNano())
 	if !l.ticking {
 		l.tickLocked(t.tenure.until.Sub(now))
 	}
@@ -409,7 +409,7 @@ func (l *Local) leaveLocked() *turn {
 	t := l.turn
 	l.turn = nil
 	held.leave(t) // first, so that the place is at all times known to be kept, or to leave
-	t.keptAt.Store(0)
+	t.tenure.keptAt.Store(0)
 	l.contendLocked(nil, nil) // for readers that wait for the watch
 	return t
 }

@@ -31,37 +31,43 @@ func (l *Lease) beside(ctx context.Context, r Request) (*Lease, error) {
 	if err := r.complete(); err != nil {
 		return nil, err
 	}
-	if err := l.t.a.checkBeside(r.Kind); err != nil {
+	if err := l.t.checkBeside(r.Kind); err != nil {
 		return nil, err
 	}
 	if l.t.local != nil && l.Err() == nil {
 		// The next waiter of the Local would hold together with the new lease.
 		l.t.local.bar(l.t)
 	}
-	return l.t.a.q.acquire(ctx, r, entry{beside: l})
+	return l.t.q.acquire(ctx, r, entry{beside: l})
 }
 
-// checkBeside returns an error if a lease of a kind must not share the place of this attempt. The
+// checkBeside returns an error if a lease of a kind must not share the place of this node. The
 // waiters behind a node go when the node goes, unless their policy says that it may leave another
 // node in its place.
-func (a *attempt) checkBeside(kind *Kind) error {
-	if kind.Unfair || kind.configuration != nil || a.policy.Replaces == nil || !a.policy.Replaces(a.node) {
+func (n *ownNode) checkBeside(kind *Kind) error {
+	if kind.Unfair || kind.configuration != nil || !n.replaces() {
 		return fmt.Errorf("queue: %w: a %s lock cannot be taken beside %s, which leaves nothing in its place",
-			session.ErrInvalid, kind.Name, a.node.Name)
+			session.ErrInvalid, kind.Name, n.node.Name)
 	}
 	sorted := func(k *Kind) []string { return slices.Compact(slices.Sorted(slices.Values(k.Prefixes))) }
-	if !slices.Equal(sorted(kind), sorted(a.r.Kind)) {
+	if !slices.Equal(sorted(kind), sorted(n.r.Kind)) {
 		return fmt.Errorf("queue: %w: %s and %s locks have different prefixes, and cannot share a place",
-			session.ErrInvalid, kind.Name, a.r.Kind.Name)
+			session.ErrInvalid, kind.Name, n.r.Kind.Name)
 	}
 	return nil
+}
+
+// replaces reports whether the node may leave another in its place.
+func (n *ownNode) replaces() bool {
+	p, err := n.r.Kind.ruleOf(n.node, config{})
+	return err == nil && p.Replaces != nil && p.Replaces(n.node)
 }
 
 // sharePlace learns the token of the place that is shared with a lease. A listing that shows both
 // nodes proves that ours was there before the next contender could go.
 func (a *attempt) sharePlace(ctx context.Context, names []string) error {
 	other := a.entry.beside
-	if !slices.Contains(names, other.t.a.node.Name) {
+	if !slices.Contains(names, other.t.node.Name) {
 		return other.nodeGone()
 	}
 	return a.learnPlace(ctx)
@@ -69,7 +75,7 @@ func (a *attempt) sharePlace(ctx context.Context, names []string) error {
 
 // besides reports whether a node is that of the lease whose place is shared.
 func (a *attempt) besides(n Node) bool {
-	return a.entry.beside != nil && n.Name == a.entry.beside.t.a.node.Name
+	return a.entry.beside != nil && n.Name == a.entry.beside.t.node.Name
 }
 
 // askPlace asks for the token of the place, if it is not known. The request is sent just before
@@ -77,12 +83,11 @@ func (a *attempt) besides(n Node) bool {
 // watch, which it would set sooner or later.
 func (a *attempt) askPlace(ctx context.Context) (err error) {
 	other := a.entry.beside.t
-	select {
-	case <-other.known:
-		a.place = place{known: true, token: other.czxid, tokenErr: other.tokenErr}
-	default:
-		a.place.watch, err = plumbing.Of(a.s).StartWatch(ctx, other.info.Node)
+	if other.known.has() {
+		a.place = place{known: true, token: other.token, tokenErr: other.tokenErr}
+		return nil
 	}
+	a.place.watch, err = plumbing.Of(a.s).StartWatch(ctx, other.path)
 	return err
 }
 

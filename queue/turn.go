@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/plumbing"
@@ -17,63 +16,58 @@ import (
 // turn is a granted node, from the grant until the node is given up or lost. It is held by one
 // lease at a time, or kept while nobody holds it. The package documentation has a diagram.
 type turn struct {
-	a     *attempt // never changes any more
-	info  session.HoldInfo
-	local *Local // nil for a turn of a single lease
+	*ownNode        // only its watch changes any more
+	path     string // of the node
+	local    *Local // nil for a turn of a single lease
 
 	// life ends with the turn. It has the values of the acquisition's context, for hooks.
 	life context.Context
 	end  context.CancelCauseFunc
 
-	known    chan struct{} // closed once czxid or tokenErr is set
-	czxid    int64
+	known    news // that token or tokenErr is set, which then never change
+	token    int64
 	tokenErr error
 
-	pace rounds.Pace // of watchOwn, which runs once at a time
+	pace *rounds.Pace // of watchOwn, which runs once at a time; nil until it is needed
 
-	tenure tenure       // of a Local, whose mu guards it
-	leases int          // of a Local, whose mu guards it: those that were granted and not released
-	keptAt atomic.Int64 // since when nobody holds the node (UnixNano), or 0; the Local sets it
+	tenure *tenure // of a Local; otherwise nil
 
-	// removing is closed when the turn is over and the removal of its node has begun. It is not
-	// closed if the node was lost with the session.
-	removing chan struct{}
+	// removing tells that the turn is over and the removal of its node has begun. It does not if the node
+	// was lost with the session.
+	removing news
 
-	mu      sync.Mutex
+	mu      sync.Mutex       // guards own, too
 	over    bool             // conclude was called
 	removal plumbing.Removal // of the node; nil until it has begun
 	holders []*Lease         // the leases that have begun and have not ended
-	own     plumbing.Watch   // the last watch that was set on the node; nil if none was
 	asked   bool             // the holder was asked to give the lock up
 
 	// Of guard, which sets them while the turn lasts.
-	delay        *time.Timer // sets the first watch; nil if the attempt had set one
-	stopSession  func()
+	delay        *time.Timer // sets the first watch; nil once there is one
 	stopNode     func()
 	stopChildren func()
 }
 
 // newTurn returns the turn of an attempt that was granted. The caller calls guard and then begin.
 func newTurn(ctx context.Context, a *attempt, local *Local) *turn {
-	t := &turn{
-		a: a, local: local, own: a.own,
-		info:     session.HoldInfo{Kind: a.r.Kind.Name, Chroot: plumbing.OfManager(a.q.m).Chroot(), Path: a.q.dir, Node: a.nodePath()},
-		known:    make(chan struct{}),
-		removing: make(chan struct{}),
-		pace:     rounds.Pace{New: plumbing.OfManager(a.q.m).Retry()},
-	}
+	t := &turn{ownNode: a.ownNode, path: a.nodePath(), local: local}
 	if local != nil {
 		t.tenure = newTenure(a, time.Now())
 	}
 	if a.place.known {
-		t.czxid, t.tokenErr = a.place.token, a.place.tokenErr
-		close(t.known)
+		t.token, t.tokenErr = a.place.token, a.place.tokenErr
+		t.known.tell()
 	}
 	t.life, t.end = context.WithCancelCause(holderContext(ctx, t.hooks()))
 	return t
 }
 
-func (t *turn) hooks() *session.Trace { return t.a.q.hooks() }
+// info says for hooks what is held.
+func (t *turn) info() session.HoldInfo {
+	return session.HoldInfo{Kind: t.r.Kind.Name, Chroot: plumbing.OfManager(t.q.m).Chroot(), Path: t.q.dir, Node: t.path}
+}
+
+func (t *turn) hooks() *session.Trace { return t.q.hooks() }
 
 // begin begins a hold. ctx is that of the caller that gets the lease, and begin runs in the
 // caller's goroutine: if a hook panics, the turn goes on without this hold. The previous hold
@@ -95,7 +89,7 @@ func (t *turn) begin(ctx context.Context) *Lease {
 	l.began()
 	begun = true
 	if asked {
-		go t.a.r.Revoked(l)
+		go t.r.Revoked(l)
 	}
 	if cause := context.Cause(t.life); cause != nil {
 		t.lose(cause) // again: the first call has not found this holder
@@ -120,7 +114,7 @@ func (t *turn) lose(cause error) {
 	if first && deleted {
 		// The node is gone. But the session counts it (WithMaxNodes) until a delete of ours
 		// has found that.
-		t.remove(t.life, plumbing.Of(t.a.s).Remove)
+		t.remove(t.life, plumbing.Of(t.s).Remove)
 	}
 	if t.local != nil {
 		t.local.turnOver(t)
@@ -148,7 +142,7 @@ func (t *turn) drop(l *Lease) {
 }
 
 // lossOf returns a cause with the path of the lock that was lost.
-func (t *turn) lossOf(cause error) error { return fmt.Errorf("lock %s: %w", t.info.Path, cause) }
+func (t *turn) lossOf(cause error) error { return fmt.Errorf("lock %s: %w", t.q.dir, cause) }
 
 // loseNode ends the turn because its node was deleted. If the holder has released its lease, the
 // delete was ours, and loseNode changes nothing.
@@ -163,17 +157,17 @@ func (t *turn) loseNode() { t.lose(fmt.Errorf("%w: %w", session.ErrLost, errDele
 func (t *turn) release(ctx context.Context, l *Lease, with *parting) plumbing.Removal {
 	t.drop(l)
 	if t.local == nil {
-		return t.retire(ctx, with.remover(t.a.s))
+		return t.retire(ctx, with.remover(t.s))
 	}
 	if t.local.passOn(t) {
 		return nil
 	}
 	if placed := t.local.turnOver(t); placed != nil {
 		return t.retire(ctx, func(ctx context.Context, path string) plumbing.Removal {
-			return plumbing.Of(t.a.s).RemoveAfter(ctx, path, placed)
+			return plumbing.Of(t.s).RemoveAfter(ctx, path, placed)
 		})
 	}
-	return t.retire(ctx, with.remover(t.a.s))
+	return t.retire(ctx, with.remover(t.s))
 }
 
 // giveUp gives up a place that was kept, and that its Local has left. It does nothing if t is nil.
@@ -181,7 +175,7 @@ func (t *turn) giveUp() {
 	if t == nil {
 		return
 	}
-	gone := t.retire(context.WithoutCancel(t.life), plumbing.Of(t.a.s).Remove).Done()
+	gone := t.retire(context.WithoutCancel(t.life), plumbing.Of(t.s).Remove).Done()
 	go func() {
 		<-gone
 		held.left(t)
@@ -200,8 +194,8 @@ func (t *turn) remove(ctx context.Context, by remover) plumbing.Removal {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.removal == nil {
-		t.removal = t.a.removeBy(ctx, by)
-		close(t.removing)
+		t.removal = t.removeBy(ctx, by)
+		t.removing.tell()
 	}
 	return t.removal
 }
@@ -210,12 +204,12 @@ func (t *turn) remove(ctx context.Context, by remover) plumbing.Removal {
 // it, or until ctx ends.
 func (t *turn) awaitGone(ctx context.Context) {
 	select {
-	case <-t.removing:
+	case <-t.removing.wait():
 		select {
 		case <-t.remove(ctx, nil).Done(): // it has begun
 		case <-ctx.Done():
 		}
-	case <-t.a.s.Done(): // the server deletes the node
+	case <-t.s.Done(): // the server deletes the node
 	case <-ctx.Done():
 	}
 }
@@ -233,7 +227,7 @@ func (t *turn) heldSince() time.Time {
 
 // stands reports whether the node is ours for certain, as far as this process knows.
 func (t *turn) stands() bool {
-	return !t.deleted() && t.life.Err() == nil && t.a.s.Err() == nil // in this order: the clock comes last
+	return !t.deleted() && t.life.Err() == nil && t.s.Err() == nil // in this order: the clock comes last
 }
 
 // deleted reports whether the watch on the node has told that the node was deleted.

@@ -150,7 +150,6 @@ func (a *attempt) settleOwn(ctx context.Context, own plumbing.Watch) error {
 
 // settleAhead waits for the answers about the targets.
 func (a *attempt) settleAhead(ctx context.Context, targets []blocker, watches []plumbing.Watch) error {
-	seen := make(map[string]plumbing.Watch, len(watches))
 	for i, w := range watches {
 		_, stat, err := a.settle(ctx, w)
 		switch {
@@ -159,12 +158,10 @@ func (a *attempt) settleAhead(ctx context.Context, targets []blocker, watches []
 		case err != nil:
 			return err
 		default:
-			seen[targets[i].node.Name] = w
 			targets[i].replaces = targets[i].replaces && !a.policy.lasts(stat)
 			a.warnOfOrphan(targets[i].node.Name, stat)
 		}
 	}
-	a.seen = seen
 	return nil
 }
 
@@ -172,7 +169,7 @@ func (a *attempt) settleAhead(ctx context.Context, targets []blocker, watches []
 // has told that the node is gone. The last listing may still show a node that is gone: the two
 // answers cross when a holder leaves at once. To ask again would cost a round trip.
 func (a *attempt) watchAhead(ctx context.Context, name string) (plumbing.Watch, error) {
-	if w := a.seen[name]; w != nil {
+	if w := a.view.watchOn(name); w != nil {
 		switch w.Event() {
 		case plumbing.WatchPending, plumbing.WatchDeleted:
 			return w, nil

@@ -98,10 +98,7 @@ type sessionPlumbing Session
 
 func (p *sessionPlumbing) session() *Session { return (*Session)(p) }
 
-func (p *sessionPlumbing) AfterEnd(f func()) (stop func()) {
-	cancel := context.AfterFunc(p.life, f)
-	return func() { cancel() }
-}
+func (p *sessionPlumbing) AfterEnd(f func()) { context.AfterFunc(p.life, f) }
 
 func (p *sessionPlumbing) MakeParents(ctx context.Context, dir string) error {
 	return p.session().makeParents(ctx, dir)

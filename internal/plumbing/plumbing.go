@@ -91,8 +91,8 @@ func TraceHooks[T any](m any) *T { return OfManager(m).Trace().(*T) }
 // goroutines at once.
 type Session interface {
 	// AfterEnd calls f in a goroutine of its own when the session has ended, or at once if it
-	// has ended already. stop cancels that.
-	AfterEnd(f func()) (stop func())
+	// has ended already.
+	AfterEnd(f func())
 
 	// MakeParents makes dir and every missing node above it, the chroot included. It makes
 	// container nodes, which the server removes when they have become empty again, or persistent
