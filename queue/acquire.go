@@ -24,7 +24,7 @@ import (
 func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Acquire")
-	return q.acquire(ctx, r, entry{})
+	return q.acquire(ctx, &r, &entry{})
 }
 
 // TryAcquire is Acquire without the wait for other contenders: if it would have to wait for
@@ -33,10 +33,10 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
 func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.TryAcquire")
-	return q.acquire(ctx, r, entry{try: true})
+	return q.acquire(ctx, &r, &entry{try: true})
 }
 
-func (q *Queue) acquire(ctx context.Context, r Request, how entry) (*Lease, error) {
+func (q *Queue) acquire(ctx context.Context, r *Request, how *entry) (*Lease, error) {
 	if err := r.complete(); err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (q *Queue) acquire(ctx context.Context, r Request, how entry) (*Lease, erro
 }
 
 // get waits until an attempt is granted, and begins the hold.
-func (q *Queue) get(ctx context.Context, r Request, how entry, result *session.AcquireResult) (*Lease, error) {
+func (q *Queue) get(ctx context.Context, r *Request, how *entry, result *session.AcquireResult) (*Lease, error) {
 	a, err := q.attempts(ctx, r, how, result)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (a *attempt) hold(ctx context.Context) *Lease {
 
 // traced calls get between the two calls of the Acquire hook. If ctx has ended or has a bad label,
 // it calls neither.
-func (q *Queue) traced(ctx context.Context, r Request, try bool,
+func (q *Queue) traced(ctx context.Context, r *Request, try bool,
 	get func(context.Context, *session.AcquireResult) (*Lease, error)) (*Lease, error) {
 	c, err := q.call(ctx, r, try)
 	if err != nil {
@@ -88,7 +88,7 @@ func (q *Queue) noCall() *call { return &call{q: q, over: true} }
 
 // call calls the Acquire hook, unless ctx has ended or has a bad label. The caller calls conclude,
 // and cut in any case.
-func (q *Queue) call(ctx context.Context, r Request, try bool) (*call, error) {
+func (q *Queue) call(ctx context.Context, r *Request, try bool) (*call, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", q.dir, err)
 	}
@@ -140,8 +140,9 @@ func (c *call) cut() {
 	}
 }
 
-// attempts makes one attempt after another, until one is granted or fails for good.
-func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *session.AcquireResult) (*attempt, error) {
+// attempts makes one attempt after another, until one is granted or fails for good. It sets the data of r, and
+// changes how: neither may be used by another acquisition.
+func (q *Queue) attempts(ctx context.Context, r *Request, how *entry, result *session.AcquireResult) (*attempt, error) {
 	var outdated *attempt // the last attempt, if its place is to be renewed
 	defer func() {
 		if outdated != nil { // the user's backoff has ended the wait, or this goroutine
@@ -150,12 +151,11 @@ func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *sess
 	}()
 	pace := rounds.Pace{New: plumbing.OfManager(q.m).Retry()}
 	for {
-		entry := how
 		if r.Data == nil && how.stands == nil { // no hook must run before the attempt that stands does
 			r.Data = r.describe(ctx, q.hooks()).encode()
 		}
-		entry.renews, outdated = outdated, nil
-		a, err := q.attempt(ctx, r, entry, result)
+		how.renews, outdated = outdated, nil
+		a, err := q.attempt(ctx, r, how, result)
 		if err != nil {
 			return nil, err
 		}
@@ -165,7 +165,7 @@ func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *sess
 		if err == nil {
 			return a, nil
 		}
-		switch entry.after(err) {
+		switch how.after(err) {
 		case giveUp:
 			return nil, a.explain(ctx, err)
 		case renewPlace:
@@ -182,16 +182,16 @@ func (q *Queue) attempts(ctx context.Context, r Request, how entry, result *sess
 }
 
 // attempt returns the next attempt to run: a new one, or the one that stands in the queue already.
-func (q *Queue) attempt(ctx context.Context, r Request, how entry, result *session.AcquireResult) (*attempt, error) {
+func (q *Queue) attempt(ctx context.Context, r *Request, how *entry, result *session.AcquireResult) (*attempt, error) {
 	if a := how.stands; a != nil {
-		a.entry = how
+		a.entry = *how
 		return a, nil
 	}
 	s, err := q.sessionFor(ctx, how)
 	if err != nil {
 		return nil, err
 	}
-	q.yield(s, &r)
+	q.yield(s, r)
 	result.Attempts++
 	return newAttempt(q, s, r, how), nil
 }
@@ -207,7 +207,7 @@ const (
 )
 
 // after says what follows an attempt that failed with err.
-func (e entry) after(err error) afterwards {
+func (e *entry) after(err error) afterwards {
 	switch {
 	case errors.Is(err, errOutdated):
 		return renewPlace
@@ -225,7 +225,7 @@ func (e entry) after(err error) afterwards {
 
 // sessionFor returns the session for an attempt: that of the other lease or attempt if it shares
 // or renews a place, otherwise the live one.
-func (q *Queue) sessionFor(ctx context.Context, how entry) (*session.Session, error) {
+func (q *Queue) sessionFor(ctx context.Context, how *entry) (*session.Session, error) {
 	switch {
 	case how.beside != nil:
 		return how.beside.t.s, how.beside.Err()

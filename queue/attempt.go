@@ -58,7 +58,7 @@ type attempt struct {
 type ownNode struct {
 	q     *Queue
 	s     *session.Session
-	r     Request
+	r     *Request       // never changes any more
 	id    string         // in the node's name, to find it again; each attempt has a new one
 	node  Node           // zero until it is known
 	doubt bool           // a create's reply was lost: there may be several nodes
@@ -80,10 +80,10 @@ type entry struct {
 	listed *atomic.Pointer[listed] // if not nil, gets what each listing shows
 }
 
-func newAttempt(q *Queue, s *session.Session, r Request, how entry) *attempt {
+func newAttempt(q *Queue, s *session.Session, r *Request, how *entry) *attempt {
 	a := &attempt{
 		ownNode:  &ownNode{q: q, s: s, r: r, id: uuid.NewString()},
-		entry:    how,
+		entry:    *how,
 		position: -1,
 		least:    math.MaxInt,
 		wake:     make(chan struct{}, 1),
@@ -167,7 +167,7 @@ func (a *attempt) proceed() error {
 }
 
 // grant asks the clock, last: listings and events count only while the session is certain. Once
-// it has returned nil, the attempt never changes any more.
+// it has returned nil, the attempt never changes any more. Its node is the turn's from then on.
 func (a *attempt) grant() error {
 	err := a.s.Err()
 	a.granted, a.view = err == nil, nil

@@ -19,7 +19,7 @@ func BenchmarkDecide(b *testing.B) {
 			}
 			last, _ := ParseNode(names[contenders-1])
 			rand.Shuffle(contenders, func(i, j int) { names[i], names[j] = names[j], names[i] })
-			a := &attempt{ownNode: &ownNode{r: Request{Kind: mutexKind}, node: last}}
+			a := &attempt{ownNode: &ownNode{r: &Request{Kind: mutexKind}, node: last}}
 			b.ReportAllocs()
 			for b.Loop() {
 				ahead, err := a.decide(context.Background(), names)

@@ -39,10 +39,7 @@ func (t *turn) guard() {
 	t.guardNode(own)
 }
 
-// The next three functions hold t.mu while they start a callback, so that the callback, which can
-// run at once, finds the function that stops it. None starts one after conclude.
-
-// guardSession has the end of the session end the turn. It is in held from now on.
+// guardSession has the end of the session end the turn. It is in held from now on, unless it is over.
 func (t *turn) guardSession() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,6 +47,9 @@ func (t *turn) guardSession() {
 		held.add(t)
 	}
 }
+
+// The next three functions hold t.mu while they start a callback, so that the callback, which can
+// run at once, finds the function that stops it. None starts one after conclude.
 
 // guardChildren tells the Local when the watch on the children ends: another contender may have come. w is
 // nil if there is no watch.

@@ -141,7 +141,7 @@ func TestAloneIn(t *testing.T) {
 	r := Request{Kind: readKind}
 	noError(t, r.complete())
 	me, _ := ParseNode("_c_me-keep-__READ__0000000005")
-	turn := &turn{ownNode: &ownNode{r: r, node: me}}
+	turn := &turn{ownNode: &ownNode{r: &r, node: me}}
 	readers := func(n int) (names []string) {
 		for i := range n {
 			names = append(names, fmt.Sprintf("_c_other-__READ__%010d", 10+i))

@@ -139,7 +139,7 @@ type sharedContender struct {
 func (l *Local) Acquire(ctx context.Context) (*Lease, error) {
 	l.made()
 	misuse.Context(ctx, "queue: Local.Acquire")
-	return l.q.traced(ctx, l.r, false, func(ctx context.Context, result *session.AcquireResult) (*Lease, error) {
+	return l.q.traced(ctx, &l.r, false, func(ctx context.Context, result *session.AcquireResult) (*Lease, error) {
 		return l.get(ctx, false, result)
 	})
 }
@@ -168,7 +168,7 @@ func (l *Local) await(ctx context.Context, w *waiter, result *session.AcquireRes
 func (l *Local) TryAcquire(ctx context.Context) (*Lease, error) {
 	l.made()
 	misuse.Context(ctx, "queue: Local.TryAcquire")
-	return l.q.traced(ctx, l.r, true, func(ctx context.Context, result *session.AcquireResult) (*Lease, error) {
+	return l.q.traced(ctx, &l.r, true, func(ctx context.Context, result *session.AcquireResult) (*Lease, error) {
 		return l.get(ctx, true, result)
 	})
 }
@@ -192,18 +192,24 @@ func (l *Local) get(ctx context.Context, try bool, result *session.AcquireResult
 	if !ok {
 		return nil, ErrBusy
 	}
-	return l.try(ctx, entry{try: true, lazy: lazy}, result)
+	return l.try(ctx, &entry{try: true, lazy: lazy}, result)
+}
+
+// request returns the request of a new contender.
+func (l *Local) request() *Request {
+	r := l.r
+	return &r
 }
 
 // try runs the contender of a TryAcquire.
-func (l *Local) try(ctx context.Context, how entry, result *session.AcquireResult) (*Lease, error) {
+func (l *Local) try(ctx context.Context, how *entry, result *session.AcquireResult) (*Lease, error) {
 	granted := false
 	defer func() {
 		if !granted { // an error, or a hook has panicked or ended this goroutine
 			l.stopTrying()
 		}
 	}()
-	a, err := l.q.attempts(ctx, l.r, how, result)
+	a, err := l.q.attempts(ctx, l.request(), how, result)
 	if err != nil {
 		return nil, err
 	}

@@ -97,7 +97,7 @@ func (l *Local) tryShared(ctx context.Context, result *session.AcquireResult) (*
 	l.mu.Lock()
 	lazy := l.state == idle && l.nextLazyLocked()
 	l.mu.Unlock()
-	a, err := l.q.attempts(ctx, l.r, entry{try: true, lazy: lazy}, result)
+	a, err := l.q.attempts(ctx, l.request(), &entry{try: true, lazy: lazy}, result)
 	if err != nil {
 		return nil, err
 	}
@@ -165,14 +165,13 @@ func (l *Local) contend(ctx context.Context, me *sharedContender) {
 			l.fail(me, result, errEnded)
 		}
 	}()
-	how := entry{stands: me.stands, placed: placed, view: &me.view, listed: &me.listed, lazy: me.lazy, before: me.before}
-	a, err := l.q.attempts(ctx, l.r, how, &result)
+	how := &entry{stands: me.stands, placed: placed, view: &me.view, listed: &me.listed, lazy: me.lazy, before: me.before}
+	a, err := l.q.attempts(ctx, l.request(), how, &result)
 	if errors.Is(err, session.ErrTooManyNodes) && me.before != nil {
 		// The session has no room for both nodes: that of the turn before has to go first.
 		placed()
 		me.before.awaitGone(ctx)
-		how.stands = nil
-		a, err = l.q.attempts(ctx, l.r, how, &result)
+		a, err = l.q.attempts(ctx, l.request(), how, &result)
 	}
 	returned = true
 	if err != nil {

@@ -70,7 +70,7 @@ func TestLongListingIsNotKept(t *testing.T) {
 		}
 		me, _ := ParseNode(names[contenders-1])
 		rand.Shuffle(contenders, func(i, j int) { names[i], names[j] = names[j], names[i] })
-		a := &attempt{ownNode: &ownNode{r: Request{Kind: mutexKind}, node: me}}
+		a := &attempt{ownNode: &ownNode{r: &Request{Kind: mutexKind}, node: me}}
 		if ahead, err := a.decide(context.Background(), names); err != nil || cap(ahead.last) > 2*fewest {
 			t.Fatalf("%d nodes are kept of %d; error %v", cap(ahead.last), contenders, err)
 		}

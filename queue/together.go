@@ -35,7 +35,7 @@ type party struct {
 type member struct {
 	*call
 	local  *Local // nil for a place of its own
-	r      Request
+	r      *Request
 	a      *attempt // stands in the queue since the transaction; nil if the lock is to be taken by itself
 	trying bool     // the Local is in the state trying, for this member
 	lazy   bool     // the place may be kept
@@ -100,7 +100,7 @@ func (p *party) gather(locks []joint) error {
 		if one.r.Kind.Unfair || size > maxTogetherData || len(p.members) == maxTogether {
 			break
 		}
-		m := &member{call: one.q.noCall(), local: one.local, r: one.r}
+		m := &member{call: one.q.noCall(), local: one.local, r: &one.r}
 		if one.local != nil {
 			if m.lazy, m.trying = one.local.startTrying(); !m.trying {
 				break
@@ -181,9 +181,9 @@ func (p *party) enter(ctx context.Context) error {
 func (p *party) attempt(ctx context.Context, s *session.Session) error {
 	all := make(entrants, len(p.members))
 	for i, m := range p.members {
-		m.q.yield(s, &m.r)
+		m.q.yield(s, m.r)
 		m.result.Attempts++
-		m.a = newAttempt(m.q, s, m.r, entry{try: p.try, lazy: m.lazy})
+		m.a = newAttempt(m.q, s, m.r, &entry{try: p.try, lazy: m.lazy})
 		all[i] = entrant{m.a, m.ctx}
 	}
 	if err := all.enter(ctx); err != nil {
@@ -314,11 +314,11 @@ func (m *member) take(try bool) (*Lease, error) {
 	case m.local == nil && a != nil && a.granted:
 		return a.hold(m.ctx), nil
 	case m.local == nil:
-		return m.q.get(m.ctx, m.r, entry{try: try, stands: a}, &m.result)
+		return m.q.get(m.ctx, m.r, &entry{try: try, stands: a}, &m.result)
 	case trying && a.granted:
 		return m.local.hold(m.ctx, a).begin(m.ctx), nil
 	case trying && try:
-		return m.local.try(m.ctx, entry{try: true, stands: a, lazy: m.lazy}, &m.result)
+		return m.local.try(m.ctx, &entry{try: true, stands: a, lazy: m.lazy}, &m.result)
 	case trying:
 		return m.local.await(m.ctx, m.local.goOn(m.ctx, a), &m.result)
 	}

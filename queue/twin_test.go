@@ -30,7 +30,7 @@ func TestLateTwinIsRemoved(t *testing.T) {
 	if err := r.complete(); err != nil {
 		t.Fatal(err)
 	}
-	a := newAttempt(q, s, r, entry{})
+	a := newAttempt(q, s, &r, &entry{})
 	a.doubt = true
 	name := path.Join(dir, nameFor(a.id, PrefixLock, 1, false))
 	if _, err := testserver.Admin(t).Create(name, nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll)); err != nil {

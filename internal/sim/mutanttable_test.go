@@ -67,7 +67,7 @@ var mutants = []mutant{
 		[]edit{{"internal/wire/lease.go", "return timeout / 10", "return -timeout / 5"}}},
 	{"adopt-old", "mutex", "a node of an earlier session, which goes with that, is taken for one's own",
 		[]edit{
-			{"queue/acquire.go", "\tfor {\n\t\tentry := how\n", "\tid := \"\"\n\tfor {\n\t\tentry := how\n"},
+			{"queue/acquire.go", "\tfor {\n\t\tif r.Data == nil && how", "\tid := \"\"\n\tfor {\n\t\tif r.Data == nil && how"},
 			{"queue/acquire.go", "\t\thow.stands = nil\n", "\t\thow.stands = nil\n\t\tif id != \"\" {\n\t\t\ta.id = id\n\t\t}\n\t\tid = a.id\n"},
 		}},
 	{"old-listing", "mutex", "a listing from before one's own node decides who is ahead",
