@@ -75,6 +75,22 @@ func wanted(ctx context.Context, c *cell) (hold, error) {
 	return c.take(ctx)
 }
 
+// ownReader keeps a place of readers, which is in the way when ours then takes the lock as a writer.
+func ownReader(ctx context.Context, c *cell) (hold, error) {
+	if err := c.use(ctx, lazyReader, keepFor); err != nil {
+		return nil, err
+	}
+	if err := c.whileKept(ctx); err != nil {
+		return nil, err
+	}
+	acquire, err := lazyWriter(c, keepFor)
+	if err != nil {
+		return nil, err
+	}
+	c.acquire = acquire
+	return c.takeBefore(ctx)
+}
+
 // timeOver takes the lock again when the time of the kept place is over.
 func timeOver(ctx context.Context, c *cell) (hold, error) {
 	if err := c.use(ctx, lazyMutex, oneWay); err != nil {

@@ -78,6 +78,7 @@ func subjects() []subject {
 		{name: "kept-time-over", ours: mutex, keeps: timeOver, rival: mutex, noCancel: true, weight: one},
 		{name: "kept-close", ours: mutex, keeps: closing, rival: mutex, noCancel: true, weight: one},
 		{name: "kept-write", ours: writer, keeps: again(lazyWriter), rival: reader, noCancel: true, weight: one},
+		{name: "kept-own", ours: writer, keeps: ownReader, rival: writer, noCancel: true, weight: one},
 		{name: "kept-read", ours: reader, keeps: readers, rival: writer, last: writer, noCancel: true, weight: toReader},
 	}
 }

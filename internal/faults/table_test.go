@@ -103,7 +103,8 @@ lowers it again while it holds them.
 Rows that begin with "kept" are of locks with WithLazyRelease, at a path that is there. The client takes
 the lock and releases it, and its place is kept. Then it takes the lock again: at once, when the rival
 has come and gone (kept-wanted), or when the time of the place is over. In kept-close it closes its
-manager instead. In kept-read two readers share the place, while one of another process comes and goes.
+manager instead. In kept-own the place that it keeps is a reader's, and it takes the lock as a writer. In
+kept-read two readers share the place, while one of another process comes and goes.
 Each step has met each fault that can strike there once, on a real server, with a session timeout of %v:
 
 - cut-before: the connection is closed, and the server never sees the request;
