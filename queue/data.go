@@ -70,8 +70,18 @@ var identity = sync.OnceValue(func() string {
 	return host + "/" + strconv.Itoa(os.Getpid())
 })
 
+// usual is the data of nearly all nodes of this process. Nobody changes it.
+var usual = sync.OnceValue(func() []byte { return nodeData{Revocable: &no}.marshal() })
+
 // encode returns the data of a node of this process.
 func (d nodeData) encode() []byte {
+	if d == (nodeData{Revocable: &no}) {
+		return usual()
+	}
+	return d.marshal()
+}
+
+func (d nodeData) marshal() []byte {
 	d.ID = identity()
 	b, err := json.Marshal(d)
 	if err != nil {
