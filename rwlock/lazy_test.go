@@ -29,7 +29,11 @@ func TestLazyReaders(t *testing.T) {
 			must(t, rw.RUnlock())
 		}
 	}
-	read()
+	first, err := rw.RAcquire(ctx)
+	must(t, err)
+	_, err = first.Token(ctx) // its node is watched from now on, which takes a request
+	must(t, err)
+	must(t, first.Release(ctx))
 	proxy.ResetRequests()
 	for range 20 {
 		read()
