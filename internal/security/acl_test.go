@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/turnstile-go/turnstile/internal/expect"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -26,7 +27,7 @@ func checkACLs(t *testing.T, c *zk.Conn, root string, contenders int) {
 	all := tree(t, c, root)
 	for _, p := range all {
 		got, stat, err := c.GetACL(p)
-		must(t, err)
+		expect.NoError(t, err)
 		if diff := cmp.Diff(acl, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", p, diff)
 		}
@@ -47,60 +48,60 @@ func TestACLOfEveryNode(t *testing.T) {
 			m := testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...)
 			root := testserver.Path(t)
 			l, err := k.open(m, root+"/deep/er/lock")
-			must(t, err)
-			_, err = l.Acquire(patient(t))
-			must(t, err)
+			expect.NoError(t, err)
+			_, err = l.Acquire(expect.Patient(t))
+			expect.NoError(t, err)
 			checkACLs(t, admin(t), root, 1)
 		})
 	}
 	t.Run("waiter", func(t *testing.T) {
 		m := testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...)
 		mx, err := zklock.New(m, testserver.Path(t))
-		must(t, err)
-		_, err = mx.Acquire(patient(t))
-		must(t, err)
-		ctx, cancel := context.WithCancel(patient(t))
+		expect.NoError(t, err)
+		_, err = mx.Acquire(expect.Patient(t))
+		expect.NoError(t, err)
+		ctx, cancel := context.WithCancel(expect.Patient(t))
 		waited := make(chan error, 1)
 		go func() { _, err := mx.Acquire(ctx); waited <- err }()
 		c := admin(t)
 		zktest.Eventually(t, testserver.Patience, "the waiter", func() bool { return len(tree(t, c, mx.Path())) == 3 })
 		checkACLs(t, c, mx.Path(), 2)
 		cancel()
-		wantErr(t, "the waiter", <-waited, context.Canceled)
+		expect.Match(t, "the waiter", <-waited, context.Canceled)
 	})
 	t.Run("downgrade", func(t *testing.T) {
 		m := testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...)
 		rw, err := rwlock.New(m, testserver.Path(t))
-		must(t, err)
-		ctx := rwlock.WithOwner(patient(t))
-		must(t, rw.Lock(ctx))
-		must(t, rw.RLock(ctx))
+		expect.NoError(t, err)
+		ctx := rwlock.WithOwner(expect.Patient(t))
+		expect.NoError(t, rw.Lock(ctx))
+		expect.NoError(t, rw.RLock(ctx))
 		checkACLs(t, admin(t), rw.Path(), 2)
 	})
 	t.Run("resized semaphore", func(t *testing.T) {
 		m := testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...)
 		root := testserver.Path(t)
 		s, err := semaphore.New(m, root+"/deep", 2)
-		must(t, err)
-		must(t, s.Resize(patient(t), 3)) // it makes the directory
-		_, err = s.AcquireN(patient(t), 3)
-		must(t, err)
+		expect.NoError(t, err)
+		expect.NoError(t, s.Resize(expect.Patient(t), 3)) // it makes the directory
+		_, err = s.AcquireN(expect.Patient(t), 3)
+		expect.NoError(t, err)
 		checkACLs(t, admin(t), root, 1)
 	})
 	t.Run("multi of a session", func(t *testing.T) {
 		m := testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...)
 		s, root := testserver.Session(t, m), testserver.Path(t)
-		must(t, plumbing.Of(s).MakeParents(patient(t), root))
-		_, err := s.Multi(patient(t), &zk.CreateRequest{Path: root + "/a", Flags: zk.FlagEphemeral})
-		must(t, err)
+		expect.NoError(t, plumbing.Of(s).MakeParents(expect.Patient(t), root))
+		_, err := s.Multi(expect.Patient(t), &zk.CreateRequest{Path: root + "/a", Flags: zk.FlagEphemeral})
+		expect.NoError(t, err)
 		checkACLs(t, admin(t), root, 1)
 	})
 	t.Run("chroot", func(t *testing.T) {
 		root := testserver.Path(t)
 		m := testserver.Connect(t, testserver.Server(t).ConnectString()+root+"/app", owner()...)
 		mx, err := zklock.New(m, "/locks/a")
-		must(t, err)
-		must(t, mx.Lock(patient(t)))
+		expect.NoError(t, err)
+		expect.NoError(t, mx.Lock(expect.Patient(t)))
 		checkACLs(t, admin(t), root, 1)
 	})
 }
@@ -110,8 +111,8 @@ func TestACLWithoutContainers(t *testing.T) {
 	srv := zktest.Start(t, zktest.NoContainers())
 	m := testserver.Connect(t, srv.ConnectString(), owner(session.WithTimeout(20*time.Second))...)
 	mx, err := zklock.New(m, "/deep/er/lock")
-	must(t, err)
-	must(t, mx.Lock(patient(t)))
+	expect.NoError(t, err)
+	expect.NoError(t, mx.Lock(expect.Patient(t)))
 	checkACLs(t, plain(t, srv.Addr()), "/deep", 1)
 }
 
@@ -124,18 +125,18 @@ func TestStranger(t *testing.T) {
 }
 
 func testStranger(t *testing.T, open func(*session.Manager, string) (locker, error)) {
-	ctx := patient(t)
+	ctx := expect.Patient(t)
 	dir := path.Join(testserver.Path(t), "lock")
 	ours, err := open(testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...), dir)
-	must(t, err)
+	expect.NoError(t, err)
 	lease, err := ours.Acquire(ctx)
-	must(t, err)
+	expect.NoError(t, err)
 	before := tree(t, admin(t), path.Dir(dir))
 
 	proxy := testserver.Proxy(t)
 	m := testserver.Connect(t, proxy.Addr(), session.WithAuth("digest", []byte("stranger:pass")))
 	theirs, err := open(m, dir)
-	must(t, err)
+	expect.NoError(t, err)
 	s := testserver.Session(t, m)
 	// All twice: the first try must leave nothing that is in the way of the second.
 	for range 2 {
@@ -155,7 +156,7 @@ func testStranger(t *testing.T, open func(*session.Manager, string) (locker, err
 			},
 			"Multi": func() error {
 				multi, err := zklock.Multi(theirs.(zklock.ContextLocker))
-				must(t, err)
+				expect.NoError(t, err)
 				return multi.Lock(ctx)
 			},
 			"delete":       func() error { return s.Delete(ctx, lease.Path(), -1) },
@@ -171,20 +172,20 @@ func testStranger(t *testing.T, open func(*session.Manager, string) (locker, err
 			if what == "guard" && err != nil && strings.Contains(err.Error(), "version") {
 				continue // of an unfair lock: it never passes
 			}
-			wantErr(t, what, err, zk.ErrNoAuth)
+			expect.Match(t, what, err, zk.ErrNoAuth)
 			if n := proxy.Count(func(r zktest.Request) bool { return strings.HasPrefix(r.Path, dir) }); n > 8 {
 				t.Errorf("%s: %d requests: it is tried again", what, n)
 			}
 		}
 	}
-	must(t, m.Close())
-	must(t, lease.Err())
+	expect.NoError(t, m.Close())
+	expect.NoError(t, lease.Err())
 	if diff := cmp.Diff(before, tree(t, admin(t), path.Dir(dir))); diff != "" {
 		t.Errorf("the tree has changed (-before +after):\n%s", diff)
 	}
-	must(t, lease.Release(ctx))
-	must(t, ours.Lock(ctx))
-	must(t, ours.Unlock())
+	expect.NoError(t, lease.Release(ctx))
+	expect.NoError(t, ours.Lock(ctx))
+	expect.NoError(t, ours.Unlock())
 }
 
 func all(string) bool { return true }
@@ -192,15 +193,15 @@ func all(string) bool { return true }
 // Whether a stranger learns that a node exists depends on the server's version.
 func TestStrangerAsksWhetherANodeExists(t *testing.T) {
 	mx, err := zklock.New(testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...), testserver.Path(t))
-	must(t, err)
-	must(t, mx.Lock(patient(t)))
+	expect.NoError(t, err)
+	expect.NoError(t, mx.Lock(expect.Patient(t)))
 	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()))
-	stat, err := s.Exists(patient(t), mx.Path())
+	stat, err := s.Exists(expect.Patient(t), mx.Path())
 	if testserver.ExistsNeedsREAD(t) {
-		wantErr(t, "exists", err, zk.ErrNoAuth)
+		expect.Match(t, "exists", err, zk.ErrNoAuth)
 		return
 	}
-	must(t, err)
+	expect.NoError(t, err)
 	if stat == nil || stat.NumChildren != 1 {
 		t.Errorf("%+v, want one child", stat)
 	}
@@ -211,18 +212,18 @@ func TestStrangerAsksWhetherANodeExists(t *testing.T) {
 func TestDirectoryThatWasOpen(t *testing.T) {
 	dir := testserver.Path(t)
 	_, err := testserver.Admin(t).Create(dir, nil, 0, zk.WorldACL(zk.PermAll))
-	must(t, err)
+	expect.NoError(t, err)
 	mx, err := zklock.New(testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...), dir)
-	must(t, err)
-	lease, err := mx.Acquire(patient(t))
-	must(t, err)
+	expect.NoError(t, err)
+	lease, err := mx.Acquire(expect.Patient(t))
+	expect.NoError(t, err)
 	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()))
-	_, _, err = s.Get(patient(t), lease.Path())
-	wantErr(t, "a stranger's read", err, zk.ErrNoAuth)
-	must(t, s.Delete(patient(t), lease.Path(), -1))
+	_, _, err = s.Get(expect.Patient(t), lease.Path())
+	expect.Match(t, "a stranger's read", err, zk.ErrNoAuth)
+	expect.NoError(t, s.Delete(expect.Patient(t), lease.Path(), -1))
 	select {
 	case <-lease.Done():
-		wantErr(t, "the lease", lease.Err(), session.ErrLost)
+		expect.Match(t, "the lease", lease.Err(), session.ErrLost)
 	case <-time.After(testserver.Patience):
 		t.Error("the holder has not noticed")
 	}

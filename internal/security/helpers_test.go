@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/expect"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -15,26 +16,6 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 )
-
-func patient(tb testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
-	tb.Cleanup(cancel)
-	return ctx
-}
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-func wantErr(tb testing.TB, what string, err, want error) {
-	tb.Helper()
-	if !errors.Is(err, want) {
-		tb.Errorf("%s: %v, want %v", what, err, want)
-	}
-}
 
 // locker has the methods of all types of lock.
 type locker interface {
@@ -98,9 +79,9 @@ func admin(tb testing.TB) *zk.Conn {
 func plain(tb testing.TB, server string) *zk.Conn {
 	tb.Helper()
 	c, _, err := zk.Connect([]string{server}, testserver.Patience, zk.WithLogger(silence{}))
-	must(tb, err)
+	expect.NoError(tb, err)
 	tb.Cleanup(c.Close)
-	must(tb, c.AddAuth("digest", []byte(identity)))
+	expect.NoError(tb, c.AddAuth("digest", []byte(identity)))
 	return c
 }
 
@@ -116,7 +97,7 @@ func tree(tb testing.TB, c *zk.Conn, root string) []string {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil // it left meanwhile
 	}
-	must(tb, err)
+	expect.NoError(tb, err)
 	for _, name := range names {
 		out = append(out, tree(tb, c, path.Join(root, name))...)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/expect"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -55,14 +56,14 @@ const faults = 7
 func endure(t *testing.T, p *zktest.Proxy, m *session.Manager, l locker, see func(string, any)) {
 	t.Helper()
 	for i := range 2 * faults {
-		ctx := patient(t)
-		hit := func() { must(t, strike(ctx, p, testserver.Session(t, m), i/2)) }
+		ctx := expect.Patient(t)
+		hit := func() { expect.NoError(t, strike(ctx, p, testserver.Session(t, m), i/2)) }
 		if i%2 == 0 {
 			hit()
 		}
 		err := l.Lock(ctx)
 		see("Lock", err)
-		must(t, err)
+		expect.NoError(t, err)
 		if i%2 == 1 {
 			hit()
 		}
@@ -70,7 +71,7 @@ func endure(t *testing.T, p *zktest.Proxy, m *session.Manager, l locker, see fun
 		see("Contenders", all)
 		see("Contenders", err)
 		if !errors.Is(err, zk.ErrNoNode) { // the lock may be lost, and its directory gone
-			must(t, err)
+			expect.NoError(t, err)
 		}
 		err = l.Unlock()
 		see("Unlock", err)
@@ -103,15 +104,15 @@ func TestSecrets(t *testing.T) {
 	secure := front(t, server, clients, p.Addr())
 	m := testserver.Connect(t, secure, opts...)
 	look, _, err := zk.Connect([]string{testserver.Server(t).Addr(0)}, testserver.Patience, zk.WithLogger(silence{}))
-	must(t, err)
+	expect.NoError(t, err)
 	defer look.Close()
-	must(t, look.AddAuth("digest", []byte(user+":"+password)))
+	expect.NoError(t, look.AddAuth("digest", []byte(user+":"+password)))
 	for _, k := range kinds {
 		root := testserver.Path(t)
 		l, err := k.open(m, root+"/"+strings.ReplaceAll(k.name, " ", "-"))
-		must(t, err)
+		expect.NoError(t, err)
 		endure(t, p, m, l, c.see)
-		must(t, l.Lock(patient(t)))
+		expect.NoError(t, l.Lock(expect.Patient(t)))
 		for _, path := range tree(t, look, root) {
 			data, _, err := look.Get(path)
 			c.see(path, data)
@@ -123,9 +124,9 @@ func TestSecrets(t *testing.T) {
 
 	// The lines of an outage, and of a session that is opened without waiting.
 	later, err := session.Open(p.Addr(), append(opts[:len(opts):len(opts)], session.WithTimeout(time.Second))...)
-	must(t, err)
+	expect.NoError(t, err)
 	zktest.Eventually(t, testserver.Patience, "a notice", func() bool { return c.has("no connection to zookeeper") })
-	must(t, later.Close())
+	expect.NoError(t, later.Close())
 	c.see("Open", later)
 
 	// An error says why, and no more.
@@ -135,7 +136,7 @@ func TestSecrets(t *testing.T) {
 		"tls: certificate required":        session.WithTLS(&tls.Config{RootCAs: trusted}),
 		"session timeout -1ns":             session.WithTimeout(-1),
 	} {
-		ctx, cancel := context.WithCancel(patient(t))
+		ctx, cancel := context.WithCancel(expect.Patient(t))
 		failed := make(chan error, 1)
 		go func() {
 			_, err := session.Connect(ctx, secure, append(opts[:len(opts):len(opts)], wrong)...)
@@ -148,7 +149,7 @@ func TestSecrets(t *testing.T) {
 			t.Errorf("%s: connected", why)
 		}
 	}
-	must(t, m.Close())
+	expect.NoError(t, m.Close())
 	for _, v := range []any{m, opts, opts[2], opts[4]} {
 		c.see("value", v)
 	}
@@ -167,7 +168,7 @@ func TestSecrets(t *testing.T) {
 	c.search(t, "identity", []byte(user+":"+password))
 	key := client.PrivateKey.(*ecdsa.PrivateKey)
 	scalar, err := key.Bytes()
-	must(t, err)
+	expect.NoError(t, err)
 	c.search(t, "key", scalar)
 	c.search(t, "key", []byte(new(big.Int).SetBytes(scalar).String()))
 }

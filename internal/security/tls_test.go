@@ -12,13 +12,15 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/expect"
 )
 
 // certificate makes a self-signed certificate for localhost, and the pool that trusts it.
 func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	expect.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),
 		DNSNames:     []string{"localhost"},
@@ -27,9 +29,9 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 		IsCA:         true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	must(t, err)
+	expect.NoError(t, err)
 	leaf, err := x509.ParseCertificate(der)
-	must(t, err)
+	expect.NoError(t, err)
 	pool := x509.NewCertPool()
 	pool.AddCert(leaf)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
@@ -44,7 +46,7 @@ func front(t *testing.T, cert tls.Certificate, clients *x509.CertPool, target st
 		ClientAuth:   tls.RequireAndVerifyClientCert,
 		ClientCAs:    clients,
 	})
-	must(t, err)
+	expect.NoError(t, err)
 	var links sync.WaitGroup
 	links.Go(func() {
 		for {
@@ -66,6 +68,6 @@ func front(t *testing.T, cert tls.Certificate, clients *x509.CertPool, target st
 	})
 	t.Cleanup(func() { l.Close(); links.Wait() })
 	_, port, err := net.SplitHostPort(l.Addr().String())
-	must(t, err)
+	expect.NoError(t, err)
 	return "localhost:" + port
 }
