@@ -95,6 +95,28 @@ func TestKeepLimitWhileLeaving(t *testing.T) {
 	})
 }
 
+// A place that was given up may be gone just after a create was refused for want of room.
+func TestKeepLimitJustGone(t *testing.T) {
+	p := newKeeper(t, testserver.Path(t), 0)
+	giveBack(t, p.hold(t))
+	s := testserver.Session(t, p.m)
+	a := &attempt{ownNode: &ownNode{s: s}}
+	refused := 0
+	err := a.withRoom(patience(t), func() error {
+		if refused++; refused > 1 {
+			return nil
+		}
+		makeRoom(s)
+		zktest.Eventually(t, testserver.Patience, "the place to be gone", func() bool { return held.leaving(s) == nil })
+		return session.ErrTooManyNodes
+	})
+	noError(t, err)
+	err = a.withRoom(patience(t), func() error { return session.ErrTooManyNodes })
+	if !errors.Is(err, session.ErrTooManyNodes) {
+		t.Errorf("with nothing to give up: %v", err)
+	}
+}
+
 // Other readers may come while readers list the directory. Then they list again, and it is no reason not to
 // keep the next places. A writer is one, and a listing that failed is none.
 func TestKeepReadersListAgain(t *testing.T) {

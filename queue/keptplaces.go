@@ -52,15 +52,18 @@ func (a *attempt) create(ctx context.Context, node string, flags int32) (c plumb
 // that it could give up.
 func (a *attempt) withRoom(ctx context.Context, start func() error) error {
 	for {
+		before := held.gone.Load()
 		err := start()
 		if !errors.Is(err, session.ErrTooManyNodes) {
 			return err
 		}
 		gone := makeRoom(a.s)
-		if gone == nil {
+		switch {
+		case gone != nil:
+			gone.awaitGone(ctx) // if ctx or the session ends first, start says so
+		case held.gone.Load() == before:
 			return err
-		}
-		gone.awaitGone(ctx) // if ctx or the session ends first, start says so
+		} // else a place has gone since start looked, perhaps of this session
 	}
 }
 
@@ -182,6 +185,7 @@ func (h *heldTurns) left(t *turn) {
 	if in := h.sessions[t.s]; in != nil {
 		delete(in.leaving, t)
 	}
+	h.gone.Add(1)
 }
 
 // addLazy notes that the place of a turn may be kept. h.mu is held.
