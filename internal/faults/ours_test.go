@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 )
 
 // playOurs runs the contender that the fault meets: it acquires, holds and releases, or is cancelled.
@@ -15,7 +14,6 @@ func (c *cell) playOurs(ctx context.Context) error {
 	if c.cancels {
 		return c.giveUp(ctx)
 	}
-	defer func() { c.busy = c.subject.keeps != nil && time.Since(c.began) > timeout }()
 	h, err := c.enter(ctx)
 	c.returned.fire()
 	if err != nil {
