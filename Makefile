@@ -93,6 +93,12 @@ ensembles: ## Restart, upgrade, kill and reconfigure real servers under load, RU
 faults: ## Every fault at every step of every lock; keeps the table in docs/reliability.md
 	cd internal/faults && ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 20m -run TestMatrix -write
 
+EVERY ?= 1
+
+.PHONY: recoveries
+recoveries: ## A second fault in the recovery from each fault at each step; EVERY=20 tries one in 20; WRITE=1 keeps the table
+	cd internal/faults && ZKTEST_REQUIRE_REAL=1 TURNSTILE_LONG=1 go test -count=1 -timeout 0 -run TestRecovery -every $(EVERY) $(WRITTEN)
+
 # Figures go into docs/ with WRITE=1: nobody wants those of a busy machine there.
 WRITTEN := $(if $(WRITE),-write)
 

@@ -18,8 +18,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// cell is one run of a lock's trace, with one fault at one of its steps, or without a fault to record
-// the steps. There are three contenders: the first one, which holds before us; ours, which the
+// cell is one run of a lock's trace, with a fault at one of its steps and perhaps a second one in the recovery,
+// or without a fault to record the steps. There are three contenders: the first one, which holds before us; ours, which the
 // fault meets; and a rival behind ours.
 type cell struct {
 	*trace
@@ -28,7 +28,8 @@ type cell struct {
 	proxy   *zktest.Proxy
 	ours    *session.Manager
 	strike  *strike
-	at      step // where that strikes
+	again   *strike // in the recovery from the first; zero if there is none
+	at      step    // where the first strikes
 	referee referee
 	acquire acquirer // of a script; nil until it has made its lock
 
@@ -51,6 +52,7 @@ type outcome struct {
 	steps []step        // of a recording
 	fresh time.Duration // from when all was healed until a fresh client had the lock
 	kept  bool          // our session has survived
+	again bool          // a second fault has struck
 	late  bool          // another was in before we had heard that we are out, by force
 }
 
@@ -107,7 +109,7 @@ func newCell(t *testing.T, s *site, tr *trace, timeout time.Duration) *cell {
 	t.Helper()
 	c := &cell{
 		trace: tr, site: s, base: testserver.Path(t),
-		proxy: zktest.StartProxy(t, s.server.Addr(0)), strike: new(strike),
+		proxy: zktest.StartProxy(t, s.server.Addr(0)), strike: new(strike), again: new(strike),
 		waiting: newSignal(), entered: newSignal(), holding: newSignal(), returned: newSignal(),
 		behind: newSignal(), gone: newSignal(), kept: newSignal(), done: newSignal(), began: time.Now(),
 	}
@@ -120,26 +122,25 @@ func newCell(t *testing.T, s *site, tr *trace, timeout time.Duration) *cell {
 	return c
 }
 
-// run plays the trace, with the fault if one is given, and checks all conditions.
-func (c *cell) run(ctx context.Context, f *fault, at step) (out outcome, err error) {
+// run plays the trace, with what goes wrong if that is given, and checks all conditions.
+func (c *cell) run(ctx context.Context, wrong *wrong) (out outcome, err error) {
 	var recorded func() []step
 	ours, err := c.ours.Session(ctx)
 	if err != nil {
 		return out, err
 	}
-	// The fault must not outlive the cell, nor wait for a step that will not come.
+	// No fault may outlive the cell, or wait for a step that will not come.
 	playing, stop := context.WithCancel(ctx)
-	defer func() { stop(); c.strike.wait() }()
+	defer func() { stop(); c.strike.wait(); c.again.wait() }()
 
 	first, err := c.firstHolds(ctx)
 	if err != nil {
 		return out, err
 	}
-	if f == nil {
+	if wrong == nil {
 		recorded = record(c.proxy, c.base)
 	} else {
-		c.at, c.referee.forced = at, f.forces
-		c.strike = f.start(playing, c, at)
+		wrong.start(playing, c)
 	}
 	out.fresh, err = c.play(ctx, first, stop)
 	if left := c.nothingLeft(ctx); left != nil {
@@ -154,7 +155,7 @@ func (c *cell) run(ctx context.Context, f *fault, at step) (out outcome, err err
 		}
 		out.steps = recorded()
 	}
-	out.kept, out.late = ours.Err() == nil, c.referee.late
+	out.kept, out.again, out.late = ours.Err() == nil, c.again.struck(), c.referee.late
 	return out, c.takeAgain(ctx)
 }
 
@@ -188,33 +189,41 @@ var errNotStruck = errors.New("the fault has not struck: what it was for has not
 // reconnected reports whether our first connection was lost.
 func (c *cell) reconnected() bool { return c.proxy.Count(zktest.Any(zktest.OpConnect)) > 1 }
 
-// awaitFault waits until the fault has struck and is healed. All requests have been sent by now, except
-// the last ones of the cleanup behind a cancelled acquisition. So when nothing is left, and ours has been
-// told so, it is too late for the fault.
+// awaitFault waits until the faults have struck and are healed. It calls stop when it is too late for one of
+// them.
 func (c *cell) awaitFault(ctx context.Context, stop func()) error {
-	if c.strike.over == nil {
-		return nil
+	for _, k := range []*strike{c.strike, c.again} {
+		if k.over == nil {
+			continue
+		}
+		c.awaitHit(ctx, k)
+		if !k.struck() {
+			stop()
+		}
+		<-k.over
 	}
+	if c.strike.over != nil && !c.strike.struck() {
+		return errNotStruck
+	}
+	return errors.Join(c.strike.err, c.again.err)
+}
+
+// awaitHit waits until a fault has struck, or it is too late for it. All requests have been sent by now,
+// except the last ones of the cleanup behind a cancelled acquisition. So it is too late when nothing is
+// left, and ours has been told so.
+func (c *cell) awaitHit(ctx context.Context, k *strike) {
 	waiting, cancel := context.WithTimeout(ctx, testserver.Patience)
 	defer cancel()
 	go func() {
 		defer cancel()
 		select {
-		case <-c.strike.hit:
+		case <-k.hit:
 		case <-waiting.Done():
 		}
 	}()
 	if c.nothingLeft(waiting) == nil {
 		_ = c.answered(waiting)
 	}
-	if !c.strike.struck() {
-		stop()
-	}
-	<-c.strike.over
-	if !c.strike.struck() {
-		return errNotStruck
-	}
-	return c.strike.err
 }
 
 // answered waits until ours has the answers to all requests that it has sent.
@@ -312,7 +321,7 @@ func (c *cell) playRival(ctx context.Context) error {
 	return errors.Join(err, h.Release(ctx))
 }
 
-// playFresh starts a new client as soon as the fault is over, and measures how long it takes until
+// playFresh starts a new client as soon as all faults are over, and measures how long it takes until
 // that client has the lock. The clients ahead of it first have to recover from the fault, get the
 // lock, and leave.
 func (c *cell) playFresh(ctx context.Context) (time.Duration, error) {
@@ -325,6 +334,7 @@ func (c *cell) playFresh(ctx context.Context) (time.Duration, error) {
 	case <-ctx.Done():
 		return 0, nil // the others say what is wrong
 	}
+	c.again.wait()
 	began := time.Now()
 	m, err := connect(c.site.server.Addr(0), longTimeout)
 	if err != nil {

@@ -197,6 +197,16 @@ func (k *strike) struck() bool {
 	}
 }
 
+// ended reports whether the fault is over.
+func (k *strike) ended() bool {
+	select {
+	case <-k.over:
+		return true
+	default:
+		return false
+	}
+}
+
 // wait waits until the fault is over.
 func (k *strike) wait() {
 	if k.over != nil {

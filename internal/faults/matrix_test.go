@@ -23,7 +23,12 @@ import (
 func TestMatrix(t *testing.T) {
 	longtest.Only(t)
 	table := newTable(allFaults())
-	t.Cleanup(func() { table.publish(t) })
+	t.Cleanup(func() { table.publish(t, "faults", fmt.Sprintf(legend, timeout)) })
+	forAllTraces(t, table, (*trace).run)
+}
+
+// forAllTraces runs a test of each trace. Each has a row in the table.
+func forAllTraces(t *testing.T, table *table, test func(*trace, *testing.T, *table)) {
 	for _, sub := range subjects() {
 		for _, cancels := range []bool{false, true} {
 			if cancels && sub.noCancel {
@@ -31,7 +36,7 @@ func TestMatrix(t *testing.T) {
 			}
 			tr := &trace{subject: sub, cancels: cancels}
 			table.row(tr.name())
-			t.Run(tr.name(), func(t *testing.T) { tr.run(t, table) })
+			t.Run(tr.name(), func(t *testing.T) { test(tr, t, table) })
 		}
 	}
 }
@@ -66,7 +71,7 @@ func (tr *trace) run(t *testing.T, table *table) {
 				table.planned(tr.name(), f.name)
 				t.Run(at.String(), func(t *testing.T) {
 					t.Parallel()
-					out, err := tr.try(t, here, at)
+					out, err := tr.try(t, &wrong{fault: here, at: at})
 					table.done(tr.name(), f.name, out, err)
 				})
 			}
@@ -98,7 +103,7 @@ func (tr *trace) recordOnce(t *testing.T) []step {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	c := newCell(t, common(t), tr, longTimeout)
-	out, err := c.run(ctx, nil, step{})
+	out, err := c.run(ctx, nil)
 	if err == nil && len(out.steps) == 0 {
 		err = errors.New("there are no steps")
 	}
@@ -121,34 +126,34 @@ func (tr *trace) recordOnce(t *testing.T) []step {
 const tries = 20
 
 // try runs one cell.
-func (tr *trace) try(t *testing.T, f fault, at step) (out outcome, err error) {
+func (tr *trace) try(t *testing.T, wrong *wrong) (out outcome, err error) {
 	on := shared
-	if f.pauses {
+	if wrong.fault.pauses {
 		on = alone
 	}
 	s := on(t) // it may have to wait for its turn
 	var c *cell
 	for range tries {
-		if c, out, err = tr.once(t, s, f, at); err != errNotStruck {
+		if c, out, err = tr.once(t, s, wrong); err != errNotStruck {
 			break
 		}
 		t.Log("once again: ", err)
 	}
 	switch {
 	case err != nil:
-		t.Errorf("%v\n%s of %s at %v, of %v.\n%s\nTo run this alone:\n  %s=1 go test -count=1 ./internal/faults -run '^%s$'",
-			err, f.name, tr.name(), at, tr.steps, c.story(), zktest.RequireEnv, strings.ReplaceAll(t.Name(), "/", "$/^"))
+		t.Errorf("%v\n%v of %s, of %v.\n%s\nTo run this alone:\n  %s=1 go test -count=1 ./internal/faults -every 1 -run '^%s$'",
+			err, wrong, tr.name(), tr.steps, c.story(), zktest.RequireEnv, strings.ReplaceAll(t.Name(), "/", "$/^"))
 	case out.fresh > time.Second:
 		t.Logf("a fresh client was in %v after the end of the fault:\n%s", out.fresh, c.story())
 	}
 	return out, err
 }
 
-func (tr *trace) once(t *testing.T, s *site, f fault, at step) (*cell, outcome, error) {
+func (tr *trace) once(t *testing.T, s *site, wrong *wrong) (*cell, outcome, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	c := newCell(t, s, tr, timeout)
-	out, err := c.run(ctx, &f, at)
+	out, err := c.run(ctx, wrong)
 	return c, out, err
 }
 

@@ -25,6 +25,7 @@ type table struct {
 type tally struct {
 	planned, tried, passed int
 	kept                   int // in how many our session has survived
+	again                  int // in how many a second fault has struck
 	late                   int // see outcome
 	slowest                time.Duration
 }
@@ -72,6 +73,9 @@ func (tb *table) done(row, fault string, out outcome, err error) {
 	if out.kept {
 		c.kept++
 	}
+	if out.again {
+		c.again++
+	}
 	if out.late {
 		c.late++
 	}
@@ -82,7 +86,7 @@ func (tb *table) done(row, fault string, out outcome, err error) {
 func (c tally) add(d tally) tally {
 	return tally{
 		planned: c.planned + d.planned, tried: c.tried + d.tried, passed: c.passed + d.passed,
-		kept: c.kept + d.kept, late: c.late + d.late, slowest: max(c.slowest, d.slowest),
+		kept: c.kept + d.kept, again: c.again + d.again, late: c.late + d.late, slowest: max(c.slowest, d.slowest),
 	}
 }
 
@@ -122,8 +126,8 @@ on the same machine.
 
 `
 
-// publish prints the table. With -write it goes into the documentation, if it is whole.
-func (tb *table) publish(t *testing.T) {
+// publish prints the table. With -write it goes into a section of the documentation, if it is whole.
+func (tb *table) publish(t *testing.T, section, legend string) {
 	text, whole := tb.text()
 	fmt.Print(text)
 	if !*write {
@@ -133,7 +137,7 @@ func (tb *table) publish(t *testing.T) {
 		t.Error("not written: -write is for the whole matrix, all of it passed")
 		return
 	}
-	if err := report.Section("../../docs/reliability.md", "faults", fmt.Sprintf(legend, timeout)+text); err != nil {
+	if err := report.Section("../../docs/reliability.md", section, legend+text); err != nil {
 		t.Error(err)
 	}
 }
@@ -181,6 +185,9 @@ func (tb *table) text() (text string, whole bool) {
 	fmt.Fprintf(&b, "\nIn %d cells a session was ended by force while its lock was held, and the next client got the\n"+
 		"lock before the holder had heard of it. Nothing can prevent that. Where both had fencing\n"+
 		"tokens, the next client's was higher.\n", all.late)
+	if all.again > 0 {
+		fmt.Fprintf(&b, "The second fault struck in %d cells. In the others the recovery was over before.\n", all.again)
+	}
 	return b.String(), whole
 }
 
