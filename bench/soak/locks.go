@@ -26,6 +26,9 @@ var (
 	semPlaces     = []referee.Place{{Path: "/soak/sem-0", Capacity: 3}, {Path: "/soak/sem-1", Capacity: 5}}
 	curatorPlaces = []referee.Place{{Path: "/soak/curator-0", Capacity: 3}}
 
+	// The places that workers of a client hand on among themselves. At the second there are plain locks, too.
+	handedPlaces = []referee.Place{{Path: "/soak/handed-0", Capacity: 1}, fairPlaces[0]}
+
 	// The places that are kept after a release. At the second of each kind there are plain locks, too.
 	keptPlaces   = []referee.Place{{Path: "/soak/kept-0", Capacity: 1}, fairPlaces[2]}
 	keptRWPlaces = []referee.Place{{Path: "/soak/kept-rw-0", Capacity: all}, rwPlaces[1]}
@@ -34,14 +37,18 @@ var (
 // keepFor is how long. A session timeout, which bounds it, is longer.
 const keepFor = 300 * time.Millisecond
 
+// handovers is how often a place is handed on in a row.
+const handovers = 3
+
 // locks are the lock objects of one client, one for each place, which its workers share.
 type locks struct {
-	fair, unfair, kept []*zklock.Mutex
-	rw, keptRW         []*rwlock.RWMutex
-	sem, curator       []*semaphore.Semaphore
-	multi              *zklock.MultiLock
-	multiPlaces        []referee.Place // what multi takes, in its order, with the weights
-	multiWeights       []int
+	fair, unfair []*zklock.Mutex
+	handed, kept []*zklock.Mutex
+	rw, keptRW   []*rwlock.RWMutex
+	sem, curator []*semaphore.Semaphore
+	multi        *zklock.MultiLock
+	multiPlaces  []referee.Place // what multi takes, in its order, with the weights
+	multiWeights []int
 }
 
 func newLocks(m *session.Manager) (*locks, error) {
@@ -69,6 +76,7 @@ func newLocks(m *session.Manager) (*locks, error) {
 		return made
 	}
 	l.fair, l.unfair = mutexes(fairPlaces), mutexes(unfairPlaces, zklock.WithUnfair())
+	l.handed = mutexes(handedPlaces, zklock.WithLocalHandover(handovers))
 	l.kept = mutexes(keptPlaces, zklock.WithLazyRelease(keepFor))
 	l.rw, l.keptRW = rwlocks(rwPlaces), rwlocks(keptRWPlaces, rwlock.WithLazyRelease(keepFor))
 	l.sem, l.curator = semaphores(semPlaces), semaphores(curatorPlaces, semaphore.WithCuratorLayout())
@@ -76,9 +84,9 @@ func newLocks(m *session.Manager) (*locks, error) {
 		return nil, fmt.Errorf("soak: %w", err)
 	}
 	var err error
-	l.multi, err = zklock.Multi(l.sem[0], l.fair[1], l.rw[0], l.fair[0], l.kept[0])
-	l.multiPlaces = []referee.Place{semPlaces[0], fairPlaces[1], rwPlaces[0], fairPlaces[0], keptPlaces[0]}
-	l.multiWeights = []int{1, 1, all, 1, 1}
+	l.multi, err = zklock.Multi(l.sem[0], l.fair[1], l.rw[0], l.fair[0], l.handed[0], l.kept[0])
+	l.multiPlaces = []referee.Place{semPlaces[0], fairPlaces[1], rwPlaces[0], fairPlaces[0], handedPlaces[0], keptPlaces[0]}
+	l.multiWeights = []int{1, 1, all, 1, 1, 1}
 	return l, err
 }
 
@@ -93,7 +101,7 @@ type whole struct {
 // after that goes when its time is over.
 func (l *locks) everything() []whole {
 	var every []whole
-	for _, mx := range slices.Concat(l.fair, l.unfair, l.kept) {
+	for _, mx := range slices.Concat(l.fair, l.unfair, l.handed, l.kept) {
 		every = append(every, whole{mx.Path(), 1, mx.Acquire})
 	}
 	for _, rw := range slices.Concat(l.rw, l.keptRW) {

@@ -61,13 +61,16 @@ func (w *worker) waiting(ctx context.Context) (context.Context, context.CancelFu
 func (w *worker) once(ctx context.Context) (string, error) {
 	l := w.c.locks
 	switch n := w.rng.IntN(100); {
-	case n < 15:
+	case n < 12:
 		i := w.rng.IntN(len(l.fair))
 		return "mutex", w.mutex(ctx, fairPlaces[i], l.fair[i])
-	case n < 28:
+	case n < 20:
+		i := w.rng.IntN(len(l.handed))
+		return "mutex, places handed on", w.again(func() error { return w.mutex(ctx, handedPlaces[i], l.handed[i]) })
+	case n < 30:
 		i := w.rng.IntN(len(l.kept))
 		return "mutex, places kept", w.again(func() error { return w.mutex(ctx, keptPlaces[i], l.kept[i]) })
-	case n < 37:
+	case n < 38:
 		i := w.rng.IntN(len(l.unfair))
 		return "unfair mutex", w.mutex(ctx, unfairPlaces[i], l.unfair[i])
 	case n < 45:
@@ -104,7 +107,7 @@ func (w *worker) again(use func() error) error {
 }
 
 func (w *worker) mutex(ctx context.Context, p referee.Place, mx *zklock.Mutex) error {
-	switch w.rng.IntN(6) {
+	switch w.rng.IntN(7) {
 	case 0:
 		return w.lease(ctx, p, 1, "lease", mx.Acquire)
 	case 1:
@@ -119,6 +122,9 @@ func (w *worker) mutex(ctx context.Context, p referee.Place, mx *zklock.Mutex) e
 			w.during(p, 1, "Do", mx.Held, ctx.Done())
 			return nil
 		})
+	case 4:
+		w.locker(p, mx)
+		return nil
 	default:
 		if err := mx.Lock(ctx); err != nil {
 			return err
@@ -126,6 +132,15 @@ func (w *worker) mutex(ctx context.Context, p referee.Place, mx *zklock.Mutex) e
 	}
 	w.during(p, 1, "Lock", mx.Held, nil)
 	return mx.Unlock()
+}
+
+// locker waits for a mutex for as long as it takes, as code does that knows only sync.Locker. It ends the
+// worker if the manager is closed.
+func (w *worker) locker(p referee.Place, mx *zklock.Mutex) {
+	l := mx.Locker()
+	l.Lock()
+	defer l.Unlock()
+	w.during(p, 1, "Locker", mx.Held, nil)
 }
 
 func (w *worker) readWrite(ctx context.Context, p referee.Place, rw *rwlock.RWMutex) error {
