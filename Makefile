@@ -97,7 +97,7 @@ EVERY ?= 1
 
 .PHONY: recoveries
 recoveries: ## A second fault in the recovery from each fault at each step; EVERY=20 tries one in 20; WRITE=1 keeps the table
-	cd internal/faults && ZKTEST_REQUIRE_REAL=1 TURNSTILE_LONG=1 go test -count=1 -timeout 0 -run TestRecovery -every $(EVERY) $(WRITTEN)
+	cd internal/faults && ZKTEST_REQUIRE_REAL=1 TURNSTILE_LONG=1 go test -count=1 -timeout 0 -run TestRecovery -every $(EVERY) -sharing 40 $(WRITTEN)
 
 # Figures go into docs/ with WRITE=1: nobody wants those of a busy machine there.
 WRITTEN := $(if $(WRITE),-write)

@@ -66,14 +66,7 @@ func newSignal() signal { return signal{ch: make(chan struct{})} }
 
 func (s *signal) fire() { s.once.Do(func() { close(s.ch) }) }
 
-func (s *signal) fired() bool {
-	select {
-	case <-s.ch:
-		return true
-	default:
-		return false
-	}
-}
+func (s *signal) fired() bool { return closed(s.ch) }
 
 // whenWaiting returns a context for an acquisition, and fires the signal when the acquisition waits
 // with all its watches set.

@@ -76,6 +76,9 @@ func blackhole(d zktest.Direction) func(context.Context, *cell, int64) (func() e
 	}
 }
 
+// meets reports whether the fault can strike a request. Nobody can end a session whose handshake is not answered.
+func (f fault) meets(r zktest.Request) bool { return !f.forces || r.Session != 0 }
+
 func disconnect(_ context.Context, c *cell, _ int64) (func() error, error) {
 	c.proxy.Disconnect()
 	return nil, nil
@@ -122,7 +125,7 @@ func (f fault) start(ctx context.Context, c *cell, at step) *strike {
 func (f fault) startWhen(ctx context.Context, c *cell, match zktest.Match) *strike {
 	var session atomic.Int64
 	armed := f.arm(c.proxy, func(r zktest.Request) bool {
-		if !match(r) {
+		if !match(r) || !f.meets(r) {
 			return false
 		}
 		session.Store(r.Session)
@@ -188,19 +191,14 @@ func (f fault) end(ctx context.Context, c *cell, heal func() error) error {
 }
 
 // struck reports whether the fault has struck.
-func (k *strike) struck() bool {
-	select {
-	case <-k.hit:
-		return true
-	default:
-		return false
-	}
-}
+func (k *strike) struck() bool { return closed(k.hit) }
 
 // ended reports whether the fault is over.
-func (k *strike) ended() bool {
+func (k *strike) ended() bool { return closed(k.over) }
+
+func closed(ch <-chan struct{}) bool {
 	select {
-	case <-k.over:
+	case <-ch:
 		return true
 	default:
 		return false

@@ -24,6 +24,7 @@ const (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	sites.shares = tickets(*sharing)
 	// Cells mostly wait, and not for the processor: how many run at a time is up to the sites.
 	if err := flag.Set("test.parallel", "1000000"); err != nil {
 		fmt.Fprintln(os.Stderr, err)

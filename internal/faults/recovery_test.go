@@ -52,17 +52,15 @@ func (r recovery) String() string { return fmt.Sprintf("%s-%d", r.name, r.n) }
 // start arms the fault. The first one has been armed.
 func (r recovery) start(ctx context.Context, c *cell) *strike {
 	var mu sync.Mutex
-	came := 0
+	back, came := false, 0
 	steps := newSteps(c.base)
 	return r.startWhen(ctx, c, func(req zktest.Request) bool {
 		_, isStep := steps.next(req)
+		connects := req.Op == zktest.OpConnect
 		mu.Lock()
 		defer mu.Unlock()
-		connects := req.Op == zktest.OpConnect
-		switch {
-		case came == 0 && (!connects || !c.strike.ended()), !connects && !isStep:
-			return false
-		case r.forces && req.Session == 0: // the handshake of a new session, which nobody can end yet
+		back = back || connects && c.strike.ended()
+		if !back || !connects && !isStep || !r.meets(req) {
 			return false
 		}
 		came++

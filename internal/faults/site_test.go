@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path"
@@ -26,20 +27,19 @@ type site struct {
 	rivals  *session.Manager // of the clients behind
 }
 
-const (
-	// pausable is the number of servers for pauses. A pause meets every client of a server, so each
-	// cell with a pause has a server of its own.
-	pausable = 8
-	// sharing is how many other cells share one server at a time.
-	sharing = 16
-)
+// pausable is the number of servers for pauses. A pause meets every client of a server, so each cell with
+// a pause has a server of its own.
+const pausable = 8
+
+// sharing is for all other cells. Most of them wait, so an idle machine can serve more.
+var sharing = flag.Int("sharing", 16, "how many cells share one server at a time")
 
 // sites has all sites that were started.
 var sites = struct {
 	start  sync.Once // of common
 	common *site
 	err    error
-	shares chan struct{} // one for each cell on the common site
+	shares chan struct{} // one for each cell on the common site; made in TestMain
 
 	idle  chan *site    // to be paused, and not in use
 	slots chan struct{} // one for each of those that is still to be started
@@ -47,9 +47,8 @@ var sites = struct {
 	mu  sync.Mutex // one starts at a time: that takes all of a processor
 	all []*site
 }{
-	shares: tickets(sharing),
-	idle:   make(chan *site, pausable),
-	slots:  tickets(pausable),
+	idle:  make(chan *site, pausable),
+	slots: tickets(pausable),
 }
 
 func tickets(n int) chan struct{} {
