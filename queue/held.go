@@ -17,8 +17,8 @@ import (
 var held = heldTurns{sessions: make(map[*session.Session]*heldIn)}
 
 type heldTurns struct {
-	lazy atomic.Int64  // how many turns have places that may be kept
-	gone atomic.Uint64 // how many places that were kept are gone
+	lazy     atomic.Int64  // how many turns have places that may be kept
+	departed atomic.Uint64 // how many places that were kept have gone, of all sessions
 
 	mu       sync.Mutex
 	sessions map[*session.Session]*heldIn

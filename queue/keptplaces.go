@@ -48,11 +48,12 @@ func (a *attempt) create(ctx context.Context, node string, flags int32) (c plumb
 	return c, err
 }
 
-// withRoom calls start, which sends creates, until the session has room for the nodes or keeps no place
-// that it could give up.
+// withRoom calls start, which sends creates, until the session has room for the nodes, or neither keeps a
+// place that it could give up nor waits for one to go. The last such place may go just after start was refused.
+// The count of those that have gone shows that.
 func (a *attempt) withRoom(ctx context.Context, start func() error) error {
 	for {
-		before := held.gone.Load()
+		before := held.departed.Load()
 		err := start()
 		if !errors.Is(err, session.ErrTooManyNodes) {
 			return err
@@ -61,9 +62,9 @@ func (a *attempt) withRoom(ctx context.Context, start func() error) error {
 		switch {
 		case gone != nil:
 			gone.awaitGone(ctx) // if ctx or the session ends first, start says so
-		case held.gone.Load() == before:
+		case held.departed.Load() == before:
 			return err
-		} // else a place has gone since start looked, perhaps of this session
+		}
 	}
 }
 
@@ -185,7 +186,7 @@ func (h *heldTurns) left(t *turn) {
 	if in := h.sessions[t.s]; in != nil {
 		delete(in.leaving, t)
 	}
-	h.gone.Add(1)
+	h.departed.Add(1)
 }
 
 // addLazy notes that the place of a turn may be kept. h.mu is held.

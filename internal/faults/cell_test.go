@@ -18,9 +18,9 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// cell is one run of a lock's trace, with a fault at one of its steps and perhaps a second one in the recovery,
-// or without a fault to record the steps. There are three contenders: the first one, which holds before us; ours, which the
-// fault meets; and a rival behind ours.
+// cell is one run of a lock's trace, with a fault at one of its steps and perhaps a second one in the
+// recovery, or without a fault to record the steps. There are three contenders: the first one, which holds
+// before us; ours, which the faults meet; and a rival behind ours.
 type cell struct {
 	*trace
 	site    *site
@@ -115,8 +115,8 @@ func newCell(t *testing.T, s *site, tr *trace, timeout time.Duration) *cell {
 	return c
 }
 
-// run plays the trace, with what goes wrong if that is given, and checks all conditions.
-func (c *cell) run(ctx context.Context, wrong *wrong) (out outcome, err error) {
+// run plays the trace, with what goes wrong unless w is nil, and checks all conditions.
+func (c *cell) run(ctx context.Context, w *wrong) (out outcome, err error) {
 	var recorded func() []step
 	ours, err := c.ours.Session(ctx)
 	if err != nil {
@@ -130,10 +130,10 @@ func (c *cell) run(ctx context.Context, wrong *wrong) (out outcome, err error) {
 	if err != nil {
 		return out, err
 	}
-	if wrong == nil {
+	if w == nil {
 		recorded = record(c.proxy, c.base)
 	} else {
-		wrong.start(playing, c)
+		w.start(playing, c)
 	}
 	out.fresh, err = c.play(ctx, first, stop)
 	if left := c.nothingLeft(ctx); left != nil {

@@ -76,7 +76,8 @@ func blackhole(d zktest.Direction) func(context.Context, *cell, int64) (func() e
 	}
 }
 
-// meets reports whether the fault can strike a request. Nobody can end a session whose handshake is not answered.
+// meets reports whether the fault can strike a request. Nobody can end a session whose handshake is not
+// answered.
 func (f fault) meets(r zktest.Request) bool { return !f.forces || r.Session != 0 }
 
 func disconnect(_ context.Context, c *cell, _ int64) (func() error, error) {

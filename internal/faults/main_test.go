@@ -24,6 +24,10 @@ const (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if *every < 1 || *sharing < 1 {
+		fmt.Fprintln(os.Stderr, "-every and -sharing must be at least 1")
+		os.Exit(2)
+	}
 	sites.shares = tickets(*sharing)
 	// Cells mostly wait, and not for the processor: how many run at a time is up to the sites.
 	if err := flag.Set("test.parallel", "1000000"); err != nil {

@@ -79,9 +79,11 @@ func (tr *trace) run(t *testing.T, table *table) {
 	}
 }
 
-// recordings is how often a trace is recorded. A step that does not come each time is no step.
+// recordings is how often a trace is recorded.
 const recordings = 3
 
+// record finds the steps of the trace. One that does not come each time is none, because a fault could wait for
+// it in vain.
 func (tr *trace) record(t *testing.T) {
 	t.Helper()
 	tr.steps = tr.recordOnce(t)
@@ -126,34 +128,34 @@ func (tr *trace) recordOnce(t *testing.T) []step {
 const tries = 20
 
 // try runs one cell.
-func (tr *trace) try(t *testing.T, wrong *wrong) (out outcome, err error) {
+func (tr *trace) try(t *testing.T, w *wrong) (out outcome, err error) {
 	on := shared
-	if wrong.fault.pauses {
+	if w.fault.pauses {
 		on = alone
 	}
 	s := on(t) // it may have to wait for its turn
 	var c *cell
 	for range tries {
-		if c, out, err = tr.once(t, s, wrong); err != errNotStruck {
+		if c, out, err = tr.once(t, s, w); err != errNotStruck {
 			break
 		}
 		t.Log("once again: ", err)
 	}
 	switch {
 	case err != nil:
-		t.Errorf("%v\n%v of %s, of %v.\n%s\nTo run this alone:\n  %s=1 go test -count=1 ./internal/faults -every 1 -run '^%s$'",
-			err, wrong, tr.name(), tr.steps, c.story(), zktest.RequireEnv, strings.ReplaceAll(t.Name(), "/", "$/^"))
+		t.Errorf("%v\n%v of %s, of %v.\n%s\nTo run this alone:\n  %s=1 go test -count=1 ./internal/faults -run '^%s$' -every=1",
+			err, w, tr.name(), tr.steps, c.story(), zktest.RequireEnv, strings.ReplaceAll(t.Name(), "/", "$/^"))
 	case out.fresh > time.Second:
 		t.Logf("a fresh client was in %v after the end of the fault:\n%s", out.fresh, c.story())
 	}
 	return out, err
 }
 
-func (tr *trace) once(t *testing.T, s *site, wrong *wrong) (*cell, outcome, error) {
+func (tr *trace) once(t *testing.T, s *site, w *wrong) (*cell, outcome, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	c := newCell(t, s, tr, timeout)
-	out, err := c.run(ctx, wrong)
+	out, err := c.run(ctx, w)
 	return c, out, err
 }
 
