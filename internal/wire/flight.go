@@ -22,6 +22,10 @@ type flight struct {
 	done int // how many at the beginning of all have been answered
 }
 
+// flightRoom is for how many frames a connection keeps room when none is in flight. What a burst needed
+// beyond that is freed.
+const flightRoom = 64
+
 func (f *flight) add(s sending) {
 	if f.done > len(f.all)/2 && len(f.all) == cap(f.all) {
 		f.all = f.all[:copy(f.all, f.all[f.done:])]
@@ -67,6 +71,9 @@ func (f *flight) take(i int) sending {
 	}
 	if f.done++; f.done == len(f.all) {
 		f.all, f.done = f.all[:0], 0
+		if cap(f.all) > flightRoom {
+			f.all = nil
+		}
 	}
 	return s
 }
