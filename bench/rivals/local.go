@@ -225,9 +225,18 @@ func (t *localTeam) DropAll(ctx context.Context) error {
 	return t.all(ctx, 0, func(ctx context.Context, _ int, l *lock) error { return l.unlock(ctx) })
 }
 
+// settling is how long Memory waits before it looks. A lock that is held sets a watch on its node after a few
+// milliseconds, and the requests of a thousand of them take a part of this time.
+const settling = time.Second
+
 // Memory is the heap and the stacks, because a waiter is mostly a goroutine. Several collections are
 // needed to free the memory of finalizers and the stacks of goroutines that have ended.
-func (t *localTeam) Memory(context.Context) (uint64, error) {
+func (t *localTeam) Memory(ctx context.Context) (uint64, error) {
+	select {
+	case <-time.After(settling):
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
 	var m runtime.MemStats
 	least := uint64(math.MaxUint64)
 	for range 10 {
