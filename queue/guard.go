@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -139,9 +140,12 @@ func (t *turn) persist(f func()) {
 	returned = true
 }
 
+// setOwn does not give its request up when the turn ends: the request ends with the session, or when
+// the connection is back. One that can be given up needs a channel and a goroutine more.
 func (t *turn) setOwn() {
+	ctx := context.WithoutCancel(t.life)
 	for t.life.Err() == nil {
-		data, stat, w, err := plumbing.Of(t.s).Watch(t.life, t.path)
+		data, stat, w, err := plumbing.Of(t.s).Watch(ctx, t.path)
 		switch {
 		case err == nil && stat.EphemeralOwner != t.s.ID():
 			t.loseNode() // an unfair lock's node was deleted, and another session has made it anew
@@ -195,9 +199,9 @@ func (t *turn) learnRefusal(err error) {
 }
 
 func (t *turn) setToken(czxid int64, err error) {
-	if !t.known.has() { // it does not change any more
+	if !t.known.Has() { // it does not change any more
 		t.token, t.tokenErr = czxid, err
-		t.known.tell()
+		t.known.Tell()
 	}
 }
 

@@ -102,14 +102,14 @@ func (l *Lease) Context(parent context.Context) (context.Context, context.Cancel
 func (l *Lease) Token(ctx context.Context) (int64, error) {
 	l.made()
 	misuse.Context(ctx, "queue: Lease.Token")
-	if l.t.known.has() {
+	if l.t.known.Has() {
 		return l.t.token, l.t.tokenErr
 	}
 	if ctx.Err() == nil && l.hold.Err() == nil {
 		l.t.hurry()
 	}
 	select {
-	case <-l.t.known.wait():
+	case <-l.t.known.Wait():
 		return l.t.token, l.t.tokenErr
 	case <-ctx.Done():
 		return 0, fmt.Errorf("token of %s: %w", l.t.q.dir, ctx.Err())

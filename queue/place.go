@@ -83,7 +83,7 @@ func (a *attempt) besides(n Node) bool {
 // watch, which it would set sooner or later.
 func (a *attempt) askPlace(ctx context.Context) (err error) {
 	other := a.entry.beside.t
-	if other.known.has() {
+	if other.known.Has() {
 		a.place = place{known: true, token: other.token, tokenErr: other.tokenErr}
 		return nil
 	}

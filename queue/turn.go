@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/news"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
@@ -24,7 +25,7 @@ type turn struct {
 	life context.Context
 	end  context.CancelCauseFunc
 
-	known    news // that token or tokenErr is set, which then never change
+	known    news.News // that token or tokenErr is set, which then never change
 	token    int64
 	tokenErr error
 
@@ -34,7 +35,7 @@ type turn struct {
 
 	// removing tells that the turn is over and the removal of its node has begun. It does not if the node
 	// was lost with the session.
-	removing news
+	removing news.News
 
 	mu      sync.Mutex       // guards own, too
 	over    bool             // conclude was called
@@ -56,7 +57,7 @@ func newTurn(ctx context.Context, a *attempt, local *Local) *turn {
 	}
 	if a.place.known {
 		t.token, t.tokenErr = a.place.token, a.place.tokenErr
-		t.known.tell()
+		t.known.Tell()
 	}
 	t.life, t.end = context.WithCancelCause(holderContext(ctx, t.hooks()))
 	return t
@@ -195,7 +196,7 @@ func (t *turn) remove(ctx context.Context, by remover) plumbing.Removal {
 	defer t.mu.Unlock()
 	if t.removal == nil {
 		t.removal = t.removeBy(ctx, by)
-		t.removing.tell()
+		t.removing.Tell()
 	}
 	return t.removal
 }
@@ -204,7 +205,7 @@ func (t *turn) remove(ctx context.Context, by remover) plumbing.Removal {
 // it, or until ctx ends.
 func (t *turn) awaitGone(ctx context.Context) {
 	select {
-	case <-t.removing.wait():
+	case <-t.removing.Wait():
 		select {
 		case <-t.remove(ctx, nil).Done(): // it has begun
 		case <-ctx.Done():

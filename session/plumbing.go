@@ -205,7 +205,7 @@ func (p *sessionPlumbing) TryClaim(path string) (plumbing.Claim, bool) {
 type watchPlumbing Watch
 
 func (w *watchPlumbing) watch() *Watch                     { return (*Watch)(w) }
-func (w *watchPlumbing) Ready() <-chan struct{}            { return w.ready }
+func (w *watchPlumbing) Ready() <-chan struct{}            { return (*Watch)(w).ready.Wait() }
 func (w *watchPlumbing) Result() ([]byte, *zk.Stat, error) { return w.data, w.stat, w.err }
 func (w *watchPlumbing) Event() plumbing.WatchEvent        { return plumbing.WatchEvent(w.watch().Event()) }
 

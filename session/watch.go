@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/news"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 )
 
@@ -30,10 +31,11 @@ const (
 // Watch reports once what happens to a node next. All methods of a Watch may be called by any
 // number of goroutines at once. They panic if a [Session] has not made the Watch.
 type Watch struct {
-	ready chan struct{} // closed when the get that set it has been answered
-	data  []byte
-	stat  *zk.Stat
-	err   error
+	isMade bool      // by a Session
+	ready  news.News // that the get that set it has been answered
+	data   []byte
+	stat   *zk.Stat
+	err    error
 
 	mu    sync.Mutex
 	event WatchEvent
@@ -50,7 +52,7 @@ type telling struct {
 
 // made returns w. It panics if w is nil or a zero value.
 func (w *Watch) made() *Watch {
-	if w == nil || w.ready == nil {
+	if w == nil || !w.isMade {
 		panic("session: Watch not made by Session.Watch")
 	}
 	return w
@@ -199,7 +201,7 @@ func (t *watches) join(path string) (*Watch, *flight) {
 	if e.cur != nil {
 		return e.cur, nil
 	}
-	e.cur = &Watch{ready: make(chan struct{})}
+	e.cur = &Watch{isMade: true}
 	e.flights++
 	return e.cur, &flight{watch: e.cur, arm: !e.armed, events: e.events}
 }
@@ -214,7 +216,7 @@ func (t *watches) joinAlone(path string) *flight {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.entryLocked(path)
-	w := &Watch{ready: make(chan struct{})}
+	w := &Watch{isMade: true}
 	e.alone = append(e.alone, w)
 	e.flights++
 	return &flight{watch: w, arm: true, events: e.events}
@@ -232,7 +234,7 @@ func (t *watches) entryLocked(path string) *watched {
 // land takes the answer to a flight's get.
 func (t *watches) land(path string, f *flight, data []byte, stat *zk.Stat, err error) {
 	f.watch.data, f.watch.stat, f.watch.err = data, stat, err
-	close(f.watch.ready)
+	f.watch.ready.Tell()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.m[path]

@@ -78,7 +78,7 @@ func TestWatchesShared(t *testing.T) {
 			t.Fatal("not shared")
 		}
 		select {
-		case <-w.ready:
+		case <-w.ready.Wait():
 		default:
 			wt.land("/a", f, nil, nil, nil)
 		}

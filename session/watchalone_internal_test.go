@@ -98,7 +98,7 @@ func TestWatchChildrenLoose(t *testing.T) {
 	s.childWatches.init()
 	s.conn = eventful{heard: func() { s.childWatches.fired("/a", WatchChanged) }}
 	w := s.startWatchIn(t.Context(), &s.childWatches, RequestInfo{Op: "getChildren", Path: "/a"}, s.listWatched)
-	<-w.ready
+	<-w.ready.Wait()
 	if w.err != nil || w.Event() != WatchChanged {
 		t.Fatalf("event %v, %v", w.Event(), w.err)
 	}

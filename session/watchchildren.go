@@ -75,14 +75,14 @@ func (s *Session) watchBy(ctx context.Context, t *watches, info RequestInfo,
 	get func(full string, f *flight) ([]byte, *zk.Stat, error)) (*Watch, error) {
 	return do(ctx, s, info, shared, func() (*Watch, error) {
 		w := s.startWatchIn(ctx, t, info, get)
-		<-w.ready
+		<-w.ready.Wait()
 		return w, w.err
 	})
 }
 
 func endedWatch(event WatchEvent) *Watch {
-	w := &Watch{ready: make(chan struct{}), event: event}
-	close(w.ready)
+	w := &Watch{isMade: true, event: event}
+	w.ready.Tell()
 	return w
 }
 

@@ -3,6 +3,8 @@ package hold
 import (
 	"context"
 	"errors"
+
+	"github.com/turnstile-go/turnstile/internal/news"
 )
 
 // ErrNotHeld is returned by Unlock when there is no Lock to give back.
@@ -22,9 +24,9 @@ type Lease interface {
 // the same owner entered it again. It ends when each of them has been given back.
 type Hold[L Lease] struct {
 	Lease L
-	owner *Owner        // nil: nobody enters it again
-	calls [2]int        // not yet given back, by via; guarded by Holds.mu
-	ended chan struct{} // closed at the end
+	owner *Owner    // nil: nobody enters it again
+	calls [2]int    // not yet given back, by via; guarded by Holds.mu
+	ended news.News // that it has ended
 }
 
 // via is the method by which a call entered a hold. Unlock gives back a Lock, and never a Do,

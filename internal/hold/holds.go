@@ -105,7 +105,7 @@ func (h *Holds[L]) add(lease L, r request[L]) (held, inSlot *Hold[L]) {
 	if h.slot && len(h.all) > 0 {
 		return nil, h.all[0]
 	}
-	held = &Hold[L]{Lease: lease, owner: r.owner, ended: make(chan struct{})}
+	held = &Hold[L]{Lease: lease, owner: r.owner}
 	held.calls[r.via]++
 	h.all = append(h.all, held)
 	return held, nil
@@ -124,7 +124,7 @@ func (h *Holds[L]) remove(held *Hold[L], by via) (ended, ok bool) {
 		return false, true
 	}
 	h.all = slices.DeleteFunc(h.all, func(o *Hold[L]) bool { return o == held })
-	close(held.ended)
+	held.ended.Tell()
 	return true, true
 }
 

@@ -48,7 +48,7 @@ func (h *Holds[L]) outlast(ctx context.Context, lost *Hold[L], try bool) error {
 	closing, stop := h.closing()
 	defer stop()
 	select {
-	case <-lost.ended:
+	case <-lost.ended.Wait():
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("%w (this process has lost the lock, and has not unlocked it yet)", ctx.Err())
@@ -90,7 +90,7 @@ func (h *Holds[L]) enter(ctx context.Context, lease L, r request[L]) (*Hold[L], 
 			return nil, errSlotLost
 		}
 		select {
-		case <-inSlot.ended:
+		case <-inSlot.ended.Wait():
 		case <-inSlot.Lease.Done():
 		case <-lease.Done():
 		case <-ctx.Done():
