@@ -348,7 +348,7 @@ func (cs *checks) begin(c *call) {
 func (cs *checks) drop(c *call) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	c.dropped = true
+	c.dropped, c.finished = true, true
 	if c.entry != nil && c.entry.end.IsZero() {
 		c.entry.end = time.Now()
 	}
@@ -358,6 +358,7 @@ func (cs *checks) drop(c *call) {
 func (cs *checks) finish(c *call, ok bool, err error) {
 	now := time.Now()
 	cs.mu.Lock()
+	c.finished = true
 	if !ok && c.entry != nil && c.entry.end.IsZero() {
 		c.entry.end = now
 	}
@@ -397,7 +398,9 @@ func (cs *checks) othersLocked(c *call) bool {
 	shortly := cs.shortly(c)
 	weight := 0
 	for _, o := range cs.placeLocked(c.path).entries {
-		if o.c != c && (o.end.IsZero() || o.end.After(c.began.Add(-shortly))) {
+		// A call whose hold has ended before it could have the lock object contends again.
+		again := o.c.m == c.m && o.c.perCall && !o.c.finished
+		if o.c != c && (again || o.end.IsZero() || o.end.After(c.began.Add(-shortly))) {
 			weight += cs.w.kind.weightOf(o.c, c)
 		}
 	}

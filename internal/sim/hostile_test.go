@@ -229,8 +229,18 @@ func (cs *checks) full(c *call) bool {
 			n++
 		}
 	}
-	// Every worker may have one on its way in and one on its way out.
-	return n+2*cs.w.plan.workers >= c.m.maxNodes
+	// Every worker may have the nodes of one call on their way in, and those of another on their way out.
+	most := 1
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, h := range cs.places {
+		for _, o := range h.entries {
+			if o.c.m == c.m && (!o.c.finished || o.end.IsZero() || o.end.After(c.began.Add(-cs.shortly(c)))) {
+				most = max(most, len(cs.w.kind.partsOf(o.c)))
+			}
+		}
+	}
+	return n+2*cs.w.plan.workers*most >= c.m.maxNodes
 }
 
 // asProbe returns a context of none of the workers, for calls that are not checked.
