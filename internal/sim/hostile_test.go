@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/turnstile-go/turnstile/queue"
@@ -33,6 +34,10 @@ var errTripped = errors.New("a hook panics")
 // panic in a goroutine of the library ends the process.
 var tripwires sync.Map
 
+// armed is how many tripwires there are. Most of the time there are none, and the number of a goroutine takes
+// microseconds to find out.
+var armed atomic.Int64
+
 // tripped calls f in which a hook may panic, and recovers, as net/http does for its handlers. It
 // reports whether that happened.
 func (k *worker) tripped(f func()) bool {
@@ -51,7 +56,11 @@ func (k *worker) tripped(f func()) bool {
 		}()
 		id := goroutine()
 		defer byGoroutine.Delete(id)
-		defer tripwires.Delete(id)
+		defer func() {
+			tripwires.Delete(id)
+			armed.Add(-1)
+		}()
+		armed.Add(1)
 		tripwires.Store(id, t)
 		f()
 		ended = true
@@ -62,6 +71,9 @@ func (k *worker) tripped(f func()) bool {
 
 // trip is called by every hook.
 func trip() {
+	if armed.Load() == 0 {
+		return
+	}
 	t, ok := tripwires.Load(goroutine())
 	if !ok {
 		return
