@@ -20,7 +20,9 @@ type stale struct {
 	unfair bool // the node has no sequence of its own, so it alone is taken out
 }
 
-// asks ends the stale view if a request is a sync or a write, and gives the view to a listing.
+// asks ends the stale view if a request is a sync or a write, and gives the view to a listing. A listing that
+// sets a watch ends the view, too: a server that is behind would tell of the nodes later, which the network
+// cannot imitate.
 func (l *link) asks(r *request) {
 	e := l.e
 	e.mu.Lock()
@@ -29,6 +31,9 @@ func (l *link) asks(r *request) {
 	case zktest.OpSync, zktest.OpCreate, zktest.OpDelete, zktest.OpMulti, zktest.OpCreateContainer, zktest.OpClose:
 		e.stale = stale{}
 	case zktest.OpGetChildren2:
+		if r.watch {
+			e.stale = stale{}
+		}
 		r.stale = e.stale
 	}
 }
