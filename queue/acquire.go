@@ -140,7 +140,8 @@ func (c *call) cut() {
 	}
 }
 
-// attempts makes one attempt after another, until one is granted or fails for good. It sets the data of r, and
+// attempts makes one attempt after another, until one is granted or fails for good. With errAhead it returns the
+// attempt that stands. It sets the data of r, and
 // changes how: neither may be used by another acquisition.
 func (q *Queue) attempts(ctx context.Context, r *Request, how *entry, result *session.AcquireResult) (*attempt, error) {
 	var outdated *attempt // the last attempt, if its place is to be renewed
@@ -166,6 +167,8 @@ func (q *Queue) attempts(ctx context.Context, r *Request, how *entry, result *se
 			return a, nil
 		}
 		switch how.after(err) {
+		case stand:
+			return a, err
 		case giveUp:
 			return nil, a.explain(ctx, err)
 		case renewPlace:
@@ -202,6 +205,7 @@ type afterwards int
 const (
 	giveUp         afterwards = iota
 	renewPlace                // the attempt stands, and another takes its place
+	stand                     // the attempt stands, for the caller
 	enterAgain                // at the end of the queue
 	enterAfterLoss            // the same, because the node or the session was lost
 )
@@ -209,6 +213,8 @@ const (
 // after says what follows an attempt that failed with err.
 func (e *entry) after(err error) afterwards {
 	switch {
+	case errors.Is(err, errAhead):
+		return stand
 	case errors.Is(err, errOutdated):
 		return renewPlace
 	case errors.Is(err, session.ErrTooManyNodes) && e.renews != nil:

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"math"
 	"path"
 	"sync/atomic"
@@ -70,6 +71,7 @@ type ownNode struct {
 // entry is how an attempt enters the queue. The zero value enters at the end, and waits.
 type entry struct {
 	try    bool                    // fail with ErrBusy in place of waiting for others
+	look   bool                    // fail with errAhead in place of waiting for others; the attempt stands
 	beside *Lease                  // share the place of this lease
 	renews *attempt                // take the place of this attempt, which is outdated
 	stands *attempt                // go on with this attempt, which has entered already
@@ -96,6 +98,9 @@ func newAttempt(q *Queue, s *session.Session, r *Request, how *entry) *attempt {
 	}
 	return a
 }
+
+// errAhead says that an attempt may not go yet. It has not left the queue.
+var errAhead = errors.New("others are ahead")
 
 // run returns nil when the attempt is granted. If it returns an error, panics or ends the
 // goroutine, the attempt leaves the queue, except that an outdated one stands until another has
@@ -124,6 +129,10 @@ func (a *attempt) queueUp(ctx context.Context) (err error) {
 				break
 			}
 			continue
+		}
+		if a.entry.look {
+			a.names = names
+			return errAhead
 		}
 		if a.entry.try {
 			return a.outlast(ctx, ahead)

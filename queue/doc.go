@@ -102,11 +102,12 @@
 // A [Local] is the queue of one process. It has one contender for all of its waiters:
 //
 //	state        event                                   next state
-//	idle         a waiter comes                          contending
-//	idle         TryAcquire                              trying
+//	idle         Acquire or TryAcquire                   trying: the caller contends by itself
+//	idle         Acquire of a reader                     contending
 //	contending   granted                                 holding: the first waiter holds
 //	contending   failed, or all waiters have given up    idle
-//	trying       granted                                 holding: the caller of TryAcquire holds
+//	trying       granted                                 holding: the caller holds
+//	trying       Acquire has to wait                     contending: the caller is the first waiter
 //	trying       busy or failed                          contending if there are waiters, else idle
 //	holding      released, handed over                   holding: the next waiter holds
 //	holding      released, the place is kept             keeping: nobody holds

@@ -69,13 +69,19 @@ func (p *process) wait(t *testing.T, n int) *waits {
 
 func (p *process) waitWith(t *testing.T, ctx context.Context, n int) *waits {
 	t.Helper()
+	w := p.begin(ctx)
+	p.settle(t, n)
+	return w
+}
+
+// begin begins an Acquire.
+func (p *process) begin(ctx context.Context) *waits {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &waits{cancel, make(chan outcome, 1)}
 	go func() {
 		lease, err := p.Acquire(ctx)
 		w.done <- outcome{lease, err}
 	}()
-	p.settle(t, n)
 	return w
 }
 

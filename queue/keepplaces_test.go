@@ -179,7 +179,7 @@ func TestKeepCrowdedListing(t *testing.T) {
 	p, other := newKeeper(t, dir, 0), newProcess(t, dir, Request{}, 1)
 	giveBack(t, other.hold(t)) // so that there is a directory
 	listing := p.proxy.HoldRequest(zktest.On(zktest.OpGetChildren2, dir))
-	mine := p.wait(t, 1)
+	mine := p.begin(patience(t))
 	<-listing.Hit()
 	testserver.WaitChildren(t, dir, 1)
 	theirs := other.wait(t, 1)

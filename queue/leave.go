@@ -12,9 +12,9 @@ import (
 )
 
 // leaveUnlessGranted is deferred in every loop of an attempt. An outdated attempt stands until
-// the next one has renewed its place.
+// the next one has renewed its place, and one that has only had a look until somebody waits with it.
 func (a *attempt) leaveUnlessGranted(ctx context.Context, why error) {
-	if !a.granted && !errors.Is(why, errOutdated) {
+	if !a.granted && !errors.Is(why, errOutdated) && !errors.Is(why, errAhead) {
 		a.leave(ctx, why)
 	}
 }

@@ -3,6 +3,7 @@ package queue
 import (
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -53,7 +54,7 @@ type localState int
 
 const (
 	idle       localState = iota // nothing
-	trying                       // the node of a TryAcquire, which is not granted yet
+	trying                       // the node of one caller, who has not begun to wait for others
 	contending                   // the node of the shared contender, which is not granted yet
 	holding                      // the node of a turn, which a lease holds, or several
 	keeping                      // the node of a turn, which nobody holds
@@ -126,7 +127,8 @@ type sharedContender struct {
 	cancel  context.CancelFunc
 	placed  chan struct{} // closed when it has its place in the queue, or has failed
 	before  *turn         // the turn whose node is about to be deleted; nil if it follows none
-	stands  *attempt      // the first attempt, if it has entered already
+	stands  *attempt      // the latest attempt, if it has entered already
+	tries   int           // how many attempts there were, with that one
 	lazy    bool          // its place may be kept
 
 	view   atomic.Pointer[view]
@@ -134,7 +136,7 @@ type sharedContender struct {
 }
 
 // Acquire is [Queue.Acquire] by way of the local queue. When ctx ends, the other waiters keep
-// their places, and the node stays unless nobody else waits. If the shared contender fails, for
+// their places, and the node stays unless nobody else waits, or it was still being made for the caller alone. If the shared contender fails, for
 // example with [ErrConflict], all waiters get that error.
 func (l *Local) Acquire(ctx context.Context) (*Lease, error) {
 	l.made()
@@ -176,11 +178,14 @@ func (l *Local) TryAcquire(ctx context.Context) (*Lease, error) {
 // get is Acquire or TryAcquire without the Acquire hook.
 func (l *Local) get(ctx context.Context, try bool, result *session.AcquireResult) (*Lease, error) {
 	if !try {
-		t, w := l.join(ctx)
-		if t != nil {
+		t, w, lazy := l.join(ctx)
+		switch {
+		case t != nil:
 			return t.begin(ctx), nil
+		case w != nil:
+			return l.await(ctx, w, result)
 		}
-		return l.await(ctx, w, result)
+		return l.try(ctx, &entry{look: true, lazy: lazy}, result)
 	}
 	if t := l.take(); t != nil {
 		return t.begin(ctx), nil
@@ -201,19 +206,24 @@ func (l *Local) request() *Request {
 	return &r
 }
 
-// try runs the contender of a TryAcquire.
+// try runs the contender of the state trying, in the goroutine of the caller, who gets the lease. A contender
+// that has only had a look becomes the shared one if it has to wait.
 func (l *Local) try(ctx context.Context, how *entry, result *session.AcquireResult) (*Lease, error) {
-	granted := false
+	over := true
 	defer func() {
-		if !granted { // an error, or a hook has panicked or ended this goroutine
+		if over { // an error, or a hook has panicked or ended this goroutine
 			l.stopTrying()
 		}
 	}()
 	a, err := l.q.attempts(ctx, l.request(), how, result)
-	if err != nil {
+	switch {
+	case errors.Is(err, errAhead):
+		over = false
+		return l.await(ctx, l.goOn(ctx, a, result.Attempts), result)
+	case err != nil:
 		return nil, err
 	}
-	granted = true
+	over = false
 	return l.hold(ctx, a).begin(ctx), nil
 }
 

@@ -80,7 +80,7 @@ func (l *Local) endSetting(t *turn, w plumbing.Watch, alone bool) {
 		gone = l.leaveLocked()
 	case l.waiting.Len() > 0:
 		l.turn = nil
-		l.contendLocked(nil, nil)
+		l.contendLocked(&sharedContender{})
 	}
 	l.mu.Unlock()
 	gone.giveUp()

@@ -12,24 +12,30 @@ import (
 
 // The transitions of a Local, in the order of the table in the package documentation.
 
-// join takes the place that is kept, joins the readers that hold, or adds a waiter. An idle Local begins
-// to contend.
-func (l *Local) join(ctx context.Context) (*turn, *waiter) {
+// join takes the place that is kept, joins the readers that hold, or adds a waiter. If the Local is idle, it
+// returns neither: the caller contends, and its place may be kept if lazy is true. For readers, and behind a
+// place of ours that has to leave first, the Local begins to contend.
+func (l *Local) join(ctx context.Context) (t *turn, w *waiter, lazy bool) {
 	l.mu.Lock()
 	t, gone := l.takeLocked()
 	if t != nil {
 		l.mu.Unlock()
-		return t, nil
+		return t, nil, false
+	}
+	if l.state == idle && !l.many && gone == nil {
+		defer l.mu.Unlock()
+		l.state = trying
+		return nil, nil, l.nextLazyLocked()
 	}
 	l.splitLocked()
-	w := &waiter{ctx: ctx, got: make(chan grant, 1), in: l.waiting}
+	w = &waiter{ctx: ctx, got: make(chan grant, 1), in: l.waiting}
 	w.at = l.waiting.PushBack(w)
 	if l.state == idle {
-		l.contendLocked(gone, nil)
+		l.contendLocked(&sharedContender{before: gone})
 	}
 	l.mu.Unlock()
 	gone.giveUp()
-	return nil, w
+	return nil, w, false
 }
 
 // takeLocked takes the place that is kept, or shares that of readers, and returns its turn. If a place
@@ -108,14 +114,14 @@ func (l *Local) tryShared(ctx context.Context, result *session.AcquireResult) (*
 	return t.begin(ctx), nil
 }
 
-// goOn makes an attempt of the state trying, which has to wait, the shared contender. The caller is
-// the first of its waiters.
-func (l *Local) goOn(ctx context.Context, stands *attempt) *waiter {
+// goOn makes an attempt of the state trying, which has to wait, the shared contender. tries counts the attempts
+// so far. The caller is the first of its waiters.
+func (l *Local) goOn(ctx context.Context, stands *attempt, tries int) *waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := &waiter{ctx: ctx, got: make(chan grant, 1), in: l.waiting}
 	w.at = l.waiting.PushFront(w)
-	l.contendLocked(nil, stands)
+	l.contendLocked(&sharedContender{stands: stands, tries: tries})
 	return w
 }
 
@@ -123,15 +129,15 @@ func (l *Local) goOn(ctx context.Context, stands *attempt) *waiter {
 func (l *Local) stopTrying() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.contendLocked(nil, nil)
+	l.contendLocked(&sharedContender{})
 }
 
 // nextLazyLocked reports whether the next place may be kept. It is called once for each place.
 func (l *Local) nextLazyLocked() bool { return l.lazy > 0 && l.habit.next() }
 
-// contendLocked starts a shared contender, or becomes idle if nobody waits. before is the turn
-// that has just ended, or nil. stands, if not nil, is an attempt that has entered already.
-func (l *Local) contendLocked(before *turn, stands *attempt) {
+// contendLocked starts a shared contender, or becomes idle if nobody waits. The contender may have a turn
+// that has just ended, or an attempt that stands.
+func (l *Local) contendLocked(c *sharedContender) {
 	first := l.waiting.Front()
 	if first == nil {
 		l.state = idle
@@ -139,15 +145,14 @@ func (l *Local) contendLocked(before *turn, stands *attempt) {
 	}
 	// Hooks get the values of the first waiter's context, even if that waiter withdraws.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(first.Value.(*waiter).ctx))
-	l.state = contending
-	l.shared = &sharedContender{waiting: l.waiting, cancel: cancel, placed: make(chan struct{}), before: before, stands: stands}
-	if stands != nil {
-		l.shared.lazy = stands.entry.lazy
+	c.waiting, c.cancel, c.placed = l.waiting, cancel, make(chan struct{})
+	if c.stands != nil {
+		c.lazy = c.stands.entry.lazy
 	} else {
-		l.shared.lazy = l.nextLazyLocked()
+		c.lazy = l.nextLazyLocked()
 	}
-	l.waiting.by = l.shared
-	go l.contend(ctx, l.shared)
+	l.state, l.shared, l.waiting.by = contending, c, c
+	go l.contend(ctx, c)
 }
 
 // contend runs the shared contender until it is granted, fails, or is called back.
@@ -155,10 +160,7 @@ func (l *Local) contend(ctx context.Context, me *sharedContender) {
 	defer me.cancel()
 	placed := sync.OnceFunc(func() { close(me.placed) })
 	defer placed()
-	result := session.AcquireResult{Position: -1}
-	if me.stands != nil {
-		result.Attempts = 1
-	}
+	result := session.AcquireResult{Position: -1, Attempts: me.tries}
 	returned := false
 	defer func() {
 		if !returned { // a hook has ended this goroutine
@@ -409,7 +411,7 @@ func (l *Local) leaveLocked() *turn {
 	l.turn = nil
 	held.leave(t) // first, so that the place is at all times known to be kept, or to leave
 	t.tenure.keptAt.Store(0)
-	l.contendLocked(nil, nil) // for readers that wait for the watch
+	l.contendLocked(&sharedContender{}) // for readers that wait for the watch
 	return t
 }
 
@@ -432,7 +434,7 @@ func (l *Local) turnOver(t *turn) (placed <-chan struct{}) {
 		return nil // it was over already
 	}
 	l.turn = nil
-	l.contendLocked(t, nil)
+	l.contendLocked(&sharedContender{before: t})
 	if l.state != contending {
 		return nil
 	}

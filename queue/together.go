@@ -209,9 +209,6 @@ func (p *party) attempt(ctx context.Context, s *session.Session) error {
 	return nil
 }
 
-// errAhead says that an attempt may not go yet.
-var errAhead = errors.New("others are ahead")
-
 // mayGo returns nil if the attempt may go, by the listing that it has entered with.
 func (a entrant) mayGo() error {
 	if a.failed != nil {
@@ -320,7 +317,7 @@ func (m *member) take(try bool) (*Lease, error) {
 	case trying && try:
 		return m.local.try(m.ctx, &entry{try: true, stands: a, lazy: m.lazy}, &m.result)
 	case trying:
-		return m.local.await(m.ctx, m.local.goOn(m.ctx, a), &m.result)
+		return m.local.await(m.ctx, m.local.goOn(m.ctx, a, m.result.Attempts), &m.result)
 	}
 	return m.local.get(m.ctx, try, &m.result)
 }
