@@ -136,8 +136,9 @@ type sharedContender struct {
 }
 
 // Acquire is [Queue.Acquire] by way of the local queue. When ctx ends, the other waiters keep
-// their places, and the node stays unless nobody else waits, or it was still being made for the caller alone. If the shared contender fails, for
-// example with [ErrConflict], all waiters get that error.
+// their places, and the node stays unless nobody else waits. If the caller came first and its node is
+// still being made, the others make a new one. If the shared contender fails, for example with
+// [ErrConflict], all waiters get that error.
 func (l *Local) Acquire(ctx context.Context) (*Lease, error) {
 	l.made()
 	misuse.Context(ctx, "queue: Local.Acquire")
