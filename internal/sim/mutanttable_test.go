@@ -169,7 +169,7 @@ var mutants = []mutant{
 			{"session/watch.go", "return &flight{watch: w, arm: true, events: e.events}", "return &flight{watch: w, arm: !e.armed, events: e.events}"},
 			{"session/watchchildren.go", "names, stat, armed, err := s.conn.childrenWatched(full)", "armed := func() bool { return false }\n\t\tlist := s.conn.children\n\t\tif f.arm {\n\t\t\tlist = func(full string) (names []string, stat *zk.Stat, err error) {\n\t\t\t\tnames, stat, armed, err = s.conn.childrenWatched(full)\n\t\t\t\treturn names, stat, err\n\t\t\t}\n\t\t}\n\t\tnames, stat, err := list(full)"},
 			// and does not end with the event of the earlier one
-			{"session/watch.go", "\tfor _, w := range e.alone {\n\t\tw.fire(event)\n\t}\n\te.cur, e.alone = nil, nil\n", "\tvar flying []*Watch\n\tfor _, w := range e.alone {\n\t\tselect {\n\t\tcase <-w.ready:\n\t\t\tw.fire(event)\n\t\tdefault:\n\t\t\tflying = append(flying, w)\n\t\t}\n\t}\n\te.cur, e.alone = nil, flying\n"},
+			{"session/watch.go", "\tfor _, w := range e.alone {\n\t\tw.fire(event)\n\t}\n\te.cur, e.alone = nil, nil\n", "\tvar flying []*Watch\n\tfor _, w := range e.alone {\n\t\tselect {\n\t\tcase <-w.ready.Wait():\n\t\t\tw.fire(event)\n\t\tdefault:\n\t\t\tflying = append(flying, w)\n\t\t}\n\t}\n\te.cur, e.alone = nil, flying\n"},
 		}},
 	{"kept-crowded", "kept", "a place is used again although the listing on entry has shown a contender behind it",
 		[]edit{{"queue/decide.go", "a.crowded = a.crowded || a.entry.lazy && waitsFor(a.r.Kind, n, a.node)", "a.crowded = false"}}},
