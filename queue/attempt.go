@@ -78,6 +78,7 @@ type entry struct {
 	lazy   bool                    // the place may be kept
 	before *turn                   // of the same Local: its node is about to be deleted; nil if there is none
 	placed func()                  // called when the first create was answered
+	leaves func(<-chan struct{})   // if not nil, called when an attempt leaves, with what is closed once its node is gone
 	view   *atomic.Pointer[view]   // if not nil, gets the view of each wait
 	listed *atomic.Pointer[listed] // if not nil, gets what each listing shows
 }

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"time"
@@ -140,12 +139,9 @@ func (t *turn) persist(f func()) {
 	returned = true
 }
 
-// setOwn does not give its request up when the turn ends: the request ends with the session, or when
-// the connection is back. One that can be given up needs a channel and a goroutine more.
 func (t *turn) setOwn() {
-	ctx := context.WithoutCancel(t.life)
 	for t.life.Err() == nil {
-		data, stat, w, err := plumbing.Of(t.s).Watch(ctx, t.path)
+		data, stat, w, err := plumbing.Of(t.s).Watch(t.life, t.path)
 		switch {
 		case err == nil && stat.EphemeralOwner != t.s.ID():
 			t.loseNode() // an unfair lock's node was deleted, and another session has made it anew

@@ -41,6 +41,9 @@ func (a *attempt) leave(ctx context.Context, why error) {
 		}
 		a.unclaim()
 	}()
+	if a.entry.leaves != nil {
+		a.entry.leaves(removed)
+	}
 	if awaitsRemoval(why) {
 		select {
 		case <-removed:

@@ -44,8 +44,9 @@ type Local struct {
 	turn    *turn            // of the states holding and keeping, otherwise nil
 	left    int              // hand-overs that the turn has left
 	habit   habit
-	timer   *time.Timer // calls expire; nil until a place was kept
-	ticking bool        // the timer runs
+	timer   *time.Timer     // calls expire; nil until a place was kept
+	ticking bool            // the timer runs
+	leaving <-chan struct{} // see sharedContender
 }
 
 // localState says what a Local has in the directory. The package documentation has the table of
@@ -125,19 +126,20 @@ type grant struct {
 type sharedContender struct {
 	waiting *waiters // it contends for them
 	cancel  context.CancelFunc
-	placed  chan struct{} // closed when it has its place in the queue, or has failed
-	before  *turn         // the turn whose node is about to be deleted; nil if it follows none
-	stands  *attempt      // the latest attempt, if it has entered already
-	tries   int           // how many attempts there were, with that one
-	lazy    bool          // its place may be kept
+	placed  chan struct{}   // closed when it has its place in the queue, or has failed
+	before  *turn           // the turn whose node is about to be deleted; nil if it follows none
+	leaving <-chan struct{} // closed when the node of the latest attempt that was given up is gone; nil if there was none
+	stands  *attempt        // the latest attempt, if it has entered already
+	tries   int             // how many attempts there were, with that one
+	lazy    bool            // its place may be kept
 
 	view   atomic.Pointer[view]
 	listed atomic.Pointer[listed] // its last listing; nil if there was none
 }
 
 // Acquire is [Queue.Acquire] by way of the local queue. When ctx ends, the other waiters keep
-// their places, and the node stays unless nobody else waits. If the caller came first and its node is
-// still being made, the others make a new one. If the shared contender fails, for example with
+// their places, and the node stays unless nobody else waits. If the caller came first, and it is not known
+// yet whether it has to wait, the others make a new node. If the shared contender fails, for example with
 // [ErrConflict], all waiters get that error.
 func (l *Local) Acquire(ctx context.Context) (*Lease, error) {
 	l.made()
@@ -210,6 +212,7 @@ func (l *Local) request() *Request {
 // try runs the contender of the state trying, in the goroutine of the caller, who gets the lease. A contender
 // that has only had a look becomes the shared one if it has to wait.
 func (l *Local) try(ctx context.Context, how *entry, result *session.AcquireResult) (*Lease, error) {
+	how.leaves = l.noteLeaving
 	over := true
 	defer func() {
 		if over { // an error, or a hook has panicked or ended this goroutine

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/testserver"
@@ -80,6 +81,45 @@ func TestLocalFirstGivesUp(t *testing.T) {
 	listing.Release()
 	giveBack(t, two.lease(t))
 	testserver.WaitChildren(t, dir, 0)
+}
+
+// It gives up before it knows, and the session has room for one node only. The other one waits until that
+// of the first is gone.
+func TestLocalFirstGivesUpAtLimit(t *testing.T) {
+	dir := testserver.Path(t)
+	h := newProcess(t, dir, Request{}, 1).hold(t)
+	p := newProcess(t, dir, Request{}, 1, session.WithMaxNodes(1))
+	one, two, listing := p.first(t, dir)
+	gone := p.proxy.HoldRequest(zktest.On(zktest.OpDelete, dir+"/"))
+	one.cancel()
+	one.fails(t, context.Canceled)
+	listing.Release()
+	<-gone.Hit()
+	gone.Release()
+	testserver.WaitChildren(t, dir, 2)
+	giveBack(t, h)
+	giveBack(t, two.lease(t))
+	testserver.WaitChildren(t, dir, 0)
+}
+
+// There is no connection. The other one says so if its context ends.
+func TestLocalFirstWhy(t *testing.T) {
+	dir := testserver.Path(t)
+	p := newProcess(t, dir, Request{}, 1)
+	giveBack(t, p.hold(t))
+	p.proxy.Refuse(true)
+	p.proxy.Disconnect()
+	zktest.Eventually(t, testserver.Patience, "the end of the connection", func() bool { return p.m.State() != session.Connected })
+	one := p.begin(patience(t))
+	zktest.Eventually(t, testserver.Patience, "the first", func() bool { return p.in() == trying })
+	two := p.wait(t, 1)
+	two.cancel()
+	g := <-two.done
+	if !errors.Is(g.err, context.Canceled) || !strings.Contains(g.err.Error(), "not connected") {
+		t.Errorf("the other one's error: %v", g.err)
+	}
+	p.proxy.Refuse(false)
+	giveBack(t, one.lease(t))
 }
 
 // Its session is lost. Both go on in the next one.

@@ -145,7 +145,7 @@ func (l *Local) contendLocked(c *sharedContender) {
 	}
 	// Hooks get the values of the first waiter's context, even if that waiter withdraws.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(first.Value.(*waiter).ctx))
-	c.waiting, c.cancel, c.placed = l.waiting, cancel, make(chan struct{})
+	c.waiting, c.cancel, c.placed, c.leaving = l.waiting, cancel, make(chan struct{}), l.leaving
 	if c.stands != nil {
 		c.lazy = c.stands.entry.lazy
 	} else {
@@ -169,10 +169,11 @@ func (l *Local) contend(ctx context.Context, me *sharedContender) {
 	}()
 	how := &entry{stands: me.stands, placed: placed, view: &me.view, listed: &me.listed, lazy: me.lazy, before: me.before}
 	a, err := l.q.attempts(ctx, l.request(), how, &result)
-	if errors.Is(err, session.ErrTooManyNodes) && me.before != nil {
-		// The session has no room for both nodes: that of the turn before has to go first.
+	if errors.Is(err, session.ErrTooManyNodes) && (me.before != nil || me.leaving != nil) {
+		// The session has no room for both nodes: that of the turn before, or of one that was given
+		// up, has to go first.
 		placed()
-		me.before.awaitGone(ctx)
+		me.awaitRoom(ctx)
 		a, err = l.q.attempts(ctx, l.request(), how, &result)
 	}
 	returned = true
@@ -200,6 +201,26 @@ func (l *Local) contend(ctx context.Context, me *sharedContender) {
 	}
 	first.got <- grant{turn: t, result: result}
 	t.passTo(others)
+}
+
+// awaitRoom waits until the nodes of the Local that are about to go are gone, or until ctx ends.
+func (c *sharedContender) awaitRoom(ctx context.Context) {
+	if c.before != nil {
+		c.before.awaitGone(ctx)
+	}
+	if c.leaving != nil {
+		select {
+		case <-c.leaving:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// noteLeaving takes note that an attempt of the state trying leaves, before the Local leaves that state.
+func (l *Local) noteLeaving(gone <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leaving = gone
 }
 
 // holdLocked begins a turn with an attempt that was granted, and grants the first lease of it. The turn is
@@ -282,6 +303,8 @@ func (l *Local) why(w *waiter, now time.Time) string {
 	switch {
 	case w.in.by != nil:
 		return l.q.why(w.in.by.view.Load(), now)
+	case l.state == trying:
+		return l.q.why(nil, now)
 	case l.turn != nil:
 		since := l.turn.heldSince()
 		if since.IsZero() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
@@ -58,10 +59,23 @@ func do[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, call
 			return none, opError(info, err)
 		}
 		s.traceRetry(ctx, info, tries, err)
-		if pause(ctx, d) != nil {
-			return none, opError(info, ctx.Err())
+		if err := s.rest(ctx, d); err != nil {
+			return none, opError(info, err)
 		}
 	}
+}
+
+// rest waits for d, or until the session ends. If ctx ends before, it returns the error of ctx.
+func (s *Session) rest(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.life.Done():
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
 }
 
 // try makes one call. It returns when the call has returned, ctx has ended or the session has ended.

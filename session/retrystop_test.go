@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -36,5 +37,27 @@ func TestRetryThatStops(t *testing.T) {
 	must(t, removal.Err())
 	if names := testserver.Children(t, d); len(names) != 0 {
 		t.Errorf("left: %v", names)
+	}
+}
+
+// A request that waits for its next try fails as soon as the session ends.
+func TestRetryEndsWithSession(t *testing.T) {
+	waits := make(chan struct{})
+	p, m, s := behindProxy(t, 20*time.Second,
+		session.WithRetry(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) }),
+		session.WithTrace(session.Trace{Retry: func(context.Context, session.RetryInfo) { close(waits) }}))
+	p.CutBefore(zktest.On(zktest.OpGetData, "/"))
+	failed := make(chan error, 1)
+	go func() {
+		_, _, err := s.Get(context.Background(), "/")
+		failed <- err
+	}()
+	within(t, waits, "the wait for the next try")
+	must(t, m.Close())
+	select {
+	case err := <-failed:
+		wantErr(t, "get", err, session.ErrClosed)
+	case <-patient(t).Done():
+		t.Error("get still waits for its next try")
 	}
 }

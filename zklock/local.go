@@ -29,7 +29,7 @@ import (
 //   - When the session or the node is lost, the holder's lease is lost. The goroutines that wait go
 //     on waiting, with a new node at the end of the queue. Cancelling the wait of one goroutine
 //     affects neither the node nor the others. The node goes when the last of them is cancelled,
-//     or the first one while the node is still being made: then the others make a new one.
+//     or the first one before it is known whether it has to wait: then the others make a new one.
 //   - TryLock finds the mutex busy, and asks no server, while another goroutine of this Mutex holds
 //     it or waits for it.
 //   - [Mutex.Contenders] shows one contender for all goroutines. Between two turns it can show two,
