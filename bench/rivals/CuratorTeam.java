@@ -1,5 +1,7 @@
+import com.sun.management.OperatingSystemMXBean;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -270,6 +272,11 @@ public final class CuratorTeam {
         return String.valueOf(runtime.totalMemory() - runtime.freeMemory());
     }
 
+    private static String processor() {
+        OperatingSystemMXBean system = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+        return String.valueOf(system.getProcessCpuTime());
+    }
+
     private void close() throws Exception {
         for (ExecutorService worker : workers) {
             worker.shutdown();
@@ -305,6 +312,8 @@ public final class CuratorTeam {
                 return "";
             case "memory":
                 return memory();
+            case "processor":
+                return processor();
             case "close":
                 close();
                 return "";

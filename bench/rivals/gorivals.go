@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -33,9 +35,13 @@ const keepFor = time.Minute
 
 // ours is a session of turnstile.
 type ours struct {
-	m *session.Manager
-	e *entry // nil: not measured
+	m      *session.Manager
+	e      *entry                        // nil: not measured
+	shared func() (*zklock.Mutex, error) // returns the same one each time, for all workers
 }
+
+// mostPasses is how often a lock is handed on among those that share it: as often as they want.
+const mostPasses = math.MaxInt
 
 func connectOurs(ctx context.Context, p plan) (connection, error) {
 	opts := []session.Option{session.WithTimeout(timeout), session.WithLogger(slog.New(slog.DiscardHandler))}
@@ -45,7 +51,9 @@ func connectOurs(ctx context.Context, p plan) (connection, error) {
 		opts = append(opts, session.WithTrace(e.trace()))
 	}
 	m, err := session.Connect(ctx, p.servers, opts...)
-	return ours{m, e}, err
+	return ours{m, e, sync.OnceValues(func() (*zklock.Mutex, error) {
+		return zklock.New(m, p.path, zklock.WithLocalHandover(mostPasses))
+	})}, err
 }
 
 func (o ours) Close() error { return o.m.Close() }
@@ -91,11 +99,15 @@ func (o ours) Lock(_ context.Context, p plan, worker int) (lock, error) {
 }
 
 func (o ours) mutex(p plan, where string) (lock, error) {
-	var opts []zklock.Option
-	if p.lazy {
-		opts = append(opts, zklock.WithLazyRelease(keepFor))
+	newMutex := o.shared
+	if !p.shared {
+		var opts []zklock.Option
+		if p.lazy {
+			opts = append(opts, zklock.WithLazyRelease(keepFor))
+		}
+		newMutex = func() (*zklock.Mutex, error) { return zklock.New(o.m, where, opts...) }
 	}
-	m, err := zklock.New(o.m, where, opts...)
+	m, err := newMutex()
 	if err != nil {
 		return lock{}, err
 	}

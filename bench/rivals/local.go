@@ -246,3 +246,5 @@ func (t *localTeam) Memory(ctx context.Context) (uint64, error) {
 	}
 	return least, nil
 }
+
+func (t *localTeam) Processor(context.Context) (time.Duration, error) { return processorOfProcess() }

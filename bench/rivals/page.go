@@ -33,6 +33,8 @@ of each round. So more than 1 is in turnstile's favour.
   thousands of locks;
   kazoo's Lock and Semaphore; and etcd's ` + "`concurrency.Mutex`" + `. etcd is another kind of server, with
   its data in memory, and is there for orientation. All sessions have a timeout of 30 s.
+- *Processor time* is what the client's process takes, with its garbage collection.
+- Waiters *that share a lock object* have ` + "`zklock.WithLocalHandover(n)`" + `.
 - Memory is heap and stacks in Go. In Java it is the heap, and each waiter needs a thread besides. In
   Python it is the resident set.
 `

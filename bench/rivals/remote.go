@@ -116,6 +116,15 @@ func (t remoteTeam) Memory(ctx context.Context) (uint64, error) {
 	return strconv.ParseUint(words[0], 10, 64)
 }
 
+func (t remoteTeam) Processor(ctx context.Context) (time.Duration, error) {
+	words, err := t.r.call(ctx, "processor")
+	if err != nil || len(words) != 1 {
+		return 0, errors.Join(err, fmt.Errorf("%s: processor: %q", t.r.name, words))
+	}
+	n, err := strconv.ParseInt(words[0], 10, 64)
+	return time.Duration(n), err
+}
+
 func (t remoteTeam) Cycles(ctx context.Context, n int, hold time.Duration) (outcome, error) {
 	return t.measure(ctx, "cycles", n, hold.Microseconds())
 }

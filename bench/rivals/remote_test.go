@@ -25,7 +25,7 @@ func program(t *testing.T, script string) *remote {
 }
 
 func TestRemote(t *testing.T) {
-	r := program(t, `read a; echo ok; read a; echo "ok 5000 ,1,20, ,"; read a; echo "error at $a"; read a; echo ok 1 2; read a`)
+	r := program(t, `read a; echo ok; read a; echo "ok 5000 ,1,20, ,"; read a; echo "error at $a"; read a; echo ok 1 2; read a; echo ok 7000; read a; echo ok 1 2; read a`)
 	team, err := r.open(t.Context(), plan{kind: mutex, servers: "s", path: "/p"})
 	if err != nil {
 		t.Fatal(err)
@@ -42,6 +42,12 @@ func TestRemote(t *testing.T) {
 	}
 	if _, err := team.Try(t.Context(), 1); err == nil {
 		t.Error("an answer of two words was taken for a measurement")
+	}
+	if took, err := team.Processor(t.Context()); err != nil || took != 7*time.Microsecond {
+		t.Errorf("a processor time of 7000 ns is %v, %v", took, err)
+	}
+	if _, err := team.Processor(t.Context()); err == nil {
+		t.Error("an answer of two words was taken for a processor time")
 	}
 }
 

@@ -173,12 +173,26 @@ func (s *scene) settled(ctx context.Context) error {
 		if r := s.stage.bytes[s.plan.servers]; r != nil {
 			now = r.bytes.Load()
 		}
-		if n < s.plan.workers || now != last {
+		if n < s.plan.contenders() || now != last {
 			same = 0
 		}
 		last = now
 	}
 	return nil
+}
+
+// processorTime is how much processor time of the client an uncontended lock takes.
+func processorTime(ctx context.Context, s *scene) ([]float64, error) {
+	before, err := s.team.Processor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	after, err := s.team.Processor(ctx)
+	return []float64{(after - before).Seconds() / float64(len(o.cycles))}, err
 }
 
 // memoryHeld is the memory of a held lock, and memoryWaiting that of a waiter.

@@ -135,6 +135,11 @@ func alone(z size) []row {
 	}
 	return append(all,
 		row{
+			key: "processor", title: "processor time of a lock and unlock, uncontended", net: loopback,
+			plan: plan{kind: mutex, sessions: 1, workers: 1}, limit: twoWrites, width: 1,
+			warm: z.cycles, cycles: 5 * z.cycles, metrics: []metric{{"", processor}}, measure: processorTime,
+		},
+		row{
 			key: "memory", title: fmt.Sprintf("%d held locks", z.waiters), net: loopback,
 			plan: plan{kind: mutex, sessions: 1, workers: z.waiters, apart: true}, rounds: 3,
 			metrics: []metric{{"memory each", inBytes}}, measure: memoryHeld,
@@ -142,6 +147,11 @@ func alone(z size) []row {
 		row{
 			key: "memory", title: fmt.Sprintf("%d waiters for a lock", z.waiters), net: loopback,
 			plan: plan{kind: mutex, sessions: 10, workers: z.waiters}, rounds: 3,
+			metrics: []metric{{"memory each", inBytes}}, measure: memoryWaiting,
+		},
+		row{
+			key: "memory", title: fmt.Sprintf("%d waiters that share a lock object in each of 10 sessions", z.waiters), net: loopback,
+			plan: plan{kind: mutex, sessions: 10, workers: z.waiters, shared: true}, rounds: 3,
 			metrics: []metric{{"memory each", inBytes}}, measure: memoryWaiting,
 		},
 	)
@@ -194,6 +204,9 @@ func kept(z size, net network) []row {
 func lacks(name string, r row) string {
 	if r.plan.turns > 1 && name != turnstileName && name != limitName {
 		return "only turnstile keeps places to wait for"
+	}
+	if r.plan.shared && name != turnstileName {
+		return "only turnstile hands a lock on within a process"
 	}
 	return missing[name](r)
 }

@@ -110,6 +110,7 @@ func TestTargetsOfRows(t *testing.T) {
 		{"kept-own", delayed, withoutName, 5, 4.9},
 		{"kept-turns", loopback, withoutName, 0.95, 0.94},
 		{"kept-turns", delayed, withoutName, 0.95, 0.94},
+		{"processor", loopback, zkLockName, 1, 1.01},
 		{"kept-wait", delayed, limitName, 1.25, 1.26},
 		{"kept-reads-99", delayed, curatorName, 5, 4.9},
 		{"kept-reads-999", delayed, curatorName, 25, 24},

@@ -46,6 +46,7 @@ func (all results) targets() []target {
 		add(all.times("paths", net, zkLockName, 1.5))
 		add(all.times("paths", net, limitName, 1))
 	}
+	add(all.costs("processor", "processor time of a lock and unlock: at most that of *zk.Lock*"))
 	add(all.requests())
 	add(all.bytes())
 	add(all.times("kept", loopback, zkLockName, 200))
@@ -70,6 +71,16 @@ func (all results) times(key string, net network, name string, least float64) (t
 	x := r.better(name, 0)
 	text := fmt.Sprintf("%s: at least %v times as fast as *%s*", r.row, least, name)
 	return target{text, fmt.Sprintf("%.2f", x), x >= least}, !math.IsNaN(x)
+}
+
+// costs judges whether we take no more of something than zk.Lock.
+func (all results) costs(key, text string) (target, bool) {
+	r, ok := all.find(key, loopback, false)
+	if !ok {
+		return target{}, false
+	}
+	x := 1 / r.better(zkLockName, 0)
+	return target{text, fmt.Sprintf("%.2f of it", x), x <= 1}, !math.IsNaN(x)
 }
 
 // ofLimit returns how far a row is from its limit, with a network that takes time.

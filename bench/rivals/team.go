@@ -31,11 +31,20 @@ type plan struct {
 	turns    int  // the workers take turns of so many cycles; 0: they work at once
 	apart    bool // each worker has a path of its own
 	lazy     bool // places are kept, by rivals that can
+	shared   bool // the workers of a session share a lock object, which is handed on among them
 }
 
 // writes reports whether a cycle of a worker writes. The workers' writes are spread evenly.
 func (p plan) writes(worker, cycle int) bool {
 	return p.every == 0 || (worker*p.every/p.workers+cycle)%p.every == 0
+}
+
+// contenders is how many contenders there are when all workers want the same lock.
+func (p plan) contenders() int {
+	if p.shared {
+		return p.sessions
+	}
+	return p.workers
 }
 
 // team is the workers of one rival, which want a lock. The code is the same in each rival's language,
@@ -58,6 +67,8 @@ type team interface {
 	DropAll(ctx context.Context) error
 	// Memory is how many bytes the process has in use.
 	Memory(ctx context.Context) (uint64, error)
+	// Processor is how much processor time the process has used.
+	Processor(ctx context.Context) (time.Duration, error)
 	Close() error
 }
 

@@ -17,6 +17,7 @@ var (
 	seconds   = unit{speed: true, ratio: true, format: formatSeconds}
 	perSecond = unit{more: true, speed: true, ratio: true, format: func(x float64) string { return digits(x) + "/s" }}
 	count     = unit{format: func(x float64) string { return fmt.Sprintf("%.2f", x) }}
+	processor = unit{ratio: true, format: formatSeconds}
 	inBytes   = unit{ratio: true, format: func(x float64) string { return digits(x/1000) + " kB" }}
 )
 
