@@ -20,8 +20,8 @@ var latch = &queue.Kind{
 //
 // Package [github.com/turnstile-go/turnstile/election] uses this option to elect a leader.
 func WithLeaderLatch() Option {
-	return option(func(m *Mutex) error {
-		m.latch = true
+	return option(func(c *config) error {
+		c.latch = true
 		return nil
 	})
 }

@@ -44,8 +44,8 @@ import (
 // The option cannot be combined with [WithUnfair], which has no places, or with [WithLeaderLatch], where
 // a place that is kept would be a leader.
 func WithLazyRelease(d time.Duration) Option {
-	return option(func(m *Mutex) error {
-		m.lazy = append(m.lazy, queue.WithLazyRelease(d))
+	return option(func(c *config) error {
+		c.lazy = append(c.lazy, queue.WithLazyRelease(d))
 		return nil
 	})
 }

@@ -46,11 +46,11 @@ import (
 // Two Mutex values at one path are two contenders, also in one process. Default: each goroutine has
 // a place of its own, and the order is first come, first served among all of them.
 func WithLocalHandover(n int) Option {
-	return option(func(m *Mutex) error {
+	return option(func(c *config) error {
 		if n < 1 {
 			return fmt.Errorf("%w: WithLocalHandover(%d): want at least 1", session.ErrInvalid, n)
 		}
-		m.passes = n
+		c.passes = n
 		return nil
 	})
 }

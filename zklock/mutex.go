@@ -25,11 +25,7 @@ type Mutex struct {
 	kind    *queue.Kind
 	data    []byte             // nil: the default
 	revoked func(*queue.Lease) // nil: not revocable
-	unfair  bool
-	latch   bool
-	passes  int                 // local hand-overs in one turn at most; 0: none
-	lazy    []queue.LocalOption // of WithLazyRelease
-	local   *queue.Local        // nil: each call has a place of its own
+	local   *queue.Local       // nil: each call has a place of its own
 	holds   *hold.Holds[*queue.Lease]
 }
 
@@ -61,30 +57,13 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 	if err != nil {
 		return nil, hold.Retitle("zklock", err, "queue")
 	}
-	mx := &Mutex{q: q, kind: mutex, holds: hold.One[*queue.Lease](path, m)}
-	if err := hold.ApplyAll(opts, func(o Option) error { return o.apply(mx) }); err != nil {
+	c, err := configOf(opts)
+	if err != nil {
 		return nil, fmt.Errorf("zklock: %w", err)
 	}
-	if mx.latch {
-		if mx.kind != mutex || mx.unfair {
-			return nil, fmt.Errorf("zklock: %w: WithLeaderLatch excludes WithPrefixes and WithUnfair", session.ErrInvalid)
-		}
-		mx.kind = latch
-	}
-	if mx.unfair {
-		if mx.kind != mutex {
-			return nil, fmt.Errorf("zklock: %w: WithPrefixes and WithUnfair exclude each other", session.ErrInvalid)
-		}
-		mx.kind = unfair
-	}
-	if len(mx.lazy) > 0 && (mx.latch || mx.unfair) {
-		return nil, fmt.Errorf("zklock: %w: WithLazyRelease excludes WithUnfair and WithLeaderLatch", session.ErrInvalid)
-	}
-	if mx.passes > 0 || len(mx.lazy) > 0 {
-		if mx.unfair {
-			return nil, fmt.Errorf("zklock: %w: WithLocalHandover and WithUnfair exclude each other", session.ErrInvalid)
-		}
-		if mx.local, err = q.Local(mx.request(), mx.passes, mx.lazy...); err != nil {
+	mx := &Mutex{q: q, kind: c.kind, data: c.data, revoked: c.revoked, holds: hold.One[*queue.Lease](path, m)}
+	if c.passes > 0 || len(c.lazy) > 0 {
+		if mx.local, err = q.Local(mx.request(), c.passes, c.lazy...); err != nil {
 			return nil, hold.Retitle("zklock", err, "queue")
 		}
 	}

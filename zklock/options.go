@@ -11,20 +11,60 @@ import (
 
 // Option changes a [Mutex]. [New] returns an error that matches [session.ErrInvalid] for an option
 // that is nil or has a bad value.
-type Option interface{ apply(*Mutex) error }
+type Option interface{ apply(*config) error }
 
-type option func(*Mutex) error
+type option func(*config) error
 
-func (o option) apply(m *Mutex) error { return o(m) }
+func (o option) apply(c *config) error { return o(c) }
+
+// config is what the options say.
+type config struct {
+	kind    *queue.Kind
+	data    []byte             // nil: the default
+	revoked func(*queue.Lease) // nil: not revocable
+	unfair  bool
+	latch   bool
+	passes  int                 // local hand-overs in one turn at most; 0: none
+	lazy    []queue.LocalOption // of WithLazyRelease
+}
+
+// configOf applies the options. It refuses those that exclude each other.
+func configOf(opts []Option) (*config, error) {
+	c := &config{kind: mutex}
+	if err := hold.ApplyAll(opts, func(o Option) error { return o.apply(c) }); err != nil {
+		return nil, err
+	}
+	prefixes, local := c.kind != mutex, c.passes > 0
+	for _, excluded := range []struct {
+		both bool
+		text string
+	}{
+		{c.latch && (prefixes || c.unfair), "WithLeaderLatch excludes WithPrefixes and WithUnfair"},
+		{prefixes && c.unfair, "WithPrefixes and WithUnfair exclude each other"},
+		{len(c.lazy) > 0 && (c.latch || c.unfair), "WithLazyRelease excludes WithUnfair and WithLeaderLatch"},
+		{local && c.unfair, "WithLocalHandover and WithUnfair exclude each other"},
+	} {
+		if excluded.both {
+			return nil, fmt.Errorf("%w: %s", session.ErrInvalid, excluded.text)
+		}
+	}
+	switch {
+	case c.latch:
+		c.kind = latch
+	case c.unfair:
+		c.kind = unfair
+	}
+	return c, nil
+}
 
 // WithData sets the data of this mutex's nodes, at most 64 KiB, which [Mutex.Contenders] shows to
 // other processes. Default: JSON with the id host/pid of this process, and whether its holder can be
 // revoked: {"id":"web-3/4711","revocable":false}. If the acquisition has a label, or the manager has
 // hooks that return a traceparent, these are in it too.
 func WithData(data []byte) Option {
-	return option(func(m *Mutex) error {
+	return option(func(c *config) error {
 		kept, err := hold.NodeData(data)
-		m.data = kept
+		c.data = kept
 		return err
 	})
 }
@@ -38,9 +78,9 @@ func WithData(data []byte) Option {
 // All libraries that lock at the path must know each other's prefixes, or there can be two
 // holders. Default: the prefixes of Curator, go-zookeeper, kazoo and this package.
 func WithPrefixes(prefixes ...string) Option {
-	return option(func(m *Mutex) error {
-		further := *m.kind
-		further.Prefixes = slices.Clone(m.kind.Prefixes)
+	return option(func(c *config) error {
+		further := *c.kind
+		further.Prefixes = slices.Clone(c.kind.Prefixes)
 		for _, prefix := range prefixes {
 			if slices.Contains(further.Prefixes, prefix) {
 				continue
@@ -50,7 +90,7 @@ func WithPrefixes(prefixes ...string) Option {
 			}
 			further.Prefixes = append(further.Prefixes, prefix)
 		}
-		m.kind = &further
+		c.kind = &further
 		return further.Check()
 	})
 }

@@ -8,6 +8,6 @@ func init() {
 		if m.local != nil {
 			part.Local = m.local
 		}
-		return part, !m.unfair
+		return part, m.kind != unfair
 	})
 }

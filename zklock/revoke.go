@@ -27,11 +27,11 @@ import (
 //
 // Default: requests are ignored, and Revoke returns [ErrNotRevocable].
 func WithRevocable(f func(*queue.Lease)) Option {
-	return option(func(m *Mutex) error {
+	return option(func(c *config) error {
 		if f == nil {
 			return fmt.Errorf("%w: WithRevocable of a nil function", session.ErrInvalid)
 		}
-		m.revoked = f
+		c.revoked = f
 		return nil
 	})
 }

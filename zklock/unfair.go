@@ -36,8 +36,8 @@ var unfair = &queue.Kind{
 // No other library has such nodes, so the option cannot be combined with [WithPrefixes]. It cannot
 // be combined with [WithLocalHandover] either. Default: fair.
 func WithUnfair() Option {
-	return option(func(m *Mutex) error {
-		m.unfair = true
+	return option(func(c *config) error {
+		c.unfair = true
 		return nil
 	})
 }
