@@ -8,8 +8,7 @@ import "sync"
 // has not happened. All methods may be called by several goroutines at once.
 type News struct {
 	mu   sync.Mutex
-	told bool
-	done chan struct{} // nil until somebody waits, and again once it has happened
+	done chan struct{} // nil until somebody waits; happened once it has
 }
 
 // happened is closed.
@@ -23,27 +22,24 @@ var happened = func() chan struct{} {
 func (n *News) Tell() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.done != nil {
+	if n.done != nil && n.done != happened {
 		close(n.done)
 	}
-	n.told, n.done = true, nil
+	n.done = happened
 }
 
 // Has reports whether it has happened. The caller may then read all that was written before Tell.
 func (n *News) Has() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.told
+	return n.done == happened
 }
 
 // Wait returns a channel that is closed once it has happened.
 func (n *News) Wait() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch {
-	case n.told:
-		return happened
-	case n.done == nil:
+	if n.done == nil {
 		n.done = make(chan struct{})
 	}
 	return n.done
