@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"path"
 	"sync/atomic"
 	"time"
 
@@ -62,6 +61,7 @@ type ownNode struct {
 	r     *Request       // never changes any more
 	id    string         // in the node's name, to find it again; each attempt has a new one
 	node  Node           // zero until it is known
+	path  string         // of the node; "" until it is known
 	doubt bool           // a create's reply was lost: there may be several nodes
 	own   plumbing.Watch // the last watch that was set on the node; nil if none was
 	czxid int64          // of the node; 0 until known
@@ -219,5 +219,3 @@ func (a *attempt) until(ctx context.Context, answered <-chan struct{}) error {
 		return err
 	}
 }
-
-func (n *ownNode) nodePath() string { return path.Join(n.q.dir, n.node.Name) }

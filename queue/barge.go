@@ -167,7 +167,7 @@ func (a *attempt) identify(ctx context.Context, w plumbing.Watch) (ours bool, er
 // older than the node, and the watch on the node has not ended when the listing has come. Events
 // of one connection arrive in order with its answers.
 func (a *attempt) take(ctx context.Context, made bool, l listing) error {
-	if err := a.found(path.Base(a.claim.Path())); err != nil {
+	if err := a.found(a.claim.Path()); err != nil {
 		return err
 	}
 	if !made {

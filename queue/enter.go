@@ -116,7 +116,7 @@ func (all entrants) startCreate(ctx context.Context) error {
 			return err
 		}
 	case first.entry.renews != nil:
-		ops = append(ops, &zk.DeleteRequest{Path: first.entry.renews.nodePath(), Version: -1})
+		ops = append(ops, &zk.DeleteRequest{Path: first.entry.renews.path, Version: -1})
 	}
 	if len(all) == 1 && ops == nil {
 		name, flags := first.newName()
@@ -159,7 +159,7 @@ func (a *attempt) sent(c plumbing.Creation) {
 // arrive follows when the create has succeeded. It sees to it that the listing shows the node.
 func (a entrant) arrive() (err error) {
 	made, _ := a.creation.Result()
-	if err := a.found(path.Base(made)); err != nil {
+	if err := a.found(made); err != nil {
 		return err
 	}
 	if a.unlisted == nil && slices.Contains(a.names, a.node.Name) {
@@ -243,10 +243,10 @@ func (a entrant) seek() (err error) {
 		switch {
 		case n.ID != a.id:
 		case a.node.Name == "":
-			if a.failed = a.found(n.Name); a.failed != nil {
+			if a.failed = a.found(path.Join(a.q.dir, n.Name)); a.failed != nil {
 				return nil
 			}
-			plumbing.Of(a.s).Adopt(a.nodePath())
+			plumbing.Of(a.s).Adopt(a.path)
 		default:
 			a.isTwin(a.ctx, n)
 		}
@@ -254,13 +254,14 @@ func (a entrant) seek() (err error) {
 	return nil
 }
 
-// found takes note of the name of our node.
-func (a *attempt) found(name string) error {
+// found takes note of the path of our node.
+func (a *attempt) found(made string) error {
+	name := path.Base(made)
 	n, ok := ParseNode(name, a.r.Kind.Prefixes...)
 	if !ok {
 		return fmt.Errorf("the server created %q when asked for %q", name, nameFor(a.id, a.r.Prefix, a.r.Weight, a.entry.lazy))
 	}
-	a.node, a.entered = n, time.Now()
+	a.node, a.path, a.entered = n, made, time.Now()
 	if n.ID == a.id {
 		a.id = n.ID // the same text, which the name holds already
 	}

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -43,7 +44,7 @@ func (t *turn) guard() {
 func (t *turn) guardSession() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.life.Err() == nil {
+	if t.cause == nil {
 		held.add(t)
 	}
 }
@@ -56,7 +57,7 @@ func (t *turn) guardSession() {
 func (t *turn) guardChildren(w plumbing.Watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if w != nil && t.life.Err() == nil {
+	if w != nil && t.cause == nil {
 		t.stopChildren = w.AfterEvent(func() { t.local.intrude(t, w) })
 	}
 }
@@ -65,7 +66,7 @@ func (t *turn) guardChildren(w plumbing.Watch) {
 func (t *turn) delayWatch() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.life.Err() == nil {
+	if t.cause == nil {
 		delay := time.AfterFunc(watchAfter, t.watchOwn)
 		t.delay = delay
 		t.stopNode = func() { delay.Stop() }
@@ -77,7 +78,7 @@ func (t *turn) delayWatch() {
 func (t *turn) guardNode(own plumbing.Watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.life.Err() != nil {
+	if t.cause != nil {
 		return
 	}
 	set := time.Now()
@@ -88,9 +89,9 @@ func (t *turn) guardNode(own plumbing.Watch) {
 			t.loseNode()
 			return
 		}
-		t.persist(func() {
-			if t.rounds().Wait(t.life, nil) == nil {
-				t.setOwn()
+		t.persist(func(ctx context.Context) {
+			if t.rounds().Wait(ctx, nil) == nil {
+				t.setOwn(ctx)
 			}
 		})
 	})
@@ -98,9 +99,10 @@ func (t *turn) guardNode(own plumbing.Watch) {
 
 // conclude ends the turn, and stops guarding it. It reports whether this was the first call.
 func (t *turn) conclude(cause error) (first bool) {
-	t.end(cause)
 	t.mu.Lock()
-	first, t.over = !t.over, true
+	if first = t.cause == nil; first {
+		t.cause = cause
+	}
 	stops := []func(){t.stopNode, t.stopChildren}
 	t.stopNode, t.stopChildren = nil, nil
 	t.mu.Unlock()
@@ -125,23 +127,40 @@ func (t *turn) hurry() {
 // The guard makes one call at a time.
 func (t *turn) watchOwn() { t.persist(t.setOwn) }
 
-// persist calls f, which sets the watch. If a hook or the user's backoff ends f's goroutine,
-// another one goes on: without the watch, the holder would not notice that its node was deleted,
-// and Token would wait for its ctx to end.
-func (t *turn) persist(f func()) {
+// persist calls f, which sets the watch, with a context that ends with the turn. If a hook or the user's
+// backoff ends f's goroutine, another one goes on: without the watch, the holder would not notice that its
+// node was deleted, and Token would wait for its ctx to end.
+func (t *turn) persist(f func(context.Context)) {
+	ctx, cancel := t.during(&t.stopNode)
+	defer cancel()
 	returned := false
 	defer func() {
 		if !returned {
 			time.AfterFunc(watchAfter, t.watchOwn)
 		}
 	}()
-	f()
+	f(ctx)
 	returned = true
 }
 
-func (t *turn) setOwn() {
-	for t.life.Err() == nil {
-		data, stat, w, err := plumbing.Of(t.s).Watch(t.life, t.path)
+// during returns a context for requests that the turn waits for. It ends with the turn, which finds in
+// stop how to end it. A turn has no such context of its own: once somebody has waited for a context, it
+// has a channel for the rest of its life.
+func (t *turn) during(stop *func()) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(t.ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cause != nil {
+		cancel()
+	} else {
+		*stop = cancel
+	}
+	return ctx, cancel
+}
+
+func (t *turn) setOwn(ctx context.Context) {
+	for t.ended() == nil {
+		data, stat, w, err := plumbing.Of(t.s).Watch(ctx, t.path)
 		switch {
 		case err == nil && stat.EphemeralOwner != t.s.ID():
 			t.loseNode() // an unfair lock's node was deleted, and another session has made it anew
@@ -151,7 +170,7 @@ func (t *turn) setOwn() {
 			t.heed(data)
 			t.guardNode(w)
 			return
-		case t.life.Err() != nil:
+		case t.ended() != nil:
 			return
 		case errors.Is(err, zk.ErrNoNode):
 			t.loseNode()
@@ -165,7 +184,7 @@ func (t *turn) setOwn() {
 		}
 		// The reply was lost, and the user's backoff has stopped the request's retries. That
 		// must not end the guard.
-		_ = t.rounds().Wait(t.life, nil)
+		_ = t.rounds().Wait(ctx, nil)
 	}
 }
 
@@ -207,7 +226,7 @@ const RevokeMessage = "__REVOKE__"
 // heed calls Revoked, once in a turn, if the node's data asks the holder to give the lock up. The
 // lock is not handed over after that. Only guard and watchOwn call it.
 func (t *turn) heed(data []byte) {
-	if t.r.Revoked == nil || string(data) != RevokeMessage || t.life.Err() != nil {
+	if t.r.Revoked == nil || string(data) != RevokeMessage || t.ended() != nil {
 		return
 	}
 	if t.local != nil {

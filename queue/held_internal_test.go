@@ -58,11 +58,7 @@ func TestHeldAfterEnd(t *testing.T) {
 		<-s.Done()
 		late := newTurn(t.Context(), &attempt{ownNode: l.t.ownNode}, nil)
 		h.add(late)
-		select {
-		case <-late.life.Done():
-		case <-patience(t).Done():
-			t.Errorf("%s: the turn goes on", what)
-		}
+		zktest.Eventually(t, testserver.Patience, "the end of the turn when "+what, func() bool { return late.ended() != nil })
 	}
 }
 
@@ -74,7 +70,7 @@ func TestHeldReportsOnce(t *testing.T) {
 	s := testserver.Session(t, p.m)
 	first, second := p.hold(t), other.hold(t)
 	// Two turns of one session.
-	turns := []*turn{first.t, {ownNode: &ownNode{s: s, q: first.t.q}, path: second.t.path}}
+	turns := []*turn{first.t, {ownNode: &ownNode{s: s, q: first.t.q, path: second.t.path}}}
 	h := heldTurns{sessions: make(map[*session.Session]*heldIn)}
 	for _, turn := range turns {
 		h.add(turn)

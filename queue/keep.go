@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/news"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -67,6 +68,10 @@ type tenure struct {
 	until   time.Time     // while the place is kept: when that ends
 	leases  int           // those that were granted and not released
 	keptAt  atomic.Int64  // since when nobody holds the node (UnixNano), or 0; for all to read
+
+	// removing tells that the turn is over and the removal of its node has begun. It does not if the node
+	// was lost with the session.
+	removing news.News
 }
 
 // newTenure returns the tenure of an attempt that was granted at a time.

@@ -27,8 +27,8 @@ type Lease struct {
 	since   time.Time // of the grant
 
 	mu      sync.Mutex
-	over    bool        // finish was called
 	tellEnd func(error) // what the Hold hook returned; nil until it has
+	over    bool        // finish was called
 	early   bool        // the lease ended before the Hold hook returned
 }
 

@@ -58,6 +58,7 @@ func (a *attempt) mayStand() bool {
 	made, err := a.creation.Result()
 	if err == nil {
 		a.node, _ = ParseNode(path.Base(made), a.r.Kind.Prefixes...) // cannot fail: the name is ours
+		a.path = made
 	}
 	a.doubt = a.doubt || plumbing.Uncertain(err)
 	return a.node.Name != "" || a.doubt
@@ -100,7 +101,7 @@ func (n *ownNode) removeBy(ctx context.Context, remove remover) plumbing.Removal
 	if n.doubt {
 		n.sweep(ctx)
 	}
-	r := remove(ctx, n.nodePath())
+	r := remove(ctx, n.path)
 	// Negative is past the end of the counter, not before its beginning.
 	if n.node.Sequence >= restartFrom || n.node.Sequence < 0 {
 		go func() {

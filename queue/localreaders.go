@@ -27,7 +27,9 @@ func (l *Local) setAgain(t *turn) {
 	var w plumbing.Watch
 	alone := false
 	defer func() { l.endSetting(t, w, alone) }() // also if a hook ends the goroutine
-	names, _, w, err := plumbing.Of(t.s).List(t.life, l.q.dir)
+	ctx, cancel := t.during(&t.stopChildren)
+	defer cancel()
+	names, _, w, err := plumbing.Of(t.s).List(ctx, l.q.dir)
 	alone = err == nil && t.aloneIn(names)
 }
 

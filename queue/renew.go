@@ -87,7 +87,7 @@ func (a *attempt) isOutdated(ctx context.Context) (bool, error) {
 	if a.czxid != 0 {
 		return true, nil
 	}
-	stat, err := a.s.Exists(ctx, a.nodePath())
+	stat, err := a.s.Exists(ctx, a.path)
 	switch {
 	case errors.Is(err, zk.ErrNoAuth):
 		return true, nil // not known: assume the worse

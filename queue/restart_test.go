@@ -212,7 +212,7 @@ func TestRestartPastTheEnd(t *testing.T) {
 		if _, err := testserver.Admin(t).Create(path.Join(dir, name), nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.found(name); !errors.Is(err, ErrSequence) {
+		if err := a.found(path.Join(dir, name)); !errors.Is(err, ErrSequence) {
 			t.Fatalf("%s: %v", seq, err)
 		}
 		<-a.remove(t.Context()).Done()

@@ -17,13 +17,9 @@ import (
 // turn is a granted node, from the grant until the node is given up or lost. It is held by one
 // lease at a time, or kept while nobody holds it. The package documentation has a diagram.
 type turn struct {
-	*ownNode        // only its watch changes any more
-	path     string // of the node
-	local    *Local // nil for a turn of a single lease
-
-	// life ends with the turn. It has the values of the acquisition's context, for hooks.
-	life context.Context
-	end  context.CancelCauseFunc
+	*ownNode                 // only its watch changes any more
+	local    *Local          // nil for a turn of a single lease
+	ctx      context.Context // the values of the acquisition's context, for hooks; never ends
 
 	known    news.News // that token or tokenErr is set, which then never change
 	token    int64
@@ -33,12 +29,8 @@ type turn struct {
 
 	tenure *tenure // of a Local; otherwise nil
 
-	// removing tells that the turn is over and the removal of its node has begun. It does not if the node
-	// was lost with the session.
-	removing news.News
-
 	mu      sync.Mutex       // guards own, too
-	over    bool             // conclude was called
+	cause   error            // why the turn is over; nil while it lasts
 	removal plumbing.Removal // of the node; nil until it has begun
 	holders []*Lease         // the leases that have begun and have not ended
 	asked   bool             // the holder was asked to give the lock up
@@ -51,7 +43,7 @@ type turn struct {
 
 // newTurn returns the turn of an attempt that was granted. The caller calls guard and then begin.
 func newTurn(ctx context.Context, a *attempt, local *Local) *turn {
-	t := &turn{ownNode: a.ownNode, path: a.nodePath(), local: local}
+	t := &turn{ownNode: a.ownNode, local: local, ctx: holderContext(ctx, a.q.hooks())}
 	if local != nil {
 		t.tenure = newTenure(a, time.Now())
 	}
@@ -59,7 +51,6 @@ func newTurn(ctx context.Context, a *attempt, local *Local) *turn {
 		t.token, t.tokenErr = a.place.token, a.place.tokenErr
 		t.known.Tell()
 	}
-	t.life, t.end = context.WithCancelCause(holderContext(ctx, t.hooks()))
 	return t
 }
 
@@ -92,7 +83,7 @@ func (t *turn) begin(ctx context.Context) *Lease {
 	if asked {
 		go t.r.Revoked(l)
 	}
-	if cause := context.Cause(t.life); cause != nil {
+	if cause := t.ended(); cause != nil {
 		t.lose(cause) // again: the first call has not found this holder
 	}
 	return l
@@ -115,7 +106,7 @@ func (t *turn) lose(cause error) {
 	if first && deleted {
 		// The node is gone. But the session counts it (WithMaxNodes) until a delete of ours
 		// has found that.
-		t.remove(t.life, plumbing.Of(t.s).Remove)
+		t.remove(t.ctx, plumbing.Of(t.s).Remove)
 	}
 	if t.local != nil {
 		t.local.turnOver(t)
@@ -176,7 +167,7 @@ func (t *turn) giveUp() {
 	if t == nil {
 		return
 	}
-	gone := t.retire(context.WithoutCancel(t.life), plumbing.Of(t.s).Remove).Done()
+	gone := t.retire(t.ctx, plumbing.Of(t.s).Remove).Done()
 	go func() {
 		<-gone
 		held.left(t)
@@ -196,16 +187,18 @@ func (t *turn) remove(ctx context.Context, by remover) plumbing.Removal {
 	defer t.mu.Unlock()
 	if t.removal == nil {
 		t.removal = t.removeBy(ctx, by)
-		t.removing.Tell()
+		if t.tenure != nil {
+			t.tenure.removing.Tell()
+		}
 	}
 	return t.removal
 }
 
-// awaitGone waits until the node of a turn that is over is gone and the session no longer counts
-// it, or until ctx ends.
+// awaitGone waits until the node of a turn that is over is gone and the session no longer counts it, or
+// until ctx ends. The turn is that of a Local.
 func (t *turn) awaitGone(ctx context.Context) {
 	select {
-	case <-t.removing.Wait():
+	case <-t.tenure.removing.Wait():
 		select {
 		case <-t.remove(ctx, nil).Done(): // it has begun
 		case <-ctx.Done():
@@ -228,7 +221,14 @@ func (t *turn) heldSince() time.Time {
 
 // stands reports whether the node is ours for certain, as far as this process knows.
 func (t *turn) stands() bool {
-	return !t.deleted() && t.life.Err() == nil && t.s.Err() == nil // in this order: the clock comes last
+	return !t.deleted() && t.ended() == nil && t.s.Err() == nil // in this order: the clock comes last
+}
+
+// ended returns why the turn is over, or nil while it lasts.
+func (t *turn) ended() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cause
 }
 
 // deleted reports whether the watch on the node has told that the node was deleted.

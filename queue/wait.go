@@ -102,7 +102,7 @@ func (a *attempt) allThere(ctx context.Context, targets []blocker) (bool, error)
 // watch sends all requests for watches together, and waits for their answers. It returns those on
 // the targets, with nil for a node that is gone.
 func (a *attempt) watch(ctx context.Context, targets []blocker) ([]plumbing.Watch, error) {
-	own, err := plumbing.Of(a.s).StartWatch(ctx, a.nodePath())
+	own, err := plumbing.Of(a.s).StartWatch(ctx, a.path)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ type Lease interface {
 type Hold[L Lease] struct {
 	Lease L
 	owner *Owner    // nil: nobody enters it again
-	calls [2]int    // not yet given back, by via; guarded by Holds.mu
+	calls [2]int32  // not yet given back, by via; guarded by Holds.mu
 	ended news.News // that it has ended
 }
 

@@ -188,7 +188,7 @@ var mutants = []mutant{
 	{"kept-for-ever", "kept", "a place is kept after its time",
 		[]edit{{"queue/keep.go", "k.until = now.Add(min(d, k.timeout))", "k.until = now.Add(max(d, time.Hour))"}}},
 	{"kept-and-left", "kept", "a place that was given up stays",
-		[]edit{{"queue/turn.go", "\tgone := t.retire(context.WithoutCancel(t.life), plumbing.Of(t.s).Remove).Done()\n",
+		[]edit{{"queue/turn.go", "\tgone := t.retire(t.ctx, plumbing.Of(t.s).Remove).Done()\n",
 			"\tt.conclude(ErrReleased)\n\tgone := make(chan struct{})\n\tclose(gone)\n"}}},
 	{"kept-passed-on", "kept", "a place is handed over again and again although another contender may have come",
 		[]edit{{"queue/localstate.go", "l.left == 0 && !undisturbed ||", "l.left == 0 && !undisturbed && t.tenure.watch == nil ||"}}},
