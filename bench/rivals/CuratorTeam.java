@@ -305,7 +305,9 @@ public final class CuratorTeam {
             case "drain":
                 return drain();
             case "holdall":
-                await(startFrom(0, (worker, lock) -> lock.acquire(true)));
+                for (int i = 0; i < locks.length; i++) {
+                    start(i, (worker, lock) -> lock.acquire(true)).get();
+                }
                 return "";
             case "dropall":
                 await(startFrom(0, (worker, lock) -> lock.release(true)));

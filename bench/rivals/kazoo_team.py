@@ -183,7 +183,8 @@ class Team:
         return self.out.result()
 
     def holdall(self):
-        wait([w.begin(lambda pair: pair[0].acquire()) for w in self.workers])
+        for w in self.workers:
+            wait([w.begin(lambda pair: pair[0].acquire())])
 
     def dropall(self):
         wait([w.begin(lambda pair: pair[0].release()) for w in self.workers])

@@ -31,13 +31,13 @@ type connection interface {
 type localTeam struct {
 	plan        plan
 	connections []connection
-	locks       []*lock         // by worker; nil until it is needed
+	locks       []lock          // by worker; zero until it is needed
 	queued      *errgroup.Group // after Queue
 	out         *recorder       // of those
 }
 
 func openLocal(ctx context.Context, p plan, connect func(context.Context, plan) (connection, error)) (team, error) {
-	t := &localTeam{plan: p, locks: make([]*lock, p.workers)}
+	t := &localTeam{plan: p, locks: make([]lock, p.workers)}
 	for range p.sessions {
 		c, err := connect(ctx, p)
 		if err != nil {
@@ -58,14 +58,12 @@ func (t *localTeam) Close() error {
 
 // of returns a worker's lock. Each worker is used by one goroutine at a time.
 func (t *localTeam) of(ctx context.Context, worker int) (*lock, error) {
-	if t.locks[worker] == nil {
-		l, err := t.connections[worker%len(t.connections)].Lock(ctx, t.plan, worker)
-		if err != nil {
-			return nil, err
-		}
-		t.locks[worker] = &l
+	l := &t.locks[worker]
+	var err error
+	if l.lock == nil {
+		*l, err = t.connections[worker%len(t.connections)].Lock(ctx, t.plan, worker)
 	}
-	return t.locks[worker], nil
+	return l, err
 }
 
 // recorder collects what the workers of one call measure.
@@ -218,7 +216,16 @@ func (t *localTeam) Drain(ctx context.Context) (outcome, error) {
 }
 
 func (t *localTeam) HoldAll(ctx context.Context) error {
-	return t.all(ctx, 0, func(ctx context.Context, _ int, l *lock) error { return l.lock(ctx) })
+	for worker := range t.plan.workers {
+		l, err := t.of(ctx, worker)
+		if err == nil {
+			err = l.lock(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *localTeam) DropAll(ctx context.Context) error {

@@ -62,7 +62,7 @@ type team interface {
 	// Drain drops the first one's and waits for them.
 	Queue(ctx context.Context) error
 	Drain(ctx context.Context) (outcome, error)
-	// HoldAll has all workers take their locks, DropAll give them back.
+	// HoldAll has all workers take their locks, one after another, DropAll give them back.
 	HoldAll(ctx context.Context) error
 	DropAll(ctx context.Context) error
 	// Memory is how many bytes the process has in use.
