@@ -131,8 +131,7 @@ func (t *turn) watchOwn() { t.persist(t.setOwn) }
 // backoff ends f's goroutine, another one goes on: without the watch, the holder would not notice that its
 // node was deleted, and Token would wait for its ctx to end.
 func (t *turn) persist(f func(context.Context)) {
-	ctx, cancel := t.during(&t.stopNode)
-	defer cancel()
+	ctx := t.during(&t.stopNode)
 	returned := false
 	defer func() {
 		if !returned {
@@ -143,19 +142,19 @@ func (t *turn) persist(f func(context.Context)) {
 	returned = true
 }
 
-// during returns a context for requests that the turn waits for. It ends with the turn, which finds in
-// stop how to end it. A turn has no such context of its own: once somebody has waited for a context, it
-// has a channel for the rest of its life.
-func (t *turn) during(stop *func()) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(t.ctx)
+// during returns a context for requests that the turn waits for. Only the end of the turn ends it, and
+// finds in stop how. A turn has no such context of its own: a context that somebody has waited for keeps
+// its channel until it is freed.
+func (t *turn) during(stop *func()) context.Context {
+	ctx, cancel := context.WithCancelCause(t.ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cause != nil {
-		cancel()
+		cancel(t.cause)
 	} else {
-		*stop = cancel
+		*stop = func() { cancel(t.ended()) }
 	}
-	return ctx, cancel
+	return ctx
 }
 
 func (t *turn) setOwn(ctx context.Context) {

@@ -1,9 +1,11 @@
 package queue_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"path"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // A write with the guard succeeds while the lease's node is there, and fails afterwards.
@@ -127,4 +130,50 @@ func TestEverythingDeleted(t *testing.T) {
 			release(t, n)
 		})
 	}
+}
+
+// The context of the request by which a holder watches its node ends with the lease, and not before: a
+// hook may look at it at any time.
+func TestContextOfTheGuard(t *testing.T) {
+	dir := persistentDir(t)
+	contexts := make(chan context.Context, 1)
+	q, proxy, _ := proxied(t, dir, session.WithTrace(session.Trace{
+		Request: func(ctx context.Context, info session.RequestInfo) (context.Context, func(error)) {
+			if info.Op == "getData" {
+				contexts <- ctx
+			}
+			return ctx, nil
+		},
+	}))
+	l := acquire(t, q)
+	answered := <-contexts
+	if _, err := l.Token(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	zktest.Eventually(t, testserver.Patience, "the watch to be set", func() bool { return !settingGuard() })
+	if err := context.Cause(answered); err != nil {
+		t.Errorf("the context of a request that was answered ends before the lease: %v", err)
+	}
+	release(t, l)
+
+	hold := proxy.HoldReply(zktest.On(zktest.OpGetData, dir+"/"))
+	defer hold.Release()
+	l = acquire(t, q)
+	inFlight := <-contexts
+	if err := inFlight.Err(); err != nil {
+		t.Errorf("the context of a request in flight ends before the lease: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = l.Release(ctx) // the answer comes behind the one that is held
+	await(t, inFlight.Done(), "the end of the request")
+	if err := context.Cause(inFlight); !errors.Is(err, queue.ErrReleased) {
+		t.Errorf("the request has ended because of %v", err)
+	}
+}
+
+// settingGuard reports whether a goroutine sets the watch on the node of a holder.
+func settingGuard() bool {
+	buf := make([]byte, 1<<20)
+	return bytes.Contains(buf[:runtime.Stack(buf, true)], []byte("queue.(*turn).setOwn("))
 }

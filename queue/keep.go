@@ -69,8 +69,8 @@ type tenure struct {
 	leases  int           // those that were granted and not released
 	keptAt  atomic.Int64  // since when nobody holds the node (UnixNano), or 0; for all to read
 
-	// removing tells that the turn is over and the removal of its node has begun. It does not if the node
-	// was lost with the session.
+	// removing tells that the turn is over and the removal of its node has begun. If the session was lost,
+	// nobody tells it. The Local's mu does not guard it. Only a Local waits for it.
 	removing news.News
 }
 

@@ -27,9 +27,7 @@ func (l *Local) setAgain(t *turn) {
 	var w plumbing.Watch
 	alone := false
 	defer func() { l.endSetting(t, w, alone) }() // also if a hook ends the goroutine
-	ctx, cancel := t.during(&t.stopChildren)
-	defer cancel()
-	names, _, w, err := plumbing.Of(t.s).List(ctx, l.q.dir)
+	names, _, w, err := plumbing.Of(t.s).List(t.during(&t.stopChildren), l.q.dir)
 	alone = err == nil && t.aloneIn(names)
 }
 

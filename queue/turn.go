@@ -35,7 +35,7 @@ type turn struct {
 	holders []*Lease         // the leases that have begun and have not ended
 	asked   bool             // the holder was asked to give the lock up
 
-	// Of guard, which sets them while the turn lasts.
+	// Of guard and of what it starts, which set them while the turn lasts.
 	delay        *time.Timer // sets the first watch; nil once there is one
 	stopNode     func()
 	stopChildren func()
