@@ -34,17 +34,17 @@ func configOf(opts []Option) (*config, error) {
 	if err := hold.ApplyAll(opts, func(o Option) error { return o.apply(c) }); err != nil {
 		return nil, err
 	}
-	prefixes, local := c.kind != mutex, c.passes > 0
+	prefixes := c.kind != mutex
 	for _, excluded := range []struct {
-		both bool
+		when bool
 		text string
 	}{
 		{c.latch && (prefixes || c.unfair), "WithLeaderLatch excludes WithPrefixes and WithUnfair"},
 		{prefixes && c.unfair, "WithPrefixes and WithUnfair exclude each other"},
 		{len(c.lazy) > 0 && (c.latch || c.unfair), "WithLazyRelease excludes WithUnfair and WithLeaderLatch"},
-		{local && c.unfair, "WithLocalHandover and WithUnfair exclude each other"},
+		{c.passes > 0 && c.unfair, "WithLocalHandover and WithUnfair exclude each other"},
 	} {
-		if excluded.both {
+		if excluded.when {
 			return nil, fmt.Errorf("%w: %s", session.ErrInvalid, excluded.text)
 		}
 	}
