@@ -13,7 +13,9 @@ import (
 // keptPlaces checks how places are kept, from what the servers tell the clients. A place may be used
 // again only while a watch on the children is pending. The watch was set on this connection by a
 // listing that shows the node and no contender that has to wait for it. So a place is spoilt by a
-// listing that shows such a contender or sets no watch, by an event, and by the end of the connection.
+// listing that shows such a contender, by an event, and by the end of the connection, and as long as no
+// listing has set a watch. A listing without a watch does no harm to an earlier watch: the search for the
+// node of an earlier create, whose reply was lost, lists too.
 type keptPlaces struct {
 	w *world
 
@@ -109,7 +111,7 @@ func (ks *keptPlaces) listedLocked(l *link, m *member, node string, n queue.Node
 		p.spoil("%s is listed behind it", behind)
 	case watch:
 		p.link, p.spoilt, p.why = l, time.Time{}, ""
-	case p.mode == "":
+	case p.link == nil:
 		p.spoil("it is listed without a watch")
 	}
 }
