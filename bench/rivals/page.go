@@ -17,7 +17,7 @@ of each round. So more than 1 is in turnstile's favour.
   frame. *counted*: loopback, through a proxy that counts requests and bytes. The servers do not sync
   their logs to disk.
 - A session is a connection of its own, as another process would have. Each worker has a lock object
-  of its own, and a thread or goroutine of its own. The code around the locks is the same in each
+  of its own (but for one row), and a thread or goroutine of its own. The code around the locks is the same in each
   language. The process that locks takes the time.
 - *uncontended* is the time of a lock and its release. *Hand-overs* are how often the lock goes to the
   next holder in a second, when all sessions want it all the time. *Release to the next holder* is the
@@ -34,10 +34,10 @@ of each round. So more than 1 is in turnstile's favour.
   kazoo's Lock and Semaphore; and etcd's ` + "`concurrency.Mutex`" + `. etcd is another kind of server, with
   its data in memory, and is there for orientation. All sessions have a timeout of 30 s.
 - *Processor time* is what the client's process takes, with its garbage collection.
-- Waiters *that share a lock object* have ` + "`zklock.WithLocalHandover(n)`" + `.
+- Waiters of a session *with one lock object* have ` + "`zklock.WithLocalHandover(n)`" + `.
 - Memory is heap and stacks in Go. In Java it is the heap, and each waiter needs a thread besides. In
   Python it is the resident set. The locks that are held were taken one after another: a thousand goroutines
-  at once leave stacks behind in the Go runtime, whatever they did.
+  at once leave stacks behind in the Go runtime, whatever lock they take.
 `
 
 // keptMethod says what the rows of kept places measure.

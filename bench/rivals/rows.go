@@ -150,7 +150,7 @@ func alone(z size) []row {
 			metrics: []metric{{"memory each", inBytes}}, measure: memoryWaiting,
 		},
 		row{
-			key: "memory", title: fmt.Sprintf("%d waiters that share a lock object in each of 10 sessions", z.waiters), net: loopback,
+			key: "memory", title: fmt.Sprintf("%d waiters in 10 sessions, those of a session with one lock object", z.waiters), net: loopback,
 			plan: plan{kind: mutex, sessions: 10, workers: z.waiters, shared: true}, rounds: 3,
 			metrics: []metric{{"memory each", inBytes}}, measure: memoryWaiting,
 		},
