@@ -33,15 +33,21 @@ func observer(tb testing.TB, servers, dir string) *election.Election {
 
 func observe(ctx context.Context, e *election.Election) *observed {
 	o := &observed{ids: make(chan string), ended: make(chan error, 1)}
+	see := func(id string) {
+		select {
+		case o.ids <- id:
+		case <-ctx.Done(): // the test has seen enough
+		}
+	}
 	go func() {
 		for leader, err := range e.Observe(ctx) {
 			switch {
 			case errors.Is(err, election.ErrNoLeader):
-				o.ids <- nobody
+				see(nobody)
 			case err != nil:
 				o.ended <- err
 			default:
-				o.ids <- leader.ID
+				see(leader.ID)
 			}
 		}
 		close(o.ended)
