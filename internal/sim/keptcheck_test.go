@@ -73,9 +73,10 @@ func (p *keptPlace) spoil(format string, args ...any) {
 	}
 }
 
-// lists notes that a client gets a listing.
+// lists notes that a client gets a listing. One that comes after the client has closed the connection reaches
+// nobody.
 func (ks *keptPlaces) lists(l *link, req request, frame []byte) {
-	if ks.off() {
+	if ks.off() || l.left.Load() {
 		return
 	}
 	var all []queue.Node

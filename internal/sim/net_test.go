@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/turnstile-go/turnstile/zktest"
@@ -93,7 +94,19 @@ func (e *endpoint) dial(context.Context, string, string) (net.Conn, error) {
 		defer e.mu.Unlock()
 		delete(e.links, l)
 	}()
-	return client, nil
+	return clientSide{client, l}, nil
+}
+
+// clientSide is the client's side of a link.
+type clientSide struct {
+	net.Conn
+	l *link
+}
+
+// Close notes that the client takes nothing more from the link, before the server hears of it.
+func (c clientSide) Close() error {
+	c.l.left.Store(true)
+	return c.Conn.Close()
 }
 
 // link is one connection of a manager.
@@ -103,6 +116,7 @@ type link struct {
 	began    time.Time
 	salt     uint64 // of what it began with: two may be made at one instant
 	up, down *lane
+	left     atomic.Bool // the client has closed it
 
 	mu     sync.Mutex
 	server net.Conn // nil until dialed
