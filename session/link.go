@@ -26,6 +26,7 @@ func (e *connEvents) dial() (net.Conn, error) {
 	w := wire.New(c, wire.Config{
 		Events:         (*wireEvents)(s),
 		Clock:          s.clock,
+		Seen:           &s.seen,
 		Identities:     s.cfg.auths,
 		HandshakeLimit: s.dialer.handshakeLimit(s.stake),
 		Half:           s.dialer.tick.half,

@@ -28,6 +28,7 @@ type Session struct {
 	clock    *wire.Clock
 	watchdog watchdog
 	answers  answers
+	seen     wire.Seen
 
 	// The requests, and what is kept about them. Each has a lock of its own.
 	conn    client

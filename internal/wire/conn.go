@@ -5,6 +5,7 @@
 //
 //   - protects zk.Conn from what it cannot handle: it closes a connection on which a malformed
 //     frame comes, and zk.Conn opens another (frame.go, reply.go, flight.go),
+//   - keeps the session's last transaction id in its place (seen.go),
 //   - presents the identities of the session (identity.go),
 //   - notes when each frame was sent and answered, and tells the session's [Clock] what that
 //     proves (lease.go has the derivation),
@@ -26,6 +27,7 @@ import (
 type Config struct {
 	Events         Events
 	Clock          *Clock
+	Seen           *Seen // all connections of a session share it
 	Identities     []Identity
 	HandshakeLimit time.Duration                             // for the server's greeting, counted from New
 	Half           func(timeout time.Duration) time.Duration // half a tick, or more: h in lease.go

@@ -54,7 +54,7 @@ func (e *fakeEvents) Go(f func())        { e.beats.Go(f) }
 
 func config(e Events) Config {
 	return Config{
-		Events: e, Clock: NewClock(Now()), HandshakeLimit: time.Second,
+		Events: e, Clock: NewClock(Now()), Seen: new(Seen), HandshakeLimit: time.Second,
 		Half: func(timeout time.Duration) time.Duration { return timeout / 4 },
 	}
 }
@@ -115,9 +115,10 @@ func (b *bench) greet(t *testing.T) {
 
 func (b *bench) send(t *testing.T, xid, op int32) {
 	t.Helper()
-	f := binary.BigEndian.AppendUint32(nil, 8)
+	f := binary.BigEndian.AppendUint32(nil, 16)
 	f = binary.BigEndian.AppendUint32(f, uint32(xid))
 	f = binary.BigEndian.AppendUint32(f, uint32(op))
+	f = binary.BigEndian.AppendUint64(f, 0)
 	if n, err := b.Write(f); n != len(f) || err != nil {
 		t.Errorf("write: %d, %v: a write never fails", n, err)
 	}

@@ -23,11 +23,14 @@ type frames struct {
 	buf  [4 + frameHead]byte // length and head of the present frame
 	have int                 // bytes in buf
 	body body                // the part of the present frame that does not fit buf
+
+	replies bool // the greeting has come, so all frames from now on are replies
 }
 
 // feed takes the next bytes. It calls head for each frame whose head is complete. head returns
 // what the body behind a reply's header must consist of. The slice passed to head is valid only
-// during the call. feed returns an error before the last byte of a malformed frame is passed on.
+// during the call. feed returns an error before the last byte of a malformed frame is passed on. It
+// hides the transactions of replies from zk.Conn: see seen.go.
 func (f *frames) feed(p []byte, head func([]byte) ([]field, error)) error {
 	for len(p) > 0 {
 		if f.body.left > 0 {
@@ -42,6 +45,9 @@ func (f *frames) feed(p []byte, head func([]byte) ([]field, error)) error {
 			return err
 		}
 		n := copy(f.buf[f.have:want], p)
+		if f.replies {
+			hideZxid(p[:n], f.have)
+		}
 		f.have += n
 		p = p[n:]
 		if want == 4 && f.have == 4 {

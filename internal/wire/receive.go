@@ -88,6 +88,7 @@ func (w *Conn) incoming(head []byte) ([]field, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.cfg.Seen.answered(xid, zxidOf(head))
 	w.learn(sent, code, zxidOf(head), now)
 	switch {
 	case code == CodeSessionExpired:
@@ -133,7 +134,7 @@ func (w *Conn) greet(head []byte, now time.Time) error {
 		return err
 	}
 	w.patient.Stop()
-	w.greeted = now
+	w.greeted, w.in.replies = now, true
 	if g.Session == 0 {
 		w.cfg.Events.Expired()
 		return nil // zk.Conn must see it too

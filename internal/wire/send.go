@@ -43,17 +43,24 @@ func (w *Conn) sendAll(f func() [][]byte) {
 // outgoing returns the frames to send now that zk.Conn sends b. The caller holds w.mu.
 //
 // After a reconnect, setWatches tells the server which watches zk.Conn had, and up to which
-// transaction it has seen everything. zk.Conn reads that transaction while replies to queued
-// requests already advance it. The server would then leave out the events in between. So outgoing
-// holds requests back until setWatches is on its way.
+// transaction it has seen everything. Replies to queued requests would advance that transaction. The
+// server would then leave out the events in between. So outgoing holds requests back until setWatches
+// is on its way.
 func (w *Conn) outgoing(b []byte) [][]byte {
+	if w.hello.IsZero() {
+		return [][]byte{w.cfg.Seen.in(b, zxidInHello)}
+	}
+	op := opOf(b)
+	if op == OpSetWatches {
+		b = w.cfg.Seen.in(b, zxidInSetWatches)
+	}
 	if !w.holding {
-		if opOf(b) == OpPing && w.beat.busy {
+		if op == OpPing && w.beat.busy {
 			return nil
 		}
 		return [][]byte{b}
 	}
-	switch opOf(b) {
+	switch op {
 	case OpSetWatches:
 		out := append([][]byte{b}, w.held...)
 		w.holding, w.held = false, nil

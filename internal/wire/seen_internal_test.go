@@ -1,0 +1,88 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"testing/synctest"
+)
+
+// Wherever the pieces of a stream are cut, zk.Conn gets all bytes but the transactions of replies.
+func TestHideZxid(t *testing.T) {
+	greeting := greetingFrame(42, 6000)
+	reply, event := replyFrame(7, CodeNoNode, 1, 2, 3), replyFrame(XidEvent, 0)
+	for _, size := range []int{1, 2, 3, 5, 7, 9, 11, 13, 17, 1000} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			got := slices.Concat(greeting, reply, event, reply)
+			want := bytes.Clone(got)
+			for at := len(greeting); at < len(want); at += 4 + int(binary.BigEndian.Uint32(want[at:])) {
+				clear(want[at+8 : at+16])
+			}
+			var f frames
+			for piece := range slices.Chunk(got, size) {
+				if err := f.feed(piece, func([]byte) ([]field, error) { f.replies = true; return nil, nil }); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("got\n%x, want\n%x", got, want)
+			}
+		})
+	}
+}
+
+// The last transaction in an answer to zk.Conn comes to the servers in the next handshake and in setWatches. An answer to a
+// request of our own does not count, since it can come before setWatches is sent.
+func TestSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events := &fakeEvents{armed: true, owns: true}
+		cfg := config(events)
+		hello, setWatches := Hello{TimeoutMillis: 6000}.Frame(), NewFrame()
+		setWatches.Int32(2)
+		setWatches.Int32(OpSetWatches)
+		setWatches.Int64(0)
+		for _, zxid := range []uint64{0, 99} {
+			near, far := net.Pipe()
+			w := New(near, cfg)
+			go func() { _, _ = io.Copy(io.Discard, w) }()
+			arrives := func(want []byte) {
+				t.Helper()
+				got := make([]byte, len(want))
+				if _, err := io.ReadFull(far, got); err != nil || !bytes.Equal(got, want) {
+					t.Errorf("arrived (%v)\n%x, want\n%x", err, got, want)
+				}
+			}
+			sends := func(frame []byte, offset int) {
+				t.Helper()
+				before, want := bytes.Clone(frame), bytes.Clone(frame)
+				binary.BigEndian.PutUint64(want[offset:], zxid)
+				go func() { _, _ = w.Write(frame) }()
+				arrives(want)
+				synctest.Wait()
+				if !bytes.Equal(frame, before) {
+					t.Errorf("the caller's frame was changed to %x", frame)
+				}
+			}
+			answer := func(frame []byte) {
+				t.Helper()
+				if _, err := far.Write(frame); err != nil {
+					t.Error(err)
+				}
+			}
+			sends(hello, 8)
+			answer(greetingFrame(42, 6000))
+			arrives(agreeFrame(firstXid - 1))
+			answer(replyFrame(firstXid-1, CodeNoNode))
+			sends(setWatches.Frame(), 12)
+			answer(replyFrame(2, CodeOK))
+			synctest.Wait()
+			w.Close()
+			far.Close()
+			events.beats.Wait()
+		}
+	})
+}
