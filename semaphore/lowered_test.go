@@ -24,6 +24,8 @@ type slow struct {
 	watching chan string // gets the nearest node ahead, at the beginning of each wait
 }
 
+// slowly begins an AcquireN and returns when it waits for another contender. No request is under way then. A reply that a
+// cut holds back could otherwise let it in by a limit of the past.
 func slowly(t *testing.T, dir string, limit, n int) *slow {
 	t.Helper()
 	s := &slow{proxy: testserver.Proxy(t), watching: make(chan string, 100)}
@@ -33,7 +35,8 @@ func slowly(t *testing.T, dir string, limit, n int) *slow {
 			return ctx, nil
 		},
 	}))
-	s.call = enter(t, newSem(t, m, dir, limit), n)
+	s.call = begin(t, newSem(t, m, dir, limit), n)
+	receive(t, "the first wait", s.watching)
 	return s
 }
 
