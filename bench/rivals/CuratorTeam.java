@@ -95,9 +95,11 @@ public final class CuratorTeam {
         manyLocks = Integer.parseInt(words[8]);
         every = Integer.parseInt(words[9]);
         turns = Integer.parseInt(words[10]);
+        String[] servers = words[2].split(",");
         for (int i = 0; i < Integer.parseInt(words[4]); i++) {
+            String server = servers[i % servers.length];
             CuratorFramework client =
-                    CuratorFrameworkFactory.newClient(words[2], 30_000, 30_000, new ExponentialBackoffRetry(100, 5));
+                    CuratorFrameworkFactory.newClient(server, 30_000, 30_000, new ExponentialBackoffRetry(100, 5));
             client.start();
             clients.add(client);
         }

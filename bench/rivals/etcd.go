@@ -18,8 +18,8 @@ func dialEtcd(server string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: []string{server}, DialTimeout: timeout, Logger: zap.NewNop()})
 }
 
-func connectEtcd(ctx context.Context, p plan) (connection, error) {
-	c, err := dialEtcd(p.servers)
+func connectEtcd(ctx context.Context, server string, _ plan) (connection, error) {
+	c, err := dialEtcd(server)
 	if err != nil {
 		return nil, err
 	}

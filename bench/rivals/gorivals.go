@@ -45,14 +45,14 @@ type ours struct {
 // mostPasses is how often a lock is handed on among those that share it: as often as they want.
 const mostPasses = math.MaxInt
 
-func connectOurs(ctx context.Context, p plan) (connection, error) {
+func connectOurs(ctx context.Context, server string, p plan) (connection, error) {
 	opts := []session.Option{session.WithTimeout(timeout), session.WithLogger(slog.New(slog.DiscardHandler))}
 	var e *entry
 	if p.turns > 1 {
 		e = &entry{}
 		opts = append(opts, session.WithTrace(e.trace()))
 	}
-	m, err := session.Connect(ctx, p.servers, opts...)
+	m, err := session.Connect(ctx, server, opts...)
 	return ours{m, e, sync.OnceValues(func() (*zklock.Mutex, error) {
 		return zklock.New(m, p.path, zklock.WithLocalHandover(mostPasses))
 	})}, err
@@ -143,8 +143,8 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-func connectPlain(ctx context.Context, p plan) (connection, error) {
-	c, err := dial(ctx, p.servers)
+func connectPlain(ctx context.Context, server string, _ plan) (connection, error) {
+	c, err := dial(ctx, server)
 	return plain{c}, err
 }
 

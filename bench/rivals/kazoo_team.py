@@ -103,7 +103,8 @@ class Own:
 class Team:
     def __init__(self, kind, servers, path, sessions, workers, leases, apart, locks, every, turns):
         self.locks, self.every, self.turns = int(locks), int(every), int(turns)
-        self.clients = [KazooClient(hosts=servers, timeout=30) for _ in range(int(sessions))]
+        servers = servers.split(",")
+        self.clients = [KazooClient(hosts=servers[i % len(servers)], timeout=30) for i in range(int(sessions))]
         for client in self.clients:
             client.start(timeout=30)
         self.workers = [

@@ -36,10 +36,10 @@ type localTeam struct {
 	out         *recorder       // of those
 }
 
-func openLocal(ctx context.Context, p plan, connect func(context.Context, plan) (connection, error)) (team, error) {
+func openLocal(ctx context.Context, p plan, connect func(ctx context.Context, server string, p plan) (connection, error)) (team, error) {
 	t := &localTeam{plan: p, locks: make([]lock, p.workers)}
-	for range p.sessions {
-		c, err := connect(ctx, p)
+	for i := range p.sessions {
+		c, err := connect(ctx, p.server(i), p)
 		if err != nil {
 			return nil, errors.Join(err, t.Close())
 		}

@@ -32,11 +32,27 @@ func (f *fakes) Lock(_ context.Context, _ plan, worker int) (lock, error) {
 func fakeTeam(t *testing.T, p plan) (*fakes, team) {
 	t.Helper()
 	f := &fakes{}
-	made, err := openLocal(t.Context(), p, func(context.Context, plan) (connection, error) { return f, nil })
+	made, err := openLocal(t.Context(), p, func(context.Context, string, plan) (connection, error) { return f, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	return f, made
+}
+
+// The sessions of a team are spread over the servers, in their order.
+func TestServerOfSession(t *testing.T) {
+	var got []string
+	p := plan{kind: mutex, servers: "a:1,b:2,c:3", sessions: 5, workers: 5}
+	connect := func(_ context.Context, server string, _ plan) (connection, error) {
+		got = append(got, server)
+		return &fakes{}, nil
+	}
+	if _, err := openLocal(t.Context(), p, connect); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"a:1", "b:2", "c:3", "a:1", "b:2"}; !slices.Equal(got, want) {
+		t.Errorf("connected to %v, want %v", got, want)
+	}
 }
 
 // Workers that take turns alternate strictly.

@@ -14,8 +14,9 @@ rounds. Behind it, in brackets, stands how many times as good turnstile is: the 
 of each round. So more than 1 is in turnstile's favour.
 
 - *1 ms each way*: a proxy in a process of its own, between the clients and the server, delays every
-  frame. *counted*: loopback, through a proxy that counts requests and bytes. The servers do not sync
-  their logs to disk.
+  frame. *counted*: loopback, through a proxy that counts requests and bytes. *three servers*: loopback. The
+  first session is connected to one follower, the second to the other, the third to the leader, and so on, in
+  the same way for all. The servers do not sync their logs to disk.
 - A session is a connection of its own, as another process would have. Each worker has a lock object
   of its own (but for one row), and a thread or goroutine of its own. The code around the locks is the same in each
   language. The process that locks takes the time.

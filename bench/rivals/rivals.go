@@ -109,7 +109,7 @@ func closeAll(all []rival) error {
 	return errors.Join(errs...)
 }
 
-func inProcess(connect func(context.Context, plan) (connection, error)) func(context.Context, plan) (team, error) {
+func inProcess(connect func(context.Context, string, plan) (connection, error)) func(context.Context, plan) (team, error) {
 	return func(ctx context.Context, p plan) (team, error) { return openLocal(ctx, p, connect) }
 }
 

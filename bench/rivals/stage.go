@@ -91,7 +91,7 @@ func (s *stage) startZooKeeper(ctx context.Context, nets []network) error {
 		case counted:
 			err = s.countZooKeeper()
 		case ensemble:
-			err = s.startEnsemble()
+			err = s.startEnsemble(ctx)
 		}
 		if err != nil {
 			return err
@@ -123,12 +123,17 @@ func (s *stage) countZooKeeper() error {
 	return nil
 }
 
-func (s *stage) startEnsemble() error {
+// startEnsemble starts three servers. The leader comes last, since most clients are connected to a follower.
+func (s *stage) startEnsemble(ctx context.Context) error {
 	e, err := zktest.NewReal(zktest.Nodes(3), zktest.ContainerCheck(seldom))
 	if _, err = keep(s, e, err); err != nil {
 		return err
 	}
-	s.zk[ensemble] = e.ConnectString()
+	leader, err := e.Leader(ctx)
+	if err != nil {
+		return err
+	}
+	s.zk[ensemble] = strings.Join([]string{e.Addr((leader + 1) % 3), e.Addr((leader + 2) % 3), e.Addr(leader)}, ",")
 	return nil
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -21,7 +22,7 @@ const (
 // plan describes a team: its workers, each with a lock object of its own, and its sessions.
 type plan struct {
 	kind     kind
-	servers  string
+	servers  string // addresses with commas between; see server
 	path     string
 	sessions int
 	workers  int
@@ -37,6 +38,13 @@ type plan struct {
 // writes reports whether a cycle of a worker writes. The workers' writes are spread evenly.
 func (p plan) writes(worker, cycle int) bool {
 	return p.every == 0 || (worker*p.every/p.workers+cycle)%p.every == 0
+}
+
+// server is the server to which a session is connected. The sessions of all rivals are spread alike. Left to
+// themselves, libraries choose a server at random, and a rival with its session at the leader saves a hop.
+func (p plan) server(session int) string {
+	all := strings.Split(p.servers, ",")
+	return all[session%len(all)]
 }
 
 // contenders is how many contenders there are when all workers want the same lock.
