@@ -106,9 +106,13 @@ func TestLoweredHookEndsTheQuestion(t *testing.T) {
 	a := take(t, s, 1)
 	var behind atomic.Value // the node of C
 	behind.Store("-")
-	asked := make(chan struct{}, 100)
+	asked, waiting := make(chan struct{}, 100), make(chan struct{}, 100)
 	proxy := testserver.Proxy(t)
 	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(long), session.WithTrace(session.Trace{
+		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
+			waiting <- struct{}{}
+			return ctx, nil
+		},
 		Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
 			if r.Op == "exists" && strings.HasSuffix(r.Path, behind.Load().(string)) {
 				asked <- struct{}{}
@@ -117,7 +121,8 @@ func TestLoweredHookEndsTheQuestion(t *testing.T) {
 			return ctx, nil
 		},
 	}))
-	b := enter(t, newSem(t, m, dir, 1), 1)
+	b := begin(t, newSem(t, m, dir, 1), 1)
+	receive(t, "the wait of B", waiting)
 	c := enter(t, newSem(t, connect(t), dir, 1), 1)
 	proxy.Blackhole(zktest.ToClient)
 	must(t, s.Resize(ctx, 3))
