@@ -12,8 +12,9 @@ import (
 //   - A request through the leader: a sync, which costs no disk write.
 //   - A write that a quorum agrees to.
 //
-// A session that owns nothing needs one request through the leader now and then. Any request of
-// the user counts as well.
+// A session that owns nothing needs one request through the leader now and then, and a ping halfway
+// between two of these. A ping that comes hardly before the sync proves nothing with it, because less
+// than half a tick lies between the two. So zk.Conn's pings, which come at their own times, are not sent.
 //
 // docs/performance.md has the table from which the intervals were chosen.
 const (
@@ -24,8 +25,8 @@ const (
 	// is a sync and then a write. A round does not wait for the one before it. If answers are
 	// slow, several rounds are in flight.
 	roundPerTimeout = 5
-	// idlePerTimeout is how many syncs a session that owns nothing sends in a timeout: as many
-	// as zk.Conn sends pings.
+	// idlePerTimeout is how many syncs a session that owns nothing sends in a timeout, and how many
+	// pings: as many as zk.Conn would send.
 	idlePerTimeout = 3
 	// slowPerTimeout: if an answer takes longer than this part of a timeout, a session that owns
 	// nothing sends as many pings and syncs as one that owns nodes, for the next timeout.
@@ -40,11 +41,11 @@ type beat struct {
 	reach   time.Time   // the most that the last round could prove
 	syncs   []int32     // the syncs of rounds that are in flight
 	agree   []time.Time // when the writes of rounds are due
-	busy    bool        // beat sends the pings; zk.Conn's are dropped
+	pinged  bool        // a session that owns nothing has sent the ping that follows the last round
 }
 
-// aside keeps the schedule apart from the instants at which zk.Conn pings, so that it does not
-// matter which of the two is first. Only virtual time can tell.
+// aside keeps the schedule apart from the instants at which zk.Conn pings. Requests that wait for setWatches
+// go when it does, so it would matter which of the two is first. Only virtual time can tell.
 const aside = time.Millisecond
 
 // duty is a heartbeat that is due.
@@ -71,9 +72,6 @@ type facts struct {
 func (b *beat) begin(now time.Time, timeout time.Duration, owns bool) bool {
 	b.timeout = timeout
 	b.round, b.reach = now.Add(aside), now
-	if !owns {
-		b.round = b.round.Add(-timeout / idlePerTimeout / 2) // halfway between zk.Conn's pings
-	}
 	return owns
 }
 
@@ -86,14 +84,22 @@ func (b *beat) due(now time.Time, f facts) []duty {
 		out = append(out, dutyAgree)
 	}
 	if b.roundDue(now, f) {
-		b.round, b.reach = now, f.reach
+		b.round, b.reach, b.pinged = now, f.reach, false
 		out = append(out, dutySync)
 	}
-	b.busy = f.owns || f.slow
-	if b.busy && len(out) == 0 && now.Sub(f.lastSent) >= b.timeout/tickPerTimeout {
+	if len(out) == 0 && b.pingDue(now, f) {
+		b.pinged = true
 		out = append(out, dutyPing)
 	}
 	return out
+}
+
+// pingDue reports whether a ping is due, if nothing else is.
+func (b *beat) pingDue(now time.Time, f facts) bool {
+	if f.owns || f.slow {
+		return now.Sub(f.lastSent) >= b.timeout/tickPerTimeout
+	}
+	return !b.pinged && now.Sub(b.round) >= b.timeout/idlePerTimeout/2
 }
 
 // roundDue reports whether a round is due. None is due while the requests of the user prove as
@@ -134,8 +140,12 @@ func (b *beat) answered(xid int32, byLeader bool, now time.Time) bool {
 // next returns when to check the schedule again.
 func (b *beat) next(now time.Time) time.Time {
 	at := now.Add(b.timeout / tickPerTimeout)
-	if r := b.round.Add(b.timeout / roundPerTimeout); r.After(now) && r.Before(at) {
-		at = r // so that rounds keep their interval
+	for _, every := range []time.Duration{
+		b.timeout / roundPerTimeout, b.timeout / idlePerTimeout, b.timeout / idlePerTimeout / 2,
+	} {
+		if r := b.round.Add(every); r.After(now) && r.Before(at) {
+			at = r // so that rounds and pings keep their intervals
+		}
 	}
 	for _, a := range b.agree {
 		if a.Before(at) {

@@ -9,7 +9,7 @@ import (
 )
 
 // Which heartbeats are due when. With a timeout of 20 s there is a ping each second, a round each 4 s,
-// and a sync of an idle session each 6.67 s.
+// and a sync of an idle session each 6.67 s, with a ping halfway.
 func TestBeatDue(t *testing.T) {
 	const timeout = 20 * time.Second
 	start := time.Now()
@@ -22,9 +22,10 @@ func TestBeatDue(t *testing.T) {
 		f     facts
 		want  []duty
 	}{
-		{"idle, nothing due", 0, 6, nil, facts{}, nil},
+		{"idle, nothing due", 0, 3, nil, facts{}, nil},
+		{"idle, a ping due", 0, 3.4, nil, facts{lastSent: at(3)}, []duty{dutyPing}},
 		{"idle, a sync due", 0, 6.7, nil, facts{}, []duty{dutySync}},
-		{"idle, the write of a round is not needed any more", 0, 5, []float64{4}, facts{}, nil},
+		{"idle, the write of a round is not needed any more", 0, 3, []float64{2}, facts{}, nil},
 		{"slow and idle: as often as who owns nodes", 0, 4, nil, facts{slow: true}, []duty{dutySync}},
 		{"slow and idle: pings too", 0, 3, nil, facts{slow: true, lastSent: at(2)}, []duty{dutyPing}},
 		{"owning, a ping due", 0, 3, nil, facts{owns: true, lastSent: at(2), proven: at(0)}, []duty{dutyPing}},
@@ -118,30 +119,42 @@ func TestRoundIsSyncThenWrite(t *testing.T) {
 	})
 }
 
-// An idle session sends no more than zk.Conn's own pings.
+// An idle session sends as many pings as zk.Conn would, and as many syncs. The pings are halfway between the syncs, whenever
+// zk.Conn pings and whatever the user sends.
 func TestIdleBeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, false)
 		b.greet(t)
-		go func() {
-			for {
-				select {
-				case f := <-b.got:
-					if f[1] == OpSync {
-						_, _ = b.server.Write(replyFrame(f[0], 0, bodies[OpSync]...))
-					}
-				case <-t.Context().Done():
-					return
-				}
+		last := time.Now()
+		for i := range 60 {
+			time.Sleep(300 * time.Millisecond)
+			b.send(t, XidPing, OpPing)
+			b.send(t, int32(i), OpExists)
+			var f [2]int32
+			for f = <-b.got; f[1] == OpExists; f = <-b.got {
+				b.answer(t, replyFrame(f[0], CodeNoNode))
 			}
-		}()
-		b.events.mu.Lock()
-		b.events.answers = nil
-		b.events.mu.Unlock()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if n := len(b.events.answers); n < 25 || n > 30 {
-			t.Errorf("%d syncs in a minute, want some 30", n)
+			want := []int32{OpPing, OpSync}[i%2]
+			if since := time.Since(last).Round(10 * time.Millisecond); f[1] != want || since != time.Second {
+				t.Fatalf("heartbeat %d is a request of kind %d after %v, want %d after 1 s", i, f[1], since, want)
+			}
+			last = time.Now()
+			b.answer(t, replyFrame(f[0], CodeOK, bodies[f[1]]...))
 		}
 	})
+}
+
+// After a sync, one ping is enough for a session that owns nothing.
+func TestIdlePingsOnce(t *testing.T) {
+	start := time.Now()
+	b := beat{timeout: 20 * time.Second, round: start}
+	for i, want := range [][]duty{{dutyPing}, nil, nil, {dutySync}, nil, {dutyPing}} {
+		now := start.Add(time.Duration(i) * time.Second).Add(4 * time.Second)
+		if i == 5 {
+			now = now.Add(2 * time.Second)
+		}
+		if diff := cmp.Diff(want, b.due(now, facts{half: time.Second})); diff != "" {
+			t.Errorf("after %v (-want +got):\n%s", now.Sub(start), diff)
+		}
+	}
 }

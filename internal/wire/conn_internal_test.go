@@ -182,7 +182,6 @@ func TestConnAnswers(t *testing.T) {
 		{"expired", OpSync, CodeSessionExpired, evidenceNone, 1, 0},
 		{"a read", OpGetData, 0, evidenceNone, 0, 0},
 		{"a read by an expired session", OpGetData, CodeSessionExpired, evidenceNone, 1, 0},
-		{"a ping", OpPing, 0, evidenceNone, 0, XidPing},
 		{"an event", OpSync, 0, evidenceNone, 0, XidEvent},
 		{"another's reply", OpSync, 0, evidenceNone, 0, 8},
 	} {
@@ -193,9 +192,6 @@ func TestConnAnswers(t *testing.T) {
 				time.Sleep(500 * time.Millisecond)
 				sent := time.Now()
 				xid := int32(7)
-				if c.op == OpPing {
-					xid = XidPing
-				}
 				b.send(t, xid, c.op)
 				time.Sleep(300 * time.Millisecond)
 				b.send(t, 9, OpSync) // later, and not answered

@@ -55,8 +55,8 @@ func (w *Conn) outgoing(b []byte) [][]byte {
 		b = w.cfg.Seen.in(b, zxidInSetWatches)
 	}
 	if !w.holding {
-		if op == OpPing && w.beat.busy {
-			return nil
+		if op == OpPing {
+			return nil // see beat.go
 		}
 		return [][]byte{b}
 	}
