@@ -144,6 +144,15 @@ func handshakeSession(frame []byte) int64 {
 	return int64(binary.BigEndian.Uint64(frame[20:]))
 }
 
+// answeredSession returns the session that the answer to a handshake grants, or 0.
+func answeredSession(frame []byte) int64 {
+	const session = 4 + 4 + 4
+	if len(frame) < session+8 {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(frame[session:]))
+}
+
 // parseReply returns the request's number and the error code of a frame from the server;
 // for a watch event, its type in place of the code, and the path.
 func parseReply(frame []byte) (xid, code int32, path string) {

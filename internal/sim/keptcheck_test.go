@@ -74,7 +74,7 @@ func (p *keptPlace) spoil(format string, args ...any) {
 }
 
 // lists notes that a client gets a listing. One that comes after the client has closed the connection reaches
-// nobody.
+// nobody. One that was asked for by a session before this one sets no watch of this one.
 func (ks *keptPlaces) lists(l *link, req request, frame []byte) {
 	if ks.off() || l.left.Load() {
 		return
@@ -88,7 +88,7 @@ func (ks *keptPlaces) lists(l *link, req request, frame []byte) {
 	ks.mu.Lock()
 	defer ks.mu.Unlock()
 	for _, n := range all {
-		if m := ks.owners[n.ID]; m != nil && m.end == l.e {
+		if m := ks.owners[n.ID]; m != nil && m.end == l.e && m.sessionNow() == l.session {
 			ks.listedLocked(l, m, path.Join(req.path, n.Name), n, all, req.watch)
 		}
 	}

@@ -117,6 +117,7 @@ type link struct {
 	salt     uint64 // of what it began with: two may be made at one instant
 	up, down *lane
 	left     atomic.Bool // the client has closed it
+	session  int64       // that it belongs to, as the server answered; of deliverDown
 
 	mu     sync.Mutex
 	server net.Conn // nil until dialed
@@ -320,6 +321,7 @@ func (l *link) received(p packet) {
 	t := l.e.world.trace
 	if l.down.passed == 0 {
 		l.down.passed++
+		l.session = answeredSession(p.frame)
 		t.add(l.e.name, "<- connected")
 		return
 	}
