@@ -7,8 +7,10 @@ import (
 )
 
 // Seen is the last transaction (zxid) of which a session's client has an answer. After a reconnect
-// the client tells it the server twice. In the handshake it keeps a server away that lags behind. In
-// setWatches it tells which events the client has missed.
+// the client tells it the server, in the handshake and in setWatches. The handshake keeps a server away that
+// lags behind. From setWatches the server learns which events the client has missed. If there are many watches,
+// zk.Conn sends a second setWatches after the answer to the first. All of a connection tell the transaction that the
+// handshake has told: later answers do not show the events that are missed.
 //
 // zk.Conn notes the transaction in its reader, and puts it into setWatches in another goroutine, without
 // a lock. So a [Conn] does it instead: it hides the transactions of answers from zk.Conn, and fills
@@ -31,10 +33,10 @@ const (
 	zxidSize         = 8
 )
 
-// in returns a frame of zk.Conn with the transaction at an offset. It does not change b.
-func (s *Seen) in(b []byte, offset int) []byte {
+// withZxid returns a frame of zk.Conn with the transaction at an offset. It does not change b.
+func withZxid(b []byte, offset int, zxid int64) []byte {
 	b = slices.Clone(b)
-	binary.BigEndian.PutUint64(b[offset:], uint64(s.zxid.Load()))
+	binary.BigEndian.PutUint64(b[offset:], uint64(zxid))
 	return b
 }
 

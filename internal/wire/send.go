@@ -48,11 +48,12 @@ func (w *Conn) sendAll(f func() [][]byte) {
 // is on its way.
 func (w *Conn) outgoing(b []byte) [][]byte {
 	if w.hello.IsZero() {
-		return [][]byte{w.cfg.Seen.in(b, zxidInHello)}
+		w.told = w.cfg.Seen.zxid.Load()
+		return [][]byte{withZxid(b, zxidInHello, w.told)}
 	}
 	op := opOf(b)
 	if op == OpSetWatches {
-		b = w.cfg.Seen.in(b, zxidInSetWatches)
+		b = withZxid(b, zxidInSetWatches, w.told)
 	}
 	if !w.holding {
 		if op == OpPing {
