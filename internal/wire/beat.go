@@ -13,8 +13,9 @@ import (
 //   - A write that a quorum agrees to.
 //
 // A session that owns nothing needs one request through the leader now and then, and a ping halfway
-// between two of these. A ping that comes hardly before the sync proves nothing with it, because less
-// than half a tick lies between the two. So zk.Conn's pings, which come at their own times, are not sent.
+// between two of these. A ping proves something together with the sync after it only if more than half
+// a tick lies between the two. Halfway is enough if the tick is shorter than a third of the session timeout.
+// Otherwise the syncs come more often. zk.Conn pings at times of its own, so its pings are not sent.
 //
 // docs/performance.md has the table from which the intervals were chosen.
 const (
@@ -41,7 +42,7 @@ type beat struct {
 	reach   time.Time   // the most that the last round could prove
 	syncs   []int32     // the syncs of rounds that are in flight
 	agree   []time.Time // when the writes of rounds are due
-	pinged  bool        // a session that owns nothing has sent the ping that follows the last round
+	pinged  bool        // a ping was sent since the last round
 }
 
 // aside keeps the schedule apart from the instants at which zk.Conn pings. Requests that wait for setWatches
@@ -69,11 +70,19 @@ type facts struct {
 
 // begin is called with the greeting, and reports whether a write is due at once. On a new
 // connection of a session that owns nodes, that write proves that the leader took the handshake.
+//
+// If the session owns nothing, its first sync comes early, since the greeting may have come late.
 func (b *beat) begin(now time.Time, timeout time.Duration, owns bool) bool {
 	b.timeout = timeout
 	b.round, b.reach = now.Add(aside), now
+	if !owns {
+		b.round, b.pinged = b.round.Add(-b.halfway()), true
+	}
 	return owns
 }
+
+// halfway returns how long after a sync an idle session pings.
+func (b *beat) halfway() time.Duration { return b.timeout / idlePerTimeout / 2 }
 
 // due returns the heartbeats that are due now.
 func (b *beat) due(now time.Time, f facts) []duty {
@@ -99,7 +108,7 @@ func (b *beat) pingDue(now time.Time, f facts) bool {
 	if f.owns || f.slow {
 		return now.Sub(f.lastSent) >= b.timeout/tickPerTimeout
 	}
-	return !b.pinged && now.Sub(b.round) >= b.timeout/idlePerTimeout/2
+	return !b.pinged && now.Sub(b.round) >= b.halfway()
 }
 
 // roundDue reports whether a round is due. None is due while the requests of the user prove as
@@ -107,6 +116,10 @@ func (b *beat) pingDue(now time.Time, f facts) bool {
 //
 // A round is due early if several answers, held up by a slow request, have come together. The
 // last round was sent too soon to count them.
+//
+// The sync of a session that owns nothing is due early if the last round could prove less than one that
+// comes after a ping halfway. That happens after a short time with nodes, which moves the rounds, and always
+// if half a tick is longer than the time from that ping to the sync.
 func (b *beat) roundDue(now time.Time, f facts) bool {
 	since, every := now.Sub(b.round), b.timeout/roundPerTimeout
 	caughtUp := f.reach.Sub(b.reach) >= since+every/2
@@ -116,7 +129,8 @@ func (b *beat) roundDue(now time.Time, f facts) bool {
 	case f.slow:
 		return since >= every
 	}
-	return since >= b.timeout/idlePerTimeout
+	idle := b.timeout / idlePerTimeout
+	return since >= idle || since >= every && now.Sub(b.reach) >= idle+b.halfway()
 }
 
 // began notes the sync of a round.
@@ -141,7 +155,7 @@ func (b *beat) answered(xid int32, byLeader bool, now time.Time) bool {
 func (b *beat) next(now time.Time) time.Time {
 	at := now.Add(b.timeout / tickPerTimeout)
 	for _, every := range []time.Duration{
-		b.timeout / roundPerTimeout, b.timeout / idlePerTimeout, b.timeout / idlePerTimeout / 2,
+		b.timeout / roundPerTimeout, b.timeout / idlePerTimeout, b.halfway(),
 	} {
 		if r := b.round.Add(every); r.After(now) && r.Before(at) {
 			at = r // so that rounds and pings keep their intervals

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 // Which heartbeats are due when. With a timeout of 20 s there is a ping each second, a round each 4 s,
@@ -25,6 +26,8 @@ func TestBeatDue(t *testing.T) {
 		{"idle, nothing due", 0, 3, nil, facts{}, nil},
 		{"idle, a ping due", 0, 3.4, nil, facts{lastSent: at(3)}, []duty{dutyPing}},
 		{"idle, a sync due", 0, 6.7, nil, facts{}, []duty{dutySync}},
+		{"idle, the round before could not prove much", 6, 10, nil, facts{}, []duty{dutySync}},
+		{"idle, but that round is not a fifth of a timeout ago", 7, 10, nil, facts{}, nil},
 		{"idle, the write of a round is not needed any more", 0, 3, []float64{2}, facts{}, nil},
 		{"slow and idle: as often as who owns nodes", 0, 4, nil, facts{slow: true}, []duty{dutySync}},
 		{"slow and idle: pings too", 0, 3, nil, facts{slow: true, lastSent: at(2)}, []duty{dutyPing}},
@@ -124,6 +127,7 @@ func TestRoundIsSyncThenWrite(t *testing.T) {
 func TestIdleBeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, false)
+		b.cfg.Half = func(timeout time.Duration) time.Duration { return timeout / 10 }
 		b.greet(t)
 		last := time.Now()
 		for i := range 60 {
@@ -134,7 +138,7 @@ func TestIdleBeats(t *testing.T) {
 			for f = <-b.got; f[1] == OpExists; f = <-b.got {
 				b.answer(t, replyFrame(f[0], CodeNoNode))
 			}
-			want := []int32{OpPing, OpSync}[i%2]
+			want := []int32{OpSync, OpPing}[i%2]
 			if since := time.Since(last).Round(10 * time.Millisecond); f[1] != want || since != time.Second {
 				t.Fatalf("heartbeat %d is a request of kind %d after %v, want %d after 1 s", i, f[1], since, want)
 			}
@@ -144,16 +148,136 @@ func TestIdleBeats(t *testing.T) {
 	})
 }
 
+// idler is a session whose schedule runs in time of its own, by steps. It may own nodes, or have slow answers, for a
+// while. Requests are answered in their order.
+type idler struct {
+	now, slowUntil time.Time
+	lastSent       time.Time
+	delay          time.Duration // until an answer comes
+	owns           bool
+	beat           beat
+	trail          trail
+	clock          *Clock
+	flight         []exchange
+	kinds          []int32
+	proofs         []time.Time
+}
+
+const (
+	idlerTimeout = 10 * time.Second
+	idlerStep    = 10 * time.Millisecond
+	slowest      = 250 * time.Millisecond // answers
+)
+
+func newIdler(greeting, half time.Duration) *idler {
+	hello := time.Now()
+	s := &idler{now: hello.Add(greeting), delay: time.Millisecond, clock: NewClock(hello), trail: trail{half: half}}
+	s.trail.begin(hello, s.now, idlerTimeout)
+	s.trail.frames.res, s.trail.through.res = 0, 0 // so that bounds need not tell of requests that were left out
+	s.beat.begin(s.now, idlerTimeout, false)
+	s.clock.SetLease(idlerTimeout - Margin(0, idlerTimeout))
+	s.clock.Prove(hello)
+	return s
+}
+
+func (s *idler) send(op int32) {
+	s.lastSent = s.now
+	at := s.now.Add(s.delay)
+	if n := len(s.flight); n > 0 && at.Before(s.flight[n-1].answered) {
+		at = s.flight[n-1].answered
+	}
+	s.flight = append(s.flight, exchange{sent: s.now, answered: at})
+	s.kinds = append(s.kinds, op)
+	s.proofs = append(s.proofs, s.trail.proof(s.now))
+}
+
+func (s *idler) step() {
+	s.now = s.now.Add(idlerStep)
+	for len(s.flight) > 0 && !s.flight[0].answered.After(s.now) {
+		f, op := s.flight[0], s.kinds[0]
+		s.trail.frames.add(f.sent, f.answered)
+		if s.now.Sub(f.sent) > idlerTimeout/slowPerTimeout {
+			s.slowUntil = s.now.Add(idlerTimeout)
+		}
+		if op != OpPing {
+			s.trail.through.add(f.sent, f.answered)
+			s.clock.Heard(f.sent)
+		}
+		if op == OpSync {
+			s.beat.answered(1, true, s.now)
+		}
+		if op == OpMulti {
+			s.clock.Prove(s.proofs[0])
+		}
+		s.flight, s.kinds, s.proofs = s.flight[1:], s.kinds[1:], s.proofs[1:]
+	}
+	for _, d := range s.beat.due(s.now, facts{
+		owns: s.owns, slow: s.now.Before(s.slowUntil), lastSent: s.lastSent,
+		proven: s.clock.Proven(), reach: s.trail.reach(s.now), half: s.trail.half,
+	}) {
+		if d == dutySync {
+			s.beat.began(1)
+		}
+		s.send([]int32{OpPing, OpSync, OpMulti}[d])
+	}
+}
+
+// The first write of a session that has been idle proves enough for its lease to outlast slow commits, whatever came before
+// it was idle: locks, or slow answers. It proves that the leader has touched the session half a timeout before it, or later.
+func TestIdleProof(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		half := rapid.SampledFrom([]time.Duration{idlerStep, idlerTimeout / 10}).Draw(t, "half a tick")
+		s := newIdler(idlerStep, half)
+		const most = idlerTimeout/2 + gap + slowest + 5*idlerStep
+		for range rapid.IntRange(0, 5).Draw(t, "phases") {
+			s.owns = rapid.Bool().Draw(t, "owns")
+			s.delay = rapid.SampledFrom([]time.Duration{idlerStep, slowest / 2, slowest}).Draw(t, "delay")
+			for range rapid.IntRange(1, 1500).Draw(t, "steps") {
+				s.step()
+			}
+			if s.owns {
+				s.send(OpMulti) // the release
+			}
+		}
+		s.owns, s.delay = false, idlerStep
+		for i := range 2000 {
+			s.step()
+			if age := s.now.Sub(s.trail.proof(s.now)); age > most && i > 50 {
+				t.Fatalf("%v after it became idle, a write would prove what was %v ago, want %v at most", time.Duration(i)*idlerStep, age, most)
+			}
+		}
+	})
+}
+
+// The first sync of an idle session comes early enough for it to live if the greeting and the answer to that sync take less
+// than 73 % of the timeout together.
+func TestIdleLivesWithSlowAnswers(t *testing.T) {
+	for _, c := range []struct{ greeting, answers time.Duration }{
+		{3 * time.Second, 3 * time.Second}, {3600 * time.Millisecond, 3600 * time.Millisecond},
+		{4400 * time.Millisecond, 2800 * time.Millisecond}, {7 * time.Second, 10 * time.Millisecond},
+	} {
+		s := newIdler(c.greeting, idlerTimeout/10)
+		s.delay = c.answers
+		for since := time.Duration(0); since < 20*idlerTimeout; since += idlerStep {
+			s.step()
+			if s.clock.Remaining(s.now, false) <= 0 {
+				t.Errorf("with a greeting that takes %v, and answers that take %v, the session is lost after %v", c.greeting, c.answers, since)
+				break
+			}
+		}
+	}
+}
+
 // After a sync, one ping is enough for a session that owns nothing.
 func TestIdlePingsOnce(t *testing.T) {
 	start := time.Now()
-	b := beat{timeout: 20 * time.Second, round: start}
+	b := beat{timeout: 20 * time.Second, round: start, reach: start}
 	for i, want := range [][]duty{{dutyPing}, nil, nil, {dutySync}, nil, {dutyPing}} {
 		now := start.Add(time.Duration(i) * time.Second).Add(4 * time.Second)
 		if i == 5 {
 			now = now.Add(2 * time.Second)
 		}
-		if diff := cmp.Diff(want, b.due(now, facts{half: time.Second})); diff != "" {
+		if diff := cmp.Diff(want, b.due(now, facts{half: time.Second, reach: now.Add(-3 * time.Second)})); diff != "" {
 			t.Errorf("after %v (-want +got):\n%s", now.Sub(start), diff)
 		}
 	}

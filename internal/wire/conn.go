@@ -52,6 +52,7 @@ type Conn struct {
 
 	mu        sync.Mutex // guards what follows, up to slowUntil
 	in        frames
+	reply     reply     // whose body is on its way
 	hello     time.Time // when the handshake was sent
 	told      int64     // the last transaction, as the handshake told it
 	greeted   time.Time // when the greeting came; zero before

@@ -18,7 +18,7 @@ const (
 var ErrBadFrame = errors.New("malformed frame from the server")
 
 // frames finds the frames in a stream of bytes that comes in pieces. It passes on the head of
-// each frame, and checks its body.
+// each frame, checks its body, and says when the frame is whole.
 type frames struct {
 	buf  [4 + frameHead]byte // length and head of the present frame
 	have int                 // bytes in buf
@@ -29,14 +29,18 @@ type frames struct {
 
 // feed takes the next bytes. It calls head for each frame whose head is complete. head returns
 // what the body behind a reply's header must consist of. The slice passed to head is valid only
-// during the call. feed returns an error before the last byte of a malformed frame is passed on. It
-// hides the transactions of replies from zk.Conn: see seen.go.
-func (f *frames) feed(p []byte, head func([]byte) ([]field, error)) error {
+// during the call. feed calls whole after the last byte of a well-formed frame. It returns an error
+// before the last byte of a malformed frame is passed on. It hides the transactions of replies from
+// zk.Conn: see seen.go.
+func (f *frames) feed(p []byte, head func([]byte) ([]field, error), whole func()) error {
 	for len(p) > 0 {
 		if f.body.left > 0 {
 			var err error
 			if p, err = f.body.feed(p); err != nil {
 				return err
+			}
+			if f.body.left == 0 {
+				whole()
 			}
 			continue
 		}
@@ -64,6 +68,9 @@ func (f *frames) feed(p []byte, head func([]byte) ([]field, error)) error {
 			return err
 		}
 		f.have = 0
+		if f.body.left == 0 {
+			whole()
+		}
 	}
 	return nil
 }

@@ -15,14 +15,37 @@ func frameOf(tag byte, n int) []byte {
 	return append(b, bytes.Repeat([]byte{tag}, n-4)...)
 }
 
+// headsOf returns the heads of the frames in a stream. It checks that each frame is whole before the next
+// begins, and with its last byte.
 func headsOf(t *testing.T, chunks ...[]byte) [][]byte {
 	t.Helper()
 	var f frames
 	var heads [][]byte
+	whole, size, end := 0, 0, 0
+	check := func() {
+		t.Helper()
+		if at := size == end; whole != len(heads) && (whole != len(heads)-1 || at) {
+			t.Fatalf("%d of %d frames are whole", whole, len(heads))
+		}
+	}
 	for _, c := range chunks {
-		if err := f.feed(c, func(h []byte) ([]field, error) { heads = append(heads, bytes.Clone(h)); return nil, nil }); err != nil {
+		size += len(c)
+		err := f.feed(c, func(h []byte) ([]field, error) {
+			if whole != len(heads) {
+				t.Fatalf("frame %d begins when %d are whole", len(heads), whole)
+			}
+			heads = append(heads, bytes.Clone(h))
+			end += 4 + f.length()
+			return nil, nil
+		}, func() {
+			if whole++; size < end {
+				t.Fatalf("frame %d is whole at byte %d of %d", whole, size, end)
+			}
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
+		check()
 	}
 	return heads
 }
@@ -61,11 +84,11 @@ func TestFramesBadLength(t *testing.T) {
 		for cut := range stream {
 			var f frames
 			ok := func([]byte) ([]field, error) { return nil, nil }
-			err := f.feed(stream[:cut], ok)
+			err := f.feed(stream[:cut], ok, func() {})
 			if err != nil {
 				t.Fatalf("length %d: refused %d bytes too early", n, len(stream)-cut)
 			}
-			if err := f.feed(stream[cut:], ok); !errors.Is(err, ErrBadFrame) {
+			if err := f.feed(stream[cut:], ok, func() {}); !errors.Is(err, ErrBadFrame) {
 				t.Errorf("length %d, cut at %d: %v, want ErrBadFrame", n, cut, err)
 			}
 		}
@@ -78,7 +101,7 @@ func TestFramesBadLength(t *testing.T) {
 func TestFramesHeadError(t *testing.T) {
 	var f frames
 	want := errors.New("enough")
-	if err := f.feed(frameOf(1, 50), func([]byte) ([]field, error) { return nil, want }); err != want {
+	if err := f.feed(frameOf(1, 50), func([]byte) ([]field, error) { return nil, want }, func() { t.Error("a refused frame is whole") }); err != want {
 		t.Errorf("got %v", err)
 	}
 }
@@ -103,7 +126,7 @@ func FuzzFrames(f *testing.F) {
 					_, _ = parseGreeting(h)
 					heads = append(heads, bytes.Clone(h))
 					return bodyOf(int32(h[0])), nil
-				})
+				}, func() { heads = append(heads, nil) })
 				if err != nil {
 					return heads, err
 				}

@@ -29,7 +29,7 @@ func (w *Conn) Read(b []byte) (int, error) {
 func (w *Conn) receive(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
 	w.mu.Lock()
-	bad := w.in.feed(b[:n], w.incoming)
+	bad := w.in.feed(b[:n], w.incoming, w.whole)
 	urgent, greeted := len(w.urgent) > 0, !w.greeted.IsZero()
 	w.mu.Unlock()
 	if urgent {
@@ -88,21 +88,40 @@ func (w *Conn) incoming(head []byte) ([]field, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.cfg.Seen.answered(xid, zxidOf(head))
-	w.learn(sent, code, zxidOf(head), now)
+	w.reply = reply{sent, code, zxidOf(head)}
+	if code != CodeOK {
+		return nil, nil
+	}
+	return bodyOf(sent.op), nil
+}
+
+// reply is the answer to a request.
+type reply struct {
+	sent sending
+	code int32
+	zxid int64
+}
+
+// whole is called at the end of a well-formed frame. Only now do we believe what its head said: a
+// malformed answer proves nothing, and its transaction could be any number. The caller holds w.mu.
+func (w *Conn) whole() {
+	r := w.reply
+	w.reply = reply{}
+	if r.sent.at.IsZero() {
+		return // no answer to a request
+	}
+	w.cfg.Seen.answered(r.sent.xid, r.zxid)
+	w.learn(r.sent, r.code, r.zxid, Now())
 	switch {
-	case code == CodeSessionExpired:
+	case r.code == CodeSessionExpired:
 		w.cfg.Events.Expired()
-	case code != CodeOK: // zk.Conn ignores the code, and would believe that its watches are set again
-		if sent.op == OpSetWatches {
+	case r.code != CodeOK: // zk.Conn ignores the code, and would believe that its watches are set again
+		if r.sent.op == OpSetWatches {
 			w.cfg.Events.WatchesRefused()
 		}
-	case sent.op == OpClose:
+	case r.sent.op == OpClose:
 		w.cfg.Events.Closed()
-	default:
-		return bodyOf(sent.op), nil
 	}
-	return nil, nil
 }
 
 // learn takes what an answer shows. The caller holds w.mu.

@@ -24,7 +24,7 @@ func TestHideZxid(t *testing.T) {
 			}
 			var f frames
 			for piece := range slices.Chunk(got, size) {
-				if err := f.feed(piece, func([]byte) ([]field, error) { f.replies = true; return nil, nil }); err != nil {
+				if err := f.feed(piece, func([]byte) ([]field, error) { f.replies = true; return nil, nil }, func() {}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -32,6 +32,47 @@ func TestHideZxid(t *testing.T) {
 				t.Errorf("got\n%x, want\n%x", got, want)
 			}
 		})
+	}
+}
+
+// A malformed answer shows nothing. Its transaction could be any number, and no server would take a session back that
+// tells a number from the future.
+func TestMalformedShowsNothing(t *testing.T) {
+	multi := bodies[OpMulti]
+	lastHead := len(multi) - resultHead
+	for _, c := range []struct {
+		name  string
+		op    int32
+		body  []byte
+		known bool
+	}{
+		{"a stat", OpSetData, aStat, true},
+		{"too short", OpSetData, aStat[1:], false},
+		{"too long", OpSetData, append(aStat, 0), false},
+		{"a multi", OpMulti, multi, true},
+		{"malformed at its end", OpMulti, slices.Concat(multi[:lastHead], result(OpMulti, 0)), false},
+		{"not yet whole", OpMulti, multi, false},
+	} {
+		for _, size := range []int{1, 30, 1000} {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, false)
+				b.greet(t)
+				b.send(t, 7, c.op)
+				f := replyFrame(7, CodeOK, c.body...)
+				if c.name == "not yet whole" {
+					f = f[:len(f)-1]
+				}
+				for piece := range slices.Chunk(f, size) {
+					_, _ = b.server.Write(piece) // it fails when the connection has been cut
+				}
+				synctest.Wait()
+				seen, answers := b.cfg.Seen.zxid.Load() == 99, 0
+				b.events.do(func() { answers = len(b.events.answers) })
+				if seen != c.known || (answers == 1) != c.known {
+					t.Errorf("%s, in pieces of %d bytes: seen %v, %d answers, want them: %v", c.name, size, seen, answers, c.known)
+				}
+			})
+		}
 	}
 }
 

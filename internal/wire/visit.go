@@ -36,7 +36,7 @@ func (v Visit) Run(c net.Conn) (out Outcome) {
 	buf := make([]byte, 256)
 	for !out.Gone {
 		n, err := c.Read(buf)
-		bad := in.feed(buf[:n], func(head []byte) ([]field, error) { return nil, v.take(&out, head) })
+		bad := in.feed(buf[:n], func(head []byte) ([]field, error) { return nil, v.take(&out, head) }, func() {})
 		if err != nil || bad != nil {
 			break
 		}
