@@ -6,6 +6,7 @@ import (
 	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/internal/testserver"
 	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // Resign ends the term. The candidate goes to the end of the queue.
@@ -62,11 +63,21 @@ func TestRevokeWaiter(t *testing.T) {
 		}
 		break
 	}
-	testserver.WaitChildren(t, dir, 3)
+	zktest.Eventually(t, testserver.Patience, "the first two at the end of the queue, in any order", func() bool {
+		queue, err := newElection(t, m, dir).Contenders(patient(t))
+		must(t, err)
+		return len(queue) == 3 && queue[0].ID == "c"
+	})
 	s.end <- nil
-	all[0].leads(t).end <- nil
-	s = all[1].leads(t)
-	s.end <- nil
+	for range 2 {
+		select {
+		case s = <-all[0].terms:
+		case s = <-all[1].terms:
+		case <-patient(t).Done():
+			t.Fatal("no term of a or b")
+		}
+		s.end <- nil
+	}
 	all[2].leads(t)
 	if err := s.ctx.Err(); err == nil {
 		t.Error("the term goes on")
