@@ -42,7 +42,7 @@ type beat struct {
 	reach   time.Time   // the most that the last round could prove
 	syncs   []int32     // the syncs of rounds that are in flight
 	agree   []time.Time // when the writes of rounds are due
-	pinged  bool        // a ping was sent since the last round
+	pinged  bool        // a ping was sent since the last round, halfway to the next or later
 }
 
 // aside keeps the schedule apart from the instants at which zk.Conn pings. Requests that wait for setWatches
@@ -97,7 +97,7 @@ func (b *beat) due(now time.Time, f facts) []duty {
 		out = append(out, dutySync)
 	}
 	if len(out) == 0 && b.pingDue(now, f) {
-		b.pinged = true
+		b.pinged = now.Sub(b.round) >= b.halfway()
 		out = append(out, dutyPing)
 	}
 	return out

@@ -282,3 +282,20 @@ func TestIdlePingsOnce(t *testing.T) {
 		}
 	}
 }
+
+// A ping of a session that owned nodes when it sent it is too early for the next sync of an idle one.
+func TestIdlePingsAfterOwning(t *testing.T) {
+	start := time.Now()
+	b := beat{timeout: 20 * time.Second, round: start, reach: start}
+	for _, step := range []struct {
+		after seconds
+		owns  bool
+		want  []duty
+	}{{1.5, true, []duty{dutyPing}}, {3, false, nil}, {3.4, false, []duty{dutyPing}}, {3.5, false, nil}} {
+		now := step.after.after(start)
+		f := facts{owns: step.owns, half: time.Second, lastSent: start, proven: start, reach: start}
+		if diff := cmp.Diff(step.want, b.due(now, f)); diff != "" {
+			t.Errorf("after %v (-want +got):\n%s", now.Sub(start), diff)
+		}
+	}
+}
