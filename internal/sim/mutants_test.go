@@ -38,6 +38,7 @@ func TestMutants(t *testing.T) {
 
 var (
 	afterSeeds = regexp.MustCompile(`after (\d+) seeds of this process: seed (\d+) fails`)
+	lastWords  = regexp.MustCompile(`\rseed (\d+)panic: (runtime error: .*)`)
 	firstWords = regexp.MustCompile(`(?m)^ *(at [0-9.ms]+: .*|the bubble: .*)$`)
 )
 
@@ -63,6 +64,10 @@ func (m mutant) test(t *testing.T) {
 	took := time.Since(began).Round(100 * time.Millisecond)
 	if err == nil {
 		t.Errorf("survives %d seeds, in %v: %s", mutantSeeds, took, m.why)
+		return
+	}
+	if died := lastWords.FindSubmatch(out); died != nil { // the mutant is broken so far that it panics
+		t.Logf("caught by seed %s, in %v: panic: %s", died[1], took, died[2])
 		return
 	}
 	found := afterSeeds.FindSubmatch(out)
