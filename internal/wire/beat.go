@@ -12,10 +12,11 @@ import (
 //   - A request through the leader: a sync, which costs no disk write.
 //   - A write that a quorum agrees to.
 //
-// A session that owns nothing needs one request through the leader now and then, and a ping halfway
-// between two of these. A ping proves something together with the sync after it only if more than half
-// a tick lies between the two. Halfway is enough if the tick is shorter than a third of the session timeout.
-// Otherwise the syncs come more often. zk.Conn pings at times of its own, so its pings are not sent.
+// A session that owns nothing needs one request through the leader now and then, and a ping in the middle
+// between two of these. A ping proves something together with a later sync only if more than half a tick
+// lies between the two. If the tick is shorter than a third of the session timeout, the next sync is late enough.
+// Otherwise it is the one after it, and the syncs come more often. zk.Conn pings at times of its own, so its
+// pings are not sent.
 //
 // docs/performance.md has the table from which the intervals were chosen.
 const (
@@ -42,7 +43,7 @@ type beat struct {
 	reach   time.Time   // the most that the last round could prove
 	syncs   []int32     // the syncs of rounds that are in flight
 	agree   []time.Time // when the writes of rounds are due
-	pinged  bool        // a ping was sent since the last round, halfway to the next or later
+	pinged  bool        // a ping was sent since the last round, in the middle of the time to the next or later
 }
 
 // aside keeps the schedule apart from the instants at which zk.Conn pings. Requests that wait for setWatches
@@ -76,13 +77,22 @@ func (b *beat) begin(now time.Time, timeout time.Duration, owns bool) bool {
 	b.timeout = timeout
 	b.round, b.reach = now.Add(aside), now
 	if !owns {
-		b.round, b.pinged = b.round.Add(-b.halfway()), true
+		b.round, b.pinged = b.round.Add(-b.idleEvery()/2), true
 	}
 	return owns
 }
 
-// halfway returns how long after a sync an idle session pings.
-func (b *beat) halfway() time.Duration { return b.timeout / idlePerTimeout / 2 }
+// idleEvery returns how long after the last round an idle session begins the next one. In the middle of that
+// time it pings.
+//
+// The sync comes early if the last round could prove less than one that comes after a ping in the middle of the
+// longest time. That happens after a short time with nodes, which moves the rounds, and always if half a tick is longer
+// than the time from that ping to the sync.
+func (b *beat) idleEvery() time.Duration {
+	longest := b.timeout / idlePerTimeout
+	provesLess := b.reach.Add(longest + longest/2).Sub(b.round)
+	return min(max(provesLess, b.timeout/roundPerTimeout), longest)
+}
 
 // due returns the heartbeats that are due now.
 func (b *beat) due(now time.Time, f facts) []duty {
@@ -97,7 +107,7 @@ func (b *beat) due(now time.Time, f facts) []duty {
 		out = append(out, dutySync)
 	}
 	if len(out) == 0 && b.pingDue(now, f) {
-		b.pinged = now.Sub(b.round) >= b.halfway()
+		b.pinged = now.Sub(b.round) >= b.idleEvery()/2
 		out = append(out, dutyPing)
 	}
 	return out
@@ -108,7 +118,7 @@ func (b *beat) pingDue(now time.Time, f facts) bool {
 	if f.owns || f.slow {
 		return now.Sub(f.lastSent) >= b.timeout/tickPerTimeout
 	}
-	return !b.pinged && now.Sub(b.round) >= b.halfway()
+	return !b.pinged && now.Sub(b.round) >= b.idleEvery()/2
 }
 
 // roundDue reports whether a round is due. None is due while the requests of the user prove as
@@ -116,10 +126,6 @@ func (b *beat) pingDue(now time.Time, f facts) bool {
 //
 // A round is due early if several answers, held up by a slow request, have come together. The
 // last round was sent too soon to count them.
-//
-// The sync of a session that owns nothing is due early if the last round could prove less than one that
-// comes after a ping halfway. That happens after a short time with nodes, which moves the rounds, and always
-// if half a tick is longer than the time from that ping to the sync.
 func (b *beat) roundDue(now time.Time, f facts) bool {
 	since, every := now.Sub(b.round), b.timeout/roundPerTimeout
 	caughtUp := f.reach.Sub(b.reach) >= since+every/2
@@ -129,8 +135,7 @@ func (b *beat) roundDue(now time.Time, f facts) bool {
 	case f.slow:
 		return since >= every
 	}
-	idle := b.timeout / idlePerTimeout
-	return since >= idle || since >= every && now.Sub(b.reach) >= idle+b.halfway()
+	return since >= b.idleEvery()
 }
 
 // began notes the sync of a round.
@@ -155,7 +160,7 @@ func (b *beat) answered(xid int32, byLeader bool, now time.Time) bool {
 func (b *beat) next(now time.Time) time.Time {
 	at := now.Add(b.timeout / tickPerTimeout)
 	for _, every := range []time.Duration{
-		b.timeout / roundPerTimeout, b.timeout / idlePerTimeout, b.halfway(),
+		b.timeout / roundPerTimeout, b.idleEvery(), b.idleEvery() / 2,
 	} {
 		if r := b.round.Add(every); r.After(now) && r.Before(at) {
 			at = r // so that rounds and pings keep their intervals

@@ -10,7 +10,7 @@ import (
 )
 
 // Which heartbeats are due when. With a timeout of 20 s there is a ping each second, a round each 4 s,
-// and a sync of an idle session each 6.67 s, with a ping halfway.
+// and a sync of an idle session each 6.67 s at most, with a ping in the middle.
 func TestBeatDue(t *testing.T) {
 	const timeout = 20 * time.Second
 	start := time.Now()
@@ -27,7 +27,7 @@ func TestBeatDue(t *testing.T) {
 		{"idle, a ping due", 0, 3.4, nil, facts{lastSent: at(3)}, []duty{dutyPing}},
 		{"idle, a sync due", 0, 6.7, nil, facts{}, []duty{dutySync}},
 		{"idle, the round before could not prove much", 6, 10, nil, facts{}, []duty{dutySync}},
-		{"idle, but that round is not a fifth of a timeout ago", 7, 10, nil, facts{}, nil},
+		{"idle, but that round is not a fifth of a timeout ago", 7, 10, nil, facts{}, []duty{dutyPing}},
 		{"idle, the write of a round is not needed any more", 0, 3, []float64{2}, facts{}, nil},
 		{"slow and idle: as often as who owns nodes", 0, 4, nil, facts{slow: true}, []duty{dutySync}},
 		{"slow and idle: pings too", 0, 3, nil, facts{slow: true, lastSent: at(2)}, []duty{dutyPing}},
@@ -122,30 +122,45 @@ func TestRoundIsSyncThenWrite(t *testing.T) {
 	})
 }
 
-// An idle session sends as many pings as zk.Conn would, and as many syncs. The pings are halfway between the syncs, whenever
-// zk.Conn pings and whatever the user sends.
+// An idle session sends as many pings as zk.Conn would, and as many syncs, and more of both if ticks are long. The pings
+// are in the middle between the syncs, whenever zk.Conn pings and whatever the user sends.
 func TestIdleBeats(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, false)
-		b.cfg.Half = func(timeout time.Duration) time.Duration { return timeout / 10 }
-		b.greet(t)
-		last := time.Now()
-		for i := range 60 {
-			time.Sleep(300 * time.Millisecond)
-			b.send(t, XidPing, OpPing)
-			b.send(t, int32(i), OpExists)
-			var f [2]int32
-			for f = <-b.got; f[1] == OpExists; f = <-b.got {
-				b.answer(t, replyFrame(f[0], CodeNoNode))
-			}
-			want := []int32{OpSync, OpPing}[i%2]
-			if since := time.Since(last).Round(10 * time.Millisecond); f[1] != want || since != time.Second {
-				t.Fatalf("heartbeat %d is a request of kind %d after %v, want %d after 1 s", i, f[1], since, want)
-			}
-			last = time.Now()
-			b.answer(t, replyFrame(f[0], CodeOK, bodies[f[1]]...))
+	for _, c := range []struct {
+		half        time.Duration // of a tick
+		least, most time.Duration // from one heartbeat to the next
+	}{
+		{600 * time.Millisecond, time.Second, time.Second},
+		{1500 * time.Millisecond, 600 * time.Millisecond, 730 * time.Millisecond},
+	} {
+		t.Run(c.half.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { testIdleBeats(t, c.half, c.least, c.most) })
+		})
+	}
+}
+
+// testIdleBeats wants from least to most between two heartbeats, with a timeout of 6 s. The first ones follow the
+// greeting, and come as if ticks were short.
+func testIdleBeats(t *testing.T, half, least, most time.Duration) {
+	b := newBench(t, false)
+	b.cfg.Half = func(time.Duration) time.Duration { return half }
+	b.greet(t)
+	last := time.Now()
+	for i := range 60 {
+		time.Sleep(300 * time.Millisecond)
+		b.send(t, XidPing, OpPing)
+		b.send(t, int32(i), OpExists)
+		var f [2]int32
+		for f = <-b.got; f[1] == OpExists; f = <-b.got {
+			b.answer(t, replyFrame(f[0], CodeNoNode))
 		}
-	})
+		want := []int32{OpSync, OpPing}[i%2]
+		since := time.Since(last).Round(10 * time.Millisecond)
+		if f[1] != want || i >= 4 && (since < least || since > most) {
+			t.Fatalf("heartbeat %d is a request of kind %d after %v, want %d after %v to %v", i, f[1], since, want, least, most)
+		}
+		last = time.Now()
+		b.answer(t, replyFrame(f[0], CodeOK, bodies[f[1]]...))
+	}
 }
 
 // idler is a session whose schedule runs in time of its own, by steps. It may own nodes, or have slow answers, for a
@@ -224,11 +239,13 @@ func (s *idler) step() {
 
 // The first write of a session that has been idle proves enough for its lease to outlast slow commits, whatever came before
 // it was idle: locks, or slow answers. It proves that the leader has touched the session half a timeout before it, or later.
+// If ticks are long, that takes two timeouts, and until then it is 0.6 of a timeout.
 func TestIdleProof(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		half := rapid.SampledFrom([]time.Duration{idlerStep, idlerTimeout / 10}).Draw(t, "half a tick")
+		half := rapid.SampledFrom([]time.Duration{
+			idlerStep, idlerTimeout / 10, idlerTimeout / 6, idlerTimeout / 5, idlerTimeout / 4,
+		}).Draw(t, "half a tick")
 		s := newIdler(idlerStep, half)
-		const most = idlerTimeout/2 + gap + slowest + 5*idlerStep
 		for range rapid.IntRange(0, 5).Draw(t, "phases") {
 			s.owns = rapid.Bool().Draw(t, "owns")
 			s.delay = rapid.SampledFrom([]time.Duration{idlerStep, slowest / 2, slowest}).Draw(t, "delay")
@@ -240,10 +257,16 @@ func TestIdleProof(t *testing.T) {
 			}
 		}
 		s.owns, s.delay = false, idlerStep
-		for i := range 2000 {
+		for i := range 3000 {
 			s.step()
+			idle := time.Duration(i) * idlerStep
+			most := idlerTimeout / 2
+			if half > idlerTimeout/10 && idle < 2*idlerTimeout {
+				most = idlerTimeout * 6 / 10
+			}
+			most += gap + slowest + 5*idlerStep
 			if age := s.now.Sub(s.trail.proof(s.now)); age > most && i > 50 {
-				t.Fatalf("%v after it became idle, a write would prove what was %v ago, want %v at most", time.Duration(i)*idlerStep, age, most)
+				t.Fatalf("%v after it became idle, a write would prove what was %v ago, want %v at most", idle, age, most)
 			}
 		}
 	})
