@@ -9,7 +9,7 @@
 //   - presents the identities of the session (identity.go),
 //   - notes when each frame was sent and answered, and tells the session's [Clock] what that
 //     proves (lease.go has the derivation),
-//   - sends heartbeats of its own (beat.go).
+//   - sends heartbeats of its own (beat.go), and the session's requests that set no watch (call.go).
 //
 // Package zktest uses the numbers and the encoding too.
 package wire
@@ -44,6 +44,10 @@ type Conn struct {
 	// a frame's length and its body separately, which would be two system calls.
 	buf     [4 << 10]byte
 	pending []byte // of buf
+	passed  int64  // how many bytes zk.Conn has got
+
+	calls  calls
+	posted chan struct{} // poked when a call waits
 
 	// writing holds a token while frames are noted and written, so that both happen in the same
 	// order. It is not a mutex, because a goroutine that waits for a mutex stops the time of
@@ -90,6 +94,7 @@ func New(c net.Conn, cfg Config) *Conn {
 		made:     Now().Add(-1),
 		writing:  make(chan struct{}, 1),
 		answered: make(chan struct{}, 1),
+		posted:   make(chan struct{}, 1),
 		closed:   make(chan struct{}),
 	}
 	w.patient = time.AfterFunc(cfg.HandshakeLimit, func() {

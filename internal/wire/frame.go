@@ -25,6 +25,17 @@ type frames struct {
 	body body                // the part of the present frame that does not fit buf
 
 	replies bool // the greeting has come, so all frames from now on are replies
+
+	at   int64  // how many bytes have come
+	keep bool   // the body of the present frame is wanted
+	kept []byte // what has come of it
+}
+
+// taken returns the body of a frame that is whole, if it was wanted.
+func (f *frames) taken() []byte {
+	b := f.kept
+	f.keep, f.kept = false, nil
+	return b
 }
 
 // feed takes the next bytes. It calls head for each frame whose head is complete. head returns
@@ -35,10 +46,16 @@ type frames struct {
 func (f *frames) feed(p []byte, head func([]byte) ([]field, error), whole func()) error {
 	for len(p) > 0 {
 		if f.body.left > 0 {
-			var err error
-			if p, err = f.body.feed(p); err != nil {
+			rest, err := f.body.feed(p)
+			if err != nil {
 				return err
 			}
+			n := len(p) - len(rest)
+			if f.keep {
+				f.kept = append(f.kept, p[:n]...)
+			}
+			f.at += int64(n)
+			p = rest
 			if f.body.left == 0 {
 				whole()
 			}
@@ -53,6 +70,7 @@ func (f *frames) feed(p []byte, head func([]byte) ([]field, error), whole func()
 			hideZxid(p[:n], f.have)
 		}
 		f.have += n
+		f.at += int64(n)
 		p = p[n:]
 		if want == 4 && f.have == 4 {
 			// Check the length now, not at the next byte: zk.Conn makes room for a frame of
@@ -83,6 +101,9 @@ func (f *frames) complete(start []byte, head func([]byte) ([]field, error)) erro
 	}
 	if err := f.body.begin(fields, f.length()-replyHeader); err != nil {
 		return err
+	}
+	if f.keep {
+		f.kept = append(make([]byte, 0, f.length()-replyHeader), start[replyHeader:]...)
 	}
 	_, err = f.body.feed(start[replyHeader:])
 	return err

@@ -2,8 +2,16 @@ package wire
 
 import "time"
 
-// Read passes on what the server sent, after the session has been told of it.
+// Read passes on what the server sent, after the session has been told of it. The answers to calls count
+// when zk.Conn reads on behind them: see call.go.
 func (w *Conn) Read(b []byte) (int, error) {
+	w.calls.deliver(w.passed)
+	n, err := w.read(b)
+	w.passed += int64(n)
+	return n, err
+}
+
+func (w *Conn) read(b []byte) (int, error) {
 	if len(w.pending) > 0 {
 		n := copy(b, w.pending)
 		w.pending = w.pending[n:]
@@ -88,7 +96,8 @@ func (w *Conn) incoming(head []byte) ([]field, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.reply = reply{sent, code, zxidOf(head)}
+	w.in.keep = w.calls.has(xid)
+	w.reply = reply{sent, code, zxidOf(head), w.in.keep}
 	if code != CodeOK {
 		return nil, nil
 	}
@@ -97,21 +106,27 @@ func (w *Conn) incoming(head []byte) ([]field, error) {
 
 // reply is the answer to a request.
 type reply struct {
-	sent sending
-	code int32
-	zxid int64
+	sent   sending
+	code   int32
+	zxid   int64
+	called bool // by Call
 }
 
 // whole is called at the end of a well-formed frame. Only now do we believe what its head said: a
 // malformed answer proves nothing, and its transaction could be any number. The caller holds w.mu.
 func (w *Conn) whole() {
-	r := w.reply
+	r, body := w.reply, w.in.taken()
 	w.reply = reply{}
 	if r.sent.at.IsZero() {
 		return // no answer to a request
 	}
-	w.cfg.Seen.answered(r.sent.xid, r.zxid)
+	if r.called || r.sent.xid >= 0 {
+		w.cfg.Seen.answered(r.zxid)
+	}
 	w.learn(r.sent, r.code, r.zxid, Now())
+	if r.called {
+		w.calls.answer(r.sent.xid, w.in.at, Reply{Code: r.code, Body: Decoder{Rest: body}})
+	}
 	switch {
 	case r.code == CodeSessionExpired:
 		w.cfg.Events.Expired()
@@ -169,5 +184,6 @@ func (w *Conn) greet(head []byte, now time.Time) error {
 		w.urgent = append(w.urgent, agreeFrame(w.xidLocked()))
 	}
 	w.cfg.Events.Go(w.beats)
+	w.cfg.Events.Go(w.posts)
 	return nil
 }

@@ -17,10 +17,10 @@ import (
 // them in where zk.Conn would.
 type Seen struct{ zxid atomic.Int64 }
 
-// answered notes the transaction in the answer to a request of zk.Conn. The answers to requests of our own
-// do not count, since they may come before setWatches is sent.
-func (s *Seen) answered(xid int32, zxid int64) {
-	if xid >= 0 && zxid > 0 {
+// answered notes the transaction in the answer to a request. Those to heartbeats do not count, since they may
+// come before setWatches is sent.
+func (s *Seen) answered(zxid int64) {
+	if zxid > 0 {
 		s.zxid.Store(zxid)
 	}
 }

@@ -1,6 +1,10 @@
 package wire
 
-import "slices"
+import (
+	"bytes"
+	"math"
+	"slices"
+)
 
 // Write sends one frame. zk.Conn writes each frame whole.
 //
@@ -13,8 +17,8 @@ func (w *Conn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// sendAll sends the frames that f returns. It calls f with w.mu held. If a write fails, it closes
-// the connection.
+// sendAll sends the frames that f returns, and the calls that wait. It calls f with w.mu held. If a write
+// fails, it closes the connection.
 func (w *Conn) sendAll(f func() [][]byte) {
 	select {
 	case w.writing <- struct{}{}:
@@ -23,7 +27,7 @@ func (w *Conn) sendAll(f func() [][]byte) {
 	}
 	defer func() { <-w.writing }()
 	w.mu.Lock()
-	out := f()
+	out := w.withCallsLocked(f)
 	w.noteLocked(out)
 	w.mu.Unlock()
 	if len(out) == 0 {
@@ -31,13 +35,33 @@ func (w *Conn) sendAll(f func() [][]byte) {
 	}
 	w.since.Store(int64(w.lastSent.Sub(w.made))) // only the goroutine with the token writes lastSent
 	defer w.since.Store(0)
-	for _, frame := range out {
-		if _, err := w.Conn.Write(frame); err != nil {
-			_ = w.ended(err)
-			w.Close()
-			return
-		}
+	all := out[0]
+	if len(out) > 1 {
+		all = bytes.Join(out, nil)
 	}
+	if _, err := w.Conn.Write(all); err != nil {
+		_ = w.ended(err)
+		w.Close()
+	}
+}
+
+// withCallsLocked returns the frames of f, behind the calls that came earlier. If the calls have to wait for f,
+// they follow.
+func (w *Conn) withCallsLocked(f func() [][]byte) [][]byte {
+	if w.openLocked() {
+		return append(w.calls.take(w.xidLocked), f()...)
+	}
+	out := f()
+	if w.openLocked() {
+		out = append(out, w.calls.take(w.xidLocked)...)
+	}
+	return out
+}
+
+// openLocked reports whether calls can be sent: the server has greeted, and has been sent the identities and
+// setWatches.
+func (w *Conn) openLocked() bool {
+	return !w.greeted.IsZero() && len(w.urgent) == 0 && !w.holding
 }
 
 // outgoing returns the frames to send now that zk.Conn sends b. The caller holds w.mu.
@@ -82,10 +106,9 @@ func (w *Conn) noteLocked(out [][]byte) {
 	if len(out) == 0 {
 		return
 	}
-	now := Now()
-	w.lastSent = now
+	w.lastSent = Now()
 	if w.hello.IsZero() {
-		w.hello = now
+		w.hello = w.lastSent
 		return
 	}
 	w.trail.half = w.cfg.Half(w.timeout)
@@ -94,16 +117,20 @@ func (w *Conn) noteLocked(out [][]byte) {
 		if xid == XidAuth {
 			continue // identities keeps track of these, and the answers to them prove nothing
 		}
-		s := sending{xid: xid, op: op, at: now}
+		s := sending{xid: xid, op: op, at: Now()} // each has a time of its own: see flight.answered
 		if shows(op, CodeOK) == evidenceQuorum {
-			s.proof = w.trail.proof(now)
+			s.proof = w.trail.proof(s.at)
 		}
 		w.flight.add(s)
 	}
 }
 
-// xidLocked returns a number for a request of our own.
+// xidLocked returns a number for a request of our own. After the last number comes the first again. The request
+// that had it was answered long ago.
 func (w *Conn) xidLocked() int32 {
+	if w.lastXid == math.MinInt32 {
+		w.lastXid = firstXid
+	}
 	w.lastXid--
 	return w.lastXid
 }

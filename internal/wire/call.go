@@ -1,0 +1,160 @@
+package wire
+
+import (
+	"encoding/binary"
+	"net"
+	"sync"
+)
+
+// Requests that the session sends itself. zk.Conn sends only those that set watches. It has one
+// goroutine for each request that is under way, and writes each with a system call of its own. Here a
+// request needs no goroutine, and those that come together are written together.
+//
+// The answers pass through zk.Conn too, which ignores their negative numbers. An answer counts once
+// zk.Conn asks for the bytes behind it: it has dealt with all earlier events by then. So events and
+// answers come in the server's order, as if zk.Conn had sent all requests.
+
+// Reply is the answer to a [Conn.Call].
+type Reply struct {
+	Code int32   // of the server
+	Body Decoder // well-formed for the kind of request; empty if Code is not CodeOK
+	Err  error   // not nil if there was no answer
+}
+
+// Call sends a request. It fills in the request's number, does not block, and does not change the frame any
+// more once done was called. A request that comes before the greeting or before setWatches waits for them.
+//
+// done is called once: with the answer, or with an error after [Conn.Forsake]. It is called by the
+// goroutine that reads, or by the one that calls Forsake or Call, and must not block.
+func (w *Conn) Call(frame []byte, done func(Reply)) {
+	if !w.calls.post(call{frame, done}) {
+		done(Reply{Err: net.ErrClosed})
+		return
+	}
+	select {
+	case w.posted <- struct{}{}:
+	default:
+	}
+}
+
+// Forsake gives up the calls that have no answer. Further calls fail at once. It must be called when zk.Conn has
+// done with the connection.
+func (w *Conn) Forsake() { w.calls.forsake() }
+
+// posts sends the calls until the connection is closed.
+func (w *Conn) posts() {
+	for {
+		select {
+		case <-w.closed:
+			return
+		case <-w.posted:
+			w.sendAll(func() [][]byte { return nil }) // sendAll adds the calls
+		}
+	}
+}
+
+// calls are the calls of one connection that have not ended.
+type calls struct {
+	mu       sync.Mutex
+	waiting  []call                // not sent yet, in order
+	sent     map[int32]func(Reply) // by number
+	answered []answered            // zk.Conn has not read as far, in order
+	over     bool
+}
+
+type call struct {
+	frame []byte
+	done  func(Reply)
+}
+
+// answered is a call with an answer that ends at a place in the stream of all bytes that came.
+type answered struct {
+	end   int64
+	done  func(Reply)
+	reply Reply
+}
+
+// post adds a call, unless the connection is over.
+func (c *calls) post(one call) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		c.waiting = append(c.waiting, one)
+	}
+	return !c.over
+}
+
+// take returns the frames to send now, with the numbers that next returns.
+func (c *calls) take(next func() int32) [][]byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.waiting) == 0 {
+		return nil
+	}
+	if c.sent == nil {
+		c.sent = make(map[int32]func(Reply))
+	}
+	frames := make([][]byte, len(c.waiting))
+	for i, one := range c.waiting {
+		xid := next()
+		binary.BigEndian.PutUint32(one.frame[4:], uint32(xid))
+		frames[i], c.sent[xid] = one.frame, one.done
+	}
+	clear(c.waiting)
+	c.waiting = c.waiting[:0]
+	return frames
+}
+
+// has reports whether a request is a call that was sent.
+func (c *calls) has(xid int32) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sent[xid] != nil
+}
+
+// answer takes the answer to a call.
+func (c *calls) answer(xid int32, end int64, r Reply) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if done := c.sent[xid]; done != nil {
+		delete(c.sent, xid)
+		c.answered = append(c.answered, answered{end, done, r})
+	}
+}
+
+// deliver passes on the answers that end by the byte at which zk.Conn has arrived.
+func (c *calls) deliver(at int64) {
+	for {
+		c.mu.Lock()
+		if len(c.answered) == 0 || c.answered[0].end > at {
+			c.mu.Unlock()
+			return
+		}
+		first := c.answered[0]
+		c.answered[0] = answered{}
+		if c.answered = c.answered[1:]; len(c.answered) == 0 {
+			c.answered = nil
+		}
+		c.mu.Unlock()
+		first.done(first.reply)
+	}
+}
+
+func (c *calls) forsake() {
+	c.mu.Lock()
+	var all []func(Reply)
+	for _, one := range c.answered {
+		all = append(all, one.done)
+	}
+	for _, done := range c.sent {
+		all = append(all, done)
+	}
+	for _, one := range c.waiting {
+		all = append(all, one.done)
+	}
+	c.over, c.waiting, c.sent, c.answered = true, nil, nil, nil
+	c.mu.Unlock()
+	for _, done := range all {
+		done(Reply{Err: net.ErrClosed})
+	}
+}
