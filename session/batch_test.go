@@ -343,6 +343,7 @@ func TestBatchSessionEnds(t *testing.T) {
 		under := []*begun{b.create(t.Context(), "/0/n-"), b.create(t.Context(), "/1/n-")}
 		b.first.Release()
 		<-reply.Hit()
+		<-b.opened.Done()
 		old, err := b.opened.Result()
 		must(t, err)
 		gone := b.remove(old)

@@ -18,22 +18,31 @@ func (s *Session) createAmong(ctx context.Context, full string, data []byte, num
 	p := newCreatePart(dir, op)
 	p.number, p.done = number, done
 	if s.group.aloneAtOnce() {
-		return s.startPart(p)
+		s.sendPart(p)
+		return nil
 	}
 	return s.queuePart(ctx, p)
 }
 
-// deleteAmong deletes a node, alone or with other requests, and returns when that was answered. It
-// returns ctx's error if ctx ends before the delete is sent.
-func (s *Session) deleteAmong(ctx context.Context, path string, number *atomic.Int64) error {
+// deleteAmong deletes a node, alone or with other requests. done gets ctx's error if ctx ends before the delete
+// is sent.
+func (s *Session) deleteAmong(ctx context.Context, path string, number *atomic.Int64, done func(struct{}, error)) {
+	switch {
+	case s.nodes.noted(path) == 0: // it may fail
+		s.sendDelete(path, anyVersion, done)
+	case s.group.aloneAtOnce():
+		s.sendDelete(path, anyVersion, func(_ struct{}, err error) {
+			s.group.landed(1)
+			done(struct{}{}, err)
+		})
+	default:
+		inGoroutine(s, func() (struct{}, error) { return struct{}{}, s.queueDelete(ctx, path, number) })(done)
+	}
+}
+
+// queueDelete deletes a node with other requests, and returns when that was answered.
+func (s *Session) queueDelete(ctx context.Context, path string, number *atomic.Int64) error {
 	noted := s.nodes.noted(path)
-	if noted == 0 {
-		return s.sendDelete(path, anyVersion) // it may fail
-	}
-	if s.group.aloneAtOnce() {
-		defer s.group.landed(1)
-		return s.sendDelete(path, anyVersion)
-	}
 	answer := make(chan error, 1)
 	p := newDeletePart(&zk.DeleteRequest{Path: s.outward(path), Version: anyVersion})
 	p.number = number
@@ -98,9 +107,16 @@ func (s *Session) sendBatches() {
 
 // sendBatch sends parts as one request, and returns when that was answered.
 func (s *Session) sendBatch(batch []*part, number int64) {
+	answer := make(chan struct{})
 	if len(batch) == 1 {
-		close(batch[0].sent)
-		s.sendPart(batch[0])
+		one := *batch[0]
+		one.done = func(made string, err error) {
+			defer close(answer)
+			batch[0].done(made, err)
+		}
+		s.sendPart(&one)
+		close(one.sent)
+		<-answer
 		return
 	}
 	ops := make([]any, len(batch))
@@ -110,27 +126,24 @@ func (s *Session) sendBatch(batch []*part, number int64) {
 			p.number.Store(number)
 		}
 	}
-	// The callers send their listings once they hear that the batch is sent. They hear it from another
-	// goroutine, which takes longer to begin than this one takes to send. So the listings nearly always
-	// follow the batch. If one does not, it shows no node of its caller, and the caller lists again.
-	s.background(func() {
-		for _, p := range batch {
-			close(p.sent)
-		}
+	var made []zk.MultiResponse
+	var err error
+	s.multi(ops)(func(m []zk.MultiResponse, e error) {
+		made, err = m, e
+		close(answer)
 	})
-	made, err := s.conn.multi(ops)
+	for _, p := range batch {
+		close(p.sent) // the callers now send their listings, behind the batch
+	}
+	<-answer
 	switch {
 	case err == nil:
 		err = s.rejectReply(checkResults(ops, made, false))
 	case classify(err) == answered:
 		// The batch has changed nothing, and the answer is final for none of its parts.
 		s.group.failed()
-		for i, p := range batch {
-			if err := s.startPart(p); err != nil {
-				s.group.landed(len(batch) - i - 1)
-				finish(batch[i:], nil, err)
-				break
-			}
+		for _, p := range batch {
+			s.sendPart(p)
 		}
 		return
 	}
@@ -155,26 +168,16 @@ func finish(batch []*part, made []zk.MultiResponse, err error) {
 	batch[0].done(made[0].String, nil)
 }
 
-// startPart sends a part alone, and does not wait for the answer. It returns an error if the session has
-// ended.
-func (s *Session) startPart(p *part) error {
-	err := s.beginSending(func() { s.sendPart(p) })
-	if err != nil {
-		s.group.landed(1)
-	}
-	return err
-}
-
-// sendPart sends a part alone.
+// sendPart sends a part alone, and does not wait for the answer.
 func (s *Session) sendPart(p *part) {
-	var made string
-	var err error
+	done := func(made string, err error) {
+		s.group.landed(1)
+		p.done(made, err)
+	}
 	switch op := p.op.(type) {
 	case *zk.CreateRequest:
-		made, err = s.create(op.Path, op.Data, CreateMode{flag: op.Flags})
+		s.create(op.Path, op.Data, CreateMode{flag: op.Flags})(done)
 	case *zk.DeleteRequest:
-		err = s.conn.delete(op.Path, op.Version)
+		s.erase(op.Path, op.Version)(func(_ struct{}, err error) { done("", err) })
 	}
-	s.group.landed(1)
-	p.done(made, err)
 }

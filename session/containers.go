@@ -129,8 +129,12 @@ func (s *Session) createDirectory(ctx context.Context, full string) (string, err
 	if err != nil {
 		return "", err
 	}
+	if err := s.ready(ctx); err != nil { // the create that went before can have cost the connection
+		known.concluded(outcomeNone, alone)
+		return "", err
+	}
 	conn := s.present()
-	made, err := s.create(full, nil, mode)
+	made, err := await(s.create(full, nil, mode))
 	if mode != Container {
 		return made, err
 	}
@@ -144,7 +148,7 @@ func (s *Session) createDirectory(ctx context.Context, full string) (string, err
 			slog.String("server", s.server().String()), slog.Any("cause", why))
 	}
 	if isUnimplemented(err) {
-		return s.create(full, nil, Persistent) // over the next connection, if the server hangs up now
+		return await(s.create(full, nil, Persistent))
 	}
 	return made, err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
@@ -64,18 +65,20 @@ func (s *Session) startCreate(ctx context.Context, path string, data []byte, mod
 	done := s.traceRequest(ctx, info)
 	traced = true
 	err := s.sendCreate(ctx, s.outward(path), data, mode, number, func(made string, err error) {
-		defer close(c.done)
-		if err = s.verdict(err); err != nil {
-			c.err = opError(info, err)
-		} else {
-			c.path = s.inward(made)
-		}
-		c.upTo, c.syncs = s.answers.zxid.Load(), s.syncs.mark()
-		if mode.ephemeral() {
-			c.noted = s.nodes.settle(c.path, c.err)
-		}
-		s.creates.end(path)
-		done(err)
+		s.withHooks(func() {
+			defer close(c.done)
+			if err = s.verdict(err); err != nil {
+				c.err = opError(info, err)
+			} else {
+				c.path = s.inward(made)
+			}
+			c.upTo, c.syncs = s.answers.zxid.Load(), s.syncs.mark()
+			if mode.ephemeral() {
+				c.noted = s.nodes.settle(c.path, c.err)
+			}
+			s.creates.end(path)
+			done(err)
+		})
 	})
 	if err != nil {
 		s.cancelCreate(path, mode)
@@ -91,30 +94,22 @@ func (s *Session) sendCreate(ctx context.Context, full string, data []byte, mode
 	if mode == EphemeralSequential {
 		return s.createAmong(ctx, full, data, number, done)
 	}
-	return s.beginSending(func() { done(s.create(full, data, mode)) })
+	s.create(full, data, mode)(done)
+	return nil
 }
 
-// beginSending calls send in a goroutine. The goroutine sends the request a moment after it begins. The
-// caller needs longer than that to send its next request, which therefore follows nearly always.
-func (s *Session) beginSending(send func()) error {
-	started := make(chan struct{})
-	err := s.begin(func() {
-		close(started)
-		send()
-	})
-	if err == nil {
-		<-started
+// withHooks calls f, which calls the hook for the end of a request. If there is such a hook, f has a goroutine
+// of its own, since the caller may be the one that reads from the connection.
+func (s *Session) withHooks(f func()) {
+	if s.cfg.trace.load().Request == nil {
+		f()
+		return
 	}
-	return err
-}
-
-// create makes a node and returns its path. Both paths have the chroot.
-func (s *Session) create(full string, data []byte, m CreateMode) (string, error) {
-	made, err := s.conn.create(full, data, m, s.cfg.acl)
-	if err == nil {
-		err = s.rejectReply(checkMade(full, m, made))
+	if s.begin(f) != nil { // the session has ended, and its teardown waits for the hooks
+		var g sync.WaitGroup
+		g.Go(f)
+		g.Wait()
 	}
-	return made, err
 }
 
 // prepareCreate waits until a create can be sent, and reserves room for its node.

@@ -3,8 +3,7 @@ package session_test
 import (
 	"context"
 	"runtime"
-	"slices"
-	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -46,34 +45,27 @@ func TestEndlessRequestEndsWithTheSession(t *testing.T) {
 	}
 }
 
-// A request that no context can end runs in the goroutine of its caller.
-func TestEndlessRequestNeedsNoGoroutine(t *testing.T) {
+// A request needs no goroutine beside its caller's, whether or not its context can end.
+func TestRequestNeedsNoGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		_, s := virtually(t, "zookeeper:2181", srv.Dialer())
 		held := srv.HoldReply(zktest.Any(zktest.OpGetData))
-		for _, c := range []struct {
-			name string
-			ctx  context.Context
-			want bool
-		}{{"endless", context.WithoutCancel(t.Context()), true}, {"of the test", t.Context(), false}} {
-			done := make(chan struct{})
-			go func() { defer close(done); namedForTheTrace(c.ctx, s) }()
-			synctest.Wait()
-			all := make([]byte, 1<<20)
-			all = all[:runtime.Stack(all, true)]
-			got := slices.ContainsFunc(strings.Split(string(all), "\n\n"), func(one string) bool {
-				return strings.Contains(one, "namedForTheTrace") && strings.Contains(one, "zk.(*Conn).request(")
-			})
-			if got != c.want {
-				t.Errorf("%s: the caller's goroutine makes the request: %v, want %v", c.name, got, c.want)
+		const callers = 20
+		before := runtime.NumGoroutine()
+		var all sync.WaitGroup
+		for i := range callers {
+			ctx := t.Context()
+			if i%2 == 0 {
+				ctx = context.WithoutCancel(ctx)
 			}
-			held.Release()
-			<-done
-			held = srv.HoldReply(zktest.Any(zktest.OpGetData))
+			all.Go(func() { _, _, _ = s.Get(ctx, "/") })
+		}
+		synctest.Wait()
+		if n := runtime.NumGoroutine() - before; n > callers {
+			t.Errorf("%d requests in flight have %d goroutines", callers, n)
 		}
 		held.Release()
+		all.Wait()
 	})
 }
-
-func namedForTheTrace(ctx context.Context, s *session.Session) { _, _, _ = s.Get(ctx, "/") }

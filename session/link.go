@@ -69,6 +69,13 @@ func (s *Session) present() *wire.Conn {
 	return s.link.wire
 }
 
+// forsake ends the requests that have no answer. zk.Conn has done with the connection.
+func (s *Session) forsake() {
+	if w := s.present(); w != nil {
+		w.Forsake()
+	}
+}
+
 // isConnected reports whether there is a connection that has the session.
 func (s *Session) isConnected() bool {
 	s.mu.Lock()
@@ -95,6 +102,7 @@ func (s *Session) setConnected(up bool) {
 	if !up {
 		// No watch is trusted across a reconnect: events may have come and gone.
 		s.breakWatches()
+		s.forsake()
 	}
 	switch {
 	case !changed:

@@ -30,11 +30,12 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 	if err != nil {
 		return nil, err
 	}
-	results, err := do(ctx, s, multiInfo, never, func() ([]zk.MultiResponse, error) {
+	results, err := do(ctx, s, multiInfo, never, func(done func([]zk.MultiResponse, error)) {
 		if err := s.nodes.reserveOps(own); err != nil {
-			return nil, err
+			done(nil, err)
+			return
 		}
-		return s.sendMulti(own, out)
+		s.sendMulti(own, out, done)
 	})
 	var refusal *multiRefusal
 	if errors.As(err, &refusal) {
@@ -46,26 +47,27 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 // multiInfo describes every multi to hooks.
 var multiInfo = RequestInfo{Op: "multi", Path: "/"}
 
-// sendMulti sends the operations once and waits for the answer. The nodes that they create have
-// been reserved. own and out are what copyOps returned.
-func (s *Session) sendMulti(own, out []any) ([]zk.MultiResponse, error) {
+// sendMulti sends the operations once. The nodes that they create have been reserved. own and out are what
+// copyOps returned.
+func (s *Session) sendMulti(own, out []any, done func([]zk.MultiResponse, error)) {
 	noted := s.nodes.notedOps(own)
-	results, err := s.conn.multi(out)
-	if classify(err) == answered {
-		if wrong := s.rejectReply(checkResults(out, results, err != nil)); wrong != nil {
-			results, err = nil, wrong
+	s.multi(out)(func(results []zk.MultiResponse, err error) {
+		if classify(err) == answered {
+			if wrong := s.rejectReply(checkResults(out, results, err != nil)); wrong != nil {
+				results, err = nil, wrong
+			}
 		}
-	}
-	for i := range results {
-		if made := results[i].String; made != "" {
-			results[i].String = s.inward(made)
+		for i := range results {
+			if made := results[i].String; made != "" {
+				results[i].String = s.inward(made)
+			}
 		}
-	}
-	s.nodes.settleOps(own, noted, results, err)
-	if err != nil && classify(err) == answered && len(results) > 0 {
-		err = &multiRefusal{err, results}
-	}
-	return results, err
+		s.nodes.settleOps(own, noted, results, err)
+		if err != nil && classify(err) == answered && len(results) > 0 {
+			err = &multiRefusal{err, results}
+		}
+		done(results, err)
+	})
 }
 
 // multiRefusal is the server's refusal of a multi, with the results of its operations.

@@ -40,9 +40,9 @@ func (s *Session) makeNodes(ctx context.Context, full string) error {
 // makeNode makes one node. full has the chroot. Any number of tries make one node, so unlike
 // other creates it is repeated if its reply is lost.
 func (s *Session) makeNode(ctx context.Context, full string) error {
-	_, err := do(ctx, s, RequestInfo{Op: "create", Path: s.inward(full)}, always, func() (string, error) {
+	_, err := do(ctx, s, RequestInfo{Op: "create", Path: s.inward(full)}, always, inGoroutine(s, func() (string, error) {
 		return s.createDirectory(ctx, full)
-	})
+	}))
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
 		return nil
@@ -53,8 +53,6 @@ func (s *Session) makeNode(ctx context.Context, full string) error {
 }
 
 func (s *Session) isThere(ctx context.Context, full string) bool {
-	stat, err := do(ctx, s, RequestInfo{Op: "exists", Path: s.inward(full)}, always, func() (*zk.Stat, error) {
-		return s.conn.exists(full)
-	})
+	stat, err := do(ctx, s, RequestInfo{Op: "exists", Path: s.inward(full)}, always, s.exists(full))
 	return err == nil && stat != nil
 }

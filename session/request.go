@@ -18,17 +18,10 @@ import (
 func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
 	s.made()
 	misuse.Context(ctx, "session: Session.Get")
-	type reply struct {
-		data []byte
-		stat *zk.Stat
-	}
 	if err := validatePath(path); err != nil {
 		return nil, nil, err
 	}
-	r, err := do(ctx, s, RequestInfo{Op: "getData", Path: path}, always, func() (reply, error) {
-		data, stat, err := s.conn.get(s.outward(path))
-		return reply{data, stat}, err
-	})
+	r, err := do(ctx, s, RequestInfo{Op: "getData", Path: path}, always, s.get(s.outward(path)))
 	return r.data, r.stat, err
 }
 
@@ -37,20 +30,10 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error
 func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
 	s.made()
 	misuse.Context(ctx, "session: Session.Children")
-	type reply struct {
-		names []string
-		stat  *zk.Stat
-	}
 	if err := validatePath(path); err != nil {
 		return nil, nil, err
 	}
-	r, err := do(ctx, s, RequestInfo{Op: "getChildren", Path: path}, always, func() (reply, error) {
-		names, stat, err := s.conn.children(s.outward(path))
-		if err == nil {
-			err = s.rejectReply(checkNames(names))
-		}
-		return reply{names, stat}, err
-	})
+	r, err := do(ctx, s, RequestInfo{Op: "getChildren", Path: path}, always, s.listing(s.outward(path)))
 	return r.names, r.stat, err
 }
 
@@ -62,9 +45,7 @@ func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 	if err := validatePath(path); err != nil {
 		return nil, err
 	}
-	return do(ctx, s, RequestInfo{Op: "exists", Path: path}, always, func() (*zk.Stat, error) {
-		return s.conn.exists(s.outward(path))
-	})
+	return do(ctx, s, RequestInfo{Op: "exists", Path: path}, always, s.exists(s.outward(path)))
 }
 
 // Sync returns when the server that the session is connected to has caught up with the leader. It
@@ -75,9 +56,7 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	if err := validatePath(path); err != nil {
 		return err
 	}
-	_, err := do(ctx, s, RequestInfo{Op: "sync", Path: path}, always, func() (struct{}, error) {
-		return struct{}{}, s.conn.sync(s.outward(path))
-	})
+	_, err := do(ctx, s, RequestInfo{Op: "sync", Path: path}, always, s.sync(s.outward(path)))
 	return err
 }
 
@@ -94,9 +73,7 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 		return nil, err
 	}
 	data = bytes.Clone(data) // it may be sent after ctx has ended
-	return do(ctx, s, RequestInfo{Op: "setData", Path: path}, never, func() (*zk.Stat, error) {
-		return s.conn.set(s.outward(path), data, version)
-	})
+	return do(ctx, s, RequestInfo{Op: "setData", Path: path}, never, s.set(s.outward(path), data, version))
 }
 
 // Delete removes a node if it has the given version (-1: any version). It is repeated if its
@@ -116,14 +93,15 @@ func (s *Session) delete(ctx context.Context, path string, version int32, among 
 	tries := 0
 	info := RequestInfo{Op: "delete", Path: path}
 	number := s.batchNumber(&info)
-	_, err := do(ctx, s, info, always, func() (struct{}, error) {
+	_, err := do(ctx, s, info, always, func(done func(struct{}, error)) {
 		if tries++; tries == 1 && among {
-			return struct{}{}, s.deleteAmong(ctx, path, number)
+			s.deleteAmong(ctx, path, number, done)
+			return
 		}
 		if number != nil {
 			number.Store(0) // this try goes alone
 		}
-		return struct{}{}, s.sendDelete(path, version)
+		s.sendDelete(path, version, done)
 	})
 	if errors.Is(err, zk.ErrNoNode) && tries > 1 {
 		return nil
@@ -132,11 +110,12 @@ func (s *Session) delete(ctx context.Context, path string, version int32, among 
 }
 
 // sendDelete sends the request, and takes the node off the count of ephemeral nodes.
-func (s *Session) sendDelete(path string, version int32) error {
+func (s *Session) sendDelete(path string, version int32, done func(struct{}, error)) {
 	noted := s.nodes.noted(path)
-	err := s.conn.delete(s.outward(path), version)
-	if err == nil || errors.Is(err, zk.ErrNoNode) {
-		s.nodes.deleted(path, noted)
-	}
-	return err
+	s.erase(s.outward(path), version)(func(_ struct{}, err error) {
+		if err == nil || errors.Is(err, zk.ErrNoNode) {
+			s.nodes.deleted(path, noted)
+		}
+		done(struct{}{}, err)
+	})
 }

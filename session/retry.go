@@ -30,14 +30,14 @@ const (
 //     was lost before the reply. WithRetry sets the waits.
 //
 // An error for a lost connection matches [zk.ErrConnectionClosed].
-func do[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, call func() (T, error)) (T, error) {
+func do[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, start starter[T]) (T, error) {
 	var none T
 	var wait backoff.BackOff
 	for tries := 1; ; tries++ {
 		if err := s.ready(ctx); err != nil {
 			return none, opError(info, err)
 		}
-		v, err := try(ctx, s, info, r, call)
+		v, err := try(ctx, s, info, r, start)
 		kind := classify(err)
 		switch {
 		case err == nil:
@@ -78,43 +78,30 @@ func (s *Session) rest(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// try makes one call. It returns when the call has returned, ctx has ended or the session has ended.
-// A call of zk.Conn has no context and cannot be abandoned, so it runs in a goroutine of its own,
-// unless nothing but the end of the session can end ctx. The call ends with the session too: the
-// teardown closes zk.Conn, which gives up all requests.
-func try[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, call func() (T, error)) (T, error) {
-	done := endNothing
+// try makes one call. It returns when the call, ctx or the session has ended. In the latter cases the call
+// ends later, and its answer is lost.
+func try[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, start starter[T]) (T, error) {
+	traced := endNothing
 	if r != shared {
-		done = s.traceRequest(ctx, info)
-	}
-	if ends := ctx.Done(); ends == nil || ends == s.life.Done() {
-		v, err := call()
-		err = s.verdict(err)
-		done(err)
-		return v, err
+		traced = s.traceRequest(ctx, info)
 	}
 	type result struct {
 		v   T
 		err error
 	}
-	ch := make(chan result, 1)
-	err := s.begin(func() {
-		got := result{err: zk.ErrConnectionClosed} // if a hook ends the goroutine
-		defer func() { ch <- got }()
-		got.v, got.err = call()
-	})
+	ended := make(chan result, 1)
+	start(func(v T, err error) { ended <- result{v, err} })
 	var got result
-	if err == nil {
-		select {
-		case got = <-ch:
-			err = s.verdict(got.err)
-		case <-ctx.Done():
-			err = ctx.Err()
-		case <-s.life.Done():
-			err = s.Err()
-		}
+	var err error
+	select {
+	case got = <-ended:
+		err = s.verdict(got.err)
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-s.life.Done():
+		err = s.Err()
 	}
-	done(err)
+	traced(err)
 	return got.v, err
 }
 

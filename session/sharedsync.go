@@ -65,15 +65,18 @@ func (s *Session) newSync(ctx context.Context, path string) error {
 func (s *Session) leadSync(ctx context.Context, info RequestInfo, one *sharedSync) error {
 	defer close(one.done)
 	defer s.syncs.leave(one) // if it was not sent
-	_, err := do(ctx, s, info, always, func() (struct{}, error) {
+	type answer struct{ over *wire.Conn }
+	got, err := do(ctx, s, info, always, func(done func(answer, error)) {
 		s.syncs.send(one)
 		over := s.present()
-		err := s.conn.sync(s.outward(info.Path))
-		if err == nil && over == s.present() {
-			one.over = over
-		}
-		return struct{}{}, err
+		s.sync(s.outward(info.Path))(func(_ struct{}, err error) {
+			if over != s.present() {
+				over = nil
+			}
+			done(answer{over}, err)
+		})
 	})
+	one.over = got.over
 	one.ok = err == nil
 	return err
 }

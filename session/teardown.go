@@ -21,7 +21,7 @@ func (s *Session) teardown(ctx context.Context) error {
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
-		s.conn.close(ctx, s.isConnected())
+		s.conn.close()
 	}()
 	if s.isConnected() {
 		<-asked
@@ -33,6 +33,7 @@ func (s *Session) teardown(ctx context.Context) error {
 		defer close(ended)
 		<-asked
 		s.conn.wait()
+		s.forsake()
 		s.work.wait()
 	}()
 	select {

@@ -57,25 +57,18 @@ func (s *Session) startMulti(ctx context.Context, ops []any) (*transaction, erro
 	}()
 	done := s.traceRequest(ctx, multiInfo)
 	traced = true
-	started := make(chan struct{}) // see startCreate
-	err = s.begin(func() {
-		close(started)
-		defer close(t.done)
-		results, err := s.sendMulti(own, out)
-		t.syncs = s.syncs.mark()
-		if err = s.verdict(err); err != nil {
-			t.err = opError(multiInfo, err)
-		} else {
-			t.results = results
-		}
-		done(err)
+	s.sendMulti(own, out, func(results []zk.MultiResponse, err error) {
+		s.withHooks(func() {
+			defer close(t.done)
+			t.syncs = s.syncs.mark()
+			if err = s.verdict(err); err != nil {
+				t.err = opError(multiInfo, err)
+			} else {
+				t.results = results
+			}
+			done(err)
+		})
 	})
-	if err != nil {
-		s.nodes.settleOps(own, nil, nil, errHook)
-		done(err)
-		return nil, opError(multiInfo, err)
-	}
-	<-started
 	return t, nil
 }
 

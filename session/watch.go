@@ -392,7 +392,8 @@ func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Wa
 // never.
 func (s *Session) getWatched(full string, f *flight) ([]byte, *zk.Stat, error) {
 	if !f.arm {
-		return s.conn.get(full)
+		c, err := await(s.get(full))
+		return c.data, c.stat, err
 	}
 	return s.conn.getWatched(full)
 }

@@ -57,7 +57,7 @@ func (s *Session) list(ctx context.Context, path string) ([]string, *zk.Stat, *W
 		watch *Watch
 	}
 	full := s.outward(path)
-	r, err := do(ctx, s, RequestInfo{Op: "getChildren", Path: path}, always, func() (reply, error) {
+	r, err := do(ctx, s, RequestInfo{Op: "getChildren", Path: path}, always, inGoroutine(s, func() (reply, error) {
 		f := s.childWatches.joinAlone(full)
 		names, stat, armed, err := s.conn.childrenWatched(full)
 		f.armed = armed
@@ -66,18 +66,18 @@ func (s *Session) list(ctx context.Context, path string) ([]string, *zk.Stat, *W
 		}
 		s.childWatches.land(full, f, nil, stat, err)
 		return reply{names, stat, f.watch}, err
-	})
+	}))
 	return r.names, r.stat, r.watch, err
 }
 
 // watchBy is startWatchIn, but waits for the answer, and asks again if it was lost.
 func (s *Session) watchBy(ctx context.Context, t *watches, info RequestInfo,
 	get func(full string, f *flight) ([]byte, *zk.Stat, error)) (*Watch, error) {
-	return do(ctx, s, info, shared, func() (*Watch, error) {
+	return do(ctx, s, info, shared, inGoroutine(s, func() (*Watch, error) {
 		w := s.startWatchIn(ctx, t, info, get)
 		<-w.ready.Wait()
 		return w, w.err
-	})
+	}))
 }
 
 func endedWatch(event WatchEvent) *Watch {
@@ -90,8 +90,8 @@ func endedWatch(event WatchEvent) *Watch {
 // watch comes meanwhile, armed tells whether the new one is still there.
 func (s *Session) listWatched(full string, f *flight) ([]byte, *zk.Stat, error) {
 	if !f.arm {
-		_, stat, err := s.conn.children(full)
-		return nil, stat, err
+		c, err := await(s.listing(full))
+		return nil, c.stat, err
 	}
 	_, stat, armed, err := s.conn.childrenWatched(full)
 	f.armed = armed
@@ -101,10 +101,10 @@ func (s *Session) listWatched(full string, f *flight) ([]byte, *zk.Stat, error) 
 // lookWatched returns the stat of a node, nil if there is no such node, and sets a watch unless one is
 // armed already.
 func (s *Session) lookWatched(full string, f *flight) ([]byte, *zk.Stat, error) {
-	look := s.conn.exists
-	if f.arm {
-		look = s.conn.existsWatched
+	if !f.arm {
+		stat, err := await(s.exists(full))
+		return nil, stat, err
 	}
-	stat, err := look(full)
+	stat, err := s.conn.existsWatched(full)
 	return nil, stat, err
 }

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,34 +11,22 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// client is what a session needs of a ZooKeeper client library. All paths have the chroot. The
-// calls know no context: each returns when it was answered or its connection was lost.
+// client is what a session needs of a ZooKeeper client library: the connection, and the requests that set watches.
+// calls.go has the other requests. All paths have the chroot. The calls know no context: each returns when
+// it was answered or its connection was lost.
 //
-// zkConn is the only implementation, and this file is the only one that calls zk.Conn or knows
-// its errors. docs/adr/0001-zk-conn.md says why, and what a replacement would have to do.
+// zkConn is the only implementation, and this file is the only one that calls zk.Conn. docs/adr/0001-zk-conn.md says why, and what a replacement would have to do.
 type client interface {
-	get(path string) ([]byte, *zk.Stat, error)
-	getWatched(path string) ([]byte, *zk.Stat, error) // get, and a data watch if the node exists
-	children(path string) ([]string, *zk.Stat, error)
-	// childrenWatched is children, and sets a watch on them. armed reports whether the client still has
-	// the watch. It is nil if there was an error.
+	getWatched(path string) ([]byte, *zk.Stat, error) // sets a watch if the node exists
+	// armed reports whether the client still has the watch on the children. It is nil if there was an error.
 	childrenWatched(path string) (names []string, stat *zk.Stat, armed func() bool, err error)
-	exists(path string) (*zk.Stat, error)        // nil: there is no such node
-	existsWatched(path string) (*zk.Stat, error) // exists, and a watch on the node
-	sync(path string) error
-	create(path string, data []byte, m CreateMode, acl []zk.ACL) (string, error)
-	set(path string, data []byte, version int32) (*zk.Stat, error)
-	delete(path string, version int32) error
-	multi(ops []any) ([]zk.MultiResponse, error)
+	existsWatched(path string) (*zk.Stat, error) // nil: there is no such node
 
-	// close asks the server to close the session, if there is a connection. ctx bounds how
-	// long it waits for replies that must come first.
-	close(ctx context.Context, connected bool)
+	close() // asks the server to close the session, if there is a connection
 	// wait returns when all goroutines of the client have ended.
 	wait()
 }
@@ -58,9 +45,8 @@ type clientEvents interface {
 // zkConn is a client on zk.Conn. zk.Conn hides the timeout that was negotiated, and asks for
 // that shorter one in every later session. So each session gets a zk.Conn of its own.
 type zkConn struct {
-	conn    *zk.Conn
-	gone    <-chan zk.Event     // closed when the goroutines of conn have ended
-	replies *semaphore.Weighted // held by requests during which conn must not be closed
+	conn *zk.Conn
+	gone <-chan zk.Event // closed when the goroutines of conn have ended
 }
 
 var _ client = (*zkConn)(nil)
@@ -84,7 +70,7 @@ func newZKConn(events clientEvents, timeout time.Duration, log *slog.Logger) (*z
 	if err != nil {
 		return nil, err
 	}
-	return &zkConn{conn: conn, gone: gone, replies: semaphore.NewWeighted(allReplies)}, nil
+	return &zkConn{conn, gone}, nil
 }
 
 // passOn is called by zk.Conn, in order, from one goroutine at a time. It never blocks. The
@@ -112,15 +98,6 @@ func passOn(e zk.Event, events clientEvents) {
 	}
 }
 
-func (c *zkConn) get(path string) ([]byte, *zk.Stat, error)        { return c.conn.Get(path) }
-func (c *zkConn) children(path string) ([]string, *zk.Stat, error) { return c.conn.Children(path) }
-func (c *zkConn) delete(path string, version int32) error          { return c.conn.Delete(path, version) }
-func (c *zkConn) multi(ops []any) ([]zk.MultiResponse, error)      { return c.conn.Multi(ops...) }
-
-func (c *zkConn) set(path string, data []byte, version int32) (*zk.Stat, error) {
-	return c.conn.Set(path, data, version)
-}
-
 // getWatched drops the channel that zk.Conn returns: the events come through passOn.
 func (c *zkConn) getWatched(path string) ([]byte, *zk.Stat, error) {
 	data, stat, _, err := c.conn.GetW(path)
@@ -146,48 +123,7 @@ func (c *zkConn) existsWatched(path string) (*zk.Stat, error) {
 	return stat, err
 }
 
-func (c *zkConn) exists(path string) (*zk.Stat, error) {
-	ok, stat, err := c.conn.Exists(path)
-	if !ok {
-		stat = nil
-	}
-	return stat, err
-}
-
-func (c *zkConn) sync(path string) error {
-	_, err := c.conn.Sync(path)
-	return err
-}
-
-func (c *zkConn) create(path string, data []byte, m CreateMode, acl []zk.ACL) (string, error) {
-	if !m.hasTTL() && m.flag != zk.FlagContainer {
-		return c.conn.Create(path, data, m.flag, acl)
-	}
-	// zk.Conn.Close gives up all requests. CreateTTL and CreateContainer, unlike the other
-	// calls, then read the reply while it may just be coming in. So close waits for them.
-	if !c.replies.TryAcquire(1) {
-		return "", zk.ErrConnectionClosed
-	}
-	defer c.replies.Release(1)
-	if m.hasTTL() {
-		return c.conn.CreateTTL(path, data, m.flag, acl, m.ttl)
-	}
-	return c.conn.CreateContainer(path, data, m.flag, acl)
-}
-
-const (
-	allReplies    = 1 << 30     // more requests than there can be
-	replyPatience = time.Second // how long close waits for them
-)
-
-func (c *zkConn) close(ctx context.Context, connected bool) {
-	if connected {
-		ctx, cancel := context.WithTimeout(ctx, replyPatience)
-		defer cancel()
-		_ = c.replies.Acquire(ctx, allReplies) // never released: nothing is created any more
-	}
-	c.conn.Close()
-}
+func (c *zkConn) close() { c.conn.Close() }
 
 func (c *zkConn) wait() {
 	for range c.gone {
@@ -269,13 +205,16 @@ func classify(err error) errorKind {
 // container.
 func isUnimplemented(err error) bool { return code(err) == wire.CodeUnimplemented }
 
+// unknownCode is how zk.Conn begins the text of an error code that it does not know.
+const unknownCode = "unknown error: "
+
 // code returns the error code that zk.Conn did not know and made text of. It returns 0 for all
 // other errors.
 func code(err error) int {
 	if err == nil {
 		return 0
 	}
-	_, text, ok := strings.Cut(err.Error(), "unknown error: ")
+	_, text, ok := strings.Cut(err.Error(), unknownCode)
 	if !ok {
 		return 0
 	}

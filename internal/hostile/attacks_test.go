@@ -44,7 +44,7 @@ var attacks = []struct {
 	{"it names another's node, again and again", []step{{name: "set path", arg: 1}, {name: "set path"}, {name: "set path", arg: 1}}, "the server made"},
 	{"it names a directory", []step{{name: "set path", arg: 2}}, "the server made"},
 	{"it names nothing", []step{{name: "set path", arg: 4}}, "the server made"},
-	{"replies change places", []step{{name: "swap", on: aCreated, after: 1}}, "was due"},
+	{"replies change places", []step{{name: "swap", on: aListing, after: 1}}, "was due"},
 	{"a reply of before comes again", []step{{name: "replay", on: aListing, arg: 1}}, "an answer to request"},
 	{"a listing without its end", []step{{name: "shorten", on: aListing, arg: 30}}, ""},
 	{"a listing of nothing", []step{{name: "shorten", on: aListing, after: 1, arg: 16}}, "too early"},

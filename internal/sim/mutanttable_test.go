@@ -150,7 +150,7 @@ var mutants = []mutant{
 			{"internal/hold/unlock.go", "\t\tif err := h.giveBack(held, viaLock); !errors", "\t\tby := viaLock\n\t\tif held.calls[viaLock] == 0 {\n\t\t\tby = viaDo\n\t\t}\n\t\tif err := h.giveBack(held, by); !errors"},
 		}},
 	{"batch-loses", "batched", "after a batch has failed, its last part is not sent again, and its caller waits for ever",
-		[]edit{{"session/batchsend.go", "for i, p := range batch {\n\t\t\tif err := s.startPart(p)", "for i, p := range batch[:len(batch)-1] {\n\t\t\tif err := s.startPart(p)"}}},
+		[]edit{{"session/batchsend.go", "for _, p := range batch {\n\t\t\ts.sendPart(p)", "for _, p := range batch[:len(batch)-1] {\n\t\t\ts.sendPart(p)"}}},
 	{"batch-doubles", "batched", "a create of a batch that was carried out is sent again, and its caller has two nodes",
 		[]edit{{"session/batchsend.go", "case classify(err) == answered:\n", "case classify(err) == answered || err == nil:\n"},
 			{"session/batchsend.go", "case err == nil:\n", "case err == nil && len(made) == 1:\n"}}},
@@ -163,11 +163,11 @@ var mutants = []mutant{
 	{"kept-deaf", "kept", "a place that nobody uses stays in the way of a newcomer",
 		[]edit{{"queue/localstate.go", "case l.giveUpKept(t, changed) == nil:", "case true:"}}},
 	{"kept-unwatched", "kept", "nobody watches for newcomers",
-		[]edit{{"session/watchchildren.go", "names, stat, armed, err := s.conn.childrenWatched(full)", "armed := func() bool { return false }\n\t\tnames, stat, err := s.conn.children(full)"}}},
+		[]edit{{"session/watchchildren.go", "names, stat, armed, err := s.conn.childrenWatched(full)", "armed := func() bool { return false }\n\t\tc, err := await(s.listing(full))\n\t\tnames, stat := c.names, c.stat"}}},
 	{"kept-joined", "kept", "the watch is taken for set because an earlier one seems to be, which our own create uses up",
 		[]edit{
 			{"session/watch.go", "return &flight{watch: w, arm: true, events: e.events}", "return &flight{watch: w, arm: !e.armed, events: e.events}"},
-			{"session/watchchildren.go", "names, stat, armed, err := s.conn.childrenWatched(full)", "armed := func() bool { return false }\n\t\tlist := s.conn.children\n\t\tif f.arm {\n\t\t\tlist = func(full string) (names []string, stat *zk.Stat, err error) {\n\t\t\t\tnames, stat, armed, err = s.conn.childrenWatched(full)\n\t\t\t\treturn names, stat, err\n\t\t\t}\n\t\t}\n\t\tnames, stat, err := list(full)"},
+			{"session/watchchildren.go", "names, stat, armed, err := s.conn.childrenWatched(full)", "armed := func() bool { return false }\n\t\tlist := func(full string) ([]string, *zk.Stat, error) {\n\t\t\tc, err := await(s.listing(full))\n\t\t\treturn c.names, c.stat, err\n\t\t}\n\t\tif f.arm {\n\t\t\tlist = func(full string) (names []string, stat *zk.Stat, err error) {\n\t\t\t\tnames, stat, armed, err = s.conn.childrenWatched(full)\n\t\t\t\treturn names, stat, err\n\t\t\t}\n\t\t}\n\t\tnames, stat, err := list(full)"},
 			// and does not end with the event of the earlier one
 			{"session/watch.go", "\tfor _, w := range e.alone {\n\t\tw.fire(event)\n\t}\n\te.cur, e.alone = nil, nil\n", "\tvar flying []*Watch\n\tfor _, w := range e.alone {\n\t\tselect {\n\t\tcase <-w.ready.Wait():\n\t\t\tw.fire(event)\n\t\tdefault:\n\t\t\tflying = append(flying, w)\n\t\t}\n\t}\n\te.cur, e.alone = nil, flying\n"},
 		}},
@@ -203,7 +203,7 @@ var mutants = []mutant{
 
 	// The lease clock: each of these says too much in a world with followers.
 	{"from-sending", leaseKind, "counts from when an answered write was sent, as if a forwarded write touched the session",
-		[]edit{{"internal/wire/send.go", "s.proof = w.trail.proof(now)", "s.proof = now"}}},
+		[]edit{{"internal/wire/send.go", "s.proof = w.trail.proof(s.at)", "s.proof = s.at"}}},
 	{"write-for-request", leaseKind, "takes the write itself for the request before it: when that was sent the last list can be old",
 		[]edit{{"internal/wire/lease.go", "at, ok := t.through.sent(now.Add(-gap))", "at, ok := now, true"}}},
 	{"no-gap", leaseKind, "takes a request whose answer came just before the write: the pings that a leader owes after a standstill come later",

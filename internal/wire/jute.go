@@ -173,6 +173,9 @@ func (d *Decoder) List(element func()) {
 
 // Strings takes a list.
 func (d *Decoder) Strings() (all []string) {
+	if n := (&Decoder{Rest: d.Rest}).Int32(); n > 0 {
+		all = make([]string, 0, min(int(n), len(d.Rest)/4)) // at least the length of each is there
+	}
 	d.List(func() { all = append(all, d.String()) })
 	return all
 }
