@@ -168,6 +168,9 @@ func (s *Session) ready(ctx context.Context) error {
 	}
 }
 
+// isReady reports whether ready would return nil at once.
+func (s *Session) isReady() bool { return s.Err() == nil && s.isConnected() && !s.stalled() }
+
 // stallLook is how often ready checks whether the network takes bytes again.
 const stallLook = 20 * time.Millisecond
 

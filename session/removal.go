@@ -22,7 +22,7 @@ func (r *removal) Err() error            { return r.err }
 // remove is plumbing.Session.RemoveAfter.
 func (s *Session) remove(ctx context.Context, path string, after <-chan struct{}) *removal {
 	first := true
-	return s.persist(ctx, "remove "+path, nil, func(ctx context.Context) error {
+	p := s.persistence(ctx, "remove "+path, nil, func(ctx context.Context) error {
 		if after != nil {
 			select {
 			case <-after:
@@ -34,6 +34,20 @@ func (s *Session) remove(ctx context.Context, path string, after <-chan struct{}
 		first = false
 		return ignoreNoNode(s.delete(ctx, path, anyVersion, among))
 	})
+	if hooks := s.cfg.trace.load(); after != nil || !s.isReady() || hooks.Request != nil || hooks.Retry != nil {
+		p.start()
+		return p.removal
+	}
+	// Nearly always one delete is enough, and needs no goroutine.
+	first = false
+	s.deleteAmong(s.life, path, nil, func(_ struct{}, err error) {
+		if ignoreNoNode(err) == nil {
+			p.end(nil)
+			return
+		}
+		p.start()
+	})
+	return p.removal
 }
 
 // sweep is plumbing.Session.Sweep.
