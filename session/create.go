@@ -13,6 +13,10 @@ import (
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
+// maxData bounds the data of one request. With the longest path and an ACL that is far below the 1 MiB that
+// servers take by default.
+const maxData = 240<<10 - maxPath
+
 func checkData(data []byte) error {
 	if len(data) > maxData {
 		return invalidf("%d bytes of data: the limit is %d", len(data), maxData)
@@ -53,7 +57,7 @@ func (s *Session) startCreate(ctx context.Context, path string, data []byte, mod
 	if err := s.prepareCreate(ctx, path, mode); err != nil {
 		return nil, opError(info, err)
 	}
-	data = bytes.Clone(data) // startCreate returns before it is sent
+	data = bytes.Clone(data) // if a batch fails, it is sent again after startCreate has returned
 	c := &creation{done: make(chan struct{}), after: s.answers.zxid.Load()}
 	traced := false
 	defer func() {

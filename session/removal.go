@@ -45,6 +45,7 @@ func (s *Session) remove(ctx context.Context, path string, after <-chan struct{}
 			p.end(nil)
 			return
 		}
+		p.failed = opError(RequestInfo{Op: "delete", Path: path}, s.verdict(err))
 		p.start()
 	})
 	return p.removal
@@ -98,7 +99,8 @@ type persistence struct {
 	what    string
 	then    func()
 	f       func(context.Context) error
-	refused bool // the server has refused; Done is closed
+	failed  error // of a try before the goroutine began; nil if there was none
+	refused bool  // the server has refused; Done is closed
 }
 
 func (p *persistence) start() {
@@ -119,7 +121,10 @@ func (p *persistence) run() {
 	var slow backoff.BackOff
 	life := p.s.lifeWith(p.ctx)
 	for {
-		err := p.f(life)
+		err := p.failed
+		if p.failed = nil; err == nil {
+			err = p.f(life)
+		}
 		next := wait
 		switch {
 		case err == nil, p.s.Err() != nil:

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"errors"
 
@@ -72,7 +71,6 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 	if err := errors.Join(validatePath(path), checkData(data)); err != nil {
 		return nil, err
 	}
-	data = bytes.Clone(data) // it may be sent after ctx has ended
 	return do(ctx, s, RequestInfo{Op: "setData", Path: path}, never, s.set(s.outward(path), data, version))
 }
 

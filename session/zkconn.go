@@ -51,13 +51,9 @@ type zkConn struct {
 
 var _ client = (*zkConn)(nil)
 
-const (
-	// connBuffer is the size of each of a zk.Conn's two buffers, which is 1.5 MB by default.
-	connBuffer = 256 << 10
-	// maxData bounds the data of one request. zk.Conn panics, or fails in other ways, if a
-	// request does not fit its buffer.
-	maxData = connBuffer - maxPath - 16<<10
-)
+// connBuffer is the size of each of a zk.Conn's two buffers, which is 1.5 MB by default. zk.Conn panics, or
+// fails in other ways, if a request does not fit. The longest is a setWatches, of 128 kB and a path.
+const connBuffer = 256 << 10
 
 func newZKConn(events clientEvents, timeout time.Duration, log *slog.Logger) (*zkConn, error) {
 	conn, gone, err := zk.Connect([]string{"zookeeper"}, timeout,

@@ -174,14 +174,17 @@ func (b *beat) next(now time.Time) time.Time {
 	return at
 }
 
-// beats sends heartbeats until the connection is closed.
-func (w *Conn) beats() {
+// sends sends heartbeats, and the calls that wait, until the connection is closed.
+func (w *Conn) sends() {
 	timer := time.NewTimer(aside)
 	defer timer.Stop()
 	for {
 		select {
 		case <-w.closed:
 			return
+		case <-w.posted:
+			w.sendAll(func() [][]byte { return nil }) // sendAll adds the calls
+			continue
 		case <-timer.C:
 		case <-w.answered:
 		}

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Requests that the session sends itself. zk.Conn sends only those that set watches. It has one
+// Requests that the session sends itself. zk.Conn sends only those that set watches. It needs a
 // goroutine for each request that is under way, and writes each with a system call of its own. Here a
 // request needs no goroutine, and those that come together are written together.
 //
@@ -40,18 +40,6 @@ func (w *Conn) Call(frame []byte, done func(Reply)) {
 // Forsake gives up the calls that have no answer. Further calls fail at once. It must be called when zk.Conn has
 // done with the connection.
 func (w *Conn) Forsake() { w.calls.forsake() }
-
-// posts sends the calls until the connection is closed.
-func (w *Conn) posts() {
-	for {
-		select {
-		case <-w.closed:
-			return
-		case <-w.posted:
-			w.sendAll(func() [][]byte { return nil }) // sendAll adds the calls
-		}
-	}
-}
 
 // calls are the calls of one connection that have not ended.
 type calls struct {

@@ -183,7 +183,6 @@ func (w *Conn) greet(head []byte, now time.Time) error {
 	if w.beat.begin(now, w.timeout, w.cfg.Events.Owns()) {
 		w.urgent = append(w.urgent, agreeFrame(w.xidLocked()))
 	}
-	w.cfg.Events.Go(w.beats)
-	w.cfg.Events.Go(w.posts)
+	w.cfg.Events.Go(w.sends)
 	return nil
 }
