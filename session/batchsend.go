@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"path"
@@ -21,6 +22,7 @@ func (s *Session) createAmong(ctx context.Context, full string, data []byte, num
 		s.sendPart(p)
 		return nil
 	}
+	op.Data = bytes.Clone(data) // if the batch fails, it is sent again after createAmong has returned
 	return s.queuePart(ctx, p)
 }
 
@@ -86,23 +88,16 @@ func (s *Session) queuePart(ctx context.Context, p *part) error {
 // sendBatches sends what waits, batch after batch, until nothing waits or enough others do the same. The
 // parts that wait when the session ends are withdrawn by their callers.
 func (s *Session) sendBatches() {
-	ended := false
-	defer func() {
-		if !ended { // a hook has ended the goroutine
-			s.background(s.sendBatches)
-		}
-	}()
 	for s.ready(s.life) == nil {
 		batch, number, another := s.group.take()
 		if batch == nil {
-			break
+			return
 		}
 		if another {
 			s.background(s.sendBatches)
 		}
 		s.sendBatch(batch, number)
 	}
-	ended = true
 }
 
 // sendBatch sends parts as one request, and returns when that was answered.
@@ -148,24 +143,14 @@ func (s *Session) sendBatch(batch []*part, number int64) {
 		return
 	}
 	s.group.landed(len(batch))
-	if err == nil {
+	if err != nil {
+		made = make([]zk.MultiResponse, len(batch))
+	} else {
 		s.group.succeeded()
 	}
-	finish(batch, made, err)
-}
-
-// finish gives each part its answer. If a hook ends the goroutine, the further parts still get theirs.
-func finish(batch []*part, made []zk.MultiResponse, err error) {
-	if len(batch) == 0 {
-		return
+	for i, p := range batch {
+		p.done(made[i].String, err)
 	}
-	if err != nil {
-		defer finish(batch[1:], nil, err)
-		batch[0].done("", err)
-		return
-	}
-	defer finish(batch[1:], made[1:], nil)
-	batch[0].done(made[0].String, nil)
 }
 
 // sendPart sends a part alone, and does not wait for the answer.

@@ -57,7 +57,6 @@ func (s *Session) startCreate(ctx context.Context, path string, data []byte, mod
 	if err := s.prepareCreate(ctx, path, mode); err != nil {
 		return nil, opError(info, err)
 	}
-	data = bytes.Clone(data) // if a batch fails, it is sent again after startCreate has returned
 	c := &creation{done: make(chan struct{}), after: s.answers.zxid.Load()}
 	traced := false
 	defer func() {
