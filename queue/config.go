@@ -13,6 +13,13 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
+// knownConfig is a configuration that a session has read. It was in force at the moment of a listing if the
+// listing's stat names the same transaction, since nobody sees a directory in the middle of a transaction.
+type knownConfig struct {
+	config
+	in *session.Session
+}
+
 // readConfig reads the configuration of a directory.
 func readConfig(ctx context.Context, s *session.Session, dir string) (config, error) {
 	data, stat, err := s.Get(ctx, dir)

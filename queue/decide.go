@@ -25,34 +25,56 @@ func (a *attempt) list(ctx context.Context) ([]string, error) {
 }
 
 // survey lists the directory, and reads its configuration if the kind has one.
-//
-// Both requests are sent together, so the answers may be of different moments. A configuration
-// that is older than the listing decides nothing, since contenders may have come or gone by a
-// newer one. A configuration that is newer than the listing is fine: nodes ahead only leave.
 func (a *attempt) survey(ctx context.Context) ([]string, error) {
+	if a.r.Kind.configuration == nil {
+		names, _, err := a.listChildren(ctx)
+		return names, err
+	}
+	if known := a.q.known.Load(); known != nil && known.in == a.s {
+		names, stat, err := a.listChildren(ctx)
+		if err != nil || known.Changed == stat.Mzxid {
+			a.config = known.config
+			return names, err
+		}
+	}
 	pace := rounds.Pace{New: plumbing.OfManager(a.q.m).Retry()}
 	for {
-		var g errgroup.Group
-		configured, answered := a.r.Kind.configuration != nil, false
-		if configured {
-			g.Go(func() (err error) {
-				a.config, err = a.q.configIn(ctx, a.s, a.r.Kind)
-				answered = true
-				return err
-			})
+		names, listed, err := a.surveyBoth(ctx)
+		if err != nil {
+			return nil, err
 		}
-		names, stat, err := a.listChildren(ctx)
-		err = errors.Join(err, g.Wait())
-		if configured && !answered && err == nil {
-			err = errEnded
-		}
-		if err != nil || !configured || a.config.Changed >= stat.Mzxid {
-			return names, err
+		if a.config.Changed >= listed {
+			a.q.known.Store(&knownConfig{a.config, a.s})
+			return names, nil
 		}
 		if err := pace.Wait(ctx, a.s.Done()); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// surveyBoth lists the directory and reads its configuration. It also returns the transaction that had set
+// the configuration by the time of the listing.
+//
+// Both requests are sent together, so the answers may be of different moments. A configuration
+// that is older than the listing decides nothing, since contenders may have come or gone by a
+// newer one. A configuration that is newer than the listing is fine: nodes ahead only leave.
+func (a *attempt) surveyBoth(ctx context.Context) ([]string, int64, error) {
+	var g errgroup.Group
+	answered := false
+	g.Go(func() (err error) {
+		a.config, err = a.q.configIn(ctx, a.s, a.r.Kind)
+		answered = true
+		return err
+	})
+	names, stat, err := a.listChildren(ctx)
+	if err = errors.Join(err, g.Wait()); err != nil {
+		return nil, 0, err
+	}
+	if !answered {
+		return nil, 0, errEnded
+	}
+	return names, stat.Mzxid, nil
 }
 
 // listChildren lists the directory. If the place may be kept, it sets a watch in the same request.

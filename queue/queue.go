@@ -5,20 +5,22 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Queue is a directory and the contenders in it. It has no state of its own: all Queues with one
-// path, in all processes, are the same queue. The methods may be called by several goroutines at
-// once. They panic if the Queue was not made by [New].
+// Queue is a directory and the contenders in it. All Queues with one path, in all processes, are the
+// same queue. The methods may be called by several goroutines at once. They panic if the Queue was not
+// made by [New].
 type Queue struct {
 	_ misuse.NoCopy
 
-	m   *session.Manager
-	dir string
+	m     *session.Manager
+	dir   string
+	known atomic.Pointer[knownConfig] // the last that a survey has read; nil if none has
 }
 
 // made returns q. It panics if q is nil or a zero value.

@@ -156,6 +156,8 @@ var mutants = []mutant{
 			{"session/batchsend.go", "case err == nil:\n", "case err == nil && len(made) == 1:\n"}}},
 	{"one-token", "batched", "two creates of one directory are sent in one transaction, and two holders have one token",
 		[]edit{{"session/batch.go", "p.dir != \"\" && createsIn(all[:i], p.dir)", "false"}}},
+	{"limit-remembered", "resized", "a limit that was read once counts on after it was lowered",
+		[]edit{{"queue/decide.go", "known.Changed == stat.Mzxid {", "stat.Mzxid != 0 {"}}},
 	{"raise-unseen", "resized", "those who wait are not told of a higher limit",
 		[]edit{{"queue/look.go", "if config != nil && config.Event() != plumbing.WatchPending {", "if false {"}}},
 
