@@ -8,8 +8,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// The requests that set no watch. They go past zk.Conn: see call.go of package wire. All paths have the
-// chroot.
+// The requests. They go past zk.Conn: see call.go of package wire. All paths have the chroot.
 
 // starter starts a request, or another call without a context, and returns at once. done is called once, when the
 // request was answered or its connection was lost. It may be called by the goroutine that reads from
@@ -97,10 +96,10 @@ func request(op int32, path string) *wire.Encoder {
 	return e
 }
 
-// reading is a request that reads: whether it sets a watch is its last byte.
-func reading(op int32, path string) *wire.Encoder {
+// reading is a request that reads, and sets a watch or not.
+func reading(op int32, path string, watch bool) *wire.Encoder {
 	e := request(op, path)
-	e.Bool(false)
+	e.Bool(watch)
 	return e
 }
 
@@ -110,9 +109,9 @@ type content struct {
 	stat *zk.Stat
 }
 
-func (s *Session) get(path string) starter[content] {
+func (s *Session) get(path string, watch bool) starter[content] {
 	return func(done func(content, error)) {
-		call(s, reading(wire.OpGetData, path), func(d *wire.Decoder) (content, error) {
+		call(s, reading(wire.OpGetData, path, watch), func(d *wire.Decoder) (content, error) {
 			return content{d.Buffer(), decodeStat(d)}, nil
 		}, done)
 	}
@@ -124,9 +123,9 @@ type children struct {
 	stat  *zk.Stat
 }
 
-func (s *Session) listing(path string) starter[children] {
+func (s *Session) listing(path string, watch bool) starter[children] {
 	return func(done func(children, error)) {
-		call(s, reading(wire.OpGetChildren2, path), func(d *wire.Decoder) (children, error) {
+		call(s, reading(wire.OpGetChildren2, path, watch), func(d *wire.Decoder) (children, error) {
 			c := children{d.Strings(), decodeStat(d)}
 			return c, s.rejectReply(checkNames(c.names))
 		}, done)
@@ -134,9 +133,9 @@ func (s *Session) listing(path string) starter[children] {
 }
 
 // exists returns nil if there is no such node.
-func (s *Session) exists(path string) starter[*zk.Stat] {
+func (s *Session) exists(path string, watch bool) starter[*zk.Stat] {
 	return func(done func(*zk.Stat, error)) {
-		call(s, reading(wire.OpExists, path), onlyStat, func(stat *zk.Stat, err error) { done(stat, ignoreNoNode(err)) })
+		call(s, reading(wire.OpExists, path, watch), onlyStat, func(stat *zk.Stat, err error) { done(stat, ignoreNoNode(err)) })
 	}
 }
 

@@ -20,7 +20,7 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error
 	if err := validatePath(path); err != nil {
 		return nil, nil, err
 	}
-	r, err := do(ctx, s, RequestInfo{Op: "getData", Path: path}, always, s.get(s.outward(path)))
+	r, err := do(ctx, s, RequestInfo{Op: "getData", Path: path}, always, s.get(s.outward(path), false))
 	return r.data, r.stat, err
 }
 
@@ -32,7 +32,7 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat
 	if err := validatePath(path); err != nil {
 		return nil, nil, err
 	}
-	r, err := do(ctx, s, RequestInfo{Op: "getChildren", Path: path}, always, s.listing(s.outward(path)))
+	r, err := do(ctx, s, RequestInfo{Op: "getChildren", Path: path}, always, s.listing(s.outward(path), false))
 	return r.names, r.stat, err
 }
 
@@ -44,7 +44,7 @@ func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 	if err := validatePath(path); err != nil {
 		return nil, err
 	}
-	return do(ctx, s, RequestInfo{Op: "exists", Path: path}, always, s.exists(s.outward(path)))
+	return do(ctx, s, RequestInfo{Op: "exists", Path: path}, always, s.exists(s.outward(path), false))
 }
 
 // Sync returns when the server that the session is connected to has caught up with the leader. It

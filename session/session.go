@@ -31,7 +31,7 @@ type Session struct {
 	seen     wire.Seen
 
 	// The requests, and what is kept about them. Each has a lock of its own.
-	conn    client
+	conn    *zkConn
 	watches watches // on the data of nodes
 	nodes   nodes
 	claims  claims

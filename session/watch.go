@@ -141,85 +141,42 @@ func (w *Watch) fire(e WatchEvent) {
 	}
 }
 
-// watches has one watch of a kind per path, which all waiters at the path share. zk.Conn never removes
-// a watch, and each wait would add one.
+// watches are the pending watches of a kind. Waiters at one path share a watch.
 //
-// zk.Conn sets its watches again after each reconnect, even if no Watch uses them any more. An
-// entry lasts for as long as zk.Conn has the watch armed, so that the next Watch does not arm it
-// twice.
+// A watch is added before its request is sent. So it ends with the next event at the path, even if the
+// event belongs to an earlier watch and comes before the answer. A watch that is pending after its request
+// was answered has missed nothing since then.
 type watches struct {
 	mu sync.Mutex
 	m  map[string]*watched // by path, chroot included
 }
 
 type watched struct {
-	armed   bool     // zk.Conn has a watch here
-	events  int      // how many events there were
-	flights int      // gets in flight
-	cur     *Watch   // the one to share; its event has not come yet
-	alone   []*Watch // those that are not shared: see joinAlone
-
-	// loose are the watches that were set while an event came: the table cannot tell whether the event
-	// was theirs. Each reports whether zk.Conn still has the watch.
-	loose []func() (armed bool)
-}
-
-// pruneLocked forgets loose watches that zk.Conn does not have any more.
-func (e *watched) pruneLocked() {
-	e.loose = slices.DeleteFunc(e.loose, func(armed func() bool) bool { return !armed() })
+	cur   *Watch   // the one to share; its event has not come yet
+	alone []*Watch // those that are not shared
 }
 
 func (t *watches) init() { t.m = make(map[string]*watched) }
 
-// anyArmed reports whether zk.Conn has a watch to set again after a reconnect.
-func (t *watches) anyArmed() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, e := range t.m {
-		if e.pruneLocked(); e.armed || len(e.loose) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// flight is one get in flight that sets or joins a watch.
-type flight struct {
-	watch  *Watch
-	arm    bool // the get sets a watch, because none is armed
-	events int  // events of the entry when the flight began
-
-	armed func() bool // of a watch on children: reports whether zk.Conn still has it
-}
-
-// join returns the watch of a path. If its get has not been sent yet, join also returns a flight.
-// The caller then sends the get and calls land with the answer.
-func (t *watches) join(path string) (*Watch, *flight) {
+// join returns the watch of a path, and whether the caller has to set it: to send the request and to call
+// land with the answer.
+func (t *watches) join(path string) (w *Watch, first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.entryLocked(path)
-	if e.cur != nil {
-		return e.cur, nil
+	if e.cur == nil {
+		e.cur, first = &Watch{isMade: true}, true
 	}
-	e.cur = &Watch{isMade: true}
-	e.flights++
-	return e.cur, &flight{watch: e.cur, arm: !e.armed, events: e.events}
+	return e.cur, first
 }
 
-// joinAlone returns the flight of a watch that is not shared. Its get always asks for a watch: that of
-// another watch, which seems armed, may be used up by the time at which the server handles the get.
-//
-// The watch ends with the next event at the path, even if the event belongs to an earlier watch and
-// comes before the answer to the get. So a watch that is pending after its get was answered has
-// missed nothing since then.
-func (t *watches) joinAlone(path string) *flight {
+// joinAlone returns a watch that is not shared. The caller has to set it.
+func (t *watches) joinAlone(path string) *Watch {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := t.entryLocked(path)
-	w := &Watch{isMade: true}
+	e, w := t.entryLocked(path), &Watch{isMade: true}
 	e.alone = append(e.alone, w)
-	e.flights++
-	return &flight{watch: w, arm: true, events: e.events}
+	return w
 }
 
 func (t *watches) entryLocked(path string) *watched {
@@ -231,63 +188,56 @@ func (t *watches) entryLocked(path string) *watched {
 	return e
 }
 
-// land takes the answer to a flight's get.
-func (t *watches) land(path string, f *flight, data []byte, stat *zk.Stat, err error) {
-	f.watch.data, f.watch.stat, f.watch.err = data, stat, err
-	f.watch.ready.Tell()
+// land takes the answer to the request that set a watch.
+func (t *watches) land(path string, w *Watch, c content, err error) {
+	if err != nil {
+		t.drop(path, w)
+	}
+	w.data, w.stat, w.err = c.data, c.stat, err
+	w.ready.Tell()
+}
+
+// drop forgets a watch that was not set.
+func (t *watches) drop(path string, w *Watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.m[path]
-	e.flights--
-	switch {
-	case err != nil || !f.arm:
-	case e.events == f.events:
-		e.armed = true
-	case f.armed != nil:
-		e.loose = append(e.loose, f.armed)
+	if e == nil {
+		return // all watches at the path have ended
 	}
-	if err != nil {
-		e.dropLocked(f.watch)
-	}
-	t.dropIdleLocked(path, e)
-}
-
-// dropLocked forgets a watch that was not set.
-func (e *watched) dropLocked(w *Watch) {
 	if e.cur == w {
 		e.cur = nil
 	}
 	if i := slices.Index(e.alone, w); i >= 0 {
 		e.alone = slices.Delete(e.alone, i, i+1)
 	}
+	if e.cur == nil && len(e.alone) == 0 {
+		delete(t.m, path)
+	}
 }
 
-// fireLocked ends all watches.
-func (e *watched) fireLocked(event WatchEvent) {
+// fireLocked ends all watches at a path.
+func (t *watches) fireLocked(path string, e *watched, event WatchEvent) {
+	delete(t.m, path)
 	if e.cur != nil {
 		e.cur.fire(event)
 	}
 	for _, w := range e.alone {
 		w.fire(event)
 	}
-	e.cur, e.alone = nil, nil
 }
 
-// fired takes an event of zk.Conn. zk.Conn has disarmed the watch by then.
+// fired takes an event of the server. A server tells a connection one event for all watches at the path that
+// it has set.
 func (t *watches) fired(path string, event WatchEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := t.m[path]
-	if e == nil {
-		return
+	if e := t.m[path]; e != nil {
+		t.fireLocked(path, e, event)
 	}
-	e.armed, e.loose = false, nil
-	e.events++
-	e.fireLocked(event)
-	t.dropIdleLocked(path, e)
 }
 
-// forget ends a watch as broken, so that the next get at the path sets another. If w is nil, it
+// forget ends a watch as broken, so that the next request at the path sets another. If w is nil, it
 // ends the pending watch.
 func (t *watches) forget(path string, w plumbing.Watch) {
 	t.mu.Lock()
@@ -296,76 +246,51 @@ func (t *watches) forget(path string, w plumbing.Watch) {
 	if e == nil || e.cur == nil || w != nil && w != plumbing.Watch((*watchPlumbing)(e.cur)) {
 		return // w has ended already
 	}
-	t.forgetLocked(path, e)
+	t.fireLocked(path, e, WatchBroken)
 }
 
-// disarm forgets every watch. It is called when a server has refused to set them again after a
-// reconnect.
-func (t *watches) disarm() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for path, e := range t.m {
-		t.forgetLocked(path, e)
-	}
-}
-
-func (t *watches) forgetLocked(path string, e *watched) {
-	e.fireLocked(WatchBroken)
-	e.armed, e.loose = false, nil
-	e.events++ // so that a get in flight does not count as armed
-	t.dropIdleLocked(path, e)
-}
-
-// breakAll ends every watch, because its connection or session is gone.
+// breakAll ends every watch, because its connection or session is gone. A server keeps the watches of a
+// connection no longer than the connection.
 func (t *watches) breakAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for path, e := range t.m {
-		e.fireLocked(WatchBroken)
-		t.dropIdleLocked(path, e)
+		t.fireLocked(path, e, WatchBroken)
 	}
 }
 
-func (t *watches) dropIdleLocked(path string, e *watched) {
-	e.pruneLocked()
-	if !e.armed && e.flights == 0 && e.cur == nil && len(e.alone) == 0 && len(e.loose) == 0 {
-		delete(t.m, path)
-	}
-}
-
-// startWatch returns the watch on the data of a node. If there is none to share, it sends the get that
+// startWatch returns the watch on the data of a node. If there is none to share, it sends the request that
 // sets one.
 func (s *Session) startWatch(ctx context.Context, path string) *Watch {
 	return s.startWatchIn(ctx, &s.watches, RequestInfo{Op: "getData", Path: path}, s.getWatched)
 }
 
-// startWatchIn returns the watch of one of the tables. If there is none to share, it sends a request with
-// get, which sets a watch if the flight's arm is true.
-func (s *Session) startWatchIn(ctx context.Context, t *watches, info RequestInfo,
-	get func(full string, f *flight) ([]byte, *zk.Stat, error)) *Watch {
+// startWatchIn returns the watch of one of the tables. If there is none to share, it sends a request that
+// sets one.
+func (s *Session) startWatchIn(ctx context.Context, t *watches, info RequestInfo, request func(full string) starter[content]) *Watch {
 	full := s.outward(info.Path)
-	w, f := t.join(full)
-	if f == nil {
+	w, first := t.join(full)
+	if !first {
 		return w
 	}
 	traced := false
 	defer func() {
 		if !traced { // the hook has panicked, or ended the goroutine: others may share the watch
-			t.land(full, f, nil, nil, opError(info, zk.ErrConnectionClosed))
+			t.land(full, w, content{}, opError(info, zk.ErrConnectionClosed))
 		}
 	}()
 	done := s.traceRequest(ctx, info)
 	traced = true
-	err := s.begin(func() {
-		data, stat, err := get(full, f)
+	land := func(c content, err error) {
 		err = s.verdict(err)
-		t.land(full, f, data, stat, err) // before the hook, which may be slow: anyArmed must know
-		done(err)
-	})
-	if err != nil {
-		t.land(full, f, nil, nil, err)
-		done(err)
+		t.land(full, w, c, err)
+		s.withHooks(func() { done(err) })
 	}
+	if err := s.Err(); err != nil { // after join, so that a session that ends now ends the watch
+		land(content{}, err)
+		return w
+	}
+	request(full)(land)
 	return w
 }
 
@@ -385,15 +310,4 @@ func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Wa
 		return nil, nil, nil, err
 	}
 	return w.data, w.stat, w, nil
-}
-
-// getWatched sets a watch, unless one is armed already. It watches only nodes that exist. A watch
-// for the creation of a node stays until the node is created, which for a contender's node is
-// never.
-func (s *Session) getWatched(full string, f *flight) ([]byte, *zk.Stat, error) {
-	if !f.arm {
-		c, err := await(s.get(full))
-		return c.data, c.stat, err
-	}
-	return s.conn.getWatched(full)
 }

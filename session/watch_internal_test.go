@@ -19,25 +19,22 @@ func newWatchTest(t *testing.T) *watchTest {
 	return w
 }
 
-// set joins a watch, expects that a get is needed, and lands it.
-func (t *watchTest) set(wantArm bool, err error) *Watch {
+// set joins a watch, expects that a request is needed, and lands it.
+func (t *watchTest) set(err error) *Watch {
 	t.Helper()
-	w, f := t.join("/a")
-	t.flying(f, wantArm)
-	if f != nil {
-		t.land("/a", f, []byte("x"), &zk.Stat{}, err)
-	}
+	w := t.flying()
+	t.land("/a", w, content{data: []byte("x"), stat: &zk.Stat{}}, err)
 	return w
 }
 
-func (t *watchTest) flying(f *flight, wantArm bool) {
+// flying joins a watch that has to be set.
+func (t *watchTest) flying() *Watch {
 	t.Helper()
-	if f == nil {
-		t.Fatal("shared, want a get")
+	w, first := t.join("/a")
+	if !first {
+		t.Fatal("shared, want a request")
 	}
-	if f.arm != wantArm {
-		t.Fatalf("get with watch: %v, want %v", f.arm, wantArm)
-	}
+	return w
 }
 
 func (t *watchTest) happens(typ zk.EventType) { t.happensAt("/a", typ) }
@@ -70,28 +67,16 @@ func (t *watchTest) idle() {
 
 func TestWatchesShared(t *testing.T) {
 	wt := newWatchTest(t)
-	w, f := wt.join("/a")
-	wt.flying(f, true)
+	w := wt.flying()
 	for range 3 { // in flight and after
-		other, g := wt.join("/a")
-		if other != w || g != nil {
+		if other, first := wt.join("/a"); other != w || first {
 			t.Fatal("not shared")
 		}
-		select {
-		case <-w.ready.Wait():
-		default:
-			wt.land("/a", f, nil, nil, nil)
-		}
-	}
-	if !wt.anyArmed() {
-		t.Error("not armed")
+		wt.land("/a", w, content{}, nil)
 	}
 	wt.happens(zk.EventNodeDeleted)
 	wt.want(w, WatchDeleted)
 	wt.idle()
-	if wt.anyArmed() {
-		t.Error("still armed")
-	}
 }
 
 func TestWatchesEvents(t *testing.T) {
@@ -101,7 +86,7 @@ func TestWatchesEvents(t *testing.T) {
 		zk.EventNotWatching:     WatchBroken,
 	} {
 		wt := newWatchTest(t)
-		w := wt.set(true, nil)
+		w := wt.set(nil)
 		wt.happensAt("/b", zk.EventNodeDeleted) // another's
 		wt.want(w, WatchPending)
 		wt.happens(typ)
@@ -112,94 +97,72 @@ func TestWatchesEvents(t *testing.T) {
 	}
 }
 
-// zk.Conn keeps a watch armed across reconnects: the next get must not add one.
-func TestWatchesArmedAcrossDisconnects(t *testing.T) {
+// The server forgets the watches of a connection that is lost. The next request sets one on the new connection.
+func TestWatchesBroken(t *testing.T) {
 	wt := newWatchTest(t)
-	w := wt.set(true, nil)
-	for range 10 {
+	w := wt.set(nil)
+	for range 3 {
 		wt.breakAll()
 		wt.want(w, WatchBroken)
-		if !wt.anyArmed() {
-			t.Fatal("forgot that zk.Conn has a watch")
-		}
-		w = wt.set(false, nil)
+		wt.idle()
+		wt.happens(zk.EventNodeDeleted)
+		wt.want(w, WatchBroken)
+		w = wt.set(nil)
 	}
-	wt.want(w, WatchPending)
 	wt.happens(zk.EventNodeDataChanged)
 	wt.want(w, WatchChanged)
 	wt.idle()
-	wt.set(true, nil)
 }
 
-// An event disarms a watch even if no goroutine waits for it.
-func TestWatchesEventAfterBreak(t *testing.T) {
-	wt := newWatchTest(t)
-	w := wt.set(true, nil)
-	wt.breakAll()
-	wt.happens(zk.EventNodeDeleted)
-	wt.want(w, WatchBroken)
-	wt.idle()
-}
-
-// The event can come before the caller of the get goes on.
+// An event that comes before the answer ends the watch: it may be that of an earlier one.
 func TestWatchesEventInFlight(t *testing.T) {
 	wt := newWatchTest(t)
-	w, f := wt.join("/a")
+	w := wt.flying()
 	wt.happens(zk.EventNodeDeleted)
-	next, g := wt.join("/a")
-	if next == w {
-		t.Fatal("a watch that has struck is shared")
-	}
-	wt.flying(g, true)
-	wt.land("/a", f, nil, nil, nil)
+	next := wt.flying() // a watch that has ended is not shared
+	wt.land("/a", w, content{}, nil)
 	wt.want(w, WatchDeleted)
-	if wt.anyArmed() {
-		t.Error("armed by a get whose watch has struck")
-	}
-	wt.land("/a", g, nil, nil, zk.ErrNoNode)
+	wt.want(next, WatchPending)
+	wt.land("/a", next, content{}, zk.ErrNoNode)
 	wt.idle()
 }
 
 func TestWatchesErrorInFlight(t *testing.T) {
 	wt := newWatchTest(t)
-	w, f := wt.join("/a")
+	w := wt.flying()
 	if other, _ := wt.join("/a"); other != w {
 		t.Fatal("not shared")
 	}
-	wt.land("/a", f, nil, nil, zk.ErrNoNode)
+	wt.land("/a", w, content{}, zk.ErrNoNode)
 	if !errors.Is(w.err, zk.ErrNoNode) {
 		t.Errorf("got %v", w.err)
 	}
 	wt.idle() // no watch for a node that is not there
-	wt.set(true, nil)
-	if !wt.anyArmed() {
-		t.Error("not armed")
-	}
+	wt.set(nil)
 }
 
-// The connection breaks while the get is in flight. A second get begins before the first has
+// The connection breaks while the request is in flight. A second request begins before the first has
 // landed.
 func TestWatchesBreakInFlight(t *testing.T) {
 	wt := newWatchTest(t)
-	w, f := wt.join("/a")
+	w := wt.flying()
 	wt.breakAll()
 	wt.want(w, WatchBroken)
-	w2, g := wt.join("/a")
-	wt.flying(g, true)
-	wt.land("/a", f, nil, nil, zk.ErrConnectionClosed)
-	wt.want(w2, WatchPending)
-	wt.land("/a", g, nil, nil, nil)
-	if other, h := wt.join("/a"); other != w2 || h != nil {
-		t.Error("not shared after a failure of the get before")
+	next := wt.flying()
+	wt.land("/a", w, content{}, zk.ErrConnectionClosed)
+	wt.want(next, WatchPending)
+	wt.land("/a", next, content{}, nil)
+	if other, first := wt.join("/a"); other != next || first {
+		t.Error("not shared after a failure of the request before")
 	}
 	wt.happens(zk.EventNodeDeleted)
-	wt.want(w2, WatchDeleted)
+	wt.want(next, WatchDeleted)
 	wt.idle()
 }
 
 func TestWatchNotify(t *testing.T) {
 	wt := newWatchTest(t)
-	w := (*watchPlumbing)(wt.set(true, nil))
+	w := (*watchPlumbing)(wt.set(nil))
 	ch, gone := make(chan struct{}, 1), make(chan struct{}, 1)
 	w.Notify(ch)
 	w.Notify(gone)()
@@ -217,17 +180,16 @@ func TestWatchNotify(t *testing.T) {
 	stop()
 }
 
-// A watch that is forgotten ends for everything that shares it, and the next get sets another. That
-// includes a watch whose get is in flight, and one without waiters.
+// A watch that is forgotten ends for everything that shares it, and the next request sets another. That
+// includes a watch whose request is in flight, and one without waiters.
 func TestWatchesForgotten(t *testing.T) {
 	for name, forget := range map[string]func(*watchTest, *Watch){
 		"one":      func(wt *watchTest, w *Watch) { wt.forget("/a", (*watchPlumbing)(w)) },
 		"whatever": func(wt *watchTest, _ *Watch) { wt.forget("/a", nil) },
-		"all":      func(wt *watchTest, _ *Watch) { wt.disarm() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			wt := newWatchTest(t)
-			w := wt.set(true, nil)
+			w := wt.set(nil)
 			woken := make(chan struct{}, 1)
 			defer (*watchPlumbing)(w).Notify(woken)()
 			forget(wt, w)
@@ -242,26 +204,22 @@ func TestWatchesForgotten(t *testing.T) {
 			}
 			wt.idle()
 
-			w, f := wt.join("/a")
-			wt.flying(f, true)
+			w = wt.flying()
 			forget(wt, w)
 			wt.want(w, WatchBroken)
-			next, g := wt.join("/a")
-			wt.flying(g, true)
-			wt.land("/a", f, nil, nil, nil)
+			next := wt.flying()
+			wt.land("/a", w, content{}, nil)
 			wt.want(next, WatchPending)
-			wt.land("/a", g, nil, nil, nil)
+			wt.land("/a", next, content{}, nil)
 			wt.happens(zk.EventNodeDeleted)
 			wt.want(next, WatchDeleted)
 			wt.idle()
 		})
 	}
 	wt := newWatchTest(t)
-	w := wt.set(true, nil)
+	w := wt.set(nil)
 	wt.breakAll()
-	wt.disarm()
-	wt.idle()
-	next := wt.set(true, nil)
+	next := wt.set(nil)
 	wt.forget("/a", (*watchPlumbing)(w)) // another's
 	wt.want(next, WatchPending)
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// watchTables returns the tables of all watches of zk.Conn: on the data of nodes, on their children, and
-// on nodes that do not exist.
+// watchTables returns the tables of all watches: on the data of nodes, on their children, and on nodes that
+// do not exist.
 func (s *Session) watchTables() []*watches {
 	return []*watches{&s.watches, &s.childWatches, &s.absences}
 }
 
-// watchFired implements clientEvents. zk.Conn has disarmed all watches at the path that end with the
-// event. The watch on a node that was absent becomes one on its data if there is a node after all.
+// watchFired implements clientEvents. The server has no watch on the node any more. One on a node that was
+// absent is one on its data if there is a node after all.
 func (e *connEvents) watchFired(path string, event WatchEvent) {
 	e.watches.fired(path, event)
 	e.absences.fired(path, event)
@@ -52,29 +52,24 @@ func (s *Session) watchChildren(ctx context.Context, path string) (*Watch, error
 // list is List of plumbing.Session.
 func (s *Session) list(ctx context.Context, path string) ([]string, *zk.Stat, *Watch, error) {
 	type reply struct {
-		names []string
-		stat  *zk.Stat
+		children
 		watch *Watch
 	}
 	full := s.outward(path)
-	r, err := do(ctx, s, RequestInfo{Op: "getChildren", Path: path}, always, inGoroutine(s, func() (reply, error) {
-		f := s.childWatches.joinAlone(full)
-		names, stat, armed, err := s.conn.childrenWatched(full)
-		f.armed = armed
-		if err == nil {
-			err = s.rejectReply(checkNames(names))
-		}
-		s.childWatches.land(full, f, nil, stat, err)
-		return reply{names, stat, f.watch}, err
-	}))
+	r, err := do(ctx, s, RequestInfo{Op: "getChildren", Path: path}, always, func(done func(reply, error)) {
+		w := s.childWatches.joinAlone(full)
+		s.listing(full, true)(func(c children, err error) {
+			s.childWatches.land(full, w, content{stat: c.stat}, err)
+			done(reply{c, w}, err)
+		})
+	})
 	return r.names, r.stat, r.watch, err
 }
 
 // watchBy is startWatchIn, but waits for the answer, and asks again if it was lost.
-func (s *Session) watchBy(ctx context.Context, t *watches, info RequestInfo,
-	get func(full string, f *flight) ([]byte, *zk.Stat, error)) (*Watch, error) {
+func (s *Session) watchBy(ctx context.Context, t *watches, info RequestInfo, request func(full string) starter[content]) (*Watch, error) {
 	return do(ctx, s, info, shared, inGoroutine(s, func() (*Watch, error) {
-		w := s.startWatchIn(ctx, t, info, get)
+		w := s.startWatchIn(ctx, t, info, request)
 		<-w.ready.Wait()
 		return w, w.err
 	}))
@@ -86,25 +81,20 @@ func endedWatch(event WatchEvent) *Watch {
 	return w
 }
 
-// listWatched sets a watch on the children of a node, unless one is armed already. If an event of another
-// watch comes meanwhile, armed tells whether the new one is still there.
-func (s *Session) listWatched(full string, f *flight) ([]byte, *zk.Stat, error) {
-	if !f.arm {
-		c, err := await(s.listing(full))
-		return nil, c.stat, err
+// getWatched sets a watch on the data of a node, if the node exists. A watch for the creation of a node stays until
+// the node is created, which for a contender's node is never.
+func (s *Session) getWatched(full string) starter[content] { return s.get(full, true) }
+
+// listWatched sets a watch on the children of a node.
+func (s *Session) listWatched(full string) starter[content] {
+	return func(done func(content, error)) {
+		s.listing(full, true)(func(c children, err error) { done(content{stat: c.stat}, err) })
 	}
-	_, stat, armed, err := s.conn.childrenWatched(full)
-	f.armed = armed
-	return nil, stat, err
 }
 
-// lookWatched returns the stat of a node, nil if there is no such node, and sets a watch unless one is
-// armed already.
-func (s *Session) lookWatched(full string, f *flight) ([]byte, *zk.Stat, error) {
-	if !f.arm {
-		stat, err := await(s.exists(full))
-		return nil, stat, err
+// lookWatched sets a watch on a node, and answers with a nil stat if there is no such node.
+func (s *Session) lookWatched(full string) starter[content] {
+	return func(done func(content, error)) {
+		s.exists(full, true)(func(stat *zk.Stat, err error) { done(content{stat: stat}, err) })
 	}
-	stat, err := s.conn.existsWatched(full)
-	return nil, stat, err
 }

@@ -2,7 +2,6 @@ package session
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
@@ -132,19 +131,6 @@ func (e *wireEvents) Broken(why error) {
 	case s.life.Err() != nil: // Greeted has reported it, or the manager is closed
 	default:
 		s.dialer.failed(to, &failure{stepHandshake, to.String(), why})
-	}
-}
-
-// WatchesArmed implements wire.Events.
-func (e *wireEvents) WatchesArmed() bool {
-	return slices.ContainsFunc((*Session)(e).watchTables(), (*watches).anyArmed)
-}
-
-// WatchesRefused implements wire.Events. A server that is overloaded refuses setWatches like any
-// other request.
-func (e *wireEvents) WatchesRefused() {
-	for _, t := range (*Session)(e).watchTables() {
-		t.disarm()
 	}
 }
 

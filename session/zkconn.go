@@ -15,23 +15,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// client is what a session needs of a ZooKeeper client library: the connection, and the requests that set watches.
-// calls.go has the other requests. All paths have the chroot. The calls know no context: each returns when
-// it was answered or its connection was lost.
-//
-// zkConn is the only implementation, and this file is the only one that calls zk.Conn. docs/adr/0001-zk-conn.md says why, and what a replacement would have to do.
-type client interface {
-	getWatched(path string) ([]byte, *zk.Stat, error) // sets a watch if the node exists
-	// armed reports whether the client still has the watch on the children. It is nil if there was an error.
-	childrenWatched(path string) (names []string, stat *zk.Stat, armed func() bool, err error)
-	existsWatched(path string) (*zk.Stat, error) // nil: there is no such node
-
-	close() // asks the server to close the session, if there is a connection
-	// wait returns when all goroutines of the client have ended.
-	wait()
-}
-
-// clientEvents is what a client asks its session and tells it. No call but dial may block.
+// clientEvents is what zk.Conn asks its session and tells it. No call but dial may block.
 type clientEvents interface {
 	dial() (net.Conn, error)              // the next connection
 	ended() bool                          // the client must not dial any more
@@ -42,18 +26,20 @@ type clientEvents interface {
 	created(path string)                  // of a node that did not exist
 }
 
-// zkConn is a client on zk.Conn. zk.Conn hides the timeout that was negotiated, and asks for
+// zkConn is the zk.Conn of a session. It makes the handshake, connects again, passes the server's events on,
+// and closes the session. calls.go has the requests. zk.Conn hides the timeout that was negotiated, and asks for
 // that shorter one in every later session. So each session gets a zk.Conn of its own.
+//
+// This file is the only one that calls zk.Conn. docs/adr/0001-zk-conn.md says why, and what a replacement
+// would have to do.
 type zkConn struct {
 	conn *zk.Conn
 	gone <-chan zk.Event // closed when the goroutines of conn have ended
 }
 
-var _ client = (*zkConn)(nil)
-
-// connBuffer is the size of each of a zk.Conn's two buffers, which is 1.5 MB by default. zk.Conn panics, or
-// fails in other ways, if a request does not fit. The longest is a setWatches, of 128 kB and a path.
-const connBuffer = 256 << 10
+// connBuffer is the size of the buffer in which zk.Conn makes its requests, in place of 1.5 MB. zk.Conn
+// panics if a request does not fit. The longest is the handshake, of less than 100 bytes.
+const connBuffer = 4 << 10
 
 func newZKConn(events clientEvents, timeout time.Duration, log *slog.Logger) (*zkConn, error) {
 	conn, gone, err := zk.Connect([]string{"zookeeper"}, timeout,
@@ -94,33 +80,10 @@ func passOn(e zk.Event, events clientEvents) {
 	}
 }
 
-// getWatched drops the channel that zk.Conn returns: the events come through passOn.
-func (c *zkConn) getWatched(path string) ([]byte, *zk.Stat, error) {
-	data, stat, _, err := c.conn.GetW(path)
-	return data, stat, err
-}
-
-// childrenWatched does not receive from the channel: the events come through passOn. The channel has room
-// for the event, and zk.Conn has the watch until it sends that.
-func (c *zkConn) childrenWatched(path string) ([]string, *zk.Stat, func() bool, error) {
-	names, stat, events, err := c.conn.ChildrenW(path)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	return names, stat, func() bool { return len(events) == 0 }, nil
-}
-
-// existsWatched drops the channel, as getWatched does.
-func (c *zkConn) existsWatched(path string) (*zk.Stat, error) {
-	ok, stat, _, err := c.conn.ExistsW(path)
-	if !ok {
-		stat = nil
-	}
-	return stat, err
-}
-
+// close asks the server to close the session, if there is a connection.
 func (c *zkConn) close() { c.conn.Close() }
 
+// wait returns when all goroutines of zk.Conn have ended.
 func (c *zkConn) wait() {
 	for range c.gone {
 	}

@@ -68,7 +68,7 @@ func (t *trouble) next() (string, func(context.Context) error) {
 // requests are the kinds at which a fault can strike.
 var requests = []zktest.Op{
 	zktest.OpCreate, zktest.OpCreate, zktest.OpCreateContainer, zktest.OpDelete, zktest.OpGetData,
-	zktest.OpGetChildren2, zktest.OpSync, zktest.OpPing, zktest.OpSetWatches, zktest.OpConnect,
+	zktest.OpGetChildren2, zktest.OpSync, zktest.OpPing, zktest.OpMulti, zktest.OpConnect,
 }
 
 // armed waits for a request at which to strike, and releases a held request after a while.

@@ -156,7 +156,7 @@ func (f *faults) victim() *member {
 var ops = []zktest.Op{
 	zktest.OpCreate, zktest.OpCreate, zktest.OpCreate, zktest.OpDelete, zktest.OpDelete,
 	zktest.OpGetData, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpSync, zktest.OpExists,
-	zktest.OpConnect, zktest.OpCreateContainer, zktest.OpClose, setWatches, zktest.OpPing,
+	zktest.OpConnect, zktest.OpCreateContainer, zktest.OpClose, zktest.OpMulti, zktest.OpPing,
 }
 
 // match draws requests to hit: of a kind, and now and then of one manager alone.

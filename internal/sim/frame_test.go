@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
@@ -34,8 +33,6 @@ type request struct {
 	stale stale // how far behind the server is that answers
 }
 
-const setWatches = zktest.Op(101)
-
 func parseRequest(frame []byte, first bool) request {
 	if first {
 		return request{op: zktest.OpConnect, key: "connect"}
@@ -46,7 +43,7 @@ func parseRequest(frame []byte, first bool) request {
 	}
 	body := frame[12:]
 	switch r.op {
-	case zktest.OpPing, zktest.OpClose, zktest.OpAuth, setWatches:
+	case zktest.OpPing, zktest.OpClose, zktest.OpAuth:
 		r.key = fmt.Sprint(r.op, " ")
 		return r
 	case zktest.OpMulti:
@@ -102,35 +99,10 @@ func (r request) rank() int {
 		return 0
 	case zktest.OpAuth:
 		return 1
-	case setWatches:
-		return 2
 	case zktest.OpClose:
-		return 4
+		return 3
 	}
-	return 3
-}
-
-// sortWatches puts the paths of a setWatches in the order of less: zk.Conn keeps them in a
-// map, and the server answers them in the order of the request.
-func sortWatches(frame []byte, compare func(a, b string) int) {
-	at := 12 + 8
-	for range 3 {
-		n := int(int32(binary.BigEndian.Uint32(frame[at:])))
-		at += 4
-		begin := at
-		var paths []string
-		for range max(n, 0) {
-			size := int(binary.BigEndian.Uint32(frame[at:]))
-			paths = append(paths, string(frame[at+4:at+4+size]))
-			at += 4 + size
-		}
-		slices.SortFunc(paths, compare)
-		out := frame[begin:begin]
-		for _, p := range paths {
-			out = binary.BigEndian.AppendUint32(out, uint32(len(p)))
-			out = append(out, p...)
-		}
-	}
+	return 2
 }
 
 // forgetSession turns a handshake for a session into one for a new session.

@@ -165,13 +165,12 @@ var mutants = []mutant{
 	{"kept-deaf", "kept", "a place that nobody uses stays in the way of a newcomer",
 		[]edit{{"queue/localstate.go", "case l.giveUpKept(t, changed) == nil:", "case true:"}}},
 	{"kept-unwatched", "kept", "nobody watches for newcomers",
-		[]edit{{"session/watchchildren.go", "names, stat, armed, err := s.conn.childrenWatched(full)", "armed := func() bool { return false }\n\t\tc, err := await(s.listing(full))\n\t\tnames, stat := c.names, c.stat"}}},
+		[]edit{{"session/watchchildren.go", "s.listing(full, true)(func(c children, err error) {\n\t\t\ts.childWatches", "s.listing(full, false)(func(c children, err error) {\n\t\t\ts.childWatches"}}},
 	{"kept-joined", "kept", "the watch is taken for set because an earlier one seems to be, which our own create uses up",
 		[]edit{
-			{"session/watch.go", "return &flight{watch: w, arm: true, events: e.events}", "return &flight{watch: w, arm: !e.armed, events: e.events}"},
-			{"session/watchchildren.go", "names, stat, armed, err := s.conn.childrenWatched(full)", "armed := func() bool { return false }\n\t\tlist := func(full string) ([]string, *zk.Stat, error) {\n\t\t\tc, err := await(s.listing(full))\n\t\t\treturn c.names, c.stat, err\n\t\t}\n\t\tif f.arm {\n\t\t\tlist = func(full string) (names []string, stat *zk.Stat, err error) {\n\t\t\t\tnames, stat, armed, err = s.conn.childrenWatched(full)\n\t\t\t\treturn names, stat, err\n\t\t\t}\n\t\t}\n\t\tnames, stat, err := list(full)"},
+			{"session/watchchildren.go", "w := s.childWatches.joinAlone(full)\n\t\ts.listing(full, true)", "s.childWatches.mu.Lock()\n\t\te := s.childWatches.m[full]\n\t\tset := e != nil && len(e.alone) > 0\n\t\ts.childWatches.mu.Unlock()\n\t\tw := s.childWatches.joinAlone(full)\n\t\ts.listing(full, !set)"},
 			// and does not end with the event of the earlier one
-			{"session/watch.go", "\tfor _, w := range e.alone {\n\t\tw.fire(event)\n\t}\n\te.cur, e.alone = nil, nil\n", "\tvar flying []*Watch\n\tfor _, w := range e.alone {\n\t\tselect {\n\t\tcase <-w.ready.Wait():\n\t\t\tw.fire(event)\n\t\tdefault:\n\t\t\tflying = append(flying, w)\n\t\t}\n\t}\n\te.cur, e.alone = nil, flying\n"},
+			{"session/watch.go", "\tfor _, w := range e.alone {\n\t\tw.fire(event)\n\t}\n", "\tfor _, w := range e.alone {\n\t\tif event == WatchBroken || w.ready.Has() {\n\t\t\tw.fire(event)\n\t\t\tcontinue\n\t\t}\n\t\tleft := t.entryLocked(path)\n\t\tleft.alone = append(left.alone, w)\n\t}\n"},
 		}},
 	{"kept-crowded", "kept", "a place is used again although the listing on entry has shown a contender behind it",
 		[]edit{{"queue/decide.go", "a.crowded = a.crowded || a.entry.lazy && waitsFor(a.r.Kind, n, a.node)", "a.crowded = false"}}},

@@ -179,14 +179,6 @@ func (l *link) canonical(group []packet, first bool) []packet {
 		p.req = parseRequest(p.frame, first && i == 0)
 		p.rank = p.req.rank()
 		p.order = mix(seed, "order", p.req.key, p.at)
-		if p.req.op == setWatches {
-			sortWatches(p.frame, func(a, b string) int {
-				if mix(seed, a, p.at) < mix(seed, b, p.at) {
-					return -1
-				}
-				return 1
-			})
-		}
 	}
 	slices.SortStableFunc(group, func(a, b packet) int {
 		switch {

@@ -46,8 +46,8 @@ type beat struct {
 	pinged  bool        // a ping was sent since the last round, in the middle of the time to the next or later
 }
 
-// aside keeps the schedule apart from the instants at which zk.Conn pings. Requests that wait for setWatches
-// go when it does, so it would matter which of the two is first. Only virtual time can tell.
+// aside keeps the schedule apart from what others do at round times after a greeting. It would matter which of
+// two comes first, and only virtual time can tell.
 const aside = time.Millisecond
 
 // duty is a heartbeat that is due.

@@ -76,7 +76,7 @@ func TestBeatNext(t *testing.T) {
 // Heartbeats go out while none is answered, and a round's write follows its sync.
 func TestBeatsAreNotHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, false)
+		b := newBench(t)
 		b.events.owns = true
 		b.greet(t) // a timeout of 6 s: a ping each 0.3 s, a round each 1.2 s
 		if diff := cmp.Diff([]int32{OpMulti}, b.beaten()); diff != "" {
@@ -95,7 +95,7 @@ func TestBeatsAreNotHeldBack(t *testing.T) {
 
 func TestRoundIsSyncThenWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, false)
+		b := newBench(t)
 		b.events.owns = true
 		b.greet(t)
 		b.answer(t, replyFrame(firstXid-1, 0, bodies[OpMulti]...))
@@ -141,7 +141,7 @@ func TestIdleBeats(t *testing.T) {
 // testIdleBeats wants from least to most between two heartbeats, with a timeout of 6 s. The first ones follow the
 // greeting, and come as if ticks were short.
 func testIdleBeats(t *testing.T, half, least, most time.Duration) {
-	b := newBench(t, false)
+	b := newBench(t)
 	b.cfg.Half = func(time.Duration) time.Duration { return half }
 	b.greet(t)
 	last := time.Now()

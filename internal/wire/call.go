@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// Requests that the session sends itself. zk.Conn sends only those that set watches. It needs a
-// goroutine for each request that is under way, and writes each with a system call of its own. Here a
-// request needs no goroutine, and those that come together are written together.
+// The session's requests. zk.Conn would need a goroutine for each that is under way, and a system call for
+// each that it writes. Here a request needs no goroutine, and those that come together are written together.
 //
 // The answers pass through zk.Conn too, which ignores their negative numbers. An answer counts once
 // zk.Conn asks for the bytes behind it: it has dealt with all earlier events by then. So events and
@@ -22,7 +21,7 @@ type Reply struct {
 }
 
 // Call sends a request. It fills in the request's number, does not block, and does not change the frame any
-// more once done was called. A request that comes before the greeting or before setWatches waits for them.
+// more once done was called. A request that comes before the greeting waits for it.
 //
 // done is called once: with the answer, or with an error after [Conn.Forsake]. It is called by the
 // goroutine that reads, or by the one that calls Forsake or Call, and must not block.

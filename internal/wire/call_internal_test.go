@@ -70,7 +70,7 @@ func data(text string) []byte {
 func TestCall(t *testing.T) {
 	for _, size := range []int{1, 30, 1000} {
 		synctest.Test(t, func(t *testing.T) {
-			c := &called{bench: newBench(t, false)}
+			c := &called{bench: newBench(t)}
 			c.greet(t)
 			c.sent()
 			c.call("a", OpGetData)
@@ -98,7 +98,7 @@ func TestCall(t *testing.T) {
 // one piece.
 func TestCallFollowsEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &called{bench: newBench(t, false)}
+		c := &called{bench: newBench(t)}
 		c.send(t, 0, 0)
 		<-c.got
 		greeting := greetingFrame(42, 6000)
@@ -129,35 +129,27 @@ func TestCallFollowsEvents(t *testing.T) {
 	})
 }
 
-// A call waits for the greeting, the identities and setWatches. The calls that wait go together, in order.
+// A call waits for the greeting, and goes behind the identities. The calls that wait go together, in order.
 func TestCallWaits(t *testing.T) {
-	for _, armed := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			c := &called{bench: newBench(t, armed)}
-			c.ids.list = []Identity{{"digest", []byte("a:b")}}
-			wants := func(when string, want ...int32) {
-				t.Helper()
-				if ops, _ := c.sent(); !slices.Equal(ops, want) {
-					t.Errorf("armed: %v: %s: sent %v, want %v", armed, when, ops, want)
-				}
+	synctest.Test(t, func(t *testing.T) {
+		c := &called{bench: newBench(t)}
+		c.ids.list = []Identity{{"digest", []byte("a:b")}}
+		wants := func(when string, want ...int32) {
+			t.Helper()
+			if ops, _ := c.sent(); !slices.Equal(ops, want) {
+				t.Errorf("%s: sent %v, want %v", when, ops, want)
 			}
-			c.call("a", OpDelete)
-			wants("before the handshake")
-			c.send(t, 0, 0)
-			<-c.got
-			c.call("b", OpSync)
-			wants("before the greeting")
-			go c.read()
-			c.answer(t, greetingFrame(42, 6000))
-			if !armed {
-				wants("after the greeting", OpAuth, OpDelete, OpSync)
-				return
-			}
-			wants("after the greeting", OpAuth)
-			c.send(t, 1, OpSetWatches)
-			wants("after setWatches", OpSetWatches, OpDelete, OpSync)
-		})
-	}
+		}
+		c.call("a", OpDelete)
+		wants("before the handshake")
+		c.send(t, 0, 0)
+		<-c.got
+		c.call("b", OpSync)
+		wants("before the greeting")
+		go c.read()
+		c.answer(t, greetingFrame(42, 6000))
+		wants("after the greeting", OpAuth, OpDelete, OpSync)
+	})
 }
 
 // A call does not block, also while the network takes no bytes. A request of zk.Conn does not overtake it.
@@ -200,7 +192,7 @@ func TestCallDoesNotBlock(t *testing.T) {
 // read.
 func TestForsake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &called{bench: newBench(t, false)}
+		c := &called{bench: newBench(t)}
 		c.greet(t)
 		c.sent()
 		c.call("answered", OpDelete)
@@ -224,7 +216,7 @@ func TestForsake(t *testing.T) {
 // The numbers begin again before they are used up, and are never those that mean something else.
 func TestCallNumbers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &called{bench: newBench(t, false)}
+		c := &called{bench: newBench(t)}
 		c.greet(t)
 		c.sent()
 		c.Conn.mu.Lock()

@@ -5,11 +5,11 @@
 //
 //   - protects zk.Conn from what it cannot handle: it closes a connection on which a malformed
 //     frame comes, and zk.Conn opens another (frame.go, reply.go, flight.go),
-//   - keeps the session's last transaction id in its place (seen.go),
+//   - tells servers the session's last transaction id (seen.go),
 //   - presents the identities of the session (identity.go),
 //   - notes when each frame was sent and answered, and tells the session's [Clock] what that
 //     proves (lease.go has the derivation),
-//   - sends heartbeats of its own (beat.go), and the session's requests that set no watch (call.go).
+//   - sends heartbeats of its own (beat.go), and the session's requests (call.go).
 //
 // Package zktest uses the numbers and the encoding too.
 package wire
@@ -58,13 +58,10 @@ type Conn struct {
 	in        frames
 	reply     reply     // whose body is on its way
 	hello     time.Time // when the handshake was sent
-	told      int64     // the last transaction, as the handshake told it
 	greeted   time.Time // when the greeting came; zero before
 	timeout   time.Duration
 	flight    flight
 	trail     trail
-	holding   bool // requests wait in held for setWatches
-	held      [][]byte
 	urgent    [][]byte // sent when the greeting comes, before zk.Conn has seen it
 	ids       identities
 	beat      beat

@@ -9,14 +9,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // fakeEvents stands for the session of a connection.
 type fakeEvents struct {
 	mu         sync.Mutex
-	armed      bool
 	owns       bool
 	refuse     error
 	greetings  []Greeting
@@ -44,13 +41,11 @@ func (e *fakeEvents) Accepted()         { e.do(func() { e.identities = append(e.
 func (e *fakeEvents) Refused(s string) {
 	e.do(func() { e.identities = append(e.identities, "refused "+s) })
 }
-func (e *fakeEvents) Expired()           { e.do(func() { e.expiries++ }) }
-func (e *fakeEvents) Closed()            { e.do(func() { e.closes++ }) }
-func (e *fakeEvents) Broken(err error)   { e.do(func() { e.faults = append(e.faults, err) }) }
-func (e *fakeEvents) WatchesArmed() bool { return e.armed }
-func (e *fakeEvents) WatchesRefused()    {}
-func (e *fakeEvents) Owns() bool         { e.mu.Lock(); defer e.mu.Unlock(); return e.owns }
-func (e *fakeEvents) Go(f func())        { e.beats.Go(f) }
+func (e *fakeEvents) Expired()         { e.do(func() { e.expiries++ }) }
+func (e *fakeEvents) Closed()          { e.do(func() { e.closes++ }) }
+func (e *fakeEvents) Broken(err error) { e.do(func() { e.faults = append(e.faults, err) }) }
+func (e *fakeEvents) Owns() bool       { e.mu.Lock(); defer e.mu.Unlock(); return e.owns }
+func (e *fakeEvents) Go(f func())      { e.beats.Go(f) }
 
 func config(e Events) Config {
 	return Config{
@@ -69,10 +64,10 @@ type bench struct {
 	reads  chan error    // the end of the reader
 }
 
-func newBench(t *testing.T, armed bool) *bench {
+func newBench(t *testing.T) *bench {
 	t.Helper()
 	near, far := net.Pipe()
-	b := &bench{events: &fakeEvents{armed: armed}, server: far, got: make(chan [2]int32, 1000), reads: make(chan error, 1)}
+	b := &bench{events: &fakeEvents{}, server: far, got: make(chan [2]int32, 1000), reads: make(chan error, 1)}
 	b.Conn = New(near, config(b.events))
 	t.Cleanup(func() { b.Close(); far.Close(); b.events.beats.Wait() })
 	go b.serve()
@@ -187,7 +182,7 @@ func TestConnAnswers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, false)
+				b := newBench(t)
 				b.greet(t)
 				time.Sleep(500 * time.Millisecond)
 				sent := time.Now()
@@ -235,7 +230,7 @@ func TestConnAnswers(t *testing.T) {
 
 func TestConnGreeting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, false)
+		b := newBench(t)
 		hello := time.Now()
 		b.send(t, 0, 0)
 		<-b.got
@@ -270,7 +265,7 @@ func TestConnGreetingRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, false)
+				b := newBench(t)
 				b.events.refuse = c.refuse
 				b.send(t, 0, 0)
 				go func() { _, _ = b.server.Write(c.frame) }()
@@ -286,69 +281,12 @@ func TestConnGreetingRefused(t *testing.T) {
 	}
 }
 
-// After a reconnect with watches requests wait for setWatches.
-func TestConnHolding(t *testing.T) {
-	type frame struct{ xid, op int32 }
-	for _, c := range []struct {
-		name  string
-		armed bool
-		sends []frame
-		want  [][]int32 // what has arrived after each send
-	}{
-		{"no watches", false, []frame{{1, OpCreate}, {2, OpSync}}, [][]int32{{1}, {2}}},
-		{"until setWatches", true,
-			[]frame{{1, OpCreate}, {3, OpSync}, {4, OpSetWatches}, {5, OpSync}},
-			[][]int32{nil, nil, {4, 1, 3}, {5}}},
-		{"until a ping", true,
-			[]frame{{1, OpCreate}, {2, OpSync}, {XidPing, OpPing}, {3, OpSync}},
-			[][]int32{nil, nil, {1, 2, XidPing}, {3}}},
-		{"closeSession too: zk.Conn is still about to read what its answer changes", true,
-			[]frame{{1, OpDelete}, {2, OpClose}, {3, OpSetWatches}}, [][]int32{nil, nil, {3, 1, 2}}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, c.armed)
-				b.greet(t)
-				for i, f := range c.sends {
-					b.send(t, f.xid, f.op)
-					if diff := cmp.Diff(c.want[i], b.arrived()); diff != "" {
-						t.Errorf("after frame %d (-want +got):\n%s", i, diff)
-					}
-				}
-			})
-		})
-	}
-}
-
-// A request that is held back counts from when it is sent. Its bytes are those at the time of the
-// call, because zk.Conn uses its buffer again at once.
-func TestConnHeldIsCopied(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, true)
-		b.greet(t)
-		f := []byte{0, 0, 0, 8, 0, 0, 0, 7, 0, 0, 0, OpSync}
-		_, _ = b.Write(f)
-		f[7] = 99
-		time.Sleep(400 * time.Millisecond)
-		sent := time.Now()
-		b.send(t, 8, OpSetWatches)
-		if diff := cmp.Diff([]int32{8, 7}, b.arrived()); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-		b.answer(t, replyFrame(8, 0))
-		b.answer(t, replyFrame(7, 0, bodies[OpCreate]...))
-		if got := b.events.answers; len(got) != 1 || !got[0].Sent.Equal(sent) {
-			t.Errorf("answered %v, want %v", got, sent)
-		}
-	})
-}
-
 // A server that does not greet is given up after the limit, and the reader gets the reason. A
 // greeted connection has no limit of its own, whatever deadlines zk.Conn sets. Silence says how
 // long an answer has been due.
 func TestConnSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, false)
+		b := newBench(t)
 		b.send(t, 0, 0)
 		go b.read()
 		start := time.Now()
@@ -360,7 +298,7 @@ func TestConnSilence(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, false)
+		b := newBench(t)
 		b.greet(t)
 		_ = b.SetReadDeadline(time.Now().Add(time.Second))
 		_ = b.SetDeadline(time.Now().Add(time.Second))
@@ -387,7 +325,7 @@ func TestConnSilence(t *testing.T) {
 // A write that fails reports success, and the reader gets the error.
 func TestConnWriteNeverFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, false)
+		b := newBench(t)
 		b.greet(t)
 		b.server.Close()
 		b.send(t, 1, OpSync)

@@ -27,7 +27,7 @@ func TestConnErr(t *testing.T) {
 		"cut, then sent": {func(t *testing.T, b *bench) { b.Cut(cut); b.send(t, 1, OpSync) }, cut},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, false)
+			b := newBench(t)
 			b.greet(t)
 			c.do(t, b)
 			synctest.Wait()
@@ -37,7 +37,7 @@ func TestConnErr(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, false)
+		b := newBench(t)
 		b.send(t, 0, 0)
 		go b.read()
 		time.Sleep(time.Minute)

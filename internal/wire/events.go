@@ -21,10 +21,6 @@ type Events interface {
 	// Broken is called when the connection is given up because of what the server sent on it, or
 	// has ended before the server greeted.
 	Broken(why error)
-	// WatchesArmed reports whether zk.Conn will send setWatches after a handshake.
-	WatchesArmed() bool
-	// WatchesRefused is called when the server has refused setWatches.
-	WatchesRefused()
 	// Owns reports whether the session owns nodes, or may own some.
 	Owns() bool
 	// Go runs f in a goroutine of the session, unless the session has ended.

@@ -24,8 +24,6 @@ type frames struct {
 	have int                 // bytes in buf
 	body body                // the part of the present frame that does not fit buf
 
-	replies bool // the greeting has come, so all frames from now on are replies
-
 	at   int64  // how many bytes have come
 	keep bool   // the body of the present frame is wanted
 	kept []byte // what has come of it
@@ -41,8 +39,7 @@ func (f *frames) taken() []byte {
 // feed takes the next bytes. It calls head for each frame whose head is complete. head returns
 // what the body behind a reply's header must consist of. The slice passed to head is valid only
 // during the call. feed calls whole after the last byte of a well-formed frame. It returns an error
-// before the last byte of a malformed frame is passed on. It hides the transactions of replies from
-// zk.Conn: see seen.go.
+// before the last byte of a malformed frame is passed on.
 func (f *frames) feed(p []byte, head func([]byte) ([]field, error), whole func()) error {
 	for len(p) > 0 {
 		if f.body.left > 0 {
@@ -66,9 +63,6 @@ func (f *frames) feed(p []byte, head func([]byte) ([]field, error), whole func()
 			return err
 		}
 		n := copy(f.buf[f.have:want], p)
-		if f.replies {
-			hideZxid(p[:n], f.have)
-		}
 		f.have += n
 		f.at += int64(n)
 		p = p[n:]

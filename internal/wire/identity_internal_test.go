@@ -30,7 +30,7 @@ func TestIdentitiesComeFirst(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, false)
+				b := newBench(t)
 				b.ids.list = []Identity{{"digest", []byte("a:1")}, {"digest", []byte("b:2")}}
 				b.send(t, 0, 0)
 				<-b.got

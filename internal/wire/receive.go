@@ -130,11 +130,7 @@ func (w *Conn) whole() {
 	switch {
 	case r.code == CodeSessionExpired:
 		w.cfg.Events.Expired()
-	case r.code != CodeOK: // zk.Conn ignores the code, and would believe that its watches are set again
-		if r.sent.op == OpSetWatches {
-			w.cfg.Events.WatchesRefused()
-		}
-	case r.sent.op == OpClose:
+	case r.code == CodeOK && r.sent.op == OpClose:
 		w.cfg.Events.Closed()
 	}
 }
@@ -168,7 +164,7 @@ func (w *Conn) greet(head []byte, now time.Time) error {
 		return err
 	}
 	w.patient.Stop()
-	w.greeted, w.in.replies = now, true
+	w.greeted = now
 	if g.Session == 0 {
 		w.cfg.Events.Expired()
 		return nil // zk.Conn must see it too
@@ -178,7 +174,6 @@ func (w *Conn) greet(head []byte, now time.Time) error {
 	}
 	w.timeout = g.Timeout()
 	w.trail.begin(w.hello, now, w.timeout)
-	w.holding = w.cfg.Events.WatchesArmed()
 	w.urgent = w.ids.frames()
 	if w.beat.begin(now, w.timeout, w.cfg.Events.Owns()) {
 		w.urgent = append(w.urgent, agreeFrame(w.xidLocked()))

@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"math"
-	"slices"
 )
 
 // Write sends one frame. zk.Conn writes each frame whole.
@@ -58,47 +57,19 @@ func (w *Conn) withCallsLocked(f func() [][]byte) [][]byte {
 	return out
 }
 
-// openLocked reports whether calls can be sent: the server has greeted, and has been sent the identities and
-// setWatches.
-func (w *Conn) openLocked() bool {
-	return !w.greeted.IsZero() && len(w.urgent) == 0 && !w.holding
-}
+// openLocked reports whether calls can be sent: the server has greeted, and has been sent the identities.
+func (w *Conn) openLocked() bool { return !w.greeted.IsZero() && len(w.urgent) == 0 }
 
-// outgoing returns the frames to send now that zk.Conn sends b. The caller holds w.mu.
-//
-// After a reconnect, setWatches tells the server which watches zk.Conn had, and up to which
-// transaction it has seen everything. Replies to queued requests would advance that transaction. The
-// server would then leave out the events in between. So outgoing holds requests back until setWatches
-// is on its way.
+// outgoing returns the frames to send now that zk.Conn sends b: the handshake, or closeSession. Pings are
+// sent at other times: see beat.go. The caller holds w.mu.
 func (w *Conn) outgoing(b []byte) [][]byte {
-	if w.hello.IsZero() {
-		w.told = w.cfg.Seen.zxid.Load()
-		return [][]byte{withZxid(b, zxidInHello, w.told)}
+	switch {
+	case w.hello.IsZero():
+		return [][]byte{w.cfg.Seen.fill(b)}
+	case opOf(b) == OpPing:
+		return nil
 	}
-	op := opOf(b)
-	if op == OpSetWatches {
-		b = withZxid(b, zxidInSetWatches, w.told)
-	}
-	if !w.holding {
-		if op == OpPing {
-			return nil // see beat.go
-		}
-		return [][]byte{b}
-	}
-	switch op {
-	case OpSetWatches:
-		out := append([][]byte{b}, w.held...)
-		w.holding, w.held = false, nil
-		return out
-	case OpPing:
-		// zk.Conn sends setWatches at once after the handshake, and a ping after a third of a
-		// timeout. So setWatches does not come any more.
-		out := append(w.held, b)
-		w.holding, w.held = false, nil
-		return out
-	}
-	w.held = append(w.held, slices.Clone(b))
-	return nil
+	return [][]byte{b}
 }
 
 // noteLocked notes when the frames are sent, and what a quorum's answer to them will prove.
