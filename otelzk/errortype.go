@@ -3,8 +3,6 @@ package otelzk
 import (
 	"context"
 	"errors"
-	"strconv"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -94,16 +92,14 @@ var answers = []named{
 	{zk.ErrConnectionClosed, codeConnectionLoss},
 }
 
-// numbered are the codes for which go-zookeeper has no error.
-var numbered = map[int]string{
+// numbered are the codes for which neither go-zookeeper nor package session has an error.
+var numbered = map[int32]string{
 	-1:   codeSystemError,
 	-2:   codeRuntimeInconsistency,
 	-3:   codeDataInconsistency,
 	-4:   codeConnectionLoss,
 	-5:   codeMarshallingError,
-	-6:   codeUnimplemented,
 	-7:   codeOperationTimeout,
-	-8:   codeBadArguments,
 	-119: codeNotReadOnly,
 	-120: codeEphemeralOnLocalSession,
 	-122: codeRequestTimeout,
@@ -112,19 +108,11 @@ var numbered = map[int]string{
 	-127: codeThrottledOp,
 }
 
-// number parses the code in go-zookeeper's text for a code that it does not know. It returns 0 for all
-// other errors.
-func number(err error) int {
-	const mark = "unknown error: "
-	text := err.Error()
-	i := strings.LastIndex(text, mark)
-	if i < 0 {
+// number returns the code of a server for which there is no error, or 0.
+func number(err error) int32 {
+	var coded interface{ ErrorCode() int32 }
+	if !errors.As(err, &coded) {
 		return 0
 	}
-	digits, _, _ := strings.Cut(text[i+len(mark):], "\n") // errors may be joined
-	n, err := strconv.Atoi(digits)
-	if err != nil {
-		return 0
-	}
-	return n
+	return coded.ErrorCode()
 }

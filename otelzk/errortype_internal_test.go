@@ -18,6 +18,12 @@ type typed string
 func (typed) Error() string       { return "typed" }
 func (t typed) ErrorType() string { return string(t) }
 
+// coded is an error with an ErrorCode.
+type coded int32
+
+func (coded) Error() string      { return "coded" }
+func (c coded) ErrorCode() int32 { return int32(c) }
+
 func TestErrorType(t *testing.T) {
 	for _, c := range []struct {
 		err         error
@@ -35,11 +41,10 @@ func TestErrorType(t *testing.T) {
 		{zk.ErrNoNode, codeNoNode, codeNoNode},
 		{zk.ErrConnectionClosed, codeConnectionLoss, codeConnectionLoss},
 		{errors.Join(zk.ErrConnectionClosed, zk.ErrSessionMoved), codeSessionMoved, codeSessionMoved},
-		{fmt.Errorf("%w: %w", zk.ErrConnectionClosed, errors.New("unknown error: -127")), codeThrottledOp, codeThrottledOp},
-		{errors.New("unknown error: -6"), codeUnimplemented, codeUnimplemented},
+		{fmt.Errorf("%w: %w", zk.ErrConnectionClosed, coded(-127)), codeThrottledOp, codeThrottledOp},
 		{session.ErrUnimplemented, codeUnimplemented, codeUnimplemented},
-		{errors.New("unknown error: -999"), errOther, ""},
-		{errors.New("unknown error: soon"), errOther, ""},
+		{coded(-999), errOther, ""},
+		{errors.New("unknown error: -127"), errOther, ""},
 		{fmt.Errorf("%w: %w", session.ErrLost, typed(errSessionUncertain)), errSessionUncertain, ""},
 		{fmt.Errorf("%w: %w", session.ErrLost, typed(errSessionExpired)), errSessionExpired, codeSessionExpired},
 		{fmt.Errorf("%w: %w", session.ErrLost, typed(errNodeDeleted)), errNodeDeleted, ""},

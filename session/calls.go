@@ -1,8 +1,6 @@
 package session
 
 import (
-	"fmt"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
@@ -62,30 +60,6 @@ func call[T any](s *Session, request *wire.Encoder, decode func(*wire.Decoder) (
 			done(decode(&r.Body))
 		}
 	})
-}
-
-// errorOf returns what zk.Conn makes of an error code.
-func errorOf(code int32) error {
-	if err := codes[code]; err != nil {
-		return err
-	}
-	return fmt.Errorf("%s%d", unknownCode, code)
-}
-
-var codes = map[int32]error{
-	-100:                            zk.ErrAPIError,
-	wire.CodeNoNode:                 zk.ErrNoNode,
-	wire.CodeNoAuth:                 zk.ErrNoAuth,
-	wire.CodeBadVersion:             zk.ErrBadVersion,
-	wire.CodeNoChildrenForEphemeral: zk.ErrNoChildrenForEphemerals,
-	wire.CodeNodeExists:             zk.ErrNodeExists,
-	wire.CodeNotEmpty:               zk.ErrNotEmpty,
-	wire.CodeSessionExpired:         zk.ErrSessionExpired,
-	wire.CodeInvalidACL:             zk.ErrInvalidACL,
-	wire.CodeAuthFailed:             zk.ErrAuthFailed,
-	wire.CodeSessionMoved:           zk.ErrSessionMoved,
-	wire.CodeReconfigDisabled:       zk.ErrReconfigDisabled,
-	wire.CodeBadArguments:           zk.ErrBadArguments,
 }
 
 func request(op int32, path string) *wire.Encoder {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -111,7 +112,7 @@ const (
 // outcomeOf returns what an error says about containers. broken is why the connection ended, if it did.
 func outcomeOf(err, broken error) outcome {
 	switch kind := classify(err); {
-	case isUnimplemented(err):
+	case errors.Is(err, ErrUnimplemented):
 		return outcomeUnimplemented
 	case kind == answered:
 		return outcomeAnswer
@@ -147,7 +148,7 @@ func (s *Session) createDirectory(ctx context.Context, full string) (string, err
 		s.cfg.log.Warn("zookeeper has no container nodes, so the directories of locks stay when they are empty",
 			slog.String("server", s.server().String()), slog.Any("cause", why))
 	}
-	if isUnimplemented(err) {
+	if errors.Is(err, ErrUnimplemented) {
 		return await(s.create(full, nil, Persistent))
 	}
 	return made, err

@@ -138,3 +138,13 @@ func (s *Session) copyOp(op any) (own, out any, size int, err error) {
 	}
 	return nil, nil, 0, invalidf("%T is not an operation of a multi", op)
 }
+
+// checkMultiFlags refuses the kinds of node that Multi does not make. Servers have other operations for them,
+// which go-zookeeper has no types for.
+func checkMultiFlags(flags int32) error {
+	switch flags {
+	case 0, zk.FlagEphemeral, zk.FlagSequence, zk.FlagEphemeralSequential:
+		return nil
+	}
+	return invalidf("flags %d of a create in a multi", flags)
+}

@@ -105,14 +105,10 @@ func try[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, sta
 	return got.v, err
 }
 
-// verdict completes an error of zk.Conn. If the session has ended, it returns the cause, even if
-// the event that says so has not come yet. It gives every error that is worth another try the
-// same sentinel, including raw network errors. The code for a request that the server does not implement
-// has no error in zk.Conn, and gets one here.
+// verdict completes the error of a request. If the session has ended, it returns the cause, even if
+// the event that says so has not come yet. It gives every error that is worth another try the same
+// sentinel.
 func (s *Session) verdict(err error) error {
-	if isUnimplemented(err) {
-		return ErrUnimplemented
-	}
 	switch classify(err) {
 	case sessionOver:
 		if errors.Is(err, zk.ErrSessionExpired) {

@@ -3,16 +3,15 @@ package session
 import (
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
-	"syscall"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 func TestClassify(t *testing.T) {
+	s := bareSession(t, newFakeConfig(t))
 	for _, c := range []struct {
 		err  error
 		want errorKind
@@ -25,23 +24,17 @@ func TestClassify(t *testing.T) {
 		{zk.ErrBadVersion, answered},
 		{zk.ErrNotEmpty, answered},
 		{zk.ErrInvalidACL, answered},
-		{errors.New("unknown error: -6"), answered},
-		{errors.New("unknown error: -8"), answered},
+		{errorOf(wire.CodeUnimplemented), answered},
+		{errorOf(wire.CodeBadArguments), answered},
+		{errorOf(wire.CodeMarshallingError), answered},
 		{zk.ErrSessionExpired, sessionOver},
-		{zk.ErrClosing, sessionOver},
-		{zk.ErrNoServer, refused},
 		{zk.ErrSessionMoved, refused},
-		{errors.New("unknown error: -127"), refused},
+		{errorOf(wire.CodeThrottled), refused},
 		{zk.ErrConnectionClosed, replyLost},
 		{fmt.Errorf("x: %w", zk.ErrConnectionClosed), replyLost},
-		{errors.New("unknown error: -4"), replyLost},
-		{errors.New("unknown error: -7"), replyLost},
-		{io.EOF, replyLost},
-		{io.ErrUnexpectedEOF, replyLost},
-		{net.ErrClosed, replyLost},
-		{os.ErrDeadlineExceeded, replyLost},
-		{&net.OpError{Op: "write", Err: syscall.EPIPE}, replyLost},
-		{syscall.ECONNRESET, replyLost},
+		{errorOf(wire.CodeConnectionLoss), replyLost},
+		{fmt.Errorf("x: %w", errorOf(wire.CodeOperationTimeout)), replyLost},
+		{s.rejectReply(errors.New("it cannot be true")), replyLost},
 	} {
 		if got := classify(c.err); got != c.want {
 			t.Errorf("%v: %d, want %d", c.err, got, c.want)
@@ -49,34 +42,26 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// zk.Conn makes text of codes that it does not know. They are read back from the text.
-func TestCode(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		want int
-	}{
-		{nil, 0},
-		{zk.ErrNoNode, 0},
-		{zk.ErrUnknown, 0},
-		{errors.New("unknown error: -6"), -6},
-		{fmt.Errorf("create /a: %w", errors.New("unknown error: -127")), -127},
-		{errors.New("unknown error: "), 0},
-		{errors.New("unknown error: x"), 0},
-	} {
-		if got := code(c.err); got != c.want {
-			t.Errorf("%v: %d, want %d", c.err, got, c.want)
+// A code without an error of its own keeps go-zookeeper's text, and tells its number.
+func TestErrorOf(t *testing.T) {
+	var coded interface{ ErrorCode() int32 }
+	for code, text := range map[int32]string{-2: "unknown error: -2", wire.CodeThrottled: "unknown error: -127"} {
+		err := fmt.Errorf("create /a: %w", errorOf(code))
+		if !errors.As(err, &coded) || coded.ErrorCode() != code || err.Error() != "create /a: "+text {
+			t.Errorf("%d: %v", code, err)
 		}
 	}
-	if !isUnimplemented(errors.New("unknown error: -6")) || isUnimplemented(zk.ErrNoNode) || isUnimplemented(nil) {
-		t.Error("isUnimplemented")
+	if err := errorOf(wire.CodeUnimplemented); err != ErrUnimplemented {
+		t.Errorf("unimplemented: %v", err)
 	}
 }
 
 // If the session has ended, its error replaces that of the connection.
 func TestVerdict(t *testing.T) {
 	s := bareSession(t, newFakeConfig(t))
-	if err := s.verdict(io.EOF); !errors.Is(err, zk.ErrConnectionClosed) || !errors.Is(err, io.EOF) {
-		t.Errorf("a raw error: %v", err)
+	throttled := errorOf(wire.CodeThrottled)
+	if err := s.verdict(throttled); !errors.Is(err, zk.ErrConnectionClosed) || !errors.Is(err, throttled) {
+		t.Errorf("an error that is worth another try: %v", err)
 	}
 	if err := s.verdict(zk.ErrNoNode); err != zk.ErrNoNode {
 		t.Errorf("an answer: %v", err)

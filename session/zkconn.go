@@ -1,18 +1,13 @@
 package session
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // clientEvents is what zk.Conn asks its session and tells it. No call but dial may block.
@@ -111,75 +106,4 @@ func (l zkLogger) Printf(format string, args ...any) {
 		return // the answer to a heartbeat of package wire, which zk.Conn does not know
 	}
 	l.log.Debug("zookeeper: " + fmt.Sprintf(format, args...))
-}
-
-// checkMultiFlags refuses the kinds of node that zk.Conn cannot create in a multi. It has no way
-// to send a TTL there, and it cannot decode the result of a container's create.
-func checkMultiFlags(flags int32) error {
-	switch flags {
-	case 0, zk.FlagEphemeral, zk.FlagSequence, zk.FlagEphemeralSequential:
-		return nil
-	}
-	return invalidf("flags %d of a create in a multi", flags)
-}
-
-// errorKind is what an error of a client means for a request.
-type errorKind int
-
-const (
-	answered    errorKind = iota // the server answered: final
-	refused                      // the server did not carry it out, and may later
-	replyLost                    // nobody knows whether the server carried it out
-	sessionOver                  // the session has ended
-)
-
-// classify returns what an error means. zk.Conn passes raw network errors on, and makes text of
-// error codes that it does not know.
-func classify(err error) errorKind {
-	if err == nil {
-		return answered
-	}
-	switch code(err) {
-	case wire.CodeThrottled:
-		return refused
-	case wire.CodeConnectionLoss, wire.CodeOperationTimeout:
-		return replyLost
-	}
-	var netErr net.Error
-	switch {
-	case errors.Is(err, zk.ErrSessionExpired), errors.Is(err, zk.ErrClosing):
-		return sessionOver
-	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved):
-		return refused
-	case errors.Is(err, zk.ErrConnectionClosed):
-		return replyLost
-	case errors.As(err, &netErr), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
-		errors.Is(err, net.ErrClosed), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
-		return replyLost
-	}
-	return answered
-}
-
-// isUnimplemented reports whether the server does not know a request, such as the create of a
-// container.
-func isUnimplemented(err error) bool { return code(err) == wire.CodeUnimplemented }
-
-// unknownCode is how zk.Conn begins the text of an error code that it does not know.
-const unknownCode = "unknown error: "
-
-// code returns the error code that zk.Conn did not know and made text of. It returns 0 for all
-// other errors.
-func code(err error) int {
-	if err == nil {
-		return 0
-	}
-	_, text, ok := strings.Cut(err.Error(), unknownCode)
-	if !ok {
-		return 0
-	}
-	var n int
-	if _, scanErr := fmt.Sscanf(text, "%d", &n); scanErr != nil {
-		return 0
-	}
-	return n
 }
