@@ -2,7 +2,9 @@ package wire
 
 import (
 	"encoding/binary"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 )
 
@@ -30,6 +32,11 @@ func (w *Conn) Call(frame []byte, done func(Reply)) {
 		done(Reply{Err: net.ErrClosed})
 		return
 	}
+	w.poke()
+}
+
+// poke has a goroutine send the calls that wait.
+func (w *Conn) poke() {
 	select {
 	case w.posted <- struct{}{}:
 	default:
@@ -46,6 +53,7 @@ type calls struct {
 	waiting  []call                // not sent yet, in order
 	sent     map[int32]func(Reply) // by number
 	answered []answered            // zk.Conn has not read as far, in order
+	most     int                   // how many sent has had at a time since it was made
 	over     bool
 }
 
@@ -71,7 +79,12 @@ func (c *calls) post(one call) bool {
 	return !c.over
 }
 
-// take returns the frames to send now, with the numbers that next returns.
+// together is about how many bytes of calls are written at once. All frames of a write count as sent when it begins,
+// and no heartbeat goes while it lasts. So on a slow network long writes would cost the session its lease.
+const together = 16 << 10
+
+// take returns the frames of calls to send now, with the numbers that next returns. Others may have to wait for
+// the next write.
 func (c *calls) take(next func() int32) [][]byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,15 +94,26 @@ func (c *calls) take(next func() int32) [][]byte {
 	if c.sent == nil {
 		c.sent = make(map[int32]func(Reply))
 	}
-	frames := make([][]byte, len(c.waiting))
-	for i, one := range c.waiting {
+	var frames [][]byte
+	for size := 0; len(frames) < len(c.waiting) && size < together; {
+		one := c.waiting[len(frames)]
 		xid := next()
 		binary.BigEndian.PutUint32(one.frame[4:], uint32(xid))
-		frames[i], c.sent[xid] = one.frame, one.done
+		frames, c.sent[xid] = append(frames, one.frame), one.done
+		size += len(one.frame)
 	}
-	clear(c.waiting)
-	c.waiting = c.waiting[:0]
+	if c.waiting = slices.Delete(c.waiting, 0, len(frames)); len(c.waiting) == 0 && cap(c.waiting) > flightRoom {
+		c.waiting = nil
+	}
+	c.most = max(c.most, len(c.sent))
 	return frames
+}
+
+// wait reports whether calls wait.
+func (c *calls) wait() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.waiting) > 0
 }
 
 // has reports whether a request is a call that was sent.
@@ -104,7 +128,9 @@ func (c *calls) answer(xid int32, end int64, r Reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if done := c.sent[xid]; done != nil {
-		delete(c.sent, xid)
+		if delete(c.sent, xid); len(c.sent) == 0 && c.most > flightRoom {
+			c.sent, c.most = nil, 0 // a map does not shrink
+		}
 		c.answered = append(c.answered, answered{end, done, r})
 	}
 }
@@ -129,12 +155,12 @@ func (c *calls) deliver(at int64) {
 
 func (c *calls) forsake() {
 	c.mu.Lock()
-	var all []func(Reply)
+	var all []func(Reply) // in the order in which they came
 	for _, one := range c.answered {
 		all = append(all, one.done)
 	}
-	for _, done := range c.sent {
-		all = append(all, done)
+	for _, xid := range slices.Backward(slices.Sorted(maps.Keys(c.sent))) { // the numbers count down
+		all = append(all, c.sent[xid])
 	}
 	for _, one := range c.waiting {
 		all = append(all, one.done)

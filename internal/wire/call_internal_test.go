@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -230,4 +231,42 @@ func TestCallNumbers(t *testing.T) {
 			t.Errorf("numbers (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// After a burst, the calls of a connection take no more memory than before it.
+func TestCallsShrink(t *testing.T) {
+	var c calls
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	xid := int32(firstXid)
+	next := func() int32 { xid--; return xid }
+	burst := func(n int) {
+		first := xid
+		frame := callFrame(OpDelete, "/a")
+		for range n {
+			c.post(call{frame, func(Reply) {}})
+		}
+		for c.wait() {
+			c.take(next)
+		}
+		for i := range n {
+			c.answer(first-1-int32(i), int64(i), Reply{})
+		}
+		c.deliver(math.MaxInt64)
+	}
+	burst(10)
+	before := heap()
+	burst(10_000)
+	for range 1000 {
+		burst(1)
+	}
+	if more := int64(heap()) - int64(before); more > 64<<10 {
+		t.Errorf("%d bytes are kept after a burst of 10000 calls", more)
+	}
+	runtime.KeepAlive(&c)
 }

@@ -2,8 +2,8 @@ package wire
 
 import "time"
 
-// Events is what a [Conn] tells its session and asks it. It makes the calls from the goroutines
-// of zk.Conn. They must not block.
+// Events is what a [Conn] tells its session and asks it. The goroutines of zk.Conn make the calls, and the one
+// that sends heartbeats calls Owns. They must not block.
 type Events interface {
 	// Greeted is called with the answer to a handshake that was sent at the given time. If it
 	// returns an error, the connection ends before zk.Conn sees the answer.

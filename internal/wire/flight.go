@@ -14,8 +14,7 @@ type sending struct {
 }
 
 // flight has the frames that were sent on one connection and not yet answered, in order. A server
-// answers in the order of the requests. zk.Conn does not check that, and hands any answer to the
-// request with its number. The order shows that an answer was lost, came twice, changed places
+// answers in the order of the requests. The order shows that an answer was lost, came twice, changed places
 // with another or was never asked for.
 type flight struct {
 	all  []sending

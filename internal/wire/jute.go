@@ -109,7 +109,7 @@ func (d *Decoder) Bytes(n int) []byte {
 		d.Rest, d.Bad = nil, true
 		return nil
 	}
-	b := d.Rest[:n]
+	b := d.Rest[:n:n] // what a caller appends must not reach the rest, which others may share
 	d.Rest = d.Rest[n:]
 	return b
 }

@@ -41,8 +41,7 @@ func (w *Conn) receive(b []byte) (int, error) {
 	urgent, greeted := len(w.urgent) > 0, !w.greeted.IsZero()
 	w.mu.Unlock()
 	if urgent {
-		// The reader may write here. zk.Conn writes nothing before it has read the greeting, and
-		// this is the end of the greeting.
+		// The reader may write here, since this is little: the calls that wait go later.
 		w.sendAll(w.takeUrgent)
 	}
 	if bad != nil {
@@ -96,8 +95,9 @@ func (w *Conn) incoming(head []byte) ([]field, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.in.keep = w.calls.has(xid)
-	w.reply = reply{sent, code, zxidOf(head), w.in.keep}
+	called := w.calls.has(xid)
+	w.reply = reply{sent, code, zxidOf(head), called}
+	w.in.keep = called && code == CodeOK
 	if code != CodeOK {
 		return nil, nil
 	}

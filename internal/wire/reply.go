@@ -21,7 +21,7 @@ const (
 // The bodies of replies to requests that the server has carried out.
 var (
 	textBody     = []field{fieldText}
-	madeBody     = []field{fieldText, fieldRest} // servers add a stat, which zk.Conn ignores
+	madeBody     = []field{fieldText, fieldRest} // servers add a stat
 	statBody     = []field{fieldStat}
 	dataBody     = []field{fieldData, fieldStat}
 	childrenBody = []field{fieldNames, fieldStat}
@@ -66,14 +66,12 @@ func (f field) head() int {
 }
 
 // body checks that the body of a frame has exactly the fields that it must have. It does that
-// piece by piece, as the bytes come, before zk.Conn decodes the frame.
+// piece by piece, as the bytes come, before the frame is decoded.
 //
-// zk.Conn does not check enough itself. If a frame ends within the results of a multi, it panics
-// in a goroutine of its own. If a frame gives a number of names, or a length of data, it makes
-// room for as many. If a frame is too short, it takes what an earlier frame has left in the
-// buffer, for example the children of another directory. Nor may bytes follow the last field. In
-// that case an earlier number was wrong, and what looks like the names of all children are only
-// some of them.
+// So a decoder need not fear a wrong number of names, or a wrong length of data, for which it would make
+// room. Nor may bytes follow the last field. In that case an earlier number was wrong, and what looks like
+// the names of all children are only some of them. zk.Conn, which decodes the events, checks less: if a frame is
+// too short, it takes what an earlier frame has left in its buffer.
 //
 // For example, this is the body of a reply to getChildren2, with two names, 84 bytes long. Its
 // fields are childrenBody: fieldNames and fieldStat. The columns show the values after each
@@ -109,7 +107,7 @@ type body struct {
 // begin prepares for a body of size bytes.
 func (b *body) begin(fields []field, size int) error {
 	if len(fields) == 0 {
-		*b = body{left: size, skip: size} // zk.Conn does not decode it
+		*b = body{left: size, skip: size} // nobody decodes it
 		return nil
 	}
 	*b = body{fields: fields, left: size}

@@ -7,16 +7,14 @@ import (
 
 // Write sends one frame. zk.Conn writes each frame whole.
 //
-// Write never fails. If it did, zk.Conn would answer the request that it could not write, and
-// then answer it once more with all requests in flight. So after a failed write, Write closes the
-// socket and reports success. Every failure reaches zk.Conn once, through its reader, as a closed
-// connection.
+// Write never fails. After a failed write it closes the socket and reports success, so every failure reaches
+// zk.Conn once, through its reader, as a closed connection.
 func (w *Conn) Write(b []byte) (int, error) {
 	w.sendAll(func() [][]byte { return w.outgoing(b) })
 	return len(b), nil
 }
 
-// sendAll sends the frames that f returns, and the calls that wait. It calls f with w.mu held. If a write
+// sendAll sends the frames that f returns, behind calls that wait. It calls f with w.mu held. If a write
 // fails, it closes the connection.
 func (w *Conn) sendAll(f func() [][]byte) {
 	select {
@@ -26,7 +24,11 @@ func (w *Conn) sendAll(f func() [][]byte) {
 	}
 	defer func() { <-w.writing }()
 	w.mu.Lock()
-	out := w.withCallsLocked(f)
+	var out [][]byte
+	if w.openLocked() {
+		out = w.calls.take(w.xidLocked)
+	}
+	out = append(out, f()...)
 	w.noteLocked(out)
 	w.mu.Unlock()
 	if len(out) == 0 {
@@ -42,19 +44,9 @@ func (w *Conn) sendAll(f func() [][]byte) {
 		_ = w.ended(err)
 		w.Close()
 	}
-}
-
-// withCallsLocked returns the frames of f, behind the calls that came earlier. If the calls have to wait for f,
-// they follow.
-func (w *Conn) withCallsLocked(f func() [][]byte) [][]byte {
-	if w.openLocked() {
-		return append(w.calls.take(w.xidLocked), f()...)
+	if w.calls.wait() { // there was no room for them, or they had to wait for these frames
+		w.poke()
 	}
-	out := f()
-	if w.openLocked() {
-		out = append(out, w.calls.take(w.xidLocked)...)
-	}
-	return out
 }
 
 // openLocked reports whether calls can be sent: the server has greeted, and has been sent the identities.
