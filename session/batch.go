@@ -48,7 +48,7 @@ type part struct {
 	size   int                        // in a frame
 	number *atomic.Int64              // the hooks of the caller read the number of the batch here; may be nil
 	sent   chan struct{}              // closed when the request is sent; nil if it never waited
-	done   func(made string, e error) // called once after that, with the answer to this part
+	done   func(made string, e error) // called once, with the answer to this part
 }
 
 // The sizes of what a multi adds to the data, paths and ACLs of its operations.

@@ -102,13 +102,14 @@ func (s *Session) sendCreate(ctx context.Context, full string, data []byte, mode
 }
 
 // withHooks calls f, which calls the hook for the end of a request. If there is such a hook, f has a goroutine
-// of its own, since the caller may be the one that reads from the connection.
+// of its own, since the caller may be the one that reads from the connection, and other requests must not wait for
+// a slow hook.
 func (s *Session) withHooks(f func()) {
 	if s.cfg.trace.load().Request == nil {
 		f()
 		return
 	}
-	if s.begin(f) != nil { // the session has ended, and its teardown waits for the hooks
+	if !s.beginLate(f) { // no other request waits any more
 		var g sync.WaitGroup
 		g.Go(f)
 		g.Wait()

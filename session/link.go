@@ -102,7 +102,7 @@ func (s *Session) setConnected(up bool) {
 	if !up {
 		// No watch is trusted across a reconnect: events may have come and gone.
 		s.breakWatches()
-		s.forsake()
+		defer s.forsake() // last, so that requests in flight end with the loss if this is one
 	}
 	switch {
 	case !changed:
@@ -157,8 +157,7 @@ func (s *Session) ready(ctx context.Context) error {
 			case !s.stalled():
 				return nil
 			default:
-				// zk.Conn keeps a request that it is given now. If this connection breaks, it
-				// sends the request over the next one, even if the caller has given up.
+				// A request would wait in memory, and be sent even if the caller has given up by then.
 				_ = pause(ctx, stallLook)
 			}
 		case <-ctx.Done():

@@ -37,7 +37,7 @@ func validatePath(path string) error {
 	return nil
 }
 
-// maxPath keeps a request with a path and a node name within one buffer.
+// maxPath is the longest path, in bytes. With it and the longest data, a request is far below what servers take.
 const maxPath = 16 << 10
 
 // forbiddenRune has ZooKeeper's list (PathUtils.validatePath). It also refuses everything beyond

@@ -30,8 +30,9 @@ type Session struct {
 	answers  answers
 	seen     wire.Seen
 
-	// The requests, and what is kept about them. Each has a lock of its own.
-	conn    *zkConn
+	conn *zkConn
+
+	// The tables of watches, nodes and requests. Each has a lock of its own.
 	watches watches // on the data of nodes
 	nodes   nodes
 	claims  claims
@@ -52,6 +53,7 @@ type Session struct {
 	link     link
 	closedOK bool  // a server has confirmed closeSession, or the expiry
 	err      error // why the session ended; nil while it is live
+	torn     bool  // the teardown waits for the goroutines
 }
 
 // answers is what a session remembers of answers that came through the leader.
@@ -181,6 +183,17 @@ func (s *Session) begin(f func()) error {
 	}
 	s.work.do(f)
 	return nil
+}
+
+// beginLate is begin for the end of a request, which can come after the end of the session. It reports false, and
+// does not run f, once the teardown waits for the goroutines.
+func (s *Session) beginLate(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.torn {
+		s.work.do(f)
+	}
+	return !s.torn
 }
 
 // background is begin for work that is void once the session has ended.

@@ -34,6 +34,9 @@ func (s *Session) teardown(ctx context.Context) error {
 		<-asked
 		s.conn.wait()
 		s.forsake()
+		s.mu.Lock()
+		s.torn = true
+		s.mu.Unlock()
 		s.work.wait()
 	}()
 	select {

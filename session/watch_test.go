@@ -140,3 +140,18 @@ func TestStartWatch(t *testing.T) {
 	_, err = plumbing.Of(s).StartWatch(ctx, "bad")
 	wantErr(t, "a bad path", err, session.ErrInvalid)
 }
+
+// All that share a watch get the same data. If they append to it, they do not change what others have.
+func TestWatchDataHasNoRoom(t *testing.T) {
+	_, _, s := behindProxy(t, 20*time.Second)
+	d, ctx := dir(t, s), patient(t)
+	node, err := s.Create(ctx, d+"/n", []byte("data"), session.Ephemeral)
+	must(t, err)
+	watched, _, _, err := s.Watch(ctx, node)
+	must(t, err)
+	read, _, err := s.Get(ctx, node)
+	must(t, err)
+	if string(watched) != "data" || cap(watched) != 4 || cap(read) != 4 {
+		t.Errorf("%q with room for %d bytes, and for %d", watched, cap(watched), cap(read))
+	}
+}

@@ -103,7 +103,7 @@ type zkLogger struct{ log *slog.Logger }
 
 func (l zkLogger) Printf(format string, args ...any) {
 	if strings.HasPrefix(format, "Xid < 0") {
-		return // the answer to a heartbeat of package wire, which zk.Conn does not know
+		return // the answer to a request of package wire, which zk.Conn does not know
 	}
 	l.log.Debug("zookeeper: " + fmt.Sprintf(format, args...))
 }
