@@ -17,7 +17,7 @@ import (
 // listing's stat names the same transaction, since nobody sees a directory in the middle of a transaction.
 type knownConfig struct {
 	config
-	in *session.Session
+	in int64 // the session's id, since the session itself must not stay in memory
 }
 
 // readConfig reads the configuration of a directory.

@@ -30,7 +30,7 @@ func (a *attempt) survey(ctx context.Context) ([]string, error) {
 		names, _, err := a.listChildren(ctx)
 		return names, err
 	}
-	if known := a.q.known.Load(); known != nil && known.in == a.s {
+	if known := a.q.known.Load(); known != nil && known.in == a.s.ID() {
 		names, stat, err := a.listChildren(ctx)
 		if err != nil || known.Changed == stat.Mzxid {
 			a.config = known.config
@@ -44,7 +44,7 @@ func (a *attempt) survey(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 		if a.config.Changed >= listed {
-			a.q.known.Store(&knownConfig{a.config, a.s})
+			a.q.known.Store(&knownConfig{a.config, a.s.ID()})
 			return names, nil
 		}
 		if err := pace.Wait(ctx, a.s.Done()); err != nil {
