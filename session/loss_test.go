@@ -2,7 +2,11 @@ package session_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/longtest"
@@ -160,4 +164,26 @@ func TestServerPausedAndRestarted(t *testing.T) {
 	if testserver.Session(t, m) == s {
 		t.Error("the lost session came back")
 	}
+}
+
+// If a lost connection is a loss, requests in flight end with that, and not with an error that is worth another try.
+func TestLossOnSuspendInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		_, s := virtually(t, "h:1", srv.Dialer(), session.WithLossOnSuspend())
+		held := srv.HoldReply(zktest.Any(zktest.OpCreate))
+		defer held.Release()
+		var all sync.WaitGroup
+		for i := range 20 {
+			all.Go(func() {
+				_, err := s.Create(t.Context(), fmt.Sprint("/n", i), nil, session.Ephemeral)
+				if !errors.Is(err, session.ErrLost) {
+					t.Errorf("create %d: %v", i, err)
+				}
+			})
+		}
+		synctest.Wait()
+		srv.Disconnect()
+		all.Wait()
+	})
 }

@@ -189,8 +189,8 @@ func TestCallDoesNotBlock(t *testing.T) {
 	})
 }
 
-// Every call ends once, also those that are not sent, and those whose answer came and that zk.Conn did not
-// read.
+// Every call ends once and in order, also those that are not sent, and those whose answer came and that zk.Conn
+// did not read.
 func TestForsake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &called{bench: newBench(t)}
@@ -200,17 +200,22 @@ func TestForsake(t *testing.T) {
 		_, xids := c.sent()
 		c.answer(t, replyFrame(xids[0], CodeOK))
 		c.wants(t, "answered")
-		c.call("sent", OpDelete)
+		want := []string{"answered"}
+		for i := range 10 {
+			c.call(fmt.Sprint("sent", i), OpDelete)
+			want = append(want, fmt.Sprint("sent", i, " forsaken"))
+		}
 		c.sent()
 		c.Close()
 		synctest.Wait()
 		c.call("waiting", OpDelete)
 		c.wants(t, "answered") // zk.Conn may not have done with the connection
 		c.Forsake()
-		c.wants(t, "answered", "sent forsaken", "waiting forsaken")
+		want = append(want, "waiting forsaken")
+		c.wants(t, want...)
 		c.call("late", OpDelete)
 		c.Forsake()
-		c.wants(t, "answered", "sent forsaken", "waiting forsaken", "late forsaken")
+		c.wants(t, append(want, "late forsaken")...)
 	})
 }
 
