@@ -29,9 +29,10 @@ type view struct {
 	session int64            // our own
 	unfair  bool
 
-	// A reading of the ensemble's clock: our node was created at ctime, and we knew it at known.
-	// Both are zero if there is no such reading.
-	ctime, known time.Time
+	// A reading of the ensemble's clock: our node was created at a time that its stat tells, and we knew
+	// it at known. There is no such reading without a watch on our own node, or before it was asked for.
+	own   plumbing.Watch
+	known time.Time
 }
 
 // show keeps what the attempt knows now, for the error of a wait that ends by its context.
@@ -46,7 +47,7 @@ func (a *attempt) show(v *view) {
 func (a *attempt) viewOf(targets []blocker, watches []plumbing.Watch, beyond int) *view {
 	v := &view{
 		me: a.node, targets: targets, watches: watches, beyond: beyond, session: a.s.ID(),
-		counted: a.policy.Tightened == 0, known: a.entered,
+		counted: a.policy.Tightened == 0, own: a.own, known: a.entered,
 	}
 	if beyond == 0 {
 		v.head = a.head
@@ -54,16 +55,16 @@ func (a *attempt) viewOf(targets []blocker, watches []plumbing.Watch, beyond int
 	if a.node.Prefix == PrefixLease {
 		v.limit = a.policy.Slack + a.node.Weight
 	}
-	if _, stat, err := a.own.Result(); err == nil {
-		v.ctime = time.UnixMilli(stat.Ctime)
-	}
 	return v
 }
 
-// watchOn returns the watch on a target, or nil if there is none. v may be nil.
+// watchOn returns the watch on our own node or on a target, or nil if there is none. v may be nil.
 func (v *view) watchOn(name string) plumbing.Watch {
-	if v == nil {
+	switch {
+	case v == nil:
 		return nil
+	case name == v.me.Name:
+		return v.own
 	}
 	i := slices.IndexFunc(v.targets, func(b blocker) bool { return b.node.Name == name })
 	if i < 0 {
@@ -106,12 +107,12 @@ func (q *Queue) why(v *view, now time.Time) string {
 	return v.text(now)
 }
 
-// text says who is ahead, or returns "" if no node stands as far as is known.
+// named returns the target that text names, and how many targets stand. It returns -1 if none does.
 //
-// It names the holder if it is known: the first contender of the queue. Otherwise it names the
-// nearest node ahead.
-func (v *view) text(now time.Time) string {
-	first, nearest, count := -1, -1, 0
+// That is the holder if it is known: the first contender of the queue. Otherwise it is the nearest node
+// ahead.
+func (v *view) named() (target, count int) {
+	first, nearest := -1, -1
 	for i, w := range v.watches {
 		if stands(w) {
 			if first < 0 {
@@ -121,16 +122,32 @@ func (v *view) text(now time.Time) string {
 			count++
 		}
 	}
-	if count == 0 {
+	if first < v.head {
+		return first, count
+	}
+	return nearest, count
+}
+
+// tells reports whether it is known who the target is that text names.
+func (v *view) tells() bool {
+	i, _ := v.named()
+	return i < 0 || v.watches[i].Answered()
+}
+
+// text says who is ahead, or returns "" if no node stands as far as is known.
+func (v *view) text(now time.Time) string {
+	i, count := v.named()
+	if i < 0 {
 		return ""
 	}
-	out := v.leases() + "behind " + v.describe(nearest, now)
+	how := "behind "
 	switch {
-	case first < v.head:
-		out = v.leases() + "held by " + v.describe(first, now)
-	case compareNodes(v.targets[nearest].node, v.me) > 0: // see renew.go
-		out = v.leases() + "waiting for " + v.describe(nearest, now)
+	case i < v.head:
+		how = "held by "
+	case compareNodes(v.targets[i].node, v.me) > 0: // see renew.go
+		how = "waiting for "
 	}
+	out := v.leases() + how + v.describe(i, now)
 	switch more := v.beyond + count - 1; {
 	case v.beyond > 0:
 		return fmt.Sprintf("%s; up to %d more ahead", out, more)
@@ -160,10 +177,14 @@ func (v *view) leases() string {
 	return fmt.Sprintf("%d of %d leases taken; ", taken, v.limit)
 }
 
-// describe says who the contender of a target is, and how old its node is. The age includes the
-// time for which the contender was waiting itself, except for an unfair lock, which has no queue.
+// describe says who the contender of a target is, and how old its node is, or only which node it is if that is
+// all that is known. The age includes the time for which the contender was waiting itself, except for
+// an unfair lock, which has no queue.
 func (v *view) describe(target int, now time.Time) string {
-	data, stat, _ := v.watches[target].Result()
+	data, stat := known(v.watches[target])
+	if stat == nil {
+		return v.targets[target].node.short()
+	}
 	out := v.who(v.targets[target].node, data, stat)
 	if v.unfair {
 		return out + " for " + short(v.age(stat, now))
@@ -171,10 +192,13 @@ func (v *view) describe(target int, now time.Time) string {
 	return out + ", in the queue for " + short(v.age(stat, now))
 }
 
+// short returns the part of the node's name that people can read.
+func (n Node) short() string { return fmt.Sprintf("%s%010d", n.Prefix, n.Sequence) }
+
 // who says who a contender is.
 func (v *view) who(n Node, data []byte, stat *zk.Stat) string {
 	who := whoIs(data)
-	name := fmt.Sprintf("%s%010d", n.Prefix, n.Sequence)
+	name := n.short()
 	switch {
 	case stat.EphemeralOwner == v.session:
 		name = "this process"
@@ -195,8 +219,8 @@ func (v *view) who(n Node, data []byte, stat *zk.Stat) string {
 
 // age returns how old a node is by the ensemble's clock, which can differ from ours.
 func (v *view) age(stat *zk.Stat, now time.Time) time.Duration {
-	if !v.ctime.IsZero() && !v.known.IsZero() {
-		now = v.ctime.Add(now.Sub(v.known))
+	if _, own := known(v.own); own != nil && !v.known.IsZero() {
+		now = time.UnixMilli(own.Ctime).Add(now.Sub(v.known))
 	}
 	return max(0, now.Sub(time.UnixMilli(stat.Ctime)))
 }

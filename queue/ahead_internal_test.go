@@ -17,7 +17,10 @@ type seenNode struct {
 	data string
 	stat zk.Stat
 	gone bool
+	bare bool // nobody has asked for its data
 }
+
+func (w seenNode) Answered() bool { return !w.bare }
 
 func (w seenNode) Result() ([]byte, *zk.Stat, error) { return []byte(w.data), &w.stat, nil }
 
@@ -93,6 +96,7 @@ func TestViewText(t *testing.T) {
 		{"a semaphore with one lease", aView(limit(1), PrefixLease, seenNode{data: "a"}), `held by a, in the queue for 12s`},
 		{"a holder behind us, by a former limit", aView(func(v *view) { v.head, v.me.Sequence, v.limit, v.counted = 0, -1, 2, false }, PrefixLease, seenNode{data: "a"}),
 			`limit of 2 leases; waiting for a, in the queue for 12s`},
+		{"a short wait", aView(nil, PrefixLock, seenNode{bare: true}, seenNode{bare: true}), `held by lock-0000000000; 1 more ahead`},
 		{"an unfair lock", aView(func(v *view) { v.unfair = true }, PrefixUnfair, seenNode{data: "a"}), `held by a for 12s`},
 	} {
 		if got := c.v.text(time.UnixMilli(12_500)); got != c.want {
@@ -113,7 +117,7 @@ func TestViewTextWeights(t *testing.T) {
 // The age of a node goes by the ensemble's clock: the client's may be far off. It is never negative.
 func TestViewAge(t *testing.T) {
 	known := time.UnixMilli(1_000_000)
-	v := &view{ctime: time.UnixMilli(20_000), known: known}
+	v := &view{own: seenNode{stat: zk.Stat{Ctime: 20_000}}, known: known}
 	for made, want := range map[int64]time.Duration{8_000: 15 * time.Second, 20_000: 3 * time.Second, 60_000: 0} {
 		if got := v.age(&zk.Stat{Ctime: made}, known.Add(3*time.Second)); got != want {
 			t.Errorf("made at %d: %v, want %v", made, got, want)

@@ -25,8 +25,11 @@ func TestCutAtEachStep(t *testing.T) {
 				})
 			}
 		}
-		for _, op := range []zktest.Op{zktest.OpCreate, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpDelete} {
+		for _, op := range []zktest.Op{zktest.OpCreate, zktest.OpGetChildren2, zktest.OpSetWatches, zktest.OpGetData, zktest.OpDelete} {
 			for _, contended := range []bool{false, true} {
+				if op == zktest.OpSetWatches && !contended {
+					continue // that is for waiters
+				}
 				t.Run(fmt.Sprintf("%s/contended=%v/%v", when, contended, op), func(t *testing.T) {
 					t.Parallel()
 					testCutAt(t, contended, true, func(p *zktest.Proxy, dir string) *zktest.Fault { return arm(p, ofContenders(dir, op)) })

@@ -34,10 +34,12 @@ func (t *turn) guard() {
 		}
 		return
 	}
-	t.learn(own, t.czxid)
-	data, _, _ := own.Result()
-	t.heed(data)
-	t.guardNode(own)
+	data, stat := known(own)
+	if stat != nil {
+		t.learn(own, stat.Czxid)
+		t.heed(data)
+	}
+	t.guardNode(own, stat == nil)
 }
 
 // guardSession has the end of the session end the turn. It is in held from now on, unless it is over.
@@ -75,15 +77,25 @@ func (t *turn) delayWatch() {
 
 // guardNode ends the turn when the watch says that the node was deleted. When the watch ends
 // otherwise, it sets a new one.
-func (t *turn) guardNode(own plumbing.Watch) {
+//
+// If the watch is bare, it was set without asking for the node's data, and guardNode asks after watchAfter. Until then
+// the token is not known, nor whether we may read the node: servers do not tell a client that may not of its deletion.
+func (t *turn) guardNode(own plumbing.Watch, bare bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cause != nil {
 		return
 	}
 	set := time.Now()
-	t.delay = nil
+	mine := &listening{bare}
+	t.listening, t.delay = mine, nil
+	if bare {
+		t.delay = time.AfterFunc(watchAfter, t.hurry)
+	}
 	t.stopNode = own.AfterEvent(func() {
+		if !t.heard(mine) {
+			return
+		}
 		t.rounds().Rested(time.Since(set))
 		if own.Event() == plumbing.WatchDeleted {
 			t.loseNode()
@@ -105,6 +117,9 @@ func (t *turn) conclude(cause error) (first bool) {
 	}
 	stops := []func(){t.stopNode, t.stopChildren}
 	t.stopNode, t.stopChildren = nil, nil
+	if t.delay != nil {
+		t.delay.Stop()
+	}
 	t.mu.Unlock()
 	for _, stop := range stops {
 		if stop != nil {
@@ -114,13 +129,47 @@ func (t *turn) conclude(cause error) (first bool) {
 	return first
 }
 
-// hurry sets the first watch on the node now, if delayWatch has not set it yet.
+// listening is the time from when guardNode has a watch until the watch ends, or until hurry asks for the node's data.
+type listening struct{ bare bool }
+
+// heard ends l, and reports whether it had not ended yet.
+func (t *turn) heard(l *listening) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.endLocked(l)
+}
+
+func (t *turn) endLocked(l *listening) bool {
+	if t.listening != l {
+		return false
+	}
+	t.listening = nil
+	if t.delay != nil {
+		t.delay.Stop()
+		t.delay = nil
+	}
+	return true
+}
+
+// hurry does at once what delayWatch or guardNode does after watchAfter: it sets the first watch on the node, or asks
+// for its data.
 func (t *turn) hurry() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.delay != nil && t.delay.Stop() {
-		go t.watchOwn()
+	switch l := t.listening; {
+	case t.cause != nil:
+		return
+	case l == nil:
+		if t.delay == nil || !t.delay.Stop() {
+			return
+		}
+	case !l.bare:
+		return
+	default:
+		t.endLocked(l)
+		t.stopNode()
 	}
+	go t.watchOwn()
 }
 
 // watchOwn sets a watch on the node, until one is set, the turn has ended or the server refuses.
@@ -167,7 +216,7 @@ func (t *turn) setOwn(ctx context.Context) {
 		case err == nil:
 			t.learn(w, stat.Czxid)
 			t.heed(data)
-			t.guardNode(w)
+			t.guardNode(w, false)
 			return
 		case t.ended() != nil:
 			return

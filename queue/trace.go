@@ -60,11 +60,11 @@ func (w *watching) follow(ctx context.Context, t *session.Trace, q *Queue, targe
 		}
 	}
 	w.end(nil)
-	if nearest < 0 {
-		return // the last target has gone just now, and the wait is about to end
+	if nearest < 0 || !watches[nearest].Answered() {
+		return // the last target has gone just now, and the wait is about to end; or the hook was added during the wait
 	}
 	w.nearer = watches[nearest]
-	data, stat, _ := w.nearer.Result()
+	data, stat := known(w.nearer)
 	w.ctx, w.done = traceWatch(ctx, t, session.WatchInfo{
 		Chroot: plumbing.OfManager(q.m).Chroot(), Path: path.Join(q.dir, targets[nearest].node.Name), Data: data, Session: ownerOf(stat),
 		Nodes: count, Ahead: w.beyond + count,
@@ -85,6 +85,16 @@ func (w *watching) end(err error) {
 		w.done(err)
 		w.nearer = nil
 	}
+}
+
+// known returns what is known of a watched node: nothing if nobody has asked, or if the server has not answered or
+// has refused. w may be nil.
+func known(w plumbing.Watch) ([]byte, *zk.Stat) {
+	if w == nil || !w.Answered() {
+		return nil, nil
+	}
+	data, stat, _ := w.Result()
+	return data, stat
 }
 
 // stands reports whether a watched node is still there, as far as its watch says.

@@ -42,10 +42,19 @@ func (a *attempt) await(ctx context.Context, told *watching, rest int, targets [
 			defer w.Notify(a.wake)()
 		}
 	}
-	recheck := time.NewTicker(a.s.Timeout())
+	toAsk := false
+	recheck := time.NewTimer(a.s.Timeout())
 	defer recheck.Stop()
 	for {
-		switch look(rest, targets, watches, a.own, a.configW, a.slack) {
+		seen := look(rest, targets, watches, a.own, a.configW, a.slack)
+		if seen == turnCame {
+			// If the watch on our node is not set yet, the node can be gone without our knowing.
+			if err := a.until(ctx, a.own.Set()); err != nil {
+				return false, err
+			}
+			seen = look(rest, targets, watches, a.own, a.configW, a.slack)
+		}
+		switch seen {
 		case turnCame:
 			return true, nil
 		case lookAgain:
@@ -54,11 +63,22 @@ func (a *attempt) await(ctx context.Context, told *watching, rest int, targets [
 			return false, errDeleted
 		case nothingYet:
 			told.follow(ctx, a.q.hooks(), a.q, targets, watches)
+			if !toAsk && !a.view.tells() {
+				toAsk = true
+				recheck.Reset(askAfter)
+			}
 		}
 		select {
 		case <-a.wake:
 		case <-recheck.C:
-			if there, err := a.allThere(told.ctx, targets); !there || err != nil {
+			recheck.Reset(a.s.Timeout())
+			there, err := true, error(nil)
+			if toAsk {
+				toAsk, err = false, a.ask(ctx)
+			} else {
+				there, err = a.allThere(told.ctx, targets)
+			}
+			if !there || err != nil {
 				return false, err
 			}
 		case <-ctx.Done():
@@ -97,91 +117,4 @@ func (a *attempt) allThere(ctx context.Context, targets []blocker) (bool, error)
 		return false, nil // our node is gone too, and the next listing says so
 	}
 	return config.Changed == a.config.Changed, err
-}
-
-// watch sends all requests for watches together, and waits for their answers. It returns those on
-// the targets, with nil for a node that is gone.
-func (a *attempt) watch(ctx context.Context, targets []blocker) ([]plumbing.Watch, error) {
-	own, err := plumbing.Of(a.s).StartWatch(ctx, a.path)
-	if err != nil {
-		return nil, err
-	}
-	if a.r.Kind.configuration != nil {
-		if a.configW, err = plumbing.Of(a.s).StartWatch(ctx, a.q.dir); err != nil {
-			return nil, err
-		}
-	}
-	watches := make([]plumbing.Watch, len(targets))
-	for i, b := range targets {
-		if watches[i], err = a.watchAhead(ctx, b.node.Name); err != nil {
-			return nil, err
-		}
-	}
-	if err := a.settleOwn(ctx, own); err != nil {
-		return nil, err
-	}
-	return watches, a.settleAhead(ctx, targets, watches)
-}
-
-// settleOwn waits for the answers about our own node and the configuration.
-func (a *attempt) settleOwn(ctx context.Context, own plumbing.Watch) error {
-	_, stat, err := a.settle(ctx, own)
-	if errors.Is(err, zk.ErrNoNode) {
-		return errDeleted
-	}
-	if err != nil {
-		return err
-	}
-	a.own, a.czxid = own, stat.Czxid
-	if a.configW == nil {
-		return nil
-	}
-	_, stat, err = a.settle(ctx, a.configW)
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return errDeleted // the directory is gone, and our node with it
-	case err != nil:
-		return err
-	case stat.Mzxid != a.config.Changed:
-		return errReconfigured
-	}
-	return nil
-}
-
-// settleAhead waits for the answers about the targets.
-func (a *attempt) settleAhead(ctx context.Context, targets []blocker, watches []plumbing.Watch) error {
-	for i, w := range watches {
-		_, stat, err := a.settle(ctx, w)
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			watches[i] = nil
-		case err != nil:
-			return err
-		default:
-			targets[i].replaces = targets[i].replaces && !a.policy.lasts(stat)
-			a.warnOfOrphan(targets[i].node.Name, stat)
-		}
-	}
-	return nil
-}
-
-// watchAhead returns a watch on a node ahead. It takes that of the last wait if it is pending, or
-// has told that the node is gone. The last listing may still show a node that is gone: the two
-// answers cross when a holder leaves at once. To ask again would cost a round trip.
-func (a *attempt) watchAhead(ctx context.Context, name string) (plumbing.Watch, error) {
-	if w := a.view.watchOn(name); w != nil {
-		switch w.Event() {
-		case plumbing.WatchPending, plumbing.WatchDeleted:
-			return w, nil
-		}
-	}
-	return plumbing.Of(a.s).StartWatch(ctx, path.Join(a.q.dir, name))
-}
-
-// settle waits for the answer to a StartWatch.
-func (a *attempt) settle(ctx context.Context, w plumbing.Watch) ([]byte, *zk.Stat, error) {
-	if err := a.until(ctx, w.Ready()); err != nil {
-		return nil, nil, err
-	}
-	return w.Result()
 }

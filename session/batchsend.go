@@ -50,7 +50,7 @@ func (s *Session) queueDelete(ctx context.Context, path string, number *atomic.I
 	p.number = number
 	p.done = func(_ string, err error) {
 		if err == nil || errors.Is(err, zk.ErrNoNode) {
-			s.nodes.deleted(path, noted)
+			s.gone(path, noted)
 		}
 		answer <- err
 	}

@@ -126,6 +126,21 @@ func (s *Session) set(path string, data []byte, version int32) starter[*zk.Stat]
 	}
 }
 
+// setWatches sets watches on the data of nodes. The server tells at once which nodes are gone, in the order of the
+// paths, and which were changed after the last transaction that this session has seen.
+func (s *Session) setWatches(paths []string) starter[struct{}] {
+	return func(done func(struct{}, error)) {
+		e := wire.NewFrame()
+		e.Int32(0) // the number
+		e.Int32(wire.OpSetWatches)
+		e.Int64(s.seen.Last())
+		e.Strings(paths)
+		e.Strings(nil) // watches on nodes that do not exist
+		e.Strings(nil) // watches on children
+		call(s, e, nothing, done)
+	}
+}
+
 // erase is a delete, and keeps no count.
 func (s *Session) erase(path string, version int32) starter[struct{}] {
 	return func(done func(struct{}, error)) {

@@ -137,6 +137,23 @@ func (p *sessionPlumbing) StartWatch(ctx context.Context, path string) (plumbing
 	return (*watchPlumbing)(s.startWatch(ctx, path)), nil
 }
 
+func (p *sessionPlumbing) StartWatches(ctx context.Context, paths ...string) ([]plumbing.Watch, error) {
+	for _, path := range paths {
+		if err := validatePath(path); err != nil {
+			return nil, err
+		}
+	}
+	s := p.session()
+	if err := s.ready(ctx); err != nil {
+		return nil, opError(RequestInfo{Op: "setWatches", Path: paths[0]}, err)
+	}
+	all := make([]plumbing.Watch, len(paths))
+	for i, w := range s.startWatches(ctx, paths) {
+		all[i] = (*watchPlumbing)(w)
+	}
+	return all, nil
+}
+
 func (p *sessionPlumbing) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, plumbing.Watch, error) {
 	data, stat, w, err := p.session().Watch(ctx, path)
 	if err != nil {
@@ -205,6 +222,8 @@ func (p *sessionPlumbing) TryClaim(path string) (plumbing.Claim, bool) {
 type watchPlumbing Watch
 
 func (w *watchPlumbing) watch() *Watch                     { return (*Watch)(w) }
+func (w *watchPlumbing) Set() <-chan struct{}              { return (*Watch)(w).set.Wait() }
+func (w *watchPlumbing) Answered() bool                    { return (*Watch)(w).ready.Has() }
 func (w *watchPlumbing) Ready() <-chan struct{}            { return (*Watch)(w).ready.Wait() }
 func (w *watchPlumbing) Result() ([]byte, *zk.Stat, error) { return w.data, w.stat, w.err }
 func (w *watchPlumbing) Event() plumbing.WatchEvent        { return plumbing.WatchEvent(w.watch().Event()) }

@@ -107,12 +107,21 @@ func (s *Session) delete(ctx context.Context, path string, version int32, among 
 	return err
 }
 
+// gone takes note that a node of ours is gone. Servers do not tell that to a watch if the client may not read the node.
+// To all others they have told it by now.
+func (s *Session) gone(path string, noted uint64) {
+	s.nodes.deleted(path, noted)
+	if noted != 0 {
+		s.watches.forget(s.outward(path), nil)
+	}
+}
+
 // sendDelete sends the request, and takes the node off the count of ephemeral nodes.
 func (s *Session) sendDelete(path string, version int32, done func(struct{}, error)) {
 	noted := s.nodes.noted(path)
 	s.erase(s.outward(path), version)(func(_ struct{}, err error) {
 		if err == nil || errors.Is(err, zk.ErrNoNode) {
-			s.nodes.deleted(path, noted)
+			s.gone(path, noted)
 		}
 		done(struct{}{}, err)
 	})

@@ -32,7 +32,9 @@ const (
 // number of goroutines at once. They panic if a [Session] has not made the Watch.
 type Watch struct {
 	isMade bool      // by a Session
-	ready  news.News // that the get that set it has been answered
+	asked  bool      // for the node's data; guarded by watches.mu
+	set    news.News // that a request to set it has been answered
+	ready  news.News // that the get has been answered
 	data   []byte
 	stat   *zk.Stat
 	err    error
@@ -146,6 +148,8 @@ func (w *Watch) fire(e WatchEvent) {
 // A watch is added before its request is sent. So it ends with the next event at the path, even if the
 // event belongs to an earlier watch and comes before the answer. A watch that is pending after its request
 // was answered has missed nothing since then.
+//
+// There are two requests that set a watch: a get, and a setWatches, which does not tell the node's data.
 type watches struct {
 	mu sync.Mutex
 	m  map[string]*watched // by path, chroot included
@@ -158,16 +162,30 @@ type watched struct {
 
 func (t *watches) init() { t.m = make(map[string]*watched) }
 
-// join returns the watch of a path, and whether the caller has to set it: to send the request and to call
-// land with the answer.
+// join returns the watch of a path, and whether the caller has to get the node's data: to send the request
+// and to call land with the answer.
 func (t *watches) join(path string) (w *Watch, first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	w = t.sharedLocked(path)
+	first, w.asked = !w.asked, true
+	return w, first
+}
+
+// joinBare is join for a caller that does not need the data. It has to send a setWatches in any case, and to call
+// landBare with the answer.
+func (t *watches) joinBare(path string) *Watch {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sharedLocked(path)
+}
+
+func (t *watches) sharedLocked(path string) *Watch {
 	e := t.entryLocked(path)
 	if e.cur == nil {
-		e.cur, first = &Watch{isMade: true}, true
+		e.cur = &Watch{isMade: true}
 	}
-	return e.cur, first
+	return e.cur
 }
 
 // joinAlone returns a watch that is not shared. The caller has to set it.
@@ -195,6 +213,23 @@ func (t *watches) land(path string, w *Watch, c content, err error) {
 	}
 	w.data, w.stat, w.err = c.data, c.stat, err
 	w.ready.Tell()
+	w.confirm(err)
+}
+
+// landBare takes the answer to a setWatches.
+func (t *watches) landBare(path string, w *Watch, err error) {
+	if err != nil {
+		t.drop(path, w)
+	}
+	w.confirm(err)
+}
+
+// confirm follows the answer to a request that sets the watch. If it was not set, or may not have been, it ends.
+func (w *Watch) confirm(err error) {
+	if err != nil {
+		w.fire(WatchBroken)
+	}
+	w.set.Tell()
 }
 
 // drop forgets a watch that was not set.
@@ -273,25 +308,31 @@ func (s *Session) startWatchIn(ctx context.Context, t *watches, info RequestInfo
 	if !first {
 		return w
 	}
+	startWatching(ctx, s, info, request(full), func(c content, err error) { t.land(full, w, c, err) })
+	return w
+}
+
+// startWatching sends a request that sets watches which have been joined. land gets the answer.
+func startWatching[T any](ctx context.Context, s *Session, info RequestInfo, request starter[T], land func(T, error)) {
+	var none T
 	traced := false
 	defer func() {
 		if !traced { // the hook has panicked, or ended the goroutine: others may share the watch
-			t.land(full, w, content{}, opError(info, zk.ErrConnectionClosed))
+			land(none, opError(info, zk.ErrConnectionClosed))
 		}
 	}()
 	done := s.traceRequest(ctx, info)
 	traced = true
-	land := func(c content, err error) {
+	answered := func(v T, err error) {
 		err = s.verdict(err)
-		t.land(full, w, c, err)
+		land(v, err)
 		s.withHooks(func() { done(err) })
 	}
 	if err := s.Err(); err != nil { // after join, so that a session that ends now ends the watch
-		land(content{}, err)
-		return w
+		answered(none, err)
+		return
 	}
-	request(full)(land)
-	return w
+	request(answered)
 }
 
 // Watch returns a node's data and stat, and a watch that reports what happens to the node next.

@@ -223,3 +223,53 @@ func TestWatchesForgotten(t *testing.T) {
 	wt.forget("/a", (*watchPlumbing)(w)) // another's
 	wt.want(next, WatchPending)
 }
+
+// A watch that was set without the data is shared by those that need the data: the first of them asks.
+func TestWatchesBare(t *testing.T) {
+	wt := newWatchTest(t)
+	w := wt.joinBare("/a")
+	if wt.joinBare("/a") != w {
+		t.Fatal("not shared")
+	}
+	if asking := wt.flying(); asking != w {
+		t.Fatal("another watch for the data")
+	}
+	if _, first := wt.join("/a"); first {
+		t.Error("asked for twice")
+	}
+	if wt.joinBare("/a") != w {
+		t.Error("not shared after the question")
+	}
+	wt.land("/a", w, content{data: []byte("x")}, nil)
+	wt.want(w, WatchPending)
+	wt.happens(zk.EventNodeDeleted)
+	wt.want(w, WatchDeleted)
+	wt.idle()
+}
+
+// Whatever request for a watch fails, the watch ends for all that share it. The next one is another.
+func TestWatchesBareFail(t *testing.T) {
+	for name, fail := range map[string]func(*watchTest, *Watch){
+		"to set": func(t *watchTest, w *Watch) { t.landBare("/a", w, zk.ErrConnectionClosed) },
+		"to get": func(t *watchTest, w *Watch) { t.flying(); t.land("/a", w, content{}, zk.ErrNoAuth) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			wt := newWatchTest(t)
+			w := wt.joinBare("/a")
+			told := make(chan struct{}, 1)
+			w.atEnd(func() { poke(told) })
+			fail(wt, w)
+			wt.want(w, WatchBroken)
+			if len(told) != 1 {
+				t.Error("nobody was told")
+			}
+			wt.idle()
+			next := wt.joinBare("/a")
+			fail(wt, w) // once more: that is nothing to the next one
+			wt.want(next, WatchPending)
+			if next == w {
+				t.Error("shared after a failure")
+			}
+		})
+	}
+}

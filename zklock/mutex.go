@@ -76,6 +76,8 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 //
 //	acquire /x: context deadline exceeded (held by web-3/4711, "request 42", in the queue for 12s)
 //
+// After a wait of less than 20 ms it names only a node.
+//
 // If the manager is closed, Lock returns [session.ErrClosed]. A lost connection or session is no error:
 // Lock goes on waiting, after a lost session at the end of the queue.
 //

@@ -9,7 +9,7 @@ import (
 // A Request is a client's request as it arrived at a [Proxy] or a [Server].
 type Request struct {
 	Op      Op
-	Path    string    // of the first operation if Op is a multi; empty if the request has none
+	Path    string    // the first one if it has several; empty if it has none
 	Xid     int32     // the client's number for the request; negative for pings, watch events and identities
 	Session int64     // 0 before the handshake; for OpConnect, the session that the client asks for
 	Conn    int64     // the number of the client's connection, counted from 1

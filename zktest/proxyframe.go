@@ -37,8 +37,14 @@ func parseRequest(frame []byte) Request {
 		op = Op(d.Int32()) // of its first operation
 		d.Bytes(5)         // done, error
 	}
-	if op.hasPath() {
+	switch {
+	case op.hasPath():
 		r.Path = string(d.Buffer())
+	case op == OpSetWatches, op == OpSetWatches2:
+		d.Int64() // last zxid seen
+		if d.Int32() > 0 {
+			r.Path = string(d.Buffer())
+		}
 	}
 	return r
 }

@@ -67,7 +67,7 @@ func (t *trouble) next() (string, func(context.Context) error) {
 
 // requests are the kinds at which a fault can strike.
 var requests = []zktest.Op{
-	zktest.OpCreate, zktest.OpCreate, zktest.OpCreateContainer, zktest.OpDelete, zktest.OpGetData,
+	zktest.OpCreate, zktest.OpCreate, zktest.OpCreateContainer, zktest.OpDelete, zktest.OpGetData, zktest.OpSetWatches,
 	zktest.OpGetChildren2, zktest.OpSync, zktest.OpPing, zktest.OpMulti, zktest.OpConnect,
 }
 

@@ -131,6 +131,13 @@ type Session interface {
 	// when Watch.Ready is closed. The request is not repeated if its connection is lost.
 	StartWatch(ctx context.Context, path string) (Watch, error)
 
+	// StartWatches waits for a connection until ctx ends, and then sets data watches on nodes, of which there
+	// is at least one, with one request. It does not wait for the answer, and no data comes with it: a later
+	// StartWatch or Watch of a path shares the watch, and asks for the data. The watch on a node that is gone
+	// ends as WatchDeleted. If several are gone, the watches end in the order of the paths. A watch may end as
+	// WatchChanged if the node was changed just before.
+	StartWatches(ctx context.Context, paths ...string) ([]Watch, error)
+
 	// Watch is the method of session.Session of that name, with the plumbing of the watch.
 	Watch(ctx context.Context, path string) ([]byte, *zk.Stat, Watch, error)
 
@@ -268,11 +275,17 @@ type Claim interface {
 // Watch is a session.Watch before its answer has come. Goroutines of one session that watch the
 // same node share one Watch.
 type Watch interface {
-	// Ready returns a channel that is closed when the node's data, or a refusal, is there.
+	// Set returns a channel that is closed when the server has answered to a request that sets the watch. If it is
+	// not set, the watch has ended by then.
+	Set() <-chan struct{}
+	// Answered reports whether the node's data, or a refusal, is there.
+	Answered() bool
+	// Ready returns a channel that is closed when the node's data, or a refusal, is there. That of
+	// StartWatches is never there if nobody has asked for it.
 	Ready() <-chan struct{}
 	// Result returns the node's data and stat when the watch was set, which must not be changed.
 	// If the watch was not set, the error is zk.ErrNoNode, another refusal, or that of a lost
-	// connection: see Uncertain. Call it once Ready is closed.
+	// connection: see Uncertain. Then the watch ends as WatchBroken. Call it once Ready is closed.
 	Result() ([]byte, *zk.Stat, error)
 	// Event returns what ended the watch, or WatchPending.
 	Event() WatchEvent

@@ -155,7 +155,7 @@ func (f *faults) victim() *member {
 // ops are the requests to hit. The more important ones are there more often.
 var ops = []zktest.Op{
 	zktest.OpCreate, zktest.OpCreate, zktest.OpCreate, zktest.OpDelete, zktest.OpDelete,
-	zktest.OpGetData, zktest.OpGetData, zktest.OpGetChildren2, zktest.OpSync, zktest.OpExists,
+	zktest.OpGetData, zktest.OpSetWatches, zktest.OpSetWatches, zktest.OpGetChildren2, zktest.OpSync, zktest.OpExists,
 	zktest.OpConnect, zktest.OpCreateContainer, zktest.OpClose, zktest.OpMulti, zktest.OpPing,
 }
 

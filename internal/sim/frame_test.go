@@ -49,6 +49,11 @@ func parseRequest(frame []byte, first bool) request {
 	case zktest.OpMulti:
 		r.key = fmt.Sprint(r.op, " ", multiKey(body))
 		return r
+	case zktest.OpSetWatches:
+		d := wire.Decoder{Rest: body}
+		d.Int64() // the last transaction seen
+		r.key = fmt.Sprint(r.op, " ", d.Strings())
+		return r
 	}
 	if n := int(binary.BigEndian.Uint32(body)); n <= len(body)-4 {
 		r.path = string(body[4 : 4+n])

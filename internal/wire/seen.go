@@ -19,6 +19,9 @@ func (s *Seen) answered(zxid int64) {
 	}
 }
 
+// Last returns the transaction, or 0 if there was no answer yet.
+func (s *Seen) Last() int64 { return s.zxid.Load() }
+
 // zxidInHello is where the transaction is in a handshake: after the length and the protocol's version.
 const zxidInHello = 4 + 4
 

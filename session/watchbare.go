@@ -1,0 +1,41 @@
+package session
+
+import "context"
+
+// A contender has several nodes to watch at once, and at first needs to know of each no more than when it goes.
+// One setWatches is enough for that. Clients send this request when they have reconnected: it sets watches on any
+// number of nodes, and those that have gone it reports as deleted. It sends no data, so it costs the server no
+// more than one get.
+
+// watchedBytes bounds the paths of one request, so that its frame fits every server.
+const watchedBytes = 16 << 10
+
+// startWatches returns the watches on the data of nodes, in the order of the paths. It sends a request for all of
+// them, also for those that are shared and set: they may have been set after something that the caller has to know.
+func (s *Session) startWatches(ctx context.Context, paths []string) []*Watch {
+	all := make([]*Watch, 0, len(paths))
+	from, bytes := 0, 0
+	for i, path := range paths {
+		if bytes += len(path); bytes > watchedBytes && i > from {
+			all = append(all, s.setBare(ctx, paths[from:i])...)
+			from, bytes = i, len(path)
+		}
+	}
+	return append(all, s.setBare(ctx, paths[from:])...)
+}
+
+// setBare sets watches by one request.
+func (s *Session) setBare(ctx context.Context, paths []string) []*Watch {
+	full, all := make([]string, len(paths)), make([]*Watch, len(paths))
+	for i, path := range paths {
+		full[i] = s.outward(path)
+		all[i] = s.watches.joinBare(full[i])
+	}
+	info := RequestInfo{Op: "setWatches", Path: paths[0]}
+	startWatching(ctx, s, info, s.setWatches(full), func(_ struct{}, err error) {
+		for i, w := range all {
+			s.watches.landBare(full[i], w, err)
+		}
+	})
+	return all
+}
