@@ -13,10 +13,9 @@ import (
 )
 
 // Acquire waits until the contender may go, and returns the lease. It also returns when ctx ends,
-// with an error that matches ctx.Err() and says who was ahead, or only at which node if the wait took less than
-// 20 ms, and when the manager is closed, with
-// one that matches [session.ErrClosed]. If the session is lost in the meantime, Acquire goes on in
-// the next session, at the end of the queue. Other errors: [ErrConflict], [ErrSequence],
+// with an error that matches ctx.Err() and says who was ahead, and when the manager is closed, with
+// one that matches [session.ErrClosed]. After a wait of less than 20 ms, the first error only names a node. If
+// the session is lost in the meantime, Acquire goes on in the next session, at the end of the queue. Other errors: [ErrConflict], [ErrSequence],
 // [session.ErrTooManyNodes], [session.ErrInvalid], and what the server refused, such as
 // zk.ErrNoAuth.
 //

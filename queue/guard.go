@@ -14,9 +14,9 @@ import (
 // A turn ends when its session ends or its node is deleted. No goroutine waits for that: the
 // session and the watch on the node call back.
 
-// watchAfter is how long an uncontended turn goes without a watch on its node. The watch costs a
-// request, and most locks are held for less. Until it is set, the holder does not notice that
-// the node was deleted. It is set earlier when the token is asked for, when the lock is handed
+// watchAfter is how long an uncontended turn goes without a watch on its node, and one that has waited for a short
+// time without the data of its node. Either costs a request, and most locks are held for less. Until the watch is
+// set, the holder does not notice that the node was deleted. It is set earlier when the token is asked for, when the lock is handed
 // over, and when the holder wants to be told that it is asked to give the lock up.
 const watchAfter = 5 * time.Millisecond
 

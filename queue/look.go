@@ -22,7 +22,7 @@ const (
 //
 // Our own node comes last, and the configuration before it. Events of one connection arrive in
 // order. So if our node went before a node ahead did, the watch on it has ended by the time the
-// other watch has.
+// other watch has, provided that it was set by then. The caller sees to that.
 func look(rest int, targets []blocker, watches []plumbing.Watch, own, config plumbing.Watch, slack int) sight {
 	standing := 0 // the weight of the targets that stand
 	gone, again := false, false

@@ -17,8 +17,8 @@ import (
 // the token. A holder that has waited for less asks for its token when somebody wants it.
 const askAfter = 20 * time.Millisecond
 
-// watch sets watches on our own node, on the configuration, and on the targets. It returns those on the targets, with nil for
-// a node that is gone.
+// watch sets watches on our own node, on the configuration, and on the targets. It returns those on the targets,
+// with nil for a node that is gone.
 func (a *attempt) watch(ctx context.Context, targets []blocker) ([]plumbing.Watch, error) {
 	if a.asksAtOnce() {
 		return a.watchAndAsk(ctx, targets)
@@ -38,8 +38,7 @@ func (a *attempt) asksAtOnce() bool {
 		a.slack > 0 || a.own != nil && a.own.Event() == plumbing.WatchBroken
 }
 
-// watchOnly sets the watches by one request, and does not wait for the answer. The request has our own node first.
-// So if it is gone, and a node ahead too, the watch on our own ends first.
+// watchOnly sets the watches by one request, and does not wait for the answer: see await.
 func (a *attempt) watchOnly(ctx context.Context, targets []blocker) ([]plumbing.Watch, error) {
 	watches := make([]plumbing.Watch, 1+len(targets))
 	var paths []string

@@ -63,6 +63,11 @@ func (s *Session) sendMulti(own, out []any, done func([]zk.MultiResponse, error)
 			}
 		}
 		s.nodes.settleOps(own, noted, results, err)
+		if err == nil {
+			for path, n := range noted {
+				s.forgetGone(path, n)
+			}
+		}
 		if err != nil && classify(err) == answered && len(results) > 0 {
 			err = &multiRefusal{err, results}
 		}

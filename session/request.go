@@ -111,6 +111,10 @@ func (s *Session) delete(ctx context.Context, path string, version int32, among 
 // To all others they have told it by now.
 func (s *Session) gone(path string, noted uint64) {
 	s.nodes.deleted(path, noted)
+	s.forgetGone(path, noted)
+}
+
+func (s *Session) forgetGone(path string, noted uint64) {
 	if noted != 0 {
 		s.watches.forget(s.outward(path), nil)
 	}

@@ -336,8 +336,8 @@ func startWatching[T any](ctx context.Context, s *Session, info RequestInfo, req
 }
 
 // Watch returns a node's data and stat, and a watch that reports what happens to the node next.
-// If another goroutine watches the node already, the watch is shared and nothing is sent. Data
-// and stat are then those of the time when the watch was set, and the node has not changed since.
+// If another goroutine has got them already, the watch is shared and nothing is sent. Data and stat
+// are then those of an earlier time, and the node has not changed since as long as the watch is pending.
 // They must not be changed. If the node does not exist, the error matches [zk.ErrNoNode] and
 // there is no watch. Otherwise Watch returns and fails as Get does.
 func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Watch, error) {

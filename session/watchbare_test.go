@@ -99,11 +99,8 @@ func TestStartManyWatches(t *testing.T) {
 	for i := range 500 {
 		paths = append(paths, fmt.Sprintf("%s/%s%d", d, strings.Repeat("x", 100), i))
 	}
-	for i, w := range startWatches(t, s, paths...) {
+	for _, w := range startWatches(t, s, paths...) {
 		wantWatch(t, w, session.WatchDeleted)
-		if i > 0 && w == nil {
-			t.Fatal("no watch")
-		}
 	}
 	if n := p.Count(zktest.Any(zktest.OpSetWatches)); n < 4 || n > 8 {
 		t.Errorf("%d requests", n)

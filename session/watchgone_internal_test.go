@@ -21,13 +21,20 @@ func TestUnreadableWatchGoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 10 {
+	gone := []func(string) error{
+		func(path string) error { return s.Delete(t.Context(), path, -1) },
+		func(path string) error {
+			_, err := s.Multi(t.Context(), &zk.DeleteRequest{Path: path, Version: -1})
+			return err
+		},
+	}
+	for i := range 10 {
 		made, err := s.Create(t.Context(), "/n-", nil, EphemeralSequential)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.startWatches(t.Context(), []string{made})
-		if err := s.Delete(t.Context(), made, -1); err != nil {
+		if err := gone[i%2](made); err != nil {
 			t.Fatal(err)
 		}
 	}

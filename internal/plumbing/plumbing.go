@@ -134,8 +134,8 @@ type Session interface {
 	// StartWatches waits for a connection until ctx ends, and then sets data watches on nodes, of which there
 	// is at least one, with one request. It does not wait for the answer, and no data comes with it: a later
 	// StartWatch or Watch of a path shares the watch, and asks for the data. The watch on a node that is gone
-	// ends as WatchDeleted. If several are gone, the watches end in the order of the paths. A watch may end as
-	// WatchChanged if the node was changed just before.
+	// ends as WatchDeleted before its Set is closed. A watch may end as WatchChanged if the node was changed just
+	// before.
 	StartWatches(ctx context.Context, paths ...string) ([]Watch, error)
 
 	// Watch is the method of session.Session of that name, with the plumbing of the watch.
@@ -283,7 +283,7 @@ type Watch interface {
 	// Ready returns a channel that is closed when the node's data, or a refusal, is there. That of
 	// StartWatches is never there if nobody has asked for it.
 	Ready() <-chan struct{}
-	// Result returns the node's data and stat when the watch was set, which must not be changed.
+	// Result returns the node's data and stat, as the server has told them, which must not be changed.
 	// If the watch was not set, the error is zk.ErrNoNode, another refusal, or that of a lost
 	// connection: see Uncertain. Then the watch ends as WatchBroken. Call it once Ready is closed.
 	Result() ([]byte, *zk.Stat, error)
