@@ -3,9 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	"github.com/turnstile-go/turnstile/internal/label"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/rounds"
@@ -24,7 +22,7 @@ import (
 func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.Acquire")
-	return q.acquire(ctx, &r, &entry{})
+	return q.acquisition(ctx, &r, &entry{}).finish()
 }
 
 // TryAcquire is Acquire without the wait for other contenders: if it would have to wait for
@@ -33,25 +31,86 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
 func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
 	q.made()
 	misuse.Context(ctx, "queue: Queue.TryAcquire")
-	return q.acquire(ctx, &r, &entry{try: true})
+	return q.acquisition(ctx, &r, &entry{try: true}).finish()
 }
 
-func (q *Queue) acquire(ctx context.Context, r *Request, how *entry) (*Lease, error) {
-	if err := r.complete(); err != nil {
-		return nil, err
-	}
-	return q.traced(ctx, r, how.try, func(ctx context.Context, result *session.AcquireResult) (*Lease, error) {
-		return q.get(ctx, r, how, result)
-	})
+// acquisition is the way to a lease: one attempt after another, until one is granted or fails for good. It implements
+// queueplumbing.Acquisition. One goroutine uses it at a time.
+type acquisition struct {
+	*call
+	r      *Request
+	how    entry        // of the next attempt
+	pace   *rounds.Pace // of the attempts; nil before the second
+	stands *attempt     // has entered already, and goes on; nil if the next attempt is a new one
 }
 
-// get waits until an attempt is granted, and begins the hold.
-func (q *Queue) get(ctx context.Context, r *Request, how *entry, result *session.AcquireResult) (*Lease, error) {
-	a, err := q.attempts(ctx, r, how, result)
-	if err != nil {
-		return nil, err
+// acquisition returns an acquisition that has not begun.
+func (q *Queue) acquisition(ctx context.Context, r *Request, how *entry) *acquisition {
+	return newCall(ctx, q).acquisition(r, how)
+}
+
+// acquisition returns the acquisition of a call. It sets the data of r, so r may not be used by another.
+func (c *call) acquisition(r *Request, how *entry) *acquisition {
+	return &acquisition{call: c, r: r, how: *how}
+}
+
+// with makes the acquisition go on with an attempt that stands. a may be nil.
+func (g *acquisition) with(a *attempt) *acquisition {
+	if g.stands = a; a != nil {
+		a.entry = g.how
 	}
-	return a.hold(ctx), nil
+	return g
+}
+
+// finish is Next until the acquisition has ended.
+func (g *acquisition) finish() (*Lease, error) {
+	for {
+		l, waits, err := g.Next()
+		if !waits {
+			return l, err
+		}
+		g.Wait()
+	}
+}
+
+// Next implements queueplumbing.Acquisition.
+func (g *acquisition) Next() (l *Lease, waits bool, err error) {
+	if !g.open {
+		if err := g.r.complete(); err != nil {
+			return nil, false, err
+		}
+		if err := g.begin(g.r, g.how.try); err != nil {
+			return nil, false, err
+		}
+	}
+	defer func() {
+		if !waits {
+			g.cut()
+		}
+	}()
+	a, err := g.attempts()
+	switch {
+	case errors.Is(err, errAhead):
+		return nil, true, nil
+	case err == nil:
+		l = a.hold(g.ctx)
+	}
+	l, err = g.conclude(l, err)
+	return l, false, err
+}
+
+// Wait implements queueplumbing.Acquisition.
+func (g *acquisition) Wait() { g.stands.block(g.ctx) }
+
+// granted returns the attempt that is granted, once there is one.
+func (g *acquisition) granted() (*attempt, error) {
+	for {
+		a, err := g.attempts()
+		if !errors.Is(err, errAhead) {
+			return a, err
+		}
+		g.Wait()
+	}
 }
 
 // hold begins the hold of an attempt that was granted.
@@ -61,142 +120,64 @@ func (a *attempt) hold(ctx context.Context) *Lease {
 	return t.begin(ctx)
 }
 
-// traced calls get between the two calls of the Acquire hook. If ctx has ended or has a bad label,
-// it calls neither.
-func (q *Queue) traced(ctx context.Context, r *Request, try bool,
-	get func(context.Context, *session.AcquireResult) (*Lease, error)) (*Lease, error) {
-	c, err := q.call(ctx, r, try)
-	if err != nil {
-		return nil, err
-	}
-	defer c.cut()
-	l, err := get(c.ctx, &c.result)
-	return c.conclude(l, err)
-}
-
-// call is an acquisition between the two calls of the Acquire hook.
-type call struct {
-	q      *Queue
-	ctx    context.Context // of the hook
-	end    func(session.AcquireResult)
-	result session.AcquireResult
-	over   bool // end was called
-}
-
-// noCall returns a call that has not begun.
-func (q *Queue) noCall() *call { return &call{q: q, over: true} }
-
-// call calls the Acquire hook, unless ctx has ended or has a bad label. The caller calls conclude,
-// and cut in any case.
-func (q *Queue) call(ctx context.Context, r *Request, try bool) (*call, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("acquire %s: %w", q.dir, err)
-	}
-	if err := checkLabel(label.From(ctx)); err != nil {
-		return nil, err
-	}
-	c := &call{q: q, result: session.AcquireResult{Position: -1}}
-	c.ctx, c.end = traceAcquire(ctx, q.hooks(), session.AcquireInfo{
-		Kind: r.Kind.Name, Chroot: plumbing.OfManager(q.m).Chroot(), Path: q.dir, Try: try,
-		Weight: r.Weight, Local: r.handedOn,
-	})
-	return c, nil
-}
-
-// conclude tells the hook how the acquisition has ended, and returns what the caller gets. It does nothing
-// if the call is over.
-func (c *call) conclude(l *Lease, err error) (*Lease, error) {
-	if c.over {
-		return l, err
-	}
-	told := false
-	defer func() {
-		if l != nil && !told { // the hook has panicked, and the caller does not get the lease
-			l.abandon()
-		}
-	}()
-	switch {
-	case errors.Is(err, ErrBusy):
-		c.result.Busy = true
-	case err != nil:
-		c.result.Err = err
-	}
-	c.over = true
-	c.end(c.result)
-	told = true
-	if err != nil {
-		return nil, fmt.Errorf("acquire %s: %w", c.q.dir, err)
-	}
-	return l, nil
-}
-
-// cut tells the hook that the acquisition was cut short by a panic or the end of the goroutine. It
-// does nothing after conclude.
-func (c *call) cut() {
-	if !c.over {
-		c.over = true
-		c.result.Err = errEnded
-		c.end(c.result)
-	}
-}
-
-// attempts makes one attempt after another, until one is granted or fails for good. With errAhead it returns the
-// attempt that stands. It sets the data of r, and
-// changes how: neither may be used by another acquisition.
-func (q *Queue) attempts(ctx context.Context, r *Request, how *entry, result *session.AcquireResult) (*attempt, error) {
+// attempts makes one attempt after another, until one is granted or fails for good. With errAhead the last one stands
+// and waits. The next call goes on with it.
+func (g *acquisition) attempts() (*attempt, error) {
 	var outdated *attempt // the last attempt, if its place is to be renewed
 	defer func() {
 		if outdated != nil { // the user's backoff has ended the wait, or this goroutine
-			outdated.leave(ctx, ctx.Err())
+			outdated.leave(g.ctx, g.ctx.Err())
 		}
 	}()
-	pace := rounds.Pace{New: plumbing.OfManager(q.m).Retry()}
 	for {
-		if r.Data == nil && how.stands == nil { // no hook must run before the attempt that stands does
-			r.Data = r.describe(ctx, q.hooks()).encode()
+		if g.r.Data == nil && g.stands == nil { // no hook must run before the attempt that stands does
+			g.r.Data = g.r.describe(g.ctx, g.q.hooks()).encode()
 		}
-		how.renews, outdated = outdated, nil
-		a, err := q.attempt(ctx, r, how, result)
+		g.how.renews, outdated = outdated, nil
+		a, err := g.attempt()
 		if err != nil {
 			return nil, err
 		}
-		how.stands = nil
-		err = a.run(ctx)
-		result.Position = a.position
+		err = a.run(g.ctx)
+		g.result.Position = a.position
 		if err == nil {
 			return a, nil
 		}
-		switch how.after(err) {
+		switch g.how.after(err) {
 		case stand:
+			g.stands = a
 			return a, err
 		case giveUp:
-			return nil, a.explain(ctx, err)
+			return nil, a.explain(g.ctx, err)
 		case renewPlace:
-			outdated, how.placed = a, nil
+			outdated, g.how.placed = a, nil
 		case enterAgain:
 		case enterAfterLoss:
-			traceRetry(ctx, q.hooks(), plumbing.OpAcquire, result.Attempts, err)
+			traceRetry(g.ctx, g.q.hooks(), plumbing.OpAcquire, g.result.Attempts, err)
+		}
+		if g.pace == nil {
+			g.pace = g.q.newPace()
 		}
 		// If the session has ended, waiting for the next one is enough.
-		if err := pace.Wait(ctx, a.s.Done()); err != nil {
+		if err := g.pace.Wait(g.ctx, a.s.Done()); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // attempt returns the next attempt to run: a new one, or the one that stands in the queue already.
-func (q *Queue) attempt(ctx context.Context, r *Request, how *entry, result *session.AcquireResult) (*attempt, error) {
-	if a := how.stands; a != nil {
-		a.entry = *how
+func (g *acquisition) attempt() (*attempt, error) {
+	if a := g.stands; a != nil {
+		g.stands = nil
 		return a, nil
 	}
-	s, err := q.sessionFor(ctx, how)
+	s, err := g.q.sessionFor(g.ctx, &g.how)
 	if err != nil {
 		return nil, err
 	}
-	q.yield(s, r)
-	result.Attempts++
-	return newAttempt(q, s, r, how), nil
+	g.q.yield(s, g.r)
+	g.result.Attempts++
+	return newAttempt(g.q, s, g.r, &g.how), nil
 }
 
 // afterwards is what follows an attempt that was not granted.

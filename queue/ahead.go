@@ -19,14 +19,14 @@ import (
 // context, the error says who they are. That takes no request: the watches tell which of the
 // nodes still stand. A view does not change. Any goroutine may read it.
 type view struct {
-	me      Node
+	me      *Node
 	targets []blocker        // the nodes that are watched
 	watches []plumbing.Watch // on the targets; nil for a node that is gone
 	beyond  int              // nodes ahead that are not watched; some may have left since the listing
 	head    int              // so many targets are the first contenders of the queue
 	limit   int              // leases of the semaphore; 0 for other locks
-	counted bool             // the limit was never higher, so all holders go by it
 	session int64            // our own
+	counted bool             // the limit was never higher, so all holders go by it
 	unfair  bool
 
 	// A reading of the ensemble's clock: our node was created at a time that its stat tells, and we knew
@@ -44,13 +44,10 @@ func (a *attempt) show(v *view) {
 }
 
 // viewOf returns the view of an attempt of a fair kind that begins to wait.
-func (a *attempt) viewOf(targets []blocker, watches []plumbing.Watch, beyond int) *view {
+func (a *attempt) viewOf(targets []blocker, watches []plumbing.Watch, ahead *tail) *view {
 	v := &view{
-		me: a.node, targets: targets, watches: watches, beyond: beyond, session: a.s.ID(),
+		me: &a.node, targets: targets, watches: watches, beyond: ahead.beyond, head: ahead.head(), session: a.s.ID(),
 		counted: a.policy.Tightened == 0, own: a.own, known: a.entered,
-	}
-	if beyond == 0 {
-		v.head = a.head
 	}
 	if a.node.Prefix == PrefixLease {
 		v.limit = a.policy.Slack + a.node.Weight
@@ -144,7 +141,7 @@ func (v *view) text(now time.Time) string {
 	switch {
 	case i < v.head:
 		how = "held by "
-	case compareNodes(v.targets[i].node, v.me) > 0: // see renew.go
+	case compareNodes(v.targets[i].node, *v.me) > 0: // see renew.go
 		how = "waiting for "
 	}
 	out := v.leases() + how + v.describe(i, now)

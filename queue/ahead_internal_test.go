@@ -34,7 +34,7 @@ func (w seenNode) Event() plumbing.WatchEvent {
 // aView makes a view by one contender of those that it watches, the first of which came 12.5 s ago, and
 // each further one a second later.
 func aView(change func(*view), prefix string, watches ...seenNode) *view {
-	v := &view{session: 1, head: len(watches), counted: true, me: Node{Prefix: prefix, Sequence: 100}}
+	v := &view{session: 1, head: len(watches), counted: true, me: &Node{Prefix: prefix, Sequence: 100}}
 	for i, w := range watches {
 		w.stat.Ctime = int64(i * 1000)
 		if w.stat.EphemeralOwner == 0 {

@@ -20,18 +20,19 @@ type attempt struct {
 	*ownNode
 	entry entry
 
-	creation plumbing.Creation // the last create that was sent; nil if none was
+	creation plumbing.Creation // the last create that was sent; nil if none was, or once it has told the node's name
 	config   config            // of the directory, as last read, if the kind has one
 	policy   rule              // by the last listing
 	slack    int               // the policy's, or the former one if the attempt is outdated
-	outdated bool              // see renew.go
-	renewed  bool              // this attempt has renewed the place of another
 	position int               // contenders ahead at entry; -1 until known
 	children plumbing.Watch    // set by the last listing on the children, if the place may be kept; otherwise nil
-	crowded  bool              // by the last listing, others wait for our node
 	entering time.Duration     // how long the create took
-	waited   bool              // the attempt had to wait, so its place is not kept
 	after    int64             // a transaction (zxid) that is older than the node
+
+	outdated bool // see renew.go
+	renewed  bool // this attempt has renewed the place of another
+	crowded  bool // by the last listing, others wait for our node
+	waited   bool // the attempt had to wait, so its place is not kept
 	granted  bool
 
 	// Of entrants.enter.
@@ -40,13 +41,13 @@ type attempt struct {
 	failed   error    // why the attempt cannot go on although its node was created
 
 	configW plumbing.Watch // on the directory, if the kind has a configuration
-	wake    chan struct{}  // receives when a watch ends; has room for one
+	wake    chan struct{}  // receives when there is something to look at; has room for one
+	waiting *wait          // nil while the attempt does not wait
 
-	pace  rounds.Pace // of the rounds that get the attempt no further
-	least int         // contenders ahead at the best listing so far
-	rival int64       // unfair: the czxid of the newest node that was in the way
+	pace  *rounds.Pace // of the rounds that get the attempt no further; nil if there were none
+	least int          // contenders ahead at the best listing so far
+	rival int64        // unfair: the czxid of the newest node that was in the way
 
-	head    int       // of the nodes in the way, how many are the first of the queue: see tail.head
 	view    *view     // of the last wait; nil if there was none
 	entered time.Time // when the name of the node was known
 
@@ -71,11 +72,9 @@ type ownNode struct {
 // entry is how an attempt enters the queue. The zero value enters at the end, and waits.
 type entry struct {
 	try    bool                    // fail with ErrBusy in place of waiting for others
-	look   bool                    // fail with errAhead in place of waiting for others; the attempt stands
+	lazy   bool                    // the place may be kept
 	beside *Lease                  // share the place of this lease
 	renews *attempt                // take the place of this attempt, which is outdated
-	stands *attempt                // go on with this attempt, which has entered already
-	lazy   bool                    // the place may be kept
 	before *turn                   // of the same Local: its node is about to be deleted; nil if there is none
 	placed func()                  // called when the first create was answered
 	leaves func(<-chan struct{})   // if not nil, called when an attempt leaves, with what is closed once its node is gone
@@ -100,12 +99,12 @@ func newAttempt(q *Queue, s *session.Session, r *Request, how *entry) *attempt {
 	return a
 }
 
-// errAhead says that an attempt may not go yet. It has not left the queue.
+// errAhead says that an attempt may not go yet. It has not left the queue, and waits: see block.
 var errAhead = errors.New("others are ahead")
 
 // run returns nil when the attempt is granted. If it returns an error, panics or ends the
 // goroutine, the attempt leaves the queue, except that an outdated one stands until another has
-// renewed its place.
+// renewed its place. With errAhead it stands too: the caller calls block, and then run again.
 func (a *attempt) run(ctx context.Context) error {
 	if a.r.Kind.Unfair {
 		return a.barge(ctx)
@@ -113,53 +112,69 @@ func (a *attempt) run(ctx context.Context) error {
 	return a.queueUp(ctx)
 }
 
-// queueUp is the loop of all fair kinds: enter, list, decide, wait.
+// queueUp is the loop of all fair kinds: enter, list, decide, wait. It returns errAhead while there is nothing
+// to do but wait, and goes on from there when it is called again.
 func (a *attempt) queueUp(ctx context.Context) (err error) {
 	defer func() { a.leaveUnlessGranted(ctx, err) }()
-	names, err := a.enter(ctx)
-	for err == nil {
-		var ahead *tail
-		if ahead, err = a.decide(ctx, names); err != nil {
-			break
-		}
-		if ahead.mayGo() {
-			return a.proceed()
-		}
-		if a.follows(ahead) {
-			if names, err = a.succession(ctx); err != nil {
-				break
-			}
-			continue
-		}
-		if a.entry.look {
-			a.names = names
-			return errAhead
-		}
-		if a.entry.try {
-			return a.outlast(ctx, ahead)
-		}
-		if err = a.slow(ctx, ahead.count() < a.least); err != nil {
-			break
-		}
-		a.least = min(a.least, ahead.count())
-		var granted bool
-		began := time.Now()
-		if granted, err = a.wait(ctx, ahead); err != nil {
-			break
-		}
-		a.pace.Rested(time.Since(began))
-		if granted {
-			return a.proceed()
-		}
-		names, err = a.list(ctx)
+	granted := false
+	var names []string
+	if a.waiting == nil {
+		names, err = a.enter(ctx)
+	} else {
+		granted, names, err = a.resume(ctx)
 	}
-	return err
+	for err == nil && !granted {
+		granted, names, err = a.compete(ctx, names)
+	}
+	if err != nil {
+		return err
+	}
+	return a.proceed()
+}
+
+// compete decides by a listing. If others are in the way, it waits for them. It returns true if nothing is in
+// the way, and otherwise the next listing.
+func (a *attempt) compete(ctx context.Context, names []string) (granted bool, next []string, err error) {
+	ahead, err := a.decide(ctx, names)
+	switch {
+	case err != nil:
+		return false, nil, err
+	case ahead.mayGo():
+		return true, nil, nil
+	case a.follows(ahead):
+		next, err = a.succession(ctx)
+		return false, next, err
+	case a.entry.try:
+		err = a.outlast(ctx, ahead)
+		return err == nil, nil, err
+	}
+	if err := a.slow(ctx, ahead.count() < a.least); err != nil {
+		return false, nil, err
+	}
+	a.least = min(a.least, ahead.count())
+	if err := a.startWait(ctx, ahead); err != nil {
+		return false, nil, err
+	}
+	if a.waiting == nil {
+		next, err = a.list(ctx)
+		return false, next, err
+	}
+	return a.resume(ctx)
+}
+
+// resume goes on with a wait. It returns true when nothing is in the way any more, and otherwise a listing.
+func (a *attempt) resume(ctx context.Context) (granted bool, names []string, err error) {
+	if granted, err = a.goOn(ctx); granted || err != nil {
+		return granted, nil, err
+	}
+	names, err = a.list(ctx)
+	return false, names, err
 }
 
 // enter creates the node, and returns a listing that was made after that. If the attempt has entered
 // together with others, enter returns what it has found then.
 func (a *attempt) enter(ctx context.Context) (names []string, err error) {
-	if a.entry.stands == nil {
+	if !a.created() {
 		if err := (entrants{{a, ctx}}).enter(ctx); err != nil {
 			return nil, err
 		}
@@ -193,7 +208,9 @@ func (a *attempt) slow(ctx context.Context, further bool) error {
 		a.pace.Reset()
 		return nil
 	}
-	a.pace.New = plumbing.OfManager(a.q.m).Retry()
+	if a.pace == nil {
+		a.pace = a.q.newPace()
+	}
 	if err := a.pace.Wait(ctx, a.s.Done()); err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func (a *attempt) seize(ctx context.Context) (holder plumbing.Watch, err error) 
 		if err != nil {
 			return nil, err
 		}
-		err = a.created(ctx)
+		err = a.settleCreate(ctx)
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNodeExists):
 			made := err == nil
@@ -139,8 +139,8 @@ func (a *attempt) sendUnfair(ctx context.Context) (plumbing.Watch, listing, erro
 	return w, a.listDir(ctx), nil
 }
 
-// created waits for the answer to the create.
-func (a *attempt) created(ctx context.Context) error {
+// settleCreate waits for the answer to the create.
+func (a *attempt) settleCreate(ctx context.Context) error {
 	if err := a.until(ctx, a.creation.Done()); err != nil {
 		return err
 	}

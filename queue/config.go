@@ -9,7 +9,6 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
-	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -32,7 +31,7 @@ func readConfig(ctx context.Context, s *session.Session, dir string) (config, er
 // configIn returns the directory's configuration. If the directory has no data, configIn sets that
 // of the kind: the first contender sets it for all.
 func (q *Queue) configIn(ctx context.Context, s *session.Session, kind *Kind) (config, error) {
-	pace := rounds.Pace{New: plumbing.OfManager(q.m).Retry()}
+	pace := q.newPace()
 	for {
 		c, err := readConfig(ctx, s, q.dir)
 		if err != nil || len(c.Data) > 0 {
@@ -135,7 +134,7 @@ func again(err error) error {
 // inSession calls f with the live session, until it returns nil or an error other than errAgain or
 // the loss of the session.
 func (q *Queue) inSession(ctx context.Context, f func(*session.Session) error) error {
-	pace := rounds.Pace{New: plumbing.OfManager(q.m).Retry()}
+	pace := q.newPace()
 	for {
 		s, err := q.m.Session(ctx)
 		if err != nil {

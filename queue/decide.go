@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
-	"github.com/turnstile-go/turnstile/internal/rounds"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -37,7 +36,7 @@ func (a *attempt) survey(ctx context.Context) ([]string, error) {
 			return names, err
 		}
 	}
-	pace := rounds.Pace{New: plumbing.OfManager(a.q.m).Retry()}
+	pace := a.q.newPace()
 	for {
 		names, listed, err := a.surveyBoth(ctx)
 		if err != nil {
@@ -111,7 +110,6 @@ func (a *attempt) decide(ctx context.Context, names []string) (*tail, error) {
 		ahead.add(b)
 	}
 	ahead.sort()
-	a.head = ahead.head()
 	return ahead, err
 }
 

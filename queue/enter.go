@@ -162,6 +162,7 @@ func (a entrant) arrive() (err error) {
 	if err := a.found(made); err != nil {
 		return err
 	}
+	a.creation = nil // so that it can be freed
 	if a.unlisted == nil && slices.Contains(a.names, a.node.Name) {
 		return nil
 	}

@@ -239,7 +239,7 @@ func (t *turn) setOwn(ctx context.Context) {
 // rounds returns the pace of watchOwn.
 func (t *turn) rounds() *rounds.Pace {
 	if t.pace == nil {
-		t.pace = &rounds.Pace{New: plumbing.OfManager(t.q.m).Retry()}
+		t.pace = t.q.newPace()
 	}
 	return t.pace
 }

@@ -44,6 +44,10 @@ func (i leaseInternal) Beside(ctx context.Context, request any) (lease any, err 
 
 type queueInternal struct{ q *Queue }
 
+func (i queueInternal) Begin(ctx context.Context, request any) (acquisition any) {
+	return i.q.acquisition(ctx, request.(*Request), &entry{})
+}
+
 func (i queueInternal) ReadConfig(ctx context.Context) (config, error) { return i.q.config(ctx) }
 
 func (i queueInternal) Reconfigure(ctx context.Context, pin string, keep bool, change func(config) ([]byte, error)) error {

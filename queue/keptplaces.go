@@ -98,12 +98,8 @@ func (a *attempt) outlast(ctx context.Context, ahead *tail) error {
 
 func (a *attempt) outlastUntil(ctx context.Context, ahead *tail) error {
 	for !ahead.firm {
-		granted, err := a.wait(ctx, ahead)
-		if err != nil {
+		if granted, err := a.waitAtOnce(ctx, ahead); granted || err != nil {
 			return err
-		}
-		if granted {
-			return a.proceed()
 		}
 		if err := a.slow(ctx, false); err != nil {
 			return err
@@ -116,7 +112,7 @@ func (a *attempt) outlastUntil(ctx context.Context, ahead *tail) error {
 			return err
 		}
 		if ahead.mayGo() {
-			return a.proceed()
+			return nil
 		}
 	}
 	return ErrBusy

@@ -27,14 +27,16 @@ func (a *attempt) leave(ctx context.Context, why error) {
 		a.entry.renews = nil
 		defer old.leave(ctx, why)
 	}
-	if a.creation == nil {
+	if !a.created() {
 		a.unclaim()
 		return
 	}
 	removed := make(chan struct{})
 	go func() {
 		defer close(removed)
-		<-a.creation.Done()
+		if a.creation != nil {
+			<-a.creation.Done()
+		}
 		if a.mayStand() {
 			<-a.remove(ctx).Done() // which ends the claim once the node is gone
 			return
@@ -52,15 +54,20 @@ func (a *attempt) leave(ctx context.Context, why error) {
 	}
 }
 
+// created reports whether a create was sent.
+func (a *attempt) created() bool { return a.creation != nil || a.node.Name != "" }
+
 // mayStand reports whether there is a node of ours, or may be one, after the answer to the last
 // create.
 func (a *attempt) mayStand() bool {
-	made, err := a.creation.Result()
-	if err == nil {
-		a.node, _ = ParseNode(path.Base(made), a.r.Kind.Prefixes...) // cannot fail: the name is ours
-		a.path = made
+	if a.creation != nil {
+		made, err := a.creation.Result()
+		if err == nil {
+			a.node, _ = ParseNode(path.Base(made), a.r.Kind.Prefixes...) // cannot fail: the name is ours
+			a.path = made
+		}
+		a.doubt = a.doubt || plumbing.Uncertain(err)
 	}
-	a.doubt = a.doubt || plumbing.Uncertain(err)
 	return a.node.Name != "" || a.doubt
 }
 

@@ -144,28 +144,36 @@ type sharedContender struct {
 func (l *Local) Acquire(ctx context.Context) (*Lease, error) {
 	l.made()
 	misuse.Context(ctx, "queue: Local.Acquire")
-	return l.q.traced(ctx, &l.r, false, func(ctx context.Context, result *session.AcquireResult) (*Lease, error) {
-		return l.get(ctx, false, result)
-	})
+	return l.acquire(ctx, false)
+}
+
+func (l *Local) acquire(ctx context.Context, try bool) (*Lease, error) {
+	c := newCall(ctx, l.q)
+	if err := c.begin(&l.r, try); err != nil {
+		return nil, err
+	}
+	defer c.cut()
+	lease, err := l.get(c, try)
+	return c.conclude(lease, err)
 }
 
 // await waits for the grant of a waiter.
-func (l *Local) await(ctx context.Context, w *waiter, result *session.AcquireResult) (*Lease, error) {
+func (l *Local) await(c *call, w *waiter) (*Lease, error) {
 	var g grant
 	select {
 	case g = <-w.got:
-	case <-ctx.Done():
+	case <-c.ctx.Done():
 		why := l.why(w, time.Now())
 		if l.withdraw(w) {
-			return nil, because(ctx.Err(), why)
+			return nil, because(c.ctx.Err(), why)
 		}
 		g = <-w.got // does not block for long: its grant is on the way
 	}
-	*result = g.result
+	c.result = g.result
 	if g.err != nil {
 		return nil, g.err
 	}
-	return g.turn.begin(ctx), nil
+	return g.turn.begin(c.ctx), nil
 }
 
 // TryAcquire is [Queue.TryAcquire]. It sends no request while somebody in this process holds
@@ -173,34 +181,32 @@ func (l *Local) await(ctx context.Context, w *waiter, result *session.AcquireRes
 func (l *Local) TryAcquire(ctx context.Context) (*Lease, error) {
 	l.made()
 	misuse.Context(ctx, "queue: Local.TryAcquire")
-	return l.q.traced(ctx, &l.r, true, func(ctx context.Context, result *session.AcquireResult) (*Lease, error) {
-		return l.get(ctx, true, result)
-	})
+	return l.acquire(ctx, true)
 }
 
 // get is Acquire or TryAcquire without the Acquire hook.
-func (l *Local) get(ctx context.Context, try bool, result *session.AcquireResult) (*Lease, error) {
+func (l *Local) get(c *call, try bool) (*Lease, error) {
 	if !try {
-		t, w, lazy := l.join(ctx)
+		t, w, lazy := l.join(c.ctx)
 		switch {
 		case t != nil:
-			return t.begin(ctx), nil
+			return t.begin(c.ctx), nil
 		case w != nil:
-			return l.await(ctx, w, result)
+			return l.await(c, w)
 		}
-		return l.try(ctx, &entry{look: true, lazy: lazy}, result)
+		return l.try(l.trial(c, false, lazy))
 	}
 	if t := l.take(); t != nil {
-		return t.begin(ctx), nil
+		return t.begin(c.ctx), nil
 	}
 	if l.many {
-		return l.tryShared(ctx, result)
+		return l.tryShared(c)
 	}
 	lazy, ok := l.startTrying()
 	if !ok {
 		return nil, ErrBusy
 	}
-	return l.try(ctx, &entry{try: true, lazy: lazy}, result)
+	return l.try(l.trial(c, true, lazy))
 }
 
 // request returns the request of a new contender.
@@ -209,26 +215,30 @@ func (l *Local) request() *Request {
 	return &r
 }
 
-// try runs the contender of the state trying, in the goroutine of the caller, who gets the lease. A contender
-// that has only had a look becomes the shared one if it has to wait.
-func (l *Local) try(ctx context.Context, how *entry, result *session.AcquireResult) (*Lease, error) {
-	how.leaves = l.noteLeaving
+// trial returns an acquisition of the state trying.
+func (l *Local) trial(c *call, try, lazy bool) *acquisition {
+	return c.acquisition(l.request(), &entry{try: try, lazy: lazy, leaves: l.noteLeaving})
+}
+
+// try runs the contender of the state trying, in the goroutine of the caller, who gets the lease. If the contender
+// has to wait, it becomes the shared one.
+func (l *Local) try(g *acquisition) (*Lease, error) {
 	over := true
 	defer func() {
 		if over { // an error, or a hook has panicked or ended this goroutine
 			l.stopTrying()
 		}
 	}()
-	a, err := l.q.attempts(ctx, l.request(), how, result)
+	a, err := g.attempts()
 	switch {
 	case errors.Is(err, errAhead):
 		over = false
-		return l.await(ctx, l.goOn(ctx, a, result.Attempts), result)
+		return l.await(g.call, l.goOn(g.ctx, a, g.result.Attempts))
 	case err != nil:
 		return nil, err
 	}
 	over = false
-	return l.hold(ctx, a).begin(ctx), nil
+	return l.hold(g.ctx, a).begin(g.ctx), nil
 }
 
 // hold begins the turn of a contender of the state trying.

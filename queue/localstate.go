@@ -99,19 +99,19 @@ func (l *Local) startTrying() (lazy, ok bool) {
 }
 
 // tryShared is TryAcquire for readers. Others of this process that hold or wait are not in their way.
-func (l *Local) tryShared(ctx context.Context, result *session.AcquireResult) (*Lease, error) {
+func (l *Local) tryShared(c *call) (*Lease, error) {
 	l.mu.Lock()
 	lazy := l.state == idle && l.nextLazyLocked()
 	l.mu.Unlock()
-	a, err := l.q.attempts(ctx, l.request(), &entry{try: true, lazy: lazy}, result)
+	a, err := c.acquisition(l.request(), &entry{try: true, lazy: lazy}).granted()
 	if err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
-	t := l.holdLocked(ctx, a)
+	t := l.holdLocked(c.ctx, a)
 	l.mu.Unlock()
 	t.guard()
-	return t.begin(ctx), nil
+	return t.begin(c.ctx), nil
 }
 
 // goOn makes an attempt of the state trying, which has to wait, the shared contender. tries counts the attempts
@@ -148,6 +148,7 @@ func (l *Local) contendLocked(c *sharedContender) {
 	c.waiting, c.cancel, c.placed, c.leaving = l.waiting, cancel, make(chan struct{}), l.leaving
 	if c.stands != nil {
 		c.lazy = c.stands.entry.lazy
+		c.view.Store(c.stands.view)
 	} else {
 		c.lazy = l.nextLazyLocked()
 	}
@@ -160,25 +161,27 @@ func (l *Local) contend(ctx context.Context, me *sharedContender) {
 	defer me.cancel()
 	placed := sync.OnceFunc(func() { close(me.placed) })
 	defer placed()
-	result := session.AcquireResult{Position: -1, Attempts: me.tries}
+	g := l.q.acquisition(ctx, l.request(), &entry{
+		placed: placed, view: &me.view, listed: &me.listed, lazy: me.lazy, before: me.before,
+	}).with(me.stands)
+	g.result.Attempts = me.tries
 	returned := false
 	defer func() {
 		if !returned { // a hook has ended this goroutine
-			l.fail(me, result, errEnded)
+			l.fail(me, g.result, errEnded)
 		}
 	}()
-	how := &entry{stands: me.stands, placed: placed, view: &me.view, listed: &me.listed, lazy: me.lazy, before: me.before}
-	a, err := l.q.attempts(ctx, l.request(), how, &result)
+	a, err := g.granted()
 	if errors.Is(err, session.ErrTooManyNodes) && (me.before != nil || me.leaving != nil) {
 		// The session has no room for both nodes: that of the turn before, or of one that was given
 		// up, has to go first.
 		placed()
 		me.awaitRoom(ctx)
-		a, err = l.q.attempts(ctx, l.request(), how, &result)
+		a, err = g.granted()
 	}
 	returned = true
 	if err != nil {
-		l.fail(me, result, err)
+		l.fail(me, g.result, err)
 		return
 	}
 	l.mu.Lock()
@@ -199,7 +202,7 @@ func (l *Local) contend(ctx context.Context, me *sharedContender) {
 	if setAgain {
 		go l.setAgain(t)
 	}
-	first.got <- grant{turn: t, result: result}
+	first.got <- grant{turn: t, result: g.result}
 	t.passTo(others)
 }
 

@@ -38,7 +38,7 @@ func (l *Lease) beside(ctx context.Context, r Request) (*Lease, error) {
 		// The next waiter of the Local would hold together with the new lease.
 		l.t.local.bar(l.t)
 	}
-	return l.t.q.acquire(ctx, &r, &entry{beside: l})
+	return l.t.q.acquisition(ctx, &r, &entry{beside: l}).finish()
 }
 
 // checkBeside returns an error if a lease of a kind must not share the place of this node. The

@@ -9,6 +9,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -118,6 +119,9 @@ func (q *Queue) Manager() *session.Manager { return q.made().m }
 
 // hooks returns the hooks of the manager.
 func (q *Queue) hooks() *session.Trace { return plumbing.TraceHooks[session.Trace](q.m) }
+
+// newPace returns the pace of a loop that goes by the manager's backoff.
+func (q *Queue) newPace() *rounds.Pace { return &rounds.Pace{New: plumbing.OfManager(q.m).Retry()} }
 
 // Path returns the queue's directory.
 func (q *Queue) Path() string { return q.made().dir }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/turnstile-go/turnstile/internal/plumbing"
-	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -33,9 +32,8 @@ type party struct {
 
 // member is the acquisition of one of the locks.
 type member struct {
-	*call
-	local  *Local // nil for a place of its own
-	r      *Request
+	*acquisition
+	local  *Local   // nil for a place of its own
 	a      *attempt // stands in the queue since the transaction; nil if the lock is to be taken by itself
 	trying bool     // the Local is in the state trying, for this member
 	lazy   bool     // the place may be kept
@@ -69,9 +67,9 @@ func together(ctx context.Context, locks []joint, try bool) (*party, error) {
 			p.abandon(ctx)
 		}
 	}()
-	err := p.gather(locks)
+	err := p.gather(ctx, locks)
 	if err == nil {
-		err = p.begin(ctx)
+		err = p.begin()
 	}
 	if err == nil && len(p.members) > 0 {
 		if err = p.enter(ctx); err != nil {
@@ -87,7 +85,7 @@ func together(ctx context.Context, locks []joint, try bool) (*party, error) {
 
 // gather takes the first of the locks. A Local that is in use or keeps its place, and one of readers, has
 // a queue of its own, and ends the party before it, as an unfair lock does.
-func (p *party) gather(locks []joint) error {
+func (p *party) gather(ctx context.Context, locks []joint) error {
 	size := 0
 	for _, one := range locks {
 		if one.local != nil {
@@ -100,7 +98,7 @@ func (p *party) gather(locks []joint) error {
 		if one.r.Kind.Unfair || size > maxTogetherData || len(p.members) == maxTogether {
 			break
 		}
-		m := &member{call: one.q.noCall(), local: one.local, r: &one.r}
+		m := &member{acquisition: one.q.acquisition(ctx, &one.r, &entry{try: p.try}), local: one.local}
 		if one.local != nil {
 			if m.lazy, m.trying = one.local.startTrying(); !m.trying {
 				break
@@ -125,15 +123,13 @@ func (p *party) paths() string {
 }
 
 // begin calls the Acquire hook of each member.
-func (p *party) begin(ctx context.Context) error {
+func (p *party) begin() error {
 	for _, m := range p.members {
-		c, err := m.q.call(ctx, m.r, p.try)
-		if err != nil {
+		if err := m.begin(m.r, p.try); err != nil {
 			return err
 		}
-		m.call = c
 		if m.r.Data == nil {
-			m.r.Data = m.r.describe(c.ctx, m.q.hooks()).encode()
+			m.r.Data = m.r.describe(m.ctx, m.q.hooks()).encode()
 		}
 	}
 	return nil
@@ -143,7 +139,7 @@ func (p *party) begin(ctx context.Context) error {
 // will. When it returns nil, the members up to the first that has to wait have attempts.
 func (p *party) enter(ctx context.Context) error {
 	q := p.members[0].q
-	pace := rounds.Pace{New: plumbing.OfManager(q.m).Retry()}
+	pace := q.newPace()
 	for {
 		s, err := q.m.Session(ctx)
 		if err != nil {
@@ -266,14 +262,16 @@ func (p *party) startGivingUp(ctx context.Context, from int) (removals []plumbin
 func (m *member) giveUp(with *parting) plumbing.Removal {
 	a := m.a
 	m.a = nil
-	if a == nil || a.creation == nil {
+	if a == nil || !a.created() {
 		return nil
 	}
-	select {
-	case <-a.creation.Done():
-	default:
-		a.leave(m.ctx, context.Canceled)
-		return nil
+	if a.creation != nil {
+		select {
+		case <-a.creation.Done():
+		default:
+			a.leave(m.ctx, context.Canceled)
+			return nil
+		}
 	}
 	if !a.mayStand() {
 		return nil
@@ -311,15 +309,19 @@ func (m *member) take(try bool) (*Lease, error) {
 	case m.local == nil && a != nil && a.granted:
 		return a.hold(m.ctx), nil
 	case m.local == nil:
-		return m.q.get(m.ctx, m.r, &entry{try: try, stands: a}, &m.result)
+		a, err := m.with(a).granted()
+		if err != nil {
+			return nil, err
+		}
+		return a.hold(m.ctx), nil
 	case trying && a.granted:
 		return m.local.hold(m.ctx, a).begin(m.ctx), nil
 	case trying && try:
-		return m.local.try(m.ctx, &entry{try: true, stands: a, lazy: m.lazy}, &m.result)
+		return m.local.try(m.local.trial(m.call, true, m.lazy).with(a))
 	case trying:
-		return m.local.await(m.ctx, m.local.goOn(m.ctx, a, m.result.Attempts), &m.result)
+		return m.local.await(m.call, m.local.goOn(m.ctx, a, m.result.Attempts))
 	}
-	return m.local.get(m.ctx, try, &m.result)
+	return m.local.get(m.call, try)
 }
 
 // leave gives up the locks that were not fetched. It waits until the servers have confirmed that, or

@@ -41,35 +41,69 @@ func traceWatch(ctx context.Context, t *session.Trace, w session.WatchInfo) (con
 // that stands. The call for a node ends when the node is gone, although the wait goes on for the
 // nodes before it.
 type watching struct {
-	ctx    context.Context // of the present call; before the first one, of the wait
-	beyond int             // nodes ahead that are not watched
+	ctx    context.Context // of the present call
 	nearer plumbing.Watch  // on the node of the present call; nil if there is none
 	done   func(error)     // ends the present call
 }
 
 // follow begins a call, unless the node of the present call stands.
-func (w *watching) follow(ctx context.Context, t *session.Trace, q *Queue, targets []blocker, watches []plumbing.Watch) {
-	if t.Watch == nil || stands(w.nearer) {
+func (w *wait) follow(ctx context.Context, t *session.Trace, q *Queue, v *view) {
+	if t.Watch == nil {
 		return
 	}
+	if w.told == nil {
+		w.told = &watching{}
+	}
+	if !stands(w.told.nearer) {
+		w.told.end(nil)
+		w.told.begin(ctx, t, q, v)
+	}
+}
+
+// begin begins a call for the nearest node that stands.
+func (w *watching) begin(ctx context.Context, t *session.Trace, q *Queue, v *view) {
 	nearest, count := -1, 0
-	for i, one := range watches {
+	for i, one := range v.watches {
 		if stands(one) {
 			nearest = i
 			count++
 		}
 	}
-	w.end(nil)
-	if nearest < 0 || !watches[nearest].Answered() {
+	if nearest < 0 || !v.watches[nearest].Answered() {
 		return // the last target has gone just now, and the wait is about to end; or the hook was added during the wait
 	}
-	w.nearer = watches[nearest]
-	data, stat := known(w.nearer)
+	near := v.watches[nearest]
+	data, stat := known(near)
 	w.ctx, w.done = traceWatch(ctx, t, session.WatchInfo{
-		Chroot: plumbing.OfManager(q.m).Chroot(), Path: path.Join(q.dir, targets[nearest].node.Name), Data: data, Session: ownerOf(stat),
-		Nodes: count, Ahead: w.beyond + count,
+		Chroot: plumbing.OfManager(q.m).Chroot(), Path: path.Join(q.dir, v.targets[nearest].node.Name), Data: data, Session: ownerOf(stat),
+		Nodes: count, Ahead: v.beyond + count,
 	})
+	w.nearer = near
 }
+
+// end ends the present call, if there is one. w may be nil.
+func (w *watching) end(err error) {
+	if w != nil && w.nearer != nil {
+		w.nearer = nil
+		w.done(err)
+	}
+}
+
+// within returns ctx with the values of the present call, for the requests during it. w may be nil.
+func (w *watching) within(ctx context.Context) context.Context {
+	if w == nil || w.nearer == nil {
+		return ctx
+	}
+	return withValues{ctx, w.ctx}
+}
+
+// withValues is a context with the values of another.
+type withValues struct {
+	context.Context
+	values context.Context
+}
+
+func (c withValues) Value(key any) any { return c.values.Value(key) }
 
 // ownerOf returns the session that owns a node, or 0 if that is not known or there is none.
 func ownerOf(stat *zk.Stat) int64 {
@@ -77,14 +111,6 @@ func ownerOf(stat *zk.Stat) int64 {
 		return 0
 	}
 	return stat.EphemeralOwner
-}
-
-// end ends the present call, if there is one.
-func (w *watching) end(err error) {
-	if w.nearer != nil {
-		w.done(err)
-		w.nearer = nil
-	}
 }
 
 // known returns what is known of a watched node: nothing if nobody has asked, or if the server has not answered or

@@ -14,16 +14,16 @@ func TestNoTraceAllocatesNothing(t *testing.T) {
 	outer := context.WithValue(context.Background(), key{}, 1)
 	hooks := new(session.Trace)
 	watched := session.WatchInfo{Path: "/a/b", Data: []byte("data")}
-	targets, watches := make([]blocker, 1), make([]plumbing.Watch, 1)
+	v := &view{targets: make([]blocker, 1), watches: make([]plumbing.Watch, 1)}
 	l := &Lease{ctx: holderContext(outer, hooks)}
 	n := testing.AllocsPerRun(100, func() {
 		ctx, end := traceAcquire(outer, hooks, session.AcquireInfo{Kind: "mutex", Path: "/a", Try: true})
 		ctx, over := traceWatch(ctx, hooks, watched)
 		traceRetry(ctx, hooks, plumbing.OpAcquire, 1, errDeleted)
 		over(nil)
-		told := watching{ctx: ctx}
-		told.follow(ctx, hooks, nil, targets, watches)
-		told.end(nil)
+		var w wait
+		w.follow(ctx, hooks, nil, v)
+		w.told.end(nil)
 		holder := holderContext(ctx, hooks)
 		held := traceHold(l, hooks, session.HoldInfo{Kind: "mutex", Path: "/a", Node: "/a/b"})
 		end(session.AcquireResult{})

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -44,12 +45,12 @@ func (a *attempt) watchOnly(ctx context.Context, targets []blocker) ([]plumbing.
 	var paths []string
 	var at []int
 	for i := range watches {
-		name := a.node.Name
+		name, where := a.node.Name, a.path
 		if i > 0 {
-			name = targets[i-1].node.Name
+			name, where = targets[i-1].node.Name, ""
 		}
 		if watches[i] = a.lastWatch(name); watches[i] == nil {
-			paths, at = append(paths, path.Join(a.q.dir, name)), append(at, i)
+			paths, at = append(paths, cmp.Or(where, path.Join(a.q.dir, name))), append(at, i)
 		}
 	}
 	if len(paths) > 0 {

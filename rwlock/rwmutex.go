@@ -89,7 +89,7 @@ func New(m *session.Manager, path string, opts ...Option) (*RWMutex, error) {
 func (rw *RWMutex) Lock(ctx context.Context) error {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.Lock")
-	_, err := rw.writes.Lock(ctx, rw.writer.Acquire)
+	_, err := rw.writes.Lock(ctx, rw.writer.get)
 	return err
 }
 
@@ -100,7 +100,7 @@ func (rw *RWMutex) Lock(ctx context.Context) error {
 func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.TryLock")
-	return rw.writes.TryLock(ctx, rw.writer.TryAcquire)
+	return rw.writes.TryLock(ctx, hold.InOneStep(rw.writer.TryAcquire))
 }
 
 // Unlock gives back what one Lock or TryLock took. After n Locks by one owner, the n-th Unlock gives
@@ -126,7 +126,7 @@ func (rw *RWMutex) Unlock() error { return rw.made().writes.Unlock() }
 func (rw *RWMutex) RLock(ctx context.Context) error {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.RLock")
-	_, err := rw.reads.Lock(ctx, rw.read(rw.reader.Acquire))
+	_, err := rw.reads.Lock(ctx, rw.read(rw.reader.get))
 	return err
 }
 
@@ -135,7 +135,7 @@ func (rw *RWMutex) RLock(ctx context.Context) error {
 func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.TryRLock")
-	return rw.reads.TryLock(ctx, rw.read(rw.reader.TryAcquire))
+	return rw.reads.TryLock(ctx, rw.read(hold.InOneStep(rw.reader.TryAcquire)))
 }
 
 // RUnlock gives back what one RLock or TryRLock took, and returns what [RWMutex.Unlock] does. It never
@@ -197,7 +197,7 @@ func (rw *RWMutex) Do(ctx context.Context, f func(context.Context) error) error 
 	if f == nil {
 		return fmt.Errorf("rwlock: %w: Do of a nil function", session.ErrInvalid)
 	}
-	return rw.writes.Do(ctx, rw.writer.Acquire, f)
+	return rw.writes.Do(ctx, rw.writer.get, f)
 }
 
 // RDo is [RWMutex.Do] with the read lock.
@@ -207,7 +207,7 @@ func (rw *RWMutex) RDo(ctx context.Context, f func(context.Context) error) error
 	if f == nil {
 		return fmt.Errorf("rwlock: %w: RDo of a nil function", session.ErrInvalid)
 	}
-	return rw.reads.Do(ctx, rw.read(rw.reader.Acquire), f)
+	return rw.reads.Do(ctx, rw.read(rw.reader.get), f)
 }
 
 // Held reports whether Lock, TryLock or Do of this RWMutex holds the write lock, in any goroutine. It
@@ -269,19 +269,27 @@ func (rw *RWMutex) refuseReader(ctx context.Context) error {
 // read gets the read lock for an owner that does not hold it. If the owner holds the write lock, the
 // read lock gets a place beside it.
 func (rw *RWMutex) read(enter hold.Get[*queue.Lease]) hold.Get[*queue.Lease] {
-	return func(ctx context.Context) (*queue.Lease, error) {
-		own := hold.OwnerOf(ctx)
-		for {
-			write := rw.writes.Of(own)
-			if write == nil {
-				return enter(ctx)
-			}
-			l, err := queueplumbing.Beside(ctx, write.Lease, rw.request(reading))
-			if err == nil || rw.writes.Of(own) == write {
-				return l, err
-			}
-			// Another goroutine of this owner has unlocked the write lock in the meantime. Without
-			// it the read lock has to wait in the queue.
+	return func(ctx context.Context) queueplumbing.Acquisition[*queue.Lease] {
+		if rw.writes.Of(hold.OwnerOf(ctx)) == nil {
+			return enter(ctx)
 		}
+		return hold.InOneStep(func(ctx context.Context) (*queue.Lease, error) { return rw.readBeside(ctx, enter) })(ctx)
+	}
+}
+
+// readBeside gets the read lock beside the write lock of ctx's owner, as long as that is held.
+func (rw *RWMutex) readBeside(ctx context.Context, enter hold.Get[*queue.Lease]) (*queue.Lease, error) {
+	own := hold.OwnerOf(ctx)
+	for {
+		write := rw.writes.Of(own)
+		if write == nil {
+			return enter.AllSteps(ctx)
+		}
+		l, err := queueplumbing.Beside(ctx, write.Lease, rw.request(reading))
+		if err == nil || rw.writes.Of(own) == write {
+			return l, err
+		}
+		// Another goroutine of this owner has unlocked the write lock in the meantime. Without
+		// it the read lock has to wait in the queue.
 	}
 }

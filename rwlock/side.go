@@ -3,6 +3,7 @@ package rwlock
 import (
 	"context"
 
+	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/queue"
 )
@@ -28,6 +29,15 @@ func (s *side) Acquire(ctx context.Context) (*queue.Lease, error) {
 		return s.local.Acquire(ctx)
 	}
 	return s.q.Acquire(ctx, s.r)
+}
+
+// get is Acquire in steps.
+func (s *side) get(ctx context.Context) queueplumbing.Acquisition[*queue.Lease] {
+	if s.local != nil {
+		return hold.InOneStep(s.local.Acquire)(ctx)
+	}
+	r := s.r
+	return queueplumbing.Begin[*queue.Lease](ctx, s.q, &r)
 }
 
 func (s *side) TryAcquire(ctx context.Context) (*queue.Lease, error) {

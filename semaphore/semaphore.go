@@ -100,7 +100,7 @@ func (s *Semaphore) open(m *session.Manager) (err error) {
 func (s *Semaphore) Lock(ctx context.Context) error {
 	s.made()
 	misuse.Context(ctx, "semaphore: Semaphore.Lock")
-	_, err := s.holds.Lock(ctx, s.Acquire)
+	_, err := s.holds.Lock(ctx, hold.InOneStep(s.Acquire))
 	return err
 }
 
@@ -111,7 +111,7 @@ func (s *Semaphore) Lock(ctx context.Context) error {
 func (s *Semaphore) TryLock(ctx context.Context) (bool, error) {
 	s.made()
 	misuse.Context(ctx, "semaphore: Semaphore.TryLock")
-	return s.holds.TryLock(ctx, s.TryAcquire)
+	return s.holds.TryLock(ctx, hold.InOneStep(s.TryAcquire))
 }
 
 // Unlock gives back a lease that Lock or TryLock took: a lost one if there is one, otherwise the oldest.
@@ -235,7 +235,7 @@ func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error
 	if f == nil {
 		return fmt.Errorf("semaphore: %w: Do of a nil function", session.ErrInvalid)
 	}
-	return s.holds.Do(ctx, s.Acquire, f)
+	return s.holds.Do(ctx, hold.InOneStep(s.Acquire), f)
 }
 
 // Path returns the path that was given to [New].

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"sync"
@@ -31,18 +32,19 @@ const (
 // Watch reports once what happens to a node next. All methods of a Watch may be called by any
 // number of goroutines at once. They panic if a [Session] has not made the Watch.
 type Watch struct {
-	isMade bool      // by a Session
-	asked  bool      // for the node's data; guarded by watches.mu
-	set    news.News // that a request to set it has been answered
-	ready  news.News // that the get has been answered
-	data   []byte
-	stat   *zk.Stat
-	err    error
+	set   news.News // that a request to set it has been answered
+	ready news.News // that the get has been answered
+	data  []byte
+	stat  *zk.Stat
+	err   error
 
 	mu    sync.Mutex
-	event WatchEvent
 	done  chan struct{} // closed when the watch ends; nil until Done is called
 	tells *telling      // the first of those to tell when the watch ends
+	event int8          // a WatchEvent; the bytes from here on are in one word
+
+	isMade bool // by a Session
+	asked  bool // for the node's data; guarded by watches.mu
 }
 
 // telling is a function that is called when a watch ends. Most watches have one of them, and some have
@@ -67,7 +69,7 @@ func (w *Watch) Done() <-chan struct{} {
 	defer w.mu.Unlock()
 	if w.done == nil {
 		w.done = make(chan struct{})
-		if w.event != WatchPending {
+		if w.eventLocked() != WatchPending {
 			close(w.done)
 		}
 	}
@@ -79,15 +81,17 @@ func (w *Watch) Event() WatchEvent {
 	w.made()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.event
+	return w.eventLocked()
 }
+
+func (w *Watch) eventLocked() WatchEvent { return WatchEvent(w.event) }
 
 // atEnd calls tell when the watch ends, or at once if it has ended. stop cancels that. tell runs
 // with locks held and must not block.
 func (w *Watch) atEnd(tell func()) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.event != WatchPending {
+	if w.eventLocked() != WatchPending {
 		tell()
 		return func() {}
 	}
@@ -130,10 +134,10 @@ func poke(ch chan<- struct{}) {
 func (w *Watch) fire(e WatchEvent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.event != WatchPending {
+	if w.eventLocked() != WatchPending {
 		return
 	}
-	w.event = e
+	w.event = int8(e)
 	for t := w.tells; t != nil; t = t.next {
 		t.tell()
 	}
@@ -211,7 +215,7 @@ func (t *watches) land(path string, w *Watch, c content, err error) {
 	if err != nil {
 		t.drop(path, w)
 	}
-	w.data, w.stat, w.err = c.data, c.stat, err
+	w.data, w.stat, w.err = slices.Clip(bytes.Clone(c.data)), c.stat, err // the clone lets the rest of the answer be freed
 	w.ready.Tell()
 	w.confirm(err)
 }

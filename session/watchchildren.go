@@ -76,7 +76,7 @@ func (s *Session) watchBy(ctx context.Context, t *watches, info RequestInfo, req
 }
 
 func endedWatch(event WatchEvent) *Watch {
-	w := &Watch{isMade: true, event: event}
+	w := &Watch{isMade: true, event: int8(event)}
 	w.ready.Tell()
 	return w
 }

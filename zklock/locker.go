@@ -61,5 +61,5 @@ func OnClosed(f func(error)) LockerOption {
 // So close the manager after the goroutines that use the Locker have ended, or use [OnClosed].
 func (m *Mutex) Locker(opts ...LockerOption) sync.Locker {
 	m.made()
-	return m.holds.Locker(m.Acquire, lockerConfig(opts))
+	return m.holds.Locker(m.get, lockerConfig(opts))
 }

@@ -176,7 +176,7 @@ func cutServers(fullName string) (servers, path string) {
 func (m *MultiLock) Lock(ctx context.Context) error {
 	m.made()
 	misuse.Context(ctx, "zklock: MultiLock.Lock")
-	_, err := m.holds.Lock(ctx, m.Acquire)
+	_, err := m.holds.Lock(ctx, hold.InOneStep(m.Acquire))
 	return err
 }
 
@@ -186,7 +186,7 @@ func (m *MultiLock) Lock(ctx context.Context) error {
 func (m *MultiLock) TryLock(ctx context.Context) (bool, error) {
 	m.made()
 	misuse.Context(ctx, "zklock: MultiLock.TryLock")
-	return m.holds.TryLock(ctx, m.TryAcquire)
+	return m.holds.TryLock(ctx, hold.InOneStep(m.TryAcquire))
 }
 
 // Unlock gives back what one Lock or TryLock took, like [Mutex.Unlock]. It gives up all of the
@@ -205,7 +205,7 @@ func (m *MultiLock) Do(ctx context.Context, f func(context.Context) error) error
 	if f == nil {
 		return fmt.Errorf("zklock: %w: Do of a nil function", session.ErrInvalid)
 	}
-	return m.holds.Do(ctx, m.Acquire, f)
+	return m.holds.Do(ctx, hold.InOneStep(m.Acquire), f)
 }
 
 // Held reports whether Lock, TryLock or Do of this MultiLock holds all of the locks, in any
@@ -220,7 +220,7 @@ func (m *MultiLock) Done() <-chan struct{} { return m.made().holds.Done() }
 // Locker returns the locks as one [sync.Locker]: see [Mutex.Locker].
 func (m *MultiLock) Locker(opts ...LockerOption) sync.Locker {
 	m.made()
-	return m.holds.Locker(m.Acquire, lockerConfig(opts))
+	return m.holds.Locker(hold.InOneStep(m.Acquire), lockerConfig(opts))
 }
 
 // Acquire takes all of the locks and returns them as one handle with its own Release, apart from

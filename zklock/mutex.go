@@ -6,6 +6,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -93,7 +94,7 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 func (m *Mutex) Lock(ctx context.Context) error {
 	m.made()
 	misuse.Context(ctx, "zklock: Mutex.Lock")
-	_, err := m.holds.Lock(ctx, m.Acquire)
+	_, err := m.holds.Lock(ctx, m.get)
 	return err
 }
 
@@ -104,7 +105,7 @@ func (m *Mutex) Lock(ctx context.Context) error {
 func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 	m.made()
 	misuse.Context(ctx, "zklock: Mutex.TryLock")
-	return m.holds.TryLock(ctx, m.TryAcquire)
+	return m.holds.TryLock(ctx, hold.InOneStep(m.TryAcquire))
 }
 
 // Unlock gives back what one Lock or TryLock took. After n Locks by one owner, the n-th Unlock
@@ -132,6 +133,15 @@ func (m *Mutex) Acquire(ctx context.Context) (*queue.Lease, error) {
 		return m.local.Acquire(ctx)
 	}
 	return m.q.Acquire(ctx, m.request())
+}
+
+// get is Acquire in steps.
+func (m *Mutex) get(ctx context.Context) queueplumbing.Acquisition[*queue.Lease] {
+	if m.local != nil {
+		return hold.InOneStep(m.local.Acquire)(ctx)
+	}
+	r := m.request()
+	return queueplumbing.Begin[*queue.Lease](ctx, m.q, &r)
 }
 
 // TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock
@@ -169,7 +179,7 @@ func (m *Mutex) Do(ctx context.Context, f func(context.Context) error) error {
 	if f == nil {
 		return fmt.Errorf("zklock: %w: Do of a nil function", session.ErrInvalid)
 	}
-	return m.holds.Do(ctx, m.Acquire, f)
+	return m.holds.Do(ctx, m.get, f)
 }
 
 // Held reports whether Lock, TryLock or Do of this Mutex holds the mutex, in any goroutine. It

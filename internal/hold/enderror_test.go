@@ -24,7 +24,7 @@ const lossText = "unlock /a: session 0x1: lost: expired"
 func doLost(outside context.Context, work func() error) error {
 	h := hold.One[*lease]("/a")
 	l := &lease{}
-	return h.Do(outside, func(context.Context) (*lease, error) { return l, nil }, func(context.Context) error {
+	return h.Do(outside, hold.InOneStep(func(context.Context) (*lease, error) { return l, nil }), func(context.Context) error {
 		l.mu.Lock()
 		l.cause = errLoss
 		l.mu.Unlock()

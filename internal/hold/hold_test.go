@@ -76,7 +76,7 @@ func lock(t *testing.T, h *hold.Holds[*lease], ctx context.Context, name string)
 }
 
 func get(name string) hold.Get[*lease] {
-	return func(context.Context) (*lease, error) { return &lease{name: name}, nil }
+	return hold.InOneStep(func(context.Context) (*lease, error) { return &lease{name: name}, nil })
 }
 
 func wantErr(t *testing.T, what string, err, want error) {

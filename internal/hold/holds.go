@@ -99,7 +99,7 @@ func (h *Holds[L]) standing() []*Hold[L] {
 
 // add makes a lease a hold. If there is one in the slot already, it returns that and adds
 // nothing.
-func (h *Holds[L]) add(lease L, r request[L]) (held, inSlot *Hold[L]) {
+func (h *Holds[L]) add(lease L, r *request[L]) (held, inSlot *Hold[L]) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.slot && len(h.all) > 0 {

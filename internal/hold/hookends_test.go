@@ -29,10 +29,10 @@ func TestHookPanicsAtEndOfDo(t *testing.T) {
 	defer cancel()
 	var inside *lease
 	recovers(t, func() {
-		_ = h.Do(ctx, func(context.Context) (*lease, error) {
+		_ = h.Do(ctx, hold.InOneStep(func(context.Context) (*lease, error) {
 			inside = &lease{name: "of Do"}
 			return inside, nil
-		}, func(context.Context) error {
+		}), func(context.Context) error {
 			inside.lose()
 			inside.when(func() { panic("a hook") })
 			return nil
@@ -49,10 +49,10 @@ func TestHookPanicsAtEntry(t *testing.T) {
 	h := hold.Several[*lease]("/lock")
 	l := &lease{name: "the"}
 	recovers(t, func() {
-		_, _ = h.Lock(context.Background(), func(context.Context) (*lease, error) {
+		_, _ = h.Lock(context.Background(), hold.InOneStep(func(context.Context) (*lease, error) {
 			l.when(func() { panic("a hook") })
 			return l, nil
-		})
+		}))
 	})
 	if err := l.Err(); !errors.Is(err, queue.ErrReleased) {
 		t.Errorf("the lease was not given up: %v", err)
@@ -76,10 +76,10 @@ func TestHookPanicsInUnlock(t *testing.T) {
 // panicsSecond returns a get for a lease that is lost between the look at it when it takes the slot and the look that its
 // Context begins with. So the hook is called by the latter, and panics.
 func panicsSecond(l *lease) hold.Get[*lease] {
-	return func(context.Context) (*lease, error) {
+	return hold.InOneStep(func(context.Context) (*lease, error) {
 		l.when(func() { l.when(func() { l.lose(); panic("a hook") }) })
 		return l, nil
-	}
+	})
 }
 
 // The lease is lost just after it has taken the slot, and a hook panics. The slot is free all the same.

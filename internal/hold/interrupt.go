@@ -33,21 +33,33 @@ func (i *interrupter) interrupt() {
 	i.current, i.end = context.WithCancel(context.Background())
 }
 
-// contend calls Get. It returns errSlotLost if the call was interrupted; the call has left the
-// queue by then.
-func (h *Holds[L]) contend(ctx context.Context, r request[L]) (L, error) {
-	if h.getting == nil || r.try { // a try waits for no holder
-		return r.get(ctx)
+// contend gets the lease. It returns errWaits if that waits. It returns errSlotLost if the call was interrupted,
+// which has left the queue by then.
+func (h *Holds[L]) contend(ctx context.Context, r *request[L]) (lease L, err error) {
+	if h.getting != nil && !r.try { // a try waits for no holder
+		return h.interruptibly(ctx, r.get)
 	}
+	if r.getting == nil {
+		r.getting = r.get(ctx)
+	}
+	lease, waits, err := r.getting.Next()
+	if waits {
+		return lease, errWaits
+	}
+	r.getting = nil
+	return lease, err
+}
+
+// interruptibly calls get, which can be interrupted.
+func (h *Holds[L]) interruptibly(ctx context.Context, get Get[L]) (lease L, err error) {
 	inside, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(h.getting.next(), cancel)
 	defer stop()
 	if h.lostInSlot() != nil { // perhaps lost before there was a call to interrupt
-		var none L
-		return none, errSlotLost
+		return lease, errSlotLost
 	}
-	lease, err := r.get(inside)
+	lease, err = get.AllSteps(inside)
 	if err != nil && inside.Err() != nil && ctx.Err() == nil {
 		return lease, errSlotLost
 	}

@@ -4,31 +4,44 @@ import (
 	"context"
 	"errors"
 
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/queue"
 )
 
-// Get waits for a lease, or tries to get one and returns [queue.ErrBusy].
-type Get[L Lease] func(ctx context.Context) (L, error)
-
-// request is what a Lock, TryLock or Do asks for.
+// request is what a Lock, TryLock or Do asks for, and how far it has come.
 type request[L Lease] struct {
 	owner *Owner // nil: none, or owners do not count
 	get   Get[L]
 	try   bool // wait for no holder
 	via   via
+
+	getting queueplumbing.Acquisition[L] // a Get that waits; nil if none does
+	pace    *rounds.Pace                 // of the leases that are lost at once; nil if there were none
 }
 
 // Lock enters the hold of ctx's owner again, or gets a lease and waits for the slot. While the
 // hold in the slot is lost, Lock has no lease: it gets none, and gives up the one it has.
 func (h *Holds[L]) Lock(ctx context.Context, get Get[L]) (*Hold[L], error) {
-	return h.lock(ctx, request[L]{owner: h.ownerOf(ctx), get: get, via: viaLock})
+	return h.lock(ctx, get, viaLock)
+}
+
+// lock waits here, where the stack is small, for what may take long.
+func (h *Holds[L]) lock(ctx context.Context, get Get[L], by via) (*Hold[L], error) {
+	r := &request[L]{owner: h.ownerOf(ctx), get: get, via: by}
+	for {
+		held, err := h.advance(ctx, r)
+		if !errors.Is(err, errWaits) {
+			return held, err
+		}
+		r.getting.Wait()
+	}
 }
 
 // TryLock is Lock without waiting for the slot. get must not wait for a holder either. TryLock
 // returns false and nil if the lock is busy.
 func (h *Holds[L]) TryLock(ctx context.Context, get Get[L]) (bool, error) {
-	_, err := h.lock(ctx, request[L]{owner: h.ownerOf(ctx), get: get, try: true, via: viaLock})
+	_, err := h.advance(ctx, &request[L]{owner: h.ownerOf(ctx), get: get, try: true, via: viaLock})
 	if errors.Is(err, queue.ErrBusy) {
 		return false, nil
 	}
@@ -42,14 +55,20 @@ func (h *Holds[L]) ownerOf(ctx context.Context) *Owner {
 	return OwnerOf(ctx)
 }
 
-func (h *Holds[L]) lock(ctx context.Context, r request[L]) (*Hold[L], error) {
-	var pace rounds.Pace
+// errWaits says that there is nothing to do before r.getting has waited.
+var errWaits = errors.New("waits for others")
+
+// advance goes on until there is a hold or an error, which can be errWaits.
+func (h *Holds[L]) advance(ctx context.Context, r *request[L]) (*Hold[L], error) {
 	for {
 		held, err := h.attempt(ctx, r)
 		switch {
 		case errors.Is(err, errSlotLost): // the next attempt waits for its Unlock
 		case errors.Is(err, errLeaseLost):
-			if err := pace.Wait(ctx, nil); err != nil {
+			if r.pace == nil {
+				r.pace = &rounds.Pace{}
+			}
+			if err := r.pace.Wait(ctx, nil); err != nil {
 				return nil, h.acquiring(err)
 			}
 		default:
@@ -59,7 +78,26 @@ func (h *Holds[L]) lock(ctx context.Context, r request[L]) (*Hold[L], error) {
 }
 
 // attempt returns errSlotLost or errLeaseLost if the call is to start over.
-func (h *Holds[L]) attempt(ctx context.Context, r request[L]) (*Hold[L], error) {
+func (h *Holds[L]) attempt(ctx context.Context, r *request[L]) (*Hold[L], error) {
+	if r.getting == nil {
+		if held, err := h.prepare(ctx, r); held != nil || err != nil {
+			return held, err
+		}
+	}
+	lease, err := h.contend(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	held, err := h.enterOrLeave(ctx, lease, r)
+	if err != nil {
+		giveUp(ctx, lease, err)
+		return nil, h.acquiring(err)
+	}
+	return held, nil
+}
+
+// prepare does all that comes before the Get. It returns the hold of the request's owner if there is one.
+func (h *Holds[L]) prepare(ctx context.Context, r *request[L]) (*Hold[L], error) {
 	if held, err := h.reenter(ctx, r); held != nil || err != nil {
 		return held, err
 	}
@@ -74,21 +112,12 @@ func (h *Holds[L]) attempt(ctx context.Context, r request[L]) (*Hold[L], error) 
 		}
 		return nil, errSlotLost
 	}
-	lease, err := h.contend(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	held, err := h.enterOrLeave(ctx, lease, r)
-	if err != nil {
-		giveUp(ctx, lease, err)
-		return nil, h.acquiring(err)
-	}
-	return held, nil
+	return nil, nil
 }
 
 // reenter adds a call to the hold of the request's owner. It returns nil and nil if the owner
 // has no hold.
-func (h *Holds[L]) reenter(ctx context.Context, r request[L]) (*Hold[L], error) {
+func (h *Holds[L]) reenter(ctx context.Context, r *request[L]) (*Hold[L], error) {
 	held := h.Of(r.owner)
 	if held == nil {
 		return nil, nil

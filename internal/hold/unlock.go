@@ -136,7 +136,7 @@ func (h *Holds[L]) lastLook(held *Hold[L], by via) (lost error) {
 // Do calls f while the lock is held, and unlocks also if f panics. It returns the error of f
 // with that of a loss: see endError. It does not report a release that is not confirmed yet.
 func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) error) (err error) {
-	held, err := h.lock(ctx, request[L]{owner: h.ownerOf(ctx), get: get, via: viaDo})
+	held, err := h.lock(ctx, get, viaDo)
 	if err != nil {
 		return err
 	}

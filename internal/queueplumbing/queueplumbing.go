@@ -52,8 +52,36 @@ type Lease interface {
 
 // Queue has the internal methods of a queue.Queue. Use the functions of this package instead.
 type Queue interface {
+	Begin(ctx context.Context, request any) (acquisition any)
 	ReadConfig(ctx context.Context) (Config, error)
 	Reconfigure(ctx context.Context, pin string, keep bool, change func(old Config) ([]byte, error)) error
+}
+
+// Acquisition gets a lease in steps, for callers that want to wait on as little stack as possible: a goroutine
+// keeps all the stack that it has used, but for what lies above its frames when memory is collected.
+//
+//	a := queueplumbing.Begin[*queue.Lease](ctx, q, &request)
+//	for {
+//		lease, waits, err := a.Next()
+//		if !waits {
+//			return lease, err
+//		}
+//		a.Wait()
+//	}
+//
+// One goroutine uses it. It must go on until Next returns waits as false.
+type Acquisition[L any] interface {
+	// Next does what is to be done. With waits as false it returns what Acquire of a queue.Queue would. With waits as
+	// true it has nothing to do until Wait returns.
+	Next() (lease L, waits bool, err error)
+	// Wait waits for others, or until the ctx of the acquisition ends.
+	Wait()
+}
+
+// Begin returns the acquisition that Acquire of q makes, a *queue.Queue. The request is a *queue.Request, which must
+// not be used again, and L is *queue.Lease. Nothing is sent before the first Next.
+func Begin[L any](ctx context.Context, q, request any) Acquisition[L] {
+	return OfQueue(q).Begin(ctx, request).(Acquisition[L])
 }
 
 // Part is a lock that can be taken together with others.

@@ -57,11 +57,15 @@ func (p *Pace) Wait(ctx context.Context, end <-chan struct{}) error {
 	return ctx.Err()
 }
 
-// Reset makes the next rounds follow at once again. Call it when a round got the loop further.
-func (p *Pace) Reset() { p.rounds, p.waits = 0, nil }
+// Reset makes the next rounds follow at once again. Call it when a round got the loop further. p may be nil.
+func (p *Pace) Reset() {
+	if p != nil {
+		p.rounds, p.waits = 0, nil
+	}
+}
 
 // Rested tells how long the present round has waited for an event, such as that of a watch. After
-// 50 ms or more the loop does not spin, however often such events come, and the pace is reset.
+// 50 ms or more the loop does not spin, however often such events come, and the pace is reset. p may be nil.
 func (p *Pace) Rested(d time.Duration) {
 	if d >= shortest {
 		p.Reset()

@@ -49,7 +49,7 @@ var mutants = []mutant{
 	{"no-rearm", "mutex", "after a change of data nobody watches any more, and the wake-up is lost",
 		[]edit{{"queue/look.go", "again = true // changed,", "again = again || event == plumbing.WatchBroken // changed,"}}},
 	{"caller-cleanup", "mutex", "a cancelled call leaves its node, for as long as its session lives",
-		[]edit{{"queue/leave.go", "\tif a.creation == nil {\n\t\ta.unclaim()\n", "\tif a.creation == nil || ctx.Err() != nil {\n\t\ta.unclaim()\n"}}},
+		[]edit{{"queue/leave.go", "\tif !a.created() {\n", "\tif !a.created() || ctx.Err() != nil {\n"}}},
 	{"trust-watches", "mutex", "events are told in another order after a reconnect",
 		[]edit{{"session/link.go", "\tif !up {\n\t\t// No watch", "\tif !up && s.err != nil {\n\t\t// No watch"}}},
 	{"no-id-check", "mutex", "another session answers on the connection, and the old one's locks count on",
@@ -67,8 +67,8 @@ var mutants = []mutant{
 		[]edit{{"internal/wire/lease.go", "return timeout / 10", "return -timeout / 5"}}},
 	{"adopt-old", "mutex", "a node of an earlier session, which goes with that, is taken for one's own",
 		[]edit{
-			{"queue/acquire.go", "\tfor {\n\t\tif r.Data == nil && how", "\tid := \"\"\n\tfor {\n\t\tif r.Data == nil && how"},
-			{"queue/acquire.go", "\t\thow.stands = nil\n", "\t\thow.stands = nil\n\t\tif id != \"\" {\n\t\t\ta.id = id\n\t\t}\n\t\tid = a.id\n"},
+			{"queue/acquire.go", "\tfor {\n\t\tif g.r.Data == nil && g", "\tid := \"\"\n\tfor {\n\t\tif g.r.Data == nil && g"},
+			{"queue/acquire.go", "\t\terr = a.run(g.ctx)\n", "\t\tif id != \"\" {\n\t\t\ta.id = id\n\t\t}\n\t\tid = a.id\n\t\terr = a.run(g.ctx)\n"},
 		}},
 	{"old-listing", "mutex", "a listing from before one's own node decides who is ahead",
 		[]edit{{"queue/enter.go", "if a.unlisted == nil && slices.Contains(a.names, a.node.Name) {", "if a.unlisted == nil || slices.Contains(a.names, a.node.Name) {"}}},
@@ -81,7 +81,7 @@ var mutants = []mutant{
 	{"one-of-the-tail", "semaphore", "who waits watches one holder, as Curator's driver does, and another's release is overlooked",
 		[]edit{
 			{"queue/wait.go", "slices.Clone(ahead.last)", "slices.Clone(ahead.last[min(1, ahead.beyond):][:1])"},
-			{"queue/wait.go", "ahead.rest, targets", "ahead.rest+weigh(ahead.last)-weigh(targets), targets"},
+			{"queue/wait.go", "rest: ahead.rest,", "rest: ahead.rest + weigh(ahead.last) - weigh(targets),"},
 		}},
 	{"weight-ignored", "semaphore", "who asks for three is counted as one",
 		[]edit{{"semaphore/limit.go", "return ahead.Weight", "return 1"}}},

@@ -1,0 +1,88 @@
+package hold_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
+	"github.com/turnstile-go/turnstile/queue"
+)
+
+// steps is an acquisition that waits so many times.
+type steps struct {
+	waits, waited int
+	during        func() // called by each Wait
+	lease         *lease
+	err           error
+}
+
+func (s *steps) Next() (*lease, bool, error) {
+	if s.waited < s.waits {
+		return nil, true, nil
+	}
+	return s.lease, false, s.err
+}
+
+func (s *steps) Wait() {
+	s.waited++
+	s.during()
+}
+
+func (s *steps) get(context.Context) queueplumbing.Acquisition[*lease] { return s }
+
+// A Lock goes on with the acquisition that waits, and begins no other: that would be a second contender.
+func TestLockInSteps(t *testing.T) {
+	h := hold.One[*lease]("/lock")
+	ctx := hold.WithOwner(context.Background())
+	refused := 0
+	h.Refuse = func(context.Context) error { refused++; return nil }
+	s := &steps{waits: 3, lease: &lease{name: "the"}, during: func() {}}
+	begun := 0
+	held, err := h.Lock(ctx, func(ctx context.Context) queueplumbing.Acquisition[*lease] { begun++; return s.get(ctx) })
+	if err != nil || held.Lease != s.lease || s.waited != 3 || begun != 1 || refused != 1 {
+		t.Fatalf("%v, %v after %d waits of %d acquisitions; Refuse was called %d times", held, err, s.waited, begun, refused)
+	}
+	if err := h.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	why := errors.New("why")
+	if _, err := h.Lock(ctx, (&steps{waits: 1, err: why, during: func() {}}).get); !errors.Is(err, why) {
+		t.Errorf("error %v, want %v", err, why)
+	}
+	if _, err := h.Lock(ctx, get("the next")); err != nil {
+		t.Errorf("after an error: %v", err)
+	}
+}
+
+// The slot is taken while a Lock waits for its lease. The Lock then waits for the slot too, with the lease that it has.
+// If that is lost before, it gets another.
+func TestSlotIsTakenDuringSteps(t *testing.T) {
+	h := hold.One[*lease]("/lock")
+	ctx := context.Background()
+	var first *lease
+	lost, second := &lease{name: "lost"}, &lease{name: "second"}
+	all := []*steps{
+		{waits: 1, lease: lost, during: func() {
+			first = lock(t, h, ctx, "first")
+			lost.when(func() { lost.lose() })
+		}},
+		{waits: 1, lease: second, during: func() {
+			if err := h.Unlock(); err != nil {
+				t.Error(err)
+			}
+		}},
+	}
+	held, err := h.Lock(ctx, func(context.Context) queueplumbing.Acquisition[*lease] {
+		next := all[0]
+		all = all[1:]
+		return next
+	})
+	if err != nil || held.Lease != second {
+		t.Fatalf("%v, %v", held, err)
+	}
+	if !errors.Is(first.Err(), queue.ErrReleased) {
+		t.Errorf("the first lease: %v", first.Err())
+	}
+}

@@ -1,0 +1,79 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/turnstile-go/turnstile/internal/label"
+	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// call is what lies between the two calls of the Acquire hook.
+type call struct {
+	q      *Queue
+	ctx    context.Context // of the caller, and once the call is open, of the hook
+	end    func(session.AcquireResult)
+	result session.AcquireResult
+	open   bool // the hook was called, and end was not
+}
+
+// newCall returns a call that is not open.
+func newCall(ctx context.Context, q *Queue) *call {
+	return &call{q: q, ctx: ctx, result: session.AcquireResult{Position: -1}}
+}
+
+// begin calls the Acquire hook, unless ctx has ended or has a bad label. The caller calls conclude,
+// and cut in any case.
+func (c *call) begin(r *Request, try bool) error {
+	if err := c.ctx.Err(); err != nil {
+		return fmt.Errorf("acquire %s: %w", c.q.dir, err)
+	}
+	if err := checkLabel(label.From(c.ctx)); err != nil {
+		return err
+	}
+	c.ctx, c.end = traceAcquire(c.ctx, c.q.hooks(), session.AcquireInfo{
+		Kind: r.Kind.Name, Chroot: plumbing.OfManager(c.q.m).Chroot(), Path: c.q.dir, Try: try,
+		Weight: r.Weight, Local: r.handedOn,
+	})
+	c.open = true
+	return nil
+}
+
+// conclude tells the hook how the acquisition has ended, and returns what the caller gets. It does nothing
+// if the call is not open.
+func (c *call) conclude(l *Lease, err error) (*Lease, error) {
+	if !c.open {
+		return l, err
+	}
+	told := false
+	defer func() {
+		if l != nil && !told { // the hook has panicked, and the caller does not get the lease
+			l.abandon()
+		}
+	}()
+	switch {
+	case errors.Is(err, ErrBusy):
+		c.result.Busy = true
+	case err != nil:
+		c.result.Err = err
+	}
+	c.open = false
+	c.end(c.result)
+	told = true
+	if err != nil {
+		return nil, fmt.Errorf("acquire %s: %w", c.q.dir, err)
+	}
+	return l, nil
+}
+
+// cut tells the hook that the acquisition was cut short by a panic or the end of the goroutine. It
+// does nothing after conclude.
+func (c *call) cut() {
+	if c.open {
+		c.open = false
+		c.result.Err = errEnded
+		c.end(c.result)
+	}
+}
