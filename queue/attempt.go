@@ -72,6 +72,7 @@ type ownNode struct {
 // entry is how an attempt enters the queue. The zero value enters at the end, and waits.
 type entry struct {
 	try    bool                    // fail with ErrBusy in place of waiting for others
+	look   bool                    // return errAhead before the wait: another goroutine goes on with the attempt
 	lazy   bool                    // the place may be kept
 	beside *Lease                  // share the place of this lease
 	renews *attempt                // take the place of this attempt, which is outdated
@@ -144,6 +145,9 @@ func (a *attempt) compete(ctx context.Context, names []string) (granted bool, ne
 	case a.follows(ahead):
 		next, err = a.succession(ctx)
 		return false, next, err
+	case a.entry.look:
+		a.names = names
+		return false, nil, errAhead
 	case a.entry.try:
 		err = a.outlast(ctx, ahead)
 		return err == nil, nil, err

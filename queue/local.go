@@ -217,7 +217,7 @@ func (l *Local) request() *Request {
 
 // trial returns an acquisition of the state trying.
 func (l *Local) trial(c *call, try, lazy bool) *acquisition {
-	return c.acquisition(l.request(), &entry{try: try, lazy: lazy, leaves: l.noteLeaving})
+	return c.acquisition(l.request(), &entry{try: try, look: !try, lazy: lazy, leaves: l.noteLeaving})
 }
 
 // try runs the contender of the state trying, in the goroutine of the caller, who gets the lease. If the contender

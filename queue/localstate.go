@@ -148,7 +148,6 @@ func (l *Local) contendLocked(c *sharedContender) {
 	c.waiting, c.cancel, c.placed, c.leaving = l.waiting, cancel, make(chan struct{}), l.leaving
 	if c.stands != nil {
 		c.lazy = c.stands.entry.lazy
-		c.view.Store(c.stands.view)
 	} else {
 		c.lazy = l.nextLazyLocked()
 	}

@@ -69,28 +69,29 @@ func (w *wait) stop() {
 // neither is known it returns errAhead: the wait stands, and the caller calls block before it calls goOn again.
 func (a *attempt) goOn(ctx context.Context) (granted bool, err error) {
 	w := a.waiting
-	defer func() { // also if a hook panics or ends the goroutine
-		if !errors.Is(err, errAhead) {
+	ended := errEnded // by a hook that panics or ends the goroutine
+	defer func() {
+		if !errors.Is(ended, errAhead) {
 			w.stop()
 			a.waiting = nil
+			a.pace.Rested(time.Since(w.began))
+			w.told.end(ended)
 		}
 	}()
 	granted, err = a.awake(ctx, w)
-	if !errors.Is(err, errAhead) {
-		w.told.end(err)
-		a.pace.Rested(time.Since(w.began))
-	}
+	ended = err
 	return granted, err
 }
 
 // awake looks at what has woken the attempt.
 func (a *attempt) awake(ctx context.Context, w *wait) (granted bool, err error) {
-	if w.due.Swap(false) {
+	seen := a.look(w)
+	if seen == nothingYet && w.due.Swap(false) {
 		if there, err := a.check(ctx, w); !there || err != nil {
 			return false, err
 		}
+		seen = a.look(w)
 	}
-	seen := a.look(w)
 	if seen == turnCame {
 		// If the watch on our node is not set yet, the node can be gone without our knowing.
 		if err := a.until(ctx, a.own.Set()); err != nil {
@@ -102,7 +103,7 @@ func (a *attempt) awake(ctx context.Context, w *wait) (granted bool, err error) 
 	case seen == turnCame:
 		return true, nil
 	case seen == lookAgain:
-		return false, nil
+		return false, a.s.Err() // whose end breaks the watches
 	case seen == placeLost:
 		return false, errDeleted
 	case ctx.Err() != nil:
