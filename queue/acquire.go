@@ -6,6 +6,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -62,16 +63,8 @@ func (g *acquisition) with(a *attempt) *acquisition {
 	return g
 }
 
-// finish is Next until the acquisition has ended.
-func (g *acquisition) finish() (*Lease, error) {
-	for {
-		l, waits, err := g.Next()
-		if !waits {
-			return l, err
-		}
-		g.Wait()
-	}
-}
+// finish is all steps of the acquisition.
+func (g *acquisition) finish() (*Lease, error) { return queueplumbing.Finish[*Lease](g) }
 
 // Next implements queueplumbing.Acquisition.
 func (g *acquisition) Next() (l *Lease, waits bool, err error) {
@@ -120,8 +113,8 @@ func (a *attempt) hold(ctx context.Context) *Lease {
 	return t.begin(ctx)
 }
 
-// attempts makes one attempt after another, until one is granted or fails for good. With errAhead the last one stands
-// and waits. The next call goes on with it.
+// attempts makes one attempt after another, until one is granted or fails for good. With errAhead the last one stands,
+// and the next call goes on with it.
 func (g *acquisition) attempts() (*attempt, error) {
 	var outdated *attempt // the last attempt, if its place is to be renewed
 	defer func() {

@@ -100,7 +100,8 @@ func newAttempt(q *Queue, s *session.Session, r *Request, how *entry) *attempt {
 	return a
 }
 
-// errAhead says that an attempt may not go yet. It has not left the queue, and waits: see block.
+// errAhead says that an attempt may not go yet. It has not left the queue. It waits (see block), or is to be handed
+// on before it does (see look of entry).
 var errAhead = errors.New("others are ahead")
 
 // run returns nil when the attempt is granted. If it returns an error, panics or ends the

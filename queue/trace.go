@@ -89,21 +89,13 @@ func (w *watching) end(err error) {
 	}
 }
 
-// within returns ctx with the values of the present call, for the requests during it. w may be nil.
+// within returns the context for requests during the present call, or ctx if there is none. w may be nil.
 func (w *watching) within(ctx context.Context) context.Context {
 	if w == nil || w.nearer == nil {
 		return ctx
 	}
-	return withValues{ctx, w.ctx}
+	return w.ctx
 }
-
-// withValues is a context with the values of another.
-type withValues struct {
-	context.Context
-	values context.Context
-}
-
-func (c withValues) Value(key any) any { return c.values.Value(key) }
 
 // ownerOf returns the session that owns a node, or 0 if that is not known or there is none.
 func ownerOf(stat *zk.Stat) int64 {

@@ -283,7 +283,7 @@ func (rw *RWMutex) readBeside(ctx context.Context, enter hold.Get[*queue.Lease])
 	for {
 		write := rw.writes.Of(own)
 		if write == nil {
-			return enter.AllSteps(ctx)
+			return queueplumbing.Finish(enter(ctx))
 		}
 		l, err := queueplumbing.Beside(ctx, write.Lease, rw.request(reading))
 		if err == nil || rw.writes.Of(own) == write {

@@ -25,15 +25,3 @@ func (o *oneStep[L]) Next() (lease L, waits bool, err error) {
 }
 
 func (*oneStep[L]) Wait() {}
-
-// AllSteps waits for the lease.
-func (get Get[L]) AllSteps(ctx context.Context) (L, error) {
-	a := get(ctx)
-	for {
-		lease, waits, err := a.Next()
-		if !waits {
-			return lease, err
-		}
-		a.Wait()
-	}
-}

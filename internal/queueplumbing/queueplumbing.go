@@ -60,14 +60,7 @@ type Queue interface {
 // Acquisition gets a lease in steps, for callers that want to wait on as little stack as possible: a goroutine
 // keeps all the stack that it has used, but for what lies above its frames when memory is collected.
 //
-//	a := queueplumbing.Begin[*queue.Lease](ctx, q, &request)
-//	for {
-//		lease, waits, err := a.Next()
-//		if !waits {
-//			return lease, err
-//		}
-//		a.Wait()
-//	}
+// Finish has the loop.
 //
 // One goroutine uses it. It must go on until Next returns waits as false.
 type Acquisition[L any] interface {
@@ -82,6 +75,17 @@ type Acquisition[L any] interface {
 // not be used again, and L is *queue.Lease. Nothing is sent before the first Next.
 func Begin[L any](ctx context.Context, q, request any) Acquisition[L] {
 	return OfQueue(q).Begin(ctx, request).(Acquisition[L])
+}
+
+// Finish goes through all steps of an acquisition.
+func Finish[L any](a Acquisition[L]) (L, error) {
+	for {
+		lease, waits, err := a.Next()
+		if !waits {
+			return lease, err
+		}
+		a.Wait()
+	}
 }
 
 // Part is a lock that can be taken together with others.
