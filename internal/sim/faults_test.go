@@ -50,6 +50,7 @@ var allFaults = []fault{
 	{"away while things happen", (*faults).away},
 	{"lost, and the next create too", (*faults).lostTwice},
 	{"reply lost, next server behind", (*faults).behind},
+	{"waiter deleted before its watch is set", (*faults).unwatched},
 	{"server cut off", (*faults).cutServer},
 	{"server cut off in one direction", (*faults).cutOneWay},
 	{"server stands still", (*faults).standstill},
@@ -385,4 +386,38 @@ func (f *faults) behind() {
 	m := f.member()
 	f.log("the next create of %s loses its reply", m.name)
 	m.end.change(func() { m.end.losing = true })
+}
+
+// unwatched deletes a waiter's node and one ahead of it while the waiter has a watch on the other and none on its own.
+func (f *faults) unwatched() {
+	waiter, ahead, ok := f.neighbours()
+	if !ok || !f.well() {
+		return
+	}
+	f.log("%s is written to, and the next watches of its session are held", waiter.path)
+	held := f.w.server.HoldRequest(func(r zktest.Request) bool {
+		return r.Op == zktest.OpSetWatches && r.Session != 0 && sessionName(r.Session) == waiter.session
+	})
+	f.arm(held, 200*time.Millisecond+f.upTo(time.Second))
+	f.w.operator.touch(waiter.path)
+	f.w.sleep(faultSlot, 50*time.Millisecond)
+	for _, c := range []contender{waiter, ahead} {
+		f.w.operator.deleteNode(c)
+		f.w.sleep(faultSlot, f.upTo(50*time.Millisecond))
+	}
+}
+
+// neighbours draws a contender, and returns it and the one before it.
+func (f *faults) neighbours() (c, ahead contender, ok bool) {
+	c, ok = f.w.operator.any()
+	if !ok {
+		return c, ahead, false
+	}
+	ok = false
+	for _, other := range f.w.contenders(c.dir) {
+		if other.dir == c.dir && other.seq < c.seq && (!ok || other.seq > ahead.seq) {
+			ahead, ok = other, true
+		}
+	}
+	return c, ahead, ok
 }

@@ -44,6 +44,8 @@ var mutants = []mutant{
 		[]edit{{"queue/look.go", "case event == plumbing.WatchDeleted && !targets[i].replaces:", "case true:"}}},
 	{"no-own-watch", "mutex", "the predecessor's end grants a lock to one whose own node is gone",
 		[]edit{{"queue/look.go", "\tcase plumbing.WatchDeleted:\n\t\treturn placeLost\n", "\tcase plumbing.WatchDeleted:\n"}}},
+	{"own-watch-unsettled", "mutex", "the predecessor's end grants a lock to one whose watch on its own node is not set yet, and whose node is gone",
+		[]edit{{"queue/wait.go", "\tif seen == turnCame {\n\t\t// If", "\tif false {\n\t\t// If"}}},
 	{"arrival-clock", "mutex", "an answer that took long is taken for proof of what was when it came",
 		[]edit{{"internal/wire/receive.go", "Touched: sent.proof", "Touched: now"}}},
 	{"no-rearm", "mutex", "after a change of data nobody watches any more, and the wake-up is lost",
