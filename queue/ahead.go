@@ -37,6 +37,7 @@ type view struct {
 
 // show keeps what the attempt knows now, for the error of a wait that ends by its context.
 func (a *attempt) show(v *view) {
+	a.giveBack(v)
 	a.view = v
 	if a.entry.view != nil {
 		a.entry.view.Store(v)
@@ -63,11 +64,15 @@ func (v *view) watchOn(name string) plumbing.Watch {
 	case name == v.me.Name:
 		return v.own
 	}
-	i := slices.IndexFunc(v.targets, func(b blocker) bool { return b.node.Name == name })
-	if i < 0 {
-		return nil
+	if i := v.target(name); i >= 0 {
+		return v.watches[i]
 	}
-	return v.watches[i]
+	return nil
+}
+
+// target returns the index of the target with a name, or -1 if there is none.
+func (v *view) target(name string) int {
+	return slices.IndexFunc(v.targets, func(b blocker) bool { return b.node.Name == name })
 }
 
 // explain adds to the error of an attempt that ended by its context why it had to wait.

@@ -200,7 +200,11 @@ func (a *attempt) proceed() error {
 // it has returned nil, the attempt never changes any more. Its node is the turn's from then on.
 func (a *attempt) grant() error {
 	err := a.s.Err()
-	a.granted, a.view = err == nil, nil
+	a.granted = err == nil
+	if a.granted {
+		a.giveBack(nil)
+	}
+	a.view = nil
 	return err
 }
 

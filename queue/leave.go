@@ -27,6 +27,7 @@ func (a *attempt) leave(ctx context.Context, why error) {
 		a.entry.renews = nil
 		defer old.leave(ctx, why)
 	}
+	a.giveBack(nil)
 	if !a.created() {
 		a.unclaim()
 		return

@@ -105,7 +105,7 @@ func TestLook(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			var ahead []blocker
 			for i, w := range c.ahead {
-				ahead = append(ahead, blocker{Node{Name: string(rune('a' + i))}, w, c.replaces})
+				ahead = append(ahead, blocker{node: Node{Name: string(rune('a' + i))}, weight: w, replaces: c.replaces})
 			}
 			targets := ahead[len(ahead)-len(c.watched):]
 			var ws []plumbing.Watch
@@ -128,7 +128,7 @@ func TestLook(t *testing.T) {
 // loss of the place.
 func TestLookConfig(t *testing.T) {
 	watches := watchesOf(t)
-	ahead := []blocker{{Node{Name: "a"}, 1, false}}
+	ahead := []blocker{{node: Node{Name: "a"}, weight: 1}}
 	for _, c := range []struct {
 		config, own, ahead plumbing.WatchEvent
 		want               sight

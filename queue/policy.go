@@ -101,6 +101,7 @@ type blocker struct {
 	node     Node
 	weight   int
 	replaces bool
+	bare     bool // it is watched, and the attempt has to give the watch back
 }
 
 // blockers returns the nodes ahead of me that weigh something. They and nodes are in order.
@@ -118,7 +119,7 @@ func blockers(me Node, nodes []Node, p Policy) []blocker {
 // blockerOf returns a node ahead as a blocker, or false if it weighs nothing.
 func blockerOf(ahead Node, p Policy) (blocker, bool) {
 	w := weightOf(p, ahead)
-	return blocker{ahead, w, p.Replaces != nil && p.Replaces(ahead)}, w > 0
+	return blocker{node: ahead, weight: w, replaces: p.Replaces != nil && p.Replaces(ahead)}, w > 0
 }
 
 func weightOf(p Policy, n Node) int {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 )
 
 // A wait can last for hours, and a process can have thousands of them. So while there is nothing to do but
@@ -172,9 +173,14 @@ func (a *attempt) allThere(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	for _, b := range append([]blocker{{node: a.node}}, targets...) {
-		stat, err := a.s.Exists(ctx, path.Join(a.q.dir, b.node.Name))
-		if err != nil || stat == nil {
+		node := path.Join(a.q.dir, b.node.Name)
+		stat, err := a.s.Exists(ctx, node)
+		if err != nil {
 			return false, err
+		}
+		if stat == nil {
+			plumbing.Of(a.s).Forget(node, nil) // nobody will tell its event
+			return false, nil
 		}
 	}
 	if a.configW == nil {

@@ -1,26 +1,134 @@
 package queue
 
 import (
+	"context"
 	"errors"
+	"path"
 	"strings"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
+
+// behind returns an attempt in a session of p that waits for a lock that another process holds.
+func (p *process) behind(t *testing.T) *attempt {
+	t.Helper()
+	r := Request{Kind: mutexKind}
+	noError(t, r.complete())
+	a := newAttempt(p.q, testserver.Session(t, p.m), &r, &entry{})
+	if err := a.run(patience(t)); !errors.Is(err, errAhead) {
+		t.Fatalf("the attempt does not wait: %v", err)
+	}
+	return a
+}
+
+// watchAgain returns what a watch on the node ahead is when another contender of the session sets one.
+func (p *process) watchAgain(t *testing.T, a *attempt) plumbing.Watch {
+	t.Helper()
+	all, err := plumbing.Of(a.s).StartWatches(patience(t), path.Join(p.q.dir, a.view.targets[0].node.Name))
+	noError(t, err)
+	return all[0]
+}
+
+// leaves has the attempt find that its context has ended.
+func (p *process) leaves(t *testing.T, a *attempt) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(patience(t))
+	cancel()
+	if err := a.run(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the attempt goes on: %v", err)
+	}
+}
+
+// givesBack gives back what watchAgain has returned.
+func (p *process) givesBack(a *attempt, w plumbing.Watch) {
+	plumbing.Of(a.s).GiveBack(path.Join(p.q.dir, a.view.targets[0].node.Name), w)
+}
+
+// An attempt that has left gives back its watches, whose end the server may never tell.
+func TestWatchesAreGivenBack(t *testing.T) {
+	p := newProcess(t, testserver.Path(t), Request{}, 1)
+	holder := newProcess(t, p.q.dir, Request{}, 1).hold(t)
+	a := p.behind(t)
+	w := a.view.watches[0]
+	if p.watchAgain(t, a) != w {
+		t.Error("the session forgets a watch in use")
+	}
+	p.leaves(t, a)
+	if p.watchAgain(t, a) != w {
+		t.Error("the session forgets a watch that another contender shares")
+	}
+	p.givesBack(a, w)
+	p.givesBack(a, w)
+	b := p.behind(t)
+	if b.view.watches[0] == w {
+		t.Error("the session does not forget a watch that all have given back")
+	}
+	p.leaves(t, b)
+	testserver.WaitChildren(t, p.q.dir, 1)
+	giveBack(t, holder)
+}
+
+// The next wait of an attempt takes over the watches that are pending. They are given back once.
+func TestWatchesAreTakenOver(t *testing.T) {
+	p := newProcess(t, testserver.Path(t), Request{}, 1)
+	holder := newProcess(t, p.q.dir, Request{}, 1).hold(t)
+	a := p.behind(t)
+	w, own := a.view.watches[0], a.own
+	<-own.Set()
+	_, err := testserver.Admin(t).Set(a.path, nil, -1)
+	noError(t, err)
+	zktest.Eventually(t, testserver.Patience, "the watch to tell", func() bool { return own.Event() == plumbing.WatchChanged })
+	if err := a.run(patience(t)); !errors.Is(err, errAhead) {
+		t.Fatalf("the attempt does not wait: %v", err)
+	}
+	if a.own == own || a.view.watches[0] != w || p.watchAgain(t, a) != w {
+		t.Error("the watch ahead is not the same, or that on the own node is")
+	}
+	p.leaves(t, a)
+	if p.watchAgain(t, a) != w {
+		t.Error("the session forgets a watch that another contender shares")
+	}
+	p.givesBack(a, w)
+	p.givesBack(a, w)
+	if p.watchAgain(t, a) == w {
+		t.Error("the session does not forget a watch that all have given back")
+	}
+	testserver.WaitChildren(t, p.q.dir, 1)
+	giveBack(t, holder)
+}
+
+// A node goes that the client may not read, and nobody tells. The check finds it out, and the watch does not stay.
+func TestWatchOfUnreadableNodeIsForgotten(t *testing.T) {
+	p := newProcess(t, oldDir(t, 0), Request{}, 1)
+	unreadable := session.WithACL(zk.WorldACL(zk.PermAll &^ zk.PermRead)...)
+	holder := newProcess(t, p.q.dir, Request{}, 1, unreadable).hold(t)
+	a := p.behind(t)
+	w, node := a.view.watches[0], path.Join(p.q.dir, a.view.targets[0].node.Name)
+	<-w.Set() // or it would tell that the node is gone already
+	giveBack(t, holder)
+	a.waiting.asks = false // the timer is that of the check after a session timeout
+	a.waiting.ring(a.wake)
+	noError(t, a.run(patience(t)))
+	again, err := plumbing.Of(a.s).StartWatches(patience(t), node)
+	noError(t, err)
+	if again[0] == w || w.Event() != plumbing.WatchBroken {
+		t.Errorf("the watch on the node that is gone has stayed: %v", w.Event())
+	}
+	giveBack(t, a.hold(patience(t)))
+}
 
 // The timer of a wait runs in the moment in which the turn comes. The attempt goes without a request: a check of
 // the nodes would delay it, and fail it if the server did not answer.
 func TestTurnComesBeforeCheck(t *testing.T) {
 	p := newProcess(t, testserver.Path(t), Request{}, 1)
 	holder := newProcess(t, p.q.dir, Request{}, 1).hold(t)
-	s, r := testserver.Session(t, p.m), Request{Kind: mutexKind}
-	noError(t, r.complete())
-	a := newAttempt(p.q, s, &r, &entry{})
-	if err := a.run(patience(t)); !errors.Is(err, errAhead) {
-		t.Fatalf("the attempt does not wait: %v", err)
-	}
+	a := p.behind(t)
 	giveBack(t, holder)
 	zktest.Eventually(t, testserver.Patience, "the watch to tell", func() bool {
 		return a.view.watches[0].Event() == plumbing.WatchDeleted

@@ -60,10 +60,31 @@ func (a *attempt) watchOnly(ctx context.Context, targets []blocker) ([]plumbing.
 		}
 		for i, w := range set {
 			watches[at[i]] = w
+			if at[i] > 0 {
+				targets[at[i]-1].bare = true
+			}
 		}
 	}
 	a.own = watches[0]
 	return watches[1:], nil
+}
+
+// giveBack gives back the watches of the last wait, but for those that the next one takes over. next is the view of
+// that, which nobody else has yet, or nil if there is none.
+func (a *attempt) giveBack(next *view) {
+	if a.view == nil {
+		return
+	}
+	for i, b := range a.view.targets {
+		if !b.bare {
+			continue
+		}
+		if w := a.view.watches[i]; next.watchOn(b.node.Name) != w {
+			plumbing.Of(a.s).GiveBack(path.Join(a.q.dir, b.node.Name), w)
+		} else {
+			next.targets[next.target(b.node.Name)].bare = true
+		}
+	}
 }
 
 // ask asks for the data of our own node and of the one ahead that an error would name. It returns once the answers

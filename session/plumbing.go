@@ -184,6 +184,10 @@ func (p *sessionPlumbing) List(ctx context.Context, path string) ([]string, *zk.
 	return names, stat, (*watchPlumbing)(w), nil
 }
 
+func (p *sessionPlumbing) GiveBack(path string, w plumbing.Watch) {
+	p.watches.giveBack(p.session().outward(path), w.(*watchPlumbing).watch())
+}
+
 func (p *sessionPlumbing) Forget(path string, w plumbing.Watch) {
 	p.watches.forget(p.session().outward(path), w)
 }

@@ -43,8 +43,9 @@ type Watch struct {
 	tells *telling      // the first of those to tell when the watch ends
 	event int8          // a WatchEvent; the bytes from here on are in one word
 
-	isMade bool // by a Session
-	asked  bool // for the node's data; guarded by watches.mu
+	isMade bool  // by a Session
+	asked  bool  // for the node's data; guarded by watches.mu
+	users  int32 // callers that have it and have not given it back; guarded by watches.mu
 }
 
 // telling is a function that is called when a watch ends. Most watches have one of them, and some have
@@ -189,7 +190,18 @@ func (t *watches) sharedLocked(path string) *Watch {
 	if e.cur == nil {
 		e.cur = &Watch{isMade: true}
 	}
+	e.cur.users++
 	return e.cur
+}
+
+// giveBack takes note that a caller needs a watch no longer. When no caller does, the watch is dropped: the server may
+// never tell its event.
+func (t *watches) giveBack(path string, w *Watch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w.users--; w.users == 0 {
+		t.dropLocked(path, w)
+	}
 }
 
 // joinAlone returns a watch that is not shared. The caller has to set it.
@@ -240,6 +252,10 @@ func (w *Watch) confirm(err error) {
 func (t *watches) drop(path string, w *Watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.dropLocked(path, w)
+}
+
+func (t *watches) dropLocked(path string, w *Watch) {
 	e := t.m[path]
 	if e == nil {
 		return // all watches at the path have ended

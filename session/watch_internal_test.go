@@ -224,6 +224,39 @@ func TestWatchesForgotten(t *testing.T) {
 	wt.want(next, WatchPending)
 }
 
+// A watch that all have given back is forgotten, and one that somebody has asked for the data is not.
+func TestWatchesGivenBack(t *testing.T) {
+	wt := newWatchTest(t)
+	w := wt.joinBare("/a")
+	wt.joinBare("/a")
+	wt.landBare("/a", w, nil)
+	wt.giveBack("/a", w)
+	if wt.joinBare("/a") != w {
+		t.Fatal("forgotten although somebody shares it")
+	}
+	wt.giveBack("/a", w)
+	wt.giveBack("/a", w)
+	wt.idle()
+	wt.want(w, WatchPending)
+
+	next := wt.joinBare("/a")
+	if next == w {
+		t.Fatal("not forgotten")
+	}
+	wt.join("/a")
+	wt.giveBack("/a", next)
+	wt.happens(zk.EventNodeDeleted)
+	wt.want(next, WatchDeleted)
+	wt.idle()
+
+	w = wt.joinBare("/a")
+	wt.happens(zk.EventNodeDeleted)
+	next = wt.joinBare("/a")
+	wt.giveBack("/a", w) // ended long ago
+	wt.happens(zk.EventNodeDeleted)
+	wt.want(next, WatchDeleted)
+}
+
 // A watch that was set without the data is shared by those that need the data: the first of them asks.
 func TestWatchesBare(t *testing.T) {
 	wt := newWatchTest(t)

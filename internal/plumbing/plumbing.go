@@ -138,6 +138,12 @@ type Session interface {
 	// before.
 	StartWatches(ctx context.Context, paths ...string) ([]Watch, error)
 
+	// GiveBack says that the caller no longer needs a watch of StartWatches. It is called once for each time that
+	// StartWatches has returned the watch, which then must not be waited for any more. When all callers have given a
+	// watch back, the session forgets it: if the client may not read the node, the server never tells when that
+	// goes. A StartWatch or Watch of the path keeps the watch until it ends.
+	GiveBack(path string, w Watch)
+
 	// Watch is the method of session.Session of that name, with the plumbing of the watch.
 	Watch(ctx context.Context, path string) ([]byte, *zk.Stat, Watch, error)
 
