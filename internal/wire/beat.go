@@ -183,8 +183,13 @@ func (w *Conn) sends() {
 		case <-w.closed:
 			return
 		case <-w.posted:
-			w.sendAll(func() [][]byte { return nil }) // sendAll adds the calls
-			continue
+			select { // heartbeats first: on a slow network calls wait all the time
+			case <-timer.C:
+			case <-w.answered:
+			default:
+				w.sendAll(func() [][]byte { return nil }) // sendAll adds the calls
+				continue
+			}
 		case <-timer.C:
 		case <-w.answered:
 		}
