@@ -27,6 +27,9 @@ func (a *attempt) leave(ctx context.Context, why error) {
 		a.entry.renews = nil
 		defer old.leave(ctx, why)
 	}
+	if a.entry.view != nil && ctx.Err() == nil {
+		a.entry.view.Store(nil) // nothing tells it any more when a node ahead goes, and the next attempt has its own
+	}
 	a.giveBack(nil)
 	if !a.created() {
 		a.unclaim()

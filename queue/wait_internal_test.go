@@ -5,7 +5,9 @@ import (
 	"errors"
 	"path"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -25,6 +27,12 @@ func (p *process) behind(t *testing.T) *attempt {
 		t.Fatalf("the attempt does not wait: %v", err)
 	}
 	return a
+}
+
+// ended waits until a watch has ended.
+func ended(t *testing.T, w plumbing.Watch) {
+	t.Helper()
+	zktest.Eventually(t, testserver.Patience, "the watch to tell", func() bool { return !stands(w) })
 }
 
 // watchAgain returns what a watch on the node ahead is when another contender of the session sets one.
@@ -83,7 +91,7 @@ func TestWatchesAreTakenOver(t *testing.T) {
 	<-own.Set()
 	_, err := testserver.Admin(t).Set(a.path, nil, -1)
 	noError(t, err)
-	zktest.Eventually(t, testserver.Patience, "the watch to tell", func() bool { return own.Event() == plumbing.WatchChanged })
+	ended(t, own)
 	if err := a.run(patience(t)); !errors.Is(err, errAhead) {
 		t.Fatalf("the attempt does not wait: %v", err)
 	}
@@ -123,6 +131,48 @@ func TestWatchOfUnreadableNodeIsForgotten(t *testing.T) {
 	giveBack(t, a.hold(patience(t)))
 }
 
+// The watch on a node that has gone untold is given back when a listing shows that the turn has come.
+func TestWatchIsGivenBackAtGrant(t *testing.T) {
+	p := newProcess(t, oldDir(t, 0), Request{}, 1)
+	unreadable := session.WithACL(zk.WorldACL(zk.PermAll &^ zk.PermRead)...)
+	holder := newProcess(t, p.q.dir, Request{}, 1, unreadable).hold(t)
+	a := p.behind(t)
+	w, node := a.view.watches[0], path.Join(p.q.dir, a.view.targets[0].node.Name)
+	<-a.own.Set()
+	giveBack(t, holder)
+	_, err := testserver.Admin(t).Set(a.path, nil, -1) // so that it lists
+	noError(t, err)
+	ended(t, a.own)
+	noError(t, a.run(patience(t)))
+	again, err := plumbing.Of(a.s).StartWatches(patience(t), node)
+	noError(t, err)
+	if again[0] == w {
+		t.Error("the watch on the node that is gone has stayed")
+	}
+	giveBack(t, a.hold(patience(t)))
+}
+
+// The contender of a Local has lost its place, and the next one has not listed yet. Until then nobody can say who is
+// ahead: nothing tells the last view any more when that node goes.
+func TestLostPlaceLeavesNoView(t *testing.T) {
+	p := newProcess(t, testserver.Path(t), Request{}, 1)
+	holder := newProcess(t, p.q.dir, Request{}, 1).hold(t)
+	var shown atomic.Pointer[view]
+	a := p.behind(t)
+	a.entry.view = &shown
+	a.show(a.view)
+	<-a.own.Set()
+	testserver.Delete(t, a.path)
+	ended(t, a.own)
+	if err := a.run(patience(t)); !errors.Is(err, errDeleted) {
+		t.Fatalf("the attempt has its node: %v", err)
+	}
+	giveBack(t, holder)
+	if why := p.q.why(shown.Load(), time.Now()); why != "" {
+		t.Errorf("nobody holds, but: %q", why)
+	}
+}
+
 // The timer of a wait runs in the moment in which the turn comes. The attempt goes without a request: a check of
 // the nodes would delay it, and fail it if the server did not answer.
 func TestTurnComesBeforeCheck(t *testing.T) {
@@ -130,9 +180,7 @@ func TestTurnComesBeforeCheck(t *testing.T) {
 	holder := newProcess(t, p.q.dir, Request{}, 1).hold(t)
 	a := p.behind(t)
 	giveBack(t, holder)
-	zktest.Eventually(t, testserver.Patience, "the watch to tell", func() bool {
-		return a.view.watches[0].Event() == plumbing.WatchDeleted
-	})
+	ended(t, a.view.watches[0])
 	a.waiting.asks = false // the timer is that of the check after a session timeout
 	a.waiting.ring(a.wake)
 	p.proxy.ResetRequests()

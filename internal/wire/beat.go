@@ -183,7 +183,7 @@ func (w *Conn) sends() {
 		case <-w.closed:
 			return
 		case <-w.posted:
-			select { // heartbeats first: on a slow network calls wait all the time
+			select { // the heartbeats that are due go with these calls: on a slow network, more calls wait after them
 			case <-timer.C:
 			case <-w.answered:
 			default:
