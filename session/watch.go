@@ -45,7 +45,7 @@ type Watch struct {
 
 	isMade bool  // by a Session
 	asked  bool  // for the node's data; guarded by watches.mu
-	users  int32 // callers that have it and have not given it back; guarded by watches.mu
+	users  int32 // callers of joinBare that have not given it back; guarded by watches.mu
 }
 
 // telling is a function that is called when a watch ends. Most watches have one of them, and some have
@@ -182,7 +182,9 @@ func (t *watches) join(path string) (w *Watch, first bool) {
 func (t *watches) joinBare(path string) *Watch {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.sharedLocked(path)
+	w := t.sharedLocked(path)
+	w.users++
+	return w
 }
 
 func (t *watches) sharedLocked(path string) *Watch {
@@ -190,16 +192,16 @@ func (t *watches) sharedLocked(path string) *Watch {
 	if e.cur == nil {
 		e.cur = &Watch{isMade: true}
 	}
-	e.cur.users++
 	return e.cur
 }
 
-// giveBack takes note that a caller needs a watch no longer. When no caller does, the watch is dropped: the server may
-// never tell its event.
+// giveBack takes note that a caller of joinBare needs a watch no longer. When none does, the watch is dropped: the
+// server may never tell its event. If somebody has asked for the data, the client may read the node, and the server
+// tells.
 func (t *watches) giveBack(path string, w *Watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if w.users--; w.users == 0 {
+	if w.users--; w.users == 0 && !w.asked {
 		t.dropLocked(path, w)
 	}
 }
