@@ -41,7 +41,7 @@ bench: ## Measure zk.Lock, Curator, kazoo and etcd beside us in one run, and wri
 
 .PHONY: scaling
 scaling: ## What the protocol costs as more contend, in virtual time; writes docs/performance.md
-	cd internal/scaling && go test -count=1 -run TestScaling -write
+	cd internal/tests/proofs/cost && go test -count=1 -run TestScaling -write
 
 HOT ?= Decide|Parse|Conn|Clock
 COMPARE := ./queue ./session ./internal/wire ./zklock
@@ -61,50 +61,50 @@ SEEDS ?= 500
 
 .PHONY: sim
 sim: ## Simulate the lock protocol with SEEDS seeds, 500 unless given
-	go test -count=1 -timeout 0 -v -run 'TestSeeds$$|TestLeaseSeeds' ./internal/sim -seeds $(SEEDS) -keep
+	go test -count=1 -timeout 0 -v -run 'TestSeeds$$|TestLeaseSeeds' ./internal/tests/proofs/simulation -seeds $(SEEDS) -keep
 
 .PHONY: mutants
 mutants: ## Break the protocol in one place at a time, and see that the simulation notices; MUTANT=name for one
-	go test -count=1 -timeout 30m -v -run 'TestMutants$$' ./internal/sim $(if $(MUTANT),-mutant '$(MUTANT)')
+	go test -count=1 -timeout 30m -v -run 'TestMutants$$' ./internal/tests/proofs/simulation $(if $(MUTANT),-mutant '$(MUTANT)')
 
 CLOCK ?= 60s
 
 .PHONY: clock
 clock: ## Look for two holders on real servers with default ticks, for CLOCK, 60s unless given
-	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/clock -run 'TestCut|TestHeld|TestLeader' -clock $(CLOCK)
+	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/tests/proofs/clockoverlap -run 'TestCut|TestHeld|TestLeader' -clock $(CLOCK)
 
 RATES ?= 0.8,0.98,1.02,1.05,1.1,1.2
 
 .PHONY: wrong-clocks
 wrong-clocks: ## The same with servers that are fast or slow (RATES), and stepped wall clocks, for CLOCK each
-	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/clock -run 'TestRates|Stepped' -rates $(RATES) -wrongclock $(CLOCK)
+	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/tests/proofs/clockoverlap -run 'TestRates|Stepped' -rates $(RATES) -wrongclock $(CLOCK)
 
 .PHONY: outages
 outages: ## Which outages sessions survive: the full tables; WRITE=1 puts them into docs/performance.md
-	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/outage -sessions 1000 -kills 20 -table $(WRITTEN)
+	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/tests/proofs/outages -sessions 1000 -kills 20 -table $(WRITTEN)
 
 RUNS ?= 3
 
 .PHONY: ensembles
 ensembles: ## Restart, upgrade, kill and reconfigure real servers under load, RUNS times, 3 unless given; ZOOKEEPER_UPGRADE=dir
-	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/ensembles -runs $(RUNS) $(WRITTEN)
+	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/tests/proofs/ensembles -runs $(RUNS) $(WRITTEN)
 
 .PHONY: faults
 faults: ## Every fault at every step of every lock; keeps the table in docs/reliability.md
-	cd internal/faults && ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 20m -run TestMatrix -write
+	cd internal/tests/proofs/faultmatrix && ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 20m -run TestMatrix -write
 
 EVERY ?= 1
 
 .PHONY: recoveries
 recoveries: ## A second fault in the recovery from each fault at each step; EVERY=20 tries one in 20; WRITE=1 keeps the table
-	cd internal/faults && ZKTEST_REQUIRE_REAL=1 TURNSTILE_LONG=1 go test -count=1 -timeout 0 -run TestRecovery -every $(EVERY) -sharing 40 $(WRITTEN)
+	cd internal/tests/proofs/faultmatrix && ZKTEST_REQUIRE_REAL=1 TURNSTILE_LONG=1 go test -count=1 -timeout 0 -run TestRecovery -every $(EVERY) -sharing 40 $(WRITTEN)
 
 # Figures go into docs/ with WRITE=1: nobody wants those of a busy machine there.
 WRITTEN := $(if $(WRITE),-write)
 
 .PHONY: nemesis
 nemesis: ## Attack three servers and five processes for 60s; NEMESIS=15m, NEMESIS_SEED=n, LOCK=name,name, RIVAL=zk|curator|all
-	ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v -run TestNemesis ./internal/nemesis $(WRITTEN)
+	ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v -run TestNemesis ./internal/tests/proofs/nemesis $(WRITTEN)
 
 SOAK ?= 60s
 
@@ -120,7 +120,7 @@ FUZZ ?= 60s
 
 .PHONY: fuzz
 fuzz: ## Look for answers of a server that do harm, for FUZZ each, 60s unless given
-	go test ./internal/hostile -run xxx -fuzz FuzzHostile -fuzztime $(FUZZ)
+	go test ./internal/tests/proofs/hostileservers -run xxx -fuzz FuzzHostile -fuzztime $(FUZZ)
 	go test ./internal/wire -run xxx -fuzz 'FuzzBody$$' -fuzztime $(FUZZ)
 	go test ./internal/wire -run xxx -fuzz 'FuzzFrames$$' -fuzztime $(FUZZ)
 
@@ -133,8 +133,8 @@ versions: ## The tests on each version of ZooKeeper that Debian has; VERSIONS="t
 	VERSIONS='$(VERSIONS)' TESTS='$(TESTS)' .ci/versions
 
 .PHONY: api
-api: ## Write the lists of the exported API in internal/api/testdata anew
-	go test -count=1 ./internal/api -update
+api: ## Write the lists of the exported API in internal/tests/conformance/exportedapi/testdata anew
+	go test -count=1 ./internal/tests/conformance/exportedapi -update
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck, spelling and prose
@@ -144,7 +144,7 @@ lint: ## gofmt, go vet, staticcheck, spelling and prose
 	@GOWORK=off go mod tidy -diff || { echo "go mod tidy would change this"; exit 1; }
 	@for d in $(MODULES); do .ci/tidy -diff $$d || { echo "$$d: make tidy would change this"; exit 1; }; done
 	@git ls-files | xargs $(MISSPELL) -error
-	go test ./internal/prose
+	go test ./internal/tests/conformance/prose
 
 .PHONY: tidy
 tidy: ## Run go mod tidy in all modules

@@ -3,7 +3,7 @@ package election_test
 import (
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/docexample"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/docexample"
 )
 
 // The example in the documentation is the one that runs.

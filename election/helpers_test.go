@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/election"
-	"github.com/turnstile-go/turnstile/internal/expect"
-	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
-	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
 func TestMain(m *testing.M) { testserver.Main(m) }

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/election"
-	"github.com/turnstile-go/turnstile/internal/misuse/misusetest"
-	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/misusetest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
 // A nil context and an object that was not made by its constructor panic, before anything is sent or changed.

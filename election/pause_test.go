@@ -6,8 +6,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/pausetest"
-	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/pausetest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 )
 

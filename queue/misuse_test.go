@@ -5,9 +5,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/misuse/misusetest"
 	"github.com/turnstile-go/turnstile/internal/queueplumbing"
-	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/misusetest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )

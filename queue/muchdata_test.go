@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/queueplumbing"
-	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 )
 

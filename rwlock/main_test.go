@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
-	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
 func TestMain(m *testing.M) { testserver.Main(m) }

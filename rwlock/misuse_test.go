@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/misuse/misusetest"
-	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/misusetest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/session"
 )

@@ -15,8 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/javaclient"
-	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/internal/java"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/javaclient"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -112,10 +113,10 @@ func startCurator(b *testing.B, addr, path string) cycles {
 func startJava(b *testing.B, args ...string) (io.Writer, *bufio.Scanner) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	source := filepath.Join("..", "internal", "interop", "testdata", "CuratorBench.java")
+	source := filepath.Join("..", "internal", "tests", "conformance", "interop", "testdata", "CuratorBench.java")
 	// Java's defaults, without flags for a quick start.
 	p, err := javaclient.CompileCurator(ctx, source, b.TempDir(), "-XX:-UsePerfData")
-	if errors.Is(err, javaclient.ErrMissing) {
+	if errors.Is(err, java.ErrMissing) {
 		testserver.Missing(b, err)
 	}
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
@@ -270,14 +270,14 @@ func TestCuratorGateRefused(t *testing.T) {
 	testserver.WaitChildren(t, dir+"/locks", 0)
 }
 
-// java takes leases in the way of InterProcessSemaphoreV2, with a plain client.
-type java struct {
+// javaClient takes leases in the way of InterProcessSemaphoreV2, with a plain client.
+type javaClient struct {
 	conn  *zk.Conn
 	dir   string
 	limit int
 }
 
-func (j java) acquire() (lease string, err error) {
+func (j javaClient) acquire() (lease string, err error) {
 	lock := zk.NewLock(j.conn, j.dir+"/locks", zk.WorldACL(zk.PermAll))
 	if err := lock.Lock(); err != nil {
 		return "", err
@@ -320,7 +320,7 @@ func TestCuratorWithJavasCount(t *testing.T) {
 			}
 			return nil
 		})
-		j := java{plainClient(t), dir, limit}
+		j := javaClient{plainClient(t), dir, limit}
 		g.Go(func() error {
 			for range times {
 				lease, err := j.acquire()

@@ -3,8 +3,8 @@ package semaphore_test
 import (
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/misuse/misusetest"
-	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/misusetest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 )

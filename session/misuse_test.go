@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/misuse/misusetest"
-	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/misusetest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 )
 

@@ -3,7 +3,7 @@ package zktest_test
 import (
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/misuse/misusetest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/misusetest"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 

@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/report"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/report"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )

@@ -23,7 +23,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/turnstile-go/turnstile/internal/report"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/report"
 )
 
 func main() {

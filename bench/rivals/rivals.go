@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/javaclient"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/javaclient"
 )
 
 // The names of the rivals, in the order of the table's columns.

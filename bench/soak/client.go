@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/listing"
-	"github.com/turnstile-go/turnstile/internal/referee"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/listing"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/referee"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )

@@ -17,7 +17,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/report"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/report"
 )
 
 const (

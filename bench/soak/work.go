@@ -9,9 +9,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/listing"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
-	"github.com/turnstile-go/turnstile/internal/referee"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/listing"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/referee"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"

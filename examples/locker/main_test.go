@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/exampletest"
-	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
 func TestMain(m *testing.M) { exampletest.Main(m, main, "-work") }

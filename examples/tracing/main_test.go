@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/exampletest"
-	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
 func TestMain(m *testing.M) { exampletest.Main(m, main) }

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/turnstile-go/turnstile/internal/javaclient"
+	"github.com/turnstile-go/turnstile/internal/java"
 )
 
 // An Installation is a ZooKeeper on this machine, and a Java that runs it.
@@ -23,7 +23,7 @@ type Installation struct {
 // that is not set, where Debian installs it. The error wraps missing if one of the two is not
 // installed.
 func Find(missing error) (Installation, error) {
-	java, err := javaclient.Tool("java")
+	program, err := java.Tool("java")
 	if err != nil {
 		return Installation{}, fmt.Errorf("%w: %w", missing, err)
 	}
@@ -31,7 +31,7 @@ func Find(missing error) (Installation, error) {
 	if err != nil {
 		return Installation{}, err
 	}
-	return Installation{java: java, ClassPath: jars}, nil
+	return Installation{java: program, ClassPath: jars}, nil
 }
 
 // At returns the ZooKeeper in a directory, run by the same Java.
@@ -50,7 +50,7 @@ func findJars(missing error) ([]string, error) {
 		}
 		return jars, nil
 	}
-	zookeeper := filepath.Join(javaclient.Jars, "zookeeper.jar")
+	zookeeper := filepath.Join(java.Jars, "zookeeper.jar")
 	if _, err := os.Stat(zookeeper); err != nil {
 		return nil, fmt.Errorf("%w: ZOOKEEPER_HOME is not set and %s is not there", missing, zookeeper)
 	}
@@ -58,7 +58,7 @@ func findJars(missing error) ([]string, error) {
 	// TLS needs the two jars of Netty, which the manifest of Debian's zookeeper.jar does not
 	// name.
 	for _, name := range []string{"slf4j-simple.jar", "netty-codec.jar", "netty-resolver.jar"} {
-		jars = append(jars, glob(javaclient.Jars, name)...)
+		jars = append(jars, glob(java.Jars, name)...)
 	}
 	return jars, nil
 }
@@ -85,7 +85,7 @@ func glob(parts ...string) []string {
 func (in Installation) command(c Config, conf, file string) *exec.Cmd {
 	path := append([]string{conf}, in.ClassPath...)
 	// A small heap and a quick start matter more here than throughput.
-	cmd := exec.Command(in.java, append(slices.Clone(javaclient.QuickStart),
+	cmd := exec.Command(in.java, append(slices.Clone(java.QuickStart),
 		"-cp", strings.Join(path, string(os.PathListSeparator)),
 		"-Djava.net.preferIPv4Stack=true",
 		"-Dzookeeper.jmx.log4j.disable=true",

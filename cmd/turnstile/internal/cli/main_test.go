@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/supervise"
-	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
 // programEnv is set in the processes that are turnstile itself in place of its tests. The guards and

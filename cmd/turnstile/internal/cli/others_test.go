@@ -12,8 +12,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/javaclient"
-	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/internal/java"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/javaclient"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 )
 
@@ -68,7 +69,7 @@ func TestCuratorHolder(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), programTime)
 	defer cancel()
 	program, err := javaclient.CompileCurator(ctx, "testdata/CuratorHolder.java", t.TempDir())
-	if errors.Is(err, javaclient.ErrMissing) {
+	if errors.Is(err, java.ErrMissing) {
 		testserver.Missing(t, err)
 	}
 	if err != nil {

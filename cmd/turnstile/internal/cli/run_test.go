@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
 func server(t *testing.T) string {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/testserver"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
 // startUnread starts turnstile with a standard error that is a full pipe, which nobody reads.

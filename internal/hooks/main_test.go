@@ -1,9 +1,0 @@
-package hooks
-
-import (
-	"testing"
-
-	"github.com/turnstile-go/turnstile/internal/testserver"
-)
-
-func TestMain(m *testing.M) { testserver.Main(m) }

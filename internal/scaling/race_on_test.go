@@ -1,5 +1,0 @@
-//go:build race
-
-package scaling
-
-const raceEnabled = true

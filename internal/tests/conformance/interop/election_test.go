@@ -1,0 +1,256 @@
+package interop_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/election"
+	"github.com/turnstile-go/turnstile/internal/java"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/javaclient"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// Curator's LeaderSelector and LeaderLatch elect one leader together with this module's elections, in the
+// order of arrival, and each side shows the ids of the other.
+func TestElection(t *testing.T) {
+	for kind, opts := range map[string][]election.Option{
+		"selector": nil,
+		"latch":    {election.WithLeaderLatch()},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			if !testserver.Real(t) {
+				testserver.Missing(t, zktest.ErrNoZooKeeper)
+			}
+			program := compileElection(t)
+			t.Run("hand over", func(t *testing.T) { handOver(t, program, kind, opts) })
+			t.Run("lost", func(t *testing.T) { longtest.Only(t); lose(t, program, kind, opts) })
+			t.Run("killed", func(t *testing.T) { longtest.Only(t); kill(t, program, kind, opts) })
+		})
+	}
+}
+
+// handOver has Go lead while Java waits, and the reverse.
+func handOver(t *testing.T, program *javaclient.Program, kind string, opts []election.Option) {
+	path := testserver.Path(t)
+	first := newCandidate(t, connect(t), path, "go-1", opts)
+	first.leads(t)
+	java := startJava(t, program, path, kind, "java-1", longSession)
+	testserver.WaitChildren(t, path, 2)
+	second := newCandidate(t, connect(t), path, "go-2", opts)
+	testserver.WaitChildren(t, path, 3)
+
+	java.answers(t, "leader", "leader go-1")
+	java.answers(t, "participants", "participants go-1* java-1 go-2")
+	second.shows(t, "go-1", "java-1", "go-2")
+
+	first.stop()
+	java.says(t, "leads")
+	java.answers(t, "leader", "leader java-1")
+	java.answers(t, "participants", "participants java-1* go-2")
+	second.shows(t, "java-1", "go-2")
+	if second.IsLeader() {
+		t.Error("two leaders")
+	}
+
+	java.order(t, "resign")
+	second.leads(t)
+	second.shows(t, "go-2")
+}
+
+// lose cuts a leader in Go off, until the server has expired its session.
+func lose(t *testing.T, program *javaclient.Program, kind string, opts []election.Option) {
+	path := testserver.Path(t)
+	proxy := testserver.Proxy(t)
+	ours := newCandidate(t, testserver.Connect(t, proxy.Addr(), session.WithTimeout(4*time.Second)), path, "go", opts)
+	term := ours.leads(t)
+	java := startJava(t, program, path, kind, "java", longSession)
+	testserver.WaitChildren(t, path, 2)
+	proxy.Blackhole(zktest.Both)
+	java.says(t, "leads")
+	if term.Err() == nil || !errors.Is(context.Cause(term), session.ErrLost) {
+		t.Errorf("Java leads, and the context of our leader says %v", context.Cause(term))
+	}
+	proxy.Heal()
+	testserver.WaitChildren(t, path, 2)
+	ours.shows(t, "java", "go")
+	java.order(t, "resign")
+	ours.leads(t)
+}
+
+// kill kills the process of a leader in Java.
+func kill(t *testing.T, program *javaclient.Program, kind string, opts []election.Option) {
+	path := testserver.Path(t)
+	java := startJava(t, program, path, kind, "java", 8*time.Second)
+	java.says(t, "leads")
+	ours := newCandidate(t, connect(t), path, "go", opts)
+	testserver.WaitChildren(t, path, 2)
+	ours.shows(t, "java", "go")
+	if ours.IsLeader() {
+		t.Error("two leaders")
+	}
+	if err := java.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	ours.leads(t)
+}
+
+// candidate is an Election whose leader does nothing.
+type candidate struct {
+	*election.Election
+	terms chan context.Context
+	stop  func()
+}
+
+func newCandidate(t *testing.T, m *session.Manager, path, id string, opts []election.Option) *candidate {
+	t.Helper()
+	e, err := election.New(m, path, append([]election.Option{election.WithID(id)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ended := make(chan struct{})
+	c := &candidate{e, make(chan context.Context, 1), func() { cancel(); <-ended }}
+	go func() {
+		defer close(ended)
+		err := e.Run(ctx, func(ctx context.Context) error {
+			c.terms <- ctx
+			<-ctx.Done()
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("Run of %s: %v", id, err)
+		}
+	}()
+	t.Cleanup(c.stop)
+	return c
+}
+
+func (c *candidate) leads(t *testing.T) context.Context {
+	t.Helper()
+	select {
+	case ctx := <-c.terms:
+		return ctx
+	case <-time.After(limit / 2):
+		t.Fatal("a candidate in Go does not lead")
+		return nil
+	}
+}
+
+// shows checks the candidates that Go sees. The first one leads.
+func (c *candidate) shows(t *testing.T, ids ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
+	defer cancel()
+	all, err := c.Contenders(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i, c := range all {
+		got = append(got, c.ID)
+		if c.Holder != (i == 0) {
+			t.Errorf("contender %d: %+v", i, c)
+		}
+	}
+	if strings.Join(got, " ") != strings.Join(ids, " ") {
+		t.Errorf("contenders %v, want %v", got, ids)
+	}
+	if leader, err := c.Leader(ctx); err != nil || leader.ID != ids[0] {
+		t.Errorf("leader %q, %v, want %s", leader.ID, err, ids[0])
+	}
+}
+
+// javaCandidate is the Java program.
+type javaCandidate struct {
+	path  string
+	cmd   *exec.Cmd
+	stdin io.Writer
+	lines chan string
+}
+
+func compileElection(t *testing.T) *javaclient.Program {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	p, err := javaclient.CompileCurator(ctx, filepath.Join("testdata", "CuratorElection.java"), t.TempDir())
+	if errors.Is(err, java.ErrMissing) {
+		testserver.Missing(t, err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// longSession is the timeout of a session that should last. A LeaderSelector that loses its session while it waits
+// gives up.
+const longSession = 20 * time.Second
+
+func startJava(t *testing.T, program *javaclient.Program, path, kind, id string, timeout time.Duration) *javaCandidate {
+	t.Helper()
+	cmd := program.Command(context.Background(), testserver.Server(t).Addr(0), path, kind, id,
+		strconv.Itoa(int(timeout.Milliseconds())), strconv.Itoa(int(limit.Seconds())))
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	j := &javaCandidate{path, cmd, stdin, make(chan string, 100)}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for in := bufio.NewScanner(stdout); in.Scan(); {
+			j.lines <- in.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = stdin.Close() // it leaves the election and ends, unless it was killed
+		<-read
+		_ = cmd.Wait()
+	})
+	return j
+}
+
+func (j *javaCandidate) order(t *testing.T, line string) {
+	t.Helper()
+	if _, err := io.WriteString(j.stdin, line+"\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (j *javaCandidate) answers(t *testing.T, question, want string) {
+	t.Helper()
+	j.order(t, question)
+	j.says(t, want)
+}
+
+func (j *javaCandidate) says(t *testing.T, want string) {
+	t.Helper()
+	select {
+	case got := <-j.lines:
+		if got != want {
+			t.Fatalf("Java says %q, want %q", got, want)
+		}
+	case <-time.After(limit / 2):
+		t.Fatalf("Java does not say %q; in the queue: %v", want, testserver.Children(t, j.path))
+	}
+}

@@ -1,0 +1,105 @@
+package security
+
+import (
+	"context"
+	"errors"
+	"path"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// locker has the methods of all types of lock.
+type locker interface {
+	Lock(context.Context) error
+	TryLock(context.Context) (bool, error)
+	Unlock() error
+	Do(context.Context, func(context.Context) error) error
+	Acquire(context.Context) (*queue.Lease, error)
+	TryAcquire(context.Context) (*queue.Lease, error)
+	Contenders(context.Context) ([]queue.Contender, error)
+}
+
+// reader is the other side of an RWMutex.
+type reader struct{ *rwlock.RWMutex }
+
+func (r reader) Lock(ctx context.Context) error            { return r.RLock(ctx) }
+func (r reader) TryLock(ctx context.Context) (bool, error) { return r.TryRLock(ctx) }
+func (r reader) Unlock() error                             { return r.RUnlock() }
+func (r reader) Do(ctx context.Context, f func(context.Context) error) error {
+	return r.RDo(ctx, f)
+}
+func (r reader) Acquire(ctx context.Context) (*queue.Lease, error)    { return r.RAcquire(ctx) }
+func (r reader) TryAcquire(ctx context.Context) (*queue.Lease, error) { return r.TryRAcquire(ctx) }
+
+// kinds are all types of lock.
+var kinds = []struct {
+	name string
+	open func(m *session.Manager, path string) (locker, error)
+}{
+	{"mutex", func(m *session.Manager, path string) (locker, error) { return zklock.New(m, path) }},
+	{"unfair mutex", func(m *session.Manager, path string) (locker, error) {
+		return zklock.New(m, path, zklock.WithUnfair())
+	}},
+	{"writer", func(m *session.Manager, path string) (locker, error) { return rwlock.New(m, path) }},
+	{"reader", func(m *session.Manager, path string) (locker, error) {
+		rw, err := rwlock.New(m, path)
+		return reader{rw}, err
+	}},
+	{"semaphore", func(m *session.Manager, path string) (locker, error) { return semaphore.New(m, path, 2) }},
+	{"semaphore of Curator", func(m *session.Manager, path string) (locker, error) {
+		return semaphore.New(m, path, 2, semaphore.WithCuratorLayout())
+	}},
+}
+
+// identity is the identity that may do everything with the locks of these tests.
+const identity = "owner:correct-horse"
+
+var acl = zk.DigestACL(zk.PermAll, "owner", "correct-horse")
+
+// owner returns the options for the identity.
+func owner(opts ...session.Option) []session.Option {
+	return append(opts, session.WithAuth("digest", []byte(identity)), session.WithACL(acl...))
+}
+
+// admin returns a plain client with the identity.
+func admin(tb testing.TB) *zk.Conn {
+	tb.Helper()
+	return plain(tb, testserver.Server(tb).Addr(0))
+}
+
+func plain(tb testing.TB, server string) *zk.Conn {
+	tb.Helper()
+	c, _, err := zk.Connect([]string{server}, testserver.Patience, zk.WithLogger(silence{}))
+	expect.NoError(tb, err)
+	tb.Cleanup(c.Close)
+	expect.NoError(tb, c.AddAuth("digest", []byte(identity)))
+	return c
+}
+
+type silence struct{}
+
+func (silence) Printf(string, ...any) {}
+
+// tree returns all paths from root on.
+func tree(tb testing.TB, c *zk.Conn, root string) []string {
+	tb.Helper()
+	out := []string{root}
+	names, _, err := c.Children(root)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil // it left meanwhile
+	}
+	expect.NoError(tb, err)
+	for _, name := range names {
+		out = append(out, tree(tb, c, path.Join(root, name))...)
+	}
+	return out
+}

@@ -1,0 +1,174 @@
+package security
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/tls"
+	"errors"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// soon tries again at once, because these tests wait only for faults.
+func soon() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) }
+
+// strike makes the i-th fault: connections cut at each step of a handshake and of an
+// acquisition, and sessions expired.
+func strike(ctx context.Context, p *zktest.Proxy, s *session.Session, i int) error {
+	switch i {
+	case 0:
+		p.CutBefore(zktest.Any(zktest.OpCreate))
+	case 1:
+		p.CutAfterCommit(zktest.Any(zktest.OpCreate))
+	case 2:
+		p.CutBefore(zktest.Any(zktest.OpAuth))
+		p.Disconnect()
+	case 3:
+		p.CutAfterCommit(zktest.Any(zktest.OpAuth))
+		p.Disconnect()
+	case 4:
+		p.CutAfterCommit(zktest.Any(zktest.OpConnect))
+		p.CutBefore(zktest.Any(zktest.OpGetChildren2))
+		p.Disconnect()
+	case 5:
+		p.CutAfterCommit(zktest.Any(zktest.OpDelete))
+	default:
+		return p.Expire(ctx, s.ID())
+	}
+	return nil
+}
+
+const faults = 7
+
+// endure takes and gives back a lock under each fault, before the lock is held and while it is held,
+// and passes on every error. Where only the identity lets a client in, no error may be NoAuth.
+func endure(t *testing.T, p *zktest.Proxy, m *session.Manager, l locker, see func(string, any)) {
+	t.Helper()
+	for i := range 2 * faults {
+		ctx := expect.Patient(t)
+		hit := func() { expect.NoError(t, strike(ctx, p, testserver.Session(t, m), i/2)) }
+		if i%2 == 0 {
+			hit()
+		}
+		err := l.Lock(ctx)
+		see("Lock", err)
+		expect.NoError(t, err)
+		if i%2 == 1 {
+			hit()
+		}
+		all, err := l.Contenders(ctx)
+		see("Contenders", all)
+		see("Contenders", err)
+		if !errors.Is(err, zk.ErrNoNode) { // the lock may be lost, and its directory gone
+			expect.NoError(t, err)
+		}
+		err = l.Unlock()
+		see("Unlock", err)
+		if err != nil && !errors.Is(err, session.ErrLost) && !errors.Is(err, queue.ErrReleasePending) {
+			t.Fatalf("unlock: %v", err)
+		}
+	}
+}
+
+// Every type of lock goes on to work, across reconnects and new sessions, where only one identity has
+// access. Neither its password nor the key of the TLS connection is in anything that is logged,
+// returned, passed to hooks, or written to the server.
+func TestSecrets(t *testing.T) {
+	const user, password = "owner", "Xyzzy-plugh-31415"
+	private := zk.DigestACL(zk.PermAll, user, password)
+	var c capture
+	server, trusted := certificate(t)
+	client, clients := certificate(t)
+
+	p := testserver.Proxy(t)
+	opts := []session.Option{
+		session.WithTimeout(testserver.Patience),
+		session.WithRetry(soon),
+		session.WithAuth("digest", []byte(user+":"+password)),
+		session.WithACL(private...),
+		session.WithTLS(&tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{client}}),
+		session.WithLogger(c.logger()),
+		session.WithTrace(c.spy()),
+	}
+	secure := front(t, server, clients, p.Addr())
+	m := testserver.Connect(t, secure, opts...)
+	look, _, err := zk.Connect([]string{testserver.Server(t).Addr(0)}, testserver.Patience, zk.WithLogger(silence{}))
+	expect.NoError(t, err)
+	defer look.Close()
+	expect.NoError(t, look.AddAuth("digest", []byte(user+":"+password)))
+	for _, k := range kinds {
+		root := testserver.Path(t)
+		l, err := k.open(m, root+"/"+strings.ReplaceAll(k.name, " ", "-"))
+		expect.NoError(t, err)
+		endure(t, p, m, l, c.see)
+		expect.NoError(t, l.Lock(expect.Patient(t)))
+		for _, path := range tree(t, look, root) {
+			data, _, err := look.Get(path)
+			c.see(path, data)
+			c.see(path, string(data))
+			c.see(path, err)
+		}
+		c.see("lock", l)
+	}
+
+	// The lines of an outage, and of a session that is opened without waiting.
+	later, err := session.Open(p.Addr(), append(opts[:len(opts):len(opts)], session.WithTimeout(time.Second))...)
+	expect.NoError(t, err)
+	zktest.Eventually(t, testserver.Patience, "a notice", func() bool { return c.has("no connection to zookeeper") })
+	expect.NoError(t, later.Close())
+	c.see("Open", later)
+
+	// An error says why, and no more.
+	for why, wrong := range map[string]session.Option{
+		"zk: client authentication failed": session.WithAuth("no-such-scheme", []byte(user+":"+password)),
+		"certificate signed by unknown":    session.WithTLS(&tls.Config{Certificates: []tls.Certificate{client}}),
+		"tls: certificate required":        session.WithTLS(&tls.Config{RootCAs: trusted}),
+		"session timeout -1ns":             session.WithTimeout(-1),
+	} {
+		ctx, cancel := context.WithCancel(expect.Patient(t))
+		failed := make(chan error, 1)
+		go func() {
+			_, err := session.Connect(ctx, secure, append(opts[:len(opts):len(opts)], wrong)...)
+			c.see("Connect", err)
+			failed <- err
+		}()
+		zktest.Eventually(t, testserver.Patience, why, func() bool { return c.has(why) })
+		cancel()
+		if <-failed == nil {
+			t.Errorf("%s: connected", why)
+		}
+	}
+	expect.NoError(t, m.Close())
+	for _, v := range []any{m, opts, opts[2], opts[4]} {
+		c.see("value", v)
+	}
+
+	for _, proof := range []string{
+		"zookeeper: ", "Request: ", "Hold ended: ",
+		"zookeeper session opened", "zookeeper session suspended", "zookeeper session reconnected",
+		"zookeeper session lost", "zookeeper session closed", "no connection to zookeeper",
+		"the server refuses the identity of scheme",
+	} {
+		if !c.has(proof) {
+			t.Errorf("%q is not in what was captured: is all of it?", proof)
+		}
+	}
+	c.search(t, "password", []byte(password))
+	c.search(t, "identity", []byte(user+":"+password))
+	key := client.PrivateKey.(*ecdsa.PrivateKey)
+	scalar, err := key.Bytes()
+	expect.NoError(t, err)
+	c.search(t, "key", scalar)
+	c.search(t, "key", []byte(new(big.Int).SetBytes(scalar).String()))
+}

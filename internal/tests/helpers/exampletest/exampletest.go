@@ -1,0 +1,132 @@
+// Package exampletest runs the programs of the examples as their users do, and checks how
+// they end: on SIGTERM, and where there is no ZooKeeper.
+package exampletest
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// mainEnv is set in the processes that run the example's main function in place of its tests.
+const mainEnv = "TURNSTILE_EXAMPLE_MAIN"
+
+// Main is the body of TestMain in an example. The test binary is the example's program too:
+// in the processes that [Stops] and [WrongServer] start, and in those that have one of the
+// given arguments, which the example starts by itself.
+func Main(m *testing.M, main func(), arguments ...string) {
+	ours := func(arg string) bool { return slices.Contains(os.Args, arg) }
+	if os.Getenv(mainEnv) != "" || slices.ContainsFunc(arguments, ours) {
+		main()
+		os.Exit(0)
+	}
+	testserver.Main(m)
+}
+
+// program returns the command that runs the example.
+func program(args ...string) (cmd *exec.Cmd, output *bytes.Buffer) {
+	cmd, output = exec.Command(os.Args[0], args...), new(bytes.Buffer)
+	cmd.Env = append(os.Environ(), mainEnv+"=1")
+	cmd.Stdout, cmd.Stderr = output, output
+	cmd.WaitDelay = time.Second // an orphan may have the output open
+	return cmd, output
+}
+
+// tries bounds how often Stops starts a program that ends by itself before it is told to.
+const tries = 5
+
+// Stops checks that the example ends on SIGTERM, and leaves no process and no contender. It
+// tells it when there are contenders in dir, on the shared server. The arguments name that
+// server.
+func Stops(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no SIGTERM to send; on all other systems this runs")
+	}
+	for range tries {
+		if stops(t, dir, args) {
+			return
+		}
+	}
+	t.Errorf("the program has ended by itself before it was told to, %d times", tries)
+}
+
+func stops(t *testing.T, dir string, args []string) bool {
+	t.Helper()
+	cmd, output := program(args...)
+	ownGroup(cmd)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer killGroup(cmd)
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	zktest.Eventually(t, testserver.Patience, "contenders in "+dir, func() bool {
+		return len(testserver.Children(t, dir)) > 0 || len(ended) > 0
+	})
+	if err := cmd.Process.Signal(syscall.SIGTERM); errors.Is(err, os.ErrProcessDone) {
+		<-ended
+		return false
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if errors.Is(err, exec.ErrWaitDelay) || !cmd.ProcessState.Exited() {
+			t.Errorf("it ends with %v, after\n%s", err, output)
+		}
+	case <-time.After(testserver.Patience):
+		t.Fatal("it goes on after SIGTERM")
+	}
+	if !groupEnded(cmd) {
+		t.Errorf("it leaves processes behind, after\n%s", output)
+	}
+	testserver.WaitChildren(t, dir, 0)
+	return true
+}
+
+// soon is how long an example may take to say that there is no ZooKeeper.
+const soon = 10 * time.Second
+
+// WrongServer checks that the example says within ten seconds that nothing answers at the
+// address. The arguments are made from that address.
+func WrongServer(t *testing.T, args func(addr string) []string) {
+	t.Helper()
+	longtest.Only(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close() // and now nobody listens there
+	cmd, output := program(args(addr)...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(soon, func() { _ = cmd.Process.Kill() })
+	err = cmd.Wait()
+	if !late.Stop() {
+		t.Errorf("it tries for more than %v", soon)
+	}
+	if err == nil || !cmd.ProcessState.Exited() {
+		t.Errorf("it ends with %v", err)
+	}
+	if !strings.Contains(output.String(), addr) {
+		t.Errorf("it does not name %s, but says %q", addr, output)
+	}
+}
+
+// ZK is the arguments of most examples.
+func ZK(addr string) []string { return []string{"-zk", addr} }

@@ -1,0 +1,12 @@
+package cost
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+)
+
+var write = flag.Bool("write", false, "write the tables of TestScaling into docs/performance.md")
+
+func TestMain(m *testing.M) { testserver.Main(m) }

@@ -1,0 +1,136 @@
+package faultmatrix
+
+import (
+	"context"
+	"errors"
+	"path"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// lease is a hold of one lease.
+type lease struct{ *queue.Lease }
+
+func single(l *queue.Lease, err error) (hold, error) {
+	if err != nil {
+		return nil, err
+	}
+	return lease{l}, nil
+}
+
+// settle waits until the watch on the holder's own node is set, which is its last request.
+func (l lease) settle(ctx context.Context) error {
+	_, err := l.Token(ctx)
+	return err
+}
+
+func (l lease) leases() []*queue.Lease { return []*queue.Lease{l.Lease} }
+
+func (l lease) standing(ctx context.Context, c *cell) ([]string, error) {
+	return standingOf(ctx, c.site, l.leases())
+}
+
+// resized is a hold whose holder lowers the semaphore's limit.
+type resized struct {
+	lease
+	of *semaphore.Semaphore
+}
+
+func (r resized) settle(ctx context.Context) error {
+	return errors.Join(r.of.Resize(ctx, leases), r.lease.settle(ctx))
+}
+
+// several is a hold of several locks as one.
+type several struct{ *zklock.MultiLease }
+
+func (s several) leases() []*queue.Lease { return s.Leases() }
+
+func (s several) standing(ctx context.Context, c *cell) ([]string, error) {
+	return standingOf(ctx, c.site, s.leases())
+}
+
+func (s several) settle(ctx context.Context) error {
+	for _, l := range s.Leases() {
+		if _, err := l.Token(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// downgraded is a write lock, and then a read lock in its place. It is taken with WithOwner, which
+// shows no leases.
+type downgraded struct {
+	rw    *rwlock.RWMutex
+	owner context.Context
+	in    *session.Session
+	reads bool // RUnlock is due; before, Unlock is
+}
+
+func downgrader(ctx context.Context, m *session.Manager, dir string) (hold, error) {
+	rw, err := rwlock.New(m, dir)
+	if err != nil {
+		return nil, err
+	}
+	owner := rwlock.WithOwner(ctx)
+	if err := rw.Lock(owner); err != nil {
+		return nil, err
+	}
+	s, err := m.Session(ctx)
+	if err != nil {
+		return nil, errors.Join(err, rw.Unlock())
+	}
+	return &downgraded{rw: rw, owner: owner, in: s}, nil
+}
+
+func (d *downgraded) leases() []*queue.Lease { return nil }
+func (d *downgraded) Done() <-chan struct{}  { return nil }
+
+func (d *downgraded) Err() error {
+	if d.rw.RHeld() || d.rw.Held() {
+		return nil
+	}
+	return session.ErrLost
+}
+
+// settle takes the read lock and gives up the write lock.
+func (d *downgraded) settle(context.Context) error {
+	if err := d.rw.RLock(d.owner); err != nil {
+		return err
+	}
+	d.reads = true
+	err := d.rw.Unlock()
+	if errors.Is(err, queue.ErrReleasePending) {
+		return nil // it is certain all the same
+	}
+	return err
+}
+
+// standing finds its node by the session and the present kind.
+func (d *downgraded) standing(ctx context.Context, c *cell) (nodes []string, err error) {
+	prefix := queue.PrefixWrite
+	if d.reads {
+		prefix = queue.PrefixRead
+	}
+	names, err := c.site.children(ctx, d.rw.Path())
+	for _, name := range names {
+		node := path.Join(d.rw.Path(), name)
+		n, _ := queue.ParseNode(name)
+		stat, e := c.site.stat(ctx, node)
+		if err = errors.Join(err, e); stat != nil && n.Prefix == prefix && stat.EphemeralOwner == d.in.ID() {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes, err
+}
+
+func (d *downgraded) Release(context.Context) error {
+	if d.reads {
+		return d.rw.RUnlock()
+	}
+	return d.rw.Unlock()
+}

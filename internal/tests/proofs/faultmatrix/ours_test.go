@@ -1,0 +1,114 @@
+package faultmatrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// playOurs runs the contender that the fault meets: it acquires, holds and releases, or is cancelled.
+func (c *cell) playOurs(ctx context.Context) error {
+	defer c.returned.fire()
+	defer c.entered.fire()
+	defer c.waiting.fire()
+	if c.cancels {
+		return c.giveUp(ctx)
+	}
+	h, err := c.enter(ctx)
+	c.returned.fire()
+	if err != nil {
+		err = fmt.Errorf("acquire: %w", err)
+	}
+	if h == nil {
+		return err
+	}
+	c.waiting.fire()
+	c.entered.fire()
+	if err == nil {
+		err = c.work(ctx, h)
+	}
+	return errors.Join(err, c.giveBack(ctx, h))
+}
+
+// enter takes the lock, and returns the hold to work with.
+func (c *cell) enter(ctx context.Context) (hold, error) {
+	if c.subject.keeps != nil {
+		return c.subject.keeps(ctx, c)
+	}
+	h, err := c.subject.ours(whenWaiting(ctx, &c.waiting), c.ours, c.base)
+	if err != nil {
+		return nil, err
+	}
+	c.logf("we are in")
+	return h, c.referee.enter(ctx, "we", h)
+}
+
+// giveBack releases a hold within a session timeout.
+func (c *cell) giveBack(ctx context.Context, h hold) error {
+	within, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return c.release(ctx, within, h)
+}
+
+// sound makes the first requests of a hold, and checks it.
+func (c *cell) sound(ctx context.Context, h hold) error {
+	if err := h.settle(ctx); err != nil && h.Err() == nil {
+		return fmt.Errorf("held, but: %w", err)
+	}
+	return c.backed(ctx, h)
+}
+
+// work keeps the lock until the fault is over, if it has struck, or until the lock is lost.
+func (c *cell) work(ctx context.Context, h hold) error {
+	if err := c.sound(ctx, h); err != nil {
+		return err
+	}
+	c.holding.fire()
+	if c.at == whileHolding {
+		select {
+		case <-c.strike.hit:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if !c.strike.struck() {
+		return nil // that will be at the release
+	}
+	select {
+	case <-c.strike.over:
+	case <-h.Done():
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	c.logf("worked: %v", h.Err())
+	return c.backed(ctx, h)
+}
+
+// giveUp is cancelled while it waits, or when the fault strikes before.
+func (c *cell) giveUp(ctx context.Context) error {
+	waiting, cancel := context.WithCancel(whenWaiting(ctx, &c.waiting))
+	defer cancel()
+	comes := c.waiting.ch
+	if c.at == whileWaiting {
+		comes = nil // what strikes then comes before
+	}
+	go func() {
+		select {
+		case <-comes:
+		case <-c.strike.hit:
+		case <-waiting.Done():
+		}
+		c.logf("we give up")
+		cancel()
+	}()
+	h, err := c.subject.ours(waiting, c.ours, c.base)
+	switch {
+	case err == nil:
+		err = c.referee.enter(ctx, "we", h)
+		return errors.Join(errors.New("let in while the first held"), err, h.Release(ctx))
+	case !errors.Is(err, context.Canceled):
+		return fmt.Errorf("cancelled acquire: %w", err)
+	}
+	c.logf("we have given up")
+	return nil
+}

@@ -1,0 +1,123 @@
+package faultmatrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// backed checks a hold against the server: while it reports held, its nodes are there, and no
+// contender ahead excludes it.
+func (c *cell) backed(ctx context.Context, h hold) error {
+	if h.Err() != nil {
+		return told(ctx, h)
+	}
+	why, err := c.unbacked(ctx, h)
+	if why != "" && c.referee.forced {
+		for _, k := range []*strike{c.strike, c.again} {
+			if k.struck() {
+				k.wait() // until our manager has heard of it
+			}
+		}
+	}
+	// A hold that has been lost meanwhile promises nothing.
+	if err == nil && why != "" && h.Err() == nil {
+		err = fmt.Errorf("held, but %s", why)
+	}
+	return err
+}
+
+// unbacked says why a hold's nodes do not justify it; "" if they do.
+func (c *cell) unbacked(ctx context.Context, h hold) (string, error) {
+	nodes, err := h.standing(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	if len(nodes) < max(1, len(h.leases())) {
+		return fmt.Sprintf("of its nodes there are only %q", nodes), nil
+	}
+	for _, node := range nodes {
+		names, err := c.site.children(ctx, path.Dir(node))
+		if err != nil {
+			return "", err
+		}
+		own, _ := queue.ParseNode(path.Base(node))
+		ahead := 0
+		for _, name := range names {
+			if n, ok := queue.ParseNode(name); ok && n.Sequence < own.Sequence {
+				ahead += c.subject.weight(own, n)
+			}
+		}
+		if ahead > c.subject.slack {
+			return fmt.Sprintf("%s has %d ahead of it in %q", node, ahead, names), nil
+		}
+	}
+	return "", nil
+}
+
+// standingOf returns the paths of the leases whose nodes are there. The node of another contender can
+// have the same name.
+func standingOf(ctx context.Context, s *site, leases []*queue.Lease) (nodes []string, err error) {
+	for _, l := range leases {
+		stat, err := s.stat(ctx, l.Path())
+		if err != nil {
+			return nil, err
+		}
+		if stat == nil {
+			continue
+		}
+		// A place of a semaphore that was renewed keeps the token of its first node.
+		renewed := strings.Contains(path.Base(l.Path()), queue.PrefixLease)
+		if token, known := tokenNow(l); !known || token == stat.Czxid || renewed && token < stat.Czxid {
+			nodes = append(nodes, l.Path())
+		}
+	}
+	return nodes, nil
+}
+
+// told checks what the holder hears of a loss.
+func told(ctx context.Context, h hold) error {
+	if err := h.Err(); !errors.Is(err, session.ErrLost) {
+		return fmt.Errorf("lost, but the error is %v", err)
+	}
+	if h.Done() == nil {
+		return nil
+	}
+	select {
+	case <-h.Done():
+		return nil
+	case <-ctx.Done():
+		return errors.New("lost, but Done is not closed")
+	}
+}
+
+// release gives a hold up within the given time, and checks the result of Release.
+func (c *cell) release(ctx, within context.Context, h hold) error {
+	lost := h.Err() != nil
+	err := h.Release(within)
+	c.logf("release: %v", err)
+	if h.Err() == nil {
+		return errors.New("held after Release")
+	}
+	pending := errors.Is(err, queue.ErrReleasePending)
+	switch {
+	case lost && (err == nil || pending):
+		return fmt.Errorf("lost before, but Release says %v", err)
+	case pending:
+		return nil // the cell ends with the proof that it goes
+	case err == nil:
+		nodes, err := h.standing(ctx, c)
+		if len(nodes) > 0 {
+			err = fmt.Errorf("released, but %q is still there", nodes)
+		}
+		return err
+	case errors.Is(err, session.ErrLost):
+		return told(ctx, h)
+	}
+	return fmt.Errorf("release: %w", err)
+}

@@ -1,0 +1,148 @@
+package hostileservers
+
+import (
+	"path"
+	"slices"
+
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// lie is what a server says whenever it is asked. A script does each thing once.
+type lie struct {
+	// swallow reports whether the server does not carry out a request, whatever it answers.
+	swallow func(r request) bool
+	// answer returns the frame that replaces an answer without an error.
+	answer func(l *link, r request, frame []byte) [][]byte
+}
+
+// request is what the victim has asked.
+type request struct {
+	xid  int32
+	op   zktest.Op
+	path string
+	ops  []operation // of a transaction
+}
+
+func requestOf(frame []byte) request {
+	r := request{xid: int32(word(frame, xidAt)), op: zktest.Op(word(frame, 8))}
+	if r.op == zktest.OpMulti {
+		r.ops = operationsOf(frame)
+	} else if len(frame) >= 16 {
+		if n := int(word(frame, 12)); n >= 0 && n <= len(frame)-16 {
+			r.path = string(frame[16 : 16+n])
+		}
+	}
+	return r
+}
+
+// divert returns the frame that replaces a request to the server.
+func (l *link) divert(r request, frame []byte) []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lie == nil || l.lie.swallow == nil || !l.lie.swallow(r) {
+		return frame
+	}
+	// A harmless request, whose answer has the same number.
+	b := words(nil, 0, uint32(r.xid), uint32(zktest.OpExists))
+	return resized(append(appendText(b, "/"), 0))
+}
+
+// tell returns the frame that replaces one from the server, by the present lie.
+func (l *link) tell(frame []byte, k frameKind) [][]byte {
+	if k == aGreeting || k == anEvent || len(frame) < bodyAt {
+		return [][]byte{frame}
+	}
+	l.askedMu.Lock()
+	r, asked := l.asked[int32(word(frame, xidAt))]
+	delete(l.asked, r.xid)
+	l.askedMu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k == aCreated && word(frame, codeAt) == 0 && len(frame) > bodyAt+4 {
+		l.made = append(l.made, path.Base(string(frame[bodyAt+4:])))
+	}
+	if r.op == zktest.OpMulti && word(frame, codeAt) == 0 {
+		for _, made := range madeBy(r, frame) {
+			l.made = append(l.made, path.Base(made))
+		}
+	}
+	if l.lie == nil || !asked || word(frame, codeAt) != 0 {
+		return [][]byte{frame}
+	}
+	return l.lie.answer(l, r, frame)
+}
+
+// Codes of errors.
+const (
+	connectionLoss = 0xfffffffc
+	noAuth         = 0xffffff9a
+	noNode         = 0xffffff9b
+	badVersion     = 0xffffff99
+	nodeExists     = 0xffffff92
+)
+
+// refusal returns an answer that says an error.
+func refusal(frame []byte, code uint32) [][]byte {
+	b := slices.Clone(frame[:bodyAt])
+	setWord(b, codeAt, code)
+	return [][]byte{resized(b)}
+}
+
+// refusing is a lie: requests that fit are not carried out, and answered with an error.
+func refusing(code uint32, fits func(request) bool) *lie {
+	return &lie{swallow: fits, answer: func(_ *link, r request, frame []byte) [][]byte {
+		if fits(r) {
+			return refusalOf(r, frame, code)
+		}
+		return [][]byte{frame}
+	}}
+}
+
+// telling is a lie: after the data of a node that fits comes an event.
+func telling(kind uint32, fits func(l *link, node string) bool) *lie {
+	return &lie{answer: func(l *link, r request, frame []byte) [][]byte {
+		if r.op != zktest.OpGetData || !fits(l, r.path) {
+			return [][]byte{frame}
+		}
+		return [][]byte{frame, event(kind, 3, r.path)}
+	}}
+}
+
+// Kinds of events.
+const (
+	deleted = 2
+	changed = 3
+)
+
+// listing is a lie about the names of children.
+func listing(change func(l *link, r request, names []string) []string) *lie {
+	return &lie{answer: func(l *link, r request, frame []byte) [][]byte {
+		if r.op != zktest.OpGetChildren2 {
+			return [][]byte{frame}
+		}
+		var names []string
+		at := bodyAt + 4
+		for range word(frame, bodyAt) {
+			n := int(word(frame, at))
+			names = append(names, string(frame[at+4:at+4+n]))
+			at += 4 + n
+		}
+		names = change(l, r, names)
+		b := words(slices.Clone(frame[:bodyAt]), uint32(len(names)))
+		for _, name := range names {
+			b = appendText(b, name)
+		}
+		return [][]byte{resized(append(b, frame[at:]...))}
+	}}
+}
+
+// data is a lie about the data of a node: that there is none, or an older version.
+func data(fits func(request) bool, change func(frame []byte, stat int) []byte) func(request, []byte) [][]byte {
+	return func(r request, frame []byte) [][]byte {
+		if r.op != zktest.OpGetData || !fits(r) {
+			return [][]byte{frame}
+		}
+		stat := bodyAt + 4 + max(0, int(int32(word(frame, bodyAt))))
+		return [][]byte{resized(change(slices.Clone(frame), stat))}
+	}
+}

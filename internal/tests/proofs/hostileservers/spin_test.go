@@ -1,0 +1,342 @@
+package hostileservers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+const (
+	lieTime = time.Minute // for how long a lie is told
+	// lieRequests is more than a call sends in that time. The loops soon make only one round in half
+	// a second or more, of up to ten requests. A loop that spins sends as many within milliseconds.
+	lieRequests = 1500
+)
+
+// spin is a lie and the call that meets it.
+type spin struct {
+	name  string
+	kinds []string // of kinds; none: those whose lock has a queue
+	*lie
+	hold bool // the honest one holds the lock meanwhile
+	call func(w *world, ctx context.Context, m *session.Manager) error
+}
+
+// among matches nodes of contenders that the victim has made, or of others.
+func among(ours bool) func(l *link, node string) bool {
+	return func(l *link, node string) bool {
+		_, ok := queue.ParseNode(path.Base(node))
+		return ok && slices.Contains(l.made, path.Base(node)) == ours
+	}
+}
+
+func creates(r request) bool { return r.has(zktest.OpCreate) } // directories are containers
+func isDir(r request) bool   { return r.path == lockPath }
+
+var queued = []string{"fair", "local", "rwlock", "downgrade", "semaphore", "Curator's semaphore", "multi"}
+
+var spins = []spin{
+	{name: "it never lists us", lie: listing(func(l *link, _ request, names []string) []string {
+		return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(l.made, name) })
+	})},
+	{name: "the directory is never there", kinds: append(queued, "unfair"), lie: refusing(noNode, creates)},
+	{name: "nor can it be made", kinds: append(queued, "unfair"), lie: refusing(noNode, func(r request) bool {
+		return creates(r) || r.op == zktest.OpCreateContainer && strings.HasPrefix(r.path, lockPath)
+	})},
+	{name: "every create is lost", kinds: append(queued, "unfair"), lie: refusing(connectionLoss, creates)},
+	{name: "those ahead are not there", lie: phantoms(queue.PrefixLock), kinds: []string{"fair", "local", "multi"}},
+	{name: "writers ahead are not there", lie: phantoms(queue.PrefixWrite), kinds: []string{"rwlock", "downgrade"}},
+	{name: "leases ahead are not there", lie: phantoms(queue.PrefixLease), kinds: []string{"semaphore"}},
+	{name: "those ahead change at once", lie: telling(changed, among(false)), hold: true,
+		kinds: append(queued, "unfair")},
+	{name: "our own node changes at once", lie: telling(changed, among(true)), hold: true},
+	{name: "the one ahead leaves and is there again", lie: telling(deleted, among(false)), hold: true, kinds: []string{"unfair"}},
+	{name: "the one in the way is not there", kinds: []string{"unfair"}, lie: &lie{
+		swallow: creates,
+		answer: func(_ *link, r request, frame []byte) [][]byte {
+			switch {
+			case creates(r):
+				return refusal(frame, nodeExists)
+			case r.op == zktest.OpGetData && !isDir(r):
+				return refusal(frame, noNode)
+			}
+			return [][]byte{frame}
+		}}},
+	{name: "our node has changed before it is seen", kinds: []string{"unfair"}, lie: &lie{
+		answer: func(l *link, r request, frame []byte) [][]byte {
+			if r.op != zktest.OpGetData || !among(true)(l, r.path) {
+				return [][]byte{frame}
+			}
+			return [][]byte{event(changed, 3, r.path), frame}
+		}}},
+	{name: "an old configuration", kinds: []string{"semaphore"}, lie: &lie{
+		answer: func(_ *link, r request, frame []byte) [][]byte {
+			return data(isDir, func(b []byte, stat int) []byte { setLong(b, stat+8, 0); return b })(r, frame)
+		}}},
+	{name: "an old configuration of the second of several", kinds: []string{"multi"}, lie: &lie{
+		answer: func(_ *link, r request, frame []byte) [][]byte {
+			second := func(r request) bool { return r.path == lockPath+"/second" }
+			return data(second, func(b []byte, stat int) []byte { setLong(b, stat+8, 0); return b })(r, frame)
+		}}},
+	{name: "a configuration that cannot be set", kinds: []string{"semaphore"}, lie: unset},
+	{name: "Resize, where it cannot be set", kinds: []string{"semaphore"}, lie: unset,
+		call: func(_ *world, ctx context.Context, m *session.Manager) error {
+			s, err := semaphore.New(m, lockPath, 3)
+			if err != nil {
+				return err
+			}
+			return s.Resize(ctx, 4)
+		}},
+	{name: "a revocation that is lost", hold: true, kinds: []string{"fair"},
+		lie:  refusing(connectionLoss, func(r request) bool { return r.op == zktest.OpSetData }),
+		call: revokeWaiter},
+	{name: "the gate is lost", lie: telling(deleted, func(l *link, node string) bool {
+		return path.Dir(node) == lockPath+"/locks" && among(true)(l, node)
+	}), hold: true, kinds: []string{"Curator's semaphore"}},
+	{name: "the first of several is lost", lie: telling(deleted, func(l *link, node string) bool {
+		return path.Dir(node) == lockPath && among(true)(l, node)
+	}), kinds: []string{"multi"}, call: firstOfTwo},
+	{name: "the first of several never lists us", lie: hiding(lockPath), kinds: []string{"multi"}},
+	{name: "the second of several never lists us", lie: hiding(lockPath + "/second"), kinds: []string{"multi"}},
+	{name: "the last of several never lists us", lie: hiding(lockPath + "/third"), kinds: []string{"multi"}},
+	{name: "every transaction is refused", lie: refusing(noAuth, isTransaction), kinds: []string{"multi"}, call: getAndRelease},
+	{name: "every transaction is refused, and others hold", lie: refusing(noAuth, isTransaction), kinds: []string{"multi"}, hold: true},
+	{name: "the reply to every transaction is lost", lie: losing(isTransaction), kinds: []string{"multi"}, call: getAndRelease},
+	{name: "the reply to every transaction is lost, and others hold", lie: losing(isTransaction), kinds: []string{"multi"}, hold: true},
+	{name: "of a lost transaction some nodes are there", lie: someFound(), kinds: []string{"multi"}},
+	{name: "no delete is carried out", lie: refusing(connectionLoss, deletes), kinds: []string{"multi"}, hold: true},
+	{name: "nodes are gone, and the slot is taken", lie: telling(deleted, among(true)), kinds: []string{"fair"}, call: slotTaken},
+	{name: "a holder's node changes at once", lie: telling(changed, among(true)), kinds: []string{"fair", "rwlock", "semaphore", "multi"},
+		call: holdOn},
+	{name: "an unfair holder's node cannot be removed", kinds: []string{"unfair"},
+		lie:  refusing(badVersion, func(r request) bool { return r.op == zktest.OpDelete }),
+		call: letGo},
+}
+
+// unset lies that the directory has no data and that it changes before every set.
+var unset = &lie{
+	swallow: func(r request) bool { return r.op == zktest.OpSetData || r.op == zktest.OpMulti },
+	answer: func(_ *link, r request, frame []byte) [][]byte {
+		if r.op == zktest.OpSetData || r.op == zktest.OpMulti {
+			return refusal(frame, badVersion)
+		}
+		return data(isDir, func(b []byte, stat int) []byte {
+			return append(words(b[:bodyAt], 0), b[stat:]...)
+		})(r, frame)
+	},
+}
+
+// phantoms is a lie: contenders are listed ahead of all others, and do not exist when asked for.
+func phantoms(prefix string) *lie {
+	return listing(func(_ *link, _ request, names []string) []string {
+		for i := range 9 {
+			names = append(names, fmt.Sprintf("_c_phantom-%s%010d", prefix, i))
+		}
+		return names
+	})
+}
+
+// slotTaken waits for the slot of a mutex whose first hold was lost and not given back.
+func slotTaken(w *world, ctx context.Context, m *session.Manager) error {
+	mx, err := zklock.New(m, lockPath)
+	if err != nil {
+		return err
+	}
+	if err := mx.Lock(ctx); err != nil {
+		return err
+	}
+	<-mx.Done() // of the loss
+	defer func() { _ = mx.Unlock() }()
+	return mx.Lock(ctx)
+}
+
+// holdOn takes the lock and holds it until ctx ends.
+func holdOn(w *world, ctx context.Context, m *session.Manager) error {
+	g, err := w.lock(m).get(ctx, 0)
+	if err != nil {
+		return err
+	}
+	for _, l := range g.leases() {
+		_, _ = l.Token(ctx) // it watches its node at once
+	}
+	<-ctx.Done()
+	return errors.Join(ctx.Err(), g.Release(context.Background()))
+}
+
+// firstOfTwo takes a mutex and waits for another, which is taken.
+func firstOfTwo(w *world, ctx context.Context, m *session.Manager) error {
+	first, err := zklock.New(m, lockPath)
+	if err != nil {
+		return err
+	}
+	taken, err := zklock.New(w.admin, lockPath+"/taken")
+	if err != nil {
+		return err
+	}
+	l, err := taken.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = l.Release(context.Background()) }()
+	second, err := zklock.New(m, lockPath+"/taken")
+	if err != nil {
+		return err
+	}
+	both, err := zklock.Multi(first, second)
+	if err != nil {
+		return err
+	}
+	_, err = both.Acquire(ctx)
+	return err
+}
+
+// revokeWaiter asks a contender that waits at the end of the queue to leave.
+func revokeWaiter(_ *world, ctx context.Context, m *session.Manager) error {
+	s, err := m.Session(ctx)
+	if err != nil {
+		return err
+	}
+	const node = lockPath + "/lock-1000000000"
+	if _, err := s.Create(ctx, node, nil, session.Ephemeral); err != nil {
+		return err
+	}
+	defer func() { _ = s.Delete(context.Background(), node, -1) }()
+	return zklock.Revoke(ctx, m, node)
+}
+
+// letGo takes the lock, gives it up, and waits.
+func letGo(w *world, ctx context.Context, m *session.Manager) error {
+	g, err := w.lock(m).get(ctx, 0)
+	if err != nil {
+		return err
+	}
+	_ = g.Release(ctx)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A server gives the same wrong answer again and again. No call repeats its request as fast as the
+// server answers. The call ends with its context, and when the lies end the lock is as before.
+func TestNoSpin(t *testing.T) {
+	for _, s := range spins {
+		of := s.kinds
+		if of == nil {
+			of = queued
+		}
+		for _, name := range of {
+			k := kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })]
+			t.Run(s.name+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { newWorld(t, k).spin(s) })
+			})
+		}
+	}
+}
+
+func (w *world) spin(s spin) {
+	honest, victim := w.open(nil)
+	defer w.close(honest, victim)
+	held := w.occupy(honest, s.hold)
+
+	ctx, cancel := context.WithTimeout(context.Background(), lieTime)
+	defer cancel()
+	w.middle.tellLie(s.lie, cancel)
+	from := w.middle.count()
+	var err error
+	w.within("the call", lieTime, func() { err = w.victimCall(ctx, s, victim) })
+	if !errors.Is(err, context.DeadlineExceeded) {
+		w.Errorf("the call ends with %v", err)
+	}
+	if n := w.middle.count() - from; n > lieRequests {
+		w.Errorf("more than %d requests in %v", lieRequests, lieTime)
+	}
+	w.middle.calm()
+	for _, g := range held {
+		if err := g.Release(context.Background()); err != nil {
+			w.Error(err)
+		}
+	}
+	w.round("victim", w.lock(victim), 0, recovery, true)
+	w.round("honest", w.lock(honest), 0, recovery, true)
+	w.empty()
+}
+
+// victimCall makes the call, which must not return with the lock.
+func (w *world) victimCall(ctx context.Context, s spin, m *session.Manager) error {
+	if s.call != nil {
+		return s.call(w, ctx, m)
+	}
+	g, err := w.lock(m).get(ctx, 0)
+	if err == nil {
+		w.Errorf("the lock is held: %s", nodesOf(g))
+		_ = g.Release(context.Background())
+	}
+	return err
+}
+
+// occupy makes ten nodes and removes them, so that the next sequence number is not the first. If hold
+// is set, it takes the lock in full.
+func (w *world) occupy(m *session.Manager, hold bool) (held []grant) {
+	lock := w.lock(m)
+	ctx, cancel := context.WithTimeout(context.Background(), recovery)
+	defer cancel()
+	take := func() grant {
+		g, err := lock.get(ctx, 2) // a writer, and one lease
+		if err != nil {
+			w.Fatal(err)
+		}
+		return g
+	}
+	for range 10 {
+		if err := take().Release(ctx); err != nil {
+			w.Fatal(err)
+		}
+	}
+	for sum := 0; hold && sum < w.kind.room; {
+		g := take()
+		held, sum = append(held, g), sum+g.weight()
+	}
+	return held
+}
+
+// Two wrong answers cause no wait, because an operator may have deleted our node.
+func TestOnceOrTwiceIsAtOnce(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, k)
+				honest, victim := w.open(nil)
+				defer w.close(honest, victim)
+				lists := 0
+				w.middle.tellLie(listing(func(l *link, _ request, names []string) []string {
+					if lists++; lists > 4 { // a round lists twice
+						return names
+					}
+					return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(l.made, name) })
+				}), func() {})
+				began := time.Now()
+				g, err := w.lock(victim).get(context.Background(), 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); took > 20*time.Millisecond {
+					t.Errorf("it took %v", took)
+				}
+				if err := g.Release(context.Background()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

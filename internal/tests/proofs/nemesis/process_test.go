@@ -1,0 +1,215 @@
+//go:build linux
+
+package nemesis
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/javaclient"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+)
+
+// command returns the command that runs a worker with the lock of a contestant.
+type command func(args []string) *exec.Cmd
+
+// goCommand is this test's binary, as a worker.
+func goCommand(lock string) command {
+	return func(args []string) *exec.Cmd {
+		cmd := exec.Command("/proc/self/exe", args...)
+		cmd.Env = append(os.Environ(), workerEnv+"="+lock)
+		return cmd
+	}
+}
+
+// curatorCommand is the program in testdata.
+func curatorCommand(t *testing.T) command {
+	t.Helper()
+	p, err := javaclient.CompileCurator(t.Context(), filepath.Join("testdata", "CuratorWorker.java"), t.TempDir())
+	if err != nil {
+		testserver.Missing(t, err)
+	}
+	return func(args []string) *exec.Cmd { return p.Command(context.Background(), args...) }
+}
+
+// process is one life of a worker.
+type process struct {
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stderr string        // file
+	done   chan struct{} // closed when it is gone, after what follows is set
+	err    error         // how it ended
+	died   int64         // it does nothing after this
+	killed bool          // by us
+}
+
+func startProcess(cmd *exec.Cmd, stderr string) (*process, error) {
+	out, err := os.Create(stderr)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close() // the child has its own
+	cmd.Stderr = out
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	// A stopped process does not notice that its parent has ended, so the kernel kills it then.
+	// To the kernel, the parent is the thread that started it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	p := &process{cmd: cmd, stdin: stdin, stderr: stderr, done: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+			p.died = now()
+			close(p.done)
+		}
+	}()
+	return p, <-started
+}
+
+func (p *process) alive() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+func (p *process) signal(sig os.Signal) { _ = p.cmd.Process.Signal(sig) } // it may be gone
+
+func (p *process) kill() {
+	p.killed = true
+	p.signal(syscall.SIGKILL)
+	<-p.done
+}
+
+// end has the process end by itself, or kills it when that takes too long.
+func (p *process) end(within time.Duration) error {
+	_ = p.stdin.Close()
+	timer := time.AfterFunc(within, func() { p.signal(syscall.SIGQUIT) }) // shows where it hangs
+	defer timer.Stop()
+	last := time.AfterFunc(2*within, func() { p.signal(syscall.SIGKILL) })
+	defer last.Stop()
+	<-p.done
+	return p.verdict()
+}
+
+// verdict is an error if the process ended otherwise than killed by us or as told to.
+func (p *process) verdict() error {
+	if p.err == nil || p.killed {
+		return nil
+	}
+	return fmt.Errorf("a worker ended by itself: %w; the end of its log:\n%s", p.err, p.log(16<<10))
+}
+
+// log is the end of what the process has printed.
+func (p *process) log(most int) []byte {
+	log, _ := os.ReadFile(p.stderr)
+	return log[max(0, len(log)-most):]
+}
+
+// crew are the workers. One goroutine at a time uses it.
+type crew struct {
+	command  command
+	settings settings // but for whose they are
+	servers  [workers]string
+	dir      string
+	now      [workers]*process
+	stopped  [workers]bool
+	lives    [workers][]*process
+}
+
+// start gives a worker a process if it has none.
+func (c *crew) start(i int) error {
+	if c.now[i] != nil && c.now[i].alive() {
+		return nil
+	}
+	s := c.settings
+	s.worker, s.life, s.servers = i, len(c.lives[i])+1, c.servers[i]
+	p, err := startProcess(c.command(s.args()), filepath.Join(c.dir, fmt.Sprintf("worker-%d-%d.log", s.worker, s.life)))
+	if err != nil {
+		return err
+	}
+	c.now[i], c.stopped[i] = p, false
+	c.lives[i] = append(c.lives[i], p)
+	return nil
+}
+
+func (c *crew) kill(i int) { c.now[i].kill() }
+
+func (c *crew) pause(i int) {
+	c.stopped[i] = true
+	c.now[i].signal(syscall.SIGSTOP)
+}
+
+func (c *crew) resume(i int) {
+	c.stopped[i] = false
+	c.now[i].signal(syscall.SIGCONT)
+}
+
+// rest tells all processes to come to rest, with their sessions open.
+func (c *crew) rest() {
+	for _, p := range c.now {
+		_, _ = io.WriteString(p.stdin, "rest\n")
+	}
+}
+
+// end ends all processes, and returns the errors of all lives.
+func (c *crew) end(within time.Duration) []error {
+	var all sync.WaitGroup
+	for _, p := range c.now {
+		all.Go(func() { _ = p.end(within) })
+	}
+	all.Wait()
+	var errs []error
+	for _, lives := range c.lives {
+		for _, p := range lives {
+			if err := p.verdict(); err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errs
+}
+
+// killAll is for a test that fails half-way.
+func (c *crew) killAll() {
+	for _, p := range c.now {
+		if p != nil && p.alive() {
+			p.kill()
+		}
+	}
+}
+
+// deaths returns when each life ended, and how many were ended by a kill.
+func (c *crew) deaths() (at map[lifeID]int64, kills int) {
+	at = make(map[lifeID]int64)
+	for i, lives := range c.lives {
+		for j, p := range lives {
+			at[lifeID{i, j + 1}] = p.died
+			if p.killed {
+				kills++
+			}
+		}
+	}
+	return at, kills
+}
+
+// lifeID names a process.
+type lifeID struct{ worker, life int }

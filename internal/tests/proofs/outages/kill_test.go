@@ -1,0 +1,132 @@
+package outages
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// killed is how many sessions TestLeaderKilled has on each server as it kills the leader.
+const killed = 4
+
+// TestLeaderKilled kills the leader of three real servers, again and again. None of the
+// sessions that hold locks is lost, whichever server they were connected to.
+func TestLeaderKilled(t *testing.T) {
+	longtest.Only(t)
+	e := zktest.StartReal(t, zktest.Nodes(servers), zktest.TickTime(tick))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(*killsFlag+1)*2*time.Minute)
+	defer cancel()
+	var old []*holder // that live through all of it
+	for i := range servers {
+		old = append(old, realHolder(ctx, t, e, i, fmt.Sprintf("/locks/old-%d", i)))
+	}
+	for kill := range *killsFlag {
+		var all []*holder
+		for i := range servers * killed {
+			all = append(all, realHolder(ctx, t, e, i%servers, fmt.Sprintf("/locks/%d-%d", kill, i)))
+		}
+		time.Sleep(2*time.Second + rand.N(2*time.Second)) // the tick is learned, and rounds begin
+		all = append(all, old...)
+		lowest, took := killLeader(ctx, t, e, all)
+		n := lost(all)
+		t.Logf("kill %d: lost %d of %d; connected again after %v; the least that remained was %v", kill+1, n, len(all), took, lowest)
+		if n > 0 {
+			t.Fatalf("lost %d of %d sessions as the leader was killed", n, len(all))
+		}
+		for _, h := range all[:servers*killed] {
+			if err := h.manager.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// realHolder opens a session on server i that holds a lock. Later it connects to any.
+func realHolder(ctx context.Context, t *testing.T, e *zktest.Ensemble, i int, path string) *holder {
+	t.Helper()
+	var free atomic.Bool
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if !free.Load() {
+			addr = e.Addr(i)
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}
+	m, err := session.Connect(ctx, e.ConnectString(), append(options(defaultTimeout, learned), session.WithDialer(dial))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	s, err := m.Session(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock, err := zklock.New(m, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease, err := lock.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free.Store(true)
+	return &holder{m, s, lease}
+}
+
+// killLeader kills the leader and starts it again at once. It returns when all servers serve
+// and all sessions are connected or lost: the least that any session had left meanwhile, and
+// how long it took until all were connected.
+func killLeader(ctx context.Context, t *testing.T, e *zktest.Ensemble, all []*holder) (lowest, took time.Duration) {
+	t.Helper()
+	leader, err := e.Leader(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := e.Kill(leader); err != nil {
+		t.Fatal(err)
+	}
+	ready := make(chan error, 1)
+	go func() { ready <- e.Start(ctx, leader) }()
+	lowest = least(all)
+	for {
+		lowest = min(lowest, least(all))
+		if away(all) {
+			took = time.Since(began)
+		}
+		select {
+		case err := <-ready:
+			if err == nil {
+				err = e.WaitReady(ctx)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			zktest.Eventually(t, testserver.Patience, "every session to be connected or lost", func() bool {
+				lowest = min(lowest, least(all))
+				return !away(all)
+			})
+			return lowest, took
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// away reports whether any session that lives is not connected.
+func away(all []*holder) bool {
+	for _, h := range all {
+		if !h.lost() && h.manager.State() != session.Connected {
+			return true
+		}
+	}
+	return false
+}

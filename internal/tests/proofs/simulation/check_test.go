@@ -1,0 +1,468 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// checks watches over a run. It has to look for conflicting leases that both report held only when
+// a lease is granted. A lease that has ended never begins again, so two leases that overlap do so
+// from the grant of the later one on.
+type checks struct {
+	w *world
+
+	mu       sync.Mutex
+	failures []string
+	grants   int
+	holdings []*holding          // given to a worker and not given back
+	places   map[string]*history // by path of the lock
+	gone     map[place]deletion  // contenders' nodes that an operator took
+	granted  map[place]int       // how often each node was
+	order    int                 // of the grants: counts them
+	said     map[string]bool     // of which conflicts
+	tokens   map[string]string   // by directory and fencing token: the node
+	kept     *keptPlaces
+}
+
+// history is the record of one path.
+type history struct {
+	entries []*acquisition // every attempt, in the order they began
+}
+
+// acquisition is one attempt to get a lock: one node.
+type acquisition struct {
+	k          *worker
+	c          *call
+	start, end time.Time // end is zero until it has left or the hold has ended
+	node       place     // once granted; of several, the last
+	seq        int32
+}
+
+// grantInfo is a grant in one directory.
+type grantInfo struct {
+	order int // among all grants
+	limit int // the highest under which it can have been let in; 0: not of a semaphore that is resized
+}
+
+// place is a contender's node. Where all have the same name, sessions tell them apart.
+type place struct{ node, session string }
+
+// deletion is a node that an operator has deleted.
+type deletion struct {
+	at      time.Time
+	waiting bool // others were ahead of it; then it never holds
+}
+
+// holding is a lock in the hands of a worker.
+type holding struct {
+	checks *checks
+	c      *call
+	nodes  []place
+	report func() bool
+	over   bool
+}
+
+func newChecks(w *world) *checks {
+	return &checks{w: w, places: make(map[string]*history), gone: make(map[place]deletion), granted: make(map[place]int), said: make(map[string]bool), tokens: make(map[string]string), kept: newKeptPlaces(w)}
+}
+
+func (cs *checks) fail(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	cs.w.trace.add("FAIL", "%s", text)
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.failures = append(cs.failures, fmt.Sprintf("at %.9f: %s",
+		time.Since(cs.w.trace.start).Seconds(), cs.w.trace.readable(text)))
+}
+
+func (cs *checks) failed() []string {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return slices.Clone(cs.failures)
+}
+
+func (cs *checks) placeLocked(p string) *history {
+	if cs.places[p] == nil {
+		cs.places[p] = &history{}
+	}
+	return cs.places[p]
+}
+
+// attempt is called with each uuid that is drawn on behalf of a worker's call.
+func (cs *checks) attempt(k *worker, call int) {
+	if k.isProbe() {
+		return
+	}
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.w.kind.parts != nil && k.current.number != call {
+		return // the call has ended, and another one's node is made in its name
+	}
+	k.current.attempts++
+	if !k.current.perCall { // or else the node may be for others
+		cs.enterLocked(k.current)
+	}
+}
+
+// enterLocked notes that a call begins to be in the way of others, or does so anew.
+func (cs *checks) enterLocked(c *call) {
+	if c.entry != nil && c.entry.end.IsZero() {
+		c.entry.end = time.Now()
+	}
+	c.entry = &acquisition{k: c.worker, c: c, start: time.Now()}
+	h := cs.placeLocked(c.path)
+	h.entries = append(h.entries, c.entry)
+}
+
+// hold is the trace hook for grants. A lock of several parts grants each of them.
+func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
+	k := ctx.Value(workerKey{}).(*worker)
+	if k.isProbe() {
+		return func(error) {}
+	}
+	k.log("GRANT %s", info.Node)
+	if !cs.isCurrent(ctx, k) {
+		return func(cause error) { k.log("END %s, which nobody has: %s", info.Node, kindOfError(cause)) }
+	}
+	n, _ := queue.ParseNode(path.Base(info.Node))
+	at := place{info.Node, sessionName(k.m.sessionNow())}
+	all := cs.w.contenders(info.Path)
+	wrong := cs.kept.granted(k, cs.modeOf(k), info.Node, n)
+	whole := cs.w.kind.whole == nil || cs.w.kind.whole(n)
+
+	cs.mu.Lock()
+	cs.grants++
+	c, e := k.current, k.current.entry
+	e.node, e.seq = at, n.Sequence
+	c.nodes = append(c.nodes, at)
+	cs.order++
+	grant := grantInfo{cs.order, cs.w.limits.under(k, info.Path, c.began)}
+	c.grants[info.Path] = grant
+	lost, deleted := cs.gone[at]
+	h := cs.placeLocked(k.current.path)
+	if cs.granted[at]++; cs.granted[at] > 1+cs.w.kind.handovers && cs.w.kind.keeps == nil && !cs.w.kind.oneName(info.Node) {
+		wrong = append(wrong, fmt.Sprintf("%s is granted for the %dth time", info.Node, cs.granted[at]))
+	}
+	switch {
+	case deleted && lost.waiting:
+		wrong = append(wrong, fmt.Sprintf("%s is granted %s, which was deleted while it waited", k.name, info.Node))
+	case deleted:
+	default:
+		wrong = append(wrong, cs.outOfTurn(k, n, at, all, grant.limit)...)
+		if late := cs.latenessLocked(h, e); whole && late > prompt {
+			wrong = append(wrong, fmt.Sprintf("%s waits %v too long for %s", k.name, late, info.Node))
+		}
+	}
+	cs.mu.Unlock()
+	for _, text := range wrong {
+		cs.fail("%s", text)
+	}
+	if !deleted && whole {
+		p := part{c.path, c.mode}
+		if cs.w.kind.parts != nil {
+			p = part{info.Path, cs.w.kind.modeOf(n)}
+		}
+		cs.conflicts(p.dir, &newcomer{c, at, inside{p.mode, k, grant}})
+	}
+	return func(cause error) {
+		k.log("END %s: %s", info.Node, kindOfError(cause))
+		cs.kept.endedHold(info.Node)
+		cs.mu.Lock()
+		defer cs.mu.Unlock()
+		c.ended++
+		if !c.several() { // or else it may begin anew
+			e.end = time.Now()
+		}
+	}
+}
+
+// isCurrent reports whether a worker is still in the call that a context was made for. It is not
+// if a hook has panicked meanwhile.
+func (cs *checks) isCurrent(ctx context.Context, k *worker) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	s, ok := ctx.Value(seriesKey{}).(*series)
+	return cs.w.kind.parts == nil || ok && k.current.number == s.call && !k.current.dropped
+}
+
+// modeOf returns the mode of a worker's call.
+func (cs *checks) modeOf(k *worker) string {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return k.current.mode
+}
+
+// newcomer is a call that is just being granted something.
+type newcomer struct {
+	c    *call
+	node place
+	inside
+}
+
+// outOfTurn compares a grant with the nodes on the server, and says what is wrong with it.
+func (cs *checks) outOfTurn(k *worker, n queue.Node, at place, all []contender, limit int) (wrong []string) {
+	kd := cs.w.kind
+	if n.Sequence < 0 {
+		wrong = append(wrong, fmt.Sprintf("%s is granted %s, past the end of the counter", k.name, at.node))
+	}
+	ahead, who := 0, []string(nil)
+	type turn struct {
+		seq     int32
+		session string
+	}
+	counted := make(map[turn]bool) // one that leaves another node in its place is one contender
+	for _, c := range all {
+		it := turn{c.seq, c.session}
+		// A create that got a negative number is undone: it is never granted, and in nobody's way.
+		if w := kd.weight(c.mode, kd.modeOf(n)); c.seq >= 0 && c.seq < n.Sequence && w > 0 && !counted[it] && !cs.halfGoneLocked(c) {
+			counted[it] = true
+			ahead += w
+			who = append(who, c.path)
+		}
+		if c.path == at.node && at.session != "" && c.session != at.session {
+			wrong = append(wrong, fmt.Sprintf("%s is granted %s, which is of another session", k.name, at.node))
+		}
+	}
+	if ahead > cs.w.slackUnder(kd.modeOf(n), limit) {
+		wrong = append(wrong, fmt.Sprintf("%s is granted %s out of its turn: ahead are %v", k.name, at.node, who))
+	}
+	return wrong
+}
+
+// halfGoneLocked reports whether an operator took the node beside which a contender's stands:
+// that of a writer which was about to become a reader. Then the lease has ended, and its
+// other node is on its way out of the queue. If that node is granted all the same, leases that
+// are granted meanwhile conflict with it.
+func (cs *checks) halfGoneLocked(c contender) bool {
+	for other := range cs.gone {
+		n, _ := queue.ParseNode(path.Base(other.node))
+		if other.session == c.session && path.Dir(other.node) == c.dir && n.Sequence == c.seq {
+			return true
+		}
+	}
+	return false
+}
+
+// sessionName is a session's id as the server prints it; "" for none.
+func sessionName(id int64) string {
+	if id == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%#x", uint64(id))
+}
+
+// prompt is how soon, in the calm, a contender gets a lock that has become free: some round trips,
+// and far less than the session timeout after which it would look again by itself.
+const prompt = 400 * time.Millisecond
+
+// latenessLocked returns how long before its grant the contender could have been granted.
+func (cs *checks) latenessLocked(h *history, e *acquisition) time.Duration {
+	if cs.w.kind.unordered || cs.w.in() < calm || e.start.Before(cs.w.calmSince()) {
+		return 0
+	}
+	slack, since, steady := cs.w.slackSince(e)
+	if !steady {
+		return 0
+	}
+	type leaving struct {
+		at     time.Time
+		weight int
+	}
+	var all []leaving
+	total := 0
+	for _, o := range h.entries {
+		ahead := !o.start.After(e.start.Add(50 * time.Millisecond))
+		if o.node.node != "" {
+			ahead = o.seq < e.seq // it may have begun later, where directories had to be made
+		}
+		weight := cs.w.kind.weightOf(o.c, e.c)
+		if o == e || !ahead || weight == 0 {
+			continue
+		}
+		total += weight
+		if left := cs.leftLocked(o); !left.IsZero() {
+			all = append(all, leaving{left, weight})
+		}
+	}
+	slices.SortFunc(all, func(a, b leaving) int { return a.at.Compare(b.at) })
+	free := e.start
+	if since.After(free) {
+		free = since
+	}
+	for _, l := range all {
+		if total <= slack {
+			break
+		}
+		total -= l.weight
+		if l.at.After(free) {
+			free = l.at
+		}
+	}
+	if total > slack {
+		return 0 // a waiter's node was deleted, and the waiter has not noticed yet
+	}
+	return time.Since(free)
+}
+
+// leftLocked returns when an acquisition ended or its node was taken, the later of the two;
+// zero if neither has happened.
+func (cs *checks) leftLocked(o *acquisition) time.Time {
+	left := o.end
+	if gone := cs.gone[o.node].at; gone.After(left) {
+		left = gone
+	}
+	return left
+}
+
+// begin notes a call.
+func (cs *checks) begin(c *call) {
+	c.began = time.Now()
+	weight := 0
+	for _, p := range cs.w.kind.partsOf(c) {
+		for _, o := range cs.w.contenders(p.dir) {
+			weight += cs.w.kind.weight(o.mode, p.mode)
+		}
+	}
+	present := cs.w.busy(c, weight)
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	c.present = present
+	c.number, c.grants = c.calls, make(map[string]grantInfo)
+	c.perCall = cs.w.kind.ownershipOf(c.mode).perCall
+	c.worker.current = c
+	if c.perCall {
+		cs.enterLocked(c)
+	}
+}
+
+// drop notes that a hook has panicked in a call.
+func (cs *checks) drop(c *call) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	c.dropped, c.finished = true, true
+	if c.entry != nil && c.entry.end.IsZero() {
+		c.entry.end = time.Now()
+	}
+}
+
+// finish checks the result of a call.
+func (cs *checks) finish(c *call, ok bool, err error) {
+	now := time.Now()
+	cs.mu.Lock()
+	c.finished = true
+	if !ok && c.entry != nil && c.entry.end.IsZero() {
+		c.entry.end = now
+	}
+	somebody := c.present || c.attempts > 1 || cs.othersLocked(c)
+	cs.mu.Unlock()
+	closed := errors.Is(err, session.ErrClosed)
+	switch {
+	case err == nil && (ok || somebody):
+	case err == nil:
+		cs.fail("%s: TryLock is false, and nobody was in the way", c.name)
+	case c.ctx.Err() != nil && errors.Is(err, c.ctx.Err()):
+	case closed && c.m.leaves(c.mgr):
+	case cs.expected(c, err):
+	default:
+		cs.fail("%s: a call fails: %v", c.name, err)
+	}
+	end := c.deadline
+	if c.began.After(end) {
+		end = c.began // it was cancelled before
+	}
+	if !c.deadline.IsZero() && now.After(end.Add(time.Millisecond)) {
+		cs.fail("%s: a call returns %v after it was cancelled", c.name, now.Sub(end))
+	}
+}
+
+// shortly returns how long a contender that has left may still be in the way of a call.
+func (cs *checks) shortly(c *call) time.Duration {
+	if since := cs.w.calmSince(); !since.IsZero() && c.began.After(since) {
+		return 100 * time.Millisecond
+	}
+	return 15 * time.Second
+}
+
+// othersLocked reports whether any other attempt was at the lock during the call. An
+// attempt that was cancelled shortly before may still make its node, for a moment, during the call.
+func (cs *checks) othersLocked(c *call) bool {
+	shortly := cs.shortly(c)
+	weight := 0
+	for _, o := range cs.placeLocked(c.path).entries {
+		// A call whose hold has ended before it could have the lock object contends again.
+		again := o.c.m == c.m && o.c.perCall && !o.c.finished
+		if o.c != c && (again || o.end.IsZero() || o.end.After(c.began.Add(-shortly))) {
+			weight += cs.w.kind.weightOf(o.c, c)
+		}
+	}
+	if cs.w.busy(c, weight) {
+		return true
+	}
+	for _, h := range cs.holdings { // lost, but the lock object is that worker's until it unlocks
+		if h.c.path == c.path && h.c.m == c.m && h.c.worker != c.worker {
+			return true
+		}
+	}
+	return false
+}
+
+// deleted notes that an operator is about to delete contenders' nodes. It is called just before
+// that, with the nodes that are there.
+func (cs *checks) deleted(going, all []contender) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, mine := range going {
+		d := deletion{at: time.Now()}
+		ahead := 0
+		for _, c := range all {
+			// The nodes below it go at the same time, so none of them stays ahead for long.
+			if c.dir == mine.dir && c.seq < mine.seq && !slices.Contains(going, c) {
+				ahead += cs.w.kind.weight(c.mode, mine.mode)
+			}
+		}
+		d.waiting = ahead > cs.w.slackUnder(mine.mode, cs.w.limits.highest(mine.dir))
+		cs.gone[place{mine.path, mine.session}] = d
+	}
+}
+
+// contender is a node on the server.
+type contender struct {
+	path, dir string
+	mode      string
+	seq       int32
+	session   string
+}
+
+// contenders returns the contenders anywhere below a directory, in the order of their names; ""
+// means all.
+func (w *world) contenders(dir string) []contender {
+	text, err := w.server.Word("dump")
+	if err != nil {
+		return nil
+	}
+	var out []contender
+	session := ""
+	for _, l := range strings.Split(text, "\n") {
+		l = strings.TrimSpace(l)
+		if strings.HasPrefix(l, "0x") {
+			session = strings.TrimSuffix(l, ":")
+		}
+		if !strings.HasPrefix(l, dir+"/") {
+			continue
+		}
+		if n, ok := queue.ParseNode(path.Base(l)); ok {
+			out = append(out, contender{l, path.Dir(l), w.kind.modeOf(n), n.Sequence, session})
+		}
+	}
+	slices.SortFunc(out, func(a, b contender) int { return strings.Compare(a.path, b.path) })
+	return out
+}

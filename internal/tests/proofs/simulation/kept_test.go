@@ -1,0 +1,137 @@
+package simulation
+
+import (
+	"context"
+	"time"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// Locks with WithLazyRelease, beside locks without it. Each manager has a path of its own, which its
+// workers use most of the time, so that places are kept. keptcheck_test.go has the checks.
+var keptKind = kind{
+	name:      "kept",
+	modes:     []string{"lazy", "lazy", "second", "handed", "plain", "plain", "write", "read", "read", "plain write", "plain read", "both"},
+	modeOf:    typedMode,
+	drawn:     drawKept,
+	together:  mixedTogether,
+	weight:    mixedWeight,
+	slack:     mixedSlack,
+	unordered: true,
+	handovers: handovers,
+	reentrant: true,
+	also:      downgrade,
+	parts:     func(c *call) []part { return below(c.path, kept[c.mode].parts) },
+	meet:      meetKept,
+	whose:     func(mode string) ownership { return kept[mode].ownership },
+	choose:    chooseKept,
+	revocable: true,
+	fewNodes:  true,
+}
+
+var together = ownership{shared: true, perCall: true}
+
+// kept has the locks that calls of each mode take. All but the plain ones keep their places.
+var kept = map[string]struct {
+	parts []part // below the path
+	lazy  bool
+	most  int // hand-overs in a place, from when another contender has come
+	ownership
+}{
+	"lazy":        {[]part{{"/m", "lock"}}, true, 0, together},
+	"second":      {[]part{{"/m", "lock"}}, true, 0, together},
+	"handed":      {[]part{{"/m", "lock"}}, true, handovers, together},
+	"plain":       {[]part{{"/m", "lock"}}, false, 0, ownership{}},
+	"write":       {[]part{{"/r", "write"}}, true, 0, together},
+	"read":        {[]part{{"/r", "read"}}, true, 0, together},
+	"plain write": {[]part{{"/r", "write"}}, false, 0, ownership{}},
+	"plain read":  {[]part{{"/r", "read"}}, false, 0, ownership{}},
+	"both":        {[]part{{"/m", "lock"}, {"/r", "write"}}, true, 0, together},
+}
+
+// drawKept draws for how long places are kept. The values are whole milliseconds: see slot.
+func drawKept(k kind, seed uint64) kind {
+	k.keeps = make(map[string]time.Duration)
+	for mode, how := range kept {
+		if !how.lazy {
+			continue
+		}
+		h := mix(seed, "keep", mode)
+		most := []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, 10 * time.Second}[h%5]
+		k.keeps[mode] = between(h>>8, time.Millisecond, most).Truncate(time.Millisecond)
+	}
+	// Both sides of an RWMutex have one option.
+	k.keeps["write"] = k.keeps["read"]
+	k.open = func(m *session.Manager, path string) (map[string]any, error) { return openKept(m, path, k.keeps) }
+	return k
+}
+
+func openKept(m *session.Manager, path string, keeps map[string]time.Duration) (map[string]any, error) {
+	b := builder{m: m, path: path}
+	mutex := func(mode string, more ...zklock.Option) *zklock.Mutex {
+		return b.mutex("/m", append(more, zklock.WithRevocable(giveUp), zklock.WithLazyRelease(keeps[mode]))...)
+	}
+	rw := b.rwlock("/r", rwlock.WithLazyRelease(keeps["read"]))
+	plain := b.rwlock("/r")
+	out := map[string]any{
+		"lazy": mutex("lazy"), "second": mutex("second"), "handed": mutex("handed", zklock.WithLocalHandover(handovers)),
+		"plain": b.mutex("/m", zklock.WithRevocable(giveUp)),
+		"write": writer{rw}, "read": readLeases{rw},
+		"plain write": writer{plain}, "plain read": plain.Reader(),
+	}
+	one, other := mutex("both"), b.rwlock("/r", rwlock.WithLazyRelease(keeps["both"]))
+	if b.err != nil {
+		return nil, b.err
+	}
+	both, err := zklock.Multi(one, other)
+	out["both"] = both
+	return out, err
+}
+
+// readLeases is the read side of a lock that workers share. Each hold has a lease of its own: RUnlock
+// would give back the hold of any of them.
+type readLeases struct{ rw *rwlock.RWMutex }
+
+func (r readLeases) Acquire(ctx context.Context) (*queue.Lease, error) { return r.rw.RAcquire(ctx) }
+func (r readLeases) TryAcquire(ctx context.Context) (*queue.Lease, error) {
+	return r.rw.TryRAcquire(ctx)
+}
+
+// meetKept is the weight of a call for another.
+func meetKept(ahead, me *call) int {
+	for _, p := range below(ahead.path, kept[ahead.mode].parts) {
+		for _, q := range below(me.path, kept[me.mode].parts) {
+			if p.dir == q.dir && !(p.mode == "read" && q.mode == "read") {
+				return 1
+			}
+		}
+	}
+	return 0
+}
+
+// favourites are the modes that workers of one manager use at their own path.
+var favourites = [][]string{{"lazy"}, {"lazy"}, {"handed"}, {"read"}, {"read", "read", "read", "write"}, {"write"}, {"both"}}
+
+// chooseKept draws the path and the mode of a worker's next call. Without favourites no place would be
+// used again: each lock object has a place of its own.
+func chooseKept(k *worker) (path, mode string) {
+	w := k.world
+	visits := []int{3, 10, 30}[mix(w.seed, "visits")%3]
+	if k.rng.IntN(visits) == 0 {
+		return w.plan.paths[k.rng.IntN(len(w.plan.paths))], w.kind.modes[k.rng.IntN(len(w.kind.modes))]
+	}
+	path = w.plan.paths[(k.m.party-firstManager)%len(w.plan.paths)]
+	mine := favourites[mix(w.seed, "favourite", k.m.party)%uint64(len(favourites))]
+	return path, mine[k.rng.IntN(len(mine))]
+}
+
+// homes returns the paths of a seed, one for each manager.
+func homes(n int) (out []string) {
+	for i := range n {
+		out = append(out, "/locks/"+string(rune('a'+i)))
+	}
+	return out
+}

@@ -1,0 +1,240 @@
+package simulation
+
+// mutant is a deliberate break of the protocol, as a change of the source's text, and why
+// the simulation must notice.
+type mutant struct {
+	name  string
+	kind  string // the lock type that must notice, or leaseKind; "" for any
+	why   string
+	edits []edit
+}
+
+// noticedBy has the package and the test that must notice a mutant, where no seed can.
+var noticedBy = map[string]string{
+	// The seeds have slow networks or slow disks, and not both at once.
+	"held-back": "internal/tests/proofs/outages TestSlow",
+	// In virtual time the timer is never late, so no answer comes after the clock has run out
+	// and before the session has ended by that.
+	"revival": "session TestLateAnswers",
+	// Somebody has to delete one of the nodes between the transaction and the look for them.
+	"some-for-all": "zklock TestTogetherFoundInSome",
+	// Two who make all their nodes by one transaction have one order in all queues, so the seeds come to
+	// no circle.
+	"rest-kept": "zklock TestTogetherBusy",
+	// No seed holds a contender up between the end of its wait and what it does then.
+	"called-back":       "queue TestLocalCalledBackAlone",
+	"called-back-fails": "queue TestLocalCalledBack",
+	"called-back-stays": "queue TestLocalCalledBackAlone",
+}
+
+// edit replaces a text that must be in the file exactly once.
+type edit struct{ file, old, new string }
+
+// leaseKind has a mutant tried by TestLeaseSeeds.
+const leaseKind = "lease"
+
+var mutants = []mutant{
+	// One of the two alone is made good by the other.
+	{"no-sync", "mutex", "a node whose create's reply was lost is overlooked on a server that is behind, and blocks its own maker",
+		[]edit{
+			{"queue/enter.go", "\tif err := plumbing.Of(first.s).SharedSync(ctx, first.q.dir, first.creation.Syncs()); err != nil {\n\t\treturn false, err\n\t}\n", "\t_ = first\n"},
+			{"queue/decide.go", "case a.doubt && a.isTwin(ctx, n):", "case false:"},
+		}},
+	{"any-event", "mutex", "a change of data, or a lost connection, is taken for the predecessor's end",
+		[]edit{{"queue/look.go", "case event == plumbing.WatchDeleted && !targets[i].replaces:", "case true:"}}},
+	{"no-own-watch", "mutex", "the predecessor's end grants a lock to one whose own node is gone",
+		[]edit{{"queue/look.go", "\tcase plumbing.WatchDeleted:\n\t\treturn placeLost\n", "\tcase plumbing.WatchDeleted:\n"}}},
+	{"own-watch-unsettled", "mutex", "the predecessor's end grants a lock to one whose watch on its own node is not set yet, and whose node is gone",
+		[]edit{{"queue/wait.go", "\tif seen == turnCame {\n\t\t// If", "\tif false {\n\t\t// If"}}},
+	{"arrival-clock", "mutex", "an answer that took long is taken for proof of what was when it came",
+		[]edit{{"internal/wire/receive.go", "Touched: sent.proof", "Touched: now"}}},
+	{"no-rearm", "mutex", "after a change of data nobody watches any more, and the wake-up is lost",
+		[]edit{{"queue/look.go", "again = true // changed,", "again = again || event == plumbing.WatchBroken // changed,"}}},
+	{"caller-cleanup", "mutex", "a cancelled call leaves its node, for as long as its session lives",
+		[]edit{{"queue/leave.go", "\tif !a.created() {\n", "\tif !a.created() || ctx.Err() != nil {\n"}}},
+	{"trust-watches", "mutex", "events are told in another order after a reconnect",
+		[]edit{{"session/link.go", "\tif !up {\n\t\t// No watch", "\tif !up && s.err != nil {\n\t\t// No watch"}}},
+	{"no-id-check", "mutex", "another session answers on the connection, and the old one's locks count on",
+		[]edit{{"session/wireevents.go", "if s.ID() != g.Session {", "if false {"}}},
+	{"uncertain-forgotten", "mutex", "a node whose create's reply was lost stays when the call gives up",
+		[]edit{{"queue/leave.go", "a.doubt = a.doubt || plumbing.Uncertain(err)", "a.doubt = false"}}},
+	{"release-once", "mutex", "a release whose connection is lost leaves the node",
+		[]edit{
+			{"session/removal.go", "if pause(p.s.life, untiring(next)) != nil {", "if _ = untiring(next); true {"},
+			{"session/request.go", "_, err := do(ctx, s, info, always,", "_, err := do(ctx, s, info, never,"},
+		}},
+	{"no-clock", "mutex", "who is cut off believes that he holds on",
+		[]edit{{"internal/wire/lease.go", "return time.Duration(c.lease.Load()+last) - now.Sub(c.start)", "return time.Duration(c.lease.Load()+last) - now.Sub(c.start) + time.Hour"}}},
+	{"negative-margin", "mutex", "who is cut off believes so for longer than the server waits",
+		[]edit{{"internal/wire/lease.go", "return timeout / 10", "return -timeout / 5"}}},
+	{"adopt-old", "mutex", "a node of an earlier session, which goes with that, is taken for one's own",
+		[]edit{
+			{"queue/acquire.go", "\tfor {\n\t\tif g.r.Data == nil && g", "\tid := \"\"\n\tfor {\n\t\tif g.r.Data == nil && g"},
+			{"queue/acquire.go", "\t\terr = a.run(g.ctx)\n", "\t\tif id != \"\" {\n\t\t\ta.id = id\n\t\t}\n\t\tid = a.id\n\t\terr = a.run(g.ctx)\n"},
+		}},
+	{"old-listing", "mutex", "a listing from before one's own node decides who is ahead",
+		[]edit{{"queue/enter.go", "if a.unlisted == nil && slices.Contains(a.names, a.node.Name) {", "if a.unlisted == nil || slices.Contains(a.names, a.node.Name) {"}}},
+	{"order-by-name", "mutex", "the uuid decides who is first",
+		[]edit{{"queue/node.go", "if a.Sequence != b.Sequence {", "if a.Name == \"\" {"}}},
+	{"downgrade-unseen", "rwlock", "a writer that is next comes in beside the reader that the one before has become",
+		[]edit{{"rwlock/policy.go", "return ahead.Prefix == queue.PrefixWrite", "return false"}}},
+	{"readers-pass", "rwlock", "a reader does not wait for the writer before it",
+		[]edit{{"rwlock/policy.go", "!writes(me) && !writes(ahead)", "!writes(me)"}}},
+	{"one-of-the-tail", "semaphore", "who waits watches one holder, as Curator's driver does, and another's release is overlooked",
+		[]edit{
+			{"queue/wait.go", "slices.Clone(ahead.last)", "slices.Clone(ahead.last[min(1, ahead.beyond):][:1])"},
+			{"queue/wait.go", "rest: ahead.rest,", "rest: ahead.rest + weigh(ahead.last) - weigh(targets),"},
+		}},
+	{"weight-ignored", "semaphore", "who asks for three is counted as one",
+		[]edit{{"semaphore/limit.go", "return ahead.Weight", "return 1"}}},
+	{"no-rollback", "multi", "who gets one lock and not the other keeps the one",
+		[]edit{{"zklock/multi.go", "\t\t\terr = l.rollBack(ctx, err, t)\n", ""}}},
+	{"order-as-given", "multi", "two who take the same locks in another order wait for each other",
+		[]edit{{"zklock/multi.go", "return compareNames(locks[i].FullName(), locks[j].FullName())", "return 0 * compareNames(locks[i].FullName(), locks[j].FullName())"}}},
+	{"part-lost-unseen", "multi", "a lock that is lost while the next is waited for is believed to be held",
+		[]edit{
+			{"zklock/multi.go", "\t\tif l.Err() != nil {\n\t\t\terr = errLostEarlier\n\t\t}\n", ""},
+			{"zklock/multilease.go", "\tfor _, one := range l.taken() {\n\t\tif err", "\tfor _, one := range l.taken()[max(0, len(l.taken())-1):] {\n\t\tif err"},
+		}},
+	{"one-missing", "multi", "who has made the nodes of all locks takes the last of them for granted",
+		[]edit{{"queue/together.go", "if mayNot[i] != nil {", "if mayNot[i] != nil && i+1 < len(p.members) {"}}},
+	{"some-for-all", "multi", "of nodes whose transaction's reply was lost, one is found and taken for all",
+		[]edit{{"queue/enter.go", "if n > 0 && n < len(all) {", "if false {"}}},
+	{"rest-kept", "multi", "who waits for one lock stands in the queues of those behind it, and keeps out others who want only these",
+		[]edit{{"queue/together.go", "if err := p.giveUp(ctx, i+1); err != nil {", "if err := ctx.Err(); err != nil {"}}},
+	{"pass-lost", "local", "who has lost the lock hands it on to the next of the process",
+		[]edit{
+			{"queue/lease.go", "\tif first {\n\t\tremoval = l.t.release(removing, l, with)\n\t}\n", "\tremoval = l.t.release(removing, l, with)\n"},
+			{"queue/localstate.go", "l.turn != t || l.left == 0 && !undisturbed || !t.stands()", "l.left == 0 && !undisturbed"},
+		}},
+	{"pass-on-and-on", "local", "others never have their turn while somebody of the process waits",
+		[]edit{{"queue/localstate.go", "l.left == 0 && !undisturbed ||", ""}}},
+	{"cancel-for-all", "local", "one who gives up takes the node from all who wait with him",
+		[]edit{{"queue/localstate.go", "w.in.Len() == 0 && by != nil {", "by != nil {"}}},
+	{"last-one-stays", "local", "when all have given up, their node is left in the queue and nobody is there to have its turn",
+		[]edit{
+			{"queue/localstate.go", "\t\tby.cancel()\n", ""},
+			{"queue/localstate.go", "\t\ta.leave(ctx, context.Canceled)\n", ""},
+		}},
+	{"called-back", "", "a contender whose turn came in the moment it was called back holds for nobody",
+		[]edit{{"queue/localstate.go", "if me.waiting.by != me { // called back", "if false { // called back"}}},
+	{"called-back-fails", "", "a contender that was called back fails for the waiters that have come since",
+		[]edit{{"queue/localstate.go", "\tif me.waiting.by != me {\n\t\treturn\n\t}\n", ""}}},
+	{"called-back-stays", "", "a contender whose turn came in the moment it was called back keeps its node",
+		[]edit{{"queue/localstate.go", "\t\ta.leave(ctx, context.Canceled)\n", ""}}},
+	{"loss-for-all", "local", "a loss of the one who holds leaves those who wait behind him without a contender",
+		[]edit{{"queue/turn.go", "\tif t.local != nil {\n\t\tt.local.turnOver(t)\n\t}\n", ""}}},
+	{"any-owner", "unfair", "another session's node is taken for one's own",
+		[]edit{{"session/claim.go", "return stat.EphemeralOwner == c.s.ID()", "return stat.EphemeralOwner != 0"}}},
+	{"delete-again", "unfair", "a delete whose reply was lost is repeated, and hits the next holder's node",
+		[]edit{{"session/claim.go", "if stat == nil || !c.Owns(stat) {", "if stat == nil {"}}},
+	{"strangers-unseen", "mixed", "a lock of another type at the path is overlooked, and both are held",
+		[]edit{{"queue/contender.go", "if !slices.Contains(kind.Prefixes, n.Prefix) {", "if false {"}}},
+	{"strangers-unseen-by-unfair", "mixed", "an unfair lock is taken beside one of another type that came first",
+		[]edit{{"queue/barge.go", "\t_, err := ofKind(parseNodes(l.names, a.r.Kind.Prefixes...), a.r.Kind)\n\treturn err\n", "\treturn nil\n"}}},
+	{"never-uncounted", "mixed", "nodes that are gone take the room of those that WithMaxNodes allows",
+		[]edit{{"session/nodes.go", "if n.paths[path] == noted {", "if n.paths[path] == 0 {"}}},
+	{"counter-repeats", "resized", "past the end of the counter all contenders have one number, and each holds",
+		[]edit{{"queue/enter.go", "if n.Sequence < 0 || n.Sequence == math.MaxInt32 {", "if n.Sequence < 0 && n.Sequence == math.MaxInt32 {"}}},
+	{"used-up-for-ever", "resized", "a directory whose counter has ended stays although it is empty, and nobody can enter any more",
+		[]edit{{"queue/leave.go", "if n.node.Sequence >= restartFrom || n.node.Sequence < 0 {", "if n.node.Sequence < 0 {"}}},
+	{"former-uncounted", "resized", "one that is slow comes in beside those behind it that a higher limit has let in",
+		[]edit{{"queue/renew.go", "if !a.renewed || a.outdated || a.policy.Tightened == 0 {", "if !a.renewed || a.outdated || a.policy.Tightened >= 0 {"}}},
+	{"outdated-goes", "resized", "a place from before the limit was lowered is not renewed",
+		[]edit{{"queue/attempt.go", "\tif a.outdated {\n\t\treturn errOutdated\n\t}\n", ""}}},
+	{"limit-forgotten", "resized", "a limit that was set ends with the directory, when nobody uses it for a while",
+		[]edit{{"queue/config.go", "\t\tops = append(ops, &zk.CreateRequest{Path: child})\n", ""}}},
+	{"raised-again", "resized", "a place that is renewed by a lower limit, which has been raised again meanwhile, is taken for free",
+		[]edit{{"semaphore/limit.go", "if t.Lowered = l.lastLowered(c); t.Lowered != 0 {", "if t.Lowered, _ = l.tightened(c); t.Lowered != 0 {"}}},
+	{"stray-unlock", "mixed", "Unlock takes what a Do holds",
+		[]edit{
+			{"internal/hold/unlock.go", "return held.calls[viaLock] == 0 })", "return held.over() })"},
+			{"internal/hold/unlock.go", "\t\tif err := h.giveBack(held, viaLock); !errors", "\t\tby := viaLock\n\t\tif held.calls[viaLock] == 0 {\n\t\t\tby = viaDo\n\t\t}\n\t\tif err := h.giveBack(held, by); !errors"},
+		}},
+	{"batch-loses", "batched", "after a batch has failed, its last part is not sent again, and its caller waits for ever",
+		[]edit{{"session/batchsend.go", "for _, p := range batch {\n\t\t\ts.sendPart(p)", "for _, p := range batch[:len(batch)-1] {\n\t\t\ts.sendPart(p)"}}},
+	{"batch-doubles", "batched", "a create of a batch that was carried out is sent again, and its caller has two nodes",
+		[]edit{{"session/batchsend.go", "case classify(err) == answered:\n", "case classify(err) == answered || err == nil:\n"},
+			{"session/batchsend.go", "case err == nil:\n", "case err == nil && len(made) == 1:\n"}}},
+	{"one-token", "batched", "two creates of one directory are sent in one transaction, and two holders have one token",
+		[]edit{{"session/batch.go", "p.dir != \"\" && createsIn(all[:i], p.dir)", "false"}}},
+	{"limit-remembered", "resized", "a limit that was read once counts on after it was lowered",
+		[]edit{{"queue/decide.go", "known.Changed == stat.Mzxid {", "stat.Mzxid != 0 {"}}},
+	{"raise-unseen", "resized", "those who wait are not told of a higher limit",
+		[]edit{{"queue/look.go", "if config != nil && config.Event() != plumbing.WatchPending {", "if false {"}}},
+
+	// Places that are kept after a release.
+	{"kept-deaf", "kept", "a place that nobody uses stays in the way of a newcomer",
+		[]edit{{"queue/localstate.go", "case l.giveUpKept(t, changed) == nil:", "case true:"}}},
+	{"kept-unwatched", "kept", "nobody watches for newcomers",
+		[]edit{{"session/watchchildren.go", "s.listing(full, true)(func(c children, err error) {\n\t\t\ts.childWatches", "s.listing(full, false)(func(c children, err error) {\n\t\t\ts.childWatches"}}},
+	{"kept-joined", "kept", "the watch is taken for set because an earlier one seems to be, which our own create uses up",
+		[]edit{
+			{"session/watchchildren.go", "w := s.childWatches.joinAlone(full)\n\t\ts.listing(full, true)", "s.childWatches.mu.Lock()\n\t\te := s.childWatches.m[full]\n\t\tset := e != nil && len(e.alone) > 0\n\t\ts.childWatches.mu.Unlock()\n\t\tw := s.childWatches.joinAlone(full)\n\t\ts.listing(full, !set)"},
+			// and does not end with the event of the earlier one
+			{"session/watch.go", "\tfor _, w := range e.alone {\n\t\tw.fire(event)\n\t}\n", "\tfor _, w := range e.alone {\n\t\tif event == WatchBroken || w.ready.Has() {\n\t\t\tw.fire(event)\n\t\t\tcontinue\n\t\t}\n\t\tleft := t.entryLocked(path)\n\t\tleft.alone = append(left.alone, w)\n\t}\n"},
+		}},
+	{"kept-crowded", "kept", "a place is used again although the listing on entry has shown a contender behind it",
+		[]edit{{"queue/decide.go", "a.crowded = a.crowded || a.entry.lazy && waitsFor(a.r.Kind, n, a.node)", "a.crowded = false"}}},
+	{"kept-reconnected", "kept", "a place is used again on the next connection, on which there is no watch yet",
+		[]edit{
+			{"queue/keep.go", "k.watch.Event() == plumbing.WatchPending }", "(k.watch.Event() == plumbing.WatchPending || k.watch.Event() == plumbing.WatchBroken) }"},
+			{"queue/localstate.go", "case l.giveUpKept(t, changed) == nil:", "case !changed || l.giveUpKept(t, changed) == nil:"},
+		}},
+	{"kept-lost", "kept", "a place is used again after its session has ended",
+		[]edit{
+			{"queue/localstate.go", "!(t.tenure.usable(now) && t.stands()):", "!(t.tenure.usable(now) && t.stands() || t.s.Err() != nil && now.Before(t.tenure.until)):"},
+			// The place is still there then: neither the end of its connection nor that of its session ends it.
+			{"queue/localstate.go", "case l.giveUpKept(t, changed) == nil:", "case !changed || l.giveUpKept(t, changed) == nil:"},
+			{"queue/turn.go", "func (t *turn) lose(cause error) {\n", "func (t *turn) lose(cause error) {\n\tif t.tenure != nil && t.tenure.keptAt.Load() != 0 && !errors.Is(cause, errDeleted) {\n\t\treturn\n\t}\n"},
+		}},
+	{"kept-for-ever", "kept", "a place is kept after its time",
+		[]edit{{"queue/keep.go", "k.until = now.Add(min(d, k.timeout))", "k.until = now.Add(max(d, time.Hour))"}}},
+	{"kept-and-left", "kept", "a place that was given up stays",
+		[]edit{{"queue/turn.go", "\tgone := t.retire(t.ctx, plumbing.Of(t.s).Remove).Done()\n",
+			"\tt.conclude(ErrReleased)\n\tgone := make(chan struct{})\n\tclose(gone)\n"}}},
+	{"kept-passed-on", "kept", "a place is handed over again and again although another contender may have come",
+		[]edit{{"queue/localstate.go", "l.left == 0 && !undisturbed ||", "l.left == 0 && !undisturbed && t.tenure.watch == nil ||"}}},
+	{"kept-uncounted", "kept", "a hand-over does not count although another contender may have come",
+		[]edit{{"queue/localstate.go", "\tif !undisturbed {\n\t\tl.left--\n", "\tif t.tenure.watch == nil {\n\t\tl.left--\n"}}},
+	{"kept-token", "kept", "tokens decrease",
+		[]edit{{"queue/guard.go", "t.token, t.tokenErr = czxid, err", "t.token, t.tokenErr = -czxid, err"}}},
+	{"kept-readers-join", "kept", "a reader joins those that hold although a writer waits",
+		[]edit{{"queue/localstate.go", "l.many && t.tenure.undisturbed(now) && t.stands():", "l.many && (t.tenure.undisturbed(now) || t.tenure.watch != nil && t.tenure.watch.Event() == plumbing.WatchChanged) && t.stands():"}}},
+	{"kept-readers-stay", "kept", "readers set their watch again although a writer waits",
+		[]edit{{"queue/localreaders.go", " &&\n\t\t!keepsWaiting(kind, t.node, nodes)\n", "\n"}}},
+
+	// The lease clock: each of these says too much in a world with followers.
+	{"from-sending", leaseKind, "counts from when an answered write was sent, as if a forwarded write touched the session",
+		[]edit{{"internal/wire/send.go", "s.proof = w.trail.proof(s.at)", "s.proof = s.at"}}},
+	{"write-for-request", leaseKind, "takes the write itself for the request before it: when that was sent the last list can be old",
+		[]edit{{"internal/wire/lease.go", "at, ok := t.through.sent(now.Add(-gap))", "at, ok := now, true"}}},
+	{"no-gap", leaseKind, "takes a request whose answer came just before the write: the pings that a leader owes after a standstill come later",
+		[]edit{
+			{"internal/wire/lease.go", "at, ok := t.through.sent(now.Add(-gap))", "at, ok := t.through.sent(now)"},
+			// and heartbeats that do not wait for it either
+			{"internal/wire/beat.go", "b.agree = append(b.agree, now.Add(gap))", "b.agree = append(b.agree, now)"},
+		}},
+	{"half-a-tenth", leaseKind, "takes a tenth of the timeout for half a tick",
+		[]edit{{"internal/wire/send.go", "w.trail.half = w.cfg.Half(w.timeout)", "w.trail.half = w.timeout / 10"}}},
+	{"sent-for-answered", leaseKind, "counts a frame that was on its way when the list was made",
+		[]edit{{"internal/wire/receive.go", "w.trail.frames.add(sent.at, now)", "w.trail.frames.add(sent.at, sent.at)"}}},
+	{"sync-proves", leaseKind, "takes a sync for a proof: a leader that was cut off answers it alone",
+		[]edit{
+			{"internal/wire/send.go", "if shows(op, CodeOK) == evidenceQuorum {", "if shows(op, CodeOK) >= evidenceLeader {"},
+			{"session/wireevents.go", "\tif a.Quorum {\n", "\tif true {\n"},
+			// And asks for nothing else, since behind a write no sync is answered either.
+			{"internal/wire/beat.go", "out = append(out, agreeFrame(w.xidLocked()))", "out = append(out, syncFrame(w.xidLocked()))"},
+			{"internal/wire/receive.go", "w.urgent = append(w.urgent, agreeFrame(w.xidLocked()))", "w.urgent = append(w.urgent, syncFrame(w.xidLocked()))"},
+		}},
+	{"handshake-proves", leaseKind, "takes the handshake for a proof, as if what was proven on another connection were true of this one's leader",
+		[]edit{{"session/wireevents.go", "\t\ts.clock.Heard(sent)\n", "\t\ts.clock.Prove(sent)\n"}}},
+	{"refusal-proves", leaseKind, "takes what a follower refuses by itself for a quorum's answer",
+		[]edit{{"internal/wire/flight.go", "case CodeOK, CodeNoNode, CodeNodeExists, CodeBadVersion, CodeNotEmpty:", "case CodeOK, CodeNoNode, CodeNodeExists, CodeBadVersion, CodeNotEmpty, CodeNoAuth, CodeThrottled:"}}},
+	{"longer-timeout", leaseKind, "goes by the longer of two timeouts, and the server by the shorter",
+		[]edit{{"session/wireevents.go", "if timeoutMillis < s.greeting.TimeoutMillis {", "if false {"}}},
+	{"held-back", "", "sends no heartbeat while one is unanswered, and loses its session where all is slow",
+		[]edit{{"internal/wire/beat.go", "func (b *beat) roundDue(now time.Time, f facts) bool {\n", "func (b *beat) roundDue(now time.Time, f facts) bool {\n\tif len(b.syncs)+len(b.agree) > 0 {\n\t\treturn false\n\t}\n"}}},
+	{"revival", "", "an answer revives a clock that has run out",
+		[]edit{{"session/wireevents.go", "\tif s.Err() != nil {\n\t\treturn\n\t}\n\ts.answers", "\ts.answers"}}},
+}

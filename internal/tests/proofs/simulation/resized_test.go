@@ -1,0 +1,118 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// The semaphore whose limit is raised and lowered all the time.
+var resizedKind = kind{
+	name:      "resized",
+	modes:     []string{"1", "1", "1", "2", "3"},
+	modeOf:    semaphoreKind.modeOf,
+	open:      openResized,
+	together:  withinLimit,
+	weight:    semaphoreKind.weight,
+	slack:     semaphoreKind.slack,
+	limited:   func(path string) map[string]int { return map[string]int{path: leases} },
+	revocable: true,
+}
+
+func openResized(m *session.Manager, path string) (map[string]any, error) {
+	s, err := semaphore.New(m, path, leases, semaphore.WithRevocable(giveUp))
+	return map[string]any{"1": s, "2": several{s, 2}, "3": several{s, 3}}, err
+}
+
+// withinLimit reports whether the holders fit the limit under which the last of them was let in.
+func withinLimit(all []inside) bool {
+	sum, last := 0, grantInfo{}
+	for _, i := range all {
+		sum += atoi(i.mode)
+		if i.grant.order > last.order {
+			last = i.grant
+		}
+	}
+	return sum <= last.limit
+}
+
+// sizes are the limits that workers set. The low ones come more often, so that some wait.
+var sizes = []int{1, 1, 2, 2, 3, 4, 6}
+
+// isSemaphore reports whether a lock is a semaphore, which is not re-entrant.
+func isSemaphore(lock any) bool {
+	_, one := lock.(*semaphore.Semaphore)
+	_, more := lock.(several)
+	return one || more
+}
+
+// resize changes the limit of a semaphore, once or a few times in a row, so that a client with a slow
+// connection hears of several changes at once.
+func (k *worker) resize(mgr *session.Manager) {
+	w := k.world
+	dir := ""
+	for d := range w.kind.limited(w.plan.paths[k.rng.IntN(len(w.plan.paths))]) {
+		dir = d // there is one
+	}
+	s, err := semaphore.New(mgr, dir, leases)
+	if err != nil {
+		w.checks.fail("open %s: %v", dir, err)
+		return
+	}
+	for range 1 + k.rng.IntN(3) {
+		n, change := sizes[k.rng.IntN(len(sizes))], s.Resize
+		if k.rng.IntN(6) == 0 {
+			n, change = leases, func(ctx context.Context, _ int) error { return s.ResetLimit(ctx) }
+		}
+		if !w.limits.begin(dir, n) || !k.resizeTo(mgr, s, n, change) {
+			return
+		}
+		k.sleep(k.upTo(300 * time.Millisecond))
+	}
+}
+
+// resizeTo reports whether it has changed the limit, and whether it knows that.
+func (k *worker) resizeTo(mgr *session.Manager, s *semaphore.Semaphore, n int, change func(context.Context, int) error) bool {
+	w, dir := k.world, s.Path()
+	d := time.Second + k.upTo(10*time.Second)
+	at := slot(time.Now().Add(d), k.m.party, mix(w.seed, append([]any{"resize", time.Now()}, k.apart()...)...))
+	ctx, cancel := context.WithCancel(k.life)
+	defer cancel()
+	stop := time.AfterFunc(time.Until(at), cancel)
+	defer stop.Stop()
+	k.now("Resize " + dir)
+	k.log("Resize %s to %d", dir, n)
+	err := change(ctx, n)
+	w.limits.end(dir, err == nil)
+	k.log("Resize %s to %d: %s", dir, n, kindOfError(err))
+	switch {
+	case err == nil:
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+	case errors.Is(err, session.ErrClosed) && k.m.leaves(mgr):
+	default:
+		w.checks.fail("%s: Resize fails: %v", k.name, err)
+	}
+	if time.Now().After(at.Add(time.Millisecond)) {
+		w.checks.fail("%s: Resize returns %v after it was cancelled", k.name, time.Since(at))
+	}
+	if err != nil {
+		return false
+	}
+	set := time.Now()
+	got, err := s.Limit(ctx) // somebody else may be changing it
+	if err == nil && !w.limits.wasSince(set, dir, got) {
+		w.checks.fail("%s: the limit of %s is %d after it was set to %d%s", k.name, dir, got, n, w.limits.text(dir))
+	}
+	return err == nil
+}
+
+// giveUp releases a lease that was revoked.
+func giveUp(l *queue.Lease) {
+	ctx, cancel := within(time.Second)
+	defer cancel()
+	_ = l.Release(ctx) // it may be lost, or released
+}
