@@ -26,8 +26,12 @@ test-long: ## Run all tests, the long ones too
 	TURNSTILE_LONG=1 go test -timeout 30m ./...
 
 .PHONY: race
-race: ## Run all tests with the race detector, as CI does: nothing may skip
-	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -race -timeout 25m ./...
+race: ## Run the quick tests with the race detector, as CI does: no server may be missing
+	ZKTEST_REQUIRE_REAL=1 go test -race ./...
+
+.PHONY: proof
+proof: ## All proofs in full, for hours, and a table of them; PROOF=sim,clock for some, PROOF=list for their names
+	@.ci/proof $(PROOF)
 
 .PHONY: examples
 examples: ## Run every example, and test those that are modules of their own

@@ -72,6 +72,7 @@ func soakFor(length time.Duration, seed uint64, write bool) (err error) {
 	}
 	text := s.table()
 	fmt.Println("\n" + text)
+	fmt.Printf("covered: %d uses of locks, %d faults\n", s.tally.total(s.tally.ops), s.tally.total(s.tally.faults))
 	if err := s.draw(png); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ package longtest
 
 import (
 	"flag"
+	"hash/fnv"
 	"os"
 	"testing"
 )
@@ -27,6 +28,20 @@ func Only(tb testing.TB) {
 	if !On() {
 		tb.Skip("a long test: " + Env + "=1 runs it")
 	}
+}
+
+// Covered logs what a proof covered. "make proof" shows it in its table.
+func Covered(tb testing.TB, format string, args ...any) {
+	tb.Helper()
+	tb.Logf("covered: "+format, args...)
+}
+
+// Chosen reports whether name is in a sample of one in n names. The salt, such as the hash of a commit, decides which:
+// with another salt it is another sample, so that in time each name is in one.
+func Chosen(salt, name string, n int) bool {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(salt + "/" + name))
+	return h.Sum32()%uint32(max(n, 1)) == 0
 }
 
 // Pick returns full if the long tests run, and otherwise short: how many seeds to try, for

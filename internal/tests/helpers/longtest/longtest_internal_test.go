@@ -2,6 +2,8 @@ package longtest
 
 import (
 	"flag"
+	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -12,6 +14,35 @@ type skips struct {
 }
 
 func (s *skips) Skip(...any) { s.skipped = true }
+
+// Each salt chooses about one name in n, and another salt chooses others.
+func TestChosen(t *testing.T) {
+	const names, salts, n = 200, 50, 10
+	in := make([]int, names) // in how many samples each name is
+	for salt := range salts {
+		size := 0
+		for name := range names {
+			if Chosen(strconv.Itoa(salt), strconv.Itoa(name), n) {
+				in[name]++
+				size++
+			}
+		}
+		if size < names/n/3 || size > names/n*3 {
+			t.Errorf("salt %d chooses %d of %d names", salt, size, names)
+		}
+	}
+	for name, times := range in {
+		if times > salts/2 {
+			t.Errorf("name %d is in %d of %d samples", name, times, salts)
+		}
+	}
+	if never := len(slices.DeleteFunc(in, func(times int) bool { return times > 0 })); never > names/20 {
+		t.Errorf("%d of %d names are in no sample", never, names)
+	}
+	if !Chosen("", "any", 1) || !Chosen("x", "any", 0) {
+		t.Error("one in one is all")
+	}
+}
 
 func TestOn(t *testing.T) {
 	run := flag.Lookup("test.run").Value

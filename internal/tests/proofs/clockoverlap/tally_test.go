@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 )
 
 // tally counts the tries of each kind.
@@ -71,11 +73,13 @@ func (ts tally) mustBreak(t *testing.T) {
 
 // report logs the tries and overlaps of each kind, and fails if there were none.
 func (ts tally) report(t *testing.T) {
-	all := 0
+	all, overlaps := 0, 0
 	for _, k := range ts.kinds {
 		all += ts.of[k].tries
+		overlaps += ts.of[k].overlaps
 		t.Logf("%v: %v", k, ts.of[k])
 	}
+	longtest.Covered(t, "%s: %d tries, %d overlaps", t.Name(), all, overlaps)
 	if all == 0 {
 		t.Error("no holder was cut off: nothing is proven")
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/report"
 )
 
@@ -185,6 +186,9 @@ const page = "../../../../docs/reliability.md"
 // TestWrite comes last. It writes the rows of the scenarios that were run.
 func TestWrite(t *testing.T) {
 	t.Logf("\n%s", results.text(""))
+	for name, r := range results.rows {
+		longtest.Covered(t, "%s: %d faults, %d grants", name, r.faults, r.grants)
+	}
 	if !*writeFlag {
 		return
 	}

@@ -24,8 +24,8 @@ const (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if *every < 1 || *sharing < 1 {
-		fmt.Fprintln(os.Stderr, "-every and -sharing must be at least 1")
+	if *every < 0 || *sharing < 1 {
+		fmt.Fprintln(os.Stderr, "-every must not be negative, and -sharing must be at least 1")
 		os.Exit(2)
 	}
 	sites.shares = tickets(*sharing)

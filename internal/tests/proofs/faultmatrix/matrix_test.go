@@ -69,6 +69,9 @@ func (tr *trace) run(t *testing.T, table *table) {
 					continue
 				}
 				table.planned(tr.name(), f.name)
+				if !longtest.Chosen(*salt, fmt.Sprintf("%s/%s/%v", tr.name(), f.name, at), *every) {
+					continue
+				}
 				t.Run(at.String(), func(t *testing.T) {
 					t.Parallel()
 					out, err := tr.try(t, &wrong{fault: here, at: at})

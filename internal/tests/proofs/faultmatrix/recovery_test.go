@@ -1,10 +1,10 @@
 package faultmatrix
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"sync"
 	"testing"
@@ -13,8 +13,10 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// every makes a sample of some 17,000 cells.
-var every = flag.Int("every", 40, "try one in so many cells of TestRecovery, and always the same ones")
+var (
+	every = flag.Int("every", 0, "try one in so many cells; default: all cells of TestMatrix, and one in 40 of the 17,000 of TestRecovery")
+	salt  = flag.String("salt", "", "decides which cells -every tries")
+)
 
 // wrong is what goes wrong in a cell: a fault at a step, and perhaps a second one in the recovery from it.
 type wrong struct {
@@ -114,10 +116,10 @@ func (tr *trace) runTwice(t *testing.T, table *table) {
 			for _, then := range recoveries() {
 				both := &wrong{fault: here, at: at, then: &then}
 				name := fmt.Sprintf("%s/%v/%v", first.name, at, then)
-				if !sampled(tr.name() + "/" + name) {
+				table.planned(tr.name(), then.name)
+				if !longtest.Chosen(*salt, tr.name()+"/"+name, cmp.Or(*every, 40)) {
 					continue
 				}
-				table.planned(tr.name(), then.name)
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					out, err := tr.try(t, both)
@@ -136,11 +138,4 @@ func recoveries() (all []recovery) {
 		}
 	}
 	return all
-}
-
-// sampled reports whether a cell is one of those that are tried.
-func sampled(name string) bool {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(name))
-	return h.Sum32()%uint32(*every) == 0
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/report"
 )
 
@@ -130,6 +131,11 @@ on the same machine.
 func (tb *table) publish(t *testing.T, section, legend string) {
 	text, whole := tb.text()
 	fmt.Print(text)
+	var all tally
+	for _, c := range tb.cells {
+		all = all.add(*c)
+	}
+	longtest.Covered(t, "%d of %d cells of %d traces", all.tried, all.planned, len(tb.rows))
 	if !*write {
 		return
 	}

@@ -65,6 +65,9 @@ func TestNemesis(t *testing.T) {
 		}
 	}
 	t.Logf("\n%s", table(all))
+	for _, o := range all {
+		longtest.Covered(t, "%s: %d rounds, %d acquisitions", o.name, o.rounds, o.acquisitions)
+	}
 	if *writeFlag {
 		if err := report.Section(filepath.Join("..", "..", "..", "..", "docs", "reliability.md"), "nemesis", table(all)); err != nil {
 			t.Error(err)

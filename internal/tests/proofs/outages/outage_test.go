@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 )
 
 const defaultTimeout = 10 * time.Second
@@ -60,6 +62,7 @@ func endure(t *testing.T, seed uint64, n int, timeout time.Duration, k knowledge
 // known, and of up to 3 s if it is not. For the table, longer outages are measured as well.
 func TestOutages(t *testing.T) {
 	table := make(map[knowledge][]endured)
+	sessionsTried := 0
 	for _, k := range []knowledge{told, learned, unknown} {
 		t.Run(k.String(), func(t *testing.T) {
 			for i, d := range outages {
@@ -69,6 +72,7 @@ func TestOutages(t *testing.T) {
 				t.Run(fmt.Sprint(d), func(t *testing.T) {
 					e := endure(t, uint64(1000*i), sessions(), defaultTimeout, k, d)
 					t.Logf("lost %d of %d; the least that remained was %v", e.lost, e.n, e.least)
+					sessionsTried += e.n
 					if d <= survivable(k) && e.lost > 0 {
 						t.Errorf("lost %d of %d sessions in an outage of %v, want none", e.lost, e.n, d)
 					}
@@ -77,6 +81,7 @@ func TestOutages(t *testing.T) {
 			}
 		})
 	}
+	longtest.Covered(t, "%d sessions in outages", sessionsTried)
 	if *write {
 		writeOutages(t, table)
 	}

@@ -16,6 +16,8 @@ var (
 	kindFlag   = flag.String("kind", "", "the lock type to run; default: each seed draws one")
 	keepFlag   = flag.Bool("keep", false, "go on after a seed that fails")
 	mutantFlag = flag.String("mutant", "", "run this mutant alone")
+	everyFlag  = flag.Int("every", 1, "try one in so many mutants")
+	saltFlag   = flag.String("salt", "", "decides which mutants -every tries")
 )
 
 func TestMain(m *testing.M) {

@@ -25,14 +25,21 @@ const mutantSeeds = 400
 // runs at full speed, in a step of its own.
 func TestMutants(t *testing.T) {
 	longtest.Only(t)
+	var names []string
 	for _, m := range mutants {
-		if *mutantFlag != "" && *mutantFlag != m.name {
+		if *mutantFlag != "" && *mutantFlag != m.name || !longtest.Chosen(*saltFlag, m.name, *everyFlag) {
 			continue
 		}
+		names = append(names, m.name)
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel() // each is a build and a process of its own
 			m.test(t)
 		})
+	}
+	if *everyFlag > 1 {
+		longtest.Covered(t, "%d of %d mutants: %s", len(names), len(mutants), strings.Join(names, ", "))
+	} else {
+		longtest.Covered(t, "%d mutants", len(names))
 	}
 }
 

@@ -88,7 +88,7 @@ func TestSeeds(t *testing.T) {
 	}
 	all.Wait()
 	took := time.Since(began)
-	t.Logf("%d seeds in %.1fs: %.0f a second", seedCount(), took.Seconds(), float64(seedCount())/took.Seconds())
+	longtest.Covered(t, "%d seeds from %d on, %.0f a second", seedCount(), *firstFlag, float64(seedCount())/took.Seconds())
 }
 
 // progress matches what a process prints before each seed, and erases when the seed has ended. So if
