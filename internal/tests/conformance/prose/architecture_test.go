@@ -1,0 +1,59 @@
+package prose
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// ARCHITECTURE.md names what there is: files and directories, names in files, and targets of make. It has
+// each package below internal.
+func TestArchitecture(t *testing.T) {
+	page, makefile := read(t, "ARCHITECTURE.md"), read(t, "Makefile")
+	inFile := regexp.MustCompile(`^(\S+\.go): (.+)$`)
+	var named []string
+	for _, m := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(page, -1) {
+		span := m[1]
+		in := inFile.FindStringSubmatch(span)
+		target, isTarget := strings.CutPrefix(span, "make ")
+		switch {
+		case in != nil:
+			source := read(t, in[1])
+			for name := range strings.FieldsFuncSeq(in[2], func(r rune) bool { return strings.ContainsRune(", .", r) }) {
+				if !regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`).MatchString(source) {
+					t.Errorf("%s has no %s", in[1], name)
+				}
+			}
+		case isTarget:
+			if !strings.Contains(makefile, "\n"+target+":") {
+				t.Errorf("the Makefile has no target %s", target)
+			}
+		case !strings.Contains(span, " ") && strings.Contains(span, "/"):
+			named = append(named, strings.TrimSuffix(span, "/"))
+			if _, err := os.Stat(filepath.Join(root, span)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for _, dir := range match(t, []string{"internal/*", "internal/tests/*/*"}) {
+		name, err := filepath.Rel(root, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name = filepath.ToSlash(name); len(goFiles(t, dir)) > 0 && !slices.Contains(named, name) {
+			t.Errorf("ARCHITECTURE.md lacks package %s", name)
+		}
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
