@@ -152,8 +152,7 @@ func (d *dialer) race(ctx context.Context, s stake, wait func() time.Duration, w
 		next = nil
 		d.attempts.Go(func() { d.attempt(ctx, s, steps, w) })
 	}
-	// No wait needs no timer. Go 1.26 also has a defect: goroutines of one synctest bubble that read
-	// expired timers at the same time share a context of the race detector, and crash it.
+	// No wait needs no timer, and timers that are due at once can crash the race detector: see .ci/race.
 	beginAfter := func(wait time.Duration) {
 		if wait > 0 {
 			next = time.After(wait)

@@ -18,7 +18,8 @@ type command struct {
 // Run is the loop that owns the state. It returns after [State.Close]. Events that are due run before
 // input that arrives at the same time, so that a test in a bubble has the same outcome each time.
 func (st *State) Run() {
-	alarm := time.NewTimer(0)
+	alarm := time.NewTimer(time.Hour) // not 0, which is due at once: see .ci/race
+	alarm.Stop()                      // until an event is planned
 	defer alarm.Stop()
 	var set time.Time
 	for {
