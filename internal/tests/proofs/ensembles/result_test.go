@@ -180,7 +180,7 @@ func (r result) row(name string) string {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-const page = "../../../../docs/reliability.md"
+const page = "../../../../docs/measured/ensembles.md"
 
 // TestWrite comes last. It writes the rows of the scenarios that were run.
 func TestWrite(t *testing.T) {

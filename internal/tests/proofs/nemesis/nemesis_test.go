@@ -66,7 +66,7 @@ func TestNemesis(t *testing.T) {
 	}
 	t.Logf("\n%s", table(all))
 	if *writeFlag {
-		if err := report.Section(filepath.Join("..", "..", "..", "..", "docs", "reliability.md"), "nemesis", table(all)); err != nil {
+		if err := report.Section(filepath.Join("..", "..", "..", "..", "docs", "measured", "nemesis.md"), "nemesis", table(all)); err != nil {
 			t.Error(err)
 		}
 	}
