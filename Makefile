@@ -116,6 +116,10 @@ soak: ## Use all locks at random, with faults, for SOAK, 60s unless given, and s
 load: ## Thousands of holders and waiters, and what they take
 	cd bench && go run ./load $(WRITTEN)
 
+.PHONY: evidence
+evidence: ## Which generated tables are older than the code they speak of
+	@go run ./internal/tests/evidence
+
 FUZZ ?= 60s
 
 .PHONY: fuzz

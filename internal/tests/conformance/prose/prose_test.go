@@ -20,7 +20,7 @@ var pages = []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md"
 
 // packages are the directories whose comments are checked.
 var packages = []string{
-	"bench/*", "bench/internal/*", "cmd/*", "cmd/turnstile/internal/*", "examples/*", "internal/*", "internal/tests/*/*",
+	"bench/*", "bench/internal/*", "cmd/*", "cmd/turnstile/internal/*", "examples/*", "internal/*", "internal/tests/*", "internal/tests/*/*",
 	"election", "lockz", "otelzk", "queue", "rwlock", "semaphore", "session", "zklock", "zktest", "zktest/internal/*",
 }
 
