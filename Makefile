@@ -35,7 +35,7 @@ examples: ## Run every example, and test those that are modules of their own
 	@for d in examples/*/; do echo; echo "$$d:"; (cd $$d && go run .) || exit 1; done
 
 .PHONY: bench
-bench: ## Measure zk.Lock, Curator, kazoo and etcd beside us in one run, and write docs/measured/rivals.md
+bench: ## Measure zk.Lock, Curator, kazoo and etcd beside us in one run, and write docs/measured/rivals.md and README.md
 	@command -v etcd >/dev/null || { echo "etcd is missing: make deps-bench"; exit 1; }
 	cd bench && go run ./rivals -write
 

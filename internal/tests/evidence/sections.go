@@ -2,7 +2,7 @@ package main
 
 import "slices"
 
-// section is a generated table in docs.
+// section is a generated table in docs or in README.md.
 type section struct {
 	name  string   // it stands between <!-- name --> and <!-- /name -->
 	page  string   // below the module's directory
@@ -19,6 +19,7 @@ var (
 
 // sections has all sections of the pages.
 var sections = []section{
+	{"speed", "README.md", "make bench", locks},
 	{"rivals", "docs/measured/rivals.md", "make bench", locks},
 	{"scaling", "docs/measured/cost.md", "make scaling", locks},
 	{"outages", "docs/measured/outages.md", "make outages WRITE=1", sessions},
