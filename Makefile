@@ -39,12 +39,12 @@ examples: ## Run every example, and test those that are modules of their own
 	@for d in examples/*/; do echo; echo "$$d:"; (cd $$d && go run .) || exit 1; done
 
 .PHONY: bench
-bench: ## Measure zk.Lock, Curator, kazoo and etcd beside us in one run, and write docs/performance.md
+bench: ## Measure zk.Lock, Curator, kazoo and etcd beside us in one run, and write docs/measured/rivals.md and README.md
 	@command -v etcd >/dev/null || { echo "etcd is missing: make deps-bench"; exit 1; }
 	cd bench && go run ./rivals -write
 
 .PHONY: scaling
-scaling: ## What the protocol costs as more contend, in virtual time; writes docs/performance.md
+scaling: ## What the protocol costs as more contend, in virtual time; writes docs/measured/cost.md
 	cd internal/tests/proofs/cost && go test -count=1 -run TestScaling -write
 
 HOT ?= Decide|Parse|Conn|Clock
@@ -84,7 +84,7 @@ wrong-clocks: ## The same with servers that are fast or slow (RATES), and steppe
 	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/tests/proofs/clockoverlap -run 'TestRates|Stepped' -rates $(RATES) -wrongclock $(CLOCK)
 
 .PHONY: outages
-outages: ## Which outages sessions survive: the full tables; WRITE=1 puts them into docs/performance.md
+outages: ## Which outages sessions survive: the full tables; WRITE=1 puts them into docs
 	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/tests/proofs/outages -sessions 1000 -kills 20 -table $(WRITTEN)
 
 RUNS ?= 3
@@ -94,7 +94,7 @@ ensembles: ## Restart, upgrade, kill and reconfigure real servers under load, RU
 	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/tests/proofs/ensembles -runs $(RUNS) $(WRITTEN)
 
 .PHONY: faults
-faults: ## Every fault at every step of every lock; keeps the table in docs/reliability.md
+faults: ## Every fault at every step of every lock; keeps the table in docs/measured/faults.md
 	cd internal/tests/proofs/faultmatrix && ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 20m -run TestMatrix -write
 
 EVERY ?= 1
@@ -119,6 +119,10 @@ soak: ## Use all locks at random, with faults, for SOAK, 60s unless given, and s
 .PHONY: load
 load: ## Thousands of holders and waiters, and what they take
 	cd bench && go run ./load $(WRITTEN)
+
+.PHONY: evidence
+evidence: ## Which generated tables are older than the code they speak of
+	@go run ./internal/tests/evidence
 
 FUZZ ?= 60s
 

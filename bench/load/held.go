@@ -48,7 +48,7 @@ func held(ctx context.Context, e *zktest.Ensemble, of func(int) int) (t table, e
 	if u, err = m.quiet(ctx, 0, locks); err != nil {
 		return t, err
 	}
-	m.perEach(&t, u, locks)
+	m.goroutines(&t, u, locks)
 	t.row("watches on the server", "%d", watches)
 
 	if err := m.phase(ctx); err != nil {

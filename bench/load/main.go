@@ -23,7 +23,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-const page = "../docs/reliability.md"
+const page = "../docs/measured/load.md"
 
 // sessionTimeout is long because heartbeats stand behind thousands of other requests, and every
 // waiter looks again once in a timeout.
@@ -63,7 +63,6 @@ func run(scale int, write bool, patience time.Duration) (err error) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "`go run ./load`: %s, one server, in a process of its own on the same %d processors.\n",
 		runtime.Version(), runtime.NumCPU())
-	fmt.Fprintf(&text, "Memory is what a garbage collection leaves, less what was there before.\n")
 	for _, scenario := range []func(context.Context, *zktest.Ensemble, func(int) int) (table, error){
 		held, waiters, managers, limit,
 	} {

@@ -36,7 +36,8 @@ func managers(ctx context.Context, e *zktest.Ensemble, of func(int) int) (t tabl
 	if err != nil {
 		return t, err
 	}
-	m.perEach(&t, u, n)
+	m.goroutines(&t, u, n)
+	m.memory(&t, u, n)
 
 	if err := m.phase(ctx); err != nil {
 		return t, err

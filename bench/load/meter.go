@@ -72,11 +72,16 @@ func (m *meter) over(ctx context.Context) error {
 	return err
 }
 
-// perEach adds rows for the goroutines and the memory of each of n.
-func (m *meter) perEach(t *table, u usage.Usage, n int) {
+// goroutines adds a row for the goroutines of each of n.
+func (m *meter) goroutines(t *table, u usage.Usage, n int) {
+	t.row("goroutines for each", "%.2f", float64(u.Goroutines-m.base.Goroutines)/float64(n))
+}
+
+// memory adds rows for the memory of each of n. It is for managers: that of locks and of waiters is
+// measured beside other libraries, in bench/rivals.
+func (m *meter) memory(t *table, u usage.Usage, n int) {
 	// Go uses free stacks again, so that there can be fewer than before.
 	kib := func(now, before uint64) float64 { return max(0, float64(now)-float64(before)) / float64(n) / 1024 }
-	t.row("goroutines for each", "%.2f", float64(u.Goroutines-m.base.Goroutines)/float64(n))
-	t.row("memory for each: heap", "%.1f KiB", kib(u.Heap, m.base.Heap))
+	t.row("memory for each, after a garbage collection: heap", "%.1f KiB", kib(u.Heap, m.base.Heap))
 	t.row("and stacks", "%.1f KiB", kib(u.Stacks, m.base.Stacks))
 }

@@ -64,7 +64,7 @@ func waiters(ctx context.Context, e *zktest.Ensemble, of func(int) int) (t table
 	if u, err = m.quiet(ctx, 1, n); err != nil {
 		return t, err
 	}
-	m.perEach(&t, u, n)
+	m.goroutines(&t, u, n)
 	t.row("watches on the server, for each", "%.2f", float64(u.Watches-m.base.Watches)/float64(n))
 
 	if err := m.phase(ctx); err != nil {

@@ -3,7 +3,7 @@
 // needs ZooKeeper, Curator, kazoo and etcd as Debian has them.
 //
 //	go run ./rivals                      # all, which takes a while; the table goes to standard output
-//	go run ./rivals -write               # and to ../docs/performance.md, with a picture
+//	go run ./rivals -write               # and to ../docs/measured/rivals.md, with a picture, and ../README.md
 //	go run ./rivals -rows handover -rivals zk.Lock,limit -rounds 3
 //	go run ./rivals -quick               # that everything works; the figures mean nothing
 package main
@@ -57,8 +57,8 @@ func parse(args []string, messages io.Writer) (options, error) {
 	rounds := flags.Int("rounds", 0, "`rounds` in which each rival has its turn; 0: 9, or 1 with -quick")
 	match := flags.String("rows", "", "rows to run: a regular `expression` on what their names and networks say")
 	rivals := flags.String("rivals", strings.Join(optional, ","), "`names` of the rivals to run")
-	write := flags.Bool("write", false, "write the page, and the picture beside it")
-	page := flags.String("page", "../docs/performance.md", "the `file` that -write writes")
+	write := flags.Bool("write", false, "write the page, the picture beside it, and the main figures in README.md; run from bench/")
+	page := flags.String("page", "../docs/measured/rivals.md", "the `file` that -write writes")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -96,6 +96,11 @@ func parse(args []string, messages io.Writer) (options, error) {
 	return o, nil
 }
 
+// pictureFile is beside the page, and has its name.
+func (o options) pictureFile() string {
+	return strings.TrimSuffix(o.page, filepath.Ext(o.page)) + ".png"
+}
+
 func (o options) chosen() []row {
 	return slices.DeleteFunc(rows(o.size), func(r row) bool {
 		return !o.rows.MatchString(r.key + " " + r.String())
@@ -119,10 +124,14 @@ func run(ctx context.Context, args []string, out, messages io.Writer) error {
 	if o.page == "" {
 		return nil
 	}
-	if err := picture(strings.TrimSuffix(o.page, filepath.Ext(o.page))+".png", all, o.rivals); err != nil {
+	if err := picture(o.pictureFile(), all, o.rivals); err != nil {
 		return err
 	}
-	return report.Section(o.page, "rivals", text)
+	main, err := readmeText(all)
+	if err != nil {
+		return err
+	}
+	return errors.Join(report.Section(o.page, "rivals", text), report.Section(readme, "speed", main))
 }
 
 // measureAll sets the stage, runs all rows, and clears it again.

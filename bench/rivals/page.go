@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -59,9 +60,9 @@ The column *without* is turnstile without that option. Each session stands for a
 // pageText returns the text about a run.
 func pageText(all results, rivals []rival, s *stage, o options) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Made by `make bench`, with %s. %d rounds.\n\n", machine(s, rivals), o.size.rounds)
+	fmt.Fprintf(&b, "With %s. %d rounds.\n\n", machine(s, rivals), o.size.rounds)
 	if o.page != "" {
-		b.WriteString("![speed beside turnstile's](performance.png)\n\n")
+		fmt.Fprintf(&b, "![speed beside turnstile's](%s)\n\n", filepath.Base(o.pictureFile()))
 	}
 	b.WriteString(method)
 	plain := slices.DeleteFunc(slices.Clone(all), func(r result) bool { return r.row.plan.lazy })

@@ -47,6 +47,22 @@ func TestTable(t *testing.T) {
 	}
 }
 
+func TestReadmeText(t *testing.T) {
+	var all results
+	for _, f := range mainFigures {
+		all = append(all, sample(f.key, f.net, map[string]float64{zkLockName: 3, curatorName: 4, kazooName: 5}))
+	}
+	got, err := readmeText(all)
+	const head, first = "| | network | turnstile | zk.Lock | Curator |\n|---|---|---:|---:|---:|\n",
+		"| a lock and its release | 1 ms each way | 2.00 s | 3.00 s | 4.00 s |\n"
+	if err != nil || !strings.HasPrefix(got, head+first) || strings.Count(got, "\n") != 2+len(mainFigures) {
+		t.Errorf("%v, the table is\n%s\nwant it to begin with\n%s", err, got, head+first)
+	}
+	if _, err := readmeText(all[1:]); err == nil {
+		t.Error("a row is missing: no error")
+	}
+}
+
 // TestBetter checks that a ratio above 1 is in our favour, whether more or less of the unit is better,
 // and that it is the median of the rounds' ratios.
 func TestBetter(t *testing.T) {

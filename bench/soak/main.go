@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	page    = "../docs/reliability.md"
-	picture = "../docs/soak.png"
+	page    = "../docs/measured/soak.md"
+	picture = "../docs/measured/soak.png"
 )
 
 func main() {

@@ -18,7 +18,7 @@ import (
 // Otherwise it is the one after it, and the syncs come more often. zk.Conn pings at times of its own, so its
 // pings are not sent.
 //
-// docs/performance.md has the table from which the intervals were chosen.
+// docs/measured/outages.md has the table from which the intervals were chosen.
 const (
 	// tickPerTimeout is how many times in a timeout the schedule is checked. A ping is due if
 	// nothing was sent for that part of a timeout.

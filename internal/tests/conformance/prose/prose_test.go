@@ -16,11 +16,13 @@ import (
 var root = filepath.Join("..", "..", "..", "..")
 
 // pages are the Markdown pages that are checked.
-var pages = []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/adr/*.md", "otelzk/README.md"}
+var pages = []string{
+	"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/*/*.md", "otelzk/README.md",
+}
 
 // packages are the directories whose comments are checked.
 var packages = []string{
-	"bench/*", "bench/internal/*", "cmd/*", "cmd/turnstile/internal/*", "examples/*", "internal/*", "internal/tests/*/*",
+	"bench/*", "bench/internal/*", "cmd/*", "cmd/turnstile/internal/*", "examples/*", "internal/*", "internal/tests/*", "internal/tests/*/*",
 	"election", "lockz", "otelzk", "queue", "rwlock", "semaphore", "session", "zklock", "zktest", "zktest/internal/*",
 }
 

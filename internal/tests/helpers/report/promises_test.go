@@ -12,9 +12,13 @@ import (
 // file.
 func TestPromisesAreTested(t *testing.T) {
 	link := regexp.MustCompile(`\[((?:Test|Fuzz|Example)\w+)\]\(([^)]+)\)`)
-	pages, err := filepath.Glob("../../../../docs/*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatalf("no pages: %v", err)
+	var pages []string
+	for _, pattern := range []string{"*.md", "measured/*.md"} {
+		found, err := filepath.Glob("../../../../docs/" + pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no pages %s: %v", pattern, err)
+		}
+		pages = append(pages, found...)
 	}
 	links := 0
 	for _, page := range pages {

@@ -3,7 +3,7 @@
 // fails when the protocol costs more than promised.
 //
 //	go test -run TestScaling ./internal/tests/proofs/cost
-//	cd internal/tests/proofs/cost && go test -count=1 -run TestScaling -write    also writes docs/performance.md
+//	cd internal/tests/proofs/cost && go test -count=1 -run TestScaling -write    also writes docs/measured/cost.md
 //
 // The clients are the real ones, ours and go-zookeeper's, and so is the protocol between them
 // and the server of package zktest. They run in a bubble of

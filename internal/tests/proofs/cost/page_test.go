@@ -9,7 +9,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// page is the text that goes into docs/performance.md.
+// page is the text that goes into docs/measured/cost.md.
 type page struct {
 	lines   [][]cost // of each lock
 	crowds  [][2]crowd
@@ -18,12 +18,12 @@ type page struct {
 
 // about explains the tables.
 const about = `This is what the protocol costs, apart from processors, disks and narrow networks. It comes from a
-simulation in virtual time ([internal/tests/proofs/cost](../internal/tests/proofs/cost)), in which every frame takes %v each
+simulation in virtual time ([internal/tests/proofs/cost](../../internal/tests/proofs/cost)), in which every frame takes %v each
 way and nothing else takes any time. Times are in round trips of %v: that is how long a write takes,
 and a read. The simulation is a test, which fails when the protocol costs more. Where there are fewer
 sessions than contenders, the contenders share them.
 
-### Contenders
+## Contenders
 
 All contenders come one after another and wait behind the first ones, which hold the lock. Then the
 holders release it, and each of the others releases it as soon as it gets it. Requests and bytes are
@@ -38,7 +38,7 @@ do all the next ones. That is the worst case: most of the waiters learn of it a 
 `
 
 const aboutReaders = `
-### Readers
+## Readers
 
 All readers come at one instant: first to a free lock, and then while a writer holds it and then leaves.
 The readers of one session share their watch on the writer.
@@ -46,7 +46,7 @@ The readers of one session share their watch on the writer.
 `
 
 const aboutSessions = `
-### Sessions
+## Sessions
 
 The requests of one session in a minute in which nothing happens. The timeout is 10 s unless the row
 says otherwise. All locks of a session share its heartbeats. While the session owns any node, the
@@ -132,7 +132,7 @@ func (p *page) write(t *testing.T) {
 		t.Error("not written: -write is for all of TestScaling, passed, and without -race")
 		return
 	}
-	if err := report.Section("../../../../docs/performance.md", "scaling", p.text()); err != nil {
+	if err := report.Section("../../../../docs/measured/cost.md", "scaling", p.text()); err != nil {
 		t.Error(err)
 	}
 }

@@ -4,7 +4,7 @@
 // 2 s and 10 s. Everything is in its tests.
 //
 //	go test -v ./internal/tests/proofs/ensembles
-//	make ensembles        each scenario three times; with WRITE=1 the table goes into docs/reliability.md
+//	make ensembles        each scenario three times; with WRITE=1 the table goes into docs/measured/ensembles.md
 //
 // The upgrade needs a second ZooKeeper. The environment variable ZOOKEEPER_UPGRADE names its directory,
 // which is like that of ZOOKEEPER_HOME. The servers start with the first and end with the second.

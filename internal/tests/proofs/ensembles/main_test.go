@@ -10,7 +10,7 @@ import (
 
 var (
 	runsFlag  = flag.Int("runs", 0, "how often to run each scenario; 0: one scenario, once")
-	writeFlag = flag.Bool("write", false, "write the rows of the scenarios that run into docs/reliability.md")
+	writeFlag = flag.Bool("write", false, "write the rows of the scenarios that run into docs/measured/ensembles.md")
 )
 
 const (

@@ -3,6 +3,7 @@ package ensembles
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ type result struct {
 	longest              time.Duration // outage
 	late                 time.Duration // by how much a goroutine of this process was, at most
 	load                 float64       // of the machine, at the end of a run
+	made                 string        // the stamp of a row that is written
 }
 
 func (r result) String() string {
@@ -141,13 +143,13 @@ sessions of %v. %d of them take one lock in turn, each for %v. The others hold f
 is a time in which no leader serves, no majority does, or none of the servers that some client may connect to. A
 *stall* is a time in which none of the %d gets the lock. The longest is listed, and how much of it was an outage. The
 next column has the sessions that were lost in outages of more than %v. No other session was lost, and no two clients
-held a lock at once. The last column is the load of the machine, which had %d processors: the higher it is, the longer
-servers take to start.
+held a lock at once. The next column is the load of the machine, which had %d processors: the higher it is, the longer
+servers take to start. Scenarios are run one by one, so each row says when it was made.
 
 `
 
-const head = `| scenario | runs | faults | grants | longest outage | longest stall | of that in an outage | sessions lost | load |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+const head = `| scenario | runs | faults | grants | longest outage | longest stall | of that in an outage | sessions lost | load | made |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 `
 
 // text returns the table with the rows of an older one whose scenarios have not been run.
@@ -175,13 +177,13 @@ func (tb *table) text(old string) string {
 }
 
 func (r result) row(name string) string {
-	return fmt.Sprintf("| %s | %d | %d | %d | %s | %s | %s | %d of %d | %.0f |\n",
-		name, r.runs, r.faults, r.grants, seconds(r.longest), seconds(r.stall), seconds(r.outage), r.lost, r.sessions, r.load)
+	return fmt.Sprintf("| %s | %d | %d | %d | %s | %s | %s | %d of %d | %.0f | %s |\n",
+		name, r.runs, r.faults, r.grants, seconds(r.longest), seconds(r.stall), seconds(r.outage), r.lost, r.sessions, r.load, r.made)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-const page = "../../../../docs/reliability.md"
+const page = "../../../../docs/measured/ensembles.md"
 
 // TestWrite comes last. It writes the rows of the scenarios that were run.
 func TestWrite(t *testing.T) {
@@ -199,6 +201,14 @@ func TestWrite(t *testing.T) {
 		if r.late > margin {
 			t.Fatalf("not written: this process ran %v late in %q: the machine is too busy", r.late, name)
 		}
+	}
+	now, err := report.Now(filepath.Dir(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, r := range results.rows {
+		r.made = now.String()
+		results.rows[name] = r
 	}
 	old, err := os.ReadFile(page)
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
-var write = flag.Bool("write", false, "write the table of TestMatrix into docs/reliability.md")
+var write = flag.Bool("write", false, "write the table of TestMatrix into docs/measured/faults.md")
 
 const (
 	// timeout is the session timeout of the clients that the faults meet. A fault that lasts does so

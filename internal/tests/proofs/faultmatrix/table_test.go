@@ -143,7 +143,7 @@ func (tb *table) publish(t *testing.T, section, legend string) {
 		t.Error("not written: -write is for the whole matrix, all of it passed")
 		return
 	}
-	if err := report.Section("../../../../docs/reliability.md", section, legend+text); err != nil {
+	if err := report.Section("../../../../docs/measured/faults.md", section, legend+text); err != nil {
 		t.Error(err)
 	}
 }

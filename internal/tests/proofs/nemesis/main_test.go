@@ -11,7 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
-var writeFlag = flag.Bool("write", false, "write the table into docs/reliability.md")
+var writeFlag = flag.Bool("write", false, "write the table into docs/measured/nemesis.md")
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(workerEnv); name != "" {

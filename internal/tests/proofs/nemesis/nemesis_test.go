@@ -69,7 +69,7 @@ func TestNemesis(t *testing.T) {
 		longtest.Covered(t, "%s: %d rounds, %d acquisitions", o.name, o.rounds, o.acquisitions)
 	}
 	if *writeFlag {
-		if err := report.Section(filepath.Join("..", "..", "..", "..", "docs", "reliability.md"), "nemesis", table(all)); err != nil {
+		if err := report.Section(filepath.Join("..", "..", "..", "..", "docs", "measured", "nemesis.md"), "nemesis", table(all)); err != nil {
 			t.Error(err)
 		}
 	}

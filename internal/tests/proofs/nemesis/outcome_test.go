@@ -106,7 +106,7 @@ func (o *outcome) within(d time.Duration) int {
 	return n
 }
 
-// table returns the table for docs/reliability.md.
+// table returns the table for docs/measured/nemesis.md.
 func table(all []*outcome) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `Three servers and five worker processes, with sessions of %v. Each library is attacked by the schedule of

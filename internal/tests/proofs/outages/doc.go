@@ -3,7 +3,7 @@
 // in its tests, which fail if a session is lost that should have lived.
 //
 //	go test ./internal/tests/proofs/outages
-//	make outages       the full tables, which go into docs/performance.md
+//	make outages       the full tables, which go into docs/measured/outages.md
 //
 // All but the test of real servers run in virtual time (testing/synctest), on an ensemble of
 // three servers of package zktest with ZooKeeper's default tick of two seconds. Processors

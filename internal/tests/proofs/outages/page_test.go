@@ -1,7 +1,9 @@
 package outages
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,11 +11,15 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/report"
 )
 
-const performance = "../../../../docs/performance.md"
+// The whole tables are on a page of their own. The page for users has the rows of the library's own intervals.
+const (
+	measured    = "../../../../docs/measured/outages.md"
+	performance = "../../../../docs/performance.md"
+)
 
 const aboutOutages = `How many of %d sessions are lost in an outage. Each session has a timeout of %v and holds a lock. All
 connections are reset at once, and all dials are refused until the outage is over. The ensemble is three
-in-process servers with a tick of %v, in virtual time ([internal/tests/proofs/outages](../internal/tests/proofs/outages)).
+in-process servers with a tick of %v, in virtual time ([internal/tests/proofs/outages](../../internal/tests/proofs/outages)).
 
 `
 
@@ -31,7 +37,7 @@ func writeOutages(t *testing.T, table map[knowledge][]endured) {
 	for i, d := range outages {
 		row(&b, seconds(d), table[told][i].lost, table[learned][i].lost, table[unknown][i].lost)
 	}
-	section(t, "outages", b.String())
+	section(t, measured, "outages", b.String())
 }
 
 const aboutIntervals = `The next table is the one from which the intervals of heartbeats were chosen. A session that holds a lock
@@ -52,19 +58,34 @@ func writeIntervals(t *testing.T, table []interval) {
 	fmt.Fprintf(&b, aboutIntervals, rowTime.Minutes(), rowSessions, seconds(rowStep), seconds(tick))
 	row(&b, "timeout", "rounds", "writes", "requests", "longest outage", "slowest commits")
 	rule(&b, 6)
-	for _, timeout := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second} {
-		for _, r := range table {
-			if r.Timeout != timeout {
-				continue
-			}
-			n := fmt.Sprint(r.Rounds)
-			if r.Rounds == rounds(t) {
-				n = "**" + n + "**"
-			}
-			row(&b, seconds(timeout), n, fmt.Sprintf("%.1f", r.Writes), fmt.Sprintf("%.1f", r.Requests), pair(r.Outage), pair(r.Commit))
+	for _, r := range inOrder(table) {
+		n := fmt.Sprint(r.Rounds)
+		if r.Rounds == rounds(t) {
+			n = "**" + n + "**"
+		}
+		row(&b, seconds(r.Timeout), n, fmt.Sprintf("%.1f", r.Writes), fmt.Sprintf("%.1f", r.Requests), pair(r.Outage), pair(r.Commit))
+	}
+	section(t, measured, "intervals", b.String())
+	section(t, performance, "timeouts", timeouts(t, table))
+}
+
+// timeouts returns the table of what the library's own sessions survive.
+func timeouts(t *testing.T, table []interval) string {
+	t.Helper()
+	var b strings.Builder
+	row(&b, "timeout", "longest outage", "slowest commits", "longest outage, tick unknown", "slowest commits, tick unknown")
+	rule(&b, 5)
+	for _, r := range inOrder(table) {
+		if r.Rounds == rounds(t) {
+			row(&b, seconds(r.Timeout), seconds(r.Outage[0]), seconds(r.Commit[0]), seconds(r.Outage[1]), seconds(r.Commit[1]))
 		}
 	}
-	section(t, "intervals", b.String())
+	return b.String()
+}
+
+// inOrder returns the rows of shorter timeouts first.
+func inOrder(table []interval) []interval {
+	return slices.SortedStableFunc(slices.Values(table), func(a, b interval) int { return cmp.Compare(a.Timeout, b.Timeout) })
 }
 
 func pair(d [2]time.Duration) string {
@@ -84,9 +105,9 @@ func rule(b *strings.Builder, columns int) {
 	b.WriteString("| --- " + strings.Repeat("| ---: ", columns-1) + "|\n")
 }
 
-func section(t *testing.T, name, text string) {
+func section(t *testing.T, page, name, text string) {
 	t.Helper()
-	if err := report.Section(performance, name, text); err != nil {
+	if err := report.Section(page, name, text); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,0 +1,34 @@
+package main
+
+import "slices"
+
+// section is a generated table in docs or in README.md.
+type section struct {
+	name  string   // it stands between <!-- name --> and <!-- /name -->
+	page  string   // below the module's directory
+	renew string   // the command that makes it anew
+	code  []string // the directories of the code that the table speaks of
+}
+
+// The directories that the tables speak of. Each list has what the packages in it need.
+var (
+	sessions = []string{"session", "internal/wire", "internal/news", "internal/rounds", "internal/plumbing"}
+	queues   = slices.Concat(sessions, []string{"queue", "internal/queueplumbing", "internal/leasectx", "internal/label"})
+	locks    = slices.Concat(queues, []string{"zklock", "rwlock", "semaphore", "internal/hold"})
+)
+
+// sections has all sections of the pages.
+var sections = []section{
+	{"speed", "README.md", "make bench", locks},
+	{"rivals", "docs/measured/rivals.md", "make bench", locks},
+	{"scaling", "docs/measured/cost.md", "make scaling", locks},
+	{"outages", "docs/measured/outages.md", "make outages WRITE=1", sessions},
+	{"intervals", "docs/measured/outages.md", "make outages WRITE=1", sessions},
+	{"timeouts", "docs/performance.md", "make outages WRITE=1", sessions},
+	{"faults", "docs/measured/faults.md", "make faults", locks},
+	{"recovery", "docs/measured/faults.md", "make recoveries WRITE=1", locks},
+	{"nemesis", "docs/measured/nemesis.md", "make nemesis NEMESIS=10m RIVAL=all WRITE=1", locks},
+	{"ensembles", "docs/measured/ensembles.md", "make ensembles WRITE=1", slices.Concat(queues, []string{"zklock", "internal/hold"})},
+	{"soak", "docs/measured/soak.md", "make soak SOAK=1h WRITE=1", locks},
+	{"load", "docs/measured/load.md", "make load WRITE=1", slices.Concat(queues, []string{"zklock", "internal/hold"})},
+}
