@@ -16,7 +16,10 @@ import (
 var root = filepath.Join("..", "..", "..", "..")
 
 // pages are the Markdown pages that are checked.
-var pages = []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/adr/*.md", "otelzk/README.md"}
+var pages = []string{
+	"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "docs/adr/*.md", "otelzk/README.md",
+	".github/*.md", ".github/*/*.yml",
+}
 
 // packages are the directories whose comments are checked.
 var packages = []string{
