@@ -146,6 +146,10 @@ lint: ## gofmt, go vet, staticcheck, spelling and prose
 	@git ls-files | xargs $(MISSPELL) -error
 	go test ./internal/tests/conformance/prose
 
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities that our code reaches; asks a database in the network, so only the nightly run does it
+	@for d in . $(MODULES); do echo "vuln $$d"; (cd $$d && go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...) || exit 1; done
+
 .PHONY: tidy
 tidy: ## Run go mod tidy in all modules
 	GOWORK=off go mod tidy
