@@ -150,6 +150,14 @@ lint: ## gofmt, go vet, staticcheck, spelling and prose
 vuln: ## Look for known vulnerabilities that our code reaches; asks a database in the network, so only the nightly run does it
 	@for d in . $(MODULES); do echo "vuln $$d"; (cd $$d && go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...) || exit 1; done
 
+.PHONY: apidiff
+apidiff: ## Compare the exported API with that of the last release, or of BASE; VERSION=v0.2.0: may that version have the changes?
+	@VERSION='$(VERSION)' .ci/apidiff $(BASE)
+
+.PHONY: release
+release: ## Check that this commit can be released as VERSION, and print the tags; it tags and pushes nothing
+	@.ci/release '$(VERSION)'
+
 .PHONY: tidy
 tidy: ## Run go mod tidy in all modules
 	GOWORK=off go mod tidy
