@@ -154,6 +154,27 @@ lint: ## gofmt, go vet, staticcheck, spelling and prose
 	@git ls-files | xargs $(MISSPELL) -error
 	go test ./internal/tests/conformance/prose
 
+# The last version that builds with Go 1.25. Building it from source takes minutes, once for each version of Go: the
+# go command keeps the binary in its build cache.
+GOLANGCI := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
+
+# Not a part of lint yet: see the commit that added it.
+.PHONY: golangci
+golangci: ## The linters of .golangci.yml, in all modules
+	@for d in . $(MODULES); do echo "golangci-lint $$d"; (cd $$d && $(GOLANGCI) run ./...) || exit 1; done
+
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities that our code reaches; asks a database in the network, so only the nightly run does it
+	@for d in . $(MODULES); do echo "vuln $$d"; (cd $$d && go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...) || exit 1; done
+
+.PHONY: apidiff
+apidiff: ## Compare the exported API with that of the last release, or of BASE; VERSION=v0.2.0: may that version have the changes?
+	@VERSION='$(VERSION)' .ci/apidiff $(BASE)
+
+.PHONY: release
+release: ## Check that this commit can be released as VERSION, and print the tags; it tags and pushes nothing
+	@.ci/release '$(VERSION)'
+
 .PHONY: tidy
 tidy: ## Run go mod tidy in all modules
 	GOWORK=off go mod tidy

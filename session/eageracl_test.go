@@ -77,7 +77,7 @@ func TestEagerACLCheck(t *testing.T) {
 				}
 				for range 20 {
 					wantErr(t, name, c.do(s), c.want)
-					time.Sleep(time.Millisecond)
+					time.Sleep(time.Millisecond) //nolint:forbidigo // spreads the tries over time, and waits for nothing
 				}
 				enough.Store(true)
 				writers.Wait()

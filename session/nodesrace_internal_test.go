@@ -41,7 +41,7 @@ func TestRemadeNodeIsCounted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(50 * time.Microsecond)
+		time.Sleep(50 * time.Microsecond) //nolint:forbidigo // leaves time for the race, and waits for nothing
 		if stat, err := s.Exists(ctx, "/n"); err != nil || stat == nil {
 			t.Fatal(stat, err)
 		}

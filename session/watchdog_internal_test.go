@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // slowExpired delegates to the session's events, and lets the test stop inside Expired, which
@@ -44,7 +45,8 @@ func TestWatchdogAndExpiryDoNotDeadlock(t *testing.T) {
 		binary.BigEndian.PutUint32(g[20:], 16)
 		server.Write(g)
 		server.Read(buf)
-		time.Sleep(1400 * time.Millisecond) // less than a third remains
+		// Less than a third remains. A bubble's time stands still while a goroutine waits for a mutex, as here.
+		time.Sleep(1400 * time.Millisecond) //nolint:forbidigo // the test is about time that passes
 		r := make([]byte, 4+16)
 		binary.BigEndian.PutUint32(r, 16)
 		binary.BigEndian.PutUint32(r[4:], 1)
@@ -61,10 +63,7 @@ func TestWatchdogAndExpiryDoNotDeadlock(t *testing.T) {
 		}
 	}()
 	w.Write(make([]byte, 48)) // handshake
-	within := time.Now().Add(time.Second)
-	for s.ID() == 0 && time.Now().Before(within) {
-		time.Sleep(time.Millisecond)
-	}
+	zktest.Eventually(t, time.Second, "the handshake", func() bool { return s.ID() != 0 })
 	s.watchdog.stop() // not the timer's looks: the test's own
 	s.watchdog.over = false
 	req := make([]byte, 12)
@@ -74,7 +73,7 @@ func TestWatchdogAndExpiryDoNotDeadlock(t *testing.T) {
 	w.Write(req)
 	<-ev.in // the reader has Conn.mu
 	go s.watchdog.look(s)
-	time.Sleep(100 * time.Millisecond) // look has watchdog.mu and wants Conn.mu
+	time.Sleep(100 * time.Millisecond) //nolint:forbidigo // look has watchdog.mu and wants Conn.mu, which nothing can tell
 	close(ev.goOn)
 	select {
 	case <-s.Done():

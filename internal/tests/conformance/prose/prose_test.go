@@ -17,7 +17,8 @@ var root = filepath.Join("..", "..", "..", "..")
 
 // pages are the Markdown pages that are checked.
 var pages = []string{
-	"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/*/*.md", "otelzk/README.md",
+	"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "docs/*/*.md",
+	"otelzk/README.md", ".github/*.md", ".github/*/*.yml",
 }
 
 // packages are the directories whose comments are checked.

@@ -35,7 +35,7 @@ func TestLeaderKilled(t *testing.T) {
 		for i := range servers * killed {
 			all = append(all, realHolder(ctx, t, e, i%servers, fmt.Sprintf("/locks/%d-%d", kill, i)))
 		}
-		time.Sleep(2*time.Second + rand.N(2*time.Second)) // the tick is learned, and rounds begin
+		time.Sleep(2*time.Second + rand.N(2*time.Second)) //nolint:forbidigo // the tick is learned; then any moment of a round will do
 		all = append(all, old...)
 		lowest, took := killLeader(ctx, t, e, all)
 		n := lost(all)
