@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // slowExpired delegates to the session's events, and lets the test stop inside Expired, which
@@ -22,6 +23,7 @@ func (e slowExpired) Go(func()) {}
 // watchdog.look holds watchdog.mu and wants Conn.mu (silence); Conn.receive holds Conn.mu and wants
 // watchdog.mu (Expired → lose → end → watchdog.stop).
 func TestWatchdogAndExpiryDoNotDeadlock(t *testing.T) {
+	const patience = 20 * time.Second // of a busy machine
 	cfg := newFakeConfig(t, WithTimeout(2*time.Second))
 	s := bareSession(t, cfg)
 	s.work.init(s.life.Done())
@@ -61,10 +63,7 @@ func TestWatchdogAndExpiryDoNotDeadlock(t *testing.T) {
 		}
 	}()
 	w.Write(make([]byte, 48)) // handshake
-	within := time.Now().Add(time.Second)
-	for s.ID() == 0 && time.Now().Before(within) {
-		time.Sleep(time.Millisecond)
-	}
+	zktest.Eventually(t, patience, "the greeting", func() bool { return s.ID() != 0 })
 	s.watchdog.stop() // not the timer's looks: the test's own
 	s.watchdog.over = false
 	req := make([]byte, 12)
@@ -78,7 +77,7 @@ func TestWatchdogAndExpiryDoNotDeadlock(t *testing.T) {
 	close(ev.goOn)
 	select {
 	case <-s.Done():
-	case <-time.After(3 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the session has expired and never ends: watchdog.mu and Conn.mu are locked in both orders")
 	}
 }
