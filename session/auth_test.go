@@ -51,7 +51,7 @@ func TestAuthAndACL(t *testing.T) {
 }
 
 func TestAuthRefused(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testserver.Bound())
 	defer cancel()
 	m, err := session.Connect(ctx, testserver.Server(t).ConnectString(),
 		session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))),
