@@ -106,11 +106,11 @@ func (c *candidate) lead(ctx context.Context) error {
 	}
 }
 
-// leads waits until a candidate leads.
+// leads waits until a candidate leads. A short session may have been lost by then, on a busy machine.
 func (c *candidate) leads(tb testing.TB) *served {
 	tb.Helper()
 	s := receive(tb, "a term of "+c.id, c.terms)
-	if !c.IsLeader() {
+	if !c.IsLeader() && s.ctx.Err() == nil {
 		tb.Errorf("%s: IsLeader is false in its term", c.id)
 	}
 	return s

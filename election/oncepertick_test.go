@@ -115,11 +115,10 @@ func TestOncePerTick(t *testing.T) {
 func TestOncePerTickAtOnce(t *testing.T) {
 	for what, order := range orders {
 		t.Run(what, func(t *testing.T) {
-			ctx := patient(t)
 			dir := testserver.Path(t)
 			var replicas []*schedule
 			for range 4 {
-				s, err := newSchedule(ctx, connect(t), dir)
+				s, err := newSchedule(patient(t), connect(t), dir)
 				must(t, err)
 				replicas = append(replicas, s)
 			}
@@ -127,6 +126,7 @@ func TestOncePerTickAtOnce(t *testing.T) {
 			tick := time.Now()
 			for range 10 {
 				tick = tick.Add(time.Minute)
+				ctx := patient(t)
 				var g errgroup.Group
 				for _, s := range replicas {
 					g.Go(func() error {

@@ -15,9 +15,9 @@ import (
 // more.
 func TestPausedLeader(t *testing.T) {
 	pausetest.Run(t, func(server, dir string) {
-		m := testserver.Connect(t, server, session.WithTimeout(shortTimeout))
+		m := testserver.Connect(t, server, session.WithTimeout(pausetest.Timeout))
 		e := newElection(t, m, dir)
-		err := e.Run(patient(t), func(ctx context.Context) error {
+		err := e.Run(t.Context(), func(ctx context.Context) error {
 			pausetest.Pause(t)
 			leads, err := e.IsLeader(), ctx.Err()
 			if err == nil || leads {

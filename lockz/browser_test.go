@@ -53,7 +53,7 @@ func (b browser) run(tb testing.TB, address string, flags ...string) string {
 		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--user-data-dir=" + tb.TempDir(),
 	}, flags...)
 	cmd := exec.CommandContext(ctx, b.path, append(args, address)...)
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = testserver.Patience
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -96,7 +96,7 @@ func directory(tb testing.TB) string {
 }
 
 func patient(tb testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testserver.Bound())
 	tb.Cleanup(cancel)
 	return ctx
 }

@@ -28,7 +28,7 @@ func newest(t *testing.T, dir string) string {
 // An operator deletes a holder's node. The holder finds out, and the next contender enters.
 func TestHolderDeleted(t *testing.T) {
 	dir := persistentDir(t)
-	l := acquire(t, client(t, dir))
+	l := acquire(t, client(t, dir, session.WithTimeout(time.Minute)))
 	inside, cancel := l.Context(context.Background())
 	defer cancel()
 	if _, err := l.Token(patient(t)); err != nil { // its watch is set
@@ -38,7 +38,7 @@ func TestHolderDeleted(t *testing.T) {
 	testserver.Delete(t, l.Path())
 	select {
 	case <-l.Done():
-	case <-time.After(testserver.Patience / 2): // less than the session timeout
+	case <-time.After(testserver.Patience): // less than the session timeout
 		t.Fatal("the holder was not told")
 	}
 	mustBeLost(t, l, inside)
@@ -51,7 +51,7 @@ func TestHolderDeleted(t *testing.T) {
 // The same, for a holder that has waited for the lock, and for one whose watch was lost in between.
 func TestHolderDeletedAfterReconnect(t *testing.T) {
 	dir := persistentDir(t)
-	q, proxy, m := proxied(t, dir)
+	q, proxy, m := proxied(t, dir, session.WithTimeout(time.Minute))
 	first := acquire(t, client(t, dir))
 	w := enter(t, q, 2)
 	release(t, first)
@@ -65,7 +65,7 @@ func TestHolderDeletedAfterReconnect(t *testing.T) {
 	testserver.Delete(t, l.Path())
 	select {
 	case <-l.Done():
-	case <-time.After(testserver.Patience / 2): // less than the session timeout
+	case <-time.After(testserver.Patience): // less than the session timeout
 		t.Fatal("the holder was not told")
 	}
 	mustBe(t, l.Err(), session.ErrLost)

@@ -44,7 +44,7 @@ func noError(t *testing.T, err error) {
 }
 
 func patience(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testserver.Bound())
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -36,7 +36,7 @@ const (
 // patient returns a context that bounds the wait for what must happen.
 func patient(tb testing.TB) context.Context {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testserver.Bound())
 	tb.Cleanup(cancel)
 	return ctx
 }

@@ -12,7 +12,7 @@ import (
 // Somebody who got the lease from the Hold hook releases it before the hook has returned. The Local
 // hands the lock over to the next waiter, and the turn has to know of that hold: its loss ends it.
 func TestLocalLeaseEndsInHoldHook(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), testserver.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testserver.Bound())
 	defer cancel()
 	inHook, goOn := make(chan *Lease, 1), make(chan struct{})
 	first := true

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -45,7 +46,7 @@ func TestWakeUpLost(t *testing.T) {
 			dir := persistentDir(t)
 			holder := acquire(t, client(t, dir))
 			watching := make(chan struct{}, 100)
-			q, proxy, m := proxied(t, dir, watchHook(watching))
+			q, proxy, m := proxied(t, dir, session.WithTimeout(time.Minute), watchHook(watching))
 			before := testserver.Session(t, m).ID()
 			w := enter(t, q, 2)
 			await(t, watching, "the waiter to watch")
@@ -55,7 +56,7 @@ func TestWakeUpLost(t *testing.T) {
 			})
 			select {
 			case <-w.done:
-			case <-time.After(long / 2): // after all of it, it would look anyway
+			case <-time.After(testserver.Patience): // after a session timeout, it would look anyway
 				t.Fatal("the wake-up was lost")
 			}
 			l := w.get(t)

@@ -195,7 +195,7 @@ func (r *referee) leave(c *claim) {
 func TestLoadWithFaults(t *testing.T) {
 	longtest.Only(t)
 	const sessions, cuts, partitions = 6, 25, 3
-	ctx, cancel := context.WithTimeout(context.Background(), 5*testserver.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*testserver.Patience) // goesRound notices earlier that clients hang
 	defer cancel()
 	dir := testserver.Path(t)
 	var r referee

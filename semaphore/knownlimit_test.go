@@ -3,7 +3,6 @@ package semaphore_test
 import (
 	"runtime"
 	"testing"
-	"time"
 	"weak"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -23,7 +22,7 @@ func TestEndedSessionIsFreed(t *testing.T) {
 		<-live.Done()
 	}()
 	testserver.Session(t, m) // the next one
-	zktest.Eventually(t, 10*time.Second, "the end of the session in memory", func() bool {
+	zktest.Eventually(t, testserver.Patience, "the end of the session in memory", func() bool {
 		runtime.GC()
 		return old.Value() == nil
 	})

@@ -23,7 +23,7 @@ import (
 // An identity is presented on every connection and in every session. The nodes made with it are
 // closed to other clients, and a refusal is reported at once.
 func TestAuthAndACL(t *testing.T) {
-	p, m, s := behindProxy(t, 5*time.Second,
+	p, m, s := behindProxy(t, 20*time.Second,
 		session.WithAuth("digest", []byte("us:secret")),
 		session.WithACL(zk.DigestACL(zk.PermAll, "us", "secret")...))
 	d, ctx := dir(t, s), patient(t)
@@ -51,7 +51,7 @@ func TestAuthAndACL(t *testing.T) {
 }
 
 func TestAuthRefused(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testserver.Bound())
 	defer cancel()
 	m, err := session.Connect(ctx, testserver.Server(t).ConnectString(),
 		session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))),

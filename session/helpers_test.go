@@ -17,7 +17,7 @@ import (
 // patient is a context for work that is quick, but may be slow on a busy machine.
 func patient(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testserver.Bound())
 	t.Cleanup(cancel)
 	return ctx
 }

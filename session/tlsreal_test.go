@@ -135,7 +135,7 @@ func TestMutualTLS(t *testing.T) {
 		session.WithTLS(&tls.Config{RootCAs: ours.pool, Certificates: []tls.Certificate{ours.issue(t, "client", later)}}),
 		session.WithACL(zk.ACL{Perms: zk.PermAll, Scheme: "x509", ID: "CN=client"}))
 	s, lease := testserver.Session(t, m), lock(t, m)
-	must(t, e.Restart(patient(t), 0))
+	must(t, e.Restart(t.Context(), 0))
 	must(t, s.Sync(patient(t), "/"))
 	must(t, lease.Err())
 

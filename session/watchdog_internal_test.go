@@ -23,6 +23,7 @@ func (e slowExpired) Go(func()) {}
 // watchdog.look holds watchdog.mu and wants Conn.mu (silence); Conn.receive holds Conn.mu and wants
 // watchdog.mu (Expired → lose → end → watchdog.stop).
 func TestWatchdogAndExpiryDoNotDeadlock(t *testing.T) {
+	const patience = 20 * time.Second // of a busy machine
 	cfg := newFakeConfig(t, WithTimeout(2*time.Second))
 	s := bareSession(t, cfg)
 	s.work.init(s.life.Done())
@@ -63,7 +64,7 @@ func TestWatchdogAndExpiryDoNotDeadlock(t *testing.T) {
 		}
 	}()
 	w.Write(make([]byte, 48)) // handshake
-	zktest.Eventually(t, time.Second, "the handshake", func() bool { return s.ID() != 0 })
+	zktest.Eventually(t, patience, "the greeting", func() bool { return s.ID() != 0 })
 	s.watchdog.stop() // not the timer's looks: the test's own
 	s.watchdog.over = false
 	req := make([]byte, 12)
@@ -77,7 +78,7 @@ func TestWatchdogAndExpiryDoNotDeadlock(t *testing.T) {
 	close(ev.goOn)
 	select {
 	case <-s.Done():
-	case <-time.After(3 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the session has expired and never ends: watchdog.mu and Conn.mu are locked in both orders")
 	}
 }

@@ -17,7 +17,7 @@ import (
 func TestServerAlone(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()
-	const timeout = 6 * time.Second
+	const timeout = 12 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	e := &ensemble{Ensemble: zktest.StartReal(t, zktest.Nodes(3)), ctx: ctx}

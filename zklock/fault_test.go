@@ -18,7 +18,7 @@ import (
 )
 
 // faultTimeout is a session timeout for tests in which no session may be lost.
-const faultTimeout = 20 * time.Second
+const faultTimeout = 2 * testserver.Patience
 
 // behindProxy returns a mutex whose session has a proxy of its own. The directory exists already, so that
 // the first create in it is that of the contender.
@@ -82,7 +82,7 @@ func TestUnlockDisconnected(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel() // Unlock waits in vain
 	mx, proxy, sameSession, dir := behindProxy(t)
-	ctx := patient(t)
+	ctx := t.Context() // it outlives Unlock
 	must(t, mx.Lock(ctx))
 	other := newMutex(t, connect(t), dir)
 	next := background(func() error { return other.Lock(ctx) })

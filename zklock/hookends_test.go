@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
@@ -37,7 +36,7 @@ func TestLossHookEndsDo(t *testing.T) {
 	}))
 	mx := newMutex(t, m, "/mutex")
 	for range 1000 { // one try of ten strikes
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -60,7 +59,7 @@ func TestLossHookEndsDo(t *testing.T) {
 			cancel()
 			continue
 		}
-		if err := mx.Lock(ctx); err != nil {
+		if err := mx.Lock(patient(t)); err != nil {
 			t.Errorf("the lock is free, but cannot be taken: %v", err)
 		} else {
 			_ = mx.Unlock()

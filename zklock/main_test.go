@@ -2,7 +2,6 @@ package zklock_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -12,4 +11,4 @@ func TestMain(m *testing.M) { testserver.Main(m) }
 
 // Most tests want Unlock to succeed, also on a busy machine. The variable is set before any goroutine runs,
 // since goroutines read it without a lock.
-func init() { hold.UnlockPatience = 5 * time.Second }
+func init() { hold.UnlockPatience = testserver.Patience }

@@ -15,9 +15,6 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// pauseTimeout is the session timeout of the paused process.
-const pauseTimeout = 2 * time.Second
-
 // A process that was paused for longer than its session lives sees at its first look that its locks are lost.
 // That holds for the context of every kind of Do, for that of a lease, for their Done channels, and for contexts
 // that are derived from them after the pause.
@@ -34,7 +31,7 @@ func TestSuspendedProcess(t *testing.T) {
 // nothing.
 func TestSuspensionUnknown(t *testing.T) {
 	pausetest.Suspend(t, "./zklock", false, func(server, dir string) {
-		l, err := newMutex(t, testserver.Connect(t, server, session.WithTimeout(pauseTimeout)), dir).Acquire(t.Context())
+		l, err := newMutex(t, testserver.Connect(t, server, session.WithTimeout(pausetest.Timeout)), dir).Acquire(t.Context())
 		must(t, err)
 		pausetest.Pause(t)
 		if err := l.Err(); err != nil {
@@ -97,7 +94,7 @@ func bePaused(t *testing.T, server, dir string) {
 	looked := make(chan struct{})
 	ended := make(chan error)
 	for name, l := range locks {
-		m := testserver.Connect(t, server, session.WithTimeout(pauseTimeout))
+		m := testserver.Connect(t, server, session.WithTimeout(pausetest.Timeout))
 		in := make(chan context.Context)
 		go func() {
 			ended <- l.lock(m, dir+"/"+name)(context.Background(), func(ctx context.Context) error {

@@ -17,7 +17,7 @@ import (
 )
 
 // quorumTimeout is the session timeout of the clients of an ensemble.
-const quorumTimeout = 5 * time.Second
+const quorumTimeout = 10 * time.Second
 
 // ensemble has three servers, and clients that want one lock.
 type ensemble struct {

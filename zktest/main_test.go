@@ -55,8 +55,8 @@ func sharedServer(t *testing.T) string {
 // connect returns a client of the servers at addr that has a session.
 func connect(t testing.TB, addr string) (*zk.Conn, <-chan zk.Event) {
 	t.Helper()
-	conn, events := dial(t, addr, 10*time.Second)
-	zktest.Eventually(t, 10*time.Second, "a session", func() bool { return conn.State() == zk.StateHasSession })
+	conn, events := dial(t, addr, testserver.Patience)
+	zktest.Eventually(t, testserver.Patience, "a session", func() bool { return conn.State() == zk.StateHasSession })
 	return conn, events
 }
 

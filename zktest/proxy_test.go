@@ -4,7 +4,6 @@ import (
 	"net"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -77,7 +76,7 @@ func TestProxyDisconnect(t *testing.T) {
 	p, conn := proxied(t)
 	session := conn.SessionID()
 	p.Disconnect()
-	zktest.Eventually(t, 10*time.Second, "a second handshake", func() bool {
+	zktest.Eventually(t, testserver.Patience, "a second handshake", func() bool {
 		return p.Count(zktest.On(zktest.OpConnect, "")) == 2 && conn.State() == zk.StateHasSession
 	})
 	if got := conn.SessionID(); got != session {
@@ -109,16 +108,11 @@ func TestProxyRefuse(t *testing.T) {
 func TestProxySetTarget(t *testing.T) {
 	t.Parallel()
 	real := sharedServer(t)
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = nobody.Close()
-	p := zktest.StartProxy(t, nobody.Addr().String())
-	conn, _ := dial(t, p.Addr(), 10*time.Second)
-	zktest.Eventually(t, 10*time.Second, "a try", func() bool { return conn.State() == zk.StateConnecting })
+	p := zktest.StartProxy(t, "127.0.0.1:1") // nobody listens there
+	conn, _ := dial(t, p.Addr(), testserver.Patience)
+	zktest.Eventually(t, testserver.Patience, "a try", func() bool { return conn.State() == zk.StateConnecting })
 	p.SetTarget(real)
-	zktest.Eventually(t, 10*time.Second, "a session", func() bool { return conn.State() == zk.StateHasSession })
+	zktest.Eventually(t, testserver.Patience, "a session", func() bool { return conn.State() == zk.StateHasSession })
 }
 
 func TestProxyClose(t *testing.T) {

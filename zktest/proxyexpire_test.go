@@ -32,7 +32,7 @@ func TestExpire(t *testing.T) {
 			break
 		}
 	}
-	zktest.Eventually(t, 10*time.Second, "a new session", func() bool {
+	zktest.Eventually(t, testserver.Patience, "a new session", func() bool {
 		return conn.State() == zk.StateHasSession && conn.SessionID() != session
 	})
 	ids := p.Sessions()
@@ -87,7 +87,7 @@ func TestExpireErrors(t *testing.T) {
 	// Afterwards the client can reconnect and still has its session.
 	session := conn.SessionID()
 	p.SetTarget(sharedServer(t))
-	zktest.Eventually(t, 10*time.Second, "reconnection", func() bool { return conn.State() == zk.StateHasSession })
+	zktest.Eventually(t, testserver.Patience, "reconnection", func() bool { return conn.State() == zk.StateHasSession })
 	if got := conn.SessionID(); got != session {
 		t.Errorf("session %#x, want %#x", got, session)
 	}

@@ -3,7 +3,6 @@ package zktest_test
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -37,7 +36,7 @@ func TestCutBefore(t *testing.T) {
 	if exists(t, direct(t), path) {
 		t.Error("the request has reached the server")
 	}
-	zktest.Eventually(t, 10*time.Second, "reconnection", func() bool { return conn.State() == zk.StateHasSession })
+	zktest.Eventually(t, testserver.Patience, "reconnection", func() bool { return conn.State() == zk.StateHasSession })
 	create(t, conn, path, 0) // it strikes once
 }
 

@@ -17,7 +17,7 @@ import (
 func TestOnPing(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()
-	e := zktest.StartReal(t, zktest.Nodes(3), zktest.TickTime(200*time.Millisecond), zktest.Partitions())
+	e := zktest.StartReal(t, zktest.Nodes(3), zktest.TickTime(time.Second), zktest.Partitions())
 	leader, err := e.Leader(soon(t))
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestOnPing(t *testing.T) {
 	if !exists(t, conn, "/here") {
 		t.Error("the follower has no node of a session that has just been heard of")
 	}
-	zktest.Eventually(t, 30*time.Second, "the leader expires the session", func() bool {
+	zktest.Eventually(t, time.Minute, "the leader expires the session", func() bool {
 		return !exists(t, observer, "/here")
 	})
 	stop()

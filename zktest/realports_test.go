@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/zktest/internal/javaserver"
@@ -96,7 +95,7 @@ func TestZooKeeperHome(t *testing.T) {
 	}
 	t.Setenv("ZOOKEEPER_HOME", home)
 	e := StartReal(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
 	defer cancel()
 	env, err := e.Word(ctx, 0, "envi")
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -26,7 +27,7 @@ func piped(t *testing.T, srv *zktest.Server) (*zk.Conn, <-chan zk.Event) {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	zktest.Eventually(t, 10*time.Second, "a session", func() bool { return conn.State() == zk.StateHasSession })
+	zktest.Eventually(t, testserver.Patience, "a session", func() bool { return conn.State() == zk.StateHasSession })
 	return conn, events
 }
 

@@ -218,7 +218,7 @@ func TestStopServerAlone(t *testing.T) {
 
 // Over TCP each server has an address of its own.
 func TestEnsembleOverTCP(t *testing.T) {
-	srv := Start(t, Servers(3), Listen("127.0.0.1:0"), TickTime(100*time.Millisecond))
+	srv := Start(t, Servers(3), Listen("127.0.0.1:0"))
 	addrs := strings.Split(srv.ConnectString(), ",")
 	if len(addrs) != 3 || addrs[0] != srv.Addr() || addrs[1] != srv.ServerAddr(1) {
 		t.Fatalf("addresses %q", addrs)

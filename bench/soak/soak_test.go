@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -15,7 +14,8 @@ import (
 
 // One cycle leaves nothing, and its table and picture can be made.
 func TestOneCycle(t *testing.T) {
-	s, err := newSoak(time.Second, 1)
+	const length = loadPhase // a cycle is longer, and the beginning shorter, also on a busy machine
+	s, err := newSoak(length, 1)
 	if errors.Is(err, zktest.ErrNoZooKeeper) {
 		testserver.Missing(t, err)
 	}
@@ -27,7 +27,7 @@ func TestOneCycle(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if err := s.run(context.Background(), time.Second, func(line string) { t.Log(line) }); err != nil {
+	if err := s.run(context.Background(), length, func(line string) { t.Log(line) }); err != nil {
 		t.Fatal(err)
 	}
 	if n, _, _ := s.referee.Result(); n == 0 || len(s.settled) != 1 {

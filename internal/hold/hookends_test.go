@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 )
 
@@ -25,7 +25,7 @@ func recovers(t *testing.T, f func()) {
 // slot is free all the same.
 func TestHookPanicsAtEndOfDo(t *testing.T) {
 	h := hold.One[*lease]("/lock")
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
 	defer cancel()
 	var inside *lease
 	recovers(t, func() {
@@ -62,7 +62,7 @@ func TestHookPanicsAtEntry(t *testing.T) {
 // Unlock finds the loss first, and a hook panics.
 func TestHookPanicsInUnlock(t *testing.T) {
 	h := hold.One[*lease]("/lock")
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
 	defer cancel()
 	l := lock(t, h, ctx, "the first")
 	l.lose()
@@ -101,7 +101,7 @@ func TestHookPanicsAfterEntry(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			recovers(t, func() { c.lock(c.h, panicsSecond(&lease{name: "the"})) })
-			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
 			defer cancel()
 			if _, err := c.h.Lock(ctx, get("the next")); err != nil {
 				t.Errorf("the next Lock: %v", err)

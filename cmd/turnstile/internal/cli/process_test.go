@@ -55,7 +55,7 @@ func start(t *testing.T, server string, args ...string) *process {
 	p := &process{cmd: exec.Command(os.Args[0], args...), stdout: new(buffer), stderr: new(buffer), ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), programEnv+"=1", "TURNSTILE_ZK="+server, longTimeout)
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
-	p.cmd.WaitDelay = time.Second
+	p.cmd.WaitDelay = testserver.Patience // for the rest of the output
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

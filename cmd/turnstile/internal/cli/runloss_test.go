@@ -18,7 +18,7 @@ import (
 
 // shortLease are the flags of a holder whose lease can run out in a test.
 func shortLease(path, script string) []string {
-	return []string{"run", "--timeout", "4s", "--grace", "400ms", path, "--", "sh", "-c", script}
+	return []string{"run", "--timeout", "10s", "--grace", "1s", path, "--", "sh", "-c", script}
 }
 
 // onBoth runs a test with the in-process server and with a real one.
@@ -61,7 +61,9 @@ func TestRunLeaseRunsOutGently(t *testing.T) {
 	t.Parallel()
 	path, j := testserver.Path(t), newJournal(t)
 	proxy := testserver.Proxy(t)
-	holder := start(t, proxy.Addr(), shortLease(path, "trap '"+j.once("term")+"; exit 0' TERM; "+j.once("A")+"; while :; do sleep 0.02; done")...)
+	// The grace period is long enough for a busy machine.
+	holder := start(t, proxy.Addr(), "run", "--timeout", "20s", "--grace", "5s", path, "--", "sh", "-c",
+		"trap '"+j.once("term")+"; exit 0' TERM; "+j.once("A")+"; while :; do sleep 0.02; done")
 	j.await(t, "A")
 	proxy.Blackhole(zktest.Both)
 	holder.wait(t, codeLost)
@@ -146,7 +148,7 @@ func TestRunKilled(t *testing.T) {
 	t.Parallel()
 	path, j := testserver.Path(t), newJournal(t)
 	script, pids := withPids(t)
-	holder := start(t, server(t), "run", "--timeout", "4s", path, "--", "sh", "-c", script)
+	holder := start(t, server(t), "run", "--timeout", "10s", path, "--", "sh", "-c", script)
 	all := pids()
 	rival := start(t, server(t), "run", path, "--", "sh", "-c", j.once("B"))
 	holder.signal(t, syscall.SIGKILL)

@@ -27,7 +27,7 @@ func TestRunShorterSession(t *testing.T) {
 		}
 		p := start(t, srv.Addr(), args...)
 		waiter := awaitOther(t, w, path, uuidA+"lock-0000000000")
-		srv.SetSessionTimeoutsOf(0, time.Second, 4*time.Second)
+		srv.SetSessionTimeoutsOf(0, time.Second, 10*time.Second)
 		for _, id := range srv.Sessions() {
 			if id != w.admin.SessionID() {
 				if err := srv.Expire(t.Context(), id); err != nil {
@@ -41,7 +41,7 @@ func TestRunShorterSession(t *testing.T) {
 		if started := j.last(t, "B") >= 0; started != (code == 0) {
 			t.Errorf("--grace %q: the command was started: %v", grace, started)
 		}
-		if changed := strings.Contains(p.stderr.String(), "session timeout has changed from 40s to 4s"); changed != (code != 0) {
+		if changed := strings.Contains(p.stderr.String(), "session timeout has changed from 40s to 10s"); changed != (code != 0) {
 			t.Errorf("--grace %q: stderr %q", grace, p.stderr)
 		}
 	}
@@ -69,10 +69,10 @@ func TestRunTimeoutShrinks(t *testing.T) {
 	srv := zktest.Start(t, zktest.TickTime(200*time.Millisecond))
 	srv.SetSessionTimeoutsOf(0, time.Second, 40*time.Second)
 	j := newJournal(t)
-	p := start(t, srv.Addr(), "run", "--grace", "2s", "/test/l", "--", "sh", "-c",
+	p := start(t, srv.Addr(), "run", "--grace", "5s", "/test/l", "--", "sh", "-c",
 		j.once("A")+"; while ! grep -q B "+string(j)+"; do sleep 0.02; done; exit 3")
 	j.await(t, "A")
-	srv.SetSessionTimeoutsOf(0, time.Second, 4*time.Second)
+	srv.SetSessionTimeoutsOf(0, time.Second, 10*time.Second)
 	srv.Disconnect()
 	zktest.Eventually(t, patience, "a warning", func() bool {
 		return strings.Contains(p.stderr.String(), "the grace period had to follow")

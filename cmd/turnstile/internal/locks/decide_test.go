@@ -53,7 +53,7 @@ func TestClassify(t *testing.T) {
 
 // The rules of this package say the same as the library's own, for random queues of each kind of lock.
 func TestDecideLikeLibrary(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), testserver.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testserver.Bound())
 	defer cancel()
 	m := testserver.Connect(t, testserver.Server(t).Addr(0))
 	tree := NewTree(m, testserver.Patience)

@@ -19,7 +19,7 @@ import (
 )
 
 func patient(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), testserver.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testserver.Bound())
 	t.Cleanup(cancel)
 	return ctx
 }

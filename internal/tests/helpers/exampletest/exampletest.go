@@ -5,7 +5,6 @@ package exampletest
 import (
 	"bytes"
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -40,7 +39,7 @@ func program(args ...string) (cmd *exec.Cmd, output *bytes.Buffer) {
 	cmd, output = exec.Command(os.Args[0], args...), new(bytes.Buffer)
 	cmd.Env = append(os.Environ(), mainEnv+"=1")
 	cmd.Stdout, cmd.Stderr = output, output
-	cmd.WaitDelay = time.Second // an orphan may have the output open
+	cmd.WaitDelay = testserver.Patience // an orphan may have the output open
 	return cmd, output
 }
 
@@ -97,34 +96,32 @@ func stops(t *testing.T, dir string, args []string) bool {
 	return true
 }
 
-// soon is how long an example may take to say that there is no ZooKeeper.
-const soon = 10 * time.Second
+// soon is how long an example may take to say that there is no ZooKeeper. It gives up after eight seconds.
+// The rest is for a busy machine.
+const soon = 8*time.Second + 2*testserver.Patience
 
-// WrongServer checks that the example says within ten seconds that nothing answers at the
+// nobody is an address at which nobody listens. The port is below those that servers get by chance.
+const nobody = "127.0.0.1:1"
+
+// WrongServer checks that the example gives up by itself, and says that nothing answers at the
 // address. The arguments are made from that address.
 func WrongServer(t *testing.T, args func(addr string) []string) {
 	t.Helper()
 	longtest.Only(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close() // and now nobody listens there
-	cmd, output := program(args(addr)...)
+	cmd, output := program(args(nobody)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	late := time.AfterFunc(soon, func() { _ = cmd.Process.Kill() })
-	err = cmd.Wait()
+	err := cmd.Wait()
 	if !late.Stop() {
 		t.Errorf("it tries for more than %v", soon)
 	}
 	if err == nil || !cmd.ProcessState.Exited() {
 		t.Errorf("it ends with %v", err)
 	}
-	if !strings.Contains(output.String(), addr) {
-		t.Errorf("it does not name %s, but says %q", addr, output)
+	if !strings.Contains(output.String(), nobody) {
+		t.Errorf("it does not name %s, but says %q", nobody, output)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Patient returns a context for operations that take a moment, or longer on a busy machine.
 func Patient(tb testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testserver.Bound())
 	tb.Cleanup(cancel)
 	return ctx
 }

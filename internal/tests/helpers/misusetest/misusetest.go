@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
 // Package describes the package under test.
@@ -31,7 +33,7 @@ type Object struct {
 }
 
 // patience bounds a call that should return at once.
-const patience = 10 * time.Second
+const patience = testserver.Patience
 
 var (
 	contextType = reflect.TypeFor[context.Context]()

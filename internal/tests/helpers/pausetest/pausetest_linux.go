@@ -37,6 +37,10 @@ const (
 	dirEnv    = "TURNSTILE_TEST_PAUSED_DIR"
 )
 
+// Timeout is the session timeout of the process that is paused. On a busy machine its sessions live until the
+// pause, and the test sees them then.
+const Timeout = 10 * time.Second
+
 // Run runs the calling test once more, in a process of its own, and there it calls paused. When that process
 // has paused, Run waits until the servers have expired all of its sessions that contend below dir, and
 // lets it go on. It is a long test.
@@ -73,7 +77,7 @@ func isPaused(paused func(server, dir string)) bool {
 // it lets the process go on.
 func run(t *testing.T, binary string, env []string, wake func(time.Duration) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*testserver.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*Timeout+6*testserver.Patience)
 	defer cancel()
 	dir := testserver.Path(t)
 	cmd := exec.CommandContext(ctx, binary, "-test.run=^"+t.Name()+"$", "-test.v")
@@ -96,7 +100,7 @@ func run(t *testing.T, binary string, env []string, wake func(time.Duration) err
 	if contenders(t, dir) == 0 {
 		t.Error("it held nothing when it stopped")
 	}
-	zktest.Eventually(t, testserver.Patience, "the end of its sessions", func() bool { return contenders(t, dir) == 0 })
+	zktest.Eventually(t, Timeout+testserver.Patience, "the end of its sessions", func() bool { return contenders(t, dir) == 0 })
 	if err := wake(time.Since(stopped)); err != nil {
 		t.Fatal(err)
 	}

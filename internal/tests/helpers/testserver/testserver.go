@@ -29,6 +29,20 @@ import (
 // Patience bounds waits for things that happen at once unless the machine is busy.
 const Patience = 20 * time.Second
 
+// startTime is how long the shared server may take to start on a busy machine.
+const startTime = time.Minute
+
+// Bound returns how long a call may take that may be the first to need the shared server.
+func Bound() time.Duration {
+	if started.Load() {
+		return Patience
+	}
+	return startTime + Patience
+}
+
+// started reports whether the shared server has started, or has failed to.
+var started atomic.Bool
+
 // shared is the server and a plain client of it. The first test that asks starts both.
 var shared struct {
 	once   sync.Once
@@ -98,6 +112,7 @@ const (
 )
 
 func start() {
+	defer started.Store(true)
 	if shared.server, shared.err = newServer(); shared.err != nil {
 		return
 	}

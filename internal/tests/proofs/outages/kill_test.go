@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +17,10 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
+// mostSlow bounds how often TestLeaderKilled kills the leader again because a busy machine took longer to elect
+// another than sessions need survive.
+const mostSlow = 5
+
 // killed is how many sessions TestLeaderKilled has on each server as it kills the leader.
 const killed = 4
 
@@ -24,23 +29,32 @@ const killed = 4
 func TestLeaderKilled(t *testing.T) {
 	longtest.Only(t)
 	e := zktest.StartReal(t, zktest.Nodes(servers), zktest.TickTime(tick))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(*killsFlag+1)*2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(*killsFlag+1+mostSlow)*2*time.Minute)
 	defer cancel()
 	var old []*holder // that live through all of it
 	for i := range servers {
 		old = append(old, realHolder(ctx, t, e, i, fmt.Sprintf("/locks/old-%d", i)))
 	}
-	for kill := range *killsFlag {
+	slow := 0
+	for kill := 0; kill < *killsFlag+slow; kill++ {
 		var all []*holder
 		for i := range servers * killed {
 			all = append(all, realHolder(ctx, t, e, i%servers, fmt.Sprintf("/locks/%d-%d", kill, i)))
 		}
 		time.Sleep(2*time.Second + rand.N(2*time.Second)) //nolint:forbidigo // the tick is learned; then any moment of a round will do
 		all = append(all, old...)
-		lowest, took := killLeader(ctx, t, e, all)
+		lowest, took, elected := killLeader(ctx, t, e, all)
 		n := lost(all)
-		t.Logf("kill %d: lost %d of %d; connected again after %v; the least that remained was %v", kill+1, n, len(all), took, lowest)
-		if n > 0 {
+		t.Logf("kill %d: lost %d of %d; another led after %v; connected again after %v; the least that remained was %v",
+			kill+1, n, len(all), elected, took, lowest)
+		switch most := survivable(learned); {
+		case n > 0 && elected > most:
+			slow++
+			old = slices.DeleteFunc(old, (*holder).lost)
+			if slow > mostSlow {
+				t.Fatalf("the machine is too busy: %d times sessions were lost when nobody led for more than %v", slow, most)
+			}
+		case n > 0:
 			t.Fatalf("lost %d of %d sessions as the leader was killed", n, len(all))
 		}
 		for _, h := range all[:servers*killed] {
@@ -83,9 +97,9 @@ func realHolder(ctx context.Context, t *testing.T, e *zktest.Ensemble, i int, pa
 }
 
 // killLeader kills the leader and starts it again at once. It returns when all servers serve
-// and all sessions are connected or lost: the least that any session had left meanwhile, and
-// how long it took until all were connected.
-func killLeader(ctx context.Context, t *testing.T, e *zktest.Ensemble, all []*holder) (lowest, took time.Duration) {
+// and all sessions are connected or lost: the least that any session had left meanwhile,
+// how long it took until all were connected, and until a server led.
+func killLeader(ctx context.Context, t *testing.T, e *zktest.Ensemble, all []*holder) (lowest, took, elected time.Duration) {
 	t.Helper()
 	leader, err := e.Leader(ctx)
 	if err != nil {
@@ -95,6 +109,15 @@ func killLeader(ctx context.Context, t *testing.T, e *zktest.Ensemble, all []*ho
 	if err := e.Kill(leader); err != nil {
 		t.Fatal(err)
 	}
+	leads := make(chan time.Duration, 1)
+	go func() {
+		for ctx.Err() == nil {
+			if _, err := e.Leader(ctx); err == nil {
+				break
+			}
+		}
+		leads <- time.Since(began)
+	}()
 	ready := make(chan error, 1)
 	go func() { ready <- e.Start(ctx, leader) }()
 	lowest = least(all)
@@ -115,7 +138,7 @@ func killLeader(ctx context.Context, t *testing.T, e *zktest.Ensemble, all []*ho
 				lowest = min(lowest, least(all))
 				return !away(all)
 			})
-			return lowest, took
+			return lowest, took, <-leads
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

@@ -55,7 +55,7 @@ func (m mutant) test(t *testing.T) {
 		m.testBy(t, overlay, by)
 		return
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // most of it for the build
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // most of it for the build, on a busy machine
 	defer cancel()
 	began := time.Now()
 	run, kind := "^TestSeeds$", m.kind
@@ -66,7 +66,7 @@ func (m mutant) test(t *testing.T) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-overlay", overlay, ".",
 		"-run", run, "-seeds", strconv.Itoa(mutantSeeds), "-kind", kind)
 	cmd.Env = append(os.Environ(), shardEnv+"=0/1")
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = 20 * time.Second // on a busy machine
 	out, err := cmd.CombinedOutput()
 	took := time.Since(began).Round(100 * time.Millisecond)
 	if err == nil {
