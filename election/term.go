@@ -42,7 +42,7 @@ func (e *Election) serve(ctx context.Context, lead func(context.Context) error) 
 	switch {
 	case t.called == nil:
 		return t, err
-	case err == nil, err == context.Canceled:
+	case err == nil, err == context.Canceled: //nolint:errorlint // and not what wraps it, which says more
 		return t, e.failed(t.called)
 	}
 	return t, e.failed(fmt.Errorf("%w: %w", t.called, err))

@@ -197,8 +197,10 @@ func TestBadArguments(t *testing.T) {
 func TestBadRequest(t *testing.T) {
 	q, proxy, _ := proxied(t, persistentDir(t))
 	proxy.ResetRequests()
+	tooLarge := math.MaxInt32
+	tooLarge++ // negative on 32 bits, which is refused as well
 	for what, r := range map[string]queue.Request{
-		"weight too large": {Kind: mutex, Weight: math.MaxInt32 + 1},
+		"weight too large": {Kind: mutex, Weight: tooLarge},
 		"revoking data":    {Kind: mutex, Data: []byte(queue.RevokeMessage)},
 	} {
 		_, err := q.Acquire(patient(t), r)

@@ -361,7 +361,7 @@ func (d *dialer) failed(to target, why error) {
 
 // record passes a failure on to the log.
 func (d *dialer) record(to target, why error) {
-	switch why := why.(type) {
+	switch why := why.(type) { //nolint:errorlint // these two come as they were made
 	case *failure:
 		d.logbook.failed(to.addr, why)
 	case failures: // of names

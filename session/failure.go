@@ -67,6 +67,8 @@ func errSilence(d time.Duration) error {
 
 // plain returns the text of an error without what the text around it says already, such as
 // addresses. Errors of a user's dialer keep their whole text.
+//
+//nolint:errorlint // it takes the layers off one by one
 func plain(err error) string {
 	if op, ok := err.(*net.OpError); ok && op.Err != nil && (op.Op == "dial" || op.Op == "read" || op.Op == "write") {
 		err = op.Err

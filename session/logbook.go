@@ -202,7 +202,7 @@ func cause(err error) slog.Attr {
 	if errors.As(err, &end) {
 		err = end.why
 	}
-	if f, ok := err.(*failure); ok {
+	if f, ok := err.(*failure); ok { //nolint:errorlint // what wraps a failure has a text of its own
 		return slog.String("cause", f.reason())
 	}
 	return slog.Any("cause", err)

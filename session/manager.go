@@ -133,7 +133,7 @@ func (m *Manager) Session(ctx context.Context) (*Session, error) {
 	}
 	s, err := m.await(ctx)
 	if last := m.dialer.lastFailure(); ctx.Err() != nil && err != nil && last != nil {
-		err = fmt.Errorf("%w: %v", err, last)
+		err = fmt.Errorf("%w: %v", err, last) //nolint:errorlint // callers match the end of ctx, and not the last dial
 	}
 	return s, err
 }

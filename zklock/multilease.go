@@ -177,7 +177,7 @@ func (l *MultiLease) rollBack(ctx context.Context, why error, rest *taking) erro
 	case len(refused) == 0:
 		return why
 	case errors.Is(why, queue.ErrBusy), errors.Is(why, errLostEarlier):
-		return fmt.Errorf("%v; rolled back: %w", why, hold.Join(refused...))
+		return fmt.Errorf("%v; rolled back: %w", why, hold.Join(refused...)) //nolint:errorlint // not busy: a refusal
 	}
 	return hold.Join(append([]error{why}, refused...)...)
 }

@@ -232,13 +232,13 @@ func makeNodes(c *zk.Conn, p string) error {
 		return nil
 	}
 	_, err := c.Create(p, nil, 0, zk.WorldACL(zk.PermAll))
-	if err == zk.ErrNoNode {
+	if errors.Is(err, zk.ErrNoNode) {
 		if err := makeNodes(c, path.Dir(p)); err != nil {
 			return err
 		}
 		_, err = c.Create(p, nil, 0, zk.WorldACL(zk.PermAll))
 	}
-	if err == zk.ErrNodeExists {
+	if errors.Is(err, zk.ErrNodeExists) {
 		return nil
 	}
 	return err

@@ -71,5 +71,5 @@ func (e *endError) As(target any) bool {
 // endsContext reports whether err is one of the two errors of an ended context. It does not look
 // at what err wraps.
 func endsContext(err error) bool {
-	return err == context.Canceled || err == context.DeadlineExceeded
+	return err == context.Canceled || err == context.DeadlineExceeded //nolint:errorlint // see above
 }

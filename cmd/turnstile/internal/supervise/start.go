@@ -4,6 +4,7 @@ package supervise
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -117,8 +118,8 @@ func becomeCommand() int {
 		if clock() >= time.Duration(deadline) {
 			continue // turnstile decides whether there is another
 		}
-		err := syscall.Exec(os.Args[1], os.Args[2:], os.Environ())
-		errno, _ := err.(syscall.Errno)
+		var errno syscall.Errno
+		errors.As(syscall.Exec(os.Args[1], os.Args[2:], os.Environ()), &errno)
 		fmt.Fprintln(report, lineFailed, int(errno))
 		return starterStatus
 	}
