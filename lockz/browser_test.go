@@ -120,6 +120,7 @@ func tags(document string) []string {
 // A browser finds the elements that the page was written with: the HTML is valid, and the names of
 // others become text.
 func TestBrowserReadsPage(t *testing.T) {
+	longtest.Only(t)
 	b := newBrowser(t)
 	for name, document := range map[string]string{"realistic": firstOf(realistic(t)), "hostile": hostile(t)} {
 		got := b.dom(t, serve(t, document))

@@ -6,10 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 )
 
 // What go doc shows of a package has no name of an internal package, which users cannot import.
 func TestDocHasNoInternalNames(t *testing.T) {
+	longtest.Only(t)
 	var internals []string
 	for path := range compile(t) {
 		if strings.HasPrefix(path, module) && strings.Contains(path, "/internal/") {

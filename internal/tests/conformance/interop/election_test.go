@@ -33,6 +33,9 @@ func TestElection(t *testing.T) {
 			if !testserver.Real(t) {
 				testserver.Missing(t, zktest.ErrNoZooKeeper)
 			}
+			if kind == "latch" {
+				longtest.Only(t) // it differs in names only
+			}
 			program := compileElection(t)
 			t.Run("hand over", func(t *testing.T) { handOver(t, program, kind, opts) })
 			t.Run("lost", func(t *testing.T) { longtest.Only(t); lose(t, program, kind, opts) })

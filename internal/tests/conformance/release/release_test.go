@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 )
 
 // script is what make release runs.
@@ -115,6 +117,7 @@ func nothing(repository) {}
 // A repository that is ready is checked by make apidiff and make lint. The tags are printed in the order in which
 // they are pushed, and none is made.
 func TestReady(t *testing.T) {
+	longtest.Only(t)
 	original := ready(t)
 	for name, c := range map[string]struct {
 		version string
@@ -165,6 +168,7 @@ func rename(r repository, version string) {
 
 // A repository that is not ready is refused, with the reason.
 func TestNotReady(t *testing.T) {
+	longtest.Only(t)
 	original := ready(t)
 	for name, c := range map[string]struct {
 		version string

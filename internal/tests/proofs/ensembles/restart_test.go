@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 )
 
 // upgradeEnv names the directory of the ZooKeeper to which the upgrade goes.
@@ -13,6 +15,7 @@ const upgradeEnv = "ZOOKEEPER_UPGRADE"
 
 // Each server is killed and started again, one after the other.
 func TestRollingKill(t *testing.T) {
+	longtest.Only(t)
 	scenario{name: "rolling restart, SIGKILL", run: func(ctx context.Context, s *site) error {
 		return s.roll(ctx, s.Kill, nil)
 	}}.test(t)
