@@ -144,7 +144,8 @@ api: ## Write the lists of the exported API in internal/tests/conformance/export
 
 # The last version that builds with Go 1.25. Building it from source takes three minutes of two cores, once for each
 # version of Go: the go command keeps the binary in its build cache.
-GOLANGCI := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
+# Its cache holds paths of the checkout, so each checkout has its own.
+GOLANGCI := GOLANGCI_LINT_CACHE=$(CURDIR)/.golangci-cache go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.12.2
 # golangci-lint has it too, but reads only Go files.
 MISSPELL := go run github.com/golangci/misspell/cmd/misspell@v0.8.0
 
