@@ -28,10 +28,16 @@ import (
 // of each round.
 const (
 	benchLeases = 10
-	rounds      = 31
 	perRound    = 8
 	warmUp      = 500 // for the JVM's compilers
 )
+
+func rounds() int {
+	if testing.Short() {
+		return 1 // it is enough to see that the benchmark runs
+	}
+	return 31
+}
 
 // cycles takes and gives back a lease n times, and returns the time.
 type cycles func(n int) time.Duration
@@ -58,7 +64,7 @@ func compareUncontended(b *testing.B, addr string, ready func()) {
 	ready()
 	var own, shared, rival, ratio []float64
 	for b.Loop() {
-		for range rounds {
+		for range rounds() {
 			o, s, r := ours(perRound).Seconds(), layout(perRound).Seconds(), curator(perRound).Seconds()
 			own, shared, rival, ratio = append(own, o), append(shared, s), append(rival, r), append(ratio, r/o)
 		}

@@ -92,7 +92,12 @@ func cycles(b *testing.B, locks []locker, n int) time.Duration {
 
 // rounds is the least number of rounds, so that a round in which the machine did other work does not
 // count.
-const rounds = 9
+func rounds() int {
+	if testing.Short() {
+		return 1 // it is enough to see that the benchmark runs
+	}
+	return 9
+}
 
 // compare runs rounds of this package and of the rival in turn.
 type compare struct{ ours, rival, ratio []float64 }
@@ -117,7 +122,7 @@ func BenchmarkUncontended(b *testing.B) {
 		const perRound = 10
 		var c compare
 		for b.Loop() {
-			for range rounds {
+			for range rounds() {
 				c.round(
 					func() time.Duration { return cycles(b, us, perRound) / perRound },
 					func() time.Duration { return cycles(b, them, perRound) / perRound })
@@ -143,7 +148,7 @@ func BenchmarkHandover(b *testing.B) {
 		cycles(b, them, 2)
 		var c compare
 		for b.Loop() {
-			for range rounds {
+			for range rounds() {
 				c.round(
 					func() time.Duration { return cycles(b, us, perRound) },
 					func() time.Duration { return cycles(b, them, perRound) })
@@ -169,7 +174,7 @@ func BenchmarkLocalHandover(b *testing.B) {
 		cycles(b, local, localTimes)
 		var c compare
 		for b.Loop() {
-			for range rounds {
+			for range rounds() {
 				c.round(
 					func() time.Duration { return cycles(b, local, localTimes) / localTimes },
 					func() time.Duration { return cycles(b, each, eachTimes) / eachTimes })

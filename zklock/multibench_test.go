@@ -34,7 +34,7 @@ func BenchmarkMulti(b *testing.B) {
 				cycles(b, one, 20)
 				var c compare
 				for b.Loop() {
-					for range rounds {
+					for range rounds() {
 						c.round(
 							func() time.Duration { return cycles(b, all, perRound) / perRound },
 							func() time.Duration { return cycles(b, one, perRound) / perRound })
