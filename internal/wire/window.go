@@ -27,8 +27,8 @@ const (
 	firstCalls = 16
 	firstBytes = 32 << 10
 
-	// mostCalls was chosen by measurements with 1,000 locks in one session, on loopback and with 1 ms of delay: 16
-	// calls are slower, and 128 and 256 are no faster.
+	// mostCalls at a time are 30,000 calls in a second where an answer takes 2 ms, which is more than a server
+	// answers. Creates and deletes that wait go 16 at a time, as one call.
 	mostCalls = 64
 	// mostBytes is what a network of 10 Mbit/s carries in a second.
 	mostBytes  = 1 << 20
