@@ -91,6 +91,10 @@ RUNS ?= 3
 ensembles: ## Restart, upgrade, kill and reconfigure real servers under load, RUNS times, 3 unless given; ZOOKEEPER_UPGRADE=dir
 	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/tests/proofs/ensembles -runs $(RUNS) $(WRITTEN)
 
+.PHONY: size
+size: ## Thousands of goroutines, slow networks, directories of 17 MB: the tests of size, in full
+	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/tests/proofs/size
+
 .PHONY: faults
 faults: ## Every fault at every step of every lock; keeps the table in docs/measured/faults.md
 	cd internal/tests/proofs/faultmatrix && ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 20m -run TestMatrix -write

@@ -114,6 +114,9 @@ func (a *attempt) seize(ctx context.Context) (holder plumbing.Watch, err error) 
 			}
 		case errors.Is(err, zk.ErrConnectionClosed):
 			a.doubt = true
+			if errors.Is(err, session.ErrTooLong) {
+				return nil, err // the next try would break the connection again
+			}
 			traceRetry(ctx, a.q.hooks(), "create", tries, err)
 		default:
 			return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/session"
 )
 
 // entrants are attempts that enter the queue at once. There is one, or there are several of one
@@ -57,6 +58,9 @@ func (all entrants) enter(ctx context.Context) error {
 		case errors.Is(err, zk.ErrConnectionClosed):
 			if found, err := all.lookup(ctx); found || err != nil {
 				return err
+			}
+			if errors.Is(err, session.ErrTooLong) {
+				return err // the next try would break the connection again
 			}
 			traceRetry(ctx, first.q.hooks(), "create", tries, err)
 		default:

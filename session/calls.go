@@ -1,6 +1,10 @@
 package session
 
 import (
+	"errors"
+	"fmt"
+	"net"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
@@ -52,6 +56,10 @@ func call[T any](s *Session, request *wire.Encoder, decode func(*wire.Decoder) (
 	}
 	w.Call(request.Frame(), func(r wire.Reply) {
 		switch {
+		case errors.Is(r.Err, wire.ErrTooLong) && errors.Is(r.Err, net.ErrClosed): // the request
+			done(none, fmt.Errorf("%w: %w: %w", zk.ErrConnectionClosed, ErrTooLong, r.Err))
+		case errors.Is(r.Err, wire.ErrTooLong): // the answer
+			done(none, fmt.Errorf("%w: %w", ErrTooLong, r.Err))
 		case r.Err != nil:
 			done(none, zk.ErrConnectionClosed)
 		case r.Code != wire.CodeOK:

@@ -268,6 +268,7 @@ func (d *dialer) connect(ctx context.Context, t target) (net.Conn, error) {
 	if err != nil {
 		return nil, &failure{stepDial, t.String(), err}
 	}
+	boundUnsent(c)
 	if d.cfg.tls == nil {
 		return c, nil
 	}

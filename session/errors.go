@@ -20,6 +20,12 @@ var (
 	// many as [WithMaxNodes] allows. Nothing was sent.
 	ErrTooManyNodes = errors.New("too many ephemeral nodes in one session")
 
+	// ErrTooLong is returned by a read whose answer has more than 64 MiB, and by a request that is
+	// probably longer than the server takes (jute.maxbuffer): three connections in a row were lost
+	// when it was sent. In the second case the error matches [zk.ErrConnectionClosed] too, because
+	// the server could have carried the request out.
+	ErrTooLong = errors.New("too long")
+
 	// ErrUnimplemented is returned if the server does not implement a request. Servers do not
 	// create nodes with a TTL unless that is enabled on them (extendedTypesEnabled), and
 	// ZooKeeper before 3.5.1 has no containers. Many servers close the connection after they

@@ -65,6 +65,11 @@ func errSilence(d time.Duration) error {
 	return fmt.Errorf("no answer for %v, so this side cut the connection", d.Round(time.Millisecond))
 }
 
+// errLongAnswer is the reason for cutting a connection on which one answer takes too long.
+func errLongAnswer(d time.Duration) error {
+	return fmt.Errorf("one answer has taken %v, so this side cut the connection to save the session", d.Round(time.Millisecond))
+}
+
 // plain returns the text of an error without what the text around it says already, such as
 // addresses. Errors of a user's dialer keep their whole text.
 //

@@ -27,6 +27,7 @@ func (e *connEvents) dial() (net.Conn, error) {
 		Events:         (*wireEvents)(s),
 		Clock:          s.clock,
 		Seen:           &s.seen,
+		Refusals:       &s.refusals,
 		Identities:     s.cfg.auths,
 		HandshakeLimit: s.dialer.handshakeLimit(s.stake),
 		Half:           s.dialer.tick.half,
@@ -179,11 +180,11 @@ func (s *Session) stalled() bool {
 }
 
 // silence returns for how long the present connection has owed an answer without sending
-// anything.
-func (s *Session) silence() time.Duration {
+// anything, and without beginning an answer.
+func (s *Session) silence() (noBytes, noFrame time.Duration) {
 	w := s.present()
 	if w == nil {
-		return 0
+		return 0, 0
 	}
 	return w.Silence(wire.Now())
 }

@@ -29,7 +29,8 @@ const (
 //   - tries again when the server asks for that, and, unless r is never, when the connection
 //     was lost before the reply. WithRetry sets the waits.
 //
-// An error for a lost connection matches [zk.ErrConnectionClosed].
+// An error for a lost connection matches [zk.ErrConnectionClosed]. A request that servers probably refuse
+// ([ErrTooLong]) is not tried again.
 func do[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, start starter[T]) (T, error) {
 	var none T
 	var wait backoff.BackOff
@@ -48,7 +49,7 @@ func do[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, star
 			return none, opError(info, s.Err())
 		case ctx.Err() != nil:
 			return none, opError(info, ctx.Err())
-		case kind == replyLost && r == never:
+		case kind == replyLost && (r == never || errors.Is(err, ErrTooLong)):
 			return none, opError(info, err)
 		}
 		if wait == nil {

@@ -29,6 +29,7 @@ type Session struct {
 	watchdog watchdog
 	answers  answers
 	seen     wire.Seen
+	refusals wire.Refusals
 
 	conn *zkConn
 

@@ -13,13 +13,17 @@ const (
 	// this part of a timeout. A connection that is merely slow is heard more often, because of
 	// the answers to pings.
 	silentPerTimeout = 4
+	// dialPerTimeout: a connection on which a long answer arrives is cut only when less than this
+	// part of a timeout remains. That is about what it takes to dial another server.
+	dialPerTimeout = 10
 	// looksPerTimeout is how many times in a timeout the watchdog looks.
 	looksPerTimeout = 20
 )
 
 // watchdog ends the session when its clock has run out. Before that, it closes a connection that
 // has fallen silent, because another server may be in touch with the leader. It does that once
-// for each time the clock has advanced. It does no I/O itself, so nothing delays it.
+// for each time the clock has advanced. While the bytes of a long answer come, it waits for as long
+// as it can. It does no I/O itself, so nothing delays it.
 type watchdog struct {
 	mu    sync.Mutex
 	timer *time.Timer // nil before the first look
@@ -46,15 +50,22 @@ func (d *watchdog) look(s *Session) {
 	if s.Err() != nil {
 		return
 	}
-	timeout, left, silence := s.Timeout(), s.remaining(), s.silence()
+	timeout, left := s.Timeout(), s.remaining()
+	noBytes, noFrame := s.silence()
 	d.mu.Lock() // and no other lock: a connection holds its own when it ends the session, which calls stop
 	defer d.mu.Unlock()
 	if d.over {
 		return
 	}
-	if last := s.clock.Latest(); left < timeout/shortPerTimeout && last.After(d.cutAt) && silence > timeout/silentPerTimeout {
-		d.cutAt = last
-		go s.cut(errSilence(silence))
+	if last := s.clock.Latest(); last.After(d.cutAt) {
+		switch long := timeout / silentPerTimeout; {
+		case left < timeout/shortPerTimeout && noBytes > long:
+			d.cutAt = last
+			go s.cut(errSilence(noBytes))
+		case left < timeout/dialPerTimeout && noFrame > long:
+			d.cutAt = last
+			go s.cut(errLongAnswer(noFrame))
+		}
 	}
 	next := max(0, min(timeout/looksPerTimeout, left))
 	if d.timer == nil {

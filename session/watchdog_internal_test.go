@@ -31,7 +31,7 @@ func TestWatchdogAndExpiryDoNotDeadlock(t *testing.T) {
 	client, server := net.Pipe()
 	defer client.Close()
 	defer server.Close()
-	w := wire.New(client, wire.Config{Events: ev, Clock: s.clock, Seen: new(wire.Seen), HandshakeLimit: time.Hour, Half: s.dialer.tick.half})
+	w := wire.New(client, wire.Config{Events: ev, Clock: s.clock, Seen: new(wire.Seen), Refusals: new(wire.Refusals), HandshakeLimit: time.Hour, Half: s.dialer.tick.half})
 	defer w.Close()
 	if err := s.setWire(w, target{addr: "h1:1"}); err != nil {
 		t.Fatal(err)

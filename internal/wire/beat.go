@@ -183,11 +183,11 @@ func (w *Conn) sends() {
 		case <-w.closed:
 			return
 		case <-w.posted:
-			select { // the heartbeats that are due go with these calls: on a slow network, more calls wait after them
+			select { // the heartbeats that are due go ahead of these calls
 			case <-timer.C:
 			case <-w.answered:
 			default:
-				w.sendAll(func() [][]byte { return nil }) // sendAll adds the calls
+				w.sendAll(nil, nil)
 				continue
 			}
 		case <-timer.C:
@@ -200,7 +200,7 @@ func (w *Conn) sends() {
 			out := w.duties(now, owns)
 			wait = w.beat.next(now).Sub(now)
 			return out
-		})
+		}, nil)
 		timer.Reset(wait)
 	}
 }

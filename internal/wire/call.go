@@ -1,11 +1,13 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/binary"
 	"maps"
 	"net"
 	"slices"
 	"sync"
+	"time"
 )
 
 // The session's requests. zk.Conn would need a goroutine for each that is under way, and a system call for
@@ -19,11 +21,13 @@ import (
 type Reply struct {
 	Code int32   // of the server
 	Body Decoder // well-formed for the kind of request; empty if Code is not CodeOK
-	Err  error   // not nil if there was no answer
+	Err  error   // not nil if there was no answer; matches ErrTooLong if the call is the reason
 }
 
-// Call sends a request. It fills in the request's number, does not block, and does not change the frame any
-// more once done was called. A request that comes before the greeting waits for it.
+// Call sends a request when the window has room for it (window.go). It fills in the request's number, does not
+// block, and does not change the frame any more once done was called. A request that comes before the greeting
+// waits for it. Requests leave in the order in which they come, except that deletes go ahead of other requests that
+// wait for room: they make directories shorter, and let other clients in.
 //
 // done is called once: with the answer, or with an error after [Conn.Forsake]. It is called by the
 // goroutine that reads, or by the one that calls Forsake or Call, and must not block.
@@ -45,21 +49,34 @@ func (w *Conn) poke() {
 
 // Forsake gives up the calls that have no answer. Further calls fail at once. It must be called when zk.Conn has
 // done with the connection.
-func (w *Conn) Forsake() { w.calls.forsake() }
+func (w *Conn) Forsake() { w.calls.forsake(w.hungUp.Load(), w.cfg.Refusals) }
 
 // calls are the calls of one connection that have not ended.
 type calls struct {
 	mu       sync.Mutex
-	waiting  []call                // not sent yet, in order
-	sent     map[int32]func(Reply) // by number
-	answered []answered            // zk.Conn has not read as far, in order
-	most     int                   // how many sent has had at a time since it was made
+	window   window
+	expected expected
+	waiting  line               // not sent yet
+	deletes  line               // those that came when others waited for room; they go first
+	sent     map[int32]sentCall // by number
+	answered []answered         // zk.Conn has not read as far, in order
+	most     int                // how many sent has had at a time since it was made
 	over     bool
 }
 
 type call struct {
 	frame []byte
 	done  func(Reply)
+}
+
+// sentCall is a call in flight.
+type sentCall struct {
+	done  func(Reply)
+	at    time.Time
+	size  int  // of the request
+	load  int  // in the window
+	alone bool // see window.sent
+	read  read
 }
 
 // answered is a call with an answer that ends at a place in the stream of all bytes that came.
@@ -69,14 +86,54 @@ type answered struct {
 	reply Reply
 }
 
+// line has calls in order.
+type line struct {
+	all  []call
+	gone int // how many at the beginning of all have left
+}
+
+func (l *line) len() int     { return len(l.all) - l.gone }
+func (l *line) first() call  { return l.all[l.gone] }
+func (l *line) rest() []call { return l.all[l.gone:] }
+
+func (l *line) push(one call) {
+	if l.gone > len(l.all)/2 && len(l.all) == cap(l.all) {
+		n := copy(l.all, l.all[l.gone:])
+		clear(l.all[n:])
+		l.all, l.gone = l.all[:n], 0
+	}
+	l.all = append(l.all, one)
+}
+
+func (l *line) pop() {
+	l.all[l.gone] = call{}
+	if l.gone++; l.gone == len(l.all) {
+		l.all, l.gone = l.all[:0], 0
+		if cap(l.all) > flightRoom {
+			l.all = nil
+		}
+	}
+}
+
 // post adds a call, unless the connection is over.
 func (c *calls) post(one call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.over {
-		c.waiting = append(c.waiting, one)
+	switch {
+	case c.over:
+	case opOf(one.frame) == OpDelete && (c.window.wantsCalls || c.window.wantsBytes):
+		c.deletes.push(one)
+	default:
+		c.waiting.push(one)
 	}
 	return !c.over
+}
+
+// begin is called with the greeting.
+func (c *calls) begin(timeout time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.window.begin(timeout)
 }
 
 // together is about how many bytes of calls are written at once. All frames of a write count as sent when it begins,
@@ -84,55 +141,86 @@ func (c *calls) post(one call) bool {
 const together = 16 << 10
 
 // take returns the frames of calls to send now, with the numbers that next returns. Others may have to wait for
-// the next write.
-func (c *calls) take(next func() int32) [][]byte {
+// the next write, or for room in the window. oldest is when the oldest frame in flight was sent.
+func (c *calls) take(now, oldest time.Time, next func() int32) [][]byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.waiting) == 0 {
-		return nil
-	}
-	if c.sent == nil {
-		c.sent = make(map[int32]func(Reply))
-	}
+	c.window.look(now, oldest)
 	var frames [][]byte
-	for size := 0; len(frames) < len(c.waiting) && size < together; {
-		one := c.waiting[len(frames)]
+	for size := 0; size < together; {
+		from, load, read := c.nextLocked()
+		if from == nil {
+			break
+		}
+		one := from.first()
+		from.pop()
 		xid := next()
 		binary.BigEndian.PutUint32(one.frame[4:], uint32(xid))
-		frames, c.sent[xid] = append(frames, one.frame), one.done
+		if c.sent == nil {
+			c.sent = make(map[int32]sentCall)
+		}
+		c.expected.sent(one.frame, read)
+		c.sent[xid] = sentCall{one.done, now, len(one.frame), load, c.window.sent(now, load), read}
+		frames = append(frames, one.frame)
 		size += len(one.frame)
 	}
-	if c.waiting = slices.Delete(c.waiting, 0, len(frames)); len(c.waiting) == 0 && cap(c.waiting) > flightRoom {
-		c.waiting = nil
+	if c.waiting.len()+c.deletes.len() == 0 {
+		c.window.idle()
 	}
 	c.most = max(c.most, len(c.sent))
 	return frames
 }
 
-// wait reports whether calls wait.
-func (c *calls) wait() bool {
+// nextLocked returns the line with the next call that may leave, what it adds to the window, and what it reads. It
+// returns nil if none may leave.
+func (c *calls) nextLocked() (*line, int, read) {
+	from := &c.deletes
+	if from.len() == 0 {
+		from = &c.waiting
+	}
+	if from.len() == 0 {
+		return nil, 0, 0
+	}
+	frame := from.first().frame
+	read := c.expected.readOf(frame)
+	answer, ok := c.expected.answer(frame, read)
+	if load := len(frame) + answer; ok && c.window.room(load) {
+		return from, load, read
+	}
+	return nil, 0, 0
+}
+
+// canLeave reports whether calls wait that may leave.
+func (c *calls) canLeave() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.waiting) > 0
+	from, _, _ := c.nextLocked()
+	return from != nil
 }
 
 // has reports whether a request is a call that was sent.
 func (c *calls) has(xid int32) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sent[xid] != nil
+	_, ok := c.sent[xid]
+	return ok
 }
 
-// answer takes the answer to a call.
-func (c *calls) answer(xid int32, end int64, r Reply) {
+// answer takes the answer to a call, and returns how long the request was.
+func (c *calls) answer(now time.Time, xid int32, end int64, r Reply) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if done := c.sent[xid]; done != nil {
-		if delete(c.sent, xid); len(c.sent) == 0 && c.most > flightRoom {
-			c.sent, c.most = nil, 0 // a map does not shrink
-		}
-		c.answered = append(c.answered, answered{end, done, r})
+	one, ok := c.sent[xid]
+	if !ok {
+		return 0
 	}
+	if delete(c.sent, xid); len(c.sent) == 0 && c.most > flightRoom {
+		c.sent, c.most = nil, 0 // a map does not shrink
+	}
+	c.window.answered(now, one.at, one.load, one.alone)
+	c.expected.answered(one.read, len(r.Body.Rest))
+	c.answered = append(c.answered, answered{end, one.done, r})
+	return one.size
 }
 
 // deliver passes on the answers that end by the byte at which zk.Conn has arrived.
@@ -153,21 +241,35 @@ func (c *calls) deliver(at int64) {
 	}
 }
 
-func (c *calls) forsake() {
+// forsake ends all calls. hungUp says whether the server has ended the connection.
+func (c *calls) forsake(hungUp bool, refusals *Refusals) {
+	type ending struct {
+		done func(Reply)
+		why  error
+	}
 	c.mu.Lock()
-	var all []func(Reply) // in the order in which they came
+	var all []ending // in the order in which they came
 	for _, one := range c.answered {
-		all = append(all, one.done)
+		all = append(all, ending{one.done, cmp.Or(one.reply.Err, net.ErrClosed)})
+	}
+	longest := 0
+	for _, one := range c.sent {
+		longest = max(longest, one.size)
+	}
+	refused := func(int) error { return nil }
+	if hungUp {
+		refused = refusals.lost(longest)
 	}
 	for _, xid := range slices.Backward(slices.Sorted(maps.Keys(c.sent))) { // the numbers count down
-		all = append(all, c.sent[xid])
+		one := c.sent[xid]
+		all = append(all, ending{one.done, cmp.Or(refused(one.size), net.ErrClosed)})
 	}
-	for _, one := range c.waiting {
-		all = append(all, one.done)
+	for _, one := range slices.Concat(c.waiting.rest(), c.deletes.rest()) {
+		all = append(all, ending{one.done, net.ErrClosed})
 	}
-	c.over, c.waiting, c.sent, c.answered = true, nil, nil, nil
+	c.over, c.waiting, c.deletes, c.sent, c.answered = true, line{}, line{}, nil, nil
 	c.mu.Unlock()
-	for _, done := range all {
-		done(Reply{Err: net.ErrClosed})
+	for _, one := range all {
+		one.done(Reply{Err: one.why})
 	}
 }

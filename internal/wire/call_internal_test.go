@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -241,6 +242,7 @@ func TestCallNumbers(t *testing.T) {
 // After a burst, the calls of a connection take no more memory than before it.
 func TestCallsShrink(t *testing.T) {
 	var c calls
+	c.begin(time.Hour)
 	heap := func() uint64 {
 		runtime.GC()
 		runtime.GC()
@@ -256,11 +258,12 @@ func TestCallsShrink(t *testing.T) {
 		for range n {
 			c.post(call{frame, func(Reply) {}})
 		}
-		for c.wait() {
-			c.take(next)
+		c.window.calls, c.window.bytes = n, n*len(frame)
+		for c.canLeave() {
+			c.take(Now(), Now(), next)
 		}
 		for i := range n {
-			c.answer(first-1-int32(i), int64(i), Reply{})
+			c.answer(Now(), first-1-int32(i), int64(i), Reply{})
 		}
 		c.deliver(math.MaxInt64)
 	}

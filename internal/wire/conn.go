@@ -9,7 +9,8 @@
 //   - presents the identities of the session (identity.go),
 //   - notes when each frame was sent and answered, and tells the session's [Clock] what that
 //     proves (lease.go has the derivation),
-//   - sends heartbeats of its own (beat.go), and the session's requests (call.go).
+//   - sends heartbeats of its own (beat.go), and the session's requests (call.go), of which it bounds those
+//     in flight (window.go).
 //
 // Package zktest uses the numbers and the encoding too.
 package wire
@@ -27,7 +28,8 @@ import (
 type Config struct {
 	Events         Events
 	Clock          *Clock
-	Seen           *Seen // all connections of a session share it
+	Seen           *Seen     // all connections of a session share it
+	Refusals       *Refusals // this too
 	Identities     []Identity
 	HandshakeLimit time.Duration                             // for the server's greeting, counted from New
 	Half           func(timeout time.Duration) time.Duration // half a tick, or more: h in lease.go
@@ -65,8 +67,9 @@ type Conn struct {
 	urgent    [][]byte // sent when the greeting comes, before zk.Conn has seen it
 	ids       identities
 	beat      beat
-	lastXid   int32 // of the requests that Conn sends itself
-	lastHeard time.Time
+	lastXid   int32     // of the requests that Conn sends itself
+	lastHeard time.Time // when the head of a frame came
+	lastBytes time.Time // when any bytes came
 	lastSent  time.Time
 	slowUntil time.Time // until then answers count as slow
 
@@ -74,6 +77,7 @@ type Conn struct {
 	closed   chan struct{}
 	once     sync.Once
 	why      atomic.Pointer[error] // see Err
+	hungUp   atomic.Bool           // the network or the server has ended the connection, and not this side
 	made     time.Time
 	since    atomic.Int64 // when the running write began, counted from made; 0: there is none
 }
@@ -151,20 +155,22 @@ func (w *Conn) Stalled(now time.Time) bool {
 
 const stall = 20 * time.Millisecond
 
-// Silence returns for how long a request has been in flight while nothing was heard. It returns 0
-// if nothing is in flight or there was no greeting yet.
-func (w *Conn) Silence(now time.Time) time.Duration {
+// Silence returns for how long a request has been in flight while no byte came, and while no frame began. They differ
+// while a long answer is on its way. It returns 0 if nothing is in flight or there was no greeting yet.
+func (w *Conn) Silence(now time.Time) (noBytes, noFrame time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	oldest, ok := w.flight.oldest()
 	if !ok || w.greeted.IsZero() {
-		return 0
+		return 0, 0
 	}
-	from := oldest.at
-	if w.lastHeard.After(from) {
-		from = w.lastHeard
+	since := func(heard time.Time) time.Duration {
+		if heard.Before(oldest.at) {
+			heard = oldest.at
+		}
+		return now.Sub(heard)
 	}
-	return now.Sub(from)
+	return since(w.lastBytes), since(w.lastHeard)
 }
 
 // ErrReplaced is the error for a connection on which another session answers.

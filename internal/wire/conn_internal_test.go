@@ -49,7 +49,7 @@ func (e *fakeEvents) Go(f func())      { e.beats.Go(f) }
 
 func config(e Events) Config {
 	return Config{
-		Events: e, Clock: NewClock(Now()), Seen: new(Seen), HandshakeLimit: time.Second,
+		Events: e, Clock: NewClock(Now()), Seen: new(Seen), Refusals: new(Refusals), HandshakeLimit: time.Second,
 		Half: func(timeout time.Duration) time.Duration { return timeout / 4 },
 	}
 }
@@ -302,17 +302,22 @@ func TestConnSilence(t *testing.T) {
 		b.greet(t)
 		_ = b.SetReadDeadline(time.Now().Add(time.Second))
 		_ = b.SetDeadline(time.Now().Add(time.Second))
-		if d := b.Silence(time.Now().Add(900 * time.Millisecond)); d != 0 {
+		if d, _ := b.Silence(time.Now().Add(900 * time.Millisecond)); d != 0 {
 			t.Errorf("silent for %v with nothing in flight", d)
 		}
 		b.send(t, 1, OpSync)
 		time.Sleep(time.Minute)
-		if d := b.Silence(time.Now()); d != time.Minute {
+		if d, _ := b.Silence(time.Now()); d != time.Minute {
 			t.Errorf("silent for %v after a minute", d)
 		}
-		b.answer(t, replyFrame(XidEvent, 0, numbers(EventCreated, 3, 0)...))
-		if d := b.Silence(time.Now()); d != 0 {
-			t.Errorf("silent for %v after an event", d)
+		event := replyFrame(XidEvent, 0, numbers(EventCreated, 3, 0)...)
+		b.answer(t, event[:2])
+		if bytes, frame := b.Silence(time.Now()); bytes != 0 || frame != time.Minute {
+			t.Errorf("no bytes for %v, no frame for %v after two bytes", bytes, frame)
+		}
+		b.answer(t, event[2:])
+		if bytes, frame := b.Silence(time.Now()); bytes != 0 || frame != 0 {
+			t.Errorf("no bytes for %v, no frame for %v after an event", bytes, frame)
 		}
 		select {
 		case err := <-b.reads:

@@ -17,6 +17,12 @@ const (
 // ErrBadFrame means that a server has sent something that no server sends.
 var ErrBadFrame = errors.New("malformed frame from the server")
 
+// badLength is an ErrBadFrame for a frame of that length.
+type badLength int
+
+func (n badLength) Error() string        { return fmt.Sprintf("%v: %d bytes long", ErrBadFrame, int(n)) }
+func (n badLength) Is(target error) bool { return target == ErrBadFrame }
+
 // frames finds the frames in a stream of bytes that comes in pieces. It passes on the head of
 // each frame, checks its body, and says when the frame is whole.
 type frames struct {
@@ -110,7 +116,7 @@ func (f *frames) wanted() (int, error) {
 		return 4, nil
 	}
 	if n := f.length(); n < replyHeader || n > MaxFrame {
-		return 0, fmt.Errorf("%w: %d bytes long", ErrBadFrame, n)
+		return 0, badLength(n)
 	}
 	return 4 + min(f.length(), frameHead), nil
 }

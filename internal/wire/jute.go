@@ -12,9 +12,8 @@ import (
 // their length. A frame is a length of four bytes and a body.
 
 // MaxFrame is the longest frame that this module reads. A server's own limit for requests
-// (jute.maxbuffer) is 1 MiB. Replies may be longer: a list of a hundred thousand contenders fits.
-// A longer frame is an attack or a broken stream.
-const MaxFrame = 16 << 20
+// (jute.maxbuffer) is 1 MiB. Replies have no limit: a list of half a million contenders fits.
+const MaxFrame = 64 << 20
 
 // ReadFrame reads one frame and returns it with its length in front, so that one write can pass
 // it on. It fails if the body has more than limit bytes.

@@ -37,12 +37,21 @@ func (w *Conn) read(b []byte) (int, error) {
 func (w *Conn) receive(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
 	w.mu.Lock()
+	if n > 0 {
+		w.lastBytes = Now()
+	}
 	bad := w.in.feed(b[:n], w.incoming, w.whole)
+	if n, ok := bad.(badLength); ok && n > MaxFrame {
+		bad = w.tooLongLocked(n)
+	}
 	urgent, greeted := len(w.urgent) > 0, !w.greeted.IsZero()
 	w.mu.Unlock()
 	if urgent {
 		// The reader may write here, since this is little: the calls that wait go later.
-		w.sendAll(w.takeUrgent)
+		w.sendAll(w.takeUrgent, nil)
+	}
+	if w.calls.canLeave() {
+		w.poke()
 	}
 	if bad != nil {
 		w.Cut(bad)
@@ -54,8 +63,23 @@ func (w *Conn) receive(b []byte) (int, error) {
 			w.cfg.Events.Broken(why)
 			return n, why
 		}
+		// Not only because zk.Conn would close it now: zk.Conn waits for a write first, which takes until the
+		// session is short of time if the peer takes no more bytes.
+		_ = w.close()
 	}
 	return n, err
+}
+
+// tooLongLocked ends the call whose answer is too long for this client, and returns why the connection ends. A server
+// answers in order, so it is the answer to the oldest request in flight, if that is a read. Otherwise the frame is malformed.
+func (w *Conn) tooLongLocked(n badLength) error {
+	oldest, ok := w.flight.oldest()
+	if !ok || oldest.op != OpGetChildren2 && oldest.op != OpGetData {
+		return n
+	}
+	why := longAnswer(n)
+	w.calls.answer(Now(), oldest.xid, w.in.at, Reply{Err: why})
+	return why
 }
 
 // ended takes an error of the network, and returns why the connection has ended. If it was closed
@@ -64,6 +88,7 @@ func (w *Conn) ended(err error) error {
 	select {
 	case <-w.closed:
 	default:
+		w.hungUp.Store(true)
 		w.because(err)
 	}
 	return w.Err()
@@ -125,7 +150,8 @@ func (w *Conn) whole() {
 	}
 	w.learn(r.sent, r.code, r.zxid, Now())
 	if r.called {
-		w.calls.answer(r.sent.xid, w.in.at, Reply{Code: r.code, Body: Decoder{Rest: body}})
+		size := w.calls.answer(Now(), r.sent.xid, w.in.at, Reply{Code: r.code, Body: Decoder{Rest: body}})
+		w.cfg.Refusals.answered(size)
 	}
 	switch {
 	case r.code == CodeSessionExpired:
@@ -173,6 +199,7 @@ func (w *Conn) greet(head []byte, now time.Time) error {
 		return err
 	}
 	w.timeout = g.Timeout()
+	w.calls.begin(w.timeout)
 	w.trail.begin(w.hello, now, w.timeout)
 	w.urgent = w.ids.frames()
 	if w.beat.begin(now, w.timeout, w.cfg.Events.Owns()) {

@@ -10,13 +10,14 @@ import (
 // Write never fails. After a failed write it closes the socket and reports success, so every failure reaches
 // zk.Conn once, through its reader, as a closed connection.
 func (w *Conn) Write(b []byte) (int, error) {
-	w.sendAll(func() [][]byte { return w.outgoing(b) })
+	w.sendAll(nil, func() [][]byte { return w.outgoing(b) })
 	return len(b), nil
 }
 
-// sendAll sends the frames that f returns, behind calls that wait. It calls f with w.mu held. If a write
-// fails, it closes the connection.
-func (w *Conn) sendAll(f func() [][]byte) {
+// sendAll sends the frames that ahead returns, calls that wait and have room in the window, and the frames that
+// behind returns. Both functions may be nil, and are called with w.mu held. If a write fails, sendAll closes the
+// connection.
+func (w *Conn) sendAll(ahead, behind func() [][]byte) {
 	select {
 	case w.writing <- struct{}{}:
 	case <-w.closed:
@@ -25,10 +26,21 @@ func (w *Conn) sendAll(f func() [][]byte) {
 	defer func() { <-w.writing }()
 	w.mu.Lock()
 	var out [][]byte
-	if w.openLocked() {
-		out = w.calls.take(w.xidLocked)
+	open := w.openLocked()
+	if ahead != nil {
+		out = ahead()
 	}
-	out = append(out, f()...)
+	if open {
+		now := Now()
+		oldest := sending{at: now}
+		if first, ok := w.flight.oldest(); ok {
+			oldest = first
+		}
+		out = append(out, w.calls.take(now, oldest.at, w.xidLocked)...)
+	}
+	if behind != nil {
+		out = append(out, behind()...)
+	}
 	w.noteLocked(out)
 	w.mu.Unlock()
 	if len(out) == 0 {
@@ -44,7 +56,7 @@ func (w *Conn) sendAll(f func() [][]byte) {
 		_ = w.ended(err)
 		w.Close()
 	}
-	if w.calls.wait() { // there was no room for them, or they had to wait for these frames
+	if w.calls.canLeave() { // they did not fit into this write, or had to wait for these frames
 		w.poke()
 	}
 }

@@ -1,0 +1,61 @@
+package size
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// take takes and gives back a lock.
+func take(ctx context.Context, m *session.Manager, path string) error {
+	mx, err := zklock.New(m, path)
+	if err != nil {
+		return err
+	}
+	return mx.Do(ctx, func(context.Context) error { return nil })
+}
+
+// Thousands of goroutines of one session want one lock at the same time. The default limit is 8192 nodes.
+func TestOneLock(t *testing.T) {
+	e := server(t)
+	u, neighbour := newUser(t, e.ConnectString()), newUser(t, e.ConnectString())
+	n := longtest.Pick(800, 8000)
+	neighbour.during("an idle neighbour", func(context.Context) {
+		u.during(fmt.Sprint(n, " goroutines on one lock"), func(ctx context.Context) {
+			each(t, n, func(int) error { return take(ctx, u.Manager, "/one") })
+		})
+	})
+}
+
+// As many in ten sessions.
+func TestTenSessions(t *testing.T) {
+	e := server(t)
+	n := longtest.Pick(80, 800)
+	var users [10]*user
+	for i := range users {
+		users[i] = newUser(t, e.ConnectString())
+	}
+	var all sync.WaitGroup
+	for i, u := range users {
+		all.Go(func() {
+			u.during(fmt.Sprint("session ", i, ", ", n, " goroutines on one lock"), func(ctx context.Context) {
+				each(t, n, func(int) error { return take(ctx, u.Manager, "/one") })
+			})
+		})
+	}
+	all.Wait()
+}
+
+// As many goroutines of one session, each with a lock of its own.
+func TestManyLocks(t *testing.T) {
+	u := newUser(t, server(t).ConnectString())
+	n := longtest.Pick(800, 8000)
+	u.during(fmt.Sprint(n, " locks"), func(ctx context.Context) {
+		each(t, n, func(i int) error { return take(ctx, u.Manager, fmt.Sprint("/many/", i)) })
+	})
+}

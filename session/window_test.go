@@ -1,0 +1,241 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// slowDown is a network on which so many bytes a second come from the server.
+type slowDown struct {
+	net.Conn
+	rate *atomic.Int64
+}
+
+func (c slowDown) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b[:min(len(b), 4096)])
+	if rate := c.rate.Load(); rate > 0 {
+		time.Sleep(time.Duration(n) * time.Second / time.Duration(rate))
+	}
+	return n, err
+}
+
+// An answer that takes long is not cut off while its bytes come, as long as the session can afford to wait. One of 4 s
+// arrives at once, one of 7 s in the second try at the latest, with a timeout of 10 s. One that takes
+// longer than the session can wait ends with its context, and does not cost the session.
+func TestLongAnswer(t *testing.T) {
+	for _, c := range []struct {
+		takes time.Duration
+		conns int64 // at most
+		fails bool
+	}{
+		{4 * time.Second, 1, false},
+		{7 * time.Second, 2, false},
+		{9 * time.Second, 10, true},
+	} {
+		t.Run(fmt.Sprint(c.takes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var rate, conns atomic.Int64
+				d := zktest.Start(t).Dialer()
+				_, s := virtually(t, "h:1", func(ctx context.Context, network, addr string) (net.Conn, error) {
+					conns.Add(1)
+					c, err := d(ctx, network, addr)
+					return slowDown{c, &rate}, err
+				}, session.WithTimeout(10*time.Second), session.WithTickTime(2*time.Second))
+				_, err := s.Create(t.Context(), "/own", nil, session.Ephemeral)
+				must(t, err)
+				_, err = s.Create(t.Context(), "/d", nil, session.Persistent)
+				must(t, err)
+				const children, name = 2000, 96
+				for at := 0; at < children; at += 500 {
+					var ops []any
+					for i := range 500 {
+						ops = append(ops, &zk.CreateRequest{Path: fmt.Sprintf("/d/%0*d", name, at+i)})
+					}
+					_, err := s.Multi(t.Context(), ops...)
+					must(t, err)
+				}
+				time.Sleep(20 * time.Second)
+				conns.Store(1)
+				rate.Store(children * (name + 4) * int64(time.Second) / int64(c.takes))
+				ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+				defer cancel()
+				names, _, err := s.Children(ctx, "/d")
+				switch {
+				case c.fails:
+					if !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("%d names, %v: want the end of the context", len(names), err)
+					}
+				case err != nil || len(names) != children:
+					t.Errorf("%d names, %v", len(names), err)
+				}
+				if n := conns.Load(); n > c.conns {
+					t.Errorf("%d connections, want at most %d", n, c.conns)
+				}
+				rate.Store(0)
+				must(t, s.Err())
+			})
+		})
+	}
+}
+
+// Requests that are longer than the server takes fail after three connections, with an error that says so: alone, for a lock, and
+// beside others. A request that the server takes does not fail. The session goes on.
+func TestRequestTooLong(t *testing.T) {
+	const limit = 32 << 10
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.MaxPacket(limit))
+		var conns atomic.Int64
+		d := srv.Dialer()
+		m, s := virtually(t, "h:1", func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conns.Add(1)
+			return d(ctx, network, addr)
+		}, session.WithTimeout(10*time.Second))
+		_, err := s.Create(t.Context(), "/own", nil, session.Ephemeral)
+		must(t, err)
+		_, err = s.Create(t.Context(), "/n", nil, session.Persistent)
+		must(t, err)
+		_, err = s.Set(t.Context(), "/n", make([]byte, limit-100), -1)
+		must(t, err)
+		tooLong := func(what string, most int64, err error) {
+			t.Helper()
+			if !errors.Is(err, session.ErrTooLong) || !strings.Contains(fmt.Sprint(err), "jute.maxbuffer") {
+				t.Errorf("%s: %v, want ErrTooLong", what, err)
+			}
+			if n := conns.Swap(0); n > most {
+				t.Errorf("%s took %d connections, want at most %d", what, n, most)
+			}
+		}
+		for _, unfair := range []bool{false, true} {
+			opts := []zklock.Option{zklock.WithData(make([]byte, 60<<10))}
+			if unfair {
+				opts = append(opts, zklock.WithUnfair())
+			}
+			conns.Store(0)
+			mx, err := zklock.New(m, fmt.Sprint("/lock/", unfair), opts...)
+			must(t, err)
+			tooLong(fmt.Sprint("a lock, unfair: ", unfair), 3, mx.Lock(t.Context()))
+			_, err = s.Set(t.Context(), "/n", make([]byte, limit-100), -1)
+			must(t, err)
+		}
+		for range 2 {
+			_, err = s.Set(t.Context(), "/n", make([]byte, 60<<10), -1)
+			if !errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, session.ErrTooLong) {
+				t.Errorf("%v, want only ErrConnectionClosed: a set is not repeated", err)
+			}
+		}
+		_, err = s.Set(t.Context(), "/n", make([]byte, 60<<10), -1)
+		tooLong("the third set", 3, err)
+		must(t, s.Err())
+	})
+}
+
+// A read whose answer is longer than this client takes fails at once, and the others of the connection are
+// sent again.
+func TestAnswerTooLong(t *testing.T) {
+	for _, more := range []int{0, 1} {
+		t.Run(fmt.Sprint(more, " too long"), func(t *testing.T) {
+			l, err := net.Listen("tcp4", "127.0.0.1:0")
+			must(t, err)
+			var all sync.WaitGroup
+			defer all.Wait()
+			defer l.Close()
+			var conns atomic.Int64
+			all.Go(func() {
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					conns.Add(1)
+					all.Go(func() { defer c.Close(); answerLong(c, wire.MaxFrame+more) })
+				}
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			m, err := session.Connect(ctx, l.Addr().String(), quiet, session.WithTimeout(20*time.Second), session.WithTickTime(2*time.Second))
+			must(t, err)
+			defer m.Close()
+			s, err := m.Session(ctx)
+			must(t, err)
+			long, other := make(chan error, 1), make(chan error, 1)
+			go func() {
+				data, _, err := s.Get(ctx, "/long")
+				if err == nil && len(data) < wire.MaxFrame-1000 {
+					err = fmt.Errorf("%d bytes of data", len(data))
+				}
+				long <- err
+			}()
+			go func() { _, err := s.Exists(ctx, "/other"); other <- err }()
+			must(t, <-other)
+			switch err := <-long; {
+			case more == 0:
+				must(t, err)
+			case !errors.Is(err, session.ErrTooLong) || errors.Is(err, zk.ErrConnectionClosed):
+				t.Errorf("%v, want ErrTooLong", err)
+			}
+			if n := conns.Load(); n > int64(1+more) {
+				t.Errorf("%d connections, want at most %d", n, 1+more)
+			}
+		})
+	}
+}
+
+// answerLong is a server. The frame of its answer to a get has so many bytes. All others get an answer without a body.
+func answerLong(c net.Conn, size int) {
+	if _, err := wire.ReadFrame(c, 1000); err != nil {
+		return
+	}
+	if _, err := c.Write(words(36, 0, 20_000, 0, 0x77, 16, 1, 2, 3, 4)); err != nil {
+		return
+	}
+	const header, stat, noNode = 16, 68, -101
+	for {
+		f, err := wire.ReadFrame(c, 1000)
+		if err != nil {
+			return
+		}
+		d := wire.Decode(f)
+		xid, op := d.Int32(), d.Int32()
+		if op != wire.OpGetData {
+			code := int32(noNode)
+			if op == wire.OpSync || op == wire.OpPing || op == wire.OpClose {
+				code = wire.CodeOK
+			}
+			answer := words(header, xid, 0, 9, code)
+			if op == wire.OpSync {
+				answer = words(header+5, xid, 0, 9, code, 1)
+				answer = append(answer, '/')
+			}
+			_, err = c.Write(answer)
+		} else {
+			n := size - header - 4 - stat
+			_, err = c.Write(words(int32(size), xid, 0, 9, wire.CodeOK, int32(n)))
+			if err == nil {
+				_, err = io.CopyN(c, zeros{}, int64(n+stat))
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
