@@ -210,12 +210,11 @@ func (s *idler) step() {
 	s.now = s.now.Add(idlerStep)
 	for len(s.flight) > 0 && !s.flight[0].answered.After(s.now) {
 		f, op := s.flight[0], s.kinds[0]
-		s.trail.frames.add(f.sent, f.answered)
+		s.trail.answered(f.sent, f.answered, op != OpPing)
 		if s.now.Sub(f.sent) > idlerTimeout/slowPerTimeout {
 			s.slowUntil = s.now.Add(idlerTimeout)
 		}
 		if op != OpPing {
-			s.trail.through.add(f.sent, f.answered)
 			s.clock.Heard(f.sent)
 		}
 		if op == OpSync {

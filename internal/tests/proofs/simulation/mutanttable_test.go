@@ -208,17 +208,17 @@ var mutants = []mutant{
 	{"from-sending", leaseKind, "counts from when an answered write was sent, as if a forwarded write touched the session",
 		[]edit{{"internal/wire/send.go", "s.proof = w.trail.proof(s.at)", "s.proof = s.at"}}},
 	{"write-for-request", leaseKind, "takes the write itself for the request before it: when that was sent the last list can be old",
-		[]edit{{"internal/wire/lease.go", "at, ok := t.through.sent(now.Add(-gap))", "at, ok := now, true"}}},
+		[]edit{{"internal/wire/lease.go", "at, ok := t.request(now)\n\tif !ok {", "at, ok := now, true\n\tif !ok {"}}},
 	{"no-gap", leaseKind, "takes a request whose answer came just before the write: the pings that a leader owes after a standstill come later",
 		[]edit{
-			{"internal/wire/lease.go", "at, ok := t.through.sent(now.Add(-gap))", "at, ok := t.through.sent(now)"},
+			{"internal/wire/lease.go", "return t.through.sent(write.Add(-gap))", "return t.through.sent(write)"},
 			// and heartbeats that do not wait for it either
 			{"internal/wire/beat.go", "b.agree = append(b.agree, now.Add(gap))", "b.agree = append(b.agree, now)"},
 		}},
 	{"half-a-tenth", leaseKind, "takes a tenth of the timeout for half a tick",
 		[]edit{{"internal/wire/send.go", "w.trail.half = w.cfg.Half(w.timeout)", "w.trail.half = w.timeout / 10"}}},
 	{"sent-for-answered", leaseKind, "counts a frame that was on its way when the list was made",
-		[]edit{{"internal/wire/receive.go", "w.trail.frames.add(sent.at, now)", "w.trail.frames.add(sent.at, sent.at)"}}},
+		[]edit{{"internal/wire/lease.go", "t.frames.add(sent, now)", "t.frames.add(sent, sent)"}}},
 	{"sync-proves", leaseKind, "takes a sync for a proof: a leader that was cut off answers it alone",
 		[]edit{
 			{"internal/wire/send.go", "if shows(op, CodeOK) == evidenceQuorum {", "if shows(op, CodeOK) >= evidenceLeader {"},
