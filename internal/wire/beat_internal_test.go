@@ -190,7 +190,7 @@ func newIdler(greeting, half time.Duration) *idler {
 	s.trail.begin(hello, s.now, idlerTimeout)
 	s.trail.frames.res, s.trail.through.res = 0, 0 // so that bounds need not tell of requests that were left out
 	s.beat.begin(s.now, idlerTimeout, false)
-	s.clock.SetLease(idlerTimeout - Margin(0, idlerTimeout))
+	s.clock.SetLease(idlerTimeout - standardMargin(idlerTimeout))
 	s.clock.Prove(hello)
 	return s
 }

@@ -156,12 +156,20 @@ func (c *Clock) Remaining(now time.Time, owns bool) time.Duration {
 	return time.Duration(c.lease.Load()+last) - now.Sub(c.start)
 }
 
-// Margin returns what to subtract from a granted timeout. configured is 0 for the default.
-func Margin(configured, timeout time.Duration) time.Duration {
+// Margin returns what to subtract from a granted timeout. configured is 0 for the default. If the heartbeats need
+// some of the configured margin, it is shorter, but not shorter than the default. ok is false if the heartbeats need more
+// than that: a session that owns a node would be lost, although the servers are healthy.
+func Margin(configured, timeout, half time.Duration) (margin time.Duration, ok bool) {
+	least := standardMargin(timeout)
 	if configured == 0 {
-		return timeout / 10
+		configured = least
 	}
-	return min(configured, timeout/2)
+	room := timeout - Needed(timeout, half)
+	return min(configured, max(room, least)), room >= min(configured, least)
+}
+
+func standardMargin(timeout time.Duration) time.Duration {
+	return timeout / 10
 }
 
 // trail is what one connection has shown so far. It is enough to say what a write that is sent

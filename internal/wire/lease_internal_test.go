@@ -64,15 +64,30 @@ func TestClockConcurrentSafe(t *testing.T) {
 }
 
 func TestMargin(t *testing.T) {
-	for _, c := range []struct{ configured, timeout, want time.Duration }{
-		{0, 10 * time.Second, time.Second},
-		{0, 400 * time.Millisecond, 40 * time.Millisecond},
-		{2 * time.Second, 10 * time.Second, 2 * time.Second},
-		{5 * time.Second, 10 * time.Second, 5 * time.Second},
-		{6 * time.Second, 10 * time.Second, 5 * time.Second}, // the server granted less than was asked for
+	const second, ms = time.Second, time.Millisecond
+	for _, c := range []struct {
+		configured, timeout, half, want time.Duration
+		ok                              bool
+	}{
+		{0, 10 * second, second, second, true},
+		{0, 10 * second, 2500 * ms, second, true},
+		{0, 600 * ms, 150 * ms, 60 * ms, true},
+		{0, 400 * ms, 100 * ms, 40 * ms, false}, // the heartbeats need more
+		{0, 400 * ms, 10 * ms, 40 * ms, true},   // but not with ticks of 20 ms
+		{2 * second, 10 * second, second, 2 * second, true},
+		{4700 * ms, 10 * second, second, 4700 * ms, true},
+		{5 * second, 10 * second, second, 4700 * ms, true}, // half a timeout, a gap and a fiftieth are needed
+		{9 * second, 10 * second, second, 4700 * ms, true},
+		{5 * second, 10 * second, 2500 * ms, 4200 * ms, true}, // h, a gap, a round, two pings and a fiftieth
+		{2 * second, 4 * second, second, 1620 * ms, true},
+		{2 * second, 200 * ms, 50 * ms, 20 * ms, false}, // never less than the default
+		{10 * ms, 200 * ms, 50 * ms, 10 * ms, false},
+		{10 * ms, 4 * second, second, 10 * ms, true},
+		{0, 10 * second, 6 * second, second, false}, // a tick of 12 s
 	} {
-		if got := Margin(c.configured, c.timeout); got != c.want {
-			t.Errorf("Margin(%v, %v) = %v, want %v", c.configured, c.timeout, got, c.want)
+		got, ok := Margin(c.configured, c.timeout, c.half)
+		if ok != c.ok || got != c.want {
+			t.Errorf("Margin(%v, %v, %v) = %v, %v, want %v, %v", c.configured, c.timeout, c.half, got, ok, c.want, c.ok)
 		}
 	}
 }
