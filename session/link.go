@@ -178,10 +178,8 @@ func (s *Session) stalled() bool {
 	return w != nil && w.Stalled(wire.Now())
 }
 
-// silence returns for how long the present connection has owed an answer without sending
-// anything.
-func (s *Session) silence() time.Duration {
-	w := s.present()
+// silenceOf returns for how long a connection has owed an answer without sending anything. w may be nil.
+func silenceOf(w *wire.Conn) time.Duration {
 	if w == nil {
 		return 0
 	}

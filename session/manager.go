@@ -176,7 +176,8 @@ func (m *Manager) State() State {
 
 // Subscribe calls f with each change of state, in order and one at a time, from a goroutine of
 // its own. The first change tells the present state: its From and To are both that state. f may
-// block, and may call anything in this package. cancel ends the subscription without waiting for
+// block, and may call anything in this package. If f ends its goroutine by runtime.Goexit, another goroutine goes on
+// with the next change. cancel ends the subscription without waiting for
 // f. The subscription also ends after the change to Closed. A nil f panics.
 func (m *Manager) Subscribe(f func(Change)) (cancel func()) {
 	m.made()

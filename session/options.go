@@ -96,7 +96,12 @@ func newConfig(servers string, opts []Option) (*config, error) {
 		c.connectTimeout = min(c.timeout, defaultConnectMax)
 	}
 	c.log, c.lines = newQueuedLog(c.log)
-	c.retry = retryOr(c.retry, func() backoff.BackOff { return defaultRetry(c.timeout) })
+	defaults := func() backoff.BackOff { return defaultRetry(c.timeout) }
+	if users := c.retry; users != nil {
+		c.retry = guardedRetry(users, defaults)
+	} else {
+		c.retry = defaults
+	}
 	return c, errors.Join(errs...)
 }
 
@@ -116,19 +121,6 @@ func (c *config) checkLease() error {
 		margin = c.margin
 	}
 	return invalidf("%v (WithTimeout, WithMargin, WithTickTime)", &shortLease{timeout, margin, half})
-}
-
-// retryOr returns a function that never returns nil, even if the user's function does.
-func retryOr(users, defaults func() backoff.BackOff) func() backoff.BackOff {
-	if users == nil {
-		return defaults
-	}
-	return func() backoff.BackOff {
-		if b := users(); b != nil {
-			return b
-		}
-		return defaults()
-	}
 }
 
 func defaultRetry(timeout time.Duration) backoff.BackOff {
@@ -217,7 +209,8 @@ func WithConnectTimeout(d time.Duration) Option {
 // newBackOff is called once per request and must return a fresh value each time. If its value
 // returns [backoff.Stop], the request fails with the error of its last try. Dialling then begins
 // again with the first wait, and guaranteed deletes go on too. If newBackOff returns nil, Connect
-// fails.
+// fails. newBackOff and its values run in goroutines of their own, and may call the manager. If one of them ends its
+// goroutine by [runtime.Goexit], the default wait takes its place.
 //
 // While there is a session to lose, waits between dials are below a second and below an eighth of
 // the session's remaining time, whatever newBackOff says.

@@ -50,7 +50,9 @@ func (d *watchdog) look(s *Session) {
 	if s.Err() != nil {
 		return
 	}
-	timeout, left, silence := s.Timeout(), s.remaining(), s.silence()
+	timeout, left := s.Timeout(), s.remaining()
+	conn := s.present()
+	silence := silenceOf(conn)
 	d.mu.Lock() // and no other lock: a connection holds its own when it ends the session, which calls stop
 	defer d.mu.Unlock()
 	if d.over {
@@ -58,7 +60,7 @@ func (d *watchdog) look(s *Session) {
 	}
 	if last := s.clock.Latest(); left < timeout/shortPerTimeout && last.After(d.cutAt) && silence > timeout/silentPerTimeout {
 		d.cutAt = last
-		go s.cut(errSilence(silence))
+		go conn.Cut(errSilence(silence)) // and not the present one: that can be another by then
 	}
 	d.timer.Reset(max(0, min(timeout/looksPerTimeout, left)))
 }
