@@ -45,8 +45,8 @@ func (e codeError) Error() string {
 	return fmt.Sprintf("unknown error: %d", int32(e)) // the text of go-zookeeper
 }
 
-// codeNames are the other codes of KeeperException.Code in ZooKeeper 3.5 to 3.9, by the names that ZooKeeper gives
-// them, and what they mean.
+// codeNames are the other codes of KeeperException.Code in ZooKeeper 3.5 to 3.9, by the names that
+// ZooKeeper gives them, and what they mean.
 var codeNames = map[codeError]string{
 	wire.CodeSystemError:          "SystemError: the server has failed",
 	wire.CodeRuntimeInconsistency: "RuntimeInconsistency: another operation of the transaction was refused",

@@ -6,9 +6,9 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// guarded calls a function of the user in a goroutine of its own, because the function can end its goroutine by
-// runtime.Goexit, which nothing in the same goroutine survives. It reports whether the function has returned. A panic
-// goes on in the caller.
+// guarded calls a function of the user in a goroutine of its own, because the function can end its
+// goroutine by runtime.Goexit, which nothing in the same goroutine survives. It reports whether the
+// function has returned. A panic goes on in the caller.
 func guarded[T any](f func() T) (v T, returned bool) {
 	var panicked any
 	ended := make(chan struct{})
@@ -29,8 +29,8 @@ func guarded[T any](f func() T) (v T, returned bool) {
 	return v, returned
 }
 
-// guardedRetry returns a function that makes guarded BackOffs. If users, or one of its values, ends its goroutine, the
-// default wait takes its place.
+// guardedRetry returns a function that makes guarded BackOffs. If users, or one of its values, ends its
+// goroutine, the default wait takes its place.
 func guardedRetry(users, defaults func() backoff.BackOff) func() backoff.BackOff {
 	return func() backoff.BackOff {
 		if b, ok := guarded(users); ok && b != nil {

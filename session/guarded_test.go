@@ -50,8 +50,8 @@ func outageAndLoss(t *testing.T, srv *zktest.Server, m *session.Manager, s *sess
 	must(t, err)
 }
 
-// A BackOff that ends its goroutine ends neither the dialling nor the opening of sessions. It does so in all of its
-// functions, from some call on.
+// A BackOff that ends its goroutine ends neither the dialling nor the opening of sessions. It does so in
+// all of its functions, from some call on.
 func TestBackOffThatEndsItsGoroutine(t *testing.T) {
 	for name, every := range map[string]int64{"always": 1, "now and then": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -160,8 +160,8 @@ func TestSubscriberThatEndsItsGoroutine(t *testing.T) {
 	})
 }
 
-// A server whose multi returns results of other kinds than the operations breaks the protocol: nothing of the answer is
-// believed, and the connection is closed.
+// A server whose multi returns results of other kinds than the operations breaks the protocol: nothing of
+// the answer is believed, and the connection is closed.
 func TestMultiResultsOfOtherKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, s := virtually(t, "h:1", func(context.Context, string, string) (net.Conn, error) {

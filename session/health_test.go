@@ -36,8 +36,8 @@ func (c setting) options() []session.Option {
 	return opts
 }
 
-// Whatever the options are, there is either an error that says why they cannot work, or a session that owns a node
-// lives on healthy servers.
+// Whatever the options are, there is either an error that says why they cannot work, or a session that
+// owns a node lives on healthy servers.
 func TestAcceptedOptionsKeepSessions(t *testing.T) {
 	const ms = time.Millisecond
 	var all []setting
@@ -140,8 +140,8 @@ func TestSettingsThatCannotWork(t *testing.T) {
 	}
 }
 
-// A server that restarts with a limit that is too short for locks costs the session at once: it counts by that timeout.
-// The manager says why, and has a session again when the limit is raised.
+// A server that restarts with a limit that is too short for locks costs the session at once: it counts by
+// that timeout. The manager says why, and has a session again when the limit is raised.
 func TestGrantTooShortForLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.TickTime(100*time.Millisecond))

@@ -122,11 +122,11 @@ func start(cfg *config) *Manager {
 	return m
 }
 
-// Session returns the live session. If there is none, it waits for one. It fails when ctx ends,
-// with an error that matches ctx.Err() and says why there is no connection. It fails with an
-// error that matches [ErrClosed] if the manager is closed, with [zk.ErrAuthFailed] for as
-// long as the servers refuse an identity, and with [ErrInvalid] for as long as they grant a session timeout that is too
-// short. The manager goes on to ask for a session.
+// Session returns the live session. If there is none, it waits for one. It fails when ctx ends, with an
+// error that matches ctx.Err() and says why there is no connection. It fails with an error that matches
+// [ErrClosed] if the manager is closed, with [zk.ErrAuthFailed] for as long as the servers refuse an
+// identity, and with [ErrInvalid] for as long as they grant a session timeout that is too short. The
+// manager goes on to ask for a session.
 func (m *Manager) Session(ctx context.Context) (*Session, error) {
 	m.made()
 	misuse.Context(ctx, "session: Manager.Session")
@@ -174,11 +174,11 @@ func (m *Manager) State() State {
 	return state
 }
 
-// Subscribe calls f with each change of state, in order and one at a time, from a goroutine of
-// its own. The first change tells the present state: its From and To are both that state. f may
-// block, and may call anything in this package. If f ends its goroutine by runtime.Goexit, another goroutine goes on
-// with the next change. cancel ends the subscription without waiting for
-// f. The subscription also ends after the change to Closed. A nil f panics.
+// Subscribe calls f with each change of state, in order and one at a time, from a goroutine of its own.
+// The first change tells the present state: its From and To are both that state. f may block, and may call
+// anything in this package. If f ends its goroutine by runtime.Goexit, another goroutine goes on with the
+// next change. cancel ends the subscription without waiting for f. The subscription also ends after the
+// change to Closed. A nil f panics.
 func (m *Manager) Subscribe(f func(Change)) (cancel func()) {
 	m.made()
 	if f == nil {

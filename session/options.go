@@ -105,9 +105,9 @@ func newConfig(servers string, opts []Option) (*config, error) {
 	return c, errors.Join(errs...)
 }
 
-// checkLease fails if the options alone tell that every session which owns a node would be lost. Without the tick they
-// do not tell, because the servers grant no less than two ticks. So a session is checked again when it is granted: see
-// Session.grant.
+// checkLease fails if the options alone tell that every session which owns a node would be lost. Without
+// the tick they do not tell, because the servers grant no less than two ticks. So a session is checked
+// again when it is granted: see Session.grant.
 func (c *config) checkLease() error {
 	if c.tick == 0 || c.margin >= c.timeout {
 		return nil
@@ -132,12 +132,12 @@ func defaultRetry(timeout time.Duration) backoff.BackOff {
 	}
 }
 
-// WithTimeout asks the servers for a session timeout. They may grant another: see
-// [Session.Timeout]. A holder that is cut off learns that it has lost its locks before the
-// timeout has passed, and other clients get them soon after.
+// WithTimeout asks the servers for a session timeout. They may grant another: see [Session.Timeout]. A
+// holder that is cut off learns that it has lost its locks before the timeout has passed, and other
+// clients get them soon after.
 //
-// The timeout has to leave room for heartbeats: see [WithMargin]. With the default margin it has to be longer than
-// 0.53 s, or less if the tick is told and short. Default: 10 s.
+// The timeout has to leave room for heartbeats: see [WithMargin]. With the default margin it has to be
+// longer than 0.53 s, or less if the tick is told and short. Default: 10 s.
 func WithTimeout(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d < time.Millisecond || d > math.MaxInt32*time.Millisecond {
@@ -167,15 +167,16 @@ func WithTickTime(d time.Duration) Option {
 }
 
 // WithMargin sets how early a session counts as lost, before the servers could expire it. The margin
-// covers clocks that run at different rates, and threads that run late. Half a tick of the servers
-// is subtracted as well: see [WithTickTime].
+// covers clocks that run at different rates, and threads that run late. Half a tick of the servers is
+// subtracted as well: see [WithTickTime].
 //
-// What is left of the timeout has to be enough for the heartbeats of a session that owns nodes. With short ticks they
-// need half of the timeout, a fiftieth of it, and 100 ms. With ticks of half the timeout they need 0.57 of it and
-// 100 ms. If the tick is told and the margin leaves less, Connect fails with the numbers. If only the timeout that the
-// servers grant, or a tick that is not told, makes the margin too long, the session has a shorter one, and the log warns
-// of it. If not even a tenth of the timeout is left for the margin, there is no session: Connect and [Manager.Session] say
-// why, with an error that matches [ErrInvalid]. Default: a tenth of the granted timeout.
+// The rest of the timeout has to be enough for the heartbeats of a session that owns nodes. With short
+// ticks they need half of the timeout, a fiftieth of it, and 100 ms. With ticks of half the timeout they
+// need 0.57 of it and 100 ms. If the tick is told and the margin leaves less, Connect fails with the
+// numbers. If only the timeout that the servers grant, or a tick that is not told, makes the margin too
+// long, the session has a shorter one, and the log warns of it. If not even a tenth of the timeout is left
+// for the margin, there is no session: Connect and [Manager.Session] say why, with an error that matches
+// [ErrInvalid]. Default: a tenth of the granted timeout.
 func WithMargin(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d <= 0 {
@@ -201,22 +202,22 @@ func WithConnectTimeout(d time.Duration) Option {
 	})
 }
 
-// WithRetry sets how long to wait before a request is tried again, and before each dial. The
-// first dial after a disconnection goes to another server at once. It also sets how long a lock
-// waits before it repeats a step that a server has undone more than twice in a row, for example
-// by deleting the lock's node.
+// WithRetry sets how long to wait before a request is tried again, and before each dial. The first dial
+// after a disconnection goes to another server at once. It also sets how long a lock waits before it
+// repeats a step that a server has undone more than twice in a row, for example by deleting the lock's
+// node.
 //
-// newBackOff is called once per request and must return a fresh value each time. If its value
-// returns [backoff.Stop], the request fails with the error of its last try. Dialling then begins
-// again with the first wait, and guaranteed deletes go on too. If newBackOff returns nil, Connect
-// fails. newBackOff and its values run in goroutines of their own, and may call the manager. If one of them ends its
-// goroutine by [runtime.Goexit], the default wait takes its place.
+// newBackOff is called once per request and must return a fresh value each time. If its value returns
+// [backoff.Stop], the request fails with the error of its last try. Dialling then begins again with the
+// first wait, and guaranteed deletes go on too. If newBackOff returns nil, Connect fails. newBackOff and
+// its values run in goroutines of their own, and may call the manager. If one of them ends its goroutine
+// by [runtime.Goexit], the default wait takes its place.
 //
-// While there is a session to lose, waits between dials are below a second and below an eighth of
-// the session's remaining time, whatever newBackOff says.
+// While there is a session to lose, waits between dials are below a second and below an eighth of the
+// session's remaining time, whatever newBackOff says.
 //
-// Default: exponential with full jitter, from 50 ms to half the session timeout but at most 15 s.
-// It never stops: requests give up when their context or the session ends.
+// Default: exponential with full jitter, from 50 ms to half the session timeout but at most 15 s. It never
+// stops: requests give up when their context or the session ends.
 func WithRetry(newBackOff func() backoff.BackOff) Option {
 	return option(func(c *config) error {
 		if newBackOff == nil {
@@ -309,11 +310,11 @@ func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, 
 //   - Error: a server refuses to remove a node.
 //   - Debug: each dial that fails, and the messages of package zk.
 //
-// If a connection breaks more than 10 times in 10 minutes, further lines about that have level
-// debug. Lines about losses always have their level. A logger that is slow or hangs delays nothing: a
-// goroutine hands the lines on to it, and drops lines when 1000 wait. The key session is a session id
-// as the servers log it, server is a name and an address, err and cause are reasons. No line has a
-// credential. Default: [slog.Default] at the time of Connect or Open.
+// If a connection breaks more than 10 times in 10 minutes, further lines about that have level debug.
+// Lines about losses always have their level. A logger that is slow or hangs delays nothing: a goroutine
+// hands the lines on to it, and drops lines when 1000 wait. The key session is a session id as the servers
+// log it, server is a name and an address, err and cause are reasons. No line has a credential. Default:
+// [slog.Default] at the time of Connect or Open.
 func WithLogger(log *slog.Logger) Option {
 	return option(func(c *config) error {
 		if log == nil || log.Handler() == nil {

@@ -43,7 +43,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// Every code of KeeperException.Code in ZooKeeper 3.5 to 3.9 has an error that can be matched, or a name and its number.
+// Every code of KeeperException.Code in ZooKeeper 3.5 to 3.9 has an error that can be matched, or a name
+// and its number.
 func TestEveryCodeHasAName(t *testing.T) {
 	for code, want := range map[int32]any{
 		-1: "SystemError", -2: "RuntimeInconsistency", -3: "DataInconsistency", -4: "ConnectionLoss",

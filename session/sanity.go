@@ -70,9 +70,10 @@ func checkNames(names []string) error {
 	return nil
 }
 
-// checkResults returns what is wrong with the results of a multi that was carried out, or was refused because of one of
-// its operations. A multi that was carried out has a result of the kind of each operation. In one that was refused each
-// result is an error, of which some say only that their operation was not carried out either.
+// checkResults returns what is wrong with the results of a multi that was carried out, or was refused
+// because of one of its operations. A multi that was carried out has a result of the kind of each
+// operation. In one that was refused each result is an error, of which some say only that their operation
+// was not carried out either.
 func checkResults(ops []any, kinds []int32, results []zk.MultiResponse, refused error) error {
 	if len(results) != len(ops) {
 		return fmt.Errorf("%d results of a multi of %d operations", len(results), len(ops))

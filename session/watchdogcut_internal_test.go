@@ -10,7 +10,8 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// The watchdog cuts the connection that has fallen silent, and not one that has taken its place before the cut runs.
+// The watchdog cuts the connection that has fallen silent, and not one that has taken its place before the
+// cut runs.
 func TestLateCutSparesTheNextConnection(t *testing.T) {
 	// With one processor, the goroutine of the cut runs only once this one waits.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

@@ -55,9 +55,9 @@ func (s *Session) begun(g wire.Greeting, sent time.Time) bool {
 	return true
 }
 
-// grant takes the timeout of a greeting if it is the first, or if it is less than the present one. A server that has
-// restarted can have another limit, and the session expires by it from now on. grant fails if no lock could live with
-// that timeout.
+// grant takes the timeout of a greeting if it is the first, or if it is less than the present one. A
+// server that has restarted can have another limit, and the session expires by it from now on. grant fails
+// if no lock could live with that timeout.
 func (s *Session) grant(g wire.Greeting, first bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,8 @@ func (s *Session) grant(g wire.Greeting, first bool) error {
 	return nil
 }
 
-// shortLease is the error for a session timeout with which a session that owns a node would be lost on healthy servers.
+// shortLease is the error for a session timeout with which a session that owns a node would be lost on
+// healthy servers.
 type shortLease struct{ timeout, margin, half time.Duration }
 
 func (e *shortLease) Error() string {

@@ -156,9 +156,10 @@ func (c *Clock) Remaining(now time.Time, owns bool) time.Duration {
 	return time.Duration(c.lease.Load()+last) - now.Sub(c.start)
 }
 
-// Margin returns what to subtract from a granted timeout. configured is 0 for the default. If the heartbeats need
-// some of the configured margin, it is shorter, but not shorter than the default. ok is false if the heartbeats need more
-// than that: a session that owns a node would be lost, although the servers are healthy.
+// Margin returns what to subtract from a granted timeout. configured is 0 for the default. If the
+// heartbeats need some of the configured margin, it is shorter, but not shorter than the default. ok is
+// false if the heartbeats need more than that: a session that owns a node would be lost, although the
+// servers are healthy.
 func Margin(configured, timeout, half time.Duration) (margin time.Duration, ok bool) {
 	least := standardMargin(timeout)
 	if configured == 0 {
@@ -194,10 +195,11 @@ func (t *trail) begin(hello, greeted time.Time, timeout time.Duration) {
 
 // answered notes an answer that came now. byLeader says whether the request went through the leader.
 //
-// It forgets what no later proof can need. S″ of a write is the later, the later the write is sent. So S″ of all
-// writes to come is at least S″ of a write that would be sent now, and of the frames whose answers came h before
-// that only the latest can count. A session that is not lost has had an answer through the leader within a
-// timeout, whether it writes or not. So what is kept is no older than a timeout, h and the gap together.
+// It forgets what no later proof can need. S″ of a write is the later, the later the write is sent. So S″
+// of all writes to come is at least S″ of a write that would be sent now, and of the frames whose answers
+// came h before that only the latest can count. A session that is not lost has had an answer through the
+// leader within a timeout, whether it writes or not. So what is kept is no older than a timeout, h and the
+// gap together.
 func (t *trail) answered(sent, now time.Time, byLeader bool) {
 	added := t.frames.add(sent, now)
 	if byLeader && t.through.add(sent, now) {

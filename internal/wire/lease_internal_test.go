@@ -197,8 +197,9 @@ func TestProofNeverLies(t *testing.T) {
 	})
 }
 
-// What a trail keeps is bounded by the timeout, and not by time: whatever the session does, after a month it is as much as
-// after an hour, and the room for it is too. Only a burst may need more, and that does not stay.
+// What a trail keeps is bounded by the timeout, and not by time: whatever the session does, after a month
+// it is as much as after an hour, and the room for it is too. Only a burst may need more, and that does
+// not stay.
 func TestTrailIsBounded(t *testing.T) {
 	const timeout, roundTrip = 10 * time.Second, time.Millisecond
 	type habit struct {
