@@ -27,6 +27,12 @@ import (
 //	_c_<uuid>-lock--2147483648       any client, past the end of the counter
 //
 // "_c_<uuid>-" is how a client finds its own node again when the reply to a create was lost.
+//
+// The uuid has its 36 characters although 22 would do for the same number. Curator takes a name for one of
+// these only if a canonical uuid stands between "_c_" and the "-" at byte 39
+// (ProtectedUtils.isProtectedZNode), and its users' programs find out by that which part of a name is
+// theirs. Its recipes look for the prefix alone, but its public functions would return another name, and
+// no id, for a shorter one.
 
 // Prefixes that mark a child as a contender, whatever the kind of lock. A kind can have others.
 const (

@@ -131,10 +131,7 @@ func (s *Session) sendBatch(batch []*part, number int64) {
 		close(p.sent) // the callers now send their listings, behind the batch
 	}
 	<-answer
-	switch {
-	case err == nil:
-		err = s.rejectReply(checkResults(ops, made, false))
-	case classify(err) == answered:
+	if err != nil && classify(err) == answered {
 		// The batch has changed nothing, and the answer is final for none of its parts.
 		s.group.failed()
 		for _, p := range batch {

@@ -208,8 +208,27 @@ func (s *Session) multi(ops []any) starter[[]zk.MultiResponse] {
 			encodeOp(e, op)
 		}
 		e.MultiHeader(wire.OpError, true, -1)
-		call(s, e, decodeResults, done)
+		call(s, e, func(d *wire.Decoder) ([]zk.MultiResponse, error) {
+			kinds, results, refused := decodeResults(d)
+			if wrong := s.rejectReply(checkResults(ops, kinds, results, refused)); wrong != nil {
+				return nil, wrong
+			}
+			return results, refused
+		}, done)
 	}
+}
+
+// kindOf returns the kind of an operation of a multi, and of its result.
+func kindOf(op any) int32 {
+	switch op.(type) {
+	case *zk.CreateRequest:
+		return wire.OpCreate
+	case *zk.SetDataRequest:
+		return wire.OpSetData
+	case *zk.DeleteRequest:
+		return wire.OpDelete
+	}
+	return wire.OpCheck
 }
 
 // encodeOp appends an operation. copyOp has refused all that it does not know.
@@ -235,8 +254,8 @@ func encodeOp(e *wire.Encoder, op any) {
 	}
 }
 
-// decodeResults returns the first error of an operation as that of the multi.
-func decodeResults(d *wire.Decoder) (all []zk.MultiResponse, err error) {
+// decodeResults returns the results of a multi, with the kind of each, and the first error of an operation.
+func decodeResults(d *wire.Decoder) (kinds []int32, all []zk.MultiResponse, err error) {
 	for op, last := d.MultiHeader(); !last && !d.Bad; op, last = d.MultiHeader() {
 		var r zk.MultiResponse
 		switch op {
@@ -249,12 +268,12 @@ func decodeResults(d *wire.Decoder) (all []zk.MultiResponse, err error) {
 		case wire.OpSetData:
 			r.Stat = decodeStat(d)
 		}
-		all = append(all, r)
+		kinds, all = append(kinds, op), append(all, r)
 		if err == nil {
 			err = r.Error
 		}
 	}
-	return all, err
+	return kinds, all, err
 }
 
 func decodeStat(d *wire.Decoder) *zk.Stat {

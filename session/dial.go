@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -28,9 +29,11 @@ type dialer struct {
 
 	attempts sync.WaitGroup // dials in progress, including those of races that are over
 
-	mu      sync.Mutex
+	waitMu  sync.Mutex // held while the user's BackOff runs, which may call the manager: so no other lock is
 	wait    backoff.BackOff
-	started bool  // wait was used since the last useful connection
+	started bool // wait was used since the last useful connection
+
+	mu      sync.Mutex
 	failure error // of the last attempt; nil once a server has answered
 	fault   error // what the server sent wrong, if the last connection was closed for that
 }
@@ -214,13 +217,26 @@ func (d *dialer) attempt(ctx context.Context, s stake, steps chan<- step, w witn
 	tell(step{to: to})
 	limited, cancel := context.WithTimeout(ctx, d.dialLimit(s))
 	defer cancel()
-	c, err := d.connect(limited, to)
-	if err != nil {
-		fail(to, err)
+	type dialled struct {
+		net.Conn
+		err error
+	}
+	c, returned := guarded(func() dialled { // the dialer and the TLS config are the user's
+		c, err := d.connect(limited, to)
+		return dialled{c, err}
+	})
+	if !returned {
+		c.err = &failure{stepDial, to.String(), errGoexit}
+	}
+	if c.err != nil {
+		fail(to, c.err)
 		return
 	}
-	tell(step{to: to, conn: c})
+	tell(step{to: to, conn: c.Conn})
 }
+
+// errGoexit is the reason if the user's code has ended the goroutine in which it was called.
+var errGoexit = errors.New("the dialer, or a function of the TLS config, has called runtime.Goexit")
 
 // pace returns how long a dial may run before another begins beside it. While a session is at
 // stake, pace also bounds the waits after failed dials, because a connection in time is then more
@@ -309,10 +325,10 @@ func (d *dialer) answered(since time.Duration) {
 
 // nextWait returns how long to wait before the next dial.
 func (d *dialer) nextWait(s stake) time.Duration {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.waitMu.Lock()
+	defer d.waitMu.Unlock()
 	if d.useful.Swap(false) {
-		d.fault = nil
+		d.setFault(nil)
 		d.started = false
 		d.hosts.renew()
 	}
@@ -346,6 +362,12 @@ func untiring(b backoff.BackOff) time.Duration {
 		d = time.Second
 	}
 	return d
+}
+
+func (d *dialer) setFault(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fault = err
 }
 
 func (d *dialer) setFailure(err error) {

@@ -33,7 +33,8 @@ var (
 	ErrUnimplemented = errors.New("the server does not implement this request")
 
 	// ErrInvalid is returned, before any I/O, for a path, connect string, option or argument that
-	// cannot work. The text says what is wrong with it.
+	// cannot work. The text says what is wrong with it. It is also returned for as long as the servers grant a
+	// session timeout that is too short for locks: see [WithMargin].
 	ErrInvalid = errors.New("invalid argument")
 )
 

@@ -179,10 +179,9 @@ func (s *Session) stalled() bool {
 	return w != nil && w.Stalled(wire.Now())
 }
 
-// silence returns for how long the present connection has owed an answer without sending
-// anything, and without beginning an answer.
-func (s *Session) silence() (noBytes, noFrame time.Duration) {
-	w := s.present()
+// silenceOf returns for how long a connection has owed an answer without sending anything, and without beginning an
+// answer. w may be nil.
+func silenceOf(w *wire.Conn) (noBytes, noFrame time.Duration) {
 	if w == nil {
 		return 0, 0
 	}

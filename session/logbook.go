@@ -13,14 +13,16 @@ import (
 // logbook writes what a manager's logger is told of sessions and connections. The logger is a
 // queuedLog, so it may be called while a lock is held.
 type logbook struct {
-	log   *slog.Logger
-	asked time.Duration     // the session timeout that is asked for
-	names func() []*failure // of names that cannot be resolved
+	log    *slog.Logger
+	asked  time.Duration     // the session timeout that is asked for
+	margin time.Duration     // that is asked for; 0: the default
+	names  func() []*failure // of names that cannot be resolved
 
 	mu      sync.Mutex
 	outage  outage
 	timer   *time.Timer   // of the outage's next notice; nil if there is none
 	granted time.Duration // the timeout of the last warning
+	shorter time.Duration // the margin of the last warning
 	flaps   allowance     // of lines about connections that come and go
 	broken  allowance     // of lines about servers that break the protocol
 	over    bool
@@ -32,10 +34,11 @@ type stateLine struct {
 	to      target
 	timeout time.Duration
 	left    time.Duration // how long locks stay certain
+	margin  time.Duration // that the session keeps
 }
 
 func newLogbook(cfg *config, names func() []*failure) *logbook {
-	return &logbook{log: cfg.log, asked: cfg.timeout, names: names}
+	return &logbook{log: cfg.log, asked: cfg.timeout, margin: cfg.margin, names: names}
 }
 
 // begin begins an outage, unless there is one.
@@ -165,6 +168,19 @@ func (b *logbook) connectedLocked(s stateLine, id, server slog.Attr) {
 	}
 	b.writeLocked(level, text, attrs...)
 	b.compareLocked(s, id, server)
+	b.compareMarginLocked(s, id, server)
+}
+
+// compareMarginLocked warns if a session has a shorter margin than was asked for. It warns once of each margin.
+func (b *logbook) compareMarginLocked(s stateLine, id, server slog.Attr) {
+	if s.margin >= b.margin || s.margin == b.shorter {
+		return
+	}
+	b.shorter = s.margin
+	b.writeLocked(slog.LevelWarn, "zookeeper session has a shorter margin than asked for", id, server,
+		span("asked", b.margin), span("margin", s.margin), span("timeout", s.timeout), slog.String("advice",
+			"heartbeats need the rest of the timeout: ask for a longer timeout (WithTimeout) or a shorter margin "+
+				"(WithMargin), or tell the servers' tick (WithTickTime)"))
 }
 
 // compareLocked warns if the servers have granted another timeout than was asked for. It warns

@@ -34,7 +34,7 @@ type Manager struct {
 	state   State
 	session *Session      // the live one; nil while there is none
 	changed chan struct{} // closed and replaced whenever state or session change
-	refused error         // the servers refused an identity when the last session was opened; else nil
+	refused error         // why the last session could not be used although it was opened; else nil
 }
 
 // made returns m. It panics if m is nil or a zero value.
@@ -66,7 +66,8 @@ var errImpatient = fmt.Errorf("no session within %v", openPatience)
 //
 // Connect returns when a session is live. It fails when ctx has ended, with an error that matches
 // ctx.Err() and says why there was no session. It fails at once with an error that matches
-// [ErrInvalid] if servers or an option cannot work, or [zk.ErrAuthFailed] if the servers refuse
+// [ErrInvalid] if servers or an option cannot work, or if the servers grant a session timeout that is too short
+// (see [WithMargin]), and with [zk.ErrAuthFailed] if the servers refuse
 // an identity. ctx bounds Connect only. Close ends the manager. [Open] does not wait.
 func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, error) {
 	misuse.Context(ctx, "session: Connect")
@@ -94,8 +95,8 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 // the log says why: see [WithLogger].
 //
 // Open fails only if servers or an option cannot work, with an error that matches [ErrInvalid]. If
-// the servers refuse an identity, [Manager.Session] and the locks return that error, and the
-// manager goes on to present the identity.
+// the servers refuse an identity, or grant a session timeout that is too short, [Manager.Session] and the locks
+// return that error, and the manager goes on to ask for a session.
 func Open(servers string, opts ...Option) (*Manager, error) {
 	cfg, err := newConfig(servers, opts)
 	if err != nil {
@@ -121,10 +122,11 @@ func start(cfg *config) *Manager {
 	return m
 }
 
-// Session returns the live session. If there is none, it waits for one. It fails when ctx ends,
-// with an error that matches ctx.Err() and says why there is no connection. It fails with an
-// error that matches [ErrClosed] if the manager is closed, and with [zk.ErrAuthFailed] for as
-// long as the servers refuse an identity. The manager goes on presenting that identity.
+// Session returns the live session. If there is none, it waits for one. It fails when ctx ends, with an
+// error that matches ctx.Err() and says why there is no connection. It fails with an error that matches
+// [ErrClosed] if the manager is closed, with [zk.ErrAuthFailed] for as long as the servers refuse an
+// identity, and with [ErrInvalid] for as long as they grant a session timeout that is too short. The
+// manager goes on to ask for a session.
 func (m *Manager) Session(ctx context.Context) (*Session, error) {
 	m.made()
 	misuse.Context(ctx, "session: Manager.Session")
@@ -172,10 +174,11 @@ func (m *Manager) State() State {
 	return state
 }
 
-// Subscribe calls f with each change of state, in order and one at a time, from a goroutine of
-// its own. The first change tells the present state: its From and To are both that state. f may
-// block, and may call anything in this package. cancel ends the subscription without waiting for
-// f. The subscription also ends after the change to Closed. A nil f panics.
+// Subscribe calls f with each change of state, in order and one at a time, from a goroutine of its own.
+// The first change tells the present state: its From and To are both that state. f may block, and may call
+// anything in this package. If f ends its goroutine by runtime.Goexit, another goroutine goes on with the
+// next change. cancel ends the subscription without waiting for f. The subscription also ends after the
+// change to Closed. A nil f panics.
 func (m *Manager) Subscribe(f func(Change)) (cancel func()) {
 	m.made()
 	if f == nil {
@@ -320,10 +323,16 @@ func (m *Manager) note(s *Session, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var r *refusal
-	if errors.As(err, &r) {
+	var short *shortLease
+	switch {
+	case errors.As(err, &r):
 		m.refused = r
-		m.wakeLocked()
+	case errors.As(err, &short):
+		m.refused = short
+	default:
+		return
 	}
+	m.wakeLocked()
 }
 
 // transition is transitionLocked for callers without the lock.
@@ -342,7 +351,7 @@ func (m *Manager) transitionLocked(to State, s *Session, why error) {
 	l := stateLine{}
 	if s != nil {
 		c.Session = s.ID()
-		l.to, l.timeout, l.left = s.server(), s.Timeout(), max(0, s.remaining())
+		l.to, l.timeout, l.left, l.margin = s.server(), s.Timeout(), max(0, s.remaining()), s.keptMargin()
 	}
 	m.state, m.session = to, s
 	m.subs.publish(c)

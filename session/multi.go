@@ -52,11 +52,6 @@ var multiInfo = RequestInfo{Op: "multi", Path: "/"}
 func (s *Session) sendMulti(own, out []any, done func([]zk.MultiResponse, error)) {
 	noted := s.nodes.notedOps(own)
 	s.multi(out)(func(results []zk.MultiResponse, err error) {
-		if classify(err) == answered {
-			if wrong := s.rejectReply(checkResults(out, results, err != nil)); wrong != nil {
-				results, err = nil, wrong
-			}
-		}
 		for i := range results {
 			if made := results[i].String; made != "" {
 				results[i].String = s.inward(made)

@@ -91,25 +91,36 @@ func newConfig(servers string, opts []Option) (*config, error) {
 	if c.margin >= c.timeout {
 		errs = append(errs, invalidf("margin %v is not below the session timeout %v", c.margin, c.timeout))
 	}
+	errs = append(errs, c.checkLease())
 	if c.connectTimeout == 0 {
 		c.connectTimeout = min(c.timeout, defaultConnectMax)
 	}
 	c.log, c.lines = newQueuedLog(c.log)
-	c.retry = retryOr(c.retry, func() backoff.BackOff { return defaultRetry(c.timeout) })
+	defaults := func() backoff.BackOff { return defaultRetry(c.timeout) }
+	if users := c.retry; users != nil {
+		c.retry = guardedRetry(users, defaults)
+	} else {
+		c.retry = defaults
+	}
 	return c, errors.Join(errs...)
 }
 
-// retryOr returns a function that never returns nil, even if the user's function does.
-func retryOr(users, defaults func() backoff.BackOff) func() backoff.BackOff {
-	if users == nil {
-		return defaults
+// checkLease fails if the options alone tell that every session which owns a node would be lost. Without
+// the tick they do not tell, because the servers grant no less than two ticks. So a session is checked
+// again when it is granted: see Session.grant.
+func (c *config) checkLease() error {
+	if c.tick == 0 || c.margin >= c.timeout {
+		return nil
 	}
-	return func() backoff.BackOff {
-		if b := users(); b != nil {
-			return b
-		}
-		return defaults()
+	timeout, half := max(c.timeout, 2*c.tick), c.tick/2
+	margin, ok := wire.Margin(c.margin, timeout, half)
+	if ok && (c.margin == 0 || margin == c.margin) {
+		return nil
 	}
+	if c.margin > 0 {
+		margin = c.margin
+	}
+	return invalidf("%v (WithTimeout, WithMargin, WithTickTime)", &shortLease{timeout, margin, half})
 }
 
 func defaultRetry(timeout time.Duration) backoff.BackOff {
@@ -121,9 +132,12 @@ func defaultRetry(timeout time.Duration) backoff.BackOff {
 	}
 }
 
-// WithTimeout asks the servers for a session timeout. They may grant another: see
-// [Session.Timeout]. A holder that is cut off learns that it has lost its locks before the
-// timeout has passed, and other clients get them soon after. Default: 10 s.
+// WithTimeout asks the servers for a session timeout. They may grant another: see [Session.Timeout]. A
+// holder that is cut off learns that it has lost its locks before the timeout has passed, and other
+// clients get them soon after.
+//
+// The timeout has to leave room for heartbeats: see [WithMargin]. With the default margin it has to be
+// longer than 0.53 s, or less if the tick is told and short. Default: 10 s.
 func WithTimeout(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d < time.Millisecond || d > math.MaxInt32*time.Millisecond {
@@ -153,10 +167,16 @@ func WithTickTime(d time.Duration) Option {
 }
 
 // WithMargin sets how early a session counts as lost, before the servers could expire it. The margin
-// covers clocks that run at different rates, and threads that run late. Half a tick of the servers
-// is subtracted as well: see [WithTickTime]. If the servers grant
-// a timeout of less than twice the margin, half that timeout is used. Default: a tenth of the
-// granted timeout.
+// covers clocks that run at different rates, and threads that run late. Half a tick of the servers is
+// subtracted as well: see [WithTickTime].
+//
+// The rest of the timeout has to be enough for the heartbeats of a session that owns nodes. With short
+// ticks they need half of the timeout, a fiftieth of it, and 100 ms. With ticks of half the timeout they
+// need 0.57 of it and 100 ms. If the tick is told and the margin leaves less, Connect fails with the
+// numbers. If only the timeout that the servers grant, or a tick that is not told, makes the margin too
+// long, the session has a shorter one, and the log warns of it. If not even a tenth of the timeout is left
+// for the margin, there is no session: Connect and [Manager.Session] say why, with an error that matches
+// [ErrInvalid]. Default: a tenth of the granted timeout.
 func WithMargin(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d <= 0 {
@@ -182,21 +202,22 @@ func WithConnectTimeout(d time.Duration) Option {
 	})
 }
 
-// WithRetry sets how long to wait before a request is tried again, and before each dial. The
-// first dial after a disconnection goes to another server at once. It also sets how long a lock
-// waits before it repeats a step that a server has undone more than twice in a row, for example
-// by deleting the lock's node.
+// WithRetry sets how long to wait before a request is tried again, and before each dial. The first dial
+// after a disconnection goes to another server at once. It also sets how long a lock waits before it
+// repeats a step that a server has undone more than twice in a row, for example by deleting the lock's
+// node.
 //
-// newBackOff is called once per request and must return a fresh value each time. If its value
-// returns [backoff.Stop], the request fails with the error of its last try. Dialling then begins
-// again with the first wait, and guaranteed deletes go on too. If newBackOff returns nil, Connect
-// fails.
+// newBackOff is called once per request and must return a fresh value each time. If its value returns
+// [backoff.Stop], the request fails with the error of its last try. Dialling then begins again with the
+// first wait, and guaranteed deletes go on too. If newBackOff returns nil, Connect fails. newBackOff and
+// its values run in goroutines of their own, and may call the manager. If one of them ends its goroutine
+// by [runtime.Goexit], the default wait takes its place.
 //
-// While there is a session to lose, waits between dials are below a second and below an eighth of
-// the session's remaining time, whatever newBackOff says.
+// While there is a session to lose, waits between dials are below a second and below an eighth of the
+// session's remaining time, whatever newBackOff says.
 //
-// Default: exponential with full jitter, from 50 ms to half the session timeout but at most 15 s.
-// It never stops: requests give up when their context or the session ends.
+// Default: exponential with full jitter, from 50 ms to half the session timeout but at most 15 s. It never
+// stops: requests give up when their context or the session ends.
 func WithRetry(newBackOff func() backoff.BackOff) Option {
 	return option(func(c *config) error {
 		if newBackOff == nil {
@@ -284,15 +305,16 @@ func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, 
 //   - Warning: a session is suspended or lost, with the cause, and for how long its locks stay
 //     certain. There has been no connection for 2 s, with the last failure of each server: another
 //     line follows when a server fails in a new way, and otherwise after waits that double from 4 s
-//     to 10 minutes. The servers grant another session timeout than the one asked for.
+//     to 10 minutes. The servers grant another session timeout than the one asked for, or one that leaves room for
+//     a part of [WithMargin] only.
 //   - Error: a server refuses to remove a node.
 //   - Debug: each dial that fails, and the messages of package zk.
 //
-// If a connection breaks more than 10 times in 10 minutes, further lines about that have level
-// debug. Lines about losses always have their level. A logger that is slow or hangs delays nothing: a
-// goroutine hands the lines on to it, and drops lines when 1000 wait. The key session is a session id
-// as the servers log it, server is a name and an address, err and cause are reasons. No line has a
-// credential. Default: [slog.Default] at the time of Connect or Open.
+// If a connection breaks more than 10 times in 10 minutes, further lines about that have level debug.
+// Lines about losses always have their level. A logger that is slow or hangs delays nothing: a goroutine
+// hands the lines on to it, and drops lines when 1000 wait. The key session is a session id as the servers
+// log it, server is a name and an address, err and cause are reasons. No line has a credential. Default:
+// [slog.Default] at the time of Connect or Open.
 func WithLogger(log *slog.Logger) Option {
 	return option(func(c *config) error {
 		if log == nil || log.Handler() == nil {

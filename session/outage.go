@@ -21,6 +21,8 @@ const (
 	mostEarly = 8
 	// recent is how old a failure may be to be in a notice.
 	recent = time.Minute
+	// mostTold is how many kinds of failures an outage remembers. Further ones count as told.
+	mostTold = 200
 )
 
 // outage is a time without a connection that has the session. It collects why there is none, and
@@ -63,16 +65,21 @@ func (o *outage) failed(now time.Time, addr string, f *failure) {
 		o.dials++
 	}
 	o.note(now, addr, f)
-	o.news = o.news || !o.told[kind(f)]
+	o.news = o.news || !o.told[kind(f)] && len(o.told) < mostTold
 }
 
 // isNew reports whether a failure is the first of its kind in this outage, and takes it for told.
 func (o *outage) isNew(f *failure) bool {
-	if !o.active() || o.told[kind(f)] {
-		return false
+	return o.active() && o.tell(f)
+}
+
+// tell notes that a failure is told, and reports whether it is the first of its kind.
+func (o *outage) tell(f *failure) bool {
+	if k := kind(f); !o.told[k] && len(o.told) < mostTold {
+		o.told[k] = true
+		return true
 	}
-	o.told[kind(f)] = true
-	return true
+	return false
 }
 
 // note takes the state of an attempt that has not failed yet.
@@ -111,7 +118,7 @@ func (o *outage) notice(now time.Time, names []*failure) failures {
 		}
 	}
 	for _, f := range all {
-		o.told[kind(f)] = true
+		o.tell(f)
 	}
 	return all
 }

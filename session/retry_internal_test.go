@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -42,10 +43,38 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// A code without an error of its own keeps go-zookeeper's text, and tells its number.
+// Every code of KeeperException.Code in ZooKeeper 3.5 to 3.9 has an error that can be matched, or a name
+// and its number.
+func TestEveryCodeHasAName(t *testing.T) {
+	for code, want := range map[int32]any{
+		-1: "SystemError", -2: "RuntimeInconsistency", -3: "DataInconsistency", -4: "ConnectionLoss",
+		-5: "MarshallingError", -6: ErrUnimplemented, -7: "OperationTimeout", -8: zk.ErrBadArguments,
+		-12: "UnknownSession", -13: "NewConfigNoQuorum", -14: "ReconfigInProgress", -100: zk.ErrAPIError,
+		-101: zk.ErrNoNode, -102: zk.ErrNoAuth, -103: zk.ErrBadVersion, -108: zk.ErrNoChildrenForEphemerals,
+		-110: zk.ErrNodeExists, -111: zk.ErrNotEmpty, -112: zk.ErrSessionExpired, -113: "InvalidCallback",
+		-114: zk.ErrInvalidACL, -115: zk.ErrAuthFailed, -118: zk.ErrSessionMoved, -119: "NotReadOnly",
+		-120: "EphemeralOnLocalSession", -121: "NoWatcher", -122: "RequestTimeout", -123: zk.ErrReconfigDisabled,
+		-124: "SessionClosedRequireSaslAuth", -125: "QuotaExceeded", -127: "ThrottledOp",
+	} {
+		err := fmt.Errorf("create /a: %w", errorOf(code))
+		var coded interface{ ErrorCode() int32 }
+		switch want := want.(type) {
+		case error:
+			if !errors.Is(err, want) {
+				t.Errorf("%d: %v, want %v", code, err, want)
+			}
+		case string:
+			if !errors.As(err, &coded) || coded.ErrorCode() != code || !strings.Contains(err.Error(), want+": ") {
+				t.Errorf("%d: %v, want %s", code, err, want)
+			}
+		}
+	}
+}
+
+// A code that is not known keeps go-zookeeper's text, and tells its number.
 func TestErrorOf(t *testing.T) {
 	var coded interface{ ErrorCode() int32 }
-	for code, text := range map[int32]string{-2: "unknown error: -2", wire.CodeThrottled: "unknown error: -127"} {
+	for code, text := range map[int32]string{-999: "unknown error: -999", 4711: "unknown error: 4711"} {
 		err := fmt.Errorf("create /a: %w", errorOf(code))
 		if !errors.As(err, &coded) || coded.ErrorCode() != code || err.Error() != "create /a: "+text {
 			t.Errorf("%d: %v", code, err)

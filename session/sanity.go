@@ -70,17 +70,23 @@ func checkNames(names []string) error {
 	return nil
 }
 
-// checkResults returns what is wrong with the results of a multi that was carried out, or was
-// refused with results.
-func checkResults(ops []any, results []zk.MultiResponse, refused bool) error {
-	if refused && len(results) == 0 {
-		return nil
-	}
+// checkResults returns what is wrong with the results of a multi that was carried out, or was refused
+// because of one of its operations. A multi that was carried out has a result of the kind of each
+// operation. In one that was refused each result is an error, of which some say only that their operation
+// was not carried out either.
+func checkResults(ops []any, kinds []int32, results []zk.MultiResponse, refused error) error {
 	if len(results) != len(ops) {
 		return fmt.Errorf("%d results of a multi of %d operations", len(results), len(ops))
 	}
 	for i, op := range ops {
-		if c, ok := op.(*zk.CreateRequest); ok && !refused {
+		want := kindOf(op)
+		if refused != nil {
+			want = wire.OpError
+		}
+		if kinds[i] != want {
+			return fmt.Errorf("result %d of a multi is of kind %d, want kind %d", i, kinds[i], want)
+		}
+		if c, ok := op.(*zk.CreateRequest); ok && refused == nil {
 			if err := checkMade(c.Path, CreateMode{flag: c.Flags}, results[i].String); err != nil {
 				return err
 			}

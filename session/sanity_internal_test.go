@@ -1,10 +1,13 @@
 package session
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 func TestCheckMade(t *testing.T) {
@@ -41,24 +44,41 @@ func TestCheckMade(t *testing.T) {
 }
 
 func TestCheckResults(t *testing.T) {
-	ops := []any{&zk.CreateRequest{Path: "/a", Flags: zk.FlagEphemeralSequential}, &zk.DeleteRequest{Path: "/b"}}
+	const create, set, remove, check, failed = wire.OpCreate, wire.OpSetData, wire.OpDelete, wire.OpCheck, wire.OpError
+	ops := []any{
+		&zk.CreateRequest{Path: "/a", Flags: zk.FlagEphemeralSequential}, &zk.DeleteRequest{Path: "/b"},
+		&zk.SetDataRequest{Path: "/c"}, &zk.CheckVersionRequest{Path: "/d"},
+	}
+	all := []int32{create, remove, set, check}
 	made := zk.MultiResponse{String: "/a0000000003"}
 	for _, c := range []struct {
 		name    string
-		results []zk.MultiResponse
-		refused bool
+		kinds   []int32
+		first   zk.MultiResponse
+		refused error
 		ok      bool
 	}{
-		{"good", []zk.MultiResponse{made, {}}, false, true},
-		{"too few", []zk.MultiResponse{made}, false, false},
-		{"none", nil, false, false},
-		{"too many", []zk.MultiResponse{made, {}, {}}, false, false},
-		{"another's node", []zk.MultiResponse{{String: "/b0000000003"}, {}}, false, false},
-		{"refused", []zk.MultiResponse{{}, {}}, true, true},
-		{"refused as a whole", nil, true, true},
-		{"refused with too few", []zk.MultiResponse{{}}, true, false},
+		{"good", all, made, nil, true},
+		{"too few", all[:3], made, nil, false},
+		{"none", nil, made, nil, false},
+		{"too many", append(slices.Clone(all), check), made, nil, false},
+		{"another's node", all, zk.MultiResponse{String: "/b0000000003"}, nil, false},
+		{"refused", []int32{failed, failed, failed, failed}, zk.MultiResponse{}, zk.ErrNoNode, true},
+		{"refused with too few", []int32{failed}, zk.MultiResponse{}, zk.ErrNoNode, false},
+		{"none", nil, zk.MultiResponse{}, zk.ErrNoNode, false},
+		{"refused and carried out", []int32{failed, remove, failed, failed}, zk.MultiResponse{}, zk.ErrNoNode, false},
+		{"errors that say nothing", []int32{failed, failed, failed, failed}, zk.MultiResponse{}, nil, false},
+		{"a create that was a check", []int32{check, remove, set, check}, made, nil, false},
+		{"a delete that was a check", []int32{create, check, set, check}, made, nil, false},
+		{"a set that was a check", []int32{create, remove, check, check}, made, nil, false},
+		{"a check that was a set", []int32{create, remove, set, set}, made, nil, false},
+		{"in another order", []int32{create, set, remove, check}, made, nil, false},
 	} {
-		if err := checkResults(ops, c.results, c.refused); (err == nil) != c.ok {
+		results := make([]zk.MultiResponse, len(c.kinds))
+		if len(results) > 0 {
+			results[0] = c.first
+		}
+		if err := checkResults(ops, c.kinds, results, c.refused); (err == nil) != c.ok {
 			t.Errorf("%s: %v, want ok: %v", c.name, err, c.ok)
 		}
 	}

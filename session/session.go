@@ -51,6 +51,7 @@ type Session struct {
 
 	mu       sync.Mutex // guards what follows
 	greeting wire.Greeting
+	margin   time.Duration // that the clock keeps
 	link     link
 	closedOK bool  // a server has confirmed closeSession, or the expiry
 	err      error // why the session ended; nil while it is live
@@ -120,6 +121,13 @@ func (s *Session) Timeout() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.greeting.Timeout()
+}
+
+// keptMargin returns the margin that the clock keeps.
+func (s *Session) keptMargin() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.margin
 }
 
 // Remaining returns how long the locks of this session stay held if no server answers from now on. It

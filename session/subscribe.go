@@ -77,13 +77,21 @@ func (s *subscriber) stop(now bool) {
 	poke(s.wake)
 }
 
+// run calls f. If f ends the goroutine, another one goes on.
 func (s *subscriber) run() {
+	done := false
+	defer func() {
+		if !done {
+			go s.run()
+		}
+	}()
 	for {
 		c, ok, over := s.next()
 		switch {
 		case ok:
 			s.f(c)
 		case over:
+			done = true
 			return
 		default:
 			<-s.wake

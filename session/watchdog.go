@@ -51,20 +51,22 @@ func (d *watchdog) look(s *Session) {
 		return
 	}
 	timeout, left := s.Timeout(), s.remaining()
-	noBytes, noFrame := s.silence()
+	conn := s.present()
+	noBytes, noFrame := silenceOf(conn)
 	d.mu.Lock() // and no other lock: a connection holds its own when it ends the session, which calls stop
 	defer d.mu.Unlock()
 	if d.over {
 		return
 	}
 	if last := s.clock.Latest(); last.After(d.cutAt) {
+		// The connection that was looked at is cut, and not the present one: that can be another by then.
 		switch long := timeout / silentPerTimeout; {
 		case left < timeout/shortPerTimeout && noBytes > long:
 			d.cutAt = last
-			go s.cut(errSilence(noBytes))
+			go conn.Cut(errSilence(noBytes))
 		case left < timeout/dialPerTimeout && noFrame > long:
 			d.cutAt = last
-			go s.cut(errLongAnswer(noFrame))
+			go conn.Cut(errLongAnswer(noFrame))
 		}
 	}
 	next := max(0, min(timeout/looksPerTimeout, left))

@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
@@ -21,17 +22,21 @@ func (e *wireEvents) Greeted(g wire.Greeting, sent time.Time) error {
 	if err := s.cfg.checkTimeout(g); err != nil {
 		return err
 	}
-	if s.begun(g, sent) {
+	first := s.begun(g, sent)
+	if !first && s.ID() != g.Session {
+		s.lose(lossReplaced)
+		return wire.Replaced(g.Session)
+	}
+	if err := s.grant(g, first); err != nil {
+		s.lose(err) // the servers count by that timeout already
+		return err
+	}
+	if first {
 		if len(s.cfg.auths) == 0 {
 			s.goLive()
 		}
 		return nil
 	}
-	if s.ID() != g.Session {
-		s.lose(lossReplaced)
-		return wire.Replaced(g.Session)
-	}
-	s.shorten(g.TimeoutMillis)
 	if s.Err() == nil {
 		s.clock.Heard(sent)
 	}
@@ -46,26 +51,41 @@ func (s *Session) begun(g wire.Greeting, sent time.Time) bool {
 		return false
 	}
 	s.clock.Prove(sent) // a quorum agrees to each new session
-	s.clock.SetLease(lease(s.cfg, g.Timeout()))
 	s.greeting = g
 	return true
 }
 
-// shorten takes the timeout of a later greeting if it is less than the present one. A server that
-// has restarted can have another limit, and the session expires by it from now on.
-func (s *Session) shorten(timeoutMillis int32) {
+// grant takes the timeout of a greeting if it is the first, or if it is less than the present one. A
+// server that has restarted can have another limit, and the session expires by it from now on. grant fails
+// if no lock could live with that timeout.
+func (s *Session) grant(g wire.Greeting, first bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if timeoutMillis < s.greeting.TimeoutMillis {
-		s.greeting.TimeoutMillis = timeoutMillis
-		s.clock.SetLease(lease(s.cfg, s.greeting.Timeout()))
+	if !first && g.TimeoutMillis >= s.greeting.TimeoutMillis {
+		return nil
 	}
+	s.greeting.TimeoutMillis = g.TimeoutMillis
+	timeout, half := g.Timeout(), s.dialer.tick.half(g.Timeout())
+	margin, ok := wire.Margin(s.cfg.margin, timeout, half)
+	s.margin = margin
+	s.clock.SetLease(timeout - margin)
+	if !ok {
+		return &shortLease{timeout, margin, half}
+	}
+	return nil
 }
 
-// lease returns how long the session is certain after the time that the clock has proven.
-func lease(cfg *config, timeout time.Duration) time.Duration {
-	return timeout - wire.Margin(cfg.margin, timeout)
+// shortLease is the error for a session timeout with which a session that owns a node would be lost on
+// healthy servers.
+type shortLease struct{ timeout, margin, half time.Duration }
+
+func (e *shortLease) Error() string {
+	return fmt.Sprintf("a session timeout of %v less a margin of %v is a lease of %v, and heartbeats need one of %v with "+
+		"ticks of %v: a session that owns a node would be lost on healthy servers",
+		e.timeout, e.margin, e.timeout-e.margin, wire.Needed(e.timeout, e.half), 2*e.half)
 }
+
+func (e *shortLease) Unwrap() error { return ErrInvalid }
 
 // goLive makes the session live once the servers have accepted its identities.
 func (s *Session) goLive() {

@@ -69,6 +69,26 @@ type facts struct {
 	half     time.Duration // h in lease.go
 }
 
+// Needed returns how long a lease (timeout − margin) has to be, so that heartbeats keep a session that
+// owns nodes alive on healthy servers. half is h in lease.go.
+//
+// A session that holds: just before the write of a round is answered, the clock counts from the frame that
+// the round before it has proven. That frame is up to h and two pings older than the sync of that round,
+// because a ping can be late by one look at the schedule. The next sync goes a round later, and its write
+// a gap after that. A round that finds the session proven well enough waits for one more look.
+//
+// A session that was idle: its first node is created just before the next sync, or within the gap after
+// it. So the latest sync that counts is a third of the timeout old, and the ping that counts with it half
+// of that time older.
+//
+// The rest is for the answers: if they take longer, they count as slow.
+func Needed(timeout, half time.Duration) time.Duration {
+	round, look := timeout/roundPerTimeout, timeout/tickPerTimeout
+	holding := half + gap + round + max(2*look, gap+look)
+	idle := timeout*3/(2*idlePerTimeout) + gap
+	return max(holding, idle) + timeout/slowPerTimeout
+}
+
 // begin is called with the greeting, and reports whether a write is due at once. On a new
 // connection of a session that owns nodes, that write proves that the leader took the handshake.
 //

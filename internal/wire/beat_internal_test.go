@@ -190,7 +190,7 @@ func newIdler(greeting, half time.Duration) *idler {
 	s.trail.begin(hello, s.now, idlerTimeout)
 	s.trail.frames.res, s.trail.through.res = 0, 0 // so that bounds need not tell of requests that were left out
 	s.beat.begin(s.now, idlerTimeout, false)
-	s.clock.SetLease(idlerTimeout - Margin(0, idlerTimeout))
+	s.clock.SetLease(idlerTimeout - standardMargin(idlerTimeout))
 	s.clock.Prove(hello)
 	return s
 }
@@ -210,12 +210,11 @@ func (s *idler) step() {
 	s.now = s.now.Add(idlerStep)
 	for len(s.flight) > 0 && !s.flight[0].answered.After(s.now) {
 		f, op := s.flight[0], s.kinds[0]
-		s.trail.frames.add(f.sent, f.answered)
+		s.trail.answered(f.sent, f.answered, op != OpPing)
 		if s.now.Sub(f.sent) > idlerTimeout/slowPerTimeout {
 			s.slowUntil = s.now.Add(idlerTimeout)
 		}
 		if op != OpPing {
-			s.trail.through.add(f.sent, f.answered)
 			s.clock.Heard(f.sent)
 		}
 		if op == OpSync {

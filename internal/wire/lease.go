@@ -156,12 +156,21 @@ func (c *Clock) Remaining(now time.Time, owns bool) time.Duration {
 	return time.Duration(c.lease.Load()+last) - now.Sub(c.start)
 }
 
-// Margin returns what to subtract from a granted timeout. configured is 0 for the default.
-func Margin(configured, timeout time.Duration) time.Duration {
+// Margin returns what to subtract from a granted timeout. configured is 0 for the default. If the
+// heartbeats need some of the configured margin, it is shorter, but not shorter than the default. ok is
+// false if the heartbeats need more than that: a session that owns a node would be lost, although the
+// servers are healthy.
+func Margin(configured, timeout, half time.Duration) (margin time.Duration, ok bool) {
+	least := standardMargin(timeout)
 	if configured == 0 {
-		return timeout / 10
+		configured = least
 	}
-	return min(configured, timeout/2)
+	room := timeout - Needed(timeout, half)
+	return min(configured, max(room, least)), room >= min(configured, least)
+}
+
+func standardMargin(timeout time.Duration) time.Duration {
+	return timeout / 10
 }
 
 // trail is what one connection has shown so far. It is enough to say what a write that is sent
@@ -184,14 +193,36 @@ func (t *trail) begin(hello, greeted time.Time, timeout time.Duration) {
 	t.through.add(hello, greeted)
 }
 
+// answered notes an answer that came now. byLeader says whether the request went through the leader.
+//
+// It forgets what no later proof can need. S″ of a write is the later, the later the write is sent. So S″
+// of all writes to come is at least S″ of a write that would be sent now, and of the frames whose answers
+// came h before that only the latest can count. A session that is not lost has had an answer through the
+// leader within a timeout, whether it writes or not. So what is kept is no older than a timeout, h and the
+// gap together.
+func (t *trail) answered(sent, now time.Time, byLeader bool) {
+	added := t.frames.add(sent, now)
+	if byLeader && t.through.add(sent, now) {
+		added = true
+	}
+	if !added {
+		return
+	}
+	t.through.prune(now.Add(-gap))
+	if at, ok := t.request(now); ok {
+		t.frames.prune(at.Add(-t.half))
+	}
+}
+
+// request returns S″, as defined above, of a write sent at the given time.
+func (t *trail) request(write time.Time) (time.Time, bool) { return t.through.sent(write.Add(-gap)) }
+
 // proof returns touched, as defined above, for a write sent now.
 func (t *trail) proof(now time.Time) time.Time {
-	t.through.prune(now.Add(-gap))
-	at, ok := t.through.sent(now.Add(-gap))
+	at, ok := t.request(now)
 	if !ok {
 		return t.hello
 	}
-	t.frames.prune(at.Add(-t.half))
 	return t.reach(at)
 }
 
@@ -212,13 +243,14 @@ type history struct {
 
 type exchange struct{ sent, answered time.Time }
 
-// add notes an answer. It leaves out what was sent before the last entry, or hardly later. That
-// bounds the memory, and can only make a proof weaker.
-func (h *history) add(sent, answered time.Time) {
+// add notes an answer, and reports whether it did. It leaves out what was sent before the last entry, or hardly
+// later. That bounds the entries of a time, and can only make a proof weaker.
+func (h *history) add(sent, answered time.Time) bool {
 	if n := len(h.all); n > 0 && sent.Before(h.all[n-1].sent.Add(h.res)) {
-		return
+		return false
 	}
 	h.all = append(h.all, exchange{sent, answered})
+	return true
 }
 
 // sent returns when the latest frame was sent whose answer had come by the given time.
@@ -235,11 +267,20 @@ func (h *history) after(by time.Time) int {
 	return sort.Search(len(h.all), func(i int) bool { return h.all[i].answered.After(by) })
 }
 
+// historyRoom is for how many entries a history keeps room, even if it has less.
+const historyRoom = 16
+
 // prune removes the entries that no later call of sent can return: all before the latest that was
-// answered by the given time.
+// answered by the given time. Once most of the room is not needed any more, it lets that go.
 func (h *history) prune(by time.Time) {
 	keep := h.after(by) - 1
-	if keep > len(h.all)/2 {
-		h.all = append(h.all[:0], h.all[keep:]...)
+	if keep <= len(h.all)/2 {
+		return // so that entries are seldom moved
 	}
+	rest := h.all[keep:]
+	if into := 2 * len(rest); cap(h.all) > max(2*into, historyRoom) {
+		h.all = append(make([]exchange, 0, max(into, historyRoom)), rest...)
+		return
+	}
+	h.all = append(h.all[:0], rest...)
 }

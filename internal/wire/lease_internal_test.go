@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 )
 
 func TestClock(t *testing.T) {
@@ -62,15 +64,30 @@ func TestClockConcurrentSafe(t *testing.T) {
 }
 
 func TestMargin(t *testing.T) {
-	for _, c := range []struct{ configured, timeout, want time.Duration }{
-		{0, 10 * time.Second, time.Second},
-		{0, 400 * time.Millisecond, 40 * time.Millisecond},
-		{2 * time.Second, 10 * time.Second, 2 * time.Second},
-		{5 * time.Second, 10 * time.Second, 5 * time.Second},
-		{6 * time.Second, 10 * time.Second, 5 * time.Second}, // the server granted less than was asked for
+	const second, ms = time.Second, time.Millisecond
+	for _, c := range []struct {
+		configured, timeout, half, want time.Duration
+		ok                              bool
+	}{
+		{0, 10 * second, second, second, true},
+		{0, 10 * second, 2500 * ms, second, true},
+		{0, 600 * ms, 150 * ms, 60 * ms, true},
+		{0, 400 * ms, 100 * ms, 40 * ms, false}, // the heartbeats need more
+		{0, 400 * ms, 10 * ms, 40 * ms, true},   // but not with ticks of 20 ms
+		{2 * second, 10 * second, second, 2 * second, true},
+		{4700 * ms, 10 * second, second, 4700 * ms, true},
+		{5 * second, 10 * second, second, 4700 * ms, true}, // half a timeout, a gap and a fiftieth are needed
+		{9 * second, 10 * second, second, 4700 * ms, true},
+		{5 * second, 10 * second, 2500 * ms, 4200 * ms, true}, // h, a gap, a round, two pings and a fiftieth
+		{2 * second, 4 * second, second, 1620 * ms, true},
+		{2 * second, 200 * ms, 50 * ms, 20 * ms, false}, // never less than the default
+		{10 * ms, 200 * ms, 50 * ms, 10 * ms, false},
+		{10 * ms, 4 * second, second, 10 * ms, true},
+		{0, 10 * second, 6 * second, second, false}, // a tick of 12 s
 	} {
-		if got := Margin(c.configured, c.timeout); got != c.want {
-			t.Errorf("Margin(%v, %v) = %v, want %v", c.configured, c.timeout, got, c.want)
+		got, ok := Margin(c.configured, c.timeout, c.half)
+		if ok != c.ok || got != c.want {
+			t.Errorf("Margin(%v, %v, %v) = %v, %v, want %v, %v", c.configured, c.timeout, c.half, got, ok, c.want, c.ok)
 		}
 	}
 }
@@ -121,10 +138,7 @@ func TestProof(t *testing.T) {
 				if e.answered > c.now {
 					continue // not there yet
 				}
-				tr.frames.add(e.sent.after(hello), e.answered.after(hello))
-				if e.leader {
-					tr.through.add(e.sent.after(hello), e.answered.after(hello))
-				}
+				tr.answered(e.sent.after(hello), e.answered.after(hello), e.leader)
 			}
 			if got := tr.proof(c.now.after(hello)); !got.Equal(c.want.after(hello)) {
 				t.Errorf("touched at %v, want %v", got.Sub(hello).Seconds(), c.want)
@@ -151,9 +165,9 @@ func TestProofNeverLies(t *testing.T) {
 			sent := now.Add(time.Duration(rapid.IntRange(0, 400).Draw(t, "pause")) * time.Millisecond)
 			now = sent.Add(time.Duration(rapid.IntRange(1, 900).Draw(t, "round trip")) * time.Millisecond)
 			frames = append(frames, frame{sent, now})
-			tr.frames.add(sent, now)
-			if rapid.Bool().Draw(t, "through the leader") {
-				tr.through.add(sent, now)
+			byLeader := rapid.Bool().Draw(t, "through the leader")
+			tr.answered(sent, now, byLeader)
+			if byLeader {
 				all = append(all, leaderRequest{sent, now})
 			}
 			got := tr.proof(now)
@@ -183,20 +197,84 @@ func TestProofNeverLies(t *testing.T) {
 	})
 }
 
-// Thousands of answers a second take no more memory than a few.
+// What a trail keeps is bounded by the timeout, and not by time: whatever the session does, after a month
+// it is as much as after an hour, and the room for it is too. Only a burst may need more, and that does
+// not stay.
+func TestTrailIsBounded(t *testing.T) {
+	const timeout, roundTrip = 10 * time.Second, time.Millisecond
+	type habit struct {
+		every, leads, writes time.Duration // how often a frame, a request through the leader and a write is sent; 0: never
+		most                 int           // entries within an hour
+		days                 int
+	}
+	for name, h := range map[string]habit{
+		"idle":             {every: timeout / 6, leads: timeout / 3, most: 20, days: 30},
+		"reads":            {every: 50 * time.Millisecond, leads: timeout / 3, most: 700, days: 1},
+		"reads and writes": {every: 500 * time.Millisecond, leads: timeout / 3, writes: time.Minute, most: 100, days: 30},
+		"holds":            {every: timeout / 20, leads: timeout / 5, writes: timeout / 5, most: 60, days: 30},
+		"writes much":      {every: 20 * time.Millisecond, leads: 20 * time.Millisecond, writes: 20 * time.Millisecond, most: 600, days: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			tr := trail{half: timeout / 4}
+			tr.begin(start, start.Add(roundTrip), timeout)
+			due := func(n int, every time.Duration) bool {
+				return every > 0 && int64(n)%int64(every/h.every) == 0
+			}
+			size := func() (entries, room int) {
+				return len(tr.frames.all) + len(tr.through.all), cap(tr.frames.all) + cap(tr.through.all)
+			}
+			most, mostRoom := 0, 0 // within the hour, but for its first minute
+			n := 1
+			run := func(until time.Duration, each func()) {
+				for ; time.Duration(n)*h.every < until; n++ {
+					sent := start.Add(time.Duration(n) * h.every)
+					if due(n, h.writes) {
+						if age := sent.Sub(tr.proof(sent)); age > timeout && n > 1000 {
+							t.Fatalf("after %v the proof is %v old", sent.Sub(start), age)
+						}
+					}
+					tr.answered(sent, sent.Add(roundTrip), due(n, h.leads) || due(n, h.writes))
+					each()
+				}
+			}
+			run(time.Hour, func() {
+				entries, room := size()
+				most, mostRoom = max(most, entries), max(mostRoom, room)
+			})
+			if most > h.most || mostRoom > 4*h.most {
+				t.Fatalf("within an hour %d entries, and room for %d", most, mostRoom)
+			}
+			run(time.Duration(longtest.Pick(h.days/10+1, h.days))*24*time.Hour, func() {
+				if entries, room := size(); entries > most || room > mostRoom {
+					t.Fatalf("after %v it has %d entries, and room for %d: %d and %d within an hour",
+						time.Duration(n)*h.every, entries, room, most, mostRoom)
+				}
+			})
+		})
+	}
+}
+
+// Thousands of answers a second take no more memory than a few, and what they took does not stay.
 func TestHistoryIsBounded(t *testing.T) {
 	tr := trail{half: 2500 * time.Millisecond}
 	now := time.Now()
 	tr.begin(now, now, 10*time.Second)
 	for range 1_000_000 {
 		now = now.Add(50 * time.Microsecond)
-		tr.frames.add(now, now.Add(time.Millisecond))
-		tr.through.add(now, now.Add(time.Millisecond))
-		if got := now.Sub(tr.proof(now)); got > 3*time.Second && now.Sub(tr.hello) > 4*time.Second {
+		tr.answered(now, now.Add(time.Millisecond), true)
+		if got := now.Sub(tr.proof(now.Add(time.Millisecond))); got > 3*time.Second && now.Sub(tr.hello) > 4*time.Second {
 			t.Fatalf("the proof is %v old", got)
 		}
 	}
 	if n := cap(tr.frames.all) + cap(tr.through.all); n > 1000 {
 		t.Errorf("room for %d exchanges", n)
+	}
+	for range 20 {
+		now = now.Add(2 * time.Second)
+		tr.answered(now, now.Add(time.Millisecond), true)
+	}
+	if n := cap(tr.frames.all) + cap(tr.through.all); n > 4*historyRoom {
+		t.Errorf("room for %d exchanges after a burst", n)
 	}
 }

@@ -35,8 +35,7 @@ func BenchmarkClock(b *testing.B) {
 		tr.begin(start, start, 10*time.Second)
 		b.ReportAllocs()
 		for at := start; b.Loop(); at = at.Add(time.Millisecond) {
-			tr.frames.add(at, at.Add(time.Millisecond))
-			tr.through.add(at, at.Add(time.Millisecond))
+			tr.answered(at, at.Add(time.Millisecond), true)
 			_ = tr.proof(at)
 		}
 	})

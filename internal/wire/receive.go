@@ -166,8 +166,8 @@ func (w *Conn) learn(sent sending, code int32, zxid int64, now time.Time) {
 	if now.Sub(sent.at) > w.timeout/slowPerTimeout {
 		w.slowUntil = now.Add(w.timeout)
 	}
-	w.trail.frames.add(sent.at, now)
 	e := shows(sent.op, code)
+	w.trail.answered(sent.at, now, e != evidenceNone)
 	if w.beat.answered(sent.xid, e != evidenceNone, now) {
 		select {
 		case w.answered <- struct{}{}:
@@ -177,7 +177,6 @@ func (w *Conn) learn(sent sending, code int32, zxid int64, now time.Time) {
 	if e == evidenceNone {
 		return
 	}
-	w.trail.through.add(sent.at, now)
 	w.cfg.Events.Answered(Answer{
 		Sent: sent.at, Zxid: zxid, Quorum: e == evidenceQuorum, Touched: sent.proof, Since: now.Sub(w.greeted),
 	})

@@ -1,0 +1,87 @@
+package session
+
+import (
+	"net"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
+
+// The watchdog cuts the connection that has fallen silent, and not one that has taken its place before the
+// cut runs.
+func TestLateCutSparesTheNextConnection(t *testing.T) {
+	// With one processor, the goroutine of the cut runs only once this one waits.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	synctest.Test(t, func(t *testing.T) {
+		s := bareSession(t, newFakeConfig(t))
+		s.work.init(s.life.Done())
+		first, far := connection(t, s)
+		if err := s.setWire(first, target{addr: "h1:1"}); err != nil {
+			t.Fatal(err)
+		}
+		go func() { // a server that answers nothing but the handshake
+			_, _ = wire.ReadFrame(far, wire.MaxFrame)
+			e := wire.NewFrame()
+			e.Int32(0)
+			e.Int32(2000)
+			e.Int64(77)
+			e.Buffer(make([]byte, 16))
+			_, _ = far.Write(e.Frame())
+			for {
+				if _, err := wire.ReadFrame(far, wire.MaxFrame); err != nil {
+					return
+				}
+			}
+		}()
+		_, _ = first.Write(wire.Hello{TimeoutMillis: 2000}.Frame())
+		go func() {
+			for b := make([]byte, 100); ; {
+				if _, err := first.Read(b); err != nil {
+					return
+				}
+			}
+		}()
+		synctest.Wait()
+		first.Call(reading(wire.OpExists, "/", false).Frame(), func(wire.Reply) {})
+		first.Write(reading(wire.OpExists, "/", false).Frame())
+		s.watchdog.stop() // not the timer's looks: the test's own
+		time.Sleep(1500 * time.Millisecond)
+		if err := s.Err(); err != nil {
+			t.Fatal(err)
+		}
+		s.watchdog.over, s.watchdog.timer = false, time.NewTimer(time.Hour)
+		second, _ := connection(t, s)
+		s.watchdog.look(s)
+		if err := s.setWire(second, target{addr: "h1:1"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if first.Err() == nil {
+			t.Error("the silent connection was not cut")
+		}
+		if err := second.Err(); err != nil {
+			t.Errorf("the next connection was cut: %v", err)
+		}
+		s.watchdog.stop()
+		first.Close()
+		second.Close()
+		s.endLife()
+	})
+}
+
+// noBeats is the session's events, without heartbeats.
+type noBeats struct{ *wireEvents }
+
+func (noBeats) Go(func()) {}
+
+// connection returns a connection of the session, and its other end.
+func connection(t *testing.T, s *Session) (*wire.Conn, net.Conn) {
+	near, far := net.Pipe()
+	t.Cleanup(func() { far.Close() })
+	return wire.New(near, wire.Config{
+		Events: noBeats{(*wireEvents)(s)}, Clock: s.clock, Seen: new(wire.Seen), HandshakeLimit: time.Hour, Half: s.dialer.tick.half,
+	}), far
+}
