@@ -77,7 +77,7 @@ func (s *Session) startCreate(ctx context.Context, path string, data []byte, mod
 			}
 			c.upTo, c.syncs = s.answers.zxid.Load(), s.syncs.mark()
 			if mode.ephemeral() {
-				c.noted = s.nodes.settle(c.path, c.err)
+				c.noted = s.nodes.settle(s.nodes.sizeOfNew(path, mode), c.path, c.err)
 			}
 			s.creates.end(path)
 			done(err)
@@ -126,7 +126,7 @@ func (s *Session) prepareCreate(ctx context.Context, path string, mode CreateMod
 	}
 	err := s.ready(ctx)
 	if err == nil && mode.ephemeral() {
-		err = s.nodes.reserve()
+		err = s.nodes.reserve(s.nodes.sizeOfNew(path, mode))
 	}
 	if err != nil {
 		s.creates.end(path)
@@ -138,7 +138,7 @@ func (s *Session) prepareCreate(ctx context.Context, path string, mode CreateMod
 func (s *Session) cancelCreate(path string, mode CreateMode) {
 	s.creates.end(path)
 	if mode.ephemeral() {
-		s.nodes.release()
+		s.nodes.release(s.nodes.sizeOfNew(path, mode))
 	}
 }
 

@@ -17,7 +17,8 @@ var (
 	ErrClosed = errors.New("session manager closed")
 
 	// ErrTooManyNodes is returned by a create of an ephemeral node if the session already owns as
-	// many as [WithMaxNodes] allows. Nothing was sent.
+	// many as [WithMaxNodes] allows, or if their paths would be longer than [WithMaxNodeBytes]
+	// allows. Nothing was sent.
 	ErrTooManyNodes = errors.New("too many ephemeral nodes in one session")
 
 	// ErrTooLong is returned by a read whose answer has more than 64 MiB, and by a request that is

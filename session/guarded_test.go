@@ -179,6 +179,7 @@ func TestMultiResultsOfOtherKinds(t *testing.T) {
 				t.Errorf("%s: results %v", name, results)
 			}
 			wantErr(t, name, err, zk.ErrConnectionClosed)
+			synctest.Wait() // the connection has been closed
 		}
 		results, err := s.Multi(t.Context(), &zk.CheckVersionRequest{Path: "/a", Version: -1})
 		must(t, err)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -9,43 +10,69 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// nodes counts the ephemeral nodes of a session: those it has, and those it has asked for. It
-// protects the ensemble from too many, and is not exact while replies are lost.
+// nodes counts the ephemeral nodes of a session, and the bytes of their paths: those it has, and those it has asked
+// for. It protects the ensemble: when the session ends, one transaction lists all of these paths, and servers write it
+// at any length but cannot read a long one. It is not exact while replies are lost.
 type nodes struct {
-	limit int
+	limit  int // of nodes
+	most   int // bytes of their paths
+	chroot int // bytes of the chroot, which the paths here lack
 
 	mu      sync.Mutex
 	pending int               // creates in flight
+	asked   int               // the bytes of their paths
+	bytes   int               // of the paths below
 	paths   map[string]uint64 // each node, with the value of made when it was counted
 	made    uint64            // how many were ever counted
 	doubt   time.Time         // until then there may be uncounted nodes, because a reply was lost
 	timeout func() time.Duration
 }
 
-// reserve makes room for one more node, or fails.
-func (n *nodes) reserve() error {
+// sequenceDigits is how long the number is that a server adds to the path of a sequential node.
+const sequenceDigits = 10
+
+// sizeOf returns the bytes that a node takes in the transaction that ends its session: the length of its path in four
+// bytes, and the path.
+func (n *nodes) sizeOf(path string) int { return 4 + n.chroot + len(path) }
+
+// sizeOfNew returns the same for a node that is to be created.
+func (n *nodes) sizeOfNew(path string, m CreateMode) int {
+	if m.sequential() {
+		return n.sizeOf(path) + sequenceDigits
+	}
+	return n.sizeOf(path)
+}
+
+// reserve makes room for one more node of a size, or fails.
+func (n *nodes) reserve(size int) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.paths)+n.pending >= n.limit {
 		return ErrTooManyNodes
 	}
+	if all := n.bytes + n.asked; all+size > n.most {
+		return fmt.Errorf("%w: the paths of its nodes have %d bytes, and may have %d (WithMaxNodeBytes)", ErrTooManyNodes, all, n.most)
+	}
 	n.pending++
+	n.asked += size
 	return nil
 }
 
 // release gives back a reservation when nothing was sent.
-func (n *nodes) release() {
+func (n *nodes) release(size int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.pending--
+	n.asked -= size
 }
 
 // settle turns a reservation into a node, or into nothing if there is an error. It returns what
 // noted returns for the node.
-func (n *nodes) settle(path string, err error) uint64 {
+func (n *nodes) settle(size int, path string, err error) uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.pending--
+	n.asked -= size
 	if err == nil {
 		n.addLocked(path)
 	}
@@ -60,10 +87,11 @@ func (n *nodes) settle(path string, err error) uint64 {
 // reserveOps makes room for the nodes that a multi creates, or fails.
 func (n *nodes) reserveOps(ops []any) error {
 	for i, op := range ops {
-		if !makesEphemeral(op) {
+		size, ok := n.sizeOfOp(op)
+		if !ok {
 			continue
 		}
-		if err := n.reserve(); err != nil {
+		if err := n.reserve(size); err != nil {
 			n.settleOps(ops[:i], nil, nil, err)
 			return err
 		}
@@ -87,11 +115,12 @@ func (n *nodes) notedOps(ops []any) map[string]uint64 {
 func (n *nodes) settleOps(ops []any, noted map[string]uint64, results []zk.MultiResponse, err error) {
 	done := err == nil && len(results) == len(ops)
 	for i, op := range ops {
+		size, makes := n.sizeOfOp(op)
 		switch {
-		case makesEphemeral(op) && done:
-			n.settle(results[i].String, nil)
-		case makesEphemeral(op):
-			n.settle("", err)
+		case makes && done:
+			n.settle(size, results[i].String, nil)
+		case makes:
+			n.settle(size, "", err)
 		case done:
 			if gone, ok := op.(*zk.DeleteRequest); ok {
 				n.deleted(gone.Path, noted[gone.Path])
@@ -100,9 +129,13 @@ func (n *nodes) settleOps(ops []any, noted map[string]uint64, results []zk.Multi
 	}
 }
 
-func makesEphemeral(op any) bool {
+// sizeOfOp returns the size of the ephemeral node that an operation of a multi makes, if it makes one.
+func (n *nodes) sizeOfOp(op any) (size int, makes bool) {
 	c, ok := op.(*zk.CreateRequest)
-	return ok && CreateMode{flag: c.Flags}.ephemeral()
+	if !ok || !(CreateMode{flag: c.Flags}).ephemeral() {
+		return 0, false
+	}
+	return n.sizeOfNew(c.Path, CreateMode{flag: c.Flags}), true
 }
 
 // found counts a node whose create had seemed to fail.
@@ -115,6 +148,9 @@ func (n *nodes) found(path string) {
 func (n *nodes) addLocked(path string) {
 	if n.paths == nil {
 		n.paths = make(map[string]uint64)
+	}
+	if n.paths[path] == 0 {
+		n.bytes += n.sizeOf(path)
 	}
 	n.made++
 	n.paths[path] = n.made
@@ -133,7 +169,8 @@ func (n *nodes) noted(path string) uint64 {
 func (n *nodes) deleted(path string, noted uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.paths[path] == noted {
+	if n.paths[path] == noted && noted != 0 {
+		n.bytes -= n.sizeOf(path)
 		delete(n.paths, path)
 	}
 }

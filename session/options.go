@@ -19,8 +19,9 @@ import (
 
 // Defaults of the options.
 const (
-	defaultTimeout  = 10 * time.Second
-	defaultMaxNodes = 8192
+	defaultTimeout      = 10 * time.Second
+	defaultMaxNodes     = 8192
+	defaultMaxNodeBytes = 1 << 20
 
 	// Full jitter: a wait is drawn from zero to a bound. The bound doubles from 50 ms to half the
 	// session timeout, or to 15 s if that is less. So a client without a connection
@@ -51,6 +52,7 @@ type config struct {
 	connectTimeout time.Duration
 	tick           time.Duration // 0: not told
 	maxNodes       int
+	maxNodeBytes   int
 	batching       batching
 	lossOnSuspend  bool
 	name           string // of the ensemble; "": its servers
@@ -71,9 +73,9 @@ type config struct {
 func newConfig(servers string, opts []Option) (*config, error) {
 	c := &config{
 		timeout:  defaultTimeout,
-		maxNodes: defaultMaxNodes,
-		acl:      zk.WorldACL(zk.PermAll),
-		log:      slog.Default(),
+		maxNodes: defaultMaxNodes, maxNodeBytes: defaultMaxNodeBytes,
+		acl: zk.WorldACL(zk.PermAll),
+		log: slog.Default(),
 	}
 	c.batching.init()
 	var errs []error
@@ -342,12 +344,29 @@ func WithTrace(t Trace) Option {
 // WithMaxNodes bounds the number of ephemeral nodes that one session owns. When a session ends, a
 // server deletes its nodes in one transaction, and a transaction that is too large has brought
 // ensembles down. A create beyond the bound fails with [ErrTooManyNodes]. Default: 8192.
+// [WithMaxNodeBytes] bounds the length of their paths.
 func WithMaxNodes(n int) Option {
 	return option(func(c *config) error {
 		if n <= 0 {
 			return invalidf("max nodes %d is not positive", n)
 		}
 		c.maxNodes = n
+		return nil
+	})
+}
+
+// WithMaxNodeBytes bounds the bytes of the paths of all ephemeral nodes that one session owns, with the chroot and four
+// bytes for each. The transaction that ends a session lists these paths. Servers write it at any length, but cannot
+// read more than jute.maxbuffer plus zookeeper.jute.maxbuffer.extrasize, 2 MB by default, neither from their leader nor
+// from their own log: then all servers stop, and do not start again. So n must be at most the smallest jute.maxbuffer
+// of any server. A create beyond the bound fails with [ErrTooManyNodes]. Default: 1 MiB, which is 8,192 paths of 124
+// bytes.
+func WithMaxNodeBytes(n int) Option {
+	return option(func(c *config) error {
+		if n <= 0 {
+			return invalidf("max node bytes %d is not positive", n)
+		}
+		c.maxNodeBytes = n
 		return nil
 	})
 }

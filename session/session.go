@@ -92,7 +92,8 @@ func newSession(cfg *config, d *dialer, report func(*Session, State, error)) (*S
 		link:   link{up: make(chan struct{})},
 	}
 	s.life, s.endLife = context.WithCancel(context.Background())
-	s.nodes.limit, s.nodes.timeout = cfg.maxNodes, s.Timeout
+	s.nodes.limit, s.nodes.most, s.nodes.chroot = cfg.maxNodes, cfg.maxNodeBytes, len(cfg.chroot)
+	s.nodes.timeout = s.Timeout
 	s.group.when = &cfg.batching
 	s.work.init(s.life.Done())
 	for _, t := range s.watchTables() {

@@ -34,7 +34,7 @@ var attacks = []struct {
 	{"text", []step{{name: "text", after: 3}}, "bytes long"},
 	{"a frame of no bytes", []step{{name: "set length", on: aListing}}, "0 bytes long"},
 	{"a frame of negative length", []step{{name: "set length", on: aListing, arg: 0xfffffff0}}, "-16 bytes long"},
-	{"a frame of 2 GB", []step{{name: "set length", on: aListing, arg: 0x7fffffff}}, "2147483647 bytes long"},
+	{"a frame of 2 GB", []step{{name: "set length", on: aListing, arg: 0x7fffffff}}, "an answer of 2147483647 bytes"},
 	{"the reply to a create is lost", []step{{name: "drop", on: aCreated}}, "was due"},
 	{"it is that of another request", []step{{name: "set xid", on: aCreated, arg: 7777}}, "an answer to request 7777"},
 	{"it comes twice", []step{{name: "repeat", on: aCreated}}, "an answer to request"},
