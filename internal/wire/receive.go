@@ -1,6 +1,9 @@
 package wire
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // Read passes on what the server sent, after the session has been told of it. The answers to calls count
 // when zk.Conn reads on behind them: see call.go.
@@ -41,8 +44,8 @@ func (w *Conn) receive(b []byte) (int, error) {
 		w.lastBytes = Now()
 	}
 	bad := w.in.feed(b[:n], w.incoming, w.whole)
-	if n, ok := bad.(badLength); ok && n > MaxFrame {
-		bad = w.tooLongLocked(n)
+	if bad != nil {
+		bad = w.explainLocked(bad)
 	}
 	urgent, greeted := len(w.urgent) > 0, !w.greeted.IsZero()
 	w.mu.Unlock()
@@ -70,12 +73,16 @@ func (w *Conn) receive(b []byte) (int, error) {
 	return n, err
 }
 
-// tooLongLocked ends the call whose answer is too long for this client, and returns why the connection ends. A server
-// answers in order, so it is the answer to the oldest request in flight, if that is a read. Otherwise the frame is malformed.
-func (w *Conn) tooLongLocked(n badLength) error {
+// explainLocked returns why a malformed frame ends the connection. If it is an answer that is too long for this client,
+// it ends the call. A server answers in order, so it is the answer to the oldest request in flight, if that is a read.
+func (w *Conn) explainLocked(bad error) error {
+	var n badLength
+	if !errors.As(bad, &n) || n <= MaxFrame {
+		return bad
+	}
 	oldest, ok := w.flight.oldest()
 	if !ok || oldest.op != OpGetChildren2 && oldest.op != OpGetData {
-		return n
+		return bad
 	}
 	why := longAnswer(n)
 	w.calls.answer(Now(), oldest.xid, w.in.at, Reply{Err: why})

@@ -60,7 +60,7 @@ func copySlowly(to, from net.Conn, bytesPerSecond int) {
 			free = now
 		}
 		free = free.Add(time.Duration(n) * time.Second / time.Duration(bytesPerSecond))
-		time.Sleep(time.Until(free)) // that long the bytes take
+		time.Sleep(time.Until(free)) //nolint:forbidigo // that long the bytes take on this network
 		if _, err := to.Write(buf[:n]); err != nil {
 			return
 		}
