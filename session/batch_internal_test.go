@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 func createPart(dir string, data int) *part {
@@ -178,5 +180,14 @@ func TestGroupCaution(t *testing.T) {
 	}
 	if batch, _, _ := g.take(); len(batch) != 1 {
 		t.Errorf("a batch of %d after a failure", len(batch))
+	}
+}
+
+// A request of several callers is never taken for one that the server refuses for its length: the callers would fail
+// for each other, and deletes would not be tried again.
+func TestRequestsOfSeveralAreNotSuspicious(t *testing.T) {
+	const overhead = 1 << 10 // lengths and heads
+	if longest := max(batchBytes, watchedBytes) + overhead; longest >= wire.SuspiciousLength {
+		t.Errorf("a batch or setWatches can have %d bytes; from %d on a request is suspicious", longest, wire.SuspiciousLength)
 	}
 }

@@ -30,13 +30,13 @@ func (n longRequest) Error() string {
 
 func (n longRequest) Is(target error) bool { return target == ErrTooLong || target == net.ErrClosed }
 
-const (
-	// refusedAfter is how many connections in a row are lost before a request is given up.
-	refusedAfter = 3
-	// suspicious is the least length of a request that a server may refuse. The least jute.maxbuffer that makes
-	// sense is longer.
-	suspicious = 4 << 10
-)
+// refusedAfter is how many connections in a row are lost before a request is given up.
+const refusedAfter = 3
+
+// SuspiciousLength is the least length of a request that a server may refuse. Requests of several callers, such as
+// batches of creates and deletes, are shorter: otherwise their callers would fail for each other. The least
+// jute.maxbuffer that makes sense is longer.
+const SuspiciousLength = 24 << 10
 
 // Refusals finds requests that are longer than the servers take. A server hangs up on such a request without a
 // word, each time it is sent, and takes all other calls of the connection with it. All connections of a session share
@@ -53,7 +53,7 @@ type Refusals struct {
 
 // answered takes the length of a request that was answered.
 func (r *Refusals) answered(size int) {
-	if size < suspicious {
+	if size < SuspiciousLength {
 		return
 	}
 	r.mu.Lock()
@@ -69,13 +69,13 @@ func (r *Refusals) lost(longest int) func(size int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case longest < suspicious:
+	case longest < SuspiciousLength:
 	case r.count > 0 && longest >= r.size:
 		r.count++
 	default:
 		r.size, r.count = longest, 1
 	}
-	least, refused := r.size, r.count >= refusedAfter && longest >= suspicious
+	least, refused := r.size, r.count >= refusedAfter && longest >= SuspiciousLength
 	return func(size int) error {
 		if !refused || size < least {
 			return nil

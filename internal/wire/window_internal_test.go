@@ -261,8 +261,8 @@ func TestRefusals(t *testing.T) {
 		{"with longer ones", []step{{lost, 60_000}, {lost, 61_000}, {lost, 60_000}}, true},
 		{"with short ones in between", []step{{lost, 60_000}, {lost, 60_000}, {lost, 100}, {lost, 60_000}}, true},
 		{"of a shorter one at last", []step{{lost, 60_000}, {lost, 60_000}, {lost, 5_000}}, false},
-		{"short ones", []step{{lost, suspicious - 1}, {lost, suspicious - 1}, {lost, suspicious - 1}}, false},
-		{"as short as can be", []step{{lost, suspicious}, {lost, suspicious}, {lost, suspicious}}, true},
+		{"short ones", []step{{lost, SuspiciousLength - 1}, {lost, SuspiciousLength - 1}, {lost, SuspiciousLength - 1}}, false},
+		{"as short as can be", []step{{lost, SuspiciousLength}, {lost, SuspiciousLength}, {lost, SuspiciousLength}}, true},
 		{"with an answer to one as long", []step{{lost, 60_000}, {lost, 60_000}, {answered, 60_000}, {lost, 60_000}}, false},
 		{"with an answer to a shorter one", []step{{lost, 60_000}, {lost, 60_000}, {answered, 59_999}, {lost, 60_000}}, true},
 	} {
