@@ -210,9 +210,10 @@ func TestLoweredAndCancelled(t *testing.T) {
 	release(t, b)
 }
 
-// The user's backoff ends the goroutine of a contender that is about to renew its place. It does so in the third round of
-// the contender's loop, since its first two nodes were deleted. The contender leaves nothing behind.
-func TestLoweredAndEnded(t *testing.T) {
+// The user's backoff calls runtime.Goexit when a contender is about to renew its place. It does so in the third round of
+// the contender's loop, since its first two nodes were deleted. The contender goes on, and gets its lease when its
+// turn comes.
+func TestLoweredBackOffEnds(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
 	s := newSem(t, connect(t), dir, 2)
@@ -233,9 +234,10 @@ func TestLoweredAndEnded(t *testing.T) {
 	must(t, s.Resize(ctx, 1))
 	release(t, a)
 	receive(t, "a wait of the contender's loop", asked)
-	<-c.done
-	waitContenders(t, dir, 1)
+	waitContenders(t, dir, 2)
 	release(t, b)
+	release(t, c.get(t))
+	waitContenders(t, dir, 0)
 }
 
 // deleteNewest deletes the node of the contender that came last, and returns when that has a new node.

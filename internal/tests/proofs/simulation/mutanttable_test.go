@@ -133,7 +133,7 @@ var mutants = []mutant{
 	{"strangers-unseen-by-unfair", "mixed", "an unfair lock is taken beside one of another type that came first",
 		[]edit{{"queue/barge.go", "\t_, err := ofKind(parseNodes(l.names, a.r.Kind.Prefixes...), a.r.Kind)\n\treturn err\n", "\treturn nil\n"}}},
 	{"never-uncounted", "mixed", "nodes that are gone take the room of those that WithMaxNodes allows",
-		[]edit{{"session/nodes.go", "if n.paths[path] == noted {", "if n.paths[path] == 0 {"}}},
+		[]edit{{"session/nodes.go", "if n.paths[path] == noted && noted != 0 {", "if n.paths[path] == 0 {"}}},
 	{"counter-repeats", "resized", "past the end of the counter all contenders have one number, and each holds",
 		[]edit{{"queue/enter.go", "if n.Sequence < 0 || n.Sequence == math.MaxInt32 {", "if n.Sequence < 0 && n.Sequence == math.MaxInt32 {"}}},
 	{"used-up-for-ever", "resized", "a directory whose counter has ended stays although it is empty, and nobody can enter any more",
