@@ -96,7 +96,7 @@ func TestBackOffThatCallsTheManager(t *testing.T) {
 	})
 }
 
-// A panic of a BackOff reaches the caller of the request, who may recover.
+// A panic of a BackOff reaches the caller of the request, which may recover from it.
 func TestBackOffThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var armed atomic.Bool
