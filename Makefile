@@ -154,14 +154,17 @@ GOLANGCI := GOLANGCI_LINT_CACHE=$(CURDIR)/.golangci-cache go run github.com/gola
 MISSPELL := go run github.com/golangci/misspell/cmd/misspell@v0.8.0
 
 .PHONY: lint
-lint: ## gofmt, golangci-lint (see .golangci.yml), go vet for 32 bits, go.mod files, spelling, prose and names
+lint: ## gofmt, golangci-lint (see .golangci.yml), go.mod files, spelling, prose and names
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "gofmt would change these"; exit 1; }
 	@for d in . $(MODULES); do echo "lint $$d"; (cd $$d && $(GOLANGCI) run --timeout 20m ./...) || exit 1; done
-	GOARCH=386 go vet ./...
 	@GOWORK=off go mod tidy -diff || { echo "go mod tidy would change this"; exit 1; }
 	@for d in $(MODULES); do .ci/tidy -diff $$d || { echo "$$d: make tidy would change this"; exit 1; }; done
 	@git ls-files | xargs $(MISSPELL) -error
 	go test -run . ./internal/tests/conformance/prose ./internal/tests/conformance/exportedapi ./internal/tests/conformance/release
+
+.PHONY: vet-386
+vet-386: ## go vet for 32 bits, which compiles all packages anew: only the nightly run does it
+	GOARCH=386 go vet ./...
 
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities that our code reaches; asks a database in the network, so only the nightly run does it
