@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -65,9 +66,29 @@ func call[T any](s *Session, request *wire.Encoder, decode func(*wire.Decoder) (
 		case r.Code != wire.CodeOK:
 			done(none, errorOf(r.Code))
 		default:
-			done(decode(&r.Body))
+			done(decoded(&r, decode))
 		}
 	})
+}
+
+// decoded decodes an answer. If several calls share it, only the first decodes it.
+func decoded[T any](r *wire.Reply, decode func(*wire.Decoder) (T, error)) (T, error) {
+	type result struct {
+		v   T
+		err error
+	}
+	if r.Shared == nil {
+		return decode(&r.Body)
+	}
+	known, ok := (*r.Shared).(result)
+	if !ok {
+		known.v, known.err = decode(&r.Body)
+		*r.Shared = known
+	}
+	if c, ok := any(known.v).(interface{ copy() T }); ok {
+		return c.copy(), known.err
+	}
+	return known.v, known.err
 }
 
 func request(op int32, path string) *wire.Encoder {
@@ -103,6 +124,16 @@ func (s *Session) get(path string, watch bool) starter[content] {
 type children struct {
 	names []string
 	stat  *zk.Stat
+}
+
+// copy returns what a caller of [Session.Children] may change.
+func (c children) copy() children {
+	if c.stat != nil {
+		stat := *c.stat
+		c.stat = &stat
+	}
+	c.names = slices.Clone(c.names)
+	return c
 }
 
 func (s *Session) listing(path string, watch bool) starter[children] {

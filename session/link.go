@@ -28,6 +28,7 @@ func (e *connEvents) dial() (net.Conn, error) {
 		Clock:          s.clock,
 		Seen:           &s.seen,
 		Refusals:       &s.refusals,
+		Window:         &s.cfg.window,
 		Identities:     s.cfg.auths,
 		HandshakeLimit: s.dialer.handshakeLimit(s.stake),
 		Half:           s.dialer.tick.half,

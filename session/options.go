@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -42,7 +43,7 @@ type option func(*config) error
 
 func (o option) apply(c *config) error { return o(c) }
 
-// config is the result of all options. Only its hooks change later, and in tests batching.
+// config is the result of all options. Only its hooks change later, and in tests batching and window.
 type config struct {
 	servers []hostPort
 	chroot  string
@@ -54,6 +55,7 @@ type config struct {
 	maxNodes       int
 	maxNodeBytes   int
 	batching       batching
+	window         atomic.Int32 // 0, or what SetWindow has set
 	lossOnSuspend  bool
 	name           string // of the ensemble; "": its servers
 

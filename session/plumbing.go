@@ -41,6 +41,8 @@ func (m *managerPlumbing) AddTrace(t any) {
 
 func (m *managerPlumbing) SetBatching(from, few int) { m.cfg.batching.set(from, few) }
 
+func (m *managerPlumbing) SetWindow(calls int) { m.cfg.window.Store(int32(calls)) }
+
 func (m *managerPlumbing) live() *Session {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -77,6 +77,9 @@ type Manager interface {
 	// one transaction: from this many requests in flight on, with so many transactions under way that
 	// are not full. It is for tests.
 	SetBatching(from, few int)
+	// SetWindow bounds the calls in flight of each connection by a number, or not at all if it is negative. 0 means
+	// what users have: the number follows the times of the answers. It is for tests.
+	SetWindow(calls int)
 }
 
 // LiveSession returns the session that m has at present, or nil if it has none. It does not wait for

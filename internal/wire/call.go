@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,12 +23,17 @@ type Reply struct {
 	Code int32   // of the server
 	Body Decoder // well-formed for the kind of request; empty if Code is not CodeOK
 	Err  error   // not nil if there was no answer; matches ErrTooLong if the call is the reason
+
+	// Shared is not nil if several calls have this answer. They get it one after the other. The first keeps here what it
+	// has made of the body, for the others.
+	Shared *any
 }
 
 // Call sends a request when the window has room for it (window.go). It fills in the request's number, does not
 // block, and does not change the frame any more once done was called. A request that comes before the greeting
-// waits for it. Requests leave in the order in which they come, except that deletes go ahead of other requests that
-// wait for room: they make directories shorter, and let other clients in.
+// waits for it. Requests leave in the order in which they come, with two exceptions. Deletes go ahead of other requests
+// that wait for room: they make directories shorter, and let other clients in. Lists of children may leave
+// later, and together (listings.go).
 //
 // done is called once: with the answer, or with an error after [Conn.Forsake]. It is called by the
 // goroutine that reads, or by the one that calls Forsake or Call, and must not block.
@@ -55,9 +61,11 @@ func (w *Conn) Forsake() { w.calls.forsake(w.hungUp.Load(), w.cfg.Refusals) }
 type calls struct {
 	mu       sync.Mutex
 	window   window
+	fixed    *atomic.Int32 // see Config.Window
 	expected expected
 	waiting  line               // not sent yet
 	deletes  line               // those that came when others waited for room; they go first
+	lists    listings           // those that wait aside
 	sent     map[int32]sentCall // by number
 	answered []answered         // zk.Conn has not read as far, in order
 	most     int                // how many sent has had at a time since it was made
@@ -154,6 +162,7 @@ func (c *calls) take(now, oldest time.Time, next func() int32) [][]byte {
 		}
 		one := from.first()
 		from.pop()
+		c.lists.left++
 		xid := next()
 		binary.BigEndian.PutUint32(one.frame[4:], uint32(xid))
 		if c.sent == nil {
@@ -164,30 +173,70 @@ func (c *calls) take(now, oldest time.Time, next func() int32) [][]byte {
 		frames = append(frames, one.frame)
 		size += len(one.frame)
 	}
-	if c.waiting.len()+c.deletes.len() == 0 {
+	if c.waiting.len()+c.deletes.len()+len(c.lists.all) == 0 {
 		c.window.idle()
 	}
 	c.most = max(c.most, len(c.sent))
 	return frames
 }
 
-// nextLocked returns the line with the next call that may leave, what it adds to the window, and what it reads. It
-// returns nil if none may leave.
-func (c *calls) nextLocked() (*line, int, read) {
-	from := &c.deletes
-	if from.len() == 0 {
-		from = &c.waiting
+// waiters are calls that wait to leave.
+type waiters interface {
+	first() call // a copy: it stays until pop
+	pop()
+}
+
+// nextLocked returns where the next call waits that may leave, what it adds to the window, and what it reads. It
+// returns nil if none may leave. Lists that may not leave step aside.
+func (c *calls) nextLocked() (waiters, int, read) {
+	fixed := c.fixedLocked()
+	for {
+		from := c.frontLocked()
+		if from == nil {
+			return nil, 0, 0
+		}
+		one := from.first()
+		read := c.expected.readOf(one.frame)
+		list := from == &c.waiting && opOf(one.frame) == OpGetChildren2
+		if list && c.lists.join(one) {
+			from.pop()
+			continue
+		}
+		answer, ok := c.expected.answer(one.frame, read)
+		if load := len(one.frame) + answer; ok && c.window.room(load) || fixed < 0 {
+			return from, load, read
+		}
+		if !list || ok && answer <= guessed {
+			return nil, 0, 0 // what is short waits where it is
+		}
+		c.lists.aside(one, read)
+		from.pop()
 	}
-	if from.len() == 0 {
-		return nil, 0, 0
+}
+
+// fixedLocked returns the bound that a test has set, and applies it.
+func (c *calls) fixedLocked() int {
+	if c.fixed == nil {
+		return 0
 	}
-	frame := from.first().frame
-	read := c.expected.readOf(frame)
-	answer, ok := c.expected.answer(frame, read)
-	if load := len(frame) + answer; ok && c.window.room(load) {
-		return from, load, read
+	n := int(c.fixed.Load())
+	if n > 0 {
+		c.window.calls = min(c.window.calls, n)
 	}
-	return nil, 0, 0
+	return n
+}
+
+// frontLocked returns where the call waits whose turn it is.
+func (c *calls) frontLocked() waiters {
+	switch {
+	case c.deletes.len() > 0:
+		return &c.deletes
+	case c.lists.due(&c.expected, c.waiting.len() == 0):
+		return &c.lists
+	case c.waiting.len() > 0:
+		return &c.waiting
+	}
+	return nil
 }
 
 // canLeave reports whether calls wait that may leave.
@@ -264,10 +313,15 @@ func (c *calls) forsake(hungUp bool, refusals *Refusals) {
 		one := c.sent[xid]
 		all = append(all, ending{one.done, cmp.Or(refused(one.size), net.ErrClosed)})
 	}
+	for _, one := range c.lists.all {
+		for _, done := range one.done {
+			all = append(all, ending{done, net.ErrClosed})
+		}
+	}
 	for _, one := range slices.Concat(c.waiting.rest(), c.deletes.rest()) {
 		all = append(all, ending{one.done, net.ErrClosed})
 	}
-	c.over, c.waiting, c.deletes, c.sent, c.answered = true, line{}, line{}, nil, nil
+	c.over, c.waiting, c.deletes, c.lists, c.sent, c.answered = true, line{}, line{}, listings{}, nil, nil
 	c.mu.Unlock()
 	for _, one := range all {
 		one.done(Reply{Err: one.why})

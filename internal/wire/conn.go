@@ -28,8 +28,9 @@ import (
 type Config struct {
 	Events         Events
 	Clock          *Clock
-	Seen           *Seen     // all connections of a session share it
-	Refusals       *Refusals // this too
+	Seen           *Seen         // all connections of a session share it
+	Refusals       *Refusals     // this too
+	Window         *atomic.Int32 // of calls, for tests: see plumbing.Manager.SetWindow; nil means 0
 	Identities     []Identity
 	HandshakeLimit time.Duration                             // for the server's greeting, counted from New
 	Half           func(timeout time.Duration) time.Duration // half a tick, or more: h in lease.go
@@ -98,6 +99,7 @@ func New(c net.Conn, cfg Config) *Conn {
 		posted:   make(chan struct{}, 1),
 		closed:   make(chan struct{}),
 	}
+	w.calls.fixed = cfg.Window
 	w.patient = time.AfterFunc(cfg.HandshakeLimit, func() {
 		w.because(ErrSilent)
 		_ = w.close()

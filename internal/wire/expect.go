@@ -43,7 +43,7 @@ func (e *expected) readOf(frame []byte) read {
 }
 
 // answer returns how long the answer will be. It reports false if the same list of children is on its way, and
-// nobody knows how long it is: thousands may want it at the same time.
+// nobody knows how long it is.
 func (e *expected) answer(frame []byte, r read) (int, bool) {
 	if r == 0 {
 		return 0, true

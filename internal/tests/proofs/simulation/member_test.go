@@ -112,6 +112,7 @@ func (m *member) open(stop <-chan struct{}) bool {
 		cancel()
 		if err == nil {
 			m.w.trace.add(m.name, "open")
+			plumbing.OfManager(mgr).SetWindow(m.w.plan.window)
 			if m.w.kind.batched {
 				plumbing.OfManager(mgr).SetBatching(0, 1)
 			}

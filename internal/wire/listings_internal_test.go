@@ -1,0 +1,154 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// burst is a connection's calls, without a connection.
+type burst struct {
+	calls
+	t    *testing.T
+	most int // calls in flight
+	xid  int32
+	sent [][]byte // without an answer
+	got  []string // the names of the callers who have an answer, in order
+}
+
+func newBurst(t *testing.T, window int) *burst {
+	b := &burst{t: t, most: window}
+	b.begin(10 * time.Second)
+	return b
+}
+
+// want adds a call.
+func (b *burst) want(name, path string, op int32) {
+	b.post(call{callFrame(op, path), func(r Reply) {
+		if r.Err != nil {
+			name += ": " + r.Err.Error()
+		}
+		b.got = append(b.got, name)
+	}})
+}
+
+// leave sends what may leave, and returns it.
+func (b *burst) leave() (all []string) {
+	now := time.Now()
+	for {
+		b.window.calls = b.most // answers would widen it
+		frames := b.take(now, now, func() int32 { b.xid--; return b.xid })
+		if len(frames) == 0 {
+			return all
+		}
+		b.sent = append(b.sent, frames...)
+		for _, f := range frames {
+			all = append(all, wordOf[opOf(f)]+" "+pathOf(f))
+		}
+	}
+}
+
+var wordOf = map[int32]string{OpCreate: "create", OpGetChildren2: "list", OpDelete: "delete", OpExists: "exists"}
+
+func pathOf(frame []byte) string { return string(frame[16 : 16+binary.BigEndian.Uint32(frame[12:])]) }
+
+// answer answers the oldest call, with so many bytes.
+func (b *burst) answer(size int) {
+	oldest := b.sent[0]
+	b.sent = b.sent[1:]
+	b.calls.answer(time.Now(), xidOf(oldest), 0, Reply{Body: Decoder{Rest: make([]byte, size)}})
+	b.deliver(0)
+}
+
+func (b *burst) check(what string, got []string, want ...string) {
+	b.t.Helper()
+	if !slices.Equal(got, want) {
+		b.t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+// Lists that find no room let the creates behind them go first, and leave once for all.
+func TestListsLeaveTogether(t *testing.T) {
+	b := newBurst(t, 2)
+	b.want("first", "/a", OpGetChildren2)
+	b.leave()
+	b.answer(5000) // now the length is known
+	b.want("one", "/x", OpExists)
+	b.want("two", "/x", OpExists)
+	b.leave()
+	b.got = nil
+	for i := range 3 {
+		b.want(fmt.Sprint("create ", i), "/a/n-", OpCreate)
+		b.want(fmt.Sprint("list ", i), "/a", OpGetChildren2)
+	}
+	b.check("while the window is full", b.leave())
+	b.answer(10)
+	b.check("with room for one", b.leave(), "create /a/n-")
+	b.answer(10)
+	b.check("with room for one", b.leave(), "create /a/n-")
+	b.answer(10)
+	b.check("with room for one", b.leave(), "create /a/n-")
+	b.answer(10)
+	b.check("with room for one", b.leave(), "list /a")
+	b.want("late", "/a", OpGetChildren2)
+	b.answer(10)
+	b.check("after the last create", b.leave(), "list /a")
+	b.answer(5000)
+	b.answer(5000)
+	b.check("answers", b.got, "one", "two", "create 0", "create 1", "create 2", "list 0", "list 1", "list 2", "late")
+}
+
+// A list waits for one window of calls, however many more come.
+func TestListDoesNotStarve(t *testing.T) {
+	b := newBurst(t, 1)
+	b.want("first", "/a", OpGetChildren2)
+	b.leave()
+	b.answer(5000)
+	b.want("one", "/x", OpExists)
+	b.leave()
+	b.want("list", "/a", OpGetChildren2)
+	b.want("create", "/a/n-", OpCreate)
+	b.leave()
+	for n := range 3 * mostCalls {
+		b.want("create", "/a/n-", OpCreate)
+		b.answer(10)
+		if left := b.leave(); slices.Contains(left, "list /a") {
+			if n != mostCalls {
+				t.Errorf("the list leaves behind %d others, want %d", n, mostCalls)
+			}
+			return
+		}
+	}
+	t.Error("the list does not leave")
+}
+
+// Of a directory of which the length is not known, one list is in flight. It holds up no other call.
+func TestUnknownListHoldsUpNobody(t *testing.T) {
+	b := newBurst(t, firstCalls)
+	for i := range 3 {
+		b.want(fmt.Sprint("a ", i), "/a", OpGetChildren2)
+	}
+	b.want("b", "/b", OpGetChildren2)
+	b.want("create", "/a/n-", OpCreate)
+	b.check("at once", b.leave(), "list /a", "list /b", "create /a/n-")
+	b.answer(5000)
+	b.check("after the answer", b.leave(), "list /a")
+	b.answer(10)
+	b.answer(10)
+	b.answer(5000)
+	b.check("answers", b.got, "a 0", "b", "create", "a 1", "a 2")
+}
+
+// The end of the connection ends lists that wait aside.
+func TestForsakenLists(t *testing.T) {
+	b := newBurst(t, firstCalls)
+	for i := range 3 {
+		b.want(fmt.Sprint(i), "/a", OpGetChildren2)
+	}
+	b.leave()
+	b.forsake(false, nil)
+	const closed = ": use of closed network connection"
+	b.check("answers", b.got, "0"+closed, "1"+closed, "2"+closed)
+}
