@@ -102,7 +102,7 @@ func seedCount() int {
 	if raceEnabled {
 		return longtest.Pick(10, 90)
 	}
-	return longtest.Pick(40, 450)
+	return longtest.Pick(20, 450)
 }
 
 // runShard runs the seeds of one process, and ends at the first one that fails. It prints the report.
@@ -148,7 +148,7 @@ func runGuarded(t *testing.T, seed uint64) *outcome {
 // differ more often: a manager closes a lost session, asks for the tick and dials for the next
 // session at one instant.
 func TestDeterminism(t *testing.T) {
-	n, same, odd := longtest.Pick[int64](6, 100), int64(0), 0
+	n, same, odd := longtest.Pick[int64](3, 100), int64(0), 0
 	if raceEnabled {
 		n = min(n, 20)
 	}
