@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/otelzk"
 	"github.com/turnstile-go/turnstile/session"
@@ -33,9 +34,10 @@ zklock unlock mutex released lock-0000000000 links=1
 	}
 }
 
-// All spans end, here those of a thousand waits that are cancelled, many at a time.
+// All spans end, here those of hundreds of waits that are cancelled, many at a time.
 func TestNoSpanLeftOpen(t *testing.T) {
-	const goroutines, each = 20, 50
+	const goroutines = 20
+	each := longtest.Pick(15, 50)
 	dir := directory(t)
 	holder := newClient(t, dir)
 	must(t, holder.mx.Lock(patient(t)))

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -101,7 +102,8 @@ func TestCloseEndsWaiting(t *testing.T) {
 // Contexts end at any moment around the grant. A call that returns an error leaves no node. A call that
 // returns a lease has the only node that holds. No waiter is forgotten.
 func TestCancelRacesGrant(t *testing.T) {
-	const managers, waitersEach, rounds = 4, 4, 125 // 2,000
+	const managers, waitersEach = 4, 4
+	rounds := longtest.Pick(30, 125)
 	dir := testserver.Path(t)
 	admin := testserver.Admin(t)
 	var holders, granted, cancelled atomic.Int64
@@ -112,7 +114,7 @@ func TestCancelRacesGrant(t *testing.T) {
 			q := on(t, m, dir)
 			wg.Go(func() {
 				bound := 30 * time.Millisecond
-				for range rounds {
+				for round := 0; round < rounds || granted.Load() == 0 || cancelled.Load() == 0; round++ {
 					ctx, cancel := context.WithTimeout(context.Background(), rand.N(bound))
 					l, err := q.Acquire(ctx, ask)
 					if err != nil {
@@ -146,9 +148,6 @@ func TestCancelRacesGrant(t *testing.T) {
 	}
 	wg.Wait()
 	t.Logf("%d granted, %d cancelled", granted.Load(), cancelled.Load())
-	if granted.Load() == 0 || cancelled.Load() == 0 {
-		t.Error("there was no race")
-	}
 	testserver.WaitChildren(t, dir, 0)
 	release(t, acquire(t, client(t, dir)))
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -13,7 +14,7 @@ import (
 // The manager is closed while turns begin, are handed over and end, and the directory comes and goes
 // with them. All holders and waiters get an error, and no node is left.
 func TestLocalCloseMeanwhile(t *testing.T) {
-	for round := range 12 {
+	for round := range longtest.Pick(6, 12) {
 		dir := testserver.Path(t)
 		p := newProcess(t, dir, Request{}, 1+round%3)
 		released, done := context.WithCancel(context.Background())

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -299,7 +300,8 @@ func (j javaClient) acquire() (lease string, err error) {
 // This package's and Curator's way of counting, together under load: there are never more leases than the limit, and no
 // call waits for ever.
 func TestCuratorWithJavasCount(t *testing.T) {
-	const limit, each, times = 3, 4, 25
+	const limit, each = 3, 4
+	times := longtest.Pick(10, 25)
 	ctx := patient(t)
 	dir := testserver.Path(t)
 	directories(t, dir)

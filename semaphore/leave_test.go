@@ -56,7 +56,8 @@ func TestWhoeverLeaves(t *testing.T) {
 	} {
 		for _, layout := range layouts {
 			for _, limit := range tt.limits {
-				if limit > longtest.Pick(2, 4) {
+				// Two holders who leave in different ways are a case of their own, but no other one.
+				if limit > longtest.Pick(2, 4) || len(tt.ways) > longtest.Pick(1, 2) {
 					continue
 				}
 				if layout.opts != nil && limit > 3 {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -20,7 +21,8 @@ import (
 func TestNeverMoreThanThereAre(t *testing.T) {
 	for _, layout := range layouts {
 		t.Run(layout.name, func(t *testing.T) {
-			const clients, each, limit = 10, 80, 5
+			const clients, limit = 10, 5
+			each := longtest.Pick(30, 80)
 			most := limit
 			if layout.opts != nil {
 				most = 1

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -14,7 +15,7 @@ import (
 // closed before they came. The race detector must not complain.
 func TestCloseWhileContainersAreCreated(t *testing.T) {
 	dir := testserver.Path(t)
-	for round := range 20 {
+	for round := 0; round < 20; round += longtest.Pick(4, 1) {
 		m := testserver.Connect(t, testserver.Server(t).Addr(0))
 		s := testserver.Session(t, m)
 		made := make(chan struct{})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -153,6 +154,7 @@ func TestUnimplemented(t *testing.T) {
 
 // TTL nodes are disabled on servers by default. The server refuses them, and the connection stays.
 func TestTTLDisabled(t *testing.T) {
+	longtest.Only(t) // TestUnimplemented has the error
 	real := zktest.StartReal(t, zktest.Property("extendedTypesEnabled", "false"))
 	s := testserver.Session(t, testserver.Connect(t, real.ConnectString()))
 	_, err := s.Create(patient(t), "/ttl", nil, session.PersistentTTL(time.Hour))

@@ -50,7 +50,7 @@ func TestAcceptedOptionsKeepSessions(t *testing.T) {
 			}
 		}
 	}
-	sample := longtest.Pick(7, 1)
+	sample := longtest.Pick(13, 1)
 	served, refused := 0, 0
 	for i, c := range all {
 		if i%sample != 0 {

@@ -164,7 +164,11 @@ func BenchmarkHandover(b *testing.B) {
 // BenchmarkLocalHandover measures hand-overs a second among 1,000 goroutines of one process: with a place
 // in the queue for each goroutine, and with local hand-over in turns of 1,000.
 func BenchmarkLocalHandover(b *testing.B) {
-	const goroutines, handovers = 1000, 1000
+	const handovers = 1000
+	goroutines := 1000
+	if testing.Short() {
+		goroutines = 100
+	}
 	networks(b, func(b *testing.B, addr string) {
 		m := testserver.Connect(b, addr, session.WithTimeout(30*time.Second))
 		each := shared(b, goroutines, newMutex(b, m, "/bench/each"))
@@ -181,8 +185,8 @@ func BenchmarkLocalHandover(b *testing.B) {
 			}
 		}
 		b.ReportMetric(0, "ns/op")
-		b.ReportMetric(goroutines/median(c.ours), "local-handovers/s")
-		b.ReportMetric(goroutines/median(c.rival), "default-handovers/s")
+		b.ReportMetric(float64(goroutines)/median(c.ours), "local-handovers/s")
+		b.ReportMetric(float64(goroutines)/median(c.rival), "default-handovers/s")
 		b.ReportMetric(1/median(c.ratio), "rate-ratio")
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -51,10 +52,11 @@ func sequenceOf(t *testing.T, l *queue.Lease) int32 {
 	return n.Sequence
 }
 
-// Eight processes take the lock two hundred times each, half of them with Acquire and half with Lock and
+// Eight processes take the lock many times each, half of them with Acquire and half with Lock and
 // Unlock. One process holds the lock at a time, in the order of the sequence numbers.
 func TestMutualExclusionAndOrder(t *testing.T) {
-	const processes, times = 8, 200
+	const processes = 8
+	times := longtest.Pick(50, 200)
 	dir := testserver.Path(t)
 	// A directory that stays, so that the numbers never start again.
 	if _, err := testserver.Admin(t).Create(dir, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
@@ -79,7 +81,7 @@ func TestMutualExclusionAndOrder(t *testing.T) {
 		})
 	}
 	must(t, g.Wait())
-	if got := p.counter.Load(); got != processes*times {
+	if got := p.counter.Load(); got != int64(processes*times) {
 		t.Errorf("counter is %d after %d increments under the lock", got, processes*times)
 	}
 	if len(p.grants) != processes/2*times {

@@ -156,10 +156,11 @@ func TestLockAbandonedWhileDisconnected(t *testing.T) {
 	sameSession()
 }
 
-// The contexts of two thousand calls end around the moment of the grant. A call that returns nil holds the
+// The contexts of many calls end around the moment of the grant. A call that returns nil holds the
 // lock alone and has a node. A call that returns an error leaves nothing behind.
 func TestLockCancelRacesGrant(t *testing.T) {
-	const managers, goroutines, rounds = 4, 2, 250
+	const managers, goroutines = 4, 2
+	rounds := longtest.Pick(40, 250)
 	dir, admin := testserver.Path(t), testserver.Admin(t)
 	var inside, granted, cancelled atomic.Int64
 	var all []<-chan error
@@ -173,7 +174,7 @@ func TestLockCancelRacesGrant(t *testing.T) {
 			}
 			all = append(all, background(func() error {
 				bound := 40 * time.Millisecond
-				for round := range rounds {
+				for round := 0; round < rounds || granted.Load() == 0 || cancelled.Load() == 0; round++ {
 					limit := bound * time.Duration(1+(round*7919+i*31)%40) / 40
 					ctx, cancel := context.WithTimeout(context.Background(), limit)
 					err := mx.Lock(ctx)
@@ -217,8 +218,5 @@ func TestLockCancelRacesGrant(t *testing.T) {
 		}
 	}
 	t.Logf("%d granted, %d cancelled", granted.Load(), cancelled.Load())
-	if granted.Load() == 0 || cancelled.Load() == 0 {
-		t.Error("there was no race")
-	}
 	testserver.WaitChildren(t, dir, 0)
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -60,7 +61,8 @@ func same(a, b []string) bool {
 
 // Thousands of acquisitions, cancelled or not, leave nothing behind.
 func TestLocalLeaksNothing(t *testing.T) {
-	const goroutines, times = 20, 300
+	const goroutines = 20
+	times := longtest.Pick(100, 300)
 	dir := testserver.Path(t)
 	m := connect(t)
 	mx := newMutex(t, m, dir, zklock.WithLocalHandover(25))

@@ -116,7 +116,7 @@ func TestLockerOfClosedManager(t *testing.T) {
 				mx := newMutex(t, m, lockPath)
 				prepare(t, mx, rival)
 				locks := outcomeOf(mx.Locker().Lock)
-				time.Sleep(time.Hour)
+				time.Sleep(10 * time.Minute)
 				before := time.Now()
 				must(t, m.Close())
 				if got := receive(t, "Lock", locks); got != goexited {

@@ -17,7 +17,7 @@ import (
 )
 
 // shared is a standalone server for the tests that leave it as it was. The first test that asks
-// starts it.
+// starts it. TestProperty looks for its properties.
 var shared struct {
 	once     sync.Once
 	ensemble *zktest.Ensemble
@@ -42,7 +42,10 @@ func TestMain(m *testing.M) {
 // sharedServer returns the address of the shared server.
 func sharedServer(t *testing.T) string {
 	t.Helper()
-	shared.once.Do(func() { shared.ensemble, shared.err = zktest.NewReal() })
+	shared.once.Do(func() {
+		shared.ensemble, shared.err = zktest.NewReal(zktest.Property("maxClientCnxns", "7"), zktest.Property("some.path", `C:\keys`),
+			zktest.Property("maxClientCnxns", "1100"))
+	})
 	if errors.Is(shared.err, zktest.ErrNoZooKeeper) {
 		testserver.Missing(t, shared.err)
 	}

@@ -185,10 +185,9 @@ func TestClosedEnsemble(t *testing.T) {
 
 func TestProperty(t *testing.T) {
 	t.Parallel()
-	e := zktest.StartReal(t, zktest.Property("maxClientCnxns", "7"), zktest.Property("some.path", `C:\keys`),
-		zktest.Property("maxClientCnxns", "11"))
-	conf, err := e.Word(soon(t), 0, "conf")
-	if err != nil || !strings.Contains(conf, "maxClientCnxns=11\n") {
+	sharedServer(t)
+	conf, err := shared.ensemble.Word(soon(t), 0, "conf")
+	if err != nil || !strings.Contains(conf, "maxClientCnxns=1100\n") {
 		t.Errorf("%v, configuration:\n%s", err, conf)
 	}
 }

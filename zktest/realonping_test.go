@@ -74,7 +74,8 @@ func TestOnPing(t *testing.T) {
 
 func TestOnPingRefuses(t *testing.T) {
 	t.Parallel()
-	e := zktest.StartReal(t)
+	sharedServer(t)
+	e := shared.ensemble
 	if _, err := e.OnPing(func(zktest.PeerPing) {}); err == nil {
 		t.Error("pings of a server that is alone: no error")
 	}

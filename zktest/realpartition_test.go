@@ -58,7 +58,8 @@ func TestServersPartitioned(t *testing.T) {
 
 func TestPartitionRefuses(t *testing.T) {
 	t.Parallel()
-	e := zktest.StartReal(t)
+	sharedServer(t)
+	e := shared.ensemble
 	if err := e.Partition(0, 0); err == nil {
 		t.Error("a partition of servers that speak to each other directly: no error")
 	}

@@ -82,6 +82,7 @@ func TestPortTaken(t *testing.T) {
 
 // A release of Apache has its jars in the directory lib.
 func TestZooKeeperHome(t *testing.T) {
+	longtest.Only(t) // .ci/versions runs the other tests on such directories
 	in := installed(t)
 	home := t.TempDir()
 	lib := filepath.Join(home, "lib")

@@ -37,8 +37,12 @@ var meetings = map[string]meeting{
 // and from one that is inside as soon as it leaves. Afterwards the process gets the lock again, and keeps its
 // place.
 func TestKeptPlace(t *testing.T) {
+	quick := []string{"mutex and Curator", "mutex and zk.Lock", "readers and kazoo's writer", "writers and kazoo's readers"}
 	for name, m := range meetings {
 		t.Run(name, func(t *testing.T) {
+			if !slices.Contains(quick, name) {
+				longtest.Only(t) // another library, or another of its locks
+			}
 			t.Parallel()
 			p := m.begin(t)
 			p.comes(t, 1) // so that it has started

@@ -1,8 +1,14 @@
 package interop_test
 
-import "testing"
+import (
+	"slices"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
+)
 
 func TestMutex(t *testing.T) {
+	quick := []string{"these and zk.Lock", "python, from one to the other"} // they have the clients of the others
 	for name, clients := range map[string][]client{
 		"go and java":                   {{"go", "mutex"}, {"java", "mutex"}},
 		"go, java and python":           {{"go", "mutex"}, {"java", "mutex"}, {"python", "mutex"}},
@@ -10,6 +16,11 @@ func TestMutex(t *testing.T) {
 		"go and python, as shipped":     {{"go", "mutex"}, {"python", "kazoo-mutex"}},
 		"python, from one to the other": {{"go", "mutex"}, {"python", "kazoo-mutex"}, {"python", "mutex-too"}},
 	} {
-		t.Run(name, contest{clients: inTurn(clients...), first: 1, visits: 20}.run)
+		t.Run(name, func(t *testing.T) {
+			if !slices.Contains(quick, name) {
+				longtest.Only(t)
+			}
+			contest{clients: inTurn(clients...), first: 1, visits: longtest.Pick(5, 20)}.run(t)
+		})
 	}
 }

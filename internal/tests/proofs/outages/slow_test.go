@@ -41,7 +41,12 @@ func TestSlow(t *testing.T) {
 				}
 				s.judge(t, k, all, false)
 			})
-			t.Run(fmt.Sprintf("%s/%v/crowd", s.name, k), func(t *testing.T) { s.judge(t, k, s.endure(t, 0, crowd, k), true) })
+			t.Run(fmt.Sprintf("%s/%v/crowd", s.name, k), func(t *testing.T) {
+				if s.name != "both" {
+					longtest.Only(t)
+				}
+				s.judge(t, k, s.endure(t, 0, crowd, k), true)
+			})
 		}
 	}
 }

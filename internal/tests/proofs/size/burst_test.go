@@ -24,7 +24,7 @@ func take(ctx context.Context, m *session.Manager, path string) error {
 func TestOneLock(t *testing.T) {
 	e := server(t)
 	u, neighbour := newUser(t, e.ConnectString()), newUser(t, e.ConnectString())
-	n := longtest.Pick(800, 8000)
+	n := longtest.Pick(300, 8000)
 	neighbour.during("an idle neighbour", func(context.Context) {
 		u.during(fmt.Sprint(n, " goroutines on one lock"), func(ctx context.Context) {
 			each(t, n, func(int) error { return take(ctx, u.Manager, "/one") })
@@ -34,8 +34,9 @@ func TestOneLock(t *testing.T) {
 
 // As many in ten sessions.
 func TestTenSessions(t *testing.T) {
+	longtest.Only(t)
 	e := server(t)
-	n := longtest.Pick(80, 800)
+	const n = 800
 	var users [10]*user
 	for i := range users {
 		users[i] = newUser(t, e.ConnectString())
@@ -54,7 +55,7 @@ func TestTenSessions(t *testing.T) {
 // As many goroutines of one session, each with a lock of its own.
 func TestManyLocks(t *testing.T) {
 	u := newUser(t, server(t).ConnectString())
-	n := longtest.Pick(800, 8000)
+	n := longtest.Pick(300, 8000)
 	u.during(fmt.Sprint(n, " locks"), func(ctx context.Context) {
 		each(t, n, func(i int) error { return take(ctx, u.Manager, fmt.Sprint("/many/", i)) })
 	})
