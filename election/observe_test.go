@@ -106,7 +106,7 @@ func TestObserveBesideOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o := observe(patient(t), observer(t, testserver.Server(t).Addr(0), dir))
+	o := observe(t.Context(), observer(t, testserver.Server(t).Addr(0), dir))
 	o.sees(t, nobody)
 	testserver.Delete(t, dir, "other")
 	a := campaign(t, connect(t), dir, "a")
@@ -137,7 +137,7 @@ func TestObserveArrival(t *testing.T) {
 				return zktest.On(tt.held, dir)(r) && requests.Add(1) == int32(tt.nth)
 			}
 			hold := proxy.HoldRequest(setsWatch)
-			o := observe(patient(t), observer(t, proxy.Addr(), dir))
+			o := observe(t.Context(), observer(t, proxy.Addr(), dir))
 			select {
 			case <-hold.Hit():
 			case <-time.After(testserver.Patience):
@@ -164,7 +164,7 @@ func TestObserveAcrossFaults(t *testing.T) {
 			proxy := testserver.Proxy(t)
 			e := observer(t, proxy.Addr(), dir)
 			m := e.Manager()
-			o := observe(patient(t), e)
+			o := observe(t.Context(), e)
 			o.sees(t, nobody)
 			// Each fault comes twice: with a change while it lasts, and without one.
 			strike := func(change func()) {
@@ -204,7 +204,7 @@ func TestObserveAcrossFaults(t *testing.T) {
 // Observe ends when the manager is closed.
 func TestObserveClosed(t *testing.T) {
 	m := connect(t)
-	o := observe(patient(t), newElection(t, m, testserver.Path(t)))
+	o := observe(t.Context(), newElection(t, m, testserver.Path(t)))
 	o.sees(t, nobody)
 	must(t, m.Close())
 	wantErr(t, "the end", receive(t, "the end of the loop", o.ended), session.ErrClosed)

@@ -149,7 +149,7 @@ func runGuarded(t *testing.T, seed uint64) *outcome {
 // session at one instant. On a busy machine the runtime stops goroutines in the middle, and more seeds differ. Seeds
 // with a bound on the calls in flight are left out: see windowOf.
 func TestDeterminism(t *testing.T) {
-	n, same, odd := longtest.Pick[int64](3, 100), int64(0), 0
+	n, same, odd := longtest.Pick[int64](8, 100), int64(0), 0
 	if raceEnabled {
 		n = min(n, 20)
 	}
