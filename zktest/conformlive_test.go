@@ -176,6 +176,7 @@ func TestHostileLikeReal(t *testing.T) {
 		"handshake, long password": frame(28, append(make([]byte, 24), 0x7f, 0xff, 0xff, 0xff)...),
 		"negative length":          after(frame(1 << 31)),
 		"too long":                 after(frame(1 << 20)),
+		"too long first":           frame(1 << 20),
 		"empty":                    after(frame(0)),
 		"header of four bytes":     after(frame(4, 0, 0, 0, 1)),
 	}
@@ -193,6 +194,12 @@ func TestHostileLikeReal(t *testing.T) {
 			_ = conn.Close()
 		}
 		w.must(look(0, OpExists, "/", false))
+		// The longest request that is read. What follows the path is ignored.
+		w.must(say(0, OpExists, func(e *znode.Encoder) {
+			e.String("/")
+			e.Bool(false)
+			e.B = append(e.B, make([]byte, 1<<20-1-len(e.B)-8)...)
+		}))
 	})
 }
 

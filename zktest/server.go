@@ -76,7 +76,8 @@ func (s *Server) made() *Server {
 }
 
 // Start starts a server, and closes it when the test ends. The test fails if an option is not
-// valid, or if the server cannot listen at the address of [Listen].
+// valid, or if the server cannot listen at the address of [Listen]. It also fails, at its end, if a server's log has
+// what ZooKeeper could not read again ([Server.Failure]). With New it does not.
 func Start(tb TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := New(opts...)
@@ -84,7 +85,13 @@ func Start(tb TB, opts ...Option) *Server {
 		tb.Fatalf("%v", err)
 		return nil
 	}
-	tb.Cleanup(func() { _ = s.Close() })
+	tb.Cleanup(func() {
+		failed := s.failures()
+		_ = s.Close()
+		if failed != nil {
+			tb.Fatalf("%v", failed)
+		}
+	})
 	return s
 }
 

@@ -72,6 +72,15 @@ func (sc *scope) packets() (received, sent int64) {
 	return received, sent
 }
 
+// inProcess returns how many requests the servers have in process.
+func (sc *scope) inProcess() int {
+	n := 0
+	for _, m := range sc.all {
+		n += m.inProcess
+	}
+	return n
+}
+
 // clients returns the clients' connections, the oldest first.
 func (sc *scope) clients() []*Peer { return sc.connections(sc.all...) }
 
@@ -83,7 +92,7 @@ func srvr(sc *scope, b *strings.Builder) {
 func stat(sc *scope, b *strings.Builder) {
 	fmt.Fprintf(b, "Zookeeper version: %s-zktest\nClients:\n", sc.conf.Release.Number)
 	for _, p := range sc.clients() {
-		fmt.Fprintf(b, " /%s:%d[1](queued=0,recved=%d,sent=%d)\n", p.addr, p.ordinal, p.received, p.sent)
+		fmt.Fprintf(b, " /%s:%d[1](queued=%d,recved=%d,sent=%d)\n", p.addr, p.ordinal, p.outstanding, p.received, p.sent)
 	}
 	b.WriteString("\n")
 	summary(sc, b)
@@ -91,8 +100,8 @@ func stat(sc *scope, b *strings.Builder) {
 
 func summary(sc *scope, b *strings.Builder) {
 	received, sent := sc.packets()
-	fmt.Fprintf(b, "Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\nOutstanding: 0\n",
-		received, sent, len(sc.clients()))
+	fmt.Fprintf(b, "Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\nOutstanding: %d\n",
+		received, sent, len(sc.clients()), sc.inProcess())
 	fmt.Fprintf(b, "Zxid: 0x%x\nMode: %s\nNode count: %d\n", sc.self.tree.Zxid, sc.self.role(), sc.self.tree.Count())
 }
 
@@ -115,7 +124,7 @@ func mntr(sc *scope, b *strings.Builder) {
 		{"packets_received", received},
 		{"packets_sent", sent},
 		{"num_alive_connections", len(sc.clients())},
-		{"outstanding_requests", 0},
+		{"outstanding_requests", sc.inProcess()},
 		{"global_sessions", len(t.Sessions)},
 		{"znode_count", t.Count()},
 		{"ephemerals_count", t.EphemeralCount()},
@@ -129,7 +138,7 @@ func mntr(sc *scope, b *strings.Builder) {
 
 func cons(sc *scope, b *strings.Builder) {
 	for _, p := range sc.clients() {
-		fmt.Fprintf(b, " /%s:%d[1](queued=0,recved=%d,sent=%d", p.addr, p.ordinal, p.received, p.sent)
+		fmt.Fprintf(b, " /%s:%d[1](queued=%d,recved=%d,sent=%d", p.addr, p.ordinal, p.outstanding, p.received, p.sent)
 		if p.ready {
 			fmt.Fprintf(b, ",sid=0x%x,lop=%s,est=%d,to=%d,lcxid=0x%x,lzxid=0x%x,lresp=%d,llat=0,minlat=0,avglat=0,maxlat=0",
 				p.session, wire.OpName(p.last.op), p.since.UnixMilli(), p.timeout.Milliseconds(),
