@@ -107,6 +107,7 @@ func New(opts ...Option) (*Server, error) {
 	s.faults.endSession = func(ctx context.Context, session int64, _ []byte) error { return s.state.Expire(ctx, session) }
 	s.faults.serveWord = s.serveWord
 	s.faults.limit = c.maxPacket
+	s.state.Port = s.port
 	s.running.Go(s.state.Run)
 	if c.listen != "" {
 		if err := s.listenAll(c.listen); err != nil {

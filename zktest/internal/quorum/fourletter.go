@@ -12,6 +12,8 @@ import (
 // words are the four-letter words that the servers answer.
 var words = map[string]func(*scope, *strings.Builder){
 	"ruok": func(_ *scope, b *strings.Builder) { b.WriteString("imok") },
+	"envi": envi,
+	"conf": conf,
 	"isro": func(_ *scope, b *strings.Builder) { b.WriteString("rw") },
 	"srvr": srvr,
 	"stat": stat,
@@ -51,7 +53,7 @@ func (st *State) AnswerWordOf(server int, word string, answer func(string)) {
 		var b strings.Builder
 		switch {
 		case m.Stopped:
-		case !m.serving() && word != "ruok":
+		case !m.serving() && word != "ruok" && word != "envi":
 			b.WriteString("This ZooKeeper instance is not currently serving requests\n")
 		default:
 			words[word](&scope{st, m, []*Member{m}}, &b)
@@ -83,6 +85,38 @@ func (sc *scope) inProcess() int {
 
 // clients returns the clients' connections, the oldest first.
 func (sc *scope) clients() []*Peer { return sc.connections(sc.all...) }
+
+// envi has the keys of a real server. There is no Java here.
+func envi(sc *scope, b *strings.Builder) {
+	fmt.Fprintf(b, "Environment:\nzookeeper.version=%s-zktest\nhost.name=localhost\n", sc.conf.Release.Number)
+	for _, key := range []string{
+		"java.version", "java.vendor", "java.home", "java.class.path", "java.library.path", "java.io.tmpdir", "java.compiler",
+		"os.name", "os.arch", "os.version", "user.name", "user.home", "user.dir", "os.memory.free", "os.memory.max", "os.memory.total",
+	} {
+		fmt.Fprintf(b, "%s=<NA>\n", key)
+	}
+}
+
+// conf has the keys of a real server. Servers listen to each other at no ports, and have no directories.
+func conf(sc *scope, b *strings.Builder) {
+	m := sc.self
+	id := 0
+	if len(sc.members) > 1 {
+		id = m.index + 1
+	}
+	fmt.Fprintf(b, "clientPort=%d\nsecureClientPort=-1\ndataDir=\ndataDirSize=0\ndataLogDir=\ndataLogSize=0\n", sc.Port(m.index))
+	fmt.Fprintf(b, "tickTime=%d\nmaxClientCnxns=0\nminSessionTimeout=%d\nmaxSessionTimeout=%d\nclientPortListenBacklog=-1\nserverId=%d\n",
+		sc.conf.Tick.Milliseconds(), m.minSession.Milliseconds(), m.maxSession.Milliseconds(), id)
+	if len(sc.members) == 1 {
+		return
+	}
+	fmt.Fprintf(b, "initLimit=%d\nsyncLimit=%d\nelectionAlg=3\nelectionPort=0\nquorumPort=0\npeerType=0\nmembership: \n",
+		sc.conf.SyncLimit, sc.conf.SyncLimit)
+	for i := range sc.members {
+		fmt.Fprintf(b, "server.%d=zk%d:0:0:participant\n", i+1, i)
+	}
+	b.WriteString("version=0")
+}
 
 func srvr(sc *scope, b *strings.Builder) {
 	fmt.Fprintf(b, "Zookeeper version: %s-zktest\n", sc.conf.Release.Number)
