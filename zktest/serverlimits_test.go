@@ -60,6 +60,38 @@ func TestOutstandingLimit(t *testing.T) {
 	}, OutstandingLimit(20))
 }
 
+// A server reads on when it answers and is no longer above its limit, and not before. Pings are read in any case.
+func TestOutstandingLimitReadsOn(t *testing.T) {
+	onStage(t, func(s *stage) {
+		busy, other := s.call("busy", 0, nil, 40*time.Second), s.call("other", 0, nil, 40*time.Second)
+		s.SetCommitDelay(time.Second)
+		other.ask(plain("/other"))
+		for i := range 30 {
+			busy.ask(plain(fmt.Sprint("/busy", i)))
+			if i < 12 {
+				s.pass(50 * time.Millisecond)
+			}
+		}
+		want := func(what, n string) {
+			t.Helper()
+			if got := s.outstanding(); got != n {
+				t.Errorf("%s: %s requests in process, want %s", what, got, n)
+			}
+		}
+		want("at first", "12")
+		for range 3 {
+			other.ask(ping())
+		}
+		want("with three pings", "15")
+		s.passTo(1010 * time.Millisecond) // answers to the other client, and one to the busy one: ten are left
+		want("after the first answer", "12")
+		s.passTo(1060 * time.Millisecond)
+		want("still above the limit", "11")
+		s.passTo(1110 * time.Millisecond)
+		want("no longer above the limit", "12")
+	}, OutstandingLimit(20))
+}
+
 // A server that is above its limit for long does not read pings either, and the session of their client expires. When the
 // client hangs up, nothing is left.
 func TestOutstandingLimitAndSession(t *testing.T) {
@@ -177,5 +209,26 @@ func TestSessionEndTooLongForEnsemble(t *testing.T) {
 		if l, ok := s.Leader(); ok {
 			t.Errorf("server %d leads in the end", l)
 		}
+	})
+}
+
+// A follower that has left such a leader does not follow it again, even if another follower still does.
+func TestSessionEndTooLongForOneFollowerFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, err := New(Servers(3), MaxPacket(4096))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer srv.Close()
+		s := newStage(t, srv)
+		c := s.call("client", 0, nil, 40*time.Second)
+		c.crowd(2*4096 + 1)
+		s.DelayLink(2, 1, time.Second)
+		c.write(wire.CloseFrame(c.xid + 1))
+		s.pass(900 * time.Millisecond)
+		s.dials("early", 0, nil, 40*time.Second).connected(false)
+		s.pass(2 * tickOnStage)
+		s.leads(1)
+		s.call("late", 0, nil, 40*time.Second).does(there("/"))
 	})
 }
