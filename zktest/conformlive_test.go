@@ -176,6 +176,7 @@ func TestHostileLikeReal(t *testing.T) {
 		"handshake, long password": frame(28, append(make([]byte, 24), 0x7f, 0xff, 0xff, 0xff)...),
 		"negative length":          after(frame(1 << 31)),
 		"too long":                 after(frame(1 << 20)),
+		"too long first":           frame(1 << 20),
 		"empty":                    after(frame(0)),
 		"header of four bytes":     after(frame(4, 0, 0, 0, 1)),
 	}
@@ -193,6 +194,12 @@ func TestHostileLikeReal(t *testing.T) {
 			_ = conn.Close()
 		}
 		w.must(look(0, OpExists, "/", false))
+		// The longest request that is read. What follows the path is ignored.
+		w.must(say(0, OpExists, func(e *znode.Encoder) {
+			e.String("/")
+			e.Bool(false)
+			e.B = append(e.B, make([]byte, 1<<20-1-len(e.B)-8)...)
+		}))
 	})
 }
 
@@ -204,7 +211,7 @@ func isTimeout(err error) bool {
 // The four-letter words have what monitoring reads, as with a real server.
 func TestWordsLikeReal(t *testing.T) {
 	real := StartReal(t)
-	ours := Start(t, versionOf(t, real))
+	ours := Start(t, versionOf(t, real), TickTime(500*time.Millisecond), MaxSessionTimeout(time.Minute))
 	for _, addr := range []string{ours.Addr(), real.Addr(0)} {
 		w := newWorld(t, func() (net.Conn, error) { return net.Dial("tcp", addr) })
 		w.join()
@@ -238,6 +245,8 @@ func TestWordsLikeReal(t *testing.T) {
 		}
 		for name, wants := range map[string][]string{
 			"ruok": {"imok"},
+			"envi": {"Environment:\nzookeeper.version=" + ours.state.Imitated().Number + "-", "\njava.version="},
+			"conf": {"clientPort=" + addr[strings.LastIndexByte(addr, ':')+1:] + "\n", "\ntickTime=500\n", "\nmaxClientCnxns=0\nminSessionTimeout=1000\nmaxSessionTimeout=60000\n", "\nserverId=0\n"},
 			"isro": {"rw"},
 			"srvr": {"Zookeeper version: " + ours.state.Imitated().Number, "Node count: 7\n", "Outstanding: 0\n", "Zxid: 0x4\n"},
 			"stat": {"Clients:\n /127.0.0.1:", "Node count: 7\n"},

@@ -52,6 +52,10 @@ func TestBadServerOptions(t *testing.T) {
 		"no rate":    zktest.ClockRate(math.NaN()),
 		"election":   zktest.ElectionTime(-1),
 		"no packets": zktest.MaxPacket(3),
+		"packets":    zktest.MaxPacket(1 << 30),
+		"no extra":   zktest.ExtraPacket(1023),
+		"extra":      zktest.ExtraPacket(1 << 30),
+		"no calls":   zktest.OutstandingLimit(0),
 		"no version": zktest.Version("3.7"),
 		"no address": zktest.Listen("256.0.0.1:0"),
 	} {

@@ -76,7 +76,8 @@ func (s *Server) made() *Server {
 }
 
 // Start starts a server, and closes it when the test ends. The test fails if an option is not
-// valid, or if the server cannot listen at the address of [Listen].
+// valid, or if the server cannot listen at the address of [Listen]. It also fails, at its end, if a server's log has
+// what ZooKeeper could not read again ([Server.Failure]). With New it does not.
 func Start(tb TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := New(opts...)
@@ -84,7 +85,13 @@ func Start(tb TB, opts ...Option) *Server {
 		tb.Fatalf("%v", err)
 		return nil
 	}
-	tb.Cleanup(func() { _ = s.Close() })
+	tb.Cleanup(func() {
+		failed := s.failures()
+		_ = s.Close()
+		if failed != nil {
+			tb.Fatalf("%v", failed)
+		}
+	})
 	return s
 }
 
@@ -100,6 +107,7 @@ func New(opts ...Option) (*Server, error) {
 	s.faults.endSession = func(ctx context.Context, session int64, _ []byte) error { return s.state.Expire(ctx, session) }
 	s.faults.serveWord = s.serveWord
 	s.faults.limit = c.maxPacket
+	s.state.Port = s.port
 	s.running.Go(s.state.Run)
 	if c.listen != "" {
 		if err := s.listenAll(c.listen); err != nil {

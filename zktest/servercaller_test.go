@@ -31,9 +31,13 @@ type stage struct {
 func onStage(t *testing.T, f func(*stage), opts ...Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		f(&stage{Server: Start(t, append([]Option{Servers(3)}, opts...)...), t: t, began: began, script: make(map[string][]string)})
+		f(newStage(t, Start(t, append([]Option{Servers(3)}, opts...)...)))
 	})
+}
+
+// newStage returns a stage with a server that has just been started.
+func newStage(t *testing.T, srv *Server) *stage {
+	return &stage{Server: srv, t: t, began: time.Now(), script: make(map[string][]string)}
 }
 
 // pass lets the bubble's time pass.

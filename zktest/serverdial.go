@@ -50,7 +50,7 @@ func (s *Server) Hosts() string {
 	s.made()
 	names := make([]string, len(s.doors))
 	for i := range names {
-		names[i] = fmt.Sprintf("zk%d:2181", i)
+		names[i] = fmt.Sprintf("zk%d:%d", i, defaultPort)
 	}
 	return strings.Join(names, ",")
 }

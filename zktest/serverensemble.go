@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
@@ -94,11 +95,38 @@ func (s *Server) StopServer(i int) {
 
 // StartServer starts a server again after [Server.StopServer], with the log that it had. The server
 // serves clients once it has found a leader. It is an error if the TCP port that the server had is
-// taken. StartServer does nothing if the server is running.
+// taken, or if the server cannot read its log ([Server.Failure]). StartServer does nothing if the server is
+// running.
 func (s *Server) StartServer(i int) error {
 	s.made()
-	s.member(i, (*quorum.Member).Start)
+	var failed error
+	s.member(i, func(m *quorum.Member) {
+		if m.Start(); m.Stopped {
+			failed = m.Failure()
+		}
+	})
+	if failed != nil {
+		return failed
+	}
 	return s.reopen(i)
+}
+
+// Failure returns an error if server i is past help: its log has the end of a session that is too long for it to read
+// ([ExtraPacket]). It returns nil if all is well, and after Close.
+func (s *Server) Failure(i int) error {
+	s.made()
+	var failed error
+	s.member(i, func(m *quorum.Member) { failed = m.Failure() })
+	return failed
+}
+
+// failures returns the failures of all servers.
+func (s *Server) failures() error {
+	var all []error
+	for i := range s.doors {
+		all = append(all, s.Failure(i))
+	}
+	return errors.Join(all...)
 }
 
 // SetCommitDelay sets how long each server takes to write a transaction to disk. A server

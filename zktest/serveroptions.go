@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -30,6 +31,8 @@ type config struct {
 	phases     []time.Duration // of the servers' session trackers, the first ones; for tests
 	listen     string          // "": when an address is first asked for
 	maxPacket  int
+	extra      int // that servers read from their logs beyond maxPacket; 0: as much again
+	outstand   int
 }
 
 // SyncLimit sets ZooKeeper's syncLimit: a leader and a follower give each other up after this many
@@ -107,13 +110,51 @@ func Version(line string) Option {
 }
 
 // MaxPacket sets the length of the longest request in bytes, ZooKeeper's jute.maxbuffer. The server
-// closes the connection of a client that sends a longer one. The default is ZooKeeper's, 1 MiB less
-// one byte.
+// closes the connection of a client that sends a longer one, without an answer. The default is ZooKeeper's,
+// 1 MiB less one byte. With [ExtraPacket], it also bounds the end of a session.
 func MaxPacket(n int) Option {
 	return option(func(c *config) error {
 		c.maxPacket = n
 		if n < 64 || n > wire.MaxFrame {
 			return fmt.Errorf("zktest: MaxPacket(%d): want 64 to %d", n, wire.MaxFrame)
+		}
+		return nil
+	})
+}
+
+// ExtraPacket sets ZooKeeper's zookeeper.jute.maxbuffer.extrasize: how many bytes more than [MaxPacket] servers read
+// from their logs and from their leader. The default is ZooKeeper's, as many again as MaxPacket, and at least 1024.
+//
+// The end of a session is written to the log at any length. It has 48 bytes, and the path of each ephemeral node of the
+// session with 4 bytes more. If that is more than servers read, the leader's followers leave it. Then it stops serving
+// for good, because it cannot read its own log. The next leader ends the session too, until no majority is left. A server
+// alone goes on, but does not start again. [Server.Failure] says which servers are past help, and a test with [Start] fails
+// at its end.
+func ExtraPacket(n int) Option {
+	return option(func(c *config) error {
+		c.extra = n
+		if n < leastExtra || n > wire.MaxFrame {
+			return fmt.Errorf("zktest: ExtraPacket(%d): want %d to %d", n, leastExtra, wire.MaxFrame)
+		}
+		return nil
+	})
+}
+
+// leastExtra is the least that ZooKeeper takes for its extra size.
+const leastExtra = 1024
+
+// OutstandingLimit sets ZooKeeper's globalOutstandingLimit, which bounds the requests that a server has in process. A
+// server above the limit reads the next request of a client, and then no more of that client. It reads on when it
+// answers a request of the client, if it is no longer above the limit or if the client waits for no other answer.
+//
+// As in ZooKeeper, each server of an ensemble of n has the limit divided by n-1, and pings do not count. The default is
+// ZooKeeper's, 1000. Servers answer most requests at once, so the limit shows only where writes take time. See
+// [Server.SetCommitDelay] and [Server.DelayLink].
+func OutstandingLimit(n int) Option {
+	return option(func(c *config) error {
+		c.outstand = n
+		if n < 1 {
+			return fmt.Errorf("zktest: OutstandingLimit(%d): want at least 1", n)
 		}
 		return nil
 	})
@@ -135,6 +176,7 @@ func newConfig(opts []Option) (config, error) {
 		containers: true,
 		release:    znode.Releases["3.8"],
 		maxPacket:  1<<20 - 1,
+		outstand:   1000,
 	}
 	var errs []error
 	for _, opt := range opts {
@@ -150,6 +192,7 @@ func newConfig(opts []Option) (config, error) {
 	if err := errors.Join(errs...); err != nil {
 		return c, err
 	}
+	c.extra = cmp.Or(c.extra, max(c.maxPacket, leastExtra))
 	return c, c.sessionTimeouts(20 * c.tick)
 }
 
@@ -165,6 +208,8 @@ func (c *config) quorum() quorum.Config {
 		MinSession:     c.minSession,
 		MaxSession:     c.maxSession,
 		ContainerCheck: c.containerCheck,
+		MaxRead:        c.maxPacket + c.extra,
+		Outstanding:    c.outstand,
 		Containers:     c.containers,
 		Release:        c.release,
 	}

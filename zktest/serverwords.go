@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 
 	"github.com/turnstile-go/turnstile/zktest/internal/fourletter"
 	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
 )
 
 // Word answers one of ZooKeeper's four-letter words: "ruok", "isro", "srvr", "stat", "mntr", "cons",
-// "dump", "wchs", "wchc" or "wchp". It is an error if the server is closed or does not know the
+// "dump", "envi", "conf", "wchs", "wchc" or "wchp". It is an error if the server is closed or does not know the
 // word. The answer of an ensemble is the leader's, with the clients and watches of all servers. TCP
 // clients can send the words, too, and get the answer of their server.
 func (s *Server) Word(word string) (string, error) {
@@ -50,6 +51,22 @@ func (s *Server) serveWord(conn net.Conn, in *bufio.Reader) bool {
 		_, _ = io.WriteString(conn, text)
 	}
 	return true
+}
+
+// defaultPort is ZooKeeper's port for clients, which [Server.Hosts] has.
+const defaultPort = 2181
+
+// port returns the port at which a server listens. A server that clients cannot reach by TCP has ZooKeeper's.
+func (s *Server) port(i int) int {
+	p := s.faults
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, text, err := net.SplitHostPort(s.doors[i].addr); err == nil {
+		if n, err := strconv.Atoi(text); err == nil {
+			return n
+		}
+	}
+	return defaultPort
 }
 
 // wordOf answers for one server. If the server stands still, it waits until it continues.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -94,5 +96,30 @@ func TestEventually(t *testing.T) {
 	zktest.Eventually(tb, time.Millisecond, "the moon", func() bool { return false })
 	if !strings.Contains(tb.failed, "the moon") {
 		t.Errorf("failed with %q; want it to name the moon", tb.failed)
+	}
+}
+
+// A test with a server that is past help fails at its end.
+func TestStartTellsOfFailure(t *testing.T) {
+	for size, want := range map[int]bool{1200: false, 1300: true} {
+		tb := new(fakeTB)
+		srv := zktest.Start(tb, zktest.MaxPacket(256))
+		conn, _ := connect(t, srv.Addr())
+		for i := range size / 100 {
+			create(t, conn, fmt.Sprintf("/%095d", i), zk.FlagEphemeral)
+		}
+		if err := srv.Expire(soon(t), conn.SessionID()); err != nil {
+			t.Error(err)
+		}
+		conn.Close()
+		if err := srv.Failure(0); (err != nil) != want {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+		for _, c := range tb.cleanups {
+			c()
+		}
+		if got := strings.Contains(tb.failed, "cannot read its log"); got != want {
+			t.Errorf("%d bytes: the test fails with %q", size, tb.failed)
+		}
 	}
 }

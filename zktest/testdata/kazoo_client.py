@@ -34,6 +34,9 @@ assert data == b"one" and stat.version == 0, (data, stat)
 a.set("/kazoo/tree/n", b"two", version=0)
 raises(BadVersionError, a.set, "/kazoo/tree/n", b"three", version=0)
 raises(NoNodeError, a.get, "/kazoo/none")
+version = a.server_version()
+assert version[0] == 3 and version >= (3, 8), version
+assert "tickTime=2000" in a.command(b"conf").splitlines(), a.command(b"conf")
 first = a.create("/kazoo/tree/s-", ephemeral=True, sequence=True)
 path, stat = a.create("/kazoo/tree/s-", ephemeral=True, sequence=True, include_data=True)
 assert first.endswith("s-0000000001") and path.endswith("s-0000000002"), (first, path)
@@ -43,7 +46,13 @@ results = a.transaction()
 results.create("/kazoo/tree/t")
 results.check("/kazoo/tree/n", version=1)
 results.delete("/kazoo/tree/t")
-assert all(not isinstance(r, Exception) for r in results.commit())
+results.set_data("/kazoo/tree/n", b"four", version=1)
+committed = results.commit()
+assert len(committed) == 4 and all(not isinstance(r, Exception) for r in committed), committed
+with a.transaction() as half:
+    half.create("/kazoo/tree/t")
+    half.check("/kazoo/tree/n", version=1)
+assert b.exists("/kazoo/tree/t") is None, "half of a transaction"
 assert a.sync("/kazoo") == "/kazoo"
 acl = [make_digest_acl("user", "password", all=True)]
 a.create("/kazoo/private", b"", acl=acl)

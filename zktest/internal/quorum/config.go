@@ -18,6 +18,8 @@ type Config struct {
 	MaxSession     time.Duration
 	ContainerCheck time.Duration
 	Release        znode.Release
+	MaxRead        int  // bytes of a transaction that servers read back from a log, or from their leader
+	Outstanding    int  // requests that the servers process at a time before they stop to read
 	Containers     bool // false: the server refuses containers with ZooKeeper's code UNIMPLEMENTED
 }
 

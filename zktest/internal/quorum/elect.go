@@ -35,7 +35,7 @@ func (st *State) join() bool {
 // looking returns the servers that have looked for a leader for as long as an election takes.
 func (st *State) looking() []*Member {
 	return slices.DeleteFunc(slices.Clone(st.members), func(m *Member) bool {
-		return m.Stopped || m.held || m.serving() || time.Since(m.since) < st.conf.Election
+		return m.Stopped || m.spoiled != nil || m.held || m.serving() || time.Since(m.since) < st.conf.Election
 	})
 }
 
@@ -43,7 +43,7 @@ func (st *State) looking() []*Member {
 // a quorum of servers that follow it.
 func (st *State) leaderFor(m *Member) *leadership {
 	l := st.authority()
-	if l == nil || l.m.held || l.m.epoch < m.epoch || !st.connected(l.m, m) {
+	if l == nil || l.m.held || l.m.spoiled != nil || l.m.epoch < m.epoch || !st.connected(l.m, m) {
 		return nil
 	}
 	votes := 0

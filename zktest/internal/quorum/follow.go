@@ -74,6 +74,10 @@ func (f *following) take(msg message) {
 	m := f.m
 	switch msg.kind {
 	case messageProposal:
+		if m.st.conf.unreadable(msg.txn) != nil {
+			m.lookForLeader()
+			return
+		}
 		m.log = append(m.log, msg.txn)
 		f.ack(msg.txn)
 	case messageCommit:

@@ -12,6 +12,8 @@ import (
 // words are the four-letter words that the servers answer.
 var words = map[string]func(*scope, *strings.Builder){
 	"ruok": func(_ *scope, b *strings.Builder) { b.WriteString("imok") },
+	"envi": envi,
+	"conf": conf,
 	"isro": func(_ *scope, b *strings.Builder) { b.WriteString("rw") },
 	"srvr": srvr,
 	"stat": stat,
@@ -51,7 +53,7 @@ func (st *State) AnswerWordOf(server int, word string, answer func(string)) {
 		var b strings.Builder
 		switch {
 		case m.Stopped:
-		case !m.serving() && word != "ruok":
+		case !m.serving() && word != "ruok" && word != "envi":
 			b.WriteString("This ZooKeeper instance is not currently serving requests\n")
 		default:
 			words[word](&scope{st, m, []*Member{m}}, &b)
@@ -72,8 +74,49 @@ func (sc *scope) packets() (received, sent int64) {
 	return received, sent
 }
 
+// inProcess returns how many requests the servers have in process.
+func (sc *scope) inProcess() int {
+	n := 0
+	for _, m := range sc.all {
+		n += m.inProcess
+	}
+	return n
+}
+
 // clients returns the clients' connections, the oldest first.
 func (sc *scope) clients() []*Peer { return sc.connections(sc.all...) }
+
+// envi has the keys of a real server. There is no Java here.
+func envi(sc *scope, b *strings.Builder) {
+	fmt.Fprintf(b, "Environment:\nzookeeper.version=%s-zktest\nhost.name=localhost\n", sc.conf.Release.Number)
+	for _, key := range []string{
+		"java.version", "java.vendor", "java.home", "java.class.path", "java.library.path", "java.io.tmpdir", "java.compiler",
+		"os.name", "os.arch", "os.version", "user.name", "user.home", "user.dir", "os.memory.free", "os.memory.max", "os.memory.total",
+	} {
+		fmt.Fprintf(b, "%s=<NA>\n", key)
+	}
+}
+
+// conf has the keys of a real server. Servers listen to each other at no ports, and have no directories.
+func conf(sc *scope, b *strings.Builder) {
+	m := sc.self
+	id := 0
+	if len(sc.members) > 1 {
+		id = m.index + 1
+	}
+	fmt.Fprintf(b, "clientPort=%d\nsecureClientPort=-1\ndataDir=\ndataDirSize=0\ndataLogDir=\ndataLogSize=0\n", sc.Port(m.index))
+	fmt.Fprintf(b, "tickTime=%d\nmaxClientCnxns=0\nminSessionTimeout=%d\nmaxSessionTimeout=%d\nclientPortListenBacklog=-1\nserverId=%d\n",
+		sc.conf.Tick.Milliseconds(), m.minSession.Milliseconds(), m.maxSession.Milliseconds(), id)
+	if len(sc.members) == 1 {
+		return
+	}
+	fmt.Fprintf(b, "initLimit=%d\nsyncLimit=%d\nelectionAlg=3\nelectionPort=0\nquorumPort=0\npeerType=0\nmembership: \n",
+		sc.conf.SyncLimit, sc.conf.SyncLimit)
+	for i := range sc.members {
+		fmt.Fprintf(b, "server.%d=zk%d:0:0:participant\n", i+1, i)
+	}
+	b.WriteString("version=0")
+}
 
 func srvr(sc *scope, b *strings.Builder) {
 	fmt.Fprintf(b, "Zookeeper version: %s-zktest\n", sc.conf.Release.Number)
@@ -83,7 +126,7 @@ func srvr(sc *scope, b *strings.Builder) {
 func stat(sc *scope, b *strings.Builder) {
 	fmt.Fprintf(b, "Zookeeper version: %s-zktest\nClients:\n", sc.conf.Release.Number)
 	for _, p := range sc.clients() {
-		fmt.Fprintf(b, " /%s:%d[1](queued=0,recved=%d,sent=%d)\n", p.addr, p.ordinal, p.received, p.sent)
+		fmt.Fprintf(b, " /%s:%d[1](queued=%d,recved=%d,sent=%d)\n", p.addr, p.ordinal, p.outstanding, p.received, p.sent)
 	}
 	b.WriteString("\n")
 	summary(sc, b)
@@ -91,8 +134,8 @@ func stat(sc *scope, b *strings.Builder) {
 
 func summary(sc *scope, b *strings.Builder) {
 	received, sent := sc.packets()
-	fmt.Fprintf(b, "Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\nOutstanding: 0\n",
-		received, sent, len(sc.clients()))
+	fmt.Fprintf(b, "Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\nOutstanding: %d\n",
+		received, sent, len(sc.clients()), sc.inProcess())
 	fmt.Fprintf(b, "Zxid: 0x%x\nMode: %s\nNode count: %d\n", sc.self.tree.Zxid, sc.self.role(), sc.self.tree.Count())
 }
 
@@ -115,7 +158,7 @@ func mntr(sc *scope, b *strings.Builder) {
 		{"packets_received", received},
 		{"packets_sent", sent},
 		{"num_alive_connections", len(sc.clients())},
-		{"outstanding_requests", 0},
+		{"outstanding_requests", sc.inProcess()},
 		{"global_sessions", len(t.Sessions)},
 		{"znode_count", t.Count()},
 		{"ephemerals_count", t.EphemeralCount()},
@@ -129,7 +172,7 @@ func mntr(sc *scope, b *strings.Builder) {
 
 func cons(sc *scope, b *strings.Builder) {
 	for _, p := range sc.clients() {
-		fmt.Fprintf(b, " /%s:%d[1](queued=0,recved=%d,sent=%d", p.addr, p.ordinal, p.received, p.sent)
+		fmt.Fprintf(b, " /%s:%d[1](queued=%d,recved=%d,sent=%d", p.addr, p.ordinal, p.outstanding, p.received, p.sent)
 		if p.ready {
 			fmt.Fprintf(b, ",sid=0x%x,lop=%s,est=%d,to=%d,lcxid=0x%x,lzxid=0x%x,lresp=%d,llat=0,minlat=0,avglat=0,maxlat=0",
 				p.session, wire.OpName(p.last.op), p.since.UnixMilli(), p.timeout.Milliseconds(),

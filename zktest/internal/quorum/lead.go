@@ -88,6 +88,9 @@ func (l *leadership) propose(t *txn) *proposal {
 	l.zxid++
 	t.zxid, t.time = l.zxid, time.Now().UnixMilli()
 	p := &proposal{txn: t}
+	if err := l.m.st.conf.unreadable(t); err != nil {
+		l.m.spoil(err)
+	}
 	l.outstanding = append(l.outstanding, p)
 	l.m.log = append(l.m.log, t)
 	for _, f := range l.learners {

@@ -21,6 +21,7 @@ type Member struct {
 	log      []*txn    // accepted and not applied yet, oldest first
 	epoch    int64     // of the last leader that it has accepted
 	flushed  time.Time // when all of the log is on disk
+	spoiled  error     // why the server cannot read the log; nil: it can
 
 	lead    *leadership // nil: it does not lead
 	follow  *following  // nil: it does not follow
@@ -31,6 +32,8 @@ type Member struct {
 
 	clients map[int64]*Peer      // by session, from the first frame of the handshake on
 	pending map[int64][]*request // by session; the first waits for the ensemble, and the others for the first
+
+	inProcess int // the number of requests in pending
 
 	nextID                 int64 // of the next session that it creates
 	minSession, maxSession time.Duration
@@ -55,7 +58,7 @@ func newMember(st *State, index int) *Member {
 func (m *Member) reset() {
 	m.lead, m.follow = nil, nil
 	m.clients = make(map[int64]*Peer)
-	m.pending = make(map[int64][]*request)
+	m.pending, m.inProcess = make(map[int64][]*request), 0
 	m.since = time.Now()
 }
 
@@ -165,9 +168,9 @@ func (m *Member) SetSessionTimeouts(shortest, longest time.Duration) {
 	m.minSession, m.maxSession = shortest, longest
 }
 
-// Start starts the server's process again.
+// Start starts the server's process again. It stays stopped if it cannot read its log.
 func (m *Member) Start() {
-	if m.Stopped {
+	if m.Stopped && m.spoiled == nil {
 		m.Stopped, m.since = false, time.Now()
 		m.st.canvass()
 	}

@@ -31,6 +31,7 @@ func (m *Member) submit(r *request) {
 	agreed := m.needsAgreement(r)
 	if agreed || len(queue) > 0 {
 		m.pending[r.session] = append(queue, r)
+		m.inProcess++
 	}
 	switch {
 	case agreed && m.lead != nil:
@@ -66,6 +67,7 @@ func (m *Member) complete(r *request, answer func()) {
 		return // it is from before the server lost its leader
 	}
 	m.pending[r.session] = queue[1:]
+	m.inProcess--
 	if !r.from.gone {
 		answer()
 	}
@@ -79,6 +81,7 @@ func (m *Member) complete(r *request, answer func()) {
 			return
 		}
 		m.pending[r.session] = queue[1:]
+		m.inProcess--
 		m.answer(queue[0])
 	}
 }

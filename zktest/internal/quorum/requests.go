@@ -16,6 +16,7 @@ func (m *Member) request(p *Peer, frame []byte) {
 		return
 	}
 	p.received++
+	p.noteRequest(xid)
 	p.last = lastRequest{op: op, xid: xid, at: time.Now()}
 	switch {
 	case op == wire.OpAuth:

@@ -32,6 +32,10 @@ type State struct {
 	PingLag     time.Duration // after a standstill, until a leader sends overdue pings
 	EagerACL    bool          // servers check permissions before they forward a write
 
+	// Port returns a server's TCP port for clients. It must not wait for the run loop, and must be set before Run is
+	// called.
+	Port func(server int) int
+
 	// Throttle selects requests that servers refuse as if they were too busy. It may be nil.
 	Throttle func(frame []byte, session int64, at time.Time) bool
 }

@@ -31,6 +31,11 @@ each name, and tries at PATH what locks do. It takes about as long as a session 
   REMAINING      how long an outage may last before a lock is lost: the least value of
                  Session.Remaining while nothing but heartbeats was sent
 
+It also finds jute.maxbuffer, the length of the longest request that a server takes, if that is
+less than ZooKeeper's default of 1 MiB less one byte. For that it sends up to 24 handshakes
+for a session that does not exist. Servers hang up on those that are too long, and note each
+in their log.
+
 Check makes nodes below PATH, or below the nearest directory above it that exists. Their
 names begin with turnstile-check-. They are deleted, and go with the session of check if
 that fails. It also tells whether all servers are of one ensemble, by a node that was made
@@ -42,8 +47,10 @@ With --json it prints one object:
   verdict     good, warnings or unusable
   problems, warnings  arrays of sentences
   servers     array of {server, address, error, version, role, read, write, timeoutMs,
-              shortestTimeoutMs, remainingMs, clockAheadMs, sameEnsemble}. read and write are
-              {rounds, medianMs, p99Ms}. error is why a server cannot be used.
+              shortestTimeoutMs, remainingMs, clockAheadMs, sameEnsemble, maxRequestBytes,
+              maxRequestError}. read and write are {rounds, medianMs, p99Ms}. error is why a
+              server cannot be used. maxRequestBytes is at most 1048575, and maxRequestError
+              is why it is not known.
   voters, observers  servers in the configuration of the ensemble
   path, tried  where rights were to be tried, and where they were
   rights      {create, read, delete}, each yes, no or unknown
@@ -140,6 +147,7 @@ func (a *App) printReport(r *ensemble.Report) {
 		fmt.Fprintf(a.Out, "Rights at %s: create %s, read %s, delete %s\n", clean(r.Tried), r.Rights.Create, r.Rights.Read, r.Rights.Delete)
 		fmt.Fprintf(a.Out, "Containers: %s. TTL nodes: %s (locks do not need them)\n", r.Containers, r.TTL)
 	}
+	printLongest(a, r)
 	if least, ok := leastRemaining(r); ok {
 		fmt.Fprintf(a.Out, "Outages: locks survive one of %.1fs, as seen in %s\n", least.Seconds(), span(r.Observed))
 	}
@@ -155,6 +163,22 @@ func (a *App) printReport(r *ensemble.Report) {
 		ensemble.Warned:   "Good for locks, with warnings.",
 		ensemble.Unusable: "Not good for locks.",
 	}[r.Verdict])
+}
+
+// printLongest says which requests all servers take, and where that is not known.
+func printLongest(a *App, r *ensemble.Report) {
+	least := 0
+	for _, s := range r.Servers {
+		if n := s.MaxRequest; n > 0 && (least == 0 || n < least) {
+			least = n
+		}
+		if s.MaxRequestError != "" {
+			fmt.Fprintf(a.Out, "Longest request: not known of %s: %s\n", clean(s.Name), clean(s.MaxRequestError))
+		}
+	}
+	if least > 0 {
+		fmt.Fprintf(a.Out, "Longest request: %d bytes are taken (jute.maxbuffer)\n", least)
+	}
 }
 
 // leastRemaining returns the shortest outage that any server's sessions survive.

@@ -42,7 +42,8 @@ func TestCheck(t *testing.T) {
 		s := r.Servers[0]
 		if r.Verdict != ensemble.Warned || len(r.Servers) != 1 || s.Role != "standalone" || s.Version == "" ||
 			s.Read.Rounds != 10 || s.Write.Rounds != 10 || s.Write.P99 < s.Write.Median || s.Write.Median <= 0 ||
-			s.Granted != 10_000 || s.Shortest <= 0 || s.Remaining <= 0 || s.Remaining >= s.Granted || s.Same != ensemble.Yes {
+			s.Granted != 10_000 || s.Shortest <= 0 || s.Remaining <= 0 || s.Remaining >= s.Granted || s.Same != ensemble.Yes ||
+			s.MaxRequest != 1<<20-1 || s.MaxRequestError != "" {
 			t.Errorf("%+v", r)
 		}
 		if r.Tried != w.top+"/locks" || r.Rights != (ensemble.Rights{Create: "yes", Read: "yes", Delete: "yes"}) || r.Containers != "yes" {
@@ -54,7 +55,7 @@ func TestCheck(t *testing.T) {
 		}
 		got := w.call(t.Context(), "check", "--observe", "0", "--rounds", "1", w.top)
 		got.want(t, codeNo)
-		for _, text := range []string{"standalone", "Rights at " + w.top + ": create yes, read yes, delete yes", "Warning: There is one server", "Good for locks, with warnings."} {
+		for _, text := range []string{"standalone", "Rights at " + w.top + ": create yes, read yes, delete yes", "Longest request: 1048575 bytes are taken", "Warning: There is one server", "Good for locks, with warnings."} {
 			if !strings.Contains(got.stdout, text) {
 				t.Errorf("%q lacks %q", got.stdout, text)
 			}
@@ -75,6 +76,26 @@ func TestCheckRights(t *testing.T) {
 		}
 		wantText(t, r.Problems, "may not create nodes in "+w.top+"/closed")
 	})
+}
+
+// A jute.maxbuffer that is smaller than usual is found to the byte.
+func TestCheckLongestRequest(t *testing.T) {
+	for name, start := range map[string]func(t *testing.T) string{
+		"in process": func(t *testing.T) string { return zktest.Start(t, zktest.MaxPacket(32768)).Addr() },
+		"real": func(t *testing.T) string {
+			return zktest.StartReal(t, zktest.Environ("JAVA_TOOL_OPTIONS", "-Djute.maxbuffer=32768")).Addr(0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, start(t), "/test")
+			r := w.check(t, codeNo)
+			if n := r.Servers[0].MaxRequest; n != 32768 {
+				t.Errorf("%d bytes, %s", n, r.Servers[0].MaxRequestError)
+			}
+			wantText(t, r.Warnings, "takes requests of at most 32768 bytes (jute.maxbuffer)")
+			wantText(t, r.Warnings, "session.WithMaxNodeBytes(32768)")
+		})
+	}
 }
 
 // Servers of two ensembles, and servers that are down, are found.

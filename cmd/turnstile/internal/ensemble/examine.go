@@ -53,6 +53,7 @@ func Examine(ctx context.Context, p Plan) (*Report, error) {
 		e.configuration(ctx, first)
 		e.rights(ctx, first)
 	}
+	e.each(func(p *probe) { p.longest(ctx) })
 	e.each(func(p *probe) { p.mark(ctx, e.report.Tried, e.marker) })
 	e.compare(ctx)
 	e.each(func(p *probe) { p.measure(ctx, e.plan.Rounds) })

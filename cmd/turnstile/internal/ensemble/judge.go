@@ -18,6 +18,7 @@ func Judge(r *Report) {
 		r.judgeRights()
 		r.judgeEnsemble(usable)
 		r.judgeTimes(usable)
+		r.judgeLimits(usable)
 	}
 	for _, s := range r.Servers {
 		if !s.Usable() {
@@ -146,6 +147,15 @@ func (r *Report) judgeTimes(usable []Server) {
 		if skew := s.Skew.Duration(); skew.Abs() > skewed {
 			r.warn("The clock of the leader is %v %s the one here. Locks do not mind, but the times in ls and show are off by that.", skew.Abs().Round(100*time.Millisecond), aheadOf(skew))
 			break
+		}
+	}
+}
+
+func (r *Report) judgeLimits(usable []Server) {
+	for _, s := range usable {
+		if s.MaxRequest > 0 && s.MaxRequest < usualRequest {
+			r.warn("%s takes requests of at most %d bytes (jute.maxbuffer). The servers stop for good when a session ends whose nodes have paths that are much longer together. "+
+				"Start all servers with -Djute.maxbuffer=%d, or set session.WithMaxNodeBytes(%d) in all programs.", s.name(), s.MaxRequest, usualRequest, s.MaxRequest)
 		}
 	}
 }

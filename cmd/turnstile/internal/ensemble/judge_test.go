@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { testserver.Main(m) }
 func sound() *Report {
 	one := func(name, role string) Server {
 		return Server{Name: name, Address: name, Version: "3.8.4", Role: role, Granted: 10_000, Shortest: 4000, Remaining: 5900,
-			Read: Latency{100, 1, 2}, Write: Latency{100, 3, 9}, Same: Yes}
+			Read: Latency{100, 1, 2}, Write: Latency{100, 3, 9}, Same: Yes, MaxRequest: 1<<20 - 1}
 	}
 	return &Report{
 		Servers: []Server{one("a:1", "leader"), one("b:1", "follower"), one("c:1", "follower")},
@@ -58,6 +58,12 @@ func TestJudge(t *testing.T) {
 		{"different ticks", func(r *Report) { r.Servers[1].Shortest = 6000 }, Warned, "a:1 and b:1 have different limits"},
 		{"slow", func(r *Report) { r.Servers[1].Write.P99 = 700 }, Warned, "b:1 is slow: the slowest writes took 700ms"},
 		{"short leases", func(r *Report) { r.Servers[1].Remaining = 1200 }, Warned, "At b:1, an outage of 1.2s ends all locks"},
+		{"short requests", func(r *Report) { r.Servers[2].MaxRequest = 32768 }, Warned,
+			"c:1 takes requests of at most 32768 bytes (jute.maxbuffer). "},
+		{"short requests, what to do", func(r *Report) { r.Servers[2].MaxRequest = 32768 }, Warned,
+			"Start all servers with -Djute.maxbuffer=1048575, or set session.WithMaxNodeBytes(32768) in all programs."},
+		{"one byte less", func(r *Report) { r.Servers[0].MaxRequest-- }, Warned, "a:1 takes requests of at most 1048574 bytes"},
+		{"requests not tried", func(r *Report) { r.Servers[0].MaxRequest, r.Servers[0].MaxRequestError = 0, "x" }, Good, ""},
 		{"clock", func(r *Report) { r.Servers[0].Skew = -90_000 }, Warned, "1m30s behind the one here"},
 	} {
 		r := sound()

@@ -58,6 +58,18 @@ func (p *probe) open(ctx context.Context) {
 	p.found.Granted = millis(p.s.Timeout())
 }
 
+// longest finds the longest request that the server takes.
+func (p *probe) longest(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, p.plan.Connect)
+	defer cancel()
+	n, err := longest(limited, p.target.dial(p.plan.TLS))
+	if err != nil {
+		p.found.MaxRequestError = plainError(err)
+		return
+	}
+	p.found.MaxRequest = n
+}
+
 // answered reports whether the server accepts connections.
 func answered(ctx context.Context, dial Dial) bool {
 	c, err := dial(ctx)

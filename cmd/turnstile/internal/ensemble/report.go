@@ -66,6 +66,9 @@ type Server struct {
 	Remaining Millis `json:"remainingMs,omitempty"`       // the least that Session.Remaining was
 	Skew      Millis `json:"clockAheadMs,omitempty"`      // how far the leader's clock is ahead of the one here
 	Same      Answer `json:"sameEnsemble"`                // it has the node that another server was given
+
+	MaxRequest      int    `json:"maxRequestBytes,omitempty"` // the longest that it takes, of those up to a MiB
+	MaxRequestError string `json:"maxRequestError,omitempty"` // why that is not known
 }
 
 // Usable reports whether a session could be opened at the server.

@@ -334,6 +334,11 @@ func (w *world) awaitEnd(people *sync.WaitGroup) {
 // in the background may take a moment.
 func (w *world) checkEmpty() {
 	w.sleep(faultSlot, 2*time.Second)
+	for i := range w.plan.servers {
+		if err := w.server.Failure(i); err != nil {
+			w.checks.fail("%v", err)
+		}
+	}
 	if w.kind.keeps != nil { // places that are kept leave by themselves
 		w.sleep(faultSlot, slices.Max(slices.Collect(maps.Values(w.kind.keeps))))
 	}
