@@ -78,6 +78,9 @@ func (p *process) shown(t *testing.T) lockz.Manager {
 	return pageOf(t, p.page).Managers[0]
 }
 
+// known is more than a wait lasts before it asks who is ahead.
+const known = 30 * time.Millisecond
+
 // lines returns a line for each hold, wait and loss: its facts without times.
 func lines(m lockz.Manager) []string {
 	var out []string
@@ -90,7 +93,7 @@ func lines(m lockz.Manager) []string {
 			line += " try"
 		}
 		if b := w.Behind; b != nil {
-			line += fmt.Sprintf(", %d ahead, nearest %q here=%v", b.Ahead, b.Label, b.Here)
+			line += fmt.Sprintf(", %d ahead, behind %q here=%v", b.Ahead, b.Label, b.Here)
 		}
 		if w.AheadHere > 0 {
 			line += fmt.Sprintf(", %d in this process", w.AheadHere)

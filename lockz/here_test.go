@@ -31,12 +31,12 @@ func TestHere(t *testing.T) {
 			lock(t, mutex(t, other, dir), "") // with the identity of this process
 			begin(t, mutex(t, m, dir).Lock)
 			var behind *lockz.Behind
-			zktest.Eventually(t, testserver.Patience, "a waiter", func() bool {
+			zktest.Eventually(t, testserver.Patience, "a waiter that knows who is ahead", func() bool {
 				waits := pageOf(t, page).Managers[0].Waits
 				if len(waits) == 1 {
 					behind = waits[0].Behind
 				}
-				return behind != nil
+				return behind != nil && behind.ID != ""
 			})
 			if behind.Here != c.recorded || behind.ID != pageOf(t, page).ID {
 				t.Errorf("%+v, want here %v", behind, c.recorded)

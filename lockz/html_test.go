@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -31,6 +32,7 @@ func hostile(t *testing.T) (asHTML string) {
 		data := strings.ReplaceAll(fmt.Sprintf(`{"id":%q,"label":%q,"traceparent":%q}`, hostileID, hostileLabel, hostileLabel), `\x`, `\u00`)
 		lock(t, mutex(t, others, hostilePath, zklock.WithData([]byte(data))), "")
 		wait(t, mutex(t, us.Manager, hostilePath), hostileLabel)
+		time.Sleep(known)
 		lock(t, mutex(t, us.Manager, hostilePath+"/held"), hostileLabel)
 		lost, err := mutex(t, us.Manager, hostilePath+"/lost").Acquire(labelled(t.Context(), hostileLabel))
 		must(t, err)
@@ -85,7 +87,7 @@ func TestWellFormed(t *testing.T) {
 			t.Errorf("%d elements %s", n, name)
 		}
 	}
-	for _, word := range []string{"Connected", "request 8151", "web-2/902", "2 ahead", "3 leases", "1m43s", "151", "in this process"} {
+	for _, word := range []string{"Connected", "request 8151", "web-3/4711", "2 ahead", "3 leases", "1m43s", "151", "in this process"} {
 		if !strings.Contains(text, word) {
 			t.Errorf("the page does not say %q", word)
 		}

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -63,8 +64,8 @@ var scenes = []scene{
 		wait(t, mutex(t, us, "/a"), "second")
 	}, []string{
 		"holds mutex /b ours",
-		`waits mutex /a first, 1 ahead, nearest "theirs" here=false`,
-		`waits mutex /a second, 2 ahead, nearest "first" here=true`,
+		`waits mutex /a first, 1 ahead, behind "theirs" here=false`,
+		`waits mutex /a second, 2 ahead, behind "theirs" here=false`,
 	}},
 	{"an unfair mutex", func(t *testing.T, other, us *session.Manager) {
 		lock(t, mutex(t, other, "/a", zklock.WithUnfair(), zklock.WithData(theirs)), "")
@@ -74,7 +75,7 @@ var scenes = []scene{
 		wait(t, mutex(t, us, "/b", zklock.WithUnfair()), "third")
 	}, []string{
 		"holds unfair /b ours",
-		`waits unfair /a first, 1 ahead, nearest "theirs" here=false`,
+		`waits unfair /a first, 1 ahead, behind "theirs" here=false`,
 		`waits unfair /a second, 1 in this process`,
 		`waits unfair /b third, 1 in this process`,
 	}},
@@ -88,8 +89,8 @@ var scenes = []scene{
 	}, []string{
 		"holds read /a first",
 		"holds read /a second",
-		`waits write /a third, 3 ahead, nearest "second" here=true`,
-		`waits read /a fourth, 1 ahead, nearest "third" here=true`,
+		`waits write /a third, 3 ahead, behind "second" here=true`,
+		`waits read /a fourth, 1 ahead, behind "third" here=true`,
 	}},
 	{"a writer that goes on as a reader", func(t *testing.T, other, us *session.Manager) {
 		rw, ctx := newRW(t, us, "/a"), labelled(rwlock.WithOwner(t.Context()), "ours")
@@ -110,7 +111,7 @@ var scenes = []scene{
 		})
 	}, []string{
 		"holds semaphore /a x3 ours",
-		`waits semaphore /a x2 two, 2 ahead, nearest "ours" here=true`,
+		`waits semaphore /a x2 two, 2 ahead, behind "theirs" here=false`,
 	}},
 	{"a semaphore in Curator's layout", func(t *testing.T, other, us *session.Manager) {
 		lock(t, newSem(t, other, "/a", 1, semaphore.WithCuratorLayout(), semaphore.WithData(theirs)), "")
@@ -118,8 +119,8 @@ var scenes = []scene{
 		wait(t, newSem(t, us, "/a", 1, semaphore.WithCuratorLayout()), "second")
 	}, []string{
 		"holds gate /a/locks first",
-		`waits semaphore /a/leases first, 1 ahead, nearest "theirs" here=false`,
-		`waits gate /a/locks second, 1 ahead, nearest "first" here=true`,
+		`waits semaphore /a/leases first, 1 ahead, behind "theirs" here=false`,
+		`waits gate /a/locks second, 1 ahead, behind "first" here=true`,
 	}},
 	{"goroutines that hand a lock on", func(t *testing.T, other, us *session.Manager) {
 		mx := mutex(t, us, "/a", zklock.WithLocalHandover(10))
@@ -137,8 +138,8 @@ var scenes = []scene{
 		wait(t, mx, "first")
 		wait(t, mx, "second")
 	}, []string{
-		`waits mutex /a first, 1 ahead, nearest "theirs" here=false`,
-		`waits mutex /a second, 1 ahead, nearest "theirs" here=false, 1 in this process`,
+		`waits mutex /a first, 1 ahead, behind "theirs" here=false`,
+		`waits mutex /a second, 1 ahead, behind "theirs" here=false, 1 in this process`,
 	}},
 	{"goroutines that share a place, without the first", func(t *testing.T, other, us *session.Manager) {
 		lock(t, mutex(t, other, "/a", zklock.WithData(theirs)), "")
@@ -149,7 +150,7 @@ var scenes = []scene{
 		wait(t, mx, "second")
 		cancel()
 	}, []string{
-		`waits mutex /a second, 1 ahead, nearest "theirs" here=false`,
+		`waits mutex /a second, 1 ahead, behind "theirs" here=false`,
 	}},
 	{"several locks, all or none", func(t *testing.T, other, us *session.Manager) {
 		lock(t, mutex(t, other, "/b", zklock.WithData(theirs)), "")
@@ -161,14 +162,14 @@ var scenes = []scene{
 		})
 	}, []string{
 		"holds mutex /a all",
-		`waits mutex /b all, 1 ahead, nearest "theirs" here=false`,
+		`waits mutex /b all, 1 ahead, behind "theirs" here=false`,
 		"waits mutex /c all",
 	}},
 	{"a node with data of a user's own", func(t *testing.T, other, us *session.Manager) {
 		lock(t, mutex(t, other, "/a", zklock.WithData([]byte("secret"))), "theirs")
 		wait(t, mutex(t, us, "/a"), "")
 	}, []string{
-		`waits mutex /a, 1 ahead, nearest "" here=false`,
+		`waits mutex /a, 1 ahead, behind "" here=false`,
 	}},
 	{"a hold inside a hold, and locks that are over", func(t *testing.T, other, us *session.Manager) {
 		begin(t, func(ctx context.Context) error {
@@ -214,6 +215,8 @@ func TestKinds(t *testing.T) {
 				srv := zktest.Start(t)
 				other, us := newOther(t, srv), newProcess(t, srv)
 				s.play(t, other, us.Manager)
+				synctest.Wait()
+				time.Sleep(known)
 				if diff := cmp.Diff(s.want, lines(us.shown(t))); diff != "" {
 					t.Errorf("the page (-want +got):\n%s", diff)
 				}
@@ -234,7 +237,8 @@ func TestClosedIsNotHere(t *testing.T) {
 		other, us := newOther(t, srv), newProcess(t, srv)
 		lock(t, mutex(t, other, "/a", zklock.WithData(theirs)), "")
 		wait(t, mutex(t, us.Manager, "/a"), "first")
-		want := []string{`waits mutex /a first, 1 ahead, nearest "theirs" here=false`}
+		time.Sleep(known)
+		want := []string{`waits mutex /a first, 1 ahead, behind "theirs" here=false`}
 		if diff := cmp.Diff(want, lines(us.shown(t))); diff != "" {
 			t.Errorf("the page (-want +got):\n%s", diff)
 		}

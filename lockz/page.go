@@ -102,7 +102,8 @@ type Wait struct {
 	Since time.Time `json:"since"`
 	// Seconds is how long that is ago.
 	Seconds float64 `json:"seconds"`
-	// Behind is the nearest contender ahead. It is nil if the acquisition waits for none, or not
+	// Behind is the holder, or the nearest contender ahead if this process does not know which
+	// contender holds the lock. It is nil if the acquisition waits for none, or not
 	// yet: it waits for a session or for an answer of the servers, or for this process only.
 	Behind *Behind `json:"behind,omitempty"`
 	// AheadHere is how many acquisitions of this process come first and have no place of their own
@@ -123,7 +124,8 @@ type Behind struct {
 	// Handler was called.
 	Here bool `json:"here,omitempty"`
 	// ID is host/pid of a client of this module, or the address that Curator writes. It is "" if
-	// the node has other data, which is not shown.
+	// the node has other data, which is not shown. Nothing but Node is known of the contender in the
+	// first 20 ms of a wait: a wait asks for the rest after that time, and the page asks for nothing.
 	ID string `json:"id,omitempty"`
 	// Label is the contender's label, or "".
 	Label string `json:"label,omitempty"`

@@ -40,7 +40,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 		begin(t, holder.Lock)
 		zktest.Eventually(t, testserver.Patience, "a waiter behind the data", func() bool {
 			waits := pageOf(t, page).Managers[0].Waits
-			return len(waits) == i+1 && waits[i].Behind != nil
+			return len(waits) == i+1 && waits[i].Behind != nil && waits[i].Behind.Here // it has read the data
 		})
 		show()
 	}

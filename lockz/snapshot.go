@@ -209,8 +209,10 @@ func (c *records) waitsFor(now time.Time, here map[int64]bool, traceparent func(
 // behind describes the node that is watched. here are the sessions of this process.
 func (w *watch) behind(now time.Time, here map[int64]bool) *Behind {
 	b := &Behind{Node: w.info.Path, Since: w.began, Seconds: seconds(now.Sub(w.began)), Ahead: w.info.Ahead}
-	b.ID, b.Label, b.Traceparent = whoIs(w.info.Data)
-	b.Here = here[w.info.Session]
+	if data, owner, ok := w.info.Known(); ok {
+		b.ID, b.Label, b.Traceparent = whoIs(data)
+		b.Here = here[owner]
+	}
 	return b
 }
 

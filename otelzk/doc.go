@@ -24,7 +24,8 @@
 //   - Each Lock, TryLock, hold and Unlock is a span. The requests to ZooKeeper are its children, and
 //     follow the conventions for database clients. The wait for other contenders is a child too.
 //   - The wait is linked to the span of the contender that it waits for, in any process. The link needs
-//     no request: the data of a contender's node carries the traceparent of its acquisition.
+//     no request: the data of a contender's node carries the traceparent of its acquisition, and a wait of
+//     more than 20 ms reads it in any case. The span of a shorter wait has no link.
 //   - Metrics have the durations of acquisitions, holds and requests, and count waiters, held locks,
 //     losses, and changes of the session's state.
 //

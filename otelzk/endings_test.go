@@ -21,9 +21,10 @@ caller
   zklock lock mutex canceled position=1 attempts=1
     create / CLIENT lock-
     getChildren / CLIENT .
-    getData / CLIENT lock-0000000001
-    getData / CLIENT lock-0000000000
+    setWatches / CLIENT lock-0000000001
     zklock watch canceled lock-0000000000 links=1
+      getData / CLIENT lock-0000000001
+      getData / CLIENT lock-0000000000
     delete / CLIENT lock-0000000001
 `)
 }
@@ -36,7 +37,7 @@ func TestTimeout(t *testing.T) {
 	must(t, holder.mx.Lock(patient(t)))
 	ctx := newDeadline()
 	result := background(func() error { return c.mx.Lock(ctx) })
-	c.started(t, "zklock watch", 0)
+	c.knows(t, 2)
 	ctx.pass()
 	if err := receive(t, "Lock", result); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
@@ -46,9 +47,10 @@ func TestTimeout(t *testing.T) {
 zklock lock mutex timeout position=1 attempts=1
   create / CLIENT lock-
   getChildren / CLIENT .
-  getData / CLIENT lock-0000000001
-  getData / CLIENT lock-0000000000
+  setWatches / CLIENT lock-0000000001
   zklock watch timeout lock-0000000000 links=1
+    getData / CLIENT lock-0000000001
+    getData / CLIENT lock-0000000000
   delete / CLIENT lock-0000000001
 `)
 }

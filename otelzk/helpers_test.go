@@ -143,6 +143,20 @@ func (tel *telemetry) started(tb testing.TB, name string, n int) sdktrace.ReadWr
 	return found
 }
 
+// knows waits until n requests for data were answered. A wait asks for that of its own node and that of the one ahead.
+func (tel *telemetry) knows(tb testing.TB, n int) {
+	tb.Helper()
+	zktest.Eventually(tb, testserver.Patience, fmt.Sprint(n, " answers"), func() bool {
+		answered := 0
+		for _, s := range tel.spans.Ended() {
+			if s.Name() == "getData /" {
+				answered++
+			}
+		}
+		return answered >= n
+	})
+}
+
 // settled waits until no span is open, and returns all spans.
 func (tel *telemetry) settled(tb testing.TB) []sdktrace.ReadWriteSpan {
 	tb.Helper()

@@ -54,6 +54,7 @@ func TestLostWhileWaiting(t *testing.T) {
 	holder, wait, _ := contend(t, c, dir)
 	c.expire(t)
 	c.started(t, "zklock watch", 1)
+	c.knows(t, 4)
 	lock := c.started(t, "zklock lock", 0)
 	hasEvent(t, lock, "zklock.retry", "zklock.retry.operation", "acquire")
 	hasEvent(t, lock, "zklock.retry", "error.type", "session_expired")
@@ -69,14 +70,16 @@ caller
   zklock lock mutex acquired position=1 attempts=2
     create / CLIENT lock-
     getChildren / CLIENT .
-    getData / CLIENT lock-0000000001
-    getData / CLIENT lock-0000000000
+    setWatches / CLIENT lock-0000000001
     zklock watch lock-0000000000 links=1
+      getData / CLIENT lock-0000000001
+      getData / CLIENT lock-0000000000
     create / CLIENT lock-
     getChildren / CLIENT .
-    getData / CLIENT lock-0000000002
-    getData / CLIENT lock-0000000000
+    setWatches / CLIENT lock-0000000002
     zklock watch lock-0000000000 links=1
+      getData / CLIENT lock-0000000002
+      getData / CLIENT lock-0000000000
   zklock hold mutex released lock-0000000002 links=1
   zklock unlock mutex released lock-0000000002 links=1
     delete / CLIENT lock-0000000002

@@ -128,19 +128,30 @@ func (o *observer) release(ctx, holder context.Context, h session.HoldInfo) (con
 	}
 }
 
-// watch is the hook for the wait while one node is the nearest ahead.
+// watch is the hook for the wait while one node ahead stands.
 func (o *observer) watch(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
-	ahead := parseNode(w.Data)
-	own := []attribute.KeyValue{
+	ctx, span := o.start(ctx, spanWatch, trace.SpanContext{},
 		attribute.String(attrDBNamespace, w.Chroot),
 		attribute.String(attrWatchedPath, w.Path),
-		attribute.Int(attrWatched, w.Nodes),
+		attribute.Int(attrWatched, w.Nodes))
+	return ctx, func(err error) {
+		if span.IsRecording() {
+			o.name(span, w)
+		}
+		finish(span, partEnding(err))
 	}
+}
+
+// name says on the span of a wait who was ahead, if the wait has come to know that.
+func (o *observer) name(span trace.Span, w session.WatchInfo) {
+	data, _, _ := w.Known()
+	ahead := parseNode(data)
 	if ahead.ID != "" {
-		own = append(own, attribute.String(attrWatchedID, ahead.ID))
+		span.SetAttributes(attribute.String(attrWatchedID, ahead.ID))
 	}
-	ctx, span := o.start(ctx, spanWatch, o.spanContext(ahead), own...)
-	return ctx, func(err error) { finish(span, partEnding(err)) }
+	if link := o.spanContext(ahead); link.IsValid() {
+		span.AddLink(trace.Link{SpanContext: link})
+	}
 }
 
 // hold is the hook for the time from the grant to the release or the loss.

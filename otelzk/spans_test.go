@@ -98,7 +98,7 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// contend lets another client hold the lock, and c wait for it.
+// contend lets another client hold the lock, and c wait for it until c knows that one.
 func contend(t *testing.T, c *client, dir string, opts ...otelzk.Option) (holder *client, wait func() error, cancel context.CancelFunc) {
 	t.Helper()
 	holder = newClient(t, dir, opts...)
@@ -111,6 +111,7 @@ func contend(t *testing.T, c *client, dir string, opts ...otelzk.Option) (holder
 		return c.mx.Lock(ctx)
 	})
 	c.started(t, "zklock watch", 0)
+	c.knows(t, 2)
 	return holder, func() error { return receive(t, "Lock", result) }, cancel
 }
 
@@ -127,9 +128,10 @@ caller
   zklock lock mutex acquired position=1 attempts=1
     create / CLIENT lock-
     getChildren / CLIENT .
-    getData / CLIENT lock-0000000001
-    getData / CLIENT lock-0000000000
+    setWatches / CLIENT lock-0000000001
     zklock watch lock-0000000000 links=1
+      getData / CLIENT lock-0000000001
+      getData / CLIENT lock-0000000000
   zklock hold mutex released lock-0000000001 links=1
   zklock unlock mutex released lock-0000000001 links=1
     delete / CLIENT lock-0000000001
@@ -157,13 +159,13 @@ func TestLinkCostsNoRequest(t *testing.T) {
 		counts[inNode] = c.proxy.Count(func(r zktest.Request) bool {
 			return strings.HasPrefix(r.Path, dir) && r.Op != zktest.OpGetChildren && r.Op != zktest.OpGetChildren2
 		})
+		holder.unlock(t)
+		must(t, wait())
+		c.unlock(t)
 		watch := c.started(t, "zklock watch", 0)
 		if linked := len(watch.Links()) == 1; linked != inNode || attr(watch, "zklock.watched.id") == "" {
 			t.Errorf("traceparent in node %v: %d links, to %q", inNode, len(watch.Links()), attr(watch, "zklock.watched.id"))
 		}
-		holder.unlock(t)
-		must(t, wait())
-		c.unlock(t)
 	}
 	if counts[true] != counts[false] {
 		t.Errorf("%d requests with links, %d without", counts[true], counts[false])
@@ -187,6 +189,7 @@ func TestForeignNodes(t *testing.T) {
 		must(t, err)
 		result := background(func() error { return c.mx.Lock(patient(t)) })
 		watch := c.started(t, "zklock watch", 0)
+		c.knows(t, 2)
 		must(t, lease.Release(patient(t)))
 		must(t, receive(t, "Lock", result))
 		c.unlock(t)

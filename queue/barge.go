@@ -273,12 +273,13 @@ func (a *attempt) awaitEnd(ctx context.Context, holder plumbing.Watch) (err erro
 	if holder.Event() != plumbing.WatchPending {
 		return nil
 	}
-	data, stat, _ := holder.Result()
-	ctx, end := traceWatch(ctx, a.q.hooks(), session.WatchInfo{
-		Chroot: plumbing.OfManager(a.q.m).Chroot(), Path: a.claim.Path(), Data: data, Session: ownerOf(stat),
-		Nodes: 1, Ahead: 1,
-	})
-	defer func() { end(err) }()
+	if t := a.q.hooks(); t.Watch != nil {
+		var end func(error)
+		ctx, end = traceWatch(ctx, t, session.WatchInfo{
+			Chroot: plumbing.OfManager(a.q.m).Chroot(), Path: a.claim.Path(), Nodes: 1, Ahead: 1, Known: knownOf(holder),
+		})
+		defer func() { end(err) }()
+	}
 	defer holder.Notify(a.wake)()
 	recheck := time.NewTimer(a.s.Timeout())
 	defer recheck.Stop()

@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -251,19 +251,59 @@ func TestDeletedBeforeOwnWatchIsSet(t *testing.T) {
 	})
 }
 
-// A Watch hook is added while a contender waits whose watches have no data. When the contender looks again, the hook
-// gets the data.
+// A Watch hook is called when the wait begins. From then on it can look at what the wait knows of the holder: nothing at
+// first, and the data and the owner of the holder's node once the wait has asked for them. That also holds when the wait is
+// over.
+func TestWatchHookSeesWhatIsKnown(t *testing.T) {
+	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
+		var seen []session.WatchInfo
+		plumbing.OfManager(m).AddTrace(session.Trace{Watch: func(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
+			seen = append(seen, w)
+			return ctx, nil
+		}})
+		held, c := enterBehind(t, server, m, ask)
+		others := slices.DeleteFunc(server.Sessions(), func(id int64) bool { return id == testserver.Session(t, m).ID() })
+		known := func(want string) {
+			t.Helper()
+			synctest.Wait()
+			if len(seen) == 0 {
+				t.Fatal("the hook is not called")
+			}
+			w := seen[len(seen)-1]
+			data, session, ok := w.Known()
+			if ok != (want != "") || string(data) != want || ok && !slices.Contains(others, session) || w.Path != held.Path() {
+				t.Errorf("of %s it knows %q, %#x, %v; want %q of %s, one of %#x", w.Path, data, session, ok, want, held.Path(), others)
+			}
+		}
+		time.Sleep(askAfter - 1)
+		known("")
+		time.Sleep(time.Nanosecond)
+		known("web-3")
+		write(t, server, held.Path()) // which begins another wait
+		known("")
+		time.Sleep(askAfter)
+		known("written")
+		release(t, held)
+		known("written")
+		release(t, c.get(t))
+		if len(seen) != 2 {
+			t.Errorf("the hook is called %d times, want 2", len(seen))
+		}
+	})
+}
+
+// A Watch hook is added while a contender waits. It is called when the contender looks again.
 func TestWatchHookComesLater(t *testing.T) {
 	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
 		held, c := enterBehind(t, server, m, ask)
-		data := make(chan string, 2)
+		called := make(chan string, 1)
 		plumbing.OfManager(m).AddTrace(session.Trace{Watch: func(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
-			data <- string(w.Data)
+			called <- w.Path
 			return ctx, nil
 		}})
 		write(t, server, held.Path())
-		if got := <-data; got != "written" {
-			t.Errorf("the hook gets %q", got)
+		if got := <-called; got != held.Path() {
+			t.Errorf("the hook gets %s", got)
 		}
 		release(t, held)
 		release(t, c.get(t))
@@ -282,41 +322,6 @@ func TestTouchedThenDeleted(t *testing.T) {
 		mustBe(t, server.DeleteNode(own), nil)
 		release(t, held)
 		mustEnterAgain(t, c, own, watches)
-	})
-}
-
-// A node ahead goes while its watch has no data and a Watch hook has just been added. The listing of the time before shows the
-// node still. There is nothing to ask about it, and the waiter does not wait for an answer.
-func TestGoneWhileHookIsAdded(t *testing.T) {
-	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
-		var late atomic.Bool
-		inHook, goOn := make(chan struct{}), make(chan struct{})
-		plumbing.OfManager(m).AddTrace(session.Trace{Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
-			if r.Op == "getData" && late.CompareAndSwap(true, false) {
-				close(inHook)
-				<-goOn
-			}
-			return ctx, nil
-		}})
-		held := holdElsewhere(t, server)
-		other := testserver.Connect(t, "zookeeper:2181", session.WithDialer(server.Dialer()), session.WithLogger(slog.New(slog.DiscardHandler)))
-		second := begin(t, on(t, other, "/locks/one"), ask)
-		synctest.Wait()
-		c := begin(t, on(t, m, "/locks/one"), ask)
-		synctest.Wait()
-		own := lastWatcher(server)
-		time.Sleep(2 * askAfter) // it knows its own node and the holder's
-		plumbing.OfManager(m).AddTrace(session.Trace{Watch: func(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) { return ctx, nil }})
-		late.Store(true)
-		write(t, server, own) // it lists, and is about to set watches
-		await(t, inHook, "the request for its own node")
-		second.cancel()
-		<-second.done
-		synctest.Wait()
-		close(goOn)
-		synctest.Wait()
-		release(t, held)
-		release(t, c.get(t))
 	})
 }
 

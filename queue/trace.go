@@ -37,13 +37,12 @@ func traceWatch(ctx context.Context, t *session.Trace, w session.WatchInfo) (con
 	return ctx, end
 }
 
-// watching calls the Watch hook during a wait, for one node after another: the nearest node ahead
-// that stands. The call for a node ends when the node is gone, although the wait goes on for the
-// nodes before it.
+// watching calls the Watch hook during a wait, for one node after another: the one ahead that an error of the wait would
+// name. The call for a node ends when the node is gone, although the wait goes on for others.
 type watching struct {
-	ctx    context.Context // of the present call
-	nearer plumbing.Watch  // on the node of the present call; nil if there is none
-	done   func(error)     // ends the present call
+	ctx  context.Context // of the present call
+	on   plumbing.Watch  // on the node of the present call; nil if there is none
+	done func(error)     // ends the present call
 }
 
 // follow begins a call, unless the node of the present call stands.
@@ -54,55 +53,50 @@ func (w *wait) follow(ctx context.Context, t *session.Trace, q *Queue, v *view) 
 	if w.told == nil {
 		w.told = &watching{}
 	}
-	if !stands(w.told.nearer) {
+	if !stands(w.told.on) {
 		w.told.end(nil)
 		w.told.begin(ctx, t, q, v)
 	}
 }
 
-// begin begins a call for the nearest node that stands.
+// begin begins a call for the node that an error would name.
 func (w *watching) begin(ctx context.Context, t *session.Trace, q *Queue, v *view) {
-	nearest, count := -1, 0
-	for i, one := range v.watches {
-		if stands(one) {
-			nearest = i
-			count++
-		}
+	i, count := v.named()
+	if i < 0 {
+		return // the last target has gone just now, and the wait is about to end
 	}
-	if nearest < 0 || !v.watches[nearest].Answered() {
-		return // the last target has gone just now, and the wait is about to end; or the hook was added during the wait
-	}
-	near := v.watches[nearest]
-	data, stat := known(near)
 	w.ctx, w.done = traceWatch(ctx, t, session.WatchInfo{
-		Chroot: plumbing.OfManager(q.m).Chroot(), Path: path.Join(q.dir, v.targets[nearest].node.Name), Data: data, Session: ownerOf(stat),
-		Nodes: count, Ahead: v.beyond + count,
+		Chroot: plumbing.OfManager(q.m).Chroot(), Path: path.Join(q.dir, v.targets[i].node.Name),
+		Nodes: count, Ahead: v.beyond + count, Known: knownOf(v.watches[i]),
 	})
-	w.nearer = near
+	w.on = v.watches[i]
 }
 
 // end ends the present call, if there is one. w may be nil.
 func (w *watching) end(err error) {
-	if w != nil && w.nearer != nil {
-		w.nearer = nil
+	if w != nil && w.on != nil {
+		w.on = nil
 		w.done(err)
 	}
 }
 
 // within returns the context for requests during the present call, or ctx if there is none. w may be nil.
 func (w *watching) within(ctx context.Context) context.Context {
-	if w == nil || w.nearer == nil {
+	if w == nil || w.on == nil {
 		return ctx
 	}
 	return w.ctx
 }
 
-// ownerOf returns the session that owns a node, or 0 if that is not known or there is none.
-func ownerOf(stat *zk.Stat) int64 {
-	if stat == nil {
-		return 0
+// knownOf returns session.WatchInfo.Known for a watch.
+func knownOf(w plumbing.Watch) func() ([]byte, int64, bool) {
+	return func() ([]byte, int64, bool) {
+		data, stat := known(w)
+		if stat == nil {
+			return nil, 0, false
+		}
+		return data, stat.EphemeralOwner, true
 	}
-	return stat.EphemeralOwner
 }
 
 // known returns what is known of a watched node: nothing if nobody has asked, or if the server has not answered or

@@ -13,7 +13,7 @@ func TestNoTraceAllocatesNothing(t *testing.T) {
 	type key struct{}
 	outer := context.WithValue(context.Background(), key{}, 1)
 	hooks := new(session.Trace)
-	watched := session.WatchInfo{Path: "/a/b", Data: []byte("data")}
+	watched := session.WatchInfo{Path: "/a/b"}
 	v := &view{targets: make([]blocker, 1), watches: make([]plumbing.Watch, 1)}
 	l := &Lease{ctx: holderContext(outer, hooks)}
 	n := testing.AllocsPerRun(100, func() {

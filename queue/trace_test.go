@@ -59,7 +59,7 @@ func (d *diary) hooks() session.Option {
 			}
 		},
 		Watch: func(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
-			d.write(ctx, "watch %s %s", nameless(w.Path), w.Data)
+			d.write(ctx, "watch %s", nameless(w.Path))
 			return ctx, func(err error) { d.write(ctx, "watched %s", outcome(err)) }
 		},
 		Hold: func(ctx context.Context, h session.HoldInfo) func(error) {
@@ -124,7 +124,7 @@ func TestTrace(t *testing.T) {
 			release(t, w.get(t))
 		}, []string{
 			"acquire mutex DIR try=false",
-			"watch " + first + " who by caller",
+			"watch " + first + " by caller",
 			"watched <nil> by caller",
 			"hold mutex " + second + " by caller",
 			"acquired err=<nil> busy=false position=1 attempts=1 by caller",
@@ -144,7 +144,7 @@ func TestTrace(t *testing.T) {
 			release(t, l)
 		}, []string{
 			"acquire mutex DIR try=false",
-			"watch " + first + " who by caller",
+			"watch " + first + " by caller",
 			"watched context canceled by caller",
 			"acquired err=context canceled busy=false position=1 attempts=1 by caller",
 		}},
@@ -194,10 +194,10 @@ func TestTrace(t *testing.T) {
 			release(t, w.get(t))
 		}, []string{
 			"acquire mutex DIR try=false",
-			"watch " + first + " who by caller",
+			"watch " + first + " by caller",
 			"watched its node was deleted by caller",
 			"again 1 its node was deleted by caller",
-			"watch " + first + " who by caller",
+			"watch " + first + " by caller",
 			"watched <nil> by caller",
 			"hold mutex lock-0000000002 by caller",
 			"acquired err=<nil> busy=false position=1 attempts=2 by caller",

@@ -156,7 +156,7 @@ func (a *attempt) check(ctx context.Context, w *wait) (there bool, err error) {
 	w.timer.Reset(a.s.Timeout())
 	if w.asks {
 		w.asks = false
-		return true, a.ask(ctx)
+		return true, a.ask(w.told.within(ctx))
 	}
 	return a.allThere(w.told.within(ctx))
 }

@@ -29,13 +29,13 @@ func (a *attempt) watch(ctx context.Context, targets []blocker) ([]plumbing.Watc
 
 // asksAtOnce reports whether the watches have to be set by requests that also tell the data of the nodes:
 //
-//   - The Watch hook gets the data. A holder that can be asked to give the lock up finds that in its own. With a
-//     configuration it matters when a node ahead was created.
+//   - A holder that can be asked to give the lock up finds that in its own data. With a configuration it matters
+//     when a node ahead was created.
 //   - Servers do not tell a client when a node goes which the client may not read, and only a question for its data
 //     shows that. A wait asks for the data of one node ahead. That is enough if the lock has one holder.
 //   - The last watches were lost. Perhaps the server does not set any by the other request.
 func (a *attempt) asksAtOnce() bool {
-	return a.q.hooks().Watch != nil || a.r.Revoked != nil || a.r.Kind.configuration != nil ||
+	return a.r.Revoked != nil || a.r.Kind.configuration != nil ||
 		a.slack > 0 || a.own != nil && a.own.Event() == plumbing.WatchBroken
 }
 
@@ -195,9 +195,6 @@ func (a *attempt) settleOwn(ctx context.Context, own plumbing.Watch) error {
 // settleAhead waits for the answers about the targets.
 func (a *attempt) settleAhead(ctx context.Context, targets []blocker, watches []plumbing.Watch) error {
 	for i, w := range watches {
-		if !stands(w) && !w.Answered() {
-			continue // nobody has asked, and there is nothing to ask any more
-		}
 		_, stat, err := a.settle(ctx, w)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
@@ -212,9 +209,9 @@ func (a *attempt) settleAhead(ctx context.Context, targets []blocker, watches []
 	return nil
 }
 
-// watchAhead returns a watch on a node ahead, and asks for its data unless that is known or the node is gone.
+// watchAhead returns a watch on a node ahead, and asks for its data unless that is known.
 func (a *attempt) watchAhead(ctx context.Context, name string) (plumbing.Watch, error) {
-	if w := a.lastWatch(name); w != nil && (w.Answered() || !stands(w)) {
+	if w := a.lastWatch(name); w != nil && w.Answered() {
 		return w, nil
 	}
 	return plumbing.Of(a.s).StartWatch(ctx, path.Join(a.q.dir, name))

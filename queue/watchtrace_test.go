@@ -35,8 +35,8 @@ func rwKind(writes bool) *queue.Kind {
 	return kind
 }
 
-// The Watch hook names a node that stands. When that node is gone and the contender waits for others, the
-// hook is called with the nearest of those.
+// The Watch hook names a node that stands: the one that the error of the wait would name. When that node is gone and the
+// contender waits for others, the hook is called with another.
 func TestWatchNamesWhoStands(t *testing.T) {
 	read := func(who string) queue.Request {
 		return queue.Request{Kind: reader, Prefix: queue.PrefixRead, Data: []byte(who)}
@@ -50,12 +50,12 @@ func TestWatchNamesWhoStands(t *testing.T) {
 		want          []string
 	}{
 		{"a writer behind two readers", read("old"), read("young"), queue.Request{Kind: writer, Prefix: queue.PrefixWrite}, true, []string{
-			"watch __READ__0000000001 young by caller", "watched <nil> by caller",
-			"watch __READ__0000000000 old by caller", "watched <nil> by caller",
+			"watch __READ__0000000000 by caller", "watched <nil> by caller",
+			"watch __READ__0000000001 by caller", "watched <nil> by caller",
 		}},
-		{"a waiter of a mutex behind another, which cancels", lock("holder"), lock("waiter"), ask, false, []string{
-			"watch lock-0000000001 waiter by caller", "watched <nil> by caller",
-			"watch lock-0000000000 holder by caller", "watched <nil> by caller",
+		{"a waiter of a mutex behind another", lock("holder"), lock("waiter"), ask, false, []string{
+			"watch lock-0000000000 by caller", "watched <nil> by caller",
+			"watch lock-0000000001 by caller", "watched <nil> by caller",
 		}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -73,15 +73,13 @@ func TestWatchNamesWhoStands(t *testing.T) {
 			testserver.WaitChildren(t, dir, 2)
 			me := begin(t, q, c.mine)
 			d.has(t, c.want[0])
-			if c.held {
-				release(t, second.lease)
-			} else {
-				second.cancel()
-				second.wait(t)
+			release(t, first)
+			if !c.held {
+				second.get(t)
 			}
 			d.has(t, c.want[2])
-			me.waits(t, "the first holds")
-			release(t, first)
+			me.waits(t, "the second holds")
+			release(t, second.lease)
 			release(t, me.get(t))
 			got := slices.DeleteFunc(d.read(), func(l string) bool { return !strings.HasPrefix(l, "watch") })
 			if !slices.Equal(got, c.want) {

@@ -68,18 +68,18 @@ func (s *Session) startCreate(ctx context.Context, path string, data []byte, mod
 	done := s.traceRequest(ctx, info)
 	traced = true
 	err := s.sendCreate(ctx, s.outward(path), data, mode, number, func(made string, err error) {
+		if err = s.verdict(err); err != nil {
+			c.err = opError(info, err)
+		} else {
+			c.path = s.inward(made)
+		}
+		c.upTo, c.syncs = s.answers.zxid.Load(), s.syncs.mark()
+		if mode.ephemeral() {
+			c.noted = s.nodes.settle(s.nodes.sizeOfNew(path, mode), c.path, c.err)
+		}
+		s.creates.end(path)
 		s.withHooks(func() {
 			defer close(c.done)
-			if err = s.verdict(err); err != nil {
-				c.err = opError(info, err)
-			} else {
-				c.path = s.inward(made)
-			}
-			c.upTo, c.syncs = s.answers.zxid.Load(), s.syncs.mark()
-			if mode.ephemeral() {
-				c.noted = s.nodes.settle(s.nodes.sizeOfNew(path, mode), c.path, c.err)
-			}
-			s.creates.end(path)
 			done(err)
 		})
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -34,21 +35,53 @@ func (s *Session) remove(ctx context.Context, path string, after <-chan struct{}
 		first = false
 		return ignoreNoNode(s.delete(ctx, path, anyVersion, among))
 	})
-	if hooks := s.cfg.trace.load(); after != nil || !s.isReady() || hooks.Request != nil || hooks.Retry != nil {
+	if after != nil || !s.isReady() {
 		p.start()
 		return p.removal
 	}
 	// Nearly always one delete is enough, and needs no goroutine.
 	first = false
-	s.deleteAmong(s.life, path, nil, func(_ struct{}, err error) {
-		if ignoreNoNode(err) == nil {
-			p.end(nil)
-			return
-		}
-		p.failed = opError(RequestInfo{Op: "delete", Path: path}, s.verdict(err))
-		p.start()
-	})
+	p.deleteAtOnce(path)
 	return p.removal
+}
+
+// deleteAtOnce sends the first delete. It calls no hook: its caller can hold locks, and the requests that the caller
+// sends next come after the delete, with hooks as without them. If there is a hook for requests, it is called in
+// another goroutine, just after the delete is sent.
+func (p *persistence) deleteAtOnce(path string) {
+	p.info = RequestInfo{Op: "delete", Path: path}
+	if p.s.cfg.trace.load().Request == nil {
+		p.s.deleteAmong(p.s.life, path, nil, func(_ struct{}, err error) { p.settle(p.s.verdict(err)) })
+		return
+	}
+	answer := make(chan error, 1)
+	p.s.deleteAmong(p.s.life, path, p.s.batchNumber(&p.info), func(_ struct{}, err error) { answer <- p.s.verdict(err) })
+	outcome := sync.OnceValue(func() error {
+		select {
+		case err := <-answer:
+			return err
+		case <-p.s.life.Done():
+			return p.s.Err()
+		}
+	})
+	err := p.s.begin(func() {
+		defer func() { p.settle(outcome()) }() // also if a hook ends the goroutine
+		done := p.s.traceRequest(p.s.lifeWith(p.ctx), p.info)
+		done(outcome())
+	})
+	if err != nil {
+		p.end(err)
+	}
+}
+
+// settle takes the outcome of the first delete. Unless the node is gone, the removal goes on in the background.
+func (p *persistence) settle(err error) {
+	if ignoreNoNode(err) == nil {
+		p.end(nil)
+		return
+	}
+	p.failed = opError(p.info, err)
+	p.start()
 }
 
 // sweep is plumbing.Session.Sweep.
@@ -99,8 +132,9 @@ type persistence struct {
 	what    string
 	then    func()
 	f       func(context.Context) error
-	failed  error // of a try before the goroutine began; nil if there was none
-	refused bool  // the server has refused; Done is closed
+	info    RequestInfo // of a try before the goroutine began
+	failed  error       // of that try; nil if it has not failed
+	refused bool        // the server has refused; Done is closed
 }
 
 func (p *persistence) start() {
@@ -124,6 +158,8 @@ func (p *persistence) run() {
 		err := p.failed
 		if p.failed = nil; err == nil {
 			err = p.f(life)
+		} else if classify(err) != answered && p.s.Err() == nil {
+			p.s.traceRetry(life, p.info, 1, err)
 		}
 		next := wait
 		switch {

@@ -12,6 +12,10 @@ import (
 // A hook that begins something returns the context to go on with, and a function. The function is
 // called once, with the outcome, when the thing has ended. It may be nil.
 //
+// Hooks see what the module does, and change no request: with them a session sends what it sends without
+// them. Only what Traceparent returns is added to the data of a node. A slow hook delays requests, and a
+// context that a hook returns should end with the one that the hook got, and not before.
+//
 // A hook should not panic or call runtime.Goexit. If it does so in the goroutine of a caller of
 // this module, the call ends, and the lock it held or waited for is given up. In a goroutine of
 // the module, a panic ends the program.
@@ -25,9 +29,9 @@ type Trace struct {
 	// Request surrounds one request to the server. Each try is a request of its own.
 	Request func(ctx context.Context, r RequestInfo) (context.Context, func(error))
 
-	// Watch surrounds a contender's wait for nodes ahead of it, for as long as the nearest of
-	// them stands. If that node goes and the contender still waits for others, the first call has
-	// ended and another begins.
+	// Watch surrounds a contender's wait for nodes ahead of it, for as long as one of them stands:
+	// the one that WatchInfo describes. If that node goes and the contender still waits for others,
+	// the first call has ended and another begins.
 	Watch func(ctx context.Context, w WatchInfo) (context.Context, func(error))
 
 	// Acquire surrounds an acquisition, from the call to the grant or the error. Each lock of a
@@ -94,14 +98,22 @@ type RetryInfo struct {
 	Cause error  // how the last try ended
 }
 
-// WatchInfo describes the part of a wait during which one node is the nearest ahead.
+// WatchInfo describes the part of a wait during which one node ahead stands. It is the node that the error
+// of the wait would name: that of the holder if the contender knows which one that is, and otherwise the
+// nearest.
 type WatchInfo struct {
-	Chroot  string // the path of the connect string; "/" if it has none
-	Path    string // the nearest node ahead
-	Data    []byte // that node's data; must not be changed
-	Session int64  // the session that owns that node; 0 if the node is not ephemeral, or cannot be read
-	Nodes   int    // how many nodes ahead are watched, including this one
-	Ahead   int    // how many nodes ahead the contender waits for, including those that it does not watch
+	Chroot string // the path of the connect string; "/" if it has none
+	Path   string // the node
+	Nodes  int    // how many nodes ahead are watched, including this one
+	Ahead  int    // how many nodes ahead the contender waits for, including those that it does not watch
+
+	// Known returns what the wait knows of the node when Known is called: its data, which must not be
+	// changed, and the session that owns it, 0 if it is not ephemeral. A wait asks for them after 20 ms,
+	// so that a hook cannot learn of a shorter wait who was ahead. Only unfair locks, semaphores, and
+	// contenders that can be asked to give the lock up know it at once. ok is false while it is not
+	// known, and for ever if the client may not read the node. Known sends nothing, and may be
+	// called at any time and by any number of goroutines, also when the wait has ended.
+	Known func() (data []byte, session int64, ok bool)
 }
 
 // AcquireInfo describes an acquisition.

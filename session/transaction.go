@@ -58,14 +58,14 @@ func (s *Session) startMulti(ctx context.Context, ops []any) (*transaction, erro
 	done := s.traceRequest(ctx, multiInfo)
 	traced = true
 	s.sendMulti(own, out, func(results []zk.MultiResponse, err error) {
+		t.syncs = s.syncs.mark()
+		if err = s.verdict(err); err != nil {
+			t.err = opError(multiInfo, err)
+		} else {
+			t.results = results
+		}
 		s.withHooks(func() {
 			defer close(t.done)
-			t.syncs = s.syncs.mark()
-			if err = s.verdict(err); err != nil {
-				t.err = opError(multiInfo, err)
-			} else {
-				t.results = results
-			}
 			done(err)
 		})
 	})

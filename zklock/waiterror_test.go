@@ -18,7 +18,7 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// impatient is a process whose waits end as soon as they watch the contenders ahead.
+// impatient is a process whose waits end as soon as they know who is ahead.
 type impatient struct {
 	m   *session.Manager
 	end atomic.Pointer[context.CancelFunc]
@@ -27,9 +27,21 @@ type impatient struct {
 func newImpatient(t *testing.T, servers string) *impatient {
 	p := &impatient{}
 	p.m = testserver.Connect(t, servers, session.WithTrace(session.Trace{
-		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
-			(*p.end.Load())()
-			return ctx, nil
+		Watch: func(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
+			over := make(chan struct{})
+			go func() {
+				look := time.NewTicker(time.Millisecond)
+				defer look.Stop()
+				for known := false; !known; _, _, known = w.Known() {
+					select {
+					case <-look.C:
+					case <-over:
+						return
+					}
+				}
+				(*p.end.Load())()
+			}()
+			return ctx, func(error) { close(over) }
 		},
 	}))
 	return p
@@ -76,10 +88,12 @@ func TestWaitErrors(t *testing.T) {
 		Want: "acquire /a/m: context canceled (held by web-3/4711, in the queue for 1s)"}
 	texts["of this process"] = testserver.ErrorText{Err: me.wait(t, newMutex(t, me.m, dir+"/own").Lock),
 		Want: `acquire /a/own: context canceled (held by this process, "request 42", in the queue for 1s)`}
+	testserver.WaitChildren(t, dir+"/m", 1) // the node of the wait that ended is gone
 	multi, err := zklock.Multi(newMutex(t, me.m, dir+"/a"), newMutex(t, me.m, dir+"/m"))
 	must(t, err)
 	texts["several"] = testserver.ErrorText{Err: me.wait(t, multi.Lock),
 		Want: "acquire /a/m: context canceled (held by web-3/4711, in the queue for 1s)"}
+	testserver.WaitChildren(t, dir+"/m", 1)
 	texts["local"] = testserver.ErrorText{Err: me.wait(t, newMutex(t, me.m, dir+"/m", zklock.WithLocalHandover(1)).Lock),
 		Want: "acquire /a/m: context canceled (held by web-3/4711, in the queue for 1s)"}
 	local := newMutex(t, me.m, dir+"/local", zklock.WithLocalHandover(1))
