@@ -2,7 +2,9 @@ package rwlock_test
 
 import (
 	"context"
+	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -173,30 +175,35 @@ func (n node) delete() {
 func curator(prefix string) string { return "_c_" + uuid.NewString() + "-" + prefix }
 func kazoo(prefix string) string   { return strings.ReplaceAll(uuid.NewString(), "-", "") + prefix }
 
-// watchHook sends a value when a contender has set its watches and waits.
+// watchHook sends a value when a contender has set its watches, and knows who is ahead.
 func watchHook(watching chan<- struct{}) session.Option {
 	return session.WithTrace(session.Trace{
-		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
-			watching <- struct{}{}
-			return ctx, nil
+		Watch: func(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
+			return ctx, testserver.WhenKnown(w, func() { watching <- struct{}{} })
 		},
 	})
 }
 
-// watchesUnder returns the number of watches that the shared server has on dir and below it.
-func watchesUnder(tb testing.TB, dir string) int {
+// watched returns dir and the paths below it on which the session of a manager has watches, in order. Without a manager, it
+// returns those of all sessions.
+func watched(tb testing.TB, m *session.Manager, dir string) (all []string) {
 	tb.Helper()
 	text, err := testserver.Server(tb).Word(patient(tb), 0, "wchp") // each path, then its sessions, indented
 	must(tb, err)
-	n, ours := 0, false
+	path, id := "", ""
+	if m != nil {
+		id = fmt.Sprintf("0x%x", testserver.Session(tb, m).ID())
+	}
 	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "/") {
-			ours = strings.HasPrefix(line, dir)
-		} else if ours && strings.HasPrefix(line, "\t") {
-			n++
+		switch {
+		case strings.HasPrefix(line, "/"):
+			path = strings.TrimSpace(line)
+		case strings.HasPrefix(path, dir) && (id == "" || strings.TrimSpace(line) == id):
+			all = append(all, path)
 		}
 	}
-	return n
+	slices.Sort(all)
+	return all
 }
 
 // inDir matches all requests for the directory and below it.

@@ -404,7 +404,7 @@ func TestCancelLeavesNothing(t *testing.T) {
 			testserver.WaitChildren(t, dir, 1)
 			must(t, holder.Err())
 			must(t, holder.Release(patient(t)))
-			zktest.Eventually(t, testserver.Patience, "no watch", func() bool { return watchesUnder(t, dir) == 0 })
+			zktest.Eventually(t, testserver.Patience, "no watch", func() bool { return len(watched(t, nil, dir)) == 0 })
 			must(t, rw.Lock(patient(t)))
 			must(t, rw.Unlock())
 		})

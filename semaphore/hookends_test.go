@@ -42,43 +42,12 @@ func TestPlaceThatComesBack(t *testing.T) {
 	receive(t, "the reply to the renewal of G", made.Hit())
 
 	x.proxy.Heal()
-	select {
-	case <-x.done:
-		must(t, x.err)
-		must(t, h.Err())
-		must(t, inN.Err())
-		t.Errorf("T was let in (%v) beside H and N: three leases are held of two", x.lease.Path())
-		made.Release()
-		release(t, x.lease, h, inN)
-		release(t, g.get(t))
-		return
-	case node := <-waitFor(x, inN):
-		_ = node
-	}
+	x.waitsFor(t, inN)
 	x.waits(t, "two are held of two")
 	made.Release()
 	release(t, h)
 	release(t, x.get(t), inN)
 	release(t, g.get(t))
-}
-
-// waitFor returns a channel that gets a value when x watches the node of a lease.
-func waitFor(x *slow, l *queue.Lease) <-chan string {
-	out := make(chan string, 1)
-	go func() {
-		for {
-			select {
-			case node := <-x.watching:
-				if node == l.Path() {
-					out <- node
-					return
-				}
-			case <-x.done:
-				return
-			}
-		}
-	}()
-	return out
 }
 
 // newestButOne returns the path of the last contender but one.

@@ -21,7 +21,7 @@ import (
 type slow struct {
 	*call
 	proxy    *zktest.Proxy
-	watching chan string // gets the nearest node ahead, at the beginning of each wait
+	watching chan string // gets a node ahead, at the beginning of each wait
 }
 
 // slowly begins an AcquireN and returns when it waits for another contender. No request is under way then. A reply that a
@@ -40,21 +40,17 @@ func slowly(t *testing.T, dir string, limit, n int) *slow {
 	return s
 }
 
-// waitsFor returns when the contender has begun to wait for a holder.
+// waitsFor returns when the contender has asked for the node of a holder, which it does before it waits for it.
 func (s *slow) waitsFor(t *testing.T, l *queue.Lease) {
 	t.Helper()
-	for {
+	zktest.Eventually(t, testserver.Patience, "it waits for "+l.Path(), func() bool {
 		select {
-		case node := <-s.watching:
-			if node == l.Path() {
-				return
-			}
 		case <-s.done:
 			t.Fatalf("AcquireN returned (%v), though it has to wait for %s", s.err, l.Path())
-		case <-time.After(testserver.Patience):
-			t.Fatalf("it does not wait for %s", l.Path())
+		default:
 		}
-	}
+		return s.proxy.Count(zktest.On(zktest.OpGetData, l.Path())) > 0
+	})
 }
 
 // A holds a lease, B and C wait, and B's network is cut. C is let in by a higher limit. When the limit is lower again, B

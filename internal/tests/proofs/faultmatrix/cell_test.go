@@ -82,23 +82,7 @@ var hooks = session.Trace{Watch: func(ctx context.Context, w session.WatchInfo) 
 	if !ok {
 		return ctx, nil
 	}
-	over := make(chan struct{})
-	go func() {
-		look := time.NewTicker(time.Millisecond)
-		defer look.Stop()
-		for {
-			if _, _, known := w.Known(); known {
-				s.fire()
-				return
-			}
-			select {
-			case <-look.C:
-			case <-over:
-				return
-			}
-		}
-	}()
-	return ctx, func(error) { close(over) }
+	return ctx, testserver.WhenKnown(w, s.fire)
 }}
 
 const serverTick = 200 * time.Millisecond
