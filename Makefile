@@ -156,7 +156,7 @@ MISSPELL := go run github.com/golangci/misspell/cmd/misspell@v0.8.0
 .PHONY: lint
 lint: ## gofmt, golangci-lint (see .golangci.yml), go.mod files, spelling, prose and names
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "gofmt would change these"; exit 1; }
-	@for d in . $(MODULES); do echo "lint $$d"; (cd $$d && $(GOLANGCI) run --timeout 20m ./...) || exit 1; done
+	$(GOLANGCI) run --timeout 20m ./... $(MODULES:%=./%/...)
 	@GOWORK=off go mod tidy -diff || { echo "go mod tidy would change this"; exit 1; }
 	@for d in $(MODULES); do .ci/tidy -diff $$d || { echo "$$d: make tidy would change this"; exit 1; }; done
 	@git ls-files | xargs $(MISSPELL) -error
