@@ -30,6 +30,7 @@ func campaignFar(tb testing.TB, terms chan *served, path, id string) remote {
 // The context of a leader that is cut off ends before another candidate leads, in each direction of the cut.
 // When the leader is back, it campaigns again.
 func TestCutOff(t *testing.T) {
+	t.Parallel()
 	cuts := []zktest.Direction{zktest.Both, zktest.ToServer, zktest.ToClient}
 	for _, cut := range cuts[:longtest.Pick(1, len(cuts))] {
 		dir := testserver.Path(t)

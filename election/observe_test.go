@@ -65,6 +65,7 @@ func (o *observed) sees(tb testing.TB, id string) {
 // Observe gives the leader, each that follows, and says when there is none, from before the first
 // candidate on.
 func TestObserve(t *testing.T) {
+	t.Parallel()
 	dir := testserver.Path(t)
 	ctx, cancel := context.WithCancel(patient(t))
 	o := observe(ctx, observer(t, testserver.Server(t).Addr(0), dir))
@@ -153,6 +154,7 @@ func TestObserveArrival(t *testing.T) {
 // An observer that was disconnected, or has lost its session, learns of what has changed meanwhile, and
 // of nothing if nothing has changed.
 func TestObserveAcrossFaults(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]func(t *testing.T, p *zktest.Proxy, m *session.Manager){
 		"disconnected": func(_ *testing.T, p *zktest.Proxy, _ *session.Manager) { p.Disconnect() },
 		"session lost": func(t *testing.T, p *zktest.Proxy, m *session.Manager) {
@@ -160,6 +162,7 @@ func TestObserveAcrossFaults(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := testserver.Path(t)
 			proxy := testserver.Proxy(t)
 			e := observer(t, proxy.Addr(), dir)

@@ -120,6 +120,7 @@ func heldAndAwaited(t *testing.T, q, rival *queue.Queue) (l *queue.Lease, next *
 
 // A holder that is cut off knows that it has lost the lock before another contender enters.
 func TestPartitionedHolderKnowsFirst(t *testing.T) {
+	t.Parallel()
 	for _, d := range []zktest.Direction{zktest.Both, zktest.ToServer} {
 		t.Run(d.String(), func(t *testing.T) {
 			t.Parallel()

@@ -70,6 +70,7 @@ func (l *lines) count(text string) int {
 // A release that the server refuses is repeated, so that the next contender gets the lock when the
 // permission is back. The session lives on.
 func TestRefusedReleaseGoesOn(t *testing.T) {
+	t.Parallel()
 	f := newRefused(t, ask)
 	s := testserver.Session(t, f.m)
 	next := begin(t, client(t, f.dir), ask)
@@ -90,6 +91,7 @@ func TestRefusedReleaseGoesOn(t *testing.T) {
 
 // Several deletes are refused before the permission is back. One line is logged.
 func TestRefusedReleaseIsLoggedOnce(t *testing.T) {
+	t.Parallel()
 	dir := dirWithout(t, zk.PermDelete)
 	log := new(lines)
 	q, proxy, _ := proxied(t, dir, session.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
@@ -106,6 +108,7 @@ func TestRefusedReleaseIsLoggedOnce(t *testing.T) {
 // The node of an unfair lock whose delete was refused is not taken over by another attempt of the
 // same session: the delete, which is repeated, would hit it.
 func TestRefusedReleaseOfUnfair(t *testing.T) {
+	t.Parallel()
 	f := newRefused(t, askUnfair)
 	s := testserver.Session(t, f.m)
 	old, err := s.Exists(patient(t), f.lease.Path())
@@ -131,6 +134,7 @@ func TestRefusedReleaseOfUnfair(t *testing.T) {
 // The claim to the node of an unfair lock lasts as long as the node, even if an attempt that failed
 // could not delete it.
 func TestRefusedLeaveOfUnfair(t *testing.T) {
+	t.Parallel()
 	dir := dirWithout(t, zk.PermDelete)
 	_, err := testserver.Admin(t).Create(dir+"/lock-0000000001", nil, 0, zk.WorldACL(zk.PermAll))
 	mustBe(t, err, nil)

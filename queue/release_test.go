@@ -132,6 +132,7 @@ func TestReleaseRace(t *testing.T) {
 
 // The session ends right after a release, which returns ErrReleasePending.
 func TestReleaseThenClose(t *testing.T) {
+	t.Parallel()
 	dir := persistentDir(t)
 	q, proxy, m := proxied(t, dir)
 	l := acquire(t, q)

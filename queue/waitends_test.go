@@ -42,6 +42,7 @@ func TestWaitEndsWithManager(t *testing.T) {
 
 // A hook ends the goroutine while a call of the Watch hook is open. That call ends too.
 func TestWatchCallEndsWithGoroutine(t *testing.T) {
+	t.Parallel()
 	dir := persistentDir(t)
 	holder := acquire(t, client(t, dir))
 	hook, begun, ended := watchCalls()

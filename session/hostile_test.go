@@ -58,6 +58,7 @@ func words(ns ...int32) []byte {
 // Whatever a server sends instead of a greeting, there is no panic, no session, and no memory for
 // the bytes that it announces. Connect ends with its context.
 func TestHostileGreetings(t *testing.T) {
+	t.Parallel()
 	for name, answer := range map[string][]byte{
 		"nothing":            nil,
 		"length of zero":     words(0),

@@ -17,6 +17,7 @@ import (
 // With a WithRetry that says stop, requests fail with the error of their last try. Guaranteed
 // deletes and dials go on.
 func TestRetryThatStops(t *testing.T) {
+	t.Parallel()
 	p, _, s := behindProxy(t, 20*time.Second,
 		session.WithRetry(func() backoff.BackOff { return &backoff.StopBackOff{} }))
 	d, ctx := dir(t, s), patient(t)

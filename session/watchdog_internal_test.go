@@ -23,6 +23,7 @@ func (e slowExpired) Go(func()) {}
 // watchdog.look holds watchdog.mu and wants Conn.mu (silence); Conn.receive holds Conn.mu and wants
 // watchdog.mu (Expired → lose → end → watchdog.stop).
 func TestWatchdogAndExpiryDoNotDeadlock(t *testing.T) {
+	t.Parallel()
 	const patience = 20 * time.Second // of a busy machine
 	cfg := newFakeConfig(t, WithTimeout(2*time.Second))
 	s := bareSession(t, cfg)

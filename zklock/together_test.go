@@ -242,6 +242,7 @@ func TestTogetherNoAuth(t *testing.T) {
 
 // If a server refuses to remove what has to be given up, Lock and TryLock return its error.
 func TestTogetherRollbackRefused(t *testing.T) {
+	t.Parallel()
 	ctx := patient(t)
 	for what, call := range map[string]func(*zklock.MultiLock) error{
 		"Lock":    func(m *zklock.MultiLock) error { return m.Lock(ctx) },
