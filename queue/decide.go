@@ -79,7 +79,7 @@ func (a *attempt) surveyBoth(ctx context.Context) ([]string, int64, error) {
 // listChildren lists the directory. If the place may be kept, it sets a watch in the same request.
 func (a *attempt) listChildren(ctx context.Context) (names []string, stat *zk.Stat, err error) {
 	if !a.entry.lazy || a.waited {
-		return a.s.Children(ctx, a.q.dir)
+		return plumbing.Of(a.s).Children(ctx, a.q.dir)
 	}
 	names, stat, a.children, err = plumbing.Of(a.s).List(ctx, a.q.dir)
 	return names, stat, err

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -71,7 +70,7 @@ func call[T any](s *Session, request *wire.Encoder, decode func(*wire.Decoder) (
 	})
 }
 
-// decoded decodes an answer. If several calls share it, only the first decodes it.
+// decoded decodes an answer. If several calls share it, only the first decodes it, and all get the same.
 func decoded[T any](r *wire.Reply, decode func(*wire.Decoder) (T, error)) (T, error) {
 	type result struct {
 		v   T
@@ -84,9 +83,6 @@ func decoded[T any](r *wire.Reply, decode func(*wire.Decoder) (T, error)) (T, er
 	if !ok {
 		known.v, known.err = decode(&r.Body)
 		*r.Shared = known
-	}
-	if c, ok := any(known.v).(interface{ copy() T }); ok {
-		return c.copy(), known.err
 	}
 	return known.v, known.err
 }
@@ -120,20 +116,10 @@ func (s *Session) get(path string, watch bool) starter[content] {
 	}
 }
 
-// children is the answer to listing.
+// children is the answer to listing. Thousands of callers may share it, so nobody may change it.
 type children struct {
 	names []string
 	stat  *zk.Stat
-}
-
-// copy returns what a caller of [Session.Children] may change.
-func (c children) copy() children {
-	if c.stat != nil {
-		stat := *c.stat
-		c.stat = &stat
-	}
-	c.names = slices.Clone(c.names)
-	return c
 }
 
 func (s *Session) listing(path string, watch bool) starter[children] {

@@ -175,6 +175,14 @@ func (p *sessionPlumbing) WatchChildren(ctx context.Context, path string) (plumb
 	return (*watchPlumbing)(w), nil
 }
 
+func (p *sessionPlumbing) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
+	if err := validatePath(path); err != nil {
+		return nil, nil, err
+	}
+	c, err := p.session().childrenOf(ctx, path)
+	return c.names, c.stat, err
+}
+
 func (p *sessionPlumbing) List(ctx context.Context, path string) ([]string, *zk.Stat, plumbing.Watch, error) {
 	if err := validatePath(path); err != nil {
 		return nil, nil, nil, err

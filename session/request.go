@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -32,8 +33,17 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat
 	if err := validatePath(path); err != nil {
 		return nil, nil, err
 	}
-	r, err := do(ctx, s, RequestInfo{Op: "getChildren", Path: path}, always, s.listing(s.outward(path), false))
-	return r.names, r.stat, err
+	c, err := s.childrenOf(ctx, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	stat := *c.stat
+	return slices.Clone(c.names), &stat, nil // the caller may change them
+}
+
+// childrenOf is Children for callers that change nothing of the answer.
+func (s *Session) childrenOf(ctx context.Context, path string) (children, error) {
+	return do(ctx, s, RequestInfo{Op: "getChildren", Path: path}, always, s.listing(s.outward(path), false))
 }
 
 // Exists returns the stat of a node, or nil if there is no such node. It returns and fails as Get

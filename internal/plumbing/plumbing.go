@@ -157,7 +157,11 @@ type Session interface {
 	// zk.ErrNoNode.
 	WatchChildren(ctx context.Context, path string) (Watch, error)
 
-	// List is Children of session.Session, and sets a watch on the children in the same request. The
+	// Children is Children of session.Session. The caller must not change what it returns: thousands of contenders
+	// may share it.
+	Children(ctx context.Context, path string) ([]string, *zk.Stat, error)
+
+	// List is Children of this interface, and sets a watch on the children in the same request. The
 	// watch ends as that of WatchChildren does, and is not shared. While it is pending, no child was
 	// created or deleted since the listing, as far as the server has told, and the connection of the
 	// listing lasts. It may have ended by the time at which List returns, also by an event that came

@@ -6,7 +6,7 @@ import "bytes"
 // them would get a list with all of the others. So a list that cannot leave at once steps aside, and two things
 // happen while it waits:
 //
-//   - Calls behind it pass, at most mostCalls of them. These are the creates of others who contend.
+//   - Calls behind it pass, at most mostCalls of them. These are the creates of other contenders.
 //   - Other callers that want the same list join it, once all calls that came before theirs have left. So a list
 //     shows a caller everything that it would have shown had it left alone.
 //
@@ -19,7 +19,7 @@ type listings struct {
 	next int // which of all leaves next: see due
 }
 
-// aList is a request for a list, and who wants it.
+// aList is a request for a list, and the callers that want it.
 type aList struct {
 	frame []byte
 	read  read

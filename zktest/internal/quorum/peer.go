@@ -77,8 +77,14 @@ type input struct {
 
 // Write hands a frame to the run loop. While the server does not read, Write waits.
 func (p *Peer) Write(frame []byte) (int, error) {
-	for opened := p.reading.opened(); opened != nil; opened = p.reading.opened() {
+	for {
+		inbox, opened := p.st.inbox, p.reading.opened()
+		if opened != nil {
+			inbox = nil
+		}
 		select {
+		case inbox <- input{p, frame}:
+			return len(frame), nil
 		case <-opened:
 		case <-p.hungUp:
 			return 0, errHungUp
@@ -87,16 +93,6 @@ func (p *Peer) Write(frame []byte) (int, error) {
 		case <-p.st.done:
 			return 0, ErrClosed
 		}
-	}
-	select {
-	case p.st.inbox <- input{p, frame}:
-		return len(frame), nil
-	case <-p.hungUp:
-		return 0, errHungUp
-	case <-p.closed:
-		return 0, net.ErrClosed
-	case <-p.st.done:
-		return 0, ErrClosed
 	}
 }
 
