@@ -172,15 +172,20 @@ func TestSessionEndTooLongAlone(t *testing.T) {
 	}
 }
 
+// smallEnsemble has three servers that read at most 8 kB of the end of a session. It may end up past help.
+func smallEnsemble(t *testing.T) *stage {
+	srv, err := New(Servers(3), MaxPacket(4096))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Close() })
+	return newStage(t, srv)
+}
+
 // In an ensemble, each leader that ends the session stops serving, until no majority is left.
 func TestSessionEndTooLongForEnsemble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, err := New(Servers(3), MaxPacket(4096))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer srv.Close()
-		s := newStage(t, srv)
+		s := smallEnsemble(t)
 		c := s.call("client", 0, nil, shortSession)
 		c.crowd(2*4096 + 1)
 		s.leads(2)
@@ -215,12 +220,7 @@ func TestSessionEndTooLongForEnsemble(t *testing.T) {
 // A follower that has left such a leader does not follow it again, even if another follower still does.
 func TestSessionEndTooLongForOneFollowerFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, err := New(Servers(3), MaxPacket(4096))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer srv.Close()
-		s := newStage(t, srv)
+		s := smallEnsemble(t)
 		c := s.call("client", 0, nil, 40*time.Second)
 		c.crowd(2*4096 + 1)
 		s.DelayLink(2, 1, time.Second)
