@@ -18,8 +18,8 @@ type result struct {
 	values map[string][][]float64
 }
 
-// patience bounds one measurement of one rival.
-const patience = 3 * time.Minute
+// patience bounds one measurement of one rival. The burst of zk.Lock takes minutes on a busy machine.
+const patience = 10 * time.Minute
 
 // bench measures rows of rivals.
 type bench struct {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -39,6 +40,7 @@ const keepFor = time.Minute
 type ours struct {
 	m      *session.Manager
 	e      *entry                        // nil: not measured
+	lost   *atomic.Int64                 // sessions
 	shared func() (*zklock.Mutex, error) // returns the same one each time, for all workers
 }
 
@@ -53,14 +55,23 @@ func connectOurs(ctx context.Context, server string, p plan) (connection, error)
 		opts = append(opts, session.WithTrace(e.trace()))
 	}
 	m, err := session.Connect(ctx, server, opts...)
-	return ours{m, e, sync.OnceValues(func() (*zklock.Mutex, error) {
+	if err != nil {
+		return nil, err
+	}
+	o := ours{m: m, e: e, lost: new(atomic.Int64), shared: sync.OnceValues(func() (*zklock.Mutex, error) {
 		return zklock.New(m, p.path, zklock.WithLocalHandover(mostPasses))
-	})}, err
+	})}
+	m.Subscribe(func(c session.Change) {
+		if c.To == session.Lost {
+			o.lost.Add(1)
+		}
+	})
+	return o, nil
 }
 
 func (o ours) Close() error { return o.m.Close() }
 
-func (o ours) Lock(_ context.Context, p plan, worker int) (lock, error) {
+func (o ours) Lock(ctx context.Context, p plan, worker int) (lock, error) {
 	switch p.kind {
 	case mutex:
 		return o.mutex(p, p.where(worker))
@@ -96,6 +107,8 @@ func (o ours) Lock(_ context.Context, p plan, worker int) (lock, error) {
 			return lock{}, err
 		}
 		return lock{lock: s.Lock, unlock: given(s.Unlock)}, nil
+	case twoWrites:
+		return o.twoWrites(ctx, p)
 	}
 	return lock{}, fmt.Errorf("no lock is a %q", p.kind)
 }
@@ -120,6 +133,27 @@ func (o ours) mutex(p plan, where string) (lock, error) {
 	return l, nil
 }
 
+// twoWrites creates a node and deletes it, as that of plain does.
+func (o ours) twoWrites(ctx context.Context, p plan) (lock, error) {
+	s, err := o.m.Session(ctx)
+	if err != nil {
+		return lock{}, err
+	}
+	directory := func(p string) error {
+		_, err := s.Create(ctx, p, nil, session.Persistent)
+		return err
+	}
+	if err := makeNodes(directory, p.path); err != nil {
+		return lock{}, err
+	}
+	var made string
+	create := func(ctx context.Context) (err error) {
+		made, err = s.Create(ctx, p.path+"/limit-", nil, session.EphemeralSequential)
+		return err
+	}
+	return lock{lock: create, unlock: func(ctx context.Context) error { return s.Delete(ctx, made, -1) }}, nil
+}
+
 func noContext(f func() error) func(context.Context) error {
 	return func(context.Context) error { return f() }
 }
@@ -137,20 +171,31 @@ func given(unlock func() error) func(context.Context) error {
 }
 
 // plain is a session of go-zookeeper alone: for its zk.Lock, and for the limits.
-type plain struct{ c *zk.Conn }
+type plain struct {
+	c    *zk.Conn
+	lost *atomic.Int64 // sessions
+}
 
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
 func connectPlain(ctx context.Context, server string, _ plan) (connection, error) {
-	c, err := dial(ctx, server)
-	return plain{c}, err
+	var lost atomic.Int64
+	c, err := dial(ctx, server, func(e zk.Event) {
+		if e.State == zk.StateExpired {
+			lost.Add(1)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return plain{c, &lost}, nil
 }
 
-// dial returns a client once it has a session.
-func dial(ctx context.Context, servers string) (*zk.Conn, error) {
-	c, events, err := zk.Connect(strings.Split(servers, ","), timeout, zk.WithLogger(silent{}))
+// dial returns a client once it has a session. It calls onEvent, if that is not nil, at each event.
+func dial(ctx context.Context, servers string, onEvent func(zk.Event)) (*zk.Conn, error) {
+	c, events, err := zk.Connect(strings.Split(servers, ","), timeout, zk.WithLogger(silent{}), zk.WithEventCallback(onEvent))
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +226,7 @@ func (c plain) Lock(ctx context.Context, p plan, worker int) (lock, error) {
 	case several:
 		return c.several(p), nil
 	}
-	if err := makeNodes(c.c, p.path); err != nil {
+	if err := c.makeNodes(p.path); err != nil {
 		return lock{}, err
 	}
 	nothing := func(context.Context) error { return nil }
@@ -226,17 +271,24 @@ func (c plain) several(p plan) lock {
 	return lock{lock: each((*zk.Lock).Lock), unlock: each((*zk.Lock).Unlock)}
 }
 
+func (c plain) makeNodes(p string) error {
+	return makeNodes(func(p string) error {
+		_, err := c.c.Create(p, nil, 0, zk.WorldACL(zk.PermAll))
+		return err
+	}, p)
+}
+
 // makeNodes makes a path.
-func makeNodes(c *zk.Conn, p string) error {
+func makeNodes(create func(string) error, p string) error {
 	if p == "/" {
 		return nil
 	}
-	_, err := c.Create(p, nil, 0, zk.WorldACL(zk.PermAll))
+	err := create(p)
 	if errors.Is(err, zk.ErrNoNode) {
-		if err := makeNodes(c, path.Dir(p)); err != nil {
+		if err := makeNodes(create, path.Dir(p)); err != nil {
 			return err
 		}
-		_, err = c.Create(p, nil, 0, zk.WorldACL(zk.PermAll))
+		err = create(p)
 	}
 	if errors.Is(err, zk.ErrNodeExists) {
 		return nil

@@ -30,9 +30,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
-	if len(os.Args) > 1 && os.Args[1] == delayCommand {
+	switch command := append(os.Args, "")[1]; command {
+	case delayCommand:
 		err = runDelayer(os.Args[2:], os.Stdin, os.Stdout)
-	} else {
+	case readCommand:
+		err = runReader(ctx, os.Args[2:], os.Stdin, os.Stdout)
+	default:
 		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
@@ -145,7 +148,7 @@ func measureAll(ctx context.Context, o options, chosen []row, log *slog.Logger) 
 		return "", nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	admin, err := dial(ctx, s.direct)
+	admin, err := dial(ctx, s.direct, nil)
 	if err != nil {
 		return "", nil, err
 	}

@@ -16,7 +16,7 @@ import (
 
 // TestMain lets the test binary be the processes that run starts.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == delayCommand {
+	if len(os.Args) > 1 && (os.Args[1] == delayCommand || os.Args[1] == readCommand) {
 		main()
 		return
 	}

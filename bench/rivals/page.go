@@ -37,6 +37,12 @@ of each round. So more than 1 is in turnstile's favour.
   its data in memory, and is there for orientation. All sessions have a timeout of 30 s.
 - *Processor time* is what the client's process takes, with its garbage collection.
 - Waiters of a session *with one lock object* have ` + "`zklock.WithLocalHandover(n)`" + `.
+- *Goroutines of a session, one lock*: all of them call Lock at once, and each gives the lock back when it has it. The
+  *lease left at worst* is the least that ` + "`Session.Remaining`" + ` returned meanwhile. A *zk.Conn* does not have a clock
+  of that kind.
+- *Another client reads*: a *zk.Conn* in a process of its own gets one small node again and again, one request at a
+  time. The goroutines create nodes and delete them, with ` + "`session.Session`" + ` and with *zk.Conn*, and take no lock.
+  *Nodes* are how many they do in a second.
 - Memory is heap and stacks in Go. In Java it is the heap, and each waiter needs a thread besides. In
   Python it is the resident set. The locks that are held were taken one after another: a thousand goroutines
   at once leave stacks behind in the Go runtime, whatever lock they take.

@@ -17,6 +17,7 @@ type row struct {
 	net     network
 	plan    plan
 	try     bool // it wants a TryLock
+	goOnly  bool // it is for turnstile and go-zookeeper
 	hold    time.Duration
 	limit   kind // what no lock can do without; "": nothing that could be measured alone
 	width   int  // of the limit: how many requests at once

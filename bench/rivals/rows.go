@@ -13,12 +13,13 @@ type size struct {
 	cycles  int           // in a round, at least, of what nobody else wants
 	crowd   int           // the most sessions that hand a lock over
 	waiters int           // the longest queue, and the most locks
+	burst   int           // goroutines of one session that all begin at once
 	warm    int           // cycles of everybody, before the first row
 }
 
 var (
-	full  = size{rounds: 9, span: 500 * time.Millisecond, cycles: 100, crowd: 100, waiters: 1000, warm: 3000}
-	quick = size{rounds: 1, cycles: 5, crowd: 4, waiters: 20, warm: 5}
+	full  = size{rounds: 9, span: 500 * time.Millisecond, cycles: 100, crowd: 100, waiters: 1000, burst: 8000, warm: 3000}
+	quick = size{rounds: 1, cycles: 5, crowd: 4, waiters: 20, burst: 100, warm: 5}
 )
 
 var (
@@ -69,6 +70,7 @@ func rows(z size) []row {
 		all = append(all, shared(z, net)...)
 	}
 	all = append(all, alone(z)...)
+	all = append(all, bursts(z)...)
 	for _, net := range []network{loopback, delayed} {
 		all = append(all, kept(z, net)...)
 	}
@@ -157,6 +159,25 @@ func alone(z size) []row {
 	)
 }
 
+// bursts returns the rows of many goroutines that begin at once in one session. Curator and kazoo would need a thread
+// for each of them.
+func bursts(z size) []row {
+	return []row{
+		{
+			key: "burst", title: fmt.Sprintf("%d goroutines of a session, one lock", z.burst), net: loopback,
+			plan: plan{kind: mutex, sessions: 1, workers: z.burst}, rounds: 3, goOnly: true,
+			metrics: []metric{{"until all were served", seconds}, {"sessions lost", whole}, {"lease left at worst", remaining}},
+			measure: burst,
+		},
+		{
+			key:   "neighbour",
+			title: fmt.Sprintf("%d goroutines of a session create nodes, and another client reads", z.burst), net: loopback,
+			plan: plan{kind: twoWrites, sessions: 1, workers: z.burst}, warm: z.burst, cycles: z.burst, goOnly: true,
+			metrics: []metric{{"reads", frequency}, {"reads without them", unburdened}, {"nodes", frequency}}, measure: neighbour,
+		},
+	}
+}
+
 func counts(z size, key, title string) row {
 	return row{
 		key: key, title: title, net: counted,
@@ -207,6 +228,9 @@ func lacks(name string, r row) string {
 	}
 	if r.plan.shared && name != turnstileName {
 		return "only turnstile hands a lock on within a process"
+	}
+	if r.goOnly && name != turnstileName && name != zkLockName {
+		return "of bursts, those of go-zookeeper and turnstile alone were measured"
 	}
 	return missing[name](r)
 }

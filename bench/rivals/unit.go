@@ -17,8 +17,14 @@ var (
 	seconds   = unit{speed: true, ratio: true, format: formatSeconds}
 	perSecond = unit{more: true, speed: true, ratio: true, format: func(x float64) string { return digits(x) + "/s" }}
 	count     = unit{format: func(x float64) string { return fmt.Sprintf("%.2f", x) }}
+	whole     = unit{format: func(x float64) string { return fmt.Sprintf("%.0f", x) }}
 	processor = unit{ratio: true, format: formatSeconds}
-	inBytes   = unit{ratio: true, format: func(x float64) string { return digits(x/1000) + " kB" }}
+	remaining = unit{more: true, format: formatSeconds}
+	// frequency is perSecond of what is no lock.
+	frequency = unit{more: true, ratio: true, format: perSecond.format}
+	// unburdened is frequency where no rival has a part in it.
+	unburdened = unit{more: true, format: perSecond.format}
+	inBytes    = unit{ratio: true, format: func(x float64) string { return digits(x/1000) + " kB" }}
 )
 
 func formatSeconds(x float64) string {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
+	"github.com/turnstile-go/turnstile/session"
 )
 
 // lsOptions are the flags of ls.
@@ -30,6 +31,7 @@ holds it, and how many contenders wait.
 QUEUED is how long ago the first holder came to the queue, by the servers' clock. The
 servers do not know when it got the lock. Locks that nobody uses are left out, unless
 --all is given. A directory that may not be read is named, and does not end the list.
+Nor does one whose list of children is longer than 64 MiB, unless it is PREFIX itself.
 
 Ls costs one request for each directory, and one for each holder, up to four a lock.
 At most 32 requests are in flight at once.
@@ -39,7 +41,7 @@ With --json it prints one object:
             mutex, rwlock, semaphore, curator-semaphore, unfair, conflict, or "" for a
             directory that nobody uses. holders has up to four holders, as "show --json"
             prints them. holding is how many there are.
-  unread    array of {path, error}: directories that may not be read
+  unread    array of {path, error}: directories that may not be read, or whose list is too long
   complete  false if the list ended early at --depth or --max`,
 		Example: `  turnstile ls
   turnstile ls /prod/locks
@@ -69,7 +71,7 @@ func boundFlags(cmd *cobra.Command, b *locks.Bounds) {
 
 // tree connects for a command that reads. The caller must call done.
 func (a *App) tree(ctx context.Context) (t *locks.Tree, done func(), err error) {
-	m, err := a.Connect(ctx)
+	m, err := a.Connect(ctx, session.WithRetry(locks.Retry))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -38,9 +38,15 @@ func lockArg(arg string) (string, error) {
 
 // plain returns an error of a request about a path in plain words, with its exit status.
 func plain(path string, err error) error {
+	var long *locks.TooLongError
+	var broken *locks.BrokenError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &long):
+		return withCode(codeFailed, fmt.Errorf("%s. zkCli.sh shows it if the environment has CLIENT_JVMFLAGS=-Djute.maxbuffer=1000000000. Delete nodes that nobody needs, or name a path below", clean(long.Error())))
+	case errors.As(err, &broken):
+		return withCode(codeConnect, fmt.Errorf("%s. If it is long and the network slow, a longer --timeout gives it more time", clean(broken.Error())))
 	case errors.Is(err, zk.ErrNoNode):
 		return withCode(codeNotFound, fmt.Errorf("%s does not exist. Either nobody has used a lock there for a while, since servers remove empty directories, or the path is wrong", path))
 	case errors.Is(err, zk.ErrNoAuth):

@@ -121,7 +121,7 @@ func (s *Scanner) note(d *dir, l *Lock, err error, now time.Time) error {
 		if d.gone++; d.gone > keepGone && d.depth > 0 {
 			delete(s.dirs, d.path)
 		}
-	case errors.Is(err, zk.ErrNoAuth):
+	case errors.Is(err, zk.ErrNoAuth), d.depth > 0 && tooLong(err):
 		d.unread, d.at = Plain(err), now
 		return nil
 	case err != nil:

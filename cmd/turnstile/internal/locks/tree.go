@@ -3,9 +3,11 @@ package locks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/session"
@@ -18,6 +20,48 @@ type Tree struct {
 	patience time.Duration // how long to wait for a session
 	requests atomic.Int64
 }
+
+// tries is how many connections may be lost while one answer is awaited, and how many sessions. The next try would
+// probably end in the same way.
+const tries = 3
+
+// Retry is for session.WithRetry. A request is given up after a few tries: without that, a list that takes longer than
+// the session can wait would be asked for again and again.
+func Retry() backoff.BackOff { return &fewTries{BackOff: backoff.NewExponentialBackOff()} }
+
+type fewTries struct {
+	backoff.BackOff
+	failed int
+}
+
+func (f *fewTries) NextBackOff() time.Duration {
+	if f.failed++; f.failed >= tries {
+		return backoff.Stop
+	}
+	return f.BackOff.NextBackOff()
+}
+
+// BrokenError is the error of a read that lost its connection, or its session, each time that it was tried.
+type BrokenError struct {
+	What string // that was read
+	Err  error  // of the last try
+}
+
+func (e *BrokenError) Error() string {
+	return fmt.Sprintf("%s did not come: the connection was lost %d times meanwhile", e.What, tries)
+}
+
+func (e *BrokenError) Unwrap() error { return e.Err }
+
+// TooLongError is the error of a read whose answer is longer than this program reads. It matches session.ErrTooLong.
+type TooLongError struct {
+	What string // that was read
+	Err  error
+}
+
+func (e *TooLongError) Error() string { return fmt.Sprintf("%s is too long: %v", e.What, e.Err) }
+
+func (e *TooLongError) Unwrap() error { return e.Err }
 
 // ErrUnreachable is matched by errors that say that no server answers.
 var ErrUnreachable = errors.New("no server answers")
@@ -46,22 +90,29 @@ func (t *Tree) Session(ctx context.Context) (*session.Session, error) {
 }
 
 // do makes one reading request, again if its session is lost.
-func (t *Tree) do(ctx context.Context, f func(*session.Session) error) error {
-	for {
+func (t *Tree) do(ctx context.Context, what string, f func(*session.Session) error) error {
+	for n := 1; ; n++ {
 		s, err := t.Session(ctx)
 		if err != nil {
 			return err
 		}
 		t.requests.Add(1)
-		if err = f(s); !errors.Is(err, session.ErrLost) {
-			return err
+		err = f(s)
+		switch {
+		case errors.Is(err, session.ErrTooLong):
+			return &TooLongError{what, err}
+		case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, session.ErrLost) && n == tries && t.patience > 0:
+			return &BrokenError{what, err}
+		case errors.Is(err, session.ErrLost):
+			continue
 		}
+		return err
 	}
 }
 
 // Children returns the children of a node, and its stat.
 func (t *Tree) Children(ctx context.Context, path string) (names []string, stat *zk.Stat, err error) {
-	err = t.do(ctx, func(s *session.Session) (err error) {
+	err = t.do(ctx, "the list of the children of "+path, func(s *session.Session) (err error) {
 		names, stat, err = s.Children(ctx, path)
 		return err
 	})
@@ -70,7 +121,7 @@ func (t *Tree) Children(ctx context.Context, path string) (names []string, stat 
 
 // Get returns the data of a node, and its stat.
 func (t *Tree) Get(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
-	err = t.do(ctx, func(s *session.Session) (err error) {
+	err = t.do(ctx, "the data of "+path, func(s *session.Session) (err error) {
 		data, stat, err = s.Get(ctx, path)
 		return err
 	})
@@ -79,7 +130,7 @@ func (t *Tree) Get(ctx context.Context, path string) (data []byte, stat *zk.Stat
 
 // Exists returns the stat of a node, or nil.
 func (t *Tree) Exists(ctx context.Context, path string) (stat *zk.Stat, err error) {
-	err = t.do(ctx, func(s *session.Session) (err error) {
+	err = t.do(ctx, "the stat of "+path, func(s *session.Session) (err error) {
 		stat, err = s.Exists(ctx, path)
 		return err
 	})

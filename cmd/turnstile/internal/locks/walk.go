@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/session"
 )
 
 // Bounds limit a walk.
@@ -34,7 +36,7 @@ type Found struct {
 
 // Walk finds the locks at a path and below it. A directory of a lock is also searched for directories of
 // other locks. ZooKeeper's own /zookeeper is left out. Directories that the server refuses to list are
-// reported, and do not end the walk. Walk fails as Read does.
+// reported, and do not end the walk. Nor do those below the first whose list or path is too long. Walk fails as Read does.
 func (t *Tree) Walk(ctx context.Context, from string, b Bounds) (*Found, error) {
 	found := &Found{}
 	level := []string{from}
@@ -71,7 +73,7 @@ func (t *Tree) walkLevel(ctx context.Context, dirs []string, top bool, found *Fo
 		g.Go(func() error {
 			all[i], errs[i] = t.Read(ctx, dir, Holders)
 			switch {
-			case errors.Is(errs[i], zk.ErrNoAuth):
+			case errors.Is(errs[i], zk.ErrNoAuth), !top && tooLong(errs[i]):
 				return nil
 			case errors.Is(errs[i], zk.ErrNoNode) && !top:
 				errs[i] = nil // it has gone since
@@ -99,6 +101,11 @@ func (t *Tree) walkLevel(ctx context.Context, dirs []string, top bool, found *Fo
 	return next, nil
 }
 
+// tooLong reports whether a list of children is too long, or a path for the library.
+func tooLong(err error) bool {
+	return errors.Is(err, session.ErrTooLong) || errors.Is(err, session.ErrInvalid)
+}
+
 // below returns the directories to search below that of a lock, or of none.
 func (l *Lock) below() []string {
 	var out []string
@@ -124,6 +131,8 @@ func Plain(err error) string {
 		return "there is no such node"
 	case errors.Is(err, ErrUnreachable):
 		return ErrUnreachable.Error()
+	case errors.Is(err, session.ErrTooLong):
+		return "the list of its children is too long: turnstile reads at most 64 MiB"
 	}
 	return err.Error()
 }

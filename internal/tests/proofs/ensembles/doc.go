@@ -9,6 +9,8 @@
 // The upgrade needs a second ZooKeeper. The environment variable ZOOKEEPER_UPGRADE names its directory,
 // which is like that of ZOOKEEPER_HOME. The servers start with the first and end with the second.
 //
+// TestRestored and its like restore servers from a backup, or wipe them, by the runbook in docs/operations.md.
+//
 // # Clients
 //
 // Eight workers take one lock in turn, each for a moment. Three other locks have two clients each, which

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/leastleft"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -79,28 +80,12 @@ func (u *user) during(what string, f func(ctx context.Context)) {
 	u.t.Helper()
 	ctx, cancel := context.WithTimeout(u.t.Context(), patience)
 	defer cancel()
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	least := u.s.Remaining()
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(5 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-				least = min(least, u.s.Remaining())
-			}
-		}
-	}()
+	least := leastleft.Watch(u.s)
 	began := time.Now()
 	f(ctx)
 	took := time.Since(began)
-	close(stop)
-	<-stopped
 	u.t.Logf("%s: %v; at least %v of the session was left; %d suspensions", what, took.Round(time.Millisecond),
-		least.Round(time.Millisecond), u.suspended.Load())
+		least().Round(time.Millisecond), u.suspended.Load())
 	select {
 	case <-u.ended:
 		u.t.Errorf("%s: another lock of the session is lost", what)
