@@ -35,7 +35,7 @@ type Session struct {
 
 	// The tables of watches, nodes and requests. Each has a lock of its own.
 	watches watches // on the data of nodes
-	nodes   nodes
+	room    room
 	claims  claims
 	creates creates
 	group   group
@@ -92,8 +92,7 @@ func newSession(cfg *config, d *dialer, report func(*Session, State, error)) (*S
 		link:   link{up: make(chan struct{})},
 	}
 	s.life, s.endLife = context.WithCancel(context.Background())
-	s.nodes.limit, s.nodes.most, s.nodes.chroot = cfg.maxNodes, cfg.maxNodeBytes, len(cfg.chroot)
-	s.nodes.timeout = s.Timeout
+	s.room.limit = amount{cfg.maxNodes, cfg.maxNodeBytes}
 	s.group.when = &cfg.batching
 	s.work.init(s.life.Done())
 	for _, t := range s.watchTables() {
@@ -160,7 +159,7 @@ func (s *Session) Err() error {
 
 // remaining reads the clock. A session that owns nodes has to prove more: see package wire.
 func (s *Session) remaining() time.Duration {
-	return s.clock.Remaining(wire.Now(), s.nodes.has())
+	return s.clock.Remaining(wire.Now(), s.room.has())
 }
 
 // end ends the session. All other ways to end it call this one. The first cause stays, and end
