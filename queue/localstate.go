@@ -384,7 +384,7 @@ func (l *Local) intrude(t *turn, w plumbing.Watch) {
 	l.mu.Unlock()
 	switch {
 	case setAgain:
-		l.setAgain(t)
+		go l.setAgain(t)
 	case l.giveUpKept(t, changed) == nil:
 		t.hurry() // the event may be for our own node, which an operator has deleted
 	}

@@ -33,6 +33,7 @@ func bareSession(t *testing.T, cfg *config) *Session {
 	s.life, s.endLife = context.WithCancel(context.Background())
 	t.Cleanup(s.endLife)
 	s.room.limit = amount{cfg.maxNodes, cfg.maxNodeBytes}
+	s.removing = make(chan struct{}, removalsAtOnce)
 	s.group.when = &cfg.batching
 	s.watches.init()
 	return s

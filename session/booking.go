@@ -27,13 +27,14 @@ func (r *room) netSize(creates amount, deletes []string) (net, credit amount) {
 	return net, creates.minus(net)
 }
 
-// book takes the room of a request out of a reservation. It returns nil if that has too little left.
-func (r *room) book(v *reservation, sizes []amount, deletes ...string) *booking {
+// book takes the room of a request out of a reservation, which is open. If that has too little left, it returns nil and
+// how much is missing.
+func (r *room) book(v *reservation, sizes []amount, deletes []string) (_ *booking, missing amount) {
 	net, credit := r.netSize(sum(sizes), deletes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !v.open() || !net.fits(v.free) {
-		return nil
+	if !net.fits(v.free) {
+		return nil, net.beyond(v.free)
 	}
 	v.free = v.free.minus(net)
 	b := &booking{r: r, credit: credit, shares: make([]*share, len(sizes))}
@@ -43,7 +44,7 @@ func (r *room) book(v *reservation, sizes []amount, deletes ...string) *booking 
 			r.unknown++
 		}
 	}
-	return b
+	return b, amount{}
 }
 
 func sum(sizes []amount) (all amount) {
@@ -53,24 +54,28 @@ func sum(sizes []amount) (all amount) {
 	return all
 }
 
-// bookFrom takes the room out of v, or out of a reservation for this request alone if v is nil or has too little left.
+// bookFrom takes the room of a request out of v, which gets more if it has too little left. If v is nil or has ended,
+// bookFrom makes a reservation for this request alone.
 func (s *Session) bookFrom(ctx context.Context, v *reservation, sizes []amount, deletes ...string) (*booking, error) {
-	if b := s.room.book(v, sizes, deletes...); b != nil {
-		return b, nil
-	}
 	for {
-		net, _ := s.room.netSize(sum(sizes), deletes)
-		v, err := s.reserve(ctx, wanted{size: net})
-		if err != nil {
-			return nil, err
+		if !s.room.isOpen(v) {
+			v = &reservation{r: &s.room}
+			defer v.end()
 		}
-		b := s.room.book(v, sizes, deletes...)
-		v.end()
+		b, missing := s.room.book(v, sizes, deletes)
 		if b != nil {
 			return b, nil
 		}
-		// A node that the request deletes has gone in the meantime.
+		if err := s.reserveFor(ctx, v, wanted{size: missing}); err != nil {
+			return nil, err
+		}
 	}
+}
+
+func (r *room) isOpen(v *reservation) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return v.open()
 }
 
 // settle ends a request: it has made the nodes with these paths, or failed, or nobody knows. From then on the nodes

@@ -234,6 +234,8 @@ func (p *sessionPlumbing) List(ctx context.Context, path string) ([]string, *zk.
 	return names, stat, (*watchPlumbing)(w), nil
 }
 
+func (p *sessionPlumbing) InTurn(f func()) { p.errands.add(f) }
+
 func (p *sessionPlumbing) GiveBack(path string, w plumbing.Watch) {
 	p.watches.giveBack(p.session().outward(path), w.(*watchPlumbing).watch())
 }
@@ -285,6 +287,8 @@ func (w *watchPlumbing) Event() plumbing.WatchEvent        { return plumbing.Wat
 func (w *watchPlumbing) Notify(ch chan<- struct{}) (stop func()) {
 	return w.watch().atEnd(func() { poke(ch) })
 }
+
+func (w *watchPlumbing) AtEvent(f func()) (stop func()) { return w.watch().atEnd(f) }
 
 func (w *watchPlumbing) AfterEvent(f func()) (stop func()) {
 	return w.watch().atEnd(func() { go f() })

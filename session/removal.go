@@ -46,12 +46,38 @@ func (s *Session) remove(ctx context.Context, path string, after <-chan struct{}
 		return p.removal
 	}
 	p.leave(s.room.noted(path), nil)
-	if !s.isReady() {
-		p.start()
-		return p.removal
-	}
-	p.deleteAtOnce(func() {}) // nearly always one delete is enough, and needs no goroutine
+	s.startRemoval(p)
 	return p.removal
+}
+
+// removalsAtOnce bounds the first deletes of removals that are in flight. Each can have a goroutine, and goes on in one
+// if it is lost with its connection.
+const removalsAtOnce = 64
+
+// startRemoval sends the first delete of a removal, at once if it can. Otherwise one goroutine sends it in its turn, once
+// there is a connection and others have been answered: there may be thousands, for example of the places that were kept
+// when the connection broke. Nearly always one delete is enough.
+func (s *Session) startRemoval(p *persistence) {
+	answered := func() { <-s.removing }
+	if s.isReady() {
+		select {
+		case s.removing <- struct{}{}:
+			p.deleteAtOnce(answered)
+			return
+		default:
+		}
+	}
+	s.removals.add(func() {
+		select {
+		case s.removing <- struct{}{}:
+		case <-s.life.Done():
+		}
+		if s.ready(s.life) != nil {
+			p.end(s.Err())
+			return
+		}
+		p.deleteAtOnce(answered)
+	})
 }
 
 // deleteAtOnce sends the first delete. It calls no hook: its caller can hold locks, and the requests that the caller

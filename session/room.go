@@ -86,10 +86,11 @@ type reservation struct {
 
 // asking is a call of reserve that waits.
 type asking struct {
-	v    *reservation
-	need amount
-	got  chan struct{} // closed when the room is set aside
-	look chan struct{} // receives when the room may not come any more
+	v       *reservation
+	need    amount
+	granted bool          // the room is set aside
+	got     chan struct{} // closed then; nil if the call did not have to wait
+	look    chan struct{} // receives when the room may not come any more
 }
 
 // wanted is what a reservation is for.
@@ -99,11 +100,17 @@ type wanted struct {
 	yield func()
 }
 
-// reserve sets room aside. It waits while deletes are on their way that will make room, or until ctx or the session
-// ends. If that room is not enough, it returns an error that matches ErrTooManyNodes.
+// reserve sets room aside. See reserveFor.
 func (s *Session) reserve(ctx context.Context, w wanted) (*reservation, error) {
+	v := &reservation{r: &s.room}
+	return v, s.reserveFor(ctx, v, w)
+}
+
+// reserveFor adds room to a reservation. It waits while deletes are on their way that will make room, or until ctx or
+// the session ends. If that room is not enough, it returns an error that matches ErrTooManyNodes.
+func (s *Session) reserveFor(ctx context.Context, v *reservation, w wanted) error {
 	r := &s.room
-	me := &asking{v: &reservation{r: r}, need: w.size}
+	me := &asking{v: v, need: w.size}
 	err := r.ask(me)
 	if err == nil && me.got != nil {
 		err = r.judge(me, w.yield)
@@ -111,7 +118,7 @@ func (s *Session) reserve(ctx context.Context, w wanted) (*reservation, error) {
 	for err == nil && me.got != nil {
 		select {
 		case <-me.got:
-			return me.v, nil
+			return nil
 		case <-me.look:
 			err = r.judge(me, nil)
 		case <-ctx.Done():
@@ -122,9 +129,8 @@ func (s *Session) reserve(ctx context.Context, w wanted) (*reservation, error) {
 	}
 	if err != nil {
 		r.withdraw(me)
-		return nil, err
 	}
-	return me.v, nil
+	return err
 }
 
 // ask sets the room aside if there is enough, and nobody waits. Otherwise the caller waits from now on: me has got. What
@@ -145,8 +151,10 @@ func (r *room) ask(me *asking) error {
 }
 
 func (r *room) setAsideLocked(me *asking) {
-	r.used = r.used.plus(me.need)
-	me.v.free = me.need
+	if me.granted = !me.v.ended; me.granted {
+		r.used = r.used.plus(me.need)
+		me.v.free = me.v.free.plus(me.need)
+	}
 }
 
 // judge returns nil if a caller that waits will get its room by what is on its way. It has places given up that are
@@ -154,7 +162,7 @@ func (r *room) setAsideLocked(me *asking) {
 func (r *room) judge(me *asking, yield func()) error {
 	r.judging.Lock()
 	defer r.judging.Unlock()
-	for {
+	for some := true; ; {
 		missing, spare := r.missing(me)
 		switch {
 		case missing == amount{}:
@@ -162,13 +170,10 @@ func (r *room) judge(me *asking, yield func()) error {
 		case yield != nil:
 			yield()
 			yield = nil
-		case spare == nil || !spare(missing):
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			if r.dequeueLocked(me) {
-				return r.refusalLocked(me)
-			}
-			return nil // it has got its room by now
+		case some && spare != nil:
+			some = spare(missing) // if there was none, the last one may have been given up just before, and is on its way
+		default:
+			return r.refuse(me)
 		}
 	}
 }
@@ -189,6 +194,16 @@ func (r *room) missing(me *asking) (amount, func(amount) bool) {
 	return later.beyond(r.limit), r.spare
 }
 
+// refuse ends the wait of a caller, unless it has got its room by now.
+func (r *room) refuse(me *asking) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.dequeueLocked(me) {
+		return nil
+	}
+	return r.refusalLocked(me)
+}
+
 func (r *room) refusalLocked(me *asking) error {
 	if me.need.nodes > r.limit.nodes-r.used.nodes {
 		return fmt.Errorf("%w: %d of at most %d nodes (WithMaxNodes) are taken or spoken for, and %d more are wanted",
@@ -201,9 +216,13 @@ func (r *room) refusalLocked(me *asking) error {
 // withdraw ends the wait of a caller, whether it has got its room by now or not.
 func (r *room) withdraw(me *asking) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.dequeueLocked(me)
-	r.mu.Unlock()
-	me.v.end()
+	if me.granted && !me.v.ended {
+		r.used = r.used.minus(me.need)
+		me.v.free = me.v.free.minus(me.need)
+	}
+	r.grantLocked()
 }
 
 func (r *room) dequeueLocked(me *asking) bool {

@@ -312,6 +312,15 @@ func TestRoomSpares(t *testing.T) {
 		rt.ends(four, nil)
 		rt.ends(two, nil)
 		rt.ends(rt.begin(t.Context(), wanted{size: rt.size(1)}), ErrTooManyNodes) // no place is kept any more
+
+		// The last place may be given up by somebody else just before.
+		rt = newRoomTest(t, 1, plenty)
+		rt.made("/a0")
+		rt.room.spare = func(amount) bool { rt.leave("/a0"); return false }
+		one := rt.begin(t.Context(), wanted{size: rt.size(1)})
+		rt.waits(one)
+		rt.gone("/a0")
+		rt.ends(one, nil)
 	})
 }
 

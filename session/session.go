@@ -41,6 +41,10 @@ type Session struct {
 	group   group
 	syncs   syncs
 
+	errands  errands       // that do not block
+	removals errands       // that wait for their turn, or for a connection
+	removing chan struct{} // holds a token for each removal whose first delete is in flight
+
 	childWatches watches // on the children of nodes
 	absences     watches // on nodes that do not exist
 
@@ -92,6 +96,7 @@ func newSession(cfg *config, d *dialer, report func(*Session, State, error)) (*S
 		link:   link{up: make(chan struct{})},
 	}
 	s.life, s.endLife = context.WithCancel(context.Background())
+	s.removing = make(chan struct{}, removalsAtOnce)
 	s.room.limit = amount{cfg.maxNodes, cfg.maxNodeBytes}
 	s.group.when = &cfg.batching
 	s.work.init(s.life.Done())

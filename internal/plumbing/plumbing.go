@@ -160,6 +160,10 @@ type Session interface {
 	// before.
 	StartWatches(ctx context.Context, paths ...string) ([]Watch, error)
 
+	// InTurn calls f, which must not block. One goroutine of the session calls all such functions, in order: when a
+	// connection breaks, thousands of watches end at once.
+	InTurn(f func())
+
 	// GiveBack says that the caller no longer needs a watch of StartWatches. It is called once for each time that
 	// StartWatches has returned the watch, which then must not be waited for any more. When all callers have given a
 	// watch back, the session forgets it: if the client may not read the node, the server never tells when that
@@ -348,6 +352,8 @@ type Watch interface {
 	// Notify sends ch a value, without blocking, when the watch ends, or at once if it has ended
 	// already. ch should have room for one value. stop cancels that.
 	Notify(ch chan<- struct{}) (stop func())
+	// AtEvent is AfterEvent for a function that does not block, and takes no lock of a Watch. It is called with locks held.
+	AtEvent(f func()) (stop func())
 	// AfterEvent calls f in a goroutine of its own when the watch ends, or at once if it has
 	// ended already. stop cancels that.
 	AfterEvent(f func()) (stop func())
