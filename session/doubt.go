@@ -36,14 +36,9 @@ func (s *Session) clarifyOne(ctx context.Context, b *booking, i int, c lostCreat
 		return
 	}
 	defer s.creates.shared(c.path)
-	wait := s.cfg.retry()
 	g := &abandonedCreate{s: s, path: c.path, data: c.data, mode: c.mode}
-	for {
-		_, err := g.find(ctx)
-		if err == nil {
-			b.resolve(i, g.node)
-			return
-		}
+	wait := s.cfg.retry()
+	for err := s.look(ctx, b, i, g); err != nil; err = s.look(ctx, b, i, g) {
 		if classify(err) == answered {
 			wait = slowRetry(s.Timeout()) // the permission may come back
 		}
@@ -51,6 +46,24 @@ func (s *Session) clarifyOne(ctx context.Context, b *booking, i int, c lostCreat
 			return
 		}
 	}
+}
+
+// look counts the node of a create if it is there. A delete that was sent before the node was counted does not uncount
+// it. So look looks again then: on one connection, requests are carried out in the order in which they were sent.
+func (s *Session) look(ctx context.Context, b *booking, i int, g *abandonedCreate) error {
+	if _, err := g.find(ctx); err != nil {
+		return err
+	}
+	b.resolve(i, g.node)
+	if g.node == "" {
+		return nil
+	}
+	noted := s.room.noted(g.node)
+	stat, err := s.Exists(ctx, g.node)
+	if err == nil && (stat == nil || stat.EphemeralOwner != s.ID()) {
+		s.room.deleted(noted)
+	}
+	return err
 }
 
 // lostOf returns the operations of a multi that make ephemeral nodes, each at its index.
