@@ -191,10 +191,6 @@ func (e *entry) after(err error) afterwards {
 		return stand
 	case errors.Is(err, errOutdated):
 		return renewPlace
-	case errors.Is(err, session.ErrTooManyNodes) && e.renews != nil:
-		// The session counts both nodes for a moment, and has no room for two. The old node has
-		// left, and its place is gone with it.
-		return enterAgain
 	case errors.Is(err, errDeleted):
 		return enterAfterLoss
 	case errors.Is(err, session.ErrLost) && e.beside == nil:

@@ -59,14 +59,15 @@ type attempt struct {
 type ownNode struct {
 	q     *Queue
 	s     *session.Session
-	r     *Request       // never changes any more
-	id    string         // in the node's name, to find it again; each attempt has a new one
-	node  Node           // zero until it is known
-	path  string         // of the node; "" until it is known
-	doubt bool           // a create's reply was lost: there may be several nodes
-	own   plumbing.Watch // the last watch that was set on the node; nil if none was
-	czxid int64          // of the node; 0 until known
-	claim plumbing.Claim // unfair: to the one node; otherwise nil
+	r     *Request          // never changes any more
+	id    string            // in the node's name, to find it again; each attempt has a new one
+	node  Node              // zero until it is known
+	path  string            // of the node; "" until it is known
+	doubt bool              // a create's reply was lost: there may be several nodes
+	lost  plumbing.Creation // the last create whose reply was lost, until it is known what became of it; otherwise nil
+	own   plumbing.Watch    // the last watch that was set on the node; nil if none was
+	czxid int64             // of the node; 0 until known
+	claim plumbing.Claim    // unfair: to the one node; otherwise nil
 }
 
 // entry is how an attempt enters the queue. The zero value enters at the end, and waits.
@@ -78,7 +79,7 @@ type entry struct {
 	renews *attempt                // take the place of this attempt, which is outdated
 	before *turn                   // of the same Local: its node is about to be deleted; nil if there is none
 	placed func()                  // called when the first create was answered
-	leaves func(<-chan struct{})   // if not nil, called when an attempt leaves, with what is closed once its node is gone
+	sent   func(depart func())     // if not nil, called for each create, with what says that its node is about to go
 	view   *atomic.Pointer[view]   // if not nil, gets the view of each wait
 	listed *atomic.Pointer[listed] // if not nil, gets what each listing shows
 }

@@ -30,9 +30,14 @@ func (a *attempt) barge(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { a.leaveUnlessGranted(ctx, err) }()
+	room, end, err := a.reserveUnfair(ctx) // until the end, as a waiter of a fair lock has room for its node
+	if err != nil {
+		return err
+	}
+	defer end()
 	for err == nil {
 		var holder plumbing.Watch
-		if holder, err = a.seize(ctx); err != nil {
+		if holder, err = a.seize(ctx, room); err != nil {
 			break
 		}
 		if holder == nil {
@@ -84,9 +89,9 @@ func (a *attempt) unclaim() {
 //
 // If the reply to a create was lost, the next create settles it: it creates the node, or finds one
 // in its way whose owner tells whether it is ours.
-func (a *attempt) seize(ctx context.Context) (holder plumbing.Watch, err error) {
+func (a *attempt) seize(ctx context.Context, room plumbing.Room) (holder plumbing.Watch, err error) {
 	for tries := 1; ; tries++ {
-		w, l, err := a.sendUnfair(ctx)
+		w, l, err := a.sendUnfair(ctx, room)
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +102,7 @@ func (a *attempt) seize(ctx context.Context) (holder plumbing.Watch, err error) 
 			ours, err := a.identify(ctx, w)
 			switch {
 			case made || ours:
-				return nil, a.take(ctx, made, l)
+				return nil, a.take(ctx, room, made, l)
 			case err == nil:
 				if a.position < 0 {
 					a.position = 1 // the number of other waiters is not known
@@ -113,7 +118,7 @@ func (a *attempt) seize(ctx context.Context) (holder plumbing.Watch, err error) 
 				return nil, err
 			}
 		case errors.Is(err, zk.ErrConnectionClosed):
-			a.doubt = true
+			a.doubt, a.lost = true, a.creation
 			if errors.Is(err, session.ErrTooLong) {
 				return nil, err // the next try would break the connection again
 			}
@@ -129,12 +134,15 @@ func (a *attempt) seize(ctx context.Context) (holder plumbing.Watch, err error) 
 
 // sendUnfair sends three requests together: the create, a watch on the node (ours or another's),
 // and a listing. It waits for the answer to the listing only.
-func (a *attempt) sendUnfair(ctx context.Context) (plumbing.Watch, listing, error) {
-	creation, err := a.create(ctx, a.claim.Path(), zk.FlagEphemeral)
+func (a *attempt) sendUnfair(ctx context.Context, room plumbing.Room) (plumbing.Watch, listing, error) {
+	if a.lost != nil {
+		a.lost.Resolve("") // the node has its room by this create, whichever makes it
+	}
+	creation, err := plumbing.Of(a.s).StartCreate(ctx, room, a.claim.Path(), a.r.Data, zk.FlagEphemeral)
 	if err != nil {
 		return nil, listing{}, err
 	}
-	a.creation = creation
+	a.creation, a.lost = creation, nil
 	w, err := plumbing.Of(a.s).StartWatch(ctx, a.claim.Path())
 	if err != nil {
 		return nil, listing{}, err
@@ -169,12 +177,12 @@ func (a *attempt) identify(ctx context.Context, w plumbing.Watch) (ours bool, er
 // two facts to show that our node stood when the directory was listed: the listing is not
 // older than the node, and the watch on the node has not ended when the listing has come. Events
 // of one connection arrive in order with its answers.
-func (a *attempt) take(ctx context.Context, made bool, l listing) error {
+func (a *attempt) take(ctx context.Context, room plumbing.Room, made bool, l listing) error {
 	if err := a.found(a.claim.Path()); err != nil {
 		return err
 	}
 	if !made {
-		plumbing.Of(a.s).Adopt(a.claim.Path())
+		plumbing.Of(a.s).Adopt(room, a.claim.Path())
 	}
 	a.position = max(0, a.position)
 	for {

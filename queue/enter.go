@@ -37,8 +37,13 @@ var errPartly = errors.New("some of the nodes of one transaction are gone")
 // handles first, since a listing counts only if it shows the node.
 func (all entrants) enter(ctx context.Context) error {
 	first := all[0]
+	room, end, err := all.reserve(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	for tries := 1; ; tries++ {
-		if err := all.send(ctx); err != nil {
+		if err := all.send(ctx, room); err != nil {
 			return err
 		}
 		_, err := first.creation.Result()
@@ -87,8 +92,8 @@ func (all entrants) each(f func(entrant) error) []error {
 
 // send sends the create of the nodes and the listings together, and waits for the answers to all of
 // them. The answer to the create is in the creation of each attempt.
-func (all entrants) send(ctx context.Context) error {
-	if err := all.startCreate(ctx); err != nil {
+func (all entrants) send(ctx context.Context, room plumbing.Room) error {
+	if err := all.startCreate(ctx, room); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -111,7 +116,7 @@ func (all entrants) send(ctx context.Context) error {
 }
 
 // startCreate sends the create of the nodes, or the renewal of a place.
-func (all entrants) startCreate(ctx context.Context) error {
+func (all entrants) startCreate(ctx context.Context, room plumbing.Room) error {
 	var ops []any
 	first := all[0]
 	switch {
@@ -124,7 +129,7 @@ func (all entrants) startCreate(ctx context.Context) error {
 	}
 	if len(all) == 1 && ops == nil {
 		name, flags := first.newName()
-		c, err := first.create(ctx, path.Join(first.q.dir, name), flags)
+		c, err := plumbing.Of(first.s).StartCreate(ctx, room, path.Join(first.q.dir, name), first.r.Data, flags)
 		if err == nil {
 			first.sent(c)
 		}
@@ -135,11 +140,7 @@ func (all entrants) startCreate(ctx context.Context) error {
 		name, flags := a.newName()
 		ops = append(ops, &zk.CreateRequest{Path: path.Join(a.q.dir, name), Data: a.r.Data, Flags: flags})
 	}
-	var t plumbing.Transaction
-	err := first.withRoom(ctx, func() (err error) {
-		t, err = plumbing.Of(first.s).StartMulti(ctx, ops...)
-		return err
-	})
+	t, err := plumbing.Of(first.s).StartMulti(ctx, room, ops...)
 	if err != nil {
 		return err
 	}
@@ -158,6 +159,9 @@ func (a *attempt) sent(c plumbing.Creation) {
 		}
 	}
 	a.creation = c
+	if a.entry.sent != nil {
+		a.entry.sent(c.Leave)
+	}
 }
 
 // arrive follows when the create has succeeded. It sees to it that the listing shows the node.
@@ -232,6 +236,11 @@ func (all entrants) lookup(ctx context.Context) (found bool, err error) {
 	if n > 0 && n < len(all) {
 		return false, errPartly
 	}
+	if n == 0 {
+		for _, a := range all {
+			a.creation.Resolve("")
+		}
+	}
 	return n > 0, nil
 }
 
@@ -248,10 +257,11 @@ func (a entrant) seek() (err error) {
 		switch {
 		case n.ID != a.id:
 		case a.node.Name == "":
-			if a.failed = a.found(path.Join(a.q.dir, n.Name)); a.failed != nil {
+			made := path.Join(a.q.dir, n.Name)
+			a.creation.Resolve(made)
+			if a.failed = a.found(made); a.failed != nil {
 				return nil
 			}
-			plumbing.Of(a.s).Adopt(a.path)
 		default:
 			a.isTwin(a.ctx, n)
 		}
@@ -283,6 +293,8 @@ func (a *attempt) isTwin(ctx context.Context, n Node) bool {
 	if n.ID != a.id || n.Name == a.node.Name {
 		return false
 	}
-	plumbing.Of(a.s).Remove(ctx, path.Join(a.q.dir, n.Name))
+	twin := path.Join(a.q.dir, n.Name)
+	plumbing.Of(a.s).Adopt(nil, twin)
+	plumbing.Of(a.s).Remove(ctx, twin)
 	return true
 }

@@ -60,7 +60,9 @@ func (t *turn) guardChildren(w plumbing.Watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if w != nil && t.cause == nil {
-		t.stopChildren = w.AfterEvent(func() { t.local.intrude(t, w) })
+		t.stopChildren = w.AtEvent(func() {
+			plumbing.Of(t.s).InTurn(func() { t.local.intrude(t, w) })
+		})
 	}
 }
 
@@ -92,7 +94,7 @@ func (t *turn) guardNode(own plumbing.Watch, bare bool) {
 	if bare {
 		t.delay = time.AfterFunc(watchAfter, t.hurry)
 	}
-	t.stopNode = own.AfterEvent(func() {
+	after := func() {
 		if !t.heard(mine) {
 			return
 		}
@@ -106,7 +108,17 @@ func (t *turn) guardNode(own plumbing.Watch, bare bool) {
 				t.setOwn(ctx)
 			}
 		})
-	})
+	}
+	ended := func() {
+		// The end of a connection ends kept places, so there is no watch to be set again. There may be thousands.
+		if own.Event() == plumbing.WatchBroken && t.local != nil {
+			t.local.giveUpKept(t, false)
+		}
+		if t.ended() == nil {
+			go after()
+		}
+	}
+	t.stopNode = own.AtEvent(func() { plumbing.Of(t.s).InTurn(ended) })
 }
 
 // conclude ends the turn, and stops guarding it. It reports whether this was the first call.

@@ -17,8 +17,7 @@ import (
 var held = heldTurns{sessions: make(map[*session.Session]*heldIn)}
 
 type heldTurns struct {
-	lazy     atomic.Int64  // how many turns have places that may be kept
-	departed atomic.Uint64 // how many places that were kept have gone, of all sessions
+	lazy atomic.Int64 // how many turns have places that may be kept
 
 	mu       sync.Mutex
 	sessions map[*session.Session]*heldIn
@@ -33,8 +32,6 @@ type heldIn struct {
 	ended bool               // the session has ended
 	lost  int                // holds that ended with the session
 	some  []string           // paths of the first locks that were lost
-
-	leaving map[*turn]struct{} // those whose places were kept and are given up, until their nodes are gone
 }
 
 // namedLosses is how many of the locks that are lost together the log names.
@@ -50,9 +47,9 @@ func (h *heldTurns) add(t *turn) {
 	if in == nil {
 		in = &heldIn{
 			log: plumbing.OfManager(t.q.m).Logger(), turns: make(map[string]*turn), lazy: make(map[string][]*turn),
-			leaving: make(map[*turn]struct{}),
 		}
 		h.sessions[s] = in
+		plumbing.Of(s).OnShortage(func(nodes, bytes int) bool { return h.spare(s, nodes, bytes) })
 		plumbing.Of(s).AfterEnd(func() { h.end(s) })
 	}
 	in.turns[t.path] = t

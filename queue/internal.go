@@ -17,19 +17,26 @@ func init() {
 	queueplumbing.StartReleases = func(ctx context.Context, leases any) []func() error {
 		return startReleases(ctx, leases.([]*Lease))
 	}
+	queueplumbing.InAdvance = func(ctx context.Context, parts []queueplumbing.Part) (context.Context, func()) {
+		return withAdvance(ctx, joints(parts))
+	}
 	queueplumbing.Together = func(ctx context.Context, parts []queueplumbing.Part, try bool) (queueplumbing.Party, error) {
-		locks := make([]joint, len(parts))
-		for i, p := range parts {
-			local, _ := p.Local.(*Local)
-			locks[i] = joint{p.Queue.(*Queue), local, p.Request.(Request)}
-		}
-		p, err := together(ctx, locks, try)
+		p, err := together(ctx, joints(parts), try)
 		if err != nil {
 			return nil, err
 		}
 		return partyInternal{p}, nil
 	}
 	queueplumbing.OfQueue = func(q any) queueplumbing.Queue { return queueInternal{q.(*Queue).made()} }
+}
+
+func joints(parts []queueplumbing.Part) []joint {
+	locks := make([]joint, len(parts))
+	for i, p := range parts {
+		local, _ := p.Local.(*Local)
+		locks[i] = joint{p.Queue.(*Queue), local, p.Request.(Request)}
+	}
+	return locks
 }
 
 type leaseInternal struct{ l *Lease }

@@ -79,9 +79,6 @@ func TestKeepLimitWhileLeaving(t *testing.T) {
 	other := newProcess(t, dir+"a", Request{}, 1)
 	theirs := other.wait(t, 1)
 	<-del.Hit()
-	if makeRoom(testserver.Session(t, p.m)) == nil {
-		t.Error("nothing seems to leave")
-	}
 	mine := make(chan outcome, 1)
 	go func() {
 		l, err := q.Acquire(patience(t), Request{Kind: mutexKind})
@@ -90,31 +87,6 @@ func TestKeepLimitWhileLeaving(t *testing.T) {
 	del.Release()
 	giveBack(t, (&waits{done: mine}).lease(t))
 	giveBack(t, theirs.lease(t))
-	zktest.Eventually(t, testserver.Patience, "nothing to be remembered", func() bool {
-		return held.leaving(testserver.Session(t, p.m)) == nil
-	})
-}
-
-// A place that was given up may be gone just after a create was refused for want of room.
-func TestKeepLimitJustGone(t *testing.T) {
-	p := newKeeper(t, testserver.Path(t), 0)
-	giveBack(t, p.hold(t))
-	s := testserver.Session(t, p.m)
-	a := &attempt{ownNode: &ownNode{s: s}}
-	refused := 0
-	err := a.withRoom(patience(t), func() error {
-		if refused++; refused > 1 {
-			return nil
-		}
-		makeRoom(s)
-		zktest.Eventually(t, testserver.Patience, "the place to be gone", func() bool { return held.leaving(s) == nil })
-		return session.ErrTooManyNodes
-	})
-	noError(t, err)
-	err = a.withRoom(patience(t), func() error { return session.ErrTooManyNodes })
-	if !errors.Is(err, session.ErrTooManyNodes) {
-		t.Errorf("with nothing to give up: %v", err)
-	}
 }
 
 // Other readers may come while readers list the directory. Then they list again, and it is no reason not to

@@ -23,51 +23,6 @@ func (q *Queue) yield(s *session.Session, r *Request) {
 	}
 }
 
-// makeRoom gives up the place of the session that has been kept for longest without a use, and returns its
-// turn, whose node is about to go. If no place is kept, it returns one that was given up already, and nil if
-// there is none.
-func makeRoom(s *session.Session) (gone *turn) {
-	for {
-		oldest := held.oldestKept(s)
-		if oldest == nil {
-			return held.leaving(s)
-		}
-		if oldest.local.giveUpKept(oldest, false) != nil {
-			return oldest
-		}
-		// The place was used again, or given up, in the meantime.
-	}
-}
-
-// create starts a create. If the session has no room for another node, it gives up kept places first.
-func (a *attempt) create(ctx context.Context, node string, flags int32) (c plumbing.Creation, err error) {
-	err = a.withRoom(ctx, func() (err error) {
-		c, err = plumbing.Of(a.s).StartCreate(ctx, node, a.r.Data, flags)
-		return err
-	})
-	return c, err
-}
-
-// withRoom calls start, which sends creates, until the session has room for the nodes, or neither keeps a
-// place that it could give up nor waits for one to go. The last such place may go just after start was refused.
-// The count of those that have gone shows that.
-func (a *attempt) withRoom(ctx context.Context, start func() error) error {
-	for {
-		before := held.departed.Load()
-		err := start()
-		if !errors.Is(err, session.ErrTooManyNodes) {
-			return err
-		}
-		gone := makeRoom(a.s)
-		switch {
-		case gone != nil:
-			gone.awaitGone(ctx) // if ctx or the session ends first, start says so
-		case held.departed.Load() == before:
-			return err
-		}
-	}
-}
-
 // follows reports whether only the node of the turn before, which is about to be deleted, is in the way
 // of a place that may be kept.
 func (a *attempt) follows(ahead *tail) bool {
@@ -132,6 +87,22 @@ func (h *heldTurns) lazyAt(s *session.Session, dir string) []*turn {
 	return slices.Clone(in.lazy[dir])
 }
 
+// spare is the function of plumbing.Session.OnShortage.
+func (h *heldTurns) spare(s *session.Session, nodes, bytes int) (some bool) {
+	for nodes > 0 || bytes > 0 {
+		oldest := h.oldestKept(s)
+		if oldest == nil {
+			break
+		}
+		if oldest.local.giveUpKept(oldest, false) != nil { // nil: it was used again, or given up, in the meantime
+			some = true
+			nodes--
+			bytes -= plumbing.Of(s).NodeBytes(oldest.path, false)
+		}
+	}
+	return some
+}
+
 // oldestKept returns the turn of a session that has been kept for longest without a use, or nil.
 func (h *heldTurns) oldestKept(s *session.Session) (oldest *turn) {
 	if h.lazy.Load() == 0 {
@@ -151,38 +122,6 @@ func (h *heldTurns) oldestKept(s *session.Session) (oldest *turn) {
 		}
 	}
 	return oldest
-}
-
-// leaving returns a turn of a session whose place was kept and is given up, and whose node may still be there.
-// It returns nil if there is none.
-func (h *heldTurns) leaving(s *session.Session) *turn {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if in := h.sessions[s]; in != nil {
-		for t := range in.leaving {
-			return t
-		}
-	}
-	return nil
-}
-
-// leave notes that a place that was kept is given up. The caller calls left when its node is gone.
-func (h *heldTurns) leave(t *turn) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if in := h.sessions[t.s]; in != nil {
-		in.leaving[t] = struct{}{}
-	}
-}
-
-// left undoes leave.
-func (h *heldTurns) left(t *turn) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if in := h.sessions[t.s]; in != nil {
-		delete(in.leaving, t)
-	}
-	h.departed.Add(1)
 }
 
 // addLazy notes that the place of a turn may be kept. h.mu is held.

@@ -35,20 +35,20 @@ func (a *attempt) leave(ctx context.Context, why error) {
 		a.unclaim()
 		return
 	}
-	removed := make(chan struct{})
-	go func() {
-		defer close(removed)
-		if a.creation != nil {
+	if a.creation != nil {
+		a.creation.Leave() // others that need room may wait for it from now on
+	}
+	var removed <-chan struct{}
+	if a.quiet() {
+		removed = a.removeIfThere(ctx)
+	} else {
+		gone := make(chan struct{})
+		removed = gone
+		go func() {
+			defer close(gone)
 			<-a.creation.Done()
-		}
-		if a.mayStand() {
-			<-a.remove(ctx).Done() // which ends the claim once the node is gone
-			return
-		}
-		a.unclaim()
-	}()
-	if a.entry.leaves != nil {
-		a.entry.leaves(removed)
+			<-a.removeIfThere(ctx)
+		}()
 	}
 	if awaitsRemoval(why) {
 		select {
@@ -57,6 +57,35 @@ func (a *attempt) leave(ctx context.Context, why error) {
 		}
 	}
 }
+
+// quiet reports whether no create is in flight.
+func (a *attempt) quiet() bool {
+	if a.creation == nil {
+		return true
+	}
+	select {
+	case <-a.creation.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// removeIfThere starts the removal of the node if there is one, or may be one, after the answer to the last create.
+// It returns what is closed when there is none any more.
+func (a *attempt) removeIfThere(ctx context.Context) <-chan struct{} {
+	if a.mayStand() {
+		return a.remove(ctx).Done() // which ends the claim once the node is gone
+	}
+	a.unclaim()
+	return nothingLeft
+}
+
+var nothingLeft = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 // created reports whether a create was sent.
 func (a *attempt) created() bool { return a.creation != nil || a.node.Name != "" }
@@ -71,6 +100,12 @@ func (a *attempt) mayStand() bool {
 			a.path = made
 		}
 		a.doubt = a.doubt || plumbing.Uncertain(err)
+		switch {
+		case plumbing.Uncertain(err):
+			a.lost = a.creation
+		case a.claim != nil && a.doubt && errors.Is(err, zk.ErrNodeExists):
+			plumbing.Of(a.s).Adopt(nil, a.claim.Path()) // an earlier create may have made the node
+		}
 	}
 	return a.node.Name != "" || a.doubt
 }
@@ -80,8 +115,8 @@ func awaitsRemoval(why error) bool {
 	switch {
 	case errors.Is(why, ErrBusy), errors.Is(why, ErrConflict), errors.Is(why, session.ErrInvalid), errors.Is(why, zk.ErrNoAuth):
 		return true // an acquisition that was answered leaves nothing that the next one could find
-	case errors.Is(why, errDeleted), errors.Is(why, session.ErrTooManyNodes):
-		return true // the node must not take the room of the next one in the session's count
+	case errors.Is(why, errDeleted):
+		return true // the next attempt of an unfair lock needs the claim
 	}
 	return false
 }
@@ -104,13 +139,13 @@ type remover func(ctx context.Context, path string) plumbing.Removal
 // removeBy is remove with another way to delete the node if its name is known.
 func (n *ownNode) removeBy(ctx context.Context, remove remover) plumbing.Removal {
 	if n.claim != nil {
-		return n.claim.Remove(ctx, n.standing())
+		return n.claim.Remove(ctx, n.standing(), n.lost)
 	}
 	if n.node.Name == "" {
-		return n.sweep(ctx)
+		return n.sweep(ctx, n.lost)
 	}
 	if n.doubt {
-		n.sweep(ctx)
+		n.sweep(ctx, nil)
 	}
 	r := remove(ctx, n.path)
 	// Negative is past the end of the counter, not before its beginning.
@@ -125,9 +160,9 @@ func (n *ownNode) removeBy(ctx context.Context, remove remover) plumbing.Removal
 	return r
 }
 
-// sweep deletes all nodes with our id.
-func (n *ownNode) sweep(ctx context.Context) plumbing.Removal {
+// sweep deletes all nodes with our id. lost is the create that may have made one, or nil.
+func (n *ownNode) sweep(ctx context.Context, lost plumbing.Creation) plumbing.Removal {
 	return plumbing.Of(n.s).Sweep(ctx, n.q.dir, func(name string) bool {
 		return strings.HasPrefix(name, protected+n.id+"-")
-	})
+	}, lost)
 }

@@ -44,9 +44,8 @@ type Local struct {
 	turn    *turn            // of the states holding and keeping, otherwise nil
 	left    int              // hand-overs that the turn has left
 	habit   habit
-	timer   *time.Timer     // calls expire; nil until a place was kept
-	ticking bool            // the timer runs
-	leaving <-chan struct{} // see sharedContender
+	timer   *time.Timer // calls expire; nil until a place was kept
+	ticking bool        // the timer runs
 }
 
 // localState says what a Local has in the directory. The package documentation has the table of
@@ -126,15 +125,15 @@ type grant struct {
 type sharedContender struct {
 	waiting *waiters // it contends for them
 	cancel  context.CancelFunc
-	placed  chan struct{}   // closed when it has its place in the queue, or has failed
-	before  *turn           // the turn whose node is about to be deleted; nil if it follows none
-	leaving <-chan struct{} // closed when the node of the latest attempt that was given up is gone; nil if there was none
-	stands  *attempt        // the latest attempt, if it has entered already
-	tries   int             // how many attempts there were, with that one
-	lazy    bool            // its place may be kept
+	placed  chan struct{} // closed when it has its place in the queue, or has failed
+	before  *turn         // the turn whose node is about to be deleted; nil if it follows none
+	stands  *attempt      // the latest attempt, if it has entered already
+	tries   int           // how many attempts there were, with that one
+	lazy    bool          // its place may be kept
 
 	view   atomic.Pointer[view]
 	listed atomic.Pointer[listed] // its last listing; nil if there was none
+	depart atomic.Pointer[func()] // says to its session that its node is about to go; nil before the first create
 }
 
 // Acquire is [Queue.Acquire] by way of the local queue. When ctx ends, the other waiters keep
@@ -217,7 +216,7 @@ func (l *Local) request() *Request {
 
 // trial returns an acquisition of the state trying.
 func (l *Local) trial(c *call, try, lazy bool) *acquisition {
-	return c.acquisition(l.request(), &entry{try: try, look: !try, lazy: lazy, leaves: l.noteLeaving})
+	return c.acquisition(l.request(), &entry{try: try, look: !try, lazy: lazy})
 }
 
 // try runs the contender of the state trying, in the goroutine of the caller, who gets the lease. If the contender

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -145,9 +144,11 @@ func (l *Local) contendLocked(c *sharedContender) {
 	}
 	// Hooks get the values of the first waiter's context, even if that waiter withdraws.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(first.Value.(*waiter).ctx))
-	c.waiting, c.cancel, c.placed, c.leaving = l.waiting, cancel, make(chan struct{}), l.leaving
-	if c.stands != nil {
-		c.lazy = c.stands.entry.lazy
+	c.waiting, c.cancel, c.placed = l.waiting, cancel, make(chan struct{})
+	if old := c.stands; old != nil {
+		c.lazy = old.entry.lazy
+		depart := func() { plumbing.Of(old.s).Leaving(old.path) }
+		c.depart.Store(&depart)
 	} else {
 		c.lazy = l.nextLazyLocked()
 	}
@@ -162,6 +163,7 @@ func (l *Local) contend(ctx context.Context, me *sharedContender) {
 	defer placed()
 	g := l.q.acquisition(ctx, l.request(), &entry{
 		placed: placed, view: &me.view, listed: &me.listed, lazy: me.lazy, before: me.before,
+		sent: func(depart func()) { me.depart.Store(&depart) },
 	}).with(me.stands)
 	g.result.Attempts = me.tries
 	returned := false
@@ -171,13 +173,6 @@ func (l *Local) contend(ctx context.Context, me *sharedContender) {
 		}
 	}()
 	a, err := g.granted()
-	if errors.Is(err, session.ErrTooManyNodes) && (me.before != nil || me.leaving != nil) {
-		// The session has no room for both nodes: that of the turn before, or of one that was given
-		// up, has to go first.
-		placed()
-		me.awaitRoom(ctx)
-		a, err = g.granted()
-	}
 	returned = true
 	if err != nil {
 		l.fail(me, g.result, err)
@@ -203,26 +198,6 @@ func (l *Local) contend(ctx context.Context, me *sharedContender) {
 	}
 	first.got <- grant{turn: t, result: g.result}
 	t.passTo(others)
-}
-
-// awaitRoom waits until the nodes of the Local that are about to go are gone, or until ctx ends.
-func (c *sharedContender) awaitRoom(ctx context.Context) {
-	if c.before != nil {
-		c.before.awaitGone(ctx)
-	}
-	if c.leaving != nil {
-		select {
-		case <-c.leaving:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// noteLeaving takes note that an attempt of the state trying leaves, before the Local leaves that state.
-func (l *Local) noteLeaving(gone <-chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.leaving = gone
 }
 
 // holdLocked begins a turn with an attempt that was granted, and grants the first lease of it. The turn is
@@ -294,6 +269,9 @@ func (l *Local) withdraw(w *waiter) bool {
 	if by := w.in.by; w.in.Len() == 0 && by != nil {
 		by.cancel()
 		l.endLocked(by)
+		if depart := by.depart.Load(); depart != nil {
+			(*depart)() // so that the next acquisition of this session waits for the room of its node
+		}
 	}
 	return true
 }
@@ -406,7 +384,7 @@ func (l *Local) intrude(t *turn, w plumbing.Watch) {
 	l.mu.Unlock()
 	switch {
 	case setAgain:
-		l.setAgain(t)
+		go l.setAgain(t)
 	case l.giveUpKept(t, changed) == nil:
 		t.hurry() // the event may be for our own node, which an operator has deleted
 	}
@@ -434,7 +412,7 @@ func (l *Local) giveUpKept(t *turn, taken bool) *turn {
 func (l *Local) leaveLocked() *turn {
 	t := l.turn
 	l.turn = nil
-	held.leave(t) // first, so that the place is at all times known to be kept, or to leave
+	plumbing.Of(t.s).Leaving(t.path) // first, so that the place is at all times known to be kept, or to leave
 	t.tenure.keptAt.Store(0)
 	l.contendLocked(&sharedContender{}) // for readers that wait for the watch
 	return t

@@ -168,11 +168,7 @@ func (t *turn) giveUp() {
 	if t == nil {
 		return
 	}
-	gone := t.retire(t.ctx, plumbing.Of(t.s).Remove).Done()
-	go func() {
-		<-gone
-		held.left(t)
-	}()
+	t.retire(t.ctx, plumbing.Of(t.s).Remove)
 }
 
 // retire ends the turn after the last release, and has the node deleted.
@@ -195,8 +191,7 @@ func (t *turn) remove(ctx context.Context, by remover) plumbing.Removal {
 	return t.removal
 }
 
-// awaitGone waits until the node of a turn that is over is gone and the session no longer counts it, or
-// until ctx ends. The turn is that of a Local.
+// awaitGone waits until the node of a turn that is over is gone, or until ctx ends. The turn is that of a Local.
 func (t *turn) awaitGone(ctx context.Context) {
 	select {
 	case <-t.tenure.removing.Wait():

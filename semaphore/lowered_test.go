@@ -421,3 +421,19 @@ func TestLoweredInDoubtLeavesRoom(t *testing.T) {
 		return err == nil
 	})
 }
+
+// A waiter whose session has room for one node keeps its place when the limit is lowered: one transaction deletes its node
+// and creates another.
+func TestLoweredAtLimitOfNodes(t *testing.T) {
+	dir := testserver.Path(t)
+	s := newSem(t, connect(t), dir, 2)
+	held := []*queue.Lease{take(t, s, 1), take(t, s, 1)}
+	first := enter(t, newSem(t, testserver.Connect(t, testserver.Server(t).Addr(0), session.WithMaxNodes(1)), dir, 2), 1)
+	second := enter(t, newSem(t, connect(t), dir, 2), 1)
+	must(t, s.Resize(patient(t), 1))
+	release(t, held...)
+	l := first.get(t)
+	second.waits(t, "the first holds the only lease")
+	release(t, l)
+	release(t, second.get(t))
+}

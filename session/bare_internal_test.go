@@ -32,7 +32,8 @@ func bareSession(t *testing.T, cfg *config) *Session {
 	}
 	s.life, s.endLife = context.WithCancel(context.Background())
 	t.Cleanup(s.endLife)
-	s.nodes.limit, s.nodes.timeout = cfg.maxNodes, s.Timeout
+	s.room.limit = amount{cfg.maxNodes, cfg.maxNodeBytes}
+	s.removing = make(chan struct{}, removalsAtOnce)
 	s.group.when = &cfg.batching
 	s.watches.init()
 	return s

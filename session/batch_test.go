@@ -70,7 +70,7 @@ type begun struct {
 func (b *batching) create(ctx context.Context, path string) *begun {
 	out := &begun{began: make(chan plumbing.Creation, 1)}
 	go func() {
-		c, err := plumbing.Of(b.s).StartCreate(ctx, path, nil, zk.FlagEphemeralSequential)
+		c, err := plumbing.Of(b.s).StartCreate(ctx, nil, path, nil, zk.FlagEphemeralSequential)
 		out.err = err
 		out.began <- c
 	}()

@@ -30,7 +30,7 @@ func (s *Session) createAmong(ctx context.Context, full string, data []byte, num
 // is sent.
 func (s *Session) deleteAmong(ctx context.Context, path string, number *atomic.Int64, done func(struct{}, error)) {
 	switch {
-	case s.nodes.noted(path) == 0: // it may fail
+	case s.room.noted(path) == nil: // it may fail
 		s.sendDelete(path, anyVersion, done)
 	case s.group.aloneAtOnce():
 		s.sendDelete(path, anyVersion, func(_ struct{}, err error) {
@@ -44,7 +44,7 @@ func (s *Session) deleteAmong(ctx context.Context, path string, number *atomic.I
 
 // queueDelete deletes a node with other requests, and returns when that was answered.
 func (s *Session) queueDelete(ctx context.Context, path string, number *atomic.Int64) error {
-	noted := s.nodes.noted(path)
+	noted := s.room.noted(path)
 	answer := make(chan error, 1)
 	p := newDeletePart(&zk.DeleteRequest{Path: s.outward(path), Version: anyVersion})
 	p.number = number

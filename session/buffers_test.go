@@ -60,7 +60,7 @@ func TestBuffersAreTheCallersAgain(t *testing.T) {
 			return err
 		},
 		"start create": func(ctx context.Context, s *session.Session, data []byte) error {
-			_, err := plumbing.Of(s).StartCreate(ctx, "/new", data, zk.FlagPersistent)
+			_, err := plumbing.Of(s).StartCreate(ctx, nil, "/new", data, zk.FlagPersistent)
 			return err
 		},
 		"multi": func(ctx context.Context, s *session.Session, data []byte) error {

@@ -92,19 +92,20 @@ func (c *claim) Owns(stat *zk.Stat) bool {
 
 func (c *claim) End() { c.once.Do(func() { c.s.claims.exit(c.path, true) }) }
 
-func (c *claim) Remove(ctx context.Context, standing *zk.Stat) plumbing.Removal {
+func (c *claim) Remove(ctx context.Context, standing *zk.Stat, lost plumbing.Creation) plumbing.Removal {
 	end := func() {
+		resolveGone(lost)
 		// The node is gone, and the watch event for that came before the answer. If the event
 		// was lost, the next claim must not share the watch: it would show our old node.
 		c.s.watches.forget(c.s.outward(c.path), nil)
 		c.End()
 	}
-	return c.s.persist(ctx, "remove "+c.path, end, func(ctx context.Context) error {
+	noted := c.s.room.noted(c.path)
+	p := c.s.persistence(ctx, "remove "+c.path, end, func(ctx context.Context) error {
 		again := rounds.Pace{New: c.s.cfg.retry}
 		for {
 			stat := standing
 			standing = nil // it holds for the first try only
-			noted := c.s.nodes.noted(c.path)
 			if stat == nil {
 				var err error
 				if stat, err = c.look(ctx); err != nil {
@@ -112,7 +113,7 @@ func (c *claim) Remove(ctx context.Context, standing *zk.Stat) plumbing.Removal 
 				}
 			}
 			if stat == nil || !c.Owns(stat) {
-				c.s.nodes.deleted(c.path, noted)
+				c.s.room.deleted(noted)
 				return nil
 			}
 			err := c.s.deleteOnce(ctx, c.path, stat.Version)
@@ -125,6 +126,9 @@ func (c *claim) Remove(ctx context.Context, standing *zk.Stat) plumbing.Removal 
 			}
 		}
 	})
+	p.leave(noted, lost)
+	p.start()
+	return p.removal
 }
 
 // look returns the stat of the node at the path, or nil if there is none.

@@ -126,7 +126,7 @@ func TestClaimRemove(t *testing.T) {
 			if c.upset != nil {
 				c.upset(t, node, p)
 			}
-			r := claim.Remove(t.Context(), standing)
+			r := claim.Remove(t.Context(), standing, nil)
 			if c.mend != nil {
 				c.mend(t, node, p)
 			}

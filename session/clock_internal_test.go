@@ -98,7 +98,7 @@ func TestWhatCounts(t *testing.T) {
 					t.Fatal(err)
 				}
 				if c.owns {
-					s.nodes.found("/node")
+					s.room.found("/node", amountOf("/node"), nil)
 				}
 				time.Sleep(time.Second)
 				(*wireEvents)(s).Answered(wire.Answer{Sent: wire.Now(), Quorum: c.quorum, Touched: wire.Now()})

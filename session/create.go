@@ -33,7 +33,9 @@ type creation struct {
 	// These tell the node from other nodes at its path.
 	after int64  // a later transaction than this made the node
 	upTo  int64  // this transaction or an earlier one made the node
-	noted uint64 // what nodes.noted returned for the node
+	noted *share // of the node
+
+	booking *booking // nil for a mode that needs no room
 
 	syncs int64 // the mark of syncs when the create ended
 }
@@ -42,40 +44,45 @@ func (c *creation) Done() <-chan struct{}   { return c.done }
 func (c *creation) Result() (string, error) { return c.path, c.err }
 func (c *creation) After() int64            { return c.after }
 func (c *creation) Syncs() int64            { return c.syncs }
+func (c *creation) Resolve(path string)     { c.booking.resolve(0, path) }
+func (c *creation) Leave()                  { c.booking.depart(0) }
+func (c *creation) stay()                   { c.booking.stay(0) }
 
 // uncertain is plumbing.Uncertain.
 func uncertain(err error) bool {
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed)
 }
 
-// startCreate is plumbing.Session.StartCreate for all modes.
-func (s *Session) startCreate(ctx context.Context, path string, data []byte, mode CreateMode) (*creation, error) {
+// startCreate is plumbing.Session.StartCreate for all modes. Without a reservation it waits for room itself.
+func (s *Session) startCreate(ctx context.Context, v *reservation, path string, data []byte, mode CreateMode) (*creation, error) {
 	info := RequestInfo{Op: "create", Path: path}
 	if err := errors.Join(validateCreate(path, mode), mode.validate(), checkData(data)); err != nil {
 		return nil, err
 	}
-	if err := s.prepareCreate(ctx, path, mode); err != nil {
+	b, err := s.prepareCreate(ctx, v, path, mode)
+	if err != nil {
 		return nil, opError(info, err)
 	}
-	c := &creation{done: make(chan struct{}), after: s.answers.zxid.Load()}
+	c := &creation{done: make(chan struct{}), after: s.answers.zxid.Load(), booking: b}
 	traced := false
 	defer func() {
 		if !traced { // the hook has panicked, or ended the goroutine
-			s.cancelCreate(path, mode)
+			s.cancelCreate(path, b)
 		}
 	}()
 	number := s.batchNumber(&info)
 	done := s.traceRequest(ctx, info)
 	traced = true
-	err := s.sendCreate(ctx, s.outward(path), data, mode, number, func(made string, err error) {
+	err = s.sendCreate(ctx, s.outward(path), data, mode, number, func(made string, err error) {
 		if err = s.verdict(err); err != nil {
 			c.err = opError(info, err)
 		} else {
 			c.path = s.inward(made)
 		}
 		c.upTo, c.syncs = s.answers.zxid.Load(), s.syncs.mark()
+		b.settle([]string{c.path}, c.err)
 		if mode.ephemeral() {
-			c.noted = s.nodes.settle(s.nodes.sizeOfNew(path, mode), c.path, c.err)
+			c.noted = s.room.noted(c.path)
 		}
 		s.creates.end(path)
 		s.withHooks(func() {
@@ -84,7 +91,7 @@ func (s *Session) startCreate(ctx context.Context, path string, data []byte, mod
 		})
 	})
 	if err != nil {
-		s.cancelCreate(path, mode)
+		s.cancelCreate(path, b)
 		done(err)
 		return nil, opError(info, err)
 	}
@@ -116,31 +123,35 @@ func (s *Session) withHooks(f func()) {
 	}
 }
 
-// prepareCreate waits until a create can be sent, and reserves room for its node.
-func (s *Session) prepareCreate(ctx context.Context, path string, mode CreateMode) error {
+// prepareCreate waits until a create can be sent, and takes the room for its node.
+func (s *Session) prepareCreate(ctx context.Context, v *reservation, path string, mode CreateMode) (b *booking, err error) {
 	if err := s.ready(ctx); err != nil { // first, because it checks ctx
-		return err
+		return nil, err
 	}
 	if err := s.creates.begin(ctx, path); err != nil {
-		return err
+		return nil, err
 	}
-	err := s.ready(ctx)
-	if err == nil && mode.ephemeral() {
-		err = s.nodes.reserve(s.nodes.sizeOfNew(path, mode))
+	defer func() {
+		if err != nil {
+			s.cancelCreate(path, b)
+		}
+	}()
+	if mode.ephemeral() {
+		if b, err = s.bookFrom(ctx, v, []amount{s.sizeOfNew(path, mode.sequential())}); err != nil {
+			return nil, err
+		}
 	}
-	if err != nil {
-		s.creates.end(path)
-	}
-	return err
+	return b, s.ready(ctx)
 }
 
 // cancelCreate undoes prepareCreate.
-func (s *Session) cancelCreate(path string, mode CreateMode) {
+func (s *Session) cancelCreate(path string, b *booking) {
 	s.creates.end(path)
-	if mode.ephemeral() {
-		s.nodes.release(s.nodes.sizeOfNew(path, mode))
-	}
+	b.settle(nil, errNotSent)
 }
+
+// errNotSent ends the booking of a request that was not sent.
+var errNotSent = errors.New("not sent")
 
 // validateCreate allows a path that ends with a slash for a sequential node, whose name is then
 // the number alone: "/dir/".
@@ -173,19 +184,23 @@ func validateCreate(path string, mode CreateMode) error {
 func (s *Session) Create(ctx context.Context, path string, data []byte, mode CreateMode) (string, error) {
 	s.made()
 	misuse.Context(ctx, "session: Session.Create")
-	c, err := s.startCreate(ctx, path, data, mode)
+	c, err := s.startCreate(ctx, nil, path, data, mode)
 	if err != nil {
 		return "", err
 	}
 	select {
 	case <-c.Done():
+		if uncertain(c.err) {
+			s.clarify(ctx, c.booking, []lostCreate{{path, bytes.Clone(data), mode}})
+		}
 		return c.Result()
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-s.Done():
 		err = s.Err()
 	}
-	unwanted := &abandonedCreate{s: s, path: path, data: bytes.Clone(data), mode: mode}
+	c.Leave()
+	unwanted := &abandonedCreate{s: s, path: path, data: bytes.Clone(data), mode: mode, booking: c.booking}
 	s.background(func() { unwanted.undo(ctx, c) })
 	return "", opError(RequestInfo{Op: "create", Path: path}, err)
 }

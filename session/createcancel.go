@@ -119,10 +119,11 @@ type abandonedCreate struct {
 	data []byte
 	mode CreateMode
 
-	node  string // the path of its node; "" while not known
-	czxid int64  // of the node; 0 while not known
-	upTo  int64  // czxid is at most this, if the create was answered
-	noted uint64 // what nodes.noted returned for the node; 0: it is not counted
+	node    string   // the path of its node; "" while not known
+	czxid   int64    // of the node; 0 while not known
+	upTo    int64    // czxid is at most this, if the create was answered
+	booking *booking // nil for a mode that needs no room
+	noted   *share   // of the node; nil while it is not known
 }
 
 // undo waits for the end of the create, and then deletes its node in the background. The doc
@@ -134,13 +135,19 @@ func (g *abandonedCreate) undo(ctx context.Context, c *creation) {
 	switch {
 	case err == nil:
 		g.node, g.upTo, g.noted = made, c.upTo, c.noted
-		g.s.persist(ctx, what, nil, g.remove)
+		g.persist(ctx, what, nil)
 	case !uncertain(err) || g.s.Err() != nil:
 	case !g.mode.ephemeral():
 		g.s.cfg.log.Warn("a create was cancelled and its reply was lost; its node stays, if there is one", "path", g.path)
 	case g.s.creates.alone(g.s.life, g.path) == nil:
-		g.s.persist(ctx, what, func() { g.s.creates.shared(g.path) }, g.remove)
+		g.persist(ctx, what, func() { g.s.creates.shared(g.path) })
 	}
+}
+
+func (g *abandonedCreate) persist(ctx context.Context, what string, then func()) {
+	p := g.s.persistence(ctx, what, then, g.remove)
+	p.stay = func() { g.booking.stay(0) }
+	p.start()
 }
 
 // remove deletes the node if it is there. It does not simply repeat a delete whose reply was
@@ -153,12 +160,15 @@ func (g *abandonedCreate) remove(ctx context.Context) error {
 		return err
 	}
 	if stat == nil || known != 0 && stat.Czxid != known {
-		if g.noted != 0 {
-			g.s.nodes.deleted(g.node, g.noted)
-		}
+		g.s.room.deleted(g.noted)
+		g.booking.resolve(0, "")
 		return nil
 	}
 	g.czxid = stat.Czxid
+	if g.mode.ephemeral() && g.noted == nil {
+		g.booking.resolve(0, g.node)
+		g.noted = g.s.room.noted(g.node)
+	}
 	return ignoreNoNode(g.s.deleteOnce(ctx, g.node, -1))
 }
 
@@ -183,7 +193,7 @@ func (g *abandonedCreate) find(ctx context.Context) (*zk.Stat, error) {
 
 // isOthers reports whether the node at the path is not the one that the create made.
 func (g *abandonedCreate) isOthers(stat *zk.Stat) bool {
-	if g.mode.ephemeral() && (stat.EphemeralOwner != g.s.ID() || g.s.nodes.noted(g.node) != g.noted) {
+	if g.mode.ephemeral() && (stat.EphemeralOwner != g.s.ID() || g.s.room.noted(g.node) != g.noted) {
 		return true
 	}
 	return g.upTo != 0 && stat.Czxid > g.upTo
@@ -211,7 +221,7 @@ func (g *abandonedCreate) search(ctx context.Context, dir string) (*zk.Stat, err
 // match returns the stat of a node if the create may have made it: this session owns the node,
 // the node has the data, and it is not the answer to another create.
 func (g *abandonedCreate) match(ctx context.Context, node string) (*zk.Stat, error) {
-	if g.s.nodes.noted(node) != 0 {
+	if g.s.room.noted(node) != nil {
 		return nil, nil
 	}
 	data, stat, err := g.s.Get(ctx, node)

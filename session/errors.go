@@ -16,9 +16,10 @@ var (
 	// ErrClosed is returned by calls on a closed [Manager] and on its sessions.
 	ErrClosed = errors.New("session manager closed")
 
-	// ErrTooManyNodes is returned by a create of an ephemeral node if the session already owns as
-	// many as [WithMaxNodes] allows, or if their paths would be longer than [WithMaxNodeBytes]
-	// allows. Nothing was sent.
+	// ErrTooManyNodes is returned by a create of an ephemeral node, and so by a lock, if the session has no room for
+	// the node: it owns as many as [WithMaxNodes] allows, or their paths are as long as [WithMaxNodeBytes] allows. The
+	// text says which. Nodes that are being created count, and so do nodes whose create was not answered. If deletes of
+	// this process are in flight that will make enough room, the call waits for them, and does not fail. Nothing was sent.
 	ErrTooManyNodes = errors.New("too many ephemeral nodes in one session")
 
 	// ErrTooLong is returned by a read whose answer has more than 64 MiB, and by a request that is

@@ -30,12 +30,28 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 	if err != nil {
 		return nil, err
 	}
-	results, err := do(ctx, s, multiInfo, never, func(done func([]zk.MultiResponse, error)) {
-		if err := s.nodes.reserveOps(own); err != nil {
-			done(nil, err)
-			return
+	if err := s.ready(ctx); err != nil {
+		return nil, opError(multiInfo, err)
+	}
+	sizes, deletes := s.sizesOfOps(own)
+	b, err := s.bookFrom(ctx, nil, sizes, deletes...)
+	if err != nil {
+		return nil, opError(multiInfo, err)
+	}
+	sent := false
+	defer func() {
+		if !sent { // ctx or the session has ended, or a hook has ended the goroutine
+			b.settle(nil, errNotSent)
 		}
-		s.sendMulti(own, out, done)
+	}()
+	results, err := do(ctx, s, multiInfo, never, func(done func([]zk.MultiResponse, error)) {
+		sent = true
+		s.sendMulti(b, own, out, func(results []zk.MultiResponse, err error) {
+			if uncertain(err) {
+				s.clarify(ctx, b, lostOf(own))
+			}
+			done(results, err)
+		})
 	})
 	var refusal *multiRefusal
 	if errors.As(err, &refusal) {
@@ -47,20 +63,20 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 // multiInfo describes every multi to hooks.
 var multiInfo = RequestInfo{Op: "multi", Path: "/"}
 
-// sendMulti sends the operations once. The nodes that they create have been reserved. own and out are what
+// sendMulti sends the operations once. b has the room of the nodes that they create. own and out are what
 // copyOps returned.
-func (s *Session) sendMulti(own, out []any, done func([]zk.MultiResponse, error)) {
-	noted := s.nodes.notedOps(own)
+func (s *Session) sendMulti(b *booking, own, out []any, done func([]zk.MultiResponse, error)) {
+	noted := s.notedOps(own)
 	s.multi(out)(func(results []zk.MultiResponse, err error) {
 		for i := range results {
 			if made := results[i].String; made != "" {
 				results[i].String = s.inward(made)
 			}
 		}
-		s.nodes.settleOps(own, noted, results, err)
+		b.settle(pathsOf(results), err)
 		if err == nil {
-			for path, n := range noted {
-				s.forgetGone(path, n)
+			for path, st := range noted {
+				s.gone(path, st)
 			}
 		}
 		if err != nil && classify(err) == answered && len(results) > 0 {
@@ -68,6 +84,26 @@ func (s *Session) sendMulti(own, out []any, done func([]zk.MultiResponse, error)
 		}
 		done(results, err)
 	})
+}
+
+// pathsOf returns the paths that a multi has made, by operation.
+func pathsOf(results []zk.MultiResponse) []string {
+	paths := make([]string, len(results))
+	for i, r := range results {
+		paths[i] = r.String
+	}
+	return paths
+}
+
+// notedOps returns what is counted at the path of each node that a multi deletes.
+func (s *Session) notedOps(ops []any) map[string]*share {
+	noted := make(map[string]*share)
+	for _, op := range ops {
+		if gone, ok := op.(*zk.DeleteRequest); ok {
+			noted[gone.Path] = s.room.noted(gone.Path)
+		}
+	}
+	return noted
 }
 
 // multiRefusal is the server's refusal of a multi, with the results of its operations.

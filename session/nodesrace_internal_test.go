@@ -45,7 +45,7 @@ func TestRemadeNodeIsCounted(t *testing.T) {
 		if stat, err := s.Exists(ctx, "/n"); err != nil || stat == nil {
 			t.Fatal(stat, err)
 		}
-		if !s.nodes.has() {
+		if !s.room.has() {
 			bad++
 		}
 		plumbing.Of(s).Remove(ctx, "/n")

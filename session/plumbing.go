@@ -106,16 +106,54 @@ func (p *sessionPlumbing) MakeParents(ctx context.Context, dir string) error {
 	return p.session().makeParents(ctx, dir)
 }
 
-func (p *sessionPlumbing) StartCreate(ctx context.Context, path string, data []byte, flags int32) (plumbing.Creation, error) {
-	c, err := p.session().startCreate(ctx, path, data, CreateMode{flag: flags})
+func (p *sessionPlumbing) NodeBytes(path string, sequential bool) int {
+	return p.session().sizeOfNew(path, sequential).bytes
+}
+
+func (p *sessionPlumbing) Leaving(path string) { p.room.depart(p.room.noted(path)) }
+
+func (p *sessionPlumbing) OnShortage(spare func(nodes, bytes int) bool) {
+	p.room.mu.Lock()
+	defer p.room.mu.Unlock()
+	p.room.spare = func(a amount) bool { return spare(a.nodes, a.bytes) }
+}
+
+func (p *sessionPlumbing) Reserve(ctx context.Context, w plumbing.Want) (plumbing.Room, error) {
+	s := p.session()
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	size, _ := s.room.netSize(amount{w.Nodes, w.Bytes}, w.Deletes)
+	v, err := s.reserve(ctx, wanted{size: size, yield: w.Yield})
+	if err != nil {
+		return nil, err
+	}
+	return (*roomPlumbing)(v), nil
+}
+
+// roomPlumbing is a reservation with the methods of plumbing.Room.
+type roomPlumbing reservation
+
+func (v *roomPlumbing) End() { (*reservation)(v).end() }
+
+// reservationOf returns the reservation of r, which may be nil.
+func reservationOf(r plumbing.Room) *reservation {
+	if r == nil {
+		return nil
+	}
+	return (*reservation)(r.(*roomPlumbing))
+}
+
+func (p *sessionPlumbing) StartCreate(ctx context.Context, r plumbing.Room, path string, data []byte, flags int32) (plumbing.Creation, error) {
+	c, err := p.session().startCreate(ctx, reservationOf(r), path, data, CreateMode{flag: flags})
 	if err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-func (p *sessionPlumbing) StartMulti(ctx context.Context, ops ...any) (plumbing.Transaction, error) {
-	t, err := p.session().startMulti(ctx, ops)
+func (p *sessionPlumbing) StartMulti(ctx context.Context, r plumbing.Room, ops ...any) (plumbing.Transaction, error) {
+	t, err := p.session().startMulti(ctx, reservationOf(r), ops)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +164,9 @@ func (p *sessionPlumbing) SharedSync(ctx context.Context, path string, after int
 	return p.session().sharedSync(ctx, path, after)
 }
 
-func (p *sessionPlumbing) Adopt(path string) { p.nodes.found(path) }
+func (p *sessionPlumbing) Adopt(r plumbing.Room, path string) {
+	p.room.found(path, p.session().sizeOfNew(path, false), reservationOf(r))
+}
 
 func (p *sessionPlumbing) StartWatch(ctx context.Context, path string) (plumbing.Watch, error) {
 	if err := validatePath(path); err != nil {
@@ -194,6 +234,8 @@ func (p *sessionPlumbing) List(ctx context.Context, path string) ([]string, *zk.
 	return names, stat, (*watchPlumbing)(w), nil
 }
 
+func (p *sessionPlumbing) InTurn(f func()) { p.errands.add(f) }
+
 func (p *sessionPlumbing) GiveBack(path string, w plumbing.Watch) {
 	p.watches.giveBack(p.session().outward(path), w.(*watchPlumbing).watch())
 }
@@ -212,8 +254,8 @@ func (p *sessionPlumbing) RemoveAfter(ctx context.Context, path string, after <-
 
 func (p *sessionPlumbing) Removals() plumbing.Removals { return &removals{s: p.session()} }
 
-func (p *sessionPlumbing) Sweep(ctx context.Context, dir string, match func(name string) bool) plumbing.Removal {
-	return p.session().sweep(ctx, dir, match)
+func (p *sessionPlumbing) Sweep(ctx context.Context, dir string, match func(name string) bool, lost plumbing.Creation) plumbing.Removal {
+	return p.session().sweep(ctx, dir, match, lost)
 }
 
 func (p *sessionPlumbing) Claim(ctx context.Context, path string) (plumbing.Claim, error) {
@@ -245,6 +287,8 @@ func (w *watchPlumbing) Event() plumbing.WatchEvent        { return plumbing.Wat
 func (w *watchPlumbing) Notify(ch chan<- struct{}) (stop func()) {
 	return w.watch().atEnd(func() { poke(ch) })
 }
+
+func (w *watchPlumbing) AtEvent(f func()) (stop func()) { return w.watch().atEnd(f) }
 
 func (w *watchPlumbing) AfterEvent(f func()) (stop func()) {
 	return w.watch().atEnd(func() { go f() })

@@ -9,6 +9,8 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/plumbing"
 )
 
 // removal is a guaranteed delete in progress. It implements plumbing.Removal.
@@ -22,40 +24,79 @@ func (r *removal) Err() error            { return r.err }
 
 // remove is plumbing.Session.RemoveAfter.
 func (s *Session) remove(ctx context.Context, path string, after <-chan struct{}) *removal {
-	first := true
-	p := s.persistence(ctx, "remove "+path, nil, func(ctx context.Context) error {
+	var p *persistence
+	p = s.persistence(ctx, "remove "+path, nil, func(ctx context.Context) error {
 		if after != nil {
 			select {
 			case <-after:
 			case <-ctx.Done(): // the session has ended
 				return ctx.Err()
 			}
+			if !p.sent {
+				p.leave(s.room.noted(path), nil)
+			}
 		}
-		among := first
-		first = false
+		among := !p.sent
+		p.sent = true
 		return ignoreNoNode(s.delete(ctx, path, anyVersion, among))
 	})
-	if after != nil || !s.isReady() {
+	p.info = RequestInfo{Op: "delete", Path: path}
+	if after != nil {
 		p.start()
 		return p.removal
 	}
-	// Nearly always one delete is enough, and needs no goroutine.
-	first = false
-	p.deleteAtOnce(path)
+	p.leave(s.room.noted(path), nil)
+	s.startRemoval(p)
 	return p.removal
+}
+
+// removalsAtOnce bounds the first deletes of removals that are in flight. Each can have a goroutine, and goes on in one
+// if it is lost with its connection.
+const removalsAtOnce = 64
+
+// startRemoval sends the first delete of a removal, at once if it can. Otherwise one goroutine sends it in its turn, once
+// there is a connection and others have been answered: there may be thousands, for example of the places that were kept
+// when the connection broke. Nearly always one delete is enough.
+func (s *Session) startRemoval(p *persistence) {
+	answered := func() { <-s.removing }
+	if s.isReady() {
+		select {
+		case s.removing <- struct{}{}:
+			p.deleteAtOnce(answered)
+			return
+		default:
+		}
+	}
+	s.removals.add(func() {
+		select {
+		case s.removing <- struct{}{}:
+		case <-s.life.Done():
+		}
+		if s.ready(s.life) != nil {
+			p.end(s.Err())
+			return
+		}
+		p.deleteAtOnce(answered)
+	})
 }
 
 // deleteAtOnce sends the first delete. It calls no hook: its caller can hold locks, and the requests that the caller
 // sends next come after the delete, with hooks as without them. If there is a hook for requests, it is called in
-// another goroutine, just after the delete is sent.
-func (p *persistence) deleteAtOnce(path string) {
-	p.info = RequestInfo{Op: "delete", Path: path}
+// another goroutine, just after the delete is sent. answered is called when it is.
+func (p *persistence) deleteAtOnce(answered func()) {
+	p.sent = true
 	if p.s.cfg.trace.load().Request == nil {
-		p.s.deleteAmong(p.s.life, path, nil, func(_ struct{}, err error) { p.settle(p.s.verdict(err)) })
+		p.s.deleteAmong(p.s.life, p.info.Path, nil, func(_ struct{}, err error) {
+			answered()
+			p.settle(p.s.verdict(err))
+		})
 		return
 	}
 	answer := make(chan error, 1)
-	p.s.deleteAmong(p.s.life, path, p.s.batchNumber(&p.info), func(_ struct{}, err error) { answer <- p.s.verdict(err) })
+	p.s.deleteAmong(p.s.life, p.info.Path, p.s.batchNumber(&p.info), func(_ struct{}, err error) {
+		answered()
+		answer <- p.s.verdict(err)
+	})
 	outcome := sync.OnceValue(func() error {
 		select {
 		case err := <-answer:
@@ -85,8 +126,8 @@ func (p *persistence) settle(err error) {
 }
 
 // sweep is plumbing.Session.Sweep.
-func (s *Session) sweep(ctx context.Context, dir string, match func(name string) bool) *removal {
-	return s.persist(ctx, "sweep "+dir, nil, func(ctx context.Context) error {
+func (s *Session) sweep(ctx context.Context, dir string, match func(name string) bool, lost plumbing.Creation) *removal {
+	p := s.persistence(ctx, "sweep "+dir, func() { resolveGone(lost) }, func(ctx context.Context) error {
 		if err := s.newSync(ctx, dir); err != nil {
 			return err
 		}
@@ -104,6 +145,31 @@ func (s *Session) sweep(ctx context.Context, dir string, match func(name string)
 		}
 		return nil
 	})
+	p.leave(nil, lost)
+	p.start()
+	return p.removal
+}
+
+// resolveGone takes note that a create whose reply was lost has made no node, or one that is gone. lost may be nil.
+func resolveGone(lost plumbing.Creation) {
+	if lost != nil {
+		lost.Resolve("")
+	}
+}
+
+// leave takes note that the work deletes a node of ours, or what a create has made whose reply was lost. Either may be
+// nil. The room is on its way until the server refuses.
+func (p *persistence) leave(st *share, lost plumbing.Creation) {
+	p.s.room.depart(st)
+	if lost != nil {
+		lost.Leave()
+	}
+	p.stay = func() {
+		p.s.room.stay(st)
+		if lost != nil {
+			lost.(interface{ stay() }).stay()
+		}
+	}
 }
 
 // persist repeats f in the background until f succeeds or the session ends. It goes on after ctx
@@ -131,8 +197,10 @@ type persistence struct {
 	ctx     context.Context
 	what    string
 	then    func()
+	stay    func() // called when the server refuses; may be nil
 	f       func(context.Context) error
-	info    RequestInfo // of a try before the goroutine began
+	info    RequestInfo // of a delete that needs no goroutine
+	sent    bool        // a delete was sent
 	failed  error       // of that try; nil if it has not failed
 	refused bool        // the server has refused; Done is closed
 }
@@ -197,6 +265,9 @@ func (p *persistence) refuse(err error) {
 		return
 	}
 	p.refused, p.err = true, err
+	if p.stay != nil {
+		p.stay()
+	}
 	close(p.done)
 	p.s.cfg.log.Error("zookeeper refuses to remove a node; the removal is tried again slowly",
 		"what", p.what, "err", err)

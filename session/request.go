@@ -119,20 +119,20 @@ func (s *Session) delete(ctx context.Context, path string, version int32, among 
 
 // gone takes note that a node of ours is gone. Servers do not tell that to a watch if the client may not read the node.
 // To all others they have told it by now.
-func (s *Session) gone(path string, noted uint64) {
-	s.nodes.deleted(path, noted)
+func (s *Session) gone(path string, noted *share) {
+	s.room.deleted(noted)
 	s.forgetGone(path, noted)
 }
 
-func (s *Session) forgetGone(path string, noted uint64) {
-	if noted != 0 {
+func (s *Session) forgetGone(path string, noted *share) {
+	if noted != nil {
 		s.watches.forget(s.outward(path), nil)
 	}
 }
 
 // sendDelete sends the request, and takes the node off the count of ephemeral nodes.
 func (s *Session) sendDelete(path string, version int32, done func(struct{}, error)) {
-	noted := s.nodes.noted(path)
+	noted := s.room.noted(path)
 	s.erase(s.outward(path), version)(func(_ struct{}, err error) {
 		if err == nil || errors.Is(err, zk.ErrNoNode) {
 			s.gone(path, noted)

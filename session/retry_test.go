@@ -138,7 +138,7 @@ func TestRemoveAcrossDisconnection(t *testing.T) {
 	p.Disconnect()
 	h.wait(t, session.Connected, session.Suspended)
 	one := plumbing.Of(s).Remove(t.Context(), d+"/b-1")
-	two := plumbing.Of(s).Sweep(t.Context(), d, func(name string) bool { return name[0] == 'a' })
+	two := plumbing.Of(s).Sweep(t.Context(), d, func(name string) bool { return name[0] == 'a' }, nil)
 	p.CutAfterCommit(zktest.On(zktest.OpDelete, d+"/a"))
 	p.Heal()
 	within(t, one.Done(), "the removal")

@@ -35,11 +35,15 @@ type Session struct {
 
 	// The tables of watches, nodes and requests. Each has a lock of its own.
 	watches watches // on the data of nodes
-	nodes   nodes
+	room    room
 	claims  claims
 	creates creates
 	group   group
 	syncs   syncs
+
+	errands  errands       // that do not block
+	removals errands       // that wait for their turn, or for a connection
+	removing chan struct{} // holds a token for each removal whose first delete is in flight
 
 	childWatches watches // on the children of nodes
 	absences     watches // on nodes that do not exist
@@ -92,8 +96,8 @@ func newSession(cfg *config, d *dialer, report func(*Session, State, error)) (*S
 		link:   link{up: make(chan struct{})},
 	}
 	s.life, s.endLife = context.WithCancel(context.Background())
-	s.nodes.limit, s.nodes.most, s.nodes.chroot = cfg.maxNodes, cfg.maxNodeBytes, len(cfg.chroot)
-	s.nodes.timeout = s.Timeout
+	s.removing = make(chan struct{}, removalsAtOnce)
+	s.room.limit = amount{cfg.maxNodes, cfg.maxNodeBytes}
 	s.group.when = &cfg.batching
 	s.work.init(s.life.Done())
 	for _, t := range s.watchTables() {
@@ -160,7 +164,7 @@ func (s *Session) Err() error {
 
 // remaining reads the clock. A session that owns nodes has to prove more: see package wire.
 func (s *Session) remaining() time.Duration {
-	return s.clock.Remaining(wire.Now(), s.nodes.has())
+	return s.clock.Remaining(wire.Now(), s.room.has())
 }
 
 // end ends the session. All other ways to end it call this one. The first cause stays, and end

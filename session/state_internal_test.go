@@ -1,14 +1,9 @@
 package session
 
 import (
-	"errors"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
-
-	"github.com/go-zookeeper/zk"
 )
 
 func TestCanFollow(t *testing.T) {
@@ -87,95 +82,4 @@ func TestSubscriberCancelledDuringCall(t *testing.T) {
 			t.Errorf("told %d times, want once", told)
 		}
 	})
-}
-
-func TestNodes(t *testing.T) {
-	n := nodes{limit: 3, most: 1000}
-	for i := range 3 {
-		if err := n.reserve(6); err != nil {
-			t.Fatalf("%d: %v", i, err)
-		}
-	}
-	refused := func(when string) {
-		t.Helper()
-		if err := n.reserve(6); err != ErrTooManyNodes {
-			t.Errorf("%s: %v, want ErrTooManyNodes", when, err)
-		}
-	}
-	refused("three pending")
-	n.settle(6, "/a", nil)
-	n.settle(6, "/b", nil)
-	refused("two made, one pending")
-	n.settle(6, "", ErrTooManyNodes) // refused by the server
-	n.found("/c")
-	n.found("/c") // counted once
-	refused("two made, one found")
-	n.deleted("/never", n.noted("/never"))
-	n.deleted("/a", n.noted("/a"))
-	n.deleted("/a", n.noted("/a"))
-	if err := n.reserve(6); err != nil {
-		t.Errorf("after a delete: %v", err)
-	}
-	refused("full again")
-}
-
-// The bytes are those of the whole paths, and of the nodes that are asked for.
-func TestNodeBytes(t *testing.T) {
-	n := nodes{limit: 100, most: 3 * (4 + 5 + 6), chroot: 5} // room for three paths of six bytes
-	size := n.sizeOfNew("/dir/x", Ephemeral)
-	if more := n.sizeOfNew("/dir/x", EphemeralSequential); more != size+sequenceDigits {
-		t.Errorf("a sequential node has %d bytes, and another %d", more, size)
-	}
-	refused := func(when string, size int) {
-		t.Helper()
-		if err := n.reserve(size); !errors.Is(err, ErrTooManyNodes) || !strings.Contains(err.Error(), "WithMaxNodeBytes") {
-			t.Errorf("%s: %v, want ErrTooManyNodes for the bytes", when, err)
-		}
-	}
-	for range 3 {
-		if err := n.reserve(size); err != nil {
-			t.Fatal(err)
-		}
-	}
-	refused("three asked for", 1)
-	n.release(size)
-	n.settle(size, "/dir/a", nil)
-	n.settle(size, "", zk.ErrNoAuth)
-	refused("one made, one byte too many", 2*size+1)
-	n.found("/dir/b")
-	n.found("/dir/b") // counted once
-	refused("one made, one found", size+1)
-	n.deleted("/dir/a", n.noted("/dir/a"))
-	n.deleted("/dir/a", n.noted("/dir/a"))
-	if err := n.reserve(2 * size); err != nil {
-		t.Errorf("after a delete: %v", err)
-	}
-	n.release(2 * size)
-	n.deleted("/dir/b", n.noted("/dir/b"))
-	if n.bytes != 0 || n.asked != 0 {
-		t.Errorf("%d bytes of nodes and %d asked for are left", n.bytes, n.asked)
-	}
-}
-
-// The strict rules of the clock hold while the session has a node, or may have one.
-func TestNodesAny(t *testing.T) {
-	for name, c := range map[string]struct {
-		do   func(n *nodes)
-		want bool
-	}{
-		"none":                    {func(*nodes) {}, false},
-		"one asked for":           {func(n *nodes) { _ = n.reserve(6) }, true},
-		"one refused":             {func(n *nodes) { _ = n.reserve(6); n.settle(6, "", zk.ErrNoAuth) }, false},
-		"one made":                {func(n *nodes) { _ = n.reserve(6); n.settle(6, "/a", nil) }, true},
-		"one deleted":             {func(n *nodes) { _ = n.reserve(6); n.settle(6, "/a", nil); n.deleted("/a", n.noted("/a")) }, false},
-		"one whose reply is lost": {func(n *nodes) { _ = n.reserve(6); n.settle(6, "", zk.ErrConnectionClosed) }, true},
-	} {
-		n := nodes{limit: 3, most: 1000, timeout: func() time.Duration { return time.Second }}
-		if c.do(&n); n.any(time.Now()) != c.want {
-			t.Errorf("%s: any is not %v", name, c.want)
-		}
-		if name == "one whose reply is lost" && n.any(time.Now().Add(3*time.Second)) {
-			t.Errorf("%s: any for ever", name)
-		}
-	}
 }

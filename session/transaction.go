@@ -11,6 +11,7 @@ import (
 // transaction is a multi in flight. It implements plumbing.Transaction.
 type transaction struct {
 	done    chan struct{}
+	booking *booking
 	results []zk.MultiResponse
 	err     error
 	after   int64
@@ -28,6 +29,9 @@ type multiCreate struct {
 func (p multiCreate) Done() <-chan struct{} { return p.t.done }
 func (p multiCreate) After() int64          { return p.t.after }
 func (p multiCreate) Syncs() int64          { return p.t.syncs }
+func (p multiCreate) Resolve(path string)   { p.t.booking.resolve(p.i, path) }
+func (p multiCreate) Leave()                { p.t.booking.depart(p.i) }
+func (p multiCreate) stay()                 { p.t.booking.stay(p.i) }
 
 func (p multiCreate) Result() (string, error) {
 	if p.t.err != nil {
@@ -37,7 +41,7 @@ func (p multiCreate) Result() (string, error) {
 }
 
 // startMulti is plumbing.Session.StartMulti.
-func (s *Session) startMulti(ctx context.Context, ops []any) (*transaction, error) {
+func (s *Session) startMulti(ctx context.Context, v *reservation, ops []any) (*transaction, error) {
 	own, out, err := s.copyOps(ops)
 	if err != nil {
 		return nil, err
@@ -45,19 +49,21 @@ func (s *Session) startMulti(ctx context.Context, ops []any) (*transaction, erro
 	if err := s.ready(ctx); err != nil {
 		return nil, opError(multiInfo, err)
 	}
-	if err := s.nodes.reserveOps(own); err != nil {
+	sizes, deletes := s.sizesOfOps(own)
+	b, err := s.bookFrom(ctx, v, sizes, deletes...)
+	if err != nil {
 		return nil, opError(multiInfo, err)
 	}
-	t := &transaction{done: make(chan struct{}), after: s.answers.zxid.Load()}
+	t := &transaction{done: make(chan struct{}), booking: b, after: s.answers.zxid.Load()}
 	traced := false
 	defer func() {
 		if !traced { // the hook has panicked, or ended the goroutine
-			s.nodes.settleOps(own, nil, nil, errHook)
+			b.settle(nil, errNotSent)
 		}
 	}()
 	done := s.traceRequest(ctx, multiInfo)
 	traced = true
-	s.sendMulti(own, out, func(results []zk.MultiResponse, err error) {
+	s.sendMulti(b, own, out, func(results []zk.MultiResponse, err error) {
 		t.syncs = s.syncs.mark()
 		if err = s.verdict(err); err != nil {
 			t.err = opError(multiInfo, err)
@@ -85,6 +91,7 @@ func (r *removals) Remove(ctx context.Context, path string) plumbing.Removal {
 	p := r.s.persistence(ctx, "remove "+path, nil, func(ctx context.Context) error {
 		return ignoreNoNode(r.s.Delete(ctx, path, -1))
 	})
+	p.leave(r.s.room.noted(path), nil)
 	r.paths, r.all = append(r.paths, path), append(r.all, p)
 	return p.removal
 }

@@ -155,7 +155,7 @@ func (e *wireEvents) Broken(why error) {
 }
 
 // Owns implements wire.Events.
-func (e *wireEvents) Owns() bool { return e.nodes.any(wire.Now()) }
+func (e *wireEvents) Owns() bool { return e.room.any() }
 
 // Go implements wire.Events.
 func (e *wireEvents) Go(f func()) { (*Session)(e).background(f) }

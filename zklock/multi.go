@@ -261,6 +261,8 @@ func (m *MultiLock) all(ctx context.Context, try bool) (*MultiLease, error) {
 	l := newMultiLease(m.place)
 	inside, cancel := l.context(ctx)
 	defer cancel()
+	inside, end := m.inAdvance(inside)
+	defer end()
 	t := &taking{m: m, try: try}
 	settled := false
 	defer func() {
@@ -278,6 +280,7 @@ func (m *MultiLock) all(ctx context.Context, try bool) (*MultiLease, error) {
 			err = errLostEarlier
 		}
 		if err != nil {
+			end()
 			err = l.rollBack(ctx, err, t)
 			settled = true
 			return nil, err

@@ -68,6 +68,17 @@ func (t *taking) neighbours(i int) []queueplumbing.Part {
 	return parts
 }
 
+// inAdvance returns a context in which all of the locks are taken, for which there is room for all of their nodes.
+func (m *MultiLock) inAdvance(ctx context.Context) (_ context.Context, end func()) {
+	var parts []queueplumbing.Part
+	for _, p := range m.parts {
+		if p.m != nil {
+			parts = append(parts, p.Part)
+		}
+	}
+	return queueplumbing.InAdvance(ctx, parts)
+}
+
 // leave gives up the locks that were not returned, and returns what a server refuses to remove.
 func (t *taking) leave(ctx context.Context, why error) error {
 	if t.party == nil {

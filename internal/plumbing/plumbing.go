@@ -105,19 +105,39 @@ type Session interface {
 	// refused. The server can remove a container again at any time.
 	MakeParents(ctx context.Context, dir string) error
 
+	// NodeBytes returns how much a node takes of session.WithMaxNodeBytes, by the path that its create asks for.
+	NodeBytes(path string, sequential bool) int
+
+	// Reserve waits for a connection, and then for room for ephemeral nodes, by the limits of session.WithMaxNodes and
+	// session.WithMaxNodeBytes. It sets the room aside until End of the Room. Callers get room in the order in which
+	// they came, as soon as deletes that are on their way have made enough. Reserve fails with ctx's error, the
+	// session's, or at once with session.ErrTooManyNodes if what is on its way is not enough.
+	Reserve(ctx context.Context, w Want) (Room, error)
+
+	// Leaving says that the caller is about to remove a node of ours: others that need room may wait for it.
+	Leaving(path string)
+
+	// OnShortage sets a function that is called when the room that is on its way is not enough. The function gives up
+	// places that are kept although nobody holds them, until they have so many nodes and bytes, and starts to remove their
+	// nodes. It returns false if there is none. It must not block.
+	OnShortage(spare func(nodes, bytes int) bool)
+
 	// StartCreate waits for a connection and then sends a create, without waiting for the
 	// answer: the caller can send further requests at once. flags is one of zk.FlagPersistent,
 	// zk.FlagEphemeral, zk.FlagSequence and zk.FlagEphemeralSequential. A sequential create adds
 	// a number to path.
 	//
+	// An ephemeral node takes its room out of r. If r is nil, or has too little, StartCreate waits for room as Reserve
+	// does. If the reply is lost, the node counts until the caller has called Resolve of the Creation.
+	//
 	// If StartCreate returns no error, the node may come to exist even if ctx ends, and the
 	// caller must see to its removal. An error means that nothing was sent. It is ctx's, the
 	// session's, session.ErrTooManyNodes or session.ErrInvalid.
-	StartCreate(ctx context.Context, path string, data []byte, flags int32) (Creation, error)
+	StartCreate(ctx context.Context, r Room, path string, data []byte, flags int32) (Creation, error)
 
 	// StartMulti is StartCreate for a session.Session.Multi, which has at least one create. If it
 	// returns no error, all of the nodes may come to exist, or none.
-	StartMulti(ctx context.Context, ops ...any) (Transaction, error)
+	StartMulti(ctx context.Context, r Room, ops ...any) (Transaction, error)
 
 	// SharedSync returns when the server that the session is connected to has caught up with the leader
 	// by a sync that was sent after a moment, which Creation.Syncs has returned. Callers share such a
@@ -125,9 +145,8 @@ type Session interface {
 	// Session.Sync does.
 	SharedSync(ctx context.Context, path string, after int64) error
 
-	// Adopt counts a node towards session.WithMaxNodes whose create succeeded although its reply
-	// was lost.
-	Adopt(path string)
+	// Adopt counts an ephemeral node that was found, unless it is counted. It takes the room out of r, which may be nil.
+	Adopt(r Room, path string)
 
 	// StartWatch waits for a connection until ctx ends, and then sets a data watch without
 	// waiting for the answer: the caller can send further requests at once. The answer is there
@@ -140,6 +159,10 @@ type Session interface {
 	// ends as WatchDeleted before its Set is closed. A watch may end as WatchChanged if the node was changed just
 	// before.
 	StartWatches(ctx context.Context, paths ...string) ([]Watch, error)
+
+	// InTurn calls f, which must not block. One goroutine of the session calls all such functions, in order: when a
+	// connection breaks, thousands of watches end at once.
+	InTurn(f func())
 
 	// GiveBack says that the caller no longer needs a watch of StartWatches. It is called once for each time that
 	// StartWatches has returned the watch, which then must not be waited for any more. When all callers have given a
@@ -193,8 +216,8 @@ type Session interface {
 
 	// Sweep deletes, as Remove does, the children of dir whose names match. It finds the node of
 	// a create whose reply was lost. It syncs first, so that it sees every node that was created
-	// before the call.
-	Sweep(ctx context.Context, dir string, match func(name string) bool) Removal
+	// before the call. lost is that create, whose room is free when the sweep has succeeded, or nil.
+	Sweep(ctx context.Context, dir string, match func(name string) bool, lost Creation) Removal
 
 	// Claim waits until nobody else in this session has a claim to the path. Claims are granted
 	// in the order of the calls. Claim sends nothing. It fails with ctx's error, the session's,
@@ -219,6 +242,29 @@ type Creation interface {
 	// Syncs returns the moment when the create ended, for Session.SharedSync. Call it once Done is
 	// closed.
 	Syncs() int64
+	// Resolve says what became of a create whose reply was lost: the path of its node, or "" if it has made none, or
+	// one that is gone. It does nothing if that is known.
+	Resolve(path string)
+	// Leave says that the caller will remove the node, also if the create is still in flight: others that need room
+	// may wait for it.
+	Leave()
+}
+
+// Want is what Session.Reserve sets aside room for.
+type Want struct {
+	Nodes, Bytes int      // see Session.NodeBytes
+	Deletes      []string // nodes that the transaction deletes which creates the others
+
+	// Yield, if not nil, is called if there is too little room. It has a node of ours removed, and says so with
+	// Session.Leaving. It must not block.
+	Yield func()
+}
+
+// Room is room for ephemeral nodes that is set aside. If a create fails that took its room out of it, or its node goes,
+// the room comes back until End. One goroutine uses it at a time.
+type Room interface {
+	// End frees what is left. Nodes keep their room until they are gone. Further calls do nothing.
+	End()
 }
 
 // Transaction is a multi in flight: see Session.StartMulti.
@@ -281,8 +327,9 @@ type Claim interface {
 	//
 	// The claim ends when the node is gone, or with the session. If the server refuses, the
 	// removal goes on in the background, and the claim lasts until the removal has succeeded.
-	// ctx is for the hooks of session.Trace only. The removal goes on after ctx has ended.
-	Remove(ctx context.Context, standing *zk.Stat) Removal
+	// ctx is for the hooks of session.Trace only. The removal goes on after ctx has ended. lost is a create of the
+	// claim's node whose reply was lost, or nil.
+	Remove(ctx context.Context, standing *zk.Stat, lost Creation) Removal
 }
 
 // Watch is a session.Watch before its answer has come. Goroutines of one session that watch the
@@ -305,6 +352,8 @@ type Watch interface {
 	// Notify sends ch a value, without blocking, when the watch ends, or at once if it has ended
 	// already. ch should have room for one value. stop cancels that.
 	Notify(ch chan<- struct{}) (stop func())
+	// AtEvent is AfterEvent for a function that does not block, and takes no lock of a Watch. It is called with locks held.
+	AtEvent(f func()) (stop func())
 	// AfterEvent calls f in a goroutine of its own when the watch ends, or at once if it has
 	// ended already. stop cancels that.
 	AfterEvent(f func()) (stop func())

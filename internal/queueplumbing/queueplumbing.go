@@ -27,6 +27,11 @@ var (
 	// first. The nodes of one session are deleted by one transaction, or each by itself if that fails.
 	StartReleases func(ctx context.Context, leases any) (waits []func() error)
 
+	// InAdvance returns a context in which the locks, of any managers, are acquired together. Each session then has to
+	// have room for all of their nodes (session.WithMaxNodes) before the first is created, and keeps it for them. The
+	// caller calls end when the acquisition is over, before it gives up the locks if it has failed.
+	InAdvance func(ctx context.Context, parts []Part) (_ context.Context, end func())
+
 	// Together begins to acquire the first of several locks of one manager, which must be in different
 	// directories. One transaction makes their nodes. The locks are granted up to the first that has to
 	// wait, which keeps its place. What lies behind that is given up, which the servers have confirmed

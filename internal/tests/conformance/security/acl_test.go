@@ -161,7 +161,7 @@ func testStranger(t *testing.T, open func(*session.Manager, string) (locker, err
 			},
 			"delete":       func() error { return s.Delete(ctx, lease.Path(), -1) },
 			"remove":       func() error { r := plumbing.Of(s).Remove(ctx, lease.Path()); <-r.Done(); return r.Err() },
-			"sweep":        func() error { r := plumbing.Of(s).Sweep(ctx, dir, all); <-r.Done(); return r.Err() },
+			"sweep":        func() error { r := plumbing.Of(s).Sweep(ctx, dir, all, nil); <-r.Done(); return r.Err() },
 			"read":         func() error { _, _, err := s.Get(ctx, lease.Path()); return err },
 			"write":        func() error { _, err := s.Set(ctx, dir, nil, -1); return err },
 			"make another": func() error { return plumbing.Of(s).MakeParents(ctx, dir+"/x") },

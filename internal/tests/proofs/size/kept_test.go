@@ -1,0 +1,59 @@
+package size
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// A process keeps thousands of places, and its connection breaks. A few goroutines give all of them up.
+func TestKeptPlacesAtTheEndOfAConnection(t *testing.T) {
+	e := server(t)
+	proxy := zktest.StartProxy(t, e.Addr(0))
+	u := newUser(t, proxy.Addr(), session.WithTimeout(20*time.Second))
+	n := longtest.Pick(1000, 8000)
+	u.during(fmt.Sprint(n, " kept places"), func(ctx context.Context) {
+		each(t, n, func(i int) error {
+			mx, err := zklock.New(u.Manager, fmt.Sprint("/kept/", i), zklock.WithLazyRelease(time.Minute))
+			if err != nil {
+				return err
+			}
+			return mx.Do(ctx, func(context.Context) error { return nil })
+		})
+		if have := ephemerals(ctx, t, e); have != n+1 {
+			t.Fatalf("%d nodes, want %d that are kept and one that is held", have, n+1)
+		}
+		before, most := runtime.NumGoroutine(), 0
+		proxy.Disconnect()
+		for ephemerals(ctx, t, e) > 1 {
+			if ctx.Err() != nil {
+				t.Fatal("the places stay")
+			}
+			for range 100 {
+				most = max(most, runtime.NumGoroutine()-before)
+				runtime.Gosched()
+			}
+		}
+		t.Logf("at most %d goroutines more than before", most)
+		if most > 200 {
+			t.Errorf("%d goroutines more than before, for %d places", most, n)
+		}
+	})
+}
+
+// ephemerals returns how many ephemeral nodes a server has.
+func ephemerals(ctx context.Context, t *testing.T, e *zktest.Ensemble) (n int) {
+	t.Helper()
+	metrics, err := e.Metrics(ctx, 0)
+	must(t, err)
+	_, err = fmt.Sscan(metrics["zk_ephemerals_count"], &n)
+	must(t, err)
+	return n
+}

@@ -1,0 +1,148 @@
+package queue
+
+import (
+	"context"
+	"path"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// An acquisition reserves room in its session before it creates a node. Several locks that are taken together reserve
+// the room for all of them at once, and keep it to the end (advance): otherwise goroutines that need one node would
+// take what comes free, and a MultiLock would never have enough.
+
+// reserve sets aside the room for the nodes of all. The caller calls end when they are there, or will not be.
+func (all entrants) reserve(ctx context.Context) (room plumbing.Room, end func(), err error) {
+	first := all[0]
+	var w plumbing.Want
+	for _, a := range all {
+		name, flags := a.newName()
+		w.Nodes++
+		w.Bytes += plumbing.Of(a.s).NodeBytes(path.Join(a.q.dir, name), flags == zk.FlagEphemeralSequential)
+	}
+	if old := first.entry.renews; old != nil {
+		w.Deletes = []string{old.path}
+	}
+	if before := first.entry.before; before != nil {
+		w.Yield = func() {
+			plumbing.Of(first.s).Leaving(before.path)
+			first.entry.placed()
+		}
+	}
+	return first.reserve(ctx, w)
+}
+
+// reserveUnfair sets aside the room for the node of an unfair lock.
+func (a *attempt) reserveUnfair(ctx context.Context) (room plumbing.Room, end func(), err error) {
+	return a.reserve(ctx, plumbing.Want{Nodes: 1, Bytes: plumbing.Of(a.s).NodeBytes(a.claim.Path(), false)})
+}
+
+// reserve sets room aside. If the lock is taken together with others, it is that of all of them.
+func (a *attempt) reserve(ctx context.Context, w plumbing.Want) (room plumbing.Room, end func(), err error) {
+	if v, ok := ctx.Value(advanceKey{}).(*advance); ok {
+		if room, err = v.in(ctx, a.q.m, a.s); room != nil || err != nil {
+			return room, func() {}, err
+		}
+	}
+	if room, err = plumbing.Of(a.s).Reserve(ctx, w); err != nil {
+		return nil, nil, err
+	}
+	return room, room.End, nil
+}
+
+// advance is the room for the nodes of locks that are taken together. In each session it is reserved when the
+// first of them is to be created there.
+type advance struct {
+	locks []joint // those that need a node
+
+	mu    sync.Mutex
+	rooms map[*session.Session]plumbing.Room // nil after the end
+}
+
+type advanceKey struct{}
+
+// withAdvance returns a context for the acquisition of all of the locks, and a function to call at its end. Nodes that
+// are there keep their room. A Local that has a node already needs none: the lock is taken with that one.
+func withAdvance(ctx context.Context, locks []joint) (context.Context, func()) {
+	v := &advance{rooms: make(map[*session.Session]plumbing.Room)}
+	for _, one := range locks {
+		if one.local == nil || !one.local.hasNode() {
+			v.locks = append(v.locks, one)
+		}
+	}
+	return context.WithValue(ctx, advanceKey{}, v), v.end
+}
+
+// in returns the room in a session. It reserves it, if nobody has. It returns nil after the end, and if the locks need
+// none.
+func (v *advance) in(ctx context.Context, m *session.Manager, s *session.Session) (plumbing.Room, error) {
+	v.mu.Lock()
+	room, over := v.rooms[s], v.rooms == nil
+	v.mu.Unlock()
+	if room != nil || over {
+		return room, nil
+	}
+	w := v.want(m, s)
+	if w.Nodes == 0 {
+		return nil, nil
+	}
+	mine, err := plumbing.Of(s).Reserve(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.rooms == nil || v.rooms[s] != nil { // the end has come, or a shared contender was quicker
+		mine.End()
+		return v.rooms[s], nil
+	}
+	v.rooms[s] = mine
+	return mine, nil
+}
+
+// want returns what the locks need in a session of a manager.
+func (v *advance) want(m *session.Manager, s *session.Session) (w plumbing.Want) {
+	for _, one := range v.locks {
+		if one.q.m != m {
+			continue
+		}
+		r, lazy := one.r, false
+		if one.local != nil {
+			r, lazy = one.local.r, one.local.lazy > 0
+		}
+		if r.complete() != nil {
+			continue // the acquisition says what is wrong
+		}
+		name, sequential := nameFor(sampleID, r.Prefix, r.Weight, lazy), true
+		if r.Kind.Unfair {
+			name, sequential = unfairName(r.Kind), false
+		}
+		w.Nodes++
+		w.Bytes += plumbing.Of(s).NodeBytes(path.Join(one.q.dir, name), sequential)
+	}
+	return w
+}
+
+// sampleID is as long as the id of an attempt.
+const sampleID = "00000000-0000-0000-0000-000000000000"
+
+func (v *advance) end() {
+	v.mu.Lock()
+	rooms := v.rooms
+	v.rooms = nil
+	v.mu.Unlock()
+	for _, r := range rooms {
+		r.End()
+	}
+}
+
+// hasNode reports whether the Local has a node in the directory, or is about to have one.
+func (l *Local) hasNode() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state != idle
+}

@@ -1,0 +1,58 @@
+package session
+
+import (
+	"runtime"
+	"testing"
+	"testing/synctest"
+)
+
+// One goroutine calls thousands of functions that come at once, in order.
+func TestErrands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e errands
+		before, most, n := runtime.NumGoroutine(), 0, 0
+		for i := range 8000 {
+			e.add(func() {
+				most = max(most, runtime.NumGoroutine())
+				if i != n {
+					t.Errorf("%d comes after %d others", i, n)
+				}
+				n++
+			})
+		}
+		synctest.Wait()
+		if n != 8000 || most > before+1 || e.running {
+			t.Errorf("%d calls, %d goroutines, running %v", n, most-before, e.running)
+		}
+	})
+}
+
+// While there is no connection, one goroutine waits to delete thousands of nodes, and the end of the session ends all.
+func TestRemovalsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bareSession(t, newFakeConfig(t))
+		s.work.init(s.life.Done())
+		before := runtime.NumGoroutine()
+		done := 0
+		var all []<-chan struct{}
+		for range 8000 {
+			all = append(all, s.remove(t.Context(), "/n", nil).Done())
+		}
+		synctest.Wait()
+		if n := runtime.NumGoroutine() - before; n > 1 {
+			t.Errorf("%d goroutines, want one", n)
+		}
+		s.end(lossError(1, lossExpired))
+		synctest.Wait()
+		for _, c := range all {
+			select {
+			case <-c:
+				done++
+			default:
+			}
+		}
+		if done != len(all) {
+			t.Errorf("%d of %d removals have ended", done, len(all))
+		}
+	})
+}
