@@ -345,8 +345,8 @@ func WithTrace(t Trace) Option {
 
 // WithMaxNodes bounds the number of ephemeral nodes that one session owns. When a session ends, a
 // server deletes its nodes in one transaction, and a transaction that is too large has brought
-// ensembles down. A create beyond the bound fails with [ErrTooManyNodes]. Default: 8192.
-// [WithMaxNodeBytes] bounds the length of their paths.
+// ensembles down. A create beyond the bound waits for nodes that are about to go, and otherwise fails with
+// [ErrTooManyNodes]. Default: 8192. [WithMaxNodeBytes] bounds the length of their paths.
 func WithMaxNodes(n int) Option {
 	return option(func(c *config) error {
 		if n <= 0 {
@@ -361,8 +361,8 @@ func WithMaxNodes(n int) Option {
 // bytes for each. The transaction that ends a session lists these paths. Servers write it at any length, but cannot
 // read more than jute.maxbuffer plus zookeeper.jute.maxbuffer.extrasize, 2 MB by default, neither from their leader nor
 // from their own log: then all servers stop, and do not start again. So n must be at most the smallest jute.maxbuffer
-// of any server. A create beyond the bound fails with [ErrTooManyNodes]. Default: 1 MiB, which is 8,192 paths of 124
-// bytes.
+// of any server. A create beyond the bound waits for nodes that are about to go, and otherwise fails with
+// [ErrTooManyNodes]. Default: 1 MiB, which is 8,192 paths of 124 bytes.
 func WithMaxNodeBytes(n int) Option {
 	return option(func(c *config) error {
 		if n <= 0 {

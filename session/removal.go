@@ -172,17 +172,10 @@ func (p *persistence) leave(st *share, lost plumbing.Creation) {
 	}
 }
 
-// persist repeats f in the background until f succeeds or the session ends. It goes on after ctx
-// has ended, and after a WithRetry that says stop. If the server refuses, the removal is done,
-// and f is repeated slowly from then on, because the permission may come back. then, if not nil,
-// is called once f has succeeded or the session has ended, and not before.
-func (s *Session) persist(ctx context.Context, what string, then func(), f func(context.Context) error) *removal {
-	p := s.persistence(ctx, what, then, f)
-	p.start()
-	return p.removal
-}
-
-// persistence is persist before it starts.
+// persistence returns the work that repeats f in the background, once it has started, until f succeeds or the session
+// ends. It goes on after ctx has ended, and after a WithRetry that says stop. If the server refuses, the removal is done,
+// and f is repeated slowly from then on, because the permission may come back. then, if not nil, is called once f has
+// succeeded or the session has ended, and not before.
 func (s *Session) persistence(ctx context.Context, what string, then func(), f func(context.Context) error) *persistence {
 	return &persistence{
 		removal: &removal{done: make(chan struct{})},

@@ -52,7 +52,7 @@ type room struct {
 	judging sync.Mutex // held while spare is called; before mu
 
 	mu      sync.Mutex
-	used    amount            // by shares, and by what is left of reservations
+	used    amount            // by shares, and the rest of reservations
 	leaving amount            // the part of used that will be free without anybody's help
 	nodes   map[string]*share // of nodes that are there, by path
 	unknown int               // shares of creates in flight or in doubt
@@ -253,7 +253,7 @@ func (r *room) lookAgainLocked() {
 
 func (v *reservation) open() bool { return v != nil && !v.ended }
 
-// end frees what is left of a reservation. The room of its nodes is free when they go. Further calls do nothing.
+// end frees the rest of a reservation. The room of its nodes is free when they go. Further calls do nothing.
 func (v *reservation) end() {
 	if v == nil {
 		return

@@ -165,8 +165,9 @@ func cutServers(fullName string) (servers, path string) {
 // it returns [session.ErrClosed]; if the owner of ctx ([WithOwner]) holds the MultiLock but has
 // lost it, [session.ErrLost]; otherwise what one of the locks returns. A Lock
 // that fails gives up the locks that it has taken, the last first. If a server refuses to remove a
-// node, that error is joined. [session.WithMaxNodes] must have room for all nodes of a transaction, or Lock
-// returns [session.ErrTooManyNodes] and asks for none.
+// node, that error is joined. Each session must have room for all of its nodes ([session.WithMaxNodes],
+// [session.WithMaxNodeBytes]), which Lock reserves at once and keeps until it returns. Otherwise Lock returns
+// [session.ErrTooManyNodes] and asks for none.
 //
 // If Lock loses one of the locks while it waits for another, it gives up all of them and starts
 // over. Once it has returned nil, the hold is lost as soon as any of the locks is lost. The other

@@ -263,7 +263,7 @@ type Want struct {
 // Room is room for ephemeral nodes that is set aside. If a create fails that took its room out of it, or its node goes,
 // the room comes back until End. One goroutine uses it at a time.
 type Room interface {
-	// End frees what is left. Nodes keep their room until they are gone. Further calls do nothing.
+	// End frees the rest of it. Nodes keep their room until they are gone. Further calls do nothing.
 	End()
 }
 
