@@ -50,6 +50,7 @@ var sentinels = []named{
 	{session.ErrClosed, errClosed},
 	{session.ErrLost, errLost},
 	{session.ErrTooManyNodes, errTooManyNodes},
+	{session.ErrTooLong, errTooLong},
 	{session.ErrInvalid, errInvalid},
 	{queue.ErrConflict, errConflict},
 	{queue.ErrSequence, errSequence},

@@ -33,6 +33,8 @@ func TestErrorType(t *testing.T) {
 		{session.ErrClosed, errClosed, ""},
 		{session.ErrLost, errLost, ""},
 		{session.ErrTooManyNodes, errTooManyNodes, ""},
+		{session.ErrTooLong, errTooLong, ""},
+		{fmt.Errorf("%w: %w", zk.ErrConnectionClosed, session.ErrTooLong), errTooLong, codeConnectionLoss},
 		{session.ErrInvalid, errInvalid, ""},
 		{queue.ErrConflict, errConflict, ""},
 		{queue.ErrSequence, errSequence, ""},

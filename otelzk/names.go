@@ -108,6 +108,7 @@ const (
 	errConflict         = "conflict"
 	errSequence         = "sequence_used_up"
 	errTooManyNodes     = "too_many_nodes"
+	errTooLong          = "too_long"
 	errInvalid          = "invalid"
 	errOther            = "_OTHER"
 )
