@@ -9,6 +9,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // take takes and gives back a lock.
@@ -20,9 +21,16 @@ func take(ctx context.Context, m *session.Manager, path string) error {
 	return mx.Do(ctx, func(context.Context) error { return nil })
 }
 
-// Thousands of goroutines of one session want one lock at the same time. The default limit is 8192 nodes.
+// Thousands of goroutines of one session want one lock at the same time. The default limit is 8192 nodes. A server with
+// half of the heap serves them too.
 func TestOneLock(t *testing.T) {
-	e := server(t)
+	for _, heap := range longtest.Pick([]string{"256m"}, []string{"256m", "128m"}) {
+		t.Run(heap, func(t *testing.T) { oneLock(t, zktest.Environ("_JAVA_OPTIONS", "-Xmx"+heap)) })
+	}
+}
+
+func oneLock(t *testing.T, opts ...zktest.RealOption) {
+	e := server(t, opts...)
 	u, neighbour := newUser(t, e.ConnectString()), newUser(t, e.ConnectString())
 	n := longtest.Pick(300, 8000)
 	neighbour.during("an idle neighbour", func(context.Context) {

@@ -17,7 +17,7 @@ import (
 func TestKeptPlacesAtTheEndOfAConnection(t *testing.T) {
 	e := server(t)
 	proxy := zktest.StartProxy(t, e.Addr(0))
-	u := newUser(t, proxy.Addr(), session.WithTimeout(20*time.Second))
+	u := newUser(t, proxy.Addr(), session.WithTimeout(40*time.Second)) // as long as a place is kept at most
 	n := longtest.Pick(1000, 8000)
 	u.during(fmt.Sprint(n, " kept places"), func(ctx context.Context) {
 		each(t, n, func(i int) error {
@@ -27,12 +27,15 @@ func TestKeptPlacesAtTheEndOfAConnection(t *testing.T) {
 			}
 			return mx.Do(ctx, func(context.Context) error { return nil })
 		})
-		if have := ephemerals(ctx, t, e); have != n+1 {
-			t.Fatalf("%d nodes, want %d that are kept and one that is held", have, n+1)
+		if have := metric(ctx, t, e, "zk_ephemerals_count"); have != n+1 {
+			t.Fatalf("%d nodes, want %d that are kept and one that is held", have, n)
+		}
+		for metric(ctx, t, e, "zk_watch_count") < 2*n { // each has one on its node and one on the directory
+			runtime.Gosched()
 		}
 		before, most := runtime.NumGoroutine(), 0
 		proxy.Disconnect()
-		for ephemerals(ctx, t, e) > 1 {
+		for metric(ctx, t, e, "zk_ephemerals_count") > 1 {
 			if ctx.Err() != nil {
 				t.Fatal("the places stay")
 			}
@@ -48,12 +51,12 @@ func TestKeptPlacesAtTheEndOfAConnection(t *testing.T) {
 	})
 }
 
-// ephemerals returns how many ephemeral nodes a server has.
-func ephemerals(ctx context.Context, t *testing.T, e *zktest.Ensemble) (n int) {
+// metric returns a number that a server tells of itself.
+func metric(ctx context.Context, t *testing.T, e *zktest.Ensemble, name string) (n int) {
 	t.Helper()
 	metrics, err := e.Metrics(ctx, 0)
 	must(t, err)
-	_, err = fmt.Sscan(metrics["zk_ephemerals_count"], &n)
+	_, err = fmt.Sscan(metrics[name], &n)
 	must(t, err)
 	return n
 }
