@@ -128,20 +128,22 @@ func (s *Session) prepareCreate(ctx context.Context, v *reservation, path string
 	if err := s.ready(ctx); err != nil { // first, because it checks ctx
 		return nil, err
 	}
-	if err := s.creates.begin(ctx, path); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			s.cancelCreate(path, b)
-		}
-	}()
+	// The room comes first: while a create of the path has begun, no search for the node of a cancelled one can, and that
+	// search can be what makes room.
 	if mode.ephemeral() {
 		if b, err = s.bookFrom(ctx, v, []amount{s.sizeOfNew(path, mode.sequential())}); err != nil {
 			return nil, err
 		}
 	}
-	return b, s.ready(ctx)
+	if err := s.creates.begin(ctx, path); err != nil {
+		b.settle(nil, errNotSent)
+		return nil, err
+	}
+	if err := s.ready(ctx); err != nil {
+		s.cancelCreate(path, b)
+		return nil, err
+	}
+	return b, nil
 }
 
 // cancelCreate undoes prepareCreate.
@@ -191,7 +193,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Cre
 	select {
 	case <-c.Done():
 		if uncertain(c.err) {
-			s.clarify(ctx, c.booking, []lostCreate{{path, bytes.Clone(data), mode}})
+			s.clarify(ctx, c.booking, nil, []lostCreate{{path, bytes.Clone(data), mode}})
 		}
 		return c.Result()
 	case <-ctx.Done():
