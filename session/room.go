@@ -37,6 +37,9 @@ func (a amount) plus(b amount) amount  { return amount{a.nodes + b.nodes, a.byte
 func (a amount) minus(b amount) amount { return amount{a.nodes - b.nodes, a.bytes - b.bytes} }
 func (a amount) fits(b amount) bool    { return a.nodes <= b.nodes && a.bytes <= b.bytes }
 
+// least returns the smaller number of nodes, and of bytes.
+func (a amount) least(b amount) amount { return amount{min(a.nodes, b.nodes), min(a.bytes, b.bytes)} }
+
 // beyond returns how much a is more than b, in nodes and in bytes.
 func (a amount) beyond(b amount) amount {
 	return amount{max(a.nodes-b.nodes, 0), max(a.bytes-b.bytes, 0)}

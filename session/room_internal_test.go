@@ -616,3 +616,31 @@ func TestRoomAny(t *testing.T) {
 		}
 	}
 }
+
+// Whatever becomes of a renewal, somebody who waits for another node to go is not refused for it, and a reservation that
+// goes on has no more room than before.
+func TestRoomRenewalBesideWaiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for what, end := range map[string]func(*booking, *share){
+			"carried out": func(b *booking, old *share) { b.settle([]string{"/b1"}, nil, old) },
+			"refused":     func(b *booking, _ *share) { b.settle(nil, zk.ErrNoNode) },
+			"not sent":    func(b *booking, _ *share) { b.settle(nil, errNotSent) },
+		} {
+			rt := newRoomTest(t, 2, plenty)
+			rt.made("/a0")
+			rt.leave("/a0")
+			v := rt.reserved(wanted{size: rt.size(1)})
+			rt.booked(v, nil, "/b0").settle([]string{"/b0"}, nil)
+			one := rt.begin(t.Context(), wanted{size: rt.size(1)})
+			rt.waits(one)
+			b := rt.booked(v, []string{"/b0"}, "/b1")
+			end(b, rt.room.noted("/b0"))
+			rt.waits(one)
+			if v.free != (amount{}) || rt.room.used != rt.size(2) {
+				t.Errorf("%s: used %v, and %v is set aside", what, rt.room.used, v.free)
+			}
+			rt.gone("/a0")
+			rt.ends(one, nil)
+		}
+	})
+}

@@ -63,7 +63,7 @@ func (s *Session) startMulti(ctx context.Context, v *reservation, ops []any) (*t
 	}()
 	done := s.traceRequest(ctx, multiInfo)
 	traced = true
-	s.sendMulti(b, own, out, func(results []zk.MultiResponse, err error) {
+	s.sendMulti(b, s.notedOps(own), own, out, func(results []zk.MultiResponse, err error) {
 		t.syncs = s.syncs.mark()
 		if err = s.verdict(err); err != nil {
 			t.err = opError(multiInfo, err)
@@ -119,7 +119,7 @@ func (r *removals) deleteAll(ctx context.Context) {
 	for i, path := range r.paths {
 		ops[i] = &zk.DeleteRequest{Path: path, Version: -1}
 	}
-	if _, err := r.s.Multi(r.s.lifeWith(ctx), ops...); err != nil {
+	if _, err := r.s.multiOnce(r.s.lifeWith(ctx), ops, false); err != nil {
 		return
 	}
 	gone = true
