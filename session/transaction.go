@@ -91,12 +91,14 @@ func (r *removals) Remove(ctx context.Context, path string) plumbing.Removal {
 	p := r.s.persistence(ctx, "remove "+path, nil, func(ctx context.Context) error {
 		return ignoreNoNode(r.s.Delete(ctx, path, -1))
 	})
-	p.leave(r.s.room.noted(path), nil)
 	r.paths, r.all = append(r.paths, path), append(r.all, p)
 	return p.removal
 }
 
 func (r *removals) Start(ctx context.Context) {
+	for i, p := range r.all { // not earlier: hooks run between Remove and Start, and what waits for the room would wait for them
+		p.leave(r.s.room.noted(r.paths[i]), nil)
+	}
 	if len(r.paths) < 2 || r.s.begin(func() { r.deleteAll(ctx) }) != nil {
 		r.startEach()
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
@@ -224,4 +225,56 @@ func takeOne(t *testing.T, rng *rand.Rand, locks []randomLock) {
 	if err != nil && !errors.Is(err, queue.ErrBusy) {
 		t.Errorf("lock %d: %v", i, err)
 	}
+}
+
+// A Release hook may take a lock while the deletes of a MultiLock have not been sent, for they wait for the hook. Their
+// room is not on its way yet.
+func TestHookLocksDuringMultiRelease(t *testing.T) {
+	var other *zklock.Mutex
+	tried := make(chan error, 2)
+	m := testserver.Connect(t, testserver.Server(t).Addr(0), session.WithMaxNodes(2), session.WithTrace(session.Trace{
+		Release: func(ctx, _ context.Context, _ session.HoldInfo) (context.Context, func(error)) {
+			soon, cancel := context.WithTimeout(ctx, 5*time.Second)
+			defer cancel()
+			tried <- other.Lock(soon)
+			return ctx, nil
+		},
+	}))
+	base := testserver.Path(t)
+	other = newMutex(t, m, base+"/other")
+	both := severalLocks(t, m, base, 2)
+	must(t, both.Lock(patient(t)))
+	must(t, both.Unlock())
+	for range 2 {
+		wantErr(t, "Lock in the hook", <-tried, session.ErrTooManyNodes)
+	}
+}
+
+// All who wait for a mutex of this process give up while they wait for room, and somebody asks anew at once.
+func TestLockAgainInQueueForRoom(t *testing.T) {
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+		m := connect(session.WithMaxNodes(1))
+		other, mx := newMutex(t, m, "/other"), newMutex(t, m, "/mx", zklock.WithLocalHandover(2))
+		must(t, other.Lock(t.Context()))
+		leaving := server.HoldRequest(func(r zktest.Request) bool { return r.Op == zktest.OpDelete })
+		unlocked := background(other.Unlock)
+		<-leaving.Hit()
+		for range 300 {
+			var calls []<-chan error
+			var cancels []context.CancelFunc
+			for range 2 {
+				ctx, cancel := context.WithCancel(t.Context())
+				calls, cancels = append(calls, background(func() error { return mx.Lock(ctx) })), append(cancels, cancel)
+				synctest.Wait()
+			}
+			for i, call := range calls {
+				cancels[i]()
+				wantErr(t, "Lock", <-call, context.Canceled)
+			}
+		}
+		leaving.Release()
+		must(t, <-unlocked)
+		must(t, mx.Lock(t.Context()))
+		must(t, mx.Unlock())
+	})
 }
