@@ -103,7 +103,7 @@ func (a *attempt) mayStand() bool {
 		switch {
 		case plumbing.Uncertain(err):
 			a.lost = a.creation
-		case a.claim != nil && a.doubt && errors.Is(err, zk.ErrNodeExists):
+		case a.claim != nil && a.doubt && err != nil:
 			plumbing.Of(a.s).Adopt(nil, a.claim.Path()) // an earlier create may have made the node
 		}
 	}
