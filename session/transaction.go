@@ -5,17 +5,19 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/news"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 )
 
 // transaction is a multi in flight. It implements plumbing.Transaction.
 type transaction struct {
-	done    chan struct{}
-	booking *booking
-	results []zk.MultiResponse
-	err     error
-	after   int64
-	syncs   int64 // the mark of syncs when the transaction ended
+	answered news.News     // results and err are known
+	done     chan struct{} // and the hooks have been told
+	booking  *booking
+	results  []zk.MultiResponse
+	err      error
+	after    int64
+	syncs    int64 // the mark of syncs when the transaction ended
 }
 
 func (t *transaction) Creation(i int) plumbing.Creation { return multiCreate{t, i} }
@@ -26,12 +28,13 @@ type multiCreate struct {
 	i int // of the operation
 }
 
-func (p multiCreate) Done() <-chan struct{} { return p.t.done }
-func (p multiCreate) After() int64          { return p.t.after }
-func (p multiCreate) Syncs() int64          { return p.t.syncs }
-func (p multiCreate) Resolve(path string)   { p.t.booking.resolve(p.i, path) }
-func (p multiCreate) Leave()                { p.t.booking.depart(p.i) }
-func (p multiCreate) stay()                 { p.t.booking.stay(p.i) }
+func (p multiCreate) Answered() <-chan struct{} { return p.t.answered.Wait() }
+func (p multiCreate) Done() <-chan struct{}     { return p.t.done }
+func (p multiCreate) After() int64              { return p.t.after }
+func (p multiCreate) Syncs() int64              { return p.t.syncs }
+func (p multiCreate) Resolve(path string)       { p.t.booking.resolve(p.i, path) }
+func (p multiCreate) Leave()                    { p.t.booking.depart(p.i) }
+func (p multiCreate) stay()                     { p.t.booking.stay(p.i) }
 
 func (p multiCreate) Result() (string, error) {
 	if p.t.err != nil {
@@ -70,6 +73,7 @@ func (s *Session) startMulti(ctx context.Context, v *reservation, ops []any) (*t
 		} else {
 			t.results = results
 		}
+		t.answered.Tell()
 		s.withHooks(func() {
 			defer close(t.done)
 			done(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -323,4 +324,39 @@ func TestUnfairInDoubtCounts(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A hook that blocks at the end of a create delays neither the delete of the node, if nobody wants it any more, nor those
+// who wait for its room.
+func TestBlockedHookKeepsNoRoom(t *testing.T) {
+	for what, opts := range map[string][]zklock.Option{"plain": nil, "lazy": {lazy}, "handed over": {zklock.WithLocalHandover(2)}, "unfair": {zklock.WithUnfair()}} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+				block, blocked := make(chan struct{}), make(chan struct{}, 1)
+				defer close(block)
+				m := connect(session.WithMaxNodes(1), session.WithTrace(session.Trace{
+					Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
+						if i.Op != "create" || !strings.HasPrefix(i.Path, "/first/") {
+							return ctx, nil
+						}
+						return ctx, func(err error) {
+							if err == nil {
+								blocked <- struct{}{}
+								<-block
+							}
+						}
+					},
+				}))
+				first, second := newMutex(t, m, "/first", opts...), newMutex(t, m, "/second")
+				ctx, cancel := context.WithCancel(t.Context())
+				locking := background(func() error { return first.Lock(ctx) })
+				<-blocked
+				cancel()
+				wantErr(t, "Lock", <-locking, context.Canceled)
+				soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				must(t, second.Lock(soon))
+			})
+		})
+	}
 }
