@@ -81,7 +81,7 @@ func (r *room) isOpen(v *reservation) bool {
 
 // settle ends a request: it has made the nodes with these paths and deleted those of the shares gone, or it has failed, or
 // nobody knows. From then on the nodes that it deletes count by themselves, until they are known to be gone. All of that
-// is one step, so that nobody who waits sees more taken than there is. b may be nil.
+// is one step, so that no waiter sees more taken than there is. b may be nil.
 func (b *booking) settle(paths []string, err error, gone ...*share) {
 	if b == nil {
 		return

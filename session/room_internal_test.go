@@ -617,7 +617,7 @@ func TestRoomAny(t *testing.T) {
 	}
 }
 
-// Whatever becomes of a renewal, somebody who waits for another node to go is not refused for it, and a reservation that
+// Whatever becomes of a renewal, a waiter for another node to go is not refused for it, and a reservation that
 // goes on has no more room than before.
 func TestRoomRenewalBesideWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

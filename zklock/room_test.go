@@ -251,7 +251,7 @@ func TestHookLocksDuringMultiRelease(t *testing.T) {
 	}
 }
 
-// All who wait for a mutex of this process give up while they wait for room, and somebody asks anew at once.
+// The waiters for a mutex of this process give up while they wait for room, and one asks anew at once.
 func TestLockAgainInQueueForRoom(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
 		m := connect(session.WithMaxNodes(1))
@@ -326,8 +326,8 @@ func TestUnfairInDoubtCounts(t *testing.T) {
 	})
 }
 
-// A hook that blocks at the end of a create delays neither the delete of the node, if nobody wants it any more, nor those
-// who wait for its room.
+// A hook that blocks at the end of a create does not delay the delete of the node, if nobody wants it any more, nor the
+// waiters for its room.
 func TestBlockedHookKeepsNoRoom(t *testing.T) {
 	for what, opts := range map[string][]zklock.Option{"plain": nil, "lazy": {lazy}, "handed over": {zklock.WithLocalHandover(2)}, "unfair": {zklock.WithUnfair()}} {
 		t.Run(what, func(t *testing.T) {

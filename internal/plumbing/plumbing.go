@@ -233,8 +233,8 @@ type Creation interface {
 	// Answered returns a channel that is closed when the create has ended: it was answered, or its
 	// connection or its session was lost.
 	Answered() <-chan struct{}
-	// Done returns a channel that is closed when the hooks have been told of that. Who gives the node up does not
-	// wait for them.
+	// Done returns a channel that is closed when the hooks have been told of that. A caller that gives the node up
+	// does not wait for them.
 	Done() <-chan struct{}
 	// Result returns the path of the node, or an error that says why there is none or why that
 	// is not known: see Uncertain. Call it once Answered is closed.
