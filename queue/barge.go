@@ -137,6 +137,11 @@ func (a *attempt) seize(ctx context.Context, room plumbing.Room) (holder plumbin
 func (a *attempt) sendUnfair(ctx context.Context, room plumbing.Room) (plumbing.Watch, listing, error) {
 	if a.lost != nil {
 		a.lost.Resolve("") // the node has its room by this create, whichever makes it
+		defer func() {
+			if a.lost != nil { // this create was not sent, and the earlier one may have made the node
+				plumbing.Of(a.s).Adopt(room, a.claim.Path())
+			}
+		}()
 	}
 	creation, err := plumbing.Of(a.s).StartCreate(ctx, room, a.claim.Path(), a.r.Data, zk.FlagEphemeral)
 	if err != nil {

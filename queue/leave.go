@@ -46,7 +46,7 @@ func (a *attempt) leave(ctx context.Context, why error) {
 		removed = gone
 		go func() {
 			defer close(gone)
-			<-a.creation.Done()
+			<-a.creation.Answered()
 			<-a.removeIfThere(ctx)
 		}()
 	}
@@ -64,7 +64,7 @@ func (a *attempt) quiet() bool {
 		return true
 	}
 	select {
-	case <-a.creation.Done():
+	case <-a.creation.Answered():
 		return true
 	default:
 		return false
@@ -103,7 +103,7 @@ func (a *attempt) mayStand() bool {
 		switch {
 		case plumbing.Uncertain(err):
 			a.lost = a.creation
-		case a.claim != nil && a.doubt && errors.Is(err, zk.ErrNodeExists):
+		case a.claim != nil && a.doubt && err != nil:
 			plumbing.Of(a.s).Adopt(nil, a.claim.Path()) // an earlier create may have made the node
 		}
 	}

@@ -30,7 +30,9 @@ func (all entrants) reserve(ctx context.Context) (room plumbing.Room, end func()
 	if before := first.entry.before; before != nil {
 		w.Yield = func() {
 			plumbing.Of(first.s).Leaving(before.path)
-			first.entry.placed()
+			if first.entry.placed != nil { // a renewal has nobody to tell: the first create did
+				first.entry.placed()
+			}
 		}
 	}
 	return first.reserve(ctx, w)

@@ -267,7 +267,7 @@ func (m *member) giveUp(with *parting) plumbing.Removal {
 	}
 	if a.creation != nil {
 		select {
-		case <-a.creation.Done():
+		case <-a.creation.Answered():
 		default:
 			a.leave(m.ctx, context.Canceled)
 			return nil

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -18,7 +19,7 @@ type booking struct {
 func (r *room) netSize(creates amount, deletes []string) (net, credit amount) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, path := range deletes {
+	for _, path := range slices.Compact(slices.Sorted(slices.Values(deletes))) {
 		if st := r.nodes[path]; st != nil {
 			credit = credit.plus(st.size)
 		}
@@ -78,9 +79,10 @@ func (r *room) isOpen(v *reservation) bool {
 	return v.open()
 }
 
-// settle ends a request: it has made the nodes with these paths, or failed, or nobody knows. From then on the nodes
-// that it deletes count by themselves, until they are known to be gone. b may be nil.
-func (b *booking) settle(paths []string, err error) {
+// settle ends a request: it has made the nodes with these paths and deleted those of the shares gone, or it has failed, or
+// nobody knows. From then on the nodes that it deletes count by themselves, until they are known to be gone. All of that
+// is one step, so that no waiter sees more taken than there is. b may be nil.
+func (b *booking) settle(paths []string, err error, gone ...*share) {
 	if b == nil {
 		return
 	}
@@ -92,7 +94,12 @@ func (b *booking) settle(paths []string, err error) {
 		case err == nil:
 			b.r.countLocked(st, paths[i])
 		case !uncertain(err):
-			b.r.closeLocked(st)
+			b.repayLocked(st)
+		}
+	}
+	if err == nil {
+		for _, st := range gone {
+			b.repayLocked(st)
 		}
 	}
 	if b.credit != (amount{}) {
@@ -101,6 +108,35 @@ func (b *booking) settle(paths []string, err error) {
 		b.r.lookAgainLocked()
 	}
 	b.r.grantLocked()
+}
+
+// repayLocked ends a share. If its room goes back to a reservation, that of the nodes which the creates had taken over
+// comes from there. st may be nil.
+func (b *booking) repayLocked(st *share) {
+	if st == nil || st.state == over {
+		return
+	}
+	b.r.closeLocked(st)
+	if st.of.open() {
+		both := st.size.least(b.credit)
+		st.of.free, b.credit = st.of.free.minus(both), b.credit.minus(both)
+	}
+}
+
+// unmade returns the shares of nodes that a multi has made, and deleted again. paths are those that it has made.
+func (b *booking) unmade(ops []any, paths []string) (all []*share) {
+	made := make(map[string]*share)
+	for i, op := range ops {
+		switch op := op.(type) {
+		case *zk.CreateRequest:
+			if i < len(paths) {
+				made[paths[i]] = b.shares[i]
+			}
+		case *zk.DeleteRequest:
+			all = append(all, made[op.Path])
+		}
+	}
+	return all
 }
 
 // resolve says what became of one of the creates whose reply was lost: the path of its node, or "" if there is none. It

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/news"
 )
 
 // maxData bounds the data of one request. With the longest path and an ACL that is far below the 1 MiB that
@@ -26,9 +27,10 @@ func checkData(data []byte) error {
 
 // creation is a create in flight. It implements plumbing.Creation.
 type creation struct {
-	done chan struct{}
-	path string
-	err  error
+	answered news.News     // path and err are known
+	done     chan struct{} // and the hooks have been told
+	path     string
+	err      error
 
 	// These tell the node from other nodes at its path.
 	after int64  // a later transaction than this made the node
@@ -40,13 +42,14 @@ type creation struct {
 	syncs int64 // the mark of syncs when the create ended
 }
 
-func (c *creation) Done() <-chan struct{}   { return c.done }
-func (c *creation) Result() (string, error) { return c.path, c.err }
-func (c *creation) After() int64            { return c.after }
-func (c *creation) Syncs() int64            { return c.syncs }
-func (c *creation) Resolve(path string)     { c.booking.resolve(0, path) }
-func (c *creation) Leave()                  { c.booking.depart(0) }
-func (c *creation) stay()                   { c.booking.stay(0) }
+func (c *creation) Answered() <-chan struct{} { return c.answered.Wait() }
+func (c *creation) Done() <-chan struct{}     { return c.done }
+func (c *creation) Result() (string, error)   { return c.path, c.err }
+func (c *creation) After() int64              { return c.after }
+func (c *creation) Syncs() int64              { return c.syncs }
+func (c *creation) Resolve(path string)       { c.booking.resolve(0, path) }
+func (c *creation) Leave()                    { c.booking.depart(0) }
+func (c *creation) stay()                     { c.booking.stay(0) }
 
 // uncertain is plumbing.Uncertain.
 func uncertain(err error) bool {
@@ -85,6 +88,7 @@ func (s *Session) startCreate(ctx context.Context, v *reservation, path string, 
 			c.noted = s.room.noted(c.path)
 		}
 		s.creates.end(path)
+		c.answered.Tell()
 		s.withHooks(func() {
 			defer close(c.done)
 			done(err)
@@ -128,20 +132,22 @@ func (s *Session) prepareCreate(ctx context.Context, v *reservation, path string
 	if err := s.ready(ctx); err != nil { // first, because it checks ctx
 		return nil, err
 	}
-	if err := s.creates.begin(ctx, path); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			s.cancelCreate(path, b)
-		}
-	}()
+	// The room comes first: while a create of the path has begun, no search for the node of a cancelled one can, and that
+	// search can be what makes room.
 	if mode.ephemeral() {
 		if b, err = s.bookFrom(ctx, v, []amount{s.sizeOfNew(path, mode.sequential())}); err != nil {
 			return nil, err
 		}
 	}
-	return b, s.ready(ctx)
+	if err := s.creates.begin(ctx, path); err != nil {
+		b.settle(nil, errNotSent)
+		return nil, err
+	}
+	if err := s.ready(ctx); err != nil {
+		s.cancelCreate(path, b)
+		return nil, err
+	}
+	return b, nil
 }
 
 // cancelCreate undoes prepareCreate.
@@ -191,7 +197,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Cre
 	select {
 	case <-c.Done():
 		if uncertain(c.err) {
-			s.clarify(ctx, c.booking, []lostCreate{{path, bytes.Clone(data), mode}})
+			s.clarify(ctx, c.booking, nil, []lostCreate{{path, bytes.Clone(data), mode}})
 		}
 		return c.Result()
 	case <-ctx.Done():

@@ -129,7 +129,7 @@ type abandonedCreate struct {
 // undo waits for the end of the create, and then deletes its node in the background. The doc
 // comment of Create says what is promised.
 func (g *abandonedCreate) undo(ctx context.Context, c *creation) {
-	<-c.Done()
+	<-c.Answered()
 	made, err := c.Result()
 	what := "undo the create of " + g.path
 	switch {

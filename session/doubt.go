@@ -14,14 +14,20 @@ type lostCreate struct {
 	mode CreateMode
 }
 
-// clarify finds out, in the background, whether creates of a request whose reply was lost have made nodes. Their
-// caller may look for the nodes too, or not. Until it is known, the nodes count.
-func (s *Session) clarify(ctx context.Context, b *booking, creates []lostCreate) {
+// clarify finds out, in the background, whether creates of a request whose reply was lost have made nodes, and whether
+// the nodes that it deletes are gone: those that were counted at these paths. Their caller may look for the nodes too, or
+// not. Until it is known, the nodes count.
+func (s *Session) clarify(ctx context.Context, b *booking, deletes map[string]*share, creates []lostCreate) {
 	if b == nil || s.Err() != nil {
 		return
 	}
 	s.background(func() {
 		ctx := s.lifeWith(ctx)
+		for path, st := range deletes {
+			if st != nil {
+				s.untilAnswered(func() error { return s.lookForGone(ctx, path, st) })
+			}
+		}
 		for i, one := range creates {
 			if one.path != "" {
 				s.clarifyOne(ctx, b, i, one)
@@ -37,8 +43,13 @@ func (s *Session) clarifyOne(ctx context.Context, b *booking, i int, c lostCreat
 	}
 	defer s.creates.shared(c.path)
 	g := &abandonedCreate{s: s, path: c.path, data: c.data, mode: c.mode}
+	s.untilAnswered(func() error { return s.look(ctx, b, i, g) })
+}
+
+// untilAnswered calls look until it succeeds, or the session ends.
+func (s *Session) untilAnswered(look func() error) {
 	wait := s.cfg.retry()
-	for err := s.look(ctx, b, i, g); err != nil; err = s.look(ctx, b, i, g) {
+	for err := look(); err != nil; err = look() {
 		if classify(err) == answered {
 			wait = slowRetry(s.Timeout()) // the permission may come back
 		}
@@ -62,6 +73,18 @@ func (s *Session) look(ctx context.Context, b *booking, i int, g *abandonedCreat
 	stat, err := s.Exists(ctx, g.node)
 	if err == nil && (stat == nil || stat.EphemeralOwner != s.ID()) {
 		s.room.deleted(noted)
+	}
+	return err
+}
+
+// lookForGone looks whether the node that was counted at a path is gone.
+func (s *Session) lookForGone(ctx context.Context, path string, st *share) error {
+	if err := s.newSync(ctx, path); err != nil {
+		return err
+	}
+	stat, err := s.Exists(ctx, path)
+	if err == nil && (stat == nil || stat.EphemeralOwner != s.ID()) {
+		s.gone(path, st)
 	}
 	return err
 }

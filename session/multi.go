@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/go-zookeeper/zk"
@@ -26,6 +27,11 @@ import (
 func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	s.made()
 	misuse.Context(ctx, "session: Session.Multi")
+	return s.multiOnce(ctx, ops, true)
+}
+
+// multiOnce is Multi. If the reply is lost and clarify is false, the caller deletes the nodes that the multi may have left.
+func (s *Session) multiOnce(ctx context.Context, ops []any, clarify bool) ([]zk.MultiResponse, error) {
 	own, out, err := s.copyOps(ops) // Multi can return before the request is sent
 	if err != nil {
 		return nil, err
@@ -45,10 +51,17 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 		}
 	}()
 	results, err := do(ctx, s, multiInfo, never, func(done func([]zk.MultiResponse, error)) {
+		if sent { // the server has refused the last try, which has given its room back
+			if b, err = s.bookFrom(ctx, nil, sizes, deletes...); err != nil {
+				done(nil, err)
+				return
+			}
+		}
 		sent = true
-		s.sendMulti(b, own, out, func(results []zk.MultiResponse, err error) {
-			if uncertain(err) {
-				s.clarify(ctx, b, lostOf(own))
+		mine, noted := b, s.notedOps(own)
+		s.sendMulti(mine, noted, own, out, func(results []zk.MultiResponse, err error) {
+			if clarify && uncertain(err) {
+				s.clarify(ctx, mine, noted, lostOf(own))
 			}
 			done(results, err)
 		})
@@ -63,20 +76,23 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 // multiInfo describes every multi to hooks.
 var multiInfo = RequestInfo{Op: "multi", Path: "/"}
 
-// sendMulti sends the operations once. b has the room of the nodes that they create. own and out are what
-// copyOps returned.
-func (s *Session) sendMulti(b *booking, own, out []any, done func([]zk.MultiResponse, error)) {
-	noted := s.notedOps(own)
+// sendMulti sends the operations once. b has the room of the nodes that they create, and noted is what notedOps has
+// returned. own and out are what copyOps returned.
+func (s *Session) sendMulti(b *booking, noted map[string]*share, own, out []any, done func([]zk.MultiResponse, error)) {
 	s.multi(out)(func(results []zk.MultiResponse, err error) {
 		for i := range results {
 			if made := results[i].String; made != "" {
 				results[i].String = s.inward(made)
 			}
 		}
-		b.settle(pathsOf(results), err)
+		if classify(err) != refused { // a multi that was refused has made no nodes
+			err = s.verdict(err)
+		}
+		paths := pathsOf(results)
+		b.settle(paths, err, append(b.unmade(own, paths), slices.Collect(maps.Values(noted))...)...)
 		if err == nil {
 			for path, st := range noted {
-				s.gone(path, st)
+				s.forgetGone(path, st)
 			}
 		}
 		if err != nil && classify(err) == answered && len(results) > 0 {

@@ -37,6 +37,9 @@ func (a amount) plus(b amount) amount  { return amount{a.nodes + b.nodes, a.byte
 func (a amount) minus(b amount) amount { return amount{a.nodes - b.nodes, a.bytes - b.bytes} }
 func (a amount) fits(b amount) bool    { return a.nodes <= b.nodes && a.bytes <= b.bytes }
 
+// least returns the smaller number of nodes, and of bytes.
+func (a amount) least(b amount) amount { return amount{min(a.nodes, b.nodes), min(a.bytes, b.bytes)} }
+
 // beyond returns how much a is more than b, in nodes and in bytes.
 func (a amount) beyond(b amount) amount {
 	return amount{max(a.nodes-b.nodes, 0), max(a.bytes-b.bytes, 0)}
@@ -86,6 +89,7 @@ type reservation struct {
 
 // asking is a call of reserve that waits.
 type asking struct {
+	ended   <-chan struct{} // closed when its context has ended: the call is about to withdraw
 	v       *reservation
 	need    amount
 	granted bool          // the room is set aside
@@ -93,10 +97,21 @@ type asking struct {
 	look    chan struct{} // receives when the room may not come any more
 }
 
+// isOver reports whether the call is about to withdraw. It does not ask the context for its error, which can take the
+// mutexes of a session.
+func (me *asking) isOver() bool {
+	select {
+	case <-me.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // wanted is what a reservation is for.
 type wanted struct {
 	size amount
-	// yield, if not nil, is called if there is too little room. It starts to delete a node of the caller's.
+	// yield, if not nil, is called once if there is too little room, now or later. It starts to delete a node of the caller's.
 	yield func()
 }
 
@@ -110,17 +125,17 @@ func (s *Session) reserve(ctx context.Context, w wanted) (*reservation, error) {
 // the session ends. If that room is not enough, it returns an error that matches ErrTooManyNodes.
 func (s *Session) reserveFor(ctx context.Context, v *reservation, w wanted) error {
 	r := &s.room
-	me := &asking{v: v, need: w.size}
+	me := &asking{ended: ctx.Done(), v: v, need: w.size}
 	err := r.ask(me)
 	if err == nil && me.got != nil {
-		err = r.judge(me, w.yield)
+		err = r.judge(me, &w)
 	}
 	for err == nil && me.got != nil {
 		select {
 		case <-me.got:
 			return nil
 		case <-me.look:
-			err = r.judge(me, nil)
+			err = r.judge(me, &w)
 		case <-ctx.Done():
 			err = ctx.Err()
 		case <-s.life.Done():
@@ -158,8 +173,8 @@ func (r *room) setAsideLocked(me *asking) {
 }
 
 // judge returns nil if a caller that waits will get its room by what is on its way. It has places given up that are
-// kept, all that are missing at once. Others are judged only after it.
-func (r *room) judge(me *asking, yield func()) error {
+// kept, all that are missing at once, and first what w has to yield. Others are judged only after it.
+func (r *room) judge(me *asking, w *wanted) error {
 	r.judging.Lock()
 	defer r.judging.Unlock()
 	for some := true; ; {
@@ -167,9 +182,9 @@ func (r *room) judge(me *asking, yield func()) error {
 		switch {
 		case missing == amount{}:
 			return nil
-		case yield != nil:
-			yield()
-			yield = nil
+		case w.yield != nil:
+			w.yield()
+			w.yield = nil
 		case some && spare != nil:
 			some = spare(missing) // if there was none, the last one may have been given up just before, and is on its way
 		default:
@@ -189,7 +204,9 @@ func (r *room) missing(me *asking) (amount, func(amount) bool) {
 	}
 	later := r.used.minus(r.leaving)
 	for _, one := range r.waiting[:at+1] {
-		later = later.plus(one.need)
+		if one == me || !one.isOver() {
+			later = later.plus(one.need)
+		}
 	}
 	return later.beyond(r.limit), r.spare
 }
@@ -236,10 +253,15 @@ func (r *room) dequeueLocked(me *asking) bool {
 
 // grantLocked sets room aside for those that wait, in their order.
 func (r *room) grantLocked() {
-	for len(r.waiting) > 0 && r.used.plus(r.waiting[0].need).fits(r.limit) {
+	for len(r.waiting) > 0 {
 		first := r.waiting[0]
-		r.setAsideLocked(first)
-		close(first.got)
+		if !first.isOver() {
+			if !r.used.plus(first.need).fits(r.limit) {
+				return
+			}
+			r.setAsideLocked(first)
+			close(first.got)
+		}
 		r.waiting = slices.Delete(r.waiting, 0, 1)
 	}
 }

@@ -616,3 +616,72 @@ func TestRoomAny(t *testing.T) {
 		}
 	}
 }
+
+// Whatever becomes of a renewal, a waiter for another node to go is not refused for it, and a reservation that
+// goes on has no more room than before.
+func TestRoomRenewalBesideWaiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for what, end := range map[string]func(*booking, *share){
+			"carried out": func(b *booking, old *share) { b.settle([]string{"/b1"}, nil, old) },
+			"refused":     func(b *booking, _ *share) { b.settle(nil, zk.ErrNoNode) },
+			"not sent":    func(b *booking, _ *share) { b.settle(nil, errNotSent) },
+		} {
+			rt := newRoomTest(t, 2, plenty)
+			rt.made("/a0")
+			rt.leave("/a0")
+			v := rt.reserved(wanted{size: rt.size(1)})
+			rt.booked(v, nil, "/b0").settle([]string{"/b0"}, nil)
+			one := rt.begin(t.Context(), wanted{size: rt.size(1)})
+			rt.waits(one)
+			b := rt.booked(v, []string{"/b0"}, "/b1")
+			end(b, rt.room.noted("/b0"))
+			rt.waits(one)
+			if v.free != (amount{}) || rt.room.used != rt.size(2) {
+				t.Errorf("%s: used %v, and %v is set aside", what, rt.room.used, v.free)
+			}
+			rt.gone("/a0")
+			rt.ends(one, nil)
+		}
+	})
+}
+
+// A caller whose context has ended counts no more, although its goroutine has not come to withdraw.
+func TestRoomOfWaitersThatEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := newRoomTest(t, 1, plenty)
+		rt.made("/a0")
+		rt.leave("/a0")
+		ctx, cancel := context.WithCancel(t.Context())
+		old := &asking{ended: ctx.Done(), v: &reservation{r: &rt.room}, need: rt.size(1)}
+		if err := rt.room.ask(old); err != nil {
+			t.Fatal(err)
+		}
+		rt.ends(rt.begin(t.Context(), wanted{size: rt.size(1)}), ErrTooManyNodes)
+		cancel()
+		one := rt.begin(t.Context(), wanted{size: rt.size(1)})
+		rt.waits(one)
+		rt.gone("/a0")
+		rt.ends(one, nil)
+		rt.room.withdraw(old)
+		rt.check()
+	})
+}
+
+// A caller that has waited for a node of others yields its own when the server refuses to delete the other.
+func TestRoomYieldsLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := newRoomTest(t, 2, plenty)
+		rt.made("/a0", "/a1")
+		rt.leave("/a0")
+		yields := 0
+		me := rt.begin(t.Context(), wanted{size: rt.size(1), yield: func() { yields++; rt.leave("/a1") }})
+		rt.waits(me)
+		rt.room.stay(rt.room.noted("/a0"))
+		rt.waits(me)
+		rt.gone("/a1")
+		rt.ends(me, nil)
+		if yields != 1 {
+			t.Errorf("yield was called %d times", yields)
+		}
+	})
+}

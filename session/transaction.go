@@ -5,17 +5,19 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/news"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 )
 
 // transaction is a multi in flight. It implements plumbing.Transaction.
 type transaction struct {
-	done    chan struct{}
-	booking *booking
-	results []zk.MultiResponse
-	err     error
-	after   int64
-	syncs   int64 // the mark of syncs when the transaction ended
+	answered news.News     // results and err are known
+	done     chan struct{} // and the hooks have been told
+	booking  *booking
+	results  []zk.MultiResponse
+	err      error
+	after    int64
+	syncs    int64 // the mark of syncs when the transaction ended
 }
 
 func (t *transaction) Creation(i int) plumbing.Creation { return multiCreate{t, i} }
@@ -26,12 +28,13 @@ type multiCreate struct {
 	i int // of the operation
 }
 
-func (p multiCreate) Done() <-chan struct{} { return p.t.done }
-func (p multiCreate) After() int64          { return p.t.after }
-func (p multiCreate) Syncs() int64          { return p.t.syncs }
-func (p multiCreate) Resolve(path string)   { p.t.booking.resolve(p.i, path) }
-func (p multiCreate) Leave()                { p.t.booking.depart(p.i) }
-func (p multiCreate) stay()                 { p.t.booking.stay(p.i) }
+func (p multiCreate) Answered() <-chan struct{} { return p.t.answered.Wait() }
+func (p multiCreate) Done() <-chan struct{}     { return p.t.done }
+func (p multiCreate) After() int64              { return p.t.after }
+func (p multiCreate) Syncs() int64              { return p.t.syncs }
+func (p multiCreate) Resolve(path string)       { p.t.booking.resolve(p.i, path) }
+func (p multiCreate) Leave()                    { p.t.booking.depart(p.i) }
+func (p multiCreate) stay()                     { p.t.booking.stay(p.i) }
 
 func (p multiCreate) Result() (string, error) {
 	if p.t.err != nil {
@@ -63,13 +66,14 @@ func (s *Session) startMulti(ctx context.Context, v *reservation, ops []any) (*t
 	}()
 	done := s.traceRequest(ctx, multiInfo)
 	traced = true
-	s.sendMulti(b, own, out, func(results []zk.MultiResponse, err error) {
+	s.sendMulti(b, s.notedOps(own), own, out, func(results []zk.MultiResponse, err error) {
 		t.syncs = s.syncs.mark()
 		if err = s.verdict(err); err != nil {
 			t.err = opError(multiInfo, err)
 		} else {
 			t.results = results
 		}
+		t.answered.Tell()
 		s.withHooks(func() {
 			defer close(t.done)
 			done(err)
@@ -91,12 +95,14 @@ func (r *removals) Remove(ctx context.Context, path string) plumbing.Removal {
 	p := r.s.persistence(ctx, "remove "+path, nil, func(ctx context.Context) error {
 		return ignoreNoNode(r.s.Delete(ctx, path, -1))
 	})
-	p.leave(r.s.room.noted(path), nil)
 	r.paths, r.all = append(r.paths, path), append(r.all, p)
 	return p.removal
 }
 
 func (r *removals) Start(ctx context.Context) {
+	for i, p := range r.all { // not earlier: hooks run between Remove and Start, and what waits for the room would wait for them
+		p.leave(r.s.room.noted(r.paths[i]), nil)
+	}
 	if len(r.paths) < 2 || r.s.begin(func() { r.deleteAll(ctx) }) != nil {
 		r.startEach()
 	}
@@ -119,7 +125,7 @@ func (r *removals) deleteAll(ctx context.Context) {
 	for i, path := range r.paths {
 		ops[i] = &zk.DeleteRequest{Path: path, Version: -1}
 	}
-	if _, err := r.s.Multi(r.s.lifeWith(ctx), ops...); err != nil {
+	if _, err := r.s.multiOnce(r.s.lifeWith(ctx), ops, false); err != nil {
 		return
 	}
 	gone = true

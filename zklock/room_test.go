@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
@@ -223,5 +225,138 @@ func takeOne(t *testing.T, rng *rand.Rand, locks []randomLock) {
 	}
 	if err != nil && !errors.Is(err, queue.ErrBusy) {
 		t.Errorf("lock %d: %v", i, err)
+	}
+}
+
+// A Release hook may take a lock while the deletes of a MultiLock have not been sent, for they wait for the hook. Their
+// room is not on its way yet.
+func TestHookLocksDuringMultiRelease(t *testing.T) {
+	var other *zklock.Mutex
+	tried := make(chan error, 2)
+	m := testserver.Connect(t, testserver.Server(t).Addr(0), session.WithMaxNodes(2), session.WithTrace(session.Trace{
+		Release: func(ctx, _ context.Context, _ session.HoldInfo) (context.Context, func(error)) {
+			soon, cancel := context.WithTimeout(ctx, 5*time.Second)
+			defer cancel()
+			tried <- other.Lock(soon)
+			return ctx, nil
+		},
+	}))
+	base := testserver.Path(t)
+	other = newMutex(t, m, base+"/other")
+	both := severalLocks(t, m, base, 2)
+	must(t, both.Lock(patient(t)))
+	must(t, both.Unlock())
+	for range 2 {
+		wantErr(t, "Lock in the hook", <-tried, session.ErrTooManyNodes)
+	}
+}
+
+// The waiters for a mutex of this process give up while they wait for room, and one asks anew at once.
+func TestLockAgainInQueueForRoom(t *testing.T) {
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+		m := connect(session.WithMaxNodes(1))
+		other, mx := newMutex(t, m, "/other"), newMutex(t, m, "/mx", zklock.WithLocalHandover(2))
+		must(t, other.Lock(t.Context()))
+		leaving := server.HoldRequest(func(r zktest.Request) bool { return r.Op == zktest.OpDelete })
+		unlocked := background(other.Unlock)
+		<-leaving.Hit()
+		for range 300 {
+			var calls []<-chan error
+			var cancels []context.CancelFunc
+			for range 2 {
+				ctx, cancel := context.WithCancel(t.Context())
+				calls, cancels = append(calls, background(func() error { return mx.Lock(ctx) })), append(cancels, cancel)
+				synctest.Wait()
+			}
+			for i, call := range calls {
+				cancels[i]()
+				wantErr(t, "Lock", <-call, context.Canceled)
+			}
+		}
+		leaving.Release()
+		must(t, <-unlocked)
+		must(t, mx.Lock(t.Context()))
+		must(t, mx.Unlock())
+	})
+}
+
+// The node of an unfair lock whose create lost its reply counts until it is certain to be gone, also if the caller gives up
+// before it can ask again.
+func TestUnfairInDoubtCounts(t *testing.T) {
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+		again := make(chan struct{})
+		m := connect(session.WithMaxNodes(1), session.WithTrace(session.Trace{
+			Retry: func(_ context.Context, i session.RetryInfo) {
+				if i.Op == "create" {
+					server.Refuse(true)
+					server.Disconnect()
+					time.Sleep(time.Millisecond) // until the session knows
+					close(again)
+				}
+			},
+		}))
+		s, err := m.Session(t.Context())
+		must(t, err)
+		mx := newMutex(t, m, "/mx", zklock.WithUnfair())
+		must(t, mx.Lock(t.Context()))
+		must(t, mx.Unlock())
+		server.CutAfterCommit(func(r zktest.Request) bool { return r.Op == zktest.OpCreate })
+		ctx, cancel := context.WithCancel(t.Context())
+		locking := background(func() error { return mx.Lock(ctx) })
+		<-again
+		time.Sleep(time.Second)
+		cancel()
+		wantErr(t, "Lock", <-locking, context.Canceled)
+		server.ResetRequests()
+		more := background(func() error {
+			_, err := s.Create(t.Context(), "/more", nil, session.Ephemeral)
+			return err
+		})
+		synctest.Wait()
+		server.Refuse(false)
+		must(t, <-more)
+		for _, r := range server.Requests() {
+			switch {
+			case r.Op == zktest.OpDelete:
+				return
+			case r.Op == zktest.OpCreate && r.Path == "/more":
+				t.Fatal("a second node is asked for before the first is gone")
+			}
+		}
+	})
+}
+
+// A hook that blocks at the end of a create does not delay the delete of the node, if nobody wants it any more, nor the
+// waiters for its room.
+func TestBlockedHookKeepsNoRoom(t *testing.T) {
+	for what, opts := range map[string][]zklock.Option{"plain": nil, "lazy": {lazy}, "handed over": {zklock.WithLocalHandover(2)}, "unfair": {zklock.WithUnfair()}} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+				block, blocked := make(chan struct{}), make(chan struct{}, 1)
+				defer close(block)
+				m := connect(session.WithMaxNodes(1), session.WithTrace(session.Trace{
+					Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
+						if i.Op != "create" || !strings.HasPrefix(i.Path, "/first/") {
+							return ctx, nil
+						}
+						return ctx, func(err error) {
+							if err == nil {
+								blocked <- struct{}{}
+								<-block
+							}
+						}
+					},
+				}))
+				first, second := newMutex(t, m, "/first", opts...), newMutex(t, m, "/second")
+				ctx, cancel := context.WithCancel(t.Context())
+				locking := background(func() error { return first.Lock(ctx) })
+				<-blocked
+				cancel()
+				wantErr(t, "Lock", <-locking, context.Canceled)
+				soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				must(t, second.Lock(soon))
+			})
+		})
 	}
 }

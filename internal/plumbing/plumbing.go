@@ -230,16 +230,19 @@ type Session interface {
 
 // Creation is a create in flight: see Session.StartCreate.
 type Creation interface {
-	// Done returns a channel that is closed when the create has ended: it was answered, or its
+	// Answered returns a channel that is closed when the create has ended: it was answered, or its
 	// connection or its session was lost.
+	Answered() <-chan struct{}
+	// Done returns a channel that is closed when the hooks have been told of that. A caller that gives the node up
+	// does not wait for them.
 	Done() <-chan struct{}
 	// Result returns the path of the node, or an error that says why there is none or why that
-	// is not known: see Uncertain. Call it once Done is closed.
+	// is not known: see Uncertain. Call it once Answered is closed.
 	Result() (string, error)
 	// After returns a transaction id (zxid) that is older than the node: the latest that a
 	// server had told this session when the create was sent. It returns 0 if there was none.
 	After() int64
-	// Syncs returns the moment when the create ended, for Session.SharedSync. Call it once Done is
+	// Syncs returns the moment when the create ended, for Session.SharedSync. Call it once Answered is
 	// closed.
 	Syncs() int64
 	// Resolve says what became of a create whose reply was lost: the path of its node, or "" if it has made none, or

@@ -1,0 +1,30 @@
+package queue
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// A renewal by the contender of a Local that follows a turn may need room, if its node is not counted any more.
+func TestRenewalWithoutRoom(t *testing.T) {
+	m := testserver.Connect(t, testserver.Server(t).Addr(0), session.WithMaxNodes(1))
+	s := testserver.Session(t, m)
+	if _, err := s.Create(t.Context(), testserver.Path(t), nil, session.Ephemeral); err != nil {
+		t.Fatal(err)
+	}
+	q, err := New(m, testserver.Path(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := &Kind{Name: "mutex", Prefixes: []string{PrefixLock}, Policy: func(Node) Policy { return Policy{} }}
+	r := &Request{Kind: kind, Prefix: PrefixLock}
+	old := newAttempt(q, s, r, &entry{})
+	old.path = "/old"
+	a := newAttempt(q, s, r, &entry{renews: old, before: &turn{ownNode: &ownNode{path: "/before"}}})
+	if _, _, err := (entrants{{a, t.Context()}}).reserve(t.Context()); !errors.Is(err, session.ErrTooManyNodes) {
+		t.Errorf("%v, want %v", err, session.ErrTooManyNodes)
+	}
+}
