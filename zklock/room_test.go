@@ -290,7 +290,7 @@ func TestUnfairInDoubtCounts(t *testing.T) {
 				if i.Op == "create" {
 					server.Refuse(true)
 					server.Disconnect()
-					time.Sleep(time.Millisecond) // until the session knows
+					time.Sleep(time.Millisecond) //nolint:forbidigo // in a bubble: until the session knows
 					close(again)
 				}
 			},
@@ -304,7 +304,7 @@ func TestUnfairInDoubtCounts(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		locking := background(func() error { return mx.Lock(ctx) })
 		<-again
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // in a bubble: until the next create waits for a connection
 		cancel()
 		wantErr(t, "Lock", <-locking, context.Canceled)
 		server.ResetRequests()
