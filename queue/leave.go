@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/internal/news"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -78,14 +79,10 @@ func (a *attempt) removeIfThere(ctx context.Context) <-chan struct{} {
 		return a.remove(ctx).Done() // which ends the claim once the node is gone
 	}
 	a.unclaim()
-	return nothingLeft
+	var gone news.News
+	gone.Tell()
+	return gone.Wait()
 }
-
-var nothingLeft = func() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
 
 // created reports whether a create was sent.
 func (a *attempt) created() bool { return a.creation != nil || a.node.Name != "" }

@@ -265,13 +265,9 @@ func (m *member) giveUp(with *parting) plumbing.Removal {
 	if a == nil || !a.created() {
 		return nil
 	}
-	if a.creation != nil {
-		select {
-		case <-a.creation.Answered():
-		default:
-			a.leave(m.ctx, context.Canceled)
-			return nil
-		}
+	if !a.quiet() {
+		a.leave(m.ctx, context.Canceled)
+		return nil
 	}
 	if !a.mayStand() {
 		return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -324,46 +323,6 @@ func TestRoomSpares(t *testing.T) {
 	})
 }
 
-// A request that deletes a node and creates another needs room for one.
-func TestRoomRenewal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, c := range []struct {
-			what string
-			end  func(rt *roomTest, b *booking)
-			node string // that is there then
-		}{
-			{"carried out", func(rt *roomTest, b *booking) { b.settle([]string{"/a1"}, nil); rt.gone("/a0") }, "/a1"},
-			{"refused", func(_ *roomTest, b *booking) { b.settle(nil, zk.ErrNoNode) }, "/a0"},
-			{"lost, and carried out", func(rt *roomTest, b *booking) {
-				b.settle(nil, zk.ErrConnectionClosed)
-				b.resolve(0, "/a1")
-				rt.ends(rt.begin(t.Context(), wanted{size: rt.size(1)}), ErrTooManyNodes)
-				rt.gone("/a0")
-			}, "/a1"},
-			{"lost, and not carried out", func(_ *roomTest, b *booking) { b.settle(nil, zk.ErrConnectionClosed); b.resolve(0, "") }, "/a0"},
-			{"lost, and the old node is found gone first", func(rt *roomTest, b *booking) {
-				b.settle(nil, zk.ErrConnectionClosed)
-				rt.gone("/a0")
-				rt.ends(rt.begin(t.Context(), wanted{size: rt.size(1)}), ErrTooManyNodes)
-				b.resolve(0, "/a1")
-			}, "/a1"},
-		} {
-			rt := newRoomTest(t, 1, plenty)
-			rt.made("/a0")
-			b := rt.booked(nil, []string{"/a0"}, "/a1")
-			rt.check()
-			c.end(rt, b)
-			rt.check()
-			rt.ends(rt.begin(t.Context(), wanted{size: rt.size(1)}), ErrTooManyNodes)
-			if rt.room.noted(c.node) == nil {
-				t.Errorf("%s: %s is not counted", c.what, c.node)
-			}
-			rt.gone(c.node)
-			rt.made("/a2")
-		}
-	})
-}
-
 // A caller that can have a node of its own deleted does that before it is refused, and no more than once. Those that
 // wait already get that room before it, and it what they have waited for.
 func TestRoomYields(t *testing.T) {
@@ -411,187 +370,6 @@ func TestRoomYields(t *testing.T) {
 	})
 }
 
-// A reservation keeps the room of its nodes that go, until its end.
-func TestRoomComesBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rt := newRoomTest(t, 2, plenty)
-		v := rt.reserved(wanted{size: rt.size(2)})
-		rt.booked(v, nil, "/a0", "/a1").settle([]string{"/a0", "/a1"}, nil)
-		rt.leave("/a1")
-		rt.ends(rt.begin(t.Context(), wanted{size: rt.size(1)}), ErrTooManyNodes)
-		rt.gone("/a1")
-		rt.ends(rt.begin(t.Context(), wanted{size: rt.size(1)}), ErrTooManyNodes)
-		rt.booked(v, nil, "/a2").settle(nil, zk.ErrNoNode) // refused
-		rt.booked(v, nil, "/a3").settle([]string{"/a3"}, nil)
-		rt.leave("/a3")
-		v.end()
-		v.end()
-		other := rt.begin(t.Context(), wanted{size: rt.size(1)})
-		rt.waits(other)
-		rt.gone("/a3")
-		rt.ends(other, nil)
-	})
-}
-
-// A create whose reply was lost counts until it is known what became of it. If its node is about to be deleted,
-// others may wait for the room.
-func TestRoomInDoubt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rt := newRoomTest(t, 1, plenty)
-		b := rt.booked(nil, nil, "/a0")
-		if !rt.room.any() || rt.room.has() {
-			t.Error("a node may be there")
-		}
-		b.settle(nil, zk.ErrConnectionClosed)
-		rt.ends(rt.begin(t.Context(), wanted{size: rt.size(1)}), ErrTooManyNodes)
-		b.depart(0)
-		other := rt.begin(t.Context(), wanted{size: rt.size(1)})
-		rt.waits(other)
-		b.resolve(0, "/a0") // it is there
-		rt.waits(other)
-		if !rt.room.has() {
-			t.Error("it is there")
-		}
-		rt.gone("/a0")
-		b.resolve(0, "")
-		rt.ends(other, nil)
-		rt.reservations[len(rt.reservations)-1].end()
-		if rt.room.any() {
-			t.Error("nothing is there")
-		}
-	})
-}
-
-// Nodes are counted once, and uncounted once, in whatever order replies come.
-func TestRoomCountsOnce(t *testing.T) {
-	rt := newRoomTest(t, 3, plenty)
-	rt.made("/a0")
-	rt.room.found("/a0", rt.size(1), nil)
-	old := rt.room.noted("/a0")
-	rt.made("/a0") // it has gone, and the reply to the delete comes later
-	rt.room.deleted(old)
-	rt.room.deleted(old)
-	rt.room.deleted(rt.room.noted("/never"))
-	rt.check()
-	if rt.room.noted("/a0") == nil || rt.room.used != rt.size(1) {
-		t.Errorf("used %v", rt.room.used)
-	}
-	v := rt.reserved(wanted{size: rt.size(1)})
-	rt.room.found("/a1", rt.size(1), v)
-	rt.check()
-	v.end()
-	if rt.room.used != rt.size(2) {
-		t.Errorf("used %v", rt.room.used)
-	}
-}
-
-// Random operations keep the account equal to its parts, and end with an empty account.
-func TestRoomModel(t *testing.T) {
-	for seed := range uint64(200) {
-		synctest.Test(t, func(t *testing.T) { roomModel(t, rand.New(rand.NewPCG(seed, 1))) })
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
-	}
-}
-
-func roomModel(t *testing.T, rng *rand.Rand) {
-	rt := newRoomTest(t, 4, plenty)
-	var open []*booking
-	next := 0
-	for range 80 {
-		switch rng.IntN(9) {
-		case 0: // reserve
-			if v, err := rt.reserve(t.Context(), wanted{size: rt.size(1 + rng.IntN(2))}); err == nil {
-				rt.reservations = append(rt.reservations, v)
-			}
-		case 1, 2, 3: // send
-			var v *reservation
-			if n := len(rt.reservations); n > 0 && rng.IntN(3) > 0 {
-				v = rt.reservations[rng.IntN(n)]
-			}
-			var deletes []string
-			for path := range rt.room.nodes {
-				if rng.IntN(3) == 0 {
-					deletes = append(deletes, path)
-				}
-			}
-			sizes := slices.Repeat([]amount{rt.size(1)}, 1+rng.IntN(2))
-			if b, err := rt.bookFrom(t.Context(), v, sizes, deletes...); err == nil {
-				rt.bookings, open = append(rt.bookings, b), append(open, b)
-				rt.renews = rt.renews || b.credit != (amount{})
-			}
-		case 4, 5: // answer
-			if len(open) == 0 {
-				continue
-			}
-			i := rng.IntN(len(open))
-			b := open[i]
-			paths := make([]string, len(b.shares))
-			for j := range paths {
-				next++
-				paths[j] = fmt.Sprintf("/%c%d", 'a'+next/10%26, next%10)
-			}
-			switch rng.IntN(5) {
-			case 0:
-				b.settle(nil, zk.ErrNoAuth)
-			case 1:
-				b.settle(nil, zk.ErrConnectionClosed)
-				continue
-			case 2:
-				b.settle(nil, zk.ErrConnectionClosed)
-				for j := range paths {
-					b.resolve(j, "")
-				}
-			default:
-				b.settle(paths, nil)
-			}
-			open = slices.Delete(open, i, i+1)
-		case 6: // gone
-			for path := range rt.room.nodes {
-				rt.gone(path)
-				break
-			}
-		case 7: // leave, or stay
-			for _, st := range rt.room.nodes {
-				if rng.IntN(2) == 0 {
-					rt.room.depart(st)
-				} else {
-					rt.room.stay(st)
-				}
-				break
-			}
-		case 8: // end
-			if n := len(rt.reservations); n > 0 {
-				rt.reservations[rng.IntN(n)].end()
-			}
-		}
-		rt.check()
-		if t.Failed() {
-			return
-		}
-		// Nobody answers while a caller waits, so nothing may be on its way when the next one asks.
-		for _, st := range rt.room.nodes {
-			rt.room.stay(st)
-		}
-	}
-	for _, b := range open {
-		b.settle(nil, zk.ErrConnectionClosed)
-		for j := range b.shares {
-			b.resolve(j, "")
-		}
-	}
-	for _, v := range rt.reservations {
-		v.end()
-	}
-	for path := range rt.room.nodes {
-		rt.gone(path)
-	}
-	if rt.room.used != (amount{}) || rt.room.leaving != (amount{}) || rt.room.any() || len(rt.room.waiting) > 0 {
-		t.Errorf("left: used %v, leaving %v, %d unknown", rt.room.used, rt.room.leaving, rt.room.unknown)
-	}
-}
-
 // The strict rules of the clock hold while the session has a node, or may have one.
 func TestRoomAny(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -615,34 +393,6 @@ func TestRoomAny(t *testing.T) {
 			t.Errorf("%s: any is not %v", name, c.want)
 		}
 	}
-}
-
-// Whatever becomes of a renewal, a waiter for another node to go is not refused for it, and a reservation that
-// goes on has no more room than before.
-func TestRoomRenewalBesideWaiter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for what, end := range map[string]func(*booking, *share){
-			"carried out": func(b *booking, old *share) { b.settle([]string{"/b1"}, nil, old) },
-			"refused":     func(b *booking, _ *share) { b.settle(nil, zk.ErrNoNode) },
-			"not sent":    func(b *booking, _ *share) { b.settle(nil, errNotSent) },
-		} {
-			rt := newRoomTest(t, 2, plenty)
-			rt.made("/a0")
-			rt.leave("/a0")
-			v := rt.reserved(wanted{size: rt.size(1)})
-			rt.booked(v, nil, "/b0").settle([]string{"/b0"}, nil)
-			one := rt.begin(t.Context(), wanted{size: rt.size(1)})
-			rt.waits(one)
-			b := rt.booked(v, []string{"/b0"}, "/b1")
-			end(b, rt.room.noted("/b0"))
-			rt.waits(one)
-			if v.free != (amount{}) || rt.room.used != rt.size(2) {
-				t.Errorf("%s: used %v, and %v is set aside", what, rt.room.used, v.free)
-			}
-			rt.gone("/a0")
-			rt.ends(one, nil)
-		}
-	})
 }
 
 // A caller whose context has ended counts no more, although its goroutine has not come to withdraw.
