@@ -258,6 +258,28 @@ func TestRoomWaitEnds(t *testing.T) {
 	})
 }
 
+// A caller may get its room, and its context end before it sees that. Whichever of the two it sees, the account stays
+// right. The runtime chooses at random.
+func TestRoomGrantedAtTheEnd(t *testing.T) {
+	const times = 100
+	refused := 0
+	for range times {
+		rt := newRoomTest(t, 1, plenty)
+		rt.made("/a0")
+		ctx, cancel := context.WithCancel(t.Context())
+		v, err := rt.reserve(ctx, wanted{size: rt.size(1), yield: func() { rt.gone("/a0"); cancel() }})
+		if err == nil {
+			rt.reservations = append(rt.reservations, v)
+		} else {
+			refused++
+		}
+		rt.check()
+	}
+	if refused == 0 || refused == times {
+		t.Errorf("%d of %d callers have seen the end of their context", refused, times)
+	}
+}
+
 // If the server refuses to delete a node, its room is not on its way any more.
 func TestRoomStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

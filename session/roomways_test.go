@@ -126,3 +126,22 @@ func TestMultiDeletesRoom(t *testing.T) {
 		}
 	}
 }
+
+// The session finds the node of a create whose reply was lost. A delete that was sent before that does not know of it.
+func TestDeleteWhileNodeIsLookedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, s := limited(t, 1)
+		found := srv.HoldReply(zktest.On(zktest.OpGetData, "/d/n"))
+		srv.CutAfterCommit(zktest.On(zktest.OpCreate, "/d/n"))
+		_, err := s.Create(t.Context(), "/d/n", nil, session.Ephemeral)
+		wantErr(t, "create", err, zk.ErrConnectionClosed)
+		<-found.Hit()
+		deleted := make(chan error, 1)
+		go func() { deleted <- s.Delete(t.Context(), "/d/n", -1) }()
+		synctest.Wait()
+		found.Release()
+		must(t, <-deleted)
+		time.Sleep(time.Second) // the session looks again
+		wantRoom(t, s, 1)
+	})
+}
