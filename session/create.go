@@ -169,7 +169,9 @@ func validateCreate(path string, mode CreateMode) error {
 }
 
 // Create makes a node and returns its path. For a sequential mode the path ends with a number.
-// Create returns when the server has answered, ctx has ended or the session has ended.
+// Create returns when the server has answered, ctx has ended or the session has ended. An ephemeral node needs room
+// ([WithMaxNodes], [WithMaxNodeBytes]). If there is none, Create waits for nodes that are about to go: see
+// [ErrTooManyNodes].
 //
 // Errors are those of go-zookeeper ([zk.ErrNodeExists], [zk.ErrNoNode], [zk.ErrNoAuth] …), ctx's,
 // or match [ErrLost], [ErrClosed], [ErrTooManyNodes] or [ErrInvalid]. A create whose reply was

@@ -17,8 +17,8 @@ import (
 // *[zk.SetDataRequest], *[zk.DeleteRequest] or *[zk.CheckVersionRequest] with a path below the
 // chroot. Multi does not change the operations.
 //
-// A create without an ACL gets that of [WithACL]. Ephemeral nodes count towards [WithMaxNodes].
-// Multi cannot create containers, or nodes with a TTL.
+// A create without an ACL gets that of [WithACL]. Ephemeral nodes need room, as those of [Session.Create] do. Nodes that
+// the same multi deletes make room for them. Multi cannot create containers, or nodes with a TTL.
 //
 // Multi returns the result of each operation, and the first error among them. A multi whose
 // reply was lost is not repeated, because the server may have carried it out. Its error matches
