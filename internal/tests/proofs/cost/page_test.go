@@ -41,7 +41,8 @@ const aboutReaders = `
 ## Readers
 
 All readers come at one instant: first to a free lock, and then while a writer holds it and then leaves.
-The readers of one session share their watch on the writer.
+The readers of one session share their watch on the writer, and few lists among them: while a list is on
+its way, those that come take the next one, or the one behind that.
 
 `
 

@@ -15,6 +15,15 @@ type crowd struct {
 	entered           float64 // round trips until all are in
 }
 
+// behindLists returns the round trips for lists that wait in the session until another one is answered. A reader
+// that comes when a list is on its way takes the next one, or the one behind that.
+func (c crowd) behindLists() float64 {
+	if c.readers > c.sessions {
+		return 2
+	}
+	return 0
+}
+
 // crowd has n readers come at one instant, either to a free lock, or behind a writer that then leaves.
 func (w *world) crowd(n int, behind bool) crowd {
 	w.t.Helper()
