@@ -34,7 +34,12 @@ func (a *attempt) barge(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer func() {
+		if err != nil {
+			a.leaving()
+		}
+		end()
+	}()
 	for err == nil {
 		var holder plumbing.Watch
 		if holder, err = a.seize(ctx, room); err != nil {

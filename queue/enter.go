@@ -35,13 +35,20 @@ var errPartly = errors.New("some of the nodes of one transaction are gone")
 //
 // The create and the listings are sent together. It does not matter which of them the server
 // handles first, since a listing counts only if it shows the node.
-func (all entrants) enter(ctx context.Context) error {
+func (all entrants) enter(ctx context.Context) (err error) {
 	first := all[0]
 	room, end, err := all.reserve(ctx)
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer func() {
+		if err != nil {
+			for _, a := range all {
+				a.leaving() // before the end of the room, so that it is on its way at all times
+			}
+		}
+		end()
+	}()
 	for tries := 1; ; tries++ {
 		if err := all.send(ctx, room); err != nil {
 			return err

@@ -36,9 +36,7 @@ func (a *attempt) leave(ctx context.Context, why error) {
 		a.unclaim()
 		return
 	}
-	if a.creation != nil {
-		a.creation.Leave() // others that need room may wait for it from now on
-	}
+	a.leaving()
 	var removed <-chan struct{}
 	if a.quiet() {
 		removed = a.removeIfThere(ctx)
@@ -56,6 +54,13 @@ func (a *attempt) leave(ctx context.Context, why error) {
 		case <-removed:
 		case <-ctx.Done():
 		}
+	}
+}
+
+// leaving says that the node is about to go: others that need room may wait for it from now on.
+func (a *attempt) leaving() {
+	if a.creation != nil {
+		a.creation.Leave()
 	}
 }
 

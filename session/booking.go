@@ -60,7 +60,7 @@ func sum(sizes []amount) (all amount) {
 func (s *Session) bookFrom(ctx context.Context, v *reservation, sizes []amount, deletes ...string) (*booking, error) {
 	for {
 		if !s.room.isOpen(v) {
-			v = &reservation{r: &s.room}
+			v = s.room.reservation(ctx)
 			defer v.end()
 		}
 		b, missing := s.room.book(v, sizes, deletes)

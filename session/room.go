@@ -55,8 +55,9 @@ type room struct {
 	judging sync.Mutex // held while spare is called; before mu
 
 	mu      sync.Mutex
-	used    amount            // by shares, and the rest of reservations
-	leaving amount            // the part of used that will be free without anybody's help
+	used    amount // by shares, and the rest of reservations
+	leaving amount // the part of used that will be free without anybody's help
+	open    map[*reservation]struct{}
 	nodes   map[string]*share // of nodes that are there, by path
 	unknown int               // shares of creates in flight or in doubt
 	waiting []*asking         // first come, first served
@@ -82,8 +83,10 @@ const (
 // reservation is room that is set aside for creates. One goroutine uses it at a time. r.mu guards what changes.
 type reservation struct {
 	r       *room
-	free    amount
-	leaving amount // of its shares
+	over    <-chan struct{} // closed when the context has ended for which it was made
+	all     amount          // that was set aside
+	free    amount          // the part of all that no share has
+	leaving amount          // of its shares
 	ended   bool
 }
 
@@ -97,11 +100,10 @@ type asking struct {
 	look    chan struct{} // receives when the room may not come any more
 }
 
-// isOver reports whether the call is about to withdraw. It does not ask the context for its error, which can take the
-// mutexes of a session.
-func (me *asking) isOver() bool {
+// isOver reports whether a context has ended, of which it takes the channel: its error can take the mutexes of a session.
+func isOver(done <-chan struct{}) bool {
 	select {
-	case <-me.ended:
+	case <-done:
 		return true
 	default:
 		return false
@@ -115,9 +117,14 @@ type wanted struct {
 	yield func()
 }
 
+// reservation returns one without room yet. The end of ctx says that its nodes are about to go.
+func (r *room) reservation(ctx context.Context) *reservation {
+	return &reservation{r: r, over: ctx.Done()}
+}
+
 // reserve sets room aside. See reserveFor.
 func (s *Session) reserve(ctx context.Context, w wanted) (*reservation, error) {
-	v := &reservation{r: &s.room}
+	v := s.room.reservation(ctx)
 	return v, s.reserveFor(ctx, v, w)
 }
 
@@ -168,7 +175,11 @@ func (r *room) ask(me *asking) error {
 func (r *room) setAsideLocked(me *asking) {
 	if me.granted = !me.v.ended; me.granted {
 		r.used = r.used.plus(me.need)
-		me.v.free = me.v.free.plus(me.need)
+		me.v.all, me.v.free = me.v.all.plus(me.need), me.v.free.plus(me.need)
+		if r.open == nil {
+			r.open = make(map[*reservation]struct{})
+		}
+		r.open[me.v] = struct{}{}
 	}
 }
 
@@ -203,8 +214,13 @@ func (r *room) missing(me *asking) (amount, func(amount) bool) {
 		return amount{}, nil // it has its room
 	}
 	later := r.used.minus(r.leaving)
+	for v := range r.open {
+		if isOver(v.over) {
+			later = later.minus(v.all) // its caller gives up: see end for what stays
+		}
+	}
 	for _, one := range r.waiting[:at+1] {
-		if one == me || !one.isOver() {
+		if one == me || !isOver(one.ended) {
 			later = later.plus(one.need)
 		}
 	}
@@ -237,7 +253,7 @@ func (r *room) withdraw(me *asking) {
 	r.dequeueLocked(me)
 	if me.granted && !me.v.ended {
 		r.used = r.used.minus(me.need)
-		me.v.free = me.v.free.minus(me.need)
+		me.v.all, me.v.free = me.v.all.minus(me.need), me.v.free.minus(me.need)
 	}
 	r.grantLocked()
 }
@@ -255,7 +271,7 @@ func (r *room) dequeueLocked(me *asking) bool {
 func (r *room) grantLocked() {
 	for len(r.waiting) > 0 {
 		first := r.waiting[0]
-		if !first.isOver() {
+		if !isOver(first.ended) {
 			if !r.used.plus(first.need).fits(r.limit) {
 				return
 			}
@@ -286,8 +302,12 @@ func (v *reservation) end() {
 		return
 	}
 	v.ended = true
+	delete(v.r.open, v)
 	v.r.used = v.r.used.minus(v.free)
 	v.r.leaving = v.r.leaving.plus(v.leaving)
+	if isOver(v.over) && v.all != v.free.plus(v.leaving) {
+		v.r.lookAgainLocked() // some nodes stay, at which missing took all of them for leaving
+	}
 	v.free, v.leaving = amount{}, amount{}
 	v.r.grantLocked()
 }

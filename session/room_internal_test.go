@@ -439,6 +439,38 @@ func TestRoomOfWaitersThatEnd(t *testing.T) {
 	})
 }
 
+// The room of a caller whose context has ended is on its way. What stays of it is so no more once the caller has ended.
+func TestRoomOfCallersThatGiveUp(t *testing.T) {
+	for name, stays := range map[string]bool{"all of it": false, "but for a node": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rt := newRoomTest(t, 2, plenty)
+				ctx, cancel := context.WithCancel(t.Context())
+				v, err := rt.reserve(ctx, wanted{size: rt.size(2)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				rt.reservations = append(rt.reservations, v)
+				b := rt.booked(v, nil, "/a0")
+				rt.ends(rt.begin(t.Context(), wanted{size: rt.size(2)}), ErrTooManyNodes)
+				cancel()
+				next := rt.begin(t.Context(), wanted{size: rt.size(2)})
+				rt.waits(next)
+				if stays {
+					b.settle([]string{"/a0"}, nil)
+					v.end()
+					rt.ends(next, ErrTooManyNodes)
+					return
+				}
+				b.settle(nil, zk.ErrNoNode)
+				rt.waits(next)
+				v.end()
+				rt.ends(next, nil)
+			})
+		})
+	}
+}
+
 // A caller that has waited for a node of others yields its own when the server refuses to delete the other.
 func TestRoomYieldsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -360,3 +360,46 @@ func TestBlockedHookKeepsNoRoom(t *testing.T) {
 		})
 	}
 }
+
+// The contender for all waiters of a mutex is just sending its create when the last waiter gives up. Its room is on its way
+// for the next call.
+func TestLockAgainDuringCreate(t *testing.T) {
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+		hook, proceed := make(chan struct{}), make(chan struct{})
+		shared := false
+		m := connect(session.WithMaxNodes(1), session.WithTrace(session.Trace{
+			Request: func(ctx context.Context, i session.RequestInfo) (context.Context, func(error)) {
+				if i.Op == "create" && strings.HasPrefix(i.Path, "/mx/") && shared {
+					shared = false
+					hook <- struct{}{}
+					<-proceed
+				}
+				return ctx, nil
+			},
+		}))
+		other, mx := newMutex(t, m, "/other"), newMutex(t, m, "/mx", zklock.WithLocalHandover(2))
+		must(t, other.Lock(t.Context()))
+		leaving := server.HoldRequest(func(r zktest.Request) bool { return r.Op == zktest.OpDelete })
+		unlocked := background(other.Unlock)
+		<-leaving.Hit()
+		ctx, cancel := context.WithCancel(t.Context())
+		first := background(func() error { return mx.Lock(ctx) })
+		synctest.Wait()
+		ctx2, cancel2 := context.WithCancel(t.Context())
+		second := background(func() error { return mx.Lock(ctx2) })
+		synctest.Wait()
+		cancel() // the second gets a contender of its own
+		wantErr(t, "Lock", <-first, context.Canceled)
+		shared = true
+		leaving.Release()
+		must(t, <-unlocked)
+		<-hook
+		cancel2()
+		wantErr(t, "Lock", <-second, context.Canceled)
+		third := background(func() error { return mx.Lock(t.Context()) })
+		synctest.Wait()
+		close(proceed)
+		must(t, <-third)
+		must(t, mx.Unlock())
+	})
+}
