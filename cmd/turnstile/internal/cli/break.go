@@ -117,7 +117,7 @@ type brokenJSON struct {
 }
 
 func (a *App) breakLock(ctx context.Context, p string, o breakOptions) error {
-	m, err := a.Connect(ctx)
+	m, err := a.connectToRead(ctx)
 	if err != nil {
 		return err
 	}

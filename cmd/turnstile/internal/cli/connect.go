@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -32,6 +33,11 @@ func (a *App) Connect(ctx context.Context, more ...session.Option) (*session.Man
 	}
 	return nil, withCode(codeConnect, fmt.Errorf("no session with %s within %v: %w",
 		a.connection.connectString(), a.connection.connect, lastCause(err)))
+}
+
+// connectToRead is Connect for commands that read: a read is given up after a few lost connections.
+func (a *App) connectToRead(ctx context.Context) (*session.Manager, error) {
+	return a.Connect(ctx, session.WithRetry(locks.Retry))
 }
 
 var errSilence = errors.New("no server has answered")

@@ -144,7 +144,7 @@ type resizeJSON struct {
 }
 
 func (a *App) resize(ctx context.Context, p string, n int, create bool, set func(*semaphore.Semaphore, context.Context, int) error) error {
-	m, err := a.Connect(ctx)
+	m, err := a.connectToRead(ctx)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
-	"github.com/turnstile-go/turnstile/session"
 )
 
 // lsOptions are the flags of ls.
@@ -71,7 +70,7 @@ func boundFlags(cmd *cobra.Command, b *locks.Bounds) {
 
 // tree connects for a command that reads. The caller must call done.
 func (a *App) tree(ctx context.Context) (t *locks.Tree, done func(), err error) {
-	m, err := a.Connect(ctx, session.WithRetry(locks.Retry))
+	m, err := a.connectToRead(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -110,22 +110,39 @@ func TestLongList(t *testing.T) {
 }
 
 // A list never arrives: each connection breaks while it is awaited, as that of a session does which cannot wait any longer.
-// The commands end after three of them, and say so.
+// The commands give up after three of them, and say so.
 func TestListNeverArrives(t *testing.T) {
 	w := newWorld(t, zktest.Start(t).Addr(), "/test")
 	p := zktest.StartProxy(t, w.addr)
 	w.own(t, "invoice/"+uuidA+"lock-0000000000", dataA)
 	dir := path.Join(w.top, "invoice")
 	list := zktest.On(zktest.OpGetChildren2, dir)
-	for range 20 {
+	const cuts = 24
+	for range cuts {
 		p.CutAfterCommit(list)
 	}
 	w.addr = p.Addr()
-	for _, command := range []string{"ls", "show"} {
+	said := []string{"the list of the children of " + dir, "--timeout"}
+	for _, args := range [][]string{
+		{"ls", dir}, {"show", dir}, {"break", dir}, {"limit", dir}, {"resize", dir, "3"}, {"top", "-n", "1", dir},
+	} {
 		p.ResetRequests()
-		w.call(t.Context(), command, dir).want(t, codeConnect, "the list of the children of "+dir, "--timeout")
+		w.call(t.Context(), args...).want(t, codeConnect, said...)
 		if n := p.Count(list); n != 3 {
-			t.Errorf("%s asked for the list %d times, want 3", command, n)
+			t.Errorf("%s asked for the list %d times, want 3", args[0], n)
 		}
 	}
+	// Six are left, for two looks of these. Then the list comes.
+	watch := w.begin(t, "", "watch", dir)
+	watch.prints(t, "holds", "held")
+	if n := strings.Count(watch.err.String(), said[0]); n != 2 {
+		t.Errorf("watch says it %d times: %s", n, watch.err)
+	}
+	watch.stop(nil)
+	for range 3 {
+		p.CutAfterCommit(list)
+	}
+	top := w.begin(t, "", "top", "--interval", "100ms", dir)
+	top.prints(t, "What is shown is old: "+said[0])
+	top.prints(t, "1 held")
 }

@@ -81,7 +81,7 @@ func (o topOptions) check() error {
 func (o topOptions) budget() int { return max(1, int(float64(o.rate)*o.interval.Seconds())) }
 
 func (a *App) top(ctx context.Context, prefix string, o topOptions) error {
-	m, err := a.Connect(ctx)
+	m, err := a.connectToRead(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,8 @@ type topView struct {
 	scanner *locks.Scanner
 	screen  *screen // nil: print
 
-	rows     []locks.Row // of the last round
+	rows     []locks.Row        // of the last round that was complete
+	broken   *locks.BrokenError // why the last round was not
 	scanned  locks.Scanned
 	requests int64
 	shown    string // what the screen shows goes by it: state and size
@@ -130,6 +131,9 @@ func (v *topView) run(ctx context.Context) error {
 	for round := 1; ; round++ {
 		next := time.NewTimer(v.o.interval)
 		err := v.round(ctx, budget)
+		if v.broken = nil; v.o.rounds == 0 && errors.As(err, &v.broken) {
+			err = nil // it goes on with what it has
+		}
 		if err == nil {
 			v.show()
 			if round == v.o.rounds {
@@ -282,6 +286,9 @@ func (v *topView) page(now time.Time) []string {
 
 // cost says what the last round has cost, and what is wrong.
 func (v *topView) cost(now time.Time) string {
+	if v.broken != nil {
+		return fmt.Sprintf("What is shown is old: %s. Does a longer --timeout help?", clean(v.broken.Error()))
+	}
 	if s := v.m.State(); s != session.Connected {
 		return fmt.Sprintf("NO CONNECTION (%s): what is shown is old. Press q to end.", s)
 	}
@@ -308,6 +315,7 @@ type topJSON struct {
 	Locks       []topLockJSON  `json:"locks"`
 	Unread      []locks.Unread `json:"unread"`
 	Complete    bool           `json:"complete"`
+	Stale       string         `json:"stale,omitempty"`
 }
 
 type topLockJSON struct {
@@ -321,6 +329,9 @@ func (v *topView) json() topJSON {
 		Time: now.UTC(), Requests: v.requests, Directories: v.scanned.Directories,
 		Oldest: now.Sub(v.scanned.Oldest).Seconds(), Locks: []topLockJSON{},
 		Unread: append([]locks.Unread{}, v.scanned.Unread...), Complete: !v.scanned.Full,
+	}
+	if v.broken != nil {
+		j.Stale = v.broken.Error()
 	}
 	most := len(v.rows)
 	if v.o.rows > 0 {

@@ -70,7 +70,7 @@ contender as "show --json" prints them.`,
 }
 
 func (a *App) watch(ctx context.Context, p string, interval, length time.Duration) error {
-	m, err := a.Connect(ctx)
+	m, err := a.connectToRead(ctx)
 	if err != nil {
 		return err
 	}
@@ -115,26 +115,46 @@ func (w *watcher) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for {
-		l, err := w.t.Update(ctx, w.last, locks.All)
+		err := w.look(ctx)
+		var broken *locks.BrokenError
 		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			l = &locks.Lock{Path: w.last.Path}
+		case errors.As(err, &broken):
+			w.a.Log.Warn("watch sees nothing meanwhile", "err", plain(clean(w.last.Path), err))
+			if err := rest(ctx, w.interval); err != nil {
+				return err
+			}
 		case err != nil:
 			return err
 		}
-		w.last = l
-		w.print(w.history.look(l, time.Now())...)
-		sure, err := w.arm(ctx)
-		if err != nil {
-			return err
-		}
-		if !sure {
-			continue // a holder has left already
-		}
-		if err := w.wait(ctx); err != nil {
-			return err
-		}
 	}
+}
+
+func rest(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// look looks once, tells what has changed, and waits until the next look may see more.
+func (w *watcher) look(ctx context.Context) error {
+	l, err := w.t.Update(ctx, w.last, locks.All)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		l = &locks.Lock{Path: w.last.Path}
+	case err != nil:
+		return err
+	}
+	w.last = l
+	w.print(w.history.look(l, time.Now())...)
+	if sure, err := w.arm(ctx); err != nil || !sure { // if it is not sure, a holder has left already
+		return err
+	}
+	return w.wait(ctx)
 }
 
 // arm sets watches on the holders, and on the directory for the limit of a semaphore. It returns false if
