@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/session"
 )
 
 // ErrNoLeader says that there was no candidate. [Election.Leader] returns it, and the sequence of
@@ -40,61 +38,37 @@ func (e *Election) contenders(ctx context.Context) ([]queue.Contender, error) {
 
 // Leader returns the candidate that leads, as it was at a moment that has passed. If there is no
 // candidate, the error matches [ErrNoLeader]. Other errors are the error of ctx, [queue.ErrConflict],
-// [session.ErrClosed], and what the server refuses. Leader reads the nodes of all candidates: a program
-// that asks often should use [Election.Observe].
+// [session.ErrClosed], and what the server refuses. Leader lists the candidates and reads the node of the first: a
+// program that asks often should use [Election.Observe].
 func (e *Election) Leader(ctx context.Context) (queue.Contender, error) {
 	e.made()
 	misuse.Context(ctx, "election: Election.Leader")
-	c, err := e.leader(ctx)
+	part, _ := queueplumbing.PartOf(e.mutex)
+	leader, err := leaderOf(queueplumbing.OfQueue(part.Queue).First(ctx, part.Request.(queue.Request).Kind))
 	if err != nil {
 		return queue.Contender{}, e.failed(err, "contenders of "+e.Path())
 	}
-	return c, nil
+	return leader, nil
 }
 
-func (e *Election) leader(ctx context.Context) (queue.Contender, error) {
-	var pace rounds.Pace
-	for {
-		if err := pace.Wait(ctx, nil); err != nil {
-			return queue.Contender{}, err
-		}
-		all, err := e.contenders(ctx)
-		if errors.Is(err, zk.ErrNoNode) {
-			return queue.Contender{}, fmt.Errorf("%w: %w", ErrNoLeader, err)
-		}
-		if err != nil {
-			return queue.Contender{}, err
-		}
-		if i := slices.IndexFunc(all, func(c queue.Contender) bool { return c.Holder }); i >= 0 {
-			return all[i], nil
-		}
-		// The list omits candidates that have left since the directory was listed. If that was the
-		// leader, another one leads by now.
-		vacant, err := e.vacant(ctx)
-		if err != nil {
-			return queue.Contender{}, err
-		}
-		if vacant {
-			return queue.Contender{}, ErrNoLeader
-		}
-	}
+// line returns a function that returns the leader, and then each that follows: see queueplumbing.Queue.
+func (e *Election) line() (next func(context.Context) (leader any, err error)) {
+	part, _ := queueplumbing.PartOf(e.mutex)
+	return queueplumbing.OfQueue(part.Queue).Line(part.Request.(queue.Request).Kind)
 }
 
-// vacant reports whether a listing shows no candidate at all.
-func (e *Election) vacant(ctx context.Context) (bool, error) {
-	s, err := e.Manager().Session(ctx)
-	if err != nil {
-		return false, err
-	}
-	names, _, err := s.Children(ctx, e.Path())
+// leaderOf returns the first contender of the queue as the leader. If there is none, the error is ErrNoLeader.
+func leaderOf(first any, err error) (queue.Contender, error) {
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		return true, nil
-	case errors.Is(err, session.ErrLost):
-		return false, nil // ask again, in the next session
+		return queue.Contender{}, fmt.Errorf("%w: %w", ErrNoLeader, err)
 	case err != nil:
-		return false, err
+		return queue.Contender{}, err
 	}
-	isCandidate := func(name string) bool { _, ok := queue.ParseNode(name); return ok }
-	return !slices.ContainsFunc(names, isCandidate), nil
+	c := first.(queue.Contender)
+	if c.Path == "" {
+		return c, ErrNoLeader
+	}
+	c.ID = idOf(c.Data)
+	return c, nil
 }

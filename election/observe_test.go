@@ -3,12 +3,15 @@ package election_test
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/google/uuid"
 
 	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -123,7 +126,7 @@ func TestObserveArrival(t *testing.T) {
 		nth   int
 	}{
 		"no directory":       {false, zktest.OpExists, 1},
-		"an empty directory": {true, zktest.OpGetChildren2, 3},
+		"an empty directory": {true, zktest.OpGetChildren2, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := testserver.Path(t)
@@ -182,7 +185,9 @@ func TestObserveAcrossFaults(t *testing.T) {
 				proxy.ResetRequests()
 				fault(t, proxy, m)
 				zktest.Eventually(t, testserver.Patience, "another look", func() bool {
-					return proxy.Count(zktest.On(zktest.OpGetChildren2, dir)) > 0
+					return proxy.Count(func(r zktest.Request) bool {
+						return r.Op == zktest.OpGetChildren2 && r.Path == dir || r.Op == zktest.OpGetData && strings.HasPrefix(r.Path, dir)
+					}) > 0
 				})
 			}
 			lookedAgain()
@@ -237,7 +242,7 @@ func TestObserveBreak(t *testing.T) {
 	}
 }
 
-// Observe sends nothing while nothing changes, except that it looks again once in a session timeout.
+// Observe sends nothing while nothing changes.
 func TestObserveIsQuiet(t *testing.T) {
 	for _, leader := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, server *zktest.Server, connect func() *session.Manager) {
@@ -260,13 +265,11 @@ func TestObserveIsQuiet(t *testing.T) {
 			}
 			time.Sleep(15 * time.Second)
 			synctest.Wait()
-			told := seen
-			reads := server.Count(zktest.On(zktest.OpGetChildren2, "/election"))
+			told, sent := seen, server.Count(ofElection)
 			time.Sleep(10 * time.Minute)
 			synctest.Wait()
-			const timeouts = 60
-			if n := server.Count(zktest.On(zktest.OpGetChildren2, "/election")) - reads; n > 3*timeouts || n < timeouts {
-				t.Errorf("%d listings in %d session timeouts", n, timeouts)
+			if n := server.Count(ofElection) - sent; n > 0 {
+				t.Errorf("%d requests, and nothing has changed", n)
 			}
 			if seen != told {
 				t.Errorf("%d pairs, and nothing has changed", seen-told)
@@ -275,4 +278,83 @@ func TestObserveIsQuiet(t *testing.T) {
 			<-loop
 		})
 	}
+}
+
+// ofElection matches requests about the election and its nodes. Heartbeats name other paths.
+func ofElection(r zktest.Request) bool { return strings.HasPrefix(r.Path, "/election") }
+
+// However many candidates there are, an observer reads one node for each change, and lists them when it begins. It sees
+// each leader, also when some have left that never led, and when all that it knows of have left.
+func TestObserveCost(t *testing.T) {
+	const candidates, observers = 100, 5
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect func() *session.Manager) {
+		s := testserver.Session(t, connect())
+		_, err := s.Create(t.Context(), "/election", nil, session.Persistent)
+		must(t, err)
+		var nodes []string
+		come := func() {
+			node, err := s.Create(t.Context(), "/election/_c_"+uuid.NewString()+"-lock-", nil, session.EphemeralSequential)
+			must(t, err)
+			nodes = append(nodes, node)
+		}
+		for range candidates {
+			come()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		leader := make([]string, observers)
+		var loops sync.WaitGroup
+		for i := range observers {
+			e := newElection(t, connect(), "/election")
+			loops.Go(func() {
+				for c, err := range e.Observe(ctx) {
+					if err != nil && !errors.Is(err, election.ErrNoLeader) {
+						return
+					}
+					leader[i] = c.Path
+				}
+			})
+		}
+		// see waits until all observers know the first node. They may send so many requests each.
+		see := func(what string, first string, reads, lists int) {
+			t.Helper()
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			for i, got := range leader {
+				if got != first {
+					t.Fatalf("%s: observer %d sees %q, want %q", what, i, got, first)
+				}
+			}
+			on := func(op zktest.Op) zktest.Match {
+				return func(r zktest.Request) bool { return r.Op == op && ofElection(r) }
+			}
+			if n := server.Count(on(zktest.OpGetData)); n > reads*observers {
+				t.Errorf("%s: %d reads of %d observers, want at most %d each", what, n, observers, reads)
+			}
+			if n := server.Count(on(zktest.OpGetChildren2)); n > lists*observers {
+				t.Errorf("%s: %d lists of %d observers, want at most %d each", what, n, observers, lists)
+			}
+			server.ResetRequests()
+		}
+		leave := func(some ...int) {
+			for _, i := range some {
+				must(t, s.Delete(t.Context(), nodes[i], -1))
+			}
+		}
+		see("at first", nodes[0], 1, 1)
+		leave(0)
+		see("the leader has left", nodes[1], 1, 0)
+		leave(3, 2, 1) // the leader last
+		see("others had left before", nodes[4], 3, 1)
+		come()
+		leave(4)
+		see("one has come", nodes[5], 1, 0)
+		for i := candidates; i >= 5; i-- {
+			leave(i)
+		}
+		see("all have left", "", 2, 3) // one of the lists sets a watch
+		come()
+		see("one has come again", nodes[candidates+1], 1, 2)
+		cancel()
+		loops.Wait()
+	})
 }

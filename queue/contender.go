@@ -150,15 +150,20 @@ func readData(ctx context.Context, s *session.Session, all []Contender) error {
 				return nil
 			}
 			if err == nil {
-				all[i].describe(data, stat)
-				if all[i].Own = all[i].Session == s.ID(); all[i].Own {
-					all[i].HeldSince, all[i].Kept = held.look(s, all[i].Path)
-				}
+				all[i].fill(s, data, stat)
 			}
 			return err
 		})
 	}
 	return g.Wait()
+}
+
+// fill adds what the node says, and what this process knows of it.
+func (c *Contender) fill(s *session.Session, data []byte, stat *zk.Stat) {
+	c.describe(data, stat)
+	if c.Own = c.Session == s.ID(); c.Own {
+		c.HeldSince, c.Kept = held.look(s, c.Path)
+	}
 }
 
 // describe adds what the node's data and stat say.

@@ -61,6 +61,15 @@ func (i queueInternal) Reconfigure(ctx context.Context, pin string, keep bool, c
 	return i.q.reconfigure(ctx, pin, keep, change)
 }
 
+func (i queueInternal) Line(kind any) (next func(context.Context) (contender any, err error)) {
+	l := &line{q: i.q, kind: kind.(*Kind)}
+	return func(ctx context.Context) (any, error) { return l.next(ctx) }
+}
+
+func (i queueInternal) First(ctx context.Context, kind any) (contender any, err error) {
+	return i.q.first(ctx, kind.(*Kind))
+}
+
 type partyInternal struct{ p *party }
 
 func (i partyInternal) Len() int                                   { return len(i.p.members) }

@@ -58,6 +58,12 @@ type Lease interface {
 // Queue has the internal methods of a queue.Queue. Use the functions of this package instead.
 type Queue interface {
 	Begin(ctx context.Context, request any) (acquisition any)
+	// Line returns a function that follows the first contender of a kind, which is the one that holds. It returns the
+	// present one, a queue.Contender, and from then on waits until there is another one. The zero value says that nobody
+	// contends. One goroutine uses it.
+	Line(kind any) (next func(context.Context) (contender any, err error))
+	// First returns the first contender once, without a watch.
+	First(ctx context.Context, kind any) (contender any, err error)
 	ReadConfig(ctx context.Context) (Config, error)
 	Reconfigure(ctx context.Context, pin string, keep bool, change func(old Config) ([]byte, error)) error
 }

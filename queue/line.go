@@ -1,0 +1,200 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// line follows the first contender of a queue, for observers that do not contend. It is for kinds of which only the first
+// contender holds.
+//
+// It lists the directory once, and then watches the first node. When that node goes, the next one of the list is the
+// first, since nobody comes ahead of others. So a change costs a read of one node, however many contend, and nothing is
+// sent while nothing changes. One goroutine uses a line.
+type line struct {
+	q    *Queue
+	kind *Kind
+	pace rounds.Pace
+
+	nodes  []Node         // the first, and those behind it
+	listed int64          // the list showed all transactions on the directory up to this one
+	watch  plumbing.Watch // on the first node, or on the directory; nil: look at once
+
+	told bool
+	last string // path of the contender that next has returned; "" for none
+}
+
+// next waits until there is another first contender than the one that it has returned before, and returns it. If nobody
+// contends, that is the zero value. It fails with the error of ctx, ErrConflict, session.ErrClosed, or what the server
+// refuses.
+func (l *line) next(ctx context.Context) (Contender, error) {
+	for {
+		if err := l.wait(ctx); err != nil {
+			return Contender{}, err
+		}
+		first, err := l.look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return Contender{}, ctx.Err()
+		case isPassing(err):
+			l.watch = nil
+		case err != nil:
+			return Contender{}, fmt.Errorf("contenders of %s: %w", l.q.dir, err)
+		case !l.told || l.last != first.Path:
+			l.told, l.last = true, first.Path
+			return first, nil
+		}
+	}
+}
+
+// errMoved says that contenders left while somebody looked.
+var errMoved = errors.New("the queue has moved on")
+
+// isPassing reports whether it helps to look again.
+func isPassing(err error) bool {
+	return errors.Is(err, session.ErrLost) || errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, errMoved)
+}
+
+// wait waits until there may be another first contender.
+func (l *line) wait(ctx context.Context) error {
+	if l.watch != nil {
+		began := time.Now()
+		event := make(chan struct{}, 1)
+		defer l.watch.Notify(event)()
+		select {
+		case <-event:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		l.pace.Rested(time.Since(began))
+	}
+	return l.pace.Wait(ctx, nil)
+}
+
+// mostTries is how many nodes of an old list are tried before the directory is listed again.
+const mostTries = 2
+
+// look returns the first contender, or the zero value, and sets a watch that ends when that may change.
+func (l *line) look(ctx context.Context) (Contender, error) {
+	s, err := l.q.m.Session(ctx)
+	if err != nil {
+		return Contender{}, err
+	}
+	if l.watch != nil && l.watch.Event() == plumbing.WatchDeleted && len(l.nodes) > 0 {
+		l.nodes = l.nodes[1:]
+	}
+	if len(l.nodes) > 0 && !ordered(l.nodes[len(l.nodes)-1]) {
+		l.nodes = nil
+	}
+	for range min(mostTries, len(l.nodes)) {
+		if c, err := l.watchFirst(ctx, s); !errors.Is(err, errMoved) {
+			return c, err
+		}
+	}
+	if err := l.list(ctx, s); err != nil {
+		return Contender{}, err
+	}
+	if len(l.nodes) > 0 {
+		return l.watchFirst(ctx, s)
+	}
+	if l.watch, err = plumbing.Of(s).WatchChildren(ctx, l.q.dir); err != nil {
+		return Contender{}, err
+	}
+	if err := l.list(ctx, s); err != nil || len(l.nodes) == 0 {
+		return Contender{}, err
+	}
+	return l.watchFirst(ctx, s) // it came before the watch was set
+}
+
+// ordered reports whether all that come behind a node have higher numbers. After the end of the counter, numbers are
+// negative.
+func ordered(last Node) bool { return last.Sequence >= 0 && last.Sequence < math.MaxInt32/2 }
+
+// list lists the directory. One that is missing has no contenders.
+func (l *line) list(ctx context.Context, s *session.Session) (err error) {
+	l.nodes, l.listed, err = l.q.listed(ctx, s, l.kind)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
+// watchFirst reads the first of the nodes and watches it. If the node is gone, it is taken off, and the error is errMoved.
+func (l *line) watchFirst(ctx context.Context, s *session.Session) (Contender, error) {
+	n := l.nodes[0]
+	c := Contender{Path: path.Join(l.q.dir, n.Name), Sequence: n.Sequence, Holder: true}
+	data, stat, watch, err := plumbing.Of(s).Watch(ctx, c.Path)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		l.nodes = l.nodes[1:]
+		return Contender{}, errMoved
+	case err != nil:
+		return Contender{}, err
+	case stat.Czxid > l.listed: // it has the name of one that was listed, in a directory that was made anew
+		l.nodes = nil
+		return Contender{}, errMoved
+	}
+	c.fill(s, data, stat)
+	l.watch = watch
+	return c, nil
+}
+
+// listed returns the contenders of a kind in order, and up to which transaction the list shows the directory.
+func (q *Queue) listed(ctx context.Context, s *session.Session, kind *Kind) (nodes []Node, until int64, err error) {
+	names, stat, err := plumbing.Of(s).Children(ctx, q.dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	nodes, err = ofKind(parseNodes(names, kind.Prefixes...), kind)
+	return nodes, stat.Pzxid, err
+}
+
+// first returns the first contender, as it was at a moment that has passed, or the zero value. If the directory is
+// missing, the error matches zk.ErrNoNode.
+func (q *Queue) first(ctx context.Context, kind *Kind) (Contender, error) {
+	var pace rounds.Pace
+	for {
+		if err := pace.Wait(ctx, nil); err != nil {
+			return Contender{}, err
+		}
+		c, err := q.readFirst(ctx, kind)
+		if err != nil && isPassing(err) && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			return Contender{}, fmt.Errorf("contenders of %s: %w", q.dir, err)
+		}
+		return c, nil
+	}
+}
+
+func (q *Queue) readFirst(ctx context.Context, kind *Kind) (Contender, error) {
+	s, err := q.m.Session(ctx)
+	if err != nil {
+		return Contender{}, err
+	}
+	nodes, _, err := q.listed(ctx, s, kind)
+	if err != nil || len(nodes) == 0 {
+		return Contender{}, err
+	}
+	c := Contender{Path: path.Join(q.dir, nodes[0].Name), Sequence: nodes[0].Sequence, Holder: true}
+	data, stat, err := s.Get(ctx, c.Path)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return Contender{}, errMoved
+	case err != nil:
+		return Contender{}, err
+	}
+	c.fill(s, data, stat)
+	return c, nil
+}
