@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
@@ -199,8 +200,9 @@ func nodeList(all []locks.Contender) string {
 	return strings.Join(lines, "\n")
 }
 
-// askHolders sends the message of revocation, and waits.
-func (a *App) askHolders(ctx context.Context, t *locks.Tree, l *locks.Lock, chosen []locks.Contender, o breakOptions) error {
+// askHolders sends the message of revocation, and waits. The message takes the place of the node's data, which may be the
+// address under which others find a leader. If it was sent in vain, the data comes back.
+func (a *App) askHolders(ctx context.Context, t *locks.Tree, l *locks.Lock, chosen []locks.Contender, o breakOptions) (err error) {
 	for _, c := range chosen {
 		if why := deaf(c); why != "" {
 			return withCode(codeFailed, fmt.Errorf("%s. --force deletes the node", why))
@@ -208,12 +210,17 @@ func (a *App) askHolders(ctx context.Context, t *locks.Tree, l *locks.Lock, chos
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, o.wait, errWaited)
 	defer cancel()
-	asked := 0
+	var asked []locks.Contender
+	defer func() {
+		if err != nil {
+			a.restore(ctx, t, asked)
+		}
+	}()
 	for _, c := range chosen {
 		err := t.Ask(limited, c)
 		switch {
 		case err == nil:
-			asked++
+			asked = append(asked, c)
 		case errors.Is(err, locks.ErrGone), errors.Is(err, locks.ErrReplaced): // it has left
 		case limited.Err() != nil && ctx.Err() == nil:
 			return withCode(codeConnect, errors.New("no server has confirmed the request in time"))
@@ -223,7 +230,7 @@ func (a *App) askHolders(ctx context.Context, t *locks.Tree, l *locks.Lock, chos
 			return plain(clean(c.Path), err)
 		}
 	}
-	if asked > 0 {
+	if len(asked) > 0 {
 		a.tell("Asked to give the lock up. Waiting for %s at most.", span(o.wait))
 	}
 	begun := time.Now()
@@ -238,6 +245,20 @@ func (a *App) askHolders(ctx context.Context, t *locks.Tree, l *locks.Lock, chos
 		a.tell("%s is gone after %.1fs: it has given the lock up, or its session has ended.", who(c), time.Since(begun).Seconds())
 	}
 	return a.tellNext(ctx, t, l.Path)
+}
+
+// restore writes the data of contenders back that were asked in vain, also when a signal has ended ctx.
+func (a *App) restore(ctx context.Context, t *locks.Tree, asked []locks.Contender) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.connection.connect)
+	defer cancel()
+	for _, c := range asked {
+		if string(c.Data) == queue.RevokeMessage {
+			continue // somebody has asked it before
+		}
+		if err := t.Restore(ctx, c); err != nil {
+			a.Log.Warn("the data of the node is not back: "+queue.RevokeMessage+" is there", "node", c.Path, "err", err)
+		}
+	}
 }
 
 var errWaited = errors.New("the time to wait is over")

@@ -73,6 +73,36 @@ func TestBreakInVain(t *testing.T) {
 	})
 }
 
+// The data of a holder that was asked in vain comes back: that of a LeaderLatch is the address under which others find the
+// leader. It does also if a signal ends the wait.
+func TestBreakInVainRestores(t *testing.T) {
+	servers(t, func(t *testing.T, w *world) {
+		const node, address = "latch/" + uuidA + "latch-0000000000", "10.0.0.7:8080"
+		w.own(t, node, address)
+		data := func() string {
+			got, _, err := w.admin.Get(w.top + "/" + node)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(got)
+		}
+		w.call(t.Context(), "break", "--wait", "300ms", w.top+"/latch").want(t, codeBusy, "still ")
+		if got := data(); got != address {
+			t.Errorf("the data is %q after a wait", got)
+		}
+		r := w.begin(t, "", "break", w.top+"/latch")
+		r.prints(t, "Asked to give the lock up")
+		if got := data(); got != queue.RevokeMessage {
+			t.Errorf("the data is %q during the wait", got)
+		}
+		r.stop(nil)
+		r.end(t)
+		if got := data(); got != address {
+			t.Errorf("the data is %q after a signal", got)
+		}
+	})
+}
+
 // With --force, the node is deleted after a yes, and its holder is told.
 func TestBreakForce(t *testing.T) {
 	servers(t, func(t *testing.T, w *world) {

@@ -52,6 +52,23 @@ func (t *Tree) Ask(ctx context.Context, c Contender) error {
 	})
 }
 
+// Restore undoes Ask: it writes the data of c back, unless the contender has left or other data was written since. It
+// fails as Read does.
+func (t *Tree) Restore(ctx context.Context, c Contender) error {
+	err := t.change(ctx, c, func(s *session.Session, version int32) error {
+		data, stat, err := s.Get(ctx, c.Path)
+		if err != nil || string(data) != queue.RevokeMessage || stat.Version != version {
+			return err
+		}
+		_, err = s.Set(ctx, c.Path, c.Data, version)
+		return err
+	})
+	if errors.Is(err, ErrGone) || errors.Is(err, ErrReplaced) {
+		return nil
+	}
+	return err
+}
+
 // change calls do with a version of the data that only the node of c has. If that version is not the node's by
 // then, or if a reply is lost, it starts again.
 func (t *Tree) change(ctx context.Context, c Contender, do func(s *session.Session, version int32) error) error {
