@@ -3,7 +3,6 @@ package ensemble
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -94,8 +93,12 @@ func (r *Report) judgeEnsemble(usable []Server) {
 		r.warn("The servers have different versions: %s.", strings.Join(versions, ", "))
 	}
 	for _, v := range versions {
-		if older(v, 3, 5) {
+		if n, ok := parseRelease(v); ok && n.before(release{3, 8, 0}) {
 			r.warn("ZooKeeper %s is not supported any more by its makers.", v)
+		}
+		if ids := defectsOf(v); len(ids) > 0 {
+			r.warn("ZooKeeper %s can lose what it has confirmed (%s), and two clients can then hold the same lock. Run %s or later.",
+				v, strings.Join(ids, ", "), soundRelease)
 		}
 	}
 }
@@ -105,17 +108,6 @@ func servers(n int) string {
 		return "1 server"
 	}
 	return fmt.Sprintf("%d servers", n)
-}
-
-// older reports whether a version is before major.minor.
-func older(version string, major, minor int) bool {
-	parts := strings.SplitN(version, ".", 3)
-	if len(parts) < 2 {
-		return false
-	}
-	a, errA := strconv.Atoi(parts[0])
-	b, errB := strconv.Atoi(parts[1])
-	return errA == nil && errB == nil && (a < major || a == major && b < minor)
 }
 
 // slowWrite is the share of the session timeout from which a write is slow. Sessions survive commits of a

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { testserver.Main(m) }
 // sound is a report without anything to complain about.
 func sound() *Report {
 	one := func(name, role string) Server {
-		return Server{Name: name, Address: name, Version: "3.8.4", Role: role, Granted: 10_000, Shortest: 4000, Remaining: 5900,
+		return Server{Name: name, Address: name, Version: "3.9.4", Role: role, Granted: 10_000, Shortest: 4000, Remaining: 5900,
 			Read: Latency{100, 1, 2}, Write: Latency{100, 3, 9}, Same: Yes, MaxRequest: 1<<20 - 1}
 	}
 	return &Report{
@@ -44,7 +44,8 @@ func TestJudge(t *testing.T) {
 		{"standalone", func(r *Report) { r.Servers, r.Voters, r.Listed = r.Servers[:1], 0, 1; r.Servers[0].Role = "standalone" }, Warned, "There is one server"},
 		{"even", func(r *Report) { r.Voters, r.Listed = 4, 4 }, Warned, "4 servers vote. They survive the loss of 1 server, as 3 would"},
 		{"few in the list", func(r *Report) { r.Servers, r.Listed = r.Servers[:1], 1 }, Warned, "--zk names 1 of the ensemble's 3 servers"},
-		{"versions", func(r *Report) { r.Servers[0].Version = "3.9.1" }, Warned, "different versions: 3.8.4, 3.9.1"},
+		{"versions", func(r *Report) { r.Servers[0].Version = "3.9.5" }, Warned, "different versions: 3.9.4, 3.9.5"},
+		{"defects", func(r *Report) { r.Servers[0].Version = "3.9.3" }, Warned, "3.9.3 can lose what it has confirmed (ZOOKEEPER-4925)"},
 		{"old", func(r *Report) {
 			for i := range r.Servers {
 				r.Servers[i].Version = "3.4.14"
