@@ -2,7 +2,7 @@
 # What needs more than the library does is a module of its own.
 EXAMPLES := $(patsubst %/go.mod,%,$(wildcard examples/*/go.mod))
 # go.work ties them together, and has the same list.
-MODULES := bench cmd/turnstile $(EXAMPLES)
+MODULES := bench cmd/turnstile internal/tests/databases $(EXAMPLES)
 
 .PHONY: help
 help: ## Show this
@@ -183,7 +183,8 @@ tidy: ## Run go mod tidy in all modules
 	GOWORK=off go mod tidy
 	@for d in $(MODULES); do .ci/tidy $$d || exit 1; done
 
-PACKAGES := zookeeper libcurator-recipes-java python3-kazoo chromium libfaketime
+PACKAGES := zookeeper libcurator-recipes-java python3-kazoo chromium libfaketime \
+	postgresql mariadb-server-core mariadb-client-core
 
 .PHONY: deps
 deps: ## Install what the tests use (Debian, as root)

@@ -26,8 +26,10 @@
 // # Terms
 //
 // [Term] returns the number of the present term, a fencing token that grows from term to term. Work that
-// goes on for a moment after a loss can still write. If that does harm, let the store keep the term with
-// the data and refuse a lower one. Or write to ZooKeeper in one transaction with the guard of the lease:
+// goes on for a moment after a loss can still write. If that does harm, claim what you write to with the
+// term, as the first statement of each transaction, and read behind the claim: package
+// [github.com/turnstile-go/turnstile/fence] does that in SQL databases. Or write to ZooKeeper in one
+// transaction with the guard of the lease:
 //
 //	lease, _ := queue.LeaseFrom(ctx)
 //	_, err = s.Multi(ctx, lease.Guard(), &zk.SetDataRequest{Path: path, Data: data, Version: -1})

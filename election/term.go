@@ -75,9 +75,10 @@ func (t *term) cut() bool {
 
 // Term returns the fencing token of the term that ctx belongs to: a number that is higher than those of
 // all terms before at this path. ctx is the context that [Election.Run] has passed to its function, or
-// one that is derived from it. A store that the leader writes to can keep the token with the data, and
-// refuse a lower one than it has seen. Writes to ZooKeeper itself can use the guard of the lease
-// instead: see [queue.LeaseFrom] and [queue.Lease.Guard].
+// one that is derived from it. A store that the leader writes to can compare tokens, and refuse a lower
+// one than it has seen: package [github.com/turnstile-go/turnstile/fence] does that in SQL databases.
+// Writes to ZooKeeper itself can use the guard of the lease instead: see [queue.LeaseFrom] and
+// [queue.Lease.Guard].
 //
 // Term waits for the server if the token is not known yet. It fails as [queue.Lease.Token] does, and
 // with an error that matches [session.ErrInvalid] if ctx belongs to no term.

@@ -86,8 +86,10 @@ func (l *Lease) Context(parent context.Context) (context.Context, context.Cancel
 }
 
 // Token returns the fencing token: a number that is higher than the token of every lease that was
-// granted before on this path. A store that is written to under the lock can compare tokens, and
-// refuse a lower one than it has seen.
+// granted before on this path. A store that is written to under the lock can compare tokens: it
+// refuses a lower one than it has seen, and accepts an equal one. It has to compare before the holder
+// reads, in the transaction that writes. Package [github.com/turnstile-go/turnstile/fence] does that
+// in SQL databases.
 //
 // The token is the id of the transaction that created the node (czxid). It grows for as long as
 // the ensemble keeps its data, while sequence numbers start again with a new directory. Leases

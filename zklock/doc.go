@@ -98,10 +98,11 @@
 //
 // Stop the work then. To repeat it, unlock and lock again.
 //
-// If work that goes on for a moment longer does harm, the store that it writes to must refuse it.
-// Write the fencing token ([queue.Lease.Token]) with the data, and have the store refuse a lower
-// token than the highest that it has seen. Write to ZooKeeper in one transaction with
-// [queue.Lease.Guard]. Inside Do, [queue.LeaseFrom] returns the lease.
+// If work that goes on for a moment longer does harm, the store that it writes to must refuse it. In an
+// SQL database, claim what you write to with the fencing token ([queue.Lease.Token]), as the first
+// statement of each transaction, and read behind the claim: package
+// [github.com/turnstile-go/turnstile/fence] does that, and says why less is not enough. Write to
+// ZooKeeper in one transaction with [queue.Lease.Guard]. Inside Do, [queue.LeaseFrom] returns the lease.
 //
 // # Shutdown
 //

@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/fence"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -94,12 +96,13 @@ func ExampleWithOwner() {
 	}
 }
 
-// Acquire returns a lease. A store that compares its token can refuse a writer that has lost the
+// Acquire returns a lease. A database that compares its token refuses a writer that has lost the
 // lock. Its guard does the same for writes to ZooKeeper.
 func ExampleMutex_Acquire() {
 	ctx := context.Background()
 	var m *session.Manager // as in the package's example
 	var lock *zklock.Mutex
+	var db *sql.DB
 	lease, err := lock.Acquire(ctx)
 	if err != nil {
 		log.Fatal(err)
@@ -110,7 +113,18 @@ func ExampleMutex_Acquire() {
 	if err != nil {
 		log.Fatal(err) // lost already
 	}
-	fmt.Printf("UPDATE invoices SET …, token = %d WHERE id = 42 AND token < %[1]d\n", token)
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer tx.Rollback()
+	if err := fence.PostgreSQL.Claim(ctx, tx, token, "invoice-42"); err != nil { // the first statement
+		log.Fatal(err) // matches fence.ErrStale if a later holder has been here
+	}
+	// … read behind the claim, write …
+	if err := tx.Commit(); err != nil {
+		log.Fatal(err)
+	}
 
 	s, err := m.Session(ctx)
 	if err != nil {

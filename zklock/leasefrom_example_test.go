@@ -8,14 +8,16 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/fence"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// Inside Do, queue.LeaseFrom gives the lease. Its token goes with a write to a store that compares
-// tokens, and its guard makes a write to ZooKeeper fail once the lock is lost.
+// Inside Do, queue.LeaseFrom gives the lease. Its token goes with each write to a store that compares
+// tokens, and its guard makes a write to ZooKeeper fail once the lock is lost. Package fence has the
+// comparison for SQL databases.
 func ExampleMutex_Do_fencing() {
 	server, err := zktest.New() // your ensemble
 	if err != nil {
@@ -33,7 +35,14 @@ func ExampleMutex_Do_fencing() {
 		log.Fatal(err)
 	}
 
-	var newest int64 // what the store has seen
+	var highest int64 // the token of the last holder that has claimed the store
+	claim := func(token int64) error {
+		if token < highest { // an equal one is the same holder, which may write again
+			return fence.ErrStale
+		}
+		highest = token
+		return nil
+	}
 	pay := func(ctx context.Context) error {
 		lease, ok := queue.LeaseFrom(ctx)
 		if !ok {
@@ -43,8 +52,9 @@ func ExampleMutex_Do_fencing() {
 		if err != nil {
 			return err
 		}
-		fmt.Println("the store accepts the token:", token > newest)
-		newest = token
+		// A real store claims, reads and writes in one step.
+		fmt.Println("the store accepts the token:", claim(token) == nil)
+		fmt.Println("and for a second write:", claim(token) == nil)
 
 		s, err := m.Session(ctx)
 		if err != nil {
@@ -59,5 +69,6 @@ func ExampleMutex_Do_fencing() {
 	}
 	// Output:
 	// the store accepts the token: true
+	// and for a second write: true
 	// written under the guard: true
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/turnstile-go/turnstile/fence"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -58,33 +59,35 @@ func (s *shop) deduct(ctx context.Context, id string) (receipt, error) {
 	held, cancel := lease.Context(ctx) // ends with the request, and when the lock is lost
 	defer cancel()
 
-	token, left, err := s.prepare(held, lease, id)
-	if cause := context.Cause(held); cause != nil {
-		return receipt{}, cause // err may be a consequence of it
+	r, err := s.sell(held, lease, id)
+	if cause := context.Cause(held); err != nil && cause != nil {
+		return receipt{}, cause // err is a consequence of it
 	}
+	return r, err
+}
+
+// sell is the work under the lock. If ctx ends before the last transaction is committed, nothing is written. If this
+// process stands still meanwhile and does not notice its loss, the claim of the transaction fails.
+func (s *shop) sell(ctx context.Context, lease *queue.Lease, id string) (receipt, error) {
+	token, err := lease.Token(ctx) // before a transaction begins
 	if err != nil {
 		return receipt{}, err
 	}
-	// The write is not interrupted, because it would not be known whether an interrupted write
-	// was done. If the lock is lost meanwhile, the database compares the tokens.
-	if err := s.stock.set(context.WithoutCancel(ctx), id, token, left-1); err != nil {
+	left, err := s.stock.enter(ctx, id, token)
+	if err != nil {
 		return receipt{}, err
 	}
-	return receipt{ID: id, Left: left - 1, Token: token}, nil
-}
-
-// prepare is all that comes before the write, under the lock.
-func (s *shop) prepare(ctx context.Context, lease *queue.Lease, id string) (token int64, left int, err error) {
-	if token, err = lease.Token(ctx); err != nil {
-		return 0, 0, err
-	}
-	if left, err = s.stock.enter(ctx, id, token); err != nil {
-		return 0, 0, err
-	}
 	if left == 0 {
-		return 0, 0, errSoldOut
+		return receipt{}, errSoldOut
 	}
-	return token, left, s.reserve(ctx, id)
+	if err := s.reserve(ctx, id); err != nil {
+		return receipt{}, err
+	}
+	left, err = s.stock.take(ctx, id, token)
+	if err != nil {
+		return receipt{}, err
+	}
+	return receipt{ID: id, Left: left, Token: token}, nil
 }
 
 // release gives the lock up, also when the client has gone away.
@@ -152,7 +155,7 @@ func status(ctx context.Context, err error) int {
 		return http.StatusConflict
 	case errors.Is(err, session.ErrTooManyNodes):
 		return http.StatusServiceUnavailable // overload: see maxRequests
-	case errors.Is(err, session.ErrLost), errors.Is(err, session.ErrClosed), errors.Is(err, errStale):
+	case errors.Is(err, session.ErrLost), errors.Is(err, session.ErrClosed), errors.Is(err, fence.ErrStale):
 		return http.StatusServiceUnavailable
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()), errors.Is(err, errStopping):
 		return http.StatusServiceUnavailable // waited for too long, is shutting down, or the client has gone away

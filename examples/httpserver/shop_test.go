@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/turnstile-go/turnstile/fence"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/lockz"
@@ -136,19 +137,37 @@ func TestStaleHolder(t *testing.T) {
 	ctx := patient(t)
 	s := newStock(t)
 	const stale, next = 41, 42
-	n, err := s.enter(ctx, "apple", stale)
+	_, err := s.enter(ctx, "apple", stale)
 	must(t, err)
-	seen, err := s.enter(ctx, "apple", next)
+	_, err = s.enter(ctx, "apple", next)
 	must(t, err)
-	if err := s.set(ctx, "apple", stale, n-1); !errors.Is(err, errStale) {
+	if _, err := s.take(ctx, "apple", stale); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("a write with token %d after %d has entered: %v", stale, next, err)
 	}
-	if _, err := s.enter(ctx, "apple", stale); !errors.Is(err, errStale) {
+	if _, err := s.enter(ctx, "apple", stale); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("token %d enters after %d: %v", stale, next, err)
 	}
-	must(t, s.set(ctx, "apple", next, seen-1))
+	_, err = s.take(ctx, "apple", next)
+	must(t, err)
 	if n := left(t, s); n != 9 {
 		t.Errorf("%d left of 10 after one deduction", n)
+	}
+}
+
+// A holder whose lock expires before it writes still writes if the next holder has not been here. The next one bases
+// its write on that, and so no deduction is lost.
+func TestFormerHolderFirst(t *testing.T) {
+	ctx := patient(t)
+	s := newStock(t)
+	const former, next = 41, 42
+	_, err := s.enter(ctx, "apple", former)
+	must(t, err)
+	for _, token := range []int64{former, next} {
+		_, err := s.take(ctx, "apple", token)
+		must(t, err)
+	}
+	if n := left(t, s); n != 8 {
+		t.Errorf("%d left of 10 after two deductions", n)
 	}
 }
 

@@ -54,7 +54,8 @@ leaves in its group are ended before the lock is released.
 
 The command's environment has TURNSTILE_PATH, the lock's path, and
 TURNSTILE_TOKEN, its fencing token: a number that is higher than that of every holder
-before. A store can refuse writes with a lower token than it has seen.`,
+before. A store can refuse a lower token than it has seen, before the command reads
+and in the transaction that writes.`,
 		Example: `  # One backup at a time, on all machines. Wait for the lock.
   turnstile run /jobs/backup -- ./backup.sh
 
