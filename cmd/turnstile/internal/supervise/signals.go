@@ -21,10 +21,22 @@ var (
 
 // Catch begins to catch SIGINT, SIGTERM and SIGHUP. A caller that does so before it waits for a lock
 // misses none between the wait and the command. The caller must call Stop.
+//
+// From then on, no SIGPIPE ends the process either, and Stop does not change that: see outlivePipes.
 func Catch() *Signals {
+	outlivePipes()
 	s := &Signals{make(chan os.Signal, 64)}
 	s.add(early)
 	return s
+}
+
+// outlivePipes has a write to a pipe that nobody reads any more fail. By default the Go runtime ends a process at such a
+// write to its standard output or error, and a mere warning would cost the lock. The signal is caught and not ignored,
+// since the command would inherit that.
+func outlivePipes() {
+	if !signal.Ignored(unix.SIGPIPE) {
+		signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
+	}
 }
 
 // Stop ends the catching.
