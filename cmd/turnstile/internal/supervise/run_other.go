@@ -4,6 +4,7 @@ package supervise
 
 import (
 	"errors"
+	"io"
 	"runtime"
 )
 
@@ -12,8 +13,23 @@ func Supported() error {
 	return errors.New("run is not supported on " + runtime.GOOS + ": it needs process groups and signals")
 }
 
+// Guard is nothing here.
+type Guard struct{}
+
+// Streams are the command's.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// StartGuard returns the error of [Supported].
+func StartGuard(Streams) (*Guard, error) { return nil, Supported() }
+
+// Close does nothing.
+func (*Guard) Close() {}
+
 // Run returns the error of [Supported].
-func Run(Command, Lock, *Signals, Options) (Result, error) { return Result{}, Supported() }
+func Run(*Guard, Command, Lock, *Signals, Options) (Result, error) { return Result{}, Supported() }
 
 // Signals catches nothing here.
 type Signals struct{}

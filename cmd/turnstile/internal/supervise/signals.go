@@ -16,7 +16,7 @@ type Signals struct{ c chan os.Signal }
 // Signals that end the wait for a lock, and those that only matter once there is a command.
 var (
 	early = []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP}
-	later = []syscall.Signal{unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT, unix.SIGCHLD}
+	later = []syscall.Signal{unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT}
 )
 
 // Catch begins to catch SIGINT, SIGTERM and SIGHUP. A caller that does so before it waits for a lock
@@ -42,7 +42,7 @@ func outlivePipes() {
 // Stop ends the catching.
 func (s *Signals) Stop() { signal.Stop(s.c) }
 
-// more begins to catch the other signals, and SIGCHLD, at which Run looks around.
+// more begins to catch the other signals.
 func (s *Signals) more() { s.add(later) }
 
 // add leaves out signals that turnstile was told to ignore, as by nohup.
