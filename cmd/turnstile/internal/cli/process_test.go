@@ -182,12 +182,17 @@ func gone(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true
 	}
+	return strings.Contains("Z", stateOf(pid)) && exists("/proc/self/stat")
+}
+
+// stateOf returns the state of a process as /proc shows it, such as T of one that is stopped.
+func stateOf(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return errors.Is(err, os.ErrNotExist) && exists("/proc/self/stat")
+		return ""
 	}
 	_, after, _ := strings.Cut(string(stat), ") ")
-	return strings.HasPrefix(after, "Z")
+	return after[:1]
 }
 
 func exists(path string) bool {

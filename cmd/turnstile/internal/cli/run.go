@@ -47,7 +47,7 @@ The lock is a mutex, unless --read, --write or --slots says otherwise. All users
 a path must use the same kind of lock, and for --slots the same limit.
 
 The command leads a process group of its own. Turnstile passes on the signals
-INT, TERM, HUP, QUIT, USR1, USR2, WINCH and CONT to the whole group. If the lock's
+INT, TERM, HUP, QUIT, USR1, USR2, WINCH, CONT and TSTP to the whole group. If the lock's
 lease is running out because no server answers, the command and all of its descendants
 get SIGTERM when less than the grace period remains, and SIGKILL before another client
 can hold the lock. The same happens if turnstile itself is stopped or killed. Processes

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"syscall"
 	"time"
 
@@ -91,8 +90,8 @@ type runner struct {
 
 	unguarded bool // the guard has ended
 
-	paused syscall.Signal // has stopped the command; 0: it is not stopped
-	told   time.Duration  // when the command got SIGTERM
+	stops
+	told   time.Duration // when the command got SIGTERM
 	killed bool
 	cause  error // of the loss
 }
@@ -178,7 +177,7 @@ func (r *runner) hear(g report, more bool) {
 	case g.Failed != 0:
 		r.asked, r.failed = false, g.Failed
 	case g.Stopped != 0:
-		r.paused = g.Stopped
+		r.stopped(g.Stopped)
 	case g.Continued:
 		r.paused = 0
 	case g.Ended != nil:
@@ -246,39 +245,4 @@ func (r *runner) explain(v view) {
 		return
 	}
 	r.Log.Warn("ending the command", "err", r.cause, slog.Duration("remaining", v.remaining))
-}
-
-// take passes a signal on.
-func (r *runner) take(s os.Signal) {
-	sig, ok := s.(syscall.Signal)
-	if !ok {
-		return
-	}
-	if r.group == 0 && slices.Contains(early, sig) {
-		r.early = sig // in case the guard does not start the command
-	}
-	if r.group != 0 || r.asked {
-		r.guard.tell(order{Signals: []syscall.Signal{sig}, All: r.ended})
-	}
-}
-
-// settle keeps a command alive that a terminal has stopped.
-//
-// A command in the background that reads from the terminal is stopped. If turnstile is in the
-// foreground, the terminal is given to the command. A command in the foreground is stopped by
-// Ctrl-Z. It would keep the lock without working for it, and the shell would not come back, because
-// turnstile has to go on for the lock's sake. So the command goes on as well.
-func (r *runner) settle() {
-	switch {
-	case r.tty == nil || r.paused == 0:
-		return
-	case r.tty.mine():
-		r.tty.give(r.group)
-	case r.tty.serves(r.group):
-		r.Log.Warn("the command holds a lock and cannot be suspended: it goes on")
-	default:
-		return // until the shell has brought turnstile to the foreground
-	}
-	r.paused = 0
-	r.guard.tell(order{Signals: []syscall.Signal{unix.SIGCONT}})
 }

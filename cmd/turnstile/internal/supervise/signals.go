@@ -16,7 +16,7 @@ type Signals struct{ c chan os.Signal }
 // Signals that end the wait for a lock, and those that only matter once there is a command.
 var (
 	early = []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP}
-	later = []syscall.Signal{unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT}
+	later = []syscall.Signal{unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP}
 )
 
 // Catch begins to catch SIGINT, SIGTERM and SIGHUP. A caller that does so before it waits for a lock
