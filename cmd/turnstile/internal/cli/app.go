@@ -49,7 +49,7 @@ type App struct {
 // except in commands that take signals themselves.
 func Main() int {
 	if supervise.IsHelper() {
-		return supervise.Helper()
+		return supervise.Helper(prepareClose)
 	}
 	ctx, stop := signalContext(context.Background())
 	defer stop()

@@ -159,7 +159,7 @@ func (a *App) run(ctx context.Context, f runFlags, args []string, dash int) (err
 		return err
 	}
 	defer guard.Close()
-	m, err := a.Connect(ctx)
+	m, err := a.connectGuarded(ctx, guard)
 	if err != nil {
 		return err
 	}

@@ -14,4 +14,7 @@
 // itself in two cases: turnstile is gone, or turnstile has not told it for too long that the lock is still held, as when
 // turnstile is stopped. Then it kills the command and all descendants. So the promise that the command ends before the
 // lease does not depend on turnstile being able to run.
+//
+// If turnstile is gone and all of them are dead, the guard closes turnstile's session, so that the lock is free at once. The
+// guard knows the session before turnstile uses it: see [Guard.Note].
 package supervise

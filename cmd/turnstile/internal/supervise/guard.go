@@ -37,8 +37,10 @@ type Guard struct {
 	reports chan report   // closed after the guard's last report
 	quit    chan struct{} // closed by Close: nobody takes reports any more
 	ended   chan struct{} // closed when the guard has ended
+	noted   chan struct{} // a session was noted
 	close   sync.Once
 	mu      sync.Mutex // held while an order is written
+	noting  sync.Mutex // held while a session is noted
 }
 
 // copyDelay bounds how long streams that are not files are copied after the command's end.
@@ -60,7 +62,7 @@ func StartGuard(streams Streams) (*Guard, error) {
 	// The number is one that is free here, so turnstile's caller has passed no file with it. Package os/exec would give
 	// the lowest numbers to the guard's files, over those of the caller.
 	defer unix.Close(theirs)
-	g := &Guard{streams: streams, pipe: ours, reports: make(chan report, 16), quit: make(chan struct{}), ended: make(chan struct{})}
+	g := &Guard{streams: streams, pipe: ours, reports: make(chan report, 16), quit: make(chan struct{}), ended: make(chan struct{}), noted: make(chan struct{}, 1)}
 	g.cmd = &exec.Cmd{
 		Path: program, Args: []string{guardName, strconv.Itoa(theirs)},
 		Stdin: streams.In, Stdout: streams.Out, Stderr: streams.Err,
@@ -125,11 +127,49 @@ func (g *Guard) read() {
 		if in.Decode(&r) != nil {
 			return
 		}
+		if r.Noted {
+			poke(g.noted)
+			continue
+		}
 		select {
 		case g.reports <- r:
 		case <-g.quit:
 			return
 		}
+	}
+}
+
+// poke leaves a token in a channel that holds one.
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Access tells the guard how to reach the servers: see [Prepare].
+func (g *Guard) Access(how json.RawMessage) { g.tell(order{Access: how}) }
+
+// noteTime bounds how long Note waits. If the guard is slower, and turnstile is killed before the guard has read the
+// session, the servers end the session when it times out.
+const noteTime = time.Second
+
+// Note tells the guard of the present session, and returns when the guard knows it. If turnstile dies, the guard ends the
+// session as soon as the command and its descendants are dead.
+func (g *Guard) Note(s Session) {
+	g.noting.Lock()
+	defer g.noting.Unlock()
+	select {
+	case <-g.noted: // of a Note that did not wait for it
+	default:
+	}
+	g.tell(order{Session: &s})
+	late := time.NewTimer(noteTime)
+	defer late.Stop()
+	select {
+	case <-g.noted:
+	case <-g.ended:
+	case <-late.C:
 	}
 }
 

@@ -3,6 +3,7 @@
 package supervise
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -19,7 +20,7 @@ import (
 func IsHelper() bool { return len(os.Args) == 2 && os.Args[0] == guardName || isStarter() }
 
 // Helper is the whole life of a helper. It returns the exit status.
-func Helper() int {
+func Helper(prepare Prepare) int {
 	if isStarter() {
 		return becomeCommand()
 	}
@@ -41,8 +42,9 @@ func Helper() int {
 		}
 	}
 	_ = adopt() // turnstile tells of an error, as it has the same
-	k := &keeper{pipe: pipe}
+	k := &keeper{pipe: pipe, prepare: prepare}
 	k.run(childSignals())
+	k.closeSession()
 	return 0
 }
 
@@ -79,6 +81,10 @@ type keeper struct {
 	stuck bool // nothing is left but what may not be killed
 
 	toldEnd, toldGone bool // to turnstile
+
+	prepare Prepare
+	closer  Closer   // nil: it is not known how to reach the servers
+	session *Session // of turnstile; nil: there is none yet
 }
 
 // Intervals at which a guard looks at the clock, and at the descendants while they have to die. A timer alone would not do
@@ -171,6 +177,13 @@ func (k *keeper) obey(o order) {
 	if o.Until != 0 {
 		k.until = o.Until
 	}
+	if o.Access != nil {
+		k.closer = k.prepare(o.Access)
+	}
+	if o.Session != nil {
+		k.session = o.Session
+		k.report(report{Noted: true})
+	}
 	if o.Start != nil {
 		k.start(o.Start)
 	}
@@ -179,6 +192,18 @@ func (k *keeper) obey(o order) {
 	}
 	k.kill = k.kill || o.Kill
 	k.done = k.done || o.Done
+}
+
+// closeSession closes the session of a turnstile that was killed, so that the next contender need not wait until the session
+// times out. It does nothing if a process may be left that works under the lock.
+func (k *keeper) closeSession() {
+	if !k.alone || !k.tree.gone() || k.closer == nil || k.session == nil {
+		return
+	}
+	letGo()
+	ctx, cancel := context.WithTimeout(context.Background(), k.session.Timeout)
+	defer cancel()
+	k.closer(ctx, *k.session)
 }
 
 // start starts the command in a new process group. The kernel kills the command if the guard dies.

@@ -19,6 +19,10 @@ type order struct {
 	All     bool             `json:",omitempty"`
 	// Kill has the guard kill all descendants, until none is left.
 	Kill bool `json:",omitempty"`
+	// Access is how to reach the servers, for the Prepare of Helper. Session is the present session. The guard answers
+	// with Noted.
+	Access  json.RawMessage `json:",omitempty"`
+	Session *Session        `json:",omitempty"`
 	// Done ends the guard.
 	Done bool `json:",omitempty"`
 }
@@ -33,6 +37,7 @@ type start struct {
 
 // report is a line from the guard to turnstile. One field is set, or Ended and Left.
 type report struct {
+	Noted   bool          `json:",omitempty"` // the guard knows the session
 	Started int           `json:",omitempty"` // the process id of the command, which is that of its group
 	Late    bool          `json:",omitempty"` // the command was not started: the deadline has passed
 	Failed  syscall.Errno `json:",omitempty"` // the command could not be started

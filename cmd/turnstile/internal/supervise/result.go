@@ -1,8 +1,10 @@
 package supervise
 
 import (
+	"context"
 	"errors"
 	"log/slog"
+	"time"
 )
 
 // Command is what to run.
@@ -10,6 +12,14 @@ type Command struct {
 	Path string   // of the program
 	Args []string // the first is the program's name
 	Env  []string
+}
+
+// Session is what it takes to close a session of ZooKeeper.
+type Session struct {
+	ID       int64
+	Password []byte
+	Timeout  time.Duration
+	Server   string // that turnstile is connected to
 }
 
 // Result says how a command has ended.
@@ -42,3 +52,10 @@ type Options struct {
 	WaitDescendants bool
 	Log             *slog.Logger // warnings tell people what happens to the command
 }
+
+// Prepare returns a Closer for what turnstile has told [Guard.Access], or nil if that is of no use. The guard calls it at
+// once, while it has the directory of turnstile.
+type Prepare func(access []byte) Closer
+
+// Closer closes a session of turnstile on the servers. It returns when a server has confirmed that, or when ctx ends.
+type Closer func(ctx context.Context, s Session)

@@ -3,6 +3,7 @@
 package supervise
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"runtime"
@@ -24,6 +25,12 @@ type Streams struct {
 
 // StartGuard returns the error of [Supported].
 func StartGuard(Streams) (*Guard, error) { return nil, Supported() }
+
+// Access does nothing.
+func (*Guard) Access(json.RawMessage) {}
+
+// Note does nothing.
+func (*Guard) Note(Session) {}
 
 // Close does nothing.
 func (*Guard) Close() {}
@@ -47,4 +54,4 @@ func Interrupt() {}
 func IsHelper() bool { return false }
 
 // Helper does nothing.
-func Helper() int { return 0 }
+func Helper(Prepare) int { return 0 }
