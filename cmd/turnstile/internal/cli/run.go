@@ -154,7 +154,7 @@ func (a *App) run(ctx context.Context, f runFlags, args []string, dash int) (err
 	a.neverBlock()
 	signals := supervise.Catch()
 	defer signals.Stop()
-	guard, err := supervise.StartGuard(supervise.Streams{In: a.In, Out: a.Out, Err: a.Err})
+	guard, err := supervise.StartGuard(supervise.Streams{In: a.In, Out: a.stdout, Err: a.Err})
 	if err != nil {
 		return err
 	}

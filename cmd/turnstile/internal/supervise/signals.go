@@ -15,11 +15,11 @@ type Signals struct{ c chan os.Signal }
 
 // Signals that end the wait for a lock, and those that only matter once there is a command.
 var (
-	early = []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP}
-	later = []syscall.Signal{unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP}
+	early = []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT}
+	later = []syscall.Signal{unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP}
 )
 
-// Catch begins to catch SIGINT, SIGTERM and SIGHUP. A caller that does so before it waits for a lock
+// Catch begins to catch SIGINT, SIGTERM, SIGHUP and SIGQUIT. A caller that does so before it waits for a lock
 // misses none between the wait and the command. The caller must call Stop.
 //
 // From then on, no SIGPIPE ends the process either, and Stop does not change that: see outlivePipes.

@@ -20,10 +20,6 @@ type stops struct {
 	forced  bool // the command did not stop for SIGTSTP, and got SIGSTOP
 }
 
-// ending are the signals at which a command usually ends. A command that is stopped gets them when it goes on, so SIGCONT
-// follows, as with the kill of a shell.
-var ending = []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT}
-
 // take passes a signal on.
 func (r *runner) take(s os.Signal) {
 	sig, ok := s.(syscall.Signal)
@@ -38,7 +34,9 @@ func (r *runner) take(s os.Signal) {
 	case sig == unix.SIGTSTP:
 		r.suspend, r.forced = clock(), false
 		r.tell(true, sig)
-	case slices.Contains(ending, sig):
+	case slices.Contains(early, sig):
+		// A command usually ends at these. One that is stopped gets them when it goes on, so SIGCONT follows, as with the
+		// kill of a shell.
 		r.tell(r.ended, sig, unix.SIGCONT)
 	default:
 		r.tell(r.ended || sig == unix.SIGCONT, sig)
