@@ -210,7 +210,7 @@ func (r *runner) lonely() {
 		if t.id == 0 && !r.Sole || t.gone() || len(t.signal(unix.SIGKILL, r.Sole)) > 0 {
 			return
 		}
-		time.Sleep(killPoll)
+		<-time.After(killPoll)
 	}
 }
 
