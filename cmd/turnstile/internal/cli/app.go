@@ -36,6 +36,8 @@ type App struct {
 	verbose    int
 	began      bool // the command line is good, and the command runs
 
+	stdout io.Writer // what Out was before Run, for commands that need the file
+
 	sole  bool         // this call is all that the process does
 	later *laterWriter // Err, while run has a lock to look after; nil: Err itself
 
@@ -45,11 +47,11 @@ type App struct {
 
 // Main runs the program with the process's arguments, and returns its exit status.
 //
-// The context of a command ends with the first SIGINT, SIGTERM or SIGHUP. A second one ends the process,
+// The context of a command ends with the first SIGINT, SIGTERM, SIGHUP or SIGQUIT. A second one ends the process,
 // except in commands that take signals themselves.
 func Main() int {
 	if supervise.IsHelper() {
-		return supervise.Helper()
+		return supervise.Helper(prepareClose)
 	}
 	ctx, stop := signalContext(context.Background())
 	defer stop()
@@ -63,11 +65,16 @@ func Main() int {
 
 // Run runs a command line, and returns the exit status: see [codes].
 func (a *App) Run(ctx context.Context, args []string) int {
+	results := &results{to: a.Out}
+	a.stdout, a.Out = a.Out, results
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !a.began && !errors.As(err, new(*codeError)) {
 		err = usageError(err)
+	}
+	if failure := results.failure(); failure != nil && (err == nil || err.Error() == "") {
+		err = failure
 	}
 	code := codeOf(ctx, err)
 	if code <= codeSignal {
@@ -157,13 +164,13 @@ type interrupted struct{ sig syscall.Signal }
 
 func (i interrupted) Error() string { return i.sig.String() }
 
-// signalContext returns a context that ends at the first SIGINT, SIGTERM or SIGHUP, with the signal
+// signalContext returns a context that ends at the first SIGINT, SIGTERM, SIGHUP or SIGQUIT, with the signal
 // as its cause. After that, the signals have their usual effect again. A signal that the caller of the
 // program ignores, as nohup does, stays ignored.
 func signalContext(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	got := make(chan os.Signal, 1)
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		if !signal.Ignored(s) {
 			signal.Notify(got, s)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/ensemble"
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/supervise"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -29,7 +30,8 @@ each name, and tries at PATH what locks do. It takes about as long as a session 
   TICK           half of the shortest session timeout that the server grants. That is the
                  servers' tickTime, unless minSessionTimeout was set.
   REMAINING      how long an outage may last before a lock is lost: the least value of
-                 Session.Remaining while nothing but heartbeats was sent
+                 Session.Remaining while nothing but heartbeats was sent. "turnstile run"
+                 ends its command the grace period earlier.
 
 It also finds jute.maxbuffer, the length of the longest request that a server takes, if that is
 less than ZooKeeper's default of 1 MiB less one byte. For that it sends up to 24 handshakes
@@ -47,8 +49,9 @@ With --json it prints one object:
   verdict     good, warnings or unusable
   problems, warnings  arrays of sentences
   servers     array of {server, address, error, version, role, read, write, timeoutMs,
-              shortestTimeoutMs, remainingMs, clockAheadMs, sameEnsemble, maxRequestBytes,
-              maxRequestError}. read and write are {rounds, medianMs, p99Ms}. error is why a
+              shortestTimeoutMs, remainingMs, runRemainingMs, clockAheadMs, sameEnsemble,
+              maxRequestBytes, maxRequestError}. runRemainingMs is remainingMs without the default
+              grace period of run. read and write are {rounds, medianMs, p99Ms}. error is why a
               server cannot be used. maxRequestBytes is at most 1048575, and maxRequestError
               is why it is not known.
   voters, observers  servers in the configuration of the ensemble
@@ -101,6 +104,10 @@ func (a *App) check(ctx context.Context, p string, rounds int, observe time.Dura
 	if err != nil {
 		return err
 	}
+	for i := range r.Servers {
+		s := &r.Servers[i]
+		s.Run = runRemaining(*s)
+	}
 	code := map[ensemble.Verdict]int{ensemble.Good: codeOK, ensemble.Warned: codeNo, ensemble.Unusable: codeUnusable}[r.Verdict]
 	if a.JSON {
 		err = a.printJSON(r)
@@ -148,8 +155,9 @@ func (a *App) printReport(r *ensemble.Report) {
 		fmt.Fprintf(a.Out, "Containers: %s. TTL nodes: %s (locks do not need them)\n", r.Containers, r.TTL)
 	}
 	printLongest(a, r)
-	if least, ok := leastRemaining(r); ok {
-		fmt.Fprintf(a.Out, "Outages: locks survive one of %.1fs, as seen in %s\n", least.Seconds(), span(r.Observed))
+	if locks, run, ok := leastRemaining(r); ok {
+		fmt.Fprintf(a.Out, "Outages: locks survive one of %.1fs, and commands of \"turnstile run\" one of %.1fs, as seen in %s\n",
+			locks.Seconds(), run.Seconds(), span(r.Observed))
 	}
 	fmt.Fprintln(a.Out)
 	for _, p := range r.Problems {
@@ -181,14 +189,33 @@ func printLongest(a *App, r *ensemble.Report) {
 	}
 }
 
-// leastRemaining returns the shortest outage that any server's sessions survive.
-func leastRemaining(r *ensemble.Report) (least time.Duration, ok bool) {
+// leastRemaining returns the shortest outages that any server's sessions survive, and the commands of run with the default
+// grace period.
+func leastRemaining(r *ensemble.Report) (locks, run time.Duration, ok bool) {
 	for _, s := range r.Servers {
-		if d := s.Remaining.Duration(); d > 0 && (!ok || d < least) {
-			least, ok = d, true
+		d := s.Remaining.Duration()
+		if d <= 0 {
+			continue
 		}
+		if !ok || d < locks {
+			locks = d
+		}
+		if d := s.Run.Duration(); !ok || d < run {
+			run = d
+		}
+		ok = true
 	}
-	return least, ok
+	return locks, run, ok
+}
+
+// runRemaining returns how long an outage may last before run ends its command, with the default grace period.
+func runRemaining(s ensemble.Server) ensemble.Millis {
+	limits, err := supervise.NewLimits(0, s.Granted.Duration())
+	if err != nil {
+		return 0
+	}
+	grace := ensemble.Millis(limits.Grace().Milliseconds())
+	return max(0, s.Remaining-grace)
 }
 
 func serverCells(s ensemble.Server) []string {

@@ -63,6 +63,9 @@ func TestCheck(t *testing.T) {
 			s.MaxRequest != 1<<20-1 || s.MaxRequestError != "" {
 			t.Errorf("%+v", r)
 		}
+		if grace := s.Remaining - s.Run; grace < 1999 || grace > 2001 {
+			t.Errorf("locks survive %v, and run %v: want a grace period of 2s less", s.Remaining, s.Run)
+		}
 		if r.Tried != w.top+"/locks" || r.Rights != (ensemble.Rights{Create: "yes", Read: "yes", Delete: "yes"}) || r.Containers != "yes" {
 			t.Errorf("%+v", r)
 		}

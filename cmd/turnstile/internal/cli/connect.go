@@ -18,9 +18,14 @@ func (a *App) Connect(ctx context.Context, more ...session.Option) (*session.Man
 	if err != nil {
 		return nil, err
 	}
+	return a.connect(ctx, append(opts, more...)...)
+}
+
+// connect is Connect with these options and no others.
+func (a *App) connect(ctx context.Context, opts ...session.Option) (*session.Manager, error) {
 	limited, cancel := context.WithTimeout(ctx, a.connection.connect)
 	defer cancel()
-	m, err := session.Connect(limited, a.connection.connectString(), append(opts, more...)...)
+	m, err := session.Connect(limited, a.connection.connectString(), opts...)
 	switch {
 	case err == nil:
 		return m, nil
@@ -56,6 +61,22 @@ func lastCause(err error) error {
 
 // sessionOptions returns the options that the flags ask for.
 func (a *App) sessionOptions() ([]session.Option, error) {
+	opts, err := a.plainOptions()
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := a.connection.tls.config()
+	if err != nil {
+		return nil, err
+	}
+	if cfg != nil {
+		opts = append(opts, session.WithTLS(cfg))
+	}
+	return opts, nil
+}
+
+// plainOptions is sessionOptions without TLS.
+func (a *App) plainOptions() ([]session.Option, error) {
 	c := &a.connection
 	opts := []session.Option{session.WithTimeout(c.timeout), session.WithLogger(a.Log)}
 	identities, err := c.identities()
@@ -64,13 +85,6 @@ func (a *App) sessionOptions() ([]session.Option, error) {
 	}
 	for _, i := range identities {
 		opts = append(opts, session.WithAuth(i.scheme, i.credential))
-	}
-	cfg, err := c.tls.config()
-	if err != nil {
-		return nil, err
-	}
-	if cfg != nil {
-		opts = append(opts, session.WithTLS(cfg))
 	}
 	return opts, nil
 }

@@ -15,10 +15,6 @@ import (
 const programEnv = "TURNSTILE_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(daemonEnv) != "" && !supervise.IsHelper() {
-		asDaemon()
-		return
-	}
 	if supervise.IsHelper() || os.Getenv(programEnv) != "" {
 		os.Exit(Main())
 	}

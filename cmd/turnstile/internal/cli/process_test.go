@@ -104,6 +104,14 @@ func (p *process) wait(t *testing.T, code int) {
 	}
 }
 
+// awaitOutput waits for a text on the standard error.
+func (p *process) awaitOutput(t *testing.T, text string) {
+	t.Helper()
+	zktest.Eventually(t, patience, "on the standard error: "+text, func() bool {
+		return strings.Contains(p.stderr.String(), text)
+	})
+}
+
 // patience is for all that has to happen in the end. It covers session timeouts.
 const patience = 2 * testserver.Patience
 
@@ -142,8 +150,12 @@ func (j journal) last(t *testing.T, word string) int {
 // forever is a shell command that adds a word to the journal again and again. A process that it
 // starts in the background does so too, with the word in lower case. Neither ends at SIGTERM.
 func (j journal) forever(word string) string {
-	loop := "while :; do echo %s >> " + string(j) + "; sleep 0.02; done"
-	return "trap '' TERM; (" + fmt.Sprintf(loop, strings.ToLower(word)) + ") & " + fmt.Sprintf(loop, word)
+	return "trap '' TERM; (" + j.loop(strings.ToLower(word)) + ") & " + j.loop(word)
+}
+
+// loop is a shell command that adds a word to the journal again and again.
+func (j journal) loop(word string) string {
+	return "while :; do echo " + word + " >> " + string(j) + "; sleep 0.02; done"
 }
 
 // once is a shell command that adds a word to the journal.
@@ -170,12 +182,17 @@ func gone(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true
 	}
+	return strings.Contains("Z", stateOf(pid)) && exists("/proc/self/stat")
+}
+
+// stateOf returns the state of a process as /proc shows it, such as T of one that is stopped.
+func stateOf(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return errors.Is(err, os.ErrNotExist) && exists("/proc/self/stat")
+		return ""
 	}
 	_, after, _ := strings.Cut(string(stat), ") ")
-	return strings.HasPrefix(after, "Z")
+	return after[:1]
 }
 
 func exists(path string) bool {

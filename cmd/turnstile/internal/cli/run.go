@@ -32,6 +32,7 @@ type runFlags struct {
 	grace       time.Duration
 	graceGiven  bool
 	label       string
+	descendants bool
 }
 
 func runCommand(a *App) *cobra.Command {
@@ -46,11 +47,12 @@ The lock is a mutex, unless --read, --write or --slots says otherwise. All users
 a path must use the same kind of lock, and for --slots the same limit.
 
 The command leads a process group of its own. Turnstile passes on the signals
-INT, TERM, HUP, QUIT, USR1, USR2, WINCH and CONT to the whole group. If the lock's
-lease is running out because no server answers, the group gets SIGTERM when less than
-the grace period remains, and SIGKILL before another client can hold the lock. The
-same happens if turnstile itself is stopped or killed. Processes that the command
-leaves in its group are ended before the lock is released.
+INT, TERM, HUP, QUIT, USR1, USR2, WINCH, CONT and TSTP to the whole group. If the lock's
+lease is running out because no server answers, the command and all of its descendants
+get SIGTERM when less than the grace period remains, and SIGKILL before another client
+can hold the lock. The same happens if turnstile itself is stopped or killed. Processes
+that the command leaves are ended before the lock is released, wherever they went. With
+--wait-descendants the lock stays held until they have ended by themselves.
 
 The command's environment has TURNSTILE_PATH, the lock's path, and
 TURNSTILE_TOKEN, its fencing token: a number that is higher than that of every holder
@@ -85,6 +87,7 @@ and in the transaction that writes.`,
 	flags.DurationVar(&f.wait, "wait", 0, "wait for the lock for this long at most (default: without a bound)")
 	flags.BoolVar(&f.try, "try", false, "do not wait for the lock")
 	flags.DurationVar(&f.grace, "grace", 0, "time for the command to end before the lease does, from a 20th to a quarter of the session timeout (default: a fifth)")
+	flags.BoolVar(&f.descendants, "wait-descendants", false, "when the command has ended, hold the lock until its descendants have ended too (default: end them)")
 	flags.StringVar(&f.label, "label", "", "what the lock is held for, for others to see")
 	return cmd
 }
@@ -152,7 +155,12 @@ func (a *App) run(ctx context.Context, f runFlags, args []string, dash int) (err
 	a.neverBlock()
 	signals := supervise.Catch()
 	defer signals.Stop()
-	m, err := a.Connect(ctx)
+	guard, err := supervise.StartGuard(supervise.Streams{In: a.In, Out: a.stdout, Err: a.Err})
+	if err != nil {
+		return err
+	}
+	defer guard.Close()
+	m, err := a.connectGuarded(ctx, guard)
 	if err != nil {
 		return err
 	}
@@ -171,11 +179,10 @@ func (a *App) run(ctx context.Context, f runFlags, args []string, dash int) (err
 	if err != nil {
 		return err
 	}
-	result, err := supervise.Run(supervise.Command{
+	result, err := supervise.Run(guard, supervise.Command{
 		Path: program, Args: args[1:],
 		Env: append(os.Environ(), "TURNSTILE_PATH="+path, "TURNSTILE_TOKEN="+strconv.FormatInt(token, 10)),
-		In:  a.In, Out: a.Out, Err: a.Err,
-	}, l, signals, supervise.Options{Limits: limits, Sole: a.sole, Log: a.Log})
+	}, l, signals, supervise.Options{Limits: limits, Sole: a.sole, WaitDescendants: f.descendants, Log: a.Log})
 	a.interrupted = result.Interrupted
 	switch {
 	case errors.Is(err, supervise.ErrStart):

@@ -124,12 +124,15 @@ func TestRunInterruptedWait(t *testing.T) {
 	path, j := testserver.Path(t), newJournal(t)
 	start(t, server(t), "run", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
 	j.await(t, "A")
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		waiter := start(t, server(t), "run", path, "--", "sh", "-c", j.once("B"))
 		testserver.WaitChildren(t, path, 2)
 		waiter.signal(t, sig)
 		waiter.wait(t, 128+int(sig))
 		testserver.WaitChildren(t, path, 1)
+		if text := waiter.stderr.String(); strings.Contains(text, "goroutine") {
+			t.Errorf("%v: stderr %s", sig, text)
+		}
 	}
 	if j.last(t, "B") >= 0 {
 		t.Error("a command has run without the lock")

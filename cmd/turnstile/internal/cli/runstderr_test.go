@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // startUnread starts turnstile with a standard error that is a full pipe, which nobody reads.
@@ -30,9 +31,15 @@ func startUnread(t *testing.T, args ...string) *process {
 	if err := syscall.SetNonblock(int(w.Fd()), false); err != nil {
 		t.Fatal(err)
 	}
+	return startWith(t, server(t), nil, w, args...)
+}
+
+// startWith starts turnstile with streams of the test's own.
+func startWith(t *testing.T, server string, stdout, stderr *os.File, args ...string) *process {
+	t.Helper()
 	p := &process{cmd: exec.Command(os.Args[0], args...), stdout: new(buffer), stderr: new(buffer), ended: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), programEnv+"=1", "TURNSTILE_ZK="+server(t), longTimeout)
-	p.cmd.Stderr = w
+	p.cmd.Env = append(os.Environ(), programEnv+"=1", "TURNSTILE_ZK="+server, longTimeout)
+	p.cmd.Stdout, p.cmd.Stderr = stdout, stderr
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -67,4 +74,30 @@ func TestRunUnreadRelease(t *testing.T) {
 	j.await(t, "A")
 	start(t, server(t), "run", path, "--", "true").wait(t, 0)
 	p.wait(t, 0)
+}
+
+// A pipe that nobody reads any more, as after "| head" or the end of a logger, ends neither turnstile nor its command: not
+// with warnings of turnstile, and not at the end. The lock is released as always.
+func TestRunReaderGone(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	proxy := testserver.Proxy(t)
+	p := startWith(t, proxy.Addr(), w, w, "run", "-vv", path, "--", "sh", "-c",
+		"exec >/dev/null 2>&1; trap '"+j.once("usr1")+"' USR1; trap 'exit 7' TERM; "+j.once("A")+"; while :; do sleep 0.02; done")
+	j.await(t, "A")
+	r.Close()
+	// A new connection is logged, and so is the lost one. The signal comes through only after that.
+	proxy.Disconnect()
+	proxy.ResetRequests()
+	zktest.Eventually(t, patience, "another connection", func() bool { return len(proxy.Requests()) > 0 || !p.running() })
+	p.signal(t, syscall.SIGUSR1)
+	j.await(t, "usr1")
+	p.signal(t, syscall.SIGTERM)
+	p.wait(t, 7)
+	testserver.WaitChildren(t, path, 0)
 }

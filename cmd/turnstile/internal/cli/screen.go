@@ -27,10 +27,10 @@ const (
 	escRest  = "\x1b[K\x1b[J"
 )
 
-// openScreen takes the terminal over, if a.In and a.Out are one. The caller must call stop.
+// openScreen takes the terminal over, if a.In and the standard output are one. The caller must call stop.
 func (a *App) openScreen() (*screen, bool) {
 	in, isFile := a.In.(*os.File)
-	out, isFileToo := a.Out.(*os.File)
+	out, isFileToo := a.stdout.(*os.File)
 	if !isFile || !isFileToo || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {
 		return nil, false
 	}

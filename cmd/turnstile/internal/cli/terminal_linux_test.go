@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -149,7 +150,7 @@ func TestTerminalBackground(t *testing.T) {
 	p, keyboard := onTerminalRun(t, false, "bash", "-c", "set -m; "+run+" & read x; fg")
 	p.awaitScreen(t, "ready")
 	press(t, keyboard, "go\n")
-	p.awaitScreen(t, "go\r\n"+os.Args[0]) // fg prints the command
+	p.awaitScreen(t, os.Args[0]) // fg prints the command
 	press(t, keyboard, "one\n")
 	p.awaitScreen(t, "got one")
 	p.wait(t, 0)
@@ -180,5 +181,39 @@ func TestTerminalGivenBack(t *testing.T) {
 	p.wait(t, 0)
 	if !strings.Contains(p.stdout.String(), "status 137\r\none\r\n") {
 		t.Errorf("the terminal is not as it was: %q", p.stdout)
+	}
+}
+
+// A command in the background that reads from the terminal is stopped, which turnstile tells. When the terminal is closed,
+// the command ends, and the lock is free.
+func TestTerminalClosed(t *testing.T) {
+	t.Parallel()
+	path := testserver.Path(t)
+	p, keyboard := onTerminalRun(t, false, "bash", "-c", "set -m; "+os.Args[0]+" run "+path+" -- cat & read x")
+	p.awaitScreen(t, "SIGTTIN")
+	testserver.WaitChildren(t, path, 1)
+	keyboard.Close()
+	testserver.WaitChildren(t, path, 0)
+}
+
+// Ctrl-Z in a pipeline stops turnstile and its command, and both go on in the foreground.
+func TestTerminalSuspendPipeline(t *testing.T) {
+	t.Parallel()
+	for what, trap := range map[string]string{"usual": "", "deaf": "trap '' TSTP; "} {
+		path, j, file := testserver.Path(t), newJournal(t), filepath.Join(t.TempDir(), "pids")
+		run := os.Args[0] + ` run ` + path + ` -- sh -c "` + trap + `echo \$\$ > ` + file + `; ` + j.loop("A") + `"`
+		p, keyboard := onTerminalRun(t, false, "bash", "-c", "set -m; "+run+" | cat; echo stopped; read x; fg")
+		j.await(t, "A")
+		command, turnstile := pidOf(t, file), p.awaitChild(t, os.Args[0])
+		press(t, keyboard, "\x1a")
+		for _, pid := range []int{command, turnstile} {
+			zktest.Eventually(t, patience, what+": a process that is stopped", func() bool { return stateOf(pid) == "T" })
+		}
+		p.awaitScreen(t, "stopped")
+		n := len(j.lines(t))
+		press(t, keyboard, "go\n")
+		zktest.Eventually(t, patience, what+": the command works again", func() bool { return len(j.lines(t)) > n })
+		press(t, keyboard, "\x03")
+		testserver.WaitChildren(t, path, 0)
 	}
 }

@@ -64,6 +64,7 @@ type Server struct {
 	Granted   Millis `json:"timeoutMs,omitempty"`         // the session timeout
 	Shortest  Millis `json:"shortestTimeoutMs,omitempty"` // that the server grants; two ticks by default
 	Remaining Millis `json:"remainingMs,omitempty"`       // the least that Session.Remaining was
+	Run       Millis `json:"runRemainingMs,omitempty"`    // Remaining without the default grace period of run; Examine leaves it
 	Skew      Millis `json:"clockAheadMs,omitempty"`      // how far the leader's clock is ahead of the one here
 	Same      Answer `json:"sameEnsemble"`                // it has the node that another server was given
 

@@ -90,12 +90,12 @@ type view struct {
 	fate      fate
 	remaining time.Duration // how long the lock is certain; without meaning unless held
 	running   bool          // the command runs
-	group     bool          // a process of its group runs, or the command
-	unguarded bool          // there is no guard
-	told      time.Duration // when the group got SIGTERM; 0: it has not
+	group     bool          // the command runs, or a descendant
+	wait      bool          // descendants may outlive the command
+	told      time.Duration // when they got SIGTERM; 0: they have not
 }
 
-// action is what to do about the group.
+// action is what to do about the command and its descendants.
 type action int
 
 const (
@@ -107,13 +107,13 @@ const (
 
 // decide returns what to do now, and after which time to look again at the latest.
 //
-// The group gets SIGTERM when the lock's time comes to less than the grace period, when the lock's
-// node was deleted, and when the command has ended and left other processes. It gets SIGKILL when
-// that is a grace period ago, when the reserve is reached, and when the session is gone. A group
-// that was told to end is not let off if the session recovers.
+// The command and its descendants get SIGTERM when the lock's time comes to less than the grace period, when the lock's
+// node was deleted, and when the command has ended and left other processes. They get SIGKILL when
+// that is a grace period ago, when the reserve is reached, and when the session is gone. Processes
+// that were told to end are not let off if the session recovers.
 func (l Limits) decide(v view) (action, time.Duration) {
 	mustDie := v.fate == expired || v.fate == held && v.remaining <= l.reserve
-	stop := v.fate == deleted || v.remaining <= l.grace || v.unguarded || !v.running
+	stop := v.fate == deleted || v.remaining <= l.grace || !v.running && !v.wait
 	told := v.told != 0
 	switch {
 	case !v.running && !v.group:

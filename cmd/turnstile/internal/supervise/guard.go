@@ -3,66 +3,111 @@
 package supervise
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
-	"os/signal"
+	"runtime"
 	"strconv"
-	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// guardName is the guard's argument 0, by which this program knows that it is the guard.
+// guardName is the guard's argument 0, by which this program knows that it is the guard. Argument 1 is the descriptor of
+// its end of the socket.
 const guardName = "turnstile-guard"
 
-// guard is the guard as turnstile sees it: a process that reads lines from a pipe. Turnstile alone
-// has the other end. So the pipe ends when turnstile does, however that happens.
-type guard struct {
-	cmd   *exec.Cmd
-	pipe  *os.File
-	began time.Duration // by clock
-	ended chan struct{} // closed when the process has ended
+// Streams are the command's. An *os.File is the command's own. Others are copied from and to.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
 }
 
-// Lines that the guard reads. Until its first deadline, it only waits for the end of the pipe.
-const (
-	lineGroup = "group" // and the number of the process group
-	lineUntil = "until" // and the deadline, in nanoseconds of clock
-	lineDone  = "done"  // there is nothing to kill any more
-)
+// Guard is the guard as turnstile sees it. Turnstile alone has the other end of the socket. So the guard reads its end
+// when turnstile ends, however that happens.
+type Guard struct {
+	streams Streams
+	cmd     *exec.Cmd
+	pipe    *os.File
+	reports chan report   // closed after the guard's last report
+	quit    chan struct{} // closed by Close: nobody takes reports any more
+	ended   chan struct{} // closed when the guard has ended
+	noted   chan struct{} // a session was noted
+	close   sync.Once
+	mu      sync.Mutex // held while an order is written
+	noting  sync.Mutex // held while a session is noted
+}
 
-// startGuard starts the guard. It has a session of its own, so that no terminal signals it, and
-// it holds on to no file and no directory of the caller.
-func startGuard() (*guard, error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
+// copyDelay bounds how long streams that are not files are copied after the command's end.
+const copyDelay = time.Second
+
+// StartGuard starts a guard for one command, which gets these streams. The caller must call Close.
+//
+// The guard has a process group of its own, so that a terminal does not signal it. It stays in turnstile's session, because
+// the command has to be in the session of the terminal.
+func StartGuard(streams Streams) (*Guard, error) {
 	program, err := self()
 	if err != nil {
-		w.Close()
 		return nil, err
 	}
-	cmd := exec.Command(program)
-	cmd.Args = []string{guardName}
-	cmd.Env = []string{}
-	cmd.Dir = "/"
-	cmd.Stdin = r
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		w.Close()
+	ours, theirs, err := socketpair()
+	if err != nil {
 		return nil, fmt.Errorf("start the guard of the command: %w", err)
 	}
-	g := &guard{cmd, w, clock(), make(chan struct{})}
-	go func() {
-		defer close(g.ended)
-		_ = cmd.Wait()
-	}()
+	// The number is one that is free here, so turnstile's caller has passed no file with it. Package os/exec would give
+	// the lowest numbers to the guard's files, over those of the caller.
+	defer unix.Close(theirs)
+	g := &Guard{streams: streams, pipe: ours, reports: make(chan report, 16), quit: make(chan struct{}), ended: make(chan struct{}), noted: make(chan struct{}, 1)}
+	g.cmd = &exec.Cmd{
+		Path: program, Args: []string{guardName, strconv.Itoa(theirs)},
+		Stdin: streams.In, Stdout: streams.Out, Stderr: streams.Err,
+		WaitDelay:   copyDelay,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}
+	// A guard that is stopped when turnstile dies goes on.
+	dieWithParent(g.cmd.SysProcAttr, unix.SIGCONT)
+	if err := g.start(); err != nil {
+		ours.Close()
+		return nil, fmt.Errorf("start the guard of the command: %w", err)
+	}
+	go g.read()
 	return g, nil
+}
+
+// start starts the process. The parent-death signal comes when the thread ends that has started it. So that thread is
+// locked until the guard has ended.
+func (g *Guard) start() error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		err := g.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = g.cmd.Wait()
+			close(g.ended)
+		}
+	}()
+	return <-started
+}
+
+// socketpair returns two connected sockets. The second one is not closed in new processes.
+func socketpair() (ours *os.File, theirs int, err error) {
+	syscall.ForkLock.RLock()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fds[0])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, 0, err
+	}
+	_ = unix.SetNonblock(fds[0], true) // so that deadlines work
+	return os.NewFile(uintptr(fds[0]), "guard"), fds[1], nil
 }
 
 // self returns the path of this program, even if its file was replaced meanwhile.
@@ -74,106 +119,85 @@ func self() (string, error) {
 	return os.Executable()
 }
 
-// tell writes a line. It does not wait for a guard that is stopped: such a guard finds an earlier
-// deadline when it goes on, and kills too early rather than too late.
-func (g *guard) tell(word string, n int64) error {
-	_ = g.pipe.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-	_, err := fmt.Fprintf(g.pipe, "%s %d\n", word, n)
-	return err
+// read passes the guard's reports on until there are no more.
+func (g *Guard) read() {
+	defer close(g.reports)
+	for in := json.NewDecoder(g.pipe); ; {
+		var r report
+		if in.Decode(&r) != nil {
+			return
+		}
+		if r.Noted {
+			poke(g.noted)
+			continue
+		}
+		select {
+		case g.reports <- r:
+		case <-g.quit:
+			return
+		}
+	}
 }
 
-// end ends the guard. No process of the group may run any more.
-func (g *guard) end() {
-	_ = g.tell(lineDone, 0)
-	g.pipe.Close()
-	late := time.AfterFunc(time.Second, func() { _ = g.cmd.Process.Kill() })
+// poke leaves a token in a channel that holds one.
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Access tells the guard how to reach the servers: see [Prepare].
+func (g *Guard) Access(how json.RawMessage) { g.tell(order{Access: how}) }
+
+// noteTime bounds how long Note waits. If the guard is slower, and turnstile is killed before the guard has read the
+// session, the servers end the session when it times out.
+const noteTime = time.Second
+
+// Note tells the guard of the present session, and returns when the guard knows it. If turnstile dies, the guard ends the
+// session as soon as the command and its descendants are dead.
+func (g *Guard) Note(s Session) {
+	g.noting.Lock()
+	defer g.noting.Unlock()
+	select {
+	case <-g.noted: // of a Note that did not wait for it
+	default:
+	}
+	g.tell(order{Session: &s})
+	late := time.NewTimer(noteTime)
 	defer late.Stop()
-	<-g.ended
+	select {
+	case <-g.noted:
+	case <-g.ended:
+	case <-late.C:
+	}
 }
 
-// isGuard reports whether this process is a guard.
-func isGuard() bool { return len(os.Args) == 1 && os.Args[0] == guardName }
+// tellTime bounds how long an order is written. The orders of hours fit into the socket.
+const tellTime = 5 * time.Second
 
-// runGuard is the whole life of a guard. It reads what turnstile writes to its standard input. It
-// kills the group when its deadline has passed, or when turnstile has ended without a word.
-func runGuard() {
-	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGPIPE)
-	var s guardState
-	buf := make([]byte, 4096)
-	for {
-		// All that was written is read before the clock is looked at. So a guard that was stopped
-		// does not act on an old deadline.
-		ready, err := unix.Poll([]unix.PollFd{{Fd: 0, Events: unix.POLLIN}}, s.wait(clock()))
-		switch {
-		case err != nil && err != unix.EINTR:
-			s.kill()
-			return
-		case err != nil:
-		case ready == 0:
-			if now := clock(); s.late(now) {
-				s.kill()
-				s.until = now + guardPoll // the kernel may need a moment
-			}
-		default:
-			n, err := unix.Read(0, buf)
-			if n <= 0 && err != unix.EINTR {
-				s.kill()
-				return
-			}
-			if s.read(string(buf[:max(n, 0)])); s.done {
-				return
-			}
+// tell gives the guard an order. A guard that is stopped goes on: it has to do what turnstile cannot. A guard that does
+// not take its orders is killed. Then it is like one that has ended.
+func (g *Guard) tell(o order) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_ = g.cmd.Process.Signal(unix.SIGCONT)
+	_ = g.pipe.SetWriteDeadline(time.Now().Add(tellTime))
+	if _, err := g.pipe.Write(line(o)); errors.Is(err, os.ErrDeadlineExceeded) {
+		_ = g.cmd.Process.Kill()
+	}
+}
+
+// Close ends the guard. The command must have ended, or not have been started.
+func (g *Guard) Close() {
+	g.close.Do(func() {
+		g.tell(order{Done: true})
+		close(g.quit)
+		late := time.AfterFunc(time.Second+copyDelay, func() { _ = g.cmd.Process.Kill() })
+		defer late.Stop()
+		<-g.ended
+		g.pipe.Close()
+		for range g.reports {
 		}
-	}
-}
-
-// guardState is what a guard knows.
-type guardState struct {
-	rest  string // of a line that has not come to its end
-	group int
-	until time.Duration // 0: no deadline
-	done  bool
-}
-
-// guardPoll is how often a guard looks at the clock. A timer alone would not do, since timers stand still
-// while a machine is suspended.
-const guardPoll = 100 * time.Millisecond
-
-// wait returns how long to wait for further lines, in milliseconds.
-func (s *guardState) wait(now time.Duration) int {
-	wait := guardPoll
-	if s.until != 0 {
-		wait = min(wait, s.until-now)
-	}
-	return int(max(0, (wait+time.Millisecond-1)/time.Millisecond))
-}
-
-func (s *guardState) late(now time.Duration) bool { return s.until != 0 && now >= s.until }
-
-// read takes a part of what was written.
-func (s *guardState) read(text string) {
-	s.rest += text
-	for {
-		line, rest, ok := strings.Cut(s.rest, "\n")
-		if !ok {
-			return
-		}
-		s.rest = rest
-		word, number, _ := strings.Cut(line, " ")
-		n, _ := strconv.ParseInt(number, 10, 64)
-		switch word {
-		case lineGroup:
-			s.group = int(n)
-		case lineUntil:
-			s.until = time.Duration(n)
-		case lineDone:
-			s.done = true
-		}
-	}
-}
-
-func (s *guardState) kill() {
-	if s.group > 1 {
-		_ = unix.Kill(-s.group, unix.SIGKILL)
-	}
+	})
 }

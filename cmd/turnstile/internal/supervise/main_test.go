@@ -10,7 +10,7 @@ import (
 // The guards and starters that Run starts in tests are this binary too.
 func TestMain(m *testing.M) {
 	if IsHelper() {
-		os.Exit(Helper())
+		os.Exit(Helper(nil))
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -1,9 +1,10 @@
 package supervise
 
 import (
+	"context"
 	"errors"
-	"io"
 	"log/slog"
+	"time"
 )
 
 // Command is what to run.
@@ -11,10 +12,14 @@ type Command struct {
 	Path string   // of the program
 	Args []string // the first is the program's name
 	Env  []string
+}
 
-	// An *os.File is the command's own. Others are copied from and to.
-	In       io.Reader
-	Out, Err io.Writer
+// Session is what it takes to close a session of ZooKeeper.
+type Session struct {
+	ID       int64
+	Password []byte
+	Timeout  time.Duration
+	Server   string // that turnstile is connected to
 }
 
 // Result says how a command has ended.
@@ -24,7 +29,7 @@ type Result struct {
 	// Started says that the command was started.
 	Started bool
 	// Lost is why the command was stopped, or why it is not certain that the lock was held to the
-	// end. It is nil if the lock was held while any process of the group ran.
+	// end. It is nil if the lock was held while the command or any descendant ran.
 	Lost error
 	// Interrupted says that Ctrl-C on the terminal has ended the command: see [Interrupt].
 	Interrupted bool
@@ -33,8 +38,8 @@ type Result struct {
 // ErrStart is returned by Run, with the cause, if the command could not be started.
 var ErrStart = errors.New("cannot start the command")
 
-// errUnguarded is returned by Run, with the cause, if the command had no guard and was ended.
-var errUnguarded = errors.New("the command's guard has ended, and there is no other")
+// errUnguarded is returned by Run if the command's guard was killed. The command is killed then.
+var errUnguarded = errors.New("the command's guard was killed, and so was the command")
 
 // errEnding is the cause of a loss that has not happened: the command was stopped before.
 var errEnding = errors.New("no server has answered in time, and the lock's lease was about to end")
@@ -42,6 +47,15 @@ var errEnding = errors.New("no server has answered in time, and the lock's lease
 // Options of Run.
 type Options struct {
 	Limits Limits
-	Sole   bool         // the process has no children but those of Run, which may reap all others
-	Log    *slog.Logger // warnings tell people what happens to the command
+	Sole   bool // the process has no children but the guard, and Run may reap all others
+	// WaitDescendants keeps Run from ending processes that the command leaves. Run waits for them.
+	WaitDescendants bool
+	Log             *slog.Logger // warnings tell people what happens to the command
 }
+
+// Prepare returns a Closer for what turnstile has told [Guard.Access], or nil if that is of no use. The guard calls it at
+// once, while it has the directory of turnstile.
+type Prepare func(access []byte) Closer
+
+// Closer closes a session of turnstile on the servers. It returns when a server has confirmed that, or when ctx ends.
+type Closer func(ctx context.Context, s Session)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"syscall"
 	"time"
 
@@ -17,104 +16,90 @@ import (
 // Supported returns nil: Run is supported on this system.
 func Supported() error { return nil }
 
-// copyDelay bounds how long streams that are not files are copied after the command's end.
-const copyDelay = time.Second
-
-// Run runs a command, in a process group of its own, while a lock is held. It returns when no process
-// of the group runs any more. If the lock is lost, or about to be, it ends the group: see
-// [Limits]. Processes that the command leaves in its group are ended too, before Run returns.
+// Run runs a command while a lock is held. The guard must be new. Run returns when neither the command nor any descendant
+// runs any more. If the lock is lost, or about to be, it ends them: see [Limits]. Processes that the command leaves are
+// ended too, before Run returns, unless [Options] say to wait for them.
 //
-// Signals that turnstile gets meanwhile go to the group. If turnstile dies or is stopped, the guard
-// ends the group. If signals has caught one already, Run does not start the command, and the status tells of
+// Signals that turnstile gets meanwhile go to the command's process group. If turnstile dies or is stopped, the guard
+// ends the command. If signals has caught one already, Run does not start the command, and the status tells of
 // the signal.
 //
 // The error matches [ErrStart] if the command could not be started. The lock stays the caller's in
 // any case.
-func Run(c Command, lock Lock, signals *Signals, o Options) (Result, error) {
+func Run(guard *Guard, c Command, lock Lock, signals *Signals, o Options) (Result, error) {
 	signals.more()
 	if sig, ok := signals.pending(); ok {
 		return Result{Status: 128 + int(sig)}, nil
 	}
-	adopt()
-	guard, err := startGuard()
-	if err != nil {
-		return Result{}, err
+	r := &runner{Options: o, lock: lock, guard: guard, tty: openTerminal(), signals: signals.c, reports: guard.reports}
+	if o.Sole {
+		if err := adopt(); err != nil {
+			r.Log.Warn("processes that leave the command's process group are not found, and can outlive the lock", "err", err)
+		}
 	}
-	r := &runner{Options: o, lock: lock, guard: guard, tty: openTerminal(), signals: signals.c}
-	var give *terminal
-	if r.tty.mine() && isTerminal(c.In) && isTerminal(c.Out) {
-		give = r.tty
+	r.command = start{
+		Path: []byte(c.Path), Args: bytesOf(c.Args), Env: bytesOf(c.Env),
+		Foreground: r.tty.mine() && isTerminal(guard.streams.In) && isTerminal(guard.streams.Out),
 	}
-	if r.group, err = startGroup(c, give); err != nil {
-		guard.end()
-		r.tty.takeBack(give != nil, false)
-		return Result{}, err
-	}
-	r.lines = r.group.lines
-	_ = guard.tell(lineGroup, int64(r.group.id))
 	r.loop()
-	for r.later = nil; r.lines != nil; {
-		line, ok := <-r.lines // the loop can notice the end of a starter before its last line
-		r.hear(line, ok)
-	}
-	r.guard.end()
-	r.group.starter.close()
 	return r.result()
 }
 
 // result tells how the command has ended.
 func (r *runner) result() (Result, error) {
-	given := r.tty.serves(r.group.id)
-	r.tty.takeBack(given, r.group.status.Signaled())
-	status, err := r.group.exitStatus()
+	status := 128 + int(r.early)
+	if r.ended {
+		status = r.status.ExitStatus()
+		if r.status.Signaled() {
+			status = 128 + int(r.status.Signal())
+		}
+	}
+	given := r.group != 0 && r.tty.serves(r.group)
+	r.tty.takeBack(given, r.status.Signaled())
 	switch {
-	case err != nil:
-		return Result{}, err
 	case r.failed != 0:
-		return Result{}, fmt.Errorf("%w: %w", ErrStart, &os.PathError{Op: "exec", Path: r.group.path, Err: r.failed})
-	case r.unguarded != nil:
-		return Result{}, fmt.Errorf("%w: %w", errUnguarded, r.unguarded)
-	case !r.started && r.cause == nil && !r.group.status.Signaled():
-		return Result{}, fmt.Errorf("%w: its starter has ended with status %d", ErrStart, status)
+		return Result{}, fmt.Errorf("%w: %w", ErrStart, &os.PathError{Op: "exec", Path: string(r.command.Path), Err: r.failed})
+	case r.unguarded:
+		return Result{}, errUnguarded
 	}
 	return Result{
-		Status: status, Started: r.started, Lost: r.cause,
-		Interrupted: given && r.group.status.Signal() == unix.SIGINT,
+		Status: status, Started: r.group != 0, Lost: r.cause,
+		Interrupted: given && r.ended && r.status.Signal() == unix.SIGINT,
 	}, nil
 }
 
 // runner is one call of Run.
 type runner struct {
 	Options
+	command start
 	lock    Lock
-	guard   *guard
-	group   *group
+	guard   *Guard
 	tty     *terminal // nil: none
 	signals <-chan os.Signal
+	reports <-chan report // nil: the guard has ended
 
-	lines   chan string      // from the starter; nil: it has ended, or is the command
-	ready   bool             // the starter waits for a deadline
-	started bool             // it has got one, and has not reported that it was late
-	failed  syscall.Errno    // of execve
-	later   []syscall.Signal // for the command, once it has taken the starter's place
+	asked  bool           // the guard was told to start the command, and has not answered
+	early  syscall.Signal // came before the command was started
+	group  int            // of the command; 0: it was not started
+	failed syscall.Errno  // the error of the start
 
-	unguarded error // why there is no guard
-	brief     int   // how many guards in a row have ended soon
+	ended  bool // the command has ended
+	status syscall.WaitStatus
+	left   []string // what it has left
+	gone   bool     // that has ended too
 
-	paused bool          // a terminal has stopped the command
-	told   time.Duration // when the group got SIGTERM
+	unguarded bool // the guard has ended
+
+	stops
+	told   time.Duration // when the command got SIGTERM
 	killed bool
 	cause  error // of the loss
 }
 
-// loop returns when no process of the group runs any more.
+// loop returns when neither the command nor a descendant runs any more.
 func (r *runner) loop() {
-	ended, lost := r.group.ended, r.lock.Done()
+	lost := r.lock.Done()
 	for {
-		guardEnded := r.guard.ended
-		if r.unguarded != nil {
-			guardEnded = nil
-		}
 		action, wait := r.step()
 		if action == finish {
 			return
@@ -123,56 +108,48 @@ func (r *runner) loop() {
 		select {
 		case s := <-r.signals:
 			r.take(s)
-		case <-ended:
-			ended = nil
 		case <-lost:
 			lost = nil
-		case line, ok := <-r.lines:
-			r.hear(line, ok)
-		case <-guardEnded:
-			r.guardAgain()
+		case report, ok := <-r.reports:
+			r.hear(report, ok)
 		case <-timer.C:
 		}
 		timer.Stop()
 	}
 }
 
-// step looks at the lock and the group, and acts. It depends on nothing that was seen before turnstile
+// step looks at the lock and the command, and acts. It depends on nothing that was seen before turnstile
 // was stopped, if it was.
 func (r *runner) step() (action, time.Duration) {
-	if r.Sole {
-		reapOrphans(r.group.id, r.guard.cmd.Process.Pid)
-	}
-	v := view{now: clock(), told: r.told}
+	v := view{now: clock(), told: r.told, running: !r.ended, group: !r.gone, wait: r.WaitDescendants}
 	var timeout time.Duration
 	var err error
 	v.fate, v.remaining, timeout, err = fateOf(r.lock)
 	r.adapt(timeout)
-	v.running = r.group.running()
-	v.group = r.group.anyone(r.killed)
 	r.note(v, err)
-	v.unguarded = r.unguarded != nil
 	action, wait := r.Limits.decide(v)
-	if action == terminate && !r.started {
-		action = kill // a starter has nothing to clean up
+	if r.group == 0 && !r.asked && (action != watch || r.early != 0 || r.failed != 0 || r.unguarded) {
+		return finish, 0 // there is nothing to end
 	}
 	switch action {
 	case terminate:
-		r.told = v.now
-		v.told = v.now
-		_ = r.group.signal(unix.SIGTERM)
-		_ = r.group.signal(unix.SIGCONT) // a stopped process gets SIGTERM when it goes on
+		r.told, v.told = v.now, v.now
+		// A process that is stopped gets SIGTERM when it goes on.
+		r.guard.tell(order{Signals: []syscall.Signal{unix.SIGTERM, unix.SIGCONT}, All: true})
 		r.explain(v)
 	case kill:
-		if !r.kill(v) {
-			return finish, 0
-		}
+		r.kill()
 	}
 	if action != finish {
-		told := r.guard.tell(lineUntil, int64(r.Limits.guardUntil(v)))
-		if action == watch && r.ready && told == nil && r.unguarded == nil {
-			r.start(v)
+		o := order{Until: r.Limits.guardUntil(v)}
+		if action == watch && r.group == 0 && !r.asked {
+			// If the guard is slow, and less than the grace period remains by then, it says that it is late.
+			r.asked = true
+			command := r.command
+			command.Deadline = v.now + v.remaining - r.Limits.grace
+			o.Start = &command
 		}
+		r.guard.tell(o)
 		r.settle()
 	}
 	return action, wait
@@ -188,57 +165,53 @@ func (r *runner) adapt(timeout time.Duration) {
 	}
 }
 
-// start tells the starter to become the command. If it is slow to, and less than the grace period
-// remains by then, it reports that it is ready again.
-func (r *runner) start(v view) {
-	if r.group.start(v.now+v.remaining-r.Limits.grace) == nil {
-		r.ready, r.started = false, true
-	}
-}
-
-// hear takes a line of the starter. more is false after the last one.
-func (r *runner) hear(line string, more bool) {
-	errno, failed := failure(line)
+// hear takes a report of the guard. more is false when there are no more, since the guard has ended.
+func (r *runner) hear(g report, more bool) {
 	switch {
 	case !more:
-		r.lines, r.ready = nil, false
-		for _, sig := range r.later {
-			_ = r.group.signal(sig)
+		r.lonely()
+	case g.Started != 0:
+		r.asked, r.group = false, g.Started
+	case g.Late:
+		r.asked = false
+	case g.Failed != 0:
+		r.asked, r.failed = false, g.Failed
+	case g.Stopped != 0:
+		r.stopped(g.Stopped)
+	case g.Continued:
+		r.paused = 0
+	case g.Ended != nil:
+		r.ended, r.status, r.left, r.paused = true, *g.Ended, g.Left, 0
+		r.gone = g.Gone
+		if r.WaitDescendants && !r.gone {
+			r.Log.Info("the command has ended: its lock stays held until its descendants have ended", "processes", r.left)
 		}
-	case failed:
-		r.failed = errno
-	case line == lineReady:
-		r.ready, r.started = true, false
+	case g.Gone:
+		r.gone = true
+	case g.Stuck != nil:
+		// They cannot be waited for either.
+		r.Log.Warn("the command's processes may not be killed, and go on without the lock", "processes", g.Stuck)
+		r.ended, r.gone = true, true
 	}
 }
 
-// A guard that ends sooner than this is one of those that cannot run.
-const (
-	briefGuard  = time.Second
-	briefGuards = 5
-)
-
-// guardAgain starts another guard in place of one that has ended. If that fails, the command is ended:
-// nothing would end it in time if turnstile were stopped.
-func (r *runner) guardAgain() {
-	r.guard.pipe.Close()
-	if clock()-r.guard.began < briefGuard {
-		r.brief++
-	} else {
-		r.brief = 0
+// lonely ends what the guard has left when it was killed. The kernel has killed the command itself.
+func (r *runner) lonely() {
+	r.unguarded, r.ended, r.gone, r.asked = true, true, true, false
+	r.reports = nil
+	<-r.guard.ended
+	t := tree{id: r.group}
+	for {
+		if r.Sole {
+			t.reap(func(syscall.WaitStatus) {})
+		} else {
+			t.childless = errors.Is(unix.Kill(-t.id, 0), unix.ESRCH)
+		}
+		if t.id == 0 && !r.Sole || t.gone() || len(t.signal(unix.SIGKILL, r.Sole)) > 0 {
+			return
+		}
+		<-time.After(killPoll)
 	}
-	if r.brief >= briefGuards {
-		r.unguarded = errors.New("its guards end at once")
-		return
-	}
-	guard, err := startGuard()
-	if err != nil {
-		r.unguarded = err
-		return
-	}
-	r.guard = guard
-	_ = guard.tell(lineGroup, int64(r.group.id)) // step tells the deadline
-	r.Log.Warn("the command's guard was killed: another one has been started")
 }
 
 // note keeps the cause of a loss. If the lock is lost when the end of the command is noticed, nobody
@@ -248,72 +221,28 @@ func (r *runner) note(v view, err error) {
 	case r.cause != nil:
 	case err != nil:
 		r.cause = err
-	case v.remaining <= r.Limits.grace && (v.group || r.group.status.Signal() == unix.SIGKILL):
+	case v.remaining <= r.Limits.grace && (v.group || r.status.Signal() == unix.SIGKILL):
 		r.cause = errEnding // SIGKILL can have come from the guard
 	}
 }
 
-// kill sends SIGKILL. It reports whether there is anything to wait for.
-func (r *runner) kill(v view) bool {
-	err := r.group.signal(unix.SIGKILL)
-	if !r.killed {
-		r.killed = true
-		if r.started {
-			r.Log.Warn("killing the command's processes", "err", err)
-		}
+// kill has the guard kill all descendants until none is left.
+func (r *runner) kill() {
+	if r.killed {
+		return
 	}
-	// Processes that may not be killed, such as those of another user, cannot be waited for either.
-	return v.running || !errors.Is(err, unix.EPERM)
+	r.killed = true
+	if r.group != 0 {
+		r.Log.Warn("killing the command's processes")
+	}
+	r.guard.tell(order{Kill: true})
 }
 
-// explain tells why the group is told to end.
+// explain tells why the command is told to end.
 func (r *runner) explain(v view) {
-	switch {
-	case v.fate == held && v.remaining > r.Limits.grace && r.unguarded == nil:
-		r.Log.Warn("the command has ended and left processes in its group: ending them")
-	case r.unguarded != nil && v.fate == held:
-		r.Log.Warn("ending the command: it has no guard", "err", r.unguarded)
-	default:
-		r.Log.Warn("ending the command", "err", r.cause, slog.Duration("remaining", v.remaining))
-	}
-}
-
-// take passes a signal on.
-func (r *runner) take(s os.Signal) {
-	if s == unix.SIGCHLD {
-		return // step looks around
-	}
-	sig, ok := s.(syscall.Signal)
-	switch {
-	case !ok:
-	case r.lines != nil && !slices.Contains(early, sig):
-		r.later = append(r.later, sig) // they mean nothing to a starter
-	default:
-		_ = r.group.signal(sig)
-	}
-}
-
-// settle keeps a command alive that a terminal has stopped.
-//
-// A command in the background that reads from the terminal is stopped. If turnstile is in the
-// foreground, the terminal is given to the command. A command in the foreground is stopped by
-// Ctrl-Z. It would keep the lock without working for it, and the shell would not come back, because
-// turnstile has to go on for the lock's sake. So the command goes on as well.
-func (r *runner) settle() {
-	if r.tty == nil || !r.group.running() {
+	if v.fate == held && v.remaining > r.Limits.grace {
+		r.Log.Warn("the command has ended and left processes: ending them", "processes", r.left)
 		return
 	}
-	r.paused = r.group.stopped() || r.paused
-	switch {
-	case !r.paused:
-		return
-	case r.tty.mine():
-		r.tty.give(r.group.id)
-	case r.tty.serves(r.group.id):
-		r.Log.Warn("the command holds a lock and cannot be suspended: it goes on")
-	default:
-		return // until the shell has brought turnstile to the foreground
-	}
-	r.paused = false
-	_ = r.group.signal(unix.SIGCONT)
+	r.Log.Warn("ending the command", "err", r.cause, slog.Duration("remaining", v.remaining))
 }

@@ -3,7 +3,9 @@
 package supervise
 
 import (
+	"encoding/json"
 	"errors"
+	"io"
 	"runtime"
 )
 
@@ -12,8 +14,29 @@ func Supported() error {
 	return errors.New("run is not supported on " + runtime.GOOS + ": it needs process groups and signals")
 }
 
+// Guard is nothing here.
+type Guard struct{}
+
+// Streams are the command's.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// StartGuard returns the error of [Supported].
+func StartGuard(Streams) (*Guard, error) { return nil, Supported() }
+
+// Access does nothing.
+func (*Guard) Access(json.RawMessage) {}
+
+// Note does nothing.
+func (*Guard) Note(Session) {}
+
+// Close does nothing.
+func (*Guard) Close() {}
+
 // Run returns the error of [Supported].
-func Run(Command, Lock, *Signals, Options) (Result, error) { return Result{}, Supported() }
+func Run(*Guard, Command, Lock, *Signals, Options) (Result, error) { return Result{}, Supported() }
 
 // Signals catches nothing here.
 type Signals struct{}
@@ -31,4 +54,4 @@ func Interrupt() {}
 func IsHelper() bool { return false }
 
 // Helper does nothing.
-func Helper() int { return 0 }
+func Helper(Prepare) int { return 0 }

@@ -22,7 +22,7 @@ func TestSignalBefore(t *testing.T) {
 		}
 	}
 	// There is no such program, so the attempt to start it would be an error.
-	got, err := Run(Command{Path: "/nonsense"}, nil, signals, Options{})
+	got, err := Run(nil, Command{Path: "/nonsense"}, nil, signals, Options{})
 	if err != nil || got.Status != 128+int(unix.SIGTERM) {
 		t.Errorf("%+v, %v: want the status of SIGTERM", got, err)
 	}

@@ -43,8 +43,19 @@ func run(t *testing.T, lock Lock, script string) (Result, error) {
 	}
 	signals := Catch()
 	defer signals.Stop()
-	return Run(Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: os.Environ()},
+	return guarded(t, Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: os.Environ()},
 		lock, signals, Options{Limits: limits, Log: slog.New(slog.DiscardHandler)})
+}
+
+// guarded is Run with a guard.
+func guarded(t *testing.T, c Command, lock Lock, signals *Signals, o Options) (Result, error) {
+	t.Helper()
+	guard, err := StartGuard(Streams{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer guard.Close()
+	return Run(guard, c, lock, signals, o)
 }
 
 // Run does not start a command for a lock that is lost already, or about to be.
@@ -65,9 +76,9 @@ func TestRunLost(t *testing.T) {
 	}
 }
 
-// A starter that was too slow does not become the command. It gets another deadline if the lock is
+// A guard that is too slow does not start the command. It gets another deadline if the lock is
 // still held.
-func TestRunLateStarter(t *testing.T) {
+func TestRunLateStart(t *testing.T) {
 	looks := 0
 	lock := &fakeLock{left: func() time.Duration {
 		if looks++; looks < 20 {
@@ -96,7 +107,7 @@ func TestRunCannotStart(t *testing.T) {
 	}
 	for _, path := range []string{file, file + "-nonsense", "/"} {
 		signals := Catch()
-		got, err := Run(Command{Path: path, Args: []string{path}}, &fakeLock{left: func() time.Duration { return 9 * time.Second }},
+		got, err := guarded(t, Command{Path: path, Args: []string{path}}, &fakeLock{left: func() time.Duration { return 9 * time.Second }},
 			signals, Options{Limits: limits, Log: slog.New(slog.DiscardHandler)})
 		signals.Stop()
 		if !errors.Is(err, ErrStart) {
@@ -118,7 +129,7 @@ func TestRunTimeoutShrinks(t *testing.T) {
 		lock := &fakeLock{timeout: 4 * time.Second, left: func() time.Duration { return 3 * time.Second }}
 		var log strings.Builder
 		signals := Catch()
-		got, err := Run(Command{Path: "/bin/sh", Args: []string{"sh", "-c", "exit 3"}}, lock, signals,
+		got, err := guarded(t, Command{Path: "/bin/sh", Args: []string{"sh", "-c", "exit 3"}}, lock, signals,
 			Options{Limits: limits, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		signals.Stop()
 		if err != nil || got.Status != 3 || got.Lost != nil {

@@ -57,6 +57,15 @@ func (t *terminal) serves(group int) bool {
 	return err == nil && now == group
 }
 
+// closed reports whether there was a terminal, and it is gone.
+func (t *terminal) closed() bool {
+	if t == nil {
+		return false
+	}
+	_, err := t.foreground()
+	return err != nil
+}
+
 // give has the terminal serve a group. The kernel stops a process of another group that asks for
 // that, unless it ignores SIGTTOU.
 func (t *terminal) give(group int) {

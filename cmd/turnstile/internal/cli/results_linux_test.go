@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+)
+
+// A result that could not be written is no success: not for lists, and not for help.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	start(t, server(t), "run", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
+	j.await(t, "A")
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	for _, args := range []string{
+		"ls", "ls --json", "show " + path, "show --json " + path, "top -n 1", "check --rounds 1 --observe 0s", "version", "help", "completion bash",
+	} {
+		p := startWith(t, server(t), full, nil, strings.Fields(args)...)
+		p.wait(t, codeFailed)
+	}
+	// The status of a command is its own.
+	startWith(t, server(t), full, nil, "run", testserver.Path(t), "--", "sh", "-c", "echo a; exit 3").wait(t, 3)
+}

@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"encoding/json"
+	"net"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/ensemble"
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/supervise"
+	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// If turnstile is killed, its guard closes the session when the command and its descendants are dead. So the next contender
+// need not wait until the session times out. For that, the guard knows the servers and the identities before turnstile
+// connects, and each session before turnstile uses it.
+
+// access is how to reach the servers.
+type access struct {
+	Servers    []string
+	Identities []wire.Identity
+	TLS        tlsFlags
+}
+
+// dialer makes the connections of run, and of its guard.
+type dialer struct{ tls *tls.Config } // nil: plain TCP
+
+// connectGuarded is Connect, with a guard that knows each session.
+func (a *App) connectGuarded(ctx context.Context, guard *supervise.Guard) (*session.Manager, error) {
+	opts, err := a.plainOptions() // the dialer speaks TLS, so that it can read the greeting
+	if err != nil {
+		return nil, err
+	}
+	dial, err := a.guardSession(guard)
+	if err != nil {
+		return nil, err
+	}
+	return a.connect(ctx, append(opts, session.WithDialer(dial))...)
+}
+
+// guardSession tells the guard how to reach the servers. It returns a dialer that tells the guard of each session.
+func (a *App) guardSession(guard *supervise.Guard) (func(ctx context.Context, network, addr string) (net.Conn, error), error) {
+	c := &a.connection
+	identities, err := c.identities()
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := c.tls.config()
+	if err != nil {
+		return nil, err
+	}
+	var how access
+	how.Servers, _ = ensemble.Split(c.connectString())
+	for _, i := range identities {
+		how.Identities = append(how.Identities, wire.Identity{Scheme: i.scheme, Credential: i.credential})
+	}
+	how.TLS = c.tls
+	data, err := json.Marshal(how)
+	if err != nil {
+		return nil, err
+	}
+	guard.Access(data)
+	return func(ctx context.Context, _, addr string) (net.Conn, error) {
+		conn, err := dialer{cfg}.dial(ctx, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &greetedConn{Conn: conn, server: addr, note: guard.Note}, nil
+	}, nil
+}
+
+// dial connects to a server, whose name it resolves.
+func (d dialer) dial(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil || d.tls == nil {
+		return c, err
+	}
+	cfg := d.tls.Clone()
+	if cfg.ServerName == "" {
+		cfg.ServerName, _, _ = net.SplitHostPort(addr)
+	}
+	secure := tls.Client(c, cfg)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return secure, nil
+}
+
+// greetedConn is a connection that notes the session of the server's greeting before its reader has all of the greeting. So
+// no request of the session can be on its way before the guard knows the session.
+type greetedConn struct {
+	net.Conn
+	server string
+	note   func(supervise.Session)
+	head   []byte // what has come of the greeting
+	known  bool
+
+	begun, probe atomic.Bool // of the handshake: it was sent, and is not that of turnstile's session
+}
+
+// A handshake has the length of the frame, the version of the protocol and a transaction before the timeout that the client
+// asks for. A session of 1 ms is one that package session opens and closes to learn the tick of the servers.
+const (
+	helloTimeout = 4 + 4 + 8
+	probeTimeout = 1
+)
+
+func (c *greetedConn) Write(p []byte) (int, error) {
+	if !c.begun.Swap(true) && len(p) >= helloTimeout+4 {
+		c.probe.Store(binary.BigEndian.Uint32(p[helloTimeout:]) == probeTimeout)
+	}
+	return c.Conn.Write(p)
+}
+
+// greetingLength is that of a greeting up to its password, with the length of the frame, the version of the protocol, the
+// timeout, the session and the length of the password.
+const greetingLength = 4 + 4 + 4 + 8 + 4 + wire.PasswordLength
+
+func (c *greetedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.known {
+		return n, err
+	}
+	c.head = append(c.head, p[:n]...)
+	if len(c.head) < greetingLength {
+		return n, err
+	}
+	s := supervise.Session{
+		ID:       int64(binary.BigEndian.Uint64(c.head[12:])),
+		Password: slices.Clone(c.head[24:greetingLength]),
+		Timeout:  time.Duration(binary.BigEndian.Uint32(c.head[8:])) * time.Millisecond,
+		Server:   c.server,
+	}
+	if s.ID != 0 && !c.probe.Load() { // 0: the session that was asked for has expired
+		c.note(s)
+	}
+	c.known, c.head = true, nil
+	return n, err
+}
+
+// prepareClose is the part of a guard that knows ZooKeeper.
+func prepareClose(data []byte) supervise.Closer {
+	var how access
+	if json.Unmarshal(data, &how) != nil {
+		return nil
+	}
+	cfg, err := how.TLS.config()
+	if err != nil {
+		return nil // turnstile fails for the same reason
+	}
+	return func(ctx context.Context, s supervise.Session) { how.close(ctx, dialer{cfg}, s) }
+}
+
+// Bounds of one try to close a session, and of the pause after a round of tries.
+const (
+	closeTry   = 2 * time.Second
+	closePause = 50 * time.Millisecond
+)
+
+// close closes a session on the first server that answers. It begins with the one that the session was connected to.
+func (how access) close(ctx context.Context, d dialer, s supervise.Session) {
+	visit := wire.Visit{
+		Hello:      wire.Hello{TimeoutMillis: int32(s.Timeout.Milliseconds()), Session: s.ID, Password: s.Password},
+		Identities: how.Identities,
+	}
+	servers := append([]string{s.Server}, how.Servers...)
+	for ctx.Err() == nil {
+		for _, server := range servers {
+			out := d.visit(ctx, server, visit)
+			if out.Gone {
+				return
+			}
+			if out.Refused {
+				visit.Identities = nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(closePause):
+		}
+	}
+}
+
+// visit makes one try.
+func (d dialer) visit(ctx context.Context, server string, v wire.Visit) wire.Outcome {
+	ctx, cancel := context.WithTimeout(ctx, closeTry)
+	defer cancel()
+	c, err := d.dial(ctx, server)
+	if err != nil {
+		return wire.Outcome{}
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	return v.Run(c)
+}

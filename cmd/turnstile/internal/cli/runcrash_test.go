@@ -1,0 +1,121 @@
+//go:build linux || darwin || freebsd
+
+package cli
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// patientServer starts a server that grants no session timeout of less than 20 minutes. So what comes free in a test does
+// not do so because a session has timed out.
+func patientServer(t *testing.T) (addr string, w *world) {
+	t.Helper()
+	srv := zktest.Start(t, zktest.TickTime(10*time.Minute))
+	return srv.Addr(), newWorld(t, srv.Addr(), "/test")
+}
+
+// contenders returns how many contenders are at a path.
+func (w *world) contenders(path string) int {
+	names, _, _ := w.admin.Children(path)
+	return len(names)
+}
+
+// The lock of a turnstile that was killed is free as soon as the command and its descendants are dead, and not before.
+func TestRunKilledFreesAtOnce(t *testing.T) {
+	t.Parallel()
+	addr, w := patientServer(t)
+	const path = "/test/lock"
+	j := newJournal(t)
+	holder := start(t, addr, "run", path, "--", "sh", "-c", "setsid sh -c \""+j.loop("far")+"\" & "+j.forever("A"))
+	for _, word := range []string{"A", "a", "far"} {
+		j.await(t, word)
+	}
+	rival := start(t, addr, "run", path, "--", "sh", "-c", j.once("B")+"; sleep 0.5")
+	zktest.Eventually(t, patience, "two contenders", func() bool { return w.contenders(path) == 2 })
+	began := time.Now()
+	holder.signal(t, syscall.SIGKILL)
+	j.await(t, "B")
+	t.Logf("the next holder has worked after %v", time.Since(began))
+	rival.wait(t, 0)
+	wantLast(t, j, "B", "A", "a", "far")
+}
+
+// A waiter that was killed leaves no contender.
+func TestRunKilledWaiterLeaves(t *testing.T) {
+	t.Parallel()
+	addr, w := patientServer(t)
+	const path = "/test/lock"
+	w.own(t, "lock/"+uuidA+"lock-0000000000", dataA)
+	waiter := start(t, addr, "run", path, "--", "true")
+	zktest.Eventually(t, patience, "a waiter", func() bool { return w.contenders(path) == 2 })
+	waiter.signal(t, syscall.SIGKILL)
+	zktest.Eventually(t, patience, "the end of the waiter", func() bool { return w.contenders(path) == 1 })
+}
+
+// The guard does so over TLS too, with the identities, if the server that turnstile was connected to has gone, and if the
+// session was opened in place of one that was lost.
+func TestRunKilledFreesThrough(t *testing.T) {
+	t.Parallel()
+	addr, w := patientServer(t)
+	secure, ca := startTLS(t, addr)
+	const path = "/test/lock"
+	t.Run("TLS", func(t *testing.T) {
+		j := newJournal(t)
+		p := start(t, secure, "run", "--cacert", ca, "--cert", ca, "--key", strings.TrimSuffix(ca, ".pem")+".key",
+			"--auth", "digest:user:secret", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
+		j.await(t, "A")
+		p.signal(t, syscall.SIGKILL)
+		zktest.Eventually(t, patience, "the release", func() bool { return w.contenders(path) == 0 })
+	})
+	t.Run("another server", func(t *testing.T) {
+		j := newJournal(t)
+		one, two := zktest.StartProxy(t, addr), zktest.StartProxy(t, addr)
+		p := start(t, one.Addr()+","+two.Addr(), "run", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
+		j.await(t, "A")
+		gone := one
+		if len(one.Requests()) == 0 || len(two.Requests()) > len(one.Requests()) {
+			gone = two
+		}
+		gone.Refuse(true)
+		p.signal(t, syscall.SIGKILL)
+		zktest.Eventually(t, patience, "the release", func() bool { return w.contenders(path) == 0 })
+	})
+	t.Run("another session", func(t *testing.T) {
+		j := newJournal(t)
+		w.own(t, "lock/"+uuidA+"lock-0000000000", dataA)
+		proxy := zktest.StartProxy(t, addr)
+		p := start(t, proxy.Addr(), "run", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
+		waiter := awaitOther(t, w, path, uuidA+"lock-0000000000")
+		for _, id := range proxy.Sessions() {
+			if err := proxy.Expire(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		awaitOther(t, w, path, uuidA+"lock-0000000000", waiter)
+		w.remove(t, "lock/"+uuidA+"lock-0000000000")
+		j.await(t, "A")
+		p.signal(t, syscall.SIGKILL)
+		zktest.Eventually(t, patience, "the release", func() bool { return w.contenders(path) == 0 })
+	})
+}
+
+// On real servers the session is closed and not timed out. How long that takes is logged.
+func TestRunKilledReal(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	holder := start(t, server(t), "run", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
+	j.await(t, "A")
+	rival := start(t, server(t), "run", path, "--", "sh", "-c", j.once("B"))
+	testserver.WaitChildren(t, path, 2)
+	began := time.Now()
+	holder.signal(t, syscall.SIGKILL)
+	j.await(t, "B")
+	t.Logf("the next holder has worked after %v", time.Since(began))
+	rival.wait(t, 0)
+}

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+)
+
+// strays are shell commands that run another in a process group or session that is not the command's.
+var strays = map[string]string{
+	"timeout":          `timeout 1000 sh -c "$WORK"; true`,
+	"job control":      `set -m; sh -c "$WORK" & wait`,
+	"session":          `setsid sh -c "$WORK" & wait`,
+	"daemon":           `(setsid sh -c "trap '' HUP; (eval \"$WORK\") &" &); sleep 1000`,
+	"terminal":         `script -qc "$WORK" /dev/null; true`,
+	"deaf to SIGTERM":  `setsid sh -c "trap '' TERM; $WORK" & wait`,
+	"the command ends": `setsid sh -c "$WORK" & while ! grep -q a $JOURNAL; do sleep 0.02; done`,
+}
+
+// stray returns the arguments of a run whose command leaves the word a in the journal, again and again, from a process that
+// is not in the command's group.
+func stray(t *testing.T, how, path string, j journal) []string {
+	t.Helper()
+	if program := strings.Fields(strays[how])[0]; program == "script" {
+		if _, err := exec.LookPath(program); err != nil {
+			testserver.Missing(t, err)
+		}
+	}
+	return []string{"run", "--timeout", "10s", "--grace", "500ms", path, "--", "bash", "-c",
+		"export JOURNAL=" + string(j) + " WORK='" + j.loop("a") + "' </dev/null >/dev/null; " + strays[how]}
+}
+
+// Descendants that have left the command's group end before the lock is free, like those in the group: at the command's end
+// and when turnstile is killed.
+func TestRunDescendants(t *testing.T) {
+	t.Parallel()
+	for how := range strays {
+		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+			t.Run(how+"/"+sig.String(), func(t *testing.T) {
+				t.Parallel()
+				path, j := testserver.Path(t), newJournal(t)
+				p := start(t, server(t), stray(t, how, path, j)...)
+				j.await(t, "a")
+				rival := start(t, server(t), "run", path, "--", "sh", "-c", j.once("B")+"; sleep 0.5")
+				_ = p.cmd.Process.Signal(sig) // if it has not ended yet
+				rival.wait(t, 0)
+				wantLast(t, j, "B", "a")
+			})
+		}
+	}
+}
+
+// They end with the lease, too, if turnstile is stopped.
+func TestRunDescendantsStopped(t *testing.T) {
+	longtest.Only(t)
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	p := start(t, server(t), stray(t, "daemon", path, j)...)
+	j.await(t, "a")
+	rival := start(t, server(t), "run", path, "--", "sh", "-c", j.once("B")+"; sleep 1")
+	p.signal(t, syscall.SIGSTOP)
+	rival.wait(t, 0)
+	wantLast(t, j, "B", "a")
+	p.signal(t, syscall.SIGCONT)
+	p.wait(t, codeLost)
+}
+
+// With --wait-descendants the lock is held until descendants have ended by themselves. Signals go to them. The status is
+// that of the command.
+func TestRunWaitDescendants(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	script := "setsid sh -c 'trap \"" + j.once("term") + "; exit 0\" TERM; " + j.once("A") + "; while :; do sleep 0.02; done' & " +
+		"while ! grep -q A " + string(j) + "; do sleep 0.02; done; exit 7"
+	p := start(t, server(t), "run", "-v", "--wait-descendants", path, "--", "sh", "-c", script)
+	p.awaitOutput(t, "stays held until its descendants have ended")
+	start(t, server(t), "run", "--try", path, "--", "true").wait(t, codeBusy)
+	if j.last(t, "term") >= 0 {
+		t.Error("the descendant was told to end")
+	}
+	p.signal(t, syscall.SIGTERM)
+	j.await(t, "term")
+	p.wait(t, 7)
+}

@@ -1,0 +1,51 @@
+//go:build linux || darwin || freebsd
+
+package cli
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+)
+
+// Turnstile tells that its command is stopped, and the signals that end a command end it all the same.
+func TestRunStoppedCommandEnds(t *testing.T) {
+	t.Parallel()
+	for name, sig := range map[string]syscall.Signal{
+		"STOP": syscall.SIGTERM, "TSTP": syscall.SIGHUP, "TTIN": syscall.SIGINT, "TTOU": syscall.SIGTERM,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, server(t), "run", testserver.Path(t), "--", "sh", "-c", "kill -"+name+" $$; while :; do sleep 0.02; done")
+			p.awaitOutput(t, "SIG"+name)
+			p.signal(t, sig)
+			p.wait(t, 128+int(sig))
+		})
+	}
+}
+
+// Whoever continues a command that is stopped gets its status.
+func TestRunStoppedCommandGoesOn(t *testing.T) {
+	t.Parallel()
+	p := start(t, server(t), "run", testserver.Path(t), "--", "sh", "-c", "kill -STOP $$; exit 7")
+	p.awaitOutput(t, "SIGSTOP")
+	p.signal(t, syscall.SIGCONT)
+	p.wait(t, 7)
+}
+
+// A turnstile that is suspended for longer than its lease loses the lock, and the guard has ended the command before that.
+func TestRunSuspended(t *testing.T) {
+	onBoth(t, func(t *testing.T, server string) {
+		path, j := testserver.Path(t), newJournal(t)
+		holder := start(t, server, shortLease(path, j.forever("A"))...)
+		j.await(t, "a")
+		rival := start(t, server, "run", path, "--", "sh", "-c", j.once("B")+"; sleep 1")
+		holder.signal(t, syscall.SIGTSTP)
+		rival.wait(t, 0)
+		wantLast(t, j, "B", "A", "a")
+		holder.signal(t, syscall.SIGCONT)
+		holder.wait(t, codeLost)
+		wantLast(t, j, "B", "A", "a")
+	})
+}

@@ -1,0 +1,59 @@
+//go:build linux || darwin || freebsd
+
+package supervise
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+)
+
+// The guard understands orders that come in any pieces.
+func TestKeeperReads(t *testing.T) {
+	text := slices.Concat(line(order{Until: 1000}), line(order{Until: 2000, Kill: true}), line(order{Done: true}))
+	for cut := range len(text) {
+		var k keeper
+		k.read(text[:cut])
+		if k.done {
+			t.Errorf("done after %q", text[:cut])
+		}
+		k.read(text[cut:])
+		if !k.done || !k.kill || k.until != 2000 {
+			t.Errorf("cut at %d: %+v", cut, k)
+		}
+	}
+}
+
+// A command that comes too late, or after the order to kill, is not started.
+func TestKeeperLate(t *testing.T) {
+	s := start{Deadline: clock(), Path: []byte("/nonsense")}
+	for what, k := range map[string]*keeper{"late": {}, "killed": {kill: true}} {
+		if what == "killed" {
+			s.Deadline = clock() + time.Hour
+		}
+		k.obey(order{Start: &s})
+		var r report
+		if err := json.Unmarshal(k.out, &r); err != nil || !r.Late || k.tree.id != 0 {
+			t.Errorf("%s: %s, %v: want a report that it is late", what, k.out, err)
+		}
+	}
+}
+
+// Arguments need not be text.
+func TestStartIsExact(t *testing.T) {
+	args := []string{"", "a\xffb", "\n", "\u2028"}
+	var o order
+	if err := json.Unmarshal(line(order{Start: &start{Args: bytesOf(args)}}), &o); err != nil || !slices.Equal(texts(o.Start.Args), args) {
+		t.Errorf("%q, %v", texts(o.Start.Args), err)
+	}
+}
+
+// The clock that turnstile and its guard share goes forward, and is not the time of the day.
+func TestClock(t *testing.T) {
+	a := clock()
+	b := clock()
+	if a <= 0 || b < a {
+		t.Errorf("%v, then %v", a, b)
+	}
+}

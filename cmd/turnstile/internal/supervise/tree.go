@@ -1,0 +1,86 @@
+//go:build linux || darwin || freebsd
+
+package supervise
+
+import (
+	"errors"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// tree is a command and its descendants, as the process sees them that has started the command, or has inherited it. The
+// process must have no other children.
+type tree struct {
+	id     int  // of the command, and of its process group; 0: it was not started
+	ended  bool // the command has ended
+	status syscall.WaitStatus
+
+	childless bool // at the last reap, the process had no child
+}
+
+// reap takes the statuses of all children that have changed. It passes those of the command on.
+func (t *tree) reap(changed func(syscall.WaitStatus)) {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED|syscall.WCONTINUED, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil || pid <= 0:
+			t.childless = errors.Is(err, unix.ECHILD)
+			return
+		case pid != t.id || t.ended:
+			continue
+		}
+		if status.Exited() || status.Signaled() {
+			t.ended, t.status = true, status
+		}
+		changed(status)
+	}
+}
+
+// gone reports whether, at the last reap, neither the command nor any descendant was left. On Linux all descendants are
+// below a child of the process. Elsewhere only those in the command's group count.
+func (t *tree) gone() bool {
+	if !t.childless {
+		return false
+	}
+	return adopts || t.id == 0 || errors.Is(unix.Kill(-t.id, 0), unix.ESRCH)
+}
+
+// signal sends a signal to the command's group, and with all also to the descendants that have left it. It returns those
+// that it may not send the signal to, if there are no others.
+func (t *tree) signal(sig syscall.Signal, all bool) (stuck []string) {
+	if t.id == 0 {
+		return nil
+	}
+	var sent bool
+	// The kernel does not give the number of a group away that has a member.
+	if !t.ended || !adopts {
+		switch err := unix.Kill(-t.id, sig); {
+		case err == nil:
+			sent = true
+		case errors.Is(err, unix.EPERM) && !adopts:
+			stuck = append(stuck, "the group of the command")
+		}
+	}
+	if !all && !t.ended {
+		return nil
+	}
+	for _, d := range descendants() {
+		if !t.ended && d.group == t.id && sent && sig != unix.SIGKILL {
+			continue // it has got the signal
+		}
+		switch err := unix.Kill(d.pid, sig); {
+		case err == nil:
+			sent = true
+		case errors.Is(err, unix.EPERM):
+			stuck = append(stuck, d.String())
+		}
+	}
+	if sent {
+		return nil
+	}
+	return stuck
+}

@@ -1,0 +1,22 @@
+//go:build darwin || freebsd
+
+package supervise
+
+import (
+	"errors"
+	"syscall"
+)
+
+// Descendants that leave the command's group are not found here.
+const adopts = false
+
+func adopt() error { return errors.New("this system does not say which processes these are") }
+
+// There is no parent-death signal here. The guard alone ends the command when turnstile is dead.
+func dieWithParent(*syscall.SysProcAttr, syscall.Signal) {}
+
+type process struct{ pid, group int }
+
+func (process) String() string { return "" }
+
+func descendants() []process { return nil }
