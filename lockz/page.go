@@ -18,8 +18,8 @@ type Manager struct {
 	// Ensemble is the name of the ensemble with the chroot, as Manager.FullName gives it: by
 	// default, the servers of the connect string.
 	Ensemble string `json:"ensemble"`
-	// State is the name of the manager's session.State: Connecting, Connected, Suspended, Lost or
-	// Closed.
+	// State is the name of the manager's session.State: connecting, connected, suspended, lost or
+	// closed.
 	State string `json:"state"`
 	// StateSince is the time of the last change of state. It is omitted if the state has not
 	// changed since Recording.
