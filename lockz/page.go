@@ -65,8 +65,8 @@ type Session struct {
 
 // Hold is a lock that this process holds.
 type Hold struct {
-	// Kind is mutex, unfair, read, write, semaphore, the name of a queue.Kind of the program's own,
-	// or gate: the lock that guards entry to a semaphore in Curator's layout.
+	// Kind is mutex, election, unfair, read, write, semaphore, the name of a queue.Kind of the
+	// program's own, or gate: the lock that guards entry to a semaphore in Curator's layout.
 	Kind string `json:"kind"`
 	// Path is the lock's directory, below the chroot.
 	Path string `json:"path"`
