@@ -40,6 +40,10 @@ func (o *observer) retry(ctx context.Context, r session.RetryInfo) {
 func (o *observer) state(c session.Change) {
 	state := c.To.String()
 	o.instruments.transition(state)
+	o.live.enter(c.To)
+	if c.To == session.Closed {
+		o.stop() // nothing follows
+	}
 	kv := []attribute.KeyValue{attribute.String(attrState, state)}
 	if c.Err != nil {
 		kv = append(kv, attribute.String(attrErrorType, errorType(c.Err)))
