@@ -58,6 +58,7 @@ func New(m *session.Manager, path string, opts ...Option) (*Election, error) {
 	if e.mutex, err = zklock.New(m, path, mutex...); err != nil {
 		return nil, hold.Retitle("election", err, "zklock")
 	}
+	queueplumbing.Elect(e.mutex)
 	return e, nil
 }
 

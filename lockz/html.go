@@ -7,7 +7,6 @@ import (
 	"html/template"
 	"io"
 	"math"
-	"strings"
 	"time"
 )
 
@@ -30,7 +29,6 @@ const mostRows = 500
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"ago":   ago,
 	"clock": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
-	"lower": strings.ToLower,
 	"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 }).Parse(pageText))
 

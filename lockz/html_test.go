@@ -87,7 +87,7 @@ func TestWellFormed(t *testing.T) {
 			t.Errorf("%d elements %s", n, name)
 		}
 	}
-	for _, word := range []string{"Connected", "request 8151", "web-3/4711", "2 ahead", "3 leases", "1m43s", "151", "in this process"} {
+	for _, word := range []string{"connected", "request 8151", "web-3/4711", "2 ahead", "3 leases", "1m43s", "151", "in this process"} {
 		if !strings.Contains(text, word) {
 			t.Errorf("the page does not say %q", word)
 		}

@@ -39,7 +39,7 @@ func TestOutage(t *testing.T) {
 		wait(t, mutex(t, us.Manager, "/b"), "")
 		synctest.Wait()
 		before := us.now(t)
-		if before.State != "Connected" || !before.StateSince.IsZero() || len(before.Holds) != 1 || before.Failure != "" || before.Server != "zk-1:2181" {
+		if before.State != "connected" || !before.StateSince.IsZero() || len(before.Holds) != 1 || before.Failure != "" || before.Server != "zk-1:2181" {
 			t.Fatalf("before the outage: %+v", before)
 		}
 
@@ -76,7 +76,7 @@ func TestOutage(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		m := us.now(t)
-		if m.State != "Connecting" || m.Session != nil || m.Failure == "" || m.SessionLossCount != 1 ||
+		if m.State != "connecting" || m.Session != nil || m.Failure == "" || m.SessionLossCount != 1 ||
 			m.LastSessionLoss == nil || m.LastSessionLoss.ID != before.Session.ID || !m.StateSince.After(before.Recording) {
 			t.Errorf("without a session: %+v", m)
 		}
@@ -94,7 +94,7 @@ func TestOutage(t *testing.T) {
 		time.Sleep(timeout)
 		synctest.Wait()
 		after := us.now(t)
-		if after.State != "Connected" || after.Failure != "" || after.Session == nil || after.Session.ID == before.Session.ID {
+		if after.State != "connected" || after.Failure != "" || after.Session == nil || after.Session.ID == before.Session.ID {
 			t.Errorf("after the outage: %+v", after)
 		}
 		if err := mx.Unlock(); !errors.Is(err, session.ErrLost) {
@@ -139,11 +139,11 @@ func TestClosed(t *testing.T) {
 		must(t, mutex(t, us.Manager, "/a").Lock(t.Context()))
 		must(t, us.Close())
 		m := us.shown(t)
-		if m.State != "Closed" || m.Session != nil || len(m.Holds)+len(m.Waits)+len(m.Losses) != 0 || m.LossCount != 0 {
+		if m.State != "closed" || m.Session != nil || len(m.Holds)+len(m.Waits)+len(m.Losses) != 0 || m.LossCount != 0 {
 			t.Errorf("%+v", m)
 		}
 		closed := lockz.Handler(us.Manager) // a manager that is closed already
-		if got := pageOf(t, closed).Managers[0].State; got != "Closed" {
+		if got := pageOf(t, closed).Managers[0].State; got != "closed" {
 			t.Error(got)
 		}
 	})

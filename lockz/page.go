@@ -18,8 +18,8 @@ type Manager struct {
 	// Ensemble is the name of the ensemble with the chroot, as Manager.FullName gives it: by
 	// default, the servers of the connect string.
 	Ensemble string `json:"ensemble"`
-	// State is the name of the manager's session.State: Connecting, Connected, Suspended, Lost or
-	// Closed.
+	// State is the name of the manager's session.State: connecting, connected, suspended, lost or
+	// closed.
 	State string `json:"state"`
 	// StateSince is the time of the last change of state. It is omitted if the state has not
 	// changed since Recording.
@@ -65,8 +65,8 @@ type Session struct {
 
 // Hold is a lock that this process holds.
 type Hold struct {
-	// Kind is mutex, unfair, read, write, semaphore, the name of a queue.Kind of the program's own,
-	// or gate: the lock that guards entry to a semaphore in Curator's layout.
+	// Kind is mutex, election, unfair, read, write, semaphore, the name of a queue.Kind of the
+	// program's own, or gate: the lock that guards entry to a semaphore in Curator's layout.
 	Kind string `json:"kind"`
 	// Path is the lock's directory, below the chroot.
 	Path string `json:"path"`

@@ -60,6 +60,18 @@ func (refusingMeter) Int64UpDownCounter(string, ...metric.Int64UpDownCounterOpti
 	return nil, errRefused
 }
 
+func (refusingMeter) Float64ObservableGauge(string, ...metric.Float64ObservableGaugeOption) (metric.Float64ObservableGauge, error) {
+	return nil, errRefused
+}
+
+func (refusingMeter) Int64ObservableUpDownCounter(string, ...metric.Int64ObservableUpDownCounterOption) (metric.Int64ObservableUpDownCounter, error) {
+	return nil, errRefused
+}
+
+func (refusingMeter) RegisterCallback(metric.Callback, ...metric.Observable) (metric.Registration, error) {
+	return nil, errRefused
+}
+
 // A refused instrument is reported, and everything else works without it.
 func TestRefusedInstruments(t *testing.T) {
 	reported := 0
@@ -71,13 +83,14 @@ func TestRefusedInstruments(t *testing.T) {
 		}
 	}))
 	hooks := New(WithMeterProvider(refusing{}))
-	if reported != 7 {
-		t.Errorf("%d reports, want 7", reported)
+	if reported != 12 { // 11 instruments and the callback
+		t.Errorf("%d reports, want 12", reported)
 	}
 	_, end := hooks.Acquire(t.Context(), session.AcquireInfo{Kind: "mutex"})
 	end(session.AcquireResult{})
 	hooks.Hold(t.Context(), session.HoldInfo{})(nil)
 	hooks.State(session.Change{To: session.Lost})
+	hooks.State(session.Change{To: session.Closed})
 }
 
 func TestModuleVersion(t *testing.T) {

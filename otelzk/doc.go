@@ -17,7 +17,7 @@
 //	})
 //
 // The package's README has a picture of such a trace, the names of all spans, attributes and
-// metrics, and a list of alerts.
+// metrics, and a link to the rules for alerts.
 //
 // # What is recorded
 //
@@ -27,7 +27,8 @@
 //     no request: the data of a contender's node carries the traceparent of its acquisition, and a wait of
 //     more than 20 ms reads it in any case. The span of a shorter wait has no link.
 //   - Metrics have the durations of acquisitions, holds and requests, and count waiters, held locks,
-//     losses, and changes of the session's state.
+//     losses, and changes of the session's state. Gauges tell how old the oldest hold and the oldest
+//     wait are, and the state of the session.
 //
 // # What is not an error
 //

@@ -3,7 +3,6 @@ package otelzk
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
@@ -39,8 +38,12 @@ func (o *observer) retry(ctx context.Context, r session.RetryInfo) {
 // state is the hook for changes of the session's state. They are events of all calls that were under way
 // at the time of the change. The hook runs later, in a goroutine of its own.
 func (o *observer) state(c session.Change) {
-	state := strings.ToLower(c.To.String())
+	state := c.To.String()
 	o.instruments.transition(state)
+	o.live.enter(c.To)
+	if c.To == session.Closed {
+		o.stop() // nothing follows
+	}
 	kv := []attribute.KeyValue{attribute.String(attrState, state)}
 	if c.Err != nil {
 		kv = append(kv, attribute.String(attrErrorType, errorType(c.Err)))

@@ -24,19 +24,24 @@ type instruments struct {
 	acquire, hold, requests metric.Float64Histogram
 	waiters, held           metric.Int64UpDownCounter
 	losses, transitions     metric.Int64Counter
+	outcomes                metric.Int64Counter  // of acquisitions
 	attributes              []attribute.KeyValue // of all metrics
 }
 
-func newInstruments(p metric.MeterProvider, all []attribute.KeyValue) *instruments {
-	m := p.Meter(ScopeName,
+func newMeter(p metric.MeterProvider) metric.Meter {
+	return p.Meter(ScopeName,
 		metric.WithInstrumentationVersion(version()),
 		metric.WithSchemaURL(semconv.SchemaURL))
+}
+
+func newInstruments(m metric.Meter, all []attribute.KeyValue) *instruments {
 	return &instruments{
 		acquire:     histogram(m, metricAcquire, "Time from the call of Lock or TryLock to its outcome.", lockBuckets),
 		hold:        histogram(m, metricHold, "Time for which locks are held.", lockBuckets),
 		requests:    histogram(m, metricRequest, "Duration of database client operations.", requestBuckets),
 		waiters:     upDownCounter(m, metricWaiters, unitWaiters, "Calls of Lock that wait."),
 		held:        upDownCounter(m, metricHeld, unitLocks, "Locks that are held."),
+		outcomes:    counter(m, metricOutcomes, unitAcquisitions, "Calls of Lock and TryLock that have ended."),
 		losses:      counter(m, metricLosses, unitLosses, "Locks that were lost while held."),
 		transitions: counter(m, metricTransitions, unitTransitions, "Changes of the session's state."),
 		attributes:  all,
@@ -93,14 +98,51 @@ func (in *instruments) observe(ctx context.Context, h metric.Float64Histogram, b
 	}
 }
 
+// settle counts an acquisition that has ended, and records how long it took.
+func (in *instruments) settle(ctx context.Context, began time.Time, kind string, end ending) {
+	in.observe(ctx, in.acquire, began, kind, end)
+	in.count(ctx, in.outcomes, 1, attribute.String(attrKind, kind), attribute.String(attrOutcome, end.outcome))
+}
+
 func (in *instruments) lose(ctx context.Context, kind, reason string) {
-	if in.losses.Enabled(ctx) {
-		in.losses.Add(ctx, 1, in.with(attribute.String(attrKind, kind), attribute.String(attrErrorType, reason)))
-	}
+	in.count(ctx, in.losses, 1, attribute.String(attrKind, kind), attribute.String(attrErrorType, reason))
 }
 
 func (in *instruments) transition(state string) {
-	if ctx := context.Background(); in.transitions.Enabled(ctx) {
-		in.transitions.Add(ctx, 1, in.with(attribute.String(attrState, state)))
+	in.count(context.Background(), in.transitions, 1, attribute.String(attrState, state))
+}
+
+func (in *instruments) count(ctx context.Context, c metric.Int64Counter, n int64, own ...attribute.KeyValue) {
+	if c.Enabled(ctx) {
+		c.Add(ctx, n, in.with(own...))
 	}
 }
+
+// A counter that appears with the value 1 has not grown, for a query such as Prometheus' increase. So all counters exist
+// before what they count can happen.
+
+// begin makes the counters exist that have no kind.
+func (in *instruments) begin() {
+	for _, s := range states {
+		in.count(context.Background(), in.transitions, 0, attribute.String(attrState, s.String()))
+	}
+}
+
+// beginKind makes the counters of one kind exist.
+func (in *instruments) beginKind(kind string) {
+	ctx, with := context.Background(), attribute.String(attrKind, kind)
+	for _, outcome := range acquireOutcomes {
+		in.count(ctx, in.outcomes, 0, with, attribute.String(attrOutcome, outcome))
+	}
+	for _, reason := range lossReasons {
+		in.count(ctx, in.losses, 0, with, attribute.String(attrErrorType, reason))
+	}
+	in.waiters.Add(ctx, 0, in.with(with))
+	in.held.Add(ctx, 0, in.with(with))
+}
+
+// What acquireEnding returns, and the reasons of losses.
+var (
+	acquireOutcomes = []string{outcomeAcquired, outcomeBusy, outcomeCanceled, outcomeTimeout, outcomeFailed}
+	lossReasons     = []string{errSessionExpired, errSessionUncertain, errSessionReplaced, errSessionSuspended, errNodeDeleted, errLost}
+)

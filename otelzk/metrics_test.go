@@ -119,15 +119,23 @@ func TestMetrics(t *testing.T) {
 				Data: histogram(histogramPoint(kind, outcome("released")))},
 			{Name: "zklock.waiter.count", Unit: "{waiter}", Description: "Calls of Lock that wait.", Data: sum(false, point(kind))},
 			{Name: "zklock.held.count", Unit: "{lock}", Description: "Locks that are held.", Data: sum(false, point(kind))},
+			{Name: "zklock.acquisitions", Unit: "{acquisition}", Description: "Calls of Lock and TryLock that have ended.",
+				Data: sum(true, each(outcome, "acquired", "busy", "canceled", "timeout", "failed")...)},
+			{Name: "zklock.losses", Unit: "{loss}", Description: "Locks that were lost while held.",
+				Data: sum(true, each(reason, reasons...)...)},
+			{Name: "zklock.hold.oldest", Unit: "s", Description: "Age of the oldest hold. 0 if nothing is held.", Data: gauge(point64(kind))},
+			{Name: "zklock.wait.oldest", Unit: "s", Description: "Age of the oldest call of Lock that waits. 0 if none does.", Data: gauge(point64(kind))},
+			{Name: "zklock.session.status", Unit: "{session}", Description: "1 for the state of the session, and 0 for the other states.",
+				Data: sum(false, inStates()...)},
 			{Name: "zklock.session.transitions", Unit: "{transition}", Description: "Changes of the session's state.",
-				Data: sum(true, point(attribute.String("zklock.session.state", "connected")))},
+				Data: sum(true, inStates()...)},
 			{Name: "db.client.operation.duration", Unit: "s", Description: "Duration of database client operations.",
 				Data: histogram(request("create"), request("getChildren"), request("getData"), request("setWatches"), request("delete"))},
 		},
 	}
 	// The hook for the change to Connected runs in a goroutine of its own.
 	zktest.Eventually(t, testserver.Patience, "the session's transition", func() bool {
-		return c.value(t, "zklock.session.transitions") == 1
+		return c.value(t, "zklock.session.transitions", state("connected")) == 1
 	})
 	got, metrics := c.collect(t)
 	want.Scope.Version = got.Scope.Version

@@ -82,17 +82,23 @@ const (
 	metricWaiters     = "zklock.waiter.count"
 	metricHeld        = "zklock.held.count"
 	metricLosses      = "zklock.losses"
+	metricOutcomes    = "zklock.acquisitions"
+	metricOldestHold  = "zklock.hold.oldest"
+	metricOldestWait  = "zklock.wait.oldest"
+	metricSession     = "zklock.session.status"
 	metricTransitions = "zklock.session.transitions"
 	metricRequest     = "db.client.operation.duration"
 )
 
 // Units of the metrics.
 const (
-	unitSeconds     = "s"
-	unitWaiters     = "{waiter}"
-	unitLocks       = "{lock}"
-	unitLosses      = "{loss}"
-	unitTransitions = "{transition}"
+	unitSeconds      = "s"
+	unitWaiters      = "{waiter}"
+	unitLocks        = "{lock}"
+	unitLosses       = "{loss}"
+	unitAcquisitions = "{acquisition}"
+	unitSessions     = "{session}"
+	unitTransitions  = "{transition}"
 )
 
 // Values of error.type that no server has answered.

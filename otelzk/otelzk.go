@@ -1,6 +1,7 @@
 package otelzk
 
 import (
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -16,21 +17,26 @@ import (
 
 // New returns hooks for [session.WithTrace] that record all locks of a manager. Give each manager hooks
 // of its own, since changes of a session's state become events on all acquisitions that the same hooks
-// see.
+// see, and the metrics of the oldest hold and of the session's state end when the manager is closed.
 //
 // If a meter provider refuses an instrument, New reports that to OpenTelemetry's error handler and does
 // without the instrument.
 func New(opts ...Option) session.Trace {
 	cfg := newConfig(opts)
+	meter := newMeter(cfg.meters)
 	o := &observer{
 		tracer: cfg.tracers.Tracer(ScopeName,
 			trace.WithInstrumentationVersion(version()),
 			trace.WithSchemaURL(semconv.SchemaURL)),
-		instruments:  newInstruments(cfg.meters, cfg.attributes),
+		instruments:  newInstruments(meter, cfg.attributes),
 		propagator:   cfg.propagator,
 		attributes:   cfg.attributes,
 		requestSpans: cfg.requestSpans && !silent(cfg.tracers),
+		live:         newLive(cfg.attributes),
 	}
+	o.instruments.begin()
+	o.stop = report(meter, o.live)
+	runtime.AddCleanup(o, func(stop func()) { go stop() }, o.stop) // hooks that no manager has closed
 	t := session.Trace{
 		Request: o.request,
 		Watch:   o.watch,
@@ -47,13 +53,15 @@ func New(opts ...Option) session.Trace {
 	return t
 }
 
-// observer is shared by the hooks. Only its last two fields change, and they guard themselves.
+// observer is shared by the hooks. Only its last three fields change, and they guard themselves.
 type observer struct {
 	tracer       trace.Tracer
 	instruments  *instruments
 	propagator   propagation.TextMapPropagator
 	attributes   []attribute.KeyValue // on all spans
 	requestSpans bool
+	stop         func() // takes live out of the gauges
+	live         *live
 	open         openSpans
 	sorts        sorts
 }

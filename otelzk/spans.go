@@ -78,9 +78,13 @@ func finish(span trace.Span, end ending) {
 // acquire is the hook for Lock and TryLock.
 func (o *observer) acquire(ctx context.Context, a session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
 	began := time.Now()
-	name, leave := spanTryLock, func() {}
+	if o.live.begin(a.Kind) {
+		o.instruments.beginKind(a.Kind)
+	}
+	name, leave, served := spanTryLock, func() {}, func() {}
 	if !a.Try {
 		name, leave = spanLock, o.instruments.enter(ctx, o.instruments.waiters, a.Kind)
+		served = o.live.wait(a.Kind)
 	}
 	caller := trace.SpanFromContext(ctx)
 	ctx, span := o.start(ctx, name, trace.SpanContext{},
@@ -97,8 +101,9 @@ func (o *observer) acquire(ctx context.Context, a session.AcquireInfo) (context.
 			}
 		}
 		finish(span, end)
+		served()
 		leave()
-		o.instruments.observe(ctx, o.instruments.acquire, began, a.Kind, end)
+		o.instruments.settle(ctx, began, a.Kind, end)
 	}
 }
 
@@ -157,11 +162,13 @@ func (o *observer) name(span trace.Span, w session.WatchInfo) {
 // hold is the hook for the time from the grant to the release or the loss.
 func (o *observer) hold(holder context.Context, h session.HoldInfo) func(error) {
 	began := time.Now()
+	ended := o.live.hold(h.Kind)
 	leave := o.instruments.enter(holder, o.instruments.held, h.Kind)
 	ctx, span := o.startOf(trace.ContextWithSpanContext(holder, trace.SpanContext{}), holder, h, spanHold)
 	return func(cause error) {
 		end := releaseEnding(cause)
 		finish(span, end)
+		ended()
 		leave()
 		o.instruments.observe(ctx, o.instruments.hold, began, h.Kind, end)
 	}

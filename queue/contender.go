@@ -185,5 +185,5 @@ func ofKind(nodes []Node, kind *Kind) ([]Node, error) {
 
 // conflict returns the error for a contender of another kind of lock.
 func (k *Kind) conflict(n Node) error {
-	return fmt.Errorf("%w: a %s lock finds %s", ErrConflict, k.Name, n.Name)
+	return fmt.Errorf("%w: %s lock finds %s", ErrConflict, k.called(), n.Name)
 }

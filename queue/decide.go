@@ -153,7 +153,7 @@ func (a *attempt) rivals(ctx context.Context, names []string) error {
 		case err != nil:
 			return err
 		case len(parseNodes(children)) > 0:
-			return fmt.Errorf("%w: a %s lock finds contenders below %s", ErrConflict, a.r.Kind.Name, path.Join(a.q.dir, name))
+			return fmt.Errorf("%w: %s lock finds contenders below %s", ErrConflict, a.r.Kind.called(), path.Join(a.q.dir, name))
 		}
 	}
 	return nil

@@ -94,7 +94,7 @@ func (q *Queue) Local(r Request, handovers int, opts ...LocalOption) (*Local, er
 		return nil, fmt.Errorf("queue: %w: an unfair lock has no queue, and cannot be handed over", session.ErrInvalid)
 	}
 	if l.lazy > 0 && r.Kind.configuration != nil {
-		return nil, fmt.Errorf("queue: %w: a %s lock cannot keep its place", session.ErrInvalid, r.Kind.Name)
+		return nil, fmt.Errorf("queue: %w: %s lock cannot keep its place", session.ErrInvalid, r.Kind.called())
 	}
 	l.many = l.lazy > 0 && r.sharedBy()
 	return l, nil

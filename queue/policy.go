@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/session"
@@ -76,6 +77,14 @@ func (k *Kind) Check() error {
 		}
 	}
 	return nil
+}
+
+// called returns the kind's name with its article.
+func (k *Kind) called() string {
+	if k.Name != "" && strings.Contains("aeiou", k.Name[:1]) {
+		return "an " + k.Name
+	}
+	return "a " + k.Name
 }
 
 // rule is by what one contender goes.

@@ -20,21 +20,21 @@ const (
 	Closed
 )
 
-// String returns the state's name.
+// String returns the state's name in lower case, as lockz and otelzk show it: connected.
 func (s State) String() string {
 	switch s {
 	case Connecting:
-		return "Connecting"
+		return "connecting"
 	case Connected:
-		return "Connected"
+		return "connected"
 	case Suspended:
-		return "Suspended"
+		return "suspended"
 	case Lost:
-		return "Lost"
+		return "lost"
 	case Closed:
-		return "Closed"
+		return "closed"
 	}
-	return "Unknown"
+	return "unknown"
 }
 
 // Change is a step of a [Manager] from one state to another.

@@ -118,7 +118,7 @@ type WatchInfo struct {
 
 // AcquireInfo describes an acquisition.
 type AcquireInfo struct {
-	Kind   string // mutex, unfair, read, write or semaphore; gate: the lock that guards entry to a semaphore in Curator's layout
+	Kind   string // mutex, election, unfair, read, write or semaphore; gate: the lock that guards entry to a semaphore in Curator's layout
 	Chroot string // the path of the connect string; "/" if it has none
 	Path   string // the lock's directory
 	Try    bool   // the call does not wait

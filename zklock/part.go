@@ -10,4 +10,10 @@ func init() {
 		}
 		return part, m.kind != unfair
 	})
+	queueplumbing.Elect = func(mutex any) {
+		m := mutex.(*Mutex)
+		election := *m.kind
+		election.Name = "election"
+		m.kind = &election
+	}
 }

@@ -49,6 +49,10 @@ var (
 	Deaf func(data []byte) bool
 )
 
+// Elect makes messages and hooks call a *zklock.Mutex an election, so that a leader, which holds for weeks, does not look like
+// a lock that hangs. Package zklock sets it. The mutex must not have been used.
+var Elect func(mutex any)
+
 // Lease has the internal methods of a queue.Lease. Use the functions of this package instead.
 type Lease interface {
 	StartRelease(ctx context.Context) (wait func() error)

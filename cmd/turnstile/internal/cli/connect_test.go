@@ -21,6 +21,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -110,15 +111,21 @@ func TestAuth(t *testing.T) {
 	}
 }
 
-// --chroot and a chroot in --zk mean the same nodes.
+// --chroot and a chroot in --zk mean the same nodes: the lock that is held there.
 func TestChroot(t *testing.T) {
 	t.Parallel()
 	root, servers := testserver.Path(t), testserver.Server(t).ConnectString()
-	for _, flags := range [][]string{{"--zk", servers, "--chroot", root}, {"--zk", servers + root}, {"--zk", servers, "--chroot", root + "/"}} {
-		call(t.Context(), nil, append(append([]string{"run"}, flags...), "/a", "--", "true")...).want(t, 0)
+	held, err := zklock.New(testserver.Connect(t, servers), root+"/a")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := testserver.Children(t, root); len(got) != 1 || got[0] != "a" {
-		t.Errorf("children of the chroot: %q", got)
+	if err := held.Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range [][]string{{"--zk", servers, "--chroot", root}, {"--zk", servers + root}, {"--zk", servers, "--chroot", root + "/"}} {
+		run := append([]string{"run", "--try"}, flags...)
+		call(t.Context(), nil, append(run, "/a", "--", "true")...).want(t, codeBusy)
+		call(t.Context(), nil, append(run, "/b", "--", "true")...).want(t, 0)
 	}
 }
 

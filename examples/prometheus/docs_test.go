@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// docs is where the rules, their tests and the dashboard are, which these tests keep in step with otelzk.
+const docs = "../../docs/prometheus/"
+
+func file(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.FromSlash(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// firsts returns what the first group of a regular expression matches.
+func firsts(text, expression string) (all []string) {
+	for _, m := range regexp.MustCompile(expression).FindAllStringSubmatch(text, -1) {
+		all = append(all, m[1])
+	}
+	return all
+}
+
+// promtool runs Prometheus' tool. Debian has it in the package prometheus.
+func promtool(t *testing.T, args ...string) {
+	t.Helper()
+	tool, err := exec.LookPath("promtool")
+	if err != nil {
+		if os.Getenv("ZKTEST_REQUIRE_REAL") == "1" {
+			t.Fatal(err)
+		}
+		t.Skipf("%v: make deps installs it", err)
+	}
+	if out, err := exec.Command(tool, args...).CombinedOutput(); err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// Each rule fires in a case of rules_test.yml, and is silent in another one.
+func TestRules(t *testing.T) {
+	promtool(t, "check", "rules", docs+"rules.yml")
+	promtool(t, "test", "rules", docs+"rules_test.yml")
+	cases := file(t, docs+"rules_test.yml")
+	for _, alert := range firsts(file(t, docs+"rules.yml"), `- alert: (\w+)`) {
+		if !regexp.MustCompile(`alertname: ` + alert + `\n +exp_alerts:\n +- exp_labels`).MatchString(cases) {
+			t.Errorf("%s fires in no case", alert)
+		}
+		if !strings.Contains(cases, "alertname: "+alert+", exp_alerts: []") {
+			t.Errorf("%s is silent in no case", alert)
+		}
+	}
+}
+
+// The table of docs/operations.md has the rules, in their order, with their summaries.
+func TestTableOfAlerts(t *testing.T) {
+	var inRules, inTable []string
+	for _, m := range regexp.MustCompile(`- alert: (\w+)[^#]*?summary: (.*)\n`).FindAllStringSubmatch(file(t, docs+"rules.yml"), -1) {
+		inRules = append(inRules, m[1]+": "+m[2])
+	}
+	for _, m := range regexp.MustCompile("\n\\| `(Turnstile\\w+)` \\| ([^|]*) \\|").FindAllStringSubmatch(file(t, "../../docs/operations.md"), -1) {
+		inTable = append(inTable, m[1]+": "+m[2])
+	}
+	if len(inRules) == 0 || !slices.Equal(inRules, inTable) {
+		t.Errorf("rules.yml has\n%s\noperations.md has\n%s", strings.Join(inRules, "\n"), strings.Join(inTable, "\n"))
+	}
+}
+
+// vocabulary is what is on a page: names of metrics and of labels, and the values of labels.
+type vocabulary struct {
+	names  map[string]bool
+	values map[string]bool // name="value"
+}
+
+// words returns the vocabulary of a page on which everything has happened that the rules speak of.
+func words(t *testing.T) vocabulary {
+	t.Helper()
+	read, hooks := page(t)
+	for _, kind := range []string{"mutex", "election"} {
+		_, end := hooks.Acquire(t.Context(), session.AcquireInfo{Kind: kind})
+		end(session.AcquireResult{})
+		hooks.Hold(t.Context(), session.HoldInfo{Kind: kind})(nil)
+	}
+	for _, op := range []string{"create", "delete", "multi"} {
+		_, end := hooks.Request(t.Context(), session.RequestInfo{Op: op})
+		end(nil)
+	}
+	v := vocabulary{map[string]bool{}, map[string]bool{}}
+	for _, sample := range scrape(t, read) {
+		v.names[regexp.MustCompile(`^\w+`).FindString(sample)] = true
+		for _, m := range regexp.MustCompile(`(\w+)="([^"]*)"`).FindAllStringSubmatch(sample, -1) {
+			v.names[m[1]], v.values[m[0]] = true, true
+		}
+	}
+	return v
+}
+
+// check requires that all names and values of a query are on the page.
+func (v vocabulary) check(t *testing.T, query string) {
+	t.Helper()
+	metrics := 0
+	for _, name := range regexp.MustCompile(`\b(zklock|db|error)_\w+`).FindAllString(query, -1) {
+		if !v.names[name] {
+			t.Errorf("otelzk has no %s, in %s", name, query)
+		}
+		metrics++
+	}
+	if metrics == 0 {
+		t.Errorf("no metric of otelzk in %s", query)
+	}
+	for _, m := range regexp.MustCompile(`((?:zklock|db)_\w+)!?=~?"([^"]*)"`).FindAllStringSubmatch(query, -1) {
+		for value := range strings.SplitSeq(m[2], "|") {
+			if want := fmt.Sprintf("%s=%q", m[1], value); !v.values[want] {
+				t.Errorf("otelzk has no %s, in %s", want, query)
+			}
+		}
+	}
+}
+
+// The rules use metrics, labels and values that otelzk exports. A query with a wrong name is no error for Prometheus.
+func TestNamesInRules(t *testing.T) {
+	v := words(t)
+	rules := file(t, docs+"rules.yml")
+	queries := firsts(rules, `expr: >-\n +(.*)\n`)
+	if len(queries) == 0 || len(queries) != strings.Count(rules, "- alert:") {
+		t.Fatalf("%d queries", len(queries))
+	}
+	for _, q := range queries {
+		v.check(t, q)
+	}
+	for _, series := range firsts(file(t, docs+"rules_test.yml"), `series: '([^']*)'`) {
+		if name, labels, _ := strings.Cut(series, "{"); !v.names[name] || labels == "" {
+			t.Errorf("otelzk has no %s", series)
+		}
+	}
+}
+
+// dashboard has what Grafana requires of a dashboard.
+type dashboard struct {
+	Title, UID    string
+	SchemaVersion int
+	Templating    struct{ List []struct{ Name, Type string } }
+	Panels        []panel
+}
+
+type panel struct {
+	ID          int
+	Title, Type string
+	Datasource  struct{ Type, UID string }
+	GridPos     struct{ H, W, X, Y int }
+	Targets     []struct{ RefID, Expr string }
+}
+
+// The dashboard parses, its panels have all that Grafana needs and do not lie on each other, and its queries are good
+// for Prometheus and use the names of otelzk.
+func TestDashboard(t *testing.T) {
+	var d dashboard
+	if err := json.Unmarshal([]byte(file(t, docs+"dashboard.json")), &d); err != nil {
+		t.Fatal(err)
+	}
+	variables := map[string]string{}
+	for _, v := range d.Templating.List {
+		variables[v.Name] = v.Type
+	}
+	if d.Title == "" || d.UID == "" || d.SchemaVersion < 30 || len(d.Panels) == 0 ||
+		!maps.Equal(variables, map[string]string{"datasource": "datasource", "job": "query"}) {
+		t.Errorf("dashboard %q %q, schema %d, %d panels, variables %v", d.Title, d.UID, d.SchemaVersion, len(d.Panels), variables)
+	}
+	v := words(t)
+	taken, ids := map[[2]int]string{}, map[int]bool{}
+	var queries bytes.Buffer
+	for _, p := range d.Panels {
+		g := p.GridPos
+		if p.Title == "" || p.Type == "" || ids[p.ID] || len(p.Targets) == 0 || p.Datasource.Type != "prometheus" ||
+			p.Datasource.UID != "${datasource}" || g.H < 1 || g.W < 1 || g.X < 0 || g.X+g.W > 24 {
+			t.Errorf("panel %+v", p)
+		}
+		ids[p.ID] = true
+		for x := g.X; x < g.X+g.W; x++ {
+			for y := g.Y; y < g.Y+g.H; y++ {
+				if other := taken[[2]int{x, y}]; other != "" {
+					t.Fatalf("%q lies on %q", p.Title, other)
+				}
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+		for i, q := range p.Targets {
+			v.check(t, strings.ReplaceAll(q.Expr, `job=~"$job"`, ""))
+			plain := strings.NewReplacer("$__rate_interval", "5m", "$job", ".*").Replace(q.Expr)
+			fmt.Fprintf(&queries, "  - record: panel:%d:%d\n    expr: %q\n", p.ID, i, plain)
+		}
+	}
+	rules := filepath.Join(t.TempDir(), "rules.yml")
+	if err := os.WriteFile(rules, append([]byte("groups:\n- name: dashboard\n  rules:\n"), queries.Bytes()...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	promtool(t, "check", "rules", rules)
+}

@@ -1,0 +1,192 @@
+package otelzk_test
+
+import (
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/otelzk"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+var (
+	reasons      = []string{"session_expired", "session_uncertain", "session_replaced", "session_suspended", "node_deleted", "lost"}
+	outcomes     = []string{"acquired", "busy", "canceled", "timeout", "failed"}
+	stateNames   = []string{"connecting", "connected", "suspended", "lost", "closed"}
+	gaugeMetrics = []string{"zklock.hold.oldest", "zklock.wait.oldest", "zklock.session.status"}
+)
+
+func state(s string) attribute.KeyValue { return attribute.String("zklock.session.state", s) }
+
+func reason(r string) attribute.KeyValue { return attribute.String("error.type", r) }
+
+// each returns a point for mutexes with each of the values.
+func each(attr func(string) attribute.KeyValue, values ...string) (points []metricdata.DataPoint[int64]) {
+	for _, v := range values {
+		points = append(points, point(kind, attr(v)))
+	}
+	return points
+}
+
+func inStates() (points []metricdata.DataPoint[int64]) {
+	for _, s := range stateNames {
+		points = append(points, point(state(s)))
+	}
+	return points
+}
+
+func gauge(points ...metricdata.DataPoint[float64]) metricdata.Gauge[float64] {
+	return metricdata.Gauge[float64]{DataPoints: points}
+}
+
+func point64(kv ...attribute.KeyValue) metricdata.DataPoint[float64] {
+	return metricdata.DataPoint[float64]{Attributes: attribute.NewSet(append(kv, ensemble)...)}
+}
+
+// zeros requires that the metric has a point with each value of an attribute, and that all are 0.
+func (tel *telemetry) zeros(tb testing.TB, name string, attr func(string) attribute.KeyValue, values []string) {
+	tb.Helper()
+	_, metrics := tel.collect(tb)
+	data, _ := metrics[name].(metricdata.Sum[int64])
+	for _, v := range values {
+		n := 0
+		for _, p := range data.DataPoints {
+			if hasAll(p.Attributes, []attribute.KeyValue{attr(v)}) {
+				n++
+				if p.Value != 0 {
+					tb.Errorf("%s is %d for %s before anything happened", name, p.Value, v)
+				}
+			}
+		}
+		if n != 1 {
+			tb.Errorf("%s has %d points for %s, want 1", name, n, v)
+		}
+	}
+}
+
+// age returns the value of a gauge for mutexes, which must be there.
+func (tel *telemetry) age(tb testing.TB, name string) time.Duration {
+	tb.Helper()
+	_, metrics := tel.collect(tb)
+	data, _ := metrics[name].(metricdata.Gauge[float64])
+	for _, p := range data.DataPoints {
+		if hasAll(p.Attributes, []attribute.KeyValue{kind}) {
+			return time.Duration(p.Value * float64(time.Second))
+		}
+	}
+	tb.Fatalf("no %s", name)
+	return 0
+}
+
+// between requires that a gauge tells the age of something that began after the one time and before the other.
+func (tel *telemetry) between(tb testing.TB, name string, after, before time.Time) {
+	tb.Helper()
+	const rounding = time.Microsecond
+	least := time.Since(before)
+	got := tel.age(tb, name)
+	if most := time.Since(after); got < least-rounding || got > most+rounding {
+		tb.Errorf("%s is %v, want between %v and %v", name, got, least, most)
+	}
+}
+
+// Counters are there with 0 before the first event. A query such as Prometheus' increase sees no event in a series that
+// begins with 1.
+func TestCountersBeginAtZero(t *testing.T) {
+	tel := newTelemetry()
+	hooks := otelzk.New(tel.opts...)
+	tel.zeros(t, "zklock.session.transitions", state, stateNames)
+	c := connect(t, directory(t), tel, hooks)
+	create := c.proxy.HoldRequest(zktest.On(zktest.OpCreate, c.mx.Path()))
+	locked := background(func() error { return c.mx.Lock(patient(t)) })
+	c.started(t, "create /", 0)
+	tel.zeros(t, "zklock.losses", reason, reasons)
+	tel.zeros(t, "zklock.acquisitions", outcome, outcomes)
+	create.Release()
+	must(t, receive(t, "Lock", locked))
+	c.unlock(t)
+	for _, o := range outcomes {
+		if got, want := c.value(t, "zklock.acquisitions", kind, outcome(o)) == 1, o == "acquired"; got != want {
+			t.Errorf("acquisitions with the outcome %s: %v", o, got)
+		}
+	}
+}
+
+// The gauges tell the ages of the oldest hold and the oldest wait, also if several managers have the same attributes.
+func TestOldest(t *testing.T) {
+	tel := newTelemetry()
+	dir, other := directory(t), directory(t)
+	a, b := connect(t, dir, tel, otelzk.New(tel.opts...)), connect(t, other, tel, otelzk.New(tel.opts...))
+	first := time.Now()
+	must(t, a.mx.Lock(patient(t)))
+	second := time.Now()
+	must(t, b.mx.Lock(patient(t)))
+	third := time.Now()
+	for range 20 { // the managers are read in any order
+		tel.between(t, "zklock.hold.oldest", first, second)
+	}
+	if got := tel.age(t, "zklock.wait.oldest"); got != 0 {
+		t.Errorf("the oldest wait has lasted for %v, and nothing waits", got)
+	}
+	if ok, err := b.mx.TryLock(patient(t)); ok || err != nil {
+		t.Fatal(ok, err)
+	}
+
+	waiter, err := zklock.New(b.m, dir)
+	must(t, err)
+	asked := time.Now()
+	waiting := background(func() error { return waiter.Lock(patient(t)) })
+	tel.started(t, "zklock watch", 0)
+	tel.between(t, "zklock.wait.oldest", asked, time.Now())
+	a.unlock(t)
+	must(t, receive(t, "Lock", waiting))
+	tel.between(t, "zklock.hold.oldest", second, third)
+	b.unlock(t)
+	tel.between(t, "zklock.hold.oldest", third, time.Now())
+	if err := waiter.Unlock(); err != nil {
+		tel.slow = true
+	}
+	tel.settled(t)
+	for _, name := range []string{"zklock.hold.oldest", "zklock.wait.oldest"} {
+		if got := tel.age(t, name); got != 0 {
+			t.Errorf("%s is %v in the end", name, got)
+		}
+	}
+}
+
+// The gauge of the state has a series for each state. Its values add up to the number of managers. It ends, as the others
+// do, with the last manager.
+func TestSessionStatus(t *testing.T) {
+	tel := newTelemetry()
+	status := func(s string) int64 { return tel.value(t, "zklock.session.status", state(s)) }
+	hooks := otelzk.New(tel.opts...)
+	if n := status("connecting"); n != 1 {
+		t.Errorf("%d sessions are connecting before there is a manager", n)
+	}
+	a := connect(t, directory(t), tel, hooks)
+	b := connect(t, directory(t), tel, otelzk.New(tel.opts...))
+	zktest.Eventually(t, testserver.Patience, "two sessions", func() bool { return status("connected") == 2 && status("connecting") == 0 })
+	tel.zeros(t, "zklock.session.status", state, []string{"connecting", "suspended", "lost", "closed"})
+
+	a.proxy.Refuse(true)
+	a.proxy.Disconnect()
+	zktest.Eventually(t, testserver.Patience, "an outage", func() bool { return status("suspended") == 1 && status("connected") == 1 })
+	a.proxy.Refuse(false)
+	a.m.Close()
+	zktest.Eventually(t, testserver.Patience, "one session", func() bool {
+		return status("connected") == 1 && status("suspended")+status("closed") == 0
+	})
+	b.m.Close()
+	zktest.Eventually(t, testserver.Patience, "the gauges to end", func() bool {
+		_, metrics := tel.collect(t)
+		for _, name := range gaugeMetrics {
+			if metrics[name] != nil {
+				return false
+			}
+		}
+		return true
+	})
+}
