@@ -25,7 +25,7 @@ func TestRunStoppedCommandEnds(t *testing.T) {
 	}
 }
 
-// Whoever continues a command that is stopped gets its status.
+// A command that is stopped, and that an operator continues, goes on to its status.
 func TestRunStoppedCommandGoesOn(t *testing.T) {
 	t.Parallel()
 	p := start(t, server(t), "run", testserver.Path(t), "--", "sh", "-c", "kill -STOP $$; exit 7")

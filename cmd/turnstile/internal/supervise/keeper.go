@@ -265,7 +265,7 @@ func (k *keeper) changed(status syscall.WaitStatus) {
 	}
 }
 
-// killAll kills what is left. New processes are found the next time.
+// killAll kills all descendants. New processes are found the next time.
 func (k *keeper) killAll() {
 	if stuck := k.tree.signal(unix.SIGKILL, true); len(stuck) > 0 && !k.stuck {
 		k.stuck = true
