@@ -28,7 +28,7 @@ func Example() {
 	}
 	// Output:
 	// holds the mutex /locks/invoice-42: request 42
-	// Connected
+	// connected
 }
 
 func run(ctx context.Context, servers string, operators *http.ServeMux) error {
