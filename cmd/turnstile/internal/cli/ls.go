@@ -30,7 +30,8 @@ holds it, and how many contenders wait.
 QUEUED is how long ago the first holder came to the queue, by the servers' clock. The
 servers do not know when it got the lock. Locks that nobody uses are left out, unless
 --all is given. A directory that may not be read is named, and does not end the list.
-Nor does one whose list of children is longer than 64 MiB, unless it is PREFIX itself.
+Nor does one whose list of children is longer than 64 MiB. If PREFIX itself is one of
+the two, that is an error.
 
 Ls costs one request for each directory, and one for each holder, up to four a lock.
 At most 32 requests are in flight at once.
@@ -41,7 +42,7 @@ With --json it prints one object:
             directory that nobody uses. holders has up to four holders, as "show --json"
             prints them. holding is how many there are.
   unread    array of {path, error}: directories that may not be read, or whose list is too long
-  complete  false if the list ended early at --depth or --max`,
+  complete  false if some could not be read, or the list ended early at --depth or --max`,
 		Example: `  turnstile ls
   turnstile ls /prod/locks
   turnstile ls --json /prod/locks | jq -r '.locks[] | select(.waiting > 10) | .path'`,
@@ -108,14 +109,22 @@ func (a *App) printList(prefix string, found *locks.Found, o lsOptions) {
 		for _, line := range t.lines() {
 			fmt.Fprintln(a.Out, line)
 		}
-	} else if !o.all {
-		fmt.Fprintf(a.Err, "No lock at %s or below it is in use (%s read). --all lists unused ones.\n",
-			prefix, count(found.Read, "directory", "directories"))
+	} else if n := found.Read - len(found.Unread); !o.all {
+		fmt.Fprintf(a.Err, "No lock at %s or below it is in use, as far as it was read (%s). --all lists unused ones.\n",
+			prefix, count(n, "directory", "directories"))
+	}
+	a.printUnread(found)
+	a.printBounds(found, o.bounds)
+}
+
+// printUnread names the directories that could not be read.
+func (a *App) printUnread(found *locks.Found) {
+	if n := len(found.Unread); n > 0 {
+		fmt.Fprintf(a.Err, "The list is not complete: %s could not be read.\n", count(n, "directory", "directories"))
 	}
 	for _, u := range found.Unread {
 		fmt.Fprintf(a.Err, "%s: %s\n", clean(u.Path), u.Error)
 	}
-	a.printBounds(found, o.bounds)
 }
 
 // printBounds says where a walk has stopped.
@@ -207,7 +216,7 @@ func lockOf(l *locks.Lock) lockJSON {
 func listOf(found *locks.Found) listJSON {
 	j := listJSON{
 		Locks: []lockJSON{}, Unread: append([]locks.Unread{}, found.Unread...),
-		Complete: len(found.TooDeep)+len(found.TooMany) == 0,
+		Complete: found.Complete(),
 	}
 	for _, l := range found.Locks {
 		j.Locks = append(j.Locks, lockOf(l))

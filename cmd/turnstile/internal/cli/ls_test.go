@@ -118,11 +118,15 @@ func TestLsErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := w.call(t.Context(), "ls")
-	got.want(t, 0, "/test/closed: no rights to read it")
+	got.want(t, 0, "/test/closed: no rights to read it", "The list is not complete: 1 directory could not be read")
+	var l listJSON
+	if err := json.Unmarshal([]byte(w.call(t.Context(), "ls", "--json").stdout), &l); err != nil || l.Complete || len(l.Unread) != 1 {
+		t.Errorf("%+v, %v", l, err)
+	}
 	if !strings.Contains(got.stdout, "/test/open") {
 		t.Errorf("stdout %q", got.stdout)
 	}
-	w.call(t.Context(), "ls", "/test/closed").want(t, 0, "/test/closed: no rights to read it")
+	w.call(t.Context(), "ls", "/test/closed").want(t, codeRefused, "/test/closed: the servers refuse the request", "--auth")
 }
 
 // Ls names the next holder if the first one leaves while it is read.

@@ -34,10 +34,22 @@ type Found struct {
 	TooDeep, TooMany []string
 }
 
+// Complete reports whether all directories were read.
+func (f *Found) Complete() bool { return len(f.TooDeep)+len(f.TooMany)+len(f.Unread) == 0 }
+
 // Walk finds the locks at a path and below it. A directory of a lock is also searched for directories of
 // other locks. ZooKeeper's own /zookeeper is left out. Directories that the server refuses to list are
 // reported, and do not end the walk. Nor do those below the first whose list or path is too long. Walk fails as Read does.
 func (t *Tree) Walk(ctx context.Context, from string, b Bounds) (*Found, error) {
+	return t.walk(ctx, from, b, Holders)
+}
+
+// WalkAll is Walk, and reads the nodes of all contenders.
+func (t *Tree) WalkAll(ctx context.Context, from string, b Bounds) (*Found, error) {
+	return t.walk(ctx, from, b, All)
+}
+
+func (t *Tree) walk(ctx context.Context, from string, b Bounds, detail Detail) (*Found, error) {
 	found := &Found{}
 	level := []string{from}
 	for depth := 0; len(level) > 0; depth++ {
@@ -49,7 +61,7 @@ func (t *Tree) Walk(ctx context.Context, from string, b Bounds) (*Found, error) 
 			found.TooMany = level[room:]
 			level = level[:room]
 		}
-		next, err := t.walkLevel(ctx, level, depth == 0, found)
+		next, err := t.walkLevel(ctx, level, depth == 0, detail, found)
 		if err != nil {
 			return nil, err
 		}
@@ -64,16 +76,16 @@ func (t *Tree) Walk(ctx context.Context, from string, b Bounds) (*Found, error) 
 }
 
 // walkLevel reads directories, and returns those below them.
-func (t *Tree) walkLevel(ctx context.Context, dirs []string, top bool, found *Found) (next []string, err error) {
+func (t *Tree) walkLevel(ctx context.Context, dirs []string, top bool, detail Detail, found *Found) (next []string, err error) {
 	all := make([]*Lock, len(dirs))
 	errs := make([]error, len(dirs))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
 	for i, dir := range dirs {
 		g.Go(func() error {
-			all[i], errs[i] = t.Read(ctx, dir, Holders)
+			all[i], errs[i] = t.Read(ctx, dir, detail)
 			switch {
-			case errors.Is(errs[i], zk.ErrNoAuth), !top && tooLong(errs[i]):
+			case !top && (errors.Is(errs[i], zk.ErrNoAuth) || tooLong(errs[i])):
 				return nil
 			case errors.Is(errs[i], zk.ErrNoNode) && !top:
 				errs[i] = nil // it has gone since
