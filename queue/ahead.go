@@ -103,10 +103,17 @@ func (q *Queue) why(v *view, now time.Time) string {
 		}
 		return "not connected"
 	}
-	if v == nil {
-		return ""
+	silence, text := plumbing.OfManager(q.m).Silence(), ""
+	if v != nil {
+		text = v.text(now)
 	}
-	return v.text(now)
+	switch {
+	case silence == nil:
+		return text
+	case text == "":
+		return silence.Error()
+	}
+	return silence.Error() + "; " + text
 }
 
 // named returns the target that text names, and how many targets stand. It returns -1 if none does.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/turnstile-go/turnstile/internal/label"
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -24,14 +23,11 @@ func newCall(ctx context.Context, q *Queue) *call {
 	return &call{q: q, ctx: ctx, result: session.AcquireResult{Position: -1}}
 }
 
-// begin calls the Acquire hook, unless ctx has ended or has a bad label. The caller calls conclude,
+// begin calls the Acquire hook, unless ctx has ended. The caller calls conclude,
 // and cut in any case.
 func (c *call) begin(r *Request, try bool) error {
 	if err := c.ctx.Err(); err != nil {
 		return fmt.Errorf("acquire %s: %w", c.q.dir, err)
-	}
-	if err := checkLabel(label.From(c.ctx)); err != nil {
-		return err
 	}
 	c.ctx, c.end = traceAcquire(c.ctx, c.q.hooks(), session.AcquireInfo{
 		Kind: r.Kind.Name, Chroot: plumbing.OfManager(c.q.m).Chroot(), Path: c.q.dir, Try: try,
@@ -63,9 +59,19 @@ func (c *call) conclude(l *Lease, err error) (*Lease, error) {
 	c.end(c.result)
 	told = true
 	if err != nil {
-		return nil, fmt.Errorf("acquire %s: %w", c.q.dir, err)
+		return nil, fmt.Errorf("acquire %s: %w", c.q.dir, withCause(c.ctx, err))
 	}
 	return l, nil
+}
+
+// withCause adds to the text of an error, which says that ctx has ended, the cause that the caller has given
+// (context.WithCancelCause). The error does not match the cause: that may be the loss of another lock.
+func withCause(ctx context.Context, err error) error {
+	ended, cause := ctx.Err(), context.Cause(ctx)
+	if ended == nil || !errors.Is(err, ended) || errors.Is(err, cause) { // without one of its own, the cause is ended
+		return err
+	}
+	return fmt.Errorf("%w: %v", err, cause) //nolint:errorlint // see above
 }
 
 // cut tells the hook that the acquisition was cut short by a panic or the end of the goroutine. It

@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -58,6 +59,20 @@ func (m *managerPlumbing) Failure() error {
 	m.mu.Unlock()
 	return cmp.Or(refused, m.dialer.lastFailure())
 }
+
+func (m *managerPlumbing) Silence() error {
+	s := m.live()
+	if s == nil {
+		return nil
+	}
+	if noBytes, _ := silenceOf(s.present()); noBytes >= notableSilence {
+		return fmt.Errorf("no answer from %v for %v", s.server(), noBytes.Round(100*time.Millisecond))
+	}
+	return nil
+}
+
+// notableSilence is how long a silence is that the error of a wait mentions.
+const notableSilence = time.Second
 
 func (m *managerPlumbing) Server() string {
 	s := m.live()

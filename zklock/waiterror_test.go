@@ -3,9 +3,11 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -169,6 +171,67 @@ func TestWaitErrorWithoutConnection(t *testing.T) {
 		}
 		proxy.Heal()
 		zktest.Eventually(t, testserver.Patience, "the connection", func() bool { return m.State() == session.Connected })
+	}
+}
+
+// The text of a wait that ends has the cause that the caller gave its context, and the error does not match it.
+func TestWaitErrorCause(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
+		must(t, newMutex(t, connect(), lockPath).Lock(t.Context()))
+		cause := fmt.Errorf("the client has hung up: %w", session.ErrLost)
+		for _, opts := range [][]zklock.Option{nil, {zklock.WithLocalHandover(1)}} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			mx := newMutex(t, connect(), lockPath, opts...)
+			locking := background(func() error { return mx.Lock(ctx) })
+			synctest.Wait()
+			cancel(cause)
+			err := receive(t, "Lock", locking)
+			wantErr(t, "Lock", err, context.Canceled)
+			if errors.Is(err, session.ErrLost) || !strings.HasSuffix(err.Error(), ": "+cause.Error()) {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}
+
+// A wait that ends while the network drops everything, and nobody has noticed yet, says from whom no answer came. It does so
+// whether the request for a place is in flight, or it has waited and a heartbeat is.
+func TestWaitErrorOfSilence(t *testing.T) {
+	for name, waits := range map[string]bool{"asks": false, "waits": true} {
+		for kind, opts := range map[string][]zklock.Option{"alone": nil, "local": {zklock.WithLocalHandover(1)}} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+					m := connect()
+					must(t, newMutex(t, connect(), lockPath).Lock(t.Context()))
+					ctx, cancel := context.WithCancel(t.Context())
+					mx := newMutex(t, m, lockPath, opts...)
+					lock := func() error { return mx.Lock(ctx) }
+					var locking <-chan error
+					if waits {
+						locking = background(lock)
+						synctest.Wait()
+					}
+					server.Blackhole(zktest.Both)
+					if !waits {
+						locking = background(lock)
+					}
+					time.Sleep(3500 * time.Millisecond)
+					if s := m.State(); s != session.Connected {
+						t.Fatalf("the manager has noticed: %v", s)
+					}
+					cancel()
+					err := receive(t, "Lock", locking)
+					wantErr(t, "Lock", err, context.Canceled)
+					if !strings.Contains(err.Error(), "no answer from zookeeper:2181 for ") {
+						t.Errorf("%v does not say from whom no answer came", err)
+					}
+					if waits && !strings.Contains(err.Error(), "; held by ") {
+						t.Errorf("%v does not say who holds the lock", err)
+					}
+					server.Heal()
+				})
+			})
+		}
 	}
 }
 

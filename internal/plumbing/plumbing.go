@@ -70,6 +70,9 @@ type Manager interface {
 	// Failure returns why there is no connection, as far as that is known, and otherwise nil. It does
 	// not wait.
 	Failure() error
+	// Silence returns an error that says from which server, and for how long, no answer has come to a request in flight. It
+	// returns nil for a silence of less than a second, which a slow server can cause. It does not wait.
+	Silence() error
 	// FirstWarning reports whether it is called with this path and transaction (zxid) for the first
 	// time, so that a warning about a node is logged once. It forgets old nodes when there are many.
 	FirstWarning(path string, zxid int64) bool
