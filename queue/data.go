@@ -2,7 +2,6 @@ package queue
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -10,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/internal/label"
 )
 
 // nodeData is the data of a node by default, as JSON. It says who contends.
@@ -106,19 +105,8 @@ func whoIs(data []byte) nodeData {
 
 // shown returns text if it fits into a message: it is short and has no control characters.
 func shown(text string) string {
-	if len(text) > maxLabel || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if len(text) > label.Longest || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return ""
 	}
 	return text
-}
-
-// maxLabel is the length of the longest label, in bytes.
-const maxLabel = 256
-
-// checkLabel returns an error if a node cannot have the label.
-func checkLabel(label string) error {
-	if label != "" && shown(label) == "" {
-		return fmt.Errorf("queue: %w: label %.40q: want at most %d bytes of printable characters", session.ErrInvalid, label, maxLabel)
-	}
-	return nil
 }

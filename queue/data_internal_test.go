@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -58,16 +57,5 @@ func TestDescribe(t *testing.T) {
 	}
 	if asked != 4 {
 		t.Errorf("the hook was asked %d times, want 4", asked)
-	}
-}
-
-func TestCheckLabel(t *testing.T) {
-	for text, ok := range map[string]bool{
-		"": true, "request 42": true, "größer als ß": true, strings.Repeat("x", maxLabel): true,
-		strings.Repeat("x", maxLabel+1): false, "two\nlines": false, "\x1b[2J": false, "\xff": false,
-	} {
-		if err := checkLabel(text); (err == nil) != ok || !ok && !errors.Is(err, session.ErrInvalid) {
-			t.Errorf("%q: %v", text, err)
-		}
 	}
 }
