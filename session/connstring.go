@@ -95,6 +95,10 @@ func parseHostPort(item string) (hostPort, error) {
 		}
 	case strings.Contains(item, ":") && net.ParseIP(item) == nil:
 		return hostPort{}, invalidf("server %q: an IPv6 address with a port is written [address]:port", item)
+	case strings.Contains(item, ":"):
+		if at := strings.LastIndexByte(item, ':'); looksLikePort(item[at+1:]) {
+			return hostPort{}, invalidf("server %q: is this [%s]:%s, or the address [%[1]s]?", item, strings.TrimSuffix(item[:at], ":"), item[at+1:])
+		}
 	}
 	if host == "" {
 		return hostPort{}, invalidf("server %q has no host", item)
@@ -107,6 +111,11 @@ func parseHostPort(item string) (hostPort, error) {
 		return hostPort{}, invalidf("server %q: port %q is not a number from 1 to 65535", item, port)
 	}
 	return hostPort{host, port}, nil
+}
+
+// looksLikePort reports whether the last part of an IPv6 address without brackets may be meant as a port.
+func looksLikePort(part string) bool {
+	return len(part) == 4 && strings.Trim(part, "0123456789") == ""
 }
 
 // FullName returns the name of a path outside this manager, such as

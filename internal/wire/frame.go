@@ -20,8 +20,25 @@ var ErrBadFrame = errors.New("malformed frame from the server")
 // badLength is an ErrBadFrame for a frame of that length.
 type badLength int
 
-func (n badLength) Error() string        { return fmt.Sprintf("%v: %d bytes long", ErrBadFrame, int(n)) }
+func (n badLength) Error() string {
+	if text := n.text(); text != "" {
+		return fmt.Sprintf("%v: it begins with %q, so this is no ZooKeeper server", ErrBadFrame, text)
+	}
+	return fmt.Sprintf("%v: %d bytes long", ErrBadFrame, int(n))
+}
+
 func (n badLength) Is(target error) bool { return target == ErrBadFrame }
+
+// text returns the four bytes of the length if they are text, as of a server that speaks HTTP, SSH or Redis's protocol.
+func (n badLength) text() string {
+	b := binary.BigEndian.AppendUint32(nil, uint32(n))
+	for _, c := range b {
+		if c < ' ' || c > '~' {
+			return ""
+		}
+	}
+	return string(b)
+}
 
 // frames finds the frames in a stream of bytes that comes in pieces. It passes on the head of
 // each frame, checks its body, and says when the frame is whole.

@@ -31,7 +31,7 @@ var attacks = []struct {
 		{name: "hang up", on: aListing},
 		{name: "set session", on: aGreeting, arg: 0},
 	}, "expired"},
-	{"text", []step{{name: "text", after: 3}}, "bytes long"},
+	{"text", []step{{name: "text", after: 3}}, "so this is no ZooKeeper server"},
 	{"a frame of no bytes", []step{{name: "set length", on: aListing}}, "0 bytes long"},
 	{"a frame of negative length", []step{{name: "set length", on: aListing, arg: 0xfffffff0}}, "-16 bytes long"},
 	{"a frame of 2 GB", []step{{name: "set length", on: aListing, arg: 0x7fffffff}}, "an answer of 2147483647 bytes"},
