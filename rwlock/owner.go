@@ -10,6 +10,9 @@ import (
 // WithOwner returns a context with a new owner, for re-entrancy: where Java has threads, Go has
 // contexts. It is zklock.WithOwner: one owner can hold locks of both packages.
 //
+// An owner is one task. Make the context where the task begins, and never in main: all goroutines with the context are the
+// same owner, and would hold the lock beside each other.
+//
 // Calls on one RWMutex with this context, or one derived from it, belong to that owner:
 //
 //   - An owner that holds the write lock gets it again at once. So does an owner that holds the read
