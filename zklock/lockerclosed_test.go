@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"path"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
@@ -156,6 +158,43 @@ func TestLockerOnClosed(t *testing.T) {
 			t.Errorf("Lock: %+v, want the panic of OnClosed", got)
 		}
 		if lines := log.lines("goroutine"); len(lines) != 0 {
+			t.Errorf("said in the log: %q", lines)
+		}
+	})
+}
+
+// OnRefused is called in the goroutine of Lock, instead of the log, for each new error, and may panic. If it returns, Lock
+// tries again.
+func TestLockerOnRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+		var log logbook
+		m := connect(log.option())
+		s := testserver.Session(t, m)
+		for _, dir := range []string{path.Dir(lockPath), lockPath} {
+			_, err := s.Create(t.Context(), dir, nil, session.Persistent)
+			must(t, err)
+		}
+		stranger, err := s.Create(t.Context(), lockPath+"/lease-", nil, session.EphemeralSequential)
+		must(t, err)
+		told := make(chan error, 9)
+		mx := newMutex(t, m, lockPath)
+		locker := mx.Locker(zklock.OnRefused(func(err error) { told <- err }))
+		got := outcomeOf(locker.Lock)
+		wantErr(t, "OnRefused", receive(t, "OnRefused", told), queue.ErrConflict)
+		time.Sleep(90 * time.Second)
+		if n := len(told); n != 1 {
+			t.Errorf("it was told %d times in the next 90 s, want once a minute", n)
+		}
+		refused := receive(t, "Lock", outcomeOf(mx.Locker(zklock.OnRefused(func(error) { panic("refused") })).Lock))
+		if refused.panicked != "refused" {
+			t.Errorf("Lock: %+v, want the panic of OnRefused", refused)
+		}
+		must(t, s.Delete(t.Context(), stranger, -1))
+		if done := receive(t, "Lock", got); !done.returned {
+			t.Errorf("Lock: %+v, want the lock", done)
+		}
+		locker.Unlock()
+		if lines := log.lines("tries again"); len(lines) != 0 {
 			t.Errorf("said in the log: %q", lines)
 		}
 	})

@@ -17,8 +17,9 @@ import (
 
 // LockerConfig is the sum of a Locker's options.
 type LockerConfig struct {
-	OnLost   func(error) // the lock was lost between Lock and Unlock; nil: nothing happens
-	OnClosed func(error) // Lock finds the manager closed, and is about to end its goroutine; nil: a log line
+	OnLost    func(error) // the lock was lost between Lock and Unlock; nil: nothing happens
+	OnRefused func(error) // Lock has failed, and is about to try again; nil: a log line
+	OnClosed  func(error) // Lock finds the manager closed, and is about to end its goroutine; nil: a log line
 }
 
 // Locker returns holds as a [sync.Locker]. Its Lock tries again after every error, and ends its
@@ -51,12 +52,20 @@ func (l *locker[L]) Lock() {
 		}
 		// The server refuses. After an operator has repaired that, the program need not restart.
 		if l.trouble.isNews(err) {
-			l.holds.log().Warn("turnstile: Lock failed and tries again", "lock", l.holds.path, "err", err)
+			l.complain(err)
 		}
 		if !l.holds.pause(wait.NextBackOff()) {
 			l.leave(l.holds.acquiring(session.ErrClosed))
 		}
 	}
+}
+
+func (l *locker[L]) complain(err error) {
+	if l.OnRefused != nil {
+		l.OnRefused(err)
+		return
+	}
+	l.holds.log().Warn("turnstile: Lock failed and tries again", "lock", l.holds.path, "err", err)
 }
 
 // leave ends the calling goroutine, which cannot have the lock any more.
