@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -196,6 +197,20 @@ func TestTerminalClosed(t *testing.T) {
 	testserver.WaitChildren(t, path, 0)
 }
 
+// isStopped reports whether a process is stopped. A shell that has just forked waits for its child to execute a program, and
+// is not stopped itself while the child is.
+func isStopped(pid int) bool {
+	switch stateOf(pid) {
+	case "T":
+		return true
+	case "D":
+		children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
+		child, err := strconv.Atoi(strings.TrimSpace(string(children)))
+		return err == nil && stateOf(child) == "T"
+	}
+	return false
+}
+
 // Ctrl-Z in a pipeline stops turnstile and its command, and both go on in the foreground.
 func TestTerminalSuspendPipeline(t *testing.T) {
 	t.Parallel()
@@ -207,7 +222,7 @@ func TestTerminalSuspendPipeline(t *testing.T) {
 		command, turnstile := pidOf(t, file), p.awaitChild(t, os.Args[0])
 		press(t, keyboard, "\x1a")
 		for _, pid := range []int{command, turnstile} {
-			zktest.Eventually(t, patience, what+": a process that is stopped", func() bool { return stateOf(pid) == "T" })
+			zktest.Eventually(t, patience, what+": a process that is stopped", func() bool { return isStopped(pid) })
 		}
 		p.awaitScreen(t, "stopped")
 		n := len(j.lines(t))
