@@ -27,10 +27,10 @@ func TestKeeperReads(t *testing.T) {
 
 // A command that comes too late, or after the order to kill, is not started.
 func TestKeeperLate(t *testing.T) {
-	s := start{Deadline: clock(), Path: []byte("/nonsense")}
 	for what, k := range map[string]*keeper{"late": {}, "killed": {kill: true}} {
+		s := start{Deadline: clock(), Path: []byte("/nonsense")}
 		if what == "killed" {
-			s.Deadline = clock() + time.Hour
+			s.Deadline += time.Hour
 		}
 		k.obey(order{Start: &s})
 		var r report
