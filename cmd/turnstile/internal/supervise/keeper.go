@@ -100,7 +100,8 @@ func (k *keeper) run(children int) {
 		// The clock is read before the orders. So a guard that was stopped in between does not act on an old deadline.
 		now := clock()
 		k.receive()
-		if k.until != 0 && now >= k.until || k.alone {
+		// There can be no news of the lock before there is a command. Its start has a deadline of its own.
+		if k.until != 0 && now >= k.until && k.tree.id != 0 || k.alone {
 			k.kill = true
 		}
 		k.tree.reap(k.changed)

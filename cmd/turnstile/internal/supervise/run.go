@@ -128,7 +128,7 @@ func (r *runner) step() (action, time.Duration) {
 	r.adapt(timeout)
 	r.note(v, err)
 	action, wait := r.Limits.decide(v)
-	if r.group == 0 && !r.asked && (action != watch || r.early != 0 || r.failed != 0 || r.unguarded) {
+	if r.group == 0 && !r.asked && (action != watch || r.told != 0 || r.early != 0 || r.failed != 0 || r.unguarded) {
 		return finish, 0 // there is nothing to end
 	}
 	switch action {
