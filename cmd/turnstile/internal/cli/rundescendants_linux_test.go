@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -85,4 +87,38 @@ func TestRunWaitDescendants(t *testing.T) {
 	p.signal(t, syscall.SIGTERM)
 	j.await(t, "term")
 	p.wait(t, 7)
+}
+
+// threadEnv is set in processes that add the word a to a journal again and again, in a thread that is not the main one. The
+// main one has ended.
+const threadEnv = "TURNSTILE_TEST_THREAD"
+
+func init() {
+	name := os.Getenv(threadEnv)
+	if name == "" {
+		return
+	}
+	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		os.Exit(1)
+	}
+	go func() {
+		for range time.Tick(20 * time.Millisecond) {
+			_, _ = file.WriteString("a\n")
+		}
+	}()
+	_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0) // an init runs in the main thread
+}
+
+// A process whose main thread has ended looks like a zombie, and works on. It is ended like any other.
+func TestRunMainThreadEnded(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	p := start(t, server(t), "run", path, "--", "sh", "-c",
+		threadEnv+"="+string(j)+" setsid "+os.Args[0]+" & while ! grep -qs a "+string(j)+"; do sleep 0.02; done; exit 7")
+	j.await(t, "a")
+	rival := start(t, server(t), "run", path, "--", "sh", "-c", j.once("B")+"; sleep 0.5")
+	p.wait(t, 7)
+	rival.wait(t, 0)
+	wantLast(t, j, "B", "a")
 }

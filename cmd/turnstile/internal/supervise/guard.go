@@ -116,7 +116,10 @@ func self() (string, error) {
 	if _, err := os.Stat(linux); err == nil {
 		return linux, nil
 	}
-	return os.Executable()
+	if path, err := os.Executable(); err == nil {
+		return path, nil
+	}
+	return exec.LookPath(os.Args[0]) // Linux without /proc
 }
 
 // read passes the guard's reports on until there are no more.

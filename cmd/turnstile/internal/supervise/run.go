@@ -197,17 +197,22 @@ func (r *runner) hear(g report, more bool) {
 
 // lonely ends what the guard has left when it was killed. The kernel has killed the command itself.
 func (r *runner) lonely() {
+	// If the command has ended before, its number can be that of others.
+	t := tree{id: r.group, ended: r.ended && r.Sole, blind: lookAround() != nil}
 	r.unguarded, r.ended, r.gone, r.asked = true, true, true, false
 	r.reports = nil
 	<-r.guard.ended
-	t := tree{id: r.group}
 	for {
 		if r.Sole {
 			t.reap(func(syscall.WaitStatus) {})
 		} else {
 			t.childless = errors.Is(unix.Kill(-t.id, 0), unix.ESRCH)
 		}
-		if t.id == 0 && !r.Sole || t.gone() || len(t.signal(unix.SIGKILL, r.Sole)) > 0 {
+		if t.id == 0 && !r.Sole || t.gone() {
+			return
+		}
+		if stuck := t.kill(r.Sole); len(stuck) > 0 {
+			r.Log.Warn("the command's processes may not be killed, and go on without the lock", "processes", stuck)
 			return
 		}
 		<-time.After(killPoll)

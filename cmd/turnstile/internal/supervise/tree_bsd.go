@@ -12,6 +12,8 @@ const adopts = false
 
 func adopt() error { return errors.New("this system does not say which processes these are") }
 
+func lookAround() error { return nil }
+
 // There is no parent-death signal here. The guard alone ends the command when turnstile is dead.
 func dieWithParent(*syscall.SysProcAttr, syscall.Signal) {}
 
