@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"syscall"
 	"time"
 
@@ -32,6 +33,11 @@ func Run(guard *Guard, c Command, lock Lock, signals *Signals, o Options) (Resul
 		return Result{Status: 128 + int(sig)}, nil
 	}
 	r := &runner{Options: o, lock: lock, guard: guard, tty: openTerminal(), signals: signals.c, reports: guard.reports}
+	if r.tty != nil {
+		// The command can have the terminal, and a warning must not stop turnstile then (stty tostop). The guard runs already,
+		// so the command does not inherit this.
+		signal.Ignore(unix.SIGTTOU)
+	}
 	if o.Sole {
 		if err := adopt(); err != nil {
 			r.Log.Warn("processes that leave the command's process group are not found, and can outlive the lock", "err", err)

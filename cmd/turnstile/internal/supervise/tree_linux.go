@@ -90,6 +90,26 @@ func processes() []process {
 	return all
 }
 
+// orphaned reports whether this process's group is orphaned, as POSIX calls it: no process of it has a parent in another
+// group of the same session. So there is no shell that could continue the group if it was stopped.
+func orphaned() bool {
+	if lookAround() != nil {
+		return false
+	}
+	known := make(map[int]process)
+	for _, p := range processes() {
+		known[p.pid] = p
+	}
+	self := known[os.Getpid()]
+	for _, p := range known {
+		parent, ok := known[p.parent]
+		if ok && p.group == self.group && parent.group != self.group && parent.session == self.session {
+			return false
+		}
+	}
+	return true
+}
+
 // parseStat reads a line of /proc/PID/stat.
 func parseStat(stat []byte) (p process, ok bool) {
 	// The name may contain anything. It ends at the last parenthesis. State, parent, group and session follow.
