@@ -120,7 +120,7 @@ func (k *keeper) run(children int) {
 // wait returns when there is something to do, or after a while.
 func (k *keeper) wait(children int) {
 	wait := guardPoll
-	if k.until != 0 {
+	if k.until != 0 && k.tree.id != 0 && !k.kill {
 		wait = min(wait, k.until-clock())
 	}
 	if k.kill && !k.tree.gone() {
