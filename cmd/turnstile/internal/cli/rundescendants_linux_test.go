@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -87,6 +88,24 @@ func TestRunWaitDescendants(t *testing.T) {
 	p.signal(t, syscall.SIGTERM)
 	j.await(t, "term")
 	p.wait(t, 7)
+}
+
+// A shell that becomes turnstile leaves it its children. They go on if the guard is killed.
+func TestRunGuardKilledSparesOthers(t *testing.T) {
+	t.Parallel()
+	path, j, file := testserver.Path(t), newJournal(t), filepath.Join(t.TempDir(), "pid")
+	script := "sleep 1000 >/dev/null 2>&1 & echo $! > " + file + "; exec " + os.Args[0] + " run " + path + " -- sh -c \"" + j.loop("A") + "\""
+	p := startCommand(t, server(t), exec.Command("sh", "-c", script))
+	j.await(t, "A")
+	other := pidOf(t, file)
+	defer func() { _ = syscall.Kill(other, syscall.SIGKILL) }()
+	if err := syscall.Kill(p.awaitChild(t, guardName), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.wait(t, codeFailed)
+	if gone(other) {
+		t.Error("a process that has nothing to do with the command was killed")
+	}
 }
 
 // threadEnv is set in processes that add the word a to a journal again and again, in a thread that is not the main one. The

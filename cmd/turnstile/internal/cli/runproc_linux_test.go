@@ -26,7 +26,7 @@ func TestRunWithoutProc(t *testing.T) {
 			}
 			path, j := testserver.Path(t), newJournal(t)
 			far := filepath.Join(t.TempDir(), "far")
-			script := "setsid sh -c 'echo $$ > " + far + "; exec sleep 60' & (" + j.forever("A") + ") & " +
+			script := "setsid sh -c 'echo $$ > " + far + "; exec sleep 60' >/dev/null 2>&1 & (" + j.forever("A") + ") & " +
 				"while ! grep -qs A " + string(j) + " || ! grep -qs . " + far + "; do sleep 0.02; done; exit 7"
 			p := startCommand(t, server(t), exec.Command("unshare", append(wrap, os.Args[0], "run", path, "--", "sh", "-c", script)...))
 			j.await(t, "A")

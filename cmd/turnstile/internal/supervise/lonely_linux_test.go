@@ -29,11 +29,11 @@ func lonelyRunner(t *testing.T) *runner {
 
 // A guard that is killed before it has told that it started the command leaves descendants too. They are ended.
 func TestGuardKilledBeforeItsAnswer(t *testing.T) {
+	r := lonelyRunner(t)
 	left := exec.Command("sleep", "1000")
 	if err := left.Start(); err != nil {
 		t.Fatal(err)
 	}
-	r := lonelyRunner(t)
 	r.asked = true
 	done := make(chan struct{})
 	go func() { defer close(done); r.lonely() }()
@@ -58,10 +58,10 @@ func TestGuardKilledAfterTheCommand(t *testing.T) {
 	}
 	defer func() { _ = unix.Kill(stranger, unix.SIGKILL) }()
 	zktest.Eventually(t, 10*time.Second, "a group", func() bool { return unix.Kill(-stranger, 0) == nil })
+	r := lonelyRunner(t)
 	if err := exec.Command("sleep", "1000").Start(); err != nil { // a descendant
 		t.Fatal(err)
 	}
-	r := lonelyRunner(t)
 	r.group, r.ended = stranger, true
 	r.lonely()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", stranger))

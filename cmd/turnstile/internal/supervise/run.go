@@ -204,7 +204,7 @@ func (r *runner) hear(g report, more bool) {
 // lonely ends what the guard has left when it was killed. The kernel has killed the command itself.
 func (r *runner) lonely() {
 	// If the command has ended before, its number can be that of others.
-	t := tree{id: r.group, ended: r.ended && r.Sole, blind: lookAround() != nil}
+	t := tree{id: r.group, ended: r.ended && r.Sole, others: r.guard.others, blind: lookAround() != nil}
 	r.unguarded, r.ended, r.gone, r.asked = true, true, true, false
 	r.reports = nil
 	<-r.guard.ended

@@ -10,15 +10,16 @@ import (
 )
 
 // tree is a command and its descendants, as the process sees them that has started the command, or has inherited it. The
-// process must have no other children.
+// process must have no children but these, and others that are known.
 type tree struct {
 	id     int  // of the command, and of its process group; 0: it was not started
 	ended  bool // the command has ended
 	status syscall.WaitStatus
 
-	blind     bool // /proc does not show the descendants
-	childless bool // at the last reap, the process had no child
-	vain      int  // how often in succession kill has found nobody
+	others    map[int]bool // children that have nothing to do with the command
+	blind     bool         // /proc does not show the descendants
+	childless bool         // at the last reap, the process had no child
+	vain      int          // how often in succession kill has found nobody
 }
 
 // reap takes the statuses of all children that have changed. It passes those of the command on.
@@ -45,7 +46,7 @@ func (t *tree) reap(changed func(syscall.WaitStatus)) {
 // gone reports whether, at the last reap, neither the command nor any descendant was left. On Linux all descendants are
 // below a child of the process. Elsewhere only those in the command's group count.
 func (t *tree) gone() bool {
-	if !t.childless {
+	if !t.childless && (len(t.others) == 0 || len(t.descendants()) > 0) {
 		return false
 	}
 	return adopts || t.id == 0 || errors.Is(unix.Kill(-t.id, 0), unix.ESRCH)
@@ -85,7 +86,7 @@ func (t *tree) descendants() []process {
 	if t.blind {
 		return nil
 	}
-	return descendants()
+	return descendants(t.others)
 }
 
 // mostVain is how often kill tries to find processes. They can be hidden, and one that ends is not found any more.

@@ -48,8 +48,8 @@ type process struct {
 
 func (p process) String() string { return fmt.Sprintf("%d (%s)", p.pid, p.name) }
 
-// descendants returns all descendants of this process that are not dead.
-func descendants() []process {
+// descendants returns all descendants of this process that are not dead, without some and what is below these.
+func descendants(without map[int]bool) []process {
 	below := make(map[int][]process)
 	for _, p := range processes() {
 		below[p.parent] = append(below[p.parent], p)
@@ -60,6 +60,9 @@ func descendants() []process {
 		delete(below, next[0])
 		next = next[1:]
 		for _, p := range children {
+			if without[p.pid] {
+				continue
+			}
 			next = append(next, p.pid)
 			if !p.dead {
 				found = append(found, p)
