@@ -52,7 +52,21 @@ const longTimeout = "TURNSTILE_TIMEOUT=40s"
 // start starts turnstile, connected to a server. It is killed when the test ends.
 func start(t *testing.T, server string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(os.Args[0], args...), stdout: new(buffer), stderr: new(buffer), ended: make(chan struct{})}
+	return startCommand(t, server, exec.Command(os.Args[0], args...))
+}
+
+// startJob is start with a process group of its own, as a shell does that can suspend turnstile and continue it.
+func startJob(t *testing.T, server string, args ...string) *process {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return startCommand(t, server, cmd)
+}
+
+// startCommand is start with a command that runs turnstile.
+func startCommand(t *testing.T, server string, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd: cmd, stdout: new(buffer), stderr: new(buffer), ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), programEnv+"=1", "TURNSTILE_ZK="+server, longTimeout)
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
 	p.cmd.WaitDelay = testserver.Patience // for the rest of the output
@@ -68,7 +82,7 @@ func start(t *testing.T, server string, args ...string) *process {
 		_ = p.cmd.Process.Kill()
 		<-p.ended
 		if t.Failed() {
-			t.Logf("turnstile %s: %v\nstdout: %s\nstderr: %s", strings.Join(args, " "), p.cmd.ProcessState, p.stdout, p.stderr)
+			t.Logf("turnstile %s: %v\nstdout: %s\nstderr: %s", strings.Join(cmd.Args[1:], " "), p.cmd.ProcessState, p.stdout, p.stderr)
 		}
 	})
 	return p
@@ -133,6 +147,14 @@ func (j journal) lines(t *testing.T) []string {
 func (j journal) await(t *testing.T, line string) {
 	t.Helper()
 	zktest.Eventually(t, patience, fmt.Sprintf("%q in the journal", line), func() bool { return j.last(t, line) >= 0 })
+}
+
+// goesOn waits for as many lines of a loop as take longer than a command may take to stop.
+func (j journal) goesOn(t *testing.T) {
+	t.Helper()
+	const more = 150
+	before := len(j.lines(t))
+	zktest.Eventually(t, patience, "more lines in the journal", func() bool { return len(j.lines(t)) > before+more })
 }
 
 // last returns the index of the last line that is word, or -1.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -180,8 +181,7 @@ func (a *App) run(ctx context.Context, f runFlags, args []string, dash int) (err
 		return err
 	}
 	result, err := supervise.Run(guard, supervise.Command{
-		Path: program, Args: args[1:],
-		Env: append(os.Environ(), "TURNSTILE_PATH="+path, "TURNSTILE_TOKEN="+strconv.FormatInt(token, 10)),
+		Path: program, Args: args[1:], Env: commandEnv(os.Environ(), path, token),
 	}, l, signals, supervise.Options{Limits: limits, Sole: a.sole, WaitDescendants: f.descendants, Log: a.Log})
 	a.interrupted = result.Interrupted
 	switch {
@@ -197,6 +197,16 @@ func (a *App) run(ctx context.Context, f runFlags, args []string, dash int) (err
 		return withCode(result.Status, nil)
 	}
 	return nil
+}
+
+// commandEnv returns the environment of the command. It has no variables of an outer run: of two that have the same name, some
+// programs see the first.
+func commandEnv(env []string, path string, token int64) []string {
+	const pathVariable, tokenVariable = envPrefix + "PATH=", envPrefix + "TOKEN="
+	env = slices.DeleteFunc(env, func(v string) bool {
+		return strings.HasPrefix(v, pathVariable) || strings.HasPrefix(v, tokenVariable)
+	})
+	return append(env, pathVariable+path, tokenVariable+strconv.FormatInt(token, 10))
 }
 
 // find returns the path of the command's program, with the statuses that a shell gives.

@@ -266,6 +266,18 @@ func TestRunInput(t *testing.T) {
 	}
 }
 
+// A run inside another one gives its command its own path and token, and no others beside them.
+func TestRunNestedToken(t *testing.T) {
+	t.Parallel()
+	outer, inner := testserver.Path(t), testserver.Path(t)
+	p := start(t, server(t), "run", outer, "--", os.Args[0], "run", inner, "--", "env")
+	p.wait(t, 0)
+	if got := p.stdout.String(); strings.Count(got, "TURNSTILE_TOKEN=") != 1 || strings.Count(got, "TURNSTILE_PATH=") != 1 ||
+		!strings.Contains(got, "TURNSTILE_PATH="+inner+"\n") {
+		t.Errorf("the environment is %s", got)
+	}
+}
+
 // Each holder has a higher token.
 func TestRunToken(t *testing.T) {
 	t.Parallel()

@@ -5,8 +5,10 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"encoding/json"
+	"math/rand/v2"
 	"net"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +30,17 @@ type access struct {
 }
 
 // dialer makes the connections of run, and of its guard.
-type dialer struct{ tls *tls.Config } // nil: plain TCP
+type dialer struct {
+	tls    *tls.Config // nil: plain TCP
+	lookup func(ctx context.Context, host string) ([]string, error)
+	turn   atomic.Uint32 // of the addresses of a name
+}
+
+func newDialer(cfg *tls.Config) *dialer {
+	d := &dialer{tls: cfg, lookup: net.DefaultResolver.LookupHost}
+	d.turn.Store(rand.Uint32())
+	return d
+}
 
 // connectGuarded is Connect, with a guard that knows each session.
 func (a *App) connectGuarded(ctx context.Context, guard *supervise.Guard) (*session.Manager, error) {
@@ -65,24 +77,35 @@ func (a *App) guardSession(guard *supervise.Guard) (func(ctx context.Context, ne
 		return nil, err
 	}
 	guard.Access(data)
+	d, n := newDialer(cfg), &notes{note: guard.Note}
 	return func(ctx context.Context, _, addr string) (net.Conn, error) {
-		conn, err := dialer{cfg}.dial(ctx, addr)
+		conn, err := d.dial(ctx, addr)
 		if err != nil {
 			return nil, err
 		}
-		return &greetedConn{Conn: conn, server: addr, note: guard.Note}, nil
+		return &greetedConn{Conn: conn, server: addr, notes: n}, nil
 	}, nil
 }
 
-// dial connects to a server, whose name it resolves.
-func (d dialer) dial(ctx context.Context, addr string) (net.Conn, error) {
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+// dial connects to a server. If its name has several addresses, dial takes another one each time. A net.Dialer would stay
+// with the first that accepts a connection, even if the server there serves nobody.
+func (d *dialer) dial(ctx context.Context, addr string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	all, err := d.lookup(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	at := all[int(d.turn.Add(1)%uint32(len(all)))]
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(at, port))
 	if err != nil || d.tls == nil {
 		return c, err
 	}
 	cfg := d.tls.Clone()
 	if cfg.ServerName == "" {
-		cfg.ServerName, _, _ = net.SplitHostPort(addr)
+		cfg.ServerName = host
 	}
 	secure := tls.Client(c, cfg)
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -92,28 +115,53 @@ func (d dialer) dial(ctx context.Context, addr string) (net.Conn, error) {
 	return secure, nil
 }
 
+// notes tell the guard of turnstile's session.
+type notes struct {
+	note func(supervise.Session)
+
+	mu      sync.Mutex
+	present int64 // the session that was noted last
+}
+
+// take notes a session that a server has greeted. asked is the session of the handshake, and 0 for a new one. A handshake that
+// asks for a session before the present one is made to close it.
+func (n *notes) take(asked int64, s supervise.Session) {
+	n.mu.Lock()
+	ours := asked == 0 || asked == n.present
+	if ours {
+		n.present = s.ID
+	}
+	n.mu.Unlock()
+	if ours {
+		n.note(s)
+	}
+}
+
 // greetedConn is a connection that notes the session of the server's greeting before its reader has all of the greeting. So
 // no request of the session can be on its way before the guard knows the session.
 type greetedConn struct {
 	net.Conn
 	server string
-	note   func(supervise.Session)
+	notes  *notes
 	head   []byte // what has come of the greeting
 	known  bool
 
-	begun, probe atomic.Bool // of the handshake: it was sent, and is not that of turnstile's session
+	begun, probe atomic.Bool  // of the handshake: it was sent, and is not that of turnstile's session
+	asked        atomic.Int64 // the session of the handshake
 }
 
 // A handshake has the length of the frame, the version of the protocol and a transaction before the timeout that the client
-// asks for. A session of 1 ms is one that package session opens and closes to learn the tick of the servers.
+// asks for, and the session. A session of 1 ms is one that package session opens and closes to learn the tick of the servers.
 const (
 	helloTimeout = 4 + 4 + 8
+	helloSession = helloTimeout + 4
 	probeTimeout = 1
 )
 
 func (c *greetedConn) Write(p []byte) (int, error) {
-	if !c.begun.Swap(true) && len(p) >= helloTimeout+4 {
+	if !c.begun.Swap(true) && len(p) >= helloSession+8 {
 		c.probe.Store(binary.BigEndian.Uint32(p[helloTimeout:]) == probeTimeout)
+		c.asked.Store(int64(binary.BigEndian.Uint64(p[helloSession:])))
 	}
 	return c.Conn.Write(p)
 }
@@ -138,7 +186,7 @@ func (c *greetedConn) Read(p []byte) (int, error) {
 		Server:   c.server,
 	}
 	if s.ID != 0 && !c.probe.Load() { // 0: the session that was asked for has expired
-		c.note(s)
+		c.notes.take(c.asked.Load(), s)
 	}
 	c.known, c.head = true, nil
 	return n, err
@@ -154,7 +202,7 @@ func prepareClose(data []byte) supervise.Closer {
 	if err != nil {
 		return nil // turnstile fails for the same reason
 	}
-	return func(ctx context.Context, s supervise.Session) { how.close(ctx, dialer{cfg}, s) }
+	return func(ctx context.Context, s supervise.Session) { how.close(ctx, newDialer(cfg), s) }
 }
 
 // Bounds of one try to close a session, and of the pause after a round of tries.
@@ -164,7 +212,7 @@ const (
 )
 
 // close closes a session on the first server that answers. It begins with the one that the session was connected to.
-func (how access) close(ctx context.Context, d dialer, s supervise.Session) {
+func (how access) close(ctx context.Context, d *dialer, s supervise.Session) {
 	visit := wire.Visit{
 		Hello:      wire.Hello{TimeoutMillis: int32(s.Timeout.Milliseconds()), Session: s.ID, Password: s.Password},
 		Identities: how.Identities,
@@ -188,7 +236,7 @@ func (how access) close(ctx context.Context, d dialer, s supervise.Session) {
 }
 
 // visit makes one try.
-func (d dialer) visit(ctx context.Context, server string, v wire.Visit) wire.Outcome {
+func (d *dialer) visit(ctx context.Context, server string, v wire.Visit) wire.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, closeTry)
 	defer cancel()
 	c, err := d.dial(ctx, server)

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -85,4 +88,56 @@ func TestRunWaitDescendants(t *testing.T) {
 	p.signal(t, syscall.SIGTERM)
 	j.await(t, "term")
 	p.wait(t, 7)
+}
+
+// A shell that becomes turnstile leaves it its children. They go on if the guard is killed.
+func TestRunGuardKilledSparesOthers(t *testing.T) {
+	t.Parallel()
+	path, j, file := testserver.Path(t), newJournal(t), filepath.Join(t.TempDir(), "pid")
+	script := "sleep 1000 >/dev/null 2>&1 & echo $! > " + file + "; exec " + os.Args[0] + " run " + path + " -- sh -c \"" + j.loop("A") + "\""
+	p := startCommand(t, server(t), exec.Command("sh", "-c", script))
+	j.await(t, "A")
+	other := pidOf(t, file)
+	defer func() { _ = syscall.Kill(other, syscall.SIGKILL) }()
+	if err := syscall.Kill(p.awaitChild(t, guardName), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.wait(t, codeFailed)
+	if gone(other) {
+		t.Error("a process that has nothing to do with the command was killed")
+	}
+}
+
+// threadEnv is set in processes that add the word a to a journal again and again, in a thread that is not the main one. The
+// main one has ended.
+const threadEnv = "TURNSTILE_TEST_THREAD"
+
+func init() {
+	name := os.Getenv(threadEnv)
+	if name == "" {
+		return
+	}
+	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		os.Exit(1)
+	}
+	go func() {
+		for range time.Tick(20 * time.Millisecond) {
+			_, _ = file.WriteString("a\n")
+		}
+	}()
+	_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0) // an init runs in the main thread
+}
+
+// A process whose main thread has ended looks like a zombie, and works on. It is ended like any other.
+func TestRunMainThreadEnded(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	p := start(t, server(t), "run", path, "--", "sh", "-c",
+		threadEnv+"="+string(j)+" setsid "+os.Args[0]+" & while ! grep -qs a "+string(j)+"; do sleep 0.02; done; exit 7")
+	j.await(t, "a")
+	rival := start(t, server(t), "run", path, "--", "sh", "-c", j.once("B")+"; sleep 0.5")
+	p.wait(t, 7)
+	rival.wait(t, 0)
+	wantLast(t, j, "B", "a")
 }

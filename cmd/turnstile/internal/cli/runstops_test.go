@@ -38,7 +38,7 @@ func TestRunStoppedCommandGoesOn(t *testing.T) {
 func TestRunSuspended(t *testing.T) {
 	onBoth(t, func(t *testing.T, server string) {
 		path, j := testserver.Path(t), newJournal(t)
-		holder := start(t, server, shortLease(path, j.forever("A"))...)
+		holder := startJob(t, server, shortLease(path, j.forever("A"))...)
 		j.await(t, "a")
 		rival := start(t, server, "run", path, "--", "sh", "-c", j.once("B")+"; sleep 1")
 		holder.signal(t, syscall.SIGTSTP)
@@ -48,4 +48,21 @@ func TestRunSuspended(t *testing.T) {
 		holder.wait(t, codeLost)
 		wantLast(t, j, "B", "A", "a")
 	})
+}
+
+// A turnstile that is told to go on before its command has stopped goes on, with its command.
+func TestRunSuspendedAndContinued(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	// The shell has no children that stop.
+	script := "mkfifo " + string(j) + ".fifo; exec 3<>" + string(j) + ".fifo; trap '" + j.once("tstp") + "' TSTP; " +
+		"while :; do echo A >> " + string(j) + "; read -t 0.02 -u 3; done"
+	p := startJob(t, server(t), "run", testserver.Path(t), "--", "bash", "-c", script)
+	j.await(t, "A")
+	p.signal(t, syscall.SIGTSTP)
+	j.await(t, "tstp")
+	p.signal(t, syscall.SIGCONT)
+	j.goesOn(t)
+	p.signal(t, syscall.SIGTERM)
+	p.wait(t, 143)
 }

@@ -232,3 +232,28 @@ func TestTerminalSuspendPipeline(t *testing.T) {
 		testserver.WaitChildren(t, path, 0)
 	}
 }
+
+// Ctrl-Z stops nothing where no shell could continue it, as in a pipeline that ssh has started.
+func TestTerminalSuspendForNobody(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	_, keyboard := onTerminalRun(t, false, "sh", "-c", os.Args[0]+` run `+path+` -- sh -c "`+j.loop("A")+`" | cat`)
+	j.await(t, "A")
+	press(t, keyboard, "\x1a")
+	j.goesOn(t)
+	press(t, keyboard, "\x03")
+	testserver.WaitChildren(t, path, 0)
+}
+
+// Turnstile warns of something while its command has the terminal, and is not stopped for that ("stty tostop").
+func TestTerminalWarns(t *testing.T) {
+	t.Parallel()
+	p, keyboard := onTerminalRun(t, false, "bash", "-c", "set -m; stty tostop; "+os.Args[0]+" run "+testserver.Path(t)+
+		" -- sh -c 'echo ready; read a; echo got $a'")
+	p.awaitScreen(t, "ready")
+	press(t, keyboard, "\x1a")
+	p.awaitScreen(t, "cannot be suspended")
+	press(t, keyboard, "one\n")
+	p.awaitScreen(t, "got one")
+	p.wait(t, 0)
+}

@@ -38,6 +38,7 @@ type Guard struct {
 	quit    chan struct{} // closed by Close: nobody takes reports any more
 	ended   chan struct{} // closed when the guard has ended
 	noted   chan struct{} // a session was noted
+	others  map[int]bool  // the children that turnstile had before: a shell that has become turnstile leaves it its own
 	close   sync.Once
 	mu      sync.Mutex // held while an order is written
 	noting  sync.Mutex // held while a session is noted
@@ -62,7 +63,10 @@ func StartGuard(streams Streams) (*Guard, error) {
 	// The number is one that is free here, so turnstile's caller has passed no file with it. Package os/exec would give
 	// the lowest numbers to the guard's files, over those of the caller.
 	defer unix.Close(theirs)
-	g := &Guard{streams: streams, pipe: ours, reports: make(chan report, 16), quit: make(chan struct{}), ended: make(chan struct{}), noted: make(chan struct{}, 1)}
+	g := &Guard{
+		streams: streams, pipe: ours, reports: make(chan report, 16), quit: make(chan struct{}), ended: make(chan struct{}),
+		noted: make(chan struct{}, 1), others: children(),
+	}
 	g.cmd = &exec.Cmd{
 		Path: program, Args: []string{guardName, strconv.Itoa(theirs)},
 		Stdin: streams.In, Stdout: streams.Out, Stderr: streams.Err,
@@ -77,6 +81,20 @@ func StartGuard(streams Streams) (*Guard, error) {
 	}
 	go g.read()
 	return g, nil
+}
+
+// children returns the children of this process that are not dead.
+func children() map[int]bool {
+	found := make(map[int]bool)
+	if lookAround() != nil {
+		return found
+	}
+	for _, p := range descendants(nil) {
+		if p.parent == os.Getpid() {
+			found[p.pid] = true
+		}
+	}
+	return found
 }
 
 // start starts the process. The parent-death signal comes when the thread ends that has started it. So that thread is
@@ -116,7 +134,10 @@ func self() (string, error) {
 	if _, err := os.Stat(linux); err == nil {
 		return linux, nil
 	}
-	return os.Executable()
+	if path, err := os.Executable(); err == nil {
+		return path, nil
+	}
+	return exec.LookPath(os.Args[0]) // Linux without /proc
 }
 
 // read passes the guard's reports on until there are no more.

@@ -42,7 +42,7 @@ func Helper(prepare Prepare) int {
 		}
 	}
 	_ = adopt() // turnstile tells of an error, as it has the same
-	k := &keeper{pipe: pipe, prepare: prepare}
+	k := &keeper{pipe: pipe, prepare: prepare, tree: tree{blind: lookAround() != nil}}
 	k.run(childSignals())
 	k.closeSession()
 	return 0
@@ -100,7 +100,8 @@ func (k *keeper) run(children int) {
 		// The clock is read before the orders. So a guard that was stopped in between does not act on an old deadline.
 		now := clock()
 		k.receive()
-		if k.until != 0 && now >= k.until || k.alone {
+		// There can be no news of the lock before there is a command. Its start has a deadline of its own.
+		if k.until != 0 && now >= k.until && k.tree.id != 0 || k.alone {
 			k.kill = true
 		}
 		k.tree.reap(k.changed)
@@ -119,7 +120,7 @@ func (k *keeper) run(children int) {
 // wait returns when there is something to do, or after a while.
 func (k *keeper) wait(children int) {
 	wait := guardPoll
-	if k.until != 0 {
+	if k.until != 0 && k.tree.id != 0 && !k.kill {
 		wait = min(wait, k.until-clock())
 	}
 	if k.kill && !k.tree.gone() {
@@ -188,7 +189,7 @@ func (k *keeper) obey(o order) {
 		k.start(o.Start)
 	}
 	for _, sig := range o.Signals {
-		k.tree.signal(sig, o.All)
+		_, _ = k.tree.signal(sig, o.All)
 	}
 	k.kill = k.kill || o.Kill
 	k.done = k.done || o.Done
@@ -265,9 +266,9 @@ func (k *keeper) changed(status syscall.WaitStatus) {
 	}
 }
 
-// killAll kills all descendants. New processes are found the next time.
+// killAll kills all descendants, again and again.
 func (k *keeper) killAll() {
-	if stuck := k.tree.signal(unix.SIGKILL, true); len(stuck) > 0 && !k.stuck {
+	if stuck := k.tree.kill(true); len(stuck) > 0 && !k.stuck {
 		k.stuck = true
 		k.report(report{Stuck: stuck})
 	}
@@ -280,7 +281,7 @@ func (k *keeper) tellEnd() {
 	if k.tree.ended && !k.toldEnd {
 		r.Ended = &k.tree.status
 		if !gone {
-			for _, d := range descendants() {
+			for _, d := range k.tree.descendants() {
 				r.Left = append(r.Left, d.String())
 			}
 		}

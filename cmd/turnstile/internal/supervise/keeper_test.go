@@ -27,10 +27,10 @@ func TestKeeperReads(t *testing.T) {
 
 // A command that comes too late, or after the order to kill, is not started.
 func TestKeeperLate(t *testing.T) {
-	s := start{Deadline: clock(), Path: []byte("/nonsense")}
 	for what, k := range map[string]*keeper{"late": {}, "killed": {kill: true}} {
+		s := start{Deadline: clock(), Path: []byte("/nonsense")}
 		if what == "killed" {
-			s.Deadline = clock() + time.Hour
+			s.Deadline += time.Hour
 		}
 		k.obey(order{Start: &s})
 		var r report
@@ -55,5 +55,19 @@ func TestClock(t *testing.T) {
 	b := clock()
 	if a <= 0 || b < a {
 		t.Errorf("%v, then %v", a, b)
+	}
+}
+
+// A guard that has nothing left to do rests, also if its deadline has passed: turnstile can be stopped for days.
+func TestKeeperRests(t *testing.T) {
+	for what, k := range map[string]*keeper{
+		"all are dead": {pipe: -1, until: 1, kill: true, tree: tree{id: 1 << 30, childless: true, ended: true}},
+		"no command":   {pipe: -1, until: 1, tree: tree{childless: true}},
+	} {
+		began := time.Now()
+		k.wait(-1)
+		if d := time.Since(began); d < guardPoll/2 {
+			t.Errorf("%s: the guard looks again after %v", what, d)
+		}
 	}
 }

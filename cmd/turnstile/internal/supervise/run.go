@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"syscall"
 	"time"
 
@@ -32,6 +33,11 @@ func Run(guard *Guard, c Command, lock Lock, signals *Signals, o Options) (Resul
 		return Result{Status: 128 + int(sig)}, nil
 	}
 	r := &runner{Options: o, lock: lock, guard: guard, tty: openTerminal(), signals: signals.c, reports: guard.reports}
+	if r.tty != nil {
+		// The command can have the terminal, and a warning must not stop turnstile then (stty tostop). The guard runs already,
+		// so the command does not inherit this.
+		signal.Ignore(unix.SIGTTOU)
+	}
 	if o.Sole {
 		if err := adopt(); err != nil {
 			r.Log.Warn("processes that leave the command's process group are not found, and can outlive the lock", "err", err)
@@ -128,7 +134,7 @@ func (r *runner) step() (action, time.Duration) {
 	r.adapt(timeout)
 	r.note(v, err)
 	action, wait := r.Limits.decide(v)
-	if r.group == 0 && !r.asked && (action != watch || r.early != 0 || r.failed != 0 || r.unguarded) {
+	if r.group == 0 && !r.asked && (action != watch || r.told != 0 || r.early != 0 || r.failed != 0 || r.unguarded) {
 		return finish, 0 // there is nothing to end
 	}
 	switch action {
@@ -197,17 +203,22 @@ func (r *runner) hear(g report, more bool) {
 
 // lonely ends what the guard has left when it was killed. The kernel has killed the command itself.
 func (r *runner) lonely() {
+	// If the command has ended before, its number can be that of others.
+	t := tree{id: r.group, ended: r.ended && r.Sole, others: r.guard.others, blind: lookAround() != nil}
 	r.unguarded, r.ended, r.gone, r.asked = true, true, true, false
 	r.reports = nil
 	<-r.guard.ended
-	t := tree{id: r.group}
 	for {
 		if r.Sole {
 			t.reap(func(syscall.WaitStatus) {})
 		} else {
 			t.childless = errors.Is(unix.Kill(-t.id, 0), unix.ESRCH)
 		}
-		if t.id == 0 && !r.Sole || t.gone() || len(t.signal(unix.SIGKILL, r.Sole)) > 0 {
+		if t.id == 0 && !r.Sole || t.gone() {
+			return
+		}
+		if stuck := t.kill(r.Sole); len(stuck) > 0 {
+			r.Log.Warn("the command's processes may not be killed, and go on without the lock", "processes", stuck)
 			return
 		}
 		<-time.After(killPoll)

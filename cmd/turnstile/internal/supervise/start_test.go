@@ -140,3 +140,51 @@ func TestRunTimeoutShrinks(t *testing.T) {
 		}
 	}
 }
+
+// A guard that has heard nothing for long before the command starts is no reason to start none.
+func TestRunGuardWaitedLong(t *testing.T) {
+	guard, err := StartGuard(Streams{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer guard.Close()
+	guard.tell(order{Until: 1, Session: &Session{}})
+	<-guard.noted
+	signals := Catch()
+	defer signals.Stop()
+	limits, err := NewLimits(0, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks := 0
+	lock := &fakeLock{left: func() time.Duration {
+		if looks++; looks > 100 {
+			return time.Second // so that the test ends
+		}
+		return 9 * time.Second
+	}}
+	got, err := Run(guard, Command{Path: "/bin/sh", Args: []string{"sh", "-c", "exit 3"}}, lock, signals,
+		Options{Limits: limits, Log: slog.New(slog.DiscardHandler)})
+	if err != nil || got.Status != 3 || got.Lost != nil {
+		t.Errorf("%+v, %v: want status 3", got, err)
+	}
+}
+
+// A command that was told to end before the guard had started it is not started later.
+func TestRunToldBeforeStart(t *testing.T) {
+	r := &runner{lock: &fakeLock{left: func() time.Duration { return 9 * time.Second }}, told: clock(), cause: errEnding}
+	r.Log = slog.New(slog.DiscardHandler)
+	var err error
+	if r.Limits, err = NewLimits(0, 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if r.guard, err = StartGuard(Streams{}); err != nil {
+		t.Fatal(err)
+	}
+	defer r.guard.Close()
+	r.asked = true
+	r.hear(report{Late: true}, true)
+	if action, _ := r.step(); action != finish {
+		t.Errorf("action %d, want the end", action)
+	}
+}

@@ -31,6 +31,8 @@ func (r *runner) take(s os.Signal) {
 	}
 	switch {
 	case r.group == 0 && !r.asked:
+	case sig == unix.SIGTSTP && orphaned():
+		// The kernel spares processes that no shell could continue.
 	case sig == unix.SIGTSTP:
 		r.suspend, r.forced = clock(), false
 		r.tell(true, sig)
@@ -38,8 +40,11 @@ func (r *runner) take(s os.Signal) {
 		// A command usually ends at these. One that is stopped gets them when it goes on, so SIGCONT follows, as with the
 		// kill of a shell.
 		r.tell(r.ended, sig, unix.SIGCONT)
+	case sig == unix.SIGCONT:
+		r.suspend = 0
+		r.tell(true, sig)
 	default:
-		r.tell(r.ended || sig == unix.SIGCONT, sig)
+		r.tell(r.ended, sig)
 	}
 }
 

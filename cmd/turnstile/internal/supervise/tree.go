@@ -10,13 +10,16 @@ import (
 )
 
 // tree is a command and its descendants, as the process sees them that has started the command, or has inherited it. The
-// process must have no other children.
+// process must have no children but these, and others that are known.
 type tree struct {
 	id     int  // of the command, and of its process group; 0: it was not started
 	ended  bool // the command has ended
 	status syscall.WaitStatus
 
-	childless bool // at the last reap, the process had no child
+	others    map[int]bool // children that have nothing to do with the command
+	blind     bool         // /proc does not show the descendants
+	childless bool         // at the last reap, the process had no child
+	vain      int          // how often in succession kill has found nobody
 }
 
 // reap takes the statuses of all children that have changed. It passes those of the command on.
@@ -43,32 +46,28 @@ func (t *tree) reap(changed func(syscall.WaitStatus)) {
 // gone reports whether, at the last reap, neither the command nor any descendant was left. On Linux all descendants are
 // below a child of the process. Elsewhere only those in the command's group count.
 func (t *tree) gone() bool {
-	if !t.childless {
+	if !t.childless && (len(t.others) == 0 || len(t.descendants()) > 0) {
 		return false
 	}
 	return adopts || t.id == 0 || errors.Is(unix.Kill(-t.id, 0), unix.ESRCH)
 }
 
-// signal sends a signal to the command's group, and with all also to the descendants that have left it. It returns those
-// that it may not send the signal to, if there are no others.
-func (t *tree) signal(sig syscall.Signal, all bool) (stuck []string) {
-	if t.id == 0 {
-		return nil
-	}
-	var sent bool
+// signal sends a signal to the command's group, and with all also to the descendants that have left it. It reports whether
+// any process got it, and returns those that it may not send the signal to.
+func (t *tree) signal(sig syscall.Signal, all bool) (sent bool, stuck []string) {
 	// The kernel does not give the number of a group away that has a member.
-	if !t.ended || !adopts {
+	if t.id != 0 && (!t.ended || !adopts || t.blind) {
 		switch err := unix.Kill(-t.id, sig); {
 		case err == nil:
 			sent = true
-		case errors.Is(err, unix.EPERM) && !adopts:
+		case errors.Is(err, unix.EPERM) && (!adopts || t.blind):
 			stuck = append(stuck, "the group of the command")
 		}
 	}
 	if !all && !t.ended {
-		return nil
+		return sent, stuck
 	}
-	for _, d := range descendants() {
+	for _, d := range t.descendants() {
 		if !t.ended && d.group == t.id && sent && sig != unix.SIGKILL {
 			continue // it has got the signal
 		}
@@ -79,8 +78,33 @@ func (t *tree) signal(sig syscall.Signal, all bool) (stuck []string) {
 			stuck = append(stuck, d.String())
 		}
 	}
-	if sent {
+	return sent, stuck
+}
+
+// descendants returns those that /proc shows.
+func (t *tree) descendants() []process {
+	if t.blind {
 		return nil
 	}
-	return stuck
+	return descendants(t.others)
+}
+
+// mostVain is how often kill tries to find processes. They can be hidden, and one that ends is not found any more.
+const mostVain = 100
+
+// kill kills the command's group, and with all also the descendants that have left it. New processes are found the next
+// time. It returns those that it may not kill or cannot find, if there are no others.
+func (t *tree) kill(all bool) (stuck []string) {
+	sent, stuck := t.signal(unix.SIGKILL, all)
+	switch {
+	case sent:
+		t.vain = 0
+		return nil
+	case len(stuck) > 0:
+		return stuck
+	}
+	if t.vain++; t.vain > mostVain {
+		return []string{"processes that /proc does not show"}
+	}
+	return nil
 }
