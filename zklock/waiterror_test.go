@@ -194,7 +194,7 @@ func TestWaitErrorCause(t *testing.T) {
 	})
 }
 
-// A wait that ends while the network drops everything, and nobody has noticed yet, says from whom no answer came. It does so
+// A wait that ends while the network drops everything, unnoticed as yet, names the server that does not answer. It does so
 // whether the request for a place is in flight, or it has waited and a heartbeat is.
 func TestWaitErrorOfSilence(t *testing.T) {
 	for name, waits := range map[string]bool{"asks": false, "waits": true} {
