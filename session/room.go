@@ -125,7 +125,11 @@ func (r *room) reservation(ctx context.Context) *reservation {
 // reserve sets room aside. See reserveFor.
 func (s *Session) reserve(ctx context.Context, w wanted) (*reservation, error) {
 	v := s.room.reservation(ctx)
-	return v, s.reserveFor(ctx, v, w)
+	if err := s.reserveFor(ctx, v, w); err != nil {
+		v.end() // it may have got its room just before
+		return nil, err
+	}
+	return v, nil
 }
 
 // reserveFor adds room to a reservation. It waits while deletes are on their way that will make room, or until ctx or
