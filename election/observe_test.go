@@ -3,6 +3,7 @@ package election_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -356,5 +357,39 @@ func TestObserveCost(t *testing.T) {
 		see("one has come again", nodes[candidates+1], 1, 2)
 		cancel()
 		loops.Wait()
+	})
+}
+
+// Clients that give their nodes no id repeat names when the directory is made anew. The observer takes no node for one of
+// the same name that has led before.
+func TestObserveSameNames(t *testing.T) {
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect func() *session.Manager) {
+		s, e := testserver.Session(t, connect()), newElection(t, connect(), "/election")
+		come := func(id string, n int) {
+			_, err := s.Create(t.Context(), "/election", nil, session.Persistent)
+			must(t, err)
+			for range n {
+				_, err := s.Create(t.Context(), "/election/lock-", []byte(id), session.EphemeralSequential)
+				must(t, err)
+			}
+		}
+		leave := func(n ...int) {
+			for _, i := range n {
+				must(t, s.Delete(t.Context(), fmt.Sprintf("/election/lock-%010d", i), -1))
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		come("old", 4)
+		o := observe(ctx, e)
+		o.sees(t, "old")
+		read := server.HoldRequest(zktest.On(zktest.OpGetData, "/election/lock-0000000001"))
+		leave(0)
+		<-read.Hit()
+		leave(1, 2, 3)
+		must(t, s.Delete(t.Context(), "/election", -1))
+		come("new", 2)
+		read.Release()
+		o.sees(t, "new")
 	})
 }

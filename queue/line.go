@@ -31,7 +31,7 @@ type line struct {
 	watch  plumbing.Watch // on the first node, or on the directory; nil: look at once
 
 	told bool
-	last string // path of the contender that next has returned; "" for none
+	last int64 // token of the contender that next has returned; 0 for none. Names can come again
 }
 
 // next waits until there is another first contender than the one that it has returned before, and returns it. If nobody
@@ -50,8 +50,8 @@ func (l *line) next(ctx context.Context) (Contender, error) {
 			l.watch = nil
 		case err != nil:
 			return Contender{}, fmt.Errorf("contenders of %s: %w", l.q.dir, err)
-		case !l.told || l.last != first.Path:
-			l.told, l.last = true, first.Path
+		case !l.told || l.last != first.Token:
+			l.told, l.last = true, first.Token
 			return first, nil
 		}
 	}
@@ -96,7 +96,7 @@ func (l *line) look(ctx context.Context) (Contender, error) {
 	if len(l.nodes) > 0 && !ordered(l.nodes[len(l.nodes)-1]) {
 		l.nodes = nil
 	}
-	for range min(mostTries, len(l.nodes)) {
+	for tries := 0; tries < mostTries && len(l.nodes) > 0; tries++ {
 		if c, err := l.watchFirst(ctx, s); !errors.Is(err, errMoved) {
 			return c, err
 		}
