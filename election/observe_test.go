@@ -393,3 +393,37 @@ func TestObserveSameNames(t *testing.T) {
 		o.sees(t, "new")
 	})
 }
+
+// A Leader whose context ends while the candidates change returns the error of the context.
+func TestLeaderCanceledWhileCandidatesChange(t *testing.T) {
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect func() *session.Manager) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s := testserver.Session(t, connect())
+		m, err := session.Connect(ctx, "zookeeper:2181", session.WithDialer(server.Dialer()), session.WithTrace(session.Trace{
+			Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+				return ctx, func(err error) {
+					if errors.Is(err, zk.ErrNoNode) && r.Op == "getData" {
+						cancel()
+					}
+				}
+			},
+		}))
+		must(t, err)
+		defer m.Close()
+		_, err = s.Create(t.Context(), "/election", nil, session.Persistent)
+		must(t, err)
+		node, err := s.Create(t.Context(), "/election/lock-", nil, session.EphemeralSequential)
+		must(t, err)
+		read := server.HoldRequest(zktest.On(zktest.OpGetData, node))
+		leader := make(chan error, 1)
+		go func() {
+			_, err := newElection(t, m, "/election").Leader(ctx)
+			leader <- err
+		}()
+		<-read.Hit()
+		must(t, s.Delete(t.Context(), node, -1))
+		read.Release()
+		wantErr(t, "Leader", <-leader, context.Canceled)
+	})
+}

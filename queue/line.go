@@ -168,13 +168,13 @@ func (q *Queue) first(ctx context.Context, kind *Kind) (Contender, error) {
 			return Contender{}, err
 		}
 		c, err := q.readFirst(ctx, kind)
-		if err != nil && isPassing(err) && ctx.Err() == nil {
-			continue
-		}
-		if err != nil {
+		switch {
+		case isPassing(err):
+		case err != nil:
 			return Contender{}, fmt.Errorf("contenders of %s: %w", q.dir, err)
+		default:
+			return c, nil
 		}
-		return c, nil
 	}
 }
 
