@@ -243,7 +243,7 @@ func TestObserveBreak(t *testing.T) {
 	}
 }
 
-// Observe sends nothing while nothing changes.
+// Observe sends nothing while nothing changes, or lists once in a session timeout if there is no directory.
 func TestObserveIsQuiet(t *testing.T) {
 	for _, leader := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, server *zktest.Server, connect func() *session.Manager) {
@@ -266,11 +266,14 @@ func TestObserveIsQuiet(t *testing.T) {
 			}
 			time.Sleep(15 * time.Second)
 			synctest.Wait()
-			told, sent := seen, server.Count(ofElection)
+			told, sent, most := seen, server.Count(ofElection), 0
+			if !leader {
+				most = 60
+			}
 			time.Sleep(10 * time.Minute)
 			synctest.Wait()
-			if n := server.Count(ofElection) - sent; n > 0 {
-				t.Errorf("%d requests, and nothing has changed", n)
+			if n := server.Count(ofElection) - sent; n > most {
+				t.Errorf("%d requests, want at most %d, and nothing has changed", n, most)
 			}
 			if seen != told {
 				t.Errorf("%d pairs, and nothing has changed", seen-told)
@@ -426,4 +429,41 @@ func TestLeaderCanceledWhileCandidatesChange(t *testing.T) {
 		read.Release()
 		wantErr(t, "Leader", <-leader, context.Canceled)
 	})
+}
+
+// Servers do not tell an observer of a directory that is made so that it may not read it. The observer fails in place of
+// saying for ever that nobody leads.
+func TestObserveUnreadable(t *testing.T) {
+	for _, there := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, server *zktest.Server, connect func() *session.Manager) {
+			e, other := newElection(t, connect(), "/election"), testserver.Session(t, connect())
+			private, err := session.Connect(t.Context(), "zookeeper:2181", session.WithDialer(server.Dialer()),
+				session.WithAuth("digest", []byte("a:b")), session.WithACL(zk.AuthACL(zk.PermAll)...))
+			must(t, err)
+			t.Cleanup(func() { _ = private.Close() })
+			if there {
+				_, err := other.Create(t.Context(), "/election", nil, session.Persistent)
+				must(t, err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			o := observe(ctx, e)
+			o.sees(t, nobody)
+			synctest.Wait()
+			c := newElection(t, private, "/election")
+			var running sync.WaitGroup
+			running.Go(func() {
+				_ = c.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil })
+			})
+			soon, cancelSoon := context.WithTimeout(ctx, time.Minute)
+			defer cancelSoon()
+			select {
+			case err := <-o.ended:
+				wantErr(t, "the end", err, zk.ErrNoAuth)
+			case <-soon.Done():
+				t.Errorf("directory %v: nothing in a minute", there)
+			}
+			cancel()
+			running.Wait()
+		})
+	}
 }
