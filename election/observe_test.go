@@ -3,6 +3,7 @@ package election_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -242,7 +243,7 @@ func TestObserveBreak(t *testing.T) {
 	}
 }
 
-// Observe sends nothing while nothing changes.
+// Observe sends nothing while nothing changes, or lists once in a session timeout if there is no directory.
 func TestObserveIsQuiet(t *testing.T) {
 	for _, leader := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, server *zktest.Server, connect func() *session.Manager) {
@@ -265,11 +266,14 @@ func TestObserveIsQuiet(t *testing.T) {
 			}
 			time.Sleep(15 * time.Second)
 			synctest.Wait()
-			told, sent := seen, server.Count(ofElection)
+			told, sent, most := seen, server.Count(ofElection), 0
+			if !leader {
+				most = 60
+			}
 			time.Sleep(10 * time.Minute)
 			synctest.Wait()
-			if n := server.Count(ofElection) - sent; n > 0 {
-				t.Errorf("%d requests, and nothing has changed", n)
+			if n := server.Count(ofElection) - sent; n > most {
+				t.Errorf("%d requests, want at most %d, and nothing has changed", n, most)
 			}
 			if seen != told {
 				t.Errorf("%d pairs, and nothing has changed", seen-told)
@@ -357,4 +361,109 @@ func TestObserveCost(t *testing.T) {
 		cancel()
 		loops.Wait()
 	})
+}
+
+// Clients that give their nodes no id repeat names when the directory is made anew. The observer takes no node for one of
+// the same name that has led before.
+func TestObserveSameNames(t *testing.T) {
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect func() *session.Manager) {
+		s, e := testserver.Session(t, connect()), newElection(t, connect(), "/election")
+		come := func(id string, n int) {
+			_, err := s.Create(t.Context(), "/election", nil, session.Persistent)
+			must(t, err)
+			for range n {
+				_, err := s.Create(t.Context(), "/election/lock-", []byte(id), session.EphemeralSequential)
+				must(t, err)
+			}
+		}
+		leave := func(n ...int) {
+			for _, i := range n {
+				must(t, s.Delete(t.Context(), fmt.Sprintf("/election/lock-%010d", i), -1))
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		come("old", 4)
+		o := observe(ctx, e)
+		o.sees(t, "old")
+		read := server.HoldRequest(zktest.On(zktest.OpGetData, "/election/lock-0000000001"))
+		leave(0)
+		<-read.Hit()
+		leave(1, 2, 3)
+		must(t, s.Delete(t.Context(), "/election", -1))
+		come("new", 2)
+		read.Release()
+		o.sees(t, "new")
+	})
+}
+
+// A Leader whose context ends while the candidates change returns the error of the context.
+func TestLeaderCanceledWhileCandidatesChange(t *testing.T) {
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect func() *session.Manager) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s := testserver.Session(t, connect())
+		m, err := session.Connect(ctx, "zookeeper:2181", session.WithDialer(server.Dialer()), session.WithTrace(session.Trace{
+			Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+				return ctx, func(err error) {
+					if errors.Is(err, zk.ErrNoNode) && r.Op == "getData" {
+						cancel()
+					}
+				}
+			},
+		}))
+		must(t, err)
+		defer m.Close()
+		_, err = s.Create(t.Context(), "/election", nil, session.Persistent)
+		must(t, err)
+		node, err := s.Create(t.Context(), "/election/lock-", nil, session.EphemeralSequential)
+		must(t, err)
+		read := server.HoldRequest(zktest.On(zktest.OpGetData, node))
+		leader := make(chan error, 1)
+		go func() {
+			_, err := newElection(t, m, "/election").Leader(ctx)
+			leader <- err
+		}()
+		<-read.Hit()
+		must(t, s.Delete(t.Context(), node, -1))
+		read.Release()
+		wantErr(t, "Leader", <-leader, context.Canceled)
+	})
+}
+
+// Servers do not tell an observer of a directory that is made so that it may not read it. The observer fails in place of
+// saying for ever that nobody leads.
+func TestObserveUnreadable(t *testing.T) {
+	for _, there := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, server *zktest.Server, connect func() *session.Manager) {
+			e, other := newElection(t, connect(), "/election"), testserver.Session(t, connect())
+			private, err := session.Connect(t.Context(), "zookeeper:2181", session.WithDialer(server.Dialer()),
+				session.WithAuth("digest", []byte("a:b")), session.WithACL(zk.AuthACL(zk.PermAll)...))
+			must(t, err)
+			t.Cleanup(func() { _ = private.Close() })
+			if there {
+				_, err := other.Create(t.Context(), "/election", nil, session.Persistent)
+				must(t, err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			o := observe(ctx, e)
+			o.sees(t, nobody)
+			synctest.Wait()
+			c := newElection(t, private, "/election")
+			var running sync.WaitGroup
+			running.Go(func() {
+				_ = c.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil })
+			})
+			soon, cancelSoon := context.WithTimeout(ctx, time.Minute)
+			defer cancelSoon()
+			select {
+			case err := <-o.ended:
+				wantErr(t, "the end", err, zk.ErrNoAuth)
+			case <-soon.Done():
+				t.Errorf("directory %v: nothing in a minute", there)
+			}
+			cancel()
+			running.Wait()
+		})
+	}
 }

@@ -42,7 +42,7 @@ func (all entrants) enter(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() {
-		if err != nil {
+		if err != nil || len(all) == 1 && first.failed != nil { // of several, others are taken before that one leaves
 			for _, a := range all {
 				a.leaving() // before the end of the room, so that it is on its way at all times
 			}

@@ -62,6 +62,9 @@ func (a *attempt) leaving() {
 	if a.creation != nil {
 		a.creation.Leave()
 	}
+	if a.path != "" {
+		plumbing.Of(a.s).Leaving(a.path)
+	}
 }
 
 // quiet reports whether no create is in flight.

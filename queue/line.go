@@ -21,6 +21,9 @@ import (
 // It lists the directory once, and then watches the first node. When that node goes, the next one of the list is the
 // first, since nobody comes ahead of others. So a change costs a read of one node, however many contend, and nothing is
 // sent while nothing changes. One goroutine uses a line.
+//
+// Servers do not tell a client of a directory that is made so that the client may not read it. While there is none, the
+// line looks again once in a session timeout, and then fails with that refusal.
 type line struct {
 	q    *Queue
 	kind *Kind
@@ -29,9 +32,10 @@ type line struct {
 	nodes  []Node         // the first, and those behind it
 	listed int64          // the list showed all transactions on the directory up to this one
 	watch  plumbing.Watch // on the first node, or on the directory; nil: look at once
+	absent time.Duration  // if there was no directory: the session timeout; otherwise 0
 
 	told bool
-	last string // path of the contender that next has returned; "" for none
+	last int64 // token of the contender that next has returned; 0 for none. Names can come again
 }
 
 // next waits until there is another first contender than the one that it has returned before, and returns it. If nobody
@@ -50,8 +54,8 @@ func (l *line) next(ctx context.Context) (Contender, error) {
 			l.watch = nil
 		case err != nil:
 			return Contender{}, fmt.Errorf("contenders of %s: %w", l.q.dir, err)
-		case !l.told || l.last != first.Path:
-			l.told, l.last = true, first.Path
+		case !l.told || l.last != first.Token:
+			l.told, l.last = true, first.Token
 			return first, nil
 		}
 	}
@@ -71,8 +75,15 @@ func (l *line) wait(ctx context.Context) error {
 		began := time.Now()
 		event := make(chan struct{}, 1)
 		defer l.watch.Notify(event)()
+		var again <-chan time.Time
+		if l.absent > 0 {
+			timer := time.NewTimer(l.absent)
+			defer timer.Stop()
+			again = timer.C
+		}
 		select {
 		case <-event:
+		case <-again:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -96,7 +107,7 @@ func (l *line) look(ctx context.Context) (Contender, error) {
 	if len(l.nodes) > 0 && !ordered(l.nodes[len(l.nodes)-1]) {
 		l.nodes = nil
 	}
-	for range min(mostTries, len(l.nodes)) {
+	for tries := 0; tries < mostTries && len(l.nodes) > 0; tries++ {
 		if c, err := l.watchFirst(ctx, s); !errors.Is(err, errMoved) {
 			return c, err
 		}
@@ -106,6 +117,9 @@ func (l *line) look(ctx context.Context) (Contender, error) {
 	}
 	if len(l.nodes) > 0 {
 		return l.watchFirst(ctx, s)
+	}
+	if l.absent > 0 && stands(l.watch) {
+		return Contender{}, nil // the watch waits for the directory
 	}
 	if l.watch, err = plumbing.Of(s).WatchChildren(ctx, l.q.dir); err != nil {
 		return Contender{}, err
@@ -123,7 +137,9 @@ func ordered(last Node) bool { return last.Sequence >= 0 && last.Sequence < math
 // list lists the directory. One that is missing has no contenders.
 func (l *line) list(ctx context.Context, s *session.Session) (err error) {
 	l.nodes, l.listed, err = l.q.listed(ctx, s, l.kind)
+	l.absent = 0
 	if errors.Is(err, zk.ErrNoNode) {
+		l.absent = s.Timeout()
 		return nil
 	}
 	return err
@@ -168,13 +184,13 @@ func (q *Queue) first(ctx context.Context, kind *Kind) (Contender, error) {
 			return Contender{}, err
 		}
 		c, err := q.readFirst(ctx, kind)
-		if err != nil && isPassing(err) && ctx.Err() == nil {
-			continue
-		}
-		if err != nil {
+		switch {
+		case isPassing(err):
+		case err != nil:
 			return Contender{}, fmt.Errorf("contenders of %s: %w", q.dir, err)
+		default:
+			return c, nil
 		}
-		return c, nil
 	}
 }
 

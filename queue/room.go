@@ -46,8 +46,11 @@ func (a *attempt) reserveUnfair(ctx context.Context) (room plumbing.Room, end fu
 // reserve sets room aside. If the lock is taken together with others, it is that of all of them.
 func (a *attempt) reserve(ctx context.Context, w plumbing.Want) (room plumbing.Room, end func(), err error) {
 	if v, ok := ctx.Value(advanceKey{}).(*advance); ok {
-		if room, err = v.in(ctx, a.q.m, a.s); room != nil || err != nil {
-			return room, func() {}, err
+		if room, err = v.in(ctx, a.q.m, a.s); err != nil {
+			return nil, nil, err
+		}
+		if room != nil {
+			return room, func() {}, plumbing.Of(a.s).Extend(ctx, room, w)
 		}
 	}
 	if room, err = plumbing.Of(a.s).Reserve(ctx, w); err != nil {
@@ -59,7 +62,8 @@ func (a *attempt) reserve(ctx context.Context, w plumbing.Want) (room plumbing.R
 // advance is the room for the nodes of locks that are taken together. In each session it is reserved when the
 // first of them is to be created there.
 type advance struct {
-	locks []joint // those that need a node
+	locks []joint         // those that need a node
+	over  <-chan struct{} // closed when all of them are given up
 
 	mu    sync.Mutex
 	rooms map[*session.Session]plumbing.Room // nil after the end
@@ -70,7 +74,7 @@ type advanceKey struct{}
 // withAdvance returns a context for the acquisition of all of the locks, and a function to call at its end. Nodes that
 // are there keep their room. A Local that has a node already needs none: the lock is taken with that one.
 func withAdvance(ctx context.Context, locks []joint) (context.Context, func()) {
-	v := &advance{rooms: make(map[*session.Session]plumbing.Room)}
+	v := &advance{over: ctx.Done(), rooms: make(map[*session.Session]plumbing.Room)}
 	for _, one := range locks {
 		if one.local == nil || !one.local.hasNode() {
 			v.locks = append(v.locks, one)
@@ -92,6 +96,7 @@ func (v *advance) in(ctx context.Context, m *session.Manager, s *session.Session
 	if w.Nodes == 0 {
 		return nil, nil
 	}
+	w.Over = v.over // ctx can be that of a contender which others share: it ends when that is granted
 	mine, err := plumbing.Of(s).Reserve(ctx, w)
 	if err != nil {
 		return nil, err

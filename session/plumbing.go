@@ -138,12 +138,21 @@ func (p *sessionPlumbing) Reserve(ctx context.Context, w plumbing.Want) (plumbin
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	size, _ := s.room.netSize(amount{w.Nodes, w.Bytes}, w.Deletes)
-	v, err := s.reserve(ctx, wanted{size: size, yield: w.Yield})
+	v, err := s.reserve(ctx, s.wanted(w))
 	if err != nil {
 		return nil, err
 	}
 	return (*roomPlumbing)(v), nil
+}
+
+func (p *sessionPlumbing) Extend(ctx context.Context, r plumbing.Room, w plumbing.Want) error {
+	s := p.session()
+	return s.extend(ctx, reservationOf(r), s.wanted(w))
+}
+
+func (s *Session) wanted(w plumbing.Want) wanted {
+	size, _ := s.room.netSize(amount{w.Nodes, w.Bytes}, w.Deletes)
+	return wanted{size: size, yield: w.Yield, over: w.Over}
 }
 
 // roomPlumbing is a reservation with the methods of plumbing.Room.

@@ -83,7 +83,7 @@ const (
 // reservation is room that is set aside for creates. One goroutine uses it at a time. r.mu guards what changes.
 type reservation struct {
 	r       *room
-	over    <-chan struct{} // closed when the context has ended for which it was made
+	over    <-chan struct{} // closed when its nodes are about to go: the context has ended for which it was made
 	all     amount          // that was set aside
 	free    amount          // the part of all that no share has
 	leaving amount          // of its shares
@@ -115,6 +115,7 @@ type wanted struct {
 	size amount
 	// yield, if not nil, is called once if there is too little room, now or later. It starts to delete a node of the caller's.
 	yield func()
+	over  <-chan struct{} // closed when the nodes are about to go; nil: when the context ends
 }
 
 // reservation returns one without room yet. The end of ctx says that its nodes are about to go.
@@ -125,7 +126,31 @@ func (r *room) reservation(ctx context.Context) *reservation {
 // reserve sets room aside. See reserveFor.
 func (s *Session) reserve(ctx context.Context, w wanted) (*reservation, error) {
 	v := s.room.reservation(ctx)
-	return v, s.reserveFor(ctx, v, w)
+	if w.over != nil {
+		v.over = w.over
+	}
+	if err := s.reserveFor(ctx, v, w); err != nil {
+		v.end() // it may have got its room just before
+		return nil, err
+	}
+	return v, nil
+}
+
+// extend adds the room to an open reservation that it lacks for nodes of a size.
+func (s *Session) extend(ctx context.Context, v *reservation, w wanted) error {
+	if w.size = s.room.lacking(v, w.size); w.size == (amount{}) {
+		return nil
+	}
+	return s.reserveFor(ctx, v, w)
+}
+
+func (r *room) lacking(v *reservation, size amount) amount {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !v.open() {
+		return amount{}
+	}
+	return size.beyond(v.free)
 }
 
 // reserveFor adds room to a reservation. It waits while deletes are on their way that will make room, or until ctx or

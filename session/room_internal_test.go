@@ -272,6 +272,9 @@ func TestRoomGrantedAtTheEnd(t *testing.T) {
 			rt.reservations = append(rt.reservations, v)
 		} else {
 			refused++
+			if n := len(rt.room.open); n > 0 {
+				t.Fatalf("%d reservations of callers that were refused are left", n)
+			}
 		}
 		rt.check()
 	}

@@ -403,3 +403,48 @@ func TestLockAgainDuringCreate(t *testing.T) {
 		must(t, mx.Unlock())
 	})
 }
+
+// The room of a MultiLock is not on its way as long as the MultiLock waits, whichever contender has reserved it: here the
+// one that all goroutines share which wait for the first lock.
+func TestMultiKeepsRoomOfSharedContender(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
+		m := connect(session.WithMaxNodes(3))
+		shared, other := newMutex(t, m, "/a", zklock.WithLocalHandover(1)), newMutex(t, m, "/b")
+		must(t, other.Lock(t.Context()))
+		locking := background(lockBehindTurn(t, shared, newMutex(t, m, "/b")))
+		synctest.Wait()
+		must(t, shared.Unlock())
+		synctest.Wait() // the MultiLock has the first lock, and a place behind the holder of the second
+		soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		wantErr(t, "Lock of the holder", newMutex(t, m, "/c").Lock(soon), session.ErrTooManyNodes)
+		must(t, other.Unlock())
+		must(t, <-locking)
+	})
+}
+
+// A MultiLock comes to a lock of which this process has the last hold of a turn. The node of that turn makes room for the
+// next one, as it does for a Lock of that mutex alone.
+func TestMultiBehindTurnAtLimit(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
+		m := connect(session.WithMaxNodes(2))
+		shared := newMutex(t, m, "/b", zklock.WithLocalHandover(1))
+		locking := background(lockBehindTurn(t, shared, newMutex(t, m, "/a")))
+		synctest.Wait()
+		must(t, shared.Unlock())
+		must(t, <-locking)
+	})
+}
+
+// lockBehindTurn takes the last hold of a turn of a mutex that hands over once, and returns a function that locks a
+// MultiLock of it and another lock.
+func lockBehindTurn(t *testing.T, shared, other *zklock.Mutex) func() error {
+	t.Helper()
+	must(t, shared.Lock(t.Context()))
+	next := background(func() error { return shared.Lock(t.Context()) })
+	synctest.Wait()
+	must(t, shared.Unlock())
+	must(t, <-next)
+	both := newMulti(t, shared, other)
+	return func() error { return both.Lock(t.Context()) }
+}

@@ -117,6 +117,9 @@ type Session interface {
 	// session's, or at once with session.ErrTooManyNodes if what is on its way is not enough.
 	Reserve(ctx context.Context, w Want) (Room, error)
 
+	// Extend adds to r, as Reserve does, what it lacks for further nodes. It does nothing after End of r.
+	Extend(ctx context.Context, r Room, w Want) error
+
 	// Leaving says that the caller is about to remove a node of ours: others that need room may wait for it.
 	Leaving(path string)
 
@@ -264,6 +267,9 @@ type Want struct {
 	// Yield, if not nil, is called if there is too little room. It has a node of ours removed, and says so with
 	// Session.Leaving. It must not block.
 	Yield func()
+
+	// Over is closed when the nodes are about to go. If it is nil, that is when the ctx of Reserve ends.
+	Over <-chan struct{}
 }
 
 // Room is room for ephemeral nodes that is set aside. If a create fails that took its room out of it, or its node goes,
