@@ -215,7 +215,7 @@ func TestWaitErrorOfSilence(t *testing.T) {
 					if !waits {
 						locking = background(lock)
 					}
-					time.Sleep(3500 * time.Millisecond)
+					time.Sleep(3500 * time.Millisecond) //nolint:forbidigo // in a bubble: less than the client takes to notice
 					if s := m.State(); s != session.Connected {
 						t.Fatalf("the manager has noticed: %v", s)
 					}
