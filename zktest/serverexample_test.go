@@ -48,7 +48,7 @@ func ExampleNew() {
 	}
 	defer m.Close()
 	fmt.Println(m.State())
-	// Output: Connected
+	// Output: connected
 }
 
 // ship is code of yours, to be tested: it must stop when it loses its lock.
