@@ -55,12 +55,12 @@ type room struct {
 	judging sync.Mutex // held while spare is called; before mu
 
 	mu      sync.Mutex
-	used    amount // by shares, and the rest of reservations
-	leaving amount // the part of used that will be free without anybody's help
-	open    map[*reservation]struct{}
-	nodes   map[string]*share // of nodes that are there, by path
-	unknown int               // shares of creates in flight or in doubt
-	waiting []*asking         // first come, first served
+	used    amount                    // by shares, and the rest of reservations
+	leaving amount                    // the part of used that will be free without anybody's help
+	open    map[*reservation]struct{} // those that have room and have not ended
+	nodes   map[string]*share         // of nodes that are there, by path
+	unknown int                       // shares of creates in flight or in doubt
+	waiting []*asking                 // first come, first served
 }
 
 // share is the room of one node, from before its create is sent until the node is certain to be gone.

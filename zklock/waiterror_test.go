@@ -223,10 +223,10 @@ func TestWaitErrorOfSilence(t *testing.T) {
 					err := receive(t, "Lock", locking)
 					wantErr(t, "Lock", err, context.Canceled)
 					if !strings.Contains(err.Error(), "no answer from zookeeper:2181 for ") {
-						t.Errorf("%v does not say from whom no answer came", err)
+						t.Errorf("%v does not name the server that is silent", err)
 					}
 					if waits && !strings.Contains(err.Error(), "; held by ") {
-						t.Errorf("%v does not say who holds the lock", err)
+						t.Errorf("%v does not name the holder", err)
 					}
 					server.Heal()
 				})

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +23,7 @@ func TestRunWithoutProc(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			if out, err := exec.Command("unshare", append(wrap, "true")...).CombinedOutput(); err != nil {
-				t.Skipf("no namespaces here: %v: %s", err, out)
+				testserver.Missing(t, fmt.Errorf("no namespaces here, which need root: %w: %s", err, out))
 			}
 			path, j := testserver.Path(t), newJournal(t)
 			far := filepath.Join(t.TempDir(), "far")
