@@ -30,13 +30,14 @@ func (d Dialect) Column(table, key, token string) (*Column, error) {
 		return nil, err
 	}
 	c := &Column{dialect: d}
+	// Casts keep a column of a text type from comparing tokens as texts, by which 9 is more than 40.
 	switch d {
 	case PostgreSQL:
-		c.claim.raise = fmt.Sprintf("UPDATE %s SET %s = greatest(%[2]s, $2) WHERE %s = $1 RETURNING %[2]s", table, token, key)
+		c.claim.raise = fmt.Sprintf("UPDATE %s SET %s = greatest(%[2]s, CAST($2 AS bigint)) WHERE %s = $1 RETURNING %[2]s", table, token, key)
 	case SQLite:
 		c.claim.raise = fmt.Sprintf("UPDATE %s SET %s = max(coalesce(%[2]s, 0), ?2) WHERE %s = ?1 RETURNING %[2]s", table, token, key)
 	case MySQL:
-		c.claim.raise = fmt.Sprintf("UPDATE %s SET %s = GREATEST(COALESCE(%[2]s, 0), ?) WHERE %s = ?", table, token, key)
+		c.claim.raise = fmt.Sprintf("UPDATE %s SET %s = GREATEST(COALESCE(CAST(%[2]s AS SIGNED), 0), ?) WHERE %s = ?", table, token, key)
 		c.claim.read = fmt.Sprintf("SELECT %s FROM %s WHERE %s = ? FOR UPDATE", token, table, key)
 	}
 	return c, nil

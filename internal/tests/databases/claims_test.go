@@ -131,6 +131,18 @@ func TestBadColumn(t *testing.T) {
 	})
 }
 
+// A column of a text type lets no former holder in: 9 is less than 40, although its text is more.
+func TestTextColumn(t *testing.T) {
+	once(t, func(w *world) {
+		wordy, err := w.dialect.Column("wordy", "id", "token")
+		must(w.T, err)
+		w.exec("INSERT INTO wordy (id, token) VALUES (?, '40')", w.account)
+		if err := w.claims(func(h *holder) error { return wordy.Claim(h.ctx, h.tx, 9, w.account) }); err == nil {
+			w.Error("a former holder has claimed the row")
+		}
+	})
+}
+
 // A claim that waits returns when its context ends. (The driver of SQLite can go on until its busy timeout.)
 func TestContextEnds(t *testing.T) {
 	worlds(t, func(w *world) {

@@ -38,6 +38,7 @@ var mariadb = &server{
 	tables: []string{
 		"CREATE TABLE account (id VARCHAR(64) PRIMARY KEY, balance BIGINT NOT NULL, token BIGINT) ENGINE=InnoDB",
 		"CREATE TABLE narrow (id VARCHAR(64), token INT NOT NULL) ENGINE=InnoDB",
+		"CREATE TABLE wordy (id VARCHAR(64), token VARCHAR(32)) ENGINE=InnoDB",
 		fence.MySQL.Schema(),
 	},
 }

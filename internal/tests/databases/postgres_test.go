@@ -31,6 +31,7 @@ var postgres = &server{
 	tables: []string{
 		"CREATE TABLE account (id text PRIMARY KEY, balance bigint NOT NULL, token bigint)",
 		"CREATE TABLE narrow (id text, token integer NOT NULL)",
+		"CREATE TABLE wordy (id text, token text)",
 		fence.PostgreSQL.Schema(),
 	},
 }

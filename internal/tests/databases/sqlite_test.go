@@ -16,6 +16,7 @@ import (
 var sqliteTables = []string{
 	"CREATE TABLE account (id TEXT PRIMARY KEY, balance INTEGER NOT NULL, token INTEGER)",
 	"CREATE TABLE narrow (id TEXT, token INTEGER NOT NULL CHECK (token < 2147483648))",
+	"CREATE TABLE wordy (id TEXT, token TEXT)",
 	fence.SQLite.Schema(),
 }
 
