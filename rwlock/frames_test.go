@@ -172,7 +172,7 @@ func testNoHerd(t *testing.T, writers, listings int) {
 	}
 	for i, ch := range entered {
 		must(t, receive(t, "a reader", ch))
-		if all, lists := proxies[i].Count(inDir(dir)), proxies[i].Count(listing(dir)); all != listings || lists != listings {
+		if all, lists := proxies[i].Count(toEnter(dir)), proxies[i].Count(listing(dir)); all != listings || lists != listings {
 			t.Errorf("reader %d: %d requests, of which %d were listings; want %d", i, all, lists, listings)
 		}
 	}
@@ -216,7 +216,7 @@ func TestFramesHandOver(t *testing.T) {
 			proxy.ResetRequests()
 			must(t, holder.Release(patient(t)))
 			must(t, receive(t, "the waiter", entered))
-			if all, lists := proxy.Count(inDir(dir)), proxy.Count(listing(dir)); all != lists || lists != tt.listings {
+			if all, lists := proxy.Count(toEnter(dir)), proxy.Count(listing(dir)); all != lists || lists != tt.listings {
 				t.Errorf("%d requests, of which %d listings; want %d", all, lists, tt.listings)
 			}
 			must(t, l.Release(patient(t)))

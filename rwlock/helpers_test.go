@@ -211,6 +211,12 @@ func inDir(dir string) zktest.Match {
 	return func(r zktest.Request) bool { return r.Path == dir || strings.HasPrefix(r.Path, dir+"/") }
 }
 
+// toEnter matches the requests below a directory but those that get a node. After a while, a holder gets its own, to watch
+// it.
+func toEnter(dir string) zktest.Match {
+	return func(r zktest.Request) bool { return inDir(dir)(r) && r.Op != zktest.OpGetData }
+}
+
 // listing matches requests for the directory's children.
 func listing(dir string) zktest.Match {
 	return func(r zktest.Request) bool {
