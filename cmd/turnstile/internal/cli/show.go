@@ -24,8 +24,12 @@ func showCommand(a *App) *cobra.Command {
 		Long: `Show the queue of the lock at PATH, in order: its holders and its waiters, since when, and
 with which session. For a semaphore it shows the limit and the leases of each contender.
 
-QUEUED is how long ago the contender came to the queue, and SINCE is when that was, by the
-servers' clock. For a holder that is not when it got the lock: the servers do not know.
+QUEUED is how long ago the contender's node was made, and SINCE is when that was, by the
+servers' clock, with the zone of this machine. For a holder that is not when it got the lock:
+the servers do not know. It is earlier by the wait, and by all holds before if goroutines of
+a process pass the node on (WithLocalHandover, WithLazyRelease). It begins anew where a
+contender gets a new node: a waiter of a semaphore whose limit was lowered, and a writer
+that goes on as a reader.
 
 A node that no session owns was left by hand. No client will ever delete it, and the
 contenders behind it wait for ever. Show says how to delete it.
@@ -222,14 +226,6 @@ func state(l *locks.Lock, c locks.Contender) string {
 		return "holds?"
 	}
 	return "waits"
-}
-
-// stamp is a time in the zone of the user.
-func stamp(t time.Time) string {
-	if t.IsZero() {
-		return "?"
-	}
-	return t.Local().Format("2006-01-02 15:04:05")
 }
 
 func whoOf(c locks.Contender) string {
