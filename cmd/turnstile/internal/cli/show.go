@@ -26,10 +26,10 @@ with which session. For a semaphore it shows the limit and the leases of each co
 
 QUEUED is how long ago the contender's node was made, and SINCE is when that was, by the
 servers' clock, with the zone of this machine. For a holder that is not when it got the lock:
-the servers do not know. It is earlier by the wait, and by all holds before if goroutines of
-a process pass the node on (WithLocalHandover, WithLazyRelease). It begins anew where a
-contender gets a new node: a waiter of a semaphore whose limit was lowered, and a writer
-that goes on as a reader.
+the servers do not know. The node is older by the wait, and by all holds before if goroutines
+of a process pass it on (WithLocalHandover, WithLazyRelease). Some contenders get a new node,
+and both begin anew: a waiter of a semaphore whose limit was lowered, and a writer that goes
+on as a reader.
 
 A node that no session owns was left by hand. No client will ever delete it, and the
 contenders behind it wait for ever. Show says how to delete it.
@@ -107,7 +107,7 @@ func readLock(ctx context.Context, t *locks.Tree, p string) (*locks.Lock, error)
 
 // isContender reports whether a path ends with the name of a contender.
 func isContender(p string) bool {
-	_, ok := queue.ParseNode(path.Base(p), "latch-")
+	_, ok := queue.ParseNode(path.Base(p))
 	return ok
 }
 
@@ -150,7 +150,7 @@ func (a *App) showNone(ctx context.Context, t *locks.Tree, l *locks.Lock) error 
 func summary(l *locks.Lock) string {
 	text := clean(l.Path) + ": " + kindText(l.Kind)
 	switch l.Kind {
-	case locks.Semaphore:
+	case locks.Semaphore, locks.Kazoo:
 		limit := "of an unknown number of"
 		if l.Limit > 0 {
 			limit = fmt.Sprintf("of %d", l.Limit)
@@ -167,12 +167,19 @@ func summary(l *locks.Lock) string {
 	return text + fmt.Sprintf(", %s, %s", count(len(l.Holders()), "holder", "holders"), count(l.Waiting(), "waiter", "waiters"))
 }
 
+// hasLeases reports whether a kind is a semaphore.
+func hasLeases(k locks.Kind) bool {
+	return k == locks.Semaphore || k == locks.Curator || k == locks.Kazoo
+}
+
 func kindText(k locks.Kind) string {
 	switch k {
 	case locks.RWLock:
 		return "read-write lock"
 	case locks.Curator:
 		return "semaphore in Curator's layout"
+	case locks.Kazoo:
+		return "semaphore of kazoo"
 	case locks.Unfair:
 		return "mutex without a queue"
 	case locks.Conflict:
@@ -184,7 +191,7 @@ func kindText(k locks.Kind) string {
 // queueTable lists the contenders.
 func queueTable(l *locks.Lock, now time.Time, wide bool) []string {
 	headings := []string{"#", "STATE"}
-	modes, leases, labels := l.Kind == locks.RWLock, l.Kind == locks.Semaphore || l.Kind == locks.Curator, false
+	modes, leases, labels := l.Kind == locks.RWLock, hasLeases(l.Kind), false
 	for _, c := range l.Contenders {
 		labels = labels || c.Label != ""
 	}
