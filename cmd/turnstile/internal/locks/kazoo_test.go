@@ -16,13 +16,13 @@ func lease(i int) string { return fmt.Sprintf("%032x", i) }
 // Kazoo's semaphores are told from other directories whose children have such names.
 func TestKazooSemaphores(t *testing.T) {
 	tree, top := newTree(t)
+	plant(t, top+"/pool-__lock__/"+lease(9)+"__lock__0000000003", "c") // before the leases, which are not its contender's
 	for p, data := range map[string]string{
 		"/pool":             "3",
 		"/pool/" + lease(1): "a",
 		"/pool/" + lease(2): "b",
 		"/pool/note":        "",
 		"/pool-__lock__/" + lease(3) + "__lock__0000000004": "d",
-		"/pool-__lock__/" + lease(9) + "__lock__0000000003": "c",
 		"/shared":              "text",
 		"/shared/" + lease(1):  "a",
 		"/shared-__lock__/x":   "",
