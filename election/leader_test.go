@@ -13,6 +13,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
 )
 
 // Leader and Contenders show the candidates by their ids, to other processes too.
@@ -65,12 +66,31 @@ func TestDefaultID(t *testing.T) {
 	wantErr(t, "Run", err, errWork)
 }
 
+// The names of nodes tell an election from a mutex, which it excludes all the same.
+func TestNodeNames(t *testing.T) {
+	m, dir := connect(t), testserver.Path(t)
+	c := campaign(t, m, dir, "a")
+	c.leads(t)
+	names := testserver.Children(t, dir)
+	if len(names) != 1 || !strings.Contains(names[0], "-elect-lock-") {
+		t.Fatalf("nodes: %v", names)
+	}
+	if n, ok := queue.ParseNode(names[0]); !ok || n.Prefix != queue.PrefixLock {
+		t.Errorf("for clients that know nothing of elections it is %+v", n)
+	}
+	mutex, err := zklock.New(m, dir)
+	must(t, err)
+	if ok, err := mutex.TryLock(patient(t)); ok || err != nil {
+		t.Errorf("a mutex beside the leader: %v, %v", ok, err)
+	}
+}
+
 // Candidates with and without WithLeaderLatch do not elect two leaders beside each other.
 func TestConflict(t *testing.T) {
 	dir := testserver.Path(t)
 	c := campaign(t, connect(t), dir, "a", election.WithLeaderLatch())
 	c.leads(t)
-	if names := testserver.Children(t, dir); len(names) != 1 || !strings.Contains(names[0], "-latch-") {
+	if names := testserver.Children(t, dir); len(names) != 1 || !strings.Contains(names[0], "-elect-latch-") {
 		t.Errorf("nodes: %v", names)
 	}
 	e := newElection(t, connect(t), dir)

@@ -1,13 +1,20 @@
 package lockz_test
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/lockz"
+	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // cycle returns how long one lock and its release take, by n of them.
@@ -50,22 +57,36 @@ func BenchmarkHandler(b *testing.B) {
 
 func median(xs []float64) float64 { return slices.Sorted(slices.Values(xs))[len(xs)/2] }
 
-// BenchmarkPage measures the page of a process that holds and waits for a thousand locks.
+// BenchmarkPage measures the page of a process that holds ten thousand locks.
 func BenchmarkPage(b *testing.B) {
-	m := connect(b)
+	const many = 10_000
+	m := testserver.Connect(b, zktest.Start(b).Addr(), session.WithTimeout(testserver.Patience), session.WithMaxNodes(2*many))
 	page := lockz.Handler(m)
-	dir := testserver.Path(b)
-	for i := range 1000 {
-		mx, err := zklock.New(m, dir+"/"+string(rune('a'+i%26))+string(rune('a'+i/26%26))+string(rune('a'+i/676)))
-		must(b, err)
-		must(b, mx.Lock(b.Context()))
+	var g errgroup.Group
+	g.SetLimit(100)
+	for i := range many {
+		g.Go(func() error {
+			mx, err := zklock.New(m, fmt.Sprintf("/locks/%d", i))
+			if err != nil {
+				return err
+			}
+			return mx.Lock(b.Context())
+		})
 	}
-	for _, query := range []string{"?format=html", "?format=json"} {
-		b.Run(query[len("?format="):], func(b *testing.B) {
+	must(b, g.Wait())
+	for _, format := range []string{"html", "json"} {
+		b.Run(format, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				get(page, query, "")
+				page.ServeHTTP(nowhere{}, httptest.NewRequest(http.MethodGet, "/?format="+format, nil))
 			}
 		})
 	}
 }
+
+// nowhere is a client that costs nothing.
+type nowhere struct{}
+
+func (nowhere) Header() http.Header         { return http.Header{} }
+func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
+func (nowhere) WriteHeader(int)             {}

@@ -9,8 +9,8 @@
 //	defer m.Close()
 //	operators.Handle("/debug/locks", lockz.Handler(m)) // a *http.ServeMux; before the first lock
 //
-// A browser gets HTML, and "curl -H 'Accept: application/json'" or "curl …?format=json" gets JSON: see
-// [Page].
+// A browser gets HTML, and "curl -H 'Accept: application/json'" or "curl …?format=json" gets JSON. docs/lockz.md lists its
+// fields. Programs decode those that they want, into types of their own.
 //
 // # What the page shows
 //

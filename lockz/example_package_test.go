@@ -52,7 +52,12 @@ func run(ctx context.Context, servers string, operators *http.ServeMux) error {
 func look(operators http.Handler) error {
 	answer := httptest.NewRecorder()
 	operators.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/debug/locks?format=json", nil))
-	var page lockz.Page
+	var page struct {
+		Managers []struct {
+			State string
+			Holds []struct{ Kind, Path, Label string }
+		}
+	}
 	if err := json.Unmarshal(answer.Body.Bytes(), &page); err != nil {
 		return err
 	}

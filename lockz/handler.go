@@ -2,7 +2,6 @@ package lockz
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"mime"
 	"net/http"
@@ -22,10 +21,11 @@ const maxRefresh = 3600
 // It begins to record when it is called: call it before the first lock. If it is called again for a
 // manager, both pages show the same.
 //
-// The page is HTML, or JSON (see [Page]) if the request has the header "Accept: application/json" or
-// the parameter format=json. With the parameter refresh=n, the browser loads the HTML page again
+// The page is HTML, or JSON if the request has the header "Accept: application/json" or
+// the parameter format=json. The fields of the JSON are in docs/lockz.md. The handler writes it piece by piece, so a process
+// with many locks needs little memory for it. With the parameter refresh=n, the browser loads the HTML page again
 // every n seconds, 1 to 3600. The handler answers GET and HEAD. It answers other methods with 405,
-// and parameters that it does not understand with 400.
+// and parameters that it does not know or understand with 400.
 //
 // A request of the page sends nothing to ZooKeeper and waits for no server, so it is answered during
 // an outage too. The handler can be used by any number of goroutines at once. It asks nobody for a
@@ -55,12 +55,18 @@ type handler struct {
 	recorders []*recorder // of the managers
 }
 
+// page is what a handler shows. The managers of pageJSON are empty.
+type page struct {
+	pageJSON
+	snapshots []*snapshot
+}
+
 // page returns the page as it is now.
-func (h *handler) page() Page {
-	p := Page{ID: identity(), Time: time.Now()}
+func (h *handler) page() *page {
+	p := &page{pageJSON: pageJSON{ID: identity(), Time: time.Now(), Managers: []managerJSON{}}}
 	here := liveSessions()
 	for i, m := range h.managers {
-		p.Managers = append(p.Managers, snapshot(m, h.recorders[i], here))
+		p.snapshots = append(p.snapshots, snapshotOf(m, h.recorders[i], here))
 	}
 	return p
 }
@@ -79,23 +85,22 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "lockz: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	var body bytes.Buffer
+	header.Set("X-Content-Type-Options", "nosniff")
 	if how.json {
 		header.Set("Content-Type", "application/json")
-		encoder := json.NewEncoder(&body)
-		encoder.SetIndent("", "  ")
-		err = encoder.Encode(h.page())
-	} else {
-		header.Set("Content-Type", "text/html; charset=utf-8")
-		header.Set("Content-Security-Policy", contentPolicy)
-		header.Set("Referrer-Policy", "no-referrer")
-		err = writeHTML(&body, h.page(), how.refresh)
+		if r.Method == http.MethodGet {
+			_ = h.page().writeJSON(w) // fails if the client has gone away
+		}
+		return
 	}
-	if err != nil { // a string in JSON or a buffer cannot fail
+	var body bytes.Buffer
+	if err := h.page().writeHTML(&body, how.refresh); err != nil { // a buffer cannot fail
 		http.Error(w, "lockz: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
-	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Content-Security-Policy", contentPolicy)
+	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Content-Length", strconv.Itoa(body.Len()))
 	if r.Method == http.MethodGet {
 		_, _ = w.Write(body.Bytes()) // fails if the client has gone away
@@ -112,6 +117,14 @@ func viewOf(r *http.Request) (view, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return view{}, err
+	}
+	for name, values := range query {
+		if name != "format" && name != "refresh" {
+			return view{}, fmt.Errorf("unknown parameter %q: want format or refresh", name)
+		}
+		if len(values) > 1 {
+			return view{}, fmt.Errorf("%d values of %s: want one", len(values), name)
+		}
 	}
 	var v view
 	switch format := query.Get("format"); format {

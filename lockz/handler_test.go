@@ -2,14 +2,17 @@ package lockz_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/lockz"
 	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
 )
 
 func connect(tb testing.TB, opts ...session.Option) *session.Manager {
@@ -46,7 +49,9 @@ func TestNegotiation(t *testing.T) {
 		{"?refresh=3601", "", 400, plain},
 		{"?refresh=soon", "application/json", 400, plain},
 		{"?a=%zz", "", 400, plain},
-		{"?other=1", "", 200, html},
+		{"?foo=1", "", 400, plain},
+		{"?format=json&foo", "", 400, plain},
+		{"?format=json&format=html", "", 400, plain},
 	} {
 		w := get(page, c.query, c.accept)
 		if w.Code != c.code || w.Header().Get("Content-Type") != c.kind {
@@ -84,6 +89,48 @@ func TestMethods(t *testing.T) {
 	if w.Code != 200 || w.Body.Len() != 0 || w.Header().Get("Content-Length") == "" {
 		t.Errorf("HEAD: %d with %d bytes, %v", w.Code, w.Body.Len(), w.Header())
 	}
+}
+
+// pieces is a ResponseWriter that notes the longest write.
+type pieces struct {
+	*httptest.ResponseRecorder
+	longest, writes int
+}
+
+func (p *pieces) Write(data []byte) (int, error) {
+	p.longest = max(p.longest, len(data))
+	p.writes++
+	return p.ResponseRecorder.Write(data)
+}
+
+// The JSON of a process with many locks is written in pieces, so that it is not in memory as a whole. It is the same as that
+// of an encoder.
+func TestPieces(t *testing.T) {
+	const many = 500
+	synctest.Test(t, func(t *testing.T) {
+		us, other := newProcess(t, zktest.Start(t)), newProcess(t, zktest.Start(t))
+		page := lockz.Handler(us.Manager, other.Manager)
+		for i := range many {
+			lock(t, mutex(t, us.Manager, fmt.Sprintf("/a%d", i)), `a "label": []`)
+		}
+		wait(t, mutex(t, us.Manager, "/a0"), `"waits": []`)
+		synctest.Wait()
+		w := &pieces{ResponseRecorder: httptest.NewRecorder()}
+		page.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/?format=json", nil))
+		if w.longest > 32<<10 || w.writes < 2 {
+			t.Errorf("%d bytes in %d writes of at most %d", w.Body.Len(), w.writes, w.longest)
+		}
+		var p lockz.Page
+		must(t, json.Unmarshal(w.Body.Bytes(), &p))
+		if m := p.Managers[0]; len(m.Holds) != many || len(m.Waits) != 1 || len(p.Managers[1].Holds) != 0 {
+			t.Errorf("%d holds, %d waits", len(m.Holds), len(m.Waits))
+		}
+		want, err := json.MarshalIndent(p, "", "  ")
+		must(t, err)
+		if got := strings.TrimSuffix(w.Body.String(), "\n"); got != string(want) {
+			t.Errorf("not as an encoder writes it: %.500s", got)
+		}
+	})
 }
 
 // No cache keeps the page, and a browser loads and runs nothing for it.

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"html/template"
 	"io"
+	"iter"
 	"math"
 	"time"
 )
@@ -33,31 +34,41 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 }).Parse(pageText))
 
 // writeHTML writes the page. refresh is in seconds, or 0.
-func writeHTML(w io.Writer, p Page, refresh int) error {
+func (p *page) writeHTML(w io.Writer, refresh int) error {
 	data := struct {
-		Page
+		pageJSON
 		Refresh  int
 		Style    template.CSS
 		Sections []section
-	}{Page: p, Refresh: refresh, Style: template.CSS(style)}
-	for _, m := range p.Managers {
-		data.Sections = append(data.Sections, sectionOf(m))
+	}{pageJSON: p.pageJSON, Refresh: refresh, Style: template.CSS(style)}
+	for _, s := range p.snapshots {
+		data.Sections = append(data.Sections, sectionOf(s))
 	}
 	return pageTemplate.Execute(w, data)
 }
 
 // section is the part of the page about one manager.
 type section struct {
-	Manager
+	managerJSON
 	HoldCount, WaitCount int
 	MoreHolds, MoreWaits int // those that the page does not show
 }
 
-func sectionOf(m Manager) section {
-	s := section{Manager: m, HoldCount: len(m.Holds), WaitCount: len(m.Waits)}
-	s.MoreHolds, s.MoreWaits = max(0, s.HoldCount-mostRows), max(0, s.WaitCount-mostRows)
-	s.Holds, s.Waits = m.Holds[:s.HoldCount-s.MoreHolds], m.Waits[:s.WaitCount-s.MoreWaits]
-	return s
+func sectionOf(s *snapshot) section {
+	out := section{managerJSON: s.managerJSON, HoldCount: len(s.holds), WaitCount: len(s.waits)}
+	out.Holds, out.Waits = firstRows(s.heldLocks), firstRows(s.waitsFor)
+	out.MoreHolds, out.MoreWaits = out.HoldCount-len(out.Holds), out.WaitCount-len(out.Waits)
+	return out
+}
+
+func firstRows[T any](all iter.Seq[T]) (rows []T) {
+	for row := range all {
+		if len(rows) == mostRows {
+			break
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // ago formats a number of seconds: with a tenth below ten seconds, and otherwise without.

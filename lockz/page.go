@@ -2,19 +2,21 @@ package lockz
 
 import "time"
 
-// Page is the page as JSON. Times are by the clock of this process. Numbers of seconds have
-// fractions, down to a millisecond.
-type Page struct {
+// The types of this file are the page as JSON. docs/lockz.md has the names for users, who decode the fields that they want.
+// Times are by the clock of this process. Numbers of seconds have fractions, down to a millisecond.
+
+// pageJSON is the page.
+type pageJSON struct {
 	// ID is host/pid of this process, as in the nodes of its locks.
 	ID string `json:"id"`
 	// Time is when the page was made.
 	Time time.Time `json:"time"`
 	// Managers are the managers in the order in which Handler was given them.
-	Managers []Manager `json:"managers"`
+	Managers []managerJSON `json:"managers"`
 }
 
-// Manager is a session.Manager with all that its locks hold and wait for.
-type Manager struct {
+// managerJSON is a session.Manager with all that its locks hold and wait for.
+type managerJSON struct {
 	// Ensemble is the name of the ensemble with the chroot, as Manager.FullName gives it: by
 	// default, the servers of the connect string.
 	Ensemble string `json:"ensemble"`
@@ -32,28 +34,28 @@ type Manager struct {
 	// TimeoutAskedSeconds is the session timeout that the manager asks the servers for.
 	TimeoutAskedSeconds float64 `json:"timeout_asked_seconds"`
 	// Session is the live session, or nil if there is none.
-	Session *Session `json:"session,omitempty"`
+	Session *sessionJSON `json:"session,omitempty"`
 
 	// Recording is when Handler was called for this manager for the first time. The page knows
 	// nothing of what began earlier.
 	Recording time.Time `json:"recording"`
 	// Holds are the locks that are held, the oldest hold first.
-	Holds []Hold `json:"holds"`
+	Holds []holdJSON `json:"holds"`
 	// Waits are the acquisitions under way, the oldest first.
-	Waits []Wait `json:"waits"`
+	Waits []waitJSON `json:"waits"`
 	// Losses are the last 20 holds that were lost, the latest first. A hold that ended because the
 	// manager was closed is not a loss.
-	Losses []Loss `json:"losses"`
+	Losses []lossJSON `json:"losses"`
 	// LossCount is how many holds were lost since Recording.
 	LossCount int `json:"loss_count"`
 	// SessionLossCount is how many sessions were lost since Recording.
 	SessionLossCount int `json:"session_loss_count"`
 	// LastSessionLoss is the last session that was lost since Recording, or nil if none was.
-	LastSessionLoss *SessionLoss `json:"last_session_loss,omitempty"`
+	LastSessionLoss *sessionLossJSON `json:"last_session_loss,omitempty"`
 }
 
-// Session is a live ZooKeeper session.
-type Session struct {
+// sessionJSON is a live ZooKeeper session.
+type sessionJSON struct {
 	// ID is the session id in hexadecimal digits, as in the logs.
 	ID string `json:"id"`
 	// TimeoutSeconds is the session timeout that the servers granted.
@@ -63,8 +65,8 @@ type Session struct {
 	RemainingSeconds float64 `json:"remaining_seconds"`
 }
 
-// Hold is a lock that this process holds.
-type Hold struct {
+// holdJSON is a lock that this process holds.
+type holdJSON struct {
 	// Kind is mutex, election, unfair, read, write, semaphore, the name of a queue.Kind of the
 	// program's own, or gate: the lock that guards entry to a semaphore in Curator's layout.
 	Kind string `json:"kind"`
@@ -88,8 +90,8 @@ type Hold struct {
 	Traceparent string `json:"traceparent,omitempty"`
 }
 
-// Wait is an acquisition under way.
-type Wait struct {
+// waitJSON is an acquisition under way.
+type waitJSON struct {
 	// Kind is that of Hold.
 	Kind string `json:"kind"`
 	// Path is the lock's directory, below the chroot.
@@ -105,7 +107,7 @@ type Wait struct {
 	// Behind is the holder, or the nearest contender ahead if this process does not know which
 	// contender holds the lock. It is nil if the acquisition waits for none, or not
 	// yet: it waits for a session or for an answer of the servers, or for this process only.
-	Behind *Behind `json:"behind,omitempty"`
+	Behind *behindJSON `json:"behind,omitempty"`
 	// AheadHere is how many acquisitions of this process come first and have no place of their own
 	// in the queue on the servers: goroutines that share a place (WithLocalHandover), and those of
 	// an unfair lock. They are not counted in Behind.Ahead.
@@ -116,8 +118,8 @@ type Wait struct {
 	Traceparent string `json:"traceparent,omitempty"`
 }
 
-// Behind is a contender that an acquisition waits for. It may hold the lock or wait itself.
-type Behind struct {
+// behindJSON is a contender that an acquisition waits for. It may hold the lock or wait itself.
+type behindJSON struct {
 	// Node is the path of the contender's node.
 	Node string `json:"node"`
 	// Here says that the contender is of this process: its session is that of a manager for which
@@ -139,8 +141,8 @@ type Behind struct {
 	Ahead int `json:"ahead"`
 }
 
-// Loss is a hold that was lost.
-type Loss struct {
+// lossJSON is a hold that was lost.
+type lossJSON struct {
 	// Time is when the process noticed the loss.
 	Time time.Time `json:"time"`
 	// Kind is that of Hold.
@@ -157,8 +159,8 @@ type Loss struct {
 	Cause string `json:"cause"`
 }
 
-// SessionLoss is a session that was lost.
-type SessionLoss struct {
+// sessionLossJSON is a session that was lost.
+type sessionLossJSON struct {
 	// Time is when the process noticed the loss.
 	Time time.Time `json:"time"`
 	// ID is the session id in hexadecimal digits, as in the logs.

@@ -28,11 +28,11 @@ type recorder struct {
 	holds   list.List // of *acquisition, in order of their grant
 	watches list.List // of *watch
 
-	losses    []Loss // the last ones, the latest first
+	losses    []lossJSON // the last ones, the latest first
 	lossCount int
-	changed   session.Change // the last change of state; zero before the first
-	lostCount int            // sessions
-	lastLost  SessionLoss    // zero if none was
+	changed   session.Change  // the last change of state; zero before the first
+	lostCount int             // sessions
+	lastLost  sessionLossJSON // zero if none was
 }
 
 // acquisition is one acquisition, from its begin to the end of its hold.
@@ -152,14 +152,14 @@ func (r *recorder) loss(ctx context.Context, h session.HoldInfo, cause error) {
 	if errors.Is(cause, session.ErrClosed) {
 		return // the program itself has released it, with Close
 	}
-	l := Loss{Time: time.Now(), Kind: h.Kind, Path: h.Path, Node: h.Node, Cause: cause.Error(), Label: label.From(ctx)}
+	l := lossJSON{Time: time.Now(), Kind: h.Kind, Path: h.Path, Node: h.Node, Cause: cause.Error(), Label: label.From(ctx)}
 	if a := r.from(ctx); a != nil {
 		l.Since = a.granted
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lossCount++
-	r.losses = append([]Loss{l}, r.losses[:min(len(r.losses), maxLosses-1)]...)
+	r.losses = append([]lossJSON{l}, r.losses[:min(len(r.losses), maxLosses-1)]...)
 }
 
 func (r *recorder) state(c session.Change) {
@@ -171,7 +171,7 @@ func (r *recorder) state(c session.Change) {
 	r.changed = c
 	if c.To == session.Lost {
 		r.lostCount++
-		r.lastLost = SessionLoss{Time: c.At, ID: hex(c.Session), Cause: text(c.Err)}
+		r.lastLost = sessionLossJSON{Time: c.At, ID: hex(c.Session), Cause: text(c.Err)}
 	}
 }
 

@@ -23,10 +23,10 @@ type records struct {
 	waits      []*acquisition
 	holds      []*acquisition
 	watches    []*watch
-	losses     []Loss
+	losses     []lossJSON
 	lossCount  int
 	lostCount  int
-	lastLost   SessionLoss
+	lastLost   sessionLossJSON
 	stateSince time.Time // zero if it is not known
 }
 
@@ -59,7 +59,7 @@ func (r *recorder) copy(state session.State) records {
 		waits:     values[*acquisition](&r.waits),
 		holds:     values[*acquisition](&r.holds),
 		watches:   values[*watch](&r.watches),
-		losses:    append([]Loss{}, r.losses...),
+		losses:    append([]lossJSON{}, r.losses...),
 		lossCount: r.lossCount,
 		lostCount: r.lostCount,
 		lastLost:  r.lastLost,
@@ -90,41 +90,50 @@ func liveSessions() map[int64]bool {
 	return ids
 }
 
-// snapshot returns what m holds and waits for. It sends nothing and waits for nothing. here are the sessions of
+// snapshot is what the page shows of one manager. Holds and waits are described one by one, when they are written, since there
+// can be very many of them: those of managerJSON are empty.
+type snapshot struct {
+	managerJSON
+	records
+	now         time.Time
+	remaining   float64
+	here        map[int64]bool // the sessions of this process
+	traceparent func(context.Context) string
+}
+
+// snapshotOf returns what m holds and waits for. It sends nothing and waits for nothing. here are the sessions of
 // this process.
-func snapshot(m *session.Manager, r *recorder, here map[int64]bool) Manager {
+func snapshotOf(m *session.Manager, r *recorder, here map[int64]bool) *snapshot {
 	over := r.over()
 	live := plumbing.OfManager(m)
 	state := m.State()
 	c := r.copy(state)
 	c.holds = slices.DeleteFunc(c.holds, func(a *acquisition) bool { return over[a] })
-	now := time.Now()
-	out := Manager{
+	out := &snapshot{records: c, now: time.Now(), here: here, traceparent: plumbing.TraceHooks[session.Trace](m).Traceparent}
+	out.managerJSON = managerJSON{
 		Ensemble:            strings.TrimSuffix(m.FullName("/"), "/"),
 		State:               state.String(),
 		StateSince:          c.stateSince,
 		Server:              live.Server(),
 		TimeoutAskedSeconds: seconds(live.Timeout()),
 		Recording:           c.began,
+		Holds:               []holdJSON{},
+		Waits:               []waitJSON{},
 		Losses:              c.losses,
 		LossCount:           c.lossCount,
 		SessionLossCount:    c.lostCount,
 	}
 	if c.lostCount > 0 {
-		out.LastSessionLoss = &c.lastLost
+		out.LastSessionLoss = &out.lastLost
 	}
 	switch state {
 	case session.Connecting, session.Suspended, session.Lost:
 		out.Failure = text(live.Failure())
 	}
-	var remaining float64
 	if s := plumbing.LiveSession[session.Session](m); s != nil && s.Err() == nil {
-		remaining = seconds(s.Remaining())
-		out.Session = &Session{ID: hex(s.ID()), TimeoutSeconds: seconds(s.Timeout()), RemainingSeconds: remaining}
+		out.remaining = seconds(s.Remaining())
+		out.Session = &sessionJSON{ID: hex(s.ID()), TimeoutSeconds: seconds(s.Timeout()), RemainingSeconds: out.remaining}
 	}
-	traceparent := plumbing.TraceHooks[session.Trace](m).Traceparent
-	out.Holds = c.heldLocks(now, remaining, traceparent)
-	out.Waits = c.waitsFor(now, here, traceparent)
 	return out
 }
 
@@ -135,18 +144,20 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-func (c *records) heldLocks(now time.Time, remaining float64, traceparent func(context.Context) string) []Hold {
-	all := make([]Hold, 0, len(c.holds))
-	for _, a := range c.holds {
+// heldLocks yields the holds, the oldest first.
+func (s *snapshot) heldLocks(yield func(holdJSON) bool) {
+	for _, a := range s.holds {
 		token, _ := a.lease.Token(ended)
-		all = append(all, Hold{
+		h := holdJSON{
 			Kind: a.info.Kind, Path: a.info.Path, Node: a.node, Weight: max(1, a.info.Weight),
-			Since: a.granted, Seconds: seconds(now.Sub(a.granted)), Token: token,
-			RemainingSeconds: remaining,
-			Label:            a.label, Traceparent: a.traceparent(traceparent),
-		})
+			Since: a.granted, Seconds: seconds(s.now.Sub(a.granted)), Token: token,
+			RemainingSeconds: s.remaining,
+			Label:            a.label, Traceparent: a.traceparent(s.traceparent),
+		}
+		if !yield(h) {
+			return
+		}
 	}
-	return all
 }
 
 // lock names a lock within the process.
@@ -177,20 +188,20 @@ func (c *records) ahead() (own map[*acquisition]*watch, shared map[lock]*watch) 
 	return own, shared
 }
 
-func (c *records) waitsFor(now time.Time, here map[int64]bool, traceparent func(context.Context) string) []Wait {
-	own, shared := c.ahead()
+// waitsFor yields the acquisitions under way, the oldest first.
+func (s *snapshot) waitsFor(yield func(waitJSON) bool) {
+	own, shared := s.ahead()
 	first := make(map[lock]int) // acquisitions of this process that come first and share a place
-	for _, a := range c.holds {
+	for _, a := range s.holds {
 		if sharesPlace(a.info) {
 			first[lockOf(a.info)]++
 		}
 	}
-	all := make([]Wait, 0, len(c.waits))
-	for _, a := range c.waits {
-		out := Wait{
+	for _, a := range s.waits {
+		out := waitJSON{
 			Kind: a.info.Kind, Path: a.info.Path, Weight: max(1, a.info.Weight), Try: a.info.Try,
-			Since: a.asked, Seconds: seconds(now.Sub(a.asked)),
-			Label: a.label, Traceparent: a.traceparent(traceparent),
+			Since: a.asked, Seconds: seconds(s.now.Sub(a.asked)),
+			Label: a.label, Traceparent: a.traceparent(s.traceparent),
 		}
 		w := own[a]
 		if at := lockOf(a.info); sharesPlace(a.info) && !a.info.Try {
@@ -199,16 +210,17 @@ func (c *records) waitsFor(now time.Time, here map[int64]bool, traceparent func(
 			first[at]++
 		}
 		if w != nil {
-			out.Behind = w.behind(now, here)
+			out.Behind = w.behind(s.now, s.here)
 		}
-		all = append(all, out)
+		if !yield(out) {
+			return
+		}
 	}
-	return all
 }
 
 // behind describes the node that is watched. here are the sessions of this process.
-func (w *watch) behind(now time.Time, here map[int64]bool) *Behind {
-	b := &Behind{Node: w.info.Path, Since: w.began, Seconds: seconds(now.Sub(w.began)), Ahead: w.info.Ahead}
+func (w *watch) behind(now time.Time, here map[int64]bool) *behindJSON {
+	b := &behindJSON{Node: w.info.Path, Since: w.began, Seconds: seconds(now.Sub(w.began)), Ahead: w.info.Ahead}
 	if data, owner, ok := w.info.Known(); ok {
 		b.ID, b.Label, b.Traceparent = whoIs(data)
 		b.Here = here[owner]

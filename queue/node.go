@@ -15,7 +15,8 @@ import (
 // added. Names of this module and of other clients:
 //
 //	_c_<uuid>-lock-0000000007        zklock; Curator's mutex; zk.Lock of go-zookeeper (uuid without -)
-//	_c_<uuid>-latch-0000000007       election and Curator's LeaderLatch
+//	_c_<uuid>-latch-0000000007       zklock.WithLeaderLatch and Curator's LeaderLatch
+//	_c_<uuid>-elect-lock-0000000007  election, and -elect-latch- with election.WithLeaderLatch
 //	_c_<uuid>-__READ__0000000007     rwlock and Curator, a reader
 //	_c_<uuid>-__WRIT__0000000007     rwlock and Curator, a writer
 //	_c_<uuid>-lease-0000000007       semaphore and Curator, one lease

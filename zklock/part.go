@@ -14,6 +14,7 @@ func init() {
 		m := mutex.(*Mutex)
 		election := *m.kind
 		election.Name = "election"
+		election.Prefixes = append([]string{queueplumbing.Candidate + election.Prefixes[0]}, election.Prefixes...)
 		m.kind = &election
 	}
 }

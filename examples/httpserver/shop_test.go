@@ -17,7 +17,6 @@ import (
 	"github.com/turnstile-go/turnstile/fence"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/lockz"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -243,10 +242,14 @@ func TestDebug(t *testing.T) {
 	page, err := debug(s.m, "127.0.0.1:0")
 	must(t, err)
 	defer page.Close()
-	shown := func() (m lockz.Manager) {
+	type manager struct {
+		Holds []struct{ Path string }
+		Waits []struct{ Behind *struct{ Node string } }
+	}
+	shown := func() manager {
 		w := httptest.NewRecorder()
 		page.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/debug/locks?format=json", nil))
-		var p lockz.Page
+		var p struct{ Managers []manager }
 		must(t, json.Unmarshal(w.Body.Bytes(), &p))
 		return p.Managers[0]
 	}

@@ -50,8 +50,12 @@ var (
 )
 
 // Elect makes messages and hooks call a *zklock.Mutex an election, so that a leader, which holds for weeks, does not look like
-// a lock that hangs. Package zklock sets it. The mutex must not have been used.
+// a lock that hangs. The names of its nodes say it too: see Candidate. Package zklock sets it. The mutex must not have been used.
 var Elect func(mutex any)
+
+// Candidate stands before the prefix in the names of an election's nodes, as in _c_<uuid>-elect-lock-0000000007. Other clients
+// go by what stands behind it.
+const Candidate = "elect-"
 
 // Lease has the internal methods of a queue.Lease. Use the functions of this package instead.
 type Lease interface {

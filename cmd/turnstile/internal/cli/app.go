@@ -104,8 +104,13 @@ func (a *App) report(err error, code int) {
 // PrintJSON writes one JSON value and a line break to a.Out.
 func (a *App) PrintJSON(v any) error { return json.NewEncoder(a.Out).Encode(v) }
 
-// setup begins a command: it checks the flags that all commands have, before any I/O.
+// setup begins a command: it checks the flags that all commands have, before any I/O. Help and completions need none of
+// them, and work whatever is in the environment.
 func (a *App) setup(cmd *cobra.Command) error {
+	if helps(cmd) {
+		a.began = true
+		return nil
+	}
 	if err := a.environment(cmd.Root().PersistentFlags()); err != nil {
 		return err
 	}

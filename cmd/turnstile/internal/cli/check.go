@@ -55,6 +55,9 @@ With --json it prints one object:
               server cannot be used. maxRequestBytes is at most 1048575, and maxRequestError
               is why it is not known.
   voters, observers  servers in the configuration of the ensemble
+  unlisted    array of {server, error}: those of them that --zk does not name, if the
+              configuration has their addresses for clients. error is why one cannot be used.
+  following   how many voters follow the leader, if it answers the word mntr
   path, tried  where rights were to be tried, and where they were
   rights      {create, read, delete}, each yes, no or unknown
   containers, ttl  whether the servers know these kinds of nodes: yes, no or unknown`,

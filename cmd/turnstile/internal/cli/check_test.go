@@ -172,11 +172,40 @@ func TestCheckRealEnsemble(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	follower := (leader + 1) % 3
+	follower, other := (leader+1)%3, (leader+2)%3
 	if err := three.Stop(follower); err != nil {
 		t.Fatal(err)
 	}
+	zktest.Eventually(t, testserver.Patience, "the leader misses a follower", func() bool {
+		metrics, err := three.Metrics(ctx, leader)
+		return err == nil && strings.TrimSuffix(metrics["zk_synced_followers"], ".0") == "1"
+	})
+	r = w.check(t, codeNo, "--zk", three.Addr(leader)+","+three.Addr(other))
+	wantText(t, r.Warnings, "1 of the 3 servers that vote does not follow the leader, by its word mntr")
 	r = w.check(t, codeNo, "--zk", three.Addr(leader)+","+three.Addr(follower))
 	wantText(t, r.Warnings, "--zk names 2 of the ensemble's 3 servers")
 	wantText(t, r.Warnings, three.Addr(follower)+": it refuses connections")
+}
+
+// A server that is down is named although it is not in --zk, if the configuration tells the addresses for clients.
+func TestCheckUnlisted(t *testing.T) {
+	three := zktest.StartReal(t, zktest.Nodes(3), zktest.Reconfigurable())
+	ctx, cancel := context.WithTimeout(t.Context(), testserver.Patience)
+	defer cancel()
+	leader, err := three.Leader(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlisted := (leader + 1) % 3
+	two := three.Addr(leader) + "," + three.Addr((leader+2)%3)
+	w := newWorld(t, three.Addr(leader), "/test")
+	r := w.check(t, codeNo, "--zk", two)
+	if want := []ensemble.Unlisted{{Name: three.Addr(unlisted)}}; !slices.Equal(r.Unlisted, want) {
+		t.Errorf("%+v, want %+v", r.Unlisted, want)
+	}
+	if err := three.Stop(unlisted); err != nil {
+		t.Fatal(err)
+	}
+	r = w.check(t, codeNo, "--zk", two)
+	wantText(t, r.Warnings, three.Addr(unlisted)+" is in the configuration of the ensemble, and not in --zk: it refuses connections")
 }

@@ -6,6 +6,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// helps reports whether a command only prints help or completions.
+func helps(cmd *cobra.Command) bool {
+	for ; cmd.HasParent(); cmd = cmd.Parent() {
+		switch cmd.Name() {
+		case "help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
+			return true
+		}
+	}
+	return false
+}
+
 // helpTopics are pages of "turnstile help" that are no commands.
 func helpTopics() []*cobra.Command {
 	return []*cobra.Command{

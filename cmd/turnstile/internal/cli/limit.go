@@ -27,7 +27,7 @@ one, and no contender is let in until enough are back.
 
 A path that does not exist is refused, since it is often misspelt: --create sets the limit of
 a semaphore that nobody has used yet. Semaphores in Curator's layout have no limit on the
-servers, so it cannot be changed there.
+servers, so it cannot be changed there. Programs with kazoo only compare it with their own.
 
 With --json it prints {path, before, after}. before is 0 if no limit was on the servers.`,
 		Example: `  turnstile resize /prod/pool 20`,
@@ -127,10 +127,10 @@ func readSemaphore(ctx context.Context, t *locks.Tree, p string) (*locks.Lock, e
 	if err != nil {
 		return nil, plain(clean(p), err)
 	}
-	switch l.Kind {
-	case locks.Semaphore, locks.Curator:
+	switch {
+	case hasLeases(l.Kind):
 		return l, nil
-	case locks.None:
+	case l.Kind == locks.None:
 		return nil, fmt.Errorf("%s: no semaphore is in use here", clean(p))
 	}
 	return nil, fmt.Errorf("%s is no semaphore, but a %s", clean(p), kindText(l.Kind))
@@ -190,6 +190,8 @@ func (a *App) limitBefore(ctx context.Context, m *session.Manager, p string, cre
 	switch {
 	case l.Kind == locks.Curator:
 		return 0, fmt.Errorf("%s is a semaphore in Curator's layout, which has no limit on the servers. Each program has its own", clean(p))
+	case l.Kind == locks.Kazoo:
+		return 0, fmt.Errorf("%s is a semaphore of kazoo, whose programs only compare the limit on the servers with their own", clean(p))
 	case l.Kind == locks.Semaphore, l.Kind == locks.None && len(l.Others) == 0:
 		return l.Limit, nil
 	case l.Kind == locks.None:

@@ -27,20 +27,23 @@ func lsCommand(a *App) *cobra.Command {
 		Long: `List the locks at PREFIX and below it, the whole tree without PREFIX: the kind, who
 holds it, and how many contenders wait.
 
-QUEUED is how long ago the first holder came to the queue, by the servers' clock. The
-servers do not know when it got the lock. Locks that nobody uses are left out, unless
---all is given. A directory that may not be read is named, and does not end the list.
-Nor does one whose list of children is longer than 64 MiB. If PREFIX itself is one of
-the two, that is an error.
+QUEUED is how long ago the node of the first holder was made, by the servers' clock. The
+servers do not know when it got the lock: "turnstile help show" says more. Locks that
+nobody uses are left out, unless --all is given. An election looks as a mutex if all of
+its candidates use Curator's LeaderSelector or kazoo's Election, whose nodes are a mutex's.
+
+A directory that may not be read is named, and does not end the list. Nor does one whose
+list of children is longer than 64 MiB. If PREFIX itself is one of the two, that is an
+error.
 
 Ls costs one request for each directory, and one for each holder, up to four a lock.
 At most 32 requests are in flight at once.
 
 With --json it prints one object:
   locks     array of {path, kind, limit, limitSet, holders, holding, waiting}. kind is
-            mutex, rwlock, semaphore, curator-semaphore, unfair, conflict, or "" for a
-            directory that nobody uses. holders has up to four holders, as "show --json"
-            prints them. holding is how many there are.
+            mutex, election, rwlock, semaphore, curator-semaphore, kazoo-semaphore, unfair,
+            conflict, or "" for a directory that nobody uses. holders has up to four
+            holders, as "show --json" prints them. holding is how many there are.
   unread    array of {path, error}: directories that may not be read, or whose list is too long
   complete  false if some could not be read, or the list ended early at --depth or --max`,
 		Example: `  turnstile ls
@@ -166,6 +169,10 @@ func kindCell(l *locks.Lock) string {
 		return "semaphore ?"
 	case l.Kind == locks.Curator:
 		return fmt.Sprintf("semaphore %d (Curator)", l.Taken())
+	case l.Kind == locks.Kazoo && l.Limit > 0:
+		return fmt.Sprintf("semaphore %d/%d (kazoo)", l.Taken(), l.Limit)
+	case l.Kind == locks.Kazoo:
+		return fmt.Sprintf("semaphore %d (kazoo)", l.Taken())
 	case l.Kind == locks.Conflict:
 		return "CONFLICT"
 	}

@@ -91,6 +91,24 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// Help and completions work although a variable is wrong: they are where its user finds out. Other commands say what is
+// wrong with it, before any I/O.
+func TestHelpInBadEnvironment(t *testing.T) {
+	for _, env := range []string{"TURNSTILE_TIMEOUT=soon", "TURNSTILE_CHROOT=a", "TURNSTILE_TLS=perhaps", "TURNSTILE_CERT=a"} {
+		for _, args := range []string{
+			"help", "--help", "-h", "help run", "run --help", "ls -h", "help environment", "completion bash", "completion fish", "__complete r",
+			"__completeNoDesc r", "--version", "",
+		} {
+			got := call(t.Context(), []string{env}, strings.Fields(args)...)
+			if got.want(t, 0); got.stdout == "" {
+				t.Errorf("%s turnstile %s prints nothing", env, args)
+			}
+		}
+		got := call(t.Context(), []string{env, "TURNSTILE_ZK=127.0.0.1:1"}, "ls")
+		got.want(t, codeUsage, "turnstile help")
+	}
+}
+
 // With --json, an error is one JSON object.
 func TestErrorJSON(t *testing.T) {
 	got := call(t.Context(), nil, "version", "--json", "--chroot", "a")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -59,6 +58,19 @@ func (a *App) openScreen() (*screen, bool) {
 	return s, true
 }
 
+// height returns the height of the terminal that gets the results, 0 if none does.
+func (a *App) height() int {
+	out, isFile := a.stdout.(*os.File)
+	if !isFile {
+		return 0
+	}
+	_, height, err := term.GetSize(int(out.Fd()))
+	if err != nil {
+		return 0
+	}
+	return height
+}
+
 func readKeys(in io.Reader, keys chan<- byte) {
 	var b [1]byte
 	for {
@@ -88,12 +100,4 @@ func (s *screen) draw(lines []string) {
 	}
 	b.WriteString(escRest)
 	_, _ = s.out.Write(b.Bytes())
-}
-
-// cut shortens a line to a width in characters.
-func cut(line string, width int) string {
-	if utf8.RuneCountInString(line) <= width {
-		return line
-	}
-	return string([]rune(line)[:width])
 }

@@ -24,8 +24,12 @@ func showCommand(a *App) *cobra.Command {
 		Long: `Show the queue of the lock at PATH, in order: its holders and its waiters, since when, and
 with which session. For a semaphore it shows the limit and the leases of each contender.
 
-QUEUED is how long ago the contender came to the queue, and SINCE is when that was, by the
-servers' clock. For a holder that is not when it got the lock: the servers do not know.
+QUEUED is how long ago the contender's node was made, and SINCE is when that was, by the
+servers' clock, with the zone of this machine. For a holder that is not when it got the lock:
+the servers do not know. The node is older by the wait, and by all holds before if goroutines
+of a process pass it on (WithLocalHandover, WithLazyRelease). Some contenders get a new node,
+and both begin anew: a waiter of a semaphore whose limit was lowered, and a writer that goes
+on as a reader.
 
 A node that no session owns was left by hand. No client will ever delete it, and the
 contenders behind it wait for ever. Show says how to delete it.
@@ -103,7 +107,7 @@ func readLock(ctx context.Context, t *locks.Tree, p string) (*locks.Lock, error)
 
 // isContender reports whether a path ends with the name of a contender.
 func isContender(p string) bool {
-	_, ok := queue.ParseNode(path.Base(p), "latch-")
+	_, ok := queue.ParseNode(path.Base(p))
 	return ok
 }
 
@@ -146,7 +150,7 @@ func (a *App) showNone(ctx context.Context, t *locks.Tree, l *locks.Lock) error 
 func summary(l *locks.Lock) string {
 	text := clean(l.Path) + ": " + kindText(l.Kind)
 	switch l.Kind {
-	case locks.Semaphore:
+	case locks.Semaphore, locks.Kazoo:
 		limit := "of an unknown number of"
 		if l.Limit > 0 {
 			limit = fmt.Sprintf("of %d", l.Limit)
@@ -163,12 +167,19 @@ func summary(l *locks.Lock) string {
 	return text + fmt.Sprintf(", %s, %s", count(len(l.Holders()), "holder", "holders"), count(l.Waiting(), "waiter", "waiters"))
 }
 
+// hasLeases reports whether a kind is a semaphore.
+func hasLeases(k locks.Kind) bool {
+	return k == locks.Semaphore || k == locks.Curator || k == locks.Kazoo
+}
+
 func kindText(k locks.Kind) string {
 	switch k {
 	case locks.RWLock:
 		return "read-write lock"
 	case locks.Curator:
 		return "semaphore in Curator's layout"
+	case locks.Kazoo:
+		return "semaphore of kazoo"
 	case locks.Unfair:
 		return "mutex without a queue"
 	case locks.Conflict:
@@ -180,7 +191,7 @@ func kindText(k locks.Kind) string {
 // queueTable lists the contenders.
 func queueTable(l *locks.Lock, now time.Time, wide bool) []string {
 	headings := []string{"#", "STATE"}
-	modes, leases, labels := l.Kind == locks.RWLock, l.Kind == locks.Semaphore || l.Kind == locks.Curator, false
+	modes, leases, labels := l.Kind == locks.RWLock, hasLeases(l.Kind), false
 	for _, c := range l.Contenders {
 		labels = labels || c.Label != ""
 	}
@@ -222,14 +233,6 @@ func state(l *locks.Lock, c locks.Contender) string {
 		return "holds?"
 	}
 	return "waits"
-}
-
-// stamp is a time in the zone of the user.
-func stamp(t time.Time) string {
-	if t.IsZero() {
-		return "?"
-	}
-	return t.Local().Format("2006-01-02 15:04:05")
 }
 
 func whoOf(c locks.Contender) string {

@@ -52,9 +52,9 @@ func TestQueueTable(t *testing.T) {
 	}}
 	got := strings.Join(queueTable(l, at.Add(time.Hour+12*time.Second), true), "\n")
 	want := `
-#  STATE  QUEUED  SINCE                WHO         LABEL       SESSION            CLIENT     TOKEN     TRACEPARENT  NODE
-1  holds  1h0m    2026-11-22 09:00:00  web-3/4711  request 42  0x1000a2b3c4d0001  turnstile  12345678  -            n1
-2  waits  12s     2026-11-22 10:00:00  a                       0x1                -          0         -            n2`
+#  STATE  QUEUED  SINCE                 WHO         LABEL       SESSION            CLIENT     TOKEN     TRACEPARENT  NODE
+1  holds  1h0m    2026-11-22T09:00:00Z  web-3/4711  request 42  0x1000a2b3c4d0001  turnstile  12345678  -            n1
+2  waits  12s     2026-11-22T10:00:00Z  a                       0x1                -          0         -            n2`
 	if got != strings.TrimPrefix(want, "\n") {
 		t.Errorf("got\n%s\nwant%s", got, want)
 	}

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -34,15 +32,6 @@ func clean(text string) string {
 }
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
-
-// short is clean, with a length of at most n characters.
-func short(text string, n int) string {
-	text = clean(text)
-	if utf8.RuneCountInString(text) <= n {
-		return text
-	}
-	return string([]rune(text)[:n-1]) + "…"
-}
 
 // escapeJSON escapes what a terminal should not get. In JSON it can only be in strings, except for the
 // line break at the end.
@@ -78,6 +67,14 @@ func (a *App) printJSON(v any) error {
 	return err
 }
 
+// stamp is a time in the zone of the user, which it names: RFC 3339.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "?"
+	}
+	return t.Local().Format(time.RFC3339)
+}
+
 // ago returns how long ago t was, for people: "12s", "3m4s", "5h12m", "3d4h". t is by the clock of the
 // servers, which can be ahead of the one here.
 func ago(t, now time.Time) string {
@@ -100,34 +97,6 @@ func span(d time.Duration) string {
 		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
 	}
 	return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
-}
-
-// table lines up columns, two spaces apart.
-type table struct {
-	buf bytes.Buffer
-	tab *tabwriter.Writer
-}
-
-func newTable(headings ...string) *table {
-	t := &table{}
-	t.tab = tabwriter.NewWriter(&t.buf, 0, 0, 2, ' ', 0)
-	t.row(headings...)
-	return t
-}
-
-// row adds a line. Empty cells at the end leave no spaces behind.
-func (t *table) row(cells ...string) {
-	fmt.Fprintln(t.tab, strings.Join(cells, "\t"))
-}
-
-// lines returns the table.
-func (t *table) lines() []string {
-	_ = t.tab.Flush()
-	var out []string
-	for line := range strings.Lines(t.buf.String()) {
-		out = append(out, strings.TrimRight(line, " \n"))
-	}
-	return out
 }
 
 // count returns "1 lock" or "3 locks".

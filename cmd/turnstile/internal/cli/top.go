@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,8 +34,8 @@ round.
 
 The first round reads all directories, as ls does. After that, top reads at most --rate
 directories a second: those on the page each round if the rate allows it, and the others in
-turn. The first line says how many requests the last round took, and how old the oldest
-reading is.
+turn. The second line says how many requests the last round took, and how old the oldest
+reading is. The last line says how many locks there are that do not fit. QUEUED is that of ls.
 
 With --json it prints an object each round:
   time, requests, directories  of the round: when, and what it cost
@@ -60,7 +61,7 @@ With --json it prints an object each round:
 	f.DurationVar(&o.interval, "interval", 2*time.Second, "time between rounds")
 	f.IntVarP(&o.rounds, "rounds", "n", 0, "end after so many `rounds`; 0 is never")
 	f.IntVar(&o.rate, "rate", 100, "read at most so many `directories` a second, after the first round")
-	f.IntVar(&o.rows, "rows", 0, "show so many `locks`; 0 is as many as fit, or 20 if there is no terminal")
+	f.IntVar(&o.rows, "rows", 0, "show so many `locks`; 0 is as many as fit, at most 20 where top prints a table each round")
 	boundFlags(cmd, &o.bounds)
 	return cmd
 }
@@ -213,17 +214,31 @@ func (v *topView) pause(ctx context.Context, next <-chan time.Time) error {
 	}
 }
 
-// limit returns how many locks to show.
+// headerLines are the lines of a page before the locks: two, an empty one, and the headings of the table.
+const headerLines = 4
+
+// limit returns how many of the locks to show. On a terminal that is as many as fit, with a line for the others.
 func (v *topView) limit() int {
-	const headers = 4
+	most, room := len(v.rows), math.MaxInt
 	switch {
-	case v.o.rows > 0:
-		return v.o.rows
 	case v.screen != nil:
 		_, height := v.screen.size()
-		return max(1, height-headers)
+		room = height - headerLines
+		if v.o.rows > 0 {
+			most = min(most, v.o.rows)
+		}
+	case v.o.rows > 0:
+		return min(most, v.o.rows)
+	default:
+		most = min(most, 20)
+		if height := v.a.height(); height > 0 {
+			room = height - headerLines - 2 // an empty line, and that of the cursor
+		}
 	}
-	return 20
+	if most < len(v.rows) || most > room {
+		room-- // for how many more there are
+	}
+	return max(1, min(most, room))
 }
 
 // show shows the last round.
@@ -268,7 +283,7 @@ func (v *topView) page(now time.Time) []string {
 		waiting += r.Waiting()
 	}
 	head := fmt.Sprintf("turnstile top %s  %s  %s in use, %d held, %s",
-		clean(v.prefix), now.Local().Format("15:04:05"), count(len(v.rows), "lock", "locks"), held, count(waiting, "waiter", "waiters"))
+		clean(v.prefix), now.Local().Format("15:04:05Z07:00"), count(len(v.rows), "lock", "locks"), held, count(waiting, "waiter", "waiters"))
 	lines := []string{head, v.cost(now)}
 	lines = append(lines, "")
 	if v.scanned.Directories == 0 {
@@ -278,10 +293,15 @@ func (v *topView) page(now time.Time) []string {
 		return append(lines, clean(v.prefix)+" does not exist any more.")
 	}
 	t := newTable("PATH", "KIND", "HOLDER", "QUEUED", "WAITING", "CHANGES/s")
-	for _, r := range v.rows[:min(len(v.rows), v.limit())] {
+	shown := min(len(v.rows), v.limit())
+	for _, r := range v.rows[:shown] {
 		t.row(append(lockCells(r.Lock, now), fmt.Sprintf("%.1f", r.Rate))...)
 	}
-	return append(lines, t.lines()...)
+	lines = append(lines, t.lines()...)
+	if more := len(v.rows) - shown; more > 0 {
+		lines = append(lines, "and "+count(more, "more lock", "more locks"))
+	}
+	return lines
 }
 
 // cost says what the last round has cost, and what is wrong.

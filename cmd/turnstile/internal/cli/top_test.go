@@ -82,11 +82,11 @@ func TestTopScreen(t *testing.T) {
 	shows("/test/invoice")
 	page := lastPage(out)
 	lines := strings.Split(page, escLine)
-	if len(lines) > 8 {
-		t.Errorf("%d lines on a terminal of 8", len(lines))
+	if last := strings.TrimSuffix(lines[len(lines)-1], escRest); len(lines) != 8 || !strings.HasPrefix(lines[0], "turnstile top") || last != "and 7 more locks" {
+		t.Errorf("on a terminal of 8 lines:\n%s", page)
 	}
 	for _, l := range lines {
-		if n := len([]rune(strings.TrimSuffix(l, escRest))); n > 60 {
+		if n := columns(strings.TrimSuffix(l, escRest)); n > 60 {
 			t.Errorf("a line of %d characters on a terminal of 60: %q", n, l)
 		}
 	}
@@ -128,5 +128,22 @@ func TestTopErrors(t *testing.T) {
 		"top --interval 1ms": "shorter than 100ms", "top -n -1": "negative", "top --rate 0": "--rate 0", "top --max 0": "--max 0", "top x": "slash",
 	} {
 		w.call(t.Context(), strings.Fields(args)...).want(t, codeUsage, text)
+	}
+}
+
+// The page has as many locks as fit below its headings, and a line for the others. Without a terminal they are 20, or those
+// that were asked for.
+func TestTopLimit(t *testing.T) {
+	for _, c := range []struct{ locks, rows, height, want int }{
+		{10, 0, 14, 10}, {10, 0, 13, 8}, {10, 0, 8, 3}, {10, 0, 3, 1}, {10, 5, 24, 5}, {10, 20, 13, 8}, {0, 0, 24, 1},
+		{10, 0, 0, 10}, {30, 0, 0, 20}, {30, 25, 0, 25},
+	} {
+		v := &topView{a: &App{}, o: topOptions{rows: c.rows}, rows: make([]locks.Row, c.locks)}
+		if c.height > 0 {
+			v.screen = &screen{size: func() (int, int) { return 80, c.height }}
+		}
+		if got := v.limit(); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
 	}
 }

@@ -40,6 +40,9 @@ and the waiters that are there. The path need not exist yet.
                 of the connection and the session of watch itself. Changes in between are
                 told, or counted as missed, when it is connected again.
 
+The time of a line is that of this machine when watch saw the change, with its zone. "queued"
+is as QUEUED of show.
+
 The end of a hold, and the next holder, are told at once. For the arrival of contenders,
 watch looks every --interval, which costs one small request, and two or more if there is a
 change.
@@ -304,7 +307,7 @@ func (w *watcher) print(events ...event) {
 
 // line is an event for people.
 func (e event) line() string {
-	parts := []string{e.Time.Local().Format("15:04:05.000"), fmt.Sprintf("%-8s", e.Event)}
+	parts := []string{e.Time.Local().Format("2006-01-02T15:04:05.000Z07:00"), fmt.Sprintf("%-8s", e.Event)}
 	if e.Contender != nil {
 		what := whoCell(*e.Contender)
 		if e.Mode != "" {

@@ -50,7 +50,7 @@ func Examine(ctx context.Context, p Plan) (*Report, error) {
 	defer e.close()
 	e.open(ctx)
 	if first := e.first(); first != nil {
-		e.configuration(ctx, first)
+		e.configuration(ctx)
 		e.rights(ctx, first)
 	}
 	e.each(func(p *probe) { p.longest(ctx) })
@@ -58,6 +58,7 @@ func Examine(ctx context.Context, p Plan) (*Report, error) {
 	e.compare(ctx)
 	e.each(func(p *probe) { p.measure(ctx, e.plan.Rounds) })
 	e.observe(ctx)
+	e.following(ctx)
 	for _, p := range e.probes {
 		e.report.Servers = append(e.report.Servers, p.found)
 	}
@@ -105,14 +106,6 @@ func (e *examination) first() *probe {
 		}
 	}
 	return nil
-}
-
-// configuration reads the ensemble's own configuration. A standalone server has none.
-func (e *examination) configuration(ctx context.Context, p *probe) {
-	data, _, err := p.s.Get(ctx, "/zookeeper/config")
-	if err == nil {
-		e.report.Voters, e.report.Observers = parseConfig(string(data))
-	}
 }
 
 // rights tries what locks do, with nodes of its own in the directory at the path or the nearest that exists

@@ -16,6 +16,7 @@ func Judge(r *Report) {
 	} else {
 		r.judgeRights()
 		r.judgeEnsemble(usable)
+		r.judgeAbsent()
 		r.judgeTimes(usable)
 		r.judgeLimits(usable)
 	}
@@ -100,6 +101,33 @@ func (r *Report) judgeEnsemble(usable []Server) {
 			r.warn("ZooKeeper %s can lose what it has confirmed (%s), and two clients can then hold the same lock. Run %s or later.",
 				v, strings.Join(ids, ", "), soundRelease)
 		}
+	}
+}
+
+// judgeAbsent warns of servers that are down although --zk does not name them.
+func (r *Report) judgeAbsent() {
+	known := 0
+	for _, u := range r.Unlisted {
+		if u.Error != "" {
+			r.warn("%s is in the configuration of the ensemble, and not in --zk: %s.", u.Name, u.Error)
+			known++
+		}
+	}
+	if r.Following == nil || r.Voters == 0 {
+		return
+	}
+	for _, s := range r.Servers {
+		if !s.Usable() {
+			known++ // a warning of its own
+		}
+	}
+	does, is := "do", "they are"
+	missing := r.Voters - 1 - *r.Following
+	if missing == 1 {
+		does, is = "does", "it is"
+	}
+	if missing > known {
+		r.warn("%d of the %d servers that vote %s not follow the leader, by its word mntr: %s down, or behind.", missing, r.Voters, does, is)
 	}
 }
 

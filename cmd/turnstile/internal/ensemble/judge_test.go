@@ -44,6 +44,15 @@ func TestJudge(t *testing.T) {
 		{"standalone", func(r *Report) { r.Servers, r.Voters, r.Listed = r.Servers[:1], 0, 1; r.Servers[0].Role = "standalone" }, Warned, "There is one server"},
 		{"even", func(r *Report) { r.Voters, r.Listed = 4, 4 }, Warned, "4 servers vote. They survive the loss of 1 server, as 3 would"},
 		{"few in the list", func(r *Report) { r.Servers, r.Listed = r.Servers[:1], 1 }, Warned, "--zk names 1 of the ensemble's 3 servers"},
+		{"down, not in the list", func(r *Report) {
+			r.Servers, r.Listed = r.Servers[:2], 2
+			r.Unlisted = []Unlisted{{"c:1", "it refuses connections"}}
+		}, Warned, "c:1 is in the configuration of the ensemble, and not in --zk: it refuses connections."},
+		{"fine, not in the list", func(r *Report) { r.Following, r.Unlisted = new(int), []Unlisted{{"d:1", ""}}; *r.Following = 2 }, Good, ""},
+		{"a voter is missing", func(r *Report) { r.Following = new(int); *r.Following = 1 }, Warned,
+			"1 of the 3 servers that vote does not follow the leader, by its word mntr: it is down, or behind."},
+		{"two voters are missing", func(r *Report) { r.Voters, r.Following = 4, new(int); *r.Following = 1 }, Warned,
+			"2 of the 4 servers that vote do not follow the leader, by its word mntr: they are down, or behind."},
 		{"versions", func(r *Report) { r.Servers[0].Version = "3.9.5" }, Warned, "different versions: 3.9.4, 3.9.5"},
 		{"defects", func(r *Report) { r.Servers[0].Version = "3.9.3" }, Warned, "3.9.3 can lose what it has confirmed (ZOOKEEPER-4925)"},
 		{"old", func(r *Report) {
@@ -77,6 +86,23 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// A server of --zk that is down is not counted again by the word of the leader.
+func TestJudgeMissingOnce(t *testing.T) {
+	for _, change := range []func(*Report){
+		func(r *Report) { r.Servers[2].Error = "x" },
+		func(r *Report) { r.Servers, r.Unlisted = r.Servers[:2], []Unlisted{{"c:1", "x"}} },
+	} {
+		r := sound()
+		r.Following = new(int)
+		*r.Following = 1
+		change(r)
+		Judge(r)
+		if text := strings.Join(r.Warnings, "\n"); !strings.Contains(text, "x.") || strings.Contains(text, "mntr") {
+			t.Error(text)
+		}
+	}
+}
+
 func TestParseServing(t *testing.T) {
 	for _, c := range []struct {
 		text, version, role string
@@ -98,12 +124,5 @@ func TestSplit(t *testing.T) {
 	servers, chroot := Split("a, b:1,[::1],[::2]:7,1.2.3.4/x/y/")
 	if got := strings.Join(servers, " ") + chroot; got != "a:2181 b:1 [::1]:2181 [::2]:7 1.2.3.4:2181/x/y" {
 		t.Error(got)
-	}
-}
-
-func TestParseConfig(t *testing.T) {
-	v, o := parseConfig("server.1=a:1:2:participant;0.0.0.0:3\nserver.2=b:1:2:observer;0.0.0.0:3\nserver.3=c:1:2:participant\nversion=0")
-	if v != 2 || o != 1 {
-		t.Error(v, o)
 	}
 }

@@ -30,7 +30,7 @@ type probe struct {
 // open asks the server who it is, and opens a session there.
 func (p *probe) open(ctx context.Context) {
 	if p.target.Err != nil {
-		p.found.Error = plainError(p.target.Err)
+		p.found.Error = p.plan.plain(p.target.Err)
 		return
 	}
 	limited, cancel := context.WithTimeout(ctx, p.plan.Connect)
@@ -38,12 +38,12 @@ func (p *probe) open(ctx context.Context) {
 	dial := p.target.dial(p.plan.TLS)
 	text, err := word(limited, dial, "srvr")
 	if err != nil && !answered(limited, dial) {
-		p.found.Error = plainError(err)
+		p.found.Error = p.plan.plain(err)
 		return
 	}
 	var serving bool
 	if p.found.Version, p.found.Role, serving = parseServing(text); !serving {
-		p.found.Error = "it runs, but serves no clients: it has no leader"
+		p.found.Error = notServing
 		return
 	}
 	p.found.Shortest = millis(shortest(limited, dial))
@@ -52,7 +52,7 @@ func (p *probe) open(ctx context.Context) {
 		p.s, err = p.m.Session(limited)
 	}
 	if err != nil {
-		p.found.Error = plainError(err)
+		p.found.Error = p.plan.plain(err)
 		return
 	}
 	p.found.Granted = millis(p.s.Timeout())
@@ -64,11 +64,14 @@ func (p *probe) longest(ctx context.Context) {
 	defer cancel()
 	n, err := longest(limited, p.target.dial(p.plan.TLS))
 	if err != nil {
-		p.found.MaxRequestError = plainError(err)
+		p.found.MaxRequestError = p.plan.plain(err)
 		return
 	}
 	p.found.MaxRequest = n
 }
+
+// notServing is why a server that runs cannot be used.
+const notServing = "it runs, but serves no clients: it has no leader"
 
 // answered reports whether the server accepts connections.
 func answered(ctx context.Context, dial Dial) bool {
@@ -80,12 +83,14 @@ func answered(ctx context.Context, dial Dial) bool {
 	return true
 }
 
-// plainError returns an error in plain words.
-func plainError(err error) string {
+// plain returns an error in plain words.
+func (p *Plan) plain(err error) string {
 	text := err.Error()
 	switch {
+	case errors.Is(err, errSilent):
+		return fmt.Sprintf("%v within %v", errSilent, p.Connect)
 	case errors.Is(err, context.DeadlineExceeded):
-		return "it does not answer in time"
+		return fmt.Sprintf("it does not answer within %v", p.Connect)
 	case strings.Contains(text, "connection refused"):
 		return "it refuses connections: no server runs there"
 	case errors.Is(err, zk.ErrAuthFailed):

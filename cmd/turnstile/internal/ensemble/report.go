@@ -12,6 +12,10 @@ type Report struct {
 	// Voters and Observers are the servers in the ensemble's own configuration, if it can be read.
 	Voters    int `json:"voters,omitempty"`
 	Observers int `json:"observers,omitempty"`
+	// Unlisted are the servers in that configuration that --zk does not name, if their addresses for clients are there.
+	Unlisted []Unlisted `json:"unlisted,omitempty"`
+	// Following is how many voters follow the leader and have its transactions, as the leader says; nil: it does not say.
+	Following *int `json:"following,omitempty"`
 
 	Path       string        `json:"path"` // with the chroot
 	Tried      string        `json:"tried,omitempty"`
@@ -70,6 +74,12 @@ type Server struct {
 
 	MaxRequest      int    `json:"maxRequestBytes,omitempty"` // the longest that it takes, of those up to a MiB
 	MaxRequestError string `json:"maxRequestError,omitempty"` // why that is not known
+}
+
+// Unlisted is a server of the ensemble that --zk does not name.
+type Unlisted struct {
+	Name  string `json:"server"`          // host:port for clients, in the configuration of the ensemble
+	Error string `json:"error,omitempty"` // why it cannot be used
 }
 
 // Usable reports whether a session could be opened at the server.

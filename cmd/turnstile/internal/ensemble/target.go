@@ -73,6 +73,9 @@ func (t Target) dial(cfg *tls.Config) Dial {
 		secure := tls.Client(c, own)
 		if err := secure.HandshakeContext(ctx); err != nil {
 			_ = c.Close()
+			if ctx.Err() != nil {
+				err = errSilent
+			}
 			return nil, err
 		}
 		return secure, nil

@@ -3,6 +3,7 @@ package ensemble
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -17,8 +18,12 @@ type Dial func(ctx context.Context) (net.Conn, error)
 // longestAnswer bounds what is read from a server.
 const longestAnswer = 64 << 10
 
+// errSilent says that a server has accepted a connection, and had not answered when the time to wait was over. A server that
+// hangs looks like that, since the kernel accepts connections for it.
+var errSilent = errors.New("it accepted the connection, and did not answer")
+
 // word sends a four-letter word and returns the answer. It returns when the server has closed the
-// connection, or ctx has ended.
+// connection. If ctx ends before anything has come, it fails with errSilent.
 func word(ctx context.Context, dial Dial, w string) (string, error) {
 	c, err := dial(ctx)
 	if err != nil {
@@ -26,13 +31,15 @@ func word(ctx context.Context, dial Dial, w string) (string, error) {
 	}
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-	if _, err := io.WriteString(c, w); err != nil {
-		return "", err
-	}
 	var b bytes.Buffer
-	_, err = io.Copy(&b, io.LimitReader(c, longestAnswer))
-	if b.Len() > 0 {
+	if _, err = io.WriteString(c, w); err == nil {
+		_, err = io.Copy(&b, io.LimitReader(c, longestAnswer))
+	}
+	switch {
+	case b.Len() > 0:
 		err = nil // a server may close a connection roughly
+	case err != nil && ctx.Err() != nil:
+		err = errSilent
 	}
 	return b.String(), err
 }
@@ -68,19 +75,4 @@ func shortest(ctx context.Context, dial Dial) time.Duration {
 		return 0
 	}
 	return out.Greeting.Timeout()
-}
-
-// parseConfig counts the servers in the data of /zookeeper/config.
-func parseConfig(data string) (voters, observers int) {
-	for line := range strings.Lines(data) {
-		if !strings.HasPrefix(line, "server.") {
-			continue
-		}
-		if strings.Contains(line, ":observer") {
-			observers++
-		} else {
-			voters++
-		}
-	}
-	return voters, observers
 }

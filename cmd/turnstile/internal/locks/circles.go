@@ -92,7 +92,7 @@ func directlyAhead(l *Lock, i int) []Contender {
 	}
 	last := len(ahead) - 1
 	switch l.Kind {
-	case Mutex, Unfair:
+	case Mutex, Election, Unfair:
 		return ahead[last:]
 	case RWLock:
 		from := last
@@ -111,7 +111,7 @@ func directlyAhead(l *Lock, i int) []Contender {
 			return ahead[last:]
 		}
 		return ahead // the first waiter waits for some of the holders
-	case Curator, None, Conflict: // the servers do not know the limit, or nobody knows the order
+	case Curator, Kazoo, None, Conflict: // the servers do not know the limit, or nobody knows the order
 	}
 	return nil
 }

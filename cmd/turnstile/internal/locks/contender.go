@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/queue"
 )
 
@@ -74,11 +75,11 @@ func clientOf(name string, data []byte, byHand bool) string {
 	switch {
 	case byHand:
 		return ClientHand
-	case kazoos.MatchString(name):
+	case kazoos.MatchString(name), isKazooLease(name):
 		return ClientKazoo
 	case undashed.MatchString(name):
 		return ClientZKLock
-	case strings.HasPrefix(name, queue.PrefixUnfair):
+	case strings.HasPrefix(name, queue.PrefixUnfair), isCandidate(name):
 		return ClientOurs
 	case !dashed.MatchString(name):
 		return ""
@@ -93,6 +94,12 @@ func clientOf(name string, data []byte, byHand bool) string {
 		return ClientCurator
 	}
 	return ClientEither
+}
+
+// isCandidate reports whether package election has made a node.
+func isCandidate(name string) bool {
+	n, ok := parse(name)
+	return ok && strings.HasPrefix(n.Prefix, queueplumbing.Candidate)
 }
 
 // isAddress matches what Curator writes by default, the address of its machine.

@@ -19,7 +19,7 @@ func byPlace(a, b queue.Node) int {
 func decide(kind Kind, nodes []queue.Node, limit int) []bool {
 	holds := make([]bool, len(nodes))
 	switch kind {
-	case Mutex, Unfair:
+	case Mutex, Election, Unfair:
 		for i := range nodes {
 			holds[i] = i == 0
 		}
@@ -31,7 +31,7 @@ func decide(kind Kind, nodes []queue.Node, limit int) []bool {
 			taken = addUp(taken, n.Weight)
 			holds[i] = limit > 0 && taken <= limit
 		}
-	case Curator: // its leases; contenders that wait are in another directory
+	case Curator, Kazoo: // its leases; contenders that wait are in another directory
 		for i := range nodes {
 			holds[i] = true
 		}

@@ -1,8 +1,10 @@
 package locks
 
 import (
+	"regexp"
 	"slices"
 
+	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/queue"
 )
 
@@ -14,9 +16,11 @@ type Kind string
 const (
 	None      Kind = ""                  // no contenders
 	Mutex     Kind = "mutex"             // zklock, Curator, zk.Lock, kazoo
+	Election  Kind = "election"          // election, Curator's LeaderLatch
 	RWLock    Kind = "rwlock"            // rwlock, Curator, kazoo
 	Semaphore Kind = "semaphore"         // package semaphore
 	Curator   Kind = "curator-semaphore" // InterProcessSemaphoreV2, or package semaphore in its layout
+	Kazoo     Kind = "kazoo-semaphore"   // kazoo's Semaphore
 	Unfair    Kind = "unfair"            // zklock.WithUnfair
 	Conflict  Kind = "conflict"          // contenders of several kinds
 )
@@ -27,14 +31,25 @@ const (
 	curatorLeases = "leases"
 )
 
+// isKazooLease matches the children of kazoo's Semaphore. Each is a lease that is held. Its contenders wait, as those of a
+// mutex, in a directory beside it, whose name has kazooGate at its end.
+var isKazooLease = regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString
+
+const kazooGate = "-__lock__"
+
 // limitPin is the child of a semaphore whose limit was set with Resize.
 const limitPin = "limit"
 
-// prefixLatch is the prefix of Curator's LeaderLatch, which is a mutex.
-const prefixLatch = "latch-"
+// Prefixes of the nodes of elections. Those of Curator's LeaderSelector and of kazoo's Election are a mutex's.
+const (
+	prefixElect      = queueplumbing.Candidate + queue.PrefixLock
+	prefixElectLatch = queueplumbing.Candidate + queue.PrefixLatch
+)
 
 // parse parses the name of a contender of any kind.
-func parse(name string) (queue.Node, bool) { return queue.ParseNode(name, prefixLatch) }
+func parse(name string) (queue.Node, bool) {
+	return queue.ParseNode(name, prefixElect, prefixElectLatch)
+}
 
 // split splits the children of a directory into contenders, in order, and the other names, sorted.
 func split(names []string) (nodes []queue.Node, others []string) {
@@ -69,13 +84,16 @@ func classify(nodes []queue.Node, others []string) Kind {
 	return Conflict
 }
 
-// prefixesOf has the prefixes of the contenders of each kind. Kazoo's exclusive nodes have the same name
-// in a mutex and in a read-write lock. Alone they are shown as a mutex.
+// prefixesOf has the prefixes of the contenders of each kind. The first kind counts that has those of all
+// nodes. Kazoo's exclusive nodes have the same name in a mutex and in a read-write lock. Alone they are
+// shown as a mutex.
 var prefixesOf = []struct {
 	kind     Kind
 	prefixes []string
 }{
-	{Mutex, []string{queue.PrefixLock, queue.PrefixKazooLock, prefixLatch}},
+	{Mutex, []string{queue.PrefixLock, queue.PrefixKazooLock}},
+	{Election, []string{prefixElect, queue.PrefixLock, queue.PrefixKazooLock}},
+	{Election, []string{prefixElectLatch, queue.PrefixLatch}},
 	{RWLock, []string{queue.PrefixRead, queue.PrefixWrite, queue.PrefixKazooLock, queue.PrefixKazooRead}},
 	{Semaphore, []string{queue.PrefixLease}},
 	{Unfair, []string{queue.PrefixUnfair}},

@@ -25,7 +25,7 @@ type Lock struct {
 	Written    int64       // the transaction that wrote the data of the directory from which Limit was read
 
 	// Changes counts the contenders that came and those that left, from when the directory was made. Birth is
-	// that time, as a transaction. In Curator's layout both are sums over two directories.
+	// that time, as a transaction. For a semaphore of Curator or kazoo both are sums over two directories.
 	Changes, Birth int64
 }
 
@@ -63,7 +63,8 @@ func (l *Lock) Idle() bool {
 	if len(l.Contenders) > 0 {
 		return false
 	}
-	if l.Kind == Semaphore || l.Kind == Curator {
+	switch l.Kind {
+	case Semaphore, Curator, Kazoo:
 		return true
 	}
 	return l.deserted()
@@ -84,7 +85,8 @@ func build(kind Kind, dir string, nodes []queue.Node, limit int) []Contender {
 			Node: n.Name, Path: path.Join(dir, n.Name), Sequence: n.Sequence,
 			Holds: holds[i], Mode: modeOf(kind, n),
 		}
-		if kind == Semaphore || kind == Curator {
+		switch kind {
+		case Semaphore, Curator, Kazoo:
 			out[i].Leases = n.Weight
 		}
 	}
@@ -116,10 +118,13 @@ func (l *Lock) former() {
 	}
 }
 
-// Directories returns the directories of the contenders.
+// Directories returns the directories of the contenders: if there are two, that of the leases, and that of the waiters.
 func (l *Lock) Directories() []string {
-	if l.Kind == Curator {
+	switch l.Kind {
+	case Curator:
 		return []string{path.Join(l.Path, curatorLeases), path.Join(l.Path, curatorLocks)}
+	case Kazoo:
+		return []string{l.Path, l.Path + kazooGate}
 	}
 	return []string{l.Path}
 }

@@ -28,8 +28,8 @@ const fewHolders = 4
 const parallel = 32
 
 // Read reads the lock at a path: one request, and one for each contender that the detail asks for; two
-// more in Curator's layout, one more for a semaphore, and two more below a directory that has a child
-// "leases" and none "locks". It fails with zk.ErrNoNode if there is no node, ctx's
+// more in Curator's layout, one more for a semaphore, and two more for a directory that has a child
+// "leases" and none "locks", or children that can be kazoo's leases. It fails with zk.ErrNoNode if there is no node, ctx's
 // error, [ErrUnreachable], session.ErrClosed, or what the server refuses.
 func (t *Tree) Read(ctx context.Context, dir string, detail Detail) (*Lock, error) {
 	return t.Update(ctx, &Lock{Path: dir}, detail)
@@ -45,13 +45,20 @@ func (t *Tree) Update(ctx context.Context, before *Lock, detail Detail) (*Lock, 
 	}
 	nodes, others := split(names)
 	l := &Lock{Path: dir, Kind: classify(nodes, others), Others: others, Stat: stat, Written: stat.Mzxid}
-	if l.Kind == None && slices.Contains(others, curatorLeases) {
-		if l.Kind, err = t.kindByLeases(ctx, dir); err != nil {
-			return nil, err
-		}
+	switch {
+	case l.Kind != None:
+	case slices.Contains(others, curatorLeases):
+		l.Kind, err = t.kindByLeases(ctx, dir)
+	case slices.ContainsFunc(others, isKazooLease):
+		err = t.kindByLimit(ctx, l)
 	}
-	if l.Kind == Curator {
+	switch {
+	case err != nil:
+		return nil, err
+	case l.Kind == Curator:
 		return l, t.readCurator(ctx, l, before, detail)
+	case l.Kind == Kazoo:
+		return l, t.readKazoo(ctx, l, before, detail)
 	}
 	l.Count(stat)
 	if err := t.readLimit(ctx, l); err != nil {
@@ -132,60 +139,6 @@ func (t *Tree) kindByLeases(ctx context.Context, dir string) (Kind, error) {
 		err = nil // a walk comes to that directory by itself, and says so
 	}
 	return None, err
-}
-
-// readCurator reads a semaphore in Curator's layout, whose limit is not on the servers.
-func (t *Tree) readCurator(ctx context.Context, l, before *Lock, detail Detail) error {
-	var leases, gate []queue.Node
-	for dir, nodes := range map[string]*[]queue.Node{curatorLeases: &leases, curatorLocks: &gate} {
-		names, stat, err := t.Children(ctx, path.Join(l.Path, dir))
-		if errors.Is(err, zk.ErrNoNode) {
-			continue // it has gone since
-		}
-		if err != nil {
-			return err
-		}
-		l.Count(stat)
-		*nodes, _ = split(names)
-	}
-	l.Contenders = build(Curator, path.Join(l.Path, curatorLeases), leases, 0)
-	held := len(l.Contenders)
-	queued := build(Mutex, path.Join(l.Path, curatorLocks), gate, 0)
-	for i := range queued {
-		queued[i].Holds = false
-		queued[i].Leases = 1
-	}
-	l.Contenders = append(l.Contenders, queued...)
-	l.recall(before)
-	if len(queued) == 0 {
-		return t.describe(ctx, l, detail)
-	}
-	// Contenders make their lease while they have the gate, and leave the gate when the lease fits. So
-	// the lease of the gate's holder may not be granted. The sessions tell which one it is.
-	if err := t.describe(ctx, l, All); err != nil {
-		return err
-	}
-	first := slices.IndexFunc(l.Contenders, func(c Contender) bool { return c.Path == queued[0].Path })
-	if first < 0 {
-		return nil
-	}
-	for i := range min(first, held) {
-		if l.Contenders[i].Owner == l.Contenders[first].Owner && l.Contenders[i].Token > l.Contenders[first].Token {
-			l.Contenders[i].Holds = false
-			l.Contenders = slices.Delete(l.Contenders, first, first+1)
-			break
-		}
-	}
-	slices.SortStableFunc(l.Contenders, func(a, b Contender) int {
-		switch {
-		case a.Holds == b.Holds:
-			return 0
-		case a.Holds:
-			return -1
-		}
-		return 1
-	})
-	return nil
 }
 
 // mostRounds bounds how often describe reads the next holders, after those before have left.
@@ -272,7 +225,7 @@ func (l *Lock) drop(gone []bool) {
 		}
 	}
 	l.Contenders = kept
-	if l.Kind == Curator {
+	if l.Kind == Curator || l.Kind == Kazoo {
 		return
 	}
 	for i, holds := range decide(l.Kind, nodes, l.Limit) {

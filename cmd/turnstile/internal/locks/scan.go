@@ -169,6 +169,7 @@ func (s *Scanner) Rows() []Row {
 			out = append(out, Row{d.lock, d.rate})
 		}
 	}
+	out = withoutGates(out, func(r Row) *Lock { return r.Lock })
 	slices.SortFunc(out, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(b.Waiting(), a.Waiting()), strings.Compare(a.Path, b.Path))
 	})

@@ -50,6 +50,15 @@ func (t *Tree) WalkAll(ctx context.Context, from string, b Bounds) (*Found, erro
 }
 
 func (t *Tree) walk(ctx context.Context, from string, b Bounds, detail Detail) (*Found, error) {
+	found, err := t.walkLevels(ctx, from, b, detail)
+	if err != nil {
+		return nil, err
+	}
+	found.Locks = withoutGates(found.Locks, func(l *Lock) *Lock { return l })
+	return found, nil
+}
+
+func (t *Tree) walkLevels(ctx context.Context, from string, b Bounds, detail Detail) (*Found, error) {
 	found := &Found{}
 	level := []string{from}
 	for depth := 0; len(level) > 0; depth++ {
