@@ -42,7 +42,7 @@ var codes = []struct {
 	{codeNotFound, "There is no such node."},
 	{codeRefused, "The servers refuse the request or the identity: access control lists."},
 	{codeConnect, "No server could be reached in time."},
-	{codeLost, "run: the lock was lost, and the command was stopped."},
+	{codeLost, "run: the lock was lost, or another client has asked for it, and the command was stopped."},
 	{codeBusy, "Another client holds the lock: run --try, or the time of --wait is over."},
 	{codeFailed, "Another failure."},
 	{codeCannotRun, "run: the command was found, but could not be started."},

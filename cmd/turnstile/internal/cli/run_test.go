@@ -38,6 +38,8 @@ func TestRunUsage(t *testing.T) {
 		"run --wait 0s /a -- true":               "--wait 0s",
 		"run --grace -1s /a -- true":             "--grace -1s",
 		"run --label a\tb /a -- true":            "--label",
+		"run --on-revoke leave /a -- true":       "--on-revoke",
+		"run --on-revoke KILL /a -- true":        "--on-revoke",
 		"run --timeout 0s /a -- true":            "session timeout",
 		"run --auth digest /a -- true":           "scheme:credentials",
 		"run --auth-file /nonsense/a /a -- true": "--auth-file",

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/supervise"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -20,25 +22,63 @@ type lockKind interface {
 }
 
 // lockAt returns the lock that the flags of run ask for.
-func lockAt(m *session.Manager, path string, f runFlags) (lockKind, error) {
+func lockAt(m *session.Manager, path string, f runFlags, r revocation) (lockKind, error) {
 	switch {
 	case f.slotsGiven:
-		return semaphore.New(m, path, f.slots)
+		return semaphore.New(m, path, f.slots, options(r, semaphore.WithRevocable)...)
 	case f.write:
-		return rwlock.New(m, path)
+		return rwlock.New(m, path, options(r, rwlock.WithRevocable)...)
 	case f.read:
-		rw, err := rwlock.New(m, path)
+		rw, err := rwlock.New(m, path, options(r, rwlock.WithRevocable)...)
 		if err != nil {
 			return nil, err
 		}
 		return rw.Reader(), nil
 	}
-	return zklock.New(m, path)
+	return zklock.New(m, path, options(r, zklock.WithRevocable)...)
+}
+
+// options returns the options of a lock that others can ask for, or none.
+func options[O any](r revocation, revocable func(func(*queue.Lease)) O) []O {
+	if r.asked == nil {
+		return nil
+	}
+	return []O{revocable(func(*queue.Lease) {
+		select {
+		case r.asked <- struct{}{}:
+		default:
+		}
+	})}
+}
+
+// revocation is the meaning of --on-revoke.
+type revocation struct {
+	asked  chan struct{}  // gets a value when others ask for the lock; nil: they cannot
+	signal syscall.Signal // for the command; 0: it is ended
+}
+
+const (
+	revokeTerminate = "terminate"
+	revokeIgnore    = "ignore"
+)
+
+func revocationOf(text string) (r revocation, err error) {
+	if text == revokeIgnore {
+		return r, nil
+	}
+	r.asked = make(chan struct{}, 1)
+	if text != revokeTerminate {
+		var ok bool
+		if r.signal, ok = supervise.SignalOf(text); !ok {
+			return r, usagef("--on-revoke %q: want terminate, ignore, or one of the signals INT, TERM, HUP, QUIT, USR1 and USR2", text)
+		}
+	}
+	return r, nil
 }
 
 // acquire waits for the lock as the flags say.
-func (a *App) acquire(ctx context.Context, m *session.Manager, f runFlags, path string) (*runLock, error) {
-	lock, err := lockAt(m, path, f)
+func (a *App) acquire(ctx context.Context, m *session.Manager, f runFlags, path string, r revocation) (*runLock, error) {
+	lock, err := lockAt(m, path, f, r)
 	if err != nil {
 		return nil, err
 	}
