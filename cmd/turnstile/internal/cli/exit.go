@@ -38,7 +38,7 @@ var codes = []struct {
 	{codeOK, "Done. For run: the command's own status, this or any other."},
 	{codeNo, "Done, and the answer is no: check has warnings, nobody holds the lock to break, break was not confirmed, or another contender holds the lock by now."},
 	{codeUnusable, "check: no lock can be had, because of the servers or of missing rights."},
-	{codeUsage, "The command line is wrong. Nothing was sent."},
+	{codeUsage, "The command line is wrong, or does not fit the lock or the servers. Nothing was changed."},
 	{codeNotFound, "There is no such node."},
 	{codeRefused, "The servers refuse the request or the identity: access control lists."},
 	{codeConnect, "No server could be reached in time."},

@@ -161,7 +161,7 @@ func (a *App) resize(ctx context.Context, p string, n int, create bool, set func
 	defer cancel()
 	if err := set(s, limited, n); err != nil {
 		if ctx.Err() == nil && limited.Err() != nil {
-			err = withCode(codeConnect, fmt.Errorf("no server confirms the limit: it may be set or not. See: turnstile limit %s", shellWord(p)))
+			err = withCode(codeConnect, fmt.Errorf("no server confirms the limit: it may be set or not. See: %s", a.again("limit", p)))
 		}
 		return plain(clean(p), err)
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/supervise"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -97,7 +99,7 @@ func (a *App) acquire(ctx context.Context, m *session.Manager, f runFlags, path 
 	defer cancel()
 	lease, err := acquire(limited)
 	if err != nil {
-		return nil, notAcquired(ctx, m, f, err)
+		return nil, a.notAcquired(ctx, m, f, path, err)
 	}
 	l, err := newRunLock(ctx, m, lease)
 	if err != nil {
@@ -107,8 +109,10 @@ func (a *App) acquire(ctx context.Context, m *session.Manager, f runFlags, path 
 }
 
 // notAcquired gives the error of an acquisition its exit status. ctx is without the bound of --wait.
-func notAcquired(ctx context.Context, m *session.Manager, f runFlags, err error) error {
+func (a *App) notAcquired(ctx context.Context, m *session.Manager, f runFlags, path string, err error) error {
 	switch {
+	case f.try && errors.Is(err, queue.ErrBusy):
+		return a.busy(ctx, m, path, err)
 	case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
 		return err
 	case m.State() != session.Connected:
@@ -117,6 +121,29 @@ func notAcquired(ctx context.Context, m *session.Manager, f runFlags, err error)
 		return withCode(codeConnect, err)
 	}
 	return withCode(codeBusy, fmt.Errorf("not free within %v: %w", f.wait, err))
+}
+
+// namedHolders is how many holders the error of --try names.
+const namedHolders = 3
+
+// busy is the error of --try. It names the holders, if they still hold the lock.
+func (a *App) busy(ctx context.Context, m *session.Manager, path string, err error) error {
+	limited, cancel := context.WithTimeout(ctx, a.connection.connect)
+	defer cancel()
+	l, readErr := locks.NewTree(m, a.connection.connect).Read(limited, path, locks.Holders)
+	if readErr != nil || len(l.Holders()) == 0 {
+		return withCode(codeBusy, err)
+	}
+	var names []string
+	holders := l.Holders()
+	for i, c := range holders {
+		if i == namedHolders {
+			names = append(names, fmt.Sprintf("%d more", len(holders)-i))
+			break
+		}
+		names = append(names, fmt.Sprintf("%s, in the queue for %s", whoCell(c), ago(c.Since, time.Now())))
+	}
+	return withCode(codeBusy, fmt.Errorf("%s is held by %s; %s", clean(path), strings.Join(names, "; "), waiting(l.Waiting(), "")))
 }
 
 // runLock is a lease and its session. It implements supervise.Lock.
