@@ -90,7 +90,7 @@ func codeOf(ctx context.Context, err error) int {
 		return codeUsage
 	case errors.Is(err, queue.ErrBusy):
 		return codeBusy
-	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):
+	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.ErrInvalidACL):
 		return codeRefused
 	case errors.Is(err, zk.ErrNoNode):
 		return codeNotFound

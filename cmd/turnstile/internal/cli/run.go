@@ -34,7 +34,16 @@ type runFlags struct {
 	graceGiven  bool
 	label       string
 	descendants bool
+	acl         string
 	onRevoke    string
+}
+
+// needs returns the rights that the lock needs in its directory.
+func (f *runFlags) needs() int32 {
+	if f.slotsGiven {
+		return rightsOfSemaphore
+	}
+	return rightsOfLock
 }
 
 func runCommand(a *App) *cobra.Command {
@@ -62,6 +71,8 @@ Others can ask for the lock with "turnstile break". --on-revoke says what happen
   a signal   The command's group gets it, such as TERM or USR1, and the command decides
              what that means. The status is the command's.
   ignore     Nothing: break says that the lock cannot be asked for.
+
+` + aclHelp + `
 
 The command's environment has TURNSTILE_PATH, the lock's path, and
 TURNSTILE_TOKEN, its fencing token: a number that is higher than that of every holder
@@ -99,6 +110,7 @@ and in the transaction that writes.`,
 	flags.BoolVar(&f.descendants, "wait-descendants", false, "when the command has ended, hold the lock until its descendants have ended too (default: end them)")
 	flags.StringVar(&f.label, "label", "", "what the lock is held for, for others to see")
 	flags.StringVar(&f.onRevoke, "on-revoke", revokeTerminate, "what happens when others ask for the lock: terminate, ignore, or a `signal` for the command")
+	aclFlag(flags, &f.acl)
 	return cmd
 }
 
@@ -155,6 +167,10 @@ func (a *App) run(ctx context.Context, f runFlags, args []string, dash int) (err
 	if err := f.check(args, dash); err != nil {
 		return err
 	}
+	acl, err := a.aclOf(f.acl, f.needs())
+	if err != nil {
+		return err
+	}
 	revoke, err := revocationOf(f.onRevoke)
 	if err != nil {
 		return err
@@ -184,7 +200,7 @@ func (a *App) run(ctx context.Context, f runFlags, args []string, dash int) (err
 		return err
 	}
 	path := args[0]
-	l, err := a.acquire(ctx, m, f, path, revoke)
+	l, err := a.acquire(ctx, m, f, path, acl, revoke)
 	if err != nil {
 		return err
 	}

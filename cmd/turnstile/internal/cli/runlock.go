@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/supervise"
 	"github.com/turnstile-go/turnstile/queue"
@@ -79,7 +81,7 @@ func revocationOf(text string) (r revocation, err error) {
 }
 
 // acquire waits for the lock as the flags say.
-func (a *App) acquire(ctx context.Context, m *session.Manager, f runFlags, path string, r revocation) (*runLock, error) {
+func (a *App) acquire(ctx context.Context, m *session.Manager, f runFlags, path string, acl aclChoice, r revocation) (*runLock, error) {
 	lock, err := lockAt(m, path, f, r)
 	if err != nil {
 		return nil, err
@@ -97,6 +99,9 @@ func (a *App) acquire(ctx context.Context, m *session.Manager, f runFlags, path 
 		limited, cancel = context.WithTimeout(ctx, a.connection.connect)
 	}
 	defer cancel()
+	if err := a.useACL(limited, m, path, acl, f.needs()); err != nil {
+		return nil, a.notAcquired(ctx, m, f, path, err)
+	}
 	lease, err := acquire(limited)
 	if err != nil {
 		return nil, a.notAcquired(ctx, m, f, path, err)
@@ -113,6 +118,10 @@ func (a *App) notAcquired(ctx context.Context, m *session.Manager, f runFlags, p
 	switch {
 	case f.try && errors.Is(err, queue.ErrBusy):
 		return a.busy(ctx, m, path, err)
+	case errors.As(err, new(*codeError)):
+		return err
+	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrInvalidACL):
+		return a.refused(path, f.needs(), err)
 	case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
 		return err
 	case m.State() != session.Connected:

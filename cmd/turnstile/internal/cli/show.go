@@ -63,7 +63,7 @@ func (a *App) show(ctx context.Context, p string, wide bool) error {
 		return err
 	}
 	defer done()
-	l, err := readLock(ctx, t, p)
+	l, err := a.readLock(ctx, t, p)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (a *App) show(ctx context.Context, p string, wide bool) error {
 }
 
 // readLock reads a lock that a user has named. If the path is that of a contender, the error names the lock.
-func readLock(ctx context.Context, t *locks.Tree, p string) (*locks.Lock, error) {
+func (a *App) readLock(ctx context.Context, t *locks.Tree, p string) (*locks.Lock, error) {
 	l, err := t.Read(ctx, p, locks.All)
 	if errors.Is(err, zk.ErrNoNode) {
 		if dir := path.Dir(p); isContender(p) && dir != "/" {
@@ -93,7 +93,7 @@ func readLock(ctx context.Context, t *locks.Tree, p string) (*locks.Lock, error)
 		}
 	}
 	if err != nil {
-		return nil, plain(clean(p), err)
+		return nil, a.plain(clean(p), err)
 	}
 	if isContender(p) {
 		return nil, withCode(codeUsage, fmt.Errorf("%s is the node of a contender. The lock is %s", clean(p), clean(path.Dir(p))))
@@ -119,7 +119,7 @@ func (a *App) showNone(ctx context.Context, t *locks.Tree, l *locks.Lock) error 
 	}
 	found, err := t.Walk(ctx, l.Path, locks.Bounds{Depth: 2, Nodes: 1000})
 	if err != nil {
-		return plain(clean(l.Path), err)
+		return a.plain(clean(l.Path), err)
 	}
 	n := 0
 	for _, below := range found.Locks {
