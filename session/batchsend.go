@@ -14,7 +14,7 @@ import (
 // the data are as for the server. It returns once the create is sent. done is called with the answer. If
 // createAmong returns an error, nothing is sent, and done is not called.
 func (s *Session) createAmong(ctx context.Context, full string, data []byte, number *atomic.Int64, done func(string, error)) error {
-	op := &zk.CreateRequest{Path: full, Data: data, Acl: s.cfg.acl, Flags: EphemeralSequential.flag}
+	op := &zk.CreateRequest{Path: full, Data: data, Acl: s.cfg.nodeACL(), Flags: EphemeralSequential.flag}
 	dir, _ := path.Split(full)
 	p := newCreatePart(dir, op)
 	p.number, p.done = number, done

@@ -182,7 +182,7 @@ func onlyStat(d *wire.Decoder) (*zk.Stat, error) { return decodeStat(d), nil }
 func (s *Session) create(path string, data []byte, m CreateMode) starter[string] {
 	return func(done func(string, error)) {
 		e := request(opOf(m), path)
-		encodeNode(e, data, s.cfg.acl, m.flag)
+		encodeNode(e, data, s.cfg.nodeACL(), m.flag)
 		if m.hasTTL() {
 			e.Int64(m.ttl.Milliseconds())
 		}

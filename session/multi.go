@@ -168,7 +168,7 @@ func (s *Session) copyOp(op any) (own, out any, size int, err error) {
 		in := *op
 		in.Data, in.Acl = bytes.Clone(op.Data), slices.Clone(op.Acl)
 		if len(in.Acl) == 0 {
-			in.Acl = s.cfg.acl
+			in.Acl = s.cfg.nodeACL()
 		}
 		c := in
 		c.Path = s.outward(op.Path)

@@ -61,7 +61,7 @@ type config struct {
 
 	retry  func() backoff.BackOff
 	auths  []wire.Identity
-	acl    []zk.ACL
+	acl    atomic.Pointer[[]zk.ACL]
 	tls    *tls.Config
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 	log    *slog.Logger
@@ -76,9 +76,9 @@ func newConfig(servers string, opts []Option) (*config, error) {
 	c := &config{
 		timeout:  defaultTimeout,
 		maxNodes: defaultMaxNodes, maxNodeBytes: defaultMaxNodeBytes,
-		acl: zk.WorldACL(zk.PermAll),
 		log: slog.Default(),
 	}
+	c.setACL(zk.WorldACL(zk.PermAll))
 	c.batching.init()
 	var errs []error
 	var err error
@@ -268,7 +268,7 @@ func WithACL(acl ...zk.ACL) Option {
 		if len(acl) == 0 {
 			return invalidf("empty ACL")
 		}
-		c.acl = append([]zk.ACL(nil), acl...)
+		c.setACL(acl)
 		return nil
 	})
 }

@@ -137,8 +137,8 @@ func TestOptionsAreCopies(t *testing.T) {
 	}
 	want := acl[0].ID
 	secret[0], acl[0].ID, cfg.ServerName = 'X', "X", "b"
-	if string(c.auths[0].Credential) != "user:password" || c.acl[0].ID != want || c.tls.ServerName != "a" {
-		t.Errorf("changed behind our back: %q %q %q", c.auths[0].Credential, c.acl[0].ID, c.tls.ServerName)
+	if string(c.auths[0].Credential) != "user:password" || c.nodeACL()[0].ID != want || c.tls.ServerName != "a" {
+		t.Errorf("changed behind our back: %q %q %q", c.auths[0].Credential, c.nodeACL()[0].ID, c.tls.ServerName)
 	}
 }
 

@@ -42,6 +42,8 @@ func (m *managerPlumbing) AddTrace(t any) {
 
 func (m *managerPlumbing) SetBatching(from, few int) { m.cfg.batching.set(from, few) }
 
+func (m *managerPlumbing) SetACL(acl []zk.ACL) { m.cfg.setACL(acl) }
+
 func (m *managerPlumbing) SetWindow(calls int) { m.cfg.window.Store(int32(calls)) }
 
 func (m *managerPlumbing) live() *Session {
@@ -119,6 +121,10 @@ func (p *sessionPlumbing) AfterEnd(f func()) { context.AfterFunc(p.life, f) }
 
 func (p *sessionPlumbing) MakeParents(ctx context.Context, dir string) error {
 	return p.session().makeParents(ctx, dir)
+}
+
+func (p *sessionPlumbing) NearestACL(ctx context.Context, path string) (at string, acl []zk.ACL, err error) {
+	return p.session().nearestACL(ctx, path)
 }
 
 func (p *sessionPlumbing) NodeBytes(path string, sequential bool) int {

@@ -12,9 +12,16 @@ const unsent = 16 << 10
 // tcpNotsentLowat is TCP_NOTSENT_LOWAT, which package syscall does not have.
 const tcpNotsentLowat = 25
 
-// boundUnsent bounds the bytes that the kernel holds back. It does nothing for the connections of a dialer of
-// the user that are not TCP.
+// boundUnsent bounds the bytes that the kernel holds back. A connection of a dialer of the user can wrap that of TCP, and
+// has a method NetConn then, as a tls.Conn has. For others, boundUnsent does nothing.
 func boundUnsent(c net.Conn) {
+	for {
+		outer, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
+		c = outer.NetConn()
+	}
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
 		return

@@ -76,6 +76,8 @@ type Manager interface {
 	// FirstWarning reports whether it is called with this path and transaction (zxid) for the first
 	// time, so that a warning about a node is logged once. It forgets old nodes when there are many.
 	FirstWarning(path string, zxid int64) bool
+	// SetACL changes the list of session.WithACL, for nodes that are created from now on.
+	SetACL(acl []zk.ACL)
 	// SetBatching changes when the sessions of the manager send creates and deletes of several callers as
 	// one transaction: from this many requests in flight on, with so many transactions under way that
 	// are not full. It is for tests.
@@ -107,6 +109,12 @@ type Session interface {
 	// It returns when dir existed at some moment, ctx ended, the session ended or the server
 	// refused. The server can remove a container again at any time.
 	MakeParents(ctx context.Context, dir string) error
+
+	// NearestACL returns the access control list of the node at path, or else of the nearest node above it. at is the
+	// path of that node with the chroot, which it can be above. It fails with zk.ErrNoAuth, and returns at, if this
+	// client has neither the right READ nor ADMIN there. To a client without ADMIN, servers show "x" in place of the
+	// hash of a digest.
+	NearestACL(ctx context.Context, path string) (at string, acl []zk.ACL, err error)
 
 	// NodeBytes returns how much a node takes of session.WithMaxNodeBytes, by the path that its create asks for.
 	NodeBytes(path string, sequential bool) int

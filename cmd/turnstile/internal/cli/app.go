@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/supervise"
 )
@@ -34,7 +35,8 @@ type App struct {
 
 	connection connectionFlags
 	verbose    int
-	began      bool // the command line is good, and the command runs
+	began      bool          // the command line is good, and the command runs
+	given      []*pflag.Flag // flags of all commands that the command line has
 
 	stdout io.Writer // what Out was before Run, for commands that need the file
 
@@ -111,7 +113,13 @@ func (a *App) setup(cmd *cobra.Command) error {
 		a.began = true
 		return nil
 	}
-	if err := a.environment(cmd.Root().PersistentFlags()); err != nil {
+	flags := cmd.Root().PersistentFlags()
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed {
+			a.given = append(a.given, f)
+		}
+	})
+	if err := a.environment(flags); err != nil {
 		return err
 	}
 	if err := a.connection.check(); err != nil {

@@ -124,7 +124,7 @@ func (a *App) breakLock(ctx context.Context, p string, o breakOptions) error {
 	}
 	defer func() { _ = m.Close() }()
 	t := locks.NewTree(m, a.connection.connect)
-	l, err := readLock(ctx, t, p)
+	l, err := a.readLock(ctx, t, p)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func choose(l *locks.Lock, o breakOptions) ([]locks.Contender, error) {
 func readable(all ...locks.Contender) ([]locks.Contender, error) {
 	for _, c := range all {
 		if !c.Known {
-			return nil, withCode(codeRefused, fmt.Errorf("%s: this identity has no right to read the node (see --auth)", clean(c.Path)))
+			return nil, withCode(codeRefused, fmt.Errorf("%s: this client has not got the right READ to the node. See --auth and --auth-file", clean(c.Path)))
 		}
 	}
 	return all, nil
@@ -227,7 +227,7 @@ func (a *App) askHolders(ctx context.Context, t *locks.Tree, l *locks.Lock, chos
 		case errors.Is(err, zklock.ErrNotRevocable):
 			return fmt.Errorf("%w. --force deletes the node", err)
 		default:
-			return plain(clean(c.Path), err)
+			return a.plain(clean(c.Path), a.refused(c.Path, zk.PermRead|zk.PermWrite, err))
 		}
 	}
 	if len(asked) > 0 {
@@ -240,7 +240,7 @@ func (a *App) askHolders(ctx context.Context, t *locks.Tree, l *locks.Lock, chos
 				return withCode(codeBusy, fmt.Errorf("%s still %s %s after %s. It may not listen (WithRevocable), or hang. --force deletes its node",
 					who(c), verb(c), clean(l.Path), span(o.wait)))
 			}
-			return plain(clean(c.Path), err)
+			return a.plain(clean(c.Path), err)
 		}
 		a.tell("%s is gone after %.1fs: it has given the lock up, or its session has ended.", who(c), time.Since(begun).Seconds())
 	}
@@ -278,7 +278,7 @@ func (a *App) tellNext(ctx context.Context, t *locks.Tree, p string) error {
 		a.tell("Nobody holds %s now, and nobody waits.", clean(p))
 		return nil
 	case err != nil:
-		return plain(clean(p), err)
+		return a.plain(clean(p), err)
 	}
 	if holders := l.Holders(); len(holders) == 0 {
 		a.tell("Nobody holds %s now, and %s.", clean(p), waiting(l.Waiting(), ""))

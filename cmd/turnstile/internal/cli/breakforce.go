@@ -72,7 +72,7 @@ func (a *App) agree(ctx context.Context, t *locks.Tree, l *locks.Lock, chosen []
 		case errors.Is(err, zk.ErrNoNode):
 			return chosen, nil // all have left
 		case err != nil:
-			return nil, plain(clean(l.Path), err)
+			return nil, a.plain(clean(l.Path), err)
 		}
 		granted, present := grantedSince(chosen, now)
 		if len(granted) == 0 {
@@ -147,7 +147,7 @@ func (a *App) deleteAll(ctx context.Context, t *locks.Tree, chosen []locks.Conte
 			replaced = errors.Join(replaced, withCode(codeNo, fmt.Errorf("%s: %w. It was not deleted", clean(c.Path), err)))
 		default:
 			results[i] = resultFailed
-			failed = errors.Join(failed, plain(clean(c.Path), err))
+			failed = errors.Join(failed, a.plain(clean(c.Path), a.refusedDelete(c.Path, err)))
 			if !errors.Is(err, zk.ErrNoAuth) {
 				return results, errors.Join(failed, replaced)
 			}

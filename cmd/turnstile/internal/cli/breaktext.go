@@ -74,7 +74,7 @@ func deaf(c locks.Contender) string {
 		return fmt.Sprintf("%s uses zk.Lock of go-zookeeper, which does not listen to requests", who(c))
 	}
 	if c.Revocable != nil && !*c.Revocable {
-		return fmt.Sprintf("%s does not listen to requests: its lock was made without WithRevocable", who(c))
+		return fmt.Sprintf("%s does not listen to requests: its lock was made without WithRevocable, or by run with --on-revoke ignore", who(c))
 	}
 	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/spf13/cobra"
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/ensemble"
@@ -39,9 +40,9 @@ for a session that does not exist. Servers hang up on those that are too long, a
 in their log.
 
 Check makes nodes below PATH, or below the nearest directory above it that exists. Their
-names begin with turnstile-check-. They are deleted, and go with the session of check if
-that fails. It also tells whether all servers are of one ensemble, by a node that was made
-on one of them.
+names begin with turnstile-check-. If there are identities (--auth), only these have rights
+to them. They are deleted, and go with the session of check if that fails. It also tells
+whether all servers are of one ensemble, by a node that was made on one of them.
 
 The exit status is 0 if all is well, 1 if there are warnings, and 2 if no lock can be had.
 
@@ -86,6 +87,9 @@ func (a *App) check(ctx context.Context, p string, rounds int, observe time.Dura
 	opts, err := a.sessionOptions()
 	if err != nil {
 		return err
+	}
+	if identities, err := a.connection.identities(); err == nil && len(identities) > 0 {
+		opts = append(opts, session.WithACL(zk.AuthACL(zk.PermAll)...))
 	}
 	connect := a.connection.connectString()
 	if err := validServers(connect, opts); err != nil {

@@ -65,11 +65,11 @@ func (a *App) deadlocks(ctx context.Context, prefix string, b locks.Bounds) erro
 	defer done()
 	found, err := t.WalkAll(ctx, prefix, b)
 	if err != nil {
-		return plain(prefix, err)
+		return a.plain(prefix, err)
 	}
 	circles, err := t.Confirmed(ctx, locks.Circles(found.Locks))
 	if err != nil {
-		return plain(prefix, err)
+		return a.plain(prefix, err)
 	}
 	if a.JSON {
 		out := deadlocksJSON{

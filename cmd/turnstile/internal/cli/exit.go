@@ -38,11 +38,11 @@ var codes = []struct {
 	{codeOK, "Done. For run: the command's own status, this or any other."},
 	{codeNo, "Done, and the answer is no: check has warnings, nobody holds the lock to break, break was not confirmed, or another contender holds the lock by now."},
 	{codeUnusable, "check: no lock can be had, because of the servers or of missing rights."},
-	{codeUsage, "The command line is wrong. Nothing was sent."},
+	{codeUsage, "The command line is wrong, or does not fit the lock or the servers. Nothing was changed."},
 	{codeNotFound, "There is no such node."},
 	{codeRefused, "The servers refuse the request or the identity: access control lists."},
 	{codeConnect, "No server could be reached in time."},
-	{codeLost, "run: the lock was lost, and the command was stopped."},
+	{codeLost, "run: the lock was lost, or another client has asked for it, and the command was stopped."},
 	{codeBusy, "Another client holds the lock: run --try, or the time of --wait is over."},
 	{codeFailed, "Another failure."},
 	{codeCannotRun, "run: the command was found, but could not be started."},
@@ -90,7 +90,7 @@ func codeOf(ctx context.Context, err error) int {
 		return codeUsage
 	case errors.Is(err, queue.ErrBusy):
 		return codeBusy
-	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):
+	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.ErrInvalidACL):
 		return codeRefused
 	case errors.Is(err, zk.ErrNoNode):
 		return codeNotFound

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,4 +37,25 @@ TURNSTILE_AUTH has one identity on each line, as scheme:credentials. Unlike the
 arguments of a process, its environment is hidden from other users of the machine.
 The command of "turnstile run" inherits the environment.
 `)
+}
+
+// again returns a command line with words, and with the flags of this one that say how to reach the servers. It is for
+// hints, so it has no secrets.
+func (a *App) again(words ...string) string {
+	line := []string{"turnstile"}
+	for _, f := range a.given {
+		switch {
+		case slices.Contains(notFromEnvironment, f.Name):
+		case f.Name == "auth":
+			line = append(line, "--auth ...")
+		case f.Value.Type() == "bool":
+			line = append(line, "--"+f.Name+"="+f.Value.String())
+		default:
+			line = append(line, "--"+f.Name, shellWord(f.Value.String()))
+		}
+	}
+	for _, w := range words {
+		line = append(line, shellWord(w))
+	}
+	return strings.Join(line, " ")
 }

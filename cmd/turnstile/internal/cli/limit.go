@@ -16,6 +16,7 @@ import (
 
 func resizeCommand(a *App) *cobra.Command {
 	var create bool
+	var acl string
 	cmd := &cobra.Command{
 		Use:   "resize PATH LEASES",
 		Short: "Set how many leases a semaphore has",
@@ -29,6 +30,8 @@ A path that does not exist is refused, since it is often misspelt: --create sets
 a semaphore that nobody has used yet. Semaphores in Curator's layout have no limit on the
 servers, so it cannot be changed there. Programs with kazoo only compare it with their own.
 
+` + aclHelp + `
+
 With --json it prints {path, before, after}. before is 0 if no limit was on the servers.`,
 		Example: `  turnstile resize /prod/pool 20`,
 		Args:    cobra.ExactArgs(2),
@@ -41,10 +44,15 @@ With --json it prints {path, before, after}. before is 0 if no limit was on the 
 			if err != nil {
 				return err
 			}
-			return a.resize(cmd.Context(), p, n, create, (*semaphore.Semaphore).Resize)
+			c, err := a.aclOf(acl, rightsOfResize)
+			if err != nil {
+				return err
+			}
+			return a.resize(cmd.Context(), p, n, change{create, c, rightsOfResize, (*semaphore.Semaphore).Resize})
 		},
 	}
 	cmd.Flags().BoolVar(&create, "create", false, "set the limit although the path does not exist")
+	aclFlag(cmd.Flags(), &acl)
 	return cmd
 }
 
@@ -76,9 +84,8 @@ do not know it. limitSet is true if an operator has set it. With --reset it prin
 			if err != nil {
 				return err
 			}
-			return a.resize(cmd.Context(), p, n, false, func(s *semaphore.Semaphore, ctx context.Context, _ int) error {
-				return s.ResetLimit(ctx)
-			})
+			undo := func(s *semaphore.Semaphore, ctx context.Context, _ int) error { return s.ResetLimit(ctx) }
+			return a.resize(cmd.Context(), p, n, change{false, aclChoice{inherit: true}, rightsOfReset, undo})
 		},
 	}
 	cmd.Flags().StringVar(&reset, "reset", "", "undo a resize: the limit is the programs' own again, these `leases`")
@@ -110,7 +117,7 @@ func (a *App) limit(ctx context.Context, p string) error {
 		return err
 	}
 	defer done()
-	l, err := readSemaphore(ctx, t, p)
+	l, err := a.readSemaphore(ctx, t, p)
 	if err != nil {
 		return err
 	}
@@ -122,10 +129,10 @@ func (a *App) limit(ctx context.Context, p string) error {
 }
 
 // readSemaphore reads a semaphore. Other locks are an error.
-func readSemaphore(ctx context.Context, t *locks.Tree, p string) (*locks.Lock, error) {
+func (a *App) readSemaphore(ctx context.Context, t *locks.Tree, p string) (*locks.Lock, error) {
 	l, err := t.Read(ctx, p, locks.Holders)
 	if err != nil {
-		return nil, plain(clean(p), err)
+		return nil, a.plain(clean(p), err)
 	}
 	switch {
 	case hasLeases(l.Kind):
@@ -143,13 +150,21 @@ type resizeJSON struct {
 	After  int    `json:"after"`
 }
 
-func (a *App) resize(ctx context.Context, p string, n int, create bool, set func(*semaphore.Semaphore, context.Context, int) error) error {
+// change is a change of a limit.
+type change struct {
+	create bool // also if the path does not exist
+	acl    aclChoice
+	needs  int32 // rights in the directory
+	set    func(*semaphore.Semaphore, context.Context, int) error
+}
+
+func (a *App) resize(ctx context.Context, p string, n int, c change) error {
 	m, err := a.connectToRead(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = m.Close() }()
-	before, err := a.limitBefore(ctx, m, p, create)
+	before, err := a.limitBefore(ctx, m, p, c.create)
 	if err != nil {
 		return err
 	}
@@ -159,11 +174,14 @@ func (a *App) resize(ctx context.Context, p string, n int, create bool, set func
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, a.connection.timeout+a.connection.connect, locks.ErrUnreachable)
 	defer cancel()
-	if err := set(s, limited, n); err != nil {
+	if err := a.useACL(limited, m, p, c.acl, c.needs); err != nil {
+		return a.plain(clean(p), err)
+	}
+	if err := c.set(s, limited, n); err != nil {
 		if ctx.Err() == nil && limited.Err() != nil {
-			err = withCode(codeConnect, fmt.Errorf("no server confirms the limit: it may be set or not. See: turnstile limit %s", shellWord(p)))
+			err = withCode(codeConnect, fmt.Errorf("no server confirms the limit: it may be set or not. See: %s", a.again("limit", p)))
 		}
-		return plain(clean(p), err)
+		return a.plain(clean(p), a.refused(p, c.needs, err))
 	}
 	if a.JSON {
 		return a.printJSON(resizeJSON{p, before, n})
@@ -185,7 +203,7 @@ func (a *App) limitBefore(ctx context.Context, m *session.Manager, p string, cre
 	case errors.Is(err, zk.ErrNoNode):
 		return 0, withCode(codeNotFound, fmt.Errorf("%s does not exist. If the path is right, --create sets the limit for a semaphore that nobody has used yet", clean(p)))
 	case err != nil:
-		return 0, plain(clean(p), err)
+		return 0, a.plain(clean(p), err)
 	}
 	switch {
 	case l.Kind == locks.Curator:

@@ -89,7 +89,7 @@ func (a *App) ls(ctx context.Context, prefix string, o lsOptions) error {
 	defer done()
 	found, err := t.Walk(ctx, prefix, o.bounds)
 	if err != nil {
-		return plain(prefix, err)
+		return a.plain(prefix, err)
 	}
 	if !o.all {
 		found.Locks = slices.DeleteFunc(found.Locks, (*locks.Lock).Idle)

@@ -126,7 +126,7 @@ func TestLsErrors(t *testing.T) {
 	if !strings.Contains(got.stdout, "/test/open") {
 		t.Errorf("stdout %q", got.stdout)
 	}
-	w.call(t.Context(), "ls", "/test/closed").want(t, codeRefused, "/test/closed: the servers refuse the request", "--auth")
+	w.call(t.Context(), "ls", "/test/closed").want(t, codeRefused, "/test/closed: this client has not got the right READ there", "It has no identity", "--auth")
 }
 
 // Ls names the next holder if the first one leaves while it is read.

@@ -37,7 +37,7 @@ func lockArg(arg string) (string, error) {
 }
 
 // plain returns an error of a request about a path in plain words, with its exit status.
-func plain(path string, err error) error {
+func (a *App) plain(path string, err error) error {
 	var long *locks.TooLongError
 	var broken *locks.BrokenError
 	switch {
@@ -49,8 +49,10 @@ func plain(path string, err error) error {
 		return withCode(codeConnect, fmt.Errorf("%s. If it is long and the network slow, a longer --timeout gives it more time", clean(broken.Error())))
 	case errors.Is(err, zk.ErrNoNode):
 		return withCode(codeNotFound, fmt.Errorf("%s does not exist. Either nobody has used a lock there for a while, since servers remove empty directories, or the path is wrong", path))
+	case errors.As(err, new(*codeError)):
+		return err
 	case errors.Is(err, zk.ErrNoAuth):
-		return withCode(codeRefused, fmt.Errorf("%s: the servers refuse the request: this identity has no right to it (see --auth)", path))
+		return a.lacks(path, zk.PermRead)
 	case errors.Is(err, locks.ErrUnreachable):
 		return withCode(codeConnect, errors.New("no server answers any more"))
 	case errors.Is(err, session.ErrLost):

@@ -118,6 +118,16 @@ func (p *process) wait(t *testing.T, code int) {
 	}
 }
 
+// contender is how others name the process.
+func (p *process) contender(t *testing.T) string {
+	t.Helper()
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%s/%d", host, p.cmd.Process.Pid)
+}
+
 // awaitOutput waits for a text on the standard error.
 func (p *process) awaitOutput(t *testing.T, text string) {
 	t.Helper()

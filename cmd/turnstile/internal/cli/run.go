@@ -34,6 +34,16 @@ type runFlags struct {
 	graceGiven  bool
 	label       string
 	descendants bool
+	acl         string
+	onRevoke    string
+}
+
+// needs returns the rights that the lock needs in its directory.
+func (f *runFlags) needs() int32 {
+	if f.slotsGiven {
+		return rightsOfSemaphore
+	}
+	return rightsOfLock
 }
 
 func runCommand(a *App) *cobra.Command {
@@ -54,6 +64,15 @@ get SIGTERM when less than the grace period remains, and SIGKILL before another 
 can hold the lock. The same happens if turnstile itself is stopped or killed. Processes
 that the command leaves are ended before the lock is released, wherever they went. With
 --wait-descendants the lock stays held until they have ended by themselves.
+
+Others can ask for the lock with "turnstile break". --on-revoke says what happens then:
+  terminate  The command and its descendants get SIGTERM, and SIGKILL when the grace
+             period is over. The status is 123, whatever the command's own is.
+  a signal   The command's group gets it, such as TERM or USR1, and the command decides
+             what that means. The status is the command's.
+  ignore     Nothing: break says that the lock cannot be asked for.
+
+` + aclHelp + `
 
 The command's environment has TURNSTILE_PATH, the lock's path, and
 TURNSTILE_TOKEN, its fencing token: a number that is higher than that of every holder
@@ -90,6 +109,8 @@ and in the transaction that writes.`,
 	flags.DurationVar(&f.grace, "grace", 0, "time for the command to end before the lease does, from a 20th to a quarter of the session timeout (default: a fifth)")
 	flags.BoolVar(&f.descendants, "wait-descendants", false, "when the command has ended, hold the lock until its descendants have ended too (default: end them)")
 	flags.StringVar(&f.label, "label", "", "what the lock is held for, for others to see")
+	flags.StringVar(&f.onRevoke, "on-revoke", revokeTerminate, "what happens when others ask for the lock: terminate, ignore, or a `signal` for the command")
+	aclFlag(flags, &f.acl)
 	return cmd
 }
 
@@ -146,6 +167,14 @@ func (a *App) run(ctx context.Context, f runFlags, args []string, dash int) (err
 	if err := f.check(args, dash); err != nil {
 		return err
 	}
+	acl, err := a.aclOf(f.acl, f.needs())
+	if err != nil {
+		return err
+	}
+	revoke, err := revocationOf(f.onRevoke)
+	if err != nil {
+		return err
+	}
 	if err := supervise.Supported(); err != nil {
 		return err
 	}
@@ -171,7 +200,7 @@ func (a *App) run(ctx context.Context, f runFlags, args []string, dash int) (err
 		return err
 	}
 	path := args[0]
-	l, err := a.acquire(ctx, m, f, path)
+	l, err := a.acquire(ctx, m, f, path, acl, revoke)
 	if err != nil {
 		return err
 	}
@@ -182,13 +211,25 @@ func (a *App) run(ctx context.Context, f runFlags, args []string, dash int) (err
 	}
 	result, err := supervise.Run(guard, supervise.Command{
 		Path: program, Args: args[1:], Env: commandEnv(os.Environ(), path, token),
-	}, l, signals, supervise.Options{Limits: limits, Sole: a.sole, WaitDescendants: f.descendants, Log: a.Log})
+	}, l, signals, supervise.Options{
+		Limits: limits, Sole: a.sole, WaitDescendants: f.descendants, Log: a.Log,
+		Asked: revoke.asked, AskedSignal: revoke.signal,
+	})
 	a.interrupted = result.Interrupted
+	return outcome(path, result, err)
+}
+
+// outcome returns the error of run for what became of the command.
+func outcome(path string, result supervise.Result, err error) error {
 	switch {
 	case errors.Is(err, supervise.ErrStart):
 		return withCode(codeCannotRun, err)
 	case err != nil:
 		return err
+	case errors.Is(result.Lost, supervise.ErrAsked) && !result.Started:
+		return withCode(codeLost, fmt.Errorf("%s: another client has asked for the lock, and the command was not started", path))
+	case errors.Is(result.Lost, supervise.ErrAsked):
+		return withCode(codeLost, fmt.Errorf("%s: another client has asked for the lock, and the command was ended", path))
 	case result.Lost != nil && !result.Started:
 		return withCode(codeLost, fmt.Errorf("%s is lost, and the command was not started: %w", path, result.Lost))
 	case result.Lost != nil:

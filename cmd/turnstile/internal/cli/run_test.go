@@ -38,6 +38,8 @@ func TestRunUsage(t *testing.T) {
 		"run --wait 0s /a -- true":               "--wait 0s",
 		"run --grace -1s /a -- true":             "--grace -1s",
 		"run --label a\tb /a -- true":            "--label",
+		"run --on-revoke leave /a -- true":       "--on-revoke",
+		"run --on-revoke KILL /a -- true":        "--on-revoke",
 		"run --timeout 0s /a -- true":            "session timeout",
 		"run --auth digest /a -- true":           "scheme:credentials",
 		"run --auth-file /nonsense/a /a -- true": "--auth-file",
@@ -104,7 +106,11 @@ func TestRunBusy(t *testing.T) {
 	path, j := testserver.Path(t), newJournal(t)
 	holder := start(t, server(t), "run", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
 	j.await(t, "A")
-	start(t, server(t), "run", "--try", path, "--", "true").wait(t, codeBusy)
+	try := start(t, server(t), "run", "--try", path, "--", "true")
+	try.wait(t, codeBusy)
+	if want := fmt.Sprintf("%s is held by %s, in the queue for ", path, holder.contender(t)); !strings.Contains(try.stderr.String(), want) {
+		t.Errorf("stderr %q lacks %q", try.stderr, want)
+	}
 	start(t, server(t), "run", "--wait", "50ms", path, "--", "true").wait(t, codeBusy)
 	start(t, server(t), "run", "--slots", "2", path, "--", "true").wait(t, codeFailed)
 	if n := len(testserver.Children(t, path)); n != 1 {

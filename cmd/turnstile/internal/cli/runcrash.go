@@ -158,6 +158,9 @@ const (
 	probeTimeout = 1
 )
 
+// NetConn returns the connection below. Package session looks there for that of TCP.
+func (c *greetedConn) NetConn() net.Conn { return c.Conn }
+
 func (c *greetedConn) Write(p []byte) (int, error) {
 	if !c.begun.Swap(true) && len(p) >= helloSession+8 {
 		c.probe.Store(binary.BigEndian.Uint32(p[helloTimeout:]) == probeTimeout)

@@ -75,7 +75,7 @@ func TestRunKilledFreesThrough(t *testing.T) {
 	t.Run("TLS", func(t *testing.T) {
 		j := newJournal(t)
 		p := start(t, secure, "run", "--cacert", ca, "--cert", ca, "--key", strings.TrimSuffix(ca, ".pem")+".key",
-			"--auth", "digest:user:secret", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
+			"--auth", "digest:user:secret", "--acl", "open", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
 		j.await(t, "A")
 		p.signal(t, syscall.SIGKILL)
 		zktest.Eventually(t, patience, "the release", func() bool { return w.contenders(path) == 0 })

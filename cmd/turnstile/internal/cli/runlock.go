@@ -4,8 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"syscall"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
+	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/supervise"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -20,25 +26,63 @@ type lockKind interface {
 }
 
 // lockAt returns the lock that the flags of run ask for.
-func lockAt(m *session.Manager, path string, f runFlags) (lockKind, error) {
+func lockAt(m *session.Manager, path string, f runFlags, r revocation) (lockKind, error) {
 	switch {
 	case f.slotsGiven:
-		return semaphore.New(m, path, f.slots)
+		return semaphore.New(m, path, f.slots, options(r, semaphore.WithRevocable)...)
 	case f.write:
-		return rwlock.New(m, path)
+		return rwlock.New(m, path, options(r, rwlock.WithRevocable)...)
 	case f.read:
-		rw, err := rwlock.New(m, path)
+		rw, err := rwlock.New(m, path, options(r, rwlock.WithRevocable)...)
 		if err != nil {
 			return nil, err
 		}
 		return rw.Reader(), nil
 	}
-	return zklock.New(m, path)
+	return zklock.New(m, path, options(r, zklock.WithRevocable)...)
+}
+
+// options returns the options of a lock that others can ask for, or none.
+func options[O any](r revocation, revocable func(func(*queue.Lease)) O) []O {
+	if r.asked == nil {
+		return nil
+	}
+	return []O{revocable(func(*queue.Lease) {
+		select {
+		case r.asked <- struct{}{}:
+		default:
+		}
+	})}
+}
+
+// revocation is the meaning of --on-revoke.
+type revocation struct {
+	asked  chan struct{}  // gets a value when others ask for the lock; nil: they cannot
+	signal syscall.Signal // for the command; 0: it is ended
+}
+
+const (
+	revokeTerminate = "terminate"
+	revokeIgnore    = "ignore"
+)
+
+func revocationOf(text string) (r revocation, err error) {
+	if text == revokeIgnore {
+		return r, nil
+	}
+	r.asked = make(chan struct{}, 1)
+	if text != revokeTerminate {
+		var ok bool
+		if r.signal, ok = supervise.SignalOf(text); !ok {
+			return r, usagef("--on-revoke %q: want terminate, ignore, or one of the signals INT, TERM, HUP, QUIT, USR1 and USR2", text)
+		}
+	}
+	return r, nil
 }
 
 // acquire waits for the lock as the flags say.
-func (a *App) acquire(ctx context.Context, m *session.Manager, f runFlags, path string) (*runLock, error) {
-	lock, err := lockAt(m, path, f)
+func (a *App) acquire(ctx context.Context, m *session.Manager, f runFlags, path string, acl aclChoice, r revocation) (*runLock, error) {
+	lock, err := lockAt(m, path, f, r)
 	if err != nil {
 		return nil, err
 	}
@@ -55,9 +99,12 @@ func (a *App) acquire(ctx context.Context, m *session.Manager, f runFlags, path 
 		limited, cancel = context.WithTimeout(ctx, a.connection.connect)
 	}
 	defer cancel()
+	if err := a.useACL(limited, m, path, acl, f.needs()); err != nil {
+		return nil, a.notAcquired(ctx, m, f, path, err)
+	}
 	lease, err := acquire(limited)
 	if err != nil {
-		return nil, notAcquired(ctx, m, f, err)
+		return nil, a.notAcquired(ctx, m, f, path, err)
 	}
 	l, err := newRunLock(ctx, m, lease)
 	if err != nil {
@@ -67,8 +114,14 @@ func (a *App) acquire(ctx context.Context, m *session.Manager, f runFlags, path 
 }
 
 // notAcquired gives the error of an acquisition its exit status. ctx is without the bound of --wait.
-func notAcquired(ctx context.Context, m *session.Manager, f runFlags, err error) error {
+func (a *App) notAcquired(ctx context.Context, m *session.Manager, f runFlags, path string, err error) error {
 	switch {
+	case f.try && errors.Is(err, queue.ErrBusy):
+		return a.busy(ctx, m, path, err)
+	case errors.As(err, new(*codeError)):
+		return err
+	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrInvalidACL):
+		return a.refused(path, f.needs(), err)
 	case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
 		return err
 	case m.State() != session.Connected:
@@ -77,6 +130,29 @@ func notAcquired(ctx context.Context, m *session.Manager, f runFlags, err error)
 		return withCode(codeConnect, err)
 	}
 	return withCode(codeBusy, fmt.Errorf("not free within %v: %w", f.wait, err))
+}
+
+// namedHolders is how many holders the error of --try names.
+const namedHolders = 3
+
+// busy is the error of --try. It names the holders, if they still hold the lock.
+func (a *App) busy(ctx context.Context, m *session.Manager, path string, err error) error {
+	limited, cancel := context.WithTimeout(ctx, a.connection.connect)
+	defer cancel()
+	l, readErr := locks.NewTree(m, a.connection.connect).Read(limited, path, locks.Holders)
+	if readErr != nil || len(l.Holders()) == 0 {
+		return withCode(codeBusy, err)
+	}
+	var names []string
+	holders := l.Holders()
+	for i, c := range holders {
+		if i == namedHolders {
+			names = append(names, fmt.Sprintf("%d more", len(holders)-i))
+			break
+		}
+		names = append(names, fmt.Sprintf("%s, in the queue for %s", whoCell(c), ago(c.Since, time.Now())))
+	}
+	return withCode(codeBusy, fmt.Errorf("%s is held by %s; %s", clean(path), strings.Join(names, "; "), waiting(l.Waiting(), "")))
 }
 
 // runLock is a lease and its session. It implements supervise.Lock.

@@ -67,7 +67,7 @@ func (a *App) show(ctx context.Context, p string, wide bool) error {
 		return err
 	}
 	defer done()
-	l, err := readLock(ctx, t, p)
+	l, err := a.readLock(ctx, t, p)
 	if err != nil {
 		return err
 	}
@@ -82,14 +82,14 @@ func (a *App) show(ctx context.Context, p string, wide bool) error {
 	for _, line := range queueTable(l, time.Now(), wide) {
 		fmt.Fprintln(a.Out, line)
 	}
-	for _, line := range remarks(l) {
+	for _, line := range a.remarks(l) {
 		fmt.Fprintln(a.Out, line)
 	}
 	return nil
 }
 
 // readLock reads a lock that a user has named. If the path is that of a contender, the error names the lock.
-func readLock(ctx context.Context, t *locks.Tree, p string) (*locks.Lock, error) {
+func (a *App) readLock(ctx context.Context, t *locks.Tree, p string) (*locks.Lock, error) {
 	l, err := t.Read(ctx, p, locks.All)
 	if errors.Is(err, zk.ErrNoNode) {
 		if dir := path.Dir(p); isContender(p) && dir != "/" {
@@ -97,7 +97,7 @@ func readLock(ctx context.Context, t *locks.Tree, p string) (*locks.Lock, error)
 		}
 	}
 	if err != nil {
-		return nil, plain(clean(p), err)
+		return nil, a.plain(clean(p), err)
 	}
 	if isContender(p) {
 		return nil, withCode(codeUsage, fmt.Errorf("%s is the node of a contender. The lock is %s", clean(p), clean(path.Dir(p))))
@@ -123,7 +123,7 @@ func (a *App) showNone(ctx context.Context, t *locks.Tree, l *locks.Lock) error 
 	}
 	found, err := t.Walk(ctx, l.Path, locks.Bounds{Depth: 2, Nodes: 1000})
 	if err != nil {
-		return plain(clean(l.Path), err)
+		return a.plain(clean(l.Path), err)
 	}
 	n := 0
 	for _, below := range found.Locks {
@@ -138,9 +138,9 @@ func (a *App) showNone(ctx context.Context, t *locks.Tree, l *locks.Lock) error 
 		if len(found.TooDeep)+len(found.TooMany) > 0 {
 			some = "at least "
 		}
-		text += fmt.Sprintf(" and %s%s below it: turnstile ls %s", some, count(n, "lock in use", "locks in use"), clean(l.Path))
+		text += fmt.Sprintf(" and %s%s below it: %s", some, count(n, "lock in use", "locks in use"), a.again("ls", l.Path))
 	default:
-		text += fmt.Sprintf(": turnstile ls --all %s", clean(l.Path))
+		text += ": " + a.again("ls", "--all", l.Path)
 	}
 	fmt.Fprintln(a.Out, text)
 	return nil
@@ -264,7 +264,7 @@ func dash(s string) string {
 }
 
 // remarks are lines below the table about contenders that need a word.
-func remarks(l *locks.Lock) []string {
+func (a *App) remarks(l *locks.Lock) []string {
 	var out []string
 	if slices.ContainsFunc(l.Contenders, func(c locks.Contender) bool { return c.MayHold }) {
 		out = append(out, "", "The limit was lowered. Contenders with holds? came before that, and may hold leases beyond the limit.")
@@ -273,7 +273,7 @@ func remarks(l *locks.Lock) []string {
 		switch {
 		case c.ByHand:
 			out = append(out, "", fmt.Sprintf("Line %d: no session owns this node. It was left by hand, and no client will ever delete it.", i+1),
-				fmt.Sprintf("To delete it: turnstile break --force --node %s %s", shellWord(c.Node), shellWord(l.Path)))
+				"To delete it: "+a.again("break", "--force", "--node", c.Node, l.Path))
 		case c.Revoked:
 			out = append(out, "", fmt.Sprintf("Line %d: somebody has asked this contender to give the lock up, which replaces its name.", i+1))
 		}

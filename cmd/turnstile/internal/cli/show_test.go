@@ -43,6 +43,21 @@ func TestShowHints(t *testing.T) {
 	}
 }
 
+// A command in a hint reaches the same servers as the one that gives the hint, and has no secrets.
+func TestHintsCarryFlags(t *testing.T) {
+	w := newWorld(t, servedInProcess(t), "/test")
+	plantLocks(t, w)
+	w.plant(t, "only/child", "")
+	for path, want := range map[string]string{"/only": "ls --all /only", "/stuck": "break --force --node lock-0000000000 /stuck"} {
+		want = "turnstile --auth ... --connect-timeout 1m0s --zk " + w.addr + "/test " + want
+		got := call(t.Context(), []string{"TURNSTILE_TIMEOUT=10s"}, "show", "--zk", w.addr+"/test", "--auth", "digest:me:secret", "--connect-timeout", "1m", path)
+		got.want(t, 0)
+		if !strings.Contains(got.stdout, want+"\n") {
+			t.Errorf("%q lacks %q", got.stdout, want)
+		}
+	}
+}
+
 // The columns are aligned.
 func TestQueueTable(t *testing.T) {
 	at := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)

@@ -98,7 +98,7 @@ func (a *App) top(ctx context.Context, prefix string, o topOptions) error {
 			defer s.stop()
 		}
 	}
-	return plain(clean(prefix), v.run(ctx))
+	return a.plain(clean(prefix), v.run(ctx))
 }
 
 // topView is a run of top.

@@ -93,7 +93,7 @@ func (a *App) watch(ctx context.Context, p string, interval, length time.Duratio
 	case limited.Err() != nil:
 		return nil
 	}
-	return plain(clean(p), err)
+	return a.plain(clean(p), err)
 }
 
 // watcher follows one lock.
@@ -122,7 +122,7 @@ func (w *watcher) run(ctx context.Context) error {
 		var broken *locks.BrokenError
 		switch {
 		case errors.As(err, &broken):
-			w.a.Log.Warn("watch sees nothing meanwhile", "err", plain(clean(w.last.Path), err))
+			w.a.Log.Warn("watch sees nothing meanwhile", "err", w.a.plain(clean(w.last.Path), err))
 			if err := rest(ctx, w.interval); err != nil {
 				return err
 			}

@@ -92,6 +92,7 @@ type view struct {
 	running   bool          // the command runs
 	group     bool          // the command runs, or a descendant
 	wait      bool          // descendants may outlive the command
+	give      bool          // somebody has asked for the lock
 	told      time.Duration // when they got SIGTERM; 0: they have not
 }
 
@@ -108,12 +109,12 @@ const (
 // decide returns what to do now, and after which time to look again at the latest.
 //
 // The command and its descendants get SIGTERM when the lock's time comes to less than the grace period, when the lock's
-// node was deleted, and when the command has ended and left other processes. They get SIGKILL when
+// node was deleted, when somebody has asked for the lock, and when the command has ended and left other processes. They get SIGKILL when
 // that is a grace period ago, when the reserve is reached, and when the session is gone. Processes
 // that were told to end are not let off if the session recovers.
 func (l Limits) decide(v view) (action, time.Duration) {
 	mustDie := v.fate == expired || v.fate == held && v.remaining <= l.reserve
-	stop := v.fate == deleted || v.remaining <= l.grace || !v.running && !v.wait
+	stop := v.fate == deleted || v.remaining <= l.grace || v.give || !v.running && !v.wait
 	told := v.told != 0
 	switch {
 	case !v.running && !v.group:

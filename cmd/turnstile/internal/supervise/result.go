@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"syscall"
 	"time"
 )
 
@@ -38,6 +39,9 @@ type Result struct {
 // ErrStart is returned by Run, with the cause, if the command could not be started.
 var ErrStart = errors.New("cannot start the command")
 
+// ErrAsked is matched by [Result.Lost] if the command was ended because somebody asked for the lock.
+var ErrAsked = errors.New("somebody has asked for the lock")
+
 // errUnguarded is returned by Run if the command's guard was killed. The command is killed then.
 var errUnguarded = errors.New("the command's guard was killed, and so was the command")
 
@@ -50,7 +54,11 @@ type Options struct {
 	Sole   bool // the process has no children but the guard, and Run may reap all others
 	// WaitDescendants keeps Run from ending processes that the command leaves. Run waits for them.
 	WaitDescendants bool
-	Log             *slog.Logger // warnings tell people what happens to the command
+	// Asked, if not nil, gets a value when somebody asks for the lock. Run then sends AskedSignal to the command. If that
+	// is 0, Run ends the command and its descendants, with a grace period.
+	Asked       <-chan struct{}
+	AskedSignal syscall.Signal
+	Log         *slog.Logger // warnings tell people what happens to the command
 }
 
 // Prepare returns a Closer for what turnstile has told [Guard.Access], or nil if that is of no use. The guard calls it at

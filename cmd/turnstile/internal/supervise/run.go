@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -97,6 +98,7 @@ type runner struct {
 	unguarded bool // the guard has ended
 
 	stops
+	give   bool          // somebody has asked for the lock, and the command has to end
 	told   time.Duration // when the command got SIGTERM
 	killed bool
 	cause  error // of the loss
@@ -118,6 +120,8 @@ func (r *runner) loop() {
 			lost = nil
 		case report, ok := <-r.reports:
 			r.hear(report, ok)
+		case <-r.askedNow():
+			r.giveUp()
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -127,7 +131,7 @@ func (r *runner) loop() {
 // step looks at the lock and the command, and acts. It depends on nothing that was seen before turnstile
 // was stopped, if it was.
 func (r *runner) step() (action, time.Duration) {
-	v := view{now: clock(), told: r.told, running: !r.ended, group: !r.gone, wait: r.WaitDescendants}
+	v := view{now: clock(), told: r.told, running: !r.ended, group: !r.gone, wait: r.WaitDescendants, give: r.give}
 	var timeout time.Duration
 	var err error
 	v.fate, v.remaining, timeout, err = fateOf(r.lock)
@@ -159,6 +163,24 @@ func (r *runner) step() (action, time.Duration) {
 		r.settle()
 	}
 	return action, wait
+}
+
+// askedNow returns Options.Asked. A signal that only the command knows the meaning of has to wait for the command.
+func (r *runner) askedNow() <-chan struct{} {
+	if r.group == 0 && r.AskedSignal != 0 && !slices.Contains(early, r.AskedSignal) {
+		return nil
+	}
+	return r.Asked
+}
+
+// giveUp does what the options say when somebody asks for the lock.
+func (r *runner) giveUp() {
+	if r.AskedSignal == 0 {
+		r.give = true
+		return
+	}
+	r.Log.Warn("somebody asks for the lock: telling the command", "signal", unix.SignalName(r.AskedSignal))
+	r.take(r.AskedSignal)
 }
 
 // adapt computes the limits anew if the session timeout has changed.
@@ -234,6 +256,8 @@ func (r *runner) note(v view, err error) {
 		r.cause = err
 	case v.remaining <= r.Limits.grace && (v.group || r.status.Signal() == unix.SIGKILL):
 		r.cause = errEnding // SIGKILL can have come from the guard
+	case v.give && v.group && (v.running || v.wait) && v.told == 0:
+		r.cause = ErrAsked
 	}
 }
 
@@ -251,6 +275,10 @@ func (r *runner) kill() {
 
 // explain tells why the command is told to end.
 func (r *runner) explain(v view) {
+	if errors.Is(r.cause, ErrAsked) {
+		r.Log.Warn("somebody asks for the lock: ending the command", "grace", r.Limits.grace)
+		return
+	}
 	if v.fate == held && v.remaining > r.Limits.grace {
 		r.Log.Warn("the command has ended and left processes: ending them", "processes", r.left)
 		return

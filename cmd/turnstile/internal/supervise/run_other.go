@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"syscall"
 )
 
 // Supported says why Run is not supported on this system.
@@ -37,6 +38,9 @@ func (*Guard) Close() {}
 
 // Run returns the error of [Supported].
 func Run(*Guard, Command, Lock, *Signals, Options) (Result, error) { return Result{}, Supported() }
+
+// SignalOf knows no signals: no command runs here.
+func SignalOf(string) (syscall.Signal, bool) { return 0, false }
 
 // Signals catches nothing here.
 type Signals struct{}

@@ -5,10 +5,19 @@ package supervise
 import (
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// SignalOf returns the signal with a name, such as TERM or SIGTERM, if it is one that a command can be sent for its own
+// purposes.
+func SignalOf(name string) (syscall.Signal, bool) {
+	sig := unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG"))
+	return sig, slices.Contains(early, sig) || sig == unix.SIGUSR1 || sig == unix.SIGUSR2
+}
 
 // Signals catches the signals that turnstile passes on to a command.
 type Signals struct{ c chan os.Signal }

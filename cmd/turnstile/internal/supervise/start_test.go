@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -186,5 +187,50 @@ func TestRunToldBeforeStart(t *testing.T) {
 	r.hear(report{Late: true}, true)
 	if action, _ := r.step(); action != finish {
 		t.Errorf("action %d, want the end", action)
+	}
+}
+
+// If somebody has asked for the lock before the command starts, it does not start. A signal that means something to the
+// command alone waits for the command.
+func TestRunAskedBeforeStart(t *testing.T) {
+	limits, err := NewLimits(2*time.Second, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, signal := range []syscall.Signal{0, syscall.SIGTERM, syscall.SIGUSR1} {
+		asked := make(chan struct{}, 1)
+		asked <- struct{}{}
+		looks, file := 0, filepath.Join(t.TempDir(), "file")
+		lock := &fakeLock{left: func() time.Duration {
+			if looks++; looks < 20 {
+				return 2*time.Second + time.Microsecond // the guard is too slow to start it
+			}
+			return 9 * time.Second
+		}}
+		signals := Catch()
+		got, err := guarded(t, Command{Path: "/bin/sh", Args: []string{"sh", "-c", "echo > " + file + "; sleep 20"}, Env: os.Environ()},
+			lock, signals, Options{Limits: limits, Log: slog.New(slog.DiscardHandler), Asked: asked, AskedSignal: signal})
+		signals.Stop()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch signal {
+		case 0:
+			if got.Started || !errors.Is(got.Lost, ErrAsked) {
+				t.Errorf("%+v: want no start", got)
+			}
+		case syscall.SIGTERM:
+			if got.Started || got.Lost != nil || got.Status != 128+int(syscall.SIGTERM) {
+				t.Errorf("%+v: want no start, and the status of SIGTERM", got)
+			}
+		default:
+			if !got.Started || got.Lost != nil || got.Status != 128+int(syscall.SIGUSR1) {
+				t.Errorf("%+v: want the status of SIGUSR1", got)
+			}
+			continue
+		}
+		if _, err := os.Stat(file); err == nil {
+			t.Errorf("%v: the command was started", signal)
+		}
 	}
 }

@@ -1,0 +1,283 @@
+//go:build linux || darwin || freebsd
+
+package cli
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// Identities of the tests. A stranger has rights nowhere.
+const (
+	alice    = "digest:alice:a"
+	bob      = "digest:bob:b"
+	stranger = "digest:eve:e"
+)
+
+func rightsOfAlice(rights int32) []zk.ACL { return zk.DigestACL(rights, "alice", "a") }
+func rightsOfBob(rights int32) []zk.ACL   { return zk.DigestACL(rights, "bob", "b") }
+
+// both gives alice and bob rights.
+func both(rights int32) []zk.ACL { return append(rightsOfAlice(rights), rightsOfBob(rights)...) }
+
+// protected returns a directory with a list, and a connection that has the identities of alice and bob.
+func protected(t *testing.T, list []zk.ACL) (c *zk.Conn, dir string) {
+	t.Helper()
+	c, _, err := zk.Connect([]string{testserver.Server(t).Addr(0)}, testserver.Patience, zk.WithLogInfo(false), zk.WithLogger(quiet{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	for _, identity := range []string{alice, bob} {
+		if err := c.AddAuth("digest", []byte(strings.TrimPrefix(identity, "digest:"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir = testserver.Path(t)
+	if _, err := c.Create(dir, nil, 0, list); err != nil {
+		t.Fatal(err)
+	}
+	return c, dir
+}
+
+// wantACL compares the lists of nodes with one.
+func wantACL(t *testing.T, c *zk.Conn, want []zk.ACL, nodes ...string) {
+	t.Helper()
+	for _, node := range nodes {
+		got, _, err := c.GetACL(node)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", node, err, diff)
+		}
+	}
+}
+
+// contenders returns the paths of the contenders of a lock.
+func contenders(t *testing.T, c *zk.Conn, lock string) []string {
+	t.Helper()
+	names, _, err := c.Children(lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range names {
+		names[i] = lock + "/" + name
+	}
+	return names
+}
+
+// hold starts a run that holds a lock until it is ended.
+func hold(t *testing.T, flags ...string) *process {
+	t.Helper()
+	j := newJournal(t)
+	p := start(t, server(t), append(append([]string{"run"}, flags...), "--", "sh", "-c", j.once("A")+"; exec sleep 1000")...)
+	j.await(t, "A")
+	return p
+}
+
+// as calls turnstile with an identity.
+func as(t *testing.T, identity string, args ...string) result {
+	t.Helper()
+	return call(t.Context(), []string{"TURNSTILE_ZK=" + server(t), "TURNSTILE_AUTH=" + identity}, args...)
+}
+
+// In a protected tree, run makes nodes like the directory above. Both identities that have rights there share the lock: the
+// other one sees the holder, asks for the lock, waits and gets it. A stranger can do nothing of that.
+func TestRunInheritsACL(t *testing.T) {
+	t.Parallel()
+	list := both(zk.PermAll)
+	c, dir := protected(t, list)
+	lock := dir + "/deep/lock"
+	holder := hold(t, "--auth", alice, lock)
+	wantACL(t, c, list, append(contenders(t, c, lock), dir+"/deep", lock)...)
+
+	for _, identity := range []string{"", stranger} {
+		as(t, identity, "run", "--try", lock, "--", "true").want(t, codeRefused, lock+": ", "READ", "--auth")
+		as(t, identity, "run", dir+"/other", "--", "true").want(t, codeRefused, dir+": ", "READ", "--auth")
+		as(t, identity, "break", "--force", "--yes", lock).want(t, codeRefused, "READ")
+		as(t, identity, "show", lock).want(t, codeRefused, "READ")
+		as(t, identity, "resize", "--create", dir+"/pool", "2").want(t, codeRefused, dir+": ", "READ")
+	}
+	got := as(t, stranger, "run", lock, "--", "true")
+	if got.want(t, codeRefused, "digest:eve"); strings.Contains(got.err, stranger) {
+		t.Errorf("the error has the password: %s", got.err)
+	}
+	if !holder.running() {
+		t.Fatal("the holder has ended")
+	}
+	as(t, bob, "run", "--try", lock, "--", "true").want(t, codeBusy, holder.contender(t))
+	waiter := start(t, server(t), "run", "--auth", bob, lock, "--", "true")
+	zktest.Eventually(t, patience, "the waiter", func() bool { return len(contenders(t, c, lock)) == 2 })
+	as(t, bob, "break", lock).want(t, 0)
+	holder.wait(t, codeLost)
+	waiter.wait(t, 0)
+}
+
+// Without the right ADMIN, the servers do not show the list. The nodes of contenders can be read by those that find them
+// then, so both identities share a lock that is there. New directories need a list.
+func TestRunWithoutAdmin(t *testing.T) {
+	t.Parallel()
+	const rights = zk.PermAll &^ zk.PermAdmin
+	c, lock := protected(t, both(rights))
+	holder := hold(t, "--auth", alice, lock)
+	wantACL(t, c, append(rightsOfAlice(zk.PermAll), zk.WorldACL(zk.PermRead)...), contenders(t, c, lock)...)
+	as(t, bob, "run", "--try", lock, "--", "true").want(t, codeBusy, holder.contender(t))
+	waiter := start(t, server(t), "run", "--auth", bob, lock, "--", "true")
+	zktest.Eventually(t, patience, "the waiter", func() bool { return len(contenders(t, c, lock)) == 2 })
+	as(t, alice, "break", "--node", strings.TrimPrefix(holderOf(t, c, lock), lock+"/"), lock).want(t, 0)
+	holder.wait(t, codeLost)
+	waiter.wait(t, 0)
+
+	as(t, alice, "run", lock+"/new", "--", "true").want(t, codeRefused, lock+": ", "ADMIN", "--acl creator")
+	if left := contenders(t, c, lock); len(left) > 0 {
+		t.Errorf("%q was made", left)
+	}
+	hold(t, "--auth", alice, "--acl", "creator", lock+"/new")
+	wantACL(t, c, rightsOfAlice(zk.PermAll), append(contenders(t, c, lock+"/new"), lock+"/new")...)
+}
+
+// holderOf returns the path of the first contender.
+func holderOf(t *testing.T, c *zk.Conn, lock string) string {
+	t.Helper()
+	first := ""
+	for _, node := range contenders(t, c, lock) {
+		if first == "" || node[len(node)-10:] < first[len(first)-10:] {
+			first = node
+		}
+	}
+	return first
+}
+
+// If a right is missing, run says which one, and where, before it makes anything.
+func TestRunLacksRights(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rights       int32
+		below        bool // the lock's directory is to be made
+		flags, texts []string
+	}{
+		{zk.PermAll &^ zk.PermDelete, false, nil, []string{"the right DELETE there"}},
+		{zk.PermAll &^ zk.PermDelete, true, nil, []string{"the right DELETE there"}},
+		{zk.PermRead | zk.PermAdmin, true, nil, []string{"the rights CREATE and DELETE there"}},
+		{zk.PermRead, true, []string{"--acl", "open"}, []string{"the right CREATE there"}},
+		{zk.PermAll &^ zk.PermRead &^ zk.PermAdmin, false, nil, []string{"the right READ there"}},
+		{zk.PermAll &^ zk.PermRead &^ zk.PermAdmin, true, nil, []string{"the right READ there", "--acl names another"}},
+		{zk.PermAll &^ zk.PermWrite, true, []string{"--slots", "2"}, []string{"the right WRITE there"}},
+	} {
+		conn, dir := protected(t, append(rightsOfAlice(c.rights), rightsOfBob(zk.PermAll)...))
+		lock := dir
+		if c.below {
+			lock += "/deep/lock"
+		}
+		args := append(append([]string{"run"}, c.flags...), lock, "--", "true")
+		as(t, alice, args...).want(t, codeRefused, append(c.texts, dir+": ", "digest:alice")...)
+		if left := contenders(t, conn, dir); len(left) > 0 {
+			t.Errorf("%s: %q was made", rightsText(c.rights), left)
+		}
+	}
+	// The right to create is enough where the list is another one.
+	_, dir := protected(t, append(rightsOfAlice(zk.PermCreate), rightsOfBob(zk.PermAll)...))
+	as(t, alice, "run", "--acl", "creator", dir+"/lock", "--", "true").want(t, 0)
+}
+
+// In an open tree, a directory that run makes is that of the identity, if there is one. A directory that is there is as it
+// is, and the nodes of contenders are open like it: others that wait have to read them.
+func TestRunOpenTree(t *testing.T) {
+	t.Parallel()
+	c, dir := protected(t, zk.WorldACL(zk.PermAll))
+	for name, lock := range map[string]struct {
+		choice string
+		want   []zk.ACL
+	}{
+		"inherit": {"inherit", rightsOfAlice(zk.PermAll)},
+		"creator": {"creator", rightsOfAlice(zk.PermAll)},
+		"open":    {"open", zk.WorldACL(zk.PermAll)},
+		"list":    {"auth::cdrwa,digest:" + rightsOfBob(0)[0].ID + ":r", append(rightsOfAlice(zk.PermAll), rightsOfBob(zk.PermRead)...)},
+	} {
+		path := dir + "/" + name + "/lock"
+		hold(t, "--auth", alice, "--acl", lock.choice, path)
+		wantACL(t, c, lock.want, append(contenders(t, c, path), path, dir+"/"+name)...)
+	}
+	there := dir + "/there"
+	if _, err := c.Create(there, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	holder := hold(t, "--auth", alice, there)
+	wantACL(t, c, zk.WorldACL(zk.PermAll), contenders(t, c, there)...)
+	as(t, "", "run", "--try", there, "--", "true").want(t, codeBusy, holder.contender(t))
+	hold(t, dir+"/nobody")
+	wantACL(t, c, zk.WorldACL(zk.PermAll), append(contenders(t, c, dir+"/nobody"), dir+"/nobody")...)
+}
+
+// The servers refuse a scheme that they do not know. Nothing is made then.
+func TestRunUnknownScheme(t *testing.T) {
+	t.Parallel()
+	dir := testserver.Path(t)
+	as(t, "", "run", "--acl", "nonsense:me:cdrw", dir+"/lock", "--", "true").want(t, codeRefused, "--acl")
+	if ok, _, err := testserver.Admin(t).Exists(dir); ok || err != nil {
+		t.Errorf("%s was made: %v", dir, err)
+	}
+}
+
+// The limit of a semaphore, and the node that keeps its directory, are made like the directory above.
+func TestResizeInheritsACL(t *testing.T) {
+	t.Parallel()
+	list := both(zk.PermAll)
+	c, dir := protected(t, list)
+	as(t, alice, "resize", "--create", dir+"/pool", "2").want(t, 0)
+	wantACL(t, c, list, dir+"/pool", dir+"/pool/limit")
+	as(t, bob, "resize", dir+"/pool", "3").want(t, 0)
+	as(t, stranger, "resize", dir+"/pool", "4").want(t, codeRefused, "READ", "digest:eve")
+	as(t, bob, "limit", "--reset", "3", dir+"/pool").want(t, 0)
+	as(t, alice, "resize", "--create", "--acl", "creator", dir+"/mine", "2").want(t, 0)
+	wantACL(t, c, rightsOfAlice(zk.PermAll), dir+"/mine", dir+"/mine/limit")
+
+	_, dir = protected(t, append(rightsOfAlice(zk.PermAll&^zk.PermWrite), rightsOfBob(zk.PermAll)...))
+	as(t, alice, "resize", "--create", dir+"/pool", "2").want(t, codeRefused, dir+": ", "the right WRITE there")
+	as(t, alice, "resize", dir, "2").want(t, codeRefused, dir+": ", "the right WRITE there")
+}
+
+// A delete takes a right to the directory, and break says so.
+func TestBreakLacksDelete(t *testing.T) {
+	t.Parallel()
+	_, lock := protected(t, append(rightsOfAlice(zk.PermAll&^zk.PermDelete), rightsOfBob(zk.PermAll)...))
+	holder := hold(t, "--auth", bob, lock)
+	as(t, alice, "break", "--force", "--yes", lock).want(t, codeRefused, lock+": ", "the right DELETE there", "digest:alice")
+	if !holder.running() {
+		t.Error("the holder has ended")
+	}
+}
+
+// The nodes of check are those of its identity.
+func TestCheckACL(t *testing.T) {
+	srv := zktest.Start(t)
+	w := newWorld(t, srv.Addr(), "/")
+	held := srv.HoldRequest(func(r zktest.Request) bool {
+		return r.Op == zktest.OpSetData && strings.HasPrefix(r.Path, "/turnstile-check-")
+	})
+	r := w.begin(t, "", "check", "--auth", alice, "--observe", "0", "--rounds", "1")
+	<-held.Hit()
+	names, _, err := w.admin.Children("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, name := range names {
+		if strings.HasPrefix(name, "turnstile-check-") {
+			found++
+			if _, _, err := w.admin.GetACL("/" + name); !errors.Is(err, zk.ErrNoAuth) {
+				t.Errorf("a stranger reads the list of %s: %v", name, err)
+			}
+		}
+	}
+	if found == 0 {
+		t.Errorf("no node of check in %q", names)
+	}
+	held.Release()
+	r.end(t)
+}

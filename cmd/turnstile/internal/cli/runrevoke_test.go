@@ -1,0 +1,102 @@
+//go:build linux || darwin || freebsd
+
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+)
+
+// A run that is asked for its lock ends the command, which has time to clean up. The lock is free then, and break says so.
+func TestRunAsked(t *testing.T) {
+	t.Parallel()
+	for _, flags := range []string{"", "--read", "--write", "--slots 2"} {
+		path, j := testserver.Path(t), newJournal(t)
+		script := "trap '" + j.once("clean") + "; exit 0' TERM; " + j.once("A") + "; while :; do sleep 0.02; done"
+		args := append(append([]string{"run"}, strings.Fields(flags)...), path, "--", "sh", "-c", script)
+		holder := start(t, server(t), args...)
+		j.await(t, "A")
+		got := call(t.Context(), []string{"TURNSTILE_ZK=" + server(t)}, "break", "--wait", patience.String(), path)
+		got.want(t, 0)
+		if want := "Nobody holds " + path + " now"; !strings.Contains(got.stdout, want) {
+			t.Errorf("%s: break prints %q, want %q", flags, got.stdout, want)
+		}
+		holder.wait(t, codeLost)
+		j.await(t, "clean")
+		for _, want := range []string{"somebody asks for the lock", "another client has asked for the lock, and the command was ended"} {
+			if !strings.Contains(holder.stderr.String(), want) {
+				t.Errorf("%s: stderr %q lacks %q", flags, holder.stderr, want)
+			}
+		}
+		if strings.Contains(holder.stderr.String(), "killing") {
+			t.Errorf("%s: a command that ended at SIGTERM was killed: %s", flags, holder.stderr)
+		}
+	}
+}
+
+// A command that does not end at SIGTERM is killed after the grace period, with its descendants.
+func TestRunAskedInVain(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	holder := start(t, server(t), "run", "--timeout", "10s", "--grace", "500ms", path, "--", "sh", "-c", j.forever("A"))
+	j.await(t, "a")
+	rival := start(t, server(t), "run", path, "--", "sh", "-c", j.once("B"))
+	testserver.WaitChildren(t, path, 2)
+	call(t.Context(), []string{"TURNSTILE_ZK=" + server(t)}, "break", "--wait", patience.String(), path).want(t, 0)
+	holder.wait(t, codeLost)
+	rival.wait(t, 0)
+	wantLast(t, j, "B", "A", "a")
+	if !strings.Contains(holder.stderr.String(), "killing") {
+		t.Errorf("stderr %q does not tell that the processes were killed", holder.stderr)
+	}
+}
+
+// With --on-revoke and a signal, the command decides. The status is its own.
+func TestRunAskedSignal(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	holder := start(t, server(t), "run", "--on-revoke", "USR1", path, "--", "sh", "-c",
+		"trap '"+j.once("usr1")+"; exit 7' USR1; "+j.once("A")+"; while :; do sleep 0.02; done")
+	j.await(t, "A")
+	call(t.Context(), []string{"TURNSTILE_ZK=" + server(t)}, "break", "--wait", patience.String(), path).want(t, 0)
+	holder.wait(t, 7)
+	j.await(t, "usr1")
+}
+
+// With --on-revoke ignore, break says that the lock cannot be asked for, and the command goes on.
+func TestRunCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	holder := start(t, server(t), "run", "--on-revoke", "ignore", path, "--", "sh", "-c", j.loop("A"))
+	j.await(t, "A")
+	call(t.Context(), []string{"TURNSTILE_ZK=" + server(t)}, "break", path).want(t, codeFailed, holder.contender(t)+" does not listen", "--on-revoke ignore")
+	j.goesOn(t)
+}
+
+// A waiter that is asked goes on waiting, and gives the lock up when it has it.
+func TestRunAskedWhileWaiting(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	first := start(t, server(t), "run", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
+	j.await(t, "A")
+	holder := testserver.Children(t, path)[0]
+	waiter := start(t, server(t), "run", path, "--", "sh", "-c", "exec sleep 1000")
+	testserver.WaitChildren(t, path, 2)
+	node := ""
+	for _, name := range testserver.Children(t, path) {
+		if name != holder {
+			node = name
+		}
+	}
+	w := newWorld(t, testserver.Server(t).Addr(0), path)
+	r := w.begin(t, "", "break", "--wait", patience.String(), "--node", node, path)
+	r.prints(t, "Asked to give the lock up")
+	call(t.Context(), []string{"TURNSTILE_ZK=" + server(t)}, "break", "--wait", patience.String(), path).want(t, 0)
+	first.wait(t, codeLost)
+	waiter.wait(t, codeLost)
+	if code := r.end(t); code != 0 {
+		t.Errorf("break ends with %d: %s", code, r.err)
+	}
+}
