@@ -179,13 +179,17 @@ apidiff: ## Compare the exported API with that of the last release, or of BASE; 
 release: ## Check that this commit can be released as VERSION, and print the tags; it tags and pushes nothing
 	@.ci/release '$(VERSION)'
 
+.PHONY: packages
+packages: ## Build the deb, rpm, archives, checksums and SBOMs of the command into dist, which must be empty
+	.ci/packages
+
 .PHONY: tidy
 tidy: ## Run go mod tidy in all modules
 	GOWORK=off go mod tidy
 	@for d in $(MODULES); do .ci/tidy $$d || exit 1; done
 
 PACKAGES := zookeeper libcurator-recipes-java python3-kazoo chromium libfaketime prometheus \
-	postgresql mariadb-server-core mariadb-client-core
+	postgresql mariadb-server-core mariadb-client-core rpm man-db bash-completion
 
 .PHONY: deps
 deps: ## Install what the tests use (Debian, as root)

@@ -23,19 +23,10 @@ type schedule struct {
 	last string // the path of the mark: its data is the last tick that was taken
 }
 
-func newSchedule(ctx context.Context, m *session.Manager, path string) (*schedule, error) {
+func newSchedule(m *session.Manager, path string) (*schedule, error) {
 	lock, err := zklock.New(m, path+"/lock")
 	if err != nil {
 		return nil, err
-	}
-	s, err := m.Session(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, node := range []string{path, path + "/last"} {
-		if _, err := s.Create(ctx, node, nil, session.Persistent); err != nil && !errors.Is(err, zk.ErrNodeExists) {
-			return nil, err
-		}
 	}
 	return &schedule{m, lock, path + "/last"}, nil
 }
@@ -75,6 +66,11 @@ func (s *schedule) due(ctx context.Context, tick time.Time) (version int32, due 
 		return 0, false, err
 	}
 	data, stat, err := zoo.Get(ctx, s.last)
+	if errors.Is(err, zk.ErrNoNode) { // the first tick of all; the lock has made the directory
+		if _, err = zoo.Create(ctx, s.last, nil, session.Persistent); err == nil || errors.Is(err, zk.ErrNodeExists) {
+			data, stat, err = zoo.Get(ctx, s.last)
+		}
+	}
 	if err != nil {
 		return 0, false, err
 	}
@@ -118,7 +114,7 @@ func Example_oncePerTick() {
 					log.Fatal(err)
 				}
 				defer m.Close()
-				report, err := newSchedule(ctx, m, "/report")
+				report, err := newSchedule(m, "/jobs/report")
 				if err != nil {
 					log.Fatal(err)
 				}

@@ -59,7 +59,7 @@ func TestOncePerTick(t *testing.T) {
 				var all sync.WaitGroup
 				for i := range replicas {
 					m := connect()
-					s, err := newSchedule(t.Context(), m, "/report")
+					s, err := newSchedule(m, "/jobs/report")
 					must(t, err)
 					// The clocks are a quarter of a second apart, and so are the replicas at a tick.
 					skew := time.Duration(i-replicas/2) * 250 * time.Millisecond
@@ -115,10 +115,10 @@ func TestOncePerTick(t *testing.T) {
 func TestOncePerTickAtOnce(t *testing.T) {
 	for what, order := range orders {
 		t.Run(what, func(t *testing.T) {
-			dir := testserver.Path(t)
+			dir := testserver.Path(t) + "/jobs/report" // nothing of it is there
 			var replicas []*schedule
 			for range 4 {
-				s, err := newSchedule(patient(t), connect(t), dir)
+				s, err := newSchedule(connect(t), dir)
 				must(t, err)
 				replicas = append(replicas, s)
 			}
@@ -150,7 +150,7 @@ func TestOncePerTickAtOnce(t *testing.T) {
 func TestMarkIsGuarded(t *testing.T) {
 	ctx := patient(t)
 	dir := testserver.Path(t)
-	s, err := newSchedule(ctx, connect(t), dir)
+	s, err := newSchedule(connect(t), dir)
 	must(t, err)
 	tick := time.Now()
 	err = s.lock.Do(ctx, func(inside context.Context) error {

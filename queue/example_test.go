@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -136,4 +137,48 @@ func ExamplePolicy() {
 	// 2 leaves
 	// 5 is in
 	// 5 leaves
+}
+
+// A lease is what a holder has. Its Context ends when the lock is lost, and is for the work. Its token and its guard
+// keep late writes of a former holder out of stores that compare them. See package fence for databases.
+func ExampleLease() {
+	server, err := zktest.New() // in this process, in place of an ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	ctx := context.Background()
+	m, err := session.Connect(ctx, server.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	lock, err := zklock.New(m, "/locks/invoice-42")
+	if err != nil {
+		log.Fatal(err)
+	}
+	lease, err := lock.Acquire(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	held, cancel := lease.Context(ctx)
+	defer cancel()
+	token, err := lease.Token(ctx) // each holder's is higher than those of all holders before
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("held:", held.Err() == nil, "token:", token > 0)
+
+	if err := server.DeleteNode(lease.Path()); err != nil { // an operator breaks the lock
+		log.Fatal(err)
+	}
+	<-held.Done()
+	fmt.Println("lost:", errors.Is(context.Cause(held), session.ErrLost))
+	if err := lease.Release(ctx); errors.Is(err, session.ErrLost) {
+		fmt.Println("others may have held the lock before the work was done")
+	}
+	// Output:
+	// held: true token: true
+	// lost: true
+	// others may have held the lock before the work was done
 }

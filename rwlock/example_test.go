@@ -10,6 +10,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -136,4 +137,36 @@ func ExampleRWMutex_RAcquire() {
 		log.Fatal(err)
 	}
 	// Output: price list, holder: true
+}
+
+// A Reader is the read lock as a lock of its own, for code that takes any kind of lock. Here one user's account is
+// written and the prices are only read, so other users can do the same with their accounts.
+func ExampleReader() {
+	m, closeAll := connectExample()
+	defer closeAll()
+	prices, err := rwlock.New(m, "/locks/prices")
+	if err != nil {
+		log.Fatal(err)
+	}
+	buy := func(account string) error {
+		lock, err := zklock.New(m, "/locks/accounts/"+zklock.EscapePath(account))
+		if err != nil {
+			return err
+		}
+		both, err := zklock.Multi(lock, prices.Reader())
+		if err != nil {
+			return err
+		}
+		return both.Do(context.Background(), func(ctx context.Context) error {
+			fmt.Println(account, "pays; the prices are held for reading:", prices.RHeld())
+			return ctx.Err() // ctx ends when either lock is lost
+		})
+	}
+	err = prices.RDo(context.Background(), func(context.Context) error { // as another process might
+		return buy("ann")
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output: ann pays; the prices are held for reading: true
 }

@@ -17,6 +17,7 @@ import (
 func ExampleConnect() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
+	// All paths are below /my/app. Locks make that node if it is missing. Session.Create does not.
 	m, err := session.Connect(ctx, "zk1:2181,zk2:2181,zk3:2181/my/app", session.WithTimeout(15*time.Second))
 	if err != nil {
 		log.Fatal(err)
@@ -50,7 +51,8 @@ func ExampleOpen() {
 	http.HandleFunc("/job", func(w http.ResponseWriter, r *http.Request) {
 		s, err := m.Session(r.Context()) // waits for a session until the request ends
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			log.Print("job: ", err) // it names servers, so clients do not get it
+			http.Error(w, "no session, try again", http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "in session", s.ID())

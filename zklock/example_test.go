@@ -2,25 +2,49 @@ package zklock_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"log"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/fence"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
 )
+
+// connectExample connects to a server in this process. A program connects to its servers instead:
+//
+//	m, err := session.Connect(ctx, "zk1:2181,zk2:2181,zk3:2181")
+func connectExample() (m *session.Manager, closeAll func()) {
+	server, err := zktest.New()
+	if err != nil {
+		log.Fatal(err)
+	}
+	quiet := session.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if m, err = session.Connect(context.Background(), server.ConnectString(), quiet); err != nil {
+		log.Fatal(err)
+	}
+	return m, func() {
+		_ = m.Close()
+		_ = server.Close()
+	}
+}
 
 // Lock and Unlock are for work that is not one function. A context bounds the wait, and Unlock says
 // whether the lock was lost in the meantime.
 func ExampleMutex_Lock() {
-	var lock *zklock.Mutex // as in the package's example
+	m, closeAll := connectExample()
+	defer closeAll()
+	lock, err := zklock.New(m, "/locks/invoice-42")
+	if err != nil {
+		log.Fatal(err)
+	}
 	wait, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if err := lock.Lock(wait); err != nil {
@@ -32,44 +56,76 @@ func ExampleMutex_Lock() {
 		}
 	}()
 	fmt.Println("alone with invoice 42")
+	// Output: alone with invoice 42
 }
 
 // Do ties the work to the lock: its context ends when the lock is lost.
 func ExampleMutex_Do() {
-	var lock *zklock.Mutex // as in the package's example
-	err := lock.Do(context.Background(), func(ctx context.Context) error {
-		for range 100 {
+	m, closeAll := connectExample()
+	defer closeAll()
+	lock, err := zklock.New(m, "/locks/invoice-42")
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = lock.Do(context.Background(), func(ctx context.Context) error {
+		for step := range 3 {
 			if ctx.Err() != nil {
 				return context.Cause(ctx) // the lock is lost, or ctx of the caller has ended
 			}
-			// … one step of the work …
+			fmt.Println("step", step)
 		}
 		return nil
 	})
-	if errors.Is(err, session.ErrLost) {
+	switch {
+	case errors.Is(err, session.ErrLost):
 		log.Print("the work was cut short: ", err)
+	case err != nil:
+		log.Print(err)
 	}
+	// Output:
+	// step 0
+	// step 1
+	// step 2
 }
 
 // TryLock is for work that is not needed while another process does it.
 func ExampleMutex_TryLock() {
-	var lock *zklock.Mutex // as in the package's example
-	got, err := lock.TryLock(context.Background())
-	switch {
-	case err != nil:
-		log.Print("could not tell: ", err)
-	case !got:
-		fmt.Println("another process is at work")
-	default:
-		defer lock.Unlock()
-		fmt.Println("at work")
+	m, closeAll := connectExample()
+	defer closeAll()
+	lock, err := zklock.New(m, "/locks/cleanup")
+	if err != nil {
+		log.Fatal(err)
 	}
+	cleanup := func(work func()) {
+		got, err := lock.TryLock(context.Background())
+		switch {
+		case err != nil:
+			log.Print("could not tell: ", err)
+		case !got:
+			fmt.Println("another one is at work")
+		default:
+			defer lock.Unlock()
+			work()
+		}
+	}
+	cleanup(func() {
+		fmt.Println("at work")
+		cleanup(nil) // as another process might
+	})
+	// Output:
+	// at work
+	// another one is at work
 }
 
 // Locker is for code that takes a sync.Locker, which cannot return the loss of the lock. A program
 // that must not go on after a loss ends in OnLost.
 func ExampleMutex_Locker() {
-	var lock *zklock.Mutex // as in the package's example
+	m, closeAll := connectExample()
+	defer closeAll()
+	lock, err := zklock.New(m, "/locks/ledger")
+	if err != nil {
+		log.Fatal(err)
+	}
 	l := lock.Locker(zklock.OnLost(func(err error) {
 		log.Fatal("the lock is gone: ", err)
 	}))
@@ -77,13 +133,22 @@ func ExampleMutex_Locker() {
 	changed.L.Lock()
 	defer changed.L.Unlock()
 	fmt.Println("alone, in all processes")
+	// Output: alone, in all processes
 }
 
 // WithOwner lets a function that holds the lock call one that locks it.
 func ExampleWithOwner() {
-	var lock *zklock.Mutex // as in the package's example
+	m, closeAll := connectExample()
+	defer closeAll()
+	lock, err := zklock.New(m, "/locks/account-7")
+	if err != nil {
+		log.Fatal(err)
+	}
 	transfer := func(ctx context.Context) error {
-		return lock.Do(ctx, func(context.Context) error { return nil })
+		return lock.Do(ctx, func(context.Context) error {
+			fmt.Println("transferred")
+			return nil
+		})
 	}
 	settle := func(ctx context.Context) error {
 		return lock.Do(ctx, func(ctx context.Context) error {
@@ -92,55 +157,57 @@ func ExampleWithOwner() {
 	}
 	ctx := zklock.WithOwner(context.Background())
 	if err := settle(ctx); err != nil {
-		log.Print(err)
+		log.Fatal(err)
 	}
+	// Output: transferred
 }
 
-// Acquire returns a lease. A database that compares its token refuses a writer that has lost the
-// lock. Its guard does the same for writes to ZooKeeper.
+// Acquire returns a lease. Its guard makes a write to ZooKeeper fail once the lock is lost. For a
+// database there is its token: see package fence, and the example of Do.
 func ExampleMutex_Acquire() {
 	ctx := context.Background()
-	var m *session.Manager // as in the package's example
-	var lock *zklock.Mutex
-	var db *sql.DB
+	m, closeAll := connectExample()
+	defer closeAll()
+	lock, err := zklock.New(m, "/locks/invoice-42")
+	if err != nil {
+		log.Fatal(err)
+	}
 	lease, err := lock.Acquire(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer lease.Release(ctx)
 
-	token, err := lease.Token(ctx)
-	if err != nil {
-		log.Fatal(err) // lost already
-	}
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer tx.Rollback()
-	if err := fence.PostgreSQL.Claim(ctx, tx, token, "invoice-42"); err != nil { // the first statement
-		log.Fatal(err) // matches fence.ErrStale if a later holder has been here
-	}
-	// … read behind the claim, write …
-	if err := tx.Commit(); err != nil {
-		log.Fatal(err)
-	}
-
 	s, err := m.Session(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, err = s.Multi(ctx, lease.Guard(), &zk.SetDataRequest{
-		Path: "/invoices/42", Data: []byte("paid"), Version: -1,
-	})
-	if errors.Is(err, zk.ErrNoNode) {
-		log.Print("not written: the lock was lost, or there is no such invoice")
+	write := func() error {
+		_, err := s.Multi(ctx, lease.Guard(), &zk.CreateRequest{Path: "/paid-"}) // both or none
+		return err
 	}
+	fmt.Println("written:", write() == nil)
+	if err := s.Delete(ctx, lease.Path(), -1); err != nil { // an operator breaks the lock
+		log.Fatal(err)
+	}
+	fmt.Println("refused without the lock:", errors.Is(write(), zk.ErrNoNode))
+	// Output:
+	// written: true
+	// refused without the lock: true
 }
 
 // Multi takes several locks, all or none, in the same order in every process.
 func ExampleMulti() {
-	var from, to *zklock.Mutex // as in the package's example, for two accounts
+	m, closeAll := connectExample()
+	defer closeAll()
+	from, err := zklock.New(m, "/locks/account-7")
+	if err != nil {
+		log.Fatal(err)
+	}
+	to, err := zklock.New(m, "/locks/account-8")
+	if err != nil {
+		log.Fatal(err)
+	}
 	both, err := zklock.Multi(from, to)
 	if err != nil {
 		log.Fatal(err)
@@ -148,26 +215,67 @@ func ExampleMulti() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // for both
 	defer cancel()
 	err = both.Do(ctx, func(ctx context.Context) error {
-		return ctx.Err() // … move the money; ctx ends when either lock is lost …
+		fmt.Println("moving the money")
+		return ctx.Err() // ctx ends when either lock is lost
 	})
 	if err != nil {
 		log.Print("not moved, or not known to be safe: ", err)
 	}
+	// Output: moving the money
+}
+
+// A MultiLease is what Acquire of a MultiLock returns. It has a lease of each lock, in the order of the arguments of
+// Multi. Its Done is closed, and its Err is not nil, when any of them is lost.
+func ExampleMultiLease() {
+	ctx := context.Background()
+	m, closeAll := connectExample()
+	defer closeAll()
+	from, err := zklock.New(m, "/locks/account-7")
+	if err != nil {
+		log.Fatal(err)
+	}
+	to, err := zklock.New(m, "/locks/account-8")
+	if err != nil {
+		log.Fatal(err)
+	}
+	both, err := zklock.Multi(from, to)
+	if err != nil {
+		log.Fatal(err)
+	}
+	lease, err := both.Acquire(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, one := range lease.Leases() {
+		token, err := one.Token(ctx) // each store gets the token of its own lock
+		fmt.Println("held:", one.Err() == nil, "token:", token > 0, err)
+	}
+	if err := lease.Release(ctx); err != nil {
+		log.Print(err) // lost, or the servers have not confirmed it yet
+	}
+	fmt.Println("released:", errors.Is(lease.Err(), queue.ErrReleased))
+	// Output:
+	// held: true token: true <nil>
+	// held: true token: true <nil>
+	// released: true
 }
 
 // A process in which many goroutines want the same lock has one place in the queue for all of them.
 // Up to 51 of them hold the lock in turn before another process can.
 func ExampleWithLocalHandover() {
-	var m *session.Manager // as in the package's example
+	m, closeAll := connectExample()
+	defer closeAll()
 	lock, err := zklock.New(m, "/locks/stock", zklock.WithLocalHandover(50))
 	if err != nil {
 		log.Fatal(err)
 	}
+	items := 0
 	var all sync.WaitGroup
-	for range 1000 {
+	for range 100 {
 		all.Go(func() {
 			err := lock.Do(context.Background(), func(ctx context.Context) error {
-				return ctx.Err() // … count one item; ctx ends when the lock is lost …
+				items++
+				return ctx.Err() // ctx ends when the lock is lost
 			})
 			if err != nil {
 				log.Print(err)
@@ -175,11 +283,14 @@ func ExampleWithLocalHandover() {
 		})
 	}
 	all.Wait()
+	fmt.Println(items, "items")
+	// Output: 100 items
 }
 
 // A holder that is asked to give the lock up tells its work to end.
 func ExampleWithRevocable() {
-	var m *session.Manager // as in the package's example
+	m, closeAll := connectExample()
+	defer closeAll()
 	ctx, asked := context.WithCancelCause(context.Background())
 	lock, err := zklock.New(m, "/locks/compaction", zklock.WithRevocable(func(*queue.Lease) {
 		asked(errors.New("another process wants the lock"))
@@ -188,22 +299,40 @@ func ExampleWithRevocable() {
 		log.Fatal(err)
 	}
 	err = lock.Do(ctx, func(ctx context.Context) error {
-		for range 100 {
-			if ctx.Err() != nil {
-				return context.Cause(ctx) // asked, or lost
-			}
-			// … one step of the work …
-		}
-		return nil
+		go askHolders(m, lock) // as another process might
+		<-ctx.Done()           // a real holder looks at ctx between the steps of its work
+		return context.Cause(ctx)
 	})
-	log.Print("over: ", err)
+	fmt.Println("over:", err)
+	// Output: over: another process wants the lock
 }
 
 // Revoke asks the holder to give the lock up.
 func ExampleRevoke() {
 	ctx := context.Background()
-	var m *session.Manager // as in the package's example
-	var lock *zklock.Mutex
+	m, closeAll := connectExample()
+	defer closeAll()
+	asked := make(chan struct{})
+	lock, err := zklock.New(m, "/locks/compaction", zklock.WithRevocable(func(*queue.Lease) { close(asked) }))
+	if err != nil {
+		log.Fatal(err)
+	}
+	lease, err := lock.Acquire(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	askHolders(m, lock)
+	<-asked
+	fmt.Println("asked; still held:", lease.Err() == nil)
+	if err := lease.Release(ctx); err != nil {
+		log.Print(err)
+	}
+	// Output: asked; still held: true
+}
+
+// askHolders asks the holders of a lock to give it up.
+func askHolders(m *session.Manager, lock *zklock.Mutex) {
+	ctx := context.Background()
 	all, err := lock.Contenders(ctx)
 	if err != nil {
 		log.Fatal(err)

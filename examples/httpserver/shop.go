@@ -21,6 +21,7 @@ const maxWait = time.Minute
 type shop struct {
 	m     *session.Manager
 	stock stock
+	log   *slog.Logger // gets the errors whose texts clients do not get
 
 	// reserve is the work between reading the stock and changing it. It is the reason for the
 	// lock: it may take long, and no transaction of the database spans it.
@@ -28,7 +29,7 @@ type shop struct {
 }
 
 func newShop(m *session.Manager, s stock) *shop {
-	return &shop{m: m, stock: s, reserve: func(context.Context, string) error { return nil }}
+	return &shop{m: m, stock: s, log: slog.Default(), reserve: func(context.Context, string) error { return nil }}
 }
 
 // receipt is the answer to a deduction.
@@ -104,10 +105,10 @@ func release(ctx context.Context, lease *queue.Lease) {
 func (s *shop) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /stock/deduct", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, r, s.deduct)
+		s.answer(w, r, s.deduct)
 	})
 	mux.HandleFunc("GET /stock", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, r, func(ctx context.Context, id string) (receipt, error) {
+		s.answer(w, r, func(ctx context.Context, id string) (receipt, error) {
 			left, err := s.stock.left(ctx, id)
 			return receipt{ID: id, Left: left}, err
 		})
@@ -116,7 +117,7 @@ func (s *shop) handler() http.Handler {
 }
 
 // answer calls f for the item that a request names, and answers with the result.
-func answer(w http.ResponseWriter, r *http.Request, f func(context.Context, string) (receipt, error)) {
+func (s *shop) answer(w http.ResponseWriter, r *http.Request, f func(context.Context, string) (receipt, error)) {
 	id := r.URL.Query().Get("id")
 	if id == "" {
 		http.Error(w, "id: the name of an item", http.StatusBadRequest)
@@ -125,9 +126,10 @@ func answer(w http.ResponseWriter, r *http.Request, f func(context.Context, stri
 	ctx, cancel := context.WithTimeout(r.Context(), maxWait)
 	defer cancel()
 	got, err := f(ctx, id)
-	log := slog.With("method", r.Method, "path", r.URL.Path, "id", id)
+	log := s.log.With("method", r.Method, "path", r.URL.Path, "id", id)
 	if err != nil {
-		code, level := status(ctx, err), slog.LevelDebug
+		code, text := status(ctx, err)
+		level := slog.LevelDebug
 		if code >= 500 && !errors.Is(context.Cause(r.Context()), context.Canceled) {
 			level = slog.LevelWarn
 		}
@@ -135,7 +137,8 @@ func answer(w http.ResponseWriter, r *http.Request, f func(context.Context, stri
 		if code == http.StatusServiceUnavailable {
 			w.Header().Set("Retry-After", "1")
 		}
-		http.Error(w, err.Error(), code) // which nobody reads if the client has gone away
+		// The text of err can name servers, files and locks. So it is for the log only.
+		http.Error(w, text, code) // which nobody reads if the client has gone away
 		return
 	}
 	log.Debug("done", "left", got.Left, "token", got.Token)
@@ -145,20 +148,20 @@ func answer(w http.ResponseWriter, r *http.Request, f func(context.Context, stri
 	}
 }
 
-// status returns the HTTP status for an error. With 503 nothing was written, and the client may
-// try again.
-func status(ctx context.Context, err error) int {
+// status returns the HTTP status for an error, and a text for the client. With 503 nothing was written, and the
+// client may try again.
+func status(ctx context.Context, err error) (code int, text string) {
 	switch {
 	case errors.Is(err, errNoItem):
-		return http.StatusNotFound
+		return http.StatusNotFound, errNoItem.Error()
 	case errors.Is(err, errSoldOut):
-		return http.StatusConflict
-	case errors.Is(err, session.ErrTooManyNodes):
-		return http.StatusServiceUnavailable // overload: see maxRequests
+		return http.StatusConflict, errSoldOut.Error()
+	case errors.Is(err, session.ErrTooManyNodes): // overload: see maxRequests
 	case errors.Is(err, session.ErrLost), errors.Is(err, session.ErrClosed), errors.Is(err, fence.ErrStale):
-		return http.StatusServiceUnavailable
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()), errors.Is(err, errStopping):
-		return http.StatusServiceUnavailable // waited for too long, is shutting down, or the client has gone away
+	case errors.Is(err, errStopping):
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // waited for too long, or the client has gone away
+	default:
+		return http.StatusInternalServerError, "internal error"
 	}
-	return http.StatusInternalServerError
+	return http.StatusServiceUnavailable, "not available now, and nothing has changed: try again"
 }

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -57,6 +61,31 @@ func open(t *testing.T, server *zktest.Server, s stock, opts ...session.Option) 
 	return shop, srv.URL
 }
 
+// logged returns what the shop logs from here on.
+func (s *shop) logged() *logText {
+	text := new(logText)
+	s.log = slog.New(slog.NewTextHandler(text, nil))
+	return text
+}
+
+// logText is a bytes.Buffer that may be read while it is written to.
+type logText struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
 func left(t *testing.T, s stock) int {
 	t.Helper()
 	n, err := s.left(t.Context(), "apple")
@@ -100,6 +129,7 @@ func TestLostLock(t *testing.T) {
 	ctx := patient(t)
 	server, s := zktest.Start(t), newStock(t)
 	shop, url := open(t, server, s)
+	log := shop.logged()
 	shop.reserve = func(held context.Context, _ string) error {
 		session, err := shop.m.Session(ctx)
 		if err != nil {
@@ -116,8 +146,8 @@ func TestLostLock(t *testing.T) {
 		}
 	}
 	_, err := buy(ctx, url, "apple")
-	if !errors.Is(err, errTryAgain) || !strings.Contains(err.Error(), session.ErrLost.Error()) {
-		t.Errorf("the answer is %v", err)
+	if !errors.Is(err, errTryAgain) || !strings.Contains(log.String(), session.ErrLost.Error()) {
+		t.Errorf("the answer is %v, and the log has\n%s", err, log)
 	}
 	if n := left(t, s); n != 10 {
 		t.Errorf("%d left of 10", n)
@@ -213,6 +243,7 @@ func TestOverload(t *testing.T) {
 	ctx := patient(t)
 	server, s := zktest.Start(t), newStock(t)
 	shop, url := open(t, server, s, session.WithMaxNodes(1))
+	log := shop.logged()
 	busy, goOn := make(chan struct{}), make(chan struct{})
 	shop.reserve = func(context.Context, string) error {
 		close(busy)
@@ -226,14 +257,53 @@ func TestOverload(t *testing.T) {
 	}()
 	<-busy
 	_, err := buy(ctx, url, "apple")
-	if !errors.Is(err, errTryAgain) || !strings.Contains(err.Error(), session.ErrTooManyNodes.Error()) {
-		t.Errorf("the answer is %v", err)
+	if !errors.Is(err, errTryAgain) || !strings.Contains(log.String(), session.ErrTooManyNodes.Error()) {
+		t.Errorf("the answer is %v, and the log has\n%s", err, log)
 	}
 	close(goOn)
 	must(t, <-first)
 	if n := left(t, s); n != 9 {
 		t.Errorf("%d left of 10 after one deduction", n)
 	}
+}
+
+// A client is told a status and a plain text. The text of the error, which can name servers, files and locks, is for
+// the log.
+func TestErrorsAreLogged(t *testing.T) {
+	shop, url := open(t, zktest.Start(t), newStock(t))
+	log := shop.logged()
+	const again, internal = "not available now, and nothing has changed: try again\n", "internal error\n"
+	for i, tt := range []struct {
+		err    error
+		status int
+		body   string
+	}{
+		{session.ErrLost, http.StatusServiceUnavailable, again},
+		{session.ErrTooManyNodes, http.StatusServiceUnavailable, again},
+		{session.ErrClosed, http.StatusServiceUnavailable, again},
+		{fence.ErrStale, http.StatusServiceUnavailable, again},
+		{errStopping, http.StatusServiceUnavailable, again},
+		{errors.New("disk I/O error"), http.StatusInternalServerError, internal},
+		{errSoldOut, http.StatusConflict, "sold out\n"},
+		{errNoItem, http.StatusNotFound, "no such item\n"},
+	} {
+		secret := fmt.Sprintf("secret-%d", i)
+		shop.reserve = func(context.Context, string) error { return fmt.Errorf("%s: %w", secret, tt.err) }
+		req, err := http.NewRequestWithContext(patient(t), http.MethodPost, url+"/stock/deduct?id=apple", nil)
+		must(t, err)
+		resp, err := http.DefaultClient.Do(req)
+		must(t, err)
+		body, err := io.ReadAll(resp.Body)
+		must(t, err)
+		resp.Body.Close()
+		if resp.StatusCode != tt.status || string(body) != tt.body {
+			t.Errorf("%v: %s, %q", tt.err, resp.Status, body)
+		}
+		if tt.status >= 500 && !strings.Contains(log.String(), secret+": "+tt.err.Error()) {
+			t.Errorf("%v is not in the log:\n%s", tt.err, log)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
 }
 
 // The page of -debug shows a request that holds the lock, and the next one behind it.

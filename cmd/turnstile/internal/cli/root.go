@@ -47,3 +47,7 @@ github.com/turnstile-go/turnstile, and with Apache Curator.`,
 	cmd.AddCommand(helpTopics()...)
 	return cmd
 }
+
+// Command returns the command line of the whole program to be read, and not to be run, for the manual pages and the
+// completions in packages.
+func Command() *cobra.Command { return new(App).root() }

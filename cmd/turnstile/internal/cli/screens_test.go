@@ -1,0 +1,189 @@
+//go:build linux || darwin || freebsd
+
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// docScreen is a part of docs/command.md between the lines "<!-- screen NAME -->" and "<!-- /screen -->".
+type docScreen struct{ name, text string }
+
+// TestScreens compares the screens in docs/command.md with what the program prints. Times, addresses and numbers differ
+// from run to run, and so do not count. -update writes the screens anew.
+func TestScreens(t *testing.T) {
+	t.Setenv("TZ", "UTC")
+	t.Run("run", func(t *testing.T) { compareScreens(t, screensOfRun(t)) })
+	t.Run("top", func(t *testing.T) { compareScreens(t, screensOfTop(t)) })
+	t.Run("check", func(t *testing.T) { compareScreens(t, screensOfCheck(t)) })
+}
+
+func compareScreens(t *testing.T, screens []docScreen) {
+	t.Helper()
+	file := filepath.Join("..", "..", "..", "..", "docs", "command.md")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	for _, s := range screens {
+		begin, end := "<!-- screen "+s.name+" -->\n\n", "\n<!-- /screen -->\n"
+		head, rest, found := strings.Cut(page, begin)
+		shown, tail, ended := strings.Cut(rest, end)
+		if !found || !ended {
+			t.Errorf("the page has no screen %q, which is\n%s", s.name, s.text)
+			continue
+		}
+		if diff := cmp.Diff(screenLines(shown), screenLines(markdown(s.text))); diff != "" && !*update {
+			t.Errorf("screen %q differs (-page +program); -update writes it anew:\n%s", s.name, diff)
+		}
+		page = head + begin + markdown(s.text) + end + tail
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// markdown returns a text as a block of Markdown.
+func markdown(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimRight("    "+strings.TrimRight(line, "\n"), " ") + "\n")
+	}
+	return b.String()
+}
+
+// screenLines returns the lines of a screen without what differs from run to run.
+func screenLines(text string) []string {
+	text = normal(text)
+	for _, r := range []struct{ pattern, with string }{
+		{`\d\d:\d\d:\d\d`, "CLOCK"},
+		{`127\.0\.0\.1:\d+`, "SERVER"},
+		{`[\w.-]+/\d{2,}\b`, "HOST/PID"},
+		{`\b\d+ requests`, "N requests"},
+		{` \d+\.\d\n`, " RATE\n"},
+		{`(jobs/report .*) \d+  +RATE`, "$1 N  RATE"}, // contenders come and go meanwhile
+		{`\d+ waiters`, "N waiters"},
+		{`token \d+`, "token N"},
+		{`-lock-\d{10}`, "-lock-N"},
+		{`_c_[0-9a-f-]{36}`, "UUID"},
+		{`\b(leader|follower)\b`, "ROLE"},
+		{`\b3\.\d+\.\d+\b`, "VERSION"},
+		{`\(ZOOKEEPER-.*?\)`, "(DEFECTS)"},
+		{`(?m)^ *Warning: (SERVER is slow|At SERVER|The clock).*\n`, ""}, // a busy machine
+		{` {2,}`, "  "},
+	} {
+		text = regexp.MustCompile(r.pattern).ReplaceAllString(text, r.with)
+	}
+	return strings.Split(text, "\n")
+}
+
+// screensOfRun has a holder, a rival that does not wait, and the loss of the lock.
+func screensOfRun(t *testing.T) []docScreen {
+	w := newWorld(t, zktest.Start(t).Addr(), "/")
+	dir := t.TempDir()
+	script := "#!/bin/sh\necho \"the backup begins, with token $TURNSTILE_TOKEN\"\nexec sleep 1000\n"
+	if err := os.WriteFile(filepath.Join(dir, "backup.sh"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	begin := func(args ...string) *process {
+		cmd := exec.Command(os.Args[0], args...)
+		cmd.Dir = dir
+		return startCommand(t, w.addr, cmd)
+	}
+	shell := func(p *process, code int, output string) string {
+		p.wait(t, code)
+		return fmt.Sprintf("$ turnstile %s\n%s$ echo $?\n%d\n", strings.Join(p.cmd.Args[1:], " "), output, code)
+	}
+	holder := begin("run", "--label", "nightly", "/jobs/backup", "--", "./backup.sh")
+	zktest.Eventually(t, patience, "the command", func() bool { return strings.HasSuffix(holder.stdout.String(), "\n") })
+	rival := begin("run", "--try", "/jobs/backup", "--", "./backup.sh")
+	busy := shell(rival, codeBusy, "")
+	busy = strings.Replace(busy, "$ echo", rival.stderr.String()+"$ echo", 1)
+	nodes, _, err := w.admin.Children("/jobs/backup")
+	if err != nil || len(nodes) != 1 {
+		t.Fatalf("nodes %q, %v", nodes, err)
+	}
+	if err := w.admin.Delete("/jobs/backup/"+nodes[0], -1); err != nil {
+		t.Fatal(err)
+	}
+	lost := shell(holder, codeLost, holder.stdout.String())
+	// The library and run hear of it at the same time, so their lines come in any order. On a busy machine there
+	// can be others.
+	var lines strings.Builder
+	for _, text := range []string{"lock lost: its node was deleted", "ending the command", "turnstile: /jobs/backup is lost"} {
+		for line := range strings.Lines(holder.stderr.String()) {
+			if strings.Contains(line, text) {
+				lines.WriteString(line)
+			}
+		}
+	}
+	lost = strings.Replace(lost, "$ echo", lines.String()+"$ echo", 1)
+	return []docScreen{{"run lost", lost}, {"run --try", busy}}
+}
+
+// screensOfTop has the second round of top, in which contenders of one lock come and go.
+func screensOfTop(t *testing.T) []docScreen {
+	w := newWorld(t, servedInProcess(t), "/prod")
+	who := func(n int, label string) string {
+		return fmt.Sprintf(`{"id":"web-%d/%d","label":%q}`, n, 4700+n, label)
+	}
+	for i, p := range []string{"jobs/report", "locks/invoice-42", "locks/ledger", "locks/payroll"} {
+		w.own(t, p+"/"+uuidA+"lock-0000000000", who(i+1, "nightly"))
+	}
+	w.own(t, "locks/invoice-42/"+uuidB+"lock-0000000001", who(7, "request 71"))
+	w.own(t, "locks/invoice-42/"+uuidC+"lock-0000000002", who(8, "request 72"))
+	w.plant(t, "pool", `{"maxLeases":4,"version":1}`)
+	w.own(t, "pool/"+uuidA+"x3-lease-0000000000", who(9, ""))
+	r := w.begin(t, "", "top", "-n", "2", "--interval", "500ms", "/prod")
+	r.prints(t, "pool")
+	n := 0
+	zktest.Eventually(t, patience, "the end of top", func() bool {
+		n++
+		node := fmt.Sprintf("jobs/report/%slock-%010d", uuidB, n)
+		w.own(t, node, who(5, ""))
+		if err := w.admin.Delete("/prod/"+node, -1); err != nil {
+			t.Fatal(err)
+		}
+		return len(r.done) > 0
+	})
+	if code := r.end(t); code != 0 {
+		t.Fatalf("status %d: %s", code, r.err)
+	}
+	out := r.out.String()
+	return []docScreen{{"top", strings.TrimRight(out[strings.LastIndex(out, "turnstile top"):], "\n") + "\n"}}
+}
+
+// screensOfCheck has three good servers, and one of these with one that is down.
+func screensOfCheck(t *testing.T) []docScreen {
+	e := zktest.StartReal(t, zktest.Nodes(3))
+	w := newWorld(t, e.Addr(0), "/")
+	w.plant(t, "prod/locks", "")
+	quick := []string{"--rounds", "10", "--observe", "200ms"}
+	if *update {
+		quick = nil
+	}
+	check := func(servers, shown string, args ...string) string {
+		args = append(append([]string{"check"}, args...), quick...)
+		got := call(t.Context(), []string{"TURNSTILE_ZK=" + servers}, args...)
+		got.want(t, codeNo)
+		return "$ turnstile check" + shown + "\n" + got.stdout
+	}
+	some := e.Addr(0) + ",127.0.0.1:1"
+	return []docScreen{
+		{"check", check(e.ConnectString(), " /prod/locks", "/prod/locks")},
+		{"check down", check(some, " --zk "+some)},
+	}
+}
