@@ -220,7 +220,7 @@ func (a *attempt) newName() (string, int32) {
 // the lost connection when they accept the new one. So a node that is not there will hardly
 // come. (If one server has read the create and is slow to apply it, decide removes the node.)
 //
-// CreateProtectedEphemeralSequential of zk.Conn is no substitute: it does not sync, it goes on
+// CreateProtectedEphemeralSequential of go-zookeeper is no substitute: it does not sync, it goes on
 // in a new session while the old session's node may still stand, and it panics at a child named
 // _c_x.
 func (all entrants) lookup(ctx context.Context) (found bool, err error) {

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path"
 	"slices"
 
@@ -35,20 +34,6 @@ func (s *Session) nearestACL(ctx context.Context, asked string) (at string, acl 
 
 func (s *Session) getACL(full string) starter[[]zk.ACL] {
 	return func(done func([]zk.ACL, error)) {
-		call(s, request(wire.OpGetACL, full), func(d *wire.Decoder) ([]zk.ACL, error) {
-			acl := decodeACL(d)
-			if decodeStat(d); d.Bad || len(d.Rest) > 0 {
-				return nil, s.rejectReply(fmt.Errorf("an access control list of %s that is malformed", full))
-			}
-			return acl, nil
-		}, done)
+		call(s, request(wire.OpGetACL, full), nil, func(a *wire.Answer) ([]zk.ACL, error) { return a.ACL, nil }, done)
 	}
-}
-
-func decodeACL(d *wire.Decoder) []zk.ACL {
-	var acl []zk.ACL
-	for n := d.Int32(); n > 0 && !d.Bad; n-- {
-		acl = append(acl, zk.ACL{Perms: d.Int32(), Scheme: d.String(), ID: d.String()})
-	}
-	return acl
 }

@@ -19,7 +19,7 @@ func newFakeConfig(t *testing.T, opts ...Option) *config {
 	return cfg
 }
 
-// bareSession is a session without zk.Conn.
+// bareSession is a session that makes no connection.
 func bareSession(t *testing.T, cfg *config) *Session {
 	t.Helper()
 	s := &Session{

@@ -10,7 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// The requests. They go past zk.Conn: see call.go of package wire. All paths have the chroot.
+// The requests, as package wire sends them. All paths have the chroot.
 
 // starter starts a request, or another call without a context, and returns at once. done is called once, when the
 // request was answered or its connection was lost. It may be called by the goroutine that reads from
@@ -46,15 +46,18 @@ func inGoroutine[T any](s *Session, call func() (T, error)) starter[T] {
 	}
 }
 
-// call sends a request over the present connection. decode gets the body of the answer.
-func call[T any](s *Session, request *wire.Encoder, decode func(*wire.Decoder) (T, error), done func(T, error)) {
+// call sends a request over the present connection. check, if it is not nil, says what is wrong with an answer that
+// cannot be true. take gets the answer.
+func call[T any](s *Session, request *wire.Encoder, check func(*wire.Answer) error, take func(*wire.Answer) (T, error),
+	done func(T, error),
+) {
 	var none T
 	w := s.present()
 	if w == nil {
 		done(none, zk.ErrConnectionClosed)
 		return
 	}
-	w.Call(request.Frame(), func(r wire.Reply) {
+	w.Call(wire.Call{Frame: request.Frame(), Check: check, Done: func(r wire.Reply) {
 		switch {
 		case errors.Is(r.Err, wire.ErrTooLong) && errors.Is(r.Err, net.ErrClosed): // the request
 			done(none, fmt.Errorf("%w: %w: %w", zk.ErrConnectionClosed, ErrTooLong, r.Err))
@@ -65,26 +68,9 @@ func call[T any](s *Session, request *wire.Encoder, decode func(*wire.Decoder) (
 		case r.Code != wire.CodeOK:
 			done(none, errorOf(r.Code))
 		default:
-			done(decoded(&r, decode))
+			done(take(&r.Answer))
 		}
-	})
-}
-
-// decoded decodes an answer. If several calls share it, only the first decodes it, and all get the same.
-func decoded[T any](r *wire.Reply, decode func(*wire.Decoder) (T, error)) (T, error) {
-	type result struct {
-		v   T
-		err error
-	}
-	if r.Shared == nil {
-		return decode(&r.Body)
-	}
-	known, ok := (*r.Shared).(result)
-	if !ok {
-		known.v, known.err = decode(&r.Body)
-		*r.Shared = known
-	}
-	return known.v, known.err
+	}})
 }
 
 func request(op int32, path string) *wire.Encoder {
@@ -110,8 +96,8 @@ type content struct {
 
 func (s *Session) get(path string, watch bool) starter[content] {
 	return func(done func(content, error)) {
-		call(s, reading(wire.OpGetData, path, watch), func(d *wire.Decoder) (content, error) {
-			return content{d.Buffer(), decodeStat(d)}, nil
+		call(s, reading(wire.OpGetData, path, watch), nil, func(a *wire.Answer) (content, error) {
+			return content{a.Data, a.Stat}, nil
 		}, done)
 	}
 }
@@ -124,9 +110,8 @@ type children struct {
 
 func (s *Session) listing(path string, watch bool) starter[children] {
 	return func(done func(children, error)) {
-		call(s, reading(wire.OpGetChildren2, path, watch), func(d *wire.Decoder) (children, error) {
-			c := children{d.Strings(), decodeStat(d)}
-			return c, s.rejectReply(checkNames(c.names))
+		call(s, reading(wire.OpGetChildren2, path, watch), checkNames, func(a *wire.Answer) (children, error) {
+			return children{a.Names, a.Stat}, nil
 		}, done)
 	}
 }
@@ -134,12 +119,13 @@ func (s *Session) listing(path string, watch bool) starter[children] {
 // exists returns nil if there is no such node.
 func (s *Session) exists(path string, watch bool) starter[*zk.Stat] {
 	return func(done func(*zk.Stat, error)) {
-		call(s, reading(wire.OpExists, path, watch), onlyStat, func(stat *zk.Stat, err error) { done(stat, ignoreNoNode(err)) })
+		call(s, reading(wire.OpExists, path, watch), nil, onlyStat,
+			func(stat *zk.Stat, err error) { done(stat, ignoreNoNode(err)) })
 	}
 }
 
 func (s *Session) sync(path string) starter[struct{}] {
-	return func(done func(struct{}, error)) { call(s, request(wire.OpSync, path), nothing, done) }
+	return func(done func(struct{}, error)) { call(s, request(wire.OpSync, path), nil, nothing, done) }
 }
 
 func (s *Session) set(path string, data []byte, version int32) starter[*zk.Stat] {
@@ -147,7 +133,7 @@ func (s *Session) set(path string, data []byte, version int32) starter[*zk.Stat]
 		e := request(wire.OpSetData, path)
 		e.Buffer(data)
 		e.Int32(version)
-		call(s, e, onlyStat, done)
+		call(s, e, nil, onlyStat, done)
 	}
 }
 
@@ -162,7 +148,7 @@ func (s *Session) setWatches(paths []string) starter[struct{}] {
 		e.Strings(paths)
 		e.Strings(nil) // watches on nodes that do not exist
 		e.Strings(nil) // watches on children
-		call(s, e, nothing, done)
+		call(s, e, nil, nothing, done)
 	}
 }
 
@@ -171,12 +157,12 @@ func (s *Session) erase(path string, version int32) starter[struct{}] {
 	return func(done func(struct{}, error)) {
 		e := request(wire.OpDelete, path)
 		e.Int32(version)
-		call(s, e, nothing, done)
+		call(s, e, nil, nothing, done)
 	}
 }
 
-func nothing(*wire.Decoder) (struct{}, error)    { return struct{}{}, nil }
-func onlyStat(d *wire.Decoder) (*zk.Stat, error) { return decodeStat(d), nil }
+func nothing(*wire.Answer) (struct{}, error)    { return struct{}{}, nil }
+func onlyStat(a *wire.Answer) (*zk.Stat, error) { return a.Stat, nil }
 
 // create makes a node and returns its path.
 func (s *Session) create(path string, data []byte, m CreateMode) starter[string] {
@@ -186,10 +172,8 @@ func (s *Session) create(path string, data []byte, m CreateMode) starter[string]
 		if m.hasTTL() {
 			e.Int64(m.ttl.Milliseconds())
 		}
-		call(s, e, func(d *wire.Decoder) (string, error) {
-			made := d.String()
-			return made, s.rejectReply(checkMade(path, m, made))
-		}, done)
+		check := func(a *wire.Answer) error { return checkMade(path, m, a.Path) }
+		call(s, e, check, func(a *wire.Answer) (string, error) { return a.Path, nil }, done)
 	}
 }
 
@@ -225,13 +209,8 @@ func (s *Session) multi(ops []any) starter[[]zk.MultiResponse] {
 			encodeOp(e, op)
 		}
 		e.MultiHeader(wire.OpError, true, -1)
-		call(s, e, func(d *wire.Decoder) ([]zk.MultiResponse, error) {
-			kinds, results, refused := decodeResults(d)
-			if wrong := s.rejectReply(checkResults(ops, kinds, results, refused)); wrong != nil {
-				return nil, wrong
-			}
-			return results, refused
-		}, done)
+		check := func(a *wire.Answer) error { return checkResults(ops, a.Results) }
+		call(s, e, check, func(a *wire.Answer) ([]zk.MultiResponse, error) { return responses(a.Results) }, done)
 	}
 }
 
@@ -271,32 +250,27 @@ func encodeOp(e *wire.Encoder, op any) {
 	}
 }
 
-// decodeResults returns the results of a multi, with the kind of each, and the first error of an operation.
-func decodeResults(d *wire.Decoder) (kinds []int32, all []zk.MultiResponse, err error) {
-	for op, last := d.MultiHeader(); !last && !d.Bad; op, last = d.MultiHeader() {
-		var r zk.MultiResponse
-		switch op {
-		case wire.OpError:
-			if code := d.Int32(); code != wire.CodeOK {
-				r.Error = errorOf(code)
-			}
-		case wire.OpCreate:
-			r.String = d.String()
-		case wire.OpSetData:
-			r.Stat = decodeStat(d)
-		}
-		kinds, all = append(kinds, op), append(all, r)
-		if err == nil {
-			err = r.Error
+// codeOfMulti returns the code with which a multi was refused: that of the first operation that has one.
+func codeOfMulti(results []wire.Result) int32 {
+	for _, r := range results {
+		if r.Code != wire.CodeOK {
+			return r.Code
 		}
 	}
-	return kinds, all, err
+	return wire.CodeOK
 }
 
-func decodeStat(d *wire.Decoder) *zk.Stat {
-	return &zk.Stat{
-		Czxid: d.Int64(), Mzxid: d.Int64(), Ctime: d.Int64(), Mtime: d.Int64(),
-		Version: d.Int32(), Cversion: d.Int32(), Aversion: d.Int32(),
-		EphemeralOwner: d.Int64(), DataLength: d.Int32(), NumChildren: d.Int32(), Pzxid: d.Int64(),
+// responses returns the results of a multi, and why it was refused.
+func responses(results []wire.Result) (all []zk.MultiResponse, refused error) {
+	for _, r := range results {
+		one := zk.MultiResponse{String: r.Path, Stat: r.Stat}
+		if r.Code != wire.CodeOK {
+			one.Error = errorOf(r.Code)
+		}
+		all = append(all, one)
 	}
+	if code := codeOfMulti(results); code != wire.CodeOK {
+		refused = errorOf(code)
+	}
+	return all, refused
 }

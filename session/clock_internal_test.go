@@ -58,7 +58,7 @@ func TestLossDoesNotWaitForTheConnection(t *testing.T) {
 func TestLateAnswers(t *testing.T) {
 	for name, late := range map[string]func(*Session){
 		"a write": func(s *Session) {
-			(*wireEvents)(s).Answered(wire.Answer{Sent: wire.Now(), Quorum: true, Touched: wire.Now()})
+			(*wireEvents)(s).Answered(wire.Answered{Sent: wire.Now(), Quorum: true, Touched: wire.Now()})
 		},
 		"a reconnect": func(s *Session) { _ = greet(s, 10*time.Second) },
 	} {
@@ -101,7 +101,7 @@ func TestWhatCounts(t *testing.T) {
 					s.room.found("/node", amountOf("/node"), nil)
 				}
 				time.Sleep(time.Second)
-				(*wireEvents)(s).Answered(wire.Answer{Sent: wire.Now(), Quorum: c.quorum, Touched: wire.Now()})
+				(*wireEvents)(s).Answered(wire.Answered{Sent: wire.Now(), Quorum: c.quorum, Touched: wire.Now()})
 				if moved := s.Remaining() == 9*time.Second; moved != c.moves {
 					t.Errorf("%v remain", s.Remaining())
 				}
@@ -125,7 +125,7 @@ func TestShorterTimeoutAtReconnect(t *testing.T) {
 		for _, c := range []struct{ granted, timeout, remain time.Duration }{
 			{20 * time.Second, 20 * time.Second, 18 * time.Second},
 			{4 * time.Second, 4 * time.Second, 3600 * time.Millisecond},
-			{30 * time.Second, 4 * time.Second, 3600 * time.Millisecond}, // zk.Conn asks for no more
+			{30 * time.Second, 4 * time.Second, 3600 * time.Millisecond}, // the session asks for no more
 		} {
 			if err := greet(s, c.granted); err != nil {
 				t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// The manager is closed while containers are created. zk.Conn reads their replies even if it was
-// closed before they came. The race detector must not complain.
+// The manager is closed while containers are created. Their answers may come after that. The race detector must not
+// complain.
 func TestCloseWhileContainersAreCreated(t *testing.T) {
 	dir := testserver.Path(t)
 	for round := 0; round < 20; round += longtest.Pick(4, 1) {

@@ -87,7 +87,7 @@ func answering(serve func(net.Conn)) dialFunc {
 func afterHello(answer []byte, then func(net.Conn)) dialFunc {
 	return answering(func(c net.Conn) {
 		defer c.Close()
-		if _, err := io.ReadFull(c, make([]byte, 48)); err == nil {
+		if _, err := wire.ReadFrame(c, 100); err == nil {
 			_, _ = c.Write(answer)
 			then(c)
 		}

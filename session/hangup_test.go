@@ -14,6 +14,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -33,7 +34,7 @@ func useless(t *testing.T, identity bool) string {
 			conns.Go(func() {
 				defer c.Close()
 				_ = c.SetDeadline(time.Now().Add(testserver.Patience))
-				if _, err := io.ReadFull(c, make([]byte, 48)); err != nil {
+				if _, err := wire.ReadFrame(c, 100); err != nil {
 					return
 				}
 				_, _ = c.Write(greet(0x77))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
+	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -31,8 +32,7 @@ func hostile(t *testing.T, answer []byte, hangUp bool) string {
 			}
 			conns.Go(func() {
 				defer c.Close()
-				hello := make([]byte, 48)
-				if _, err := io.ReadFull(c, hello); err != nil {
+				if _, err := wire.ReadFrame(c, 100); err != nil {
 					return
 				}
 				_, _ = c.Write(answer)

@@ -50,7 +50,6 @@ const (
 // hosts hands out the addresses of the servers, one after another, in rounds. Each round resolves
 // the names again, because the addresses of servers in containers change while their names stay.
 // It goes through the addresses in random order, so that clients spread over the servers.
-// zk.Conn's own provider resolves only once.
 //
 // net.Dialer does not resolve the names, because one name may stand for several servers. A
 // net.Dialer tries the addresses of a name in the order of the resolver, and stays with the first

@@ -1,7 +1,10 @@
 package session
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -9,21 +12,25 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// connEvents is a Session with the methods of clientEvents.
-type connEvents Session
-
-var _ clientEvents = (*connEvents)(nil)
-
-func (e *connEvents) session() *Session { return (*Session)(e) }
-
-// dial makes the next connection. It waits until there is one, or until the session has ended.
-func (e *connEvents) dial() (net.Conn, error) {
-	s := e.session()
-	c, t, err := s.dialer.dial(s.life, s.stake)
-	if err != nil {
-		return nil, err
+// stayConnected makes one connection after the other, and serves each, until the session has ended. It is called once.
+func (s *Session) stayConnected() {
+	defer close(s.served)
+	for {
+		c, to, err := s.dialer.dial(s.life, s.stake)
+		if err != nil {
+			return // the session has ended
+		}
+		w := s.connection(c)
+		if err := s.setWire(w, to); err != nil {
+			w.Cut(err)
+			return
+		}
+		s.connectionEnded(w, to, w.Serve(s.hello()))
 	}
-	w := wire.New(c, wire.Config{
+}
+
+func (s *Session) connection(c net.Conn) *wire.Conn {
+	return wire.New(c, wire.Config{
 		Events:         (*wireEvents)(s),
 		Clock:          s.clock,
 		Seen:           &s.seen,
@@ -33,18 +40,35 @@ func (e *connEvents) dial() (net.Conn, error) {
 		HandshakeLimit: s.dialer.handshakeLimit(s.stake),
 		Half:           s.dialer.tick.half,
 	})
-	if err := s.setWire(w, t); err != nil {
-		w.Close()
-		return nil, err
-	}
-	return w, nil
 }
 
-func (e *connEvents) ended() bool { return e.life.Err() != nil }
+// hello asks for the session, with the timeout that was granted, or for a new one.
+func (s *Session) hello() wire.Hello {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := &s.greeting; g.Session != 0 {
+		return wire.Hello{TimeoutMillis: g.TimeoutMillis, Session: g.Session, Password: bytes.Clone(g.Password[:])}
+	}
+	return wire.Hello{TimeoutMillis: int32(s.cfg.timeout.Milliseconds())}
+}
 
-func (e *connEvents) expired() { e.session().lose(lossExpired) }
-
-func (e *connEvents) setConnected(up bool) { e.session().setConnected(up) }
+// connectionEnded takes the end of a connection. The requests without an answer end last, so that they end with the
+// loss if this is one.
+//
+// With TLS 1.3, for example, a client whose certificate is refused learns of that only after its own part of the
+// handshake.
+func (s *Session) connectionEnded(w *wire.Conn, to target, why error) {
+	s.cfg.log.Debug("zookeeper connection ended", "server", to.String(), "err", why)
+	switch {
+	case errors.Is(why, wire.ErrBadFrame):
+		s.dialer.distrust(to, why)
+	case s.life.Err() != nil: // the reason is known, or the manager is closed
+	case !w.Greeted():
+		s.dialer.failed(to, &failure{stepHandshake, to.String(), why})
+	}
+	s.setConnected(false)
+	w.Forsake()
+}
 
 // stake returns for how long the session is certain without a connection. It returns 0 if there
 // is no session yet.
@@ -69,13 +93,6 @@ func (s *Session) present() *wire.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.link.wire
-}
-
-// forsake ends the requests that have no answer. zk.Conn has done with the connection.
-func (s *Session) forsake() {
-	if w := s.present(); w != nil {
-		w.Forsake()
-	}
 }
 
 // isConnected reports whether there is a connection that has the session.
@@ -104,7 +121,6 @@ func (s *Session) setConnected(up bool) {
 	if !up {
 		// No watch is trusted across a reconnect: events may have come and gone.
 		s.breakWatches()
-		defer s.forsake() // last, so that requests in flight end with the loss if this is one
 	}
 	switch {
 	case !changed:
@@ -132,11 +148,7 @@ func (s *Session) linkFailure() error {
 	if w == nil {
 		return nil
 	}
-	why := w.Err()
-	if why == nil {
-		why = net.ErrClosed
-	}
-	return &failure{stepConnected, to.String(), why}
+	return &failure{stepConnected, to.String(), cmp.Or(w.Err(), net.ErrClosed)}
 }
 
 // ready waits for a connection. It returns nil if there is one, the cause if the session has

@@ -51,15 +51,6 @@ const flushTime = 100 * time.Millisecond
 // closeTime bounds how long Close waits for the servers.
 const closeTime = 5 * time.Second
 
-// openPatience is how long a zk.Conn may take for its first session. Then a new zk.Conn replaces
-// it, because a zk.Conn can hang forever. Nothing is lost by that. If a zk.Conn hangs later, it
-// is replaced with its session, when the clock runs out.
-const openPatience = time.Minute
-
-// errImpatient is the error of a session that has not begun within openPatience. It says nothing
-// about the servers, so only a debug line has it.
-var errImpatient = fmt.Errorf("no session within %v", openPatience)
-
 // Connect opens a session with the servers of a connect string such as "h1:2181,h2:2181/chroot".
 // It consists of hosts with or without ports (default 2181), with IPv6 addresses in brackets, and
 // an optional path. All nodes lie below that path, which is created when needed.
@@ -221,7 +212,8 @@ func (m *Manager) run() {
 	})
 	wait := m.cfg.retry()
 	for m.open.Err() == nil {
-		s, err := m.begin()
+		s := newSession(m.cfg, m.dialer, m.onSession)
+		err := m.begin(s)
 		if err == nil {
 			learn()
 			err = m.serve(s)
@@ -229,10 +221,8 @@ func (m *Manager) run() {
 		} else if m.open.Err() == nil {
 			m.note(s, err)
 		}
-		if s != nil {
-			s.end(err)
-			teardowns.Go(func() error { return s.teardown(asking) })
-		}
+		s.end(err)
+		teardowns.Go(func() error { return s.teardown(asking) })
 		_ = pause(m.open, untiring(wait))
 	}
 	m.transition(Closed, nil, ErrClosed)
@@ -243,28 +233,16 @@ func (m *Manager) run() {
 	m.subs.finish()
 }
 
-// begin opens a session and returns it once the servers have accepted its identities. If begin
-// returns a session with an error, the caller must tear the session down.
-func (m *Manager) begin() (*Session, error) {
-	s, err := newSession(m.cfg, m.dialer, m.onSession)
-	if err != nil {
-		return nil, err
-	}
-	patience := time.NewTimer(openPatience)
-	defer patience.Stop()
+// begin waits until the servers have opened a session and accepted its identities. If it fails, the session is of no use.
+func (m *Manager) begin(s *Session) error {
 	select {
 	case <-s.live:
+		return nil
 	case <-s.Done(): // the first answer was that there is no session
-		return s, s.Err()
+		return s.Err()
 	case <-m.open.Done():
-		return s, closedError(s.ID())
-	case <-patience.C:
-		return s, errImpatient
+		return closedError(s.ID())
 	}
-	if err := s.ready(m.open); err != nil { // zk.Conn may not have seen the greeting yet
-		return s, err
-	}
-	return s, nil
 }
 
 // serve publishes a session, and returns the cause of its end.
@@ -313,7 +291,7 @@ func (m *Manager) onSession(s *Session, state State, why error) {
 func (m *Manager) note(s *Session, err error) {
 	m.cfg.log.Debug("cannot open a zookeeper session", "err", err)
 	var end *endError
-	if s != nil && errors.As(err, &end) {
+	if errors.As(err, &end) {
 		to, step := s.server(), stepHandshake
 		if errors.Is(err, zk.ErrAuthFailed) {
 			step = stepIdentity

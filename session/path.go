@@ -47,7 +47,7 @@ func forbiddenRune(r rune) bool {
 		r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
 }
 
-// outward adds the chroot to a path, and inward removes it. zk.Conn knows no chroot.
+// outward adds the chroot to a path, and inward removes it.
 func (s *Session) outward(path string) string { return s.cfg.outward(path) }
 
 func (c *config) outward(path string) string {

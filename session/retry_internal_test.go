@@ -12,7 +12,6 @@ import (
 )
 
 func TestClassify(t *testing.T) {
-	s := bareSession(t, newFakeConfig(t))
 	for _, c := range []struct {
 		err  error
 		want errorKind
@@ -35,7 +34,6 @@ func TestClassify(t *testing.T) {
 		{fmt.Errorf("x: %w", zk.ErrConnectionClosed), replyLost},
 		{errorOf(wire.CodeConnectionLoss), replyLost},
 		{fmt.Errorf("x: %w", errorOf(wire.CodeOperationTimeout)), replyLost},
-		{s.rejectReply(errors.New("it cannot be true")), replyLost},
 	} {
 		if got := classify(c.err); got != c.want {
 			t.Errorf("%v: %d, want %d", c.err, got, c.want)

@@ -12,11 +12,11 @@ import (
 )
 
 // These are the sanity checks of answers that are well-formed but cannot be true. If we believed
-// them, we could hold, or delete, another client's node. Package wire checks the form of answers.
+// them, we could hold, or delete, another client's node. Package wire checks the form of answers, and ends
+// the connection on which a check of either kind fails. Nobody knows then what became of the request.
 
 // Session timeouts that no server grants unless it is asked for them. With a timeout of weeks the
-// clock would never run out. A timeout of a millisecond is over at once, and zk.Conn would send a
-// ping in every third of it.
+// clock would never run out. A timeout of a millisecond is over at once.
 const (
 	longestGrant  = time.Hour
 	shortestGrant = 10 * time.Millisecond
@@ -29,18 +29,6 @@ func (c *config) checkTimeout(g wire.Greeting) error {
 		return fmt.Errorf("%w: a session timeout of %v, after %v was asked for", wire.ErrBadFrame, granted, c.timeout)
 	}
 	return nil
-}
-
-// rejectReply closes the connection if something is wrong with an answer. It then returns the
-// error of a lost reply, because nobody knows what became of the request.
-func (s *Session) rejectReply(wrong error) error {
-	if wrong == nil {
-		return nil
-	}
-	wrong = fmt.Errorf("%w: %w", wire.ErrBadFrame, wrong)
-	(*wireEvents)(s).Broken(wrong)
-	s.cut(wrong)
-	return fmt.Errorf("%w: %w", zk.ErrConnectionClosed, wrong)
 }
 
 // checkMade returns what is wrong with the path of a node that the server has made. It must be
@@ -61,8 +49,8 @@ func checkMade(asked string, m CreateMode, made string) error {
 
 // checkNames returns what is wrong with the names of children. A name with a slash, or a relative
 // one, would lead elsewhere when it is appended to the directory's path.
-func checkNames(names []string) error {
-	for _, name := range names {
+func checkNames(a *wire.Answer) error {
+	for _, name := range a.Names {
 		if name == "" || name == "." || name == ".." || strings.IndexByte(name, '/') >= 0 {
 			return fmt.Errorf("a child called %q", short(name))
 		}
@@ -74,20 +62,21 @@ func checkNames(names []string) error {
 // because of one of its operations. A multi that was carried out has a result of the kind of each
 // operation. In one that was refused each result is an error, of which some say only that their operation
 // was not carried out either.
-func checkResults(ops []any, kinds []int32, results []zk.MultiResponse, refused error) error {
+func checkResults(ops []any, results []wire.Result) error {
 	if len(results) != len(ops) {
 		return fmt.Errorf("%d results of a multi of %d operations", len(results), len(ops))
 	}
+	refused := codeOfMulti(results) != wire.CodeOK
 	for i, op := range ops {
 		want := kindOf(op)
-		if refused != nil {
+		if refused {
 			want = wire.OpError
 		}
-		if kinds[i] != want {
-			return fmt.Errorf("result %d of a multi is of kind %d, want kind %d", i, kinds[i], want)
+		if results[i].Op != want {
+			return fmt.Errorf("result %d of a multi is of kind %d, want kind %d", i, results[i].Op, want)
 		}
-		if c, ok := op.(*zk.CreateRequest); ok && refused == nil {
-			if err := checkMade(c.Path, CreateMode{flag: c.Flags}, results[i].String); err != nil {
+		if c, ok := op.(*zk.CreateRequest); ok && !refused {
+			if err := checkMade(c.Path, CreateMode{flag: c.Flags}, results[i].Path); err != nil {
 				return err
 			}
 		}

@@ -50,36 +50,55 @@ func TestCheckResults(t *testing.T) {
 		&zk.SetDataRequest{Path: "/c"}, &zk.CheckVersionRequest{Path: "/d"},
 	}
 	all := []int32{create, remove, set, check}
-	made := zk.MultiResponse{String: "/a0000000003"}
+	made := wire.Result{Path: "/a0000000003"}
+	refused := wire.Result{Code: wire.CodeNoNode}
+	var none wire.Result
 	for _, c := range []struct {
-		name    string
-		kinds   []int32
-		first   zk.MultiResponse
-		refused error
-		ok      bool
+		name  string
+		kinds []int32
+		first wire.Result
+		ok    bool
 	}{
-		{"good", all, made, nil, true},
-		{"too few", all[:3], made, nil, false},
-		{"none", nil, made, nil, false},
-		{"too many", append(slices.Clone(all), check), made, nil, false},
-		{"another's node", all, zk.MultiResponse{String: "/b0000000003"}, nil, false},
-		{"refused", []int32{failed, failed, failed, failed}, zk.MultiResponse{}, zk.ErrNoNode, true},
-		{"refused with too few", []int32{failed}, zk.MultiResponse{}, zk.ErrNoNode, false},
-		{"none", nil, zk.MultiResponse{}, zk.ErrNoNode, false},
-		{"refused and carried out", []int32{failed, remove, failed, failed}, zk.MultiResponse{}, zk.ErrNoNode, false},
-		{"errors that say nothing", []int32{failed, failed, failed, failed}, zk.MultiResponse{}, nil, false},
-		{"a create that was a check", []int32{check, remove, set, check}, made, nil, false},
-		{"a delete that was a check", []int32{create, check, set, check}, made, nil, false},
-		{"a set that was a check", []int32{create, remove, check, check}, made, nil, false},
-		{"a check that was a set", []int32{create, remove, set, set}, made, nil, false},
-		{"in another order", []int32{create, set, remove, check}, made, nil, false},
+		{"good", all, made, true},
+		{"too few", all[:3], made, false},
+		{"none", nil, made, false},
+		{"too many", append(slices.Clone(all), check), made, false},
+		{"another's node", all, wire.Result{Path: "/b0000000003"}, false},
+		{"refused", []int32{failed, failed, failed, failed}, refused, true},
+		{"refused with too few", []int32{failed}, refused, false},
+		{"none", nil, refused, false},
+		{"refused and carried out", []int32{failed, remove, failed, failed}, refused, false},
+		{"errors that say nothing", []int32{failed, failed, failed, failed}, none, false},
+		{"a create that was a check", []int32{check, remove, set, check}, made, false},
+		{"a delete that was a check", []int32{create, check, set, check}, made, false},
+		{"a set that was a check", []int32{create, remove, check, check}, made, false},
+		{"a check that was a set", []int32{create, remove, set, set}, made, false},
+		{"in another order", []int32{create, set, remove, check}, made, false},
 	} {
-		results := make([]zk.MultiResponse, len(c.kinds))
+		results := make([]wire.Result, len(c.kinds))
 		if len(results) > 0 {
 			results[0] = c.first
 		}
-		if err := checkResults(ops, c.kinds, results, c.refused); (err == nil) != c.ok {
+		for i, kind := range c.kinds {
+			results[i].Op = kind
+		}
+		if err := checkResults(ops, results); (err == nil) != c.ok {
 			t.Errorf("%s: %v, want ok: %v", c.name, err, c.ok)
 		}
+	}
+}
+
+// A multi that is refused has the error of the operation for which it was refused.
+func TestResponses(t *testing.T) {
+	all, err := responses([]wire.Result{
+		{Op: wire.OpError}, {Op: wire.OpError, Code: wire.CodeNoNode}, {Op: wire.OpError, Code: wire.CodeRuntimeInconsistency},
+	})
+	if err != zk.ErrNoNode || len(all) != 3 || all[0].Error != nil || all[1].Error != zk.ErrNoNode || all[2].Error == nil {
+		t.Errorf("refused: %v, %v", all, err)
+	}
+	stat := &zk.Stat{}
+	all, err = responses([]wire.Result{{Op: wire.OpCreate, Path: "/a"}, {Op: wire.OpSetData, Stat: stat}})
+	if err != nil || len(all) != 2 || all[0].String != "/a" || all[1].Stat != stat {
+		t.Errorf("carried out: %v, %v", all, err)
 	}
 }

@@ -3,7 +3,6 @@ package session_test
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -33,7 +33,7 @@ func scripted(t *testing.T, hangUp <-chan struct{}, greetings ...[]byte) string 
 			conns.Go(func() {
 				defer c.Close()
 				_ = c.SetDeadline(time.Now().Add(testserver.Patience))
-				if _, err := io.ReadFull(c, make([]byte, 48)); err != nil {
+				if _, err := wire.ReadFrame(c, 100); err != nil {
 					return
 				}
 				_, _ = c.Write(greetings[min(n, len(greetings)-1)])
@@ -75,8 +75,7 @@ func TestAnotherSessionAnswers(t *testing.T) {
 	}
 }
 
-// A first handshake that is answered with no session is tried again at once, and not after the
-// time that a hanging zk.Conn gets.
+// A first handshake that is answered with no session is tried again at once.
 func TestNoSessionAtFirst(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel() // Close waits for its whole limit

@@ -31,7 +31,7 @@ type Session struct {
 	seen     wire.Seen
 	refusals wire.Refusals
 
-	conn *zkConn
+	served chan struct{} // closed when the session will make no further connection
 
 	// The tables of watches, nodes and requests. Each has a lock of its own.
 	watches watches // on the data of nodes
@@ -86,12 +86,13 @@ func (s *Session) made() *Session {
 
 // newSession begins to open a session. It tells the manager of each connection and
 // disconnection through report.
-func newSession(cfg *config, d *dialer, report func(*Session, State, error)) (*Session, error) {
+func newSession(cfg *config, d *dialer, report func(*Session, State, error)) *Session {
 	s := &Session{
 		cfg:    cfg,
 		dialer: d,
 		clock:  wire.NewClock(wire.Now()),
 		report: report,
+		served: make(chan struct{}),
 		live:   make(chan struct{}),
 		link:   link{up: make(chan struct{})},
 	}
@@ -103,13 +104,8 @@ func newSession(cfg *config, d *dialer, report func(*Session, State, error)) (*S
 	for _, t := range s.watchTables() {
 		t.init()
 	}
-	conn, err := newZKConn((*connEvents)(s), cfg.timeout, cfg.log)
-	if err != nil {
-		s.endLife()
-		return nil, err
-	}
-	s.conn = conn
-	return s, nil
+	go s.stayConnected()
+	return s
 }
 
 // ID returns the session id that ZooKeeper gave.

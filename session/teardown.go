@@ -5,35 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// teardown cleans up after an ended session: it ends zk.Conn, its goroutines, and the session on the
+// askTime bounds how long a teardown waits for the answer to closeSession on the session's connection. After that it
+// asks over another.
+const askTime = time.Second
+
+// teardown cleans up after an ended session: it ends its connection, its goroutines, and the session on the
 // server. It returns when all of that is done. ctx bounds how long it asks the servers. An error
 // says that no server has confirmed the end.
 func (s *Session) teardown(ctx context.Context) error {
-	// close asks the server to close the session. Without a connection it would wait for seconds
-	// to no end, so the socket is closed at once. With a connection, the socket is closed after
-	// it, because zk.Conn would go on reading.
-	asked := make(chan struct{})
-	go func() {
-		defer close(asked)
-		s.conn.close()
-	}()
-	if s.isConnected() {
-		<-asked
+	if w := s.present(); w != nil && s.isConnected() {
+		w.CloseSession()
+		s.awaitServed(ctx, askTime)
 	}
 	s.cut(net.ErrClosed)
 	s.closeOnServer(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		<-asked
-		s.conn.wait()
-		s.forsake()
+		<-s.served
 		s.mu.Lock()
 		s.torn = true
 		s.mu.Unlock()
@@ -41,12 +37,23 @@ func (s *Session) teardown(ctx context.Context) error {
 	}()
 	select {
 	case <-ended:
-	case <-ctx.Done(): // zk.Conn hangs for an unknown reason
+	case <-ctx.Done(): // a function of the user, such as a dialer or a hook, does not return
 	}
 	if ctx.Err() != nil && !s.closedOnServer() {
 		return fmt.Errorf("session: close %s: no server has confirmed it; it ends by expiry", sessionID(s.ID()))
 	}
 	return nil
+}
+
+// awaitServed waits until the last connection of the session has ended, but not for longer than limit.
+func (s *Session) awaitServed(ctx context.Context, limit time.Duration) {
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-s.served:
+	case <-late.C:
+	case <-ctx.Done():
+	}
 }
 
 // closeOnServer closes the session on the server over a connection of its own, unless a server

@@ -41,7 +41,8 @@ func (h onFailure) Handle(_ context.Context, r slog.Record) error {
 	// A name can have an IPv6 address too, at which no server listens.
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool { text += " " + a.String(); return true })
-	if strings.Contains(text, "failed") && !strings.Contains(text, "connection refused") {
+	failed := strings.Contains(text, "failed") || strings.Contains(text, "ended")
+	if failed && !strings.Contains(text, "connection refused") {
 		h.f()
 	}
 	return nil

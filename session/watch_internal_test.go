@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
-// watchTest drives the table of watches as zk.Conn and its callers do.
+// watchTest drives the table of watches as connections and callers do.
 type watchTest struct {
 	*testing.T
 	watches
@@ -40,16 +42,8 @@ func (t *watchTest) flying() *Watch {
 func (t *watchTest) happens(typ zk.EventType) { t.happensAt("/a", typ) }
 
 func (t *watchTest) happensAt(path string, typ zk.EventType) {
-	passOn(zk.Event{Type: typ, Path: path}, firing{watches: &t.watches})
+	t.fired(path, map[zk.EventType]WatchEvent{zk.EventNodeDeleted: WatchDeleted, zk.EventNodeDataChanged: WatchChanged}[typ])
 }
-
-// firing is a session that takes events of watches only.
-type firing struct {
-	clientEvents
-	watches *watches
-}
-
-func (f firing) watchFired(path string, e WatchEvent) { f.watches.fired(path, e) }
 
 func (t *watchTest) want(w *Watch, e WatchEvent) {
 	t.Helper()
@@ -83,7 +77,6 @@ func TestWatchesEvents(t *testing.T) {
 	for typ, want := range map[zk.EventType]WatchEvent{
 		zk.EventNodeDeleted:     WatchDeleted,
 		zk.EventNodeDataChanged: WatchChanged,
-		zk.EventNotWatching:     WatchBroken,
 	} {
 		wt := newWatchTest(t)
 		w := wt.set(nil)
@@ -94,6 +87,35 @@ func TestWatchesEvents(t *testing.T) {
 		wt.happens(zk.EventNodeDeleted) // the first counts
 		wt.want(w, want)
 		wt.idle()
+	}
+}
+
+// Each kind of event ends the watches that the server has ended with it.
+func TestEventsByTable(t *testing.T) {
+	for kind, want := range map[int32][3]WatchEvent{ // on data, on children, on a node that did not exist
+		wire.EventCreated:         {WatchPending, WatchPending, WatchChanged},
+		wire.EventDeleted:         {WatchDeleted, WatchDeleted, WatchDeleted},
+		wire.EventDataChanged:     {WatchChanged, WatchPending, WatchChanged},
+		wire.EventChildrenChanged: {WatchPending, WatchChanged, WatchPending},
+	} {
+		s := bareSession(t, newFakeConfig(t))
+		var all [3]*Watch
+		for i, table := range s.watchTables() {
+			table.init()
+			all[i], _ = table.join("/a")
+		}
+		(*wireEvents)(s).Fired(kind, "/b")
+		for i, w := range all {
+			if w.Event() != WatchPending {
+				t.Errorf("an event at another path ends watch %d", i)
+			}
+		}
+		(*wireEvents)(s).Fired(kind, "/a")
+		for i, w := range all {
+			if w.Event() != want[i] {
+				t.Errorf("kind %d: watch %d has event %d, want %d", kind, i, w.Event(), want[i])
+			}
+		}
 	}
 }
 

@@ -13,21 +13,15 @@ func (s *Session) watchTables() []*watches {
 	return []*watches{&s.watches, &s.childWatches, &s.absences}
 }
 
-// watchFired implements clientEvents. The server has no watch on the node any more. One on a node that was
+// watchFired takes an event of a node. The server has no watch on the node any more. One on a node that was
 // absent is one on its data if there is a node after all.
-func (e *connEvents) watchFired(path string, event WatchEvent) {
-	e.watches.fired(path, event)
-	e.absences.fired(path, event)
+func (s *Session) watchFired(path string, event WatchEvent) {
+	s.watches.fired(path, event)
+	s.absences.fired(path, event)
 	if event != WatchChanged { // of data
-		e.childWatches.fired(path, event)
+		s.childWatches.fired(path, event)
 	}
 }
-
-// childrenChanged implements clientEvents.
-func (e *connEvents) childrenChanged(path string) { e.childWatches.fired(path, WatchChanged) }
-
-// created implements clientEvents.
-func (e *connEvents) created(path string) { e.absences.fired(path, WatchChanged) }
 
 // breakWatches ends every watch, because its connection or the session is gone.
 func (s *Session) breakWatches() {

@@ -97,7 +97,7 @@ func TestWatchCreationAcrossDisconnection(t *testing.T) {
 	}
 	p.Disconnect()
 	wantChildEvent(t, w, plumbing.WatchBroken)
-	w = watchChildren(t, s, d) // zk.Conn has set its watch again
+	w = watchChildren(t, s, d)
 	_, err := s.Create(ctx, d, nil, session.Persistent)
 	must(t, err)
 	wantChildEvent(t, w, plumbing.WatchChanged)

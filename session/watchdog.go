@@ -53,7 +53,7 @@ func (d *watchdog) look(s *Session) {
 	timeout, left := s.Timeout(), s.remaining()
 	conn := s.present()
 	noBytes, noFrame := silenceOf(conn)
-	d.mu.Lock() // and no other lock: a connection holds its own when it ends the session, which calls stop
+	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.over {
 		return

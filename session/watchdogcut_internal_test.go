@@ -36,17 +36,10 @@ func TestLateCutSparesTheNextConnection(t *testing.T) {
 				}
 			}
 		}()
-		_, _ = first.Write(wire.Hello{TimeoutMillis: 2000}.Frame())
-		go func() {
-			for b := make([]byte, 100); ; {
-				if _, err := first.Read(b); err != nil {
-					return
-				}
-			}
-		}()
+		served := make(chan error, 1)
+		go func() { served <- first.Serve(wire.Hello{TimeoutMillis: 2000}) }()
 		synctest.Wait()
-		first.Call(reading(wire.OpExists, "/", false).Frame(), func(wire.Reply) {})
-		first.Write(reading(wire.OpExists, "/", false).Frame())
+		first.Call(wire.Call{Frame: reading(wire.OpExists, "/", false).Frame(), Done: func(wire.Reply) {}})
 		s.watchdog.stop() // not the timer's looks: the test's own
 		time.Sleep(1500 * time.Millisecond)
 		if err := s.Err(); err != nil {
@@ -66,22 +59,16 @@ func TestLateCutSparesTheNextConnection(t *testing.T) {
 			t.Errorf("the next connection was cut: %v", err)
 		}
 		s.watchdog.stop()
-		first.Close()
-		second.Close()
+		first.Cut(net.ErrClosed)
+		second.Cut(net.ErrClosed)
+		<-served
 		s.endLife()
 	})
 }
-
-// noBeats is the session's events, without heartbeats.
-type noBeats struct{ *wireEvents }
-
-func (noBeats) Go(func()) {}
 
 // connection returns a connection of the session, and its other end.
 func connection(t *testing.T, s *Session) (*wire.Conn, net.Conn) {
 	near, far := net.Pipe()
 	t.Cleanup(func() { far.Close() })
-	return wire.New(near, wire.Config{
-		Events: noBeats{(*wireEvents)(s)}, Clock: s.clock, Seen: new(wire.Seen), HandshakeLimit: time.Hour, Half: s.dialer.tick.half,
-	}), far
+	return s.connection(near), far
 }

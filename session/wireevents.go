@@ -1,7 +1,6 @@
 package session
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,10 +13,21 @@ type wireEvents Session
 
 var _ wire.Events = (*wireEvents)(nil)
 
-// Greeted implements wire.Events. It compares the session id of every handshake: a different id
-// is a loss.
+// Greeted implements wire.Events.
 func (e *wireEvents) Greeted(g wire.Greeting, sent time.Time) error {
 	s := (*Session)(e)
+	if err := s.greeted(g, sent); err != nil {
+		return err
+	}
+	s.setConnected(true)
+	if len(s.cfg.auths) == 0 {
+		s.goLive()
+	}
+	return nil
+}
+
+// greeted compares the session id of every handshake: a different id is a loss.
+func (s *Session) greeted(g wire.Greeting, sent time.Time) error {
 	s.dialer.setFailure(nil)
 	if err := s.cfg.checkTimeout(g); err != nil {
 		return err
@@ -31,13 +41,7 @@ func (e *wireEvents) Greeted(g wire.Greeting, sent time.Time) error {
 		s.lose(err) // the servers count by that timeout already
 		return err
 	}
-	if first {
-		if len(s.cfg.auths) == 0 {
-			s.goLive()
-		}
-		return nil
-	}
-	if s.Err() == nil {
+	if !first && s.Err() == nil {
 		s.clock.Heard(sent)
 	}
 	return s.Err() // the connection may have come back too late
@@ -107,13 +111,13 @@ func (e *wireEvents) Refused(scheme string) {
 
 // Answered implements wire.Events. It ignores an answer that comes when the clock has run out,
 // because a lost session never comes back.
-func (e *wireEvents) Answered(a wire.Answer) {
+func (e *wireEvents) Answered(a wire.Answered) {
 	s := (*Session)(e)
 	if s.Err() != nil {
 		return
 	}
 	s.answers.any.Store(true)
-	s.answers.zxid.Store(max(s.answers.zxid.Load(), a.Zxid)) // called by one goroutine at a time
+	s.answers.zxid.Store(max(s.answers.zxid.Load(), a.Zxid)) // one connection follows the other
 	s.dialer.answered(a.Since)
 	s.clock.Heard(a.Sent)
 	if a.Quorum {
@@ -140,22 +144,20 @@ func (e *wireEvents) Closed() {
 	s.closedOK = true
 }
 
-// Broken implements wire.Events. With TLS 1.3, for example, a client whose certificate is refused
-// learns of that only after its own part of the handshake.
-func (e *wireEvents) Broken(why error) {
+// Fired implements wire.Events.
+func (e *wireEvents) Fired(kind int32, path string) {
 	s := (*Session)(e)
-	to := s.server()
-	switch {
-	case errors.Is(why, wire.ErrBadFrame):
-		s.dialer.distrust(to, why)
-	case s.life.Err() != nil: // Greeted has reported it, or the manager is closed
-	default:
-		s.dialer.failed(to, &failure{stepHandshake, to.String(), why})
+	switch kind {
+	case wire.EventDeleted:
+		s.watchFired(path, WatchDeleted)
+	case wire.EventDataChanged:
+		s.watchFired(path, WatchChanged)
+	case wire.EventChildrenChanged:
+		s.childWatches.fired(path, WatchChanged)
+	case wire.EventCreated:
+		s.absences.fired(path, WatchChanged)
 	}
 }
 
 // Owns implements wire.Events.
 func (e *wireEvents) Owns() bool { return e.room.any() }
-
-// Go implements wire.Events.
-func (e *wireEvents) Go(f func()) { (*Session)(e).background(f) }

@@ -15,8 +15,7 @@ import (
 // A session that owns nothing needs one request through the leader now and then, and a ping in the middle
 // between two of these. A ping proves something together with a later sync only if more than half a tick
 // lies between the two. If the tick is shorter than a third of the session timeout, the next sync is late enough.
-// Otherwise it is the one after it, and the syncs come more often. zk.Conn pings at times of its own, so its
-// pings are not sent.
+// Otherwise it is the one after it, and the syncs come more often.
 //
 // docs/measured/outages.md has the table from which the intervals were chosen.
 const (
@@ -28,7 +27,7 @@ const (
 	// slow, several rounds are in flight.
 	roundPerTimeout = 5
 	// idlePerTimeout is how many syncs a session that owns nothing sends in a timeout, and how many
-	// pings: as many as zk.Conn would send.
+	// pings.
 	idlePerTimeout = 3
 	// slowPerTimeout: if an answer takes longer than this part of a timeout, a session that owns
 	// nothing sends as many pings and syncs as one that owns nodes, for the next timeout.
@@ -194,38 +193,7 @@ func (b *beat) next(now time.Time) time.Time {
 	return at
 }
 
-// sends sends heartbeats, and the calls that wait, until the connection is closed.
-func (w *Conn) sends() {
-	timer := time.NewTimer(aside)
-	defer timer.Stop()
-	for {
-		select {
-		case <-w.closed:
-			return
-		case <-w.posted:
-			select { // the heartbeats that are due go ahead of these calls
-			case <-timer.C:
-			case <-w.answered:
-			default:
-				w.sendAll(nil, nil)
-				continue
-			}
-		case <-timer.C:
-		case <-w.answered:
-		}
-		owns := w.cfg.Events.Owns()
-		var wait time.Duration
-		w.sendAll(func() [][]byte {
-			now := Now()
-			out := w.duties(now, owns)
-			wait = w.beat.next(now).Sub(now)
-			return out
-		}, nil)
-		timer.Reset(wait)
-	}
-}
-
-// duties returns the frames that are due. The caller holds w.mu.
+// duties returns the heartbeats that are due. The caller holds w.mu.
 func (w *Conn) duties(now time.Time, owns bool) (out [][]byte) {
 	w.trail.half = w.cfg.Half(w.timeout)
 	for _, d := range w.beat.due(now, facts{

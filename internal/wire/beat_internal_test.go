@@ -122,8 +122,8 @@ func TestRoundIsSyncThenWrite(t *testing.T) {
 	})
 }
 
-// An idle session sends as many pings as zk.Conn would, and as many syncs, and more of both if ticks are long. The pings
-// are in the middle between the syncs, whenever zk.Conn pings and whatever the user sends.
+// An idle session sends as many pings as syncs, and more of both if ticks are long. The pings are in the middle between
+// the syncs, whatever the user sends.
 func TestIdleBeats(t *testing.T) {
 	for _, c := range []struct {
 		half        time.Duration // of a tick
@@ -147,8 +147,7 @@ func testIdleBeats(t *testing.T, half, least, most time.Duration) {
 	last := time.Now()
 	for i := range 60 {
 		time.Sleep(300 * time.Millisecond)
-		b.send(t, XidPing, OpPing)
-		b.send(t, int32(i), OpExists)
+		b.ask(OpExists)
 		var f [2]int32
 		for f = <-b.got; f[1] == OpExists; f = <-b.got {
 			b.answer(t, replyFrame(f[0], CodeNoNode))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"maps"
+	"math"
 	"net"
 	"slices"
 	"sync"
@@ -11,41 +12,51 @@ import (
 	"time"
 )
 
-// The session's requests. zk.Conn would need a goroutine for each that is under way, and a system call for
-// each that it writes. Here a request needs no goroutine, and those that come together are written together.
-//
-// The answers pass through zk.Conn too, which ignores their negative numbers. An answer counts once
-// zk.Conn asks for the bytes behind it: it has dealt with all earlier events by then. So events and
-// answers come in the server's order, as if zk.Conn had sent all requests.
+// The session's requests. A request needs no goroutine, and those that come together are written together.
 
-// Reply is the answer to a [Conn.Call].
-type Reply struct {
-	Code int32   // of the server
-	Body Decoder // well-formed for the kind of request; empty if Code is not CodeOK
-	Err  error   // not nil if there was no answer; matches ErrTooLong if the call is the reason
-
-	// Shared is not nil if several calls have this answer. They get it one after the other. The first keeps here what it
-	// has made of the body, for the others.
-	Shared *any
+// Call is a request of the session.
+type Call struct {
+	// Frame is the request. [Conn.Call] fills in its number, and does not change it any more once Done was called.
+	Frame []byte
+	// Check, if it is not nil, returns what is wrong with an answer that is well-formed and cannot be true. The
+	// connection ends then, as with a malformed answer. The goroutine that reads calls it, and it must not block.
+	Check func(*Answer) error
+	// Done is called once: with the answer, or with an error after [Conn.Forsake]. It is called by the goroutine that
+	// reads, or by the one that calls Forsake or Call, and must not block.
+	Done func(Reply)
 }
 
-// Call sends a request when the window has room for it (window.go). It fills in the request's number, does not
-// block, and does not change the frame any more once done was called. A request that comes before the greeting
-// waits for it. Requests leave in the order in which they come, with two exceptions. Deletes go ahead of other requests
-// that wait for room: they make directories shorter, and let other clients in. Lists of children may leave
-// later, and together (listings.go).
-//
-// done is called once: with the answer, or with an error after [Conn.Forsake]. It is called by the
-// goroutine that reads, or by the one that calls Forsake or Call, and must not block.
-func (w *Conn) Call(frame []byte, done func(Reply)) {
-	if !w.calls.post(call{frame, done}) {
-		done(Reply{Err: net.ErrClosed})
+// Reply is the end of a [Call].
+type Reply struct {
+	Answer       // zero if Code is not CodeOK; several calls may share what it points to, and nobody may change it
+	Code   int32 // of the server
+	Err    error // not nil if there was no answer; matches ErrTooLong if the call is the reason
+}
+
+// Call sends a request when the window has room for it (window.go). It does not block. A request that comes before the
+// greeting waits for it. Requests leave in the order in which they come, with two exceptions. Deletes go ahead of
+// other requests that wait for room: they make directories shorter, and let other clients in. Lists of children may
+// leave later, and together (listings.go).
+func (w *Conn) Call(c Call) {
+	if !w.calls.post(c) {
+		c.Done(Reply{Err: net.ErrClosed})
 		return
 	}
 	w.poke()
 }
 
-// poke has a goroutine send the calls that wait.
+// CloseSession asks the server to close the session, ahead of all that waits. Events.Closed tells the answer, after which
+// the server ends the connection.
+func (w *Conn) CloseSession() {
+	w.mu.Lock()
+	if !w.greeted.IsZero() {
+		w.urgent = append(w.urgent, CloseFrame(w.xidLocked()))
+	}
+	w.mu.Unlock()
+	w.poke()
+}
+
+// poke wakes the goroutine that writes.
 func (w *Conn) poke() {
 	select {
 	case w.posted <- struct{}{}:
@@ -53,8 +64,8 @@ func (w *Conn) poke() {
 	}
 }
 
-// Forsake gives up the calls that have no answer. Further calls fail at once. It must be called when zk.Conn has
-// done with the connection.
+// Forsake ends the calls that have no answer, in the order in which they came. Further calls fail at once. It must be
+// called when Serve has returned, or will not be called.
 func (w *Conn) Forsake() { w.calls.forsake(w.hungUp.Load(), w.cfg.Refusals) }
 
 // calls are the calls of one connection that have not ended.
@@ -67,44 +78,46 @@ type calls struct {
 	deletes  line               // those that came when others waited for room; they go first
 	lists    listings           // those that wait aside
 	sent     map[int32]sentCall // by number
-	answered []answered         // zk.Conn has not read as far, in order
 	most     int                // how many sent has had at a time since it was made
+	count    int64              // how many calls were sent
 	over     bool
 }
 
-type call struct {
-	frame []byte
-	done  func(Reply)
-}
-
-// sentCall is a call in flight.
+// sentCall is a call in flight. The zero value is none.
 type sentCall struct {
-	done  func(Reply)
-	at    time.Time
-	size  int  // of the request
-	load  int  // in the window
-	alone bool // see window.sent
-	read  read
+	Call
+	number int64 // in the order of all calls
+	at     time.Time
+	size   int  // of the request
+	load   int  // in the window
+	alone  bool // see window.sent
+	read   read
 }
 
-// answered is a call with an answer that ends at a place in the stream of all bytes that came.
-type answered struct {
-	end   int64
-	done  func(Reply)
-	reply Reply
+func (c *sentCall) check(a *Answer) error {
+	if c.Check == nil {
+		return nil
+	}
+	return c.Check(a)
+}
+
+func (c *sentCall) done(r Reply) {
+	if c.Done != nil {
+		c.Done(r)
+	}
 }
 
 // line has calls in order.
 type line struct {
-	all  []call
+	all  []Call
 	gone int // how many at the beginning of all have left
 }
 
 func (l *line) len() int     { return len(l.all) - l.gone }
-func (l *line) first() call  { return l.all[l.gone] }
-func (l *line) rest() []call { return l.all[l.gone:] }
+func (l *line) first() Call  { return l.all[l.gone] }
+func (l *line) rest() []Call { return l.all[l.gone:] }
 
-func (l *line) push(one call) {
+func (l *line) push(one Call) {
 	if l.gone > len(l.all)/2 && len(l.all) == cap(l.all) {
 		n := copy(l.all, l.all[l.gone:])
 		clear(l.all[n:])
@@ -114,7 +127,7 @@ func (l *line) push(one call) {
 }
 
 func (l *line) pop() {
-	l.all[l.gone] = call{}
+	l.all[l.gone] = Call{}
 	if l.gone++; l.gone == len(l.all) {
 		l.all, l.gone = l.all[:0], 0
 		if cap(l.all) > flightRoom {
@@ -124,12 +137,12 @@ func (l *line) pop() {
 }
 
 // post adds a call, unless the connection is over.
-func (c *calls) post(one call) bool {
+func (c *calls) post(one Call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.over:
-	case opOf(one.frame) == OpDelete && (c.window.wantsCalls || c.window.wantsBytes):
+	case opOf(one.Frame) == OpDelete && (c.window.wantsCalls || c.window.wantsBytes):
 		c.deletes.push(one)
 	default:
 		c.waiting.push(one)
@@ -148,9 +161,9 @@ func (c *calls) begin(timeout time.Duration) {
 // and no heartbeat goes while it lasts. So on a slow network long writes would cost the session its lease.
 const together = 16 << 10
 
-// take returns the frames of calls to send now, with the numbers that next returns. Others may have to wait for
-// the next write, or for room in the window. oldest is when the oldest frame in flight was sent.
-func (c *calls) take(now, oldest time.Time, next func() int32) [][]byte {
+// take returns the frames of calls to send now. Others may have to wait for the next write, or for room in the
+// window. oldest is when the oldest frame in flight was sent.
+func (c *calls) take(now, oldest time.Time) [][]byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.window.look(now, oldest)
@@ -163,15 +176,16 @@ func (c *calls) take(now, oldest time.Time, next func() int32) [][]byte {
 		one := from.first()
 		from.pop()
 		c.lists.left++
-		xid := next()
-		binary.BigEndian.PutUint32(one.frame[4:], uint32(xid))
+		c.count++
+		xid := xidOfCall(c.count)
+		binary.BigEndian.PutUint32(one.Frame[4:], uint32(xid))
 		if c.sent == nil {
 			c.sent = make(map[int32]sentCall)
 		}
-		c.expected.sent(one.frame, read)
-		c.sent[xid] = sentCall{one.done, now, len(one.frame), load, c.window.sent(now, load), read}
-		frames = append(frames, one.frame)
-		size += len(one.frame)
+		c.expected.sent(one.Frame, read)
+		c.sent[xid] = sentCall{one, c.count, now, len(one.Frame), load, c.window.sent(now, load), read}
+		frames = append(frames, one.Frame)
+		size += len(one.Frame)
 	}
 	if c.waiting.len()+c.deletes.len()+len(c.lists.all) == 0 {
 		c.window.idle()
@@ -182,7 +196,7 @@ func (c *calls) take(now, oldest time.Time, next func() int32) [][]byte {
 
 // waiters are calls that wait to leave.
 type waiters interface {
-	first() call // a copy: it stays until pop
+	first() Call // a copy: it stays until pop
 	pop()
 }
 
@@ -196,14 +210,14 @@ func (c *calls) nextLocked() (waiters, int, read) {
 			return nil, 0, 0
 		}
 		one := from.first()
-		read := c.expected.readOf(one.frame)
-		list := from == &c.waiting && opOf(one.frame) == OpGetChildren2
+		read := c.expected.readOf(one.Frame)
+		list := from == &c.waiting && opOf(one.Frame) == OpGetChildren2
 		if list && c.lists.join(one) {
 			from.pop()
 			continue
 		}
-		answer, ok := c.expected.answer(one.frame, read)
-		if load := len(one.frame) + answer; ok && c.window.room(load) || fixed < 0 {
+		answer, ok := c.expected.answer(one.Frame, read)
+		if load := len(one.Frame) + answer; ok && c.window.room(load) || fixed < 0 {
 			return from, load, read
 		}
 		if !list || ok && answer <= guessed {
@@ -247,83 +261,49 @@ func (c *calls) canLeave() bool {
 	return from != nil
 }
 
-// has reports whether a request is a call that was sent.
-func (c *calls) has(xid int32) bool {
+// xidOfCall returns the request number of the n-th call of a connection, counted from 1. Servers count requests with
+// positive numbers towards their limit. After the last number comes the first again: the request that had it was
+// answered long ago.
+func xidOfCall(n int64) int32 { return int32((n-1)%math.MaxInt32) + 1 }
+
+// find returns the call in flight with that number.
+func (c *calls) find(xid int32) sentCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, ok := c.sent[xid]
-	return ok
+	return c.sent[xid]
 }
 
-// answer takes the answer to a call, and returns how long the request was.
-func (c *calls) answer(now time.Time, xid int32, end int64, r Reply) int {
+// answered takes note of the answer to a call, if one with that number is in flight. size is that of the answer.
+func (c *calls) answered(now time.Time, xid int32, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one, ok := c.sent[xid]
 	if !ok {
-		return 0
+		return
 	}
 	if delete(c.sent, xid); len(c.sent) == 0 && c.most > flightRoom {
 		c.sent, c.most = nil, 0 // a map does not shrink
 	}
 	c.window.answered(now, one.at, one.load, one.alone)
-	c.expected.answered(one.read, len(r.Body.Rest))
-	c.answered = append(c.answered, answered{end, one.done, r})
-	return one.size
-}
-
-// deliver passes on the answers that end by the byte at which zk.Conn has arrived.
-func (c *calls) deliver(at int64) {
-	for {
-		c.mu.Lock()
-		if len(c.answered) == 0 || c.answered[0].end > at {
-			c.mu.Unlock()
-			return
-		}
-		first := c.answered[0]
-		c.answered[0] = answered{}
-		if c.answered = c.answered[1:]; len(c.answered) == 0 {
-			c.answered = nil
-		}
-		c.mu.Unlock()
-		first.done(first.reply)
-	}
+	c.expected.answered(one.read, size)
 }
 
 // forsake ends all calls. hungUp says whether the server has ended the connection.
 func (c *calls) forsake(hungUp bool, refusals *Refusals) {
-	type ending struct {
-		done func(Reply)
-		why  error
-	}
 	c.mu.Lock()
-	var all []ending // in the order in which they came
-	for _, one := range c.answered {
-		all = append(all, ending{one.done, cmp.Or(one.reply.Err, net.ErrClosed)})
-	}
-	longest := 0
-	for _, one := range c.sent {
-		longest = max(longest, one.size)
-	}
-	refused := func(int) error { return nil }
-	if hungUp {
-		refused = refusals.lost(longest)
-	}
-	for _, xid := range slices.Backward(slices.Sorted(maps.Keys(c.sent))) { // the numbers count down
-		one := c.sent[xid]
-		all = append(all, ending{one.done, cmp.Or(refused(one.size), net.ErrClosed)})
-	}
-	for _, one := range c.lists.all {
-		for _, done := range one.done {
-			all = append(all, ending{done, net.ErrClosed})
-		}
-	}
-	for _, one := range slices.Concat(c.waiting.rest(), c.deletes.rest()) {
-		all = append(all, ending{one.done, net.ErrClosed})
-	}
-	c.over, c.waiting, c.deletes, c.lists, c.sent, c.answered = true, line{}, line{}, listings{}, nil, nil
+	sent := slices.SortedFunc(maps.Values(c.sent), func(a, b sentCall) int { return cmp.Compare(a.number, b.number) })
+	waiting := slices.Concat(c.lists.calls(), c.waiting.rest(), c.deletes.rest())
+	c.over, c.waiting, c.deletes, c.lists, c.sent = true, line{}, line{}, listings{}, nil
 	c.mu.Unlock()
-	for _, one := range all {
-		one.done(Reply{Err: one.why})
+	refused := func(int) error { return nil }
+	if hungUp && len(sent) > 0 {
+		longest := slices.MaxFunc(sent, func(a, b sentCall) int { return cmp.Compare(a.size, b.size) })
+		refused = refusals.lost(longest.size)
+	}
+	for _, one := range sent {
+		one.Done(Reply{Err: cmp.Or(refused(one.size), net.ErrClosed)})
+	}
+	for _, one := range waiting {
+		one.Done(Reply{Err: net.ErrClosed})
 	}
 }

@@ -1,8 +1,8 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"runtime"
@@ -30,17 +30,17 @@ type called struct {
 
 // call sends a request whose end is noted by a name.
 func (c *called) call(name string, op int32) {
-	c.Call(callFrame(op, "/"+name), func(r Reply) {
+	c.Call(Call{Frame: callFrame(op, "/"+name), Done: func(r Reply) {
 		switch {
 		case r.Err != nil:
 			name += " forsaken"
 		case r.Code != CodeOK:
 			name += fmt.Sprint(" ", r.Code)
 		case op == OpGetData:
-			name += " " + string(r.Body.Buffer())
+			name += " " + string(r.Data)
 		}
 		c.ended = append(c.ended, name)
-	})
+	}})
 }
 
 // wants compares what has ended.
@@ -96,46 +96,60 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// An answer does not count before zk.Conn has dealt with the events that came before it. The event and the answer come in
-// one piece.
+// Answers and events come in the order of the stream, also in one piece.
 func TestCallFollowsEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &called{bench: newBench(t)}
-		c.send(t, 0, 0)
-		<-c.got
-		greeting := greetingFrame(42, 6000)
-		go func() { _, _ = c.server.Write(greeting) }()
-		reads := func(n int) {
-			t.Helper()
-			if _, err := io.ReadFull(c, make([]byte, n)); err != nil {
-				t.Error(err)
-			}
-		}
-		reads(len(greeting))
-		c.call("a", OpDelete)
+		c.greet(t)
+		c.sent()
+		var order []string
+		c.Call(Call{Frame: callFrame(OpDelete, "/a"), Done: func(Reply) {
+			order = append(order, fmt.Sprint("answer after ", c.events.fired))
+		}})
 		_, xids := c.sent()
-		event, answer := replyFrame(XidEvent, 0, numbers(EventDeleted, 3, 1, '/'<<24)[:13]...), replyFrame(xids[0], CodeOK)
-		go func() { _, _ = c.server.Write(slices.Concat(event, answer)) }()
-		reads(len(event))
-		c.wants(t) // zk.Conn has the event, and may be about to deal with it
-		reads(len(answer))
-		c.wants(t)
-		go func() { _, _ = c.Read(make([]byte, 4)) }()
-		c.wants(t, "a")
-		c.call("b", OpDelete)
-		_, xids = c.sent()
-		go func() { _, _ = c.server.Write(replyFrame(xids[0], CodeOK)) }()
-		c.wants(t, "a")
+		c.answer(t, slices.Concat(eventFrame(EventDeleted, "/a"), replyFrame(xids[0], CodeOK), eventFrame(EventCreated, "/b")))
+		if diff := cmp.Diff([]string{"answer after [2 /a]"}, order); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"2 /a", "1 /b"}, c.events.fired); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// An answer that cannot be true ends the connection. It proves nothing, and its call ends with the others.
+func TestCallCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &called{bench: newBench(t)}
+		c.greet(t)
+		c.sent()
+		wrong := errors.New("it cannot be true")
+		var end Reply
+		c.Call(Call{callFrame(OpCreate, "/a"), func(a *Answer) error {
+			if a.Path != "/other" {
+				t.Errorf("checked %q", a.Path)
+			}
+			return wrong
+		}, func(r Reply) { end = r }})
+		_, xids := c.sent()
+		c.answer(t, replyFrame(xids[0], CodeOK, sized("/other")...))
+		if err := <-c.over; !errors.Is(err, wrong) || !errors.Is(err, ErrBadFrame) {
+			t.Errorf("ended with %v", err)
+		}
+		if c.cfg.Seen.Last() != 0 || len(c.events.answers) > 0 {
+			t.Error("it was believed")
+		}
 		c.Forsake()
-		c.wants(t, "a", "b forsaken")
+		if end.Err == nil || end.Path != "" {
+			t.Errorf("the call has ended with %+v", end)
+		}
 	})
 }
 
 // A call waits for the greeting, and goes behind the identities. The calls that wait go together, in order.
 func TestCallWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &called{bench: newBench(t)}
-		c.ids.list = []Identity{{"digest", []byte("a:b")}}
+		c := &called{bench: newBench(t, Identity{"digest", []byte("a:b")})}
 		wants := func(when string, want ...int32) {
 			t.Helper()
 			if ops, _ := c.sent(); !slices.Equal(ops, want) {
@@ -143,55 +157,43 @@ func TestCallWaits(t *testing.T) {
 			}
 		}
 		c.call("a", OpDelete)
-		wants("before the handshake")
-		c.send(t, 0, 0)
-		<-c.got
+		c.start(t)
 		c.call("b", OpSync)
 		wants("before the greeting")
-		go c.read()
-		c.answer(t, greetingFrame(42, 6000))
+		c.answer(t, greetingFrame(42, 6000)[:30])
+		wants("within the greeting")
+		c.answer(t, greetingFrame(42, 6000)[30:])
 		wants("after the greeting", OpAuth, OpDelete, OpSync)
 	})
 }
 
-// A call does not block, also while the network takes no bytes. A request of zk.Conn does not overtake it.
+// A call does not block, also while the network takes no bytes.
 func TestCallDoesNotBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := net.Pipe()
-		events := &fakeEvents{}
-		w := New(near, config(events))
-		defer events.beats.Wait()
-		defer w.Close()
-		arrives := func() (xid, op int32) {
-			f, err := ReadFrame(far, MaxFrame)
+		b := newBench(t)
+		go func() { b.over <- b.Serve(Hello{TimeoutMillis: 6000}) }()
+		arrives := func() int32 {
+			f, err := ReadFrame(b.server, MaxFrame)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return xidOf(f), opOf(f)
+			return opOf(f)
 		}
-		go func() { _, _ = w.Write(Hello{TimeoutMillis: 6000}.Frame()) }()
 		arrives()
-		go func() { _, _ = io.Copy(io.Discard, w) }()
-		if _, err := far.Write(greetingFrame(42, 6000)); err != nil {
-			t.Error(err)
+		b.answer(t, greetingFrame(42, 6000))
+		want := []int32{OpDelete, OpExists, OpSync}
+		for _, op := range want {
+			b.ask(op)
 		}
-		synctest.Wait()
-		for range 3 {
-			w.Call(callFrame(OpDelete, "/a"), func(Reply) {})
-			synctest.Wait()
-		}
-		go func() { _, _ = w.Write(syncFrame(5)) }()
-		synctest.Wait()
-		for _, want := range []int32{OpDelete, OpDelete, OpDelete, OpSync} {
-			if _, op := arrives(); op != want {
-				t.Errorf("kind %d arrives, want %d", op, want)
+		for _, op := range want {
+			if got := arrives(); got != op {
+				t.Errorf("kind %d arrives, want %d", got, op)
 			}
 		}
 	})
 }
 
-// Every call ends once and in order, also those that are not sent, and those whose answer came and that zk.Conn
-// did not read.
+// Every call ends once and in order, also those that are not sent.
 func TestForsake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &called{bench: newBench(t)}
@@ -207,10 +209,10 @@ func TestForsake(t *testing.T) {
 			want = append(want, fmt.Sprint("sent", i, " forsaken"))
 		}
 		c.sent()
-		c.Close()
-		synctest.Wait()
+		c.Cut(net.ErrClosed)
+		<-c.over
 		c.call("waiting", OpDelete)
-		c.wants(t, "answered") // zk.Conn may not have done with the connection
+		c.wants(t, "answered")
 		c.Forsake()
 		want = append(want, "waiting forsaken")
 		c.wants(t, want...)
@@ -221,22 +223,20 @@ func TestForsake(t *testing.T) {
 }
 
 // The numbers begin again before they are used up, and are never those that mean something else.
-func TestCallNumbers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &called{bench: newBench(t)}
-		c.greet(t)
-		c.sent()
-		c.Conn.mu.Lock()
-		c.lastXid = math.MinInt32 + 1
-		c.Conn.mu.Unlock()
-		for range 3 {
-			c.call("a", OpDelete)
+func TestNumbers(t *testing.T) {
+	for n, want := range map[int64]int32{
+		1: 1, 2: 2, math.MaxInt32 - 1: math.MaxInt32 - 1, math.MaxInt32: math.MaxInt32, math.MaxInt32 + 1: 1, 2 * math.MaxInt32: math.MaxInt32,
+	} {
+		if got := xidOfCall(n); got != want {
+			t.Errorf("call %d has number %d, want %d", n, got, want)
 		}
-		_, xids := c.sent()
-		if diff := cmp.Diff([]int32{math.MinInt32, firstXid - 1, firstXid - 2}, xids); diff != "" {
-			t.Errorf("numbers (-want +got):\n%s", diff)
+	}
+	w := &Conn{lastXid: math.MinInt32 + 1}
+	for _, want := range []int32{math.MinInt32, firstXid - 1, firstXid - 2} {
+		if got := w.xidLocked(); got != want {
+			t.Errorf("a heartbeat has number %d, want %d", got, want)
 		}
-	})
+	}
 }
 
 // After a burst, the calls of a connection take no more memory than before it.
@@ -250,22 +250,19 @@ func TestCallsShrink(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
-	xid := int32(firstXid)
-	next := func() int32 { xid--; return xid }
 	burst := func(n int) {
-		first := xid
+		first := c.count
 		frame := callFrame(OpDelete, "/a")
 		for range n {
-			c.post(call{frame, func(Reply) {}})
+			c.post(Call{Frame: frame, Done: func(Reply) {}})
 		}
 		c.window.calls, c.window.bytes = n, n*len(frame)
 		for c.canLeave() {
-			c.take(Now(), Now(), next)
+			c.take(Now(), Now())
 		}
 		for i := range n {
-			c.answer(Now(), first-1-int32(i), int64(i), Reply{})
+			c.answered(Now(), xidOfCall(first+1+int64(i)), 0)
 		}
-		c.deliver(math.MaxInt64)
 	}
 	burst(10)
 	before := heap()

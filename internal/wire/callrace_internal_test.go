@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"encoding/binary"
-	"io"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -68,8 +66,7 @@ func callUntilCut(t *testing.T, addr string, callers, each int) (begun, ended in
 	if err != nil {
 		t.Fatal(err)
 	}
-	events := &fakeEvents{}
-	cfg := config(events)
+	cfg := config(&fakeEvents{})
 	if rand.IntN(2) == 0 {
 		cfg.Identities = []Identity{{"digest", []byte("a:b")}}
 	}
@@ -80,33 +77,17 @@ func callUntilCut(t *testing.T, addr string, callers, each int) (begun, ended in
 		all.Go(func() {
 			for range each {
 				op := []int32{OpGetData, OpDelete}[rand.IntN(2)]
-				w.Call(callFrame(op, "/a"), func(r Reply) {
+				w.Call(Call{Frame: callFrame(op, "/a"), Done: func(r Reply) {
 					if r.Err == nil && (r.Code == CodeOK) != (op == OpGetData) {
 						t.Errorf("request %d got the answer %d", op, r.Code)
 					}
 					over.Add(1)
-				})
+				}})
 			}
 		})
 	}
-	_, _ = w.Write(Hello{TimeoutMillis: 6000}.Frame())
-	readFrames(w)
-	w.Close()
+	_ = w.Serve(Hello{TimeoutMillis: 6000})
 	w.Forsake()
 	all.Wait()
-	events.beats.Wait()
 	return int64(callers * each), over.Load()
-}
-
-// readFrames reads as zk.Conn does, until the connection ends.
-func readFrames(r io.Reader) {
-	buf := make([]byte, 1<<16)
-	for {
-		if _, err := io.ReadFull(r, buf[:4]); err != nil {
-			return
-		}
-		if _, err := io.ReadFull(r, buf[:binary.BigEndian.Uint32(buf)]); err != nil {
-			return
-		}
-	}
 }

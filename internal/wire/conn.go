@@ -1,21 +1,22 @@
-// Package wire is the connection under zk.Conn, and the only package that knows ZooKeeper's
-// protocol by its numbers: kinds of request, error codes, framing and encoding.
+// Package wire is one connection of a session, and the only package that knows ZooKeeper's protocol by its
+// numbers: kinds of request, error codes, framing and encoding.
 //
-// A [Conn] lies between zk.Conn and the network. Each connection has one. It
+// A [Conn] begins with the handshake and ends with its socket. One goroutine reads and one writes
+// ([Conn.Serve]). A Conn
 //
-//   - protects zk.Conn from what it cannot handle: it closes a connection on which a malformed
-//     frame comes, and zk.Conn opens another (frame.go, reply.go, flight.go),
-//   - tells servers the session's last transaction id (seen.go),
+//   - asks for the session, and tells the server the last transaction that the session has seen (seen.go),
 //   - presents the identities of the session (identity.go),
+//   - sends the session's requests (call.go), and bounds those in flight (window.go),
+//   - decodes what comes, and ends at the first frame that no server sends (reader.go, answer.go, flight.go),
 //   - notes when each frame was sent and answered, and tells the session's [Clock] what that
 //     proves (lease.go has the derivation),
-//   - sends heartbeats of its own (beat.go), and the session's requests (call.go), of which it bounds those
-//     in flight (window.go).
+//   - sends heartbeats (beat.go).
 //
 // Package zktest uses the numbers and the encoding too.
 package wire
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"net"
@@ -32,87 +33,72 @@ type Config struct {
 	Refusals       *Refusals     // this too
 	Window         *atomic.Int32 // of calls, for tests: see plumbing.Manager.SetWindow; nil means 0
 	Identities     []Identity
-	HandshakeLimit time.Duration                             // for the server's greeting, counted from New
+	HandshakeLimit time.Duration                             // for the server's greeting, counted from Serve
 	Half           func(timeout time.Duration) time.Duration // half a tick, or more: h in lease.go
 }
 
-// Conn is one connection. It implements [net.Conn] for zk.Conn, which reads with one goroutine
-// and writes whole frames with another.
+// Conn is one connection of a session. All methods but Serve may be called by any number of goroutines at once.
 type Conn struct {
-	net.Conn
-	cfg     Config
-	patient *time.Timer // closes a connection without a greeting
+	conn net.Conn
+	cfg  Config
+	in   *bufio.Reader // only the reader uses it
+	body []byte        // of the present frame; only the reader uses it
+	ids  identities    // only the reader uses it
 
-	// buf holds bytes that were read and not yet passed on. Only the reader uses it. zk.Conn reads
-	// a frame's length and its body separately, which would be two system calls.
-	buf     [4 << 10]byte
-	pending []byte // of buf
-	passed  int64  // how many bytes zk.Conn has got
-
-	calls  calls
-	posted chan struct{} // poked when a call waits
-
-	// writing holds a token while frames are noted and written, so that both happen in the same
-	// order. It is not a mutex, because a goroutine that waits for a mutex stops the time of
-	// testing/synctest.
-	writing chan struct{}
+	calls    calls
+	posted   chan struct{} // poked when a call, or closeSession, waits
+	answered chan struct{} // poked when the sync of a round was answered
 
 	mu        sync.Mutex // guards what follows, up to slowUntil
-	in        frames
-	reply     reply     // whose body is on its way
-	hello     time.Time // when the handshake was sent
-	greeted   time.Time // when the greeting came; zero before
+	hello     time.Time  // when the handshake was sent
+	greeted   time.Time  // when the greeting came; zero before
 	timeout   time.Duration
 	flight    flight
 	trail     trail
-	urgent    [][]byte // sent when the greeting comes, before zk.Conn has seen it
-	ids       identities
+	urgent    [][]byte // goes ahead of all that waits
 	beat      beat
 	lastXid   int32     // of the requests that Conn sends itself
-	lastHeard time.Time // when the head of a frame came
+	lastHeard time.Time // when a frame began to come
 	lastBytes time.Time // when any bytes came
 	lastSent  time.Time
 	slowUntil time.Time // until then answers count as slow
 
-	answered chan struct{} // poked when the sync of a round was answered
-	closed   chan struct{}
-	once     sync.Once
-	why      atomic.Pointer[error] // see Err
-	hungUp   atomic.Bool           // the network or the server has ended the connection, and not this side
-	made     time.Time
-	since    atomic.Int64 // when the running write began, counted from made; 0: there is none
+	closed chan struct{}
+	once   sync.Once
+	why    atomic.Pointer[error] // see Err
+	hungUp atomic.Bool           // the network or the server has ended the connection, and not this side
+	made   time.Time
+	since  atomic.Int64 // when the running write began, counted from made; 0: there is none
 }
 
 // ErrSilent means that no greeting came in time.
 var ErrSilent = errors.New("no answer to the handshake")
 
-// New wraps a connection that has just been opened.
+// readBuffer is how much is read at a time, of frames that are shorter. Longer ones are read at once.
+const readBuffer = 4 << 10
+
+// New makes a connection of a session on a socket that has just been opened. Call Serve next, or Cut.
 func New(c net.Conn, cfg Config) *Conn {
 	w := &Conn{
-		Conn:     c,
+		conn:     c,
 		cfg:      cfg,
 		ids:      identities{list: cfg.Identities},
 		lastXid:  firstXid,
 		made:     Now().Add(-1),
-		writing:  make(chan struct{}, 1),
 		answered: make(chan struct{}, 1),
 		posted:   make(chan struct{}, 1),
 		closed:   make(chan struct{}),
 	}
+	w.in = bufio.NewReaderSize((*socket)(w), readBuffer)
 	w.calls.fixed = cfg.Window
-	w.patient = time.AfterFunc(cfg.HandshakeLimit, func() {
-		w.because(ErrSilent)
-		_ = w.close()
-	})
 	return w
 }
 
-// firstXid is where the numbers of our own requests begin to count down. The numbers of zk.Conn
-// count up from 1, and zk.Conn ignores answers with negative numbers.
+// firstXid is where the numbers of a connection's own requests begin to count down. The numbers of calls count up
+// from 1. Numbers just below zero have meanings of their own.
 const firstXid = -1000
 
-// Err returns why the connection has ended. It returns nil if the connection has not ended, or was
-// closed without a reason.
+// Err returns why the connection has ended, or nil if it has not.
 func (w *Conn) Err() error {
 	if why := w.why.Load(); why != nil {
 		return *why
@@ -120,33 +106,24 @@ func (w *Conn) Err() error {
 	return nil
 }
 
-// because notes why the connection ends. The first reason stays, because the others follow from it.
-func (w *Conn) because(why error) { w.why.CompareAndSwap(nil, &why) }
-
-// Cut closes the connection for a reason, which Err returns from then on.
+// Cut ends the connection for a reason, which Err returns from then on. The first reason stays, because the others
+// follow from it. With TLS that can take its time.
 func (w *Conn) Cut(why error) {
-	w.because(why)
-	w.Close()
-}
-
-// Close closes the connection. With TLS that can take its time.
-func (w *Conn) Close() error {
-	w.patient.Stop()
-	return w.close()
-}
-
-func (w *Conn) close() error {
+	w.why.CompareAndSwap(nil, &why)
 	w.once.Do(func() { close(w.closed) })
-	return w.Conn.Close()
+	_ = w.conn.Close()
 }
 
-// The deadlines of zk.Conn are ignored. Not every dialer's connections support them. For the head
-// of the greeting zk.Conn sets ten receive timeouts, and for its body none. Instead, a timer
-// closes a connection without a greeting, and the session closes a silent one: see [Conn.Silence].
-
-func (w *Conn) SetDeadline(time.Time) error      { return nil }
-func (w *Conn) SetReadDeadline(time.Time) error  { return nil }
-func (w *Conn) SetWriteDeadline(time.Time) error { return nil }
+// lose ends the connection for an error of the network. If this side has closed the connection, the error only follows
+// from that.
+func (w *Conn) lose(err error) {
+	select {
+	case <-w.closed:
+	default:
+		w.hungUp.Store(true)
+	}
+	w.Cut(err)
+}
 
 // Stalled reports whether the network takes no more bytes: whether a write has been running for
 // longer than a write that only waits its turn.

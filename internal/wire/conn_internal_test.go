@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -18,12 +19,11 @@ type fakeEvents struct {
 	refuse     error
 	greetings  []Greeting
 	hellos     []time.Time
-	answers    []Answer
+	answers    []Answered
 	identities []string
+	fired      []string
 	expiries   int
 	closes     int
-	faults     []error
-	beats      sync.WaitGroup
 }
 
 func (e *fakeEvents) do(f func()) {
@@ -36,16 +36,19 @@ func (e *fakeEvents) Greeted(g Greeting, sent time.Time) error {
 	e.do(func() { e.greetings, e.hellos = append(e.greetings, g), append(e.hellos, sent) })
 	return e.refuse
 }
-func (e *fakeEvents) Answered(a Answer) { e.do(func() { e.answers = append(e.answers, a) }) }
-func (e *fakeEvents) Accepted()         { e.do(func() { e.identities = append(e.identities, "accepted") }) }
+func (e *fakeEvents) Answered(a Answered) { e.do(func() { e.answers = append(e.answers, a) }) }
+func (e *fakeEvents) Accepted() {
+	e.do(func() { e.identities = append(e.identities, "accepted") })
+}
 func (e *fakeEvents) Refused(s string) {
 	e.do(func() { e.identities = append(e.identities, "refused "+s) })
 }
-func (e *fakeEvents) Expired()         { e.do(func() { e.expiries++ }) }
-func (e *fakeEvents) Closed()          { e.do(func() { e.closes++ }) }
-func (e *fakeEvents) Broken(err error) { e.do(func() { e.faults = append(e.faults, err) }) }
-func (e *fakeEvents) Owns() bool       { e.mu.Lock(); defer e.mu.Unlock(); return e.owns }
-func (e *fakeEvents) Go(f func())      { e.beats.Go(f) }
+func (e *fakeEvents) Fired(kind int32, path string) {
+	e.do(func() { e.fired = append(e.fired, fmt.Sprint(kind, " ", path)) })
+}
+func (e *fakeEvents) Expired()   { e.do(func() { e.expiries++ }) }
+func (e *fakeEvents) Closed()    { e.do(func() { e.closes++ }) }
+func (e *fakeEvents) Owns() bool { e.mu.Lock(); defer e.mu.Unlock(); return e.owns }
 
 func config(e Events) Config {
 	return Config{
@@ -61,62 +64,52 @@ type bench struct {
 	events *fakeEvents
 	server net.Conn
 	got    chan [2]int32 // xid and op of each frame after the handshake
-	reads  chan error    // the end of the reader
+	over   chan error    // what Serve has returned
 }
 
-func newBench(t *testing.T) *bench {
+func newBench(t *testing.T, identities ...Identity) *bench {
 	t.Helper()
 	near, far := net.Pipe()
-	b := &bench{events: &fakeEvents{}, server: far, got: make(chan [2]int32, 1000), reads: make(chan error, 1)}
-	b.Conn = New(near, config(b.events))
-	t.Cleanup(func() { b.Close(); far.Close(); b.events.beats.Wait() })
-	go b.serve()
+	b := &bench{events: &fakeEvents{}, server: far, got: make(chan [2]int32, 1000), over: make(chan error, 1)}
+	cfg := config(b.events)
+	cfg.Identities = identities
+	b.Conn = New(near, cfg)
+	t.Cleanup(func() { b.Cut(net.ErrClosed); far.Close() })
 	return b
 }
 
-func (b *bench) serve() {
-	for {
-		head := make([]byte, 4)
-		if _, err := io.ReadFull(b.server, head); err != nil {
-			return
-		}
-		body := make([]byte, binary.BigEndian.Uint32(head))
-		if _, err := io.ReadFull(b.server, body); err != nil {
-			return
-		}
-		b.got <- [2]int32{int32(binary.BigEndian.Uint32(body)), int32(binary.BigEndian.Uint32(body[4:]))}
+// start begins to serve, and takes the handshake.
+func (b *bench) start(t *testing.T) {
+	t.Helper()
+	go func() { b.over <- b.Serve(Hello{TimeoutMillis: 6000}) }()
+	if _, err := ReadFrame(b.server, MaxFrame); err != nil {
+		t.Fatal(err)
 	}
+	go b.listen()
 }
 
-// read drains the wire as zk.Conn does.
-func (b *bench) read() {
-	buf := make([]byte, 64)
+// listen takes what arrives at the server.
+func (b *bench) listen() {
 	for {
-		if _, err := b.Read(buf); err != nil {
-			b.reads <- err
+		f, err := ReadFrame(b.server, MaxFrame)
+		if err != nil {
 			return
 		}
+		b.got <- [2]int32{xidOf(f), opOf(f)}
 	}
 }
 
 // greet makes the handshake.
 func (b *bench) greet(t *testing.T) {
 	t.Helper()
-	b.send(t, 0, 0)
-	<-b.got
-	go b.read()
+	b.start(t)
 	b.answer(t, greetingFrame(42, 6000))
 }
 
-func (b *bench) send(t *testing.T, xid, op int32) {
-	t.Helper()
-	f := binary.BigEndian.AppendUint32(nil, 16)
-	f = binary.BigEndian.AppendUint32(f, uint32(xid))
-	f = binary.BigEndian.AppendUint32(f, uint32(op))
-	f = binary.BigEndian.AppendUint64(f, 0)
-	if n, err := b.Write(f); n != len(f) || err != nil {
-		t.Errorf("write: %d, %v: a write never fails", n, err)
-	}
+// ask sends a request to whose answer nobody listens.
+func (b *bench) ask(op int32) {
+	b.Call(Call{Frame: callFrame(op, "/a"), Done: func(Reply) {}})
+	synctest.Wait()
 }
 
 func (b *bench) answer(t *testing.T, frame []byte) {
@@ -134,16 +127,8 @@ func replyFrame(xid, code int32, body ...byte) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(code)), body...)
 }
 
-// arrived returns the xids that reached the server since the last call, heartbeats left out.
-func (b *bench) arrived() []int32 {
-	synctest.Wait()
-	var xids []int32
-	for len(b.got) > 0 {
-		if xid := (<-b.got)[0]; xid > firstXid {
-			xids = append(xids, xid)
-		}
-	}
-	return xids
+func eventFrame(kind int32, path string) []byte {
+	return replyFrame(XidEvent, 0, append(numbers(kind, 3), sized(path)...)...)
 }
 
 // beaten returns the operations of the heartbeats that reached the server since the last call.
@@ -186,16 +171,19 @@ func TestConnAnswers(t *testing.T) {
 				b.greet(t)
 				time.Sleep(500 * time.Millisecond)
 				sent := time.Now()
-				xid := int32(7)
-				b.send(t, xid, c.op)
-				time.Sleep(300 * time.Millisecond)
-				b.send(t, 9, OpSync) // later, and not answered
+				xid := int32(1)
+				b.ask(c.op)
+				time.Sleep(10 * time.Millisecond)
+				b.ask(OpSync) // later, and not answered
 				if c.answerXid != 0 {
 					xid = c.answerXid
 				}
 				answer := replyFrame(xid, c.code, bodies[c.op]...)
+				if c.code != CodeOK {
+					answer = replyFrame(xid, c.code)
+				}
 				if xid == XidEvent {
-					answer = replyFrame(xid, 0, numbers(EventCreated, 3, 1, '/'<<24)...)
+					answer = eventFrame(EventCreated, "/")
 				}
 				b.answer(t, answer)
 				got := b.events.answers
@@ -212,15 +200,15 @@ func TestConnAnswers(t *testing.T) {
 					return
 				}
 				if xid != 8 {
-					if len(b.events.faults) > 0 {
-						t.Fatalf("refused: %v", b.events.faults)
+					if err := b.Err(); err != nil {
+						t.Fatalf("refused: %v", err)
 					}
 					b.answer(t, answer) // said twice, it counts once
 				}
 				if len(b.events.answers) > 1 {
 					t.Error("a second reply to the same request was counted")
 				}
-				if err := <-b.reads; !errors.Is(err, ErrBadFrame) {
+				if err := <-b.over; !errors.Is(err, ErrBadFrame) {
 					t.Errorf("after an answer that was not due: %v, want %v", err, ErrBadFrame)
 				}
 			})
@@ -228,89 +216,102 @@ func TestConnAnswers(t *testing.T) {
 	}
 }
 
-func TestConnGreeting(t *testing.T) {
+// The session is told of the greeting, and closed by a request that goes ahead of those that wait. The answer ends
+// the connection.
+func TestConnBeginsAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		hello := time.Now()
-		b.send(t, 0, 0)
-		<-b.got
+		b.start(t)
+		b.CloseSession() // too early: it would close another session, or none
 		time.Sleep(100 * time.Millisecond)
-		go b.read()
 		b.answer(t, greetingFrame(42, 6000))
 		if len(b.events.greetings) != 1 || b.events.greetings[0].Session != 42 || !b.events.hellos[0].Equal(hello) {
 			t.Errorf("greeted with %+v, sent %v ago", b.events.greetings, time.Since(b.events.hellos[0]))
 		}
-		b.send(t, 5, OpClose)
-		b.answer(t, replyFrame(5, 0))
-		if b.events.closes != 1 {
-			t.Error("the answer to closeSession was not seen")
+		b.CloseSession()
+		if ops := b.beaten(); len(ops) != 1 || ops[0] != OpClose {
+			t.Fatalf("sent %v, want closeSession", ops)
+		}
+		b.answer(t, replyFrame(firstXid-1, 0))
+		if err := <-b.over; b.events.closes != 1 || !errors.Is(err, net.ErrClosed) {
+			t.Errorf("after the answer to closeSession: %d confirmed, %v", b.events.closes, err)
 		}
 	})
 }
 
-// Greetings that end the connection before zk.Conn sees them. zk.Conn must see the greeting of an
-// expired session.
+// Greetings that end the connection.
 func TestConnGreetingRefused(t *testing.T) {
+	long := greetingFrame(42, 6000)
+	long = append(long, 0)
+	binary.BigEndian.PutUint32(long, uint32(len(long)-4))
 	for _, c := range []struct {
 		name     string
 		frame    []byte
 		refuse   error
-		fails    error
+		want     error
 		expiries int
 	}{
 		{"another session", greetingFrame(43, 6000), ErrReplaced, ErrReplaced, 0},
-		{"malformed", frameOf(0xff, 60), nil, ErrBadFrame, 0},
+		{"malformed", frameOf(0xff, 41), nil, ErrBadFrame, 0},
+		{"too long", long, nil, ErrBadFrame, 0},
 		{"of impossible length", []byte{0x7f, 0xff, 0xff, 0xff}, nil, ErrBadFrame, 0},
-		{"expired", greetingFrame(0, 0), nil, nil, 1},
+		{"an answer in its place", replyFrame(1, 0), nil, ErrBadFrame, 0},
+		{"expired", greetingFrame(0, 0), nil, ErrNoSession, 1},
+		{"it stops", greetingFrame(42, 6000)[:20], nil, ErrSilent, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
+				b := newBench(t, Identity{"digest", []byte("a:1")})
 				b.events.refuse = c.refuse
-				b.send(t, 0, 0)
+				b.start(t)
 				go func() { _, _ = b.server.Write(c.frame) }()
-				n, err := b.Read(make([]byte, 64))
-				if !errors.Is(err, c.fails) || c.fails != nil && n != 0 || c.fails == nil && n == 0 {
-					t.Errorf("read %d bytes, %v, want %v", n, err, c.fails)
+				if err := <-b.over; !errors.Is(err, c.want) {
+					t.Errorf("ended with %v, want %v", err, c.want)
 				}
 				if b.events.expiries != c.expiries {
 					t.Errorf("%d expiries, want %d", b.events.expiries, c.expiries)
+				}
+				if len(b.got) > 0 {
+					t.Errorf("a frame was sent behind such a greeting: %v", <-b.got)
 				}
 			})
 		})
 	}
 }
 
-// A server that does not greet is given up after the limit, and the reader gets the reason. A
-// greeted connection has no limit of its own, whatever deadlines zk.Conn sets. Silence says how
-// long an answer has been due.
+// A server that does not greet is given up after the limit, also one that does not take the handshake. A greeted
+// connection has no limit of its own. Silence says how long an answer has been due.
 func TestConnSilence(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.send(t, 0, 0)
-		go b.read()
-		start := time.Now()
-		if err := <-b.reads; !errors.Is(err, ErrSilent) || time.Since(start) != time.Second {
-			t.Errorf("%v after %v", err, time.Since(start))
-		}
-		if len(b.events.faults) != 1 {
-			t.Errorf("told of %v", b.events.faults)
-		}
-	})
+	for _, takes := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			start := time.Now()
+			if takes {
+				b.start(t)
+			} else {
+				go func() { b.over <- b.Serve(Hello{TimeoutMillis: 6000}) }()
+			}
+			if err := <-b.over; !errors.Is(err, ErrSilent) || time.Since(start) != time.Second {
+				t.Errorf("takes the handshake: %v: %v after %v", takes, err, time.Since(start))
+			}
+			if b.Greeted() {
+				t.Error("greeted")
+			}
+		})
+	}
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.greet(t)
-		_ = b.SetReadDeadline(time.Now().Add(time.Second))
-		_ = b.SetDeadline(time.Now().Add(time.Second))
-		if d, _ := b.Silence(time.Now().Add(900 * time.Millisecond)); d != 0 {
+		if d, _ := b.Silence(time.Now().Add(900 * time.Millisecond)); d != 0 || !b.Greeted() {
 			t.Errorf("silent for %v with nothing in flight", d)
 		}
-		b.send(t, 1, OpSync)
+		b.ask(OpSync)
 		time.Sleep(time.Minute)
 		if d, _ := b.Silence(time.Now()); d != time.Minute {
 			t.Errorf("silent for %v after a minute", d)
 		}
-		event := replyFrame(XidEvent, 0, numbers(EventCreated, 3, 0)...)
+		event := eventFrame(EventCreated, "/a")
 		b.answer(t, event[:2])
 		if bytes, frame := b.Silence(time.Now()); bytes != 0 || frame != time.Minute {
 			t.Errorf("no bytes for %v, no frame for %v after two bytes", bytes, frame)
@@ -319,38 +320,78 @@ func TestConnSilence(t *testing.T) {
 		if bytes, frame := b.Silence(time.Now()); bytes != 0 || frame != 0 {
 			t.Errorf("no bytes for %v, no frame for %v after an event", bytes, frame)
 		}
-		select {
-		case err := <-b.reads:
+		if err := b.Err(); err != nil {
 			t.Errorf("given up: %v", err)
-		default:
 		}
 	})
 }
 
-// A write that fails reports success, and the reader gets the error.
-func TestConnWriteNeverFails(t *testing.T) {
+// A write that fails ends the connection, and so does one that never ends once the connection is cut.
+func TestConnWriteFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.greet(t)
 		b.server.Close()
-		b.send(t, 1, OpSync)
-		if <-b.reads == nil {
-			t.Error("the reader was not told")
+		b.ask(OpSync)
+		if err := <-b.over; !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("ended with %v", err)
 		}
-		b.send(t, 2, OpSync)
 	})
 	synctest.Test(t, func(t *testing.T) { // nobody reads at the other end
-		near, far := net.Pipe()
-		defer far.Close()
-		w := New(near, config(&fakeEvents{}))
-		b := &bench{Conn: w}
-		start := time.Now()
-		b.send(t, 0, 0)
-		if d := time.Since(start); d != time.Second {
-			t.Errorf("gave up after %v, want a second", d)
+		b := newBench(t, Identity{"digest", []byte("a:1")})
+		go func() { b.over <- b.Serve(Hello{TimeoutMillis: 6000}) }()
+		if _, err := ReadFrame(b.server, MaxFrame); err != nil {
+			t.Fatal(err)
 		}
-		if _, err := w.Read(make([]byte, 1)); err == nil {
-			t.Error("the reader was not told")
+		b.answer(t, greetingFrame(42, 6000))
+		time.Sleep(time.Second)
+		if !b.Stalled(time.Now()) {
+			t.Error("not stalled")
+		}
+		why := errors.New("enough")
+		b.Cut(why)
+		if err := <-b.over; err != why {
+			t.Errorf("ended with %v, want %v", err, why)
+		}
+	})
+}
+
+// busyEvents calls the connection from within an event, as a session may.
+type busyEvents struct {
+	*fakeEvents
+	w *Conn
+}
+
+func (e busyEvents) call() {
+	e.w.Silence(Now())
+	e.w.Call(Call{Frame: callFrame(OpDelete, "/a"), Done: func(Reply) {}})
+	e.w.CloseSession()
+}
+func (e busyEvents) Greeted(g Greeting, sent time.Time) error { e.call(); return nil }
+func (e busyEvents) Answered(a Answered)                      { e.call(); e.fakeEvents.Answered(a) }
+func (e busyEvents) Fired(int32, string)                      { e.call() }
+func (e busyEvents) Expired()                                 { e.call(); e.w.Cut(ErrNoSession) }
+
+// A connection holds no lock when it tells its session something.
+func TestEventsHoldNoLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.cfg.Events = busyEvents{b.events, b.Conn}
+		b.greet(t)
+		b.answer(t, eventFrame(EventDeleted, "/a"))
+		b.ask(OpSync)
+		var xids []int32
+		for len(b.got) > 0 {
+			if f := <-b.got; f[0] > 0 {
+				xids = append(xids, f[0])
+			}
+		}
+		if len(xids) != 3 {
+			t.Fatalf("calls %v were sent, want 3", xids)
+		}
+		b.answer(t, replyFrame(1, CodeOK))
+		if len(b.events.answers) != 1 {
+			t.Errorf("%d answers count", len(b.events.answers))
 		}
 	})
 }

@@ -5,10 +5,9 @@ import (
 	"io"
 	"testing"
 	"testing/synctest"
-	"time"
 )
 
-// Err returns the first reason for which a connection ended. The errors that follow from it do not
+// Err returns the first reason for which a connection ended, and Serve the same. The errors that follow from it do not
 // replace it.
 func TestConnErr(t *testing.T) {
 	cut := errors.New("cut by the session")
@@ -16,33 +15,30 @@ func TestConnErr(t *testing.T) {
 		do   func(t *testing.T, b *bench)
 		want error
 	}{
-		"not ended":      {func(*testing.T, *bench) {}, nil},
-		"closed":         {func(_ *testing.T, b *bench) { b.Close() }, nil},
-		"hung up":        {func(_ *testing.T, b *bench) { b.server.Close() }, io.EOF},
-		"cut":            {func(_ *testing.T, b *bench) { b.Cut(cut) }, cut},
-		"cut twice":      {func(_ *testing.T, b *bench) { b.Cut(cut); b.Cut(errors.New("again")) }, cut},
-		"cut, hung up":   {func(_ *testing.T, b *bench) { b.Cut(cut); b.server.Close() }, cut},
-		"bad frame":      {func(t *testing.T, b *bench) { b.answer(t, numbers(-7)) }, ErrBadFrame},
-		"bad, then cut":  {func(t *testing.T, b *bench) { b.answer(t, numbers(-7)); b.Cut(cut) }, ErrBadFrame},
-		"cut, then sent": {func(t *testing.T, b *bench) { b.Cut(cut); b.send(t, 1, OpSync) }, cut},
+		"hung up":          {func(_ *testing.T, b *bench) { b.server.Close() }, io.EOF},
+		"within a frame":   {func(t *testing.T, b *bench) { b.answer(t, numbers(20)); b.server.Close() }, io.ErrUnexpectedEOF},
+		"cut":              {func(_ *testing.T, b *bench) { b.Cut(cut) }, cut},
+		"cut twice":        {func(_ *testing.T, b *bench) { b.Cut(cut); b.Cut(errors.New("again")) }, cut},
+		"cut, hung up":     {func(_ *testing.T, b *bench) { b.Cut(cut); b.server.Close() }, cut},
+		"bad frame":        {func(t *testing.T, b *bench) { b.answer(t, numbers(-7)) }, ErrBadFrame},
+		"bad, then cut":    {func(t *testing.T, b *bench) { b.answer(t, numbers(-7)); b.Cut(cut) }, ErrBadFrame},
+		"bad event":        {func(t *testing.T, b *bench) { b.answer(t, eventFrame(9, "/")) }, ErrBadFrame},
+		"cut, then called": {func(_ *testing.T, b *bench) { b.Cut(cut); b.ask(OpSync) }, cut},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t)
 			b.greet(t)
+			if err := b.Err(); err != nil {
+				t.Fatal(err)
+			}
 			c.do(t, b)
-			synctest.Wait()
-			if err := b.Err(); !errors.Is(err, c.want) || c.want == nil && err != nil {
-				t.Errorf("%s: %v, want %v", name, err, c.want)
+			if served := <-b.over; !errors.Is(b.Err(), c.want) || !errors.Is(served, c.want) {
+				t.Errorf("%s: %v, and Serve returned %v; want %v", name, b.Err(), served, c.want)
+			}
+			hungUp := errors.Is(c.want, io.EOF) || errors.Is(c.want, io.ErrUnexpectedEOF)
+			if b.hungUp.Load() != hungUp {
+				t.Errorf("%s: the server has hung up: %v, want %v", name, b.hungUp.Load(), hungUp)
 			}
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.send(t, 0, 0)
-		go b.read()
-		time.Sleep(time.Minute)
-		if err := b.Err(); err != ErrSilent {
-			t.Errorf("without a greeting: %v", err)
-		}
-	})
 }

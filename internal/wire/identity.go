@@ -11,13 +11,8 @@ type Identity struct {
 }
 
 // identities presents the identities of a session on one connection. It sends them right behind
-// the handshake, before zk.Conn has seen the answer, so that no request can come before them. A
-// server takes them in order, before everything that follows. A server that refuses an identity
-// says so, closes the connection and reads no further.
-//
-// zk.Conn could present identities too. But it forgets an identity if the connection breaks
-// between the answer and its note of the answer, it takes a round trip for each, and it tries
-// forever after a refusal.
+// the greeting, ahead of all requests. A server takes them in order, before everything that follows. A
+// server that refuses an identity says so, closes the connection and reads no further.
 type identities struct {
 	list     []Identity
 	answered int

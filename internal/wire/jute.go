@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -101,6 +102,17 @@ type Decoder struct {
 
 // Decode returns a decoder for the bytes after a frame's length.
 func Decode(frame []byte) Decoder { return Decoder{Rest: frame[4:]} }
+
+// whole returns what is wrong if a body was too short, or has not ended.
+func (d *Decoder) whole() error {
+	switch {
+	case d.Bad:
+		return errors.New("it ends too early, or has an impossible length within it")
+	case len(d.Rest) > 0:
+		return fmt.Errorf("%d bytes are left over", len(d.Rest))
+	}
+	return nil
+}
 
 // Bytes takes the next n bytes.
 func (d *Decoder) Bytes(n int) []byte {

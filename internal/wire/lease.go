@@ -9,7 +9,7 @@ import (
 // # The lease clock
 //
 // A session must know, without being told, until when the ensemble cannot have expired it.
-// zk.Conn learns of an expiry only from a server, when it reaches one again. By then other
+// A client can learn of an expiry only from a server, when it reaches one again. By then other
 // clients may have held its locks for a long time. This comment is the whole derivation, and
 // every other place refers to it. Facts about the servers are from ZooKeeper 3.8 and 3.9:
 // SessionTrackerImpl, ExpiryQueue, LearnerHandler, Leader, Learner, LearnerSessionTracker.

@@ -21,17 +21,17 @@ type listings struct {
 
 // aList is a request for a list, and the callers that want it.
 type aList struct {
-	frame []byte
+	Call
 	read  read
-	done  []func(Reply)
-	since int // how many calls had left when it stepped aside
+	more  []func(Reply) // the callers that have joined
+	since int           // how many calls had left when it stepped aside
 }
 
 // join adds a caller to a list that waits aside, if it is the same.
-func (l *listings) join(one call) bool {
+func (l *listings) join(one Call) bool {
 	for i := range l.all {
-		if bytes.Equal(l.all[i].frame[8:], one.frame[8:]) { // behind the length and the number
-			l.all[i].done = append(l.all[i].done, one.done)
+		if bytes.Equal(l.all[i].Frame[8:], one.Frame[8:]) { // behind the length and the number
+			l.all[i].more = append(l.all[i].more, one.Done)
 			return true
 		}
 	}
@@ -39,8 +39,8 @@ func (l *listings) join(one call) bool {
 }
 
 // aside makes a list wait aside.
-func (l *listings) aside(one call, r read) {
-	l.all = append(l.all, aList{one.frame, r, []func(Reply){one.done}, l.left})
+func (l *listings) aside(one Call, r read) {
+	l.all = append(l.all, aList{one, r, nil, l.left})
 }
 
 // due finds a list that may leave now: one of which no answer of unknown length is on its way, if nothing else waits
@@ -56,16 +56,27 @@ func (l *listings) due(e *expected, idle bool) bool {
 }
 
 // first returns the list that due has found, as one call.
-func (l *listings) first() call {
-	one := l.all[l.next]
-	return call{one.frame, func(r Reply) {
-		if len(one.done) > 1 {
-			r.Shared = new(any)
-		}
-		for _, done := range one.done {
+func (l *listings) first() Call { return l.all[l.next].together() }
+
+// together returns the request as one call for all callers. They get the same answer, one after the other.
+func (a aList) together() Call {
+	if len(a.more) == 0 {
+		return a.Call
+	}
+	return Call{a.Frame, a.Check, func(r Reply) {
+		a.Done(r)
+		for _, done := range a.more {
 			done(r)
 		}
 	}}
+}
+
+// calls returns all lists that wait aside.
+func (l *listings) calls() (all []Call) {
+	for _, one := range l.all {
+		all = append(all, one.together())
+	}
+	return all
 }
 
 // pop removes the list that due has found.

@@ -12,8 +12,7 @@ import (
 type burst struct {
 	calls
 	t    *testing.T
-	most int // calls in flight
-	xid  int32
+	most int      // calls in flight
 	sent [][]byte // without an answer
 	got  []string // the names of the callers who have an answer, in order
 }
@@ -26,7 +25,7 @@ func newBurst(t *testing.T, window int) *burst {
 
 // want adds a call.
 func (b *burst) want(name, path string, op int32) {
-	b.post(call{callFrame(op, path), func(r Reply) {
+	b.post(Call{callFrame(op, path), nil, func(r Reply) {
 		if r.Err != nil {
 			name += ": " + r.Err.Error()
 		}
@@ -39,7 +38,7 @@ func (b *burst) leave() (all []string) {
 	now := time.Now()
 	for {
 		b.window.calls = b.most // answers would widen it
-		frames := b.take(now, now, func() int32 { b.xid--; return b.xid })
+		frames := b.take(now, now)
 		if len(frames) == 0 {
 			return all
 		}
@@ -58,8 +57,9 @@ func pathOf(frame []byte) string { return string(frame[16 : 16+binary.BigEndian.
 func (b *burst) answer(size int) {
 	oldest := b.sent[0]
 	b.sent = b.sent[1:]
-	b.calls.answer(time.Now(), xidOf(oldest), 0, Reply{Body: Decoder{Rest: make([]byte, size)}})
-	b.deliver(0)
+	one := b.find(xidOf(oldest))
+	b.answered(time.Now(), xidOf(oldest), size)
+	one.Done(Reply{})
 }
 
 func (b *burst) check(what string, got []string, want ...string) {

@@ -47,7 +47,7 @@ func AuthFrame(scheme string, credential []byte) []byte {
 	return e.Frame()
 }
 
-// pingFrame returns a ping like those of zk.Conn.
+// pingFrame returns a ping.
 func pingFrame() []byte {
 	e := NewFrame()
 	e.Int32(XidPing)

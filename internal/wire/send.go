@@ -3,89 +3,89 @@ package wire
 import (
 	"bytes"
 	"math"
+	"time"
 )
 
-// Write sends one frame. zk.Conn writes each frame whole.
-//
-// Write never fails. After a failed write it closes the socket and reports success, so every failure reaches
-// zk.Conn once, through its reader, as a closed connection.
-func (w *Conn) Write(b []byte) (int, error) {
-	w.sendAll(nil, func() [][]byte { return w.outgoing(b) })
-	return len(b), nil
+// The goroutine that writes. What it writes at once counts as sent when the write begins, in the order of the frames.
+
+// sends sends heartbeats, and the calls that wait, until the connection has ended.
+func (w *Conn) sends() {
+	timer := time.NewTimer(aside)
+	defer timer.Stop()
+	w.send(nil) // the identities
+	for {
+		select {
+		case <-w.closed:
+			return
+		case <-w.posted:
+			select { // the heartbeats that are due go ahead of these calls
+			case <-timer.C:
+			case <-w.answered:
+			default:
+				w.send(nil)
+				continue
+			}
+		case <-timer.C:
+		case <-w.answered:
+		}
+		owns := w.cfg.Events.Owns()
+		var wait time.Duration
+		w.send(func() [][]byte {
+			now := Now()
+			out := w.duties(now, owns)
+			wait = w.beat.next(now).Sub(now)
+			return out
+		})
+		timer.Reset(wait)
+	}
 }
 
-// sendAll sends the frames that ahead returns, calls that wait and have room in the window, and the frames that
-// behind returns. Both functions may be nil, and are called with w.mu held. If a write fails, sendAll closes the
-// connection.
-func (w *Conn) sendAll(ahead, behind func() [][]byte) {
-	select {
-	case w.writing <- struct{}{}:
-	case <-w.closed:
-		return
-	}
-	defer func() { <-w.writing }()
+// send sends what is urgent, the frames that beats returns, and calls that wait and have room in the window. beats may
+// be nil, and is called with w.mu held.
+func (w *Conn) send(beats func() [][]byte) {
 	w.mu.Lock()
-	var out [][]byte
-	open := w.openLocked()
-	if ahead != nil {
-		out = ahead()
+	out := w.urgent
+	w.urgent = nil
+	if beats != nil {
+		out = append(out, beats()...)
 	}
-	if open {
-		now := Now()
-		oldest := sending{at: now}
-		if first, ok := w.flight.oldest(); ok {
-			oldest = first
-		}
-		out = append(out, w.calls.take(now, oldest.at, w.xidLocked)...)
+	now := Now()
+	oldest := sending{at: now}
+	if first, ok := w.flight.oldest(); ok {
+		oldest = first
 	}
-	if behind != nil {
-		out = append(out, behind()...)
-	}
-	w.noteLocked(out)
+	out = append(out, w.calls.take(now, oldest.at)...)
+	sent := w.noteLocked(out)
 	w.mu.Unlock()
 	if len(out) == 0 {
 		return
 	}
-	w.since.Store(int64(w.lastSent.Sub(w.made))) // only the goroutine with the token writes lastSent
-	defer w.since.Store(0)
 	all := out[0]
 	if len(out) > 1 {
 		all = bytes.Join(out, nil)
 	}
-	if _, err := w.Conn.Write(all); err != nil {
-		_ = w.ended(err)
-		w.Close()
-	}
-	if w.calls.canLeave() { // they did not fit into this write, or had to wait for these frames
+	if w.write(sent, all) == nil && w.calls.canLeave() { // they did not fit into this write
 		w.poke()
 	}
 }
 
-// openLocked reports whether calls can be sent: the server has greeted, and has been sent the identities.
-func (w *Conn) openLocked() bool { return !w.greeted.IsZero() && len(w.urgent) == 0 }
-
-// outgoing returns the frames to send now that zk.Conn sends b: the handshake, or closeSession. Pings are
-// sent at other times: see beat.go. The caller holds w.mu.
-func (w *Conn) outgoing(b []byte) [][]byte {
-	switch {
-	case w.hello.IsZero():
-		return [][]byte{w.cfg.Seen.fill(b)}
-	case opOf(b) == OpPing:
-		return nil
+// write writes to the network. If it fails, it has ended the connection.
+func (w *Conn) write(now time.Time, b []byte) error {
+	w.since.Store(int64(now.Sub(w.made)))
+	defer w.since.Store(0)
+	_, err := w.conn.Write(b)
+	if err != nil {
+		w.lose(err)
 	}
-	return [][]byte{b}
+	return err
 }
 
-// noteLocked notes when the frames are sent, and what a quorum's answer to them will prove.
-func (w *Conn) noteLocked(out [][]byte) {
+// noteLocked notes when the frames are sent, and what a quorum's answer to them will prove. It returns when.
+func (w *Conn) noteLocked(out [][]byte) time.Time {
 	if len(out) == 0 {
-		return
+		return w.lastSent
 	}
 	w.lastSent = Now()
-	if w.hello.IsZero() {
-		w.hello = w.lastSent
-		return
-	}
 	w.trail.half = w.cfg.Half(w.timeout)
 	for _, frame := range out {
 		xid, op := xidOf(frame), opOf(frame)
@@ -98,10 +98,11 @@ func (w *Conn) noteLocked(out [][]byte) {
 		}
 		w.flight.add(s)
 	}
+	return w.lastSent
 }
 
-// xidLocked returns a number for a request of our own. After the last number comes the first again. The request
-// that had it was answered long ago.
+// xidLocked returns a number for a request of the connection itself. After the last number comes the first again. The
+// request that had it was answered long ago.
 func (w *Conn) xidLocked() int32 {
 	if w.lastXid == math.MinInt32 {
 		w.lastXid = firstXid

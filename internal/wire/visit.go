@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bufio"
 	"net"
 )
 
@@ -20,7 +21,10 @@ type Outcome struct {
 	Refused  bool // the server refused an identity, and all that follows it
 }
 
-const visitXid = 1
+const (
+	visitXid   = 1
+	visitFrame = 1 << 10 // no answer to a visit is as long
+)
 
 // Run makes the visit. It returns when the server has confirmed closeSession or the connection
 // has ended. The caller must bound the time.
@@ -32,12 +36,10 @@ func (v Visit) Run(c net.Conn) (out Outcome) {
 	if _, err := c.Write(append(all, CloseFrame(visitXid)...)); err != nil {
 		return out
 	}
-	var in frames
-	buf := make([]byte, 256)
+	in := bufio.NewReader(c)
 	for !out.Gone {
-		n, err := c.Read(buf)
-		bad := in.feed(buf[:n], func(head []byte) ([]field, error) { return nil, v.take(&out, head) }, func() {})
-		if err != nil || bad != nil {
+		frame, err := ReadFrame(in, visitFrame)
+		if err != nil || len(frame) < 4+replyHeader || v.take(&out, frame[4:]) != nil {
 			break
 		}
 	}
@@ -46,14 +48,15 @@ func (v Visit) Run(c net.Conn) (out Outcome) {
 
 // take takes one frame from the server. The greeting says whether the session was still there.
 // The answer to closeSession says that it is gone.
-func (v Visit) take(out *Outcome, head []byte) error {
+func (v Visit) take(out *Outcome, frame []byte) error {
 	if out.Greeted {
-		xid, code := replyOf(head)
+		d := Decoder{Rest: frame}
+		xid, _, code := d.Int32(), d.Int64(), d.Int32()
 		out.Gone = out.Gone || xid == visitXid && (code == CodeOK || code == CodeSessionExpired)
 		out.Refused = out.Refused || xid == XidAuth && code != CodeOK
 		return nil
 	}
-	g, err := parseGreeting(head)
+	g, err := parseGreeting(frame)
 	if err == nil && v.Hello.Session != 0 && g.Session != 0 && g.Session != v.Hello.Session {
 		err = Replaced(g.Session)
 	}

@@ -15,9 +15,9 @@ import "time"
 //
 // Bytes are those of the request and of the answer, as far as it can be foreseen (expect.go).
 //
-// The calls have negative request numbers, since positive ones are those of zk.Conn. Servers do not count requests
-// with negative numbers towards their limit of outstanding requests (globalOutstandingLimit). This window is what
-// bounds them until zk.Conn is replaced.
+// Calls have positive request numbers, so servers count them towards their limit of outstanding requests
+// (globalOutstandingLimit). A server over its limit stops reading a connection until that connection's calls are
+// answered, and a heartbeat behind them waits as long. So the time that answers take is what counts here too.
 const (
 	// windowPerTimeout is which part of a timeout calls may take that do not wait for an outage.
 	windowPerTimeout = 20

@@ -289,47 +289,30 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The end of the stream closes the connection at once, also while a write waits for a peer that takes no bytes.
+// The end of the stream ends the connection at once, also while a write waits for a peer that takes no bytes.
 func TestEndOfStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
 		half := &halfClosed{Conn: near, over: make(chan struct{})}
-		events := &fakeEvents{}
-		w := New(half, config(events))
-		defer events.beats.Wait()
-		defer w.Close()
-		go func() { _, _ = w.Write(Hello{TimeoutMillis: 6000}.Frame()) }()
+		w := New(half, config(&fakeEvents{}))
+		ended := make(chan error, 1)
+		go func() { ended <- w.Serve(Hello{TimeoutMillis: 6000}) }()
 		if _, err := ReadFrame(far, MaxFrame); err != nil {
 			t.Fatal(err)
 		}
-		ended := make(chan error, 1)
-		go func() {
-			buf := make([]byte, 100)
-			for {
-				if _, err := w.Read(buf); err != nil {
-					ended <- err
-					return
-				}
-			}
-		}()
 		if _, err := far.Write(greetingFrame(42, 6000)); err != nil {
 			t.Fatal(err)
 		}
-		w.Call(callFrame(OpDelete, "/a"), func(Reply) {})
-		wrote := make(chan struct{})
-		go func() { defer close(wrote); _, _ = w.Write(syncFrame(5)) }()
-		synctest.Wait()
-		select {
-		case <-wrote:
+		w.Call(Call{Frame: callFrame(OpDelete, "/a"), Done: func(Reply) {}})
+		time.Sleep(2 * stall)
+		if !w.Stalled(time.Now()) {
 			t.Fatal("the write does not wait")
-		default:
 		}
 		began := time.Now()
 		close(half.over)
 		<-ended
-		<-wrote
 		if took := time.Since(began); took != 0 {
-			t.Errorf("the writer waited for %v after the end of the stream", took)
+			t.Errorf("the connection ended %v after the end of the stream", took)
 		}
 	})
 }

@@ -155,7 +155,7 @@ func TestSecrets(t *testing.T) {
 	}
 
 	for _, proof := range []string{
-		"zookeeper: ", "Request: ", "Hold ended: ",
+		"zookeeper connection ended", "Request: ", "Hold ended: ",
 		"zookeeper session opened", "zookeeper session suspended", "zookeeper session reconnected",
 		"zookeeper session lost", "zookeeper session closed", "no connection to zookeeper",
 		"the server refuses the identity of scheme",

@@ -47,7 +47,7 @@ var mutants = []mutant{
 	{"own-watch-unsettled", "mutex", "the predecessor's end grants a lock to one whose watch on its own node is not set yet, and whose node is gone",
 		[]edit{{"queue/wait.go", "\tif seen == turnCame {\n\t\t// If", "\tif false {\n\t\t// If"}}},
 	{"arrival-clock", "mutex", "an answer that took long is taken for proof of what was when it came",
-		[]edit{{"internal/wire/receive.go", "Touched: sent.proof", "Touched: now"}}},
+		[]edit{{"internal/wire/serve.go", "Touched: sent.proof", "Touched: now"}}},
 	{"no-rearm", "mutex", "after a change of data nobody watches any more, and the wake-up is lost",
 		[]edit{{"queue/look.go", "again = true // changed,", "again = again || event == plumbing.WatchBroken // changed,"}}},
 	{"caller-cleanup", "mutex", "a cancelled call leaves its node, for as long as its session lives",
@@ -223,7 +223,7 @@ var mutants = []mutant{
 			{"session/wireevents.go", "\tif a.Quorum {\n", "\tif true {\n"},
 			// And asks for nothing else, since behind a write no sync is answered either.
 			{"internal/wire/beat.go", "out = append(out, agreeFrame(w.xidLocked()))", "out = append(out, syncFrame(w.xidLocked()))"},
-			{"internal/wire/receive.go", "w.urgent = append(w.urgent, agreeFrame(w.xidLocked()))", "w.urgent = append(w.urgent, syncFrame(w.xidLocked()))"},
+			{"internal/wire/serve.go", "w.urgent = append(w.urgent, agreeFrame(w.xidLocked()))", "w.urgent = append(w.urgent, syncFrame(w.xidLocked()))"},
 		}},
 	{"handshake-proves", leaseKind, "takes the handshake for a proof, as if what was proven on another connection were true of this one's leader",
 		[]edit{{"session/wireevents.go", "\t\ts.clock.Heard(sent)\n", "\t\ts.clock.Prove(sent)\n"}}},

@@ -1,0 +1,152 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+)
+
+// ErrBadFrame means that a server has sent something that no server sends.
+var ErrBadFrame = errors.New("malformed frame from the server")
+
+// ErrNoSession means that the server does not know the session that was asked for.
+var ErrNoSession = errors.New("the server has no such session")
+
+// socket is what a Conn reads from. It notes when bytes come, also in the middle of a long answer.
+type socket Conn
+
+func (s *socket) Read(b []byte) (int, error) {
+	n, err := s.conn.Read(b)
+	if n > 0 {
+		s.mu.Lock()
+		s.lastBytes = Now()
+		s.mu.Unlock()
+	}
+	return n, err
+}
+
+// frame returns the next frame without its length. The next call overwrites it.
+func (w *Conn) frame() ([]byte, error) {
+	var head [4]byte
+	if err := w.read(head[:], io.EOF); err != nil {
+		return nil, err
+	}
+	n := int(int32(binary.BigEndian.Uint32(head[:])))
+	if n < replyHeader || n > MaxFrame {
+		return nil, w.explain(badLength(n))
+	}
+	w.mu.Lock()
+	w.lastHeard = Now()
+	w.mu.Unlock()
+	if cap(w.body) > keptBody {
+		w.body = nil
+	}
+	body := w.body[:0]
+	for len(body) < n { // room is made as bytes come: a server can lie about the length
+		have := len(body)
+		body = slices.Grow(body, min(n-have, max(have, keptBody)))
+		body = body[:min(n, cap(body))]
+		if err := w.read(body[have:], io.ErrUnexpectedEOF); err != nil {
+			return nil, err
+		}
+	}
+	w.body = body
+	return body, nil
+}
+
+// read fills b. end is the error if the stream ends before the first byte. If read fails, it has ended the connection.
+func (w *Conn) read(b []byte, end error) error {
+	_, err := io.ReadFull(w.in, b)
+	if err == io.EOF {
+		err = end
+	}
+	if err != nil {
+		w.lose(err)
+	}
+	return err
+}
+
+// keptBody is up to which length the memory of a frame serves the next one too.
+const keptBody = 4 << 10
+
+// explain returns why a frame of an impossible length ends the connection. If it is an answer that is too long for this
+// client, it ends the call. A server answers in order, so it is the answer to the oldest request in flight, if that is a
+// read.
+func (w *Conn) explain(bad badLength) error {
+	if bad <= MaxFrame {
+		return bad
+	}
+	w.mu.Lock()
+	oldest, ok := w.flight.oldest()
+	w.mu.Unlock()
+	if !ok || oldest.op != OpGetChildren2 && oldest.op != OpGetData {
+		return bad
+	}
+	why := longAnswer(bad)
+	one := w.calls.find(oldest.xid)
+	w.calls.answered(Now(), oldest.xid, 0)
+	one.done(Reply{Err: why})
+	return why
+}
+
+// badLength is an ErrBadFrame for a frame of that length.
+type badLength int
+
+func (n badLength) Error() string {
+	if text := n.text(); text != "" {
+		return fmt.Sprintf("%v: it begins with %q, so this is no ZooKeeper server", ErrBadFrame, text)
+	}
+	return fmt.Sprintf("%v: %d bytes long", ErrBadFrame, int(n))
+}
+
+func (n badLength) Is(target error) bool { return target == ErrBadFrame }
+
+// text returns the four bytes of the length if they are text, as of a server that speaks HTTP, SSH or Redis's protocol.
+func (n badLength) text() string {
+	b := binary.BigEndian.AppendUint32(nil, uint32(n))
+	for _, c := range b {
+		if c < ' ' || c > '~' {
+			return ""
+		}
+	}
+	return string(b)
+}
+
+// Sizes of what servers send.
+const (
+	replyHeader  = 16 // xid, zxid, error code
+	connectReply = 36 // version, timeout, session, password; servers of 3.4 and later add whether they are read-only
+)
+
+// Greeting is a server's answer to a [Hello].
+type Greeting struct {
+	TimeoutMillis int32
+	Session       int64 // 0: the session has expired
+	Password      [PasswordLength]byte
+}
+
+// Timeout is the session timeout that the server grants.
+func (g Greeting) Timeout() time.Duration { return time.Duration(g.TimeoutMillis) * time.Millisecond }
+
+func parseGreeting(frame []byte) (Greeting, error) {
+	if len(frame) != connectReply && len(frame) != connectReply+1 {
+		return Greeting{}, fmt.Errorf("%w: handshake of %d bytes", ErrBadFrame, len(frame))
+	}
+	d := Decoder{Rest: frame}
+	d.Int32() // protocol version
+	g := Greeting{TimeoutMillis: d.Int32(), Session: d.Int64()}
+	if n := d.Int32(); n != PasswordLength {
+		return Greeting{}, fmt.Errorf("%w: password of %d bytes", ErrBadFrame, n)
+	}
+	copy(g.Password[:], d.Bytes(PasswordLength))
+	if g.Session != 0 && g.TimeoutMillis <= 0 {
+		return Greeting{}, fmt.Errorf("%w: session timeout of %d ms", ErrBadFrame, g.TimeoutMillis)
+	}
+	return g, nil
+}
+
+func xidOf(frame []byte) int32 { return int32(binary.BigEndian.Uint32(frame[4:])) }
+func opOf(frame []byte) int32  { return int32(binary.BigEndian.Uint32(frame[8:])) }
