@@ -53,6 +53,8 @@ type Session struct {
 	live     chan struct{}
 	liveOnce sync.Once
 
+	watchOnce sync.Once // begins the watchdog
+
 	mu       sync.Mutex // guards what follows
 	greeting wire.Greeting
 	margin   time.Duration // that the clock keeps

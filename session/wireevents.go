@@ -20,6 +20,7 @@ func (e *wireEvents) Greeted(g wire.Greeting, sent time.Time) error {
 		return err
 	}
 	s.setConnected(true)
+	s.watchOnce.Do(func() { s.watchdog.keep(s) }) // also before it is live: a server may never answer an identity
 	if len(s.cfg.auths) == 0 {
 		s.goLive()
 	}
@@ -93,10 +94,7 @@ func (e *shortLease) Unwrap() error { return ErrInvalid }
 
 // goLive makes the session live once the servers have accepted its identities.
 func (s *Session) goLive() {
-	s.liveOnce.Do(func() {
-		close(s.live)
-		s.watchdog.keep(s)
-	})
+	s.liveOnce.Do(func() { close(s.live) })
 }
 
 // Accepted implements wire.Events.
