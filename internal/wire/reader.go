@@ -41,9 +41,6 @@ func (w *Conn) frame() ([]byte, error) {
 	w.mu.Lock()
 	w.lastHeard = Now()
 	w.mu.Unlock()
-	if cap(w.body) > keptBody {
-		w.body = nil
-	}
 	body := w.body[:0]
 	for len(body) < n { // room is made as bytes come: a server can lie about the length
 		have := len(body)
@@ -53,7 +50,9 @@ func (w *Conn) frame() ([]byte, error) {
 			return nil, err
 		}
 	}
-	w.body = body
+	if cap(body) <= keptBody {
+		w.body = body
+	}
 	return body, nil
 }
 
