@@ -19,14 +19,23 @@ var ErrNoSession = errors.New("the server has no such session")
 type socket Conn
 
 func (s *socket) Read(b []byte) (int, error) {
-	n, err := s.conn.Read(b)
-	if n > 0 {
-		s.mu.Lock()
-		s.lastBytes = Now()
-		s.mu.Unlock()
+	for range emptyReads {
+		n, err := s.conn.Read(b)
+		if n > 0 {
+			s.mu.Lock()
+			s.lastBytes = Now()
+			s.mu.Unlock()
+		}
+		if n > 0 || err != nil {
+			return n, err
+		}
 	}
-	return n, err
+	return 0, io.ErrNoProgress
 }
+
+// emptyReads is after how many reads in a row without bytes and without an error a connection is given up, as in package
+// bufio. Not every dialer's connections follow the rules.
+const emptyReads = 100
 
 // frame returns the next frame without its length. The next call overwrites it.
 func (w *Conn) frame() ([]byte, error) {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"io"
 	"math"
 	"time"
 )
@@ -73,7 +74,10 @@ func (w *Conn) send(beats func() [][]byte) {
 func (w *Conn) write(now time.Time, b []byte) error {
 	w.since.Store(int64(now.Sub(w.made)))
 	defer w.since.Store(0)
-	_, err := w.conn.Write(b)
+	n, err := w.conn.Write(b)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
 	if err != nil {
 		w.lose(err)
 	}
