@@ -78,6 +78,7 @@ type calls struct {
 	deletes  line               // those that came when others waited for room; they go first
 	lists    listings           // those that wait aside
 	sent     map[int32]sentCall // by number
+	counted  int                // how many of sent the server counts
 	most     int                // how many sent has had at a time since it was made
 	count    int64              // how many calls were sent
 	over     bool
@@ -162,8 +163,8 @@ func (c *calls) begin(timeout time.Duration) {
 const together = 16 << 10
 
 // take returns the frames of calls to send now. Others may have to wait for the next write, or for room in the
-// window. oldest is when the oldest frame in flight was sent.
-func (c *calls) take(now, oldest time.Time) [][]byte {
+// window. oldest is when the oldest frame in flight was sent. own returns a number below zero.
+func (c *calls) take(now, oldest time.Time, own func() int32) [][]byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.window.look(now, oldest)
@@ -177,7 +178,7 @@ func (c *calls) take(now, oldest time.Time) [][]byte {
 		from.pop()
 		c.lists.left++
 		c.count++
-		xid := xidOfCall(c.count)
+		xid := c.xidLocked(own)
 		binary.BigEndian.PutUint32(one.Frame[4:], uint32(xid))
 		if c.sent == nil {
 			c.sent = make(map[int32]sentCall)
@@ -261,9 +262,19 @@ func (c *calls) canLeave() bool {
 	return from != nil
 }
 
-// xidOfCall returns the request number of the n-th call of a connection, counted from 1. Servers count requests with
-// positive numbers towards their limit. After the last number comes the first again: the request that had it was
-// answered long ago.
+// xidLocked returns the number of the call that leaves. Servers count requests with positive numbers towards their limit.
+// Over its limit, a server reads nothing behind a request that it counts until that is answered. So only one of the
+// calls in flight counts: if all did, a heartbeat behind them would wait for the sum of their times.
+func (c *calls) xidLocked(own func() int32) int32 {
+	if c.counted > 0 {
+		return own()
+	}
+	c.counted++
+	return xidOfCall(c.count)
+}
+
+// xidOfCall returns the positive number of the n-th call of a connection, counted from 1. After the last number comes the
+// first again: the request that had it was answered long ago.
 func xidOfCall(n int64) int32 { return int32((n-1)%math.MaxInt32) + 1 }
 
 // find returns the call in flight with that number.
@@ -280,6 +291,9 @@ func (c *calls) answered(now time.Time, xid int32, size int) {
 	one, ok := c.sent[xid]
 	if !ok {
 		return
+	}
+	if xid > 0 {
+		c.counted--
 	}
 	if delete(c.sent, xid); len(c.sent) == 0 && c.most > flightRoom {
 		c.sent, c.most = nil, 0 // a map does not shrink

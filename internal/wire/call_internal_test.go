@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net"
 	"runtime"
@@ -242,6 +243,8 @@ func TestNumbers(t *testing.T) {
 // After a burst, the calls of a connection take no more memory than before it.
 func TestCallsShrink(t *testing.T) {
 	var c calls
+	w := &Conn{lastXid: firstXid}
+	own := w.xidLocked
 	c.begin(time.Hour)
 	heap := func() uint64 {
 		runtime.GC()
@@ -251,17 +254,16 @@ func TestCallsShrink(t *testing.T) {
 		return m.HeapAlloc
 	}
 	burst := func(n int) {
-		first := c.count
 		frame := callFrame(OpDelete, "/a")
 		for range n {
 			c.post(Call{Frame: frame, Done: func(Reply) {}})
 		}
 		c.window.calls, c.window.bytes = n, n*len(frame)
 		for c.canLeave() {
-			c.take(Now(), Now())
+			c.take(Now(), Now(), own)
 		}
-		for i := range n {
-			c.answered(Now(), xidOfCall(first+1+int64(i)), 0)
+		for xid := range maps.Clone(c.sent) {
+			c.answered(Now(), xid, 0)
 		}
 	}
 	burst(10)

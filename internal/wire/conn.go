@@ -94,8 +94,8 @@ func New(c net.Conn, cfg Config) *Conn {
 	return w
 }
 
-// firstXid is where the numbers of a connection's own requests begin to count down. The numbers of calls count up
-// from 1. Numbers just below zero have meanings of their own.
+// firstXid is where the numbers of a connection's own requests begin to count down. The numbers of calls that
+// servers count begin at 1 and count up. Numbers just below zero have meanings of their own.
 const firstXid = -1000
 
 // Err returns why the connection has ended, or nil if it has not.

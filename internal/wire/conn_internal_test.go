@@ -382,7 +382,7 @@ func TestEventsHoldNoLock(t *testing.T) {
 		b.ask(OpSync)
 		var xids []int32
 		for len(b.got) > 0 {
-			if f := <-b.got; f[0] > 0 {
+			if f := <-b.got; f[1] == OpDelete || f[1] == OpSync {
 				xids = append(xids, f[0])
 			}
 		}

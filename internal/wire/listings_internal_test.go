@@ -14,11 +14,12 @@ type burst struct {
 	t    *testing.T
 	most int      // calls in flight
 	sent [][]byte // without an answer
+	own  *Conn    // for numbers below zero
 	got  []string // the names of the callers who have an answer, in order
 }
 
 func newBurst(t *testing.T, window int) *burst {
-	b := &burst{t: t, most: window}
+	b := &burst{t: t, most: window, own: &Conn{lastXid: firstXid}}
 	b.begin(10 * time.Second)
 	return b
 }
@@ -38,7 +39,7 @@ func (b *burst) leave() (all []string) {
 	now := time.Now()
 	for {
 		b.window.calls = b.most // answers would widen it
-		frames := b.take(now, now)
+		frames := b.take(now, now, b.own.xidLocked)
 		if len(frames) == 0 {
 			return all
 		}

@@ -55,7 +55,7 @@ func (w *Conn) send(beats func() [][]byte) {
 	if first, ok := w.flight.oldest(); ok {
 		oldest = first
 	}
-	out = append(out, w.calls.take(now, oldest.at)...)
+	out = append(out, w.calls.take(now, oldest.at, w.xidLocked)...)
 	sent := w.noteLocked(out)
 	w.mu.Unlock()
 	if len(out) == 0 {

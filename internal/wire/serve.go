@@ -124,7 +124,7 @@ func (w *Conn) take(frame []byte) error {
 			return badAnswer(sent.op, err)
 		}
 	}
-	if xid >= 0 {
+	if one.number > 0 {
 		w.cfg.Seen.answered(zxid)
 	}
 	w.learn(sent, code, zxid, Now())
