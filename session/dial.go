@@ -27,7 +27,7 @@ type dialer struct {
 	// useful says that the last connection was of use. See answered.
 	useful atomic.Bool
 
-	attempts sync.WaitGroup // dials in progress, including those of races that are over
+	attempts sync.WaitGroup // dials in progress, including those of races that are over, and learnTick
 
 	waitMu  sync.Mutex // held while the user's BackOff runs, which may call the manager: so no other lock is
 	wait    backoff.BackOff

@@ -25,8 +25,18 @@ func (s *Session) stayConnected() {
 			w.Cut(err)
 			return
 		}
-		s.connectionEnded(w, to, w.Serve(s.hello()))
+		s.serve(w, to)
 	}
+}
+
+// serve serves a connection until it has ended. The requests without an answer end last, so that they end with the loss
+// if this is one. They do so even if a function of the user ends this goroutine.
+func (s *Session) serve(w *wire.Conn, to target) {
+	defer w.Forsake()
+	why := w.Serve(s.hello())
+	s.cfg.log.Debug("zookeeper connection ended", "server", to.String(), "err", why)
+	s.judge(w, to, why)
+	s.setConnected(false)
 }
 
 func (s *Session) connection(c net.Conn) *wire.Conn {
@@ -52,13 +62,9 @@ func (s *Session) hello() wire.Hello {
 	return wire.Hello{TimeoutMillis: int32(s.cfg.timeout.Milliseconds())}
 }
 
-// connectionEnded takes the end of a connection. The requests without an answer end last, so that they end with the
-// loss if this is one.
-//
-// With TLS 1.3, for example, a client whose certificate is refused learns of that only after its own part of the
-// handshake.
-func (s *Session) connectionEnded(w *wire.Conn, to target, why error) {
-	s.cfg.log.Debug("zookeeper connection ended", "server", to.String(), "err", why)
+// judge has the dialer know what the end of a connection says of a server. With TLS 1.3, for example, a client whose
+// certificate is refused learns of that only after its own part of the handshake.
+func (s *Session) judge(w *wire.Conn, to target, why error) {
 	switch {
 	case errors.Is(why, wire.ErrBadFrame):
 		s.dialer.distrust(to, why)
@@ -66,8 +72,6 @@ func (s *Session) connectionEnded(w *wire.Conn, to target, why error) {
 	case !w.Greeted():
 		s.dialer.failed(to, &failure{stepHandshake, to.String(), why})
 	}
-	s.setConnected(false)
-	w.Forsake()
 }
 
 // stake returns for how long the session is certain without a connection. It returns 0 if there

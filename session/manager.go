@@ -208,7 +208,7 @@ func (m *Manager) run() {
 	asking, giveUp := context.WithCancel(context.Background())
 	defer giveUp()
 	learn := sync.OnceFunc(func() {
-		teardowns.Go(func() error { m.dialer.learnTick(m.open); return nil })
+		m.dialer.attempts.Go(func() { m.dialer.learnTick(m.open) })
 	})
 	wait := m.cfg.retry()
 	for m.open.Err() == nil {

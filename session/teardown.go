@@ -17,32 +17,36 @@ import (
 const askTime = time.Second
 
 // teardown cleans up after an ended session: it ends its connection, its goroutines, and the session on the
-// server. It returns when all of that is done. ctx bounds how long it asks the servers. An error
-// says that no server has confirmed the end.
+// server. It returns when all of that is done, or when ctx ends. An error says that no server has confirmed the end.
 func (s *Session) teardown(ctx context.Context) error {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.tearDown(ctx)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done(): // a function of the user, such as a hook or the Close of a connection, may not return
+	}
+	if ctx.Err() != nil && !s.closedOnServer() {
+		return fmt.Errorf("session: close %s: no server has confirmed it; it ends by expiry", sessionID(s.ID()))
+	}
+	return nil
+}
+
+// tearDown is teardown. ctx bounds how long it asks the servers.
+func (s *Session) tearDown(ctx context.Context) {
 	if w := s.present(); w != nil && s.isConnected() {
 		w.CloseSession()
 		s.awaitServed(ctx, askTime)
 	}
 	s.cut(net.ErrClosed)
 	s.closeOnServer(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		<-s.served
-		s.mu.Lock()
-		s.torn = true
-		s.mu.Unlock()
-		s.work.wait()
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done(): // a function of the user, such as a dialer or a hook, does not return
-	}
-	if ctx.Err() != nil && !s.closedOnServer() {
-		return fmt.Errorf("session: close %s: no server has confirmed it; it ends by expiry", sessionID(s.ID()))
-	}
-	return nil
+	<-s.served
+	s.mu.Lock()
+	s.torn = true
+	s.mu.Unlock()
+	s.work.wait()
 }
 
 // awaitServed waits until the last connection of the session has ended, but not for longer than limit.
