@@ -132,7 +132,8 @@ FUZZ ?= 60s
 .PHONY: fuzz
 fuzz: ## Look for answers of a server that do harm, for FUZZ each, 60s unless given
 	go test ./internal/tests/proofs/hostileservers -run xxx -fuzz FuzzHostile -fuzztime $(FUZZ)
-	go test ./internal/wire -run xxx -fuzz 'FuzzBody$$' -fuzztime $(FUZZ)
+	go test ./internal/wire -run xxx -fuzz 'FuzzAnswer$$' -fuzztime $(FUZZ)
+	go test ./internal/wire -run xxx -fuzz 'FuzzGreeting$$' -fuzztime $(FUZZ)
 	go test ./internal/wire -run xxx -fuzz 'FuzzFrames$$' -fuzztime $(FUZZ)
 
 .PHONY: conformance
