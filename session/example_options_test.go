@@ -123,8 +123,8 @@ func ExampleTrace() {
 	// held /locks/invoice-42, lost: false
 }
 
-// Without the password, servers refuse what only its owner may do. WithACL says who may use the nodes that a
-// program makes. Use WithTLS too: otherwise the password crosses the network in the clear.
+// WithAuth presents a user and a password to the servers, and WithACL gives the nodes that a program makes to that user
+// alone. Use WithTLS too: otherwise the password crosses the network in the clear.
 func ExampleWithAuth() {
 	ctx := context.Background()
 	servers, stop := serveExample()
