@@ -4,12 +4,12 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"runtime"
 	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/goroutines"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -121,7 +121,7 @@ func TestHoldersAreNoGoroutines(t *testing.T) {
 	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
 		release(t, acquire(t, on(t, m, "/locks/before")))
 		synctest.Wait()
-		before := runtime.NumGoroutine()
+		before := goroutines.Count()
 		leases := make([]*queue.Lease, locks)
 		for i := range leases {
 			leases[i] = acquire(t, on(t, m, "/locks/"+strconv.Itoa(i)))
@@ -129,7 +129,7 @@ func TestHoldersAreNoGoroutines(t *testing.T) {
 		time.Sleep(2 * watchAfter)
 		synctest.Wait()
 		const kept = 4 // of the session, for its next requests
-		if n := runtime.NumGoroutine() - before; n > kept {
+		if n := goroutines.Count() - before; n > kept {
 			t.Errorf("%d goroutines more for %d locks that are held", n, locks)
 		}
 		for _, l := range leases {

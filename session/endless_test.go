@@ -2,11 +2,11 @@ package session_test
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/goroutines"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -52,7 +52,7 @@ func TestRequestNeedsNoGoroutine(t *testing.T) {
 		_, s := virtually(t, "zookeeper:2181", srv.Dialer())
 		held := srv.HoldReply(zktest.Any(zktest.OpGetData))
 		const callers = 20
-		before := runtime.NumGoroutine()
+		before := goroutines.Count()
 		var all sync.WaitGroup
 		for i := range callers {
 			ctx := t.Context()
@@ -62,7 +62,7 @@ func TestRequestNeedsNoGoroutine(t *testing.T) {
 			all.Go(func() { _, _, _ = s.Get(ctx, "/") })
 		}
 		synctest.Wait()
-		if n := runtime.NumGoroutine() - before; n > callers {
+		if n := goroutines.Count() - before; n > callers {
 			t.Errorf("%d requests in flight have %d goroutines", callers, n)
 		}
 		held.Release()

@@ -1,19 +1,20 @@
 package session
 
 import (
-	"runtime"
 	"testing"
 	"testing/synctest"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/goroutines"
 )
 
 // One goroutine calls thousands of functions that come at once, in order.
 func TestErrands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e errands
-		before, most, n := runtime.NumGoroutine(), 0, 0
+		before, most, n := goroutines.Count(), 0, 0
 		for i := range 8000 {
 			e.add(func() {
-				most = max(most, runtime.NumGoroutine())
+				most = max(most, goroutines.Count())
 				if i != n {
 					t.Errorf("%d comes after %d others", i, n)
 				}
@@ -32,14 +33,14 @@ func TestRemovalsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bareSession(t, newFakeConfig(t))
 		s.work.init(s.life.Done())
-		before := runtime.NumGoroutine()
+		before := goroutines.Count()
 		done := 0
 		var all []<-chan struct{}
 		for range 8000 {
 			all = append(all, s.remove(t.Context(), "/n", nil).Done())
 		}
 		synctest.Wait()
-		if n := runtime.NumGoroutine() - before; n > 1 {
+		if n := goroutines.Count() - before; n > 1 {
 			t.Errorf("%d goroutines, want one", n)
 		}
 		s.end(lossError(1, lossExpired))

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/leasectx"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/goroutines"
 )
 
 var errLost = errors.New("lost")
@@ -184,14 +184,14 @@ func TestLeaseEnds(t *testing.T) {
 // Neither the contexts nor contexts that are derived from them cost goroutines.
 func TestNoGoroutines(t *testing.T) {
 	l := newLease(time.Hour)
-	before := runtime.NumGoroutine()
+	before := goroutines.Count()
 	for range 100 {
 		one := l.context(t, context.Background())
 		derived, cancel := context.WithTimeout(l.context(t, one), time.Hour)
 		defer cancel()
 		defer context.AfterFunc(derived, func() {})()
 	}
-	if n := runtime.NumGoroutine() - before; n > 0 {
+	if n := goroutines.Count() - before; n > 0 {
 		t.Errorf("%d goroutines more", n)
 	}
 }
