@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+
+	"github.com/turnstile-go/turnstile/internal/logbook"
 )
 
 // containers is what a manager knows of its servers' container nodes. ZooKeeper before 3.5.1 has none, and
@@ -116,7 +118,7 @@ func outcomeOf(err, broken error) outcome {
 		return outcomeUnimplemented
 	case kind == answered:
 		return outcomeAnswer
-	case kind != refused && hungUp(broken):
+	case kind != refused && logbook.HungUp(broken):
 		return outcomeHangUp
 	}
 	return outcomeNone

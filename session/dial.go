@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/turnstile-go/turnstile/internal/logbook"
 )
 
 // dialer makes all connections of a manager. It outlives sessions, so that a manager whose
@@ -19,7 +21,7 @@ type dialer struct {
 	cfg     *config
 	hosts   *hosts
 	tick    tick
-	logbook *logbook
+	logbook *logbook.Logbook
 
 	// containers is here because what a manager learns of its servers outlives sessions too.
 	containers *containers
@@ -69,8 +71,8 @@ func newDialer(cfg *config) *dialer {
 	}
 	h := newHosts(cfg.servers, lookup)
 	return &dialer{
-		cfg: cfg, hosts: h, tick: tick{told: cfg.tick}, logbook: newLogbook(cfg, h.failedNames), wait: cfg.retry(),
-		containers: newContainers(),
+		cfg: cfg, hosts: h, tick: tick{told: cfg.tick}, wait: cfg.retry(), containers: newContainers(),
+		logbook: logbook.New(cfg.log, logbook.Terms{Timeout: cfg.timeout, Margin: cfg.margin}, h.failedNames),
 	}
 }
 
@@ -92,18 +94,18 @@ func (d *dialer) close(ctx context.Context) {
 // dial connects to a server. It dials at once after a connection that was of use, and otherwise
 // after growing waits, which are short while a session is at stake. It returns when connected or
 // when ctx ends.
-func (d *dialer) dial(ctx context.Context, s stake) (net.Conn, target, error) {
+func (d *dialer) dial(ctx context.Context, s stake) (net.Conn, logbook.Target, error) {
 	c, to, err := d.race(ctx, s, func() time.Duration { return d.nextWait(s) }, d)
 	if err != nil {
 		return nil, to, err
 	}
-	d.waiting(to, &failure{stepHandshake, to.String(), errNoAnswer})
+	d.waiting(&logbook.Failure{Step: logbook.StepHandshake, To: to, Err: logbook.ErrNoAnswer})
 	return c, to, nil
 }
 
 // dialNow connects to a server for something other than the session. It dials at once, and has
 // waits of its own.
-func (d *dialer) dialNow(ctx context.Context) (net.Conn, target, error) {
+func (d *dialer) dialNow(ctx context.Context) (net.Conn, logbook.Target, error) {
 	var wait backoff.BackOff
 	return d.race(ctx, nil, func() time.Duration {
 		if wait == nil {
@@ -116,20 +118,20 @@ func (d *dialer) dialNow(ctx context.Context) (net.Conn, target, error) {
 
 // witness is told how the dials of a race go.
 type witness interface {
-	failed(to target, why error)
-	waiting(to target, f *failure) // f is the reason if nothing else happens
+	failed(why error)
+	waiting(f *logbook.Failure) // f is the reason if nothing else happens
 }
 
 // aside is the witness of dials for something other than the session. They say nothing about why
 // there is no session.
 type aside struct{}
 
-func (aside) failed(target, error)     {}
-func (aside) waiting(target, *failure) {}
+func (aside) failed(error)             {}
+func (aside) waiting(*logbook.Failure) {}
 
 // step is what one dial of a race reports: first where it goes, then how it ended.
 type step struct {
-	to   target
+	to   logbook.Target
 	conn net.Conn
 	err  error
 }
@@ -138,18 +140,20 @@ type step struct {
 // before it has failed and wait has passed. A dial also begins when the one before it has run for
 // longer than pace. The slow dial goes on and can still win. So servers that do not answer cost
 // little time, and so do networks on which a handshake takes seconds.
-func (d *dialer) race(ctx context.Context, s stake, wait func() time.Duration, w witness) (net.Conn, target, error) {
+func (d *dialer) race(
+	ctx context.Context, s stake, wait func() time.Duration, w witness,
+) (net.Conn, logbook.Target, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the other dials
 	steps := make(chan step)
 	var (
-		to     target           // of the last dial
+		to     logbook.Target   // of the last dial
 		racing int              // dials that have begun and not failed
 		next   <-chan time.Time // says when another begins
 	)
 	begin := func() {
 		if racing > 0 {
-			w.waiting(to, &failure{stepDial, to.String(), errNoAnswer})
+			w.waiting(&logbook.Failure{Step: logbook.StepDial, To: to, Err: logbook.ErrNoAnswer})
 		}
 		racing++
 		next = nil
@@ -188,7 +192,7 @@ func (d *dialer) race(ctx context.Context, s stake, wait func() time.Duration, w
 		case <-ctx.Done():
 		}
 	}
-	return nil, target{}, ctx.Err()
+	return nil, logbook.Target{}, ctx.Err()
 }
 
 // attempt makes one dial of a race.
@@ -202,16 +206,16 @@ func (d *dialer) attempt(ctx context.Context, s stake, steps chan<- step, w witn
 			}
 		}
 	}
-	fail := func(to target, err error) {
+	fail := func(to logbook.Target, err error) {
 		if ctx.Err() == nil { // no other dial has won
-			w.failed(to, err)
+			w.failed(err)
 			d.cfg.log.Debug("zookeeper dial failed", "err", err)
 		}
 		tell(step{to: to, err: err})
 	}
 	to, err := d.hosts.next(ctx)
 	if err != nil {
-		fail(target{}, err)
+		fail(logbook.Target{}, err)
 		return
 	}
 	tell(step{to: to})
@@ -226,7 +230,7 @@ func (d *dialer) attempt(ctx context.Context, s stake, steps chan<- step, w witn
 		return dialled{c, err}
 	})
 	if !returned {
-		c.err = &failure{stepDial, to.String(), errGoexit}
+		c.err = &logbook.Failure{Step: logbook.StepDial, To: to, Err: errGoexit}
 	}
 	if c.err != nil {
 		fail(to, c.err)
@@ -275,14 +279,14 @@ func half(left time.Duration) time.Duration {
 }
 
 // connect dials one address. Its errors are failures.
-func (d *dialer) connect(ctx context.Context, t target) (net.Conn, error) {
+func (d *dialer) connect(ctx context.Context, t logbook.Target) (net.Conn, error) {
 	open := d.cfg.dial
 	if open == nil {
 		open = new(net.Dialer).DialContext
 	}
-	c, err := open(ctx, "tcp", t.addr)
+	c, err := open(ctx, "tcp", t.Addr)
 	if err != nil {
-		return nil, &failure{stepDial, t.String(), err}
+		return nil, &logbook.Failure{Step: logbook.StepDial, To: t, Err: err}
 	}
 	boundUnsent(c)
 	if d.cfg.tls == nil {
@@ -291,12 +295,12 @@ func (d *dialer) connect(ctx context.Context, t target) (net.Conn, error) {
 	cfg := d.cfg.tls
 	if cfg.ServerName == "" { // the name is sent (SNI) even with InsecureSkipVerify
 		cfg = cfg.Clone()
-		cfg.ServerName = t.host
+		cfg.ServerName = t.Host
 	}
 	secure := tls.Client(c, cfg)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		c.Close()
-		return nil, &failure{stepTLS, t.String(), err}
+		return nil, &logbook.Failure{Step: logbook.StepTLS, To: t, Err: err}
 	}
 	return &tlsConn{Conn: secure, under: c}, nil
 }
@@ -377,27 +381,27 @@ func (d *dialer) setFailure(err error) {
 }
 
 // failed takes why an attempt to get a session has failed.
-func (d *dialer) failed(to target, why error) {
+func (d *dialer) failed(why error) {
 	d.setFailure(why)
-	d.record(to, why)
+	d.record(why)
 }
 
 // record passes a failure on to the log.
-func (d *dialer) record(to target, why error) {
+func (d *dialer) record(why error) {
 	switch why := why.(type) { //nolint:errorlint // these two come as they were made
-	case *failure:
-		d.logbook.failed(to.addr, why)
-	case failures: // of names
+	case *logbook.Failure:
+		d.logbook.Failed(why)
+	case logbook.Failures: // of names
 		for _, f := range why {
-			d.logbook.failed(f.to, f)
+			d.logbook.Failed(f)
 		}
 	}
 }
 
 // waiting takes what an attempt waits for. That is the reason only if there is no other failure to
 // report.
-func (d *dialer) waiting(to target, f *failure) {
-	d.logbook.waiting(to.addr, f)
+func (d *dialer) waiting(f *logbook.Failure) {
+	d.logbook.Waiting(f)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.failure == nil {
@@ -407,9 +411,9 @@ func (d *dialer) waiting(to target, f *failure) {
 
 // distrust notes that a server has sent something wrong. The next dial then waits, even if the
 // connection was of use before.
-func (d *dialer) distrust(to target, why error) {
-	f := &failure{stepConnected, to.String(), why}
-	d.logbook.broke(to, f)
+func (d *dialer) distrust(to logbook.Target, why error) {
+	f := &logbook.Failure{Step: logbook.StepConnected, To: to, Err: why}
+	d.logbook.Broke(f)
 	d.useful.Store(false)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -422,7 +426,7 @@ func (d *dialer) lastFailure() error {
 	why := cmp.Or(d.failure, d.fault)
 	d.mu.Unlock()
 	if names := d.hosts.failedNames(); why == nil && len(names) > 0 {
-		return failures(names)
+		return logbook.Failures(names)
 	}
 	return why
 }

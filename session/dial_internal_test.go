@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/turnstile-go/turnstile/internal/logbook"
 )
 
 // pipes is a dialer whose connections know whether they were closed.
@@ -236,15 +238,15 @@ func TestDialerRaces(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if took := time.Since(start); took > c.most || c.want != "" && to.addr != c.want {
-						t.Errorf("%s after %v, want %s within %v", to.addr, took, c.want, c.most)
+					if took := time.Since(start); took > c.most || c.want != "" && to.Addr != c.want {
+						t.Errorf("%s after %v, want %s within %v", to.Addr, took, c.want, c.most)
 					}
 					synctest.Wait()
 					if p.most > c.atOnce || p.now != 0 || p.open() != 1 {
 						t.Errorf("%d dials at once, %d still under way, %d connections", p.most, p.now, p.open())
 					}
 					if d.hosts.last != to {
-						t.Errorf("connected to %s, and %s is taken for the last", to.addr, d.hosts.last.addr)
+						t.Errorf("connected to %s, and %s is taken for the last", to.Addr, d.hosts.last.Addr)
 					}
 					conn.Close()
 				})
@@ -280,7 +282,7 @@ func TestDialerClosesLosers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{slow: map[string]time.Duration{"a:1": 3 * time.Second, "b:1": 2 * time.Second}}
 		d := dialerOf(t, p, "a:1,b:1")
-		d.hosts.won(target{"b:1", "b"}) // a is dialled first, b a second later
+		d.hosts.won(logbook.Target{Addr: "b:1", Host: "b"}) // a is dialled first, b a second later
 		if _, _, err := d.dial(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -301,8 +303,8 @@ func TestDialerSlowName(t *testing.T) {
 		for i := range 3 {
 			start := time.Now()
 			_, to, err := d.dialNow(t.Context())
-			if err != nil || to.addr != "10.0.0.9:1" || time.Since(start) > resolutionDelay || i > 0 && time.Since(start) > 0 {
-				t.Errorf("dial %d: %q, %v after %v", i, to.addr, err, time.Since(start))
+			if err != nil || to.Addr != "10.0.0.9:1" || time.Since(start) > resolutionDelay || i > 0 && time.Since(start) > 0 {
+				t.Errorf("dial %d: %q, %v after %v", i, to.Addr, err, time.Since(start))
 			}
 		}
 	})
@@ -315,7 +317,7 @@ func TestDialerNewAddresses(t *testing.T) {
 		d := dialerOf(t, p, "h1:1")
 		dns := &fakeDNS{names: map[string][]string{"zk": {"10.0.0.1", "10.0.0.2", "10.0.0.3"}}}
 		d.hosts = hostsOf(t, dns, hostPort{"zk", "1"})
-		d.hosts.won(target{"10.0.0.1:1", "zk"})
+		d.hosts.won(logbook.Target{Addr: "10.0.0.1:1", Host: "zk"})
 		nextAddr(t, d.hosts)
 		d.answered(time.Hour)
 		time.Sleep(time.Hour)
@@ -324,8 +326,8 @@ func TestDialerNewAddresses(t *testing.T) {
 		time.AfterFunc(later, func() { dns.set(map[string][]string{"zk": {"10.0.1.1", "10.0.1.2"}}, nil) })
 		left := func() time.Duration { return 9*time.Second - time.Since(start) }
 		_, to, err := d.dial(t.Context(), left)
-		if took := time.Since(start); err != nil || !strings.HasPrefix(to.addr, "10.0.1.") || took > later+time.Second {
-			t.Errorf("%s, %v after %v", to.addr, err, took)
+		if took := time.Since(start); err != nil || !strings.HasPrefix(to.Addr, "10.0.1.") || took > later+time.Second {
+			t.Errorf("%s, %v after %v", to.Addr, err, took)
 		}
 	})
 }

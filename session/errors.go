@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -92,12 +93,32 @@ func (e *endError) Unwrap() []error { return []error{ErrLost, e.why} }
 
 func lossError(id int64, why error) error { return &endError{id, why} }
 
+// reasonOf returns why a session was lost, for texts that name the session already.
+func reasonOf(err error) error {
+	var end *endError
+	if errors.As(err, &end) {
+		return end.why
+	}
+	return err
+}
+
 func closedError(id int64) error {
 	return fmt.Errorf("session %s: %w", sessionID(id), ErrClosed)
 }
 
 // sessionID returns a session id as the servers log it.
 func sessionID(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }
+
+// errSilence is the reason for cutting a connection on which an answer is due.
+func errSilence(d time.Duration) error {
+	return fmt.Errorf("no answer for %v, so this side cut the connection", d.Round(time.Millisecond))
+}
+
+// errLongAnswer is the reason for cutting a connection on which one answer takes too long.
+func errLongAnswer(d time.Duration) error {
+	return fmt.Errorf("one answer has taken %v, so this side cut the connection to save the session",
+		d.Round(time.Millisecond))
+}
 
 func invalidf(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))

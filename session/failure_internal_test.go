@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"math/big"
@@ -22,55 +21,27 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// The texts of failures are what operators read.
-func TestFailureTexts(t *testing.T) {
-	dialled := func(err error) error {
-		return &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{Port: 1}, Err: err}
-	}
+// The texts of the reasons for which this side cuts a connection.
+func TestCutTexts(t *testing.T) {
 	for _, c := range []struct {
-		step string
+		step logbook.Step
 		err  error
 		want string
 	}{
-		{stepDial, connRefused(), "connection refused"},
-		{stepDial, dialled(os.NewSyscallError("connect", syscall.EHOSTUNREACH)), "no route to host"},
-		{stepDial, dialled(os.ErrDeadlineExceeded), "no answer"},
-		{stepDial, context.DeadlineExceeded, "no answer"},
-		{stepDial, fmt.Errorf("by way of a proxy: %w", syscall.ECONNREFUSED), "by way of a proxy: connection refused"},
-		{stepLookup, &net.DNSError{Err: "no such host", Name: "zk1", Server: "10.0.0.2:53", IsNotFound: true}, "no such host"},
-		{stepLookup, &net.DNSError{Err: "i/o timeout", Name: "zk1", IsTimeout: true}, "no answer"},
-		{stepTLS, io.EOF, "the server hung up; is this its port for TLS?"},
-		{stepTLS, x509.UnknownAuthorityError{}, "x509: certificate signed by unknown authority"},
-		{stepHandshake, io.EOF, "the server hung up: it is not serving (starting, without a quorum, or read-only for want of one), has too many connections (maxClientCnxns), or wants TLS"},
-		{stepHandshake, &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, "the server hung up: it is not serving (starting, without a quorum, or read-only for want of one), has too many connections (maxClientCnxns), or wants TLS"},
-		{stepHandshake, &net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, "remote error: tls: certificate required"},
-		{stepHandshake, wire.ErrSilent, "no answer"},
-		{stepConnected, io.EOF, "the server closed the connection"},
-		{stepConnected, &net.OpError{Op: "write", Err: os.NewSyscallError("write", syscall.EPIPE)}, "the server closed the connection"},
-		{stepConnected, &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, "connection reset by peer"},
-		{stepConnected, errSilence(2345678 * time.Microsecond), "no answer for 2.346s, so this side cut the connection"},
-		{stepDial, errors.New("two\nlines\x1b[2J"), "two\uFFFDlines\uFFFD[2J"},
-		{stepDial, errors.New(strings.Repeat("x", 1000)), strings.Repeat("x", 200) + "…"},
+		{logbook.StepHandshake, wire.ErrSilent, "no answer"},
+		{logbook.StepConnected, errSilence(2345678 * time.Microsecond), "no answer for 2.346s, so this side cut the connection"},
+		{logbook.StepConnected, errLongAnswer(2345678 * time.Microsecond), "one answer has taken 2.346s, so this side cut the connection to save the session"},
 	} {
-		f := &failure{c.step, target{"10.0.0.1:2181", "zk1"}.String(), c.err}
-		if got, want := f.Error(), c.step+" zk1:2181 (10.0.0.1:2181): "+c.want; got != want {
-			t.Errorf("%#v:\ngot  %s\nwant %s", c.err, got, want)
+		f := &logbook.Failure{Step: c.step, To: logbook.Target{Addr: "zk1:2181", Host: "zk1"}, Err: c.err}
+		if got, want := f.Error(), string(c.step)+" zk1:2181: "+c.want; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
 		}
-		if !errors.Is(f, c.err) {
-			t.Errorf("%v does not match its cause", f)
-		}
-	}
-	var many failures
-	for i := range 7 {
-		many = append(many, &failure{stepLookup, fmt.Sprintf("zk%d", i), errNoAnswer})
-	}
-	if got := many.Error(); strings.Count(got, "; ") != mostNamed || !strings.HasSuffix(got, "; and 2 more") || strings.Contains(got, "\n") {
-		t.Errorf("many failures: %s", got)
 	}
 }
 

@@ -9,30 +9,9 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/logbook"
 )
-
-// target is one address to dial, and the host that it belongs to.
-type target struct {
-	addr string
-	host string // as in the connect string; TLS verifies it
-}
-
-// name returns host and port as in the connect string.
-func (t target) name() string {
-	_, port, err := net.SplitHostPort(t.addr)
-	if err != nil {
-		return t.addr
-	}
-	return net.JoinHostPort(t.host, port)
-}
-
-// String returns the name, and the address if it is another text.
-func (t target) String() string {
-	if name := t.name(); name != t.addr {
-		return name + " (" + t.addr + ")"
-	}
-	return t.addr
-}
 
 const (
 	// resolutionDelay is how long the first dial of a round waits for names that are still being
@@ -69,17 +48,17 @@ type hosts struct {
 
 	mu    sync.Mutex
 	names []*name
-	round time.Time       // when the present round began; zero: the next dial begins a round
-	tried map[target]bool // in this round
-	last  target          // the address handed out last, or connected to since
-	news  chan struct{}   // closed and replaced when a lookup has ended
+	round time.Time               // when the present round began; zero: the next dial begins a round
+	tried map[logbook.Target]bool // in this round
+	last  logbook.Target          // the address handed out last, or connected to since
+	news  chan struct{}           // closed and replaced when a lookup has ended
 }
 
 // name is one server of the connect string.
 type name struct {
 	hostPort
 	fixed  bool // host is an address
-	found  []target
+	found  []logbook.Target
 	fresh  bool      // found was resolved in this round
 	asking bool      // a lookup is running
 	asked  time.Time // when the first lookup since the last success began
@@ -93,7 +72,7 @@ func newHosts(servers []hostPort, lookup func(ctx context.Context, host string) 
 	for _, s := range servers {
 		n := &name{hostPort: s}
 		if _, err := netip.ParseAddr(s.host); err == nil || lookup == nil {
-			n.fixed, n.fresh, n.found = true, true, []target{{s.String(), s.host}}
+			n.fixed, n.fresh, n.found = true, true, []logbook.Target{{Addr: s.String(), Host: s.host}}
 		}
 		h.names = append(h.names, n)
 	}
@@ -102,12 +81,12 @@ func newHosts(servers []hostPort, lookup func(ctx context.Context, host string) 
 
 // next returns the next address to dial. If none is known, it waits. It fails when ctx ends, or
 // when no name of a whole round can be resolved. The next call then begins another round.
-func (h *hosts) next(ctx context.Context) (target, error) {
+func (h *hosts) next(ctx context.Context) (logbook.Target, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for {
 		if err := ctx.Err(); err != nil { // checked with the lock held: see won
-			return target{}, err
+			return logbook.Target{}, err
 		}
 		left, wait := h.leftLocked(time.Now())
 		switch {
@@ -115,10 +94,10 @@ func (h *hosts) next(ctx context.Context) (target, error) {
 		case len(left) > 0:
 			return h.pickLocked(left), nil
 		case !h.askingLocked():
-			return target{}, h.failLocked()
+			return logbook.Target{}, h.failLocked()
 		}
 		if err := h.awaitLocked(ctx, wait); err != nil {
-			return target{}, fmt.Errorf("resolve the servers' names: %w", err)
+			return logbook.Target{}, fmt.Errorf("resolve the servers' names: %w", err)
 		}
 	}
 }
@@ -147,32 +126,36 @@ func (h *hosts) awaitLocked(ctx context.Context, wait time.Duration) error {
 // failLocked ends a round in which no name could be resolved.
 func (h *hosts) failLocked() error {
 	h.round = time.Time{}
-	return failures(h.failedNamesLocked(time.Now()))
+	return logbook.Failures(h.failedNamesLocked(time.Now()))
 }
 
 // failedNames returns why names could not be resolved, and which of them are slow.
-func (h *hosts) failedNames() []*failure {
+func (h *hosts) failedNames() []*logbook.Failure {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.failedNamesLocked(time.Now())
 }
 
-func (h *hosts) failedNamesLocked(now time.Time) (out []*failure) {
+func (h *hosts) failedNamesLocked(now time.Time) (out []*logbook.Failure) {
 	for _, n := range h.names {
 		switch {
 		case n.err != nil:
-			out = append(out, &failure{stepLookup, n.host, n.err})
+			out = append(out, unresolved(n.host, n.err))
 		case n.asking && now.Sub(n.asked) > staleDelay:
-			out = append(out, &failure{stepLookup, n.host, errNoAnswer})
+			out = append(out, unresolved(n.host, logbook.ErrNoAnswer))
 		}
 	}
 	return out
 }
 
+func unresolved(host string, why error) *logbook.Failure {
+	return &logbook.Failure{Step: logbook.StepLookup, To: logbook.Target{Host: host}, Err: why}
+}
+
 // leftLocked returns the addresses that the round has left. If there are none, or they are old,
 // it begins another round. It also returns how long to wait for more addresses. If there are some
 // already, only the first dial of a round waits.
-func (h *hosts) leftLocked(now time.Time) ([]target, time.Duration) {
+func (h *hosts) leftLocked(now time.Time) ([]logbook.Target, time.Duration) {
 	if h.round.IsZero() || now.Sub(h.round) > roundTimeout {
 		h.beginLocked(now)
 	}
@@ -186,7 +169,7 @@ func (h *hosts) leftLocked(now time.Time) ([]target, time.Duration) {
 
 // beginLocked begins a round, with lookups of all names.
 func (h *hosts) beginLocked(now time.Time) {
-	h.round, h.tried = now, make(map[target]bool)
+	h.round, h.tried = now, make(map[logbook.Target]bool)
 	for _, n := range h.names {
 		if n.fixed {
 			continue
@@ -221,7 +204,7 @@ func (h *hosts) answer(n *name, ips []string, err error) {
 	case err == nil:
 		n.fresh, n.asked, n.found = true, time.Time{}, nil
 		for _, ip := range ips {
-			n.found = append(n.found, target{net.JoinHostPort(ip, n.port), n.host})
+			n.found = append(n.found, logbook.Target{Addr: net.JoinHostPort(ip, n.port), Host: n.host})
 		}
 	case errors.As(err, &dns) && dns.IsNotFound:
 		n.found = nil // another service may have the old addresses by now
@@ -233,11 +216,11 @@ func (h *hosts) answer(n *name, ips []string, err error) {
 // untriedLocked returns the addresses that this round has resolved and not tried. If there are
 // none, it returns old addresses of names that are slow, or have failed, to resolve. It also returns how long to
 // wait for more.
-func (h *hosts) untriedLocked(now time.Time) (left []target, wait time.Duration) {
-	var stale []target
+func (h *hosts) untriedLocked(now time.Time) (left []logbook.Target, wait time.Duration) {
+	var stale []logbook.Target
 	var early time.Duration // until old addresses may be used
 	for _, n := range h.names {
-		var untried []target
+		var untried []logbook.Target
 		for _, t := range n.found {
 			if !h.tried[t] {
 				untried = append(untried, t)
@@ -275,7 +258,7 @@ func (h *hosts) askingLocked() bool {
 }
 
 // pickLocked chooses at random, but not the address that was tried last if there is another.
-func (h *hosts) pickLocked(left []target) target {
+func (h *hosts) pickLocked(left []logbook.Target) logbook.Target {
 	i := rand.IntN(len(left))
 	if left[i] == h.last && len(left) > 1 {
 		i = (i + 1 + rand.IntN(len(left)-1)) % len(left)
@@ -287,7 +270,7 @@ func (h *hosts) pickLocked(left []target) target {
 
 // won takes the address that won a race. It is called once the context of the other dials has
 // ended.
-func (h *hosts) won(t target) {
+func (h *hosts) won(t logbook.Target) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last = t

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/logbook"
 )
 
 // fakeDNS has addresses for names, and may be slow with some of them.
@@ -66,7 +68,7 @@ func nextAddr(t *testing.T, h *hosts) (string, time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return g.addr, time.Since(start)
+	return g.Addr, time.Since(start)
 }
 
 func takeRound(t *testing.T, h *hosts, n int) []string {
@@ -77,7 +79,7 @@ func takeRound(t *testing.T, h *hosts, n int) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, g.addr+" for "+g.host)
+		out = append(out, g.Addr+" for "+g.Host)
 	}
 	slices.Sort(out)
 	return out
@@ -130,11 +132,11 @@ func TestHostsLastIsNotFirst(t *testing.T) {
 		if again := takeRound(t, h, 2); slices.Contains(again, first) {
 			t.Fatalf("a round of %s and %v", first, again)
 		}
-		last := h.last.addr
+		last := h.last.Addr
 		if next, _ := nextAddr(t, h); next == last {
 			t.Fatal("a round begins with the server tried last")
 		}
-		h.won(target{"a:1", "a"})
+		h.won(logbook.Target{Addr: "a:1", Host: "a"})
 		h.renew()
 		if next, _ := nextAddr(t, h); next == "a:1" {
 			t.Fatal("a round begins with the server that the last connection went to")
@@ -263,8 +265,8 @@ func TestHostsStale(t *testing.T) {
 					if i > 0 {
 						c.wait = 0
 					}
-					if got.addr != c.want || (err == nil) != (c.want != "") || time.Since(start) != c.wait {
-						t.Errorf("dial %d: %q, %v after %v, want %q after %v", i, got.addr, err, time.Since(start), c.want, c.wait)
+					if got.Addr != c.want || (err == nil) != (c.want != "") || time.Since(start) != c.wait {
+						t.Errorf("dial %d: %q, %v after %v, want %q after %v", i, got.Addr, err, time.Since(start), c.want, c.wait)
 					}
 				}
 				dns.set(map[string][]string{"a": {"10.0.1.1"}}, nil)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -31,7 +32,7 @@ func (s *Session) stayConnected() {
 
 // serve serves a connection until it has ended. The requests without an answer end last, so that they end with the loss
 // if this is one. They do so even if a function of the user ends this goroutine.
-func (s *Session) serve(w *wire.Conn, to target) {
+func (s *Session) serve(w *wire.Conn, to logbook.Target) {
 	defer w.Forsake()
 	why := w.Serve(s.hello())
 	s.cfg.log.Debug("zookeeper connection ended", "server", to.String(), "err", why)
@@ -64,13 +65,13 @@ func (s *Session) hello() wire.Hello {
 
 // judge has the dialer know what the end of a connection says of a server. With TLS 1.3, for example, a client whose
 // certificate is refused learns of that only after its own part of the handshake.
-func (s *Session) judge(w *wire.Conn, to target, why error) {
+func (s *Session) judge(w *wire.Conn, to logbook.Target, why error) {
 	switch {
 	case errors.Is(why, wire.ErrBadFrame):
 		s.dialer.distrust(to, why)
 	case s.life.Err() != nil: // the reason is known, or the manager is closed
 	case !w.Greeted():
-		s.dialer.failed(to, &failure{stepHandshake, to.String(), why})
+		s.dialer.failed(&logbook.Failure{Step: logbook.StepHandshake, To: to, Err: why})
 	}
 }
 
@@ -83,7 +84,7 @@ func (s *Session) stake() time.Duration {
 	return s.Remaining()
 }
 
-func (s *Session) setWire(w *wire.Conn, t target) error {
+func (s *Session) setWire(w *wire.Conn, t logbook.Target) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil {
@@ -138,7 +139,7 @@ func (s *Session) setConnected(up bool) {
 }
 
 // server returns the server of the present or last connection.
-func (s *Session) server() target {
+func (s *Session) server() logbook.Target {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.link.to
@@ -152,7 +153,7 @@ func (s *Session) linkFailure() error {
 	if w == nil {
 		return nil
 	}
-	return &failure{stepConnected, to.String(), cmp.Or(w.Err(), net.ErrClosed)}
+	return &logbook.Failure{Step: logbook.StepConnected, To: to, Err: cmp.Or(w.Err(), net.ErrClosed)}
 }
 
 // ready waits for a connection. It returns nil if there is one, the cause if the session has

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
@@ -108,7 +109,7 @@ func start(cfg *config) *Manager {
 	for _, f := range cfg.states {
 		m.subs.add(f, nil)
 	}
-	m.dialer.logbook.begin()
+	m.dialer.logbook.Begin()
 	go m.run()
 	return m
 }
@@ -197,7 +198,7 @@ func (m *Manager) Close() error {
 	m.made()
 	m.shut()
 	<-m.stopped
-	m.cfg.lines.flush(flushTime)
+	m.cfg.lines.Flush(flushTime)
 	return m.closeErr
 }
 
@@ -282,7 +283,7 @@ func (m *Manager) onSession(s *Session, state State, why error) {
 	}
 	m.mu.Unlock()
 	if why != nil {
-		m.dialer.failed(s.server(), why)
+		m.dialer.failed(why)
 	}
 }
 
@@ -292,11 +293,11 @@ func (m *Manager) note(s *Session, err error) {
 	m.cfg.log.Debug("cannot open a zookeeper session", "err", err)
 	var end *endError
 	if errors.As(err, &end) {
-		to, step := s.server(), stepHandshake
+		step := logbook.StepHandshake
 		if errors.Is(err, zk.ErrAuthFailed) {
-			step = stepIdentity
+			step = logbook.StepIdentity
 		}
-		m.dialer.record(to, &failure{step, to.String(), end.why})
+		m.dialer.record(&logbook.Failure{Step: step, To: s.server(), Err: end.why})
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -326,16 +327,32 @@ func (m *Manager) transitionLocked(to State, s *Session, why error) {
 		return
 	}
 	c := Change{From: m.state, To: to, Err: why, At: time.Now()}
-	l := stateLine{}
 	if s != nil {
 		c.Session = s.ID()
-		l.to, l.timeout, l.left, l.margin = s.server(), s.Timeout(), max(0, s.remaining()), s.keptMargin()
 	}
 	m.state, m.session = to, s
 	m.subs.publish(c)
-	l.Change = c
-	m.dialer.logbook.state(l)
+	logChange(m.dialer.logbook, c, s)
 	m.wakeLocked()
+}
+
+// logChange has the logbook say what has changed. s is nil if the change is to Connecting, and it may be nil if
+// the change is to Closed.
+func logChange(b *logbook.Logbook, c Change, s *Session) {
+	var id string
+	if c.Session != 0 {
+		id = sessionID(c.Session)
+	}
+	switch c.To {
+	case Connected:
+		b.Connected(id, s.server(), logbook.Terms{Timeout: s.Timeout(), Margin: s.keptMargin()})
+	case Suspended:
+		b.Suspended(id, s.server(), reasonOf(c.Err), max(0, s.remaining()))
+	case Lost:
+		b.Lost(id, s.server(), reasonOf(c.Err))
+	case Closed:
+		b.Closed(id)
+	}
 }
 
 func (m *Manager) wakeLocked() {

@@ -15,6 +15,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -65,7 +66,7 @@ type config struct {
 	tls    *tls.Config
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 	log    *slog.Logger
-	lines  *logQueue // of log
+	lines  *logbook.Queue // of log
 	trace  hooks
 	states []func(Change) // the State hooks
 
@@ -99,7 +100,7 @@ func newConfig(servers string, opts []Option) (*config, error) {
 	if c.connectTimeout == 0 {
 		c.connectTimeout = min(c.timeout, defaultConnectMax)
 	}
-	c.log, c.lines = newQueuedLog(c.log)
+	c.log, c.lines = logbook.Queued(c.log)
 	defaults := func() backoff.BackOff { return defaultRetry(c.timeout) }
 	if users := c.retry; users != nil {
 		c.retry = guardedRetry(users, defaults)

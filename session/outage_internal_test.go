@@ -72,21 +72,3 @@ func TestNewAddressesBehindOneName(t *testing.T) {
 		})
 	}
 }
-
-// An outage in which a server fails in ever new ways does not grow without end.
-func TestOutageIsBounded(t *testing.T) {
-	var o outage
-	now := time.Now()
-	o.begin(now)
-	for i := range 10 * mostTold {
-		f := &failure{stepDial, strings.Repeat("x", i+1), net.ErrClosed}
-		now = now.Add(time.Second)
-		o.failed(now, "zk", f)
-		if first := o.isNew(f); first != (i < mostTold) {
-			t.Fatalf("the %dth kind of failure is new: %v", i+1, first)
-		}
-	}
-	if len(o.told) > mostTold || len(o.why) > 1 {
-		t.Errorf("%d kinds of failures, %d addresses", len(o.told), len(o.why))
-	}
-}

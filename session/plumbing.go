@@ -81,7 +81,7 @@ func (m *managerPlumbing) Server() string {
 	if s == nil {
 		return ""
 	}
-	return s.server().name()
+	return s.server().Name()
 }
 
 func (m *managerPlumbing) FirstWarning(path string, zxid int64) bool {

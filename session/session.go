@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -72,10 +73,10 @@ type answers struct {
 
 // link is the present or last connection of a session.
 type link struct {
-	wire *wire.Conn    // nil before the first
-	to   target        // its server
-	isUp bool          // the connection has the session
-	up   chan struct{} // closed while isUp
+	wire *wire.Conn     // nil before the first
+	to   logbook.Target // its server
+	isUp bool           // the connection has the session
+	up   chan struct{}  // closed while isUp
 }
 
 // made returns s. It panics if s is nil or a zero value.

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/logbook"
 )
 
 // deadlineless is a connection without deadlines, as through an SSH channel.
@@ -54,7 +56,7 @@ func tlsPipe(t *testing.T, host string, client *tls.Config) (net.Conn, string) {
 	go func() { _ = tls.Server(far, server).Handshake() }()
 	d := newDialer(newFakeConfig(t, WithTLS(client),
 		WithDialer(func(context.Context, string, string) (net.Conn, error) { return deadlineless{near}, nil })))
-	c, err := d.connect(t.Context(), target{host + ":1", host})
+	c, err := d.connect(t.Context(), logbook.Target{Addr: host + ":1", Host: host})
 	if err != nil {
 		t.Fatal(err)
 	}

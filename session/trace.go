@@ -150,7 +150,7 @@ func (s *Session) traceRequest(ctx context.Context, info RequestInfo) func(error
 	}
 	info.Chroot = s.cfg.outward("/")
 	s.mu.Lock()
-	info.Server, info.Peer = s.link.to.name(), s.link.to.addr
+	info.Server, info.Peer = s.link.to.Name(), s.link.to.Addr
 	s.mu.Unlock()
 	if _, done := hook(ctx, info); done != nil {
 		return done

@@ -5,10 +5,13 @@ import (
 	"testing"
 )
 
+// valueKey is the key of a value in a context.
+type valueKey struct{}
+
 // Without hooks nothing is allocated for them.
 func TestNoTraceAllocatesNothing(t *testing.T) {
 	s := &Session{cfg: &config{}, life: context.Background()}
-	ctx := context.WithValue(context.Background(), target{}, 1)
+	ctx := context.WithValue(context.Background(), valueKey{}, 1)
 	info := RequestInfo{Op: "create", Path: "/a"}
 	n := testing.AllocsPerRun(100, func() {
 		s.traceRequest(ctx, info)(nil)
@@ -28,26 +31,14 @@ func TestLifeWithValues(t *testing.T) {
 	life, end := context.WithCancelCause(context.Background())
 	s := &Session{cfg: &config{}, life: life}
 	s.cfg.trace.add(Trace{Retry: func(context.Context, RetryInfo) {}})
-	caller, cancel := context.WithCancel(context.WithValue(context.Background(), target{}, "caller"))
+	caller, cancel := context.WithCancel(context.WithValue(context.Background(), valueKey{}, "caller"))
 	ctx := s.lifeWith(caller)
 	cancel()
-	if ctx.Err() != nil || context.Cause(ctx) != nil || ctx.Value(target{}) != "caller" {
-		t.Errorf("after the caller: %v, %v, value %v", ctx.Err(), context.Cause(ctx), ctx.Value(target{}))
+	if ctx.Err() != nil || context.Cause(ctx) != nil || ctx.Value(valueKey{}) != "caller" {
+		t.Errorf("after the caller: %v, %v, value %v", ctx.Err(), context.Cause(ctx), ctx.Value(valueKey{}))
 	}
 	end(ErrLost)
 	if ctx.Err() == nil || context.Cause(ctx) != ErrLost {
 		t.Errorf("after the session: %v, %v", ctx.Err(), context.Cause(ctx))
-	}
-}
-
-func TestTargetName(t *testing.T) {
-	for addr, want := range map[string]string{
-		"10.0.0.1:2181": "zk-0:2181",
-		"[::1]:2181":    "zk-0:2181",
-		"pipe":          "pipe",
-	} {
-		if got := (target{addr, "zk-0"}).name(); got != want {
-			t.Errorf("%s is called %s, want %s", addr, got, want)
-		}
 	}
 }

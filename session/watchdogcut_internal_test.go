@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -19,7 +20,7 @@ func TestLateCutSparesTheNextConnection(t *testing.T) {
 		s := bareSession(t, newFakeConfig(t))
 		s.work.init(s.life.Done())
 		first, far := connection(t, s)
-		if err := s.setWire(first, target{addr: "h1:1"}); err != nil {
+		if err := s.setWire(first, logbook.Target{Addr: "h1:1"}); err != nil {
 			t.Fatal(err)
 		}
 		go func() { // a server that answers nothing but the handshake
@@ -48,7 +49,7 @@ func TestLateCutSparesTheNextConnection(t *testing.T) {
 		s.watchdog.over, s.watchdog.timer = false, time.NewTimer(time.Hour)
 		second, _ := connection(t, s)
 		s.watchdog.look(s)
-		if err := s.setWire(second, target{addr: "h1:1"}); err != nil {
+		if err := s.setWire(second, logbook.Target{Addr: "h1:1"}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -71,8 +71,13 @@ type Conn struct {
 	since  atomic.Int64 // when the running write began, counted from made; 0: there is none
 }
 
-// ErrSilent means that no greeting came in time.
-var ErrSilent = errors.New("no answer to the handshake")
+// ErrSilent means that no greeting came in time. It is a timeout, like those of package net.
+var ErrSilent error = silence{}
+
+type silence struct{}
+
+func (silence) Error() string { return "no answer to the handshake" }
+func (silence) Timeout() bool { return true }
 
 // readBuffer is how much is read at a time, of frames that are shorter. Longer ones are read at once.
 const readBuffer = 4 << 10

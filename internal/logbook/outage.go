@@ -1,4 +1,4 @@
-package session
+package logbook
 
 import (
 	"maps"
@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// firstNotice is how long the manager tries in silence to get a connection. That is enough to
+	// firstNotice is how long there may be no connection without a notice. That is enough to
 	// get past servers that are down if another is not.
 	firstNotice = 2 * time.Second
 	// The second notice comes leastGap after the first. The gaps double, up to mostGap.
@@ -32,7 +32,7 @@ type outage struct {
 	began time.Time // zero: there is no outage
 	dials int       // that have failed
 
-	why  map[string]seen // by address, or by name if it could not be resolved
+	why  map[string]seen // by the key of a target
 	told map[string]bool // kinds of failures that were in a notice
 
 	notices int       // so far
@@ -44,7 +44,7 @@ type outage struct {
 
 // seen is a failure, and when it was.
 type seen struct {
-	*failure
+	*Failure
 	at time.Time
 }
 
@@ -56,25 +56,25 @@ func (o *outage) begin(now time.Time) {
 	}
 }
 
-// failed takes a failure at an address.
-func (o *outage) failed(now time.Time, addr string, f *failure) {
+// failed takes a failure.
+func (o *outage) failed(now time.Time, f *Failure) {
 	if !o.active() {
 		return
 	}
-	if f.step != stepLookup {
+	if f.Step != StepLookup {
 		o.dials++
 	}
-	o.note(now, addr, f)
+	o.note(now, f)
 	o.news = o.news || !o.told[kind(f)] && len(o.told) < mostTold
 }
 
 // isNew reports whether a failure is the first of its kind in this outage, and takes it for told.
-func (o *outage) isNew(f *failure) bool {
+func (o *outage) isNew(f *Failure) bool {
 	return o.active() && o.tell(f)
 }
 
 // tell notes that a failure is told, and reports whether it is the first of its kind.
-func (o *outage) tell(f *failure) bool {
+func (o *outage) tell(f *Failure) bool {
 	if k := kind(f); !o.told[k] && len(o.told) < mostTold {
 		o.told[k] = true
 		return true
@@ -83,12 +83,12 @@ func (o *outage) tell(f *failure) bool {
 }
 
 // note takes the state of an attempt that has not failed yet.
-func (o *outage) note(now time.Time, addr string, f *failure) {
+func (o *outage) note(now time.Time, f *Failure) {
 	if !o.active() {
 		return
 	}
 	maps.DeleteFunc(o.why, func(_ string, s seen) bool { return now.Sub(s.at) > recent })
-	o.why[addr] = seen{f, now}
+	o.why[f.To.key()] = seen{f, now}
 }
 
 // due returns when the next notice is due.
@@ -101,7 +101,7 @@ func (o *outage) due() time.Time {
 }
 
 // notice returns what a notice says: the recent failures, and those of names, in order.
-func (o *outage) notice(now time.Time, names []*failure) failures {
+func (o *outage) notice(now time.Time, names []*Failure) Failures {
 	o.notices++
 	if !now.Before(o.next) {
 		gap := min(leastGap<<min(o.regular, 20), mostGap)
@@ -109,12 +109,12 @@ func (o *outage) notice(now time.Time, names []*failure) failures {
 		o.regular++
 	}
 	o.last, o.news = now, false
-	all := failures(names)
-	for _, addr := range slices.Sorted(maps.Keys(o.why)) {
-		s := o.why[addr]
-		same := func(f *failure) bool { return f.Error() == s.Error() }
+	all := slices.Clip(Failures(names))
+	for _, key := range slices.Sorted(maps.Keys(o.why)) {
+		s := o.why[key]
+		same := func(f *Failure) bool { return f.Error() == s.Error() }
 		if now.Sub(s.at) <= recent && !slices.ContainsFunc(all, same) {
-			all = append(all, s.failure)
+			all = append(all, s.Failure)
 		}
 	}
 	for _, f := range all {
@@ -135,7 +135,7 @@ func (o *outage) end(now time.Time) (took time.Duration, notices int) {
 
 // kind is the text of a failure without numbers. Ports and addresses change from dial to dial, and
 // servers often differ by a number only.
-func kind(f *failure) string {
+func kind(f *Failure) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsDigit(r) {
 			return -1

@@ -1,4 +1,4 @@
-package session
+package logbook
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func TestQueuedLogHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
 		var lines []string
-		log, q := newQueuedLog(slog.New(lineHandler(func(text string) {
+		log, q := Queued(slog.New(lineHandler(func(text string) {
 			<-goOn
 			lines = append(lines, text)
 		})))
@@ -50,9 +50,9 @@ func TestQueuedLogHangs(t *testing.T) {
 			log.Info("no room")
 		}
 		began := time.Now()
-		q.flush(time.Second)
+		q.Flush(time.Second)
 		if d := time.Since(began); d != time.Second {
-			t.Errorf("flush took %v of a handler that hangs, want 1s", d)
+			t.Errorf("Flush took %v of a handler that hangs, want 1s", d)
 		}
 		if n := len(q.lines); n > maxQueued {
 			t.Errorf("%d lines in the queue", n)
@@ -66,7 +66,7 @@ func TestQueuedLogHangs(t *testing.T) {
 		want = append(want, dropped)
 		synctest.Wait()
 		put("afterwards")
-		q.flush(time.Hour)
+		q.Flush(time.Hour)
 		if diff := cmp.Diff(want, lines); diff != "" {
 			t.Errorf("the lines written (-want +got):\n%s", diff)
 		}
@@ -78,7 +78,7 @@ func TestQueuedLogHangs(t *testing.T) {
 func TestQueuedLogGoexit(t *testing.T) {
 	var mu sync.Mutex
 	var lines []string
-	log, q := newQueuedLog(slog.New(lineHandler(func(text string) {
+	log, q := Queued(slog.New(lineHandler(func(text string) {
 		if text == "end" {
 			runtime.Goexit()
 		}
@@ -91,7 +91,7 @@ func TestQueuedLogGoexit(t *testing.T) {
 	}
 	log.Debug("not written")
 	log.Info("three")
-	q.flush(time.Minute)
+	q.Flush(time.Minute)
 	mu.Lock()
 	defer mu.Unlock()
 	if want := []string{"one", "two", "three"}; !slices.Equal(lines, want) {

@@ -1,4 +1,4 @@
-package session
+package logbook
 
 import (
 	"context"
@@ -7,37 +7,40 @@ import (
 	"time"
 )
 
-// queuedLog is a slog.Handler that hands lines on to the user's handler in a goroutine of its own. The
-// user's handler can be slow, hang or end its goroutine, and none of that may delay a lock, a dial or a
-// delete. There is a goroutine only while there are lines to write.
-type queuedLog struct {
-	to slog.Handler
-	q  *logQueue
+// Queued returns a logger that hands its lines on to log in a goroutine of its own, and the queue in between.
+// The handler of log is the user's. It can be slow, hang or end its goroutine, and none of that may delay a
+// lock, a dial or a delete. There is a goroutine only while there are lines to write. The queue keeps the
+// order of the lines. If it is full, it drops lines, and a line says how many.
+func Queued(log *slog.Logger) (*slog.Logger, *Queue) {
+	q := &Queue{idle: make(chan struct{})}
+	close(q.idle)
+	return slog.New(queueHandler{log.Handler(), q}), q
 }
 
-// newQueuedLog returns a logger whose calls do not block.
-func newQueuedLog(log *slog.Logger) (*slog.Logger, *logQueue) {
-	q := &logQueue{idle: make(chan struct{})}
-	close(q.idle)
-	return slog.New(queuedLog{log.Handler(), q}), q
+// queueHandler is the handler of a logger that Queued returns.
+type queueHandler struct {
+	to slog.Handler
+	q  *Queue
 }
 
 // Enabled does not ask the user's handler, which is asked in the goroutine.
-func (h queuedLog) Enabled(context.Context, slog.Level) bool { return true }
+func (h queueHandler) Enabled(context.Context, slog.Level) bool { return true }
 
-func (h queuedLog) Handle(ctx context.Context, r slog.Record) error {
+func (h queueHandler) Handle(ctx context.Context, r slog.Record) error {
 	h.q.put(queuedLine{context.WithoutCancel(ctx), h.to, r.Clone()})
 	return nil
 }
 
-func (h queuedLog) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return queuedLog{h.to.WithAttrs(attrs), h.q}
+func (h queueHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return queueHandler{h.to.WithAttrs(attrs), h.q}
 }
 
-func (h queuedLog) WithGroup(name string) slog.Handler { return queuedLog{h.to.WithGroup(name), h.q} }
+func (h queueHandler) WithGroup(name string) slog.Handler {
+	return queueHandler{h.to.WithGroup(name), h.q}
+}
 
-// logQueue has the lines that are not written yet.
-type logQueue struct {
+// Queue has the lines of a logger that are not written yet. [Queued] makes it.
+type Queue struct {
 	mu      sync.Mutex
 	lines   []queuedLine
 	dropped int           // lines for which there was no room since the last of lines
@@ -55,7 +58,7 @@ type queuedLine struct {
 // maxQueued bounds the lines in the queue, for a handler that hangs.
 const maxQueued = 1000
 
-func (q *logQueue) put(l queuedLine) {
+func (q *Queue) put(l queuedLine) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.lines) >= maxQueued {
@@ -71,7 +74,7 @@ func (q *logQueue) put(l queuedLine) {
 }
 
 // write writes lines until there are no more. If the handler ends the goroutine, another one goes on.
-func (q *logQueue) write() {
+func (q *Queue) write() {
 	done := false
 	defer func() {
 		if !done {
@@ -91,19 +94,20 @@ func (q *logQueue) write() {
 }
 
 // noteDropped puts a line about the dropped lines into the queue, in their place.
-func (q *logQueue) noteDropped() {
+func (q *Queue) noteDropped() {
 	if q.dropped == 0 {
 		return
 	}
+	const text = "lines were dropped because the log is slow"
 	note := q.last
-	note.record = slog.NewRecord(note.record.Time, slog.LevelWarn, "lines were dropped because the log is slow", 0)
+	note.record = slog.NewRecord(note.record.Time, slog.LevelWarn, text, 0)
 	note.record.AddAttrs(slog.Int("dropped", q.dropped))
 	q.lines = append(q.lines, note)
 	q.dropped, q.last = 0, queuedLine{}
 }
 
 // next takes the first line.
-func (q *logQueue) next() (queuedLine, bool) {
+func (q *Queue) next() (queuedLine, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.lines) == 0 {
@@ -119,8 +123,8 @@ func (q *logQueue) next() (queuedLine, bool) {
 	return first, true
 }
 
-// flush waits until all lines are written, but no longer than d.
-func (q *logQueue) flush(d time.Duration) {
+// Flush waits until all lines are written, but no longer than d.
+func (q *Queue) Flush(d time.Duration) {
 	q.mu.Lock()
 	idle := q.idle
 	q.mu.Unlock()
