@@ -98,13 +98,10 @@ func Open(servers string, opts ...Option) (*Manager, error) {
 
 // start returns a manager that has begun to open a session.
 func start(cfg *config) *Manager {
-	m := &Manager{
-		cfg:     cfg,
-		dialer:  newDialer(cfg),
-		stopped: make(chan struct{}),
-		changed: make(chan struct{}),
-	}
+	m := &Manager{cfg: cfg, stopped: make(chan struct{}), changed: make(chan struct{})}
 	m.open, m.shut = context.WithCancel(context.Background())
+	cfg.trace.calls.workers.init(m.open.Done()) // before anything calls a function of the user
+	m.dialer = newDialer(cfg)
 	for _, f := range cfg.states {
 		m.subs.add(f, nil)
 	}
