@@ -42,7 +42,8 @@ func TestRemovalsAreBounded(t *testing.T) {
 		if n := runtime.NumGoroutine() - before; n > 1 {
 			t.Errorf("%d goroutines, want one", n)
 		}
-		s.end(lossError(1, lossExpired))
+		_ = s.mark(lossError(1, lossExpired))
+		s.end()
 		synctest.Wait()
 		for _, c := range all {
 			select {

@@ -218,7 +218,7 @@ func (m *Manager) run() {
 		} else if m.open.Err() == nil {
 			m.note(s, err)
 		}
-		s.end(err)
+		_ = s.mark(err)
 		teardowns.Go(func() error { return s.teardown(asking) })
 		_ = pause(m.open, untiring(wait))
 	}
@@ -253,7 +253,7 @@ func (m *Manager) serve(s *Session) error {
 		return err
 	case <-m.open.Done():
 		err := closedError(s.ID())
-		s.end(err)
+		_ = s.mark(err)
 		m.transition(Closed, s, err)
 		return err
 	}
