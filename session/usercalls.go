@@ -11,9 +11,9 @@ import (
 // userCalls calls functions of the user that must not cost anybody a lock: hooks and BackOffs. This is the
 // only way in which they are called.
 //
-// A call costs 0.6 µs more than it would in the goroutine of the caller, while one of the idle goroutines
-// takes it (BenchmarkUserCall). A lock and unlock without contention calls about a dozen hooks, if there is
-// one of each.
+// A call costs about 1.2 µs more than in the goroutine of the caller (BenchmarkUserCall). An uncontended lock and
+// unlock with a hook of each kind makes 13 calls. On a server of this process that took about 1.03 of the time
+// without hooks when they ran in the goroutine of the caller, and takes about 1.2 (BenchmarkHooks of zklock).
 type userCalls struct {
 	workers workers // keeps idle goroutines between start and Close of the manager
 	log     *slog.Logger

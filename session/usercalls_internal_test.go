@@ -16,7 +16,7 @@ import (
 // fates are what a hook can do instead of returning.
 var fates = map[string]func(){
 	"panics":          func() { panic("the hook's own words") },
-	"panics with nil": func() { panic(nil) }, //nolint:govet // a hook can do that
+	"panics with nil": func() { panic(nil) },
 	"ends":            runtime.Goexit,
 }
 
@@ -121,9 +121,9 @@ func TestBrokenHookIsLoggedOnceAMinute(t *testing.T) {
 		}
 		fails("one", 7)
 		fails("other", 1)
-		time.Sleep(reportEvery - 1)
+		time.Sleep(reportEvery - 1) //nolint:forbidigo // in a bubble
 		fails("one", 1)
-		time.Sleep(1)
+		time.Sleep(1) //nolint:forbidigo // in a bubble
 		fails("one", 3)
 		var got []string
 		for _, l := range r.all() {
