@@ -168,3 +168,39 @@ func TestLossesAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// The page calls no hook, and waits for none. A hook that never returns does not keep it from showing that a hold is lost.
+func TestPageWaitsForNoHook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		forEver := make(chan struct{})
+		us := newProcess(t, srv, session.WithTrace(session.Trace{
+			Loss: func(context.Context, session.HoldInfo, error) { <-forEver },
+		}))
+		must(t, mutex(t, us.Manager, "/a").Lock(t.Context()))
+		synctest.Wait()
+		if m := us.now(t); len(m.Holds) != 1 {
+			t.Fatalf("before the outage: %+v", m)
+		}
+		srv.Blackhole(zktest.Both)
+		srv.Refuse(true)
+		for us.State() != session.Lost {
+			time.Sleep(100 * time.Millisecond)
+			m := us.now(t)
+			if len(m.Holds) == 1 != (m.Session != nil) {
+				t.Fatalf("the session is %+v, and the holds are %+v", m.Session, m.Holds)
+			}
+			if m.Session == nil {
+				break
+			}
+		}
+		synctest.Wait()
+		if m := us.now(t); len(m.Holds) != 0 || len(m.Losses) != 0 {
+			t.Errorf("while the hook blocks: %+v", m)
+		}
+		close(forEver)
+		if m := us.shown(t); len(m.Losses) != 1 {
+			t.Errorf("afterwards: %+v", m)
+		}
+	})
+}

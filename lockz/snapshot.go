@@ -39,7 +39,7 @@ func (r *recorder) given() []*acquisition {
 }
 
 // over returns the acquisitions whose hold has ended although no hook may have told so yet. The leases
-// look at the clock. If that shows a loss, the hooks are told now.
+// look at the clock. If that shows a loss, the hooks are told later, in a goroutine of the manager.
 func (r *recorder) over() map[*acquisition]bool {
 	over := make(map[*acquisition]bool)
 	for _, a := range r.given() {

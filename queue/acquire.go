@@ -118,7 +118,7 @@ func (a *attempt) hold(ctx context.Context) *Lease {
 func (g *acquisition) attempts() (*attempt, error) {
 	var outdated *attempt // the last attempt, if its place is to be renewed
 	defer func() {
-		if outdated != nil { // the user's backoff has ended the wait, or this goroutine
+		if outdated != nil { // the user's backoff has ended the wait
 			outdated.leave(g.ctx, g.ctx.Err())
 		}
 	}()

@@ -43,12 +43,6 @@ func (c *call) conclude(l *Lease, err error) (*Lease, error) {
 	if !c.open {
 		return l, err
 	}
-	told := false
-	defer func() {
-		if l != nil && !told { // the hook has panicked, and the caller does not get the lease
-			l.abandon()
-		}
-	}()
 	switch {
 	case errors.Is(err, ErrBusy):
 		c.result.Busy = true
@@ -57,7 +51,6 @@ func (c *call) conclude(l *Lease, err error) (*Lease, error) {
 	}
 	c.open = false
 	c.end(c.result)
-	told = true
 	if err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", c.q.dir, withCause(c.ctx, err))
 	}
@@ -74,12 +67,12 @@ func withCause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %v", err, cause) //nolint:errorlint // see above
 }
 
-// cut tells the hook that the acquisition was cut short by a panic or the end of the goroutine. It
-// does nothing after conclude.
+// cut tells the hook that the acquisition was cut short, by a policy that has panicked or has ended the
+// goroutine. It does nothing after conclude.
 func (c *call) cut() {
 	if c.open {
 		c.open = false
-		c.result.Err = errEnded
+		c.result.Err = errCut
 		c.end(c.result)
 	}
 }

@@ -60,18 +60,13 @@ func (a *attempt) survey(ctx context.Context) ([]string, error) {
 // newer one. A configuration that is newer than the listing is fine: nodes ahead only leave.
 func (a *attempt) surveyBoth(ctx context.Context) ([]string, int64, error) {
 	var g errgroup.Group
-	answered := false
 	g.Go(func() (err error) {
 		a.config, err = a.q.configIn(ctx, a.s, a.r.Kind)
-		answered = true
 		return err
 	})
 	names, stat, err := a.listChildren(ctx)
 	if err = errors.Join(err, g.Wait()); err != nil {
 		return nil, 0, err
-	}
-	if !answered {
-		return nil, 0, errEnded
 	}
 	return names, stat.Mzxid, nil
 }

@@ -90,7 +90,6 @@ func (all entrants) each(f func(entrant) error) []error {
 	var g sync.WaitGroup
 	defer g.Wait()
 	for i, one := range all[1:] {
-		errs[i+1] = errEnded // if a hook ends the goroutine
 		g.Go(func() { errs[i+1] = f(one) })
 	}
 	errs[0] = f(all[0])
@@ -105,7 +104,6 @@ func (all entrants) send(ctx context.Context, room plumbing.Room) error {
 	}
 	began := time.Now()
 	all.each(func(a entrant) error {
-		a.names, a.unlisted = nil, errEnded
 		a.names, a.unlisted = a.survey(a.ctx)
 		return nil
 	})

@@ -35,9 +35,9 @@ var (
 	// errDeleted is the cause of a loss: the node was deleted, and not by its session.
 	errDeleted error = deletedError{}
 
-	// errEnded says that a hook has panicked in the caller's goroutine, or has ended a goroutine
+	// errCut says that a function of the user, such as a policy, has panicked, or has ended the goroutine
 	// with runtime.Goexit.
-	errEnded = errors.New("a hook ended the goroutine that called it")
+	errCut = errors.New("cut short by a panic, or by the end of the goroutine")
 
 	// errReconfigured says that the configuration has changed since the last listing.
 	errReconfigured = errors.New("configuration changed")

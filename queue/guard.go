@@ -103,11 +103,10 @@ func (t *turn) guardNode(own plumbing.Watch, bare bool) {
 			t.loseNode()
 			return
 		}
-		t.persist(func(ctx context.Context) {
-			if t.rounds().Wait(ctx, nil) == nil {
-				t.setOwn(ctx)
-			}
-		})
+		ctx := t.during(&t.stopNode)
+		if t.rounds().Wait(ctx, nil) == nil {
+			t.setOwn(ctx)
+		}
 	}
 	ended := func() {
 		// The end of a connection ends kept places, so there is no watch to be set again. There may be thousands.
@@ -186,22 +185,7 @@ func (t *turn) hurry() {
 
 // watchOwn sets a watch on the node, until one is set, the turn has ended or the server refuses.
 // The guard makes one call at a time.
-func (t *turn) watchOwn() { t.persist(t.setOwn) }
-
-// persist calls f, which sets the watch, with a context that ends with the turn. If a hook or the user's
-// backoff ends f's goroutine, another one goes on: without the watch, the holder would not notice that its
-// node was deleted, and Token would wait for its ctx to end.
-func (t *turn) persist(f func(context.Context)) {
-	ctx := t.during(&t.stopNode)
-	returned := false
-	defer func() {
-		if !returned {
-			time.AfterFunc(watchAfter, t.watchOwn)
-		}
-	}()
-	f(ctx)
-	returned = true
-}
+func (t *turn) watchOwn() { t.setOwn(t.during(&t.stopNode)) }
 
 // during returns a context for requests that the turn waits for. Only the end of the turn ends it, and
 // finds in stop how. A turn has no such context of its own: a context that somebody has waited for keeps

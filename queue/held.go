@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -82,7 +84,7 @@ func (h *heldTurns) remove(t *turn, lost int) {
 	over.report(s)
 }
 
-// end ends the turns of a session that has ended. Each has a goroutine of its own, since it calls hooks.
+// end ends the turns of a session that has ended.
 func (h *heldTurns) end(s *session.Session) {
 	h.mu.Lock()
 	in := h.sessions[s]
@@ -91,12 +93,13 @@ func (h *heldTurns) end(s *session.Session) {
 		return
 	}
 	in.ended = true
-	for _, t := range in.turns {
-		go t.loseSession()
-	}
+	turns := slices.Collect(maps.Values(in.turns))
 	over := h.settle(s, in)
 	h.mu.Unlock()
 	over.report(s)
+	for _, t := range turns {
+		t.loseSession()
+	}
 }
 
 // loseSession ends the turn because its session has ended.

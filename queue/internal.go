@@ -42,7 +42,7 @@ func joints(parts []queueplumbing.Part) []joint {
 type leaseInternal struct{ l *Lease }
 
 func (i leaseInternal) StartRelease(ctx context.Context) (wait func() error) {
-	return i.l.startRelease(ctx, nil)
+	return i.l.startRelease(ctx, nil).tell()
 }
 
 func (i leaseInternal) Beside(ctx context.Context, request any) (lease any, err error) {

@@ -27,7 +27,8 @@ type Lease struct {
 	since   time.Time // of the grant
 
 	mu      sync.Mutex
-	tellEnd func(error) // what the Hold hook returned; nil until it has
+	begun   bool        // the Hold hook has returned
+	tellEnd func(error) // what it has returned; nil for nothing
 	over    bool        // finish was called
 	early   bool        // the lease ended before the Hold hook returned
 }
@@ -150,78 +151,11 @@ const noVersion = math.MinInt32
 // server, such as zk.ErrNoAuth, says that it refuses to delete the node. The delete is then
 // repeated slowly, and other contenders wait until the server allows it or the session ends.
 func (l *Lease) Release(ctx context.Context) error {
-	return l.startRelease(ctx, nil)()
-}
-
-// startRelease is Release without the wait for the server. If the lease is released together with
-// others, its node is deleted with theirs.
-func (l *Lease) startRelease(ctx context.Context, with *parting) (wait func() error) {
-	l.made()
-	misuse.Context(ctx, "queue: Lease.Release")
-	_ = l.Err() // if the clock has run out, the lease was lost before this release
-	first := l.finish(ErrReleased)
-	told := false
-	defer func() {
-		if first && !told { // a hook has panicked or ended the goroutine
-			l.t.release(l.ctx, l, with)
-		}
-	}()
-	if first {
-		l.tell(ErrReleased)
-	}
-	err := l.Err()
-	if !first && errors.Is(err, ErrReleased) {
-		return func() error { return fmt.Errorf("release %s: %w", l.t.q.dir, err) }
-	}
-	removing, end := traceRelease(ctx, l.t.hooks(), l.ctx, l.t.info())
-	told = true
-	var removal plumbing.Removal
-	if first {
-		removal = l.t.release(removing, l, with)
-	}
-	return func() error {
-		if first {
-			err = l.await(ctx, removal)
-		}
-		end(err)
-		switch {
-		case err == nil:
-			return nil
-		case !first:
-			return err // of the loss, which names the lock
-		}
-		return fmt.Errorf("release %s: %w", l.t.q.dir, err)
-	}
-}
-
-// await waits for a removal, which is nil if the lock was handed over.
-func (l *Lease) await(ctx context.Context, r plumbing.Removal) error {
-	if r == nil {
-		return nil
-	}
-	select {
-	case <-r.Done():
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", ErrReleasePending, ctx.Err())
-	}
-	err := r.Err()
-	if err != nil && l.t.s.Err() != nil {
-		return fmt.Errorf("%w: %w", ErrReleasePending, err)
-	}
-	return err
-}
-
-// abandon releases a lease that no caller gets, because a hook panicked or ended the goroutine.
-func (l *Lease) abandon() {
-	if l.finish(ErrReleased) {
-		defer l.t.release(l.ctx, l, nil)
-		l.tell(ErrReleased)
-	}
+	return l.startRelease(ctx, nil).tell()()
 }
 
 // finish ends the lease with a cause. It reports whether this was the first call; the other calls
-// do nothing. After the first call the caller calls tell, and ends the turn or hands it over even
-// if tell panics or ends the goroutine.
+// do nothing. After the first call the caller calls tell, and ends the turn or hands it over.
 func (l *Lease) finish(cause error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -240,38 +174,36 @@ func (l *Lease) lostWithSession() bool {
 }
 
 // began calls the Hold hook. The hook gets the lease (LeaseFrom), so the lease can end before the
-// hook has returned: a call of Err finds that the clock has run out. Then began tells the end.
+// hook has returned: by a release, or because the session ends. Then began has the end told.
 func (l *Lease) began() {
 	tellEnd := traceHold(l, l.t.hooks(), l.t.info())
 	l.mu.Lock()
-	l.tellEnd = tellEnd
+	l.begun, l.tellEnd = true, tellEnd
 	early := l.early
 	l.mu.Unlock()
 	if early {
-		tellEnd(lossOrNil(context.Cause(l.hold)))
+		l.tell(context.Cause(l.hold))
 	}
 }
 
-// tell calls the hooks for the end of the lease.
+// tell has the hooks called for the end of the lease. Those for a release are called at once. Those for a
+// loss are called later, in a goroutine of their own: a look at the lease can be the first to see the loss, and
+// neither the look nor what follows a loss waits for a hook. If the Hold hook has not returned yet, began tells.
 func (l *Lease) tell(cause error) {
 	l.mu.Lock()
-	tellEnd := l.tellEnd
-	l.early = tellEnd == nil
+	l.early = !l.begun
+	early, tellEnd := l.early, l.tellEnd
 	l.mu.Unlock()
-	if tellEnd != nil {
-		tellEnd(lossOrNil(cause))
+	switch hooks := l.t.hooks(); {
+	case early:
+	case errors.Is(cause, ErrReleased):
+		traceEnd(tellEnd, nil)
+	case tellEnd != nil || hooks.Loss != nil:
+		plumbing.OfManager(l.t.q.m).CallLate(func() {
+			traceLoss(l.ctx, hooks, l.t.info(), cause)
+			traceEnd(tellEnd, cause)
+		})
 	}
-	if !errors.Is(cause, ErrReleased) {
-		traceLoss(l.ctx, l.t.hooks(), l.t.info(), cause)
-	}
-}
-
-// lossOrNil returns the cause of a loss, or nil for a release.
-func lossOrNil(cause error) error {
-	if errors.Is(cause, ErrReleased) {
-		return nil
-	}
-	return cause
 }
 
 // lose ends the lease by a loss.

@@ -224,7 +224,7 @@ func (l *Local) trial(c *call, try, lazy bool) *acquisition {
 func (l *Local) try(g *acquisition) (*Lease, error) {
 	over := true
 	defer func() {
-		if over { // an error, or a hook has panicked or ended this goroutine
+		if over { // an error, or a policy has panicked or ended this goroutine
 			l.stopTrying()
 		}
 	}()

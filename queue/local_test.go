@@ -60,7 +60,7 @@ func TestLocalBound(t *testing.T) {
 	mine := tokenOf(t, l) // a lease that was released may not know it
 	deletes := p.proxy.Count(zktest.On(zktest.OpDelete, dir))
 	create := p.proxy.HoldRequest(zktest.On(zktest.OpCreate, dir))
-	released := l.startRelease(patience(t), nil)
+	released := l.startRelease(patience(t), nil).tell()
 	<-create.Hit()
 	if p.proxy.Count(zktest.On(zktest.OpDelete, dir)) != deletes || !errors.Is(l.Err(), ErrReleased) {
 		t.Errorf("its node is gone, or the lease is held still: %v", l.Err())

@@ -36,7 +36,7 @@ func TestLocalBeside(t *testing.T) {
 				create.Release()
 				g = <-beside
 			}
-			released := w.startRelease(patience(t), nil)
+			released := w.startRelease(patience(t), nil).tell()
 			if early {
 				create.Release()
 				g = <-beside

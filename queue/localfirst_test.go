@@ -136,34 +136,32 @@ func TestLocalFirstLoss(t *testing.T) {
 	testserver.WaitChildren(t, dir, 0)
 }
 
-// A hook of its panics, in the goroutine that has called Acquire. The other one contends.
+// Its policy panics, in the goroutine that has called Acquire. The next one contends.
 func TestLocalFirstPanics(t *testing.T) {
 	dir := testserver.Path(t)
-	hook := errors.New("a hook panics")
-	armed := make(chan struct{}, 1)
-	p := newProcess(t, dir, Request{}, 1, session.WithTrace(session.Trace{
-		Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
-			if r.Op == "create" {
-				select {
-				case <-armed:
-					panic(hook)
-				default:
-				}
-			}
-			return ctx, nil
-		},
-	}))
-	giveBack(t, p.hold(t))
-	armed <- struct{}{}
+	policy := errors.New("a policy panics")
+	armed := true
+	q, err := New(testserver.Connect(t, testserver.Server(t).Addr(0)), dir)
+	noError(t, err)
+	local, err := q.Local(Request{Kind: &Kind{Name: "mutex", Prefixes: []string{PrefixLock}, Policy: func(Node) Policy {
+		if armed {
+			armed = false
+			panic(policy)
+		}
+		return Policy{}
+	}}}, 1)
+	noError(t, err)
 	func() {
 		defer func() {
-			if r := recover(); r != hook {
+			if r := recover(); r != policy {
 				t.Errorf("recovered %v", r)
 			}
 		}()
-		_, err := p.Acquire(patience(t))
+		_, err := local.Acquire(patience(t))
 		t.Errorf("Acquire returned %v", err)
 	}()
-	giveBack(t, p.hold(t))
+	l, err := local.Acquire(patience(t))
+	noError(t, err)
+	giveBack(t, l)
 	testserver.WaitChildren(t, dir, 0)
 }

@@ -26,7 +26,7 @@ func (l *Local) startSettingLocked(t *turn) bool {
 func (l *Local) setAgain(t *turn) {
 	var w plumbing.Watch
 	alone := false
-	defer func() { l.endSetting(t, w, alone) }() // also if a hook ends the goroutine
+	defer func() { l.endSetting(t, w, alone) }() // also if a policy ends the goroutine
 	names, _, w, err := plumbing.Of(t.s).List(t.during(&t.stopChildren), l.q.dir)
 	alone = err == nil && t.aloneIn(names)
 }

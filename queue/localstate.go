@@ -168,8 +168,8 @@ func (l *Local) contend(ctx context.Context, me *sharedContender) {
 	g.result.Attempts = me.tries
 	returned := false
 	defer func() {
-		if !returned { // a hook has ended this goroutine
-			l.fail(me, g.result, errEnded)
+		if !returned { // a policy has ended this goroutine
+			l.fail(me, g.result, errCut)
 		}
 	}()
 	a, err := g.granted()

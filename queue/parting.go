@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"slices"
 
 	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
@@ -36,20 +37,16 @@ func (p *parting) start(ctx context.Context) {
 	}
 }
 
-// startReleases is queueplumbing.StartReleases. If a hook panics in one release, or ends the
-// goroutine, the other leases are released all the same.
+// startReleases is queueplumbing.StartReleases.
 func startReleases(ctx context.Context, leases []*Lease) (waits []func() error) {
 	var with parting
-	defer with.start(ctx)
-	return releaseEach(ctx, leases, &with)
-}
-
-// releaseEach starts the releases, that of the last lease first.
-func releaseEach(ctx context.Context, leases []*Lease, with *parting) (waits []func() error) {
-	if len(leases) == 0 {
-		return nil
+	var all []*releasing
+	for _, l := range slices.Backward(leases) {
+		all = append(all, l.startRelease(ctx, &with))
 	}
-	rest, last := leases[:len(leases)-1], leases[len(leases)-1]
-	defer func() { waits = append(waits, releaseEach(ctx, rest, with)...) }()
-	return append(waits, last.startRelease(ctx, with))
+	with.start(ctx)
+	for _, r := range all {
+		waits = append(waits, r.tell())
+	}
+	return waits
 }

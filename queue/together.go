@@ -61,12 +61,6 @@ const (
 // with next, and calls leave when it wants no more.
 func together(ctx context.Context, locks []joint, try bool) (*party, error) {
 	p := &party{try: try}
-	ready := false
-	defer func() {
-		if !ready { // a hook has panicked or ended the goroutine
-			p.abandon(ctx)
-		}
-	}()
 	err := p.gather(ctx, locks)
 	if err == nil {
 		err = p.begin()
@@ -79,7 +73,6 @@ func together(ctx context.Context, locks []joint, try bool) (*party, error) {
 	if err != nil {
 		err = joined(err, p.leave(ctx, err))
 	}
-	ready = true
 	return p, err
 }
 
@@ -156,7 +149,7 @@ func (p *party) enter(ctx context.Context) error {
 			for _, m := range p.members {
 				traceRetry(m.ctx, q.hooks(), plumbing.OpAcquire, m.result.Attempts, err)
 			}
-		case ctx.Err() != nil, errors.Is(err, errRefused), errors.Is(err, errEnded),
+		case ctx.Err() != nil, errors.Is(err, errRefused),
 			errors.Is(err, session.ErrTooManyNodes), errors.Is(err, session.ErrClosed):
 			return err
 		default:
@@ -323,14 +316,13 @@ func (m *member) take(try bool) (*Lease, error) {
 // leave gives up the locks that were not fetched. It waits until the servers have confirmed that, or
 // ctx ends. It returns what a server refuses. why is for hooks.
 func (p *party) leave(ctx context.Context, why error) error {
-	defer func() {
-		for _, m := range p.members {
-			defer m.conclude(nil, why) // deferred, since a hook may panic
-		}
-		p.members = nil
-	}()
-	defer p.stopTrying(0)
-	if err := p.giveUp(ctx, 0); errors.Is(err, errRefused) {
+	err := p.giveUp(ctx, 0)
+	p.stopTrying(0)
+	for _, m := range slices.Backward(p.members) {
+		_, _ = m.conclude(nil, why)
+	}
+	p.members = nil
+	if errors.Is(err, errRefused) {
 		return err
 	}
 	return nil
@@ -340,7 +332,7 @@ func (p *party) leave(ctx context.Context, why error) error {
 func (p *party) abandon(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
-	_ = p.leave(ctx, errEnded)
+	_ = p.leave(ctx, errCut)
 }
 
 // joined returns err with the refusal that followed it, if there was one.

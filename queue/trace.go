@@ -124,12 +124,17 @@ func traceRelease(ctx context.Context, t *session.Trace, holder context.Context,
 }
 
 func traceHold(l *Lease, t *session.Trace, h session.HoldInfo) func(error) {
-	if t.Hold != nil {
-		if end := t.Hold(context.WithValue(l.ctx, leaseKey{}, l), h); end != nil {
-			return end
-		}
+	if t.Hold == nil {
+		return nil
 	}
-	return endNothing
+	return t.Hold(context.WithValue(l.ctx, leaseKey{}, l), h)
+}
+
+// traceEnd calls what the Hold hook has returned.
+func traceEnd(end func(error), cause error) {
+	if end != nil {
+		end(cause)
+	}
 }
 
 func traceLoss(holder context.Context, t *session.Trace, h session.HoldInfo, cause error) {
@@ -146,6 +151,7 @@ func (r *Request) describe(ctx context.Context, t *session.Trace) nodeData {
 	if r.Revoked != nil {
 		d.Revocable = &yes
 	}
+	own := label.From(ctx)
 	var parent string
 	if t.Traceparent != nil {
 		parent = t.Traceparent(ctx)
@@ -153,7 +159,7 @@ func (r *Request) describe(ctx context.Context, t *session.Trace) nodeData {
 	if r.handedOn {
 		return d
 	}
-	d.Label, d.Traceparent = label.From(ctx), parent
+	d.Label, d.Traceparent = own, parent
 	return d
 }
 

@@ -28,7 +28,7 @@ func TestNoTraceAllocatesNothing(t *testing.T) {
 		held := traceHold(l, hooks, session.HoldInfo{Kind: "mutex", Path: "/a", Node: "/a/b"})
 		end(session.AcquireResult{})
 		traceLoss(holder, hooks, session.HoldInfo{}, errDeleted)
-		held(errDeleted)
+		traceEnd(held, errDeleted)
 		_, released := traceRelease(ctx, hooks, holder, session.HoldInfo{})
 		released(nil)
 	})

@@ -169,14 +169,14 @@ func TestTrace(t *testing.T) {
 			l := acquire(t, q)
 			expire(t, p, m)
 			await(t, l.Done(), "Done")
-			d.has(t, "loss ") // Done is closed before the hooks are told
+			d.has(t, "held ") // Done is closed before the hooks are told
 			mustBe(t, l.Release(patient(t)), session.ErrLost)
 		}, []string{
 			"acquire mutex DIR try=false",
 			"hold mutex " + first + " by caller",
 			"acquired err=<nil> busy=false position=0 attempts=1 by caller",
-			"held lost by caller",
 			"loss " + first + " lost by caller",
+			"held lost by caller",
 			"release " + first + ", held by caller",
 			"released lost",
 		}},

@@ -62,17 +62,9 @@ func (t *turn) info() session.HoldInfo {
 
 func (t *turn) hooks() *session.Trace { return t.q.hooks() }
 
-// begin begins a hold. ctx is that of the caller that gets the lease, and begin runs in the
-// caller's goroutine: if a hook panics, the turn goes on without this hold. The previous hold
-// has ended.
+// begin begins a hold. ctx is that of the caller that gets the lease. The previous hold has ended.
 func (t *turn) begin(ctx context.Context) *Lease {
 	l := newLease(ctx, t)
-	begun := false
-	defer func() {
-		if !begun {
-			l.abandon()
-		}
-	}()
 	// The hook gets the lease, which can end before the hook returns. Then a Local hands the turn
 	// over, and the next hold begins. So the turn has to know of this hold before the hook.
 	t.mu.Lock()
@@ -80,7 +72,6 @@ func (t *turn) begin(ctx context.Context) *Lease {
 	asked := t.asked
 	t.mu.Unlock()
 	l.began()
-	begun = true
 	if asked {
 		go t.r.Revoked(l)
 	}
@@ -98,7 +89,7 @@ func (t *turn) lose(cause error) {
 	for _, l := range t.present() {
 		if l.finish(loss) {
 			lost++
-			defer l.tell(loss) // comes last, since a hook can end the goroutine
+			l.tell(loss)
 		}
 		if l.lostWithSession() {
 			withSession++

@@ -70,17 +70,12 @@ func (w *wait) stop() {
 // neither is known it returns errAhead: the wait stands, and the caller calls block before it calls goOn again.
 func (a *attempt) goOn(ctx context.Context) (granted bool, err error) {
 	w := a.waiting
-	ended := errEnded // by a hook that panics or ends the goroutine
-	defer func() {
-		if !errors.Is(ended, errAhead) {
-			w.stop()
-			a.waiting = nil
-			a.pace.Rested(time.Since(w.began))
-			w.told.end(ended)
-		}
-	}()
-	granted, err = a.awake(ctx, w)
-	ended = err
+	if granted, err = a.awake(ctx, w); !errors.Is(err, errAhead) {
+		w.stop()
+		a.waiting = nil
+		a.pace.Rested(time.Since(w.began))
+		w.told.end(err)
+	}
 	return granted, err
 }
 

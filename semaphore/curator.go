@@ -63,15 +63,8 @@ func (s *Semaphore) throughGate(ctx context.Context, enter, take get, r queue.Re
 }
 
 // passGate takes a lease at the gate, and then leaves the gate. It reports whether the gate was lost
-// before there was a lease. If a hook panics or ends the goroutine, it leaves neither lease behind.
+// before there was a lease.
 func (s *Semaphore) passGate(ctx context.Context, g *queue.Lease, take get, r queue.Request) (lease *queue.Lease, lost bool, err error) {
-	returns := false
-	defer func() {
-		if !returns {
-			defer giveUp(lease) // also if a hook panics once more
-			giveUp(g)
-		}
-	}()
 	inside, cancel := g.Context(ctx)
 	defer cancel()
 	lease, err = take(inside, r)
@@ -85,7 +78,6 @@ func (s *Semaphore) passGate(ctx context.Context, g *queue.Lease, take get, r qu
 		giveUp(lease)
 		lease, err = nil, fmt.Errorf("acquire %s: %w", s.path, shutErr)
 	}
-	returns = true
 	return lease, lost, err
 }
 

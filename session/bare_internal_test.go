@@ -19,7 +19,7 @@ func newFakeConfig(t *testing.T, opts ...Option) *config {
 	return cfg
 }
 
-// bareSession is a session that makes no connection.
+// bareSession is a session that makes no connection. Its watchdog does not run.
 func bareSession(t *testing.T, cfg *config) *Session {
 	t.Helper()
 	s := &Session{
@@ -27,6 +27,7 @@ func bareSession(t *testing.T, cfg *config) *Session {
 		dialer: newDialer(cfg),
 		clock:  wire.NewClock(wire.Now()),
 		report: func(*Session, State, error) {},
+		marked: make(chan struct{}),
 		live:   make(chan struct{}),
 		link:   link{up: make(chan struct{})},
 	}
@@ -36,5 +37,6 @@ func bareSession(t *testing.T, cfg *config) *Session {
 	s.removing = make(chan struct{}, removalsAtOnce)
 	s.group.when = &cfg.batching
 	s.watches.init()
+	s.watchdog.init()
 	return s
 }

@@ -34,10 +34,8 @@ func await[T any](start starter[T]) (T, error) {
 func inGoroutine[T any](s *Session, call func() (T, error)) starter[T] {
 	return func(done func(T, error)) {
 		err := s.begin(func() {
-			var v T
-			err := zk.ErrConnectionClosed // if a hook ends the goroutine
-			defer func() { done(v, err) }()
-			v, err = call()
+			v, err := call()
+			done(v, err)
 		})
 		if err != nil {
 			var none T

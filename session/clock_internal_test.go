@@ -13,39 +13,49 @@ func greet(s *Session, timeout time.Duration) error {
 	return (*wireEvents)(s).Greeted(wire.Greeting{TimeoutMillis: int32(timeout.Milliseconds()), Session: 7}, wire.Now())
 }
 
-// After a long pause of the process the first answer is right, although no timer has run.
+// After a long pause of the process the first answer is right, although no timer has run. The answer marks the end, which
+// the watchdog then brings about: looking ends nothing.
 func TestErrComputedWhenAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bareSession(t, newFakeConfig(t))
-		s.watchOnce.Do(func() {}) // its watchdog does not run
 		if err := greet(s, 10*time.Second); err != nil {
 			t.Fatal(err)
 		}
+		w, _ := s.watches.join("/watched")
 		time.Sleep(8999 * time.Millisecond) // of the fake clock
 		if err := s.Err(); err != nil || s.Remaining() != time.Millisecond {
 			t.Errorf("just before: %v, %v remain", err, s.Remaining())
 		}
 		time.Sleep(time.Millisecond)
-		if s.life.Err() != nil {
-			t.Fatal("something has ended the session: this test shows nothing")
+		if s.isMarked() {
+			t.Fatal("something has looked at the clock: this test shows nothing")
 		}
 		if s.Remaining() != 0 || s.Err() == nil {
 			t.Errorf("at the end: %v, %v remain", s.Err(), s.Remaining())
 		}
 		s.clock.Prove(wire.Now()) // a lost session never comes back
-		if s.Err() == nil || s.Remaining() != 0 || s.life.Err() == nil {
+		if s.Err() == nil || s.Remaining() != 0 {
 			t.Error("the session came back to life")
+		}
+		if s.life.Err() != nil || w.Event() != WatchPending {
+			t.Error("looking has ended the session")
+		}
+		go s.watchdog.run(s)
+		<-s.watchdog.ended
+		if s.life.Err() == nil || w.Event() != WatchBroken {
+			t.Error("the watchdog has not ended the session")
 		}
 	})
 }
 
-// The timer that ends a session does not wait for a connection that is slow to close.
+// What ends a session does not wait for a connection that is slow to close.
 func TestLossDoesNotWaitForTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bareSession(t, newFakeConfig(t))
 		if err := greet(s, 10*time.Second); err != nil {
 			t.Fatal(err)
 		}
+		go s.watchdog.run(s)
 		start := time.Now()
 		<-s.Done()
 		if d := time.Since(start); d != 9*time.Second {
@@ -66,7 +76,6 @@ func TestLateAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := bareSession(t, newFakeConfig(t))
-				s.watchOnce.Do(func() {}) // its watchdog does not run
 				if err := greet(s, 10*time.Second); err != nil {
 					t.Fatal(err)
 				}
@@ -114,7 +123,6 @@ func TestWhatCounts(t *testing.T) {
 				if moved := s.Remaining() == 9*time.Second; moved == c.owns {
 					t.Errorf("after a reconnect %v remain", s.Remaining())
 				}
-				s.end(ErrClosed)
 			})
 		})
 	}
@@ -136,7 +144,6 @@ func TestShorterTimeoutAtReconnect(t *testing.T) {
 				t.Errorf("granted %v: timeout %v, %v remain", c.granted, s.Timeout(), s.Remaining())
 			}
 		}
-		s.end(ErrClosed)
 	})
 }
 

@@ -67,15 +67,8 @@ func (s *Session) startCreate(ctx context.Context, v *reservation, path string, 
 		return nil, opError(info, err)
 	}
 	c := &creation{done: make(chan struct{}), after: s.answers.zxid.Load(), booking: b}
-	traced := false
-	defer func() {
-		if !traced { // the hook has panicked, or ended the goroutine
-			s.cancelCreate(path, b)
-		}
-	}()
 	number := s.batchNumber(&info)
 	done := s.traceRequest(ctx, info)
-	traced = true
 	err = s.sendCreate(ctx, s.outward(path), data, mode, number, func(made string, err error) {
 		if err = s.verdict(err); err != nil {
 			c.err = opError(info, err)

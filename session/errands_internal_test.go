@@ -43,7 +43,8 @@ func TestRemovalsAreBounded(t *testing.T) {
 		if n := goroutines.Count() - before; n > 1 {
 			t.Errorf("%d goroutines, want one", n)
 		}
-		s.end(lossError(1, lossExpired))
+		_ = s.mark(lossError(1, lossExpired))
+		s.end()
 		synctest.Wait()
 		for _, c := range all {
 			select {

@@ -6,50 +6,40 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// guarded calls a function of the user in a goroutine of its own, because the function can end its
-// goroutine by runtime.Goexit, which nothing in the same goroutine survives. It reports whether the
-// function has returned. A panic goes on in the caller.
+// guarded calls a function of the user, and reports whether it has returned. A panic goes on in the caller.
 func guarded[T any](f func() T) (v T, returned bool) {
-	var panicked any
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		defer func() {
-			if !returned {
-				panicked = recover() // nil after Goexit
-			}
-		}()
-		v = f()
-		returned = true
-	}()
-	<-ended
-	if panicked != nil {
-		panic(panicked)
+	bad := apart(func(f func()) { go f() }, func() { v = f() })
+	if bad != nil && bad.panicked != nil {
+		panic(bad.panicked)
 	}
-	return v, returned
+	return v, bad == nil
 }
 
-// guardedRetry returns a function that makes guarded BackOffs. If users, or one of its values, ends its
-// goroutine, the default wait takes its place.
-func guardedRetry(users, defaults func() backoff.BackOff) func() backoff.BackOff {
+// guardedRetry returns a function that makes guarded BackOffs. If users, or one of its values, panics or ends
+// its goroutine, the default wait takes its place.
+func (u *userCalls) guardedRetry(users, defaults func() backoff.BackOff) func() backoff.BackOff {
 	return func() backoff.BackOff {
-		if b, ok := guarded(users); ok && b != nil {
-			return &guardedBackOff{users: b, spare: defaults()}
+		var b backoff.BackOff
+		if u.call("WithRetry", func() { b = users() }) && b != nil {
+			return &guardedBackOff{calls: u, users: b, spare: defaults()}
 		}
 		return defaults()
 	}
 }
 
-type guardedBackOff struct{ users, spare backoff.BackOff }
+type guardedBackOff struct {
+	calls        *userCalls
+	users, spare backoff.BackOff
+}
 
-func (b *guardedBackOff) NextBackOff() time.Duration {
-	if d, ok := guarded(b.users.NextBackOff); ok {
+func (b *guardedBackOff) NextBackOff() (d time.Duration) {
+	if b.calls.call("NextBackOff", func() { d = b.users.NextBackOff() }) {
 		return d
 	}
 	return b.spare.NextBackOff()
 }
 
 func (b *guardedBackOff) Reset() {
-	guarded(func() struct{} { b.users.Reset(); return struct{}{} })
+	b.calls.call("Reset of a BackOff", b.users.Reset)
 	b.spare.Reset()
 }

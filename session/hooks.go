@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 )
@@ -10,6 +9,9 @@ import (
 // hooks are the hooks of a manager: those of WithTrace, and those that package plumbing adds later.
 // Several sets of hooks are combined to one.
 type hooks struct {
+	calls userCalls // of all of them
+	late  hookQueue
+
 	adding sync.Mutex
 	now    atomic.Pointer[Trace]
 }
@@ -24,17 +26,16 @@ func (h *hooks) load() *Trace {
 
 var noHooks Trace
 
-// add adds hooks, which are called after those that are there.
-func (h *hooks) add(t Trace) {
+// add adds hooks, which are called after those that are there. It returns their State hook, which gets its
+// changes as every subscriber does.
+func (h *hooks) add(t Trace) (state func(Change)) {
 	h.adding.Lock()
 	defer h.adding.Unlock()
+	t = h.calls.guard(t)
 	all := combine(*h.load(), t)
 	h.now.Store(&all)
+	return t.State
 }
-
-// errHook is the outcome that a hook is told if a later hook has panicked. The thing that the
-// first one had begun did not take place then.
-var errHook = errors.New("another hook ended the goroutine that called it")
 
 // combine returns hooks that call those of a, and then those of b with the context that a
 // returned. The functions that they return are called in the opposite order, like deferred calls.
@@ -42,9 +43,9 @@ var errHook = errors.New("another hook ended the goroutine that called it")
 func combine(a, b Trace) Trace {
 	return Trace{
 		Traceparent: firstWord(a.Traceparent, b.Traceparent),
-		Request:     nest(a.Request, b.Request, errHook),
-		Watch:       nest(a.Watch, b.Watch, errHook),
-		Acquire:     nest(a.Acquire, b.Acquire, AcquireResult{Err: errHook, Position: -1}),
+		Request:     nest(a.Request, b.Request),
+		Watch:       nest(a.Watch, b.Watch),
+		Acquire:     nest(a.Acquire, b.Acquire),
 		Release:     nestRelease(a.Release, b.Release),
 		Hold:        nestHold(a.Hold, b.Hold),
 		Loss:        bothLosses(a.Loss, b.Loss),
@@ -64,15 +65,17 @@ func firstWord(a, b func(context.Context) string) func(context.Context) string {
 	}
 }
 
-func nest[I, R any](a, b func(context.Context, I) (context.Context, func(R)), broken R) func(context.Context, I) (context.Context, func(R)) {
+// beginHook is the type of the hooks that begin something.
+type beginHook[I, R any] = func(context.Context, I) (context.Context, func(R))
+
+func nest[I, R any](a, b beginHook[I, R]) beginHook[I, R] {
 	if a == nil || b == nil {
 		return either(a == nil, a, b)
 	}
 	return func(ctx context.Context, info I) (context.Context, func(R)) {
-		end := begin(broken,
-			func() (end func(R)) { ctx, end = a(ctx, info); return end },
-			func() (end func(R)) { ctx, end = b(ctx, info); return end })
-		return ctx, end
+		ctx, endA := a(ctx, info)
+		ctx, endB := b(ctx, info)
+		return ctx, inTurn(endB, endA)
 	}
 }
 
@@ -83,56 +86,44 @@ func nestRelease(a, b releaseHook) releaseHook {
 		return either(a == nil, a, b)
 	}
 	return func(ctx, holder context.Context, h HoldInfo) (context.Context, func(error)) {
-		end := begin(errHook,
-			func() (end func(error)) { ctx, end = a(ctx, holder, h); return end },
-			func() (end func(error)) { ctx, end = b(ctx, holder, h); return end })
-		return ctx, end
+		ctx, endA := a(ctx, holder, h)
+		ctx, endB := b(ctx, holder, h)
+		return ctx, inTurn(endB, endA)
 	}
 }
 
-func nestHold(a, b func(context.Context, HoldInfo) func(error)) func(context.Context, HoldInfo) func(error) {
+type holdHook = func(context.Context, HoldInfo) func(error)
+
+func nestHold(a, b holdHook) holdHook {
 	if a == nil || b == nil {
 		return either(a == nil, a, b)
 	}
 	return func(ctx context.Context, h HoldInfo) func(error) {
-		return begin(errHook,
-			func() func(error) { return a(ctx, h) },
-			func() func(error) { return b(ctx, h) })
+		endA := a(ctx, h)
+		return inTurn(b(ctx, h), endA)
 	}
 }
 
-// begin calls a and b, and returns a function that calls the functions that they returned: that of
-// b first. If b panics, that of a is called with broken.
-func begin[R any](broken R, a, b func() func(R)) func(R) {
-	endA := orNothing(a())
-	begun := false
-	defer func() {
-		if !begun {
-			endA(broken)
-		}
-	}()
-	endB := orNothing(b())
-	begun = true
+// inTurn returns a function that calls both, of which either may be nil.
+func inTurn[R any](first, second func(R)) func(R) {
+	if first == nil || second == nil {
+		return either(first == nil, first, second)
+	}
 	return func(r R) {
-		defer endA(r) // also if b's function panics
-		endB(r)
+		first(r)
+		second(r)
 	}
 }
 
-func orNothing[R any](end func(R)) func(R) {
-	if end == nil {
-		return func(R) {}
-	}
-	return end
-}
+type lossHook = func(context.Context, HoldInfo, error)
 
-func bothLosses(a, b func(context.Context, HoldInfo, error)) func(context.Context, HoldInfo, error) {
+func bothLosses(a, b lossHook) lossHook {
 	if a == nil || b == nil {
 		return either(a == nil, a, b)
 	}
 	return func(ctx context.Context, h HoldInfo, cause error) {
-		defer b(ctx, h, cause)
 		a(ctx, h, cause)
+		b(ctx, h, cause)
 	}
 }
 
@@ -141,8 +132,8 @@ func bothRetries(a, b func(context.Context, RetryInfo)) func(context.Context, Re
 		return either(a == nil, a, b)
 	}
 	return func(ctx context.Context, r RetryInfo) {
-		defer b(ctx, r)
 		a(ctx, r)
+		b(ctx, r)
 	}
 }
 

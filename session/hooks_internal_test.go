@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -86,31 +85,5 @@ func TestCombinedHooksStayNil(t *testing.T) {
 	if c.Traceparent != nil || c.Request != nil || c.Watch != nil || c.Acquire != nil || c.Release != nil ||
 		c.Hold != nil || c.Loss != nil || c.Retry != nil || c.State != nil {
 		t.Errorf("%+v", c)
-	}
-}
-
-// If a later hook panics, the first one is told that the thing it has begun is over.
-func TestCombinedHookPanics(t *testing.T) {
-	var j journal
-	broken := Trace{
-		Request: func(context.Context, RequestInfo) (context.Context, func(error)) { panic("begin") },
-		Hold:    func(context.Context, HoldInfo) func(error) { return func(error) { panic("end") } },
-	}
-	c := combine(j.hooks("a"), broken)
-	for _, f := range []func(){
-		func() { c.Request(context.Background(), RequestInfo{}) },
-		func() { c.Hold(context.Background(), HoldInfo{})(nil) },
-	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Error("the panic is gone")
-				}
-			}()
-			f()
-		}()
-	}
-	if want := []string{"a request after ", "a ends request", "a hold after ", "a ends hold"}; !slices.Equal(j.lines, want) {
-		t.Errorf("%q, want %q", j.lines, want)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // stayConnected makes one connection after the other, and serves each, until the session has ended. It is called once.
 func (s *Session) stayConnected() {
 	defer close(s.served)
-	for {
+	for !s.isMarked() { // a dial after that could keep the next session from dialling at once
 		c, to, err := s.dialer.dial(s.life, s.stake)
 		if err != nil {
 			return // the session has ended
@@ -69,7 +69,7 @@ func (s *Session) judge(w *wire.Conn, to logbook.Target, why error) {
 	switch {
 	case errors.Is(why, wire.ErrBadFrame):
 		s.dialer.distrust(to, why)
-	case s.life.Err() != nil: // the reason is known, or the manager is closed
+	case s.isMarked(): // the reason is known, or the manager is closed
 	case !w.Greeted():
 		s.dialer.failed(&logbook.Failure{Step: logbook.StepHandshake, To: to, Err: why})
 	}

@@ -99,13 +99,10 @@ func Open(servers string, opts ...Option) (*Manager, error) {
 
 // start returns a manager that has begun to open a session.
 func start(cfg *config) *Manager {
-	m := &Manager{
-		cfg:     cfg,
-		dialer:  newDialer(cfg),
-		stopped: make(chan struct{}),
-		changed: make(chan struct{}),
-	}
+	m := &Manager{cfg: cfg, stopped: make(chan struct{}), changed: make(chan struct{})}
 	m.open, m.shut = context.WithCancel(context.Background())
+	cfg.trace.calls.workers.init(m.open.Done()) // before anything calls a function of the user
+	m.dialer = newDialer(cfg)
 	for _, f := range cfg.states {
 		m.subs.add(f, nil)
 	}
@@ -222,7 +219,7 @@ func (m *Manager) run() {
 		} else if m.open.Err() == nil {
 			m.note(s, err)
 		}
-		s.end(err)
+		_ = s.mark(err)
 		teardowns.Go(func() error { return s.teardown(asking) })
 		_ = pause(m.open, untiring(wait))
 	}
@@ -257,7 +254,7 @@ func (m *Manager) serve(s *Session) error {
 		return err
 	case <-m.open.Done():
 		err := closedError(s.ID())
-		s.end(err)
+		_ = s.mark(err)
 		m.transition(Closed, s, err)
 		return err
 	}

@@ -46,7 +46,7 @@ func (s *Session) multiOnce(ctx context.Context, ops []any, clarify bool) ([]zk.
 	}
 	sent := false
 	defer func() {
-		if !sent { // ctx or the session has ended, or a hook has ended the goroutine
+		if !sent { // ctx or the session has ended
 			b.settle(nil, errNotSent)
 		}
 	}()

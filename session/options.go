@@ -101,9 +101,10 @@ func newConfig(servers string, opts []Option) (*config, error) {
 		c.connectTimeout = min(c.timeout, defaultConnectMax)
 	}
 	c.log, c.lines = logbook.Queued(c.log)
+	c.trace.calls.log, c.trace.late.log = c.log, c.log
 	defaults := func() backoff.BackOff { return defaultRetry(c.timeout) }
 	if users := c.retry; users != nil {
-		c.retry = guardedRetry(users, defaults)
+		c.retry = c.trace.calls.guardedRetry(users, defaults)
 	} else {
 		c.retry = defaults
 	}
@@ -215,8 +216,8 @@ func WithConnectTimeout(d time.Duration) Option {
 // newBackOff is called once per request and must return a fresh value each time. If its value returns
 // [backoff.Stop], the request fails with the error of its last try. Dialling then begins again with the
 // first wait, and guaranteed deletes go on too. If newBackOff returns nil, Connect fails. newBackOff and
-// its values run in goroutines of their own, and may call the manager. If one of them ends its goroutine
-// by [runtime.Goexit], the default wait takes its place.
+// its values run in goroutines of their own, and may call the manager. If one of them panics or ends its goroutine
+// by [runtime.Goexit], the default wait takes its place, and the log tells.
 //
 // While there is a session to lose, waits between dials are below a second and below an eighth of the
 // session's remaining time, whatever newBackOff says.
@@ -336,9 +337,8 @@ func WithLogger(log *slog.Logger) Option {
 // decides. Default: none.
 func WithTrace(t Trace) Option {
 	return option(func(c *config) error {
-		c.trace.add(t)
-		if t.State != nil {
-			c.states = append(c.states, t.State)
+		if state := c.trace.add(t); state != nil {
+			c.states = append(c.states, state)
 		}
 		return nil
 	})

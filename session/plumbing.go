@@ -33,12 +33,12 @@ func (m *managerPlumbing) Retry() func() backoff.BackOff { return m.cfg.retry }
 func (m *managerPlumbing) Trace() any                    { return m.cfg.trace.load() }
 
 func (m *managerPlumbing) AddTrace(t any) {
-	hooks := t.(Trace)
-	m.cfg.trace.add(hooks)
-	if hooks.State != nil {
-		(*Manager)(m).Subscribe(hooks.State)
+	if state := m.cfg.trace.add(t.(Trace)); state != nil {
+		(*Manager)(m).Subscribe(state)
 	}
 }
+
+func (m *managerPlumbing) CallLate(hooks func()) { m.cfg.trace.late.add(hooks) }
 
 func (m *managerPlumbing) SetBatching(from, few int) { m.cfg.batching.set(from, few) }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"path"
-	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -97,18 +96,19 @@ func (p *persistence) deleteAtOnce(answered func()) {
 		answered()
 		answer <- p.s.verdict(err)
 	})
-	outcome := sync.OnceValue(func() error {
+	outcome := func() error {
 		select {
 		case err := <-answer:
 			return err
 		case <-p.s.life.Done():
 			return p.s.Err()
 		}
-	})
+	}
 	err := p.s.begin(func() {
-		defer func() { p.settle(outcome()) }() // also if a hook ends the goroutine
 		done := p.s.traceRequest(p.s.lifeWith(p.ctx), p.info)
-		done(outcome())
+		err := outcome()
+		done(err)
+		p.settle(err)
 	})
 	if err != nil {
 		p.end(err)
@@ -205,13 +205,6 @@ func (p *persistence) start() {
 }
 
 func (p *persistence) run() {
-	ended := false
-	defer func() {
-		// A hook can end the goroutine by runtime.Goexit.
-		if !ended && p.s.begin(p.runAgain) != nil {
-			p.end(p.s.Err())
-		}
-	}()
 	wait := p.s.cfg.retry()
 	var slow backoff.BackOff
 	life := p.s.lifeWith(p.ctx)
@@ -228,7 +221,6 @@ func (p *persistence) run() {
 			if err != nil {
 				err = p.s.Err()
 			}
-			ended = true
 			p.end(err)
 			return
 		case classify(err) == answered:
@@ -239,17 +231,10 @@ func (p *persistence) run() {
 			next = slow
 		}
 		if pause(p.s.life, untiring(next)) != nil {
-			ended = true
 			p.end(p.s.Err())
 			return
 		}
 	}
-}
-
-// runAgain goes on if a hook has ended the goroutine. A hook may do so again.
-func (p *persistence) runAgain() {
-	_ = pause(p.s.life, untiring(p.s.cfg.retry()))
-	p.run()
 }
 
 // refuse reports the first refusal by the server.

@@ -93,13 +93,13 @@ func TestVerdict(t *testing.T) {
 	if err := s.verdict(zk.ErrNoNode); err != zk.ErrNoNode {
 		t.Errorf("an answer: %v", err)
 	}
-	if err := s.verdict(zk.ErrSessionExpired); !errors.Is(err, ErrLost) || s.life.Err() == nil {
+	if err := s.verdict(zk.ErrSessionExpired); !errors.Is(err, ErrLost) || !s.isMarked() {
 		t.Errorf("expired: %v", err)
 	}
 	if err := s.verdict(zk.ErrConnectionClosed); !errors.Is(err, ErrLost) {
 		t.Errorf("after the end: %v", err)
 	}
-	if err := s.end(ErrClosed); !errors.Is(err, ErrLost) {
+	if err := s.mark(ErrClosed); !errors.Is(err, ErrLost) {
 		t.Errorf("ended twice: %v, want the first cause", err)
 	}
 }

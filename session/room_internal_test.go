@@ -253,7 +253,8 @@ func TestRoomWaitEnds(t *testing.T) {
 		rt.ends(rt.begin(t.Context(), wanted{size: rt.size(1)}), nil)
 		last := rt.begin(t.Context(), wanted{size: rt.size(1)})
 		rt.waits(last)
-		rt.end(lossError(1, lossExpired))
+		_ = rt.mark(lossError(1, lossExpired))
+		rt.Session.end()
 		rt.ends(last, ErrLost)
 	})
 }

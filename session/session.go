@@ -20,10 +20,11 @@ type Session struct {
 	dialer *dialer
 	report func(s *Session, to State, why error) // tells the manager of connections; must not block
 
-	// The session's life. It ends with a call of end, from any side.
+	// The session's life. Anybody can mark its end. The watchdog ends it then.
 	life    context.Context
 	endLife context.CancelFunc
-	work    workers // goroutines that end with the session
+	marked  chan struct{} // closed when err is set
+	work    workers       // goroutines that end with the session
 
 	// How long the session is certain.
 	clock    *wire.Clock
@@ -54,7 +55,7 @@ type Session struct {
 	live     chan struct{}
 	liveOnce sync.Once
 
-	watchOnce sync.Once // begins the watchdog
+	watchOnce sync.Once // has the watchdog look at the clock
 
 	mu       sync.Mutex // guards what follows
 	greeting wire.Greeting
@@ -95,6 +96,7 @@ func newSession(cfg *config, d *dialer, report func(*Session, State, error)) *Se
 		dialer: d,
 		clock:  wire.NewClock(wire.Now()),
 		report: report,
+		marked: make(chan struct{}),
 		served: make(chan struct{}),
 		live:   make(chan struct{}),
 		link:   link{up: make(chan struct{})},
@@ -107,6 +109,8 @@ func newSession(cfg *config, d *dialer, report func(*Session, State, error)) *Se
 	for _, t := range s.watchTables() {
 		t.init()
 	}
+	s.watchdog.init()
+	go s.watchdog.run(s)
 	go s.stayConnected()
 	return s
 }
@@ -149,14 +153,15 @@ func (s *Session) Remaining() time.Duration {
 func (s *Session) Done() <-chan struct{} { return s.made().life.Done() }
 
 // Err returns nil while the session is certain, and after that an error that matches [ErrLost]
-// or [ErrClosed]. It reads the clock at the time of the call, and does not depend on a timer.
+// or [ErrClosed]. It reads the clock at the time of the call, and does not depend on a timer. It calls no
+// hook, and waits for nothing.
 func (s *Session) Err() error {
 	s.made()
 	s.mu.Lock()
 	err, id := s.err, s.greeting.Session
 	s.mu.Unlock()
 	if err == nil && id != 0 && s.remaining() <= 0 {
-		return s.end(lossError(id, lossClock))
+		return s.mark(lossError(id, lossClock))
 	}
 	return err
 }
@@ -166,26 +171,33 @@ func (s *Session) remaining() time.Duration {
 	return s.clock.Remaining(wire.Now(), s.room.has())
 }
 
-// end ends the session. All other ways to end it call this one. The first cause stays, and end
-// returns it.
-func (s *Session) end(cause error) error {
+// mark notes why the session has ended. The first cause stays, and mark returns it. A lost session never comes
+// back. mark ends nothing itself, since all callers that look at the clock call it. The watchdog ends the session.
+func (s *Session) mark(cause error) error {
 	s.mu.Lock()
-	first := s.err == nil
-	if first {
+	defer s.mu.Unlock()
+	if s.err == nil {
 		s.err = cause
+		close(s.marked)
 	}
-	cause = s.err
-	s.mu.Unlock()
-	if first {
-		s.watchdog.stop()
-		s.endLife()
-		s.breakWatches()
-	}
-	return cause
+	return s.err
 }
 
-// lose ends the session for a reason that the server or the network gave.
-func (s *Session) lose(why error) { s.end(lossError(s.ID(), why)) }
+// isMarked reports whether somebody has marked the end of the session. It does not look at the clock.
+func (s *Session) isMarked() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err != nil
+}
+
+// end ends the session. Only the watchdog calls it, once the end is marked.
+func (s *Session) end() {
+	s.endLife()
+	s.breakWatches()
+}
+
+// lose marks the end of the session for a reason that the server or the network gave.
+func (s *Session) lose(why error) { _ = s.mark(lossError(s.ID(), why)) }
 
 // begin runs f in a goroutine of the session. If the session has ended, it returns the cause.
 func (s *Session) begin(f func()) error {

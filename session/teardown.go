@@ -43,6 +43,7 @@ func (s *Session) tearDown(ctx context.Context) {
 	s.cut(net.ErrClosed)
 	s.closeOnServer(ctx)
 	<-s.served
+	<-s.watchdog.ended
 	s.mu.Lock()
 	s.torn = true
 	s.mu.Unlock()

@@ -5,9 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// Trace is a set of hooks, each of which may be nil. They run in the goroutine that does the
-// work, in any number of goroutines at once. So they must be quick, and must not call back into
-// this module.
+// Trace is a set of hooks, each of which may be nil. They run in goroutines of the manager, in any
+// number of them at once. What calls a hook waits until it returns, so hooks must be quick. Nothing
+// waits for the hooks of a lock that was lost: Loss, and then the function that Hold has returned.
+// They run in one goroutine, one after the other in the order of the losses. If one of them blocks, at
+// most 65,536 losses wait, and the hooks for further ones are not called, which the log tells.
+//
+// A hook may look at locks and sessions (Err, Held, Remaining, State …), since looking calls no hook. It
+// must not wait for a lock or a request of this module.
 //
 // A hook that begins something returns the context to go on with, and a function. The function is
 // called once, with the outcome, when the thing has ended. It may be nil.
@@ -16,9 +21,9 @@ import (
 // them. Only what Traceparent returns is added to the data of a node. A slow hook delays requests, and a
 // context that a hook returns should end with the one that the hook got, and not before.
 //
-// A hook should not panic or call runtime.Goexit. If it does so in the goroutine of a caller of
-// this module, the call ends, and the lock it held or waited for is given up. In a goroutine of
-// the module, a panic ends the program.
+// A hook that panics or calls [runtime.Goexit] costs nobody a lock or a request. It counts as a hook that has
+// returned nothing: what it observes goes on with the context that the hook got. The log has the panic and
+// its stack, at most once a minute for each kind of hook.
 type Trace struct {
 	// Traceparent returns the W3C traceparent for the node data of a contender, or "" for none.
 	// It is called before the first node of each acquisition is created. A node that goroutines
@@ -47,10 +52,12 @@ type Trace struct {
 
 	// Hold is called at a grant, with the holder's context, of which queue.LeaseFrom returns the
 	// lease. The returned function is called at the end of the hold, with nil for a release and
-	// the cause for a loss.
+	// the cause for a loss. The next hold can begin before it is called: a release ends the hold, and hands
+	// the lock on or sends the delete, before it calls this function and the Release hook.
 	Hold func(ctx context.Context, h HoldInfo) func(error)
 
-	// Loss is called when a hold is lost, with the holder's context.
+	// Loss is called when a hold is lost, with the holder's context, and before the function that
+	// Hold has returned.
 	Loss func(ctx context.Context, h HoldInfo, cause error)
 
 	// Retry is called before a request, or an acquisition, is tried again.

@@ -58,14 +58,7 @@ func (s *Session) startMulti(ctx context.Context, v *reservation, ops []any) (*t
 		return nil, opError(multiInfo, err)
 	}
 	t := &transaction{done: make(chan struct{}), booking: b, after: s.answers.zxid.Load()}
-	traced := false
-	defer func() {
-		if !traced { // the hook has panicked, or ended the goroutine
-			b.settle(nil, errNotSent)
-		}
-	}()
 	done := s.traceRequest(ctx, multiInfo)
-	traced = true
 	s.sendMulti(b, s.notedOps(own), own, out, func(results []zk.MultiResponse, err error) {
 		t.syncs = s.syncs.mark()
 		if err = s.verdict(err); err != nil {
@@ -100,7 +93,7 @@ func (r *removals) Remove(ctx context.Context, path string) plumbing.Removal {
 }
 
 func (r *removals) Start(ctx context.Context) {
-	for i, p := range r.all { // not earlier: hooks run between Remove and Start, and what waits for the room would wait for them
+	for i, p := range r.all {
 		p.leave(r.s.room.noted(r.paths[i]), nil)
 	}
 	if len(r.paths) < 2 || r.s.begin(func() { r.deleteAll(ctx) }) != nil {
@@ -115,20 +108,14 @@ func (r *removals) startEach() {
 }
 
 func (r *removals) deleteAll(ctx context.Context) {
-	gone := false
-	defer func() {
-		if !gone { // also if a hook has ended this goroutine
-			r.startEach()
-		}
-	}()
 	ops := make([]any, len(r.paths))
 	for i, path := range r.paths {
 		ops[i] = &zk.DeleteRequest{Path: path, Version: -1}
 	}
 	if _, err := r.s.multiOnce(r.s.lifeWith(ctx), ops, false); err != nil {
+		r.startEach()
 		return
 	}
-	gone = true
 	for _, p := range r.all {
 		p.end(nil)
 	}

@@ -336,14 +336,7 @@ func (s *Session) startWatchIn(ctx context.Context, t *watches, info RequestInfo
 // startWatching sends a request that sets watches which have been joined. land gets the answer.
 func startWatching[T any](ctx context.Context, s *Session, info RequestInfo, request starter[T], land func(T, error)) {
 	var none T
-	traced := false
-	defer func() {
-		if !traced { // the hook has panicked, or ended the goroutine: others may share the watch
-			land(none, opError(info, zk.ErrConnectionClosed))
-		}
-	}()
 	done := s.traceRequest(ctx, info)
-	traced = true
 	answered := func(v T, err error) {
 		err = s.verdict(err)
 		land(v, err)

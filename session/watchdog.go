@@ -1,9 +1,6 @@
 package session
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
 const (
 	// shortPerTimeout: the remaining time of a session is short if it is less than this part of
@@ -20,44 +17,47 @@ const (
 	looksPerTimeout = 20
 )
 
-// watchdog ends the session when its clock has run out. Before that, it closes a connection that
-// has fallen silent, because another server may be in touch with the leader. It does that once
-// for each time the clock has advanced. While the bytes of a long answer come, it waits for as long
-// as it can. It does no I/O itself, so nothing delays it.
+// watchdog is the goroutine that ends a session, once somebody has marked its end. It looks at the clock
+// itself, and marks the end when that has run out. Before that, it closes a connection that has fallen
+// silent, because another server may be in touch with the leader. It does that once for each time the clock
+// has advanced. While the bytes of a long answer come, it waits for as long as it can. It does no I/O itself
+// and calls no function of the user, so nothing delays it.
 type watchdog struct {
-	mu    sync.Mutex
-	timer *time.Timer // nil before the first look
-	over  bool
-	cutAt time.Time // the clock's Latest when a connection was last closed
+	begun chan struct{} // closed when there is a clock to look at
+	ended chan struct{} // closed when run has returned
+	cutAt time.Time     // the clock's Latest when a connection was last closed; only run and its look use it
 }
 
-// keep starts the watchdog. It is called once.
-func (d *watchdog) keep(s *Session) {
-	go d.look(s) // not by a timer that is due at once: see .ci/race
-}
+func (d *watchdog) init() { d.begun, d.ended = make(chan struct{}), make(chan struct{}) }
 
-func (d *watchdog) stop() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.over = true
-	if d.timer != nil {
-		d.timer.Stop()
-	}
-}
+// begin has the watchdog look at the clock from now on. It is called once.
+func (d *watchdog) begin() { close(d.begun) }
 
-// look is called by keep, and then by the timer.
-func (d *watchdog) look(s *Session) {
-	if s.Err() != nil {
+// run watches over a session until its end, and ends it.
+func (d *watchdog) run(s *Session) {
+	defer close(d.ended)
+	defer s.end()
+	select {
+	case <-s.marked:
 		return
+	case <-d.begun:
 	}
+	timer := time.NewTimer(time.Hour) // until the first look
+	defer timer.Stop()
+	for s.Err() == nil {
+		timer.Reset(d.look(s))
+		select {
+		case <-s.marked:
+		case <-timer.C:
+		}
+	}
+}
+
+// look cuts the connection if it has fallen silent, and returns when to look again.
+func (d *watchdog) look(s *Session) time.Duration {
 	timeout, left := s.Timeout(), s.remaining()
 	conn := s.present()
 	noBytes, noFrame := silenceOf(conn)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.over {
-		return
-	}
 	if last := s.clock.Latest(); last.After(d.cutAt) {
 		// The connection that was looked at is cut, and not the present one: that can be another by then.
 		switch long := timeout / silentPerTimeout; {
@@ -69,10 +69,5 @@ func (d *watchdog) look(s *Session) {
 			go conn.Cut(errLongAnswer(noFrame))
 		}
 	}
-	next := max(0, min(timeout/looksPerTimeout, left))
-	if d.timer == nil {
-		d.timer = time.AfterFunc(next, func() { d.look(s) })
-	} else {
-		d.timer.Reset(next)
-	}
+	return max(time.Microsecond, min(timeout/looksPerTimeout, left)) // no timer is due at once: see .ci/race
 }

@@ -41,12 +41,10 @@ func TestLateCutSparesTheNextConnection(t *testing.T) {
 		go func() { served <- first.Serve(wire.Hello{TimeoutMillis: 2000}) }()
 		synctest.Wait()
 		first.Call(wire.Call{Frame: reading(wire.OpExists, "/", false).Frame(), Done: func(wire.Reply) {}})
-		s.watchdog.stop() // not the timer's looks: the test's own
 		time.Sleep(1500 * time.Millisecond)
 		if err := s.Err(); err != nil {
 			t.Fatal(err)
 		}
-		s.watchdog.over, s.watchdog.timer = false, time.NewTimer(time.Hour)
 		second, _ := connection(t, s)
 		s.watchdog.look(s)
 		if err := s.setWire(second, logbook.Target{Addr: "h1:1"}); err != nil {
@@ -59,7 +57,6 @@ func TestLateCutSparesTheNextConnection(t *testing.T) {
 		if err := second.Err(); err != nil {
 			t.Errorf("the next connection was cut: %v", err)
 		}
-		s.watchdog.stop()
 		first.Cut(net.ErrClosed)
 		second.Cut(net.ErrClosed)
 		<-served

@@ -20,7 +20,7 @@ func (e *wireEvents) Greeted(g wire.Greeting, sent time.Time) error {
 		return err
 	}
 	s.setConnected(true)
-	s.watchOnce.Do(func() { s.watchdog.keep(s) }) // also before it is live: a server may never answer an identity
+	s.watchOnce.Do(s.watchdog.begin) // also before it is live: a server may never answer an identity
 	if len(s.cfg.auths) == 0 {
 		s.goLive()
 	}
@@ -104,7 +104,7 @@ func (e *wireEvents) Accepted() { (*Session)(e).goLive() }
 // take long to find a server that accepts them. So the session ends, as a loss.
 func (e *wireEvents) Refused(scheme string) {
 	s := (*Session)(e)
-	s.end(lossError(s.ID(), &refusal{scheme}))
+	_ = s.mark(lossError(s.ID(), &refusal{scheme}))
 }
 
 // Answered implements wire.Events. It ignores an answer that comes when the clock has run out,

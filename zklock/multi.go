@@ -267,8 +267,8 @@ func (m *MultiLock) all(ctx context.Context, try bool) (*MultiLease, error) {
 	t := &taking{m: m, try: try}
 	settled := false
 	defer func() {
-		if !settled { // a hook has panicked, or ended the goroutine
-			defer t.abandon(ctx)
+		if !settled { // a lock of a type that this module does not know has panicked, or ended the goroutine
+			t.abandon(ctx)
 			l.abandon(ctx)
 		}
 	}()

@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// A hook that panics while a MultiLock takes its locks or gives them up leaves none of them held.
+// A hook that panics while a MultiLock takes its locks, or gives them up, changes nothing.
 func TestMultiHookPanics(t *testing.T) {
 	var calls atomic.Int64
 	strike := func(at int64) {
@@ -34,16 +35,13 @@ func TestMultiHookPanics(t *testing.T) {
 			m := connect(t, session.WithTrace(hooks))
 			all := newMulti(t, newMutex(t, m, paths[0]), newMutex(t, m, paths[1]), newMutex(t, m, paths[2]))
 			ctx := patient(t)
-			func() {
-				defer func() {
-					if recover() == nil {
-						t.Error("the hook has not panicked")
-					}
-				}()
-				l, err := all.Acquire(ctx)
-				must(t, err)
-				_ = l.Release(ctx)
-			}()
+			l, err := all.Acquire(ctx)
+			must(t, err)
+			must(t, l.Err())
+			must(t, l.Release(ctx))
+			if calls.Load() != 3 {
+				t.Errorf("%d calls of the hook, want one for each lock", calls.Load())
+			}
 			for _, dir := range paths {
 				testserver.WaitChildren(t, dir, 0)
 			}
@@ -51,15 +49,12 @@ func TestMultiHookPanics(t *testing.T) {
 	}
 }
 
-// The hook for the traceparent is called before the nodes are made, and not again for a lock that has to wait. If it
-// ended the goroutine then, the node of that lock would stay.
+// The hook for the traceparent is called before the nodes are made, and not again for a lock that has to wait.
 func TestMultiTraceparentOnce(t *testing.T) {
 	var calls atomic.Int64
 	paths := dirs(t, 2)
 	m := connect(t, session.WithTrace(session.Trace{Traceparent: func(context.Context) string {
-		if calls.Add(1) > 2 {
-			panic("once for each lock is enough")
-		}
+		calls.Add(1)
 		return ""
 	}}))
 	ctx := patient(t)
@@ -67,18 +62,39 @@ func TestMultiTraceparentOnce(t *testing.T) {
 	must(t, holder.Lock(ctx))
 	shared := zklock.WithLocalHandover(1)
 	all := newMulti(t, newMutex(t, m, paths[0], shared), newMutex(t, m, paths[1], shared))
-	func() {
-		defer func() {
-			if p := recover(); p != nil {
-				t.Error(p)
-			}
-		}()
-		if ok, err := all.TryLock(ctx); ok || err != nil {
-			t.Errorf("TryLock: %v, %v", ok, err)
-		}
-	}()
+	if ok, err := all.TryLock(ctx); ok || err != nil || calls.Load() > 2 {
+		t.Errorf("TryLock: %v, %v, and %d calls of the hook", ok, err, calls.Load())
+	}
 	must(t, holder.Unlock())
 	for _, dir := range paths {
 		testserver.WaitChildren(t, dir, 0)
+	}
+}
+
+// foreign is a lock of a type that the module does not know. It panics.
+type foreign struct{ zklock.ContextLocker }
+
+func (foreign) Acquire(context.Context) (*queue.Lease, error) { panic("of the user") }
+
+// A lock of a type that the module does not know panics when a MultiLock takes it, and the panic is recovered, as net/http
+// does. The locks before it are given back.
+func TestMultiForeignLockPanics(t *testing.T) {
+	paths := dirs(t, 3)
+	m := connect(t)
+	for what, locks := range map[string][]zklock.ContextLocker{
+		"in the middle": {newMutex(t, m, paths[0]), foreign{newMutex(t, m, paths[1])}, newMutex(t, m, paths[2])},
+		"at the end":    {newMutex(t, m, paths[0]), newMutex(t, m, paths[1]), foreign{newMutex(t, m, paths[2])}},
+	} {
+		func() {
+			defer func() {
+				if recover() != "of the user" {
+					t.Errorf("%s: the panic is gone", what)
+				}
+			}()
+			_ = newMulti(t, locks...).Lock(patient(t))
+		}()
+		for _, dir := range paths {
+			testserver.WaitChildren(t, dir, 0)
+		}
 	}
 }

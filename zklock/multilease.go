@@ -155,13 +155,12 @@ func (l *MultiLease) release(ctx context.Context) []error {
 	return errs
 }
 
-// startRelease ends the hold and starts to release each lock. It does so even if a hook panics.
+// startRelease ends the hold and starts to release each lock.
 func (l *MultiLease) startRelease(ctx context.Context) (waits []func() error) {
-	defer func() { waits = queueplumbing.StartReleases(ctx, l.taken()) }()
 	if l.Err() == nil {
 		l.endHold(queue.ErrReleased)
 	}
-	return nil
+	return queueplumbing.StartReleases(ctx, l.taken())
 }
 
 // rollBack gives up the locks so far, and those that rest has to give up. It returns why, joined with

@@ -68,18 +68,11 @@ func (h *Holds[L]) interruptibly(ctx context.Context, get Get[L]) (lease L, err 
 	return lease, err
 }
 
-// interruptAtLoss interrupts the calls of Get when a hold, which by has begun, ends before its Unlock.
-// If a hook panics or ends the goroutine, the hold is given back.
-func (h *Holds[L]) interruptAtLoss(held *Hold[L], by via) {
+// interruptAtLoss interrupts the calls of Get when a hold ends before its Unlock.
+func (h *Holds[L]) interruptAtLoss(held *Hold[L]) {
 	if h.getting == nil {
 		return
 	}
-	begun := false
-	defer func() {
-		if !begun {
-			h.remove(held, by) // the caller gives up the lease
-		}
-	}()
 	over, cancel := held.Lease.Context(context.Background())
 	context.AfterFunc(over, func() {
 		defer cancel()
@@ -87,5 +80,4 @@ func (h *Holds[L]) interruptAtLoss(held *Hold[L], by via) {
 			h.getting.interrupt()
 		}
 	})
-	begun = true
 }

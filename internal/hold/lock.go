@@ -88,7 +88,7 @@ func (h *Holds[L]) attempt(ctx context.Context, r *request[L]) (*Hold[L], error)
 	if err != nil {
 		return nil, err
 	}
-	held, err := h.enterOrLeave(ctx, lease, r)
+	held, err := h.enter(ctx, lease, r)
 	if err != nil {
 		giveUp(ctx, lease, err)
 		return nil, h.acquiring(err)
@@ -125,7 +125,7 @@ func (h *Holds[L]) reenter(ctx context.Context, r *request[L]) (*Hold[L], error)
 	if err := ctx.Err(); err != nil {
 		return nil, h.acquiring(err)
 	}
-	lost := held.Lease.Err() // may call hooks, so not under h.mu
+	lost := held.Lease.Err()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {

@@ -80,17 +80,11 @@ func (l *locker[L]) leave(err error) {
 }
 
 // watch calls OnLost when the lease ends, unless the program itself has ended it, by a release or
-// by closing the manager. If a hook panics or ends the goroutine, it gives the Lock back.
+// by closing the manager.
 func (l *locker[L]) watch(held *Hold[L]) {
 	if l.OnLost == nil {
 		return
 	}
-	begun := false
-	defer func() {
-		if !begun {
-			_ = l.holds.giveBack(held, viaLock)
-		}
-	}()
 	lease := held.Lease
 	ctx, cancel := lease.Context(context.Background())
 	context.AfterFunc(ctx, func() {
@@ -99,7 +93,6 @@ func (l *locker[L]) watch(held *Hold[L]) {
 			l.OnLost(err)
 		}
 	})
-	begun = true
 }
 
 func (l *locker[L]) Unlock() {

@@ -57,20 +57,6 @@ func (h *Holds[L]) outlast(ctx context.Context, lost *Hold[L], try bool) error {
 	}
 }
 
-// enterOrLeave is enter, but gives the lease up if a hook panics or ends the goroutine. Hooks are
-// called when a look at this lease, or at that in the slot, finds a loss.
-func (h *Holds[L]) enterOrLeave(ctx context.Context, lease L, r *request[L]) (*Hold[L], error) {
-	returns := false
-	defer func() {
-		if !returns {
-			giveUp(ctx, lease, nil)
-		}
-	}()
-	held, err := h.enter(ctx, lease, r)
-	returns = true
-	return held, err
-}
-
 // enter makes a granted lease a hold, and waits for the slot if it is taken. It fails with
 // errLeaseLost or errSlotLost when one of the two is lost, and with ErrBusy when a try would
 // have to wait.
@@ -82,7 +68,7 @@ func (h *Holds[L]) enter(ctx context.Context, lease L, r *request[L]) (*Hold[L],
 		held, inSlot := h.add(lease, r)
 		switch {
 		case inSlot == nil:
-			h.interruptAtLoss(held, r.via)
+			h.interruptAtLoss(held)
 			return held, nil
 		case r.try:
 			return nil, queue.ErrBusy

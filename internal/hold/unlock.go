@@ -41,7 +41,7 @@ func (h *Holds[L]) next() *Hold[L] {
 		return all[0]
 	}
 	all = ownerlessFirst(all)
-	lost := func(held *Hold[L]) bool { return h.lastLook(held, viaLock) != nil }
+	lost := func(held *Hold[L]) bool { return held.Lease.Err() != nil }
 	return all[max(0, slices.IndexFunc(all, lost))]
 }
 
@@ -115,24 +115,6 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// lastLook returns why the lease of a hold is lost, just before an Unlock chooses a hold. The
-// look can call a hook. If the hook panics or ends the goroutine, lastLook gives the call back, since
-// nothing else would.
-func (h *Holds[L]) lastLook(held *Hold[L], by via) (lost error) {
-	looked := false
-	defer func() {
-		if looked {
-			return
-		}
-		if ended, _ := h.remove(held, by); ended {
-			giveUp(context.Background(), held.Lease, nil)
-		}
-	}()
-	lost = held.Lease.Err()
-	looked = true
-	return lost
-}
-
 // Do calls f while the lock is held, and unlocks also if f panics. It returns the error of f
 // with that of a loss: see endError. It does not report a release that is not confirmed yet.
 func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) error) (err error) {
@@ -140,15 +122,13 @@ func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) e
 	if err != nil {
 		return err
 	}
-	cancel := func() {}
-	defer func() { cancel() }()
-	defer func() { // before Context, which can call a hook
+	inside, cancel := held.Lease.Context(ctx)
+	defer cancel()
+	defer func() {
 		end := h.giveBack(held, viaDo)
 		if !errors.Is(end, queue.ErrReleasePending) {
 			err = withEnd(ctx, err, end, held.Lease.Err())
 		}
 	}()
-	var inside context.Context
-	inside, cancel = held.Lease.Context(ctx)
 	return f(inside)
 }

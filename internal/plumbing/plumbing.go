@@ -59,6 +59,10 @@ type Manager interface {
 	// not told how a thing ends that had begun before. The first call of a State hook tells the present state, as
 	// that of Manager.Subscribe does.
 	AddTrace(t any)
+	// CallLate has hooks called, which are those for a lock that was lost. It returns at once. One goroutine of the manager
+	// makes all such calls, in the order in which they were asked for. If a hook blocks, a bounded number of calls waits, and
+	// further ones are dropped, which the log tells.
+	CallLate(hooks func())
 	// Server returns the host and port of the server that the live session is connected to, or was
 	// connected to last. It returns "" if there is no session.
 	Server() string

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,6 +23,8 @@ type world struct {
 	*testing.T
 	server      *zktest.Server
 	trap        *trap
+	before      tally // of hooks that are called before those of the trap
+	behind      tally // and after them
 	ours, other *session.Manager
 	paths       int
 
@@ -29,6 +33,7 @@ type world struct {
 	way           way
 	n             int
 	path          string
+	err           error // of the call that the hook observes, or the policy decides
 	mine, theirs  lock
 	neighbour     chan result // of a second acquisition in the same process; nil: there is none
 	lease         *queue.Lease
@@ -51,7 +56,9 @@ func newWorld(t *testing.T, withNeighbour bool) *world {
 	if withNeighbour {
 		most = 2
 	}
-	w.ours = testserver.Connect(t, w.server.ConnectString(), session.WithTrace(w.trap.trace()), session.WithMaxNodes(most),
+	w.ours = testserver.Connect(t, w.server.ConnectString(), session.WithTrace(w.before.trace()),
+		session.WithTrace(w.trap.trace()), session.WithTrace(w.behind.trace()), session.WithMaxNodes(most),
+		session.WithLogger(slog.New(slog.DiscardHandler)),
 		session.WithRetry(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) }))
 	w.other = testserver.Connect(t, w.server.ConnectString())
 	return w
@@ -92,7 +99,7 @@ func (w *world) guarded(f func()) {
 // acquire is an acquisition that the trap may strike.
 func (w *world) acquire() {
 	w.trap.arm(w.hook, w.way, w.n)
-	w.caller(func() { w.lease, _ = w.mine.Acquire(w.context()) })
+	w.caller(func() { w.lease, w.err = w.mine.Acquire(w.context()) })
 }
 
 // step is one of the things that callers do with a lock.
@@ -105,7 +112,7 @@ var steps = []step{
 	{"granted at once", (*world).acquire},
 	{"tried", func(w *world) {
 		w.trap.arm(w.hook, w.way, w.n)
-		w.caller(func() { w.lease, _ = w.mine.TryAcquire(w.context()) })
+		w.caller(func() { w.lease, w.err = w.mine.TryAcquire(w.context()) })
 	}},
 	{"token", func(w *world) {
 		var err error
@@ -137,7 +144,7 @@ var steps = []step{
 			w.neighbours()
 			released <- l.Release(w.context())
 		}()
-		w.caller(func() { defer close(ended); w.lease, _ = w.mine.Acquire(w.context()) })
+		w.caller(func() { defer close(ended); w.lease, w.err = w.mine.Acquire(w.context()) })
 		w.must(<-released)
 	}},
 	{"release", func(w *world) {
@@ -146,7 +153,7 @@ var steps = []step{
 		w.must(err)
 		w.neighbours()
 		w.trap.arm(w.hook, w.way, w.n)
-		w.caller(func() { _ = w.lease.Release(w.context()) })
+		w.caller(func() { w.err = w.lease.Release(w.context()) })
 	}},
 	{"lost", func(w *world) {
 		var err error
@@ -217,8 +224,12 @@ func (w *world) try(s step, make func(*trap, *session.Manager, string) (lock, er
 	w.must(err)
 	w.theirs, err = make(new(trap), w.other, w.path)
 	w.must(err)
-	w.lease, w.neighbour = nil, nil
+	w.lease, w.neighbour, w.err = nil, nil, nil
+	hooked := slices.Contains(hooks, w.hook)
 	s.do(w)
+	if hooked && (w.err != nil || w.lease == nil) {
+		w.Fatalf("%s, call %d: the call has failed: %v", w.hook, w.n, w.err)
+	}
 	struck := w.trap.disarm()
 	if w.trap.unconfigured.Load() {
 		w.Fatalf("%s, call %d: a policy was asked for without a configuration", w.hook, w.n)
@@ -231,6 +242,8 @@ func (w *world) try(s step, make func(*trap, *session.Manager, string) (lock, er
 		switch {
 		case got.err == nil:
 			_ = got.lease.Release(w.context()) // it can be lost, with its session
+		case hooked:
+			w.Fatalf("%s, call %d: a neighbour: %v", w.hook, w.n, got.err)
 		case w.way != exitsOurs && !errors.Is(got.err, errEnded):
 			w.Fatalf("%s, call %d: a neighbour: %v", w.hook, w.n, got.err)
 		case errors.Is(got.err, context.DeadlineExceeded):
@@ -243,6 +256,9 @@ func (w *world) try(s step, make func(*trap, *session.Manager, string) (lock, er
 	w.must(err)
 	if len(all) > 0 {
 		w.Fatalf("%s, call %d: left in the queue: %v", w.hook, w.n, all)
+	}
+	for _, others := range []*tally{&w.before, &w.behind} {
+		zktest.Eventually(w, testserver.Patience, "the other hooks are told of every end", func() bool { return others.open() == 0 })
 	}
 	return struck
 }
@@ -270,8 +286,8 @@ func (w *world) free(whose string, l lock) {
 	})
 }
 
-// A hook or a policy that panics, or ends its goroutine, at any of its calls leaves no node, no claim,
-// no counted place and no waiter.
+// A policy that panics, or ends its goroutine, at any of its calls leaves no node, no claim, no counted place and no
+// waiter. A hook that does so changes nothing at all: the call succeeds, and other sets of hooks get their calls.
 func TestHooks(t *testing.T) {
 	for name, make := range locks {
 		t.Run(name, func(t *testing.T) {
@@ -286,7 +302,11 @@ func TestHooks(t *testing.T) {
 					t.Run(s.name+", "+what, func(t *testing.T) {
 						w := newWorld(t, name == "local")
 						w.way = way
-						for _, w.hook = range hooks {
+						all := policies
+						if way != exitsOurs {
+							all = slices.Concat(hooks, policies)
+						}
+						for _, w.hook = range all {
 							for w.n = 1; w.try(s, make); w.n++ {
 							}
 						}

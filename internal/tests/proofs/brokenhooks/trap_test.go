@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -12,13 +13,13 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// way is what a hook does instead of returning.
+// way is what a hook or a policy does instead of returning.
 type way int
 
 const (
-	panics    way = iota // in the caller's goroutine
-	exits                // ends the caller's goroutine
-	exitsOurs            // ends a goroutine of the module, where a panic would end the program
+	panics    way = iota // a policy in the caller's goroutine
+	exits                // ends the goroutine: a policy that of the caller
+	exitsOurs            // policies only: ends a goroutine of the module, where a panic would end the program
 )
 
 var ways = map[string]way{"panics": panics, "exits": exits, "exits ours": exitsOurs}
@@ -29,7 +30,7 @@ type errTrap struct{}
 // trap makes one call of one hook panic, or end its goroutine.
 type trap struct {
 	mu     sync.Mutex
-	hook   string // "": disarmed
+	hook   string // or policy; "": disarmed
 	way    way
 	left   int             // calls until then
 	caller map[string]bool // the goroutines of callers
@@ -63,10 +64,13 @@ func (t *trap) disarm() bool {
 	return t.struck
 }
 
-// call is made by every hook.
+// call is made by every hook and every policy. Hooks have goroutines of their own, and strike in any case.
 func (t *trap) call(hook string) {
 	t.mu.Lock()
-	strikes := t.hook == hook && !t.struck && t.caller[goroutine()] == (t.way != exitsOurs)
+	strikes := t.hook == hook && !t.struck
+	if strikes && slices.Contains(policies, hook) {
+		strikes = t.caller[goroutine()] == (t.way != exitsOurs)
+	}
 	if strikes {
 		t.left--
 		t.struck = t.left == 0
@@ -94,8 +98,10 @@ func goroutine() string {
 var hooks = []string{
 	"Traceparent", "Request", "Request end", "Watch", "Watch end", "Acquire", "Acquire end",
 	"Release", "Release end", "Hold", "Hold end", "Loss", "Retry",
-	"Policy", "Weight", "Replaces", "Configured",
 }
+
+// policies are the names of the functions of policies.
+var policies = []string{"Policy", "Weight", "Replaces", "Configured"}
 
 // trace returns hooks that call the trap.
 func (t *trap) trace() session.Trace {

@@ -260,7 +260,7 @@ func (w *world) asProbe(m *member) (context.Context, context.CancelFunc) {
 	w.probes++
 	k := &worker{world: w, m: m, id: -w.probes, name: "probe"}
 	ctx, cancel := within(30 * time.Second)
-	return context.WithValue(context.WithValue(ctx, workerKey{}, k), seriesKey{}, &series{of: k}), cancel
+	return seriesContext{context.WithValue(ctx, workerKey{}, k), &series{of: k}}, cancel
 }
 
 func (k *worker) isProbe() bool { return k.id < 0 }

@@ -137,7 +137,7 @@ func (m *member) hooks() session.Trace {
 	t := session.Trace{
 		State:       m.stateChanged,
 		Hold:        m.w.checks.hold,
-		Traceparent: onBehalf,
+		Traceparent: func(context.Context) string { return "" },
 	}
 	if m.w.kind.limited != nil {
 		t.Request = m.asked

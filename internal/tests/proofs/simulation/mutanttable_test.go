@@ -104,7 +104,7 @@ var mutants = []mutant{
 		[]edit{{"queue/together.go", "if err := p.giveUp(ctx, i+1); err != nil {", "if err := ctx.Err(); err != nil {"}}},
 	{"pass-lost", "local", "who has lost the lock hands it on to the next of the process",
 		[]edit{
-			{"queue/lease.go", "\tif first {\n\t\tremoval = l.t.release(removing, l, with)\n\t}\n", "\tremoval = l.t.release(removing, l, with)\n"},
+			{"queue/releasing.go", "\t\tr.err = l.Err()\n\t\treturn r\n", "\t\tr.err = l.Err()\n"},
 			{"queue/localstate.go", "l.turn != t || l.left == 0 && !undisturbed || !t.stands()", "l.left == 0 && !undisturbed"},
 		}},
 	{"pass-on-and-on", "local", "others never have their turn while somebody of the process waits",

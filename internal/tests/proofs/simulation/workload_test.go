@@ -144,7 +144,7 @@ func (k *worker) turn(mgr *session.Manager) {
 		return
 	}
 	k.calls++
-	ctx, cancel := context.WithCancel(context.WithValue(k.life, seriesKey{}, &series{of: k, call: k.calls}))
+	ctx, cancel := context.WithCancel(seriesContext{k.life, &series{of: k, call: k.calls}})
 	defer cancel()
 	owned := w.kind.reentrant && k.rng.IntN(6) == 0 && !isSemaphore(c.lock)
 	if owned {
