@@ -34,7 +34,6 @@ func bareSession(t *testing.T, cfg *config) *Session {
 	t.Cleanup(s.endLife)
 	s.room.limit = amount{cfg.maxNodes, cfg.maxNodeBytes}
 	s.removing = make(chan struct{}, removalsAtOnce)
-	s.group.when = &cfg.batching
 	s.watches.init()
 	return s
 }

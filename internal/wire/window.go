@@ -120,6 +120,9 @@ func (w *window) answered(now, sent time.Time, load int, alone bool) {
 	}
 }
 
+// wanted reports whether calls have waited for room since none waited at all.
+func (w *window) wanted() bool { return w.wantsCalls || w.wantsBytes }
+
 // idle is called when no call waits.
 func (w *window) idle() { w.wantsCalls, w.wantsBytes = false, false }
 
