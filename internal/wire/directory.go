@@ -14,13 +14,7 @@ func (d *directory) idle() bool { return d.calls.len() == 0 }
 
 func (d *directory) empty() bool { return d.idle() && len(d.lists.all) == 0 }
 
-// joins returns the call that is next, if it may leave together with others.
-func (d *directory) joins(e *expected) *Call {
-	if d.idle() || d.lists.due(e, false, d.left) {
-		return nil
-	}
-	if one := d.calls.first(); one.Batch != nil && !one.gone() {
-		return one
-	}
-	return nil
+// writes reports whether the call that is next may leave together with others.
+func (d *directory) writes(e *expected) bool {
+	return !d.idle() && d.calls.first().Batch != nil && !d.lists.due(e, false, d.left)
 }

@@ -102,6 +102,38 @@ func TestBatchLimits(t *testing.T) {
 	}
 }
 
+// With room in the window, 16 leave alone. Then others wait for each other while four multis are in flight, unless they fill
+// another. Reads do not wait.
+func TestFewBatchesAtATime(t *testing.T) {
+	b := newBurst(t, mostCalls)
+	b.window.bytes = mostBytes
+	came := 0
+	come := func(n int) (left []string) {
+		for range n {
+			b.batch("", fmt.Sprintf("/%d/n-", came), OpCreate)
+			came++
+		}
+		return b.leave()
+	}
+	if left := come(15); len(left) != 15 {
+		t.Errorf("%d leave, want 15", len(left))
+	}
+	b.check("the last alone", come(2), "create /15/n-")
+	b.want("read", "/r", OpExists)
+	b.check("a read", b.leave(), "exists /r")
+	for range 12 {
+		b.check("while 4 or more are in flight", b.tell())
+	}
+	b.check("when 3 are in flight", b.tell(), "create /16/n-")
+	if left := come(12); len(left) != 12 { // nothing waits any more
+		t.Errorf("%d leave, want 12", len(left))
+	}
+	b.check("while 16 are in flight", come(15))
+	if left := come(1); len(left) != 1 || strings.Count(left[0], "+") != 15 {
+		t.Errorf("%q leave, want a multi of 16", left)
+	}
+}
+
 // A multi that was refused has changed nothing. Its parts leave again ahead of all others, each alone, and cost only
 // themselves. Then calls leave alone for a while: the longer, the more multis were refused in a row.
 func TestRefusedTogether(t *testing.T) {

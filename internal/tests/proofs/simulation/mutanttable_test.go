@@ -156,7 +156,7 @@ var mutants = []mutant{
 	{"batch-doubles", "batched", "a create of a batch that was carried out is sent again, and its caller has two nodes",
 		[]edit{{"internal/wire/together.go", "case r.Code != CodeOK || anyRefused(r.Results):", "case true:"}}},
 	{"one-token", "batched", "two creates of one directory are sent in one transaction, and two holders have one token",
-		[]edit{{"internal/wire/together.go", "d.round == o.round || !fits", "!fits"}}},
+		[]edit{{"internal/wire/together.go", "d.round == o.round || !d.writes(e)", "!d.writes(e)"}}},
 	{"unsent-lost", "batched", "a write that has not left when its connection ends is forgotten, and its caller waits for ever",
 		[]edit{{"session/carried.go", "\tr.all = append(r.all, c)\n", ""}}},
 	{"limit-remembered", "resized", "a limit that was read once counts on after it was lowered",
