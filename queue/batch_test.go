@@ -28,7 +28,7 @@ func batched(t *testing.T) (*zktest.Server, *session.Session, []*queue.Queue) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
-	plumbing.OfManager(m).SetBatching(0, 1)
+	plumbing.OfManager(m).SetWindow(1)
 	s, err := m.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -138,9 +138,34 @@ func TestBatchThenListing(t *testing.T) {
 		if batches != rounds {
 			t.Errorf("%d batches in %d rounds", batches, rounds)
 		}
-		// The scheduler may let a listing overtake its batch now and then.
-		if first > listings/10 {
+		if first > 0 || listings == 0 {
 			t.Errorf("%d of %d listings came before the batch", first, listings)
+		}
+	})
+}
+
+// Contenders whose creates wait when the connection is lost create their nodes over the next one. They need not look whether
+// they have nodes: each lists its directory once.
+func TestUnsentCreates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, _, all := batched(t)
+		reply, leases := takeAll(t, srv, all)
+		srv.Refuse(true)
+		srv.Disconnect()
+		synctest.Wait()
+		srv.ResetRequests()
+		srv.Refuse(false)
+		for range all {
+			if l := <-leases; l == nil || l.Err() != nil {
+				t.Fatal("a lock is not held")
+			}
+		}
+		reply.Release()
+		for i := range all {
+			dir := fmt.Sprint("/", i)
+			if n := srv.Count(zktest.On(zktest.OpGetChildren2, dir)); i > 0 && n != 1 {
+				t.Errorf("%d lists of %s, want 1", n, dir)
+			}
 		}
 	})
 }

@@ -25,15 +25,16 @@ func (s *Session) nearestACL(ctx context.Context, asked string) (at string, acl 
 		return "", nil, err
 	}
 	for at = s.outward(asked); ; at = path.Dir(at) {
-		acl, err = do(ctx, s, RequestInfo{Op: "getACL", Path: s.inward(at)}, always, s.getACL(at))
+		acl, err = do(ctx, s, RequestInfo{Op: "getACL", Path: s.inward(at)}, always, s.getACL(ctx, at))
 		if !errors.Is(err, zk.ErrNoNode) || at == "/" {
 			return at, acl, err
 		}
 	}
 }
 
-func (s *Session) getACL(full string) starter[[]zk.ACL] {
+func (s *Session) getACL(ctx context.Context, full string) starter[[]zk.ACL] {
 	return func(done func([]zk.ACL, error)) {
-		call(s, request(wire.OpGetACL, full), nil, func(a *wire.Answer) ([]zk.ACL, error) { return a.ACL, nil }, done)
+		list := func(a *wire.Answer) ([]zk.ACL, error) { return a.ACL, nil }
+		call(s, sending{ctx: ctx}, request(wire.OpGetACL, full), nil, list, done)
 	}
 }

@@ -35,7 +35,6 @@ func bareSession(t *testing.T, cfg *config) *Session {
 	t.Cleanup(s.endLife)
 	s.room.limit = amount{cfg.maxNodes, cfg.maxNodeBytes}
 	s.removing = make(chan struct{}, removalsAtOnce)
-	s.group.when = &cfg.batching
 	s.watches.init()
 	s.watchdog.init()
 	return s

@@ -1,9 +1,11 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -44,19 +46,24 @@ func inGoroutine[T any](s *Session, call func() (T, error)) starter[T] {
 	}
 }
 
+// sending is how a request is sent.
+type sending struct {
+	ctx   context.Context // the request does not leave once it has ended
+	lasts bool            // one that has not left when its connection ends waits for the next
+	batch *atomic.Int64   // if not nil, it may be sent together with others: see wire.Call
+}
+
 // call sends a request over the present connection. check, if it is not nil, says what is wrong with an answer that
-// cannot be true. take gets the answer.
-func call[T any](s *Session, request *wire.Encoder, check func(*wire.Answer) error, take func(*wire.Answer) (T, error),
+// cannot be true. take gets the answer. done gets errNotSent if ctx ends before the request has left.
+func call[T any](s *Session, how sending, request *wire.Encoder, check func(*wire.Answer) error, take func(*wire.Answer) (T, error),
 	done func(T, error),
 ) {
 	var none T
-	w := s.present()
-	if w == nil {
-		done(none, zk.ErrConnectionClosed)
-		return
-	}
-	w.Call(wire.Call{Frame: request.Frame(), Check: check, Done: func(r wire.Reply) {
+	c := wire.Call{Frame: request.Frame(), Check: check, GivenUp: how.ctx.Done(), Batch: how.batch}
+	c.Done = func(r wire.Reply) {
 		switch {
+		case errors.Is(r.Err, wire.ErrGivenUp):
+			done(none, errNotSent)
 		case errors.Is(r.Err, wire.ErrTooLong) && errors.Is(r.Err, net.ErrClosed): // the request
 			done(none, fmt.Errorf("%w: %w: %w", zk.ErrConnectionClosed, ErrTooLong, r.Err))
 		case errors.Is(r.Err, wire.ErrTooLong): // the answer
@@ -68,7 +75,15 @@ func call[T any](s *Session, request *wire.Encoder, check func(*wire.Answer) err
 		default:
 			done(take(&r.Answer))
 		}
-	}})
+	}
+	switch w := s.present(); {
+	case w == nil:
+		done(none, zk.ErrConnectionClosed)
+	case how.lasts:
+		s.callLasting(w, c)
+	default:
+		w.Call(c)
+	}
 }
 
 func request(op int32, path string) *wire.Encoder {
@@ -92,9 +107,9 @@ type content struct {
 	stat *zk.Stat
 }
 
-func (s *Session) get(path string, watch bool) starter[content] {
+func (s *Session) get(ctx context.Context, path string, watch bool) starter[content] {
 	return func(done func(content, error)) {
-		call(s, reading(wire.OpGetData, path, watch), nil, func(a *wire.Answer) (content, error) {
+		call(s, sending{ctx: ctx}, reading(wire.OpGetData, path, watch), nil, func(a *wire.Answer) (content, error) {
 			return content{a.Data, a.Stat}, nil
 		}, done)
 	}
@@ -106,32 +121,34 @@ type children struct {
 	stat  *zk.Stat
 }
 
-func (s *Session) listing(path string, watch bool) starter[children] {
+func (s *Session) listing(ctx context.Context, path string, watch bool) starter[children] {
 	return func(done func(children, error)) {
-		call(s, reading(wire.OpGetChildren2, path, watch), checkNames, func(a *wire.Answer) (children, error) {
+		call(s, sending{ctx: ctx}, reading(wire.OpGetChildren2, path, watch), checkNames, func(a *wire.Answer) (children, error) {
 			return children{a.Names, a.Stat}, nil
 		}, done)
 	}
 }
 
 // exists returns nil if there is no such node.
-func (s *Session) exists(path string, watch bool) starter[*zk.Stat] {
+func (s *Session) exists(ctx context.Context, path string, watch bool) starter[*zk.Stat] {
 	return func(done func(*zk.Stat, error)) {
-		call(s, reading(wire.OpExists, path, watch), nil, onlyStat,
+		call(s, sending{ctx: ctx}, reading(wire.OpExists, path, watch), nil, onlyStat,
 			func(stat *zk.Stat, err error) { done(stat, ignoreNoNode(err)) })
 	}
 }
 
-func (s *Session) sync(path string) starter[struct{}] {
-	return func(done func(struct{}, error)) { call(s, request(wire.OpSync, path), nil, nothing, done) }
+func (s *Session) sync(ctx context.Context, path string) starter[struct{}] {
+	return func(done func(struct{}, error)) {
+		call(s, sending{ctx: ctx}, request(wire.OpSync, path), nil, nothing, done)
+	}
 }
 
-func (s *Session) set(path string, data []byte, version int32) starter[*zk.Stat] {
+func (s *Session) set(ctx context.Context, path string, data []byte, version int32) starter[*zk.Stat] {
 	return func(done func(*zk.Stat, error)) {
 		e := request(wire.OpSetData, path)
 		e.Buffer(data)
 		e.Int32(version)
-		call(s, e, nil, onlyStat, done)
+		call(s, sending{ctx: ctx, lasts: true}, e, nil, onlyStat, done)
 	}
 }
 
@@ -146,24 +163,24 @@ func (s *Session) setWatches(paths []string) starter[struct{}] {
 		e.Strings(paths)
 		e.Strings(nil) // watches on nodes that do not exist
 		e.Strings(nil) // watches on children
-		call(s, e, nil, nothing, done)
+		call(s, sending{ctx: s.life}, e, nil, nothing, done)
 	}
 }
 
-// erase is a delete, and keeps no count.
-func (s *Session) erase(path string, version int32) starter[struct{}] {
+// erase is a delete, and keeps no count. batch is that of sending.
+func (s *Session) erase(ctx context.Context, path string, version int32, batch *atomic.Int64) starter[struct{}] {
 	return func(done func(struct{}, error)) {
 		e := request(wire.OpDelete, path)
 		e.Int32(version)
-		call(s, e, nil, nothing, done)
+		call(s, sending{ctx, true, batch}, e, nil, nothing, done)
 	}
 }
 
 func nothing(*wire.Answer) (struct{}, error)    { return struct{}{}, nil }
 func onlyStat(a *wire.Answer) (*zk.Stat, error) { return a.Stat, nil }
 
-// create makes a node and returns its path.
-func (s *Session) create(path string, data []byte, m CreateMode) starter[string] {
+// create makes a node and returns its path. batch is that of sending.
+func (s *Session) create(ctx context.Context, path string, data []byte, m CreateMode, batch *atomic.Int64) starter[string] {
 	return func(done func(string, error)) {
 		e := request(opOf(m), path)
 		encodeNode(e, data, s.cfg.nodeACL(), m.flag)
@@ -171,7 +188,9 @@ func (s *Session) create(path string, data []byte, m CreateMode) starter[string]
 			e.Int64(m.ttl.Milliseconds())
 		}
 		check := func(a *wire.Answer) error { return checkMade(path, m, a.Path) }
-		call(s, e, check, func(a *wire.Answer) (string, error) { return a.Path, nil }, done)
+		// The end of the connection can tell whether the servers have containers: see containers.go.
+		how := sending{ctx, m.flag != zk.FlagContainer, batch}
+		call(s, how, e, check, func(a *wire.Answer) (string, error) { return a.Path, nil }, done)
 	}
 }
 
@@ -198,7 +217,7 @@ func encodeNode(e *wire.Encoder, data []byte, acl []zk.ACL, flags int32) {
 
 // multi carries out all operations or none. If it is refused because of one of them, there are results
 // beside the error.
-func (s *Session) multi(ops []any) starter[[]zk.MultiResponse] {
+func (s *Session) multi(ctx context.Context, ops []any) starter[[]zk.MultiResponse] {
 	return func(done func([]zk.MultiResponse, error)) {
 		e := wire.NewFrame()
 		e.Int32(0) // the number
@@ -208,7 +227,7 @@ func (s *Session) multi(ops []any) starter[[]zk.MultiResponse] {
 		}
 		e.MultiHeader(wire.OpError, true, -1)
 		check := func(a *wire.Answer) error { return checkResults(ops, a.Results) }
-		call(s, e, check, func(a *wire.Answer) ([]zk.MultiResponse, error) { return responses(a.Results) }, done)
+		call(s, sending{ctx: ctx, lasts: true}, e, check, func(a *wire.Answer) ([]zk.MultiResponse, error) { return responses(a.Results) }, done)
 	}
 }
 

@@ -145,7 +145,7 @@ func (s *Session) deleteOnce(ctx context.Context, path string, version int32) er
 	if err := s.ready(ctx); err != nil {
 		return opError(info, err)
 	}
-	_, err := try(ctx, s, info, never, func(done func(struct{}, error)) { s.sendDelete(path, version, done) })
+	_, err := try(ctx, s, info, never, func(done func(struct{}, error)) { s.sendDelete(ctx, path, version, nil, done) })
 	if err != nil {
 		return opError(info, err)
 	}

@@ -137,7 +137,7 @@ func (s *Session) createDirectory(ctx context.Context, full string) (string, err
 		return "", err
 	}
 	conn := s.present()
-	made, err := await(s.create(full, nil, mode))
+	made, err := await(s.create(s.life, full, nil, mode, nil))
 	if mode != Container {
 		return made, err
 	}
@@ -151,7 +151,7 @@ func (s *Session) createDirectory(ctx context.Context, full string) (string, err
 			slog.String("server", s.server().String()), slog.Any("cause", why))
 	}
 	if errors.Is(err, ErrUnimplemented) {
-		return await(s.create(full, nil, Persistent))
+		return await(s.create(s.life, full, nil, Persistent, nil))
 	}
 	return made, err
 }

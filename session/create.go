@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,10 +28,11 @@ func checkData(data []byte) error {
 
 // creation is a create in flight. It implements plumbing.Creation.
 type creation struct {
+	ctx      context.Context
 	answered news.News     // path and err are known
 	done     chan struct{} // and the hooks have been told
 	path     string
-	err      error
+	err      error // errNotSent if ctx has ended before the create has left
 
 	// These tell the node from other nodes at its path.
 	after int64  // a later transaction than this made the node
@@ -44,7 +46,7 @@ type creation struct {
 
 func (c *creation) Answered() <-chan struct{} { return c.answered.Wait() }
 func (c *creation) Done() <-chan struct{}     { return c.done }
-func (c *creation) Result() (string, error)   { return c.path, c.err }
+func (c *creation) Result() (string, error)   { return c.path, ofCaller(c.ctx, c.err) }
 func (c *creation) After() int64              { return c.after }
 func (c *creation) Syncs() int64              { return c.syncs }
 func (c *creation) Resolve(path string)       { c.booking.resolve(0, path) }
@@ -53,6 +55,9 @@ func (c *creation) stay()                     { c.booking.stay(0) }
 
 // uncertain is plumbing.Uncertain.
 func uncertain(err error) bool {
+	if errors.Is(err, errNotSent) {
+		return false
+	}
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed)
 }
 
@@ -66,10 +71,12 @@ func (s *Session) startCreate(ctx context.Context, v *reservation, path string, 
 	if err != nil {
 		return nil, opError(info, err)
 	}
-	c := &creation{done: make(chan struct{}), after: s.answers.zxid.Load(), booking: b}
-	number := s.batchNumber(&info)
+	c := &creation{ctx: ctx, done: make(chan struct{}), after: s.answers.zxid.Load(), booking: b}
+	if mode == EphemeralSequential {
+		info.batch = new(atomic.Int64)
+	}
 	done := s.traceRequest(ctx, info)
-	err = s.sendCreate(ctx, s.outward(path), data, mode, number, func(made string, err error) {
+	s.create(ctx, s.outward(path), data, mode, info.batch)(func(made string, err error) {
 		if err = s.verdict(err); err != nil {
 			c.err = opError(info, err)
 		} else {
@@ -87,22 +94,16 @@ func (s *Session) startCreate(ctx context.Context, v *reservation, path string, 
 			done(err)
 		})
 	})
-	if err != nil {
-		s.cancelCreate(path, b)
-		done(err)
-		return nil, opError(info, err)
-	}
 	return c, nil
 }
 
-// sendCreate sends a create, and calls done with the answer. Both paths have the chroot. If it returns
-// an error, nothing was sent, and done is not called.
-func (s *Session) sendCreate(ctx context.Context, full string, data []byte, mode CreateMode, number *atomic.Int64, done func(made string, err error)) error {
-	if mode == EphemeralSequential {
-		return s.createAmong(ctx, full, data, number, done)
+// ofCaller replaces errNotSent by why the caller of the request has given up. It can call functions of the user, so the
+// goroutines of a connection do not.
+func ofCaller(ctx context.Context, err error) error {
+	if !errors.Is(err, errNotSent) {
+		return err
 	}
-	s.create(full, data, mode)(done)
-	return nil
+	return fmt.Errorf("%w: %w", err, ctx.Err())
 }
 
 // withHooks calls f, which calls the hook for the end of a request. If there is such a hook, f has a goroutine
@@ -149,7 +150,7 @@ func (s *Session) cancelCreate(path string, b *booking) {
 	b.settle(nil, errNotSent)
 }
 
-// errNotSent ends the booking of a request that was not sent.
+// errNotSent is the error for a request that was not sent, because its caller has given up or a hook has failed.
 var errNotSent = errors.New("not sent")
 
 // validateCreate allows a path that ends with a slash for a sequential node, whose name is then

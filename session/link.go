@@ -47,6 +47,7 @@ func (s *Session) connection(c net.Conn) *wire.Conn {
 		Seen:           &s.seen,
 		Refusals:       &s.refusals,
 		Window:         &s.cfg.window,
+		Batches:        &s.batches,
 		Identities:     s.cfg.auths,
 		HandshakeLimit: s.dialer.handshakeLimit(s.stake),
 		Half:           s.dialer.tick.half,
@@ -86,11 +87,18 @@ func (s *Session) stake() time.Duration {
 
 func (s *Session) setWire(w *wire.Conn, t logbook.Target) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err == nil {
+	err := s.err
+	if err == nil {
 		s.link.wire, s.link.to = w, t
 	}
-	return s.err
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	for _, c := range s.carried.take(w) { // they wait for the greeting
+		s.callLasting(w, c)
+	}
+	return nil
 }
 
 // present returns the present or last connection, or nil if there was none.

@@ -59,7 +59,7 @@ func (s *Session) multiOnce(ctx context.Context, ops []any, clarify bool) ([]zk.
 		}
 		sent = true
 		mine, noted := b, s.notedOps(own)
-		s.sendMulti(mine, noted, own, out, func(results []zk.MultiResponse, err error) {
+		s.sendMulti(ctx, mine, noted, own, out, func(results []zk.MultiResponse, err error) {
 			if clarify && uncertain(err) {
 				s.clarify(ctx, mine, noted, lostOf(own))
 			}
@@ -78,8 +78,8 @@ var multiInfo = RequestInfo{Op: "multi", Path: "/"}
 
 // sendMulti sends the operations once. b has the room of the nodes that they create, and noted is what notedOps has
 // returned. own and out are what copyOps returned.
-func (s *Session) sendMulti(b *booking, noted map[string]*share, own, out []any, done func([]zk.MultiResponse, error)) {
-	s.multi(out)(func(results []zk.MultiResponse, err error) {
+func (s *Session) sendMulti(ctx context.Context, b *booking, noted map[string]*share, own, out []any, done func([]zk.MultiResponse, error)) {
+	s.multi(ctx, out)(func(results []zk.MultiResponse, err error) {
 		for i := range results {
 			if made := results[i].String; made != "" {
 				results[i].String = s.inward(made)

@@ -44,7 +44,7 @@ type option func(*config) error
 
 func (o option) apply(c *config) error { return o(c) }
 
-// config is the result of all options. Only its hooks change later, and in tests batching and window.
+// config is the result of all options. Only its hooks change later, and in tests the window.
 type config struct {
 	servers []hostPort
 	chroot  string
@@ -55,7 +55,6 @@ type config struct {
 	tick           time.Duration // 0: not told
 	maxNodes       int
 	maxNodeBytes   int
-	batching       batching
 	window         atomic.Int32 // 0, or what SetWindow has set
 	lossOnSuspend  bool
 	name           string // of the ensemble; "": its servers
@@ -80,7 +79,6 @@ func newConfig(servers string, opts []Option) (*config, error) {
 		log: slog.Default(),
 	}
 	c.setACL(zk.WorldACL(zk.PermAll))
-	c.batching.init()
 	var errs []error
 	var err error
 	if c.servers, c.chroot, err = parseConnectString(servers); err != nil {

@@ -53,6 +53,6 @@ func (s *Session) makeNode(ctx context.Context, full string) error {
 }
 
 func (s *Session) isThere(ctx context.Context, full string) bool {
-	stat, err := do(ctx, s, RequestInfo{Op: "exists", Path: s.inward(full)}, always, s.exists(full, false))
+	stat, err := do(ctx, s, RequestInfo{Op: "exists", Path: s.inward(full)}, always, s.exists(ctx, full, false))
 	return err == nil && stat != nil
 }

@@ -40,8 +40,6 @@ func (m *managerPlumbing) AddTrace(t any) {
 
 func (m *managerPlumbing) CallLate(hooks func()) { m.cfg.trace.late.add(hooks) }
 
-func (m *managerPlumbing) SetBatching(from, few int) { m.cfg.batching.set(from, few) }
-
 func (m *managerPlumbing) SetACL(acl []zk.ACL) { m.cfg.setACL(acl) }
 
 func (m *managerPlumbing) SetWindow(calls int) { m.cfg.window.Store(int32(calls)) }

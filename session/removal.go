@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -85,14 +86,15 @@ func (s *Session) startRemoval(p *persistence) {
 func (p *persistence) deleteAtOnce(answered func()) {
 	p.sent = true
 	if p.s.cfg.trace.load().Request == nil {
-		p.s.deleteAmong(p.s.life, p.info.Path, nil, func(_ struct{}, err error) {
+		p.s.sendDelete(p.s.life, p.info.Path, anyVersion, new(atomic.Int64), func(_ struct{}, err error) {
 			answered()
 			p.settle(p.s.verdict(err))
 		})
 		return
 	}
 	answer := make(chan error, 1)
-	p.s.deleteAmong(p.s.life, p.info.Path, p.s.batchNumber(&p.info), func(_ struct{}, err error) {
+	p.info.batch = new(atomic.Int64)
+	p.s.sendDelete(p.s.life, p.info.Path, anyVersion, p.info.batch, func(_ struct{}, err error) {
 		answered()
 		answer <- p.s.verdict(err)
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -21,7 +22,7 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error
 	if err := validatePath(path); err != nil {
 		return nil, nil, err
 	}
-	r, err := do(ctx, s, RequestInfo{Op: "getData", Path: path}, always, s.get(s.outward(path), false))
+	r, err := do(ctx, s, RequestInfo{Op: "getData", Path: path}, always, s.get(ctx, s.outward(path), false))
 	return r.data, r.stat, err
 }
 
@@ -43,7 +44,7 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat
 
 // childrenOf is Children for callers that change nothing of the answer.
 func (s *Session) childrenOf(ctx context.Context, path string) (children, error) {
-	return do(ctx, s, RequestInfo{Op: "getChildren", Path: path}, always, s.listing(s.outward(path), false))
+	return do(ctx, s, RequestInfo{Op: "getChildren", Path: path}, always, s.listing(ctx, s.outward(path), false))
 }
 
 // Exists returns the stat of a node, or nil if there is no such node. It returns and fails as Get
@@ -54,7 +55,7 @@ func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 	if err := validatePath(path); err != nil {
 		return nil, err
 	}
-	return do(ctx, s, RequestInfo{Op: "exists", Path: path}, always, s.exists(s.outward(path), false))
+	return do(ctx, s, RequestInfo{Op: "exists", Path: path}, always, s.exists(ctx, s.outward(path), false))
 }
 
 // Sync returns when the server that the session is connected to has caught up with the leader. It
@@ -65,7 +66,7 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	if err := validatePath(path); err != nil {
 		return err
 	}
-	_, err := do(ctx, s, RequestInfo{Op: "sync", Path: path}, always, s.sync(s.outward(path)))
+	_, err := do(ctx, s, RequestInfo{Op: "sync", Path: path}, always, s.sync(ctx, s.outward(path)))
 	return err
 }
 
@@ -81,7 +82,7 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 	if err := errors.Join(validatePath(path), checkData(data)); err != nil {
 		return nil, err
 	}
-	return do(ctx, s, RequestInfo{Op: "setData", Path: path}, never, s.set(s.outward(path), data, version))
+	return do(ctx, s, RequestInfo{Op: "setData", Path: path}, never, s.set(ctx, s.outward(path), data, version))
 }
 
 // Delete removes a node if it has the given version (-1: any version). It is repeated if its
@@ -99,17 +100,14 @@ func (s *Session) delete(ctx context.Context, path string, version int32, among 
 		return err
 	}
 	tries := 0
-	info := RequestInfo{Op: "delete", Path: path}
-	number := s.batchNumber(&info)
+	info := RequestInfo{Op: "delete", Path: path, batch: new(atomic.Int64)}
+	batch := info.batch
 	_, err := do(ctx, s, info, always, func(done func(struct{}, error)) {
-		if tries++; tries == 1 && among {
-			s.deleteAmong(ctx, path, number, done)
-			return
+		if tries++; tries > 1 || !among {
+			batch = nil // this try goes alone
+			info.batch.Store(0)
 		}
-		if number != nil {
-			number.Store(0) // this try goes alone
-		}
-		s.sendDelete(path, version, done)
+		s.sendDelete(ctx, path, version, batch, done)
 	})
 	if errors.Is(err, zk.ErrNoNode) && tries > 1 {
 		return nil
@@ -130,10 +128,17 @@ func (s *Session) forgetGone(path string, noted *share) {
 	}
 }
 
-// sendDelete sends the request, and takes the node off the count of ephemeral nodes.
-func (s *Session) sendDelete(path string, version int32, done func(struct{}, error)) {
+// anyVersion is the version of a delete that deletes any version of the node.
+const anyVersion = -1
+
+// sendDelete sends the request, and takes the node off the count of ephemeral nodes. batch is that of sending. done gets
+// errNotSent if ctx ends before the delete has left.
+func (s *Session) sendDelete(ctx context.Context, path string, version int32, batch *atomic.Int64, done func(struct{}, error)) {
 	noted := s.room.noted(path)
-	s.erase(s.outward(path), version)(func(_ struct{}, err error) {
+	if noted == nil {
+		batch = nil // it may be refused
+	}
+	s.erase(ctx, s.outward(path), version, batch)(func(_ struct{}, err error) {
 		if err == nil || errors.Is(err, zk.ErrNoNode) {
 			s.gone(path, noted)
 		}

@@ -23,8 +23,7 @@ const (
 // do is the only retry loop. It waits for a connection and makes the call. Then it
 //
 //   - returns the server's answer, be it a result or a refusal,
-//   - returns ctx.Err() as soon as ctx ends; if that is before the first call, nothing was
-//     sent,
+//   - returns ctx.Err() as soon as ctx ends; if that is before the request has left, it never leaves,
 //   - returns the session's error as soon as the session ends,
 //   - tries again when the server asks for that, and, unless r is never, when the connection
 //     was lost before the reply. WithRetry sets the waits.
@@ -96,7 +95,9 @@ func try[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, sta
 	var err error
 	select {
 	case got = <-ended:
-		err = s.verdict(got.err)
+		if err = s.verdict(got.err); errors.Is(err, errNotSent) {
+			err = ctx.Err()
+		}
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-s.life.Done():

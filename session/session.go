@@ -31,6 +31,7 @@ type Session struct {
 	watchdog watchdog
 	answers  answers
 	seen     wire.Seen
+	batches  atomic.Int64 // see wire.Config
 	refusals wire.Refusals
 
 	served chan struct{} // closed when the session will make no further connection
@@ -40,7 +41,7 @@ type Session struct {
 	room    room
 	claims  claims
 	creates creates
-	group   group
+	carried carried
 	syncs   syncs
 
 	errands  errands       // that do not block
@@ -104,7 +105,6 @@ func newSession(cfg *config, d *dialer, report func(*Session, State, error)) *Se
 	s.life, s.endLife = context.WithCancel(context.Background())
 	s.removing = make(chan struct{}, removalsAtOnce)
 	s.room.limit = amount{cfg.maxNodes, cfg.maxNodeBytes}
-	s.group.when = &cfg.batching
 	s.work.init(s.life.Done())
 	for _, t := range s.watchTables() {
 		t.init()

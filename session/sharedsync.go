@@ -69,7 +69,7 @@ func (s *Session) leadSync(ctx context.Context, info RequestInfo, one *sharedSyn
 	got, err := do(ctx, s, info, always, func(done func(answer, error)) {
 		s.syncs.send(one)
 		over := s.present()
-		s.sync(s.outward(info.Path))(func(_ struct{}, err error) {
+		s.sync(ctx, s.outward(info.Path))(func(_ struct{}, err error) {
 			if over != s.present() {
 				over = nil
 			}

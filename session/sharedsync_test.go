@@ -14,6 +14,7 @@ import (
 func TestSharedSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBatching(t, 0)
+		plumbing.OfManager(b.m).SetWindow(-1)
 		b.Refuse(true)
 		b.Disconnect()
 		synctest.Wait()

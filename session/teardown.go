@@ -36,6 +36,7 @@ func (s *Session) teardown(ctx context.Context) error {
 
 // tearDown is teardown. ctx bounds how long it asks the servers.
 func (s *Session) tearDown(ctx context.Context) {
+	s.carried.end()
 	if w := s.present(); w != nil && s.isConnected() {
 		w.CloseSession()
 		s.awaitServed(ctx, askTime)

@@ -75,7 +75,7 @@ type RequestInfo struct {
 	Server string // host:port, as in the connect string, of the connection; "" if not known yet
 	Peer   string // its address: ip:port, or the address given to the dialer of [WithDialer]
 
-	batch *atomic.Int64 // nil if the request never goes with others
+	batch *atomic.Int64 // nil if the request never goes with others: see sending
 }
 
 // Batch returns the number of the transaction in which the request was sent together with those of
@@ -87,15 +87,6 @@ func (r RequestInfo) Batch() int64 {
 		return 0
 	}
 	return r.batch.Load()
-}
-
-// batchNumber gives the hooks for a request a way to read the number of its batch. It returns nil if
-// there are no hooks.
-func (s *Session) batchNumber(info *RequestInfo) *atomic.Int64 {
-	if s.cfg.trace.load().Request != nil {
-		info.batch = new(atomic.Int64)
-	}
-	return info.batch
 }
 
 // RetryInfo describes a request or an acquisition that is tried again.
@@ -160,7 +151,7 @@ func (s *Session) traceRequest(ctx context.Context, info RequestInfo) func(error
 	info.Server, info.Peer = s.link.to.Name(), s.link.to.Addr
 	s.mu.Unlock()
 	if _, done := hook(ctx, info); done != nil {
-		return done
+		return func(err error) { done(ofCaller(ctx, err)) }
 	}
 	return endNothing
 }

@@ -11,6 +11,7 @@ import (
 
 // transaction is a multi in flight. It implements plumbing.Transaction.
 type transaction struct {
+	ctx      context.Context
 	answered news.News     // results and err are known
 	done     chan struct{} // and the hooks have been told
 	booking  *booking
@@ -38,7 +39,7 @@ func (p multiCreate) stay()                     { p.t.booking.stay(p.i) }
 
 func (p multiCreate) Result() (string, error) {
 	if p.t.err != nil {
-		return "", p.t.err
+		return "", ofCaller(p.t.ctx, p.t.err)
 	}
 	return p.t.results[p.i].String, nil
 }
@@ -57,9 +58,9 @@ func (s *Session) startMulti(ctx context.Context, v *reservation, ops []any) (*t
 	if err != nil {
 		return nil, opError(multiInfo, err)
 	}
-	t := &transaction{done: make(chan struct{}), booking: b, after: s.answers.zxid.Load()}
+	t := &transaction{ctx: ctx, done: make(chan struct{}), booking: b, after: s.answers.zxid.Load()}
 	done := s.traceRequest(ctx, multiInfo)
-	s.sendMulti(b, s.notedOps(own), own, out, func(results []zk.MultiResponse, err error) {
+	s.sendMulti(ctx, b, s.notedOps(own), own, out, func(results []zk.MultiResponse, err error) {
 		t.syncs = s.syncs.mark()
 		if err = s.verdict(err); err != nil {
 			t.err = opError(multiInfo, err)

@@ -52,7 +52,7 @@ func (s *Session) list(ctx context.Context, path string) ([]string, *zk.Stat, *W
 	full := s.outward(path)
 	r, err := do(ctx, s, RequestInfo{Op: "getChildren", Path: path}, always, func(done func(reply, error)) {
 		w := s.childWatches.joinAlone(full)
-		s.listing(full, true)(func(c children, err error) {
+		s.listing(ctx, full, true)(func(c children, err error) {
 			s.childWatches.land(full, w, content{stat: c.stat}, err)
 			done(reply{c, w}, err)
 		})
@@ -77,18 +77,18 @@ func endedWatch(event WatchEvent) *Watch {
 
 // getWatched sets a watch on the data of a node, if the node exists. A watch for the creation of a node stays until
 // the node is created, which for a contender's node is never.
-func (s *Session) getWatched(full string) starter[content] { return s.get(full, true) }
+func (s *Session) getWatched(full string) starter[content] { return s.get(s.life, full, true) }
 
 // listWatched sets a watch on the children of a node.
 func (s *Session) listWatched(full string) starter[content] {
 	return func(done func(content, error)) {
-		s.listing(full, true)(func(c children, err error) { done(content{stat: c.stat}, err) })
+		s.listing(s.life, full, true)(func(c children, err error) { done(content{stat: c.stat}, err) })
 	}
 }
 
 // lookWatched sets a watch on a node, and answers with a nil stat if there is no such node.
 func (s *Session) lookWatched(full string) starter[content] {
 	return func(done func(content, error)) {
-		s.exists(full, true)(func(stat *zk.Stat, err error) { done(content{stat: stat}, err) })
+		s.exists(s.life, full, true)(func(stat *zk.Stat, err error) { done(content{stat: stat}, err) })
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/joined"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/referee"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -38,6 +39,7 @@ type soak struct {
 
 	referee *referee.Referee
 	tally   *tally
+	joined  joined.Counter
 	checker *client   // straight to the server, and idle under load
 	clients []*client // the last is closed in each cycle, the others live to the end
 
@@ -75,12 +77,15 @@ func (s *soak) connect() (err error) {
 		if i == 0 { // one with Curator's stricter policy
 			opts = append(opts, session.WithLossOnSuspend())
 		}
+		if i == 1 {
+			opts = append(opts, session.WithTrace(s.joined.Hooks()))
+		}
 		c, err := newClient(s.server(), fmt.Sprint("client ", i), opts...)
 		if err != nil {
 			return err
 		}
 		if i == 1 { // one that sends creates and deletes of several workers in one transaction
-			plumbing.OfManager(c.m).SetBatching(0, 1)
+			plumbing.OfManager(c.m).SetWindow(1)
 		}
 		s.clients = append(s.clients, c)
 	}
@@ -118,6 +123,9 @@ func (s *soak) run(ctx context.Context, length time.Duration, progress func(stri
 		progress(fmt.Sprintf("%v: %d uses, %d faults; settled: %d goroutines, %d files, %.1f MiB, %d watches, %d nodes",
 			last.at.Round(time.Second), s.tally.total(s.tally.ops), s.tally.total(s.tally.faults),
 			last.Goroutines, last.Files, float64(last.Heap)/(1<<20), last.Watches, last.Nodes))
+	}
+	if s.joined.None() {
+		return errors.New("no request was sent in one transaction with others")
 	}
 	_, _, err := judgeHeap(s.settled)
 	if errors.Is(err, errTooShort) {

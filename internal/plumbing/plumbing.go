@@ -82,12 +82,9 @@ type Manager interface {
 	FirstWarning(path string, zxid int64) bool
 	// SetACL changes the list of session.WithACL, for nodes that are created from now on.
 	SetACL(acl []zk.ACL)
-	// SetBatching changes when the sessions of the manager send creates and deletes of several callers as
-	// one transaction: from this many requests in flight on, with so many transactions under way that
-	// are not full. It is for tests.
-	SetBatching(from, few int)
 	// SetWindow bounds the calls in flight of each connection by a number, or not at all if it is negative. 0 means
-	// what users have: the number follows the times of the answers. It is for tests.
+	// what users have: the number follows the times of the answers. With 1, creates and deletes that come while a
+	// request is under way leave in one transaction. It is for tests.
 	SetWindow(calls int)
 }
 

@@ -3,6 +3,8 @@ package wire
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"net"
@@ -21,9 +23,24 @@ type Call struct {
 	// Check, if it is not nil, returns what is wrong with an answer that is well-formed and cannot be true. The
 	// connection ends then, as with a malformed answer. The goroutine that reads calls it, and it must not block.
 	Check func(*Answer) error
-	// Done is called once: with the answer, or with an error after [Conn.Forsake]. It is called by the goroutine that
-	// reads, or by the one that calls Forsake or Call, and must not block.
+	// Done is called once: with the answer, or with an error. It is called by one of the goroutines of the connection,
+	// or by the one that calls Forsake, CloseSession or Call, and must not block.
 	Done func(Reply)
+	// GivenUp, if it is not nil, is closed when the caller has given up. A call that has not left by then never leaves.
+	GivenUp <-chan struct{}
+	// Batch, if it is not nil, says that the call may be sent in one multi with others that have it: the call is a create
+	// or a delete that will hardly be refused. The number of the multi is stored there. Multis are counted from 1, by
+	// Config.Batches.
+	Batch *atomic.Int64
+}
+
+func (c *Call) gone() bool {
+	select {
+	case <-c.GivenUp:
+		return true
+	default:
+		return false
+	}
 }
 
 // Reply is the end of a [Call].
@@ -33,26 +50,33 @@ type Reply struct {
 	Err    error // not nil if there was no answer; matches ErrTooLong if the call is the reason
 }
 
+var (
+	// ErrGivenUp is the error for a call that was not sent, because its caller has given up.
+	ErrGivenUp = errors.New("given up before it was sent")
+	// ErrNotSent is the error for a call that was not sent, because the connection has ended. It matches net.ErrClosed.
+	ErrNotSent = fmt.Errorf("not sent: %w", net.ErrClosed)
+)
+
 // Call sends a request when the window has room for it (window.go). It does not block. A request that comes before the
-// greeting waits for it. Requests leave in the order in which they come, with two exceptions. Deletes go ahead of
-// other requests that wait for room: they make directories shorter, and let other clients in. Lists of children may
-// leave later, and together (listings.go).
+// greeting waits for it. Requests leave in the order in which they come, as long as none has to wait for room:
+// see outbox.go.
 func (w *Conn) Call(c Call) {
 	if !w.calls.post(c) {
-		c.Done(Reply{Err: net.ErrClosed})
+		c.Done(Reply{Err: ErrNotSent})
 		return
 	}
 	w.poke()
 }
 
-// CloseSession asks the server to close the session, ahead of all that waits. Events.Closed tells the answer, after which
-// the server ends the connection.
+// CloseSession asks the server to close the session. What waits is not sent any more. Events.Closed tells the answer, after
+// which the server ends the connection.
 func (w *Conn) CloseSession() {
 	w.mu.Lock()
 	if !w.greeted.IsZero() {
 		w.urgent = append(w.urgent, CloseFrame(w.xidLocked()))
 	}
 	w.mu.Unlock()
+	w.calls.stop()
 	w.poke()
 }
 
@@ -64,8 +88,8 @@ func (w *Conn) poke() {
 	}
 }
 
-// Forsake ends the calls that have no answer, in the order in which they came. Further calls fail at once. It must be
-// called when Serve has returned, or will not be called.
+// Forsake ends the calls that have no answer: those that were sent in the order in which they were, and then the
+// others. Further calls fail at once. It must be called when Serve has returned, or will not be called.
 func (w *Conn) Forsake() { w.calls.forsake(w.hungUp.Load(), w.cfg.Refusals) }
 
 // calls are the calls of one connection that have not ended.
@@ -73,15 +97,17 @@ type calls struct {
 	mu       sync.Mutex
 	window   window
 	fixed    *atomic.Int32 // see Config.Window
+	batches  *atomic.Int64 // see Config.Batches
 	expected expected
-	waiting  line               // not sent yet
-	deletes  line               // those that came when others waited for room; they go first
-	lists    listings           // those that wait aside
+	out      outbox
+	caution  caution
 	sent     map[int32]sentCall // by number
 	counted  int                // how many of sent the server counts
+	writes   int                // how many of sent could leave together with others, or have
+	ops      int                // of these
 	most     int                // how many sent has had at a time since it was made
 	count    int64              // how many calls were sent
-	over     bool
+	over     bool               // nothing is sent any more
 }
 
 // sentCall is a call in flight. The zero value is none.
@@ -93,6 +119,7 @@ type sentCall struct {
 	load   int  // in the window
 	alone  bool // see window.sent
 	read   read
+	ops    int // see calls.writes
 }
 
 func (c *sentCall) check(a *Answer) error {
@@ -108,45 +135,12 @@ func (c *sentCall) done(r Reply) {
 	}
 }
 
-// line has calls in order.
-type line struct {
-	all  []Call
-	gone int // how many at the beginning of all have left
-}
-
-func (l *line) len() int     { return len(l.all) - l.gone }
-func (l *line) first() Call  { return l.all[l.gone] }
-func (l *line) rest() []Call { return l.all[l.gone:] }
-
-func (l *line) push(one Call) {
-	if l.gone > len(l.all)/2 && len(l.all) == cap(l.all) {
-		n := copy(l.all, l.all[l.gone:])
-		clear(l.all[n:])
-		l.all, l.gone = l.all[:n], 0
-	}
-	l.all = append(l.all, one)
-}
-
-func (l *line) pop() {
-	l.all[l.gone] = Call{}
-	if l.gone++; l.gone == len(l.all) {
-		l.all, l.gone = l.all[:0], 0
-		if cap(l.all) > flightRoom {
-			l.all = nil
-		}
-	}
-}
-
 // post adds a call, unless the connection is over.
 func (c *calls) post(one Call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.over:
-	case opOf(one.Frame) == OpDelete && (c.window.wantsCalls || c.window.wantsBytes):
-		c.deletes.push(one)
-	default:
-		c.waiting.push(one)
+	if !c.over {
+		c.out.push(one)
 	}
 	return !c.over
 }
@@ -170,13 +164,17 @@ func (c *calls) take(now, oldest time.Time, own func() int32) [][]byte {
 	c.window.look(now, oldest)
 	var frames [][]byte
 	for size := 0; size < together; {
-		from, load, read := c.nextLocked()
-		if from == nil {
+		load, read, ok := c.nextLocked()
+		if !ok {
 			break
 		}
-		one := from.first()
-		from.pop()
-		c.lists.left++
+		one := c.out.pop()
+		ops := 0
+		if one.Batch != nil {
+			one, ops = c.joinedLocked(one)
+			load = len(one.Frame)
+			c.writes, c.ops = c.writes+1, c.ops+ops
+		}
 		c.count++
 		xid := c.xidLocked(own)
 		binary.BigEndian.PutUint32(one.Frame[4:], uint32(xid))
@@ -184,49 +182,64 @@ func (c *calls) take(now, oldest time.Time, own func() int32) [][]byte {
 			c.sent = make(map[int32]sentCall)
 		}
 		c.expected.sent(one.Frame, read)
-		c.sent[xid] = sentCall{one, c.count, now, len(one.Frame), load, c.window.sent(now, load), read}
+		c.sent[xid] = sentCall{one, c.count, now, len(one.Frame), load, c.window.sent(now, load), read, ops}
 		frames = append(frames, one.Frame)
 		size += len(one.Frame)
 	}
-	if c.waiting.len()+c.deletes.len()+len(c.lists.all) == 0 {
+	if c.out.empty() {
 		c.window.idle()
 	}
 	c.most = max(c.most, len(c.sent))
 	return frames
 }
 
-// waiters are calls that wait to leave.
-type waiters interface {
-	first() Call // a copy: it stays until pop
-	pop()
-}
-
-// nextLocked returns where the next call waits that may leave, what it adds to the window, and what it reads. It
-// returns nil if none may leave. Lists that may not leave step aside.
-func (c *calls) nextLocked() (waiters, int, read) {
+// nextLocked looks for the next call that may leave, which is at the front of the outbox then. It returns what the call
+// adds to the window, and what it reads.
+func (c *calls) nextLocked() (load int, r read, ok bool) {
 	fixed := c.fixedLocked()
 	for {
-		from := c.frontLocked()
-		if from == nil {
-			return nil, 0, 0
+		write := fixed < 0 || c.mayWriteLocked()
+		one := c.out.front(&c.expected, write)
+		if one == nil {
+			return 0, 0, false
 		}
-		one := from.first()
-		read := c.expected.readOf(one.Frame)
-		list := from == &c.waiting && opOf(one.Frame) == OpGetChildren2
-		if list && c.lists.join(one) {
-			from.pop()
+		if one.Batch != nil && !write {
+			c.window.wantsWrites = true
+			c.out.sort()
 			continue
 		}
-		answer, ok := c.expected.answer(one.Frame, read)
-		if load := len(one.Frame) + answer; ok && c.window.room(load) || fixed < 0 {
-			return from, load, read
+		r = c.expected.readOf(one.Frame)
+		answer, may := c.expected.answer(one.Frame, r)
+		load = len(one.Frame) + answer
+		if may && c.window.room(load) || fixed < 0 {
+			return load, r, true
 		}
-		if !list || ok && answer <= guessed {
-			return nil, 0, 0 // what is short waits where it is
+		if !c.out.yield(r, may && answer <= guessed) {
+			return 0, 0, false
 		}
-		c.lists.aside(one, read)
-		from.pop()
 	}
+}
+
+// mayWriteLocked reports whether a call may leave that could leave together with others.
+func (c *calls) mayWriteLocked() bool {
+	if c.window.wanted() {
+		return c.writes < mostBatches || c.out.fills()
+	}
+	return c.ops < mostAlone
+}
+
+// joinedLocked returns the call, or a multi of it and others that wait, and how many they are. While none has had to
+// wait for room, it is alone.
+func (c *calls) joinedLocked(one Call) (Call, int) {
+	if !c.window.wanted() || c.caution.left > 0 {
+		c.caution.spend()
+		return one, 1
+	}
+	limit := min(batchBytes, c.window.bytes-c.window.load)
+	if parts := c.out.gather(one, limit, &c.expected); len(parts) > 1 {
+		return c.multi(parts), len(parts)
+	}
+	return one, 1
 }
 
 // fixedLocked returns the bound that a test has set, and applies it.
@@ -241,25 +254,24 @@ func (c *calls) fixedLocked() int {
 	return n
 }
 
-// frontLocked returns where the call waits whose turn it is.
-func (c *calls) frontLocked() waiters {
-	switch {
-	case c.deletes.len() > 0:
-		return &c.deletes
-	case c.lists.due(&c.expected, c.waiting.len() == 0):
-		return &c.lists
-	case c.waiting.len() > 0:
-		return &c.waiting
-	}
-	return nil
-}
-
-// canLeave reports whether calls wait that may leave.
+// canLeave reports whether the goroutine that writes has something to do: whether calls wait that may leave, or that
+// have ended.
 func (c *calls) canLeave() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	from, _, _ := c.nextLocked()
-	return from != nil
+	_, _, ok := c.nextLocked()
+	return ok || len(c.out.ended) > 0
+}
+
+// endGivenUp ends the calls whose callers have given up, as far as they have been found.
+func (c *calls) endGivenUp() {
+	c.mu.Lock()
+	ended := c.out.ended
+	c.out.ended = nil
+	c.mu.Unlock()
+	for _, one := range ended {
+		one.Done(Reply{Err: ErrGivenUp})
+	}
 }
 
 // xidLocked returns the number of the call that leaves. Servers count requests with positive numbers towards their limit.
@@ -295,6 +307,9 @@ func (c *calls) answered(now time.Time, xid int32, size int) {
 	if xid > 0 {
 		c.counted--
 	}
+	if one.ops > 0 {
+		c.writes, c.ops = c.writes-1, c.ops-one.ops
+	}
 	if delete(c.sent, xid); len(c.sent) == 0 && c.most > flightRoom {
 		c.sent, c.most = nil, 0 // a map does not shrink
 	}
@@ -302,12 +317,23 @@ func (c *calls) answered(now time.Time, xid int32, size int) {
 	c.expected.answered(one.read, size)
 }
 
+// stop ends the calls that wait, and all that come from now on.
+func (c *calls) stop() {
+	c.mu.Lock()
+	waiting := c.out.all()
+	c.over, c.out = true, outbox{ended: c.out.ended}
+	c.mu.Unlock()
+	c.endGivenUp()
+	for _, one := range waiting {
+		one.Done(Reply{Err: ErrNotSent})
+	}
+}
+
 // forsake ends all calls. hungUp says whether the server has ended the connection.
 func (c *calls) forsake(hungUp bool, refusals *Refusals) {
 	c.mu.Lock()
 	sent := slices.SortedFunc(maps.Values(c.sent), func(a, b sentCall) int { return cmp.Compare(a.number, b.number) })
-	waiting := slices.Concat(c.lists.calls(), c.waiting.rest(), c.deletes.rest())
-	c.over, c.waiting, c.deletes, c.lists, c.sent = true, line{}, line{}, listings{}, nil
+	c.over, c.sent = true, nil
 	c.mu.Unlock()
 	refused := func(int) error { return nil }
 	if hungUp && len(sent) > 0 {
@@ -317,7 +343,5 @@ func (c *calls) forsake(hungUp bool, refusals *Refusals) {
 	for _, one := range sent {
 		one.Done(Reply{Err: cmp.Or(refused(one.size), net.ErrClosed)})
 	}
-	for _, one := range waiting {
-		one.Done(Reply{Err: net.ErrClosed})
-	}
+	c.stop()
 }

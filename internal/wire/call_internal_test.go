@@ -33,6 +33,8 @@ type called struct {
 func (c *called) call(name string, op int32) {
 	c.Call(Call{Frame: callFrame(op, "/"+name), Done: func(r Reply) {
 		switch {
+		case errors.Is(r.Err, ErrNotSent):
+			name += " not sent"
 		case r.Err != nil:
 			name += " forsaken"
 		case r.Code != CodeOK:
@@ -126,12 +128,13 @@ func TestCallCheck(t *testing.T) {
 		c.sent()
 		wrong := errors.New("it cannot be true")
 		var end Reply
-		c.Call(Call{callFrame(OpCreate, "/a"), func(a *Answer) error {
+		check := func(a *Answer) error {
 			if a.Path != "/other" {
 				t.Errorf("checked %q", a.Path)
 			}
 			return wrong
-		}, func(r Reply) { end = r }})
+		}
+		c.Call(Call{Frame: callFrame(OpCreate, "/a"), Check: check, Done: func(r Reply) { end = r }})
 		_, xids := c.sent()
 		c.answer(t, replyFrame(xids[0], CodeOK, sized("/other")...))
 		if err := <-c.over; !errors.Is(err, wrong) || !errors.Is(err, ErrBadFrame) {
@@ -215,11 +218,11 @@ func TestForsake(t *testing.T) {
 		c.call("waiting", OpDelete)
 		c.wants(t, "answered")
 		c.Forsake()
-		want = append(want, "waiting forsaken")
+		want = append(want, "waiting not sent")
 		c.wants(t, want...)
 		c.call("late", OpDelete)
 		c.Forsake()
-		c.wants(t, append(want, "late forsaken")...)
+		c.wants(t, append(want, "late not sent")...)
 	})
 }
 

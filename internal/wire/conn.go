@@ -6,7 +6,8 @@
 //
 //   - asks for the session, and tells the server the last transaction that the session has seen (seen.go),
 //   - presents the identities of the session (identity.go),
-//   - sends the session's requests (call.go), and bounds those in flight (window.go),
+//   - sends the session's requests (call.go), bounds those in flight (window.go), and decides which of the
+//     others leaves next (outbox.go),
 //   - decodes what comes, and ends at the first frame that no server sends (reader.go, answer.go, flight.go),
 //   - notes when each frame was sent and answered, and tells the session's [Clock] what that
 //     proves (lease.go has the derivation),
@@ -32,6 +33,7 @@ type Config struct {
 	Seen           *Seen         // all connections of a session share it
 	Refusals       *Refusals     // this too
 	Window         *atomic.Int32 // of calls, for tests: see plumbing.Manager.SetWindow; nil means 0
+	Batches        *atomic.Int64 // counts the multis of several callers; all connections of a session share it
 	Identities     []Identity
 	HandshakeLimit time.Duration                             // for the server's greeting, counted from Serve
 	Half           func(timeout time.Duration) time.Duration // half a tick, or more: h in lease.go
@@ -95,7 +97,7 @@ func New(c net.Conn, cfg Config) *Conn {
 		closed:   make(chan struct{}),
 	}
 	w.in = bufio.NewReaderSize((*socket)(w), readBuffer)
-	w.calls.fixed = cfg.Window
+	w.calls.fixed, w.calls.batches = cfg.Window, cfg.Batches
 	return w
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,7 +54,8 @@ func (e *fakeEvents) Owns() bool { e.mu.Lock(); defer e.mu.Unlock(); return e.ow
 func config(e Events) Config {
 	return Config{
 		Events: e, Clock: NewClock(Now()), Seen: new(Seen), Refusals: new(Refusals), HandshakeLimit: time.Second,
-		Half: func(timeout time.Duration) time.Duration { return timeout / 4 },
+		Batches: new(atomic.Int64),
+		Half:    func(timeout time.Duration) time.Duration { return timeout / 4 },
 	}
 }
 
@@ -365,10 +367,9 @@ type busyEvents struct {
 func (e busyEvents) call() {
 	e.w.Silence(Now())
 	e.w.Call(Call{Frame: callFrame(OpDelete, "/a"), Done: func(Reply) {}})
-	e.w.CloseSession()
 }
 func (e busyEvents) Greeted(g Greeting, sent time.Time) error { e.call(); return nil }
-func (e busyEvents) Answered(a Answered)                      { e.call(); e.fakeEvents.Answered(a) }
+func (e busyEvents) Answered(a Answered)                      { e.call(); e.w.CloseSession(); e.fakeEvents.Answered(a) }
 func (e busyEvents) Fired(int32, string)                      { e.call() }
 func (e busyEvents) Expired()                                 { e.call(); e.w.Cut(ErrNoSession) }
 

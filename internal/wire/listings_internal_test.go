@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -16,22 +18,49 @@ type burst struct {
 	sent [][]byte // without an answer
 	own  *Conn    // for numbers below zero
 	got  []string // the names of the callers who have an answer, in order
+
+	numbers map[string]*atomic.Int64 // of the multis, by the names of the callers
 }
 
 func newBurst(t *testing.T, window int) *burst {
 	b := &burst{t: t, most: window, own: &Conn{lastXid: firstXid}}
+	b.batches = new(atomic.Int64)
 	b.begin(10 * time.Second)
 	return b
 }
 
 // want adds a call.
-func (b *burst) want(name, path string, op int32) {
-	b.post(Call{callFrame(op, path), nil, func(r Reply) {
-		if r.Err != nil {
+func (b *burst) want(name, path string, op int32) { b.post(b.call(name, path, op)) }
+
+// batch adds a call that may leave with others.
+func (b *burst) batch(name, path string, op int32) {
+	c := b.call(name, path, op)
+	c.Batch = b.number(name)
+	b.post(c)
+}
+
+func (b *burst) number(name string) *atomic.Int64 {
+	if b.numbers == nil {
+		b.numbers = make(map[string]*atomic.Int64)
+	}
+	if b.numbers[name] == nil {
+		b.numbers[name] = new(atomic.Int64)
+	}
+	return b.numbers[name]
+}
+
+func (b *burst) call(name, path string, op int32) Call {
+	return Call{Frame: callFrame(op, path), Done: func(r Reply) {
+		switch {
+		case r.Err != nil:
 			name += ": " + r.Err.Error()
+		case r.Code != CodeOK:
+			name += fmt.Sprint(": ", r.Code)
+		case r.Path != "":
+			name += ": " + r.Path
 		}
 		b.got = append(b.got, name)
-	}})
+	}}
 }
 
 // leave sends what may leave, and returns it.
@@ -45,7 +74,7 @@ func (b *burst) leave() (all []string) {
 		}
 		b.sent = append(b.sent, frames...)
 		for _, f := range frames {
-			all = append(all, wordOf[opOf(f)]+" "+pathOf(f))
+			all = append(all, words(f))
 		}
 	}
 }
@@ -54,13 +83,35 @@ var wordOf = map[int32]string{OpCreate: "create", OpGetChildren2: "list", OpDele
 
 func pathOf(frame []byte) string { return string(frame[16 : 16+binary.BigEndian.Uint32(frame[12:])]) }
 
+// words describes a request. A multi is all of its operations.
+func words(frame []byte) string {
+	if opOf(frame) != OpMulti {
+		return wordOf[opOf(frame)] + " " + pathOf(frame)
+	}
+	var all []string
+	for d := Decode(frame[8:]); ; {
+		op, last := d.MultiHeader()
+		if last {
+			return strings.Join(all, " + ")
+		}
+		all = append(all, wordOf[op]+" "+d.String())
+	}
+}
+
 // answer answers the oldest call, with so many bytes.
-func (b *burst) answer(size int) {
+func (b *burst) answer(size int) { b.reply(size, Reply{}) }
+
+// reply gives the oldest call an answer of so many bytes.
+func (b *burst) reply(size int, r Reply) {
 	oldest := b.sent[0]
 	b.sent = b.sent[1:]
 	one := b.find(xidOf(oldest))
+	if err := one.check(&r.Answer); err != nil && r.Code == CodeOK && one.Check != nil {
+		b.t.Errorf("the answer to %s: %v", words(oldest), err)
+	}
 	b.answered(time.Now(), xidOf(oldest), size)
-	one.Done(Reply{})
+	one.done(r)
+	b.endGivenUp()
 }
 
 func (b *burst) check(what string, got []string, want ...string) {
@@ -133,13 +184,13 @@ func TestUnknownListHoldsUpNobody(t *testing.T) {
 	}
 	b.want("b", "/b", OpGetChildren2)
 	b.want("create", "/a/n-", OpCreate)
-	b.check("at once", b.leave(), "list /a", "list /b", "create /a/n-")
+	b.check("at once", b.leave(), "list /a", "create /a/n-", "list /b")
 	b.answer(5000)
 	b.check("after the answer", b.leave(), "list /a")
 	b.answer(10)
 	b.answer(10)
 	b.answer(5000)
-	b.check("answers", b.got, "a 0", "b", "create", "a 1", "a 2")
+	b.check("answers", b.got, "a 0", "create", "b", "a 1", "a 2")
 }
 
 // The end of the connection ends lists that wait aside.
@@ -151,5 +202,5 @@ func TestForsakenLists(t *testing.T) {
 	b.leave()
 	b.forsake(false, nil)
 	const closed = ": use of closed network connection"
-	b.check("answers", b.got, "0"+closed, "1"+closed, "2"+closed)
+	b.check("answers", b.got, "0"+closed, "1: "+ErrNotSent.Error(), "2: "+ErrNotSent.Error())
 }

@@ -58,6 +58,7 @@ func (w *Conn) send(beats func() [][]byte) {
 	out = append(out, w.calls.take(now, oldest.at, w.xidLocked)...)
 	sent := w.noteLocked(out)
 	w.mu.Unlock()
+	w.calls.endGivenUp()
 	if len(out) == 0 {
 		return
 	}

@@ -62,7 +62,7 @@ func (c *cell) tryBatch(f fault, atDeletes bool) error {
 
 // batch plays one cell.
 func (c *cell) batch(ctx context.Context, f fault, atDeletes bool) error {
-	plumbing.OfManager(c.ours).SetBatching(0, 1)
+	plumbing.OfManager(c.ours).SetWindow(1)
 	locks, err := c.batchedLocks(ctx)
 	if err != nil {
 		return err

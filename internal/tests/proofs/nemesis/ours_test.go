@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/joined"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/listing"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -51,29 +52,40 @@ var limits = []int{1, 2, 3, 5}
 
 // ours is this module, with one manager for all locks.
 type ours struct {
-	m    *session.Manager
-	lazy time.Duration // for how long the kept locks keep their places
-	seed uint64
-	made map[string]zklock.ContextLocker // by name
+	m *session.Manager
+	// batches says that creates and deletes of several callers are sent as one transaction.
+	batches bool
+	sent    joined.Counter
+	lazy    time.Duration // for how long the kept locks keep their places
+	seed    uint64
+	made    map[string]zklock.ContextLocker // by name
 }
 
 func newOurs(s *settings) (client, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	m, err := session.Connect(context.Background(), s.servers,
-		session.WithTimeout(s.timeout), session.WithLogger(log), session.WithTrace(listing.Hooks(now)))
+	o := &ours{
+		lazy: keepFor[s.worker],
+		seed: s.seed<<16 | uint64(s.worker)<<8 | uint64(s.life), made: make(map[string]zklock.ContextLocker),
+	}
+	m, err := session.Connect(context.Background(), s.servers, session.WithTimeout(s.timeout), session.WithLogger(log),
+		session.WithTrace(listing.Hooks(now)), session.WithTrace(o.sent.Hooks()))
 	if err != nil {
 		return nil, err
 	}
 	if s.worker%2 == 1 {
-		plumbing.OfManager(m).SetBatching(0, 1) // what comes while a request is under way goes in one transaction
+		plumbing.OfManager(m).SetWindow(1) // what comes while a request is under way goes in one transaction
 	}
-	return &ours{
-		m: m, lazy: keepFor[s.worker],
-		seed: s.seed<<16 | uint64(s.worker)<<8 | uint64(s.life), made: make(map[string]zklock.ContextLocker),
-	}, nil
+	o.m, o.batches = m, s.worker%2 == 1
+	return o, nil
 }
 
-func (o *ours) close() { _ = o.m.Close() }
+func (o *ours) close() error {
+	_ = o.m.Close()
+	if o.batches && o.sent.None() {
+		return errors.New("no request was sent in one transaction with others")
+	}
+	return nil
+}
 
 // contenders returns several contenders for one lock object. The first mutex and the multi-lock have
 // only one each, and wait for other processes.

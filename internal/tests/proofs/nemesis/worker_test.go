@@ -27,7 +27,7 @@ var clients = map[string]func(s *settings) (client, error){
 type client interface {
 	// contenders returns the contenders of a worker for one lock. One goroutine uses each.
 	contenders(p place) ([]contender, error)
-	close()
+	close() error
 }
 
 // contender is a lock as one goroutine of a worker uses it.
@@ -126,8 +126,7 @@ func workerMain(name string, args []string) error {
 		case <-time.After(s.timeout):
 		}
 	}
-	w.client.close()
-	return err
+	return errors.Join(err, w.client.close())
 }
 
 // sit makes the hands.

@@ -54,7 +54,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (z *zkLock) close() { z.conn.Close() }
+func (z *zkLock) close() error { z.conn.Close(); return nil }
 
 type zkHold struct {
 	*zkLock

@@ -1,11 +1,9 @@
 package simulation
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/session"
 )
 
 // Mutexes whose nodes are made and deleted in transactions, with those of other workers of the manager.
@@ -20,16 +18,6 @@ var batchedKind = kind{
 	shared:    true,
 	reentrant: true,
 	batched:   true,
-}
-
-// apart is the trace hook for requests. Which requests share a transaction depends on their order of
-// arrival. After a reconnect many goroutines send theirs at one instant, in an order that the scheduler
-// chooses. So each waits here until a moment of its own, which the seed chooses.
-func (m *member) apart(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
-	if r.Op == "create" || r.Op == "delete" {
-		m.w.sleepAs(m.party, 0, r.Op, m.w.trace.readable(r.Path))
-	}
-	return ctx, func(error) {}
 }
 
 // checkToken asks for the fencing token of a lease, and fails if another node of the directory has had

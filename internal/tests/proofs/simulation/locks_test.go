@@ -83,8 +83,8 @@ type kind struct {
 	// hostile says that hooks panic, that sessions have few nodes, and that workers that hold
 	// nothing call Unlock.
 	hostile bool
-	// batched says that creates and deletes of the workers of a manager are sent together, which
-	// otherwise takes more of them than there are.
+	// batched says that the window of each manager has one call, so that creates and deletes of its workers are sent
+	// together.
 	batched bool
 }
 

@@ -113,9 +113,6 @@ func (m *member) open(stop <-chan struct{}) bool {
 		if err == nil {
 			m.w.trace.add(m.name, "open")
 			plumbing.OfManager(mgr).SetWindow(m.w.plan.window)
-			if m.w.kind.batched {
-				plumbing.OfManager(mgr).SetBatching(0, 1)
-			}
 			m.mu.Lock()
 			m.manager, m.locks = mgr, make(map[string]map[string]any)
 			close(m.changed)
@@ -143,7 +140,7 @@ func (m *member) hooks() session.Trace {
 		t.Request = m.asked
 	}
 	if m.w.kind.batched {
-		t.Request = m.apart
+		t.Request = m.w.joined.Hooks().Request
 	}
 	if m.w.kind.hostile {
 		t = hostileTo(t)

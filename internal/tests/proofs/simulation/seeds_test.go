@@ -50,7 +50,8 @@ func TestSeed(t *testing.T) {
 	for _, l := range out.trace {
 		fmt.Fprintln(os.Stdout, l)
 	}
-	t.Logf("%v virtual in %v, %d lines, %d grants, %d places kept and used again, %v", out.virtual, time.Since(began), len(out.trace), out.grants, out.reused, out.strikes)
+	t.Logf("%v virtual in %v, %d lines, %d grants, %d places kept and used again, %d requests sent with others, %v",
+		out.virtual, time.Since(began), len(out.trace), out.grants, out.reused, out.joined, out.strikes)
 	if len(out.failures) > 0 {
 		t.Error(out.report())
 	}
@@ -111,12 +112,16 @@ func runShard(t *testing.T, shard string) {
 	if _, err := fmt.Sscanf(shard, "%d/%d", &i, &n); err != nil {
 		t.Fatal(err)
 	}
-	grants, failed, reused := 0, 0, 0
+	grants, failed, reused, batched, joined := 0, 0, 0, 0, 0
 	var virtual time.Duration
 	for s := *firstFlag + int64(i); s < *firstFlag+int64(seedCount()); s += int64(n) {
 		out := runGuarded(t, uint64(s))
 		grants += out.grants
 		reused += out.reused
+		joined += out.joined
+		if kindOf(uint64(s)).batched {
+			batched++
+		}
 		virtual += out.virtual
 		if len(out.failures) > 0 {
 			failed++
@@ -126,7 +131,11 @@ func runShard(t *testing.T, shard string) {
 			}
 		}
 	}
-	fmt.Printf("%s: %d grants, %d places kept and used again, in %v of virtual time, %d seeds failed\n", shard, grants, reused, virtual.Round(time.Second), failed)
+	if batched > 0 && joined == 0 {
+		t.Errorf("no request of %d seeds was sent with others", batched)
+	}
+	fmt.Printf("%s: %d grants, %d places kept and used again, %d requests sent with others, in %v of virtual time, %d seeds failed\n",
+		shard, grants, reused, joined, virtual.Round(time.Second), failed)
 }
 
 // runGuarded runs a seed, and names it also when the run cannot report: when another goroutine

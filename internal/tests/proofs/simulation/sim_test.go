@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/joined"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -36,6 +37,7 @@ type world struct {
 	operator  *operator
 
 	shortened atomic.Bool // sessions may have been granted less than they asked for
+	joined    joined.Counter
 
 	mu    sync.Mutex
 	phase phase
@@ -101,6 +103,9 @@ func newPlan(seed uint64) plan {
 // the order in which goroutines come at one instant decides which call waits, and the scheduler decides that order. So
 // a run that failed might not be the same again.
 func windowOf(seed uint64) int {
+	if kindOf(seed).batched {
+		return 1 // what comes while a request is under way goes in one transaction
+	}
 	switch seed % 8 {
 	case 3:
 		return 2 // nearly all calls wait
@@ -177,6 +182,7 @@ type outcome struct {
 	grants   int
 	strikes  map[string]int
 	reused   int // places that were used again after they had been kept
+	joined   int // creates and deletes that were sent with others
 }
 
 // runSeed does one run in a bubble of its own.
@@ -281,6 +287,7 @@ func (w *world) run(out *outcome) {
 	w.tearDown()
 	out.failures, out.virtual = w.checks.failed(), time.Since(began)
 	out.grants, out.strikes, out.reused = w.checks.grants, faults.strikes, w.checks.kept.reused()
+	out.joined = int(w.joined.Joined())
 }
 
 // Round trips of a second, or commits that take a second and a half: one of the two.

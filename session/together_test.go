@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,7 +44,7 @@ func newBatching(t *testing.T, dirs int, opts ...session.Option) *batching {
 		}
 	}}
 	b.m, b.s = virtually(t, "h:1", b.Dialer(), append(opts, session.WithTrace(hooks))...)
-	plumbing.OfManager(b.m).SetBatching(0, 1)
+	plumbing.OfManager(b.m).SetWindow(1)
 	for i := range dirs {
 		_, err := b.s.Create(t.Context(), fmt.Sprint("/", i), nil, session.Persistent)
 		must(t, err)
@@ -66,7 +67,7 @@ type begun struct {
 	err   error                  // why nothing was sent; set before began is closed
 }
 
-// create begins to create a node, and returns when the create is sent or waits.
+// create begins to create a node, and returns when the create is sent or waits for room.
 func (b *batching) create(ctx context.Context, path string) *begun {
 	out := &begun{began: make(chan plumbing.Creation, 1)}
 	go func() {
@@ -112,6 +113,19 @@ func (b *batching) children(dir string) []string {
 	must(b.t, err)
 	slices.Sort(names)
 	return names
+}
+
+// searches returns how many requests can have been sent to find out what became of others.
+func (b *batching) searches() (n int) {
+	for _, r := range b.Requests() {
+		switch r.Op {
+		case zktest.OpSync, zktest.OpExists, zktest.OpGetData:
+			if r.Path != "/" { // which is that of heartbeats
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // batchOf returns the batch in which a request was sent, by the hooks.
@@ -276,18 +290,18 @@ func TestBatchFails(t *testing.T) {
 				if multis, writes := b.Count(zktest.On(zktest.OpMulti, "")), b.Count(zktest.Any(zktest.OpDelete, zktest.OpCreate)); multis != 1 || writes != 1+7 {
 					t.Errorf("%d multis and %d writes alone", multis, writes)
 				}
-				// The next ones go alone, although others are under way.
+				// The next ones go alone, although they have waited.
 				b.hold()
 				for i := range 5 {
 					good[i] = b.create(t.Context(), fmt.Sprintf("/%d/n-", i))
-				}
-				if n := b.Count(zktest.On(zktest.OpCreate, "")); n != 1+6+1+5 {
-					t.Errorf("%d creates after a failure", n)
 				}
 				b.first.Release()
 				for _, one := range good {
 					_, err := b.created(one)
 					must(t, err)
+				}
+				if multis, n := b.Count(zktest.On(zktest.OpMulti, "")), b.Count(zktest.On(zktest.OpCreate, "")); multis != 1 || n != 1+6+1+5 {
+					t.Errorf("%d multis and %d creates after a failure", multis, n)
 				}
 			})
 		})
@@ -350,12 +364,16 @@ func TestBatchSessionEnds(t *testing.T) {
 		waits := []*begun{b.create(t.Context(), "/2/n-"), b.create(t.Context(), "/3/n-")}
 		closed := make(chan error, 1)
 		go func() { closed <- b.m.Close() }()
-		for _, c := range append(under, waits...) {
+		for _, c := range waits { // at once
 			_, err := b.created(c)
 			wantErr(t, "create", err, session.ErrClosed)
 		}
-		if c := waits[0]; c.err == nil {
-			t.Error("a create that waited was sent")
+		for _, c := range under {
+			_, err := b.created(c)
+			wantErr(t, "create", err, session.ErrClosed)
+		}
+		if n := b.Count(zktest.On(zktest.OpCreate, "/2/")) + b.Count(zktest.On(zktest.OpCreate, "/3/")); n > 0 {
+			t.Errorf("%d creates that waited were sent", n)
 		}
 		<-gone.Done()
 		reply.Release()
@@ -363,15 +381,22 @@ func TestBatchSessionEnds(t *testing.T) {
 	})
 }
 
-// A caller that gives up before its request is sent takes it back.
+// A caller that gives up before its request is sent returns at once. The request is never sent, and the room of its
+// node is free without a look at the server.
 func TestBatchCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBatching(t, 3, session.WithMaxNodes(4))
+		b := newBatching(t, 3, session.WithMaxNodes(5))
 		old, err := b.s.Create(t.Context(), "/0/n-", nil, session.EphemeralSequential)
 		must(t, err)
 		b.hold()
 		ctx, cancel := context.WithCancel(t.Context())
 		one := b.create(ctx, "/1/n-")
+		made := make(chan error, 1)
+		go func() {
+			_, err := b.s.Create(ctx, "/busy/m-", nil, session.EphemeralSequential)
+			made <- err
+		}()
+		synctest.Wait()
 		two := b.create(t.Context(), "/2/n-") // the last for which there is room
 		_, err = b.s.Create(t.Context(), "/2/n-", nil, session.EphemeralSequential)
 		wantErr(t, "one too many", err, session.ErrTooManyNodes)
@@ -379,11 +404,17 @@ func TestBatchCancelled(t *testing.T) {
 		go func() { deleted <- b.s.Delete(ctx, old, -1) }()
 		synctest.Wait()
 		cancel()
-		_, err = b.created(one)
-		wantErr(t, "create", err, context.Canceled)
 		wantErr(t, "delete", <-deleted, context.Canceled)
-		three := b.create(t.Context(), "/1/m-")
+		wantErr(t, "create", <-made, context.Canceled)
+		creation := <-one.began
+		creation.Leave()                        // as a contender does that gives up
+		three := b.create(t.Context(), "/1/m-") // waits for the room
+		b.ResetRequests()
 		b.first.Release()
+		<-creation.Done()
+		if _, err := creation.Result(); !errors.Is(err, context.Canceled) || plumbing.Uncertain(err) {
+			t.Errorf("create: %v", err)
+		}
 		for _, c := range []*begun{two, three} {
 			_, err := b.created(c)
 			must(t, err)
@@ -393,61 +424,97 @@ func TestBatchCancelled(t *testing.T) {
 				t.Errorf("%s has %v", dir, names)
 			}
 		}
+		if n := b.searches() + b.Count(zktest.On(zktest.OpDelete, "")); n > 0 {
+			t.Errorf("%d requests look for nodes that cannot be there, or delete them", n)
+		}
 	})
 }
 
-// Fewer than 16 requests in flight go at once, each alone.
+// While the window has room, each request goes alone and at once. Those that find none go together.
 func TestBatchFewGoAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBatching(t, 40)
-		plumbing.OfManager(b.m).SetBatching(16, 4)
+		plumbing.OfManager(b.m).SetWindow(0) // as users have it: 16 at first
+		b.Disconnect()
+		synctest.Wait()
+		b.children("/")
 		b.ResetRequests()
 		b.hold()
 		var all []*begun
-		for i := range 15 {
+		for i := range 40 {
 			all = append(all, b.create(t.Context(), fmt.Sprintf("/%d/n-", i)))
 		}
 		if n := b.Count(zktest.On(zktest.OpCreate, "")); n != 16 {
-			t.Errorf("%d of 16 are sent", n)
-		}
-		for i := range 20 { // four senders, and then they wait
-			all = append(all, b.create(t.Context(), fmt.Sprintf("/%d/n-", 15+i)))
-		}
-		if n := b.Count(zktest.Any(zktest.OpCreate, zktest.OpMulti)); n > 21 {
-			t.Errorf("%d are sent", n)
+			t.Errorf("%d creates are sent, want 16", n)
 		}
 		b.first.Release()
 		for _, c := range all {
 			_, err := b.created(c)
 			must(t, err)
 		}
-		if n := b.Count(zktest.On(zktest.OpMulti, "")); n == 0 {
-			t.Error("nothing was sent together")
+		for i := range all {
+			if n := b.batchOf(fmt.Sprintf("create /%d/n-", i)); (n > 0) != (i >= 15) {
+				t.Errorf("create %d was in batch %d", i, n)
+			}
 		}
 	})
 }
 
-// Parts that wait when the connection is lost are sent over the next one.
+// Requests that wait when the connection is lost are sent over the next one, without a look for what became of them. That
+// includes requests that never go together with others.
 func TestBatchReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBatching(t, 3)
+		old, err := b.s.Create(t.Context(), "/0/n-", nil, session.EphemeralSequential)
+		must(t, err)
 		b.hold()
 		all := []*begun{b.create(t.Context(), "/0/n-"), b.create(t.Context(), "/1/n-")}
 		ctx, cancel := context.WithCancel(t.Context())
 		late := b.create(ctx, "/2/n-")
+		written := make(chan error, 3)
+		go func() { _, err := b.s.Set(t.Context(), "/1", []byte("set"), -1); written <- err }()
+		go func() { _, err := b.s.Multi(t.Context(), &zk.SetDataRequest{Path: "/2", Version: -1}); written <- err }()
+		go func() { written <- b.s.Delete(t.Context(), old, -1) }()
+		synctest.Wait()
 		b.Refuse(true)
 		b.Disconnect()
 		time.Sleep(time.Second)
 		cancel()
-		_, err := b.created(late)
-		wantErr(t, "create", err, context.Canceled)
+		b.ResetRequests()
 		b.Refuse(false)
 		for _, c := range all {
 			_, err := b.created(c)
 			must(t, err)
 		}
+		_, err = b.created(late)
+		wantErr(t, "create", err, context.Canceled)
+		for range cap(written) {
+			must(t, <-written)
+		}
+		if names := b.children("/0"); !slices.Equal(names, []string{"n-0000000001"}) {
+			t.Errorf("/0 has %v", names)
+		}
 		if names := b.children("/2"); len(names) > 0 {
 			t.Errorf("/2 has %v", names)
 		}
+		if n := b.searches(); n > 0 {
+			t.Errorf("%d requests look for what became of those that were not sent", n)
+		}
+	})
+}
+
+// The session ends while requests wait for the next connection.
+func TestBatchSessionEndsWithoutConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBatching(t, 2)
+		b.hold()
+		waits := []*begun{b.create(t.Context(), "/0/n-"), b.create(t.Context(), "/1/n-")}
+		b.Refuse(true)
+		b.Disconnect()
+		for _, c := range waits {
+			_, err := b.created(c)
+			wantErr(t, "create", err, session.ErrLost)
+		}
+		b.Refuse(false)
 	})
 }

@@ -1,0 +1,203 @@
+package wire
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Creates and deletes of different callers that wait for room leave together, as one multi. The ensemble then
+// agrees once for all of them (group commit). A multi takes the room of one call in the window, with its bytes. While there
+// is room for all, each leaves alone and at once, so a lock takes no longer than without multis.
+//
+//   - Only requests that hardly ever fail take part, and only at their first try: see [Call.Batch]. A multi carries out all
+//     of its operations or none. If one is refused, all leave again, each alone, and further requests go alone for a while.
+//   - A multi has at most one create in a directory. All nodes of one transaction have the same transaction id (czxid),
+//     which is the fencing token of a lock. Two holders of one lock must not have the same token.
+
+const (
+	// batchOps is how many operations a multi has at most. It is below what any limit of a server allows.
+	batchOps = 16
+	// batchBytes is how long a multi is at most, with its frame. Any server accepts that, and it is below SuspiciousLength:
+	// otherwise a multi that a server refuses for its length would fail its callers for each other.
+	batchBytes = 16_000
+	// mostLooked bounds the directories that gather looks at: the calls of others may be too long.
+	mostLooked = 4 * batchOps
+
+	// mostAlone is how many creates and deletes are in flight before others wait for each other, and mostBatches how many while
+	// others wait, unless these fill another multi. Without these bounds, each answer makes room for the few that have come
+	// since the last: with 1,000 locks in one session a multi had 6 operations, and with them it has 15. Reads need no such
+	// bound: nothing is agreed for them.
+	mostAlone   = 16
+	mostBatches = 4
+)
+
+// The sizes of what a multi adds to the paths, data and lists of its operations.
+const (
+	batchFrame = 4 + 8 + partHead // length, number and kind of the request; end of the multi
+	partHead   = 4 + 1 + 4        // kind, end or not, error
+	callHead   = 4 + 8            // length, number and kind of a request that is alone
+)
+
+// partSize is what a request takes in a multi.
+func partSize(one *Call) int { return partHead + len(one.Frame) - callHead }
+
+// gather takes calls out of the outbox that leave together with one that has been taken out, which had its turn: deletes, and
+// then creates, one directory after the other. limit bounds the length of the multi.
+func (o *outbox) gather(first Call, limit int, e *expected) []Call {
+	parts, size := []Call{first}, batchFrame+partSize(&first)
+	fits := func(one *Call) bool {
+		return one.Batch != nil && len(parts) < batchOps && size+partSize(one) <= limit
+	}
+	add := func(one Call) {
+		parts = append(parts, one)
+		size += partSize(&one)
+	}
+	for o.trim(&o.deletes); o.deletes.len() > 0 && fits(o.deletes.first()); o.trim(&o.deletes) {
+		add(o.deletes.pop())
+	}
+	var passed, served []*directory
+	for n := min(o.writers.len(), mostLooked); n > 0 && len(parts) < batchOps; n-- {
+		d := o.writers.pop()
+		if o.tidy(d); d.round == o.round || !d.writes(e) || !fits(d.calls.first()) {
+			passed = append(passed, d)
+			continue
+		}
+		d.left, d.round = d.left+1, o.round
+		add(d.calls.pop())
+		served = append(served, d)
+	}
+	o.writers.unpop(passed) // they keep their turn
+	for _, d := range served {
+		o.finish(d)
+	}
+	return parts
+}
+
+// multi returns parts as one call. Each part gets its own result.
+func (c *calls) multi(parts []Call) Call {
+	number := c.batches.Add(1)
+	size := batchFrame
+	for i := range parts {
+		size += partSize(&parts[i])
+		parts[i].Batch.Store(number)
+	}
+	e := Encoder{make([]byte, 4, size)}
+	e.Int32(0) // the number
+	e.Int32(OpMulti)
+	for _, one := range parts {
+		e.MultiHeader(opOf(one.Frame), false, -1)
+		e.B = append(e.B, one.Frame[callHead:]...)
+	}
+	e.MultiHeader(OpError, true, -1)
+	return Call{
+		Frame: e.Frame(),
+		Check: func(a *Answer) error { return checkParts(parts, a.Results) },
+		Done:  func(r Reply) { c.endParts(parts, r) },
+	}
+}
+
+// checkParts returns what is wrong with the results of a multi. One that was carried out has a result of the kind of each
+// part. In one that was refused each result is an error, of which some say only that their part was not carried out either.
+func checkParts(parts []Call, results []Result) error {
+	if len(results) != len(parts) {
+		return fmt.Errorf("%d results of a multi of %d operations", len(results), len(parts))
+	}
+	refused := anyRefused(results)
+	for i, one := range parts {
+		want := opOf(one.Frame)
+		if refused {
+			want = OpError
+		}
+		if got := results[i].Op; got != want {
+			return fmt.Errorf("result %d of a multi is of kind %d, want kind %d", i, got, want)
+		}
+		if refused || one.Check == nil {
+			continue
+		}
+		if err := one.Check(results[i].answer()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func anyRefused(results []Result) bool {
+	return slices.ContainsFunc(results, func(r Result) bool { return r.Code != CodeOK })
+}
+
+// answer returns the result as the answer to a create or a delete that was alone.
+func (r Result) answer() *Answer { return &Answer{Path: r.Path} }
+
+// endParts ends the parts of a multi. If it was refused, it has changed nothing, and the answer is final for none of
+// its parts: they leave again, ahead of all that waits.
+func (c *calls) endParts(parts []Call, r Reply) {
+	switch {
+	case r.Err != nil || saysNothing(r.Code):
+		for _, one := range parts {
+			one.Done(r)
+		}
+	case r.Code != CodeOK || anyRefused(r.Results):
+		c.again(parts)
+	default:
+		c.succeeded()
+		for i, one := range parts {
+			one.Done(Reply{Answer: *r.Results[i].answer()})
+		}
+	}
+}
+
+// saysNothing reports whether a server answers a request with this code whatever the request is: because of the session,
+// or of its own state. It would answer each part like that.
+func saysNothing(code int32) bool {
+	switch code {
+	case CodeSessionExpired, CodeSessionMoved, CodeThrottled, CodeConnectionLoss, CodeOperationTimeout:
+		return true
+	}
+	return false
+}
+
+// again has the parts of a refused multi leave again, each alone.
+func (c *calls) again(parts []Call) {
+	c.mu.Lock()
+	over := c.over
+	c.caution.failed()
+	for _, one := range parts {
+		if one.Batch = nil; !over {
+			c.out.again.push(one)
+		}
+	}
+	c.mu.Unlock()
+	if over { // closeSession was sent meanwhile
+		for _, one := range parts {
+			one.Done(Reply{Err: ErrNotSent})
+		}
+	}
+}
+
+func (c *calls) succeeded() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.caution.succeeded()
+}
+
+// caution makes calls leave alone after a multi was refused: the next 16 at first, and twice as many
+// after each further refusal.
+type caution struct {
+	left int // how many of the next calls leave alone
+	last int // how many it were after the latest refusal
+}
+
+const (
+	cautionFirst = 16
+	cautionMost  = 1024
+)
+
+func (c *caution) failed() {
+	c.last = min(max(2*c.last, cautionFirst), cautionMost)
+	c.left = c.last
+}
+
+func (c *caution) succeeded() { c.last /= 2 }
+
+// spend is called when a call leaves that could have left with others.
+func (c *caution) spend() { c.left = max(0, c.left-1) }
