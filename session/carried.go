@@ -56,6 +56,9 @@ func (s *Session) callLasting(w *wire.Conn, c wire.Call) {
 	one := c
 	one.Done = func(r wire.Reply) {
 		if errors.Is(r.Err, wire.ErrNotSent) {
+			if c.Batch != nil && c.Batch.Load() > 0 {
+				c.Batch = nil // it was part of a multi that was refused
+			}
 			switch next, ok := s.carried.keep(w, c); {
 			case next != nil:
 				s.callLasting(next, c)

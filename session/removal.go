@@ -80,7 +80,7 @@ func (s *Session) startRemoval(p *persistence) {
 	})
 }
 
-// deleteAtOnce sends the first delete. It calls no hook: its caller can hold locks, and the requests that the caller
+// deleteAtOnce sends the first delete. It calls no hook: its caller can hold locks, and the creates that the caller
 // sends next come after the delete, with hooks as without them. If there is a hook for requests, it is called in
 // another goroutine, just after the delete is sent. answered is called when it is.
 func (p *persistence) deleteAtOnce(answered func()) {

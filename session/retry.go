@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,7 +97,7 @@ func try[T any](ctx context.Context, s *Session, info RequestInfo, r repeat, sta
 	select {
 	case got = <-ended:
 		if err = s.verdict(got.err); errors.Is(err, errNotSent) {
-			err = ctx.Err()
+			err = cmp.Or(ctx.Err(), err)
 		}
 	case <-ctx.Done():
 		err = ctx.Err()

@@ -222,7 +222,7 @@ func (c *calls) nextLocked() (load int, r read, ok bool) {
 
 // mayWriteLocked reports whether a call may leave that could leave together with others.
 func (c *calls) mayWriteLocked() bool {
-	if c.window.wanted() {
+	if c.window.wanted() && c.caution.left == 0 {
 		return c.writes < mostBatches || c.out.fills()
 	}
 	return c.ops < mostAlone

@@ -10,7 +10,7 @@ import (
 // order in which they came. When a call finds no room, all that wait are sorted, and leave in this order:
 //
 //   - The parts of a multi that was refused (together.go), each alone: their callers have waited for longest.
-//   - Deletes. They make directories shorter, and let other clients in.
+//   - Deletes of our own nodes, which have been created before. They make directories shorter, and let other clients in.
 //   - The others, one directory after the other (directory.go). So a burst of calls for one lock delays those for another
 //     lock by one turn. Calls of one directory keep their order, but for lists of children (listings.go). Directories whose
 //     next call may leave together with others have a line of their own, and the two lines take turns.
@@ -68,7 +68,7 @@ func (o *outbox) put(one Call) {
 	switch {
 	case !o.sorted:
 		o.arrived.push(one)
-	case opOf(one.Frame) == OpDelete:
+	case opOf(one.Frame) == OpDelete && one.Batch != nil: // others may never end, and a read of the node may follow
 		o.deletes.push(one)
 	default:
 		d, first := o.directoryOf(one.Frame)
@@ -101,10 +101,14 @@ func (o *outbox) directoryOf(frame []byte) (d *directory, first bool) {
 func dirOf(frame []byte) []byte {
 	op := opOf(frame)
 	switch op {
-	case OpMulti, OpSetWatches, OpAuth, OpClose:
+	case OpAuth, OpClose:
 		return nil
 	}
-	path := frame[16 : 16+binary.BigEndian.Uint32(frame[12:])]
+	at := firstPath(op)
+	if at+4 > len(frame) || int(binary.BigEndian.Uint32(frame[at:])) > len(frame)-at-4 {
+		return nil // no path
+	}
+	path := frame[at+4:][:binary.BigEndian.Uint32(frame[at:])]
 	if op == OpGetChildren2 || op == OpSync {
 		return path
 	}
@@ -112,6 +116,17 @@ func dirOf(frame []byte) []byte {
 		return path[:i]
 	}
 	return path[:min(1, len(path))]
+}
+
+// firstPath returns where in a frame the length of the first path is.
+func firstPath(op int32) int {
+	switch op {
+	case OpMulti:
+		return callHead + partHead
+	case OpSetWatches:
+		return callHead + 8 + 4 // the transaction, and how many paths there are
+	}
+	return callHead
 }
 
 // sort puts the calls that have come so far in the order in which they leave when there is little room.

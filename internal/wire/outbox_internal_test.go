@@ -58,8 +58,8 @@ func TestDirectoriesTakeTurns(t *testing.T) {
 		"create /a/2-", "create /a/3-")
 	b.want("b", "/b/2-", OpCreate)
 	b.check("one that comes later", b.answers(2), "create /a/4-", "create /b/2-")
-	b.want("d", "/d/0", OpDelete)
-	b.check("a delete", b.answers(2), "delete /d/0", "create /a/5-")
+	b.batch("d", "/d/0", OpDelete)
+	b.check("a delete of a node of ours", b.answers(2), "delete /d/0", "create /a/5-")
 }
 
 // The same with creates that may leave together.
