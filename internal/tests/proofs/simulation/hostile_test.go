@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,31 +20,34 @@ import (
 
 var panicsFlag = flag.Bool("panics", true, "hooks and functions given to Do panic, in the kinds that have that")
 
-// tripwire makes one of the hooks panic that are called by one goroutine, or makes it end.
+// tripwire makes the hooks of one call panic, or end their goroutines, and the function given to Do.
 type tripwire struct {
-	left int // hooks until then
-	exit bool
+	left   atomic.Int64 // hooks until then
+	inside bool         // the function given to Do does it
+	exit   bool
 }
 
-// errTripped is what hooks panic with.
+// errTripped is what they panic with.
 var errTripped = errors.New("a hook panics")
 
-// tripwires has the tripwires of goroutines, by number. Only the goroutines of calls have one: a
-// panic in a goroutine of the library ends the process.
-var tripwires sync.Map
+// trip ends the goroutine.
+func (t *tripwire) trip() {
+	if t.exit {
+		runtime.Goexit()
+	}
+	panic(errTripped)
+}
 
-// armed is how many tripwires there are. Most of the time there are none, and the number of a goroutine takes
-// microseconds to find out.
-var armed atomic.Int64
-
-// tripped calls f in which a hook may panic, and recovers, as net/http does for its handlers. It
-// reports whether that happened.
+// tripped calls f, whose hooks and function may panic, and recovers, as net/http does for its handlers. It reports whether
+// the function did. Hooks do not matter: the library survives them.
 func (k *worker) tripped(f func()) bool {
 	if !k.world.kind.hostile || !*panicsFlag || k.rng.IntN(8) > 0 {
 		f()
 		return false
 	}
-	t := &tripwire{left: k.rng.IntN(10), exit: k.rng.IntN(3) == 0}
+	left := k.rng.IntN(10)
+	t := &tripwire{inside: left%2 == 0, exit: k.rng.IntN(3) == 0}
+	t.left.Store(int64(left))
 	ended, done := false, make(chan struct{})
 	go func() {
 		defer close(done)
@@ -54,14 +56,9 @@ func (k *worker) tripped(f func()) bool {
 				panic(r)
 			}
 		}()
-		id := goroutine()
-		defer byGoroutine.Delete(id)
-		defer func() {
-			tripwires.Delete(id)
-			armed.Add(-1)
-		}()
-		armed.Add(1)
-		tripwires.Store(id, t)
+		defer byGoroutine.Delete(goroutine())
+		k.wire.Store(t)
+		defer k.wire.Store(nil)
 		f()
 		ended = true
 	}()
@@ -69,63 +66,57 @@ func (k *worker) tripped(f func()) bool {
 	return !ended
 }
 
-// trip is called by every hook.
-func trip() {
-	if armed.Load() == 0 {
-		return
-	}
-	t, ok := tripwires.Load(goroutine())
-	if !ok {
-		return
-	}
-	wire := t.(*tripwire)
-	wire.left--
-	switch {
-	case wire.left >= 0:
-	case wire.exit:
-		runtime.Goexit()
-	default:
-		panic(errTripped)
+// survives calls f, whose hooks may panic. That ends no call.
+func (k *worker) survives(what string, f func()) {
+	if k.tripped(f) {
+		k.world.checks.fail("%s: a hook ends %s", k.name, what)
 	}
 }
 
-// hostileTo returns the hooks, each with a tripwire.
+// trip is called by hooks, with their context.
+func trip(ctx context.Context) {
+	k, ok := ctx.Value(workerKey{}).(*worker)
+	if !ok {
+		return
+	}
+	if t := k.wire.Load(); t != nil && t.left.Add(-1) < 0 {
+		t.trip()
+	}
+}
+
+// hostileTo returns the hooks, and others, with tripwires. Those of Hold have none, since the checks listen to them.
 func hostileTo(t session.Trace) session.Trace {
-	traceparent, hold, request := t.Traceparent, t.Hold, t.Request
-	after := func(f func(error)) func(error) {
+	traceparent, request := t.Traceparent, t.Request
+	after := func(ctx context.Context, f func(error)) func(error) {
 		return func(err error) {
 			f(err)
-			trip()
+			trip(ctx)
 		}
 	}
 	nothing := func(error) {}
 	t.Traceparent = func(ctx context.Context) string {
-		trip()
+		trip(ctx)
 		return traceparent(ctx)
 	}
-	t.Hold = func(ctx context.Context, h session.HoldInfo) func(error) {
-		trip()
-		return after(hold(ctx, h))
-	}
 	t.Request = func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
-		trip()
-		ctx, end := request(ctx, r)
-		return ctx, after(end)
+		within, end := request(ctx, r)
+		trip(ctx)
+		return within, after(ctx, end)
 	}
 	t.Acquire = func(ctx context.Context, _ session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
-		trip()
-		return ctx, func(session.AcquireResult) { trip() }
+		trip(ctx)
+		return ctx, func(session.AcquireResult) { trip(ctx) }
 	}
 	t.Watch = func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
-		trip()
-		return ctx, after(nothing)
+		trip(ctx)
+		return ctx, after(ctx, nothing)
 	}
 	t.Release = func(ctx, _ context.Context, _ session.HoldInfo) (context.Context, func(error)) {
-		trip()
-		return ctx, after(nothing)
+		trip(ctx)
+		return ctx, after(ctx, nothing)
 	}
-	t.Loss = func(context.Context, session.HoldInfo, error) { trip() }
-	t.Retry = func(context.Context, session.RetryInfo) { trip() }
+	t.Loss = func(ctx context.Context, _ session.HoldInfo, _ error) { trip(ctx) }
+	t.Retry = func(ctx context.Context, _ session.RetryInfo) { trip(ctx) }
 	return t
 }
 
@@ -162,12 +153,14 @@ func (k *worker) doTurn(c *call, d doer) {
 			w.checks.finish(c, true, nil)
 			h = w.checks.held(c, func() bool { return inside.Err() == nil })
 			k.hold(h)
-			trip()
+			if t := k.wire.Load(); t != nil && t.inside {
+				t.trip()
+			}
 			return nil
 		})
 	})
 	over()
-	k.log("Do %s: %s, a hook panics: %v", c.path, kindOfError(err), tripped)
+	k.log("Do %s: %s, its function panics: %v", c.path, kindOfError(err), tripped)
 	switch {
 	case tripped:
 		w.checks.drop(c)

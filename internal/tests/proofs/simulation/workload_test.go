@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/turnstile-go/turnstile/queue"
@@ -23,6 +24,8 @@ type worker struct {
 
 	life context.Context
 	stop context.CancelFunc
+
+	wire atomic.Pointer[tripwire] // of the call under way; nil for most
 
 	calls   int   // so far
 	current *call // guarded by checks.mu
@@ -204,10 +207,8 @@ func (k *worker) unlock(c *call, l locker, h *holding) {
 	unlock := func() { err = l.Unlock() }
 	if k.world.kind.ownershipOf(c.mode).shared {
 		unlock() // a second one could take what is another worker's
-	} else if k.tripped(unlock) {
-		k.log("Unlock %s: a hook panics", c.path)
-		unlock() // the first may have done nothing
-		return
+	} else {
+		k.survives("Unlock "+c.path, unlock)
 	}
 	k.log("Unlock %s: %s", c.path, kindOfError(err))
 	if took := time.Since(began); took > 1100*time.Millisecond {
@@ -225,11 +226,7 @@ func (c *call) take(l locker) bool {
 	w.checks.begin(c)
 	var ok bool
 	var err error
-	if c.tripped(func() { ok, err = c.attemptLock(l) }) {
-		c.log("Lock %s: a hook panics", c.path)
-		w.checks.drop(c)
-		return false
-	}
+	c.survives("Lock "+c.path, func() { ok, err = c.attemptLock(l) })
 	w.checks.finish(c, ok, err)
 	return ok
 }
@@ -278,11 +275,7 @@ func (k *worker) bareTurn(c *call) {
 	k.log("%s %s", what, c.path)
 	var lease *queue.Lease
 	var err error
-	if k.tripped(func() { lease, err = get(c.ctx) }) {
-		k.log("%s %s: a hook panics", what, c.path)
-		w.checks.drop(c)
-		return
-	}
+	k.survives(what+" "+c.path, func() { lease, err = get(c.ctx) })
 	k.log("%s %s: %s", what, c.path, kindOfError(err))
 	if c.try && errors.Is(err, queue.ErrBusy) {
 		err = nil
@@ -302,10 +295,7 @@ func (k *worker) bareTurn(c *call) {
 	k.now("Release " + c.path)
 	was := lease.Err() == nil
 	h.end()
-	if k.tripped(func() { err = lease.Release(ctx) }) {
-		k.log("Release %s: a hook panics", c.path)
-		return
-	}
+	k.survives("Release "+c.path, func() { err = lease.Release(ctx) })
 	k.log("Release %s: %s", c.path, kindOfError(err))
 	k.checkUnlock(err, was)
 }
