@@ -62,8 +62,8 @@ func call[T any](s *Session, how sending, request *wire.Encoder, check func(*wir
 	c := wire.Call{Frame: request.Frame(), Check: check, GivenUp: how.ctx.Done(), Batch: how.batch}
 	c.Done = func(r wire.Reply) {
 		switch {
-		case errors.Is(r.Err, wire.ErrGivenUp) && how.ctx == s.life:
-			done(none, zk.ErrConnectionClosed) // with the session, and not by the caller
+		case errors.Is(r.Err, wire.ErrGivenUp) && s.life.Err() != nil:
+			done(none, zk.ErrConnectionClosed) // the session has ended: that is no answer
 		case errors.Is(r.Err, wire.ErrGivenUp):
 			done(none, errNotSent)
 		case errors.Is(r.Err, wire.ErrTooLong) && errors.Is(r.Err, net.ErrClosed): // the request

@@ -150,7 +150,7 @@ func (s *Session) cancelCreate(path string, b *booking) {
 	b.settle(nil, errNotSent)
 }
 
-// errNotSent is the error for a request that was not sent, because its caller has given up or a hook has failed.
+// errNotSent is the error for a request that was not sent, because its caller has given up.
 var errNotSent = errors.New("not sent")
 
 // validateCreate allows a path that ends with a slash for a sequential node, whose name is then

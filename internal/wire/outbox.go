@@ -96,8 +96,8 @@ func (o *outbox) directoryOf(frame []byte) (d *directory, first bool) {
 	return d, false
 }
 
-// dirOf returns the directory that a request is about: that of the node, or the one that a list or a sync names. It
-// is empty for other requests.
+// dirOf returns the directory that a request is about: that of the node, of the first of several, or the one that a list
+// or a sync names. It is empty for other requests.
 func dirOf(frame []byte) []byte {
 	op := opOf(frame)
 	switch op {
