@@ -32,7 +32,6 @@ func TestErrands(t *testing.T) {
 func TestRemovalsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bareSession(t, newFakeConfig(t))
-		s.work.init(s.life.Done())
 		before := goroutines.Count()
 		done := 0
 		var all []<-chan struct{}

@@ -23,8 +23,8 @@ type Session struct {
 	// The session's life. Anybody can mark its end. The watchdog ends it then.
 	life    context.Context
 	endLife context.CancelFunc
-	marked  chan struct{} // closed when err is set
-	work    workers       // goroutines that end with the session
+	marked  chan struct{}  // closed when err is set
+	running sync.WaitGroup // functions that end with the session
 
 	// How long the session is certain.
 	clock    *wire.Clock
@@ -105,7 +105,6 @@ func newSession(cfg *config, d *dialer, report func(*Session, State, error)) *Se
 	s.life, s.endLife = context.WithCancel(context.Background())
 	s.removing = make(chan struct{}, removalsAtOnce)
 	s.room.limit = amount{cfg.maxNodes, cfg.maxNodeBytes}
-	s.work.init(s.life.Done())
 	for _, t := range s.watchTables() {
 		t.init()
 	}
@@ -199,14 +198,14 @@ func (s *Session) end() {
 // lose marks the end of the session for a reason that the server or the network gave.
 func (s *Session) lose(why error) { _ = s.mark(lossError(s.ID(), why)) }
 
-// begin runs f in a goroutine of the session. If the session has ended, it returns the cause.
+// begin runs f in another goroutine. If the session has ended, it returns the cause.
 func (s *Session) begin(f func()) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
 		return s.err
 	}
-	s.work.do(f)
+	s.run(f)
 	return nil
 }
 
@@ -216,9 +215,18 @@ func (s *Session) beginLate(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.torn {
-		s.work.do(f)
+		s.run(f)
 	}
 	return !s.torn
+}
+
+// run runs f in a goroutine of the manager. The teardown waits for f.
+func (s *Session) run(f func()) {
+	s.running.Add(1)
+	s.cfg.trace.calls.workers.do(func() {
+		defer s.running.Done()
+		f()
+	})
 }
 
 // background is begin for work that is void once the session has ended.

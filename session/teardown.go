@@ -48,7 +48,7 @@ func (s *Session) tearDown(ctx context.Context) {
 	s.mu.Lock()
 	s.torn = true
 	s.mu.Unlock()
-	s.work.wait()
+	s.running.Wait()
 }
 
 // awaitServed waits until the last connection of the session has ended, but not for longer than limit.

@@ -179,5 +179,4 @@ func BenchmarkUserCall(b *testing.B) {
 		}
 	})
 	close(end)
-	u.workers.wait()
 }

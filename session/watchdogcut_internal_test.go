@@ -18,7 +18,6 @@ func TestLateCutSparesTheNextConnection(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	synctest.Test(t, func(t *testing.T) {
 		s := bareSession(t, newFakeConfig(t))
-		s.work.init(s.life.Done())
 		first, far := connection(t, s)
 		if err := s.setWire(first, logbook.Target{Addr: "h1:1"}); err != nil {
 			t.Fatal(err)

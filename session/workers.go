@@ -1,15 +1,12 @@
 package session
 
-import "sync"
-
-// idleWorkers is how many idle goroutines a session keeps. One lock needs no more at a time.
+// idleWorkers is how many idle goroutines a manager keeps. One lock needs no more at a time.
 const idleWorkers = 4
 
-// workers run functions in goroutines, and keep a few idle goroutines for the next functions. The
-// stack of a new goroutine is too small for a request, and growing it takes longer than handing
-// the request to an idle one.
+// workers run functions in goroutines, those of the sessions and those of the user, and keep a few idle
+// goroutines for the next functions. The stack of a new goroutine is too small for a request, and growing
+// it takes longer than handing the request to an idle one.
 type workers struct {
-	all  sync.WaitGroup
 	next chan func()   // to an idle goroutine
 	idle chan struct{} // holds one token for each idle goroutine
 	end  <-chan struct{}
@@ -19,12 +16,12 @@ func (w *workers) init(end <-chan struct{}) {
 	w.next, w.idle, w.end = make(chan func()), make(chan struct{}, idleWorkers), end
 }
 
-// do runs f in a goroutine, and returns at once. It must not be called after wait.
+// do runs f in a goroutine, and returns at once.
 func (w *workers) do(f func()) {
 	select {
 	case w.next <- f:
 	default:
-		w.all.Go(func() { w.run(f) })
+		go w.run(f)
 	}
 }
 
@@ -50,6 +47,3 @@ func (w *workers) another() func() {
 		return nil
 	}
 }
-
-// wait returns when all goroutines have ended, which they do when the session ends.
-func (w *workers) wait() { w.all.Wait() }

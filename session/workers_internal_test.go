@@ -7,7 +7,7 @@ import (
 )
 
 // All functions run, however many at once. A few goroutines stay for the next functions, and end
-// with the session.
+// with the manager.
 func TestWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const atOnce, rounds = 10 * idleWorkers, 3
@@ -36,7 +36,7 @@ func TestWorkers(t *testing.T) {
 		close(end)
 		idle(0)
 		close(last)
-		w.wait() // hangs, which fails, if a goroutine is left
+		synctest.Wait() // at its end the bubble fails if a goroutine is left
 		if n := done.Load(); n != rounds*atOnce+1 {
 			t.Errorf("%d functions ran, of %d", n, rounds*atOnce+1)
 		}

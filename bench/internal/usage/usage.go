@@ -62,7 +62,7 @@ func (u *Usage) MemoryLeft() {
 	u.Memory()
 }
 
-// Kept is how many goroutines a session may keep for its next requests.
+// Kept is how many goroutines a manager may keep for its next requests and hooks.
 const Kept = 4
 
 // Above names the resources of which more are in use than in base; "" if there are none. Memory and
