@@ -9,8 +9,8 @@ import (
 	"time"
 	"weak"
 
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/label"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -69,7 +69,7 @@ var recorders = struct {
 
 // recorderOf returns the recorder of m, which begins to record at the first call.
 func recorderOf(m *session.Manager) *recorder {
-	live := plumbing.OfManager(m) // panics if Connect has not made m
+	live := (*core.Manager)(m) // panics if Connect has not made m
 	recorders.mu.Lock()
 	defer recorders.mu.Unlock()
 	key := weak.Make(m)

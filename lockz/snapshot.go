@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -83,7 +83,7 @@ func values[T any](l *list.List) []T {
 func liveSessions() map[int64]bool {
 	ids := make(map[int64]bool)
 	for _, m := range recorded() {
-		if s := plumbing.LiveSession[session.Session](m); s != nil && m.State() != session.Closed {
+		if s := (*core.Manager)(m).Live(); s != nil && m.State() != session.Closed {
 			ids[s.ID()] = true
 		}
 	}
@@ -105,11 +105,11 @@ type snapshot struct {
 // this process.
 func snapshotOf(m *session.Manager, r *recorder, here map[int64]bool) *snapshot {
 	over := r.over()
-	live := plumbing.OfManager(m)
+	live := (*core.Manager)(m)
 	state := m.State()
 	c := r.copy(state)
 	c.holds = slices.DeleteFunc(c.holds, func(a *acquisition) bool { return over[a] })
-	out := &snapshot{records: c, now: time.Now(), here: here, traceparent: plumbing.TraceHooks[session.Trace](m).Traceparent}
+	out := &snapshot{records: c, now: time.Now(), here: here, traceparent: (*core.Manager)(m).Hooks().Traceparent}
 	out.managerJSON = managerJSON{
 		Ensemble:            strings.TrimSuffix(m.FullName("/"), "/"),
 		State:               state.String(),
@@ -130,7 +130,7 @@ func snapshotOf(m *session.Manager, r *recorder, here map[int64]bool) *snapshot 
 	case session.Connecting, session.Suspended, session.Lost:
 		out.Failure = text(live.Failure())
 	}
-	if s := plumbing.LiveSession[session.Session](m); s != nil && s.Err() == nil {
+	if s := (*core.Manager)(m).Live(); s != nil && s.Err() == nil {
 		out.remaining = seconds(s.Remaining())
 		out.Session = &sessionJSON{ID: hex(s.ID()), TimeoutSeconds: seconds(s.Timeout()), RemainingSeconds: out.remaining}
 	}

@@ -186,11 +186,11 @@ func TestMetricsOfALoss(t *testing.T) {
 	c.expire(t)
 	receive(t, "the loss", lease.Done())
 	expired := attribute.String("error.type", "session_expired")
-	zktest.Eventually(t, testserver.Patience, "the loss to be counted", func() bool {
-		return c.value(t, "zklock.losses", kind, expired) == 1
+	zktest.Eventually(t, testserver.Patience, "the end of the hold, which is told after the loss", func() bool {
+		return c.count(t, "zklock.hold.duration", kind, outcome("lost"), expired) == 1
 	})
-	if n := c.count(t, "zklock.hold.duration", kind, outcome("lost"), expired); n != 1 {
-		t.Errorf("%d holds ended by a loss", n)
+	if n := c.value(t, "zklock.losses", kind, expired); n != 1 {
+		t.Errorf("%d losses", n)
 	}
 	if n := c.value(t, "zklock.held.count", kind); n != 0 {
 		t.Errorf("%d held", n)

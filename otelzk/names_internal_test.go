@@ -106,9 +106,9 @@ func TestNamesAreInTheTable(t *testing.T) {
 	}
 }
 
-// The names of request spans begin with the names that package session gives to requests.
+// The names of request spans begin with the names that sessions give to requests.
 func TestNamesOfRequests(t *testing.T) {
-	files, err := filepath.Glob("../session/*.go")
+	files, err := filepath.Glob("../internal/core/*.go")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
@@ -124,7 +124,7 @@ func TestNamesOfRequests(t *testing.T) {
 		}
 	}
 	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, requestSpans) {
-		t.Errorf("package session has\n%q\nnames.go\n%q", got, requestSpans)
+		t.Errorf("package core has\n%q\nnames.go\n%q", got, requestSpans)
 	}
 }
 

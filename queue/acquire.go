@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
@@ -146,7 +146,7 @@ func (g *acquisition) attempts() (*attempt, error) {
 			outdated, g.how.placed = a, nil
 		case enterAgain:
 		case enterAfterLoss:
-			traceRetry(g.ctx, g.q.hooks(), plumbing.OpAcquire, g.result.Attempts, err)
+			traceRetry(g.ctx, g.q.hooks(), opAcquire, g.result.Attempts, err)
 		}
 		if g.pace == nil {
 			g.pace = g.q.newPace()
@@ -201,7 +201,7 @@ func (e *entry) after(err error) afterwards {
 
 // sessionFor returns the session for an attempt: that of the other lease or attempt if it shares
 // or renews a place, otherwise the live one.
-func (q *Queue) sessionFor(ctx context.Context, how *entry) (*session.Session, error) {
+func (q *Queue) sessionFor(ctx context.Context, how *entry) (*core.Session, error) {
 	switch {
 	case how.beside != nil:
 		return how.beside.t.s, how.beside.Err()

@@ -11,7 +11,7 @@ import (
 	"unicode"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -20,18 +20,18 @@ import (
 // nodes still stand. A view does not change. Any goroutine may read it.
 type view struct {
 	me      *Node
-	targets []blocker        // the nodes that are watched
-	watches []plumbing.Watch // on the targets; nil for a node that is gone
-	beyond  int              // nodes ahead that are not watched; some may have left since the listing
-	head    int              // so many targets are the first contenders of the queue
-	limit   int              // leases of the semaphore; 0 for other locks
-	session int64            // our own
-	counted bool             // the limit was never higher, so all holders go by it
+	targets []blocker     // the nodes that are watched
+	watches []*core.Watch // on the targets; nil for a node that is gone
+	beyond  int           // nodes ahead that are not watched; some may have left since the listing
+	head    int           // so many targets are the first contenders of the queue
+	limit   int           // leases of the semaphore; 0 for other locks
+	session int64         // our own
+	counted bool          // the limit was never higher, so all holders go by it
 	unfair  bool
 
 	// A reading of the ensemble's clock: our node was created at a time that its stat tells, and we knew
 	// it at known. There is no such reading without a watch on our own node, or before it was asked for.
-	own   plumbing.Watch
+	own   *core.Watch
 	known time.Time
 }
 
@@ -45,7 +45,7 @@ func (a *attempt) show(v *view) {
 }
 
 // viewOf returns the view of an attempt of a fair kind that begins to wait.
-func (a *attempt) viewOf(targets []blocker, watches []plumbing.Watch, ahead *tail) *view {
+func (a *attempt) viewOf(targets []blocker, watches []*core.Watch, ahead *tail) *view {
 	v := &view{
 		me: &a.node, targets: targets, watches: watches, beyond: ahead.beyond, head: ahead.head(), session: a.s.ID(),
 		counted: a.policy.Tightened == 0, own: a.own, known: a.entered,
@@ -57,7 +57,7 @@ func (a *attempt) viewOf(targets []blocker, watches []plumbing.Watch, ahead *tai
 }
 
 // watchOn returns the watch on our own node or on a target, or nil if there is none. v may be nil.
-func (v *view) watchOn(name string) plumbing.Watch {
+func (v *view) watchOn(name string) *core.Watch {
 	switch {
 	case v == nil:
 		return nil
@@ -98,12 +98,12 @@ func because(err error, reason string) error {
 // why returns the reason for which an attempt has to wait, or "" if it is not known.
 func (q *Queue) why(v *view, now time.Time) string {
 	if q.m.State() != session.Connected {
-		if failure := plumbing.OfManager(q.m).Failure(); failure != nil {
+		if failure := q.m.Failure(); failure != nil {
 			return fmt.Sprintf("not connected: %v", failure)
 		}
 		return "not connected"
 	}
-	silence, text := plumbing.OfManager(q.m).Silence(), ""
+	silence, text := q.m.Silence(), ""
 	if v != nil {
 		text = v.text(now)
 	}

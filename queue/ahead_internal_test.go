@@ -8,27 +8,26 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 )
 
 // seenNode is a watch on a node that stands, or has gone.
 type seenNode struct {
-	plumbing.Watch
 	data string
 	stat zk.Stat
 	gone bool
 	bare bool // nobody has asked for its data
 }
 
-func (w seenNode) Answered() bool { return !w.bare }
-
-func (w seenNode) Result() ([]byte, *zk.Stat, error) { return []byte(w.data), &w.stat, nil }
-
-func (w seenNode) Event() plumbing.WatchEvent {
+func (w seenNode) watch() *core.Watch {
+	event := core.WatchPending
 	if w.gone {
-		return plumbing.WatchDeleted
+		event = core.WatchDeleted
 	}
-	return plumbing.WatchPending
+	if w.bare {
+		return new(core.Watch)
+	}
+	return core.Seen([]byte(w.data), &w.stat, event)
 }
 
 // aView makes a view by one contender of those that it watches, the first of which came 12.5 s ago, and
@@ -44,7 +43,7 @@ func aView(change func(*view), prefix string, watches ...seenNode) *view {
 			w.stat.EphemeralOwner = 0
 		}
 		v.targets = append(v.targets, blocker{node: Node{Prefix: prefix, Sequence: int32(i)}, weight: 1})
-		v.watches = append(v.watches, w)
+		v.watches = append(v.watches, w.watch())
 	}
 	if change != nil {
 		change(v)
@@ -117,7 +116,7 @@ func TestViewTextWeights(t *testing.T) {
 // The age of a node goes by the ensemble's clock: the client's may be far off. It is never negative.
 func TestViewAge(t *testing.T) {
 	known := time.UnixMilli(1_000_000)
-	v := &view{own: seenNode{stat: zk.Stat{Ctime: 20_000}}, known: known}
+	v := &view{own: seenNode{stat: zk.Stat{Ctime: 20_000}}.watch(), known: known}
 	for made, want := range map[int64]time.Duration{8_000: 15 * time.Second, 20_000: 3 * time.Second, 60_000: 0} {
 		if got := v.age(&zk.Stat{Ctime: made}, known.Add(3*time.Second)); got != want {
 			t.Errorf("made at %d: %v, want %v", made, got, want)

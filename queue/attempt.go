@@ -8,9 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/rounds"
-	"github.com/turnstile-go/turnstile/session"
 )
 
 // attempt is one contender: one node in one session, from before the node may exist until it is
@@ -20,14 +19,14 @@ type attempt struct {
 	*ownNode
 	entry entry
 
-	creation plumbing.Creation // the last create that was sent; nil if none was, or once it has told the node's name
-	config   config            // of the directory, as last read, if the kind has one
-	policy   rule              // by the last listing
-	slack    int               // the policy's, or the former one if the attempt is outdated
-	position int               // contenders ahead at entry; -1 until known
-	children plumbing.Watch    // set by the last listing on the children, if the place may be kept; otherwise nil
-	entering time.Duration     // how long the create took
-	after    int64             // a transaction (zxid) that is older than the node
+	creation *core.Creation // the last create that was sent; nil if none was, or once it has told the node's name
+	config   config         // of the directory, as last read, if the kind has one
+	policy   rule           // by the last listing
+	slack    int            // the policy's, or the former one if the attempt is outdated
+	position int            // contenders ahead at entry; -1 until known
+	children *core.Watch    // set by the last listing on the children, if the place may be kept; otherwise nil
+	entering time.Duration  // how long the create took
+	after    int64          // a transaction (zxid) that is older than the node
 
 	outdated bool // see renew.go
 	renewed  bool // this attempt has renewed the place of another
@@ -40,9 +39,9 @@ type attempt struct {
 	unlisted error    // of the listing that was sent with the create
 	failed   error    // why the attempt cannot go on although its node was created
 
-	configW plumbing.Watch // on the directory, if the kind has a configuration
-	wake    chan struct{}  // receives when there is something to look at; has room for one
-	waiting *wait          // nil while the attempt does not wait
+	configW *core.Watch   // on the directory, if the kind has a configuration
+	wake    chan struct{} // receives when there is something to look at; has room for one
+	waiting *wait         // nil while the attempt does not wait
 
 	pace  *rounds.Pace // of the rounds that get the attempt no further; nil if there were none
 	least int          // contenders ahead at the best listing so far
@@ -58,16 +57,16 @@ type attempt struct {
 // attempt, and after the grant that of the turn.
 type ownNode struct {
 	q     *Queue
-	s     *session.Session
-	r     *Request          // never changes any more
-	id    string            // in the node's name, to find it again; each attempt has a new one
-	node  Node              // zero until it is known
-	path  string            // of the node; "" until it is known
-	doubt bool              // a create's reply was lost: there may be several nodes
-	lost  plumbing.Creation // the last create whose reply was lost, until it is known what became of it; otherwise nil
-	own   plumbing.Watch    // the last watch that was set on the node; nil if none was
-	czxid int64             // of the node; 0 until known
-	claim plumbing.Claim    // unfair: to the one node; otherwise nil
+	s     *core.Session
+	r     *Request       // never changes any more
+	id    string         // in the node's name, to find it again; each attempt has a new one
+	node  Node           // zero until it is known
+	path  string         // of the node; "" until it is known
+	doubt bool           // a create's reply was lost: there may be several nodes
+	lost  *core.Creation // the last create whose reply was lost, until it is known what became of it; otherwise nil
+	own   *core.Watch    // the last watch that was set on the node; nil if none was
+	czxid int64          // of the node; 0 until known
+	claim *core.Claim    // unfair: to the one node; otherwise nil
 }
 
 // entry is how an attempt enters the queue. The zero value enters at the end, and waits.
@@ -84,7 +83,7 @@ type entry struct {
 	listed *atomic.Pointer[listed] // if not nil, gets what each listing shows
 }
 
-func newAttempt(q *Queue, s *session.Session, r *Request, how *entry) *attempt {
+func newAttempt(q *Queue, s *core.Session, r *Request, how *entry) *attempt {
 	a := &attempt{
 		ownNode:  &ownNode{q: q, s: s, r: r, id: uuid.NewString()},
 		entry:    *how,

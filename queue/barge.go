@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -17,7 +17,7 @@ import (
 // The danger is that all contenders use the same name. The name of a fair contender's node has
 // its id, which tells two things: whose node it is, and that a repeated delete cannot hit the
 // node of another. Here the node's owner (its session) tells the first, and the session's
-// claim to the node ensures the second: see plumbing.Claim.
+// claim to the node ensures the second: see *core.Claim.
 
 // unfairName returns the name of the one node. It has a sequence number, so that locks of other
 // kinds take it for a contender.
@@ -41,7 +41,7 @@ func (a *attempt) barge(ctx context.Context) (err error) {
 		end()
 	}()
 	for err == nil {
-		var holder plumbing.Watch
+		var holder *core.Watch
 		if holder, err = a.seize(ctx, room); err != nil {
 			break
 		}
@@ -54,7 +54,7 @@ func (a *attempt) barge(ctx context.Context) (err error) {
 		_, stat, _ := holder.Result()
 		a.warnOfOrphan(path.Base(a.claim.Path()), stat)
 		a.show(&view{
-			targets: []blocker{{node: Node{Prefix: a.r.Kind.Prefixes[0]}}}, watches: []plumbing.Watch{holder},
+			targets: []blocker{{node: Node{Prefix: a.r.Kind.Prefixes[0]}}}, watches: []*core.Watch{holder},
 			head: 1, session: a.s.ID(), unfair: true,
 		})
 		if err = a.slow(ctx, stat.Czxid > a.rival); err != nil {
@@ -73,11 +73,11 @@ func (a *attempt) barge(ctx context.Context) (err error) {
 func (a *attempt) stake(ctx context.Context) (err error) {
 	node := path.Join(a.q.dir, unfairName(a.r.Kind))
 	if !a.entry.try {
-		a.claim, err = plumbing.Of(a.s).Claim(ctx, node)
+		a.claim, err = a.s.Claim(ctx, node)
 		return err
 	}
 	var ok bool
-	if a.claim, ok = plumbing.Of(a.s).TryClaim(node); !ok {
+	if a.claim, ok = a.s.TryClaim(node); !ok {
 		return ErrBusy
 	}
 	return nil
@@ -94,7 +94,7 @@ func (a *attempt) unclaim() {
 //
 // If the reply to a create was lost, the next create settles it: it creates the node, or finds one
 // in its way whose owner tells whether it is ours.
-func (a *attempt) seize(ctx context.Context, room plumbing.Room) (holder plumbing.Watch, err error) {
+func (a *attempt) seize(ctx context.Context, room *core.Reservation) (holder *core.Watch, err error) {
 	for tries := 1; ; tries++ {
 		w, l, err := a.sendUnfair(ctx, room)
 		if err != nil {
@@ -119,7 +119,7 @@ func (a *attempt) seize(ctx context.Context, room plumbing.Room) (holder plumbin
 				return nil, err
 			}
 		case errors.Is(err, zk.ErrNoNode):
-			if err := plumbing.Of(a.s).MakeParents(ctx, a.q.dir); err != nil {
+			if err := a.s.MakeParents(ctx, a.q.dir); err != nil {
 				return nil, err
 			}
 		case errors.Is(err, zk.ErrConnectionClosed):
@@ -139,21 +139,21 @@ func (a *attempt) seize(ctx context.Context, room plumbing.Room) (holder plumbin
 
 // sendUnfair sends three requests together: the create, a watch on the node (ours or another's),
 // and a listing. It waits for the answer to the listing only.
-func (a *attempt) sendUnfair(ctx context.Context, room plumbing.Room) (plumbing.Watch, listing, error) {
+func (a *attempt) sendUnfair(ctx context.Context, room *core.Reservation) (*core.Watch, listing, error) {
 	if a.lost != nil {
 		a.lost.Resolve("") // the node has its room by this create, whichever makes it
 		defer func() {
 			if a.lost != nil { // this create was not sent, and the earlier one may have made the node
-				plumbing.Of(a.s).Adopt(room, a.claim.Path())
+				a.s.Adopt(room, a.claim.Path())
 			}
 		}()
 	}
-	creation, err := plumbing.Of(a.s).StartCreate(ctx, room, a.claim.Path(), a.r.Data, zk.FlagEphemeral)
+	creation, err := a.s.StartCreate(ctx, room, a.claim.Path(), a.r.Data, core.Ephemeral)
 	if err != nil {
 		return nil, listing{}, err
 	}
 	a.creation, a.lost = creation, nil
-	w, err := plumbing.Of(a.s).StartWatch(ctx, a.claim.Path())
+	w, err := a.s.StartWatch(ctx, a.claim.Path())
 	if err != nil {
 		return nil, listing{}, err
 	}
@@ -171,7 +171,7 @@ func (a *attempt) settleCreate(ctx context.Context) error {
 
 // identify reports whether a watch is on our node, and if so, takes note of it. The request for
 // the watch may have overtaken the create: false proves nothing.
-func (a *attempt) identify(ctx context.Context, w plumbing.Watch) (ours bool, err error) {
+func (a *attempt) identify(ctx context.Context, w *core.Watch) (ours bool, err error) {
 	_, stat, err := a.settle(ctx, w)
 	if err != nil || !a.claim.Owns(stat) {
 		return false, err
@@ -187,12 +187,12 @@ func (a *attempt) identify(ctx context.Context, w plumbing.Watch) (ours bool, er
 // two facts to show that our node stood when the directory was listed: the listing is not
 // older than the node, and the watch on the node has not ended when the listing has come. Events
 // of one connection arrive in order with its answers.
-func (a *attempt) take(ctx context.Context, room plumbing.Room, made bool, l listing) error {
+func (a *attempt) take(ctx context.Context, room *core.Reservation, made bool, l listing) error {
 	if err := a.found(a.claim.Path()); err != nil {
 		return err
 	}
 	if !made {
-		plumbing.Of(a.s).Adopt(room, a.claim.Path())
+		a.s.Adopt(room, a.claim.Path())
 	}
 	a.position = max(0, a.position)
 	for {
@@ -228,7 +228,7 @@ func (a *attempt) prove(ctx context.Context) (readable bool, err error) {
 				return false, err
 			}
 		}
-		w, err := plumbing.Of(a.s).StartWatch(ctx, a.claim.Path())
+		w, err := a.s.StartWatch(ctx, a.claim.Path())
 		if err != nil {
 			return false, err
 		}
@@ -239,7 +239,7 @@ func (a *attempt) prove(ctx context.Context) (readable bool, err error) {
 		case err == nil && !ours:
 			// Another session's node is there. Either it came in place of ours, or it was there
 			// before and the event of its end was lost. The watch must not be shared.
-			plumbing.Of(a.s).Forget(a.claim.Path(), w)
+			a.s.Forget(a.claim.Path(), w)
 			return false, errDeleted
 		case errors.Is(err, zk.ErrNoAuth):
 			return false, nil
@@ -287,14 +287,14 @@ func (a *attempt) conflict(l listing) error {
 // awaitEnd waits for the end of the node that is in the way, or until there is another reason to
 // try again. No wake-up is lost as far as we know. If one is lost all the same, it costs a session
 // timeout.
-func (a *attempt) awaitEnd(ctx context.Context, holder plumbing.Watch) (err error) {
-	if holder.Event() != plumbing.WatchPending {
+func (a *attempt) awaitEnd(ctx context.Context, holder *core.Watch) (err error) {
+	if holder.Event() != core.WatchPending {
 		return nil
 	}
 	if t := a.q.hooks(); t.Watch != nil {
 		var end func(error)
 		ctx, end = traceWatch(ctx, t, session.WatchInfo{
-			Chroot: plumbing.OfManager(a.q.m).Chroot(), Path: a.claim.Path(), Nodes: 1, Ahead: 1, Known: knownOf(holder),
+			Chroot: a.q.m.Chroot(), Path: a.claim.Path(), Nodes: 1, Ahead: 1, Known: knownOf(holder),
 		})
 		defer func() { end(err) }()
 	}
@@ -315,13 +315,13 @@ func (a *attempt) awaitEnd(ctx context.Context, holder plumbing.Watch) (err erro
 
 // recheck asks whether the watched node is still the one that the watch was set on. If not, the
 // watch must not be shared any more.
-func (a *attempt) recheck(ctx context.Context, holder plumbing.Watch) error {
+func (a *attempt) recheck(ctx context.Context, holder *core.Watch) error {
 	stat, err := a.s.Exists(ctx, a.claim.Path())
 	if err != nil {
 		return err
 	}
 	if _, seen, _ := holder.Result(); stat == nil || seen == nil || stat.Czxid != seen.Czxid {
-		plumbing.Of(a.s).Forget(a.claim.Path(), holder)
+		a.s.Forget(a.claim.Path(), holder)
 	}
 	return nil
 }
@@ -329,7 +329,7 @@ func (a *attempt) recheck(ctx context.Context, holder plumbing.Watch) error {
 // standing returns the stat of our node if the node stands for certain, as far as this
 // connection has told: the watch on it has not ended.
 func (n *ownNode) standing() *zk.Stat {
-	if n.own == nil || n.own.Event() != plumbing.WatchPending {
+	if n.own == nil || n.own.Event() != core.WatchPending {
 		return nil
 	}
 	_, stat, _ := n.own.Result()

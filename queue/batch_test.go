@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -28,7 +28,7 @@ func batched(t *testing.T) (*zktest.Server, *session.Session, []*queue.Queue) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
-	plumbing.OfManager(m).SetWindow(1)
+	(*core.Manager)(m).SetWindow(1)
 	s, err := m.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -30,7 +29,7 @@ func (c *call) begin(r *Request, try bool) error {
 		return fmt.Errorf("acquire %s: %w", c.q.dir, err)
 	}
 	c.ctx, c.end = traceAcquire(c.ctx, c.q.hooks(), session.AcquireInfo{
-		Kind: r.Kind.Name, Chroot: plumbing.OfManager(c.q.m).Chroot(), Path: c.q.dir, Try: try,
+		Kind: r.Kind.Name, Chroot: c.q.m.Chroot(), Path: c.q.dir, Try: try,
 		Weight: r.Weight, Local: r.handedOn,
 	})
 	c.open = true

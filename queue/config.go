@@ -7,8 +7,8 @@ import (
 	"path"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -20,7 +20,7 @@ type knownConfig struct {
 }
 
 // readConfig reads the configuration of a directory.
-func readConfig(ctx context.Context, s *session.Session, dir string) (config, error) {
+func readConfig(ctx context.Context, s *core.Session, dir string) (config, error) {
 	data, stat, err := s.Get(ctx, dir)
 	if err != nil {
 		return config{}, err
@@ -30,7 +30,7 @@ func readConfig(ctx context.Context, s *session.Session, dir string) (config, er
 
 // configIn returns the directory's configuration. If the directory has no data, configIn sets that
 // of the kind: the first contender sets it for all.
-func (q *Queue) configIn(ctx context.Context, s *session.Session, kind *Kind) (config, error) {
+func (q *Queue) configIn(ctx context.Context, s *core.Session, kind *Kind) (config, error) {
 	pace := q.newPace()
 	for {
 		c, err := readConfig(ctx, s, q.dir)
@@ -39,7 +39,7 @@ func (q *Queue) configIn(ctx context.Context, s *session.Session, kind *Kind) (c
 		}
 		// If another contender has set the data first, or the reply was lost, read it again.
 		_, err = s.Set(ctx, q.dir, kind.configuration.Config, c.Version)
-		if err != nil && !errors.Is(err, zk.ErrBadVersion) && !plumbing.Uncertain(err) {
+		if err != nil && !errors.Is(err, zk.ErrBadVersion) && !core.Uncertain(err) {
 			return config{}, err
 		}
 		if err := pace.Wait(ctx, s.Done()); err != nil {
@@ -55,7 +55,7 @@ func (q *Queue) configIn(ctx context.Context, s *session.Session, kind *Kind) (c
 func (q *Queue) config(ctx context.Context) (config, error) {
 	misuse.Context(ctx, "queueplumbing: ReadConfig")
 	var c config
-	err := q.inSession(ctx, func(s *session.Session) (err error) {
+	err := q.inSession(ctx, func(s *core.Session) (err error) {
 		c, err = readConfig(ctx, s, q.dir)
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil
@@ -79,10 +79,10 @@ func (q *Queue) reconfigure(ctx context.Context, pin string, keep bool, change f
 		return fmt.Errorf("reconfigure %s: %w: nil function", q.dir, session.ErrInvalid)
 	}
 	var refusal error
-	err := q.inSession(ctx, func(s *session.Session) error {
+	err := q.inSession(ctx, func(s *core.Session) error {
 		old, err := readConfig(ctx, s, q.dir)
 		if errors.Is(err, zk.ErrNoNode) {
-			if err = plumbing.Of(s).MakeParents(ctx, q.dir); err == nil {
+			if err = s.MakeParents(ctx, q.dir); err == nil {
 				old, err = readConfig(ctx, s, q.dir)
 			}
 		}
@@ -103,7 +103,7 @@ func (q *Queue) reconfigure(ctx context.Context, pin string, keep bool, change f
 
 // setPinned sets the data of the directory if it still has the given version, and creates or deletes
 // the child that pins it.
-func (q *Queue) setPinned(ctx context.Context, s *session.Session, data []byte, version int32, child string, keep bool) error {
+func (q *Queue) setPinned(ctx context.Context, s *core.Session, data []byte, version int32, child string, keep bool) error {
 	stat, err := s.Exists(ctx, child)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (q *Queue) setPinned(ctx context.Context, s *session.Session, data []byte, 
 var errAgain = errors.New("the directory has changed meanwhile")
 
 func again(err error) error {
-	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNodeExists) || plumbing.Uncertain(err) {
+	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNodeExists) || core.Uncertain(err) {
 		return errAgain
 	}
 	return err
@@ -133,7 +133,7 @@ func again(err error) error {
 
 // inSession calls f with the live session, until it returns nil or an error other than errAgain or
 // the loss of the session.
-func (q *Queue) inSession(ctx context.Context, f func(*session.Session) error) error {
+func (q *Queue) inSession(ctx context.Context, f func(*core.Session) error) error {
 	pace := q.newPace()
 	for {
 		s, err := q.m.Session(ctx)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/session"
 	"golang.org/x/sync/errgroup"
@@ -82,7 +83,7 @@ func (q *Queue) Contenders(ctx context.Context, kind *Kind) ([]Contender, error)
 	}
 }
 
-func (q *Queue) contendersIn(ctx context.Context, s *session.Session, kind *Kind) ([]Contender, error) {
+func (q *Queue) contendersIn(ctx context.Context, s *core.Session, kind *Kind) ([]Contender, error) {
 	names, _, err := s.Children(ctx, q.dir)
 	if err != nil {
 		return nil, err
@@ -139,7 +140,7 @@ func markHolders(all []Contender, nodes []Node, kind *Kind, c config) error {
 }
 
 // readData adds what the nodes say. The path of a contender whose node is gone becomes "".
-func readData(ctx context.Context, s *session.Session, all []Contender) error {
+func readData(ctx context.Context, s *core.Session, all []Contender) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(16)
 	for i := range all {
@@ -159,7 +160,7 @@ func readData(ctx context.Context, s *session.Session, all []Contender) error {
 }
 
 // fill adds what the node says, and what this process knows of it.
-func (c *Contender) fill(s *session.Session, data []byte, stat *zk.Stat) {
+func (c *Contender) fill(s *core.Session, data []byte, stat *zk.Stat) {
 	c.describe(data, stat)
 	if c.Own = c.Session == s.ID(); c.Own {
 		c.HeldSince, c.Kept = held.look(s, c.Path)

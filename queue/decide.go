@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -74,9 +73,9 @@ func (a *attempt) surveyBoth(ctx context.Context) ([]string, int64, error) {
 // listChildren lists the directory. If the place may be kept, it sets a watch in the same request.
 func (a *attempt) listChildren(ctx context.Context) (names []string, stat *zk.Stat, err error) {
 	if !a.entry.lazy || a.waited {
-		return plumbing.Of(a.s).Children(ctx, a.q.dir)
+		return a.s.Children(ctx, a.q.dir)
 	}
-	names, stat, a.children, err = plumbing.Of(a.s).List(ctx, a.q.dir)
+	names, stat, a.children, err = a.s.List(ctx, a.q.dir)
 	return names, stat, err
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -98,7 +98,7 @@ func (all entrants) each(f func(entrant) error) []error {
 
 // send sends the create of the nodes and the listings together, and waits for the answers to all of
 // them. The answer to the create is in the creation of each attempt.
-func (all entrants) send(ctx context.Context, room plumbing.Room) error {
+func (all entrants) send(ctx context.Context, room *core.Reservation) error {
 	if err := all.startCreate(ctx, room); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (all entrants) send(ctx context.Context, room plumbing.Room) error {
 }
 
 // startCreate sends the create of the nodes, or the renewal of a place.
-func (all entrants) startCreate(ctx context.Context, room plumbing.Room) error {
+func (all entrants) startCreate(ctx context.Context, room *core.Reservation) error {
 	var ops []any
 	first := all[0]
 	switch {
@@ -133,8 +133,8 @@ func (all entrants) startCreate(ctx context.Context, room plumbing.Room) error {
 		ops = append(ops, &zk.DeleteRequest{Path: first.entry.renews.path, Version: -1})
 	}
 	if len(all) == 1 && ops == nil {
-		name, flags := first.newName()
-		c, err := plumbing.Of(first.s).StartCreate(ctx, room, path.Join(first.q.dir, name), first.r.Data, flags)
+		name, mode := first.newName()
+		c, err := first.s.StartCreate(ctx, room, path.Join(first.q.dir, name), first.r.Data, mode)
 		if err == nil {
 			first.sent(c)
 		}
@@ -142,10 +142,10 @@ func (all entrants) startCreate(ctx context.Context, room plumbing.Room) error {
 	}
 	before := len(ops)
 	for _, a := range all {
-		name, flags := a.newName()
-		ops = append(ops, &zk.CreateRequest{Path: path.Join(a.q.dir, name), Data: a.r.Data, Flags: flags})
+		name, mode := a.newName()
+		ops = append(ops, &zk.CreateRequest{Path: path.Join(a.q.dir, name), Data: a.r.Data, Flags: mode.Flags()})
 	}
-	t, err := plumbing.Of(first.s).StartMulti(ctx, room, ops...)
+	t, err := first.s.StartMulti(ctx, room, ops...)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (all entrants) startCreate(ctx context.Context, room plumbing.Room) error {
 }
 
 // sent takes note of a create that was sent.
-func (a *attempt) sent(c plumbing.Creation) {
+func (a *attempt) sent(c *core.Creation) {
 	if a.creation == nil {
 		a.after = c.After()
 		if old := a.entry.renews; old != nil {
@@ -191,13 +191,13 @@ func (all entrants) makeParents() error {
 		missing = all
 	}
 	return cmp.Or(missing.each(func(a entrant) error {
-		return plumbing.Of(a.s).MakeParents(a.ctx, a.q.dir)
+		return a.s.MakeParents(a.ctx, a.q.dir)
 	})...)
 }
 
-// newName returns the name to create, and the flags of the create. A node that shares or renews a
+// newName returns the name to create, and the mode of the create. A node that shares or renews a
 // place has the sequence number of that place. Otherwise the server gives the number.
-func (a *attempt) newName() (string, int32) {
+func (a *attempt) newName() (string, core.CreateMode) {
 	name := nameFor(a.id, a.r.Prefix, a.r.Weight, a.entry.lazy)
 	var other *ownNode
 	switch {
@@ -206,9 +206,9 @@ func (a *attempt) newName() (string, int32) {
 	case a.entry.renews != nil:
 		other = a.entry.renews.ownNode
 	default:
-		return name, zk.FlagEphemeralSequential
+		return name, core.EphemeralSequential
 	}
-	return fmt.Sprintf("%s%010d", name, other.node.Sequence), zk.FlagEphemeral
+	return fmt.Sprintf("%s%010d", name, other.node.Sequence), core.Ephemeral
 }
 
 // lookup finds out whether a create whose reply was lost has made the nodes. If it has, each
@@ -226,7 +226,7 @@ func (all entrants) lookup(ctx context.Context) (found bool, err error) {
 		a.doubt = true
 	}
 	first := all[0]
-	if err := plumbing.Of(first.s).SharedSync(ctx, first.q.dir, first.creation.Syncs()); err != nil {
+	if err := first.s.SharedSync(ctx, first.q.dir, first.creation.Syncs()); err != nil {
 		return false, err
 	}
 	if err := cmp.Or(all.each(entrant.seek)...); err != nil {
@@ -299,7 +299,7 @@ func (a *attempt) isTwin(ctx context.Context, n Node) bool {
 		return false
 	}
 	twin := path.Join(a.q.dir, n.Name)
-	plumbing.Of(a.s).Adopt(nil, twin)
-	plumbing.Of(a.s).Remove(ctx, twin)
+	a.s.Adopt(nil, twin)
+	a.s.Remove(ctx, twin)
 	return true
 }

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -28,7 +28,7 @@ func TestRoomOfEntrantThatGivesUp(t *testing.T) {
 		noError(t, err)
 		r := Request{Kind: mutexKind}
 		noError(t, r.complete())
-		a := newAttempt(q, s, &r, &entry{})
+		a := newAttempt(q, (*core.Session)(s), &r, &entry{})
 		ctx, cancel := context.WithCancel(t.Context())
 		list := server.HoldReply(zktest.On(zktest.OpGetChildren2, "/mx"))
 		entered := make(chan error, 1)
@@ -44,7 +44,7 @@ func TestRoomOfEntrantThatGivesUp(t *testing.T) {
 		}
 		reserved := make(chan error, 1)
 		go func() {
-			_, err := plumbing.Of(s).Reserve(t.Context(), plumbing.Want{Nodes: 1, Bytes: 100})
+			_, err := (*core.Session)(s).Reserve(t.Context(), core.Want{Nodes: 1, Bytes: 100})
 			reserved <- err
 		}()
 		synctest.Wait()

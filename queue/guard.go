@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
@@ -56,12 +56,12 @@ func (t *turn) guardSession() {
 
 // guardChildren tells the Local when the watch on the children ends: another contender may have come. w is
 // nil if there is no watch.
-func (t *turn) guardChildren(w plumbing.Watch) {
+func (t *turn) guardChildren(w *core.Watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if w != nil && t.cause == nil {
 		t.stopChildren = w.AtEvent(func() {
-			plumbing.Of(t.s).InTurn(func() { t.local.intrude(t, w) })
+			t.s.InTurn(func() { t.local.intrude(t, w) })
 		})
 	}
 }
@@ -82,7 +82,7 @@ func (t *turn) delayWatch() {
 //
 // If the watch is bare, it was set without asking for the node's data, and guardNode asks after watchAfter. Until then
 // the token is not known, nor whether we may read the node: servers do not tell a client that may not of its deletion.
-func (t *turn) guardNode(own plumbing.Watch, bare bool) {
+func (t *turn) guardNode(own *core.Watch, bare bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cause != nil {
@@ -99,7 +99,7 @@ func (t *turn) guardNode(own plumbing.Watch, bare bool) {
 			return
 		}
 		t.rounds().Rested(time.Since(set))
-		if own.Event() == plumbing.WatchDeleted {
+		if own.Event() == core.WatchDeleted {
 			t.loseNode()
 			return
 		}
@@ -110,14 +110,14 @@ func (t *turn) guardNode(own plumbing.Watch, bare bool) {
 	}
 	ended := func() {
 		// The end of a connection ends kept places, so there is no watch to be set again. There may be thousands.
-		if own.Event() == plumbing.WatchBroken && t.local != nil {
+		if own.Event() == core.WatchBroken && t.local != nil {
 			t.local.giveUpKept(t, false)
 		}
 		if t.ended() == nil {
 			go after()
 		}
 	}
-	t.stopNode = own.AtEvent(func() { plumbing.Of(t.s).InTurn(ended) })
+	t.stopNode = own.AtEvent(func() { t.s.InTurn(ended) })
 }
 
 // conclude ends the turn, and stops guarding it. It reports whether this was the first call.
@@ -204,7 +204,7 @@ func (t *turn) during(stop *func()) context.Context {
 
 func (t *turn) setOwn(ctx context.Context) {
 	for t.ended() == nil {
-		data, stat, w, err := plumbing.Of(t.s).Watch(ctx, t.path)
+		data, stat, w, err := t.s.Watch(ctx, t.path)
 		switch {
 		case err == nil && stat.EphemeralOwner != t.s.ID():
 			t.loseNode() // an unfair lock's node was deleted, and another session has made it anew
@@ -222,7 +222,7 @@ func (t *turn) setOwn(ctx context.Context) {
 		case t.s.Err() != nil:
 			t.lose(t.s.Err())
 			return
-		case !plumbing.Uncertain(err):
+		case !core.Uncertain(err):
 			t.learnRefusal(err)
 			return
 		}
@@ -242,7 +242,7 @@ func (t *turn) rounds() *rounds.Pace {
 
 // learn takes note of a watch on the node. The first one tells the token. Only guard and
 // watchOwn call it.
-func (t *turn) learn(own plumbing.Watch, czxid int64) {
+func (t *turn) learn(own *core.Watch, czxid int64) {
 	t.mu.Lock()
 	t.own = own
 	t.mu.Unlock()

@@ -10,19 +10,19 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 )
 
 // held has the turns of this process while they last. The end of their session ends them, and the log gets
 // one line for all locks that it takes away. Contenders asks held since when a node is held.
-var held = heldTurns{sessions: make(map[*session.Session]*heldIn)}
+var held = heldTurns{sessions: make(map[*core.Session]*heldIn)}
 
 type heldTurns struct {
 	lazy atomic.Int64 // how many turns have places that may be kept
 
 	mu       sync.Mutex
-	sessions map[*session.Session]*heldIn
+	sessions map[*core.Session]*heldIn
 }
 
 // heldIn has the turns of one session. It is kept from the first of them until the session has ended
@@ -48,11 +48,11 @@ func (h *heldTurns) add(t *turn) {
 	in := h.sessions[s]
 	if in == nil {
 		in = &heldIn{
-			log: plumbing.OfManager(t.q.m).Logger(), turns: make(map[string]*turn), lazy: make(map[string][]*turn),
+			log: t.q.m.Logger(), turns: make(map[string]*turn), lazy: make(map[string][]*turn),
 		}
 		h.sessions[s] = in
-		plumbing.Of(s).OnShortage(func(nodes, bytes int) bool { return h.spare(s, nodes, bytes) })
-		plumbing.Of(s).AfterEnd(func() { h.end(s) })
+		s.OnShortage(func(nodes, bytes int) bool { return h.spare(s, nodes, bytes) })
+		s.AfterEnd(func() { h.end(s) })
 	}
 	in.turns[t.path] = t
 	h.addLazy(in, t)
@@ -85,7 +85,7 @@ func (h *heldTurns) remove(t *turn, lost int) {
 }
 
 // end ends the turns of a session that has ended.
-func (h *heldTurns) end(s *session.Session) {
+func (h *heldTurns) end(s *core.Session) {
 	h.mu.Lock()
 	in := h.sessions[s]
 	if in == nil {
@@ -107,7 +107,7 @@ func (t *turn) loseSession() { t.lose(t.s.Err()) }
 
 // settle forgets a session that has ended, once no turn is left, and returns what is to be reported
 // of it. h.mu is held.
-func (h *heldTurns) settle(s *session.Session, in *heldIn) *heldIn {
+func (h *heldTurns) settle(s *core.Session, in *heldIn) *heldIn {
 	if !in.ended || len(in.turns) > 0 {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (h *heldTurns) settle(s *session.Session, in *heldIn) *heldIn {
 
 // report logs the holds that were lost with a session, in one line. A program that closes the manager
 // gives its locks up itself, which is no loss.
-func (in *heldIn) report(s *session.Session) {
+func (in *heldIn) report(s *core.Session) {
 	if in == nil || in.lost == 0 || errors.Is(s.Err(), session.ErrClosed) {
 		return
 	}
@@ -127,7 +127,7 @@ func (in *heldIn) report(s *session.Session) {
 
 // look returns when the present hold of a node has begun, and whether its place is kept without a hold.
 // It returns zero values if this session has no turn by that node.
-func (h *heldTurns) look(s *session.Session, node string) (since time.Time, kept bool) {
+func (h *heldTurns) look(s *core.Session, node string) (since time.Time, kept bool) {
 	h.mu.Lock()
 	var t *turn
 	if in := h.sessions[s]; in != nil {
@@ -142,8 +142,8 @@ func (h *heldTurns) look(s *session.Session, node string) (since time.Time, kept
 
 // reportDeleted logs that a lock was lost because its node was deleted, and not by us.
 func (t *turn) reportDeleted() {
-	plumbing.OfManager(t.q.m).Logger().Warn("lock lost: its node was deleted, and not by its holder",
+	t.q.m.Logger().Warn("lock lost: its node was deleted, and not by its holder",
 		"lock", t.q.dir, "node", t.path, "session", hexID(t.s))
 }
 
-func hexID(s *session.Session) string { return fmt.Sprintf("0x%x", uint64(s.ID())) }
+func hexID(s *core.Session) string { return fmt.Sprintf("0x%x", uint64(s.ID())) }

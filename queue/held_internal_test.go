@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -14,7 +15,7 @@ import (
 // Nothing stays of a turn that is over, nor of a session that has ended.
 func TestHeldForgets(t *testing.T) {
 	p := newProcess(t, testserver.Path(t), Request{}, 1)
-	s := testserver.Session(t, p.m)
+	s := (*core.Session)(testserver.Session(t, p.m))
 	turns := func() int {
 		held.mu.Lock()
 		defer held.mu.Unlock()
@@ -52,8 +53,8 @@ func TestHeldAfterEnd(t *testing.T) {
 	s := l.t.s
 	noError(t, p.proxy.Expire(patience(t), s.ID()))
 	for what, h := range map[string]*heldTurns{
-		"the last was lost": {sessions: make(map[*session.Session]*heldIn)},
-		"others are there":  {sessions: map[*session.Session]*heldIn{s: {ended: true, turns: map[string]*turn{"/other": nil}}}},
+		"the last was lost": {sessions: make(map[*core.Session]*heldIn)},
+		"others are there":  {sessions: map[*core.Session]*heldIn{s: {ended: true, turns: map[string]*turn{"/other": nil}}}},
 	} {
 		<-s.Done()
 		late := newTurn(t.Context(), &attempt{ownNode: l.t.ownNode}, nil)
@@ -67,11 +68,11 @@ func TestHeldReportsOnce(t *testing.T) {
 	var log bytes.Buffer
 	p := newProcess(t, testserver.Path(t), Request{}, 1)
 	other := newProcess(t, testserver.Path(t), Request{}, 1, session.WithLogger(slog.New(slog.DiscardHandler)))
-	s := testserver.Session(t, p.m)
+	s := (*core.Session)(testserver.Session(t, p.m))
 	first, second := p.hold(t), other.hold(t)
 	// Two turns of one session.
 	turns := []*turn{first.t, {ownNode: &ownNode{s: s, q: first.t.q, path: second.t.path}}}
-	h := heldTurns{sessions: make(map[*session.Session]*heldIn)}
+	h := heldTurns{sessions: make(map[*core.Session]*heldIn)}
 	for _, turn := range turns {
 		h.add(turn)
 	}

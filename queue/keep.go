@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/news"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -58,7 +58,7 @@ func WithLazyRelease(d time.Duration) LocalOption {
 type tenure struct {
 	// watch is on the children of the directory. The listing that set it showed no contender that has
 	// to wait for our node. Without such a watch it is nil, and the place is not kept.
-	watch   plumbing.Watch
+	watch   *core.Watch
 	since   time.Time     // when the turn began
 	timeout time.Duration // of the session
 	fit     bool          // the place may be kept
@@ -95,7 +95,7 @@ func (k *tenure) fresh(now time.Time) bool {
 	return k.fit && !k.barred && now.Sub(k.since) < k.timeout
 }
 
-func (k *tenure) pending() bool { return k.watch != nil && k.watch.Event() == plumbing.WatchPending }
+func (k *tenure) pending() bool { return k.watch != nil && k.watch.Event() == core.WatchPending }
 
 // keep begins to keep the place for d.
 func (k *tenure) keep(now time.Time, d time.Duration) { k.until = now.Add(min(d, k.timeout)) }
@@ -139,15 +139,15 @@ const maxCrowd = 16
 
 // listed is what the last listing of an attempt has shown.
 type listed struct {
-	children plumbing.Watch // set by the listing; nil if it set none
-	crowded  bool           // others wait for our node
+	children *core.Watch // set by the listing; nil if it set none
+	crowded  bool        // others wait for our node
 }
 
 // open reports whether a contender that comes now may share the place of the shared contender: nobody
 // else can have come before it, as far as the server has told.
 func (s *sharedContender) open() bool {
 	last := s.listed.Load()
-	return last == nil || !last.crowded && last.children != nil && last.children.Event() == plumbing.WatchPending
+	return last == nil || !last.crowded && last.children != nil && last.children.Event() == core.WatchPending
 }
 
 // keepsWaiting reports whether one of the nodes waits for the node me.

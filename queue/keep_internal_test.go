@@ -5,22 +5,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 )
 
-// seen is a watch that says what happened.
-type seen struct {
-	plumbing.Watch
-	event plumbing.WatchEvent
-}
-
-func (s seen) Event() plumbing.WatchEvent { return s.event }
+func seen(event core.WatchEvent) *core.Watch { return core.Seen(nil, nil, event) }
 
 // What a tenure says of a place, at each time and with each reason to end it.
 func TestTenure(t *testing.T) {
 	now := time.Now()
 	fit := func() *tenure {
-		k := &tenure{watch: seen{}, since: now, timeout: 10 * time.Second, fit: true}
+		k := &tenure{watch: seen(core.WatchPending), since: now, timeout: 10 * time.Second, fit: true}
 		k.keep(now, 3*time.Second)
 		return k
 	}
@@ -36,8 +30,8 @@ func TestTenure(t *testing.T) {
 		{"used again after half a timeout", func(k *tenure) { k.keep(now.Add(5*time.Second), 3*time.Second) }, 7 * time.Second, true, true},
 		{"after a timeout", func(k *tenure) { k.keep(now.Add(9*time.Second), 3*time.Second) }, 10 * time.Second, false, true},
 		{"kept for long", func(k *tenure) { k.keep(now, time.Minute) }, 10 * time.Second, false, false},
-		{"somebody came", func(k *tenure) { k.watch = seen{event: plumbing.WatchChanged} }, 0, false, false},
-		{"the connection was lost", func(k *tenure) { k.watch = seen{event: plumbing.WatchBroken} }, 0, false, false},
+		{"somebody came", func(k *tenure) { k.watch = seen(core.WatchChanged) }, 0, false, false},
+		{"the connection was lost", func(k *tenure) { k.watch = seen(core.WatchBroken) }, 0, false, false},
 		{"no watch", func(k *tenure) { k.watch = nil }, 0, false, false},
 		{"revoked", func(k *tenure) { k.barred = true }, 0, false, false},
 		{"not to be kept", func(k *tenure) { k.fit = false }, 0, false, false},

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -308,12 +309,12 @@ func TestKeepLooksFirst(t *testing.T) {
 		"the session has ended": func(p *process, kept *turn) {
 			noError(t, p.proxy.Expire(patience(t), kept.s.ID()))
 			<-kept.s.Done()
-			kept.tenure.watch = seen{} // as if it were pending
+			kept.tenure.watch = seen(core.WatchPending) // as if it were pending
 		},
 		"the node is gone": func(p *process, kept *turn) {
 			testserver.Delete(t, kept.path)
 			zktest.Eventually(t, testserver.Patience, "the news", kept.deleted)
-			kept.tenure.watch = seen{}
+			kept.tenure.watch = seen(core.WatchPending)
 		},
 		"its time is over": func(p *process, kept *turn) { kept.tenure.until = time.Now() },
 	} {

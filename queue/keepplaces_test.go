@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -92,10 +92,10 @@ func TestKeepLimitWhileLeaving(t *testing.T) {
 // Other readers may come while readers list the directory. Then they list again, and it is no reason not to
 // keep the next places. A writer is one, and a listing that failed is none.
 func TestKeepReadersListAgain(t *testing.T) {
-	ended := seen{event: plumbing.WatchChanged}
+	ended := seen(core.WatchChanged)
 	for _, c := range []struct {
 		what  string
-		watch plumbing.Watch
+		watch *core.Watch
 		alone bool
 		kept  bool
 		habit habit

@@ -6,8 +6,7 @@ import (
 	"path"
 	"slices"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
-	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/internal/core"
 )
 
 // What new contenders of this process do about places that are kept: by this process, in their own way
@@ -15,7 +14,7 @@ import (
 
 // yield gives up the places that this process keeps at the queue's path and that would block a new
 // contender for a request. Their watches would tell as much, a round trip later.
-func (q *Queue) yield(s *session.Session, r *Request) {
+func (q *Queue) yield(s *core.Session, r *Request) {
 	for _, t := range held.lazyAt(s, q.dir) {
 		if t.blocks(r) {
 			t.local.giveUpKept(t, true)
@@ -74,7 +73,7 @@ func (a *attempt) outlastUntil(ctx context.Context, ahead *tail) error {
 }
 
 // lazyAt returns the turns of a session at a path whose places may be kept.
-func (h *heldTurns) lazyAt(s *session.Session, dir string) []*turn {
+func (h *heldTurns) lazyAt(s *core.Session, dir string) []*turn {
 	if h.lazy.Load() == 0 {
 		return nil
 	}
@@ -87,8 +86,8 @@ func (h *heldTurns) lazyAt(s *session.Session, dir string) []*turn {
 	return slices.Clone(in.lazy[dir])
 }
 
-// spare is the function of plumbing.Session.OnShortage.
-func (h *heldTurns) spare(s *session.Session, nodes, bytes int) (some bool) {
+// spare is the function of *core.Session.OnShortage.
+func (h *heldTurns) spare(s *core.Session, nodes, bytes int) (some bool) {
 	for nodes > 0 || bytes > 0 {
 		oldest := h.oldestKept(s)
 		if oldest == nil {
@@ -97,14 +96,14 @@ func (h *heldTurns) spare(s *session.Session, nodes, bytes int) (some bool) {
 		if oldest.local.giveUpKept(oldest, false) != nil { // nil: it was used again, or given up, in the meantime
 			some = true
 			nodes--
-			bytes -= plumbing.Of(s).NodeBytes(oldest.path, false)
+			bytes -= s.NodeBytes(oldest.path, false)
 		}
 	}
 	return some
 }
 
 // oldestKept returns the turn of a session that has been kept for longest without a use, or nil.
-func (h *heldTurns) oldestKept(s *session.Session) (oldest *turn) {
+func (h *heldTurns) oldestKept(s *core.Session) (oldest *turn) {
 	if h.lazy.Load() == 0 {
 		return nil
 	}

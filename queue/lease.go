@@ -11,7 +11,6 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/leasectx"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
 )
 
 // Lease is one hold of a lock. Each acquisition returns a new one, and a Lease that has ended never
@@ -199,7 +198,7 @@ func (l *Lease) tell(cause error) {
 	case errors.Is(cause, ErrReleased):
 		traceEnd(tellEnd, nil)
 	case tellEnd != nil || hooks.Loss != nil:
-		plumbing.OfManager(l.t.q.m).CallLate(func() {
+		l.t.q.m.CallLate(func() {
 			traceLoss(l.ctx, hooks, l.t.info(), cause)
 			traceEnd(tellEnd, cause)
 		})

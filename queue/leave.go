@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/news"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -63,7 +63,7 @@ func (a *attempt) leaving() {
 		a.creation.Leave()
 	}
 	if a.path != "" {
-		plumbing.Of(a.s).Leaving(a.path)
+		a.s.Leaving(a.path)
 	}
 }
 
@@ -104,12 +104,12 @@ func (a *attempt) mayStand() bool {
 			a.node, _ = ParseNode(path.Base(made), a.r.Kind.Prefixes...) // cannot fail: the name is ours
 			a.path = made
 		}
-		a.doubt = a.doubt || plumbing.Uncertain(err)
+		a.doubt = a.doubt || core.Uncertain(err)
 		switch {
-		case plumbing.Uncertain(err):
+		case core.Uncertain(err):
 			a.lost = a.creation
 		case a.claim != nil && a.doubt && err != nil:
-			plumbing.Of(a.s).Adopt(nil, a.claim.Path()) // an earlier create may have made the node
+			a.s.Adopt(nil, a.claim.Path()) // an earlier create may have made the node
 		}
 	}
 	return a.node.Name != "" || a.doubt
@@ -134,15 +134,15 @@ var restartFrom int32 = 1 << 30
 
 // remove deletes the node for certain. If the reply to a create was lost, it deletes all nodes
 // with our id. ctx is for hooks alone.
-func (a *attempt) remove(ctx context.Context) plumbing.Removal {
-	return a.removeBy(ctx, plumbing.Of(a.s).Remove)
+func (a *attempt) remove(ctx context.Context) *core.Removal {
+	return a.removeBy(ctx, a.s.Remove)
 }
 
 // remover starts a guaranteed delete.
-type remover func(ctx context.Context, path string) plumbing.Removal
+type remover func(ctx context.Context, path string) *core.Removal
 
 // removeBy is remove with another way to delete the node if its name is known.
-func (n *ownNode) removeBy(ctx context.Context, remove remover) plumbing.Removal {
+func (n *ownNode) removeBy(ctx context.Context, remove remover) *core.Removal {
 	if n.claim != nil {
 		return n.claim.Remove(ctx, n.standing(), n.lost)
 	}
@@ -166,8 +166,8 @@ func (n *ownNode) removeBy(ctx context.Context, remove remover) plumbing.Removal
 }
 
 // sweep deletes all nodes with our id. lost is the create that may have made one, or nil.
-func (n *ownNode) sweep(ctx context.Context, lost plumbing.Creation) plumbing.Removal {
-	return plumbing.Of(n.s).Sweep(ctx, n.q.dir, func(name string) bool {
+func (n *ownNode) sweep(ctx context.Context, lost *core.Creation) *core.Removal {
+	return n.s.Sweep(ctx, n.q.dir, func(name string) bool {
 		return strings.HasPrefix(name, protected+n.id+"-")
 	}, lost)
 }

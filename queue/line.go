@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -29,10 +29,10 @@ type line struct {
 	kind *Kind
 	pace rounds.Pace
 
-	nodes  []Node         // the first, and those behind it
-	listed int64          // the list showed all transactions on the directory up to this one
-	watch  plumbing.Watch // on the first node, or on the directory; nil: look at once
-	absent time.Duration  // if there was no directory: the session timeout; otherwise 0
+	nodes  []Node        // the first, and those behind it
+	listed int64         // the list showed all transactions on the directory up to this one
+	watch  *core.Watch   // on the first node, or on the directory; nil: look at once
+	absent time.Duration // if there was no directory: the session timeout; otherwise 0
 
 	told bool
 	last int64 // token of the contender that next has returned; 0 for none. Names can come again
@@ -101,7 +101,7 @@ func (l *line) look(ctx context.Context) (Contender, error) {
 	if err != nil {
 		return Contender{}, err
 	}
-	if l.watch != nil && l.watch.Event() == plumbing.WatchDeleted && len(l.nodes) > 0 {
+	if l.watch != nil && l.watch.Event() == core.WatchDeleted && len(l.nodes) > 0 {
 		l.nodes = l.nodes[1:]
 	}
 	if len(l.nodes) > 0 && !ordered(l.nodes[len(l.nodes)-1]) {
@@ -121,7 +121,7 @@ func (l *line) look(ctx context.Context) (Contender, error) {
 	if l.absent > 0 && stands(l.watch) {
 		return Contender{}, nil // the watch waits for the directory
 	}
-	if l.watch, err = plumbing.Of(s).WatchChildren(ctx, l.q.dir); err != nil {
+	if l.watch, err = s.WatchChildren(ctx, l.q.dir); err != nil {
 		return Contender{}, err
 	}
 	if err := l.list(ctx, s); err != nil || len(l.nodes) == 0 {
@@ -135,7 +135,7 @@ func (l *line) look(ctx context.Context) (Contender, error) {
 func ordered(last Node) bool { return last.Sequence >= 0 && last.Sequence < math.MaxInt32/2 }
 
 // list lists the directory. One that is missing has no contenders.
-func (l *line) list(ctx context.Context, s *session.Session) (err error) {
+func (l *line) list(ctx context.Context, s *core.Session) (err error) {
 	l.nodes, l.listed, err = l.q.listed(ctx, s, l.kind)
 	l.absent = 0
 	if errors.Is(err, zk.ErrNoNode) {
@@ -146,10 +146,10 @@ func (l *line) list(ctx context.Context, s *session.Session) (err error) {
 }
 
 // watchFirst reads the first of the nodes and watches it. If the node is gone, it is taken off, and the error is errMoved.
-func (l *line) watchFirst(ctx context.Context, s *session.Session) (Contender, error) {
+func (l *line) watchFirst(ctx context.Context, s *core.Session) (Contender, error) {
 	n := l.nodes[0]
 	c := Contender{Path: path.Join(l.q.dir, n.Name), Sequence: n.Sequence, Holder: true}
-	data, stat, watch, err := plumbing.Of(s).Watch(ctx, c.Path)
+	data, stat, watch, err := s.Watch(ctx, c.Path)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		l.nodes = l.nodes[1:]
@@ -166,8 +166,8 @@ func (l *line) watchFirst(ctx context.Context, s *session.Session) (Contender, e
 }
 
 // listed returns the contenders of a kind in order, and up to which transaction the list shows the directory.
-func (q *Queue) listed(ctx context.Context, s *session.Session, kind *Kind) (nodes []Node, until int64, err error) {
-	names, stat, err := plumbing.Of(s).Children(ctx, q.dir)
+func (q *Queue) listed(ctx context.Context, s *core.Session, kind *Kind) (nodes []Node, until int64, err error) {
+	names, stat, err := s.Children(ctx, q.dir)
 	if err != nil {
 		return nil, 0, err
 	}

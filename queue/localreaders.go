@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 )
 
 // Readers of one process share one place, which they keep together. Contenders of other processes come
@@ -24,10 +24,10 @@ func (l *Local) startSettingLocked(t *turn) bool {
 
 // setAgain lists the directory, and sets the watch on the children in the same request.
 func (l *Local) setAgain(t *turn) {
-	var w plumbing.Watch
+	var w *core.Watch
 	alone := false
 	defer func() { l.endSetting(t, w, alone) }() // also if a policy ends the goroutine
-	names, _, w, err := plumbing.Of(t.s).List(t.during(&t.stopChildren), l.q.dir)
+	names, _, w, err := t.s.List(t.during(&t.stopChildren), l.q.dir)
 	alone = err == nil && t.aloneIn(names)
 }
 
@@ -45,7 +45,7 @@ func (t *turn) aloneIn(names []string) bool {
 // wait for the watch join. If the watch has ended already, because other readers come and go, it is set
 // once more unless somebody waits for it. Otherwise the place is given up if it is kept, and those that
 // wait get a contender of their own.
-func (l *Local) endSetting(t *turn, w plumbing.Watch, alone bool) {
+func (l *Local) endSetting(t *turn, w *core.Watch, alone bool) {
 	l.mu.Lock()
 	k := t.tenure
 	k.setting = false

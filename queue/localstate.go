@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -147,7 +147,7 @@ func (l *Local) contendLocked(c *sharedContender) {
 	c.waiting, c.cancel, c.placed = l.waiting, cancel, make(chan struct{})
 	if old := c.stands; old != nil {
 		c.lazy = old.entry.lazy
-		depart := func() { plumbing.Of(old.s).Leaving(old.path) }
+		depart := func() { old.s.Leaving(old.path) }
 		c.depart.Store(&depart)
 	} else {
 		c.lazy = l.nextLazyLocked()
@@ -382,8 +382,8 @@ func (l *Local) expire() {
 // intrude follows the end of the watch w on the children: another contender may have come. It gives up
 // the place if it is kept. The place of readers is listed again first, since the contender may be
 // another reader.
-func (l *Local) intrude(t *turn, w plumbing.Watch) {
-	changed := w.Event() == plumbing.WatchChanged && !t.deleted()
+func (l *Local) intrude(t *turn, w *core.Watch) {
+	changed := w.Event() == core.WatchChanged && !t.deleted()
 	l.mu.Lock()
 	if l.turn != t || t.tenure.watch != w {
 		l.mu.Unlock()
@@ -421,7 +421,7 @@ func (l *Local) giveUpKept(t *turn, taken bool) *turn {
 func (l *Local) leaveLocked() *turn {
 	t := l.turn
 	l.turn = nil
-	plumbing.Of(t.s).Leaving(t.path) // first, so that the place is at all times known to be kept, or to leave
+	t.s.Leaving(t.path) // first, so that the place is at all times known to be kept, or to leave
 	t.tenure.keptAt.Store(0)
 	l.contendLocked(&sharedContender{}) // for readers that wait for the watch
 	return t

@@ -1,7 +1,7 @@
 package queue
 
 import (
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 )
 
 // sight is what the watches of a waiting contender say.
@@ -23,30 +23,30 @@ const (
 // Our own node comes last, and the configuration before it. Events of one connection arrive in
 // order. So if our node went before a node ahead did, the watch on it has ended by the time the
 // other watch has, provided that it was set by then. The caller sees to that.
-func look(rest int, targets []blocker, watches []plumbing.Watch, own, config plumbing.Watch, slack int) sight {
+func look(rest int, targets []blocker, watches []*core.Watch, own, config *core.Watch, slack int) sight {
 	standing := 0 // the weight of the targets that stand
 	gone, again := false, false
 	for i, w := range watches {
-		event := plumbing.WatchDeleted
+		event := core.WatchDeleted
 		if w != nil {
 			event = w.Event()
 		}
 		switch {
-		case event == plumbing.WatchPending:
+		case event == core.WatchPending:
 			standing = add(standing, targets[i].weight)
-		case event == plumbing.WatchDeleted && !targets[i].replaces:
+		case event == core.WatchDeleted && !targets[i].replaces:
 			gone = true
 		default:
 			again = true // changed, or the watch was lost. Neither grants anything: watch again.
 		}
 	}
-	if config != nil && config.Event() != plumbing.WatchPending {
+	if config != nil && config.Event() != core.WatchPending {
 		again = true
 	}
 	switch own.Event() {
-	case plumbing.WatchDeleted:
+	case core.WatchDeleted:
 		return placeLost
-	case plumbing.WatchPending:
+	case core.WatchPending:
 	default:
 		again = true
 	}

@@ -5,68 +5,68 @@ import (
 	"testing"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // watchesOf returns a watch for each event, as a real session gives them.
-func watchesOf(t *testing.T) map[plumbing.WatchEvent]plumbing.Watch {
+func watchesOf(t *testing.T) map[core.WatchEvent]*core.Watch {
 	admin, dir := testserver.Admin(t), testserver.Path(t)
 	proxy := testserver.Proxy(t)
 	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(10*time.Second))
 	s := testserver.Session(t, m)
 	ctx := t.Context()
-	watch := func(name string) plumbing.Watch {
-		if err := plumbing.Of(s).MakeParents(ctx, dir); err != nil {
+	watch := func(name string) *core.Watch {
+		if err := (*core.Session)(s).MakeParents(ctx, dir); err != nil {
 			t.Fatal(err)
 		}
 		p := path.Join(dir, name)
 		if _, err := s.Create(ctx, p, nil, session.Ephemeral); err != nil {
 			t.Fatal(err)
 		}
-		_, _, w, err := plumbing.Of(s).Watch(ctx, p)
+		_, _, w, err := (*core.Session)(s).Watch(ctx, p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return w
 	}
-	out := map[plumbing.WatchEvent]plumbing.Watch{
-		plumbing.WatchDeleted: watch("deleted"),
-		plumbing.WatchChanged: watch("changed"),
-		plumbing.WatchBroken:  watch("broken"),
+	out := map[core.WatchEvent]*core.Watch{
+		core.WatchDeleted: watch("deleted"),
+		core.WatchChanged: watch("changed"),
+		core.WatchBroken:  watch("broken"),
 	}
 	testserver.Delete(t, dir, "deleted")
 	if _, err := admin.Set(path.Join(dir, "changed"), []byte("new"), -1); err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range []plumbing.WatchEvent{plumbing.WatchDeleted, plumbing.WatchChanged} {
+	for _, e := range []core.WatchEvent{core.WatchDeleted, core.WatchChanged} {
 		zktest.Eventually(t, testserver.Patience, "the event", func() bool { return out[e].Event() == e })
 	}
 	proxy.Disconnect()
 	zktest.Eventually(t, testserver.Patience, "the watch to break", func() bool {
-		return out[plumbing.WatchBroken].Event() == plumbing.WatchBroken
+		return out[core.WatchBroken].Event() == core.WatchBroken
 	})
-	out[plumbing.WatchPending] = watch("pending")
+	out[core.WatchPending] = watch("pending")
 	return out
 }
 
 func TestLook(t *testing.T) {
 	watches := watchesOf(t)
 	const (
-		pending = plumbing.WatchPending
-		deleted = plumbing.WatchDeleted
-		changed = plumbing.WatchChanged
-		broken  = plumbing.WatchBroken
-		gone    = plumbing.WatchEvent(-1) // a nil watch: there was no node to watch
+		pending = core.WatchPending
+		deleted = core.WatchDeleted
+		changed = core.WatchChanged
+		broken  = core.WatchBroken
+		gone    = core.WatchEvent(-1) // a nil watch: there was no node to watch
 	)
-	type events = []plumbing.WatchEvent
+	type events = []core.WatchEvent
 	for _, c := range []struct {
 		what     string
 		ahead    []int // weights; the last of them are watched
 		watched  events
-		own      plumbing.WatchEvent
+		own      core.WatchEvent
 		slack    int
 		replaces bool
 		want     sight
@@ -108,7 +108,7 @@ func TestLook(t *testing.T) {
 				ahead = append(ahead, blocker{node: Node{Name: string(rune('a' + i))}, weight: w, replaces: c.replaces})
 			}
 			targets := ahead[len(ahead)-len(c.watched):]
-			var ws []plumbing.Watch
+			var ws []*core.Watch
 			for _, e := range c.watched {
 				ws = append(ws, watches[e]) // nil for gone
 			}
@@ -130,18 +130,18 @@ func TestLookConfig(t *testing.T) {
 	watches := watchesOf(t)
 	ahead := []blocker{{node: Node{Name: "a"}, weight: 1}}
 	for _, c := range []struct {
-		config, own, ahead plumbing.WatchEvent
+		config, own, ahead core.WatchEvent
 		want               sight
 	}{
-		{plumbing.WatchPending, plumbing.WatchPending, plumbing.WatchPending, nothingYet},
-		{plumbing.WatchPending, plumbing.WatchPending, plumbing.WatchDeleted, turnCame},
-		{plumbing.WatchChanged, plumbing.WatchPending, plumbing.WatchPending, lookAgain},
-		{plumbing.WatchChanged, plumbing.WatchPending, plumbing.WatchDeleted, lookAgain},
-		{plumbing.WatchDeleted, plumbing.WatchPending, plumbing.WatchDeleted, lookAgain},
-		{plumbing.WatchBroken, plumbing.WatchPending, plumbing.WatchDeleted, lookAgain},
-		{plumbing.WatchDeleted, plumbing.WatchDeleted, plumbing.WatchDeleted, placeLost},
+		{core.WatchPending, core.WatchPending, core.WatchPending, nothingYet},
+		{core.WatchPending, core.WatchPending, core.WatchDeleted, turnCame},
+		{core.WatchChanged, core.WatchPending, core.WatchPending, lookAgain},
+		{core.WatchChanged, core.WatchPending, core.WatchDeleted, lookAgain},
+		{core.WatchDeleted, core.WatchPending, core.WatchDeleted, lookAgain},
+		{core.WatchBroken, core.WatchPending, core.WatchDeleted, lookAgain},
+		{core.WatchDeleted, core.WatchDeleted, core.WatchDeleted, placeLost},
 	} {
-		got := look(0, ahead, []plumbing.Watch{watches[c.ahead]}, watches[c.own], watches[c.config], 0)
+		got := look(0, ahead, []*core.Watch{watches[c.ahead]}, watches[c.own], watches[c.config], 0)
 		if got != c.want {
 			t.Errorf("config %v, own %v, ahead %v: look = %d, want %d", c.config, c.own, c.ahead, got, c.want)
 		}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -133,7 +133,7 @@ func checkPrefix(prefix string) error {
 				session.ErrInvalid, prefix, name)
 		}
 	}
-	return plumbing.ValidatePath("/" + prefix)
+	return core.ValidatePath("/" + prefix)
 }
 
 // startsWord tells "lock-" from "block-". A prefix that begins with an underscore can follow an id

@@ -4,7 +4,6 @@ import (
 	"path"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
 )
 
 // isOrphan reports whether a contender's node is not ephemeral. Such a node was made by hand, and
@@ -18,7 +17,7 @@ func (a *attempt) warnOfOrphan(name string, stat *zk.Stat) {
 		return
 	}
 	node := path.Join(a.q.dir, name)
-	m := plumbing.OfManager(a.q.m)
+	m := a.q.m
 	if m.FirstWarning(node, stat.Czxid) {
 		m.Logger().Warn("a lock waits for a node that is not ephemeral and stays until it is deleted; "+
 			"delete it if nobody uses it", "lock", a.q.dir, "node", node)

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -17,7 +17,7 @@ import (
 // second node is younger than the waiters behind the place, so its own transaction id would
 // be above the token of the next holder.
 type place struct {
-	watch plumbing.Watch // on the lease's node; set only if the token was not known
+	watch *core.Watch // on the lease's node; set only if the token was not known
 
 	known    bool // token or tokenErr is set
 	token    int64
@@ -87,7 +87,7 @@ func (a *attempt) askPlace(ctx context.Context) (err error) {
 		a.place = place{known: true, token: other.token, tokenErr: other.tokenErr}
 		return nil
 	}
-	a.place.watch, err = plumbing.Of(a.s).StartWatch(ctx, other.path)
+	a.place.watch, err = a.s.StartWatch(ctx, other.path)
 	return err
 }
 

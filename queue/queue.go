@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -19,7 +19,7 @@ import (
 type Queue struct {
 	_ misuse.NoCopy
 
-	m     *session.Manager
+	m     *core.Manager
 	dir   string
 	known atomic.Pointer[knownConfig] // the last that a survey has read; nil if none has
 }
@@ -40,7 +40,7 @@ func New(m *session.Manager, dir string) (*Queue, error) {
 	if m == nil {
 		return nil, fmt.Errorf("queue: %w: nil session manager", session.ErrInvalid)
 	}
-	if err := plumbing.ValidatePath(dir); err != nil {
+	if err := core.ValidatePath(dir); err != nil {
 		return nil, fmt.Errorf("queue: %w", err)
 	}
 	if dir == "/" {
@@ -54,7 +54,7 @@ func New(m *session.Manager, dir string) (*Queue, error) {
 			return nil, fmt.Errorf("queue: %w: path %q: %q is the name of a contender", session.ErrInvalid, dir, element)
 		}
 	}
-	return &Queue{m: m, dir: dir}, nil
+	return &Queue{m: (*core.Manager)(m), dir: dir}, nil
 }
 
 // system is where ZooKeeper keeps quotas and its configuration. Below a chroot the path has no
@@ -115,13 +115,13 @@ func (r *Request) complete() error {
 }
 
 // Manager returns the session manager that was given to [New].
-func (q *Queue) Manager() *session.Manager { return q.made().m }
+func (q *Queue) Manager() *session.Manager { return (*session.Manager)(q.made().m) }
 
 // hooks returns the hooks of the manager.
-func (q *Queue) hooks() *session.Trace { return plumbing.TraceHooks[session.Trace](q.m) }
+func (q *Queue) hooks() *session.Trace { return q.m.Hooks() }
 
 // newPace returns the pace of a loop that goes by the manager's backoff.
-func (q *Queue) newPace() *rounds.Pace { return &rounds.Pace{New: plumbing.OfManager(q.m).Retry()} }
+func (q *Queue) newPace() *rounds.Pace { return &rounds.Pace{New: q.m.Retry()} }
 
 // Path returns the queue's directory.
 func (q *Queue) Path() string { return q.made().dir }

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
 )
 
 // releasing is a release under way. Its caller calls tell.
@@ -16,7 +16,7 @@ type releasing struct {
 	l       *Lease
 	ctx     context.Context // of the caller
 	err     error           // why the lease had ended before; nil if this release has ended it
-	removal plumbing.Removal
+	removal *core.Removal
 	within  *later // for the hooks of the removal; nil if there is no Release hook
 	end     func(error)
 }

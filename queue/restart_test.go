@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -207,7 +208,7 @@ func TestRestartPastTheEnd(t *testing.T) {
 	for _, seq := range []string{"2147483647", "-000000005", "-2147483648"} {
 		dir := oldDir(t, 0)
 		q, _ := testQueue(t, dir)
-		a := newAttempt(q, testserver.Session(t, q.m), &Request{Kind: mutexKind, Prefix: PrefixLock, Weight: 1}, &entry{})
+		a := newAttempt(q, (*core.Session)(testserver.Session(t, q.Manager())), &Request{Kind: mutexKind, Prefix: PrefixLock, Weight: 1}, &entry{})
 		name := nameFor(a.id, PrefixLock, 1, false) + seq
 		if _, err := testserver.Admin(t).Create(path.Join(dir, name), nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 			t.Fatal(err)

@@ -5,10 +5,7 @@ import (
 	"path"
 	"sync"
 
-	"github.com/go-zookeeper/zk"
-
-	"github.com/turnstile-go/turnstile/internal/plumbing"
-	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/internal/core"
 )
 
 // An acquisition reserves room in its session before it creates a node. Several locks that are taken together reserve
@@ -16,20 +13,20 @@ import (
 // take what comes free, and a MultiLock would never have enough.
 
 // reserve sets aside the room for the nodes of all. The caller calls end when they are there, or will not be.
-func (all entrants) reserve(ctx context.Context) (room plumbing.Room, end func(), err error) {
+func (all entrants) reserve(ctx context.Context) (room *core.Reservation, end func(), err error) {
 	first := all[0]
-	var w plumbing.Want
+	var w core.Want
 	for _, a := range all {
-		name, flags := a.newName()
+		name, mode := a.newName()
 		w.Nodes++
-		w.Bytes += plumbing.Of(a.s).NodeBytes(path.Join(a.q.dir, name), flags == zk.FlagEphemeralSequential)
+		w.Bytes += a.s.NodeBytes(path.Join(a.q.dir, name), mode == core.EphemeralSequential)
 	}
 	if old := first.entry.renews; old != nil {
 		w.Deletes = []string{old.path}
 	}
 	if before := first.entry.before; before != nil {
 		w.Yield = func() {
-			plumbing.Of(first.s).Leaving(before.path)
+			first.s.Leaving(before.path)
 			if first.entry.placed != nil { // a renewal has nobody to tell: the first create did
 				first.entry.placed()
 			}
@@ -39,21 +36,21 @@ func (all entrants) reserve(ctx context.Context) (room plumbing.Room, end func()
 }
 
 // reserveUnfair sets aside the room for the node of an unfair lock.
-func (a *attempt) reserveUnfair(ctx context.Context) (room plumbing.Room, end func(), err error) {
-	return a.reserve(ctx, plumbing.Want{Nodes: 1, Bytes: plumbing.Of(a.s).NodeBytes(a.claim.Path(), false)})
+func (a *attempt) reserveUnfair(ctx context.Context) (room *core.Reservation, end func(), err error) {
+	return a.reserve(ctx, core.Want{Nodes: 1, Bytes: a.s.NodeBytes(a.claim.Path(), false)})
 }
 
 // reserve sets room aside. If the lock is taken together with others, it is that of all of them.
-func (a *attempt) reserve(ctx context.Context, w plumbing.Want) (room plumbing.Room, end func(), err error) {
+func (a *attempt) reserve(ctx context.Context, w core.Want) (room *core.Reservation, end func(), err error) {
 	if v, ok := ctx.Value(advanceKey{}).(*advance); ok {
 		if room, err = v.in(ctx, a.q.m, a.s); err != nil {
 			return nil, nil, err
 		}
 		if room != nil {
-			return room, func() {}, plumbing.Of(a.s).Extend(ctx, room, w)
+			return room, func() {}, a.s.Extend(ctx, room, w)
 		}
 	}
-	if room, err = plumbing.Of(a.s).Reserve(ctx, w); err != nil {
+	if room, err = a.s.Reserve(ctx, w); err != nil {
 		return nil, nil, err
 	}
 	return room, room.End, nil
@@ -66,7 +63,7 @@ type advance struct {
 	over  <-chan struct{} // closed when all of them are given up
 
 	mu    sync.Mutex
-	rooms map[*session.Session]plumbing.Room // nil after the end
+	rooms map[*core.Session]*core.Reservation // nil after the end
 }
 
 type advanceKey struct{}
@@ -74,7 +71,7 @@ type advanceKey struct{}
 // withAdvance returns a context for the acquisition of all of the locks, and a function to call at its end. Nodes that
 // are there keep their room. A Local that has a node already needs none: the lock is taken with that one.
 func withAdvance(ctx context.Context, locks []joint) (context.Context, func()) {
-	v := &advance{over: ctx.Done(), rooms: make(map[*session.Session]plumbing.Room)}
+	v := &advance{over: ctx.Done(), rooms: make(map[*core.Session]*core.Reservation)}
 	for _, one := range locks {
 		if one.local == nil || !one.local.hasNode() {
 			v.locks = append(v.locks, one)
@@ -85,7 +82,7 @@ func withAdvance(ctx context.Context, locks []joint) (context.Context, func()) {
 
 // in returns the room in a session. It reserves it, if nobody has. It returns nil after the end, and if the locks need
 // none.
-func (v *advance) in(ctx context.Context, m *session.Manager, s *session.Session) (plumbing.Room, error) {
+func (v *advance) in(ctx context.Context, m *core.Manager, s *core.Session) (*core.Reservation, error) {
 	v.mu.Lock()
 	room, over := v.rooms[s], v.rooms == nil
 	v.mu.Unlock()
@@ -97,7 +94,7 @@ func (v *advance) in(ctx context.Context, m *session.Manager, s *session.Session
 		return nil, nil
 	}
 	w.Over = v.over // ctx can be that of a contender which others share: it ends when that is granted
-	mine, err := plumbing.Of(s).Reserve(ctx, w)
+	mine, err := s.Reserve(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +109,7 @@ func (v *advance) in(ctx context.Context, m *session.Manager, s *session.Session
 }
 
 // want returns what the locks need in a session of a manager.
-func (v *advance) want(m *session.Manager, s *session.Session) (w plumbing.Want) {
+func (v *advance) want(m *core.Manager, s *core.Session) (w core.Want) {
 	for _, one := range v.locks {
 		if one.q.m != m {
 			continue
@@ -129,7 +126,7 @@ func (v *advance) want(m *session.Manager, s *session.Session) (w plumbing.Want)
 			name, sequential = unfairName(r.Kind), false
 		}
 		w.Nodes++
-		w.Bytes += plumbing.Of(s).NodeBytes(path.Join(one.q.dir, name), sequential)
+		w.Bytes += s.NodeBytes(path.Join(one.q.dir, name), sequential)
 	}
 	return w
 }

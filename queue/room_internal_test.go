@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -21,9 +22,9 @@ func TestRenewalWithoutRoom(t *testing.T) {
 	}
 	kind := &Kind{Name: "mutex", Prefixes: []string{PrefixLock}, Policy: func(Node) Policy { return Policy{} }}
 	r := &Request{Kind: kind, Prefix: PrefixLock}
-	old := newAttempt(q, s, r, &entry{})
+	old := newAttempt(q, (*core.Session)(s), r, &entry{})
 	old.path = "/old"
-	a := newAttempt(q, s, r, &entry{renews: old, before: &turn{ownNode: &ownNode{path: "/before"}}})
+	a := newAttempt(q, (*core.Session)(s), r, &entry{renews: old, before: &turn{ownNode: &ownNode{path: "/before"}}})
 	if _, _, err := (entrants{{a, t.Context()}}).reserve(t.Context()); !errors.Is(err, session.ErrTooManyNodes) {
 		t.Errorf("%v, want %v", err, session.ErrTooManyNodes)
 	}

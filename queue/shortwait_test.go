@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -257,7 +257,7 @@ func TestDeletedBeforeOwnWatchIsSet(t *testing.T) {
 func TestWatchHookSeesWhatIsKnown(t *testing.T) {
 	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
 		var seen []session.WatchInfo
-		plumbing.OfManager(m).AddTrace(session.Trace{Watch: func(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
+		(*core.Manager)(m).AddTrace(session.Trace{Watch: func(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
 			seen = append(seen, w)
 			return ctx, nil
 		}})
@@ -297,7 +297,7 @@ func TestWatchHookComesLater(t *testing.T) {
 	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
 		held, c := enterBehind(t, server, m, ask)
 		called := make(chan string, 1)
-		plumbing.OfManager(m).AddTrace(session.Trace{Watch: func(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
+		(*core.Manager)(m).AddTrace(session.Trace{Watch: func(ctx context.Context, w session.WatchInfo) (context.Context, func(error)) {
 			called <- w.Path
 			return ctx, nil
 		}})

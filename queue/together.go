@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -147,7 +147,7 @@ func (p *party) enter(ctx context.Context) error {
 		switch {
 		case errors.Is(err, session.ErrLost), errors.Is(err, errPartly):
 			for _, m := range p.members {
-				traceRetry(m.ctx, q.hooks(), plumbing.OpAcquire, m.result.Attempts, err)
+				traceRetry(m.ctx, q.hooks(), opAcquire, m.result.Attempts, err)
 			}
 		case ctx.Err() != nil, errors.Is(err, errRefused),
 			errors.Is(err, session.ErrTooManyNodes), errors.Is(err, session.ErrClosed):
@@ -167,7 +167,7 @@ func (p *party) enter(ctx context.Context) error {
 
 // attempt makes the nodes of all members, and decides for each by its listing. Those that may go are
 // granted, up to the first that may not. The nodes behind that one are given up.
-func (p *party) attempt(ctx context.Context, s *session.Session) error {
+func (p *party) attempt(ctx context.Context, s *core.Session) error {
 	all := make(entrants, len(p.members))
 	for i, m := range p.members {
 		m.q.yield(s, m.r)
@@ -239,7 +239,7 @@ func (p *party) giveUp(ctx context.Context, from int) error {
 }
 
 // startGivingUp starts the removals, that of the last node first.
-func (p *party) startGivingUp(ctx context.Context, from int) (removals []plumbing.Removal) {
+func (p *party) startGivingUp(ctx context.Context, from int) (removals []*core.Removal) {
 	var with parting
 	defer with.start(ctx)
 	for _, m := range slices.Backward(p.members[from:]) {
@@ -252,7 +252,7 @@ func (p *party) startGivingUp(ctx context.Context, from int) (removals []plumbin
 
 // giveUp starts the removal of the node. It returns nil if there is none, or if the create has not
 // been answered. In that case ctx or the session has ended, and nobody waits for the removal.
-func (m *member) giveUp(with *parting) plumbing.Removal {
+func (m *member) giveUp(with *parting) *core.Removal {
 	a := m.a
 	m.a = nil
 	if a == nil || !a.created() {

@@ -5,8 +5,8 @@ import (
 	"path"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/label"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -41,7 +41,7 @@ func traceWatch(ctx context.Context, t *session.Trace, w session.WatchInfo) (con
 // name. The call for a node ends when the node is gone, although the wait goes on for others.
 type watching struct {
 	ctx  context.Context // of the present call
-	on   plumbing.Watch  // on the node of the present call; nil if there is none
+	on   *core.Watch     // on the node of the present call; nil if there is none
 	done func(error)     // ends the present call
 }
 
@@ -66,7 +66,7 @@ func (w *watching) begin(ctx context.Context, t *session.Trace, q *Queue, v *vie
 		return // the last target has gone just now, and the wait is about to end
 	}
 	w.ctx, w.done = traceWatch(ctx, t, session.WatchInfo{
-		Chroot: plumbing.OfManager(q.m).Chroot(), Path: path.Join(q.dir, v.targets[i].node.Name),
+		Chroot: q.m.Chroot(), Path: path.Join(q.dir, v.targets[i].node.Name),
 		Nodes: count, Ahead: v.beyond + count, Known: knownOf(v.watches[i]),
 	})
 	w.on = v.watches[i]
@@ -89,7 +89,7 @@ func (w *watching) within(ctx context.Context) context.Context {
 }
 
 // knownOf returns session.WatchInfo.Known for a watch.
-func knownOf(w plumbing.Watch) func() ([]byte, int64, bool) {
+func knownOf(w *core.Watch) func() ([]byte, int64, bool) {
 	return func() ([]byte, int64, bool) {
 		data, stat := known(w)
 		if stat == nil {
@@ -101,7 +101,7 @@ func knownOf(w plumbing.Watch) func() ([]byte, int64, bool) {
 
 // known returns what is known of a watched node: nothing if nobody has asked, or if the server has not answered or
 // has refused. w may be nil.
-func known(w plumbing.Watch) ([]byte, *zk.Stat) {
+func known(w *core.Watch) ([]byte, *zk.Stat) {
 	if w == nil || !w.Answered() {
 		return nil, nil
 	}
@@ -110,7 +110,7 @@ func known(w plumbing.Watch) ([]byte, *zk.Stat) {
 }
 
 // stands reports whether a watched node is still there, as far as its watch says.
-func stands(w plumbing.Watch) bool { return w != nil && w.Event() == plumbing.WatchPending }
+func stands(w *core.Watch) bool { return w != nil && w.Event() == core.WatchPending }
 
 func traceRelease(ctx context.Context, t *session.Trace, holder context.Context, h session.HoldInfo) (context.Context, func(error)) {
 	var end func(error)
@@ -162,6 +162,10 @@ func (r *Request) describe(ctx context.Context, t *session.Trace) nodeData {
 	d.Label, d.Traceparent = own, parent
 	return d
 }
+
+// opAcquire is the Op of a RetryInfo when an acquisition is tried again: it has lost its session or its node, and joins
+// the queue with a new node.
+const opAcquire = "acquire"
 
 func traceRetry(ctx context.Context, t *session.Trace, op string, try int, cause error) {
 	if t.Retry != nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -14,12 +14,12 @@ func TestNoTraceAllocatesNothing(t *testing.T) {
 	outer := context.WithValue(context.Background(), key{}, 1)
 	hooks := new(session.Trace)
 	watched := session.WatchInfo{Path: "/a/b"}
-	v := &view{targets: make([]blocker, 1), watches: make([]plumbing.Watch, 1)}
+	v := &view{targets: make([]blocker, 1), watches: make([]*core.Watch, 1)}
 	l := &Lease{ctx: holderContext(outer, hooks)}
 	n := testing.AllocsPerRun(100, func() {
 		ctx, end := traceAcquire(outer, hooks, session.AcquireInfo{Kind: "mutex", Path: "/a", Try: true})
 		ctx, over := traceWatch(ctx, hooks, watched)
-		traceRetry(ctx, hooks, plumbing.OpAcquire, 1, errDeleted)
+		traceRetry(ctx, hooks, opAcquire, 1, errDeleted)
 		over(nil)
 		var w wait
 		w.follow(ctx, hooks, nil, v)

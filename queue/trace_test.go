@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -71,7 +70,7 @@ func (d *diary) hooks() session.Option {
 			return ctx, func(err error) { d.write(ctx, "released %s", outcome(err)) }
 		},
 		Retry: func(ctx context.Context, r session.RetryInfo) {
-			if r.Op == plumbing.OpAcquire { // requests have their own reasons
+			if r.Op == "acquire" { // requests have their own reasons
 				d.write(ctx, "again %d %s", r.Try, outcome(r.Cause))
 			}
 		},

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/news"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -29,11 +29,11 @@ type turn struct {
 
 	tenure *tenure // of a Local; otherwise nil
 
-	mu      sync.Mutex       // guards own, too
-	cause   error            // why the turn is over; nil while it lasts
-	removal plumbing.Removal // of the node; nil until it has begun
-	holders []*Lease         // the leases that have begun and have not ended
-	asked   bool             // the holder was asked to give the lock up
+	mu      sync.Mutex    // guards own, too
+	cause   error         // why the turn is over; nil while it lasts
+	removal *core.Removal // of the node; nil until it has begun
+	holders []*Lease      // the leases that have begun and have not ended
+	asked   bool          // the holder was asked to give the lock up
 
 	// Of guard and of what it starts, which set them while the turn lasts.
 	delay        *time.Timer // sets the first watch, or asks for the node's data; nil once that was done
@@ -57,7 +57,7 @@ func newTurn(ctx context.Context, a *attempt, local *Local) *turn {
 
 // info says for hooks what is held.
 func (t *turn) info() session.HoldInfo {
-	return session.HoldInfo{Kind: t.r.Kind.Name, Chroot: plumbing.OfManager(t.q.m).Chroot(), Path: t.q.dir, Node: t.path}
+	return session.HoldInfo{Kind: t.r.Kind.Name, Chroot: t.q.m.Chroot(), Path: t.q.dir, Node: t.path}
 }
 
 func (t *turn) hooks() *session.Trace { return t.q.hooks() }
@@ -98,7 +98,7 @@ func (t *turn) lose(cause error) {
 	if first && deleted {
 		// The node is gone. But the session counts it (WithMaxNodes) until a delete of ours
 		// has found that.
-		t.remove(t.ctx, plumbing.Of(t.s).Remove)
+		t.remove(t.ctx, t.s.Remove)
 	}
 	if t.local != nil {
 		t.local.turnOver(t)
@@ -138,7 +138,7 @@ func (t *turn) loseNode() { t.lose(fmt.Errorf("%w: %w", session.ErrLost, errDele
 // When waiters of the Local remain, the node is deleted after their next contender has its place
 // in the queue. So no contender that enters after the delete gets ahead of them. Otherwise it is
 // deleted with the nodes of the other leases that are released together.
-func (t *turn) release(ctx context.Context, l *Lease, with *parting) plumbing.Removal {
+func (t *turn) release(ctx context.Context, l *Lease, with *parting) *core.Removal {
 	t.drop(l)
 	if t.local == nil {
 		return t.retire(ctx, with.remover(t.s))
@@ -147,8 +147,8 @@ func (t *turn) release(ctx context.Context, l *Lease, with *parting) plumbing.Re
 		return nil
 	}
 	if placed := t.local.turnOver(t); placed != nil {
-		return t.retire(ctx, func(ctx context.Context, path string) plumbing.Removal {
-			return plumbing.Of(t.s).RemoveAfter(ctx, path, placed)
+		return t.retire(ctx, func(ctx context.Context, path string) *core.Removal {
+			return t.s.RemoveAfter(ctx, path, placed)
 		})
 	}
 	return t.retire(ctx, with.remover(t.s))
@@ -159,18 +159,18 @@ func (t *turn) giveUp() {
 	if t == nil {
 		return
 	}
-	t.retire(t.ctx, plumbing.Of(t.s).Remove)
+	t.retire(t.ctx, t.s.Remove)
 }
 
 // retire ends the turn after the last release, and has the node deleted.
-func (t *turn) retire(ctx context.Context, by remover) plumbing.Removal {
+func (t *turn) retire(ctx context.Context, by remover) *core.Removal {
 	t.conclude(ErrReleased)
 	held.remove(t, 0)
 	return t.remove(ctx, by)
 }
 
 // remove has the node deleted. ctx is for hooks alone. Further calls return the first removal.
-func (t *turn) remove(ctx context.Context, by remover) plumbing.Removal {
+func (t *turn) remove(ctx context.Context, by remover) *core.Removal {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.removal == nil {
@@ -223,5 +223,5 @@ func (t *turn) deleted() bool {
 	t.mu.Lock()
 	own := t.own
 	t.mu.Unlock()
-	return own != nil && own.Event() == plumbing.WatchDeleted
+	return own != nil && own.Event() == core.WatchDeleted
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -22,7 +22,7 @@ func TestLateTwinIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := testserver.Session(t, m)
-	if err := plumbing.Of(s).MakeParents(t.Context(), dir); err != nil {
+	if err := (*core.Session)(s).MakeParents(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
 	kind := &Kind{Name: "mutex", Prefixes: []string{PrefixLock}, Policy: func(Node) Policy { return Policy{} }}
@@ -30,7 +30,7 @@ func TestLateTwinIsRemoved(t *testing.T) {
 	if err := r.complete(); err != nil {
 		t.Fatal(err)
 	}
-	a := newAttempt(q, s, &r, &entry{})
+	a := newAttempt(q, (*core.Session)(s), &r, &entry{})
 	a.doubt = true
 	name := path.Join(dir, nameFor(a.id, PrefixLock, 1, false))
 	if _, err := testserver.Admin(t).Create(name, nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll)); err != nil {

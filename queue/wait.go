@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
 )
 
 // A wait can last for hours, and a process can have thousands of them. So while there is nothing to do but
@@ -174,7 +173,7 @@ func (a *attempt) allThere(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		if stat == nil {
-			plumbing.Of(a.s).Forget(node, nil) // nobody will tell its event
+			a.s.Forget(node, nil) // nobody will tell its event
 			return false, nil
 		}
 	}

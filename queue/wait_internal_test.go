@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -22,7 +22,7 @@ func (p *process) behind(t *testing.T) *attempt {
 	t.Helper()
 	r := Request{Kind: mutexKind}
 	noError(t, r.complete())
-	a := newAttempt(p.q, testserver.Session(t, p.m), &r, &entry{})
+	a := newAttempt(p.q, (*core.Session)(testserver.Session(t, p.m)), &r, &entry{})
 	if err := a.run(patience(t)); !errors.Is(err, errAhead) {
 		t.Fatalf("the attempt does not wait: %v", err)
 	}
@@ -30,15 +30,15 @@ func (p *process) behind(t *testing.T) *attempt {
 }
 
 // ended waits until a watch has ended.
-func ended(t *testing.T, w plumbing.Watch) {
+func ended(t *testing.T, w *core.Watch) {
 	t.Helper()
 	zktest.Eventually(t, testserver.Patience, "the watch to tell", func() bool { return !stands(w) })
 }
 
 // watchAgain returns what a watch on the node ahead is when another contender of the session sets one.
-func (p *process) watchAgain(t *testing.T, a *attempt) plumbing.Watch {
+func (p *process) watchAgain(t *testing.T, a *attempt) *core.Watch {
 	t.Helper()
-	all, err := plumbing.Of(a.s).StartWatches(patience(t), path.Join(p.q.dir, a.view.targets[0].node.Name))
+	all, err := a.s.StartWatches(patience(t), path.Join(p.q.dir, a.view.targets[0].node.Name))
 	noError(t, err)
 	return all[0]
 }
@@ -65,7 +65,7 @@ func (p *process) givesBack(t *testing.T, a *attempt) {
 		t.Error("the session forgets a watch that another contender shares")
 	}
 	for range 2 { // what watchAgain has returned
-		plumbing.Of(a.s).GiveBack(path.Join(p.q.dir, a.view.targets[0].node.Name), w)
+		a.s.GiveBack(path.Join(p.q.dir, a.view.targets[0].node.Name), w)
 	}
 	if p.watchAgain(t, a) == w {
 		t.Error("the session does not forget a watch that all have given back")
@@ -114,10 +114,10 @@ func TestWatchOfUnreadableNodeIsForgotten(t *testing.T) {
 	a.waiting.asks = false // the timer is that of the check after a session timeout
 	a.waiting.ring(a.wake)
 	noError(t, a.run(patience(t)))
-	again, err := plumbing.Of(a.s).StartWatches(patience(t), node)
+	again, err := a.s.StartWatches(patience(t), node)
 	noError(t, err)
 	// ZooKeeper 3.4 does tell.
-	if event := w.Event(); again[0] == w || event != plumbing.WatchBroken && event != plumbing.WatchDeleted {
+	if event := w.Event(); again[0] == w || event != core.WatchBroken && event != core.WatchDeleted {
 		t.Errorf("the watch on the node that is gone has stayed: %v", event)
 	}
 	giveBack(t, a.hold(patience(t)))
@@ -136,7 +136,7 @@ func TestWatchIsGivenBackAtGrant(t *testing.T) {
 	noError(t, err)
 	ended(t, a.own)
 	noError(t, a.run(patience(t)))
-	again, err := plumbing.Of(a.s).StartWatches(patience(t), node)
+	again, err := a.s.StartWatches(patience(t), node)
 	noError(t, err)
 	if again[0] == w {
 		t.Error("the watch on the node that is gone has stayed")

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 )
 
 // A wait needs watches on several nodes, and nothing else as long as it is short. One request sets them. A wait
@@ -20,7 +20,7 @@ const askAfter = 20 * time.Millisecond
 
 // watch sets watches on our own node, on the configuration, and on the targets. It returns those on the targets,
 // with nil for a node that is gone.
-func (a *attempt) watch(ctx context.Context, targets []blocker) ([]plumbing.Watch, error) {
+func (a *attempt) watch(ctx context.Context, targets []blocker) ([]*core.Watch, error) {
 	if a.asksAtOnce() {
 		return a.watchAndAsk(ctx, targets)
 	}
@@ -36,12 +36,12 @@ func (a *attempt) watch(ctx context.Context, targets []blocker) ([]plumbing.Watc
 //   - The last watches were lost. Perhaps the server does not set any by the other request.
 func (a *attempt) asksAtOnce() bool {
 	return a.r.Revoked != nil || a.r.Kind.configuration != nil ||
-		a.slack > 0 || a.own != nil && a.own.Event() == plumbing.WatchBroken
+		a.slack > 0 || a.own != nil && a.own.Event() == core.WatchBroken
 }
 
 // watchOnly sets the watches by one request, and does not wait for the answer: see await.
-func (a *attempt) watchOnly(ctx context.Context, targets []blocker) ([]plumbing.Watch, error) {
-	watches := make([]plumbing.Watch, 1+len(targets))
+func (a *attempt) watchOnly(ctx context.Context, targets []blocker) ([]*core.Watch, error) {
+	watches := make([]*core.Watch, 1+len(targets))
 	var paths []string
 	var at []int
 	for i := range watches {
@@ -54,7 +54,7 @@ func (a *attempt) watchOnly(ctx context.Context, targets []blocker) ([]plumbing.
 		}
 	}
 	if len(paths) > 0 {
-		set, err := plumbing.Of(a.s).StartWatches(ctx, paths...)
+		set, err := a.s.StartWatches(ctx, paths...)
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +80,7 @@ func (a *attempt) giveBack(next *view) {
 			continue
 		}
 		if w := a.view.watches[i]; next.watchOn(b.node.Name) != w {
-			plumbing.Of(a.s).GiveBack(path.Join(a.q.dir, b.node.Name), w)
+			a.s.GiveBack(path.Join(a.q.dir, b.node.Name), w)
 		} else {
 			next.targets[next.target(b.node.Name)].bare = true
 		}
@@ -97,7 +97,7 @@ func (a *attempt) ask(ctx context.Context) error {
 	}
 	name, w := a.view.targets[i].node.Name, a.view.watches[i]
 	for _, node := range []string{a.path, path.Join(a.q.dir, name)} {
-		if _, err := plumbing.Of(a.s).StartWatch(ctx, node); err != nil { // shares the watch
+		if _, err := a.s.StartWatch(ctx, node); err != nil { // shares the watch
 			return err
 		}
 	}
@@ -113,7 +113,7 @@ func (a *attempt) ask(ctx context.Context) error {
 
 // answered waits for the answer to what ask has asked about a node. It returns nil if the node is gone, or if a watch
 // ends before.
-func (a *attempt) answered(ctx context.Context, w plumbing.Watch) (*zk.Stat, error) {
+func (a *attempt) answered(ctx context.Context, w *core.Watch) (*zk.Stat, error) {
 	if !w.Answered() && !stands(w) {
 		return nil, nil
 	}
@@ -130,7 +130,7 @@ func (a *attempt) answered(ctx context.Context, w plumbing.Watch) (*zk.Stat, err
 		return nil, a.s.Err()
 	}
 	_, stat, err := w.Result()
-	if errors.Is(err, zk.ErrNoNode) || plumbing.Uncertain(err) {
+	if errors.Is(err, zk.ErrNoNode) || core.Uncertain(err) {
 		return nil, nil // the watch has ended
 	}
 	return stat, err
@@ -145,17 +145,17 @@ func poke(ch chan<- struct{}) {
 }
 
 // watchAndAsk sends all requests for watches together, and waits for their answers.
-func (a *attempt) watchAndAsk(ctx context.Context, targets []blocker) ([]plumbing.Watch, error) {
-	own, err := plumbing.Of(a.s).StartWatch(ctx, a.path)
+func (a *attempt) watchAndAsk(ctx context.Context, targets []blocker) ([]*core.Watch, error) {
+	own, err := a.s.StartWatch(ctx, a.path)
 	if err != nil {
 		return nil, err
 	}
 	if a.r.Kind.configuration != nil {
-		if a.configW, err = plumbing.Of(a.s).StartWatch(ctx, a.q.dir); err != nil {
+		if a.configW, err = a.s.StartWatch(ctx, a.q.dir); err != nil {
 			return nil, err
 		}
 	}
-	watches := make([]plumbing.Watch, len(targets))
+	watches := make([]*core.Watch, len(targets))
 	for i, b := range targets {
 		if watches[i], err = a.watchAhead(ctx, b.node.Name); err != nil {
 			return nil, err
@@ -168,7 +168,7 @@ func (a *attempt) watchAndAsk(ctx context.Context, targets []blocker) ([]plumbin
 }
 
 // settleOwn waits for the answers about our own node and the configuration.
-func (a *attempt) settleOwn(ctx context.Context, own plumbing.Watch) error {
+func (a *attempt) settleOwn(ctx context.Context, own *core.Watch) error {
 	_, stat, err := a.settle(ctx, own)
 	if errors.Is(err, zk.ErrNoNode) {
 		return errDeleted
@@ -193,7 +193,7 @@ func (a *attempt) settleOwn(ctx context.Context, own plumbing.Watch) error {
 }
 
 // settleAhead waits for the answers about the targets.
-func (a *attempt) settleAhead(ctx context.Context, targets []blocker, watches []plumbing.Watch) error {
+func (a *attempt) settleAhead(ctx context.Context, targets []blocker, watches []*core.Watch) error {
 	for i, w := range watches {
 		_, stat, err := a.settle(ctx, w)
 		switch {
@@ -210,20 +210,20 @@ func (a *attempt) settleAhead(ctx context.Context, targets []blocker, watches []
 }
 
 // watchAhead returns a watch on a node ahead, and asks for its data unless that is known.
-func (a *attempt) watchAhead(ctx context.Context, name string) (plumbing.Watch, error) {
+func (a *attempt) watchAhead(ctx context.Context, name string) (*core.Watch, error) {
 	if w := a.lastWatch(name); w != nil && w.Answered() {
 		return w, nil
 	}
-	return plumbing.Of(a.s).StartWatch(ctx, path.Join(a.q.dir, name))
+	return a.s.StartWatch(ctx, path.Join(a.q.dir, name))
 }
 
 // lastWatch returns the watch of the last wait on our node or one ahead if it is pending, or has told that the
 // node is gone, otherwise nil. The last listing may still show a node that is gone: the two answers cross when
 // a holder leaves at once. To ask again would cost a round trip.
-func (a *attempt) lastWatch(name string) plumbing.Watch {
+func (a *attempt) lastWatch(name string) *core.Watch {
 	if w := a.view.watchOn(name); w != nil {
 		switch w.Event() {
-		case plumbing.WatchPending, plumbing.WatchDeleted:
+		case core.WatchPending, core.WatchDeleted:
 			return w
 		}
 	}
@@ -231,7 +231,7 @@ func (a *attempt) lastWatch(name string) plumbing.Watch {
 }
 
 // settle waits for the answer to a StartWatch.
-func (a *attempt) settle(ctx context.Context, w plumbing.Watch) ([]byte, *zk.Stat, error) {
+func (a *attempt) settle(ctx context.Context, w *core.Watch) ([]byte, *zk.Stat, error) {
 	if err := a.until(ctx, w.Ready()); err != nil {
 		return nil, nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -23,7 +23,7 @@ func TestNearestACL(t *testing.T) {
 	for identity, want := range map[string][]zk.ACL{"user:secret": all, "reader:secret": hidden, "nobody:secret": nil} {
 		for chroot, path := range map[string]string{"": root + "/a/b", root: "/", root + "/a": "/b/c"} {
 			m := testserver.Connect(t, servers+chroot, session.WithAuth("digest", []byte(identity)))
-			at, got, err := plumbing.Of(testserver.Session(t, m)).NearestACL(ctx, path)
+			at, got, err := (*core.Session)(testserver.Session(t, m)).NearestACL(ctx, path)
 			if want == nil {
 				wantErr(t, identity, err, zk.ErrNoAuth)
 			} else {
@@ -35,12 +35,12 @@ func TestNearestACL(t *testing.T) {
 		}
 	}
 	s := testserver.Session(t, testserver.Connect(t, servers))
-	at, got, err := plumbing.Of(s).NearestACL(ctx, testserver.Path(t))
+	at, got, err := (*core.Session)(s).NearestACL(ctx, testserver.Path(t))
 	must(t, err)
 	if diff := cmp.Diff(zk.WorldACL(zk.PermAll), got); diff != "" || at != "/" {
 		t.Errorf("the list at %s differs (-want +got):\n%s", at, diff)
 	}
-	_, _, err = plumbing.Of(s).NearestACL(ctx, "a")
+	_, _, err = (*core.Session)(s).NearestACL(ctx, "a")
 	wantErr(t, "bad path", err, session.ErrInvalid)
 }
 
@@ -50,20 +50,20 @@ func TestSetACL(t *testing.T) {
 	m := testserver.Connect(t, testserver.Server(t).ConnectString(), session.WithAuth("digest", []byte("user:secret")))
 	s, want := testserver.Session(t, m), zk.DigestACL(zk.PermAll, "user", "secret")
 	given := zk.AuthACL(zk.PermAll)
-	plumbing.OfManager(m).SetACL(given)
+	(*core.Manager)(m).SetACL(given)
 	given[0] = zk.WorldACL(zk.PermAll)[0]
-	must(t, plumbing.Of(s).MakeParents(ctx, root))
+	must(t, (*core.Session)(s).MakeParents(ctx, root))
 	_, err := s.Create(ctx, root+"/created", nil, session.Ephemeral)
 	must(t, err)
 	_, err = s.Multi(ctx, &zk.CreateRequest{Path: root + "/multi"})
 	must(t, err)
-	c, err := plumbing.Of(s).StartCreate(ctx, nil, root+"/number", nil, zk.FlagEphemeralSequential)
+	c, err := (*core.Session)(s).StartCreate(ctx, nil, root+"/number", nil, core.EphemeralSequential)
 	must(t, err)
 	<-c.Done()
 	number, err := c.Result()
 	must(t, err)
 	for _, path := range []string{root, root + "/created", root + "/multi", number} {
-		at, got, err := plumbing.Of(s).NearestACL(ctx, path)
+		at, got, err := (*core.Session)(s).NearestACL(ctx, path)
 		must(t, err)
 		if diff := cmp.Diff(want, got); diff != "" || at != path {
 			t.Errorf("%s: the list at %s differs (-want +got):\n%s", path, at, diff)

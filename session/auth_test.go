@@ -13,7 +13,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/internal/wire"
@@ -38,7 +38,7 @@ func TestAuthAndACL(t *testing.T) {
 	wantErr(t, "a stranger's listing", err, zk.ErrNoAuth)
 	_, err = stranger.Create(ctx, d+"/m", nil, session.Ephemeral)
 	wantErr(t, "a stranger's create", err, zk.ErrNoAuth)
-	removal := plumbing.Of(stranger).Remove(t.Context(), d+"/n")
+	removal := (*core.Session)(stranger).Remove(t.Context(), d+"/n")
 	within(t, removal.Done(), "the end of a removal that is refused")
 	wantErr(t, "a stranger's removal", removal.Err(), zk.ErrNoAuth)
 
@@ -100,7 +100,7 @@ func TestAuthBeforeAllElse(t *testing.T) {
 		default:
 		}
 		if _, err := s.Create(ctx, d+"/n", nil, session.Persistent); err != nil &&
-			!errors.Is(err, zk.ErrNodeExists) && !plumbing.Uncertain(err) {
+			!errors.Is(err, zk.ErrNodeExists) && !core.Uncertain(err) {
 			t.Fatal(err)
 		}
 		if _, _, err := s.Get(ctx, d); err != nil {

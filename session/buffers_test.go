@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -59,7 +59,7 @@ func TestBuffersAreTheCallersAgain(t *testing.T) {
 			return err
 		},
 		"start create": func(ctx context.Context, s *session.Session, data []byte) error {
-			_, err := plumbing.Of(s).StartCreate(ctx, nil, "/new", data, zk.FlagPersistent)
+			_, err := (*core.Session)(s).StartCreate(ctx, nil, "/new", data, core.Persistent)
 			return err
 		},
 		"multi": func(ctx context.Context, s *session.Session, data []byte) error {

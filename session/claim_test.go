@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -16,9 +16,9 @@ import (
 const claimTimeout = 20 * time.Second // no session may be lost
 
 // claimed makes a node, and returns the claim of s to it and its stat.
-func claimed(t *testing.T, s *session.Session, node string) (plumbing.Claim, *zk.Stat) {
+func claimed(t *testing.T, s *session.Session, node string) (*core.Claim, *zk.Stat) {
 	t.Helper()
-	c, err := plumbing.Of(s).Claim(patient(t), node)
+	c, err := (*core.Session)(s).Claim(patient(t), node)
 	must(t, err)
 	_, err = s.Create(patient(t), node, nil, session.Ephemeral)
 	must(t, err)
@@ -34,12 +34,12 @@ func claimed(t *testing.T, s *session.Session, node string) (plumbing.Claim, *zk
 func TestClaim(t *testing.T) {
 	_, m, s := behindProxy(t, claimTimeout)
 	const node = "/claim"
-	c, err := plumbing.Of(s).Claim(patient(t), node)
+	c, err := (*core.Session)(s).Claim(patient(t), node)
 	must(t, err)
-	if _, ok := plumbing.Of(s).TryClaim(node); ok {
+	if _, ok := (*core.Session)(s).TryClaim(node); ok {
 		t.Error("claimed twice")
 	}
-	other, ok := plumbing.Of(s).TryClaim(node + "s")
+	other, ok := (*core.Session)(s).TryClaim(node + "s")
 	if !ok {
 		t.Error("the claim to one path is in the way at another")
 	}
@@ -47,7 +47,7 @@ func TestClaim(t *testing.T) {
 	ended, cancel := context.WithCancel(patient(t))
 	got := make(chan error, 2)
 	claim := func(ctx context.Context) {
-		c, err := plumbing.Of(s).Claim(ctx, node)
+		c, err := (*core.Session)(s).Claim(ctx, node)
 		if err == nil {
 			defer c.End()
 		}
@@ -59,10 +59,10 @@ func TestClaim(t *testing.T) {
 	go claim(patient(t))
 	c.End()
 	must(t, within(t, got, "the next claim"))
-	_, err = plumbing.Of(s).Claim(patient(t), "claim")
+	_, err = (*core.Session)(s).Claim(patient(t), "claim")
 	wantErr(t, "Claim of a bad path", err, session.ErrInvalid)
 
-	c, err = plumbing.Of(s).Claim(patient(t), node)
+	c, err = (*core.Session)(s).Claim(patient(t), node)
 	must(t, err)
 	defer c.End()
 	go claim(patient(t))
@@ -136,7 +136,7 @@ func TestClaimRemove(t *testing.T) {
 			if err != nil || there != c.stays {
 				t.Errorf("there is a node: %v (%v), want %v", there, err, c.stays)
 			}
-			again, ok := plumbing.Of(s).TryClaim(node)
+			again, ok := (*core.Session)(s).TryClaim(node)
 			if !ok {
 				t.Fatal("the claim goes on after the removal")
 			}

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
@@ -60,7 +60,7 @@ func makeDirectories(t *testing.T, s *session.Session, n int) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
-			if err := plumbing.Of(s).MakeParents(ctx, fmt.Sprintf("/locks%d/a", i)); err != nil {
+			if err := (*core.Session)(s).MakeParents(ctx, fmt.Sprintf("/locks%d/a", i)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -109,7 +109,7 @@ func TestHangUpsNowAndThen(t *testing.T) {
 		for i := range 10 {
 			creates := zktest.Any(zktest.OpCreateContainer)
 			first, second := srv.CutBefore(creates), srv.CutBefore(creates)
-			must(t, plumbing.Of(s).MakeParents(t.Context(), fmt.Sprintf("/now-and-then/%d", i)))
+			must(t, (*core.Session)(s).MakeParents(t.Context(), fmt.Sprintf("/now-and-then/%d", i)))
 			if n := srv.Count(zktest.On(zktest.OpCreate, "/now")); n > 0 {
 				t.Fatalf("after %d times: %d persistent nodes", i, n)
 			}
@@ -131,7 +131,7 @@ func TestContainerCreateIsAlone(t *testing.T) {
 		<-held.Hit()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		wantErr(t, "a second one", plumbing.Of(s).MakeParents(ctx, "/second"), context.DeadlineExceeded)
+		wantErr(t, "a second one", (*core.Session)(s).MakeParents(ctx, "/second"), context.DeadlineExceeded)
 		if n := srv.Count(zktest.Any(zktest.OpCreateContainer)); n != 1 {
 			t.Errorf("%d creates of containers", n)
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -35,7 +35,7 @@ func newUndoing(t *testing.T, opts ...session.Option) *undoing {
 	opts = append(opts, session.WithLogger(slog.New(slog.NewTextHandler(&u.log, nil))))
 	_, u.s = virtually(t, "h:1", u.Dialer(), opts...)
 	_, u.other = virtually(t, "h:1", u.Dialer())
-	must(t, plumbing.Of(u.s).MakeParents(t.Context(), "/d"))
+	must(t, (*core.Session)(u.s).MakeParents(t.Context(), "/d"))
 	return u
 }
 
@@ -141,7 +141,7 @@ func TestUndoLeavesOthersAlone(t *testing.T) {
 			make(u.s, "/d/n-", "x", session.PersistentSequential)
 			f := u.CutAfterCommit(zktest.On(zktest.OpCreate, "/d/n-"))
 			_, err := u.s.Create(t.Context(), "/d/n-", []byte("y"), session.EphemeralSequential) // its caller gets that error
-			if <-f.Hit(); !plumbing.Uncertain(err) {
+			if <-f.Hit(); !core.Uncertain(err) {
 				t.Fatal(err)
 			}
 			before := u.children(t)
@@ -167,7 +167,7 @@ func TestUndoDeletesOneOfEqualNodes(t *testing.T) {
 		for _, data := range []string{"y", "y", "x", "y"} { // their callers get the error of a lost reply, and may look for the nodes
 			f := u.CutAfterCommit(zktest.On(zktest.OpCreate, "/d/n-"))
 			_, err := u.s.Create(t.Context(), "/d/n-", []byte(data), session.EphemeralSequential)
-			if !plumbing.Uncertain(err) {
+			if !core.Uncertain(err) {
 				t.Fatal(err)
 			}
 			<-f.Hit()

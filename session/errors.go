@@ -1,125 +1,31 @@
 package session
 
-import (
-	"errors"
-	"fmt"
-	"time"
-
-	"github.com/go-zookeeper/zk"
-)
+import "github.com/turnstile-go/turnstile/internal/core"
 
 var (
 	// ErrLost is returned by everything that depends on a session, once the session cannot be
 	// trusted any more. Either the server has expired it, or the server could have expired it by
 	// now, or (with [WithLossOnSuspend]) the connection broke.
-	ErrLost = errors.New("lost")
-
+	ErrLost = core.ErrLost
 	// ErrClosed is returned by calls on a closed [Manager] and on its sessions.
-	ErrClosed = errors.New("session manager closed")
-
+	ErrClosed = core.ErrClosed
 	// ErrTooManyNodes is returned by a create of an ephemeral node, and so by a lock, if the session has no room for
 	// the node: it owns as many as [WithMaxNodes] allows, or their paths are as long as [WithMaxNodeBytes] allows. The
 	// text says which. Nodes that are being created count, and so do nodes whose create was not answered. If deletes of
 	// this process are in flight that will make enough room, the call waits for them, and does not fail. Nothing was sent.
-	ErrTooManyNodes = errors.New("too many ephemeral nodes in one session")
-
+	ErrTooManyNodes = core.ErrTooManyNodes
 	// ErrTooLong is returned by a read whose answer has more than 64 MiB, and by a request that is
 	// probably longer than the server takes (jute.maxbuffer): three connections in a row were lost
 	// when it was sent. In the second case the error matches [zk.ErrConnectionClosed] too, because
 	// the server could have carried the request out.
-	ErrTooLong = errors.New("too long")
-
+	ErrTooLong = core.ErrTooLong
 	// ErrUnimplemented is returned if the server does not implement a request. Servers do not
 	// create nodes with a TTL unless that is enabled on them (extendedTypesEnabled), and
 	// ZooKeeper before 3.5.1 has no containers. Many servers close the connection after they
 	// have said so.
-	ErrUnimplemented = errors.New("the server does not implement this request")
-
+	ErrUnimplemented = core.ErrUnimplemented
 	// ErrInvalid is returned, before any I/O, for a path, connect string, option or argument that
 	// cannot work. The text says what is wrong with it. It is also returned for as long as the servers grant a
 	// session timeout that is too short for locks: see [WithMargin].
-	ErrInvalid = errors.New("invalid argument")
+	ErrInvalid = core.ErrInvalid
 )
-
-// lossReason is why a session ended.
-type lossReason string
-
-// Error is the text for people. The error of a session wraps it.
-func (r lossReason) Error() string { return string(r) }
-
-// ErrorType is the value of error.type for telemetry.
-func (r lossReason) ErrorType() string {
-	switch r {
-	case lossExpired:
-		return "session_expired"
-	case lossClock:
-		return "session_uncertain"
-	case lossReplaced:
-		return "session_replaced"
-	case lossSuspend:
-		return "session_suspended"
-	}
-	return "_OTHER"
-}
-
-const (
-	lossExpired  lossReason = "expired by the server"
-	lossClock    lossReason = "no answer through the leader for so long that the servers may have expired it"
-	lossReplaced lossReason = "another session answered on the connection"
-	lossSuspend  lossReason = "connection lost, and WithLossOnSuspend is set"
-)
-
-// refusal is the error when the servers refuse an identity. It has the scheme only, because the
-// credential is a secret.
-type refusal struct{ scheme string }
-
-func (r *refusal) Error() string {
-	return fmt.Sprintf("the server refuses the identity of scheme %q: %v", r.scheme, zk.ErrAuthFailed)
-}
-
-func (r *refusal) Unwrap() error { return zk.ErrAuthFailed }
-
-// endError is the error of a session that was lost.
-type endError struct {
-	id  int64
-	why error
-}
-
-func (e *endError) Error() string {
-	return fmt.Sprintf("session %s: %v: %v", sessionID(e.id), ErrLost, e.why)
-}
-
-func (e *endError) Unwrap() []error { return []error{ErrLost, e.why} }
-
-func lossError(id int64, why error) error { return &endError{id, why} }
-
-// reasonOf returns why a session was lost, for texts that name the session already.
-func reasonOf(err error) error {
-	var end *endError
-	if errors.As(err, &end) {
-		return end.why
-	}
-	return err
-}
-
-func closedError(id int64) error {
-	return fmt.Errorf("session %s: %w", sessionID(id), ErrClosed)
-}
-
-// sessionID returns a session id as the servers log it.
-func sessionID(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }
-
-// errSilence is the reason for cutting a connection on which an answer is due.
-func errSilence(d time.Duration) error {
-	return fmt.Errorf("no answer for %v, so this side cut the connection", d.Round(time.Millisecond))
-}
-
-// errLongAnswer is the reason for cutting a connection on which one answer takes too long.
-func errLongAnswer(d time.Duration) error {
-	return fmt.Errorf("one answer has taken %v, so this side cut the connection to save the session",
-		d.Round(time.Millisecond))
-}
-
-func invalidf(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
-}

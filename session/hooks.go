@@ -1,146 +1,25 @@
 package session
 
-import (
-	"context"
-	"sync"
-	"sync/atomic"
+import "github.com/turnstile-go/turnstile/hooks"
+
+// The hooks of [WithTrace], what they are told, and the states of a manager: see package hooks.
+type (
+	Trace         = hooks.Trace
+	RequestInfo   = hooks.RequestInfo
+	RetryInfo     = hooks.RetryInfo
+	WatchInfo     = hooks.WatchInfo
+	AcquireInfo   = hooks.AcquireInfo
+	AcquireResult = hooks.AcquireResult
+	HoldInfo      = hooks.HoldInfo
+	State         = hooks.State
+	Change        = hooks.Change
 )
 
-// hooks are the hooks of a manager: those of WithTrace, and those that package plumbing adds later.
-// Several sets of hooks are combined to one.
-type hooks struct {
-	calls userCalls // of all of them
-	late  hookQueue
-
-	adding sync.Mutex
-	now    atomic.Pointer[Trace]
-}
-
-// load returns the hooks to call. They do not change: hooks that are added later make a new Trace.
-func (h *hooks) load() *Trace {
-	if t := h.now.Load(); t != nil {
-		return t
-	}
-	return &noHooks
-}
-
-var noHooks Trace
-
-// add adds hooks, which are called after those that are there. It returns their State hook, which gets its
-// changes as every subscriber does.
-func (h *hooks) add(t Trace) (state func(Change)) {
-	h.adding.Lock()
-	defer h.adding.Unlock()
-	t = h.calls.guard(t)
-	all := combine(*h.load(), t)
-	h.now.Store(&all)
-	return t.State
-}
-
-// combine returns hooks that call those of a, and then those of b with the context that a
-// returned. The functions that they return are called in the opposite order, like deferred calls.
-// State is not combined: each State hook is a subscriber of its own.
-func combine(a, b Trace) Trace {
-	return Trace{
-		Traceparent: firstWord(a.Traceparent, b.Traceparent),
-		Request:     nest(a.Request, b.Request),
-		Watch:       nest(a.Watch, b.Watch),
-		Acquire:     nest(a.Acquire, b.Acquire),
-		Release:     nestRelease(a.Release, b.Release),
-		Hold:        nestHold(a.Hold, b.Hold),
-		Loss:        bothLosses(a.Loss, b.Loss),
-		Retry:       bothRetries(a.Retry, b.Retry),
-	}
-}
-
-func firstWord(a, b func(context.Context) string) func(context.Context) string {
-	if a == nil || b == nil {
-		return either(a == nil, a, b)
-	}
-	return func(ctx context.Context) string {
-		if word := a(ctx); word != "" {
-			return word
-		}
-		return b(ctx)
-	}
-}
-
-// beginHook is the type of the hooks that begin something.
-type beginHook[I, R any] = func(context.Context, I) (context.Context, func(R))
-
-func nest[I, R any](a, b beginHook[I, R]) beginHook[I, R] {
-	if a == nil || b == nil {
-		return either(a == nil, a, b)
-	}
-	return func(ctx context.Context, info I) (context.Context, func(R)) {
-		ctx, endA := a(ctx, info)
-		ctx, endB := b(ctx, info)
-		return ctx, inTurn(endB, endA)
-	}
-}
-
-type releaseHook = func(ctx, holder context.Context, h HoldInfo) (context.Context, func(error))
-
-func nestRelease(a, b releaseHook) releaseHook {
-	if a == nil || b == nil {
-		return either(a == nil, a, b)
-	}
-	return func(ctx, holder context.Context, h HoldInfo) (context.Context, func(error)) {
-		ctx, endA := a(ctx, holder, h)
-		ctx, endB := b(ctx, holder, h)
-		return ctx, inTurn(endB, endA)
-	}
-}
-
-type holdHook = func(context.Context, HoldInfo) func(error)
-
-func nestHold(a, b holdHook) holdHook {
-	if a == nil || b == nil {
-		return either(a == nil, a, b)
-	}
-	return func(ctx context.Context, h HoldInfo) func(error) {
-		endA := a(ctx, h)
-		return inTurn(b(ctx, h), endA)
-	}
-}
-
-// inTurn returns a function that calls both, of which either may be nil.
-func inTurn[R any](first, second func(R)) func(R) {
-	if first == nil || second == nil {
-		return either(first == nil, first, second)
-	}
-	return func(r R) {
-		first(r)
-		second(r)
-	}
-}
-
-type lossHook = func(context.Context, HoldInfo, error)
-
-func bothLosses(a, b lossHook) lossHook {
-	if a == nil || b == nil {
-		return either(a == nil, a, b)
-	}
-	return func(ctx context.Context, h HoldInfo, cause error) {
-		a(ctx, h, cause)
-		b(ctx, h, cause)
-	}
-}
-
-func bothRetries(a, b func(context.Context, RetryInfo)) func(context.Context, RetryInfo) {
-	if a == nil || b == nil {
-		return either(a == nil, a, b)
-	}
-	return func(ctx context.Context, r RetryInfo) {
-		a(ctx, r)
-		b(ctx, r)
-	}
-}
-
-// either returns b if a is missing, otherwise a.
-func either[F any](missing bool, a, b F) F {
-	if missing {
-		return b
-	}
-	return a
-}
+// The states of a [Manager].
+const (
+	Connecting = hooks.Connecting
+	Connected  = hooks.Connected
+	Suspended  = hooks.Suspended
+	Lost       = hooks.Lost
+	Closed     = hooks.Closed
+)

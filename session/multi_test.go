@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -18,7 +18,7 @@ func TestMultiGuarded(t *testing.T) {
 	root := testserver.Path(t)
 	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()+root))
 	ctx := patient(t)
-	must(t, plumbing.Of(s).MakeParents(ctx, "/d"))
+	must(t, (*core.Session)(s).MakeParents(ctx, "/d"))
 	guard, err := s.Create(ctx, "/d/guard", nil, session.Ephemeral)
 	must(t, err)
 	check := &zk.CheckVersionRequest{Path: guard, Version: 0}
@@ -47,8 +47,8 @@ func TestMultiLostReply(t *testing.T) {
 	wantErr(t, "multi", err, zk.ErrConnectionClosed)
 	within(t, f.Hit(), "the cut")
 	must(t, s.Sync(ctx, d))
-	if names := testserver.Children(t, d); len(names) != 1 || !plumbing.Uncertain(err) {
-		t.Errorf("nodes %v, uncertain %v", names, plumbing.Uncertain(err))
+	if names := testserver.Children(t, d); len(names) != 1 || !core.Uncertain(err) {
+		t.Errorf("nodes %v, uncertain %v", names, core.Uncertain(err))
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math"
 	"net"
-	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -15,125 +14,30 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/wire"
-)
-
-// Defaults of the options.
-const (
-	defaultTimeout      = 10 * time.Second
-	defaultMaxNodes     = 8192
-	defaultMaxNodeBytes = 1 << 20
-
-	// Full jitter: a wait is drawn from zero to a bound. The bound doubles from 50 ms to half the
-	// session timeout, or to 15 s if that is less. So a client without a connection
-	// dials less often than it would send heartbeats. While a session is at stake, waits
-	// between dials are shorter: see pace. ExponentialBackOff draws from 0 to twice its interval.
-	defaultRetryFirst = 50 * time.Millisecond
-	defaultRetryMax   = 15 * time.Second
-
-	// A slow dial does not delay the others, which begin beside it.
-	defaultConnectMax = 15 * time.Second
 )
 
 // Option changes what [Connect] and [Open] do. A bad value makes them fail before any I/O, with an
 // error that matches [ErrInvalid].
-type Option interface{ apply(*config) error }
+type Option interface{ apply(c *core.Config) error }
 
-type option func(*config) error
+type option func(*core.Config) error
 
-func (o option) apply(c *config) error { return o(c) }
+func (o option) apply(c *core.Config) error { return o(c) }
 
-// config is the result of all options. Only its hooks change later, and in tests the window.
-type config struct {
-	servers []hostPort
-	chroot  string
-
-	timeout        time.Duration
-	margin         time.Duration // 0: a tenth of the negotiated timeout
-	connectTimeout time.Duration
-	tick           time.Duration // 0: not told
-	maxNodes       int
-	maxNodeBytes   int
-	window         atomic.Int32 // 0, or what SetWindow has set
-	lossOnSuspend  bool
-	name           string // of the ensemble; "": its servers
-
-	retry  func() backoff.BackOff
-	auths  []wire.Identity
-	acl    atomic.Pointer[[]zk.ACL]
-	tls    *tls.Config
-	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
-	log    *slog.Logger
-	lines  *logbook.Queue // of log
-	trace  hooks
-	states []func(Change) // the State hooks
-
-	lookup func(ctx context.Context, host string) ([]string, error) // nil: that of package net; for tests
-}
-
-func newConfig(servers string, opts []Option) (*config, error) {
-	c := &config{
-		timeout:  defaultTimeout,
-		maxNodes: defaultMaxNodes, maxNodeBytes: defaultMaxNodeBytes,
-		log: slog.Default(),
-	}
-	c.setACL(zk.WorldACL(zk.PermAll))
-	var errs []error
-	var err error
-	if c.servers, c.chroot, err = parseConnectString(servers); err != nil {
-		errs = append(errs, err)
-	}
+// newConfig returns the result of all options. Its error names everything that is wrong.
+func newConfig(servers string, opts []Option) (*core.Config, error) {
+	c, err := core.NewConfig(servers)
+	errs := []error{err}
 	for _, o := range opts {
 		if o == nil {
-			errs = append(errs, invalidf("nil option"))
+			errs = append(errs, core.Invalidf("nil option"))
 			continue
 		}
 		errs = append(errs, o.apply(c))
 	}
-	if c.margin >= c.timeout {
-		errs = append(errs, invalidf("margin %v is not below the session timeout %v", c.margin, c.timeout))
-	}
-	errs = append(errs, c.checkLease())
-	if c.connectTimeout == 0 {
-		c.connectTimeout = min(c.timeout, defaultConnectMax)
-	}
-	c.log, c.lines = logbook.Queued(c.log)
-	c.trace.calls.log, c.trace.late.log = c.log, c.log
-	defaults := func() backoff.BackOff { return defaultRetry(c.timeout) }
-	if users := c.retry; users != nil {
-		c.retry = c.trace.calls.guardedRetry(users, defaults)
-	} else {
-		c.retry = defaults
-	}
-	return c, errors.Join(errs...)
-}
-
-// checkLease fails if the options alone tell that every session which owns a node would be lost. Without
-// the tick they do not tell, because the servers grant no less than two ticks. So a session is checked
-// again when it is granted: see Session.grant.
-func (c *config) checkLease() error {
-	if c.tick == 0 || c.margin >= c.timeout {
-		return nil
-	}
-	timeout, half := max(c.timeout, 2*c.tick), c.tick/2
-	margin, ok := wire.Margin(c.margin, timeout, half)
-	if ok && (c.margin == 0 || margin == c.margin) {
-		return nil
-	}
-	if c.margin > 0 {
-		margin = c.margin
-	}
-	return invalidf("%v (WithTimeout, WithMargin, WithTickTime)", &shortLease{timeout, margin, half})
-}
-
-func defaultRetry(timeout time.Duration) backoff.BackOff {
-	return &backoff.ExponentialBackOff{
-		InitialInterval:     defaultRetryFirst / 2,
-		MaxInterval:         min(defaultRetryMax, timeout/2) / 2,
-		Multiplier:          2,
-		RandomizationFactor: 1,
-	}
+	return c, errors.Join(append(errs, c.Finish())...)
 }
 
 // WithTimeout asks the servers for a session timeout. They may grant another: see [Session.Timeout]. A
@@ -143,11 +47,11 @@ func defaultRetry(timeout time.Duration) backoff.BackOff {
 // The timeout has to leave room for heartbeats: see [WithMargin]. With the default margin it has to be
 // longer than 0.53 s, or less if the tick is told and short. Default: 10 s.
 func WithTimeout(d time.Duration) Option {
-	return option(func(c *config) error {
+	return option(func(c *core.Config) error {
 		if d < time.Millisecond || d > math.MaxInt32*time.Millisecond {
-			return invalidf("session timeout %v is not between 1 ms and %v", d, math.MaxInt32*time.Millisecond)
+			return core.Invalidf("session timeout %v is not between 1 ms and %v", d, math.MaxInt32*time.Millisecond)
 		}
-		c.timeout = d
+		c.Timeout = d
 		return nil
 	})
 }
@@ -161,11 +65,11 @@ func WithTimeout(d time.Duration) Option {
 // It opens a short session of its own for that. Until then it assumes that half a tick is a
 // quarter of the session timeout.
 func WithTickTime(d time.Duration) Option {
-	return option(func(c *config) error {
+	return option(func(c *core.Config) error {
 		if d < time.Millisecond || d > time.Hour {
-			return invalidf("tick %v is not between 1 ms and 1 h", d)
+			return core.Invalidf("tick %v is not between 1 ms and 1 h", d)
 		}
-		c.tick = d
+		c.Tick = d
 		return nil
 	})
 }
@@ -182,11 +86,11 @@ func WithTickTime(d time.Duration) Option {
 // for the margin, there is no session: Connect and [Manager.Session] say why, with an error that matches
 // [ErrInvalid]. Default: a tenth of the granted timeout.
 func WithMargin(d time.Duration) Option {
-	return option(func(c *config) error {
+	return option(func(c *core.Config) error {
 		if d <= 0 {
-			return invalidf("margin %v is not positive", d)
+			return core.Invalidf("margin %v is not positive", d)
 		}
-		c.margin = d
+		c.Margin = d
 		return nil
 	})
 }
@@ -197,11 +101,11 @@ func WithMargin(d time.Duration) Option {
 // other: after a second or less the manager dials another server beside it. Default: the session
 // timeout, but at most 15 s.
 func WithConnectTimeout(d time.Duration) Option {
-	return option(func(c *config) error {
+	return option(func(c *core.Config) error {
 		if d <= 0 {
-			return invalidf("connect timeout %v is not positive", d)
+			return core.Invalidf("connect timeout %v is not positive", d)
 		}
-		c.connectTimeout = d
+		c.ConnectTimeout = d
 		return nil
 	})
 }
@@ -223,14 +127,14 @@ func WithConnectTimeout(d time.Duration) Option {
 // Default: exponential with full jitter, from 50 ms to half the session timeout but at most 15 s. It never
 // stops: requests give up when their context or the session ends.
 func WithRetry(newBackOff func() backoff.BackOff) Option {
-	return option(func(c *config) error {
+	return option(func(c *core.Config) error {
 		if newBackOff == nil {
-			return invalidf("nil retry function")
+			return core.Invalidf("nil retry function")
 		}
 		if newBackOff() == nil {
-			return invalidf("a retry function that returns nil")
+			return core.Invalidf("a retry function that returns nil")
 		}
-		c.retry = newBackOff
+		c.Retry = newBackOff
 		return nil
 	})
 }
@@ -244,11 +148,11 @@ func WithRetry(newBackOff func() backoff.BackOff) Option {
 // the scheme, Connect fails with [zk.ErrAuthFailed], and a session that exists already is lost.
 // Default: none.
 func WithAuth(scheme string, credential []byte) Option {
-	return option(func(c *config) error {
+	return option(func(c *core.Config) error {
 		if scheme == "" {
-			return invalidf("empty auth scheme")
+			return core.Invalidf("empty auth scheme")
 		}
-		c.auths = append(c.auths, wire.Identity{Scheme: scheme, Credential: append([]byte(nil), credential...)})
+		c.Auths = append(c.Auths, wire.Identity{Scheme: scheme, Credential: append([]byte(nil), credential...)})
 		return nil
 	})
 }
@@ -264,11 +168,11 @@ func WithAuth(scheme string, credential []byte) Option {
 //
 // Default: everybody may do everything.
 func WithACL(acl ...zk.ACL) Option {
-	return option(func(c *config) error {
+	return option(func(c *core.Config) error {
 		if len(acl) == 0 {
-			return invalidf("empty ACL")
+			return core.Invalidf("empty ACL")
 		}
-		c.setACL(acl)
+		c.SetACL(acl)
 		return nil
 	})
 }
@@ -278,11 +182,11 @@ func WithACL(acl ...zk.ACL) Option {
 // again like a server that does not answer. Connect and [Manager.Session] report the reason when
 // their context ends. Default: plain TCP.
 func WithTLS(cfg *tls.Config) Option {
-	return option(func(c *config) error {
+	return option(func(c *core.Config) error {
 		if cfg == nil {
-			return invalidf("nil TLS config")
+			return core.Invalidf("nil TLS config")
 		}
-		c.tls = cfg.Clone()
+		c.TLS = cfg.Clone()
 		return nil
 	})
 }
@@ -294,11 +198,11 @@ func WithTLS(cfg *tls.Config) Option {
 // Default: each address is dialled by [net.Dialer]. Names are resolved again in each round
 // through the servers and after each disconnection.
 func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
-	return option(func(c *config) error {
+	return option(func(c *core.Config) error {
 		if dial == nil {
-			return invalidf("nil dialer")
+			return core.Invalidf("nil dialer")
 		}
-		c.dial = dial
+		c.Dial = dial
 		return nil
 	})
 }
@@ -320,11 +224,11 @@ func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, 
 // log it, server is a name and an address, err and cause are reasons. No line has a credential. Default:
 // [slog.Default] at the time of Connect or Open.
 func WithLogger(log *slog.Logger) Option {
-	return option(func(c *config) error {
+	return option(func(c *core.Config) error {
 		if log == nil || log.Handler() == nil {
-			return invalidf("nil logger, or one without a handler")
+			return core.Invalidf("nil logger, or one without a handler")
 		}
-		c.log = log
+		c.Log = log
 		return nil
 	})
 }
@@ -334,10 +238,8 @@ func WithLogger(log *slog.Logger) Option {
 // are called in the opposite order. Of several Traceparent hooks, the first one that returns a word
 // decides. Default: none.
 func WithTrace(t Trace) Option {
-	return option(func(c *config) error {
-		if state := c.trace.add(t); state != nil {
-			c.states = append(c.states, state)
-		}
+	return option(func(c *core.Config) error {
+		c.AddTrace(t)
 		return nil
 	})
 }
@@ -347,11 +249,11 @@ func WithTrace(t Trace) Option {
 // ensembles down. A create beyond the bound waits for nodes that are about to go, and otherwise fails with
 // [ErrTooManyNodes]. Default: 8192. [WithMaxNodeBytes] bounds the length of their paths.
 func WithMaxNodes(n int) Option {
-	return option(func(c *config) error {
+	return option(func(c *core.Config) error {
 		if n <= 0 {
-			return invalidf("max nodes %d is not positive", n)
+			return core.Invalidf("max nodes %d is not positive", n)
 		}
-		c.maxNodes = n
+		c.MaxNodes = n
 		return nil
 	})
 }
@@ -363,11 +265,11 @@ func WithMaxNodes(n int) Option {
 // of any server. A create beyond the bound waits for nodes that are about to go, and otherwise fails with
 // [ErrTooManyNodes]. Default: 1 MiB, which is 8,192 paths of 124 bytes.
 func WithMaxNodeBytes(n int) Option {
-	return option(func(c *config) error {
+	return option(func(c *core.Config) error {
 		if n <= 0 {
-			return invalidf("max node bytes %d is not positive", n)
+			return core.Invalidf("max node bytes %d is not positive", n)
 		}
-		c.maxNodeBytes = n
+		c.MaxNodeBytes = n
 		return nil
 	})
 }
@@ -376,8 +278,8 @@ func WithMaxNodeBytes(n int) Option {
 // StandardErrorPolicy. Default: a session survives a disconnection for as long as its clock is
 // certain.
 func WithLossOnSuspend() Option {
-	return option(func(c *config) error {
-		c.lossOnSuspend = true
+	return option(func(c *core.Config) error {
+		c.LossOnSuspend = true
 		return nil
 	})
 }
@@ -393,22 +295,22 @@ func WithLossOnSuspend() Option {
 //
 // Default: the servers as given to Connect, in sorted order.
 func WithName(name string) Option {
-	return option(func(c *config) error {
+	return option(func(c *core.Config) error {
 		if err := checkName(name); err != nil {
 			return err
 		}
-		c.name = name
+		c.Name = name
 		return nil
 	})
 }
 
 func checkName(name string) error {
 	if name == "" {
-		return invalidf("empty name of the ensemble")
+		return core.Invalidf("empty name of the ensemble")
 	}
 	for _, r := range name {
 		if r == '/' || r == utf8.RuneError || !unicode.IsPrint(r) {
-			return invalidf("name %q of the ensemble: want printable characters without a slash", name)
+			return core.Invalidf("name %q of the ensemble: want printable characters without a slash", name)
 		}
 	}
 	return nil

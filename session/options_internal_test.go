@@ -29,7 +29,7 @@ func TestConnectInvalid(t *testing.T) {
 		opts          []Option
 	}
 	var attempts []attempt
-	for _, s := range badConnectStrings {
+	for _, s := range []string{"", "/a", "h:0", "h 1", "h/a/", "h,zk://h"} {
 		attempts = append(attempts, attempt{fmt.Sprintf("servers %q", s), s, nil})
 	}
 	for name, o := range map[string]Option{
@@ -40,7 +40,7 @@ func TestConnectInvalid(t *testing.T) {
 		"timeout too long":   WithTimeout(math.MaxInt32*time.Millisecond + 1),
 		"margin 0":           WithMargin(0),
 		"margin -1":          WithMargin(-1),
-		"margin the timeout": WithMargin(defaultTimeout),
+		"margin the timeout": WithMargin(10 * time.Second),
 		"connect timeout 0":  WithConnectTimeout(0),
 		"connect timeout -1": WithConnectTimeout(-1),
 		"no retry":           WithRetry(nil),
@@ -97,15 +97,15 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.timeout != 10*time.Second || c.connectTimeout != c.timeout || c.maxNodes != 8192 || c.lossOnSuspend {
+	if c.Timeout != 10*time.Second || c.ConnectTimeout != c.Timeout || c.MaxNodes != 8192 || c.LossOnSuspend {
 		t.Errorf("defaults: %+v", c)
 	}
 	c, err = newConfig("h", []Option{WithTimeout(3 * time.Second), WithMargin(time.Second)})
-	if err != nil || c.connectTimeout != 3*time.Second || c.margin != time.Second {
+	if err != nil || c.ConnectTimeout != 3*time.Second || c.Margin != time.Second {
 		t.Errorf("got %+v, %v", c, err)
 	}
-	if c, err = newConfig("h", []Option{WithTimeout(time.Minute)}); err != nil || c.connectTimeout != 15*time.Second {
-		t.Errorf("connect timeout %v for a minute", c.connectTimeout)
+	if c, err = newConfig("h", []Option{WithTimeout(time.Minute)}); err != nil || c.ConnectTimeout != 15*time.Second {
+		t.Errorf("connect timeout %v for a minute", c.ConnectTimeout)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestRetryThatReturnsNil(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := c.retry().NextBackOff(); d < 0 || d > 50*time.Millisecond {
+	if d := c.Retry().NextBackOff(); d < 0 || d > 50*time.Millisecond {
 		t.Errorf("a first wait of %v", d)
 	}
 }
@@ -137,8 +137,8 @@ func TestOptionsAreCopies(t *testing.T) {
 	}
 	want := acl[0].ID
 	secret[0], acl[0].ID, cfg.ServerName = 'X', "X", "b"
-	if string(c.auths[0].Credential) != "user:password" || c.nodeACL()[0].ID != want || c.tls.ServerName != "a" {
-		t.Errorf("changed behind our back: %q %q %q", c.auths[0].Credential, c.nodeACL()[0].ID, c.tls.ServerName)
+	if string(c.Auths[0].Credential) != "user:password" || c.NodeACL()[0].ID != want || c.TLS.ServerName != "a" {
+		t.Errorf("changed behind our back: %q %q %q", c.Auths[0].Credential, c.NodeACL()[0].ID, c.TLS.ServerName)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestDefaultRetry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := c.retry()
+		b := c.Retry()
 		bound, longest := 50*time.Millisecond, time.Duration(0)
 		for i := range 200 {
 			d := b.NextBackOff()

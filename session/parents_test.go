@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
@@ -18,16 +18,16 @@ func TestMakeParents(t *testing.T) {
 	p, _, s := behindProxy(t, 10*time.Second)
 	d, ctx := testserver.Path(t), patient(t)
 	for _, dir := range []string{d + "/a/b/c", d + "/a/b/c", d + "/a", d + "/a/x", "/"} {
-		must(t, plumbing.Of(s).MakeParents(ctx, dir))
+		must(t, (*core.Session)(s).MakeParents(ctx, dir))
 		if stat, err := s.Exists(ctx, dir); err != nil || stat == nil {
 			t.Fatalf("%s: %v, %v", dir, stat, err)
 		}
 	}
 	// Making a directory twice has the effect of once, so a lost reply is not reported.
 	f := p.CutAfterCommit(zktest.Any(zktest.OpCreateContainer))
-	must(t, plumbing.Of(s).MakeParents(ctx, d+"/lost/reply"))
+	must(t, (*core.Session)(s).MakeParents(ctx, d+"/lost/reply"))
 	within(t, f.Hit(), "the cut")
-	wantErr(t, "bad path", plumbing.Of(s).MakeParents(ctx, "a"), session.ErrInvalid)
+	wantErr(t, "bad path", (*core.Session)(s).MakeParents(ctx, "a"), session.ErrInvalid)
 }
 
 func TestMakeParentsTogether(t *testing.T) {
@@ -36,7 +36,7 @@ func TestMakeParentsTogether(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 10 {
 		wg.Go(func() {
-			if err := plumbing.Of(s).MakeParents(ctx, d+"/a/b/c"); err != nil {
+			if err := (*core.Session)(s).MakeParents(ctx, d+"/a/b/c"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -49,7 +49,7 @@ func TestMakeParentsContainers(t *testing.T) {
 	longtest.Only(t)
 	s := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()))
 	d, ctx := testserver.Path(t), patient(t)
-	must(t, plumbing.Of(s).MakeParents(ctx, d+"/a"))
+	must(t, (*core.Session)(s).MakeParents(ctx, d+"/a"))
 	node, err := s.Create(ctx, d+"/a/n", nil, session.Ephemeral)
 	must(t, err)
 	must(t, s.Delete(ctx, node, -1))
@@ -71,12 +71,12 @@ func TestMakeParentsWithoutTheRight(t *testing.T) {
 	must(t, err)
 	_, err = admin.SetACL(d, read, -1)
 	must(t, err)
-	must(t, plumbing.Of(s).MakeParents(ctx, d+"/there"))
-	must(t, plumbing.Of(s).MakeParents(ctx, d+"/there/below"))
-	wantErr(t, "one that is missing", plumbing.Of(s).MakeParents(ctx, d+"/missing"), zk.ErrNoAuth)
+	must(t, (*core.Session)(s).MakeParents(ctx, d+"/there"))
+	must(t, (*core.Session)(s).MakeParents(ctx, d+"/there/below"))
+	wantErr(t, "one that is missing", (*core.Session)(s).MakeParents(ctx, d+"/missing"), zk.ErrNoAuth)
 
 	below := testserver.Session(t, testserver.Connect(t, testserver.Server(t).ConnectString()+d+"/there"))
-	must(t, plumbing.Of(below).MakeParents(ctx, "/"))
+	must(t, (*core.Session)(below).MakeParents(ctx, "/"))
 }
 
 // If the server knows no containers, directories are persistent nodes. The server hangs up on a
@@ -85,7 +85,7 @@ func TestParentsWithoutContainers(t *testing.T) {
 	srv := zktest.Start(t, zktest.NoContainers())
 	m := testserver.Connect(t, "any:2181", session.WithDialer(srv.Dialer()), session.WithTimeout(20*time.Second))
 	s := testserver.Session(t, m)
-	must(t, plumbing.Of(s).MakeParents(patient(t), "/a/b/c"))
+	must(t, (*core.Session)(s).MakeParents(patient(t), "/a/b/c"))
 	_, err := s.Create(patient(t), "/a/b/c/n", nil, session.Ephemeral)
 	must(t, err)
 }

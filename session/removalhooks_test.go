@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -70,7 +70,7 @@ func TestRemovalWithHooks(t *testing.T) {
 					if cut {
 						srv.CutAfterCommit(zktest.On(zktest.OpDelete, "/n"))
 					}
-					r := plumbing.Of(s).Remove(context.WithValue(t.Context(), callerKey{}, "caller"), "/n")
+					r := (*core.Session)(s).Remove(context.WithValue(t.Context(), callerKey{}, "caller"), "/n")
 					if !cut {
 						if _, err := s.Exists(t.Context(), "/other"); err != nil {
 							t.Fatal(err)
@@ -124,7 +124,7 @@ func TestRemovalOutlivesItsHooks(t *testing.T) {
 				if _, err := s.Create(t.Context(), "/n", nil, session.Ephemeral); err != nil {
 					t.Fatal(err)
 				}
-				r := plumbing.Of(s).Remove(t.Context(), "/n")
+				r := (*core.Session)(s).Remove(t.Context(), "/n")
 				<-r.Done()
 				if stat, err := s.Exists(t.Context(), "/n"); r.Err() != nil || err != nil || stat != nil {
 					t.Errorf("removed: %v; then %v, %v", r.Err(), stat, err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -42,7 +42,7 @@ func TestRemovalsBesideBadHooks(t *testing.T) {
 						},
 					}))
 					for _, name := range []string{"bad", "good"} {
-						var all []plumbing.Removal
+						var all []*core.Removal
 						for i := range 300 {
 							_, err := s.Create(t.Context(), fmt.Sprint("/d/", name, i), nil, session.Ephemeral)
 							must(t, err)
@@ -51,7 +51,7 @@ func TestRemovalsBesideBadHooks(t *testing.T) {
 							srv.CutBefore(func(r zktest.Request) bool { return r.Op == zktest.OpDelete })
 						}
 						for i := range 300 {
-							all = append(all, plumbing.Of(s).Remove(t.Context(), fmt.Sprint("/d/", name, i)))
+							all = append(all, (*core.Session)(s).Remove(t.Context(), fmt.Sprint("/d/", name, i)))
 						}
 						if name == "bad" && what == "block" {
 							synctest.Wait()

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -126,7 +126,7 @@ func TestChroot(t *testing.T) {
 	ctx := patient(t)
 	_, err := s.Create(ctx, "/a/node", nil, session.Ephemeral)
 	wantErr(t, "create below nothing", err, zk.ErrNoNode)
-	must(t, plumbing.Of(s).MakeParents(ctx, "/a"))
+	must(t, (*core.Session)(s).MakeParents(ctx, "/a"))
 	made, err := s.Create(ctx, "/a/node-", nil, session.EphemeralSequential)
 	must(t, err)
 	if made != "/a/node-0000000000" {
@@ -164,7 +164,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 		"delete":   func() error { return s.Delete(ctx, "/x", -1) },
 		"watch":    func() error { _, _, _, err := s.Watch(ctx, "/"); return err },
 		"multi":    func() error { _, err := s.Multi(ctx, &zk.DeleteRequest{Path: "/x"}); return err },
-		"parents":  func() error { return plumbing.Of(s).MakeParents(ctx, "/x/y") },
+		"parents":  func() error { return (*core.Session)(s).MakeParents(ctx, "/x/y") },
 	}
 	for name, call := range calls {
 		wantErr(t, name, call(), context.Canceled)

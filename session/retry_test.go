@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -60,7 +60,7 @@ func TestUncertain(t *testing.T) {
 	f := p.CutAfterCommit(zktest.On(zktest.OpCreate, d))
 	_, err := s.Create(ctx, d+"/n-", nil, session.EphemeralSequential)
 	wantErr(t, "create", err, zk.ErrConnectionClosed)
-	if !plumbing.Uncertain(err) {
+	if !core.Uncertain(err) {
 		t.Errorf("%v is not uncertain", err)
 	}
 	within(t, f.Hit(), "the cut")
@@ -137,8 +137,8 @@ func TestRemoveAcrossDisconnection(t *testing.T) {
 	p.Refuse(true)
 	p.Disconnect()
 	h.wait(t, session.Connected, session.Suspended)
-	one := plumbing.Of(s).Remove(t.Context(), d+"/b-1")
-	two := plumbing.Of(s).Sweep(t.Context(), d, func(name string) bool { return name[0] == 'a' }, nil)
+	one := (*core.Session)(s).Remove(t.Context(), d+"/b-1")
+	two := (*core.Session)(s).Sweep(t.Context(), d, func(name string) bool { return name[0] == 'a' }, nil)
 	p.CutAfterCommit(zktest.On(zktest.OpDelete, d+"/a"))
 	p.Heal()
 	within(t, one.Done(), "the removal")

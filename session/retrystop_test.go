@@ -8,7 +8,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -32,7 +32,7 @@ func TestRetryThatStops(t *testing.T) {
 	must(t, err)
 
 	f = p.CutBefore(zktest.On(zktest.OpDelete, node))
-	removal := plumbing.Of(s).Remove(t.Context(), node)
+	removal := (*core.Session)(s).Remove(t.Context(), node)
 	within(t, f.Hit(), "the cut")
 	within(t, removal.Done(), "the removal")
 	must(t, removal.Err())

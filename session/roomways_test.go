@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -20,7 +20,7 @@ func limited(t *testing.T, nodes int, opts ...session.Option) (*zktest.Server, *
 	t.Helper()
 	srv := zktest.Start(t)
 	_, s := virtually(t, "h:1", srv.Dialer(), append(opts, session.WithMaxNodes(nodes))...)
-	must(t, plumbing.Of(s).MakeParents(t.Context(), "/d"))
+	must(t, (*core.Session)(s).MakeParents(t.Context(), "/d"))
 	return srv, s
 }
 

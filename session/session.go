@@ -2,12 +2,13 @@ package session
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
+	"slices"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/logbook"
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // Session is exactly one ZooKeeper session. [Manager.Session] returns it once it is live. A
@@ -15,219 +16,134 @@ import (
 //
 // All methods may be called by any number of goroutines at once. They panic if no Manager has
 // made the Session.
-type Session struct {
-	cfg    *config
-	dialer *dialer
-	report func(s *Session, to State, why error) // tells the manager of connections; must not block
+type Session core.Session
 
-	// The session's life. Anybody can mark its end. The watchdog ends it then.
-	life    context.Context
-	endLife context.CancelFunc
-	marked  chan struct{}  // closed when err is set
-	running sync.WaitGroup // functions that end with the session
-
-	// How long the session is certain.
-	clock    *wire.Clock
-	watchdog watchdog
-	answers  answers
-	seen     wire.Seen
-	batches  atomic.Int64 // see wire.Config
-	refusals wire.Refusals
-
-	served chan struct{} // closed when the session will make no further connection
-
-	// The tables of watches, nodes and requests. Each has a lock of its own.
-	watches watches // on the data of nodes
-	room    room
-	claims  claims
-	creates creates
-	carried carried
-	syncs   syncs
-
-	errands  errands       // that do not block
-	removals errands       // that wait for their turn, or for a connection
-	removing chan struct{} // holds a token for each removal whose first delete is in flight
-
-	childWatches watches // on the children of nodes
-	absences     watches // on nodes that do not exist
-
-	// live is closed when a server has greeted this session for the first time and has accepted
-	// its identities.
-	live     chan struct{}
-	liveOnce sync.Once
-
-	watchOnce sync.Once // has the watchdog look at the clock
-
-	mu       sync.Mutex // guards what follows
-	greeting wire.Greeting
-	margin   time.Duration // that the clock keeps
-	link     link
-	closedOK bool  // a server has confirmed closeSession, or the expiry
-	err      error // why the session ended; nil while it is live
-	torn     bool  // the teardown waits for the goroutines
-}
-
-// answers is what a session remembers of answers that came through the leader.
-type answers struct {
-	any  atomic.Bool  // there was one
-	zxid atomic.Int64 // the latest transaction of them
-}
-
-// link is the present or last connection of a session.
-type link struct {
-	wire *wire.Conn     // nil before the first
-	to   logbook.Target // its server
-	isUp bool           // the connection has the session
-	up   chan struct{}  // closed while isUp
-}
-
-// made returns s. It panics if s is nil or a zero value.
-func (s *Session) made() *Session {
-	if s == nil || s.cfg == nil {
-		panic("session: Session not made by Manager.Session")
-	}
-	return s
-}
-
-// newSession begins to open a session. It tells the manager of each connection and
-// disconnection through report.
-func newSession(cfg *config, d *dialer, report func(*Session, State, error)) *Session {
-	s := &Session{
-		cfg:    cfg,
-		dialer: d,
-		clock:  wire.NewClock(wire.Now()),
-		report: report,
-		marked: make(chan struct{}),
-		served: make(chan struct{}),
-		live:   make(chan struct{}),
-		link:   link{up: make(chan struct{})},
-	}
-	s.life, s.endLife = context.WithCancel(context.Background())
-	s.removing = make(chan struct{}, removalsAtOnce)
-	s.room.limit = amount{cfg.maxNodes, cfg.maxNodeBytes}
-	for _, t := range s.watchTables() {
-		t.init()
-	}
-	s.watchdog.init()
-	go s.watchdog.run(s)
-	go s.stayConnected()
-	return s
-}
+// core returns what s is. It panics if s is nil or a zero value.
+func (s *Session) core() *core.Session { return (*core.Session)(s).Made() }
 
 // ID returns the session id that ZooKeeper gave.
-func (s *Session) ID() int64 {
-	s.made()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.greeting.Session
-}
+func (s *Session) ID() int64 { return s.core().ID() }
 
 // Timeout returns the session timeout as negotiated with the server.
-func (s *Session) Timeout() time.Duration {
-	s.made()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.greeting.Timeout()
-}
-
-// keptMargin returns the margin that the clock keeps.
-func (s *Session) keptMargin() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.margin
-}
+func (s *Session) Timeout() time.Duration { return s.core().Timeout() }
 
 // Remaining returns how long the locks of this session stay held if no server answers from now on. It
 // computes that at the time of the call. It returns 0 once the session has ended.
-func (s *Session) Remaining() time.Duration {
-	s.made()
-	if s.Err() != nil {
-		return 0
-	}
-	return max(0, s.remaining())
-}
-
-// Done returns a channel that is closed when the session has ended: when it was lost, or closed
-// with its manager. [Session.Err] can report the end earlier.
-func (s *Session) Done() <-chan struct{} { return s.made().life.Done() }
+func (s *Session) Remaining() time.Duration { return s.core().Remaining() }
 
 // Err returns nil while the session is certain, and after that an error that matches [ErrLost]
 // or [ErrClosed]. It reads the clock at the time of the call, and does not depend on a timer. It calls no
 // hook, and waits for nothing.
-func (s *Session) Err() error {
-	s.made()
-	s.mu.Lock()
-	err, id := s.err, s.greeting.Session
-	s.mu.Unlock()
-	if err == nil && id != 0 && s.remaining() <= 0 {
-		return s.mark(lossError(id, lossClock))
+func (s *Session) Err() error { return s.core().Err() }
+
+// Done returns a channel that is closed when the session has ended: when it was lost, or closed
+// with its manager. [Session.Err] can report the end earlier.
+func (s *Session) Done() <-chan struct{} { return s.core().Done() }
+
+// Get returns the data of a node, and its stat.
+//
+// It returns when the server has answered, ctx has ended or the session has ended. Like
+// [Session.Children] and [Session.Exists], it is repeated if the connection is lost. Errors are
+// those of go-zookeeper, ctx's, or match [ErrLost], [ErrClosed] or [ErrInvalid].
+func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
+	misuse.Context(ctx, "session: Session.Get")
+	return s.core().Get(ctx, path)
+}
+
+// Children returns the names of a node's children, in no order, and the node's stat. It returns
+// and fails as Get does.
+func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
+	misuse.Context(ctx, "session: Session.Children")
+	names, shared, err := s.core().Children(ctx, path)
+	if err != nil {
+		return nil, nil, err
 	}
-	return err
+	stat := *shared
+	return slices.Clone(names), &stat, nil // the caller may change them
 }
 
-// remaining reads the clock. A session that owns nodes has to prove more: see package wire.
-func (s *Session) remaining() time.Duration {
-	return s.clock.Remaining(wire.Now(), s.room.has())
+// Exists returns the stat of a node, or nil if there is no such node. It returns and fails as Get
+// does.
+func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
+	misuse.Context(ctx, "session: Session.Exists")
+	return s.core().Exists(ctx, path)
 }
 
-// mark notes why the session has ended. The first cause stays, and mark returns it. A lost session never comes
-// back. mark ends nothing itself, since all callers that look at the clock call it. The watchdog ends the session.
-func (s *Session) mark(cause error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err == nil {
-		s.err = cause
-		close(s.marked)
-	}
-	return s.err
+// Watch returns a node's data and stat, and a watch that reports what happens to the node next.
+// If another goroutine has got them already, the watch is shared and nothing is sent. Data and stat
+// are then those of an earlier time, and the node has not changed since as long as the watch is pending.
+// They must not be changed. If the node does not exist, the error matches [zk.ErrNoNode] and
+// there is no watch. Otherwise Watch returns and fails as Get does.
+func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Watch, error) {
+	misuse.Context(ctx, "session: Session.Watch")
+	data, stat, w, err := s.core().Watch(ctx, path)
+	return data, stat, (*Watch)(w), err
 }
 
-// isMarked reports whether somebody has marked the end of the session. It does not look at the clock.
-func (s *Session) isMarked() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err != nil
+// Sync returns when the server that the session is connected to has caught up with the leader. It
+// returns and fails as Get does.
+func (s *Session) Sync(ctx context.Context, path string) error {
+	misuse.Context(ctx, "session: Session.Sync")
+	return s.core().Sync(ctx, path)
 }
 
-// end ends the session. Only the watchdog calls it, once the end is marked.
-func (s *Session) end() {
-	s.endLife()
-	s.breakWatches()
+// Create makes a node and returns its path. For a sequential mode the path ends with a number.
+// Create returns when the server has answered, ctx has ended or the session has ended. An ephemeral node needs room
+// ([WithMaxNodes], [WithMaxNodeBytes]). If there is none, Create waits for nodes that are about to go: see
+// [ErrTooManyNodes].
+//
+// Errors are those of go-zookeeper ([zk.ErrNodeExists], [zk.ErrNoNode], [zk.ErrNoAuth] …), ctx's,
+// or match [ErrLost], [ErrClosed], [ErrTooManyNodes] or [ErrInvalid]. A create whose reply was
+// lost is not repeated, because the server may have carried it out. Its error matches
+// [zk.ErrConnectionClosed], [ErrLost] or [ErrClosed].
+//
+// If ctx ends while the request is in flight, the session deletes the node that the request
+// makes. It does that in the background, and retries the delete across reconnects until the
+// server says that the node is gone, or the session ends. If the reply to the request is lost as
+// well, the session first has to find the node:
+//
+//   - It finds an ephemeral node by its path, owner and data. Until then, further creates of
+//     that path by this session wait. If the replies to several creates of sequential nodes
+//     with one path and the same data were lost, their nodes look the same. Then the session
+//     deletes as many nodes as there were cancelled creates.
+//   - It leaves a node of any other mode, because another client could have made the node at
+//     that path. The session logs that.
+func (s *Session) Create(ctx context.Context, path string, data []byte, mode CreateMode) (string, error) {
+	misuse.Context(ctx, "session: Session.Create")
+	return s.core().Create(ctx, path, data, core.CreateMode(mode))
 }
 
-// lose marks the end of the session for a reason that the server or the network gave.
-func (s *Session) lose(why error) { _ = s.mark(lossError(s.ID(), why)) }
-
-// begin runs f in another goroutine. If the session has ended, it returns the cause.
-func (s *Session) begin(f func()) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err != nil {
-		return s.err
-	}
-	s.run(f)
-	return nil
+// Set replaces the data of a node if the node has the given version (-1: any version), and
+// returns the new stat.
+//
+// A set whose reply was lost is not repeated, because the server may have carried it out. Its
+// error matches [zk.ErrConnectionClosed], [ErrLost] or [ErrClosed]. Otherwise Set returns and
+// fails as Get does.
+func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
+	misuse.Context(ctx, "session: Session.Set")
+	return s.core().Set(ctx, path, data, version)
 }
 
-// beginLate is begin for the end of a request, which can come after the end of the session. It reports false, and
-// does not run f, once the teardown waits for the goroutines.
-func (s *Session) beginLate(f func()) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.torn {
-		s.run(f)
-	}
-	return !s.torn
+// Delete removes a node if it has the given version (-1: any version). It is repeated if its
+// reply was lost. If a repeated delete finds no node, Delete reports success. Otherwise it
+// returns and fails as Get does.
+func (s *Session) Delete(ctx context.Context, path string, version int32) error {
+	misuse.Context(ctx, "session: Session.Delete")
+	return s.core().Delete(ctx, path, version)
 }
 
-// run runs f in a goroutine of the manager. The teardown waits for f.
-func (s *Session) run(f func()) {
-	s.running.Add(1)
-	s.cfg.trace.calls.workers.do(func() {
-		defer s.running.Done()
-		f()
-	})
+// Multi carries out all of ops, or none. An operation is a *[zk.CreateRequest],
+// *[zk.SetDataRequest], *[zk.DeleteRequest] or *[zk.CheckVersionRequest] with a path below the
+// chroot. Multi does not change the operations.
+//
+// A create without an ACL gets that of [WithACL]. Ephemeral nodes need room, as those of [Session.Create] do. Nodes that
+// the same multi deletes make room for them. Multi cannot create containers, or nodes with a TTL.
+//
+// Multi returns the result of each operation, and the first error among them. A multi whose
+// reply was lost is not repeated, because the server may have carried it out. Its error matches
+// [zk.ErrConnectionClosed], [ErrLost] or [ErrClosed]. Otherwise Multi returns and fails as Get
+// does.
+func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	misuse.Context(ctx, "session: Session.Multi")
+	return s.core().Multi(ctx, ops...)
 }
-
-// background is begin for work that is void once the session has ended.
-func (s *Session) background(f func()) { _ = s.begin(f) }

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -14,7 +14,7 @@ import (
 func TestSharedSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBatching(t, 0)
-		plumbing.OfManager(b.m).SetWindow(-1)
+		(*core.Manager)(b.m).SetWindow(-1)
 		b.Refuse(true)
 		b.Disconnect()
 		synctest.Wait()
@@ -26,7 +26,7 @@ func TestSharedSync(t *testing.T) {
 			if i%5 == 0 { // the first too, which would send it
 				ctx = gone
 			}
-			go func() { errs <- plumbing.Of(b.s).SharedSync(ctx, "/", 0) }()
+			go func() { errs <- (*core.Session)(b.s).SharedSync(ctx, "/", 0) }()
 			synctest.Wait()
 		}
 		cancel()
@@ -40,23 +40,23 @@ func TestSharedSync(t *testing.T) {
 		if n := b.Count(zktest.On(zktest.OpSync, "")); n != 1 {
 			t.Errorf("%d syncs", n)
 		}
-		must(t, plumbing.Of(b.s).SharedSync(t.Context(), "/", 0))
+		must(t, (*core.Session)(b.s).SharedSync(t.Context(), "/", 0))
 		if n := b.Count(zktest.On(zktest.OpSync, "")); n != 1 {
 			t.Errorf("%d syncs, when the first was enough", n)
 		}
 		// A sync does not serve a caller whose reply was lost later, or another connection.
 		after := int64(1)
-		must(t, plumbing.Of(b.s).SharedSync(t.Context(), "/", after))
+		must(t, (*core.Session)(b.s).SharedSync(t.Context(), "/", after))
 		b.Disconnect()
 		time.Sleep(time.Second)
-		must(t, plumbing.Of(b.s).SharedSync(t.Context(), "/", after))
+		must(t, (*core.Session)(b.s).SharedSync(t.Context(), "/", after))
 		if n := b.Count(zktest.On(zktest.OpSync, "")); n != 3 {
 			t.Errorf("%d syncs, when three were needed", n)
 		}
 		held := b.HoldReply(zktest.On(zktest.OpSync, ""))
 		b.ResetRequests()
 		for after := range int64(2) {
-			go func() { errs <- plumbing.Of(b.s).SharedSync(t.Context(), "/", 3+after) }()
+			go func() { errs <- (*core.Session)(b.s).SharedSync(t.Context(), "/", 3+after) }()
 			synctest.Wait()
 		}
 		if n := b.Count(zktest.On(zktest.OpSync, "")); n != 2 {

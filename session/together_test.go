@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -25,7 +25,7 @@ type batching struct {
 	m      *session.Manager
 	s      *session.Session
 	first  *zktest.Fault
-	opened plumbing.Creation
+	opened *core.Creation
 
 	mu    sync.Mutex
 	spans map[string]int64 // the batch of each request, by what the hooks were told
@@ -43,7 +43,7 @@ func newBatching(t *testing.T, dirs int, opts ...session.Option) *batching {
 		}
 	}}
 	b.m, b.s = virtually(t, "h:1", b.Dialer(), append(opts, session.WithTrace(hooks))...)
-	plumbing.OfManager(b.m).SetWindow(1)
+	(*core.Manager)(b.m).SetWindow(1)
 	for i := range dirs {
 		_, err := b.s.Create(t.Context(), fmt.Sprint("/", i), nil, session.Persistent)
 		must(t, err)
@@ -62,15 +62,15 @@ func (b *batching) hold() {
 
 // begun is a create that was begun.
 type begun struct {
-	began chan plumbing.Creation // nil if nothing was sent
-	err   error                  // why nothing was sent; set before began is closed
+	began chan *core.Creation // nil if nothing was sent
+	err   error               // why nothing was sent; set before began is closed
 }
 
 // create begins to create a node, and returns when the create is sent or waits for room.
 func (b *batching) create(ctx context.Context, path string) *begun {
-	out := &begun{began: make(chan plumbing.Creation, 1)}
+	out := &begun{began: make(chan *core.Creation, 1)}
 	go func() {
-		c, err := plumbing.Of(b.s).StartCreate(ctx, nil, path, nil, zk.FlagEphemeralSequential)
+		c, err := (*core.Session)(b.s).StartCreate(ctx, nil, path, nil, core.EphemeralSequential)
 		out.err = err
 		out.began <- c
 	}()
@@ -90,8 +90,8 @@ func (b *batching) created(o *begun) (string, error) {
 }
 
 // remove begins to delete a node, and returns when the delete is sent or waits.
-func (b *batching) remove(path string) plumbing.Removal {
-	r := plumbing.Of(b.s).Remove(b.t.Context(), path)
+func (b *batching) remove(path string) *core.Removal {
+	r := (*core.Session)(b.s).Remove(b.t.Context(), path)
 	synctest.Wait()
 	return r
 }
@@ -324,7 +324,7 @@ func TestBatchLostReply(t *testing.T) {
 				one, two, gone := b.create(t.Context(), "/1/n-"), b.create(t.Context(), "/2/n-"), b.remove(old)
 				b.first.Release()
 				for _, c := range []*begun{one, two} {
-					if _, err := b.created(c); !plumbing.Uncertain(err) {
+					if _, err := b.created(c); !core.Uncertain(err) {
 						t.Errorf("create: %v", err)
 					}
 				}
@@ -411,7 +411,7 @@ func TestBatchCancelled(t *testing.T) {
 		b.ResetRequests()
 		b.first.Release()
 		<-creation.Done()
-		if _, err := creation.Result(); !errors.Is(err, context.Canceled) || plumbing.Uncertain(err) {
+		if _, err := creation.Result(); !errors.Is(err, context.Canceled) || core.Uncertain(err) {
 			t.Errorf("create: %v", err)
 		}
 		for _, c := range []*begun{two, three} {
@@ -433,7 +433,7 @@ func TestBatchCancelled(t *testing.T) {
 func TestBatchFewGoAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBatching(t, 40)
-		plumbing.OfManager(b.m).SetWindow(0) // as users have it: 16 at first
+		(*core.Manager)(b.m).SetWindow(0) // as users have it: 16 at first
 		b.Disconnect()
 		synctest.Wait()
 		b.children("/")

@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -60,7 +60,7 @@ func TestTraceRequests(t *testing.T) {
 		},
 	}))
 	s, ctx := testserver.Session(t, m), patient(t)
-	must(t, plumbing.Of(s).MakeParents(ctx, "/d"))
+	must(t, (*core.Session)(s).MakeParents(ctx, "/d"))
 	ctx = context.WithValue(ctx, traceKey{}, "me")
 	mu.Lock()
 	calls = nil
@@ -78,7 +78,7 @@ func TestTraceRequests(t *testing.T) {
 	}
 	over, cancel := context.WithCancel(ctx)
 	cancel()
-	removal := plumbing.Of(s).Remove(over, node)
+	removal := (*core.Session)(s).Remove(over, node)
 	within(t, removal.Done(), "the removal")
 	must(t, removal.Err())
 

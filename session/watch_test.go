@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -126,9 +126,9 @@ func TestStartWatch(t *testing.T) {
 	d, ctx := dir(t, s), patient(t)
 	node, err := s.Create(ctx, d+"/n", []byte("x"), session.Ephemeral)
 	must(t, err)
-	w, err := plumbing.Of(s).StartWatch(ctx, node)
+	w, err := (*core.Session)(s).StartWatch(ctx, node)
 	must(t, err)
-	none, err := plumbing.Of(s).StartWatch(ctx, d+"/none")
+	none, err := (*core.Session)(s).StartWatch(ctx, d+"/none")
 	must(t, err)
 	within(t, w.Ready(), "the answer")
 	within(t, none.Ready(), "the refusal")
@@ -137,7 +137,7 @@ func TestStartWatch(t *testing.T) {
 	}
 	_, _, err = none.Result()
 	wantErr(t, "a node that is not there", err, zk.ErrNoNode)
-	_, err = plumbing.Of(s).StartWatch(ctx, "bad")
+	_, err = (*core.Session)(s).StartWatch(ctx, "bad")
 	wantErr(t, "a bad path", err, session.ErrInvalid)
 }
 

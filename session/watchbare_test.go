@@ -10,20 +10,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-func startWatches(t *testing.T, s *session.Session, paths ...string) []plumbing.Watch {
+func startWatches(t *testing.T, s *session.Session, paths ...string) []*core.Watch {
 	t.Helper()
-	all, err := plumbing.Of(s).StartWatches(patient(t), paths...)
+	all, err := (*core.Session)(s).StartWatches(patient(t), paths...)
 	must(t, err)
 	return all
 }
 
-func wantWatch(t *testing.T, w plumbing.Watch, want session.WatchEvent) {
+func wantWatch(t *testing.T, w *core.Watch, want session.WatchEvent) {
 	t.Helper()
 	ended := make(chan struct{}, 1)
 	defer w.Notify(ended)()
@@ -48,7 +48,7 @@ func TestStartWatches(t *testing.T) {
 	if again[0] != w[3] || again[1] != w[0] || w[0].Answered() {
 		t.Error("the watches are not shared, or have data")
 	}
-	data, _, shared, err := plumbing.Of(s).Watch(ctx, d+"/a")
+	data, _, shared, err := (*core.Session)(s).Watch(ctx, d+"/a")
 	must(t, err)
 	if shared != w[0] || string(data) != "/a" || !w[0].Answered() {
 		t.Errorf("data %q, another watch: %v", data, shared != w[0])
@@ -85,7 +85,7 @@ func TestStartWatchesAfterWrites(t *testing.T) {
 		must(t, err)
 		w := startWatches(t, s, node)[0]
 		must(t, s.Sync(ctx, node)) // the answer to the watch comes before
-		if e := w.Event(); e != plumbing.WatchPending {
+		if e := w.Event(); e != core.WatchPending {
 			t.Fatalf("event %v", e)
 		}
 	}
@@ -121,12 +121,12 @@ func TestStartWatchesLost(t *testing.T) {
 		p.Disconnect()
 		must(t, s.Sync(ctx, d))
 	}
-	if _, err := plumbing.Of(s).StartWatches(ctx, d+"/a", "bad"); err == nil {
+	if _, err := (*core.Session)(s).StartWatches(ctx, d+"/a", "bad"); err == nil {
 		t.Error("a bad path is watched")
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := plumbing.Of(s).StartWatches(ended, d+"/a"); err == nil {
+	if _, err := (*core.Session)(s).StartWatches(ended, d+"/a"); err == nil {
 		t.Error("watched for a context that has ended")
 	}
 }
@@ -151,7 +151,7 @@ func TestStartWatchesHookEnds(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = plumbing.Of(s).StartWatches(context.Background(), d+"/a")
+		_, _ = (*core.Session)(s).StartWatches(context.Background(), d+"/a")
 	}()
 	within(t, inHook, "the hook")
 	shared := startWatches(t, s, d+"/a")[0]

@@ -7,23 +7,23 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-func watchChildren(t *testing.T, s *session.Session, path string) plumbing.Watch {
+func watchChildren(t *testing.T, s *session.Session, path string) *core.Watch {
 	t.Helper()
-	w, err := plumbing.Of(s).WatchChildren(patient(t), path)
+	w, err := (*core.Session)(s).WatchChildren(patient(t), path)
 	must(t, err)
-	if e := w.Event(); e != plumbing.WatchPending {
+	if e := w.Event(); e != core.WatchPending {
 		t.Fatalf("event %v of a new watch", e)
 	}
 	return w
 }
 
-func wantChildEvent(t *testing.T, w plumbing.Watch, want plumbing.WatchEvent) {
+func wantChildEvent(t *testing.T, w *core.Watch, want core.WatchEvent) {
 	t.Helper()
 	ch := make(chan struct{}, 1)
 	defer w.Notify(ch)()
@@ -42,7 +42,7 @@ func TestWatchChildren(t *testing.T) {
 	w := watchChildren(t, s, d)
 	_, err := s.Create(ctx, d, nil, session.Persistent)
 	must(t, err)
-	wantChildEvent(t, w, plumbing.WatchChanged)
+	wantChildEvent(t, w, core.WatchChanged)
 
 	w = watchChildren(t, s, d)
 	_, err = s.Set(ctx, d, []byte("new"), -1)
@@ -52,29 +52,29 @@ func TestWatchChildren(t *testing.T) {
 	_, err = s.Set(ctx, d, []byte("newer"), -1)
 	must(t, err)
 	wantEvent(t, onData, session.WatchChanged)
-	if e := w.Event(); e != plumbing.WatchPending {
+	if e := w.Event(); e != core.WatchPending {
 		t.Fatalf("event %v after a change of the data", e)
 	}
 	_, err = s.Create(ctx, d+"/child", nil, session.Persistent)
 	must(t, err)
-	wantChildEvent(t, w, plumbing.WatchChanged)
+	wantChildEvent(t, w, core.WatchChanged)
 
 	w = watchChildren(t, s, d)
 	testserver.Delete(t, d, "child")
-	wantChildEvent(t, w, plumbing.WatchChanged)
+	wantChildEvent(t, w, core.WatchChanged)
 
 	w = watchChildren(t, s, d)
 	_, _, onData, err = s.Watch(ctx, d)
 	must(t, err)
 	p.Disconnect()
-	wantChildEvent(t, w, plumbing.WatchBroken)
+	wantChildEvent(t, w, core.WatchBroken)
 	wantEvent(t, onData, session.WatchBroken)
 
 	w = watchChildren(t, s, d)
 	_, _, onData, err = s.Watch(ctx, d)
 	must(t, err)
 	testserver.Delete(t, d)
-	wantChildEvent(t, w, plumbing.WatchDeleted)
+	wantChildEvent(t, w, core.WatchDeleted)
 	wantEvent(t, onData, session.WatchDeleted)
 	if n := watchers(t, d); n != 0 {
 		t.Errorf("%d watches are left", n)
@@ -96,11 +96,11 @@ func TestWatchCreationAcrossDisconnection(t *testing.T) {
 		t.Errorf("%d requests", n)
 	}
 	p.Disconnect()
-	wantChildEvent(t, w, plumbing.WatchBroken)
+	wantChildEvent(t, w, core.WatchBroken)
 	w = watchChildren(t, s, d)
 	_, err := s.Create(ctx, d, nil, session.Persistent)
 	must(t, err)
-	wantChildEvent(t, w, plumbing.WatchChanged)
+	wantChildEvent(t, w, core.WatchChanged)
 }
 
 // All watches end with the session, and a call that waits for one too.
@@ -109,13 +109,13 @@ func TestWatchChildrenOfLostSession(t *testing.T) {
 	d := dir(t, s)
 	w, absent := watchChildren(t, s, d), watchChildren(t, s, d+"/none")
 	must(t, p.Expire(patient(t), s.ID()))
-	wantChildEvent(t, w, plumbing.WatchBroken)
-	wantChildEvent(t, absent, plumbing.WatchBroken)
-	_, err := plumbing.Of(s).WatchChildren(patient(t), d)
+	wantChildEvent(t, w, core.WatchBroken)
+	wantChildEvent(t, absent, core.WatchBroken)
+	_, err := (*core.Session)(s).WatchChildren(patient(t), d)
 	wantErr(t, "WatchChildren", err, session.ErrLost)
 	ctx, cancel := context.WithCancel(patient(t))
 	cancel()
-	_, err = plumbing.Of(s).WatchChildren(ctx, "bad")
+	_, err = (*core.Session)(s).WatchChildren(ctx, "bad")
 	wantErr(t, "a bad path", err, session.ErrInvalid)
 }
 
@@ -127,26 +127,26 @@ func TestListWatched(t *testing.T) {
 	earlier := watchChildren(t, s, d)
 	_, err := s.Create(ctx, d+"/first", nil, session.Persistent)
 	must(t, err)
-	wantChildEvent(t, earlier, plumbing.WatchChanged)
+	wantChildEvent(t, earlier, core.WatchChanged)
 	p.ResetRequests()
-	names, _, w, err := plumbing.Of(s).List(ctx, d)
+	names, _, w, err := (*core.Session)(s).List(ctx, d)
 	must(t, err)
-	if len(names) != 1 || names[0] != "first" || w.Event() != plumbing.WatchPending {
+	if len(names) != 1 || names[0] != "first" || w.Event() != core.WatchPending {
 		t.Fatalf("%v, event %v", names, w.Event())
 	}
-	_, _, second, err := plumbing.Of(s).List(ctx, d)
+	_, _, second, err := (*core.Session)(s).List(ctx, d)
 	must(t, err)
 	if n := p.Count(zktest.On(zktest.OpGetChildren2, d)); n != 2 {
 		t.Errorf("%d listings", n)
 	}
 	_, err = s.Create(ctx, d+"/second", nil, session.Persistent)
 	must(t, err)
-	wantChildEvent(t, w, plumbing.WatchChanged)
-	wantChildEvent(t, second, plumbing.WatchChanged)
-	_, _, w, err = plumbing.Of(s).List(ctx, d)
+	wantChildEvent(t, w, core.WatchChanged)
+	wantChildEvent(t, second, core.WatchChanged)
+	_, _, w, err = (*core.Session)(s).List(ctx, d)
 	must(t, err)
 	p.Disconnect()
-	wantChildEvent(t, w, plumbing.WatchBroken)
-	_, _, _, err = plumbing.Of(s).List(ctx, d+"/absent")
+	wantChildEvent(t, w, core.WatchBroken)
+	_, _, _, err = (*core.Session)(s).List(ctx, d+"/absent")
 	wantErr(t, "a directory that is not there", err, zk.ErrNoNode)
 }

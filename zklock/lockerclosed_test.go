@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -279,7 +279,7 @@ func TestLockerLogsRefusals(t *testing.T) {
 			m := connect(log.option())
 			s, err := connect(session.WithACL(zk.WorldACL(zk.PermRead)...)).Session(t.Context())
 			must(t, err)
-			must(t, plumbing.Of(s).MakeParents(t.Context(), "/locks"))
+			must(t, (*core.Session)(s).MakeParents(t.Context(), "/locks"))
 			_, err = s.Create(t.Context(), lockPath, nil, session.Persistent)
 			if !errors.Is(err, zk.ErrNoAuth) {
 				must(t, err)

@@ -7,8 +7,8 @@ import (
 	"path"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
 	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/queue"
@@ -55,14 +55,14 @@ func Revoke(ctx context.Context, m *session.Manager, nodePath string) error {
 	if err := revocable(m, nodePath); err != nil {
 		return fmt.Errorf("revoke %s: %w", nodePath, err)
 	}
-	again := rounds.Pace{New: plumbing.OfManager(m).Retry()}
+	again := rounds.Pace{New: (*core.Manager)(m).Retry()}
 	for {
 		s, err := m.Session(ctx)
 		if err == nil {
 			err = ask(ctx, s, nodePath)
 		}
 		// Perhaps the data was set. It does no harm to set it again.
-		lost := plumbing.Uncertain(err) && !errors.Is(err, session.ErrClosed)
+		lost := core.Uncertain(err) && !errors.Is(err, session.ErrClosed)
 		if (lost || errors.Is(err, zk.ErrBadVersion)) && ctx.Err() == nil {
 			if err = again.Wait(ctx, s.Done()); err == nil {
 				continue
@@ -98,7 +98,7 @@ func revocable(m *session.Manager, nodePath string) error {
 	if m == nil {
 		return fmt.Errorf("%w: nil session manager", session.ErrInvalid)
 	}
-	if err := plumbing.ValidatePath(nodePath); err != nil {
+	if err := core.ValidatePath(nodePath); err != nil {
 		return err
 	}
 	if _, ok := queue.ParseNode(path.Base(nodePath)); !ok || path.Dir(nodePath) == "/" {

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/joined"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/referee"
 	"github.com/turnstile-go/turnstile/session"
@@ -85,7 +85,7 @@ func (s *soak) connect() (err error) {
 			return err
 		}
 		if i == 1 { // one that sends creates and deletes of several workers in one transaction
-			plumbing.OfManager(c.m).SetWindow(1)
+			(*core.Manager)(c.m).SetWindow(1)
 		}
 		s.clients = append(s.clients, c)
 	}

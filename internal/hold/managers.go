@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -15,7 +15,7 @@ func (h *Holds[L]) log() *slog.Logger {
 	if len(h.managers) == 0 {
 		return slog.Default()
 	}
-	return plumbing.OfManager(h.managers[0]).Logger()
+	return (*core.Manager)(h.managers[0]).Logger()
 }
 
 // closed reports whether one of the managers is closed.

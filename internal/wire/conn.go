@@ -32,7 +32,7 @@ type Config struct {
 	Clock          *Clock
 	Seen           *Seen         // all connections of a session share it
 	Refusals       *Refusals     // this too
-	Window         *atomic.Int32 // of calls, for tests: see plumbing.Manager.SetWindow; nil means 0
+	Window         *atomic.Int32 // of calls, for tests: see *core.Manager.SetWindow; nil means 0
 	Batches        *atomic.Int64 // counts the multis of several callers; all connections of a session share it
 	Identities     []Identity
 	HandshakeLimit time.Duration                             // for the server's greeting, counted from Serve

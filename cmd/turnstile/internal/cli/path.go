@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -18,7 +18,7 @@ func pathArg(arg string) (string, error) {
 	if p == "" && arg != "" {
 		p = "/"
 	}
-	if err := plumbing.ValidatePath(p); err != nil {
+	if err := core.ValidatePath(p); err != nil {
 		return "", usagef("%s", strings.TrimPrefix(err.Error(), session.ErrInvalid.Error()+": "))
 	}
 	if locks.IsSystem(p) {

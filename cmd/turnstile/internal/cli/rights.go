@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -31,14 +31,14 @@ func (a *App) useACL(ctx context.Context, m *session.Manager, lock string, c acl
 		if err != nil {
 			return err
 		}
-		list, err := a.chooseACL(ctx, s, plumbing.OfManager(m).Chroot(), lock, c, needs)
+		list, err := a.chooseACL(ctx, s, (*core.Manager)(m).Chroot(), lock, c, needs)
 		switch {
 		case errors.Is(err, session.ErrLost) && ctx.Err() == nil:
 			continue
 		case err != nil:
 			return err
 		}
-		plumbing.OfManager(m).SetACL(list)
+		(*core.Manager)(m).SetACL(list)
 		return nil
 	}
 }
@@ -49,7 +49,7 @@ func (a *App) chooseACL(ctx context.Context, s *session.Session, chroot, lock st
 	if err != nil {
 		return nil, err
 	}
-	at, list, err := plumbing.Of(s).NearestACL(ctx, lock)
+	at, list, err := (*core.Session)(s).NearestACL(ctx, lock)
 	there := at == path.Join(chroot, lock)
 	switch {
 	case errors.Is(err, zk.ErrNoAuth) && there:

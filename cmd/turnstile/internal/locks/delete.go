@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -94,7 +94,7 @@ func (t *Tree) change(ctx context.Context, c Contender, do func(s *session.Sessi
 
 // lost reports whether the server may have carried out a request that failed with err.
 func lost(err error) bool {
-	return err != nil && (plumbing.Uncertain(err) || errors.Is(err, session.ErrLost))
+	return err != nil && (core.Uncertain(err) || errors.Is(err, session.ErrLost))
 }
 
 // pin returns a version of the data that the node of c has, and that no other node at its path has. It fails
@@ -155,7 +155,7 @@ func (t *Tree) WaitGone(ctx context.Context, c Contender) error {
 		switch {
 		case errors.Is(err, zk.ErrNoNode), err == nil && stat.Czxid != c.Token:
 			return nil
-		case errors.Is(err, session.ErrLost), err != nil && plumbing.Uncertain(err) && ctx.Err() == nil:
+		case errors.Is(err, session.ErrLost), err != nil && core.Uncertain(err) && ctx.Err() == nil:
 			continue
 		case err != nil:
 			return err

@@ -10,6 +10,15 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 )
 
+// handle is the definition of a name by the same name of an internal package: a type without exported fields, or a
+// value. That shows users nothing.
+var handle = regexp.MustCompile(`^\s*(?:type )?(\w+)\s*(?:=\s*(?:\w+\()?)?\w+\.(\w+)\)?\s*$`)
+
+func isHandle(line string) bool {
+	names := handle.FindStringSubmatch(line)
+	return names != nil && names[1] == names[2]
+}
+
 // What go doc shows of a package has no name of an internal package, which users cannot import.
 func TestDocHasNoInternalNames(t *testing.T) {
 	longtest.Only(t)
@@ -29,7 +38,7 @@ func TestDocHasNoInternalNames(t *testing.T) {
 			t.Fatalf("go doc %s: %v\n%s", pkg, err, out)
 		}
 		for line := range strings.Lines(string(out)) {
-			if name.MatchString(line) {
+			if name.MatchString(line) && !isHandle(line) {
 				t.Errorf("%s: %s", pkg, line)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -95,7 +95,7 @@ func TestACLOfEveryNode(t *testing.T) {
 	t.Run("multi of a session", func(t *testing.T) {
 		m := testserver.Connect(t, testserver.Server(t).ConnectString(), owner()...)
 		s, root := testserver.Session(t, m), testserver.Path(t)
-		expect.NoError(t, plumbing.Of(s).MakeParents(expect.Patient(t), root))
+		expect.NoError(t, (*core.Session)(s).MakeParents(expect.Patient(t), root))
 		_, err := s.Multi(expect.Patient(t), &zk.CreateRequest{Path: root + "/a", Flags: zk.FlagEphemeral})
 		expect.NoError(t, err)
 		checkACLs(t, admin(t), root, 1)
@@ -164,11 +164,11 @@ func testStranger(t *testing.T, open func(*session.Manager, string) (locker, err
 				return multi.Lock(ctx)
 			},
 			"delete":       func() error { return s.Delete(ctx, lease.Path(), -1) },
-			"remove":       func() error { r := plumbing.Of(s).Remove(ctx, lease.Path()); <-r.Done(); return r.Err() },
-			"sweep":        func() error { r := plumbing.Of(s).Sweep(ctx, dir, all, nil); <-r.Done(); return r.Err() },
+			"remove":       func() error { r := (*core.Session)(s).Remove(ctx, lease.Path()); <-r.Done(); return r.Err() },
+			"sweep":        func() error { r := (*core.Session)(s).Sweep(ctx, dir, all, nil); <-r.Done(); return r.Err() },
 			"read":         func() error { _, _, err := s.Get(ctx, lease.Path()); return err },
 			"write":        func() error { _, err := s.Set(ctx, dir, nil, -1); return err },
-			"make another": func() error { return plumbing.Of(s).MakeParents(ctx, dir+"/x") },
+			"make another": func() error { return (*core.Session)(s).MakeParents(ctx, dir+"/x") },
 			"guard":        func() error { _, err := s.Multi(ctx, lease.Guard()); return err },
 		} {
 			proxy.ResetRequests()

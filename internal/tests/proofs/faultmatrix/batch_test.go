@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -62,7 +62,7 @@ func (c *cell) tryBatch(f fault, atDeletes bool) error {
 
 // batch plays one cell.
 func (c *cell) batch(ctx context.Context, f fault, atDeletes bool) error {
-	plumbing.OfManager(c.ours).SetWindow(1)
+	(*core.Manager)(c.ours).SetWindow(1)
 	locks, err := c.batchedLocks(ctx)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (c *cell) makeDir(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	return plumbing.Of(s).MakeParents(ctx, dir)
+	return (*core.Session)(s).MakeParents(ctx, dir)
 }
 
 // oneNode returns an error if a lease that is held has no node, or a second one.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -194,7 +194,7 @@ func (s *site) ask(ctx context.Context, question func() error) error {
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			return nil
-		case err == nil, ctx.Err() != nil, !plumbing.Uncertain(err):
+		case err == nil, ctx.Err() != nil, !core.Uncertain(err):
 			return err
 		}
 	}

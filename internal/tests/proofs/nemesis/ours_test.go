@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/joined"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/listing"
 	"github.com/turnstile-go/turnstile/queue"
@@ -73,7 +73,7 @@ func newOurs(s *settings) (client, error) {
 		return nil, err
 	}
 	if s.worker%2 == 1 {
-		plumbing.OfManager(m).SetWindow(1) // what comes while a request is under way goes in one transaction
+		(*core.Manager)(m).SetWindow(1) // what comes while a request is under way goes in one transaction
 	}
 	o.m, o.batches = m, s.worker%2 == 1
 	return o, nil

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -76,7 +76,7 @@ func (w witnesses) changed(ctx context.Context, server int, node string) (zxid i
 		if err == nil {
 			return stat.Mzxid, nil
 		}
-		if !plumbing.Uncertain(err) {
+		if !core.Uncertain(err) {
 			return 0, err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
@@ -129,7 +129,7 @@ func (w *world) countFrom(dir string, next int32) {
 	}
 	s, err := w.operator.m.Session(ctx)
 	if err == nil {
-		err = plumbing.Of(s).MakeParents(ctx, dir)
+		err = (*core.Session)(s).MakeParents(ctx, dir)
 	}
 	w.sleep(operatorSlot, 200*time.Millisecond) // until all servers have it
 	if err == nil {

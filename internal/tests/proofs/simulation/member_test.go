@@ -9,7 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
-	"github.com/turnstile-go/turnstile/internal/plumbing"
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -112,7 +112,7 @@ func (m *member) open(stop <-chan struct{}) bool {
 		cancel()
 		if err == nil {
 			m.w.trace.add(m.name, "open")
-			plumbing.OfManager(mgr).SetWindow(m.w.plan.window)
+			(*core.Manager)(mgr).SetWindow(m.w.plan.window)
 			m.mu.Lock()
 			m.manager, m.locks = mgr, make(map[string]map[string]any)
 			close(m.changed)

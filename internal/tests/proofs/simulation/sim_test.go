@@ -67,7 +67,7 @@ type plan struct {
 	chaos             time.Duration
 	slow              int // of 1000 frames, how many are slow
 	busy              time.Duration
-	window            int // of calls in flight: see plumbing.Manager.SetWindow
+	window            int // of calls in flight: see *core.Manager.SetWindow
 }
 
 func newPlan(seed uint64) plan {

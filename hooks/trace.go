@@ -1,0 +1,151 @@
+// Package hooks has what a program can be told of locks and sessions: the hooks of [Trace], and the
+// records that they get. Package session has the same types under the same names, and takes a Trace by
+// session.WithTrace.
+package hooks
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// Trace is a set of hooks, each of which may be nil. They run in goroutines of the manager, in any
+// number of them at once. What calls a hook waits until it returns, so hooks must be quick. Nothing
+// waits for the hooks of a lock that was lost: Loss, and then the function that Hold has returned.
+// They run in one goroutine, one after the other in the order of the losses. If one of them blocks, at
+// most 65,536 losses wait, and the hooks for further ones are not called, which the log tells.
+//
+// A hook may look at locks and sessions (Err, Held, Remaining, State …), since looking calls no hook. It
+// must not wait for a lock or a request of this module.
+//
+// A hook that begins something returns the context to go on with, and a function. The function is
+// called once, with the outcome, when the thing has ended. It may be nil.
+//
+// Hooks see what the module does, and change no request: with them a session sends what it sends without
+// them. Only what Traceparent returns is added to the data of a node. A slow hook delays requests, and a
+// context that a hook returns should end with the one that the hook got, and not before.
+//
+// A hook that panics or calls [runtime.Goexit] costs nobody a lock or a request. It counts as a hook that has
+// returned nothing: what it observes goes on with the context that the hook got. The log has the panic and
+// its stack, at most once a minute for each kind of hook.
+type Trace struct {
+	// Traceparent returns the W3C traceparent for the node data of a contender, or "" for none.
+	// It is called before the first node of each acquisition is created. A node that goroutines
+	// of this process hand on to each other has no traceparent, whatever the hook returns.
+	// The page of package lockz calls it again, with the context that the Acquire hook got.
+	Traceparent func(ctx context.Context) string
+
+	// Request surrounds one request to the server. Each try is a request of its own.
+	Request func(ctx context.Context, r RequestInfo) (context.Context, func(error))
+
+	// Watch surrounds a contender's wait for nodes ahead of it, for as long as one of them stands:
+	// the one that WatchInfo describes. If that node goes and the contender still waits for others,
+	// the first call has ended and another begins.
+	Watch func(ctx context.Context, w WatchInfo) (context.Context, func(error))
+
+	// Acquire surrounds an acquisition, from the call to the grant or the error. Each lock of a
+	// MultiLock of package zklock is an acquisition. Those whose nodes one transaction makes begin
+	// together, and the transaction belongs to the call of the MultiLock.
+	Acquire func(ctx context.Context, a AcquireInfo) (context.Context, func(AcquireResult))
+
+	// Release surrounds a release, from the call to its confirmation. It also surrounds the
+	// release of a lost hold, and the cause of the loss is then the outcome. ctx is the context
+	// of the release, which can have nothing to do with the holder's, because Unlock takes none.
+	// holder is the holder's context.
+	Release func(ctx, holder context.Context, h HoldInfo) (context.Context, func(error))
+
+	// Hold is called at a grant, with the holder's context, of which queue.LeaseFrom returns the
+	// lease. The returned function is called at the end of the hold, with nil for a release and
+	// the cause for a loss. The next hold can begin before it is called: a release ends the hold, and hands
+	// the lock on or sends the delete, before it calls this function and the Release hook.
+	Hold func(ctx context.Context, h HoldInfo) func(error)
+
+	// Loss is called when a hold is lost, with the holder's context, and before the function that
+	// Hold has returned.
+	Loss func(ctx context.Context, h HoldInfo, cause error)
+
+	// Retry is called before a request, or an acquisition, is tried again.
+	Retry func(ctx context.Context, r RetryInfo)
+
+	// State is called at each change of the manager's state, in order.
+	State func(Change)
+}
+
+// RequestInfo describes one request.
+type RequestInfo struct {
+	Op     string // ZooKeeper's name: create, getChildren, getData, delete, sync …
+	Chroot string // the path of the connect string; "/" if it has none
+	Path   string // below the chroot
+	Server string // host:port, as in the connect string, of the connection; "" if not known yet
+	Peer   string // its address: ip:port, or the address given to the dialer of session.WithDialer
+
+	batch *atomic.Int64 // nil if the request never goes with others
+}
+
+// Batch returns the number of the transaction in which the request was sent together with those of
+// other callers. Creates and deletes are sent so while many of them are in flight. It returns 0 if the
+// request was sent alone. Batch is for the function that the hook for the request has returned: before
+// that, the number may not be known. Each session counts its transactions from 1.
+func (r RequestInfo) Batch() int64 {
+	if r.batch == nil {
+		return 0
+	}
+	return r.batch.Load()
+}
+
+// WithBatch returns r with the number that Batch is to return, which may be set later. Sessions call it,
+// and tests of hooks can.
+func (r RequestInfo) WithBatch(number *atomic.Int64) RequestInfo {
+	r.batch = number
+	return r
+}
+
+// RetryInfo describes a request or an acquisition that is tried again.
+type RetryInfo struct {
+	Op    string // of the request; "acquire" for an acquisition that lost its session or its node
+	Try   int    // the number of tries so far: 1 after the first
+	Cause error  // how the last try ended
+}
+
+// WatchInfo describes the part of a wait during which one node ahead stands. It is the node that the error
+// of the wait would name: that of the holder if the contender knows which one that is, and otherwise the
+// nearest.
+type WatchInfo struct {
+	Chroot string // the path of the connect string; "/" if it has none
+	Path   string // the node
+	Nodes  int    // how many nodes ahead are watched, including this one
+	Ahead  int    // how many nodes ahead the contender waits for, including those that it does not watch
+
+	// Known returns what the wait knows of the node when Known is called: its data, which must not be
+	// changed, and the session that owns it, 0 if it is not ephemeral. A wait asks for them after 20 ms,
+	// so that a hook cannot learn of a shorter wait who was ahead. Only unfair locks, semaphores, and
+	// contenders that can be asked to give the lock up know it at once. ok is false while it is not
+	// known, and for ever if the client may not read the node. Known sends nothing, and may be
+	// called at any time and by any number of goroutines, also when the wait has ended.
+	Known func() (data []byte, session int64, ok bool)
+}
+
+// AcquireInfo describes an acquisition.
+type AcquireInfo struct {
+	Kind   string // mutex, election, unfair, read, write or semaphore; gate: the lock that guards entry to a semaphore in Curator's layout
+	Chroot string // the path of the connect string; "/" if it has none
+	Path   string // the lock's directory
+	Try    bool   // the call does not wait
+	Weight int    // how much it asks for: more than 1 for several leases of a semaphore at once
+	Local  bool   // goroutines of this process hand the lock on to each other, and wait as one contender
+}
+
+// AcquireResult describes how an acquisition ended.
+type AcquireResult struct {
+	Err      error
+	Busy     bool // Try found the lock taken; Err is nil then
+	Position int  // contenders ahead at entry; -1 if there was no node or no listing
+	Attempts int  // nodes created: more than 1 after a lost session or node, or if a MultiLock gave the first up; 0 for a node that a goroutine of this process handed on, or kept
+}
+
+// HoldInfo describes a hold.
+type HoldInfo struct {
+	Kind   string
+	Chroot string // the path of the connect string; "/" if it has none
+	Path   string // the lock's directory
+	Node   string // the contender's node
+}

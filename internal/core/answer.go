@@ -1,0 +1,105 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
+
+// errorOf returns the error for a code in the answer of a server.
+func errorOf(code int32) error {
+	if err := codes[code]; err != nil {
+		return err
+	}
+	return codeError(code)
+}
+
+// codes are those that callers can match.
+var codes = map[int32]error{
+	wire.CodeAPIError:               zk.ErrAPIError,
+	wire.CodeUnimplemented:          ErrUnimplemented,
+	wire.CodeNoNode:                 zk.ErrNoNode,
+	wire.CodeNoAuth:                 zk.ErrNoAuth,
+	wire.CodeBadVersion:             zk.ErrBadVersion,
+	wire.CodeNoChildrenForEphemeral: zk.ErrNoChildrenForEphemerals,
+	wire.CodeNodeExists:             zk.ErrNodeExists,
+	wire.CodeNotEmpty:               zk.ErrNotEmpty,
+	wire.CodeSessionExpired:         zk.ErrSessionExpired,
+	wire.CodeInvalidACL:             zk.ErrInvalidACL,
+	wire.CodeAuthFailed:             zk.ErrAuthFailed,
+	wire.CodeSessionMoved:           zk.ErrSessionMoved,
+	wire.CodeReconfigDisabled:       zk.ErrReconfigDisabled,
+	wire.CodeBadArguments:           zk.ErrBadArguments,
+}
+
+// codeError is any other code. It stays a number: see ErrorCode.
+type codeError int32
+
+func (e codeError) Error() string {
+	if named := codeNames[e]; named != "" {
+		return fmt.Sprintf("server error %d, %s", int32(e), named)
+	}
+	return fmt.Sprintf("unknown error: %d", int32(e)) // the text of go-zookeeper
+}
+
+// codeNames are the other codes of KeeperException.Code in ZooKeeper 3.5 to 3.9, by the names that
+// ZooKeeper gives them, and what they mean.
+var codeNames = map[codeError]string{
+	wire.CodeSystemError:          "SystemError: the server has failed",
+	wire.CodeRuntimeInconsistency: "RuntimeInconsistency: another operation of the transaction was refused",
+	wire.CodeDataInconsistency:    "DataInconsistency: the server found its data to be inconsistent",
+	wire.CodeConnectionLoss:       "ConnectionLoss: the server has lost a connection of its own",
+	wire.CodeMarshallingError:     "MarshallingError: the server could not decode the request",
+	wire.CodeOperationTimeout:     "OperationTimeout: the servers took too long",
+	wire.CodeUnknownSession:       "UnknownSession: the server does not know the session",
+	wire.CodeNewConfigNoQuorum:    "NewConfigNoQuorum: no quorum of the new configuration is in touch with the leader",
+	wire.CodeReconfigInProgress:   "ReconfigInProgress: another reconfiguration is under way",
+	wire.CodeInvalidCallback:      "InvalidCallback: the callback is invalid",
+	wire.CodeNotReadOnly:          "NotReadOnly: the server is read-only, because it has no quorum",
+	wire.CodeEphemeralOnLocalSession: "EphemeralOnLocalSession: a local session cannot own ephemeral nodes; " +
+		"set localSessionsUpgradingEnabled on every server, or do without localSessionsEnabled",
+	wire.CodeNoWatcher:      "NoWatcher: there is no such watch",
+	wire.CodeRequestTimeout: "RequestTimeout: the servers took too long",
+	wire.CodeSessionClosedRequireSASLAuth: "SessionClosedRequireSaslAuth: the server wants clients to identify themselves " +
+		"by SASL",
+	wire.CodeQuotaExceeded: "QuotaExceeded: the quota of a directory on the path is used up",
+	wire.CodeThrottled:     "ThrottledOp: the server has too much to do",
+}
+
+// ErrorCode returns the number, for telemetry.
+func (e codeError) ErrorCode() int32 { return int32(e) }
+
+// errorKind is what an error means for a request.
+type errorKind int
+
+const (
+	answered    errorKind = iota // the server answered: final
+	refused                      // the server did not carry it out, and may later
+	replyLost                    // nobody knows whether the server carried it out
+	sessionOver                  // the session has ended
+)
+
+// classify returns what an error of a request means.
+func classify(err error) errorKind {
+	var code codeError
+	if errors.As(err, &code) {
+		switch code {
+		case wire.CodeThrottled:
+			return refused
+		case wire.CodeConnectionLoss, wire.CodeOperationTimeout:
+			return replyLost
+		}
+	}
+	switch {
+	case errors.Is(err, zk.ErrSessionExpired):
+		return sessionOver
+	case errors.Is(err, zk.ErrSessionMoved):
+		return refused
+	case errors.Is(err, zk.ErrConnectionClosed):
+		return replyLost
+	}
+	return answered
+}

@@ -1,0 +1,42 @@
+package core
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
+
+func newFakeConfig(t *testing.T, opts ...Option) *Config {
+	t.Helper()
+	quiet := WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	cfg, err := newConfig("h1:1", append([]Option{quiet}, opts...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// bareSession is a session that makes no connection. Its watchdog does not run.
+func bareSession(t *testing.T, cfg *Config) *Session {
+	t.Helper()
+	s := &Session{
+		cfg:    cfg,
+		dialer: newDialer(cfg),
+		clock:  wire.NewClock(wire.Now()),
+		report: func(*Session, hooks.State, error) {},
+		marked: make(chan struct{}),
+		live:   make(chan struct{}),
+		link:   link{up: make(chan struct{})},
+	}
+	s.life, s.endLife = context.WithCancel(context.Background())
+	t.Cleanup(s.endLife)
+	s.room.limit = amount{cfg.MaxNodes, cfg.MaxNodeBytes}
+	s.removing = make(chan struct{}, removalsAtOnce)
+	s.watches.init()
+	s.watchdog.init()
+	return s
+}

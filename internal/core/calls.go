@@ -1,0 +1,295 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
+
+// The requests, as package wire sends them. All paths have the chroot.
+
+// starter starts a request, or another call without a context, and returns at once. done is called once, when the
+// request was answered or its connection was lost. It may be called by the goroutine that reads from
+// the connection, so it must not block.
+type starter[T any] func(done func(T, error))
+
+// await waits until a call has ended. It is for goroutines that have nothing else to wait for: the end of the
+// session ends the call.
+func await[T any](start starter[T]) (T, error) {
+	type result struct {
+		v   T
+		err error
+	}
+	ended := make(chan result, 1)
+	start(func(v T, err error) { ended <- result{v, err} })
+	r := <-ended
+	return r.v, r.err
+}
+
+// inGoroutine makes a starter of a call that blocks.
+func inGoroutine[T any](s *Session, call func() (T, error)) starter[T] {
+	return func(done func(T, error)) {
+		err := s.begin(func() {
+			v, err := call()
+			done(v, err)
+		})
+		if err != nil {
+			var none T
+			done(none, err)
+		}
+	}
+}
+
+// sending is how a request is sent.
+type sending struct {
+	ctx   context.Context // the request does not leave once it has ended
+	lasts bool            // one that has not left when its connection ends waits for the next
+	batch *atomic.Int64   // if not nil, it may be sent together with others: see wire.Call
+}
+
+// call sends a request over the present connection. check, if it is not nil, says what is wrong with an answer that
+// cannot be true. take gets the answer. done gets errNotSent if ctx ends before the request has left.
+func call[T any](s *Session, how sending, request *wire.Encoder, check func(*wire.Answer) error, take func(*wire.Answer) (T, error),
+	done func(T, error),
+) {
+	var none T
+	c := wire.Call{Frame: request.Frame(), Check: check, GivenUp: how.ctx.Done(), Batch: how.batch}
+	c.Done = func(r wire.Reply) {
+		switch {
+		case errors.Is(r.Err, wire.ErrGivenUp) && s.life.Err() != nil:
+			done(none, zk.ErrConnectionClosed) // the session has ended: that is no answer
+		case errors.Is(r.Err, wire.ErrGivenUp):
+			done(none, errNotSent)
+		case errors.Is(r.Err, wire.ErrTooLong) && errors.Is(r.Err, net.ErrClosed): // the request
+			done(none, fmt.Errorf("%w: %w: %w", zk.ErrConnectionClosed, ErrTooLong, r.Err))
+		case errors.Is(r.Err, wire.ErrTooLong): // the answer
+			done(none, fmt.Errorf("%w: %w", ErrTooLong, r.Err))
+		case r.Err != nil:
+			done(none, zk.ErrConnectionClosed)
+		case r.Code != wire.CodeOK:
+			done(none, errorOf(r.Code))
+		default:
+			done(take(&r.Answer))
+		}
+	}
+	switch w := s.present(); {
+	case w == nil:
+		done(none, zk.ErrConnectionClosed)
+	case how.lasts:
+		s.callLasting(w, c)
+	default:
+		w.Call(c)
+	}
+}
+
+func request(op int32, path string) *wire.Encoder {
+	e := wire.NewFrame()
+	e.Int32(0) // the number, which Call fills in
+	e.Int32(op)
+	e.String(path)
+	return e
+}
+
+// reading is a request that reads, and sets a watch or not.
+func reading(op int32, path string, watch bool) *wire.Encoder {
+	e := request(op, path)
+	e.Bool(watch)
+	return e
+}
+
+// content is the answer to get.
+type content struct {
+	data []byte
+	stat *zk.Stat
+}
+
+func (s *Session) get(ctx context.Context, path string, watch bool) starter[content] {
+	return func(done func(content, error)) {
+		call(s, sending{ctx: ctx}, reading(wire.OpGetData, path, watch), nil, func(a *wire.Answer) (content, error) {
+			return content{a.Data, a.Stat}, nil
+		}, done)
+	}
+}
+
+// children is the answer to listing. Thousands of callers may share it, so nobody may change it.
+type children struct {
+	names []string
+	stat  *zk.Stat
+}
+
+func (s *Session) listing(ctx context.Context, path string, watch bool) starter[children] {
+	return func(done func(children, error)) {
+		call(s, sending{ctx: ctx}, reading(wire.OpGetChildren2, path, watch), checkNames, func(a *wire.Answer) (children, error) {
+			return children{a.Names, a.Stat}, nil
+		}, done)
+	}
+}
+
+// exists returns nil if there is no such node.
+func (s *Session) exists(ctx context.Context, path string, watch bool) starter[*zk.Stat] {
+	return func(done func(*zk.Stat, error)) {
+		call(s, sending{ctx: ctx}, reading(wire.OpExists, path, watch), nil, onlyStat,
+			func(stat *zk.Stat, err error) { done(stat, ignoreNoNode(err)) })
+	}
+}
+
+func (s *Session) sync(ctx context.Context, path string) starter[struct{}] {
+	return func(done func(struct{}, error)) {
+		call(s, sending{ctx: ctx}, request(wire.OpSync, path), nil, nothing, done)
+	}
+}
+
+func (s *Session) set(ctx context.Context, path string, data []byte, version int32) starter[*zk.Stat] {
+	return func(done func(*zk.Stat, error)) {
+		e := request(wire.OpSetData, path)
+		e.Buffer(data)
+		e.Int32(version)
+		call(s, sending{ctx: ctx, lasts: true}, e, nil, onlyStat, done)
+	}
+}
+
+// setWatches sets watches on the data of nodes. The server tells at once which nodes are gone, in the order of the
+// paths, and which were changed after the last transaction that this session has seen.
+func (s *Session) setWatches(paths []string) starter[struct{}] {
+	return func(done func(struct{}, error)) {
+		e := wire.NewFrame()
+		e.Int32(0) // the number
+		e.Int32(wire.OpSetWatches)
+		e.Int64(s.seen.Last())
+		e.Strings(paths)
+		e.Strings(nil) // watches on nodes that do not exist
+		e.Strings(nil) // watches on children
+		call(s, sending{ctx: s.life}, e, nil, nothing, done)
+	}
+}
+
+// erase is a delete, and keeps no count. batch is that of sending.
+func (s *Session) erase(ctx context.Context, path string, version int32, batch *atomic.Int64) starter[struct{}] {
+	return func(done func(struct{}, error)) {
+		e := request(wire.OpDelete, path)
+		e.Int32(version)
+		call(s, sending{ctx, true, batch}, e, nil, nothing, done)
+	}
+}
+
+func nothing(*wire.Answer) (struct{}, error)    { return struct{}{}, nil }
+func onlyStat(a *wire.Answer) (*zk.Stat, error) { return a.Stat, nil }
+
+// create makes a node and returns its path. batch is that of sending.
+func (s *Session) create(ctx context.Context, path string, data []byte, m CreateMode, batch *atomic.Int64) starter[string] {
+	return func(done func(string, error)) {
+		e := request(opOf(m), path)
+		encodeNode(e, data, s.cfg.NodeACL(), m.flag)
+		if m.hasTTL() {
+			e.Int64(m.ttl.Milliseconds())
+		}
+		check := func(a *wire.Answer) error { return checkMade(path, m, a.Path) }
+		// The end of the connection can tell whether the servers have containers: see containers.go.
+		how := sending{ctx, m.flag != zk.FlagContainer, batch}
+		call(s, how, e, check, func(a *wire.Answer) (string, error) { return a.Path, nil }, done)
+	}
+}
+
+func opOf(m CreateMode) int32 {
+	switch {
+	case m.hasTTL():
+		return wire.OpCreateTTL
+	case m.flag == zk.FlagContainer:
+		return wire.OpCreateContainer
+	}
+	return wire.OpCreate
+}
+
+func encodeNode(e *wire.Encoder, data []byte, acl []zk.ACL, flags int32) {
+	e.Buffer(data)
+	e.Int32(int32(len(acl)))
+	for _, one := range acl {
+		e.Int32(one.Perms)
+		e.String(one.Scheme)
+		e.String(one.ID)
+	}
+	e.Int32(flags)
+}
+
+// multi carries out all operations or none. If it is refused because of one of them, there are results
+// beside the error.
+func (s *Session) multi(ctx context.Context, ops []any) starter[[]zk.MultiResponse] {
+	return func(done func([]zk.MultiResponse, error)) {
+		e := wire.NewFrame()
+		e.Int32(0) // the number
+		e.Int32(wire.OpMulti)
+		for _, op := range ops {
+			encodeOp(e, op)
+		}
+		e.MultiHeader(wire.OpError, true, -1)
+		check := func(a *wire.Answer) error { return checkResults(ops, a.Results) }
+		call(s, sending{ctx: ctx, lasts: true}, e, check, func(a *wire.Answer) ([]zk.MultiResponse, error) { return responses(a.Results) }, done)
+	}
+}
+
+// kindOf returns the kind of an operation of a multi, and of its result.
+func kindOf(op any) int32 {
+	switch op.(type) {
+	case *zk.CreateRequest:
+		return wire.OpCreate
+	case *zk.SetDataRequest:
+		return wire.OpSetData
+	case *zk.DeleteRequest:
+		return wire.OpDelete
+	}
+	return wire.OpCheck
+}
+
+// encodeOp appends an operation. copyOp has refused all that it does not know.
+func encodeOp(e *wire.Encoder, op any) {
+	head := func(op int32, path string) {
+		e.MultiHeader(op, false, -1)
+		e.String(path)
+	}
+	switch op := op.(type) {
+	case *zk.CreateRequest:
+		head(wire.OpCreate, op.Path)
+		encodeNode(e, op.Data, op.Acl, op.Flags)
+	case *zk.SetDataRequest:
+		head(wire.OpSetData, op.Path)
+		e.Buffer(op.Data)
+		e.Int32(op.Version)
+	case *zk.DeleteRequest:
+		head(wire.OpDelete, op.Path)
+		e.Int32(op.Version)
+	case *zk.CheckVersionRequest:
+		head(wire.OpCheck, op.Path)
+		e.Int32(op.Version)
+	}
+}
+
+// codeOfMulti returns the code with which a multi was refused: that of the first operation that has one.
+func codeOfMulti(results []wire.Result) int32 {
+	for _, r := range results {
+		if r.Code != wire.CodeOK {
+			return r.Code
+		}
+	}
+	return wire.CodeOK
+}
+
+// responses returns the results of a multi, and why it was refused.
+func responses(results []wire.Result) (all []zk.MultiResponse, refused error) {
+	for _, r := range results {
+		one := zk.MultiResponse{String: r.Path, Stat: r.Stat}
+		if r.Code != wire.CodeOK {
+			one.Error = errorOf(r.Code)
+		}
+		all = append(all, one)
+	}
+	if code := codeOfMulti(results); code != wire.CodeOK {
+		refused = errorOf(code)
+	}
+	return all, refused
+}

@@ -1,0 +1,73 @@
+package core
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
+
+// carried are the creates, deletes and other writes that waited for room when their connection ended, and so were not
+// sent. Nobody has to find out what became of them: the next connection sends them.
+type carried struct {
+	mu   sync.Mutex
+	conn *wire.Conn // the present one
+	all  []wire.Call
+	over bool // the session has ended
+}
+
+// keep takes a call that a connection has not sent. If there is another connection by now, keep returns that instead. It
+// reports false if the session has ended.
+func (r *carried) keep(w *wire.Conn, c wire.Call) (next *wire.Conn, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.over:
+		return nil, false
+	case r.conn != w:
+		return r.conn, true
+	}
+	r.all = append(r.all, c)
+	return nil, true
+}
+
+// take returns the calls for a new connection.
+func (r *carried) take(w *wire.Conn) []wire.Call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.all
+	r.conn, r.all = w, nil
+	return all
+}
+
+// end ends the calls, and those that come from now on, because the session has ended.
+func (r *carried) end() {
+	r.mu.Lock()
+	all := r.all
+	r.over, r.all = true, nil
+	r.mu.Unlock()
+	for _, c := range all {
+		c.Done(wire.Reply{Err: wire.ErrNotSent})
+	}
+}
+
+// callLasting sends a call over a connection, or over the next one if the connection ends before the call has left.
+func (s *Session) callLasting(w *wire.Conn, c wire.Call) {
+	one := c
+	one.Done = func(r wire.Reply) {
+		if errors.Is(r.Err, wire.ErrNotSent) {
+			if c.Batch != nil && c.Batch.Load() > 0 {
+				c.Batch = nil // it was part of a multi that was refused
+			}
+			switch next, ok := s.carried.keep(w, c); {
+			case next != nil:
+				s.callLasting(next, c)
+				return
+			case ok:
+				return
+			}
+		}
+		c.Done(r)
+	}
+	w.Call(one)
+}

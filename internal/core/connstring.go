@@ -1,0 +1,132 @@
+package core
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// defaultPort is used for a server without a port.
+const defaultPort = "2181"
+
+// hostPort is one server of a connect string, as the user named it.
+type hostPort struct{ host, port string }
+
+func (h hostPort) String() string { return net.JoinHostPort(h.host, h.port) }
+
+// parseConnectString splits "h1:2181,h2:2181/chroot" into servers and chroot. The chroot is "" or
+// a path without a trailing slash.
+//
+// The chroot may not contain a comma. A comma nearly always means that the user has written the
+// chroot after each server. If we took that for one server and a path, this client would lock
+// other nodes than its neighbours.
+func parseConnectString(s string) (servers []hostPort, chroot string, err error) {
+	if strings.Contains(s, "://") {
+		return nil, "", Invalidf("connect string %q: it is written without a scheme: %q", s, respell(s))
+	}
+	list := s
+	if i := strings.IndexByte(s, '/'); i >= 0 {
+		list, chroot = s[:i], s[i:]
+		if chroot == "/" {
+			chroot = ""
+		}
+	}
+	if strings.Contains(chroot, ",") {
+		return nil, "", Invalidf("connect string %q: the chroot is written once, behind the last server, and has no comma: %q", s, respell(s))
+	}
+	if chroot != "" {
+		if err := ValidatePath(chroot); err != nil {
+			return nil, "", Invalidf("connect string %q: chroot: %v", s, err)
+		}
+	}
+	if strings.TrimSpace(list) == "" {
+		return nil, "", Invalidf("connect string %q names no server", s)
+	}
+	for _, item := range strings.Split(list, ",") {
+		server, err := parseHostPort(strings.TrimSpace(item))
+		if err != nil {
+			return nil, "", Invalidf("connect string %q: %v", s, err)
+		}
+		servers = append(servers, server)
+	}
+	return servers, chroot, nil
+}
+
+// respell returns the servers of a connect string that is not written as it should be, with
+// the first chroot behind the last of them.
+func respell(s string) string {
+	var servers []string
+	var chroot string
+	for _, item := range strings.Split(s, ",") {
+		item = strings.TrimSpace(item)
+		if i := strings.Index(item, "://"); i >= 0 {
+			item = item[i+len("://"):]
+		}
+		server, path, ok := strings.Cut(item, "/")
+		if ok && chroot == "" {
+			chroot = "/" + path
+		}
+		servers = append(servers, server)
+	}
+	return strings.Join(servers, ",") + chroot
+}
+
+func parseHostPort(item string) (hostPort, error) {
+	if item == "" {
+		return hostPort{}, Invalidf("empty server name")
+	}
+	if strings.ContainsAny(item, " \t\r\n\x00") {
+		return hostPort{}, Invalidf("server %q contains white space or NUL", item)
+	}
+	host, port := item, defaultPort
+	switch {
+	case strings.HasPrefix(item, "["):
+		if strings.HasSuffix(item, "]") {
+			host = item[1 : len(item)-1]
+			break
+		}
+		fallthrough
+	case strings.Count(item, ":") == 1:
+		var err error
+		if host, port, err = net.SplitHostPort(item); err != nil {
+			return hostPort{}, Invalidf("server %q: %v", item, err)
+		}
+	case strings.Contains(item, ":") && net.ParseIP(item) == nil:
+		return hostPort{}, Invalidf("server %q: an IPv6 address with a port is written [address]:port", item)
+	case strings.Contains(item, ":"):
+		if at := strings.LastIndexByte(item, ':'); looksLikePort(item[at+1:]) {
+			return hostPort{}, Invalidf("server %q: is this [%s]:%s, or the address [%[1]s]?", item, strings.TrimSuffix(item[:at], ":"), item[at+1:])
+		}
+	}
+	if host == "" {
+		return hostPort{}, Invalidf("server %q has no host", item)
+	}
+	// A name cannot have brackets or colons.
+	if _, err := netip.ParseAddr(host); err != nil && strings.ContainsAny(host, "[]:") {
+		return hostPort{}, Invalidf("server %q: %q is neither a name nor an address", item, host)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return hostPort{}, Invalidf("server %q: port %q is not a number from 1 to 65535", item, port)
+	}
+	return hostPort{host, port}, nil
+}
+
+// looksLikePort reports whether the last part of an IPv6 address without brackets may be meant as a port.
+func looksLikePort(part string) bool {
+	return len(part) == 4 && strings.Trim(part, "0123456789") == ""
+}
+
+// FullName is that of session.Manager.
+func (m *Manager) FullName(path string) string {
+	if m.cfg.Name != "" {
+		return m.cfg.Name + m.cfg.outward(path)
+	}
+	var servers []string
+	for _, s := range m.cfg.servers {
+		servers = append(servers, strings.ToLower(s.String()))
+	}
+	slices.Sort(servers)
+	return strings.Join(slices.Compact(servers), ",") + m.cfg.outward(path)
+}

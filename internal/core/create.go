@@ -1,0 +1,228 @@
+package core
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/news"
+)
+
+// maxData bounds the data of one request. With the longest path and an ACL that is far below the 1 MiB that
+// servers take by default.
+const maxData = 240<<10 - maxPath
+
+func checkData(data []byte) error {
+	if len(data) > maxData {
+		return Invalidf("%d bytes of data: the limit is %d", len(data), maxData)
+	}
+	return nil
+}
+
+// sent is a request that makes nodes, from the time at which it is sent: a create or a transaction.
+type sent struct {
+	ctx      context.Context
+	answered news.News     // paths and err are known
+	done     chan struct{} // and the hooks have been told
+	paths    []string      // of the nodes, by operation
+	err      error         // errNotSent if ctx has ended before the request has left
+
+	// These tell the node of a create from other nodes at its path.
+	after int64  // a later transaction than this made the node
+	upTo  int64  // this transaction or an earlier one made the node
+	noted *share // of the node
+
+	booking *booking // nil for a mode that needs no room
+
+	syncs int64 // the mark of syncs when the request ended
+}
+
+// Creation is a create in flight, which can be an operation of a transaction.
+type Creation struct {
+	*sent
+	i int // of the operation
+}
+
+// Answered returns a channel that is closed when the create has ended: it was answered, or its connection or its
+// session was lost.
+func (c *Creation) Answered() <-chan struct{} { return c.answered.Wait() }
+
+// Done returns a channel that is closed when the hooks have been told of that. A caller that gives the node up does
+// not wait for them.
+func (c *Creation) Done() <-chan struct{} { return c.done }
+
+// Result returns the path of the node, or an error that says why there is none or why that is not known: see
+// Uncertain. Call it once Answered is closed.
+func (c *Creation) Result() (string, error) {
+	if c.err != nil {
+		return "", ofCaller(c.ctx, c.err)
+	}
+	return c.paths[c.i], nil
+}
+
+// After returns a transaction id (zxid) that is older than the node: the latest that a server had told this session
+// when the create was sent. It returns 0 if there was none.
+func (c *Creation) After() int64 { return c.after }
+
+// Syncs returns the moment when the create ended, for SharedSync. Call it once Answered is closed.
+func (c *Creation) Syncs() int64 { return c.syncs }
+
+// Resolve says what became of a create whose reply was lost: the path of its node, or "" if it has made none, or one
+// that is gone. It does nothing if that is known.
+func (c *Creation) Resolve(path string) { c.booking.resolve(c.i, path) }
+
+// Leave says that the caller will remove the node, also if the create is still in flight: others that need room may
+// wait for it.
+func (c *Creation) Leave() { c.booking.depart(c.i) }
+
+func (c *Creation) stay() { c.booking.stay(c.i) }
+
+// Uncertain reports whether the reply to a failed create, set, delete or multi was lost, so that the server may have
+// carried it out. It does not report a request whose ctx ended while the request was in flight. The server may have
+// carried out that one too.
+func Uncertain(err error) bool {
+	if errors.Is(err, errNotSent) {
+		return false
+	}
+	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed)
+}
+
+// StartCreate waits for a connection and then sends a create, without waiting for the answer: the caller can send
+// further requests at once. A sequential create adds a number to path.
+//
+// An ephemeral node takes its room out of v. If v is nil, or has too little, StartCreate waits for room as Reserve
+// does. If the reply is lost, the node counts until the caller has called Resolve of the Creation.
+//
+// If StartCreate returns no error, the node may come to exist even if ctx ends, and the caller must see to its removal.
+// An error means that nothing was sent. It is ctx's, the session's, ErrTooManyNodes or ErrInvalid.
+func (s *Session) StartCreate(ctx context.Context, v *Reservation, path string, data []byte, mode CreateMode) (*Creation, error) {
+	info := hooks.RequestInfo{Op: "create", Path: path}
+	if err := errors.Join(validateCreate(path, mode), mode.validate(), checkData(data)); err != nil {
+		return nil, err
+	}
+	b, err := s.prepareCreate(ctx, v, path, mode)
+	if err != nil {
+		return nil, opError(info, err)
+	}
+	c := &sent{ctx: ctx, done: make(chan struct{}), after: s.answers.zxid.Load(), booking: b}
+	var batch *atomic.Int64
+	if mode == EphemeralSequential {
+		batch = new(atomic.Int64)
+		info = info.WithBatch(batch)
+	}
+	done := s.traceRequest(ctx, info)
+	s.create(ctx, s.outward(path), data, mode, batch)(func(made string, err error) {
+		if err = s.verdict(err); err != nil {
+			c.err = opError(info, err)
+		} else {
+			made = s.inward(made)
+		}
+		c.paths, c.upTo, c.syncs = []string{made}, s.answers.zxid.Load(), s.syncs.mark()
+		b.settle(c.paths, c.err)
+		if mode.ephemeral() {
+			c.noted = s.room.noted(made)
+		}
+		s.creates.end(path)
+		c.answered.Tell()
+		s.withHooks(func() {
+			defer close(c.done)
+			done(err)
+		})
+	})
+	return &Creation{sent: c}, nil
+}
+
+// ofCaller replaces errNotSent by why the caller of the request has given up. It can call functions of the user, so the
+// goroutines of a connection do not.
+func ofCaller(ctx context.Context, err error) error {
+	if !errors.Is(err, errNotSent) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, ctx.Err())
+}
+
+// withHooks calls f, which calls the hook for the end of a request. If there is such a hook, f has a goroutine
+// of its own, since the caller may be the one that reads from the connection, and other requests must not wait for
+// a slow hook.
+func (s *Session) withHooks(f func()) {
+	if s.cfg.trace.load().Request == nil {
+		f()
+		return
+	}
+	if !s.beginLate(f) { // no other request waits any more
+		var g sync.WaitGroup
+		g.Go(f)
+		g.Wait()
+	}
+}
+
+// prepareCreate waits until a create can be sent, and takes the room for its node.
+func (s *Session) prepareCreate(ctx context.Context, v *Reservation, path string, mode CreateMode) (b *booking, err error) {
+	if err := s.ready(ctx); err != nil { // first, because it checks ctx
+		return nil, err
+	}
+	// The room comes first: while a create of the path has begun, no search for the node of a cancelled one can, and that
+	// search can be what makes room.
+	if mode.ephemeral() {
+		if b, err = s.bookFrom(ctx, v, []amount{s.sizeOfNew(path, mode.sequential())}); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.creates.begin(ctx, path); err != nil {
+		b.settle(nil, errNotSent)
+		return nil, err
+	}
+	if err := s.ready(ctx); err != nil {
+		s.cancelCreate(path, b)
+		return nil, err
+	}
+	return b, nil
+}
+
+// cancelCreate undoes prepareCreate.
+func (s *Session) cancelCreate(path string, b *booking) {
+	s.creates.end(path)
+	b.settle(nil, errNotSent)
+}
+
+// errNotSent is the error for a request that was not sent, because its caller has given up.
+var errNotSent = errors.New("not sent")
+
+// validateCreate allows a path that ends with a slash for a sequential node, whose name is then
+// the number alone: "/dir/".
+func validateCreate(path string, mode CreateMode) error {
+	if mode.sequential() && strings.HasSuffix(path, "/") && path != "/" {
+		return ValidatePath(strings.TrimSuffix(path, "/"))
+	}
+	return ValidatePath(path)
+}
+
+// Create is that of session.Session.
+func (s *Session) Create(ctx context.Context, path string, data []byte, mode CreateMode) (string, error) {
+	c, err := s.StartCreate(ctx, nil, path, data, mode)
+	if err != nil {
+		return "", err
+	}
+	select {
+	case <-c.Done():
+		if Uncertain(c.err) {
+			s.clarify(ctx, c.booking, nil, []lostCreate{{path, bytes.Clone(data), mode}})
+		}
+		return c.Result()
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-s.Done():
+		err = s.Err()
+	}
+	c.Leave()
+	unwanted := &abandonedCreate{s: s, path: path, data: bytes.Clone(data), mode: mode, booking: c.booking}
+	s.background(func() { unwanted.undo(ctx, c) })
+	return "", opError(hooks.RequestInfo{Op: "create", Path: path}, err)
+}

@@ -1,0 +1,102 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// The errors of package session, which says what they mean.
+var (
+	ErrLost          = errors.New("lost")
+	ErrClosed        = errors.New("session manager closed")
+	ErrTooManyNodes  = errors.New("too many ephemeral nodes in one session")
+	ErrTooLong       = errors.New("too long")
+	ErrUnimplemented = errors.New("the server does not implement this request")
+	ErrInvalid       = errors.New("invalid argument")
+)
+
+// lossReason is why a session ended.
+type lossReason string
+
+// Error is the text for people. The error of a session wraps it.
+func (r lossReason) Error() string { return string(r) }
+
+// ErrorType is the value of error.type for telemetry.
+func (r lossReason) ErrorType() string {
+	switch r {
+	case lossExpired:
+		return "session_expired"
+	case lossClock:
+		return "session_uncertain"
+	case lossReplaced:
+		return "session_replaced"
+	case lossSuspend:
+		return "session_suspended"
+	}
+	return "_OTHER"
+}
+
+const (
+	lossExpired  lossReason = "expired by the server"
+	lossClock    lossReason = "no answer through the leader for so long that the servers may have expired it"
+	lossReplaced lossReason = "another session answered on the connection"
+	lossSuspend  lossReason = "connection lost, and WithLossOnSuspend is set"
+)
+
+// refusal is the error when the servers refuse an identity. It has the scheme only, because the
+// credential is a secret.
+type refusal struct{ scheme string }
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("the server refuses the identity of scheme %q: %v", r.scheme, zk.ErrAuthFailed)
+}
+
+func (r *refusal) Unwrap() error { return zk.ErrAuthFailed }
+
+// endError is the error of a session that was lost.
+type endError struct {
+	id  int64
+	why error
+}
+
+func (e *endError) Error() string {
+	return fmt.Sprintf("session %s: %v: %v", sessionID(e.id), ErrLost, e.why)
+}
+
+func (e *endError) Unwrap() []error { return []error{ErrLost, e.why} }
+
+func lossError(id int64, why error) error { return &endError{id, why} }
+
+// reasonOf returns why a session was lost, for texts that name the session already.
+func reasonOf(err error) error {
+	var end *endError
+	if errors.As(err, &end) {
+		return end.why
+	}
+	return err
+}
+
+func closedError(id int64) error {
+	return fmt.Errorf("session %s: %w", sessionID(id), ErrClosed)
+}
+
+// sessionID returns a session id as the servers log it.
+func sessionID(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }
+
+// errSilence is the reason for cutting a connection on which an answer is due.
+func errSilence(d time.Duration) error {
+	return fmt.Errorf("no answer for %v, so this side cut the connection", d.Round(time.Millisecond))
+}
+
+// errLongAnswer is the reason for cutting a connection on which one answer takes too long.
+func errLongAnswer(d time.Duration) error {
+	return fmt.Errorf("one answer has taken %v, so this side cut the connection to save the session",
+		d.Round(time.Millisecond))
+}
+
+func Invalidf(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
+}

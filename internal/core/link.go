@@ -1,0 +1,223 @@
+package core
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
+
+// stayConnected makes one connection after the other, and serves each, until the session has ended. It is called once.
+func (s *Session) stayConnected() {
+	defer close(s.served)
+	for !s.isMarked() { // a dial after that could keep the next session from dialling at once
+		c, to, err := s.dialer.dial(s.life, s.stake)
+		if err != nil {
+			return // the session has ended
+		}
+		w := s.connection(c)
+		if err := s.setWire(w, to); err != nil {
+			w.Cut(err)
+			return
+		}
+		s.serve(w, to)
+	}
+}
+
+// serve serves a connection until it has ended. The requests without an answer end last, so that they end with the loss
+// if this is one. They do so even if a function of the user ends this goroutine.
+func (s *Session) serve(w *wire.Conn, to logbook.Target) {
+	defer w.Forsake()
+	why := w.Serve(s.hello())
+	s.cfg.Log.Debug("zookeeper connection ended", "server", to.String(), "err", why)
+	s.judge(w, to, why)
+	s.setConnected(false)
+}
+
+func (s *Session) connection(c net.Conn) *wire.Conn {
+	return wire.New(c, wire.Config{
+		Events:         (*wireEvents)(s),
+		Clock:          s.clock,
+		Seen:           &s.seen,
+		Refusals:       &s.refusals,
+		Window:         &s.cfg.window,
+		Batches:        &s.batches,
+		Identities:     s.cfg.Auths,
+		HandshakeLimit: s.dialer.handshakeLimit(s.stake),
+		Half:           s.dialer.tick.half,
+	})
+}
+
+// hello asks for the session, with the timeout that was granted, or for a new one.
+func (s *Session) hello() wire.Hello {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := &s.greeting; g.Session != 0 {
+		return wire.Hello{TimeoutMillis: g.TimeoutMillis, Session: g.Session, Password: bytes.Clone(g.Password[:])}
+	}
+	return wire.Hello{TimeoutMillis: int32(s.cfg.Timeout.Milliseconds())}
+}
+
+// judge has the dialer know what the end of a connection says of a server. With TLS 1.3, for example, a client whose
+// certificate is refused learns of that only after its own part of the handshake.
+func (s *Session) judge(w *wire.Conn, to logbook.Target, why error) {
+	switch {
+	case errors.Is(why, wire.ErrBadFrame):
+		s.dialer.distrust(to, why)
+	case s.isMarked(): // the reason is known, or the manager is closed
+	case !w.Greeted():
+		s.dialer.failed(&logbook.Failure{Step: logbook.StepHandshake, To: to, Err: why})
+	}
+}
+
+// stake returns for how long the session is certain without a connection. It returns 0 if there
+// is no session yet.
+func (s *Session) stake() time.Duration {
+	if s.ID() == 0 {
+		return 0
+	}
+	return s.Remaining()
+}
+
+func (s *Session) setWire(w *wire.Conn, t logbook.Target) error {
+	s.mu.Lock()
+	err := s.err
+	if err == nil {
+		s.link.wire, s.link.to = w, t
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	for _, c := range s.carried.take(w) { // they wait for the greeting
+		s.callLasting(w, c)
+	}
+	return nil
+}
+
+// present returns the present or last connection, or nil if there was none.
+func (s *Session) present() *wire.Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link.wire
+}
+
+// isConnected reports whether there is a connection that has the session.
+func (s *Session) isConnected() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link.isUp
+}
+
+func (s *Session) setConnected(up bool) {
+	var why error
+	if !up {
+		why = s.linkFailure()
+	}
+	s.mu.Lock()
+	changed := s.link.isUp != up && s.err == nil
+	if s.link.isUp != up {
+		s.link.isUp = up
+		if up {
+			close(s.link.up)
+		} else {
+			s.link.up = make(chan struct{})
+		}
+	}
+	s.mu.Unlock()
+	if !up {
+		// No watch is trusted across a reconnect: events may have come and gone.
+		s.breakWatches()
+	}
+	switch {
+	case !changed:
+	case up:
+		s.report(s, hooks.Connected, nil)
+	case s.cfg.LossOnSuspend:
+		s.lose(fmt.Errorf("%w: %w", lossSuspend, why))
+	default:
+		s.report(s, hooks.Suspended, why)
+	}
+}
+
+// server returns the server of the present or last connection.
+func (s *Session) server() logbook.Target {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link.to
+}
+
+// linkFailure returns why the last connection ended.
+func (s *Session) linkFailure() error {
+	s.mu.Lock()
+	w, to := s.link.wire, s.link.to
+	s.mu.Unlock()
+	if w == nil {
+		return nil
+	}
+	return &logbook.Failure{Step: logbook.StepConnected, To: to, Err: cmp.Or(w.Err(), net.ErrClosed)}
+}
+
+// ready waits for a connection. It returns nil if there is one, the cause if the session has
+// ended, or ctx.Err().
+func (s *Session) ready(ctx context.Context) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.Err(); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		up := s.link.up
+		s.mu.Unlock()
+		select {
+		case <-up:
+			switch {
+			case !s.isConnected():
+			case !s.stalled():
+				return nil
+			default:
+				// A request would wait in memory, and be sent even if the caller has given up by then.
+				_ = pause(ctx, stallLook)
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.life.Done():
+		}
+	}
+}
+
+// isReady reports whether ready would return nil at once.
+func (s *Session) isReady() bool { return s.Err() == nil && s.isConnected() && !s.stalled() }
+
+// stallLook is how often ready checks whether the network takes bytes again.
+const stallLook = 20 * time.Millisecond
+
+func (s *Session) stalled() bool {
+	w := s.present()
+	return w != nil && w.Stalled(wire.Now())
+}
+
+// silenceOf returns for how long a connection has owed an answer without sending anything, and without beginning an
+// answer. w may be nil.
+func silenceOf(w *wire.Conn) (noBytes, noFrame time.Duration) {
+	if w == nil {
+		return 0, 0
+	}
+	return w.Silence(wire.Now())
+}
+
+// cut closes the socket for a reason. With TLS that can take its time, so it holds no lock.
+func (s *Session) cut(why error) {
+	if w := s.present(); w != nil {
+		w.Cut(why)
+	}
+}

@@ -1,0 +1,64 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/rounds"
+)
+
+// MakeParents makes dir and every missing node above it, the chroot included. It makes
+// container nodes, which the server removes when they have become empty again, or persistent
+// nodes if the server knows no containers.
+//
+// It returns when dir existed at some moment, ctx ended, the session ended or the server
+// refused. The server can remove a container again at any time.
+func (s *Session) MakeParents(ctx context.Context, dir string) error {
+	if err := ValidatePath(dir); err != nil {
+		return err
+	}
+	return s.makeNodes(ctx, s.outward(dir))
+}
+
+// makeNodes begins with the leaf, because a client that may create nodes in a directory need not
+// have that right further up.
+func (s *Session) makeNodes(ctx context.Context, full string) error {
+	again := rounds.Pace{New: s.cfg.Retry}
+	for {
+		err := s.makeNode(ctx, full)
+		parent := full[:strings.LastIndexByte(full, '/')]
+		if !errors.Is(err, zk.ErrNoNode) || parent == "" {
+			return err
+		}
+		if err := s.makeNodes(ctx, parent); err != nil {
+			return err
+		}
+		if err := again.Wait(ctx, s.Done()); err != nil {
+			return opError(hooks.RequestInfo{Op: "create", Path: s.inward(full)}, err)
+		}
+	}
+}
+
+// makeNode makes one node. full has the chroot. Any number of tries make one node, so unlike
+// other creates it is repeated if its reply is lost.
+func (s *Session) makeNode(ctx context.Context, full string) error {
+	_, err := do(ctx, s, hooks.RequestInfo{Op: "create", Path: s.inward(full)}, always, inGoroutine(s, func() (string, error) {
+		return s.createDirectory(ctx, full)
+	}))
+	switch {
+	case errors.Is(err, zk.ErrNodeExists):
+		return nil
+	case errors.Is(err, zk.ErrNoAuth) && s.isThere(ctx, full):
+		return nil // a server checks the right to create before it checks whether the node exists
+	}
+	return err
+}
+
+func (s *Session) isThere(ctx context.Context, full string) bool {
+	stat, err := do(ctx, s, hooks.RequestInfo{Op: "exists", Path: s.inward(full)}, always, s.exists(ctx, full, false))
+	return err == nil && stat != nil
+}

@@ -1,0 +1,316 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"path"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/hooks"
+)
+
+// Removal is a guaranteed delete in progress.
+type Removal struct {
+	done chan struct{}
+	err  error
+}
+
+// Done returns a channel that is closed when the server has said that the node is gone, when the server has refused for
+// the first time, or when the session has ended, which removes the node. After a refusal the session goes on trying,
+// more slowly.
+func (r *Removal) Done() <-chan struct{} { return r.done }
+
+// Err returns nil if the server has said that the node is gone. Otherwise it returns the session's error or the
+// server's refusal. Call it once Done is closed.
+func (r *Removal) Err() error { return r.err }
+
+// Remove deletes a node for certain. It returns at once and needs no further call: the session retries the delete in
+// the background, across reconnects, until the server says that the node is gone, or the session ends. If the node is
+// gone already, the removal succeeds.
+//
+// If the server refuses (zk.ErrNoAuth), the Removal reports that at once, and the session goes on to retry the delete
+// slowly: first after about a second, later after at most the session timeout or 30 s. ctx is for the hooks of a Trace
+// only. The removal goes on after ctx has ended.
+func (s *Session) Remove(ctx context.Context, path string) *Removal {
+	return s.RemoveAfter(ctx, path, nil)
+}
+
+// RemoveAfter is Remove, except that the delete is sent once after is closed. If after is nil, the delete is sent at
+// once.
+func (s *Session) RemoveAfter(ctx context.Context, path string, after <-chan struct{}) *Removal {
+	var p *persistence
+	p = s.persistence(ctx, "remove "+path, nil, func(ctx context.Context) error {
+		if after != nil {
+			select {
+			case <-after:
+			case <-ctx.Done(): // the session has ended
+				return ctx.Err()
+			}
+			if !p.sent {
+				p.leave(s.room.noted(path), nil)
+			}
+		}
+		among := !p.sent
+		p.sent = true
+		return ignoreNoNode(s.delete(ctx, path, anyVersion, among))
+	})
+	p.info = hooks.RequestInfo{Op: "delete", Path: path}
+	if after != nil {
+		p.start()
+		return p.Removal
+	}
+	p.leave(s.room.noted(path), nil)
+	s.startRemoval(p)
+	return p.Removal
+}
+
+// removalsAtOnce bounds the first deletes of removals that are in flight. Each can have a goroutine, and goes on in one
+// if it is lost with its connection.
+const removalsAtOnce = 64
+
+// startRemoval sends the first delete of a removal, at once if it can. Otherwise one goroutine sends it in its turn, once
+// there is a connection and others have been answered: there may be thousands, for example of the places that were kept
+// when the connection broke. Nearly always one delete is enough.
+func (s *Session) startRemoval(p *persistence) {
+	answered := func() { <-s.removing }
+	if s.isReady() {
+		select {
+		case s.removing <- struct{}{}:
+			p.deleteAtOnce(answered)
+			return
+		default:
+		}
+	}
+	s.removals.add(func() {
+		select {
+		case s.removing <- struct{}{}:
+		case <-s.life.Done():
+		}
+		if s.ready(s.life) != nil {
+			p.end(s.Err())
+			return
+		}
+		p.deleteAtOnce(answered)
+	})
+}
+
+// deleteAtOnce sends the first delete. It calls no hook: its caller can hold locks, and the creates that the caller
+// sends next come after the delete, with hooks as without them. If there is a hook for requests, it is called in
+// another goroutine, just after the delete is sent. answered is called when it is.
+func (p *persistence) deleteAtOnce(answered func()) {
+	p.sent = true
+	if p.s.cfg.trace.load().Request == nil {
+		p.s.sendDelete(p.s.life, p.info.Path, anyVersion, new(atomic.Int64), func(_ struct{}, err error) {
+			answered()
+			p.settle(p.s.verdict(err))
+		})
+		return
+	}
+	answer := make(chan error, 1)
+	batch := new(atomic.Int64)
+	p.info = p.info.WithBatch(batch)
+	p.s.sendDelete(p.s.life, p.info.Path, anyVersion, batch, func(_ struct{}, err error) {
+		answered()
+		answer <- p.s.verdict(err)
+	})
+	outcome := func() error {
+		select {
+		case err := <-answer:
+			return err
+		case <-p.s.life.Done():
+			return p.s.Err()
+		}
+	}
+	err := p.s.begin(func() {
+		done := p.s.traceRequest(p.s.lifeWith(p.ctx), p.info)
+		err := outcome()
+		done(err)
+		p.settle(err)
+	})
+	if err != nil {
+		p.end(err)
+	}
+}
+
+// settle takes the outcome of the first delete. Unless the node is gone, the removal goes on in the background.
+func (p *persistence) settle(err error) {
+	if ignoreNoNode(err) == nil {
+		p.end(nil)
+		return
+	}
+	p.failed = opError(p.info, err)
+	p.start()
+}
+
+// Sweep deletes, as Remove does, the children of dir whose names match. It finds the node of a create whose reply was
+// lost. It syncs first, so that it sees every node that was created before the call. lost is that create, whose room is
+// free when the sweep has succeeded, or nil.
+func (s *Session) Sweep(ctx context.Context, dir string, match func(name string) bool, lost *Creation) *Removal {
+	p := s.persistence(ctx, "sweep "+dir, func() { resolveGone(lost) }, func(ctx context.Context) error {
+		if err := s.newSync(ctx, dir); err != nil {
+			return err
+		}
+		names, _, err := s.Children(ctx, dir)
+		if err != nil {
+			return ignoreNoNode(err)
+		}
+		for _, name := range names {
+			if !match(name) {
+				continue
+			}
+			if err := ignoreNoNode(s.delete(ctx, path.Join(dir, name), anyVersion, false)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	p.leave(nil, lost)
+	p.start()
+	return p.Removal
+}
+
+// resolveGone takes note that a create whose reply was lost has made no node, or one that is gone. lost may be nil.
+func resolveGone(lost *Creation) {
+	if lost != nil {
+		lost.Resolve("")
+	}
+}
+
+// leave takes note that the work deletes a node of ours, or what a create has made whose reply was lost. Either may be
+// nil. The room is on its way until the server refuses.
+func (p *persistence) leave(st *share, lost *Creation) {
+	p.s.room.depart(st)
+	if lost != nil {
+		lost.Leave()
+	}
+	p.stay = func() {
+		p.s.room.stay(st)
+		if lost != nil {
+			lost.stay()
+		}
+	}
+}
+
+// persistence returns the work that repeats f in the background, once it has started, until f succeeds or the session
+// ends. It goes on after ctx has ended, and after a WithRetry that says stop. If the server refuses, the removal is done,
+// and f is repeated slowly from then on, because the permission may come back. then, if not nil, is called once f has
+// succeeded or the session has ended, and not before.
+func (s *Session) persistence(ctx context.Context, what string, then func(), f func(context.Context) error) *persistence {
+	return &persistence{
+		Removal: &Removal{done: make(chan struct{})},
+		s:       s, ctx: ctx, what: what, then: then, f: f,
+	}
+}
+
+// persistence is the work behind a removal. One goroutine at a time runs it.
+type persistence struct {
+	*Removal
+	s       *Session
+	ctx     context.Context
+	what    string
+	then    func()
+	stay    func() // called when the server refuses; may be nil
+	f       func(context.Context) error
+	info    hooks.RequestInfo // of a delete that needs no goroutine
+	sent    bool              // a delete was sent
+	failed  error             // of that try; nil if it has not failed
+	refused bool              // the server has refused; Done is closed
+}
+
+func (p *persistence) start() {
+	if err := p.s.begin(p.run); err != nil {
+		p.end(err)
+	}
+}
+
+func (p *persistence) run() {
+	wait := p.s.cfg.Retry()
+	var slow backoff.BackOff
+	life := p.s.lifeWith(p.ctx)
+	for {
+		err := p.failed
+		if p.failed = nil; err == nil {
+			err = p.f(life)
+		} else if classify(err) != answered && p.s.Err() == nil {
+			p.s.traceRetry(life, p.info, 1, err)
+		}
+		next := wait
+		switch {
+		case err == nil, p.s.Err() != nil:
+			if err != nil {
+				err = p.s.Err()
+			}
+			p.end(err)
+			return
+		case classify(err) == answered:
+			p.refuse(err)
+			if slow == nil {
+				slow = slowRetry(p.s.Timeout())
+			}
+			next = slow
+		}
+		if pause(p.s.life, untiring(next)) != nil {
+			p.end(p.s.Err())
+			return
+		}
+	}
+}
+
+// refuse reports the first refusal by the server.
+func (p *persistence) refuse(err error) {
+	if p.refused {
+		return
+	}
+	p.refused, p.err = true, err
+	if p.stay != nil {
+		p.stay()
+	}
+	close(p.done)
+	p.s.cfg.Log.Error("zookeeper refuses to remove a node; the removal is tried again slowly",
+		"what", p.what, "err", err)
+}
+
+// end is called once. err is nil if the server has said that the node is gone, and else the
+// session's error.
+func (p *persistence) end(err error) {
+	if p.then != nil {
+		p.then()
+	}
+	switch {
+	case !p.refused:
+		p.err = err
+		close(p.done)
+	case err == nil:
+		p.s.cfg.Log.Info("zookeeper has removed a node that it had refused to remove", "what", p.what)
+	}
+}
+
+// Waits between the tries of a removal that the server has refused.
+const (
+	slowFirst = time.Second
+	slowMax   = 30 * time.Second
+)
+
+// slowRetry returns waits that grow from about a second to the session timeout, but at most 30 s,
+// with jitter.
+func slowRetry(timeout time.Duration) backoff.BackOff {
+	const jitter = 0.2
+	most := min(slowMax, timeout)
+	return &backoff.ExponentialBackOff{
+		InitialInterval:     min(slowFirst, time.Duration(float64(most)/(1+jitter))),
+		MaxInterval:         time.Duration(float64(most) / (1 + jitter)),
+		Multiplier:          2,
+		RandomizationFactor: jitter,
+	}
+}
+
+func ignoreNoNode(err error) error {
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
+}

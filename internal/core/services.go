@@ -1,0 +1,127 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/hooks"
+)
+
+// What a manager does for the lock packages.
+
+// Chroot returns the path of the connect string below which all nodes lie, or "/" if the
+// connect string has none.
+func (m *Manager) Chroot() string { return m.Made().cfg.outward("/") }
+
+// Logger returns the logger of session.WithLogger, or the default.
+func (m *Manager) Logger() *slog.Logger { return m.cfg.Log }
+
+// Retry returns the function of session.WithRetry, which never returns nil. It is for loops
+// that are made of requests.
+func (m *Manager) Retry() func() backoff.BackOff { return m.cfg.Retry }
+
+// Hooks returns the hooks of session.WithTrace, and those of AddTrace.
+func (m *Manager) Hooks() *hooks.Trace { return m.Made().cfg.trace.load() }
+
+// AddTrace adds hooks to those of session.WithTrace. They are not told how a thing ends that had begun before. The first
+// call of a State hook tells the present state, as that of Subscribe does.
+func (m *Manager) AddTrace(t hooks.Trace) {
+	if state := m.cfg.trace.add(t); state != nil {
+		m.Subscribe(state)
+	}
+}
+
+// CallLate has hooks called, which are those for a lock that was lost. It returns at once. One goroutine of the manager
+// makes all such calls, in the order in which they were asked for. If a hook blocks, a bounded number of calls waits, and
+// further ones are dropped, which the log tells.
+func (m *Manager) CallLate(hooks func()) { m.cfg.trace.late.add(hooks) }
+
+// SetACL changes the list of session.WithACL, for nodes that are created from now on.
+func (m *Manager) SetACL(acl []zk.ACL) { m.cfg.SetACL(acl) }
+
+// SetWindow bounds the calls in flight of each connection by a number, or not at all if it is negative. 0 means
+// what users have: the number follows the times of the answers. With 1, creates and deletes that come while a
+// request is under way leave in one transaction. It is for tests.
+func (m *Manager) SetWindow(calls int) { m.cfg.window.Store(int32(calls)) }
+
+// Live returns the session that the manager has at present, or nil if it has none. It does not wait for one, and the
+// session may have ended.
+func (m *Manager) Live() *Session {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.session
+}
+
+// Timeout returns the session timeout that the manager asks the servers for.
+func (m *Manager) Timeout() time.Duration { return m.cfg.Timeout }
+
+// Failure returns why there is no connection, as far as that is known, and otherwise nil. It does
+// not wait.
+func (m *Manager) Failure() error {
+	m.mu.Lock()
+	refused := m.refused
+	m.mu.Unlock()
+	return cmp.Or(refused, m.dialer.lastFailure())
+}
+
+// Silence returns an error that says from which server, and for how long, no answer has come to a request in flight. It
+// returns nil for a silence of less than a second, which a slow server can cause. It does not wait.
+func (m *Manager) Silence() error {
+	s := m.Live()
+	if s == nil {
+		return nil
+	}
+	if noBytes, _ := silenceOf(s.present()); noBytes >= notableSilence {
+		return fmt.Errorf("no answer from %v for %v", s.server(), noBytes.Round(100*time.Millisecond))
+	}
+	return nil
+}
+
+// notableSilence is how long a silence is that the error of a wait mentions.
+const notableSilence = time.Second
+
+// Server returns the host and port of the server that the live session is connected to, or was
+// connected to last. It returns "" if there is no session.
+func (m *Manager) Server() string {
+	s := m.Live()
+	if s == nil {
+		return ""
+	}
+	return s.server().Name()
+}
+
+// FirstWarning reports whether it is called with this path and transaction (zxid) for the first
+// time, so that a warning about a node is logged once. It forgets old nodes when there are many.
+func (m *Manager) FirstWarning(path string, zxid int64) bool {
+	m.warned.mu.Lock()
+	defer m.warned.mu.Unlock()
+	node := warnedNode{path, zxid}
+	if m.warned.nodes[node] {
+		return false
+	}
+	if m.warned.nodes == nil || len(m.warned.nodes) >= maxWarned {
+		m.warned.nodes = make(map[warnedNode]bool)
+	}
+	m.warned.nodes[node] = true
+	return true
+}
+
+// warned has the nodes that a warning was logged about.
+type warned struct {
+	mu    sync.Mutex
+	nodes map[warnedNode]bool
+}
+
+type warnedNode struct {
+	path string
+	zxid int64 // of the transaction that made it
+}
+
+// maxWarned bounds the memory for nodes that a warning was logged about.
+const maxWarned = 1000

@@ -1,0 +1,229 @@
+package core
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
+
+// Session is that of package session.
+type Session struct {
+	cfg    *Config
+	dialer *dialer
+	report func(s *Session, to hooks.State, why error) // tells the manager of connections; must not block
+
+	// The session's life. Anybody can mark its end. The watchdog ends it then.
+	life    context.Context
+	endLife context.CancelFunc
+	marked  chan struct{}  // closed when err is set
+	running sync.WaitGroup // functions that end with the session
+
+	// How long the session is certain.
+	clock    *wire.Clock
+	watchdog watchdog
+	answers  answers
+	seen     wire.Seen
+	batches  atomic.Int64 // see wire.Config
+	refusals wire.Refusals
+
+	served chan struct{} // closed when the session will make no further connection
+
+	// The tables of watches, nodes and requests. Each has a lock of its own.
+	watches watches // on the data of nodes
+	room    room
+	claims  claims
+	creates creates
+	carried carried
+	syncs   syncs
+
+	errands  errands       // that do not block
+	removals errands       // that wait for their turn, or for a connection
+	removing chan struct{} // holds a token for each removal whose first delete is in flight
+
+	childWatches watches // on the children of nodes
+	absences     watches // on nodes that do not exist
+
+	// live is closed when a server has greeted this session for the first time and has accepted
+	// its identities.
+	live     chan struct{}
+	liveOnce sync.Once
+
+	watchOnce sync.Once // has the watchdog look at the clock
+
+	mu       sync.Mutex // guards what follows
+	greeting wire.Greeting
+	margin   time.Duration // that the clock keeps
+	link     link
+	closedOK bool  // a server has confirmed closeSession, or the expiry
+	err      error // why the session ended; nil while it is live
+	torn     bool  // the teardown waits for the goroutines
+}
+
+// answers is what a session remembers of answers that came through the leader.
+type answers struct {
+	any  atomic.Bool  // there was one
+	zxid atomic.Int64 // the latest transaction of them
+}
+
+// link is the present or last connection of a session.
+type link struct {
+	wire *wire.Conn     // nil before the first
+	to   logbook.Target // its server
+	isUp bool           // the connection has the session
+	up   chan struct{}  // closed while isUp
+}
+
+// Made returns s. It panics if s is nil or a zero value.
+func (s *Session) Made() *Session {
+	if s == nil || s.cfg == nil {
+		panic("session: Session not made by Manager.Session")
+	}
+	return s
+}
+
+// newSession begins to open a session. It tells the manager of each connection and
+// disconnection through report.
+func newSession(cfg *Config, d *dialer, report func(*Session, hooks.State, error)) *Session {
+	s := &Session{
+		cfg:    cfg,
+		dialer: d,
+		clock:  wire.NewClock(wire.Now()),
+		report: report,
+		marked: make(chan struct{}),
+		served: make(chan struct{}),
+		live:   make(chan struct{}),
+		link:   link{up: make(chan struct{})},
+	}
+	s.life, s.endLife = context.WithCancel(context.Background())
+	s.removing = make(chan struct{}, removalsAtOnce)
+	s.room.limit = amount{cfg.MaxNodes, cfg.MaxNodeBytes}
+	for _, t := range s.watchTables() {
+		t.init()
+	}
+	s.watchdog.init()
+	go s.watchdog.run(s)
+	go s.stayConnected()
+	return s
+}
+
+// ID is that of session.Session.
+func (s *Session) ID() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.greeting.Session
+}
+
+// Timeout is that of session.Session.
+func (s *Session) Timeout() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.greeting.Timeout()
+}
+
+// keptMargin returns the margin that the clock keeps.
+func (s *Session) keptMargin() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.margin
+}
+
+// Remaining is that of session.Session.
+func (s *Session) Remaining() time.Duration {
+	if s.Err() != nil {
+		return 0
+	}
+	return max(0, s.remaining())
+}
+
+// Done is that of session.Session.
+func (s *Session) Done() <-chan struct{} { return s.Made().life.Done() }
+
+// Err is that of session.Session.
+func (s *Session) Err() error {
+	s.mu.Lock()
+	err, id := s.err, s.greeting.Session
+	s.mu.Unlock()
+	if err == nil && id != 0 && s.remaining() <= 0 {
+		return s.mark(lossError(id, lossClock))
+	}
+	return err
+}
+
+// remaining reads the clock. A session that owns nodes has to prove more: see package wire.
+func (s *Session) remaining() time.Duration {
+	return s.clock.Remaining(wire.Now(), s.room.has())
+}
+
+// mark notes why the session has ended. The first cause stays, and mark returns it. A lost session never comes
+// back. mark ends nothing itself, since all callers that look at the clock call it. The watchdog ends the session.
+func (s *Session) mark(cause error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = cause
+		close(s.marked)
+	}
+	return s.err
+}
+
+// isMarked reports whether somebody has marked the end of the session. It does not look at the clock.
+func (s *Session) isMarked() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err != nil
+}
+
+// end ends the session. Only the watchdog calls it, once the end is marked.
+func (s *Session) end() {
+	s.endLife()
+	s.breakWatches()
+}
+
+// lose marks the end of the session for a reason that the server or the network gave.
+func (s *Session) lose(why error) { _ = s.mark(lossError(s.ID(), why)) }
+
+// begin runs f in another goroutine. If the session has ended, it returns the cause.
+func (s *Session) begin(f func()) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	s.run(f)
+	return nil
+}
+
+// beginLate is begin for the end of a request, which can come after the end of the session. It reports false, and
+// does not run f, once the teardown waits for the goroutines.
+func (s *Session) beginLate(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.torn {
+		s.run(f)
+	}
+	return !s.torn
+}
+
+// run runs f in a goroutine of the manager. The teardown waits for f.
+func (s *Session) run(f func()) {
+	s.running.Add(1)
+	s.cfg.trace.calls.workers.do(func() {
+		defer s.running.Done()
+		f()
+	})
+}
+
+// background is begin for work that is void once the session has ended.
+func (s *Session) background(f func()) { _ = s.begin(f) }
+
+// AfterEnd calls f in a goroutine of its own when the session has ended, or at once if it has ended already.
+func (s *Session) AfterEnd(f func()) { context.AfterFunc(s.life, f) }
+
+// InTurn calls f, which must not block. One goroutine of the session calls all such functions, in order: when a
+// connection breaks, thousands of watches end at once.
+func (s *Session) InTurn(f func()) { s.errands.add(f) }

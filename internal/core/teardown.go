@@ -1,0 +1,112 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
+
+// askTime bounds how long a teardown waits for the answer to closeSession on the session's connection. After that it
+// asks over another.
+const askTime = time.Second
+
+// teardown cleans up after an ended session: it ends its connection, its goroutines, and the session on the
+// server. It returns when all of that is done, or when ctx ends. An error says that no server has confirmed the end.
+func (s *Session) teardown(ctx context.Context) error {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.tearDown(ctx)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done(): // a function of the user, such as a hook or the Close of a connection, may not return
+	}
+	if ctx.Err() != nil && !s.closedOnServer() {
+		return fmt.Errorf("session: close %s: no server has confirmed it; it ends by expiry", sessionID(s.ID()))
+	}
+	return nil
+}
+
+// tearDown is teardown. ctx bounds how long it asks the servers.
+func (s *Session) tearDown(ctx context.Context) {
+	s.carried.end()
+	if w := s.present(); w != nil && s.isConnected() {
+		w.CloseSession()
+		s.awaitServed(ctx, askTime)
+	}
+	s.cut(net.ErrClosed)
+	s.closeOnServer(ctx)
+	<-s.served
+	<-s.watchdog.ended
+	s.mu.Lock()
+	s.torn = true
+	s.mu.Unlock()
+	s.running.Wait()
+}
+
+// awaitServed waits until the last connection of the session has ended, but not for longer than limit.
+func (s *Session) awaitServed(ctx context.Context, limit time.Duration) {
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-s.served:
+	case <-late.C:
+	case <-ctx.Done():
+	}
+}
+
+// closeOnServer closes the session on the server over a connection of its own, unless a server
+// has confirmed that the session is gone. A session that is lost here can live on there, if only
+// the way back was cut, or if the connection came back after the clock had run out. Its nodes
+// would block all waiters. closeOnServer gives up when ctx ends, or when the server must have
+// expired the session.
+func (s *Session) closeOnServer(ctx context.Context) {
+	if s.closedOnServer() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*s.Timeout())
+	defer cancel()
+	wait := s.cfg.Retry()
+	present := s.cfg.Auths
+	if errors.Is(s.Err(), zk.ErrAuthFailed) {
+		present = nil // they would be refused again
+	}
+	for !s.closedOnServer() && ctx.Err() == nil {
+		if s.visitToClose(ctx, present) {
+			present = nil
+		}
+		if !s.closedOnServer() {
+			_ = pause(ctx, untiring(wait))
+		}
+	}
+}
+
+// closedOnServer reports whether a server has confirmed the end of the session, or there never
+// was one.
+func (s *Session) closedOnServer() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closedOK || s.greeting.Session == 0
+}
+
+// visitToClose makes one such connection, and reports whether the server refused an identity.
+func (s *Session) visitToClose(ctx context.Context, present []wire.Identity) (refused bool) {
+	s.mu.Lock()
+	ours := s.greeting
+	s.mu.Unlock()
+	out, err := s.dialer.visit(ctx, wire.Visit{
+		Hello:      wire.Hello{TimeoutMillis: ours.TimeoutMillis, Session: ours.Session, Password: ours.Password[:]},
+		Identities: present,
+	})
+	if err == nil && out.Gone {
+		(*wireEvents)(s).Closed()
+	}
+	return out.Refused
+}

@@ -1,0 +1,330 @@
+package core
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
+
+// watchTest drives the table of watches as connections and callers do.
+type watchTest struct {
+	*testing.T
+	watches
+}
+
+func newWatchTest(t *testing.T) *watchTest {
+	w := &watchTest{T: t}
+	w.init()
+	return w
+}
+
+// set joins a watch, expects that a request is needed, and lands it.
+func (t *watchTest) set(err error) *Watch {
+	t.Helper()
+	w := t.flying()
+	t.land("/a", w, content{data: []byte("x"), stat: &zk.Stat{}}, err)
+	return w
+}
+
+// flying joins a watch that has to be set.
+func (t *watchTest) flying() *Watch {
+	t.Helper()
+	w, first := t.join("/a")
+	if !first {
+		t.Fatal("shared, want a request")
+	}
+	return w
+}
+
+func (t *watchTest) happens(typ zk.EventType) { t.happensAt("/a", typ) }
+
+func (t *watchTest) happensAt(path string, typ zk.EventType) {
+	t.fired(path, map[zk.EventType]WatchEvent{zk.EventNodeDeleted: WatchDeleted, zk.EventNodeDataChanged: WatchChanged}[typ])
+}
+
+func (t *watchTest) want(w *Watch, e WatchEvent) {
+	t.Helper()
+	if w.Event() != e {
+		t.Errorf("event %d, want %d", w.Event(), e)
+	}
+}
+
+func (t *watchTest) idle() {
+	t.Helper()
+	if len(t.m) != 0 {
+		t.Errorf("an entry is left: %+v", *t.m["/a"])
+	}
+}
+
+func TestWatchesShared(t *testing.T) {
+	wt := newWatchTest(t)
+	w := wt.flying()
+	for range 3 { // in flight and after
+		if other, first := wt.join("/a"); other != w || first {
+			t.Fatal("not shared")
+		}
+		wt.land("/a", w, content{}, nil)
+	}
+	wt.happens(zk.EventNodeDeleted)
+	wt.want(w, WatchDeleted)
+	wt.idle()
+}
+
+func TestWatchesEvents(t *testing.T) {
+	for typ, want := range map[zk.EventType]WatchEvent{
+		zk.EventNodeDeleted:     WatchDeleted,
+		zk.EventNodeDataChanged: WatchChanged,
+	} {
+		wt := newWatchTest(t)
+		w := wt.set(nil)
+		wt.happensAt("/b", zk.EventNodeDeleted) // another's
+		wt.want(w, WatchPending)
+		wt.happens(typ)
+		wt.want(w, want)
+		wt.happens(zk.EventNodeDeleted) // the first counts
+		wt.want(w, want)
+		wt.idle()
+	}
+}
+
+// Each kind of event ends the watches that the server has ended with it.
+func TestEventsByTable(t *testing.T) {
+	for kind, want := range map[int32][3]WatchEvent{ // on data, on children, on a node that did not exist
+		wire.EventCreated:         {WatchPending, WatchPending, WatchChanged},
+		wire.EventDeleted:         {WatchDeleted, WatchDeleted, WatchDeleted},
+		wire.EventDataChanged:     {WatchChanged, WatchPending, WatchChanged},
+		wire.EventChildrenChanged: {WatchPending, WatchChanged, WatchPending},
+	} {
+		s := bareSession(t, newFakeConfig(t))
+		var all [3]*Watch
+		for i, table := range s.watchTables() {
+			table.init()
+			all[i], _ = table.join("/a")
+		}
+		(*wireEvents)(s).Fired(kind, "/b")
+		for i, w := range all {
+			if w.Event() != WatchPending {
+				t.Errorf("an event at another path ends watch %d", i)
+			}
+		}
+		(*wireEvents)(s).Fired(kind, "/a")
+		for i, w := range all {
+			if w.Event() != want[i] {
+				t.Errorf("kind %d: watch %d has event %d, want %d", kind, i, w.Event(), want[i])
+			}
+		}
+	}
+}
+
+// The server forgets the watches of a connection that is lost. The next request sets one on the new connection.
+func TestWatchesBroken(t *testing.T) {
+	wt := newWatchTest(t)
+	w := wt.set(nil)
+	for range 3 {
+		wt.breakAll()
+		wt.want(w, WatchBroken)
+		wt.idle()
+		wt.happens(zk.EventNodeDeleted)
+		wt.want(w, WatchBroken)
+		w = wt.set(nil)
+	}
+	wt.happens(zk.EventNodeDataChanged)
+	wt.want(w, WatchChanged)
+	wt.idle()
+}
+
+// An event that comes before the answer ends the watch: it may be that of an earlier one.
+func TestWatchesEventInFlight(t *testing.T) {
+	wt := newWatchTest(t)
+	w := wt.flying()
+	wt.happens(zk.EventNodeDeleted)
+	next := wt.flying() // a watch that has ended is not shared
+	wt.land("/a", w, content{}, nil)
+	wt.want(w, WatchDeleted)
+	wt.want(next, WatchPending)
+	wt.land("/a", next, content{}, zk.ErrNoNode)
+	wt.idle()
+}
+
+func TestWatchesErrorInFlight(t *testing.T) {
+	wt := newWatchTest(t)
+	w := wt.flying()
+	if other, _ := wt.join("/a"); other != w {
+		t.Fatal("not shared")
+	}
+	wt.land("/a", w, content{}, zk.ErrNoNode)
+	if !errors.Is(w.err, zk.ErrNoNode) {
+		t.Errorf("got %v", w.err)
+	}
+	wt.idle() // no watch for a node that is not there
+	wt.set(nil)
+}
+
+// The connection breaks while the request is in flight. A second request begins before the first has
+// landed.
+func TestWatchesBreakInFlight(t *testing.T) {
+	wt := newWatchTest(t)
+	w := wt.flying()
+	wt.breakAll()
+	wt.want(w, WatchBroken)
+	next := wt.flying()
+	wt.land("/a", w, content{}, zk.ErrConnectionClosed)
+	wt.want(next, WatchPending)
+	wt.land("/a", next, content{}, nil)
+	if other, first := wt.join("/a"); other != next || first {
+		t.Error("not shared after a failure of the request before")
+	}
+	wt.happens(zk.EventNodeDeleted)
+	wt.want(next, WatchDeleted)
+	wt.idle()
+}
+
+func TestWatchNotify(t *testing.T) {
+	wt := newWatchTest(t)
+	w := wt.set(nil)
+	ch, gone := make(chan struct{}, 1), make(chan struct{}, 1)
+	w.Notify(ch)
+	w.Notify(gone)()
+	unready := make(chan struct{}) // nobody receives: it must not block
+	w.Notify(unready)
+	wt.happens(zk.EventNodeDeleted)
+	if len(ch) != 1 || len(gone) != 0 {
+		t.Errorf("notified %d, and %d that was taken back", len(ch), len(gone))
+	}
+	<-ch
+	stop := w.Notify(ch) // ended already: at once
+	if len(ch) != 1 {
+		t.Error("not notified of what has happened")
+	}
+	stop()
+}
+
+// A watch that is forgotten ends for everything that shares it, and the next request sets another. That
+// includes a watch whose request is in flight, and one without waiters.
+func TestWatchesForgotten(t *testing.T) {
+	for name, forget := range map[string]func(*watchTest, *Watch){
+		"one":      func(wt *watchTest, w *Watch) { wt.forget("/a", w) },
+		"whatever": func(wt *watchTest, _ *Watch) { wt.forget("/a", nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			wt := newWatchTest(t)
+			w := wt.set(nil)
+			woken := make(chan struct{}, 1)
+			defer w.Notify(woken)()
+			forget(wt, w)
+			wt.want(w, WatchBroken)
+			if len(woken) != 1 {
+				t.Error("nobody is told")
+			}
+			select {
+			case <-w.Done():
+			default:
+				t.Error("not done")
+			}
+			wt.idle()
+
+			w = wt.flying()
+			forget(wt, w)
+			wt.want(w, WatchBroken)
+			next := wt.flying()
+			wt.land("/a", w, content{}, nil)
+			wt.want(next, WatchPending)
+			wt.land("/a", next, content{}, nil)
+			wt.happens(zk.EventNodeDeleted)
+			wt.want(next, WatchDeleted)
+			wt.idle()
+		})
+	}
+	wt := newWatchTest(t)
+	w := wt.set(nil)
+	wt.breakAll()
+	next := wt.set(nil)
+	wt.forget("/a", w) // another's
+	wt.want(next, WatchPending)
+}
+
+// A watch that all have given back is forgotten, and one that somebody has asked for the data is not.
+func TestWatchesGivenBack(t *testing.T) {
+	wt := newWatchTest(t)
+	w := wt.joinBare("/a")
+	wt.joinBare("/a")
+	wt.landBare("/a", w, nil)
+	wt.giveBack("/a", w)
+	if wt.joinBare("/a") != w {
+		t.Fatal("forgotten although somebody shares it")
+	}
+	wt.giveBack("/a", w)
+	wt.giveBack("/a", w)
+	wt.idle()
+	wt.want(w, WatchPending)
+
+	next := wt.joinBare("/a")
+	if next == w {
+		t.Fatal("not forgotten")
+	}
+	wt.join("/a")
+	wt.giveBack("/a", next)
+	wt.happens(zk.EventNodeDeleted)
+	wt.want(next, WatchDeleted)
+	wt.idle()
+
+	w = wt.joinBare("/a")
+	wt.happens(zk.EventNodeDeleted)
+	next = wt.joinBare("/a")
+	wt.giveBack("/a", w) // ended long ago
+	wt.happens(zk.EventNodeDeleted)
+	wt.want(next, WatchDeleted)
+}
+
+// A watch that was set without the data is shared by those that need the data: the first of them asks.
+func TestWatchesBare(t *testing.T) {
+	wt := newWatchTest(t)
+	w := wt.joinBare("/a")
+	if wt.joinBare("/a") != w {
+		t.Fatal("not shared")
+	}
+	if asking := wt.flying(); asking != w {
+		t.Fatal("another watch for the data")
+	}
+	if _, first := wt.join("/a"); first {
+		t.Error("asked for twice")
+	}
+	if wt.joinBare("/a") != w {
+		t.Error("not shared after the question")
+	}
+	wt.land("/a", w, content{data: []byte("x")}, nil)
+	wt.want(w, WatchPending)
+	wt.happens(zk.EventNodeDeleted)
+	wt.want(w, WatchDeleted)
+	wt.idle()
+}
+
+// Whatever request for a watch fails, the watch ends for all that share it. The next one is another.
+func TestWatchesBareFail(t *testing.T) {
+	for name, fail := range map[string]func(*watchTest, *Watch){
+		"to set": func(t *watchTest, w *Watch) { t.landBare("/a", w, zk.ErrConnectionClosed) },
+		"to get": func(t *watchTest, w *Watch) { t.flying(); t.land("/a", w, content{}, zk.ErrNoAuth) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			wt := newWatchTest(t)
+			w := wt.joinBare("/a")
+			told := make(chan struct{}, 1)
+			w.AtEvent(func() { poke(told) })
+			fail(wt, w)
+			wt.want(w, WatchBroken)
+			if len(told) != 1 {
+				t.Error("nobody was told")
+			}
+			wt.idle()
+			next := wt.joinBare("/a")
+			fail(wt, w) // once more: that is nothing to the next one
+			wt.want(next, WatchPending)
+			if next == w {
+				t.Error("shared after a failure")
+			}
+		})
+	}
+}

@@ -1,0 +1,161 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/wire"
+)
+
+// wireEvents is a Session with the methods of wire.Events: what a session does about the news of
+// its connections.
+type wireEvents Session
+
+var _ wire.Events = (*wireEvents)(nil)
+
+// Greeted implements wire.Events.
+func (e *wireEvents) Greeted(g wire.Greeting, sent time.Time) error {
+	s := (*Session)(e)
+	if err := s.greeted(g, sent); err != nil {
+		return err
+	}
+	s.setConnected(true)
+	s.watchOnce.Do(s.watchdog.begin) // also before it is live: a server may never answer an identity
+	if len(s.cfg.Auths) == 0 {
+		s.goLive()
+	}
+	return nil
+}
+
+// greeted compares the session id of every handshake: a different id is a loss.
+func (s *Session) greeted(g wire.Greeting, sent time.Time) error {
+	s.dialer.setFailure(nil)
+	if err := s.cfg.checkTimeout(g); err != nil {
+		return err
+	}
+	first := s.begun(g, sent)
+	if !first && s.ID() != g.Session {
+		s.lose(lossReplaced)
+		return wire.Replaced(g.Session)
+	}
+	if err := s.grant(g, first); err != nil {
+		s.lose(err) // the servers count by that timeout already
+		return err
+	}
+	if !first && s.Err() == nil {
+		s.clock.Heard(sent)
+	}
+	return s.Err() // the connection may have come back too late
+}
+
+// begun takes the first greeting, and reports whether this was the first.
+func (s *Session) begun(g wire.Greeting, sent time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.greeting.Session != 0 {
+		return false
+	}
+	s.clock.Prove(sent) // a quorum agrees to each new session
+	s.greeting = g
+	return true
+}
+
+// grant takes the timeout of a greeting if it is the first, or if it is less than the present one. A
+// server that has restarted can have another limit, and the session expires by it from now on. grant fails
+// if no lock could live with that timeout.
+func (s *Session) grant(g wire.Greeting, first bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !first && g.TimeoutMillis >= s.greeting.TimeoutMillis {
+		return nil
+	}
+	s.greeting.TimeoutMillis = g.TimeoutMillis
+	timeout, half := g.Timeout(), s.dialer.tick.half(g.Timeout())
+	margin, ok := wire.Margin(s.cfg.Margin, timeout, half)
+	s.margin = margin
+	s.clock.SetLease(timeout - margin)
+	if !ok {
+		return &shortLease{timeout, margin, half}
+	}
+	return nil
+}
+
+// shortLease is the error for a session timeout with which a session that owns a node would be lost on
+// healthy servers.
+type shortLease struct{ timeout, margin, half time.Duration }
+
+func (e *shortLease) Error() string {
+	return fmt.Sprintf("a session timeout of %v less a margin of %v is a lease of %v, and heartbeats need one of %v with "+
+		"ticks of %v: a session that owns a node would be lost on healthy servers",
+		e.timeout, e.margin, e.timeout-e.margin, wire.Needed(e.timeout, e.half), 2*e.half)
+}
+
+func (e *shortLease) Unwrap() error { return ErrInvalid }
+
+// goLive makes the session live once the servers have accepted its identities.
+func (s *Session) goLive() {
+	s.liveOnce.Do(func() { close(s.live) })
+}
+
+// Accepted implements wire.Events.
+func (e *wireEvents) Accepted() { (*Session)(e).goLive() }
+
+// Refused implements wire.Events. Without its identities the session is of no use, and it can
+// take long to find a server that accepts them. So the session ends, as a loss.
+func (e *wireEvents) Refused(scheme string) {
+	s := (*Session)(e)
+	_ = s.mark(lossError(s.ID(), &refusal{scheme}))
+}
+
+// Answered implements wire.Events. It ignores an answer that comes when the clock has run out,
+// because a lost session never comes back.
+func (e *wireEvents) Answered(a wire.Answered) {
+	s := (*Session)(e)
+	if s.Err() != nil {
+		return
+	}
+	s.answers.any.Store(true)
+	s.answers.zxid.Store(max(s.answers.zxid.Load(), a.Zxid)) // one connection follows the other
+	s.dialer.answered(a.Since)
+	s.clock.Heard(a.Sent)
+	if a.Quorum {
+		s.clock.Prove(a.Touched)
+	}
+}
+
+// Expired implements wire.Events. If the session was of use, the server that reports its expiry
+// is too. So the next session need not wait before it dials.
+func (e *wireEvents) Expired() {
+	s := (*Session)(e)
+	if s.answers.any.Load() {
+		s.dialer.useful.Store(true)
+	}
+	e.Closed()
+	s.lose(lossExpired)
+}
+
+// Closed implements wire.Events.
+func (e *wireEvents) Closed() {
+	s := (*Session)(e)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closedOK = true
+}
+
+// Fired implements wire.Events.
+func (e *wireEvents) Fired(kind int32, path string) {
+	s := (*Session)(e)
+	switch kind {
+	case wire.EventDeleted:
+		s.watchFired(path, WatchDeleted)
+	case wire.EventDataChanged:
+		s.watchFired(path, WatchChanged)
+	case wire.EventChildrenChanged:
+		s.childWatches.fired(path, WatchChanged)
+	case wire.EventCreated:
+		s.absences.fired(path, WatchChanged)
+	}
+}
+
+// Owns implements wire.Events.
+func (e *wireEvents) Owns() bool { return e.room.any() }
