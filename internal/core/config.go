@@ -14,6 +14,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -76,7 +77,7 @@ func NewConfig(servers string) (*Config, error) {
 func (c *Config) Finish() error {
 	var errs []error
 	if c.Margin >= c.Timeout {
-		errs = append(errs, Invalidf("margin %v is not below the session timeout %v", c.Margin, c.Timeout))
+		errs = append(errs, misuse.Invalidf("margin %v is not below the session timeout %v", c.Margin, c.Timeout))
 	}
 	errs = append(errs, c.checkLease())
 	if c.ConnectTimeout == 0 {
@@ -115,7 +116,7 @@ func (c *Config) checkLease() error {
 	if c.Margin > 0 {
 		margin = c.Margin
 	}
-	return Invalidf("%v (WithTimeout, WithMargin, WithTickTime)", &shortLease{timeout, margin, half})
+	return misuse.Invalidf("%v (WithTimeout, WithMargin, WithTickTime)", &shortLease{timeout, margin, half})
 }
 
 func defaultRetry(timeout time.Duration) backoff.BackOff {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 func TestParseConnectString(t *testing.T) {
@@ -104,7 +106,7 @@ func FuzzParseConnectString(f *testing.F) {
 			}
 			list = append(list, s.String())
 		}
-		if chroot != "" && (chroot == "/" || ValidatePath(chroot) != nil) {
+		if chroot != "" && (chroot == "/" || misuse.ValidatePath(chroot) != nil) {
 			t.Fatalf("%q gives chroot %q", in, chroot)
 		}
 		again, chroot2, err := parseConnectString(strings.Join(list, ",") + chroot)

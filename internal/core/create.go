@@ -12,16 +12,17 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/news"
 )
 
 // maxData bounds the data of one request. With the longest path and an ACL that is far below the 1 MiB that
 // servers take by default.
-const maxData = 240<<10 - maxPath
+const maxData = 240<<10 - misuse.MaxPath
 
 func checkData(data []byte) error {
 	if len(data) > maxData {
-		return Invalidf("%d bytes of data: the limit is %d", len(data), maxData)
+		return misuse.Invalidf("%d bytes of data: the limit is %d", len(data), maxData)
 	}
 	return nil
 }
@@ -199,9 +200,9 @@ var errNotSent = errors.New("not sent")
 // the number alone: "/dir/".
 func validateCreate(path string, mode CreateMode) error {
 	if mode.sequential() && strings.HasSuffix(path, "/") && path != "/" {
-		return ValidatePath(strings.TrimSuffix(path, "/"))
+		return misuse.ValidatePath(strings.TrimSuffix(path, "/"))
 	}
-	return ValidatePath(path)
+	return misuse.ValidatePath(path)
 }
 
 // Create is that of session.Session.

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/news"
 )
 
@@ -363,7 +364,7 @@ func startWatching[T any](ctx context.Context, s *Session, info hooks.RequestInf
 
 // Watch returns a node's data and stat, which must not be changed, and a watch that is shared.
 func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Watch, error) {
-	if err := ValidatePath(path); err != nil {
+	if err := misuse.ValidatePath(path); err != nil {
 		return nil, nil, nil, err
 	}
 	w, err := s.watchBy(ctx, &s.watches, hooks.RequestInfo{Op: "getData", Path: path}, s.getWatched)
@@ -377,7 +378,7 @@ func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Wa
 // waiting for the answer: the caller can send further requests at once. The answer is there
 // when Watch.Ready is closed. The request is not repeated if its connection is lost.
 func (s *Session) StartWatch(ctx context.Context, path string) (*Watch, error) {
-	if err := ValidatePath(path); err != nil {
+	if err := misuse.ValidatePath(path); err != nil {
 		return nil, err
 	}
 	info := hooks.RequestInfo{Op: "getData", Path: path}
