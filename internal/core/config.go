@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/callout"
 	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
@@ -56,7 +57,7 @@ type Config struct {
 	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 	Log    *slog.Logger
 	lines  *logbook.Queue // of log
-	trace  hookSet
+	trace  callout.Hooks
 	states []func(hooks.Change) // the State hooks
 
 	lookup func(ctx context.Context, host string) ([]string, error) // nil: that of package net; for tests
@@ -83,10 +84,10 @@ func (c *Config) Finish() error {
 		c.ConnectTimeout = min(c.Timeout, defaultConnectMax)
 	}
 	c.Log, c.lines = logbook.Queued(c.Log)
-	c.trace.calls.log, c.trace.late.log = c.Log, c.Log
+	c.trace.Log(c.Log)
 	defaults := func() backoff.BackOff { return defaultRetry(c.Timeout) }
 	if users := c.Retry; users != nil {
-		c.Retry = c.trace.calls.guardedRetry(users, defaults)
+		c.Retry = c.trace.Retry(users, defaults)
 	} else {
 		c.Retry = defaults
 	}
@@ -95,7 +96,7 @@ func (c *Config) Finish() error {
 
 // AddTrace adds hooks before the manager starts.
 func (c *Config) AddTrace(t hooks.Trace) {
-	if state := c.trace.add(t); state != nil {
+	if state := c.trace.Add(t); state != nil {
 		c.states = append(c.states, state)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/turnstile-go/turnstile/internal/callout"
 	"github.com/turnstile-go/turnstile/internal/logbook"
 )
 
@@ -225,7 +226,7 @@ func (d *dialer) attempt(ctx context.Context, s stake, steps chan<- step, w witn
 		net.Conn
 		err error
 	}
-	c, returned := guarded(func() dialled { // the dialer and the TLS config are the user's
+	c, returned := callout.Guarded(func() dialled { // the dialer and the TLS config are the user's
 		c, err := d.connect(limited, to)
 		return dialled{c, err}
 	})

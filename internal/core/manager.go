@@ -71,7 +71,7 @@ func Connect(ctx context.Context, servers string, cfg *Config) (*Manager, error)
 func Start(cfg *Config) *Manager {
 	m := &Manager{cfg: cfg, stopped: make(chan struct{}), changed: make(chan struct{})}
 	m.open, m.shut = context.WithCancel(context.Background())
-	cfg.trace.calls.workers.init(m.open.Done()) // before anything calls a function of the user
+	cfg.trace.Start(m.open.Done()) // before anything calls a function of the user
 	m.dialer = newDialer(cfg)
 	for _, f := range cfg.states {
 		m.subs.add(f, nil)

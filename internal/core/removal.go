@@ -103,7 +103,7 @@ func (s *Session) startRemoval(p *persistence) {
 // another goroutine, just after the delete is sent. answered is called when it is.
 func (p *persistence) deleteAtOnce(answered func()) {
 	p.sent = true
-	if p.s.cfg.trace.load().Request == nil {
+	if p.s.cfg.trace.Load().Request == nil {
 		p.s.sendDelete(p.s.life, p.info.Path, anyVersion, new(atomic.Int64), func(_ struct{}, err error) {
 			answered()
 			p.settle(p.s.verdict(err))

@@ -15,7 +15,7 @@ var noticedBy = map[string]string{
 	"held-back": "internal/tests/proofs/outages TestSlow",
 	// In virtual time the timer is never late, so no answer comes after the clock has run out
 	// and before the session has ended by that.
-	"revival": "session TestLateAnswers",
+	"revival": "internal/core TestLateAnswers",
 	// Somebody has to delete one of the nodes between the transaction and the look for them.
 	"some-for-all": "zklock TestTogetherFoundInSome",
 	// Two who make all their nodes by one transaction have one order in all queues, so the seeds come to
