@@ -124,9 +124,9 @@ func TestBrokenHookIsLoggedOnceAMinute(t *testing.T) {
 		}
 		fails("one", 7)
 		fails("other", 1)
-		time.Sleep(reportEvery - 1) //nolint:forbidigo // in a bubble
+		time.Sleep(reportEvery - 1)
 		fails("one", 1)
-		time.Sleep(time.Nanosecond) //nolint:forbidigo // in a bubble
+		time.Sleep(time.Nanosecond)
 		fails("one", 3)
 		var got []string
 		for _, l := range r.All() {

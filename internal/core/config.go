@@ -14,6 +14,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/callout"
+	"github.com/turnstile-go/turnstile/internal/dial"
 	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
@@ -37,7 +38,7 @@ const (
 
 // Config is the result of all options. Only its hooks change later, and in tests the window.
 type Config struct {
-	servers []hostPort
+	servers []dial.Server
 	chroot  string
 
 	Timeout        time.Duration

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
 // Removal is a guaranteed delete in progress.
@@ -253,7 +254,7 @@ func (p *persistence) run() {
 			}
 			next = slow
 		}
-		if pause(p.s.life, untiring(next)) != nil {
+		if rounds.Pause(p.s.life, rounds.Untiring(next)) != nil {
 			p.end(p.s.Err())
 			return
 		}

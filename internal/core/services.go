@@ -67,7 +67,7 @@ func (m *Manager) Failure() error {
 	m.mu.Lock()
 	refused := m.refused
 	m.mu.Unlock()
-	return cmp.Or(refused, m.dialer.lastFailure())
+	return cmp.Or(refused, m.dialer.LastFailure())
 }
 
 // Silence returns an error that says from which server, and for how long, no answer has come to a request in flight. It
