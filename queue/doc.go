@@ -32,7 +32,7 @@
 // them always leaves before the contender may go.
 //
 // There is no herd. When a mutex is released, two waiters wake up: the next holder, and the waiter
-// behind it, which then lists the directory. In general at most 1.5 × Slack + 2 waiters watch one
+// behind it, which then lists the directory, unless the next holder is of the same session. In general at most 1.5 × Slack + 2 waiters watch one
 // node, and few of them list the directory when the node leaves.
 //
 // The recipe is that of the ZooKeeper documentation and of Apache Curator's LockInternals, with

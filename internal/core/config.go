@@ -13,6 +13,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/callout"
+	"github.com/turnstile-go/turnstile/internal/dial"
 	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/wire"
@@ -37,7 +39,7 @@ const (
 
 // Config is the result of all options. Only its hooks change later, and in tests the window.
 type Config struct {
-	servers []hostPort
+	servers []dial.Server
 	chroot  string
 
 	Timeout        time.Duration
@@ -57,7 +59,7 @@ type Config struct {
 	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 	Log    *slog.Logger
 	lines  *logbook.Queue // of log
-	trace  hookSet
+	trace  callout.Hooks
 	states []func(hooks.Change) // the State hooks
 
 	lookup func(ctx context.Context, host string) ([]string, error) // nil: that of package net; for tests
@@ -84,10 +86,10 @@ func (c *Config) Finish() error {
 		c.ConnectTimeout = min(c.Timeout, defaultConnectMax)
 	}
 	c.Log, c.lines = logbook.Queued(c.Log)
-	c.trace.calls.log, c.trace.late.log = c.Log, c.Log
+	c.trace.Log(c.Log)
 	defaults := func() backoff.BackOff { return defaultRetry(c.Timeout) }
 	if users := c.Retry; users != nil {
-		c.Retry = c.trace.calls.guardedRetry(users, defaults)
+		c.Retry = c.trace.Retry(users, defaults)
 	} else {
 		c.Retry = defaults
 	}
@@ -96,7 +98,7 @@ func (c *Config) Finish() error {
 
 // AddTrace adds hooks before the manager starts.
 func (c *Config) AddTrace(t hooks.Trace) {
-	if state := c.trace.add(t); state != nil {
+	if state := c.trace.Add(t); state != nil {
 		c.states = append(c.states, state)
 	}
 }

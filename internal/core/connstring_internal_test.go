@@ -101,7 +101,7 @@ func FuzzParseConnectString(f *testing.F) {
 		var list []string
 		for _, s := range servers {
 			host, port, err := net.SplitHostPort(s.String())
-			if err != nil || host != s.host || port != s.port || host == "" {
+			if err != nil || host != s.Host || port != s.Port || host == "" {
 				t.Fatalf("%q gives %+v, which splits into %q, %q, %v", in, s, host, port, err)
 			}
 			list = append(list, s.String())

@@ -153,7 +153,7 @@ func ofCaller(ctx context.Context, err error) error {
 // of its own, since the caller may be the one that reads from the connection, and other requests must not wait for
 // a slow hook.
 func (s *Session) withHooks(f func()) {
-	if s.cfg.trace.load().Request == nil {
+	if s.cfg.trace.Load().Request == nil {
 		f()
 		return
 	}

@@ -132,10 +132,25 @@ func (v *view) named() (target, count int) {
 			count++
 		}
 	}
-	if first < v.head {
+	if v.holds(first) {
 		return first, count
 	}
 	return nearest, count
+}
+
+// holds reports whether a target is known to be the first contender of the queue if it stands. It returns false for -1.
+func (v *view) holds(target int) bool {
+	return target >= 0 && (target < v.head || v.targets[target].owner(v.watches[target]) == core.OwnerFirst)
+}
+
+// unwatched returns how many nodes ahead are not watched, at most.
+func (v *view) unwatched() int {
+	for i, w := range v.watches {
+		if v.targets[i].owner(w) == core.OwnerFirst {
+			return 0
+		}
+	}
+	return v.beyond
 }
 
 // tells reports whether it is known who the target is that text names.
@@ -152,14 +167,14 @@ func (v *view) text(now time.Time) string {
 	}
 	how := "behind "
 	switch {
-	case i < v.head:
+	case v.holds(i):
 		how = "held by "
 	case compareNodes(v.targets[i].node, *v.me) > 0: // see renew.go
 		how = "waiting for "
 	}
 	out := v.leases() + how + v.describe(i, now)
-	switch more := v.beyond + count - 1; {
-	case v.beyond > 0:
+	switch more := v.unwatched() + count - 1; {
+	case v.unwatched() > 0:
 		return fmt.Sprintf("%s; up to %d more ahead", out, more)
 	case more > 0:
 		return fmt.Sprintf("%s; %d more ahead", out, more)

@@ -203,6 +203,9 @@ func (a *attempt) grant() error {
 	err := a.s.Err()
 	a.granted = err == nil
 	if a.granted {
+		if a.own != nil && a.plain() {
+			a.own.Say(core.OwnerFirst)
+		}
 		a.giveBack(nil)
 	}
 	a.view = nil

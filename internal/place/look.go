@@ -1,7 +1,10 @@
 package place
 
 import (
+	"slices"
+
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/kinds"
 )
 
 // sight is what the watches of a waiting contender say.
@@ -13,6 +16,21 @@ const (
 	lookAgain        // only a new listing can explain what happened
 	placeLost        // our own node is gone
 )
+
+// A contender says on the watch on its node that it waits, and later that no contender was ahead when it went (core.Owner).
+// The contenders behind it in the same session share that watch. So they need no listing of their own to learn that the
+// nodes which they do not watch are gone. Without that, a burst of n contenders in one session costs n listings of up to
+// n names. It needs both to count the same nodes, each until it is gone: both are plain.
+
+// plain reports whether the attempt counts every contender ahead of it, and goes when all of them are gone.
+func (a *attempt) plain() bool {
+	further := func(prefix string) bool { // that not every contender knows
+		n, ok := kinds.ParseNode(prefix + "0000000000")
+		return !ok || n.Prefix != prefix
+	}
+	return a.policy.Weight == nil && a.policy.Replaces == nil && a.slack == 0 && a.r.Kind.Configuration == nil &&
+		a.entry.beside == nil && !a.doubt && !slices.ContainsFunc(a.r.Kind.Prefixes, further)
+}
 
 // look decides, from the watches alone, what a waiting contender does next.
 //
@@ -30,6 +48,9 @@ func look(rest int, targets []blocker, watches []*core.Watch, own, config *core.
 		event := core.WatchDeleted
 		if w != nil {
 			event = w.Event()
+			if o := targets[i].owner(w); o == core.OwnerFirst || o == core.OwnerWaits && event == core.WatchPending {
+				rest = 0 // these are gone, or this one will say when they are
+			}
 		}
 		switch {
 		case event == core.WatchPending:

@@ -125,6 +125,53 @@ func TestLook(t *testing.T) {
 	}
 }
 
+// What the owners of the nodes ahead say counts if the attempt is plain. Others are ahead of these two.
+func TestLookOwners(t *testing.T) {
+	const (
+		pending = core.WatchPending
+		deleted = core.WatchDeleted
+		unknown = core.OwnerUnknown
+		waits   = core.OwnerWaits
+		first   = core.OwnerFirst
+	)
+	before, predecessor := watchesOf(t), watchesOf(t)
+	own := before[pending]
+	type says struct {
+		event core.WatchEvent
+		owner core.Owner
+	}
+	for _, c := range []struct {
+		what                string
+		before, predecessor says
+		want                sight
+	}{
+		{"the predecessor says nothing", says{deleted, unknown}, says{pending, unknown}, lookAgain},
+		{"the predecessor waits", says{deleted, unknown}, says{pending, waits}, nothingYet},
+		{"the predecessor holds", says{deleted, waits}, says{pending, first}, nothingYet},
+		{"the predecessor has held", says{deleted, waits}, says{deleted, first}, turnCame},
+		{"the predecessor has given up", says{deleted, unknown}, says{deleted, waits}, lookAgain},
+		{"the predecessor has given up, the one before waits", says{pending, waits}, says{deleted, waits}, nothingYet},
+		{"the predecessor gave up, the one before holds", says{pending, first}, says{deleted, waits}, nothingYet},
+		{"the predecessor gave up, the one before has held", says{deleted, first}, says{deleted, waits}, turnCame},
+		{"the one before has held, the predecessor stands", says{deleted, first}, says{pending, unknown}, nothingYet},
+		{"the watch on the holder broke", says{deleted, unknown}, says{core.WatchBroken, first}, lookAgain},
+	} {
+		ws := []*core.Watch{before[c.before.event], predecessor[c.predecessor.event]}
+		ws[0].Say(c.before.owner)
+		ws[1].Say(c.predecessor.owner)
+		targets := []blocker{{node: kinds.Node{Name: "a"}, weight: 1, plain: true}, {node: kinds.Node{Name: "b"}, weight: 1, plain: true}}
+		if got := look(1, targets, ws, own, nil, 0); got != c.want {
+			t.Errorf("%s: look = %d, want %d", c.what, got, c.want)
+		}
+		for i := range targets {
+			targets[i].plain = false
+		}
+		if got := look(1, targets, ws, own, nil, 0); got != lookAgain {
+			t.Errorf("%s, of an attempt that is not plain: look = %d, want %d", c.what, got, lookAgain)
+		}
+	}
+}
+
 // A configuration that has changed, or may have, comes before anything that would grant, and after the
 // loss of the place.
 func TestLookConfig(t *testing.T) {
@@ -145,6 +192,31 @@ func TestLookConfig(t *testing.T) {
 		got := look(0, ahead, []*core.Watch{watches[c.ahead]}, watches[c.own], watches[c.config], 0)
 		if got != c.want {
 			t.Errorf("config %v, own %v, ahead %v: look = %d, want %d", c.config, c.own, c.ahead, got, c.want)
+		}
+	}
+}
+
+// An attempt that may count other nodes than its neighbours do, or that may go while one stands, is not plain.
+func TestPlain(t *testing.T) {
+	one := func(change func(*attempt)) bool {
+		a := &attempt{ownNode: &ownNode{r: &Request{Kind: &kinds.Kind{Prefixes: []string{kinds.PrefixLock, kinds.PrefixKazooLock}}}}}
+		change(a)
+		return a.plain()
+	}
+	if !one(func(*attempt) {}) {
+		t.Error("a contender for a mutex is not plain")
+	}
+	for what, change := range map[string]func(*attempt){
+		"another prefix":   func(a *attempt) { a.r.Kind.Prefixes = append(a.r.Kind.Prefixes, "own-") },
+		"a weight":         func(a *attempt) { a.policy.Weight = func(kinds.Node) int { return 0 } },
+		"a replacement":    func(a *attempt) { a.policy.Replaces = func(kinds.Node) bool { return true } },
+		"slack":            func(a *attempt) { a.slack = 1 },
+		"a configuration":  func(a *attempt) { a.r.Kind.Configuration = &kinds.Configuration{} },
+		"beside a lease":   func(a *attempt) { a.entry.beside = &Lease{} },
+		"a twin, possibly": func(a *attempt) { a.doubt = true },
+	} {
+		if one(change) {
+			t.Errorf("%s: plain", what)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
@@ -40,6 +41,15 @@ type blocker struct {
 	weight   int
 	replaces bool
 	bare     bool // it is watched, and the attempt has to give the watch back
+	plain    bool // it was listed by an attempt that is plain
+}
+
+// owner returns what the contender that owns the node says on w, the watch on it, as far as that counts. w may be nil.
+func (b *blocker) owner(w *core.Watch) core.Owner {
+	if !b.plain || w == nil {
+		return core.OwnerUnknown
+	}
+	return w.Owner()
 }
 
 // blockers returns the nodes ahead of me that weigh something. They and nodes are in order.

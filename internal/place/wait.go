@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/internal/core"
 )
 
 // A wait can last for hours, and a process can have thousands of them. So while there is nothing to do but
@@ -32,12 +33,19 @@ type wait struct {
 func (a *attempt) startWait(ctx context.Context, ahead *tail) error {
 	a.waited, a.children = true, nil    // the node ahead uses the watch up when it leaves
 	targets := slices.Clone(ahead.last) // the clone lets the rest of the slice be freed during the wait
+	plain := a.plain()
+	for i := range targets {
+		targets[i].plain = plain
+	}
 	watches, err := a.watch(ctx, targets)
 	switch {
 	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, errReconfigured):
 		return nil // if the connection was lost, the listing waits for the next one
 	case err != nil:
 		return err
+	}
+	if plain {
+		a.own.Say(core.OwnerWaits)
 	}
 	a.show(a.viewOf(targets, watches, ahead))
 	w := &wait{rest: ahead.rest, began: time.Now()}

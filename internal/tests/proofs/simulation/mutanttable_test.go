@@ -15,7 +15,7 @@ var noticedBy = map[string]string{
 	"held-back": "internal/tests/proofs/outages TestSlow",
 	// In virtual time the timer is never late, so no answer comes after the clock has run out
 	// and before the session has ended by that.
-	"revival": "session TestLateAnswers",
+	"revival": "internal/core TestLateAnswers",
 	// Somebody has to delete one of the nodes between the transaction and the look for them.
 	"some-for-all": "zklock TestTogetherFoundInSome",
 	// Two who make all their nodes by one transaction have one order in all queues, so the seeds come to
@@ -60,7 +60,7 @@ var mutants = []mutant{
 		[]edit{{"internal/place/leave.go", "a.doubt = a.doubt || core.Uncertain(err)", "a.doubt = false"}}},
 	{"release-once", "mutex", "a release whose connection is lost leaves the node",
 		[]edit{
-			{"internal/core/removal.go", "if pause(p.s.life, untiring(next)) != nil {", "if _ = untiring(next); true {"},
+			{"internal/core/removal.go", "if rounds.Pause(p.s.life, rounds.Untiring(next)) != nil {", "if _ = rounds.Untiring(next); true {"},
 			{"internal/core/request.go", "_, err := do(ctx, s, info, always,", "_, err := do(ctx, s, info, never,"},
 		}},
 	{"no-clock", "mutex", "who is cut off believes that he holds on",
@@ -76,6 +76,10 @@ var mutants = []mutant{
 		[]edit{{"internal/place/enter.go", "if a.unlisted == nil && slices.Contains(a.names, a.node.Name) {", "if a.unlisted == nil || slices.Contains(a.names, a.node.Name) {"}}},
 	{"order-by-name", "mutex", "the uuid decides who is first",
 		[]edit{{"internal/place/order.go", "if a.Sequence != b.Sequence {", "if a.Name == \"\" {"}}},
+	{"left-unserved", "mutex", "the end of a contender of the same session that gave up is taken for the end of all before it",
+		[]edit{{"internal/place/look.go", "o == core.OwnerWaits && event == core.WatchPending", "o == core.OwnerWaits"}}},
+	{"first-too-early", "mutex", "a contender tells those behind it that none is ahead, while it waits",
+		[]edit{{"internal/place/wait.go", "a.own.Say(core.OwnerWaits)", "a.own.Say(core.OwnerFirst)"}}},
 	{"downgrade-unseen", "rwlock", "a writer that is next comes in beside the reader that the one before has become",
 		[]edit{{"rwlock/policy.go", "return ahead.Prefix == kinds.PrefixWrite", "return false"}}},
 	{"readers-pass", "rwlock", "a reader does not wait for the writer before it",

@@ -1,4 +1,4 @@
-package core
+package dial
 
 import (
 	"context"
@@ -56,7 +56,7 @@ type hosts struct {
 
 // name is one server of the connect string.
 type name struct {
-	hostPort
+	Server
 	fixed  bool // host is an address
 	found  []logbook.Target
 	fresh  bool      // found was resolved in this round
@@ -66,13 +66,13 @@ type name struct {
 }
 
 // newHosts treats names as addresses if lookup is nil.
-func newHosts(servers []hostPort, lookup func(ctx context.Context, host string) ([]string, error)) *hosts {
+func newHosts(servers []Server, lookup func(ctx context.Context, host string) ([]string, error)) *hosts {
 	h := &hosts{lookup: lookup, news: make(chan struct{})}
 	h.life, h.end = context.WithCancel(context.Background())
 	for _, s := range servers {
-		n := &name{hostPort: s}
-		if _, err := netip.ParseAddr(s.host); err == nil || lookup == nil {
-			n.fixed, n.fresh, n.found = true, true, []logbook.Target{{Addr: s.String(), Host: s.host}}
+		n := &name{Server: s}
+		if _, err := netip.ParseAddr(s.Host); err == nil || lookup == nil {
+			n.fixed, n.fresh, n.found = true, true, []logbook.Target{{Addr: s.String(), Host: s.Host}}
 		}
 		h.names = append(h.names, n)
 	}
@@ -140,9 +140,9 @@ func (h *hosts) failedNamesLocked(now time.Time) (out []*logbook.Failure) {
 	for _, n := range h.names {
 		switch {
 		case n.err != nil:
-			out = append(out, unresolved(n.host, n.err))
+			out = append(out, unresolved(n.Host, n.err))
 		case n.asking && now.Sub(n.asked) > staleDelay:
-			out = append(out, unresolved(n.host, logbook.ErrNoAnswer))
+			out = append(out, unresolved(n.Host, logbook.ErrNoAnswer))
 		}
 	}
 	return out
@@ -185,7 +185,7 @@ func (h *hosts) beginLocked(now time.Time) {
 		h.lookups.Go(func() {
 			ctx, cancel := context.WithTimeout(h.life, lookupTimeout)
 			defer cancel()
-			ips, err := h.lookup(ctx, n.host)
+			ips, err := h.lookup(ctx, n.Host)
 			h.answer(n, ips, err)
 		})
 	}
@@ -204,7 +204,7 @@ func (h *hosts) answer(n *name, ips []string, err error) {
 	case err == nil:
 		n.fresh, n.asked, n.found = true, time.Time{}, nil
 		for _, ip := range ips {
-			n.found = append(n.found, logbook.Target{Addr: net.JoinHostPort(ip, n.port), Host: n.host})
+			n.found = append(n.found, logbook.Target{Addr: net.JoinHostPort(ip, n.Port), Host: n.Host})
 		}
 	case errors.As(err, &dns) && dns.IsNotFound:
 		n.found = nil // another service may have the old addresses by now

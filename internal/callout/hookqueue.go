@@ -1,4 +1,4 @@
-package core
+package callout
 
 import (
 	"log/slog"
@@ -18,7 +18,7 @@ type hookQueue struct {
 
 // maxLateHooks bounds the memory for hooks that wait because one of them blocks. All locks of a session at
 // the default of WithMaxNodes are lost at once, and eight such losses fit.
-const maxLateHooks = 8 * defaultMaxNodes
+const maxLateHooks = 8 * 8192
 
 // add has f called, unless too many functions wait. It does not block.
 func (q *hookQueue) add(f func()) {

@@ -1,4 +1,4 @@
-package core
+package callout
 
 import (
 	"time"
@@ -6,8 +6,8 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// guarded calls a function of the user, and reports whether it has returned. A panic goes on in the caller.
-func guarded[T any](f func() T) (v T, returned bool) {
+// Guarded calls a function of the user, and reports whether it has returned. A panic goes on in the caller.
+func Guarded[T any](f func() T) (v T, returned bool) {
 	bad := apart(func(f func()) { go f() }, func() { v = f() })
 	if bad != nil && bad.panicked != nil {
 		panic(bad.panicked)

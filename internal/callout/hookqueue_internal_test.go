@@ -1,10 +1,12 @@
-package core
+package callout
 
 import (
 	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/loglines"
 )
 
 // The hooks for losses are called in the order in which they were asked for. While one of them blocks, others
@@ -12,7 +14,7 @@ import (
 // were.
 func TestHookQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRecorder()
+		r := loglines.New()
 		q := hookQueue{log: slog.New(r)}
 		for outage := range 2 {
 			blocks, next := make(chan struct{}), 0
@@ -26,21 +28,21 @@ func TestHookQueueIsBounded(t *testing.T) {
 					next++
 				})
 			}
-			if n := len(r.all()); n != 2*outage {
-				t.Fatalf("at the bound, the log has %d lines: %v", n, r.all())
+			if n := len(r.All()); n != 2*outage {
+				t.Fatalf("at the bound, the log has %d lines: %v", n, r.All())
 			}
 			for range 3 {
 				q.add(func() { t.Error("called beyond the bound") })
 			}
-			if got := r.all(); len(got) != 2*outage+1 || got[2*outage].level != slog.LevelError {
+			if got := r.All(); len(got) != 2*outage+1 || got[2*outage].Level != slog.LevelError {
 				t.Fatalf("beyond the bound, the log has %v", got)
 			}
 			close(blocks)
-			got := r.all()
+			got := r.All()
 			if next != maxLateHooks || q.running {
 				t.Errorf("%d of %d were called; running %v", next, maxLateHooks, q.running)
 			}
-			if len(got) != 2*outage+2 || !strings.Contains(got[2*outage+1].text, "dropped=3") {
+			if len(got) != 2*outage+2 || !strings.Contains(got[2*outage+1].Text, "dropped=3") {
 				t.Errorf("afterwards the log has %v", got)
 			}
 		}

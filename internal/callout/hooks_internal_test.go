@@ -1,7 +1,8 @@
-package core
+package callout
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,18 +57,18 @@ func all(t *hooks.Trace) {
 	_, end = t.Release(ctx, ctx, hooks.HoldInfo{})
 	end(nil)
 	t.Hold(ctx, hooks.HoldInfo{})(nil)
-	t.Loss(ctx, hooks.HoldInfo{}, ErrLost)
+	t.Loss(ctx, hooks.HoldInfo{}, errors.New("lost"))
 	t.Retry(ctx, hooks.RetryInfo{})
 }
 
 // Hooks of several parties are all called, nested like deferred calls.
 func TestCombinedHooks(t *testing.T) {
 	var j journal
-	var h hookSet
-	h.add(j.hooks("a"))
-	h.add(hooks.Trace{}) // changes nothing
-	h.add(j.hooks("b"))
-	all(h.load())
+	var h Hooks
+	h.Add(j.hooks("a"))
+	h.Add(hooks.Trace{}) // changes nothing
+	h.Add(j.hooks("b"))
+	all(h.Load())
 	var want []string
 	for _, what := range []string{"request", "watch", "acquire", "release"} {
 		want = append(want, "a "+what+" after ", "b "+what+" after a", "b ends "+what, "a ends "+what)
@@ -76,7 +77,7 @@ func TestCombinedHooks(t *testing.T) {
 	if d := cmp.Diff(want, j.lines); d != "" {
 		t.Error(d)
 	}
-	if got := h.load().Traceparent(context.Background()); got != "a" {
+	if got := h.Load().Traceparent(context.Background()); got != "a" {
 		t.Errorf("traceparent of %q, want that of the first", got)
 	}
 }

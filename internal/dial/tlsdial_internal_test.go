@@ -1,4 +1,4 @@
-package core
+package dial
 
 import (
 	"context"
@@ -54,8 +54,8 @@ func tlsPipe(t *testing.T, host string, client *tls.Config) (net.Conn, string) {
 		return nil, nil
 	}
 	go func() { _ = tls.Server(far, server).Handshake() }()
-	d := newDialer(newFakeConfig(t, WithTLS(client),
-		WithDialer(func(context.Context, string, string) (net.Conn, error) { return deadlineless{near}, nil })))
+	dial := func(context.Context, string, string) (net.Conn, error) { return deadlineless{near}, nil }
+	d := New(configOf(t, dial, "h1:1", func(c *Config) { c.TLS = client }))
 	c, err := d.connect(t.Context(), logbook.Target{Addr: host + ":1", Host: host})
 	if err != nil {
 		t.Fatal(err)

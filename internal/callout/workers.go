@@ -1,4 +1,4 @@
-package core
+package callout
 
 // idleWorkers is how many idle goroutines a manager keeps. One lock needs no more at a time.
 const idleWorkers = 4

@@ -1,8 +1,9 @@
-package core
+package dial
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/fakedns"
 )
 
 // pipes is a dialer whose connections know whether they were closed.
@@ -48,7 +51,7 @@ func (p *pipes) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	slow, err := p.slow[addr], p.errs[addr]
 	p.mu.Unlock()
 	defer func() { p.mu.Lock(); p.now--; p.mu.Unlock() }()
-	if err := pause(ctx, slow); err != nil {
+	if err := rounds.Pause(ctx, slow); err != nil {
 		return nil, err
 	}
 	if err != nil {
@@ -75,34 +78,56 @@ func (p *pipes) open() int {
 	return n
 }
 
-func dialerOf(t *testing.T, p *pipes, servers string, opts ...Option) *dialer {
+// dialerOf returns a dialer for servers such as "h1:1,h2:1". change may be nil.
+func dialerOf(t *testing.T, p *pipes, servers string, change func(*Config)) *Dialer {
 	t.Helper()
-	cfg, err := newConfig(servers, append([]Option{WithLogger(newFakeConfig(t).Log), WithDialer(p.dial)}, opts...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := newDialer(cfg)
+	d := New(configOf(t, p.dial, servers, change))
 	t.Cleanup(func() {
 		for _, c := range p.made {
 			c.Close()
 		}
-		d.close(context.Background())
+		d.Close(context.Background())
 	})
 	return d
 }
 
-func staking(left time.Duration) stake { return func() time.Duration { return left } }
+type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+func configOf(t *testing.T, dial dialFunc, servers string, change func(*Config)) Config {
+	t.Helper()
+	cfg := Config{
+		Dial: dial, Timeout: 10 * time.Second, ConnectTimeout: 10 * time.Second, Log: slog.New(slog.DiscardHandler),
+		Retry: func() backoff.BackOff {
+			return &backoff.ExponentialBackOff{
+				InitialInterval: 25 * time.Millisecond, MaxInterval: 2500 * time.Millisecond, Multiplier: 2, RandomizationFactor: 1,
+			}
+		},
+	}
+	for _, s := range strings.Split(servers, ",") {
+		host, port, err := net.SplitHostPort(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Servers = append(cfg.Servers, Server{host, port})
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	return cfg
+}
+
+func staking(left time.Duration) Stake { return func() time.Duration { return left } }
 
 // A dialer of the user gets the names unresolved.
 func TestDialerNoLookupWithDialer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		why := errors.New("not today")
 		p := &pipes{errs: map[string]error{"h1:1": why}}
-		d := dialerOf(t, p, "h1:1")
+		d := dialerOf(t, p, "h1:1", nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if _, _, err := d.dial(ctx, nil); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(d.lastFailure(), why) {
-			t.Errorf("got %v, last failure %v", err, d.lastFailure())
+		if _, _, err := d.Dial(ctx, nil); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(d.LastFailure(), why) {
+			t.Errorf("got %v, last failure %v", err, d.LastFailure())
 		}
 		if p.dialed[0] != "h1:1" {
 			t.Errorf("dialled %v", p.dialed)
@@ -125,7 +150,9 @@ func (s *steps) NextBackOff() time.Duration {
 // stop begins again.
 func TestDialerWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := dialerOf(t, &pipes{}, "h1:1", WithRetry(func() backoff.BackOff { return &steps{stop: 3} }))
+		d := dialerOf(t, &pipes{}, "h1:1", func(c *Config) {
+			c.Retry = func() backoff.BackOff { return &steps{stop: 3} }
+		})
 		for i, c := range []struct {
 			answered time.Duration // after the greeting
 			want     time.Duration
@@ -133,9 +160,9 @@ func TestDialerWaits(t *testing.T) {
 			{0, 0}, {0, 1}, {usefulAfter - 1, 2}, {0, 3}, {0, 1}, // 1: it had said stop
 			{usefulAfter, 0}, {0, 1}, {time.Hour, 0}, {time.Hour, 0}, {0, 1}, {0, 2},
 		} {
-			d.answered(c.answered)
+			d.Answered(c.answered)
 			start := time.Now()
-			if _, _, err := d.dial(t.Context(), nil); err != nil {
+			if _, _, err := d.Dial(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 			if got := time.Since(start); got != c.want*time.Second {
@@ -143,7 +170,7 @@ func TestDialerWaits(t *testing.T) {
 			}
 		}
 	})
-	if got := untiring(&steps{}); got <= 0 {
+	if got := rounds.Untiring(&steps{}); got <= 0 {
 		t.Errorf("a policy that knows only stop: %v", got)
 	}
 }
@@ -171,7 +198,7 @@ func TestHurried(t *testing.T) {
 
 // The limits of a dial and a greeting, for a session that asked for 60 s.
 func TestDialerLimits(t *testing.T) {
-	d := dialerOf(t, &pipes{}, "h1:1", WithTimeout(time.Minute), WithConnectTimeout(5*time.Second))
+	d := dialerOf(t, &pipes{}, "h1:1", func(c *Config) { c.Timeout, c.ConnectTimeout = time.Minute, 5*time.Second })
 	for _, c := range []struct{ stake, dial, greeting time.Duration }{
 		{0, 5 * time.Second, time.Minute},
 		{-1, 5 * time.Second, time.Minute},
@@ -181,11 +208,11 @@ func TestDialerLimits(t *testing.T) {
 		if got := d.dialLimit(staking(c.stake)); got != c.dial {
 			t.Errorf("%v at stake: a dial of %v, want %v", c.stake, got, c.dial)
 		}
-		if got := d.handshakeLimit(staking(c.stake)); got != c.greeting {
+		if got := d.HandshakeLimit(staking(c.stake)); got != c.greeting {
 			t.Errorf("%v at stake: a greeting within %v, want %v", c.stake, got, c.greeting)
 		}
 	}
-	if d.handshakeLimit(nil) != time.Minute {
+	if d.HandshakeLimit(nil) != time.Minute {
 		t.Error("without a stake")
 	}
 }
@@ -232,9 +259,9 @@ func TestDialerRaces(t *testing.T) {
 			for range 20 { // the order is a matter of chance
 				synctest.Test(t, func(t *testing.T) {
 					p := &pipes{slow: c.slow, errs: c.errs}
-					d := dialerOf(t, p, c.servers)
+					d := dialerOf(t, p, c.servers, nil)
 					start := time.Now()
-					conn, to, err := d.dial(t.Context(), staking(c.stake))
+					conn, to, err := d.Dial(t.Context(), staking(c.stake))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -259,19 +286,19 @@ func TestDialerRaces(t *testing.T) {
 func TestDialerAllDark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{slow: map[string]time.Duration{"a:1": forever, "b:1": forever}}
-		d := dialerOf(t, p, "a:1,b:1")
+		d := dialerOf(t, p, "a:1,b:1", nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second)
 		defer cancel()
 		start := time.Now()
 		left := func() time.Duration { return 9*time.Second - time.Since(start) }
-		if _, _, err := d.dial(ctx, left); !errors.Is(err, context.DeadlineExceeded) {
+		if _, _, err := d.Dial(ctx, left); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		if p.most != mostDials || p.now != 0 || len(p.dialed) < 8 {
 			t.Errorf("%d dials at once, %d still under way, of %d", p.most, p.now, len(p.dialed))
 		}
-		if why := d.lastFailure(); why == nil || !strings.Contains(why.Error(), "dial ") {
+		if why := d.LastFailure(); why == nil || !strings.Contains(why.Error(), "dial ") {
 			t.Errorf("%v does not say why", why)
 		}
 	})
@@ -281,9 +308,9 @@ func TestDialerAllDark(t *testing.T) {
 func TestDialerClosesLosers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{slow: map[string]time.Duration{"a:1": 3 * time.Second, "b:1": 2 * time.Second}}
-		d := dialerOf(t, p, "a:1,b:1")
+		d := dialerOf(t, p, "a:1,b:1", nil)
 		d.hosts.won(logbook.Target{Addr: "b:1", Host: "b"}) // a is dialled first, b a second later
-		if _, _, err := d.dial(t.Context(), nil); err != nil {
+		if _, _, err := d.Dial(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -297,12 +324,12 @@ func TestDialerClosesLosers(t *testing.T) {
 // round or the next.
 func TestDialerSlowName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := dialerOf(t, &pipes{}, "h1:1")
-		dns := &fakeDNS{slow: map[string]time.Duration{"slow": forever}}
-		d.hosts = hostsOf(t, dns, hostPort{"slow", "1"}, hostPort{"10.0.0.9", "1"})
+		d := dialerOf(t, &pipes{}, "h1:1", nil)
+		dns := &fakedns.Resolver{Slow: map[string]time.Duration{"slow": forever}}
+		d.hosts = hostsOf(t, dns, Server{"slow", "1"}, Server{"10.0.0.9", "1"})
 		for i := range 3 {
 			start := time.Now()
-			_, to, err := d.dialNow(t.Context())
+			_, to, err := d.DialNow(t.Context())
 			if err != nil || to.Addr != "10.0.0.9:1" || time.Since(start) > resolutionDelay || i > 0 && time.Since(start) > 0 {
 				t.Errorf("dial %d: %q, %v after %v", i, to.Addr, err, time.Since(start))
 			}
@@ -314,18 +341,18 @@ func TestDialerSlowName(t *testing.T) {
 func TestDialerNewAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{slow: map[string]time.Duration{"10.0.0.1:1": forever, "10.0.0.2:1": forever, "10.0.0.3:1": forever}}
-		d := dialerOf(t, p, "h1:1")
-		dns := &fakeDNS{names: map[string][]string{"zk": {"10.0.0.1", "10.0.0.2", "10.0.0.3"}}}
-		d.hosts = hostsOf(t, dns, hostPort{"zk", "1"})
+		d := dialerOf(t, p, "h1:1", nil)
+		dns := &fakedns.Resolver{Names: map[string][]string{"zk": {"10.0.0.1", "10.0.0.2", "10.0.0.3"}}}
+		d.hosts = hostsOf(t, dns, Server{"zk", "1"})
 		d.hosts.won(logbook.Target{Addr: "10.0.0.1:1", Host: "zk"})
 		nextAddr(t, d.hosts)
-		d.answered(time.Hour)
+		d.Answered(time.Hour)
 		time.Sleep(time.Hour)
 		start := time.Now()
 		const later = 2 * time.Second
-		time.AfterFunc(later, func() { dns.set(map[string][]string{"zk": {"10.0.1.1", "10.0.1.2"}}, nil) })
+		time.AfterFunc(later, func() { dns.Set(map[string][]string{"zk": {"10.0.1.1", "10.0.1.2"}}, nil) })
 		left := func() time.Duration { return 9*time.Second - time.Since(start) }
-		_, to, err := d.dial(t.Context(), left)
+		_, to, err := d.Dial(t.Context(), left)
 		if took := time.Since(start); err != nil || !strings.HasPrefix(to.Addr, "10.0.1.") || took > later+time.Second {
 			t.Errorf("%s, %v after %v", to.Addr, err, took)
 		}
@@ -335,16 +362,16 @@ func TestDialerNewAddresses(t *testing.T) {
 func TestDialerEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{slow: map[string]time.Duration{"h1:1": forever}}
-		d := dialerOf(t, p, "h1:1", WithTimeout(3*time.Second))
+		d := dialerOf(t, p, "h1:1", func(c *Config) { c.Timeout, c.ConnectTimeout = 3*time.Second, 3*time.Second })
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		start := time.Now()
-		if _, _, err := d.dial(ctx, nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 2*time.Second {
+		if _, _, err := d.Dial(ctx, nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 2*time.Second {
 			t.Errorf("%v after %v, want ctx's, after 2 s", err, time.Since(start))
 		}
 		synctest.Wait()
 		n := len(p.dialed)
-		if _, _, err := d.dial(ctx, nil); !errors.Is(err, context.DeadlineExceeded) || len(p.dialed) != n {
+		if _, _, err := d.Dial(ctx, nil); !errors.Is(err, context.DeadlineExceeded) || len(p.dialed) != n {
 			t.Errorf("%v; %d dials when ctx had ended", err, len(p.dialed)-n)
 		}
 	})
@@ -355,23 +382,22 @@ func TestDialerClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{}
 		deaf := make(chan struct{})
-		cfg := newFakeConfig(t, WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+		d := New(configOf(t, func(ctx context.Context, network, addr string) (net.Conn, error) {
 			<-deaf
 			return p.dial(ctx, network, addr)
-		}))
-		d := newDialer(cfg)
+		}, "h1:1", nil))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, _, _ = d.dial(ctx, nil)
+		_, _, _ = d.Dial(ctx, nil)
 		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		d.close(ctx)
+		d.Close(ctx)
 		if time.Since(start) != time.Second {
 			t.Errorf("closed after %v", time.Since(start))
 		}
 		close(deaf)
-		d.close(t.Context())
+		d.Close(t.Context())
 		if len(p.made) > 0 && p.open() != 0 {
 			t.Error("a late connection is left open")
 		}
@@ -383,12 +409,12 @@ func TestDialerSaysWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		why := errors.New("no route to host")
 		p := &pipes{slow: map[string]time.Duration{"dark:1": forever}, errs: map[string]error{"a:1": why}}
-		d := dialerOf(t, p, "dark:1,a:1")
+		d := dialerOf(t, p, "dark:1,a:1", nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		_, _, _ = d.dial(ctx, nil)
-		if !errors.Is(d.lastFailure(), why) {
-			t.Errorf("last failure %v, want %v", d.lastFailure(), why)
+		_, _, _ = d.Dial(ctx, nil)
+		if !errors.Is(d.LastFailure(), why) {
+			t.Errorf("last failure %v, want %v", d.LastFailure(), why)
 		}
 		slices.Sort(p.dialed)
 		if got := slices.Compact(p.dialed); len(got) != 2 {

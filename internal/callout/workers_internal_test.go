@@ -1,4 +1,4 @@
-package core
+package callout
 
 import (
 	"sync/atomic"

@@ -1,16 +1,21 @@
-package core
+// Package callout calls functions of the program that uses this module: hooks, backoffs, dialers. Whatever such a
+// function does, it costs nobody a lock.
+package callout
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"sync/atomic"
+
+	"github.com/cenkalti/backoff/v5"
 
 	"github.com/turnstile-go/turnstile/hooks"
 )
 
-// hookSet is the hooks of a manager: those of WithTrace, and those that AddTrace adds later.
-// Several sets of hooks are combined to one.
-type hookSet struct {
+// Hooks is the hooks of a manager: those of WithTrace, and those that AddTrace adds later. Several sets of hooks are
+// combined to one. The zero value has none. It also has the goroutines in which functions of the program run.
+type Hooks struct {
 	calls userCalls // of all of them
 	late  hookQueue
 
@@ -18,8 +23,26 @@ type hookSet struct {
 	now    atomic.Pointer[hooks.Trace]
 }
 
-// load returns the hooks to call. They do not change: hooks that are added later make a new Trace.
-func (h *hookSet) load() *hooks.Trace {
+// Log sets the log that is told of functions which panic or do not return.
+func (h *Hooks) Log(log *slog.Logger) { h.calls.log, h.late.log = log, log }
+
+// Start has goroutines kept for the next functions, until end. It is called before any function is.
+func (h *Hooks) Start(end <-chan struct{}) { h.calls.workers.init(end) }
+
+// Do runs f, which is not the user's, in a goroutine, and returns at once.
+func (h *Hooks) Do(f func()) { h.calls.workers.do(f) }
+
+// Late calls hooks for a lock that was lost. It returns at once: see hookQueue.
+func (h *Hooks) Late(call func()) { h.late.add(call) }
+
+// Retry returns a function that makes guarded BackOffs. If users, or one of its values, panics or ends its goroutine,
+// the default wait takes its place.
+func (h *Hooks) Retry(users, defaults func() backoff.BackOff) func() backoff.BackOff {
+	return h.calls.guardedRetry(users, defaults)
+}
+
+// Load returns the hooks to call. They do not change: hooks that are added later make a new Trace.
+func (h *Hooks) Load() *hooks.Trace {
 	if t := h.now.Load(); t != nil {
 		return t
 	}
@@ -28,13 +51,13 @@ func (h *hookSet) load() *hooks.Trace {
 
 var noHooks hooks.Trace
 
-// add adds hooks, which are called after those that are there. It returns their State hook, which gets its
+// Add adds hooks, which are called after those that are there. It returns their State hook, which gets its
 // changes as every subscriber does.
-func (h *hookSet) add(t hooks.Trace) (state func(hooks.Change)) {
+func (h *Hooks) Add(t hooks.Trace) (state func(hooks.Change)) {
 	h.adding.Lock()
 	defer h.adding.Unlock()
 	t = h.calls.guard(t)
-	all := combine(*h.load(), t)
+	all := combine(*h.Load(), t)
 	h.now.Store(&all)
 	return t.State
 }

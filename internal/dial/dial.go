@@ -1,10 +1,13 @@
-package core
+// Package dial makes connections to the servers of a connect string: names and their addresses, several dials at once,
+// TLS, and the waits between dials. It knows no session but by how long one is still certain.
+package dial
 
 import (
 	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -12,24 +15,42 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/turnstile-go/turnstile/internal/callout"
 	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
-// dialer makes all connections of a manager. It outlives sessions, so that a manager whose
+// Config says where to dial, and how.
+type Config struct {
+	Servers        []Server
+	Dial           func(ctx context.Context, network, addr string) (net.Conn, error) // of the user; nil: that of package net
+	Lookup         func(ctx context.Context, host string) ([]string, error)          // nil: that of package net, unless Dial is set
+	TLS            *tls.Config                                                       // nil: plain TCP
+	ConnectTimeout time.Duration                                                     // of one dial with its TLS handshake
+	Timeout        time.Duration                                                     // of the session that is asked for
+	Retry          func() backoff.BackOff
+	Log            *slog.Logger
+	Terms          logbook.Terms
+}
+
+// Server is one server of a connect string, as the user named it.
+type Server struct{ Host, Port string }
+
+func (s Server) String() string { return net.JoinHostPort(s.Host, s.Port) }
+
+// Dialer makes all connections of a manager. It outlives sessions, so that a manager whose
 // sessions are lost as soon as they are opened does not open them in a tight loop.
-type dialer struct {
-	cfg     *Config
-	hosts   *hosts
-	tick    tick
-	logbook *logbook.Logbook
+type Dialer struct {
+	// Logbook is told how the dials go.
+	Logbook *logbook.Logbook
 
-	// containers is here because what a manager learns of its servers outlives sessions too.
-	containers *containers
+	cfg   Config
+	hosts *hosts
 
-	// useful says that the last connection was of use. See answered.
+	// useful says that the last connection was of use. See Answered.
 	useful atomic.Bool
 
-	attempts sync.WaitGroup // dials in progress, including those of races that are over, and learnTick
+	attempts sync.WaitGroup // dials in progress, including those of races that are over, and what Go has begun
 
 	waitMu  sync.Mutex // held while the user's BackOff runs, which may call the manager: so no other lock is
 	wait    backoff.BackOff
@@ -53,31 +74,31 @@ const (
 	tlsCloseTimeout = 100 * time.Millisecond
 )
 
-// stake returns for how long a session is certain without a connection. After that time it is
-// lost. A nil stake, or a result of 0 or less, means that there is no session to lose.
-type stake = func() time.Duration
+// Stake returns for how long a session is certain without a connection. After that time it is
+// lost. A nil Stake, or a result of 0 or less, means that there is no session to lose.
+type Stake = func() time.Duration
 
-func atStake(s stake) time.Duration {
+func atStake(s Stake) time.Duration {
 	if s == nil {
 		return 0
 	}
 	return max(0, s())
 }
 
-func newDialer(cfg *Config) *dialer {
-	lookup := cfg.lookup
-	if lookup == nil && cfg.Dial == nil {
-		lookup = net.DefaultResolver.LookupHost
+// New returns a dialer, which Close ends.
+func New(cfg Config) *Dialer {
+	if cfg.Lookup == nil && cfg.Dial == nil {
+		cfg.Lookup = net.DefaultResolver.LookupHost
 	}
-	h := newHosts(cfg.servers, lookup)
-	return &dialer{
-		cfg: cfg, hosts: h, tick: tick{told: cfg.Tick}, wait: cfg.Retry(), containers: newContainers(),
-		logbook: logbook.New(cfg.Log, logbook.Terms{Timeout: cfg.Timeout, Margin: cfg.Margin}, h.failedNames),
-	}
+	h := newHosts(cfg.Servers, cfg.Lookup)
+	return &Dialer{cfg: cfg, hosts: h, wait: cfg.Retry(), Logbook: logbook.New(cfg.Log, cfg.Terms, h.failedNames)}
 }
 
-// close waits for all dials and lookups, or until ctx ends. There must be no further dials.
-func (d *dialer) close(ctx context.Context) {
+// Go runs f in a goroutine, for which Close waits.
+func (d *Dialer) Go(f func()) { d.attempts.Go(f) }
+
+// Close waits for all dials and lookups, or until ctx ends. There must be no further dials.
+func (d *Dialer) Close(ctx context.Context) {
 	d.hosts.end()
 	ended := make(chan struct{})
 	go func() {
@@ -91,10 +112,10 @@ func (d *dialer) close(ctx context.Context) {
 	}
 }
 
-// dial connects to a server. It dials at once after a connection that was of use, and otherwise
+// Dial connects to a server. It dials at once after a connection that was of use, and otherwise
 // after growing waits, which are short while a session is at stake. It returns when connected or
 // when ctx ends.
-func (d *dialer) dial(ctx context.Context, s stake) (net.Conn, logbook.Target, error) {
+func (d *Dialer) Dial(ctx context.Context, s Stake) (net.Conn, logbook.Target, error) {
 	c, to, err := d.race(ctx, s, func() time.Duration { return d.nextWait(s) }, d)
 	if err != nil {
 		return nil, to, err
@@ -103,22 +124,22 @@ func (d *dialer) dial(ctx context.Context, s stake) (net.Conn, logbook.Target, e
 	return c, to, nil
 }
 
-// dialNow connects to a server for something other than the session. It dials at once, and has
+// DialNow connects to a server for something other than the session. It dials at once, and has
 // waits of its own.
-func (d *dialer) dialNow(ctx context.Context) (net.Conn, logbook.Target, error) {
+func (d *Dialer) DialNow(ctx context.Context) (net.Conn, logbook.Target, error) {
 	var wait backoff.BackOff
 	return d.race(ctx, nil, func() time.Duration {
 		if wait == nil {
 			wait = d.cfg.Retry()
 			return 0
 		}
-		return untiring(wait)
+		return rounds.Untiring(wait)
 	}, aside{})
 }
 
 // witness is told how the dials of a race go.
 type witness interface {
-	failed(why error)
+	Failed(why error)
 	waiting(f *logbook.Failure) // f is the reason if nothing else happens
 }
 
@@ -126,7 +147,7 @@ type witness interface {
 // there is no session.
 type aside struct{}
 
-func (aside) failed(error)             {}
+func (aside) Failed(error)             {}
 func (aside) waiting(*logbook.Failure) {}
 
 // step is what one dial of a race reports: first where it goes, then how it ended.
@@ -140,8 +161,8 @@ type step struct {
 // before it has failed and wait has passed. A dial also begins when the one before it has run for
 // longer than pace. The slow dial goes on and can still win. So servers that do not answer cost
 // little time, and so do networks on which a handshake takes seconds.
-func (d *dialer) race(
-	ctx context.Context, s stake, wait func() time.Duration, w witness,
+func (d *Dialer) race(
+	ctx context.Context, s Stake, wait func() time.Duration, w witness,
 ) (net.Conn, logbook.Target, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the other dials
@@ -196,7 +217,7 @@ func (d *dialer) race(
 }
 
 // attempt makes one dial of a race.
-func (d *dialer) attempt(ctx context.Context, s stake, steps chan<- step, w witness) {
+func (d *Dialer) attempt(ctx context.Context, s Stake, steps chan<- step, w witness) {
 	tell := func(one step) {
 		select {
 		case steps <- one:
@@ -208,7 +229,7 @@ func (d *dialer) attempt(ctx context.Context, s stake, steps chan<- step, w witn
 	}
 	fail := func(to logbook.Target, err error) {
 		if ctx.Err() == nil { // no other dial has won
-			w.failed(err)
+			w.Failed(err)
 			d.cfg.Log.Debug("zookeeper dial failed", "err", err)
 		}
 		tell(step{to: to, err: err})
@@ -225,7 +246,7 @@ func (d *dialer) attempt(ctx context.Context, s stake, steps chan<- step, w witn
 		net.Conn
 		err error
 	}
-	c, returned := guarded(func() dialled { // the dialer and the TLS config are the user's
+	c, returned := callout.Guarded(func() dialled { // the dialer and the TLS config are the user's
 		c, err := d.connect(limited, to)
 		return dialled{c, err}
 	})
@@ -255,18 +276,18 @@ func pace(atStake time.Duration) time.Duration {
 
 // dialLimit bounds one dial with its TLS handshake. It takes half of what remains of the session,
 // and leaves the rest for the server's greeting and for another server.
-func (d *dialer) dialLimit(s stake) time.Duration {
+func (d *Dialer) dialLimit(s Stake) time.Duration {
 	if left := atStake(s); left > 0 {
 		return min(d.cfg.ConnectTimeout, half(left))
 	}
 	return d.cfg.ConnectTimeout
 }
 
-// handshakeLimit returns how long a server may take for its greeting, which is one answer to one
+// HandshakeLimit returns how long a server may take for its greeting, which is one answer to one
 // request. If no session is at stake, haste would gain nothing. Otherwise it is half of what
 // remains of the session. That is enough on the slowest network on which the session could live,
 // and leaves as much time for another server.
-func (d *dialer) handshakeLimit(s stake) time.Duration {
+func (d *Dialer) HandshakeLimit(s Stake) time.Duration {
 	if left := atStake(s); left > 0 {
 		return half(left)
 	}
@@ -279,7 +300,7 @@ func half(left time.Duration) time.Duration {
 }
 
 // connect dials one address. Its errors are failures.
-func (d *dialer) connect(ctx context.Context, t logbook.Target) (net.Conn, error) {
+func (d *Dialer) connect(ctx context.Context, t logbook.Target) (net.Conn, error) {
 	open := d.cfg.Dial
 	if open == nil {
 		open = new(net.Dialer).DialContext
@@ -317,18 +338,18 @@ func (c *tlsConn) Close() error {
 	return c.Conn.Close()
 }
 
-// answered takes the time since the greeting of each answer that came through the leader. Only
+// Answered takes the time since the greeting of each answer that came through the leader. Only
 // such an answer, a while after the greeting, shows that a connection is of use. Some servers
 // greet and accept identities, and then hang up on the first request, for example because they
 // insist on another identity.
-func (d *dialer) answered(since time.Duration) {
+func (d *Dialer) Answered(since time.Duration) {
 	if since >= usefulAfter {
 		d.useful.Store(true)
 	}
 }
 
 // nextWait returns how long to wait before the next dial.
-func (d *dialer) nextWait(s stake) time.Duration {
+func (d *Dialer) nextWait(s Stake) time.Duration {
 	d.waitMu.Lock()
 	defer d.waitMu.Unlock()
 	if d.useful.Swap(false) {
@@ -341,7 +362,7 @@ func (d *dialer) nextWait(s stake) time.Duration {
 		d.started = true
 		return 0
 	}
-	return hurried(untiring(d.wait), atStake(s))
+	return hurried(rounds.Untiring(d.wait), atStake(s))
 }
 
 // hurried bounds a wait while a session is at stake. A bounded wait keeps some jitter, because
@@ -354,54 +375,46 @@ func hurried(wait, atStake time.Duration) time.Duration {
 	return most/2 + wait%(most/2) // wait has the jitter of WithRetry
 }
 
-// untiring returns the next wait of b for work that is never given up. After b has said stop, it
-// begins again.
-func untiring(b backoff.BackOff) time.Duration {
-	d := b.NextBackOff()
-	if d == backoff.Stop {
-		b.Reset()
-		d = b.NextBackOff()
-	}
-	if d == backoff.Stop { // b always says stop
-		d = time.Second
-	}
-	return d
-}
-
-func (d *dialer) setFault(err error) {
+func (d *Dialer) setFault(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fault = err
 }
 
-func (d *dialer) setFailure(err error) {
+// Greeted takes note that a server has answered.
+func (d *Dialer) Greeted() { d.setFailure(nil) }
+
+// Useful takes note that the last connection was of use.
+func (d *Dialer) Useful() { d.useful.Store(true) }
+
+func (d *Dialer) setFailure(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.failure = err
 }
 
-// failed takes why an attempt to get a session has failed.
-func (d *dialer) failed(why error) {
+// Failed takes why an attempt to get a session has failed.
+func (d *Dialer) Failed(why error) {
 	d.setFailure(why)
-	d.record(why)
+	d.Record(why)
 }
 
-// record passes a failure on to the log.
-func (d *dialer) record(why error) {
+// Record passes a failure on to the log.
+func (d *Dialer) Record(why error) {
 	switch why := why.(type) { //nolint:errorlint // these two come as they were made
 	case *logbook.Failure:
-		d.logbook.Failed(why)
+		d.Logbook.Failed(why)
 	case logbook.Failures: // of names
 		for _, f := range why {
-			d.logbook.Failed(f)
+			d.Logbook.Failed(f)
 		}
 	}
 }
 
 // waiting takes what an attempt waits for. That is the reason only if there is no other failure to
 // report.
-func (d *dialer) waiting(f *logbook.Failure) {
-	d.logbook.Waiting(f)
+func (d *Dialer) waiting(f *logbook.Failure) {
+	d.Logbook.Waiting(f)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.failure == nil {
@@ -409,19 +422,19 @@ func (d *dialer) waiting(f *logbook.Failure) {
 	}
 }
 
-// distrust notes that a server has sent something wrong. The next dial then waits, even if the
+// Distrust notes that a server has sent something wrong. The next dial then waits, even if the
 // connection was of use before.
-func (d *dialer) distrust(to logbook.Target, why error) {
+func (d *Dialer) Distrust(to logbook.Target, why error) {
 	f := &logbook.Failure{Step: logbook.StepConnected, To: to, Err: why}
-	d.logbook.Broke(f)
+	d.Logbook.Broke(f)
 	d.useful.Store(false)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.failure, d.fault = nil, f
 }
 
-// lastFailure returns why there is no connection, or no useful one.
-func (d *dialer) lastFailure() error {
+// LastFailure returns why there is no connection, or no useful one.
+func (d *Dialer) LastFailure() error {
 	d.mu.Lock()
 	why := cmp.Or(d.failure, d.fault)
 	d.mu.Unlock()
@@ -429,19 +442,4 @@ func (d *dialer) lastFailure() error {
 		return logbook.Failures(names)
 	}
 	return why
-}
-
-// pause waits for d. If ctx ends before, it returns the error of ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

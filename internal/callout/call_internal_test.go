@@ -1,4 +1,4 @@
-package core
+package callout
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/loglines"
 )
 
 // fates are what a hook can do instead of returning.
@@ -63,13 +64,13 @@ func broken(name string, fate func()) hooks.Trace {
 func TestBrokenHook(t *testing.T) {
 	calls := func(between hooks.Trace, log *slog.Logger) (lines []string, word string) {
 		var j journal
-		var h hookSet
+		var h Hooks
 		h.calls.log = log
-		h.add(j.hooks("a"))
-		h.add(between)
-		h.add(j.hooks("c"))
-		all(h.load())
-		return j.lines, h.load().Traceparent(context.Background())
+		h.Add(j.hooks("a"))
+		h.Add(between)
+		h.Add(j.hooks("c"))
+		all(h.Load())
+		return j.lines, h.Load().Traceparent(context.Background())
 	}
 	want, _ := calls(hooks.Trace{}, nil)
 	for _, name := range []string{
@@ -78,7 +79,7 @@ func TestBrokenHook(t *testing.T) {
 	} {
 		for how, fate := range fates {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRecorder()
+				r := loglines.New()
 				lines, word := calls(broken(name, fate), slog.New(r))
 				if d := cmp.Diff(want, lines); d != "" || word != "a" {
 					t.Errorf("%s %s: %s, %s", name, how, word, d)
@@ -86,13 +87,13 @@ func TestBrokenHook(t *testing.T) {
 				if name == "Trace.Traceparent" { // the first set has the word, so this one is not asked
 					return
 				}
-				got := r.with("turnstile goes on without it")
-				if len(got) != 1 || got[0].level != slog.LevelError || !strings.Contains(got[0].text, "function=\""+name+"\"") &&
-					!strings.Contains(got[0].text, "function="+name+" ") || !strings.Contains(got[0].text, "usercalls_internal_test.go") {
+				got := r.With("turnstile goes on without it")
+				if len(got) != 1 || got[0].Level != slog.LevelError || !strings.Contains(got[0].Text, "function=\""+name+"\"") &&
+					!strings.Contains(got[0].Text, "function="+name+" ") || !strings.Contains(got[0].Text, "call_internal_test.go") {
 					t.Errorf("%s %s: the log has %v", name, how, got)
 				}
-				if how == "panics" && len(got) == 1 && !strings.Contains(got[0].text, "the hook's own words") {
-					t.Errorf("%s: the log does not say why: %s", name, got[0].text)
+				if how == "panics" && len(got) == 1 && !strings.Contains(got[0].Text, "the hook's own words") {
+					t.Errorf("%s: the log does not say why: %s", name, got[0].Text)
 				}
 			})
 		}
@@ -102,10 +103,10 @@ func TestBrokenHook(t *testing.T) {
 // A Traceparent hook that panics has no word, and the next one is asked.
 func TestBrokenTraceparent(t *testing.T) {
 	for how, fate := range fates {
-		var h hookSet
-		h.add(broken("Trace.Traceparent", fate))
-		h.add(hooks.Trace{Traceparent: func(context.Context) string { return "the second" }})
-		if got := h.load().Traceparent(context.Background()); got != "the second" {
+		var h Hooks
+		h.Add(broken("Trace.Traceparent", fate))
+		h.Add(hooks.Trace{Traceparent: func(context.Context) string { return "the second" }})
+		if got := h.Load().Traceparent(context.Background()); got != "the second" {
 			t.Errorf("a hook %s: traceparent of %q", how, got)
 		}
 	}
@@ -114,7 +115,7 @@ func TestBrokenTraceparent(t *testing.T) {
 // The log has one line a minute about each function that fails, with the number of failures that had none.
 func TestBrokenHookIsLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRecorder()
+		r := loglines.New()
 		u := userCalls{log: slog.New(r)}
 		fails := func(what string, n int) {
 			for range n {
@@ -123,13 +124,13 @@ func TestBrokenHookIsLoggedOnceAMinute(t *testing.T) {
 		}
 		fails("one", 7)
 		fails("other", 1)
-		time.Sleep(reportEvery - 1) //nolint:forbidigo // in a bubble
+		time.Sleep(reportEvery - 1)
 		fails("one", 1)
-		time.Sleep(time.Nanosecond) //nolint:forbidigo // in a bubble
+		time.Sleep(time.Nanosecond)
 		fails("one", 3)
 		var got []string
-		for _, l := range r.all() {
-			_, text, _ := strings.Cut(l.text, "function=")
+		for _, l := range r.All() {
+			_, text, _ := strings.Cut(l.Text, "function=")
 			what, _, _ := strings.Cut(text, " ")
 			_, more, _ := strings.Cut(text, "more=")
 			got = append(got, what+" "+more)

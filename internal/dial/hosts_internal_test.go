@@ -1,59 +1,24 @@
-package core
+package dial
 
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/fakedns"
 )
-
-// fakeDNS has addresses for names, and may be slow with some of them.
-type fakeDNS struct {
-	mu    sync.Mutex
-	names map[string][]string
-	slow  map[string]time.Duration
-	err   error // for names without addresses; nil: there are none
-	asked int
-}
-
-func (d *fakeDNS) lookup(ctx context.Context, host string) ([]string, error) {
-	d.mu.Lock()
-	d.asked++
-	slow := d.slow[host]
-	d.mu.Unlock()
-	if err := pause(ctx, slow); err != nil {
-		return nil, err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch ips := d.names[host]; {
-	case ips != nil:
-		return ips, nil
-	case d.err != nil:
-		return nil, d.err
-	}
-	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
-}
 
 const forever = time.Hour
 
-func (d *fakeDNS) set(names map[string][]string, slow map[string]time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.names, d.slow = names, slow
-}
-
-func hostsOf(t *testing.T, dns *fakeDNS, servers ...hostPort) *hosts {
+func hostsOf(t *testing.T, dns *fakedns.Resolver, servers ...Server) *hosts {
 	h := newHosts(servers, nil)
 	if dns != nil {
-		h = newHosts(servers, dns.lookup)
+		h = newHosts(servers, dns.Lookup)
 	}
 	t.Cleanup(h.lookups.Wait)
 	t.Cleanup(h.end)
@@ -88,8 +53,8 @@ func takeRound(t *testing.T, h *hosts, n int) []string {
 // Each round resolves the names again, and leaves out names without an address.
 func TestHostsRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dns := &fakeDNS{names: map[string][]string{"a": {"10.0.0.1", "10.0.0.2"}}}
-		h := hostsOf(t, dns, hostPort{"a", "1"}, hostPort{"b", "2"}, hostPort{"10.0.0.9", "3"}, hostPort{"fe80::1%eth0", "4"})
+		dns := &fakedns.Resolver{Names: map[string][]string{"a": {"10.0.0.1", "10.0.0.2"}}}
+		h := hostsOf(t, dns, Server{"a", "1"}, Server{"b", "2"}, Server{"10.0.0.9", "3"}, Server{"fe80::1%eth0", "4"})
 		want := []string{
 			"10.0.0.1:1 for a", "10.0.0.2:1 for a", "10.0.0.9:3 for 10.0.0.9",
 			"[fe80::1%eth0]:4 for fe80::1%eth0",
@@ -97,26 +62,26 @@ func TestHostsRounds(t *testing.T) {
 		if got := takeRound(t, h, 4); !slices.Equal(got, want) {
 			t.Errorf("first round: %v, want %v", got, want)
 		}
-		dns.set(map[string][]string{"b": {"::1"}}, nil)
+		dns.Set(map[string][]string{"b": {"::1"}}, nil)
 		want = []string{"10.0.0.9:3 for 10.0.0.9", "[::1]:2 for b", "[fe80::1%eth0]:4 for fe80::1%eth0"}
 		if got := takeRound(t, h, 3); !slices.Equal(got, want) {
 			t.Errorf("second round: %v, want %v", got, want)
 		}
-		if dns.asked != 4 {
-			t.Errorf("%d lookups, want 4: two names in two rounds, none for an address", dns.asked)
+		if dns.Asked != 4 {
+			t.Errorf("%d lookups, want 4: two names in two rounds, none for an address", dns.Asked)
 		}
 	})
 }
 
 func TestHostsAllBad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dns := &fakeDNS{}
-		h := hostsOf(t, dns, hostPort{"a", "1"}, hostPort{"b", "1"})
+		dns := &fakedns.Resolver{}
+		h := hostsOf(t, dns, Server{"a", "1"}, Server{"b", "1"})
 		_, err := h.next(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "no such host") {
 			t.Fatalf("%v does not say why", err)
 		}
-		dns.set(map[string][]string{"a": {"10.0.0.1"}, "b": {}}, nil)
+		dns.Set(map[string][]string{"a": {"10.0.0.1"}, "b": {}}, nil)
 		if got, _ := nextAddr(t, h); got != "10.0.0.1:1" {
 			t.Errorf("the next call: %v", got)
 		}
@@ -124,7 +89,7 @@ func TestHostsAllBad(t *testing.T) {
 }
 
 func TestHostsLastIsNotFirst(t *testing.T) {
-	h := hostsOf(t, nil, hostPort{"a", "1"}, hostPort{"b", "1"}, hostPort{"c", "1"})
+	h := hostsOf(t, nil, Server{"a", "1"}, Server{"b", "1"}, Server{"c", "1"})
 	seen := map[string]bool{}
 	for range 100 {
 		first, _ := nextAddr(t, h)
@@ -146,7 +111,7 @@ func TestHostsLastIsNotFirst(t *testing.T) {
 	if len(seen) != 3 {
 		t.Errorf("100 rounds began with %v only: no shuffle", seen)
 	}
-	one := hostsOf(t, nil, hostPort{"a", "1"})
+	one := hostsOf(t, nil, Server{"a", "1"})
 	if got := takeRound(t, one, 3); len(got) != 3 {
 		t.Error("a single server is not tried again")
 	}
@@ -160,10 +125,10 @@ func TestHostsRoundsGrowOld(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				dns := &fakeDNS{names: map[string][]string{"a": {"10.0.0.1", "10.0.0.2", "10.0.0.3"}}}
-				h := hostsOf(t, dns, hostPort{"a", "1"})
+				dns := &fakedns.Resolver{Names: map[string][]string{"a": {"10.0.0.1", "10.0.0.2", "10.0.0.3"}}}
+				h := hostsOf(t, dns, Server{"a", "1"})
 				nextAddr(t, h)
-				dns.set(map[string][]string{"a": {"10.0.1.1"}}, nil)
+				dns.Set(map[string][]string{"a": {"10.0.1.1"}}, nil)
 				if old, _ := nextAddr(t, h); old == "10.0.1.1:1" {
 					t.Error("resolved in the middle of a round")
 				}
@@ -183,31 +148,31 @@ func TestHostsSlowNames(t *testing.T) {
 	type delays = map[string]time.Duration
 	for _, c := range []struct {
 		name    string
-		servers []hostPort
+		servers []Server
 		names   names
 		slow    delays
 		want    string
 		wait    time.Duration
 	}{
-		{"fast", []hostPort{{"a", "1"}}, names{"a": {"10.0.0.1"}}, nil, "10.0.0.1:1", 0},
-		{"slow", []hostPort{{"a", "1"}}, names{"a": {"10.0.0.1"}}, delays{"a": 3 * time.Second}, "10.0.0.1:1", 3 * time.Second},
+		{"fast", []Server{{"a", "1"}}, names{"a": {"10.0.0.1"}}, nil, "10.0.0.1:1", 0},
+		{"slow", []Server{{"a", "1"}}, names{"a": {"10.0.0.1"}}, delays{"a": 3 * time.Second}, "10.0.0.1:1", 3 * time.Second},
 		{
 			"an address and a name that hangs",
-			[]hostPort{{"10.0.0.9", "1"}, {"a", "1"}}, nil, delays{"a": forever}, "10.0.0.9:1", resolutionDelay,
+			[]Server{{"10.0.0.9", "1"}, {"a", "1"}}, nil, delays{"a": forever}, "10.0.0.9:1", resolutionDelay,
 		},
 		{
 			"a name, and one that hangs",
-			[]hostPort{{"a", "1"}, {"b", "1"}}, names{"a": {"10.0.0.1"}}, delays{"b": forever}, "10.0.0.1:1", resolutionDelay,
+			[]Server{{"a", "1"}, {"b", "1"}}, names{"a": {"10.0.0.1"}}, delays{"b": forever}, "10.0.0.1:1", resolutionDelay,
 		},
 		{
 			"a name that takes a moment, and one that hangs",
-			[]hostPort{{"a", "1"}, {"b", "1"}}, names{"a": {"10.0.0.1"}},
+			[]Server{{"a", "1"}, {"b", "1"}}, names{"a": {"10.0.0.1"}},
 			delays{"a": 200 * time.Millisecond, "b": forever}, "10.0.0.1:1", 200 * time.Millisecond,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := hostsOf(t, &fakeDNS{names: c.names, slow: c.slow}, c.servers...)
+				h := hostsOf(t, &fakedns.Resolver{Names: c.names, Slow: c.slow}, c.servers...)
 				if got, wait := nextAddr(t, h); got != c.want || wait != c.wait {
 					t.Errorf("%s after %v, want %s after %v", got, wait, c.want, c.wait)
 				}
@@ -223,16 +188,16 @@ func TestHostsSlowNames(t *testing.T) {
 // A late name joins the round.
 func TestHostsLateName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dns := &fakeDNS{
-			names: map[string][]string{"a": {"10.0.0.1"}},
-			slow:  map[string]time.Duration{"a": time.Second},
+		dns := &fakedns.Resolver{
+			Names: map[string][]string{"a": {"10.0.0.1"}},
+			Slow:  map[string]time.Duration{"a": time.Second},
 		}
-		h := hostsOf(t, dns, hostPort{"10.0.0.8", "1"}, hostPort{"10.0.0.9", "1"}, hostPort{"a", "1"})
+		h := hostsOf(t, dns, Server{"10.0.0.8", "1"}, Server{"10.0.0.9", "1"}, Server{"a", "1"})
 		first, _ := nextAddr(t, h)
 		time.Sleep(time.Second)
 		rest := takeRound(t, h, 2)
-		if !slices.Contains(rest, "10.0.0.1:1 for a") || dns.asked != 1 {
-			t.Errorf("%s, then %v, with %d lookups", first, rest, dns.asked)
+		if !slices.Contains(rest, "10.0.0.1:1 for a") || dns.Asked != 1 {
+			t.Errorf("%s, then %v, with %d lookups", first, rest, dns.Asked)
 		}
 	})
 }
@@ -253,12 +218,12 @@ func TestHostsStale(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				dns := &fakeDNS{names: map[string][]string{"a": {"10.0.0.1"}}}
-				h := hostsOf(t, dns, hostPort{"a", "1"})
+				dns := &fakedns.Resolver{Names: map[string][]string{"a": {"10.0.0.1"}}}
+				h := hostsOf(t, dns, Server{"a", "1"})
 				nextAddr(t, h)
 				time.Sleep(forever)
-				dns.set(nil, map[string]time.Duration{"a": c.slow})
-				dns.err = c.err
+				dns.Set(nil, map[string]time.Duration{"a": c.slow})
+				dns.Err = c.err
 				for i := range 3 {
 					start := time.Now()
 					got, err := h.next(t.Context())
@@ -269,7 +234,7 @@ func TestHostsStale(t *testing.T) {
 						t.Errorf("dial %d: %q, %v after %v, want %q after %v", i, got.Addr, err, time.Since(start), c.want, c.wait)
 					}
 				}
-				dns.set(map[string][]string{"a": {"10.0.1.1"}}, nil)
+				dns.Set(map[string][]string{"a": {"10.0.1.1"}}, nil)
 				time.Sleep(lookupTimeout)
 				nextAddr(t, h)
 				synctest.Wait()
@@ -284,7 +249,7 @@ func TestHostsStale(t *testing.T) {
 // A dial ends with its context while a name hangs, and all lookups end at the end.
 func TestHostsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := hostsOf(t, &fakeDNS{slow: map[string]time.Duration{"a": forever}}, hostPort{"a", "1"})
+		h := hostsOf(t, &fakedns.Resolver{Slow: map[string]time.Duration{"a": forever}}, Server{"a", "1"})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := h.next(ctx); err == nil || !strings.Contains(err.Error(), "resolve") {
