@@ -6,7 +6,8 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
+	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -22,6 +23,7 @@ type Election struct {
 	_ misuse.NoCopy
 
 	mutex   *zklock.Mutex
+	lock    *place.Lock       // behind the mutex
 	termEnd func(error) error // nil: the default
 
 	mu      sync.Mutex
@@ -45,7 +47,7 @@ func (e *Election) made() *Election {
 // New does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad
 // path or a bad option.
 func New(m *session.Manager, path string, opts ...Option) (*Election, error) {
-	c := config{id: queueplumbing.Identity()}
+	c := config{id: place.Identity()}
 	if err := hold.ApplyAll(opts, func(o Option) error { return o.apply(&c) }); err != nil {
 		return nil, fmt.Errorf("election: %w", err)
 	}
@@ -58,8 +60,18 @@ func New(m *session.Manager, path string, opts ...Option) (*Election, error) {
 	if e.mutex, err = zklock.New(m, path, mutex...); err != nil {
 		return nil, hold.Retitle("election", err, "zklock")
 	}
-	queueplumbing.Elect(e.mutex)
+	e.lock = place.LockOf(e.mutex)
+	e.lock.Request.Kind = candidacy(e.lock.Request.Kind)
 	return e, nil
+}
+
+// candidacy returns the kind of an election's mutex. Messages and hooks call it an election, so that a
+// leader, which holds for weeks, does not look like a lock that hangs. The names of its nodes say it too.
+func candidacy(mutex *kinds.Kind) *kinds.Kind {
+	election := *mutex
+	election.Name = "election"
+	election.Prefixes = append([]string{place.Candidate + mutex.Prefixes[0]}, mutex.Prefixes...)
+	return &election
 }
 
 // Path returns the path that was given to [New].

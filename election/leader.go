@@ -8,7 +8,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/queue"
 )
 
@@ -43,32 +42,24 @@ func (e *Election) contenders(ctx context.Context) ([]queue.Contender, error) {
 func (e *Election) Leader(ctx context.Context) (queue.Contender, error) {
 	e.made()
 	misuse.Context(ctx, "election: Election.Leader")
-	part, _ := queueplumbing.PartOf(e.mutex)
-	leader, err := leaderOf(queueplumbing.OfQueue(part.Queue).First(ctx, part.Request.(queue.Request).Kind))
+	leader, err := leaderOf(e.lock.Queue.First(ctx, e.lock.Request.Kind))
 	if err != nil {
 		return queue.Contender{}, e.failed(err, "contenders of "+e.Path())
 	}
 	return leader, nil
 }
 
-// line returns a function that returns the leader, and then each that follows: see queueplumbing.Queue.
-func (e *Election) line() (next func(context.Context) (leader any, err error)) {
-	part, _ := queueplumbing.PartOf(e.mutex)
-	return queueplumbing.OfQueue(part.Queue).Line(part.Request.(queue.Request).Kind)
-}
-
 // leaderOf returns the first contender of the queue as the leader. If there is none, the error is ErrNoLeader.
-func leaderOf(first any, err error) (queue.Contender, error) {
+func leaderOf(first queue.Contender, err error) (queue.Contender, error) {
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return queue.Contender{}, fmt.Errorf("%w: %w", ErrNoLeader, err)
 	case err != nil:
 		return queue.Contender{}, err
 	}
-	c := first.(queue.Contender)
-	if c.Path == "" {
-		return c, ErrNoLeader
+	if first.Path == "" {
+		return first, ErrNoLeader
 	}
-	c.ID = idOf(c.Data)
-	return c, nil
+	first.ID = idOf(first.Data)
+	return first, nil
 }

@@ -41,9 +41,9 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[queue.Contender, error
 	e.made()
 	misuse.Context(ctx, "election: Election.Observe")
 	return func(yield func(queue.Contender, error) bool) {
-		next := e.line()
+		line := e.lock.Queue.Line(e.lock.Request.Kind)
 		for {
-			leader, err := leaderOf(next(ctx))
+			leader, err := leaderOf(line.Next(ctx))
 			ended := err != nil && !errors.Is(err, ErrNoLeader)
 			if err != nil {
 				err = e.failed(err, "contenders of "+e.Path())

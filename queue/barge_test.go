@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -338,7 +337,7 @@ func TestUnfairInvalid(t *testing.T) {
 		}
 	}
 	l := acquire(t, q)
-	_, err := queueplumbing.Beside(patient(t), l, askUnfair)
+	_, err := l.Beside(patient(t), askUnfair)
 	mustBe(t, err, session.ErrInvalid)
 	release(t, l)
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -56,7 +56,7 @@ func TestBeside(t *testing.T) {
 			if c.fault != nil {
 				c.fault(proxy, ofContenders(dir, zktest.OpCreate))
 			}
-			r, err := queueplumbing.Beside(patient(t), w, reading)
+			r, err := w.Beside(patient(t), reading)
 			mustBe(t, err, nil)
 			wn, _ := queue.ParseNode(path.Base(w.Path()))
 			rn, _ := queue.ParseNode(path.Base(r.Path()))
@@ -84,16 +84,16 @@ func TestBesideEnded(t *testing.T) {
 	mustBe(t, err, nil)
 	ctx, cancel := context.WithCancel(patient(t))
 	cancel()
-	_, err = queueplumbing.Beside(ctx, w, reading)
+	_, err = w.Beside(ctx, reading)
 	mustBe(t, err, context.Canceled)
 	release(t, w)
-	_, err = queueplumbing.Beside(patient(t), w, reading)
+	_, err = w.Beside(patient(t), reading)
 	mustBe(t, err, queue.ErrReleased)
 
 	w, err = q.Acquire(patient(t), writing)
 	mustBe(t, err, nil)
 	testserver.Delete(t, w.Path())
-	_, err = queueplumbing.Beside(patient(t), w, reading) // also if the event has not come yet
+	_, err = w.Beside(patient(t), reading) // also if the event has not come yet
 	mustBe(t, err, session.ErrLost)
 	testserver.WaitChildren(t, dir, 0)
 }
@@ -109,10 +109,10 @@ func TestBesideReleased(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, err = queueplumbing.Beside(patient(t), w, reading)
+		_, err = w.Beside(patient(t), reading)
 	}()
 	await(t, create.Hit(), "the create")
-	queueplumbing.StartRelease(patient(t), w)
+	(*place.Lease)(w).StartRelease(patient(t))
 	testserver.Delete(t, w.Path()) // before the listing
 	create.Release()
 	list.Release()
@@ -133,7 +133,7 @@ func TestBesideToken(t *testing.T) {
 		}
 		queued := begin(t, client(t, dir), writing)
 		testserver.WaitChildren(t, dir, 2)
-		r, err := queueplumbing.Beside(patient(t), w, reading)
+		r, err := w.Beside(patient(t), reading)
 		mustBe(t, err, nil)
 		if tokenOf(t, r) != tokenOf(t, w) {
 			t.Errorf("token %d beside %d", tokenOf(t, r), tokenOf(t, w))
@@ -155,7 +155,7 @@ func TestBesideWithoutToken(t *testing.T) {
 	q, _, _ := proxied(t, dir, session.WithACL(zk.WorldACL(zk.PermAll&^zk.PermRead)...))
 	w, err := q.Acquire(patient(t), writing)
 	mustBe(t, err, nil)
-	r, err := queueplumbing.Beside(patient(t), w, reading)
+	r, err := w.Beside(patient(t), reading)
 	mustBe(t, err, nil)
 	_, err = r.Token(patient(t))
 	mustBe(t, err, zk.ErrNoAuth)
@@ -184,7 +184,7 @@ func TestBesideRefuses(t *testing.T) {
 			l, err := q.Acquire(patient(t), c.held)
 			mustBe(t, err, nil)
 			proxy.ResetRequests()
-			_, err = queueplumbing.Beside(patient(t), l, c.beside)
+			_, err = l.Beside(patient(t), c.beside)
 			mustBe(t, err, session.ErrInvalid)
 			if n := proxy.Count(ofContenders(q.Path(), zktest.OpCreate)); n > 0 {
 				t.Errorf("%d creates", n)

@@ -2,154 +2,37 @@ package queue
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"path"
 
-	"github.com/go-zookeeper/zk"
-	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/session"
 )
 
-// knownConfig is a configuration that a session has read. It was in force at the moment of a listing if the
-// listing's stat names the same transaction, since nobody sees a directory in the middle of a transaction.
-type knownConfig struct {
-	config
-	in int64 // the session's id, since the session itself must not stay in memory
+// ReadConfig returns the data of the queue's directory, which a kind with a [Configuration] decides by. If
+// there is no directory, it returns the zero value. It fails with ctx's error, [session.ErrClosed] or what
+// the server refuses.
+func (q *Queue) ReadConfig(ctx context.Context) (Config, error) {
+	made := q.place()
+	misuse.Context(ctx, "queue: Queue.ReadConfig")
+	return made.ReadConfig(ctx)
 }
 
-// readConfig reads the configuration of a directory.
-func readConfig(ctx context.Context, s *core.Session, dir string) (config, error) {
-	data, stat, err := s.Get(ctx, dir)
-	if err != nil {
-		return config{}, err
-	}
-	return config{Data: data, Changed: stat.Mzxid, Version: stat.Version}, nil
-}
-
-// configIn returns the directory's configuration. If the directory has no data, configIn sets that
-// of the kind: the first contender sets it for all.
-func (q *Queue) configIn(ctx context.Context, s *core.Session, kind *Kind) (config, error) {
-	pace := q.newPace()
-	for {
-		c, err := readConfig(ctx, s, q.dir)
-		if err != nil || len(c.Data) > 0 {
-			return c, err
-		}
-		// If another contender has set the data first, or the reply was lost, read it again.
-		_, err = s.Set(ctx, q.dir, kind.configuration.Config, c.Version)
-		if err != nil && !errors.Is(err, zk.ErrBadVersion) && !core.Uncertain(err) {
-			return config{}, err
-		}
-		if err := pace.Wait(ctx, s.Done()); err != nil {
-			return config{}, err
-		}
-		if err := s.Err(); err != nil {
-			return config{}, err
-		}
-	}
-}
-
-// config is queueplumbing.ReadConfig.
-func (q *Queue) config(ctx context.Context) (config, error) {
-	misuse.Context(ctx, "queueplumbing: ReadConfig")
-	var c config
-	err := q.inSession(ctx, func(s *core.Session) (err error) {
-		c, err = readConfig(ctx, s, q.dir)
-		if errors.Is(err, zk.ErrNoNode) {
-			return nil
-		}
-		return err
-	})
-	if err != nil {
-		return config{}, fmt.Errorf("read the configuration of %s: %w", q.dir, err)
-	}
-	return c, nil
-}
-
-// reconfigure is queueplumbing.Reconfigure. It repeats the transaction until nobody has changed the
-// directory in between.
-func (q *Queue) reconfigure(ctx context.Context, pin string, keep bool, change func(old config) ([]byte, error)) error {
-	misuse.Context(ctx, "queueplumbing: Reconfigure")
-	if _, ok := ParseNode(pin); ok {
-		return fmt.Errorf("queue: %w: %q is the name of a contender", session.ErrInvalid, pin)
-	}
-	if change == nil {
-		return fmt.Errorf("reconfigure %s: %w: nil function", q.dir, session.ErrInvalid)
-	}
-	var refusal error
-	err := q.inSession(ctx, func(s *core.Session) error {
-		old, err := readConfig(ctx, s, q.dir)
-		if errors.Is(err, zk.ErrNoNode) {
-			if err = s.MakeParents(ctx, q.dir); err == nil {
-				old, err = readConfig(ctx, s, q.dir)
-			}
-		}
-		if err != nil {
-			return again(err)
-		}
-		var data []byte
-		if data, refusal = change(old); refusal != nil {
-			return nil
-		}
-		return again(q.setPinned(ctx, s, data, old.Version, path.Join(q.dir, pin), keep))
-	})
-	if err = errors.Join(refusal, err); err != nil {
-		return fmt.Errorf("reconfigure %s: %w", q.dir, err)
-	}
-	return nil
-}
-
-// setPinned sets the data of the directory if it still has the given version, and creates or deletes
-// the child that pins it.
-func (q *Queue) setPinned(ctx context.Context, s *core.Session, data []byte, version int32, child string, keep bool) error {
-	stat, err := s.Exists(ctx, child)
-	if err != nil {
-		return err
-	}
-	ops := []any{&zk.SetDataRequest{Path: q.dir, Data: data, Version: version}}
-	switch {
-	case keep && stat == nil:
-		ops = append(ops, &zk.CreateRequest{Path: child})
-	case keep:
-		ops = append(ops, &zk.CheckVersionRequest{Path: child, Version: -1})
-	case stat != nil:
-		ops = append(ops, &zk.DeleteRequest{Path: child, Version: -1})
-	}
-	_, err = s.Multi(ctx, ops...)
-	return err
-}
-
-// errAgain says that the directory has changed or vanished, or that the reply to a change was lost.
-var errAgain = errors.New("the directory has changed meanwhile")
-
-func again(err error) error {
-	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNodeExists) || core.Uncertain(err) {
-		return errAgain
-	}
-	return err
-}
-
-// inSession calls f with the live session, until it returns nil or an error other than errAgain or
-// the loss of the session.
-func (q *Queue) inSession(ctx context.Context, f func(*core.Session) error) error {
-	pace := q.newPace()
-	for {
-		s, err := q.m.Session(ctx)
-		if err != nil {
-			return err
-		}
-		err = f(s)
-		switch {
-		case errors.Is(err, session.ErrClosed):
-			return err
-		case errors.Is(err, errAgain), errors.Is(err, session.ErrLost):
-		default:
-			return err
-		}
-		if err := pace.Wait(ctx, s.Done()); err != nil {
-			return err
-		}
-	}
+// Reconfigure replaces the data of the queue's directory by what change returns for the old data. It makes
+// the directory if there is none. Waiting contenders of a kind with a [Configuration] then decide again.
+// change may be called several times: when somebody else has changed the data meanwhile, or when the reply to
+// the change was lost.
+//
+// In the same transaction it creates or deletes a persistent child of the directory that is named pin. With
+// keep the child is there, and the directory and its data stay although nobody contends. Without keep it is
+// not, and servers remove the directory when it is empty. The next contender then sets the data that its kind
+// has.
+//
+// Reconfigure returns nil when the server has confirmed the change. If ctx ends before that, it returns an
+// error that matches ctx.Err(), and the data may have been set. It fails with the error of change, which
+// changes nothing, with [session.ErrClosed] or what the server refuses, and with [session.ErrInvalid] if
+// change is nil, or if pin is the name of a contender or no name at all.
+func (q *Queue) Reconfigure(
+	ctx context.Context, pin string, keep bool, change func(old Config) ([]byte, error),
+) error {
+	made := q.place()
+	misuse.Context(ctx, "queue: Queue.Reconfigure")
+	return made.Reconfigure(ctx, pin, keep, change)
 }

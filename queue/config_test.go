@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -20,7 +19,7 @@ import (
 // limited is a kind whose configuration says how many contenders may hold at a time.
 func limited(limit string) *queue.Kind {
 	return configured(&queue.Kind{Name: "limited", Prefixes: []string{queue.PrefixLease}}, limit,
-		func(_ queue.Node, config queueplumbing.Config) (p queue.Policy, t queueplumbing.Tightening, err error) {
+		func(_ queue.Node, config queue.Config) (p queue.Policy, t queue.Tightening, err error) {
 			n, err := strconv.Atoi(string(config.Data))
 			if err != nil {
 				return p, t, fmt.Errorf("%w: %q", queue.ErrConflict, config.Data)
@@ -31,13 +30,13 @@ func limited(limit string) *queue.Kind {
 
 // configured gives a kind a configuration.
 func configured(k *queue.Kind, config string,
-	policy func(queue.Node, queueplumbing.Config) (queue.Policy, queueplumbing.Tightening, error)) *queue.Kind {
-	queueplumbing.Configure(k, queueplumbing.Configuration[queue.Node, queue.Policy]{Config: []byte(config), Policy: policy})
+	policy func(queue.Node, queue.Config) (queue.Policy, queue.Tightening, error)) *queue.Kind {
+	k.Configuration = &queue.Configuration{Config: []byte(config), Policy: policy}
 	return k
 }
 
 // strict is a policy under every configuration.
-func strict(queue.Node, queueplumbing.Config) (p queue.Policy, t queueplumbing.Tightening, err error) {
+func strict(queue.Node, queue.Config) (p queue.Policy, t queue.Tightening, err error) {
 	return p, t, nil
 }
 
@@ -66,7 +65,7 @@ func TestReconfigure(t *testing.T) {
 	q := client(t, dir)
 	set := func(to string) {
 		t.Helper()
-		mustBe(t, queueplumbing.Reconfigure(patient(t), q, "pin", false, func(queueplumbing.Config) ([]byte, error) { return []byte(to), nil }), nil)
+		mustBe(t, q.Reconfigure(patient(t), "pin", false, func(queue.Config) ([]byte, error) { return []byte(to), nil }), nil)
 	}
 	var held []*queue.Lease
 	for range 2 {
@@ -99,8 +98,8 @@ func TestReconfigureMakesDirectory(t *testing.T) {
 	dir := testserver.Path(t)
 	q := client(t, dir)
 	refusal := errors.New("refused")
-	mustBe(t, queueplumbing.Reconfigure(patient(t), q, "pin", false, func(queueplumbing.Config) ([]byte, error) { return nil, refusal }), refusal)
-	mustBe(t, queueplumbing.Reconfigure(patient(t), q, "pin", false, func(old queueplumbing.Config) ([]byte, error) {
+	mustBe(t, q.Reconfigure(patient(t), "pin", false, func(queue.Config) ([]byte, error) { return nil, refusal }), refusal)
+	mustBe(t, q.Reconfigure(patient(t), "pin", false, func(old queue.Config) ([]byte, error) {
 		if len(old.Data) > 0 {
 			t.Errorf("old data %q", old.Data)
 		}
@@ -116,7 +115,7 @@ func TestReconfigureReplyLost(t *testing.T) {
 	dir := persistentDir(t)
 	q, proxy, _ := proxied(t, dir)
 	fault := proxy.CutAfterCommit(func(r zktest.Request) bool { return r.Op == zktest.OpMulti })
-	mustBe(t, queueplumbing.Reconfigure(patient(t), q, "pin", false, func(queueplumbing.Config) ([]byte, error) { return []byte("3"), nil }), nil)
+	mustBe(t, q.Reconfigure(patient(t), "pin", false, func(queue.Config) ([]byte, error) { return []byte("3"), nil }), nil)
 	await(t, fault.Hit(), "the fault")
 	if data, _, err := testserver.Admin(t).Get(dir); err != nil || string(data) != "3" {
 		t.Errorf("%q, %v", data, err)
@@ -221,7 +220,7 @@ func TestReconfigureEndsByItsOwnError(t *testing.T) {
 	q := client(t, persistentDir(t))
 	for _, own := range []error{zk.ErrBadVersion, zk.ErrNoNode, zk.ErrConnectionClosed, session.ErrLost, errors.New("no")} {
 		calls := 0
-		err := queueplumbing.Reconfigure(patient(t), q, "pin", false, func(queueplumbing.Config) ([]byte, error) {
+		err := q.Reconfigure(patient(t), "pin", false, func(queue.Config) ([]byte, error) {
 			calls++
 			return nil, fmt.Errorf("change: %w", own)
 		})

@@ -3,7 +3,7 @@
 //
 // The contenders for a lock are ephemeral sequential children of one directory. Their sequence
 // numbers order them. A [Kind] names a kind of lock, and its [Policy] says when a contender may
-// go. This is a mutex:
+// go. Both are types of package kinds. This is a mutex:
 //
 //	mutex := &queue.Kind{
 //		Name:     "mutex",
@@ -32,11 +32,14 @@
 // them always leaves before the contender may go.
 //
 // There is no herd. When a mutex is released, two waiters wake up: the next holder, and the waiter
-// behind it, which then lists the directory. In general at most 1.5 × Slack + 2 waiters watch one
+// behind it, which then lists the directory, unless the next holder is of the same session. In general at most 1.5 × Slack + 2 waiters watch one
 // node, and few of them list the directory when the node leaves.
 //
 // The recipe is that of the ZooKeeper documentation and of Apache Curator's LockInternals, with
 // weights in place of an index.
+//
+// A lock can depend on what all its users agree on, such as the limit of a semaphore: see [Configuration]. A
+// holder can take a second lease in its place, as a writer that becomes a reader does: see [Lease.Beside].
 //
 // # Guarantees
 //
@@ -58,68 +61,6 @@
 //     finds out when its server tells it. An uncontended lock does not watch its own node for the
 //     first 5 ms, to save a request. If the node is deleted in that time, the holder finds out when
 //     the watch is set: after 5 ms, or when it calls Token.
-//
-// # States
-//
-// An acquisition makes one attempt after another until one is granted. An attempt is one node in
-// one session:
-//
-//	enter --> list <---------- look again ------------.
-//	           |                                      |
-//	           +-- too much weight ahead --> wait, with watches
-//	           |                                      |
-//	           '-- may go --> granted <-- may go -----'
-//
-//	before it is granted: error, ctx ended, busy, node or session lost --> leave
-//
-// When an attempt leaves, its node is deleted for certain. If its node or session was lost, a new
-// attempt enters at the end of the queue.
-//
-// A lock can become stricter while an attempt waits, for example when the limit of a semaphore is
-// lowered. Then the attempt is outdated. When it could go, a new attempt renews its place, and
-// replaces its node in one transaction.
-//
-// An attempt for an Unfair kind creates the only node of the lock, or waits for the end of the node
-// that is there.
-//
-// Several locks of one manager can be taken together: see Multi of package zklock. Then one transaction
-// creates the nodes of all attempts, and each decides by its own listing. The attempts up to the first
-// that has to wait go on as alone. The others leave before that one waits.
-//
-// A granted node is a turn, which one lease at a time holds. A turn has a single lease, except a
-// turn of a [Local]:
-//
-//	granted --> held by a lease --+-- released --------------> over: the node is deleted
-//	                 ^            |
-//	                 |            +-- node or session lost --> over
-//	                 |            |
-//	                 |------------'-- released, and handed over to the next waiter of the Local
-//	                 |
-//	                 '-- taken again -- kept <-- released, with WithLazyRelease
-//	                                     |
-//	                                     '-- no longer worth keeping, or lost --> over
-//
-// A [Local] is the queue of one process. It has one contender for all of its waiters:
-//
-//	state        event                                   next state
-//	idle         Acquire or TryAcquire                   trying: the caller contends by itself
-//	idle         Acquire of a reader                     contending
-//	contending   granted                                 holding: the first waiter holds
-//	contending   failed, or all waiters have given up    idle
-//	trying       granted                                 holding: the caller holds
-//	trying       Acquire has to wait                     contending: the caller is the first waiter
-//	trying       busy or failed                          contending if there are waiters, else idle
-//	holding      released, handed over                   holding: the next waiter holds
-//	holding      released, the place is kept             keeping: nobody holds
-//	holding      turn over                               contending if there are waiters, else idle
-//	keeping      a waiter or TryAcquire comes            holding: it holds at once, without a request
-//	keeping      another contender comes, or may have    idle: the node is deleted
-//	keeping      time over, or room is needed            idle: the node is deleted
-//	keeping      node or session lost                    idle
-//
-// A place that is kept is used again only while a watch on the children is pending that was set, on this
-// connection, by a listing that shows our node and no contender that has to wait for it. So contenders
-// of any library end its use: see [WithLazyRelease].
 //
 // A nil context panics.
 package queue

@@ -1,22 +1,22 @@
 package queue
 
-import "errors"
+import "github.com/turnstile-go/turnstile/internal/place"
 
 var (
 	// ErrBusy is returned by TryAcquire if it would have to wait for another contender.
-	ErrBusy = errors.New("lock is busy")
+	ErrBusy = place.ErrBusy
 
 	// ErrReleased is returned by a lease that was released: by Err, and by a second Release.
-	ErrReleased = errors.New("lease released")
+	ErrReleased = place.ErrReleased
 
 	// ErrReleasePending is returned by a release that is certain but not yet confirmed. The
 	// lease has ended, and the delete of its node goes on in the background. The next contender
 	// goes when the server has deleted the node.
-	ErrReleasePending = errors.New("release not yet confirmed")
+	ErrReleasePending = place.ErrReleasePending
 
 	// ErrConflict is returned when a lock of another kind, or with another configuration
 	// (a semaphore's limit), is in use at the same path.
-	ErrConflict = errors.New("another kind of lock, or another configuration, at this path")
+	ErrConflict = place.ErrConflict
 
 	// ErrSequence is returned when the sequence counter of the lock's directory is used up, after
 	// 2³¹ contenders: 25 days at 1,000 acquisitions a second.
@@ -30,22 +30,5 @@ var (
 	// After the error, the holder and the waiters keep their places, and new acquisitions fail
 	// until all of them have left. Callers should wait before they try again: an attempt
 	// that fails has a node in the directory for a moment too.
-	ErrSequence = errors.New("sequence counter of the lock's directory is used up")
-
-	// errDeleted is the cause of a loss: the node was deleted, and not by its session.
-	errDeleted error = deletedError{}
-
-	// errCut says that a function of the user, such as a policy, has panicked, or has ended the goroutine
-	// with runtime.Goexit.
-	errCut = errors.New("cut short by a panic, or by the end of the goroutine")
-
-	// errReconfigured says that the configuration has changed since the last listing.
-	errReconfigured = errors.New("configuration changed")
+	ErrSequence = place.ErrSequence
 )
-
-type deletedError struct{}
-
-func (deletedError) Error() string { return "its node was deleted" }
-
-// ErrorType is for telemetry.
-func (deletedError) ErrorType() string { return "node_deleted" }

@@ -2,71 +2,32 @@ package queue
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"math"
-	"sync"
-	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/turnstile-go/turnstile/internal/leasectx"
+
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/place"
 )
 
 // Lease is one hold of a lock. Each acquisition returns a new one, and a Lease that has ended never
 // becomes held again. The methods may be called by several goroutines at once. They panic if the
 // Lease was not returned by an acquisition.
-type Lease struct {
-	t   *turn
-	ctx context.Context // the values of the holder's context, for hooks; never ends
+type Lease place.Lease
 
-	// hold ends with the lease, with its cause. finish ends it, once.
-	hold    context.Context
-	endHold context.CancelCauseFunc
-	since   time.Time // of the grant
-
-	mu      sync.Mutex
-	begun   bool        // the Hold hook has returned
-	tellEnd func(error) // what it has returned; nil for nothing
-	over    bool        // finish was called
-	early   bool        // the lease ended before the Hold hook returned
-}
-
-// made returns l. It panics if l is nil or a zero value.
-func (l *Lease) made() *Lease {
-	if l == nil || l.t == nil {
-		panic("queue: Lease not made by an acquisition")
-	}
-	return l
-}
-
-// newLease returns a lease that no hook has been told of.
-func newLease(ctx context.Context, t *turn) *Lease {
-	l := &Lease{t: t, ctx: holderContext(ctx, t.hooks()), since: time.Now()}
-	l.hold, l.endHold = context.WithCancelCause(l.ctx)
-	return l
-}
+// place returns what l is. It panics if l is nil or a zero value.
+func (l *Lease) place() *place.Lease { return (*place.Lease)(l).Made() }
 
 // Path returns the path of the lease's node.
-func (l *Lease) Path() string { return l.made().t.path }
+func (l *Lease) Path() string { return l.place().Path() }
 
 // Done returns a channel that is closed when the lease is released or lost. [Lease.Err] may know
 // of a loss a moment earlier.
-func (l *Lease) Done() <-chan struct{} { return l.made().hold.Done() }
+func (l *Lease) Done() <-chan struct{} { return l.place().Done() }
 
 // Err returns nil while the lease is held, and [ErrReleased] after its release. After its loss it
 // returns an error that matches [session.ErrLost], or [session.ErrClosed] if the manager was
 // closed. Err looks at the clock at the time of the call.
-func (l *Lease) Err() error {
-	l.made()
-	if cause := context.Cause(l.hold); cause != nil {
-		return cause
-	}
-	if err := l.t.s.Err(); err != nil {
-		l.lose(err)
-	}
-	return context.Cause(l.hold)
-}
+func (l *Lease) Err() error { return l.place().Err() }
 
 // Context returns a context that ends with parent, or when the lease is released or lost. In the
 // second case its [context.Cause] is what [Lease.Err] returns. The caller must call the returned
@@ -80,9 +41,9 @@ func (l *Lease) Err() error {
 //
 // [LeaseFrom] returns the lease of this context and of contexts derived from it.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	l.made()
+	made := l.place()
 	misuse.Context(parent, "queue: Lease.Context")
-	return leasectx.New(context.WithValue(parent, leaseKey{}, l), l.hold, l.Err)
+	return made.Context(parent)
 }
 
 // Token returns the fencing token: a number that is higher than the token of every lease that was
@@ -102,22 +63,9 @@ func (l *Lease) Context(parent context.Context) (context.Context, context.Cancel
 // error that matches ctx.Err(), or when the lease ends, with the error of [Lease.Err]. If the
 // server does not let this client read the node, it returns the server's error.
 func (l *Lease) Token(ctx context.Context) (int64, error) {
-	l.made()
+	made := l.place()
 	misuse.Context(ctx, "queue: Lease.Token")
-	if l.t.known.Has() {
-		return l.t.token, l.t.tokenErr
-	}
-	if ctx.Err() == nil && l.hold.Err() == nil {
-		l.t.hurry()
-	}
-	select {
-	case <-l.t.known.Wait():
-		return l.t.token, l.t.tokenErr
-	case <-ctx.Done():
-		return 0, fmt.Errorf("token of %s: %w", l.t.q.dir, ctx.Err())
-	case <-l.hold.Done():
-		return 0, fmt.Errorf("token of %s: %w", l.t.q.dir, l.Err())
-	}
+	return made.Token(ctx)
 }
 
 // Guard returns an operation to put first into a [session.Session.Multi]. The operations that
@@ -128,86 +76,53 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 // The guard of an unfair lock always fails: the Multi returns zk.ErrBadVersion or zk.ErrNoNode. The
 // reason is that all holders of the lock have nodes with the same path and version, so a check
 // cannot tell one holder from the next. Use [Lease.Token] instead.
-func (l *Lease) Guard() *zk.CheckVersionRequest {
-	l.made()
-	if l.t.claim != nil {
-		return &zk.CheckVersionRequest{Path: l.t.path, Version: noVersion}
-	}
-	return &zk.CheckVersionRequest{Path: l.t.path, Version: -1}
-}
+func (l *Lease) Guard() *zk.CheckVersionRequest { return l.place().Guard() }
 
-// noVersion is a version that no node has. Versions begin at 0, and -1 in a check means any.
-const noVersion = math.MinInt32
+// Beside takes another lease of the same queue next to l: at once, in the same session, with the
+// same sequence number. Then both are held, and each is released on its own. The new lease has the
+// Token of l, whose place it shares.
+//
+// It is for kinds whose [Policy] says, by Replaces, that one node may leave another in its place: a writer
+// that becomes a reader, with no other contender in between. Package rwlock does that. If l is of a [Local],
+// its turn ends: the lock is not handed over after it.
+//
+// Beside fails with ctx's error. If l has ended, or ends in the meantime, it fails with the cause
+// ([session.ErrLost], [ErrReleased]). It fails with [session.ErrInvalid] if the policy of l does not
+// say by Replaces that its node may leave another in its place, or if the two kinds have different
+// prefixes. Otherwise it fails as [Queue.Acquire] does.
+func (l *Lease) Beside(ctx context.Context, r Request) (*Lease, error) {
+	made := l.place()
+	misuse.Context(ctx, "queue: Lease.Beside")
+	beside, err := made.Beside(ctx, r.place())
+	return (*Lease)(beside), err
+}
 
 // Release gives the lease up. The lease ends before anything is sent: Err and Done say so at
 // once. The next contender goes when the server has deleted the node. A lease that was lost need not be
 // released.
 //
-// Release returns nil when the server has confirmed the delete, or when a [Local] has handed the
-// lock over or keeps its place. It returns [ErrReleasePending] if ctx or the session ended first: the delete is
-// still certain, and the caller has nothing more to do. After a loss it returns the cause
-// ([session.ErrLost], [session.ErrClosed]), and after a release [ErrReleased]. An error of the
-// server, such as zk.ErrNoAuth, says that it refuses to delete the node. The delete is then
-// repeated slowly, and other contenders wait until the server allows it or the session ends.
+// Release returns nil when the server has confirmed the delete, or when a [Local] has handed the lock over or
+// keeps its place. It returns [ErrReleasePending] if ctx or the session ended first: the delete is still
+// certain, and the caller has nothing more to do. After a loss it returns the cause ([session.ErrLost],
+// [session.ErrClosed]), and after a release [ErrReleased]. An error of the server, such as zk.ErrNoAuth, says
+// that it refuses to delete the node. The delete is then repeated slowly, and other contenders wait until the
+// server allows it or the session ends.
 func (l *Lease) Release(ctx context.Context) error {
-	return l.startRelease(ctx, nil).tell()()
+	made := l.place()
+	misuse.Context(ctx, "queue: Lease.Release")
+	return made.Release(ctx)
 }
 
-// finish ends the lease with a cause. It reports whether this was the first call; the other calls
-// do nothing. After the first call the caller calls tell, and ends the turn or hands it over.
-func (l *Lease) finish(cause error) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.over {
-		return false
-	}
-	l.over = true
-	l.endHold(cause)
-	return true
-}
-
-// lostWithSession reports whether the lease has ended because its session has.
-func (l *Lease) lostWithSession() bool {
-	cause := context.Cause(l.hold)
-	return cause != nil && !errors.Is(cause, ErrReleased) && !errors.Is(cause, errDeleted)
-}
-
-// began calls the Hold hook. The hook gets the lease (LeaseFrom), so the lease can end before the
-// hook has returned: by a release, or because the session ends. Then began has the end told.
-func (l *Lease) began() {
-	tellEnd := traceHold(l, l.t.hooks(), l.t.info())
-	l.mu.Lock()
-	l.begun, l.tellEnd = true, tellEnd
-	early := l.early
-	l.mu.Unlock()
-	if early {
-		l.tell(context.Cause(l.hold))
-	}
-}
-
-// tell has the hooks called for the end of the lease. Those for a release are called at once. Those for a
-// loss are called later, in a goroutine of their own: a look at the lease can be the first to see the loss, and
-// neither the look nor what follows a loss waits for a hook. If the Hold hook has not returned yet, began tells.
-func (l *Lease) tell(cause error) {
-	l.mu.Lock()
-	l.early = !l.begun
-	early, tellEnd := l.early, l.tellEnd
-	l.mu.Unlock()
-	switch hooks := l.t.hooks(); {
-	case early:
-	case errors.Is(cause, ErrReleased):
-		traceEnd(tellEnd, nil)
-	case tellEnd != nil || hooks.Loss != nil:
-		l.t.q.m.CallLate(func() {
-			traceLoss(l.ctx, hooks, l.t.info(), cause)
-			traceEnd(tellEnd, cause)
-		})
-	}
-}
-
-// lose ends the lease by a loss.
-func (l *Lease) lose(cause error) {
-	if cause = l.t.lossOf(cause); l.finish(cause) {
-		l.tell(cause)
-	}
+// LeaseFrom returns the lease that ctx belongs to, for its token and its guard. Such a ctx is
+// passed to the function of a Do, returned by [Lease.Context], or derived from one of these. If
+// leases are nested, LeaseFrom returns the innermost. If there is none, it returns false.
+//
+// In a Do of several locks (Multi of package zklock) use MultiLeaseFrom of that package. There,
+// LeaseFrom returns only a lease from further out.
+//
+// The function of a Do must not release the lease: Do releases it.
+func LeaseFrom(ctx context.Context) (*Lease, bool) {
+	misuse.Context(ctx, "queue: LeaseFrom")
+	l, ok := place.LeaseFrom(ctx)
+	return (*Lease)(l), ok
 }

@@ -1,15 +1,12 @@
 package queue
 
 import (
-	"container/list"
 	"context"
-	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -30,42 +27,38 @@ import (
 //
 // The methods may be called by several goroutines at once. They panic if the Local was not made
 // by [Queue.Local].
-type Local struct {
-	q    *Queue
-	r    Request
-	most int           // hand-overs in one turn
-	lazy time.Duration // how long a place is kept; 0: not at all
-	many bool          // several leases can hold at once: those of readers, with lazy
+type Local place.Local
 
-	mu      sync.Mutex
-	state   localState
-	waiting *waiters         // those that wait now, except for contenders that were split off
-	shared  *sharedContender // of the state contending, otherwise nil
-	turn    *turn            // of the states holding and keeping, otherwise nil
-	left    int              // hand-overs that the turn has left
-	habit   habit
-	timer   *time.Timer // calls expire; nil until a place was kept
-	ticking bool        // the timer runs
+// place returns what l is. It panics if l is nil or a zero value.
+func (l *Local) place() *place.Local { return (*place.Local)(l).Made() }
+
+// LocalOption changes a [Local]. [Queue.Local] returns an error that matches [session.ErrInvalid] for
+// an option that is nil or has a bad value.
+type LocalOption interface {
+	apply(*place.LocalConfig) error
 }
 
-// localState says what a Local has in the directory. The package documentation has the table of
-// its transitions.
-type localState int
+type localOption func(*place.LocalConfig) error
 
-const (
-	idle       localState = iota // nothing
-	trying                       // the node of one caller, who has not begun to wait for others
-	contending                   // the node of the shared contender, which is not granted yet
-	holding                      // the node of a turn, which a lease holds, or several
-	keeping                      // the node of a turn, which nobody holds
-)
+func (o localOption) apply(c *place.LocalConfig) error { return o(c) }
 
-// made returns l. It panics if l is nil or a zero value.
-func (l *Local) made() *Local {
-	if l == nil || l.q == nil {
-		panic("queue: Local not made by Queue.Local")
-	}
-	return l
+// WithLazyRelease keeps the place in the queue for up to d after each release, at most a minute, in
+// case this process wants the lock again. Until then the lock counts as free in this process and as
+// taken in others. An acquisition that takes a kept place sends no request. When another contender
+// comes, a place that is not in use is given up at once, and one in use at its release.
+//
+// A place is kept for a session timeout at most, even if d is longer, and is given up at the first
+// release after it was held for a session timeout. It is not kept if the acquisition had to wait for
+// others (readers look again, and may keep theirs), after a [RevokeMessage], beside a downgrade, and near the end of the sequence numbers. After
+// a place was taken away before anybody had used it again, the next ones are not kept: first one, and
+// more each time that happens again.
+//
+// Default: a release gives the place up.
+func WithLazyRelease(d time.Duration) LocalOption {
+	return localOption(func(c *place.LocalConfig) error {
+		c.Lazy = d
+		return place.CheckLazy(d)
+	})
 }
 
 // Local returns a queue of this process for one kind of request. A turn has at most the given
@@ -73,67 +66,18 @@ func (l *Local) made() *Local {
 // no I/O. A bad request, number or option, an unfair kind, or one with a limit to keep places for,
 // is an error that matches [session.ErrInvalid].
 func (q *Queue) Local(r Request, handovers int, opts ...LocalOption) (*Local, error) {
-	q.made()
-	if err := r.complete(); err != nil {
-		return nil, err
-	}
-	r.handedOn = true
-	l := &Local{q: q, r: r, most: handovers, waiting: &waiters{}}
+	made := q.place()
+	c := place.LocalConfig{Handovers: handovers}
 	for _, o := range opts {
 		if o == nil {
 			return nil, fmt.Errorf("queue: %w: nil option", session.ErrInvalid)
 		}
-		if err := o.apply(l); err != nil {
+		if err := o.apply(&c); err != nil {
 			return nil, fmt.Errorf("queue: %w", err)
 		}
 	}
-	if handovers < 0 || handovers == 0 && l.lazy == 0 {
-		return nil, fmt.Errorf("queue: %w: %d local hand-overs", session.ErrInvalid, handovers)
-	}
-	if r.Kind.Unfair {
-		return nil, fmt.Errorf("queue: %w: an unfair lock has no queue, and cannot be handed over", session.ErrInvalid)
-	}
-	if l.lazy > 0 && r.Kind.configuration != nil {
-		return nil, fmt.Errorf("queue: %w: %s lock cannot keep its place", session.ErrInvalid, r.Kind.called())
-	}
-	l.many = l.lazy > 0 && r.sharedBy()
-	return l, nil
-}
-
-// waiter is an Acquire that waits.
-type waiter struct {
-	ctx context.Context // with the values of the acquisition's hook
-	got chan grant      // has room for one
-	in  *waiters        // where it waits
-	at  *list.Element   // its place there; nil once it was removed. Guarded by Local.mu
-}
-
-// waiters are waiters in the order in which they came. Local.mu guards them.
-type waiters struct {
-	list.List                  // of *waiter
-	by        *sharedContender // contends for them; nil if none does
-}
-
-// grant is what a waiter gets: the turn in which it begins its hold, or an error.
-type grant struct {
-	turn   *turn
-	result session.AcquireResult // of the shared contender, for the waiter that it was granted to
-	err    error
-}
-
-// sharedContender contends for all waiters, until it is granted.
-type sharedContender struct {
-	waiting *waiters // it contends for them
-	cancel  context.CancelFunc
-	placed  chan struct{} // closed when it has its place in the queue, or has failed
-	before  *turn         // the turn whose node is about to be deleted; nil if it follows none
-	stands  *attempt      // the latest attempt, if it has entered already
-	tries   int           // how many attempts there were, with that one
-	lazy    bool          // its place may be kept
-
-	view   atomic.Pointer[view]
-	listed atomic.Pointer[listed] // its last listing; nil if there was none
-	depart atomic.Pointer[func()] // says to its session that its node is about to go; nil before the first create
+	l, err := made.Local(r.place(), c)
+	return (*Local)(l), err
 }
 
 // Acquire is [Queue.Acquire] by way of the local queue. When ctx ends, the other waiters keep
@@ -141,111 +85,17 @@ type sharedContender struct {
 // yet whether it has to wait, the others make a new node. If the shared contender fails, for example with
 // [ErrConflict], all waiters get that error.
 func (l *Local) Acquire(ctx context.Context) (*Lease, error) {
-	l.made()
+	made := l.place()
 	misuse.Context(ctx, "queue: Local.Acquire")
-	return l.acquire(ctx, false)
-}
-
-func (l *Local) acquire(ctx context.Context, try bool) (*Lease, error) {
-	c := newCall(ctx, l.q)
-	if err := c.begin(&l.r, try); err != nil {
-		return nil, err
-	}
-	defer c.cut()
-	lease, err := l.get(c, try)
-	return c.conclude(lease, err)
-}
-
-// await waits for the grant of a waiter.
-func (l *Local) await(c *call, w *waiter) (*Lease, error) {
-	var g grant
-	select {
-	case g = <-w.got:
-	case <-c.ctx.Done():
-		why := l.why(w, time.Now())
-		if l.withdraw(w) {
-			return nil, because(c.ctx.Err(), why)
-		}
-		g = <-w.got // does not block for long: its grant is on the way
-	}
-	c.result = g.result
-	if g.err != nil {
-		return nil, g.err
-	}
-	return g.turn.begin(c.ctx), nil
+	lease, err := made.Acquire(ctx)
+	return (*Lease)(lease), err
 }
 
 // TryAcquire is [Queue.TryAcquire]. It sends no request while somebody in this process holds
 // or waits, unless readers hold.
 func (l *Local) TryAcquire(ctx context.Context) (*Lease, error) {
-	l.made()
+	made := l.place()
 	misuse.Context(ctx, "queue: Local.TryAcquire")
-	return l.acquire(ctx, true)
-}
-
-// get is Acquire or TryAcquire without the Acquire hook.
-func (l *Local) get(c *call, try bool) (*Lease, error) {
-	if !try {
-		t, w, lazy := l.join(c.ctx)
-		switch {
-		case t != nil:
-			return t.begin(c.ctx), nil
-		case w != nil:
-			return l.await(c, w)
-		}
-		return l.try(l.trial(c, false, lazy))
-	}
-	if t := l.take(); t != nil {
-		return t.begin(c.ctx), nil
-	}
-	if l.many {
-		return l.tryShared(c)
-	}
-	lazy, ok := l.startTrying()
-	if !ok {
-		return nil, ErrBusy
-	}
-	return l.try(l.trial(c, true, lazy))
-}
-
-// request returns the request of a new contender.
-func (l *Local) request() *Request {
-	r := l.r
-	return &r
-}
-
-// trial returns an acquisition of the state trying.
-func (l *Local) trial(c *call, try, lazy bool) *acquisition {
-	return c.acquisition(l.request(), &entry{try: try, look: !try, lazy: lazy})
-}
-
-// try runs the contender of the state trying, in the goroutine of the caller, who gets the lease. If the contender
-// has to wait, it becomes the shared one.
-func (l *Local) try(g *acquisition) (*Lease, error) {
-	over := true
-	defer func() {
-		if over { // an error, or a policy has panicked or ended this goroutine
-			l.stopTrying()
-		}
-	}()
-	a, err := g.attempts()
-	switch {
-	case errors.Is(err, errAhead):
-		over = false
-		return l.await(g.call, l.goOn(g.ctx, a, g.result.Attempts))
-	case err != nil:
-		return nil, err
-	}
-	over = false
-	return l.hold(g.ctx, a).begin(g.ctx), nil
-}
-
-// hold begins the turn of a contender of the state trying.
-func (l *Local) hold(ctx context.Context, a *attempt) *turn {
-	l.mu.Lock()
-	l.state = idle
-	t := l.holdLocked(ctx, a)
-	l.mu.Unlock()
-	t.guard()
-	return t
+	lease, err := made.TryAcquire(ctx)
+	return (*Lease)(lease), err
 }

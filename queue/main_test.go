@@ -1,4 +1,4 @@
-package queue
+package queue_test
 
 import (
 	"testing"
@@ -7,9 +7,3 @@ import (
 )
 
 func TestMain(m *testing.M) { testserver.Main(m) }
-
-// earlyRestart is the restartFrom of all tests in this package. It is set before any goroutine runs,
-// since they read it without a lock. It is so high that only tests that want to reach it do.
-const earlyRestart = 1000
-
-func init() { restartFrom = earlyRestart }

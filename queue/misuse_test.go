@@ -3,9 +3,9 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/misusetest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
@@ -60,9 +60,13 @@ func TestZeroRequest(t *testing.T) {
 	wantInvalid("Local", err)
 	_, err = q.Acquire(patient(t), queue.Request{Kind: &queue.Kind{}})
 	wantInvalid("Acquire of no kind", err)
-	wantInvalid("Reconfigure", queueplumbing.Reconfigure(patient(t), q, "pin", false, nil))
+	wantInvalid("Reconfigure", q.Reconfigure(patient(t), "pin", false, nil))
+	for _, pin := range []string{"", "a/b", "..", "x\x00", "lock-0000000001"} {
+		err := q.Reconfigure(patient(t), pin, true, func(queue.Config) ([]byte, error) { return []byte("1"), nil })
+		wantInvalid(fmt.Sprintf("Reconfigure with the pin %q", pin), err)
+	}
 	l := acquire(t, q)
-	_, err = queueplumbing.Beside(patient(t), l, queue.Request{})
+	_, err = l.Beside(patient(t), queue.Request{})
 	wantInvalid("Beside", err)
 	release(t, l)
 }

@@ -3,7 +3,6 @@ package queue_test
 import (
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 )
@@ -13,11 +12,11 @@ func TestRenewalWithMuchData(t *testing.T) {
 	const most = 224 << 10
 	dir := testserver.Path(t)
 	kind := configured(&queue.Kind{Name: "pair", Prefixes: []string{queue.PrefixLease}}, "2",
-		func(_ queue.Node, c queueplumbing.Config) (p queue.Policy, t queueplumbing.Tightening, err error) {
+		func(_ queue.Node, c queue.Config) (p queue.Policy, t queue.Tightening, err error) {
 			if string(c.Data) == "2" {
 				return queue.Policy{Slack: 1}, t, nil
 			}
-			t = queueplumbing.Tightening{Former: 1, Tightened: c.Changed, Lowered: c.Changed}
+			t = queue.Tightening{Former: 1, Tightened: c.Changed, Lowered: c.Changed}
 			return queue.Policy{Replaces: func(queue.Node) bool { return true }}, t, nil
 		})
 	q := client(t, dir)

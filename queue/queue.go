@@ -1,65 +1,30 @@
 package queue
 
 import (
-	"fmt"
-	"math"
-	"slices"
-	"strings"
-	"sync/atomic"
+	"context"
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/session"
 )
 
 // Queue is a directory and the contenders in it. All Queues with one path, in all processes, are the
 // same queue. The methods may be called by several goroutines at once. They panic if the Queue was not
 // made by [New].
-type Queue struct {
-	_ misuse.NoCopy
+type Queue place.Queue
 
-	m     *core.Manager
-	dir   string
-	known atomic.Pointer[knownConfig] // the last that a survey has read; nil if none has
-}
-
-// made returns q. It panics if q is nil or a zero value.
-func (q *Queue) made() *Queue {
-	if q == nil || q.m == nil {
-		panic("queue: Queue not made by New")
-	}
-	return q
-}
+// place returns what q is. It panics if q is nil or a zero value.
+func (q *Queue) place() *place.Queue { return (*place.Queue)(q).Made() }
 
 // New returns the queue at an absolute path. It does no I/O. A nil manager or a bad path is an
 // error that matches [session.ErrInvalid]. Bad paths include the root, ZooKeeper's own tree
 // /zookeeper, and a path with an element that is the name of a contender: in the directory of
 // another queue, such a child would be a contender that never leaves.
 func New(m *session.Manager, dir string) (*Queue, error) {
-	if m == nil {
-		return nil, fmt.Errorf("queue: %w: nil session manager", session.ErrInvalid)
-	}
-	if err := core.ValidatePath(dir); err != nil {
-		return nil, fmt.Errorf("queue: %w", err)
-	}
-	if dir == "/" {
-		return nil, fmt.Errorf("queue: %w: a lock needs a directory of its own below /", session.ErrInvalid)
-	}
-	if dir == system || strings.HasPrefix(dir, system+"/") {
-		return nil, fmt.Errorf("queue: %w: %q is ZooKeeper's own", session.ErrInvalid, dir)
-	}
-	for _, element := range strings.Split(dir[1:], "/") {
-		if _, ok := ParseNode(element); ok {
-			return nil, fmt.Errorf("queue: %w: path %q: %q is the name of a contender", session.ErrInvalid, dir, element)
-		}
-	}
-	return &Queue{m: (*core.Manager)(m), dir: dir}, nil
+	q, err := place.New((*core.Manager)(m), dir)
+	return (*Queue)(q), err
 }
-
-// system is where ZooKeeper keeps quotas and its configuration. Below a chroot the path has no
-// meaning, but New refuses it there too.
-const system = "/zookeeper"
 
 // Request says what an acquisition asks for. An acquisition fails with [session.ErrInvalid] if
 // its Request is not valid.
@@ -81,51 +46,59 @@ type Request struct {
 	// Revoked is called when it holds. It is called once at most, in a goroutine of its own.
 	// Nothing else happens: the holder decides whether it releases.
 	Revoked func(*Lease)
-
-	handedOn bool // a Local's node: it outlives the acquisition that creates it
 }
 
-// complete sets the defaults, and returns an error if the request is not valid.
-func (r *Request) complete() error {
-	if err := r.Kind.Check(); err != nil {
-		return fmt.Errorf("queue: %w", err)
+func (r Request) place() place.Request {
+	to := place.Request{Kind: r.Kind, Prefix: r.Prefix, Weight: r.Weight, Data: r.Data}
+	if revoked := r.Revoked; revoked != nil {
+		to.Revoked = func(l *place.Lease) { revoked((*Lease)(l)) }
 	}
-	if r.Prefix == "" {
-		r.Prefix = r.Kind.Prefixes[0]
-	}
-	if r.Weight == 0 {
-		r.Weight = 1
-	}
-	if r.Weight < 0 {
-		return fmt.Errorf("queue: %w: weight %d is negative", session.ErrInvalid, r.Weight)
-	}
-	if r.Weight > math.MaxInt32 {
-		return fmt.Errorf("queue: %w: weight %d is above the limit of %d", session.ErrInvalid, r.Weight, math.MaxInt32)
-	}
-	if string(r.Data) == RevokeMessage {
-		return fmt.Errorf("queue: %w: node data %q asks the holder to release its lease", session.ErrInvalid, RevokeMessage)
-	}
-	if r.Kind.Unfair && r.Weight > 1 {
-		return fmt.Errorf("queue: %w: weight %d for an unfair lock", session.ErrInvalid, r.Weight)
-	}
-	if !slices.Contains(r.Kind.Prefixes, r.Prefix) {
-		return fmt.Errorf("queue: %w: prefix %q is not one of the kind's", session.ErrInvalid, r.Prefix)
-	}
-	return nil
+	return to
+}
+
+// Acquire waits until the contender may go, and returns the lease. It also returns when ctx ends,
+// with an error that matches ctx.Err() and says who was ahead, and when the manager is closed, with
+// one that matches [session.ErrClosed]. After a wait of less than 20 ms, the first error only names a node. If
+// the session is lost in the meantime, Acquire goes on in the next session, at the end of the queue. Other errors: [ErrConflict], [ErrSequence],
+// [session.ErrTooManyNodes], [session.ErrInvalid], and what the server refused, such as
+// zk.ErrNoAuth.
+//
+// When Acquire returns an error, its node is deleted for certain. The delete may still be under
+// way, but needs no further call. If ctx has ended before the call, Acquire sends nothing.
+func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
+	made := q.place()
+	misuse.Context(ctx, "queue: Queue.Acquire")
+	l, err := made.Acquire(ctx, r.place())
+	return (*Lease)(l), err
+}
+
+// TryAcquire is Acquire without the wait for other contenders: if it would have to wait for
+// one, it removes its node and returns [ErrBusy]. It still waits for the servers, and for a
+// session, until ctx ends.
+func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
+	made := q.place()
+	misuse.Context(ctx, "queue: Queue.TryAcquire")
+	l, err := made.TryAcquire(ctx, r.place())
+	return (*Lease)(l), err
+}
+
+// Contenders returns the contenders of a kind, in order, as they were at a moment that has
+// passed. The list is empty if there are none. If the directory does not exist, the error matches
+// zk.ErrNoNode: nobody contends, and nobody has for a while, since servers remove directories that
+// are empty; or the path is wrong. Contenders also fails with ctx's error, [ErrConflict],
+// [session.ErrClosed], [session.ErrInvalid] for a bad kind, or what the server refused.
+func (q *Queue) Contenders(ctx context.Context, kind *Kind) ([]Contender, error) {
+	made := q.place()
+	misuse.Context(ctx, "queue: Queue.Contenders")
+	return made.Contenders(ctx, kind)
 }
 
 // Manager returns the session manager that was given to [New].
-func (q *Queue) Manager() *session.Manager { return (*session.Manager)(q.made().m) }
-
-// hooks returns the hooks of the manager.
-func (q *Queue) hooks() *session.Trace { return q.m.Hooks() }
-
-// newPace returns the pace of a loop that goes by the manager's backoff.
-func (q *Queue) newPace() *rounds.Pace { return &rounds.Pace{New: q.m.Retry()} }
+func (q *Queue) Manager() *session.Manager { return (*session.Manager)(q.place().Manager()) }
 
 // Path returns the queue's directory.
-func (q *Queue) Path() string { return q.made().dir }
+func (q *Queue) Path() string { return q.place().Path() }
 
 // FullName returns the directory's name with servers and chroot, as [session.Manager.FullName]
 // gives it.
-func (q *Queue) FullName() string { return q.made().m.FullName(q.dir) }
+func (q *Queue) FullName() string { return q.place().FullName() }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -161,9 +161,9 @@ func TestReleaseThenClose(t *testing.T) {
 func TestStartRelease(t *testing.T) {
 	dir := persistentDir(t)
 	l := acquire(t, client(t, dir))
-	wait := queueplumbing.StartRelease(patient(t), l)
+	wait := (*place.Lease)(l).StartRelease(patient(t))
 	mustBe(t, l.Err(), queue.ErrReleased)
 	testserver.WaitChildren(t, dir, 0)
 	mustBe(t, wait(), nil)
-	mustBe(t, queueplumbing.StartRelease(patient(t), l)(), queue.ErrReleased)
+	mustBe(t, (*place.Lease)(l).StartRelease(patient(t))(), queue.ErrReleased)
 }

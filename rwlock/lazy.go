@@ -3,7 +3,7 @@ package rwlock
 import (
 	"time"
 
-	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/internal/place"
 )
 
 // WithLazyRelease makes Unlock and RUnlock keep the place in the queue for up to d, in case this process
@@ -26,7 +26,7 @@ import (
 // Default: Unlock and RUnlock give the place up.
 func WithLazyRelease(d time.Duration) Option {
 	return option(func(rw *RWMutex) error {
-		rw.lazy = append(rw.lazy, queue.WithLazyRelease(d))
-		return nil
+		rw.lazy = d
+		return place.CheckLazy(d)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -38,7 +39,7 @@ func WithRevocable(f func(*queue.Lease)) Option {
 		if f == nil {
 			return fmt.Errorf("%w: WithRevocable of a nil function", session.ErrInvalid)
 		}
-		rw.revoked = f
+		rw.revoked = func(l *place.Lease) { f((*queue.Lease)(l)) }
 		return nil
 	})
 }

@@ -1,26 +1,26 @@
 package rwlock
 
-import "github.com/turnstile-go/turnstile/queue"
+import "github.com/turnstile-go/turnstile/kinds"
 
 // The two kinds see the same contenders: Curator's, whose names this package uses, and kazoo's. They
 // differ in the first prefix, which is that of their own nodes.
 var (
-	writing = &queue.Kind{
+	writing = &kinds.Kind{
 		Name:     "write",
-		Prefixes: []string{queue.PrefixWrite, queue.PrefixRead, queue.PrefixKazooLock, queue.PrefixKazooRead},
+		Prefixes: []string{kinds.PrefixWrite, kinds.PrefixRead, kinds.PrefixKazooLock, kinds.PrefixKazooRead},
 		Policy:   policy,
 	}
-	reading = &queue.Kind{
+	reading = &kinds.Kind{
 		Name:     "read",
-		Prefixes: []string{queue.PrefixRead, queue.PrefixWrite, queue.PrefixKazooLock, queue.PrefixKazooRead},
+		Prefixes: []string{kinds.PrefixRead, kinds.PrefixWrite, kinds.PrefixKazooLock, kinds.PrefixKazooRead},
 		Policy:   policy,
 	}
 )
 
 // policy lets readers wait for writers, and writers for all. A holder that downgrades has two nodes of
 // one sequence. Neither of them waits for the other, whichever comes first by name.
-func policy(me queue.Node) queue.Policy {
-	p := queue.Policy{Weight: func(ahead queue.Node) int {
+func policy(me kinds.Node) kinds.Policy {
+	p := kinds.Policy{Weight: func(ahead kinds.Node) int {
 		if ahead.Sequence == me.Sequence || !writes(me) && !writes(ahead) {
 			return 0
 		}
@@ -28,11 +28,11 @@ func policy(me queue.Node) queue.Policy {
 	}}
 	if writes(me) {
 		// A downgrade puts a reader in the writer's place, which matters to writers only.
-		p.Replaces = func(ahead queue.Node) bool { return ahead.Prefix == queue.PrefixWrite }
+		p.Replaces = func(ahead kinds.Node) bool { return ahead.Prefix == kinds.PrefixWrite }
 	}
 	return p
 }
 
-func writes(n queue.Node) bool {
-	return n.Prefix == queue.PrefixWrite || n.Prefix == queue.PrefixKazooLock
+func writes(n kinds.Node) bool {
+	return n.Prefix == kinds.PrefixWrite || n.Prefix == kinds.PrefixKazooLock
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -15,10 +16,18 @@ import (
 //
 // The zero Reader is the read lock of no RWMutex. It has no path and is never held. Its methods that
 // return an error fail with [session.ErrInvalid]. Methods that take a context panic if it is nil.
-type Reader struct{ rw *RWMutex }
+type Reader struct {
+	readDoor // for Multi of package zklock
+
+	rw *RWMutex
+}
+
+type readDoor = place.Door[Reader]
 
 // Reader returns the read lock.
-func (rw *RWMutex) Reader() Reader { return Reader{rw.made()} }
+func (rw *RWMutex) Reader() Reader {
+	return Reader{place.DoorTo[Reader](&rw.made().reader.Lock), rw}
+}
 
 // check returns an error for the zero Reader.
 func (r Reader) check() error {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
+	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -22,15 +25,25 @@ import (
 type RWMutex struct {
 	_ misuse.NoCopy
 
-	q       *queue.Queue
-	data    []byte              // nil: the default
-	revoked func(*queue.Lease)  // nil: not revocable
-	lazy    []queue.LocalOption // of WithLazyRelease
+	door // of the write lock, for Multi of package zklock
+
+	q       *place.Queue
+	data    []byte             // nil: the default
+	revoked func(*place.Lease) // nil: not revocable
+	lazy    time.Duration      // of WithLazyRelease; 0: no place is kept
 	writer  side
 	reader  side
 
-	writes *hold.Holds[*queue.Lease] // one
-	reads  *hold.Holds[*queue.Lease] // any number
+	writes *hold.Holds[*place.Lease] // one
+	reads  *hold.Holds[*place.Lease] // any number
+}
+
+type door = place.Door[*RWMutex]
+
+// side is the way in for writers, or for readers.
+type side struct {
+	place.Lock
+	get hold.Get[*place.Lease] // begins to get the lock
 }
 
 // made returns rw. It panics if rw is nil or a zero value.
@@ -51,22 +64,33 @@ func (rw *RWMutex) made() *RWMutex {
 // Two RWMutex values at one path are the same lock, also in one process. But Unlock, Held and owners
 // know only what was locked through the same value.
 func New(m *session.Manager, path string, opts ...Option) (*RWMutex, error) {
-	q, err := queue.New(m, path)
+	q, err := place.New((*core.Manager)(m), path)
 	if err != nil {
 		return nil, hold.Retitle("rwlock", err, "queue")
 	}
-	rw := &RWMutex{q: q, writes: hold.One[*queue.Lease](path, m), reads: hold.Many[*queue.Lease](path, m)}
+	rw := &RWMutex{q: q, writes: hold.One[*place.Lease](path, m), reads: hold.Many[*place.Lease](path, m)}
 	rw.writes.Refuse = rw.refuseReader
 	if err := hold.ApplyAll(opts, func(o Option) error { return o.apply(rw) }); err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
-	if rw.writer, err = newSide(q, rw.request(writing), rw.lazy); err == nil {
-		rw.reader, err = newSide(q, rw.request(reading), rw.lazy)
+	if err = rw.open(&rw.writer, writing); err == nil {
+		err = rw.open(&rw.reader, reading)
 	}
 	if err != nil {
 		return nil, hold.Retitle("rwlock", err, "queue")
 	}
+	rw.door = place.DoorTo[*RWMutex](&rw.writer.Lock)
 	return rw, nil
+}
+
+// open makes one side.
+func (rw *RWMutex) open(s *side, kind *kinds.Kind) (err error) {
+	s.Queue, s.Request = rw.q, rw.request(kind)
+	if rw.lazy > 0 {
+		s.Local, err = rw.q.Local(s.Request, place.LocalConfig{Lazy: rw.lazy})
+	}
+	s.get = hold.GetOf(&s.Lock)
+	return err
 }
 
 // Lock waits for its turn and takes the write lock. It returns nil when it holds the lock. If ctx ends
@@ -154,7 +178,8 @@ func (rw *RWMutex) RUnlock() error { return rw.made().reads.Unlock() }
 func (rw *RWMutex) Acquire(ctx context.Context) (*queue.Lease, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.Acquire")
-	return rw.writer.Acquire(ctx)
+	l, err := rw.writer.Acquire(ctx)
+	return (*queue.Lease)(l), err
 }
 
 // TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock
@@ -162,21 +187,24 @@ func (rw *RWMutex) Acquire(ctx context.Context) (*queue.Lease, error) {
 func (rw *RWMutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.TryAcquire")
-	return rw.writer.TryAcquire(ctx)
+	l, err := rw.writer.TryAcquire(ctx)
+	return (*queue.Lease)(l), err
 }
 
 // RAcquire is [RWMutex.Acquire] for the read lock.
 func (rw *RWMutex) RAcquire(ctx context.Context) (*queue.Lease, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.RAcquire")
-	return rw.reader.Acquire(ctx)
+	l, err := rw.reader.Acquire(ctx)
+	return (*queue.Lease)(l), err
 }
 
 // TryRAcquire is [RWMutex.TryAcquire] for the read lock.
 func (rw *RWMutex) TryRAcquire(ctx context.Context) (*queue.Lease, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.TryRAcquire")
-	return rw.reader.TryAcquire(ctx)
+	l, err := rw.reader.TryAcquire(ctx)
+	return (*queue.Lease)(l), err
 }
 
 // Do calls f while it holds the write lock, and unlocks when f returns or panics. If it cannot lock,
@@ -234,7 +262,7 @@ func (rw *RWMutex) Path() string { return rw.made().q.Path() }
 func (rw *RWMutex) FullName() string { return rw.made().q.FullName() }
 
 // Manager returns the session manager that was given to [New].
-func (rw *RWMutex) Manager() *session.Manager { return rw.made().q.Manager() }
+func (rw *RWMutex) Manager() *session.Manager { return (*session.Manager)(rw.made().q.Manager()) }
 
 // Contenders returns the holders and the waiters of all processes, readers and writers, in the order
 // of the queue. It fails with the error of ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if
@@ -245,8 +273,8 @@ func (rw *RWMutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	return rw.q.Contenders(ctx, writing)
 }
 
-func (rw *RWMutex) request(kind *queue.Kind) queue.Request {
-	return queue.Request{Kind: kind, Data: rw.data, Revoked: rw.revoked}
+func (rw *RWMutex) request(kind *kinds.Kind) place.Request {
+	return place.Request{Kind: kind, Data: rw.data, Revoked: rw.revoked}
 }
 
 // refuseReader returns an error if the owner of ctx holds the read lock, and so cannot get the write
@@ -268,24 +296,24 @@ func (rw *RWMutex) refuseReader(ctx context.Context) error {
 
 // read gets the read lock for an owner that does not hold it. If the owner holds the write lock, the
 // read lock gets a place beside it.
-func (rw *RWMutex) read(enter hold.Get[*queue.Lease]) hold.Get[*queue.Lease] {
-	return func(ctx context.Context) queueplumbing.Acquisition[*queue.Lease] {
+func (rw *RWMutex) read(enter hold.Get[*place.Lease]) hold.Get[*place.Lease] {
+	return func(ctx context.Context) hold.Acquisition[*place.Lease] {
 		if rw.writes.Of(hold.OwnerOf(ctx)) == nil {
 			return enter(ctx)
 		}
-		return hold.InOneStep(func(ctx context.Context) (*queue.Lease, error) { return rw.readBeside(ctx, enter) })(ctx)
+		return hold.InOneStep(func(ctx context.Context) (*place.Lease, error) { return rw.readBeside(ctx, enter) })(ctx)
 	}
 }
 
 // readBeside gets the read lock beside the write lock of ctx's owner, as long as that is held.
-func (rw *RWMutex) readBeside(ctx context.Context, enter hold.Get[*queue.Lease]) (*queue.Lease, error) {
+func (rw *RWMutex) readBeside(ctx context.Context, enter hold.Get[*place.Lease]) (*place.Lease, error) {
 	own := hold.OwnerOf(ctx)
 	for {
 		write := rw.writes.Of(own)
 		if write == nil {
-			return queueplumbing.Finish(enter(ctx))
+			return hold.Finish(enter(ctx))
 		}
-		l, err := queueplumbing.Beside(ctx, write.Lease, rw.request(reading))
+		l, err := write.Lease.Beside(ctx, rw.request(reading))
 		if err == nil || rw.writes.Of(own) == write {
 			return l, err
 		}

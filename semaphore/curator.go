@@ -9,8 +9,9 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -22,14 +23,14 @@ const (
 )
 
 // gate is the mutex of InterProcessSemaphoreV2, which is an InterProcessMutex.
-var gate = &queue.Kind{
+var gate = &kinds.Kind{
 	Name:     "gate",
-	Prefixes: []string{queue.PrefixLock, queue.PrefixKazooLock},
-	Policy:   func(queue.Node) queue.Policy { return queue.Policy{} },
+	Prefixes: []string{kinds.PrefixLock, kinds.PrefixKazooLock},
+	Policy:   func(kinds.Node) kinds.Policy { return kinds.Policy{} },
 }
 
 // get is Acquire or TryAcquire of a queue.
-type get func(context.Context, queue.Request) (*queue.Lease, error)
+type get func(context.Context, place.Request) (*place.Lease, error)
 
 // throughGate takes a lease as InterProcessSemaphoreV2 does. It creates its node while it holds the
 // gate, and holds the gate until no more than maxLeases nodes are in the directory. Only the holder of
@@ -38,10 +39,10 @@ type get func(context.Context, queue.Request) (*queue.Lease, error)
 // The limit holds also without the gate: of the holders, the last one to create its node saw all others
 // ahead of it. But two contenders that wait with a node would wait for each other in Curator's way of
 // counting. So the node goes when the gate is lost.
-func (s *Semaphore) throughGate(ctx context.Context, enter, take get, r queue.Request) (*queue.Lease, error) {
+func (s *Semaphore) throughGate(ctx context.Context, enter, take get, r place.Request) (*place.Lease, error) {
 	var again rounds.Pace
 	for {
-		g, err := enter(ctx, queue.Request{Kind: gate, Data: r.Data})
+		g, err := enter(ctx, place.Request{Kind: gate, Data: r.Data})
 		if err != nil {
 			return nil, err
 		}
@@ -64,12 +65,12 @@ func (s *Semaphore) throughGate(ctx context.Context, enter, take get, r queue.Re
 
 // passGate takes a lease at the gate, and then leaves the gate. It reports whether the gate was lost
 // before there was a lease.
-func (s *Semaphore) passGate(ctx context.Context, g *queue.Lease, take get, r queue.Request) (lease *queue.Lease, lost bool, err error) {
+func (s *Semaphore) passGate(ctx context.Context, g *place.Lease, take get, r place.Request) (lease *place.Lease, lost bool, err error) {
 	inside, cancel := g.Context(ctx)
 	defer cancel()
 	lease, err = take(inside, r)
 	lost = err != nil && g.Err() != nil
-	shut := queueplumbing.StartRelease(ctx, g)
+	shut := g.StartRelease(ctx)
 	var rivals error
 	if err == nil {
 		rivals = s.ownLayout(ctx)
@@ -82,7 +83,7 @@ func (s *Semaphore) passGate(ctx context.Context, g *queue.Lease, take get, r qu
 }
 
 // giveUp releases a lease, if there is one, and does not wait for the server.
-func giveUp(l *queue.Lease) {
+func giveUp(l *place.Lease) {
 	if l == nil {
 		return
 	}
@@ -95,7 +96,7 @@ func giveUp(l *queue.Lease) {
 // called when the lease's node is there. Of two contenders in different layouts, at least the one that
 // creates its node later sees the other.
 func (s *Semaphore) ownLayout(ctx context.Context) error {
-	all, err := s.top.Contenders(ctx, s.kind)
+	all, err := s.top.Contenders(ctx, s.lease.Request.Kind)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return nil // somebody has deleted the whole tree

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
+	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -61,7 +61,7 @@ func parseLimit(data []byte) (limit, bool) {
 
 // past returns the limits that were in force before this one. c is the configuration from which l was
 // read. If somebody has set or deleted the data by hand, any limit may have been in force before.
-func (l limit) past(c queueplumbing.Config) []formerLimit {
+func (l limit) past(c kinds.Config) []formerLimit {
 	if l.Version != c.Version {
 		return []formerLimit{{math.MaxInt32, c.Changed}}
 	}
@@ -75,7 +75,7 @@ func (l limit) past(c queueplumbing.Config) []formerLimit {
 }
 
 // lastLowered returns the last transaction that has lowered the limit, 0 if none has.
-func (l limit) lastLowered(c queueplumbing.Config) int64 {
+func (l limit) lastLowered(c kinds.Config) int64 {
 	if l.Version != c.Version || l.Lowered == thisOne {
 		return c.Changed
 	}
@@ -83,7 +83,7 @@ func (l limit) lastLowered(c queueplumbing.Config) int64 {
 }
 
 // next returns the limit that is to replace this one, which was read from c.
-func (l limit) next(most int, byDefault bool, c queueplumbing.Config) limit {
+func (l limit) next(most int, byDefault bool, c kinds.Config) limit {
 	past := append(l.past(c), formerLimit{MaxLeases: l.MaxLeases})
 	n := limit{MaxLeases: most, Default: byDefault, Lowered: l.lastLowered(c), Version: c.Version + 1}
 	if most < l.MaxLeases {
@@ -104,7 +104,7 @@ func (l limit) next(most int, byDefault bool, c queueplumbing.Config) limit {
 
 // tightened returns the transaction that ended the last limit higher than this one, and the highest
 // former limit. It returns 0 if there was no higher limit.
-func (l limit) tightened(c queueplumbing.Config) (by int64, from int) {
+func (l limit) tightened(c kinds.Config) (by int64, from int) {
 	for _, f := range l.past(c) {
 		if f.MaxLeases > l.MaxLeases {
 			by, from = max(by, f.Until), max(from, f.MaxLeases)
@@ -123,7 +123,7 @@ func checkCount(n int) error {
 }
 
 // policy returns the policy of a contender when the directory has configuration c.
-func (s *Semaphore) policy(me queue.Node, c queueplumbing.Config) (p queue.Policy, t queueplumbing.Tightening, err error) {
+func (s *Semaphore) policy(me kinds.Node, c kinds.Config) (p kinds.Policy, t kinds.Tightening, err error) {
 	l, ours := parseLimit(c.Data)
 	if !ours {
 		l = limit{MaxLeases: s.max, Default: true}
@@ -131,12 +131,12 @@ func (s *Semaphore) policy(me queue.Node, c queueplumbing.Config) (p queue.Polic
 	if l.Default && l.MaxLeases != s.max {
 		return p, t, fmt.Errorf("%w: the limit is %d leases, not %d", queue.ErrConflict, l.MaxLeases, s.max)
 	}
-	p = queue.Policy{
-		Weight: func(ahead queue.Node) int { return ahead.Weight },
+	p = kinds.Policy{
+		Weight: func(ahead kinds.Node) int { return ahead.Weight },
 		Slack:  l.MaxLeases - me.Weight,
 	}
 	if t.Lowered = l.lastLowered(c); t.Lowered != 0 {
-		p.Replaces = func(queue.Node) bool { return true }
+		p.Replaces = func(kinds.Node) bool { return true }
 	}
 	if by, from := l.tightened(c); by != 0 {
 		t.Tightened, t.Former = by, from-me.Weight
@@ -145,7 +145,7 @@ func (s *Semaphore) policy(me queue.Node, c queueplumbing.Config) (p queue.Polic
 }
 
 // inForce returns the limit in force when the directory has configuration c.
-func (s *Semaphore) inForce(c queueplumbing.Config) int {
+func (s *Semaphore) inForce(c kinds.Config) int {
 	if l, ours := parseLimit(c.Data); ours {
 		return l.MaxLeases
 	}

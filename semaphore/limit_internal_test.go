@@ -5,14 +5,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"pgregory.net/rapid"
+
+	"github.com/turnstile-go/turnstile/kinds"
 )
 
 // setting is a limit as it is read from a directory.
 type setting struct {
 	limit  limit
-	config queueplumbing.Config
+	config kinds.Config
 }
 
 func (s setting) then(most int, at int64) setting {
@@ -22,12 +23,12 @@ func (s setting) then(most int, at int64) setting {
 	if !ours {
 		panic("a limit of ours is not read back: " + string(data))
 	}
-	return setting{read, queueplumbing.Config{Data: data, Changed: at, Version: s.config.Version + 1}}
+	return setting{read, kinds.Config{Data: data, Changed: at, Version: s.config.Version + 1}}
 }
 
 func TestTightened(t *testing.T) {
-	first := setting{first(3), queueplumbing.Config{Changed: 10, Version: 1}}
-	byHand := setting{limit{MaxLeases: 3}, queueplumbing.Config{Changed: 10, Version: 2}}
+	first := setting{first(3), kinds.Config{Changed: 10, Version: 1}}
+	byHand := setting{limit{MaxLeases: 3}, kinds.Config{Changed: 10, Version: 2}}
 	type want struct {
 		by      int64
 		from    int
@@ -48,11 +49,11 @@ func TestTightened(t *testing.T) {
 		{"lowered and set to the same", first.then(2, 20).then(2, 30), want{20, 3, 20}},
 		{"a high one, long ago, and a lower one since", first.then(9, 20).then(4, 30).then(6, 40).then(5, 50), want{50, 9, 50}},
 		{"set by hand over something", byHand, want{10, math.MaxInt32, 10}},
-		{"made by hand", setting{limit{MaxLeases: 3}, queueplumbing.Config{Changed: 10}}, want{}},
-		{"made by hand and lowered", setting{limit{MaxLeases: 3}, queueplumbing.Config{Changed: 10}}.then(2, 20), want{20, 3, 20}},
-		{"made by hand and set by hand", setting{limit{MaxLeases: 3}, queueplumbing.Config{Changed: 10, Version: 1}}, want{10, math.MaxInt32, 10}},
-		{"edited by hand", setting{limit{MaxLeases: 3, Version: 1}, queueplumbing.Config{Changed: 10, Version: 2}}, want{10, math.MaxInt32, 10}},
-		{"taken away by hand, and set", setting{limit{MaxLeases: 3}, queueplumbing.Config{Changed: 10, Version: 2}}.then(3, 20), want{10, math.MaxInt32, 10}},
+		{"made by hand", setting{limit{MaxLeases: 3}, kinds.Config{Changed: 10}}, want{}},
+		{"made by hand and lowered", setting{limit{MaxLeases: 3}, kinds.Config{Changed: 10}}.then(2, 20), want{20, 3, 20}},
+		{"made by hand and set by hand", setting{limit{MaxLeases: 3}, kinds.Config{Changed: 10, Version: 1}}, want{10, math.MaxInt32, 10}},
+		{"edited by hand", setting{limit{MaxLeases: 3, Version: 1}, kinds.Config{Changed: 10, Version: 2}}, want{10, math.MaxInt32, 10}},
+		{"taken away by hand, and set", setting{limit{MaxLeases: 3}, kinds.Config{Changed: 10, Version: 2}}.then(3, 20), want{10, math.MaxInt32, 10}},
 		{"by Resize after by hand", byHand.then(4, 20), want{10, math.MaxInt32, 10}},
 		{"lowered after by hand", byHand.then(2, 20), want{20, math.MaxInt32, 20}},
 	} {
@@ -70,7 +71,7 @@ func TestTightened(t *testing.T) {
 func TestPastProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := []int{rapid.IntRange(1, 40).Draw(t, "first")}
-		now := setting{first(all[0]), queueplumbing.Config{Changed: 0, Version: 1}}
+		now := setting{first(all[0]), kinds.Config{Changed: 0, Version: 1}}
 		for i, most := range rapid.SliceOfN(rapid.IntRange(1, 40), 1, 80).Draw(t, "limits") {
 			now = now.then(most, int64(i+1))
 			all = append(all, most)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -23,7 +24,7 @@ func (o option) apply(s *Semaphore) error { return o(s) }
 func WithData(data []byte) Option {
 	return option(func(s *Semaphore) error {
 		kept, err := hold.NodeData(data)
-		s.data = kept
+		s.lease.Request.Data = kept
 		return err
 	})
 }
@@ -38,7 +39,7 @@ func WithRevocable(f func(*queue.Lease)) Option {
 		if f == nil {
 			return fmt.Errorf("%w: WithRevocable of a nil function", session.ErrInvalid)
 		}
-		s.revoked = f
+		s.lease.Request.Revoked = func(l *place.Lease) { f((*queue.Lease)(l)) }
 		return nil
 	})
 }

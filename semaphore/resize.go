@@ -6,7 +6,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
+	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -27,7 +27,7 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	if s.curator {
 		return s.max, nil
 	}
-	c, err := queueplumbing.ReadConfig(ctx, s.q)
+	c, err := s.lease.Queue.ReadConfig(ctx)
 	if err != nil {
 		return 0, hold.Retitle("limit of "+s.path, err, readingConfig(s.path))
 	}
@@ -93,7 +93,7 @@ func (s *Semaphore) checkResize(maxLeases int) error {
 }
 
 // foreign fails if the directory has data that is not a semaphore's.
-func foreign(c queueplumbing.Config) error {
+func foreign(c kinds.Config) error {
 	if _, ours := parseLimit(c.Data); len(c.Data) > 0 && !ours {
 		return fmt.Errorf("%w: the directory's data %.40q is not a semaphore's", queue.ErrConflict, c.Data)
 	}
@@ -105,7 +105,7 @@ func readingConfig(path string) string { return "read the configuration of " + p
 func reconfiguring(path string) string { return "reconfigure " + path }
 
 func (s *Semaphore) setLimit(ctx context.Context, maxLeases int, byDefault bool) error {
-	return queueplumbing.Reconfigure(ctx, s.q, pin, !byDefault, func(old queueplumbing.Config) ([]byte, error) {
+	return s.lease.Queue.Reconfigure(ctx, pin, !byDefault, func(old kinds.Config) ([]byte, error) {
 		if err := foreign(old); err != nil {
 			return nil, err
 		}

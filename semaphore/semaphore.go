@@ -7,9 +7,11 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
+	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -24,22 +26,23 @@ import (
 type Semaphore struct {
 	_ misuse.NoCopy
 
-	path    string
-	top     *queue.Queue // at the path
-	q       *queue.Queue // of the leases: top, or a directory below it in Curator's layout
-	kind    *queue.Kind
-	max     int                // as given to New
-	data    []byte             // nil: the default
-	revoked func(*queue.Lease) // nil: not revocable
-	holds   *hold.Holds[*queue.Lease]
+	door // for Multi of package zklock
+
+	path  string
+	top   *place.Queue // at the path
+	lease place.Lock   // one lease, in the queue at the path or, in Curator's layout, below it
+	max   int          // as given to New
+	holds *hold.Holds[*place.Lease]
 
 	curator bool
-	gate    *queue.Queue // in Curator's layout only
+	gate    *place.Queue // in Curator's layout only
 }
+
+type door = place.Door[*Semaphore]
 
 // made returns s. It panics if s is nil or a zero value.
 func (s *Semaphore) made() *Semaphore {
-	if s == nil || s.q == nil {
+	if s == nil || s.holds == nil {
 		panic("semaphore: Semaphore not made by New")
 	}
 	return s
@@ -56,7 +59,7 @@ func (s *Semaphore) made() *Semaphore {
 // limit: if another limit is in force, requests fail with [queue.ErrConflict], unless an operator has
 // set that limit with [Semaphore.Resize] or by hand.
 func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semaphore, error) {
-	s := &Semaphore{path: path, max: maxLeases, holds: hold.Apart[*queue.Lease](path)}
+	s := &Semaphore{path: path, max: maxLeases, holds: hold.Apart[*place.Lease](path)}
 	err := hold.Join(
 		checkCount(maxLeases),
 		hold.ApplyAll(opts, func(o Option) error { return o.apply(s) }),
@@ -72,22 +75,25 @@ func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semap
 
 // open makes the queues.
 func (s *Semaphore) open(m *session.Manager) (err error) {
-	s.kind = &queue.Kind{Name: "semaphore", Prefixes: []string{queue.PrefixLease}}
-	if s.top, err = queue.New(m, s.path); err != nil {
+	manager := (*core.Manager)(m)
+	kind := &kinds.Kind{Name: "semaphore", Prefixes: []string{kinds.PrefixLease}}
+	s.lease.Request.Kind, s.lease.Request.Weight = kind, 1
+	if s.top, err = place.New(manager, s.path); err != nil {
 		return err
 	}
-	s.q = s.top
 	if !s.curator {
-		queueplumbing.Configure(s.kind, queueplumbing.Configuration[queue.Node, queue.Policy]{
+		kind.Configuration = &kinds.Configuration{
 			Config: first(s.max).encode(), Policy: s.policy, Rivals: curatorDirs,
-		})
+		}
+		s.lease.Queue, s.door = s.top, place.DoorTo[*Semaphore](&s.lease)
 		return nil
 	}
-	s.kind.Policy = func(queue.Node) queue.Policy { return queue.Policy{Slack: s.max - 1} }
-	if s.gate, err = queue.New(m, s.path+"/"+curatorLocks); err != nil {
+	// An acquisition takes two nodes, one after the other, so Multi takes the semaphore by itself.
+	kind.Policy = func(kinds.Node) kinds.Policy { return kinds.Policy{Slack: s.max - 1} }
+	if s.gate, err = place.New(manager, s.path+"/"+curatorLocks); err != nil {
 		return err
 	}
-	s.q, err = queue.New(m, s.path+"/"+curatorLeases)
+	s.lease.Queue, err = place.New(manager, s.path+"/"+curatorLeases)
 	return err
 }
 
@@ -100,7 +106,7 @@ func (s *Semaphore) open(m *session.Manager) (err error) {
 func (s *Semaphore) Lock(ctx context.Context) error {
 	s.made()
 	misuse.Context(ctx, "semaphore: Semaphore.Lock")
-	_, err := s.holds.Lock(ctx, hold.InOneStep(s.Acquire))
+	_, err := s.holds.Lock(ctx, hold.InOneStep(s.acquireOne))
 	return err
 }
 
@@ -111,7 +117,9 @@ func (s *Semaphore) Lock(ctx context.Context) error {
 func (s *Semaphore) TryLock(ctx context.Context) (bool, error) {
 	s.made()
 	misuse.Context(ctx, "semaphore: Semaphore.TryLock")
-	return s.holds.TryLock(ctx, hold.InOneStep(s.TryAcquire))
+	return s.holds.TryLock(ctx, hold.InOneStep(func(ctx context.Context) (*place.Lease, error) {
+		return s.tryAcquire(ctx, 1)
+	}))
 }
 
 // Unlock gives back a lease that Lock or TryLock took: a lost one if there is one, otherwise the oldest.
@@ -167,12 +175,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 func (s *Semaphore) AcquireN(ctx context.Context, n int) (*queue.Lease, error) {
 	s.made()
 	misuse.Context(ctx, "semaphore: Semaphore.AcquireN")
-	if s.curator {
-		return s.acquire(ctx, n, func(ctx context.Context, r queue.Request) (*queue.Lease, error) {
-			return s.throughGate(ctx, s.gate.Acquire, s.q.Acquire, r)
-		})
-	}
-	return s.acquire(ctx, n, s.q.Acquire)
+	l, err := s.acquire(ctx, n)
+	return (*queue.Lease)(l), err
 }
 
 // TryAcquireN is AcquireN without waiting for a holder. It returns [queue.ErrBusy] if n leases are not
@@ -181,19 +185,37 @@ func (s *Semaphore) AcquireN(ctx context.Context, n int) (*queue.Lease, error) {
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*queue.Lease, error) {
 	s.made()
 	misuse.Context(ctx, "semaphore: Semaphore.TryAcquireN")
-	if s.curator {
-		return s.acquire(ctx, n, func(ctx context.Context, r queue.Request) (*queue.Lease, error) {
-			return s.throughGate(ctx, s.gate.TryAcquire, s.q.TryAcquire, r)
-		})
-	}
-	return s.acquire(ctx, n, s.q.TryAcquire)
+	l, err := s.tryAcquire(ctx, n)
+	return (*queue.Lease)(l), err
 }
 
-func (s *Semaphore) acquire(ctx context.Context, n int, get get) (*queue.Lease, error) {
+func (s *Semaphore) acquireOne(ctx context.Context) (*place.Lease, error) { return s.acquire(ctx, 1) }
+
+func (s *Semaphore) acquire(ctx context.Context, n int) (*place.Lease, error) {
+	if s.curator {
+		return s.take(ctx, n, func(ctx context.Context, r place.Request) (*place.Lease, error) {
+			return s.throughGate(ctx, s.gate.Acquire, s.lease.Queue.Acquire, r)
+		})
+	}
+	return s.take(ctx, n, s.lease.Queue.Acquire)
+}
+
+func (s *Semaphore) tryAcquire(ctx context.Context, n int) (*place.Lease, error) {
+	if s.curator {
+		return s.take(ctx, n, func(ctx context.Context, r place.Request) (*place.Lease, error) {
+			return s.throughGate(ctx, s.gate.TryAcquire, s.lease.Queue.TryAcquire, r)
+		})
+	}
+	return s.take(ctx, n, s.lease.Queue.TryAcquire)
+}
+
+func (s *Semaphore) take(ctx context.Context, n int, get get) (*place.Lease, error) {
 	if err := s.checkRequest(ctx, n); err != nil {
 		return nil, hold.Retitle("acquire "+s.path, err, readingConfig(s.path))
 	}
-	return get(ctx, queue.Request{Kind: s.kind, Weight: n, Data: s.data, Revoked: s.revoked})
+	r := s.lease.Request
+	r.Weight = n
+	return get(ctx, r)
 }
 
 // checkRequest refuses what can never be granted. If a limit below the one that New was given is in
@@ -208,7 +230,7 @@ func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
 	if n <= s.max {
 		return nil
 	}
-	c, err := queueplumbing.ReadConfig(ctx, s.q)
+	c, err := s.lease.Queue.ReadConfig(ctx)
 	if err != nil {
 		return err
 	}
@@ -235,7 +257,7 @@ func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error
 	if f == nil {
 		return fmt.Errorf("semaphore: %w: Do of a nil function", session.ErrInvalid)
 	}
-	return s.holds.Do(ctx, hold.InOneStep(s.Acquire), f)
+	return s.holds.Do(ctx, hold.InOneStep(s.acquireOne), f)
 }
 
 // Path returns the path that was given to [New].
@@ -246,7 +268,7 @@ func (s *Semaphore) Path() string { return s.made().path }
 func (s *Semaphore) FullName() string { return s.made().top.FullName() }
 
 // Manager returns the session manager that was given to [New].
-func (s *Semaphore) Manager() *session.Manager { return s.made().top.Manager() }
+func (s *Semaphore) Manager() *session.Manager { return (*session.Manager)(s.made().top.Manager()) }
 
 // Contenders returns the holders and the waiters of all processes, in the order of the queue. It fails
 // with the error of ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if the path does not exist
@@ -254,7 +276,7 @@ func (s *Semaphore) Manager() *session.Manager { return s.made().top.Manager() }
 func (s *Semaphore) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	s.made()
 	misuse.Context(ctx, "semaphore: Semaphore.Contenders")
-	all, err := s.q.Contenders(ctx, s.kind)
+	all, err := s.lease.Queue.Contenders(ctx, s.lease.Request.Kind)
 	if !s.curator || err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return all, err
 	}

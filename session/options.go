@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -32,7 +33,7 @@ func newConfig(servers string, opts []Option) (*core.Config, error) {
 	errs := []error{err}
 	for _, o := range opts {
 		if o == nil {
-			errs = append(errs, core.Invalidf("nil option"))
+			errs = append(errs, misuse.Invalidf("nil option"))
 			continue
 		}
 		errs = append(errs, o.apply(c))
@@ -49,7 +50,7 @@ func newConfig(servers string, opts []Option) (*core.Config, error) {
 func WithTimeout(d time.Duration) Option {
 	return option(func(c *core.Config) error {
 		if d < time.Millisecond || d > math.MaxInt32*time.Millisecond {
-			return core.Invalidf("session timeout %v is not between 1 ms and %v", d, math.MaxInt32*time.Millisecond)
+			return misuse.Invalidf("session timeout %v is not between 1 ms and %v", d, math.MaxInt32*time.Millisecond)
 		}
 		c.Timeout = d
 		return nil
@@ -67,7 +68,7 @@ func WithTimeout(d time.Duration) Option {
 func WithTickTime(d time.Duration) Option {
 	return option(func(c *core.Config) error {
 		if d < time.Millisecond || d > time.Hour {
-			return core.Invalidf("tick %v is not between 1 ms and 1 h", d)
+			return misuse.Invalidf("tick %v is not between 1 ms and 1 h", d)
 		}
 		c.Tick = d
 		return nil
@@ -88,7 +89,7 @@ func WithTickTime(d time.Duration) Option {
 func WithMargin(d time.Duration) Option {
 	return option(func(c *core.Config) error {
 		if d <= 0 {
-			return core.Invalidf("margin %v is not positive", d)
+			return misuse.Invalidf("margin %v is not positive", d)
 		}
 		c.Margin = d
 		return nil
@@ -103,7 +104,7 @@ func WithMargin(d time.Duration) Option {
 func WithConnectTimeout(d time.Duration) Option {
 	return option(func(c *core.Config) error {
 		if d <= 0 {
-			return core.Invalidf("connect timeout %v is not positive", d)
+			return misuse.Invalidf("connect timeout %v is not positive", d)
 		}
 		c.ConnectTimeout = d
 		return nil
@@ -129,10 +130,10 @@ func WithConnectTimeout(d time.Duration) Option {
 func WithRetry(newBackOff func() backoff.BackOff) Option {
 	return option(func(c *core.Config) error {
 		if newBackOff == nil {
-			return core.Invalidf("nil retry function")
+			return misuse.Invalidf("nil retry function")
 		}
 		if newBackOff() == nil {
-			return core.Invalidf("a retry function that returns nil")
+			return misuse.Invalidf("a retry function that returns nil")
 		}
 		c.Retry = newBackOff
 		return nil
@@ -150,7 +151,7 @@ func WithRetry(newBackOff func() backoff.BackOff) Option {
 func WithAuth(scheme string, credential []byte) Option {
 	return option(func(c *core.Config) error {
 		if scheme == "" {
-			return core.Invalidf("empty auth scheme")
+			return misuse.Invalidf("empty auth scheme")
 		}
 		c.Auths = append(c.Auths, wire.Identity{Scheme: scheme, Credential: append([]byte(nil), credential...)})
 		return nil
@@ -170,7 +171,7 @@ func WithAuth(scheme string, credential []byte) Option {
 func WithACL(acl ...zk.ACL) Option {
 	return option(func(c *core.Config) error {
 		if len(acl) == 0 {
-			return core.Invalidf("empty ACL")
+			return misuse.Invalidf("empty ACL")
 		}
 		c.SetACL(acl)
 		return nil
@@ -184,7 +185,7 @@ func WithACL(acl ...zk.ACL) Option {
 func WithTLS(cfg *tls.Config) Option {
 	return option(func(c *core.Config) error {
 		if cfg == nil {
-			return core.Invalidf("nil TLS config")
+			return misuse.Invalidf("nil TLS config")
 		}
 		c.TLS = cfg.Clone()
 		return nil
@@ -200,7 +201,7 @@ func WithTLS(cfg *tls.Config) Option {
 func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
 	return option(func(c *core.Config) error {
 		if dial == nil {
-			return core.Invalidf("nil dialer")
+			return misuse.Invalidf("nil dialer")
 		}
 		c.Dial = dial
 		return nil
@@ -226,7 +227,7 @@ func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, 
 func WithLogger(log *slog.Logger) Option {
 	return option(func(c *core.Config) error {
 		if log == nil || log.Handler() == nil {
-			return core.Invalidf("nil logger, or one without a handler")
+			return misuse.Invalidf("nil logger, or one without a handler")
 		}
 		c.Log = log
 		return nil
@@ -251,7 +252,7 @@ func WithTrace(t Trace) Option {
 func WithMaxNodes(n int) Option {
 	return option(func(c *core.Config) error {
 		if n <= 0 {
-			return core.Invalidf("max nodes %d is not positive", n)
+			return misuse.Invalidf("max nodes %d is not positive", n)
 		}
 		c.MaxNodes = n
 		return nil
@@ -267,7 +268,7 @@ func WithMaxNodes(n int) Option {
 func WithMaxNodeBytes(n int) Option {
 	return option(func(c *core.Config) error {
 		if n <= 0 {
-			return core.Invalidf("max node bytes %d is not positive", n)
+			return misuse.Invalidf("max node bytes %d is not positive", n)
 		}
 		c.MaxNodeBytes = n
 		return nil
@@ -306,11 +307,11 @@ func WithName(name string) Option {
 
 func checkName(name string) error {
 	if name == "" {
-		return core.Invalidf("empty name of the ensemble")
+		return misuse.Invalidf("empty name of the ensemble")
 	}
 	for _, r := range name {
 		if r == '/' || r == utf8.RuneError || !unicode.IsPrint(r) {
-			return core.Invalidf("name %q of the ensemble: want printable characters without a slash", name)
+			return misuse.Invalidf("name %q of the ensemble: want printable characters without a slash", name)
 		}
 	}
 	return nil

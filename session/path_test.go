@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -26,12 +26,12 @@ var badPaths = []string{
 
 func TestValidatePath(t *testing.T) {
 	for _, p := range goodPaths {
-		if err := core.ValidatePath(p); err != nil {
+		if err := misuse.ValidatePath(p); err != nil {
 			t.Errorf("%.40q: %v", p, err)
 		}
 	}
 	for _, p := range badPaths {
-		if err := core.ValidatePath(p); !errors.Is(err, session.ErrInvalid) {
+		if err := misuse.ValidatePath(p); !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("%.40q: %v, want ErrInvalid", p, err)
 		}
 	}
@@ -50,7 +50,7 @@ func FuzzValidatePath(f *testing.F) {
 	}
 	conn.Close()
 	f.Fuzz(func(t *testing.T, path string) {
-		err := core.ValidatePath(path)
+		err := misuse.ValidatePath(path)
 		if err != nil && !errors.Is(err, session.ErrInvalid) {
 			t.Fatalf("%q: %v does not match ErrInvalid", path, err)
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // EscapePath turns any string into one element of a path, for a lock that is named after user input
@@ -61,7 +61,7 @@ const (
 
 // plain reports whether a character, or a byte that is not UTF-8, can stay as it is.
 func plain(unit string) bool {
-	return unit != "%" && unit != "/" && core.ValidatePath("/x"+unit) == nil
+	return unit != "%" && unit != "/" && misuse.ValidatePath("/x"+unit) == nil
 }
 
 // ominous reports whether the character at i must be escaped because of what s means as a whole: the

@@ -1,12 +1,14 @@
 package zklock
 
-import "github.com/turnstile-go/turnstile/queue"
+import (
+	"github.com/turnstile-go/turnstile/kinds"
+)
 
 // latch is the kind of a mutex whose nodes have the names of Curator's LeaderLatch.
-var latch = &queue.Kind{
+var latch = &kinds.Kind{
 	Name:     "mutex",
-	Prefixes: []string{queue.PrefixLatch},
-	Policy:   func(queue.Node) queue.Policy { return queue.Policy{} },
+	Prefixes: []string{kinds.PrefixLatch},
+	Policy:   func(kinds.Node) kinds.Policy { return kinds.Policy{} },
 }
 
 // WithLeaderLatch shares the mutex with Curator's LeaderLatch at the same path: the holder is the leader

@@ -3,7 +3,7 @@ package zklock
 import (
 	"time"
 
-	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/internal/place"
 )
 
 // WithLazyRelease makes Unlock keep the mutex's place in the queue for up to d, in case this process
@@ -45,7 +45,7 @@ import (
 // a place that is kept would be a leader.
 func WithLazyRelease(d time.Duration) Option {
 	return option(func(c *config) error {
-		c.lazy = append(c.lazy, queue.WithLazyRelease(d))
-		return nil
+		c.local.Lazy = d
+		return place.CheckLazy(d)
 	})
 }

@@ -50,7 +50,7 @@ func WithLocalHandover(n int) Option {
 		if n < 1 {
 			return fmt.Errorf("%w: WithLocalHandover(%d): want at least 1", session.ErrInvalid, n)
 		}
-		c.passes = n
+		c.local.Handovers = n
 		return nil
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -42,8 +43,8 @@ type MultiLock struct {
 	_ misuse.NoCopy
 
 	locks []ContextLocker // in the order in which every process takes them
-	place []int           // of each of locks, among those given to Multi
-	parts []part          // of each of locks
+	given []int           // the index of each of locks among those given to Multi
+	joint []*place.Lock   // of each of locks; nil if it is to be taken by itself
 	paths string          // for messages
 	holds *hold.Holds[*MultiLease]
 }
@@ -104,19 +105,19 @@ func Multi(locks ...ContextLocker) (*MultiLock, error) {
 			return nil, fmt.Errorf("zklock: %w: Multi: lock %d has no name", session.ErrInvalid, i)
 		}
 	}
-	m := &MultiLock{place: make([]int, len(locks))}
-	for i := range m.place {
-		m.place[i] = i
+	m := &MultiLock{given: make([]int, len(locks))}
+	for i := range m.given {
+		m.given[i] = i
 	}
-	slices.SortFunc(m.place, func(i, j int) int { return compareNames(locks[i].FullName(), locks[j].FullName()) })
+	slices.SortFunc(m.given, func(i, j int) int { return compareNames(locks[i].FullName(), locks[j].FullName()) })
 	var paths []string
-	for i, place := range m.place {
-		l := locks[place]
+	for i, given := range m.given {
+		l := locks[given]
 		if i > 0 && l.FullName() == m.locks[i-1].FullName() {
 			return nil, fmt.Errorf("zklock: %w: Multi: %s is there twice", session.ErrInvalid, l.FullName())
 		}
 		m.locks, paths = append(m.locks, l), append(paths, l.Path())
-		m.parts = append(m.parts, partOf(l))
+		m.joint = append(m.joint, place.LockOf(l))
 	}
 	m.paths = strings.Join(paths, ", ")
 	m.holds = hold.Several[*MultiLease](m.paths, managersOf(m.locks)...)
@@ -259,7 +260,7 @@ func (m *MultiLock) untilAll(ctx context.Context, try bool) (*MultiLease, error)
 
 // all takes the locks in order. The wait for one ends when an earlier one is lost.
 func (m *MultiLock) all(ctx context.Context, try bool) (*MultiLease, error) {
-	l := newMultiLease(m.place)
+	l := newMultiLease(m.given)
 	inside, cancel := l.context(ctx)
 	defer cancel()
 	inside, end := m.inAdvance(inside)

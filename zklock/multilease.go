@@ -10,7 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/leasectx"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -19,10 +19,10 @@ import (
 // may be called by any number of goroutines at once. They panic if no acquisition of a MultiLock has
 // made the MultiLease.
 type MultiLease struct {
-	place []int // of each lease among the locks given to Multi
+	given []int // the index of each lease among the locks given to Multi
 
 	mu     sync.Mutex
-	leases []*queue.Lease // in the order in which they were taken; grows until all are taken
+	leases []*place.Lease // in the order in which they were taken; grows until all are taken
 
 	// hold ends with the first lease that ends, whose cause it has, or with Release.
 	hold    context.Context
@@ -37,15 +37,16 @@ func (l *MultiLease) made() *MultiLease {
 	return l
 }
 
-func newMultiLease(place []int) *MultiLease {
-	l := &MultiLease{place: place}
+func newMultiLease(given []int) *MultiLease {
+	l := &MultiLease{given: given}
 	l.hold, l.endHold = context.WithCancelCause(context.Background())
 	return l
 }
 
 // add adds a lease. No caller has l yet, but the acquisition of the next lock has its context,
 // which calls Err.
-func (l *MultiLease) add(one *queue.Lease) {
+func (l *MultiLease) add(lease *queue.Lease) {
+	one := (*place.Lease)(lease).Made() // a lock of a user can return anything
 	l.mu.Lock()
 	l.leases = append(l.leases, one)
 	l.mu.Unlock()
@@ -57,7 +58,7 @@ func (l *MultiLease) add(one *queue.Lease) {
 }
 
 // taken returns the leases so far, in the order in which they were taken.
-func (l *MultiLease) taken() []*queue.Lease {
+func (l *MultiLease) taken() []*place.Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.leases
@@ -69,8 +70,8 @@ func (l *MultiLease) Leases() []*queue.Lease {
 	l.made()
 	leases := l.taken()
 	out := make([]*queue.Lease, len(leases))
-	for i, place := range l.place {
-		out[place] = leases[i]
+	for i, given := range l.given {
+		out[given] = (*queue.Lease)(leases[i])
 	}
 	return out
 }
@@ -140,7 +141,7 @@ func (l *MultiLease) Release(ctx context.Context) error {
 // abandon gives up the locks so far, and waits for nothing.
 func (l *MultiLease) abandon(ctx context.Context) {
 	l.endHold(queue.ErrReleased)
-	queueplumbing.StartReleases(ctx, l.taken())
+	place.StartReleases(ctx, l.taken())
 }
 
 // release starts all releases before it waits for any, so that a server that is away delays only
@@ -160,7 +161,7 @@ func (l *MultiLease) startRelease(ctx context.Context) (waits []func() error) {
 	if l.Err() == nil {
 		l.endHold(queue.ErrReleased)
 	}
-	return queueplumbing.StartReleases(ctx, l.taken())
+	return place.StartReleases(ctx, l.taken())
 }
 
 // rollBack gives up the locks so far, and those that rest has to give up. It returns why, joined with

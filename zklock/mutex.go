@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
+	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -22,27 +24,28 @@ import (
 type Mutex struct {
 	_ misuse.NoCopy
 
-	q       *queue.Queue
-	kind    *queue.Kind
-	data    []byte             // nil: the default
-	revoked func(*queue.Lease) // nil: not revocable
-	local   *queue.Local       // nil: each call has a place of its own
-	holds   *hold.Holds[*queue.Lease]
+	door // for Multi
+
+	lock  place.Lock
+	holds *hold.Holds[*place.Lease]
+	get   hold.Get[*place.Lease] // begins to get the lock
 }
+
+type door = place.Door[*Mutex]
 
 // made returns m. It panics if m is nil or a zero value.
 func (m *Mutex) made() *Mutex {
-	if m == nil || m.q == nil {
+	if m == nil || m.holds == nil {
 		panic("zklock: Mutex not made by New")
 	}
 	return m
 }
 
 // mutex is the kind of lock. It counts kazoo's nodes too.
-var mutex = &queue.Kind{
+var mutex = &kinds.Kind{
 	Name:     "mutex",
-	Prefixes: []string{queue.PrefixLock, queue.PrefixKazooLock},
-	Policy:   func(queue.Node) queue.Policy { return queue.Policy{} },
+	Prefixes: []string{kinds.PrefixLock, kinds.PrefixKazooLock},
+	Policy:   func(kinds.Node) kinds.Policy { return kinds.Policy{} },
 }
 
 // New returns the mutex at path, an absolute path of ZooKeeper. The path is a directory of the
@@ -54,7 +57,7 @@ var mutex = &queue.Kind{
 //
 // Two Mutex values at one path exclude each other, also in one process.
 func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
-	q, err := queue.New(m, path)
+	q, err := place.New((*core.Manager)(m), path)
 	if err != nil {
 		return nil, hold.Retitle("zklock", err, "queue")
 	}
@@ -62,12 +65,17 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 	if err != nil {
 		return nil, fmt.Errorf("zklock: %w", err)
 	}
-	mx := &Mutex{q: q, kind: c.kind, data: c.data, revoked: c.revoked, holds: hold.One[*queue.Lease](path, m)}
-	if c.passes > 0 || len(c.lazy) > 0 {
-		if mx.local, err = q.Local(mx.request(), c.passes, c.lazy...); err != nil {
+	r := place.Request{Kind: c.kind, Data: c.data, Revoked: c.revoked}
+	mx := &Mutex{lock: place.Lock{Queue: q, Request: r}, holds: hold.One[*place.Lease](path, m)}
+	if c.local != (place.LocalConfig{}) {
+		if mx.lock.Local, err = q.Local(r, c.local); err != nil {
 			return nil, hold.Retitle("zklock", err, "queue")
 		}
 	}
+	if !c.unfair { // there is one node for all, which the contenders of a session take in turns
+		mx.door = place.DoorTo[*Mutex](&mx.lock)
+	}
+	mx.get = hold.GetOf(&mx.lock)
 	return mx, nil
 }
 
@@ -105,7 +113,7 @@ func (m *Mutex) Lock(ctx context.Context) error {
 func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 	m.made()
 	misuse.Context(ctx, "zklock: Mutex.TryLock")
-	return m.holds.TryLock(ctx, hold.InOneStep(m.TryAcquire))
+	return m.holds.TryLock(ctx, hold.InOneStep(m.lock.TryAcquire))
 }
 
 // Unlock gives back what one Lock or TryLock took. After n Locks by one owner, the n-th Unlock
@@ -129,19 +137,8 @@ func (m *Mutex) Unlock() error { return m.made().holds.Unlock() }
 func (m *Mutex) Acquire(ctx context.Context) (*queue.Lease, error) {
 	m.made()
 	misuse.Context(ctx, "zklock: Mutex.Acquire")
-	if m.local != nil {
-		return m.local.Acquire(ctx)
-	}
-	return m.q.Acquire(ctx, m.request())
-}
-
-// get is Acquire in steps.
-func (m *Mutex) get(ctx context.Context) queueplumbing.Acquisition[*queue.Lease] {
-	if m.local != nil {
-		return hold.InOneStep(m.local.Acquire)(ctx)
-	}
-	r := m.request()
-	return queueplumbing.Begin[*queue.Lease](ctx, m.q, &r)
+	l, err := m.lock.Acquire(ctx)
+	return (*queue.Lease)(l), err
 }
 
 // TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock
@@ -149,14 +146,8 @@ func (m *Mutex) get(ctx context.Context) queueplumbing.Acquisition[*queue.Lease]
 func (m *Mutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	m.made()
 	misuse.Context(ctx, "zklock: Mutex.TryAcquire")
-	if m.local != nil {
-		return m.local.TryAcquire(ctx)
-	}
-	return m.q.TryAcquire(ctx, m.request())
-}
-
-func (m *Mutex) request() queue.Request {
-	return queue.Request{Kind: m.kind, Data: m.data, Revoked: m.revoked}
+	l, err := m.lock.TryAcquire(ctx)
+	return (*queue.Lease)(l), err
 }
 
 // Do calls f while it holds the mutex, and unlocks when f returns or panics. If it cannot lock, it
@@ -192,14 +183,14 @@ func (m *Mutex) Held() bool { return m.made().holds.Held() }
 func (m *Mutex) Done() <-chan struct{} { return m.made().holds.Done() }
 
 // Path returns the path that was given to [New].
-func (m *Mutex) Path() string { return m.made().q.Path() }
+func (m *Mutex) Path() string { return m.made().lock.Queue.Path() }
 
 // FullName returns a name that no other lock has: the servers, and the path with the chroot. See
 // [session.Manager.FullName].
-func (m *Mutex) FullName() string { return m.made().q.FullName() }
+func (m *Mutex) FullName() string { return m.made().lock.Queue.FullName() }
 
 // Manager returns the session manager that was given to [New].
-func (m *Mutex) Manager() *session.Manager { return m.made().q.Manager() }
+func (m *Mutex) Manager() *session.Manager { return (*session.Manager)(m.made().lock.Queue.Manager()) }
 
 // Contenders returns the holder and the waiters of all processes, in the order of the queue. It
 // fails with the error of ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if the path does
@@ -207,5 +198,5 @@ func (m *Mutex) Manager() *session.Manager { return m.made().q.Manager() }
 func (m *Mutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	m.made()
 	misuse.Context(ctx, "zklock: Mutex.Contenders")
-	return m.q.Contenders(ctx, m.kind)
+	return m.lock.Queue.Contenders(ctx, m.lock.Request.Kind)
 }

@@ -5,7 +5,8 @@ import (
 	"slices"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
-	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -19,13 +20,12 @@ func (o option) apply(c *config) error { return o(c) }
 
 // config is what the options say.
 type config struct {
-	kind    *queue.Kind
+	kind    *kinds.Kind
 	data    []byte             // nil: the default
-	revoked func(*queue.Lease) // nil: not revocable
+	revoked func(*place.Lease) // nil: not revocable
 	unfair  bool
 	latch   bool
-	passes  int                 // local hand-overs in one turn at most; 0: none
-	lazy    []queue.LocalOption // of WithLazyRelease
+	local   place.LocalConfig // zero: each call has a place of its own
 }
 
 // configOf applies the options. It refuses those that exclude each other.
@@ -41,8 +41,8 @@ func configOf(opts []Option) (*config, error) {
 	}{
 		{c.latch && (prefixes || c.unfair), "WithLeaderLatch excludes WithPrefixes and WithUnfair"},
 		{prefixes && c.unfair, "WithPrefixes and WithUnfair exclude each other"},
-		{len(c.lazy) > 0 && (c.latch || c.unfair), "WithLazyRelease excludes WithUnfair and WithLeaderLatch"},
-		{c.passes > 0 && c.unfair, "WithLocalHandover and WithUnfair exclude each other"},
+		{c.local.Lazy > 0 && (c.latch || c.unfair), "WithLazyRelease excludes WithUnfair and WithLeaderLatch"},
+		{c.local.Handovers > 0 && c.unfair, "WithLocalHandover and WithUnfair exclude each other"},
 	} {
 		if excluded.when {
 			return nil, fmt.Errorf("%w: %s", session.ErrInvalid, excluded.text)
@@ -85,7 +85,7 @@ func WithPrefixes(prefixes ...string) Option {
 			if slices.Contains(further.Prefixes, prefix) {
 				continue
 			}
-			if n, ok := queue.ParseNode(prefix + "0000000000"); ok && n.Prefix == prefix {
+			if n, ok := kinds.ParseNode(prefix + "0000000000"); ok && n.Prefix == prefix {
 				return fmt.Errorf("%w: prefix %q belongs to another kind of lock", session.ErrInvalid, prefix)
 			}
 			further.Prefixes = append(further.Prefixes, prefix)

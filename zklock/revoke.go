@@ -9,8 +9,9 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -31,7 +32,7 @@ func WithRevocable(f func(*queue.Lease)) Option {
 		if f == nil {
 			return fmt.Errorf("%w: WithRevocable of a nil function", session.ErrInvalid)
 		}
-		c.revoked = f
+		c.revoked = func(l *place.Lease) { f((*queue.Lease)(l)) }
 		return nil
 	})
 }
@@ -84,12 +85,12 @@ func ask(ctx context.Context, s *session.Session, nodePath string) error {
 	case errors.Is(err, zk.ErrNoAuth): // it may be allowed to set what it may not read
 	case err != nil:
 		return err
-	case queueplumbing.Deaf(data):
+	case place.Deaf(data):
 		return ErrNotRevocable
 	default:
 		version = stat.Version
 	}
-	_, err = s.Set(ctx, nodePath, []byte(queue.RevokeMessage), version)
+	_, err = s.Set(ctx, nodePath, []byte(kinds.RevokeMessage), version)
 	return err
 }
 
@@ -98,10 +99,10 @@ func revocable(m *session.Manager, nodePath string) error {
 	if m == nil {
 		return fmt.Errorf("%w: nil session manager", session.ErrInvalid)
 	}
-	if err := core.ValidatePath(nodePath); err != nil {
+	if err := misuse.ValidatePath(nodePath); err != nil {
 		return err
 	}
-	if _, ok := queue.ParseNode(path.Base(nodePath)); !ok || path.Dir(nodePath) == "/" {
+	if _, ok := kinds.ParseNode(path.Base(nodePath)); !ok || path.Dir(nodePath) == "/" {
 		return fmt.Errorf("%w: the last element is no contender's name", session.ErrInvalid)
 	}
 	return nil

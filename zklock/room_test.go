@@ -47,7 +47,8 @@ func TestMultiBeyondRoom(t *testing.T) {
 	_, err := beyond.TryLock(patient(t))
 	wantErr(t, "TryLock", err, session.ErrTooManyNodes)
 	for _, r := range proxy.Requests()[before:] {
-		if r.Op != zktest.OpPing {
+		// The turn that was kept sets the watch on its own node when 5 ms are over.
+		if r.Op != zktest.OpPing && !strings.HasPrefix(r.Path, base+"/kept/") {
 			t.Errorf("a request was sent: %v", r)
 		}
 	}

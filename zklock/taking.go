@@ -2,25 +2,11 @@ package zklock
 
 import (
 	"context"
+	"slices"
 
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/queue"
-	"github.com/turnstile-go/turnstile/session"
 )
-
-// part is what a lock of a MultiLock contributes to a transaction.
-type part struct {
-	queueplumbing.Part
-	m *session.Manager // nil if the lock is to be taken by itself
-}
-
-func partOf(l ContextLocker) part {
-	p, ok := queueplumbing.PartOf(l)
-	if !ok {
-		return part{}
-	}
-	return part{p, p.Queue.(*queue.Queue).Manager()}
-}
 
 // taking takes the locks of a MultiLock, in order. Neighbours of one manager begin with one
 // transaction, once all locks before them are held. So the order of the locks is kept also where
@@ -30,13 +16,13 @@ type taking struct {
 	m     *MultiLock
 	try   bool
 	tried int // the locks before this index have been in a transaction, or have been taken
-	party queueplumbing.Party
+	party *place.Party
 }
 
 // next takes the lock with an index. The caller has those before it.
 func (t *taking) next(ctx context.Context, i int) (*queue.Lease, error) {
 	if i >= t.tried {
-		party, err := queueplumbing.Together(ctx, t.neighbours(i), t.try)
+		party, err := place.Together(ctx, t.neighbours(i), t.try)
 		if err != nil {
 			return nil, err
 		}
@@ -45,38 +31,29 @@ func (t *taking) next(ctx context.Context, i int) (*queue.Lease, error) {
 	switch {
 	case t.party.Len() > 0:
 		one, err := t.party.Next()
-		if err != nil {
-			return nil, err
-		}
-		return one.(*queue.Lease), nil
+		return (*queue.Lease)(one), err
 	case t.try:
 		return t.m.locks[i].TryAcquire(ctx)
 	}
 	return t.m.locks[i].Acquire(ctx)
 }
 
-// neighbours returns the parts of the lock with an index, and of those behind it that have the same
-// manager. It returns none if the lock is to be taken by itself.
-func (t *taking) neighbours(i int) []queueplumbing.Part {
-	var parts []queueplumbing.Part
-	for _, p := range t.m.parts[i:] {
-		if p.m == nil || p.m != t.m.parts[i].m {
-			break
-		}
-		parts = append(parts, p.Part)
+// neighbours returns the lock with an index, and those behind it that have the same manager. It returns none
+// if the lock is to be taken by itself.
+func (t *taking) neighbours(i int) []*place.Lock {
+	rest := t.m.joint[i:]
+	n := 0
+	for n < len(rest) && rest[n] != nil && rest[n].Queue.Manager() == rest[0].Queue.Manager() {
+		n++
 	}
-	return parts
+	return rest[:n]
 }
 
-// inAdvance returns a context in which all of the locks are taken, for which there is room for all of their nodes.
+// inAdvance returns a context in which all of the locks are taken, for which there is room for all of their
+// nodes.
 func (m *MultiLock) inAdvance(ctx context.Context) (_ context.Context, end func()) {
-	var parts []queueplumbing.Part
-	for _, p := range m.parts {
-		if p.m != nil {
-			parts = append(parts, p.Part)
-		}
-	}
-	return queueplumbing.InAdvance(ctx, parts)
+	alone := func(l *place.Lock) bool { return l == nil }
+	return place.InAdvance(ctx, slices.DeleteFunc(slices.Clone(m.joint), alone))
 }
 
 // leave gives up the locks that were not returned, and returns what a server refuses to remove.

@@ -1,11 +1,13 @@
 package zklock
 
-import "github.com/turnstile-go/turnstile/queue"
+import (
+	"github.com/turnstile-go/turnstile/kinds"
+)
 
 // unfair is the kind of a mutex without a queue.
-var unfair = &queue.Kind{
+var unfair = &kinds.Kind{
 	Name:     "unfair",
-	Prefixes: []string{queue.PrefixUnfair},
+	Prefixes: []string{kinds.PrefixUnfair},
 	Unfair:   true,
 }
 

@@ -46,8 +46,8 @@ func TestWaitNeedsLittleStack(t *testing.T) {
 
 // waitsInHolds is the stack of a goroutine that waits for a lock: nothing else is between these functions.
 var waitsInHolds = regexp.MustCompile(`^goroutine \d+ \[select[^\n]*\n` +
-	`(?:\S+queue\.\(\*attempt\)\.block\S*\n.*\n)?` +
-	`\S+queue\.\(\*acquisition\)\.Wait\S*\n.*\n` +
+	`(?:\S+place\.\(\*attempt\)\.block\S*\n.*\n)?` +
+	`\S+place\.\(\*Acquisition\)\.Wait\S*\n.*\n` +
 	`\S+hold\.\(\*Holds\[\.\.\.\]\)\.lock\(`)
 
 // stackOf returns the stack of the goroutine that has a function, or "".

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -26,7 +27,7 @@ func (c *Config) SetACL(acl []zk.ACL) {
 // client has neither the right READ nor ADMIN there. To a client without ADMIN, servers show "x" in place of the
 // hash of a digest.
 func (s *Session) NearestACL(ctx context.Context, asked string) (at string, acl []zk.ACL, err error) {
-	if err := ValidatePath(asked); err != nil {
+	if err := misuse.ValidatePath(asked); err != nil {
 		return "", nil, err
 	}
 	for at = s.outward(asked); ; at = path.Dir(at) {

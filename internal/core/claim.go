@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
@@ -69,7 +70,7 @@ func (t *claims) exit(path string, had bool) {
 // in the order of the calls. Claim sends nothing. It fails with ctx's error, the session's,
 // or session.ErrInvalid for a bad path.
 func (s *Session) Claim(ctx context.Context, path string) (*Claim, error) {
-	if err := ValidatePath(path); err != nil {
+	if err := misuse.ValidatePath(path); err != nil {
 		return nil, err
 	}
 	waiting, cancel := context.WithCancel(ctx)

@@ -13,7 +13,10 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/callout"
+	"github.com/turnstile-go/turnstile/internal/dial"
 	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -36,7 +39,7 @@ const (
 
 // Config is the result of all options. Only its hooks change later, and in tests the window.
 type Config struct {
-	servers []hostPort
+	servers []dial.Server
 	chroot  string
 
 	Timeout        time.Duration
@@ -56,7 +59,7 @@ type Config struct {
 	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 	Log    *slog.Logger
 	lines  *logbook.Queue // of log
-	trace  hookSet
+	trace  callout.Hooks
 	states []func(hooks.Change) // the State hooks
 
 	lookup func(ctx context.Context, host string) ([]string, error) // nil: that of package net; for tests
@@ -76,17 +79,17 @@ func NewConfig(servers string) (*Config, error) {
 func (c *Config) Finish() error {
 	var errs []error
 	if c.Margin >= c.Timeout {
-		errs = append(errs, Invalidf("margin %v is not below the session timeout %v", c.Margin, c.Timeout))
+		errs = append(errs, misuse.Invalidf("margin %v is not below the session timeout %v", c.Margin, c.Timeout))
 	}
 	errs = append(errs, c.checkLease())
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = min(c.Timeout, defaultConnectMax)
 	}
 	c.Log, c.lines = logbook.Queued(c.Log)
-	c.trace.calls.log, c.trace.late.log = c.Log, c.Log
+	c.trace.Log(c.Log)
 	defaults := func() backoff.BackOff { return defaultRetry(c.Timeout) }
 	if users := c.Retry; users != nil {
-		c.Retry = c.trace.calls.guardedRetry(users, defaults)
+		c.Retry = c.trace.Retry(users, defaults)
 	} else {
 		c.Retry = defaults
 	}
@@ -95,7 +98,7 @@ func (c *Config) Finish() error {
 
 // AddTrace adds hooks before the manager starts.
 func (c *Config) AddTrace(t hooks.Trace) {
-	if state := c.trace.add(t); state != nil {
+	if state := c.trace.Add(t); state != nil {
 		c.states = append(c.states, state)
 	}
 }
@@ -115,7 +118,7 @@ func (c *Config) checkLease() error {
 	if c.Margin > 0 {
 		margin = c.Margin
 	}
-	return Invalidf("%v (WithTimeout, WithMargin, WithTickTime)", &shortLease{timeout, margin, half})
+	return misuse.Invalidf("%v (WithTimeout, WithMargin, WithTickTime)", &shortLease{timeout, margin, half})
 }
 
 func defaultRetry(timeout time.Duration) backoff.BackOff {

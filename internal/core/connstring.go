@@ -6,15 +6,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/turnstile-go/turnstile/internal/dial"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // defaultPort is used for a server without a port.
 const defaultPort = "2181"
-
-// hostPort is one server of a connect string, as the user named it.
-type hostPort struct{ host, port string }
-
-func (h hostPort) String() string { return net.JoinHostPort(h.host, h.port) }
 
 // parseConnectString splits "h1:2181,h2:2181/chroot" into servers and chroot. The chroot is "" or
 // a path without a trailing slash.
@@ -22,9 +20,9 @@ func (h hostPort) String() string { return net.JoinHostPort(h.host, h.port) }
 // The chroot may not contain a comma. A comma nearly always means that the user has written the
 // chroot after each server. If we took that for one server and a path, this client would lock
 // other nodes than its neighbours.
-func parseConnectString(s string) (servers []hostPort, chroot string, err error) {
+func parseConnectString(s string) (servers []dial.Server, chroot string, err error) {
 	if strings.Contains(s, "://") {
-		return nil, "", Invalidf("connect string %q: it is written without a scheme: %q", s, respell(s))
+		return nil, "", misuse.Invalidf("connect string %q: it is written without a scheme: %q", s, respell(s))
 	}
 	list := s
 	if i := strings.IndexByte(s, '/'); i >= 0 {
@@ -34,20 +32,20 @@ func parseConnectString(s string) (servers []hostPort, chroot string, err error)
 		}
 	}
 	if strings.Contains(chroot, ",") {
-		return nil, "", Invalidf("connect string %q: the chroot is written once, behind the last server, and has no comma: %q", s, respell(s))
+		return nil, "", misuse.Invalidf("connect string %q: the chroot is written once, behind the last server, and has no comma: %q", s, respell(s))
 	}
 	if chroot != "" {
-		if err := ValidatePath(chroot); err != nil {
-			return nil, "", Invalidf("connect string %q: chroot: %v", s, err)
+		if err := misuse.ValidatePath(chroot); err != nil {
+			return nil, "", misuse.Invalidf("connect string %q: chroot: %v", s, err)
 		}
 	}
 	if strings.TrimSpace(list) == "" {
-		return nil, "", Invalidf("connect string %q names no server", s)
+		return nil, "", misuse.Invalidf("connect string %q names no server", s)
 	}
 	for _, item := range strings.Split(list, ",") {
 		server, err := parseHostPort(strings.TrimSpace(item))
 		if err != nil {
-			return nil, "", Invalidf("connect string %q: %v", s, err)
+			return nil, "", misuse.Invalidf("connect string %q: %v", s, err)
 		}
 		servers = append(servers, server)
 	}
@@ -73,12 +71,12 @@ func respell(s string) string {
 	return strings.Join(servers, ",") + chroot
 }
 
-func parseHostPort(item string) (hostPort, error) {
+func parseHostPort(item string) (dial.Server, error) {
 	if item == "" {
-		return hostPort{}, Invalidf("empty server name")
+		return dial.Server{}, misuse.Invalidf("empty server name")
 	}
 	if strings.ContainsAny(item, " \t\r\n\x00") {
-		return hostPort{}, Invalidf("server %q contains white space or NUL", item)
+		return dial.Server{}, misuse.Invalidf("server %q contains white space or NUL", item)
 	}
 	host, port := item, defaultPort
 	switch {
@@ -91,26 +89,26 @@ func parseHostPort(item string) (hostPort, error) {
 	case strings.Count(item, ":") == 1:
 		var err error
 		if host, port, err = net.SplitHostPort(item); err != nil {
-			return hostPort{}, Invalidf("server %q: %v", item, err)
+			return dial.Server{}, misuse.Invalidf("server %q: %v", item, err)
 		}
 	case strings.Contains(item, ":") && net.ParseIP(item) == nil:
-		return hostPort{}, Invalidf("server %q: an IPv6 address with a port is written [address]:port", item)
+		return dial.Server{}, misuse.Invalidf("server %q: an IPv6 address with a port is written [address]:port", item)
 	case strings.Contains(item, ":"):
 		if at := strings.LastIndexByte(item, ':'); looksLikePort(item[at+1:]) {
-			return hostPort{}, Invalidf("server %q: is this [%s]:%s, or the address [%[1]s]?", item, strings.TrimSuffix(item[:at], ":"), item[at+1:])
+			return dial.Server{}, misuse.Invalidf("server %q: is this [%s]:%s, or the address [%[1]s]?", item, strings.TrimSuffix(item[:at], ":"), item[at+1:])
 		}
 	}
 	if host == "" {
-		return hostPort{}, Invalidf("server %q has no host", item)
+		return dial.Server{}, misuse.Invalidf("server %q has no host", item)
 	}
 	// A name cannot have brackets or colons.
 	if _, err := netip.ParseAddr(host); err != nil && strings.ContainsAny(host, "[]:") {
-		return hostPort{}, Invalidf("server %q: %q is neither a name nor an address", item, host)
+		return dial.Server{}, misuse.Invalidf("server %q: %q is neither a name nor an address", item, host)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return hostPort{}, Invalidf("server %q: port %q is not a number from 1 to 65535", item, port)
+		return dial.Server{}, misuse.Invalidf("server %q: port %q is not a number from 1 to 65535", item, port)
 	}
-	return hostPort{host, port}, nil
+	return dial.Server{Host: host, Port: port}, nil
 }
 
 // looksLikePort reports whether the last part of an IPv6 address without brackets may be meant as a port.

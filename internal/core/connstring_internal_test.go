@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 func TestParseConnectString(t *testing.T) {
@@ -99,12 +101,12 @@ func FuzzParseConnectString(f *testing.F) {
 		var list []string
 		for _, s := range servers {
 			host, port, err := net.SplitHostPort(s.String())
-			if err != nil || host != s.host || port != s.port || host == "" {
+			if err != nil || host != s.Host || port != s.Port || host == "" {
 				t.Fatalf("%q gives %+v, which splits into %q, %q, %v", in, s, host, port, err)
 			}
 			list = append(list, s.String())
 		}
-		if chroot != "" && (chroot == "/" || ValidatePath(chroot) != nil) {
+		if chroot != "" && (chroot == "/" || misuse.ValidatePath(chroot) != nil) {
 			t.Fatalf("%q gives chroot %q", in, chroot)
 		}
 		again, chroot2, err := parseConnectString(strings.Join(list, ",") + chroot)

@@ -12,16 +12,17 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/news"
 )
 
 // maxData bounds the data of one request. With the longest path and an ACL that is far below the 1 MiB that
 // servers take by default.
-const maxData = 240<<10 - maxPath
+const maxData = 240<<10 - misuse.MaxPath
 
 func checkData(data []byte) error {
 	if len(data) > maxData {
-		return Invalidf("%d bytes of data: the limit is %d", len(data), maxData)
+		return misuse.Invalidf("%d bytes of data: the limit is %d", len(data), maxData)
 	}
 	return nil
 }
@@ -152,7 +153,7 @@ func ofCaller(ctx context.Context, err error) error {
 // of its own, since the caller may be the one that reads from the connection, and other requests must not wait for
 // a slow hook.
 func (s *Session) withHooks(f func()) {
-	if s.cfg.trace.load().Request == nil {
+	if s.cfg.trace.Load().Request == nil {
 		f()
 		return
 	}
@@ -199,9 +200,9 @@ var errNotSent = errors.New("not sent")
 // the number alone: "/dir/".
 func validateCreate(path string, mode CreateMode) error {
 	if mode.sequential() && strings.HasSuffix(path, "/") && path != "/" {
-		return ValidatePath(strings.TrimSuffix(path, "/"))
+		return misuse.ValidatePath(strings.TrimSuffix(path, "/"))
 	}
-	return ValidatePath(path)
+	return misuse.ValidatePath(path)
 }
 
 // Create is that of session.Session.

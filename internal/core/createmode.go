@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // CreateMode is one of ZooKeeper's seven kinds of node: see package session. The zero value is Persistent.
@@ -52,7 +54,7 @@ func (m CreateMode) hasTTL() bool {
 
 func (m CreateMode) validate() error {
 	if m.hasTTL() && m.ttl < time.Millisecond {
-		return Invalidf("TTL %v is below 1 ms", m.ttl)
+		return misuse.Invalidf("TTL %v is below 1 ms", m.ttl)
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
 // lostCreate is a create of an ephemeral node whose reply was lost.
@@ -53,7 +55,7 @@ func (s *Session) untilAnswered(look func() error) {
 		if classify(err) == answered {
 			wait = slowRetry(s.Timeout()) // the permission may come back
 		}
-		if pause(s.life, untiring(wait)) != nil {
+		if rounds.Pause(s.life, rounds.Untiring(wait)) != nil {
 			return
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // The errors of package session, which says what they mean.
@@ -15,7 +17,7 @@ var (
 	ErrTooManyNodes  = errors.New("too many ephemeral nodes in one session")
 	ErrTooLong       = errors.New("too long")
 	ErrUnimplemented = errors.New("the server does not implement this request")
-	ErrInvalid       = errors.New("invalid argument")
+	ErrInvalid       = misuse.ErrInvalid
 )
 
 // lossReason is why a session ended.
@@ -95,8 +97,4 @@ func errSilence(d time.Duration) error {
 func errLongAnswer(d time.Duration) error {
 	return fmt.Errorf("one answer has taken %v, so this side cut the connection to save the session",
 		d.Round(time.Millisecond))
-}
-
-func Invalidf(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/loglines"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -175,10 +176,10 @@ func TestWhyThereIsNoSession(t *testing.T) {
 			defer cancel()
 			_, err := m.Session(ctx)
 			<-ctx.Done()
-			lines := r.all()
-			if got := r.with(c.want); len(got) == 0 || got[0].level != slog.LevelWarn {
+			lines := r.All()
+			if got := r.With(c.want); len(got) == 0 || got[0].Level != slog.LevelWarn {
 				t.Errorf("%s: want %q in the log", name, c.want)
-				r.show(t, time.Now())
+				r.Show(t, time.Now())
 			}
 			if n := len(lines); n > 3 {
 				t.Errorf("%s: %d lines in five seconds", name, n)
@@ -192,12 +193,12 @@ func TestWhyThereIsNoSession(t *testing.T) {
 				rest = longtest.Pick(5*time.Minute, rest)
 			}
 			time.Sleep(rest)
-			if n := len(r.all()); n >= 30 {
+			if n := len(r.All()); n >= 30 {
 				t.Errorf("%s: %d lines in %v", name, n, rest)
 			}
-			for _, l := range r.all() {
-				if strings.Contains(l.text, "\n") || strings.Contains(l.text, "secret") {
-					t.Errorf("%s: %s", name, l.text)
+			for _, l := range r.All() {
+				if strings.Contains(l.Text, "\n") || strings.Contains(l.Text, "secret") {
+					t.Errorf("%s: %s", name, l.Text)
 				}
 			}
 		})
@@ -208,7 +209,7 @@ func TestWhyThereIsNoSession(t *testing.T) {
 func TestErrorTextsWithoutASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := []Option{
-			newRecorder().option(),
+			WithLogger(slog.New(loglines.New())),
 			WithDialer(refuse),
 			func(cfg *Config) {
 				cfg.lookup = func(context.Context, string) ([]string, error) { return []string{"10.0.0.1"}, nil }
@@ -303,7 +304,7 @@ func TestSuspensionHasACause(t *testing.T) {
 				c.wraps != nil && !errors.Is(got.Err, c.wraps) {
 				t.Errorf("%s: %v because of %v", name, got.To, got.Err)
 			}
-			t.Log(line.text)
+			t.Log(line.Text)
 			srv.ReleaseServer(0)
 		})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -18,7 +19,7 @@ import (
 func (s *Session) stayConnected() {
 	defer close(s.served)
 	for !s.isMarked() { // a dial after that could keep the next session from dialling at once
-		c, to, err := s.dialer.dial(s.life, s.stake)
+		c, to, err := s.dialer.Dial(s.life, s.stake)
 		if err != nil {
 			return // the session has ended
 		}
@@ -50,7 +51,7 @@ func (s *Session) connection(c net.Conn) *wire.Conn {
 		Window:         &s.cfg.window,
 		Batches:        &s.batches,
 		Identities:     s.cfg.Auths,
-		HandshakeLimit: s.dialer.handshakeLimit(s.stake),
+		HandshakeLimit: s.dialer.HandshakeLimit(s.stake),
 		Half:           s.dialer.tick.half,
 	})
 }
@@ -70,10 +71,10 @@ func (s *Session) hello() wire.Hello {
 func (s *Session) judge(w *wire.Conn, to logbook.Target, why error) {
 	switch {
 	case errors.Is(why, wire.ErrBadFrame):
-		s.dialer.distrust(to, why)
+		s.dialer.Distrust(to, why)
 	case s.isMarked(): // the reason is known, or the manager is closed
 	case !w.Greeted():
-		s.dialer.failed(&logbook.Failure{Step: logbook.StepHandshake, To: to, Err: why})
+		s.dialer.Failed(&logbook.Failure{Step: logbook.StepHandshake, To: to, Err: why})
 	}
 }
 
@@ -186,7 +187,7 @@ func (s *Session) ready(ctx context.Context) error {
 				return nil
 			default:
 				// A request would wait in memory, and be sent even if the caller has given up by then.
-				_ = pause(ctx, stallLook)
+				_ = rounds.Pause(ctx, stallLook)
 			}
 		case <-ctx.Done():
 			return ctx.Err()

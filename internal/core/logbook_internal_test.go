@@ -7,74 +7,16 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/loglines"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/zktest"
 )
-
-// recorder is a log handler that keeps what operators see: the lines from level information on.
-type recorder struct {
-	slog.Handler
-	mu    sync.Mutex
-	lines []logged
-}
-
-// logged is a line. Its text is in the format of slog.TextHandler, without the time.
-type logged struct {
-	at    time.Time
-	level slog.Level
-	text  string
-}
-
-func newRecorder() *recorder { return &recorder{Handler: slog.DiscardHandler} }
-
-func (r *recorder) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
-
-func (r *recorder) Handle(ctx context.Context, rec slog.Record) error {
-	var b strings.Builder
-	at := rec.Time
-	rec.Time = time.Time{}
-	if err := slog.NewTextHandler(&b, nil).Handle(ctx, rec); err != nil {
-		return err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lines = append(r.lines, logged{at, rec.Level, strings.TrimSuffix(b.String(), "\n")})
-	return nil
-}
-
-// all returns the lines so far. It must be called in a bubble of synctest.
-func (r *recorder) all() []logged {
-	synctest.Wait()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]logged(nil), r.lines...)
-}
-
-func (r *recorder) with(text string) (out []logged) {
-	for _, l := range r.all() {
-		if strings.Contains(l.text, text) {
-			out = append(out, l)
-		}
-	}
-	return out
-}
-
-func (r *recorder) option() Option { return WithLogger(slog.New(r)) }
-
-// show logs the lines for people who look at the test.
-func (r *recorder) show(t *testing.T, start time.Time) {
-	t.Helper()
-	for _, l := range r.all() {
-		t.Logf("%8.3fs %s", l.at.Sub(start).Seconds(), l.text)
-	}
-}
 
 func connRefused() error {
 	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
@@ -99,10 +41,10 @@ func (d *door) through(ctx context.Context, network, addr string) (net.Conn, err
 }
 
 // managed opens a manager that logs to a recorder, and closes it at the end of the bubble.
-func managed(t *testing.T, servers string, dial dialFunc, opts ...Option) (*Manager, *recorder) {
+func managed(t *testing.T, servers string, dial dialFunc, opts ...Option) (*Manager, *loglines.Recorder) {
 	t.Helper()
-	r := newRecorder()
-	m, err := open(servers, append([]Option{r.option(), WithTickTime(2 * time.Second), WithDialer(dial)}, opts...)...)
+	r := loglines.New()
+	m, err := open(servers, append([]Option{WithLogger(slog.New(r)), WithTickTime(2 * time.Second), WithDialer(dial)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,13 +64,13 @@ func live(t *testing.T, m *Manager) *Session {
 }
 
 // wantLine checks that exactly one line has all of the texts, and returns it.
-func wantLine(t *testing.T, r *recorder, level slog.Level, texts ...string) logged {
+func wantLine(t *testing.T, r *loglines.Recorder, level slog.Level, texts ...string) loglines.Line {
 	t.Helper()
-	var found []logged
-	for _, l := range r.all() {
-		has := l.level == level
+	var found []loglines.Line
+	for _, l := range r.All() {
+		has := l.Level == level
 		for _, text := range texts {
-			has = has && strings.Contains(l.text, text)
+			has = has && strings.Contains(l.Text, text)
 		}
 		if has {
 			found = append(found, l)
@@ -136,7 +78,7 @@ func wantLine(t *testing.T, r *recorder, level slog.Level, texts ...string) logg
 	}
 	if len(found) != 1 {
 		t.Errorf("%d lines of level %v with %q, want one", len(found), level, texts)
-		return logged{}
+		return loglines.Line{}
 	}
 	return found[0]
 }
@@ -149,25 +91,25 @@ func TestLogOutageAtTheStart(t *testing.T) {
 		d := &door{dial: zktest.Start(t).Dialer()}
 		d.shut(connRefused())
 		m, r := managed(t, "zk1:2181,zk2:2181", d.through)
-		defer r.show(t, start)
+		defer r.Show(t, start)
 		time.Sleep(time.Hour)
-		lines := r.all()
+		lines := r.All()
 		if len(lines) == 0 || len(lines) >= 30 {
 			t.Fatalf("%d lines in an hour", len(lines))
 		}
 		const first = "dial zk1:2181: connection refused; dial zk2:2181: connection refused"
-		if after := lines[0].at.Sub(start); after > 5*time.Second || !strings.Contains(lines[0].text, first) {
-			t.Errorf("after %v: %s", after, lines[0].text)
+		if after := lines[0].At.Sub(start); after > 5*time.Second || !strings.Contains(lines[0].Text, first) {
+			t.Errorf("after %v: %s", after, lines[0].Text)
 		}
 		for _, l := range lines {
-			if l.level != slog.LevelWarn || !strings.Contains(l.text, "no connection to zookeeper") {
-				t.Errorf("%s", l.text)
+			if l.Level != slog.LevelWarn || !strings.Contains(l.Text, "no connection to zookeeper") {
+				t.Errorf("%s", l.Text)
 			}
 		}
 		d.open()
 		live(t, m)
 		wantLine(t, r, slog.LevelInfo, `"zookeeper session opened" session=0x`, " server=zk", " outage=1h")
-		if n := len(r.all()); n != len(lines)+1 {
+		if n := len(r.All()); n != len(lines)+1 {
 			t.Errorf("%d lines when it was over, want one", n-len(lines))
 		}
 	})
@@ -183,26 +125,26 @@ func TestLogOutageOfASession(t *testing.T) {
 		live(t, m)
 		time.Sleep(time.Minute)
 		start := time.Now()
-		defer r.show(t, start)
+		defer r.Show(t, start)
 		d.shut(connRefused())
 		srv.Disconnect()
 		time.Sleep(time.Hour)
 		s := wantLine(t, r, slog.LevelWarn, "zookeeper session suspended", " session=0x", " server=zk1:2181 ",
 			` cause="the server closed the connection"`, " remaining=")
 		l := wantLine(t, r, slog.LevelWarn, "zookeeper session lost", " session=0x", " server=zk1:2181 ", ` cause="`+lossClock.Error()+`"`)
-		if left := l.at.Sub(s.at); left > 10*time.Second || left < time.Second {
+		if left := l.At.Sub(s.At); left > 10*time.Second || left < time.Second {
 			t.Errorf("lost after %v", left)
 		}
-		if n := len(r.all()); n >= 30 {
+		if n := len(r.All()); n >= 30 {
 			t.Errorf("%d lines", n)
 		}
-		if n := r.with("no connection"); len(n) == 0 || n[0].at.Sub(start) > 5*time.Second {
+		if n := r.With("no connection"); len(n) == 0 || n[0].At.Sub(start) > 5*time.Second {
 			t.Error("no reason within 5 s")
 		}
 		d.open()
 		live(t, m)
 		wantLine(t, r, slog.LevelInfo, `"zookeeper session opened"`, " outage=1h")
-		if len(r.with("<nil>")) > 0 {
+		if len(r.With("<nil>")) > 0 {
 			t.Error("a nil cause in the log")
 		}
 	})
@@ -227,8 +169,8 @@ func TestLogReconnect(t *testing.T) {
 		}
 		wantLine(t, r, slog.LevelWarn, "zookeeper session suspended", " server="+before+" ")
 		wantLine(t, r, slog.LevelInfo, "zookeeper session reconnected", " server="+after+" timeout=10s outage=")
-		if all := r.all(); len(all) != 3 {
-			r.show(t, time.Now())
+		if all := r.All(); len(all) != 3 {
+			r.Show(t, time.Now())
 			t.Errorf("%d lines, want 3", len(all))
 		}
 		_ = m.Close()
@@ -249,23 +191,23 @@ func TestLogFlaps(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			srv.Disconnect()
 		}
-		before := len(r.with("session reconnected"))
+		before := len(r.With("session reconnected"))
 		door.shut(connRefused())
 		srv.Disconnect()
 		time.Sleep(3 * time.Second)
 		door.open()
 		time.Sleep(time.Second)
-		if n := len(r.with("session reconnected")); len(r.with("no connection")) == 0 || n != before+1 {
+		if n := len(r.With("session reconnected")); len(r.With("no connection")) == 0 || n != before+1 {
 			t.Error("the end of an outage that was in the log is not in the log")
 		}
 		time.Sleep(flapWindow)
 		srv.Disconnect()
 		time.Sleep(time.Second)
-		suspended, again := r.with("session suspended"), r.with("session reconnected")
+		suspended, again := r.With("session suspended"), r.With("session reconnected")
 		if len(suspended) > (windows+1)*flapsLogged+1 || len(suspended) < flapsLogged || len(again) != len(suspended)+1 {
 			t.Errorf("%d lines of suspensions, %d of reconnections", len(suspended), len(again))
 		}
-		if last := suspended[len(suspended)-1].text; !strings.Contains(last, " unlogged=") {
+		if last := suspended[len(suspended)-1].Text; !strings.Contains(last, " unlogged=") {
 			t.Errorf("%s", last)
 		}
 	})
@@ -297,8 +239,8 @@ func TestLogTimeoutGranted(t *testing.T) {
 			if c.advice != "" {
 				wantLine(t, r, slog.LevelWarn, "another session timeout", " session=0x", " server=zk1:2181 ",
 					" asked="+c.asked.String()+" ", " granted="+c.granted.String()+" ", c.advice, " "+c.granted.String()+" or ")
-			} else if got := r.with("another session timeout"); len(got) > 0 {
-				t.Errorf("%s", got[0].text)
+			} else if got := r.With("another session timeout"); len(got) > 0 {
+				t.Errorf("%s", got[0].Text)
 			}
 		})
 	}

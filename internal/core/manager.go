@@ -12,6 +12,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
 // Manager is that of package session.
@@ -58,7 +59,7 @@ func Connect(ctx context.Context, servers string, cfg *Config) (*Manager, error)
 	}
 	m := Start(cfg)
 	if _, err := m.await(ctx); err != nil {
-		if last := m.dialer.lastFailure(); last != nil {
+		if last := m.dialer.LastFailure(); last != nil {
 			err = fmt.Errorf("%w: %w", err, last)
 		}
 		m.shut() // the teardown goes on in the background
@@ -71,12 +72,12 @@ func Connect(ctx context.Context, servers string, cfg *Config) (*Manager, error)
 func Start(cfg *Config) *Manager {
 	m := &Manager{cfg: cfg, stopped: make(chan struct{}), changed: make(chan struct{})}
 	m.open, m.shut = context.WithCancel(context.Background())
-	cfg.trace.calls.workers.init(m.open.Done()) // before anything calls a function of the user
+	cfg.trace.Start(m.open.Done()) // before anything calls a function of the user
 	m.dialer = newDialer(cfg)
 	for _, f := range cfg.states {
 		m.subs.add(f, nil)
 	}
-	m.dialer.logbook.Begin()
+	m.dialer.Logbook.Begin()
 	go m.run()
 	return m
 }
@@ -88,7 +89,7 @@ func (m *Manager) Session(ctx context.Context) (*Session, error) {
 		return nil, err
 	}
 	s, err := m.await(ctx)
-	if last := m.dialer.lastFailure(); ctx.Err() != nil && err != nil && last != nil {
+	if last := m.dialer.LastFailure(); ctx.Err() != nil && err != nil && last != nil {
 		err = fmt.Errorf("%w: %v", err, last) //nolint:errorlint // callers match the end of ctx, and not the last dial
 	}
 	return s, err
@@ -156,7 +157,7 @@ func (m *Manager) run() {
 	asking, giveUp := context.WithCancel(context.Background())
 	defer giveUp()
 	learn := sync.OnceFunc(func() {
-		m.dialer.attempts.Go(func() { m.dialer.learnTick(m.open) })
+		m.dialer.Go(func() { m.dialer.learnTick(m.open) })
 	})
 	wait := m.cfg.Retry()
 	for m.open.Err() == nil {
@@ -171,13 +172,13 @@ func (m *Manager) run() {
 		}
 		_ = s.mark(err)
 		teardowns.Go(func() error { return s.teardown(asking) })
-		_ = pause(m.open, untiring(wait))
+		_ = rounds.Pause(m.open, rounds.Untiring(wait))
 	}
 	m.transition(hooks.Closed, nil, ErrClosed)
 	limit := time.AfterFunc(closeTime, giveUp)
 	defer limit.Stop()
 	m.closeErr = teardowns.Wait()
-	m.dialer.close(asking)
+	m.dialer.Close(asking)
 	m.subs.finish()
 }
 
@@ -230,7 +231,7 @@ func (m *Manager) onSession(s *Session, state hooks.State, why error) {
 	}
 	m.mu.Unlock()
 	if why != nil {
-		m.dialer.failed(why)
+		m.dialer.Failed(why)
 	}
 }
 
@@ -244,7 +245,7 @@ func (m *Manager) note(s *Session, err error) {
 		if errors.Is(err, zk.ErrAuthFailed) {
 			step = logbook.StepIdentity
 		}
-		m.dialer.record(&logbook.Failure{Step: step, To: s.server(), Err: end.why})
+		m.dialer.Record(&logbook.Failure{Step: step, To: s.server(), Err: end.why})
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -279,7 +280,7 @@ func (m *Manager) transitionLocked(to hooks.State, s *Session, why error) {
 	}
 	m.state, m.session = to, s
 	m.subs.publish(c)
-	logChange(m.dialer.logbook, c, s)
+	logChange(m.dialer.Logbook, c, s)
 	m.wakeLocked()
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // Multi is that of session.Session.
@@ -141,8 +142,8 @@ func (s *Session) copyOps(ops []any) (own, out []any, err error) {
 		}
 		size += n + opOverhead
 	}
-	if len(ops) == 0 || size > maxData+maxPath { // maxData leaves room for the longest path, and size has the paths
-		return nil, nil, Invalidf("multi of %d operations and %d bytes", len(ops), size)
+	if len(ops) == 0 || size > maxData+misuse.MaxPath { // maxData leaves room for the longest path, and size has the paths
+		return nil, nil, misuse.Invalidf("multi of %d operations and %d bytes", len(ops), size)
 	}
 	return own, out, nil
 }
@@ -160,23 +161,23 @@ func (s *Session) copyOp(op any) (own, out any, size int, err error) {
 		}
 		c := in
 		c.Path = s.outward(op.Path)
-		return &in, &c, len(c.Data) + len(c.Path) + sizeOf(c.Acl), errors.Join(ValidatePath(op.Path), checkMultiFlags(c.Flags))
+		return &in, &c, len(c.Data) + len(c.Path) + sizeOf(c.Acl), errors.Join(misuse.ValidatePath(op.Path), checkMultiFlags(c.Flags))
 	case *zk.SetDataRequest:
 		in := *op
 		in.Data = bytes.Clone(op.Data)
 		c := in
 		c.Path = s.outward(op.Path)
-		return &in, &c, len(c.Data) + len(c.Path), ValidatePath(op.Path)
+		return &in, &c, len(c.Data) + len(c.Path), misuse.ValidatePath(op.Path)
 	case *zk.DeleteRequest:
 		in, c := *op, *op
 		c.Path = s.outward(op.Path)
-		return &in, &c, len(c.Path), ValidatePath(op.Path)
+		return &in, &c, len(c.Path), misuse.ValidatePath(op.Path)
 	case *zk.CheckVersionRequest:
 		in, c := *op, *op
 		c.Path = s.outward(op.Path)
-		return &in, &c, len(c.Path), ValidatePath(op.Path)
+		return &in, &c, len(c.Path), misuse.ValidatePath(op.Path)
 	}
-	return nil, nil, 0, Invalidf("%T is not an operation of a multi", op)
+	return nil, nil, 0, misuse.Invalidf("%T is not an operation of a multi", op)
 }
 
 // checkMultiFlags refuses the kinds of node that Multi does not make. Servers have other operations for them,
@@ -186,5 +187,5 @@ func checkMultiFlags(flags int32) error {
 	case 0, zk.FlagEphemeral, zk.FlagSequence, zk.FlagEphemeralSequential:
 		return nil
 	}
-	return Invalidf("flags %d of a create in a multi", flags)
+	return misuse.Invalidf("flags %d of a create in a multi", flags)
 }

@@ -9,20 +9,22 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/fakedns"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // moving is a name for servers that can all be replaced by others at new addresses. The old
 // addresses do not answer a dial.
 type moving struct {
-	dns  *fakeDNS
+	dns  *fakedns.Resolver
 	srv  *zktest.Server
 	dead atomic.Value // a prefix of addresses
 }
 
 func (m *moving) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if strings.HasPrefix(addr, m.dead.Load().(string)) {
-		return nil, pause(ctx, forever)
+		return nil, rounds.Pause(ctx, time.Hour)
 	}
 	return m.srv.Dialer()(ctx, network, addr)
 }
@@ -34,14 +36,14 @@ func TestNewAddressesBehindOneName(t *testing.T) {
 		{time.Hour, 0},
 		{time.Hour, 300 * time.Millisecond},
 		{time.Hour, 2 * time.Second},
-		{roundTimeout / 2, 0},
+		{5 * time.Second, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			m := &moving{dns: &fakeDNS{}, srv: zktest.Start(t)}
-			m.dns.set(map[string][]string{"zk": {"10.0.0.1", "10.0.0.2", "10.0.0.3"}}, nil)
+			m := &moving{dns: &fakedns.Resolver{}, srv: zktest.Start(t)}
+			m.dns.Set(map[string][]string{"zk": {"10.0.0.1", "10.0.0.2", "10.0.0.3"}}, nil)
 			m.dead.Store("none")
 			manager, err := connect(t.Context(), "zk:2181", WithLogger(newFakeConfig(t).Log), WithDialer(m.dial),
-				func(c *Config) { c.lookup = m.dns.lookup })
+				func(c *Config) { c.lookup = m.dns.Lookup })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +54,7 @@ func TestNewAddressesBehindOneName(t *testing.T) {
 			}
 			time.Sleep(c.age)
 			m.dead.Store("10.0.0.")
-			m.dns.set(map[string][]string{"zk": {"10.0.1.1", "10.0.1.2", "10.0.1.3"}}, map[string]time.Duration{"zk": c.slowDNS})
+			m.dns.Set(map[string][]string{"zk": {"10.0.1.1", "10.0.1.2", "10.0.1.3"}}, map[string]time.Duration{"zk": c.slowDNS})
 			m.srv.Disconnect()
 			synctest.Wait()
 			start := time.Now()
@@ -63,7 +65,7 @@ func TestNewAddressesBehindOneName(t *testing.T) {
 			switch {
 			case c.slowDNS == 0:
 				most = 0 // former addresses are not dialled
-			case c.slowDNS > staleDelay:
+			case c.slowDNS > 500*time.Millisecond:
 				most += c.slowDNS
 			}
 			if took > most {

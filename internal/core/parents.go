@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
@@ -18,7 +19,7 @@ import (
 // It returns when dir existed at some moment, ctx ended, the session ended or the server
 // refused. The server can remove a container again at any time.
 func (s *Session) MakeParents(ctx context.Context, dir string) error {
-	if err := ValidatePath(dir); err != nil {
+	if err := misuse.ValidatePath(dir); err != nil {
 		return err
 	}
 	return s.makeNodes(ctx, s.outward(dir))

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
 // Removal is a guaranteed delete in progress.
@@ -103,7 +104,7 @@ func (s *Session) startRemoval(p *persistence) {
 // another goroutine, just after the delete is sent. answered is called when it is.
 func (p *persistence) deleteAtOnce(answered func()) {
 	p.sent = true
-	if p.s.cfg.trace.load().Request == nil {
+	if p.s.cfg.trace.Load().Request == nil {
 		p.s.sendDelete(p.s.life, p.info.Path, anyVersion, new(atomic.Int64), func(_ struct{}, err error) {
 			answered()
 			p.settle(p.s.verdict(err))
@@ -253,7 +254,7 @@ func (p *persistence) run() {
 			}
 			next = slow
 		}
-		if pause(p.s.life, untiring(next)) != nil {
+		if rounds.Pause(p.s.life, rounds.Untiring(next)) != nil {
 			p.end(p.s.Err())
 			return
 		}

@@ -8,11 +8,12 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // Get is that of session.Session.
 func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
-	if err := ValidatePath(path); err != nil {
+	if err := misuse.ValidatePath(path); err != nil {
 		return nil, nil, err
 	}
 	r, err := do(ctx, s, hooks.RequestInfo{Op: "getData", Path: path}, always, s.get(ctx, s.outward(path), false))
@@ -22,7 +23,7 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error
 // Children returns the names of a node's children, in no order, and the node's stat. The caller must not change them:
 // thousands of contenders may share them.
 func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
-	if err := ValidatePath(path); err != nil {
+	if err := misuse.ValidatePath(path); err != nil {
 		return nil, nil, err
 	}
 	info := hooks.RequestInfo{Op: "getChildren", Path: path}
@@ -32,7 +33,7 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat
 
 // Exists is that of session.Session.
 func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
-	if err := ValidatePath(path); err != nil {
+	if err := misuse.ValidatePath(path); err != nil {
 		return nil, err
 	}
 	return do(ctx, s, hooks.RequestInfo{Op: "exists", Path: path}, always, s.exists(ctx, s.outward(path), false))
@@ -40,7 +41,7 @@ func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 
 // Sync is that of session.Session.
 func (s *Session) Sync(ctx context.Context, path string) error {
-	if err := ValidatePath(path); err != nil {
+	if err := misuse.ValidatePath(path); err != nil {
 		return err
 	}
 	_, err := do(ctx, s, hooks.RequestInfo{Op: "sync", Path: path}, always, s.sync(ctx, s.outward(path)))
@@ -49,7 +50,7 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 
 // Set is that of session.Session.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
-	if err := errors.Join(ValidatePath(path), checkData(data)); err != nil {
+	if err := errors.Join(misuse.ValidatePath(path), checkData(data)); err != nil {
 		return nil, err
 	}
 	return do(ctx, s, hooks.RequestInfo{Op: "setData", Path: path}, never, s.set(ctx, s.outward(path), data, version))
@@ -62,7 +63,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 
 // delete is Delete. among says that the first try may be sent with requests of other callers.
 func (s *Session) delete(ctx context.Context, path string, version int32, among bool) error {
-	if err := ValidatePath(path); err != nil {
+	if err := misuse.ValidatePath(path); err != nil {
 		return err
 	}
 	tries := 0

@@ -27,12 +27,12 @@ func (m *Manager) Logger() *slog.Logger { return m.cfg.Log }
 func (m *Manager) Retry() func() backoff.BackOff { return m.cfg.Retry }
 
 // Hooks returns the hooks of session.WithTrace, and those of AddTrace.
-func (m *Manager) Hooks() *hooks.Trace { return m.Made().cfg.trace.load() }
+func (m *Manager) Hooks() *hooks.Trace { return m.Made().cfg.trace.Load() }
 
 // AddTrace adds hooks to those of session.WithTrace. They are not told how a thing ends that had begun before. The first
 // call of a State hook tells the present state, as that of Subscribe does.
 func (m *Manager) AddTrace(t hooks.Trace) {
-	if state := m.cfg.trace.add(t); state != nil {
+	if state := m.cfg.trace.Add(t); state != nil {
 		m.Subscribe(state)
 	}
 }
@@ -40,7 +40,7 @@ func (m *Manager) AddTrace(t hooks.Trace) {
 // CallLate has hooks called, which are those for a lock that was lost. It returns at once. One goroutine of the manager
 // makes all such calls, in the order in which they were asked for. If a hook blocks, a bounded number of calls waits, and
 // further ones are dropped, which the log tells.
-func (m *Manager) CallLate(hooks func()) { m.cfg.trace.late.add(hooks) }
+func (m *Manager) CallLate(hooks func()) { m.cfg.trace.Late(hooks) }
 
 // SetACL changes the list of session.WithACL, for nodes that are created from now on.
 func (m *Manager) SetACL(acl []zk.ACL) { m.cfg.SetACL(acl) }
@@ -67,7 +67,7 @@ func (m *Manager) Failure() error {
 	m.mu.Lock()
 	refused := m.refused
 	m.mu.Unlock()
-	return cmp.Or(refused, m.dialer.lastFailure())
+	return cmp.Or(refused, m.dialer.LastFailure())
 }
 
 // Silence returns an error that says from which server, and for how long, no answer has come to a request in flight. It

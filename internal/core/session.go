@@ -212,7 +212,7 @@ func (s *Session) beginLate(f func()) bool {
 // run runs f in a goroutine of the manager. The teardown waits for f.
 func (s *Session) run(f func()) {
 	s.running.Add(1)
-	s.cfg.trace.calls.workers.do(func() {
+	s.cfg.trace.Do(func() {
 		defer s.running.Done()
 		f()
 	})

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -38,7 +39,7 @@ func (t *syncs) mark() int64 {
 // Session.Sync does.
 func (s *Session) SharedSync(ctx context.Context, path string, after int64) error {
 	info := hooks.RequestInfo{Op: "sync", Path: path}
-	if err := ValidatePath(path); err != nil {
+	if err := misuse.ValidatePath(path); err != nil {
 		return err
 	}
 	for {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -83,7 +84,7 @@ func (s *Session) closeOnServer(ctx context.Context) {
 			present = nil
 		}
 		if !s.closedOnServer() {
-			_ = pause(ctx, untiring(wait))
+			_ = rounds.Pause(ctx, rounds.Untiring(wait))
 		}
 	}
 }

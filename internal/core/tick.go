@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -42,14 +43,14 @@ func (d *dialer) learnTick(ctx context.Context) {
 			d.tick.shortest.Store(int64(out.Greeting.Timeout()))
 			return
 		}
-		_ = pause(ctx, untiring(wait))
+		_ = rounds.Pause(ctx, rounds.Untiring(wait))
 	}
 }
 
 // visit makes a connection for one visit. It bounds the time for one server, so that a server
 // that hangs leaves time for another.
 func (d *dialer) visit(ctx context.Context, v wire.Visit) (wire.Outcome, error) {
-	c, _, err := d.dialNow(ctx)
+	c, _, err := d.DialNow(ctx)
 	if err != nil {
 		return wire.Outcome{}, err
 	}

@@ -8,7 +8,7 @@ import (
 
 // traceRequest calls the hook for a request, and returns the function to call at its end.
 func (s *Session) traceRequest(ctx context.Context, info hooks.RequestInfo) func(error) {
-	hook := s.cfg.trace.load().Request
+	hook := s.cfg.trace.Load().Request
 	if hook == nil {
 		return endNothing
 	}
@@ -26,7 +26,7 @@ func endNothing(error) {}
 
 // traceRetry calls the hook for a request that is tried again.
 func (s *Session) traceRetry(ctx context.Context, info hooks.RequestInfo, try int, cause error) {
-	if hook := s.cfg.trace.load().Retry; hook != nil {
+	if hook := s.cfg.trace.Load().Retry; hook != nil {
 		hook(ctx, hooks.RetryInfo{Op: info.Op, Try: try, Cause: cause})
 	}
 }
@@ -34,7 +34,7 @@ func (s *Session) traceRetry(ctx context.Context, info hooks.RequestInfo, try in
 // lifeWith returns the session's life with the values of ctx, so that the hooks for work in the
 // background know on whose behalf it runs. It allocates nothing if there are no hooks.
 func (s *Session) lifeWith(ctx context.Context) context.Context {
-	if hooks := s.cfg.trace.load(); hooks.Request == nil && hooks.Retry == nil {
+	if hooks := s.cfg.trace.Load(); hooks.Request == nil && hooks.Retry == nil {
 		return s.life
 	}
 	return valued{s.life, ctx}

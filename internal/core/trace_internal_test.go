@@ -32,7 +32,7 @@ func TestNoTraceAllocatesNothing(t *testing.T) {
 func TestLifeWithValues(t *testing.T) {
 	life, end := context.WithCancelCause(context.Background())
 	s := &Session{cfg: &Config{}, life: life}
-	s.cfg.trace.add(hooks.Trace{Retry: func(context.Context, hooks.RetryInfo) {}})
+	s.cfg.trace.Add(hooks.Trace{Retry: func(context.Context, hooks.RetryInfo) {}})
 	caller, cancel := context.WithCancel(context.WithValue(context.Background(), valueKey{}, "caller"))
 	ctx := s.lifeWith(caller)
 	cancel()

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/news"
 )
 
@@ -35,9 +36,20 @@ type Watch struct {
 	event int8          // a WatchEvent; the bytes from here on are in one word
 
 	isMade bool  // by a Session
+	owner  Owner // guarded by mu
 	asked  bool  // for the node's data; guarded by watches.mu
 	users  int32 // callers of joinBare that have not given it back; guarded by watches.mu
 }
+
+// Owner is what a contender says on the watch on its own node. The contenders behind it in the same session share that
+// watch, so they learn without a request what the contender knows.
+type Owner int8
+
+const (
+	OwnerUnknown Owner = iota // the node is another session's, or its contender says nothing
+	OwnerWaits                // it will say OwnerFirst when it goes
+	OwnerFirst                // it has gone, when no contender was ahead of it any more
+)
 
 // telling is a function that is called when a watch ends. Most watches have one of them, and some have
 // thousands, so they are a list, which takes little memory and from which each is taken at once.
@@ -88,6 +100,20 @@ func (w *Watch) Event() WatchEvent {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.eventLocked()
+}
+
+// Say sets what Owner returns. Only the contender whose node is watched calls it.
+func (w *Watch) Say(o Owner) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.owner = o
+}
+
+// Owner returns what the contender whose node is watched has said last.
+func (w *Watch) Owner() Owner {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.owner
 }
 
 // Notify sends ch a value, without blocking, when the watch ends, or at once if it has ended
@@ -363,7 +389,7 @@ func startWatching[T any](ctx context.Context, s *Session, info hooks.RequestInf
 
 // Watch returns a node's data and stat, which must not be changed, and a watch that is shared.
 func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Watch, error) {
-	if err := ValidatePath(path); err != nil {
+	if err := misuse.ValidatePath(path); err != nil {
 		return nil, nil, nil, err
 	}
 	w, err := s.watchBy(ctx, &s.watches, hooks.RequestInfo{Op: "getData", Path: path}, s.getWatched)
@@ -377,7 +403,7 @@ func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Wa
 // waiting for the answer: the caller can send further requests at once. The answer is there
 // when Watch.Ready is closed. The request is not repeated if its connection is lost.
 func (s *Session) StartWatch(ctx context.Context, path string) (*Watch, error) {
-	if err := ValidatePath(path); err != nil {
+	if err := misuse.ValidatePath(path); err != nil {
 		return nil, err
 	}
 	info := hooks.RequestInfo{Op: "getData", Path: path}

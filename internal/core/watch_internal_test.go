@@ -73,6 +73,20 @@ func TestWatchesShared(t *testing.T) {
 	wt.idle()
 }
 
+// What the owner of a node says reaches all that share its watch, and goes with the watch.
+func TestOwner(t *testing.T) {
+	wt := newWatchTest(t)
+	own, other := wt.joinBare("/a"), wt.joinBare("/a")
+	own.Say(OwnerFirst)
+	wt.happens(zk.EventNodeDataChanged)
+	if got := other.Owner(); got != OwnerFirst {
+		t.Errorf("it has said %d", got)
+	}
+	if got := wt.joinBare("/a").Owner(); got != OwnerUnknown {
+		t.Errorf("the next watch has %d, of which nobody has spoken", got)
+	}
+}
+
 func TestWatchesEvents(t *testing.T) {
 	for typ, want := range map[zk.EventType]WatchEvent{
 		zk.EventNodeDeleted:     WatchDeleted,

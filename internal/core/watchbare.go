@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // A contender has several nodes to watch at once, and at first needs to know of each no more than when it goes.
@@ -21,7 +22,7 @@ const watchedBytes = 16 << 10
 // before.
 func (s *Session) StartWatches(ctx context.Context, paths ...string) ([]*Watch, error) {
 	for _, path := range paths {
-		if err := ValidatePath(path); err != nil {
+		if err := misuse.ValidatePath(path); err != nil {
 			return nil, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // watchTables returns the tables of all watches: on the data of nodes, on their children, and on nodes that
@@ -38,7 +39,7 @@ func (s *Session) breakWatches() {
 // WatchChildren returns when the watch is set, and fails as Watch does, but not with
 // zk.ErrNoNode.
 func (s *Session) WatchChildren(ctx context.Context, path string) (*Watch, error) {
-	if err := ValidatePath(path); err != nil {
+	if err := misuse.ValidatePath(path); err != nil {
 		return nil, err
 	}
 	w, err := s.watchBy(ctx, &s.childWatches, hooks.RequestInfo{Op: "getChildren", Path: path}, s.listWatched)
@@ -58,7 +59,7 @@ func (s *Session) WatchChildren(ctx context.Context, path string) (*Watch, error
 // listing lasts. It may have ended by the time at which List returns, also by an event that came
 // before the listing.
 func (s *Session) List(ctx context.Context, path string) ([]string, *zk.Stat, *Watch, error) {
-	if err := ValidatePath(path); err != nil {
+	if err := misuse.ValidatePath(path); err != nil {
 		return nil, nil, nil, err
 	}
 	type reply struct {

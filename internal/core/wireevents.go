@@ -29,7 +29,7 @@ func (e *wireEvents) Greeted(g wire.Greeting, sent time.Time) error {
 
 // greeted compares the session id of every handshake: a different id is a loss.
 func (s *Session) greeted(g wire.Greeting, sent time.Time) error {
-	s.dialer.setFailure(nil)
+	s.dialer.Greeted()
 	if err := s.cfg.checkTimeout(g); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (e *wireEvents) Answered(a wire.Answered) {
 	}
 	s.answers.any.Store(true)
 	s.answers.zxid.Store(max(s.answers.zxid.Load(), a.Zxid)) // one connection follows the other
-	s.dialer.answered(a.Since)
+	s.dialer.Answered(a.Since)
 	s.clock.Heard(a.Sent)
 	if a.Quorum {
 		s.clock.Prove(a.Touched)
@@ -128,7 +128,7 @@ func (e *wireEvents) Answered(a wire.Answered) {
 func (e *wireEvents) Expired() {
 	s := (*Session)(e)
 	if s.answers.any.Load() {
-		s.dialer.useful.Store(true)
+		s.dialer.Useful()
 	}
 	e.Closed()
 	s.lose(lossExpired)

@@ -3,15 +3,44 @@ package hold
 import (
 	"context"
 
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
+	"github.com/turnstile-go/turnstile/internal/place"
 )
 
-// Get begins to get a lease, or to try for one and fail with [queue.ErrBusy].
-type Get[L Lease] func(ctx context.Context) queueplumbing.Acquisition[L]
+// Get begins to get a lease, or to try for one and fail with [place.ErrBusy].
+type Get[L Lease] func(ctx context.Context) Acquisition[L]
+
+// Acquisition gets a lease in steps, so that a goroutine waits on as little stack as possible. One goroutine
+// uses it. It must go on until Next returns waits as false. A [place.Acquisition] is one.
+type Acquisition[L Lease] interface {
+	// Next does what is to be done, and returns the lease or an error. With waits as true it has nothing to
+	// do until Wait returns.
+	Next() (lease L, waits bool, err error)
+	// Wait waits for others, or until the context of the acquisition ends.
+	Wait()
+}
+
+// Finish goes through all steps of an acquisition.
+func Finish[L Lease](a Acquisition[L]) (L, error) {
+	for {
+		lease, waits, err := a.Next()
+		if !waits {
+			return lease, err
+		}
+		a.Wait()
+	}
+}
+
+// GetOf returns the Get of a lock.
+func GetOf(lock *place.Lock) Get[*place.Lease] {
+	if lock.Local != nil {
+		return InOneStep(lock.Local.Acquire)
+	}
+	return func(ctx context.Context) Acquisition[*place.Lease] { return lock.Queue.Begin(ctx, lock.Request) }
+}
 
 // InOneStep returns a Get that calls get, which waits by itself.
 func InOneStep[L Lease](get func(context.Context) (L, error)) Get[L] {
-	return func(ctx context.Context) queueplumbing.Acquisition[L] { return &oneStep[L]{ctx, get} }
+	return func(ctx context.Context) Acquisition[L] { return &oneStep[L]{ctx, get} }
 }
 
 type oneStep[L Lease] struct {

@@ -10,8 +10,8 @@ import (
 // ErrNotHeld is returned by Unlock when there is no Lock to give back.
 var ErrNotHeld = errors.New("lock is not held")
 
-// Lease is what a hold keeps until its end: a [queue.Lease], or several as one. After a loss
-// Release returns an error that says so. Release returns [queue.ErrReleasePending] only if there
+// Lease is what a hold keeps until its end: a [place.Lease], or several as one. After a loss
+// Release returns an error that says so. Release returns [place.ErrReleasePending] only if there
 // is no other error.
 type Lease interface {
 	Err() error

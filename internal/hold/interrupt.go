@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 )
 
 // interrupter ends the contexts of all calls of Get that have begun since the last interruption.
@@ -61,7 +59,7 @@ func (h *Holds[L]) interruptibly(ctx context.Context, get Get[L]) (lease L, err 
 	if h.lostInSlot() != nil { // perhaps lost before there was a call to interrupt
 		return lease, errSlotLost
 	}
-	lease, err = queueplumbing.Finish(get(inside))
+	lease, err = Finish(get(inside))
 	if err != nil && inside.Err() != nil && ctx.Err() == nil {
 		return lease, errSlotLost
 	}

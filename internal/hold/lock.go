@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/internal/rounds"
-	"github.com/turnstile-go/turnstile/queue"
 )
 
 // request is what a Lock, TryLock or Do asks for, and how far it has come.
@@ -16,8 +15,8 @@ type request[L Lease] struct {
 	try   bool // wait for no holder
 	via   via
 
-	getting queueplumbing.Acquisition[L] // a Get that waits; nil if none does
-	pace    *rounds.Pace                 // of the leases that are lost at once; nil if there were none
+	getting Acquisition[L] // a Get that waits; nil if none does
+	pace    *rounds.Pace   // of the leases that are lost at once; nil if there were none
 }
 
 // Lock enters the hold of ctx's owner again, or gets a lease and waits for the slot. While the
@@ -42,7 +41,7 @@ func (h *Holds[L]) lock(ctx context.Context, get Get[L], by via) (*Hold[L], erro
 // returns false and nil if the lock is busy.
 func (h *Holds[L]) TryLock(ctx context.Context, get Get[L]) (bool, error) {
 	_, err := h.advance(ctx, &request[L]{owner: h.ownerOf(ctx), get: get, try: true, via: viaLock})
-	if errors.Is(err, queue.ErrBusy) {
+	if errors.Is(err, place.ErrBusy) {
 		return false, nil
 	}
 	return err == nil, err
@@ -144,7 +143,7 @@ func (h *Holds[L]) reenter(ctx context.Context, r *request[L]) (*Hold[L], error)
 func giveUp(ctx context.Context, lease Lease, why error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if !errors.Is(why, queue.ErrBusy) {
+	if !errors.Is(why, place.ErrBusy) {
 		cancel()
 	}
 	_ = lease.Release(ctx) // may be pending, or lost

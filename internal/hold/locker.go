@@ -11,7 +11,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
-	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -89,7 +89,7 @@ func (l *locker[L]) watch(held *Hold[L]) {
 	ctx, cancel := lease.Context(context.Background())
 	context.AfterFunc(ctx, func() {
 		defer cancel()
-		if err := lease.Err(); !errors.Is(err, queue.ErrReleased) && !errors.Is(err, session.ErrClosed) {
+		if err := lease.Err(); !errors.Is(err, place.ErrReleased) && !errors.Is(err, session.ErrClosed) {
 			l.OnLost(err)
 		}
 	})

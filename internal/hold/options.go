@@ -3,7 +3,7 @@ package hold
 import (
 	"fmt"
 
-	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -16,7 +16,7 @@ func NodeData(data []byte) ([]byte, error) {
 	if len(data) > maxData {
 		return nil, fmt.Errorf("%w: %d bytes of node data: the limit is %d", session.ErrInvalid, len(data), maxData)
 	}
-	if string(data) == queue.RevokeMessage {
+	if string(data) == kinds.RevokeMessage {
 		return nil, fmt.Errorf("%w: node data %q asks the holder to give the lock up", session.ErrInvalid, data)
 	}
 	return append([]byte{}, data...), nil

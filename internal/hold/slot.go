@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -43,7 +43,7 @@ func (h *Holds[L]) outlast(ctx context.Context, lost *Hold[L], try bool) error {
 		return session.ErrClosed
 	}
 	if try {
-		return queue.ErrBusy
+		return place.ErrBusy
 	}
 	closing, stop := h.closing()
 	defer stop()
@@ -71,7 +71,7 @@ func (h *Holds[L]) enter(ctx context.Context, lease L, r *request[L]) (*Hold[L],
 			h.interruptAtLoss(held)
 			return held, nil
 		case r.try:
-			return nil, queue.ErrBusy
+			return nil, place.ErrBusy
 		case inSlot.Lease.Err() != nil:
 			return nil, errSlotLost
 		}

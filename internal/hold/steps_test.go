@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/queue"
 )
 
@@ -30,7 +29,7 @@ func (s *steps) Wait() {
 	s.during()
 }
 
-func (s *steps) get(context.Context) queueplumbing.Acquisition[*lease] { return s }
+func (s *steps) get(context.Context) hold.Acquisition[*lease] { return s }
 
 // A Lock goes on with the acquisition that waits, and begins no other: that would be a second contender.
 func TestLockInSteps(t *testing.T) {
@@ -40,7 +39,7 @@ func TestLockInSteps(t *testing.T) {
 	h.Refuse = func(context.Context) error { refused++; return nil }
 	s := &steps{waits: 3, lease: &lease{name: "the"}, during: func() {}}
 	begun := 0
-	held, err := h.Lock(ctx, func(ctx context.Context) queueplumbing.Acquisition[*lease] { begun++; return s.get(ctx) })
+	held, err := h.Lock(ctx, func(ctx context.Context) hold.Acquisition[*lease] { begun++; return s.get(ctx) })
 	if err != nil || held.Lease != s.lease || s.waited != 3 || begun != 1 || refused != 1 {
 		t.Fatalf("%v, %v after %d waits of %d acquisitions; Refuse was called %d times", held, err, s.waited, begun, refused)
 	}
@@ -74,7 +73,7 @@ func TestSlotIsTakenDuringSteps(t *testing.T) {
 			}
 		}},
 	}
-	held, err := h.Lock(ctx, func(context.Context) queueplumbing.Acquisition[*lease] {
+	held, err := h.Lock(ctx, func(context.Context) hold.Acquisition[*lease] {
 		next := all[0]
 		all = all[1:]
 		return next

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/internal/place"
 )
 
 // UnlockPatience is how long Unlock waits for the server to confirm. It is a variable for tests,
@@ -72,7 +72,7 @@ func (h *Holds[L]) giveBack(held *Hold[L], by via) error {
 	case !ok:
 		return h.unlocking(ErrNotHeld)
 	case !last:
-		if lost := held.Lease.Err(); !errors.Is(lost, queue.ErrReleased) {
+		if lost := held.Lease.Err(); !errors.Is(lost, place.ErrReleased) {
 			return h.unlocking(lost)
 		}
 		return nil // another call has been given back since, the last one
@@ -126,7 +126,7 @@ func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) e
 	defer cancel()
 	defer func() {
 		end := h.giveBack(held, viaDo)
-		if !errors.Is(end, queue.ErrReleasePending) {
+		if !errors.Is(end, place.ErrReleasePending) {
 			err = withEnd(ctx, err, end, held.Lease.Err())
 		}
 	}()

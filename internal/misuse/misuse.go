@@ -3,7 +3,8 @@
 // All packages of this module follow one rule. An exported method panics at its start, before it sends
 // or changes anything, if its context is nil, or if its object was not made by the constructor (a zero
 // value or a nil pointer). The text names the method or the constructor. Packages context, net/http and
-// time do the same. All other bad input is an error that matches session.ErrInvalid.
+// time do the same. All other bad input is an error that matches session.ErrInvalid. That is
+// defined here, below all packages that return it.
 package misuse
 
 import "context"

@@ -211,10 +211,11 @@ func (c *calls) nextLocked() (load int, r read, ok bool) {
 		r = c.expected.readOf(one.Frame)
 		answer, may := c.expected.answer(one.Frame, r)
 		load = len(one.Frame) + answer
-		if may && c.window.room(load) || fixed < 0 {
+		short := may && answer <= guessed
+		if may && c.window.room(load) && (short || !c.out.listAhead()) || fixed < 0 {
 			return load, r, true
 		}
-		if !c.out.yield(r, may && answer <= guessed) {
+		if !c.out.yield(r, short) {
 			return 0, 0, false
 		}
 	}

@@ -3,8 +3,8 @@ package wire
 import "bytes"
 
 // Many callers may want the list of one directory at the same time: thousands that contend for one lock. Each of
-// them would get a list with all of the others. So a list that cannot leave at once steps aside, and two things
-// happen while it waits:
+// them would get a list with all of the others. So a list steps aside if it cannot leave at once, or if, once calls
+// have waited for room, others of its directory wait behind it. Two things happen while it waits:
 //
 //   - Calls of the same directory pass, at most mostCalls of them. These are the creates of other contenders.
 //   - Other callers that want the same list join it, once all calls of the directory that came before theirs have left.

@@ -152,6 +152,28 @@ func TestListsLeaveTogether(t *testing.T) {
 	b.check("answers", b.got, "one", "two", "create 0", "create 1", "create 2", "list 0", "list 1", "list 2", "late")
 }
 
+// Lists let the creates behind them go first although there is room, once calls have waited for room: many answers can come
+// at a time.
+func TestListsLeaveTogetherWithRoom(t *testing.T) {
+	b := newBurst(t, 4)
+	b.want("first", "/a", OpGetChildren2)
+	b.leave()
+	b.answer(5000) // now the length is known
+	for range 4 {
+		b.want("other", "/x", OpExists)
+	}
+	b.leave()
+	for range 3 {
+		b.want("create", "/a/n-", OpCreate)
+		b.want("list", "/a", OpGetChildren2)
+	}
+	b.check("while the window is full", b.leave())
+	for range 4 {
+		b.answer(10)
+	}
+	b.check("with room for four", b.leave(), "create /a/n-", "create /a/n-", "create /a/n-", "list /a")
+}
+
 // A list waits for one window of calls, however many more come.
 func TestListDoesNotStarve(t *testing.T) {
 	b := newBurst(t, 1)

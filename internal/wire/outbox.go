@@ -251,6 +251,16 @@ func (o *outbox) fills() bool {
 	return n > batchOps
 }
 
+// listAhead reports whether the call that front has returned is a list of children with other calls of the directory behind
+// it. Some of them can leave in its place although there is room, since answers come in bursts and leave room for many.
+func (o *outbox) listAhead() bool {
+	if o.from != fromTurn {
+		return false
+	}
+	d := *o.turns.first()
+	return opOf(d.calls.first().Frame) == OpGetChildren2 && d.calls.len() > 1
+}
+
 // yield is called when there is no room for the call that front has returned, or when it may not leave yet. It reports
 // whether another call may go ahead of it.
 func (o *outbox) yield(r read, short bool) bool {

@@ -12,8 +12,8 @@ type section struct {
 
 // The directories that the tables speak of. Each list has what the packages in it need.
 var (
-	sessions = []string{"session", "hooks", "internal/core", "internal/wire", "internal/logbook", "internal/news", "internal/rounds"}
-	queues   = slices.Concat(sessions, []string{"queue", "internal/queueplumbing", "internal/leasectx", "internal/label"})
+	sessions = []string{"session", "hooks", "internal/core", "internal/dial", "internal/callout", "internal/wire", "internal/logbook", "internal/news", "internal/rounds"}
+	queues   = slices.Concat(sessions, []string{"queue", "kinds", "internal/place", "internal/leasectx", "internal/label"})
 	locks    = slices.Concat(queues, []string{"zklock", "rwlock", "semaphore", "internal/hold"})
 )
 

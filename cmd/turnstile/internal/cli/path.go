@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/locks"
-	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -18,7 +18,7 @@ func pathArg(arg string) (string, error) {
 	if p == "" && arg != "" {
 		p = "/"
 	}
-	if err := core.ValidatePath(p); err != nil {
+	if err := misuse.ValidatePath(p); err != nil {
 		return "", usagef("%s", strings.TrimPrefix(err.Error(), session.ErrInvalid.Error()+": "))
 	}
 	if locks.IsSystem(p) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/queue"
 )
 
@@ -99,7 +99,7 @@ func clientOf(name string, data []byte, byHand bool) string {
 // isCandidate reports whether package election has made a node.
 func isCandidate(name string) bool {
 	n, ok := parse(name)
-	return ok && strings.HasPrefix(n.Prefix, queueplumbing.Candidate)
+	return ok && strings.HasPrefix(n.Prefix, place.Candidate)
 }
 
 // isAddress matches what Curator writes by default, the address of its machine.

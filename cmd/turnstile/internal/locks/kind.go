@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/queue"
 )
 
@@ -42,8 +42,8 @@ const limitPin = "limit"
 
 // Prefixes of the nodes of elections. Those of Curator's LeaderSelector and of kazoo's Election are a mutex's.
 const (
-	prefixElect      = queueplumbing.Candidate + queue.PrefixLock
-	prefixElectLatch = queueplumbing.Candidate + queue.PrefixLatch
+	prefixElect      = place.Candidate + queue.PrefixLock
+	prefixElectLatch = place.Candidate + queue.PrefixLatch
 )
 
 // parse parses the name of a contender of any kind.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"go.uber.org/goleak"
 
@@ -50,4 +51,27 @@ func TestCount(t *testing.T) {
 			}
 		}
 	}
+}
+
+func waiting(on <-chan struct{}) { <-on }
+
+// In counts the goroutines of one function.
+func TestIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 100
+		end := make(chan struct{})
+		for range n {
+			go waiting(end)
+			go func() { <-end }()
+		}
+		synctest.Wait()
+		if got := goroutines.In("goroutines_test.waiting"); got != n {
+			t.Errorf("%d goroutines, want %d", got, n)
+		}
+		close(end)
+		synctest.Wait()
+		if got := goroutines.In("goroutines_test.waiting"); got != 0 {
+			t.Errorf("%d goroutines in the end", got)
+		}
+	})
 }

@@ -3,7 +3,6 @@ package brokenhooks
 import (
 	"context"
 
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -34,7 +33,7 @@ var locks = map[string]func(t *trap, m *session.Manager, path string) (lock, err
 	},
 	"configured": func(t *trap, m *session.Manager, path string) (lock, error) {
 		kind := &queue.Kind{Name: "configured", Prefixes: []string{"custom-"}}
-		queueplumbing.Configure(kind, queueplumbing.Configuration[queue.Node, queue.Policy]{Config: []byte("x"), Policy: t.configured})
+		kind.Configuration = &queue.Configuration{Config: []byte("x"), Policy: t.configured}
 		return newCustom(m, path, kind)
 	},
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/turnstile-go/turnstile/internal/queueplumbing"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -142,10 +141,10 @@ func (t *trap) policy(queue.Node) queue.Policy {
 	}
 }
 
-func (t *trap) configured(n queue.Node, config queueplumbing.Config) (queue.Policy, queueplumbing.Tightening, error) {
+func (t *trap) configured(n queue.Node, config queue.Config) (queue.Policy, queue.Tightening, error) {
 	if len(config.Data) == 0 {
 		t.unconfigured.Store(true)
 	}
 	t.call("Configured")
-	return t.policy(n), queueplumbing.Tightening{}, nil
+	return t.policy(n), queue.Tightening{}, nil
 }

@@ -1,0 +1,45 @@
+package callout
+
+import (
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// Guarded calls a function of the user, and reports whether it has returned. A panic goes on in the caller.
+func Guarded[T any](f func() T) (v T, returned bool) {
+	bad := apart(func(f func()) { go f() }, func() { v = f() })
+	if bad != nil && bad.panicked != nil {
+		panic(bad.panicked)
+	}
+	return v, bad == nil
+}
+
+// guardedRetry returns a function that makes guarded BackOffs. If users, or one of its values, panics or ends
+// its goroutine, the default wait takes its place.
+func (u *userCalls) guardedRetry(users, defaults func() backoff.BackOff) func() backoff.BackOff {
+	return func() backoff.BackOff {
+		var b backoff.BackOff
+		if u.call("WithRetry", func() { b = users() }) && b != nil {
+			return &guardedBackOff{calls: u, users: b, spare: defaults()}
+		}
+		return defaults()
+	}
+}
+
+type guardedBackOff struct {
+	calls        *userCalls
+	users, spare backoff.BackOff
+}
+
+func (b *guardedBackOff) NextBackOff() (d time.Duration) {
+	if b.calls.call("NextBackOff", func() { d = b.users.NextBackOff() }) {
+		return d
+	}
+	return b.spare.NextBackOff()
+}
+
+func (b *guardedBackOff) Reset() {
+	b.calls.call("Reset of a BackOff", b.users.Reset)
+	b.spare.Reset()
+}

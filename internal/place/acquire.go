@@ -1,0 +1,213 @@
+package place
+
+import (
+	"context"
+	"errors"
+
+	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/rounds"
+)
+
+// Acquire waits until the contender may go, and returns the lease. It is all steps of Begin.
+func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
+	return q.Begin(ctx, r).Finish()
+}
+
+// TryAcquire is Acquire without the wait for other contenders. It returns ErrBusy in its place.
+func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
+	return q.acquisition(ctx, &r, &entry{try: true}).Finish()
+}
+
+// Begin returns the acquisition that Acquire makes. Nothing is sent before the first Next.
+func (q *Queue) Begin(ctx context.Context, r Request) *Acquisition {
+	return q.acquisition(ctx, &r, &entry{})
+}
+
+// Acquisition is the way to a lease: one attempt after another, until one is granted or fails for good. It
+// gets the lease in steps, for callers that want to wait on as little stack as possible: a goroutine keeps
+// all the stack that it has used, but for what lies above its frames when memory is collected. Finish has the
+// loop.
+//
+// One goroutine uses it. It must go on until Next returns waits as false.
+type Acquisition struct {
+	*call
+	r      *Request
+	how    entry        // of the next attempt
+	pace   *rounds.Pace // of the attempts; nil before the second
+	stands *attempt     // has entered already, and goes on; nil if the next attempt is a new one
+}
+
+// acquisition returns an acquisition that has not begun.
+func (q *Queue) acquisition(ctx context.Context, r *Request, how *entry) *Acquisition {
+	return newCall(ctx, q).acquisition(r, how)
+}
+
+// acquisition returns the acquisition of a call. It sets the data of r, so r may not be used by another.
+func (c *call) acquisition(r *Request, how *entry) *Acquisition {
+	return &Acquisition{call: c, r: r, how: *how}
+}
+
+// with makes the acquisition go on with an attempt that stands. a may be nil.
+func (g *Acquisition) with(a *attempt) *Acquisition {
+	if g.stands = a; a != nil {
+		a.entry = g.how
+	}
+	return g
+}
+
+// Finish is all steps of the acquisition.
+func (g *Acquisition) Finish() (*Lease, error) {
+	for {
+		l, waits, err := g.Next()
+		if !waits {
+			return l, err
+		}
+		g.Wait()
+	}
+}
+
+// Next does what is to be done. With waits as false it returns what Acquire of a Queue would. With waits as
+// true it has nothing to do until Wait returns.
+func (g *Acquisition) Next() (l *Lease, waits bool, err error) {
+	if !g.open {
+		if err := g.r.complete(); err != nil {
+			return nil, false, err
+		}
+		if err := g.begin(g.r, g.how.try); err != nil {
+			return nil, false, err
+		}
+	}
+	defer func() {
+		if !waits {
+			g.cut()
+		}
+	}()
+	a, err := g.attempts()
+	switch {
+	case errors.Is(err, errAhead):
+		return nil, true, nil
+	case err == nil:
+		l = a.hold(g.ctx)
+	}
+	l, err = g.conclude(l, err)
+	return l, false, err
+}
+
+// Wait waits for others, or until the ctx of the acquisition ends.
+func (g *Acquisition) Wait() { g.stands.block(g.ctx) }
+
+// granted returns the attempt that is granted, once there is one.
+func (g *Acquisition) granted() (*attempt, error) {
+	for {
+		a, err := g.attempts()
+		if !errors.Is(err, errAhead) {
+			return a, err
+		}
+		g.Wait()
+	}
+}
+
+// hold begins the hold of an attempt that was granted.
+func (a *attempt) hold(ctx context.Context) *Lease {
+	t := newTurn(ctx, a, nil)
+	t.guard()
+	return t.begin(ctx)
+}
+
+// attempts makes one attempt after another, until one is granted or fails for good. With errAhead the last
+// one stands, and the next call goes on with it.
+func (g *Acquisition) attempts() (*attempt, error) {
+	var outdated *attempt // the last attempt, if its place is to be renewed
+	defer func() {
+		if outdated != nil { // the user's backoff has ended the wait
+			outdated.leave(g.ctx, g.ctx.Err())
+		}
+	}()
+	for {
+		if g.r.Data == nil && g.stands == nil { // no hook must run before the attempt that stands does
+			g.r.Data = g.r.describe(g.ctx, g.q.hooks()).encode()
+		}
+		g.how.renews, outdated = outdated, nil
+		a, err := g.attempt()
+		if err != nil {
+			return nil, err
+		}
+		err = a.run(g.ctx)
+		g.result.Position = a.position
+		if err == nil {
+			return a, nil
+		}
+		switch g.how.after(err) {
+		case stand:
+			g.stands = a
+			return a, err
+		case giveUp:
+			return nil, a.explain(g.ctx, err)
+		case renewPlace:
+			outdated, g.how.placed = a, nil
+		case enterAgain:
+		case enterAfterLoss:
+			traceRetry(g.ctx, g.q.hooks(), opAcquire, g.result.Attempts, err)
+		}
+		if g.pace == nil {
+			g.pace = g.q.newPace()
+		}
+		// If the session has ended, waiting for the next one is enough.
+		if err := g.pace.Wait(g.ctx, a.s.Done()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// attempt returns the next attempt to run: a new one, or the one that stands in the queue already.
+func (g *Acquisition) attempt() (*attempt, error) {
+	if a := g.stands; a != nil {
+		g.stands = nil
+		return a, nil
+	}
+	s, err := g.q.sessionFor(g.ctx, &g.how)
+	if err != nil {
+		return nil, err
+	}
+	g.q.yield(s, g.r)
+	g.result.Attempts++
+	return newAttempt(g.q, s, g.r, &g.how), nil
+}
+
+// afterwards is what follows an attempt that was not granted.
+type afterwards int
+
+const (
+	giveUp         afterwards = iota
+	renewPlace                // the attempt stands, and another takes its place
+	stand                     // the attempt stands, for the caller
+	enterAgain                // at the end of the queue
+	enterAfterLoss            // the same, because the node or the session was lost
+)
+
+// after says what follows an attempt that failed with err.
+func (e *entry) after(err error) afterwards {
+	switch {
+	case errors.Is(err, errAhead):
+		return stand
+	case errors.Is(err, errOutdated):
+		return renewPlace
+	case errors.Is(err, errDeleted):
+		return enterAfterLoss
+	case errors.Is(err, core.ErrLost) && e.beside == nil:
+		return enterAfterLoss
+	}
+	return giveUp
+}
+
+// sessionFor returns the session for an attempt: that of the other lease or attempt if it shares
+// or renews a place, otherwise the live one.
+func (q *Queue) sessionFor(ctx context.Context, how *entry) (*core.Session, error) {
+	switch {
+	case how.beside != nil:
+		return how.beside.t.s, how.beside.Err()
+	case how.renews != nil:
+		return how.renews.s, nil
+	}
+	return q.m.Session(ctx)
+}

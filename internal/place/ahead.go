@@ -1,0 +1,271 @@
+package place
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/kinds"
+)
+
+// view is what a waiting attempt knows of the contenders ahead of it. If the wait ends by its
+// context, the error says who they are. That takes no request: the watches tell which of the
+// nodes still stand. A view does not change. Any goroutine may read it.
+type view struct {
+	me      *kinds.Node
+	targets []blocker     // the nodes that are watched
+	watches []*core.Watch // on the targets; nil for a node that is gone
+	beyond  int           // nodes ahead that are not watched; some may have left since the listing
+	head    int           // so many targets are the first contenders of the queue
+	limit   int           // leases of the semaphore; 0 for other locks
+	session int64         // our own
+	counted bool          // the limit was never higher, so all holders go by it
+	unfair  bool
+
+	// A reading of the ensemble's clock: our node was created at a time that its stat tells, and we knew
+	// it at known. There is no such reading without a watch on our own node, or before it was asked for.
+	own   *core.Watch
+	known time.Time
+}
+
+// show keeps what the attempt knows now, for the error of a wait that ends by its context.
+func (a *attempt) show(v *view) {
+	a.giveBack(v)
+	a.view = v
+	if a.entry.view != nil {
+		a.entry.view.Store(v)
+	}
+}
+
+// viewOf returns the view of an attempt of a fair kind that begins to wait.
+func (a *attempt) viewOf(targets []blocker, watches []*core.Watch, ahead *tail) *view {
+	v := &view{
+		me: &a.node, targets: targets, watches: watches, beyond: ahead.beyond, head: ahead.head(), session: a.s.ID(),
+		counted: a.policy.Tightened == 0, own: a.own, known: a.entered,
+	}
+	if a.node.Prefix == kinds.PrefixLease {
+		v.limit = a.policy.Slack + a.node.Weight
+	}
+	return v
+}
+
+// watchOn returns the watch on our own node or on a target, or nil if there is none. v may be nil.
+func (v *view) watchOn(name string) *core.Watch {
+	switch {
+	case v == nil:
+		return nil
+	case name == v.me.Name:
+		return v.own
+	}
+	if i := v.target(name); i >= 0 {
+		return v.watches[i]
+	}
+	return nil
+}
+
+// target returns the index of the target with a name, or -1 if there is none.
+func (v *view) target(name string) int {
+	return slices.IndexFunc(v.targets, func(b blocker) bool { return b.node.Name == name })
+}
+
+// explain adds to the error of an attempt that ended by its context why it had to wait.
+func (a *attempt) explain(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+		return err
+	}
+	reason := a.q.why(a.view, time.Now())
+	if reason == "" && a.r.Kind.Unfair && a.claim == nil {
+		reason = "behind another goroutine of this process"
+	}
+	return because(err, reason)
+}
+
+// because adds the reason for a wait to the error that ended it. The reason can be "".
+func because(err error, reason string) error {
+	if reason == "" {
+		return err
+	}
+	return fmt.Errorf("%w (%s)", err, reason)
+}
+
+// why returns the reason for which an attempt has to wait, or "" if it is not known.
+func (q *Queue) why(v *view, now time.Time) string {
+	if q.m.State() != hooks.Connected {
+		if failure := q.m.Failure(); failure != nil {
+			return fmt.Sprintf("not connected: %v", failure)
+		}
+		return "not connected"
+	}
+	silence, text := q.m.Silence(), ""
+	if v != nil {
+		text = v.text(now)
+	}
+	switch {
+	case silence == nil:
+		return text
+	case text == "":
+		return silence.Error()
+	}
+	return silence.Error() + "; " + text
+}
+
+// named returns the target that text names, and how many targets stand. It returns -1 if none does.
+//
+// That is the holder if it is known: the first contender of the queue. Otherwise it is the nearest node
+// ahead.
+func (v *view) named() (target, count int) {
+	first, nearest := -1, -1
+	for i, w := range v.watches {
+		if stands(w) {
+			if first < 0 {
+				first = i
+			}
+			nearest = i
+			count++
+		}
+	}
+	if v.holds(first) {
+		return first, count
+	}
+	return nearest, count
+}
+
+// holds reports whether a target is known to be the first contender of the queue if it stands. It returns false for -1.
+func (v *view) holds(target int) bool {
+	return target >= 0 && (target < v.head || v.targets[target].owner(v.watches[target]) == core.OwnerFirst)
+}
+
+// unwatched returns how many nodes ahead are not watched, at most.
+func (v *view) unwatched() int {
+	for i, w := range v.watches {
+		if v.targets[i].owner(w) == core.OwnerFirst {
+			return 0
+		}
+	}
+	return v.beyond
+}
+
+// tells reports whether it is known who the target is that text names.
+func (v *view) tells() bool {
+	i, _ := v.named()
+	return i < 0 || v.watches[i].Answered()
+}
+
+// text says who is ahead, or returns "" if no node stands as far as is known.
+func (v *view) text(now time.Time) string {
+	i, count := v.named()
+	if i < 0 {
+		return ""
+	}
+	how := "behind "
+	switch {
+	case v.holds(i):
+		how = "held by "
+	case compareNodes(v.targets[i].node, *v.me) > 0: // see renew.go
+		how = "waiting for "
+	}
+	out := v.leases() + how + v.describe(i, now)
+	switch more := v.unwatched() + count - 1; {
+	case v.unwatched() > 0:
+		return fmt.Sprintf("%s; up to %d more ahead", out, more)
+	case more > 0:
+		return fmt.Sprintf("%s; %d more ahead", out, more)
+	}
+	return out
+}
+
+// leases says how many leases of a semaphore are taken, as far as is known.
+func (v *view) leases() string {
+	switch {
+	case v.limit < 2:
+		return ""
+	case v.beyond > 0 || v.head < len(v.targets) || !v.counted:
+		return fmt.Sprintf("limit of %d leases; ", v.limit)
+	}
+	taken := 0
+	for i, w := range v.watches {
+		if stands(w) {
+			if add(taken, v.targets[i].weight) > v.limit {
+				break
+			}
+			taken += v.targets[i].weight
+		}
+	}
+	return fmt.Sprintf("%d of %d leases taken; ", taken, v.limit)
+}
+
+// describe says who the contender of a target is, and how old its node is, or only which node it is if that is
+// all that is known. The age includes the time for which the contender was waiting itself, except for
+// an unfair lock, which has no queue.
+func (v *view) describe(target int, now time.Time) string {
+	data, stat := known(v.watches[target])
+	if stat == nil {
+		return shortName(v.targets[target].node)
+	}
+	out := v.who(v.targets[target].node, data, stat)
+	if v.unfair {
+		return out + " for " + short(v.age(stat, now))
+	}
+	return out + ", in the queue for " + short(v.age(stat, now))
+}
+
+// short returns the part of the node's name that people can read.
+func shortName(n kinds.Node) string { return fmt.Sprintf("%s%010d", n.Prefix, n.Sequence) }
+
+// who says who a contender is.
+func (v *view) who(n kinds.Node, data []byte, stat *zk.Stat) string {
+	who := whoIs(data)
+	name := shortName(n)
+	switch {
+	case stat.EphemeralOwner == v.session:
+		name = "this process"
+	case who.ID != "":
+		name = quoted(who.ID)
+	}
+	if who.Label != "" {
+		name += ", " + strconv.Quote(who.Label)
+	}
+	if string(data) == kinds.RevokeMessage {
+		name += ", which was asked to release it"
+	}
+	if isOrphan(stat) {
+		name += ", whose node has no session and stays until it is deleted"
+	}
+	return name
+}
+
+// age returns how old a node is by the ensemble's clock, which can differ from ours.
+func (v *view) age(stat *zk.Stat, now time.Time) time.Duration {
+	if _, own := known(v.own); own != nil && !v.known.IsZero() {
+		now = time.UnixMilli(own.Ctime).Add(now.Sub(v.known))
+	}
+	return max(0, now.Sub(time.UnixMilli(stat.Ctime)))
+}
+
+// quoted returns an ID as it is if it is a word such as host/pid or an address, otherwise in
+// quotation marks.
+func quoted(id string) string {
+	odd := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@+", r)
+	}
+	if strings.ContainsFunc(id, odd) {
+		return strconv.Quote(id)
+	}
+	return id
+}
+
+// short returns a duration in seconds, or in milliseconds if it is below one second.
+func short(d time.Duration) string {
+	if d >= time.Second {
+		return d.Truncate(time.Second).String()
+	}
+	return d.Truncate(time.Millisecond).String()
+}

@@ -1,0 +1,77 @@
+package place
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/turnstile-go/turnstile/hooks"
+)
+
+// call is what lies between the two calls of the Acquire hook.
+type call struct {
+	q      *Queue
+	ctx    context.Context // of the caller, and once the call is open, of the hook
+	end    func(hooks.AcquireResult)
+	result hooks.AcquireResult
+	open   bool // the hook was called, and end was not
+}
+
+// newCall returns a call that is not open.
+func newCall(ctx context.Context, q *Queue) *call {
+	return &call{q: q, ctx: ctx, result: hooks.AcquireResult{Position: -1}}
+}
+
+// begin calls the Acquire hook, unless ctx has ended. The caller calls conclude,
+// and cut in any case.
+func (c *call) begin(r *Request, try bool) error {
+	if err := c.ctx.Err(); err != nil {
+		return fmt.Errorf("acquire %s: %w", c.q.dir, err)
+	}
+	c.ctx, c.end = traceAcquire(c.ctx, c.q.hooks(), hooks.AcquireInfo{
+		Kind: r.Kind.Name, Chroot: c.q.m.Chroot(), Path: c.q.dir, Try: try,
+		Weight: r.Weight, Local: r.handedOn,
+	})
+	c.open = true
+	return nil
+}
+
+// conclude tells the hook how the acquisition has ended, and returns what the caller gets. It does nothing
+// if the call is not open.
+func (c *call) conclude(l *Lease, err error) (*Lease, error) {
+	if !c.open {
+		return l, err
+	}
+	switch {
+	case errors.Is(err, ErrBusy):
+		c.result.Busy = true
+	case err != nil:
+		c.result.Err = err
+	}
+	c.open = false
+	c.end(c.result)
+	if err != nil {
+		return nil, fmt.Errorf("acquire %s: %w", c.q.dir, withCause(c.ctx, err))
+	}
+	return l, nil
+}
+
+// withCause adds to the text of an error, which says that ctx has ended, the cause that the caller has given
+// (context.WithCancelCause). The error does not match the cause: that may be the loss of another lock.
+func withCause(ctx context.Context, err error) error {
+	ended, cause := ctx.Err(), context.Cause(ctx)
+	if ended == nil || !errors.Is(err, ended) || errors.Is(err, cause) { // without one of its own, the cause is ended
+		return err
+	}
+	return fmt.Errorf("%w: %v", err, cause) //nolint:errorlint // see above
+}
+
+// cut tells the hook that the acquisition was cut short, by a policy that has panicked or has ended the
+// goroutine. It does nothing after conclude.
+func (c *call) cut() {
+	if c.open {
+		c.open = false
+		c.result.Err = errCut
+		c.end(c.result)
+	}
+}

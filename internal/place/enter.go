@@ -1,0 +1,305 @@
+package place
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/kinds"
+)
+
+// entrants are attempts that enter the queue at once. There is one, or there are several of one
+// session that have directories of their own. Then one transaction creates the nodes of all.
+type entrants []entrant
+
+// entrant is an attempt with the context of its acquisition.
+type entrant struct {
+	*attempt
+	ctx context.Context
+}
+
+// errPartly says that the reply to a transaction was lost, and that some of its nodes are there and
+// others are not. The others were deleted, or the transaction was carried out between two looks.
+var errPartly = errors.New("some of the nodes of one transaction are gone")
+
+// enter creates the nodes. After that each attempt has a listing that was made after its node, or
+// the reason why it has none. An error says that no attempt has entered. All of them have to leave.
+//
+// The create and the listings are sent together. It does not matter which of them the server
+// handles first, since a listing counts only if it shows the node.
+func (all entrants) enter(ctx context.Context) (err error) {
+	first := all[0]
+	room, end, err := all.reserve(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil || len(all) == 1 && first.failed != nil { // of several, others are taken before that one leaves
+			for _, a := range all {
+				a.leaving() // before the end of the room, so that it is on its way at all times
+			}
+		}
+		end()
+	}()
+	for tries := 1; ; tries++ {
+		if err := all.send(ctx, room); err != nil {
+			return err
+		}
+		_, err := first.creation.Result()
+		switch {
+		case err == nil:
+			for i, err := range all.each(entrant.arrive) {
+				all[i].failed = err
+			}
+			return nil
+		case errors.Is(err, zk.ErrNoNode) && first.entry.renews != nil:
+			return errDeleted // the node that was to be replaced
+		case errors.Is(err, zk.ErrNoNode):
+			// A directory is missing. It can vanish at any moment while it is empty.
+			if err := all.makeParents(); err != nil {
+				return err
+			}
+		case errors.Is(err, zk.ErrConnectionClosed):
+			if found, err := all.lookup(ctx); found || err != nil {
+				return err
+			}
+			if errors.Is(err, core.ErrTooLong) {
+				return err // the next try would break the connection again
+			}
+			traceRetry(ctx, first.q.hooks(), "create", tries, err)
+		default:
+			return err
+		}
+		if err := first.slow(ctx, false); err != nil {
+			return err
+		}
+	}
+}
+
+// each calls f for all attempts at the same time, and returns the errors.
+func (all entrants) each(f func(entrant) error) []error {
+	errs := make([]error, len(all))
+	var g sync.WaitGroup
+	defer g.Wait()
+	for i, one := range all[1:] {
+		g.Go(func() { errs[i+1] = f(one) })
+	}
+	errs[0] = f(all[0])
+	return errs
+}
+
+// send sends the create of the nodes and the listings together, and waits for the answers to all of
+// them. The answer to the create is in the creation of each attempt.
+func (all entrants) send(ctx context.Context, room *core.Reservation) error {
+	if err := all.startCreate(ctx, room); err != nil {
+		return err
+	}
+	began := time.Now()
+	all.each(func(a entrant) error {
+		a.names, a.unlisted = a.survey(a.ctx)
+		return nil
+	})
+	first := all[0]
+	if err := first.until(ctx, first.creation.Done()); err != nil {
+		return err
+	}
+	for _, a := range all {
+		a.entering = time.Since(began)
+	}
+	if first.entry.placed != nil {
+		first.entry.placed()
+	}
+	return nil
+}
+
+// startCreate sends the create of the nodes, or the renewal of a place.
+func (all entrants) startCreate(ctx context.Context, room *core.Reservation) error {
+	var ops []any
+	first := all[0]
+	switch {
+	case first.entry.beside != nil:
+		if err := first.askPlace(ctx); err != nil {
+			return err
+		}
+	case first.entry.renews != nil:
+		ops = append(ops, &zk.DeleteRequest{Path: first.entry.renews.path, Version: -1})
+	}
+	if len(all) == 1 && ops == nil {
+		name, mode := first.newName()
+		c, err := first.s.StartCreate(ctx, room, path.Join(first.q.dir, name), first.r.Data, mode)
+		if err == nil {
+			first.sent(c)
+		}
+		return err
+	}
+	before := len(ops)
+	for _, a := range all {
+		name, mode := a.newName()
+		ops = append(ops, &zk.CreateRequest{Path: path.Join(a.q.dir, name), Data: a.r.Data, Flags: mode.Flags()})
+	}
+	t, err := first.s.StartMulti(ctx, room, ops...)
+	if err != nil {
+		return err
+	}
+	for i, a := range all {
+		a.sent(t.Creation(before + i))
+	}
+	return nil
+}
+
+// sent takes note of a create that was sent.
+func (a *attempt) sent(c *core.Creation) {
+	if a.creation == nil {
+		a.after = c.After()
+		if old := a.entry.renews; old != nil {
+			a.after = max(a.after, old.config.Changed)
+		}
+	}
+	a.creation = c
+	if a.entry.sent != nil {
+		a.entry.sent(c.Leave)
+	}
+}
+
+// arrive follows when the create has succeeded. It sees to it that the listing shows the node.
+func (a entrant) arrive() (err error) {
+	made, _ := a.creation.Result()
+	if err := a.found(made); err != nil {
+		return err
+	}
+	a.creation = nil // so that it can be freed
+	if a.unlisted == nil && slices.Contains(a.names, a.node.Name) {
+		return nil
+	}
+	a.names, err = a.list(a.ctx)
+	return err
+}
+
+// makeParents makes the directories that are missing by the listings. If there are none, one has
+// vanished just now and come again, or a server lags behind: then it makes all.
+func (all entrants) makeParents() error {
+	missing := slices.DeleteFunc(slices.Clone(all), func(a entrant) bool { return a.unlisted == nil })
+	if len(missing) == 0 {
+		missing = all
+	}
+	return cmp.Or(missing.each(func(a entrant) error {
+		return a.s.MakeParents(a.ctx, a.q.dir)
+	})...)
+}
+
+// newName returns the name to create, and the mode of the create. A node that shares or renews a
+// place has the sequence number of that place. Otherwise the server gives the number.
+func (a *attempt) newName() (string, core.CreateMode) {
+	name := kinds.NodeName(a.id, a.r.Prefix, a.r.Weight, a.entry.lazy)
+	var other *ownNode
+	switch {
+	case a.entry.beside != nil:
+		other = a.entry.beside.t.ownNode
+	case a.entry.renews != nil:
+		other = a.entry.renews.ownNode
+	default:
+		return name, core.EphemeralSequential
+	}
+	return fmt.Sprintf("%s%010d", name, other.node.Sequence), core.Ephemeral
+}
+
+// lookup finds out whether a create whose reply was lost has made the nodes. If it has, each
+// attempt has its node and a listing. Of several nodes with its id, an attempt takes the first.
+//
+// The server first catches up with the leader. The session is still the same, and the servers close
+// the lost connection when they accept the new one. So a node that is not there will hardly
+// come. (If one server has read the create and is slow to apply it, decide removes the node.)
+//
+// CreateProtectedEphemeralSequential of go-zookeeper is no substitute: it does not sync, it goes on
+// in a new session while the old session's node may still stand, and it panics at a child named
+// _c_x.
+func (all entrants) lookup(ctx context.Context) (found bool, err error) {
+	for _, a := range all {
+		a.doubt = true
+	}
+	first := all[0]
+	if err := first.s.SharedSync(ctx, first.q.dir, first.creation.Syncs()); err != nil {
+		return false, err
+	}
+	if err := cmp.Or(all.each(entrant.seek)...); err != nil {
+		return false, err
+	}
+	n := 0
+	for _, a := range all {
+		if a.node.Name != "" {
+			n++
+		}
+	}
+	if n > 0 && n < len(all) {
+		return false, errPartly
+	}
+	if n == 0 {
+		for _, a := range all {
+			a.creation.Resolve("")
+		}
+	}
+	return n > 0, nil
+}
+
+// seek looks for the node in a listing.
+func (a entrant) seek() (err error) {
+	a.names, err = a.survey(a.ctx)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, n := range parseNodes(a.names, a.r.Kind.Prefixes...) {
+		switch {
+		case n.ID != a.id:
+		case a.node.Name == "":
+			made := path.Join(a.q.dir, n.Name)
+			a.creation.Resolve(made)
+			if a.failed = a.found(made); a.failed != nil {
+				return nil
+			}
+		default:
+			a.isTwin(a.ctx, n)
+		}
+	}
+	return nil
+}
+
+// found takes note of the path of our node.
+func (a *attempt) found(made string) error {
+	name := path.Base(made)
+	n, ok := kinds.ParseNode(name, a.r.Kind.Prefixes...)
+	if !ok {
+		return fmt.Errorf("the server created %q when asked for %q", name, kinds.NodeName(a.id, a.r.Prefix, a.r.Weight, a.entry.lazy))
+	}
+	a.node, a.path, a.entered = n, made, time.Now()
+	if n.ID == a.id {
+		a.id = n.ID // the same text, which the name holds already
+	}
+	if n.Sequence < 0 || n.Sequence == math.MaxInt32 {
+		// The next numbers are the same again, or below all others.
+		return fmt.Errorf("%w: it gave %d", ErrSequence, n.Sequence)
+	}
+	return nil
+}
+
+// isTwin reports whether n is a second node of ours, made by a create whose reply was lost. It
+// has the twin removed: it must block neither this contender nor those behind it.
+func (a *attempt) isTwin(ctx context.Context, n kinds.Node) bool {
+	if n.ID != a.id || n.Name == a.node.Name {
+		return false
+	}
+	twin := path.Join(a.q.dir, n.Name)
+	a.s.Adopt(nil, twin)
+	a.s.Remove(ctx, twin)
+	return true
+}

@@ -1,0 +1,31 @@
+package place
+
+import "errors"
+
+// The errors of package queue, which says what they mean.
+var (
+	ErrBusy           = errors.New("lock is busy")
+	ErrReleased       = errors.New("lease released")
+	ErrReleasePending = errors.New("release not yet confirmed")
+	ErrConflict       = errors.New("another kind of lock, or another configuration, at this path")
+	ErrSequence       = errors.New("sequence counter of the lock's directory is used up")
+)
+
+var (
+	// errDeleted is the cause of a loss: the node was deleted, and not by its session.
+	errDeleted error = deletedError{}
+
+	// errCut says that a function of the user, such as a policy, has panicked, or has ended the goroutine
+	// with runtime.Goexit.
+	errCut = errors.New("cut short by a panic, or by the end of the goroutine")
+
+	// errReconfigured says that the configuration has changed since the last listing.
+	errReconfigured = errors.New("configuration changed")
+)
+
+type deletedError struct{}
+
+func (deletedError) Error() string { return "its node was deleted" }
+
+// ErrorType is for telemetry.
+func (deletedError) ErrorType() string { return "node_deleted" }

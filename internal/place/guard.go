@@ -1,0 +1,287 @@
+package place
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/kinds"
+)
+
+// A turn ends when its session ends or its node is deleted. No goroutine waits for that: the
+// session and the watch on the node call back.
+
+// watchAfter is how long an uncontended turn goes without a watch on its node, and one that has waited for a short
+// time without the data of its node. Either costs a request, and most locks are held for less. Until the watch is
+// set, the holder does not notice that the node was deleted. It is set earlier when the token is asked for, when the lock is handed
+// over, and when the holder wants to be told that it is asked to give the lock up.
+const watchAfter = 5 * time.Millisecond
+
+// guard starts to guard the turn, until it ends.
+func (t *turn) guard() {
+	t.guardSession()
+	if t.tenure != nil {
+		t.guardChildren(t.tenure.watch)
+	}
+	own := t.own
+	if own == nil {
+		t.delayWatch()
+		if t.r.Revoked != nil {
+			t.hurry()
+		}
+		return
+	}
+	data, stat := known(own)
+	if stat != nil {
+		t.learn(own, stat.Czxid)
+		t.heed(data)
+	}
+	t.guardNode(own, stat == nil)
+}
+
+// guardSession has the end of the session end the turn. It is in held from now on, unless it is over.
+func (t *turn) guardSession() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cause == nil {
+		held.add(t)
+	}
+}
+
+// The next three functions hold t.mu while they start a callback, so that the callback, which can
+// run at once, finds the function that stops it. None starts one after conclude.
+
+// guardChildren tells the Local when the watch on the children ends: another contender may have come. w is
+// nil if there is no watch.
+func (t *turn) guardChildren(w *core.Watch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w != nil && t.cause == nil {
+		t.stopChildren = w.AtEvent(func() {
+			t.s.InTurn(func() { t.local.intrude(t, w) })
+		})
+	}
+}
+
+// delayWatch sets the first watch on the node after watchAfter.
+func (t *turn) delayWatch() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cause == nil {
+		delay := time.AfterFunc(watchAfter, t.watchOwn)
+		t.delay = delay
+		t.stopNode = func() { delay.Stop() }
+	}
+}
+
+// guardNode ends the turn when the watch says that the node was deleted. When the watch ends
+// otherwise, it sets a new one.
+//
+// If the watch is bare, it was set without asking for the node's data, and guardNode asks after watchAfter. Until then
+// the token is not known, nor whether we may read the node: servers do not tell a client that may not of its deletion.
+func (t *turn) guardNode(own *core.Watch, bare bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cause != nil {
+		return
+	}
+	set := time.Now()
+	mine := &listening{bare}
+	t.listening, t.delay = mine, nil
+	if bare {
+		t.delay = time.AfterFunc(watchAfter, t.hurry)
+	}
+	after := func() {
+		if !t.heard(mine) {
+			return
+		}
+		t.rounds().Rested(time.Since(set))
+		if own.Event() == core.WatchDeleted {
+			t.loseNode()
+			return
+		}
+		ctx := t.during(&t.stopNode)
+		if t.rounds().Wait(ctx, nil) == nil {
+			t.setOwn(ctx)
+		}
+	}
+	ended := func() {
+		// The end of a connection ends kept places, so there is no watch to be set again. There may be thousands.
+		if own.Event() == core.WatchBroken && t.local != nil {
+			t.local.giveUpKept(t, false)
+		}
+		if t.ended() == nil {
+			go after()
+		}
+	}
+	t.stopNode = own.AtEvent(func() { t.s.InTurn(ended) })
+}
+
+// conclude ends the turn, and stops guarding it. It reports whether this was the first call.
+func (t *turn) conclude(cause error) (first bool) {
+	t.mu.Lock()
+	if first = t.cause == nil; first {
+		t.cause = cause
+	}
+	stops := []func(){t.stopNode, t.stopChildren}
+	t.stopNode, t.stopChildren = nil, nil
+	if t.delay != nil {
+		t.delay.Stop()
+	}
+	t.mu.Unlock()
+	for _, stop := range stops {
+		if stop != nil {
+			stop()
+		}
+	}
+	return first
+}
+
+// listening is the time from when guardNode has a watch until the watch ends, or until hurry asks for the node's data.
+type listening struct{ bare bool }
+
+// heard ends l, and reports whether it had not ended yet.
+func (t *turn) heard(l *listening) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.endLocked(l)
+}
+
+func (t *turn) endLocked(l *listening) bool {
+	if t.listening != l {
+		return false
+	}
+	t.listening = nil
+	if t.delay != nil {
+		t.delay.Stop()
+		t.delay = nil
+	}
+	return true
+}
+
+// hurry does at once what delayWatch or guardNode does after watchAfter: it sets the first watch on the node, or asks
+// for its data.
+func (t *turn) hurry() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch l := t.listening; {
+	case t.cause != nil:
+		return
+	case l == nil:
+		if t.delay == nil || !t.delay.Stop() {
+			return
+		}
+	case !l.bare:
+		return
+	default:
+		t.endLocked(l)
+		t.stopNode()
+	}
+	go t.watchOwn()
+}
+
+// watchOwn sets a watch on the node, until one is set, the turn has ended or the server refuses.
+// The guard makes one call at a time.
+func (t *turn) watchOwn() { t.setOwn(t.during(&t.stopNode)) }
+
+// during returns a context for requests that the turn waits for. Only the end of the turn ends it, and
+// finds in stop how. A turn has no such context of its own: a context that somebody has waited for keeps
+// its channel until it is freed.
+func (t *turn) during(stop *func()) context.Context {
+	ctx, cancel := context.WithCancelCause(t.ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cause != nil {
+		cancel(t.cause)
+	} else {
+		*stop = func() { cancel(t.ended()) }
+	}
+	return ctx
+}
+
+func (t *turn) setOwn(ctx context.Context) {
+	for t.ended() == nil {
+		data, stat, w, err := t.s.Watch(ctx, t.path)
+		switch {
+		case err == nil && stat.EphemeralOwner != t.s.ID():
+			t.loseNode() // an unfair lock's node was deleted, and another session has made it anew
+			return
+		case err == nil:
+			t.learn(w, stat.Czxid)
+			t.heed(data)
+			t.guardNode(w, false)
+			return
+		case t.ended() != nil:
+			return
+		case errors.Is(err, zk.ErrNoNode):
+			t.loseNode()
+			return
+		case t.s.Err() != nil:
+			t.lose(t.s.Err())
+			return
+		case !core.Uncertain(err):
+			t.learnRefusal(err)
+			return
+		}
+		// The reply was lost, and the user's backoff has stopped the request's retries. That
+		// must not end the guard.
+		_ = t.rounds().Wait(ctx, nil)
+	}
+}
+
+// rounds returns the pace of watchOwn.
+func (t *turn) rounds() *rounds.Pace {
+	if t.pace == nil {
+		t.pace = t.q.newPace()
+	}
+	return t.pace
+}
+
+// learn takes note of a watch on the node. The first one tells the token. Only guard and
+// watchOwn call it.
+func (t *turn) learn(own *core.Watch, czxid int64) {
+	t.mu.Lock()
+	t.own = own
+	t.mu.Unlock()
+	t.setToken(czxid, nil)
+}
+
+// learnRefusal takes note that the server refuses to tell about the node. Only watchOwn calls it.
+func (t *turn) learnRefusal(err error) {
+	t.mu.Lock()
+	t.own = nil
+	t.mu.Unlock()
+	t.setToken(0, err)
+}
+
+func (t *turn) setToken(czxid int64, err error) {
+	if !t.known.Has() { // it does not change any more
+		t.token, t.tokenErr = czxid, err
+		t.known.Tell()
+	}
+}
+
+// heed calls Revoked, once in a turn, if the node's data asks the holder to give the lock up. The
+// lock is not handed over after that. Only guard and watchOwn call it.
+func (t *turn) heed(data []byte) {
+	if t.r.Revoked == nil || string(data) != kinds.RevokeMessage || t.ended() != nil {
+		return
+	}
+	if t.local != nil {
+		t.local.bar(t)
+	}
+	t.mu.Lock()
+	again, holders := t.asked, slices.Clone(t.holders)
+	t.asked = true
+	t.mu.Unlock()
+	if again {
+		return
+	}
+	for _, l := range holders { // begin calls Revoked for those that have not begun
+		go t.r.Revoked(l)
+	}
+}

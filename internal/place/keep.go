@@ -1,0 +1,164 @@
+package place
+
+import (
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/news"
+	"github.com/turnstile-go/turnstile/kinds"
+)
+
+// A Local with WithLazyRelease keeps its place in the queue after a release, so that the next
+// acquisition of this process takes no request. One invariant carries that:
+//
+//	A kept place is used again only while a watch on the children is pending that was set, on this
+//	connection, by a listing that shows our node and no contender that has to wait for it.
+//
+// So every contender that comes, of whatever library, ends the use: its node is a child. This file
+// decides. local.go acts.
+
+// maxKeep is the longest time for which a place is kept.
+const maxKeep = time.Minute
+
+// CheckLazy returns an error that matches ErrInvalid if no place can be kept for d, the value of
+// WithLazyRelease.
+func CheckLazy(d time.Duration) error {
+	if d <= 0 || d > maxKeep {
+		return misuse.Invalidf("WithLazyRelease(%v): want more than 0 and at most %v", d, maxKeep)
+	}
+	return nil
+}
+
+// tenure is what a Local knows about the place of its turn. The Local's mu guards it.
+type tenure struct {
+	// watch is on the children of the directory. The listing that set it showed no contender that has
+	// to wait for our node. Without such a watch it is nil, and the place is not kept.
+	watch   *core.Watch
+	since   time.Time     // when the turn began
+	timeout time.Duration // of the session
+	fit     bool          // the place may be kept
+	barred  bool          // a Revoke, or a downgrade: the place is not kept, nor handed over
+	setting bool          // a listing is under way that sets the watch again
+	used    bool          // the place was used again after a release, or shared
+	until   time.Time     // while the place is kept: when that ends
+	leases  int           // those that were granted and not released
+	keptAt  atomic.Int64  // since when nobody holds the node (UnixNano), or 0; for all to read
+
+	// removing tells that the turn is over and the removal of its node has begun. If the session was lost,
+	// nobody tells it. The Local's mu does not guard it. Only a Local waits for it.
+	removing news.News
+}
+
+// newTenure returns the tenure of an attempt that was granted at a time.
+func newTenure(a *attempt, now time.Time) *tenure {
+	k := &tenure{since: now, timeout: a.s.Timeout()}
+	// Near the end of the sequence numbers, the directory has to become empty.
+	k.fit = a.entry.lazy && !a.crowded && a.node.Sequence >= 0 && a.node.Sequence < restartFrom
+	if k.fit {
+		k.watch = a.children
+	}
+	return k
+}
+
+// undisturbed reports whether nobody of another process has come since the listing that set the watch,
+// as far as the server has told. A server stops to tell when it takes the right to read the directory
+// away, and does not say so. So after a session timeout the watch no longer counts.
+func (k *tenure) undisturbed(now time.Time) bool { return k.fresh(now) && k.pending() }
+
+// fresh reports whether the place may be used again if nobody of another process has come.
+func (k *tenure) fresh(now time.Time) bool {
+	return k.fit && !k.barred && now.Sub(k.since) < k.timeout
+}
+
+func (k *tenure) pending() bool { return k.watch != nil && k.watch.Event() == core.WatchPending }
+
+// keep begins to keep the place for d.
+func (k *tenure) keep(now time.Time, d time.Duration) { k.until = now.Add(min(d, k.timeout)) }
+
+// usable reports whether a place that is kept may be used again.
+func (k *tenure) usable(now time.Time) bool {
+	return k.fit && !k.barred && k.pending() && now.Before(k.until)
+}
+
+// habit says whether it is worth while to keep the next place. The Local's mu guards it.
+type habit struct {
+	skip    int // so many of the next places are not kept
+	penalty int // the last value that skip was set to; 0 after a place that was of use
+}
+
+// maxPenalty bounds how many places in a row are not kept.
+const maxPenalty = 64
+
+// next reports whether the next place is worth keeping. It is called once for each place.
+func (h *habit) next() bool {
+	if h.skip > 0 {
+		h.skip--
+		return false
+	}
+	return true
+}
+
+// takenAway takes note that another contender has ended the use of a place that was kept.
+func (h *habit) takenAway(used bool) {
+	if used {
+		*h = habit{}
+		return
+	}
+	h.penalty = min(max(1, 2*h.penalty), maxPenalty)
+	h.skip = h.penalty
+}
+
+// maxCrowd is how many contenders there may be for readers to set the watch on the children again. Each
+// contender that comes or leaves makes each of them list.
+const maxCrowd = 16
+
+// listed is what the last listing of an attempt has shown.
+type listed struct {
+	children *core.Watch // set by the listing; nil if it set none
+	crowded  bool        // others wait for our node
+}
+
+// open reports whether a contender that comes now may share the place of the shared contender: nobody
+// else can have come before it, as far as the server has told.
+func (s *sharedContender) open() bool {
+	last := s.listed.Load()
+	return last == nil || !last.crowded && last.children != nil && last.children.Event() == core.WatchPending
+}
+
+// keepsWaiting reports whether one of the nodes waits for the node me.
+func keepsWaiting(kind *kinds.Kind, me kinds.Node, nodes []kinds.Node) bool {
+	return slices.ContainsFunc(nodes, func(n kinds.Node) bool { return waitsFor(kind, n, me) })
+}
+
+// waitsFor reports whether a node waits for the node me by the rule of its kind.
+func waitsFor(kind *kinds.Kind, n, me kinds.Node) bool {
+	return compareNodes(n, me) > 0 && blocksFor(kind, n, me)
+}
+
+// blocksFor reports whether a node ahead weighs something for a contender of the kind.
+func blocksFor(kind *kinds.Kind, contender, ahead kinds.Node) bool {
+	p, err := ruleOf(kind, contender, kinds.Config{})
+	return err != nil || weightOf(p.Policy, ahead) > 0
+}
+
+// sharedBy reports whether contenders of a request can hold at once, one of them behind the other:
+// readers.
+func (r *Request) sharedBy() bool {
+	ahead := kinds.Node{Prefix: r.Prefix, Weight: r.Weight, Sequence: 1}
+	behind := kinds.Node{Prefix: r.Prefix, Weight: r.Weight, Sequence: 2}
+	return !blocksFor(r.Kind, behind, ahead)
+}
+
+// blocks reports whether the node of this turn is in the way of a new contender for a request.
+func (t *turn) blocks(r *Request) bool {
+	return blocksFor(r.Kind, kinds.Node{Prefix: r.Prefix, Weight: r.Weight, Sequence: math.MaxInt32}, t.node)
+}
+
+// leavingTime is how long a try waits for kept places to leave, if it took so long to enter, which is a
+// round trip: one for the news to reach their owners, and one for the delete and the news of it to
+// come back. The constant is for machines that are busy.
+func leavingTime(entering time.Duration) time.Duration { return 2*entering + 5*time.Millisecond }

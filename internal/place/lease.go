@@ -1,0 +1,166 @@
+package place
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/internal/leasectx"
+)
+
+// Lease is one hold of a lock. Each acquisition returns a new one, and a Lease that has ended never becomes
+// held again. The methods may be called by several goroutines at once. Package queue says what they promise.
+type Lease struct {
+	t   *turn
+	ctx context.Context // the values of the holder's context, for hooks; never ends
+
+	// hold ends with the lease, with its cause. finish ends it, once.
+	hold    context.Context
+	endHold context.CancelCauseFunc
+	since   time.Time // of the grant
+
+	mu      sync.Mutex
+	begun   bool        // the Hold hook has returned
+	tellEnd func(error) // what it has returned; nil for nothing
+	over    bool        // finish was called
+	early   bool        // the lease ended before the Hold hook returned
+}
+
+// Made returns l. It panics if l is nil or a zero value.
+func (l *Lease) Made() *Lease {
+	if l == nil || l.t == nil {
+		panic("queue: Lease not made by an acquisition")
+	}
+	return l
+}
+
+// newLease returns a lease that no hook has been told of.
+func newLease(ctx context.Context, t *turn) *Lease {
+	l := &Lease{t: t, ctx: holderContext(ctx, t.hooks()), since: time.Now()}
+	l.hold, l.endHold = context.WithCancelCause(l.ctx)
+	return l
+}
+
+// Path returns the path of the lease's node.
+func (l *Lease) Path() string { return l.t.path }
+
+// Done returns a channel that is closed when the lease is released or lost. Err may know of a loss a moment
+// earlier.
+func (l *Lease) Done() <-chan struct{} { return l.hold.Done() }
+
+// Err returns nil while the lease is held, and then why it has ended. It looks at the clock at the time of
+// the call.
+func (l *Lease) Err() error {
+	if cause := context.Cause(l.hold); cause != nil {
+		return cause
+	}
+	if err := l.t.s.Err(); err != nil {
+		l.lose(err)
+	}
+	return context.Cause(l.hold)
+}
+
+// Context returns a context that ends with parent, or with the lease. Its Err and Done look at the clock.
+func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	return leasectx.New(context.WithValue(parent, leaseKey{}, l), l.hold, l.Err)
+}
+
+// Token returns the fencing token: the id of the transaction that created the node (czxid). It waits for the
+// server if the token is not known yet.
+func (l *Lease) Token(ctx context.Context) (int64, error) {
+	if l.t.known.Has() {
+		return l.t.token, l.t.tokenErr
+	}
+	if ctx.Err() == nil && l.hold.Err() == nil {
+		l.t.hurry()
+	}
+	select {
+	case <-l.t.known.Wait():
+		return l.t.token, l.t.tokenErr
+	case <-ctx.Done():
+		return 0, fmt.Errorf("token of %s: %w", l.t.q.dir, ctx.Err())
+	case <-l.hold.Done():
+		return 0, fmt.Errorf("token of %s: %w", l.t.q.dir, l.Err())
+	}
+}
+
+// Guard returns an operation that fails unless the lease's node exists. That of an unfair lock always fails,
+// since all holders have nodes with the same path and version.
+func (l *Lease) Guard() *zk.CheckVersionRequest {
+	if l.t.claim != nil {
+		return &zk.CheckVersionRequest{Path: l.t.path, Version: noVersion}
+	}
+	return &zk.CheckVersionRequest{Path: l.t.path, Version: -1}
+}
+
+// noVersion is a version that no node has. Versions begin at 0, and -1 in a check means any.
+const noVersion = math.MinInt32
+
+// Release gives the lease up, and waits for the server.
+func (l *Lease) Release(ctx context.Context) error {
+	return l.startRelease(ctx, nil).tell()()
+}
+
+// finish ends the lease with a cause. It reports whether this was the first call; the other calls
+// do nothing. After the first call the caller calls tell, and ends the turn or hands it over.
+func (l *Lease) finish(cause error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return false
+	}
+	l.over = true
+	l.endHold(cause)
+	return true
+}
+
+// lostWithSession reports whether the lease has ended because its session has.
+func (l *Lease) lostWithSession() bool {
+	cause := context.Cause(l.hold)
+	return cause != nil && !errors.Is(cause, ErrReleased) && !errors.Is(cause, errDeleted)
+}
+
+// began calls the Hold hook. The hook gets the lease (LeaseFrom), so the lease can end before the
+// hook has returned: by a release, or because the session ends. Then began has the end told.
+func (l *Lease) began() {
+	tellEnd := traceHold(l, l.t.hooks(), l.t.info())
+	l.mu.Lock()
+	l.begun, l.tellEnd = true, tellEnd
+	early := l.early
+	l.mu.Unlock()
+	if early {
+		l.tell(context.Cause(l.hold))
+	}
+}
+
+// tell has the hooks called for the end of the lease. Those for a release are called at once. Those for a
+// loss are called later, in a goroutine of their own: a look at the lease can be the first to see the loss,
+// and neither the look nor what follows a loss waits for a hook. If the Hold hook has not returned yet, began
+// tells.
+func (l *Lease) tell(cause error) {
+	l.mu.Lock()
+	l.early = !l.begun
+	early, tellEnd := l.early, l.tellEnd
+	l.mu.Unlock()
+	switch hooks := l.t.hooks(); {
+	case early:
+	case errors.Is(cause, ErrReleased):
+		traceEnd(tellEnd, nil)
+	case tellEnd != nil || hooks.Loss != nil:
+		l.t.q.m.CallLate(func() {
+			traceLoss(l.ctx, hooks, l.t.info(), cause)
+			traceEnd(tellEnd, cause)
+		})
+	}
+}
+
+// lose ends the lease by a loss.
+func (l *Lease) lose(cause error) {
+	if cause = l.t.lossOf(cause); l.finish(cause) {
+		l.tell(cause)
+	}
+}

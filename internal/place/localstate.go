@@ -1,0 +1,454 @@
+package place
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/core"
+)
+
+// The transitions of a Local, in the order of the table in the package documentation.
+
+// join takes the place that is kept, joins the readers that hold, or adds a waiter. If the Local is idle, it
+// returns neither: the caller contends, and its place may be kept if lazy is true. For readers, and behind a
+// place of ours that has to leave first, the Local begins to contend.
+func (l *Local) join(ctx context.Context) (t *turn, w *waiter, lazy bool) {
+	l.mu.Lock()
+	t, gone := l.takeLocked()
+	if t != nil {
+		l.mu.Unlock()
+		return t, nil, false
+	}
+	if l.state == idle && !l.many && gone == nil {
+		defer l.mu.Unlock()
+		l.state = trying
+		return nil, nil, l.nextLazyLocked()
+	}
+	l.splitLocked()
+	w = &waiter{ctx: ctx, got: make(chan grant, 1), in: l.waiting}
+	w.at = l.waiting.PushBack(w)
+	if l.state == idle {
+		l.contendLocked(&sharedContender{before: gone})
+	}
+	l.mu.Unlock()
+	gone.giveUp()
+	return nil, w, false
+}
+
+// takeLocked takes the place that is kept, or shares that of readers, and returns its turn. If a place
+// that is kept must not be used again, takeLocked leaves it, and returns the turn as gone: the caller
+// gives it up. The clock is asked last.
+func (l *Local) takeLocked() (t, gone *turn) {
+	now := time.Now()
+	switch t = l.turn; {
+	case l.state == keeping && t.tenure.setting:
+		return nil, nil
+	case l.state == keeping && !(t.tenure.usable(now) && t.stands()):
+		return nil, l.leaveLocked()
+	case l.state == keeping:
+	case l.state == holding && l.many && t.tenure.undisturbed(now) && t.stands():
+	default:
+		return nil, nil
+	}
+	l.useLocked(t)
+	return t, nil
+}
+
+// useLocked grants a further lease of the turn.
+func (l *Local) useLocked(t *turn) {
+	l.state = holding
+	t.tenure.leases++
+	t.tenure.used = true
+	t.tenure.keptAt.Store(0)
+}
+
+// splitLocked makes room for a new contender beside a turn that readers hold, or a contender of readers,
+// if another contender may have come since: a reader that comes now has its place behind that one.
+// The turn or contender goes on for those that are in it.
+func (l *Local) splitLocked() {
+	switch {
+	case !l.many:
+	case l.state == holding && !l.turn.tenure.setting:
+		l.turn, l.state = nil, idle
+	case l.state == contending && !l.shared.open():
+		l.shared, l.state, l.waiting = nil, idle, &waiters{}
+	}
+}
+
+// take is takeLocked for a try. It gives up a place that must not be used again.
+func (l *Local) take() *turn {
+	l.mu.Lock()
+	t, gone := l.takeLocked()
+	l.mu.Unlock()
+	gone.giveUp()
+	return t
+}
+
+// startTrying reports whether the Local was idle, and whether the place that is tried for may be kept.
+func (l *Local) startTrying() (lazy, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state != idle || l.many {
+		return false, false
+	}
+	l.state = trying
+	return l.nextLazyLocked(), true
+}
+
+// tryShared is TryAcquire for readers. Others of this process that hold or wait are not in their way.
+func (l *Local) tryShared(c *call) (*Lease, error) {
+	l.mu.Lock()
+	lazy := l.state == idle && l.nextLazyLocked()
+	l.mu.Unlock()
+	a, err := c.acquisition(l.request(), &entry{try: true, lazy: lazy}).granted()
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	t := l.holdLocked(c.ctx, a)
+	l.mu.Unlock()
+	t.guard()
+	return t.begin(c.ctx), nil
+}
+
+// goOn makes an attempt of the state trying, which has to wait, the shared contender. tries counts the attempts
+// so far. The caller is the first of its waiters.
+func (l *Local) goOn(ctx context.Context, stands *attempt, tries int) *waiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := &waiter{ctx: ctx, got: make(chan grant, 1), in: l.waiting}
+	w.at = l.waiting.PushFront(w)
+	l.contendLocked(&sharedContender{stands: stands, tries: tries})
+	return w
+}
+
+// stopTrying follows a try that was not granted.
+func (l *Local) stopTrying() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.contendLocked(&sharedContender{})
+}
+
+// nextLazyLocked reports whether the next place may be kept. It is called once for each place.
+func (l *Local) nextLazyLocked() bool { return l.lazy > 0 && l.habit.next() }
+
+// contendLocked starts a shared contender, or becomes idle if nobody waits. The contender may have a turn
+// that has just ended, or an attempt that stands.
+func (l *Local) contendLocked(c *sharedContender) {
+	first := l.waiting.Front()
+	if first == nil {
+		l.state = idle
+		return
+	}
+	// Hooks get the values of the first waiter's context, even if that waiter withdraws.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(first.Value.(*waiter).ctx))
+	c.waiting, c.cancel, c.placed = l.waiting, cancel, make(chan struct{})
+	if old := c.stands; old != nil {
+		c.lazy = old.entry.lazy
+		depart := func() { old.s.Leaving(old.path) }
+		c.depart.Store(&depart)
+	} else {
+		c.lazy = l.nextLazyLocked()
+	}
+	l.state, l.shared, l.waiting.by = contending, c, c
+	go l.contend(ctx, c)
+}
+
+// contend runs the shared contender until it is granted, fails, or is called back.
+func (l *Local) contend(ctx context.Context, me *sharedContender) {
+	defer me.cancel()
+	placed := sync.OnceFunc(func() { close(me.placed) })
+	defer placed()
+	g := l.q.acquisition(ctx, l.request(), &entry{
+		placed: placed, view: &me.view, listed: &me.listed, lazy: me.lazy, before: me.before,
+		sent: func(depart func()) { me.depart.Store(&depart) },
+	}).with(me.stands)
+	g.result.Attempts = me.tries
+	returned := false
+	defer func() {
+		if !returned { // a policy has ended this goroutine
+			l.fail(me, g.result, errCut)
+		}
+	}()
+	a, err := g.granted()
+	returned = true
+	if err != nil {
+		l.fail(me, g.result, err)
+		return
+	}
+	l.mu.Lock()
+	if me.waiting.by != me { // called back
+		l.mu.Unlock()
+		a.leave(ctx, context.Canceled)
+		return
+	}
+	l.endLocked(me)
+	t := l.holdLocked(ctx, a)
+	first, others := me.waiting.next(), []*waiter(nil)
+	if l.many {
+		others = l.admitLocked(t, me.waiting)
+	}
+	setAgain := l.startSettingLocked(t)
+	l.mu.Unlock()
+	t.guard()
+	if setAgain {
+		go l.setAgain(t)
+	}
+	first.got <- grant{turn: t, result: g.result}
+	t.passTo(others)
+}
+
+// holdLocked begins a turn with an attempt that was granted, and grants the first lease of it. The turn is
+// the Local's, unless the Local has turned to another contender since.
+func (l *Local) holdLocked(ctx context.Context, a *attempt) *turn {
+	t := newTurn(ctx, a, l)
+	t.tenure.leases = 1
+	if l.state == idle {
+		l.state, l.turn, l.left = holding, t, l.most
+	}
+	return t
+}
+
+// admitLocked grants all waiters a lease of the turn. The caller tells them.
+func (l *Local) admitLocked(t *turn, waiting *waiters) (admitted []*waiter) {
+	for waiting.Len() > 0 {
+		admitted = append(admitted, waiting.next())
+		t.tenure.leases++
+		t.tenure.used = true
+	}
+	return admitted
+}
+
+// passTo gives the turn to waiters that were granted a lease.
+func (t *turn) passTo(admitted []*waiter) {
+	for _, w := range admitted {
+		w.got <- grant{turn: t, result: hooks.AcquireResult{Position: -1}} // does not block: there is room
+	}
+}
+
+// next removes the first waiter. Local.mu is held.
+func (ws *waiters) next() *waiter {
+	w := ws.Remove(ws.Front()).(*waiter)
+	w.at = nil
+	return w
+}
+
+// fail gives all waiters the error of the shared contender, unless it was called back.
+func (l *Local) fail(me *sharedContender, result hooks.AcquireResult, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if me.waiting.by != me {
+		return
+	}
+	l.endLocked(me)
+	for me.waiting.Len() > 0 {
+		me.waiting.next().got <- grant{result: result, err: err} // does not block: there is room
+	}
+}
+
+// endLocked takes note that a contender does not contend any more.
+func (l *Local) endLocked(c *sharedContender) {
+	c.waiting.by = nil
+	if l.shared == c {
+		l.state, l.shared = idle, nil
+	}
+}
+
+// withdraw removes a waiter, and reports whether it was still waiting. The last waiter calls the
+// shared contender back, whose node is then deleted for certain.
+func (l *Local) withdraw(w *waiter) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if w.at == nil {
+		return false
+	}
+	w.in.Remove(w.at)
+	w.at = nil
+	if by := w.in.by; w.in.Len() == 0 && by != nil {
+		by.cancel()
+		l.endLocked(by)
+		if depart := by.depart.Load(); depart != nil {
+			(*depart)() // so that the next acquisition of this session waits for the room of its node
+		}
+	}
+	return true
+}
+
+// why says why a waiter has to wait, or returns "" if that is not known.
+func (l *Local) why(w *waiter, now time.Time) string {
+	v, asks, text := l.situation(w, now)
+	if asks {
+		return l.q.why(v, now) // not under l.mu: it asks the manager and its connection, which have mutexes of their own
+	}
+	return text
+}
+
+// situation returns what a waiter waits for: a contender that asks the servers, with what that knows, or this process.
+func (l *Local) situation(w *waiter, now time.Time) (v *view, asks bool, text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case w.in.by != nil:
+		return w.in.by.view.Load(), true, ""
+	case l.state == trying:
+		return nil, true, ""
+	case l.turn != nil:
+		since := l.turn.heldSince()
+		if since.IsZero() {
+			return nil, false, "held by this process"
+		}
+		return nil, false, "held by this process for " + short(now.Sub(since))
+	}
+	return nil, false, ""
+}
+
+// passOn follows the release of a lease. It gives the turn to the next waiter, or keeps its place. It
+// returns false if the turn is over, or has to end.
+//
+// A hand-over counts only if others may have come. That the turn stands is asked last, because it
+// goes by the clock.
+func (l *Local) passOn(t *turn) bool {
+	l.mu.Lock()
+	t.tenure.leases--
+	if t.tenure.leases > 0 { // other readers hold
+		l.mu.Unlock()
+		return true
+	}
+	now := time.Now()
+	undisturbed := t.tenure.undisturbed(now)
+	if l.many || l.waiting.Len() == 0 {
+		defer l.mu.Unlock()
+		if l.turn != t || !undisturbed && !t.tenure.setting || !t.stands() {
+			return false
+		}
+		l.keepLocked(now)
+		return true
+	}
+	if l.turn != t || l.left == 0 && !undisturbed || !t.stands() {
+		l.mu.Unlock()
+		return false
+	}
+	if !undisturbed {
+		l.left--
+	}
+	w := l.waiting.next()
+	t.tenure.leases++
+	l.mu.Unlock()
+	t.hurry()
+	t.passTo([]*waiter{w})
+	return true
+}
+
+// keepLocked begins to keep the place of the turn.
+func (l *Local) keepLocked(now time.Time) {
+	t := l.turn
+	l.state = keeping
+	t.tenure.keep(now, l.lazy)
+	t.tenure.keptAt.Store(now.UnixNano())
+	if !l.ticking {
+		l.tickLocked(t.tenure.until.Sub(now))
+	}
+}
+
+// tickLocked calls expire after d. The timer goes on while the place is used, so that a release need not
+// set it.
+func (l *Local) tickLocked(d time.Duration) {
+	l.ticking = true
+	if l.timer == nil {
+		l.timer = time.AfterFunc(d, l.expire)
+		return
+	}
+	l.timer.Reset(d)
+}
+
+// expire gives up the place that is kept if its time is over.
+func (l *Local) expire() {
+	l.mu.Lock()
+	l.ticking = false
+	var gone *turn
+	if l.state == keeping {
+		if left := time.Until(l.turn.tenure.until); left > 0 {
+			l.tickLocked(left)
+		} else {
+			gone = l.leaveLocked()
+		}
+	}
+	l.mu.Unlock()
+	gone.giveUp()
+}
+
+// intrude follows the end of the watch w on the children: another contender may have come. It gives up
+// the place if it is kept. The place of readers is listed again first, since the contender may be
+// another reader.
+func (l *Local) intrude(t *turn, w *core.Watch) {
+	changed := w.Event() == core.WatchChanged && !t.deleted()
+	l.mu.Lock()
+	if l.turn != t || t.tenure.watch != w {
+		l.mu.Unlock()
+		return
+	}
+	setAgain := changed && l.startSettingLocked(t)
+	l.mu.Unlock()
+	switch {
+	case setAgain:
+		go l.setAgain(t)
+	case l.giveUpKept(t, changed) == nil:
+		t.hurry() // the event may be for our own node, which an operator has deleted
+	}
+}
+
+// giveUpKept gives up the place of a turn if it is kept. It returns nil if it is not. taken says that
+// another contender wants it.
+func (l *Local) giveUpKept(t *turn, taken bool) *turn {
+	l.mu.Lock()
+	if l.turn != t || l.state != keeping {
+		l.mu.Unlock()
+		return nil
+	}
+	if taken {
+		l.habit.takenAway(t.tenure.used)
+	}
+	gone := l.leaveLocked()
+	l.mu.Unlock()
+	gone.giveUp()
+	return gone
+}
+
+// leaveLocked leaves the place that is kept, and returns its turn, which the caller gives up once it
+// has unlocked. Nobody can use the place again.
+func (l *Local) leaveLocked() *turn {
+	t := l.turn
+	l.turn = nil
+	t.s.Leaving(t.path) // first, so that the place is at all times known to be kept, or to leave
+	t.tenure.keptAt.Store(0)
+	l.contendLocked(&sharedContender{}) // for readers that wait for the watch
+	return t
+}
+
+// bar makes the present hold the last one of its turn.
+func (l *Local) bar(t *turn) {
+	l.mu.Lock()
+	if l.turn == t {
+		l.left, t.tenure.barred = 0, true
+	}
+	l.mu.Unlock()
+	l.giveUpKept(t, false)
+}
+
+// turnOver ends the turn. If others wait, it starts a shared contender for them, and returns a
+// channel that is closed when that has its place in the queue. Otherwise it returns nil.
+func (l *Local) turnOver(t *turn) (placed <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.turn != t {
+		return nil // it was over already
+	}
+	l.turn = nil
+	l.contendLocked(&sharedContender{before: t})
+	if l.state != contending {
+		return nil
+	}
+	return l.shared.placed
+}

@@ -1,0 +1,132 @@
+package place
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/core"
+)
+
+// releasing is a release under way. Its caller calls tell.
+type releasing struct {
+	l       *Lease
+	ctx     context.Context // of the caller
+	err     error           // why the lease had ended before; nil if this release has ended it
+	removal *core.Removal
+	within  *later // for the hooks of the removal; nil if there is no Release hook
+	end     func(error)
+}
+
+// StartRelease is Release without the wait for the server, so that several leases can be released right after
+// each other. The caller must call the returned function once. It waits until ctx ends at most, and returns
+// what Release would.
+func (l *Lease) StartRelease(ctx context.Context) (wait func() error) {
+	return l.startRelease(ctx, nil).tell()
+}
+
+// startRelease is Release without the hooks, and without the wait for the server. If the lease is released
+// together with others, its node is deleted with theirs. No hook delays the delete, or the next holder.
+func (l *Lease) startRelease(ctx context.Context, with *parting) *releasing {
+	_ = l.Err() // if the clock has run out, the lease was lost before this release
+	r := &releasing{l: l, ctx: ctx}
+	if !l.finish(ErrReleased) {
+		r.err = l.Err()
+		return r
+	}
+	removing := ctx
+	if l.t.hooks().Release != nil {
+		r.within = &later{Context: context.WithoutCancel(ctx), known: make(chan struct{})}
+		removing = r.within
+	}
+	r.removal = l.t.release(removing, l, with)
+	return r
+}
+
+// tell calls the hooks for the end of the hold, and for the beginning of the release. The returned function
+// waits for the server, and calls the hook for the end of the release.
+func (r *releasing) tell() (wait func() error) {
+	l := r.l
+	if r.err == nil {
+		l.tell(ErrReleased)
+	} else if errors.Is(r.err, ErrReleased) {
+		return r.wait
+	}
+	var within context.Context
+	within, r.end = traceRelease(r.ctx, l.t.hooks(), l.ctx, l.t.info())
+	if r.within != nil {
+		r.within.is(within)
+	}
+	return r.wait
+}
+
+func (r *releasing) wait() error {
+	err := r.err
+	switch {
+	case errors.Is(err, ErrReleased):
+		return fmt.Errorf("release %s: %w", r.l.t.q.dir, err)
+	case err == nil:
+		err = r.await()
+	}
+	r.end(err)
+	if err == nil || r.err != nil { // the error of a loss names the lock
+		return err
+	}
+	return fmt.Errorf("release %s: %w", r.l.t.q.dir, err)
+}
+
+// await waits for the removal, which is nil if the lock was handed over.
+func (r *releasing) await() error {
+	if r.removal == nil {
+		return nil
+	}
+	select {
+	case <-r.removal.Done():
+	case <-r.ctx.Done():
+		return fmt.Errorf("%w: %w", ErrReleasePending, r.ctx.Err())
+	}
+	err := r.removal.Err()
+	if err != nil && r.l.t.s.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrReleasePending, err)
+	}
+	return err
+}
+
+// later is the context for the hooks of a delete that begins before the Release hook is called. It has the
+// values of the context that the Release hook returns. Another hook that asks for one of them waits until
+// then. Most deletes have been sent by then. Those of unfair locks, and those behind a create, are sent after
+// their hook. So if the Release hook blocks, they get the caller's values.
+type later struct {
+	context.Context // the caller's, without its end
+	known           chan struct{}
+	within          context.Context // set when known is closed
+	late            atomic.Bool     // nobody waits any more
+}
+
+// releaseHookPatience is how long the hooks of a delete wait for the Release hook.
+const releaseHookPatience = time.Second
+
+func (c *later) is(within context.Context) {
+	c.within = within
+	close(c.known)
+}
+
+func (c *later) Value(key any) any {
+	if !c.late.Load() {
+		patience := time.NewTimer(releaseHookPatience)
+		defer patience.Stop()
+		select {
+		case <-c.known:
+		case <-patience.C:
+			c.late.Store(true)
+		}
+	}
+	select {
+	case <-c.known:
+		return c.within.Value(key)
+	default:
+		return c.Context.Value(key)
+	}
+}

@@ -1,0 +1,155 @@
+package place
+
+import (
+	"context"
+	"path"
+	"sync"
+
+	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/kinds"
+)
+
+// An acquisition reserves room in its session before it creates a node. Several locks that are taken together
+// reserve the room for all of them at once, and keep it to the end (advance): otherwise goroutines that need
+// one node would take what comes free, and a MultiLock would never have enough.
+
+// reserve sets aside the room for the nodes of all. The caller calls end when they are there, or will not be.
+func (all entrants) reserve(ctx context.Context) (room *core.Reservation, end func(), err error) {
+	first := all[0]
+	var w core.Want
+	for _, a := range all {
+		name, mode := a.newName()
+		w.Nodes++
+		w.Bytes += a.s.NodeBytes(path.Join(a.q.dir, name), mode == core.EphemeralSequential)
+	}
+	if old := first.entry.renews; old != nil {
+		w.Deletes = []string{old.path}
+	}
+	if before := first.entry.before; before != nil {
+		w.Yield = func() {
+			first.s.Leaving(before.path)
+			if first.entry.placed != nil { // a renewal has nobody to tell: the first create did
+				first.entry.placed()
+			}
+		}
+	}
+	return first.reserve(ctx, w)
+}
+
+// reserveUnfair sets aside the room for the node of an unfair lock.
+func (a *attempt) reserveUnfair(ctx context.Context) (room *core.Reservation, end func(), err error) {
+	return a.reserve(ctx, core.Want{Nodes: 1, Bytes: a.s.NodeBytes(a.claim.Path(), false)})
+}
+
+// reserve sets room aside. If the lock is taken together with others, it is that of all of them.
+func (a *attempt) reserve(ctx context.Context, w core.Want) (room *core.Reservation, end func(), err error) {
+	if v, ok := ctx.Value(advanceKey{}).(*advance); ok {
+		if room, err = v.in(ctx, a.q.m, a.s); err != nil {
+			return nil, nil, err
+		}
+		if room != nil {
+			return room, func() {}, a.s.Extend(ctx, room, w)
+		}
+	}
+	if room, err = a.s.Reserve(ctx, w); err != nil {
+		return nil, nil, err
+	}
+	return room, room.End, nil
+}
+
+// advance is the room for the nodes of locks that are taken together. In each session it is reserved when the
+// first of them is to be created there.
+type advance struct {
+	locks []*Lock         // those that need a node
+	over  <-chan struct{} // closed when all of them are given up
+
+	mu    sync.Mutex
+	rooms map[*core.Session]*core.Reservation // nil after the end
+}
+
+type advanceKey struct{}
+
+// InAdvance returns a context in which the locks, of any managers, are acquired together. Each session then
+// has to have room for all of their nodes before the first is created, and keeps it for them. The caller
+// calls end when the acquisition is over, before it gives up the locks if it has failed. Nodes that are there
+// keep their room. A Local that has a node already needs none: the lock is taken with that one.
+func InAdvance(ctx context.Context, locks []*Lock) (_ context.Context, end func()) {
+	v := &advance{over: ctx.Done(), rooms: make(map[*core.Session]*core.Reservation)}
+	for _, one := range locks {
+		if one.Local == nil || !one.Local.hasNode() {
+			v.locks = append(v.locks, one)
+		}
+	}
+	return context.WithValue(ctx, advanceKey{}, v), v.end
+}
+
+// in returns the room in a session. It reserves it, if nobody has. It returns nil after the end, and if the
+// locks need none.
+func (v *advance) in(ctx context.Context, m *core.Manager, s *core.Session) (*core.Reservation, error) {
+	v.mu.Lock()
+	room, over := v.rooms[s], v.rooms == nil
+	v.mu.Unlock()
+	if room != nil || over {
+		return room, nil
+	}
+	w := v.want(m, s)
+	if w.Nodes == 0 {
+		return nil, nil
+	}
+	w.Over = v.over // ctx can be that of a contender which others share: it ends when that is granted
+	mine, err := s.Reserve(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.rooms == nil || v.rooms[s] != nil { // the end has come, or a shared contender was quicker
+		mine.End()
+		return v.rooms[s], nil
+	}
+	v.rooms[s] = mine
+	return mine, nil
+}
+
+// want returns what the locks need in a session of a manager.
+func (v *advance) want(m *core.Manager, s *core.Session) (w core.Want) {
+	for _, one := range v.locks {
+		if one.Queue.m != m {
+			continue
+		}
+		r, lazy := one.Request, false
+		if one.Local != nil {
+			r, lazy = one.Local.r, one.Local.lazy > 0
+		}
+		if r.complete() != nil {
+			continue // the acquisition says what is wrong
+		}
+		name, sequential := kinds.NodeName(sampleID, r.Prefix, r.Weight, lazy), true
+		if r.Kind.Unfair {
+			name, sequential = unfairName(r.Kind), false
+		}
+		w.Nodes++
+		w.Bytes += s.NodeBytes(path.Join(one.Queue.dir, name), sequential)
+	}
+	return w
+}
+
+// sampleID is as long as the id of an attempt.
+const sampleID = "00000000-0000-0000-0000-000000000000"
+
+func (v *advance) end() {
+	v.mu.Lock()
+	rooms := v.rooms
+	v.rooms = nil
+	v.mu.Unlock()
+	for _, r := range rooms {
+		r.End()
+	}
+}
+
+// hasNode reports whether the Local has a node in the directory, or is about to have one.
+func (l *Local) hasNode() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state != idle
+}

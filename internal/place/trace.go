@@ -1,0 +1,183 @@
+package place
+
+import (
+	"context"
+	"path"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/label"
+)
+
+// Each of these functions calls a hook, and returns the function to call at the end. If there is
+// no such hook, it allocates nothing.
+
+func endNothing(error) {}
+
+func traceAcquire(ctx context.Context, t *hooks.Trace, a hooks.AcquireInfo) (context.Context, func(hooks.AcquireResult)) {
+	var end func(hooks.AcquireResult)
+	if t.Acquire != nil {
+		ctx, end = t.Acquire(ctx, a)
+	}
+	if end == nil {
+		end = func(hooks.AcquireResult) {}
+	}
+	return ctx, end
+}
+
+func traceWatch(ctx context.Context, t *hooks.Trace, w hooks.WatchInfo) (context.Context, func(error)) {
+	var end func(error)
+	if t.Watch != nil {
+		ctx, end = t.Watch(ctx, w)
+	}
+	if end == nil {
+		end = endNothing
+	}
+	return ctx, end
+}
+
+// watching calls the Watch hook during a wait, for one node after another: the one ahead that an error of the wait would
+// name. The call for a node ends when the node is gone, although the wait goes on for others.
+type watching struct {
+	ctx  context.Context // of the present call
+	on   *core.Watch     // on the node of the present call; nil if there is none
+	done func(error)     // ends the present call
+}
+
+// follow begins a call, unless the node of the present call stands.
+func (w *wait) follow(ctx context.Context, t *hooks.Trace, q *Queue, v *view) {
+	if t.Watch == nil {
+		return
+	}
+	if w.told == nil {
+		w.told = &watching{}
+	}
+	if !stands(w.told.on) {
+		w.told.end(nil)
+		w.told.begin(ctx, t, q, v)
+	}
+}
+
+// begin begins a call for the node that an error would name.
+func (w *watching) begin(ctx context.Context, t *hooks.Trace, q *Queue, v *view) {
+	i, count := v.named()
+	if i < 0 {
+		return // the last target has gone just now, and the wait is about to end
+	}
+	w.ctx, w.done = traceWatch(ctx, t, hooks.WatchInfo{
+		Chroot: q.m.Chroot(), Path: path.Join(q.dir, v.targets[i].node.Name),
+		Nodes: count, Ahead: v.unwatched() + count, Known: knownOf(v.watches[i]),
+	})
+	w.on = v.watches[i]
+}
+
+// end ends the present call, if there is one. w may be nil.
+func (w *watching) end(err error) {
+	if w != nil && w.on != nil {
+		w.on = nil
+		w.done(err)
+	}
+}
+
+// within returns the context for requests during the present call, or ctx if there is none. w may be nil.
+func (w *watching) within(ctx context.Context) context.Context {
+	if w == nil || w.on == nil {
+		return ctx
+	}
+	return w.ctx
+}
+
+// knownOf returns hooks.WatchInfo.Known for a watch.
+func knownOf(w *core.Watch) func() ([]byte, int64, bool) {
+	return func() ([]byte, int64, bool) {
+		data, stat := known(w)
+		if stat == nil {
+			return nil, 0, false
+		}
+		return data, stat.EphemeralOwner, true
+	}
+}
+
+// known returns what is known of a watched node: nothing if nobody has asked, or if the server has not answered or
+// has refused. w may be nil.
+func known(w *core.Watch) ([]byte, *zk.Stat) {
+	if w == nil || !w.Answered() {
+		return nil, nil
+	}
+	data, stat, _ := w.Result()
+	return data, stat
+}
+
+// stands reports whether a watched node is still there, as far as its watch says.
+func stands(w *core.Watch) bool { return w != nil && w.Event() == core.WatchPending }
+
+func traceRelease(ctx context.Context, t *hooks.Trace, holder context.Context, h hooks.HoldInfo) (context.Context, func(error)) {
+	var end func(error)
+	if t.Release != nil {
+		ctx, end = t.Release(ctx, holder, h)
+	}
+	if end == nil {
+		end = endNothing
+	}
+	return ctx, end
+}
+
+func traceHold(l *Lease, t *hooks.Trace, h hooks.HoldInfo) func(error) {
+	if t.Hold == nil {
+		return nil
+	}
+	return t.Hold(context.WithValue(l.ctx, leaseKey{}, l), h)
+}
+
+// traceEnd calls what the Hold hook has returned.
+func traceEnd(end func(error), cause error) {
+	if end != nil {
+		end(cause)
+	}
+}
+
+func traceLoss(holder context.Context, t *hooks.Trace, h hooks.HoldInfo, cause error) {
+	if t.Loss != nil {
+		t.Loss(holder, h, cause)
+	}
+}
+
+// describe returns what the data of a new node says of the acquisition. The node of a Local has
+// neither label nor traceparent: the acquisition that creates the node has ended by the first hand-over, so a label
+// would not be the holder's, nor a link lead to it.
+func (r *Request) describe(ctx context.Context, t *hooks.Trace) nodeData {
+	d := nodeData{Revocable: &no}
+	if r.Revoked != nil {
+		d.Revocable = &yes
+	}
+	own := label.From(ctx)
+	var parent string
+	if t.Traceparent != nil {
+		parent = t.Traceparent(ctx)
+	}
+	if r.handedOn {
+		return d
+	}
+	d.Label, d.Traceparent = own, parent
+	return d
+}
+
+// opAcquire is the Op of a RetryInfo when an acquisition is tried again: it has lost its session or its node, and joins
+// the queue with a new node.
+const opAcquire = "acquire"
+
+func traceRetry(ctx context.Context, t *hooks.Trace, op string, try int, cause error) {
+	if t.Retry != nil {
+		t.Retry(ctx, hooks.RetryInfo{Op: op, Try: try, Cause: cause})
+	}
+}
+
+// holderContext returns a context that never ends, with the values of an acquisition's context for
+// hooks. If there are no hooks that could look at them, it has none, so that they can be freed.
+func holderContext(ctx context.Context, t *hooks.Trace) context.Context {
+	if t.Hold == nil && t.Loss == nil && t.Release == nil && t.Request == nil && t.Retry == nil {
+		return context.Background()
+	}
+	return context.WithoutCancel(ctx)
+}

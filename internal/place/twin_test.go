@@ -1,0 +1,51 @@
+package place
+
+import (
+	"path"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/kinds"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// The reply to a create is lost, and a slow server carries the create out after the lookup has found
+// nothing. So there is a second node of ours. It blocks neither us nor other contenders.
+func TestLateTwinIsRemoved(t *testing.T) {
+	dir := testserver.Path(t)
+	m := testserver.Connect(t, testserver.Server(t).Addr(0), session.WithTimeout(20*time.Second))
+	q, err := New((*core.Manager)(m), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := testserver.Session(t, m)
+	if err := (*core.Session)(s).MakeParents(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	kind := &kinds.Kind{Name: "mutex", Prefixes: []string{kinds.PrefixLock}, Policy: func(kinds.Node) kinds.Policy { return kinds.Policy{} }}
+	r := Request{Kind: kind}
+	if err := r.complete(); err != nil {
+		t.Fatal(err)
+	}
+	a := newAttempt(q, (*core.Session)(s), &r, &entry{})
+	a.doubt = true
+	name := path.Join(dir, kinds.NodeName(a.id, kinds.PrefixLock, 1, false))
+	if _, err := testserver.Admin(t).Create(name, nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	granted := newTurn(t.Context(), a, nil)
+	l := granted.begin(t.Context())
+	go granted.guard()
+	testserver.WaitChildren(t, dir, 1)
+	if err := l.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	testserver.WaitChildren(t, dir, 0)
+}

@@ -1,0 +1,37 @@
+package rounds
+
+import (
+	"context"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// Untiring returns the next wait of b for work that is never given up. After b has said stop, it
+// begins again.
+func Untiring(b backoff.BackOff) time.Duration {
+	d := b.NextBackOff()
+	if d == backoff.Stop {
+		b.Reset()
+		d = b.NextBackOff()
+	}
+	if d == backoff.Stop { // b always says stop
+		d = time.Second
+	}
+	return d
+}
+
+// Pause waits for d. If ctx ends before, it returns the error of ctx.
+func Pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
