@@ -76,6 +76,11 @@ CLOCK ?= 60s
 clock: ## Look for two holders on real servers with default ticks, for CLOCK, 60s unless given
 	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/tests/proofs/clockoverlap -run 'TestCut|TestHeld|TestLeader' -clock $(CLOCK)
 
+.PHONY: models
+models: ## The lease clock as a theorem that z3 proves, with counterexamples, and its code explored; WRITE=1 puts these into docs
+	ZKTEST_REQUIRE_REAL=1 go test -count=1 -v ./internal/tests/proofs/clockmodel $(WRITTEN)
+	TURNSTILE_LONG=1 go test -count=1 -v -run TestExplore ./internal/wire
+
 RATES ?= 0.8,0.98,1.02,1.05,1.1,1.2
 
 .PHONY: wrong-clocks
@@ -190,7 +195,7 @@ tidy: ## Run go mod tidy in all modules
 	@for d in $(MODULES); do .ci/tidy $$d || exit 1; done
 
 PACKAGES := zookeeper libcurator-recipes-java python3-kazoo chromium libfaketime prometheus \
-	postgresql mariadb-server-core mariadb-client-core rpm man-db bash-completion
+	postgresql mariadb-server-core mariadb-client-core rpm man-db bash-completion z3
 
 .PHONY: deps
 deps: ## Install what the tests use (Debian, as root)

@@ -117,10 +117,7 @@ func (e *wireEvents) Answered(a wire.Answered) {
 	s.answers.any.Store(true)
 	s.answers.zxid.Store(max(s.answers.zxid.Load(), a.Zxid)) // one connection follows the other
 	s.dialer.Answered(a.Since)
-	s.clock.Heard(a.Sent)
-	if a.Quorum {
-		s.clock.Prove(a.Touched)
-	}
+	s.clock.Take(a)
 }
 
 // Expired implements wire.Events. If the session was of use, the server that reports its expiry

@@ -69,7 +69,7 @@ type facts struct {
 }
 
 // Needed returns how long a lease (timeout − margin) has to be, so that heartbeats keep a session that
-// owns nodes alive on healthy servers. half is h in lease.go.
+// owns nodes alive on healthy servers. half is half a tick.
 //
 // A session that holds: just before the write of a round is answered, the clock counts from the frame that
 // the round before it has proven. That frame is up to h and two pings older than the sync of that round,
@@ -83,7 +83,7 @@ type facts struct {
 // The rest is for the answers: if they take longer, they count as slow.
 func Needed(timeout, half time.Duration) time.Duration {
 	round, look := timeout/roundPerTimeout, timeout/tickPerTimeout
-	holding := half + gap + round + max(2*look, gap+look)
+	holding := slowHalf(half) + gap + round + max(2*look, gap+look)
 	idle := timeout*3/(2*idlePerTimeout) + gap
 	return max(holding, idle) + timeout/slowPerTimeout
 }
@@ -195,7 +195,7 @@ func (b *beat) next(now time.Time) time.Time {
 
 // duties returns the heartbeats that are due. The caller holds w.mu.
 func (w *Conn) duties(now time.Time, owns bool) (out [][]byte) {
-	w.trail.half = w.cfg.Half(w.timeout)
+	w.trail.half = slowHalf(w.cfg.Half(w.timeout))
 	for _, d := range w.beat.due(now, facts{
 		owns: owns, slow: now.Before(w.slowUntil), lastSent: w.lastSent,
 		proven: w.cfg.Clock.Proven(), reach: w.trail.reach(now), half: w.trail.half,

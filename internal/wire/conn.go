@@ -36,7 +36,7 @@ type Config struct {
 	Batches        *atomic.Int64 // counts the multis of several callers; all connections of a session share it
 	Identities     []Identity
 	HandshakeLimit time.Duration                             // for the server's greeting, counted from Serve
-	Half           func(timeout time.Duration) time.Duration // half a tick, or more: h in lease.go
+	Half           func(timeout time.Duration) time.Duration // half a tick, or more: see lease.go
 }
 
 // Conn is one connection of a session. All methods but Serve may be called by any number of goroutines at once.

@@ -36,20 +36,22 @@ import (
 //
 // # What an answer proves
 //
-// Write h for half a tick, and g for the constant gap below. Take three things that happened on
-// one connection, from the latest to the earliest:
+// Write h for half a tick of a leader whose clock is slow, and g for the constant gap below. Take
+// three things that happened on one connection, from the latest to the earliest:
 //
 //  1. A write that we sent at S, and that a quorum agreed to. At S or later, the leader that
-//     took the write was the leader. Before it took the write, it had taken every list that our
-//     server had sent before it forwarded the write. No later leader expires the session before
-//     its own election plus the timeout, and that election came after the write.
+//     took the write was the leader. It had not expired the session, or else it would have refused
+//     the write. Before it took the write, it had taken every list that our server had sent before
+//     it forwarded the write. No later leader expires the session before its own election plus the
+//     timeout, and that election came after the write.
 //  2. A request through the leader (a sync, a write or the handshake) that we sent at S″, and
 //     whose answer we had at S − g or before. The leader was running at some moment between the
 //     two. It had queued the last ping before that moment at most h earlier: at S″ − h or later.
+//     A server answers that ping before it passes on the leader's answer, which is behind it.
 //     The exception is a leader that had just been standing still (garbage collection, a stopped
-//     machine). Then it queued the overdue ping within g. Either way, before our server
-//     forwarded the write of S, it answered a ping that was queued at S″ − h or later. The list
-//     in that answer was made after S″ − h.
+//     machine), or whose pinging thread is late. Then it queued the overdue ping within g. Either
+//     way, before our server forwarded the write of S, it answered a ping that was queued at
+//     S″ − h or later. The list in that answer was made after S″ − h.
 //  3. A frame that we sent at F, and whose answer we had at S″ − h or before. The server notes
 //     that it has heard of the session before it answers. So the session was on that list, or on
 //     an earlier one.
@@ -68,15 +70,21 @@ import (
 // The timeout is the smallest that any connection of the session was granted: followers touch
 // the session with the timeout of the connection, and a new leader counts by the first.
 //
-// The margin is a tenth of the timeout unless the user sets it. It covers threads that run late,
-// this client's and the server's, which can also lose one frame from a list at the very moment
-// when it makes the next list. It also covers clocks, whose rates may differ by a fiftieth. If the
-// leader's clock is fast, its timeout ends earlier by that. If it is slow, its half tick is longer
-// than h, and a list can lack the frame F. Then an earlier one is on it, and frames are sent twenty
-// times in a timeout (beat.go).
+// The rates of two clocks may differ by a fiftieth. If the leader's clock is fast, its timeout ends
+// earlier by that: the margin covers it. If it is slow, its half tick takes longer, and h is a
+// fiftieth longer than half a tick. Without that fiftieth, a list could lack the frame F, and the
+// one before F can be old: when a server has been held up, it answers many frames at once.
 //
-// h is half of what session.WithTickTime says, or what the manager has learned, or a quarter of
-// the timeout: servers grant no less than two ticks unless they are configured to.
+// The margin is a tenth of the timeout unless the user sets it. Beside the clocks it covers threads
+// that run late, this client's and the server's. When a server makes a list, it can lose a frame
+// that it notes in that very instant. If the session has owned nodes for a while, the frame before
+// it was sent a twentieth of a timeout earlier (beat.go), and the margin covers that as well.
+//
+// Half a tick is half of what session.WithTickTime says, or what the manager has learned, or a
+// quarter of the timeout: servers grant no less than two ticks unless they are configured to.
+//
+// docs/clock.md has the same as a theorem, which a solver proves, and what would happen without
+// each of the assumptions.
 //
 // # A session that owns nothing
 //
@@ -90,18 +98,24 @@ import (
 //   - minSessionTimeout is not set below two ticks, unless the tick is told. Ticks, and the
 //     bounds of session timeouts, do not change under running clients: a manager learns the tick
 //     once, and a greeting that grants less than the one before can be lost.
-//   - The leader's pinging thread does not stand still alone, and it goes on within g of a
-//     standstill of the whole leader. (With TLS between servers it can hang on the socket of a
-//     dead follower, unless leader.closeSocketAsync is set.)
+//   - The leader's pinging thread does not stand still alone for longer than g, and it goes on
+//     within g of a standstill of the whole leader, before the next standstill. (With TLS between
+//     servers it can hang on the socket of a dead follower, unless leader.closeSocketAsync is set.)
 //   - On its way to our server, that overdue ping falls behind the answer sent just before it by
-//     no more than the rest of g and our own round trip. To do without this assumption, one more
-//     request through the leader would be needed between the two above. That would shorten the
-//     lease by another round trip, which slow networks do not have.
+//     no more than the rest of g and our own round trip. In that time the server answers it. To do
+//     without this assumption, one more request through the leader would be needed between the two
+//     above. That would shorten the lease by another round trip, which slow networks do not have.
+//   - A frame that a server notes in the very instant in which it makes a list is on that list or
+//     the next one. It can be lost if a thread of the server is interrupted between two
+//     instructions. Only a session that has owned no node until now depends on this assumption.
 //   - There are no observers behind observer masters: they would add another half tick.
 //   - Time that this machine was suspended counts: see [Now].
 
 // gap is g above: how soon after a standstill a leader has queued its overdue pings.
 const gap = 100 * time.Millisecond
+
+// slowHalf returns h above, for half a tick by a clock that is right.
+func slowHalf(half time.Duration) time.Duration { return half + half/50 }
 
 // Clock is the lease clock of a session. It is safe for concurrent use.
 type Clock struct {
@@ -125,6 +139,14 @@ func (c *Clock) Heard(sent time.Time) { c.advance(&c.heard, sent) }
 
 // Prove notes that the leader has touched the session at the given time or later.
 func (c *Clock) Prove(touched time.Time) { c.advance(&c.proven, touched) }
+
+// Take notes what the answer to a request through a leader proves.
+func (c *Clock) Take(a Answered) {
+	c.Heard(a.Sent)
+	if a.Quorum {
+		c.Prove(a.Touched)
+	}
+}
 
 func (c *Clock) advance(to *atomic.Int64, t time.Time) {
 	at := int64(t.Sub(c.start))
@@ -191,6 +213,22 @@ func (t *trail) begin(hello, greeted time.Time, timeout time.Duration) {
 	t.through = history{res: res}
 	t.frames.add(hello, greeted)
 	t.through.add(hello, greeted)
+}
+
+// sends returns a frame that is sent at the given time, with what a quorum's answer to it will prove.
+func (t *trail) sends(xid, op int32, at time.Time) sending {
+	s := sending{xid: xid, op: op, at: at}
+	if shows(op, CodeOK) == evidenceQuorum {
+		s.proof = t.proof(at)
+	}
+	return s
+}
+
+// takes notes an answer that came now, and returns what it shows.
+func (t *trail) takes(s sending, code int32, now time.Time) evidence {
+	e := shows(s.op, code)
+	t.answered(s.at, now, e != evidenceNone)
+	return e
 }
 
 // answered notes an answer that came now. byLeader says whether the request went through the leader.

@@ -91,17 +91,13 @@ func (w *Conn) noteLocked(out [][]byte) time.Time {
 		return w.lastSent
 	}
 	w.lastSent = Now()
-	w.trail.half = w.cfg.Half(w.timeout)
+	w.trail.half = slowHalf(w.cfg.Half(w.timeout))
 	for _, frame := range out {
 		xid, op := xidOf(frame), opOf(frame)
 		if xid == XidAuth {
 			continue // identities keeps track of these, and the answers to them prove nothing
 		}
-		s := sending{xid: xid, op: op, at: Now()} // each has a time of its own: see flight.answered
-		if shows(op, CodeOK) == evidenceQuorum {
-			s.proof = w.trail.proof(s.at)
-		}
-		w.flight.add(s)
+		w.flight.add(w.trail.sends(xid, op, Now())) // each has a time of its own: see flight.answered
 	}
 	return w.lastSent
 }

@@ -143,12 +143,11 @@ func (w *Conn) take(frame []byte) error {
 
 // learn takes what an answer shows.
 func (w *Conn) learn(sent sending, code int32, zxid int64, now time.Time) {
-	e := shows(sent.op, code)
 	w.mu.Lock()
 	if now.Sub(sent.at) > w.timeout/slowPerTimeout {
 		w.slowUntil = now.Add(w.timeout)
 	}
-	w.trail.answered(sent.at, now, e != evidenceNone)
+	e := w.trail.takes(sent, code, now)
 	agrees := w.beat.answered(sent.xid, e != evidenceNone, now)
 	greeted := w.greeted
 	w.mu.Unlock()

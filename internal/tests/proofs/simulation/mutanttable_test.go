@@ -210,7 +210,7 @@ var mutants = []mutant{
 
 	// The lease clock: each of these says too much in a world with followers.
 	{"from-sending", leaseKind, "counts from when an answered write was sent, as if a forwarded write touched the session",
-		[]edit{{"internal/wire/send.go", "s.proof = w.trail.proof(s.at)", "s.proof = s.at"}}},
+		[]edit{{"internal/wire/lease.go", "s.proof = t.proof(at)", "s.proof = at"}}},
 	{"write-for-request", leaseKind, "takes the write itself for the request before it: when that was sent the last list can be old",
 		[]edit{{"internal/wire/lease.go", "at, ok := t.request(now)\n\tif !ok {", "at, ok := now, true\n\tif !ok {"}}},
 	{"no-gap", leaseKind, "takes a request whose answer came just before the write: the pings that a leader owes after a standstill come later",
@@ -220,13 +220,13 @@ var mutants = []mutant{
 			{"internal/wire/beat.go", "b.agree = append(b.agree, now.Add(gap))", "b.agree = append(b.agree, now)"},
 		}},
 	{"half-a-tenth", leaseKind, "takes a tenth of the timeout for half a tick",
-		[]edit{{"internal/wire/send.go", "w.trail.half = w.cfg.Half(w.timeout)", "w.trail.half = w.timeout / 10"}}},
+		[]edit{{"internal/wire/send.go", "w.trail.half = slowHalf(w.cfg.Half(w.timeout))", "w.trail.half = w.timeout / 10"}}},
 	{"sent-for-answered", leaseKind, "counts a frame that was on its way when the list was made",
 		[]edit{{"internal/wire/lease.go", "t.frames.add(sent, now)", "t.frames.add(sent, sent)"}}},
 	{"sync-proves", leaseKind, "takes a sync for a proof: a leader that was cut off answers it alone",
 		[]edit{
-			{"internal/wire/send.go", "if shows(op, CodeOK) == evidenceQuorum {", "if shows(op, CodeOK) >= evidenceLeader {"},
-			{"internal/core/wireevents.go", "\tif a.Quorum {\n", "\tif true {\n"},
+			{"internal/wire/lease.go", "if shows(op, CodeOK) == evidenceQuorum {", "if shows(op, CodeOK) >= evidenceLeader {"},
+			{"internal/wire/lease.go", "\tif a.Quorum {\n", "\tif true {\n"},
 			// And asks for nothing else, since behind a write no sync is answered either.
 			{"internal/wire/beat.go", "out = append(out, agreeFrame(w.xidLocked()))", "out = append(out, syncFrame(w.xidLocked()))"},
 			{"internal/wire/serve.go", "w.urgent = append(w.urgent, agreeFrame(w.xidLocked()))", "w.urgent = append(w.urgent, syncFrame(w.xidLocked()))"},
