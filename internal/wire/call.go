@@ -104,7 +104,6 @@ type calls struct {
 	sent     map[int32]sentCall // by number
 	counted  int                // how many of sent the server counts
 	writes   int                // how many of sent could leave together with others, or have
-	ops      int                // of these
 	most     int                // how many sent has had at a time since it was made
 	count    int64              // how many calls were sent
 	over     bool               // nothing is sent any more
@@ -119,7 +118,7 @@ type sentCall struct {
 	load   int  // in the window
 	alone  bool // see window.sent
 	read   read
-	ops    int // see calls.writes
+	write  bool // see calls.writes
 }
 
 func (c *sentCall) check(a *Answer) error {
@@ -169,11 +168,11 @@ func (c *calls) take(now, oldest time.Time, own func() int32) [][]byte {
 			break
 		}
 		one := c.out.pop()
-		ops := 0
-		if one.Batch != nil {
-			one, ops = c.joinedLocked(one)
+		write := one.Batch != nil
+		if write {
+			one = c.joinedLocked(one)
 			load = len(one.Frame)
-			c.writes, c.ops = c.writes+1, c.ops+ops
+			c.writes++
 		}
 		c.count++
 		xid := c.xidLocked(own)
@@ -182,7 +181,7 @@ func (c *calls) take(now, oldest time.Time, own func() int32) [][]byte {
 			c.sent = make(map[int32]sentCall)
 		}
 		c.expected.sent(one.Frame, read)
-		c.sent[xid] = sentCall{one, c.count, now, len(one.Frame), load, c.window.sent(now, load), read, ops}
+		c.sent[xid] = sentCall{one, c.count, now, len(one.Frame), load, c.window.sent(now, load), read, write}
 		frames = append(frames, one.Frame)
 		size += len(one.Frame)
 	}
@@ -204,7 +203,6 @@ func (c *calls) nextLocked() (load int, r read, ok bool) {
 			return 0, 0, false
 		}
 		if one.Batch != nil && !write {
-			c.window.wantsWrites = true
 			c.out.sort()
 			continue
 		}
@@ -223,24 +221,20 @@ func (c *calls) nextLocked() (load int, r read, ok bool) {
 
 // mayWriteLocked reports whether a call may leave that could leave together with others.
 func (c *calls) mayWriteLocked() bool {
-	if c.window.wanted() && c.caution.left == 0 {
-		return c.writes < mostBatches || c.out.fills()
-	}
-	return c.ops < mostAlone
+	return c.writes < mostBatches || !c.window.wanted() || c.caution.left > 0 || c.out.fills()
 }
 
-// joinedLocked returns the call, or a multi of it and others that wait, and how many they are. While none has had to
-// wait for room, it is alone.
-func (c *calls) joinedLocked(one Call) (Call, int) {
+// joinedLocked returns the call, or a multi of it and others that wait. While none has had to wait for room, it is alone.
+func (c *calls) joinedLocked(one Call) Call {
 	if !c.window.wanted() || c.caution.left > 0 {
 		c.caution.spend()
-		return one, 1
+		return one
 	}
 	limit := min(batchBytes, c.window.bytes-c.window.load)
 	if parts := c.out.gather(one, limit, &c.expected); len(parts) > 1 {
-		return c.multi(parts), len(parts)
+		return c.multi(parts)
 	}
-	return one, 1
+	return one
 }
 
 // fixedLocked returns the bound that a test has set, and applies it.
@@ -308,8 +302,8 @@ func (c *calls) answered(now time.Time, xid int32, size int) {
 	if xid > 0 {
 		c.counted--
 	}
-	if one.ops > 0 {
-		c.writes, c.ops = c.writes-1, c.ops-one.ops
+	if one.write {
+		c.writes--
 	}
 	if delete(c.sent, xid); len(c.sent) == 0 && c.most > flightRoom {
 		c.sent, c.most = nil, 0 // a map does not shrink

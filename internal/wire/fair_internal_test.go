@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -97,7 +98,7 @@ func TestDeletesStarveNobody(t *testing.T) {
 // A delete that goes alone is not overtaken by a read of its node.
 func TestReadStaysBehindDelete(t *testing.T) {
 	b := newBurst(t, mostCalls)
-	for i := range mostAlone {
+	for i := range mostBatches {
 		b.batch("w", fmt.Sprintf("/w/%d", i), OpDelete)
 	}
 	b.leave()
@@ -119,12 +120,42 @@ func TestAloneIsNotSlow(t *testing.T) {
 	b := newBurst(t, mostCalls)
 	b.want("", "/x", OpExists)
 	b.leave()
-	b.window.wantsWrites = true
 	b.caution.failed()
 	for i := range 12 {
 		b.batch("", fmt.Sprintf("/%d/n-", i), OpCreate)
 	}
 	if left := b.leave(); len(left) < 12 {
 		t.Errorf("%d of 12 leave", len(left))
+	}
+}
+
+// The directories of new locks lie in one directory. Each has a turn of its own, so that a burst of new locks does not
+// wait a round for each of them.
+func TestContainersTakeTurns(t *testing.T) {
+	b := newBurst(t, 1)
+	b.want("first", "/x", OpExists)
+	b.leave()
+	const busy, made = 20, 10
+	for i := range made {
+		b.want("container", fmt.Sprintf("/locks/%d", i), OpCreateContainer)
+	}
+	for range made {
+		for i := range busy {
+			b.want("busy", fmt.Sprintf("/busy/%d/n", i), OpExists)
+		}
+	}
+	var left []string
+	for len(b.sent) > 0 && len(left) < busy+made {
+		b.reply(10, Reply{})
+		left = append(left, b.leave()...)
+	}
+	n := 0
+	for _, one := range left {
+		if strings.Contains(one, "/locks/") {
+			n++
+		}
+	}
+	if n != made {
+		t.Errorf("%d of %d directories are made in the first round: %q", n, made, left)
 	}
 }

@@ -109,7 +109,7 @@ func dirOf(frame []byte) []byte {
 		return nil // no path
 	}
 	path := frame[at+4:][:binary.BigEndian.Uint32(frame[at:])]
-	if op == OpGetChildren2 || op == OpSync {
+	if op == OpGetChildren2 || op == OpSync || op == OpCreateContainer { // a container is a lock's directory
 		return path
 	}
 	if i := bytes.LastIndexByte(path, '/'); i > 0 {

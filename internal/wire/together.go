@@ -23,11 +23,10 @@ const (
 	// mostLooked bounds the directories that gather looks at: the calls of others may be too long.
 	mostLooked = 4 * batchOps
 
-	// mostAlone is how many creates and deletes are in flight before others wait for each other, and mostBatches how many while
-	// others wait, unless these fill another multi. Without these bounds, each answer makes room for the few that have come
-	// since the last: with 1,000 locks in one session a multi had 6 operations, and with them it has 15. Reads need no such
-	// bound: nothing is agreed for them.
-	mostAlone   = 16
+	// mostBatches is how many creates, deletes and multis of them are in flight while others wait, unless these fill another
+	// multi. Without the bound, each answer makes room for the few that have come since the last. Reads need none: nothing is
+	// agreed for them. A bound of 16 that held before the window was full is gone: with 1,000 locks at 20 ms each way it took
+	// a third of the throughput, and at 100 kB/s a release took more than 10 s (docs/measured/outbox.md).
 	mostBatches = 4
 )
 

@@ -57,8 +57,6 @@ type window struct {
 	heard      time.Time // when a call was last answered
 	wantsCalls bool      // a call has waited for the number of calls
 	wantsBytes bool      // a call has waited for the number of bytes
-
-	wantsWrites bool // a create or a delete has waited for the number of these: see mostAlone
 }
 
 // begin is called with the greeting.
@@ -123,10 +121,10 @@ func (w *window) answered(now, sent time.Time, load int, alone bool) {
 }
 
 // wanted reports whether calls have waited for room since none waited at all.
-func (w *window) wanted() bool { return w.wantsCalls || w.wantsBytes || w.wantsWrites }
+func (w *window) wanted() bool { return w.wantsCalls || w.wantsBytes }
 
 // idle is called when no call waits.
-func (w *window) idle() { w.wantsCalls, w.wantsBytes, w.wantsWrites = false, false, false }
+func (w *window) idle() { w.wantsCalls, w.wantsBytes = false, false }
 
 // shrink halves the window. It waits a while before it does that again, for the effect to show.
 func (w *window) shrink(now time.Time) {
