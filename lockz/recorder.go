@@ -69,7 +69,7 @@ var recorders = struct {
 
 // recorderOf returns the recorder of m, which begins to record at the first call.
 func recorderOf(m *session.Manager) *recorder {
-	live := (*core.Manager)(m) // panics if Connect has not made m
+	live := (*core.Manager)(m).Made()
 	recorders.mu.Lock()
 	defer recorders.mu.Unlock()
 	key := weak.Make(m)

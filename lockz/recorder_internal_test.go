@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -130,4 +132,20 @@ func recording() int {
 	recorders.mu.Lock()
 	defer recorders.mu.Unlock()
 	return len(recorders.of)
+}
+
+// A manager that Connect has not made is refused with a reason, and leaves no recorder.
+func TestRecorderOfNoManager(t *testing.T) {
+	m := new(session.Manager)
+	func() {
+		defer func() {
+			if why := fmt.Sprint(recover()); !strings.Contains(why, "not made by Connect") {
+				t.Errorf("panic %q", why)
+			}
+		}()
+		recorderOf(m)
+	}()
+	if slices.Contains(recorded(), m) {
+		t.Error("it has a recorder")
+	}
 }

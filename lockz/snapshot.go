@@ -109,7 +109,7 @@ func snapshotOf(m *session.Manager, r *recorder, here map[int64]bool) *snapshot 
 	state := m.State()
 	c := r.copy(state)
 	c.holds = slices.DeleteFunc(c.holds, func(a *acquisition) bool { return over[a] })
-	out := &snapshot{records: c, now: time.Now(), here: here, traceparent: (*core.Manager)(m).Hooks().Traceparent}
+	out := &snapshot{records: c, now: time.Now(), here: here, traceparent: live.Hooks().Traceparent}
 	out.managerJSON = managerJSON{
 		Ensemble:            strings.TrimSuffix(m.FullName("/"), "/"),
 		State:               state.String(),

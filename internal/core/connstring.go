@@ -118,6 +118,7 @@ func looksLikePort(part string) bool {
 
 // FullName is that of session.Manager.
 func (m *Manager) FullName(path string) string {
+	m.Made()
 	if m.cfg.Name != "" {
 		return m.cfg.Name + m.cfg.outward(path)
 	}

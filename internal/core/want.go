@@ -23,7 +23,7 @@ func (s *Session) wanted(w Want) wanted {
 }
 
 // Reserve waits for a connection, and then for room for ephemeral nodes, by the limits of session.WithMaxNodes and
-// session.WithMaxNodeBytes. It sets the room aside until End of the Room. Callers get room in the order in which
+// session.WithMaxNodeBytes. It sets the room aside until End of the Reservation. Callers get room in the order in which
 // they came, as soon as deletes that are on their way have made enough. Reserve fails with ctx's error, the
 // session's, or at once with session.ErrTooManyNodes if what is on its way is not enough.
 func (s *Session) Reserve(ctx context.Context, w Want) (*Reservation, error) {

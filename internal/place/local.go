@@ -53,7 +53,7 @@ type localState int
 
 const (
 	idle       localState = iota // nothing
-	trying                       // the node of one caller, who has not begun to wait for others
+	trying                       // the node of one caller that has not begun to wait for others
 	contending                   // the node of the shared contender, which is not granted yet
 	holding                      // the node of a turn, which a lease holds, or several
 	keeping                      // the node of a turn, which nobody holds
