@@ -122,7 +122,7 @@ func TestDialerThatEndsItsGoroutine(t *testing.T) {
 		srv := zktest.Start(t)
 		d := srv.Dialer()
 		m, s := virtually(t, "h:1", func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if dials.Add(1)%8 != 0 {
+			if dials.Add(1)%4 != 0 {
 				runtime.Goexit()
 			}
 			return d(ctx, network, addr)
