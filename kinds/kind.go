@@ -29,9 +29,8 @@ type Kind struct {
 	// Policy returns the policy of a contender. It must depend on me alone.
 	Policy func(me Node) Policy
 
-	// Unfair makes a lock without a queue. There is one node, with the one prefix and the
-	// number 0, and the contender that creates it holds the lock. All others watch it, and
-	// try again when it is gone. Guard of a queue.Lease is of no use for it.
+	// Unfair makes a lock without a queue. The first contender holds. Each other one leaves at once, waits without a
+	// node until nobody is there, and tries again.
 	Unfair bool
 
 	// Configuration makes the lock depend on what all its users agree on, such as a limit. It takes

@@ -21,7 +21,7 @@ import (
 //	_c_<uuid>-lease-0000000007       semaphore and Curator, one lease
 //	_c_<uuid>-x3-lease-0000000007    semaphore, three leases at once
 //	_c_<uuid>-keep-lock-0000000007   zklock and rwlock, if the place may be kept: see WithLazyRelease
-//	unfair-0000000000                zklock without a queue: the same name for all
+//	_c_<uuid>-unfair-0000000007      zklock without a queue
 //	<uuid>__lock__0000000007         kazoo's mutex, and the writer of its read-write lock
 //	<uuid>__rlock__0000000007        kazoo, a reader
 //	_c_<uuid>-lock--2147483648       any client, past the end of the counter

@@ -76,8 +76,8 @@ var scenes = []scene{
 	}, []string{
 		"holds unfair /b ours",
 		`waits unfair /a first, 1 ahead, behind "theirs" here=false`,
-		`waits unfair /a second, 1 in this process`,
-		`waits unfair /b third, 1 in this process`,
+		`waits unfair /a second, 1 ahead, behind "theirs" here=false`,
+		`waits unfair /b third, 1 ahead, behind "ours" here=true`,
 	}},
 	{"a read-write lock", func(t *testing.T, other, us *session.Manager) {
 		theirs, ours := newRW(t, other, "/a", rwlock.WithData(theirs)), newRW(t, us, "/a")

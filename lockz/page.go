@@ -109,8 +109,8 @@ type waitJSON struct {
 	// yet: it waits for a session or for an answer of the servers, or for this process only.
 	Behind *behindJSON `json:"behind,omitempty"`
 	// AheadHere is how many acquisitions of this process come first and have no place of their own
-	// in the queue on the servers: goroutines that share a place (WithLocalHandover), and those of
-	// an unfair lock. They are not counted in Behind.Ahead.
+	// in the queue on the servers: goroutines that share a place (WithLocalHandover). They are not
+	// counted in Behind.Ahead.
 	AheadHere int `json:"ahead_here,omitempty"`
 	// Label is the label of zklock.WithLabel, or "".
 	Label string `json:"label,omitempty"`
@@ -137,7 +137,7 @@ type behindJSON struct {
 	Since time.Time `json:"since"`
 	// Seconds is how long that is ago.
 	Seconds float64 `json:"seconds"`
-	// Ahead is how many contenders are ahead, this one included. For an unfair lock it is 1.
+	// Ahead is how many contenders are ahead, this one included.
 	Ahead int `json:"ahead"`
 }
 

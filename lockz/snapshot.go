@@ -167,10 +167,7 @@ func lockOf(info session.AcquireInfo) lock { return lock{info.Kind, info.Path} }
 
 // sharesPlace reports whether the acquisitions of this process share one place in the queue on the
 // servers, so that they wait for each other in the process.
-func sharesPlace(info session.AcquireInfo) bool { return info.Local || info.Kind == unfair }
-
-// unfair is the kind of zklock.WithUnfair. A session has one node of it at a path.
-const unfair = "unfair"
+func sharesPlace(info session.AcquireInfo) bool { return info.Local }
 
 // ahead returns the watch of each acquisition, and the watch of each lock whose waiters share one
 // contender. That watch belongs to the waiter that was the first, and goes on without that waiter.

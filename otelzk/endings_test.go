@@ -21,10 +21,9 @@ caller
   zklock lock mutex canceled position=1 attempts=1
     create / CLIENT lock-
     getChildren / CLIENT .
-    setWatches / CLIENT lock-0000000001
+    getData / CLIENT lock-0000000001
+    getData / CLIENT lock-0000000000
     zklock watch canceled lock-0000000000 links=1
-      getData / CLIENT lock-0000000001
-      getData / CLIENT lock-0000000000
     delete / CLIENT lock-0000000001
 `)
 }
@@ -47,10 +46,9 @@ func TestTimeout(t *testing.T) {
 zklock lock mutex timeout position=1 attempts=1
   create / CLIENT lock-
   getChildren / CLIENT .
-  setWatches / CLIENT lock-0000000001
+  getData / CLIENT lock-0000000001
+  getData / CLIENT lock-0000000000
   zklock watch timeout lock-0000000000 links=1
-    getData / CLIENT lock-0000000001
-    getData / CLIENT lock-0000000000
   delete / CLIENT lock-0000000001
 `)
 }

@@ -70,16 +70,14 @@ caller
   zklock lock mutex acquired position=1 attempts=2
     create / CLIENT lock-
     getChildren / CLIENT .
-    setWatches / CLIENT lock-0000000001
+    getData / CLIENT lock-0000000001
+    getData / CLIENT lock-0000000000
     zklock watch lock-0000000000 links=1
-      getData / CLIENT lock-0000000001
-      getData / CLIENT lock-0000000000
     create / CLIENT lock-
     getChildren / CLIENT .
-    setWatches / CLIENT lock-0000000002
+    getData / CLIENT lock-0000000002
+    getData / CLIENT lock-0000000000
     zklock watch lock-0000000000 links=1
-      getData / CLIENT lock-0000000002
-      getData / CLIENT lock-0000000000
   zklock hold mutex released lock-0000000002 links=1
   zklock unlock mutex released lock-0000000002 links=1
     delete / CLIENT lock-0000000002

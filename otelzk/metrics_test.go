@@ -130,7 +130,7 @@ func TestMetrics(t *testing.T) {
 			{Name: "zklock.session.transitions", Unit: "{transition}", Description: "Changes of the session's state.",
 				Data: sum(true, inStates()...)},
 			{Name: "db.client.operation.duration", Unit: "s", Description: "Duration of database client operations.",
-				Data: histogram(request("create"), request("getChildren"), request("getData"), request("setWatches"), request("delete"))},
+				Data: histogram(request("create"), request("getChildren"), request("getData"), request("delete"))},
 		},
 	}
 	// The hook for the change to Connected runs in a goroutine of its own.

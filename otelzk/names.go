@@ -19,7 +19,7 @@ const (
 // requestSpans are the first words of request spans, which are of kind CLIENT. They are ZooKeeper's names
 // of the operations. The second word is db.namespace, as in the conventions for databases.
 var requestSpans = []string{
-	"create", "delete", "exists", "getACL", "getChildren", "getData", "multi", "setData", "setWatches", "sync",
+	"create", "delete", "exists", "getACL", "getChildren", "getData", "multi", "setData", "sync",
 }
 
 // Attributes of this package.

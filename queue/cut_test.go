@@ -25,11 +25,8 @@ func TestCutAtEachStep(t *testing.T) {
 				})
 			}
 		}
-		for _, op := range []zktest.Op{zktest.OpCreate, zktest.OpGetChildren2, zktest.OpSetWatches, zktest.OpGetData, zktest.OpDelete} {
+		for _, op := range []zktest.Op{zktest.OpCreate, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpDelete} {
 			for _, contended := range []bool{false, true} {
-				if op == zktest.OpSetWatches && !contended {
-					continue // that is for waiters
-				}
 				t.Run(fmt.Sprintf("%s/contended=%v/%v", when, contended, op), func(t *testing.T) {
 					t.Parallel()
 					testCutAt(t, contended, op, func(p *zktest.Proxy, dir string) *zktest.Fault { return arm(p, ofContenders(dir, op)) })
@@ -51,9 +48,6 @@ func testCutAt(t *testing.T, contended bool, at zktest.Op, arm func(*zktest.Prox
 	if contended {
 		ahead := acquire(t, other)
 		c := enter(t, q, 2)
-		if at == zktest.OpSetWatches { // which is not sent if the lock is free by then
-			await(t, fault.Hit(), "the fault")
-		}
 		release(t, ahead)
 		l = c.get(t)
 	} else {

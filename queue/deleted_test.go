@@ -4,6 +4,7 @@ import (
 	"context"
 	"path"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -144,11 +145,28 @@ func TestWaiterDeletedThenPredecessorLeaves(t *testing.T) {
 	release(t, l)
 }
 
-// watchHook sends when a contender has set its watches and waits.
+// watchHook has watching receive each time when a contender waits and its watches are set.
 func watchHook(watching chan<- struct{}) session.Option {
-	return session.WithTrace(session.Trace{
-		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
+	var mu sync.Mutex
+	waits, gets := false, 0
+	change := func(f func()) {
+		mu.Lock()
+		defer mu.Unlock()
+		if f(); waits && gets == 0 {
+			waits = false
 			watching <- struct{}{}
+		}
+	}
+	return session.WithTrace(session.Trace{
+		Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+			if r.Op != "getData" {
+				return ctx, nil
+			}
+			change(func() { gets++ })
+			return ctx, func(error) { change(func() { gets-- }) }
+		},
+		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
+			change(func() { waits = true })
 			return ctx, nil
 		},
 	})

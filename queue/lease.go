@@ -72,10 +72,6 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 // follow take effect only if the lease's node still exists, and so only if no other contender was
 // let in. Guard sends no request. The leases of one turn of a [Local] have the same node, and so
 // the same guard, which does not tell them apart.
-//
-// The guard of an unfair lock always fails: the Multi returns zk.ErrBadVersion or zk.ErrNoNode. The
-// reason is that all holders of the lock have nodes with the same path and version, so a check
-// cannot tell one holder from the next. Use [Lease.Token] instead.
 func (l *Lease) Guard() *zk.CheckVersionRequest { return l.place().Guard() }
 
 // Beside takes another lease of the same queue next to l: at once, in the same session, with the

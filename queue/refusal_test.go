@@ -105,8 +105,7 @@ func TestRefusedReleaseIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// The node of an unfair lock whose delete was refused is not taken over by another attempt of the
-// same session: the delete, which is repeated, would hit it.
+// The node of an unfair lock whose delete was refused is in the way of the same session too, until it is gone.
 func TestRefusedReleaseOfUnfair(t *testing.T) {
 	t.Parallel()
 	f := newRefused(t, askUnfair)
@@ -129,25 +128,4 @@ func TestRefusedReleaseOfUnfair(t *testing.T) {
 	release(t, l)
 	release(t, other.get(t))
 	testserver.WaitChildren(t, f.dir, 0)
-}
-
-// The claim to the node of an unfair lock lasts as long as the node, even if an attempt that failed
-// could not delete it.
-func TestRefusedLeaveOfUnfair(t *testing.T) {
-	t.Parallel()
-	dir := dirWithout(t, zk.PermDelete)
-	_, err := testserver.Admin(t).Create(dir+"/lock-0000000001", nil, 0, zk.WorldACL(zk.PermAll))
-	mustBe(t, err, nil)
-	q := client(t, dir)
-	_, err = q.Acquire(patient(t), askUnfair)
-	mustBe(t, err, queue.ErrConflict)
-	_, err = q.TryAcquire(patient(t), askUnfair)
-	mustBe(t, err, queue.ErrBusy)
-	_, err = testserver.Admin(t).SetACL(dir, zk.WorldACL(zk.PermAll), -1)
-	mustBe(t, err, nil)
-	testserver.Delete(t, dir, "lock-0000000001")
-	l, err := q.Acquire(patient(t), askUnfair)
-	mustBe(t, err, nil)
-	onlyChild(t, l)
-	release(t, l)
 }

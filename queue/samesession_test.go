@@ -120,7 +120,7 @@ func TestErrorWithinSession(t *testing.T) {
 		cancel()
 		err := <-failed
 		mustBe(t, err, context.Canceled)
-		if !strings.Contains(err.Error(), "(held by lock-0000000002)") {
+		if !strings.Contains(err.Error(), "(held by this process, in the queue for ") {
 			t.Error(err)
 		}
 		release(t, second)

@@ -169,7 +169,7 @@ func TestAnswerTooLong(t *testing.T) {
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			m, err := session.Connect(ctx, l.Addr().String(), quiet, session.WithTimeout(20*time.Second), session.WithTickTime(2*time.Second))
+			m, err := session.Connect(ctx, l.Addr().String(), quiet, session.WithTimeout(time.Minute), session.WithTickTime(2*time.Second))
 			must(t, err)
 			defer m.Close()
 			s, err := m.Session(ctx)

@@ -72,9 +72,7 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 			return nil, hold.Retitle("zklock", err, "queue")
 		}
 	}
-	if !c.unfair { // there is one node for all, which the contenders of a session take in turns
-		mx.door = place.DoorTo[*Mutex](&mx.lock)
-	}
+	mx.door = place.DoorTo[*Mutex](&mx.lock)
 	mx.get = hold.GetOf(&mx.lock)
 	return mx, nil
 }
@@ -85,7 +83,7 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 //
 //	acquire /x: context deadline exceeded (held by web-3/4711, "request 42", in the queue for 12s)
 //
-// After a wait of less than 20 ms it names only a node.
+// Before the servers have told who that is, it names only a node.
 //
 // If the manager is closed, Lock returns [session.ErrClosed]. A lost connection or session is no error:
 // Lock goes on waiting, after a lost session at the end of the queue.

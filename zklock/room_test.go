@@ -283,52 +283,6 @@ func TestLockAgainInQueueForRoom(t *testing.T) {
 	})
 }
 
-// The node of an unfair lock whose create lost its reply counts until it is certain to be gone, also if the caller gives up
-// before it can ask again.
-func TestUnfairInDoubtCounts(t *testing.T) {
-	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
-		again := make(chan struct{})
-		m := connect(session.WithMaxNodes(1), session.WithTrace(session.Trace{
-			Retry: func(_ context.Context, i session.RetryInfo) {
-				if i.Op == "create" {
-					server.Refuse(true)
-					server.Disconnect()
-					time.Sleep(time.Millisecond) //nolint:forbidigo // in a bubble: until the session knows
-					close(again)
-				}
-			},
-		}))
-		s, err := m.Session(t.Context())
-		must(t, err)
-		mx := newMutex(t, m, "/mx", zklock.WithUnfair())
-		must(t, mx.Lock(t.Context()))
-		must(t, mx.Unlock())
-		server.CutAfterCommit(func(r zktest.Request) bool { return r.Op == zktest.OpCreate })
-		ctx, cancel := context.WithCancel(t.Context())
-		locking := background(func() error { return mx.Lock(ctx) })
-		<-again
-		time.Sleep(time.Second) //nolint:forbidigo // in a bubble: until the next create waits for a connection
-		cancel()
-		wantErr(t, "Lock", <-locking, context.Canceled)
-		server.ResetRequests()
-		more := background(func() error {
-			_, err := s.Create(t.Context(), "/more", nil, session.Ephemeral)
-			return err
-		})
-		synctest.Wait()
-		server.Refuse(false)
-		must(t, <-more)
-		for _, r := range server.Requests() {
-			switch {
-			case r.Op == zktest.OpDelete:
-				return
-			case r.Op == zktest.OpCreate && r.Path == "/more":
-				t.Fatal("a second node is asked for before the first is gone")
-			}
-		}
-	})
-}
-
 // A hook that blocks at the end of a create does not delay the delete of the node, if nobody wants it any more, nor the
 // waiters for its room.
 func TestBlockedHookKeepsNoRoom(t *testing.T) {

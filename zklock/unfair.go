@@ -11,15 +11,14 @@ var unfair = &kinds.Kind{
 	Unfair:   true,
 }
 
-// WithUnfair makes the mutex the simple exclusive lock of textbooks. There is one ephemeral node, and
-// the contender that creates it holds the lock. All others wait until the node is deleted, and then
-// all of them try to create it. A contender that tries at the right moment gets in before others
-// that have waited longer, and a contender can wait for ever. The option is for programs that want
-// such barging, and for comparison.
+// WithUnfair makes the mutex the simple exclusive lock of textbooks, which has no queue. A contender that does not find
+// the mutex free leaves at once, and waits without a node until nobody is there. Then all that wait try again. A
+// contender that tries at the right moment gets in before others that have waited longer, and a contender can wait for ever.
+// The option is for programs that want such barging, and for comparison.
 //
-// Taking a free lock costs one round trip, as with the fair mutex. But a release wakes one waiter in
-// each process (a herd), and one of them gets the lock a round trip later. With 20 processes waiting,
-// a release of the unfair mutex woke 20, which sent 60 requests before 19 of them waited again. A
+// Taking a free lock costs one round trip, as with the fair mutex. But a release wakes one waiter of
+// each Mutex (a herd), and one of them gets the lock two round trips later. With 20 processes waiting,
+// a release of the unfair mutex woke 20, which sent 114 requests before 19 of them waited again. A
 // release of the fair mutex woke one, the next holder, which sent no request (TestWakeUps counts
 // them). At most one other waiter is woken by a fair release, to list the queue once.
 //
@@ -27,13 +26,8 @@ var unfair = &kinds.Kind{
 //
 //   - Fair and unfair mutexes do not share a lock. At a path where it finds the other kind, a call
 //     fails with [queue.ErrConflict], and never gets the lock beside it.
-//   - [Mutex.Contenders] shows only the holder.
-//   - TryLock also finds the mutex busy when another goroutine of the process is about to take it.
-//   - All holders have nodes of the same path, so [queue.Lease.Guard] lets no write through. Use
-//     [queue.Lease.Token] for fencing.
-//   - A request of [Revoke] that comes late reaches the next holder.
-//   - If an operator deletes the holder's node at the moment of its release, the next holder's node
-//     can be deleted with it. That holder is told of the loss.
+//   - [Mutex.Contenders] shows the holder, and those that are about to leave.
+//   - TryLock also finds the mutex busy when another contender is about to leave, or another goroutine tries to take this Mutex.
 //
 // No other library has such nodes, so the option cannot be combined with [WithPrefixes]. It cannot
 // be combined with [WithLocalHandover] either. Default: fair.

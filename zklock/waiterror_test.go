@@ -109,7 +109,7 @@ func TestWaitErrors(t *testing.T) {
 	unfair := newMutex(t, me.m, dir+"/u2", zklock.WithUnfair())
 	must(t, unfair.Lock(patient(t)))
 	texts["unfair, held here"] = testserver.ErrorText{Err: soon(t, newMutex(t, me.m, dir+"/u2", zklock.WithUnfair()).Lock),
-		Want: "acquire /a/u2: context deadline exceeded (behind another goroutine of this process)"}
+		Want: "acquire /a/u2: context deadline exceeded (held by this process for 1s)"}
 
 	rw, err := rwlock.New(other, dir+"/rw", rwlock.WithData([]byte("reader")))
 	must(t, err)

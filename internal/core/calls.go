@@ -154,21 +154,6 @@ func (s *Session) set(ctx context.Context, path string, data []byte, version int
 	}
 }
 
-// setWatches sets watches on the data of nodes. The server tells at once which nodes are gone, in the order of the
-// paths, and which were changed after the last transaction that this session has seen.
-func (s *Session) setWatches(paths []string) starter[struct{}] {
-	return func(done func(struct{}, error)) {
-		e := wire.NewFrame()
-		e.Int32(0) // the number
-		e.Int32(wire.OpSetWatches)
-		e.Int64(s.seen.Last())
-		e.Strings(paths)
-		e.Strings(nil) // watches on nodes that do not exist
-		e.Strings(nil) // watches on children
-		call(s, sending{ctx: s.life}, e, nil, nothing, done)
-	}
-}
-
 // erase is a delete, and keeps no count. batch is that of sending.
 func (s *Session) erase(ctx context.Context, path string, version int32, batch *atomic.Int64) starter[struct{}] {
 	return func(done func(struct{}, error)) {

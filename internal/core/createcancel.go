@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/hooks"
 )
 
 // creates keeps two things apart, path by path: the creates of a session, and the searches for
@@ -230,4 +232,17 @@ func (g *abandonedCreate) match(ctx context.Context, node string) (*zk.Stat, err
 	}
 	g.node = node
 	return stat, nil
+}
+
+// deleteOnce sends a delete and does not repeat it, even if the reply is lost.
+func (s *Session) deleteOnce(ctx context.Context, path string, version int32) error {
+	info := hooks.RequestInfo{Op: "delete", Path: path}
+	if err := s.ready(ctx); err != nil {
+		return opError(info, err)
+	}
+	_, err := try(ctx, s, info, never, func(done func(struct{}, error)) { s.sendDelete(ctx, path, version, nil, done) })
+	if err != nil {
+		return opError(info, err)
+	}
+	return nil
 }

@@ -86,7 +86,7 @@ func (s *Session) lookForGone(ctx context.Context, path string, st *share) error
 	}
 	stat, err := s.Exists(ctx, path)
 	if err == nil && (stat == nil || stat.EphemeralOwner != s.ID()) {
-		s.gone(path, st)
+		s.room.deleted(st)
 	}
 	return err
 }

@@ -79,11 +79,6 @@ func (s *Session) sendMulti(ctx context.Context, b *booking, noted map[string]*s
 		}
 		paths := pathsOf(results)
 		b.settle(paths, err, append(b.unmade(own, paths), slices.Collect(maps.Values(noted))...)...)
-		if err == nil {
-			for path, st := range noted {
-				s.forgetGone(path, st)
-			}
-		}
 		if err != nil && classify(err) == answered && len(results) > 0 {
 			err = &multiRefusal{err, results}
 		}

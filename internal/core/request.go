@@ -82,19 +82,6 @@ func (s *Session) delete(ctx context.Context, path string, version int32, among 
 	return err
 }
 
-// gone takes note that a node of ours is gone. Servers do not tell that to a watch if the client may not read the node.
-// To all others they have told it by now.
-func (s *Session) gone(path string, noted *share) {
-	s.room.deleted(noted)
-	s.forgetGone(path, noted)
-}
-
-func (s *Session) forgetGone(path string, noted *share) {
-	if noted != nil {
-		s.watches.forget(s.outward(path), nil)
-	}
-}
-
 // anyVersion is the version of a delete that deletes any version of the node.
 const anyVersion = -1
 
@@ -107,7 +94,7 @@ func (s *Session) sendDelete(ctx context.Context, path string, version int32, ba
 	}
 	s.erase(ctx, s.outward(path), version, batch)(func(_ struct{}, err error) {
 		if err == nil || errors.Is(err, zk.ErrNoNode) {
-			s.gone(path, noted)
+			s.room.deleted(noted)
 		}
 		done(struct{}{}, err)
 	})

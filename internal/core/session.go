@@ -36,7 +36,6 @@ type Session struct {
 	// The tables of watches, nodes and requests. Each has a lock of its own.
 	watches watches // on the data of nodes
 	room    room
-	claims  claims
 	creates creates
 	carried carried
 	syncs   syncs

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -24,8 +25,7 @@ const (
 
 // Watch is that of package session.
 type Watch struct {
-	set   news.News // that a request to set it has been answered
-	ready news.News // that the get has been answered
+	ready news.News // that the request which sets it has been answered
 	data  []byte
 	stat  *zk.Stat
 	err   error
@@ -37,8 +37,6 @@ type Watch struct {
 
 	isMade bool  // by a Session
 	owner  Owner // guarded by mu
-	asked  bool  // for the node's data; guarded by watches.mu
-	users  int32 // callers of joinBare that have not given it back; guarded by watches.mu
 }
 
 // Owner is what a contender says on the watch on its own node. The contenders behind it in the same session share that
@@ -79,20 +77,15 @@ func (w *Watch) Done() <-chan struct{} {
 	return w.done
 }
 
-// Set returns a channel that is closed when the server has answered to a request that sets the watch. If it is
-// not set, the watch has ended by then.
-func (w *Watch) Set() <-chan struct{} { return w.set.Wait() }
-
-// Answered reports whether the node's data, or a refusal, is there.
+// Answered reports whether the answer to the request that sets the watch is there.
 func (w *Watch) Answered() bool { return w.ready.Has() }
 
-// Ready returns a channel that is closed when the node's data, or a refusal, is there. That of
-// StartWatches is never there if nobody has asked for it.
+// Ready returns a channel that is closed when that answer is there. If the watch was not set, it has ended by then.
 func (w *Watch) Ready() <-chan struct{} { return w.ready.Wait() }
 
 // Result returns the node's data and stat, as the server has told them, which must not be changed.
-// If the watch was not set, the error is zk.ErrNoNode, another refusal, or that of a lost
-// connection: see Uncertain. Then the watch ends as WatchBroken. Call it once Ready is closed.
+// If the watch was not set, there is an error: zk.ErrNoNode, and the watch ends as WatchDeleted, or another refusal or that
+// of a lost connection (see Uncertain), and the watch ends as WatchBroken. Call it once Ready is closed.
 func (w *Watch) Result() ([]byte, *zk.Stat, error) { return w.data, w.stat, w.err }
 
 // Event returns what has ended the watch, or WatchPending.
@@ -178,6 +171,10 @@ func poke(ch chan<- struct{}) {
 func (w *Watch) fire(e WatchEvent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.fireLocked(e)
+}
+
+func (w *Watch) fireLocked(e WatchEvent) {
 	if w.eventLocked() != WatchPending {
 		return
 	}
@@ -196,8 +193,6 @@ func (w *Watch) fire(e WatchEvent) {
 // A watch is added before its request is sent. So it ends with the next event at the path, even if the
 // event belongs to an earlier watch and comes before the answer. A watch that is pending after its request
 // was answered has missed nothing since then.
-//
-// There are two requests that set a watch: a get, and a setWatches, which does not tell the node's data.
 type watches struct {
 	mu sync.Mutex
 	m  map[string]*watched // by path, chroot included
@@ -210,43 +205,16 @@ type watched struct {
 
 func (t *watches) init() { t.m = make(map[string]*watched) }
 
-// join returns the watch of a path, and whether the caller has to get the node's data: to send the request
-// and to call land with the answer.
+// join returns the watch of a path, and whether the caller has to set it: to send the request and to call land with the
+// answer.
 func (t *watches) join(path string) (w *Watch, first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	w = t.sharedLocked(path)
-	first, w.asked = !w.asked, true
-	return w, first
-}
-
-// joinBare is join for a caller that does not need the data. It has to send a setWatches in any case, and to call
-// landBare with the answer.
-func (t *watches) joinBare(path string) *Watch {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	w := t.sharedLocked(path)
-	w.users++
-	return w
-}
-
-func (t *watches) sharedLocked(path string) *Watch {
 	e := t.entryLocked(path)
-	if e.cur == nil {
+	if first = e.cur == nil; first {
 		e.cur = &Watch{isMade: true}
 	}
-	return e.cur
-}
-
-// giveBack takes note that a caller of joinBare needs a watch no longer. When none does, the watch is dropped: the
-// server may never tell its event. If somebody has asked for the data, the client may read the node, and the server
-// tells.
-func (t *watches) giveBack(path string, w *Watch) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if w.users--; w.users == 0 && !w.asked {
-		t.dropLocked(path, w)
-	}
+	return e.cur, first
 }
 
 // joinAlone returns a watch that is not shared. The caller has to set it.
@@ -272,35 +240,22 @@ func (t *watches) land(path string, w *Watch, c content, err error) {
 	if err != nil {
 		t.drop(path, w)
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.data, w.stat, w.err = c.data, c.stat, err
 	w.ready.Tell()
-	w.confirm(err)
-}
-
-// landBare takes the answer to a setWatches.
-func (t *watches) landBare(path string, w *Watch, err error) {
-	if err != nil {
-		t.drop(path, w)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		w.fireLocked(WatchDeleted)
+	case err != nil: // it was not set, or may not have been
+		w.fireLocked(WatchBroken)
 	}
-	w.confirm(err)
-}
-
-// confirm follows the answer to a request that sets the watch. If it was not set, or may not have been, it ends.
-func (w *Watch) confirm(err error) {
-	if err != nil {
-		w.fire(WatchBroken)
-	}
-	w.set.Tell()
 }
 
 // drop forgets a watch that was not set.
 func (t *watches) drop(path string, w *Watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.dropLocked(path, w)
-}
-
-func (t *watches) dropLocked(path string, w *Watch) {
 	e := t.m[path]
 	if e == nil {
 		return // all watches at the path have ended
@@ -367,24 +322,18 @@ func (s *Session) startWatchIn(ctx context.Context, t *watches, info hooks.Reque
 	if !first {
 		return w
 	}
-	startWatching(ctx, s, info, request(full), func(c content, err error) { t.land(full, w, c, err) })
-	return w
-}
-
-// startWatching sends a request that sets watches which have been joined. land gets the answer.
-func startWatching[T any](ctx context.Context, s *Session, info hooks.RequestInfo, request starter[T], land func(T, error)) {
-	var none T
 	done := s.traceRequest(ctx, info)
-	answered := func(v T, err error) {
+	answered := func(c content, err error) {
 		err = s.verdict(err)
-		land(v, err)
+		t.land(full, w, c, err)
 		s.withHooks(func() { done(err) })
 	}
 	if err := s.Err(); err != nil { // after join, so that a session that ends now ends the watch
-		answered(none, err)
-		return
+		answered(content{}, err)
+		return w
 	}
-	request(answered)
+	request(full)(answered)
+	return w
 }
 
 // Watch returns a node's data and stat, which must not be changed, and a watch that is shared.

@@ -76,13 +76,14 @@ func TestWatchesShared(t *testing.T) {
 // What the owner of a node says reaches all that share its watch, and goes with the watch.
 func TestOwner(t *testing.T) {
 	wt := newWatchTest(t)
-	own, other := wt.joinBare("/a"), wt.joinBare("/a")
+	own := wt.set(nil)
+	other, _ := wt.join("/a")
 	own.Say(OwnerFirst)
 	wt.happens(zk.EventNodeDataChanged)
 	if got := other.Owner(); got != OwnerFirst {
 		t.Errorf("it has said %d", got)
 	}
-	if got := wt.joinBare("/a").Owner(); got != OwnerUnknown {
+	if got := wt.set(nil).Owner(); got != OwnerUnknown {
 		t.Errorf("the next watch has %d, of which nobody has spoken", got)
 	}
 }
@@ -260,85 +261,19 @@ func TestWatchesForgotten(t *testing.T) {
 	wt.want(next, WatchPending)
 }
 
-// A watch that all have given back is forgotten, and one that somebody has asked for the data is not.
-func TestWatchesGivenBack(t *testing.T) {
-	wt := newWatchTest(t)
-	w := wt.joinBare("/a")
-	wt.joinBare("/a")
-	wt.landBare("/a", w, nil)
-	wt.giveBack("/a", w)
-	if wt.joinBare("/a") != w {
-		t.Fatal("forgotten although somebody shares it")
-	}
-	wt.giveBack("/a", w)
-	wt.giveBack("/a", w)
-	wt.idle()
-	wt.want(w, WatchPending)
-
-	next := wt.joinBare("/a")
-	if next == w {
-		t.Fatal("not forgotten")
-	}
-	wt.join("/a")
-	wt.giveBack("/a", next)
-	wt.happens(zk.EventNodeDeleted)
-	wt.want(next, WatchDeleted)
-	wt.idle()
-
-	w = wt.joinBare("/a")
-	wt.happens(zk.EventNodeDeleted)
-	next = wt.joinBare("/a")
-	wt.giveBack("/a", w) // ended long ago
-	wt.happens(zk.EventNodeDeleted)
-	wt.want(next, WatchDeleted)
-}
-
-// A watch that was set without the data is shared by those that need the data: the first of them asks.
-func TestWatchesBare(t *testing.T) {
-	wt := newWatchTest(t)
-	w := wt.joinBare("/a")
-	if wt.joinBare("/a") != w {
-		t.Fatal("not shared")
-	}
-	if asking := wt.flying(); asking != w {
-		t.Fatal("another watch for the data")
-	}
-	if _, first := wt.join("/a"); first {
-		t.Error("asked for twice")
-	}
-	if wt.joinBare("/a") != w {
-		t.Error("not shared after the question")
-	}
-	wt.land("/a", w, content{data: []byte("x")}, nil)
-	wt.want(w, WatchPending)
-	wt.happens(zk.EventNodeDeleted)
-	wt.want(w, WatchDeleted)
-	wt.idle()
-}
-
-// Whatever request for a watch fails, the watch ends for all that share it. The next one is another.
-func TestWatchesBareFail(t *testing.T) {
-	for name, fail := range map[string]func(*watchTest, *Watch){
-		"to set": func(t *watchTest, w *Watch) { t.landBare("/a", w, zk.ErrConnectionClosed) },
-		"to get": func(t *watchTest, w *Watch) { t.flying(); t.land("/a", w, content{}, zk.ErrNoAuth) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			wt := newWatchTest(t)
-			w := wt.joinBare("/a")
-			told := make(chan struct{}, 1)
-			w.AtEvent(func() { poke(told) })
-			fail(wt, w)
-			wt.want(w, WatchBroken)
-			if len(told) != 1 {
-				t.Error("nobody was told")
-			}
-			wt.idle()
-			next := wt.joinBare("/a")
-			fail(wt, w) // once more: that is nothing to the next one
-			wt.want(next, WatchPending)
-			if next == w {
-				t.Error("shared after a failure")
-			}
-		})
+// A watch that was not set, because there is no node, has ended as one on a node that goes. Whoever is told of the end finds
+// the reason.
+func TestWatchOfNoNode(t *testing.T) {
+	for err, want := range map[error]WatchEvent{zk.ErrNoNode: WatchDeleted, zk.ErrNoAuth: WatchBroken, zk.ErrConnectionClosed: WatchBroken} {
+		wt := newWatchTest(t)
+		w := wt.flying()
+		told := make(chan bool, 1)
+		w.AtEvent(func() { told <- w.ready.Has() })
+		wt.land("/a", w, content{}, err)
+		wt.want(w, want)
+		if !<-told {
+			t.Errorf("%v: told of the end before the answer is there", err)
+		}
+		wt.idle()
 	}
 }

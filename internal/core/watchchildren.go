@@ -91,7 +91,6 @@ func (s *Session) watchBy(ctx context.Context, t *watches, info hooks.RequestInf
 func Seen(data []byte, stat *zk.Stat, event WatchEvent) *Watch {
 	w := &Watch{isMade: true, data: data, stat: stat, event: int8(event)}
 	w.ready.Tell()
-	w.set.Tell()
 	return w
 }
 

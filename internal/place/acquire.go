@@ -117,6 +117,13 @@ func (a *attempt) hold(ctx context.Context) *Lease {
 // attempts makes one attempt after another, until one is granted or fails for good. With errAhead the last
 // one stands, and the next call goes on with it.
 func (g *Acquisition) attempts() (*attempt, error) {
+	if g.r.Kind.Unfair {
+		next, err := g.q.inTurn(g.ctx, g.how.try)
+		if err != nil {
+			return nil, err
+		}
+		defer next()
+	}
 	var outdated *attempt // the last attempt, if its place is to be renewed
 	defer func() {
 		if outdated != nil { // the user's backoff has ended the wait
@@ -145,7 +152,11 @@ func (g *Acquisition) attempts() (*attempt, error) {
 			return nil, a.explain(g.ctx, err)
 		case renewPlace:
 			outdated, g.how.placed = a, nil
-		case enterAgain:
+		case enterLater:
+			if err := a.standAside(g.ctx); err != nil {
+				return nil, a.explain(g.ctx, err)
+			}
+			g.pace = nil // the round after that is as good as the first
 		case enterAfterLoss:
 			traceRetry(g.ctx, g.q.hooks(), opAcquire, g.result.Attempts, err)
 		}
@@ -181,8 +192,8 @@ const (
 	giveUp         afterwards = iota
 	renewPlace                // the attempt stands, and another takes its place
 	stand                     // the attempt stands, for the caller
-	enterAgain                // at the end of the queue
-	enterAfterLoss            // the same, because the node or the session was lost
+	enterLater                // once nobody has the lock, which is unfair
+	enterAfterLoss            // at once, because the node or the session was lost
 )
 
 // after says what follows an attempt that failed with err.
@@ -192,6 +203,8 @@ func (e *entry) after(err error) afterwards {
 		return stand
 	case errors.Is(err, errOutdated):
 		return renewPlace
+	case errors.Is(err, errTaken):
+		return enterLater
 	case errors.Is(err, errDeleted):
 		return enterAfterLoss
 	case errors.Is(err, core.ErrLost) && e.beside == nil:

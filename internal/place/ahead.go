@@ -22,7 +22,7 @@ import (
 type view struct {
 	me      *kinds.Node
 	targets []blocker     // the nodes that are watched
-	watches []*core.Watch // on the targets; nil for a node that is gone
+	watches []*core.Watch // on the targets
 	beyond  int           // nodes ahead that are not watched; some may have left since the listing
 	head    int           // so many targets are the first contenders of the queue
 	limit   int           // leases of the semaphore; 0 for other locks
@@ -31,14 +31,13 @@ type view struct {
 	unfair  bool
 
 	// A reading of the ensemble's clock: our node was created at a time that its stat tells, and we knew
-	// it at known. There is no such reading without a watch on our own node, or before it was asked for.
+	// it at known. There is no such reading without a watch on our own node, or before its answer.
 	own   *core.Watch
 	known time.Time
 }
 
 // show keeps what the attempt knows now, for the error of a wait that ends by its context.
 func (a *attempt) show(v *view) {
-	a.giveBack(v)
 	a.view = v
 	if a.entry.view != nil {
 		a.entry.view.Store(v)
@@ -57,23 +56,15 @@ func (a *attempt) viewOf(targets []blocker, watches []*core.Watch, ahead *tail) 
 	return v
 }
 
-// watchOn returns the watch on our own node or on a target, or nil if there is none. v may be nil.
+// watchOn returns the watch on a target, or nil if there is none. v may be nil.
 func (v *view) watchOn(name string) *core.Watch {
-	switch {
-	case v == nil:
+	if v == nil {
 		return nil
-	case name == v.me.Name:
-		return v.own
 	}
-	if i := v.target(name); i >= 0 {
+	if i := slices.IndexFunc(v.targets, func(b blocker) bool { return b.node.Name == name }); i >= 0 {
 		return v.watches[i]
 	}
 	return nil
-}
-
-// target returns the index of the target with a name, or -1 if there is none.
-func (v *view) target(name string) int {
-	return slices.IndexFunc(v.targets, func(b blocker) bool { return b.node.Name == name })
 }
 
 // explain adds to the error of an attempt that ended by its context why it had to wait.
@@ -81,11 +72,7 @@ func (a *attempt) explain(ctx context.Context, err error) error {
 	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 		return err
 	}
-	reason := a.q.why(a.view, time.Now())
-	if reason == "" && a.r.Kind.Unfair && a.claim == nil {
-		reason = "behind another goroutine of this process"
-	}
-	return because(err, reason)
+	return because(err, a.q.why(a.view, time.Now()))
 }
 
 // because adds the reason for a wait to the error that ended it. The reason can be "".
@@ -151,12 +138,6 @@ func (v *view) unwatched() int {
 		}
 	}
 	return v.beyond
-}
-
-// tells reports whether it is known who the target is that text names.
-func (v *view) tells() bool {
-	i, _ := v.named()
-	return i < 0 || v.watches[i].Answered()
 }
 
 // text says who is ahead, or returns "" if no node stands as far as is known.

@@ -46,7 +46,6 @@ type attempt struct {
 
 	pace  *rounds.Pace // of the rounds that get the attempt no further; nil if there were none
 	least int          // contenders ahead at the best listing so far
-	rival int64        // unfair: the czxid of the newest node that was in the way
 
 	view    *view     // of the last wait; nil if there was none
 	entered time.Time // when the name of the node was known
@@ -67,7 +66,6 @@ type ownNode struct {
 	lost  *core.Creation // the last create whose reply was lost, until it is known what became of it; otherwise nil
 	own   *core.Watch    // the last watch that was set on the node; nil if none was
 	czxid int64          // of the node; 0 until known
-	claim *core.Claim    // unfair: to the one node; otherwise nil
 }
 
 // entry is how an attempt enters the queue. The zero value enters at the end, and waits.
@@ -108,16 +106,10 @@ var errAhead = errors.New("others are ahead")
 // run returns nil when the attempt is granted. If it returns an error, panics or ends the
 // goroutine, the attempt leaves the queue, except that an outdated one stands until another has
 // renewed its place. With errAhead it stands too: the caller calls block, and then run again.
-func (a *attempt) run(ctx context.Context) error {
-	if a.r.Kind.Unfair {
-		return a.barge(ctx)
-	}
-	return a.queueUp(ctx)
-}
-
-// queueUp is the loop of all fair kinds: enter, list, decide, wait. It returns errAhead while there is nothing
-// to do but wait, and goes on from there when it is called again.
-func (a *attempt) queueUp(ctx context.Context) (err error) {
+//
+// It enters, lists, decides and waits, again and again. It returns errAhead while there is nothing to do but wait, and goes on
+// from there when it is called again.
+func (a *attempt) run(ctx context.Context) (err error) {
 	defer func() { a.leaveUnlessGranted(ctx, err) }()
 	granted := false
 	var names []string
@@ -147,6 +139,8 @@ func (a *attempt) compete(ctx context.Context, names []string) (granted bool, ne
 	case a.follows(ahead):
 		next, err = a.succession(ctx)
 		return false, next, err
+	case a.r.Kind.Unfair && !a.entry.try:
+		return false, nil, errTaken
 	case a.entry.look:
 		a.names = names
 		return false, nil, errAhead
@@ -206,7 +200,6 @@ func (a *attempt) grant() error {
 		if a.own != nil && a.plain() {
 			a.own.Say(core.OwnerFirst)
 		}
-		a.giveBack(nil)
 	}
 	a.view = nil
 	return err

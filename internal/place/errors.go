@@ -18,9 +18,6 @@ var (
 	// errCut says that a function of the user, such as a policy, has panicked, or has ended the goroutine
 	// with runtime.Goexit.
 	errCut = errors.New("cut short by a panic, or by the end of the goroutine")
-
-	// errReconfigured says that the configuration has changed since the last listing.
-	errReconfigured = errors.New("configuration changed")
 )
 
 type deletedError struct{}

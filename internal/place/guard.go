@@ -15,10 +15,9 @@ import (
 // A turn ends when its session ends or its node is deleted. No goroutine waits for that: the
 // session and the watch on the node call back.
 
-// watchAfter is how long an uncontended turn goes without a watch on its node, and one that has waited for a short
-// time without the data of its node. Either costs a request, and most locks are held for less. Until the watch is
-// set, the holder does not notice that the node was deleted. It is set earlier when the token is asked for, when the lock is handed
-// over, and when the holder wants to be told that it is asked to give the lock up.
+// watchAfter is how long an uncontended turn goes without a watch on its node, which costs a request: most locks are held for
+// less. Until the watch is set, the holder does not notice that the node was deleted. It is set earlier when the token is
+// asked for, when the lock is handed over, and when the holder wants to be told that it is asked to give the lock up.
 const watchAfter = 5 * time.Millisecond
 
 // guard starts to guard the turn, until it ends.
@@ -27,20 +26,17 @@ func (t *turn) guard() {
 	if t.tenure != nil {
 		t.guardChildren(t.tenure.watch)
 	}
-	own := t.own
-	if own == nil {
+	data, stat := known(t.own)
+	if stat == nil {
 		t.delayWatch()
 		if t.r.Revoked != nil {
 			t.hurry()
 		}
 		return
 	}
-	data, stat := known(own)
-	if stat != nil {
-		t.learn(own, stat.Czxid)
-		t.heed(data)
-	}
-	t.guardNode(own, stat == nil)
+	t.learn(t.own, stat.Czxid)
+	t.heed(data)
+	t.guardNode(t.own)
 }
 
 // guardSession has the end of the session end the turn. It is in held from now on, unless it is over.
@@ -80,25 +76,15 @@ func (t *turn) delayWatch() {
 
 // guardNode ends the turn when the watch says that the node was deleted. When the watch ends
 // otherwise, it sets a new one.
-//
-// If the watch is bare, it was set without asking for the node's data, and guardNode asks after watchAfter. Until then
-// the token is not known, nor whether we may read the node: servers do not tell a client that may not of its deletion.
-func (t *turn) guardNode(own *core.Watch, bare bool) {
+func (t *turn) guardNode(own *core.Watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cause != nil {
 		return
 	}
 	set := time.Now()
-	mine := &listening{bare}
-	t.listening, t.delay = mine, nil
-	if bare {
-		t.delay = time.AfterFunc(watchAfter, t.hurry)
-	}
+	t.delay = nil
 	after := func() {
-		if !t.heard(mine) {
-			return
-		}
 		t.rounds().Rested(time.Since(set))
 		if own.Event() == core.WatchDeleted {
 			t.loseNode()
@@ -129,9 +115,6 @@ func (t *turn) conclude(cause error) (first bool) {
 	}
 	stops := []func(){t.stopNode, t.stopChildren}
 	t.stopNode, t.stopChildren = nil, nil
-	if t.delay != nil {
-		t.delay.Stop()
-	}
 	t.mu.Unlock()
 	for _, stop := range stops {
 		if stop != nil {
@@ -141,47 +124,13 @@ func (t *turn) conclude(cause error) (first bool) {
 	return first
 }
 
-// listening is the time from when guardNode has a watch until the watch ends, or until hurry asks for the node's data.
-type listening struct{ bare bool }
-
-// heard ends l, and reports whether it had not ended yet.
-func (t *turn) heard(l *listening) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.endLocked(l)
-}
-
-func (t *turn) endLocked(l *listening) bool {
-	if t.listening != l {
-		return false
-	}
-	t.listening = nil
-	if t.delay != nil {
-		t.delay.Stop()
-		t.delay = nil
-	}
-	return true
-}
-
-// hurry does at once what delayWatch or guardNode does after watchAfter: it sets the first watch on the node, or asks
-// for its data.
+// hurry does at once what delayWatch does after watchAfter: it sets the first watch on the node.
 func (t *turn) hurry() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch l := t.listening; {
-	case t.cause != nil:
-		return
-	case l == nil:
-		if t.delay == nil || !t.delay.Stop() {
-			return
-		}
-	case !l.bare:
-		return
-	default:
-		t.endLocked(l)
-		t.stopNode()
+	if t.cause == nil && t.delay != nil && t.delay.Stop() {
+		go t.watchOwn()
 	}
-	go t.watchOwn()
 }
 
 // watchOwn sets a watch on the node, until one is set, the turn has ended or the server refuses.
@@ -207,13 +156,10 @@ func (t *turn) setOwn(ctx context.Context) {
 	for t.ended() == nil {
 		data, stat, w, err := t.s.Watch(ctx, t.path)
 		switch {
-		case err == nil && stat.EphemeralOwner != t.s.ID():
-			t.loseNode() // an unfair lock's node was deleted, and another session has made it anew
-			return
 		case err == nil:
 			t.learn(w, stat.Czxid)
 			t.heed(data)
-			t.guardNode(w, false)
+			t.guardNode(w)
 			return
 		case t.ended() != nil:
 			return

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
@@ -88,17 +87,10 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 	}
 }
 
-// Guard returns an operation that fails unless the lease's node exists. That of an unfair lock always fails,
-// since all holders have nodes with the same path and version.
+// Guard returns an operation that fails unless the lease's node exists.
 func (l *Lease) Guard() *zk.CheckVersionRequest {
-	if l.t.claim != nil {
-		return &zk.CheckVersionRequest{Path: l.t.path, Version: noVersion}
-	}
 	return &zk.CheckVersionRequest{Path: l.t.path, Version: -1}
 }
-
-// noVersion is a version that no node has. Versions begin at 0, and -1 in a check means any.
-const noVersion = math.MinInt32
 
 // Release gives the lease up, and waits for the server.
 func (l *Lease) Release(ctx context.Context) error {

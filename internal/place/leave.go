@@ -31,9 +31,7 @@ func (a *attempt) leave(ctx context.Context, why error) {
 	if a.entry.view != nil && ctx.Err() == nil {
 		a.entry.view.Store(nil) // nothing tells it any more when a node ahead goes, and the next attempt has its own
 	}
-	a.giveBack(nil)
 	if !a.created() {
-		a.unclaim()
 		return
 	}
 	a.leaving()
@@ -84,9 +82,8 @@ func (a *attempt) quiet() bool {
 // It returns what is closed when there is none any more.
 func (a *attempt) removeIfThere(ctx context.Context) <-chan struct{} {
 	if a.mayStand() {
-		return a.remove(ctx).Done() // which ends the claim once the node is gone
+		return a.remove(ctx).Done()
 	}
-	a.unclaim()
 	var gone news.News
 	gone.Tell()
 	return gone.Wait()
@@ -105,11 +102,8 @@ func (a *attempt) mayStand() bool {
 			a.path = made
 		}
 		a.doubt = a.doubt || core.Uncertain(err)
-		switch {
-		case core.Uncertain(err):
+		if core.Uncertain(err) {
 			a.lost = a.creation
-		case a.claim != nil && a.doubt && err != nil:
-			a.s.Adopt(nil, a.claim.Path()) // an earlier create may have made the node
 		}
 	}
 	return a.node.Name != "" || a.doubt
@@ -120,8 +114,6 @@ func awaitsRemoval(why error) bool {
 	switch {
 	case errors.Is(why, ErrBusy), errors.Is(why, ErrConflict), errors.Is(why, core.ErrInvalid), errors.Is(why, zk.ErrNoAuth):
 		return true // an acquisition that was answered leaves nothing that the next one could find
-	case errors.Is(why, errDeleted):
-		return true // the next attempt of an unfair lock needs the claim
 	}
 	return false
 }
@@ -143,9 +135,6 @@ type remover func(ctx context.Context, path string) *core.Removal
 
 // removeBy is remove with another way to delete the node if its name is known.
 func (n *ownNode) removeBy(ctx context.Context, remove remover) *core.Removal {
-	if n.claim != nil {
-		return n.claim.Remove(ctx, n.standing(), n.lost)
-	}
 	if n.node.Name == "" {
 		return n.sweep(ctx, n.lost)
 	}

@@ -32,37 +32,40 @@ func (a *attempt) plain() bool {
 		a.entry.beside == nil && !a.doubt && !slices.ContainsFunc(a.r.Kind.Prefixes, further)
 }
 
+// reconfigured reports whether the configuration has changed since the last listing, as far as the servers have told.
+func (a *attempt) reconfigured() bool {
+	if a.configW == nil {
+		return false
+	}
+	_, stat := known(a.configW)
+	return a.configW.Event() != core.WatchPending || stat != nil && stat.Mzxid != a.config.Changed
+}
+
 // look decides, from the watches alone, what a waiting contender does next.
 //
 // By the last listing, the nodes in the way are the targets, and before them other nodes that weigh
-// rest. No node has joined them since. watches[i] is the watch on targets[i]; it is nil if the
-// node was gone when the watch was set. config is nil if the kind has no configuration.
+// rest. No node has joined them since. watches[i] is the watch on targets[i]. reconfigured says that
+// the configuration is another one than that of the listing.
 //
-// Our own node comes last, and the configuration before it. Events of one connection arrive in
+// Our own node comes last. Events of one connection arrive in
 // order. So if our node went before a node ahead did, the watch on it has ended by the time the
 // other watch has, provided that it was set by then. The caller sees to that.
-func look(rest int, targets []blocker, watches []*core.Watch, own, config *core.Watch, slack int) sight {
+func look(rest int, targets []blocker, watches []*core.Watch, own *core.Watch, reconfigured bool, p rule, slack int) sight {
 	standing := 0 // the weight of the targets that stand
-	gone, again := false, false
+	gone, again := false, reconfigured
 	for i, w := range watches {
-		event := core.WatchDeleted
-		if w != nil {
-			event = w.Event()
-			if o := targets[i].owner(w); o == core.OwnerFirst || o == core.OwnerWaits && event == core.WatchPending {
-				rest = 0 // these are gone, or this one will say when they are
-			}
+		event := w.Event()
+		if o := targets[i].owner(w); o == core.OwnerFirst || o == core.OwnerWaits && event == core.WatchPending {
+			rest = 0 // these are gone, or this one will say when they are
 		}
 		switch {
 		case event == core.WatchPending:
 			standing = add(standing, targets[i].weight)
-		case event == core.WatchDeleted && !targets[i].replaces:
+		case event == core.WatchDeleted && !(targets[i].replaces && !p.lasts(w)):
 			gone = true
 		default:
 			again = true // changed, or the watch was lost. Neither grants anything: watch again.
 		}
-	}
-	if config != nil && config.Event() != core.WatchPending {
-		again = true
 	}
 	switch own.Event() {
 	case core.WatchDeleted:

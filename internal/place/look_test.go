@@ -12,6 +12,9 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
+// noNode stands for the event of a watch on a node that was gone when it was set.
+const noNode = core.WatchEvent(-1)
+
 // watchesOf returns a watch for each event, as a real session gives them.
 func watchesOf(t *testing.T) map[core.WatchEvent]*core.Watch {
 	admin, dir := testserver.Admin(t), testserver.Path(t)
@@ -38,6 +41,12 @@ func watchesOf(t *testing.T) map[core.WatchEvent]*core.Watch {
 		core.WatchChanged: watch("changed"),
 		core.WatchBroken:  watch("broken"),
 	}
+	w, err := (*core.Session)(s).StartWatch(ctx, path.Join(dir, "none"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-w.Ready()
+	out[noNode] = w
 	testserver.Delete(t, dir, "deleted")
 	if _, err := admin.Set(path.Join(dir, "changed"), []byte("new"), -1); err != nil {
 		t.Fatal(err)
@@ -60,7 +69,7 @@ func TestLook(t *testing.T) {
 		deleted = core.WatchDeleted
 		changed = core.WatchChanged
 		broken  = core.WatchBroken
-		gone    = core.WatchEvent(-1) // a nil watch: there was no node to watch
+		gone    = noNode
 	)
 	type events = []core.WatchEvent
 	for _, c := range []struct {
@@ -111,9 +120,9 @@ func TestLook(t *testing.T) {
 			targets := ahead[len(ahead)-len(c.watched):]
 			var ws []*core.Watch
 			for _, e := range c.watched {
-				ws = append(ws, watches[e]) // nil for gone
+				ws = append(ws, watches[e])
 			}
-			if got := look(weigh(ahead[:len(ahead)-len(targets)]), targets, ws, watches[c.own], nil, c.slack); got != c.want {
+			if got := look(weigh(ahead[:len(ahead)-len(targets)]), targets, ws, watches[c.own], false, rule{}, c.slack); got != c.want {
 				t.Errorf("look = %d, want %d", got, c.want)
 			}
 			for i := range ahead {
@@ -160,13 +169,13 @@ func TestLookOwners(t *testing.T) {
 		ws[0].Say(c.before.owner)
 		ws[1].Say(c.predecessor.owner)
 		targets := []blocker{{node: kinds.Node{Name: "a"}, weight: 1, plain: true}, {node: kinds.Node{Name: "b"}, weight: 1, plain: true}}
-		if got := look(1, targets, ws, own, nil, 0); got != c.want {
+		if got := look(1, targets, ws, own, false, rule{}, 0); got != c.want {
 			t.Errorf("%s: look = %d, want %d", c.what, got, c.want)
 		}
 		for i := range targets {
 			targets[i].plain = false
 		}
-		if got := look(1, targets, ws, own, nil, 0); got != lookAgain {
+		if got := look(1, targets, ws, own, false, rule{}, 0); got != lookAgain {
 			t.Errorf("%s, of an attempt that is not plain: look = %d, want %d", c.what, got, lookAgain)
 		}
 	}
@@ -189,9 +198,15 @@ func TestLookConfig(t *testing.T) {
 		{core.WatchBroken, core.WatchPending, core.WatchDeleted, lookAgain},
 		{core.WatchDeleted, core.WatchDeleted, core.WatchDeleted, placeLost},
 	} {
-		got := look(0, ahead, []*core.Watch{watches[c.ahead]}, watches[c.own], watches[c.config], 0)
+		a := &attempt{configW: watches[c.config]}
+		_, stat, _ := a.configW.Result()
+		a.config.Changed = stat.Mzxid
+		got := look(0, ahead, []*core.Watch{watches[c.ahead]}, watches[c.own], a.reconfigured(), rule{}, 0)
 		if got != c.want {
 			t.Errorf("config %v, own %v, ahead %v: look = %d, want %d", c.config, c.own, c.ahead, got, c.want)
+		}
+		if a.config.Changed--; !a.reconfigured() {
+			t.Errorf("config %v: it is not the one of the listing, and counts", c.config)
 		}
 	}
 }

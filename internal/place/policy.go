@@ -40,13 +40,12 @@ type blocker struct {
 	node     kinds.Node
 	weight   int
 	replaces bool
-	bare     bool // it is watched, and the attempt has to give the watch back
 	plain    bool // it was listed by an attempt that is plain
 }
 
-// owner returns what the contender that owns the node says on w, the watch on it, as far as that counts. w may be nil.
+// owner returns what the contender that owns the node says on w, the watch on it, as far as that counts.
 func (b *blocker) owner(w *core.Watch) core.Owner {
-	if !b.plain || w == nil {
+	if !b.plain {
 		return core.OwnerUnknown
 	}
 	return w.Owner()

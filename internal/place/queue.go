@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
@@ -22,6 +24,8 @@ type Queue struct {
 	m     *core.Manager
 	dir   string
 	known atomic.Pointer[knownConfig] // the last that a survey has read; nil if none has
+
+	unfair atomic.Pointer[semaphore.Weighted] // see inTurn; nil before the first contender for an unfair lock
 }
 
 // Made returns q. It panics if q is nil or a zero value.

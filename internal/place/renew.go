@@ -57,9 +57,12 @@ var errOutdated = errors.New("the lock was made stricter")
 // it ever did.
 func (p rule) bound(stat *zk.Stat) bool { return stat.Czxid > p.Tightened }
 
-// lasts reports whether a contender keeps its node until it goes: the node is younger than every
+// lasts reports whether a contender whose node is watched keeps it until it goes: the node is younger than every
 // configuration that could make it outdated (rule 3).
-func (p rule) lasts(stat *zk.Stat) bool { return p.Lowered != 0 && stat.Czxid > p.Lowered }
+func (p rule) lasts(w *core.Watch) bool {
+	_, stat := known(w)
+	return stat != nil && p.Lowered != 0 && stat.Czxid > p.Lowered
+}
 
 // judge sets the policy of the attempt, whether it is outdated, and the slack by which it goes.
 func (a *attempt) judge(ctx context.Context) (err error) {
@@ -82,6 +85,9 @@ func (a *attempt) judge(ctx context.Context) (err error) {
 // isOutdated reports whether our node may be older than Tightened. It asks the server only if it
 // does not know otherwise.
 func (a *attempt) isOutdated(ctx context.Context) (bool, error) {
+	if _, stat := known(a.own); stat != nil {
+		a.czxid = stat.Czxid
+	}
 	if a.after >= a.policy.Tightened || a.czxid > a.policy.Tightened {
 		return false, nil
 	}

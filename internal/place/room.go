@@ -36,11 +36,6 @@ func (all entrants) reserve(ctx context.Context) (room *core.Reservation, end fu
 	return first.reserve(ctx, w)
 }
 
-// reserveUnfair sets aside the room for the node of an unfair lock.
-func (a *attempt) reserveUnfair(ctx context.Context) (room *core.Reservation, end func(), err error) {
-	return a.reserve(ctx, core.Want{Nodes: 1, Bytes: a.s.NodeBytes(a.claim.Path(), false)})
-}
-
 // reserve sets room aside. If the lock is taken together with others, it is that of all of them.
 func (a *attempt) reserve(ctx context.Context, w core.Want) (room *core.Reservation, end func(), err error) {
 	if v, ok := ctx.Value(advanceKey{}).(*advance); ok {
@@ -124,12 +119,8 @@ func (v *advance) want(m *core.Manager, s *core.Session) (w core.Want) {
 		if r.complete() != nil {
 			continue // the acquisition says what is wrong
 		}
-		name, sequential := kinds.NodeName(sampleID, r.Prefix, r.Weight, lazy), true
-		if r.Kind.Unfair {
-			name, sequential = unfairName(r.Kind), false
-		}
 		w.Nodes++
-		w.Bytes += s.NodeBytes(path.Join(one.Queue.dir, name), sequential)
+		w.Bytes += s.NodeBytes(path.Join(one.Queue.dir, kinds.NodeName(sampleID, r.Prefix, r.Weight, lazy)), true)
 	}
 	return w
 }

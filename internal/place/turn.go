@@ -36,8 +36,7 @@ type turn struct {
 	asked   bool          // the holder was asked to give the lock up
 
 	// Of guard and of what it starts, which set them while the turn lasts.
-	delay        *time.Timer // sets the first watch, or asks for the node's data; nil once that was done
-	listening    *listening  // to the watch on the node; nil while there is none, or while one is set
+	delay        *time.Timer // sets the first watch; nil once that was done
 	stopNode     func()
 	stopChildren func()
 }

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -25,7 +26,7 @@ type wait struct {
 	told  *watching   // the calls of the Watch hook; nil without one
 	timer *time.Timer // calls ring
 	due   atomic.Bool // the timer has run
-	asks  bool        // the timer is to ask who is ahead
+	late  bool        // it has run before
 }
 
 // startWait watches our own node and the nodes ahead that the rule names. If the attempt has no wait when it
@@ -39,8 +40,8 @@ func (a *attempt) startWait(ctx context.Context, ahead *tail) error {
 	}
 	watches, err := a.watch(ctx, targets)
 	switch {
-	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, errReconfigured):
-		return nil // if the connection was lost, the listing waits for the next one
+	case errors.Is(err, zk.ErrConnectionClosed):
+		return nil // the listing waits for the next connection
 	case err != nil:
 		return err
 	}
@@ -54,7 +55,7 @@ func (a *attempt) startWait(ctx context.Context, ahead *tail) error {
 			w.stops = append(w.stops, one.Notify(a.wake))
 		}
 	}
-	w.timer = time.AfterFunc(a.s.Timeout(), func() { w.ring(a.wake) })
+	w.timer = time.AfterFunc(min(warnAfter, a.s.Timeout()), func() { w.ring(a.wake) })
 	a.waiting = w
 	return nil
 }
@@ -96,8 +97,7 @@ func (a *attempt) awake(ctx context.Context, w *wait) (granted bool, err error) 
 		seen = a.look(w)
 	}
 	if seen == turnCame {
-		// If the watch on our node is not set yet, the node can be gone without our knowing.
-		if err := a.until(ctx, a.own.Set()); err != nil {
+		if err := a.answered(ctx); err != nil {
 			return false, err
 		}
 		seen = a.look(w)
@@ -106,23 +106,19 @@ func (a *attempt) awake(ctx context.Context, w *wait) (granted bool, err error) 
 	case seen == turnCame:
 		return true, nil
 	case seen == lookAgain:
-		return false, a.s.Err() // whose end breaks the watches
+		return false, cmp.Or(a.s.Err(), a.refusal()) // the end of the session breaks the watches
 	case seen == placeLost:
 		return false, errDeleted
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	}
 	w.follow(ctx, a.q.hooks(), a.q, a.view)
-	if !w.asks && !a.view.tells() {
-		w.asks = true
-		w.timer.Reset(askAfter)
-	}
 	return false, errAhead
 }
 
 // look is what the watches say.
 func (a *attempt) look(w *wait) sight {
-	return look(w.rest, a.view.targets, a.view.watches, a.own, a.configW, a.slack)
+	return look(w.rest, a.view.targets, a.view.watches, a.own, a.reconfigured(), a.policy, a.slack)
 }
 
 // block returns when an attempt that waits has something to look at, or when ctx ends. It does as little as
@@ -153,12 +149,13 @@ func (a *attempt) waitAtOnce(ctx context.Context, ahead *tail) (granted bool, er
 // listing.
 const fewTargets = 8
 
-// check follows when the timer has run: it asks who is ahead, or whether all nodes are still there.
+// check follows when the timer has run. It looks who is ahead, and from the second time on whether all nodes are still there.
 func (a *attempt) check(ctx context.Context, w *wait) (there bool, err error) {
 	w.timer.Reset(a.s.Timeout())
-	if w.asks {
-		w.asks = false
-		return true, a.ask(w.told.within(ctx))
+	a.warn()
+	if !w.late {
+		w.late = true
+		return true, nil
 	}
 	return a.allThere(w.told.within(ctx))
 }

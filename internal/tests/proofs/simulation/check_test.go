@@ -149,7 +149,7 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	c.grants[info.Path] = grant
 	lost, deleted := cs.gone[at]
 	h := cs.placeLocked(k.current.path)
-	if cs.granted[at]++; cs.granted[at] > 1+cs.w.kind.handovers && cs.w.kind.keeps == nil && !cs.w.kind.oneName(info.Node) {
+	if cs.granted[at]++; cs.granted[at] > 1+cs.w.kind.handovers && cs.w.kind.keeps == nil {
 		wrong = append(wrong, fmt.Sprintf("%s is granted for the %dth time", info.Node, cs.granted[at]))
 	}
 	switch {

@@ -222,7 +222,7 @@ var localKind = kind{
 // handovers is small, so that turns end in both ways.
 const handovers = 2
 
-// The mutex without a queue, where all nodes have the same name.
+// The mutex without a queue.
 var unfairKind = kind{
 	name:   "unfair",
 	modes:  []string{"lock"},
@@ -235,7 +235,6 @@ var unfairKind = kind{
 	weight:    func(string, string) int { return 1 },
 	slack:     func(string) int { return 0 },
 	unordered: true,
-	sameName:  true,
 	shared:    true,
 	reentrant: true,
 }

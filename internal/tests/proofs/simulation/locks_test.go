@@ -2,9 +2,7 @@ package simulation
 
 import (
 	"context"
-	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/turnstile-go/turnstile/queue"
@@ -45,8 +43,6 @@ type kind struct {
 	whole func(n queue.Node) bool
 	// unordered says that there is no order of arrival: no queue, or several.
 	unordered bool
-	// sameName says that all nodes of a directory have one name.
-	sameName bool
 	// shared says that workers of a manager may use one lock object, which knows the owner of each
 	// hold.
 	shared bool
@@ -120,11 +116,6 @@ func (k kind) ownershipOf(mode string) ownership {
 		return k.whose(mode)
 	}
 	return ownership{shared: k.handovers > 0, perCall: k.handovers > 0}
-}
-
-// oneName reports whether the nodes of all holders are called as this one.
-func (k kind) oneName(node string) bool {
-	return k.sameName || strings.HasPrefix(path.Base(node), queue.PrefixUnfair)
 }
 
 // busy reports whether others of some weight are a reason for a try to fail.

@@ -62,9 +62,6 @@ func (o *operator) touch(node string) {
 
 // deleteNode deletes a contender's node.
 func (o *operator) deleteNode(c contender) {
-	if o.w.kind.oneName(c.path) {
-		return // its owner's own delete, already on its way, can hit the next one's: documented
-	}
 	o.w.checks.deleted([]contender{c}, o.w.contenders(""))
 	o.w.trace.add("fault", "delete %s", c.path)
 	_ = o.w.server.DeleteNode(c.path) // it may be gone

@@ -188,10 +188,6 @@ type outcome struct {
 // runSeed does one run in a bubble of its own.
 func runSeed(t *testing.T, seed uint64) (out *outcome) {
 	w := &world{seed: seed, kind: kindOf(seed), plan: newPlan(seed)}
-	if w.kind.sameName {
-		// If two goroutines wake at one instant and want one node, the scheduler chooses.
-		w.plan.workers = 1
-	}
 	if w.kind.drawn != nil {
 		w.kind = w.kind.drawn(w.kind, seed)
 	}

@@ -15,9 +15,8 @@ import (
 // sync or a write. A [zktest.Server] is one server, on which a client always sees its own writes.
 // So the network imitates the view, and removes later nodes from listings.
 type stale struct {
-	dir    string // "" for none
-	seq    int32
-	unfair bool // the node has no sequence of its own, so it alone is taken out
+	dir string // "" for none
+	seq int32
 }
 
 // asks ends the stale view if a request is a sync or a write, and gives the view to a listing. A listing that
@@ -60,7 +59,7 @@ func (l *link) lost(p *packet) bool {
 			return false
 		}
 		e.losing = false
-		e.stale = stale{path.Dir(req.path), n.Sequence, n.Prefix == queue.PrefixUnfair}
+		e.stale = stale{path.Dir(req.path), n.Sequence}
 		e.world.trace.add("fault", "the reply to %s of %s is lost, and its next server is behind", req.key, e.name)
 		return true
 	}
@@ -79,7 +78,7 @@ func (s stale) filter(frame []byte) []byte {
 	for range binary.BigEndian.Uint32(frame[count:]) {
 		size := 4 + binary.BigEndian.Uint32(rest)
 		n, ok := queue.ParseNode(string(rest[4:size]))
-		if !ok || n.Sequence < s.seq || s.unfair && n.Prefix != queue.PrefixUnfair {
+		if !ok || n.Sequence < s.seq {
 			out = append(out, rest[:size]...)
 			kept++
 		}

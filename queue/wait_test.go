@@ -2,9 +2,7 @@ package queue_test
 
 import (
 	"context"
-	"encoding/binary"
 	"log/slog"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -20,9 +18,6 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
-
-// askAfter is the time after which a waiter asks who is ahead, as documented.
-const askAfter = 20 * time.Millisecond
 
 // waitBehind has a contender wait for some time behind the holder of another session. It returns its lease. server counts from
 // the moment at which the contender enters.
@@ -54,56 +49,43 @@ func holdElsewhere(t *testing.T, server *zktest.Server) *queue.Lease {
 	return held
 }
 
-// A contender that waits for a short time sets all of its watches by one request. A contender that waits longer asks for its
-// own node and for that of the holder. A token that is not known is asked for.
-func TestShortWait(t *testing.T) {
-	for name, c := range map[string]struct {
-		wait  time.Duration
-		token bool
-		gets  int
-	}{
-		"short":                {askAfter - 1, false, 0},
-		"short, and the token": {askAfter - 1, true, 1},
-		"longer":               {askAfter + 1, false, 2},
-		"longer, and a token":  {askAfter + 1, true, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
-				l := waitBehind(t, server, m, ask, c.wait)
-				if c.token {
-					wantTokenNow(t, l)
-					wantTokenNow(t, l)
+// A contender that waits watches its own node and that of the holder, and asks for nothing else, however long it waits.
+func TestRequestsOfAWait(t *testing.T) {
+	for _, wait := range []time.Duration{0, time.Second, long / 2} {
+		alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
+			l := waitBehind(t, server, m, ask, wait)
+			wantTokenNow(t, l)
+			release(t, l)
+			for op, want := range map[zktest.Op]int{
+				zktest.OpCreate: 1, zktest.OpGetChildren2: 1, zktest.OpGetData: 2, zktest.OpDelete: 2,
+			} {
+				if got := server.Count(zktest.Any(op)); got != want {
+					t.Errorf("a wait of %v: %d requests %v, want %d", wait, got, op, want)
 				}
-				release(t, l)
-				for op, want := range map[zktest.Op]int{
-					zktest.OpCreate: 1, zktest.OpGetChildren2: 1, zktest.OpSetWatches: 1, zktest.OpGetData: c.gets, zktest.OpDelete: 2,
-				} {
-					if got := server.Count(zktest.Any(op)); got != want {
-						t.Errorf("%d requests %v, want %d", got, op, want)
-					}
-				}
-				if lastWatcher(server) != l.Path() {
-					t.Error("it does not watch its own node")
-				}
-			})
+			}
+			if lastWatched(server) != l.Path() {
+				t.Error("it does not watch its own node")
+			}
 		})
 	}
 }
 
-// The error of a wait names the holder. That of a short wait names the holder's node alone.
+// The error of a wait names the holder, and before the server has said who that is, its node.
 func TestErrorOfShortWait(t *testing.T) {
-	for wait, want := range map[time.Duration]string{
-		askAfter - 1: "(held by lock-0000000000)", askAfter + 1: "(held by web-3, in the queue for ",
-	} {
+	for want, answered := range map[string]bool{"(held by lock-0000000000)": false, "(held by web-3, in the queue for ": true} {
 		alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
 			held := holdElsewhere(t, server)
-			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			if !answered {
+				server.HoldReply(zktest.On(zktest.OpGetData, held.Path()))
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			defer cancel()
 			_, err := on(t, m, "/locks/one").Acquire(ctx, ask)
 			mustBe(t, err, context.DeadlineExceeded)
 			if !strings.Contains(err.Error(), want) {
-				t.Errorf("after %v: %v", wait, err)
+				t.Error(err)
 			}
+			server.Heal()
 			release(t, held)
 		})
 	}
@@ -169,7 +151,7 @@ func TestBothDeletedBeforeWatched(t *testing.T) {
 	dir := persistentDir(t)
 	held := acquire(t, client(t, dir))
 	q, proxy, _ := proxied(t, dir)
-	watches := proxy.HoldRequest(zktest.On(zktest.OpSetWatches, dir))
+	watches := proxy.HoldRequest(ofContenders(dir, zktest.OpGetData))
 	c := enter(t, q, 2)
 	await(t, watches.Hit(), "the watches to be set")
 	own := dir + "/" + newest(t, dir)
@@ -184,31 +166,11 @@ func TestBothDeletedBeforeWatched(t *testing.T) {
 	release(t, l)
 }
 
-// A waiter asks who is ahead, and the question is under way for long. Meanwhile the holder releases. The hand-over does not
-// wait for the answer.
-func TestHandOverWhileAsking(t *testing.T) {
-	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
-		held, c := enterBehind(t, server, m, ask)
-		question := server.HoldRequest(zktest.Any(zktest.OpGetData))
-		time.Sleep(askAfter)
-		await(t, question.Hit(), "the question")
-		start := time.Now()
-		release(t, held)
-		l := c.get(t)
-		if took := time.Since(start); took > 0 {
-			t.Errorf("the hand-over took %v", took)
-		}
-		question.Release()
-		wantTokenNow(t, l)
-		release(t, l)
-	})
-}
-
-// lastWatcher returns the node of the contender that was the last to set its watches.
-func lastWatcher(server *zktest.Server) string {
-	node := ""
+// lastWatched returns the node with the highest number of those that somebody has watched.
+func lastWatched(server *zktest.Server) (node string) {
+	number := func(p string) string { return p[max(0, len(p)-10):] }
 	for _, r := range server.Requests() {
-		if r.Op == zktest.OpSetWatches {
+		if r.Op == zktest.OpGetData && number(r.Path) > number(node) {
 			node = r.Path
 		}
 	}
@@ -240,10 +202,10 @@ func TestDeletedBeforeOwnWatchIsSet(t *testing.T) {
 		held, first := enterBehind(t, server, m, ask)
 		release(t, held)
 		ahead := first.get(t) // its watch on its own node is set
-		watches := server.HoldRequest(zktest.Any(zktest.OpSetWatches))
+		watches := server.HoldRequest(zktest.Any(zktest.OpGetData))
 		second := begin(t, on(t, m, "/locks/one"), ask)
 		await(t, watches.Hit(), "the watches to be set")
-		own := lastWatcher(server)
+		own := lastWatched(server)
 		mustBe(t, server.DeleteNode(own), nil)
 		mustBe(t, server.DeleteNode(ahead.Path()), nil)
 		await(t, ahead.Done(), "the node ahead to go")
@@ -252,7 +214,7 @@ func TestDeletedBeforeOwnWatchIsSet(t *testing.T) {
 }
 
 // A Watch hook is called when the wait begins. From then on it can look at what the wait knows of the holder: nothing at
-// first, and the data and the owner of the holder's node once the wait has asked for them. That also holds when the wait is
+// first, and the data and the owner of the holder's node once the server has told them. That also holds when the wait is
 // over.
 func TestWatchHookSeesWhatIsKnown(t *testing.T) {
 	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
@@ -275,13 +237,12 @@ func TestWatchHookSeesWhatIsKnown(t *testing.T) {
 				t.Errorf("of %s it knows %q, %#x, %v; want %q of %s, one of %#x", w.Path, data, session, ok, want, held.Path(), others)
 			}
 		}
-		time.Sleep(askAfter - 1)
-		known("")
-		time.Sleep(time.Nanosecond)
 		known("web-3")
+		mine := testserver.Session(t, m).ID()
+		answer := server.HoldReply(func(r zktest.Request) bool { return r.Op == zktest.OpGetData && r.Session == mine })
 		write(t, server, held.Path()) // which begins another wait
 		known("")
-		time.Sleep(askAfter)
+		answer.Release()
 		known("written")
 		release(t, held)
 		known("written")
@@ -315,8 +276,8 @@ func TestWatchHookComesLater(t *testing.T) {
 func TestTouchedThenDeleted(t *testing.T) {
 	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
 		held, c := enterBehind(t, server, m, ask)
-		own := lastWatcher(server)
-		watches := server.HoldRequest(func(r zktest.Request) bool { return r.Op == zktest.OpSetWatches || r.Op == zktest.OpGetData })
+		own := lastWatched(server)
+		watches := server.HoldRequest(zktest.Any(zktest.OpGetData))
 		write(t, server, own)
 		await(t, watches.Hit(), "the watch to be set again")
 		mustBe(t, server.DeleteNode(own), nil)
@@ -346,73 +307,14 @@ func TestUnreadableAhead(t *testing.T) {
 	release(t, readable)
 }
 
-// A holder may not read its own node. It has waited for a short time. It learns that there is no token, and that its node was
-// deleted, as soon as a holder that did not have to wait.
-func TestUnreadableOwnAfterShortWait(t *testing.T) {
+// A waiter that may not read its own node would not hear of its end, and is refused.
+func TestUnreadableOwn(t *testing.T) {
 	alone(t, func(t *testing.T, server *zktest.Server, _ *session.Manager) {
 		m := testserver.Connect(t, "zookeeper:2181", session.WithDialer(server.Dialer()),
 			session.WithLogger(slog.New(slog.DiscardHandler)), session.WithACL(zk.WorldACL(zk.PermAll&^zk.PermRead)...))
-		l := waitBehind(t, server, m, ask, 0)
-		_, err := l.Token(t.Context())
-		mustBe(t, err, zk.ErrNoAuth)
-		release(t, l)
-		l = waitBehind(t, server, m, ask, 0)
-		mustBe(t, server.DeleteNode(l.Path()), nil)
-		start := time.Now()
-		await(t, l.Done(), "the holder to be told")
-		if took := time.Since(start); took > watchAfter {
-			t.Errorf("told %v after the deletion", took)
-		}
+		held, c := enterBehind(t, server, m, ask)
+		c.wait(t)
+		mustBe(t, c.err, zk.ErrNoAuth)
+		release(t, held)
 	})
-}
-
-// A proxy before the servers knows no setWatches. A waiter sets its watches in another way then.
-func TestWatchesRefused(t *testing.T) {
-	dir := persistentDir(t)
-	held := acquire(t, client(t, dir))
-	p := testserver.Proxy(t)
-	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-		return &noSetWatches{Conn: c}, err
-	}
-	m := testserver.Connect(t, p.Addr(), session.WithTimeout(long), session.WithDialer(dial))
-	c := enter(t, on(t, m, dir), 2)
-	zktest.Eventually(t, testserver.Patience, "the watches to be set", func() bool {
-		return p.Count(zktest.On(zktest.OpGetData, held.Path())) == 1
-	})
-	if n := p.Count(zktest.Any(zktest.OpGetChildren2)); n > 3 {
-		t.Errorf("%d listings", n)
-	}
-	release(t, held)
-	release(t, c.get(t))
-}
-
-// noSetWatches turns each setWatches into a request that the server refuses.
-type noSetWatches struct {
-	net.Conn
-	rest []byte
-}
-
-func (c *noSetWatches) Write(b []byte) (int, error) { // zk.Conn and wire write one at a time
-	c.rest = append(c.rest, b...)
-	for len(c.rest) >= 4 {
-		n := 4 + int(binary.BigEndian.Uint32(c.rest))
-		if len(c.rest) < n {
-			break
-		}
-		frame := c.rest[:n:n]
-		c.rest = c.rest[n:]
-		if n >= 12 && zktest.Op(binary.BigEndian.Uint32(frame[8:])) == zktest.OpSetWatches {
-			const nowhere = "/nowhere"
-			e := binary.BigEndian.AppendUint32(nil, uint32(8+4+len(nowhere)))
-			e = append(e, frame[4:8]...)
-			e = binary.BigEndian.AppendUint32(e, uint32(zktest.OpGetACL))
-			e = binary.BigEndian.AppendUint32(e, uint32(len(nowhere)))
-			frame = append(e, nowhere...)
-		}
-		if _, err := c.Conn.Write(frame); err != nil {
-			return 0, err
-		}
-	}
-	return len(b), nil
 }
