@@ -133,7 +133,7 @@ var mutants = []mutant{
 	{"unfair-stays", "unfair", "a contender for an unfair lock that was not the first waits without a node, and has one",
 		[]edit{{"internal/place/leave.go", "!errors.Is(why, errAhead) {", "!errors.Is(why, errAhead) && !errors.Is(why, errTaken) {"}}},
 	{"strangers-unseen", "mixed", "a lock of another type at the path is overlooked, and both are held",
-		[]edit{{"internal/place/contender.go", "if !slices.Contains(kind.Prefixes, n.Prefix) {", "if false {"}}},
+		[]edit{{"internal/place/decide.go", "case !slices.Contains(a.r.Kind.Prefixes, n.Prefix):", "case false:"}}},
 	{"never-uncounted", "mixed", "nodes that are gone take the room of those that WithMaxNodes allows",
 		[]edit{{"internal/core/room.go", "\tr.used = r.used.minus(st.size)\n", ""}}},
 	{"counter-repeats", "resized", "past the end of the counter all contenders have one number, and each holds",
