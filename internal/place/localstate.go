@@ -304,12 +304,12 @@ func (l *Local) situation(w *waiter, now time.Time) (v *view, asks bool, text st
 	return nil, false, ""
 }
 
-// passOn follows the release of a lease. It gives the turn to the next waiter, or keeps its place. It
-// returns false if the turn is over, or has to end.
+// passOn follows the release of a lease. It gives the turn to the next waiter, or keeps its place if the
+// last holder has used it. It returns false if the turn is over, or has to end.
 //
 // A hand-over counts only if others may have come. That the turn stands is asked last, because it
 // goes by the clock.
-func (l *Local) passOn(t *turn) bool {
+func (l *Local) passOn(t *turn, end End) bool {
 	l.mu.Lock()
 	t.tenure.leases--
 	if t.tenure.leases > 0 { // other readers hold
@@ -320,7 +320,7 @@ func (l *Local) passOn(t *turn) bool {
 	undisturbed := t.tenure.undisturbed(now)
 	if l.many || l.waiting.Len() == 0 {
 		defer l.mu.Unlock()
-		if l.turn != t || !undisturbed && !t.tenure.setting || !t.stands() {
+		if end == Unwanted || l.turn != t || !undisturbed && !t.tenure.setting || !t.stands() {
 			return false
 		}
 		l.keepLocked(now)

@@ -153,7 +153,7 @@ var mutants = []mutant{
 	{"stray-unlock", "mixed", "Unlock takes what a Do holds",
 		[]edit{
 			{"internal/hold/unlock.go", "return held.calls[viaLock] == 0 })", "return held.over() })"},
-			{"internal/hold/unlock.go", "\t\tif err := h.giveBack(held, viaLock); !errors", "\t\tby := viaLock\n\t\tif held.calls[viaLock] == 0 {\n\t\t\tby = viaDo\n\t\t}\n\t\tif err := h.giveBack(held, by); !errors"},
+			{"internal/hold/unlock.go", "\t\tif err := h.giveBack(held, viaLock, place.Done); !errors", "\t\tby := viaLock\n\t\tif held.calls[viaLock] == 0 {\n\t\t\tby = viaDo\n\t\t}\n\t\tif err := h.giveBack(held, by, place.Done); !errors"},
 		}},
 	{"batch-loses", "batched", "after a batch has failed, its last part is not sent again, and its caller waits for ever",
 		[]edit{{"internal/wire/together.go", "for _, one := range parts {\n\t\tif one.Batch = nil", "for _, one := range parts[:len(parts)-1] {\n\t\tif one.Batch = nil"}}},
