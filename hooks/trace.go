@@ -115,8 +115,8 @@ type WatchInfo struct {
 	Nodes  int    // how many nodes ahead are watched, including this one
 	Ahead  int    // how many nodes ahead the contender waits for, including those that it does not watch
 
-	// Known returns what the wait knows of the node when Known is called: its data, which must not be
-	// changed, and the session that owns it, 0 if it is not ephemeral. A wait asks for them after 20 ms,
+	// Known returns what the wait knows of the node when Known is called: a copy of its data, and the session
+	// that owns it, 0 if it is not ephemeral. A wait asks for them after 20 ms,
 	// so that a hook cannot learn of a shorter wait who was ahead. Only unfair locks, semaphores, and
 	// contenders that can be asked to give the lock up know it at once. ok is false while it is not
 	// known, and for ever if the client may not read the node. Known sends nothing, and may be

@@ -43,6 +43,7 @@ type tenure struct {
 	fit     bool          // the place may be kept
 	barred  bool          // a Revoke, or a downgrade: the place is not kept, nor handed over
 	setting bool          // a listing is under way that sets the watch again
+	looks   int           // the listings that have set it again since somebody of this process came last
 	used    bool          // the place was used again after a release, or shared
 	until   time.Time     // while the place is kept: when that ends
 	leases  int           // those that were granted and not released
@@ -115,6 +116,10 @@ func (h *habit) takenAway(used bool) {
 // maxCrowd is how many contenders there may be for readers to set the watch on the children again. Each
 // contender that comes or leaves makes each of them list.
 const maxCrowd = 16
+
+// maxLooks is how often readers set the watch again before somebody of this process comes. So others that come and go
+// cost a place that nobody uses no more than that.
+const maxLooks = 16
 
 // listed is what the last listing of an attempt has shown.
 type listed struct {

@@ -60,7 +60,7 @@ func (l *Local) takeLocked() (t, gone *turn) {
 func (l *Local) useLocked(t *turn) {
 	l.state = holding
 	t.tenure.leases++
-	t.tenure.used = true
+	t.tenure.used, t.tenure.looks = true, 0
 	t.tenure.keptAt.Store(0)
 }
 
@@ -216,7 +216,7 @@ func (l *Local) admitLocked(t *turn, waiting *waiters) (admitted []*waiter) {
 	for waiting.Len() > 0 {
 		admitted = append(admitted, waiting.next())
 		t.tenure.leases++
-		t.tenure.used = true
+		t.tenure.used, t.tenure.looks = true, 0
 	}
 	return admitted
 }
@@ -292,8 +292,8 @@ func (l *Local) situation(w *waiter, now time.Time) (v *view, asks bool, text st
 	switch {
 	case w.in.by != nil:
 		return w.in.by.view.Load(), true, ""
-	case l.state == trying:
-		return nil, true, ""
+	case l.state == trying, l.turn != nil && l.turn.tenure.setting:
+		return nil, true, "" // for the answer to a listing: the readers that hold are not in the way
 	case l.turn != nil:
 		since := l.turn.heldSince()
 		if since.IsZero() {
