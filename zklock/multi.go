@@ -184,7 +184,8 @@ func (m *MultiLock) Lock(ctx context.Context) error {
 
 // TryLock takes all of the locks if they are free. It returns false and nil if one is busy. It
 // returns an error if it could not tell. TryLock waits for the servers, as long as ctx allows, but
-// for no holder. It leaves nothing behind unless it returns true.
+// for no holder. For a place that nobody uses it waits as [Mutex.TryLock] does. It leaves nothing behind
+// unless it returns true.
 func (m *MultiLock) TryLock(ctx context.Context) (bool, error) {
 	m.made()
 	misuse.Context(ctx, "zklock: MultiLock.TryLock")

@@ -163,7 +163,11 @@ func (t *turn) blocks(r *Request) bool {
 	return blocksFor(r.Kind, kinds.Node{Prefix: r.Prefix, Weight: r.Weight, Sequence: math.MaxInt32}, t.node)
 }
 
-// leavingTime is how long a try waits for kept places to leave, if it took so long to enter, which is a
-// round trip: one for the news to reach their owners, and one for the delete and the news of it to
-// come back. The constant is for machines that are busy.
-func leavingTime(entering time.Duration) time.Duration { return 2*entering + 5*time.Millisecond }
+// keeperPatience is how long a try waits for kept places to leave, besides two round trips of its own. It cannot know
+// how far their owners are from the servers. The news of our node takes half a round trip of theirs, and so does the
+// delete. Readers look who has come, which takes another. So it is enough for owners with round trips of 100 ms.
+const keeperPatience = 250 * time.Millisecond
+
+// leavingTime is how long a try waits for kept places to leave, if it took so long to enter, which is a round trip: one
+// to watch them, and one for the news that they are gone.
+func leavingTime(entering time.Duration) time.Duration { return keeperPatience + 2*entering }
