@@ -208,8 +208,9 @@ func (w *world) try(what string, hold time.Duration, lock func(*session.Manager)
 		}
 	})
 	const betweenTries = 10*time.Millisecond + 300*time.Microsecond // no multiple of what else there is
-	for range n {
-		time.Sleep(time.Second + 700*time.Microsecond) // the place is kept, and used again
+	for i := range n {
+		// The place is kept, and used again. Each first try comes at another moment of a hold.
+		time.Sleep(time.Second + time.Duration(i)*37*time.Millisecond + 700*time.Microsecond)
 		began := time.Now()
 		for tries := 1; ; tries++ {
 			at := time.Now()
