@@ -46,6 +46,10 @@ bench: ## Measure zk.Lock, Curator, kazoo and etcd beside us in one run, and wri
 scaling: ## What the protocol costs as more contend, in virtual time; writes docs/measured/cost.md
 	cd internal/tests/proofs/cost && go test -count=1 -run TestScaling -write
 
+.PHONY: starvation
+starvation: ## The longest waits beside others that take the lock again and again, in virtual time; writes docs/measured/starvation.md
+	cd internal/tests/proofs/cost && go test -count=1 -run TestStarvation -write
+
 HOT ?= Decide|Parse|Conn|Clock
 COMPARE := ./internal/place ./session ./internal/core ./internal/callout ./internal/wire ./zklock
 BENCHSTAT := go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da

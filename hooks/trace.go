@@ -115,10 +115,10 @@ type WatchInfo struct {
 	Nodes  int    // how many nodes ahead are watched, including this one
 	Ahead  int    // how many nodes ahead the contender waits for, including those that it does not watch
 
-	// Known returns what the wait knows of the node when Known is called: its data, which must not be
-	// changed, and the session that owns it, 0 if it is not ephemeral. A wait asks for them when it begins. ok is
-	// false while they are not known, which takes a round trip, and for ever if the client may not read the node. Known sends nothing, and may be
-	// called at any time and by any number of goroutines, also when the wait has ended.
+	// Known returns what the wait knows of the node when Known is called: a copy of its data, and the session
+	// that owns it, 0 if it is not ephemeral. A wait asks for them when it begins. ok is false while they are not
+	// known, which takes a round trip, and for ever if the client may not read the node. Known sends nothing, and
+	// may be called at any time and by any number of goroutines, also when the wait has ended.
 	Known func() (data []byte, session int64, ok bool)
 }
 

@@ -112,7 +112,7 @@ func TestBesideReleased(t *testing.T) {
 		_, err = w.Beside(patient(t), reading)
 	}()
 	await(t, create.Hit(), "the create")
-	(*place.Lease)(w).StartRelease(patient(t))
+	(*place.Lease)(w).StartRelease(patient(t), place.Done)
 	testserver.Delete(t, w.Path()) // before the listing
 	create.Release()
 	list.Release()

@@ -106,7 +106,7 @@ func (l *Lease) Beside(ctx context.Context, r Request) (*Lease, error) {
 func (l *Lease) Release(ctx context.Context) error {
 	made := l.place()
 	misuse.Context(ctx, "queue: Lease.Release")
-	return made.Release(ctx)
+	return made.Release(ctx, place.Done)
 }
 
 // LeaseFrom returns the lease that ctx belongs to, for its token and its guard. Such a ctx is

@@ -49,7 +49,8 @@ func (o localOption) apply(c *place.LocalConfig) error { return o(c) }
 //
 // A place is kept for a session timeout at most, even if d is longer, and is given up at the first
 // release after it was held for a session timeout. It is not kept if the acquisition had to wait for
-// others (readers look again, and may keep theirs), after a [RevokeMessage], beside a downgrade, and near the end of the sequence numbers. After
+// others (readers look again, up to 16 times before another of them comes, and may keep theirs), after a [RevokeMessage],
+// beside a downgrade, and near the end of the sequence numbers. After
 // a place was taken away before anybody had used it again, the next ones are not kept: first one, and
 // more each time that happens again.
 //

@@ -74,7 +74,8 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Lease, error) {
 
 // TryAcquire is Acquire without the wait for other contenders: if it would have to wait for
 // one, it removes its node and returns [ErrBusy]. It still waits for the servers, and for a
-// session, until ctx ends.
+// session, until ctx ends, and for places that other processes may only keep ([WithLazyRelease]): for a
+// quarter of a second and two round trips at most.
 func (q *Queue) TryAcquire(ctx context.Context, r Request) (*Lease, error) {
 	made := q.place()
 	misuse.Context(ctx, "queue: Queue.TryAcquire")

@@ -161,9 +161,9 @@ func TestReleaseThenClose(t *testing.T) {
 func TestStartRelease(t *testing.T) {
 	dir := persistentDir(t)
 	l := acquire(t, client(t, dir))
-	wait := (*place.Lease)(l).StartRelease(patient(t))
+	wait := (*place.Lease)(l).StartRelease(patient(t), place.Done)
 	mustBe(t, l.Err(), queue.ErrReleased)
 	testserver.WaitChildren(t, dir, 0)
 	mustBe(t, wait(), nil)
-	mustBe(t, (*place.Lease)(l).StartRelease(patient(t))(), queue.ErrReleased)
+	mustBe(t, (*place.Lease)(l).StartRelease(patient(t), place.Done)(), queue.ErrReleased)
 }

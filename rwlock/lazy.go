@@ -15,12 +15,13 @@ import (
 // the next writer of this RWMutex, without a request, as long as no other contender has come. The readers
 // hold together: an RLock joins those that hold, or takes their place again, as long as no writer waits, and
 // without a request. While other readers come and go, the readers look with one request each time whether a
-// writer is among them. If there are more than 16 contenders, they stop to do so: from the next change on,
-// every reader has a place of its own.
+// writer is among them. If there are more than 16 contenders, or after 16 looks before another reader of this
+// RWMutex comes, they stop to do so: a place that is only kept is given up, and from the next change on every reader
+// has a place of its own.
 //
 // A place that is kept ends when a contender comes that it blocks: a writer, for readers, and anybody, for
 // writers. That holds for contenders of this process too: a Lock gives up the place that its readers keep,
-// before it sends a request.
+// before it sends a request. TryLock and TryRLock wait for places that other processes may only keep.
 //
 // A writer that becomes a reader (a downgrade) keeps no place. d must be more than 0 and at most a minute.
 // Default: Unlock and RUnlock give the place up.

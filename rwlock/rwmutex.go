@@ -121,6 +121,9 @@ func (rw *RWMutex) Lock(ctx context.Context) error {
 // contender holds it or is ahead in the queue. It returns [ErrUpgrade] where Lock does, or another
 // error if it could not tell. TryLock waits for the servers, as long as ctx allows, but for no holder.
 // It leaves nothing behind unless it returns true.
+//
+// If there may be only places that nobody uses in its way, which processes with [WithLazyRelease] keep, TryLock waits
+// until they are given up: for a quarter of a second and two round trips to the servers at most.
 func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
 	rw.made()
 	misuse.Context(ctx, "rwlock: RWMutex.TryLock")

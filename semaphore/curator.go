@@ -70,7 +70,7 @@ func (s *Semaphore) passGate(ctx context.Context, g *place.Lease, take get, r pl
 	defer cancel()
 	lease, err = take(inside, r)
 	lost = err != nil && g.Err() != nil
-	shut := g.StartRelease(ctx)
+	shut := g.StartRelease(ctx, place.Done)
 	var rivals error
 	if err == nil {
 		rivals = s.ownLayout(ctx)
@@ -89,7 +89,7 @@ func giveUp(l *place.Lease) {
 	}
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = l.Release(ended)
+	_ = l.Release(ended, place.Unwanted)
 }
 
 // ownLayout fails if there is a contender at the path itself, as in the layout of this package. It is

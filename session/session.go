@@ -72,12 +72,16 @@ func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 // Watch returns a node's data and stat, and a watch that reports what happens to the node next.
 // If another goroutine has got them already, the watch is shared and nothing is sent. Data and stat
 // are then those of an earlier time, and the node has not changed since as long as the watch is pending.
-// They must not be changed. If the node does not exist, the error matches [zk.ErrNoNode] and
+// If the node does not exist, the error matches [zk.ErrNoNode] and
 // there is no watch. Otherwise Watch returns and fails as Get does.
 func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Watch, error) {
 	misuse.Context(ctx, "session: Session.Watch")
 	data, stat, w, err := s.core().Watch(ctx, path)
-	return data, stat, (*Watch)(w), err
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	own := *stat
+	return slices.Clip(slices.Clone(data)), &own, (*Watch)(w), nil // the caller may change them
 }
 
 // Sync returns when the server that the session is connected to has caught up with the leader. It

@@ -68,6 +68,22 @@ func TestWatchIsShared(t *testing.T) {
 	wantEvent(t, first, session.WatchDeleted)
 }
 
+// Each caller has the data and the stat for itself, and can change them.
+func TestWatchIsCopied(t *testing.T) {
+	_, _, s := behindProxy(t, 20*time.Second)
+	d, ctx := dir(t, s), patient(t)
+	node, err := s.Create(ctx, d+"/n", []byte("x"), session.Ephemeral)
+	must(t, err)
+	data, stat, _, err := s.Watch(ctx, node)
+	must(t, err)
+	data[0], stat.EphemeralOwner = 'y', 0
+	data, stat, _, err = s.Watch(ctx, node)
+	must(t, err)
+	if string(data) != "x" || stat.EphemeralOwner != s.ID() {
+		t.Errorf("data %q, stat %+v", data, stat)
+	}
+}
+
 func TestWatchEvents(t *testing.T) {
 	p, _, s := behindProxy(t, 20*time.Second)
 	d, ctx := dir(t, s), patient(t)
@@ -141,7 +157,7 @@ func TestStartWatch(t *testing.T) {
 	wantErr(t, "a bad path", err, session.ErrInvalid)
 }
 
-// All that share a watch get the same data. If they append to it, they do not change what others have.
+// What callers get has no room behind it. If they append to it, they do not change what others have.
 func TestWatchDataHasNoRoom(t *testing.T) {
 	_, _, s := behindProxy(t, 20*time.Second)
 	d, ctx := dir(t, s), patient(t)

@@ -16,6 +16,10 @@ import (
 // After a place was taken away before it was used again, the next places are not kept: first one, and
 // more each time that happens again, up to 64. So processes that take turns lose next to nothing.
 //
+// Only a use keeps the place. A call that does not return the mutex leaves no place behind: for example a Lock or
+// TryLock of a [MultiLock] that does not get its other locks, or a Lock that finds that another goroutine has lost the
+// mutex and has not unlocked it.
+//
 // d counts from each Unlock. It must be more than 0 and at most a minute. A place is kept for a session
 // timeout at most, and the first Unlock a session timeout after the mutex was taken from the servers
 // gives it up. Default: Unlock gives the mutex up.
@@ -30,9 +34,12 @@ import (
 //     [queue.Lease.Token]. A store that compares tokens must accept a token equal to the last one.
 //   - Held is false while the place is only kept. In [Mutex.Contenders], a place that this process keeps
 //     has Kept set. Other processes see it as held.
-//   - TryLock of a process with this module waits for two round trips, if it finds only places that may be
-//     kept, so that a place that nobody uses does not make the mutex busy. The names of the nodes tell:
-//     "-keep-" is in them. For other libraries the mutex is busy until the place is gone.
+//   - TryLock of a process with this module waits if it finds only a place that may be kept, so that a place that nobody
+//     uses does not make the mutex busy: for a quarter of a second and two round trips to the servers at most. That is
+//     enough if this process is within 50 ms of the servers, one way. The name of the node tells: "-keep-" is in it. If
+//     this process uses the mutex, TryLock gets it at the Unlock, or says busy after that time. It says so at once if
+//     another contender waits already, or if the holder is of its own session. For other libraries the mutex is busy
+//     until the place is gone.
 //   - A process that ends without [session.Manager.Close], or hangs, blocks others until its session
 //     expires, also by mutexes that it does not hold.
 //   - The session of a kept place sends heartbeats as for one that is held, and [session.WithMaxNodes]

@@ -46,7 +46,7 @@ type MultiLock struct {
 	given []int           // the index of each of locks among those given to Multi
 	joint []*place.Lock   // of each of locks; nil if it is to be taken by itself
 	paths string          // for messages
-	holds *hold.Holds[*MultiLease]
+	holds *hold.Holds[*multiHold]
 }
 
 // made returns m. It panics if m is nil or a zero value.
@@ -120,7 +120,7 @@ func Multi(locks ...ContextLocker) (*MultiLock, error) {
 		m.joint = append(m.joint, place.LockOf(l))
 	}
 	m.paths = strings.Join(paths, ", ")
-	m.holds = hold.Several[*MultiLease](m.paths, managersOf(m.locks)...)
+	m.holds = hold.Several[*multiHold](m.paths, managersOf(m.locks)...)
 	return m, nil
 }
 
@@ -165,8 +165,8 @@ func cutServers(fullName string) (servers, path string) {
 // ends before that, Lock returns at once an error that matches ctx.Err(). If a manager is closed,
 // it returns [session.ErrClosed]; if the owner of ctx ([WithOwner]) holds the MultiLock but has
 // lost it, [session.ErrLost]; otherwise what one of the locks returns. A Lock
-// that fails gives up the locks that it has taken, the last first. If a server refuses to remove a
-// node, that error is joined. Each session must have room for all of its nodes ([session.WithMaxNodes],
+// that fails gives up the locks that it has taken, the last first. It keeps the place of none of them, also if
+// they have [WithLazyRelease]. If a server refuses to remove a node, that error is joined. Each session must have room for all of its nodes ([session.WithMaxNodes],
 // [session.WithMaxNodeBytes]), which Lock reserves at once and keeps until it returns. Otherwise Lock returns
 // [session.ErrTooManyNodes] and asks for none.
 //
@@ -178,17 +178,18 @@ func cutServers(fullName string) (servers, path string) {
 func (m *MultiLock) Lock(ctx context.Context) error {
 	m.made()
 	misuse.Context(ctx, "zklock: MultiLock.Lock")
-	_, err := m.holds.Lock(ctx, hold.InOneStep(m.Acquire))
+	_, err := m.holds.Lock(ctx, hold.InOneStep(m.get))
 	return err
 }
 
 // TryLock takes all of the locks if they are free. It returns false and nil if one is busy. It
 // returns an error if it could not tell. TryLock waits for the servers, as long as ctx allows, but
-// for no holder. It leaves nothing behind unless it returns true.
+// for no holder. For a place that nobody uses it waits as [Mutex.TryLock] does. It leaves nothing behind
+// unless it returns true.
 func (m *MultiLock) TryLock(ctx context.Context) (bool, error) {
 	m.made()
 	misuse.Context(ctx, "zklock: MultiLock.TryLock")
-	return m.holds.TryLock(ctx, hold.InOneStep(m.TryAcquire))
+	return m.holds.TryLock(ctx, hold.InOneStep(m.try))
 }
 
 // Unlock gives back what one Lock or TryLock took, like [Mutex.Unlock]. It gives up all of the
@@ -207,7 +208,7 @@ func (m *MultiLock) Do(ctx context.Context, f func(context.Context) error) error
 	if f == nil {
 		return fmt.Errorf("zklock: %w: Do of a nil function", session.ErrInvalid)
 	}
-	return m.holds.Do(ctx, hold.InOneStep(m.Acquire), f)
+	return m.holds.Do(ctx, hold.InOneStep(m.get), f)
 }
 
 // Held reports whether Lock, TryLock or Do of this MultiLock holds all of the locks, in any
@@ -222,7 +223,7 @@ func (m *MultiLock) Done() <-chan struct{} { return m.made().holds.Done() }
 // Locker returns the locks as one [sync.Locker]: see [Mutex.Locker].
 func (m *MultiLock) Locker(opts ...LockerOption) sync.Locker {
 	m.made()
-	return m.holds.Locker(hold.InOneStep(m.Acquire), lockerConfig(opts))
+	return m.holds.Locker(hold.InOneStep(m.get), lockerConfig(opts))
 }
 
 // Acquire takes all of the locks and returns them as one handle with its own Release, apart from
@@ -239,6 +240,18 @@ func (m *MultiLock) TryAcquire(ctx context.Context) (*MultiLease, error) {
 	m.made()
 	misuse.Context(ctx, "zklock: MultiLock.TryAcquire")
 	return m.untilAll(ctx, true)
+}
+
+// get is Acquire as holds need it.
+func (m *MultiLock) get(ctx context.Context) (*multiHold, error) {
+	l, err := m.untilAll(ctx, false)
+	return (*multiHold)(l), err
+}
+
+// try is TryAcquire as holds need it.
+func (m *MultiLock) try(ctx context.Context) (*multiHold, error) {
+	l, err := m.untilAll(ctx, true)
+	return (*multiHold)(l), err
 }
 
 // errLostEarlier says that a lock was lost during the wait for another.

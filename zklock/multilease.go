@@ -131,7 +131,23 @@ func MultiLeaseFrom(ctx context.Context) (*MultiLease, bool) {
 func (l *MultiLease) Release(ctx context.Context) error {
 	l.made()
 	misuse.Context(ctx, "zklock: MultiLease.Release")
-	errs := l.release(ctx)
+	return (*multiHold)(l).Release(ctx, place.Done)
+}
+
+// multiHold is a MultiLease as its MultiLock has it, which says how it ends.
+type multiHold MultiLease
+
+func (h *multiHold) lease() *MultiLease { return (*MultiLease)(h) }
+
+func (h *multiHold) Err() error            { return h.lease().Err() }
+func (h *multiHold) Done() <-chan struct{} { return h.lease().Done() }
+func (h *multiHold) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	return h.lease().Context(parent)
+}
+
+// Release gives up all of the locks. It is that of MultiLease.
+func (h *multiHold) Release(ctx context.Context, end place.End) error {
+	errs := h.lease().release(ctx, end)
 	if others := slices.DeleteFunc(slices.Clone(errs), isPending); len(others) > 0 {
 		errs = others
 	}
@@ -141,14 +157,17 @@ func (l *MultiLease) Release(ctx context.Context) error {
 // abandon gives up the locks so far, and waits for nothing.
 func (l *MultiLease) abandon(ctx context.Context) {
 	l.endHold(queue.ErrReleased)
-	place.StartReleases(ctx, l.taken())
+	place.StartReleases(ctx, l.taken(), place.Unwanted)
 }
 
 // release starts all releases before it waits for any, so that a server that is away delays only
 // its own.
-func (l *MultiLease) release(ctx context.Context) []error {
+func (l *MultiLease) release(ctx context.Context, end place.End) []error {
 	var errs []error
-	for _, wait := range l.startRelease(ctx) {
+	if l.Err() == nil {
+		l.endHold(queue.ErrReleased)
+	}
+	for _, wait := range place.StartReleases(ctx, l.taken(), end) {
 		if err := wait(); err != nil {
 			errs = append(errs, err)
 		}
@@ -156,19 +175,11 @@ func (l *MultiLease) release(ctx context.Context) []error {
 	return errs
 }
 
-// startRelease ends the hold and starts to release each lock.
-func (l *MultiLease) startRelease(ctx context.Context) (waits []func() error) {
-	if l.Err() == nil {
-		l.endHold(queue.ErrReleased)
-	}
-	return place.StartReleases(ctx, l.taken())
-}
-
-// rollBack gives up the locks so far, and those that rest has to give up. It returns why, joined with
+// rollBack gives up the locks so far, none of which was used, and those that rest has to give up. It returns why, joined with
 // what the servers refuse to remove. Such a refusal replaces [queue.ErrBusy], which says that nothing
 // is left behind.
 func (l *MultiLease) rollBack(ctx context.Context, why error, rest *taking) error {
-	refused := append(l.release(ctx), rest.leave(ctx, why))
+	refused := append(l.release(ctx, place.Unwanted), rest.leave(ctx, why))
 	refused = slices.DeleteFunc(refused, func(err error) bool {
 		return err == nil || isPending(err) || errors.Is(err, session.ErrLost) || errors.Is(err, session.ErrClosed) ||
 			errors.Is(err, queue.ErrReleased) // by a function of WithRevocable

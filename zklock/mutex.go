@@ -108,6 +108,9 @@ func (m *Mutex) Lock(ctx context.Context) error {
 // contender holds it or is ahead in the queue. It returns an error if it could not tell. TryLock
 // waits for the servers, as long as ctx allows, but for no holder. It leaves nothing behind unless
 // it returns true.
+//
+// If there may be only places that nobody uses in its way, which processes with [WithLazyRelease] keep, TryLock waits
+// until they are given up: for a quarter of a second and two round trips to the servers at most.
 func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 	m.made()
 	misuse.Context(ctx, "zklock: Mutex.TryLock")

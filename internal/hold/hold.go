@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/turnstile-go/turnstile/internal/news"
+	"github.com/turnstile-go/turnstile/internal/place"
 )
 
 // ErrNotHeld is returned by Unlock when there is no Lock to give back.
@@ -17,7 +18,7 @@ type Lease interface {
 	Err() error
 	Done() <-chan struct{}
 	Context(parent context.Context) (context.Context, context.CancelFunc)
-	Release(ctx context.Context) error
+	Release(ctx context.Context, end place.End) error
 }
 
 // Hold is one lease and the calls that share it: the Lock or Do that got it, and those by which

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -17,7 +18,8 @@ type lease struct {
 
 	mu     sync.Mutex
 	cause  error
-	looked func() // called once, at the next Err
+	end    place.End // of the release
+	looked func()    // called once, at the next Err
 }
 
 func (l *lease) Err() error {
@@ -42,13 +44,13 @@ func (l *lease) Context(ctx context.Context) (context.Context, context.CancelFun
 }
 
 // Release looks at the clock first, as that of queue.Lease does.
-func (l *lease) Release(context.Context) error {
+func (l *lease) Release(_ context.Context, end place.End) error {
 	_ = l.Err()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := l.cause
 	if before == nil {
-		l.cause = queue.ErrReleased
+		l.cause, l.end = queue.ErrReleased, end
 	}
 	return before
 }

@@ -137,7 +137,7 @@ func (h *Holds[L]) reenter(ctx context.Context, r *request[L]) (*Hold[L], error)
 	return held, nil
 }
 
-// giveUp releases a lease that was not returned to a caller. The removal of its node needs no
+// giveUp releases a lease that was not returned to a caller, so its place is not kept. The removal of its node needs no
 // help. But a try that found the lock busy waits for the removal, as a try in the queue does, so
 // that the next try does not find the node.
 func giveUp(ctx context.Context, lease Lease, why error) {
@@ -146,5 +146,5 @@ func giveUp(ctx context.Context, lease Lease, why error) {
 	if !errors.Is(why, place.ErrBusy) {
 		cancel()
 	}
-	_ = lease.Release(ctx) // may be pending, or lost
+	_ = lease.Release(ctx, place.Unwanted) // may be pending, or lost
 }

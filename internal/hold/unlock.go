@@ -21,7 +21,7 @@ func (h *Holds[L]) Unlock() error {
 		if held == nil {
 			return h.unlocking(ErrNotHeld)
 		}
-		if err := h.giveBack(held, viaLock); !errors.Is(err, ErrNotHeld) {
+		if err := h.giveBack(held, viaLock, place.Done); !errors.Is(err, ErrNotHeld) {
 			return err
 		}
 		// Another Unlock gave that one back first.
@@ -64,9 +64,9 @@ func (h *Holds[L]) locked() []*Hold[L] {
 	return slices.DeleteFunc(slices.Clone(h.all), func(held *Hold[L]) bool { return held.calls[viaLock] == 0 })
 }
 
-// giveBack takes one call off a hold, and releases its lease after the last of them. It returns
+// giveBack takes one call off a hold, and releases its lease after the last of them, with end. It returns
 // why the lease was lost, if it was. It returns ErrNotHeld if there is no such call.
-func (h *Holds[L]) giveBack(held *Hold[L], by via) error {
+func (h *Holds[L]) giveBack(held *Hold[L], by via, end place.End) error {
 	last, ok := h.remove(held, by)
 	switch {
 	case !ok:
@@ -81,7 +81,7 @@ func (h *Holds[L]) giveBack(held *Hold[L], by via) error {
 	// its own lease from the server.
 	ctx := &patience{}
 	defer ctx.stop()
-	return h.unlocking(held.Lease.Release(ctx))
+	return h.unlocking(held.Lease.Release(ctx, end))
 }
 
 // patience is a context that ends UnlockPatience after somebody first asks when it ends. Most releases of
@@ -122,13 +122,16 @@ func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) e
 	if err != nil {
 		return err
 	}
-	inside, cancel := held.Lease.Context(ctx)
-	defer cancel()
-	defer func() {
-		end := h.giveBack(held, viaDo)
+	used, cancel := place.Unwanted, context.CancelFunc(func() {})
+	defer func() { cancel() }()
+	defer func() { // also if the caller's ctx panics before f is called
+		end := h.giveBack(held, viaDo, used)
 		if !errors.Is(end, place.ErrReleasePending) {
 			err = withEnd(ctx, err, end, held.Lease.Err())
 		}
 	}()
+	var inside context.Context
+	inside, cancel = held.Lease.Context(ctx)
+	used = place.Done
 	return f(inside)
 }

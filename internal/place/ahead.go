@@ -127,7 +127,20 @@ func (v *view) named() (target, count int) {
 
 // holds reports whether a target is known to be the first contender of the queue if it stands. It returns false for -1.
 func (v *view) holds(target int) bool {
-	return target >= 0 && (target < v.head || v.targets[target].owner(v.watches[target]) == core.OwnerFirst)
+	switch {
+	case target < 0:
+		return false
+	case v.targets[target].owner(v.watches[target]) == core.OwnerFirst:
+		return true
+	case target >= v.head:
+		return false
+	}
+	for i, w := range v.watches[:target] {
+		if v.targets[i].replaces || w != nil && w.Event() != core.WatchDeleted {
+			return false // it may stand: the watch ends also when its data changes, or with the connection
+		}
+	}
+	return true
 }
 
 // unwatched returns how many nodes ahead are not watched, at most.

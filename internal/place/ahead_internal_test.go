@@ -17,13 +17,17 @@ type seenNode struct {
 	data string
 	stat zk.Stat
 	gone bool
-	bare bool // nobody has asked for its data
+	bare bool            // nobody has asked for its data
+	lost core.WatchEvent // how its watch has ended, if the node may still stand
 }
 
 func (w seenNode) watch() *core.Watch {
 	event := core.WatchPending
 	if w.gone {
 		event = core.WatchDeleted
+	}
+	if w.lost != core.WatchPending {
+		event = w.lost
 	}
 	if w.bare {
 		return new(core.Watch)
@@ -74,6 +78,12 @@ func TestViewText(t *testing.T) {
 			`behind b, in the queue for 11s; up to 6 more ahead`},
 		{"one of many has gone", aView(beyond, kinds.PrefixLock, gone, seenNode{data: "b"}),
 			`behind b, in the queue for 11s; up to 5 more ahead`},
+		{"the data of the holder has changed", aView(nil, kinds.PrefixLock, seenNode{data: ours, lost: core.WatchChanged}, seenNode{data: "b"}),
+			`behind b, in the queue for 11s`},
+		{"the watch on the holder was lost", aView(nil, kinds.PrefixLock, seenNode{data: ours, lost: core.WatchBroken}, seenNode{data: "b"}),
+			`behind b, in the queue for 11s`},
+		{"a holder that may have become a reader", aView(func(v *view) { v.targets[0].replaces = true }, kinds.PrefixWrite, gone, seenNode{data: "b"}),
+			`behind b, in the queue for 11s`},
 		{"all have gone", aView(nil, kinds.PrefixLock, gone, gone), ""},
 		{"a writer that may wait for readers", aView(readersAhead, kinds.PrefixWrite, seenNode{data: "w"}),
 			`behind w, in the queue for 12s`},

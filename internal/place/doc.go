@@ -56,7 +56,7 @@
 //	trying       Acquire has to wait                     contending: the caller is the first waiter
 //	trying       busy or failed                          contending if there are waiters, else idle
 //	holding      released, handed over                   holding: the next waiter holds
-//	holding      released, the place is kept             keeping: nobody holds
+//	holding      released after use, the place is kept   keeping: nobody holds
 //	holding      turn over                               contending if there are waiters, else idle
 //	keeping      a waiter or TryAcquire comes            holding: it holds at once, without a request
 //	keeping      another contender comes, or may have    idle: the node is deleted

@@ -120,7 +120,7 @@ func (p *process) hold(t *testing.T) *Lease {
 
 func giveBack(t *testing.T, l *Lease) {
 	t.Helper()
-	noError(t, l.Release(patience(t)))
+	noError(t, l.Release(patience(t), Done))
 }
 
 func tokenOf(t *testing.T, l *Lease) int64 {

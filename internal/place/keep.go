@@ -43,6 +43,7 @@ type tenure struct {
 	fit     bool          // the place may be kept
 	barred  bool          // a Revoke, or a downgrade: the place is not kept, nor handed over
 	setting bool          // a listing is under way that sets the watch again
+	looks   int           // the listings that have set it again since somebody of this process came last
 	used    bool          // the place was used again after a release, or shared
 	until   time.Time     // while the place is kept: when that ends
 	leases  int           // those that were granted and not released
@@ -116,6 +117,10 @@ func (h *habit) takenAway(used bool) {
 // contender that comes or leaves makes each of them list.
 const maxCrowd = 16
 
+// maxLooks is how often readers set the watch again before somebody of this process comes. So others that come and go
+// cost a place that nobody uses no more than that.
+const maxLooks = 16
+
 // listed is what the last listing of an attempt has shown.
 type listed struct {
 	children *core.Watch // set by the listing; nil if it set none
@@ -158,7 +163,11 @@ func (t *turn) blocks(r *Request) bool {
 	return blocksFor(r.Kind, kinds.Node{Prefix: r.Prefix, Weight: r.Weight, Sequence: math.MaxInt32}, t.node)
 }
 
-// leavingTime is how long a try waits for kept places to leave, if it took so long to enter, which is a
-// round trip: one for the news to reach their owners, and one for the delete and the news of it to
-// come back. The constant is for machines that are busy.
-func leavingTime(entering time.Duration) time.Duration { return 2*entering + 5*time.Millisecond }
+// keeperPatience is how long a try waits for kept places to leave, besides two round trips of its own. It cannot know
+// how far their owners are from the servers. The news of our node takes half a round trip of theirs, and so does the
+// delete. Readers look who has come, which takes another. So it is enough for owners with round trips of 100 ms.
+const keeperPatience = 250 * time.Millisecond
+
+// leavingTime is how long a try waits for kept places to leave, if it took so long to enter, which is a round trip: one
+// to watch them, and one for the news that they are gone.
+func leavingTime(entering time.Duration) time.Duration { return keeperPatience + 2*entering }

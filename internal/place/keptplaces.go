@@ -38,8 +38,8 @@ func (a *attempt) succession(ctx context.Context) ([]string, error) {
 }
 
 // outlast waits, in a try, for nodes in the way that may be kept places. If nobody uses those places, they
-// are given up as soon as their owners are told of our node. It returns ErrBusy if they stand for
-// longer than that takes.
+// are given up as soon as their owners are told of our node. Places in use are given up at their release. It returns
+// ErrBusy if they stand for longer than leavingTime, or at once if the lock is in use.
 func (a *attempt) outlast(ctx context.Context, ahead *tail) error {
 	limited, cancel := context.WithTimeout(ctx, leavingTime(a.entering))
 	defer cancel()
@@ -51,7 +51,7 @@ func (a *attempt) outlast(ctx context.Context, ahead *tail) error {
 }
 
 func (a *attempt) outlastUntil(ctx context.Context, ahead *tail) error {
-	for !ahead.firm {
+	for !a.inUse(ahead) {
 		if granted, err := a.waitAtOnce(ctx, ahead); granted || err != nil {
 			return err
 		}
@@ -70,6 +70,20 @@ func (a *attempt) outlastUntil(ctx context.Context, ahead *tail) error {
 		}
 	}
 	return ErrBusy
+}
+
+// inUse reports whether the nodes in the way are known not to be kept places that nobody uses: one does not say that its
+// place may be kept, or waits for another of them and so wants the lock, or is held in this session.
+func (a *attempt) inUse(ahead *tail) bool {
+	for i, b := range ahead.last {
+		if i > 0 && waitsFor(a.r.Kind, b.node, ahead.last[i-1].node) {
+			return true
+		}
+		if since, _ := held.look(a.s, path.Join(a.q.dir, b.node.Name)); !since.IsZero() {
+			return true
+		}
+	}
+	return ahead.firm
 }
 
 // lazyAt returns the turns of a session at a path whose places may be kept.

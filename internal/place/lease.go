@@ -93,8 +93,8 @@ func (l *Lease) Guard() *zk.CheckVersionRequest {
 }
 
 // Release gives the lease up, and waits for the server.
-func (l *Lease) Release(ctx context.Context) error {
-	return l.startRelease(ctx, nil).tell()()
+func (l *Lease) Release(ctx context.Context, end End) error {
+	return l.startRelease(ctx, end, nil).tell()()
 }
 
 // finish ends the lease with a cause. It reports whether this was the first call; the other calls

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -164,7 +165,7 @@ func (l *Line) watchFirst(ctx context.Context, s *core.Session) (kinds.Contender
 		l.nodes = nil
 		return kinds.Contender{}, errMoved
 	}
-	fill(&c, s, data, stat)
+	fill(&c, s, slices.Clone(data), stat) // which other watchers of the node share
 	l.watch = watch
 	return c, nil
 }

@@ -34,7 +34,7 @@ func TestLocalOrder(t *testing.T) {
 		if next == l || !errors.Is(l.Err(), ErrReleased) || next.Err() != nil || next.Path() != node || tokenOf(t, next) != token {
 			t.Fatalf("%s, %v; then %s, %v", l.Path(), l.Err(), next.Path(), next.Err())
 		}
-		if err := l.Release(patience(t)); !errors.Is(err, ErrReleased) || next.Err() != nil {
+		if err := l.Release(patience(t), Done); !errors.Is(err, ErrReleased) || next.Err() != nil {
 			t.Fatalf("released again: %v; the next: %v", err, next.Err())
 		}
 		l = next
@@ -62,7 +62,7 @@ func TestLocalBound(t *testing.T) {
 	mine := tokenOf(t, l) // a lease that was released may not know it
 	deletes := p.proxy.Count(zktest.On(zktest.OpDelete, dir))
 	create := p.proxy.HoldRequest(zktest.On(zktest.OpCreate, dir))
-	released := l.startRelease(patience(t), nil).tell()
+	released := l.startRelease(patience(t), Done, nil).tell()
 	<-create.Hit()
 	if p.proxy.Count(zktest.On(zktest.OpDelete, dir)) != deletes || !errors.Is(l.Err(), ErrReleased) {
 		t.Errorf("its node is gone, or the lease is held still: %v", l.Err())

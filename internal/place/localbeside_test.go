@@ -37,7 +37,7 @@ func TestLocalBeside(t *testing.T) {
 				create.Release()
 				g = <-beside
 			}
-			released := w.startRelease(patience(t), nil).tell()
+			released := w.startRelease(patience(t), Done, nil).tell()
 			if early {
 				create.Release()
 				g = <-beside

@@ -32,7 +32,7 @@ func TestLocalCloseMeanwhile(t *testing.T) {
 						t.Errorf("Acquire: %v", err)
 						return
 					}
-					_ = l.Release(released)
+					_ = l.Release(released, Done)
 					select {
 					case held <- struct{}{}:
 					default:

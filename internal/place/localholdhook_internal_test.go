@@ -55,7 +55,7 @@ func TestLocalLeaseEndsInHoldHook(t *testing.T) {
 		defer local.mu.Unlock()
 		return local.waiting.Len() == 1
 	})
-	if err := released.Release(ctx); err != nil {
+	if err := released.Release(ctx, Done); err != nil {
 		t.Fatal(err)
 	}
 	second := <-two

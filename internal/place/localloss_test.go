@@ -35,7 +35,7 @@ func TestLocalLoss(t *testing.T) {
 				t.Errorf("token %d after %d", tokenOf(t, next), token)
 			}
 			last := p.wait(t, 1)
-			if err := l.Release(patience(t)); !errors.Is(err, session.ErrLost) {
+			if err := l.Release(patience(t), Done); !errors.Is(err, session.ErrLost) {
 				t.Errorf("Release of what was lost: %v", err)
 			}
 			if next.Err() != nil || !errors.Is(first.Err(), ErrReleased) {
@@ -68,7 +68,7 @@ func TestLocalPassesNothingLost(t *testing.T) {
 	<-wake
 	stop()
 	standing.mu.Unlock()
-	if standing.stands() || p.passOn(standing) {
+	if standing.stands() || p.passOn(standing, Done) {
 		t.Error("a turn whose node is gone was passed on")
 	}
 	giveBack(t, w.lease(t))

@@ -15,10 +15,11 @@ import (
 // watch is pending, or not to be set again.
 func (l *Local) startSettingLocked(t *turn) bool {
 	k := t.tenure
-	if !l.many || l.turn != t || k.setting || k.pending() || !k.fresh(time.Now()) {
+	if !l.many || l.turn != t || k.setting || k.pending() || k.looks == maxLooks || !k.fresh(time.Now()) {
 		return false
 	}
 	k.setting = true
+	k.looks++
 	return true
 }
 

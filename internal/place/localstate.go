@@ -60,7 +60,7 @@ func (l *Local) takeLocked() (t, gone *turn) {
 func (l *Local) useLocked(t *turn) {
 	l.state = holding
 	t.tenure.leases++
-	t.tenure.used = true
+	t.tenure.used, t.tenure.looks = true, 0
 	t.tenure.keptAt.Store(0)
 }
 
@@ -216,7 +216,7 @@ func (l *Local) admitLocked(t *turn, waiting *waiters) (admitted []*waiter) {
 	for waiting.Len() > 0 {
 		admitted = append(admitted, waiting.next())
 		t.tenure.leases++
-		t.tenure.used = true
+		t.tenure.used, t.tenure.looks = true, 0
 	}
 	return admitted
 }
@@ -292,8 +292,8 @@ func (l *Local) situation(w *waiter, now time.Time) (v *view, asks bool, text st
 	switch {
 	case w.in.by != nil:
 		return w.in.by.view.Load(), true, ""
-	case l.state == trying:
-		return nil, true, ""
+	case l.state == trying, l.turn != nil && l.turn.tenure.setting:
+		return nil, true, "" // for the answer to a listing: the readers that hold are not in the way
 	case l.turn != nil:
 		since := l.turn.heldSince()
 		if since.IsZero() {
@@ -304,12 +304,12 @@ func (l *Local) situation(w *waiter, now time.Time) (v *view, asks bool, text st
 	return nil, false, ""
 }
 
-// passOn follows the release of a lease. It gives the turn to the next waiter, or keeps its place. It
-// returns false if the turn is over, or has to end.
+// passOn follows the release of a lease. It gives the turn to the next waiter, or keeps its place if the
+// last holder has used it. It returns false if the turn is over, or has to end.
 //
 // A hand-over counts only if others may have come. That the turn stands is asked last, because it
 // goes by the clock.
-func (l *Local) passOn(t *turn) bool {
+func (l *Local) passOn(t *turn, end End) bool {
 	l.mu.Lock()
 	t.tenure.leases--
 	if t.tenure.leases > 0 { // other readers hold
@@ -320,7 +320,7 @@ func (l *Local) passOn(t *turn) bool {
 	undisturbed := t.tenure.undisturbed(now)
 	if l.many || l.waiting.Len() == 0 {
 		defer l.mu.Unlock()
-		if l.turn != t || !undisturbed && !t.tenure.setting || !t.stands() {
+		if end == Unwanted || l.turn != t || !undisturbed && !t.tenure.setting || !t.stands() {
 			return false
 		}
 		l.keepLocked(now)

@@ -59,13 +59,13 @@ func TestLocalTrace(t *testing.T) {
 	if !errors.Is(err, ErrBusy) {
 		t.Fatal(err)
 	}
-	release := a.startRelease(patience(t), nil).tell()
+	release := a.startRelease(patience(t), Done, nil).tell()
 	l := b.lease(t)
 	noError(t, release())
 	d := p.waitWith(t, as("d"), 2)
 	d.cancel()
 	d.fails(t, context.Canceled)
-	release = l.startRelease(patience(t), nil).tell()
+	release = l.startRelease(patience(t), Done, nil).tell()
 	last := c.lease(t)
 	noError(t, release())
 	testserver.Delete(t, last.Path())
@@ -94,7 +94,7 @@ func TestLocalTrace(t *testing.T) {
 	if !slices.Equal(lines, want) {
 		t.Errorf("the hooks were told\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
-	if err := last.Release(patience(t)); !errors.Is(err, session.ErrLost) {
+	if err := last.Release(patience(t), Done); !errors.Is(err, session.ErrLost) {
 		t.Error(err)
 	}
 }

@@ -54,7 +54,7 @@ func TestLookingCallsNoHook(t *testing.T) {
 	if first := <-calls; first != "Loss" {
 		t.Errorf("the first call is %s", first)
 	}
-	if err := l.Release(patience(t)); !errors.Is(err, session.ErrLost) { // waits for no hook either
+	if err := l.Release(patience(t), Done); !errors.Is(err, session.ErrLost) { // waits for no hook either
 		t.Errorf("Release: %v", err)
 	}
 	select {

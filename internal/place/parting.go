@@ -38,11 +38,11 @@ func (p *parting) start(ctx context.Context) {
 
 // StartReleases is StartRelease for several leases. It releases the last one first. The nodes of one session
 // are deleted by one transaction, or each by itself if that fails.
-func StartReleases(ctx context.Context, leases []*Lease) (waits []func() error) {
+func StartReleases(ctx context.Context, leases []*Lease, end End) (waits []func() error) {
 	var with parting
 	var all []*releasing
 	for _, l := range slices.Backward(leases) {
-		all = append(all, l.startRelease(ctx, &with))
+		all = append(all, l.startRelease(ctx, end, &with))
 	}
 	with.start(ctx)
 	for _, r := range all {

@@ -10,6 +10,14 @@ import (
 	"github.com/turnstile-go/turnstile/internal/core"
 )
 
+// End says how a lease ends that is released.
+type End int
+
+const (
+	Done     End = iota // its holder has used the lock, and may want it again: the place may be kept
+	Unwanted            // nobody has used the lock: the place is passed to a waiter of this process, and never kept
+)
+
 // releasing is a release under way. Its caller calls tell.
 type releasing struct {
 	l       *Lease
@@ -23,13 +31,13 @@ type releasing struct {
 // StartRelease is Release without the wait for the server, so that several leases can be released right after
 // each other. The caller must call the returned function once. It waits until ctx ends at most, and returns
 // what Release would.
-func (l *Lease) StartRelease(ctx context.Context) (wait func() error) {
-	return l.startRelease(ctx, nil).tell()
+func (l *Lease) StartRelease(ctx context.Context, end End) (wait func() error) {
+	return l.startRelease(ctx, end, nil).tell()
 }
 
 // startRelease is Release without the hooks, and without the wait for the server. If the lease is released
 // together with others, its node is deleted with theirs. No hook delays the delete, or the next holder.
-func (l *Lease) startRelease(ctx context.Context, with *parting) *releasing {
+func (l *Lease) startRelease(ctx context.Context, end End, with *parting) *releasing {
 	_ = l.Err() // if the clock has run out, the lease was lost before this release
 	r := &releasing{l: l, ctx: ctx}
 	if !l.finish(ErrReleased) {
@@ -41,7 +49,7 @@ func (l *Lease) startRelease(ctx context.Context, with *parting) *releasing {
 		r.within = &later{Context: context.WithoutCancel(ctx), known: make(chan struct{})}
 		removing = r.within
 	}
-	r.removal = l.t.release(removing, l, with)
+	r.removal = l.t.release(removing, l, end, with)
 	return r
 }
 

@@ -245,7 +245,7 @@ func TestRestartUnderLoad(t *testing.T) {
 					return fmt.Errorf("a lease without a node: %v", err)
 				}
 				holders.Add(-1)
-				if err := l.Release(ctx); err != nil {
+				if err := l.Release(ctx, Done); err != nil {
 					return err
 				}
 			}

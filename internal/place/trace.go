@@ -3,6 +3,7 @@ package place
 import (
 	"context"
 	"path"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/hooks"
@@ -95,7 +96,7 @@ func knownOf(w *core.Watch) func() ([]byte, int64, bool) {
 		if stat == nil {
 			return nil, 0, false
 		}
-		return data, stat.EphemeralOwner, true
+		return slices.Clone(data), stat.EphemeralOwner, true // the wait goes by the data, and so do others
 	}
 }
 

@@ -137,12 +137,12 @@ func (t *turn) loseNode() { t.lose(fmt.Errorf("%w: %w", core.ErrLost, errDeleted
 // When waiters of the Local remain, the node is deleted after their next contender has its place
 // in the queue. So no contender that enters after the delete gets ahead of them. Otherwise it is
 // deleted with the nodes of the other leases that are released together.
-func (t *turn) release(ctx context.Context, l *Lease, with *parting) *core.Removal {
+func (t *turn) release(ctx context.Context, l *Lease, end End, with *parting) *core.Removal {
 	t.drop(l)
 	if t.local == nil {
 		return t.retire(ctx, with.remover(t.s))
 	}
-	if t.local.passOn(t) {
+	if t.local.passOn(t, end) {
 		return nil
 	}
 	if placed := t.local.turnOver(t); placed != nil {

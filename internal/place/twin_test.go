@@ -44,7 +44,7 @@ func TestLateTwinIsRemoved(t *testing.T) {
 	l := granted.begin(t.Context())
 	go granted.guard()
 	testserver.WaitChildren(t, dir, 1)
-	if err := l.Release(t.Context()); err != nil {
+	if err := l.Release(t.Context(), Done); err != nil {
 		t.Fatal(err)
 	}
 	testserver.WaitChildren(t, dir, 0)

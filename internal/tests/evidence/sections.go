@@ -22,6 +22,7 @@ var sections = []section{
 	{"speed", "README.md", "make bench", locks},
 	{"rivals", "docs/measured/rivals.md", "make bench", locks},
 	{"scaling", "docs/measured/cost.md", "make scaling", locks},
+	{"starvation", "docs/measured/starvation.md", "make starvation", locks},
 	{"counterexamples", "docs/clock.md", "make models WRITE=1", []string{"internal/wire"}},
 	{"outages", "docs/measured/outages.md", "make outages WRITE=1", sessions},
 	{"intervals", "docs/measured/outages.md", "make outages WRITE=1", sessions},

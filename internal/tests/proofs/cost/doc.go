@@ -5,6 +5,9 @@
 //	go test -run TestScaling ./internal/tests/proofs/cost
 //	cd internal/tests/proofs/cost && go test -count=1 -run TestScaling -write    also writes docs/measured/cost.md
 //
+// TestStarvation measures in the same world how long contenders wait at worst while others take the lock again and again:
+// docs/measured/starvation.md.
+//
 // The clients are the real ones, ours and go-zookeeper's, and so is the protocol between them
 // and the server of package zktest. They run in a bubble of
 // testing/synctest, in which every frame takes a millisecond each way and time stands still

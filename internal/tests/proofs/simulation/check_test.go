@@ -329,7 +329,9 @@ func (cs *checks) begin(c *call) {
 	weight := 0
 	for _, p := range cs.w.kind.partsOf(c) {
 		for _, o := range cs.w.contenders(p.dir) {
-			weight += cs.w.kind.weight(o.mode, p.mode)
+			if !cs.kept.givesWay(o) {
+				weight += cs.w.kind.weight(o.mode, p.mode)
+			}
 		}
 	}
 	present := cs.w.busy(c, weight)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"path"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ type keptPlaces struct {
 	owners map[string]*member    // of the ids in the names of nodes
 	nodes  map[string]*keptPlace // by the path of the node
 	idle   map[string]time.Time  // since when a node is in the way and unused
+	vain   map[string]time.Time  // since when no call could use a node that was never used
 	said   map[string]bool       // of which nodes something was said
 	tokens map[string][]token    // by directory
 }
@@ -52,7 +54,7 @@ type token struct {
 
 func newKeptPlaces(w *world) *keptPlaces {
 	return &keptPlaces{w: w, owners: make(map[string]*member), nodes: make(map[string]*keptPlace),
-		idle: make(map[string]time.Time), said: make(map[string]bool), tokens: make(map[string][]token)}
+		idle: make(map[string]time.Time), vain: make(map[string]time.Time), said: make(map[string]bool), tokens: make(map[string][]token)}
 }
 
 func (ks *keptPlaces) off() bool { return ks.w.kind.keeps == nil }
@@ -251,7 +253,8 @@ func (ks *keptPlaces) watchOver(stop <-chan struct{}) {
 		if since := ks.w.calmSince(); since.IsZero() || time.Now().Before(since) {
 			continue
 		}
-		for _, text := range ks.look(ks.w.contenders("")) {
+		all := ks.w.contenders("")
+		for _, text := range append(ks.look(all), ks.unused(all)...) {
 			ks.w.checks.fail("%s", text)
 		}
 		ks.w.heldInVain()
@@ -297,6 +300,53 @@ func (ks *keptPlaces) look(all []contender) (wrong []string) {
 	}
 	ks.idle = idle
 	return wrong
+}
+
+// unused says which nodes are kept although nobody has ever used them: a caller that did not get its locks keeps nothing.
+// As long as a worker of the manager is in a call, the node may be for that.
+func (ks *keptPlaces) unused(all []contender) (wrong []string) {
+	now := time.Now()
+	ks.mu.Lock()
+	defer ks.mu.Unlock()
+	vain := make(map[string]time.Time)
+	for _, c := range all {
+		p := ks.nodes[c.path]
+		if p == nil || p.mode != "" || ks.w.calls(p.of) {
+			continue
+		}
+		vain[c.path] = now
+		if was, ok := ks.vain[c.path]; ok {
+			vain[c.path] = was
+		}
+		if d := now.Sub(vain[c.path]); d > prompt && !ks.said[c.path] {
+			ks.said[c.path] = true
+			wrong = append(wrong, fmt.Sprintf("%s has stayed for %v, and nobody has ever used it", c.path, d))
+		}
+	}
+	ks.vain = vain
+	return wrong
+}
+
+// calls reports whether a worker of a manager is in a call.
+func (w *world) calls(m *member) bool {
+	return slices.ContainsFunc(w.workers, func(k *worker) bool { return k.m == m && k.doing() != "" })
+}
+
+// givesWay reports whether a node is only kept, so that a try gets the lock in spite of it.
+func (ks *keptPlaces) givesWay(c contender) bool {
+	if since := ks.w.calmSince(); ks.off() || since.IsZero() || time.Now().Before(since) {
+		return false
+	}
+	n, ok := queue.ParseNode(path.Base(c.path))
+	ks.mu.Lock()
+	p := ks.nodes[c.path]
+	unused := ok && n.MayKeep && p != nil && p.mode != "" && p.holders == 0
+	ks.mu.Unlock()
+	if !unused {
+		return false
+	}
+	live, _ := p.of.sessionSince()
+	return p.session == live
 }
 
 // blocked returns a contender that a node is in the way of, if the node itself could go.

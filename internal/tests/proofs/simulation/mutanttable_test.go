@@ -151,7 +151,7 @@ var mutants = []mutant{
 	{"stray-unlock", "mixed", "Unlock takes what a Do holds",
 		[]edit{
 			{"internal/hold/unlock.go", "return held.calls[viaLock] == 0 })", "return held.over() })"},
-			{"internal/hold/unlock.go", "\t\tif err := h.giveBack(held, viaLock); !errors", "\t\tby := viaLock\n\t\tif held.calls[viaLock] == 0 {\n\t\t\tby = viaDo\n\t\t}\n\t\tif err := h.giveBack(held, by); !errors"},
+			{"internal/hold/unlock.go", "\t\tif err := h.giveBack(held, viaLock, place.Done); !errors", "\t\tby := viaLock\n\t\tif held.calls[viaLock] == 0 {\n\t\t\tby = viaDo\n\t\t}\n\t\tif err := h.giveBack(held, by, place.Done); !errors"},
 		}},
 	{"batch-loses", "batched", "after a batch has failed, its last part is not sent again, and its caller waits for ever",
 		[]edit{{"internal/wire/together.go", "for _, one := range parts {\n\t\tif one.Batch = nil", "for _, one := range parts[:len(parts)-1] {\n\t\tif one.Batch = nil"}}},
@@ -205,6 +205,10 @@ var mutants = []mutant{
 		[]edit{{"internal/place/guard.go", "t.token, t.tokenErr = czxid, err", "t.token, t.tokenErr = -czxid, err"}}},
 	{"kept-readers-join", "kept", "a reader joins those that hold although a writer waits",
 		[]edit{{"internal/place/localstate.go", "l.many && t.tenure.undisturbed(now) && t.stands():", "l.many && (t.tenure.undisturbed(now) || t.tenure.watch != nil && t.tenure.watch.Event() == core.WatchChanged) && t.stands():"}}},
+	{"kept-unused", "kept", "a caller that did not get its locks keeps the place of one of them",
+		[]edit{{"internal/place/localstate.go", "if end == Unwanted || l.turn != t ||", "if l.turn != t ||"}}},
+	{"kept-try", "kept", "a try does not wait for a place that nobody uses",
+		[]edit{{"internal/place/keep.go", "return keeperPatience + 2*entering }", "return 0 * (keeperPatience + entering) }"}}},
 	{"kept-readers-stay", "kept", "readers set their watch again although a writer waits",
 		[]edit{{"internal/place/localreaders.go", " &&\n\t\t!keepsWaiting(kind, t.node, nodes)\n", "\n"}}},
 
