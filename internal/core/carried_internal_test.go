@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
@@ -16,7 +17,7 @@ func TestCarried(t *testing.T) {
 	s := bareSession(t, newFakeConfig(t))
 	var ended []string
 	call := func(name string) wire.Call {
-		e := request(wire.OpSetData, "/"+name)
+		e := request(codec.OpSetData, "/"+name)
 		e.Buffer(nil)
 		e.Int32(-1)
 		return wire.Call{Frame: e.Frame(), Done: func(r wire.Reply) {

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // The session's requests. A request needs no goroutine, and those that come together are written together.
@@ -22,7 +24,7 @@ type Call struct {
 	Frame []byte
 	// Check, if it is not nil, returns what is wrong with an answer that is well-formed and cannot be true. The
 	// connection ends then, as with a malformed answer. The goroutine that reads calls it, and it must not block.
-	Check func(*Answer) error
+	Check func(*codec.Answer) error
 	// Done is called once: with the answer, or with an error. It is called by one of the goroutines of the connection,
 	// or by the one that calls Forsake, CloseSession or Call, and must not block.
 	Done func(Reply)
@@ -45,9 +47,9 @@ func (c *Call) gone() bool {
 
 // Reply is the end of a [Call].
 type Reply struct {
-	Answer       // zero if Code is not CodeOK; several calls may share what it points to, and nobody may change it
-	Code   int32 // of the server
-	Err    error // not nil if there was no answer; matches ErrTooLong if the call is the reason
+	codec.Answer       // zero if Code is not CodeOK; several calls may share what it points to, and nobody may change it
+	Code         int32 // of the server
+	Err          error // not nil if there was no answer; matches ErrTooLong if the call is the reason
 }
 
 var (
@@ -73,7 +75,7 @@ func (w *Conn) Call(c Call) {
 func (w *Conn) CloseSession() {
 	w.mu.Lock()
 	if !w.greeted.IsZero() {
-		w.urgent = append(w.urgent, CloseFrame(w.xidLocked()))
+		w.urgent = append(w.urgent, codec.CloseFrame(w.xidLocked()))
 	}
 	w.mu.Unlock()
 	w.calls.stop()
@@ -121,7 +123,7 @@ type sentCall struct {
 	write  bool // see calls.writes
 }
 
-func (c *sentCall) check(a *Answer) error {
+func (c *sentCall) check(a *codec.Answer) error {
 	if c.Check == nil {
 		return nil
 	}

@@ -1,19 +1,15 @@
-// Package wire is one connection of a session, and the only package that knows ZooKeeper's protocol by its
-// numbers: kinds of request, error codes, framing and encoding.
+// Package wire is one connection of a session.
 //
 // A [Conn] begins with the handshake and ends with its socket. One goroutine reads and one writes
 // ([Conn.Serve]). A Conn
 //
-//   - asks for the session, and tells the server the last transaction that the session has seen (seen.go),
+//   - asks for the session, and tells the server the last transaction that the session has seen,
 //   - presents the identities of the session (identity.go),
 //   - sends the session's requests (call.go), bounds those in flight (window.go), and decides which of the
 //     others leaves next (outbox.go),
-//   - decodes what comes, and ends at the first frame that no server sends (reader.go, answer.go, flight.go),
-//   - notes when each frame was sent and answered, and tells the session's [Clock] what that
-//     proves (lease.go has the derivation),
-//   - sends heartbeats (beat.go).
-//
-// Package zktest uses the numbers and the encoding too.
+//   - ends at the first frame that no server sends (reader.go, flight.go),
+//   - notes when each frame was sent and answered, and tells the session what that proves (package clock),
+//   - sends heartbeats (send.go).
 package wire
 
 import (
@@ -24,19 +20,24 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/clock"
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // Config is what a [Conn] needs to know.
 type Config struct {
-	Events         Events
-	Clock          *Clock
-	Seen           *Seen         // all connections of a session share it
+	Events Events
+	Clock  *clock.Clock
+	// Seen is the last transaction (zxid) of which the session has an answer, or 0. It is told to the server in the
+	// handshake, which keeps a server away that lags behind. All connections of a session share it.
+	Seen           *atomic.Int64
 	Refusals       *Refusals     // this too
 	Window         *atomic.Int32 // of calls, for tests: see *core.Manager.SetWindow; nil means 0
 	Batches        *atomic.Int64 // counts the multis of several callers; all connections of a session share it
-	Identities     []Identity
+	Identities     []codec.Identity
 	HandshakeLimit time.Duration                             // for the server's greeting, counted from Serve
-	Half           func(timeout time.Duration) time.Duration // half a tick, or more: see lease.go
+	Half           func(timeout time.Duration) time.Duration // half a tick, or more: see package clock
 }
 
 // Conn is one connection of a session. All methods but Serve may be called by any number of goroutines at once.
@@ -51,19 +52,15 @@ type Conn struct {
 	posted   chan struct{} // poked when a call, or closeSession, waits
 	answered chan struct{} // poked when the sync of a round was answered
 
-	mu        sync.Mutex // guards what follows, up to slowUntil
-	hello     time.Time  // when the handshake was sent
+	mu        sync.Mutex // guards what follows, up to lastBytes
 	greeted   time.Time  // when the greeting came; zero before
 	timeout   time.Duration
 	flight    flight
-	trail     trail
-	urgent    [][]byte // goes ahead of all that waits
-	beat      beat
+	link      clock.Link
+	urgent    [][]byte  // goes ahead of all that waits
 	lastXid   int32     // of the requests that Conn sends itself
 	lastHeard time.Time // when a frame began to come
 	lastBytes time.Time // when any bytes came
-	lastSent  time.Time
-	slowUntil time.Time // until then answers count as slow
 
 	closed chan struct{}
 	once   sync.Once
@@ -91,7 +88,7 @@ func New(c net.Conn, cfg Config) *Conn {
 		cfg:      cfg,
 		ids:      identities{list: cfg.Identities},
 		lastXid:  firstXid,
-		made:     Now().Add(-1),
+		made:     clock.Now().Add(-1),
 		answered: make(chan struct{}, 1),
 		posted:   make(chan struct{}, 1),
 		closed:   make(chan struct{}),
@@ -151,8 +148,8 @@ func (w *Conn) Silence(now time.Time) (noBytes, noFrame time.Duration) {
 		return 0, 0
 	}
 	since := func(heard time.Time) time.Duration {
-		if heard.Before(oldest.at) {
-			heard = oldest.at
+		if heard.Before(oldest.At) {
+			heard = oldest.At
 		}
 		return now.Sub(heard)
 	}

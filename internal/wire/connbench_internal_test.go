@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // replayed is a connection on which each request is answered at once with the same reply.
@@ -50,17 +52,17 @@ func BenchmarkConn(b *testing.B) {
 		op   int32
 		body []byte
 	}{
-		{"sync", OpSync, sized("/")},
-		{"exists", OpExists, aStat},
-		{"children=10", OpGetChildren2, listing(10)},
-		{"children=1000", OpGetChildren2, listing(1000)},
-		{"children=100000", OpGetChildren2, listing(100_000)},
+		{"sync", codec.OpSync, sized("/")},
+		{"exists", codec.OpExists, aStat},
+		{"children=10", codec.OpGetChildren2, listing(10)},
+		{"children=1000", codec.OpGetChildren2, listing(1000)},
+		{"children=100000", codec.OpGetChildren2, listing(100_000)},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			conn := &replayed{reply: replyFrame(0, 0, c.body...), rest: make(chan []byte, 1000), now: greetingFrame(42, 1<<30)}
 			w := New(conn, config(&fakeEvents{}))
 			over := make(chan error)
-			go func() { over <- w.Serve(Hello{}) }()
+			go func() { over <- w.Serve(codec.Hello{}) }()
 			<-conn.rest // to the handshake
 			ended := make(chan Reply)
 			b.ReportAllocs()

@@ -1,8 +1,9 @@
 package wire
 
 import (
-	"encoding/binary"
 	"hash/maphash"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // How long answers will be, for the window: a list of children, or data, is expected to be as long as it was when
@@ -27,18 +28,17 @@ type read uint64
 
 // readOf returns what a frame reads.
 func (e *expected) readOf(frame []byte) read {
-	op := opOf(frame)
-	if op != OpGetChildren2 && op != OpGetData {
+	op := codec.Op(frame)
+	if op != codec.OpGetChildren2 && op != codec.OpGetData {
 		return 0
 	}
 	if e.known == nil {
 		e.seed, e.known, e.first = maphash.MakeSeed(), make(map[uint64]int), make(map[uint64]bool)
 	}
-	const path = 4 + 4 + 4 + 4 // after the lengths of the frame and of the path, the number and the kind
 	var h maphash.Hash
 	h.SetSeed(e.seed)
 	_ = h.WriteByte(byte(op))
-	_, _ = h.Write(frame[path : path+binary.BigEndian.Uint32(frame[path-4:])])
+	_, _ = h.Write(codec.Path(frame))
 	return read(max(1, h.Sum64()))
 }
 
@@ -56,7 +56,7 @@ func (e *expected) answer(frame []byte, r read) (int, bool) {
 
 // sent takes note of a read that was sent.
 func (e *expected) sent(frame []byte, r read) {
-	if _, ok := e.known[uint64(r)]; r != 0 && !ok && opOf(frame) == OpGetChildren2 {
+	if _, ok := e.known[uint64(r)]; r != 0 && !ok && codec.Op(frame) == codec.OpGetChildren2 {
 		e.first[uint64(r)] = true
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // Waiters set their watches with setWatches, and users send multis. Those of another lock do not wait for a burst either.
@@ -35,9 +37,9 @@ func TestWatchesAndMultisTakeTurns(t *testing.T) {
 }
 
 func watchesFrame(path string) []byte {
-	e := NewFrame()
+	e := codec.NewFrame()
 	e.Int32(0) // the number
-	e.Int32(OpSetWatches)
+	e.Int32(codec.OpSetWatches)
 	e.Int64(1)
 	e.Strings([]string{path})
 	e.Strings(nil)
@@ -46,23 +48,23 @@ func watchesFrame(path string) []byte {
 }
 
 func deletesFrame(path string) []byte {
-	e := NewFrame()
+	e := codec.NewFrame()
 	e.Int32(0) // the number
-	e.Int32(OpMulti)
-	e.MultiHeader(OpDelete, false, -1)
+	e.Int32(codec.OpMulti)
+	e.MultiHeader(codec.OpDelete, false, -1)
 	e.String(path)
 	e.Int32(-1)
-	e.MultiHeader(OpError, true, -1)
+	e.MultiHeader(codec.OpError, true, -1)
 	return e.Frame()
 }
 
 // A frame without a path has no directory, however it is made.
 func TestDirectoryOfOddFrames(t *testing.T) {
-	e := NewFrame()
+	e := codec.NewFrame()
 	e.Int32(0)
-	e.Int32(OpMulti)
-	e.MultiHeader(OpError, true, -1)
-	for _, frame := range [][]byte{e.Frame(), CloseFrame(1), watchesFrame("/a/b")[:24]} {
+	e.Int32(codec.OpMulti)
+	e.MultiHeader(codec.OpError, true, -1)
+	for _, frame := range [][]byte{e.Frame(), codec.CloseFrame(1), watchesFrame("/a/b")[:24]} {
 		if dir := dirOf(frame); dir != nil {
 			t.Errorf("%v: %q", frame, dir)
 		}
@@ -76,7 +78,7 @@ func TestDeletesStarveNobody(t *testing.T) {
 	var again func()
 	again = func() {
 		deleted++
-		c := b.call("", fmt.Sprintf("/x/%d", deleted), OpDelete)
+		c := b.call("", fmt.Sprintf("/x/%d", deleted), codec.OpDelete)
 		c.Done = func(Reply) { again() }
 		b.post(c)
 	}
@@ -84,8 +86,8 @@ func TestDeletesStarveNobody(t *testing.T) {
 		again()
 	}
 	b.leave()
-	b.batch("create", "/lock/n-", OpCreate)
-	b.want("list", "/lock", OpGetChildren2)
+	b.batch("create", "/lock/n-", codec.OpCreate)
+	b.want("list", "/lock", codec.OpGetChildren2)
 	for len(b.got) == 0 && deleted < 1000 {
 		b.reply(10, Reply{})
 		b.leave()
@@ -99,12 +101,12 @@ func TestDeletesStarveNobody(t *testing.T) {
 func TestReadStaysBehindDelete(t *testing.T) {
 	b := newBurst(t, mostCalls)
 	for i := range mostBatches {
-		b.batch("w", fmt.Sprintf("/w/%d", i), OpDelete)
+		b.batch("w", fmt.Sprintf("/w/%d", i), codec.OpDelete)
 	}
 	b.leave()
-	b.batch("another", "/o/1", OpDelete)
-	b.want("delete", "/a/n", OpDelete)
-	b.want("exists", "/a/n", OpExists)
+	b.batch("another", "/o/1", codec.OpDelete)
+	b.want("delete", "/a/n", codec.OpDelete)
+	b.want("exists", "/a/n", codec.OpExists)
 	left := b.leave()
 	for len(b.sent) > 0 {
 		b.reply(10, succeeds(b.sent[0]))
@@ -118,11 +120,11 @@ func TestReadStaysBehindDelete(t *testing.T) {
 // After a refused multi, requests go alone, and as many of them as without any multis.
 func TestAloneIsNotSlow(t *testing.T) {
 	b := newBurst(t, mostCalls)
-	b.want("", "/x", OpExists)
+	b.want("", "/x", codec.OpExists)
 	b.leave()
 	b.caution.failed()
 	for i := range 12 {
-		b.batch("", fmt.Sprintf("/%d/n-", i), OpCreate)
+		b.batch("", fmt.Sprintf("/%d/n-", i), codec.OpCreate)
 	}
 	if left := b.leave(); len(left) < 12 {
 		t.Errorf("%d of 12 leave", len(left))
@@ -133,15 +135,15 @@ func TestAloneIsNotSlow(t *testing.T) {
 // wait a round for each of them.
 func TestContainersTakeTurns(t *testing.T) {
 	b := newBurst(t, 1)
-	b.want("first", "/x", OpExists)
+	b.want("first", "/x", codec.OpExists)
 	b.leave()
 	const busy, made = 20, 10
 	for i := range made {
-		b.want("container", fmt.Sprintf("/locks/%d", i), OpCreateContainer)
+		b.want("container", fmt.Sprintf("/locks/%d", i), codec.OpCreateContainer)
 	}
 	for range made {
 		for i := range busy {
-			b.want("busy", fmt.Sprintf("/busy/%d/n", i), OpExists)
+			b.want("busy", fmt.Sprintf("/busy/%d/n", i), codec.OpExists)
 		}
 	}
 	var left []string

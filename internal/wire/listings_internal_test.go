@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // burst is a connection's calls, without a connection.
@@ -54,7 +56,7 @@ func (b *burst) call(name, path string, op int32) Call {
 		switch {
 		case r.Err != nil:
 			name += ": " + r.Err.Error()
-		case r.Code != CodeOK:
+		case r.Code != codec.CodeOK:
 			name += fmt.Sprint(": ", r.Code)
 		case r.Path != "":
 			name += ": " + r.Path
@@ -79,17 +81,17 @@ func (b *burst) leave() (all []string) {
 	}
 }
 
-var wordOf = map[int32]string{OpCreate: "create", OpGetChildren2: "list", OpDelete: "delete", OpExists: "exists"}
+var wordOf = map[int32]string{codec.OpCreate: "create", codec.OpGetChildren2: "list", codec.OpDelete: "delete", codec.OpExists: "exists"}
 
 func pathOf(frame []byte) string { return string(frame[16 : 16+binary.BigEndian.Uint32(frame[12:])]) }
 
 // words describes a request. A multi is all of its operations.
 func words(frame []byte) string {
-	if opOf(frame) != OpMulti {
-		return wordOf[opOf(frame)] + " " + pathOf(frame)
+	if codec.Op(frame) != codec.OpMulti {
+		return wordOf[codec.Op(frame)] + " " + pathOf(frame)
 	}
 	var all []string
-	for d := Decode(frame[8:]); ; {
+	for d := codec.Decode(frame[8:]); ; {
 		op, last := d.MultiHeader()
 		if last {
 			return strings.Join(all, " + ")
@@ -105,11 +107,11 @@ func (b *burst) answer(size int) { b.reply(size, Reply{}) }
 func (b *burst) reply(size int, r Reply) {
 	oldest := b.sent[0]
 	b.sent = b.sent[1:]
-	one := b.find(xidOf(oldest))
-	if err := one.check(&r.Answer); err != nil && r.Code == CodeOK && one.Check != nil {
+	one := b.find(codec.Xid(oldest))
+	if err := one.check(&r.Answer); err != nil && r.Code == codec.CodeOK && one.Check != nil {
 		b.t.Errorf("the answer to %s: %v", words(oldest), err)
 	}
-	b.answered(time.Now(), xidOf(oldest), size)
+	b.answered(time.Now(), codec.Xid(oldest), size)
 	one.done(r)
 	b.endGivenUp()
 }
@@ -124,16 +126,16 @@ func (b *burst) check(what string, got []string, want ...string) {
 // Lists that find no room let the creates behind them go first, and leave once for all.
 func TestListsLeaveTogether(t *testing.T) {
 	b := newBurst(t, 2)
-	b.want("first", "/a", OpGetChildren2)
+	b.want("first", "/a", codec.OpGetChildren2)
 	b.leave()
 	b.answer(5000) // now the length is known
-	b.want("one", "/x", OpExists)
-	b.want("two", "/x", OpExists)
+	b.want("one", "/x", codec.OpExists)
+	b.want("two", "/x", codec.OpExists)
 	b.leave()
 	b.got = nil
 	for i := range 3 {
-		b.want(fmt.Sprint("create ", i), "/a/n-", OpCreate)
-		b.want(fmt.Sprint("list ", i), "/a", OpGetChildren2)
+		b.want(fmt.Sprint("create ", i), "/a/n-", codec.OpCreate)
+		b.want(fmt.Sprint("list ", i), "/a", codec.OpGetChildren2)
 	}
 	b.check("while the window is full", b.leave())
 	b.answer(10)
@@ -144,7 +146,7 @@ func TestListsLeaveTogether(t *testing.T) {
 	b.check("with room for one", b.leave(), "create /a/n-")
 	b.answer(10)
 	b.check("with room for one", b.leave(), "list /a")
-	b.want("late", "/a", OpGetChildren2)
+	b.want("late", "/a", codec.OpGetChildren2)
 	b.answer(10)
 	b.check("after the last create", b.leave(), "list /a")
 	b.answer(5000)
@@ -156,16 +158,16 @@ func TestListsLeaveTogether(t *testing.T) {
 // at a time.
 func TestListsLeaveTogetherWithRoom(t *testing.T) {
 	b := newBurst(t, 4)
-	b.want("first", "/a", OpGetChildren2)
+	b.want("first", "/a", codec.OpGetChildren2)
 	b.leave()
 	b.answer(5000) // now the length is known
 	for range 4 {
-		b.want("other", "/x", OpExists)
+		b.want("other", "/x", codec.OpExists)
 	}
 	b.leave()
 	for range 3 {
-		b.want("create", "/a/n-", OpCreate)
-		b.want("list", "/a", OpGetChildren2)
+		b.want("create", "/a/n-", codec.OpCreate)
+		b.want("list", "/a", codec.OpGetChildren2)
 	}
 	b.check("while the window is full", b.leave())
 	for range 4 {
@@ -177,16 +179,16 @@ func TestListsLeaveTogetherWithRoom(t *testing.T) {
 // A list waits for one window of calls, however many more come.
 func TestListDoesNotStarve(t *testing.T) {
 	b := newBurst(t, 1)
-	b.want("first", "/a", OpGetChildren2)
+	b.want("first", "/a", codec.OpGetChildren2)
 	b.leave()
 	b.answer(5000)
-	b.want("one", "/x", OpExists)
+	b.want("one", "/x", codec.OpExists)
 	b.leave()
-	b.want("list", "/a", OpGetChildren2)
-	b.want("create", "/a/n-", OpCreate)
+	b.want("list", "/a", codec.OpGetChildren2)
+	b.want("create", "/a/n-", codec.OpCreate)
 	b.leave()
 	for n := range 3 * mostCalls {
-		b.want("create", "/a/n-", OpCreate)
+		b.want("create", "/a/n-", codec.OpCreate)
 		b.answer(10)
 		if left := b.leave(); slices.Contains(left, "list /a") {
 			if n != mostCalls {
@@ -202,10 +204,10 @@ func TestListDoesNotStarve(t *testing.T) {
 func TestUnknownListHoldsUpNobody(t *testing.T) {
 	b := newBurst(t, firstCalls)
 	for i := range 3 {
-		b.want(fmt.Sprint("a ", i), "/a", OpGetChildren2)
+		b.want(fmt.Sprint("a ", i), "/a", codec.OpGetChildren2)
 	}
-	b.want("b", "/b", OpGetChildren2)
-	b.want("create", "/a/n-", OpCreate)
+	b.want("b", "/b", codec.OpGetChildren2)
+	b.want("create", "/a/n-", codec.OpCreate)
 	b.check("at once", b.leave(), "list /a", "create /a/n-", "list /b")
 	b.answer(5000)
 	b.check("after the answer", b.leave(), "list /a")
@@ -219,7 +221,7 @@ func TestUnknownListHoldsUpNobody(t *testing.T) {
 func TestForsakenLists(t *testing.T) {
 	b := newBurst(t, firstCalls)
 	for i := range 3 {
-		b.want(fmt.Sprint(i), "/a", OpGetChildren2)
+		b.want(fmt.Sprint(i), "/a", codec.OpGetChildren2)
 	}
 	b.leave()
 	b.forsake(false, nil)

@@ -2,8 +2,9 @@ package wire
 
 import (
 	"bytes"
-	"encoding/binary"
 	"slices"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // The outbox has the calls of a connection that wait to leave. While there is room in the window, they leave in the
@@ -68,7 +69,7 @@ func (o *outbox) put(one Call) {
 	switch {
 	case !o.sorted:
 		o.arrived.push(one)
-	case opOf(one.Frame) == OpDelete && one.Batch != nil: // others may never end, and a read of the node may follow
+	case codec.Op(one.Frame) == codec.OpDelete && one.Batch != nil: // others may never end, and a read of the node may follow
 		o.deletes.push(one)
 	default:
 		d, first := o.directoryOf(one.Frame)
@@ -99,34 +100,15 @@ func (o *outbox) directoryOf(frame []byte) (d *directory, first bool) {
 // dirOf returns the directory that a request is about: that of the node, of the first of several, or the one that a list
 // or a sync names. It is empty for other requests.
 func dirOf(frame []byte) []byte {
-	op := opOf(frame)
-	switch op {
-	case OpAuth, OpClose:
-		return nil
-	}
-	at := firstPath(op)
-	if at+4 > len(frame) || int(binary.BigEndian.Uint32(frame[at:])) > len(frame)-at-4 {
-		return nil // no path
-	}
-	path := frame[at+4:][:binary.BigEndian.Uint32(frame[at:])]
-	if op == OpGetChildren2 || op == OpSync || op == OpCreateContainer { // a container is a lock's directory
+	path := codec.Path(frame)
+	switch codec.Op(frame) {
+	case codec.OpGetChildren2, codec.OpSync, codec.OpCreateContainer: // a container is a lock's directory
 		return path
 	}
 	if i := bytes.LastIndexByte(path, '/'); i > 0 {
 		return path[:i]
 	}
 	return path[:min(1, len(path))]
-}
-
-// firstPath returns where in a frame the length of the first path is.
-func firstPath(op int32) int {
-	switch op {
-	case OpMulti:
-		return callHead + partHead
-	case OpSetWatches:
-		return callHead + 8 + 4 // the transaction, and how many paths there are
-	}
-	return callHead
 }
 
 // sort puts the calls that have come so far in the order in which they leave when there is little room.
@@ -258,7 +240,7 @@ func (o *outbox) listAhead() bool {
 		return false
 	}
 	d := *o.turns.first()
-	return opOf(d.calls.first().Frame) == OpGetChildren2 && d.calls.len() > 1
+	return codec.Op(d.calls.first().Frame) == codec.OpGetChildren2 && d.calls.len() > 1
 }
 
 // yield is called when there is no room for the call that front has returned, or when it may not leave yet. It reports
@@ -270,7 +252,7 @@ func (o *outbox) yield(r read, short bool) bool {
 		return true
 	case o.from == fromTurn:
 		d := *o.turns.first()
-		if opOf(d.calls.first().Frame) != OpGetChildren2 || short { // what is short waits where it is
+		if codec.Op(d.calls.first().Frame) != codec.OpGetChildren2 || short { // what is short waits where it is
 			return false
 		}
 		d.lists.aside(d.calls.pop(), r, d.left)

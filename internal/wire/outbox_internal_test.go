@@ -6,13 +6,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // full is a burst whose window is full: a read waits for its answer.
 func full(t *testing.T, window int) *burst {
 	b := newBurst(t, window)
 	for range window {
-		b.want("first", "/first", OpExists)
+		b.want("first", "/first", codec.OpExists)
 	}
 	b.leave()
 	return b
@@ -29,17 +31,17 @@ func (b *burst) answers(n int) (all []string) {
 
 // succeeds returns the answer to a request that is carried out.
 func succeeds(frame []byte) (r Reply) {
-	if opOf(frame) == OpCreate {
+	if codec.Op(frame) == codec.OpCreate {
 		r.Path = pathOf(frame)
 	}
-	if opOf(frame) != OpMulti {
+	if codec.Op(frame) != codec.OpMulti {
 		return r
 	}
 	for _, part := range strings.Split(words(frame), " + ") {
 		if path, ok := strings.CutPrefix(part, "create "); ok {
-			r.Results = append(r.Results, Result{Op: OpCreate, Path: path})
+			r.Results = append(r.Results, codec.Result{Op: codec.OpCreate, Path: path})
 		} else {
-			r.Results = append(r.Results, Result{Op: OpDelete})
+			r.Results = append(r.Results, codec.Result{Op: codec.OpDelete})
 		}
 	}
 	return r
@@ -49,16 +51,16 @@ func succeeds(frame []byte) (r Reply) {
 func TestDirectoriesTakeTurns(t *testing.T) {
 	b := full(t, 1)
 	for i := range 1000 {
-		b.want("a", fmt.Sprintf("/a/%d-", i), OpCreate)
+		b.want("a", fmt.Sprintf("/a/%d-", i), codec.OpCreate)
 	}
-	b.want("b", "/b/0-", OpCreate)
-	b.want("b", "/b/1-", OpCreate)
-	b.want("c", "/c/0", OpExists)
+	b.want("b", "/b/0-", codec.OpCreate)
+	b.want("b", "/b/1-", codec.OpCreate)
+	b.want("c", "/c/0", codec.OpExists)
 	b.check("in turn", b.answers(7), "create /a/0-", "create /b/0-", "exists /c/0", "create /a/1-", "create /b/1-",
 		"create /a/2-", "create /a/3-")
-	b.want("b", "/b/2-", OpCreate)
+	b.want("b", "/b/2-", codec.OpCreate)
 	b.check("one that comes later", b.answers(2), "create /a/4-", "create /b/2-")
-	b.batch("d", "/d/0", OpDelete)
+	b.batch("d", "/d/0", codec.OpDelete)
 	b.check("a delete of a node of ours", b.answers(2), "delete /d/0", "create /a/5-")
 }
 
@@ -66,12 +68,12 @@ func TestDirectoriesTakeTurns(t *testing.T) {
 func TestDirectoriesTakeTurnsTogether(t *testing.T) {
 	b := full(t, 1)
 	for i := range 1000 {
-		b.batch("a", fmt.Sprintf("/a/%d-", i), OpCreate)
+		b.batch("a", fmt.Sprintf("/a/%d-", i), codec.OpCreate)
 	}
 	for i := range 3 {
-		b.batch("b", fmt.Sprintf("/b/%d-", i), OpCreate)
+		b.batch("b", fmt.Sprintf("/b/%d-", i), codec.OpCreate)
 	}
-	b.want("b", "/b", OpGetChildren2)
+	b.want("b", "/b", codec.OpGetChildren2)
 	b.check("in turn", b.answers(5), "create /a/0- + create /b/0-", "create /a/1- + create /b/1-", "create /a/2- + create /b/2-",
 		"list /b", "create /a/3-")
 }
@@ -80,11 +82,11 @@ func TestDirectoriesTakeTurnsTogether(t *testing.T) {
 func TestOrderWithRoom(t *testing.T) {
 	b := newBurst(t, firstCalls)
 	for i := range 3 {
-		b.batch("a", fmt.Sprint("/a/", i), OpCreate)
-		b.batch("b", fmt.Sprint("/b/", i), OpDelete)
-		b.want("c", "/c", OpGetChildren2)
+		b.batch("a", fmt.Sprint("/a/", i), codec.OpCreate)
+		b.batch("b", fmt.Sprint("/b/", i), codec.OpDelete)
+		b.want("c", "/c", codec.OpGetChildren2)
 		b.window.bytes = mostBytes
-		b.expected.answered(b.expected.readOf(callFrame(OpGetChildren2, "/c")), 2000)
+		b.expected.answered(b.expected.readOf(callFrame(codec.OpGetChildren2, "/c")), 2000)
 	}
 	b.check("at once", b.leave(), "create /a/0", "delete /b/0", "list /c", "create /a/1", "delete /b/1", "list /c",
 		"create /a/2", "delete /b/2", "list /c")
@@ -93,7 +95,7 @@ func TestOrderWithRoom(t *testing.T) {
 // A call whose caller has given up never leaves, takes no room, and ends once.
 func TestGivenUp(t *testing.T) {
 	b := full(t, 1)
-	b.expected.answered(b.expected.readOf(callFrame(OpGetChildren2, "/a")), 5000)
+	b.expected.answered(b.expected.readOf(callFrame(codec.OpGetChildren2, "/a")), 5000)
 	gone, later := make(chan struct{}), make(chan struct{})
 	give := func(name, path string, op int32, up chan struct{}, batch bool) {
 		c := b.call(name, path, op)
@@ -103,13 +105,13 @@ func TestGivenUp(t *testing.T) {
 		}
 		b.post(c)
 	}
-	give("create", "/a/0-", OpCreate, gone, true)
-	give("delete", "/a/1", OpDelete, gone, true)
-	give("list", "/a", OpGetChildren2, gone, false)
-	give("second", "/a", OpGetChildren2, later, false)
-	give("alive", "/a/2-", OpCreate, later, true)
-	give("b", "/b/0-", OpCreate, gone, true)
-	give("c", "/c/0-", OpCreate, later, true)
+	give("create", "/a/0-", codec.OpCreate, gone, true)
+	give("delete", "/a/1", codec.OpDelete, gone, true)
+	give("list", "/a", codec.OpGetChildren2, gone, false)
+	give("second", "/a", codec.OpGetChildren2, later, false)
+	give("alive", "/a/2-", codec.OpCreate, later, true)
+	give("b", "/b/0-", codec.OpCreate, gone, true)
+	give("c", "/c/0-", codec.OpCreate, later, true)
 	b.got = nil
 	b.check("while the window is full", b.leave())
 	close(gone)
@@ -130,12 +132,12 @@ func TestGivenUpDoNotPileUp(t *testing.T) {
 	b := full(t, 1)
 	stays, ended := 0, 0
 	for i := range 100_000 {
-		c := Call{Frame: callFrame(OpCreate, fmt.Sprintf("/%d/n-", i%7)), Done: func(Reply) { ended++ }}
+		c := Call{Frame: callFrame(codec.OpCreate, fmt.Sprintf("/%d/n-", i%7)), Done: func(Reply) { ended++ }}
 		switch i % 3 {
 		case 0:
-			c.Frame = callFrame(OpDelete, "/d/1")
+			c.Frame = callFrame(codec.OpDelete, "/d/1")
 		case 1:
-			c.Frame = callFrame(OpGetChildren2, "/d")
+			c.Frame = callFrame(codec.OpGetChildren2, "/d")
 		}
 		if i%100 == 0 {
 			stays++
@@ -173,11 +175,11 @@ func TestGivenUpDoNotPileUp(t *testing.T) {
 // closeSession leaves ahead of what waits, and what waits is not sent any more.
 func TestCloseSessionEndsWhatWaits(t *testing.T) {
 	b := full(t, 1)
-	b.want("waiting", "/a", OpCreate)
+	b.want("waiting", "/a", codec.OpCreate)
 	b.got = nil
 	b.stop()
 	b.check("ended", b.got, "waiting: "+ErrNotSent.Error())
-	if b.post(b.call("late", "/a", OpCreate)) {
+	if b.post(b.call("late", "/a", codec.OpCreate)) {
 		t.Error("a call is taken after that")
 	}
 	b.answer(10)
@@ -189,8 +191,8 @@ func TestOutboxShrinks(t *testing.T) {
 	b := newBurst(t, 4)
 	burst := func(n int) {
 		for i := range n {
-			b.batch("", fmt.Sprintf("/%d/n-", i), OpCreate)
-			b.want("", fmt.Sprint("/", i), OpGetChildren2)
+			b.batch("", fmt.Sprintf("/%d/n-", i), codec.OpCreate)
+			b.want("", fmt.Sprint("/", i), codec.OpGetChildren2)
 		}
 		for b.leave(); len(b.sent) > 0; b.leave() {
 			b.reply(10, succeeds(b.sent[0]))
@@ -223,9 +225,9 @@ func TestDirOf(t *testing.T) {
 		op         int32
 		path, want string
 	}{
-		{OpCreate, "/a/b/n-", "/a/b"}, {OpCreate, "/a/b/", "/a/b"}, {OpCreate, "/n-", "/"}, {OpDelete, "/a/b/1", "/a/b"},
-		{OpGetData, "/a/b/1", "/a/b"}, {OpExists, "/", "/"}, {OpGetChildren2, "/a/b", "/a/b"}, {OpGetChildren2, "/", "/"},
-		{OpSync, "/a/b", "/a/b"}, {OpMulti, "/a", ""}, {OpSetWatches, "/a", ""},
+		{codec.OpCreate, "/a/b/n-", "/a/b"}, {codec.OpCreate, "/a/b/", "/a/b"}, {codec.OpCreate, "/n-", "/"}, {codec.OpDelete, "/a/b/1", "/a/b"},
+		{codec.OpGetData, "/a/b/1", "/a/b"}, {codec.OpExists, "/", "/"}, {codec.OpGetChildren2, "/a/b", "/a/b"}, {codec.OpGetChildren2, "/", "/"},
+		{codec.OpSync, "/a/b", "/a/b"}, {codec.OpMulti, "/a", ""}, {codec.OpSetWatches, "/a", ""},
 	} {
 		if got := string(dirOf(callFrame(c.op, c.path))); got != c.want {
 			t.Errorf("request %d of %s is about %q, want %q", c.op, c.path, got, c.want)

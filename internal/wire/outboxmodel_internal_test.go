@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 )
 
@@ -64,17 +65,17 @@ func (m *outboxModel) step() {
 
 func (m *outboxModel) come() {
 	one := &modelCall{
-		op:  []int32{OpCreate, OpCreate, OpDelete, OpGetChildren2, OpExists}[m.rng.IntN(5)],
+		op:  []int32{codec.OpCreate, codec.OpCreate, codec.OpDelete, codec.OpGetChildren2, codec.OpExists}[m.rng.IntN(5)],
 		dir: fmt.Sprint("/", m.rng.IntN(6)), up: make(chan struct{}),
 	}
 	path := fmt.Sprintf("%s/%d%s", one.dir, len(m.all), strings.Repeat("x", m.rng.IntN(2)*m.rng.IntN(5000)))
-	if one.op == OpGetChildren2 {
+	if one.op == codec.OpGetChildren2 {
 		path = one.dir
 	} else {
 		m.path[path] = one
 	}
 	c := Call{Frame: callFrame(one.op, path), GivenUp: one.up, Done: func(Reply) { one.ended++ }}
-	if (one.op == OpCreate || one.op == OpDelete) && m.rng.IntN(4) > 0 {
+	if (one.op == codec.OpCreate || one.op == codec.OpDelete) && m.rng.IntN(4) > 0 {
 		c.Batch = m.number(path)
 	}
 	m.all = append(m.all, one)
@@ -97,10 +98,10 @@ func (m *outboxModel) reply() {
 	r := succeeds(frame)
 	switch m.rng.IntN(6) {
 	case 0:
-		r = Reply{Code: []int32{CodeNoNode, CodeThrottled, CodeMarshallingError}[m.rng.IntN(3)]}
+		r = Reply{Code: []int32{codec.CodeNoNode, codec.CodeThrottled, codec.CodeMarshallingError}[m.rng.IntN(3)]}
 	case 1:
 		for i := range r.Results {
-			r.Results[i] = Result{Op: OpError, Code: []int32{CodeNoNode, CodeRuntimeInconsistency}[min(i, 1)]}
+			r.Results[i] = codec.Result{Op: codec.OpError, Code: []int32{codec.CodeNoNode, codec.CodeRuntimeInconsistency}[min(i, 1)]}
 		}
 	}
 	m.burst.reply(10+m.rng.IntN(3000), r)
@@ -138,14 +139,14 @@ func (m *outboxModel) look(frames []string) {
 
 // inOrder checks that calls of the directory which came earlier, and are still wanted, have left.
 func (m *outboxModel) inOrder(one *modelCall) {
-	if one.op == OpDelete || one.left {
+	if one.op == codec.OpDelete || one.left {
 		return
 	}
 	for _, other := range m.all {
 		switch {
 		case other == one:
 			return
-		case other.dir == one.dir && other.op != OpDelete && other.op != OpGetChildren2 && !other.left && !other.given:
+		case other.dir == one.dir && other.op != codec.OpDelete && other.op != codec.OpGetChildren2 && !other.left && !other.given:
 			m.t.Errorf("a call of %s overtakes another", one.dir)
 			return
 		}
@@ -156,7 +157,7 @@ func (m *outboxModel) inOrder(one *modelCall) {
 // oldest decides. Callers who have joined it have come after calls that have all left.
 func (m *outboxModel) lists(dir string) {
 	for _, one := range m.all {
-		if one.op == OpGetChildren2 && one.dir == dir && !one.given && one.ended == 0 && !one.left {
+		if one.op == codec.OpGetChildren2 && one.dir == dir && !one.given && one.ended == 0 && !one.left {
 			m.inOrder(one)
 			one.left = true
 			return

@@ -3,6 +3,8 @@ package wire
 import (
 	"fmt"
 	"slices"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // Creates and deletes of different callers that wait for room leave together, as one multi. The ensemble then
@@ -30,15 +32,11 @@ const (
 	mostBatches = 4
 )
 
-// The sizes of what a multi adds to the paths, data and lists of its operations.
-const (
-	batchFrame = 4 + 8 + partHead // length, number and kind of the request; end of the multi
-	partHead   = 4 + 1 + 4        // kind, end or not, error
-	callHead   = 4 + 8            // length, number and kind of a request that is alone
-)
+// batchFrame is what a multi takes beside its operations: the head of the request, and the end.
+const batchFrame = codec.RequestHead + codec.PartHead
 
 // partSize is what a request takes in a multi.
-func partSize(one *Call) int { return partHead + len(one.Frame) - callHead }
+func partSize(one *Call) int { return codec.PartHead + len(one.Frame) - codec.RequestHead }
 
 // gather takes calls out of the outbox that leave together with one that has been taken out, which had its turn: deletes, and
 // then creates, one directory after the other. limit bounds the length of the multi.
@@ -80,32 +78,32 @@ func (c *calls) multi(parts []Call) Call {
 		size += partSize(&parts[i])
 		parts[i].Batch.Store(number)
 	}
-	e := Encoder{make([]byte, 4, size)}
+	e := codec.Encoder{B: make([]byte, 4, size)}
 	e.Int32(0) // the number
-	e.Int32(OpMulti)
+	e.Int32(codec.OpMulti)
 	for _, one := range parts {
-		e.MultiHeader(opOf(one.Frame), false, -1)
-		e.B = append(e.B, one.Frame[callHead:]...)
+		e.MultiHeader(codec.Op(one.Frame), false, -1)
+		e.B = append(e.B, one.Frame[codec.RequestHead:]...)
 	}
-	e.MultiHeader(OpError, true, -1)
+	e.MultiHeader(codec.OpError, true, -1)
 	return Call{
 		Frame: e.Frame(),
-		Check: func(a *Answer) error { return checkParts(parts, a.Results) },
+		Check: func(a *codec.Answer) error { return checkParts(parts, a.Results) },
 		Done:  func(r Reply) { c.endParts(parts, r) },
 	}
 }
 
 // checkParts returns what is wrong with the results of a multi. One that was carried out has a result of the kind of each
 // part. In one that was refused each result is an error, of which some say only that their part was not carried out either.
-func checkParts(parts []Call, results []Result) error {
+func checkParts(parts []Call, results []codec.Result) error {
 	if len(results) != len(parts) {
 		return fmt.Errorf("%d results of a multi of %d operations", len(results), len(parts))
 	}
 	refused := anyRefused(results)
 	for i, one := range parts {
-		want := opOf(one.Frame)
+		want := codec.Op(one.Frame)
 		if refused {
-			want = OpError
+			want = codec.OpError
 		}
 		if got := results[i].Op; got != want {
 			return fmt.Errorf("result %d of a multi is of kind %d, want kind %d", i, got, want)
@@ -113,19 +111,16 @@ func checkParts(parts []Call, results []Result) error {
 		if refused || one.Check == nil {
 			continue
 		}
-		if err := one.Check(results[i].answer()); err != nil {
+		if err := one.Check(&codec.Answer{Path: results[i].Path}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func anyRefused(results []Result) bool {
-	return slices.ContainsFunc(results, func(r Result) bool { return r.Code != CodeOK })
+func anyRefused(results []codec.Result) bool {
+	return slices.ContainsFunc(results, func(r codec.Result) bool { return r.Code != codec.CodeOK })
 }
-
-// answer returns the result as the answer to a create or a delete that was alone.
-func (r Result) answer() *Answer { return &Answer{Path: r.Path} }
 
 // endParts ends the parts of a multi. If it was refused, it has changed nothing, and the answer is final for none of
 // its parts: they leave again, ahead of all that waits.
@@ -135,12 +130,12 @@ func (c *calls) endParts(parts []Call, r Reply) {
 		for _, one := range parts {
 			one.Done(r)
 		}
-	case r.Code != CodeOK || anyRefused(r.Results):
+	case r.Code != codec.CodeOK || anyRefused(r.Results):
 		c.again(parts)
 	default:
 		c.succeeded()
 		for i, one := range parts {
-			one.Done(Reply{Answer: *r.Results[i].answer()})
+			one.Done(Reply{Answer: codec.Answer{Path: r.Results[i].Path}})
 		}
 	}
 }
@@ -149,7 +144,7 @@ func (c *calls) endParts(parts []Call, r Reply) {
 // or of its own state. It would answer each part like that.
 func saysNothing(code int32) bool {
 	switch code {
-	case CodeSessionExpired, CodeSessionMoved, CodeThrottled, CodeConnectionLoss, CodeOperationTimeout:
+	case codec.CodeSessionExpired, codec.CodeSessionMoved, codec.CodeThrottled, codec.CodeConnectionLoss, codec.CodeOperationTimeout:
 		return true
 	}
 	return false

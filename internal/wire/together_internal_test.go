@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // tell has the oldest call answered with this code for each part, and returns what leaves then.
 func (b *burst) tell(codes ...int32) []string {
 	var r Reply
 	for _, code := range codes {
-		r.Results = append(r.Results, Result{Op: OpError, Code: code})
+		r.Results = append(r.Results, codec.Result{Op: codec.OpError, Code: code})
 	}
 	b.reply(10, r)
 	return b.leave()
@@ -21,13 +23,13 @@ func (b *burst) tell(codes ...int32) []string {
 // and the number of the multi.
 func TestTogether(t *testing.T) {
 	b := full(t, 1)
-	b.batch("a", "/a/0-", OpCreate)
-	b.batch("a again", "/a/1-", OpCreate)
-	b.batch("b", "/b/0-", OpCreate)
-	b.want("single", "/c/0-", OpCreate)
-	b.batch("d", "/d/0", OpDelete)
-	b.want("single", "/d/1", OpDelete)
-	b.batch("e", "/e/0", OpDelete)
+	b.batch("a", "/a/0-", codec.OpCreate)
+	b.batch("a again", "/a/1-", codec.OpCreate)
+	b.batch("b", "/b/0-", codec.OpCreate)
+	b.want("single", "/c/0-", codec.OpCreate)
+	b.batch("d", "/d/0", codec.OpDelete)
+	b.want("single", "/d/1", codec.OpDelete)
+	b.batch("e", "/e/0", codec.OpDelete)
 	b.got = nil
 	b.check("what leaves", b.answers(4), "delete /d/0 + delete /e/0 + create /a/0- + create /b/0-", "create /a/1-",
 		"create /c/0-", "delete /d/1")
@@ -44,17 +46,17 @@ func TestAloneWithRoom(t *testing.T) {
 	b := newBurst(t, 8)
 	var want []string
 	for i := range 8 {
-		b.batch(fmt.Sprint(i), fmt.Sprintf("/%d/n-", i), OpCreate)
+		b.batch(fmt.Sprint(i), fmt.Sprintf("/%d/n-", i), codec.OpCreate)
 		want = append(want, fmt.Sprintf("create /%d/n-", i))
 	}
 	b.check("with room for all", b.leave(), want...)
-	b.batch("last", "/x/n-", OpCreate)
+	b.batch("last", "/x/n-", codec.OpCreate)
 	b.check("with room for one", b.answers(1), "create /x/n-")
 	for b.answers(1); len(b.sent) > 0; {
 		b.answers(1)
 	}
-	b.batch("later", "/x/n-", OpCreate)
-	b.batch("later", "/y/n-", OpCreate)
+	b.batch("later", "/x/n-", codec.OpCreate)
+	b.batch("later", "/y/n-", codec.OpCreate)
 	b.check("when the others were answered", b.leave(), "create /x/n-", "create /y/n-")
 	if n := b.batches.Load(); n != 0 {
 		t.Errorf("%d multis", n)
@@ -75,7 +77,7 @@ func TestBatchLimits(t *testing.T) {
 		{"too long", long(20_000), mostBytes, 1},
 		{"little room", long(100), 1500, 12},
 	} {
-		for _, op := range []int32{OpCreate, OpDelete} {
+		for _, op := range []int32{codec.OpCreate, codec.OpDelete} {
 			b := full(t, 1)
 			for i := range 40 {
 				b.batch("", fmt.Sprintf("/%02d%s", i, c.path), op)
@@ -110,7 +112,7 @@ func TestFewBatchesAtATime(t *testing.T) {
 	came := 0
 	come := func(n int) (left []string) {
 		for range n {
-			b.batch("", fmt.Sprintf("/%d/n-", came), OpCreate)
+			b.batch("", fmt.Sprintf("/%d/n-", came), codec.OpCreate)
 			came++
 		}
 		return b.leave()
@@ -122,7 +124,7 @@ func TestFewBatchesAtATime(t *testing.T) {
 	for range 4 {
 		b.check("while 4 or more are in flight", b.tell())
 	}
-	b.want("read", "/r", OpExists)
+	b.want("read", "/r", codec.OpExists)
 	b.check("a read", b.leave(), "exists /r")
 	b.check("when 3 are in flight", b.tell(), "create /8/n-")
 	b.check("nothing waits any more, and there is room for 3", come(18), "create /9/n-", "create /10/n-", "create /11/n-")
@@ -136,24 +138,24 @@ func TestFewBatchesAtATime(t *testing.T) {
 // themselves. Then calls leave alone for a while: the longer, the more multis were refused in a row.
 func TestRefusedTogether(t *testing.T) {
 	for name, r := range map[string]Reply{
-		"one part": {Answer: Answer{Results: []Result{
-			{Op: OpError}, {Op: OpError, Code: CodeNoNode}, {Op: OpError, Code: CodeRuntimeInconsistency}}}},
-		"as a whole": {Code: CodeMarshallingError},
+		"one part": {Answer: codec.Answer{Results: []codec.Result{
+			{Op: codec.OpError}, {Op: codec.OpError, Code: codec.CodeNoNode}, {Op: codec.OpError, Code: codec.CodeRuntimeInconsistency}}}},
+		"as a whole": {Code: codec.CodeMarshallingError},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := full(t, 1)
-			b.batch("d", "/d/0", OpDelete)
-			b.batch("a", "/a/0-", OpCreate)
-			b.batch("b", "/b/0-", OpCreate)
+			b.batch("d", "/d/0", codec.OpDelete)
+			b.batch("a", "/a/0-", codec.OpCreate)
+			b.batch("b", "/b/0-", codec.OpCreate)
 			b.got = nil
 			b.check("together", b.answers(1), "delete /d/0 + create /a/0- + create /b/0-")
-			b.batch("late", "/e/0", OpDelete)
-			b.batch("late", "/a/1-", OpCreate)
+			b.batch("late", "/e/0", codec.OpDelete)
+			b.batch("late", "/a/1-", codec.OpCreate)
 			b.reply(10, r)
 			b.check("again", b.leave(), "delete /d/0")
 			b.check("ended so far", b.got, "first")
 			b.check("alone", b.answers(1), "create /a/0-")
-			b.reply(10, Reply{Code: CodeNoNode})
+			b.reply(10, Reply{Code: codec.CodeNoNode})
 			b.check("alone", b.leave(), "create /b/0-")
 			b.check("then", b.answers(2), "delete /e/0", "create /a/1-")
 			b.check("ended", b.got, "first", "d", "a: -101", "b: /b/0-", "late")
@@ -197,20 +199,20 @@ func TestCaution(t *testing.T) {
 // The calls that leave alone for caution are those that could leave together, also while there is room.
 func TestCautionIsSpent(t *testing.T) {
 	b := full(t, 1)
-	b.batch("", "/a/0-", OpCreate)
-	b.batch("", "/none/0-", OpCreate)
+	b.batch("", "/a/0-", codec.OpCreate)
+	b.batch("", "/none/0-", codec.OpCreate)
 	b.answers(1)
-	b.tell(CodeOK, CodeNoNode)
+	b.tell(codec.CodeOK, codec.CodeNoNode)
 	b.answers(1)
 	b.answers(1)
 	for i := range 15 { // one at a time
-		b.batch("", fmt.Sprintf("/a/%d-", i), OpCreate)
+		b.batch("", fmt.Sprintf("/a/%d-", i), codec.OpCreate)
 		b.answers(1)
-		b.want("", "/w", OpExists) // which could not
+		b.want("", "/w", codec.OpExists) // which could not
 		b.answers(1)
 	}
 	for i := range 3 {
-		b.batch("", fmt.Sprintf("/%d/n-", i), OpCreate)
+		b.batch("", fmt.Sprintf("/%d/n-", i), codec.OpCreate)
 	}
 	b.check("after 15 that left alone", b.answers(2), "create /0/n-", "create /1/n- + create /2/n-")
 }
@@ -219,18 +221,18 @@ func TestCautionIsSpent(t *testing.T) {
 func TestLostTogether(t *testing.T) {
 	pair := func() *burst {
 		b := full(t, 1)
-		b.batch("a", "/a/0-", OpCreate)
-		b.batch("b", "/b/0-", OpCreate)
+		b.batch("a", "/a/0-", codec.OpCreate)
+		b.batch("b", "/b/0-", codec.OpCreate)
 		b.got = nil
 		b.check("together", b.answers(1), "create /a/0- + create /b/0-")
-		b.want("waiting", "/a", OpGetChildren2)
+		b.want("waiting", "/a", codec.OpGetChildren2)
 		return b
 	}
 	b := pair()
 	b.forsake(false, nil)
 	const closed = ": use of closed network connection"
 	b.check("ended", b.got, "first", "a"+closed, "b"+closed, "waiting: "+ErrNotSent.Error())
-	for _, code := range []int32{CodeSessionExpired, CodeSessionMoved, CodeThrottled, CodeConnectionLoss, CodeOperationTimeout} {
+	for _, code := range []int32{codec.CodeSessionExpired, codec.CodeSessionMoved, codec.CodeThrottled, codec.CodeConnectionLoss, codec.CodeOperationTimeout} {
 		b := pair()
 		b.reply(0, Reply{Code: code})
 		b.check("ended", b.got, "first", fmt.Sprint("a: ", code), fmt.Sprint("b: ", code))
@@ -241,12 +243,12 @@ func TestLostTogether(t *testing.T) {
 // If a multi is refused after closeSession was sent, its parts were not sent.
 func TestRefusedAfterClose(t *testing.T) {
 	b := full(t, 1)
-	b.batch("a", "/a/0-", OpCreate)
-	b.batch("b", "/b/0-", OpCreate)
+	b.batch("a", "/a/0-", codec.OpCreate)
+	b.batch("b", "/b/0-", codec.OpCreate)
 	b.answers(1)
 	b.got = nil
 	b.stop()
-	b.check("then", b.tell(CodeNoNode, CodeRuntimeInconsistency))
+	b.check("then", b.tell(codec.CodeNoNode, codec.CodeRuntimeInconsistency))
 	b.check("ended", b.got, "a: "+ErrNotSent.Error(), "b: "+ErrNotSent.Error())
 }
 
@@ -254,30 +256,30 @@ func TestRefusedAfterClose(t *testing.T) {
 func TestCheckParts(t *testing.T) {
 	wrong := errors.New("another path")
 	parts := []Call{
-		{Frame: callFrame(OpCreate, "/a"), Check: func(a *Answer) error {
+		{Frame: callFrame(codec.OpCreate, "/a"), Check: func(a *codec.Answer) error {
 			if a.Path != "/a" {
 				return wrong
 			}
 			return nil
 		}},
-		{Frame: callFrame(OpDelete, "/b")},
+		{Frame: callFrame(codec.OpDelete, "/b")},
 	}
-	made, gone := Result{Op: OpCreate, Path: "/a"}, Result{Op: OpDelete}
-	none, other := Result{Op: OpError, Code: CodeNoNode}, Result{Op: OpError, Code: CodeRuntimeInconsistency}
+	made, gone := codec.Result{Op: codec.OpCreate, Path: "/a"}, codec.Result{Op: codec.OpDelete}
+	none, other := codec.Result{Op: codec.OpError, Code: codec.CodeNoNode}, codec.Result{Op: codec.OpError, Code: codec.CodeRuntimeInconsistency}
 	for _, c := range []struct {
-		results []Result
+		results []codec.Result
 		ok      bool
 	}{
-		{[]Result{made, gone}, true},
-		{[]Result{none, other}, true},
-		{[]Result{{Op: OpError}, none}, true},
+		{[]codec.Result{made, gone}, true},
+		{[]codec.Result{none, other}, true},
+		{[]codec.Result{{Op: codec.OpError}, none}, true},
 		{nil, false},
-		{[]Result{made}, false},
-		{[]Result{made, gone, gone}, false},
-		{[]Result{gone, made}, false},
-		{[]Result{{Op: OpCreate, Path: "/x"}, gone}, false},
-		{[]Result{made, none}, false},
-		{[]Result{{Op: OpError}, {Op: OpError}}, false},
+		{[]codec.Result{made}, false},
+		{[]codec.Result{made, gone, gone}, false},
+		{[]codec.Result{gone, made}, false},
+		{[]codec.Result{{Op: codec.OpCreate, Path: "/x"}, gone}, false},
+		{[]codec.Result{made, none}, false},
+		{[]codec.Result{{Op: codec.OpError}, {Op: codec.OpError}}, false},
 	} {
 		if err := checkParts(parts, c.results); (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c.results, err)

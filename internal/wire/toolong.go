@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"sync"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // ErrTooLong means that an answer is longer than [MaxFrame], or that the server probably takes no request of
@@ -15,10 +17,10 @@ var ErrTooLong = errors.New("too long")
 type longAnswer int
 
 func (n longAnswer) Error() string {
-	return fmt.Sprintf("an answer of %d bytes, and this client reads at most %d", int(n), MaxFrame)
+	return fmt.Sprintf("an answer of %d bytes, and this client reads at most %d", int(n), codec.MaxFrame)
 }
 
-func (n longAnswer) Is(target error) bool { return target == ErrTooLong || target == ErrBadFrame }
+func (n longAnswer) Is(target error) bool { return target == ErrTooLong || target == codec.ErrBadFrame }
 
 // longRequest is the error for a request of so many bytes.
 type longRequest int

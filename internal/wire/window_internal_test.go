@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // fill lets calls out until there is no room, and returns how many left.
@@ -150,7 +152,7 @@ func TestWindowForgets(t *testing.T) {
 	}
 }
 
-func listFrame(path string) []byte { return callFrame(OpGetChildren2, path) }
+func listFrame(path string) []byte { return callFrame(codec.OpGetChildren2, path) }
 
 // A list of children is expected to be as long as the last one of that directory. One list of an unknown directory is
 // in flight at a time. A connection remembers a bounded number of lengths.
@@ -163,7 +165,7 @@ func TestExpected(t *testing.T) {
 		}
 	}
 	a, b := listFrame("/a"), listFrame("/b")
-	get, del := callFrame(OpGetData, "/a"), callFrame(OpDelete, "/a")
+	get, del := callFrame(codec.OpGetData, "/a"), callFrame(codec.OpDelete, "/a")
 	check("nothing is known", a, guessed, true)
 	e.sent(a, e.readOf(a))
 	check("one is in flight", a, guessed, false)
@@ -196,28 +198,28 @@ func TestCallsInFlight(t *testing.T) {
 		c.greet(t)
 		c.sent()
 		for range firstCalls + 5 {
-			c.call("a", OpExists)
+			c.call("a", codec.OpExists)
 		}
 		ops, xids := c.sent()
 		if len(ops) != firstCalls {
 			t.Fatalf("%d calls are in flight, want %d", len(ops), firstCalls)
 		}
-		c.call("b", OpSetData)
-		c.call("c", OpDelete)
-		c.call("d", OpDelete)
+		c.call("b", codec.OpSetData)
+		c.call("c", codec.OpDelete)
+		c.call("d", codec.OpDelete)
 		if ops, _ := c.sent(); len(ops) > 0 {
 			t.Errorf("%v leave while the window is full", ops)
 		}
 		var left []int32
 		for i := range 5 {
-			c.answer(t, replyFrame(xids[i], CodeNoNode))
+			c.answer(t, replyFrame(xids[i], codec.CodeNoNode))
 			ops, _ := c.sent()
 			left = append(left, ops...)
 			if got := c.calls.inFlight(); got > firstCalls+i+1 {
 				t.Errorf("%d calls in flight after %d answers", got, i+1)
 			}
 		}
-		want := []int32{OpExists, OpExists, OpExists, OpExists, OpExists, OpSetData, OpDelete, OpDelete}
+		want := []int32{codec.OpExists, codec.OpExists, codec.OpExists, codec.OpExists, codec.OpExists, codec.OpSetData, codec.OpDelete, codec.OpDelete}
 		if !slices.Equal(left, want) {
 			t.Errorf("%v leave then, want %v", left, want)
 		}
@@ -227,11 +229,11 @@ func TestCallsInFlight(t *testing.T) {
 		c.events.owns = true
 		c.greet(t)
 		for range 1000 {
-			c.call("a", OpSetData)
+			c.call("a", codec.OpSetData)
 		}
 		c.sent()
 		time.Sleep(c.timeout / 2)
-		if ops, _ := c.sent(); !slices.Contains(ops, OpSync) || !slices.Contains(ops, OpPing) || slices.Contains(ops, OpSetData) {
+		if ops, _ := c.sent(); !slices.Contains(ops, codec.OpSync) || !slices.Contains(ops, codec.OpPing) || slices.Contains(ops, codec.OpSetData) {
 			t.Errorf("%v leave while the window is full, want heartbeats", ops)
 		}
 	})
@@ -296,14 +298,14 @@ func TestEndOfStream(t *testing.T) {
 		half := &halfClosed{Conn: near, over: make(chan struct{})}
 		w := New(half, config(&fakeEvents{}))
 		ended := make(chan error, 1)
-		go func() { ended <- w.Serve(Hello{TimeoutMillis: 6000}) }()
-		if _, err := ReadFrame(far, MaxFrame); err != nil {
+		go func() { ended <- w.Serve(codec.Hello{TimeoutMillis: 6000}) }()
+		if _, err := codec.ReadFrame(far, codec.MaxFrame); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := far.Write(greetingFrame(42, 6000)); err != nil {
 			t.Fatal(err)
 		}
-		w.Call(Call{Frame: callFrame(OpDelete, "/a"), Done: func(Reply) {}})
+		w.Call(Call{Frame: callFrame(codec.OpDelete, "/a"), Done: func(Reply) {}})
 		time.Sleep(2 * stall)
 		if !w.Stalled(time.Now()) {
 			t.Fatal("the write does not wait")

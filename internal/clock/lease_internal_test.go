@@ -1,4 +1,4 @@
-package wire
+package clock
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 )
 
@@ -30,7 +31,7 @@ func TestClock(t *testing.T) {
 		{"as a proof does", []time.Duration{4}, []time.Duration{2}, false, 5, 8},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			k := NewClock(start)
+			k := New(start)
 			k.SetLease(9 * time.Second)
 			for _, d := range c.proven {
 				k.Prove(at(d))
@@ -47,7 +48,7 @@ func TestClock(t *testing.T) {
 
 func TestClockConcurrentSafe(t *testing.T) {
 	start := time.Now()
-	k := NewClock(start)
+	k := New(start)
 	synctest.Test(t, func(t *testing.T) {
 		for i := range 50 {
 			go k.Prove(start.Add(time.Duration(i) * time.Second))
@@ -152,15 +153,14 @@ func TestProof(t *testing.T) {
 func TestProofOfSlowLeader(t *testing.T) {
 	for after, counts := range map[time.Duration]bool{1019 * time.Millisecond: false, 1020 * time.Millisecond: true} {
 		synctest.Test(t, func(t *testing.T) {
-			w := &Conn{cfg: Config{Half: func(time.Duration) time.Duration { return time.Second }}, timeout: 10 * time.Second}
+			var l Link
 			hello := Now()
-			w.trail.begin(hello, hello, w.timeout)
+			l.Begin(hello, hello, 10*time.Second, true)
+			l.SetHalf(time.Second)
 			ping := hello.Add(time.Second)
-			w.trail.answered(ping, ping, false)
-			w.trail.answered(ping.Add(after), ping.Add(after), true)
-			time.Sleep(5 * time.Second) // of the fake clock
-			w.noteLocked([][]byte{agreeFrame(1)})
-			write, _ := w.flight.oldest()
+			l.trail.answered(ping, ping, false)
+			l.trail.answered(ping.Add(after), ping.Add(after), true)
+			write := l.Sends(1, codec.OpMulti, hello.Add(5*time.Second))
 			if got := write.proof.Equal(ping); got != counts {
 				t.Errorf("a sync %v after the ping: the write proves the ping: %v", after, got)
 			}

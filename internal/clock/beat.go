@@ -1,4 +1,4 @@
-package wire
+package clock
 
 import (
 	"slices"
@@ -45,17 +45,17 @@ type beat struct {
 	pinged  bool        // a ping was sent since the last round, in the middle of the time to the next or later
 }
 
-// aside keeps the schedule apart from what others do at round times after a greeting. It would matter which of
+// Aside keeps the schedule apart from what others do at round times after a greeting. It would matter which of
 // two comes first, and only virtual time can tell.
-const aside = time.Millisecond
+const Aside = time.Millisecond
 
-// duty is a heartbeat that is due.
-type duty int
+// Duty is a heartbeat that is due.
+type Duty int
 
 const (
-	dutyPing duty = iota
-	dutySync
-	dutyAgree
+	Ping Duty = iota
+	Sync
+	Agree
 )
 
 // facts is the input of the schedule.
@@ -88,13 +88,30 @@ func Needed(timeout, half time.Duration) time.Duration {
 	return max(holding, idle) + timeout/slowPerTimeout
 }
 
+// Margin returns what to subtract from a granted timeout. configured is 0 for the default. If the
+// heartbeats need some of the configured margin, it is shorter, but not shorter than the default. ok is
+// false if the heartbeats need more than that: a session that owns a node would be lost, although the
+// servers are healthy.
+func Margin(configured, timeout, half time.Duration) (margin time.Duration, ok bool) {
+	least := standardMargin(timeout)
+	if configured == 0 {
+		configured = least
+	}
+	room := timeout - Needed(timeout, half)
+	return min(configured, max(room, least)), room >= min(configured, least)
+}
+
+func standardMargin(timeout time.Duration) time.Duration {
+	return timeout / 10
+}
+
 // begin is called with the greeting, and reports whether a write is due at once. On a new
 // connection of a session that owns nodes, that write proves that the leader took the handshake.
 //
 // If the session owns nothing, its first sync comes early, since the greeting may have come late.
 func (b *beat) begin(now time.Time, timeout time.Duration, owns bool) bool {
 	b.timeout = timeout
-	b.round, b.reach = now.Add(aside), now
+	b.round, b.reach = now.Add(Aside), now
 	if !owns {
 		b.round, b.pinged = b.round.Add(-b.idleEvery()/2), true
 	}
@@ -114,20 +131,20 @@ func (b *beat) idleEvery() time.Duration {
 }
 
 // due returns the heartbeats that are due now.
-func (b *beat) due(now time.Time, f facts) []duty {
-	var out []duty
+func (b *beat) due(now time.Time, f facts) []Duty {
+	var out []Duty
 	writes := len(b.agree)
 	b.agree = slices.DeleteFunc(b.agree, func(at time.Time) bool { return !at.After(now) })
 	if f.owns && writes > len(b.agree) {
-		out = append(out, dutyAgree)
+		out = append(out, Agree)
 	}
 	if b.roundDue(now, f) {
 		b.round, b.reach, b.pinged = now, f.reach, false
-		out = append(out, dutySync)
+		out = append(out, Sync)
 	}
 	if len(out) == 0 && b.pingDue(now, f) {
 		b.pinged = now.Sub(b.round) >= b.idleEvery()/2
-		out = append(out, dutyPing)
+		out = append(out, Ping)
 	}
 	return out
 }
@@ -191,25 +208,4 @@ func (b *beat) next(now time.Time) time.Time {
 		}
 	}
 	return at
-}
-
-// duties returns the heartbeats that are due. The caller holds w.mu.
-func (w *Conn) duties(now time.Time, owns bool) (out [][]byte) {
-	w.trail.half = slowHalf(w.cfg.Half(w.timeout))
-	for _, d := range w.beat.due(now, facts{
-		owns: owns, slow: now.Before(w.slowUntil), lastSent: w.lastSent,
-		proven: w.cfg.Clock.Proven(), reach: w.trail.reach(now), half: w.trail.half,
-	}) {
-		switch d {
-		case dutyPing:
-			out = append(out, pingFrame())
-		case dutySync:
-			xid := w.xidLocked()
-			w.beat.began(xid)
-			out = append(out, syncFrame(xid))
-		case dutyAgree:
-			out = append(out, agreeFrame(w.xidLocked()))
-		}
-	}
-	return out
 }

@@ -1,4 +1,4 @@
-package wire
+package clock
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 )
 
@@ -18,8 +19,8 @@ type rules struct {
 	refusals bool // writes are sent that a server refuses alone, as if they proved more than reads
 	half     func(half time.Duration) time.Duration
 	begin    func(t *trail, hello, greeted time.Time)
-	send     func(t *trail, op int32, at time.Time) sending
-	take     func(t *trail, s sending, code int32, now time.Time) evidence
+	send     func(t *trail, op int32, at time.Time) Sending
+	take     func(t *trail, s Sending, code int32, now time.Time) evidence
 	greet    func(c *Clock, sent time.Time) // by a server that has the session already
 	prove    func(c *Clock, a Answered)
 	owns     bool
@@ -30,7 +31,7 @@ func realRules() rules {
 	return rules{
 		half:  func(half time.Duration) time.Duration { return half }, // the clocks of this world are right
 		begin: func(t *trail, hello, greeted time.Time) { t.begin(hello, greeted, exploredTimeout) },
-		send:  func(t *trail, op int32, at time.Time) sending { return t.sends(0, op, at) },
+		send:  func(t *trail, op int32, at time.Time) Sending { return t.sends(0, op, at) },
 		take:  (*trail).takes,
 		greet: (*Clock).Heard, // as in greeted, internal/core/wireevents.go
 		prove: (*Clock).Take,
@@ -74,7 +75,7 @@ func (m *remembered) keep(h history) {
 
 // clock returns the client's clock, as the real type.
 func (w *world) clock() *Clock {
-	c := NewClock(worldStart)
+	c := New(worldStart)
 	c.SetLease(exploredTimeout)
 	c.Prove(w.client.proven.time())
 	c.Heard(w.client.heard.time())
@@ -109,7 +110,7 @@ func (w *world) arrive(r *rules, b bounds) {
 		t.frames.res, t.through.res = exploredRes, exploredRes
 		r.greet(c, f.at.time())
 	} else {
-		e := r.take(t, sending{op: requests[f.kind].op, at: f.at.time()}, requests[f.kind].code, f.got.time())
+		e := r.take(t, Sending{Op: requests[f.kind].op, At: f.at.time()}, requests[f.kind].code, f.got.time())
 		if e != evidenceNone {
 			r.prove(c, Answered{Sent: f.at.time(), Quorum: e == evidenceQuorum, Touched: f.proof.time()})
 		}
@@ -228,7 +229,7 @@ var brokenRules = []struct {
 }{
 	{"from-sending", "counts from when an answered write was sent",
 		bounds{half: 1, frames: 2}, func(r *rules) {
-			r.send = func(t *trail, op int32, at time.Time) sending {
+			r.send = func(t *trail, op int32, at time.Time) Sending {
 				s := t.sends(0, op, at)
 				if !s.proof.IsZero() {
 					s.proof = at
@@ -240,7 +241,7 @@ var brokenRules = []struct {
 		bounds{half: 1, frames: 2}, func(r *rules) {
 			r.loose = true
 			take, prove, came := r.take, r.prove, time.Time{}
-			r.take = func(t *trail, s sending, code int32, now time.Time) evidence {
+			r.take = func(t *trail, s Sending, code int32, now time.Time) evidence {
 				came = now
 				return take(t, s, code, now)
 			}
@@ -269,20 +270,20 @@ var brokenRules = []struct {
 		bounds{half: 2, frames: 4}, func(r *rules) { r.half = func(half time.Duration) time.Duration { return half / 2 } }},
 	{"sent-for-answered", "counts a frame that was on its way when the list was made",
 		bounds{half: 1, frames: 4}, func(r *rules) {
-			r.take = func(t *trail, s sending, code int32, now time.Time) evidence {
-				e := shows(s.op, code)
-				t.frames.add(s.at, s.at)
+			r.take = func(t *trail, s Sending, code int32, now time.Time) evidence {
+				e := shows(s.Op, code)
+				t.frames.add(s.At, s.At)
 				if e != evidenceNone {
-					t.through.add(s.at, now)
+					t.through.add(s.At, now)
 				}
 				return e
 			}
 		}},
 	{"request-by-answer", "counts a request from its answer",
 		bounds{half: 1, frames: 4}, func(r *rules) {
-			r.take = func(t *trail, s sending, code int32, now time.Time) evidence {
-				e := shows(s.op, code)
-				t.frames.add(s.at, now)
+			r.take = func(t *trail, s Sending, code int32, now time.Time) evidence {
+				e := shows(s.Op, code)
+				t.frames.add(s.At, now)
 				if e != evidenceNone {
 					t.through.add(now, now)
 				}
@@ -291,17 +292,17 @@ var brokenRules = []struct {
 		}},
 	{"read-for-request", "takes any answer for one of the leader",
 		bounds{half: 1, frames: 4}, func(r *rules) {
-			r.take = func(t *trail, s sending, code int32, now time.Time) evidence {
-				t.answered(s.at, now, true)
-				return shows(s.op, code)
+			r.take = func(t *trail, s Sending, code int32, now time.Time) evidence {
+				t.answered(s.At, now, true)
+				return shows(s.Op, code)
 			}
 		}},
 	{"sync-proves", "takes a sync for a proof",
 		bounds{half: 1, frames: 2, moves: 1, elections: 1}, func(r *rules) {
 			r.loose = true
-			r.send = func(t *trail, op int32, at time.Time) sending {
+			r.send = func(t *trail, op int32, at time.Time) Sending {
 				s := t.sends(0, op, at)
-				if shows(op, CodeOK) >= evidenceLeader {
+				if shows(op, codec.CodeOK) >= evidenceLeader {
 					s.proof = t.proof(at)
 				}
 				return s
@@ -316,8 +317,8 @@ var brokenRules = []struct {
 	{"refusal-proves", "takes a follower's refusal for a quorum's answer",
 		bounds{half: 1, frames: 4}, func(r *rules) {
 			r.refusals = true
-			r.take = func(t *trail, s sending, code int32, now time.Time) evidence {
-				return t.takes(s, CodeOK, now)
+			r.take = func(t *trail, s Sending, code int32, now time.Time) evidence {
+				return t.takes(s, codec.CodeOK, now)
 			}
 		}},
 	{"greeting-late", "counts a handshake from its answer",
@@ -330,8 +331,8 @@ var brokenRules = []struct {
 }
 
 // proofBy returns the real send with another proof.
-func proofBy(proof func(t *trail, at time.Time) time.Time) func(*trail, int32, time.Time) sending {
-	return func(t *trail, op int32, at time.Time) sending {
+func proofBy(proof func(t *trail, at time.Time) time.Time) func(*trail, int32, time.Time) Sending {
+	return func(t *trail, op int32, at time.Time) Sending {
 		s := t.sends(0, op, at)
 		if !s.proof.IsZero() {
 			s.proof = proof(t, at)

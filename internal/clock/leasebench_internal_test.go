@@ -1,4 +1,4 @@
-package wire
+package clock
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 // call that asks whether a hold is certain, and what Now costs with and without suspensions.
 func BenchmarkClock(b *testing.B) {
 	start := time.Now()
-	k := NewClock(start)
+	k := New(start)
 	k.SetLease(time.Hour)
 	b.Run("prove", func(b *testing.B) {
 		b.ReportAllocs()

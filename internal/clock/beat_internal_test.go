@@ -1,12 +1,13 @@
-package wire
+package clock
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // Which heartbeats are due when. With a timeout of 20 s there is a ping each second, a round each 4 s,
@@ -21,25 +22,25 @@ func TestBeatDue(t *testing.T) {
 		now   float64
 		agree []float64
 		f     facts
-		want  []duty
+		want  []Duty
 	}{
 		{"idle, nothing due", 0, 3, nil, facts{}, nil},
-		{"idle, a ping due", 0, 3.4, nil, facts{lastSent: at(3)}, []duty{dutyPing}},
-		{"idle, a sync due", 0, 6.7, nil, facts{}, []duty{dutySync}},
-		{"idle, the round before could not prove much", 6, 10, nil, facts{}, []duty{dutySync}},
-		{"idle, but that round is not a fifth of a timeout ago", 7, 10, nil, facts{}, []duty{dutyPing}},
+		{"idle, a ping due", 0, 3.4, nil, facts{lastSent: at(3)}, []Duty{Ping}},
+		{"idle, a sync due", 0, 6.7, nil, facts{}, []Duty{Sync}},
+		{"idle, the round before could not prove much", 6, 10, nil, facts{}, []Duty{Sync}},
+		{"idle, but that round is not a fifth of a timeout ago", 7, 10, nil, facts{}, []Duty{Ping}},
 		{"idle, the write of a round is not needed any more", 0, 3, []float64{2}, facts{}, nil},
-		{"slow and idle: as often as who owns nodes", 0, 4, nil, facts{slow: true}, []duty{dutySync}},
-		{"slow and idle: pings too", 0, 3, nil, facts{slow: true, lastSent: at(2)}, []duty{dutyPing}},
-		{"owning, a ping due", 0, 3, nil, facts{owns: true, lastSent: at(2), proven: at(0)}, []duty{dutyPing}},
+		{"slow and idle: as often as who owns nodes", 0, 4, nil, facts{slow: true}, []Duty{Sync}},
+		{"slow and idle: pings too", 0, 3, nil, facts{slow: true, lastSent: at(2)}, []Duty{Ping}},
+		{"owning, a ping due", 0, 3, nil, facts{owns: true, lastSent: at(2), proven: at(0)}, []Duty{Ping}},
 		{"owning, the user has just sent something", 0, 3, nil, facts{owns: true, lastSent: at(2.5), proven: at(0)}, nil},
-		{"owning, a round due", 0, 10, nil, facts{owns: true, proven: at(0)}, []duty{dutySync}},
+		{"owning, a round due", 0, 10, nil, facts{owns: true, proven: at(0)}, []Duty{Sync}},
 		{"owning, the user's own requests prove enough", 0, 10, nil, facts{owns: true, lastSent: at(9.9), proven: at(6)}, nil},
 		{"owning, the round before is not a fifth of a timeout ago", 7, 10, nil, facts{owns: true, lastSent: at(9.9), proven: at(0)}, nil},
-		{"owning, what a slow answer held up came after the round before", 7, 8, nil, facts{owns: true, lastSent: at(7.9), proven: at(0), reach: at(6)}, []duty{dutySync}},
+		{"owning, what a slow answer held up came after the round before", 7, 8, nil, facts{owns: true, lastSent: at(7.9), proven: at(0), reach: at(6)}, []Duty{Sync}},
 		{"owning, as much has been answered as time has passed", 7, 9.5, nil, facts{owns: true, lastSent: at(9.4), proven: at(0), reach: at(4.4)}, nil},
-		{"owning, a write due", 9, 10, []float64{9.5, 12}, facts{owns: true, proven: at(0)}, []duty{dutyAgree}},
-		{"owning, a write and the next round", 0, 10, []float64{9.5}, facts{owns: true, proven: at(0)}, []duty{dutyAgree, dutySync}},
+		{"owning, a write due", 9, 10, []float64{9.5, 12}, facts{owns: true, proven: at(0)}, []Duty{Agree}},
+		{"owning, a write and the next round", 0, 10, []float64{9.5}, facts{owns: true, proven: at(0)}, []Duty{Agree, Sync}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := beat{timeout: timeout, round: at(c.round), reach: at(0)}
@@ -73,95 +74,6 @@ func TestBeatNext(t *testing.T) {
 	}
 }
 
-// Heartbeats go out while none is answered, and a round's write follows its sync.
-func TestBeatsAreNotHeldBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.events.owns = true
-		b.greet(t) // a timeout of 6 s: a ping each 0.3 s, a round each 1.2 s
-		if diff := cmp.Diff([]int32{OpMulti}, b.beaten()); diff != "" {
-			t.Errorf("with the greeting (-want +got):\n%s", diff)
-		}
-		time.Sleep(8 * time.Second)
-		count := map[int32]int{}
-		for _, op := range b.beaten() {
-			count[op]++
-		}
-		if count[OpSync] < 3 || count[OpPing] < 10 || count[OpMulti] != 0 {
-			t.Errorf("%v in 8 s without an answer", count)
-		}
-	})
-}
-
-func TestRoundIsSyncThenWrite(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.events.owns = true
-		b.greet(t)
-		b.answer(t, replyFrame(firstXid-1, 0, bodies[OpMulti]...))
-		b.beaten()
-		var xid int32
-		for xid == 0 {
-			switch f := <-b.got; f[1] {
-			case OpSync:
-				xid = f[0]
-			case OpPing:
-				b.answer(t, replyFrame(XidPing, 0))
-			}
-		}
-		b.answer(t, replyFrame(xid, 0, bodies[OpSync]...))
-		answered := time.Now()
-		for f := range b.got {
-			if f[1] == OpMulti {
-				break
-			}
-		}
-		if d := time.Since(answered); d != gap {
-			t.Errorf("the write came %v after the answer to the sync, want %v", d, gap)
-		}
-	})
-}
-
-// An idle session sends as many pings as syncs, and more of both if ticks are long. The pings are in the middle between
-// the syncs, whatever the user sends.
-func TestIdleBeats(t *testing.T) {
-	for _, c := range []struct {
-		half        time.Duration // of a tick
-		least, most time.Duration // from one heartbeat to the next
-	}{
-		{600 * time.Millisecond, time.Second, time.Second},
-		{1500 * time.Millisecond, 600 * time.Millisecond, 730 * time.Millisecond},
-	} {
-		t.Run(c.half.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { testIdleBeats(t, c.half, c.least, c.most) })
-		})
-	}
-}
-
-// testIdleBeats wants from least to most between two heartbeats, with a timeout of 6 s. The first ones follow the
-// greeting, and come as if ticks were short.
-func testIdleBeats(t *testing.T, half, least, most time.Duration) {
-	b := newBench(t)
-	b.cfg.Half = func(time.Duration) time.Duration { return half }
-	b.greet(t)
-	last := time.Now()
-	for i := range 60 {
-		time.Sleep(300 * time.Millisecond)
-		b.ask(OpExists)
-		var f [2]int32
-		for f = <-b.got; f[1] == OpExists; f = <-b.got {
-			b.answer(t, replyFrame(f[0], CodeNoNode))
-		}
-		want := []int32{OpSync, OpPing}[i%2]
-		since := time.Since(last).Round(10 * time.Millisecond)
-		if f[1] != want || i >= 4 && (since < least || since > most) {
-			t.Fatalf("heartbeat %d is a request of kind %d after %v, want %d after %v to %v", i, f[1], since, want, least, most)
-		}
-		last = time.Now()
-		b.answer(t, replyFrame(f[0], CodeOK, bodies[f[1]]...))
-	}
-}
-
 // idler is a session whose schedule runs in time of its own, by steps. It may own nodes, or have slow answers, for a
 // while. Requests are answered in their order.
 type idler struct {
@@ -185,7 +97,7 @@ const (
 
 func newIdler(greeting, half time.Duration) *idler {
 	hello := time.Now()
-	s := &idler{now: hello.Add(greeting), delay: time.Millisecond, clock: NewClock(hello), trail: trail{half: half}}
+	s := &idler{now: hello.Add(greeting), delay: time.Millisecond, clock: New(hello), trail: trail{half: half}}
 	s.trail.begin(hello, s.now, idlerTimeout)
 	s.trail.frames.res, s.trail.through.res = 0, 0 // so that bounds need not tell of requests that were left out
 	s.beat.begin(s.now, idlerTimeout, false)
@@ -209,17 +121,17 @@ func (s *idler) step() {
 	s.now = s.now.Add(idlerStep)
 	for len(s.flight) > 0 && !s.flight[0].answered.After(s.now) {
 		f, op := s.flight[0], s.kinds[0]
-		s.trail.answered(f.sent, f.answered, op != OpPing)
+		s.trail.answered(f.sent, f.answered, op != codec.OpPing)
 		if s.now.Sub(f.sent) > idlerTimeout/slowPerTimeout {
 			s.slowUntil = s.now.Add(idlerTimeout)
 		}
-		if op != OpPing {
+		if op != codec.OpPing {
 			s.clock.Heard(f.sent)
 		}
-		if op == OpSync {
+		if op == codec.OpSync {
 			s.beat.answered(1, true, s.now)
 		}
-		if op == OpMulti {
+		if op == codec.OpMulti {
 			s.clock.Prove(s.proofs[0])
 		}
 		s.flight, s.kinds, s.proofs = s.flight[1:], s.kinds[1:], s.proofs[1:]
@@ -228,10 +140,10 @@ func (s *idler) step() {
 		owns: s.owns, slow: s.now.Before(s.slowUntil), lastSent: s.lastSent,
 		proven: s.clock.Proven(), reach: s.trail.reach(s.now), half: s.trail.half,
 	}) {
-		if d == dutySync {
+		if d == Sync {
 			s.beat.began(1)
 		}
-		s.send([]int32{OpPing, OpSync, OpMulti}[d])
+		s.send([]int32{codec.OpPing, codec.OpSync, codec.OpMulti}[d])
 	}
 }
 
@@ -251,7 +163,7 @@ func TestIdleProof(t *testing.T) {
 				s.step()
 			}
 			if s.owns {
-				s.send(OpMulti) // the release
+				s.send(codec.OpMulti) // the release
 			}
 		}
 		s.owns, s.delay = false, idlerStep
@@ -293,7 +205,7 @@ func TestIdleLivesWithSlowAnswers(t *testing.T) {
 func TestIdlePingsOnce(t *testing.T) {
 	start := time.Now()
 	b := beat{timeout: 20 * time.Second, round: start, reach: start}
-	for i, want := range [][]duty{{dutyPing}, nil, nil, {dutySync}, nil, {dutyPing}} {
+	for i, want := range [][]Duty{{Ping}, nil, nil, {Sync}, nil, {Ping}} {
 		now := start.Add(time.Duration(i) * time.Second).Add(4 * time.Second)
 		if i == 5 {
 			now = now.Add(2 * time.Second)
@@ -311,8 +223,8 @@ func TestIdlePingsAfterOwning(t *testing.T) {
 	for _, step := range []struct {
 		after seconds
 		owns  bool
-		want  []duty
-	}{{1.5, true, []duty{dutyPing}}, {3, false, nil}, {3.4, false, []duty{dutyPing}}, {3.5, false, nil}} {
+		want  []Duty
+	}{{1.5, true, []Duty{Ping}}, {3, false, nil}, {3.4, false, []Duty{Ping}}, {3.5, false, nil}} {
 		now := step.after.after(start)
 		f := facts{owns: step.owns, half: time.Second, lastSent: start, proven: start, reach: start}
 		if diff := cmp.Diff(step.want, b.due(now, f)); diff != "" {

@@ -1,4 +1,9 @@
-package wire
+// Package codec is ZooKeeper's client protocol: its numbers, its encoding, and the frames of requests and answers. The
+// client (package wire) and the servers of package zktest use it, and nothing else knows the numbers.
+//
+// ZooKeeper calls its encoding jute. Numbers are big-endian. Buffers, strings and lists follow their length. A frame is a
+// length of four bytes and a body.
+package codec
 
 import (
 	"encoding/binary"
@@ -8,9 +13,6 @@ import (
 	"strings"
 	"unicode/utf8"
 )
-
-// ZooKeeper calls its encoding jute. Numbers are big-endian. Buffers, strings and lists follow
-// their length. A frame is a length of four bytes and a body.
 
 // MaxFrame is the longest frame that this module reads. A server's own limit for requests
 // (jute.maxbuffer) is 1 MiB. Replies have no limit: a list of half a million contenders fits.

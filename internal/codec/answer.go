@@ -1,15 +1,22 @@
-package wire
+package codec
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/go-zookeeper/zk"
 )
 
-// Answer is what a server has answered to a request that it has carried out. It has the fields of that kind of
-// request; the others are zero.
+// ErrBadFrame means that a server has sent something that no server sends.
+var ErrBadFrame = errors.New("malformed frame from the server")
+
+// ReplyHeader is the size of what is ahead of each answer and event: number, transaction, error code.
+const ReplyHeader = 16
+
+// Answer is what a server has answered to a request that it has carried out. It has the fields of that kind of request;
+// the others are zero.
 type Answer struct {
 	Path    string   // create, sync
 	Stat    *zk.Stat // exists, getData, getACL, setData, setACL, getChildren2
@@ -27,10 +34,10 @@ type Result struct {
 	Stat *zk.Stat // OpSetData
 }
 
-// decodeAnswer decodes what follows the header of an answer to a request of that kind. It takes nothing that is too
+// DecodeAnswer decodes what follows the header of an answer to a request of that kind. It takes nothing that is too
 // short, and nothing with bytes left over: then an earlier number was wrong, and what looks like the names of all
 // children are only some of them. Nothing of an answer points into the frame.
-func decodeAnswer(op int32, d *Decoder) (a Answer, err error) {
+func DecodeAnswer(op int32, d *Decoder) (a Answer, err error) {
 	switch op {
 	case OpCreate, OpSync:
 		a.Path = d.String()
@@ -54,11 +61,6 @@ func decodeAnswer(op int32, d *Decoder) (a Answer, err error) {
 		err = d.whole()
 	}
 	return a, err
-}
-
-// badAnswer is an ErrBadFrame for an answer to a request of that kind.
-func badAnswer(op int32, why error) error {
-	return fmt.Errorf("%w: the answer to %s: %w", ErrBadFrame, OpName(op), why)
 }
 
 // decodeNames takes a list that must be there: one that is null would look like a directory without children.
@@ -100,8 +102,8 @@ func DecodeStat(d *Decoder) *zk.Stat {
 	}
 }
 
-// decodeEvent decodes what follows the header of a watch event.
-func decodeEvent(d *Decoder) (kind int32, path string, err error) {
+// DecodeEvent decodes what follows the header of a watch event.
+func DecodeEvent(d *Decoder) (kind int32, path string, err error) {
 	kind = d.Int32()
 	d.Int32() // the state of the session, which the connection tells better
 	path = d.String()

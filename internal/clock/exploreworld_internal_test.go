@@ -1,9 +1,11 @@
-package wire
+package clock
 
 import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // The world of the explorer: two leaders, a follower and a client, as in the derivation in lease.go. Time
@@ -108,7 +110,7 @@ const (
 
 // requests are the kinds as the real code sees them: the code of the request, and of its answer.
 var requests = [kinds]struct{ op, code int32 }{
-	{OpConnect, CodeOK}, {OpPing, CodeOK}, {OpSync, CodeOK}, {OpCreate, CodeOK}, {OpCreate, CodeNoAuth},
+	{codec.OpConnect, codec.CodeOK}, {codec.OpPing, codec.CodeOK}, {codec.OpSync, codec.CodeOK}, {codec.OpCreate, codec.CodeOK}, {codec.OpCreate, codec.CodeNoAuth},
 }
 
 // remembered is a history of the client.

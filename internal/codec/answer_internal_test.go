@@ -1,4 +1,4 @@
-package wire
+package codec
 
 import (
 	"encoding/binary"
@@ -61,7 +61,7 @@ var bodies = map[int32][]byte{
 		result(OpDelete, 0), result(OpCheck, 0), result(OpError, 0, numbers(CodeNoNode)...), ended),
 }
 
-func decode(op int32, body []byte) (Answer, error) { return decodeAnswer(op, &Decoder{Rest: body}) }
+func decode(op int32, body []byte) (Answer, error) { return DecodeAnswer(op, &Decoder{Rest: body}) }
 
 // A well-formed answer is decoded. One that is shorter or longer is refused.
 func TestDecodeAnswer(t *testing.T) {
@@ -161,7 +161,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"with half a path", numbers(1, 3, 1000), "impossible length"},
 		{"with more behind it", append(numbers(1, 3, 0), 1), "left over"},
 	} {
-		if _, _, err := decodeEvent(&Decoder{Rest: c.body}); !errors.Is(err, ErrBadFrame) || !strings.Contains(err.Error(), c.says) {
+		if _, _, err := DecodeEvent(&Decoder{Rest: c.body}); !errors.Is(err, ErrBadFrame) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("an event %s: %v, want one that says %q", c.name, err, c.says)
 		}
 	}

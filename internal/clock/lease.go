@@ -1,7 +1,9 @@
-package wire
+// Package clock is the lease clock: until when the ensemble cannot have expired a session (lease.go has the whole
+// derivation), what the frames of a connection prove of it (trail.go), and when heartbeats are due so that it reaches far
+// enough (beat.go). It decides, and sends nothing.
+package clock
 
 import (
-	"sort"
 	"sync/atomic"
 	"time"
 )
@@ -128,8 +130,8 @@ type Clock struct {
 	lease atomic.Int64 // timeout − margin, in nanoseconds
 }
 
-// NewClock returns a clock that has run out until SetLease is called.
-func NewClock(now time.Time) *Clock { return &Clock{start: now} }
+// New returns a clock that has run out until SetLease is called.
+func New(now time.Time) *Clock { return &Clock{start: now} }
 
 // SetLease sets timeout − margin.
 func (c *Clock) SetLease(d time.Duration) { c.lease.Store(int64(d)) }
@@ -139,6 +141,15 @@ func (c *Clock) Heard(sent time.Time) { c.advance(&c.heard, sent) }
 
 // Prove notes that the leader has touched the session at the given time or later.
 func (c *Clock) Prove(touched time.Time) { c.advance(&c.proven, touched) }
+
+// Answered is what the answer to a request through the leader proves.
+type Answered struct {
+	Sent time.Time // when the request was sent
+	// Quorum reports whether a quorum agreed. If so, the leader has touched the session at
+	// Touched or later.
+	Quorum  bool
+	Touched time.Time
+}
 
 // Take notes what the answer to a request through a leader proves.
 func (c *Clock) Take(a Answered) {
@@ -176,149 +187,4 @@ func (c *Clock) Remaining(now time.Time, owns bool) time.Duration {
 		last = max(last, c.heard.Load())
 	}
 	return time.Duration(c.lease.Load()+last) - now.Sub(c.start)
-}
-
-// Margin returns what to subtract from a granted timeout. configured is 0 for the default. If the
-// heartbeats need some of the configured margin, it is shorter, but not shorter than the default. ok is
-// false if the heartbeats need more than that: a session that owns a node would be lost, although the
-// servers are healthy.
-func Margin(configured, timeout, half time.Duration) (margin time.Duration, ok bool) {
-	least := standardMargin(timeout)
-	if configured == 0 {
-		configured = least
-	}
-	room := timeout - Needed(timeout, half)
-	return min(configured, max(room, least)), room >= min(configured, least)
-}
-
-func standardMargin(timeout time.Duration) time.Duration {
-	return timeout / 10
-}
-
-// trail is what one connection has shown so far. It is enough to say what a write that is sent
-// now will prove. What another connection has shown does not count, because that connection may
-// know another leader.
-type trail struct {
-	half    time.Duration // h above
-	hello   time.Time     // when the handshake was sent
-	frames  history       // all frames
-	through history       // requests through the leader, including the handshake
-}
-
-// begin notes the handshake and its answer.
-func (t *trail) begin(hello, greeted time.Time, timeout time.Duration) {
-	res := timeout / 500
-	t.hello = hello
-	t.frames = history{res: res}
-	t.through = history{res: res}
-	t.frames.add(hello, greeted)
-	t.through.add(hello, greeted)
-}
-
-// sends returns a frame that is sent at the given time, with what a quorum's answer to it will prove.
-func (t *trail) sends(xid, op int32, at time.Time) sending {
-	s := sending{xid: xid, op: op, at: at}
-	if shows(op, CodeOK) == evidenceQuorum {
-		s.proof = t.proof(at)
-	}
-	return s
-}
-
-// takes notes an answer that came now, and returns what it shows.
-func (t *trail) takes(s sending, code int32, now time.Time) evidence {
-	e := shows(s.op, code)
-	t.answered(s.at, now, e != evidenceNone)
-	return e
-}
-
-// answered notes an answer that came now. byLeader says whether the request went through the leader.
-//
-// It forgets what no later proof can need. S″ of a write is the later, the later the write is sent. So S″
-// of all writes to come is at least S″ of a write that would be sent now, and of the frames whose answers
-// came h before that only the latest can count. A session that is not lost has had an answer through the
-// leader within a timeout, whether it writes or not. So what is kept is no older than a timeout, h and the
-// gap together.
-func (t *trail) answered(sent, now time.Time, byLeader bool) {
-	added := t.frames.add(sent, now)
-	if byLeader && t.through.add(sent, now) {
-		added = true
-	}
-	if !added {
-		return
-	}
-	t.through.prune(now.Add(-gap))
-	if at, ok := t.request(now); ok {
-		t.frames.prune(at.Add(-t.half))
-	}
-}
-
-// request returns S″, as defined above, of a write sent at the given time.
-func (t *trail) request(write time.Time) (time.Time, bool) { return t.through.sent(write.Add(-gap)) }
-
-// proof returns touched, as defined above, for a write sent now.
-func (t *trail) proof(now time.Time) time.Time {
-	at, ok := t.request(now)
-	if !ok {
-		return t.hello
-	}
-	return t.reach(at)
-}
-
-// reach returns touched, as defined above, if S″ is the given time.
-func (t *trail) reach(at time.Time) time.Time {
-	touched, ok := t.frames.sent(at.Add(-t.half))
-	if !ok || touched.Before(t.hello) {
-		return t.hello
-	}
-	return touched
-}
-
-// history has the times when things were sent and when their answers came. Both are in order.
-type history struct {
-	all []exchange
-	res time.Duration // the least time between two entries
-}
-
-type exchange struct{ sent, answered time.Time }
-
-// add notes an answer, and reports whether it did. It leaves out what was sent before the last entry, or hardly
-// later. That bounds the entries of a time, and can only make a proof weaker.
-func (h *history) add(sent, answered time.Time) bool {
-	if n := len(h.all); n > 0 && sent.Before(h.all[n-1].sent.Add(h.res)) {
-		return false
-	}
-	h.all = append(h.all, exchange{sent, answered})
-	return true
-}
-
-// sent returns when the latest frame was sent whose answer had come by the given time.
-func (h *history) sent(by time.Time) (time.Time, bool) {
-	i := h.after(by)
-	if i == 0 {
-		return time.Time{}, false
-	}
-	return h.all[i-1].sent, true
-}
-
-// after returns how many entries, from the beginning, were answered by the given time.
-func (h *history) after(by time.Time) int {
-	return sort.Search(len(h.all), func(i int) bool { return h.all[i].answered.After(by) })
-}
-
-// historyRoom is for how many entries a history keeps room, even if it has less.
-const historyRoom = 16
-
-// prune removes the entries that no later call of sent can return: all before the latest that was
-// answered by the given time. Once most of the room is not needed any more, it lets that go.
-func (h *history) prune(by time.Time) {
-	keep := h.after(by) - 1
-	if keep <= len(h.all)/2 {
-		return // so that entries are seldom moved
-	}
-	rest := h.all[keep:]
-	if into := 2 * len(rest); cap(h.all) > max(2*into, historyRoom) {
-		h.all = append(make([]exchange, 0, max(into, historyRoom)), rest...)
-		return
-	}
-	h.all = append(h.all[:0], rest...)
 }

@@ -1,4 +1,4 @@
-package wire
+package codec
 
 // The kinds of request in ZooKeeper's client protocol. OpConnect and OpNotification are not
 // requests: they stand for the handshake and for a watch event.
