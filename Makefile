@@ -47,7 +47,7 @@ scaling: ## What the protocol costs as more contend, in virtual time; writes doc
 	cd internal/tests/proofs/cost && go test -count=1 -run TestScaling -write
 
 HOT ?= Decide|Parse|Conn|Clock
-COMPARE := ./internal/place ./session ./internal/core ./internal/callout ./internal/wire ./internal/clock ./zklock
+COMPARE := ./internal/place ./session ./internal/core ./internal/callout ./internal/wire ./internal/outbox ./internal/clock ./zklock
 BENCHSTAT := go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 
 .PHONY: bench-compare

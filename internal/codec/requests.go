@@ -50,8 +50,7 @@ func (id Identity) Frame() []byte {
 	e.Int32(OpAuth)
 	e.Int32(0) // type: always 0
 	e.String(id.Scheme)
-	e.Int32(int32(len(id.Credential)))
-	e.B = append(e.B, id.Credential...)
+	e.String(string(id.Credential))
 	return e.Frame()
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 )
 
 // The requests, as package wire sends them. All paths have the chroot.
@@ -60,16 +60,16 @@ func call[T any](s *Session, how sending, request *codec.Encoder, check func(*co
 	done func(T, error),
 ) {
 	var none T
-	c := wire.Call{Frame: request.Frame(), Check: check, GivenUp: how.ctx.Done(), Batch: how.batch}
-	c.Done = func(r wire.Reply) {
+	c := outbox.Call{Frame: request.Frame(), Check: check, GivenUp: how.ctx.Done(), Batch: how.batch}
+	c.Done = func(r outbox.Reply) {
 		switch {
-		case errors.Is(r.Err, wire.ErrGivenUp) && s.life.Err() != nil:
+		case errors.Is(r.Err, outbox.ErrGivenUp) && s.life.Err() != nil:
 			done(none, zk.ErrConnectionClosed) // the session has ended: that is no answer
-		case errors.Is(r.Err, wire.ErrGivenUp):
+		case errors.Is(r.Err, outbox.ErrGivenUp):
 			done(none, errNotSent)
-		case errors.Is(r.Err, wire.ErrTooLong) && errors.Is(r.Err, net.ErrClosed): // the request
+		case errors.Is(r.Err, outbox.ErrTooLong) && errors.Is(r.Err, net.ErrClosed): // the request
 			done(none, fmt.Errorf("%w: %w: %w", zk.ErrConnectionClosed, ErrTooLong, r.Err))
-		case errors.Is(r.Err, wire.ErrTooLong): // the answer
+		case errors.Is(r.Err, outbox.ErrTooLong): // the answer
 			done(none, fmt.Errorf("%w: %w", ErrTooLong, r.Err))
 		case r.Err != nil:
 			done(none, zk.ErrConnectionClosed)

@@ -13,6 +13,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/clock"
 	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
@@ -49,9 +50,7 @@ func (s *Session) connection(c net.Conn) *wire.Conn {
 		Events:         (*wireEvents)(s),
 		Clock:          s.clock,
 		Seen:           &s.seen,
-		Refusals:       &s.refusals,
-		Window:         &s.cfg.window,
-		Batches:        &s.batches,
+		Outbox:         outbox.Config{Refusals: &s.refusals, Batches: &s.batches, Window: &s.cfg.window},
 		Identities:     s.cfg.Auths,
 		HandshakeLimit: s.dialer.HandshakeLimit(s.stake),
 		Half:           s.dialer.tick.half,

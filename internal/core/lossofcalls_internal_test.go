@@ -16,6 +16,7 @@ import (
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -146,7 +147,7 @@ func TestRefusedPartsAreCarriedAlone(t *testing.T) {
 		for _, node := range []string{"/n", "/m", "/o"} {
 			e := request(codec.OpDelete, node)
 			e.Int32(anyVersion)
-			p.s.callLasting(p.w, wire.Call{Frame: e.Frame(), Done: func(wire.Reply) {}, Batch: new(atomic.Int64)})
+			p.s.callLasting(p.w, outbox.Call{Frame: e.Frame(), Done: func(outbox.Reply) {}, Batch: new(atomic.Int64)})
 		}
 		time.Sleep(time.Millisecond) //nolint:forbidigo // in a bubble
 		p.answer(exists, codec.CodeNoNode)

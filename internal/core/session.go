@@ -10,6 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/clock"
 	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -30,8 +31,8 @@ type Session struct {
 	watchdog watchdog
 	answers  answers
 	seen     atomic.Int64 // see wire.Config
-	batches  atomic.Int64 // see wire.Config
-	refusals wire.Refusals
+	batches  atomic.Int64 // see outbox.Config
+	refusals outbox.Refusals
 
 	served chan struct{} // closed when the session will make no further connection
 

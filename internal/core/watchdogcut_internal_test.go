@@ -9,6 +9,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -40,7 +41,7 @@ func TestLateCutSparesTheNextConnection(t *testing.T) {
 		served := make(chan error, 1)
 		go func() { served <- first.Serve(codec.Hello{TimeoutMillis: 2000}) }()
 		synctest.Wait()
-		first.Call(wire.Call{Frame: reading(codec.OpExists, "/", false).Frame(), Done: func(wire.Reply) {}})
+		first.Call(outbox.Call{Frame: reading(codec.OpExists, "/", false).Frame(), Done: func(outbox.Reply) {}})
 		time.Sleep(1500 * time.Millisecond)
 		if err := s.Err(); err != nil {
 			t.Fatal(err)

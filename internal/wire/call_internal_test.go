@@ -3,28 +3,16 @@ package wire
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"math"
 	"net"
-	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/turnstile-go/turnstile/internal/clock"
 	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 )
-
-func callFrame(op int32, path string) []byte {
-	e := codec.NewFrame()
-	e.Int32(0)
-	e.Int32(op)
-	e.String(path)
-	return e.Frame()
-}
 
 // called is what becomes of the calls of a test.
 type called struct {
@@ -34,9 +22,9 @@ type called struct {
 
 // call sends a request whose end is noted by a name.
 func (c *called) call(name string, op int32) {
-	c.Call(Call{Frame: callFrame(op, "/"+name), Done: func(r Reply) {
+	c.Call(outbox.Call{Frame: callFrame(op, "/"+name), Done: func(r outbox.Reply) {
 		switch {
-		case errors.Is(r.Err, ErrNotSent):
+		case errors.Is(r.Err, outbox.ErrNotSent):
 			name += " not sent"
 		case r.Err != nil:
 			name += " forsaken"
@@ -109,7 +97,7 @@ func TestCallFollowsEvents(t *testing.T) {
 		c.greet(t)
 		c.sent()
 		var order []string
-		c.Call(Call{Frame: callFrame(codec.OpDelete, "/a"), Done: func(Reply) {
+		c.Call(outbox.Call{Frame: callFrame(codec.OpDelete, "/a"), Done: func(outbox.Reply) {
 			order = append(order, fmt.Sprint("answer after ", c.events.fired))
 		}})
 		_, xids := c.sent()
@@ -130,14 +118,14 @@ func TestCallCheck(t *testing.T) {
 		c.greet(t)
 		c.sent()
 		wrong := errors.New("it cannot be true")
-		var end Reply
+		var end outbox.Reply
 		check := func(a *codec.Answer) error {
 			if a.Path != "/other" {
 				t.Errorf("checked %q", a.Path)
 			}
 			return wrong
 		}
-		c.Call(Call{Frame: callFrame(codec.OpCreate, "/a"), Check: check, Done: func(r Reply) { end = r }})
+		c.Call(outbox.Call{Frame: callFrame(codec.OpCreate, "/a"), Check: check, Done: func(r outbox.Reply) { end = r }})
 		_, xids := c.sent()
 		c.answer(t, replyFrame(xids[0], codec.CodeOK, sized("/other")...))
 		if err := <-c.over; !errors.Is(err, wrong) || !errors.Is(err, codec.ErrBadFrame) {
@@ -227,59 +215,4 @@ func TestForsake(t *testing.T) {
 		c.Forsake()
 		c.wants(t, append(want, "late not sent")...)
 	})
-}
-
-// The numbers begin again before they are used up, and are never those that mean something else.
-func TestNumbers(t *testing.T) {
-	for n, want := range map[int64]int32{
-		1: 1, 2: 2, math.MaxInt32 - 1: math.MaxInt32 - 1, math.MaxInt32: math.MaxInt32, math.MaxInt32 + 1: 1, 2 * math.MaxInt32: math.MaxInt32,
-	} {
-		if got := xidOfCall(n); got != want {
-			t.Errorf("call %d has number %d, want %d", n, got, want)
-		}
-	}
-	w := &Conn{lastXid: math.MinInt32 + 1}
-	for _, want := range []int32{math.MinInt32, firstXid - 1, firstXid - 2} {
-		if got := w.xidLocked(); got != want {
-			t.Errorf("a heartbeat has number %d, want %d", got, want)
-		}
-	}
-}
-
-// After a burst, the calls of a connection take no more memory than before it.
-func TestCallsShrink(t *testing.T) {
-	var c calls
-	w := &Conn{lastXid: firstXid}
-	own := w.xidLocked
-	c.begin(time.Hour)
-	heap := func() uint64 {
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	burst := func(n int) {
-		frame := callFrame(codec.OpDelete, "/a")
-		for range n {
-			c.post(Call{Frame: frame, Done: func(Reply) {}})
-		}
-		c.window.calls, c.window.bytes = n, n*len(frame)
-		for c.canLeave() {
-			c.take(clock.Now(), clock.Now(), own)
-		}
-		for xid := range maps.Clone(c.sent) {
-			c.answered(clock.Now(), xid, 0)
-		}
-	}
-	burst(10)
-	before := heap()
-	burst(10_000)
-	for range 1000 {
-		burst(1)
-	}
-	if more := int64(heap()) - int64(before); more > 64<<10 {
-		t.Errorf("%d bytes are kept after a burst of 10000 calls", more)
-	}
-	runtime.KeepAlive(&c)
 }

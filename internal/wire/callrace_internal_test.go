@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 )
 
 // Calls, answers, the end of the connection and Forsake come at the same time, with real goroutines and TCP. Each call
@@ -79,7 +80,7 @@ func callUntilCut(t *testing.T, addr string, callers, each int) (begun, ended in
 		all.Go(func() {
 			for range each {
 				op := []int32{codec.OpGetData, codec.OpDelete}[rand.IntN(2)]
-				w.Call(Call{Frame: callFrame(op, "/a"), Done: func(r Reply) {
+				w.Call(outbox.Call{Frame: callFrame(op, "/a"), Done: func(r outbox.Reply) {
 					if r.Err == nil && (r.Code == codec.CodeOK) != (op == codec.OpGetData) {
 						t.Errorf("request %d got the answer %d", op, r.Code)
 					}

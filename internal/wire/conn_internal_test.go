@@ -14,6 +14,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/clock"
 	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 )
 
 // fakeEvents stands for the session of a connection.
@@ -58,9 +59,9 @@ func (e *fakeEvents) Owns() bool { e.mu.Lock(); defer e.mu.Unlock(); return e.ow
 
 func config(e Events) Config {
 	return Config{
-		Events: e, Clock: clock.New(clock.Now()), Seen: new(atomic.Int64), Refusals: new(Refusals), HandshakeLimit: time.Second,
-		Batches: new(atomic.Int64),
-		Half:    func(timeout time.Duration) time.Duration { return timeout / 4 },
+		Events: e, Clock: clock.New(clock.Now()), Seen: new(atomic.Int64), HandshakeLimit: time.Second,
+		Outbox: outbox.Config{Refusals: new(outbox.Refusals), Batches: new(atomic.Int64)},
+		Half:   func(timeout time.Duration) time.Duration { return timeout / 4 },
 	}
 }
 
@@ -115,7 +116,7 @@ func (b *bench) greet(t *testing.T) {
 
 // ask sends a request to whose answer nobody listens.
 func (b *bench) ask(op int32) {
-	b.Call(Call{Frame: callFrame(op, "/a"), Done: func(Reply) {}})
+	b.Call(outbox.Call{Frame: callFrame(op, "/a"), Done: func(outbox.Reply) {}})
 	synctest.Wait()
 }
 
@@ -377,7 +378,7 @@ type busyEvents struct {
 
 func (e busyEvents) call() {
 	e.w.Silence(clock.Now())
-	e.w.Call(Call{Frame: callFrame(codec.OpDelete, "/a"), Done: func(Reply) {}})
+	e.w.Call(outbox.Call{Frame: callFrame(codec.OpDelete, "/a"), Done: func(outbox.Reply) {}})
 }
 func (e busyEvents) Greeted(g codec.Greeting, sent time.Time) error { e.call(); return nil }
 func (e busyEvents) Answered(a clock.Answered, zxid int64, since time.Duration) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 )
 
 // replayed is a connection on which each request is answered at once with the same reply.
@@ -64,11 +65,11 @@ func BenchmarkConn(b *testing.B) {
 			over := make(chan error)
 			go func() { over <- w.Serve(codec.Hello{}) }()
 			<-conn.rest // to the handshake
-			ended := make(chan Reply)
+			ended := make(chan outbox.Reply)
 			b.ReportAllocs()
 			b.SetBytes(int64(len(conn.reply)))
 			for b.Loop() {
-				w.Call(Call{Frame: callFrame(c.op, "/a"), Done: func(r Reply) { ended <- r }})
+				w.Call(outbox.Call{Frame: callFrame(c.op, "/a"), Done: func(r outbox.Reply) { ended <- r }})
 				if r := <-ended; r.Err != nil {
 					b.Fatal(r.Err)
 				}

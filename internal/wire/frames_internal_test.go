@@ -35,7 +35,11 @@ func result(op int32, last byte, rest ...byte) []byte {
 	return slices.Concat(numbers(op), []byte{last}, numbers(0), rest)
 }
 
-const resultHead = 9
+const (
+	resultHead = 9
+	firstXid   = -1000 // the connection's own numbers count down from here
+	firstCalls = 16    // how many calls leave at first
+)
 
 var aStat = make([]byte, 68)
 
@@ -45,4 +49,12 @@ var bodies = map[int32][]byte{
 	codec.OpSync:    sized("/"),
 	codec.OpGetData: append(sized("data"), aStat...),
 	codec.OpMulti:   slices.Concat(result(codec.OpCheck, 0), result(-1, 1)),
+}
+
+func callFrame(op int32, path string) []byte {
+	e := codec.NewFrame()
+	e.Int32(0)
+	e.Int32(op)
+	e.String(path)
+	return e.Frame()
 }

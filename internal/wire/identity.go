@@ -14,15 +14,6 @@ type identities struct {
 	answered int
 }
 
-// frames returns the frames that present the identities.
-func (p *identities) frames() [][]byte {
-	var out [][]byte
-	for _, id := range p.list {
-		out = append(out, id.Frame())
-	}
-	return out
-}
-
 // answer takes the server's answer to the next identity. The error says what is wrong with the
 // answer.
 func (p *identities) answer(code int32, events Events) error {

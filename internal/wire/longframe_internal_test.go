@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 )
 
 // The memory of a long frame is not kept: not while nothing follows, and not with a connection that has ended.
@@ -13,7 +14,7 @@ func TestLongFrameIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.greet(t)
-		b.Call(Call{Frame: callFrame(codec.OpGetData, "/a"), Done: func(Reply) {}})
+		b.Call(outbox.Call{Frame: callFrame(codec.OpGetData, "/a"), Done: func(outbox.Reply) {}})
 		synctest.Wait()
 		b.answer(t, replyFrame(1, codec.CodeOK, data(string(make([]byte, 16<<20)))...))
 		if n := cap(b.body); n > keptBody {

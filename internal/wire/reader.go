@@ -9,32 +9,11 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/clock"
 	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 )
 
 // ErrNoSession means that the server does not know the session that was asked for.
 var ErrNoSession = errors.New("the server has no such session")
-
-// socket is what a Conn reads from. It notes when bytes come, also in the middle of a long answer.
-type socket Conn
-
-func (s *socket) Read(b []byte) (int, error) {
-	for range emptyReads {
-		n, err := s.conn.Read(b)
-		if n > 0 {
-			s.mu.Lock()
-			s.lastBytes = clock.Now()
-			s.mu.Unlock()
-		}
-		if n > 0 || err != nil {
-			return n, err
-		}
-	}
-	return 0, io.ErrNoProgress
-}
-
-// emptyReads is after how many reads in a row without bytes and without an error a connection is given up, as in package
-// bufio. Not every dialer's connections follow the rules.
-const emptyReads = 100
 
 // frame returns the next frame without its length. The next call overwrites it.
 func (w *Conn) frame() ([]byte, error) {
@@ -93,10 +72,22 @@ func (w *Conn) explain(bad badLength) error {
 		return bad
 	}
 	why := longAnswer(bad)
-	one := w.calls.find(oldest.Xid)
-	w.calls.answered(clock.Now(), oldest.Xid, 0)
-	one.done(Reply{Err: why})
+	if one, ok := w.out.Find(oldest.Xid); ok {
+		w.out.Answered(clock.Now(), oldest.Xid, 0)
+		one.Done(outbox.Reply{Err: why})
+	}
 	return why
+}
+
+// longAnswer is the error for an answer of so many bytes.
+type longAnswer int
+
+func (n longAnswer) Error() string {
+	return fmt.Sprintf("an answer of %d bytes, and this client reads at most %d", int(n), codec.MaxFrame)
+}
+
+func (n longAnswer) Is(target error) bool {
+	return target == outbox.ErrTooLong || target == codec.ErrBadFrame
 }
 
 // badLength is an ErrBadFrame for a frame of that length.

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 )
 
 // A malformed answer shows nothing. Its transaction could be any number, and no server would take a session back that
@@ -80,7 +81,7 @@ func TestSeen(t *testing.T) {
 			arrives(codec.AgreeFrame(firstXid - 1))
 			answer(replyFrame(firstXid-1, codec.CodeNoNode))
 			if i > 0 { // the first connection ends before
-				w.Call(Call{Frame: callFrame(codec.OpSync, "/"), Done: func(Reply) {}})
+				w.Call(outbox.Call{Frame: callFrame(codec.OpSync, "/"), Done: func(outbox.Reply) {}})
 				if _, err := codec.ReadFrame(far, codec.MaxFrame); err != nil {
 					t.Error(err)
 				}

@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"io"
-	"math"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/clock"
@@ -51,11 +50,11 @@ func (w *Conn) beats() time.Duration {
 		case clock.Ping:
 			w.urgent = append(w.urgent, codec.PingFrame())
 		case clock.Sync:
-			xid := w.xidLocked()
+			xid := w.out.Number()
 			w.link.Began(xid)
 			w.urgent = append(w.urgent, codec.SyncFrame(xid))
 		case clock.Agree:
-			w.urgent = append(w.urgent, codec.AgreeFrame(w.xidLocked()))
+			w.urgent = append(w.urgent, codec.AgreeFrame(w.out.Number()))
 		}
 	}
 	return next.Sub(now)
@@ -69,11 +68,11 @@ func (w *Conn) send() {
 	if first, ok := w.flight.oldest(); ok {
 		oldest = first.At
 	}
-	out := append(w.urgent, w.calls.take(now, oldest, w.xidLocked)...)
+	out := append(w.urgent, w.out.Take(now, oldest)...)
 	w.urgent = nil
 	w.noteLocked(out)
 	w.mu.Unlock()
-	w.calls.endGivenUp()
+	w.out.EndGivenUp()
 	if len(out) == 0 {
 		return
 	}
@@ -81,7 +80,7 @@ func (w *Conn) send() {
 	if len(out) > 1 {
 		all = bytes.Join(out, nil)
 	}
-	if w.write(now, all) == nil && w.calls.canLeave() { // they did not fit into this write
+	if w.write(now, all) == nil && w.out.CanLeave() { // they did not fit into this write
 		w.poke()
 	}
 }
@@ -108,14 +107,4 @@ func (w *Conn) noteLocked(out [][]byte) {
 			w.flight.add(w.link.Sends(xid, codec.Op(frame), clock.Now())) // each has a time of its own: see flight.answered
 		}
 	}
-}
-
-// xidLocked returns a number for a request of the connection itself. After the last number comes the first again. The
-// request that had it was answered long ago.
-func (w *Conn) xidLocked() int32 {
-	if w.lastXid == math.MinInt32 {
-		w.lastXid = firstXid
-	}
-	w.lastXid--
-	return w.lastXid
 }

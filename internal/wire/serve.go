@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/clock"
 	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 )
 
 // Serve asks for the session, and serves it until the connection ends. It returns why. Both goroutines of the
@@ -67,10 +68,12 @@ func (w *Conn) begin(hello, now time.Time, timeout time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.greeted, w.timeout = now, timeout
-	w.calls.begin(timeout)
-	w.urgent = w.ids.frames()
+	w.out.Begin(timeout)
+	for _, id := range w.ids.list {
+		w.urgent = append(w.urgent, id.Frame())
+	}
 	if w.link.Begin(hello, now, timeout, owns) {
-		w.urgent = append(w.urgent, codec.AgreeFrame(w.xidLocked()))
+		w.urgent = append(w.urgent, codec.AgreeFrame(w.out.Number()))
 	}
 }
 
@@ -84,7 +87,7 @@ func (w *Conn) reads() error {
 		if err != nil {
 			return err
 		}
-		if w.calls.canLeave() {
+		if w.out.CanLeave() {
 			w.poke()
 		}
 	}
@@ -111,22 +114,21 @@ func (w *Conn) take(frame []byte) error {
 	if err != nil {
 		return err
 	}
-	one := w.calls.find(xid)
-	r := Reply{Code: code}
+	one, isCall := w.out.Find(xid)
+	r := outbox.Reply{Code: code}
 	if code == codec.CodeOK {
-		if r.Answer, err = codec.DecodeAnswer(sent.Op, &d); err == nil {
-			err = one.check(&r.Answer)
+		if r.Answer, err = codec.DecodeAnswer(sent.Op, &d); err == nil && one.Check != nil {
+			err = one.Check(&r.Answer)
 		}
 		if err != nil {
 			return fmt.Errorf("%w: the answer to %s: %w", codec.ErrBadFrame, codec.OpName(sent.Op), err)
 		}
 	}
-	if one.number > 0 && zxid > 0 { // what the answers to heartbeats show nobody has seen
+	if isCall && zxid > 0 { // what the answers to heartbeats show nobody has seen
 		w.cfg.Seen.Store(zxid)
 	}
 	w.learn(sent, code, zxid, clock.Now())
-	w.calls.answered(clock.Now(), xid, len(frame)-codec.ReplyHeader)
-	w.cfg.Refusals.answered(one.size)
+	w.out.Answered(clock.Now(), xid, len(frame)-codec.ReplyHeader)
 	switch {
 	case code == codec.CodeSessionExpired:
 		w.cfg.Events.Expired()
@@ -134,7 +136,9 @@ func (w *Conn) take(frame []byte) error {
 		w.cfg.Events.Closed()
 		return net.ErrClosed
 	}
-	one.done(r)
+	if isCall {
+		one.Done(r)
+	}
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 )
 
 // A server over its limit of outstanding requests reads nothing behind a request that it counts until that is answered. A
@@ -46,7 +47,7 @@ func TestThrottled(t *testing.T) {
 		}()
 		var done, ping atomic.Int64
 		for range firstCalls {
-			b.Call(Call{Frame: callFrame(codec.OpDelete, "/a"), Done: func(Reply) { done.Add(1) }})
+			b.Call(outbox.Call{Frame: callFrame(codec.OpDelete, "/a"), Done: func(outbox.Reply) { done.Add(1) }})
 		}
 		synctest.Wait()
 		began := time.Now()

@@ -1,4 +1,4 @@
-package wire
+package outbox
 
 import (
 	"bytes"
@@ -21,8 +21,8 @@ import (
 // A call whose caller has given up never leaves. It goes when it comes to the front, or when as many calls have come
 // as were there when the outbox was last swept.
 
-// outbox decides, and sends nothing.
-type outbox struct {
+// waiting has the calls that wait. It decides, and sends nothing.
+type waiting struct {
 	again   line[Call] // parts of a refused multi
 	arrived line[Call] // in order, while there is room for all
 	deletes line[Call] // these and what follows only while some wait for room
@@ -52,46 +52,46 @@ const (
 	fromWriter
 )
 
-// mostKept is up to how many calls an outbox keeps whose callers may have given up.
+// mostKept is up to how many calls are kept whose callers may have given up.
 const mostKept = 256
 
-func (o *outbox) push(one Call) {
-	if o.came++; o.came > max(o.kept, mostKept) {
-		o.sweep()
+func (w *waiting) push(one Call) {
+	if w.came++; w.came > max(w.kept, mostKept) {
+		w.sweep()
 	}
-	if o.sorted && o.empty() {
-		o.sorted = false
+	if w.sorted && w.empty() {
+		w.sorted = false
 	}
-	o.put(one)
+	w.put(one)
 }
 
-func (o *outbox) put(one Call) {
+func (w *waiting) put(one Call) {
 	switch {
-	case !o.sorted:
-		o.arrived.push(one)
+	case !w.sorted:
+		w.arrived.push(one)
 	case codec.Op(one.Frame) == codec.OpDelete && one.Batch != nil: // others may never end, and a read of the node may follow
-		o.deletes.push(one)
+		w.deletes.push(one)
 	default:
-		d, first := o.directoryOf(one.Frame)
+		d, first := w.directoryOf(one.Frame)
 		if d.calls.push(one); first {
-			o.finish(d)
+			w.finish(d)
 		}
 	}
 }
 
-func (o *outbox) empty() bool {
-	return o.again.len()+o.arrived.len()+o.deletes.len()+o.turns.len()+o.writers.len() == 0
+func (w *waiting) empty() bool {
+	return w.again.len()+w.arrived.len()+w.deletes.len()+w.turns.len()+w.writers.len() == 0
 }
 
 // directoryOf returns where a call waits, and whether no other waits there.
-func (o *outbox) directoryOf(frame []byte) (d *directory, first bool) {
+func (w *waiting) directoryOf(frame []byte) (d *directory, first bool) {
 	dir := dirOf(frame)
-	if d = o.dirs[string(dir)]; d == nil {
-		if o.dirs == nil {
-			o.dirs = make(map[string]*directory)
+	if d = w.dirs[string(dir)]; d == nil {
+		if w.dirs == nil {
+			w.dirs = make(map[string]*directory)
 		}
 		d = &directory{dir: string(dir)}
-		o.dirs[d.dir] = d
+		w.dirs[d.dir] = d
 		return d, true
 	}
 	return d, false
@@ -112,146 +112,178 @@ func dirOf(frame []byte) []byte {
 }
 
 // sort puts the calls that have come so far in the order in which they leave when there is little room.
-func (o *outbox) sort() {
-	o.sorted = true
-	for o.arrived.len() > 0 {
-		o.put(o.arrived.pop())
+func (w *waiting) sort() {
+	w.sorted = true
+	for w.arrived.len() > 0 {
+		w.put(w.arrived.pop())
 	}
 }
 
 // front returns the call that is to leave next, or nil if none may leave. It stays until pop. write says whether one may
 // leave that could leave together with others.
-func (o *outbox) front(e *expected, write bool) *Call {
+func (w *waiting) front(e *expected, write bool) *Call {
 	for _, one := range []struct {
 		*line[Call]
 		from
-	}{{&o.again, fromAgain}, {&o.deletes, fromDeletes}, {&o.arrived, fromArrived}} {
-		if o.trim(one.line); one.len() > 0 && (write || one.from != fromDeletes || one.first().Batch == nil) {
-			o.from = one.from
+	}{{&w.again, fromAgain}, {&w.deletes, fromDeletes}, {&w.arrived, fromArrived}} {
+		if w.trim(one.line); one.len() > 0 && (write || one.from != fromDeletes || one.first().Batch == nil) {
+			w.from = one.from
 			return one.first()
 		}
 	}
 	for _, again := range []bool{false, true} { // directories can change their line
-		if one := o.writer(e, write && (again || !o.wrote)); one != nil {
+		if one := w.writer(e, write && (again || !w.wrote)); one != nil {
 			return one
 		}
-		if one := o.turn(e); one != nil {
+		if one := w.turn(e); one != nil {
 			return one
 		}
 	}
-	o.from = fromNowhere
+	w.from = fromNowhere
 	return nil
 }
 
 // turn returns the call of the directory whose turn it is.
-func (o *outbox) turn(e *expected) *Call {
-	for range o.turns.len() {
-		d := *o.turns.first()
-		o.tidy(d)
+func (w *waiting) turn(e *expected) *Call {
+	for range w.turns.len() {
+		d := *w.turns.first()
+		w.tidy(d)
 		switch {
 		case d.lists.due(e, d.idle(), d.left):
-			o.from = fromLists
+			w.from = fromLists
 			return &d.lists.all[d.lists.next].callers[0]
 		case d.calls.len() > 0 && !d.writes(e):
-			o.from = fromTurn
+			w.from = fromTurn
 			return d.calls.first()
 		}
-		o.finish(o.turns.pop()) // a writer, or empty, or what waits may not leave yet
+		w.finish(w.turns.pop()) // a writer, or empty, or what waits may not leave yet
 	}
 	return nil
 }
 
 // writer returns the call of the first writer, unless no one may write now.
-func (o *outbox) writer(e *expected, write bool) *Call {
-	for write && o.writers.len() > 0 {
-		d := *o.writers.first()
-		if o.tidy(d); d.writes(e) {
-			o.from = fromWriter
+func (w *waiting) writer(e *expected, write bool) *Call {
+	for write && w.writers.len() > 0 {
+		d := *w.writers.first()
+		if w.tidy(d); d.writes(e) {
+			w.from = fromWriter
 			return d.calls.first()
 		}
-		if o.writers.pop(); d.empty() {
-			o.finish(d)
+		if w.writers.pop(); d.empty() {
+			w.finish(d)
 		} else {
-			o.turns.push(d)
+			w.turns.push(d)
 		}
 	}
 	return nil
 }
 
 // tidy drops what has been given up at the front of a directory. Callers that want a list which waits aside join it.
-func (o *outbox) tidy(d *directory) {
-	d.lists.trim(o.drop)
-	for o.trim(&d.calls); d.calls.len() > 0 && d.lists.join(d.calls.first()); o.trim(&d.calls) {
+func (w *waiting) tidy(d *directory) {
+	d.lists.trim(w.drop)
+	for w.trim(&d.calls); d.calls.len() > 0 && d.lists.join(d.calls.first()); w.trim(&d.calls) {
 		d.calls.pop()
 	}
 }
 
 // pop takes what front has returned. The directory that had its turn gets another after all others.
-func (o *outbox) pop() Call {
-	o.round++
-	switch o.from {
+func (w *waiting) pop() Call {
+	w.round++
+	switch w.from {
 	case fromAgain:
-		return o.again.pop()
+		return w.again.pop()
 	case fromDeletes:
-		return o.deletes.pop()
+		return w.deletes.pop()
 	case fromArrived:
-		return o.arrived.pop()
+		return w.arrived.pop()
 	}
-	from := &o.turns
-	if o.wrote = o.from == fromWriter; o.wrote {
-		from = &o.writers
+	from := &w.turns
+	if w.wrote = w.from == fromWriter; w.wrote {
+		from = &w.writers
 	}
 	d := from.pop()
-	d.left, d.round = d.left+1, o.round
-	defer o.finish(d)
-	if o.from == fromLists {
+	d.left, d.round = d.left+1, w.round
+	defer w.finish(d)
+	if w.from == fromLists {
 		return d.lists.pop()
 	}
 	return d.calls.pop()
 }
 
 // finish gives a directory another turn if calls wait there.
-func (o *outbox) finish(d *directory) {
+func (w *waiting) finish(d *directory) {
 	switch {
 	case !d.empty() && !d.idle() && d.calls.first().Batch != nil:
-		o.writers.push(d)
+		w.writers.push(d)
 	case !d.empty():
-		o.turns.push(d)
+		w.turns.push(d)
 	default:
-		if delete(o.dirs, d.dir); len(o.dirs) == 0 {
-			o.dirs = nil // a map does not shrink
+		if delete(w.dirs, d.dir); len(w.dirs) == 0 {
+			w.dirs = nil // a map does not shrink
 		}
 	}
 }
 
+// gather takes calls that leave together with one that has been taken out, which had its turn: deletes, and
+// then creates, one directory after the other. limit bounds the length of the multi.
+func (w *waiting) gather(first Call, limit int, e *expected) []Call {
+	parts, size := []Call{first}, batchFrame+partSize(&first)
+	fits := func(one *Call) bool {
+		return one.Batch != nil && len(parts) < batchOps && size+partSize(one) <= limit
+	}
+	add := func(one Call) {
+		parts = append(parts, one)
+		size += partSize(&one)
+	}
+	for w.trim(&w.deletes); w.deletes.len() > 0 && fits(w.deletes.first()); w.trim(&w.deletes) {
+		add(w.deletes.pop())
+	}
+	var passed, served []*directory
+	for n := min(w.writers.len(), mostLooked); n > 0 && len(parts) < batchOps; n-- {
+		d := w.writers.pop()
+		if w.tidy(d); d.round == w.round || !d.writes(e) || !fits(d.calls.first()) {
+			passed = append(passed, d)
+			continue
+		}
+		d.left, d.round = d.left+1, w.round
+		add(d.calls.pop())
+		served = append(served, d)
+	}
+	w.writers.unpop(passed) // they keep their turn
+	for _, d := range served {
+		w.finish(d)
+	}
+	return parts
+}
+
 // fills reports whether as many wait as leave together at most, so that it is of no use to wait for more.
-func (o *outbox) fills() bool {
-	n := o.deletes.len() + o.writers.len()
-	if o.writers.len() > 0 {
-		n += (*o.writers.first()).calls.len() // others of one directory cannot leave together
+func (w *waiting) fills() bool {
+	n := w.deletes.len() + w.writers.len()
+	if w.writers.len() > 0 {
+		n += (*w.writers.first()).calls.len() // others of one directory cannot leave together
 	}
 	return n > batchOps
 }
 
 // listAhead reports whether the call that front has returned is a list of children with other calls of the directory behind
 // it. Some of them can leave in its place although there is room, since answers come in bursts and leave room for many.
-func (o *outbox) listAhead() bool {
-	if o.from != fromTurn {
+func (w *waiting) listAhead() bool {
+	if w.from != fromTurn {
 		return false
 	}
-	d := *o.turns.first()
+	d := *w.turns.first()
 	return codec.Op(d.calls.first().Frame) == codec.OpGetChildren2 && d.calls.len() > 1
 }
 
 // yield is called when there is no room for the call that front has returned, or when it may not leave yet. It reports
 // whether another call may go ahead of it.
-func (o *outbox) yield(r read, short bool) bool {
+func (w *waiting) yield(r read, short bool) bool {
 	switch {
-	case o.from == fromArrived:
-		o.sort()
+	case w.from == fromArrived:
+		w.sort()
 		return true
-	case o.from == fromTurn:
-		d := *o.turns.first()
+	case w.from == fromTurn:
+		d := *w.turns.first()
 		if codec.Op(d.calls.first().Frame) != codec.OpGetChildren2 || short { // what is short waits where it is
 			return false
 		}
@@ -262,46 +294,46 @@ func (o *outbox) yield(r read, short bool) bool {
 }
 
 // trim drops calls at the front of a line whose callers have given up.
-func (o *outbox) trim(l *line[Call]) {
+func (w *waiting) trim(l *line[Call]) {
 	for l.len() > 0 && l.first().gone() {
-		o.drop(l.pop())
+		w.drop(l.pop())
 	}
 }
 
-func (o *outbox) drop(one Call) { o.ended = append(o.ended, one) }
+func (w *waiting) drop(one Call) { w.ended = append(w.ended, one) }
 
 // sweep drops all calls whose callers have given up.
-func (o *outbox) sweep() {
-	o.came, o.kept = 0, 0
-	for _, l := range []*line[Call]{&o.again, &o.arrived, &o.deletes} {
-		l.set(o.wanted(l.rest()))
+func (w *waiting) sweep() {
+	w.came, w.kept = 0, 0
+	for _, l := range []*line[Call]{&w.again, &w.arrived, &w.deletes} {
+		l.set(w.wanted(l.rest()))
 	}
-	dirs := slices.Concat(o.turns.rest(), o.writers.rest())
-	o.turns, o.writers = line[*directory]{}, line[*directory]{}
+	dirs := slices.Concat(w.turns.rest(), w.writers.rest())
+	w.turns, w.writers = line[*directory]{}, line[*directory]{}
 	for _, d := range dirs {
-		d.calls.set(o.wanted(d.calls.rest()))
-		d.lists.set(o.wanted)
-		o.finish(d)
+		d.calls.set(w.wanted(d.calls.rest()))
+		d.lists.set(w.wanted)
+		w.finish(d)
 	}
 }
 
 // wanted returns the calls whose callers have not given up, and drops the others.
-func (o *outbox) wanted(all []Call) (kept []Call) {
+func (w *waiting) wanted(all []Call) (kept []Call) {
 	for _, one := range all {
 		if one.gone() {
-			o.drop(one)
+			w.drop(one)
 		} else {
 			kept = append(kept, one)
 		}
 	}
-	o.kept += len(kept)
+	w.kept += len(kept)
 	return kept
 }
 
 // all returns all calls that wait.
-func (o *outbox) all() []Call {
-	all := slices.Concat(o.again.rest(), o.deletes.rest(), o.arrived.rest())
-	for _, d := range slices.Concat(o.turns.rest(), o.writers.rest()) {
+func (w *waiting) all() []Call {
+	all := slices.Concat(w.again.rest(), w.deletes.rest(), w.arrived.rest())
+	for _, d := range slices.Concat(w.turns.rest(), w.writers.rest()) {
 		for _, l := range d.lists.all {
 			all = append(all, l.callers...)
 		}

@@ -1,4 +1,4 @@
-package wire
+package outbox
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ func TestWatchesAndMultisTakeTurns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := full(t, 1)
 			post := func(caller, path string) {
-				b.post(Call{Frame: frame(path), Done: func(Reply) { b.got = append(b.got, caller) }})
+				b.Post(Call{Frame: frame(path), Done: func(Reply) { b.got = append(b.got, caller) }})
 			}
 			for i := range 1000 {
 				post("burst", fmt.Sprintf("/a/n-%d", i))
@@ -27,7 +27,7 @@ func TestWatchesAndMultisTakeTurns(t *testing.T) {
 			for ; !slices.Contains(b.got, "other") && answers < 2000; answers++ {
 				b.reply(10, Reply{})
 				b.window.calls = b.most
-				b.sent = append(b.sent, b.take(time.Now(), time.Now(), b.own.xidLocked)...)
+				b.sent = append(b.sent, b.Take(time.Now(), time.Now())...)
 			}
 			if answers > 5 {
 				t.Errorf("answered after %d others", answers)
@@ -80,7 +80,7 @@ func TestDeletesStarveNobody(t *testing.T) {
 		deleted++
 		c := b.call("", fmt.Sprintf("/x/%d", deleted), codec.OpDelete)
 		c.Done = func(Reply) { again() }
-		b.post(c)
+		b.Post(c)
 	}
 	for range 8 {
 		again()

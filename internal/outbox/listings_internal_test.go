@@ -1,4 +1,4 @@
-package wire
+package outbox
 
 import (
 	"encoding/binary"
@@ -12,33 +12,44 @@ import (
 	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
+func callFrame(op int32, path string) []byte {
+	e := codec.NewFrame()
+	e.Int32(0)
+	e.Int32(op)
+	e.String(path)
+	return e.Frame()
+}
+
+// newOutbox returns an outbox that shares nothing.
+func newOutbox() *Outbox {
+	return New(Config{Refusals: new(Refusals), Batches: new(atomic.Int64)})
+}
+
 // burst is a connection's calls, without a connection.
 type burst struct {
-	calls
+	*Outbox
 	t    *testing.T
 	most int      // calls in flight
 	sent [][]byte // without an answer
-	own  *Conn    // for numbers below zero
 	got  []string // the names of the callers who have an answer, in order
 
 	numbers map[string]*atomic.Int64 // of the multis, by the names of the callers
 }
 
 func newBurst(t *testing.T, window int) *burst {
-	b := &burst{t: t, most: window, own: &Conn{lastXid: firstXid}}
-	b.batches = new(atomic.Int64)
-	b.begin(10 * time.Second)
+	b := &burst{Outbox: newOutbox(), t: t, most: window}
+	b.Begin(10 * time.Second)
 	return b
 }
 
 // want adds a call.
-func (b *burst) want(name, path string, op int32) { b.post(b.call(name, path, op)) }
+func (b *burst) want(name, path string, op int32) { b.Post(b.call(name, path, op)) }
 
 // batch adds a call that may leave with others.
 func (b *burst) batch(name, path string, op int32) {
 	c := b.call(name, path, op)
 	c.Batch = b.number(name)
-	b.post(c)
+	b.Post(c)
 }
 
 func (b *burst) number(name string) *atomic.Int64 {
@@ -70,7 +81,7 @@ func (b *burst) leave() (all []string) {
 	now := time.Now()
 	for {
 		b.window.calls = b.most // answers would widen it
-		frames := b.take(now, now, b.own.xidLocked)
+		frames := b.Take(now, now)
 		if len(frames) == 0 {
 			return all
 		}
@@ -107,13 +118,15 @@ func (b *burst) answer(size int) { b.reply(size, Reply{}) }
 func (b *burst) reply(size int, r Reply) {
 	oldest := b.sent[0]
 	b.sent = b.sent[1:]
-	one := b.find(codec.Xid(oldest))
-	if err := one.check(&r.Answer); err != nil && r.Code == codec.CodeOK && one.Check != nil {
-		b.t.Errorf("the answer to %s: %v", words(oldest), err)
+	one, _ := b.Find(codec.Xid(oldest))
+	if one.Check != nil && r.Code == codec.CodeOK {
+		if err := one.Check(&r.Answer); err != nil {
+			b.t.Errorf("the answer to %s: %v", words(oldest), err)
+		}
 	}
-	b.answered(time.Now(), codec.Xid(oldest), size)
-	one.done(r)
-	b.endGivenUp()
+	b.Answered(time.Now(), codec.Xid(oldest), size)
+	one.Done(r)
+	b.EndGivenUp()
 }
 
 func (b *burst) check(what string, got []string, want ...string) {
@@ -224,7 +237,7 @@ func TestForsakenLists(t *testing.T) {
 		b.want(fmt.Sprint(i), "/a", codec.OpGetChildren2)
 	}
 	b.leave()
-	b.forsake(false, nil)
+	b.Forsake(false)
 	const closed = ": use of closed network connection"
 	b.check("answers", b.got, "0"+closed, "1: "+ErrNotSent.Error(), "2: "+ErrNotSent.Error())
 }

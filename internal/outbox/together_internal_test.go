@@ -1,4 +1,4 @@
-package wire
+package outbox
 
 import (
 	"errors"
@@ -58,7 +58,7 @@ func TestAloneWithRoom(t *testing.T) {
 	b.batch("later", "/x/n-", codec.OpCreate)
 	b.batch("later", "/y/n-", codec.OpCreate)
 	b.check("when the others were answered", b.leave(), "create /x/n-", "create /y/n-")
-	if n := b.batches.Load(); n != 0 {
+	if n := b.cfg.Batches.Load(); n != 0 {
 		t.Errorf("%d multis", n)
 	}
 }
@@ -159,7 +159,7 @@ func TestRefusedTogether(t *testing.T) {
 			b.check("alone", b.leave(), "create /b/0-")
 			b.check("then", b.answers(2), "delete /e/0", "create /a/1-")
 			b.check("ended", b.got, "first", "d", "a: -101", "b: /b/0-", "late")
-			if n := b.batches.Load(); n != 1 {
+			if n := b.cfg.Batches.Load(); n != 1 {
 				t.Errorf("%d multis", n)
 			}
 		})
@@ -229,7 +229,7 @@ func TestLostTogether(t *testing.T) {
 		return b
 	}
 	b := pair()
-	b.forsake(false, nil)
+	b.Forsake(false)
 	const closed = ": use of closed network connection"
 	b.check("ended", b.got, "first", "a"+closed, "b"+closed, "waiting: "+ErrNotSent.Error())
 	for _, code := range []int32{codec.CodeSessionExpired, codec.CodeSessionMoved, codec.CodeThrottled, codec.CodeConnectionLoss, codec.CodeOperationTimeout} {
@@ -247,7 +247,7 @@ func TestRefusedAfterClose(t *testing.T) {
 	b.batch("b", "/b/0-", codec.OpCreate)
 	b.answers(1)
 	b.got = nil
-	b.stop()
+	b.Stop()
 	b.check("then", b.tell(codec.CodeNoNode, codec.CodeRuntimeInconsistency))
 	b.check("ended", b.got, "a: "+ErrNotSent.Error(), "b: "+ErrNotSent.Error())
 }

@@ -1,26 +1,15 @@
-package wire
+package outbox
 
 import (
 	"errors"
 	"fmt"
 	"net"
 	"sync"
-
-	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
-// ErrTooLong means that an answer is longer than [MaxFrame], or that the server probably takes no request of
+// ErrTooLong means that an answer is longer than [codec.MaxFrame], or that the server probably takes no request of
 // such a length. In the second case the error matches net.ErrClosed too: nobody knows what became of the request.
 var ErrTooLong = errors.New("too long")
-
-// longAnswer is the error for an answer of so many bytes.
-type longAnswer int
-
-func (n longAnswer) Error() string {
-	return fmt.Sprintf("an answer of %d bytes, and this client reads at most %d", int(n), codec.MaxFrame)
-}
-
-func (n longAnswer) Is(target error) bool { return target == ErrTooLong || target == codec.ErrBadFrame }
 
 // longRequest is the error for a request of so many bytes.
 type longRequest int

@@ -1,4 +1,4 @@
-package wire
+package outbox
 
 // directory has the calls of one directory that wait.
 type directory struct {
@@ -6,7 +6,7 @@ type directory struct {
 	calls line[Call] // in order
 	lists listings   // that have stepped aside
 	left  int        // how many calls have left while others waited here
-	round int64      // of the outbox, in which the latest has left
+	round int64      // of those that wait, in which the latest has left
 }
 
 // idle reports whether no calls wait but lists.

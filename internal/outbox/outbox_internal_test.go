@@ -1,11 +1,14 @@
-package wire
+package outbox
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
 )
@@ -103,7 +106,7 @@ func TestGivenUp(t *testing.T) {
 		if batch {
 			c.Batch = b.number(name)
 		}
-		b.post(c)
+		b.Post(c)
 	}
 	give("create", "/a/0-", codec.OpCreate, gone, true)
 	give("delete", "/a/1", codec.OpDelete, gone, true)
@@ -117,13 +120,13 @@ func TestGivenUp(t *testing.T) {
 	close(gone)
 	b.check("then", b.answers(3), "create /c/0-", "create /a/2-", "list /a")
 	b.answers(1)
-	b.endGivenUp()
+	b.EndGivenUp()
 	slices.Sort(b.got)
 	const up = ": given up before it was sent"
 	b.check("ended", b.got, "alive: /a/2-", "b"+up, "c: /c/0-", "create"+up, "delete"+up, "first", "list"+up, "second")
 	close(later)
-	if b.check("at last", b.leave()); !b.out.empty() || len(b.out.dirs) > 0 || b.window.flying > 0 {
-		t.Errorf("%d directories wait, and %d calls are in flight", len(b.out.dirs), b.window.flying)
+	if b.check("at last", b.leave()); !b.waiting.empty() || len(b.waiting.dirs) > 0 || b.window.flying > 0 {
+		t.Errorf("%d directories wait, and %d calls are in flight", len(b.waiting.dirs), b.window.flying)
 	}
 }
 
@@ -146,28 +149,28 @@ func TestGivenUpDoNotPileUp(t *testing.T) {
 			close(up)
 			c.GivenUp = up
 		}
-		b.post(c)
+		b.Post(c)
 		if i%50 == 0 {
-			b.canLeave()
-			b.endGivenUp()
+			b.CanLeave()
+			b.EndGivenUp()
 		}
 		if i%1000 != 0 {
 			continue
 		}
-		if n := len(b.out.all()); n > 2*max(stays, mostKept)+mostKept {
+		if n := len(b.waiting.all()); n > 2*max(stays, mostKept)+mostKept {
 			t.Fatalf("%d calls wait, and %d are wanted", n, stays)
 		}
 	}
-	b.out.sweep()
-	b.endGivenUp()
-	if n := len(b.out.all()); n != stays || ended != 100_000-stays {
+	b.waiting.sweep()
+	b.EndGivenUp()
+	if n := len(b.waiting.all()); n != stays || ended != 100_000-stays {
 		t.Errorf("%d calls wait and %d have ended, want %d and %d", n, ended, stays, 100_000-stays)
 	}
 	left := 0
 	for b.answer(10); len(b.leave()) > 0; b.answer(10) {
 		left++
 	}
-	if b.forsake(false, nil); left == 0 || ended != 100_000 {
+	if b.Forsake(false); left == 0 || ended != 100_000 {
 		t.Errorf("%d have left, and %d of 100000 have ended", left, ended)
 	}
 }
@@ -177,9 +180,9 @@ func TestCloseSessionEndsWhatWaits(t *testing.T) {
 	b := full(t, 1)
 	b.want("waiting", "/a", codec.OpCreate)
 	b.got = nil
-	b.stop()
+	b.Stop()
 	b.check("ended", b.got, "waiting: "+ErrNotSent.Error())
-	if b.post(b.call("late", "/a", codec.OpCreate)) {
+	if b.Post(b.call("late", "/a", codec.OpCreate)) {
 		t.Error("a call is taken after that")
 	}
 	b.answer(10)
@@ -266,4 +269,57 @@ func TestLine(t *testing.T) {
 	if l.len() != len(want)+303 {
 		t.Errorf("%d things, want %d", l.len(), len(want)+303)
 	}
+}
+
+// The numbers begin again before they are used up, and are never those that mean something else.
+func TestNumbers(t *testing.T) {
+	for n, want := range map[int64]int32{
+		1: 1, 2: 2, math.MaxInt32 - 1: math.MaxInt32 - 1, math.MaxInt32: math.MaxInt32, math.MaxInt32 + 1: 1, 2 * math.MaxInt32: math.MaxInt32,
+	} {
+		if got := xidOfCall(n); got != want {
+			t.Errorf("call %d has number %d, want %d", n, got, want)
+		}
+	}
+	o := &Outbox{own: math.MinInt32 + 1}
+	for _, want := range []int32{math.MinInt32, firstOwn - 1, firstOwn - 2} {
+		if got := o.Number(); got != want {
+			t.Errorf("a heartbeat has number %d, want %d", got, want)
+		}
+	}
+}
+
+// After a burst, the calls of a connection take no more memory than before it.
+func TestCallsShrink(t *testing.T) {
+	c := newOutbox()
+	c.Begin(time.Hour)
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	burst := func(n int) {
+		frame := callFrame(codec.OpDelete, "/a")
+		for range n {
+			c.Post(Call{Frame: frame, Done: func(Reply) {}})
+		}
+		c.window.calls, c.window.bytes = n, n*len(frame)
+		for c.CanLeave() {
+			c.Take(time.Now(), time.Now())
+		}
+		for xid := range maps.Clone(c.sent) {
+			c.Answered(time.Now(), xid, 0)
+		}
+	}
+	burst(10)
+	before := heap()
+	burst(10_000)
+	for range 1000 {
+		burst(1)
+	}
+	if more := int64(heap()) - int64(before); more > 64<<10 {
+		t.Errorf("%d bytes are kept after a burst of 10000 calls", more)
+	}
+	runtime.KeepAlive(c)
 }

@@ -1,4 +1,4 @@
-package wire
+package outbox
 
 import "time"
 
@@ -14,11 +14,6 @@ import "time"
 //     window would not shorten it.
 //
 // Bytes are those of the request and of the answer, as far as it can be foreseen (expect.go).
-//
-// One of the calls in flight has a positive request number, so servers count it towards their limit of outstanding
-// requests (globalOutstandingLimit). A server over its limit stops reading a connection until that connection's counted
-// calls are answered. If all had positive numbers, it would read one after the other, and a heartbeat behind them would
-// wait for the sum of their times. This window cannot prevent that, because it learns of it too late.
 const (
 	// windowPerTimeout is which part of a timeout calls may take that do not wait for an outage.
 	windowPerTimeout = 20

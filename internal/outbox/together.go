@@ -1,4 +1,4 @@
-package wire
+package outbox
 
 import (
 	"fmt"
@@ -38,45 +38,11 @@ const batchFrame = codec.RequestHead + codec.PartHead
 // partSize is what a request takes in a multi.
 func partSize(one *Call) int { return codec.PartHead + len(one.Frame) - codec.RequestHead }
 
-// gather takes calls out of the outbox that leave together with one that has been taken out, which had its turn: deletes, and
-// then creates, one directory after the other. limit bounds the length of the multi.
-func (o *outbox) gather(first Call, limit int, e *expected) []Call {
-	parts, size := []Call{first}, batchFrame+partSize(&first)
-	fits := func(one *Call) bool {
-		return one.Batch != nil && len(parts) < batchOps && size+partSize(one) <= limit
-	}
-	add := func(one Call) {
-		parts = append(parts, one)
-		size += partSize(&one)
-	}
-	for o.trim(&o.deletes); o.deletes.len() > 0 && fits(o.deletes.first()); o.trim(&o.deletes) {
-		add(o.deletes.pop())
-	}
-	var passed, served []*directory
-	for n := min(o.writers.len(), mostLooked); n > 0 && len(parts) < batchOps; n-- {
-		d := o.writers.pop()
-		if o.tidy(d); d.round == o.round || !d.writes(e) || !fits(d.calls.first()) {
-			passed = append(passed, d)
-			continue
-		}
-		d.left, d.round = d.left+1, o.round
-		add(d.calls.pop())
-		served = append(served, d)
-	}
-	o.writers.unpop(passed) // they keep their turn
-	for _, d := range served {
-		o.finish(d)
-	}
-	return parts
-}
-
-// multi returns parts as one call. Each part gets its own result.
-func (c *calls) multi(parts []Call) Call {
-	number := c.batches.Add(1)
+// multiFrame returns the parts as one request.
+func multiFrame(parts []Call) []byte {
 	size := batchFrame
 	for i := range parts {
 		size += partSize(&parts[i])
-		parts[i].Batch.Store(number)
 	}
 	e := codec.Encoder{B: make([]byte, 4, size)}
 	e.Int32(0) // the number
@@ -86,11 +52,7 @@ func (c *calls) multi(parts []Call) Call {
 		e.B = append(e.B, one.Frame[codec.RequestHead:]...)
 	}
 	e.MultiHeader(codec.OpError, true, -1)
-	return Call{
-		Frame: e.Frame(),
-		Check: func(a *codec.Answer) error { return checkParts(parts, a.Results) },
-		Done:  func(r Reply) { c.endParts(parts, r) },
-	}
+	return e.Frame()
 }
 
 // checkParts returns what is wrong with the results of a multi. One that was carried out has a result of the kind of each
@@ -122,24 +84,6 @@ func anyRefused(results []codec.Result) bool {
 	return slices.ContainsFunc(results, func(r codec.Result) bool { return r.Code != codec.CodeOK })
 }
 
-// endParts ends the parts of a multi. If it was refused, it has changed nothing, and the answer is final for none of
-// its parts: they leave again, ahead of all that waits.
-func (c *calls) endParts(parts []Call, r Reply) {
-	switch {
-	case r.Err != nil || saysNothing(r.Code):
-		for _, one := range parts {
-			one.Done(r)
-		}
-	case r.Code != codec.CodeOK || anyRefused(r.Results):
-		c.again(parts)
-	default:
-		c.succeeded()
-		for i, one := range parts {
-			one.Done(Reply{Answer: codec.Answer{Path: r.Results[i].Path}})
-		}
-	}
-}
-
 // saysNothing reports whether a server answers a request with this code whatever the request is: because of the session,
 // or of its own state. It would answer each part like that.
 func saysNothing(code int32) bool {
@@ -148,30 +92,6 @@ func saysNothing(code int32) bool {
 		return true
 	}
 	return false
-}
-
-// again has the parts of a refused multi leave again, each alone.
-func (c *calls) again(parts []Call) {
-	c.mu.Lock()
-	over := c.over
-	c.caution.failed()
-	for _, one := range parts {
-		if one.Batch = nil; !over {
-			c.out.again.push(one)
-		}
-	}
-	c.mu.Unlock()
-	if over { // closeSession was sent meanwhile
-		for _, one := range parts {
-			one.Done(Reply{Err: ErrNotSent})
-		}
-	}
-}
-
-func (c *calls) succeeded() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.caution.succeeded()
 }
 
 // caution makes calls leave alone after a multi was refused: the next 16 at first, and twice as many

@@ -1,4 +1,7 @@
-package wire
+package outbox
+
+// keptRoom is for how many things room is kept when there are none. What a burst needed beyond that is freed.
+const keptRoom = 64
 
 // line has things in order. The zero value is empty.
 type line[T any] struct {
@@ -24,7 +27,7 @@ func (l *line[T]) pop() T {
 	clear(l.all[l.gone : l.gone+1])
 	if l.gone++; l.gone == len(l.all) {
 		l.all, l.gone = l.all[:0], 0
-		if cap(l.all) > flightRoom {
+		if cap(l.all) > keptRoom {
 			l.all = nil
 		}
 	}

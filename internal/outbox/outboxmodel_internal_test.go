@@ -1,4 +1,4 @@
-package wire
+package outbox
 
 import (
 	"fmt"
@@ -79,7 +79,7 @@ func (m *outboxModel) come() {
 		c.Batch = m.number(path)
 	}
 	m.all = append(m.all, one)
-	m.post(c)
+	m.Post(c)
 }
 
 func (m *outboxModel) giveUp(one *modelCall) {
@@ -172,12 +172,12 @@ func (m *outboxModel) end() {
 			m.reply()
 			m.look(m.leave())
 		}
-		m.endGivenUp()
-		if !m.out.empty() || len(m.out.dirs) > 0 || m.window.flying != 0 || m.window.load != 0 {
-			m.t.Errorf("%d calls wait, and %d are in flight", len(m.out.all()), m.window.flying)
+		m.EndGivenUp()
+		if !m.waiting.empty() || len(m.waiting.dirs) > 0 || m.window.flying != 0 || m.window.load != 0 {
+			m.t.Errorf("%d calls wait, and %d are in flight", len(m.waiting.all()), m.window.flying)
 		}
 	} else {
-		m.forsake(m.rng.IntN(2) == 0, new(Refusals))
+		m.Forsake(m.rng.IntN(2) == 0)
 	}
 	for i, one := range m.all {
 		if one.ended != 1 {
