@@ -174,9 +174,6 @@ func (b *beat) roundDue(now time.Time, f facts) bool {
 	return since >= b.idleEvery()
 }
 
-// began notes the sync of a round.
-func (b *beat) began(xid int32) { b.syncs = append(b.syncs, xid) }
-
 // answered takes the answer to a request. byLeader says whether the leader gave the answer. If
 // the answer is the leader's to the sync of a round, the write of that round is due after the
 // gap, and answered returns true.

@@ -52,4 +52,4 @@ func (l *Link) Due(now time.Time, owns bool, proven time.Time) (due []Duty, next
 }
 
 // Began notes the sync of a round.
-func (l *Link) Began(xid int32) { l.beat.began(xid) }
+func (l *Link) Began(xid int32) { l.beat.syncs = append(l.beat.syncs, xid) }

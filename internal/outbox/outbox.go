@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/line"
 )
 
 // Config is what an [Outbox] needs to know.
@@ -47,7 +48,6 @@ type sentCall struct {
 	Call
 	number int64 // in the order of all calls
 	at     time.Time
-	size   int  // of the request
 	load   int  // in the window
 	alone  bool // see window.sent
 	read   read
@@ -125,7 +125,7 @@ func (o *Outbox) Take(now, oldest time.Time) [][]byte {
 			o.sent = make(map[int32]sentCall)
 		}
 		o.expected.sent(one.Frame, read)
-		o.sent[xid] = sentCall{one, o.count, now, len(one.Frame), load, o.window.sent(now, load), read, write}
+		o.sent[xid] = sentCall{one, o.count, now, load, o.window.sent(now, load), read, write}
 		frames = append(frames, one.Frame)
 		size += len(one.Frame)
 	}
@@ -221,7 +221,7 @@ func (o *Outbox) again(parts []Call) {
 	o.caution.failed()
 	for _, one := range parts {
 		if one.Batch = nil; !over {
-			o.waiting.again.push(one)
+			o.waiting.again.Push(one)
 		}
 	}
 	o.mu.Unlock()
@@ -302,12 +302,12 @@ func (o *Outbox) Answered(now time.Time, xid int32, size int) {
 	if one.write {
 		o.writes--
 	}
-	if delete(o.sent, xid); len(o.sent) == 0 && o.most > keptRoom {
+	if delete(o.sent, xid); len(o.sent) == 0 && o.most > line.Kept {
 		o.sent, o.most = nil, 0 // a map does not shrink
 	}
 	o.window.answered(now, one.at, one.load, one.alone)
 	o.expected.answered(one.read, size)
-	o.cfg.Refusals.answered(one.size)
+	o.cfg.Refusals.answered(len(one.Frame))
 }
 
 // Stop ends the calls that wait, and all that come from now on.
@@ -331,11 +331,11 @@ func (o *Outbox) Forsake(hungUp bool) {
 	o.mu.Unlock()
 	refused := func(int) error { return nil }
 	if hungUp && len(sent) > 0 {
-		longest := slices.MaxFunc(sent, func(a, b sentCall) int { return cmp.Compare(a.size, b.size) })
-		refused = o.cfg.Refusals.lost(longest.size)
+		longest := slices.MaxFunc(sent, func(a, b sentCall) int { return cmp.Compare(len(a.Frame), len(b.Frame)) })
+		refused = o.cfg.Refusals.lost(len(longest.Frame))
 	}
 	for _, one := range sent {
-		one.Done(Reply{Err: cmp.Or(refused(one.size), net.ErrClosed)})
+		one.Done(Reply{Err: cmp.Or(refused(len(one.Frame)), net.ErrClosed)})
 	}
 	o.Stop()
 }

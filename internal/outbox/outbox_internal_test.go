@@ -238,39 +238,6 @@ func TestDirOf(t *testing.T) {
 	}
 }
 
-// A line keeps its order, also when things are put back at its front.
-func TestLine(t *testing.T) {
-	var l line[int]
-	var want []int
-	for i := range 1000 {
-		l.push(i)
-		want = append(want, i)
-		if i%3 == 0 {
-			var out []int
-			for range 1 + i%5 {
-				if l.len() > 0 {
-					out = append(out, l.pop())
-				}
-			}
-			if i%2 == 0 {
-				l.unpop(out)
-			} else {
-				want = want[len(out):]
-			}
-		}
-		if !slices.Equal(l.rest(), want) {
-			t.Fatalf("after %d: %v, want %v", i, l.rest(), want)
-		}
-	}
-	for range 3 {
-		l.push(-1)
-		l.unpop(make([]int, 100))
-	}
-	if l.len() != len(want)+303 {
-		t.Errorf("%d things, want %d", l.len(), len(want)+303)
-	}
-}
-
 // The numbers begin again before they are used up, and are never those that mean something else.
 func TestNumbers(t *testing.T) {
 	for n, want := range map[int64]int32{

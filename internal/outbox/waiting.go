@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/line"
 )
 
 // The outbox has the calls of a connection that wait to leave. While there is room in the window, they leave in the
@@ -23,14 +24,14 @@ import (
 
 // waiting has the calls that wait. It decides, and sends nothing.
 type waiting struct {
-	again   line[Call] // parts of a refused multi
-	arrived line[Call] // in order, while there is room for all
-	deletes line[Call] // these and what follows only while some wait for room
+	again   line.Line[Call] // parts of a refused multi
+	arrived line.Line[Call] // in order, while there is room for all
+	deletes line.Line[Call] // these and what follows only while some wait for room
 	dirs    map[string]*directory
-	turns   line[*directory] // whose next call leaves alone; the first has its turn
-	writers line[*directory] // all others: their next calls may leave together
-	wrote   bool             // the latest turn was that of a writer
-	sorted  bool             // some wait for room
+	turns   line.Line[*directory] // whose next call leaves alone; the first has its turn
+	writers line.Line[*directory] // all others: their next calls may leave together
+	wrote   bool                  // the latest turn was that of a writer
+	sorted  bool                  // some wait for room
 
 	from  from   // where front has found a call
 	round int64  // how many times pop was called
@@ -68,19 +69,19 @@ func (w *waiting) push(one Call) {
 func (w *waiting) put(one Call) {
 	switch {
 	case !w.sorted:
-		w.arrived.push(one)
+		w.arrived.Push(one)
 	case codec.Op(one.Frame) == codec.OpDelete && one.Batch != nil: // others may never end, and a read of the node may follow
-		w.deletes.push(one)
+		w.deletes.Push(one)
 	default:
 		d, first := w.directoryOf(one.Frame)
-		if d.calls.push(one); first {
+		if d.calls.Push(one); first {
 			w.finish(d)
 		}
 	}
 }
 
 func (w *waiting) empty() bool {
-	return w.again.len()+w.arrived.len()+w.deletes.len()+w.turns.len()+w.writers.len() == 0
+	return w.again.Len()+w.arrived.Len()+w.deletes.Len()+w.turns.Len()+w.writers.Len() == 0
 }
 
 // directoryOf returns where a call waits, and whether no other waits there.
@@ -114,8 +115,8 @@ func dirOf(frame []byte) []byte {
 // sort puts the calls that have come so far in the order in which they leave when there is little room.
 func (w *waiting) sort() {
 	w.sorted = true
-	for w.arrived.len() > 0 {
-		w.put(w.arrived.pop())
+	for w.arrived.Len() > 0 {
+		w.put(w.arrived.Pop())
 	}
 }
 
@@ -123,12 +124,12 @@ func (w *waiting) sort() {
 // leave that could leave together with others.
 func (w *waiting) front(e *expected, write bool) *Call {
 	for _, one := range []struct {
-		*line[Call]
+		*line.Line[Call]
 		from
 	}{{&w.again, fromAgain}, {&w.deletes, fromDeletes}, {&w.arrived, fromArrived}} {
-		if w.trim(one.line); one.len() > 0 && (write || one.from != fromDeletes || one.first().Batch == nil) {
+		if w.trim(one.Line); one.Len() > 0 && (write || one.from != fromDeletes || one.First().Batch == nil) {
 			w.from = one.from
-			return one.first()
+			return one.First()
 		}
 	}
 	for _, again := range []bool{false, true} { // directories can change their line
@@ -145,34 +146,34 @@ func (w *waiting) front(e *expected, write bool) *Call {
 
 // turn returns the call of the directory whose turn it is.
 func (w *waiting) turn(e *expected) *Call {
-	for range w.turns.len() {
-		d := *w.turns.first()
+	for range w.turns.Len() {
+		d := *w.turns.First()
 		w.tidy(d)
 		switch {
 		case d.lists.due(e, d.idle(), d.left):
 			w.from = fromLists
 			return &d.lists.all[d.lists.next].callers[0]
-		case d.calls.len() > 0 && !d.writes(e):
+		case d.calls.Len() > 0 && !d.writes(e):
 			w.from = fromTurn
-			return d.calls.first()
+			return d.calls.First()
 		}
-		w.finish(w.turns.pop()) // a writer, or empty, or what waits may not leave yet
+		w.finish(w.turns.Pop()) // a writer, or empty, or what waits may not leave yet
 	}
 	return nil
 }
 
 // writer returns the call of the first writer, unless no one may write now.
 func (w *waiting) writer(e *expected, write bool) *Call {
-	for write && w.writers.len() > 0 {
-		d := *w.writers.first()
+	for write && w.writers.Len() > 0 {
+		d := *w.writers.First()
 		if w.tidy(d); d.writes(e) {
 			w.from = fromWriter
-			return d.calls.first()
+			return d.calls.First()
 		}
-		if w.writers.pop(); d.empty() {
+		if w.writers.Pop(); d.empty() {
 			w.finish(d)
 		} else {
-			w.turns.push(d)
+			w.turns.Push(d)
 		}
 	}
 	return nil
@@ -181,8 +182,8 @@ func (w *waiting) writer(e *expected, write bool) *Call {
 // tidy drops what has been given up at the front of a directory. Callers that want a list which waits aside join it.
 func (w *waiting) tidy(d *directory) {
 	d.lists.trim(w.drop)
-	for w.trim(&d.calls); d.calls.len() > 0 && d.lists.join(d.calls.first()); w.trim(&d.calls) {
-		d.calls.pop()
+	for w.trim(&d.calls); d.calls.Len() > 0 && d.lists.join(d.calls.First()); w.trim(&d.calls) {
+		d.calls.Pop()
 	}
 }
 
@@ -191,32 +192,32 @@ func (w *waiting) pop() Call {
 	w.round++
 	switch w.from {
 	case fromAgain:
-		return w.again.pop()
+		return w.again.Pop()
 	case fromDeletes:
-		return w.deletes.pop()
+		return w.deletes.Pop()
 	case fromArrived:
-		return w.arrived.pop()
+		return w.arrived.Pop()
 	}
 	from := &w.turns
 	if w.wrote = w.from == fromWriter; w.wrote {
 		from = &w.writers
 	}
-	d := from.pop()
+	d := from.Pop()
 	d.left, d.round = d.left+1, w.round
 	defer w.finish(d)
 	if w.from == fromLists {
 		return d.lists.pop()
 	}
-	return d.calls.pop()
+	return d.calls.Pop()
 }
 
 // finish gives a directory another turn if calls wait there.
 func (w *waiting) finish(d *directory) {
 	switch {
-	case !d.empty() && !d.idle() && d.calls.first().Batch != nil:
-		w.writers.push(d)
+	case !d.empty() && !d.idle() && d.calls.First().Batch != nil:
+		w.writers.Push(d)
 	case !d.empty():
-		w.turns.push(d)
+		w.turns.Push(d)
 	default:
 		if delete(w.dirs, d.dir); len(w.dirs) == 0 {
 			w.dirs = nil // a map does not shrink
@@ -235,21 +236,21 @@ func (w *waiting) gather(first Call, limit int, e *expected) []Call {
 		parts = append(parts, one)
 		size += partSize(&one)
 	}
-	for w.trim(&w.deletes); w.deletes.len() > 0 && fits(w.deletes.first()); w.trim(&w.deletes) {
-		add(w.deletes.pop())
+	for w.trim(&w.deletes); w.deletes.Len() > 0 && fits(w.deletes.First()); w.trim(&w.deletes) {
+		add(w.deletes.Pop())
 	}
 	var passed, served []*directory
-	for n := min(w.writers.len(), mostLooked); n > 0 && len(parts) < batchOps; n-- {
-		d := w.writers.pop()
-		if w.tidy(d); d.round == w.round || !d.writes(e) || !fits(d.calls.first()) {
+	for n := min(w.writers.Len(), mostLooked); n > 0 && len(parts) < batchOps; n-- {
+		d := w.writers.Pop()
+		if w.tidy(d); d.round == w.round || !d.writes(e) || !fits(d.calls.First()) {
 			passed = append(passed, d)
 			continue
 		}
 		d.left, d.round = d.left+1, w.round
-		add(d.calls.pop())
+		add(d.calls.Pop())
 		served = append(served, d)
 	}
-	w.writers.unpop(passed) // they keep their turn
+	w.writers.Unpop(passed) // they keep their turn
 	for _, d := range served {
 		w.finish(d)
 	}
@@ -258,9 +259,9 @@ func (w *waiting) gather(first Call, limit int, e *expected) []Call {
 
 // fills reports whether as many wait as leave together at most, so that it is of no use to wait for more.
 func (w *waiting) fills() bool {
-	n := w.deletes.len() + w.writers.len()
-	if w.writers.len() > 0 {
-		n += (*w.writers.first()).calls.len() // others of one directory cannot leave together
+	n := w.deletes.Len() + w.writers.Len()
+	if w.writers.Len() > 0 {
+		n += (*w.writers.First()).calls.Len() // others of one directory cannot leave together
 	}
 	return n > batchOps
 }
@@ -271,8 +272,8 @@ func (w *waiting) listAhead() bool {
 	if w.from != fromTurn {
 		return false
 	}
-	d := *w.turns.first()
-	return codec.Op(d.calls.first().Frame) == codec.OpGetChildren2 && d.calls.len() > 1
+	d := *w.turns.First()
+	return codec.Op(d.calls.First().Frame) == codec.OpGetChildren2 && d.calls.Len() > 1
 }
 
 // yield is called when there is no room for the call that front has returned, or when it may not leave yet. It reports
@@ -283,20 +284,20 @@ func (w *waiting) yield(r read, short bool) bool {
 		w.sort()
 		return true
 	case w.from == fromTurn:
-		d := *w.turns.first()
-		if codec.Op(d.calls.first().Frame) != codec.OpGetChildren2 || short { // what is short waits where it is
+		d := *w.turns.First()
+		if codec.Op(d.calls.First().Frame) != codec.OpGetChildren2 || short { // what is short waits where it is
 			return false
 		}
-		d.lists.aside(d.calls.pop(), r, d.left)
+		d.lists.aside(d.calls.Pop(), r, d.left)
 		return true
 	}
 	return false
 }
 
 // trim drops calls at the front of a line whose callers have given up.
-func (w *waiting) trim(l *line[Call]) {
-	for l.len() > 0 && l.first().gone() {
-		w.drop(l.pop())
+func (w *waiting) trim(l *line.Line[Call]) {
+	for l.Len() > 0 && l.First().gone() {
+		w.drop(l.Pop())
 	}
 }
 
@@ -305,13 +306,13 @@ func (w *waiting) drop(one Call) { w.ended = append(w.ended, one) }
 // sweep drops all calls whose callers have given up.
 func (w *waiting) sweep() {
 	w.came, w.kept = 0, 0
-	for _, l := range []*line[Call]{&w.again, &w.arrived, &w.deletes} {
-		l.set(w.wanted(l.rest()))
+	for _, l := range []*line.Line[Call]{&w.again, &w.arrived, &w.deletes} {
+		l.Set(w.wanted(l.Rest()))
 	}
-	dirs := slices.Concat(w.turns.rest(), w.writers.rest())
-	w.turns, w.writers = line[*directory]{}, line[*directory]{}
+	dirs := slices.Concat(w.turns.Rest(), w.writers.Rest())
+	w.turns, w.writers = line.Line[*directory]{}, line.Line[*directory]{}
 	for _, d := range dirs {
-		d.calls.set(w.wanted(d.calls.rest()))
+		d.calls.Set(w.wanted(d.calls.Rest()))
 		d.lists.set(w.wanted)
 		w.finish(d)
 	}
@@ -332,12 +333,12 @@ func (w *waiting) wanted(all []Call) (kept []Call) {
 
 // all returns all calls that wait.
 func (w *waiting) all() []Call {
-	all := slices.Concat(w.again.rest(), w.deletes.rest(), w.arrived.rest())
-	for _, d := range slices.Concat(w.turns.rest(), w.writers.rest()) {
+	all := slices.Concat(w.again.Rest(), w.deletes.Rest(), w.arrived.Rest())
+	for _, d := range slices.Concat(w.turns.Rest(), w.writers.Rest()) {
 		for _, l := range d.lists.all {
 			all = append(all, l.callers...)
 		}
-		all = append(all, d.calls.rest()...)
+		all = append(all, d.calls.Rest()...)
 	}
 	return all
 }

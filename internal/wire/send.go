@@ -104,7 +104,7 @@ func (w *Conn) noteLocked(out [][]byte) {
 	w.link.SetHalf(w.cfg.Half(w.timeout))
 	for _, frame := range out {
 		if xid := codec.Xid(frame); xid != codec.XidAuth { // identities keeps track of these, and the answers to them prove nothing
-			w.flight.add(w.link.Sends(xid, codec.Op(frame), clock.Now())) // each has a time of its own: see flight.answered
+			w.flight.Push(w.link.Sends(xid, codec.Op(frame), clock.Now())) // each has a time of its own: see flight.answered
 		}
 	}
 }
