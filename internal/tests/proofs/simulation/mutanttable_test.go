@@ -228,8 +228,8 @@ var mutants = []mutant{
 			{"internal/clock/trail.go", "if shows(op, codec.CodeOK) == evidenceQuorum {", "if shows(op, codec.CodeOK) >= evidenceLeader {"},
 			{"internal/clock/lease.go", "\tif a.Quorum {\n", "\tif true {\n"},
 			// And asks for nothing else, since behind a write no sync is answered either.
-			{"internal/wire/send.go", "codec.AgreeFrame(w.xidLocked())", "codec.SyncFrame(w.xidLocked())"},
-			{"internal/wire/serve.go", "codec.AgreeFrame(w.xidLocked())", "codec.SyncFrame(w.xidLocked())"},
+			{"internal/wire/send.go", "codec.AgreeFrame(w.out.Number())", "codec.SyncFrame(w.out.Number())"},
+			{"internal/wire/serve.go", "codec.AgreeFrame(w.out.Number())", "codec.SyncFrame(w.out.Number())"},
 		}},
 	{"handshake-proves", leaseKind, "takes the handshake for a proof, as if what was proven on another connection were true of this one's leader",
 		[]edit{{"internal/core/wireevents.go", "\t\ts.clock.Heard(sent)\n", "\t\ts.clock.Prove(sent)\n"}}},
