@@ -51,7 +51,7 @@ starvation: ## The longest waits beside others that take the lock again and agai
 	cd internal/tests/proofs/cost && go test -count=1 -run TestStarvation -write
 
 HOT ?= Decide|Parse|Conn|Clock
-COMPARE := ./internal/place ./session ./internal/core ./internal/callout ./internal/wire ./zklock
+COMPARE := ./internal/place ./session ./internal/core ./internal/callout ./internal/wire ./internal/outbox ./internal/clock ./zklock
 BENCHSTAT := go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 
 .PHONY: bench-compare
@@ -83,7 +83,7 @@ clock: ## Look for two holders on real servers with default ticks, for CLOCK, 60
 .PHONY: models
 models: ## The lease clock as a theorem that z3 proves, with counterexamples, and its code explored; WRITE=1 puts these into docs
 	ZKTEST_REQUIRE_REAL=1 go test -count=1 -v ./internal/tests/proofs/clockmodel $(WRITTEN)
-	TURNSTILE_LONG=1 go test -count=1 -v -run TestExplore ./internal/wire
+	TURNSTILE_LONG=1 go test -count=1 -v -run TestExplore ./internal/clock
 
 RATES ?= 0.8,0.98,1.02,1.05,1.1,1.2
 
@@ -141,8 +141,8 @@ FUZZ ?= 60s
 .PHONY: fuzz
 fuzz: ## Look for answers of a server that do harm, for FUZZ each, 60s unless given
 	go test ./internal/tests/proofs/hostileservers -run xxx -fuzz FuzzHostile -fuzztime $(FUZZ)
-	go test ./internal/wire -run xxx -fuzz 'FuzzAnswer$$' -fuzztime $(FUZZ)
-	go test ./internal/wire -run xxx -fuzz 'FuzzGreeting$$' -fuzztime $(FUZZ)
+	go test ./internal/codec -run xxx -fuzz 'FuzzAnswer$$' -fuzztime $(FUZZ)
+	go test ./internal/codec -run xxx -fuzz 'FuzzGreeting$$' -fuzztime $(FUZZ)
 	go test ./internal/wire -run xxx -fuzz 'FuzzFrames$$' -fuzztime $(FUZZ)
 
 .PHONY: conformance

@@ -13,10 +13,10 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -136,7 +136,7 @@ func turncoat(t *testing.T, hangUp <-chan struct{}) string {
 			conns.Go(func() {
 				defer c.Close()
 				_ = c.SetDeadline(time.Now().Add(testserver.Patience))
-				if _, err := wire.ReadFrame(c, 100); err != nil {
+				if _, err := codec.ReadFrame(c, 100); err != nil {
 					return
 				}
 				_, _ = c.Write(greet(0x77))

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -21,7 +21,7 @@ func TestAuthNeverAnswered(t *testing.T) {
 	must(t, err)
 	var conns sync.WaitGroup
 	hang := func(c net.Conn) {
-		if _, err := wire.ReadFrame(c, 100); err != nil {
+		if _, err := codec.ReadFrame(c, 100); err != nil {
 			return
 		}
 		_, _ = c.Write(words(36, 0, 2000, 0, 0x77, 16, 1, 2, 3, 4))

@@ -13,7 +13,7 @@ import (
 
 // A session does not get larger with time, whether it idles, reads or owns a node. What could grow is
 // what it notes of each answer, and a day with tens of thousands of them shows that. TestTrailIsBounded of
-// internal/wire has a month.
+// internal/clock has a month.
 func TestSessionDoesNotGrow(t *testing.T) {
 	const timeout, hour = 10 * time.Second, time.Hour
 	for name, habit := range map[string]struct {

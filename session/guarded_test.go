@@ -12,7 +12,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -191,23 +191,23 @@ func TestMultiResultsOfOtherKinds(t *testing.T) {
 func checksForAll(c net.Conn) {
 	defer c.Close()
 	for i := int64(0); ; i++ {
-		f, err := wire.ReadFrame(c, wire.MaxFrame)
+		f, err := codec.ReadFrame(c, codec.MaxFrame)
 		if err != nil {
 			return
 		}
 		answer := greet(0x77)
 		if i > 0 {
-			d := wire.Decode(f)
+			d := codec.Decode(f)
 			xid, op := d.Int32(), d.Int32()
-			e := wire.NewFrame()
+			e := codec.NewFrame()
 			e.Int32(xid)
 			e.Int64(i)
-			e.Int32(wire.CodeOK)
+			e.Int32(codec.CodeOK)
 			switch op {
-			case wire.OpMulti:
-				e.MultiHeader(wire.OpCheck, false, 0)
-				e.MultiHeader(wire.OpError, true, -1)
-			case wire.OpSync:
+			case codec.OpMulti:
+				e.MultiHeader(codec.OpCheck, false, 0)
+				e.MultiHeader(codec.OpError, true, -1)
+			case codec.OpSync:
 				e.String("/")
 			}
 			answer = e.Frame()

@@ -12,9 +12,9 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -34,7 +34,7 @@ func useless(t *testing.T, identity bool) string {
 			conns.Go(func() {
 				defer c.Close()
 				_ = c.SetDeadline(time.Now().Add(testserver.Patience))
-				if _, err := wire.ReadFrame(c, 100); err != nil {
+				if _, err := codec.ReadFrame(c, 100); err != nil {
 					return
 				}
 				_, _ = c.Write(greet(0x77))

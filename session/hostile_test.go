@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
-	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -32,7 +32,7 @@ func hostile(t *testing.T, answer []byte, hangUp bool) string {
 			}
 			conns.Go(func() {
 				defer c.Close()
-				if _, err := wire.ReadFrame(c, 100); err != nil {
+				if _, err := codec.ReadFrame(c, 100); err != nil {
 					return
 				}
 				_, _ = c.Write(answer)

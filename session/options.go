@@ -14,9 +14,9 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // Option changes what [Connect] and [Open] do. A bad value makes them fail before any I/O, with an
@@ -153,7 +153,7 @@ func WithAuth(scheme string, credential []byte) Option {
 		if scheme == "" {
 			return misuse.Invalidf("empty auth scheme")
 		}
-		c.Auths = append(c.Auths, wire.Identity{Scheme: scheme, Credential: append([]byte(nil), credential...)})
+		c.Auths = append(c.Auths, codec.Identity{Scheme: scheme, Credential: append([]byte(nil), credential...)})
 		return nil
 	})
 }

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -33,7 +33,7 @@ func scripted(t *testing.T, hangUp <-chan struct{}, greetings ...[]byte) string 
 			conns.Go(func() {
 				defer c.Close()
 				_ = c.SetDeadline(time.Now().Add(testserver.Patience))
-				if _, err := wire.ReadFrame(c, 100); err != nil {
+				if _, err := codec.ReadFrame(c, 100); err != nil {
 					return
 				}
 				_, _ = c.Write(greetings[min(n, len(greetings)-1)])

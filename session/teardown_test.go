@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
-	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -78,7 +78,7 @@ func fickle(t *testing.T, hangUp <-chan struct{}) (addr string, closed <-chan st
 			conns.Go(func() {
 				defer c.Close()
 				_ = c.SetDeadline(time.Now().Add(testserver.Patience))
-				if _, err := wire.ReadFrame(c, wire.MaxFrame); err != nil {
+				if _, err := codec.ReadFrame(c, codec.MaxFrame); err != nil {
 					return
 				}
 				_, _ = c.Write(greet(0x77))

@@ -15,7 +15,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -164,7 +164,7 @@ func TestAnswerTooLong(t *testing.T) {
 						return
 					}
 					conns.Add(1)
-					all.Go(func() { defer c.Close(); answerLong(c, wire.MaxFrame+more) })
+					all.Go(func() { defer c.Close(); answerLong(c, codec.MaxFrame+more) })
 				}
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -177,7 +177,7 @@ func TestAnswerTooLong(t *testing.T) {
 			long, other := make(chan error, 1), make(chan error, 1)
 			go func() {
 				data, _, err := s.Get(ctx, "/long")
-				if err == nil && len(data) < wire.MaxFrame-1000 {
+				if err == nil && len(data) < codec.MaxFrame-1000 {
 					err = fmt.Errorf("%d bytes of data", len(data))
 				}
 				long <- err
@@ -199,7 +199,7 @@ func TestAnswerTooLong(t *testing.T) {
 
 // answerLong is a server. The frame of its answer to a get has so many bytes. All others get an answer without a body.
 func answerLong(c net.Conn, size int) {
-	if _, err := wire.ReadFrame(c, 1000); err != nil {
+	if _, err := codec.ReadFrame(c, 1000); err != nil {
 		return
 	}
 	if _, err := c.Write(words(36, 0, 20_000, 0, 0x77, 16, 1, 2, 3, 4)); err != nil {
@@ -207,26 +207,26 @@ func answerLong(c net.Conn, size int) {
 	}
 	const header, stat, noNode = 16, 68, -101
 	for {
-		f, err := wire.ReadFrame(c, 1000)
+		f, err := codec.ReadFrame(c, 1000)
 		if err != nil {
 			return
 		}
-		d := wire.Decode(f)
+		d := codec.Decode(f)
 		xid, op := d.Int32(), d.Int32()
-		if op != wire.OpGetData {
+		if op != codec.OpGetData {
 			code := int32(noNode)
-			if op == wire.OpSync || op == wire.OpPing || op == wire.OpClose {
-				code = wire.CodeOK
+			if op == codec.OpSync || op == codec.OpPing || op == codec.OpClose {
+				code = codec.CodeOK
 			}
 			answer := words(header, xid, 0, 9, code)
-			if op == wire.OpSync {
+			if op == codec.OpSync {
 				answer = words(header+5, xid, 0, 9, code, 1)
 				answer = append(answer, '/')
 			}
 			_, err = c.Write(answer)
 		} else {
 			n := size - header - 4 - stat
-			_, err = c.Write(words(int32(size), xid, 0, 9, wire.CodeOK, int32(n)))
+			_, err = c.Write(words(int32(size), xid, 0, 9, codec.CodeOK, int32(n)))
 			if err == nil {
 				_, err = io.CopyN(c, zeros{}, int64(n+stat))
 			}

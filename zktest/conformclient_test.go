@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -150,7 +150,7 @@ func (c *rawClient) roundTrip(op Op, body []byte) (events []string, reply string
 		}
 		d := znode.Decode(frame)
 		got, zxid, err32 := d.Int32(), d.Int64(), znode.Code(d.Int32())
-		if got == wire.XidEvent {
+		if got == codec.XidEvent {
 			events = append(events, fmt.Sprintf("event type %d state %d path %q (%s %d)", d.Int32(), d.Int32(), d.String(), c.w.zxid(zxid), err32))
 			continue
 		}
@@ -243,7 +243,7 @@ func (w *world) multi(d *znode.Decoder) string {
 			fmt.Fprintf(&b, "end %d %d", op, err)
 			break
 		}
-		if op == wire.OpError {
+		if op == codec.OpError {
 			fmt.Fprintf(&b, "[error %d %v] ", err, znode.Code(d.Int32()))
 			continue
 		}

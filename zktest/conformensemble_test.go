@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
-	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -55,7 +55,7 @@ func nudge(t *testing.T, addr string) {
 		for err == nil {
 			<-time.After(50 * time.Millisecond)
 			e := znode.NewFrame()
-			e.Int32(wire.XidPing)
+			e.Int32(codec.XidPing)
 			e.Int32(int32(OpPing))
 			_, err = conn.Write(e.Frame())
 		}
@@ -131,7 +131,7 @@ func withoutUnanswered(ours *Server, steps []step) []step {
 		case OpReconfig:
 			return true
 		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpSetData, OpSetACL:
-			d := &znode.Decoder{Decoder: wire.Decoder{Rest: s.body0()}}
+			d := &znode.Decoder{Decoder: codec.Decoder{Rest: s.body0()}}
 			d.Operation(int32(s.op))
 			return d.Bad && ours.state.Imitated().ParsesFirst
 		}

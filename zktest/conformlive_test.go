@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
-	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/zktest/internal/fourletter"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
@@ -58,7 +58,7 @@ func (c *rawClient) event() string {
 		c.w.t.Fatalf("%s waits for an event: %v", c.label, err)
 	}
 	d := znode.Decode(frame)
-	if xid := d.Int32(); xid != wire.XidEvent {
+	if xid := d.Int32(); xid != codec.XidEvent {
 		c.w.t.Fatalf("%s waits for an event: reply %d", c.label, xid)
 	}
 	d.Bytes(12)

@@ -7,7 +7,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -66,8 +66,8 @@ func FuzzDecoder(f *testing.F) {
 		f.Add(body(0))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		fresh := func() *znode.Decoder { return &znode.Decoder{Decoder: wire.Decoder{Rest: data}} }
-		for op := range int32(wire.OpCreateTTL + 1) {
+		fresh := func() *znode.Decoder { return &znode.Decoder{Decoder: codec.Decoder{Rest: data}} }
+		for op := range int32(codec.OpCreateTTL + 1) {
 			if o := fresh().Operation(op); len(o.Path)+len(o.Data) > 4*len(data) {
 				t.Errorf("%v: %d bytes of path and data out of %d", op, len(o.Path)+len(o.Data), len(data))
 			}

@@ -1,6 +1,8 @@
 package zktest
 
-import "github.com/turnstile-go/turnstile/internal/wire"
+import (
+	"github.com/turnstile-go/turnstile/internal/codec"
+)
 
 // An Op is a kind of request, by its number in ZooKeeper's protocol.
 type Op int32
@@ -47,43 +49,43 @@ const (
 // out of bounds if a number differs from package wire's.
 func _() {
 	var same [1]struct{}
-	_ = same[OpConnect-wire.OpConnect]
-	_ = same[OpClose-wire.OpClose]
-	_ = same[OpNotification-wire.OpNotification]
-	_ = same[OpCreate-wire.OpCreate]
-	_ = same[OpDelete-wire.OpDelete]
-	_ = same[OpExists-wire.OpExists]
-	_ = same[OpGetData-wire.OpGetData]
-	_ = same[OpSetData-wire.OpSetData]
-	_ = same[OpGetACL-wire.OpGetACL]
-	_ = same[OpSetACL-wire.OpSetACL]
-	_ = same[OpGetChildren-wire.OpGetChildren]
-	_ = same[OpSync-wire.OpSync]
-	_ = same[OpPing-wire.OpPing]
-	_ = same[OpGetChildren2-wire.OpGetChildren2]
-	_ = same[OpCheck-wire.OpCheck]
-	_ = same[OpMulti-wire.OpMulti]
-	_ = same[OpCreate2-wire.OpCreate2]
-	_ = same[OpReconfig-wire.OpReconfig]
-	_ = same[OpCheckWatches-wire.OpCheckWatches]
-	_ = same[OpRemoveWatches-wire.OpRemoveWatches]
-	_ = same[OpCreateContainer-wire.OpCreateContainer]
-	_ = same[OpDeleteContainer-wire.OpDeleteContainer]
-	_ = same[OpCreateTTL-wire.OpCreateTTL]
-	_ = same[OpMultiRead-wire.OpMultiRead]
-	_ = same[OpAuth-wire.OpAuth]
-	_ = same[OpSetWatches-wire.OpSetWatches]
-	_ = same[OpSASL-wire.OpSASL]
-	_ = same[OpGetEphemerals-wire.OpGetEphemerals]
-	_ = same[OpGetAllChildrenNumber-wire.OpGetAllChildrenNumber]
-	_ = same[OpSetWatches2-wire.OpSetWatches2]
-	_ = same[OpAddWatch-wire.OpAddWatch]
-	_ = same[OpWhoAmI-wire.OpWhoAmI]
+	_ = same[OpConnect-codec.OpConnect]
+	_ = same[OpClose-codec.OpClose]
+	_ = same[OpNotification-codec.OpNotification]
+	_ = same[OpCreate-codec.OpCreate]
+	_ = same[OpDelete-codec.OpDelete]
+	_ = same[OpExists-codec.OpExists]
+	_ = same[OpGetData-codec.OpGetData]
+	_ = same[OpSetData-codec.OpSetData]
+	_ = same[OpGetACL-codec.OpGetACL]
+	_ = same[OpSetACL-codec.OpSetACL]
+	_ = same[OpGetChildren-codec.OpGetChildren]
+	_ = same[OpSync-codec.OpSync]
+	_ = same[OpPing-codec.OpPing]
+	_ = same[OpGetChildren2-codec.OpGetChildren2]
+	_ = same[OpCheck-codec.OpCheck]
+	_ = same[OpMulti-codec.OpMulti]
+	_ = same[OpCreate2-codec.OpCreate2]
+	_ = same[OpReconfig-codec.OpReconfig]
+	_ = same[OpCheckWatches-codec.OpCheckWatches]
+	_ = same[OpRemoveWatches-codec.OpRemoveWatches]
+	_ = same[OpCreateContainer-codec.OpCreateContainer]
+	_ = same[OpDeleteContainer-codec.OpDeleteContainer]
+	_ = same[OpCreateTTL-codec.OpCreateTTL]
+	_ = same[OpMultiRead-codec.OpMultiRead]
+	_ = same[OpAuth-codec.OpAuth]
+	_ = same[OpSetWatches-codec.OpSetWatches]
+	_ = same[OpSASL-codec.OpSASL]
+	_ = same[OpGetEphemerals-codec.OpGetEphemerals]
+	_ = same[OpGetAllChildrenNumber-codec.OpGetAllChildrenNumber]
+	_ = same[OpSetWatches2-codec.OpSetWatches2]
+	_ = same[OpAddWatch-codec.OpAddWatch]
+	_ = same[OpWhoAmI-codec.OpWhoAmI]
 }
 
 // String returns ZooKeeper's name for the request.
 func (o Op) String() string {
-	return wire.OpName(int32(o))
+	return codec.OpName(int32(o))
 }
 
 // hasPath reports whether the request's body begins with a path.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // maxRequests is the number of requests that a proxy remembers.
@@ -91,7 +91,7 @@ func NewProxy(target string) (*Proxy, error) {
 // newProxy makes a proxy that does not listen and has no server yet.
 func newProxy() *Proxy {
 	return &Proxy{
-		limit:   wire.MaxFrame,
+		limit:   codec.MaxFrame,
 		done:    make(chan struct{}),
 		links:   make(map[*link]struct{}),
 		changed: make(chan struct{}),

@@ -3,12 +3,12 @@ package zktest
 import (
 	"io"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // readFrame reads a frame and returns it with its length in front.
-func readFrame(r io.Reader) ([]byte, error) { return wire.ReadFrame(r, wire.MaxFrame) }
+func readFrame(r io.Reader) ([]byte, error) { return codec.ReadFrame(r, codec.MaxFrame) }
 
 // parseConnect parses a client's first frame.
 func parseConnect(frame []byte) Request {
@@ -53,7 +53,7 @@ func parseRequest(frame []byte) Request {
 func parseReply(frame []byte) Request {
 	d := znode.Decode(frame)
 	r := Request{Xid: d.Int32()}
-	if r.Xid == wire.XidEvent {
+	if r.Xid == codec.XidEvent {
 		d.Int64() // zxid
 		d.Int32() // error
 		d.Int32() // type of event
@@ -65,8 +65,8 @@ func parseReply(frame []byte) Request {
 
 // connectFrame returns a client's first frame, which attaches to a session.
 func connectFrame(session int64, password []byte, timeoutMillis int32) []byte {
-	return wire.Hello{Session: session, Password: password, TimeoutMillis: timeoutMillis}.Frame()
+	return codec.Hello{Session: session, Password: password, TimeoutMillis: timeoutMillis}.Frame()
 }
 
 // closeFrame returns the request that closes the connection's session.
-func closeFrame(xid int32) []byte { return wire.CloseFrame(xid) }
+func closeFrame(xid int32) []byte { return codec.CloseFrame(xid) }

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // A link is a client's connection together with a connection to the server. Each direction has a
@@ -101,7 +101,7 @@ func (l *link) dial() upstream {
 func (l *link) readClient() {
 	parse := parseConnect
 	for {
-		frame, err := wire.ReadFrame(l.in, l.p.limit)
+		frame, err := codec.ReadFrame(l.in, l.p.limit)
 		if err != nil {
 			l.toServer.push(item{at: time.Now()}, l.done)
 			return
@@ -225,7 +225,7 @@ func (l *link) answered(frame []byte, first bool) (Request, bool) {
 	if !first {
 		reply = parseReply(frame)
 	}
-	if !first && reply.Xid == wire.XidEvent {
+	if !first && reply.Xid == codec.XidEvent {
 		l.p.mu.Lock()
 		defer l.p.mu.Unlock()
 		reply.Op, reply.Conn, reply.Session, reply.At = OpNotification, l.ordinal, l.session, time.Now()

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
@@ -113,7 +113,7 @@ func (s *stage) dials(name string, server int, session *caller, timeout time.Dur
 	}
 	s.t.Cleanup(func() { _ = conn.Close() })
 	c := &caller{s: s, name: name, conn: conn}
-	hello := wire.Hello{TimeoutMillis: int32(timeout.Milliseconds())}
+	hello := codec.Hello{TimeoutMillis: int32(timeout.Milliseconds())}
 	if session != nil {
 		session.mu.Lock()
 		hello.Session, hello.Password, hello.LastZxid = session.session, session.password, session.seen

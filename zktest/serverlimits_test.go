@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // outstanding returns how many requests are in process, as the servers say in their answer to srvr.
@@ -148,7 +148,7 @@ func TestSessionEndTooLongAlone(t *testing.T) {
 				if err := s.Failure(0); err != nil {
 					t.Error(err)
 				}
-				c.write(wire.CloseFrame(c.xid + 1))
+				c.write(codec.CloseFrame(c.xid + 1))
 				other.does(plain("/still"))
 				failed := s.Failure(0)
 				s.StopServer(0)
@@ -189,7 +189,7 @@ func TestSessionEndTooLongForEnsemble(t *testing.T) {
 		c := s.call("client", 0, nil, shortSession)
 		c.crowd(2*4096 + 1)
 		s.leads(2)
-		c.write(wire.CloseFrame(c.xid + 1))
+		c.write(codec.CloseFrame(c.xid + 1))
 		s.pass(2 * tickOnStage)
 		s.leads(1) // it has not seen the end of the session, and waits for the session to expire
 		if s.Failure(2) == nil || s.Failure(1) != nil || s.Failure(0) != nil {
@@ -224,7 +224,7 @@ func TestSessionEndTooLongForOneFollowerFirst(t *testing.T) {
 		c := s.call("client", 0, nil, 40*time.Second)
 		c.crowd(2*4096 + 1)
 		s.DelayLink(2, 1, time.Second)
-		c.write(wire.CloseFrame(c.xid + 1))
+		c.write(codec.CloseFrame(c.xid + 1))
 		s.pass(900 * time.Millisecond)
 		s.dials("early", 0, nil, 40*time.Second).connected(false)
 		s.pass(2 * tickOnStage)

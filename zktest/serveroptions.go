@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/quorum"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
@@ -115,8 +115,8 @@ func Version(line string) Option {
 func MaxPacket(n int) Option {
 	return option(func(c *config) error {
 		c.maxPacket = n
-		if n < 64 || n > wire.MaxFrame {
-			return fmt.Errorf("zktest: MaxPacket(%d): want 64 to %d", n, wire.MaxFrame)
+		if n < 64 || n > codec.MaxFrame {
+			return fmt.Errorf("zktest: MaxPacket(%d): want 64 to %d", n, codec.MaxFrame)
 		}
 		return nil
 	})
@@ -133,8 +133,8 @@ func MaxPacket(n int) Option {
 func ExtraPacket(n int) Option {
 	return option(func(c *config) error {
 		c.extra = n
-		if n < leastExtra || n > wire.MaxFrame {
-			return fmt.Errorf("zktest: ExtraPacket(%d): want %d to %d", n, leastExtra, wire.MaxFrame)
+		if n < leastExtra || n > codec.MaxFrame {
+			return fmt.Errorf("zktest: ExtraPacket(%d): want %d to %d", n, leastExtra, codec.MaxFrame)
 		}
 		return nil
 	})

@@ -1,4 +1,4 @@
-// Command outbox measures the constants of the outbox (internal/wire), as they are compiled in: what a session with
+// Command outbox measures the constants of the outbox (internal/outbox), as they are compiled in: what a session with
 // 1,000 busy locks does, what that does to another lock of the session, to its lease, and to another client of the
 // server. It prints one row for each network. To compare constants, change them and run it again:
 //

@@ -9,8 +9,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // NodeACL returns the list of new nodes. Nobody may change it.
@@ -40,7 +40,7 @@ func (s *Session) NearestACL(ctx context.Context, asked string) (at string, acl 
 
 func (s *Session) getACL(ctx context.Context, full string) starter[[]zk.ACL] {
 	return func(done func([]zk.ACL, error)) {
-		list := func(a *wire.Answer) ([]zk.ACL, error) { return a.ACL, nil }
-		call(s, sending{ctx: ctx}, request(wire.OpGetACL, full), nil, list, done)
+		list := func(a *codec.Answer) ([]zk.ACL, error) { return a.ACL, nil }
+		call(s, sending{ctx: ctx}, request(codec.OpGetACL, full), nil, list, done)
 	}
 }

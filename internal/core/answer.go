@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // errorOf returns the error for a code in the answer of a server.
@@ -19,20 +19,20 @@ func errorOf(code int32) error {
 
 // codes are those that callers can match.
 var codes = map[int32]error{
-	wire.CodeAPIError:               zk.ErrAPIError,
-	wire.CodeUnimplemented:          ErrUnimplemented,
-	wire.CodeNoNode:                 zk.ErrNoNode,
-	wire.CodeNoAuth:                 zk.ErrNoAuth,
-	wire.CodeBadVersion:             zk.ErrBadVersion,
-	wire.CodeNoChildrenForEphemeral: zk.ErrNoChildrenForEphemerals,
-	wire.CodeNodeExists:             zk.ErrNodeExists,
-	wire.CodeNotEmpty:               zk.ErrNotEmpty,
-	wire.CodeSessionExpired:         zk.ErrSessionExpired,
-	wire.CodeInvalidACL:             zk.ErrInvalidACL,
-	wire.CodeAuthFailed:             zk.ErrAuthFailed,
-	wire.CodeSessionMoved:           zk.ErrSessionMoved,
-	wire.CodeReconfigDisabled:       zk.ErrReconfigDisabled,
-	wire.CodeBadArguments:           zk.ErrBadArguments,
+	codec.CodeAPIError:               zk.ErrAPIError,
+	codec.CodeUnimplemented:          ErrUnimplemented,
+	codec.CodeNoNode:                 zk.ErrNoNode,
+	codec.CodeNoAuth:                 zk.ErrNoAuth,
+	codec.CodeBadVersion:             zk.ErrBadVersion,
+	codec.CodeNoChildrenForEphemeral: zk.ErrNoChildrenForEphemerals,
+	codec.CodeNodeExists:             zk.ErrNodeExists,
+	codec.CodeNotEmpty:               zk.ErrNotEmpty,
+	codec.CodeSessionExpired:         zk.ErrSessionExpired,
+	codec.CodeInvalidACL:             zk.ErrInvalidACL,
+	codec.CodeAuthFailed:             zk.ErrAuthFailed,
+	codec.CodeSessionMoved:           zk.ErrSessionMoved,
+	codec.CodeReconfigDisabled:       zk.ErrReconfigDisabled,
+	codec.CodeBadArguments:           zk.ErrBadArguments,
 }
 
 // codeError is any other code. It stays a number: see ErrorCode.
@@ -48,25 +48,25 @@ func (e codeError) Error() string {
 // codeNames are the other codes of KeeperException.Code in ZooKeeper 3.5 to 3.9, by the names that
 // ZooKeeper gives them, and what they mean.
 var codeNames = map[codeError]string{
-	wire.CodeSystemError:          "SystemError: the server has failed",
-	wire.CodeRuntimeInconsistency: "RuntimeInconsistency: another operation of the transaction was refused",
-	wire.CodeDataInconsistency:    "DataInconsistency: the server found its data to be inconsistent",
-	wire.CodeConnectionLoss:       "ConnectionLoss: the server has lost a connection of its own",
-	wire.CodeMarshallingError:     "MarshallingError: the server could not decode the request",
-	wire.CodeOperationTimeout:     "OperationTimeout: the servers took too long",
-	wire.CodeUnknownSession:       "UnknownSession: the server does not know the session",
-	wire.CodeNewConfigNoQuorum:    "NewConfigNoQuorum: no quorum of the new configuration is in touch with the leader",
-	wire.CodeReconfigInProgress:   "ReconfigInProgress: another reconfiguration is under way",
-	wire.CodeInvalidCallback:      "InvalidCallback: the callback is invalid",
-	wire.CodeNotReadOnly:          "NotReadOnly: the server is read-only, because it has no quorum",
-	wire.CodeEphemeralOnLocalSession: "EphemeralOnLocalSession: a local session cannot own ephemeral nodes; " +
+	codec.CodeSystemError:          "SystemError: the server has failed",
+	codec.CodeRuntimeInconsistency: "RuntimeInconsistency: another operation of the transaction was refused",
+	codec.CodeDataInconsistency:    "DataInconsistency: the server found its data to be inconsistent",
+	codec.CodeConnectionLoss:       "ConnectionLoss: the server has lost a connection of its own",
+	codec.CodeMarshallingError:     "MarshallingError: the server could not decode the request",
+	codec.CodeOperationTimeout:     "OperationTimeout: the servers took too long",
+	codec.CodeUnknownSession:       "UnknownSession: the server does not know the session",
+	codec.CodeNewConfigNoQuorum:    "NewConfigNoQuorum: no quorum of the new configuration is in touch with the leader",
+	codec.CodeReconfigInProgress:   "ReconfigInProgress: another reconfiguration is under way",
+	codec.CodeInvalidCallback:      "InvalidCallback: the callback is invalid",
+	codec.CodeNotReadOnly:          "NotReadOnly: the server is read-only, because it has no quorum",
+	codec.CodeEphemeralOnLocalSession: "EphemeralOnLocalSession: a local session cannot own ephemeral nodes; " +
 		"set localSessionsUpgradingEnabled on every server, or do without localSessionsEnabled",
-	wire.CodeNoWatcher:      "NoWatcher: there is no such watch",
-	wire.CodeRequestTimeout: "RequestTimeout: the servers took too long",
-	wire.CodeSessionClosedRequireSASLAuth: "SessionClosedRequireSaslAuth: the server wants clients to identify themselves " +
+	codec.CodeNoWatcher:      "NoWatcher: there is no such watch",
+	codec.CodeRequestTimeout: "RequestTimeout: the servers took too long",
+	codec.CodeSessionClosedRequireSASLAuth: "SessionClosedRequireSaslAuth: the server wants clients to identify themselves " +
 		"by SASL",
-	wire.CodeQuotaExceeded: "QuotaExceeded: the quota of a directory on the path is used up",
-	wire.CodeThrottled:     "ThrottledOp: the server has too much to do",
+	codec.CodeQuotaExceeded: "QuotaExceeded: the quota of a directory on the path is used up",
+	codec.CodeThrottled:     "ThrottledOp: the server has too much to do",
 }
 
 // ErrorCode returns the number, for telemetry.
@@ -87,9 +87,9 @@ func classify(err error) errorKind {
 	var code codeError
 	if errors.As(err, &code) {
 		switch code {
-		case wire.CodeThrottled:
+		case codec.CodeThrottled:
 			return refused
-		case wire.CodeConnectionLoss, wire.CodeOperationTimeout:
+		case codec.CodeConnectionLoss, codec.CodeOperationTimeout:
 			return replyLost
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/hooks"
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/clock"
 )
 
 func newFakeConfig(t *testing.T, opts ...Option) *Config {
@@ -26,7 +26,7 @@ func bareSession(t *testing.T, cfg *Config) *Session {
 	s := &Session{
 		cfg:    cfg,
 		dialer: newDialer(cfg),
-		clock:  wire.NewClock(wire.Now()),
+		clock:  clock.New(clock.Now()),
 		report: func(*Session, hooks.State, error) {},
 		marked: make(chan struct{}),
 		live:   make(chan struct{}),

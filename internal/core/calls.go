@@ -9,7 +9,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 )
 
 // The requests, as package wire sends them. All paths have the chroot.
@@ -55,24 +56,24 @@ type sending struct {
 
 // call sends a request over the present connection. check, if it is not nil, says what is wrong with an answer that
 // cannot be true. take gets the answer. done gets errNotSent if ctx ends before the request has left.
-func call[T any](s *Session, how sending, request *wire.Encoder, check func(*wire.Answer) error, take func(*wire.Answer) (T, error),
+func call[T any](s *Session, how sending, request *codec.Encoder, check func(*codec.Answer) error, take func(*codec.Answer) (T, error),
 	done func(T, error),
 ) {
 	var none T
-	c := wire.Call{Frame: request.Frame(), Check: check, GivenUp: how.ctx.Done(), Batch: how.batch}
-	c.Done = func(r wire.Reply) {
+	c := outbox.Call{Frame: request.Frame(), Check: check, GivenUp: how.ctx.Done(), Batch: how.batch}
+	c.Done = func(r outbox.Reply) {
 		switch {
-		case errors.Is(r.Err, wire.ErrGivenUp) && s.life.Err() != nil:
+		case errors.Is(r.Err, outbox.ErrGivenUp) && s.life.Err() != nil:
 			done(none, zk.ErrConnectionClosed) // the session has ended: that is no answer
-		case errors.Is(r.Err, wire.ErrGivenUp):
+		case errors.Is(r.Err, outbox.ErrGivenUp):
 			done(none, errNotSent)
-		case errors.Is(r.Err, wire.ErrTooLong) && errors.Is(r.Err, net.ErrClosed): // the request
+		case errors.Is(r.Err, outbox.ErrTooLong) && errors.Is(r.Err, net.ErrClosed): // the request
 			done(none, fmt.Errorf("%w: %w: %w", zk.ErrConnectionClosed, ErrTooLong, r.Err))
-		case errors.Is(r.Err, wire.ErrTooLong): // the answer
+		case errors.Is(r.Err, outbox.ErrTooLong): // the answer
 			done(none, fmt.Errorf("%w: %w", ErrTooLong, r.Err))
 		case r.Err != nil:
 			done(none, zk.ErrConnectionClosed)
-		case r.Code != wire.CodeOK:
+		case r.Code != codec.CodeOK:
 			done(none, errorOf(r.Code))
 		default:
 			done(take(&r.Answer))
@@ -88,8 +89,8 @@ func call[T any](s *Session, how sending, request *wire.Encoder, check func(*wir
 	}
 }
 
-func request(op int32, path string) *wire.Encoder {
-	e := wire.NewFrame()
+func request(op int32, path string) *codec.Encoder {
+	e := codec.NewFrame()
 	e.Int32(0) // the number, which Call fills in
 	e.Int32(op)
 	e.String(path)
@@ -97,7 +98,7 @@ func request(op int32, path string) *wire.Encoder {
 }
 
 // reading is a request that reads, and sets a watch or not.
-func reading(op int32, path string, watch bool) *wire.Encoder {
+func reading(op int32, path string, watch bool) *codec.Encoder {
 	e := request(op, path)
 	e.Bool(watch)
 	return e
@@ -111,7 +112,7 @@ type content struct {
 
 func (s *Session) get(ctx context.Context, path string, watch bool) starter[content] {
 	return func(done func(content, error)) {
-		call(s, sending{ctx: ctx}, reading(wire.OpGetData, path, watch), nil, func(a *wire.Answer) (content, error) {
+		call(s, sending{ctx: ctx}, reading(codec.OpGetData, path, watch), nil, func(a *codec.Answer) (content, error) {
 			return content{a.Data, a.Stat}, nil
 		}, done)
 	}
@@ -125,7 +126,7 @@ type children struct {
 
 func (s *Session) listing(ctx context.Context, path string, watch bool) starter[children] {
 	return func(done func(children, error)) {
-		call(s, sending{ctx: ctx}, reading(wire.OpGetChildren2, path, watch), checkNames, func(a *wire.Answer) (children, error) {
+		call(s, sending{ctx: ctx}, reading(codec.OpGetChildren2, path, watch), checkNames, func(a *codec.Answer) (children, error) {
 			return children{a.Names, a.Stat}, nil
 		}, done)
 	}
@@ -134,20 +135,20 @@ func (s *Session) listing(ctx context.Context, path string, watch bool) starter[
 // exists returns nil if there is no such node.
 func (s *Session) exists(ctx context.Context, path string, watch bool) starter[*zk.Stat] {
 	return func(done func(*zk.Stat, error)) {
-		call(s, sending{ctx: ctx}, reading(wire.OpExists, path, watch), nil, onlyStat,
+		call(s, sending{ctx: ctx}, reading(codec.OpExists, path, watch), nil, onlyStat,
 			func(stat *zk.Stat, err error) { done(stat, ignoreNoNode(err)) })
 	}
 }
 
 func (s *Session) sync(ctx context.Context, path string) starter[struct{}] {
 	return func(done func(struct{}, error)) {
-		call(s, sending{ctx: ctx}, request(wire.OpSync, path), nil, nothing, done)
+		call(s, sending{ctx: ctx}, request(codec.OpSync, path), nil, nothing, done)
 	}
 }
 
 func (s *Session) set(ctx context.Context, path string, data []byte, version int32) starter[*zk.Stat] {
 	return func(done func(*zk.Stat, error)) {
-		e := request(wire.OpSetData, path)
+		e := request(codec.OpSetData, path)
 		e.Buffer(data)
 		e.Int32(version)
 		call(s, sending{ctx: ctx, lasts: true}, e, nil, onlyStat, done)
@@ -157,14 +158,14 @@ func (s *Session) set(ctx context.Context, path string, data []byte, version int
 // erase is a delete, and keeps no count. batch is that of sending.
 func (s *Session) erase(ctx context.Context, path string, version int32, batch *atomic.Int64) starter[struct{}] {
 	return func(done func(struct{}, error)) {
-		e := request(wire.OpDelete, path)
+		e := request(codec.OpDelete, path)
 		e.Int32(version)
 		call(s, sending{ctx, true, batch}, e, nil, nothing, done)
 	}
 }
 
-func nothing(*wire.Answer) (struct{}, error)    { return struct{}{}, nil }
-func onlyStat(a *wire.Answer) (*zk.Stat, error) { return a.Stat, nil }
+func nothing(*codec.Answer) (struct{}, error)    { return struct{}{}, nil }
+func onlyStat(a *codec.Answer) (*zk.Stat, error) { return a.Stat, nil }
 
 // create makes a node and returns its path. batch is that of sending.
 func (s *Session) create(ctx context.Context, path string, data []byte, m CreateMode, batch *atomic.Int64) starter[string] {
@@ -174,24 +175,24 @@ func (s *Session) create(ctx context.Context, path string, data []byte, m Create
 		if m.hasTTL() {
 			e.Int64(m.ttl.Milliseconds())
 		}
-		check := func(a *wire.Answer) error { return checkMade(path, m, a.Path) }
+		check := func(a *codec.Answer) error { return checkMade(path, m, a.Path) }
 		// The end of the connection can tell whether the servers have containers: see containers.go.
 		how := sending{ctx, m.flag != zk.FlagContainer, batch}
-		call(s, how, e, check, func(a *wire.Answer) (string, error) { return a.Path, nil }, done)
+		call(s, how, e, check, func(a *codec.Answer) (string, error) { return a.Path, nil }, done)
 	}
 }
 
 func opOf(m CreateMode) int32 {
 	switch {
 	case m.hasTTL():
-		return wire.OpCreateTTL
+		return codec.OpCreateTTL
 	case m.flag == zk.FlagContainer:
-		return wire.OpCreateContainer
+		return codec.OpCreateContainer
 	}
-	return wire.OpCreate
+	return codec.OpCreate
 }
 
-func encodeNode(e *wire.Encoder, data []byte, acl []zk.ACL, flags int32) {
+func encodeNode(e *codec.Encoder, data []byte, acl []zk.ACL, flags int32) {
 	e.Buffer(data)
 	e.Int32(int32(len(acl)))
 	for _, one := range acl {
@@ -206,15 +207,15 @@ func encodeNode(e *wire.Encoder, data []byte, acl []zk.ACL, flags int32) {
 // beside the error.
 func (s *Session) multi(ctx context.Context, ops []any) starter[[]zk.MultiResponse] {
 	return func(done func([]zk.MultiResponse, error)) {
-		e := wire.NewFrame()
+		e := codec.NewFrame()
 		e.Int32(0) // the number
-		e.Int32(wire.OpMulti)
+		e.Int32(codec.OpMulti)
 		for _, op := range ops {
 			encodeOp(e, op)
 		}
-		e.MultiHeader(wire.OpError, true, -1)
-		check := func(a *wire.Answer) error { return checkResults(ops, a.Results) }
-		call(s, sending{ctx: ctx, lasts: true}, e, check, func(a *wire.Answer) ([]zk.MultiResponse, error) { return responses(a.Results) }, done)
+		e.MultiHeader(codec.OpError, true, -1)
+		check := func(a *codec.Answer) error { return checkResults(ops, a.Results) }
+		call(s, sending{ctx: ctx, lasts: true}, e, check, func(a *codec.Answer) ([]zk.MultiResponse, error) { return responses(a.Results) }, done)
 	}
 }
 
@@ -222,58 +223,58 @@ func (s *Session) multi(ctx context.Context, ops []any) starter[[]zk.MultiRespon
 func kindOf(op any) int32 {
 	switch op.(type) {
 	case *zk.CreateRequest:
-		return wire.OpCreate
+		return codec.OpCreate
 	case *zk.SetDataRequest:
-		return wire.OpSetData
+		return codec.OpSetData
 	case *zk.DeleteRequest:
-		return wire.OpDelete
+		return codec.OpDelete
 	}
-	return wire.OpCheck
+	return codec.OpCheck
 }
 
 // encodeOp appends an operation. copyOp has refused all that it does not know.
-func encodeOp(e *wire.Encoder, op any) {
+func encodeOp(e *codec.Encoder, op any) {
 	head := func(op int32, path string) {
 		e.MultiHeader(op, false, -1)
 		e.String(path)
 	}
 	switch op := op.(type) {
 	case *zk.CreateRequest:
-		head(wire.OpCreate, op.Path)
+		head(codec.OpCreate, op.Path)
 		encodeNode(e, op.Data, op.Acl, op.Flags)
 	case *zk.SetDataRequest:
-		head(wire.OpSetData, op.Path)
+		head(codec.OpSetData, op.Path)
 		e.Buffer(op.Data)
 		e.Int32(op.Version)
 	case *zk.DeleteRequest:
-		head(wire.OpDelete, op.Path)
+		head(codec.OpDelete, op.Path)
 		e.Int32(op.Version)
 	case *zk.CheckVersionRequest:
-		head(wire.OpCheck, op.Path)
+		head(codec.OpCheck, op.Path)
 		e.Int32(op.Version)
 	}
 }
 
 // codeOfMulti returns the code with which a multi was refused: that of the first operation that has one.
-func codeOfMulti(results []wire.Result) int32 {
+func codeOfMulti(results []codec.Result) int32 {
 	for _, r := range results {
-		if r.Code != wire.CodeOK {
+		if r.Code != codec.CodeOK {
 			return r.Code
 		}
 	}
-	return wire.CodeOK
+	return codec.CodeOK
 }
 
 // responses returns the results of a multi, and why it was refused.
-func responses(results []wire.Result) (all []zk.MultiResponse, refused error) {
+func responses(results []codec.Result) (all []zk.MultiResponse, refused error) {
 	for _, r := range results {
 		one := zk.MultiResponse{String: r.Path, Stat: r.Stat}
-		if r.Code != wire.CodeOK {
+		if r.Code != codec.CodeOK {
 			one.Error = errorOf(r.Code)
 		}
 		all = append(all, one)
 	}
-	if code := codeOfMulti(results); code != wire.CodeOK {
+	if code := codeOfMulti(results); code != codec.CodeOK {
 		refused = errorOf(code)
 	}
 	return all, refused

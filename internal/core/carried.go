@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/turnstile-go/turnstile/internal/outbox"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -12,13 +13,13 @@ import (
 type carried struct {
 	mu   sync.Mutex
 	conn *wire.Conn // the present one
-	all  []wire.Call
+	all  []outbox.Call
 	over bool // the session has ended
 }
 
 // keep takes a call that a connection has not sent. If there is another connection by now, keep returns that instead. It
 // reports false if the session has ended.
-func (r *carried) keep(w *wire.Conn, c wire.Call) (next *wire.Conn, ok bool) {
+func (r *carried) keep(w *wire.Conn, c outbox.Call) (next *wire.Conn, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -32,7 +33,7 @@ func (r *carried) keep(w *wire.Conn, c wire.Call) (next *wire.Conn, ok bool) {
 }
 
 // take returns the calls for a new connection.
-func (r *carried) take(w *wire.Conn) []wire.Call {
+func (r *carried) take(w *wire.Conn) []outbox.Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := r.all
@@ -47,15 +48,15 @@ func (r *carried) end() {
 	r.over, r.all = true, nil
 	r.mu.Unlock()
 	for _, c := range all {
-		c.Done(wire.Reply{Err: wire.ErrNotSent})
+		c.Done(outbox.Reply{Err: outbox.ErrNotSent})
 	}
 }
 
 // callLasting sends a call over a connection, or over the next one if the connection ends before the call has left.
-func (s *Session) callLasting(w *wire.Conn, c wire.Call) {
+func (s *Session) callLasting(w *wire.Conn, c outbox.Call) {
 	one := c
-	one.Done = func(r wire.Reply) {
-		if errors.Is(r.Err, wire.ErrNotSent) {
+	one.Done = func(r outbox.Reply) {
+		if errors.Is(r.Err, outbox.ErrNotSent) {
 			if c.Batch != nil && c.Batch.Load() > 0 {
 				c.Batch = nil // it was part of a multi that was refused
 			}

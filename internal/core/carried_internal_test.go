@@ -6,7 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -15,12 +17,12 @@ import (
 func TestCarried(t *testing.T) {
 	s := bareSession(t, newFakeConfig(t))
 	var ended []string
-	call := func(name string) wire.Call {
-		e := request(wire.OpSetData, "/"+name)
+	call := func(name string) outbox.Call {
+		e := request(codec.OpSetData, "/"+name)
 		e.Buffer(nil)
 		e.Int32(-1)
-		return wire.Call{Frame: e.Frame(), Done: func(r wire.Reply) {
-			if !errors.Is(r.Err, wire.ErrNotSent) {
+		return outbox.Call{Frame: e.Frame(), Done: func(r outbox.Reply) {
+			if !errors.Is(r.Err, outbox.ErrNotSent) {
 				t.Errorf("%s: %v", name, r.Err)
 			}
 			ended = append(ended, name)

@@ -5,12 +5,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/clock"
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // greet gives a session the answer of a server to a handshake that is sent now.
 func greet(s *Session, timeout time.Duration) error {
-	return (*wireEvents)(s).Greeted(wire.Greeting{TimeoutMillis: int32(timeout.Milliseconds()), Session: 7}, wire.Now())
+	return (*wireEvents)(s).Greeted(codec.Greeting{TimeoutMillis: int32(timeout.Milliseconds()), Session: 7}, clock.Now())
 }
 
 // After a long pause of the process the first answer is right, although no timer has run. The answer marks the end, which
@@ -33,7 +34,7 @@ func TestErrComputedWhenAsked(t *testing.T) {
 		if s.Remaining() != 0 || s.Err() == nil {
 			t.Errorf("at the end: %v, %v remain", s.Err(), s.Remaining())
 		}
-		s.clock.Prove(wire.Now()) // a lost session never comes back
+		s.clock.Prove(clock.Now()) // a lost session never comes back
 		if s.Err() == nil || s.Remaining() != 0 {
 			t.Error("the session came back to life")
 		}
@@ -69,7 +70,7 @@ func TestLossDoesNotWaitForTheConnection(t *testing.T) {
 func TestLateAnswers(t *testing.T) {
 	for name, late := range map[string]func(*Session){
 		"a write": func(s *Session) {
-			(*wireEvents)(s).Answered(wire.Answered{Sent: wire.Now(), Quorum: true, Touched: wire.Now()})
+			(*wireEvents)(s).Answered(clock.Answered{Sent: clock.Now(), Quorum: true, Touched: clock.Now()}, 0, 0)
 		},
 		"a reconnect": func(s *Session) { _ = greet(s, 10*time.Second) },
 	} {
@@ -112,7 +113,7 @@ func TestWhatCounts(t *testing.T) {
 					s.room.found("/node", amountOf("/node"), nil)
 				}
 				time.Sleep(time.Second)
-				(*wireEvents)(s).Answered(wire.Answered{Sent: wire.Now(), Quorum: c.quorum, Touched: wire.Now()})
+				(*wireEvents)(s).Answered(clock.Answered{Sent: clock.Now(), Quorum: c.quorum, Touched: clock.Now()}, 0, 0)
 				if moved := s.Remaining() == 9*time.Second; moved != c.moves {
 					t.Errorf("%v remain", s.Remaining())
 				}

@@ -14,10 +14,11 @@ import (
 
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/callout"
+	"github.com/turnstile-go/turnstile/internal/clock"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/dial"
 	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // Defaults of the options.
@@ -53,7 +54,7 @@ type Config struct {
 	Name           string // of the ensemble; "": its servers
 
 	Retry  func() backoff.BackOff
-	Auths  []wire.Identity
+	Auths  []codec.Identity
 	acl    atomic.Pointer[[]zk.ACL]
 	TLS    *tls.Config
 	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -111,7 +112,7 @@ func (c *Config) checkLease() error {
 		return nil
 	}
 	timeout, half := max(c.Timeout, 2*c.Tick), c.Tick/2
-	margin, ok := wire.Margin(c.Margin, timeout, half)
+	margin, ok := clock.Margin(c.Margin, timeout, half)
 	if ok && (c.Margin == 0 || margin == c.Margin) {
 		return nil
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/loglines"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
@@ -60,7 +61,7 @@ func answering(serve func(net.Conn)) dialFunc {
 func afterHello(answer []byte, then func(net.Conn)) dialFunc {
 	return answering(func(c net.Conn) {
 		defer c.Close()
-		if _, err := wire.ReadFrame(c, 100); err == nil {
+		if _, err := codec.ReadFrame(c, 100); err == nil {
 			_, _ = c.Write(answer)
 			then(c)
 		}
@@ -144,7 +145,7 @@ func TestWhyThereIsNoSession(t *testing.T) {
 		},
 		"not ZooKeeper": {
 			dial: afterHello([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), keep),
-			want: "connection to zk1:2181: malformed frame from the server", wraps: wire.ErrBadFrame,
+			want: "connection to zk1:2181: malformed frame from the server", wraps: codec.ErrBadFrame,
 		},
 		"identity refused": {
 			dial: afterHello(append(greeting, refusal...), keep),

@@ -10,7 +10,10 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/clock"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
@@ -47,9 +50,7 @@ func (s *Session) connection(c net.Conn) *wire.Conn {
 		Events:         (*wireEvents)(s),
 		Clock:          s.clock,
 		Seen:           &s.seen,
-		Refusals:       &s.refusals,
-		Window:         &s.cfg.window,
-		Batches:        &s.batches,
+		Outbox:         outbox.Config{Refusals: &s.refusals, Batches: &s.batches, Window: &s.cfg.window},
 		Identities:     s.cfg.Auths,
 		HandshakeLimit: s.dialer.HandshakeLimit(s.stake),
 		Half:           s.dialer.tick.half,
@@ -57,20 +58,20 @@ func (s *Session) connection(c net.Conn) *wire.Conn {
 }
 
 // hello asks for the session, with the timeout that was granted, or for a new one.
-func (s *Session) hello() wire.Hello {
+func (s *Session) hello() codec.Hello {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g := &s.greeting; g.Session != 0 {
-		return wire.Hello{TimeoutMillis: g.TimeoutMillis, Session: g.Session, Password: bytes.Clone(g.Password[:])}
+		return codec.Hello{TimeoutMillis: g.TimeoutMillis, Session: g.Session, Password: bytes.Clone(g.Password[:])}
 	}
-	return wire.Hello{TimeoutMillis: int32(s.cfg.Timeout.Milliseconds())}
+	return codec.Hello{TimeoutMillis: int32(s.cfg.Timeout.Milliseconds())}
 }
 
 // judge has the dialer know what the end of a connection says of a server. With TLS 1.3, for example, a client whose
 // certificate is refused learns of that only after its own part of the handshake.
 func (s *Session) judge(w *wire.Conn, to logbook.Target, why error) {
 	switch {
-	case errors.Is(why, wire.ErrBadFrame):
+	case errors.Is(why, codec.ErrBadFrame):
 		s.dialer.Distrust(to, why)
 	case s.isMarked(): // the reason is known, or the manager is closed
 	case !w.Greeted():
@@ -204,7 +205,7 @@ const stallLook = 20 * time.Millisecond
 
 func (s *Session) stalled() bool {
 	w := s.present()
-	return w != nil && w.Stalled(wire.Now())
+	return w != nil && w.Stalled(clock.Now())
 }
 
 // silenceOf returns for how long a connection has owed an answer without sending anything, and without beginning an
@@ -213,7 +214,7 @@ func silenceOf(w *wire.Conn) (noBytes, noFrame time.Duration) {
 	if w == nil {
 		return 0, 0
 	}
-	return w.Silence(wire.Now())
+	return w.Silence(clock.Now())
 }
 
 // cut closes the socket for a reason. With TLS that can take its time, so it holds no lock.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/logbook"
-	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // The logbook gets of each change the session, its server, its terms, how long it is certain, and the cause
@@ -22,7 +22,7 @@ func TestLogChange(t *testing.T) {
 		ended := &logbook.Failure{Step: logbook.StepConnected, To: zk1, Err: io.EOF}
 		s := bareSession(t, newFakeConfig(t))
 		s.link.to, s.margin = zk1, time.Second
-		s.greeting = wire.Greeting{Session: id, TimeoutMillis: 4000}
+		s.greeting = codec.Greeting{Session: id, TimeoutMillis: 4000}
 		time.Sleep(time.Second) // no time remains
 		var log strings.Builder
 		asked := logbook.Terms{Timeout: 4 * time.Second, Margin: 2 * time.Second}

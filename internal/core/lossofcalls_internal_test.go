@@ -14,7 +14,9 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -141,16 +143,16 @@ func TestNotSentIsNoSuccess(t *testing.T) {
 func TestRefusedPartsAreCarriedAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := startScript(t)
-		exists := p.next(wire.OpExists)
+		exists := p.next(codec.OpExists)
 		for _, node := range []string{"/n", "/m", "/o"} {
-			e := request(wire.OpDelete, node)
+			e := request(codec.OpDelete, node)
 			e.Int32(anyVersion)
-			p.s.callLasting(p.w, wire.Call{Frame: e.Frame(), Done: func(wire.Reply) {}, Batch: new(atomic.Int64)})
+			p.s.callLasting(p.w, outbox.Call{Frame: e.Frame(), Done: func(outbox.Reply) {}, Batch: new(atomic.Int64)})
 		}
 		time.Sleep(time.Millisecond) //nolint:forbidigo // in a bubble
-		p.answer(exists, wire.CodeNoNode)
-		p.answer(p.next(wire.OpMulti), wire.CodeNoAuth)
-		p.next(wire.OpDelete) // the first part, alone
+		p.answer(exists, codec.CodeNoNode)
+		p.answer(p.next(codec.OpMulti), codec.CodeNoAuth)
+		p.next(codec.OpDelete) // the first part, alone
 		p.Close()
 		p.close()
 		if n := len(p.s.carried.all); n != 2 {

@@ -12,7 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // Option is an option of package session, for the tests of this one.
@@ -35,7 +35,7 @@ func WithRetry(newBackOff func() backoff.BackOff) Option {
 }
 
 func WithAuth(scheme string, credential []byte) Option {
-	return func(c *Config) { c.Auths = append(c.Auths, wire.Identity{Scheme: scheme, Credential: credential}) }
+	return func(c *Config) { c.Auths = append(c.Auths, codec.Identity{Scheme: scheme, Credential: credential}) }
 }
 
 func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Option {

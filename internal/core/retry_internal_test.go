@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 func TestClassify(t *testing.T) {
@@ -24,16 +24,16 @@ func TestClassify(t *testing.T) {
 		{zk.ErrBadVersion, answered},
 		{zk.ErrNotEmpty, answered},
 		{zk.ErrInvalidACL, answered},
-		{errorOf(wire.CodeUnimplemented), answered},
-		{errorOf(wire.CodeBadArguments), answered},
-		{errorOf(wire.CodeMarshallingError), answered},
+		{errorOf(codec.CodeUnimplemented), answered},
+		{errorOf(codec.CodeBadArguments), answered},
+		{errorOf(codec.CodeMarshallingError), answered},
 		{zk.ErrSessionExpired, sessionOver},
 		{zk.ErrSessionMoved, refused},
-		{errorOf(wire.CodeThrottled), refused},
+		{errorOf(codec.CodeThrottled), refused},
 		{zk.ErrConnectionClosed, replyLost},
 		{fmt.Errorf("x: %w", zk.ErrConnectionClosed), replyLost},
-		{errorOf(wire.CodeConnectionLoss), replyLost},
-		{fmt.Errorf("x: %w", errorOf(wire.CodeOperationTimeout)), replyLost},
+		{errorOf(codec.CodeConnectionLoss), replyLost},
+		{fmt.Errorf("x: %w", errorOf(codec.CodeOperationTimeout)), replyLost},
 	} {
 		if got := classify(c.err); got != c.want {
 			t.Errorf("%v: %d, want %d", c.err, got, c.want)
@@ -78,7 +78,7 @@ func TestErrorOf(t *testing.T) {
 			t.Errorf("%d: %v", code, err)
 		}
 	}
-	if err := errorOf(wire.CodeUnimplemented); err != ErrUnimplemented {
+	if err := errorOf(codec.CodeUnimplemented); err != ErrUnimplemented {
 		t.Errorf("unimplemented: %v", err)
 	}
 }
@@ -86,7 +86,7 @@ func TestErrorOf(t *testing.T) {
 // If the session has ended, its error replaces that of the connection.
 func TestVerdict(t *testing.T) {
 	s := bareSession(t, newFakeConfig(t))
-	throttled := errorOf(wire.CodeThrottled)
+	throttled := errorOf(codec.CodeThrottled)
 	if err := s.verdict(throttled); !errors.Is(err, zk.ErrConnectionClosed) || !errors.Is(err, throttled) {
 		t.Errorf("an error that is worth another try: %v", err)
 	}

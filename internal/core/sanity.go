@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // These are the sanity checks of answers that are well-formed but cannot be true. If we believed
@@ -23,10 +23,10 @@ const (
 )
 
 // checkTimeout refuses a greeting with such a timeout.
-func (c *Config) checkTimeout(g wire.Greeting) error {
+func (c *Config) checkTimeout(g codec.Greeting) error {
 	granted := g.Timeout()
 	if granted > max(c.Timeout, longestGrant) || granted < min(c.Timeout, shortestGrant) {
-		return fmt.Errorf("%w: a session timeout of %v, after %v was asked for", wire.ErrBadFrame, granted, c.Timeout)
+		return fmt.Errorf("%w: a session timeout of %v, after %v was asked for", codec.ErrBadFrame, granted, c.Timeout)
 	}
 	return nil
 }
@@ -49,7 +49,7 @@ func checkMade(asked string, m CreateMode, made string) error {
 
 // checkNames returns what is wrong with the names of children. A name with a slash, or a relative
 // one, would lead elsewhere when it is appended to the directory's path.
-func checkNames(a *wire.Answer) error {
+func checkNames(a *codec.Answer) error {
 	for _, name := range a.Names {
 		if name == "" || name == "." || name == ".." || strings.IndexByte(name, '/') >= 0 {
 			return fmt.Errorf("a child called %q", short(name))
@@ -62,15 +62,15 @@ func checkNames(a *wire.Answer) error {
 // because of one of its operations. A multi that was carried out has a result of the kind of each
 // operation. In one that was refused each result is an error, of which some say only that their operation
 // was not carried out either.
-func checkResults(ops []any, results []wire.Result) error {
+func checkResults(ops []any, results []codec.Result) error {
 	if len(results) != len(ops) {
 		return fmt.Errorf("%d results of a multi of %d operations", len(results), len(ops))
 	}
-	refused := codeOfMulti(results) != wire.CodeOK
+	refused := codeOfMulti(results) != codec.CodeOK
 	for i, op := range ops {
 		want := kindOf(op)
 		if refused {
-			want = wire.OpError
+			want = codec.OpError
 		}
 		if results[i].Op != want {
 			return fmt.Errorf("result %d of a multi is of kind %d, want kind %d", i, results[i].Op, want)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 func TestCheckMade(t *testing.T) {
@@ -44,26 +44,26 @@ func TestCheckMade(t *testing.T) {
 }
 
 func TestCheckResults(t *testing.T) {
-	const create, set, remove, check, failed = wire.OpCreate, wire.OpSetData, wire.OpDelete, wire.OpCheck, wire.OpError
+	const create, set, remove, check, failed = codec.OpCreate, codec.OpSetData, codec.OpDelete, codec.OpCheck, codec.OpError
 	ops := []any{
 		&zk.CreateRequest{Path: "/a", Flags: zk.FlagEphemeralSequential}, &zk.DeleteRequest{Path: "/b"},
 		&zk.SetDataRequest{Path: "/c"}, &zk.CheckVersionRequest{Path: "/d"},
 	}
 	all := []int32{create, remove, set, check}
-	made := wire.Result{Path: "/a0000000003"}
-	refused := wire.Result{Code: wire.CodeNoNode}
-	var none wire.Result
+	made := codec.Result{Path: "/a0000000003"}
+	refused := codec.Result{Code: codec.CodeNoNode}
+	var none codec.Result
 	for _, c := range []struct {
 		name  string
 		kinds []int32
-		first wire.Result
+		first codec.Result
 		ok    bool
 	}{
 		{"good", all, made, true},
 		{"too few", all[:3], made, false},
 		{"none", nil, made, false},
 		{"too many", append(slices.Clone(all), check), made, false},
-		{"another's node", all, wire.Result{Path: "/b0000000003"}, false},
+		{"another's node", all, codec.Result{Path: "/b0000000003"}, false},
 		{"refused", []int32{failed, failed, failed, failed}, refused, true},
 		{"refused with too few", []int32{failed}, refused, false},
 		{"none", nil, refused, false},
@@ -75,7 +75,7 @@ func TestCheckResults(t *testing.T) {
 		{"a check that was a set", []int32{create, remove, set, set}, made, false},
 		{"in another order", []int32{create, set, remove, check}, made, false},
 	} {
-		results := make([]wire.Result, len(c.kinds))
+		results := make([]codec.Result, len(c.kinds))
 		if len(results) > 0 {
 			results[0] = c.first
 		}
@@ -90,14 +90,14 @@ func TestCheckResults(t *testing.T) {
 
 // A multi that is refused has the error of the operation for which it was refused.
 func TestResponses(t *testing.T) {
-	all, err := responses([]wire.Result{
-		{Op: wire.OpError}, {Op: wire.OpError, Code: wire.CodeNoNode}, {Op: wire.OpError, Code: wire.CodeRuntimeInconsistency},
+	all, err := responses([]codec.Result{
+		{Op: codec.OpError}, {Op: codec.OpError, Code: codec.CodeNoNode}, {Op: codec.OpError, Code: codec.CodeRuntimeInconsistency},
 	})
 	if err != zk.ErrNoNode || len(all) != 3 || all[0].Error != nil || all[1].Error != zk.ErrNoNode || all[2].Error == nil {
 		t.Errorf("refused: %v, %v", all, err)
 	}
 	stat := &zk.Stat{}
-	all, err = responses([]wire.Result{{Op: wire.OpCreate, Path: "/a"}, {Op: wire.OpSetData, Stat: stat}})
+	all, err = responses([]codec.Result{{Op: codec.OpCreate, Path: "/a"}, {Op: codec.OpSetData, Stat: stat}})
 	if err != nil || len(all) != 2 || all[0].String != "/a" || all[1].Stat != stat {
 		t.Errorf("carried out: %v, %v", all, err)
 	}

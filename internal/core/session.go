@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/clock"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -24,12 +27,12 @@ type Session struct {
 	running sync.WaitGroup // functions that end with the session
 
 	// How long the session is certain.
-	clock    *wire.Clock
+	clock    *clock.Clock
 	watchdog watchdog
 	answers  answers
-	seen     wire.Seen
-	batches  atomic.Int64 // see wire.Config
-	refusals wire.Refusals
+	seen     atomic.Int64 // see wire.Config
+	batches  atomic.Int64 // see outbox.Config
+	refusals outbox.Refusals
 
 	served chan struct{} // closed when the session will make no further connection
 
@@ -55,7 +58,7 @@ type Session struct {
 	watchOnce sync.Once // has the watchdog look at the clock
 
 	mu       sync.Mutex // guards what follows
-	greeting wire.Greeting
+	greeting codec.Greeting
 	margin   time.Duration // that the clock keeps
 	link     link
 	closedOK bool  // a server has confirmed closeSession, or the expiry
@@ -91,7 +94,7 @@ func newSession(cfg *Config, d *dialer, report func(*Session, hooks.State, error
 	s := &Session{
 		cfg:    cfg,
 		dialer: d,
-		clock:  wire.NewClock(wire.Now()),
+		clock:  clock.New(clock.Now()),
 		report: report,
 		marked: make(chan struct{}),
 		served: make(chan struct{}),
@@ -155,7 +158,7 @@ func (s *Session) Err() error {
 
 // remaining reads the clock. A session that owns nodes has to prove more: see package wire.
 func (s *Session) remaining() time.Duration {
-	return s.clock.Remaining(wire.Now(), s.room.has())
+	return s.clock.Remaining(clock.Now(), s.room.has())
 }
 
 // mark notes why the session has ended. The first cause stays, and mark returns it. A lost session never comes

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
@@ -98,12 +99,12 @@ func (s *Session) closedOnServer() bool {
 }
 
 // visitToClose makes one such connection, and reports whether the server refused an identity.
-func (s *Session) visitToClose(ctx context.Context, present []wire.Identity) (refused bool) {
+func (s *Session) visitToClose(ctx context.Context, present []codec.Identity) (refused bool) {
 	s.mu.Lock()
 	ours := s.greeting
 	s.mu.Unlock()
 	out, err := s.dialer.visit(ctx, wire.Visit{
-		Hello:      wire.Hello{TimeoutMillis: ours.TimeoutMillis, Session: ours.Session, Password: ours.Password[:]},
+		Hello:      codec.Hello{TimeoutMillis: ours.TimeoutMillis, Session: ours.Session, Password: ours.Password[:]},
 		Identities: present,
 	})
 	if err == nil && out.Gone {

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
@@ -38,7 +39,7 @@ func (d *dialer) learnTick(ctx context.Context) {
 	}
 	wait := d.cfg.Retry()
 	for ctx.Err() == nil {
-		out, err := d.visit(ctx, wire.Visit{Hello: wire.Hello{TimeoutMillis: 1}, Identities: d.cfg.Auths})
+		out, err := d.visit(ctx, wire.Visit{Hello: codec.Hello{TimeoutMillis: 1}, Identities: d.cfg.Auths})
 		if err == nil && out.Greeted && out.Greeting.TimeoutMillis > 0 {
 			d.tick.shortest.Store(int64(out.Greeting.Timeout()))
 			return

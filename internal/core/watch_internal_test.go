@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // watchTest drives the table of watches as connections and callers do.
@@ -108,10 +108,10 @@ func TestWatchesEvents(t *testing.T) {
 // Each kind of event ends the watches that the server has ended with it.
 func TestEventsByTable(t *testing.T) {
 	for kind, want := range map[int32][3]WatchEvent{ // on data, on children, on a node that did not exist
-		wire.EventCreated:         {WatchPending, WatchPending, WatchChanged},
-		wire.EventDeleted:         {WatchDeleted, WatchDeleted, WatchDeleted},
-		wire.EventDataChanged:     {WatchChanged, WatchPending, WatchChanged},
-		wire.EventChildrenChanged: {WatchPending, WatchChanged, WatchPending},
+		codec.EventCreated:         {WatchPending, WatchPending, WatchChanged},
+		codec.EventDeleted:         {WatchDeleted, WatchDeleted, WatchDeleted},
+		codec.EventDataChanged:     {WatchChanged, WatchPending, WatchChanged},
+		codec.EventChildrenChanged: {WatchPending, WatchChanged, WatchPending},
 	} {
 		s := bareSession(t, newFakeConfig(t))
 		var all [3]*Watch

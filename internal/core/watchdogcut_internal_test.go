@@ -7,7 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -23,23 +25,23 @@ func TestLateCutSparesTheNextConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		go func() { // a server that answers nothing but the handshake
-			_, _ = wire.ReadFrame(far, wire.MaxFrame)
-			e := wire.NewFrame()
+			_, _ = codec.ReadFrame(far, codec.MaxFrame)
+			e := codec.NewFrame()
 			e.Int32(0)
 			e.Int32(2000)
 			e.Int64(77)
 			e.Buffer(make([]byte, 16))
 			_, _ = far.Write(e.Frame())
 			for {
-				if _, err := wire.ReadFrame(far, wire.MaxFrame); err != nil {
+				if _, err := codec.ReadFrame(far, codec.MaxFrame); err != nil {
 					return
 				}
 			}
 		}()
 		served := make(chan error, 1)
-		go func() { served <- first.Serve(wire.Hello{TimeoutMillis: 2000}) }()
+		go func() { served <- first.Serve(codec.Hello{TimeoutMillis: 2000}) }()
 		synctest.Wait()
-		first.Call(wire.Call{Frame: reading(wire.OpExists, "/", false).Frame(), Done: func(wire.Reply) {}})
+		first.Call(outbox.Call{Frame: reading(codec.OpExists, "/", false).Frame(), Done: func(outbox.Reply) {}})
 		time.Sleep(1500 * time.Millisecond)
 		if err := s.Err(); err != nil {
 			t.Fatal(err)

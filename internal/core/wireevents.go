@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/clock"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -14,7 +16,7 @@ type wireEvents Session
 var _ wire.Events = (*wireEvents)(nil)
 
 // Greeted implements wire.Events.
-func (e *wireEvents) Greeted(g wire.Greeting, sent time.Time) error {
+func (e *wireEvents) Greeted(g codec.Greeting, sent time.Time) error {
 	s := (*Session)(e)
 	if err := s.greeted(g, sent); err != nil {
 		return err
@@ -28,7 +30,7 @@ func (e *wireEvents) Greeted(g wire.Greeting, sent time.Time) error {
 }
 
 // greeted compares the session id of every handshake: a different id is a loss.
-func (s *Session) greeted(g wire.Greeting, sent time.Time) error {
+func (s *Session) greeted(g codec.Greeting, sent time.Time) error {
 	s.dialer.Greeted()
 	if err := s.cfg.checkTimeout(g); err != nil {
 		return err
@@ -49,7 +51,7 @@ func (s *Session) greeted(g wire.Greeting, sent time.Time) error {
 }
 
 // begun takes the first greeting, and reports whether this was the first.
-func (s *Session) begun(g wire.Greeting, sent time.Time) bool {
+func (s *Session) begun(g codec.Greeting, sent time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.greeting.Session != 0 {
@@ -63,7 +65,7 @@ func (s *Session) begun(g wire.Greeting, sent time.Time) bool {
 // grant takes the timeout of a greeting if it is the first, or if it is less than the present one. A
 // server that has restarted can have another limit, and the session expires by it from now on. grant fails
 // if no lock could live with that timeout.
-func (s *Session) grant(g wire.Greeting, first bool) error {
+func (s *Session) grant(g codec.Greeting, first bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !first && g.TimeoutMillis >= s.greeting.TimeoutMillis {
@@ -71,7 +73,7 @@ func (s *Session) grant(g wire.Greeting, first bool) error {
 	}
 	s.greeting.TimeoutMillis = g.TimeoutMillis
 	timeout, half := g.Timeout(), s.dialer.tick.half(g.Timeout())
-	margin, ok := wire.Margin(s.cfg.Margin, timeout, half)
+	margin, ok := clock.Margin(s.cfg.Margin, timeout, half)
 	s.margin = margin
 	s.clock.SetLease(timeout - margin)
 	if !ok {
@@ -87,7 +89,7 @@ type shortLease struct{ timeout, margin, half time.Duration }
 func (e *shortLease) Error() string {
 	return fmt.Sprintf("a session timeout of %v less a margin of %v is a lease of %v, and heartbeats need one of %v with "+
 		"ticks of %v: a session that owns a node would be lost on healthy servers",
-		e.timeout, e.margin, e.timeout-e.margin, wire.Needed(e.timeout, e.half), 2*e.half)
+		e.timeout, e.margin, e.timeout-e.margin, clock.Needed(e.timeout, e.half), 2*e.half)
 }
 
 func (e *shortLease) Unwrap() error { return ErrInvalid }
@@ -109,14 +111,14 @@ func (e *wireEvents) Refused(scheme string) {
 
 // Answered implements wire.Events. It ignores an answer that comes when the clock has run out,
 // because a lost session never comes back.
-func (e *wireEvents) Answered(a wire.Answered) {
+func (e *wireEvents) Answered(a clock.Answered, zxid int64, since time.Duration) {
 	s := (*Session)(e)
 	if s.Err() != nil {
 		return
 	}
 	s.answers.any.Store(true)
-	s.answers.zxid.Store(max(s.answers.zxid.Load(), a.Zxid)) // one connection follows the other
-	s.dialer.Answered(a.Since)
+	s.answers.zxid.Store(max(s.answers.zxid.Load(), zxid)) // one connection follows the other
+	s.dialer.Answered(since)
 	s.clock.Take(a)
 }
 
@@ -143,13 +145,13 @@ func (e *wireEvents) Closed() {
 func (e *wireEvents) Fired(kind int32, path string) {
 	s := (*Session)(e)
 	switch kind {
-	case wire.EventDeleted:
+	case codec.EventDeleted:
 		s.watchFired(path, WatchDeleted)
-	case wire.EventDataChanged:
+	case codec.EventDataChanged:
 		s.watchFired(path, WatchChanged)
-	case wire.EventChildrenChanged:
+	case codec.EventChildrenChanged:
 		s.childWatches.fired(path, WatchChanged)
-	case wire.EventCreated:
+	case codec.EventCreated:
 		s.absences.fired(path, WatchChanged)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // brokenConn is a connection of a user's dialer that breaks the contract of io.Reader, or that of io.Writer.
@@ -47,7 +49,7 @@ func TestBrokenConn(t *testing.T) {
 			cfg.HandshakeLimit = 100 * time.Millisecond
 			w := New(&brokenConn{near, c.reads, c.writes}, cfg)
 			over := make(chan error, 1)
-			go func() { over <- w.Serve(Hello{TimeoutMillis: 6000}) }()
+			go func() { over <- w.Serve(codec.Hello{TimeoutMillis: 6000}) }()
 			select {
 			case err := <-over:
 				if !errors.Is(err, c.want) {

@@ -3,25 +3,16 @@ package wire
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"math"
 	"net"
-	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-func callFrame(op int32, path string) []byte {
-	e := NewFrame()
-	e.Int32(0)
-	e.Int32(op)
-	e.String(path)
-	return e.Frame()
-}
+	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/outbox"
+)
 
 // called is what becomes of the calls of a test.
 type called struct {
@@ -31,15 +22,15 @@ type called struct {
 
 // call sends a request whose end is noted by a name.
 func (c *called) call(name string, op int32) {
-	c.Call(Call{Frame: callFrame(op, "/"+name), Done: func(r Reply) {
+	c.Call(outbox.Call{Frame: callFrame(op, "/"+name), Done: func(r outbox.Reply) {
 		switch {
-		case errors.Is(r.Err, ErrNotSent):
+		case errors.Is(r.Err, outbox.ErrNotSent):
 			name += " not sent"
 		case r.Err != nil:
 			name += " forsaken"
-		case r.Code != CodeOK:
+		case r.Code != codec.CodeOK:
 			name += fmt.Sprint(" ", r.Code)
-		case op == OpGetData:
+		case op == codec.OpGetData:
 			name += " " + string(r.Data)
 		}
 		c.ended = append(c.ended, name)
@@ -66,7 +57,7 @@ func (c *called) sent() (ops, xids []int32) {
 }
 
 func data(text string) []byte {
-	var d Encoder
+	var d codec.Encoder
 	d.Buffer([]byte(text))
 	return append(d.B, aStat...)
 }
@@ -78,21 +69,21 @@ func TestCall(t *testing.T) {
 			c := &called{bench: newBench(t)}
 			c.greet(t)
 			c.sent()
-			c.call("a", OpGetData)
-			c.call("b", OpDelete)
-			c.call("c", OpGetData)
+			c.call("a", codec.OpGetData)
+			c.call("b", codec.OpDelete)
+			c.call("c", codec.OpGetData)
 			ops, xids := c.sent()
-			if diff := cmp.Diff([]int32{OpGetData, OpDelete, OpGetData}, ops); diff != "" {
+			if diff := cmp.Diff([]int32{codec.OpGetData, codec.OpDelete, codec.OpGetData}, ops); diff != "" {
 				t.Fatalf("sent (-want +got):\n%s", diff)
 			}
 			long := string(make([]byte, 300))
-			stream := slices.Concat(replyFrame(xids[0], CodeOK, data(long)...), replyFrame(xids[1], CodeNoNode),
-				replyFrame(xids[2], CodeOK, data("")...))
+			stream := slices.Concat(replyFrame(xids[0], codec.CodeOK, data(long)...), replyFrame(xids[1], codec.CodeNoNode),
+				replyFrame(xids[2], codec.CodeOK, data("")...))
 			for piece := range slices.Chunk(stream, size) {
 				c.answer(t, piece)
 			}
 			c.wants(t, "a "+long, "b -101", "c ")
-			if c.cfg.Seen.zxid.Load() != 99 {
+			if c.cfg.Seen.Load() != 99 {
 				t.Error("the transaction of the answers is not seen")
 			}
 		})
@@ -106,11 +97,11 @@ func TestCallFollowsEvents(t *testing.T) {
 		c.greet(t)
 		c.sent()
 		var order []string
-		c.Call(Call{Frame: callFrame(OpDelete, "/a"), Done: func(Reply) {
+		c.Call(outbox.Call{Frame: callFrame(codec.OpDelete, "/a"), Done: func(outbox.Reply) {
 			order = append(order, fmt.Sprint("answer after ", c.events.fired))
 		}})
 		_, xids := c.sent()
-		c.answer(t, slices.Concat(eventFrame(EventDeleted, "/a"), replyFrame(xids[0], CodeOK), eventFrame(EventCreated, "/b")))
+		c.answer(t, slices.Concat(eventFrame(codec.EventDeleted, "/a"), replyFrame(xids[0], codec.CodeOK), eventFrame(codec.EventCreated, "/b")))
 		if diff := cmp.Diff([]string{"answer after [2 /a]"}, order); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -127,20 +118,20 @@ func TestCallCheck(t *testing.T) {
 		c.greet(t)
 		c.sent()
 		wrong := errors.New("it cannot be true")
-		var end Reply
-		check := func(a *Answer) error {
+		var end outbox.Reply
+		check := func(a *codec.Answer) error {
 			if a.Path != "/other" {
 				t.Errorf("checked %q", a.Path)
 			}
 			return wrong
 		}
-		c.Call(Call{Frame: callFrame(OpCreate, "/a"), Check: check, Done: func(r Reply) { end = r }})
+		c.Call(outbox.Call{Frame: callFrame(codec.OpCreate, "/a"), Check: check, Done: func(r outbox.Reply) { end = r }})
 		_, xids := c.sent()
-		c.answer(t, replyFrame(xids[0], CodeOK, sized("/other")...))
-		if err := <-c.over; !errors.Is(err, wrong) || !errors.Is(err, ErrBadFrame) {
+		c.answer(t, replyFrame(xids[0], codec.CodeOK, sized("/other")...))
+		if err := <-c.over; !errors.Is(err, wrong) || !errors.Is(err, codec.ErrBadFrame) {
 			t.Errorf("ended with %v", err)
 		}
-		if c.cfg.Seen.Last() != 0 || len(c.events.answers) > 0 {
+		if c.cfg.Seen.Load() != 0 || len(c.events.answers) > 0 {
 			t.Error("it was believed")
 		}
 		c.Forsake()
@@ -153,21 +144,21 @@ func TestCallCheck(t *testing.T) {
 // A call waits for the greeting, and goes behind the identities. The calls that wait go together, in order.
 func TestCallWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &called{bench: newBench(t, Identity{"digest", []byte("a:b")})}
+		c := &called{bench: newBench(t, codec.Identity{Scheme: "digest", Credential: []byte("a:b")})}
 		wants := func(when string, want ...int32) {
 			t.Helper()
 			if ops, _ := c.sent(); !slices.Equal(ops, want) {
 				t.Errorf("%s: sent %v, want %v", when, ops, want)
 			}
 		}
-		c.call("a", OpDelete)
+		c.call("a", codec.OpDelete)
 		c.start(t)
-		c.call("b", OpSync)
+		c.call("b", codec.OpSync)
 		wants("before the greeting")
 		c.answer(t, greetingFrame(42, 6000)[:30])
 		wants("within the greeting")
 		c.answer(t, greetingFrame(42, 6000)[30:])
-		wants("after the greeting", OpAuth, OpDelete, OpSync)
+		wants("after the greeting", codec.OpAuth, codec.OpDelete, codec.OpSync)
 	})
 }
 
@@ -175,17 +166,17 @@ func TestCallWaits(t *testing.T) {
 func TestCallDoesNotBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		go func() { b.over <- b.Serve(Hello{TimeoutMillis: 6000}) }()
+		go func() { b.over <- b.Serve(codec.Hello{TimeoutMillis: 6000}) }()
 		arrives := func() int32 {
-			f, err := ReadFrame(b.server, MaxFrame)
+			f, err := codec.ReadFrame(b.server, codec.MaxFrame)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return opOf(f)
+			return codec.Op(f)
 		}
 		arrives()
 		b.answer(t, greetingFrame(42, 6000))
-		want := []int32{OpDelete, OpExists, OpSync}
+		want := []int32{codec.OpDelete, codec.OpExists, codec.OpSync}
 		for _, op := range want {
 			b.ask(op)
 		}
@@ -203,80 +194,25 @@ func TestForsake(t *testing.T) {
 		c := &called{bench: newBench(t)}
 		c.greet(t)
 		c.sent()
-		c.call("answered", OpDelete)
+		c.call("answered", codec.OpDelete)
 		_, xids := c.sent()
-		c.answer(t, replyFrame(xids[0], CodeOK))
+		c.answer(t, replyFrame(xids[0], codec.CodeOK))
 		c.wants(t, "answered")
 		want := []string{"answered"}
 		for i := range 10 {
-			c.call(fmt.Sprint("sent", i), OpDelete)
+			c.call(fmt.Sprint("sent", i), codec.OpDelete)
 			want = append(want, fmt.Sprint("sent", i, " forsaken"))
 		}
 		c.sent()
 		c.Cut(net.ErrClosed)
 		<-c.over
-		c.call("waiting", OpDelete)
+		c.call("waiting", codec.OpDelete)
 		c.wants(t, "answered")
 		c.Forsake()
 		want = append(want, "waiting not sent")
 		c.wants(t, want...)
-		c.call("late", OpDelete)
+		c.call("late", codec.OpDelete)
 		c.Forsake()
 		c.wants(t, append(want, "late not sent")...)
 	})
-}
-
-// The numbers begin again before they are used up, and are never those that mean something else.
-func TestNumbers(t *testing.T) {
-	for n, want := range map[int64]int32{
-		1: 1, 2: 2, math.MaxInt32 - 1: math.MaxInt32 - 1, math.MaxInt32: math.MaxInt32, math.MaxInt32 + 1: 1, 2 * math.MaxInt32: math.MaxInt32,
-	} {
-		if got := xidOfCall(n); got != want {
-			t.Errorf("call %d has number %d, want %d", n, got, want)
-		}
-	}
-	w := &Conn{lastXid: math.MinInt32 + 1}
-	for _, want := range []int32{math.MinInt32, firstXid - 1, firstXid - 2} {
-		if got := w.xidLocked(); got != want {
-			t.Errorf("a heartbeat has number %d, want %d", got, want)
-		}
-	}
-}
-
-// After a burst, the calls of a connection take no more memory than before it.
-func TestCallsShrink(t *testing.T) {
-	var c calls
-	w := &Conn{lastXid: firstXid}
-	own := w.xidLocked
-	c.begin(time.Hour)
-	heap := func() uint64 {
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	burst := func(n int) {
-		frame := callFrame(OpDelete, "/a")
-		for range n {
-			c.post(Call{Frame: frame, Done: func(Reply) {}})
-		}
-		c.window.calls, c.window.bytes = n, n*len(frame)
-		for c.canLeave() {
-			c.take(Now(), Now(), own)
-		}
-		for xid := range maps.Clone(c.sent) {
-			c.answered(Now(), xid, 0)
-		}
-	}
-	burst(10)
-	before := heap()
-	burst(10_000)
-	for range 1000 {
-		burst(1)
-	}
-	if more := int64(heap()) - int64(before); more > 64<<10 {
-		t.Errorf("%d bytes are kept after a burst of 10000 calls", more)
-	}
-	runtime.KeepAlive(&c)
 }

@@ -6,6 +6,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 )
 
 // Calls, answers, the end of the connection and Forsake come at the same time, with real goroutines and TCP. Each call
@@ -41,18 +44,18 @@ func TestCallsEndOnceConcurrentSafe(t *testing.T) {
 func answerSome(c net.Conn, frames int) {
 	defer c.Close()
 	for i := range frames {
-		f, err := ReadFrame(c, MaxFrame)
+		f, err := codec.ReadFrame(c, codec.MaxFrame)
 		switch {
 		case err != nil:
 			return
 		case i == 0:
 			_, err = c.Write(greetingFrame(42, 6000))
-		case xidOf(f) == XidAuth:
-			_, err = c.Write(replyFrame(XidAuth, 0))
-		case opOf(f) == OpGetData:
-			_, err = c.Write(replyFrame(xidOf(f), CodeOK, data("x")...))
+		case codec.Xid(f) == codec.XidAuth:
+			_, err = c.Write(replyFrame(codec.XidAuth, 0))
+		case codec.Op(f) == codec.OpGetData:
+			_, err = c.Write(replyFrame(codec.Xid(f), codec.CodeOK, data("x")...))
 		default:
-			_, err = c.Write(replyFrame(xidOf(f), CodeNoNode))
+			_, err = c.Write(replyFrame(codec.Xid(f), codec.CodeNoNode))
 		}
 		if err != nil {
 			return
@@ -68,7 +71,7 @@ func callUntilCut(t *testing.T, addr string, callers, each int) (begun, ended in
 	}
 	cfg := config(&fakeEvents{})
 	if rand.IntN(2) == 0 {
-		cfg.Identities = []Identity{{"digest", []byte("a:b")}}
+		cfg.Identities = []codec.Identity{{Scheme: "digest", Credential: []byte("a:b")}}
 	}
 	w := New(c, cfg)
 	var all sync.WaitGroup
@@ -76,9 +79,9 @@ func callUntilCut(t *testing.T, addr string, callers, each int) (begun, ended in
 	for range callers {
 		all.Go(func() {
 			for range each {
-				op := []int32{OpGetData, OpDelete}[rand.IntN(2)]
-				w.Call(Call{Frame: callFrame(op, "/a"), Done: func(r Reply) {
-					if r.Err == nil && (r.Code == CodeOK) != (op == OpGetData) {
+				op := []int32{codec.OpGetData, codec.OpDelete}[rand.IntN(2)]
+				w.Call(outbox.Call{Frame: callFrame(op, "/a"), Done: func(r outbox.Reply) {
+					if r.Err == nil && (r.Code == codec.CodeOK) != (op == codec.OpGetData) {
 						t.Errorf("request %d got the answer %d", op, r.Code)
 					}
 					over.Add(1)
@@ -86,7 +89,7 @@ func callUntilCut(t *testing.T, addr string, callers, each int) (begun, ended in
 			}
 		})
 	}
-	_ = w.Serve(Hello{TimeoutMillis: 6000})
+	_ = w.Serve(codec.Hello{TimeoutMillis: 6000})
 	w.Forsake()
 	all.Wait()
 	return int64(callers * each), over.Load()

@@ -1,42 +1,42 @@
-// Package wire is one connection of a session, and the only package that knows ZooKeeper's protocol by its
-// numbers: kinds of request, error codes, framing and encoding.
+// Package wire is one connection of a session.
 //
 // A [Conn] begins with the handshake and ends with its socket. One goroutine reads and one writes
 // ([Conn.Serve]). A Conn
 //
-//   - asks for the session, and tells the server the last transaction that the session has seen (seen.go),
+//   - asks for the session, and tells the server the last transaction that the session has seen,
 //   - presents the identities of the session (identity.go),
-//   - sends the session's requests (call.go), bounds those in flight (window.go), and decides which of the
-//     others leaves next (outbox.go),
-//   - decodes what comes, and ends at the first frame that no server sends (reader.go, answer.go, flight.go),
-//   - notes when each frame was sent and answered, and tells the session's [Clock] what that
-//     proves (lease.go has the derivation),
-//   - sends heartbeats (beat.go).
-//
-// Package zktest uses the numbers and the encoding too.
+//   - sends the session's requests, as package outbox lets them out,
+//   - ends at the first frame that no server sends (reader.go, flight.go),
+//   - notes when each frame was sent and answered, and tells the session what that proves (package clock),
+//   - sends heartbeats (send.go).
 package wire
 
 import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/clock"
+	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 )
 
 // Config is what a [Conn] needs to know.
 type Config struct {
-	Events         Events
-	Clock          *Clock
-	Seen           *Seen         // all connections of a session share it
-	Refusals       *Refusals     // this too
-	Window         *atomic.Int32 // of calls, for tests: see *core.Manager.SetWindow; nil means 0
-	Batches        *atomic.Int64 // counts the multis of several callers; all connections of a session share it
-	Identities     []Identity
+	Events Events
+	Clock  *clock.Clock
+	// Seen is the last transaction (zxid) of which the session has an answer, or 0. It is told to the server in the
+	// handshake, which keeps a server away that lags behind. All connections of a session share it.
+	Seen           *atomic.Int64
+	Outbox         outbox.Config
+	Identities     []codec.Identity
 	HandshakeLimit time.Duration                             // for the server's greeting, counted from Serve
-	Half           func(timeout time.Duration) time.Duration // half a tick, or more: see lease.go
+	Half           func(timeout time.Duration) time.Duration // half a tick, or more: see package clock
 }
 
 // Conn is one connection of a session. All methods but Serve may be called by any number of goroutines at once.
@@ -47,23 +47,18 @@ type Conn struct {
 	body []byte        // of the present frame; only the reader uses it
 	ids  identities    // only the reader uses it
 
-	calls    calls
+	out      *outbox.Outbox
 	posted   chan struct{} // poked when a call, or closeSession, waits
 	answered chan struct{} // poked when the sync of a round was answered
 
-	mu        sync.Mutex // guards what follows, up to slowUntil
-	hello     time.Time  // when the handshake was sent
+	mu        sync.Mutex // guards what follows, up to lastBytes
 	greeted   time.Time  // when the greeting came; zero before
 	timeout   time.Duration
 	flight    flight
-	trail     trail
-	urgent    [][]byte // goes ahead of all that waits
-	beat      beat
-	lastXid   int32     // of the requests that Conn sends itself
+	link      clock.Link
+	urgent    [][]byte  // goes ahead of all that waits
 	lastHeard time.Time // when a frame began to come
 	lastBytes time.Time // when any bytes came
-	lastSent  time.Time
-	slowUntil time.Time // until then answers count as slow
 
 	closed chan struct{}
 	once   sync.Once
@@ -90,20 +85,70 @@ func New(c net.Conn, cfg Config) *Conn {
 		conn:     c,
 		cfg:      cfg,
 		ids:      identities{list: cfg.Identities},
-		lastXid:  firstXid,
-		made:     Now().Add(-1),
+		out:      outbox.New(cfg.Outbox),
+		made:     clock.Now().Add(-1),
 		answered: make(chan struct{}, 1),
 		posted:   make(chan struct{}, 1),
 		closed:   make(chan struct{}),
 	}
 	w.in = bufio.NewReaderSize((*socket)(w), readBuffer)
-	w.calls.fixed, w.calls.batches = cfg.Window, cfg.Batches
 	return w
 }
 
-// firstXid is where the numbers of a connection's own requests begin to count down. The numbers of calls that
-// servers count begin at 1 and count up. Numbers just below zero have meanings of their own.
-const firstXid = -1000
+// socket is what a Conn reads from. It notes when bytes come, also in the middle of a long answer.
+type socket Conn
+
+func (s *socket) Read(b []byte) (int, error) {
+	for range emptyReads {
+		n, err := s.conn.Read(b)
+		if n > 0 {
+			s.mu.Lock()
+			s.lastBytes = clock.Now()
+			s.mu.Unlock()
+		}
+		if n > 0 || err != nil {
+			return n, err
+		}
+	}
+	return 0, io.ErrNoProgress
+}
+
+// emptyReads is after how many reads in a row without bytes and without an error a connection is given up, as in package
+// bufio. Not every dialer's connections follow the rules.
+const emptyReads = 100
+
+// Call sends a request when the outbox lets it out. It does not block. A request that comes before the greeting waits
+// for it. Requests leave in the order in which they come, as long as none has to wait for room.
+func (w *Conn) Call(c outbox.Call) {
+	if !w.out.Post(c) {
+		c.Done(outbox.Reply{Err: outbox.ErrNotSent})
+		return
+	}
+	w.poke()
+}
+
+// CloseSession asks the server to close the session. What waits is not sent any more. Events.Closed tells the answer, after
+// which the server ends the connection.
+func (w *Conn) CloseSession() {
+	w.mu.Lock()
+	if !w.greeted.IsZero() {
+		w.urgent = append(w.urgent, codec.CloseFrame(w.out.Number()))
+	}
+	w.mu.Unlock()
+	w.out.Stop()
+	w.poke()
+}
+
+// poke wakes the goroutine that writes.
+func (w *Conn) poke() {
+	select {
+	case w.posted <- struct{}{}:
+	default:
+	}
+}
+
+// Forsake ends the calls that have no answer. Further calls fail at once. It must be called when Serve has returned, or will not be called.
+func (w *Conn) Forsake() { w.out.Forsake(w.hungUp.Load()) }
 
 // Err returns why the connection has ended, or nil if it has not.
 func (w *Conn) Err() error {
@@ -151,8 +196,8 @@ func (w *Conn) Silence(now time.Time) (noBytes, noFrame time.Duration) {
 		return 0, 0
 	}
 	since := func(heard time.Time) time.Duration {
-		if heard.Before(oldest.at) {
-			heard = oldest.at
+		if heard.Before(oldest.At) {
+			heard = oldest.At
 		}
 		return now.Sub(heard)
 	}

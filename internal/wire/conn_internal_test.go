@@ -11,6 +11,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/clock"
+	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 )
 
 // fakeEvents stands for the session of a connection.
@@ -18,9 +22,9 @@ type fakeEvents struct {
 	mu         sync.Mutex
 	owns       bool
 	refuse     error
-	greetings  []Greeting
+	greetings  []codec.Greeting
 	hellos     []time.Time
-	answers    []Answered
+	answers    []clock.Answered
 	identities []string
 	fired      []string
 	expiries   int
@@ -33,11 +37,13 @@ func (e *fakeEvents) do(f func()) {
 	f()
 }
 
-func (e *fakeEvents) Greeted(g Greeting, sent time.Time) error {
+func (e *fakeEvents) Greeted(g codec.Greeting, sent time.Time) error {
 	e.do(func() { e.greetings, e.hellos = append(e.greetings, g), append(e.hellos, sent) })
 	return e.refuse
 }
-func (e *fakeEvents) Answered(a Answered) { e.do(func() { e.answers = append(e.answers, a) }) }
+func (e *fakeEvents) Answered(a clock.Answered, _ int64, _ time.Duration) {
+	e.do(func() { e.answers = append(e.answers, a) })
+}
 func (e *fakeEvents) Accepted() {
 	e.do(func() { e.identities = append(e.identities, "accepted") })
 }
@@ -53,9 +59,9 @@ func (e *fakeEvents) Owns() bool { e.mu.Lock(); defer e.mu.Unlock(); return e.ow
 
 func config(e Events) Config {
 	return Config{
-		Events: e, Clock: NewClock(Now()), Seen: new(Seen), Refusals: new(Refusals), HandshakeLimit: time.Second,
-		Batches: new(atomic.Int64),
-		Half:    func(timeout time.Duration) time.Duration { return timeout / 4 },
+		Events: e, Clock: clock.New(clock.Now()), Seen: new(atomic.Int64), HandshakeLimit: time.Second,
+		Outbox: outbox.Config{Refusals: new(outbox.Refusals), Batches: new(atomic.Int64)},
+		Half:   func(timeout time.Duration) time.Duration { return timeout / 4 },
 	}
 }
 
@@ -69,7 +75,7 @@ type bench struct {
 	over   chan error    // what Serve has returned
 }
 
-func newBench(t *testing.T, identities ...Identity) *bench {
+func newBench(t *testing.T, identities ...codec.Identity) *bench {
 	t.Helper()
 	near, far := net.Pipe()
 	b := &bench{events: &fakeEvents{}, server: far, got: make(chan [2]int32, 1000), over: make(chan error, 1)}
@@ -83,8 +89,8 @@ func newBench(t *testing.T, identities ...Identity) *bench {
 // start begins to serve, and takes the handshake.
 func (b *bench) start(t *testing.T) {
 	t.Helper()
-	go func() { b.over <- b.Serve(Hello{TimeoutMillis: 6000}) }()
-	if _, err := ReadFrame(b.server, MaxFrame); err != nil {
+	go func() { b.over <- b.Serve(codec.Hello{TimeoutMillis: 6000}) }()
+	if _, err := codec.ReadFrame(b.server, codec.MaxFrame); err != nil {
 		t.Fatal(err)
 	}
 	go b.listen()
@@ -93,11 +99,11 @@ func (b *bench) start(t *testing.T) {
 // listen takes what arrives at the server.
 func (b *bench) listen() {
 	for {
-		f, err := ReadFrame(b.server, MaxFrame)
+		f, err := codec.ReadFrame(b.server, codec.MaxFrame)
 		if err != nil {
 			return
 		}
-		b.got <- [2]int32{xidOf(f), opOf(f)}
+		b.got <- [2]int32{codec.Xid(f), codec.Op(f)}
 	}
 }
 
@@ -110,7 +116,7 @@ func (b *bench) greet(t *testing.T) {
 
 // ask sends a request to whose answer nobody listens.
 func (b *bench) ask(op int32) {
-	b.Call(Call{Frame: callFrame(op, "/a"), Done: func(Reply) {}})
+	b.Call(outbox.Call{Frame: callFrame(op, "/a"), Done: func(outbox.Reply) {}})
 	synctest.Wait()
 }
 
@@ -123,14 +129,14 @@ func (b *bench) answer(t *testing.T, frame []byte) {
 }
 
 func replyFrame(xid, code int32, body ...byte) []byte {
-	b := binary.BigEndian.AppendUint32(nil, uint32(replyHeader+len(body)))
+	b := binary.BigEndian.AppendUint32(nil, uint32(codec.ReplyHeader+len(body)))
 	b = binary.BigEndian.AppendUint32(b, uint32(xid))
 	b = binary.BigEndian.AppendUint64(b, 99)
 	return append(binary.BigEndian.AppendUint32(b, uint32(code)), body...)
 }
 
 func eventFrame(kind int32, path string) []byte {
-	return replyFrame(XidEvent, 0, append(numbers(kind, 3), sized(path)...)...)
+	return replyFrame(codec.XidEvent, 0, append(numbers(kind, 3), sized(path)...)...)
 }
 
 // beaten returns the operations of the heartbeats that reached the server since the last call.
@@ -138,12 +144,18 @@ func (b *bench) beaten() []int32 {
 	synctest.Wait()
 	var ops []int32
 	for len(b.got) > 0 {
-		if f := <-b.got; f[0] <= firstXid || f[0] == XidPing {
+		if f := <-b.got; f[0] <= firstXid || f[0] == codec.XidPing {
 			ops = append(ops, f[1])
 		}
 	}
 	return ops
 }
+
+const (
+	showsNone = iota
+	showsLeader
+	showsQuorum
+)
 
 // An answer counts only if the leader alone can have given it, and it counts from the time when
 // that request was sent.
@@ -151,21 +163,21 @@ func TestConnAnswers(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		op, code  int32
-		shows     evidence
+		shows     int
 		expiries  int
 		answerXid int32 // 0: the request's
 	}{
-		{"create", OpCreate, 0, evidenceQuorum, 0, 0},
-		{"delete of no node", OpDelete, CodeNoNode, evidenceQuorum, 0, 0},
-		{"sync", OpSync, 0, evidenceLeader, 0, 0},
-		{"multi", OpMulti, 0, evidenceQuorum, 0, 0},
-		{"delete without the right to: some followers say so themselves", OpDelete, CodeNoAuth, evidenceNone, 0, 0},
-		{"throttled", OpSync, CodeThrottled, evidenceNone, 0, 0},
-		{"expired", OpSync, CodeSessionExpired, evidenceNone, 1, 0},
-		{"a read", OpGetData, 0, evidenceNone, 0, 0},
-		{"a read by an expired session", OpGetData, CodeSessionExpired, evidenceNone, 1, 0},
-		{"an event", OpSync, 0, evidenceNone, 0, XidEvent},
-		{"another's reply", OpSync, 0, evidenceNone, 0, 8},
+		{"create", codec.OpCreate, 0, showsQuorum, 0, 0},
+		{"delete of no node", codec.OpDelete, codec.CodeNoNode, showsQuorum, 0, 0},
+		{"sync", codec.OpSync, 0, showsLeader, 0, 0},
+		{"multi", codec.OpMulti, 0, showsQuorum, 0, 0},
+		{"delete without the right to: some followers say so themselves", codec.OpDelete, codec.CodeNoAuth, showsNone, 0, 0},
+		{"throttled", codec.OpSync, codec.CodeThrottled, showsNone, 0, 0},
+		{"expired", codec.OpSync, codec.CodeSessionExpired, showsNone, 1, 0},
+		{"a read", codec.OpGetData, 0, showsNone, 0, 0},
+		{"a read by an expired session", codec.OpGetData, codec.CodeSessionExpired, showsNone, 1, 0},
+		{"an event", codec.OpSync, 0, showsNone, 0, codec.XidEvent},
+		{"another's reply", codec.OpSync, 0, showsNone, 0, 8},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -176,29 +188,29 @@ func TestConnAnswers(t *testing.T) {
 				xid := int32(1)
 				b.ask(c.op)
 				time.Sleep(10 * time.Millisecond)
-				b.ask(OpSync) // later, and not answered
+				b.ask(codec.OpSync) // later, and not answered
 				if c.answerXid != 0 {
 					xid = c.answerXid
 				}
 				answer := replyFrame(xid, c.code, bodies[c.op]...)
-				if c.code != CodeOK {
+				if c.code != codec.CodeOK {
 					answer = replyFrame(xid, c.code)
 				}
-				if xid == XidEvent {
-					answer = eventFrame(EventCreated, "/")
+				if xid == codec.XidEvent {
+					answer = eventFrame(codec.EventCreated, "/")
 				}
 				b.answer(t, answer)
 				got := b.events.answers
-				if want := c.shows != evidenceNone; want && (len(got) != 1 || !got[0].Sent.Equal(sent)) || !want && len(got) != 0 {
+				if want := c.shows != showsNone; want && (len(got) != 1 || !got[0].Sent.Equal(sent)) || !want && len(got) != 0 {
 					t.Errorf("%v counts, want %v: %v", got, want, sent)
 				}
-				if len(got) == 1 && got[0].Quorum != (c.shows == evidenceQuorum) {
+				if len(got) == 1 && got[0].Quorum != (c.shows == showsQuorum) {
 					t.Errorf("quorum: %v", got[0].Quorum)
 				}
 				if b.events.expiries != c.expiries {
 					t.Errorf("%d expiries, want %d", b.events.expiries, c.expiries)
 				}
-				if xid == XidEvent {
+				if xid == codec.XidEvent {
 					return
 				}
 				if xid != 8 {
@@ -210,8 +222,8 @@ func TestConnAnswers(t *testing.T) {
 				if len(b.events.answers) > 1 {
 					t.Error("a second reply to the same request was counted")
 				}
-				if err := <-b.over; !errors.Is(err, ErrBadFrame) {
-					t.Errorf("after an answer that was not due: %v, want %v", err, ErrBadFrame)
+				if err := <-b.over; !errors.Is(err, codec.ErrBadFrame) {
+					t.Errorf("after an answer that was not due: %v, want %v", err, codec.ErrBadFrame)
 				}
 			})
 		})
@@ -232,7 +244,7 @@ func TestConnBeginsAndEnds(t *testing.T) {
 			t.Errorf("greeted with %+v, sent %v ago", b.events.greetings, time.Since(b.events.hellos[0]))
 		}
 		b.CloseSession()
-		if ops := b.beaten(); len(ops) != 1 || ops[0] != OpClose {
+		if ops := b.beaten(); len(ops) != 1 || ops[0] != codec.OpClose {
 			t.Fatalf("sent %v, want closeSession", ops)
 		}
 		b.answer(t, replyFrame(firstXid-1, 0))
@@ -255,16 +267,16 @@ func TestConnGreetingRefused(t *testing.T) {
 		expiries int
 	}{
 		{"another session", greetingFrame(43, 6000), ErrReplaced, ErrReplaced, 0},
-		{"malformed", frameOf(0xff, 41), nil, ErrBadFrame, 0},
-		{"too long", long, nil, ErrBadFrame, 0},
-		{"of impossible length", []byte{0x7f, 0xff, 0xff, 0xff}, nil, ErrBadFrame, 0},
-		{"an answer in its place", replyFrame(1, 0), nil, ErrBadFrame, 0},
+		{"malformed", frameOf(0xff, 41), nil, codec.ErrBadFrame, 0},
+		{"too long", long, nil, codec.ErrBadFrame, 0},
+		{"of impossible length", []byte{0x7f, 0xff, 0xff, 0xff}, nil, codec.ErrBadFrame, 0},
+		{"an answer in its place", replyFrame(1, 0), nil, codec.ErrBadFrame, 0},
 		{"expired", greetingFrame(0, 0), nil, ErrNoSession, 1},
 		{"it stops", greetingFrame(42, 6000)[:20], nil, ErrSilent, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, Identity{"digest", []byte("a:1")})
+				b := newBench(t, codec.Identity{Scheme: "digest", Credential: []byte("a:1")})
 				b.events.refuse = c.refuse
 				b.start(t)
 				go func() { _, _ = b.server.Write(c.frame) }()
@@ -292,7 +304,7 @@ func TestConnSilence(t *testing.T) {
 			if takes {
 				b.start(t)
 			} else {
-				go func() { b.over <- b.Serve(Hello{TimeoutMillis: 6000}) }()
+				go func() { b.over <- b.Serve(codec.Hello{TimeoutMillis: 6000}) }()
 			}
 			if err := <-b.over; !errors.Is(err, ErrSilent) || time.Since(start) != time.Second {
 				t.Errorf("takes the handshake: %v: %v after %v", takes, err, time.Since(start))
@@ -308,12 +320,12 @@ func TestConnSilence(t *testing.T) {
 		if d, _ := b.Silence(time.Now().Add(900 * time.Millisecond)); d != 0 || !b.Greeted() {
 			t.Errorf("silent for %v with nothing in flight", d)
 		}
-		b.ask(OpSync)
+		b.ask(codec.OpSync)
 		time.Sleep(time.Minute)
 		if d, _ := b.Silence(time.Now()); d != time.Minute {
 			t.Errorf("silent for %v after a minute", d)
 		}
-		event := eventFrame(EventCreated, "/a")
+		event := eventFrame(codec.EventCreated, "/a")
 		b.answer(t, event[:2])
 		if bytes, frame := b.Silence(time.Now()); bytes != 0 || frame != time.Minute {
 			t.Errorf("no bytes for %v, no frame for %v after two bytes", bytes, frame)
@@ -334,15 +346,15 @@ func TestConnWriteFails(t *testing.T) {
 		b := newBench(t)
 		b.greet(t)
 		b.server.Close()
-		b.ask(OpSync)
+		b.ask(codec.OpSync)
 		if err := <-b.over; !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("ended with %v", err)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // nobody reads at the other end
-		b := newBench(t, Identity{"digest", []byte("a:1")})
-		go func() { b.over <- b.Serve(Hello{TimeoutMillis: 6000}) }()
-		if _, err := ReadFrame(b.server, MaxFrame); err != nil {
+		b := newBench(t, codec.Identity{Scheme: "digest", Credential: []byte("a:1")})
+		go func() { b.over <- b.Serve(codec.Hello{TimeoutMillis: 6000}) }()
+		if _, err := codec.ReadFrame(b.server, codec.MaxFrame); err != nil {
 			t.Fatal(err)
 		}
 		b.answer(t, greetingFrame(42, 6000))
@@ -365,13 +377,17 @@ type busyEvents struct {
 }
 
 func (e busyEvents) call() {
-	e.w.Silence(Now())
-	e.w.Call(Call{Frame: callFrame(OpDelete, "/a"), Done: func(Reply) {}})
+	e.w.Silence(clock.Now())
+	e.w.Call(outbox.Call{Frame: callFrame(codec.OpDelete, "/a"), Done: func(outbox.Reply) {}})
 }
-func (e busyEvents) Greeted(g Greeting, sent time.Time) error { e.call(); return nil }
-func (e busyEvents) Answered(a Answered)                      { e.call(); e.w.CloseSession(); e.fakeEvents.Answered(a) }
-func (e busyEvents) Fired(int32, string)                      { e.call() }
-func (e busyEvents) Expired()                                 { e.call(); e.w.Cut(ErrNoSession) }
+func (e busyEvents) Greeted(g codec.Greeting, sent time.Time) error { e.call(); return nil }
+func (e busyEvents) Answered(a clock.Answered, zxid int64, since time.Duration) {
+	e.call()
+	e.w.CloseSession()
+	e.fakeEvents.Answered(a, zxid, since)
+}
+func (e busyEvents) Fired(int32, string) { e.call() }
+func (e busyEvents) Expired()            { e.call(); e.w.Cut(ErrNoSession) }
 
 // A connection holds no lock when it tells its session something.
 func TestEventsHoldNoLock(t *testing.T) {
@@ -379,18 +395,18 @@ func TestEventsHoldNoLock(t *testing.T) {
 		b := newBench(t)
 		b.cfg.Events = busyEvents{b.events, b.Conn}
 		b.greet(t)
-		b.answer(t, eventFrame(EventDeleted, "/a"))
-		b.ask(OpSync)
+		b.answer(t, eventFrame(codec.EventDeleted, "/a"))
+		b.ask(codec.OpSync)
 		var xids []int32
 		for len(b.got) > 0 {
-			if f := <-b.got; f[1] == OpDelete || f[1] == OpSync {
+			if f := <-b.got; f[1] == codec.OpDelete || f[1] == codec.OpSync {
 				xids = append(xids, f[0])
 			}
 		}
 		if len(xids) != 3 {
 			t.Fatalf("calls %v were sent, want 3", xids)
 		}
-		b.answer(t, replyFrame(1, CodeOK))
+		b.answer(t, replyFrame(1, codec.CodeOK))
 		if len(b.events.answers) != 1 {
 			t.Errorf("%d answers count", len(b.events.answers))
 		}

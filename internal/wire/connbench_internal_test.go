@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"net"
 	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 )
 
 // replayed is a connection on which each request is answered at once with the same reply.
@@ -50,23 +53,23 @@ func BenchmarkConn(b *testing.B) {
 		op   int32
 		body []byte
 	}{
-		{"sync", OpSync, sized("/")},
-		{"exists", OpExists, aStat},
-		{"children=10", OpGetChildren2, listing(10)},
-		{"children=1000", OpGetChildren2, listing(1000)},
-		{"children=100000", OpGetChildren2, listing(100_000)},
+		{"sync", codec.OpSync, sized("/")},
+		{"exists", codec.OpExists, aStat},
+		{"children=10", codec.OpGetChildren2, listing(10)},
+		{"children=1000", codec.OpGetChildren2, listing(1000)},
+		{"children=100000", codec.OpGetChildren2, listing(100_000)},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			conn := &replayed{reply: replyFrame(0, 0, c.body...), rest: make(chan []byte, 1000), now: greetingFrame(42, 1<<30)}
 			w := New(conn, config(&fakeEvents{}))
 			over := make(chan error)
-			go func() { over <- w.Serve(Hello{}) }()
+			go func() { over <- w.Serve(codec.Hello{}) }()
 			<-conn.rest // to the handshake
-			ended := make(chan Reply)
+			ended := make(chan outbox.Reply)
 			b.ReportAllocs()
 			b.SetBytes(int64(len(conn.reply)))
 			for b.Loop() {
-				w.Call(Call{Frame: callFrame(c.op, "/a"), Done: func(r Reply) { ended <- r }})
+				w.Call(outbox.Call{Frame: callFrame(c.op, "/a"), Done: func(r outbox.Reply) { ended <- r }})
 				if r := <-ended; r.Err != nil {
 					b.Fatal(r.Err)
 				}

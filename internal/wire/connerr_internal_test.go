@@ -5,6 +5,8 @@ import (
 	"io"
 	"testing"
 	"testing/synctest"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // Err returns the first reason for which a connection ended, and Serve the same. The errors that follow from it do not
@@ -20,10 +22,10 @@ func TestConnErr(t *testing.T) {
 		"cut":              {func(_ *testing.T, b *bench) { b.Cut(cut) }, cut},
 		"cut twice":        {func(_ *testing.T, b *bench) { b.Cut(cut); b.Cut(errors.New("again")) }, cut},
 		"cut, hung up":     {func(_ *testing.T, b *bench) { b.Cut(cut); b.server.Close() }, cut},
-		"bad frame":        {func(t *testing.T, b *bench) { b.answer(t, numbers(-7)) }, ErrBadFrame},
-		"bad, then cut":    {func(t *testing.T, b *bench) { b.answer(t, numbers(-7)); b.Cut(cut) }, ErrBadFrame},
-		"bad event":        {func(t *testing.T, b *bench) { b.answer(t, eventFrame(9, "/")) }, ErrBadFrame},
-		"cut, then called": {func(_ *testing.T, b *bench) { b.Cut(cut); b.ask(OpSync) }, cut},
+		"bad frame":        {func(t *testing.T, b *bench) { b.answer(t, numbers(-7)) }, codec.ErrBadFrame},
+		"bad, then cut":    {func(t *testing.T, b *bench) { b.answer(t, numbers(-7)); b.Cut(cut) }, codec.ErrBadFrame},
+		"bad event":        {func(t *testing.T, b *bench) { b.answer(t, eventFrame(9, "/")) }, codec.ErrBadFrame},
+		"cut, then called": {func(_ *testing.T, b *bench) { b.Cut(cut); b.ask(codec.OpSync) }, cut},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t)

@@ -6,36 +6,14 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"time"
-)
 
-// ErrBadFrame means that a server has sent something that no server sends.
-var ErrBadFrame = errors.New("malformed frame from the server")
+	"github.com/turnstile-go/turnstile/internal/clock"
+	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/outbox"
+)
 
 // ErrNoSession means that the server does not know the session that was asked for.
 var ErrNoSession = errors.New("the server has no such session")
-
-// socket is what a Conn reads from. It notes when bytes come, also in the middle of a long answer.
-type socket Conn
-
-func (s *socket) Read(b []byte) (int, error) {
-	for range emptyReads {
-		n, err := s.conn.Read(b)
-		if n > 0 {
-			s.mu.Lock()
-			s.lastBytes = Now()
-			s.mu.Unlock()
-		}
-		if n > 0 || err != nil {
-			return n, err
-		}
-	}
-	return 0, io.ErrNoProgress
-}
-
-// emptyReads is after how many reads in a row without bytes and without an error a connection is given up, as in package
-// bufio. Not every dialer's connections follow the rules.
-const emptyReads = 100
 
 // frame returns the next frame without its length. The next call overwrites it.
 func (w *Conn) frame() ([]byte, error) {
@@ -44,11 +22,11 @@ func (w *Conn) frame() ([]byte, error) {
 		return nil, err
 	}
 	n := int(int32(binary.BigEndian.Uint32(head[:])))
-	if n < replyHeader || n > MaxFrame {
+	if n < codec.ReplyHeader || n > codec.MaxFrame {
 		return nil, w.explain(badLength(n))
 	}
 	w.mu.Lock()
-	w.lastHeard = Now()
+	w.lastHeard = clock.Now()
 	w.mu.Unlock()
 	body := w.body[:0]
 	for len(body) < n { // room is made as bytes come: a server can lie about the length
@@ -84,20 +62,32 @@ const keptBody = 4 << 10
 // client, it ends the call. A server answers in order, so it is the answer to the oldest request in flight, if that is a
 // read.
 func (w *Conn) explain(bad badLength) error {
-	if bad <= MaxFrame {
+	if bad <= codec.MaxFrame {
 		return bad
 	}
 	w.mu.Lock()
 	oldest, ok := w.flight.oldest()
 	w.mu.Unlock()
-	if !ok || oldest.op != OpGetChildren2 && oldest.op != OpGetData {
+	if !ok || oldest.Op != codec.OpGetChildren2 && oldest.Op != codec.OpGetData {
 		return bad
 	}
 	why := longAnswer(bad)
-	one := w.calls.find(oldest.xid)
-	w.calls.answered(Now(), oldest.xid, 0)
-	one.done(Reply{Err: why})
+	if one, ok := w.out.Find(oldest.Xid); ok {
+		w.out.Answered(clock.Now(), oldest.Xid, 0)
+		one.Done(outbox.Reply{Err: why})
+	}
 	return why
+}
+
+// longAnswer is the error for an answer of so many bytes.
+type longAnswer int
+
+func (n longAnswer) Error() string {
+	return fmt.Sprintf("an answer of %d bytes, and this client reads at most %d", int(n), codec.MaxFrame)
+}
+
+func (n longAnswer) Is(target error) bool {
+	return target == outbox.ErrTooLong || target == codec.ErrBadFrame
 }
 
 // badLength is an ErrBadFrame for a frame of that length.
@@ -105,12 +95,12 @@ type badLength int
 
 func (n badLength) Error() string {
 	if text := n.text(); text != "" {
-		return fmt.Sprintf("%v: it begins with %q, so this is no ZooKeeper server", ErrBadFrame, text)
+		return fmt.Sprintf("%v: it begins with %q, so this is no ZooKeeper server", codec.ErrBadFrame, text)
 	}
-	return fmt.Sprintf("%v: %d bytes long", ErrBadFrame, int(n))
+	return fmt.Sprintf("%v: %d bytes long", codec.ErrBadFrame, int(n))
 }
 
-func (n badLength) Is(target error) bool { return target == ErrBadFrame }
+func (n badLength) Is(target error) bool { return target == codec.ErrBadFrame }
 
 // text returns the four bytes of the length if they are text, as of a server that speaks HTTP, SSH or Redis's protocol.
 func (n badLength) text() string {
@@ -122,39 +112,3 @@ func (n badLength) text() string {
 	}
 	return string(b)
 }
-
-// Sizes of what servers send.
-const (
-	replyHeader  = 16 // xid, zxid, error code
-	connectReply = 36 // version, timeout, session, password; servers of 3.4 and later add whether they are read-only
-)
-
-// Greeting is a server's answer to a [Hello].
-type Greeting struct {
-	TimeoutMillis int32
-	Session       int64 // 0: the session has expired
-	Password      [PasswordLength]byte
-}
-
-// Timeout is the session timeout that the server grants.
-func (g Greeting) Timeout() time.Duration { return time.Duration(g.TimeoutMillis) * time.Millisecond }
-
-func parseGreeting(frame []byte) (Greeting, error) {
-	if len(frame) != connectReply && len(frame) != connectReply+1 {
-		return Greeting{}, fmt.Errorf("%w: handshake of %d bytes", ErrBadFrame, len(frame))
-	}
-	d := Decoder{Rest: frame}
-	d.Int32() // protocol version
-	g := Greeting{TimeoutMillis: d.Int32(), Session: d.Int64()}
-	if n := d.Int32(); n != PasswordLength {
-		return Greeting{}, fmt.Errorf("%w: password of %d bytes", ErrBadFrame, n)
-	}
-	copy(g.Password[:], d.Bytes(PasswordLength))
-	if g.Session != 0 && g.TimeoutMillis <= 0 {
-		return Greeting{}, fmt.Errorf("%w: session timeout of %d ms", ErrBadFrame, g.TimeoutMillis)
-	}
-	return g, nil
-}
-
-func xidOf(frame []byte) int32 { return int32(binary.BigEndian.Uint32(frame[4:])) }
-func opOf(frame []byte) int32  { return int32(binary.BigEndian.Uint32(frame[8:])) }

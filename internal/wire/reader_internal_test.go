@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // frameOf returns a frame of n bytes, length included, that begins with tag.
@@ -50,7 +52,7 @@ func framesOf(stream []byte, size int) (all [][]byte, err error) {
 func TestFrames(t *testing.T) {
 	var stream []byte
 	var want [][]byte
-	for i, n := range []int{4 + replyHeader, 200, readBuffer - 1, 4 + replyHeader, readBuffer + 5, 3*keptBody + 1, 20} {
+	for i, n := range []int{4 + codec.ReplyHeader, 200, readBuffer - 1, 4 + codec.ReplyHeader, readBuffer + 5, 3*keptBody + 1, 20} {
 		f := frameOf(byte(i+1), n)
 		stream = append(stream, f...)
 		want = append(want, f[4:])
@@ -68,14 +70,14 @@ func TestFrames(t *testing.T) {
 
 // A frame of an impossible length is refused. A possible one that does not come takes little memory.
 func TestFrameLengths(t *testing.T) {
-	for _, n := range []int64{-1, -1 << 31, 0, 1, replyHeader - 1, MaxFrame + 1, 1<<31 - 1} {
+	for _, n := range []int64{-1, -1 << 31, 0, 1, codec.ReplyHeader - 1, codec.MaxFrame + 1, 1<<31 - 1} {
 		stream := append(frameOf(1, 50), binary.BigEndian.AppendUint32(nil, uint32(n))...)
-		if got, err := framesOf(stream, 100); len(got) != 1 || !errors.Is(err, ErrBadFrame) {
+		if got, err := framesOf(stream, 100); len(got) != 1 || !errors.Is(err, codec.ErrBadFrame) {
 			t.Errorf("length %d: %d frames, %v, want 1 and ErrBadFrame", n, len(got), err)
 		}
 	}
-	longest := frameOf(7, 4+MaxFrame)
-	if got, err := framesOf(append(longest, frameOf(2, 20)...), 1<<20); len(got) != 2 || len(got[0]) != MaxFrame || err != io.EOF {
+	longest := frameOf(7, 4+codec.MaxFrame)
+	if got, err := framesOf(append(longest, frameOf(2, 20)...), 1<<20); len(got) != 2 || len(got[0]) != codec.MaxFrame || err != io.EOF {
 		t.Errorf("after the longest frame: %d frames, %v", len(got), err)
 	}
 	w := New(&streamed{rest: longest[:100], size: 100}, config(&fakeEvents{}))
@@ -90,7 +92,7 @@ func TestFrameLengths(t *testing.T) {
 		}
 	}).AllocedBytesPerOp()
 	if allocated > 64<<10 {
-		t.Errorf("100 bytes of a frame of %d take %d bytes of memory", MaxFrame, allocated)
+		t.Errorf("100 bytes of a frame of %d take %d bytes of memory", codec.MaxFrame, allocated)
 	}
 }
 
@@ -106,67 +108,4 @@ func FuzzFrames(f *testing.F) {
 			t.Fatalf("whole: %x %v; in pieces: %x %v", a, errA, b, errB)
 		}
 	})
-}
-
-// greetingFrame is the answer of a server to a handshake.
-func greetingFrame(session int64, timeoutMillis int32) []byte {
-	b := binary.BigEndian.AppendUint32(nil, 37)
-	b = binary.BigEndian.AppendUint32(b, 0)
-	b = binary.BigEndian.AppendUint32(b, uint32(timeoutMillis))
-	b = binary.BigEndian.AppendUint64(b, uint64(session))
-	b = binary.BigEndian.AppendUint32(b, PasswordLength)
-	b = append(b, "0123456789abcdef"...)
-	return append(b, 0) // read-only: no
-}
-
-// FuzzGreeting checks that what passes is what it says.
-func FuzzGreeting(f *testing.F) {
-	f.Add(greetingFrame(42, 6000)[4:])
-	f.Add(greetingFrame(0, 0)[4:40])
-	f.Fuzz(func(t *testing.T, b []byte) {
-		g, err := parseGreeting(b)
-		switch {
-		case err != nil:
-			if !errors.Is(err, ErrBadFrame) {
-				t.Error(err)
-			}
-		case !bytes.Equal(greetingFrame(g.Session, g.TimeoutMillis)[8:20], b[4:16]) || !bytes.Equal(g.Password[:], b[20:36]):
-			t.Errorf("%x is taken for %+v", b, g)
-		}
-	})
-}
-
-func TestParseGreeting(t *testing.T) {
-	good := greetingFrame(42, 4000)[4:]
-	changed := func(at int, v byte) []byte {
-		b := bytes.Clone(good)
-		b[at] = v
-		return b
-	}
-	for _, c := range []struct {
-		name string
-		head []byte
-		ok   bool
-	}{
-		{"good", good, true},
-		{"with one more byte", append(bytes.Clone(good), 0), false},
-		{"no read-only flag, as from old servers", good[:36], true},
-		{"cut short", good[:35], false},
-		{"header only", good[:replyHeader], false},
-		{"password too long", changed(19, 17), false},
-		{"password of negative length", changed(16, 0xff), false},
-		{"negative timeout", changed(4, 0x80), false},
-		{"timeout zero", greetingFrame(42, 0)[4:], false},
-		{"expired: the timeout is zero", greetingFrame(0, 0)[4:], true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			g, err := parseGreeting(c.head)
-			if (err == nil) != c.ok || err != nil && !errors.Is(err, ErrBadFrame) {
-				t.Fatalf("got %v, want ok: %v", err, c.ok)
-			}
-			if c.ok && g.Session != 0 && (g.Session != 42 || g.TimeoutMillis != 4000 || string(g.Password[:]) != "0123456789abcdef") {
-				t.Errorf("got %+v", g)
-			}
-		})
-	}
 }

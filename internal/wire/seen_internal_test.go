@@ -6,12 +6,15 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 )
 
 // A malformed answer shows nothing. Its transaction could be any number, and no server would take a session back that
 // tells a number from the future.
 func TestMalformedShowsNothing(t *testing.T) {
-	multi := bodies[OpMulti]
+	multi := bodies[codec.OpMulti]
 	lastHead := len(multi) - resultHead
 	for _, c := range []struct {
 		name  string
@@ -19,20 +22,20 @@ func TestMalformedShowsNothing(t *testing.T) {
 		body  []byte
 		known bool
 	}{
-		{"a stat", OpSetData, aStat, true},
-		{"too short", OpSetData, aStat[1:], false},
-		{"too long", OpSetData, append(aStat, 0), false},
-		{"a multi", OpMulti, multi, true},
-		{"malformed at its end", OpMulti, slices.Concat(multi[:lastHead], result(OpMulti, 0)), false},
-		{"a multi that does not end", OpMulti, multi[:lastHead], false},
-		{"not yet whole", OpMulti, multi, false},
+		{"a stat", codec.OpSetData, aStat, true},
+		{"too short", codec.OpSetData, aStat[1:], false},
+		{"too long", codec.OpSetData, append(aStat, 0), false},
+		{"a multi", codec.OpMulti, multi, true},
+		{"malformed at its end", codec.OpMulti, slices.Concat(multi[:lastHead], result(codec.OpMulti, 0)), false},
+		{"a multi that does not end", codec.OpMulti, multi[:lastHead], false},
+		{"not yet whole", codec.OpMulti, multi, false},
 	} {
 		for _, size := range []int{1, 30, 1000} {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t)
 				b.greet(t)
 				b.ask(c.op)
-				f := replyFrame(1, CodeOK, c.body...)
+				f := replyFrame(1, codec.CodeOK, c.body...)
 				if c.name == "not yet whole" {
 					f = f[:len(f)-1]
 				}
@@ -40,7 +43,7 @@ func TestMalformedShowsNothing(t *testing.T) {
 					_, _ = b.server.Write(piece) // it fails when the connection has been cut
 				}
 				synctest.Wait()
-				seen, answers := b.cfg.Seen.zxid.Load() == 99, 0
+				seen, answers := b.cfg.Seen.Load() == 99, 0
 				b.events.do(func() { answers = len(b.events.answers) })
 				if seen != c.known || (answers == 1) != c.known {
 					t.Errorf("%s, in pieces of %d bytes: seen %v, %d answers, want them: %v", c.name, size, seen, answers, c.known)
@@ -59,10 +62,10 @@ func TestSeen(t *testing.T) {
 			near, far := net.Pipe()
 			w := New(near, cfg)
 			over := make(chan error, 1)
-			go func() { over <- w.Serve(Hello{TimeoutMillis: 6000}) }()
+			go func() { over <- w.Serve(codec.Hello{TimeoutMillis: 6000}) }()
 			arrives := func(want []byte) {
 				t.Helper()
-				got, err := ReadFrame(far, MaxFrame)
+				got, err := codec.ReadFrame(far, codec.MaxFrame)
 				if err != nil || !bytes.Equal(got, want) {
 					t.Errorf("arrived (%v)\n%x, want\n%x", err, got, want)
 				}
@@ -73,16 +76,16 @@ func TestSeen(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			arrives(Hello{LastZxid: zxid, TimeoutMillis: 6000}.Frame())
+			arrives(codec.Hello{LastZxid: zxid, TimeoutMillis: 6000}.Frame())
 			answer(greetingFrame(42, 6000))
-			arrives(agreeFrame(firstXid - 1))
-			answer(replyFrame(firstXid-1, CodeNoNode))
+			arrives(codec.AgreeFrame(firstXid - 1))
+			answer(replyFrame(firstXid-1, codec.CodeNoNode))
 			if i > 0 { // the first connection ends before
-				w.Call(Call{Frame: callFrame(OpSync, "/"), Done: func(Reply) {}})
-				if _, err := ReadFrame(far, MaxFrame); err != nil {
+				w.Call(outbox.Call{Frame: callFrame(codec.OpSync, "/"), Done: func(outbox.Reply) {}})
+				if _, err := codec.ReadFrame(far, codec.MaxFrame); err != nil {
 					t.Error(err)
 				}
-				answer(replyFrame(1, CodeNoNode))
+				answer(replyFrame(1, codec.CodeNoNode))
 				synctest.Wait()
 			}
 			w.Cut(net.ErrClosed)

@@ -3,17 +3,19 @@ package wire
 import (
 	"bytes"
 	"io"
-	"math"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/clock"
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // The goroutine that writes. What it writes at once counts as sent when the write begins, in the order of the frames.
 
 // sends sends heartbeats, and the calls that wait, until the connection has ended.
 func (w *Conn) sends() {
-	timer := time.NewTimer(aside)
+	timer := time.NewTimer(clock.Aside)
 	defer timer.Stop()
-	w.send(nil) // the identities
+	w.send() // the identities
 	for {
 		select {
 		case <-w.closed:
@@ -23,42 +25,54 @@ func (w *Conn) sends() {
 			case <-timer.C:
 			case <-w.answered:
 			default:
-				w.send(nil)
+				w.send()
 				continue
 			}
 		case <-timer.C:
 		case <-w.answered:
 		}
-		owns := w.cfg.Events.Owns()
-		var wait time.Duration
-		w.send(func() [][]byte {
-			now := Now()
-			out := w.duties(now, owns)
-			wait = w.beat.next(now).Sub(now)
-			return out
-		})
+		wait := w.beats()
+		w.send()
 		timer.Reset(wait)
 	}
 }
 
-// send sends what is urgent, the frames that beats returns, and calls that wait and have room in the window. beats may
-// be nil, and is called with w.mu held.
-func (w *Conn) send(beats func() [][]byte) {
+// beats puts the heartbeats that are due ahead of all that waits, and returns how long to wait for the next.
+func (w *Conn) beats() time.Duration {
+	owns := w.cfg.Events.Owns()
 	w.mu.Lock()
-	out := w.urgent
-	w.urgent = nil
-	if beats != nil {
-		out = append(out, beats()...)
+	defer w.mu.Unlock()
+	w.link.SetHalf(w.cfg.Half(w.timeout))
+	now := clock.Now()
+	due, next := w.link.Due(now, owns, w.cfg.Clock.Proven())
+	for _, d := range due {
+		switch d {
+		case clock.Ping:
+			w.urgent = append(w.urgent, codec.PingFrame())
+		case clock.Sync:
+			xid := w.out.Number()
+			w.link.Began(xid)
+			w.urgent = append(w.urgent, codec.SyncFrame(xid))
+		case clock.Agree:
+			w.urgent = append(w.urgent, codec.AgreeFrame(w.out.Number()))
+		}
 	}
-	now := Now()
-	oldest := sending{at: now}
+	return next.Sub(now)
+}
+
+// send sends what is urgent, and calls that wait and have room in the window.
+func (w *Conn) send() {
+	w.mu.Lock()
+	now := clock.Now()
+	oldest := now
 	if first, ok := w.flight.oldest(); ok {
-		oldest = first
+		oldest = first.At
 	}
-	out = append(out, w.calls.take(now, oldest.at, w.xidLocked)...)
-	sent := w.noteLocked(out)
+	out := append(w.urgent, w.out.Take(now, oldest)...)
+	w.urgent = nil
+	w.noteLocked(out)
 	w.mu.Unlock()
-	w.calls.endGivenUp()
+	w.out.EndGivenUp()
 	if len(out) == 0 {
 		return
 	}
@@ -66,7 +80,7 @@ func (w *Conn) send(beats func() [][]byte) {
 	if len(out) > 1 {
 		all = bytes.Join(out, nil)
 	}
-	if w.write(sent, all) == nil && w.calls.canLeave() { // they did not fit into this write
+	if w.write(now, all) == nil && w.out.CanLeave() { // they did not fit into this write
 		w.poke()
 	}
 }
@@ -85,29 +99,12 @@ func (w *Conn) write(now time.Time, b []byte) error {
 	return err
 }
 
-// noteLocked notes when the frames are sent, and what a quorum's answer to them will prove. It returns when.
-func (w *Conn) noteLocked(out [][]byte) time.Time {
-	if len(out) == 0 {
-		return w.lastSent
-	}
-	w.lastSent = Now()
-	w.trail.half = slowHalf(w.cfg.Half(w.timeout))
+// noteLocked notes when the frames are sent, and what a quorum's answer to them will prove.
+func (w *Conn) noteLocked(out [][]byte) {
+	w.link.SetHalf(w.cfg.Half(w.timeout))
 	for _, frame := range out {
-		xid, op := xidOf(frame), opOf(frame)
-		if xid == XidAuth {
-			continue // identities keeps track of these, and the answers to them prove nothing
+		if xid := codec.Xid(frame); xid != codec.XidAuth { // identities keeps track of these, and the answers to them prove nothing
+			w.flight.Push(w.link.Sends(xid, codec.Op(frame), clock.Now())) // each has a time of its own: see flight.answered
 		}
-		w.flight.add(w.trail.sends(xid, op, Now())) // each has a time of its own: see flight.answered
 	}
-	return w.lastSent
-}
-
-// xidLocked returns a number for a request of the connection itself. After the last number comes the first again. The
-// request that had it was answered long ago.
-func (w *Conn) xidLocked() int32 {
-	if w.lastXid == math.MinInt32 {
-		w.lastXid = firstXid
-	}
-	w.lastXid--
-	return w.lastXid
 }

@@ -1,15 +1,20 @@
 package wire
 
 import (
+	"fmt"
 	"net"
 	"sync"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/clock"
+	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 )
 
 // Serve asks for the session, and serves it until the connection ends. It returns why. Both goroutines of the
 // connection have ended by then, and no event follows. The calls without an answer stay for [Conn.Forsake]. Cut
 // makes Serve return. Serve is called once.
-func (w *Conn) Serve(h Hello) error {
+func (w *Conn) Serve(h codec.Hello) error {
 	var writer sync.WaitGroup
 	if err := w.greet(h); err != nil {
 		w.Cut(err)
@@ -30,14 +35,11 @@ func (w *Conn) Greeted() bool {
 
 // greet makes the handshake. A server gets so much time and not more. Deadlines would do the same, and not every
 // dialer's connections have them.
-func (w *Conn) greet(h Hello) error {
+func (w *Conn) greet(h codec.Hello) error {
 	patience := time.AfterFunc(w.cfg.HandshakeLimit, func() { w.Cut(ErrSilent) })
 	defer patience.Stop()
-	h.LastZxid = w.cfg.Seen.Last()
-	sent := Now()
-	w.mu.Lock()
-	w.hello, w.lastSent = sent, sent
-	w.mu.Unlock()
+	h.LastZxid = w.cfg.Seen.Load()
+	sent := clock.Now()
 	if err := w.write(sent, h.Frame()); err != nil {
 		return err
 	}
@@ -45,35 +47,33 @@ func (w *Conn) greet(h Hello) error {
 	if err != nil {
 		return err
 	}
-	g, err := parseGreeting(frame)
+	g, err := codec.ParseGreeting(frame)
 	if err != nil {
 		return err
 	}
 	patience.Stop()
-	now := Now()
+	now := clock.Now()
 	if g.Session == 0 {
-		w.begin(now, 0)
+		w.begin(sent, now, 0)
 		w.cfg.Events.Expired()
 		return ErrNoSession
 	}
-	w.begin(now, g.Timeout())
-	if err := w.cfg.Events.Greeted(g, sent); err != nil {
-		return err
-	}
-	return nil
+	w.begin(sent, now, g.Timeout())
+	return w.cfg.Events.Greeted(g, sent)
 }
 
 // begin takes note of the greeting. Nothing else is sent before.
-func (w *Conn) begin(now time.Time, timeout time.Duration) {
+func (w *Conn) begin(hello, now time.Time, timeout time.Duration) {
 	owns := w.cfg.Events.Owns()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.greeted, w.timeout = now, timeout
-	w.calls.begin(timeout)
-	w.trail.begin(w.hello, now, timeout)
-	w.urgent = w.ids.frames()
-	if w.beat.begin(now, timeout, owns) {
-		w.urgent = append(w.urgent, agreeFrame(w.xidLocked()))
+	w.out.Begin(timeout)
+	for _, id := range w.ids.list {
+		w.urgent = append(w.urgent, id.Frame())
+	}
+	if w.link.Begin(hello, now, timeout, owns) {
+		w.urgent = append(w.urgent, codec.AgreeFrame(w.out.Number()))
 	}
 }
 
@@ -87,7 +87,7 @@ func (w *Conn) reads() error {
 		if err != nil {
 			return err
 		}
-		if w.calls.canLeave() {
+		if w.out.CanLeave() {
 			w.poke()
 		}
 	}
@@ -96,16 +96,16 @@ func (w *Conn) reads() error {
 // take takes one frame. Events and answers reach the session in the order of the stream. Only what was decoded is
 // believed, by callers and by the clock: a malformed answer proves nothing, and its transaction could be any number.
 func (w *Conn) take(frame []byte) error {
-	d := Decoder{Rest: frame}
+	d := codec.Decoder{Rest: frame}
 	xid, zxid, code := d.Int32(), d.Int64(), d.Int32()
 	switch xid {
-	case XidEvent:
-		kind, path, err := decodeEvent(&d)
+	case codec.XidEvent:
+		kind, path, err := codec.DecodeEvent(&d)
 		if err == nil {
 			w.cfg.Events.Fired(kind, path)
 		}
 		return err
-	case XidAuth:
+	case codec.XidAuth:
 		return w.ids.answer(code, w.cfg.Events)
 	}
 	w.mu.Lock()
@@ -114,47 +114,42 @@ func (w *Conn) take(frame []byte) error {
 	if err != nil {
 		return err
 	}
-	one := w.calls.find(xid)
-	r := Reply{Code: code}
-	if code == CodeOK {
-		if r.Answer, err = decodeAnswer(sent.op, &d); err == nil {
-			err = one.check(&r.Answer)
+	one, isCall := w.out.Find(xid)
+	r := outbox.Reply{Code: code}
+	if code == codec.CodeOK {
+		if r.Answer, err = codec.DecodeAnswer(sent.Op, &d); err == nil && one.Check != nil {
+			err = one.Check(&r.Answer)
 		}
 		if err != nil {
-			return badAnswer(sent.op, err)
+			return fmt.Errorf("%w: the answer to %s: %w", codec.ErrBadFrame, codec.OpName(sent.Op), err)
 		}
 	}
-	if one.number > 0 {
-		w.cfg.Seen.answered(zxid)
+	if isCall && zxid > 0 { // what the answers to heartbeats show nobody has seen
+		w.cfg.Seen.Store(zxid)
 	}
-	w.learn(sent, code, zxid, Now())
-	w.calls.answered(Now(), xid, len(frame)-replyHeader)
-	w.cfg.Refusals.answered(one.size)
+	w.learn(sent, code, zxid, clock.Now())
+	w.out.Answered(clock.Now(), xid, len(frame)-codec.ReplyHeader)
 	switch {
-	case code == CodeSessionExpired:
+	case code == codec.CodeSessionExpired:
 		w.cfg.Events.Expired()
-	case code == CodeOK && sent.op == OpClose:
+	case code == codec.CodeOK && sent.Op == codec.OpClose:
 		w.cfg.Events.Closed()
 		return net.ErrClosed
 	}
-	one.done(r)
+	if isCall {
+		one.Done(r)
+	}
 	return nil
 }
 
 // learn takes what an answer shows.
-func (w *Conn) learn(sent sending, code int32, zxid int64, now time.Time) {
+func (w *Conn) learn(sent clock.Sending, code int32, zxid int64, now time.Time) {
 	w.mu.Lock()
-	if now.Sub(sent.at) > w.timeout/slowPerTimeout {
-		w.slowUntil = now.Add(w.timeout)
-	}
-	e := w.trail.takes(sent, code, now)
-	agrees := w.beat.answered(sent.xid, e != evidenceNone, now)
+	a, byLeader, agrees := w.link.Takes(sent, code, now)
 	greeted := w.greeted
 	w.mu.Unlock()
-	if e != evidenceNone {
-		w.cfg.Events.Answered(Answered{
-			Sent: sent.at, Zxid: zxid, Quorum: e == evidenceQuorum, Touched: sent.proof, Since: now.Sub(greeted),
-		})
+	if byLeader {
+		w.cfg.Events.Answered(a, zxid, now.Sub(greeted))
 	}
 	if agrees {
 		select {

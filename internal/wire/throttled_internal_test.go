@@ -6,6 +6,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 )
 
 // A server over its limit of outstanding requests reads nothing behind a request that it counts until that is answered. A
@@ -14,8 +17,8 @@ func TestThrottled(t *testing.T) {
 	const takes = time.Second
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		go func() { b.over <- b.Serve(Hello{TimeoutMillis: 10_000}) }()
-		if _, err := ReadFrame(b.server, MaxFrame); err != nil {
+		go func() { b.over <- b.Serve(codec.Hello{TimeoutMillis: 10_000}) }()
+		if _, err := codec.ReadFrame(b.server, codec.MaxFrame); err != nil {
 			t.Fatal(err)
 		}
 		b.answer(t, greetingFrame(42, 10_000))
@@ -24,7 +27,7 @@ func TestThrottled(t *testing.T) {
 		stop := make(chan struct{})
 		go func() {
 			for {
-				f, err := ReadFrame(b.server, MaxFrame)
+				f, err := codec.ReadFrame(b.server, codec.MaxFrame)
 				if err != nil {
 					close(line)
 					return
@@ -44,23 +47,23 @@ func TestThrottled(t *testing.T) {
 		}()
 		var done, ping atomic.Int64
 		for range firstCalls {
-			b.Call(Call{Frame: callFrame(OpDelete, "/a"), Done: func(Reply) { done.Add(1) }})
+			b.Call(outbox.Call{Frame: callFrame(codec.OpDelete, "/a"), Done: func(outbox.Reply) { done.Add(1) }})
 		}
 		synctest.Wait()
 		began := time.Now()
 		b.mu.Lock()
-		b.urgent = append(b.urgent, pingFrame())
+		b.urgent = append(b.urgent, codec.PingFrame())
 		b.mu.Unlock()
 		b.poke()
 		go func() {
 			defer close(stop)
 			for f := range line {
-				xid, r := xidOf(f), replyFrame(xidOf(f), CodeNoNode)
-				if xid == XidPing {
+				xid, r := codec.Xid(f), replyFrame(codec.Xid(f), codec.CodeNoNode)
+				if xid == codec.XidPing {
 					ping.CompareAndSwap(0, int64(time.Since(began)))
 				}
-				if opOf(f) == OpPing || opOf(f) == OpSync {
-					r = replyFrame(xid, 0, bodies[opOf(f)]...)
+				if codec.Op(f) == codec.OpPing || codec.Op(f) == codec.OpSync {
+					r = replyFrame(xid, 0, bodies[codec.Op(f)]...)
 				}
 				if xid > 0 { // all are in process for as long, and behind this one nothing is read
 					time.Sleep(takes)

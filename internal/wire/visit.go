@@ -3,20 +3,22 @@ package wire
 import (
 	"bufio"
 	"net"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // Visit is a connection of its own that does one thing and ends. It sends the handshake, the
 // identities and closeSession together, without waiting for answers. So it closes a session even
 // if no answer gets through, and it never prolongs a session's life without ending it.
 type Visit struct {
-	Hello      Hello
-	Identities []Identity // some servers refuse all requests without
+	Hello      codec.Hello
+	Identities []codec.Identity // some servers refuse all requests without
 }
 
 // Outcome is the result of a visit.
 type Outcome struct {
 	Greeted  bool
-	Greeting Greeting
+	Greeting codec.Greeting
 	Gone     bool // the server says that the session is gone
 	Refused  bool // the server refused an identity, and all that follows it
 }
@@ -31,15 +33,15 @@ const (
 func (v Visit) Run(c net.Conn) (out Outcome) {
 	all := v.Hello.Frame()
 	for _, id := range v.Identities {
-		all = append(all, AuthFrame(id.Scheme, id.Credential)...)
+		all = append(all, id.Frame()...)
 	}
-	if _, err := c.Write(append(all, CloseFrame(visitXid)...)); err != nil {
+	if _, err := c.Write(append(all, codec.CloseFrame(visitXid)...)); err != nil {
 		return out
 	}
 	in := bufio.NewReader(c)
 	for !out.Gone {
-		frame, err := ReadFrame(in, visitFrame)
-		if err != nil || len(frame) < 4+replyHeader || v.take(&out, frame[4:]) != nil {
+		frame, err := codec.ReadFrame(in, visitFrame)
+		if err != nil || len(frame) < 4+codec.ReplyHeader || v.take(&out, frame[4:]) != nil {
 			break
 		}
 	}
@@ -50,13 +52,13 @@ func (v Visit) Run(c net.Conn) (out Outcome) {
 // The answer to closeSession says that it is gone.
 func (v Visit) take(out *Outcome, frame []byte) error {
 	if out.Greeted {
-		d := Decoder{Rest: frame}
+		d := codec.Decoder{Rest: frame}
 		xid, _, code := d.Int32(), d.Int64(), d.Int32()
-		out.Gone = out.Gone || xid == visitXid && (code == CodeOK || code == CodeSessionExpired)
-		out.Refused = out.Refused || xid == XidAuth && code != CodeOK
+		out.Gone = out.Gone || xid == visitXid && (code == codec.CodeOK || code == codec.CodeSessionExpired)
+		out.Refused = out.Refused || xid == codec.XidAuth && code != codec.CodeOK
 		return nil
 	}
-	g, err := parseGreeting(frame)
+	g, err := codec.ParseGreeting(frame)
 	if err == nil && v.Hello.Session != 0 && g.Session != 0 && g.Session != v.Hello.Session {
 		err = Replaced(g.Session)
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -112,7 +112,7 @@ func (f *following) takeTouches() []touch {
 
 // forward sends a client's request to the leader, which does not touch the session there.
 func (f *following) forward(r *request) {
-	if r.op == wire.OpSync {
+	if r.op == codec.OpSync {
 		f.syncs = append(f.syncs, r)
 	}
 	f.send(message{kind: messageRequest, request: r})

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -175,7 +175,7 @@ func cons(sc *scope, b *strings.Builder) {
 		fmt.Fprintf(b, " /%s:%d[1](queued=%d,recved=%d,sent=%d", p.addr, p.ordinal, p.outstanding, p.received, p.sent)
 		if p.ready {
 			fmt.Fprintf(b, ",sid=0x%x,lop=%s,est=%d,to=%d,lcxid=0x%x,lzxid=0x%x,lresp=%d,llat=0,minlat=0,avglat=0,maxlat=0",
-				p.session, wire.OpName(p.last.op), p.since.UnixMilli(), p.timeout.Milliseconds(),
+				p.session, codec.OpName(p.last.op), p.since.UnixMilli(), p.timeout.Milliseconds(),
 				uint32(p.last.xid), uint64(p.last.zxid), p.last.at.UnixMilli())
 		}
 		b.WriteString(")\n")

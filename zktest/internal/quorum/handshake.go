@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -51,7 +51,7 @@ func (m *Member) newSession(p *Peer) {
 	if m.follow != nil { // a leader touches the session when it prepares the transaction
 		m.touch(p.session, p.timeout)
 	}
-	m.submit(&request{from: p, at: m, session: p.session, op: wire.OpConnect, timeout: p.timeout})
+	m.submit(&request{from: p, at: m, session: p.session, op: codec.OpConnect, timeout: p.timeout})
 }
 
 // passwordOf returns a session's password, which every server can compute.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // A laggard is the replica of one session. It stays a number of transactions behind the server that the
@@ -73,7 +73,7 @@ func (st *State) feed(t *txn) {
 	}
 	st.fed = t.zxid
 	st.remember(t)
-	if t.op == wire.OpClose {
+	if t.op == codec.OpClose {
 		delete(st.laggards, t.session)
 	}
 	for _, l := range st.laggards {

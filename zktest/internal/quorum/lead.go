@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -71,7 +71,7 @@ func (m *Member) beginLeading(epoch int64) {
 // and does not ask a quorum.
 func (l *leadership) process(r *request, f *learner) {
 	r.via = f.conn
-	if r.op != wire.OpSync {
+	if r.op != codec.OpSync {
 		l.prepare(r)
 		return
 	}

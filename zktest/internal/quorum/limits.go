@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // Servers have limits that clients meet in odd ways. The length of a request is checked where frames are read, outside of
@@ -17,7 +17,7 @@ const logOverhead = 32 + 4 + 12
 // loggedLength returns the length of the end of a session in a log: it lists the paths of the session's ephemeral nodes.
 // Other transactions are hardly longer than their requests, and 0 is returned for them.
 func (t *txn) loggedLength() int {
-	if t.op != wire.OpClose {
+	if t.op != codec.OpClose {
 		return 0
 	}
 	n := logOverhead

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -87,11 +87,11 @@ func (m *Member) apply(t *txn) {
 		m.st.advance(l)
 	}
 	switch t.op {
-	case wire.OpConnect:
+	case codec.OpConnect:
 		if m.follow != nil { // as in ZooKeeper, each follower reports each new session to the leader
 			m.follow.touched[t.session] = t.timeout
 		}
-	case wire.OpClose:
+	case codec.OpClose:
 		m.forget(t)
 	}
 	if t.request != nil && t.request.at == m {

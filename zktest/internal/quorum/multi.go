@@ -1,7 +1,7 @@
 package quorum
 
 import (
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -36,8 +36,8 @@ func (t *txn) results(stats []znode.Stat) []byte {
 	e := new(znode.Encoder)
 	for i, o := range t.operations {
 		op := o.Op
-		if op == wire.OpCreateContainer || op == wire.OpCreateTTL {
-			op = wire.OpCreate2 // their answers have the same format
+		if op == codec.OpCreateContainer || op == codec.OpCreateTTL {
+			op = codec.OpCreate2 // their answers have the same format
 		}
 		e.MultiHeader(op, false, int32(znode.CodeOK))
 		e.WriteResult(op, t.changes[i], stats[i])
@@ -58,7 +58,7 @@ func failures(n, i int, err error) []byte {
 		case j > i:
 			c = znode.CodeRuntimeInconsistency
 		}
-		e.MultiHeader(wire.OpError, false, int32(c))
+		e.MultiHeader(codec.OpError, false, int32(c))
 		e.Int32(int32(c))
 	}
 	e.MultiEnd()
@@ -74,19 +74,19 @@ func multiRead(p *Peer, d *znode.Decoder) ([]byte, error) {
 		if done || d.Bad {
 			break
 		}
-		if op != wire.OpGetData && op != wire.OpGetChildren {
+		if op != codec.OpGetData && op != codec.OpGetChildren {
 			return nil, znode.CodeMarshallingError
 		}
 		path := d.String()
 		d.Bool()
 		n, err := p.readable(path, znode.PermRead)
 		if err != nil {
-			e.MultiHeader(wire.OpError, false, int32(err.(znode.Code)))
+			e.MultiHeader(codec.OpError, false, int32(err.(znode.Code)))
 			e.Int32(int32(err.(znode.Code)))
 			continue
 		}
 		e.MultiHeader(op, false, int32(znode.CodeOK))
-		if op == wire.OpGetData {
+		if op == codec.OpGetData {
 			e.Buffer(n.Data)
 			e.Stat(n.ClientStat())
 		} else {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -186,7 +186,7 @@ func (p *Peer) notify(event znode.Event, zxid int64) {
 		zxid = noZxid
 	}
 	e := znode.NewFrame()
-	e.Int32(wire.XidEvent)
+	e.Int32(codec.XidEvent)
 	e.Int64(zxid)
 	e.Int32(int32(znode.CodeOK))
 	e.Int32(int32(event.Kind))

@@ -3,7 +3,7 @@ package quorum
 import (
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -50,9 +50,9 @@ func (m *Member) needsAgreement(r *request) bool {
 		return false
 	}
 	switch r.op {
-	case wire.OpConnect, wire.OpClose, wire.OpMulti, wire.OpReconfig:
+	case codec.OpConnect, codec.OpClose, codec.OpMulti, codec.OpReconfig:
 		return true
-	case wire.OpSync:
+	case codec.OpSync:
 		return m.follow != nil
 	default:
 		return writes[r.op]

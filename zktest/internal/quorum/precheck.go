@@ -1,13 +1,13 @@
 package quorum
 
 import (
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // throttled reports whether the server refuses the request as if it were too busy.
 func (m *Member) throttled(r *request, frame []byte) bool {
-	if m.st.Throttle == nil || r.op == wire.OpPing || r.op == wire.OpClose {
+	if m.st.Throttle == nil || r.op == codec.OpPing || r.op == codec.OpClose {
 		return false // as in ZooKeeper
 	}
 	return m.st.Throttle(frame, r.session, r.from.last.at)
@@ -23,13 +23,13 @@ func (m *Member) eagerCheck(r *request) error {
 	o := d.Operation(r.op)
 	perm, onParent := int32(0), false
 	switch r.op {
-	case wire.OpCreate, wire.OpCreate2:
+	case codec.OpCreate, codec.OpCreate2:
 		perm, onParent = znode.PermCreate, true
-	case wire.OpDelete:
+	case codec.OpDelete:
 		perm, onParent = znode.PermDelete, true
-	case wire.OpSetData:
+	case codec.OpSetData:
 		perm = znode.PermWrite
-	case wire.OpSetACL:
+	case codec.OpSetACL:
 		perm = znode.PermAdmin
 	}
 	path := o.Path
@@ -43,7 +43,7 @@ func (m *Member) eagerCheck(r *request) error {
 	if perm == 0 || d.Bad {
 		return nil
 	}
-	if r.op != wire.OpDelete && r.op != wire.OpSetData {
+	if r.op != codec.OpDelete && r.op != codec.OpSetData {
 		if _, err := znode.FixACL(o.ACL, r.ids); err != nil {
 			return err
 		}

@@ -1,14 +1,14 @@
 package quorum
 
 import (
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // writes are the requests that change the tree, without multi.
 var writes = map[int32]bool{
-	wire.OpCreate: true, wire.OpCreate2: true, wire.OpCreateContainer: true, wire.OpCreateTTL: true,
-	wire.OpDelete: true, wire.OpSetData: true, wire.OpSetACL: true,
+	codec.OpCreate: true, codec.OpCreate2: true, codec.OpCreateContainer: true, codec.OpCreateTTL: true,
+	codec.OpDelete: true, codec.OpSetData: true, codec.OpSetACL: true,
 }
 
 // prepare turns a request into a transaction and proposes it. A request that fails becomes a transaction
@@ -16,27 +16,27 @@ var writes = map[int32]bool{
 func (l *leadership) prepare(r *request) *proposal {
 	pr := l.preparation(r)
 	switch r.op {
-	case wire.OpConnect:
+	case codec.OpConnect:
 		l.tracker.add(r.session, r.timeout)
 		l.tracker.own(r.session, r.via)
-		return l.agree(pr, &txn{request: r, op: wire.OpConnect, session: r.session, timeout: r.timeout})
-	case wire.OpClose:
+		return l.agree(pr, &txn{request: r, op: codec.OpConnect, session: r.session, timeout: r.timeout})
+	case codec.OpClose:
 		l.tracker.close(r.session)
 		pr.RemoveOwned()
-		return l.agree(pr, &txn{request: r, op: wire.OpClose, session: r.session, changes: pr.Changes})
+		return l.agree(pr, &txn{request: r, op: codec.OpClose, session: r.session, changes: pr.Changes})
 	}
 	t := &txn{request: r}
 	switch err := l.tracker.check(r.session, r.via); {
 	case err != nil:
 		t.err = err
-	case r.op == wire.OpMulti:
+	case r.op == codec.OpMulti:
 		t.multi(pr, &l.m.st.conf.Release)
-	case r.op == wire.OpReconfig:
+	case r.op == codec.OpReconfig:
 		t.err = reconfig(r.body)
 	default:
 		t.write(pr)
 	}
-	parsesFirst := r.op == wire.OpReconfig || l.m.st.conf.Release.ParsesFirst && r.op != wire.OpMulti
+	parsesFirst := r.op == codec.OpReconfig || l.m.st.conf.Release.ParsesFirst && r.op != codec.OpMulti
 	if t.err == znode.CodeMarshallingError && r.via == nil && parsesFirst {
 		// A ZooKeeper server alone answers without a transaction. A ZooKeeper ensemble never
 		// answers, which this one does not imitate.

@@ -3,27 +3,27 @@ package quorum
 import (
 	"strings"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
 // reads are the requests that a client's server answers from its own replica. They set watches only if
 // the request was complete, and otherwise their result does not count.
 var reads = map[int32]func(*Peer, *znode.Decoder) ([]byte, error){
-	wire.OpExists:               exists,
-	wire.OpGetData:              getData,
-	wire.OpGetACL:               getACL,
-	wire.OpGetChildren:          getChildren,
-	wire.OpGetChildren2:         getChildren2,
-	wire.OpGetAllChildrenNumber: getAllChildrenNumber,
-	wire.OpGetEphemerals:        getEphemerals,
-	wire.OpWhoAmI:               whoAmI,
-	wire.OpMultiRead:            multiRead,
-	wire.OpSetWatches:           setWatches,
-	wire.OpSetWatches2:          setWatches2,
-	wire.OpAddWatch:             addWatch,
-	wire.OpCheckWatches:         checkWatches,
-	wire.OpRemoveWatches:        removeWatches,
+	codec.OpExists:               exists,
+	codec.OpGetData:              getData,
+	codec.OpGetACL:               getACL,
+	codec.OpGetChildren:          getChildren,
+	codec.OpGetChildren2:         getChildren2,
+	codec.OpGetAllChildrenNumber: getAllChildrenNumber,
+	codec.OpGetEphemerals:        getEphemerals,
+	codec.OpWhoAmI:               whoAmI,
+	codec.OpMultiRead:            multiRead,
+	codec.OpSetWatches:           setWatches,
+	codec.OpSetWatches2:          setWatches2,
+	codec.OpAddWatch:             addWatch,
+	codec.OpCheckWatches:         checkWatches,
+	codec.OpRemoveWatches:        removeWatches,
 }
 
 // readable finds a node and checks that the client has one of the permissions.

@@ -3,7 +3,7 @@ package quorum
 import (
 	"slices"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -25,9 +25,9 @@ func (c *Config) newReplica(t *znode.Tree) *replica {
 func (r *replica) apply(t *txn) []znode.Stat {
 	r.tree.Zxid = t.zxid
 	switch t.op {
-	case wire.OpConnect:
+	case codec.OpConnect:
 		r.tree.Sessions[t.session] = t.timeout
-	case wire.OpClose:
+	case codec.OpClose:
 		delete(r.tree.Sessions, t.session)
 	}
 	stats := make([]znode.Stat, len(t.changes))

@@ -3,7 +3,7 @@ package quorum
 import (
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -19,10 +19,10 @@ func (m *Member) request(p *Peer, frame []byte) {
 	p.noteRequest(xid)
 	p.last = lastRequest{op: op, xid: xid, at: time.Now()}
 	switch {
-	case op == wire.OpAuth:
+	case op == codec.OpAuth:
 		m.st.auth(p, xid, d)
 		return
-	case op == wire.OpSASL: // like OpAuth, it does not touch the session
+	case op == codec.OpSASL: // like OpAuth, it does not touch the session
 		m.refuse(p, xid)
 		return
 	case !m.touch(p.session, p.timeout):
@@ -58,9 +58,9 @@ func (m *Member) touch(session int64, timeout time.Duration) bool {
 // knows reports whether the server implements a kind of request.
 func (m *Member) knows(op int32) bool {
 	switch op {
-	case wire.OpCreateContainer:
+	case codec.OpCreateContainer:
 		return m.st.conf.Containers
-	case wire.OpPing, wire.OpClose, wire.OpSync, wire.OpMulti, wire.OpReconfig:
+	case codec.OpPing, codec.OpClose, codec.OpSync, codec.OpMulti, codec.OpReconfig:
 		return true
 	default:
 		return writes[op] || reads[op] != nil
@@ -83,9 +83,9 @@ func (m *Member) answer(r *request) {
 		m.st.hangUp(p)
 	case r.refused != nil:
 		p.result(r.xid, nil, r.refused)
-	case r.op == wire.OpPing:
-		p.reply(wire.XidPing, znode.CodeOK, nil)
-	case r.op == wire.OpSync:
+	case r.op == codec.OpPing:
+		p.reply(codec.XidPing, znode.CodeOK, nil)
+	case r.op == codec.OpSync:
 		p.synced(r)
 	default:
 		body, err := reads[r.op](p, r.body)
@@ -131,12 +131,12 @@ func (t *txn) answer(stats []znode.Stat) {
 		p.st.hangUp(p)
 	case t.err != nil:
 		p.result(r.xid, nil, t.err)
-	case r.op == wire.OpConnect:
+	case r.op == codec.OpConnect:
 		p.joined(true)
-	case r.op == wire.OpClose:
+	case r.op == codec.OpClose:
 		p.replyAt(t.zxid, r.xid, znode.CodeOK, nil)
 		p.st.hangUp(p)
-	case r.op == wire.OpMulti:
+	case r.op == codec.OpMulti:
 		p.reply(r.xid, znode.CodeOK, t.results(stats))
 	default:
 		e := new(znode.Encoder)

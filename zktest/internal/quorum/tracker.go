@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -122,5 +122,5 @@ func (l *leadership) track() {
 
 // endSession closes a session without a request of its client.
 func (l *leadership) endSession(id int64) *proposal {
-	return l.prepare(&request{session: id, op: wire.OpClose})
+	return l.prepare(&request{session: id, op: codec.OpClose})
 }

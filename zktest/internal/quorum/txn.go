@@ -12,7 +12,7 @@ type txn struct {
 	zxid    int64
 	time    int64
 	changes []znode.Change
-	op      int32         // wire.OpConnect if it creates a session, wire.OpClose if it ends one, otherwise 0
+	op      int32         // codec.OpConnect if it creates a session, codec.OpClose if it ends one, otherwise 0
 	session int64         // that it creates or ends
 	timeout time.Duration // of the session that it creates
 

@@ -1,6 +1,8 @@
 package znode
 
-import "github.com/turnstile-go/turnstile/internal/wire"
+import (
+	"github.com/turnstile-go/turnstile/internal/codec"
+)
 
 // A Change is one operation of a transaction. Its preparation has found it possible in the
 // state that it will be applied to.
@@ -19,10 +21,10 @@ type EventKind int32
 
 // The kinds of watch event.
 const (
-	Created         EventKind = wire.EventCreated
-	Deleted         EventKind = wire.EventDeleted
-	DataChanged     EventKind = wire.EventDataChanged
-	ChildrenChanged EventKind = wire.EventChildrenChanged
+	Created         EventKind = codec.EventCreated
+	Deleted         EventKind = codec.EventDeleted
+	DataChanged     EventKind = codec.EventDataChanged
+	ChildrenChanged EventKind = codec.EventChildrenChanged
 )
 
 // An Event is a change of one node that triggers watches.
@@ -36,16 +38,16 @@ type Event struct {
 // in which clients get them.
 func (t *Tree) Apply(c Change, zxid, time int64) (Stat, []Event) {
 	switch c.Op {
-	case wire.OpCreate:
+	case codec.OpCreate:
 		return t.create(c, zxid, time)
-	case wire.OpDelete:
+	case codec.OpDelete:
 		return Stat{}, t.delete(c.Path, zxid)
-	case wire.OpSetData:
+	case codec.OpSetData:
 		n := t.Nodes[c.Path]
 		n.Data = c.data
 		n.Stat.mtime, n.Stat.Mzxid, n.Stat.version = time, zxid, c.version
 		return n.ClientStat(), []Event{{DataChanged, c.Path, n.ACL}}
-	case wire.OpSetACL:
+	case codec.OpSetACL:
 		n := t.Nodes[c.Path]
 		n.ACL, n.Stat.aversion = c.acl, c.version
 		return n.ClientStat(), nil

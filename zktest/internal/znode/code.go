@@ -3,7 +3,7 @@ package znode
 import (
 	"fmt"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // Code is one of ZooKeeper's result codes. All but CodeOK are errors.
@@ -11,24 +11,24 @@ type Code int32
 
 // The result codes that the server uses.
 const (
-	CodeOK                     Code = wire.CodeOK
-	CodeRuntimeInconsistency   Code = wire.CodeRuntimeInconsistency
-	CodeMarshallingError       Code = wire.CodeMarshallingError
-	CodeUnimplemented          Code = wire.CodeUnimplemented
-	CodeBadArguments           Code = wire.CodeBadArguments
-	CodeNoNode                 Code = wire.CodeNoNode
-	CodeNoAuth                 Code = wire.CodeNoAuth
-	codeBadVersion             Code = wire.CodeBadVersion
-	codeNoChildrenForEphemeral Code = wire.CodeNoChildrenForEphemeral
-	codeNodeExists             Code = wire.CodeNodeExists
-	CodeNotEmpty               Code = wire.CodeNotEmpty
-	CodeInvalidACL             Code = wire.CodeInvalidACL
-	CodeAuthFailed             Code = wire.CodeAuthFailed
-	CodeNoWatcher              Code = wire.CodeNoWatcher
-	CodeReconfigDisabled       Code = wire.CodeReconfigDisabled
-	CodeSessionExpired         Code = wire.CodeSessionExpired
-	CodeSessionMoved           Code = wire.CodeSessionMoved
-	CodeThrottled              Code = wire.CodeThrottled
+	CodeOK                     Code = codec.CodeOK
+	CodeRuntimeInconsistency   Code = codec.CodeRuntimeInconsistency
+	CodeMarshallingError       Code = codec.CodeMarshallingError
+	CodeUnimplemented          Code = codec.CodeUnimplemented
+	CodeBadArguments           Code = codec.CodeBadArguments
+	CodeNoNode                 Code = codec.CodeNoNode
+	CodeNoAuth                 Code = codec.CodeNoAuth
+	codeBadVersion             Code = codec.CodeBadVersion
+	codeNoChildrenForEphemeral Code = codec.CodeNoChildrenForEphemeral
+	codeNodeExists             Code = codec.CodeNodeExists
+	CodeNotEmpty               Code = codec.CodeNotEmpty
+	CodeInvalidACL             Code = codec.CodeInvalidACL
+	CodeAuthFailed             Code = codec.CodeAuthFailed
+	CodeNoWatcher              Code = codec.CodeNoWatcher
+	CodeReconfigDisabled       Code = codec.CodeReconfigDisabled
+	CodeSessionExpired         Code = codec.CodeSessionExpired
+	CodeSessionMoved           Code = codec.CodeSessionMoved
+	CodeThrottled              Code = codec.CodeThrottled
 )
 
 var codeNames = map[Code]string{

@@ -1,12 +1,14 @@
 package znode
 
-import "github.com/turnstile-go/turnstile/internal/wire"
+import (
+	"github.com/turnstile-go/turnstile/internal/codec"
+)
 
-// A Decoder adds to [wire.Decoder] the records that only a server reads.
-type Decoder struct{ wire.Decoder }
+// A Decoder adds to [codec.Decoder] the records that only a server reads.
+type Decoder struct{ codec.Decoder }
 
 // Decode returns a decoder of what follows a frame's length.
-func Decode(frame []byte) *Decoder { return &Decoder{wire.Decode(frame)} }
+func Decode(frame []byte) *Decoder { return &Decoder{codec.Decode(frame)} }
 
 // data takes a copy of a node's data, or nil for Java's null.
 func (d *Decoder) data() []byte {
@@ -23,11 +25,11 @@ func (d *Decoder) ACL() (all []ACLEntry) {
 	return all
 }
 
-// An Encoder adds to [wire.Encoder] the records that only a server writes.
-type Encoder struct{ wire.Encoder }
+// An Encoder adds to [codec.Encoder] the records that only a server writes.
+type Encoder struct{ codec.Encoder }
 
 // NewFrame returns an encoder that leaves room for the frame's length.
-func NewFrame() *Encoder { return &Encoder{*wire.NewFrame()} }
+func NewFrame() *Encoder { return &Encoder{*codec.NewFrame()} }
 
 // ACL appends a list of ACL entries.
 func (e *Encoder) ACL(all []ACLEntry) {
@@ -55,17 +57,17 @@ func (e *Encoder) Stat(s Stat) {
 }
 
 // MultiEnd appends the end of a multi's results.
-func (e *Encoder) MultiEnd() { e.MultiHeader(wire.OpError, true, -1) }
+func (e *Encoder) MultiEnd() { e.MultiHeader(codec.OpError, true, -1) }
 
 // WriteResult appends the answer to a write that has succeeded.
 func (e *Encoder) WriteResult(op int32, c Change, s Stat) {
 	switch op {
-	case wire.OpCreate:
+	case codec.OpCreate:
 		e.String(c.Path)
-	case wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
+	case codec.OpCreate2, codec.OpCreateContainer, codec.OpCreateTTL:
 		e.String(c.Path)
 		e.Stat(s)
-	case wire.OpSetData, wire.OpSetACL:
+	case codec.OpSetData, codec.OpSetACL:
 		e.Stat(s)
 	}
 }

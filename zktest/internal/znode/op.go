@@ -1,6 +1,8 @@
 package znode
 
-import "github.com/turnstile-go/turnstile/internal/wire"
+import (
+	"github.com/turnstile-go/turnstile/internal/codec"
+)
 
 // An Operation is one write as a client asks for it.
 type Operation struct {
@@ -17,16 +19,16 @@ type Operation struct {
 func (d *Decoder) Operation(op int32) Operation {
 	o := Operation{Op: op, Path: d.String(), TTL: -1}
 	switch op {
-	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
+	case codec.OpCreate, codec.OpCreate2, codec.OpCreateContainer, codec.OpCreateTTL:
 		o.Data, o.ACL, o.Flags = d.data(), d.ACL(), d.Int32()
-		if op == wire.OpCreateTTL {
+		if op == codec.OpCreateTTL {
 			o.TTL = d.Int64()
 		}
-	case wire.OpSetData:
+	case codec.OpSetData:
 		o.Data, o.Version = d.data(), d.Int32()
-	case wire.OpSetACL:
+	case codec.OpSetACL:
 		o.ACL, o.Version = d.ACL(), d.Int32()
-	case wire.OpDelete, wire.OpCheck:
+	case codec.OpDelete, codec.OpCheck:
 		o.Version = d.Int32()
 	}
 	return o
@@ -41,7 +43,7 @@ func (d *Decoder) Operations(r *Release) (all []Operation) {
 			return all
 		}
 		switch op {
-		case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete, wire.OpSetData, wire.OpCheck:
+		case codec.OpCreate, codec.OpCreate2, codec.OpCreateContainer, codec.OpCreateTTL, codec.OpDelete, codec.OpSetData, codec.OpCheck:
 			o := byFlags(d.Operation(op), r)
 			if o.Op == opMisshapen && r.MultiChecksFlags {
 				d.Bad = true
@@ -60,17 +62,17 @@ func (d *Decoder) Operations(r *Release) (all []Operation) {
 // that the request does not have. 3.9 goes by the name too, if the flags ask for no container and no TTL.
 func byFlags(o Operation, r *Release) Operation {
 	switch o.Op {
-	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
+	case codec.OpCreate, codec.OpCreate2, codec.OpCreateContainer, codec.OpCreateTTL:
 	default:
 		return o
 	}
 	named := o.Op
 	switch o.Flags {
 	case 4:
-		o.Op, o.TTL = wire.OpCreateContainer, -1
+		o.Op, o.TTL = codec.OpCreateContainer, -1
 	case 5, 6:
-		o.Op = wire.OpCreateTTL
-		if named != wire.OpCreateTTL {
+		o.Op = codec.OpCreateTTL
+		if named != codec.OpCreateTTL {
 			o.Op = opMisshapen
 		}
 	default:
@@ -78,8 +80,8 @@ func byFlags(o Operation, r *Release) Operation {
 			o.Op = opMisshapen
 			return o
 		}
-		o.Op, o.TTL = wire.OpCreate, -1
-		if r.MultiCreate2 && (named == wire.OpCreate2 || named == wire.OpCreateContainer) {
+		o.Op, o.TTL = codec.OpCreate, -1
+		if r.MultiCreate2 && (named == codec.OpCreate2 || named == codec.OpCreateContainer) {
 			o.Op = named
 		}
 	}
@@ -114,13 +116,13 @@ func kindOf(o Operation) (nodeKind, error) {
 	default:
 		return k, CodeBadArguments
 	}
-	if k.ttl != (o.Op == wire.OpCreateTTL) || k.ttl && (o.TTL <= 0 || o.TTL > MaxTTL) {
+	if k.ttl != (o.Op == codec.OpCreateTTL) || k.ttl && (o.TTL <= 0 || o.TTL > MaxTTL) {
 		return k, CodeBadArguments
 	}
 	switch o.Op {
-	case wire.OpCreateContainer:
+	case codec.OpCreateContainer:
 		k.ephemeral, k.owner = false, containerOwner
-	case wire.OpCreateTTL:
+	case codec.OpCreateTTL:
 		k.owner = ttlMark | o.TTL
 	}
 	return k, nil

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // A Preparation turns the operations of one request into changes. It checks each operation
@@ -94,17 +94,17 @@ func (pr *Preparation) Remove(path string) {
 		parent.Children--
 	}
 	pr.Pending[path] = nil
-	pr.Changes = append(pr.Changes, Change{Op: wire.OpDelete, Path: path})
+	pr.Changes = append(pr.Changes, Change{Op: codec.OpDelete, Path: path})
 }
 
 // Add prepares one operation. It appends one change to Changes, or returns a [Code].
 func (pr *Preparation) Add(o Operation) error {
 	switch o.Op {
-	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
+	case codec.OpCreate, codec.OpCreate2, codec.OpCreateContainer, codec.OpCreateTTL:
 		return pr.create(o)
-	case wire.OpDelete:
+	case codec.OpDelete:
 		return pr.delete(o)
-	case wire.OpSetData, wire.OpSetACL, wire.OpCheck:
+	case codec.OpSetData, codec.OpSetACL, codec.OpCheck:
 		return pr.alter(o)
 	}
 	return CodeMarshallingError
@@ -151,7 +151,7 @@ func (pr *Preparation) create(o Operation) error {
 	parent.Children++
 	pr.Pending[path] = &Record{Stat: Stat{owner: owner}, ACL: acl}
 	pr.Changes = append(pr.Changes, Change{
-		Op: wire.OpCreate, Path: path, data: o.Data, acl: acl, owner: owner, cversion: parent.Stat.Cversion,
+		Op: codec.OpCreate, Path: path, data: o.Data, acl: acl, owner: owner, cversion: parent.Stat.Cversion,
 	})
 	return nil
 }
@@ -187,8 +187,8 @@ func (pr *Preparation) alter(o Operation) error {
 		return CodeBadArguments
 	}
 	c := Change{Op: o.Op, Path: o.Path, data: o.Data}
-	perm := map[int32]int32{wire.OpSetData: PermWrite, wire.OpSetACL: PermAdmin, wire.OpCheck: PermRead}[o.Op]
-	if o.Op == wire.OpSetACL {
+	perm := map[int32]int32{codec.OpSetData: PermWrite, codec.OpSetACL: PermAdmin, codec.OpCheck: PermRead}[o.Op]
+	if o.Op == codec.OpSetACL {
 		var err error
 		if c.acl, err = FixACL(o.ACL, pr.ids); err != nil {
 			return err
@@ -202,7 +202,7 @@ func (pr *Preparation) alter(o Operation) error {
 		return CodeNoAuth
 	}
 	version := &n.Stat.version
-	if o.Op == wire.OpSetACL {
+	if o.Op == codec.OpSetACL {
 		version = &n.Stat.aversion
 	}
 	if o.Version != -1 && o.Version != *version {
@@ -210,9 +210,9 @@ func (pr *Preparation) alter(o Operation) error {
 	}
 	c.version = *version + 1
 	switch o.Op {
-	case wire.OpSetData:
+	case codec.OpSetData:
 		n.Stat.version = c.version
-	case wire.OpSetACL:
+	case codec.OpSetACL:
 		n.Stat.aversion, n.ACL = c.version, c.acl
 	}
 	pr.Changes = append(pr.Changes, c)

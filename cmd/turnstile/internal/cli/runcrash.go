@@ -14,6 +14,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/ensemble"
 	"github.com/turnstile-go/turnstile/cmd/turnstile/internal/supervise"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/session"
 )
@@ -25,7 +26,7 @@ import (
 // access is how to reach the servers.
 type access struct {
 	Servers    []string
-	Identities []wire.Identity
+	Identities []codec.Identity
 	TLS        tlsFlags
 }
 
@@ -69,7 +70,7 @@ func (a *App) guardSession(guard *supervise.Guard) (func(ctx context.Context, ne
 	var how access
 	how.Servers, _ = ensemble.Split(c.connectString())
 	for _, i := range identities {
-		how.Identities = append(how.Identities, wire.Identity{Scheme: i.scheme, Credential: i.credential})
+		how.Identities = append(how.Identities, codec.Identity{Scheme: i.scheme, Credential: i.credential})
 	}
 	how.TLS = c.tls
 	data, err := json.Marshal(how)
@@ -171,7 +172,7 @@ func (c *greetedConn) Write(p []byte) (int, error) {
 
 // greetingLength is that of a greeting up to its password, with the length of the frame, the version of the protocol, the
 // timeout, the session and the length of the password.
-const greetingLength = 4 + 4 + 4 + 8 + 4 + wire.PasswordLength
+const greetingLength = 4 + 4 + 4 + 8 + 4 + codec.PasswordLength
 
 func (c *greetedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
@@ -217,7 +218,7 @@ const (
 // close closes a session on the first server that answers. It begins with the one that the session was connected to.
 func (how access) close(ctx context.Context, d *dialer, s supervise.Session) {
 	visit := wire.Visit{
-		Hello:      wire.Hello{TimeoutMillis: int32(s.Timeout.Milliseconds()), Session: s.ID, Password: s.Password},
+		Hello:      codec.Hello{TimeoutMillis: int32(s.Timeout.Milliseconds()), Session: s.ID, Password: s.Password},
 		Identities: how.Identities,
 	}
 	servers := append([]string{s.Server}, how.Servers...)

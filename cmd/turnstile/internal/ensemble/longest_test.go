@@ -8,7 +8,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // hangsUp is a server that answers a request of n bytes if takes says so, and hangs up otherwise.
@@ -26,7 +26,7 @@ func hangsUp(takes func(n int) bool) Dial {
 				return
 			}
 			if _, err := io.CopyN(io.Discard, server, int64(n)); err == nil {
-				_, _ = server.Write(wire.CloseFrame(0)) // any frame
+				_, _ = server.Write(codec.CloseFrame(0)) // any frame
 			}
 		}()
 		return client, nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -70,7 +71,7 @@ func shortest(ctx context.Context, dial Dial) time.Duration {
 	}
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-	out := wire.Visit{Hello: wire.Hello{TimeoutMillis: 1}}.Run(c)
+	out := wire.Visit{Hello: codec.Hello{TimeoutMillis: 1}}.Run(c)
 	if !out.Greeted {
 		return 0
 	}

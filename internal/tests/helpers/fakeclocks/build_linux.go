@@ -31,8 +31,8 @@ func fakeNow(sec int64, nsec int32, mono int64) (int64, int32, int64) {
 // wireEdits are in the directory of this module. They have CLOCK_BOOTTIME ahead of CLOCK_MONOTONIC by what the
 // latter is behind.
 var wireEdits = []edit{
-	{"internal/wire/now_linux.go", "import (\n", "import (\n\t\"runtime\"\n"},
-	{"internal/wire/now_linux.go", "boot.Nano() - mono.Nano())", "boot.Nano() - mono.Nano() + runtime.FakeClocks[1])"},
+	{"internal/clock/now_linux.go", "import (\n", "import (\n\t\"runtime\"\n"},
+	{"internal/clock/now_linux.go", "boot.Nano() - mono.Nano())", "boot.Nano() - mono.Nano() + runtime.FakeClocks[1])"},
 }
 
 // mapping is one more file of this package.

@@ -3,7 +3,7 @@
 //
 // Go programs ask the kernel for the time themselves, and not the C library, so that a preloaded library
 // cannot change their clocks. [Build] changes Go's runtime instead, by go build -overlay: what time.Now
-// returns, and the clock by which timers fire. It also changes package internal/wire, which asks the kernel
+// returns, and the clock by which timers fire. It also changes package internal/clock, which asks the kernel
 // for how long the machine was suspended.
 //
 // The binary finds the settings in a file that it maps into its memory. So they take effect at once, and

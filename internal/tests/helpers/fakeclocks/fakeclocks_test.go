@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/clock"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
-	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // A step of the wall clock changes what time.Now shows, and no duration.
@@ -28,7 +28,7 @@ func TestWall(t *testing.T) {
 }
 
 func beFaked(t *testing.T, own Clocks) {
-	before, lease := time.Now(), wire.Now()
+	before, lease := time.Now(), clock.Now()
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour, 0} {
 		if err := own.SetWall(ahead); err != nil {
 			t.Fatal(err)
@@ -40,7 +40,7 @@ func beFaked(t *testing.T, own Clocks) {
 		if d := now.Sub(before); d < 0 || d > time.Minute {
 			t.Errorf("%v ahead: a moment took %v", ahead, d)
 		}
-		if d := wire.Now().Sub(lease); d < 0 || d > time.Minute {
+		if d := clock.Now().Sub(lease); d < 0 || d > time.Minute {
 			t.Errorf("%v ahead: the lease clock went on by %v", ahead, d)
 		}
 	}

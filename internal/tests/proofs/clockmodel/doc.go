@@ -1,4 +1,4 @@
-// Package clockmodel has the derivation of the lease clock (internal/wire/lease.go) as formulas, which the
+// Package clockmodel has the derivation of the lease clock (internal/clock/lease.go) as formulas, which the
 // solver z3 proves: from all assumptions follows that the leader has touched the session at F or later,
 // and that the client's clock ends the lease before the leader can expire the session.
 //

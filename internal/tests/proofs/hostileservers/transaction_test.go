@@ -5,7 +5,7 @@ import (
 	"path"
 	"slices"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -18,7 +18,7 @@ type operation struct {
 
 // operationsOf returns the operations of a transaction that the victim has asked for.
 func operationsOf(frame []byte) (ops []operation) {
-	d := wire.Decode(frame)
+	d := codec.Decode(frame)
 	d.Bytes(8) // xid and op
 	for {
 		op, done := d.MultiHeader()
@@ -43,7 +43,7 @@ func operationsOf(frame []byte) (ops []operation) {
 // madeBy returns the paths of the nodes that a transaction has made, from its answer. Only one of creates
 // has them.
 func madeBy(r request, frame []byte) (made []string) {
-	d := wire.Decode(frame)
+	d := codec.Decode(frame)
 	d.Bytes(bodyAt - 4)
 	for _, o := range r.ops {
 		op, _ := d.MultiHeader()
@@ -77,13 +77,13 @@ func refusalOf(r request, frame []byte, code uint32) [][]byte {
 	if r.op != zktest.OpMulti {
 		return refusal(frame, code)
 	}
-	e := wire.Encoder{B: slices.Clone(frame[:bodyAt])}
+	e := codec.Encoder{B: slices.Clone(frame[:bodyAt])}
 	for range r.ops {
-		e.MultiHeader(wire.OpError, false, int32(code))
+		e.MultiHeader(codec.OpError, false, int32(code))
 		e.Int32(int32(code))
 		code = inconsistent
 	}
-	e.MultiHeader(wire.OpError, true, -1)
+	e.MultiHeader(codec.OpError, true, -1)
 	return [][]byte{resized(e.B)}
 }
 

@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/turnstile-go/turnstile/internal/wire"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -50,7 +50,7 @@ func parseRequest(frame []byte, first bool) request {
 		r.key = fmt.Sprint(r.op, " ", multiKey(body))
 		return r
 	case zktest.OpSetWatches:
-		d := wire.Decoder{Rest: body}
+		d := codec.Decoder{Rest: body}
 		d.Int64() // the last transaction seen
 		r.key = fmt.Sprint(r.op, " ", d.Strings())
 		return r
@@ -72,7 +72,7 @@ func parseRequest(frame []byte, first bool) request {
 
 // multiKey names the operations of a multi and their paths.
 func multiKey(body []byte) string {
-	d := wire.Decoder{Rest: body}
+	d := codec.Decoder{Rest: body}
 	var ops []string
 	for !d.Bad {
 		op, done := d.MultiHeader()
@@ -81,14 +81,14 @@ func multiKey(body []byte) string {
 		}
 		ops = append(ops, fmt.Sprint(zktest.Op(op), " ", d.String()))
 		switch op {
-		case wire.OpCreate, wire.OpCreateContainer:
+		case codec.OpCreate, codec.OpCreateContainer:
 			d.Buffer()
 			d.List(func() { d.Int32(); _ = d.String(); _ = d.String() })
 			d.Int32() // flags
-		case wire.OpSetData:
+		case codec.OpSetData:
 			d.Buffer()
 			d.Int32() // version
-		case wire.OpDelete, wire.OpCheck:
+		case codec.OpDelete, codec.OpCheck:
 			d.Int32() // version
 		default:
 			panic(fmt.Sprint("an operation of a multi that the simulation does not know: ", op))

@@ -13,8 +13,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
-	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -62,7 +62,7 @@ func newCounter(t *testing.T, target string) *counter {
 				frames(server, client, func(xid, op int32) {
 					mu.Lock()
 					defer mu.Unlock()
-					if op == wire.OpCreate {
+					if op == codec.OpCreate {
 						flying[xid] = true
 						c.most.Store(max(c.most.Load(), int64(len(flying))))
 					}
@@ -84,12 +84,12 @@ func newCounter(t *testing.T, target string) *counter {
 // frames passes on frames, and calls f with the first two words of each but the first.
 func frames(to io.Writer, from io.Reader, f func(a, b int32)) {
 	for n := 0; ; n++ {
-		frame, err := wire.ReadFrame(from, wire.MaxFrame)
+		frame, err := codec.ReadFrame(from, codec.MaxFrame)
 		if err != nil {
 			return
 		}
 		if n > 0 {
-			d := wire.Decode(frame)
+			d := codec.Decode(frame)
 			f(d.Int32(), d.Int32())
 		}
 		if _, err := to.Write(frame); err != nil {

@@ -12,9 +12,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/leastleft"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
-	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -24,9 +24,9 @@ func press(t *testing.T, addr string, n int, took *atomic.Int64) (stop func()) {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
 	must(t, err)
-	_, err = c.Write(wire.Hello{TimeoutMillis: 40_000}.Frame())
+	_, err = c.Write(codec.Hello{TimeoutMillis: 40_000}.Frame())
 	must(t, err)
-	_, err = wire.ReadFrame(c, 1000)
+	_, err = codec.ReadFrame(c, 1000)
 	must(t, err)
 	room := make(chan struct{}, n)
 	var sent sync.Map
@@ -34,15 +34,15 @@ func press(t *testing.T, addr string, n int, took *atomic.Int64) (stop func()) {
 	all.Go(func() {
 		for xid := int32(-1000); ; xid-- {
 			room <- struct{}{}
-			e := wire.NewFrame()
+			e := codec.NewFrame()
 			e.Int32(xid)
-			e.Int32(wire.OpMulti)
+			e.Int32(codec.OpMulti)
 			for range 2000 {
-				e.MultiHeader(wire.OpCheck, false, -1)
+				e.MultiHeader(codec.OpCheck, false, -1)
 				e.String("/load")
 				e.Int32(-1)
 			}
-			e.MultiHeader(wire.OpError, true, -1)
+			e.MultiHeader(codec.OpError, true, -1)
 			sent.Store(xid, time.Now())
 			if _, err := c.Write(e.Frame()); err != nil {
 				return
@@ -51,7 +51,7 @@ func press(t *testing.T, addr string, n int, took *atomic.Int64) (stop func()) {
 	})
 	all.Go(func() {
 		for {
-			f, err := wire.ReadFrame(c, 1<<20)
+			f, err := codec.ReadFrame(c, 1<<20)
 			if err != nil {
 				for {
 					select {

@@ -1,0 +1,114 @@
+package codec
+
+import "encoding/binary"
+
+// PasswordLength is the length of the password that a server issues with each session.
+const PasswordLength = 16
+
+// Hello is a client's first frame on a connection.
+type Hello struct {
+	LastZxid      int64 // the latest transaction that the client has seen
+	TimeoutMillis int32 // the session timeout to ask for
+	Session       int64 // 0 asks for a new session
+	Password      []byte
+}
+
+// Frame returns the hello as a frame.
+func (h Hello) Frame() []byte {
+	password := h.Password
+	if password == nil {
+		password = make([]byte, PasswordLength)
+	}
+	e := NewFrame()
+	e.Int32(0) // protocol version
+	e.Int64(h.LastZxid)
+	e.Int32(h.TimeoutMillis)
+	e.Int64(h.Session)
+	e.Buffer(password)
+	e.Bool(false) // do not accept a read-only server
+	return e.Frame()
+}
+
+// CloseFrame returns the request that closes the session of its connection.
+func CloseFrame(xid int32) []byte {
+	e := NewFrame()
+	e.Int32(xid)
+	e.Int32(OpClose)
+	return e.Frame()
+}
+
+// Identity is what a client presents to the servers: see session.WithAuth.
+type Identity struct {
+	Scheme     string
+	Credential []byte
+}
+
+// Frame returns the request that presents the identity.
+func (id Identity) Frame() []byte {
+	e := NewFrame()
+	e.Int32(XidAuth)
+	e.Int32(OpAuth)
+	e.Int32(0) // type: always 0
+	e.String(id.Scheme)
+	e.String(string(id.Credential))
+	return e.Frame()
+}
+
+// PingFrame returns a ping.
+func PingFrame() []byte {
+	e := NewFrame()
+	e.Int32(XidPing)
+	e.Int32(OpPing)
+	return e.Frame()
+}
+
+// SyncFrame returns a sync: the server has to catch up with the leader.
+func SyncFrame(xid int32) []byte {
+	e := NewFrame()
+	e.Int32(xid)
+	e.Int32(OpSync)
+	e.String("/")
+	return e.Frame()
+}
+
+// AgreeFrame returns a transaction that changes nothing: a check that the root exists. A quorum
+// has to agree to it, whatever rights the client has.
+func AgreeFrame(xid int32) []byte {
+	e := NewFrame()
+	e.Int32(xid)
+	e.Int32(OpMulti)
+	e.MultiHeader(OpCheck, false, -1)
+	e.String("/")
+	e.Int32(-1) // any version
+	e.MultiHeader(OpError, true, -1)
+	return e.Frame()
+}
+
+// The sizes of what is ahead of the first field of a request, and of an operation of a multi.
+const (
+	RequestHead = 4 + 8     // length, number and kind
+	PartHead    = 4 + 1 + 4 // kind, end or not, error
+)
+
+// Xid returns the number of a frame.
+func Xid(frame []byte) int32 { return int32(binary.BigEndian.Uint32(frame[4:])) }
+
+// Op returns the kind of a request.
+func Op(frame []byte) int32 { return int32(binary.BigEndian.Uint32(frame[8:])) }
+
+// Path returns the path that a request names first, or nil if it names none.
+func Path(frame []byte) []byte {
+	at := RequestHead // where its length is
+	switch Op(frame) {
+	case OpAuth, OpClose:
+		return nil
+	case OpMulti:
+		at += PartHead
+	case OpSetWatches:
+		at += 8 + 4 // the transaction, and how many paths there are
+	}
+	if at+4 > len(frame) || int(binary.BigEndian.Uint32(frame[at:])) > len(frame)-at-4 {
+		return nil
+	}
+	return frame[at+4:][:binary.BigEndian.Uint32(frame[at:])]
+}
