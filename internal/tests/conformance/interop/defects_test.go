@@ -25,8 +25,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// These tests show defects of Curator that a lock shared with it inherits. The page says which versions have them. If a
-// test fails, the page has to change.
+// These tests show defects of Curator that a lock shared with it inherits. The page says which versions
+// have them. If a test fails, the page has to change.
 
 // outlived is how long the sessions of these clients live.
 const outlived = 8 * time.Second
@@ -100,8 +100,8 @@ func endProgram(stdin io.Closer, lines <-chan string) {
 	}
 }
 
-// says waits until the program has printed a line that no call of says has returned for. Other lines, before it and
-// behind it, are for other calls.
+// says waits until the program has printed a line that no call of says has returned for. Other lines,
+// before it and behind it, are for other calls.
 func (s *sufferer) says(t *testing.T, want string) {
 	t.Helper()
 	after := time.After(limit / 2)
@@ -158,8 +158,9 @@ func (s *sufferer) waitNodes(t *testing.T, n int) []string {
 	return names
 }
 
-// outage stops the server for longer than sessions live. The program takes its session for lost then, and opens another.
-// The server, which counts a session's time anew when it starts, still has the first one and its nodes.
+// outage stops the server for longer than sessions live. The program takes its session for lost then, and
+// opens another. The server, which counts a session's time anew when it starts, still has the first one and
+// its nodes.
 func (s *sufferer) outage(t *testing.T) {
 	t.Helper()
 	must(t, s.Kill(0))
@@ -168,8 +169,8 @@ func (s *sufferer) outage(t *testing.T) {
 	s.says(t, "RECONNECTED")
 }
 
-// secondHolder reports whether a client of ours gets the lock while the program is inside. The program is not, if it
-// has another node than before.
+// secondHolder reports whether a client of ours gets the lock while the program is inside. The program is
+// not, if it has another node than before.
 func (s *sufferer) secondHolder(t *testing.T, before string, opts ...zklock.Option) bool {
 	t.Helper()
 	mx, err := zklock.New(testserver.Connect(t, s.Addr(0)), s.path, opts...)
@@ -204,8 +205,8 @@ func (s *sufferer) secondHolder(t *testing.T, before string, opts ...zklock.Opti
 	return !s.hasSaid("outside")
 }
 
-// tries is how often a test tries to show a defect. On a busy machine, the node of the lost session may go before the
-// program has looked at it.
+// tries is how often a test tries to show a defect. On a busy machine, the node of the lost session may go
+// before the program has looked at it.
 const tries = 3
 
 // curator returns the version, and whether it is older than another.
@@ -220,9 +221,9 @@ func curator(t *testing.T, mended testserver.Release) (version string, before bo
 	return version, !release.Has(mended)
 }
 
-// CURATOR-604: a waiter for an InterProcessMutex that has lost its session while it waited takes the node of that session
-// for its own. If it is first in the queue then, it is inside, and still is when the server removes the node. No
-// version has mended that.
+// CURATOR-604: a waiter for an InterProcessMutex that has lost its session while it waited takes the node
+// of that session for its own. If it is first in the queue then, it is inside, and still is when the server
+// removes the node. No version has mended that.
 func TestCuratorEntersByTheNodeOfALostSession(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()
@@ -249,8 +250,8 @@ func TestCuratorEntersByTheNodeOfALostSession(t *testing.T) {
 	t.Errorf("Curator %s: a mutex has no two holders after %d outages", version, tries)
 }
 
-// CURATOR-696: a LeaderLatch that has lost its session takes the node of that session for its own, and leads. Curator 5.7
-// looks at the node's owner.
+// CURATOR-696: a LeaderLatch that has lost its session takes the node of that session for its own, and
+// leads. Curator 5.7 looks at the node's owner.
 func TestCuratorLeadsByTheNodeOfALostSession(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()
@@ -274,8 +275,8 @@ func TestCuratorLeadsByTheNodeOfALostSession(t *testing.T) {
 	t.Errorf("Curator %s: there are no two leaders after %d outages", version, tries)
 }
 
-// CURATOR-724: a LeaderLatch that has lost its session, and whose directory has gone meanwhile, is no candidate any more. The
-// server removes the directory, a container, when all candidates have gone.
+// CURATOR-724: a LeaderLatch that has lost its session, and whose directory has gone meanwhile, is no
+// candidate any more. The server removes the directory, a container, when all candidates have gone.
 func TestCuratorIsNoCandidateWithoutDirectory(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()

@@ -25,7 +25,9 @@ type grant struct {
 }
 
 // releases makes an acquire of a lock from that of a package.
-func releases(acquire func(context.Context) (*queue.Lease, error)) func(context.Context) (func(context.Context) error, error) {
+func releases(
+	acquire func(context.Context) (*queue.Lease, error),
+) func(context.Context) (func(context.Context) error, error) {
 	return func(ctx context.Context) (func(context.Context) error, error) {
 		lease, err := acquire(ctx)
 		if err != nil {

@@ -164,8 +164,8 @@ func (s *site) leaderKilled(t *testing.T) {
 	expect.NoError(t, mutex(t, s.connect(t, []int{leader}), path).Release(expect.Patient(t)))
 }
 
-// quorumLost leaves one server, which serves readers only. It gives nobody a lock. A client that holds one keeps it
-// unless the outage was too long.
+// quorumLost leaves one server, which serves readers only. It gives nobody a lock. A client that holds one
+// keeps it unless the outage was too long.
 func (s *site) quorumLost(t *testing.T) {
 	m, path := s.connect(t, nil), testserver.Path(t)
 	lease := mutex(t, m, path)
@@ -202,8 +202,9 @@ func (s *site) refused(t *testing.T) {
 		m := s.connect(t, []int{i})
 		mx, err := zklock.New(m, testserver.Path(t))
 		expect.NoError(t, err)
-		if _, err := mx.Acquire(expect.Patient(t)); err == nil || !strings.Contains(err.Error(), "EphemeralOnLocalSession") {
-			t.Errorf("a lock by server %d: error %v, want EphemeralOnLocalSession", i, err)
+		const want = "EphemeralOnLocalSession"
+		if _, err := mx.Acquire(expect.Patient(t)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a lock by server %d: error %v, want %s", i, err, want)
 		}
 		expect.NoError(t, testserver.Session(t, m).Sync(expect.Patient(t), "/"))
 	}

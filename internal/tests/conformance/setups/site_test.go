@@ -41,7 +41,8 @@ func start(t *testing.T, c setup) *site {
 	return s
 }
 
-// check fails the test if an answer was malformed, such as one with bytes left over. A connection ends with it.
+// check fails the test if an answer was malformed, such as one with bytes left over. A connection ends with
+// it.
 func (s *site) check(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
