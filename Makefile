@@ -150,7 +150,7 @@ conformance: ## Compare the in-process server with a real one, by 500 random seq
 	ZKTEST_REQUIRE_REAL=1 go test -count=1 -v -run 'Conformance|Scripts|LikeReal|Kazoo|ZooKeeperMain' ./zktest -conformance.runs=500
 
 .PHONY: versions
-versions: ## The tests on each version of ZooKeeper that Debian has; VERSIONS="trixie", TESTS="./zklock ./queue"
+versions: ## The tests on each version of ZooKeeper that Debian has; VERSIONS="forky", TESTS="./zklock ./queue"
 	VERSIONS='$(VERSIONS)' TESTS='$(TESTS)' .ci/versions
 
 .PHONY: api
@@ -173,9 +173,13 @@ lint: ## gofmt, golangci-lint (see .golangci.yml), go.mod files, spelling, prose
 	@git ls-files | xargs $(MISSPELL) -error
 	go test -run . ./internal/tests/conformance/prose ./internal/tests/conformance/exportedapi ./internal/tests/conformance/release
 
-.PHONY: vet-386
-vet-386: ## go vet for 32 bits, which compiles all packages anew: only the nightly run does it
-	GOARCH=386 go vet ./...
+# No test runs on these.
+SYSTEMS := darwin/arm64 windows/amd64 freebsd/amd64 linux/arm64 linux/386
+
+.PHONY: vet-systems
+vet-systems: ## go vet for other systems, tests included. It compiles all packages anew, so a job of its own does it
+	@for s in $(SYSTEMS); do echo "vet $$s"; \
+		CGO_ENABLED=0 GOOS=$${s%/*} GOARCH=$${s#*/} go vet ./... ./cmd/turnstile/... || exit 1; done
 
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities that our code reaches; asks a database in the network, so only the nightly run does it

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/authority"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
@@ -26,7 +27,7 @@ func secure(t *testing.T, cert tls.Certificate, opts ...zktest.RealOption) *zkte
 	t.Helper()
 	return zktest.StartReal(t, append([]zktest.RealOption{
 		zktest.SecurePort(),
-		zktest.Property("ssl.keyStore.location", keyFile(t, cert)),
+		zktest.Property("ssl.keyStore.location", authority.KeyFile(t, cert)),
 	}, opts...)...)
 }
 
@@ -79,14 +80,14 @@ func lock(t *testing.T, m *session.Manager) *queue.Lease {
 
 func TestTLSToARealServer(t *testing.T) {
 	t.Parallel()
-	ours, theirs := newAuthority(t, "ours"), newAuthority(t, "theirs")
-	e := secure(t, ours.issue(t, "server", time.Now().Add(time.Hour)), zktest.Property("ssl.clientAuth", "none"))
-	m := testserver.Connect(t, e.SecureAddr(0), session.WithTLS(&tls.Config{RootCAs: ours.pool}))
+	ours, theirs := authority.New(t, "ours"), authority.New(t, "theirs")
+	e := secure(t, ours.Issue(t, "server", time.Now().Add(time.Hour)), zktest.Property("ssl.clientAuth", "none"))
+	m := testserver.Connect(t, e.SecureAddr(0), session.WithTLS(&tls.Config{RootCAs: ours.Pool}))
 	must(t, lock(t, m).Release(patient(t)))
 
 	t.Run("another authority", func(t *testing.T) {
 		t.Parallel()
-		err := refusedConnect(t, e.SecureAddr(0), &tls.Config{RootCAs: theirs.pool})
+		err := refusedConnect(t, e.SecureAddr(0), &tls.Config{RootCAs: theirs.Pool})
 		var why x509.UnknownAuthorityError
 		if !errors.As(err, &why) {
 			t.Errorf("%v does not say why", err)
@@ -96,7 +97,7 @@ func TestTLSToARealServer(t *testing.T) {
 		t.Parallel()
 		_, port, err := net.SplitHostPort(e.SecureAddr(0))
 		must(t, err)
-		err = refusedConnect(t, "127.0.0.1:"+port, &tls.Config{RootCAs: ours.pool})
+		err = refusedConnect(t, "127.0.0.1:"+port, &tls.Config{RootCAs: ours.Pool})
 		var why x509.HostnameError
 		if !errors.As(err, &why) {
 			t.Errorf("%v does not say why", err)
@@ -104,7 +105,7 @@ func TestTLSToARealServer(t *testing.T) {
 	})
 	t.Run("TLS to a plain port", func(t *testing.T) {
 		t.Parallel()
-		err := refusedConnect(t, e.Addr(0), &tls.Config{RootCAs: ours.pool})
+		err := refusedConnect(t, e.Addr(0), &tls.Config{RootCAs: ours.Pool})
 		if !strings.Contains(err.Error(), "TLS handshake with "+e.Addr(0)) {
 			t.Errorf("%v does not say why", err)
 		}
@@ -114,9 +115,9 @@ func TestTLSToARealServer(t *testing.T) {
 func TestTLSExpiredCertificate(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()
-	ours := newAuthority(t, "ours")
-	e := secure(t, ours.issue(t, "server", time.Now().Add(-time.Hour)), zktest.Property("ssl.clientAuth", "none"))
-	err := refusedConnect(t, e.SecureAddr(0), &tls.Config{RootCAs: ours.pool})
+	ours := authority.New(t, "ours")
+	e := secure(t, ours.Issue(t, "server", time.Now().Add(-time.Hour)), zktest.Property("ssl.clientAuth", "none"))
+	err := refusedConnect(t, e.SecureAddr(0), &tls.Config{RootCAs: ours.Pool})
 	var why x509.CertificateInvalidError
 	if !errors.As(err, &why) || why.Reason != x509.Expired {
 		t.Errorf("%v does not say why", err)
@@ -128,12 +129,12 @@ func TestTLSExpiredCertificate(t *testing.T) {
 func TestMutualTLS(t *testing.T) {
 	longtest.Only(t)
 	t.Parallel()
-	ours, theirs := newAuthority(t, "ours"), newAuthority(t, "theirs")
+	ours, theirs := authority.New(t, "ours"), authority.New(t, "theirs")
 	later := time.Now().Add(time.Hour)
-	e := secure(t, ours.issue(t, "server", later), zktest.Property("ssl.trustStore.location", ours.file(t)))
+	e := secure(t, ours.Issue(t, "server", later), zktest.Property("ssl.trustStore.location", ours.File(t)))
 	m := testserver.Connect(t, e.SecureAddr(0),
 		session.WithTimeout(time.Minute),
-		session.WithTLS(&tls.Config{RootCAs: ours.pool, Certificates: []tls.Certificate{ours.issue(t, "client", later)}}),
+		session.WithTLS(&tls.Config{RootCAs: ours.Pool, Certificates: []tls.Certificate{ours.Issue(t, "client", later)}}),
 		session.WithACL(zk.ACL{Perms: zk.PermAll, Scheme: "x509", ID: "CN=client"}))
 	s, lease := testserver.Session(t, m), lock(t, m)
 	must(t, e.Restart(t.Context(), 0))
@@ -147,12 +148,12 @@ func TestMutualTLS(t *testing.T) {
 
 	for name, certs := range map[string][]tls.Certificate{
 		"no certificate":               nil,
-		"certificate by others":        {theirs.issue(t, "client", later)},
-		"certificate that has run out": {ours.issue(t, "client", time.Now().Add(-time.Hour))},
+		"certificate by others":        {theirs.Issue(t, "client", later)},
+		"certificate that has run out": {ours.Issue(t, "client", time.Now().Add(-time.Hour))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := refusedConnect(t, e.SecureAddr(0), &tls.Config{RootCAs: ours.pool, Certificates: certs})
+			err := refusedConnect(t, e.SecureAddr(0), &tls.Config{RootCAs: ours.Pool, Certificates: certs})
 			if !strings.Contains(err.Error(), "remote error: tls: ") {
 				t.Errorf("%v does not say why", err)
 			}
@@ -164,16 +165,16 @@ func TestMutualTLS(t *testing.T) {
 // refused only after its own part of the handshake, when it waits for the greeting.
 func TestMutualTLS13(t *testing.T) {
 	t.Parallel()
-	ours := newAuthority(t, "ours")
+	ours := authority.New(t, "ours")
 	port := terminator(t, &tls.Config{
-		Certificates: []tls.Certificate{ours.issue(t, "server", time.Now().Add(time.Hour))},
+		Certificates: []tls.Certificate{ours.Issue(t, "server", time.Now().Add(time.Hour))},
 		ClientAuth:   tls.RequireAndVerifyClientCert,
-		ClientCAs:    ours.pool,
+		ClientCAs:    ours.Pool,
 		MinVersion:   tls.VersionTLS13,
 	})
 	// The kernel resets a connection with unread data, and the reset can overtake the alert.
 	zktest.Eventually(t, testserver.Patience, "the reason", func() bool {
-		err := refusedConnect(t, "localhost:"+port, &tls.Config{RootCAs: ours.pool})
+		err := refusedConnect(t, "localhost:"+port, &tls.Config{RootCAs: ours.Pool})
 		return strings.Contains(err.Error(), "tls: certificate required")
 	})
 }

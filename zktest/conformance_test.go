@@ -40,14 +40,21 @@ func versionOf(t *testing.T, real *Ensemble) Option {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line, release := range znode.Releases {
-		if strings.HasPrefix(text, "Zookeeper version: "+line+".") {
-			t.Logf("%s is held against\n%s", release.Number, text[:strings.IndexByte(text, '\n')])
-			return Version(line)
-		}
+	_, number, _ := strings.Cut(text, "Zookeeper version: ")
+	number, _, _ = strings.Cut(number, "-")
+	var major, minor, patch int
+	if _, err := fmt.Sscanf(number, "%d.%d.%d", &major, &minor, &patch); err != nil {
+		t.Fatalf("%s: %v", text, err)
 	}
-	t.Fatalf("a version that is not imitated: %s", text)
-	return nil
+	imitated, ok := znode.Releases[fmt.Sprintf("%d.%d", major, minor)]
+	if !ok {
+		t.Fatalf("a version that is not imitated: %s", text)
+	}
+	t.Logf("%s is held against %s", imitated.Number, number)
+	// Releases of a line differ in little.
+	imitated.Number = number
+	imitated.RewatchNeedsRead = imitated.RewatchNeedsRead && patch >= 6
+	return option(func(c *config) error { c.release = imitated; return nil })
 }
 
 // run runs a step and returns everything that the clients receive.

@@ -90,7 +90,7 @@ func NoContainers() Option {
 }
 
 // Version sets which version of ZooKeeper the server imitates: "3.8", which is the default, or "3.9". It
-// answers as 3.8.0 and 3.9.3 do, which are the releases that it is compared with. They differ in this:
+// answers as 3.8.0 and 3.9.6 do, which are the releases that it is compared with. They differ in this:
 //
 //   - In 3.9, exists needs the READ permission. (So it does from 3.8.4 on.)
 //   - In 3.9, a watch event has the number of its transaction.
@@ -98,6 +98,8 @@ func NoContainers() Option {
 //     do not exist cannot be parsed.
 //   - In 3.9, the answer to a create2 within a multi has a stat.
 //   - In 3.9, a client can have watches of several modes on one path, and remove those of one mode.
+//   - In 3.9.6, but not in 3.9.3, a client that sets a watch again after it has reconnected needs the READ
+//     permission to hear what it has missed.
 func Version(line string) Option {
 	return option(func(c *config) error {
 		release, ok := znode.Releases[line]

@@ -33,7 +33,7 @@ func setWatches2(p *Peer, d *znode.Decoder) ([]byte, error) {
 }
 
 // rewatch sends an event for each watch whose node has changed since the transaction seen, and sets the
-// other watches. It does not check permissions, which ZooKeeper did not do for long either.
+// other watches.
 func (p *Peer) rewatch(seen int64, data, exist, child []string) {
 	m := p.view
 	for _, path := range data {
@@ -42,14 +42,14 @@ func (p *Peer) rewatch(seen int64, data, exist, child []string) {
 		case !ok:
 			p.notify(znode.Event{Kind: znode.Deleted, Path: path}, noZxid)
 		case n.Stat.Mzxid > seen:
-			p.notify(znode.Event{Kind: znode.DataChanged, Path: path}, noZxid)
+			p.notifyReader(n, znode.Event{Kind: znode.DataChanged, Path: path})
 		default:
 			m.data.add(path, p, oneShot)
 		}
 	}
 	for _, path := range exist {
-		if _, ok := m.tree.Nodes[path]; ok {
-			p.notify(znode.Event{Kind: znode.Created, Path: path}, noZxid)
+		if n, ok := m.tree.Nodes[path]; ok {
+			p.notifyReader(n, znode.Event{Kind: znode.Created, Path: path})
 		} else {
 			m.data.add(path, p, oneShot)
 		}
@@ -60,10 +60,18 @@ func (p *Peer) rewatch(seen int64, data, exist, child []string) {
 		case !ok:
 			p.notify(znode.Event{Kind: znode.Deleted, Path: path}, noZxid)
 		case n.Stat.Pzxid > seen:
-			p.notify(znode.Event{Kind: znode.ChildrenChanged, Path: path}, noZxid)
+			p.notifyReader(n, znode.Event{Kind: znode.ChildrenChanged, Path: path})
 		default:
 			m.children.add(path, p, oneShot)
 		}
+	}
+}
+
+// notifyReader sends the event of a watch that is set again on a node that is there. ZooKeeper did not check
+// permissions for long. Since it does, a client that may not read the node gets no event, and no watch either.
+func (p *Peer) notifyReader(n *znode.Node, e znode.Event) {
+	if !p.st.conf.Release.RewatchNeedsRead || znode.Permitted(n.ACL, znode.PermRead, p.ids) {
+		p.notify(e, noZxid)
 	}
 }
 

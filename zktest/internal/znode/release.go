@@ -20,18 +20,21 @@ type Release struct {
 	// WatchModes: a client can have watches of several modes on one path (ZOOKEEPER-4466), and remove those of
 	// one mode (ZOOKEEPER-4472). Otherwise each watch replaces the one before.
 	WatchModes bool
+	// RewatchNeedsRead: a client that sets a watch again and may not read the node hears of no change since.
+	RewatchNeedsRead bool
 }
 
 // Releases are the releases by the names of their lines.
 var Releases = map[string]Release{
 	"3.8": {Number: "3.8.0"},
 	"3.9": {
-		Number:           "3.9.3",
+		Number:           "3.9.6",
 		ExistsNeedsRead:  true,
 		EventsHaveZxid:   true,
 		ParsesFirst:      true,
 		MultiCreate2:     true,
 		MultiChecksFlags: true,
 		WatchModes:       true,
+		RewatchNeedsRead: true,
 	},
 }

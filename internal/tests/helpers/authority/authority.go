@@ -1,4 +1,5 @@
-package session_test
+// Package authority issues certificates, for tests of clients and servers that speak TLS.
+package authority
 
 import (
 	"bytes"
@@ -14,19 +15,22 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/expect"
 )
 
-// authority issues certificates.
-type authority struct {
+// Authority issues certificates.
+type Authority struct {
+	Pool *x509.CertPool // trusts the authority
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	pool *x509.CertPool
 }
 
-func newAuthority(t *testing.T, name string) *authority {
+// New makes an authority.
+func New(t testing.TB, name string) *Authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	expect.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),
 		Subject:      pkix.Name{CommonName: name},
@@ -36,20 +40,20 @@ func newAuthority(t *testing.T, name string) *authority {
 		IsCA:         true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	must(t, err)
+	expect.NoError(t, err)
 	cert, err := x509.ParseCertificate(der)
-	must(t, err)
+	expect.NoError(t, err)
 	pool := x509.NewCertPool()
 	pool.AddCert(cert)
-	return &authority{cert, key, pool}
+	return &Authority{pool, cert, key}
 }
 
-// issue makes a certificate for localhost that expires at the given time, for a client or a
+// Issue makes a certificate for localhost that expires at the given time, for a client or a
 // server.
-func (a *authority) issue(t *testing.T, name string, until time.Time) tls.Certificate {
+func (a *Authority) Issue(t testing.TB, name string, until time.Time) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	expect.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()),
 		Subject:      pkix.Name{CommonName: name},
@@ -60,32 +64,32 @@ func (a *authority) issue(t *testing.T, name string, until time.Time) tls.Certif
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
-	must(t, err)
+	expect.NoError(t, err)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// keyFile writes a certificate and its key in the format of the server.
-func keyFile(t *testing.T, c tls.Certificate) string {
+// KeyFile writes a certificate and its key in the format of the server.
+func KeyFile(t testing.TB, c tls.Certificate) string {
 	t.Helper()
 	key, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
-	must(t, err)
+	expect.NoError(t, err)
 	return pemFile(t, "key.pem", &pem.Block{Type: "PRIVATE KEY", Bytes: key},
 		&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]})
 }
 
-// file writes the authority's certificate in the format of the server's trust store.
-func (a *authority) file(t *testing.T) string {
+// File writes the authority's certificate in the format of the server's trust store.
+func (a *Authority) File(t testing.TB) string {
 	t.Helper()
 	return pemFile(t, "trust.pem", &pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }
 
-func pemFile(t *testing.T, name string, blocks ...*pem.Block) string {
+func pemFile(t testing.TB, name string, blocks ...*pem.Block) string {
 	t.Helper()
 	var b bytes.Buffer
 	for _, block := range blocks {
-		must(t, pem.Encode(&b, block))
+		expect.NoError(t, pem.Encode(&b, block))
 	}
 	file := filepath.Join(t.TempDir(), name)
-	must(t, os.WriteFile(file, b.Bytes(), 0o600))
+	expect.NoError(t, os.WriteFile(file, b.Bytes(), 0o600))
 	return file
 }

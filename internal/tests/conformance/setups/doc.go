@@ -1,0 +1,11 @@
+// Package setups takes and releases locks on real servers that are set up in each of the ways that
+// operators may choose: three servers, TLS, local sessions, read-only mode, an observer. "make versions"
+// runs it on each version of ZooKeeper. Everything is in its tests.
+//
+// In each setup
+//
+//   - clients of all servers hand each kind of lock to each other,
+//   - a session moves from server to server while it holds a lock,
+//   - the leader is killed under a lock, and nothing is lost,
+//   - no answer was malformed: each was decoded to its last byte.
+package setups
