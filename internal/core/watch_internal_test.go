@@ -261,8 +261,8 @@ func TestWatchesForgotten(t *testing.T) {
 	wt.want(next, WatchPending)
 }
 
-// A watch that was not set, because there is no node, has ended as one on a node that goes. Whoever is told of the end finds
-// the reason.
+// A watch that was not set, because there is no node, has ended as one on a node that goes. A function that is told of the
+// end finds the reason.
 func TestWatchOfNoNode(t *testing.T) {
 	for err, want := range map[error]WatchEvent{zk.ErrNoNode: WatchDeleted, zk.ErrNoAuth: WatchBroken, zk.ErrConnectionClosed: WatchBroken} {
 		wt := newWatchTest(t)

@@ -15,8 +15,8 @@ import (
 )
 
 // An unfair lock has no queue. A contender enters as that of a mutex does, and if it is not the first, it leaves at once. Then
-// it waits without a node, until nobody is there, and enters again. So whoever is quickest gets the lock. All that is true of
-// a mutex is true of it: a node has its own name, and the first node holds.
+// it waits without a node, until nobody is there, and enters again. So the quickest contender gets the lock. All that is true
+// of a mutex is true of it: a node has its own name, and the first node holds.
 //
 // The contenders of one Queue take turns at that, so a process adds one to those that enter at once.
 

@@ -60,9 +60,9 @@ const keptBody = 4 << 10
 
 // explain returns why a frame of an impossible length ends the connection. If it is an answer that is too long for this
 // client, it ends the call. A server answers in order, so it is the answer to the oldest request in flight, if that is a
-// read.
+// read. Text is no answer.
 func (w *Conn) explain(bad badLength) error {
-	if bad <= codec.MaxFrame {
+	if bad <= codec.MaxFrame || bad.text() != "" {
 		return bad
 	}
 	w.mu.Lock()

@@ -155,7 +155,7 @@ func TestConnectionsNeedNotBeKeptApart(t *testing.T) {
 
 // The words of each formula are in the derivation.
 func TestWords(t *testing.T) {
-	source, err := os.ReadFile("../../../wire/lease.go")
+	source, err := os.ReadFile("../../../clock/lease.go")
 	if err != nil {
 		t.Fatal(err)
 	}

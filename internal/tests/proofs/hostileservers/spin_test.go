@@ -64,24 +64,7 @@ var spins = []spin{
 		kinds: append(queued, "unfair")},
 	{name: "our own node changes at once", lie: telling(changed, among(true)), hold: true},
 	{name: "the one ahead leaves and is there again", lie: telling(deleted, among(false)), hold: true, kinds: []string{"unfair"}},
-	{name: "the one in the way is not there", kinds: []string{"unfair"}, lie: &lie{
-		swallow: creates,
-		answer: func(_ *link, r request, frame []byte) [][]byte {
-			switch {
-			case creates(r):
-				return refusal(frame, nodeExists)
-			case r.op == zktest.OpGetData && !isDir(r):
-				return refusal(frame, noNode)
-			}
-			return [][]byte{frame}
-		}}},
-	{name: "our node has changed before it is seen", kinds: []string{"unfair"}, lie: &lie{
-		answer: func(l *link, r request, frame []byte) [][]byte {
-			if r.op != zktest.OpGetData || !among(true)(l, r.path) {
-				return [][]byte{frame}
-			}
-			return [][]byte{event(changed, 3, r.path), frame}
-		}}},
+	{name: "the one in the way is not there", kinds: []string{"unfair"}, lie: phantoms(queue.PrefixUnfair)},
 	{name: "an old configuration", kinds: []string{"semaphore"}, lie: &lie{
 		answer: func(_ *link, r request, frame []byte) [][]byte {
 			return data(isDir, func(b []byte, stat int) []byte { setLong(b, stat+8, 0); return b })(r, frame)

@@ -19,7 +19,7 @@ import (
 const roundsEnv = "TURNSTILE_OUTAGE_ROUNDS"
 
 // beatFile has the constant that says how many rounds there are in a timeout.
-const beatFile = "../../../wire/beat.go"
+const beatFile = "../../../clock/beat.go"
 
 var roundsConst = regexp.MustCompile(`(?m)^(\troundPerTimeout = )(\d+)$`)
 
