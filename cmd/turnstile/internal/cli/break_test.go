@@ -180,7 +180,7 @@ func TestBreakClients(t *testing.T) {
 		{"python", kazoo + "__lock__0000000000", "worker-7 uses kazoo", "It uses kazoo"},
 		{"golang", zkGo + "lock-0000000000", "zk.Lock of go-zookeeper", "Its Unlock fails"},
 		{"java", "leases/" + uuidA + "lease-0000000000", "", "It uses Apache Curator"},
-		{"barge", "unfair-0000000000", "", "It uses the Go library turnstile"},
+		{"barge", uuidB + "unfair-0000000000", "", "It uses the Go library turnstile"},
 		{"pool", uuidA + "x3-lease-0000000000", "", "It uses the Go library turnstile"},
 	} {
 		if c.deaf != "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// Break asks the holder of an unfair lock, and deletes its node, though its name is not unique.
+// Break asks the holder of an unfair lock, and deletes its node.
 func TestBreakUnfair(t *testing.T) {
 	servers(t, func(t *testing.T, w *world) {
 		l := w.acquire(t, "asked", zklock.WithUnfair(), zklock.WithRevocable(func(l *queue.Lease) { _ = l.Release(context.Background()) }))
