@@ -12,13 +12,14 @@ var unfair = &kinds.Kind{
 }
 
 // WithUnfair makes the mutex the simple exclusive lock of textbooks, which has no queue. A contender that does not find
-// the mutex free leaves at once, and waits without a node until nobody is there. Then all that wait try again. A
+// the mutex free leaves at once, and waits without a node until the holder is gone. Then all that wait try again. A
 // contender that tries at the right moment gets in before others that have waited longer, and a contender can wait for ever.
-// The option is for programs that want such barging, and for comparison.
+// A process that takes the mutex again and again, each time for less than a round trip, can keep it from all others. The
+// option is for programs that want such barging, and for comparison.
 //
 // Taking a free lock costs one round trip, as with the fair mutex. But a release wakes one waiter of
-// each Mutex (a herd), and one of them gets the lock two round trips later. With 20 processes waiting,
-// a release of the unfair mutex woke 20, which sent 114 requests before 19 of them waited again. A
+// each Mutex (a herd), and the quickest of them gets the lock a round trip later. With 20 processes waiting,
+// a release of the unfair mutex woke 20, which sent 79 requests before 19 of them waited again. A
 // release of the fair mutex woke one, the next holder, which sent no request (TestWakeUps counts
 // them). At most one other waiter is woken by a fair release, to list the queue once.
 //

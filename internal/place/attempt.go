@@ -140,6 +140,7 @@ func (a *attempt) compete(ctx context.Context, names []string) (granted bool, ne
 		next, err = a.succession(ctx)
 		return false, next, err
 	case a.r.Kind.Unfair && !a.entry.try:
+		a.names = names
 		return false, nil, errTaken
 	case a.entry.look:
 		a.names = names

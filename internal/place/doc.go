@@ -25,8 +25,7 @@
 // lowered. Then the attempt is outdated. When it could go, a new attempt renews its place, and
 // replaces its node in one transaction.
 //
-// An attempt for an Unfair kind creates the only node of the lock, or waits for the end of the node
-// that is there.
+// An attempt for an Unfair kind leaves if it has to wait. The next one enters when the holder is gone.
 //
 // Several locks of one manager can be taken together: see Multi of package zklock. Then one transaction
 // creates the nodes of all attempts, and each decides by its own listing. The attempts up to the first

@@ -15,8 +15,14 @@ import (
 )
 
 // An unfair lock has no queue. A contender enters as that of a mutex does, and if it is not the first, it leaves at once. Then
-// it waits without a node, until nobody is there, and enters again. So the quickest contender gets the lock. All that is true
+// it waits without a node until the first is gone, and enters again. So the quickest contender gets the lock. All that is true
 // of a mutex is true of it: a node has its own name, and the first node holds.
+//
+// The first may be one that is about to leave, and so may others be that were there. If all entered whenever one of them is
+// gone, they could keep each other out for ever. Those leave within about a round trip. So who stood for longer held the lock,
+// and the others have left since. After a shorter time a contender enters only once it has seen that nobody is there. It must
+// not be so careful every time: the process that has released the lock can enter a round trip later again, and would always be
+// ahead of those that list first.
 //
 // The contenders of one Queue take turns at that, so a process adds one to those that enter at once.
 
@@ -43,12 +49,12 @@ func (q *Queue) inTurn(ctx context.Context, try bool) (next func(), err error) {
 	return func() { one.Release(1) }, nil
 }
 
-// standAside waits until nobody has the lock, or is about to leave. So the first that enters after that has nobody ahead.
+// standAside waits until the holder is gone, or until nobody is there.
 func (a *attempt) standAside(ctx context.Context) (err error) {
 	pace, end := a.q.newPace(), endNothing
 	defer func() { end(err) }()
 	for within := ctx; ; {
-		first, w, err := a.q.watchFirst(within, a.r.Kind)
+		first, w, err := a.watchFirst(within)
 		switch {
 		case err == nil && w == nil, errors.Is(err, zk.ErrNoNode):
 			return nil
@@ -63,7 +69,11 @@ func (a *attempt) standAside(ctx context.Context) (err error) {
 			})
 			began := time.Now()
 			awaitEnd(ctx, w, a.s.Timeout())
-			pace.Rested(time.Since(began))
+			stood := time.Since(began)
+			if w.Event() == core.WatchDeleted && stood > a.entering {
+				return nil
+			}
+			pace.Rested(stood)
 		}
 		if err := pace.Wait(ctx, nil); err != nil {
 			return err
@@ -71,17 +81,21 @@ func (a *attempt) standAside(ctx context.Context) (err error) {
 	}
 }
 
-// watchFirst watches the first contender. It returns no watch if there is none.
-func (q *Queue) watchFirst(ctx context.Context, kind *kinds.Kind) (kinds.Node, *core.Watch, error) {
-	s, err := q.m.Session(ctx)
+// watchFirst watches the first contender: by the listing with which the attempt has entered, and after that by a new one. It
+// returns no watch if there is none.
+func (a *attempt) watchFirst(ctx context.Context) (kinds.Node, *core.Watch, error) {
+	s, err := a.q.m.Session(ctx)
 	if err != nil {
 		return kinds.Node{}, nil, err
 	}
-	nodes, _, err := q.listed(ctx, s, kind)
+	nodes := parseNodes(a.names, a.r.Kind.Prefixes...)
+	if a.names = nil; len(nodes) == 0 || s != a.s {
+		nodes, _, err = a.q.listed(ctx, s, a.r.Kind)
+	}
 	if err != nil || len(nodes) == 0 {
 		return kinds.Node{}, nil, err
 	}
-	_, _, w, err := s.Watch(ctx, path.Join(q.dir, nodes[0].Name))
+	_, _, w, err := s.Watch(ctx, path.Join(a.q.dir, nodes[0].Name))
 	if errors.Is(err, zk.ErrNoNode) {
 		err = errMoved
 	}
