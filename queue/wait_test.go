@@ -319,6 +319,35 @@ func TestUnreadableOwn(t *testing.T) {
 	})
 }
 
+// The limit is raised after a contender has listed, and before its watch on the limit is set. No event tells it, but the answer
+// to the request for the watch does, however late that comes.
+func TestRaisedBeforeWatched(t *testing.T) {
+	alone(t, func(t *testing.T, server *zktest.Server, m *session.Manager) {
+		const dir = "/locks/one"
+		other := on(t, testserver.Connect(t, "zookeeper:2181", session.WithDialer(server.Dialer()),
+			session.WithTimeout(long), session.WithLogger(slog.New(slog.DiscardHandler))), dir)
+		held, err := other.Acquire(t.Context(), queue.Request{Kind: limited("1")})
+		mustBe(t, err, nil)
+		id := testserver.Session(t, m).ID()
+		watch := server.HoldRequest(nth(2, func(r zktest.Request) bool { // the first reads the limit
+			return r.Session == id && r.Op == zktest.OpGetData && r.Path == dir
+		}))
+		c := begin(t, on(t, m, dir), queue.Request{Kind: limited("1")})
+		await(t, watch.Hit(), "the watch on the limit")
+		mustBe(t, other.Reconfigure(t.Context(), "pin", false, func(queue.Config) ([]byte, error) { return []byte("2"), nil }), nil)
+		time.Sleep(time.Second)
+		c.waits(t, "it cannot know of the limit")
+		began := time.Now()
+		watch.Release()
+		l := c.get(t)
+		if took := time.Since(began); took > 0 {
+			t.Errorf("it went %v after the answer", took)
+		}
+		release(t, l)
+		release(t, held)
+	})
+}
+
 // A process that takes an unfair lock again as soon as it has released it enters a round trip after the release. Others that
 // wait are as quick, so it does not keep them out.
 func TestUnfairSharedWithOneThatComesBack(t *testing.T) {

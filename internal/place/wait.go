@@ -55,6 +55,12 @@ func (a *attempt) startWait(ctx context.Context, ahead *tail) error {
 			w.stops = append(w.stops, one.Notify(a.wake))
 		}
 	}
+	if config := a.configW; config != nil && !config.Answered() {
+		go func() { // the answer can tell of a change that came before the watch, which no event tells
+			<-config.Ready()
+			poke(a.wake)
+		}()
+	}
 	w.timer = time.AfterFunc(min(warnAfter, a.s.Timeout()), func() { w.ring(a.wake) })
 	a.waiting = w
 	return nil
