@@ -18,11 +18,11 @@ import (
 // it waits without a node until the first is gone, and enters again. So the quickest contender gets the lock. All that is true
 // of a mutex is true of it: a node has its own name, and the first node holds.
 //
-// The first may be one that is about to leave, and so may others be that were there. If all entered whenever one of them is
-// gone, they could keep each other out for ever. Those leave within about a round trip. So who stood for longer held the lock,
-// and the others have left since. After a shorter time a contender enters only once it has seen that nobody is there. It must
-// not be so careful every time: the process that has released the lock can enter a round trip later again, and would always be
-// ahead of those that list first.
+// The first node may be that of a contender which is about to leave, and others of that kind may be behind it. They go within
+// about a round trip. If contenders entered whenever one of these is gone, they could keep each other out for ever. So a
+// contender enters at once only if the first node has stood for longer: it was the holder's, and the others have gone since.
+// Otherwise it enters when it has seen that nobody is there. To list each time would be too slow: the process that has
+// released the lock can enter again a round trip later, and would always be ahead.
 //
 // The contenders of one Queue take turns at that, so a process adds one to those that enter at once.
 
