@@ -98,6 +98,9 @@ func tree(tb testing.TB, c *zk.Conn, root string) []string {
 		return nil // it left meanwhile
 	}
 	expect.NoError(tb, err)
+	if len(names) == 0 && path.Base(root) == "locks" {
+		return nil // of Curator's layout: servers remove a container that is empty, at any time
+	}
 	for _, name := range names {
 		out = append(out, tree(tb, c, path.Join(root, name))...)
 	}
