@@ -28,7 +28,7 @@ const (
 // span is for how long the contenders go on.
 func span() time.Duration {
 	if raceEnabled || !longtest.On() {
-		return 2 * time.Second
+		return time.Second / 2
 	}
 	return 20 * time.Second
 }
