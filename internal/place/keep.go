@@ -163,9 +163,10 @@ func (t *turn) blocks(r *Request) bool {
 	return blocksFor(r.Kind, kinds.Node{Prefix: r.Prefix, Weight: r.Weight, Sequence: math.MaxInt32}, t.node)
 }
 
-// keeperPatience is how long a try waits for kept places to leave, besides two round trips of its own. It cannot know
-// how far their owners are from the servers. The news of our node takes half a round trip of theirs, and so does the
-// delete. Readers look who has come, which takes another. So it is enough for owners with round trips of 100 ms.
+// keeperPatience is how long a try waits for kept places to leave, besides two round trips of its own. The try cannot know
+// how far the keepers are from the servers. The news of the try's node takes half a keeper's round trip, and so does the
+// keeper's delete. A keeper that reads lists the directory in between, which takes one more. So 250 ms are enough for
+// keepers with round trips of 100 ms.
 const keeperPatience = 250 * time.Millisecond
 
 // leavingTime is how long a try waits for kept places to leave, if it took so long to enter, which is a round trip: one

@@ -46,8 +46,11 @@ func (a *attempt) watch(ctx context.Context, targets []blocker) ([]*core.Watch, 
 // otherwise nil. The last listing may still show a node that is gone: the two answers cross when a holder leaves at once. To
 // ask again would cost a round trip.
 func (a *attempt) lastWatch(name string) *core.Watch {
-	if w := a.view.watchOn(name); w != nil && w.Event() != core.WatchBroken && w.Event() != core.WatchChanged {
-		return w
+	if w := a.view.watchOn(name); w != nil {
+		switch w.Event() {
+		case core.WatchPending, core.WatchDeleted:
+			return w
+		}
 	}
 	return nil
 }
