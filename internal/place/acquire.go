@@ -2,9 +2,9 @@ package place
 
 import (
 	"context"
-	"errors"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
@@ -51,6 +51,7 @@ func (c *call) acquisition(r *Request, how *entry) *Acquisition {
 func (g *Acquisition) with(a *attempt) *Acquisition {
 	if g.stands = a; a != nil {
 		a.entry = g.how
+		a.show(a.view)
 	}
 	return g
 }
@@ -82,11 +83,11 @@ func (g *Acquisition) Next() (l *Lease, waits bool, err error) {
 			g.cut()
 		}
 	}()
-	a, err := g.attempts()
-	switch {
-	case errors.Is(err, errAhead):
+	a, waits, err := g.attempts()
+	if waits {
 		return nil, true, nil
-	case err == nil:
+	}
+	if err == nil {
 		l = a.hold(g.ctx)
 	}
 	l, err = g.conclude(l, err)
@@ -94,13 +95,13 @@ func (g *Acquisition) Next() (l *Lease, waits bool, err error) {
 }
 
 // Wait waits for others, or until the ctx of the acquisition ends.
-func (g *Acquisition) Wait() { g.stands.block(g.ctx) }
+func (g *Acquisition) Wait() { g.stands.block(g.stands.within(g.ctx)) }
 
 // granted returns the attempt that is granted, once there is one.
 func (g *Acquisition) granted() (*attempt, error) {
 	for {
-		a, err := g.attempts()
-		if !errors.Is(err, errAhead) {
+		a, waits, err := g.attempts()
+		if !waits {
 			return a, err
 		}
 		g.Wait()
@@ -114,58 +115,57 @@ func (a *attempt) hold(ctx context.Context) *Lease {
 	return t.begin(ctx)
 }
 
-// attempts makes one attempt after another, until one is granted or fails for good. With errAhead the last
+// attempts makes one attempt after another, until one is granted or fails for good. With waits as true the last
 // one stands, and the next call goes on with it.
-func (g *Acquisition) attempts() (*attempt, error) {
+func (g *Acquisition) attempts() (_ *attempt, waits bool, err error) {
 	if g.r.Kind.Unfair {
 		next, err := g.q.inTurn(g.ctx, g.how.try)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		defer next()
 	}
-	var outdated *attempt // the last attempt, if its place is to be renewed
+	var moving *attempt // the last attempt, if its place is to be renewed
 	defer func() {
-		if outdated != nil { // the user's backoff has ended the wait
-			outdated.leave(g.ctx, g.ctx.Err())
+		if moving != nil { // the user's backoff has ended the wait
+			moving.quit(g.ctx, g.ctx.Err())
 		}
 	}()
 	for {
 		if g.r.Data == nil && g.stands == nil { // no hook must run before the attempt that stands does
 			g.r.Data = g.r.describe(g.ctx, g.q.hooks()).encode()
 		}
-		g.how.renews, outdated = outdated, nil
+		g.how.renews, moving = moving, nil
 		a, err := g.attempt()
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		err = a.run(g.ctx)
+		out, err := a.run(g.ctx)
 		g.result.Position = a.position
-		if err == nil {
-			return a, nil
-		}
-		switch g.how.after(err) {
-		case stand:
+		switch out {
+		case decide.Granted:
+			return a, false, nil
+		case decide.Waits:
 			g.stands = a
-			return a, err
-		case giveUp:
-			return nil, a.explain(g.ctx, err)
-		case renewPlace:
-			outdated, g.how.placed = a, nil
-		case enterLater:
+			return a, true, nil
+		case decide.Renews:
+			moving, g.how.placed = a, nil
+		case decide.Taken:
 			if err := a.standAside(g.ctx); err != nil {
-				return nil, a.explain(g.ctx, err)
+				return nil, false, a.explain(g.ctx, err)
 			}
 			g.pace = nil // the round after that is as good as the first
-		case enterAfterLoss:
+		case decide.Again:
 			traceRetry(g.ctx, g.q.hooks(), opAcquire, g.result.Attempts, err)
+		default:
+			return nil, false, a.explain(g.ctx, err)
 		}
 		if g.pace == nil {
 			g.pace = g.q.newPace()
 		}
 		// If the session has ended, waiting for the next one is enough.
 		if err := g.pace.Wait(g.ctx, a.s.Done()); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 }
@@ -183,34 +183,6 @@ func (g *Acquisition) attempt() (*attempt, error) {
 	g.q.yield(s, g.r)
 	g.result.Attempts++
 	return newAttempt(g.q, s, g.r, &g.how), nil
-}
-
-// afterwards is what follows an attempt that was not granted.
-type afterwards int
-
-const (
-	giveUp         afterwards = iota
-	renewPlace                // the attempt stands, and another takes its place
-	stand                     // the attempt stands, for the caller
-	enterLater                // once nobody has the lock, which is unfair
-	enterAfterLoss            // at once, because the node or the session was lost
-)
-
-// after says what follows an attempt that failed with err.
-func (e *entry) after(err error) afterwards {
-	switch {
-	case errors.Is(err, errAhead):
-		return stand
-	case errors.Is(err, errOutdated):
-		return renewPlace
-	case errors.Is(err, errTaken):
-		return enterLater
-	case errors.Is(err, errDeleted):
-		return enterAfterLoss
-	case errors.Is(err, core.ErrLost) && e.beside == nil:
-		return enterAfterLoss
-	}
-	return giveUp
 }
 
 // sessionFor returns the session for an attempt: that of the other lease or attempt if it shares

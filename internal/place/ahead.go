@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
@@ -21,14 +22,15 @@ import (
 // nodes still stand. A view does not change. Any goroutine may read it.
 type view struct {
 	me      *kinds.Node
-	targets []blocker     // the nodes that are watched
-	watches []*core.Watch // on the targets
-	beyond  int           // nodes ahead that are not watched; some may have left since the listing
-	head    int           // so many targets are the first contenders of the queue
-	limit   int           // leases of the semaphore; 0 for other locks
-	session int64         // our own
-	counted bool          // the limit was never higher, so all holders go by it
+	targets []decide.Blocker // the nodes that are watched
+	watches []*core.Watch    // on the targets
+	beyond  int              // nodes ahead that are not watched; some may have left since the listing
+	head    int              // so many targets are the first contenders of the queue
+	limit   int              // leases of the semaphore; 0 for other locks
+	session int64            // our own
+	counted bool             // the limit was never higher, so all holders go by it
 	unfair  bool
+	plain   bool // the attempt is plain, so what the owners of the targets say counts
 
 	// A reading of the ensemble's clock: our node was created at a time that its stat tells, and we knew
 	// it at known. There is no such reading without a watch on our own node, or before its answer.
@@ -45,10 +47,10 @@ func (a *attempt) show(v *view) {
 }
 
 // viewOf returns the view of an attempt of a fair kind that begins to wait.
-func (a *attempt) viewOf(targets []blocker, watches []*core.Watch, ahead *tail) *view {
+func (a *attempt) viewOf(targets []decide.Blocker, watches []*core.Watch, ahead *decide.Tail) *view {
 	v := &view{
-		me: &a.node, targets: targets, watches: watches, beyond: ahead.beyond, head: ahead.head(), session: a.s.ID(),
-		counted: a.policy.Tightened == 0, own: a.own, known: a.entered,
+		me: &a.node, targets: targets, watches: watches, beyond: ahead.Beyond, head: ahead.Head(), session: a.s.ID(),
+		counted: a.policy.Tightened == 0, plain: a.plain(), own: a.own, known: a.entered,
 	}
 	if a.node.Prefix == kinds.PrefixLease {
 		v.limit = a.policy.Slack + a.node.Weight
@@ -56,12 +58,20 @@ func (a *attempt) viewOf(targets []blocker, watches []*core.Watch, ahead *tail) 
 	return v
 }
 
+// owner returns what the contender that owns a target says, as far as that counts.
+func (v *view) owner(target int) core.Owner {
+	if !v.plain {
+		return core.OwnerUnknown
+	}
+	return v.watches[target].Owner()
+}
+
 // watchOn returns the watch on a target, or nil if there is none. v may be nil.
 func (v *view) watchOn(name string) *core.Watch {
 	if v == nil {
 		return nil
 	}
-	if i := slices.IndexFunc(v.targets, func(b blocker) bool { return b.node.Name == name }); i >= 0 {
+	if i := slices.IndexFunc(v.targets, func(b decide.Blocker) bool { return b.Node.Name == name }); i >= 0 {
 		return v.watches[i]
 	}
 	return nil
@@ -130,13 +140,13 @@ func (v *view) holds(target int) bool {
 	switch {
 	case target < 0:
 		return false
-	case v.targets[target].owner(v.watches[target]) == core.OwnerFirst:
+	case v.owner(target) == core.OwnerFirst:
 		return true
 	case target >= v.head:
 		return false
 	}
 	for i, w := range v.watches[:target] {
-		if v.targets[i].replaces || w != nil && w.Event() != core.WatchDeleted {
+		if v.targets[i].Replaces || w != nil && w.Event() != core.WatchDeleted {
 			return false // it may stand: the watch ends also when its data changes, or with the connection
 		}
 	}
@@ -145,8 +155,8 @@ func (v *view) holds(target int) bool {
 
 // unwatched returns how many nodes ahead are not watched, at most.
 func (v *view) unwatched() int {
-	for i, w := range v.watches {
-		if v.targets[i].owner(w) == core.OwnerFirst {
+	for i := range v.watches {
+		if v.owner(i) == core.OwnerFirst {
 			return 0
 		}
 	}
@@ -163,7 +173,7 @@ func (v *view) text(now time.Time) string {
 	switch {
 	case v.holds(i):
 		how = "held by "
-	case compareNodes(v.targets[i].node, *v.me) > 0: // see renew.go
+	case decide.Compare(v.targets[i].Node, *v.me) > 0: // see renew.go
 		how = "waiting for "
 	}
 	out := v.leases() + how + v.describe(i, now)
@@ -187,10 +197,10 @@ func (v *view) leases() string {
 	taken := 0
 	for i, w := range v.watches {
 		if stands(w) {
-			if add(taken, v.targets[i].weight) > v.limit {
+			if decide.Sum(taken, v.targets[i].Weight) > v.limit {
 				break
 			}
-			taken += v.targets[i].weight
+			taken += v.targets[i].Weight
 		}
 	}
 	return fmt.Sprintf("%d of %d leases taken; ", taken, v.limit)
@@ -202,9 +212,9 @@ func (v *view) leases() string {
 func (v *view) describe(target int, now time.Time) string {
 	data, stat := known(v.watches[target])
 	if stat == nil {
-		return shortName(v.targets[target].node)
+		return shortName(v.targets[target].Node)
 	}
-	out := v.who(v.targets[target].node, data, stat)
+	out := v.who(v.targets[target].Node, data, stat)
 	if v.unfair {
 		return out + " for " + short(v.age(stat, now))
 	}

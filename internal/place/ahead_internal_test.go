@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
@@ -47,7 +48,7 @@ func aView(change func(*view), prefix string, watches ...seenNode) *view {
 		if w.data == "by hand" {
 			w.stat.EphemeralOwner = 0
 		}
-		v.targets = append(v.targets, blocker{node: kinds.Node{Prefix: prefix, Sequence: int32(i)}, weight: 1})
+		v.targets = append(v.targets, decide.Blocker{Node: kinds.Node{Prefix: prefix, Sequence: int32(i)}, Weight: 1})
 		v.watches = append(v.watches, w.watch())
 	}
 	if change != nil {
@@ -82,7 +83,7 @@ func TestViewText(t *testing.T) {
 			`behind b, in the queue for 11s`},
 		{"the watch on the holder was lost", aView(nil, kinds.PrefixLock, seenNode{data: ours, lost: core.WatchBroken}, seenNode{data: "b"}),
 			`behind b, in the queue for 11s`},
-		{"a holder that may have become a reader", aView(func(v *view) { v.targets[0].replaces = true }, kinds.PrefixWrite, gone, seenNode{data: "b"}),
+		{"a holder that may have become a reader", aView(func(v *view) { v.targets[0].Replaces = true }, kinds.PrefixWrite, gone, seenNode{data: "b"}),
 			`behind b, in the queue for 11s`},
 		{"all have gone", aView(nil, kinds.PrefixLock, gone, gone), ""},
 		{"a writer that may wait for readers", aView(readersAhead, kinds.PrefixWrite, seenNode{data: "w"}),
@@ -118,7 +119,7 @@ func TestViewText(t *testing.T) {
 // The leases of a semaphore that a contender asks for count, up to the first that must wait.
 func TestViewTextWeights(t *testing.T) {
 	v := aView(func(v *view) { v.limit = 4 }, kinds.PrefixLease, seenNode{data: "a"}, seenNode{data: "b"}, seenNode{data: "c"})
-	v.targets[0].weight, v.targets[1].weight = 3, 2
+	v.targets[0].Weight, v.targets[1].Weight = 3, 2
 	if got, want := v.text(time.UnixMilli(0)), "3 of 4 leases taken; held by a, in the queue for 0s; 2 more ahead"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -9,40 +9,42 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
-// attempt is one contender: one node in one session, from before the node may exist until it is
-// granted or certain to be gone. One goroutine runs it. The package documentation has a
-// diagram.
+// attempt takes a place up to the grant, or out of the queue. One goroutine runs it. It carries out what package decide says,
+// and tells it what has come of that.
 type attempt struct {
-	*ownNode
+	*place
 	entry entry
 
 	creation *core.Creation // the last create that was sent; nil if none was, or once it has told the node's name
 	config   kinds.Config   // of the directory, as last read, if the kind has one
-	policy   rule           // by the last listing
-	slack    int            // the policy's, or the former one if the attempt is outdated
+	policy   decide.Rule    // by the last listing
+	slack    int            // the policy's, or the former one if the place is outdated
 	position int            // contenders ahead at entry; -1 until known
 	children *core.Watch    // set by the last listing on the children, if the place may be kept; otherwise nil
 	entering time.Duration  // how long the create took
 	after    int64          // a transaction (zxid) that is older than the node
 
-	outdated bool // see renew.go
+	outdated bool // by the last listing: see renew.go
 	renewed  bool // this attempt has renewed the place of another
 	crowded  bool // by the last listing, others wait for our node
 	waited   bool // the attempt had to wait, so its place is not kept
-	granted  bool
 
-	// Of entrants.enter.
-	names    []string // the listing, if unlisted and failed are nil
+	names    []string // the listing to judge, if unlisted and failed are nil
 	unlisted error    // of the listing that was sent with the create
 	failed   error    // why the attempt cannot go on although its node was created
 
+	ahead   *decide.Tail  // by the last listing, until the wait for them has begun
 	configW *core.Watch   // on the directory, if the kind has a configuration
 	wake    chan struct{} // receives when there is something to look at; has room for one
 	waiting *wait         // nil while the attempt does not wait
+
+	limited context.Context // bounds the wait of a try; nil until that has begun
+	end     context.CancelFunc
 
 	pace  *rounds.Pace // of the rounds that get the attempt no further; nil if there were none
 	least int          // contenders ahead at the best listing so far
@@ -50,28 +52,12 @@ type attempt struct {
 	view    *view     // of the last wait; nil if there was none
 	entered time.Time // when the name of the node was known
 
-	place place // of the lease or attempt whose place is shared or renewed
-}
-
-// ownNode is the node of a contender, and what it takes to guard and to delete it. It is that of the
-// attempt, and after the grant that of the turn.
-type ownNode struct {
-	q     *Queue
-	s     *core.Session
-	r     *Request       // never changes any more
-	id    string         // in the node's name, to find it again; each attempt has a new one
-	node  kinds.Node     // zero until it is known
-	path  string         // of the node; "" until it is known
-	doubt bool           // a create's reply was lost: there may be several nodes
-	lost  *core.Creation // the last create whose reply was lost, until it is known what became of it; otherwise nil
-	own   *core.Watch    // the last watch that was set on the node; nil if none was
-	czxid int64          // of the node; 0 until known
+	seat seat // the sequence number and token of a place that is shared or renewed
 }
 
 // entry is how an attempt enters the queue. The zero value enters at the end, and waits.
 type entry struct {
 	try    bool                    // fail with ErrBusy in place of waiting for others
-	look   bool                    // return errAhead before the wait: another goroutine goes on with the attempt
 	lazy   bool                    // the place may be kept
 	beside *Lease                  // share the place of this lease
 	renews *attempt                // take the place of this attempt, which is outdated
@@ -84,126 +70,147 @@ type entry struct {
 
 func newAttempt(q *Queue, s *core.Session, r *Request, how *entry) *attempt {
 	a := &attempt{
-		ownNode:  &ownNode{q: q, s: s, r: r, id: uuid.NewString()},
+		place:    &place{q: q, s: s, r: r, id: uuid.NewString()},
 		entry:    *how,
 		position: -1,
 		least:    math.MaxInt,
 		wake:     make(chan struct{}, 1),
 	}
 	if old := how.renews; old != nil {
-		a.renewed, a.position, a.place = true, old.position, old.place
-		if old.czxid != 0 && !a.place.known {
-			a.place = place{known: true, token: old.czxid}
+		a.renewed, a.position, a.seat = true, old.position, old.seat
+		if old.czxid != 0 && !a.seat.known {
+			a.seat = seat{known: true, token: old.czxid}
 		}
 	}
 	return a
 }
 
-// errAhead says that an attempt may not go yet. It has not left the queue. It waits (see block), or is to be handed
-// on before it does (see look of entry).
-var errAhead = errors.New("others are ahead")
-
-// run returns nil when the attempt is granted. If it returns an error, panics or ends the
-// goroutine, the attempt leaves the queue, except that an outdated one stands until another has
-// renewed its place. With errAhead it stands too: the caller calls block, and then run again.
-//
-// It enters, lists, decides and waits, again and again. It returns errAhead while there is nothing to do but wait, and goes on
-// from there when it is called again.
-func (a *attempt) run(ctx context.Context) (err error) {
-	defer func() { a.leaveUnlessGranted(ctx, err) }()
-	granted := false
-	var names []string
-	if a.waiting == nil {
-		names, err = a.enter(ctx)
-	} else {
-		granted, names, err = a.resume(ctx)
+// run goes on until the place is granted, has to wait, or was left. After Waits the caller calls block, and then run again.
+// After Renews the place stands too. err says why it was left. If a policy of the user panics or ends the goroutine, the
+// place is left as well.
+func (a *attempt) run(ctx context.Context) (out decide.Outcome, err error) {
+	out = decide.GoesOn
+	defer func() {
+		if out == decide.GoesOn { // cut short
+			a.step(decide.Quit)
+			a.leave(ctx, errCut)
+		}
+	}()
+	in, err := a.enter(ctx)
+	for {
+		if err != nil {
+			in, err = a.endOf(ctx, err)
+		}
+		move := a.must(in)
+		if move.Out != decide.GoesOn {
+			return a.settle(ctx, move, err)
+		}
+		in, err = a.carryOut(a.within(ctx), move.Do)
 	}
-	for err == nil && !granted {
-		granted, names, err = a.compete(ctx, names)
-	}
-	if err != nil {
-		return err
-	}
-	return a.proceed()
 }
 
-// compete decides by a listing. If others are in the way, it waits for them. It returns true if nothing is in
-// the way, and otherwise the next listing.
-func (a *attempt) compete(ctx context.Context, names []string) (granted bool, next []string, err error) {
-	ahead, err := a.decide(ctx, names)
+// enter creates the node, unless that has been done.
+func (a *attempt) enter(ctx context.Context) (decide.Input, error) {
+	if a.is() == decide.Outside {
+		if err := (entrants{{a, ctx}}).enter(ctx); err != nil {
+			return decide.Quit, err
+		}
+	}
+	return decide.Run, a.failed
+}
+
+// carryOut does what follows an input, and returns the next input.
+func (a *attempt) carryOut(ctx context.Context, do decide.Effect) (decide.Input, error) {
+	switch do {
+	case decide.Judge:
+		return a.judge(ctx)
+	case decide.Watch:
+		return a.startWait(ctx)
+	case decide.Look:
+		return a.look(ctx)
+	case decide.List:
+		return a.listAgain(ctx)
+	default:
+		panic("place: an attempt that has entered creates nothing")
+	}
+}
+
+// endOf returns the input for an error, and the error to report.
+func (a *attempt) endOf(ctx context.Context, err error) (decide.Input, error) {
+	switch {
+	case errors.Is(err, errDeleted):
+		return decide.Lost, err
+	case errors.Is(err, core.ErrLost) && a.entry.beside == nil:
+		return decide.Lost, err
+	case a.limited != nil && ctx.Err() == nil && a.limited.Err() != nil && errors.Is(err, a.limited.Err()):
+		return decide.Quit, ErrBusy
+	}
+	return decide.Quit, err
+}
+
+// settle follows the last move for now.
+func (a *attempt) settle(ctx context.Context, move decide.Move, err error) (decide.Outcome, error) {
+	if move.Out == decide.Waits {
+		return move.Out, nil
+	}
+	if a.limited != nil {
+		a.end()
+	}
+	if move.Do == decide.Remove {
+		a.leave(ctx, err)
+	}
+	if move.Out == decide.Granted {
+		a.view = nil
+	}
+	return move.Out, err
+}
+
+// judge decides by the listing.
+func (a *attempt) judge(ctx context.Context) (decide.Input, error) {
+	ahead, err := a.decide(ctx, a.names)
 	switch {
 	case err != nil:
-		return false, nil, err
-	case ahead.mayGo():
-		return true, nil, nil
-	case a.follows(ahead):
-		next, err = a.succession(ctx)
-		return false, next, err
+		return decide.Quit, err
+	case ahead.MayGo():
+		return a.free()
 	case a.r.Kind.Unfair && !a.entry.try:
-		a.names = names
-		return false, nil, errTaken
-	case a.entry.look:
-		a.names = names
-		return false, nil, errAhead
-	case a.entry.try:
-		err = a.outlast(ctx, ahead)
-		return err == nil, nil, err
+		return decide.InUse, nil
+	case a.entry.try && a.inUse(ahead):
+		return decide.Quit, ErrBusy
+	case a.entry.try && a.limited == nil:
+		a.limited, a.end = context.WithTimeout(ctx, leavingTime(a.entering))
 	}
-	if err := a.slow(ctx, ahead.count() < a.least); err != nil {
-		return false, nil, err
-	}
-	a.least = min(a.least, ahead.count())
-	if err := a.startWait(ctx, ahead); err != nil {
-		return false, nil, err
-	}
-	if a.waiting == nil {
-		next, err = a.list(ctx)
-		return false, next, err
-	}
-	return a.resume(ctx)
+	a.ahead = ahead
+	return decide.Ahead, nil
 }
 
-// resume goes on with a wait. It returns true when nothing is in the way any more, and otherwise a listing.
-func (a *attempt) resume(ctx context.Context) (granted bool, names []string, err error) {
-	if granted, err = a.goOn(ctx); granted || err != nil {
-		return granted, nil, err
-	}
-	names, err = a.list(ctx)
-	return false, names, err
-}
-
-// enter creates the node, and returns a listing that was made after that. If the attempt has entered
-// together with others, enter returns what it has found then.
-func (a *attempt) enter(ctx context.Context) (names []string, err error) {
-	if !a.created() {
-		if err := (entrants{{a, ctx}}).enter(ctx); err != nil {
-			return nil, err
-		}
-	}
-	names, a.names = a.names, nil // so that it can be freed
-	return names, a.failed
-}
-
-// proceed follows when nothing is in the way.
-func (a *attempt) proceed() error {
+// free follows when nothing is in the way. It asks the clock, last: listings and events count only while the session is
+// certain.
+func (a *attempt) free() (decide.Input, error) {
 	if a.outdated {
-		return errOutdated
+		return decide.Outdated, nil
 	}
-	return a.grant()
+	if err := a.s.Err(); err != nil {
+		return decide.Quit, err
+	}
+	if a.own != nil && a.plain() {
+		a.own.Say(core.OwnerFirst)
+	}
+	return decide.Free, nil
 }
 
-// grant asks the clock, last: listings and events count only while the session is certain. Once
-// it has returned nil, the attempt never changes any more. Its node is the turn's from then on.
-func (a *attempt) grant() error {
-	err := a.s.Err()
-	a.granted = err == nil
-	if a.granted {
-		if a.own != nil && a.plain() {
-			a.own.Say(core.OwnerFirst)
-		}
+// listAgain lists once more.
+func (a *attempt) listAgain(ctx context.Context) (_ decide.Input, err error) {
+	a.names, err = a.list(ctx)
+	return decide.Listed, err
+}
+
+// within returns the context for what is done next: that of the caller, which a try bounds once it has to wait.
+func (a *attempt) within(ctx context.Context) context.Context {
+	if a.limited == nil {
+		return ctx
 	}
-	a.view = nil
-	return err
+	return a.limited
 }
 
 // slow paces the rounds that get the attempt no further. Nodes ahead only leave, so each listing

@@ -21,11 +21,11 @@ func BenchmarkDecide(b *testing.B) {
 			}
 			last, _ := kinds.ParseNode(names[contenders-1])
 			rand.Shuffle(contenders, func(i, j int) { names[i], names[j] = names[j], names[i] })
-			a := &attempt{ownNode: &ownNode{r: &Request{Kind: mutexKind}, node: last}}
+			a := &attempt{place: &place{r: &Request{Kind: mutexKind}, node: last}}
 			b.ReportAllocs()
 			for b.Loop() {
 				ahead, err := a.decide(context.Background(), names)
-				if err != nil || ahead.count() != contenders-1 || ahead.mayGo() || len(ahead.last) != 2 {
+				if err != nil || ahead.Count() != contenders-1 || ahead.MayGo() || len(ahead.Last) != 2 {
 					b.Fatal(ahead, err)
 				}
 			}

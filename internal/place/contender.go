@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/kinds"
 	"golang.org/x/sync/errgroup"
 )
@@ -41,7 +43,7 @@ func (q *Queue) contendersIn(ctx context.Context, s *core.Session, kind *kinds.K
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := ofKind(parseNodes(names, kind.Prefixes...), kind)
+	nodes, err := ofKind(decide.ParseNodes(names, kind.Prefixes...), kind)
 	if err != nil || len(nodes) == 0 {
 		return []kinds.Contender{}, err
 	}
@@ -80,14 +82,14 @@ func markHolders(all []kinds.Contender, nodes []kinds.Node, kind *kinds.Kind, c 
 		left[n.Name] = gone(all[i])
 	}
 	for i, n := range nodes {
-		p, err := ruleOf(kind, n, c)
+		p, err := decide.RuleOf(kind, n, c)
 		if err != nil {
 			return err
 		}
-		ahead := slices.DeleteFunc(blockers(n, nodes, p.Policy), func(b blocker) bool {
-			return left[b.node.Name] && !b.replaces
+		ahead := slices.DeleteFunc(decide.Blockers(n, nodes, p.Policy), func(b decide.Blocker) bool {
+			return left[b.Node.Name] && !b.Replaces
 		})
-		all[i].Holder = mayGo(ahead, p.Slack)
+		all[i].Holder = decide.MayGo(ahead, p.Slack)
 	}
 	return nil
 }
@@ -135,6 +137,14 @@ func ofKind(nodes []kinds.Node, kind *kinds.Kind) ([]kinds.Node, error) {
 		}
 	}
 	return nodes, nil
+}
+
+// called returns the kind's name with its article.
+func called(k *kinds.Kind) string {
+	if k.Name != "" && strings.Contains("aeiou", k.Name[:1]) {
+		return "an " + k.Name
+	}
+	return "a " + k.Name
 }
 
 // conflictOf returns the error of a kind for a contender of another kind of lock.

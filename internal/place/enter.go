@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
@@ -49,39 +50,58 @@ func (all entrants) enter(ctx context.Context) (err error) {
 		}
 		end()
 	}()
-	for tries := 1; ; tries++ {
-		if err := all.send(ctx, room); err != nil {
-			return err
-		}
-		_, err := first.creation.Result()
-		switch {
-		case err == nil:
-			for i, err := range all.each(entrant.arrive) {
-				all[i].failed = err
+	in := decide.Run
+	for tries := 0; ; {
+		switch all.step(in) {
+		case decide.Create:
+			if tries++; tries > 1 {
+				if err := first.slow(ctx, false); err != nil {
+					return err
+				}
 			}
-			return nil
-		case errors.Is(err, zk.ErrNoNode) && first.entry.renews != nil:
-			return errDeleted // the node that was to be replaced
-		case errors.Is(err, zk.ErrNoNode):
-			// A directory is missing. It can vanish at any moment while it is empty.
-			if err := all.makeParents(); err != nil {
-				return err
-			}
-		case errors.Is(err, zk.ErrConnectionClosed):
-			if found, err := all.lookup(ctx); found || err != nil {
-				return err
-			}
-			if errors.Is(err, core.ErrTooLong) {
-				return err // the next try would break the connection again
-			}
-			traceRetry(ctx, first.q.hooks(), "create", tries, err)
+			in, err = all.create(ctx, room)
+		case decide.Seek:
+			in, err = all.seek(ctx, tries)
 		default:
-			return err
+			return nil
 		}
-		if err := first.slow(ctx, false); err != nil {
+		if err != nil {
 			return err
 		}
 	}
+}
+
+// step takes an input that is that of all, and returns what follows.
+func (all entrants) step(in decide.Input) decide.Effect {
+	var move decide.Move
+	for _, a := range all {
+		move = a.must(in)
+	}
+	return move.Do
+}
+
+// create makes the nodes.
+func (all entrants) create(ctx context.Context, room *core.Reservation) (decide.Input, error) {
+	if err := all.send(ctx, room); err != nil {
+		return decide.Quit, err
+	}
+	first := all[0]
+	_, err := first.creation.Result()
+	switch {
+	case err == nil:
+		for i, err := range all.each(entrant.arrive) {
+			all[i].failed = err
+		}
+		return decide.Made, nil
+	case errors.Is(err, zk.ErrNoNode) && first.entry.renews != nil:
+		return decide.Lost, errDeleted // the node that was to be replaced
+	case errors.Is(err, zk.ErrNoNode):
+		// A directory is missing. It can vanish at any moment while it is empty.
+		return decide.Parentless, all.makeParents()
+	case errors.Is(err, zk.ErrConnectionClosed):
+		return decide.ReplyLost, nil
+	}
+	return decide.Quit, err
 }
 
 // each calls f for all attempts at the same time, and returns the errors.
@@ -199,19 +219,19 @@ func (all entrants) makeParents() error {
 // place has the sequence number of that place. Otherwise the server gives the number.
 func (a *attempt) newName() (string, core.CreateMode) {
 	name := kinds.NodeName(a.id, a.r.Prefix, a.r.Weight, a.entry.lazy)
-	var other *ownNode
+	var other *place
 	switch {
 	case a.entry.beside != nil:
-		other = a.entry.beside.t.ownNode
+		other = a.entry.beside.t.place
 	case a.entry.renews != nil:
-		other = a.entry.renews.ownNode
+		other = a.entry.renews.place
 	default:
 		return name, core.EphemeralSequential
 	}
 	return fmt.Sprintf("%s%010d", name, other.node.Sequence), core.Ephemeral
 }
 
-// lookup finds out whether a create whose reply was lost has made the nodes. If it has, each
+// seek finds out whether a create whose reply was lost has made the nodes. If it has, each
 // attempt has its node and a listing. Of several nodes with its id, an attempt takes the first.
 //
 // The server first catches up with the leader. The session is still the same, and the servers close
@@ -221,16 +241,16 @@ func (a *attempt) newName() (string, core.CreateMode) {
 // CreateProtectedEphemeralSequential of go-zookeeper is no substitute: it does not sync, it goes on
 // in a new session while the old session's node may still stand, and it panics at a child named
 // _c_x.
-func (all entrants) lookup(ctx context.Context) (found bool, err error) {
+func (all entrants) seek(ctx context.Context, tries int) (decide.Input, error) {
 	for _, a := range all {
 		a.doubt = true
 	}
 	first := all[0]
 	if err := first.s.SharedSync(ctx, first.q.dir, first.creation.Syncs()); err != nil {
-		return false, err
+		return decide.Quit, err
 	}
 	if err := cmp.Or(all.each(entrant.seek)...); err != nil {
-		return false, err
+		return decide.Quit, err
 	}
 	n := 0
 	for _, a := range all {
@@ -238,15 +258,21 @@ func (all entrants) lookup(ctx context.Context) (found bool, err error) {
 			n++
 		}
 	}
-	if n > 0 && n < len(all) {
-		return false, errPartly
+	switch {
+	case n == len(all):
+		return decide.Found, nil
+	case n > 0:
+		return decide.Quit, errPartly
 	}
-	if n == 0 {
-		for _, a := range all {
-			a.creation.Resolve("")
-		}
+	for _, a := range all {
+		a.creation.Resolve("")
 	}
-	return n > 0, nil
+	_, lost := first.creation.Result()
+	if errors.Is(lost, core.ErrTooLong) {
+		return decide.Quit, lost // the next try would break the connection again
+	}
+	traceRetry(ctx, first.q.hooks(), "create", tries, lost)
+	return decide.NotFound, nil
 }
 
 // seek looks for the node in a listing.
@@ -258,7 +284,7 @@ func (a entrant) seek() (err error) {
 	if err != nil {
 		return err
 	}
-	for _, n := range parseNodes(a.names, a.r.Kind.Prefixes...) {
+	for _, n := range decide.ParseNodes(a.names, a.r.Kind.Prefixes...) {
 		switch {
 		case n.ID != a.id:
 		case a.node.Name == "":
@@ -268,7 +294,7 @@ func (a entrant) seek() (err error) {
 				return nil
 			}
 		default:
-			a.isTwin(a.ctx, n)
+			a.removeTwin(a.ctx, n)
 		}
 	}
 	return nil
@@ -292,14 +318,10 @@ func (a *attempt) found(made string) error {
 	return nil
 }
 
-// isTwin reports whether n is a second node of ours, made by a create whose reply was lost. It
-// has the twin removed: it must block neither this contender nor those behind it.
-func (a *attempt) isTwin(ctx context.Context, n kinds.Node) bool {
-	if n.ID != a.id || n.Name == a.node.Name {
-		return false
-	}
+// removeTwin has a second node of ours removed, which a create whose reply was lost has made: it must block neither this
+// contender nor those behind it.
+func (a *attempt) removeTwin(ctx context.Context, n kinds.Node) {
 	twin := path.Join(a.q.dir, n.Name)
 	a.s.Adopt(nil, twin)
 	a.s.Remove(ctx, twin)
-	return true
 }

@@ -16,7 +16,7 @@ func TestFound(t *testing.T) {
 		kinds.PrefixLock, kinds.PrefixLatch, kinds.PrefixRead, kinds.PrefixWrite, kinds.PrefixLease, kinds.PrefixUnfair,
 		kinds.PrefixKazooLock, kinds.PrefixKazooRead,
 	}
-	kind := &kinds.Kind{Name: "test", Prefixes: all, Policy: semaphorePolicy(5)}
+	kind := &kinds.Kind{Name: "test", Prefixes: all, Policy: func(kinds.Node) kinds.Policy { return kinds.Policy{} }}
 	for _, prefix := range all {
 		for seq, good := range map[int32]bool{
 			0:                 true,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/kinds"
 )
@@ -107,10 +108,10 @@ func (t *turn) guardNode(own *core.Watch) {
 	t.stopNode = own.AtEvent(func() { t.s.InTurn(ended) })
 }
 
-// conclude ends the turn, and stops guarding it. It reports whether this was the first call.
-func (t *turn) conclude(cause error) (first bool) {
+// conclude ends the turn, by Lost or Quit, and stops guarding it. It reports whether this was the first call.
+func (t *turn) conclude(by decide.Input, cause error) (first bool) {
 	t.mu.Lock()
-	if first = t.cause == nil; first {
+	if _, first = t.stepLocked(by); first {
 		t.cause = cause
 	}
 	stops := []func(){t.stopNode, t.stopChildren}

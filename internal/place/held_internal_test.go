@@ -57,7 +57,7 @@ func TestHeldAfterEnd(t *testing.T) {
 		"others are there":  {sessions: map[*core.Session]*heldIn{s: {ended: true, turns: map[string]*turn{"/other": nil}}}},
 	} {
 		<-s.Done()
-		late := newTurn(t.Context(), &attempt{ownNode: l.t.ownNode}, nil)
+		late := newTurn(t.Context(), &attempt{place: l.t.place}, nil)
 		h.add(late)
 		zktest.Eventually(t, testserver.Patience, "the end of the turn when "+what, func() bool { return late.ended() != nil })
 	}
@@ -71,7 +71,7 @@ func TestHeldReportsOnce(t *testing.T) {
 	s := (*core.Session)(testserver.Session(t, p.m))
 	first, second := p.hold(t), other.hold(t)
 	// Two turns of one session.
-	turns := []*turn{first.t, {ownNode: &ownNode{s: s, q: first.t.q, path: second.t.path}}}
+	turns := []*turn{first.t, {place: &place{s: s, q: first.t.q, path: second.t.path}}}
 	h := heldTurns{sessions: make(map[*core.Session]*heldIn)}
 	for _, turn := range turns {
 		h.add(turn)

@@ -2,13 +2,12 @@ package place
 
 import (
 	"math"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/internal/news"
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
@@ -48,10 +47,6 @@ type tenure struct {
 	until   time.Time     // while the place is kept: when that ends
 	leases  int           // those that were granted and not released
 	keptAt  atomic.Int64  // since when nobody holds the node (UnixNano), or 0; for all to read
-
-	// removing tells that the turn is over and the removal of its node has begun. If the session was lost,
-	// nobody tells it. The Local's mu does not guard it. Only a Local waits for it.
-	removing news.News
 }
 
 // newTenure returns the tenure of an attempt that was granted at a time.
@@ -134,33 +129,17 @@ func (s *sharedContender) open() bool {
 	return last == nil || !last.crowded && last.children != nil && last.children.Event() == core.WatchPending
 }
 
-// keepsWaiting reports whether one of the nodes waits for the node me.
-func keepsWaiting(kind *kinds.Kind, me kinds.Node, nodes []kinds.Node) bool {
-	return slices.ContainsFunc(nodes, func(n kinds.Node) bool { return waitsFor(kind, n, me) })
-}
-
-// waitsFor reports whether a node waits for the node me by the rule of its kind.
-func waitsFor(kind *kinds.Kind, n, me kinds.Node) bool {
-	return compareNodes(n, me) > 0 && blocksFor(kind, n, me)
-}
-
-// blocksFor reports whether a node ahead weighs something for a contender of the kind.
-func blocksFor(kind *kinds.Kind, contender, ahead kinds.Node) bool {
-	p, err := ruleOf(kind, contender, kinds.Config{})
-	return err != nil || weightOf(p.Policy, ahead) > 0
-}
-
 // sharedBy reports whether contenders of a request can hold at once, one of them behind the other:
 // readers.
 func (r *Request) sharedBy() bool {
 	ahead := kinds.Node{Prefix: r.Prefix, Weight: r.Weight, Sequence: 1}
 	behind := kinds.Node{Prefix: r.Prefix, Weight: r.Weight, Sequence: 2}
-	return !blocksFor(r.Kind, behind, ahead)
+	return !decide.BlocksFor(r.Kind, behind, ahead)
 }
 
 // blocks reports whether the node of this turn is in the way of a new contender for a request.
 func (t *turn) blocks(r *Request) bool {
-	return blocksFor(r.Kind, kinds.Node{Prefix: r.Prefix, Weight: r.Weight, Sequence: math.MaxInt32}, t.node)
+	return decide.BlocksFor(r.Kind, kinds.Node{Prefix: r.Prefix, Weight: r.Weight, Sequence: math.MaxInt32}, t.node)
 }
 
 // keeperPatience is how long a try waits for kept places to leave, besides two round trips of its own. The try cannot know

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
@@ -118,7 +119,7 @@ func TestKeepsWaiting(t *testing.T) {
 			all = append(all, id+name)
 		}
 		me, _ := kinds.ParseNode(id + c.me)
-		if got := keepsWaiting(c.kind, me, parseNodes(all)); got != c.want {
+		if got := decide.KeepsWaiting(c.kind, me, decide.ParseNodes(all)); got != c.want {
 			t.Errorf("%s: %v", c.what, got)
 		}
 	}
@@ -136,7 +137,7 @@ func TestAloneIn(t *testing.T) {
 	r := Request{Kind: readKind}
 	noError(t, r.complete())
 	me, _ := kinds.ParseNode("_c_me-keep-__READ__0000000005")
-	turn := &turn{ownNode: &ownNode{r: &r, node: me}}
+	turn := &turn{place: &place{r: &r, node: me}}
 	readers := func(n int) (names []string) {
 		for i := range n {
 			names = append(names, fmt.Sprintf("_c_other-__READ__%010d", 10+i))

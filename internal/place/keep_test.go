@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -35,15 +36,35 @@ func localOn(t *testing.T, m *session.Manager, dir string, r Request, handovers 
 	return l
 }
 
-// in reports the state of the Local.
-func (l *Local) in() localState {
+// openPlace is what a Local has in the directory.
+type openPlace string
+
+const (
+	idle       openPlace = "idle"
+	trying     openPlace = "trying"
+	contending openPlace = "contending"
+	holding    openPlace = "holding"
+	keeping    openPlace = "keeping"
+	leaving    openPlace = "leaving"
+)
+
+// in reports what the Local has in the directory.
+func (l *Local) in() openPlace {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.state
+	switch {
+	case l.trying:
+		return trying
+	case l.shared != nil:
+		return contending
+	case l.turn == nil:
+		return idle
+	}
+	return map[decide.State]openPlace{decide.Holding: holding, decide.Keeping: keeping, decide.Left: leaving}[l.turn.is()]
 }
 
 // wantState waits for the state, which follows an event.
-func (l *Local) wantState(t *testing.T, want localState) {
+func (l *Local) wantState(t *testing.T, want openPlace) {
 	t.Helper()
 	zktest.Eventually(t, testserver.Patience, "the Local's next state", func() bool { return l.in() == want })
 }

@@ -117,8 +117,9 @@ func TestKeepReadersListAgain(t *testing.T) {
 			defer p.mu.Unlock()
 			return !c.kept || l.t.tenure.pending()
 		})
+		kept := p.in() == keeping
 		p.mu.Lock()
-		if kept := p.state == keeping; kept != c.kept || p.habit != c.habit {
+		if kept != c.kept || p.habit != c.habit {
 			t.Errorf("%s: kept %v, %+v", c.what, kept, p.habit)
 		}
 		p.mu.Unlock()

@@ -1,12 +1,11 @@
 package place
 
 import (
-	"context"
-	"errors"
 	"path"
 	"slices"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 )
 
 // What new contenders of this process do about places that are kept: by this process, in their own way
@@ -23,67 +22,25 @@ func (q *Queue) yield(s *core.Session, r *Request) {
 }
 
 // follows reports whether only the node of the turn before, which is about to be deleted, is in the way
-// of a place that may be kept.
-func (a *attempt) follows(ahead *tail) bool {
+// of a place that may be kept. It is asked once.
+func (a *attempt) follows(ahead *decide.Tail) bool {
 	before := a.entry.before
-	return before != nil && a.entry.lazy && ahead.count() == 1 && ahead.last[0].node.Name == before.node.Name
-}
-
-// succession waits until the node of the turn before is gone, and returns a new listing. A watch on that
-// node would tell as early, but without a listing the place could not be kept.
-func (a *attempt) succession(ctx context.Context) ([]string, error) {
-	a.entry.before.awaitGone(ctx)
 	a.entry.before = nil
-	return a.list(ctx)
-}
-
-// outlast waits, in a try, for nodes in the way that may be kept places. If nobody uses those places, they
-// are given up as soon as their owners are told of our node. Places in use are given up at their release. It returns
-// ErrBusy if they stand for longer than leavingTime, or at once if the lock is in use.
-func (a *attempt) outlast(ctx context.Context, ahead *tail) error {
-	limited, cancel := context.WithTimeout(ctx, leavingTime(a.entering))
-	defer cancel()
-	err := a.outlastUntil(limited, ahead)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil && errors.Is(err, limited.Err()) {
-		return ErrBusy
-	}
-	return err
-}
-
-func (a *attempt) outlastUntil(ctx context.Context, ahead *tail) error {
-	for !a.inUse(ahead) {
-		if granted, err := a.waitAtOnce(ctx, ahead); granted || err != nil {
-			return err
-		}
-		if err := a.slow(ctx, false); err != nil {
-			return err
-		}
-		names, err := a.list(ctx)
-		if err != nil {
-			return err
-		}
-		if ahead, err = a.decide(ctx, names); err != nil {
-			return err
-		}
-		if ahead.mayGo() {
-			return nil
-		}
-	}
-	return ErrBusy
+	return before != nil && a.entry.lazy && ahead.Count() == 1 && ahead.Last[0].Node.Name == before.node.Name
 }
 
 // inUse reports whether the nodes in the way are known not to be kept places that nobody uses: one does not say that its
 // place may be kept, or waits for another of them and so wants the lock, or is held in this session.
-func (a *attempt) inUse(ahead *tail) bool {
-	for i, b := range ahead.last {
-		if i > 0 && waitsFor(a.r.Kind, b.node, ahead.last[i-1].node) {
+func (a *attempt) inUse(ahead *decide.Tail) bool {
+	for i, b := range ahead.Last {
+		if i > 0 && decide.WaitsFor(a.r.Kind, b.Node, ahead.Last[i-1].Node) {
 			return true
 		}
-		if since, _ := held.look(a.s, path.Join(a.q.dir, b.node.Name)); !since.IsZero() {
+		if since, _ := held.look(a.s, path.Join(a.q.dir, b.Node.Name)); !since.IsZero() {
 			return true
 		}
 	}
-	return ahead.firm
+	return ahead.Firm
 }
 
 // lazyAt returns the turns of a session at a path whose places may be kept.

@@ -8,14 +8,14 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/news"
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
-// leaveUnlessGranted is deferred in every loop of an attempt. An outdated attempt stands until
-// the next one has renewed its place, and one that has only had a look until somebody waits with it.
-func (a *attempt) leaveUnlessGranted(ctx context.Context, why error) {
-	if !a.granted && !errors.Is(why, errOutdated) && !errors.Is(why, errAhead) {
+// quit leaves the queue, unless the attempt has left it already.
+func (a *attempt) quit(ctx context.Context, why error) {
+	if _, ok := a.step(decide.Quit); ok {
 		a.leave(ctx, why)
 	}
 }
@@ -26,7 +26,7 @@ func (a *attempt) leaveUnlessGranted(ctx context.Context, why error) {
 func (a *attempt) leave(ctx context.Context, why error) {
 	if old := a.entry.renews; old != nil {
 		a.entry.renews = nil
-		defer old.leave(ctx, why)
+		defer old.quit(ctx, why)
 	}
 	if a.entry.view != nil && ctx.Err() == nil {
 		a.entry.view.Store(nil) // nothing tells it any more when a node ahead goes, and the next attempt has its own
@@ -103,7 +103,7 @@ func (a *attempt) mayStand() bool {
 		}
 		a.doubt = a.doubt || core.Uncertain(err)
 		if core.Uncertain(err) {
-			a.lost = a.creation
+			a.unanswered = a.creation
 		}
 	}
 	return a.node.Name != "" || a.doubt
@@ -134,9 +134,9 @@ func (a *attempt) remove(ctx context.Context) *core.Removal {
 type remover func(ctx context.Context, path string) *core.Removal
 
 // removeBy is remove with another way to delete the node if its name is known.
-func (n *ownNode) removeBy(ctx context.Context, remove remover) *core.Removal {
+func (n *place) removeBy(ctx context.Context, remove remover) *core.Removal {
 	if n.node.Name == "" {
-		return n.sweep(ctx, n.lost)
+		return n.sweep(ctx, n.unanswered)
 	}
 	if n.doubt {
 		n.sweep(ctx, nil)
@@ -155,7 +155,7 @@ func (n *ownNode) removeBy(ctx context.Context, remove remover) *core.Removal {
 }
 
 // sweep deletes all nodes with our id. lost is the create that may have made one, or nil.
-func (n *ownNode) sweep(ctx context.Context, lost *core.Creation) *core.Removal {
+func (n *place) sweep(ctx context.Context, lost *core.Creation) *core.Removal {
 	ours := kinds.NodeName(n.id, "", 1, false)
 	return n.s.Sweep(ctx, n.q.dir, func(name string) bool { return strings.HasPrefix(name, ours) }, lost)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/kinds"
 )
@@ -176,7 +177,7 @@ func (q *Queue) listed(ctx context.Context, s *core.Session, kind *kinds.Kind) (
 	if err != nil {
 		return nil, 0, err
 	}
-	nodes, err = ofKind(parseNodes(names, kind.Prefixes...), kind)
+	nodes, err = ofKind(decide.ParseNodes(names, kind.Prefixes...), kind)
 	return nodes, stat.Pzxid, err
 }
 

@@ -3,7 +3,6 @@ package place
 import (
 	"container/list"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -37,27 +36,20 @@ type Local struct {
 	many bool          // several leases can hold at once: those of readers, with lazy
 
 	mu      sync.Mutex
-	state   localState
-	waiting *waiters         // those that wait now, except for contenders that were split off
-	shared  *sharedContender // of the state contending, otherwise nil
-	turn    *turn            // of the states holding and keeping, otherwise nil
-	left    int              // hand-overs that the turn has left
+	waiting *waiters // those that wait now, except for contenders that were split off
+	// At most one of these has the open place of the Local, which newcomers may share. If none has, the Local is idle.
+	trying bool             // a caller contends by itself, and has not begun to wait for others
+	shared *sharedContender // contends for the waiters; otherwise nil
+	turn   *turn            // is held, or kept; otherwise nil
+
+	left    int // hand-overs that the turn has left
 	habit   habit
 	timer   *time.Timer // calls expire; nil until a place was kept
 	ticking bool        // the timer runs
 }
 
-// localState says what a Local has in the directory. The package documentation has the table of
-// its transitions.
-type localState int
-
-const (
-	idle       localState = iota // nothing
-	trying                       // the node of one caller that has not begun to wait for others
-	contending                   // the node of the shared contender, which is not granted yet
-	holding                      // the node of a turn, which a lease holds, or several
-	keeping                      // the node of a turn, which nobody holds
-)
+// idleLocked reports whether the Local has no open place.
+func (l *Local) idleLocked() bool { return !l.trying && l.shared == nil && l.turn == nil }
 
 // Made returns l. It panics if l is nil or a zero value.
 func (l *Local) Made() *Local {
@@ -196,13 +188,12 @@ func (l *Local) request() *Request {
 	return &r
 }
 
-// trial returns an acquisition of the state trying.
+// trial returns the acquisition of a caller that contends by itself.
 func (l *Local) trial(c *call, try, lazy bool) *Acquisition {
-	return c.acquisition(l.request(), &entry{try: try, look: !try, lazy: lazy})
+	return c.acquisition(l.request(), &entry{try: try, lazy: lazy})
 }
 
-// try runs the contender of the state trying, in the goroutine of the caller, who gets the lease. If the
-// contender has to wait, it becomes the shared one.
+// try runs the contender of a caller, in its goroutine. If the contender has to wait, it becomes the shared one.
 func (l *Local) try(g *Acquisition) (*Lease, error) {
 	over := true
 	defer func() {
@@ -210,22 +201,25 @@ func (l *Local) try(g *Acquisition) (*Lease, error) {
 			l.stopTrying()
 		}
 	}()
-	a, err := g.attempts()
+	a, waits, err := g.attempts()
 	switch {
-	case errors.Is(err, errAhead):
+	case waits && !g.how.try:
 		over = false
 		return l.await(g.call, l.goOn(g.ctx, a, g.result.Attempts))
-	case err != nil:
+	case waits:
+		a, err = g.granted()
+	}
+	if err != nil {
 		return nil, err
 	}
 	over = false
 	return l.hold(g.ctx, a).begin(g.ctx), nil
 }
 
-// hold begins the turn of a contender of the state trying.
+// hold begins the turn of a contender that has run in the goroutine of its caller.
 func (l *Local) hold(ctx context.Context, a *attempt) *turn {
 	l.mu.Lock()
-	l.state = idle
+	l.trying = false
 	t := l.holdLocked(ctx, a)
 	l.mu.Unlock()
 	t.guard()

@@ -195,11 +195,7 @@ func TestLocalTry(t *testing.T) {
 			l, err := p.TryAcquire(patience(t))
 			tried <- outcome{l, err}
 		}()
-		zktest.Eventually(t, testserver.Patience, "the try", func() bool {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			return p.state == trying
-		})
+		zktest.Eventually(t, testserver.Patience, "the try", func() bool { return p.in() == trying })
 		w = p.wait(t, 1)
 		gone := p.wait(t, 2)
 		gone.cancel()

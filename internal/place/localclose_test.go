@@ -47,8 +47,8 @@ func TestLocalCloseMeanwhile(t *testing.T) {
 		all.Wait()
 		testserver.WaitChildren(t, dir, 0)
 		p.mu.Lock()
-		if p.state != idle || p.turn != nil || p.shared != nil || p.waiting.Len() > 0 {
-			t.Errorf("state %v; a turn: %v; a shared contender: %v; %d waiters", p.state, p.turn != nil, p.shared != nil, p.waiting.Len())
+		if !p.idleLocked() || p.waiting.Len() > 0 {
+			t.Errorf("trying: %v; a turn: %v; a shared contender: %v; %d waiters", p.trying, p.turn != nil, p.shared != nil, p.waiting.Len())
 		}
 		p.mu.Unlock()
 	}

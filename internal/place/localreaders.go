@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 )
 
 // Readers of one process share one place, which they keep together. Contenders of other processes come
@@ -37,9 +38,9 @@ func (l *Local) setAgain(t *turn) {
 // aloneIn reports false.
 func (t *turn) aloneIn(names []string) bool {
 	kind := t.r.Kind
-	nodes, err := ofKind(parseNodes(names, kind.Prefixes...), kind)
+	nodes, err := ofKind(decide.ParseNodes(names, kind.Prefixes...), kind)
 	return err == nil && len(nodes) <= maxCrowd && slices.Contains(names, t.node.Name) &&
-		!keepsWaiting(kind, t.node, nodes)
+		!decide.KeepsWaiting(kind, t.node, nodes)
 }
 
 // endSetting follows setAgain. w is nil if the listing has failed. If the readers are alone, those that
@@ -57,10 +58,6 @@ func (l *Local) endSetting(t *turn, w *core.Watch, alone bool) {
 	k.watch = w
 	if alone && k.undisturbed(time.Now()) && t.stands() {
 		admitted := l.admitLocked(t, l.waiting)
-		if len(admitted) > 0 {
-			l.state = holding
-			t.tenure.keptAt.Store(0)
-		}
 		l.mu.Unlock()
 		t.guardChildren(w)
 		t.passTo(admitted)
@@ -74,7 +71,7 @@ func (l *Local) endSetting(t *turn, w *core.Watch, alone bool) {
 	k.fit = false
 	var gone *turn
 	switch {
-	case l.state == keeping:
+	case t.is() == decide.Keeping:
 		if w != nil && !alone {
 			l.habit.takenAway(k.used)
 		}

@@ -7,9 +7,8 @@ import (
 
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 )
-
-// The transitions of a Local, in the order of the table in the package documentation.
 
 // join takes the place that is kept, joins the readers that hold, or adds a waiter. If the Local is idle, it
 // returns neither: the caller contends, and its place may be kept if lazy is true. For readers, and behind a
@@ -21,15 +20,15 @@ func (l *Local) join(ctx context.Context) (t *turn, w *waiter, lazy bool) {
 		l.mu.Unlock()
 		return t, nil, false
 	}
-	if l.state == idle && !l.many && gone == nil {
+	if l.idleLocked() && !l.many && gone == nil {
 		defer l.mu.Unlock()
-		l.state = trying
+		l.trying = true
 		return nil, nil, l.nextLazyLocked()
 	}
 	l.splitLocked()
 	w = &waiter{ctx: ctx, got: make(chan grant, 1), in: l.waiting}
 	w.at = l.waiting.PushBack(w)
-	if l.state == idle {
+	if l.idleLocked() {
 		l.contendLocked(&sharedContender{before: gone})
 	}
 	l.mu.Unlock()
@@ -41,27 +40,35 @@ func (l *Local) join(ctx context.Context) (t *turn, w *waiter, lazy bool) {
 // that is kept must not be used again, takeLocked leaves it, and returns the turn as gone: the caller
 // gives it up. The clock is asked last.
 func (l *Local) takeLocked() (t, gone *turn) {
-	now := time.Now()
-	switch t = l.turn; {
-	case l.state == keeping && t.tenure.setting:
+	if t = l.turn; t == nil {
 		return nil, nil
-	case l.state == keeping && !(t.tenure.usable(now) && t.stands()):
+	}
+	now := time.Now()
+	switch kept := t.is() == decide.Keeping; {
+	case kept && t.tenure.setting:
+		return nil, nil
+	case kept && !(t.tenure.usable(now) && t.stands()):
 		return nil, l.leaveLocked()
-	case l.state == keeping:
-	case l.state == holding && l.many && t.tenure.undisturbed(now) && t.stands():
+	case kept:
+	case l.many && t.tenure.undisturbed(now) && t.stands():
 	default:
 		return nil, nil
 	}
-	l.useLocked(t)
+	if !t.useLocked() {
+		return nil, nil
+	}
 	return t, nil
 }
 
-// useLocked grants a further lease of the turn.
-func (l *Local) useLocked(t *turn) {
-	l.state = holding
+// useLocked grants a further lease of the turn. It returns false if the turn is over. The Local's mu is held.
+func (t *turn) useLocked() bool {
+	if _, ok := t.step(decide.Used); !ok {
+		return false
+	}
 	t.tenure.leases++
 	t.tenure.used, t.tenure.looks = true, 0
 	t.tenure.keptAt.Store(0)
+	return true
 }
 
 // splitLocked makes room for a new contender beside a turn that readers hold, or a contender of readers,
@@ -70,10 +77,10 @@ func (l *Local) useLocked(t *turn) {
 func (l *Local) splitLocked() {
 	switch {
 	case !l.many:
-	case l.state == holding && !l.turn.tenure.setting:
-		l.turn, l.state = nil, idle
-	case l.state == contending && !l.shared.open():
-		l.shared, l.state, l.waiting = nil, idle, &waiters{}
+	case l.turn != nil && l.turn.is() != decide.Keeping && !l.turn.tenure.setting:
+		l.turn = nil
+	case l.shared != nil && !l.shared.open():
+		l.shared, l.waiting = nil, &waiters{}
 	}
 }
 
@@ -90,17 +97,17 @@ func (l *Local) take() *turn {
 func (l *Local) startTrying() (lazy, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.state != idle || l.many {
+	if !l.idleLocked() || l.many {
 		return false, false
 	}
-	l.state = trying
+	l.trying = true
 	return l.nextLazyLocked(), true
 }
 
 // tryShared is TryAcquire for readers. Others of this process that hold or wait are not in their way.
 func (l *Local) tryShared(c *call) (*Lease, error) {
 	l.mu.Lock()
-	lazy := l.state == idle && l.nextLazyLocked()
+	lazy := l.idleLocked() && l.nextLazyLocked()
 	l.mu.Unlock()
 	a, err := c.acquisition(l.request(), &entry{try: true, lazy: lazy}).granted()
 	if err != nil {
@@ -113,11 +120,12 @@ func (l *Local) tryShared(c *call) (*Lease, error) {
 	return t.begin(c.ctx), nil
 }
 
-// goOn makes an attempt of the state trying, which has to wait, the shared contender. tries counts the attempts
+// goOn makes an attempt that has run in the goroutine of its caller, and has to wait, the shared contender. tries counts the attempts
 // so far. The caller is the first of its waiters.
 func (l *Local) goOn(ctx context.Context, stands *attempt, tries int) *waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.trying = false
 	w := &waiter{ctx: ctx, got: make(chan grant, 1), in: l.waiting}
 	w.at = l.waiting.PushFront(w)
 	l.contendLocked(&sharedContender{stands: stands, tries: tries})
@@ -128,18 +136,18 @@ func (l *Local) goOn(ctx context.Context, stands *attempt, tries int) *waiter {
 func (l *Local) stopTrying() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.trying = false
 	l.contendLocked(&sharedContender{})
 }
 
 // nextLazyLocked reports whether the next place may be kept. It is called once for each place.
 func (l *Local) nextLazyLocked() bool { return l.lazy > 0 && l.habit.next() }
 
-// contendLocked starts a shared contender, or becomes idle if nobody waits. The contender may have a turn
+// contendLocked starts a shared contender, unless nobody waits. The contender may have a turn
 // that has just ended, or an attempt that stands.
 func (l *Local) contendLocked(c *sharedContender) {
 	first := l.waiting.Front()
 	if first == nil {
-		l.state = idle
 		return
 	}
 	// Hooks get the values of the first waiter's context, even if that waiter withdraws.
@@ -152,7 +160,7 @@ func (l *Local) contendLocked(c *sharedContender) {
 	} else {
 		c.lazy = l.nextLazyLocked()
 	}
-	l.state, l.shared, l.waiting.by = contending, c, c
+	l.shared, l.waiting.by = c, c
 	go l.contend(ctx, c)
 }
 
@@ -181,7 +189,7 @@ func (l *Local) contend(ctx context.Context, me *sharedContender) {
 	l.mu.Lock()
 	if me.waiting.by != me { // called back
 		l.mu.Unlock()
-		a.leave(ctx, context.Canceled)
+		a.quit(ctx, context.Canceled)
 		return
 	}
 	l.endLocked(me)
@@ -205,18 +213,16 @@ func (l *Local) contend(ctx context.Context, me *sharedContender) {
 func (l *Local) holdLocked(ctx context.Context, a *attempt) *turn {
 	t := newTurn(ctx, a, l)
 	t.tenure.leases = 1
-	if l.state == idle {
-		l.state, l.turn, l.left = holding, t, l.most
+	if l.idleLocked() {
+		l.turn, l.left = t, l.most
 	}
 	return t
 }
 
 // admitLocked grants all waiters a lease of the turn. The caller tells them.
 func (l *Local) admitLocked(t *turn, waiting *waiters) (admitted []*waiter) {
-	for waiting.Len() > 0 {
+	for waiting.Len() > 0 && t.useLocked() {
 		admitted = append(admitted, waiting.next())
-		t.tenure.leases++
-		t.tenure.used, t.tenure.looks = true, 0
 	}
 	return admitted
 }
@@ -252,7 +258,7 @@ func (l *Local) fail(me *sharedContender, result hooks.AcquireResult, err error)
 func (l *Local) endLocked(c *sharedContender) {
 	c.waiting.by = nil
 	if l.shared == c {
-		l.state, l.shared = idle, nil
+		l.shared = nil
 	}
 }
 
@@ -292,7 +298,7 @@ func (l *Local) situation(w *waiter, now time.Time) (v *view, asks bool, text st
 	switch {
 	case w.in.by != nil:
 		return w.in.by.view.Load(), true, ""
-	case l.state == trying, l.turn != nil && l.turn.tenure.setting:
+	case l.trying, l.turn != nil && l.turn.tenure.setting:
 		return nil, true, "" // for the answer to a listing: the readers that hold are not in the way
 	case l.turn != nil:
 		since := l.turn.heldSince()
@@ -323,8 +329,7 @@ func (l *Local) passOn(t *turn, end End) bool {
 		if end == Unwanted || l.turn != t || !undisturbed && !t.tenure.setting || !t.stands() {
 			return false
 		}
-		l.keepLocked(now)
-		return true
+		return l.keepLocked(now)
 	}
 	if l.turn != t || l.left == 0 && !undisturbed || !t.stands() {
 		l.mu.Unlock()
@@ -332,6 +337,10 @@ func (l *Local) passOn(t *turn, end End) bool {
 	}
 	if !undisturbed {
 		l.left--
+	}
+	if _, ok := t.step(decide.Passed); !ok {
+		l.mu.Unlock()
+		return false
 	}
 	w := l.waiting.next()
 	t.tenure.leases++
@@ -341,15 +350,18 @@ func (l *Local) passOn(t *turn, end End) bool {
 	return true
 }
 
-// keepLocked begins to keep the place of the turn.
-func (l *Local) keepLocked(now time.Time) {
+// keepLocked begins to keep the place of the turn. It returns false if the turn is over.
+func (l *Local) keepLocked(now time.Time) bool {
 	t := l.turn
-	l.state = keeping
+	if _, ok := t.step(decide.Kept); !ok {
+		return false
+	}
 	t.tenure.keep(now, l.lazy)
 	t.tenure.keptAt.Store(now.UnixNano())
 	if !l.ticking {
 		l.tickLocked(t.tenure.until.Sub(now))
 	}
+	return true
 }
 
 // tickLocked calls expire after d. The timer goes on while the place is used, so that a release need not
@@ -368,7 +380,7 @@ func (l *Local) expire() {
 	l.mu.Lock()
 	l.ticking = false
 	var gone *turn
-	if l.state == keeping {
+	if l.turn != nil && l.turn.is() == decide.Keeping {
 		if left := time.Until(l.turn.tenure.until); left > 0 {
 			l.tickLocked(left)
 		} else {
@@ -403,7 +415,7 @@ func (l *Local) intrude(t *turn, w *core.Watch) {
 // another contender wants it.
 func (l *Local) giveUpKept(t *turn, taken bool) *turn {
 	l.mu.Lock()
-	if l.turn != t || l.state != keeping {
+	if l.turn != t || t.is() != decide.Keeping {
 		l.mu.Unlock()
 		return nil
 	}
@@ -447,7 +459,7 @@ func (l *Local) turnOver(t *turn) (placed <-chan struct{}) {
 	}
 	l.turn = nil
 	l.contendLocked(&sharedContender{before: t})
-	if l.state != contending {
+	if l.shared == nil {
 		return nil
 	}
 	return l.shared.placed

@@ -1,123 +1,60 @@
 package place
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"slices"
+	"sync"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
-// place is what an attempt knows of the place that it shares with a lease, or renews. The two
-// nodes of a place have one sequence number and one token: the token of the first node. The
-// second node is younger than the waiters behind the place, so its own transaction id would
-// be above the token of the next holder.
+// place is one node in one session, from before its first create is sent until it is being deleted for certain. An attempt has
+// it up to the grant, and a turn after that. Package decide has its states, and says what follows what.
 type place struct {
-	watch *core.Watch // on the lease's node; set only if the token was not known
+	q          *Queue
+	s          *core.Session
+	r          *Request       // never changes any more
+	id         string         // in the node's name, to find it again; each place has a new one
+	node       kinds.Node     // zero until it is known
+	path       string         // of the node; "" until it is known
+	doubt      bool           // a create's reply was lost: there may be several nodes
+	unanswered *core.Creation // the last create whose reply was lost, until it is known what became of it; otherwise nil
+	own        *core.Watch    // the last watch that was set on the node; nil if none was
+	czxid      int64          // of the node; 0 until known
 
-	known    bool // token or tokenErr is set
-	token    int64
-	tokenErr error
+	mu    sync.Mutex
+	state decide.State
+	cause error // why a place that was granted has ended; nil before
 }
 
-// Beside takes another lease of the same queue next to l: at once, in the same session, with the same
-// sequence number. It is for kinds whose Policy says, by Replaces, that one node may leave another in its
-// place. If l is of a Local, its turn ends: the lock is not handed over after it.
-func (l *Lease) Beside(ctx context.Context, r Request) (*Lease, error) {
-	if err := r.complete(); err != nil {
-		return nil, err
-	}
-	if err := l.t.checkBeside(r.Kind); err != nil {
-		return nil, err
-	}
-	if l.t.local != nil && l.Err() == nil {
-		// The next waiter of the Local would hold together with the new lease.
-		l.t.local.bar(l.t)
-	}
-	return l.t.q.acquisition(ctx, &r, &entry{beside: l}).Finish()
+// step takes an input, and returns what follows. It returns false if nothing does, since the place has ended meanwhile.
+func (p *place) step(in decide.Input) (decide.Move, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stepLocked(in)
 }
 
-// checkBeside returns an error if a lease of a kind must not share the place of this node. The
-// waiters behind a node go when the node goes, unless their policy says that it may leave another
-// node in its place.
-func (n *ownNode) checkBeside(kind *kinds.Kind) error {
-	if kind.Unfair || kind.Configuration != nil || !n.replaces() {
-		return fmt.Errorf("queue: %w: a %s lock cannot be taken beside %s, which leaves nothing in its place",
-			core.ErrInvalid, kind.Name, n.node.Name)
+func (p *place) stepLocked(in decide.Input) (decide.Move, bool) {
+	move, ok := decide.Step(p.state, in)
+	if ok {
+		p.state = move.To
 	}
-	sorted := func(k *kinds.Kind) []string { return slices.Compact(slices.Sorted(slices.Values(k.Prefixes))) }
-	if !slices.Equal(sorted(kind), sorted(n.r.Kind)) {
-		return fmt.Errorf("queue: %w: %s and %s locks have different prefixes, and cannot share a place",
-			core.ErrInvalid, kind.Name, n.r.Kind.Name)
-	}
-	return nil
+	return move, ok
 }
 
-// replaces reports whether the node may leave another in its place.
-func (n *ownNode) replaces() bool {
-	p, err := ruleOf(n.r.Kind, n.node, kinds.Config{})
-	return err == nil && p.Replaces != nil && p.Replaces(n.node)
-}
-
-// sharePlace learns the token of the place that is shared with a lease. A listing that shows both
-// nodes proves that ours was there before the next contender could go.
-func (a *attempt) sharePlace(ctx context.Context, names []string) error {
-	other := a.entry.beside
-	if !slices.Contains(names, other.t.node.Name) {
-		return other.nodeGone()
+// must is step for an input that cannot come at another time.
+func (p *place) must(in decide.Input) decide.Move {
+	move, ok := p.step(in)
+	if !ok {
+		panic(fmt.Sprintf("place %s is %v, and hears: %v", p.path, p.is(), in))
 	}
-	return a.learnPlace(ctx)
+	return move
 }
 
-// besides reports whether a node is that of the lease whose place is shared.
-func (a *attempt) besides(n kinds.Node) bool {
-	return a.entry.beside != nil && n.Name == a.entry.beside.t.node.Name
-}
-
-// askPlace asks for the token of the place, if it is not known. The request is sent just before
-// the create, so it takes no round trip of its own. The turn of the other lease shares the
-// watch, which it would set sooner or later.
-func (a *attempt) askPlace(ctx context.Context) (err error) {
-	other := a.entry.beside.t
-	if other.known.Has() {
-		a.place = place{known: true, token: other.token, tokenErr: other.tokenErr}
-		return nil
-	}
-	a.place.watch, err = a.s.StartWatch(ctx, other.path)
-	return err
-}
-
-// learnPlace waits until the token of the place is known, or the reason why there is none.
-func (a *attempt) learnPlace(ctx context.Context) error {
-	for !a.place.known {
-		if err := a.until(ctx, a.place.watch.Ready()); err != nil {
-			return err
-		}
-		_, stat, err := a.place.watch.Result()
-		switch {
-		case err == nil:
-			a.place.known, a.place.token = true, stat.Czxid
-		case errors.Is(err, zk.ErrConnectionClosed):
-			if err := a.askPlace(ctx); err != nil {
-				return err
-			}
-		case errors.Is(err, zk.ErrNoNode):
-			return a.entry.beside.nodeGone()
-		default:
-			a.place.known, a.place.tokenErr = true, err
-		}
-	}
-	return nil
-}
-
-// nodeGone returns the reason why no lease can be taken beside a lease whose node is gone.
-func (l *Lease) nodeGone() error {
-	if err := l.Err(); err != nil {
-		return err
-	}
-	l.t.loseNode()
-	return fmt.Errorf("%w: the node of the lease to share a place with is gone", core.ErrLost)
+// is returns the state.
+func (p *place) is() decide.State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/kinds"
 	"golang.org/x/sync/errgroup"
 )
@@ -50,23 +51,9 @@ import (
 // same configuration now. This is why the renewal is one transaction. If the new node were created
 // by itself, a delayed create could bring a place back after an operator had deleted the old node.
 
-// errOutdated says that an attempt has to renew its place, by rule 1. It has not left the queue.
-var errOutdated = errors.New("the lock was made stricter")
-
-// bound reports whether the present configuration governs a node, and no less strict one before
-// it ever did.
-func (p rule) bound(stat *zk.Stat) bool { return stat.Czxid > p.Tightened }
-
-// lasts reports whether a contender whose node is watched keeps it until it goes: the node is younger than every
-// configuration that could make it outdated (rule 3).
-func (p rule) lasts(w *core.Watch) bool {
-	_, stat := known(w)
-	return stat != nil && p.Lowered != 0 && stat.Czxid > p.Lowered
-}
-
-// judge sets the policy of the attempt, whether it is outdated, and the slack by which it goes.
-func (a *attempt) judge(ctx context.Context) (err error) {
-	if a.policy, err = ruleOf(a.r.Kind, a.node, a.config); err != nil {
+// setRule sets the policy of the attempt, whether it is outdated, and the slack by which it goes.
+func (a *attempt) setRule(ctx context.Context) (err error) {
+	if a.policy, err = decide.RuleOf(a.r.Kind, a.node, a.config); err != nil {
 		return err
 	}
 	if a.policy.Slack < 0 {
@@ -104,7 +91,7 @@ func (a *attempt) isOutdated(ctx context.Context) (bool, error) {
 		return false, errDeleted
 	}
 	a.czxid = stat.Czxid
-	return !a.policy.bound(stat), nil
+	return !a.policy.Bound(stat), nil
 }
 
 // succeed lets go of the attempt whose place this one has renewed. Its node is gone. If the reply to
@@ -113,6 +100,7 @@ func (a *attempt) isOutdated(ctx context.Context) (bool, error) {
 func (a *attempt) succeed(ctx context.Context) {
 	if old := a.entry.renews; old != nil {
 		a.entry.renews = nil
+		old.step(decide.Replaced)
 		if a.doubt || old.doubt {
 			old.remove(ctx)
 		}
@@ -120,21 +108,21 @@ func (a *attempt) succeed(ctx context.Context) {
 }
 
 // behind returns the nodes behind our own that are in its way, by rule 2.
-func (a *attempt) behind(ctx context.Context, names []string) ([]blocker, error) {
+func (a *attempt) behind(ctx context.Context, names []string) ([]decide.Blocker, error) {
 	if !a.renewed || a.outdated || a.policy.Tightened == 0 {
 		return nil, nil
 	}
-	nodes := slices.DeleteFunc(parseNodes(names, a.r.Kind.Prefixes...), func(n kinds.Node) bool {
+	nodes := slices.DeleteFunc(decide.ParseNodes(names, a.r.Kind.Prefixes...), func(n kinds.Node) bool {
 		return a.doubt && n.ID == a.id && n.Name != a.node.Name // a twin, which is being removed
 	})
-	first, _ := slices.BinarySearchFunc(nodes, a.node, compareNodes)
+	first, _ := slices.BinarySearchFunc(nodes, a.node, decide.Compare)
 	var may []kinds.Node
 	for _, n := range nodes[first+1:] {
-		p, err := ruleOf(a.r.Kind, n, a.config)
+		p, err := decide.RuleOf(a.r.Kind, n, a.config)
 		if err != nil {
 			return nil, err
 		}
-		if mayGo(blockers(n, nodes, p.Policy), p.Former) {
+		if decide.MayGo(decide.Blockers(n, nodes, p.Policy), p.Former) {
 			may = append(may, n)
 		}
 	}
@@ -142,10 +130,10 @@ func (a *attempt) behind(ctx context.Context, names []string) ([]blocker, error)
 	if err != nil {
 		return nil, err
 	}
-	var out []blocker
+	var out []decide.Blocker
 	for i, n := range may {
-		if stats[i] != nil && !a.policy.bound(stats[i]) {
-			out = append(out, blocker{node: n, weight: weightOf(a.policy.Policy, n)})
+		if stats[i] != nil && !a.policy.Bound(stats[i]) {
+			out = append(out, decide.Blocker{Node: n, Weight: decide.WeightOf(a.policy.Policy, n)})
 		}
 	}
 	return out, nil

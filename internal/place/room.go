@@ -142,5 +142,5 @@ func (v *advance) end() {
 func (l *Local) hasNode() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.state != idle
+	return !l.idleLocked()
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 )
 
 // Several locks of one manager are taken together. One transaction makes a node in each of their
@@ -34,7 +35,7 @@ type member struct {
 	*Acquisition
 	local  *Local   // nil for a place of its own
 	a      *attempt // stands in the queue since the transaction; nil if the lock is to be taken by itself
-	trying bool     // the Local is in the state trying, for this member
+	trying bool     // the Local is trying, for this member
 	lazy   bool     // the place may be kept
 }
 
@@ -175,41 +176,35 @@ func (p *Party) attempt(ctx context.Context, s *core.Session) error {
 	if err := all.enter(ctx); err != nil {
 		return err
 	}
-	mayNot := all.each(entrant.mayGo)
+	all.each(func(a entrant) error {
+		if a.failed == nil {
+			a.ahead, a.failed = a.decide(a.ctx, a.names)
+		}
+		return a.failed
+	})
 	if err := cmp.Or(ctx.Err(), s.Err()); err != nil {
 		return err
 	}
 	for i, m := range p.members {
 		m.result.Position = m.a.position
-		if mayNot[i] != nil {
+		if !m.a.isFree() {
 			if err := p.giveUp(ctx, i+1); err != nil {
 				return err
 			}
 			p.stopTrying(i + 1)
 			return nil
 		}
-		if err := m.a.grant(); err != nil { // the clock comes last
+		in, err := m.a.free() // the clock comes last
+		if err != nil {
 			return err
 		}
+		m.a.must(in)
 	}
 	return nil
 }
 
-// mayGo returns nil if the attempt may go, by the listing that it has entered with.
-func (a entrant) mayGo() error {
-	if a.failed != nil {
-		return a.failed
-	}
-	var ahead *tail
-	ahead, a.failed = a.decide(a.ctx, a.names)
-	switch {
-	case a.failed != nil:
-		return a.failed
-	case a.outdated, !ahead.mayGo():
-		return errAhead
-	}
-	return nil
-}
+// isFree reports whether nothing is in the way, by the listing that the attempt has entered with.
+func (a *attempt) isFree() bool { return a.failed == nil && !a.outdated && a.ahead.MayGo() }
 
 // errRefused says that a server refuses to remove a node that has to be given up.
 var errRefused = errors.New("zookeeper refuses to remove a node")
@@ -256,9 +251,10 @@ func (m *member) giveUp(with *parting) *core.Removal {
 		return nil
 	}
 	if !a.quiet() {
-		a.leave(m.ctx, context.Canceled)
+		a.quit(m.ctx, context.Canceled)
 		return nil
 	}
+	a.step(decide.Quit)
 	if !a.mayStand() {
 		return nil
 	}
@@ -291,8 +287,9 @@ func (p *Party) Next() (*Lease, error) {
 func (m *member) take(try bool) (*Lease, error) {
 	a, trying := m.a, m.trying
 	m.a, m.trying = nil, false
+	granted := a != nil && a.is() == decide.Holding
 	switch {
-	case m.local == nil && a != nil && a.granted:
+	case m.local == nil && granted:
 		return a.hold(m.ctx), nil
 	case m.local == nil:
 		a, err := m.with(a).granted()
@@ -300,7 +297,7 @@ func (m *member) take(try bool) (*Lease, error) {
 			return nil, err
 		}
 		return a.hold(m.ctx), nil
-	case trying && a.granted:
+	case trying && granted:
 		return m.local.hold(m.ctx, a).begin(m.ctx), nil
 	case trying && try:
 		return m.local.try(m.local.trial(m.call, true, m.lazy).with(a))

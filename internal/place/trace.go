@@ -67,7 +67,7 @@ func (w *watching) begin(ctx context.Context, t *hooks.Trace, q *Queue, v *view)
 		return // the last target has gone just now, and the wait is about to end
 	}
 	w.ctx, w.done = traceWatch(ctx, t, hooks.WatchInfo{
-		Chroot: q.m.Chroot(), Path: path.Join(q.dir, v.targets[i].node.Name),
+		Chroot: q.m.Chroot(), Path: path.Join(q.dir, v.targets[i].Node.Name),
 		Nodes: count, Ahead: v.unwatched() + count, Known: knownOf(v.watches[i]),
 	})
 	w.on = v.watches[i]

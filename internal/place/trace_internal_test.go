@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -14,7 +15,7 @@ func TestNoTraceAllocatesNothing(t *testing.T) {
 	outer := context.WithValue(context.Background(), key{}, 1)
 	hooks := new(session.Trace)
 	watched := session.WatchInfo{Path: "/a/b"}
-	v := &view{targets: make([]blocker, 1), watches: make([]*core.Watch, 1)}
+	v := &view{targets: make([]decide.Blocker, 1), watches: make([]*core.Watch, 1)}
 	l := &Lease{ctx: holderContext(outer, hooks)}
 	n := testing.AllocsPerRun(100, func() {
 		ctx, end := traceAcquire(outer, hooks, session.AcquireInfo{Kind: "mutex", Path: "/a", Try: true})

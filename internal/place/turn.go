@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/news"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 )
@@ -17,9 +17,9 @@ import (
 // turn is a granted node, from the grant until the node is given up or lost. It is held by one
 // lease at a time, or kept while nobody holds it. The package documentation has a diagram.
 type turn struct {
-	*ownNode                 // only its watch changes any more
-	local    *Local          // nil for a turn of a single lease
-	ctx      context.Context // the values of the acquisition's context, for hooks; never ends
+	*place                 // only its watch changes any more
+	local  *Local          // nil for a turn of a single lease
+	ctx    context.Context // the values of the acquisition's context, for hooks; never ends
 
 	known    news.News // that token or tokenErr is set, which then never change
 	token    int64
@@ -29,8 +29,7 @@ type turn struct {
 
 	tenure *tenure // of a Local; otherwise nil
 
-	mu      sync.Mutex    // guards own, too
-	cause   error         // why the turn is over; nil while it lasts
+	// The place's mu guards the rest, and own.
 	removal *core.Removal // of the node; nil until it has begun
 	holders []*Lease      // the leases that have begun and have not ended
 	asked   bool          // the holder was asked to give the lock up
@@ -43,12 +42,12 @@ type turn struct {
 
 // newTurn returns the turn of an attempt that was granted. The caller calls guard and then begin.
 func newTurn(ctx context.Context, a *attempt, local *Local) *turn {
-	t := &turn{ownNode: a.ownNode, local: local, ctx: holderContext(ctx, a.q.hooks())}
+	t := &turn{place: a.place, local: local, ctx: holderContext(ctx, a.q.hooks())}
 	if local != nil {
 		t.tenure = newTenure(a, time.Now())
 	}
-	if a.place.known {
-		t.token, t.tokenErr = a.place.token, a.place.tokenErr
+	if a.seat.known {
+		t.token, t.tokenErr = a.seat.token, a.seat.tokenErr
 		t.known.Tell()
 	}
 	return t
@@ -82,7 +81,7 @@ func (t *turn) begin(ctx context.Context) *Lease {
 
 // lose ends the turn and its present hold by a loss. A turn that nobody holds is simply over.
 func (t *turn) lose(cause error) {
-	first := t.conclude(cause)
+	first := t.conclude(decide.Lost, cause)
 	loss, deleted := t.lossOf(cause), errors.Is(cause, errDeleted)
 	lost, withSession := 0, 0
 	for _, l := range t.present() {
@@ -163,7 +162,7 @@ func (t *turn) giveUp() {
 
 // retire ends the turn after the last release, and has the node deleted.
 func (t *turn) retire(ctx context.Context, by remover) *core.Removal {
-	t.conclude(ErrReleased)
+	t.conclude(decide.Quit, ErrReleased)
 	held.remove(t, 0)
 	return t.remove(ctx, by)
 }
@@ -174,24 +173,8 @@ func (t *turn) remove(ctx context.Context, by remover) *core.Removal {
 	defer t.mu.Unlock()
 	if t.removal == nil {
 		t.removal = t.removeBy(ctx, by)
-		if t.tenure != nil {
-			t.tenure.removing.Tell()
-		}
 	}
 	return t.removal
-}
-
-// awaitGone waits until the node of a turn that is over is gone, or until ctx ends. The turn is that of a Local.
-func (t *turn) awaitGone(ctx context.Context) {
-	select {
-	case <-t.tenure.removing.Wait():
-		select {
-		case <-t.remove(ctx, nil).Done(): // it has begun
-		case <-ctx.Done():
-		}
-	case <-t.s.Done(): // the server deletes the node
-	case <-ctx.Done():
-	}
 }
 
 // heldSince returns when the present hold has begun, the first of several. It returns the zero time if

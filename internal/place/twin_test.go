@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/session"
@@ -37,8 +38,8 @@ func TestLateTwinIsRemoved(t *testing.T) {
 	if _, err := testserver.Admin(t).Create(name, nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.run(t.Context()); err != nil {
-		t.Fatal(err)
+	if out, err := a.run(t.Context()); out != decide.Granted || err != nil {
+		t.Fatalf("outcome %d, %v", out, err)
 	}
 	granted := newTurn(t.Context(), a, nil)
 	l := granted.begin(t.Context())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
@@ -25,9 +26,6 @@ import (
 // released the lock can enter again a round trip later, and would always be ahead.
 //
 // The contenders of one Queue take turns at that, so a process adds one to those that enter at once.
-
-// errTaken says that an attempt for an unfair lock was not the first. It leaves.
-var errTaken = errors.New("taken")
 
 // inTurn waits for the turn of a contender for an unfair lock among those of its Queue. With try it fails with ErrBusy
 // in place of that. The caller calls next in the end.
@@ -61,7 +59,7 @@ func (a *attempt) standAside(ctx context.Context) (err error) {
 		case err != nil && !isPassing(err):
 			return err
 		case w != nil:
-			a.view = &view{me: &first, targets: []blocker{{node: first}}, watches: []*core.Watch{w}, head: 1, unfair: true, session: a.s.ID()}
+			a.view = &view{me: &first, targets: []decide.Blocker{{Node: first}}, watches: []*core.Watch{w}, head: 1, unfair: true, session: a.s.ID()}
 			a.warn()
 			end(nil)
 			within, end = traceWatch(ctx, a.q.hooks(), hooks.WatchInfo{
@@ -88,7 +86,7 @@ func (a *attempt) watchFirst(ctx context.Context) (kinds.Node, *core.Watch, erro
 	if err != nil {
 		return kinds.Node{}, nil, err
 	}
-	nodes := parseNodes(a.names, a.r.Kind.Prefixes...)
+	nodes := decide.ParseNodes(a.names, a.r.Kind.Prefixes...)
 	if a.names = nil; len(nodes) == 0 || s != a.s {
 		nodes, _, err = a.q.listed(ctx, s, a.r.Kind)
 	}

@@ -11,10 +11,11 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 )
 
 // A wait can last for hours, and a process can have thousands of them. So while there is nothing to do but
-// wait, the attempt returns errAhead out of all functions that decide, and the call that wants the lock is
+// wait, the attempt returns Waits out of all functions that decide, and the call that wants the lock is
 // blocked in a function that needs hardly any stack. When something happens, the attempt runs again and goes on
 // from its wait.
 
@@ -29,27 +30,38 @@ type wait struct {
 	late  bool        // it has run before
 }
 
-// startWait watches our own node and the nodes ahead that the rule names. If the attempt has no wait when it
-// returns nil, the directory has to be listed again.
-func (a *attempt) startWait(ctx context.Context, ahead *tail) error {
-	a.waited, a.children = true, nil    // the node ahead uses the watch up when it leaves
-	targets := slices.Clone(ahead.last) // the clone lets the rest of the slice be freed during the wait
-	plain := a.plain()
-	for i := range targets {
-		targets[i].plain = plain
+// startWait watches our own node and the nodes ahead that the rule names, and looks at the watches.
+func (a *attempt) startWait(ctx context.Context) (decide.Input, error) {
+	ahead := a.ahead
+	a.ahead, a.names = nil, nil // so that they can be freed
+	if err := a.slow(ctx, ahead.Count() < a.least); err != nil {
+		return decide.Quit, err
 	}
-	watches, err := a.watch(ctx, targets)
+	a.least = min(a.least, ahead.Count())
+	a.waited = !a.follows(ahead)
+	a.children = nil // the node ahead uses the watch up when it leaves
+	err := a.watchAll(ctx, ahead)
 	switch {
 	case errors.Is(err, zk.ErrConnectionClosed):
-		return nil // the listing waits for the next connection
+		return decide.Stirred, nil // the listing waits for the next connection
 	case err != nil:
+		return decide.Quit, err
+	}
+	return a.look(ctx)
+}
+
+// watchAll sets the watches of a wait, and what tells of them.
+func (a *attempt) watchAll(ctx context.Context, ahead *decide.Tail) error {
+	targets := slices.Clone(ahead.Last) // the clone lets the rest of the slice be freed during the wait
+	watches, err := a.watch(ctx, targets)
+	if err != nil {
 		return err
 	}
-	if plain {
+	if a.plain() {
 		a.own.Say(core.OwnerWaits)
 	}
 	a.show(a.viewOf(targets, watches, ahead))
-	w := &wait{rest: ahead.rest, began: time.Now()}
+	w := &wait{rest: ahead.Rest, began: time.Now()}
 	for _, one := range append(slices.Clone(watches), a.own, a.configW) {
 		if one != nil {
 			w.stops = append(w.stops, one.Notify(a.wake))
@@ -80,51 +92,48 @@ func (w *wait) stop() {
 	}
 }
 
-// goOn goes on with the wait. It returns true when the attempt may go, and false when it has to list again. While
-// neither is known it returns errAhead: the wait stands, and the caller calls block before it calls goOn again.
-func (a *attempt) goOn(ctx context.Context) (granted bool, err error) {
+// look looks at what has woken the attempt. The wait stands while that is Quiet.
+func (a *attempt) look(ctx context.Context) (decide.Input, error) {
 	w := a.waiting
-	if granted, err = a.awake(ctx, w); !errors.Is(err, errAhead) {
+	in, err := a.seen(ctx, w)
+	if in != decide.Quiet || err != nil {
 		w.stop()
 		a.waiting = nil
 		a.pace.Rested(time.Since(w.began))
 		w.told.end(err)
 	}
-	return granted, err
+	return in, err
 }
 
-// awake looks at what has woken the attempt.
-func (a *attempt) awake(ctx context.Context, w *wait) (granted bool, err error) {
-	seen := a.look(w)
-	if seen == nothingYet && w.due.Swap(false) {
+// seen is look without the end of the wait.
+func (a *attempt) seen(ctx context.Context, w *wait) (decide.Input, error) {
+	seen := a.sight(w)
+	if seen == decide.Quiet && w.due.Swap(false) {
 		if there, err := a.check(ctx, w); !there || err != nil {
-			return false, err
+			return decide.Stirred, err
 		}
-		seen = a.look(w)
+		seen = a.sight(w)
 	}
-	if seen == turnCame {
+	if seen == decide.Free {
 		if err := a.answered(ctx); err != nil {
-			return false, err
+			return decide.Quit, err
 		}
-		seen = a.look(w)
+		seen = a.sight(w)
 	}
 	switch {
-	case seen == turnCame:
-		return true, nil
-	case seen == lookAgain:
-		return false, cmp.Or(a.s.Err(), a.refusal()) // the end of the session breaks the watches
-	case seen == placeLost:
-		return false, errDeleted
+	case seen == decide.Free && !a.waited:
+		return decide.Stirred, nil // without a listing the place could not be kept
+	case seen == decide.Free:
+		return a.free()
+	case seen == decide.Stirred:
+		return seen, cmp.Or(a.s.Err(), a.refusal()) // the end of the session breaks the watches
+	case seen == decide.Lost:
+		return seen, errDeleted
 	case ctx.Err() != nil:
-		return false, ctx.Err()
+		return decide.Quit, ctx.Err()
 	}
 	w.follow(ctx, a.q.hooks(), a.q, a.view)
-	return false, errAhead
-}
-
-// look is what the watches say.
-func (a *attempt) look(w *wait) sight {
-	return look(w.rest, a.view.targets, a.view.watches, a.own, a.reconfigured(), a.policy, a.slack)
+	return decide.Quiet, nil
 }
 
 // block returns when an attempt that waits has something to look at, or when ctx ends. It does as little as
@@ -134,20 +143,6 @@ func (a *attempt) block(ctx context.Context) {
 	select {
 	case <-a.wake:
 	case <-ctx.Done():
-	}
-}
-
-// waitAtOnce is startWait, block and goOn in one, for a wait that is short.
-func (a *attempt) waitAtOnce(ctx context.Context, ahead *tail) (granted bool, err error) {
-	if err := a.startWait(ctx, ahead); err != nil || a.waiting == nil {
-		return false, err
-	}
-	for {
-		granted, err := a.goOn(ctx)
-		if !errors.Is(err, errAhead) {
-			return granted, err
-		}
-		a.block(ctx)
 	}
 }
 
@@ -177,8 +172,8 @@ func (a *attempt) allThere(ctx context.Context) (bool, error) {
 	if len(targets) > fewTargets {
 		return false, nil
 	}
-	for _, b := range append([]blocker{{node: a.node}}, targets...) {
-		node := path.Join(a.q.dir, b.node.Name)
+	for _, b := range append([]decide.Blocker{{Node: a.node}}, targets...) {
+		node := path.Join(a.q.dir, b.Node.Name)
 		stat, err := a.s.Exists(ctx, node)
 		if err != nil {
 			return false, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -19,10 +20,16 @@ func (p *process) behind(t *testing.T) *attempt {
 	r := Request{Kind: mutexKind}
 	noError(t, r.complete())
 	a := newAttempt(p.q, (*core.Session)(testserver.Session(t, p.m)), &r, &entry{})
-	if err := a.run(patience(t)); !errors.Is(err, errAhead) {
-		t.Fatalf("the attempt does not wait: %v", err)
-	}
+	a.waits(t)
 	return a
+}
+
+// waits runs the attempt, which has to wait.
+func (a *attempt) waits(t *testing.T) {
+	t.Helper()
+	if out, err := a.run(patience(t)); out != decide.Waits || err != nil {
+		t.Fatalf("the attempt does not wait: outcome %d, %v", out, err)
+	}
 }
 
 // ended waits until a watch has ended.
@@ -36,8 +43,8 @@ func (p *process) leaves(t *testing.T, a *attempt) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(patience(t))
 	cancel()
-	if err := a.run(ctx); !errors.Is(err, context.Canceled) {
-		t.Fatalf("the attempt goes on: %v", err)
+	if out, err := a.run(ctx); out != decide.Failed || !errors.Is(err, context.Canceled) {
+		t.Fatalf("the attempt goes on: outcome %d, %v", out, err)
 	}
 }
 
@@ -51,9 +58,7 @@ func TestWatchesAreTakenOver(t *testing.T) {
 	_, err := testserver.Admin(t).Set(a.path, nil, -1)
 	noError(t, err)
 	ended(t, own)
-	if err := a.run(patience(t)); !errors.Is(err, errAhead) {
-		t.Fatalf("the attempt does not wait: %v", err)
-	}
+	a.waits(t)
 	if a.own == own || a.view.watches[0] != w {
 		t.Error("the watch ahead is not the same, or that on the own node is")
 	}
@@ -74,8 +79,8 @@ func TestLostPlaceLeavesNoView(t *testing.T) {
 	<-a.own.Ready()
 	testserver.Delete(t, a.path)
 	ended(t, a.own)
-	if err := a.run(patience(t)); !errors.Is(err, errDeleted) {
-		t.Fatalf("the attempt has its node: %v", err)
+	if out, err := a.run(patience(t)); out != decide.Again || !errors.Is(err, errDeleted) {
+		t.Fatalf("the attempt has its node: outcome %d, %v", out, err)
 	}
 	giveBack(t, holder)
 	if why := p.q.why(shown.Load(), time.Now()); why != "" {
@@ -94,7 +99,9 @@ func TestTurnComesBeforeCheck(t *testing.T) {
 	a.waiting.late = true // the timer is that of the check after a session timeout
 	a.waiting.ring(a.wake)
 	p.proxy.ResetRequests()
-	noError(t, a.run(patience(t)))
+	if out, err := a.run(patience(t)); out != decide.Granted || err != nil {
+		t.Fatalf("outcome %d, %v", out, err)
+	}
 	if n := p.proxy.Count(func(r zktest.Request) bool { return strings.HasPrefix(r.Path, p.q.dir) }); n > 0 {
 		t.Errorf("the attempt has sent %d requests, though its turn had come", n)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 )
 
 // A wait watches our own node, the nodes ahead that the rule names, and the directory if that has a configuration. Each
@@ -19,7 +20,7 @@ import (
 // sessions, on loopback and with 1 ms each way, 8,000 goroutines on one lock and the memory of a waiter were all within 7 %.
 
 // watch sets the watches that the attempt does not have yet. It returns those on the targets.
-func (a *attempt) watch(ctx context.Context, targets []blocker) ([]*core.Watch, error) {
+func (a *attempt) watch(ctx context.Context, targets []decide.Blocker) ([]*core.Watch, error) {
 	own, err := a.s.StartWatch(ctx, a.path)
 	if err != nil {
 		return nil, err
@@ -32,10 +33,10 @@ func (a *attempt) watch(ctx context.Context, targets []blocker) ([]*core.Watch, 
 	}
 	watches := make([]*core.Watch, len(targets))
 	for i, b := range targets {
-		if watches[i] = a.lastWatch(b.node.Name); watches[i] != nil {
+		if watches[i] = a.lastWatch(b.Node.Name); watches[i] != nil {
 			continue
 		}
-		if watches[i], err = a.s.StartWatch(ctx, path.Join(a.q.dir, b.node.Name)); err != nil {
+		if watches[i], err = a.s.StartWatch(ctx, path.Join(a.q.dir, b.Node.Name)); err != nil {
 			return nil, err
 		}
 	}
@@ -84,7 +85,7 @@ const warnAfter = 20 * time.Millisecond
 func (a *attempt) warn() {
 	for i, b := range a.view.targets {
 		if _, stat := known(a.view.watches[i]); stat != nil {
-			a.warnOfOrphan(b.node.Name, stat)
+			a.warnOfOrphan(b.Node.Name, stat)
 		}
 	}
 }

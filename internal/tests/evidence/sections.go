@@ -14,7 +14,7 @@ type section struct {
 var (
 	sessions = []string{"session", "hooks", "internal/core", "internal/dial", "internal/callout", "internal/wire", "internal/outbox",
 		"internal/clock", "internal/codec", "internal/line", "internal/logbook", "internal/news", "internal/rounds"}
-	queues = slices.Concat(sessions, []string{"queue", "kinds", "internal/place", "internal/leasectx", "internal/label"})
+	queues = slices.Concat(sessions, []string{"queue", "kinds", "internal/place", "internal/decide", "internal/leasectx", "internal/label"})
 	locks  = slices.Concat(queues, []string{"zklock", "rwlock", "semaphore", "internal/hold"})
 )
 

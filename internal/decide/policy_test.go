@@ -1,4 +1,4 @@
-package place
+package decide
 
 import (
 	"math"
@@ -94,27 +94,27 @@ func TestDecision(t *testing.T) {
 			// Later ones, and my own node, must make no difference.
 			nodes = append(nodes, kinds.Node{Name: "zz", Prefix: me.Prefix, Weight: 9, Sequence: me.Sequence + 1})
 			p := c.policy(me)
-			ahead := blockers(me, nodes, p)
+			ahead := Blockers(me, nodes, p)
 			if got := sequences(ahead); !slices.Equal(got, c.ahead) {
 				t.Errorf("blockers %v, want %v", got, c.ahead)
 			}
-			if got := mayGo(ahead, p.Slack); got != c.goes {
+			if got := MayGo(ahead, p.Slack); got != c.goes {
 				t.Fatalf("mayGo %v, want %v", got, c.goes)
 			}
 			if c.goes {
 				return
 			}
-			if got := sequences(toWatch(ahead, p.Slack)); !slices.Equal(got, c.watched) {
+			if got := sequences(ToWatch(ahead, p.Slack)); !slices.Equal(got, c.watched) {
 				t.Errorf("watches %v, want %v", got, c.watched)
 			}
 		})
 	}
 }
 
-func sequences(bs []blocker) []int32 {
+func sequences(bs []Blocker) []int32 {
 	var out []int32
 	for _, b := range bs {
-		out = append(out, b.node.Sequence)
+		out = append(out, b.Node.Sequence)
 	}
 	return out
 }
@@ -124,13 +124,13 @@ func sequences(bs []blocker) []int32 {
 func TestBlockersKeepsWhatReplaces(t *testing.T) {
 	nodes := parseQueue(t, "rwrw")
 	me := nodes[3]
-	for _, b := range blockers(me, nodes, rwPolicy(me)) {
-		if b.replaces != (b.node.Prefix == kinds.PrefixWrite) {
-			t.Errorf("%s: replaces is %v", b.node.Name, b.replaces)
+	for _, b := range Blockers(me, nodes, rwPolicy(me)) {
+		if b.Replaces != (b.Node.Prefix == kinds.PrefixWrite) {
+			t.Errorf("%s: replaces is %v", b.Node.Name, b.Replaces)
 		}
 	}
 	negative := kinds.Policy{Weight: func(kinds.Node) int { return -1 }}
-	if got := blockers(me, nodes, negative); len(got) > 0 {
+	if got := Blockers(me, nodes, negative); len(got) > 0 {
 		t.Errorf("of negative weight: %v", got)
 	}
 }
@@ -141,11 +141,11 @@ func TestWeightsDoNotOverflow(t *testing.T) {
 	p := kinds.Policy{Weight: func(n kinds.Node) int { return n.Weight }, Slack: most - 1}
 	me := kinds.Node{Name: "c", Weight: 1, Sequence: 3}
 	nodes := []kinds.Node{{Name: "a", Weight: most, Sequence: 1}, {Name: "b", Weight: most, Sequence: 2}, me}
-	ahead := blockers(me, nodes, p)
-	if mayGo(ahead, p.Slack) {
+	ahead := Blockers(me, nodes, p)
+	if MayGo(ahead, p.Slack) {
 		t.Error("goes beside two contenders that have all of it")
 	}
-	if watched := toWatch(ahead, p.Slack); len(watched) != 2 {
+	if watched := ToWatch(ahead, p.Slack); len(watched) != 2 {
 		t.Errorf("watches %v", watched)
 	}
 }

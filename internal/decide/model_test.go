@@ -1,4 +1,4 @@
-package place
+package decide
 
 import (
 	"fmt"
@@ -27,8 +27,8 @@ type actor struct {
 	goes bool // has been granted, and has not left
 
 	listed  bool // acts on the fields below; otherwise it has to list
-	ahead   []blocker
-	targets []blocker
+	ahead   []Blocker
+	targets []Blocker
 	gone    []string // of targets, reported
 }
 
@@ -58,24 +58,24 @@ func (m *model) downgrade(a *actor) {
 // list does what an attempt does with a listing: decide, and watch. A target that is gone by now counts
 // as reported.
 func (m *model) list(a *actor) {
-	a.ahead = blockers(a.node, m.nodes, a.p)
+	a.ahead = Blockers(a.node, m.nodes, a.p)
 	a.targets, a.gone, a.listed = nil, nil, true
-	if mayGo(a.ahead, a.p.Slack) {
+	if MayGo(a.ahead, a.p.Slack) {
 		a.goes = true
 		return
 	}
-	a.targets = toWatch(a.ahead, a.p.Slack)
+	a.targets = ToWatch(a.ahead, a.p.Slack)
 }
 
 // hear reports one target that is gone, as look does.
-func (m *model) hear(a *actor, b blocker) {
-	if b.replaces {
+func (m *model) hear(a *actor, b Blocker) {
+	if b.Replaces {
 		a.listed = false
 		return
 	}
-	a.gone = append(a.gone, b.node.Name)
-	remaining := slices.DeleteFunc(slices.Clone(a.ahead), func(b blocker) bool { return slices.Contains(a.gone, b.node.Name) })
-	if mayGo(remaining, a.p.Slack) {
+	a.gone = append(a.gone, b.Node.Name)
+	remaining := slices.DeleteFunc(slices.Clone(a.ahead), func(b Blocker) bool { return slices.Contains(a.gone, b.Node.Name) })
+	if MayGo(remaining, a.p.Slack) {
 		a.goes = true
 	} else {
 		a.listed = len(a.targets) == len(a.ahead) // it knows all there are
@@ -83,10 +83,10 @@ func (m *model) hear(a *actor, b blocker) {
 }
 
 // unheard returns the targets that are gone without the actor's knowledge.
-func (m *model) unheard(a *actor) []blocker {
-	return slices.DeleteFunc(slices.Clone(a.targets), func(b blocker) bool {
-		return slices.Contains(a.gone, b.node.Name) ||
-			slices.ContainsFunc(m.nodes, func(n kinds.Node) bool { return n.Name == b.node.Name })
+func (m *model) unheard(a *actor) []Blocker {
+	return slices.DeleteFunc(slices.Clone(a.targets), func(b Blocker) bool {
+		return slices.Contains(a.gone, b.Node.Name) ||
+			slices.ContainsFunc(m.nodes, func(n kinds.Node) bool { return n.Name == b.Node.Name })
 	})
 }
 
@@ -127,7 +127,7 @@ func (m *model) settle() []*actor {
 // noneForgotten checks that no waiter that has nothing left to hear may go.
 func (m *model) noneForgotten(t *rapid.T) {
 	for _, a := range m.all {
-		if a.here && !a.goes && mayGo(blockers(a.node, m.nodes, a.p), a.p.Slack) {
+		if a.here && !a.goes && MayGo(Blockers(a.node, m.nodes, a.p), a.p.Slack) {
 			t.Fatalf("%s may go and waits for ever for %v", a.node.Name, sequences(a.targets))
 		}
 	}
@@ -260,24 +260,24 @@ func TestModelMutexRelease(t *testing.T) {
 func TestTailProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slack := rapid.IntRange(0, 6).Draw(t, "slack")
-		var ahead []blocker
+		var ahead []Blocker
 		for i, w := range rapid.SliceOfN(rapid.IntRange(1, 5), 1, 12).Draw(t, "weights") {
-			ahead = append(ahead, blocker{node: kinds.Node{Name: fmt.Sprint(i), Sequence: int32(i)}, weight: w})
+			ahead = append(ahead, Blocker{Node: kinds.Node{Name: fmt.Sprint(i), Sequence: int32(i)}, Weight: w})
 		}
-		if mayGo(ahead, slack) {
+		if MayGo(ahead, slack) {
 			t.Skip("may go") // of rapid: this draw is discarded, not the test
 		}
-		targets := toWatch(ahead, slack)
+		targets := ToWatch(ahead, slack)
 		tail := targets
 		if len(targets) < len(ahead) {
 			tail = targets[1:]
-		} else if weigh(targets[1:]) > slack+slack/2 {
+		} else if Weigh(targets[1:]) > slack+slack/2 {
 			tail = targets[1:]
 		}
-		if mayGo(tail, slack) {
+		if MayGo(tail, slack) {
 			t.Fatalf("with the tail %v standing it may go", sequences(tail))
 		}
-		if !mayGo(tail[1:], slack+slack/2) {
+		if !MayGo(tail[1:], slack+slack/2) {
 			t.Fatalf("the tail %v is longer than it need be", sequences(tail))
 		}
 		if !slices.Equal(sequences(targets), sequences(ahead[len(ahead)-len(targets):])) {

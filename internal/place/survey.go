@@ -9,9 +9,8 @@ import (
 	"slices"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"golang.org/x/sync/errgroup"
-
-	"github.com/turnstile-go/turnstile/kinds"
 )
 
 // list returns a new listing. The session has seen our node, so a listing without it says that
@@ -82,10 +81,10 @@ func (a *attempt) listChildren(ctx context.Context) (names []string, stat *zk.St
 }
 
 // decide returns the nodes of a listing that are in the way.
-func (a *attempt) decide(ctx context.Context, names []string) (*tail, error) {
+func (a *attempt) decide(ctx context.Context, names []string) (*decide.Tail, error) {
 	err := a.rivals(ctx, names)
 	if err == nil {
-		err = a.judge(ctx)
+		err = a.setRule(ctx)
 	}
 	if err == nil && a.entry.beside != nil {
 		err = a.sharePlace(ctx, names)
@@ -99,39 +98,32 @@ func (a *attempt) decide(ctx context.Context, names []string) (*tail, error) {
 		a.entry.listed.Store(&listed{a.children, a.crowded})
 	}
 	if a.position < 0 {
-		a.position = ahead.count()
+		a.position = ahead.Count()
 	}
 	behind, err := a.behind(ctx, names)
 	for _, b := range behind {
-		ahead.add(b)
+		ahead.Add(b)
 	}
-	ahead.sort()
+	ahead.Sort()
 	return ahead, err
 }
 
 // read reads the names of a listing, and notes whether others wait for our node. It fails with ErrConflict
 // if a name is that of another kind of lock.
-func (a *attempt) read(ctx context.Context, names []string) (*tail, error) {
-	ahead := newTail(a.node, a.slack)
-	a.crowded = false
-	for _, name := range names {
-		n, ok := kinds.ParseNode(name, a.r.Kind.Prefixes...)
-		switch {
-		case !ok || a.besides(n):
-		case !slices.Contains(a.r.Kind.Prefixes, n.Prefix):
-			return nil, conflictOf(a.r.Kind, n)
-		case a.doubt && a.isTwin(ctx, n):
-		case compareNodes(n, a.node) >= 0:
-			a.crowded = a.crowded || a.entry.lazy && waitsFor(a.r.Kind, n, a.node)
-		default:
-			if b, ok := blockerOf(n, a.policy.Policy); ok {
-				ahead.add(b)
-			} else {
-				ahead.passes(n)
-			}
-		}
+func (a *attempt) read(ctx context.Context, names []string) (*decide.Tail, error) {
+	me := decide.Contender{Kind: a.r.Kind, Node: a.node, Rule: a.policy, Slack: a.slack, Doubt: a.doubt, Lazy: a.entry.lazy}
+	if a.entry.beside != nil {
+		me.Beside = a.entry.beside.t.node.Name
 	}
-	return ahead, nil
+	seen := me.Read(names)
+	if seen.Stranger.Name != "" {
+		return nil, conflictOf(a.r.Kind, seen.Stranger)
+	}
+	for _, twin := range seen.Twins {
+		a.removeTwin(ctx, twin)
+	}
+	a.crowded = seen.Crowded
+	return seen.Ahead, nil
 }
 
 // rivals fails with ErrConflict if contenders of another kind of lock are in one of the
@@ -148,7 +140,7 @@ func (a *attempt) rivals(ctx context.Context, names []string) error {
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil:
 			return err
-		case len(parseNodes(children)) > 0:
+		case len(decide.ParseNodes(children)) > 0:
 			return fmt.Errorf("%w: %s lock finds contenders below %s", ErrConflict, called(a.r.Kind), path.Join(a.q.dir, name))
 		}
 	}

@@ -1,4 +1,4 @@
-package place
+package decide
 
 import (
 	"math"
@@ -20,7 +20,7 @@ func TestParseNodesOrder(t *testing.T) {
 	want := []int32{-1, 0, 9, 10, 11, math.MaxInt32}
 	for range 20 {
 		var got []int32
-		for _, n := range parseNodes(listing) {
+		for _, n := range ParseNodes(listing) {
 			got = append(got, n.Sequence)
 		}
 		if !slices.Equal(got, want) {
@@ -34,7 +34,7 @@ func TestParseNodesOrder(t *testing.T) {
 func TestParseNodesEqualSequences(t *testing.T) {
 	a, b := "_c_a-__READ__0000000001", "_c_b-__WRIT__0000000001"
 	for _, listing := range [][]string{{a, b}, {b, a}} {
-		nodes := parseNodes(listing)
+		nodes := ParseNodes(listing)
 		if len(nodes) != 2 || nodes[0].Name != a || nodes[1].Name != b {
 			t.Errorf("order of %v is %v", listing, nodes)
 		}

@@ -1,7 +1,6 @@
-package place
+package decide
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -26,32 +25,32 @@ func TestTailSaysTheSame(t *testing.T) {
 			nodes = append(nodes, kinds.Node{Name: fmt.Sprint(i), Sequence: int32(i), Weight: w})
 		}
 		me := kinds.Node{Name: "me", Sequence: int32(len(nodes))}
-		all := blockers(me, nodes, p)
-		got := newTail(me, slack)
+		all := Blockers(me, nodes, p)
+		got := NewTail(me, slack)
 		for _, i := range rapid.Permutation(sequence(len(nodes))).Draw(t, "order") {
-			if b, ok := blockerOf(nodes[i], p); ok {
-				got.add(b)
+			if b, ok := BlockerOf(nodes[i], p); ok {
+				got.Add(b)
 			} else {
-				got.passes(nodes[i])
+				got.Passes(nodes[i])
 			}
 		}
-		got.sort()
-		if got.count() != len(all) || got.mayGo() != mayGo(all, slack) {
-			t.Fatalf("%d in the way, may go: %v; want %d, %v", got.count(), got.mayGo(), len(all), mayGo(all, slack))
+		got.Sort()
+		if got.Count() != len(all) || got.MayGo() != MayGo(all, slack) {
+			t.Fatalf("%d in the way, may go: %v; want %d, %v", got.Count(), got.MayGo(), len(all), MayGo(all, slack))
 		}
-		want := toWatch(all, slack)
-		if !slices.Equal(sequences(got.last), sequences(want)) {
-			t.Fatalf("watches %v, want %v", sequences(got.last), sequences(want))
+		want := ToWatch(all, slack)
+		if !slices.Equal(sequences(got.Last), sequences(want)) {
+			t.Fatalf("watches %v, want %v", sequences(got.Last), sequences(want))
 		}
-		if others := all[:len(all)-len(want)]; got.beyond != len(others) || got.rest != weigh(others) {
-			t.Fatalf("%d beyond weigh %d, want %d and %d", got.beyond, got.rest, len(others), weigh(others))
+		if others := all[:len(all)-len(want)]; got.Beyond != len(others) || got.Rest != Weigh(others) {
+			t.Fatalf("%d beyond weigh %d, want %d and %d", got.Beyond, got.Rest, len(others), Weigh(others))
 		}
 		first := 0
-		for got.beyond == 0 && first < len(all) && all[first].node == nodes[first] {
+		for got.Beyond == 0 && first < len(all) && all[first].Node == nodes[first] {
 			first++
 		}
-		if got.head() != first {
-			t.Fatalf("%d are the first of the queue, want %d", got.head(), first)
+		if got.Head() != first {
+			t.Fatalf("%d are the first of the queue, want %d", got.Head(), first)
 		}
 	})
 }
@@ -72,11 +71,11 @@ func TestLongListingIsNotKept(t *testing.T) {
 		}
 		me, _ := kinds.ParseNode(names[contenders-1])
 		rand.Shuffle(contenders, func(i, j int) { names[i], names[j] = names[j], names[i] })
-		a := &attempt{ownNode: &ownNode{r: &Request{Kind: mutexKind}, node: me}}
-		if ahead, err := a.decide(context.Background(), names); err != nil || cap(ahead.last) > 2*fewest {
-			t.Fatalf("%d nodes are kept of %d; error %v", cap(ahead.last), contenders, err)
+		c := Contender{Kind: &kinds.Kind{Name: "mutex", Prefixes: []string{kinds.PrefixLock}}, Node: me}
+		if ahead := c.Read(names).Ahead; ahead.Count() != contenders-1 || cap(ahead.Last) > 2*fewest {
+			t.Fatalf("%d nodes are kept of %d", cap(ahead.Last), contenders)
 		}
-		return testing.AllocsPerRun(10, func() { _, _ = a.decide(context.Background(), names) })
+		return testing.AllocsPerRun(10, func() { c.Read(names) })
 	}
 	if few, many := allocs(100), allocs(10_000); many > few {
 		t.Errorf("%v allocations for 10000 contenders, %v for 100", many, few)
