@@ -81,13 +81,22 @@ func (w *watching) end(err error) {
 	}
 }
 
-// within returns the context for requests during the present call, or ctx if there is none. w may be nil.
+// within returns the context for requests during the present call: it ends with ctx, and has the values of the hook. It is
+// ctx if there is no call. w may be nil.
 func (w *watching) within(ctx context.Context) context.Context {
 	if w == nil || w.on == nil {
 		return ctx
 	}
-	return w.ctx
+	return valuesOf{ctx, w.ctx}
 }
+
+// valuesOf is a context with the values of another. A wait can go on after the call in which it has begun.
+type valuesOf struct {
+	context.Context
+	values context.Context
+}
+
+func (c valuesOf) Value(key any) any { return c.values.Value(key) }
 
 // knownOf returns hooks.WatchInfo.Known for a watch.
 func knownOf(w *core.Watch) func() ([]byte, int64, bool) {

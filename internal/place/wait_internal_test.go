@@ -11,6 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -104,6 +105,48 @@ func TestTurnComesBeforeCheck(t *testing.T) {
 	}
 	if n := p.proxy.Count(func(r zktest.Request) bool { return strings.HasPrefix(r.Path, p.q.dir) }); n > 0 {
 		t.Errorf("the attempt has sent %d requests, though its turn had come", n)
+	}
+	giveBack(t, a.hold(patience(t)))
+}
+
+// An attempt waits in a call of its caller, with a Watch hook, and goes on in another call after that one has ended. Its
+// requests have the values of the hook, and end with the second call.
+func TestWaitGoesOnInAnotherCall(t *testing.T) {
+	type key struct{}
+	asked := make(chan bool, 1)
+	p := newProcess(t, testserver.Path(t), Request{}, 1, session.WithTrace(session.Trace{
+		Watch: func(ctx context.Context, _ session.WatchInfo) (context.Context, func(error)) {
+			return context.WithValue(ctx, key{}, true), func(error) {}
+		},
+		Request: func(ctx context.Context, r session.RequestInfo) (context.Context, func(error)) {
+			if r.Op == "exists" && len(asked) == 0 {
+				asked <- ctx.Value(key{}) == true
+			}
+			return ctx, func(error) {}
+		},
+	}))
+	holder := newProcess(t, p.q.dir, Request{}, 1).hold(t)
+	r := Request{Kind: mutexKind}
+	noError(t, r.complete())
+	a := newAttempt(p.q, (*core.Session)(testserver.Session(t, p.m)), &r, &entry{})
+	first, cancel := context.WithCancel(patience(t))
+	if out, err := a.run(first); out != decide.Waits || err != nil {
+		t.Fatalf("the attempt does not wait: %v, %v", out, err)
+	}
+	cancel()
+	a.waiting.late = true // the timer is that of the check after a session timeout
+	a.waiting.ring(a.wake)
+	a.waits(t)
+	if !<-asked {
+		t.Error("the requests of the wait do not have the values of the Watch hook")
+	}
+	giveBack(t, holder)
+	for out := decide.Waits; out != decide.Granted; {
+		a.block(patience(t))
+		var err error
+		if out, err = a.run(patience(t)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	giveBack(t, a.hold(patience(t)))
 }
