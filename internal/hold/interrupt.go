@@ -33,9 +33,17 @@ func (i *interrupter) interrupt() {
 	i.current, i.end = context.WithCancel(context.Background())
 }
 
-// contend gets the lease. It returns errWaits if that waits. It returns errSlotLost if the call was interrupted,
-// which has left the queue by then.
-func (h *Holds[L]) contend(ctx context.Context, r *request[L]) (lease L, err error) {
+// progress says how far a Get has come.
+type progress int
+
+const (
+	got         progress = iota // a lease, or an error
+	waiting                     // it waits for others
+	interrupted                 // it has left the queue, since the hold in the slot is lost
+)
+
+// contend gets the lease.
+func (h *Holds[L]) contend(ctx context.Context, r *request[L]) (lease L, _ progress, err error) {
 	if h.getting != nil && !r.try { // a try waits for no holder
 		return h.interruptibly(ctx, r.get)
 	}
@@ -44,26 +52,26 @@ func (h *Holds[L]) contend(ctx context.Context, r *request[L]) (lease L, err err
 	}
 	lease, waits, err := r.getting.Next()
 	if waits {
-		return lease, errWaits
+		return lease, waiting, nil
 	}
 	r.getting = nil
-	return lease, err
+	return lease, got, err
 }
 
 // interruptibly calls get, which can be interrupted.
-func (h *Holds[L]) interruptibly(ctx context.Context, get Get[L]) (lease L, err error) {
+func (h *Holds[L]) interruptibly(ctx context.Context, get Get[L]) (lease L, _ progress, err error) {
 	inside, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(h.getting.next(), cancel)
 	defer stop()
 	if h.lostInSlot() != nil { // perhaps lost before there was a call to interrupt
-		return lease, errSlotLost
+		return lease, interrupted, nil
 	}
 	lease, err = Finish(get(inside))
 	if err != nil && inside.Err() != nil && ctx.Err() == nil {
-		return lease, errSlotLost
+		return lease, interrupted, nil
 	}
-	return lease, err
+	return lease, got, err
 }
 
 // interruptAtLoss interrupts the calls of Get when a hold ends before its Unlock.

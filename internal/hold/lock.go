@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -16,6 +17,7 @@ type request[L Lease] struct {
 	via   via
 
 	getting Acquisition[L] // a Get that waits; nil if none does
+	behind  *Hold[L]       // was in the slot when the lease came; nil if none was, or once it has ended
 	pace    *rounds.Pace   // of the leases that are lost at once; nil if there were none
 }
 
@@ -29,8 +31,8 @@ func (h *Holds[L]) Lock(ctx context.Context, get Get[L]) (*Hold[L], error) {
 func (h *Holds[L]) lock(ctx context.Context, get Get[L], by via) (*Hold[L], error) {
 	r := &request[L]{owner: h.ownerOf(ctx), get: get, via: by}
 	for {
-		held, err := h.advance(ctx, r)
-		if !errors.Is(err, errWaits) {
+		held, waits, err := h.advance(ctx, r)
+		if !waits {
 			return held, err
 		}
 		r.getting.Wait()
@@ -40,7 +42,7 @@ func (h *Holds[L]) lock(ctx context.Context, get Get[L], by via) (*Hold[L], erro
 // TryLock is Lock without waiting for the slot. get must not wait for a holder either. TryLock
 // returns false and nil if the lock is busy.
 func (h *Holds[L]) TryLock(ctx context.Context, get Get[L]) (bool, error) {
-	_, err := h.advance(ctx, &request[L]{owner: h.ownerOf(ctx), get: get, try: true, via: viaLock})
+	_, _, err := h.advance(ctx, &request[L]{owner: h.ownerOf(ctx), get: get, try: true, via: viaLock})
 	if errors.Is(err, place.ErrBusy) {
 		return false, nil
 	}
@@ -54,64 +56,76 @@ func (h *Holds[L]) ownerOf(ctx context.Context) *Owner {
 	return OwnerOf(ctx)
 }
 
-// errWaits says that there is nothing to do before r.getting has waited.
-var errWaits = errors.New("waits for others")
-
-// advance goes on until there is a hold or an error, which can be errWaits.
-func (h *Holds[L]) advance(ctx context.Context, r *request[L]) (*Hold[L], error) {
+// advance goes on until there is a hold or an error. With waits as true there is nothing to do before r.getting has waited.
+func (h *Holds[L]) advance(ctx context.Context, r *request[L]) (held *Hold[L], waits bool, err error) {
 	for {
-		held, err := h.attempt(ctx, r)
+		if r.getting == nil {
+			if held, err = h.prepare(ctx, r); held != nil || err != nil {
+				return held, false, err
+			}
+		}
+		lease, out, err := h.contend(ctx, r)
 		switch {
-		case errors.Is(err, errSlotLost): // the next attempt waits for its Unlock
-		case errors.Is(err, errLeaseLost):
-			if r.pace == nil {
-				r.pace = &rounds.Pace{}
-			}
-			if err := r.pace.Wait(ctx, nil); err != nil {
-				return nil, h.acquiring(err)
-			}
-		default:
-			return held, err
+		case err != nil:
+			return nil, false, err
+		case out == waiting:
+			return nil, true, nil
+		case out == interrupted:
+			continue // its Unlock has to come first
+		}
+		if held, err = h.enter(ctx, lease, r); held != nil || err != nil {
+			return held, false, err
 		}
 	}
 }
 
-// attempt returns errSlotLost or errLeaseLost if the call is to start over.
-func (h *Holds[L]) attempt(ctx context.Context, r *request[L]) (*Hold[L], error) {
-	if r.getting == nil {
-		if held, err := h.prepare(ctx, r); held != nil || err != nil {
-			return held, err
+// enter makes a granted lease a hold. It returns nil and nil if the call has to start over: the lease was lost meanwhile, or
+// the slot is taken, whose hold must have lost the lock. Then the lease is given up.
+func (h *Holds[L]) enter(ctx context.Context, lease L, r *request[L]) (held *Hold[L], err error) {
+	lost := lease.Err() != nil
+	if !lost {
+		if held, r.behind = h.add(lease, r); held != nil {
+			h.interruptAtLoss(held)
+			return held, nil
 		}
 	}
-	lease, err := h.contend(ctx, r)
-	if err != nil {
-		return nil, err
+	switch {
+	case lost:
+		if r.pace == nil {
+			r.pace = &rounds.Pace{}
+		}
+		err = r.pace.Wait(ctx, nil)
+	case r.try:
+		err = place.ErrBusy
 	}
-	held, err := h.enter(ctx, lease, r)
+	giveUp(ctx, lease, err)
 	if err != nil {
-		giveUp(ctx, lease, err)
 		return nil, h.acquiring(err)
 	}
-	return held, nil
+	return nil, nil
 }
 
-// prepare does all that comes before the Get. It returns the hold of the request's owner if there is one.
+// prepare does all that comes before the Get: it waits for the Unlock of a hold that is lost. It returns the hold of the
+// request's owner if there is one.
 func (h *Holds[L]) prepare(ctx context.Context, r *request[L]) (*Hold[L], error) {
-	if held, err := h.reenter(ctx, r); held != nil || err != nil {
-		return held, err
-	}
-	if h.Refuse != nil {
-		if err := h.Refuse(ctx); err != nil {
-			return nil, err
+	for {
+		if held, err := h.reenter(ctx, r); held != nil || err != nil {
+			return held, err
 		}
-	}
-	if lost := h.lostInSlot(); lost != nil {
+		if h.Refuse != nil {
+			if err := h.Refuse(ctx); err != nil {
+				return nil, err
+			}
+		}
+		lost := cmp.Or(r.behind, h.lostInSlot())
+		if lost == nil {
+			return nil, nil
+		}
 		if err := h.outlast(ctx, lost, r.try); err != nil {
 			return nil, h.acquiring(err)
 		}
-		return nil, errSlotLost
+		r.behind = nil
 	}
-	return nil, nil
 }
 
 // reenter adds a call to the hold of the request's owner. It returns nil and nil if the owner

@@ -2,7 +2,6 @@ package hold
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/turnstile-go/turnstile/internal/place"
@@ -13,13 +12,6 @@ import (
 // on. If the holder hangs, that can take for ever. Meanwhile no other goroutine can have the
 // lock through this object, so none may have a place in the queue: once that place were granted,
 // it would keep out all other processes.
-
-var (
-	// errSlotLost says that the hold in the slot is lost.
-	errSlotLost = errors.New("the hold in the slot is lost")
-	// errLeaseLost says that a lease was lost while it waited for the slot.
-	errLeaseLost = errors.New("lease lost before the slot was free")
-)
 
 // lostInSlot returns the hold in the slot if it is lost, otherwise nil.
 func (h *Holds[L]) lostInSlot() *Hold[L] {
@@ -54,33 +46,5 @@ func (h *Holds[L]) outlast(ctx context.Context, lost *Hold[L], try bool) error {
 		return fmt.Errorf("%w (this process has lost the lock, and has not unlocked it yet)", ctx.Err())
 	case <-closing:
 		return session.ErrClosed
-	}
-}
-
-// enter makes a granted lease a hold, and waits for the slot if it is taken. It fails with
-// errLeaseLost or errSlotLost when one of the two is lost, and with ErrBusy when a try would
-// have to wait.
-func (h *Holds[L]) enter(ctx context.Context, lease L, r *request[L]) (*Hold[L], error) {
-	for {
-		if lease.Err() != nil {
-			return nil, errLeaseLost
-		}
-		held, inSlot := h.add(lease, r)
-		switch {
-		case inSlot == nil:
-			h.interruptAtLoss(held)
-			return held, nil
-		case r.try:
-			return nil, place.ErrBusy
-		case inSlot.Lease.Err() != nil:
-			return nil, errSlotLost
-		}
-		select {
-		case <-inSlot.ended.Wait():
-		case <-inSlot.Lease.Done():
-		case <-lease.Done():
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/queue"
 )
 
@@ -55,33 +56,39 @@ func TestLockInSteps(t *testing.T) {
 	}
 }
 
-// The slot is taken while a Lock waits for its lease. The Lock then waits for the slot too, with the lease that it has.
-// If that is lost before, it gets another.
+// The slot is taken while a Lock waits for its lease. The Lock gives up the lease that it gets, waits for the Unlock, and
+// gets another. If a lease is lost at once, it gets another too.
 func TestSlotIsTakenDuringSteps(t *testing.T) {
 	h := hold.One[*lease]("/lock")
 	ctx := context.Background()
 	var first *lease
-	lost, second := &lease{name: "lost"}, &lease{name: "second"}
-	all := []*steps{
-		{waits: 1, lease: lost, during: func() {
-			first = lock(t, h, ctx, "first")
-			lost.when(func() { lost.lose() })
-		}},
-		{waits: 1, lease: second, during: func() {
+	given, lost, last := &lease{name: "given"}, &lease{name: "lost"}, &lease{name: "last"}
+	given.when(func() { // when it comes, and then when it is given up
+		given.when(func() {
 			if err := h.Unlock(); err != nil {
 				t.Error(err)
 			}
-		}},
+		})
+	})
+	all := []*steps{
+		{waits: 1, lease: given, during: func() { first = lock(t, h, ctx, "first") }},
+		{waits: 1, lease: lost, during: lost.lose},
+		{waits: 1, lease: last, during: func() {}},
 	}
 	held, err := h.Lock(ctx, func(context.Context) hold.Acquisition[*lease] {
 		next := all[0]
 		all = all[1:]
 		return next
 	})
-	if err != nil || held.Lease != second {
+	if err != nil || held.Lease != last {
 		t.Fatalf("%v, %v", held, err)
 	}
-	if !errors.Is(first.Err(), queue.ErrReleased) {
-		t.Errorf("the first lease: %v", first.Err())
+	for _, l := range []*lease{first, given} {
+		if !errors.Is(l.Err(), queue.ErrReleased) {
+			t.Errorf("the %s lease: %v", l.name, l.Err())
+		}
+	}
+	if given.end != place.Unwanted {
+		t.Error("a place is kept for a lease that nobody has used")
 	}
 }
