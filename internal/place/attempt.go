@@ -34,6 +34,8 @@ type attempt struct {
 	crowded  bool // by the last listing, others wait for our node
 	waited   bool // the attempt had to wait, so its place is not kept
 
+	follows *turn // the attempt waits for the node of this turn of its Local alone, which is no wait; nil otherwise
+
 	names    []string // the listing to judge, if unlisted and failed are nil
 	unlisted error    // of the listing that was sent with the create
 	failed   error    // why the attempt cannot go on although its node was created

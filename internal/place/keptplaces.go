@@ -21,12 +21,15 @@ func (q *Queue) yield(s *core.Session, r *Request) {
 	}
 }
 
-// follows reports whether only the node of the turn before, which is about to be deleted, is in the way
-// of a place that may be kept. It is asked once.
-func (a *attempt) follows(ahead *decide.Tail) bool {
+// succeeds returns the turn before, which is about to be deleted, if only that is in the way of a place that may be kept. It
+// is asked once.
+func (a *attempt) succeeds(ahead *decide.Tail) *turn {
 	before := a.entry.before
 	a.entry.before = nil
-	return before != nil && a.entry.lazy && ahead.Count() == 1 && ahead.Last[0].Node.Name == before.node.Name
+	if before != nil && a.entry.lazy && ahead.Count() == 1 && ahead.Last[0].Node.Name == before.node.Name {
+		return before
+	}
+	return nil
 }
 
 // inUse reports whether the nodes in the way are known not to be kept places that nobody uses: one does not say that its

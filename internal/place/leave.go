@@ -9,7 +9,6 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
-	"github.com/turnstile-go/turnstile/internal/news"
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
@@ -84,9 +83,7 @@ func (a *attempt) removeIfThere(ctx context.Context) <-chan struct{} {
 	if a.mayStand() {
 		return a.remove(ctx).Done()
 	}
-	var gone news.News
-	gone.Tell()
-	return gone.Wait()
+	return closed
 }
 
 // created reports whether a create was sent.

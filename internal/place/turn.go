@@ -177,6 +177,23 @@ func (t *turn) remove(ctx context.Context, by remover) *core.Removal {
 	return t.removal
 }
 
+// removed returns a channel that is closed once our delete of the node was answered. It is closed already if there was none.
+func (t *turn) removed() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.removal == nil {
+		return closed
+	}
+	return t.removal.Done()
+}
+
+// closed is a channel that is closed.
+var closed = func() <-chan struct{} {
+	ch := make(chan struct{})
+	close(ch)
+	return ch
+}()
+
 // heldSince returns when the present hold has begun, the first of several. It returns the zero time if
 // there is none.
 func (t *turn) heldSince() time.Time {

@@ -38,7 +38,8 @@ func (a *attempt) startWait(ctx context.Context) (decide.Input, error) {
 		return decide.Quit, err
 	}
 	a.least = min(a.least, ahead.Count())
-	a.waited = !a.follows(ahead)
+	a.follows = a.succeeds(ahead)
+	a.waited = a.follows == nil
 	a.children = nil // the node ahead uses the watch up when it leaves
 	err := a.watchAll(ctx, ahead)
 	switch {
@@ -122,7 +123,9 @@ func (a *attempt) seen(ctx context.Context, w *wait) (decide.Input, error) {
 	}
 	switch {
 	case seen == decide.Free && !a.waited:
-		return decide.Stirred, nil // without a listing the place could not be kept
+		// Without a listing the place could not be kept. The end of the node ahead has a second event, which ends watches on the
+		// children. It comes before the answer to the delete, and must not end the watch that the next listing sets.
+		return decide.Stirred, a.until(ctx, a.follows.removed())
 	case seen == decide.Free:
 		return a.free()
 	case seen == decide.Stirred:

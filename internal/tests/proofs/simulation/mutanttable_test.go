@@ -110,6 +110,7 @@ var mutants = []mutant{
 		[]edit{
 			{"internal/place/releasing.go", "\t\tr.err = l.Err()\n\t\treturn r\n", "\t\tr.err = l.Err()\n"},
 			{"internal/place/localstate.go", "l.turn != t || l.left == 0 && !undisturbed || !t.stands()", "l.left == 0 && !undisturbed"},
+			{"internal/place/localstate.go", "if _, ok := t.step(decide.Passed); !ok {", "if false {"},
 		}},
 	{"pass-on-and-on", "local", "others never have their turn while somebody of the process waits",
 		[]edit{{"internal/place/localstate.go", "l.left == 0 && !undisturbed ||", ""}}},
