@@ -58,7 +58,7 @@ func New(m *session.Manager, path string, opts ...Option) (*Election, error) {
 	}
 	var err error
 	if e.mutex, err = zklock.New(m, path, mutex...); err != nil {
-		return nil, hold.Retitle("election", err, "zklock")
+		return nil, fmt.Errorf("election: %w", err)
 	}
 	e.lock = place.LockOf(e.mutex)
 	e.lock.Request.Kind = candidacy(e.lock.Request.Kind)
@@ -86,8 +86,5 @@ func (e *Election) Manager() *session.Manager { return e.made().mutex.Manager() 
 // into the function of [Election.Run], whose context ends with the leadership.
 func (e *Election) IsLeader() bool { return e.made().mutex.Held() }
 
-// failed returns an error of the mutex as one of the election. Titles are those that the mutex may
-// have put before its text.
-func (e *Election) failed(err error, titles ...string) error {
-	return hold.Retitle("election "+e.mutex.Path(), err, titles...)
-}
+// failed returns an error of the mutex as one of the election.
+func (e *Election) failed(err error) error { return place.Failed("election", e.mutex.Path(), err) }

@@ -22,7 +22,7 @@ func (e *Election) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	misuse.Context(ctx, "election: Election.Contenders")
 	all, err := e.contenders(ctx)
 	if err != nil {
-		return nil, e.failed(err, "contenders of "+e.Path())
+		return nil, e.failed(err)
 	}
 	return all, nil
 }
@@ -44,7 +44,7 @@ func (e *Election) Leader(ctx context.Context) (queue.Contender, error) {
 	misuse.Context(ctx, "election: Election.Leader")
 	leader, err := leaderOf(e.lock.Queue.First(ctx, e.lock.Request.Kind))
 	if err != nil {
-		return queue.Contender{}, e.failed(err, "contenders of "+e.Path())
+		return queue.Contender{}, e.failed(err)
 	}
 	return leader, nil
 }

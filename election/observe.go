@@ -46,7 +46,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[queue.Contender, error
 			leader, err := leaderOf(line.Next(ctx))
 			ended := err != nil && !errors.Is(err, ErrNoLeader)
 			if err != nil {
-				err = e.failed(err, "contenders of "+e.Path())
+				err = e.failed(err)
 			}
 			if !yield(leader, err) || ended {
 				return

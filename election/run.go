@@ -56,7 +56,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 		}
 		t, err := e.serve(ctx, lead)
 		if t.lease == nil {
-			return e.failed(err, "acquire "+e.Path(), "lock "+e.Path())
+			return e.failed(err)
 		}
 		again := e.decide(t, err)
 		if ctx.Err() != nil {

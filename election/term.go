@@ -37,7 +37,7 @@ func (e *Election) serve(ctx context.Context, lead func(context.Context) error) 
 		return lead(context.WithValue(ctx, termKey{}, lease))
 	})
 	if t.lease != nil && err != nil && !errors.Is(t.lease.Err(), queue.ErrReleased) { // lost, or the manager was closed
-		err = e.failed(err, "unlock "+e.Path())
+		err = e.failed(err)
 	}
 	switch {
 	case t.called == nil:

@@ -14,6 +14,9 @@ type (
 	Revocable     = kinds.Revocable
 )
 
+// OpError says which operation failed on which lock, and why: see [kinds.OpError].
+type OpError = kinds.OpError
+
 // Prefixes that mark a child as a contender, whatever the kind of lock. A kind can have others.
 const (
 	PrefixLock  = kinds.PrefixLock  // a mutex: zklock, Curator, zk.Lock of go-zookeeper

@@ -78,7 +78,10 @@ func (q *Queue) Local(r Request, handovers int, opts ...LocalOption) (*Local, er
 		}
 	}
 	l, err := made.Local(r.place(), c)
-	return (*Local)(l), err
+	if err != nil {
+		return nil, fmt.Errorf("queue: %w", err)
+	}
+	return (*Local)(l), nil
 }
 
 // Acquire is [Queue.Acquire] by way of the local queue. When ctx ends, the other waiters keep

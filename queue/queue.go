@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
@@ -23,7 +24,10 @@ func (q *Queue) place() *place.Queue { return (*place.Queue)(q).Made() }
 // another queue, such a child would be a contender that never leaves.
 func New(m *session.Manager, dir string) (*Queue, error) {
 	q, err := place.New((*core.Manager)(m), dir)
-	return (*Queue)(q), err
+	if err != nil {
+		return nil, fmt.Errorf("queue: %w", err)
+	}
+	return (*Queue)(q), nil
 }
 
 // Request says what an acquisition asks for. An acquisition fails with [session.ErrInvalid] if

@@ -66,7 +66,7 @@ func (rw *RWMutex) made() *RWMutex {
 func New(m *session.Manager, path string, opts ...Option) (*RWMutex, error) {
 	q, err := place.New((*core.Manager)(m), path)
 	if err != nil {
-		return nil, hold.Retitle("rwlock", err, "queue")
+		return nil, fmt.Errorf("rwlock: %w", err)
 	}
 	rw := &RWMutex{q: q, writes: hold.One[*place.Lease](path, m), reads: hold.Many[*place.Lease](path, m)}
 	rw.writes.Refuse = rw.refuseReader
@@ -77,7 +77,7 @@ func New(m *session.Manager, path string, opts ...Option) (*RWMutex, error) {
 		err = rw.open(&rw.reader, reading)
 	}
 	if err != nil {
-		return nil, hold.Retitle("rwlock", err, "queue")
+		return nil, fmt.Errorf("rwlock: %w", err)
 	}
 	rw.door = place.DoorTo[*RWMutex](&rw.writer.Lock)
 	return rw, nil
@@ -288,13 +288,13 @@ func (rw *RWMutex) refuseReader(ctx context.Context) error {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("acquire %s: %w", rw.Path(), err)
+		return place.Failed("acquire", rw.Path(), err)
 	}
 	if err := read.Lease.Err(); err != nil && !errors.Is(err, queue.ErrReleased) {
 		// This matters more than the upgrade: what the owner has read may have changed.
-		return hold.Retitle("acquire "+rw.Path(), err, "lock "+rw.Path())
+		return place.Failed("acquire", rw.Path(), err)
 	}
-	return fmt.Errorf("acquire %s: %w", rw.Path(), ErrUpgrade)
+	return place.Failed("acquire", rw.Path(), ErrUpgrade)
 }
 
 // read gets the read lock for an owner that does not hold it. If the owner holds the write lock, the

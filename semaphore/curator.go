@@ -53,10 +53,10 @@ func (s *Semaphore) throughGate(ctx context.Context, enter, take get, r place.Re
 		case lost && ctx.Err() == nil:
 			// It ended with the gate, and not because of the caller.
 			if err := again.Wait(ctx, nil); err != nil {
-				return nil, fmt.Errorf("acquire %s: %w", g.Path(), err)
+				return nil, place.Failed("acquire", s.path, err)
 			}
 		case lost && errors.Is(err, context.Canceled):
-			return nil, fmt.Errorf("acquire %s: %w", g.Path(), ctx.Err()) // ctx has ended since then
+			return nil, place.Failed("acquire", s.path, ctx.Err()) // ctx has ended since then
 		default:
 			return nil, err
 		}
@@ -77,7 +77,7 @@ func (s *Semaphore) passGate(ctx context.Context, g *place.Lease, take get, r pl
 	}
 	if shutErr := hold.Join(leftGate(shut()), rivals); err == nil && shutErr != nil {
 		giveUp(lease)
-		lease, err = nil, fmt.Errorf("acquire %s: %w", s.path, shutErr)
+		lease, err = nil, place.Failed("acquire", s.path, shutErr)
 	}
 	return lease, lost, err
 }

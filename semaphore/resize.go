@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -29,7 +29,7 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	}
 	c, err := s.lease.Queue.ReadConfig(ctx)
 	if err != nil {
-		return 0, hold.Retitle("limit of "+s.path, err, readingConfig(s.path))
+		return 0, place.Failed("limit of", s.path, err)
 	}
 	return s.inForce(c), nil
 }
@@ -64,7 +64,7 @@ func (s *Semaphore) Resize(ctx context.Context, maxLeases int) error {
 		err = s.setLimit(ctx, maxLeases, false)
 	}
 	if err != nil {
-		return hold.Retitle("resize "+s.path, err, reconfiguring(s.path))
+		return place.Failed("resize", s.path, err)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (s *Semaphore) ResetLimit(ctx context.Context) error {
 		err = s.setLimit(ctx, s.max, true)
 	}
 	if err != nil {
-		return hold.Retitle("reset the limit of "+s.path, err, reconfiguring(s.path))
+		return place.Failed("reset the limit of", s.path, err)
 	}
 	return nil
 }
@@ -99,10 +99,6 @@ func foreign(c kinds.Config) error {
 	}
 	return nil
 }
-
-// readingConfig and reconfiguring are titles of the queue's errors, which hold.Retitle replaces.
-func readingConfig(path string) string { return "read the configuration of " + path }
-func reconfiguring(path string) string { return "reconfigure " + path }
 
 func (s *Semaphore) setLimit(ctx context.Context, maxLeases int, byDefault bool) error {
 	return s.lease.Queue.Reconfigure(ctx, pin, !byDefault, func(old kinds.Config) ([]byte, error) {

@@ -68,7 +68,7 @@ func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semap
 		err = s.open(m)
 	}
 	if err != nil {
-		return nil, hold.Retitle("semaphore", err, "queue")
+		return nil, fmt.Errorf("semaphore: %w", err)
 	}
 	return s, nil
 }
@@ -211,7 +211,7 @@ func (s *Semaphore) tryAcquire(ctx context.Context, n int) (*place.Lease, error)
 
 func (s *Semaphore) take(ctx context.Context, n int, get get) (*place.Lease, error) {
 	if err := s.checkRequest(ctx, n); err != nil {
-		return nil, hold.Retitle("acquire "+s.path, err, readingConfig(s.path))
+		return nil, place.Failed("acquire", s.path, err)
 	}
 	r := s.lease.Request
 	r.Weight = n

@@ -266,7 +266,7 @@ func (m *MultiLock) untilAll(ctx context.Context, try bool) (*MultiLease, error)
 			return l, err
 		}
 		if err := again.Wait(ctx, nil); err != nil {
-			return nil, fmt.Errorf("acquire %s: %w", m.paths, err)
+			return nil, place.Failed("acquire", m.paths, err)
 		}
 	}
 }

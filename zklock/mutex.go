@@ -59,7 +59,7 @@ var mutex = &kinds.Kind{
 func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 	q, err := place.New((*core.Manager)(m), path)
 	if err != nil {
-		return nil, hold.Retitle("zklock", err, "queue")
+		return nil, fmt.Errorf("zklock: %w", err)
 	}
 	c, err := configOf(opts)
 	if err != nil {
@@ -69,7 +69,7 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 	mx := &Mutex{lock: place.Lock{Queue: q, Request: r}, holds: hold.One[*place.Lease](path, m)}
 	if c.local != (place.LocalConfig{}) {
 		if mx.lock.Local, err = q.Local(r, c.local); err != nil {
-			return nil, hold.Retitle("zklock", err, "queue")
+			return nil, fmt.Errorf("zklock: %w", err)
 		}
 	}
 	mx.door = place.DoorTo[*Mutex](&mx.lock)

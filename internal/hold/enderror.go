@@ -19,7 +19,7 @@ func withEnd(ctx context.Context, work, end, cause error) error {
 	if !errors.Is(end, cause) { // the hold was not lost, and its release was refused
 		return Join(work, end)
 	}
-	return &endError{end: end, cause: cause, work: work, hide: ctx.Err() == nil}
+	return &endError{end: end, work: work, hide: ctx.Err() == nil}
 }
 
 // endError is the error of a Do whose function failed and whose hold ended before that.
@@ -28,17 +28,15 @@ func withEnd(ctx context.Context, work, end, cause error) error {
 // matches context.Canceled. Programs take such an error for a caller that has gone away. So an
 // endError does not match it, unless the caller's context has ended too.
 type endError struct {
-	end   error // of the hold
-	cause error // of the end, which the function may have returned as well
-	work  error // of the function
-	hide  bool  // do not match the errors of a context in work
+	end  error // of the hold
+	work error // of the function
+	hide bool  // do not match the errors of a context in work
 }
 
-// Error returns one line, with the cause once.
+// Error returns one line. It leaves out an error of the function that says no more than the end of the hold does.
 func (e *endError) Error() string {
 	end, work := oneLine(e.end.Error()), oneLine(e.work.Error())
-	work = strings.Trim(strings.ReplaceAll(work, e.cause.Error(), ""), " :;,")
-	if work == "" || strings.Contains(end, work) || e.hide && endsContext(e.work) {
+	if strings.Contains(end, work) || e.hide && endsContext(e.work) {
 		return end
 	}
 	return end + "; " + work

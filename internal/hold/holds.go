@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -128,16 +129,13 @@ func (h *Holds[L]) remove(held *Hold[L], by via) (ended, ok bool) {
 	return true, true
 }
 
-// acquiring adds the operation and the path to an error of an acquisition. That of a lost lease has
-// the path already.
-func (h *Holds[L]) acquiring(err error) error {
-	return Retitle("acquire "+h.path, err, "lock "+h.path)
-}
+// acquiring adds the operation and the path to an error of an acquisition.
+func (h *Holds[L]) acquiring(err error) error { return place.Failed("acquire", h.path, err) }
 
 // unlocking does the same for an error of Unlock or at the end of Do.
 func (h *Holds[L]) unlocking(err error) error {
 	if err == nil {
 		return nil
 	}
-	return Retitle("unlock "+h.path, err, "release "+h.path, "lock "+h.path)
+	return place.Failed("unlock", h.path, err)
 }

@@ -72,7 +72,7 @@ func (g *Acquisition) Finish() (*Lease, error) {
 func (g *Acquisition) Next() (l *Lease, waits bool, err error) {
 	if !g.open {
 		if err := g.r.complete(); err != nil {
-			return nil, false, err
+			return nil, false, Failed("acquire", g.q.dir, err)
 		}
 		if err := g.begin(g.r, g.how.try); err != nil {
 			return nil, false, err

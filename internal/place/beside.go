@@ -28,11 +28,12 @@ type seat struct {
 // sequence number. It is for kinds whose Policy says, by Replaces, that one node may leave another in its
 // place. If l is of a Local, its turn ends: the lock is not handed over after it.
 func (l *Lease) Beside(ctx context.Context, r Request) (*Lease, error) {
-	if err := r.complete(); err != nil {
-		return nil, err
+	err := r.complete()
+	if err == nil {
+		err = l.t.checkBeside(r.Kind)
 	}
-	if err := l.t.checkBeside(r.Kind); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, Failed("acquire", l.t.q.dir, err)
 	}
 	if l.t.local != nil && l.Err() == nil {
 		// The next waiter of the Local would hold together with the new lease.
@@ -46,12 +47,12 @@ func (l *Lease) Beside(ctx context.Context, r Request) (*Lease, error) {
 // node in its place.
 func (n *place) checkBeside(kind *kinds.Kind) error {
 	if kind.Unfair || kind.Configuration != nil || !n.replaces() {
-		return fmt.Errorf("queue: %w: a %s lock cannot be taken beside %s, which leaves nothing in its place",
+		return fmt.Errorf("%w: a %s lock cannot be taken beside %s, which leaves nothing in its place",
 			core.ErrInvalid, kind.Name, n.node.Name)
 	}
 	sorted := func(k *kinds.Kind) []string { return slices.Compact(slices.Sorted(slices.Values(k.Prefixes))) }
 	if !slices.Equal(sorted(kind), sorted(n.r.Kind)) {
-		return fmt.Errorf("queue: %w: %s and %s locks have different prefixes, and cannot share a place",
+		return fmt.Errorf("%w: %s and %s locks have different prefixes, and cannot share a place",
 			core.ErrInvalid, kind.Name, n.r.Kind.Name)
 	}
 	return nil

@@ -26,7 +26,7 @@ func newCall(ctx context.Context, q *Queue) *call {
 // and cut in any case.
 func (c *call) begin(r *Request, try bool) error {
 	if err := c.ctx.Err(); err != nil {
-		return fmt.Errorf("acquire %s: %w", c.q.dir, err)
+		return Failed("acquire", c.q.dir, err)
 	}
 	c.ctx, c.end = traceAcquire(c.ctx, c.q.hooks(), hooks.AcquireInfo{
 		Kind: r.Kind.Name, Chroot: c.q.m.Chroot(), Path: c.q.dir, Try: try,
@@ -51,7 +51,7 @@ func (c *call) conclude(l *Lease, err error) (*Lease, error) {
 	c.open = false
 	c.end(c.result)
 	if err != nil {
-		return nil, fmt.Errorf("acquire %s: %w", c.q.dir, withCause(c.ctx, err))
+		return nil, Failed("acquire", c.q.dir, withCause(c.ctx, err))
 	}
 	return l, nil
 }

@@ -63,7 +63,7 @@ func (q *Queue) ReadConfig(ctx context.Context) (kinds.Config, error) {
 		return err
 	})
 	if err != nil {
-		return kinds.Config{}, fmt.Errorf("read the configuration of %s: %w", q.dir, err)
+		return kinds.Config{}, Failed("read the configuration of", q.dir, err)
 	}
 	return c, nil
 }
@@ -74,10 +74,10 @@ func (q *Queue) Reconfigure(
 	ctx context.Context, pin string, keep bool, change func(old kinds.Config) ([]byte, error),
 ) error {
 	if err := checkPin(pin); err != nil {
-		return fmt.Errorf("reconfigure %s: %w", q.dir, err)
+		return Failed("reconfigure", q.dir, err)
 	}
 	if change == nil {
-		return fmt.Errorf("reconfigure %s: %w: nil function", q.dir, core.ErrInvalid)
+		return Failed("reconfigure", q.dir, fmt.Errorf("%w: nil function", core.ErrInvalid))
 	}
 	var refusal error
 	err := q.inSession(ctx, func(s *core.Session) error {
@@ -97,7 +97,7 @@ func (q *Queue) Reconfigure(
 		return again(q.setPinned(ctx, s, data, old.Version, path.Join(q.dir, pin), keep))
 	})
 	if err = errors.Join(refusal, err); err != nil {
-		return fmt.Errorf("reconfigure %s: %w", q.dir, err)
+		return Failed("reconfigure", q.dir, err)
 	}
 	return nil
 }

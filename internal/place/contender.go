@@ -20,19 +20,19 @@ import (
 // directory does not exist, the error matches zk.ErrNoNode.
 func (q *Queue) Contenders(ctx context.Context, kind *kinds.Kind) ([]kinds.Contender, error) {
 	if err := kind.Check(); err != nil {
-		return nil, fmt.Errorf("queue: %w", err)
+		return nil, Failed("contenders of", q.dir, err)
 	}
 	for {
 		s, err := q.m.Session(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("contenders of %s: %w", q.dir, err)
+			return nil, Failed("contenders of", q.dir, err)
 		}
 		out, err := q.contendersIn(ctx, s, kind)
 		if errors.Is(err, core.ErrLost) {
 			continue // in the next session
 		}
 		if err != nil {
-			return nil, fmt.Errorf("contenders of %s: %w", q.dir, err)
+			return nil, Failed("contenders of", q.dir, err)
 		}
 		return out, nil
 	}

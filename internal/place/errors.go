@@ -1,6 +1,10 @@
 package place
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/turnstile-go/turnstile/kinds"
+)
 
 // The errors of package queue, which says what they mean.
 var (
@@ -26,3 +30,6 @@ func (deletedError) Error() string { return "its node was deleted" }
 
 // ErrorType is for telemetry.
 func (deletedError) ErrorType() string { return "node_deleted" }
+
+// Failed returns err as the failure of an operation on a lock.
+func Failed(op, path string, err error) error { return &kinds.OpError{Op: op, Path: path, Err: err} }

@@ -3,7 +3,6 @@ package place
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -81,9 +80,9 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 	case <-l.t.known.Wait():
 		return l.t.token, l.t.tokenErr
 	case <-ctx.Done():
-		return 0, fmt.Errorf("token of %s: %w", l.t.q.dir, ctx.Err())
+		return 0, Failed("token of", l.t.q.dir, ctx.Err())
 	case <-l.hold.Done():
-		return 0, fmt.Errorf("token of %s: %w", l.t.q.dir, l.Err())
+		return 0, Failed("token of", l.t.q.dir, l.Err())
 	}
 }
 

@@ -3,7 +3,6 @@ package place
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"path"
 	"slices"
@@ -58,7 +57,7 @@ func (l *Line) Next(ctx context.Context) (kinds.Contender, error) {
 		case isPassing(err):
 			l.watch = nil
 		case err != nil:
-			return kinds.Contender{}, fmt.Errorf("contenders of %s: %w", l.q.dir, err)
+			return kinds.Contender{}, Failed("contenders of", l.q.dir, err)
 		case !l.told || l.last != first.Token:
 			l.told, l.last = true, first.Token
 			return first, nil
@@ -193,7 +192,7 @@ func (q *Queue) First(ctx context.Context, kind *kinds.Kind) (kinds.Contender, e
 		switch {
 		case isPassing(err):
 		case err != nil:
-			return kinds.Contender{}, fmt.Errorf("contenders of %s: %w", q.dir, err)
+			return kinds.Contender{}, Failed("contenders of", q.dir, err)
 		default:
 			return c, nil
 		}

@@ -73,13 +73,13 @@ func (q *Queue) Local(r Request, c LocalConfig) (*Local, error) {
 	r.handedOn = true
 	l := &Local{q: q, r: r, most: c.Handovers, lazy: c.Lazy, waiting: &waiters{}}
 	if l.most < 0 || l.most == 0 && l.lazy == 0 {
-		return nil, fmt.Errorf("queue: %w: %d local hand-overs", core.ErrInvalid, l.most)
+		return nil, fmt.Errorf("%w: %d local hand-overs", core.ErrInvalid, l.most)
 	}
 	if r.Kind.Unfair {
-		return nil, fmt.Errorf("queue: %w: an unfair lock has no queue, and cannot be handed over", core.ErrInvalid)
+		return nil, fmt.Errorf("%w: an unfair lock has no queue, and cannot be handed over", core.ErrInvalid)
 	}
 	if l.lazy > 0 && r.Kind.Configuration != nil {
-		return nil, fmt.Errorf("queue: %w: %s lock cannot keep its place", core.ErrInvalid, called(r.Kind))
+		return nil, fmt.Errorf("%w: %s lock cannot keep its place", core.ErrInvalid, called(r.Kind))
 	}
 	l.many = l.lazy > 0 && r.sharedBy()
 	return l, nil

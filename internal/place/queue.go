@@ -39,20 +39,20 @@ func (q *Queue) Made() *Queue {
 // New returns the queue at an absolute path. It does no I/O. Its errors match ErrInvalid.
 func New(m *core.Manager, dir string) (*Queue, error) {
 	if m == nil {
-		return nil, fmt.Errorf("queue: %w: nil session manager", core.ErrInvalid)
+		return nil, fmt.Errorf("%w: nil session manager", core.ErrInvalid)
 	}
 	if err := misuse.ValidatePath(dir); err != nil {
-		return nil, fmt.Errorf("queue: %w", err)
+		return nil, err
 	}
 	if dir == "/" {
-		return nil, fmt.Errorf("queue: %w: a lock needs a directory of its own below /", core.ErrInvalid)
+		return nil, fmt.Errorf("%w: a lock needs a directory of its own below /", core.ErrInvalid)
 	}
 	if dir == system || strings.HasPrefix(dir, system+"/") {
-		return nil, fmt.Errorf("queue: %w: %q is ZooKeeper's own", core.ErrInvalid, dir)
+		return nil, fmt.Errorf("%w: %q is ZooKeeper's own", core.ErrInvalid, dir)
 	}
 	for _, element := range strings.Split(dir[1:], "/") {
 		if _, ok := kinds.ParseNode(element); ok {
-			return nil, fmt.Errorf("queue: %w: path %q: %q is the name of a contender", core.ErrInvalid, dir, element)
+			return nil, fmt.Errorf("%w: path %q: %q is the name of a contender", core.ErrInvalid, dir, element)
 		}
 	}
 	return &Queue{m: m, dir: dir}, nil
@@ -76,7 +76,7 @@ type Request struct {
 // complete sets the defaults, and returns an error if the request is not valid.
 func (r *Request) complete() error {
 	if err := r.Kind.Check(); err != nil {
-		return fmt.Errorf("queue: %w", err)
+		return err
 	}
 	if r.Prefix == "" {
 		r.Prefix = r.Kind.Prefixes[0]
@@ -85,19 +85,19 @@ func (r *Request) complete() error {
 		r.Weight = 1
 	}
 	if r.Weight < 0 {
-		return fmt.Errorf("queue: %w: weight %d is negative", core.ErrInvalid, r.Weight)
+		return fmt.Errorf("%w: weight %d is negative", core.ErrInvalid, r.Weight)
 	}
 	if r.Weight > math.MaxInt32 {
-		return fmt.Errorf("queue: %w: weight %d is above the limit of %d", core.ErrInvalid, r.Weight, math.MaxInt32)
+		return fmt.Errorf("%w: weight %d is above the limit of %d", core.ErrInvalid, r.Weight, math.MaxInt32)
 	}
 	if string(r.Data) == kinds.RevokeMessage {
-		return fmt.Errorf("queue: %w: node data %q asks the holder to release its lease", core.ErrInvalid, kinds.RevokeMessage)
+		return fmt.Errorf("%w: node data %q asks the holder to release its lease", core.ErrInvalid, kinds.RevokeMessage)
 	}
 	if r.Kind.Unfair && r.Weight > 1 {
-		return fmt.Errorf("queue: %w: weight %d for an unfair lock", core.ErrInvalid, r.Weight)
+		return fmt.Errorf("%w: weight %d for an unfair lock", core.ErrInvalid, r.Weight)
 	}
 	if !slices.Contains(r.Kind.Prefixes, r.Prefix) {
-		return fmt.Errorf("queue: %w: prefix %q is not one of the kind's", core.ErrInvalid, r.Prefix)
+		return fmt.Errorf("%w: prefix %q is not one of the kind's", core.ErrInvalid, r.Prefix)
 	}
 	return nil
 }

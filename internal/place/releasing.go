@@ -74,7 +74,7 @@ func (r *releasing) wait() error {
 	err := r.err
 	switch {
 	case errors.Is(err, ErrReleased):
-		return fmt.Errorf("release %s: %w", r.l.t.q.dir, err)
+		return Failed("release", r.l.t.q.dir, err)
 	case err == nil:
 		err = r.await()
 	}
@@ -82,7 +82,7 @@ func (r *releasing) wait() error {
 	if err == nil || r.err != nil { // the error of a loss names the lock
 		return err
 	}
-	return fmt.Errorf("release %s: %w", r.l.t.q.dir, err)
+	return Failed("release", r.l.t.q.dir, err)
 }
 
 // await waits for the removal, which is nil if the lock was handed over.

@@ -64,7 +64,7 @@ func Together(ctx context.Context, locks []*Lock, try bool) (*Party, error) {
 	}
 	if err == nil && len(p.members) > 0 {
 		if err = p.enter(ctx); err != nil {
-			err = fmt.Errorf("acquire %s: %w", p.paths(), err)
+			err = Failed("acquire", p.paths(), err)
 		}
 	}
 	if err != nil {

@@ -124,7 +124,7 @@ func (t *turn) drop(l *Lease) {
 }
 
 // lossOf returns a cause with the path of the lock that was lost.
-func (t *turn) lossOf(cause error) error { return fmt.Errorf("lock %s: %w", t.q.dir, cause) }
+func (t *turn) lossOf(cause error) error { return Failed("lock", t.q.dir, cause) }
 
 // loseNode ends the turn because its node was deleted. If the holder has released its lease, the
 // delete was ours, and loseNode changes nothing.

@@ -147,7 +147,7 @@ func (f *runFlags) check(args []string, dash int) error {
 // at the manager.
 func checkPath(path string) error {
 	if _, err := queue.New(new(session.Manager), path); err != nil {
-		return usagef("%s", strings.TrimPrefix(err.Error(), "queue: "))
+		return usagef("%v", errors.Unwrap(err)) // without the name of the package
 	}
 	return nil
 }
