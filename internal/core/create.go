@@ -14,6 +14,7 @@ import (
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/news"
+	"github.com/turnstile-go/turnstile/internal/room"
 )
 
 // maxData bounds the data of one request. With the longest path and an ACL that is far below the 1 MiB that
@@ -36,11 +37,11 @@ type sent struct {
 	err      error         // errNotSent if ctx has ended before the request has left
 
 	// These tell the node of a create from other nodes at its path.
-	after int64  // a later transaction than this made the node
-	upTo  int64  // this transaction or an earlier one made the node
-	noted *share // of the node
+	after int64      // a later transaction than this made the node
+	upTo  int64      // this transaction or an earlier one made the node
+	noted *room.Node // of the node
 
-	booking *booking // nil for a mode that needs no room
+	booking *room.Booking // nil for a mode that needs no room
 
 	syncs int64 // the mark of syncs when the request ended
 }
@@ -77,13 +78,13 @@ func (c *Creation) Syncs() int64 { return c.syncs }
 
 // Resolve says what became of a create whose reply was lost: the path of its node, or "" if it has made none, or one
 // that is gone. It does nothing if that is known.
-func (c *Creation) Resolve(path string) { c.booking.resolve(c.i, path) }
+func (c *Creation) Resolve(path string) { c.booking.Resolve(c.i, path) }
 
 // Leave says that the caller will remove the node, also if the create is still in flight: others that need room may
 // wait for it.
-func (c *Creation) Leave() { c.booking.depart(c.i) }
+func (c *Creation) Leave() { c.booking.Depart(c.i) }
 
-func (c *Creation) stay() { c.booking.stay(c.i) }
+func (c *Creation) stay() { c.booking.Stay(c.i) }
 
 // Uncertain reports whether the reply to a failed create, set, delete or multi was lost, so that the server may have
 // carried it out. It does not report a request whose ctx ended while the request was in flight. The server may have
@@ -126,9 +127,9 @@ func (s *Session) StartCreate(ctx context.Context, v *Reservation, path string, 
 			made = s.inward(made)
 		}
 		c.paths, c.upTo, c.syncs = []string{made}, s.answers.zxid.Load(), s.syncs.mark()
-		b.settle(c.paths, c.err)
+		settle(b, c.paths, c.err)
 		if mode.ephemeral() {
-			c.noted = s.room.noted(made)
+			c.noted = s.room.At(made)
 		}
 		s.creates.end(path)
 		c.answered.Tell()
@@ -165,19 +166,19 @@ func (s *Session) withHooks(f func()) {
 }
 
 // prepareCreate waits until a create can be sent, and takes the room for its node.
-func (s *Session) prepareCreate(ctx context.Context, v *Reservation, path string, mode CreateMode) (b *booking, err error) {
+func (s *Session) prepareCreate(ctx context.Context, v *Reservation, path string, mode CreateMode) (b *room.Booking, err error) {
 	if err := s.ready(ctx); err != nil { // first, because it checks ctx
 		return nil, err
 	}
 	// The room comes first: while a create of the path has begun, no search for the node of a cancelled one can, and that
 	// search can be what makes room.
 	if mode.ephemeral() {
-		if b, err = s.bookFrom(ctx, v, []amount{s.sizeOfNew(path, mode.sequential())}); err != nil {
+		if b, err = s.room.Book(ctx, v, room.Op{Creates: s.sizeOf(path, mode.sequential())}); err != nil {
 			return nil, err
 		}
 	}
 	if err := s.creates.begin(ctx, path); err != nil {
-		b.settle(nil, errNotSent)
+		b.Failed()
 		return nil, err
 	}
 	if err := s.ready(ctx); err != nil {
@@ -188,9 +189,9 @@ func (s *Session) prepareCreate(ctx context.Context, v *Reservation, path string
 }
 
 // cancelCreate undoes prepareCreate.
-func (s *Session) cancelCreate(path string, b *booking) {
+func (s *Session) cancelCreate(path string, b *room.Booking) {
 	s.creates.end(path)
-	b.settle(nil, errNotSent)
+	b.Failed()
 }
 
 // errNotSent is the error for a request that was not sent, because its caller has given up.
@@ -214,7 +215,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Cre
 	select {
 	case <-c.Done():
 		if Uncertain(c.err) {
-			s.clarify(ctx, c.booking, nil, []lostCreate{{path, bytes.Clone(data), mode}})
+			s.clarify(ctx, c.booking, []lostCreate{{path, bytes.Clone(data), mode}})
 		}
 		return c.Result()
 	case <-ctx.Done():

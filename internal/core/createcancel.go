@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/room"
 )
 
 // creates keeps two things apart, path by path: the creates of a session, and the searches for
@@ -121,11 +122,11 @@ type abandonedCreate struct {
 	data []byte
 	mode CreateMode
 
-	node    string   // the path of its node; "" while not known
-	czxid   int64    // of the node; 0 while not known
-	upTo    int64    // czxid is at most this, if the create was answered
-	booking *booking // nil for a mode that needs no room
-	noted   *share   // of the node; nil while it is not known
+	node    string        // the path of its node; "" while not known
+	czxid   int64         // of the node; 0 while not known
+	upTo    int64         // czxid is at most this, if the create was answered
+	booking *room.Booking // nil for a mode that needs no room
+	noted   *room.Node    // of the node; nil while it is not known
 }
 
 // undo waits for the end of the create, and then deletes its node in the background. The doc
@@ -148,7 +149,7 @@ func (g *abandonedCreate) undo(ctx context.Context, c *Creation) {
 
 func (g *abandonedCreate) persist(ctx context.Context, what string, then func()) {
 	p := g.s.persistence(ctx, what, then, g.remove)
-	p.stay = func() { g.booking.stay(0) }
+	p.stay = func() { g.booking.Stay(0) }
 	p.start()
 }
 
@@ -162,14 +163,14 @@ func (g *abandonedCreate) remove(ctx context.Context) error {
 		return err
 	}
 	if stat == nil || known != 0 && stat.Czxid != known {
-		g.s.room.deleted(g.noted)
-		g.booking.resolve(0, "")
+		g.s.room.Gone(g.noted)
+		g.booking.Resolve(0, "")
 		return nil
 	}
 	g.czxid = stat.Czxid
 	if g.mode.ephemeral() && g.noted == nil {
-		g.booking.resolve(0, g.node)
-		g.noted = g.s.room.noted(g.node)
+		g.booking.Resolve(0, g.node)
+		g.noted = g.s.room.At(g.node)
 	}
 	return ignoreNoNode(g.s.deleteOnce(ctx, g.node, -1))
 }
@@ -195,7 +196,7 @@ func (g *abandonedCreate) find(ctx context.Context) (*zk.Stat, error) {
 
 // isOthers reports whether the node at the path is not the one that the create made.
 func (g *abandonedCreate) isOthers(stat *zk.Stat) bool {
-	if g.mode.ephemeral() && (stat.EphemeralOwner != g.s.ID() || g.s.room.noted(g.node) != g.noted) {
+	if g.mode.ephemeral() && (stat.EphemeralOwner != g.s.ID() || g.s.room.At(g.node) != g.noted) {
 		return true
 	}
 	return g.upTo != 0 && stat.Czxid > g.upTo
@@ -223,7 +224,7 @@ func (g *abandonedCreate) search(ctx context.Context, dir string) (*zk.Stat, err
 // match returns the stat of a node if the create may have made it: this session owns the node,
 // the node has the data, and it is not the answer to another create.
 func (g *abandonedCreate) match(ctx context.Context, node string) (*zk.Stat, error) {
-	if g.s.room.noted(node) != nil {
+	if g.s.room.At(node) != nil {
 		return nil, nil
 	}
 	data, stat, err := g.s.Get(ctx, node)

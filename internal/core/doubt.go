@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/room"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
@@ -19,16 +20,14 @@ type lostCreate struct {
 // clarify finds out, in the background, whether creates of a request whose reply was lost have made nodes, and whether
 // the nodes that it deletes are gone: those that were counted at these paths. Their caller may look for the nodes too, or
 // not. Until it is known, the nodes count.
-func (s *Session) clarify(ctx context.Context, b *booking, deletes map[string]*share, creates []lostCreate) {
+func (s *Session) clarify(ctx context.Context, b *room.Booking, creates []lostCreate) {
 	if b == nil || s.Err() != nil {
 		return
 	}
 	s.background(func() {
 		ctx := s.lifeWith(ctx)
-		for path, st := range deletes {
-			if st != nil {
-				s.untilAnswered(func() error { return s.lookForGone(ctx, path, st) })
-			}
+		for path, node := range b.Deleted() {
+			s.untilAnswered(func() error { return s.lookForGone(ctx, path, node) })
 		}
 		for i, one := range creates {
 			if one.path != "" {
@@ -39,7 +38,7 @@ func (s *Session) clarify(ctx context.Context, b *booking, deletes map[string]*s
 }
 
 // clarifyOne looks until it has an answer, or the session ends.
-func (s *Session) clarifyOne(ctx context.Context, b *booking, i int, c lostCreate) {
+func (s *Session) clarifyOne(ctx context.Context, b *room.Booking, i int, c lostCreate) {
 	if s.creates.alone(ctx, c.path) != nil {
 		return
 	}
@@ -63,30 +62,30 @@ func (s *Session) untilAnswered(look func() error) {
 
 // look counts the node of a create if it is there. A delete that was sent before the node was counted does not uncount
 // it. So look looks again then: on one connection, requests are carried out in the order in which they were sent.
-func (s *Session) look(ctx context.Context, b *booking, i int, g *abandonedCreate) error {
+func (s *Session) look(ctx context.Context, b *room.Booking, i int, g *abandonedCreate) error {
 	if _, err := g.find(ctx); err != nil {
 		return err
 	}
-	b.resolve(i, g.node)
+	b.Resolve(i, g.node)
 	if g.node == "" {
 		return nil
 	}
-	noted := s.room.noted(g.node)
+	noted := s.room.At(g.node)
 	stat, err := s.Exists(ctx, g.node)
 	if err == nil && (stat == nil || stat.EphemeralOwner != s.ID()) {
-		s.room.deleted(noted)
+		s.room.Gone(noted)
 	}
 	return err
 }
 
 // lookForGone looks whether the node that was counted at a path is gone.
-func (s *Session) lookForGone(ctx context.Context, path string, st *share) error {
+func (s *Session) lookForGone(ctx context.Context, path string, node *room.Node) error {
 	if err := s.newSync(ctx, path); err != nil {
 		return err
 	}
 	stat, err := s.Exists(ctx, path)
 	if err == nil && (stat == nil || stat.EphemeralOwner != s.ID()) {
-		s.room.deleted(st)
+		s.room.Gone(node)
 	}
 	return err
 }

@@ -8,13 +8,14 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/room"
 )
 
 // The errors of package session, which says what they mean.
 var (
 	ErrLost          = errors.New("lost")
 	ErrClosed        = errors.New("session manager closed")
-	ErrTooManyNodes  = errors.New("too many ephemeral nodes in one session")
+	ErrTooManyNodes  = room.ErrTooManyNodes
 	ErrTooLong       = errors.New("too long")
 	ErrUnimplemented = errors.New("the server does not implement this request")
 	ErrInvalid       = misuse.ErrInvalid

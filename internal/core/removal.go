@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/room"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
@@ -52,7 +53,7 @@ func (s *Session) RemoveAfter(ctx context.Context, path string, after <-chan str
 				return ctx.Err()
 			}
 			if !p.sent {
-				p.leave(s.room.noted(path), nil)
+				p.leave(s.room.At(path), nil)
 			}
 		}
 		among := !p.sent
@@ -64,7 +65,7 @@ func (s *Session) RemoveAfter(ctx context.Context, path string, after <-chan str
 		p.start()
 		return p.Removal
 	}
-	p.leave(s.room.noted(path), nil)
+	p.leave(s.room.At(path), nil)
 	s.startRemoval(p)
 	return p.Removal
 }
@@ -183,13 +184,13 @@ func resolveGone(lost *Creation) {
 
 // leave takes note that the work deletes a node of ours, or what a create has made whose reply was lost. Either may be
 // nil. The room is on its way until the server refuses.
-func (p *persistence) leave(st *share, lost *Creation) {
-	p.s.room.depart(st)
+func (p *persistence) leave(st *room.Node, lost *Creation) {
+	p.s.room.Depart(st)
 	if lost != nil {
 		lost.Leave()
 	}
 	p.stay = func() {
-		p.s.room.stay(st)
+		p.s.room.Stay(st)
 		if lost != nil {
 			lost.stay()
 		}

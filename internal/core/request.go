@@ -88,13 +88,13 @@ const anyVersion = -1
 // sendDelete sends the request, and takes the node off the count of ephemeral nodes. batch is that of sending. done gets
 // errNotSent if ctx ends before the delete has left.
 func (s *Session) sendDelete(ctx context.Context, path string, version int32, batch *atomic.Int64, done func(struct{}, error)) {
-	noted := s.room.noted(path)
+	noted := s.room.At(path)
 	if noted == nil {
 		batch = nil // it may be refused
 	}
 	s.erase(ctx, s.outward(path), version, batch)(func(_ struct{}, err error) {
 		if err == nil || errors.Is(err, zk.ErrNoNode) {
-			s.room.deleted(noted)
+			s.room.Gone(noted)
 		}
 		done(struct{}{}, err)
 	})

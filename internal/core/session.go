@@ -11,6 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/outbox"
+	"github.com/turnstile-go/turnstile/internal/room"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -22,9 +23,9 @@ type Session struct {
 
 	// The session's life. Anybody can mark its end. The watchdog ends it then.
 	life    context.Context
-	endLife context.CancelFunc
-	marked  chan struct{}  // closed when err is set
-	running sync.WaitGroup // functions that end with the session
+	endLife context.CancelCauseFunc // with why the session has ended
+	marked  chan struct{}           // closed when err is set
+	running sync.WaitGroup          // functions that end with the session
 
 	// How long the session is certain.
 	clock    *clock.Clock
@@ -38,7 +39,7 @@ type Session struct {
 
 	// The tables of watches, nodes and requests. Each has a lock of its own.
 	watches watches // on the data of nodes
-	room    room
+	room    *room.Account
 	creates creates
 	carried carried
 	syncs   syncs
@@ -101,9 +102,9 @@ func newSession(cfg *Config, d *dialer, report func(*Session, hooks.State, error
 		live:   make(chan struct{}),
 		link:   link{up: make(chan struct{})},
 	}
-	s.life, s.endLife = context.WithCancel(context.Background())
+	s.life, s.endLife = context.WithCancelCause(context.Background())
 	s.removing = make(chan struct{}, removalsAtOnce)
-	s.room.limit = amount{cfg.MaxNodes, cfg.MaxNodeBytes}
+	s.room = room.New(s.life, room.Size{Nodes: cfg.MaxNodes, Bytes: cfg.MaxNodeBytes})
 	for _, t := range s.watchTables() {
 		t.init()
 	}
@@ -158,7 +159,7 @@ func (s *Session) Err() error {
 
 // remaining reads the clock. A session that owns nodes has to prove more: see package wire.
 func (s *Session) remaining() time.Duration {
-	return s.clock.Remaining(clock.Now(), s.room.has())
+	return s.clock.Remaining(clock.Now(), s.room.Has())
 }
 
 // mark notes why the session has ended. The first cause stays, and mark returns it. A lost session never comes
@@ -182,7 +183,7 @@ func (s *Session) isMarked() bool {
 
 // end ends the session. Only the watchdog calls it, once the end is marked.
 func (s *Session) end() {
-	s.endLife()
+	s.endLife(s.Err())
 	s.breakWatches()
 }
 

@@ -23,14 +23,13 @@ func (s *Session) StartMulti(ctx context.Context, v *Reservation, ops ...any) (*
 	if err := s.ready(ctx); err != nil {
 		return nil, opError(multiInfo, err)
 	}
-	sizes, deletes := s.sizesOfOps(own)
-	b, err := s.bookFrom(ctx, v, sizes, deletes...)
+	b, err := s.room.Book(ctx, v, s.roomOf(own)...)
 	if err != nil {
 		return nil, opError(multiInfo, err)
 	}
 	t := &Transaction{sent{ctx: ctx, done: make(chan struct{}), booking: b, after: s.answers.zxid.Load()}}
 	done := s.traceRequest(ctx, multiInfo)
-	s.sendMulti(ctx, b, s.notedOps(own), own, out, func(results []zk.MultiResponse, err error) {
+	s.sendMulti(ctx, b, out, func(results []zk.MultiResponse, err error) {
 		t.syncs = s.syncs.mark()
 		if err = s.verdict(err); err != nil {
 			t.err = opError(multiInfo, err)
@@ -69,7 +68,7 @@ func (r *Removals) Remove(ctx context.Context, path string) *Removal {
 // Start must be called once, after the last Remove. It does not wait. ctx is for hooks only.
 func (r *Removals) Start(ctx context.Context) {
 	for i, p := range r.all {
-		p.leave(r.s.room.noted(r.paths[i]), nil)
+		p.leave(r.s.room.At(r.paths[i]), nil)
 	}
 	if len(r.paths) < 2 || r.s.begin(func() { r.deleteAll(ctx) }) != nil {
 		r.startEach()

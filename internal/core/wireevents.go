@@ -157,4 +157,4 @@ func (e *wireEvents) Fired(kind int32, path string) {
 }
 
 // Owns implements wire.Events.
-func (e *wireEvents) Owns() bool { return e.room.any() }
+func (e *wireEvents) Owns() bool { return e.room.Any() }

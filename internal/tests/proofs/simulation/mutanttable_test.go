@@ -135,7 +135,7 @@ var mutants = []mutant{
 	{"strangers-unseen", "mixed", "a lock of another type at the path is overlooked, and both are held",
 		[]edit{{"internal/place/decide.go", "case !slices.Contains(a.r.Kind.Prefixes, n.Prefix):", "case false:"}}},
 	{"never-uncounted", "mixed", "nodes that are gone take the room of those that WithMaxNodes allows",
-		[]edit{{"internal/core/room.go", "\tr.used = r.used.minus(st.size)\n", ""}}},
+		[]edit{{"internal/room/account.go", "\ta.used = a.used.minus(n.size)\n", ""}}},
 	{"counter-repeats", "resized", "past the end of the counter all contenders have one number, and each holds",
 		[]edit{{"internal/place/enter.go", "if n.Sequence < 0 || n.Sequence == math.MaxInt32 {", "if n.Sequence < 0 && n.Sequence == math.MaxInt32 {"}}},
 	{"used-up-for-ever", "resized", "a directory whose counter has ended stays although it is empty, and nobody can enter any more",

@@ -1,4 +1,4 @@
-package core
+package room
 
 import (
 	"context"
@@ -8,34 +8,39 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-
-	"github.com/go-zookeeper/zk"
 )
 
-// roomTest is a session whose requests the test answers.
+// roomTest is the account of a session whose requests the test answers.
 type roomTest struct {
 	t *testing.T
-	*Session
-	bookings     []*booking
+	*Account
+	die          context.CancelCauseFunc // ends the session
+	bookings     []*Booking
 	reservations []*Reservation
 	renews       bool // a request deletes a node: until the answer shows that it is gone, it counts beside the new one
 }
 
 func newRoomTest(t *testing.T, nodes, bytes int) *roomTest {
-	cfg := newFakeConfig(t)
-	cfg.MaxNodes, cfg.MaxNodeBytes = nodes, bytes
-	return &roomTest{t: t, Session: bareSession(t, cfg)}
+	life, die := context.WithCancelCause(context.Background())
+	t.Cleanup(func() { die(nil) })
+	return &roomTest{t: t, Account: New(life, Size{nodes, bytes}), die: die}
 }
 
 // plenty is more than the paths of any of these tests have.
 const plenty = 1 << 20
 
 // size returns the room of n nodes whose paths are a letter and a digit behind a slash.
-func (rt *roomTest) size(n int) amount { return amount{n, n * (4 + len("/a0"))} }
+func (rt *roomTest) size(n int) Size { return Size{n, n * (4 + len("/a0"))} }
 
-func (rt *roomTest) reserved(w wanted) *Reservation {
+// want asks for the room of n such nodes.
+func (rt *roomTest) want(n int) Want { return rt.wantOr(n, nil) }
+func (rt *roomTest) wantOr(n int, yield func()) Want {
+	return Want{Nodes: n, Bytes: rt.size(n).Bytes, Yield: yield}
+}
+
+func (rt *roomTest) reserved(w Want) *Reservation {
 	rt.t.Helper()
-	v, err := rt.reserve(rt.t.Context(), w)
+	v, err := rt.Reserve(rt.t.Context(), w)
 	if err != nil {
 		rt.t.Fatal(err)
 	}
@@ -44,14 +49,14 @@ func (rt *roomTest) reserved(w wanted) *Reservation {
 }
 
 // begin reserves in a goroutine.
-func (rt *roomTest) begin(ctx context.Context, w wanted) chan error {
+func (rt *roomTest) begin(ctx context.Context, w Want) chan error {
 	done := make(chan error, 1)
 	go func() {
-		v, err := rt.reserve(ctx, w)
+		v, err := rt.Reserve(ctx, w)
 		if err == nil {
-			rt.room.mu.Lock()
+			rt.mu.Lock()
 			rt.reservations = append(rt.reservations, v)
-			rt.room.mu.Unlock()
+			rt.mu.Unlock()
 		}
 		done <- err
 	}()
@@ -85,18 +90,21 @@ func (rt *roomTest) ends(done chan error, want error) {
 }
 
 // booked sends a create of each path, without an answer.
-func (rt *roomTest) booked(v *Reservation, deletes []string, paths ...string) *booking {
+func (rt *roomTest) booked(v *Reservation, deletes []string, paths ...string) *Booking {
 	rt.t.Helper()
-	var sizes []amount
-	for _, path := range paths {
-		sizes = append(sizes, rt.sizeOfNew(path, false))
+	ops := make([]Op, max(len(paths), len(deletes)))
+	for i, path := range paths {
+		ops[i].Creates = SizeOf(path, false)
 	}
-	b, err := rt.bookFrom(rt.t.Context(), v, sizes, deletes...)
+	for i, path := range deletes {
+		ops[i].Deletes = path
+	}
+	b, err := rt.Book(rt.t.Context(), v, ops...)
 	if err != nil {
 		rt.t.Fatal(err)
 	}
 	rt.bookings = append(rt.bookings, b)
-	rt.renews = rt.renews || b.credit != (amount{})
+	rt.renews = rt.renews || b.credit != (Size{})
 	return b
 }
 
@@ -104,55 +112,55 @@ func (rt *roomTest) booked(v *Reservation, deletes []string, paths ...string) *b
 func (rt *roomTest) made(paths ...string) {
 	rt.t.Helper()
 	for _, path := range paths {
-		rt.booked(nil, nil, path).settle([]string{path}, nil)
+		rt.booked(nil, nil, path).Made([]string{path})
 	}
 	rt.check()
 }
 
 func (rt *roomTest) gone(paths ...string) {
 	for _, path := range paths {
-		rt.room.deleted(rt.room.noted(path))
+		rt.Gone(rt.At(path))
 	}
 }
 
 func (rt *roomTest) leave(paths ...string) {
 	for _, path := range paths {
-		rt.room.depart(rt.room.noted(path))
+		rt.Depart(rt.At(path))
 	}
 }
 
 // check compares the account with its parts.
 func (rt *roomTest) check() {
 	rt.t.Helper()
-	r := &rt.room
+	r := rt.Account
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var used, leaving amount
-	seen, unknown := make(map[*share]bool), 0
-	add := func(st *share) {
-		if st == nil || st.state == over || seen[st] {
+	var used, leaving Size
+	seen, unknown := make(map[*Node]bool), 0
+	add := func(n *Node) {
+		if n == nil || n.state == over || seen[n] {
 			return
 		}
-		seen[st] = true
-		used = used.plus(st.size)
-		if st.leaving && !st.of.open() {
-			leaving = leaving.plus(st.size)
+		seen[n] = true
+		used = used.plus(n.size)
+		if n.leaving && !n.of.open() {
+			leaving = leaving.plus(n.size)
 		}
-		if st.state == unanswered {
+		if n.state == unanswered {
 			unknown++
 		}
 	}
-	for _, st := range r.nodes {
-		add(st)
+	for _, n := range r.nodes {
+		add(n)
 	}
 	for _, b := range rt.bookings {
-		for _, st := range b.shares {
-			add(st)
+		for _, p := range b.parts {
+			add(p.creates)
 		}
 		used = used.minus(b.credit)
 	}
 	for _, v := range rt.reservations {
-		if v.ended && v.free != (amount{}) {
+		if v.ended && v.free != (Size{}) {
 			rt.t.Errorf("a reservation that has ended has %v", v.free)
 		}
 		used = used.plus(v.free)
@@ -184,7 +192,7 @@ func TestRoomLimits(t *testing.T) {
 		} {
 			rt := newRoomTest(t, c.nodes, c.bytes)
 			rt.made("/a", "/b")
-			b, err := rt.bookFrom(t.Context(), nil, []amount{rt.sizeOfNew(c.path, false)})
+			b, err := rt.Book(t.Context(), nil, Op{Creates: SizeOf(c.path, false)})
 			if (err == nil) != c.fits || err != nil && (!errors.Is(err, ErrTooManyNodes) || !strings.Contains(err.Error(), c.says)) {
 				t.Errorf("%s: %v", c.what, err)
 			}
@@ -192,7 +200,7 @@ func TestRoomLimits(t *testing.T) {
 			if b == nil {
 				rt.bookings = nil
 			}
-			b.settle([]string{c.path}, nil)
+			b.Made([]string{c.path})
 			rt.check()
 			rt.gone("/a")
 			if c.path != "/cc" {
@@ -202,12 +210,9 @@ func TestRoomLimits(t *testing.T) {
 	})
 }
 
-// The path counts with the chroot, and that of a sequential node with the number that the server will add.
-func TestRoomCountsWholePaths(t *testing.T) {
-	cfg := newFakeConfig(t)
-	cfg.chroot = "/app"
-	rt := &roomTest{t: t, Session: bareSession(t, cfg)}
-	if got, want := rt.sizeOfNew("/d/n-", true), (amount{1, 4 + len("/app/d/n-0000000001")}); got != want {
+// The path of a sequential node counts with the number that the server will add.
+func TestSizeOfSequential(t *testing.T) {
+	if got, want := SizeOf("/app/d/n-", true), (Size{1, 4 + len("/app/d/n-0000000001")}); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
@@ -217,16 +222,16 @@ func TestRoomWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := newRoomTest(t, 3, plenty)
 		rt.made("/a0", "/a1", "/a2")
-		rt.ends(rt.begin(t.Context(), wanted{size: rt.size(1)}), ErrTooManyNodes)
+		rt.ends(rt.begin(t.Context(), rt.want(1)), ErrTooManyNodes)
 		rt.leave("/a0", "/a1")
-		rt.ends(rt.begin(t.Context(), wanted{size: rt.size(3)}), ErrTooManyNodes)
-		rt.ends(rt.begin(t.Context(), wanted{size: rt.size(4)}), ErrTooManyNodes) // by itself
-		two := rt.begin(t.Context(), wanted{size: rt.size(2)})
+		rt.ends(rt.begin(t.Context(), rt.want(3)), ErrTooManyNodes)
+		rt.ends(rt.begin(t.Context(), rt.want(4)), ErrTooManyNodes) // by itself
+		two := rt.begin(t.Context(), rt.want(2))
 		rt.waits(two)
-		rt.ends(rt.begin(t.Context(), wanted{size: rt.size(1)}), ErrTooManyNodes) // the room of those that wait is not on its way
+		rt.ends(rt.begin(t.Context(), rt.want(1)), ErrTooManyNodes) // the room of those that wait is not on its way
 		rt.leave("/a2")
-		one := rt.begin(t.Context(), wanted{size: rt.size(1)})
-		rt.ends(rt.begin(t.Context(), wanted{}), nil) // what needs no room does not queue
+		one := rt.begin(t.Context(), rt.want(1))
+		rt.ends(rt.begin(t.Context(), Want{}), nil) // what needs no room does not queue
 		rt.gone("/a1")
 		rt.waits(two)
 		rt.waits(one) // first come, first served
@@ -245,17 +250,17 @@ func TestRoomWaitEnds(t *testing.T) {
 		rt.made("/a0", "/a1")
 		rt.leave("/a0", "/a1")
 		ctx, cancel := context.WithCancel(t.Context())
-		two := rt.begin(ctx, wanted{size: rt.size(2)})
+		two := rt.begin(ctx, rt.want(2))
 		rt.gone("/a0")
 		rt.waits(two)
 		cancel()
 		rt.ends(two, context.Canceled)
-		rt.ends(rt.begin(t.Context(), wanted{size: rt.size(1)}), nil)
-		last := rt.begin(t.Context(), wanted{size: rt.size(1)})
+		rt.ends(rt.begin(t.Context(), rt.want(1)), nil)
+		last := rt.begin(t.Context(), rt.want(1))
 		rt.waits(last)
-		_ = rt.mark(lossError(1, lossExpired))
-		rt.Session.end()
-		rt.ends(last, ErrLost)
+		lost := errors.New("lost")
+		rt.die(lost)
+		rt.ends(last, lost)
 	})
 }
 
@@ -268,12 +273,12 @@ func TestRoomGrantedAtTheEnd(t *testing.T) {
 		rt := newRoomTest(t, 1, plenty)
 		rt.made("/a0")
 		ctx, cancel := context.WithCancel(t.Context())
-		v, err := rt.reserve(ctx, wanted{size: rt.size(1), yield: func() { rt.gone("/a0"); cancel() }})
+		v, err := rt.Reserve(ctx, rt.wantOr(1, func() { rt.gone("/a0"); cancel() }))
 		if err == nil {
 			rt.reservations = append(rt.reservations, v)
 		} else {
 			refused++
-			if n := len(rt.room.open); n > 0 {
+			if n := len(rt.open); n > 0 {
 				t.Fatalf("%d reservations of callers that were refused are left", n)
 			}
 		}
@@ -290,9 +295,9 @@ func TestRoomStays(t *testing.T) {
 		rt := newRoomTest(t, 1, plenty)
 		rt.made("/a0")
 		rt.leave("/a0")
-		one := rt.begin(t.Context(), wanted{size: rt.size(1)})
+		one := rt.begin(t.Context(), rt.want(1))
 		rt.waits(one)
-		rt.room.stay(rt.room.noted("/a0"))
+		rt.Stay(rt.At("/a0"))
 		rt.ends(one, ErrTooManyNodes)
 		rt.gone("/a0") // after all
 		rt.made("/a1")
@@ -310,23 +315,23 @@ func TestRoomSpares(t *testing.T) {
 		rt.made(kept...)
 		rt.made("/b0", "/b1") // held
 		var asked []int
-		rt.room.spare = func(a amount) bool {
-			asked = append(asked, a.nodes)
+		rt.spare = func(a Size) bool {
+			asked = append(asked, a.Nodes)
 			if len(kept) == 0 {
 				return false
 			}
-			n := min(a.nodes, len(kept))
+			n := min(a.Nodes, len(kept))
 			rt.leave(kept[:n]...)
 			kept = kept[n:]
 			return true
 		}
-		rt.ends(rt.begin(t.Context(), wanted{size: rt.size(12)}), ErrTooManyNodes)
+		rt.ends(rt.begin(t.Context(), rt.want(12)), ErrTooManyNodes)
 		if len(asked) != 0 {
 			t.Errorf("what is above the limit by itself asks for %v places", asked)
 		}
-		four := rt.begin(t.Context(), wanted{size: rt.size(4)})
+		four := rt.begin(t.Context(), rt.want(4))
 		rt.waits(four)
-		two := rt.begin(t.Context(), wanted{size: rt.size(2)})
+		two := rt.begin(t.Context(), rt.want(2))
 		rt.waits(two)
 		if !slices.Equal(asked, []int{4, 2}) {
 			t.Errorf("it asks for %v places, want 4 and 2", asked)
@@ -336,13 +341,13 @@ func TestRoomSpares(t *testing.T) {
 		}
 		rt.ends(four, nil)
 		rt.ends(two, nil)
-		rt.ends(rt.begin(t.Context(), wanted{size: rt.size(1)}), ErrTooManyNodes) // no place is kept any more
+		rt.ends(rt.begin(t.Context(), rt.want(1)), ErrTooManyNodes) // no place is kept any more
 
 		// The last place may be given up by somebody else just before.
 		rt = newRoomTest(t, 1, plenty)
 		rt.made("/a0")
-		rt.room.spare = func(amount) bool { rt.leave("/a0"); return false }
-		one := rt.begin(t.Context(), wanted{size: rt.size(1)})
+		rt.spare = func(Size) bool { rt.leave("/a0"); return false }
+		one := rt.begin(t.Context(), rt.want(1))
 		rt.waits(one)
 		rt.gone("/a0")
 		rt.ends(one, nil)
@@ -360,16 +365,16 @@ func TestRoomYields(t *testing.T) {
 			err   error
 		}{
 			{"as much", 1, func(rt *roomTest) { rt.gone("/a0") }, nil},
-			{"the server refuses", 1, func(rt *roomTest) { rt.room.stay(rt.room.noted("/a0")) }, ErrTooManyNodes},
+			{"the server refuses", 1, func(rt *roomTest) { rt.Stay(rt.At("/a0")) }, ErrTooManyNodes},
 			{"more", 2, func(*roomTest) {}, ErrTooManyNodes},
 		} {
 			rt := newRoomTest(t, 2, plenty)
 			rt.made("/a0", "/a1")
 			yields := 0
-			me := rt.begin(t.Context(), wanted{size: rt.size(c.nodes), yield: func() { yields++; rt.leave("/a0") }})
+			me := rt.begin(t.Context(), rt.wantOr(c.nodes, func() { yields++; rt.leave("/a0") }))
 			if c.nodes == 1 {
 				rt.waits(me)
-				rt.ends(rt.begin(t.Context(), wanted{size: rt.size(1)}), ErrTooManyNodes) // it does not get that room
+				rt.ends(rt.begin(t.Context(), rt.want(1)), ErrTooManyNodes) // it does not get that room
 			}
 			c.end(rt)
 			rt.ends(me, c.err)
@@ -380,16 +385,16 @@ func TestRoomYields(t *testing.T) {
 
 		rt := newRoomTest(t, 2, plenty)
 		rt.made("/a0")
-		rt.ends(rt.begin(t.Context(), wanted{size: rt.size(1), yield: func() { t.Error("yield was called") }}), nil)
+		rt.ends(rt.begin(t.Context(), rt.wantOr(1, func() { t.Error("yield was called") })), nil)
 
 		// A caller whose wait ends leaves the room to others.
 		rt = newRoomTest(t, 1, plenty)
 		rt.made("/a0")
 		ctx, cancel := context.WithCancel(t.Context())
-		me := rt.begin(ctx, wanted{size: rt.size(1), yield: func() { rt.leave("/a0") }})
+		me := rt.begin(ctx, rt.wantOr(1, func() { rt.leave("/a0") }))
 		cancel()
 		rt.ends(me, context.Canceled)
-		other := rt.begin(t.Context(), wanted{size: rt.size(1)})
+		other := rt.begin(t.Context(), rt.want(1))
 		rt.waits(other)
 		rt.gone("/a0")
 		rt.ends(other, nil)
@@ -404,18 +409,18 @@ func TestRoomAny(t *testing.T) {
 	}{
 		"none":          {func(*roomTest) {}, false},
 		"one asked for": {func(rt *roomTest) { rt.booked(nil, nil, "/a0") }, true},
-		"one refused":   {func(rt *roomTest) { rt.booked(nil, nil, "/a0").settle(nil, zk.ErrNoAuth) }, false},
+		"one refused":   {func(rt *roomTest) { rt.booked(nil, nil, "/a0").Failed() }, false},
 		"one made":      {func(rt *roomTest) { rt.made("/a0") }, true},
 		"one deleted":   {func(rt *roomTest) { rt.made("/a0"); rt.gone("/a0") }, false},
-		"a lost reply":  {func(rt *roomTest) { rt.booked(nil, nil, "/a0").settle(nil, zk.ErrConnectionClosed) }, true},
+		"a lost reply":  {func(rt *roomTest) { rt.booked(nil, nil, "/a0").Lost() }, true},
 		"found to be gone": {func(rt *roomTest) {
 			b := rt.booked(nil, nil, "/a0")
-			b.settle(nil, zk.ErrConnectionClosed)
-			b.resolve(0, "")
+			b.Lost()
+			b.Resolve(0, "")
 		}, false},
 	} {
 		rt := newRoomTest(t, 3, plenty)
-		if c.do(rt); rt.room.any() != c.want {
+		if c.do(rt); rt.Any() != c.want {
 			t.Errorf("%s: any is not %v", name, c.want)
 		}
 	}
@@ -428,17 +433,17 @@ func TestRoomOfWaitersThatEnd(t *testing.T) {
 		rt.made("/a0")
 		rt.leave("/a0")
 		ctx, cancel := context.WithCancel(t.Context())
-		old := &asking{ended: ctx.Done(), v: &Reservation{r: &rt.room}, need: rt.size(1)}
-		if err := rt.room.ask(old); err != nil {
+		old := &asking{ended: ctx.Done(), v: &Reservation{a: rt.Account}, need: rt.size(1)}
+		if err := rt.ask(old); err != nil {
 			t.Fatal(err)
 		}
-		rt.ends(rt.begin(t.Context(), wanted{size: rt.size(1)}), ErrTooManyNodes)
+		rt.ends(rt.begin(t.Context(), rt.want(1)), ErrTooManyNodes)
 		cancel()
-		one := rt.begin(t.Context(), wanted{size: rt.size(1)})
+		one := rt.begin(t.Context(), rt.want(1))
 		rt.waits(one)
 		rt.gone("/a0")
 		rt.ends(one, nil)
-		rt.room.withdraw(old)
+		rt.withdraw(old)
 		rt.check()
 	})
 }
@@ -450,23 +455,23 @@ func TestRoomOfCallersThatGiveUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rt := newRoomTest(t, 2, plenty)
 				ctx, cancel := context.WithCancel(t.Context())
-				v, err := rt.reserve(ctx, wanted{size: rt.size(2)})
+				v, err := rt.Reserve(ctx, rt.want(2))
 				if err != nil {
 					t.Fatal(err)
 				}
 				rt.reservations = append(rt.reservations, v)
 				b := rt.booked(v, nil, "/a0")
-				rt.ends(rt.begin(t.Context(), wanted{size: rt.size(2)}), ErrTooManyNodes)
+				rt.ends(rt.begin(t.Context(), rt.want(2)), ErrTooManyNodes)
 				cancel()
-				next := rt.begin(t.Context(), wanted{size: rt.size(2)})
+				next := rt.begin(t.Context(), rt.want(2))
 				rt.waits(next)
 				if stays {
-					b.settle([]string{"/a0"}, nil)
+					b.Made([]string{"/a0"})
 					v.End()
 					rt.ends(next, ErrTooManyNodes)
 					return
 				}
-				b.settle(nil, zk.ErrNoNode)
+				b.Failed()
 				rt.waits(next)
 				v.End()
 				rt.ends(next, nil)
@@ -482,9 +487,9 @@ func TestRoomYieldsLater(t *testing.T) {
 		rt.made("/a0", "/a1")
 		rt.leave("/a0")
 		yields := 0
-		me := rt.begin(t.Context(), wanted{size: rt.size(1), yield: func() { yields++; rt.leave("/a1") }})
+		me := rt.begin(t.Context(), rt.wantOr(1, func() { yields++; rt.leave("/a1") }))
 		rt.waits(me)
-		rt.room.stay(rt.room.noted("/a0"))
+		rt.Stay(rt.At("/a0"))
 		rt.waits(me)
 		rt.gone("/a1")
 		rt.ends(me, nil)
