@@ -37,7 +37,6 @@ func bareSession(t *testing.T, cfg *Config) *Session {
 	t.Cleanup(func() { s.endLife(nil) })
 	s.room = room.New(s.life, room.Size{Nodes: cfg.MaxNodes, Bytes: cfg.MaxNodeBytes})
 	s.removing = make(chan struct{}, removalsAtOnce)
-	s.watches.init()
 	s.watchdog.init()
 	return s
 }

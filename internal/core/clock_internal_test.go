@@ -23,7 +23,7 @@ func TestErrComputedWhenAsked(t *testing.T) {
 		if err := greet(s, 10*time.Second); err != nil {
 			t.Fatal(err)
 		}
-		w, _ := s.watches.join("/watched")
+		w, _ := s.watches.Data.Join("/watched")
 		time.Sleep(8999 * time.Millisecond) // of the fake clock
 		if err := s.Err(); err != nil || s.Remaining() != time.Millisecond {
 			t.Errorf("just before: %v, %v remain", err, s.Remaining())

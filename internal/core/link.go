@@ -136,7 +136,7 @@ func (s *Session) setConnected(up bool) {
 	s.mu.Unlock()
 	if !up {
 		// No watch is trusted across a reconnect: events may have come and gone.
-		s.breakWatches()
+		s.watches.Break()
 	}
 	switch {
 	case !changed:

@@ -15,8 +15,8 @@ type (
 	Reservation = room.Reservation
 )
 
-// Reserve waits for a connection, and then for room for ephemeral nodes, by the limits of session.WithMaxNodes and
-// session.WithMaxNodeBytes: see room.Account.
+// Reserve waits for a connection, and then for room for ephemeral nodes, by the limits of
+// session.WithMaxNodes and session.WithMaxNodeBytes: see room.Account.
 func (s *Session) Reserve(ctx context.Context, w Want) (*Reservation, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -41,12 +41,13 @@ func (s *Session) NodeBytes(path string, sequential bool) int {
 // Leaving says that the caller is about to remove a node of ours: others that need room may wait for it.
 func (s *Session) Leaving(path string) { s.room.Depart(s.room.At(path)) }
 
-// Adopt counts an ephemeral node that was found, unless it is counted. It takes the room out of v, which may be nil.
+// Adopt counts an ephemeral node that was found, unless it is counted. It takes the room out of v, which may
+// be nil.
 func (s *Session) Adopt(v *Reservation, path string) { s.room.Found(path, s.sizeOf(path, false), v) }
 
-// OnShortage sets a function that is called when the room that is on its way is not enough. The function gives up
-// places that are kept although nobody holds them, until they have so many nodes and bytes, and starts to remove their
-// nodes. It returns false if there is none. It must not block.
+// OnShortage sets a function that is called when the room that is on its way is not enough. The function
+// gives up places that are kept although nobody holds them, until they have so many nodes and bytes, and
+// starts to remove their nodes. It returns false if there is none. It must not block.
 func (s *Session) OnShortage(spare func(nodes, bytes int) bool) {
 	s.room.OnShortage(func(size room.Size) bool { return spare(size.Nodes, size.Bytes) })
 }

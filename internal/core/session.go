@@ -12,6 +12,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/outbox"
 	"github.com/turnstile-go/turnstile/internal/room"
+	"github.com/turnstile-go/turnstile/internal/watches"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -38,7 +39,7 @@ type Session struct {
 	served chan struct{} // closed when the session will make no further connection
 
 	// The tables of watches, nodes and requests. Each has a lock of its own.
-	watches watches // on the data of nodes
+	watches watches.Tables
 	room    *room.Account
 	creates creates
 	carried carried
@@ -47,9 +48,6 @@ type Session struct {
 	errands  errands       // that do not block
 	removals errands       // that wait for their turn, or for a connection
 	removing chan struct{} // holds a token for each removal whose first delete is in flight
-
-	childWatches watches // on the children of nodes
-	absences     watches // on nodes that do not exist
 
 	// live is closed when a server has greeted this session for the first time and has accepted
 	// its identities.
@@ -105,9 +103,6 @@ func newSession(cfg *Config, d *dialer, report func(*Session, hooks.State, error
 	s.life, s.endLife = context.WithCancelCause(context.Background())
 	s.removing = make(chan struct{}, removalsAtOnce)
 	s.room = room.New(s.life, room.Size{Nodes: cfg.MaxNodes, Bytes: cfg.MaxNodeBytes})
-	for _, t := range s.watchTables() {
-		t.init()
-	}
 	s.watchdog.init()
 	go s.watchdog.run(s)
 	go s.stayConnected()
@@ -184,7 +179,7 @@ func (s *Session) isMarked() bool {
 // end ends the session. Only the watchdog calls it, once the end is marked.
 func (s *Session) end() {
 	s.endLife(s.Err())
-	s.breakWatches()
+	s.watches.Break()
 }
 
 // lose marks the end of the session for a reason that the server or the network gave.

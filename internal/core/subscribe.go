@@ -66,7 +66,7 @@ func (s *subscriber) put(c hooks.Change) {
 	defer s.mu.Unlock()
 	if !s.over {
 		s.queue = append(s.queue, c)
-		poke(s.wake)
+		s.poke()
 	}
 }
 
@@ -78,7 +78,7 @@ func (s *subscriber) stop(now bool) {
 	if now {
 		s.queue = nil
 	}
-	poke(s.wake)
+	s.poke()
 }
 
 // run calls f. If f ends the goroutine, another one goes on.
@@ -112,4 +112,11 @@ func (s *subscriber) next() (c hooks.Change, ok, over bool) {
 	}
 	c, s.queue = s.queue[0], s.queue[1:]
 	return c, true, false
+}
+
+func (s *subscriber) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
 }

@@ -142,19 +142,7 @@ func (e *wireEvents) Closed() {
 }
 
 // Fired implements wire.Events.
-func (e *wireEvents) Fired(kind int32, path string) {
-	s := (*Session)(e)
-	switch kind {
-	case codec.EventDeleted:
-		s.watchFired(path, WatchDeleted)
-	case codec.EventDataChanged:
-		s.watchFired(path, WatchChanged)
-	case codec.EventChildrenChanged:
-		s.childWatches.fired(path, WatchChanged)
-	case codec.EventCreated:
-		s.absences.fired(path, WatchChanged)
-	}
-}
+func (e *wireEvents) Fired(kind int32, path string) { e.watches.Fired(kind, path) }
 
 // Owns implements wire.Events.
 func (e *wireEvents) Owns() bool { return e.room.Any() }

@@ -10,8 +10,8 @@ type Account struct {
 	limit Size
 	life  context.Context // of the session; its cause says why the session has ended
 
-	// spare gives up places that are kept, the least recently used first, until they are of a size. It reports whether
-	// there was one. It is nil if no place was ever kept. One goroutine calls it at a time.
+	// spare gives up places that are kept, the least recently used first, until they are of a size. It
+	// reports whether there was one. It is nil if no place was ever kept. One goroutine calls it at a time.
 	spare   func(Size) bool
 	judging sync.Mutex // held while spare is called; before mu
 
@@ -56,7 +56,8 @@ const (
 	over                        // it is gone, or never was
 )
 
-// Reservation is room that is set aside for creates. One goroutine uses it at a time. a.mu guards what changes.
+// Reservation is room that is set aside for creates. One goroutine uses it at a time. a.mu guards what
+// changes.
 type Reservation struct {
 	a       *Account
 	over    <-chan struct{} // closed when its nodes are about to go: the context has ended for which it was made
@@ -142,8 +143,8 @@ func (a *Account) Any() bool {
 	return a.unknown > 0 || len(a.nodes) > 0
 }
 
-// At returns what is counted at a path, which tells a node from earlier and later ones there, or nil. Call it before a
-// delete is sent, and pass the result to Gone.
+// At returns what is counted at a path, which tells a node from earlier and later ones there, or nil. Call it
+// before a delete is sent, and pass the result to Gone.
 func (a *Account) At(path string) *Node {
 	a.mu.Lock()
 	defer a.mu.Unlock()

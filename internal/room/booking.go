@@ -8,8 +8,8 @@ type Op struct {
 	Deletes string // the path of the node that it deletes, or ""
 }
 
-// Booking is the room of one request that creates nodes, in flight or in doubt. A nil Booking is that of a request which
-// needs no room.
+// Booking is the room of one request that creates nodes, in flight or in doubt. A nil Booking is that of a
+// request which needs no room.
 type Booking struct {
 	a      *Account
 	parts  []part
@@ -23,8 +23,8 @@ type part struct {
 	deleted *Node  // nil if it deletes nothing that is counted
 }
 
-// Book takes the room of a request out of v, which gets more if it has too little left. If v is nil or has ended, Book
-// makes a reservation for this request alone. It fails as Reserve does.
+// Book takes the room of a request out of v, which gets more if it has too little left. If v is nil or has
+// ended, Book makes a reservation for this request alone. It fails as Reserve does.
 func (a *Account) Book(ctx context.Context, v *Reservation, ops ...Op) (*Booking, error) {
 	for {
 		if !a.isOpen(v) {
@@ -47,8 +47,8 @@ func (a *Account) isOpen(v *Reservation) bool {
 	return v.open()
 }
 
-// book takes the room of a request out of a reservation, which is open. If that has too little left, it returns nil and
-// how much is missing.
+// book takes the room of a request out of a reservation, which is open. If that has too little left, it
+// returns nil and how much is missing.
 func (a *Account) book(v *Reservation, ops []Op) (_ *Booking, missing Size) {
 	var creates Size
 	var deletes []string
@@ -127,8 +127,8 @@ func (b *Booking) Failed() {
 // Lost ends a request of which nobody knows whether it was carried out: see Resolve.
 func (b *Booking) Lost() { b.end(func() {}) }
 
-// end ends a request. From then on the nodes that it deletes count by themselves, until they are known to be gone. All of
-// that is one step, so that no waiter sees more taken than there is.
+// end ends a request. From then on the nodes that it deletes count by themselves, until they are known to be
+// gone. All of that is one step, so that no waiter sees more taken than there is.
 func (b *Booking) end(outcomeLocked func()) {
 	if b == nil {
 		return
@@ -144,8 +144,8 @@ func (b *Booking) end(outcomeLocked func()) {
 	b.a.grantLocked()
 }
 
-// repayLocked takes note that a node is gone, or never was. If its room goes back to a reservation, that of the nodes
-// which the creates had taken over comes from there. n may be nil.
+// repayLocked takes note that a node is gone, or never was. If its room goes back to a reservation, that of
+// the nodes which the creates had taken over comes from there. n may be nil.
 func (b *Booking) repayLocked(n *Node) {
 	if n == nil || n.state == over {
 		return
@@ -157,8 +157,8 @@ func (b *Booking) repayLocked(n *Node) {
 	}
 }
 
-// Resolve says what became of one of the creates whose reply was lost: the path of its node, or "" if there is none. It
-// does nothing if that was known.
+// Resolve says what became of one of the creates whose reply was lost: the path of its node, or "" if there
+// is none. It does nothing if that was known.
 func (b *Booking) Resolve(i int, path string) {
 	if b == nil {
 		return

@@ -21,8 +21,8 @@ func (a *Account) Stay(n *Node) {
 	}
 }
 
-// Gone takes note that a node is gone. It leaves a node that was created at the same path since then, because replies
-// reach the goroutines that wait for them in any order. n may be nil.
+// Gone takes note that a node is gone. It leaves a node that was created at the same path since then, because
+// replies reach the goroutines that wait for them in any order. n may be nil.
 func (a *Account) Gone(n *Node) {
 	if n == nil {
 		return
@@ -33,8 +33,8 @@ func (a *Account) Gone(n *Node) {
 	a.grantLocked()
 }
 
-// Found counts a node of a size, unless it is counted. It takes the room out of v, which may be nil. If that has too
-// little, the node counts all the same.
+// Found counts a node of a size, unless it is counted. It takes the room out of v, which may be nil. If that
+// has too little, the node counts all the same.
 func (a *Account) Found(path string, size Size, v *Reservation) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,7 +9,8 @@ import (
 // ErrTooManyNodes is that of package session.
 var ErrTooManyNodes = errors.New("too many ephemeral nodes in one session")
 
-// isOver reports whether a context has ended, of which it takes the channel: its error can take the mutexes of a session.
+// isOver reports whether a context has ended, of which it takes the channel: its error can take the mutexes
+// of a session.
 func isOver(done <-chan struct{}) bool {
 	select {
 	case <-done:
@@ -19,8 +20,8 @@ func isOver(done <-chan struct{}) bool {
 	}
 }
 
-// ask sets the room aside if there is enough, and nobody waits. Otherwise the caller waits from now on: me has got. What
-// needs no room does not wait.
+// ask sets the room aside if there is enough, and nobody waits. Otherwise the caller waits from now on: me
+// has got. What needs no room does not wait.
 func (a *Account) ask(me *asking) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,8 +45,9 @@ func (a *Account) setAsideLocked(me *asking) {
 	}
 }
 
-// judge returns nil if a caller that waits will get its room by what is on its way. It has places given up that are
-// kept, all that are missing at once, and first what the caller has to yield. Others are judged only after it.
+// judge returns nil if a caller that waits will get its room by what is on its way. It has places given up
+// that are kept, all that are missing at once, and first what the caller has to yield. Others are judged only
+// after it.
 func (a *Account) judge(me *asking, yield *func()) error {
 	a.judging.Lock()
 	defer a.judging.Unlock()
@@ -65,8 +67,8 @@ func (a *Account) judge(me *asking, yield *func()) error {
 	}
 }
 
-// missing returns how much room a caller lacks after all that is on its way has come, and all that came before have
-// what they need.
+// missing returns how much room a caller lacks after all that is on its way has come, and all that came
+// before have what they need.
 func (a *Account) missing(me *asking) (Size, func(Size) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

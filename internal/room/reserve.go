@@ -10,17 +10,17 @@ type Want struct {
 	Nodes, Bytes int      // see SizeOf
 	Deletes      []string // nodes that the transaction deletes which creates the others
 
-	// Yield, if not nil, is called once if there is too little room, now or later. It has a node of ours removed, and
-	// says so with Depart. It must not block.
+	// Yield, if not nil, is called once if there is too little room, now or later. It has a node of ours
+	// removed, and says so with Depart. It must not block.
 	Yield func()
 
 	// Over is closed when the nodes are about to go. If it is nil, that is when the ctx of Reserve ends.
 	Over <-chan struct{}
 }
 
-// Reserve waits for room, and sets it aside until End of the Reservation. Callers get room in the order in which they
-// came, as soon as deletes that are on their way have made enough. Reserve fails with ctx's error, that of the session,
-// or at once with ErrTooManyNodes if what is on its way is not enough.
+// Reserve waits for room, and sets it aside until End of the Reservation. Callers get room in the order in
+// which they came, as soon as deletes that are on their way have made enough. Reserve fails with ctx's error,
+// that of the session, or at once with ErrTooManyNodes if what is on its way is not enough.
 func (a *Account) Reserve(ctx context.Context, w Want) (*Reservation, error) {
 	v := &Reservation{a: a, over: cmp.Or(w.Over, ctx.Done())}
 	if err := a.add(ctx, v, a.lacking(v, w), w.Yield); err != nil {
@@ -57,8 +57,8 @@ func (a *Account) creditLocked(paths []string) (all Size) {
 	return all
 }
 
-// add adds room to a reservation. It waits while deletes are on their way that will make room, or until ctx or the
-// session ends.
+// add adds room to a reservation. It waits while deletes are on their way that will make room, or until ctx
+// or the session ends.
 func (a *Account) add(ctx context.Context, v *Reservation, need Size, yield func()) error {
 	me := &asking{ended: ctx.Done(), v: v, need: need}
 	err := a.ask(me)

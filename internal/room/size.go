@@ -6,8 +6,8 @@ type Size struct {
 	Bytes int // of the paths, as the transaction lists them
 }
 
-// SizeOf returns the room of a node that is to be created, by the full path that is asked for, the chroot included. The
-// transaction has the length of each path in four bytes.
+// SizeOf returns the room of a node that is to be created, by the full path that is asked for, the chroot
+// included. The transaction has the length of each path in four bytes.
 func SizeOf(full string, sequential bool) Size {
 	bytes := 4 + len(full)
 	if sequential {

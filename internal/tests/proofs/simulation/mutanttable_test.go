@@ -172,12 +172,14 @@ var mutants = []mutant{
 	{"kept-deaf", "kept", "a place that nobody uses stays in the way of a newcomer",
 		[]edit{{"internal/place/localstate.go", "case l.giveUpKept(t, changed) == nil:", "case true:"}}},
 	{"kept-unwatched", "kept", "nobody watches for newcomers",
-		[]edit{{"internal/core/watchchildren.go", "s.listing(ctx, full, true)(func(c children, err error) {\n\t\t\ts.childWatches", "s.listing(ctx, full, false)(func(c children, err error) {\n\t\t\ts.childWatches"}}},
+		[]edit{{"internal/core/watch.go", "s.listing(ctx, full, true)(func(c children, err error) {\n\t\t\ts.watches", "s.listing(ctx, full, false)(func(c children, err error) {\n\t\t\ts.watches"}}},
 	{"kept-joined", "kept", "the watch is taken for set because an earlier one seems to be, which our own create uses up",
 		[]edit{
-			{"internal/core/watchchildren.go", "w := s.childWatches.joinAlone(full)\n\t\ts.listing(ctx, full, true)", "s.childWatches.mu.Lock()\n\t\te := s.childWatches.m[full]\n\t\tset := e != nil && len(e.alone) > 0\n\t\ts.childWatches.mu.Unlock()\n\t\tw := s.childWatches.joinAlone(full)\n\t\ts.listing(ctx, full, !set)"},
+			{"internal/core/watch.go", "w := s.watches.Children.Alone(full)\n\t\ts.listing(ctx, full, true)", "w, set := s.watches.Children.Alone(full)\n\t\ts.listing(ctx, full, !set)"},
+			{"internal/watches/table.go", "func (t *Table) Alone(path string) *Watch {", "func (t *Table) Alone(path string) (*Watch, bool) {"},
+			{"internal/watches/table.go", "\te.alone = append(e.alone, w)\n\treturn w\n", "\te.alone = append(e.alone, w)\n\treturn w, len(e.alone) > 1\n"},
 			// and does not end with the event of the earlier one
-			{"internal/core/watch.go", "\tfor _, w := range e.alone {\n\t\tw.fire(event)\n\t}\n", "\tfor _, w := range e.alone {\n\t\tif event == WatchBroken || w.ready.Has() {\n\t\t\tw.fire(event)\n\t\t\tcontinue\n\t\t}\n\t\tleft := t.entryLocked(path)\n\t\tleft.alone = append(left.alone, w)\n\t}\n"},
+			{"internal/watches/table.go", "\tfor _, w := range e.alone {\n\t\tw.fire(event)\n\t}\n", "\tfor _, w := range e.alone {\n\t\tif event == Broken || w.ready.Has() {\n\t\t\tw.fire(event)\n\t\t\tcontinue\n\t\t}\n\t\tleft := t.entryLocked(path)\n\t\tleft.alone = append(left.alone, w)\n\t}\n"},
 		}},
 	{"kept-crowded", "kept", "a place is used again although the listing on entry has shown a contender behind it",
 		[]edit{{"internal/place/decide.go", "a.crowded = a.crowded || a.entry.lazy && waitsFor(a.r.Kind, n, a.node)", "a.crowded = false"}}},
