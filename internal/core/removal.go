@@ -87,7 +87,7 @@ func (s *Session) startRemoval(p *persistence) {
 		default:
 		}
 	}
-	s.removals.add(func() {
+	s.removals.Add(func() {
 		select {
 		case s.removing <- struct{}{}:
 		case <-s.life.Done():

@@ -9,6 +9,7 @@ import (
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/clock"
 	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/line"
 	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/outbox"
 	"github.com/turnstile-go/turnstile/internal/room"
@@ -45,8 +46,8 @@ type Session struct {
 	carried carried
 	syncs   syncs
 
-	errands  errands       // that do not block
-	removals errands       // that wait for their turn, or for a connection
+	errands  line.Errands  // that do not block
+	removals line.Errands  // that wait for their turn, or for a connection
 	removing chan struct{} // holds a token for each removal whose first delete is in flight
 
 	// live is closed when a server has greeted this session for the first time and has accepted
@@ -224,4 +225,4 @@ func (s *Session) AfterEnd(f func()) { context.AfterFunc(s.life, f) }
 
 // InTurn calls f, which must not block. One goroutine of the session calls all such functions, in order: when a
 // connection breaks, thousands of watches end at once.
-func (s *Session) InTurn(f func()) { s.errands.add(f) }
+func (s *Session) InTurn(f func()) { s.errands.Add(f) }
