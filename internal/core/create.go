@@ -1,15 +1,11 @@
 package core
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/misuse"
@@ -86,16 +82,6 @@ func (c *Creation) Leave() { c.booking.Depart(c.i) }
 
 func (c *Creation) stay() { c.booking.Stay(c.i) }
 
-// Uncertain reports whether the reply to a failed create, set, delete or multi was lost, so that the server may have
-// carried it out. It does not report a request whose ctx ended while the request was in flight. The server may have
-// carried out that one too.
-func Uncertain(err error) bool {
-	if errors.Is(err, errNotSent) {
-		return false
-	}
-	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed)
-}
-
 // StartCreate waits for a connection and then sends a create, without waiting for the answer: the caller can send
 // further requests at once. A sequential create adds a number to path.
 //
@@ -139,15 +125,6 @@ func (s *Session) StartCreate(ctx context.Context, v *Reservation, path string, 
 		})
 	})
 	return &Creation{sent: c}, nil
-}
-
-// ofCaller replaces errNotSent by why the caller of the request has given up. It can call functions of the user, so the
-// goroutines of a connection do not.
-func ofCaller(ctx context.Context, err error) error {
-	if !errors.Is(err, errNotSent) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", err, ctx.Err())
 }
 
 // withHooks calls f, which calls the hook for the end of a request. If there is such a hook, f has a goroutine
@@ -194,9 +171,6 @@ func (s *Session) cancelCreate(path string, b *room.Booking) {
 	b.Failed()
 }
 
-// errNotSent is the error for a request that was not sent, because its caller has given up.
-var errNotSent = errors.New("not sent")
-
 // validateCreate allows a path that ends with a slash for a sequential node, whose name is then
 // the number alone: "/dir/".
 func validateCreate(path string, mode CreateMode) error {
@@ -204,27 +178,4 @@ func validateCreate(path string, mode CreateMode) error {
 		return misuse.ValidatePath(strings.TrimSuffix(path, "/"))
 	}
 	return misuse.ValidatePath(path)
-}
-
-// Create is that of session.Session.
-func (s *Session) Create(ctx context.Context, path string, data []byte, mode CreateMode) (string, error) {
-	c, err := s.StartCreate(ctx, nil, path, data, mode)
-	if err != nil {
-		return "", err
-	}
-	select {
-	case <-c.Done():
-		if Uncertain(c.err) {
-			s.clarify(ctx, c.booking, []lostCreate{{path, bytes.Clone(data), mode}})
-		}
-		return c.Result()
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-s.Done():
-		err = s.Err()
-	}
-	c.Leave()
-	unwanted := &abandonedCreate{s: s, path: path, data: bytes.Clone(data), mode: mode, booking: c.booking}
-	s.background(func() { unwanted.undo(ctx, c) })
-	return "", opError(hooks.RequestInfo{Op: "create", Path: path}, err)
 }

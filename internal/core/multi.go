@@ -50,7 +50,7 @@ func (s *Session) multiOnce(ctx context.Context, ops []any, clarify bool) ([]zk.
 		mine := b
 		s.sendMulti(ctx, mine, out, func(results []zk.MultiResponse, err error) {
 			if clarify && Uncertain(err) {
-				s.clarify(ctx, mine, lostOf(own))
+				s.clarify(ctx, mine, s.lostOf(own)...)
 			}
 			done(results, err)
 		})

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,28 +86,6 @@ func (s *Session) Made() *Session {
 	if s == nil || s.cfg == nil {
 		panic("session: Session not made by Manager.Session")
 	}
-	return s
-}
-
-// newSession begins to open a session. It tells the manager of each connection and
-// disconnection through report.
-func newSession(cfg *Config, d *dialer, report func(*Session, hooks.State, error)) *Session {
-	s := &Session{
-		cfg:    cfg,
-		dialer: d,
-		clock:  clock.New(clock.Now()),
-		report: report,
-		marked: make(chan struct{}),
-		served: make(chan struct{}),
-		live:   make(chan struct{}),
-		link:   link{up: make(chan struct{})},
-	}
-	s.life, s.endLife = context.WithCancelCause(context.Background())
-	s.removing = make(chan struct{}, removalsAtOnce)
-	s.room = room.New(s.life, room.Size{Nodes: cfg.MaxNodes, Bytes: cfg.MaxNodeBytes})
-	s.watchdog.init()
-	go s.watchdog.run(s)
-	go s.stayConnected()
 	return s
 }
 
@@ -226,3 +205,14 @@ func (s *Session) AfterEnd(f func()) { context.AfterFunc(s.life, f) }
 // InTurn calls f, which must not block. One goroutine of the session calls all such functions, in order: when a
 // connection breaks, thousands of watches end at once.
 func (s *Session) InTurn(f func()) { s.errands.Add(f) }
+
+// outward adds the chroot to a path, and inward removes it.
+func (s *Session) outward(path string) string { return s.cfg.outward(path) }
+
+func (s *Session) inward(path string) string {
+	rest := strings.TrimPrefix(path, s.cfg.chroot)
+	if rest == "" {
+		return "/"
+	}
+	return rest
+}

@@ -41,7 +41,7 @@ func (s *Session) tearDown(ctx context.Context) {
 	s.carried.end()
 	if w := s.present(); w != nil && s.isConnected() {
 		w.CloseSession()
-		s.awaitServed(ctx, askTime)
+		_ = rounds.Until(ctx, s.served, askTime)
 	}
 	s.cut(net.ErrClosed)
 	s.closeOnServer(ctx)
@@ -51,17 +51,6 @@ func (s *Session) tearDown(ctx context.Context) {
 	s.torn = true
 	s.mu.Unlock()
 	s.running.Wait()
-}
-
-// awaitServed waits until the last connection of the session has ended, but not for longer than limit.
-func (s *Session) awaitServed(ctx context.Context, limit time.Duration) {
-	late := time.NewTimer(limit)
-	defer late.Stop()
-	select {
-	case <-s.served:
-	case <-late.C:
-	case <-ctx.Done():
-	}
 }
 
 // closeOnServer closes the session on the server over a connection of its own, unless a server

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/clock"
@@ -81,18 +80,6 @@ func (s *Session) grant(g codec.Greeting, first bool) error {
 	}
 	return nil
 }
-
-// shortLease is the error for a session timeout with which a session that owns a node would be lost on
-// healthy servers.
-type shortLease struct{ timeout, margin, half time.Duration }
-
-func (e *shortLease) Error() string {
-	return fmt.Sprintf("a session timeout of %v less a margin of %v is a lease of %v, and heartbeats need one of %v with "+
-		"ticks of %v: a session that owns a node would be lost on healthy servers",
-		e.timeout, e.margin, e.timeout-e.margin, clock.Needed(e.timeout, e.half), 2*e.half)
-}
-
-func (e *shortLease) Unwrap() error { return ErrInvalid }
 
 // goLive makes the session live once the servers have accepted its identities.
 func (s *Session) goLive() {

@@ -2,8 +2,9 @@ package line
 
 import "sync"
 
-// Errands are functions that one goroutine calls, in order. There is a goroutine only while there are functions to
-// call. If one of them ends the goroutine by runtime.Goexit, another goroutine goes on. The zero value has none.
+// Errands are functions that one goroutine calls, in order. There is a goroutine only while there are
+// functions to call. If one of them ends the goroutine by runtime.Goexit, another goroutine goes on. The zero
+// value has none.
 type Errands struct {
 	mu      sync.Mutex
 	waiting Line[func()]
