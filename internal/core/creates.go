@@ -2,7 +2,10 @@ package core
 
 import (
 	"context"
+	"math"
 	"sync"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // creates keeps two things apart, path by path: the creates of a session, and the searches for
@@ -13,52 +16,39 @@ type creates struct {
 	m  map[string]*creating // by path as asked for; only those in use
 }
 
+// creating is a path. First come, first served: a stream of creates cannot keep a search waiting forever.
 type creating struct {
-	inFlight int           // creates
-	searches int           // running, or waiting until no create is in flight
-	busy     bool          // a search is running
-	users    int           // of this value
-	changed  chan struct{} // closed and replaced at each change; nil if no goroutine waits
+	turn  *semaphore.Weighted // a create takes one, a search takes all
+	users int                 // that have a turn, or wait for one
 }
 
-// begin waits until no search runs or waits at the path, or returns ctx's error. If a create did
-// not wait for a waiting search, a stream of creates could keep the search waiting forever.
-func (c *creates) begin(ctx context.Context, path string) error {
-	return c.enter(ctx, path, func(one *creating) bool {
-		if one.searches > 0 {
-			return false
-		}
-		one.inFlight++
-		return true
-	})
-}
+const (
+	oneCreate = 1
+	oneSearch = math.MaxInt64
+)
+
+// begin waits until no search runs or waits at the path, or returns ctx's error.
+func (c *creates) begin(ctx context.Context, path string) error { return c.enter(ctx, path, oneCreate) }
 
 // end is called once for each begin that succeeded.
-func (c *creates) end(path string) { c.leave(path, func(one *creating) { one.inFlight-- }) }
+func (c *creates) end(path string) { c.leave(path, oneCreate) }
 
 // alone waits until no create of the path is in flight, and keeps others from beginning.
-func (c *creates) alone(ctx context.Context, path string) error {
-	_ = c.enter(ctx, path, func(one *creating) bool { one.searches++; return true })
-	err := c.enter(ctx, path, func(one *creating) bool {
-		if one.busy || one.inFlight > 0 {
-			return false
-		}
-		one.busy = true
-		return true
-	})
+func (c *creates) alone(ctx context.Context, path string) error { return c.enter(ctx, path, oneSearch) }
+
+// shared is called once for each alone that succeeded.
+func (c *creates) shared(path string) { c.leave(path, oneSearch) }
+
+func (c *creates) enter(ctx context.Context, path string, weight int64) error {
+	err := c.at(path).turn.Acquire(ctx, weight)
 	if err != nil {
-		c.leave(path, func(one *creating) { one.searches-- })
+		c.leave(path, 0)
 	}
 	return err
 }
 
-// shared is called once for each alone that succeeded.
-func (c *creates) shared(path string) {
-	c.leave(path, func(one *creating) { one.searches--; one.busy = false })
-}
-
-// enter waits until try returns true.
-func (c *creates) enter(ctx context.Context, path string, try func(*creating) bool) error {
+// at returns a path, which one more uses.
+func (c *creates) at(path string) *creating {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.m == nil {
@@ -66,44 +56,19 @@ func (c *creates) enter(ctx context.Context, path string, try func(*creating) bo
 	}
 	one := c.m[path]
 	if one == nil {
-		one = new(creating)
+		one = &creating{turn: semaphore.NewWeighted(oneSearch)}
 		c.m[path] = one
 	}
 	one.users++
-	defer c.dropLocked(path, one)
-	for !try(one) {
-		if one.changed == nil {
-			one.changed = make(chan struct{})
-		}
-		changed := one.changed
-		c.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
-		c.mu.Lock()
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return one
 }
 
-func (c *creates) leave(path string, change func(*creating)) {
+func (c *creates) leave(path string, weight int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one := c.m[path]
-	one.users++
-	change(one)
-	if one.changed != nil {
-		close(one.changed)
-		one.changed = nil
-	}
-	c.dropLocked(path, one)
-}
-
-func (c *creates) dropLocked(path string, one *creating) {
-	if one.users--; one.users == 0 && one.inFlight == 0 && one.searches == 0 {
+	one.turn.Release(weight)
+	if one.users--; one.users == 0 {
 		delete(c.m, path)
 	}
 }
