@@ -159,16 +159,11 @@ func (s *Session) prepareCreate(ctx context.Context, v *Reservation, path string
 		return nil, err
 	}
 	if err := s.ready(ctx); err != nil {
-		s.cancelCreate(path, b)
+		s.creates.end(path)
+		b.Failed()
 		return nil, err
 	}
 	return b, nil
-}
-
-// cancelCreate undoes prepareCreate.
-func (s *Session) cancelCreate(path string, b *room.Booking) {
-	s.creates.end(path)
-	b.Failed()
 }
 
 // validateCreate allows a path that ends with a slash for a sequential node, whose name is then
