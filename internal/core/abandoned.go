@@ -94,6 +94,6 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Cre
 	}
 	c.Leave()
 	unwanted := &abandonedCreate{search: node(), booking: c.booking}
-	s.background(func() { unwanted.undo(ctx, c) })
+	_ = s.begin(func() { unwanted.undo(ctx, c) })
 	return "", opError(hooks.RequestInfo{Op: "create", Path: path}, err)
 }

@@ -12,6 +12,27 @@ import (
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
+// dialer is what a manager has of its servers, and outlives sessions: how to reach them, and what it has learned of
+// them.
+type dialer struct {
+	*dial.Dialer
+
+	cfg        *Config
+	tick       tick
+	containers *containers
+}
+
+func newDialer(cfg *Config) *dialer {
+	return &dialer{
+		Dialer: dial.New(dial.Config{
+			Servers: cfg.servers, Dial: cfg.Dial, Lookup: cfg.lookup, TLS: cfg.TLS, ConnectTimeout: cfg.ConnectTimeout,
+			Timeout: cfg.Timeout, Retry: cfg.Retry, Log: cfg.Log,
+			Terms: logbook.Terms{Timeout: cfg.Timeout, Margin: cfg.Margin},
+		}),
+		cfg: cfg, tick: tick{told: cfg.Tick}, containers: newContainers(),
+	}
+}
+
 // tick is what a manager knows of the servers' tick.
 type tick struct {
 	told     time.Duration // the value of WithTickTime, or 0
@@ -63,25 +84,4 @@ func (d *dialer) visit(ctx context.Context, v wire.Visit) (wire.Outcome, error) 
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	defer stop()
 	return v.Run(c), nil
-}
-
-// dialer is what a manager has of its servers, and outlives sessions: how to reach them, and what it has learned of
-// them.
-type dialer struct {
-	*dial.Dialer
-
-	cfg        *Config
-	tick       tick
-	containers *containers
-}
-
-func newDialer(cfg *Config) *dialer {
-	return &dialer{
-		Dialer: dial.New(dial.Config{
-			Servers: cfg.servers, Dial: cfg.Dial, Lookup: cfg.lookup, TLS: cfg.TLS, ConnectTimeout: cfg.ConnectTimeout,
-			Timeout: cfg.Timeout, Retry: cfg.Retry, Log: cfg.Log,
-			Terms: logbook.Terms{Timeout: cfg.Timeout, Margin: cfg.Margin},
-		}),
-		cfg: cfg, tick: tick{told: cfg.Tick}, containers: newContainers(),
-	}
 }

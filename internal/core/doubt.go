@@ -31,7 +31,7 @@ func (s *Session) clarify(ctx context.Context, b *room.Booking, creates ...*sear
 	if b == nil || s.Err() != nil {
 		return
 	}
-	s.background(func() {
+	_ = s.begin(func() {
 		ctx := s.lifeWith(ctx)
 		for path, node := range b.Deleted() {
 			s.untilAnswered(func() error {

@@ -145,13 +145,6 @@ func silenceOf(w *wire.Conn) (noBytes, noFrame time.Duration) {
 	return w.Silence(clock.Now())
 }
 
-// cut closes the socket for a reason. With TLS that can take its time, so it holds no lock.
-func (s *Session) cut(why error) {
-	if w := s.present(); w != nil {
-		w.Cut(why)
-	}
-}
-
 // callLasting sends a call over a connection, or over the next one if the connection ends before the call has left.
 func (s *Session) callLasting(w *wire.Conn, c outbox.Call) {
 	one := c

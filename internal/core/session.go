@@ -196,9 +196,6 @@ func (s *Session) run(f func()) {
 	})
 }
 
-// background is begin for work that is void once the session has ended.
-func (s *Session) background(f func()) { _ = s.begin(f) }
-
 // AfterEnd calls f in a goroutine of its own when the session has ended, or at once if it has ended already.
 func (s *Session) AfterEnd(f func()) { context.AfterFunc(s.life, f) }
 
