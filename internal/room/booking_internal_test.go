@@ -146,3 +146,18 @@ func TestRoomRenewalBesideWaiter(t *testing.T) {
 		}
 	})
 }
+
+// Nodes that a request makes and deletes again are gone when it was carried out, also at one path.
+func TestMadeAndDeleted(t *testing.T) {
+	rt := newRoomTest(t, 2, plenty)
+	creates, deletes := Op{Creates: rt.size(1)}, Op{Deletes: "/a0"}
+	b, err := rt.Book(t.Context(), nil, creates, deletes, creates, deletes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Sending()
+	b.Made([]string{"/a0", "", "/a0", ""})
+	if rt.used != (Size{}) || rt.Any() {
+		t.Errorf("used %v, and the nodes %v are there", rt.used, rt.nodes)
+	}
+}
