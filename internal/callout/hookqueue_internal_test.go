@@ -39,8 +39,8 @@ func TestHookQueueIsBounded(t *testing.T) {
 			}
 			close(blocks)
 			got := r.All()
-			if next != maxLateHooks || q.running {
-				t.Errorf("%d of %d were called; running %v", next, maxLateHooks, q.running)
+			if next != maxLateHooks || q.waiting != 0 {
+				t.Errorf("%d of %d were called; %d wait", next, maxLateHooks, q.waiting)
 			}
 			if len(got) != 2*outage+2 || !strings.Contains(got[2*outage+1].Text, "dropped=3") {
 				t.Errorf("afterwards the log has %v", got)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -102,4 +103,33 @@ func classify(err error) errorKind {
 		return replyLost
 	}
 	return answered
+}
+
+// errNotSent is the error for a request that was not sent, because its caller has given up.
+var errNotSent = errors.New("not sent")
+
+// ofCaller replaces errNotSent by why the caller of the request has given up. It can call functions of the user, so the
+// goroutines of a connection do not.
+func ofCaller(ctx context.Context, err error) error {
+	if !errors.Is(err, errNotSent) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, ctx.Err())
+}
+
+// Uncertain reports whether the reply to a failed create, set, delete or multi was lost, so that the server may have
+// carried it out. It does not report a request whose ctx ended while the request was in flight. The server may have
+// carried out that one too.
+func Uncertain(err error) bool {
+	if errors.Is(err, errNotSent) {
+		return false
+	}
+	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed)
+}
+
+func ignoreNoNode(err error) error {
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/clock"
+	"github.com/turnstile-go/turnstile/internal/room"
 )
 
 func newFakeConfig(t *testing.T, opts ...Option) *Config {
@@ -32,11 +33,10 @@ func bareSession(t *testing.T, cfg *Config) *Session {
 		live:   make(chan struct{}),
 		link:   link{up: make(chan struct{})},
 	}
-	s.life, s.endLife = context.WithCancel(context.Background())
-	t.Cleanup(s.endLife)
-	s.room.limit = amount{cfg.MaxNodes, cfg.MaxNodeBytes}
+	s.life, s.endLife = context.WithCancelCause(context.Background())
+	t.Cleanup(func() { s.endLife(nil) })
+	s.room = room.New(s.life, room.Size{Nodes: cfg.MaxNodes, Bytes: cfg.MaxNodeBytes})
 	s.removing = make(chan struct{}, removalsAtOnce)
-	s.watches.init()
 	s.watchdog.init()
 	return s
 }

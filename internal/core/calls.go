@@ -219,19 +219,6 @@ func (s *Session) multi(ctx context.Context, ops []any) starter[[]zk.MultiRespon
 	}
 }
 
-// kindOf returns the kind of an operation of a multi, and of its result.
-func kindOf(op any) int32 {
-	switch op.(type) {
-	case *zk.CreateRequest:
-		return codec.OpCreate
-	case *zk.SetDataRequest:
-		return codec.OpSetData
-	case *zk.DeleteRequest:
-		return codec.OpDelete
-	}
-	return codec.OpCheck
-}
-
 // encodeOp appends an operation. copyOp has refused all that it does not know.
 func encodeOp(e *codec.Encoder, op any) {
 	head := func(op int32, path string) {
@@ -253,16 +240,6 @@ func encodeOp(e *codec.Encoder, op any) {
 		head(codec.OpCheck, op.Path)
 		e.Int32(op.Version)
 	}
-}
-
-// codeOfMulti returns the code with which a multi was refused: that of the first operation that has one.
-func codeOfMulti(results []codec.Result) int32 {
-	for _, r := range results {
-		if r.Code != codec.CodeOK {
-			return r.Code
-		}
-	}
-	return codec.CodeOK
 }
 
 // responses returns the results of a multi, and why it was refused.

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"errors"
 	"sync"
 
 	"github.com/turnstile-go/turnstile/internal/outbox"
@@ -50,25 +49,4 @@ func (r *carried) end() {
 	for _, c := range all {
 		c.Done(outbox.Reply{Err: outbox.ErrNotSent})
 	}
-}
-
-// callLasting sends a call over a connection, or over the next one if the connection ends before the call has left.
-func (s *Session) callLasting(w *wire.Conn, c outbox.Call) {
-	one := c
-	one.Done = func(r outbox.Reply) {
-		if errors.Is(r.Err, outbox.ErrNotSent) {
-			if c.Batch != nil && c.Batch.Load() > 0 {
-				c.Batch = nil // it was part of a multi that was refused
-			}
-			switch next, ok := s.carried.keep(w, c); {
-			case next != nil:
-				s.callLasting(next, c)
-				return
-			case ok:
-				return
-			}
-		}
-		c.Done(r)
-	}
-	w.Call(one)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/clock"
 	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/room"
 )
 
 // greet gives a session the answer of a server to a handshake that is sent now.
@@ -22,7 +23,7 @@ func TestErrComputedWhenAsked(t *testing.T) {
 		if err := greet(s, 10*time.Second); err != nil {
 			t.Fatal(err)
 		}
-		w, _ := s.watches.join("/watched")
+		w, _ := s.watches.Data.Join("/watched")
 		time.Sleep(8999 * time.Millisecond) // of the fake clock
 		if err := s.Err(); err != nil || s.Remaining() != time.Millisecond {
 			t.Errorf("just before: %v, %v remain", err, s.Remaining())
@@ -110,7 +111,7 @@ func TestWhatCounts(t *testing.T) {
 					t.Fatal(err)
 				}
 				if c.owns {
-					s.room.found("/node", amountOf("/node"), nil)
+					s.room.Found("/node", room.SizeOf("/node", false), nil)
 				}
 				time.Sleep(time.Second)
 				(*wireEvents)(s).Answered(clock.Answered{Sent: clock.Now(), Quorum: c.quorum, Touched: clock.Now()}, 0, 0)

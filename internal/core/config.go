@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -72,7 +73,7 @@ func NewConfig(servers string) (*Config, error) {
 	c := &Config{Timeout: defaultTimeout, MaxNodes: defaultMaxNodes, MaxNodeBytes: defaultMaxNodeBytes, Log: slog.Default()}
 	c.SetACL(zk.WorldACL(zk.PermAll))
 	var err error
-	c.servers, c.chroot, err = parseConnectString(servers)
+	c.servers, c.chroot, err = dial.Parse(servers)
 	return c, err
 }
 
@@ -129,4 +130,20 @@ func defaultRetry(timeout time.Duration) backoff.BackOff {
 		Multiplier:          2,
 		RandomizationFactor: 1,
 	}
+}
+
+// NodeACL returns the list of new nodes. Nobody may change it.
+func (c *Config) NodeACL() []zk.ACL { return *c.acl.Load() }
+
+// SetACL sets the list of nodes that are created from now on.
+func (c *Config) SetACL(acl []zk.ACL) {
+	own := slices.Clone(acl)
+	c.acl.Store(&own)
+}
+
+func (c *Config) outward(path string) string {
+	if path == "/" && c.chroot != "" {
+		return c.chroot
+	}
+	return c.chroot + path
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 
 	"github.com/turnstile-go/turnstile/internal/logbook"
@@ -40,15 +39,15 @@ func newContainers() *containers { return &containers{asking: make(chan struct{}
 
 // mode returns the mode in which to create a directory. If that is Container, the caller must hand the
 // outcome to concluded, with alone. mode waits for the create that goes alone, if there is one.
-func (c *containers) mode(ctx context.Context, s *Session) (m CreateMode, alone bool, err error) {
+func (c *containers) mode(ctx, life context.Context) (m CreateMode, alone bool, err error) {
 	if c.knows() == unknown {
 		select {
 		case c.asking <- struct{}{}:
 			alone = true
 		case <-ctx.Done():
 			return m, false, ctx.Err()
-		case <-s.Done():
-			return m, false, s.Err()
+		case <-life.Done():
+			return m, false, context.Cause(life)
 		}
 	}
 	known := c.knows()
@@ -122,36 +121,4 @@ func outcomeOf(err, broken error) outcome {
 		return outcomeHangUp
 	}
 	return outcomeNone
-}
-
-// createDirectory makes a container, or a persistent node if the servers have no containers. full has the
-// chroot.
-func (s *Session) createDirectory(ctx context.Context, full string) (string, error) {
-	known := s.dialer.containers
-	mode, alone, err := known.mode(ctx, s)
-	if err != nil {
-		return "", err
-	}
-	if err := s.ready(ctx); err != nil { // the create that went before can have cost the connection
-		known.concluded(outcomeNone, alone)
-		return "", err
-	}
-	conn := s.present()
-	made, err := await(s.create(s.life, full, nil, mode, nil))
-	if mode != Container {
-		return made, err
-	}
-	var broken error
-	if conn != nil {
-		broken = conn.Err()
-	}
-	why := known.concluded(outcomeOf(err, broken), alone)
-	if why != nil {
-		s.cfg.Log.Warn("zookeeper has no container nodes, so the directories of locks stay when they are empty",
-			slog.String("server", s.server().String()), slog.Any("cause", why))
-	}
-	if errors.Is(err, ErrUnimplemented) {
-		return await(s.create(s.life, full, nil, Persistent, nil))
-	}
-	return made, err
 }

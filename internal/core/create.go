@@ -1,19 +1,16 @@
 package core
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/news"
+	"github.com/turnstile-go/turnstile/internal/room"
 )
 
 // maxData bounds the data of one request. With the longest path and an ACL that is far below the 1 MiB that
@@ -36,11 +33,11 @@ type sent struct {
 	err      error         // errNotSent if ctx has ended before the request has left
 
 	// These tell the node of a create from other nodes at its path.
-	after int64  // a later transaction than this made the node
-	upTo  int64  // this transaction or an earlier one made the node
-	noted *share // of the node
+	after int64      // a later transaction than this made the node
+	upTo  int64      // this transaction or an earlier one made the node
+	noted *room.Node // of the node
 
-	booking *booking // nil for a mode that needs no room
+	booking *room.Booking // nil for a mode that needs no room
 
 	syncs int64 // the mark of syncs when the request ended
 }
@@ -77,23 +74,13 @@ func (c *Creation) Syncs() int64 { return c.syncs }
 
 // Resolve says what became of a create whose reply was lost: the path of its node, or "" if it has made none, or one
 // that is gone. It does nothing if that is known.
-func (c *Creation) Resolve(path string) { c.booking.resolve(c.i, path) }
+func (c *Creation) Resolve(path string) { c.booking.Resolve(c.i, path) }
 
 // Leave says that the caller will remove the node, also if the create is still in flight: others that need room may
 // wait for it.
-func (c *Creation) Leave() { c.booking.depart(c.i) }
+func (c *Creation) Leave() { c.booking.Depart(c.i) }
 
-func (c *Creation) stay() { c.booking.stay(c.i) }
-
-// Uncertain reports whether the reply to a failed create, set, delete or multi was lost, so that the server may have
-// carried it out. It does not report a request whose ctx ended while the request was in flight. The server may have
-// carried out that one too.
-func Uncertain(err error) bool {
-	if errors.Is(err, errNotSent) {
-		return false
-	}
-	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, ErrLost) || errors.Is(err, ErrClosed)
-}
+func (c *Creation) stay() { c.booking.Stay(c.i) }
 
 // StartCreate waits for a connection and then sends a create, without waiting for the answer: the caller can send
 // further requests at once. A sequential create adds a number to path.
@@ -126,9 +113,9 @@ func (s *Session) StartCreate(ctx context.Context, v *Reservation, path string, 
 			made = s.inward(made)
 		}
 		c.paths, c.upTo, c.syncs = []string{made}, s.answers.zxid.Load(), s.syncs.mark()
-		b.settle(c.paths, c.err)
+		settle(b, c.paths, c.err)
 		if mode.ephemeral() {
-			c.noted = s.room.noted(made)
+			c.noted = s.room.At(made)
 		}
 		s.creates.end(path)
 		c.answered.Tell()
@@ -138,15 +125,6 @@ func (s *Session) StartCreate(ctx context.Context, v *Reservation, path string, 
 		})
 	})
 	return &Creation{sent: c}, nil
-}
-
-// ofCaller replaces errNotSent by why the caller of the request has given up. It can call functions of the user, so the
-// goroutines of a connection do not.
-func ofCaller(ctx context.Context, err error) error {
-	if !errors.Is(err, errNotSent) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", err, ctx.Err())
 }
 
 // withHooks calls f, which calls the hook for the end of a request. If there is such a hook, f has a goroutine
@@ -165,36 +143,28 @@ func (s *Session) withHooks(f func()) {
 }
 
 // prepareCreate waits until a create can be sent, and takes the room for its node.
-func (s *Session) prepareCreate(ctx context.Context, v *Reservation, path string, mode CreateMode) (b *booking, err error) {
+func (s *Session) prepareCreate(ctx context.Context, v *Reservation, path string, mode CreateMode) (b *room.Booking, err error) {
 	if err := s.ready(ctx); err != nil { // first, because it checks ctx
 		return nil, err
 	}
 	// The room comes first: while a create of the path has begun, no search for the node of a cancelled one can, and that
 	// search can be what makes room.
 	if mode.ephemeral() {
-		if b, err = s.bookFrom(ctx, v, []amount{s.sizeOfNew(path, mode.sequential())}); err != nil {
+		if b, err = s.room.Book(ctx, v, room.Op{Creates: s.sizeOf(path, mode.sequential())}); err != nil {
 			return nil, err
 		}
 	}
 	if err := s.creates.begin(ctx, path); err != nil {
-		b.settle(nil, errNotSent)
+		b.Failed()
 		return nil, err
 	}
 	if err := s.ready(ctx); err != nil {
-		s.cancelCreate(path, b)
+		s.creates.end(path)
+		b.Failed()
 		return nil, err
 	}
 	return b, nil
 }
-
-// cancelCreate undoes prepareCreate.
-func (s *Session) cancelCreate(path string, b *booking) {
-	s.creates.end(path)
-	b.settle(nil, errNotSent)
-}
-
-// errNotSent is the error for a request that was not sent, because its caller has given up.
-var errNotSent = errors.New("not sent")
 
 // validateCreate allows a path that ends with a slash for a sequential node, whose name is then
 // the number alone: "/dir/".
@@ -203,27 +173,4 @@ func validateCreate(path string, mode CreateMode) error {
 		return misuse.ValidatePath(strings.TrimSuffix(path, "/"))
 	}
 	return misuse.ValidatePath(path)
-}
-
-// Create is that of session.Session.
-func (s *Session) Create(ctx context.Context, path string, data []byte, mode CreateMode) (string, error) {
-	c, err := s.StartCreate(ctx, nil, path, data, mode)
-	if err != nil {
-		return "", err
-	}
-	select {
-	case <-c.Done():
-		if Uncertain(c.err) {
-			s.clarify(ctx, c.booking, nil, []lostCreate{{path, bytes.Clone(data), mode}})
-		}
-		return c.Result()
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-s.Done():
-		err = s.Err()
-	}
-	c.Leave()
-	unwanted := &abandonedCreate{s: s, path: path, data: bytes.Clone(data), mode: mode, booking: c.booking}
-	s.background(func() { unwanted.undo(ctx, c) })
-	return "", opError(hooks.RequestInfo{Op: "create", Path: path}, err)
 }

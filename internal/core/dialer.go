@@ -1,8 +1,15 @@
 package core
 
 import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/dial"
 	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // dialer is what a manager has of its servers, and outlives sessions: how to reach them, and what it has learned of
@@ -24,4 +31,57 @@ func newDialer(cfg *Config) *dialer {
 		}),
 		cfg: cfg, tick: tick{told: cfg.Tick}, containers: newContainers(),
 	}
+}
+
+// tick is what a manager knows of the servers' tick.
+type tick struct {
+	told     time.Duration // the value of WithTickTime, or 0
+	shortest atomic.Int64  // the shortest session timeout that a server grants, or 0 if not known yet
+}
+
+// shortestHalf is the shortest half tick that is learned: half of ZooKeeper's default tick. An
+// operator may have set minSessionTimeout below two ticks. WithTickTime can set a shorter one.
+const shortestHalf = time.Second
+
+// half returns half a tick, or more, for a session with the given timeout.
+func (t *tick) half(timeout time.Duration) time.Duration {
+	if t.told > 0 {
+		return t.told / 2
+	}
+	if m := time.Duration(t.shortest.Load()); m > 0 {
+		return min(timeout/4, max(m/4, shortestHalf))
+	}
+	return timeout / 4
+}
+
+// learnTick asks for a session timeout of 1 ms. Servers raise that to their minSessionTimeout,
+// which is two ticks by default. It tries until a server has answered or ctx ends.
+func (d *dialer) learnTick(ctx context.Context) {
+	if d.tick.told > 0 {
+		return
+	}
+	wait := d.cfg.Retry()
+	for ctx.Err() == nil {
+		out, err := d.visit(ctx, wire.Visit{Hello: codec.Hello{TimeoutMillis: 1}, Identities: d.cfg.Auths})
+		if err == nil && out.Greeted && out.Greeting.TimeoutMillis > 0 {
+			d.tick.shortest.Store(int64(out.Greeting.Timeout()))
+			return
+		}
+		_ = rounds.Pause(ctx, rounds.Untiring(wait))
+	}
+}
+
+// visit makes a connection for one visit. It bounds the time for one server, so that a server
+// that hangs leaves time for another.
+func (d *dialer) visit(ctx context.Context, v wire.Visit) (wire.Outcome, error) {
+	c, _, err := d.DialNow(ctx)
+	if err != nil {
+		return wire.Outcome{}, err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout/3)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	defer stop()
+	return v.Run(c), nil
 }

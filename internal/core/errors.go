@@ -7,14 +7,16 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/clock"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/room"
 )
 
 // The errors of package session, which says what they mean.
 var (
 	ErrLost          = errors.New("lost")
 	ErrClosed        = errors.New("session manager closed")
-	ErrTooManyNodes  = errors.New("too many ephemeral nodes in one session")
+	ErrTooManyNodes  = room.ErrTooManyNodes
 	ErrTooLong       = errors.New("too long")
 	ErrUnimplemented = errors.New("the server does not implement this request")
 	ErrInvalid       = misuse.ErrInvalid
@@ -98,3 +100,15 @@ func errLongAnswer(d time.Duration) error {
 	return fmt.Errorf("one answer has taken %v, so this side cut the connection to save the session",
 		d.Round(time.Millisecond))
 }
+
+// shortLease is the error for a session timeout with which a session that owns a node would be lost on
+// healthy servers.
+type shortLease struct{ timeout, margin, half time.Duration }
+
+func (e *shortLease) Error() string {
+	return fmt.Sprintf("a session timeout of %v less a margin of %v is a lease of %v, and heartbeats need one of %v with "+
+		"ticks of %v: a session that owns a node would be lost on healthy servers",
+		e.timeout, e.margin, e.timeout-e.margin, clock.Needed(e.timeout, e.half), 2*e.half)
+}
+
+func (e *shortLease) Unwrap() error { return ErrInvalid }

@@ -30,9 +30,6 @@ type script struct {
 
 func startScript(t *testing.T) *script {
 	s := bareSession(t, newFakeConfig(t))
-	for _, w := range s.watchTables() {
-		w.init()
-	}
 	s.cfg.window.Store(1)
 	near, far := net.Pipe()
 	t.Cleanup(func() { near.Close(); far.Close() })
@@ -103,11 +100,11 @@ func (p *script) close() {
 func TestWatchAtLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := startScript(t)
-		w := p.s.startWatchIn(context.Background(), &p.s.watches, hooks.RequestInfo{Op: "getData", Path: "/n"}, p.s.getWatched)
+		w := p.s.startWatchIn(context.Background(), &p.s.watches.Data, hooks.RequestInfo{Op: "getData", Path: "/n"}, p.s.getWatched)
 		p.lose()
-		<-w.ready.Wait()
-		if !errors.Is(w.err, ErrLost) {
-			t.Errorf("%v, want ErrLost", w.err)
+		<-w.Ready()
+		if _, _, err := w.Result(); !errors.Is(err, ErrLost) {
+			t.Errorf("%v, want ErrLost", err)
 		}
 		p.close()
 	})

@@ -135,11 +135,7 @@ func (m *Manager) Subscribe(f func(hooks.Change)) (cancel func()) {
 	if m.session != nil {
 		now.Session = m.session.ID()
 	}
-	cancel = m.subs.add(f, &now)
-	if m.state == hooks.Closed {
-		m.subs.finish()
-	}
-	return cancel
+	return m.subs.add(f, &now)
 }
 
 // Close is that of session.Manager.
@@ -179,7 +175,6 @@ func (m *Manager) run() {
 	defer limit.Stop()
 	m.closeErr = teardowns.Wait()
 	m.dialer.Close(asking)
-	m.subs.finish()
 }
 
 // begin waits until the servers have opened a session and accepted its identities. If it fails, the session is of no use.

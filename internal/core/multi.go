@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/room"
 )
 
 // Multi is that of session.Session.
@@ -28,29 +28,29 @@ func (s *Session) multiOnce(ctx context.Context, ops []any, clarify bool) ([]zk.
 	if err := s.ready(ctx); err != nil {
 		return nil, opError(multiInfo, err)
 	}
-	sizes, deletes := s.sizesOfOps(own)
-	b, err := s.bookFrom(ctx, nil, sizes, deletes...)
+	needs := s.roomOf(own)
+	b, err := s.room.Book(ctx, nil, needs...)
 	if err != nil {
 		return nil, opError(multiInfo, err)
 	}
 	sent := false
 	defer func() {
 		if !sent { // ctx or the session has ended
-			b.settle(nil, errNotSent)
+			b.Failed()
 		}
 	}()
 	results, err := do(ctx, s, multiInfo, never, func(done func([]zk.MultiResponse, error)) {
 		if sent { // the server has refused the last try, which has given its room back
-			if b, err = s.bookFrom(ctx, nil, sizes, deletes...); err != nil {
+			if b, err = s.room.Book(ctx, nil, needs...); err != nil {
 				done(nil, err)
 				return
 			}
 		}
 		sent = true
-		mine, noted := b, s.notedOps(own)
-		s.sendMulti(ctx, mine, noted, own, out, func(results []zk.MultiResponse, err error) {
+		mine := b
+		s.sendMulti(ctx, mine, out, func(results []zk.MultiResponse, err error) {
 			if clarify && Uncertain(err) {
-				s.clarify(ctx, mine, noted, lostOf(own))
+				s.clarify(ctx, mine, s.lostOf(own)...)
 			}
 			done(results, err)
 		})
@@ -65,9 +65,10 @@ func (s *Session) multiOnce(ctx context.Context, ops []any, clarify bool) ([]zk.
 // multiInfo describes every multi to hooks.
 var multiInfo = hooks.RequestInfo{Op: "multi", Path: "/"}
 
-// sendMulti sends the operations once. b has the room of the nodes that they create, and noted is what notedOps has
-// returned. own and out are what copyOps returned.
-func (s *Session) sendMulti(ctx context.Context, b *booking, noted map[string]*share, own, out []any, done func([]zk.MultiResponse, error)) {
+// sendMulti sends the operations once. b has the room of the nodes that they create, and out is what
+// copyOps has returned.
+func (s *Session) sendMulti(ctx context.Context, b *room.Booking, out []any, done func([]zk.MultiResponse, error)) {
+	b.Sending()
 	s.multi(ctx, out)(func(results []zk.MultiResponse, err error) {
 		for i := range results {
 			if made := results[i].String; made != "" {
@@ -77,8 +78,7 @@ func (s *Session) sendMulti(ctx context.Context, b *booking, noted map[string]*s
 		if classify(err) != refused { // a multi that was refused has made no nodes
 			err = s.verdict(err)
 		}
-		paths := pathsOf(results)
-		b.settle(paths, err, append(b.unmade(own, paths), slices.Collect(maps.Values(noted))...)...)
+		settle(b, pathsOf(results), err)
 		if err != nil && classify(err) == answered && len(results) > 0 {
 			err = &multiRefusal{err, results}
 		}
@@ -93,17 +93,6 @@ func pathsOf(results []zk.MultiResponse) []string {
 		paths[i] = r.String
 	}
 	return paths
-}
-
-// notedOps returns what is counted at the path of each node that a multi deletes.
-func (s *Session) notedOps(ops []any) map[string]*share {
-	noted := make(map[string]*share)
-	for _, op := range ops {
-		if gone, ok := op.(*zk.DeleteRequest); ok {
-			noted[gone.Path] = s.room.noted(gone.Path)
-		}
-	}
-	return noted
 }
 
 // multiRefusal is the server's refusal of a multi, with the results of its operations.

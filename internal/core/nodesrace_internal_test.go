@@ -44,7 +44,7 @@ func TestRemadeNodeIsCounted(t *testing.T) {
 		if stat, err := s.Exists(ctx, "/n"); err != nil || stat == nil {
 			t.Fatal(stat, err)
 		}
-		if !s.room.has() {
+		if !s.room.Has() {
 			bad++
 		}
 		s.Remove(ctx, "/n")

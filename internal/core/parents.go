@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -62,4 +63,36 @@ func (s *Session) makeNode(ctx context.Context, full string) error {
 func (s *Session) isThere(ctx context.Context, full string) bool {
 	stat, err := do(ctx, s, hooks.RequestInfo{Op: "exists", Path: s.inward(full)}, always, s.exists(ctx, full, false))
 	return err == nil && stat != nil
+}
+
+// createDirectory makes a container, or a persistent node if the servers have no containers. full has the
+// chroot.
+func (s *Session) createDirectory(ctx context.Context, full string) (string, error) {
+	known := s.dialer.containers
+	mode, alone, err := known.mode(ctx, s.life)
+	if err != nil {
+		return "", err
+	}
+	if err := s.ready(ctx); err != nil { // the create that went before can have cost the connection
+		known.concluded(outcomeNone, alone)
+		return "", err
+	}
+	conn := s.present()
+	made, err := await(s.create(s.life, full, nil, mode, nil))
+	if mode != Container {
+		return made, err
+	}
+	var broken error
+	if conn != nil {
+		broken = conn.Err()
+	}
+	why := known.concluded(outcomeOf(err, broken), alone)
+	if why != nil {
+		s.cfg.Log.Warn("zookeeper has no container nodes, so the directories of locks stay when they are empty",
+			slog.String("server", s.server().String()), slog.Any("cause", why))
+	}
+	if errors.Is(err, ErrUnimplemented) {
+		return await(s.create(s.life, full, nil, Persistent, nil))
+	}
+	return made, err
 }

@@ -2,13 +2,11 @@ package core
 
 import (
 	"context"
-	"errors"
 	"path"
 	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/rounds"
@@ -20,62 +18,71 @@ type Removal struct {
 	err  error
 }
 
-// Done returns a channel that is closed when the server has said that the node is gone, when the server has refused for
-// the first time, or when the session has ended, which removes the node. After a refusal the session goes on trying,
-// more slowly.
+// Done returns a channel that is closed when the server has said that the node is gone, when the server has
+// refused for the first time, or when the session has ended, which removes the node. After a refusal the
+// session goes on trying, more slowly.
 func (r *Removal) Done() <-chan struct{} { return r.done }
 
-// Err returns nil if the server has said that the node is gone. Otherwise it returns the session's error or the
-// server's refusal. Call it once Done is closed.
+// Err returns nil if the server has said that the node is gone. Otherwise it returns the session's error or
+// the server's refusal. Call it once Done is closed.
 func (r *Removal) Err() error { return r.err }
 
-// Remove deletes a node for certain. It returns at once and needs no further call: the session retries the delete in
-// the background, across reconnects, until the server says that the node is gone, or the session ends. If the node is
-// gone already, the removal succeeds.
+// Remove deletes a node for certain. It returns at once and needs no further call: the session retries the
+// delete in the background, across reconnects, until the server says that the node is gone, or the session
+// ends. If the node is gone already, the removal succeeds.
 //
-// If the server refuses (zk.ErrNoAuth), the Removal reports that at once, and the session goes on to retry the delete
-// slowly: first after about a second, later after at most the session timeout or 30 s. ctx is for the hooks of a Trace
-// only. The removal goes on after ctx has ended.
+// If the server refuses (zk.ErrNoAuth), the Removal reports that at once, and the session goes on to retry
+// the delete slowly: first after about a second, later after at most the session timeout or 30 s. ctx is for
+// the hooks of a Trace only. The removal goes on after ctx has ended.
 func (s *Session) Remove(ctx context.Context, path string) *Removal {
 	return s.RemoveAfter(ctx, path, nil)
 }
 
-// RemoveAfter is Remove, except that the delete is sent once after is closed. If after is nil, the delete is sent at
-// once.
+// RemoveAfter is Remove, except that the delete is sent once after is closed. If after is nil, the delete is
+// sent at once.
 func (s *Session) RemoveAfter(ctx context.Context, path string, after <-chan struct{}) *Removal {
+	p := s.removal(ctx, path)
+	if after == nil {
+		p.depart()
+		s.startRemoval(p)
+		return p.Removal
+	}
+	f := p.f
+	p.f = func(ctx context.Context) error {
+		select {
+		case <-after:
+		case <-ctx.Done(): // the session has ended
+			return ctx.Err()
+		}
+		if !p.sent {
+			p.depart()
+		}
+		return f(ctx)
+	}
+	p.start()
+	return p.Removal
+}
+
+// removal is the work of a Remove that has not begun. Its first delete may be sent with requests of other
+// callers.
+func (s *Session) removal(ctx context.Context, path string) *persistence {
 	var p *persistence
 	p = s.persistence(ctx, "remove "+path, nil, func(ctx context.Context) error {
-		if after != nil {
-			select {
-			case <-after:
-			case <-ctx.Done(): // the session has ended
-				return ctx.Err()
-			}
-			if !p.sent {
-				p.leave(s.room.noted(path), nil)
-			}
-		}
 		among := !p.sent
 		p.sent = true
 		return ignoreNoNode(s.delete(ctx, path, anyVersion, among))
 	})
 	p.info = hooks.RequestInfo{Op: "delete", Path: path}
-	if after != nil {
-		p.start()
-		return p.Removal
-	}
-	p.leave(s.room.noted(path), nil)
-	s.startRemoval(p)
-	return p.Removal
+	return p
 }
 
-// removalsAtOnce bounds the first deletes of removals that are in flight. Each can have a goroutine, and goes on in one
-// if it is lost with its connection.
+// removalsAtOnce bounds the first deletes of removals that are in flight. Each can have a goroutine, and goes
+// on in one if it is lost with its connection.
 const removalsAtOnce = 64
 
-// startRemoval sends the first delete of a removal, at once if it can. Otherwise one goroutine sends it in its turn, once
-// there is a connection and others have been answered: there may be thousands, for example of the places that were kept
-// when the connection broke. Nearly always one delete is enough.
+// startRemoval sends the first delete of a removal, at once if it can. Otherwise one goroutine sends it in
+// its turn, once there is a connection and others have been answered: there may be thousands, for example of
+// the places that were kept when the connection broke. Nearly always one delete is enough.
 func (s *Session) startRemoval(p *persistence) {
 	answered := func() { <-s.removing }
 	if s.isReady() {
@@ -86,7 +93,7 @@ func (s *Session) startRemoval(p *persistence) {
 		default:
 		}
 	}
-	s.removals.add(func() {
+	s.removals.Add(func() {
 		select {
 		case s.removing <- struct{}{}:
 		case <-s.life.Done():
@@ -99,25 +106,25 @@ func (s *Session) startRemoval(p *persistence) {
 	})
 }
 
-// deleteAtOnce sends the first delete. It calls no hook: its caller can hold locks, and the creates that the caller
-// sends next come after the delete, with hooks as without them. If there is a hook for requests, it is called in
-// another goroutine, just after the delete is sent. answered is called when it is.
+// deleteAtOnce sends the first delete. It calls no hook: its caller can hold locks, and the creates that the
+// caller sends next come after the delete, with hooks as without them. If there is a hook for requests, it is
+// called in another goroutine, just after the delete is sent. answered is called when it is.
 func (p *persistence) deleteAtOnce(answered func()) {
 	p.sent = true
-	if p.s.cfg.trace.Load().Request == nil {
-		p.s.sendDelete(p.s.life, p.info.Path, anyVersion, new(atomic.Int64), func(_ struct{}, err error) {
-			answered()
-			p.settle(p.s.verdict(err))
-		})
-		return
+	batch, settle := new(atomic.Int64), p.settle
+	var answer chan error // nil if there is no such hook
+	if p.s.cfg.trace.Load().Request != nil {
+		answer = make(chan error, 1)
+		settle = func(err error) { answer <- err }
+		p.info = p.info.WithBatch(batch)
 	}
-	answer := make(chan error, 1)
-	batch := new(atomic.Int64)
-	p.info = p.info.WithBatch(batch)
 	p.s.sendDelete(p.s.life, p.info.Path, anyVersion, batch, func(_ struct{}, err error) {
 		answered()
-		answer <- p.s.verdict(err)
+		settle(p.s.verdict(err))
 	})
+	if answer == nil {
+		return
+	}
 	outcome := func() error {
 		select {
 		case err := <-answer:
@@ -137,7 +144,8 @@ func (p *persistence) deleteAtOnce(answered func()) {
 	}
 }
 
-// settle takes the outcome of the first delete. Unless the node is gone, the removal goes on in the background.
+// settle takes the outcome of the first delete. Unless the node is gone, the removal goes on in the
+// background.
 func (p *persistence) settle(err error) {
 	if ignoreNoNode(err) == nil {
 		p.end(nil)
@@ -147,11 +155,11 @@ func (p *persistence) settle(err error) {
 	p.start()
 }
 
-// Sweep deletes, as Remove does, the children of dir whose names match. It finds the node of a create whose reply was
-// lost. It syncs first, so that it sees every node that was created before the call. lost is that create, whose room is
-// free when the sweep has succeeded, or nil.
+// Sweep deletes, as Remove does, the children of dir whose names match. It finds the node of a create whose
+// reply was lost. It syncs first, so that it sees every node that was created before the call. lost is that
+// create, whose room is free when the sweep has succeeded, or nil.
 func (s *Session) Sweep(ctx context.Context, dir string, match func(name string) bool, lost *Creation) *Removal {
-	p := s.persistence(ctx, "sweep "+dir, func() { resolveGone(lost) }, func(ctx context.Context) error {
+	p := s.persistence(ctx, "sweep "+dir, nil, func(ctx context.Context) error {
 		if err := s.newSync(ctx, dir); err != nil {
 			return err
 		}
@@ -169,37 +177,25 @@ func (s *Session) Sweep(ctx context.Context, dir string, match func(name string)
 		}
 		return nil
 	})
-	p.leave(nil, lost)
+	if lost != nil {
+		lost.Leave()
+		p.then, p.stay = func() { lost.Resolve("") }, lost.stay
+	}
 	p.start()
 	return p.Removal
 }
 
-// resolveGone takes note that a create whose reply was lost has made no node, or one that is gone. lost may be nil.
-func resolveGone(lost *Creation) {
-	if lost != nil {
-		lost.Resolve("")
-	}
+// depart takes note that the work deletes a node of ours, whose room is on its way until the server refuses.
+func (p *persistence) depart() {
+	node := p.s.room.At(p.info.Path)
+	p.s.room.Depart(node)
+	p.stay = func() { p.s.room.Stay(node) }
 }
 
-// leave takes note that the work deletes a node of ours, or what a create has made whose reply was lost. Either may be
-// nil. The room is on its way until the server refuses.
-func (p *persistence) leave(st *share, lost *Creation) {
-	p.s.room.depart(st)
-	if lost != nil {
-		lost.Leave()
-	}
-	p.stay = func() {
-		p.s.room.stay(st)
-		if lost != nil {
-			lost.stay()
-		}
-	}
-}
-
-// persistence returns the work that repeats f in the background, once it has started, until f succeeds or the session
-// ends. It goes on after ctx has ended, and after a WithRetry that says stop. If the server refuses, the removal is done,
-// and f is repeated slowly from then on, because the permission may come back. then, if not nil, is called once f has
-// succeeded or the session has ended, and not before.
+// persistence returns the work that repeats f in the background, once it has started, until f succeeds or the
+// session ends. It goes on after ctx has ended, and after a WithRetry that says stop. If the server refuses,
+// the removal is done, and f is repeated slowly from then on, because the permission may come back. then, if
+// not nil, is called once f has succeeded or the session has ended, and not before.
 func (s *Session) persistence(ctx context.Context, what string, then func(), f func(context.Context) error) *persistence {
 	return &persistence{
 		Removal: &Removal{done: make(chan struct{})},
@@ -307,11 +303,4 @@ func slowRetry(timeout time.Duration) backoff.BackOff {
 		Multiplier:          2,
 		RandomizationFactor: jitter,
 	}
-}
-
-func ignoreNoNode(err error) error {
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil
-	}
-	return err
 }

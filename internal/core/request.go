@@ -3,12 +3,15 @@ package core
 import (
 	"context"
 	"errors"
+	"path"
 	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // Get is that of session.Session.
@@ -88,14 +91,90 @@ const anyVersion = -1
 // sendDelete sends the request, and takes the node off the count of ephemeral nodes. batch is that of sending. done gets
 // errNotSent if ctx ends before the delete has left.
 func (s *Session) sendDelete(ctx context.Context, path string, version int32, batch *atomic.Int64, done func(struct{}, error)) {
-	noted := s.room.noted(path)
+	noted := s.room.At(path)
 	if noted == nil {
 		batch = nil // it may be refused
 	}
 	s.erase(ctx, s.outward(path), version, batch)(func(_ struct{}, err error) {
 		if err == nil || errors.Is(err, zk.ErrNoNode) {
-			s.room.deleted(noted)
+			s.room.Gone(noted)
 		}
 		done(struct{}{}, err)
 	})
+}
+
+// NearestACL returns the access control list of the node at path, or else of the nearest node above it. at is the
+// path of that node with the chroot, which it can be above. It fails with zk.ErrNoAuth, and returns at, if this
+// client has neither the right READ nor ADMIN there. To a client without ADMIN, servers show "x" in place of the
+// hash of a digest.
+func (s *Session) NearestACL(ctx context.Context, asked string) (at string, acl []zk.ACL, err error) {
+	if err := misuse.ValidatePath(asked); err != nil {
+		return "", nil, err
+	}
+	for at = s.outward(asked); ; at = path.Dir(at) {
+		acl, err = do(ctx, s, hooks.RequestInfo{Op: "getACL", Path: s.inward(at)}, always, s.getACL(ctx, at))
+		if !errors.Is(err, zk.ErrNoNode) || at == "/" {
+			return at, acl, err
+		}
+	}
+}
+
+func (s *Session) getACL(ctx context.Context, full string) starter[[]zk.ACL] {
+	return func(done func([]zk.ACL, error)) {
+		list := func(a *codec.Answer) ([]zk.ACL, error) { return a.ACL, nil }
+		call(s, sending{ctx: ctx}, request(codec.OpGetACL, full), nil, list, done)
+	}
+}
+
+// SharedSync returns when the server that the session is connected to has caught up with the leader
+// by a sync that was sent after a moment, which Creation.Syncs has returned. Callers share such a
+// sync: one is enough for all whose replies were lost with a connection. SharedSync fails as
+// Session.Sync does.
+func (s *Session) SharedSync(ctx context.Context, path string, after int64) error {
+	info := hooks.RequestInfo{Op: "sync", Path: path}
+	if err := misuse.ValidatePath(path); err != nil {
+		return err
+	}
+	for {
+		one, first := s.syncs.join(after, s.present())
+		if first {
+			return s.leadSync(ctx, info, one)
+		}
+		select {
+		case <-one.done:
+			if one.ok {
+				return nil
+			}
+			// The caller that should have sent it has given up. Others try in its place.
+		case <-ctx.Done():
+			return opError(info, ctx.Err())
+		case <-s.life.Done():
+			return opError(info, s.Err())
+		}
+	}
+}
+
+// newSync is sharedSync for a caller that needs a sync which is sent from now on.
+func (s *Session) newSync(ctx context.Context, path string) error {
+	return s.SharedSync(ctx, path, s.syncs.mark())
+}
+
+// leadSync sends a sync, for its caller and those that share it.
+func (s *Session) leadSync(ctx context.Context, info hooks.RequestInfo, one *sharedSync) error {
+	defer close(one.done)
+	defer s.syncs.leave(one) // if it was not sent
+	type answer struct{ over *wire.Conn }
+	got, err := do(ctx, s, info, always, func(done func(answer, error)) {
+		s.syncs.send(one)
+		over := s.present()
+		s.sync(ctx, s.outward(info.Path))(func(_ struct{}, err error) {
+			if over != s.present() {
+				over = nil
+			}
+			done(answer{over}, err)
+		})
+	})
+	one.over = got.over
+	one.ok = err == nil
+	return err
 }

@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
 // repeat says what do does about a request whose reply was lost, when nobody knows whether the
@@ -62,23 +62,10 @@ func do[T any](ctx context.Context, s *Session, info hooks.RequestInfo, r repeat
 			return none, opError(info, err)
 		}
 		s.traceRetry(ctx, info, tries, err)
-		if err := s.rest(ctx, d); err != nil {
+		if err := rounds.Until(ctx, s.life.Done(), d); err != nil {
 			return none, opError(info, err)
 		}
 	}
-}
-
-// rest waits for d, or until the session ends. If ctx ends before, it returns the error of ctx.
-func (s *Session) rest(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-s.life.Done():
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return nil
 }
 
 // try makes one call. It returns when the call, ctx or the session has ended. In the latter cases the call
@@ -116,9 +103,7 @@ func try[T any](ctx context.Context, s *Session, info hooks.RequestInfo, r repea
 func (s *Session) verdict(err error) error {
 	switch classify(err) {
 	case sessionOver:
-		if errors.Is(err, zk.ErrSessionExpired) {
-			s.lose(lossExpired)
-		}
+		s.lose(lossExpired)
 		fallthrough
 	case replyLost, refused:
 		if cause := s.Err(); cause != nil {

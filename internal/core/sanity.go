@@ -92,3 +92,26 @@ func short(s string) string {
 	}
 	return s
 }
+
+// kindOf returns the kind of an operation of a multi, and of its result.
+func kindOf(op any) int32 {
+	switch op.(type) {
+	case *zk.CreateRequest:
+		return codec.OpCreate
+	case *zk.SetDataRequest:
+		return codec.OpSetData
+	case *zk.DeleteRequest:
+		return codec.OpDelete
+	}
+	return codec.OpCheck
+}
+
+// codeOfMulti returns the code with which a multi was refused: that of the first operation that has one.
+func codeOfMulti(results []codec.Result) int32 {
+	for _, r := range results {
+		if r.Code != codec.CodeOK {
+			return r.Code
+		}
+	}
+	return codec.CodeOK
+}

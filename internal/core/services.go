@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -125,3 +127,17 @@ type warnedNode struct {
 
 // maxWarned bounds the memory for nodes that a warning was logged about.
 const maxWarned = 1000
+
+// FullName is that of session.Manager.
+func (m *Manager) FullName(path string) string {
+	m.Made()
+	if m.cfg.Name != "" {
+		return m.cfg.Name + m.cfg.outward(path)
+	}
+	var servers []string
+	for _, s := range m.cfg.servers {
+		servers = append(servers, strings.ToLower(s.String()))
+	}
+	slices.Sort(servers)
+	return strings.Join(slices.Compact(servers), ",") + m.cfg.outward(path)
+}

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,8 +10,11 @@ import (
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/clock"
 	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/line"
 	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/outbox"
+	"github.com/turnstile-go/turnstile/internal/room"
+	"github.com/turnstile-go/turnstile/internal/watches"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -22,9 +26,9 @@ type Session struct {
 
 	// The session's life. Anybody can mark its end. The watchdog ends it then.
 	life    context.Context
-	endLife context.CancelFunc
-	marked  chan struct{}  // closed when err is set
-	running sync.WaitGroup // functions that end with the session
+	endLife context.CancelCauseFunc // with why the session has ended
+	marked  chan struct{}           // closed when err is set
+	running sync.WaitGroup          // functions that end with the session
 
 	// How long the session is certain.
 	clock    *clock.Clock
@@ -37,18 +41,15 @@ type Session struct {
 	served chan struct{} // closed when the session will make no further connection
 
 	// The tables of watches, nodes and requests. Each has a lock of its own.
-	watches watches // on the data of nodes
-	room    room
+	watches watches.Tables
+	room    *room.Account
 	creates creates
 	carried carried
 	syncs   syncs
 
-	errands  errands       // that do not block
-	removals errands       // that wait for their turn, or for a connection
+	errands  line.Errands  // that do not block
+	removals line.Errands  // that wait for their turn, or for a connection
 	removing chan struct{} // holds a token for each removal whose first delete is in flight
-
-	childWatches watches // on the children of nodes
-	absences     watches // on nodes that do not exist
 
 	// live is closed when a server has greeted this session for the first time and has accepted
 	// its identities.
@@ -85,31 +86,6 @@ func (s *Session) Made() *Session {
 	if s == nil || s.cfg == nil {
 		panic("session: Session not made by Manager.Session")
 	}
-	return s
-}
-
-// newSession begins to open a session. It tells the manager of each connection and
-// disconnection through report.
-func newSession(cfg *Config, d *dialer, report func(*Session, hooks.State, error)) *Session {
-	s := &Session{
-		cfg:    cfg,
-		dialer: d,
-		clock:  clock.New(clock.Now()),
-		report: report,
-		marked: make(chan struct{}),
-		served: make(chan struct{}),
-		live:   make(chan struct{}),
-		link:   link{up: make(chan struct{})},
-	}
-	s.life, s.endLife = context.WithCancel(context.Background())
-	s.removing = make(chan struct{}, removalsAtOnce)
-	s.room.limit = amount{cfg.MaxNodes, cfg.MaxNodeBytes}
-	for _, t := range s.watchTables() {
-		t.init()
-	}
-	s.watchdog.init()
-	go s.watchdog.run(s)
-	go s.stayConnected()
 	return s
 }
 
@@ -158,7 +134,7 @@ func (s *Session) Err() error {
 
 // remaining reads the clock. A session that owns nodes has to prove more: see package wire.
 func (s *Session) remaining() time.Duration {
-	return s.clock.Remaining(clock.Now(), s.room.has())
+	return s.clock.Remaining(clock.Now(), s.room.Has())
 }
 
 // mark notes why the session has ended. The first cause stays, and mark returns it. A lost session never comes
@@ -182,8 +158,8 @@ func (s *Session) isMarked() bool {
 
 // end ends the session. Only the watchdog calls it, once the end is marked.
 func (s *Session) end() {
-	s.endLife()
-	s.breakWatches()
+	s.endLife(s.Err())
+	s.watches.Break()
 }
 
 // lose marks the end of the session for a reason that the server or the network gave.
@@ -220,12 +196,20 @@ func (s *Session) run(f func()) {
 	})
 }
 
-// background is begin for work that is void once the session has ended.
-func (s *Session) background(f func()) { _ = s.begin(f) }
-
 // AfterEnd calls f in a goroutine of its own when the session has ended, or at once if it has ended already.
 func (s *Session) AfterEnd(f func()) { context.AfterFunc(s.life, f) }
 
 // InTurn calls f, which must not block. One goroutine of the session calls all such functions, in order: when a
 // connection breaks, thousands of watches end at once.
-func (s *Session) InTurn(f func()) { s.errands.add(f) }
+func (s *Session) InTurn(f func()) { s.errands.Add(f) }
+
+// outward adds the chroot to a path, and inward removes it.
+func (s *Session) outward(path string) string { return s.cfg.outward(path) }
+
+func (s *Session) inward(path string) string {
+	rest := strings.TrimPrefix(path, s.cfg.chroot)
+	if rest == "" {
+		return "/"
+	}
+	return rest
+}

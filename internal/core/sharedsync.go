@@ -1,11 +1,8 @@
 package core
 
 import (
-	"context"
 	"sync"
 
-	"github.com/turnstile-go/turnstile/hooks"
-	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -31,59 +28,6 @@ func (t *syncs) mark() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.sent
-}
-
-// SharedSync returns when the server that the session is connected to has caught up with the leader
-// by a sync that was sent after a moment, which Creation.Syncs has returned. Callers share such a
-// sync: one is enough for all whose replies were lost with a connection. SharedSync fails as
-// Session.Sync does.
-func (s *Session) SharedSync(ctx context.Context, path string, after int64) error {
-	info := hooks.RequestInfo{Op: "sync", Path: path}
-	if err := misuse.ValidatePath(path); err != nil {
-		return err
-	}
-	for {
-		one, first := s.syncs.join(after, s.present())
-		if first {
-			return s.leadSync(ctx, info, one)
-		}
-		select {
-		case <-one.done:
-			if one.ok {
-				return nil
-			}
-			// The caller that should have sent it has given up. Others try in its place.
-		case <-ctx.Done():
-			return opError(info, ctx.Err())
-		case <-s.life.Done():
-			return opError(info, s.Err())
-		}
-	}
-}
-
-// newSync is sharedSync for a caller that needs a sync which is sent from now on.
-func (s *Session) newSync(ctx context.Context, path string) error {
-	return s.SharedSync(ctx, path, s.syncs.mark())
-}
-
-// leadSync sends a sync, for its caller and those that share it.
-func (s *Session) leadSync(ctx context.Context, info hooks.RequestInfo, one *sharedSync) error {
-	defer close(one.done)
-	defer s.syncs.leave(one) // if it was not sent
-	type answer struct{ over *wire.Conn }
-	got, err := do(ctx, s, info, always, func(done func(answer, error)) {
-		s.syncs.send(one)
-		over := s.present()
-		s.sync(ctx, s.outward(info.Path))(func(_ struct{}, err error) {
-			if over != s.present() {
-				over = nil
-			}
-			done(answer{over}, err)
-		})
-	})
-	one.over = got.over
-	one.ok = err == nil
-	return err
 }
 
 // join returns the sync to share, and whether the caller has to send it. It must be sent after the mark.

@@ -2,31 +2,30 @@ package core
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/line"
 )
 
-// subscribers pass on state changes. Each subscriber has a queue and a goroutine of its own. So a
-// slow subscriber delays no other, and no change is dropped.
+// subscribers pass on state changes. Each subscriber has a queue of its own. So a slow subscriber delays no other, and
+// no change is dropped.
 type subscribers struct {
 	mu  sync.Mutex
 	all map[*subscriber]struct{}
 }
 
 type subscriber struct {
-	f func(hooks.Change)
-
-	mu    sync.Mutex
-	queue []hooks.Change
-	over  bool
-	wake  chan struct{} // room for one
+	f         func(hooks.Change)
+	changes   line.Errands
+	cancelled atomic.Bool
 }
 
 // add begins to call f. first, if not nil, is the first change that f gets.
 func (ss *subscribers) add(f func(hooks.Change), first *hooks.Change) (cancel func()) {
-	s := &subscriber{f: f, wake: make(chan struct{}, 1)}
+	s := &subscriber{f: f}
 	if first != nil {
-		s.queue = append(s.queue, *first)
+		s.put(*first)
 	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -34,12 +33,11 @@ func (ss *subscribers) add(f func(hooks.Change), first *hooks.Change) (cancel fu
 		ss.all = make(map[*subscriber]struct{})
 	}
 	ss.all[s] = struct{}{}
-	go s.run()
 	return func() {
+		s.cancelled.Store(true)
 		ss.mu.Lock()
+		defer ss.mu.Unlock()
 		delete(ss.all, s)
-		ss.mu.Unlock()
-		s.stop(true)
 	}
 }
 
@@ -51,65 +49,10 @@ func (ss *subscribers) publish(c hooks.Change) {
 	}
 }
 
-// finish ends every subscriber once it has got all changes that were published.
-func (ss *subscribers) finish() {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	for s := range ss.all {
-		s.stop(false)
-	}
-	clear(ss.all)
-}
-
 func (s *subscriber) put(c hooks.Change) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.over {
-		s.queue = append(s.queue, c)
-		poke(s.wake)
-	}
-}
-
-// stop ends the subscriber: at once if now is set, and otherwise after the changes in its queue.
-func (s *subscriber) stop(now bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.over = true
-	if now {
-		s.queue = nil
-	}
-	poke(s.wake)
-}
-
-// run calls f. If f ends the goroutine, another one goes on.
-func (s *subscriber) run() {
-	done := false
-	defer func() {
-		if !done {
-			go s.run()
-		}
-	}()
-	for {
-		c, ok, over := s.next()
-		switch {
-		case ok:
+	s.changes.Add(func() {
+		if !s.cancelled.Load() {
 			s.f(c)
-		case over:
-			done = true
-			return
-		default:
-			<-s.wake
 		}
-	}
-}
-
-// next removes the next change from the queue, if there is one. over says that no more will come.
-func (s *subscriber) next() (c hooks.Change, ok, over bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.queue) == 0 {
-		return hooks.Change{}, false, s.over
-	}
-	c, s.queue = s.queue[0], s.queue[1:]
-	return c, true, false
+	})
 }

@@ -39,11 +39,13 @@ func (s *Session) teardown(ctx context.Context) error {
 // tearDown is teardown. ctx bounds how long it asks the servers.
 func (s *Session) tearDown(ctx context.Context) {
 	s.carried.end()
-	if w := s.present(); w != nil && s.isConnected() {
-		w.CloseSession()
-		s.awaitServed(ctx, askTime)
+	if w := s.present(); w != nil { // no other comes after it
+		if s.isConnected() {
+			w.CloseSession()
+			_ = rounds.Until(ctx, s.served, askTime)
+		}
+		w.Cut(net.ErrClosed)
 	}
-	s.cut(net.ErrClosed)
 	s.closeOnServer(ctx)
 	<-s.served
 	<-s.watchdog.ended
@@ -51,17 +53,6 @@ func (s *Session) tearDown(ctx context.Context) {
 	s.torn = true
 	s.mu.Unlock()
 	s.running.Wait()
-}
-
-// awaitServed waits until the last connection of the session has ended, but not for longer than limit.
-func (s *Session) awaitServed(ctx context.Context, limit time.Duration) {
-	late := time.NewTimer(limit)
-	defer late.Stop()
-	select {
-	case <-s.served:
-	case <-late.C:
-	case <-ctx.Done():
-	}
 }
 
 // closeOnServer closes the session on the server over a connection of its own, unless a server
@@ -100,13 +91,7 @@ func (s *Session) closedOnServer() bool {
 
 // visitToClose makes one such connection, and reports whether the server refused an identity.
 func (s *Session) visitToClose(ctx context.Context, present []codec.Identity) (refused bool) {
-	s.mu.Lock()
-	ours := s.greeting
-	s.mu.Unlock()
-	out, err := s.dialer.visit(ctx, wire.Visit{
-		Hello:      codec.Hello{TimeoutMillis: ours.TimeoutMillis, Session: ours.Session, Password: ours.Password[:]},
-		Identities: present,
-	})
+	out, err := s.dialer.visit(ctx, wire.Visit{Hello: s.hello(), Identities: present})
 	if err == nil && out.Gone {
 		(*wireEvents)(s).Closed()
 	}

@@ -9,12 +9,12 @@ import (
 // Transaction is a multi in flight.
 type Transaction struct{ sent }
 
-// Creation returns the create that is the operation with an index. The creates of a transaction are done at the same
-// time, and have the same error.
+// Creation returns the create that is the operation with an index. The creates of a transaction are done at
+// the same time, and have the same error.
 func (t *Transaction) Creation(i int) *Creation { return &Creation{&t.sent, i} }
 
-// StartMulti is StartCreate for a Multi that has at least one create. If it returns no error, all of the nodes may come
-// to exist, or none.
+// StartMulti is StartCreate for a Multi that has at least one create. If it returns no error, all of the
+// nodes may come to exist, or none.
 func (s *Session) StartMulti(ctx context.Context, v *Reservation, ops ...any) (*Transaction, error) {
 	own, out, err := s.copyOps(ops)
 	if err != nil {
@@ -23,14 +23,13 @@ func (s *Session) StartMulti(ctx context.Context, v *Reservation, ops ...any) (*
 	if err := s.ready(ctx); err != nil {
 		return nil, opError(multiInfo, err)
 	}
-	sizes, deletes := s.sizesOfOps(own)
-	b, err := s.bookFrom(ctx, v, sizes, deletes...)
+	b, err := s.room.Book(ctx, v, s.roomOf(own)...)
 	if err != nil {
 		return nil, opError(multiInfo, err)
 	}
 	t := &Transaction{sent{ctx: ctx, done: make(chan struct{}), booking: b, after: s.answers.zxid.Load()}}
 	done := s.traceRequest(ctx, multiInfo)
-	s.sendMulti(ctx, b, s.notedOps(own), own, out, func(results []zk.MultiResponse, err error) {
+	s.sendMulti(ctx, b, out, func(results []zk.MultiResponse, err error) {
 		t.syncs = s.syncs.mark()
 		if err = s.verdict(err); err != nil {
 			t.err = opError(multiInfo, err)
@@ -46,12 +45,11 @@ func (s *Session) StartMulti(ctx context.Context, v *Reservation, ops ...any) (*
 	return t, nil
 }
 
-// Removals are guaranteed deletes of several nodes that begin with one transaction, which is sent once. Unless that has
-// deleted all of the nodes, the deletes go on by themselves. One goroutine uses it.
+// Removals are guaranteed deletes of several nodes that begin with one transaction, which is sent once.
+// Unless that has deleted all of the nodes, the deletes go on by themselves. One goroutine uses it.
 type Removals struct {
-	s     *Session
-	paths []string
-	all   []*persistence
+	s   *Session
+	all []*persistence
 }
 
 // Removals returns an empty set of removals.
@@ -59,19 +57,17 @@ func (s *Session) Removals() *Removals { return &Removals{s: s} }
 
 // Remove is Remove of the session, except that nothing is sent before Start.
 func (r *Removals) Remove(ctx context.Context, path string) *Removal {
-	p := r.s.persistence(ctx, "remove "+path, nil, func(ctx context.Context) error {
-		return ignoreNoNode(r.s.Delete(ctx, path, -1))
-	})
-	r.paths, r.all = append(r.paths, path), append(r.all, p)
+	p := r.s.removal(ctx, path)
+	r.all = append(r.all, p)
 	return p.Removal
 }
 
 // Start must be called once, after the last Remove. It does not wait. ctx is for hooks only.
 func (r *Removals) Start(ctx context.Context) {
-	for i, p := range r.all {
-		p.leave(r.s.room.noted(r.paths[i]), nil)
+	for _, p := range r.all {
+		p.depart()
 	}
-	if len(r.paths) < 2 || r.s.begin(func() { r.deleteAll(ctx) }) != nil {
+	if len(r.all) < 2 || r.s.begin(func() { r.deleteAll(ctx) }) != nil {
 		r.startEach()
 	}
 }
@@ -83,9 +79,9 @@ func (r *Removals) startEach() {
 }
 
 func (r *Removals) deleteAll(ctx context.Context) {
-	ops := make([]any, len(r.paths))
-	for i, path := range r.paths {
-		ops[i] = &zk.DeleteRequest{Path: path, Version: -1}
+	ops := make([]any, len(r.all))
+	for i, p := range r.all {
+		ops[i] = &zk.DeleteRequest{Path: p.info.Path, Version: anyVersion}
 	}
 	if _, err := r.s.multiOnce(r.s.lifeWith(ctx), ops, false); err != nil {
 		r.startEach()

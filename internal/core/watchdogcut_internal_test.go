@@ -61,7 +61,7 @@ func TestLateCutSparesTheNextConnection(t *testing.T) {
 		first.Cut(net.ErrClosed)
 		second.Cut(net.ErrClosed)
 		<-served
-		s.endLife()
+		s.endLife(nil)
 	})
 }
 

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/clock"
@@ -82,18 +81,6 @@ func (s *Session) grant(g codec.Greeting, first bool) error {
 	return nil
 }
 
-// shortLease is the error for a session timeout with which a session that owns a node would be lost on
-// healthy servers.
-type shortLease struct{ timeout, margin, half time.Duration }
-
-func (e *shortLease) Error() string {
-	return fmt.Sprintf("a session timeout of %v less a margin of %v is a lease of %v, and heartbeats need one of %v with "+
-		"ticks of %v: a session that owns a node would be lost on healthy servers",
-		e.timeout, e.margin, e.timeout-e.margin, clock.Needed(e.timeout, e.half), 2*e.half)
-}
-
-func (e *shortLease) Unwrap() error { return ErrInvalid }
-
 // goLive makes the session live once the servers have accepted its identities.
 func (s *Session) goLive() {
 	s.liveOnce.Do(func() { close(s.live) })
@@ -142,19 +129,7 @@ func (e *wireEvents) Closed() {
 }
 
 // Fired implements wire.Events.
-func (e *wireEvents) Fired(kind int32, path string) {
-	s := (*Session)(e)
-	switch kind {
-	case codec.EventDeleted:
-		s.watchFired(path, WatchDeleted)
-	case codec.EventDataChanged:
-		s.watchFired(path, WatchChanged)
-	case codec.EventChildrenChanged:
-		s.childWatches.fired(path, WatchChanged)
-	case codec.EventCreated:
-		s.absences.fired(path, WatchChanged)
-	}
-}
+func (e *wireEvents) Fired(kind int32, path string) { e.watches.Fired(kind, path) }
 
 // Owns implements wire.Events.
-func (e *wireEvents) Owns() bool { return e.room.any() }
+func (e *wireEvents) Owns() bool { return e.room.Any() }

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/line"
 )
 
 // Queued returns a logger that hands its lines on to log in a goroutine of its own, and the queue in between.
@@ -12,8 +14,7 @@ import (
 // lock, a dial or a delete. There is a goroutine only while there are lines to write. The queue keeps the
 // order of the lines. If it is full, it drops lines, and a line says how many.
 func Queued(log *slog.Logger) (*slog.Logger, *Queue) {
-	q := &Queue{idle: make(chan struct{})}
-	close(q.idle)
+	q := new(Queue)
 	return slog.New(queueHandler{log.Handler(), q}), q
 }
 
@@ -41,12 +42,12 @@ func (h queueHandler) WithGroup(name string) slog.Handler {
 
 // Queue has the lines of a logger that are not written yet. [Queued] makes it.
 type Queue struct {
+	lines line.Errands // to write
+
 	mu      sync.Mutex
-	lines   []queuedLine
-	dropped int           // lines for which there was no room since the last of lines
-	last    queuedLine    // the last of the dropped lines
-	writing bool          // there is a goroutine
-	idle    chan struct{} // closed while there is none
+	waiting int        // of lines
+	dropped int        // lines for which there was no room since the last of lines
+	last    queuedLine // the last of the dropped lines
 }
 
 type queuedLine struct {
@@ -61,40 +62,26 @@ const maxQueued = 1000
 func (q *Queue) put(l queuedLine) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.lines) >= maxQueued {
+	if q.waiting >= maxQueued {
 		q.dropped, q.last = q.dropped+1, l
 		return
 	}
-	q.noteDropped()
-	q.lines = append(q.lines, l)
-	if !q.writing {
-		q.writing, q.idle = true, make(chan struct{})
-		go q.write()
-	}
+	q.noteDroppedLocked()
+	q.addLocked(l)
 }
 
-// write writes lines until there are no more. If the handler ends the goroutine, another one goes on.
-func (q *Queue) write() {
-	done := false
-	defer func() {
-		if !done {
-			go q.write()
-		}
-	}()
-	for {
-		l, ok := q.next()
-		if !ok {
-			done = true
-			return
-		}
+func (q *Queue) addLocked(l queuedLine) {
+	q.waiting++
+	q.lines.Add(func() {
+		q.taken()
 		if l.to.Enabled(l.ctx, l.record.Level) {
 			_ = l.to.Handle(l.ctx, l.record)
 		}
-	}
+	})
 }
 
-// noteDropped puts a line about the dropped lines into the queue, in their place.
-func (q *Queue) noteDropped() {
+// noteDroppedLocked puts a line about the dropped lines into the queue, in their place.
+func (q *Queue) noteDroppedLocked() {
 	if q.dropped == 0 {
 		return
 	}
@@ -102,36 +89,29 @@ func (q *Queue) noteDropped() {
 	note := q.last
 	note.record = slog.NewRecord(note.record.Time, slog.LevelWarn, text, 0)
 	note.record.AddAttrs(slog.Int("dropped", q.dropped))
-	q.lines = append(q.lines, note)
 	q.dropped, q.last = 0, queuedLine{}
+	q.addLocked(note)
 }
 
-// next takes the first line.
-func (q *Queue) next() (queuedLine, bool) {
+// taken takes note that the first line is about to be written.
+func (q *Queue) taken() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.lines) == 0 {
-		q.noteDropped()
+	if q.waiting--; q.waiting == 0 {
+		q.noteDroppedLocked()
 	}
-	if len(q.lines) == 0 {
-		q.writing, q.lines = false, nil
-		close(q.idle)
-		return queuedLine{}, false
-	}
-	first := q.lines[0]
-	q.lines = q.lines[1:]
-	return first, true
 }
 
 // Flush waits until all lines are written, but no longer than d.
 func (q *Queue) Flush(d time.Duration) {
-	q.mu.Lock()
-	idle := q.idle
-	q.mu.Unlock()
+	written := make(chan struct{})
+	q.lines.Add(func() {
+		q.lines.Add(func() { close(written) }) // behind a note about dropped lines, if that comes last
+	})
 	limit := time.NewTimer(d)
 	defer limit.Stop()
 	select {
-	case <-idle:
+	case <-written:
 	case <-limit.C:
 	}
 }

@@ -54,7 +54,7 @@ func TestQueuedLogHangs(t *testing.T) {
 		if d := time.Since(began); d != time.Second {
 			t.Errorf("Flush took %v of a handler that hangs, want 1s", d)
 		}
-		if n := len(q.lines); n > maxQueued {
+		if n := q.waiting; n > maxQueued {
 			t.Errorf("%d lines in the queue", n)
 		}
 		goOn <- struct{}{}

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
+	"github.com/turnstile-go/turnstile/internal/watches"
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
@@ -33,7 +35,7 @@ func (w seenNode) watch() *core.Watch {
 	if w.bare {
 		return new(core.Watch)
 	}
-	return core.Seen([]byte(w.data), &w.stat, event)
+	return watches.Seen([]byte(w.data), &w.stat, event)
 }
 
 // aView makes a view by one contender of those that it watches, the first of which came 12.5 s ago, and

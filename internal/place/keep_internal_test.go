@@ -7,10 +7,11 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
+	"github.com/turnstile-go/turnstile/internal/watches"
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
-func seen(event core.WatchEvent) *core.Watch { return core.Seen(nil, nil, event) }
+func seen(event core.WatchEvent) *core.Watch { return watches.Seen(nil, nil, event) }
 
 // What a tenure says of a place, at each time and with each reason to end it.
 func TestTenure(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/internal/watches"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -66,7 +67,7 @@ func TestWaitForLookNamesNobody(t *testing.T) {
 
 // What a hook, or an observer, gets of a node that is watched is a copy: others go by the data.
 func TestKnownIsCopied(t *testing.T) {
-	w := core.Seen([]byte("web-3"), &zk.Stat{EphemeralOwner: 7}, core.WatchPending)
+	w := watches.Seen([]byte("web-3"), &zk.Stat{EphemeralOwner: 7}, core.WatchPending)
 	data, _, _ := knownOf(w)()
 	data[0] = 'x'
 	if data, owner, ok := knownOf(w)(); string(data) != "web-3" || owner != 7 || !ok {

@@ -22,7 +22,10 @@ func Untiring(b backoff.BackOff) time.Duration {
 }
 
 // Pause waits for d. If ctx ends before, it returns the error of ctx.
-func Pause(ctx context.Context, d time.Duration) error {
+func Pause(ctx context.Context, d time.Duration) error { return Until(ctx, nil, d) }
+
+// Until waits for d, or until end is closed. If ctx ends before, it returns the error of ctx.
+func Until(ctx context.Context, end <-chan struct{}, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
 	}
@@ -30,8 +33,9 @@ func Pause(ctx context.Context, d time.Duration) error {
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return nil
+	case <-end:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	return nil
 }

@@ -51,7 +51,7 @@ func (p *Pace) Wait(ctx context.Context, end <-chan struct{}) error {
 		p.Reset()
 	}
 	if p.rounds++; p.rounds > free {
-		p.sleep(ctx, end)
+		_ = Until(ctx, end, p.next())
 	}
 	p.began = time.Now()
 	return ctx.Err()
@@ -72,16 +72,6 @@ func (p *Pace) Rested(d time.Duration) {
 	}
 }
 
-func (p *Pace) sleep(ctx context.Context, end <-chan struct{}) {
-	t := time.NewTimer(p.next())
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	case <-end:
-	}
-}
-
 // next returns the next wait. A backoff that says stop is started again.
 func (p *Pace) next() time.Duration {
 	if p.waits == nil && p.New != nil {
@@ -90,15 +80,7 @@ func (p *Pace) next() time.Duration {
 	if p.waits == nil {
 		p.waits = defaults()
 	}
-	d := p.waits.NextBackOff()
-	if d == backoff.Stop {
-		p.waits.Reset()
-		d = p.waits.NextBackOff()
-	}
-	if d == backoff.Stop {
-		d = longest
-	}
-	return d
+	return Untiring(p.waits)
 }
 
 const (

@@ -13,7 +13,7 @@ type section struct {
 // The directories that the tables speak of. Each list has what the packages in it need.
 var (
 	sessions = []string{"session", "hooks", "internal/core", "internal/dial", "internal/callout", "internal/wire", "internal/outbox",
-		"internal/clock", "internal/codec", "internal/line", "internal/logbook", "internal/news", "internal/rounds"}
+		"internal/clock", "internal/codec", "internal/line", "internal/logbook", "internal/news", "internal/room", "internal/rounds", "internal/watches"}
 	queues = slices.Concat(sessions, []string{"queue", "kinds", "internal/place", "internal/decide", "internal/leasectx", "internal/label"})
 	locks  = slices.Concat(queues, []string{"zklock", "rwlock", "semaphore", "internal/hold"})
 )

@@ -15,7 +15,7 @@ func Count() int {
 }
 
 // In returns how many goroutines run a function, or one that it has called. name is a part of its full name, such as
-// core.(*errands).run. Other goroutines of the process, such as those that the collector starts, do not count.
+// line.(*Errands).run. Other goroutines of the process, such as those that the collector starts, do not count.
 func In(name string) (n int) {
 	stacks := make([]runtime.StackRecord, Count()+10)
 	all, ok := runtime.GoroutineProfile(stacks)

@@ -194,7 +194,7 @@ var moved = write.and(problem{
 	},
 }).and(ending)
 
-// half is what the client takes for half a tick: see tick.half in internal/core/tick.go. minimum is the
+// half is what the client takes for half a tick: see tick.half in internal/core/dialer.go. minimum is the
 // minSessionTimeout of the servers, tickTold the value of WithTickTime.
 var half = problem{
 	name:  "what half a tick is",

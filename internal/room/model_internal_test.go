@@ -1,4 +1,4 @@
-package core
+package room
 
 import (
 	"fmt"
@@ -6,8 +6,6 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
-
-	"github.com/go-zookeeper/zk"
 )
 
 // Random operations keep the account equal to its parts, and end with an empty account.
@@ -22,12 +20,12 @@ func TestRoomModel(t *testing.T) {
 
 func roomModel(t *testing.T, rng *rand.Rand) {
 	rt := newRoomTest(t, 4, plenty)
-	var open []*booking
+	var open []*Booking
 	next := 0
 	for range 80 {
 		switch rng.IntN(9) {
 		case 0: // reserve
-			if v, err := rt.reserve(t.Context(), wanted{size: rt.size(1 + rng.IntN(2))}); err == nil {
+			if v, err := rt.Reserve(t.Context(), rt.want(1+rng.IntN(2))); err == nil {
 				rt.reservations = append(rt.reservations, v)
 			}
 		case 1, 2, 3: // send
@@ -35,16 +33,18 @@ func roomModel(t *testing.T, rng *rand.Rand) {
 			if n := len(rt.reservations); n > 0 && rng.IntN(3) > 0 {
 				v = rt.reservations[rng.IntN(n)]
 			}
-			var deletes []string
-			for path := range rt.room.nodes {
+			ops := slices.Repeat([]Op{{Creates: rt.size(1)}}, 1+rng.IntN(2))
+			for path := range rt.nodes {
 				if rng.IntN(3) == 0 {
-					deletes = append(deletes, path)
+					ops = append(ops, Op{Deletes: path})
 				}
 			}
-			sizes := slices.Repeat([]amount{rt.size(1)}, 1+rng.IntN(2))
-			if b, err := rt.bookFrom(t.Context(), v, sizes, deletes...); err == nil {
+			if b, err := rt.Book(t.Context(), v, ops...); err == nil {
+				if rng.IntN(2) == 0 {
+					b.Sending()
+				}
 				rt.bookings, open = append(rt.bookings, b), append(open, b)
-				rt.renews = rt.renews || b.credit != (amount{})
+				rt.renews = rt.renews || b.credit != (Size{})
 			}
 		case 4, 5: // answer
 			if len(open) == 0 {
@@ -52,37 +52,40 @@ func roomModel(t *testing.T, rng *rand.Rand) {
 			}
 			i := rng.IntN(len(open))
 			b := open[i]
-			paths := make([]string, len(b.shares))
-			for j := range paths {
+			paths := make([]string, len(b.parts))
+			for j, p := range b.parts {
+				if p.creates == nil {
+					continue
+				}
 				next++
 				paths[j] = fmt.Sprintf("/%c%d", 'a'+next/10%26, next%10)
 			}
 			switch rng.IntN(5) {
 			case 0:
-				b.settle(nil, zk.ErrNoAuth)
+				b.Failed()
 			case 1:
-				b.settle(nil, zk.ErrConnectionClosed)
+				b.Lost()
 				continue
 			case 2:
-				b.settle(nil, zk.ErrConnectionClosed)
+				b.Lost()
 				for j := range paths {
-					b.resolve(j, "")
+					b.Resolve(j, "")
 				}
 			default:
-				b.settle(paths, nil)
+				b.Made(paths)
 			}
 			open = slices.Delete(open, i, i+1)
 		case 6: // gone
-			for path := range rt.room.nodes {
+			for path := range rt.nodes {
 				rt.gone(path)
 				break
 			}
 		case 7: // leave, or stay
-			for _, st := range rt.room.nodes {
+			for _, n := range rt.nodes {
 				if rng.IntN(2) == 0 {
-					rt.room.depart(st)
+					rt.Depart(n)
 				} else {
-					rt.room.stay(st)
+					rt.Stay(n)
 				}
 				break
 			}
@@ -96,23 +99,23 @@ func roomModel(t *testing.T, rng *rand.Rand) {
 			return
 		}
 		// Nobody answers while a caller waits, so nothing may be on its way when the next one asks.
-		for _, st := range rt.room.nodes {
-			rt.room.stay(st)
+		for _, n := range rt.nodes {
+			rt.Stay(n)
 		}
 	}
 	for _, b := range open {
-		b.settle(nil, zk.ErrConnectionClosed)
-		for j := range b.shares {
-			b.resolve(j, "")
+		b.Lost()
+		for j := range b.parts {
+			b.Resolve(j, "")
 		}
 	}
 	for _, v := range rt.reservations {
 		v.End()
 	}
-	for path := range rt.room.nodes {
+	for path := range rt.nodes {
 		rt.gone(path)
 	}
-	if rt.room.used != (amount{}) || rt.room.leaving != (amount{}) || rt.room.any() || len(rt.room.waiting)+len(rt.room.open) > 0 {
-		t.Errorf("left: used %v, leaving %v, %d unknown", rt.room.used, rt.room.leaving, rt.room.unknown)
+	if rt.used != (Size{}) || rt.leaving != (Size{}) || rt.Any() || len(rt.waiting)+len(rt.open) > 0 {
+		t.Errorf("left: used %v, leaving %v, %d unknown", rt.used, rt.leaving, rt.unknown)
 	}
 }

@@ -1,26 +1,24 @@
-package core
+package dial
 
 import (
 	"net"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/turnstile-go/turnstile/internal/dial"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // defaultPort is used for a server without a port.
 const defaultPort = "2181"
 
-// parseConnectString splits "h1:2181,h2:2181/chroot" into servers and chroot. The chroot is "" or
+// Parse splits "h1:2181,h2:2181/chroot" into servers and chroot. The chroot is "" or
 // a path without a trailing slash.
 //
 // The chroot may not contain a comma. A comma nearly always means that the user has written the
 // chroot after each server. If we took that for one server and a path, this client would lock
 // other nodes than its neighbours.
-func parseConnectString(s string) (servers []dial.Server, chroot string, err error) {
+func Parse(s string) (servers []Server, chroot string, err error) {
 	if strings.Contains(s, "://") {
 		return nil, "", misuse.Invalidf("connect string %q: it is written without a scheme: %q", s, respell(s))
 	}
@@ -71,12 +69,12 @@ func respell(s string) string {
 	return strings.Join(servers, ",") + chroot
 }
 
-func parseHostPort(item string) (dial.Server, error) {
+func parseHostPort(item string) (Server, error) {
 	if item == "" {
-		return dial.Server{}, misuse.Invalidf("empty server name")
+		return Server{}, misuse.Invalidf("empty server name")
 	}
 	if strings.ContainsAny(item, " \t\r\n\x00") {
-		return dial.Server{}, misuse.Invalidf("server %q contains white space or NUL", item)
+		return Server{}, misuse.Invalidf("server %q contains white space or NUL", item)
 	}
 	host, port := item, defaultPort
 	switch {
@@ -89,43 +87,29 @@ func parseHostPort(item string) (dial.Server, error) {
 	case strings.Count(item, ":") == 1:
 		var err error
 		if host, port, err = net.SplitHostPort(item); err != nil {
-			return dial.Server{}, misuse.Invalidf("server %q: %v", item, err)
+			return Server{}, misuse.Invalidf("server %q: %v", item, err)
 		}
 	case strings.Contains(item, ":") && net.ParseIP(item) == nil:
-		return dial.Server{}, misuse.Invalidf("server %q: an IPv6 address with a port is written [address]:port", item)
+		return Server{}, misuse.Invalidf("server %q: an IPv6 address with a port is written [address]:port", item)
 	case strings.Contains(item, ":"):
 		if at := strings.LastIndexByte(item, ':'); looksLikePort(item[at+1:]) {
-			return dial.Server{}, misuse.Invalidf("server %q: is this [%s]:%s, or the address [%[1]s]?", item, strings.TrimSuffix(item[:at], ":"), item[at+1:])
+			return Server{}, misuse.Invalidf("server %q: is this [%s]:%s, or the address [%[1]s]?", item, strings.TrimSuffix(item[:at], ":"), item[at+1:])
 		}
 	}
 	if host == "" {
-		return dial.Server{}, misuse.Invalidf("server %q has no host", item)
+		return Server{}, misuse.Invalidf("server %q has no host", item)
 	}
 	// A name cannot have brackets or colons.
 	if _, err := netip.ParseAddr(host); err != nil && strings.ContainsAny(host, "[]:") {
-		return dial.Server{}, misuse.Invalidf("server %q: %q is neither a name nor an address", item, host)
+		return Server{}, misuse.Invalidf("server %q: %q is neither a name nor an address", item, host)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return dial.Server{}, misuse.Invalidf("server %q: port %q is not a number from 1 to 65535", item, port)
+		return Server{}, misuse.Invalidf("server %q: port %q is not a number from 1 to 65535", item, port)
 	}
-	return dial.Server{Host: host, Port: port}, nil
+	return Server{Host: host, Port: port}, nil
 }
 
 // looksLikePort reports whether the last part of an IPv6 address without brackets may be meant as a port.
 func looksLikePort(part string) bool {
 	return len(part) == 4 && strings.Trim(part, "0123456789") == ""
-}
-
-// FullName is that of session.Manager.
-func (m *Manager) FullName(path string) string {
-	m.Made()
-	if m.cfg.Name != "" {
-		return m.cfg.Name + m.cfg.outward(path)
-	}
-	var servers []string
-	for _, s := range m.cfg.servers {
-		servers = append(servers, strings.ToLower(s.String()))
-	}
-	slices.Sort(servers)
-	return strings.Join(slices.Compact(servers), ",") + m.cfg.outward(path)
 }

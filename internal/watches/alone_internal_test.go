@@ -1,4 +1,4 @@
-package core
+package watches
 
 import (
 	"testing"
@@ -12,44 +12,44 @@ func TestWatchesAlone(t *testing.T) {
 	for _, c := range []struct {
 		what   string
 		happen func(wt *watchTest, w *Watch)
-		want   WatchEvent
+		want   Event
 	}{
 		{"nothing", func(wt *watchTest, w *Watch) {
-			wt.land("/a", w, content{}, nil)
-		}, WatchPending},
+			wt.Land("/a", w, nil, nil, nil)
+		}, Pending},
 		{"an event after the answer", func(wt *watchTest, w *Watch) {
-			wt.land("/a", w, content{}, nil)
+			wt.Land("/a", w, nil, nil, nil)
 			wt.happens(zk.EventNodeDataChanged)
-		}, WatchChanged},
+		}, Changed},
 		{"an event before the answer", func(wt *watchTest, w *Watch) {
 			wt.happens(zk.EventNodeDataChanged)
-			wt.land("/a", w, content{}, nil)
-		}, WatchChanged},
+			wt.Land("/a", w, nil, nil, nil)
+		}, Changed},
 		{"an event elsewhere", func(wt *watchTest, w *Watch) {
 			wt.happensAt("/b", zk.EventNodeDataChanged)
-			wt.land("/a", w, content{}, nil)
-		}, WatchPending},
+			wt.Land("/a", w, nil, nil, nil)
+		}, Pending},
 		{"the connection is lost before the answer", func(wt *watchTest, w *Watch) {
 			wt.breakAll()
-			wt.land("/a", w, content{}, nil)
-		}, WatchBroken},
+			wt.Land("/a", w, nil, nil, nil)
+		}, Broken},
 		{"the connection is lost after the answer", func(wt *watchTest, w *Watch) {
-			wt.land("/a", w, content{}, nil)
+			wt.Land("/a", w, nil, nil, nil)
 			wt.breakAll()
-		}, WatchBroken},
+		}, Broken},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			wt := newWatchTest(t)
 			shared := wt.set(nil)
-			w, other := wt.joinAlone("/a"), wt.joinAlone("/a")
+			w, other := wt.Alone("/a"), wt.Alone("/a")
 			if w == shared || w == other {
 				t.Fatalf("%p, %p beside %p", w, other, shared)
 			}
 			c.happen(wt, w)
 			wt.want(w, c.want)
-			wt.land("/a", other, content{}, zk.ErrConnectionClosed)
-			if wt.breakAll(); c.want == WatchPending {
-				wt.want(w, WatchBroken)
+			wt.Land("/a", other, nil, nil, zk.ErrConnectionClosed)
+			if wt.breakAll(); c.want == Pending {
+				wt.want(w, Broken)
 			}
 			wt.idle()
 		})

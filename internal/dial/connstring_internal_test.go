@@ -1,4 +1,4 @@
-package core
+package dial
 
 import (
 	"errors"
@@ -34,7 +34,7 @@ func TestParseConnectString(t *testing.T) {
 		{"[h]:1", []string{"h:1"}, ""},
 	} {
 		t.Run(c.in, func(t *testing.T) {
-			servers, chroot, err := parseConnectString(c.in)
+			servers, chroot, err := Parse(c.in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,8 +69,8 @@ func TestParseConnectStringSaysHow(t *testing.T) {
 		"zk://h1:2181/app,zk://h2:2181/app": "h1:2181,h2:2181/app",
 		"zookeeper://[::1]:1":               "[::1]:1",
 	} {
-		_, _, err := parseConnectString(in)
-		if !errors.Is(err, ErrInvalid) || !strings.HasSuffix(err.Error(), fmt.Sprintf("%q", want)) {
+		_, _, err := Parse(in)
+		if !errors.Is(err, misuse.ErrInvalid) || !strings.HasSuffix(err.Error(), fmt.Sprintf("%q", want)) {
 			t.Errorf("%q: %v; want ErrInvalid, and %q at the end", in, err, want)
 		}
 	}
@@ -78,7 +78,7 @@ func TestParseConnectStringSaysHow(t *testing.T) {
 
 func TestParseConnectStringRefuses(t *testing.T) {
 	for _, s := range badConnectStrings {
-		if servers, chroot, err := parseConnectString(s); !errors.Is(err, ErrInvalid) {
+		if servers, chroot, err := Parse(s); !errors.Is(err, misuse.ErrInvalid) {
 			t.Errorf("%q: got %v, %q, %v, want ErrInvalid", s, servers, chroot, err)
 		}
 	}
@@ -91,9 +91,9 @@ func FuzzParseConnectString(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
-		servers, chroot, err := parseConnectString(in)
+		servers, chroot, err := Parse(in)
 		if err != nil {
-			if !errors.Is(err, ErrInvalid) {
+			if !errors.Is(err, misuse.ErrInvalid) {
 				t.Fatalf("%v does not match ErrInvalid", err)
 			}
 			return
@@ -109,53 +109,9 @@ func FuzzParseConnectString(f *testing.F) {
 		if chroot != "" && (chroot == "/" || misuse.ValidatePath(chroot) != nil) {
 			t.Fatalf("%q gives chroot %q", in, chroot)
 		}
-		again, chroot2, err := parseConnectString(strings.Join(list, ",") + chroot)
+		again, chroot2, err := Parse(strings.Join(list, ",") + chroot)
 		if err != nil || !slices.Equal(again, servers) || chroot2 != chroot {
 			t.Fatalf("%q: %v, %q; written down again: %v, %q, %v", in, servers, chroot, again, chroot2, err)
 		}
 	})
-}
-
-func TestChroot(t *testing.T) {
-	for servers, want := range map[string]string{"h1": "/", "h1/": "/", "h1,h2/app/a": "/app/a"} {
-		cfg, err := newConfig(servers, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := cfg.outward("/"); got != want {
-			t.Errorf("%s: %s, want %s", servers, got, want)
-		}
-	}
-}
-
-// The full name of a path does not depend on how the servers are written. It contains the chroot.
-func TestFullName(t *testing.T) {
-	for _, c := range []struct{ servers, path, want string }{
-		{"h1", "/a", "h1:2181/a"},
-		{"H2:2181, h1:2182,h2", "/a", "h1:2182,h2:2181/a"},
-		{"h1/app", "/a/b", "h1:2181/app/a/b"},
-		{"h1/", "/a", "h1:2181/a"},
-		{"h1/app", "/", "h1:2181/app"},
-		{"h1", "/", "h1:2181/"},
-		{"[::1]:1/app", "/a", "[::1]:1/app/a"},
-	} {
-		cfg, err := newConfig(c.servers, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := (&Manager{cfg: cfg}).FullName(c.path); got != c.want {
-			t.Errorf("%s at %q: %s, want %s", c.path, c.servers, got, c.want)
-		}
-	}
-}
-
-// A name replaces the servers, and not the chroot.
-func TestFullNameOfNamed(t *testing.T) {
-	cfg, err := newConfig("h1,h2/app", []Option{WithName("Blue, east")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := (&Manager{cfg: cfg}).FullName("/a"); got != "Blue, east/app/a" {
-		t.Errorf("full name %q", got)
-	}
 }

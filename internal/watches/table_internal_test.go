@@ -1,4 +1,4 @@
-package core
+package watches
 
 import (
 	"errors"
@@ -12,27 +12,25 @@ import (
 // watchTest drives the table of watches as connections and callers do.
 type watchTest struct {
 	*testing.T
-	watches
+	Table
 }
 
 func newWatchTest(t *testing.T) *watchTest {
-	w := &watchTest{T: t}
-	w.init()
-	return w
+	return &watchTest{T: t}
 }
 
 // set joins a watch, expects that a request is needed, and lands it.
 func (t *watchTest) set(err error) *Watch {
 	t.Helper()
 	w := t.flying()
-	t.land("/a", w, content{data: []byte("x"), stat: &zk.Stat{}}, err)
+	t.Land("/a", w, []byte("x"), &zk.Stat{}, err)
 	return w
 }
 
 // flying joins a watch that has to be set.
 func (t *watchTest) flying() *Watch {
 	t.Helper()
-	w, first := t.join("/a")
+	w, first := t.Join("/a")
 	if !first {
 		t.Fatal("shared, want a request")
 	}
@@ -42,10 +40,10 @@ func (t *watchTest) flying() *Watch {
 func (t *watchTest) happens(typ zk.EventType) { t.happensAt("/a", typ) }
 
 func (t *watchTest) happensAt(path string, typ zk.EventType) {
-	t.fired(path, map[zk.EventType]WatchEvent{zk.EventNodeDeleted: WatchDeleted, zk.EventNodeDataChanged: WatchChanged}[typ])
+	t.end(path, map[zk.EventType]Event{zk.EventNodeDeleted: Deleted, zk.EventNodeDataChanged: Changed}[typ])
 }
 
-func (t *watchTest) want(w *Watch, e WatchEvent) {
+func (t *watchTest) want(w *Watch, e Event) {
 	t.Helper()
 	if w.Event() != e {
 		t.Errorf("event %d, want %d", w.Event(), e)
@@ -63,13 +61,13 @@ func TestWatchesShared(t *testing.T) {
 	wt := newWatchTest(t)
 	w := wt.flying()
 	for range 3 { // in flight and after
-		if other, first := wt.join("/a"); other != w || first {
+		if other, first := wt.Join("/a"); other != w || first {
 			t.Fatal("not shared")
 		}
-		wt.land("/a", w, content{}, nil)
+		wt.Land("/a", w, nil, nil, nil)
 	}
 	wt.happens(zk.EventNodeDeleted)
-	wt.want(w, WatchDeleted)
+	wt.want(w, Deleted)
 	wt.idle()
 }
 
@@ -77,7 +75,7 @@ func TestWatchesShared(t *testing.T) {
 func TestOwner(t *testing.T) {
 	wt := newWatchTest(t)
 	own := wt.set(nil)
-	other, _ := wt.join("/a")
+	other, _ := wt.Join("/a")
 	own.Say(OwnerFirst)
 	wt.happens(zk.EventNodeDataChanged)
 	if got := other.Owner(); got != OwnerFirst {
@@ -89,14 +87,14 @@ func TestOwner(t *testing.T) {
 }
 
 func TestWatchesEvents(t *testing.T) {
-	for typ, want := range map[zk.EventType]WatchEvent{
-		zk.EventNodeDeleted:     WatchDeleted,
-		zk.EventNodeDataChanged: WatchChanged,
+	for typ, want := range map[zk.EventType]Event{
+		zk.EventNodeDeleted:     Deleted,
+		zk.EventNodeDataChanged: Changed,
 	} {
 		wt := newWatchTest(t)
 		w := wt.set(nil)
 		wt.happensAt("/b", zk.EventNodeDeleted) // another's
-		wt.want(w, WatchPending)
+		wt.want(w, Pending)
 		wt.happens(typ)
 		wt.want(w, want)
 		wt.happens(zk.EventNodeDeleted) // the first counts
@@ -107,25 +105,24 @@ func TestWatchesEvents(t *testing.T) {
 
 // Each kind of event ends the watches that the server has ended with it.
 func TestEventsByTable(t *testing.T) {
-	for kind, want := range map[int32][3]WatchEvent{ // on data, on children, on a node that did not exist
-		codec.EventCreated:         {WatchPending, WatchPending, WatchChanged},
-		codec.EventDeleted:         {WatchDeleted, WatchDeleted, WatchDeleted},
-		codec.EventDataChanged:     {WatchChanged, WatchPending, WatchChanged},
-		codec.EventChildrenChanged: {WatchPending, WatchChanged, WatchPending},
+	for kind, want := range map[int32][3]Event{ // on data, on children, on a node that did not exist
+		codec.EventCreated:         {Pending, Pending, Changed},
+		codec.EventDeleted:         {Deleted, Deleted, Deleted},
+		codec.EventDataChanged:     {Changed, Pending, Changed},
+		codec.EventChildrenChanged: {Pending, Changed, Pending},
 	} {
-		s := bareSession(t, newFakeConfig(t))
+		var tables Tables
 		var all [3]*Watch
-		for i, table := range s.watchTables() {
-			table.init()
-			all[i], _ = table.join("/a")
+		for i, table := range []*Table{&tables.Data, &tables.Children, &tables.Absent} {
+			all[i], _ = table.Join("/a")
 		}
-		(*wireEvents)(s).Fired(kind, "/b")
+		tables.Fired(kind, "/b")
 		for i, w := range all {
-			if w.Event() != WatchPending {
+			if w.Event() != Pending {
 				t.Errorf("an event at another path ends watch %d", i)
 			}
 		}
-		(*wireEvents)(s).Fired(kind, "/a")
+		tables.Fired(kind, "/a")
 		for i, w := range all {
 			if w.Event() != want[i] {
 				t.Errorf("kind %d: watch %d has event %d, want %d", kind, i, w.Event(), want[i])
@@ -140,14 +137,14 @@ func TestWatchesBroken(t *testing.T) {
 	w := wt.set(nil)
 	for range 3 {
 		wt.breakAll()
-		wt.want(w, WatchBroken)
+		wt.want(w, Broken)
 		wt.idle()
 		wt.happens(zk.EventNodeDeleted)
-		wt.want(w, WatchBroken)
+		wt.want(w, Broken)
 		w = wt.set(nil)
 	}
 	wt.happens(zk.EventNodeDataChanged)
-	wt.want(w, WatchChanged)
+	wt.want(w, Changed)
 	wt.idle()
 }
 
@@ -157,20 +154,20 @@ func TestWatchesEventInFlight(t *testing.T) {
 	w := wt.flying()
 	wt.happens(zk.EventNodeDeleted)
 	next := wt.flying() // a watch that has ended is not shared
-	wt.land("/a", w, content{}, nil)
-	wt.want(w, WatchDeleted)
-	wt.want(next, WatchPending)
-	wt.land("/a", next, content{}, zk.ErrNoNode)
+	wt.Land("/a", w, nil, nil, nil)
+	wt.want(w, Deleted)
+	wt.want(next, Pending)
+	wt.Land("/a", next, nil, nil, zk.ErrNoNode)
 	wt.idle()
 }
 
 func TestWatchesErrorInFlight(t *testing.T) {
 	wt := newWatchTest(t)
 	w := wt.flying()
-	if other, _ := wt.join("/a"); other != w {
+	if other, _ := wt.Join("/a"); other != w {
 		t.Fatal("not shared")
 	}
-	wt.land("/a", w, content{}, zk.ErrNoNode)
+	wt.Land("/a", w, nil, nil, zk.ErrNoNode)
 	if !errors.Is(w.err, zk.ErrNoNode) {
 		t.Errorf("got %v", w.err)
 	}
@@ -184,16 +181,16 @@ func TestWatchesBreakInFlight(t *testing.T) {
 	wt := newWatchTest(t)
 	w := wt.flying()
 	wt.breakAll()
-	wt.want(w, WatchBroken)
+	wt.want(w, Broken)
 	next := wt.flying()
-	wt.land("/a", w, content{}, zk.ErrConnectionClosed)
-	wt.want(next, WatchPending)
-	wt.land("/a", next, content{}, nil)
-	if other, first := wt.join("/a"); other != next || first {
+	wt.Land("/a", w, nil, nil, zk.ErrConnectionClosed)
+	wt.want(next, Pending)
+	wt.Land("/a", next, nil, nil, nil)
+	if other, first := wt.Join("/a"); other != next || first {
 		t.Error("not shared after a failure of the request before")
 	}
 	wt.happens(zk.EventNodeDeleted)
-	wt.want(next, WatchDeleted)
+	wt.want(next, Deleted)
 	wt.idle()
 }
 
@@ -221,8 +218,8 @@ func TestWatchNotify(t *testing.T) {
 // includes a watch whose request is in flight, and one without waiters.
 func TestWatchesForgotten(t *testing.T) {
 	for name, forget := range map[string]func(*watchTest, *Watch){
-		"one":      func(wt *watchTest, w *Watch) { wt.forget("/a", w) },
-		"whatever": func(wt *watchTest, _ *Watch) { wt.forget("/a", nil) },
+		"one":      func(wt *watchTest, w *Watch) { wt.Forget("/a", w) },
+		"whatever": func(wt *watchTest, _ *Watch) { wt.Forget("/a", nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			wt := newWatchTest(t)
@@ -230,7 +227,7 @@ func TestWatchesForgotten(t *testing.T) {
 			woken := make(chan struct{}, 1)
 			defer w.Notify(woken)()
 			forget(wt, w)
-			wt.want(w, WatchBroken)
+			wt.want(w, Broken)
 			if len(woken) != 1 {
 				t.Error("nobody is told")
 			}
@@ -243,13 +240,13 @@ func TestWatchesForgotten(t *testing.T) {
 
 			w = wt.flying()
 			forget(wt, w)
-			wt.want(w, WatchBroken)
+			wt.want(w, Broken)
 			next := wt.flying()
-			wt.land("/a", w, content{}, nil)
-			wt.want(next, WatchPending)
-			wt.land("/a", next, content{}, nil)
+			wt.Land("/a", w, nil, nil, nil)
+			wt.want(next, Pending)
+			wt.Land("/a", next, nil, nil, nil)
 			wt.happens(zk.EventNodeDeleted)
-			wt.want(next, WatchDeleted)
+			wt.want(next, Deleted)
 			wt.idle()
 		})
 	}
@@ -257,19 +254,19 @@ func TestWatchesForgotten(t *testing.T) {
 	w := wt.set(nil)
 	wt.breakAll()
 	next := wt.set(nil)
-	wt.forget("/a", w) // another's
-	wt.want(next, WatchPending)
+	wt.Forget("/a", w) // another's
+	wt.want(next, Pending)
 }
 
 // A watch that was not set, because there is no node, has ended as one on a node that goes. A function that is told of the
 // end finds the reason.
 func TestWatchOfNoNode(t *testing.T) {
-	for err, want := range map[error]WatchEvent{zk.ErrNoNode: WatchDeleted, zk.ErrNoAuth: WatchBroken, zk.ErrConnectionClosed: WatchBroken} {
+	for err, want := range map[error]Event{zk.ErrNoNode: Deleted, zk.ErrNoAuth: Broken, zk.ErrConnectionClosed: Broken} {
 		wt := newWatchTest(t)
 		w := wt.flying()
 		told := make(chan bool, 1)
 		w.AtEvent(func() { told <- w.ready.Has() })
-		wt.land("/a", w, content{}, err)
+		wt.Land("/a", w, nil, nil, err)
 		wt.want(w, want)
 		if !<-told {
 			t.Errorf("%v: told of the end before the answer is there", err)

@@ -7,29 +7,6 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/goroutines"
 )
 
-// One goroutine calls thousands of functions that come at once, in order.
-func TestErrands(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var e errands
-		most, n := 0, 0
-		for i := range 8000 {
-			e.add(func() {
-				if i%100 == 0 {
-					most = max(most, goroutines.In("core.(*errands).run"))
-				}
-				if i != n {
-					t.Errorf("%d comes after %d others", i, n)
-				}
-				n++
-			})
-		}
-		synctest.Wait()
-		if n != 8000 || most != 1 || e.running {
-			t.Errorf("%d calls, %d goroutines, running %v", n, most, e.running)
-		}
-	})
-}
-
 // While there is no connection, one goroutine waits to delete thousands of nodes, and the end of the session ends all.
 func TestRemovalsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

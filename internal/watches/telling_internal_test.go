@@ -1,4 +1,4 @@
-package core
+package watches
 
 import (
 	"slices"
@@ -18,8 +18,8 @@ func TestTellings(t *testing.T) {
 		for _, i := range stops {
 			stop[i]()
 		}
-		w.fire(WatchDeleted)
-		w.fire(WatchBroken)
+		w.fire(Deleted)
+		w.fire(Broken)
 		for _, s := range stop {
 			s()
 		}
