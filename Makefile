@@ -130,7 +130,7 @@ soak: ## Use all locks at random, with faults, for SOAK, 60s unless given, and s
 
 .PHONY: load
 load: ## Thousands of holders and waiters, and what they take
-	cd bench && go run ./load $(WRITTEN)
+	cd bench && go run ./load $(WRITTEN) && go run ./load -fleet $(WRITTEN)
 
 .PHONY: evidence
 evidence: ## Which generated tables are older than the code they speak of

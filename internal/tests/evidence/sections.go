@@ -33,5 +33,6 @@ var sections = []section{
 	{"nemesis", "docs/measured/nemesis.md", "make nemesis NEMESIS=10m RIVAL=all WRITE=1", locks},
 	{"ensembles", "docs/measured/ensembles.md", "make ensembles WRITE=1", slices.Concat(queues, []string{"zklock", "internal/hold"})},
 	{"soak", "docs/measured/soak.md", "make soak SOAK=1h WRITE=1", locks},
+	{"fleet", "docs/measured/load.md", "make load WRITE=1", sessions},
 	{"load", "docs/measured/load.md", "make load WRITE=1", slices.Concat(queues, []string{"zklock", "internal/hold"})},
 }
