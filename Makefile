@@ -82,7 +82,7 @@ clock: ## Look for two holders on real servers with default ticks, for CLOCK, 60
 
 .PHONY: models
 models: ## The lease clock as a theorem that z3 proves, with counterexamples, and its code explored; WRITE=1 puts these into docs
-	ZKTEST_REQUIRE_REAL=1 go test -count=1 -v ./internal/tests/proofs/clockmodel $(WRITTEN)
+	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -v ./internal/tests/proofs/clockmodel $(WRITTEN)
 	TURNSTILE_LONG=1 go test -count=1 -v -run TestExplore ./internal/clock
 
 RATES ?= 0.8,0.98,1.02,1.05,1.1,1.2

@@ -25,6 +25,7 @@ var sections = []section{
 	{"scaling", "docs/measured/cost.md", "make scaling", locks},
 	{"starvation", "docs/measured/starvation.md", "make starvation", locks},
 	{"counterexamples", "docs/clock.md", "make models WRITE=1", []string{"internal/clock"}},
+	{"others", "docs/clock.md", "make models WRITE=1", []string{"internal/clock"}},
 	{"outages", "docs/measured/outages.md", "make outages WRITE=1", sessions},
 	{"intervals", "docs/measured/outages.md", "make outages WRITE=1", sessions},
 	{"timeouts", "docs/performance.md", "make outages WRITE=1", sessions},
