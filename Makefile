@@ -82,7 +82,7 @@ clock: ## Look for two holders on real servers with default ticks, for CLOCK, 60
 
 .PHONY: models
 models: ## The lease clock as a theorem that z3 proves, with counterexamples, and its code explored; WRITE=1 puts these into docs
-	ZKTEST_REQUIRE_REAL=1 go test -count=1 -v ./internal/tests/proofs/clockmodel $(WRITTEN)
+	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -v ./internal/tests/proofs/clockmodel $(WRITTEN)
 	TURNSTILE_LONG=1 go test -count=1 -v -run TestExplore ./internal/clock
 
 RATES ?= 0.8,0.98,1.02,1.05,1.1,1.2
@@ -130,7 +130,7 @@ soak: ## Use all locks at random, with faults, for SOAK, 60s unless given, and s
 
 .PHONY: load
 load: ## Thousands of holders and waiters, and what they take
-	cd bench && go run ./load $(WRITTEN)
+	cd bench && go run ./load $(WRITTEN) && go run ./load -fleet $(WRITTEN)
 
 .PHONY: evidence
 evidence: ## Which generated tables are older than the code they speak of

@@ -22,7 +22,7 @@ const atOnce = 64
 func held(ctx context.Context, e *zktest.Ensemble, of func(int) int) (t table, err error) {
 	locks := of(2000)
 	t.title = fmt.Sprintf("%d locks held by one manager", locks)
-	ms, err := connect(ctx, e, 1)
+	ms, err := connect(ctx, e, 0, 1)
 	if err != nil {
 		return t, err
 	}

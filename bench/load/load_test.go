@@ -11,18 +11,20 @@ import (
 
 // A fiftieth of the load works, and leaves nothing.
 func TestSmall(t *testing.T) {
-	err := run(2, false, 5*time.Minute)
-	if errors.Is(err, zktest.ErrNoZooKeeper) {
-		testserver.Missing(t, err)
-	}
-	if err != nil {
-		t.Fatal(err)
+	for _, isFleet := range []bool{false, true} {
+		err := run(2, isFleet, false, 5*time.Minute)
+		if errors.Is(err, zktest.ErrNoZooKeeper) {
+			testserver.Missing(t, err)
+		}
+		if err != nil {
+			t.Fatalf("fleet %v: %v", isFleet, err)
+		}
 	}
 }
 
 func TestRefuses(t *testing.T) {
 	for _, scale := range []int{-1, 0, 101} {
-		if err := run(scale, false, time.Minute); err == nil {
+		if err := run(scale, false, false, time.Minute); err == nil {
 			t.Errorf("-scale %d: no error", scale)
 		}
 	}

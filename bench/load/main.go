@@ -1,9 +1,10 @@
 // Command load measures very many holders and waiters at once: 2,000 locks held by one manager,
 // 10,000 goroutines that wait for 100 locks, and 50 managers on one server. It also shows what
 // happens at the limit of nodes. It fails if anything is left afterwards, or if a lock is held
-// twice.
+// twice. With -fleet it measures instead what 1,000 idle holders cost three servers.
 //
 //	go run ./load -write
+//	go run ./load -fleet -write
 package main
 
 import (
@@ -31,16 +32,17 @@ const sessionTimeout = time.Minute
 
 func main() {
 	scale := flag.Int("scale", 100, "how much of it, in percent")
+	isFleet := flag.Bool("fleet", false, "measure a fleet of idle holders, and nothing else")
 	write := flag.Bool("write", false, "write the tables into "+page+"; run from bench/")
 	patience := flag.Duration("patience", 10*time.Minute, "how long it may take as a whole")
 	flag.Parse()
-	if err := run(*scale, *write, *patience); err != nil {
+	if err := run(*scale, *isFleet, *write, *patience); err != nil {
 		fmt.Fprintln(os.Stderr, "load:", err)
 		os.Exit(1)
 	}
 }
 
-func run(scale int, write bool, patience time.Duration) (err error) {
+func run(scale int, isFleet, write bool, patience time.Duration) error {
 	if scale < 1 || scale > 100 || flag.NArg() > 0 {
 		return fmt.Errorf("want a -scale from 1 to 100, and nothing else: %d %q", scale, flag.Args())
 	}
@@ -53,13 +55,25 @@ func run(scale int, write bool, patience time.Duration) (err error) {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	ensemble, err := zktest.NewReal(zktest.ContainerCheck(time.Second))
-	if err != nil {
+	of := func(n int) int { return max(1, n*scale/100) }
+	section, measure := "load", oneServer
+	if isFleet {
+		section, measure = "fleet", threeServers
+	}
+	text, err := measure(ctx, of)
+	if err != nil || !write {
 		return err
 	}
-	defer func() { err = errors.Join(err, ensemble.Close()) }()
+	return report.Section(page, section, text)
+}
 
-	of := func(n int) int { return max(1, n*scale/100) }
+// oneServer runs what needs one server, and returns the tables.
+func oneServer(ctx context.Context, of func(int) int) (_ string, err error) {
+	ensemble, err := zktest.NewReal(zktest.ContainerCheck(time.Second))
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, ensemble.Close()) }()
 	var text strings.Builder
 	fmt.Fprintf(&text, "`go run ./load`: %s, one server, in a process of its own on the same %d processors.\n",
 		runtime.Version(), runtime.NumCPU())
@@ -68,19 +82,16 @@ func run(scale int, write bool, patience time.Duration) (err error) {
 	} {
 		t, err := scenario(ctx, ensemble, of)
 		if err != nil {
-			return err
+			return "", err
 		}
 		fmt.Println(t)
 		text.WriteString("\n" + t.String())
 	}
-	if !write {
-		return nil
-	}
-	return report.Section(page, "load", text.String())
+	return text.String(), nil
 }
 
 // connect makes managers.
-func connect(ctx context.Context, e *zktest.Ensemble, n int, opts ...session.Option) (_ []*session.Manager, err error) {
+func connect(ctx context.Context, e *zktest.Ensemble, server, n int, opts ...session.Option) (_ []*session.Manager, err error) {
 	var ms []*session.Manager
 	defer func() {
 		if err != nil {
@@ -88,8 +99,9 @@ func connect(ctx context.Context, e *zktest.Ensemble, n int, opts ...session.Opt
 		}
 	}()
 	for range n {
-		m, err := session.Connect(ctx, e.Addr(0), append(opts,
-			session.WithTimeout(sessionTimeout), session.WithLogger(slog.New(slog.DiscardHandler)))...)
+		m, err := session.Connect(ctx, e.Addr(server), append([]session.Option{
+			session.WithTimeout(sessionTimeout), session.WithLogger(slog.New(slog.DiscardHandler)),
+		}, opts...)...)
 		if err != nil {
 			return nil, err
 		}

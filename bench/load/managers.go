@@ -25,7 +25,7 @@ func managers(ctx context.Context, e *zktest.Ensemble, of func(int) int) (t tabl
 	if err != nil {
 		return t, err
 	}
-	ms, err := connect(ctx, e, n)
+	ms, err := connect(ctx, e, 0, n)
 	if err != nil {
 		return t, err
 	}

@@ -25,12 +25,12 @@ func waiters(ctx context.Context, e *zktest.Ensemble, of func(int) int) (t table
 	n := locks * each
 	t.title = fmt.Sprintf("%d goroutines that wait for %d locks, through %d managers", n, locks, waitersManagers)
 	var l line
-	ms, err := connect(ctx, e, waitersManagers, session.WithTrace(l.hooks()))
+	ms, err := connect(ctx, e, 0, waitersManagers, session.WithTrace(l.hooks()))
 	if err != nil {
 		return t, err
 	}
 	defer func() { err = errors.Join(err, closeAll(ms)) }()
-	holder, err := connect(ctx, e, 1)
+	holder, err := connect(ctx, e, 0, 1)
 	if err != nil {
 		return t, err
 	}

@@ -10,7 +10,7 @@ import (
 //
 //   - Frames that are answered: pings, which the server we are connected to answers alone.
 //   - A request through the leader: a sync, which costs no disk write.
-//   - A write that a quorum agrees to.
+//   - A write that a quorum agrees to. docs/clock.md says why the writes of other clients do not do instead.
 //
 // A session that owns nothing needs one request through the leader now and then, and a ping in the middle
 // between two of these. A ping proves something together with a later sync only if more than half a tick

@@ -25,6 +25,7 @@ var sections = []section{
 	{"scaling", "docs/measured/cost.md", "make scaling", locks},
 	{"starvation", "docs/measured/starvation.md", "make starvation", locks},
 	{"counterexamples", "docs/clock.md", "make models WRITE=1", []string{"internal/clock"}},
+	{"others", "docs/clock.md", "make models WRITE=1", []string{"internal/clock"}},
 	{"outages", "docs/measured/outages.md", "make outages WRITE=1", sessions},
 	{"intervals", "docs/measured/outages.md", "make outages WRITE=1", sessions},
 	{"timeouts", "docs/performance.md", "make outages WRITE=1", sessions},
@@ -33,5 +34,6 @@ var sections = []section{
 	{"nemesis", "docs/measured/nemesis.md", "make nemesis NEMESIS=10m RIVAL=all WRITE=1", locks},
 	{"ensembles", "docs/measured/ensembles.md", "make ensembles WRITE=1", slices.Concat(queues, []string{"zklock", "internal/hold"})},
 	{"soak", "docs/measured/soak.md", "make soak SOAK=1h WRITE=1", locks},
+	{"fleet", "docs/measured/load.md", "make load WRITE=1", sessions},
 	{"load", "docs/measured/load.md", "make load WRITE=1", slices.Concat(queues, []string{"zklock", "internal/hold"})},
 }

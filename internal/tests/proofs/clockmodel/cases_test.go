@@ -67,9 +67,12 @@ func endsFirst(from, moment string) string {
 	return "(=> (< (- now unseen) (- (+ " + from + " timeout) margin)) (< " + moment + " expired))"
 }
 
-// follower is the case of the derivation: the client is connected to a follower. F is any frame, and R is
-// S″. List A answers the last ping that the leader queued before it answered R, and list B the next ping.
-var follower = write.and(problem{
+// follower is the case of the derivation: the client is connected to a follower.
+var follower = write.and(lists).and(ending)
+
+// lists is what passes between the follower, its leader and its client, up to W. F is any frame, and R is S″.
+// List A answers the last ping that the leader queued before it answered R, and list B the next ping.
+var lists = problem{
 	name: "a client of a follower",
 	reals: []string{
 		"F.sent", "F.noted", "F.answered",
@@ -141,7 +144,7 @@ var follower = write.and(problem{
 		{"listE.taken", "(and onE (< listE.taken expired))", "the leader takes list E"},
 		{"listE.left", "(and onE (>= listE.taken expired))", "list E is lost: the server is cut off from the leader"},
 	},
-}).and(ending)
+}
 
 // touches says that the leader touches the session when it takes a list with it, unless it has expired the
 // session. A list that is taken later than that may as well be lost.
@@ -157,7 +160,10 @@ var orderOfF = formula{
 }
 
 // own is the case of a client that is connected to the leader.
-var own = write.and(problem{
+var own = write.and(atLeader).and(ending)
+
+// atLeader is what passes between the leader and its own client, up to W.
+var atLeader = problem{
 	name:  "a client of the leader",
 	reals: []string{"F.sent", "F.noted", "F.answered"},
 	formulas: []formula{
@@ -172,11 +178,14 @@ var own = write.and(problem{
 		{"F.noted", "", "its server, the leader, has frame F"},
 		{"F.answered", "", "the client has the answer to F"},
 	},
-}).and(ending)
+}
 
 // moved is the case of a client that comes from another connection, and has shown nothing on this one but
-// its handshake. F is the handshake.
-var moved = write.and(problem{
+// its handshake.
+var moved = write.and(handshake).and(ending)
+
+// handshake is what passes between that client, its server and the leader, up to W. F is the handshake.
+var handshake = problem{
 	name:  "a client that has moved",
 	reals: []string{"F.sent", "F.noted", "F.answered"},
 	formulas: []formula{
@@ -192,7 +201,7 @@ var moved = write.and(problem{
 		{"F.noted", "", "the leader of that server has the handshake"},
 		{"F.answered", "", "the client has the greeting"},
 	},
-}).and(ending)
+}
 
 // half is what the client takes for half a tick: see tick.half in internal/core/dialer.go. minimum is the
 // minSessionTimeout of the servers, tickTold the value of WithTickTime.

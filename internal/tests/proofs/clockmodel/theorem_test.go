@@ -25,19 +25,23 @@ var cases = []problem{follower, own, moved, half}
 // which everything follows.
 func TestTheorem(t *testing.T) {
 	for _, p := range cases {
-		t.Run(p.name, func(t *testing.T) {
-			enough, ok := p.proven(t)
-			if !ok {
-				m, _ := p.counterexample(t, p.wishes()...)
-				t.Fatalf("not proven:\n%s", p.printed(t, m))
-			}
-			t.Logf("proven from: %s", strings.Join(enough, ", "))
-			if _, ok := p.schedule(t, ""); !ok {
-				t.Error("no schedule obeys the formulas, so they prove anything")
-			}
-		})
+		t.Run(p.name, p.follows)
 	}
 	longtest.Covered(t, "%d cases of the lease clock, proven", len(cases))
+}
+
+// follows fails unless the conclusions follow from the formulas, and some schedule obeys these.
+func (p problem) follows(t *testing.T) {
+	t.Helper()
+	enough, ok := p.proven(t)
+	if !ok {
+		m, _ := p.counterexample(t, p.wishes()...)
+		t.Fatalf("not proven:\n%s", p.printed(t, m))
+	}
+	t.Logf("proven from: %s", strings.Join(enough, ", "))
+	if _, ok := p.schedule(t, ""); !ok {
+		t.Error("no schedule obeys the formulas, so they prove anything")
+	}
 }
 
 // Each formula of the derivation is needed: without it, there is a schedule in which a client counts on
@@ -46,30 +50,7 @@ func TestEachFormulaIsNeeded(t *testing.T) {
 	printed := map[string]bool{}
 	var section strings.Builder
 	for _, p := range cases {
-		t.Run(p.name, func(t *testing.T) {
-			for _, f := range p.formulas {
-				if f.kind == cause {
-					continue
-				}
-				less := p.without(f.name)
-				if printed[f.name] { // in another case
-					if _, ok := less.proven(t); ok {
-						t.Errorf("%s is not needed", f.name)
-					}
-					continue
-				}
-				m, ok := less.counterexample(t, less.wishes()...)
-				if !ok {
-					t.Errorf("%s is not needed", f.name)
-					continue
-				}
-				printed[f.name] = true
-				if f.kind == assumed {
-					fmt.Fprintf(&section, "Without `%s`:\n\n%s\n", f.name, less.printed(t, m))
-				}
-				t.Logf("without %s (%s: %q):\n%s", f.name, f.kind, f.says, less.printed(t, m))
-			}
-		})
+		t.Run(p.name, func(t *testing.T) { section.WriteString(p.needed(t, printed)) })
 	}
 	if *writes && !t.Failed() {
 		if err := report.Section(clockPage, "counterexamples", section.String()); err != nil {
@@ -77,6 +58,36 @@ func TestEachFormulaIsNeeded(t *testing.T) {
 		}
 	}
 	longtest.Covered(t, "%d formulas, with a counterexample to the derivation without each of them", len(printed))
+}
+
+// needed leaves out each formula in turn, and logs a counterexample, unless one has been printed before. It returns
+// those without an assumption.
+func (p problem) needed(t *testing.T, printed map[string]bool) string {
+	t.Helper()
+	var assumptions strings.Builder
+	for _, f := range p.formulas {
+		if f.kind == cause {
+			continue
+		}
+		less := p.without(f.name)
+		if printed[f.name] { // in another case
+			if _, ok := less.proven(t); ok {
+				t.Errorf("%s is not needed", f.name)
+			}
+			continue
+		}
+		m, ok := less.counterexample(t, less.wishes()...)
+		if !ok {
+			t.Errorf("%s is not needed", f.name)
+			continue
+		}
+		printed[f.name] = true
+		if f.kind == assumed {
+			fmt.Fprintf(&assumptions, "Without `%s`:\n\n%s\n", f.name, less.printed(t, m))
+		}
+		t.Logf("without %s (%s: %q):\n%s", f.name, f.kind, f.says, less.printed(t, m))
+	}
+	return assumptions.String()
 }
 
 // As the code was before, h was half a tick, and not a fiftieth longer. If the leader's clock is slow, and
@@ -180,7 +191,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	var missing []string
-	for _, p := range cases {
+	for _, p := range slices.Concat(cases, others) {
 		for _, f := range p.formulas {
 			if f.kind != cause && !strings.Contains(string(page), "`"+f.name+"`") && !slices.Contains(missing, f.name) {
 				missing = append(missing, f.name)
