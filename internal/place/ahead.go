@@ -1,8 +1,6 @@
 package place
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,7 +9,7 @@ import (
 	"unicode"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/turnstile-go/turnstile/hooks"
+
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/kinds"
@@ -38,26 +36,6 @@ type view struct {
 	known time.Time
 }
 
-// show keeps what the attempt knows now, for the error of a wait that ends by its context.
-func (a *attempt) show(v *view) {
-	a.view = v
-	if a.entry.view != nil {
-		a.entry.view.Store(v)
-	}
-}
-
-// viewOf returns the view of an attempt of a fair kind that begins to wait.
-func (a *attempt) viewOf(targets []decide.Blocker, watches []*core.Watch, ahead *decide.Tail) *view {
-	v := &view{
-		me: &a.node, targets: targets, watches: watches, beyond: ahead.Beyond, head: ahead.Head(), session: a.s.ID(),
-		counted: a.policy.Tightened == 0, plain: a.plain(), own: a.own, known: a.entered,
-	}
-	if a.node.Prefix == kinds.PrefixLease {
-		v.limit = a.policy.Slack + a.node.Weight
-	}
-	return v
-}
-
 // owner returns what the contender that owns a target says, as far as that counts.
 func (v *view) owner(target int) core.Owner {
 	if !v.plain {
@@ -77,41 +55,12 @@ func (v *view) watchOn(name string) *core.Watch {
 	return nil
 }
 
-// explain adds to the error of an attempt that ended by its context why it had to wait.
-func (a *attempt) explain(ctx context.Context, err error) error {
-	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
-		return err
-	}
-	return because(err, a.q.why(a.view, time.Now()))
-}
-
 // because adds the reason for a wait to the error that ended it. The reason can be "".
 func because(err error, reason string) error {
 	if reason == "" {
 		return err
 	}
 	return fmt.Errorf("%w (%s)", err, reason)
-}
-
-// why returns the reason for which an attempt has to wait, or "" if it is not known.
-func (q *Queue) why(v *view, now time.Time) string {
-	if q.m.State() != hooks.Connected {
-		if failure := q.m.Failure(); failure != nil {
-			return fmt.Sprintf("not connected: %v", failure)
-		}
-		return "not connected"
-	}
-	silence, text := q.m.Silence(), ""
-	if v != nil {
-		text = v.text(now)
-	}
-	switch {
-	case silence == nil:
-		return text
-	case text == "":
-		return silence.Error()
-	}
-	return silence.Error() + "; " + text
 }
 
 // named returns the target that text names, and how many targets stand. It returns -1 if none does.
@@ -273,3 +222,7 @@ func short(d time.Duration) string {
 	}
 	return d.Truncate(time.Millisecond).String()
 }
+
+// isOrphan reports whether a contender's node is not ephemeral. Such a node was made by hand, and
+// no session's end deletes it.
+func isOrphan(stat *zk.Stat) bool { return stat != nil && stat.EphemeralOwner == 0 }

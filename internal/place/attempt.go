@@ -2,12 +2,12 @@ package place
 
 import (
 	"context"
-	"errors"
 	"math"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
+
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/rounds"
@@ -87,126 +87,6 @@ func newAttempt(q *Queue, s *core.Session, r *Request, how *entry) *attempt {
 	return a
 }
 
-// run goes on until the place is granted, has to wait, or was left. After Waits the caller calls block, and then run again.
-// After Renews the place stands too. err says why it was left. If a policy of the user panics or ends the goroutine, the
-// place is left as well.
-func (a *attempt) run(ctx context.Context) (out decide.Outcome, err error) {
-	out = decide.GoesOn
-	defer func() {
-		if out == decide.GoesOn { // cut short
-			a.step(decide.Quit)
-			a.leave(ctx, errCut)
-		}
-	}()
-	in, err := a.enter(ctx)
-	for {
-		if err != nil {
-			in, err = a.endOf(ctx, err)
-		}
-		move := a.must(in)
-		if move.Out != decide.GoesOn {
-			return a.settle(ctx, move, err)
-		}
-		in, err = a.carryOut(a.within(ctx), move.Do)
-	}
-}
-
-// enter creates the node, unless that has been done.
-func (a *attempt) enter(ctx context.Context) (decide.Input, error) {
-	if a.is() == decide.Outside {
-		if err := (entrants{{a, ctx}}).enter(ctx); err != nil {
-			return decide.Quit, err
-		}
-	}
-	return decide.Run, a.failed
-}
-
-// carryOut does what follows an input, and returns the next input.
-func (a *attempt) carryOut(ctx context.Context, do decide.Effect) (decide.Input, error) {
-	switch do {
-	case decide.Judge:
-		return a.judge(ctx)
-	case decide.Watch:
-		return a.startWait(ctx)
-	case decide.Look:
-		return a.look(ctx)
-	case decide.List:
-		return a.listAgain(ctx)
-	default:
-		panic("place: an attempt that has entered creates nothing")
-	}
-}
-
-// endOf returns the input for an error, and the error to report.
-func (a *attempt) endOf(ctx context.Context, err error) (decide.Input, error) {
-	switch {
-	case errors.Is(err, errDeleted):
-		return decide.Lost, err
-	case errors.Is(err, core.ErrLost) && a.entry.beside == nil:
-		return decide.Lost, err
-	case a.limited != nil && ctx.Err() == nil && a.limited.Err() != nil && errors.Is(err, a.limited.Err()):
-		return decide.Quit, ErrBusy
-	}
-	return decide.Quit, err
-}
-
-// settle follows the last move for now.
-func (a *attempt) settle(ctx context.Context, move decide.Move, err error) (decide.Outcome, error) {
-	if move.Out == decide.Waits {
-		return move.Out, nil
-	}
-	if a.limited != nil {
-		a.end()
-	}
-	if move.Do == decide.Remove {
-		a.leave(ctx, err)
-	}
-	if move.Out == decide.Granted {
-		a.view = nil
-	}
-	return move.Out, err
-}
-
-// judge decides by the listing.
-func (a *attempt) judge(ctx context.Context) (decide.Input, error) {
-	ahead, err := a.decide(ctx, a.names)
-	switch {
-	case err != nil:
-		return decide.Quit, err
-	case ahead.MayGo():
-		return a.free()
-	case a.r.Kind.Unfair && !a.entry.try:
-		return decide.InUse, nil
-	case a.entry.try && a.inUse(ahead):
-		return decide.Quit, ErrBusy
-	case a.entry.try && a.limited == nil:
-		a.limited, a.end = context.WithTimeout(ctx, leavingTime(a.entering))
-	}
-	a.ahead = ahead
-	return decide.Ahead, nil
-}
-
-// free follows when nothing is in the way. It asks the clock, last: listings and events count only while the session is
-// certain.
-func (a *attempt) free() (decide.Input, error) {
-	if a.outdated {
-		return decide.Outdated, nil
-	}
-	if err := a.s.Err(); err != nil {
-		return decide.Quit, err
-	}
-	if a.own != nil && a.plain() {
-		a.own.Say(core.OwnerFirst)
-	}
-	return decide.Free, nil
-}
-
-// listAgain lists once more.
-func (a *attempt) listAgain(ctx context.Context) (_ decide.Input, err error) {
-	a.names, err = a.list(ctx)
-	return decide.Listed, err
-}
-
 // within returns the context for what is done next: that of the caller, which a try bounds once it has to wait.
 func (a *attempt) within(ctx context.Context) context.Context {
 	if a.limited == nil {
@@ -252,3 +132,23 @@ func (a *attempt) until(ctx context.Context, answered <-chan struct{}) error {
 		return err
 	}
 }
+
+// listed is what the last listing of an attempt has shown.
+type listed struct {
+	children *core.Watch // set by the listing; nil if it set none
+	crowded  bool        // others wait for our node
+}
+
+// wait is the wait of an attempt whose watches are set. The nodes that it waits for are in the attempt's view.
+type wait struct {
+	rest  int         // what the nodes in the way weigh that are not watched
+	began time.Time   // when the watches were set
+	stops []func()    // cancel what the watches tell
+	told  *watching   // the calls of the Watch hook; nil without one
+	timer *time.Timer // calls ring
+	due   atomic.Bool // the timer has run
+	late  bool        // it has run before
+}
+
+// remover starts a guaranteed delete.
+type remover func(ctx context.Context, path string) *core.Removal

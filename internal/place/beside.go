@@ -7,22 +7,11 @@ import (
 	"slices"
 
 	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/kinds"
 )
-
-// place is what an attempt knows of the place that it shares with a lease, or renews. The two
-// nodes of a place have one sequence number and one token: the token of the first node. The
-// second node is younger than the waiters behind the place, so its own transaction id would
-// be above the token of the next holder.
-type seat struct {
-	watch *core.Watch // on the lease's node; set only if the token was not known
-
-	known    bool // token or tokenErr is set
-	token    int64
-	tokenErr error
-}
 
 // Beside takes another lease of the same queue next to l: at once, in the same session, with the same
 // sequence number. It is for kinds whose Policy says, by Replaces, that one node may leave another in its

@@ -8,17 +8,11 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/kinds"
 )
-
-// knownConfig is a configuration that a session has read. It was in force at the moment of a listing if the
-// listing's stat names the same transaction, since nobody sees a directory in the middle of a transaction.
-type knownConfig struct {
-	kinds.Config
-	in int64 // the session's id, since the session itself must not stay in memory
-}
 
 // readConfig reads the configuration of a directory.
 func readConfig(ctx context.Context, s *core.Session, dir string) (kinds.Config, error) {

@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/kinds"
-	"golang.org/x/sync/errgroup"
 )
 
 // Contenders returns the contenders of a kind, in order, as they were at a moment that has passed. If the
@@ -139,15 +139,17 @@ func ofKind(nodes []kinds.Node, kind *kinds.Kind) ([]kinds.Node, error) {
 	return nodes, nil
 }
 
-// called returns the kind's name with its article.
-func called(k *kinds.Kind) string {
-	if k.Name != "" && strings.Contains("aeiou", k.Name[:1]) {
-		return "an " + k.Name
-	}
-	return "a " + k.Name
-}
-
 // conflictOf returns the error of a kind for a contender of another kind of lock.
 func conflictOf(k *kinds.Kind, n kinds.Node) error {
 	return fmt.Errorf("%w: %s lock finds %s", ErrConflict, called(k), n.Name)
+}
+
+// listed returns the contenders of a kind in order, and up to which transaction the list shows the directory.
+func (q *Queue) listed(ctx context.Context, s *core.Session, kind *kinds.Kind) (nodes []kinds.Node, until int64, err error) {
+	names, stat, err := s.Children(ctx, q.dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	nodes, err = ofKind(decide.ParseNodes(names, kind.Prefixes...), kind)
+	return nodes, stat.Pzxid, err
 }

@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"path"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/kinds"
@@ -26,10 +26,6 @@ type entrant struct {
 	*attempt
 	ctx context.Context
 }
-
-// errPartly says that the reply to a transaction was lost, and that some of its nodes are there and
-// others are not. The others were deleted, or the transaction was carried out between two looks.
-var errPartly = errors.New("some of the nodes of one transaction are gone")
 
 // enter creates the nodes. After that each attempt has a listing that was made after its node, or
 // the reason why it has none. An error says that no attempt has entered. All of them have to leave.
@@ -231,97 +227,50 @@ func (a *attempt) newName() (string, core.CreateMode) {
 	return fmt.Sprintf("%s%010d", name, other.node.Sequence), core.Ephemeral
 }
 
-// seek finds out whether a create whose reply was lost has made the nodes. If it has, each
-// attempt has its node and a listing. Of several nodes with its id, an attempt takes the first.
-//
-// The server first catches up with the leader. The session is still the same, and the servers close
-// the lost connection when they accept the new one. So a node that is not there will hardly
-// come. (If one server has read the create and is slow to apply it, decide removes the node.)
-//
-// CreateProtectedEphemeralSequential of go-zookeeper is no substitute: it does not sync, it goes on
-// in a new session while the old session's node may still stand, and it panics at a child named
-// _c_x.
-func (all entrants) seek(ctx context.Context, tries int) (decide.Input, error) {
-	for _, a := range all {
-		a.doubt = true
-	}
+// reserve sets aside the room for the nodes of all. The caller calls end when they are there, or will not be.
+func (all entrants) reserve(ctx context.Context) (room *core.Reservation, end func(), err error) {
 	first := all[0]
-	if err := first.s.SharedSync(ctx, first.q.dir, first.creation.Syncs()); err != nil {
-		return decide.Quit, err
-	}
-	if err := cmp.Or(all.each(entrant.seek)...); err != nil {
-		return decide.Quit, err
-	}
-	n := 0
+	var w core.Want
 	for _, a := range all {
-		if a.node.Name != "" {
-			n++
-		}
+		name, mode := a.newName()
+		w.Nodes++
+		w.Bytes += a.s.NodeBytes(path.Join(a.q.dir, name), mode == core.EphemeralSequential)
 	}
-	switch {
-	case n == len(all):
-		return decide.Found, nil
-	case n > 0:
-		return decide.Quit, errPartly
+	if old := first.entry.renews; old != nil {
+		w.Deletes = []string{old.path}
 	}
-	for _, a := range all {
-		a.creation.Resolve("")
-	}
-	_, lost := first.creation.Result()
-	if errors.Is(lost, core.ErrTooLong) {
-		return decide.Quit, lost // the next try would break the connection again
-	}
-	traceRetry(ctx, first.q.hooks(), "create", tries, lost)
-	return decide.NotFound, nil
-}
-
-// seek looks for the node in a listing.
-func (a entrant) seek() (err error) {
-	a.names, err = a.survey(a.ctx)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, n := range decide.ParseNodes(a.names, a.r.Kind.Prefixes...) {
-		switch {
-		case n.ID != a.id:
-		case a.node.Name == "":
-			made := path.Join(a.q.dir, n.Name)
-			a.creation.Resolve(made)
-			if a.failed = a.found(made); a.failed != nil {
-				return nil
+	if before := first.entry.before; before != nil {
+		w.Yield = func() {
+			first.s.Leaving(before.path)
+			if first.entry.placed != nil { // a renewal has nobody to tell: the first create did
+				first.entry.placed()
 			}
-		default:
-			a.removeTwin(a.ctx, n)
 		}
 	}
-	return nil
+	return first.reserve(ctx, w)
 }
 
-// found takes note of the path of our node.
-func (a *attempt) found(made string) error {
-	name := path.Base(made)
-	n, ok := kinds.ParseNode(name, a.r.Kind.Prefixes...)
-	if !ok {
-		return fmt.Errorf("the server created %q when asked for %q", name, kinds.NodeName(a.id, a.r.Prefix, a.r.Weight, a.entry.lazy))
+// reserve sets room aside. If the lock is taken together with others, it is that of all of them.
+func (a *attempt) reserve(ctx context.Context, w core.Want) (room *core.Reservation, end func(), err error) {
+	if v, ok := ctx.Value(advanceKey{}).(roomInAdvance); ok {
+		if room, err = v.in(ctx, a.q.m, a.s); err != nil {
+			return nil, nil, err
+		}
+		if room != nil {
+			return room, func() {}, a.s.Extend(ctx, room, w)
+		}
 	}
-	a.node, a.path, a.entered = n, made, time.Now()
-	if n.ID == a.id {
-		a.id = n.ID // the same text, which the name holds already
+	if room, err = a.s.Reserve(ctx, w); err != nil {
+		return nil, nil, err
 	}
-	if n.Sequence < 0 || n.Sequence == math.MaxInt32 {
-		// The next numbers are the same again, or below all others.
-		return fmt.Errorf("%w: it gave %d", ErrSequence, n.Sequence)
-	}
-	return nil
+	return room, room.End, nil
 }
 
-// removeTwin has a second node of ours removed, which a create whose reply was lost has made: it must block neither this
-// contender nor those behind it.
-func (a *attempt) removeTwin(ctx context.Context, n kinds.Node) {
-	twin := path.Join(a.q.dir, n.Name)
-	a.s.Adopt(nil, twin)
-	a.s.Remove(ctx, twin)
+// advanceKey is the context key of a roomInAdvance.
+type advanceKey struct{}
+
+// roomInAdvance has room for the nodes of several locks.
+type roomInAdvance interface {
+	// in returns the room in a session, or nil if there is none.
+	in(ctx context.Context, m *core.Manager, s *core.Session) (*core.Reservation, error)
 }

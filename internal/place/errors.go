@@ -2,7 +2,11 @@ package place
 
 import (
 	"errors"
+	"strings"
 
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
@@ -33,3 +37,19 @@ func (deletedError) ErrorType() string { return "node_deleted" }
 
 // Failed returns err as the failure of an operation on a lock.
 func Failed(op, path string, err error) error { return &kinds.OpError{Op: op, Path: path, Err: err} }
+
+// called returns the kind's name with its article.
+func called(k *kinds.Kind) string {
+	if k.Name != "" && strings.Contains("aeiou", k.Name[:1]) {
+		return "an " + k.Name
+	}
+	return "a " + k.Name
+}
+
+// errMoved says that contenders left while somebody looked.
+var errMoved = errors.New("the queue has moved on")
+
+// isPassing reports whether it helps to look again.
+func isPassing(err error) bool {
+	return errors.Is(err, core.ErrLost) || errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, errMoved)
+}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/internal/core"
-	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/kinds"
 )
@@ -106,23 +106,6 @@ func (t *turn) guardNode(own *core.Watch) {
 		}
 	}
 	t.stopNode = own.AtEvent(func() { t.s.InTurn(ended) })
-}
-
-// conclude ends the turn, by Lost or Quit, and stops guarding it. It reports whether this was the first call.
-func (t *turn) conclude(by decide.Input, cause error) (first bool) {
-	t.mu.Lock()
-	if _, first = t.stepLocked(by); first {
-		t.cause = cause
-	}
-	stops := []func(){t.stopNode, t.stopChildren}
-	t.stopNode, t.stopChildren = nil, nil
-	t.mu.Unlock()
-	for _, stop := range stops {
-		if stop != nil {
-			stop()
-		}
-	}
-	return first
 }
 
 // hurry does at once what delayWatch does after watchAfter: it sets the first watch on the node.
@@ -231,4 +214,42 @@ func (t *turn) heed(data []byte) {
 	for _, l := range holders { // begin calls Revoked for those that have not begun
 		go t.r.Revoked(l)
 	}
+}
+
+// Token returns the fencing token: the id of the transaction that created the node (czxid). It waits for the
+// server if the token is not known yet.
+func (l *Lease) Token(ctx context.Context) (int64, error) {
+	if l.t.known.Has() {
+		return l.t.token, l.t.tokenErr
+	}
+	if ctx.Err() == nil && l.hold.Err() == nil {
+		l.t.hurry()
+	}
+	select {
+	case <-l.t.known.Wait():
+		return l.t.token, l.t.tokenErr
+	case <-ctx.Done():
+		return 0, Failed("token of", l.t.q.dir, ctx.Err())
+	case <-l.hold.Done():
+		return 0, Failed("token of", l.t.q.dir, l.Err())
+	}
+}
+
+// begin begins a hold. ctx is that of the caller that gets the lease. The previous hold has ended.
+func (t *turn) begin(ctx context.Context) *Lease {
+	l := newLease(ctx, t)
+	// The hook gets the lease, which can end before the hook returns. Then a Local hands the turn
+	// over, and the next hold begins. So the turn has to know of this hold before the hook.
+	t.mu.Lock()
+	t.holders = append(t.holders, l)
+	asked := t.asked
+	t.mu.Unlock()
+	l.began()
+	if asked {
+		go t.r.Revoked(l)
+	}
+	if cause := t.ended(); cause != nil {
+		t.lose(cause) // again: the first call has not found this holder
+	}
+	return l
 }

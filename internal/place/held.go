@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"path"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -146,3 +147,78 @@ func (t *turn) reportDeleted() {
 }
 
 func hexID(s *core.Session) string { return fmt.Sprintf("0x%x", uint64(s.ID())) }
+
+// lazyAt returns the turns of a session at a path whose places may be kept.
+func (h *heldTurns) lazyAt(s *core.Session, dir string) []*turn {
+	if h.lazy.Load() == 0 {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	in := h.sessions[s]
+	if in == nil {
+		return nil
+	}
+	return slices.Clone(in.lazy[dir])
+}
+
+// spare is the function of *core.Session.OnShortage.
+func (h *heldTurns) spare(s *core.Session, nodes, bytes int) (some bool) {
+	for nodes > 0 || bytes > 0 {
+		oldest := h.oldestKept(s)
+		if oldest == nil {
+			break
+		}
+		if oldest.local.giveUpKept(oldest, false) { // otherwise it was used again, or given up, in the meantime
+			some = true
+			nodes--
+			bytes -= s.NodeBytes(oldest.path, false)
+		}
+	}
+	return some
+}
+
+// oldestKept returns the turn of a session that has been kept for longest without a use, or nil.
+func (h *heldTurns) oldestKept(s *core.Session) (oldest *turn) {
+	if h.lazy.Load() == 0 {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	in, first := h.sessions[s], int64(0)
+	if in == nil {
+		return nil
+	}
+	for _, turns := range in.lazy {
+		for _, t := range turns {
+			if since := t.tenure.keptAt.Load(); since != 0 && (oldest == nil || since < first) {
+				oldest, first = t, since
+			}
+		}
+	}
+	return oldest
+}
+
+// addLazy notes that the place of a turn may be kept. h.mu is held.
+func (h *heldTurns) addLazy(in *heldIn, t *turn) {
+	if t.tenure == nil || !t.tenure.fit {
+		return
+	}
+	dir := path.Dir(t.path)
+	in.lazy[dir] = append(in.lazy[dir], t)
+	h.lazy.Add(1)
+}
+
+// removeLazy undoes addLazy. h.mu is held.
+func (h *heldTurns) removeLazy(in *heldIn, t *turn) {
+	dir := path.Dir(t.path)
+	turns := in.lazy[dir]
+	i := slices.Index(turns, t)
+	if i < 0 {
+		return
+	}
+	h.lazy.Add(-1)
+	if in.lazy[dir] = slices.Delete(turns, i, i+1); len(turns) == 1 {
+		delete(in.lazy, dir)
+	}
+}

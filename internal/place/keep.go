@@ -1,14 +1,11 @@
 package place
 
 import (
-	"math"
 	"sync/atomic"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/core"
-	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/misuse"
-	"github.com/turnstile-go/turnstile/kinds"
 )
 
 // A Local with WithLazyRelease keeps its place in the queue after a release, so that the next
@@ -18,7 +15,7 @@ import (
 //	connection, by a listing that shows our node and no contender that has to wait for it.
 //
 // So every contender that comes, of whatever library, ends the use: its node is a child. This file
-// decides. local.go acts.
+// decides. localkept.go acts.
 
 // maxKeep is the longest time for which a place is kept.
 const maxKeep = time.Minute
@@ -31,6 +28,14 @@ func CheckLazy(d time.Duration) error {
 	}
 	return nil
 }
+
+// maxCrowd is how many contenders there may be for readers to set the watch on the children again. Each
+// contender that comes or leaves makes each of them list.
+const maxCrowd = 16
+
+// maxLooks is how often readers set the watch again before somebody of this process comes. So others that come and go
+// cost a place that nobody uses no more than that.
+const maxLooks = 16
 
 // tenure is what a Local knows about the place of its turn. The Local's mu guards it.
 type tenure struct {
@@ -79,75 +84,3 @@ func (k *tenure) keep(now time.Time, d time.Duration) { k.until = now.Add(min(d,
 func (k *tenure) usable(now time.Time) bool {
 	return k.fit && !k.barred && k.pending() && now.Before(k.until)
 }
-
-// habit says whether it is worth while to keep the next place. The Local's mu guards it.
-type habit struct {
-	skip    int // so many of the next places are not kept
-	penalty int // the last value that skip was set to; 0 after a place that was of use
-}
-
-// maxPenalty bounds how many places in a row are not kept.
-const maxPenalty = 64
-
-// next reports whether the next place is worth keeping. It is called once for each place.
-func (h *habit) next() bool {
-	if h.skip > 0 {
-		h.skip--
-		return false
-	}
-	return true
-}
-
-// takenAway takes note that another contender has ended the use of a place that was kept.
-func (h *habit) takenAway(used bool) {
-	if used {
-		*h = habit{}
-		return
-	}
-	h.penalty = min(max(1, 2*h.penalty), maxPenalty)
-	h.skip = h.penalty
-}
-
-// maxCrowd is how many contenders there may be for readers to set the watch on the children again. Each
-// contender that comes or leaves makes each of them list.
-const maxCrowd = 16
-
-// maxLooks is how often readers set the watch again before somebody of this process comes. So others that come and go
-// cost a place that nobody uses no more than that.
-const maxLooks = 16
-
-// listed is what the last listing of an attempt has shown.
-type listed struct {
-	children *core.Watch // set by the listing; nil if it set none
-	crowded  bool        // others wait for our node
-}
-
-// open reports whether a contender that comes now may share the place of the shared contender: nobody
-// else can have come before it, as far as the server has told.
-func (s *sharedContender) open() bool {
-	last := s.listed.Load()
-	return last == nil || !last.crowded && last.children != nil && last.children.Event() == core.WatchPending
-}
-
-// sharedBy reports whether contenders of a request can hold at once, one of them behind the other:
-// readers.
-func (r *Request) sharedBy() bool {
-	ahead := kinds.Node{Prefix: r.Prefix, Weight: r.Weight, Sequence: 1}
-	behind := kinds.Node{Prefix: r.Prefix, Weight: r.Weight, Sequence: 2}
-	return !decide.BlocksFor(r.Kind, behind, ahead)
-}
-
-// blocks reports whether the node of this turn is in the way of a new contender for a request.
-func (t *turn) blocks(r *Request) bool {
-	return decide.BlocksFor(r.Kind, kinds.Node{Prefix: r.Prefix, Weight: r.Weight, Sequence: math.MaxInt32}, t.node)
-}
-
-// keeperPatience is how long a try waits for kept places to leave, besides two round trips of its own. The try cannot know
-// how far the keepers are from the servers. The news of the try's node takes half a keeper's round trip, and so does the
-// keeper's delete. A keeper that reads lists the directory in between, which takes one more. So 250 ms are enough for
-// keepers with round trips of 100 ms.
-const keeperPatience = 250 * time.Millisecond
-
-// leavingTime is how long a try waits for kept places to leave, if it took so long to enter, which is a round trip: one
-// to watch them, and one for the news that they are gone.
-func leavingTime(entering time.Duration) time.Duration { return keeperPatience + 2*entering }

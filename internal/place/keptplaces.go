@@ -1,11 +1,13 @@
 package place
 
 import (
+	"math"
 	"path"
-	"slices"
+	"time"
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
+	"github.com/turnstile-go/turnstile/kinds"
 )
 
 // What new contenders of this process do about places that are kept: by this process, in their own way
@@ -46,77 +48,17 @@ func (a *attempt) inUse(ahead *decide.Tail) bool {
 	return ahead.Firm
 }
 
-// lazyAt returns the turns of a session at a path whose places may be kept.
-func (h *heldTurns) lazyAt(s *core.Session, dir string) []*turn {
-	if h.lazy.Load() == 0 {
-		return nil
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	in := h.sessions[s]
-	if in == nil {
-		return nil
-	}
-	return slices.Clone(in.lazy[dir])
-}
+// keeperPatience is how long a try waits for kept places to leave, besides two round trips of its own. The try cannot know
+// how far the keepers are from the servers. The news of the try's node takes half a keeper's round trip, and so does the
+// keeper's delete. A keeper that reads lists the directory in between, which takes one more. So 250 ms are enough for
+// keepers with round trips of 100 ms.
+const keeperPatience = 250 * time.Millisecond
 
-// spare is the function of *core.Session.OnShortage.
-func (h *heldTurns) spare(s *core.Session, nodes, bytes int) (some bool) {
-	for nodes > 0 || bytes > 0 {
-		oldest := h.oldestKept(s)
-		if oldest == nil {
-			break
-		}
-		if oldest.local.giveUpKept(oldest, false) != nil { // nil: it was used again, or given up, in the meantime
-			some = true
-			nodes--
-			bytes -= s.NodeBytes(oldest.path, false)
-		}
-	}
-	return some
-}
+// leavingTime is how long a try waits for kept places to leave, if it took so long to enter, which is a round trip: one
+// to watch them, and one for the news that they are gone.
+func leavingTime(entering time.Duration) time.Duration { return keeperPatience + 2*entering }
 
-// oldestKept returns the turn of a session that has been kept for longest without a use, or nil.
-func (h *heldTurns) oldestKept(s *core.Session) (oldest *turn) {
-	if h.lazy.Load() == 0 {
-		return nil
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	in, first := h.sessions[s], int64(0)
-	if in == nil {
-		return nil
-	}
-	for _, turns := range in.lazy {
-		for _, t := range turns {
-			if since := t.tenure.keptAt.Load(); since != 0 && (oldest == nil || since < first) {
-				oldest, first = t, since
-			}
-		}
-	}
-	return oldest
-}
-
-// addLazy notes that the place of a turn may be kept. h.mu is held.
-func (h *heldTurns) addLazy(in *heldIn, t *turn) {
-	if t.tenure == nil || !t.tenure.fit {
-		return
-	}
-	dir := path.Dir(t.path)
-	in.lazy[dir] = append(in.lazy[dir], t)
-	h.lazy.Add(1)
-}
-
-// removeLazy undoes addLazy. h.mu is held.
-func (h *heldTurns) removeLazy(in *heldIn, t *turn) {
-	dir := path.Dir(t.path)
-	turns := in.lazy[dir]
-	i := slices.Index(turns, t)
-	if i < 0 {
-		return
-	}
-	h.lazy.Add(-1)
-	if in.lazy[dir] = slices.Delete(turns, i, i+1); len(turns) == 1 {
-		delete(in.lazy, dir)
-	}
+// blocks reports whether the node of this turn is in the way of a new contender for a request.
+func (t *turn) blocks(r *Request) bool {
+	return decide.BlocksFor(r.Kind, kinds.Node{Prefix: r.Prefix, Weight: r.Weight, Sequence: math.MaxInt32}, t.node)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/leasectx"
 )
 
@@ -67,33 +69,9 @@ func (l *Lease) Context(parent context.Context) (context.Context, context.Cancel
 	return leasectx.New(context.WithValue(parent, leaseKey{}, l), l.hold, l.Err)
 }
 
-// Token returns the fencing token: the id of the transaction that created the node (czxid). It waits for the
-// server if the token is not known yet.
-func (l *Lease) Token(ctx context.Context) (int64, error) {
-	if l.t.known.Has() {
-		return l.t.token, l.t.tokenErr
-	}
-	if ctx.Err() == nil && l.hold.Err() == nil {
-		l.t.hurry()
-	}
-	select {
-	case <-l.t.known.Wait():
-		return l.t.token, l.t.tokenErr
-	case <-ctx.Done():
-		return 0, Failed("token of", l.t.q.dir, ctx.Err())
-	case <-l.hold.Done():
-		return 0, Failed("token of", l.t.q.dir, l.Err())
-	}
-}
-
 // Guard returns an operation that fails unless the lease's node exists.
 func (l *Lease) Guard() *zk.CheckVersionRequest {
 	return &zk.CheckVersionRequest{Path: l.t.path, Version: -1}
-}
-
-// Release gives the lease up, and waits for the server.
-func (l *Lease) Release(ctx context.Context, end End) error {
-	return l.startRelease(ctx, end, nil).tell()()
 }
 
 // finish ends the lease with a cause. It reports whether this was the first call; the other calls
@@ -155,3 +133,29 @@ func (l *Lease) lose(cause error) {
 		l.tell(cause)
 	}
 }
+
+func traceHold(l *Lease, t *hooks.Trace, h hooks.HoldInfo) func(error) {
+	if t.Hold == nil {
+		return nil
+	}
+	return t.Hold(context.WithValue(l.ctx, leaseKey{}, l), h)
+}
+
+func traceLoss(holder context.Context, t *hooks.Trace, h hooks.HoldInfo, cause error) {
+	if t.Loss != nil {
+		t.Loss(holder, h, cause)
+	}
+}
+
+// leaseKey is the context key of a lease.
+type leaseKey struct{}
+
+// LeaseFrom returns the lease that ctx belongs to. Such a ctx is returned by Context of a Lease, or derived
+// from that.
+func LeaseFrom(ctx context.Context) (*Lease, bool) {
+	l, ok := ctx.Value(leaseKey{}).(*Lease)
+	return l, ok
+}
+
+// End says how a lease ends that is released.
+type End int

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/kinds"
@@ -126,9 +127,6 @@ var restartFrom int32 = 1 << 30
 func (a *attempt) remove(ctx context.Context) *core.Removal {
 	return a.removeBy(ctx, a.s.Remove)
 }
-
-// remover starts a guaranteed delete.
-type remover func(ctx context.Context, path string) *core.Removal
 
 // removeBy is remove with another way to delete the node if its name is known.
 func (n *place) removeBy(ctx context.Context, remove remover) *core.Removal {

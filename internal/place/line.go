@@ -11,7 +11,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/core"
-	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/kinds"
 )
@@ -63,14 +62,6 @@ func (l *Line) Next(ctx context.Context) (kinds.Contender, error) {
 			return first, nil
 		}
 	}
-}
-
-// errMoved says that contenders left while somebody looked.
-var errMoved = errors.New("the queue has moved on")
-
-// isPassing reports whether it helps to look again.
-func isPassing(err error) bool {
-	return errors.Is(err, core.ErrLost) || errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, errMoved)
 }
 
 // wait waits until there may be another first contender.
@@ -168,16 +159,6 @@ func (l *Line) watchFirst(ctx context.Context, s *core.Session) (kinds.Contender
 	fill(&c, s, slices.Clone(data), stat) // which other watchers of the node share
 	l.watch = watch
 	return c, nil
-}
-
-// listed returns the contenders of a kind in order, and up to which transaction the list shows the directory.
-func (q *Queue) listed(ctx context.Context, s *core.Session, kind *kinds.Kind) (nodes []kinds.Node, until int64, err error) {
-	names, stat, err := s.Children(ctx, q.dir)
-	if err != nil {
-		return nil, 0, err
-	}
-	nodes, err = ofKind(decide.ParseNodes(names, kind.Prefixes...), kind)
-	return nodes, stat.Pzxid, err
 }
 
 // First returns the first contender, as it was at a moment that has passed, or the zero value. If the

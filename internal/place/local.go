@@ -121,107 +121,15 @@ type sharedContender struct {
 	depart atomic.Pointer[func()] // says to its session that its node is about to go; nil before the first create
 }
 
-// Acquire is Acquire of a Queue by way of the local queue.
-func (l *Local) Acquire(ctx context.Context) (*Lease, error) { return l.acquire(ctx, false) }
-
-// TryAcquire is TryAcquire of a Queue. It sends no request while somebody in this process holds or waits,
-// unless readers hold.
-func (l *Local) TryAcquire(ctx context.Context) (*Lease, error) { return l.acquire(ctx, true) }
-
-func (l *Local) acquire(ctx context.Context, try bool) (*Lease, error) {
-	c := newCall(ctx, l.q)
-	if err := c.begin(&l.r, try); err != nil {
-		return nil, err
-	}
-	defer c.cut()
-	lease, err := l.get(c, try)
-	return c.conclude(lease, err)
-}
-
-// await waits for the grant of a waiter.
-func (l *Local) await(c *call, w *waiter) (*Lease, error) {
-	var g grant
-	select {
-	case g = <-w.got:
-	case <-c.ctx.Done():
-		why := l.why(w, time.Now())
-		if l.withdraw(w) {
-			return nil, because(c.ctx.Err(), why)
-		}
-		g = <-w.got // does not block for long: its grant is on the way
-	}
-	c.result = g.result
-	if g.err != nil {
-		return nil, g.err
-	}
-	return g.turn.begin(c.ctx), nil
-}
-
-// get is Acquire or TryAcquire without the Acquire hook.
-func (l *Local) get(c *call, try bool) (*Lease, error) {
-	if !try {
-		t, w, lazy := l.join(c.ctx)
-		switch {
-		case t != nil:
-			return t.begin(c.ctx), nil
-		case w != nil:
-			return l.await(c, w)
-		}
-		return l.try(l.trial(c, false, lazy))
-	}
-	if t := l.take(); t != nil {
-		return t.begin(c.ctx), nil
-	}
-	if l.many {
-		return l.tryShared(c)
-	}
-	lazy, ok := l.startTrying()
-	if !ok {
-		return nil, ErrBusy
-	}
-	return l.try(l.trial(c, true, lazy))
-}
-
 // request returns the request of a new contender.
 func (l *Local) request() *Request {
 	r := l.r
 	return &r
 }
 
-// trial returns the acquisition of a caller that contends by itself.
-func (l *Local) trial(c *call, try, lazy bool) *Acquisition {
-	return c.acquisition(l.request(), &entry{try: try, lazy: lazy})
-}
-
-// try runs the contender of a caller, in its goroutine. If the contender has to wait, it becomes the shared one.
-func (l *Local) try(g *Acquisition) (*Lease, error) {
-	over := true
-	defer func() {
-		if over { // an error, or a policy has panicked or ended this goroutine
-			l.stopTrying()
-		}
-	}()
-	a, waits, err := g.attempts()
-	switch {
-	case waits && !g.how.try:
-		over = false
-		return l.await(g.call, l.goOn(g.ctx, a, g.result.Attempts))
-	case waits:
-		a, err = g.granted()
-	}
-	if err != nil {
-		return nil, err
-	}
-	over = false
-	return l.hold(g.ctx, a).begin(g.ctx), nil
-}
-
-// hold begins the turn of a contender that has run in the goroutine of its caller.
-func (l *Local) hold(ctx context.Context, a *attempt) *turn {
-	l.mu.Lock()
-	l.trying = false
-	t := l.holdLocked(ctx, a)
-	l.mu.Unlock()
-	t.guard()
-	return t
+// open reports whether a contender that comes now may share the place of the shared contender: nobody
+// else can have come before it, as far as the server has told.
+func (s *sharedContender) open() bool {
+	last := s.listed.Load()
+	return last == nil || !last.crowded && last.children != nil && last.children.Event() == core.WatchPending
 }

@@ -52,3 +52,18 @@ func (a *attempt) reconfigured() bool {
 	_, stat := known(a.configW)
 	return a.configW.Event() != core.WatchPending || stat != nil && stat.Mzxid != a.config.Changed
 }
+
+// free follows when nothing is in the way. It asks the clock, last: listings and events count only while the session is
+// certain.
+func (a *attempt) free() (decide.Input, error) {
+	if a.outdated {
+		return decide.Outdated, nil
+	}
+	if err := a.s.Err(); err != nil {
+		return decide.Quit, err
+	}
+	if a.own != nil && a.plain() {
+		a.own.Say(core.OwnerFirst)
+	}
+	return decide.Free, nil
+}

@@ -2,7 +2,6 @@ package place
 
 import (
 	"context"
-	"slices"
 
 	"github.com/turnstile-go/turnstile/internal/core"
 )
@@ -34,19 +33,4 @@ func (p *parting) start(ctx context.Context) {
 	for _, r := range p.removals {
 		r.Start(ctx)
 	}
-}
-
-// StartReleases is StartRelease for several leases. It releases the last one first. The nodes of one session
-// are deleted by one transaction, or each by itself if that fails.
-func StartReleases(ctx context.Context, leases []*Lease, end End) (waits []func() error) {
-	var with parting
-	var all []*releasing
-	for _, l := range slices.Backward(leases) {
-		all = append(all, l.startRelease(ctx, end, &with))
-	}
-	with.start(ctx)
-	for _, r := range all {
-		waits = append(waits, r.tell())
-	}
-	return waits
 }

@@ -58,3 +58,22 @@ func (p *place) is() decide.State {
 	defer p.mu.Unlock()
 	return p.state
 }
+
+// place is what an attempt knows of the place that it shares with a lease, or renews. The two
+// nodes of a place have one sequence number and one token: the token of the first node. The
+// second node is younger than the waiters behind the place, so its own transaction id would
+// be above the token of the next holder.
+type seat struct {
+	watch *core.Watch // on the lease's node; set only if the token was not known
+
+	known    bool // token or tokenErr is set
+	token    int64
+	tokenErr error
+}
+
+// closed is a channel that is closed.
+var closed = func() <-chan struct{} {
+	ch := make(chan struct{})
+	close(ch)
+	return ch
+}()

@@ -116,3 +116,10 @@ func (q *Queue) Path() string { return q.dir }
 
 // FullName returns the directory's name with servers and chroot.
 func (q *Queue) FullName() string { return q.m.FullName(q.dir) }
+
+// knownConfig is a configuration that a session has read. It was in force at the moment of a listing if the
+// listing's stat names the same transaction, since nobody sees a directory in the middle of a transaction.
+type knownConfig struct {
+	kinds.Config
+	in int64 // the session's id, since the session itself must not stay in memory
+}

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/core"
 )
-
-// End says how a lease ends that is released.
-type End int
 
 const (
 	Done     End = iota // its holder has used the lock, and may want it again: the place may be kept
@@ -137,4 +135,24 @@ func (c *later) Value(key any) any {
 	default:
 		return c.Context.Value(key)
 	}
+}
+
+// Release gives the lease up, and waits for the server.
+func (l *Lease) Release(ctx context.Context, end End) error {
+	return l.startRelease(ctx, end, nil).tell()()
+}
+
+// StartReleases is StartRelease for several leases. It releases the last one first. The nodes of one session
+// are deleted by one transaction, or each by itself if that fails.
+func StartReleases(ctx context.Context, leases []*Lease, end End) (waits []func() error) {
+	var with parting
+	var all []*releasing
+	for _, l := range slices.Backward(leases) {
+		all = append(all, l.startRelease(ctx, end, &with))
+	}
+	with.start(ctx)
+	for _, r := range all {
+		waits = append(waits, r.tell())
+	}
+	return waits
 }

@@ -8,10 +8,11 @@ import (
 	"slices"
 
 	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/kinds"
-	"golang.org/x/sync/errgroup"
 )
 
 // A configuration can be made stricter while contenders hold and wait: the limit of a semaphore is

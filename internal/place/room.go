@@ -13,45 +13,6 @@ import (
 // reserve the room for all of them at once, and keep it to the end (advance): otherwise goroutines that need
 // one node would take what comes free, and a MultiLock would never have enough.
 
-// reserve sets aside the room for the nodes of all. The caller calls end when they are there, or will not be.
-func (all entrants) reserve(ctx context.Context) (room *core.Reservation, end func(), err error) {
-	first := all[0]
-	var w core.Want
-	for _, a := range all {
-		name, mode := a.newName()
-		w.Nodes++
-		w.Bytes += a.s.NodeBytes(path.Join(a.q.dir, name), mode == core.EphemeralSequential)
-	}
-	if old := first.entry.renews; old != nil {
-		w.Deletes = []string{old.path}
-	}
-	if before := first.entry.before; before != nil {
-		w.Yield = func() {
-			first.s.Leaving(before.path)
-			if first.entry.placed != nil { // a renewal has nobody to tell: the first create did
-				first.entry.placed()
-			}
-		}
-	}
-	return first.reserve(ctx, w)
-}
-
-// reserve sets room aside. If the lock is taken together with others, it is that of all of them.
-func (a *attempt) reserve(ctx context.Context, w core.Want) (room *core.Reservation, end func(), err error) {
-	if v, ok := ctx.Value(advanceKey{}).(*advance); ok {
-		if room, err = v.in(ctx, a.q.m, a.s); err != nil {
-			return nil, nil, err
-		}
-		if room != nil {
-			return room, func() {}, a.s.Extend(ctx, room, w)
-		}
-	}
-	if room, err = a.s.Reserve(ctx, w); err != nil {
-		return nil, nil, err
-	}
-	return room, room.End, nil
-}
-
 // advance is the room for the nodes of locks that are taken together. In each session it is reserved when the
 // first of them is to be created there.
 type advance struct {
@@ -61,8 +22,6 @@ type advance struct {
 	mu    sync.Mutex
 	rooms map[*core.Session]*core.Reservation // nil after the end
 }
-
-type advanceKey struct{}
 
 // InAdvance returns a context in which the locks, of any managers, are acquired together. Each session then
 // has to have room for all of their nodes before the first is created, and keeps it for them. The caller

@@ -9,8 +9,9 @@ import (
 	"slices"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/turnstile-go/turnstile/internal/decide"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/internal/decide"
 )
 
 // list returns a new listing. The session has seen our node, so a listing without it says that

@@ -2,8 +2,6 @@ package place
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -18,7 +16,7 @@ import (
 // lease at a time, or kept while nobody holds it. The package documentation has a diagram.
 type turn struct {
 	*place                 // only its watch changes any more
-	local  *Local          // nil for a turn of a single lease
+	local  sharer          // nil for a turn of a single lease
 	ctx    context.Context // the values of the acquisition's context, for hooks; never ends
 
 	known    news.News // that token or tokenErr is set, which then never change
@@ -40,8 +38,23 @@ type turn struct {
 	stopChildren func()
 }
 
+// sharer has the leases of a turn follow each other, or hold at once: a Local.
+type sharer interface {
+	// passOn follows the release of a lease. It returns false if the turn has to end.
+	passOn(t *turn, end End) bool
+	// turnOver follows the end of the turn. If others wait, it returns a channel that is closed when they have a place.
+	turnOver(t *turn) (placed <-chan struct{})
+	// bar makes the present hold the last one of the turn.
+	bar(t *turn)
+	// intrude follows the end of the watch w on the children.
+	intrude(t *turn, w *core.Watch)
+	// giveUpKept gives up the place of the turn if it is kept, and reports whether it was. taken says that another contender
+	// wants it.
+	giveUpKept(t *turn, taken bool) bool
+}
+
 // newTurn returns the turn of an attempt that was granted. The caller calls guard and then begin.
-func newTurn(ctx context.Context, a *attempt, local *Local) *turn {
+func newTurn(ctx context.Context, a *attempt, local sharer) *turn {
 	t := &turn{place: a.place, local: local, ctx: holderContext(ctx, a.q.hooks())}
 	if local != nil {
 		t.tenure = newTenure(a, time.Now())
@@ -60,53 +73,6 @@ func (t *turn) info() hooks.HoldInfo {
 
 func (t *turn) hooks() *hooks.Trace { return t.q.hooks() }
 
-// begin begins a hold. ctx is that of the caller that gets the lease. The previous hold has ended.
-func (t *turn) begin(ctx context.Context) *Lease {
-	l := newLease(ctx, t)
-	// The hook gets the lease, which can end before the hook returns. Then a Local hands the turn
-	// over, and the next hold begins. So the turn has to know of this hold before the hook.
-	t.mu.Lock()
-	t.holders = append(t.holders, l)
-	asked := t.asked
-	t.mu.Unlock()
-	l.began()
-	if asked {
-		go t.r.Revoked(l)
-	}
-	if cause := t.ended(); cause != nil {
-		t.lose(cause) // again: the first call has not found this holder
-	}
-	return l
-}
-
-// lose ends the turn and its present hold by a loss. A turn that nobody holds is simply over.
-func (t *turn) lose(cause error) {
-	first := t.conclude(decide.Lost, cause)
-	loss, deleted := t.lossOf(cause), errors.Is(cause, errDeleted)
-	lost, withSession := 0, 0
-	for _, l := range t.present() {
-		if l.finish(loss) {
-			lost++
-			l.tell(loss)
-		}
-		if l.lostWithSession() {
-			withSession++
-		}
-	}
-	if first && deleted {
-		// The node is gone. But the session counts it (WithMaxNodes) until a delete of ours
-		// has found that.
-		t.remove(t.ctx, t.s.Remove)
-	}
-	if t.local != nil {
-		t.local.turnOver(t)
-	}
-	if lost > 0 && deleted {
-		t.reportDeleted()
-	}
-	held.remove(t, withSession)
-}
-
 // present returns the leases that have begun and were not released.
 func (t *turn) present() []*Lease {
 	t.mu.Lock()
@@ -123,60 +89,6 @@ func (t *turn) drop(l *Lease) {
 	}
 }
 
-// lossOf returns a cause with the path of the lock that was lost.
-func (t *turn) lossOf(cause error) error { return Failed("lock", t.q.dir, cause) }
-
-// loseNode ends the turn because its node was deleted. If the holder has released its lease, the
-// delete was ours, and loseNode changes nothing.
-func (t *turn) loseNode() { t.lose(fmt.Errorf("%w: %w", core.ErrLost, errDeleted)) }
-
-// release follows the release of a lease. It returns the removal of the node, or nil if the lock
-// was handed over or its place is kept.
-//
-// When waiters of the Local remain, the node is deleted after their next contender has its place
-// in the queue. So no contender that enters after the delete gets ahead of them. Otherwise it is
-// deleted with the nodes of the other leases that are released together.
-func (t *turn) release(ctx context.Context, l *Lease, end End, with *parting) *core.Removal {
-	t.drop(l)
-	if t.local == nil {
-		return t.retire(ctx, with.remover(t.s))
-	}
-	if t.local.passOn(t, end) {
-		return nil
-	}
-	if placed := t.local.turnOver(t); placed != nil {
-		return t.retire(ctx, func(ctx context.Context, path string) *core.Removal {
-			return t.s.RemoveAfter(ctx, path, placed)
-		})
-	}
-	return t.retire(ctx, with.remover(t.s))
-}
-
-// giveUp gives up a place that was kept, and that its Local has left. It does nothing if t is nil.
-func (t *turn) giveUp() {
-	if t == nil {
-		return
-	}
-	t.retire(t.ctx, t.s.Remove)
-}
-
-// retire ends the turn after the last release, and has the node deleted.
-func (t *turn) retire(ctx context.Context, by remover) *core.Removal {
-	t.conclude(decide.Quit, ErrReleased)
-	held.remove(t, 0)
-	return t.remove(ctx, by)
-}
-
-// remove has the node deleted. ctx is for hooks alone. Further calls return the first removal.
-func (t *turn) remove(ctx context.Context, by remover) *core.Removal {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.removal == nil {
-		t.removal = t.removeBy(ctx, by)
-	}
-	return t.removal
-}
-
 // removed returns a channel that is closed once our delete of the node was answered. It is closed already if there was none.
 func (t *turn) removed() <-chan struct{} {
 	t.mu.Lock()
@@ -186,13 +98,6 @@ func (t *turn) removed() <-chan struct{} {
 	}
 	return t.removal.Done()
 }
-
-// closed is a channel that is closed.
-var closed = func() <-chan struct{} {
-	ch := make(chan struct{})
-	close(ch)
-	return ch
-}()
 
 // heldSince returns when the present hold has begun, the first of several. It returns the zero time if
 // there is none.
@@ -224,3 +129,23 @@ func (t *turn) deleted() bool {
 	t.mu.Unlock()
 	return own != nil && own.Event() == core.WatchDeleted
 }
+
+// conclude ends the turn, by Lost or Quit, and stops guarding it. It reports whether this was the first call.
+func (t *turn) conclude(by decide.Input, cause error) (first bool) {
+	t.mu.Lock()
+	if _, first = t.stepLocked(by); first {
+		t.cause = cause
+	}
+	stops := []func(){t.stopNode, t.stopChildren}
+	t.stopNode, t.stopChildren = nil, nil
+	t.mu.Unlock()
+	for _, stop := range stops {
+		if stop != nil {
+			stop()
+		}
+	}
+	return first
+}
+
+// lossOf returns a cause with the path of the lock that was lost.
+func (t *turn) lossOf(cause error) error { return Failed("lock", t.q.dir, cause) }

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"path"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
 )
@@ -18,17 +19,6 @@ import (
 // wait, the attempt returns Waits out of all functions that decide, and the call that wants the lock is
 // blocked in a function that needs hardly any stack. When something happens, the attempt runs again and goes on
 // from its wait.
-
-// wait is the wait of an attempt whose watches are set. The nodes that it waits for are in the attempt's view.
-type wait struct {
-	rest  int         // what the nodes in the way weigh that are not watched
-	began time.Time   // when the watches were set
-	stops []func()    // cancel what the watches tell
-	told  *watching   // the calls of the Watch hook; nil without one
-	timer *time.Timer // calls ring
-	due   atomic.Bool // the timer has run
-	late  bool        // it has run before
-}
 
 // startWait watches our own node and the nodes ahead that the rule names, and looks at the watches.
 func (a *attempt) startWait(ctx context.Context) (decide.Input, error) {
@@ -194,4 +184,18 @@ func (a *attempt) allThere(ctx context.Context) (bool, error) {
 		return false, nil // our node is gone too, and the next listing says so
 	}
 	return config.Changed == a.config.Changed, err
+}
+
+// follow begins a call, unless the node of the present call stands.
+func (w *wait) follow(ctx context.Context, t *hooks.Trace, q *Queue, v *view) {
+	if t.Watch == nil {
+		return
+	}
+	if w.told == nil {
+		w.told = &watching{}
+	}
+	if !stands(w.told.on) {
+		w.told.end(nil)
+		w.told.begin(ctx, t, q, v)
+	}
 }
