@@ -6,6 +6,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/queue"
@@ -47,7 +48,7 @@ func (e *Election) made() *Election {
 // New does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad
 // path or a bad option.
 func New(m *session.Manager, path string, opts ...Option) (*Election, error) {
-	c := config{id: place.Identity()}
+	c := config{id: nodedata.Identity()}
 	if err := hold.ApplyAll(opts, func(o Option) error { return o.apply(&c) }); err != nil {
 		return nil, fmt.Errorf("election: %w", err)
 	}

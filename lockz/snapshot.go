@@ -6,11 +6,8 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/core"
@@ -231,15 +228,6 @@ func (a *acquisition) traceparent(hook func(context.Context) string) string {
 	}
 	return hook(a.ctx)
 }
-
-// identity is host/pid of this process.
-var identity = sync.OnceValue(func() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return host + "/" + strconv.Itoa(os.Getpid())
-})
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
 

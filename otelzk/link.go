@@ -2,36 +2,11 @@ package otelzk
 
 import (
 	"context"
-	"encoding/json"
 
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Bounds on the data of other clients' nodes.
-const (
-	maxNodeData = 4096
-	maxID       = 256
-	traceKey    = "traceparent"
-)
-
-// node is the data of a contender's node.
-type node struct {
-	ID          string `json:"id"`
-	Traceparent string `json:"traceparent"`
-}
-
-// parseNode parses the data of a node, which any client may have written. It returns the zero node for
-// data of another form.
-func parseNode(data []byte) node {
-	if len(data) == 0 || len(data) > maxNodeData || data[0] != '{' {
-		return node{}
-	}
-	var n node
-	if json.Unmarshal(data, &n) != nil || len(n.ID) > maxID {
-		return node{}
-	}
-	return n
-}
+const traceKey = "traceparent"
 
 // traceparent is the hook for the traceparent in the data of this process's own nodes.
 func (o *observer) traceparent(ctx context.Context) string {
@@ -42,12 +17,12 @@ func (o *observer) traceparent(ctx context.Context) string {
 	return string(c)
 }
 
-// spanContext returns the span context of a node's acquisition. It is invalid if the node has none.
-func (o *observer) spanContext(n node) trace.SpanContext {
-	if n.Traceparent == "" {
+// spanContext returns the span context of a traceparent. It is invalid if that is.
+func (o *observer) spanContext(traceparent string) trace.SpanContext {
+	if traceparent == "" {
 		return trace.SpanContext{}
 	}
-	c := carrier(n.Traceparent)
+	c := carrier(traceparent)
 	return trace.SpanContextFromContext(o.propagator.Extract(context.Background(), &c))
 }
 

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -150,11 +151,11 @@ func (o *observer) watch(ctx context.Context, w session.WatchInfo) (context.Cont
 // name says on the span of a wait who was ahead, if the wait has come to know that.
 func (o *observer) name(span trace.Span, w session.WatchInfo) {
 	data, _, _ := w.Known()
-	ahead := parseNode(data)
-	if ahead.ID != "" {
+	ahead := nodedata.Of(data)
+	if ahead.JSON && ahead.ID != "" {
 		span.SetAttributes(attribute.String(attrWatchedID, ahead.ID))
 	}
-	if link := o.spanContext(ahead); link.IsValid() {
+	if link := o.spanContext(ahead.Traceparent); link.IsValid() {
 		span.AddLink(trace.Link{SpanContext: link})
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/internal/rounds"
@@ -26,7 +27,7 @@ const (
 var gate = &kinds.Kind{
 	Name:     "gate",
 	Prefixes: []string{kinds.PrefixLock, kinds.PrefixKazooLock},
-	Policy:   func(kinds.Node) kinds.Policy { return kinds.Policy{} },
+	Policy:   decide.Exclusive,
 }
 
 // get is Acquire or TryAcquire of a queue.

@@ -8,12 +8,13 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zktest"
-	"golang.org/x/sync/errgroup"
 )
 
 // writes matches requests that need a quorum.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/queue"
@@ -94,7 +95,7 @@ func (s *Semaphore) checkResize(maxLeases int) error {
 
 // foreign fails if the directory has data that is not a semaphore's.
 func foreign(c kinds.Config) error {
-	if _, ours := parseLimit(c.Data); len(c.Data) > 0 && !ours {
+	if _, ours := nodedata.ParseLimit(c.Data); len(c.Data) > 0 && !ours {
 		return fmt.Errorf("%w: the directory's data %.40q is not a semaphore's", queue.ErrConflict, c.Data)
 	}
 	return nil
@@ -105,10 +106,10 @@ func (s *Semaphore) setLimit(ctx context.Context, maxLeases int, byDefault bool)
 		if err := foreign(old); err != nil {
 			return nil, err
 		}
-		l, ours := parseLimit(old.Data)
+		l, ours := nodedata.ParseLimit(old.Data)
 		if !ours { // no limit yet; the version tells whether there was one before
-			l = limit{MaxLeases: maxLeases}
+			l = nodedata.Limit{MaxLeases: maxLeases}
 		}
-		return l.next(maxLeases, byDefault, old).encode(), nil
+		return l.Next(maxLeases, byDefault, old).Encode(), nil
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/queue"
@@ -83,7 +84,7 @@ func (s *Semaphore) open(m *session.Manager) (err error) {
 	}
 	if !s.curator {
 		kind.Configuration = &kinds.Configuration{
-			Config: first(s.max).encode(), Policy: s.policy, Rivals: curatorDirs,
+			Config: nodedata.FirstLimit(s.max).Encode(), Policy: s.policy, Rivals: curatorDirs,
 		}
 		s.lease.Queue, s.door = s.top, place.DoorTo[*Semaphore](&s.lease)
 		return nil

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
@@ -8,7 +9,7 @@ import (
 var latch = &kinds.Kind{
 	Name:     "mutex",
 	Prefixes: []string{kinds.PrefixLatch},
-	Policy:   func(kinds.Node) kinds.Policy { return kinds.Policy{} },
+	Policy:   decide.Exclusive,
 }
 
 // WithLeaderLatch shares the mutex with Curator's LeaderLatch at the same path: the holder is the leader

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/place"
@@ -45,7 +46,7 @@ func (m *Mutex) made() *Mutex {
 var mutex = &kinds.Kind{
 	Name:     "mutex",
 	Prefixes: []string{kinds.PrefixLock, kinds.PrefixKazooLock},
-	Policy:   func(kinds.Node) kinds.Policy { return kinds.Policy{} },
+	Policy:   decide.Exclusive,
 }
 
 // New returns the mutex at path, an absolute path of ZooKeeper. The path is a directory of the

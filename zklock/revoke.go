@@ -7,8 +7,10 @@ import (
 	"path"
 
 	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/kinds"
@@ -85,7 +87,7 @@ func ask(ctx context.Context, s *session.Session, nodePath string) error {
 	case errors.Is(err, zk.ErrNoAuth): // it may be allowed to set what it may not read
 	case err != nil:
 		return err
-	case place.Deaf(data):
+	case nodedata.Of(data).Listens() == kinds.RevocableNo:
 		return ErrNotRevocable
 	default:
 		version = stat.Version

@@ -133,7 +133,7 @@ func (g *Acquisition) attempts() (_ *attempt, waits bool, err error) {
 	}()
 	for {
 		if g.r.Data == nil && g.stands == nil { // no hook must run before the attempt that stands does
-			g.r.Data = g.r.describe(g.ctx, g.q.hooks()).encode()
+			g.r.Data = g.r.describe(g.ctx, g.q.hooks()).Encode()
 		}
 		g.how.renews, moving = moving, nil
 		a, err := g.attempt()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
+	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
@@ -175,7 +176,7 @@ func shortName(n kinds.Node) string { return fmt.Sprintf("%s%010d", n.Prefix, n.
 
 // who says who a contender is.
 func (v *view) who(n kinds.Node, data []byte, stat *zk.Stat) string {
-	who := whoIs(data)
+	who := nodedata.Of(data)
 	name := shortName(n)
 	switch {
 	case stat.EphemeralOwner == v.session:

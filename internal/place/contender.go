@@ -13,6 +13,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
+	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
@@ -64,7 +65,13 @@ func (q *Queue) contendersIn(ctx context.Context, s *core.Session, kind *kinds.K
 	if err := readData(ctx, s, out); err != nil {
 		return nil, err
 	}
-	if err := markHolders(out, nodes, kind, c); err != nil {
+	holds, err := decide.Holders(nodes,
+		func(n kinds.Node) (decide.Rule, error) { return decide.RuleOf(kind, n, c) },
+		func(i int) bool { return gone(out[i]) })
+	for i, h := range holds {
+		out[i].Holder = h
+	}
+	if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(out, gone), nil
@@ -72,27 +79,6 @@ func (q *Queue) contendersIn(ctx context.Context, s *core.Session, kind *kinds.K
 
 // gone reports whether the contender has left since the directory was listed: see readData.
 func gone(c kinds.Contender) bool { return c.Path == "" }
-
-// markHolders sets Holder of all contenders, whose nodes are given in the same order. A node that has
-// left since the listing is in nobody's way, unless another node has taken its place. No contender
-// can have come ahead meanwhile.
-func markHolders(all []kinds.Contender, nodes []kinds.Node, kind *kinds.Kind, c kinds.Config) error {
-	left := make(map[string]bool)
-	for i, n := range nodes {
-		left[n.Name] = gone(all[i])
-	}
-	for i, n := range nodes {
-		p, err := decide.RuleOf(kind, n, c)
-		if err != nil {
-			return err
-		}
-		ahead := slices.DeleteFunc(decide.Blockers(n, nodes, p.Policy), func(b decide.Blocker) bool {
-			return left[b.Node.Name] && !b.Replaces
-		})
-		all[i].Holder = decide.MayGo(ahead, p.Slack)
-	}
-	return nil
-}
 
 // readData adds what the nodes say. The path of a contender whose node is gone becomes "".
 func readData(ctx context.Context, s *core.Session, all []kinds.Contender) error {
@@ -124,8 +110,8 @@ func fill(c *kinds.Contender, s *core.Session, data []byte, stat *zk.Stat) {
 
 // describe adds what the node's data and stat say.
 func describe(c *kinds.Contender, data []byte, stat *zk.Stat) {
-	who := whoIs(data)
-	c.Data, c.ID, c.Label, c.Traceparent, c.Revocable = data, who.ID, who.Label, who.Traceparent, who.listens()
+	who := nodedata.Of(data)
+	c.Data, c.ID, c.Label, c.Traceparent, c.Revocable = data, who.ID, who.Label, who.Traceparent, who.Listens()
 	c.Since, c.Session, c.Token = time.UnixMilli(stat.Ctime), stat.EphemeralOwner, stat.Czxid
 }
 

@@ -120,7 +120,7 @@ func (p *Party) begin() error {
 			return err
 		}
 		if m.r.Data == nil {
-			m.r.Data = m.r.describe(m.ctx, m.q.hooks()).encode()
+			m.r.Data = m.r.describe(m.ctx, m.q.hooks()).Encode()
 		}
 	}
 	return nil

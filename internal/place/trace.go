@@ -9,6 +9,7 @@ import (
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/label"
+	"github.com/turnstile-go/turnstile/internal/nodedata"
 )
 
 // Each of these functions calls a hook, and returns the function to call at the end. If there is
@@ -72,11 +73,8 @@ func traceEnd(end func(error), cause error) {
 // describe returns what the data of a new node says of the acquisition. The node of a Local has
 // neither label nor traceparent: the acquisition that creates the node has ended by the first hand-over, so a label
 // would not be the holder's, nor a link lead to it.
-func (r *Request) describe(ctx context.Context, t *hooks.Trace) nodeData {
-	d := nodeData{Revocable: &no}
-	if r.Revoked != nil {
-		d.Revocable = &yes
-	}
+func (r *Request) describe(ctx context.Context, t *hooks.Trace) nodedata.Data {
+	d := nodedata.New(r.Revoked != nil)
 	own := label.From(ctx)
 	var parent string
 	if t.Traceparent != nil {

@@ -1,13 +1,13 @@
 package locks
 
 import (
-	"encoding/json"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/queue"
 )
@@ -84,11 +84,9 @@ func clientOf(name string, data []byte, byHand bool) string {
 	case !dashed.MatchString(name):
 		return ""
 	}
-	var d struct {
-		ID string `json:"id"`
-	}
+	d := nodedata.Of(data)
 	switch {
-	case json.Unmarshal(data, &d) == nil && d.ID != "":
+	case d.JSON && d.ID != "":
 		return ClientOurs
 	case isAddress.Match(data):
 		return ClientCurator
@@ -121,20 +119,9 @@ func (c *Contender) describe(data []byte, stat *zk.Stat) {
 	}
 	c.Revoked = string(data) == queue.RevokeMessage
 	c.Client = clientOf(c.Node, data, c.ByHand)
-	var d struct {
-		ID, Label, Traceparent string
-		Revocable              *bool
-	}
-	switch {
-	case json.Unmarshal(data, &d) == nil && d.ID != "":
-		c.ID, c.Label, c.Traceparent, c.Revocable = d.ID, d.Label, d.Traceparent, d.Revocable
-	case !c.Revoked && len(data) <= longestID:
-		c.ID = string(data)
-	}
+	d := nodedata.Of(data)
+	c.ID, c.Label, c.Traceparent, c.Revocable = d.ID, d.Label, d.Traceparent, d.Revocable
 }
-
-// longestID bounds data that counts as an ID. Longer data is the user's own.
-const longestID = 256
 
 // SessionText returns the id of a session as ZooKeeper's own tools print it.
 func SessionText(id int64) string { return "0x" + hex(uint64(id)) }

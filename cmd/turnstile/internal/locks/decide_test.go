@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path"
+	"strings"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -194,10 +195,10 @@ func TestClientOf(t *testing.T) {
 // Data that is no short text is no ID.
 func TestDescribe(t *testing.T) {
 	for data, want := range map[string]string{
-		`{"id":"a/1"}`:                    "a/1",
-		`web-3`:                           "web-3",
-		`__REVOKE__`:                      "",
-		string(make([]byte, 1+longestID)): "",
+		`{"id":"a/1"}`:           "a/1",
+		`web-3`:                  "web-3",
+		`__REVOKE__`:             "",
+		strings.Repeat("a", 257): "",
 	} {
 		var c Contender
 		c.describe([]byte(data), &zk.Stat{EphemeralOwner: 7})

@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/core"
-	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
@@ -43,7 +43,7 @@ func (t *Tree) Delete(ctx context.Context, c Contender) error {
 // Delete does, with zklock.ErrNotRevocable if the node's data says that the contender does not listen, and
 // otherwise as Read does.
 func (t *Tree) Ask(ctx context.Context, c Contender) error {
-	if place.Deaf(c.Data) {
+	if nodedata.Of(c.Data).Listens() == queue.RevocableNo {
 		return zklock.ErrNotRevocable
 	}
 	return t.change(ctx, c, func(s *session.Session, version int32) error {

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/queue"
 )
@@ -60,7 +61,7 @@ func split(names []string) (nodes []queue.Node, others []string) {
 			others = append(others, name)
 		}
 	}
-	slices.SortFunc(nodes, byPlace)
+	slices.SortFunc(nodes, decide.Compare)
 	slices.Sort(others)
 	return nodes, others
 }

@@ -1,12 +1,13 @@
 package locks
 
 import (
-	"encoding/json"
 	"path"
 	"strconv"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/decide"
+	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/queue"
 )
 
@@ -53,7 +54,7 @@ func (l *Lock) Waiting() int { return len(l.Contenders) - len(l.Holders()) }
 func (l *Lock) Taken() int {
 	n := 0
 	for _, c := range l.Holders() {
-		n = addUp(n, c.Leases)
+		n = decide.Sum(n, c.Leases)
 	}
 	return n
 }
@@ -78,7 +79,7 @@ func (l *Lock) deserted() bool {
 
 // build makes contenders of nodes in dir.
 func build(kind Kind, dir string, nodes []queue.Node, limit int) []Contender {
-	holds := decide(kind, nodes, limit)
+	holds := holders(kind, nodes, limit)
 	out := make([]Contender, len(nodes))
 	for i, n := range nodes {
 		out[i] = Contender{
@@ -95,19 +96,12 @@ func build(kind Kind, dir string, nodes []queue.Node, limit int) []Contender {
 
 // readLimit takes the limit from the data of the directory. Data that is not a semaphore's leaves it 0.
 func (l *Lock) readLimit(data []byte, stat *zk.Stat) {
-	var d struct {
-		MaxLeases int   `json:"maxLeases"`
-		Default   bool  `json:"default"`
-		Lowered   int64 `json:"lowered"` // -1: the transaction that wrote this
-		Version   int32 `json:"version"` // of the data, unless somebody has changed it by hand
-	}
-	if json.Unmarshal(data, &d) != nil || d.MaxLeases < 1 {
+	limit, ours := nodedata.ParseLimit(data)
+	if !ours {
 		return
 	}
-	l.Limit, l.LimitSet, l.lowered = d.MaxLeases, !d.Default, d.Lowered
-	if d.Lowered < 0 || d.Version != stat.Version {
-		l.lowered = stat.Mzxid
-	}
+	l.Limit, l.LimitSet = limit.MaxLeases, !limit.Default
+	l.lowered = limit.LastLowered(queue.Config{Data: data, Changed: stat.Mzxid, Version: stat.Version})
 }
 
 // former marks the contenders that count as waiters, but came before the limit was lowered. A former limit may

@@ -228,7 +228,7 @@ func (l *Lock) drop(gone []bool) {
 	if l.Kind == Curator || l.Kind == Kazoo {
 		return
 	}
-	for i, holds := range decide(l.Kind, nodes, l.Limit) {
+	for i, holds := range holders(l.Kind, nodes, l.Limit) {
 		l.Contenders[i].Holds = holds
 	}
 }

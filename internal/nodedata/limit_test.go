@@ -1,4 +1,4 @@
-package semaphore
+package nodedata
 
 import (
 	"math"
@@ -12,14 +12,14 @@ import (
 
 // setting is a limit as it is read from a directory.
 type setting struct {
-	limit  limit
+	limit  Limit
 	config kinds.Config
 }
 
 func (s setting) then(most int, at int64) setting {
-	next := s.limit.next(most, false, s.config)
-	data := next.encode()
-	read, ours := parseLimit(data)
+	next := s.limit.Next(most, false, s.config)
+	data := next.Encode()
+	read, ours := ParseLimit(data)
 	if !ours {
 		panic("a limit of ours is not read back: " + string(data))
 	}
@@ -27,8 +27,8 @@ func (s setting) then(most int, at int64) setting {
 }
 
 func TestTightened(t *testing.T) {
-	first := setting{first(3), kinds.Config{Changed: 10, Version: 1}}
-	byHand := setting{limit{MaxLeases: 3}, kinds.Config{Changed: 10, Version: 2}}
+	first := setting{FirstLimit(3), kinds.Config{Changed: 10, Version: 1}}
+	byHand := setting{Limit{MaxLeases: 3}, kinds.Config{Changed: 10, Version: 2}}
 	type want struct {
 		by      int64
 		from    int
@@ -49,17 +49,17 @@ func TestTightened(t *testing.T) {
 		{"lowered and set to the same", first.then(2, 20).then(2, 30), want{20, 3, 20}},
 		{"a high one, long ago, and a lower one since", first.then(9, 20).then(4, 30).then(6, 40).then(5, 50), want{50, 9, 50}},
 		{"set by hand over something", byHand, want{10, math.MaxInt32, 10}},
-		{"made by hand", setting{limit{MaxLeases: 3}, kinds.Config{Changed: 10}}, want{}},
-		{"made by hand and lowered", setting{limit{MaxLeases: 3}, kinds.Config{Changed: 10}}.then(2, 20), want{20, 3, 20}},
-		{"made by hand and set by hand", setting{limit{MaxLeases: 3}, kinds.Config{Changed: 10, Version: 1}}, want{10, math.MaxInt32, 10}},
-		{"edited by hand", setting{limit{MaxLeases: 3, Version: 1}, kinds.Config{Changed: 10, Version: 2}}, want{10, math.MaxInt32, 10}},
-		{"taken away by hand, and set", setting{limit{MaxLeases: 3}, kinds.Config{Changed: 10, Version: 2}}.then(3, 20), want{10, math.MaxInt32, 10}},
+		{"made by hand", setting{Limit{MaxLeases: 3}, kinds.Config{Changed: 10}}, want{}},
+		{"made by hand and lowered", setting{Limit{MaxLeases: 3}, kinds.Config{Changed: 10}}.then(2, 20), want{20, 3, 20}},
+		{"made by hand and set by hand", setting{Limit{MaxLeases: 3}, kinds.Config{Changed: 10, Version: 1}}, want{10, math.MaxInt32, 10}},
+		{"edited by hand", setting{Limit{MaxLeases: 3, Version: 1}, kinds.Config{Changed: 10, Version: 2}}, want{10, math.MaxInt32, 10}},
+		{"taken away by hand, and set", setting{Limit{MaxLeases: 3}, kinds.Config{Changed: 10, Version: 2}}.then(3, 20), want{10, math.MaxInt32, 10}},
 		{"by Resize after by hand", byHand.then(4, 20), want{10, math.MaxInt32, 10}},
 		{"lowered after by hand", byHand.then(2, 20), want{20, math.MaxInt32, 20}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			by, from := c.is.limit.tightened(c.is.config)
-			if d := cmp.Diff(c.want, want{by, from, c.is.limit.lastLowered(c.is.config)}, cmp.AllowUnexported(want{})); d != "" {
+			by, from := c.is.limit.Tightened(c.is.config)
+			if d := cmp.Diff(c.want, want{by, from, c.is.limit.LastLowered(c.is.config)}, cmp.AllowUnexported(want{})); d != "" {
 				t.Errorf("%+v: %s", c.is, d)
 			}
 		})
@@ -71,7 +71,7 @@ func TestTightened(t *testing.T) {
 func TestPastProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := []int{rapid.IntRange(1, 40).Draw(t, "first")}
-		now := setting{first(all[0]), kinds.Config{Changed: 0, Version: 1}}
+		now := setting{FirstLimit(all[0]), kinds.Config{Changed: 0, Version: 1}}
 		for i, most := range rapid.SliceOfN(rapid.IntRange(1, 40), 1, 80).Draw(t, "limits") {
 			now = now.then(most, int64(i+1))
 			all = append(all, most)
@@ -83,7 +83,7 @@ func TestPastProperty(t *testing.T) {
 				by, from = int64(i+1), max(from, was)
 			}
 		}
-		gotBy, gotFrom := now.limit.tightened(now.config)
+		gotBy, gotFrom := now.limit.Tightened(now.config)
 		if gotBy < by || gotFrom < from || by == 0 && gotBy != 0 {
 			t.Fatalf("%v: tightened by %d from %d, want %d and %d", all, gotBy, gotFrom, by, from)
 		}

@@ -1,0 +1,104 @@
+// Package nodedata is the data of contenders' nodes: what this module writes, and what it understands of what others write.
+package nodedata
+
+import (
+	"encoding/json"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/turnstile-go/turnstile/internal/label"
+	"github.com/turnstile-go/turnstile/kinds"
+)
+
+// Data is what a node says about its contender. This module writes it as JSON by default.
+type Data struct {
+	ID          string `json:"id"`
+	Label       string `json:"label,omitempty"`
+	Traceparent string `json:"traceparent,omitempty"`
+	// Revocable says whether a holder by this node hears a RevokeMessage. It is nil in data that does
+	// not say, as that of other libraries.
+	Revocable *bool `json:"revocable,omitempty"`
+
+	// JSON says that the data is a JSON object, as this module writes it, and not a word.
+	JSON bool `json:"-"`
+}
+
+// yes and no are for Data.Revocable. Nobody changes them.
+var yes, no = true, false
+
+// New returns the data of a node of this process, whose holder hears a RevokeMessage or not.
+func New(revocable bool) Data {
+	if revocable {
+		return Data{ID: Identity(), Revocable: &yes}
+	}
+	return Data{ID: Identity(), Revocable: &no}
+}
+
+// Identity returns host/pid of this process.
+var Identity = sync.OnceValue(func() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return host + "/" + strconv.Itoa(os.Getpid())
+})
+
+// usual is the data of nearly all nodes of this process. Nobody changes it.
+var usual = sync.OnceValue(func() []byte { return New(false).marshal() })
+
+// Encode returns the data of a node. Nobody may change it.
+func (d Data) Encode() []byte {
+	if d == New(false) {
+		return usual()
+	}
+	return d.marshal()
+}
+
+func (d Data) marshal() []byte {
+	b, err := json.Marshal(d)
+	if err != nil {
+		return nil // cannot happen: strings are always valid JSON
+	}
+	return b
+}
+
+// longest bounds the data that is parsed, in bytes. Longer data is a user's own.
+const longest = 4096
+
+// Of returns what a node's data says about its contender. Curator, kazoo and users write a word or an address, which
+// counts as the ID. What a message cannot show is left out: texts that are too long, and those with characters that cannot be
+// printed.
+func Of(data []byte) Data {
+	var d Data
+	if len(data) <= longest && json.Unmarshal(data, &d) == nil {
+		return Data{ID: shown(d.ID), Label: shown(d.Label), Traceparent: shown(d.Traceparent), Revocable: d.Revocable, JSON: true}
+	}
+	if text := string(data); text != kinds.RevokeMessage {
+		return Data{ID: shown(text)}
+	}
+	return Data{}
+}
+
+// Listens returns whether the contender hears a RevokeMessage, as far as its node says.
+func (d Data) Listens() kinds.Revocable {
+	switch {
+	case d.Revocable == nil:
+		return kinds.RevocableUnknown
+	case *d.Revocable:
+		return kinds.RevocableYes
+	}
+	return kinds.RevocableNo
+}
+
+// shown returns text if it fits into a message: it is short and can be printed.
+func shown(text string) string {
+	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
+	if len(text) > label.Longest || !utf8.ValidString(text) || strings.ContainsFunc(text, unprintable) {
+		return ""
+	}
+	return text
+}

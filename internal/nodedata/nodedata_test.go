@@ -1,0 +1,61 @@
+package nodedata
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/turnstile-go/turnstile/internal/label"
+	"github.com/turnstile-go/turnstile/kinds"
+)
+
+// What nodes say of their contenders: ours, those of Curator and kazoo, and those that say nothing.
+func TestOf(t *testing.T) {
+	labelled := Data{ID: Identity(), Label: "request 42", Traceparent: "00-1-2-01", JSON: true}
+	for _, c := range []struct {
+		what, data string
+		want       Data
+	}{
+		{"ours", string(labelled.Encode()), labelled},
+		{"ours without more", string(Data{ID: Identity()}.Encode()), Data{ID: Identity(), JSON: true}},
+		{"ours that listens", string(New(true).Encode()), Data{ID: Identity(), Revocable: &yes, JSON: true}},
+		{"ours that does not listen", string(New(false).Encode()), Data{ID: Identity(), Revocable: &no, JSON: true}},
+		{"Curator's", "192.168.1.7", Data{ID: "192.168.1.7"}},
+		{"kazoo's", "worker-3", Data{ID: "worker-3"}},
+		{"none", "", Data{}},
+		{"asked to give up", kinds.RevokeMessage, Data{}},
+		{"binary", "\x00\x01\xff", Data{}},
+		{"escape sequences", "\x1b[2J", Data{}},
+		{"escape sequences in JSON", `{"id":"\u001b[2J","label":"ok"}`, Data{Label: "ok", JSON: true}},
+		{"long", strings.Repeat("x", 1000), Data{}},
+		{"JSON of another kind", `{"name":"a"}`, Data{JSON: true}},
+		{"other types", `{"id":7}`, Data{ID: `{"id":7}`}},
+		{"long JSON", `{"id":"a","x":"` + strings.Repeat("x", longest) + `"}`, Data{}},
+	} {
+		if got := Of([]byte(c.data)); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
+		}
+	}
+}
+
+// Whatever other clients write, texts can be shown, and what was read is read again.
+func FuzzOf(f *testing.F) {
+	f.Add([]byte(`{"id":"host/1","label":"a","traceparent":"00-1-2-01","revocable":true}`))
+	f.Add([]byte(kinds.RevokeMessage))
+	f.Add([]byte("{\"id\":\"\xff\xfe\"}"))
+	f.Add([]byte("192.168.1.7"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d := Of(data)
+		for _, text := range []string{d.ID, d.Label, d.Traceparent} {
+			if len(text) > label.Longest || !utf8.ValidString(text) || shown(text) != text {
+				t.Errorf("%q of %q", text, data)
+			}
+		}
+		if d.JSON {
+			if again := Of(d.Encode()); !reflect.DeepEqual(again, d) {
+				t.Errorf("%+v, and then %+v", d, again)
+			}
+		}
+	})
+}
