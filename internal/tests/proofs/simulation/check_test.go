@@ -175,7 +175,9 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	}
 	return func(cause error) {
 		k.log("END %s: %s", info.Node, kindOfError(cause))
-		cs.kept.endedHold(info.Node)
+		for _, text := range cs.kept.endedHold(info.Node) {
+			cs.fail("%s", text)
+		}
 		cs.mu.Lock()
 		defer cs.mu.Unlock()
 		c.ended++

@@ -41,6 +41,7 @@ type keptPlace struct {
 	session int64
 	holders int
 	ended   time.Time // the last hold
+	next    time.Time // when a hold began while another one was not known to have ended; zero if none did
 	passed  int       // hand-overs since it was spoilt
 	uses    int       // after it had been kept
 }
@@ -190,12 +191,13 @@ func (ks *keptPlaces) granted(k *worker, mode, node string, n queue.Node) (wrong
 	}
 	switch {
 	case p.reads && p.first.Equal(now): // all that wait are granted together
-	case p.holders > 0 && !p.reads:
-		say("it is used again while it is held")
-	case p.holders > 0 && spoilt:
+	case p.reads && p.holders > 0 && spoilt:
 		say("a reader joins %v after: %s", age, p.why)
-	case p.holders > 0:
-	case p.ended.Equal(now) && !p.reads: // handed over
+	case p.reads && p.holders > 0:
+	case p.holders > 0, p.ended.Equal(now) && !p.reads: // handed over
+		if p.holders > 0 {
+			p.next = now // the hook for the end of the last hold is called after the next hold has begun, and in no time
+		}
 		if spoilt {
 			p.passed++
 		}
@@ -218,17 +220,24 @@ func (ks *keptPlaces) granted(k *worker, mode, node string, n queue.Node) (wrong
 // keepsFor returns for how long a place may be kept.
 func (w *world) keepsFor(p *keptPlace) time.Duration { return min(w.kind.keeps[p.mode], p.of.timeout) }
 
-// endedHold notes the end of a hold.
-func (ks *keptPlaces) endedHold(node string) {
+// endedHold notes the end of a hold, and says what is wrong with it.
+func (ks *keptPlaces) endedHold(node string) (wrong []string) {
 	if ks.off() {
-		return
+		return nil
 	}
+	now := time.Now()
 	ks.mu.Lock()
 	defer ks.mu.Unlock()
-	if p := ks.nodes[node]; p != nil {
-		p.holders--
-		p.ended = time.Now()
+	p := ks.nodes[node]
+	if p == nil {
+		return nil
 	}
+	if !p.next.IsZero() && !p.next.Equal(now) {
+		wrong = append(wrong, fmt.Sprintf("%s: it was used again while it was held, %v before this end", node, now.Sub(p.next)))
+	}
+	p.holders--
+	p.ended, p.next = now, time.Time{}
+	return wrong
 }
 
 // reused returns how often places were used again after they had been kept.
