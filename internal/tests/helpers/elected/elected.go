@@ -59,6 +59,9 @@ func Acquire(ctx context.Context, m *session.Manager, path string) (*Term, error
 	case <-ctx.Done():
 		stop()
 		<-t.ended
+		if errors.Is(err, context.Canceled) || errors.Is(err, errOver) {
+			err = ctx.Err()
+		}
 		return nil, err
 	}
 }
