@@ -132,6 +132,7 @@ type inside struct {
 	grant grantInfo
 }
 
+// kinds has the elections last: see kindOf.
 var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind, unfairKind, localKind, resizedKind, mixedKind, batchedKind, keptKind, electionKind}
 
 var mutexKind = kind{

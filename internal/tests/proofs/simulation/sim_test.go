@@ -224,7 +224,11 @@ func kindOf(seed uint64) kind {
 			return k
 		}
 	}
-	return kinds[mix(seed, "kind")%uint64(len(kinds))]
+	if mix(seed, "election")%uint64(len(kinds)) == 0 {
+		return electionKind
+	}
+	locks := kinds[:len(kinds)-1] // the other seeds have had their kinds for longer than there are elections
+	return locks[mix(seed, "kind")%uint64(len(locks))]
 }
 
 // bound is how long after healing every worker must have been served or cancelled.
