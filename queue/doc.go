@@ -1,5 +1,7 @@
 // Package queue makes distributed locks on ZooKeeper. Packages zklock, rwlock and semaphore
-// are built on it. Use it directly to make a kind of lock that they do not have.
+// are built on it. Use it directly to make a kind of lock that they do not have. The directory
+// examples/intention of the repository has one: the intention locks that databases use for tables and
+// their rows.
 //
 // The contenders for a lock are ephemeral sequential children of one directory. Their sequence
 // numbers order them. A [Kind] names a kind of lock, and its [Policy] says when a contender may

@@ -114,7 +114,8 @@ func WithConnectTimeout(d time.Duration) Option {
 // WithRetry sets how long to wait before a request is tried again, and before each dial. The first dial
 // after a disconnection goes to another server at once. It also sets how long a lock waits before it
 // repeats a step that a server has undone more than twice in a row, for example by deleting the lock's
-// node.
+// node. Candidates of an election whose terms are short, and observers whose leader changes all the time, wait
+// likewise, but a second at most.
 //
 // newBackOff is called once per request and must return a fresh value each time. If its value returns
 // [backoff.Stop], the request fails with the error of its last try. Dialling then begins again with the

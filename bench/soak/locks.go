@@ -29,6 +29,9 @@ var (
 	// The places that workers of a client hand on among themselves. At the second there are plain locks, too.
 	handedPlaces = []referee.Place{{Path: "/soak/handed-0", Capacity: 1}, fairPlaces[0]}
 
+	// The places that candidates lead at. At the second there are plain locks, too.
+	electionPlaces = []referee.Place{{Path: "/soak/election-0", Capacity: 1}, fairPlaces[1]}
+
 	// The places that are kept after a release. At the second of each kind there are plain locks, too.
 	keptPlaces   = []referee.Place{{Path: "/soak/kept-0", Capacity: 1}, fairPlaces[2]}
 	keptRWPlaces = []referee.Place{{Path: "/soak/kept-rw-0", Capacity: all}, rwPlaces[1]}
@@ -43,6 +46,7 @@ const handovers = 3
 // locks are the lock objects of one client, one for each place, which its workers share.
 type locks struct {
 	fair, unfair []*zklock.Mutex
+	electoral    []*zklock.Mutex // at the places of elections
 	handed, kept []*zklock.Mutex
 	rw, keptRW   []*rwlock.RWMutex
 	sem, curator []*semaphore.Semaphore
@@ -76,6 +80,7 @@ func newLocks(m *session.Manager) (*locks, error) {
 		return made
 	}
 	l.fair, l.unfair = mutexes(fairPlaces), mutexes(unfairPlaces, zklock.WithUnfair())
+	l.electoral = mutexes(electionPlaces)
 	l.handed = mutexes(handedPlaces, zklock.WithLocalHandover(handovers))
 	l.kept = mutexes(keptPlaces, zklock.WithLazyRelease(keepFor))
 	l.rw, l.keptRW = rwlocks(rwPlaces), rwlocks(keptRWPlaces, rwlock.WithLazyRelease(keepFor))
@@ -101,7 +106,7 @@ type whole struct {
 // after that goes when its time is over.
 func (l *locks) everything() []whole {
 	var every []whole
-	for _, mx := range slices.Concat(l.fair, l.unfair, l.handed, l.kept) {
+	for _, mx := range slices.Concat(l.fair, l.unfair, l.electoral, l.handed, l.kept) {
 		every = append(every, whole{mx.Path(), 1, mx.Acquire})
 	}
 	for _, rw := range slices.Concat(l.rw, l.keptRW) {

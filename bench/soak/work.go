@@ -61,10 +61,12 @@ func (w *worker) waiting(ctx context.Context) (context.Context, context.CancelFu
 func (w *worker) once(ctx context.Context) (string, error) {
 	l := w.c.locks
 	switch n := w.rng.IntN(100); {
-	case n < 12:
+	case n < 6:
+		return "election", w.elect(ctx, electionPlaces[w.rng.IntN(len(electionPlaces))])
+	case n < 14:
 		i := w.rng.IntN(len(l.fair))
 		return "mutex", w.mutex(ctx, fairPlaces[i], l.fair[i])
-	case n < 20:
+	case n < 22:
 		i := w.rng.IntN(len(l.handed))
 		return "mutex, places handed on", w.again(func() error { return w.mutex(ctx, handedPlaces[i], l.handed[i]) })
 	case n < 30:

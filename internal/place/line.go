@@ -39,7 +39,9 @@ type Line struct {
 }
 
 // Line returns a Line of the contenders of a kind. It sends nothing.
-func (q *Queue) Line(kind *kinds.Kind) *Line { return &Line{q: q, kind: kind} }
+func (q *Queue) Line(kind *kinds.Kind) *Line {
+	return &Line{q: q, kind: kind, pace: rounds.Pace{New: rounds.Brief(q.m.Retry())}}
+}
 
 // Next waits until there is another first contender than the one that it has returned before, and returns it.
 // If nobody contends, that is the zero value. It fails with the error of ctx, ErrConflict, core.ErrClosed, or
@@ -164,7 +166,7 @@ func (l *Line) watchFirst(ctx context.Context, s *core.Session) (kinds.Contender
 // First returns the first contender, as it was at a moment that has passed, or the zero value. If the
 // directory is missing, the error matches zk.ErrNoNode.
 func (q *Queue) First(ctx context.Context, kind *kinds.Kind) (kinds.Contender, error) {
-	var pace rounds.Pace
+	pace := rounds.Pace{New: rounds.Brief(q.m.Retry())}
 	for {
 		if err := pace.Wait(ctx, nil); err != nil {
 			return kinds.Contender{}, err

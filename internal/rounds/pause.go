@@ -39,3 +39,18 @@ func Until(ctx context.Context, end <-chan struct{}, d time.Duration) error {
 	}
 	return nil
 }
+
+// Brief returns a New for a [Pace] in which no wait is longer than a second. Other waits are those of newBackOff.
+func Brief(newBackOff func() backoff.BackOff) func() backoff.BackOff {
+	return func() backoff.BackOff {
+		if b := newBackOff(); b != nil {
+			return brief{b}
+		}
+		return nil
+	}
+}
+
+type brief struct{ backoff.BackOff }
+
+// NextBackOff returns the next wait, or backoff.Stop, which is less than zero.
+func (b brief) NextBackOff() time.Duration { return min(b.BackOff.NextBackOff(), longest) }

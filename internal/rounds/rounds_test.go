@@ -89,3 +89,21 @@ func TestEnds(t *testing.T) {
 		}
 	})
 }
+
+// Brief makes long waits shorter, and lets a backoff say stop.
+func TestBrief(t *testing.T) {
+	one := rounds.Brief(func() backoff.BackOff {
+		return &backoff.ExponentialBackOff{InitialInterval: 300 * time.Millisecond, MaxInterval: time.Minute, Multiplier: 10}
+	})()
+	for i, want := range []time.Duration{300 * time.Millisecond, time.Second, time.Second} {
+		if got := one.NextBackOff(); got != want {
+			t.Errorf("wait %d is %v, want %v", i+1, got, want)
+		}
+	}
+	if got := rounds.Brief(func() backoff.BackOff { return &backoff.StopBackOff{} })().NextBackOff(); got != backoff.Stop {
+		t.Errorf("a backoff that stops gives %v", got)
+	}
+	if got := rounds.Brief(func() backoff.BackOff { return nil })(); got != nil {
+		t.Errorf("no backoff gives %v", got)
+	}
+}

@@ -265,7 +265,7 @@ func (c *cell) playFirst(ctx context.Context, h hold) error {
 		}
 	}
 	c.logf("the first leaves")
-	if err := h.Release(ctx); err != nil {
+	if err := unlessPending(h.Release(ctx)); err != nil {
 		return fmt.Errorf("first: %w", err)
 	}
 	return nil
@@ -313,7 +313,7 @@ func (c *cell) playRival(ctx context.Context) error {
 	}
 	c.logf("the rival is in")
 	err = errors.Join(c.referee.enter(ctx, "the rival", h), c.backed(ctx, h))
-	return errors.Join(err, h.Release(ctx))
+	return errors.Join(err, unlessPending(h.Release(ctx)))
 }
 
 // playFresh starts a new client as soon as all faults are over, and measures how long it takes until
@@ -343,7 +343,7 @@ func (c *cell) playFresh(ctx context.Context) (time.Duration, error) {
 	}
 	c.logf("a fresh client is in, after %v", took)
 	err = errors.Join(c.referee.enter(ctx, "a fresh client", h), c.backed(ctx, h))
-	return took, errors.Join(err, h.Release(ctx))
+	return took, errors.Join(err, unlessPending(h.Release(ctx)))
 }
 
 // nothingLeft waits until there is no contender. All sessions are still open.

@@ -10,7 +10,7 @@
 // some contenders for each of these: a mutex, a mutex with local hand-over, an unfair mutex, a
 // read-write lock with downgrades, a semaphore whose limit is changed all the time, a semaphore in
 // Curator's layout, several mutexes at one path, a mutex and a read-write lock whose places three of the
-// workers keep, and multi-locks, which take three of the others. Two of the workers send the creates and
+// workers keep, an election whose leaders return or resign, and multi-locks, which take three of the others. Two of the workers send the creates and
 // deletes of their contenders in transactions whenever several come at a time. The history of each lock is
 // judged apart. LOCK names some of them, with commas between, to attack no others:
 // LOCK=counting-semaphore,rwlock.

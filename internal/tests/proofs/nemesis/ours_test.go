@@ -34,6 +34,7 @@ const (
 	batchedName   = "batched-mutexes"
 	keptName      = "kept-mutex"
 	keptRWName    = "kept-rwlock"
+	electionName  = "election"
 	multiName     = "multi"
 )
 
@@ -152,6 +153,8 @@ func (o *ours) open(p place) (func(*rand.Rand) contender, error) {
 			return none, err
 		}
 		return func(r *rand.Rand) contender { return ourCurators{s, r} }, nil
+	case electionName:
+		return func(r *rand.Rand) contender { return ourElection{o.m, p.path, r} }, nil
 	case multiName:
 		all, err := o.multis()
 		if err != nil {

@@ -38,6 +38,7 @@ var subjects = []subject{
 	{name: batchedName, hands: 6, dirs: batchedDirs, judge: judgeBatched},
 	{name: keptName, hands: 1, judge: judgeKept},
 	{name: keptRWName, hands: 2, judge: judgeKeptRW},
+	{name: electionName, hands: 2, judge: judgeMutex},
 	{name: multiName, hands: 1, judge: judgeMutex},
 }
 

@@ -20,9 +20,10 @@
 // the last, calm, hand-overs must also be prompt. At its end every worker stops, and nothing
 // may be left. The checks are in check_test.go.
 //
-// A lock type takes part by a row in the table of locks_test.go. Three rows are more than that:
+// A lock type takes part by a row in the table of locks_test.go. Four rows are more than that:
 // "mixed" has all types at once, with programs that misuse them (hostile_test.go), "resized"
-// is a semaphore whose limit is changed all the time (limits_test.go), and "kept" has locks that
-// keep their places (keptcheck_test.go). A deliberate break of the protocol is a row in
+// is a semaphore whose limit is changed all the time (limits_test.go), "kept" has locks that
+// keep their places (keptcheck_test.go), and "election" has candidates (election_test.go) and
+// observers (observer_test.go). A deliberate break of the protocol is a row in
 // mutanttable_test.go.
 package simulation

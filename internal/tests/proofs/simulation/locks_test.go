@@ -79,6 +79,8 @@ type kind struct {
 	// hostile says that hooks panic, that sessions have few nodes, and that workers that hold
 	// nothing call Unlock.
 	hostile bool
+	// observed says that observers are compared with the server.
+	observed bool
 	// batched says that the window of each manager has one call, so that creates and deletes of its workers are sent
 	// together.
 	batched bool
@@ -130,7 +132,8 @@ type inside struct {
 	grant grantInfo
 }
 
-var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind, unfairKind, localKind, resizedKind, mixedKind, batchedKind, keptKind}
+// kinds has the elections last: see kindOf.
+var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind, unfairKind, localKind, resizedKind, mixedKind, batchedKind, keptKind, electionKind}
 
 var mutexKind = kind{
 	name:   "mutex",

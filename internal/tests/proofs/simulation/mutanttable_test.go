@@ -27,6 +27,10 @@ var noticedBy = map[string]string{
 	"called-back-stays": "internal/place TestLocalCalledBackAlone",
 	// A hold that is given up at once has been told of by hooks, so the world takes its place for one that was used.
 	"kept-unused": "internal/place TestUnwantedIsNotKept",
+	// No seed holds a leader up between its grant and the begin of its term.
+	"term-called-late": "election TestRequestBeforeTerm",
+	// The candidate has to come between two requests of one observer.
+	"observer-gap": "election TestObserveArrival",
 }
 
 // edit replaces a text that must be in the file exactly once.
@@ -216,6 +220,30 @@ var mutants = []mutant{
 		[]edit{{"internal/place/keptplaces.go", "return keeperPatience + 2*entering }", "return 0 * (keeperPatience + entering) }"}}},
 	{"kept-readers-stay", "kept", "readers set their watch again although a writer waits",
 		[]edit{{"internal/place/localreaders.go", " &&\n\t\t!decide.KeepsWaiting(kind, t.node, nodes)\n", "\n"}}},
+
+	// Elections.
+	{"term-outlives", "election", "the context of a term goes on after the leadership is lost",
+		[]edit{{"election/term.go", "return lead(context.WithValue(ctx, termKey{}, lease))", "return lead(context.WithValue(context.WithoutCancel(ctx), termKey{}, lease))"}}},
+	{"term-called-late", "election", "a leader that was asked to resign before its term began leads on",
+		[]edit{{"election/term.go", "if e.revoked == lease {", "if false {"}}},
+	{"term-not-over", "election", "Resign ends a term that is over",
+		[]edit{{"election/term.go", "\te.now = nil\n", ""}}},
+	{"resign-deaf", "election", "a term goes on after Resign",
+		[]edit{{"election/term.go", "\tt.end(ErrResigned)\n\treturn true", "\treturn true"}}},
+	{"revoke-deaf", "election", "a leader that is asked to resign leads on",
+		[]edit{{"election/term.go", "if t := e.callOff(lease); t != nil {", "if t := e.callOff(lease); false {"}}},
+	{"loss-ends-run", "election", "a candidate that has lost the leadership campaigns no more",
+		[]edit{{"election/term.go", "return t.called != nil || errors.Is(t.lease.Err(), session.ErrLost)", "return t.called != nil"}}},
+	{"one-run", "election", "after a Run nobody can call another one",
+		[]edit{{"election/run.go", "\te.running = false\n", ""}}},
+	{"observer-skips", "election", "a write to the leader's node is taken for its end, and the next candidate for the leader",
+		[]edit{{"internal/place/line.go", "l.watch.Event() == core.WatchDeleted && len(l.nodes) > 0", "l.watch.Event() != core.WatchPending && len(l.nodes) > 0"}}},
+	{"observer-gap", "election", "a candidate that comes before the watch for it is set is not seen",
+		[]edit{{"internal/place/line.go", "if err := l.list(ctx, s); err != nil || len(l.nodes) == 0 {\n\t\treturn kinds.Contender{}, err\n\t}\n\treturn l.watchFirst(ctx, s) // it came", "if true {\n\t\treturn kinds.Contender{}, err\n\t}\n\treturn l.watchFirst(ctx, s) // it came"}}},
+	{"observer-deaf", "election", "an observer looks no more after its connection was lost",
+		[]edit{{"internal/place/line.go", "\tcase <-event:\n", "\tcase <-event:\n\t\t\tfor l.watch.Event() == core.WatchBroken {\n\t\t\t\t<-ctx.Done()\n\t\t\t\treturn ctx.Err()\n\t\t\t}\n"}}},
+	{"observer-repeats", "election", "an observer is told again of a leader that it knows",
+		[]edit{{"internal/place/line.go", "case !l.told || l.last != first.Token:", "default:"}}},
 
 	// The lease clock: each of these says too much in a world with followers.
 	{"from-sending", leaseKind, "counts from when an answered write was sent, as if a forwarded write touched the session",

@@ -47,7 +47,9 @@ func (o *operator) touch(node string) {
 	}
 	ctx, cancel := within(time.Second)
 	defer cancel()
-	if o.w.kind.revocable && o.rng.IntN(2) == 0 {
+	resign := o.w.kind.revocable && o.rng.IntN(2) == 0
+	o.w.views.touched(node, resign)
+	if resign {
 		o.w.trace.add("oper", "revoke %s", node)
 		_ = zklock.Revoke(ctx, o.m, node) // it may be gone
 		return

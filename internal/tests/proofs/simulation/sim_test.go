@@ -29,6 +29,7 @@ type world struct {
 	server *zktest.Server
 	plan   plan
 	limits *limits
+	views  *views
 
 	probes    int
 	sequences map[string]int32 // from which directories count, that have been in use for long
@@ -223,7 +224,11 @@ func kindOf(seed uint64) kind {
 			return k
 		}
 	}
-	return kinds[mix(seed, "kind")%uint64(len(kinds))]
+	if mix(seed, "election")%uint64(len(kinds)) == 0 {
+		return electionKind
+	}
+	locks := kinds[:len(kinds)-1] // the other seeds have had their kinds for longer than there are elections
+	return locks[mix(seed, "kind")%uint64(len(locks))]
 }
 
 // bound is how long after healing every worker must have been served or cancelled.
@@ -232,7 +237,7 @@ const bound = 3 * time.Minute
 func (w *world) run(out *outcome) {
 	began := time.Now()
 	w.trace = newTrace()
-	w.checks, w.limits = newChecks(w), newLimits(w)
+	w.checks, w.limits, w.views = newChecks(w), newLimits(w), newViews(w)
 	server, err := zktest.New(zktest.Servers(w.plan.servers), zktest.TickTime(w.plan.tick),
 		zktest.ContainerCheck(time.Hour), zktest.MinSessionTimeout(2*w.plan.tick), zktest.MaxSessionTimeout(time.Hour))
 	if err != nil {
@@ -273,6 +278,9 @@ func (w *world) run(out *outcome) {
 	w.enter(calm)
 	if w.kind.keeps != nil {
 		members.Go(func() { w.checks.kept.watchOver(stop) })
+	}
+	if w.kind.observed {
+		members.Go(func() { w.views.watchOver(stop) })
 	}
 	w.operator.disturb(8 * time.Second)
 	w.enter(ending)
@@ -348,6 +356,7 @@ func (w *world) checkEmpty() {
 	w.probe()
 	w.restarts()
 	w.limits.forget()
+	w.useAll()
 	w.reap() // a watch on a directory's configuration goes with the directory
 	w.sleep(faultSlot, time.Second)
 	for _, name := range []string{"zk_ephemerals_count", "zk_watch_count"} {
@@ -359,6 +368,21 @@ func (w *world) checkEmpty() {
 			watches, _ := w.server.Word("wchp")
 			w.checks.fail("%s is %s at the end\n%s%s", name, all[name],
 				w.trace.readable(dump), w.trace.readable(watches))
+		}
+	}
+}
+
+// useAll makes directories that observers wait for, since they leave a watch on one that there is not.
+func (w *world) useAll() {
+	mgr, err := w.members[0].current(context.Background())
+	if !w.kind.observed || err != nil {
+		return
+	}
+	ctx, cancel := w.asProbe(w.members[0])
+	defer cancel()
+	for _, p := range w.plan.paths {
+		if err := w.useOnce(ctx, mgr, p); err != nil {
+			w.checks.fail("%s cannot be used at the end: %v", p, err)
 		}
 	}
 }

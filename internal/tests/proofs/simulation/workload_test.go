@@ -165,8 +165,15 @@ func (k *worker) turn(mgr *session.Manager) {
 	}
 	c.ctx = ctx
 	c.began = time.Now()
-	if d, ok := c.lock.(doer); ok {
-		k.doTurn(c, d)
+	switch l := c.lock.(type) {
+	case doer:
+		k.doTurn(c, l)
+		return
+	case candidate:
+		k.candidateTurn(c, l)
+		return
+	case observer:
+		k.observerTurn(c, l)
 		return
 	}
 	l, isLocker := c.lock.(locker)

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// allowed is the matrix as the textbooks on databases have it, mode by mode.
+var allowed = map[Mode]string{IS: "is- ix- s-", IX: "is- ix-", S: "is- s-", X: ""}
+
+// mayBeside reports whether two modes may be held at the same time.
+func mayBeside(a, b Mode) bool { return strings.Contains(" "+allowed[a], " "+prefixes[b]) }
+
+// eachServer runs a test on a server in the process, and on the shared one, which is a real one if there is one.
+func eachServer(t *testing.T, test func(t *testing.T, addr string)) {
+	t.Run("in the process", func(t *testing.T) { test(t, zktest.Start(t, zktest.TickTime(200*time.Millisecond)).Addr()) })
+	t.Run("shared", func(t *testing.T) { test(t, testserver.Server(t).Addr(0)) })
+}
+
+func patient(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), testserver.Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func newLock(t *testing.T, m *session.Manager, path string, mode Mode) *Lock {
+	t.Helper()
+	l, err := NewLock(m, path, mode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func acquire(t *testing.T, l *Lock) *queue.Lease {
+	t.Helper()
+	lease, err := l.Acquire(patient(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+func release(t *testing.T, l *queue.Lease) {
+	t.Helper()
+	if err := l.Release(patient(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// waiting begins to acquire a lock, and returns when it is the n-th contender.
+func waiting(t *testing.T, l *Lock, n int) <-chan *queue.Lease {
+	t.Helper()
+	got := make(chan *queue.Lease, 1)
+	go func() {
+		lease, err := l.Acquire(patient(t))
+		if err != nil {
+			t.Error(err)
+		}
+		got <- lease
+	}()
+	zktest.Eventually(t, testserver.Patience, fmt.Sprint(n, " contenders"), func() bool { return len(contenders(t, l)) == n })
+	return got
+}
+
+// contenders returns the modes of the contenders in order, with a star for a holder.
+func contenders(t *testing.T, l *Lock) []string {
+	t.Helper()
+	all, err := l.Contenders(patient(t), intention)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, c := range all {
+		n, _ := queue.ParseNode(path.Base(c.Path), prefixes...)
+		word := n.Prefix
+		if c.Holder {
+			word += "*"
+		}
+		out = append(out, word)
+	}
+	return out
+}
+
+// Each mode is tried beside each other one that another process holds.
+func TestMatrix(t *testing.T) {
+	eachServer(t, func(t *testing.T, addr string) {
+		here, there := testserver.Connect(t, addr), testserver.Connect(t, addr)
+		dir := testserver.Path(t)
+		for held := range allowed {
+			lease := acquire(t, newLock(t, here, dir, held))
+			for tried := range allowed {
+				beside, err := newLock(t, there, dir, tried).TryAcquire(patient(t))
+				switch {
+				case mayBeside(held, tried) && err != nil:
+					t.Errorf("%s beside %s: %v", prefixes[tried], prefixes[held], err)
+				case !mayBeside(held, tried) && !errors.Is(err, queue.ErrBusy):
+					t.Errorf("%s beside %s: %v, want ErrBusy", prefixes[tried], prefixes[held], err)
+				}
+				if err == nil {
+					release(t, beside)
+				}
+			}
+			release(t, lease)
+		}
+	})
+}
+
+// A writer of the whole table does not starve: those that come behind it wait, although they could share the
+// lock with its holders.
+func TestOrder(t *testing.T) {
+	eachServer(t, func(t *testing.T, addr string) {
+		m, dir := testserver.Connect(t, addr), testserver.Path(t)
+		one, two := acquire(t, newLock(t, m, dir, IX)), acquire(t, newLock(t, m, dir, IS))
+		whole := waiting(t, newLock(t, m, dir, X), 3)
+		first := waiting(t, newLock(t, m, dir, IX), 4)
+		second := waiting(t, newLock(t, m, dir, IS), 5)
+		all := newLock(t, m, dir, S)
+		if diff := cmp.Diff([]string{"ix-*", "is-*", "x-", "ix-", "is-"}, contenders(t, all)); diff != "" {
+			t.Error(diff)
+		}
+		release(t, one)
+		release(t, two)
+		release(t, <-whole)
+		behind := []*queue.Lease{<-first, <-second}
+		if diff := cmp.Diff([]string{"ix-*", "is-*"}, contenders(t, all)); diff != "" {
+			t.Error(diff)
+		}
+		for _, lease := range behind {
+			release(t, lease)
+		}
+	})
+}
+
+// A holder whose session ends has lost the lock when the next contender gets it.
+func TestLoss(t *testing.T) {
+	eachServer(t, func(t *testing.T, addr string) {
+		proxy := zktest.StartProxy(t, addr)
+		here, there := testserver.Connect(t, proxy.Addr()), testserver.Connect(t, addr)
+		dir := testserver.Path(t)
+		lost := acquire(t, newLock(t, here, dir, X))
+		next := waiting(t, newLock(t, there, dir, IX), 2)
+		if err := proxy.Expire(patient(t), testserver.Session(t, here).ID()); err != nil {
+			t.Fatal(err)
+		}
+		lease := <-next
+		select {
+		case <-lost.Done():
+		case <-patient(t).Done():
+			t.Fatal("the holder does not learn of its loss")
+		}
+		if !errors.Is(lost.Err(), session.ErrLost) {
+			t.Errorf("the lost lease: %v", lost.Err())
+		}
+		release(t, lease)
+	})
+}
+
+// Several processes take and try the lock in random modes. Those that hold at one time are asked, and no two
+// of them may exclude each other.
+func TestContention(t *testing.T) {
+	const managers, goroutines, turns = 3, 3, 15
+	eachServer(t, func(t *testing.T, addr string) {
+		dir := testserver.Path(t)
+		var inside book
+		var all sync.WaitGroup
+		for i := range managers {
+			m := testserver.Connect(t, addr)
+			for j := range goroutines {
+				random := rand.New(rand.NewPCG(uint64(i), uint64(j)))
+				all.Go(func() {
+					for range turns {
+						inside.visit(t, newLock(t, m, dir, Mode(random.IntN(4))), random.IntN(3) == 0)
+					}
+				})
+			}
+		}
+		all.Wait()
+		m := testserver.Connect(t, addr)
+		if left := contenders(t, newLock(t, m, dir, S)); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+		t.Logf("%d holds, at most %d at the same time", inside.holds, inside.most)
+	})
+}
+
+// book has the leases that are held.
+type book struct {
+	mu          sync.Mutex
+	held        map[*queue.Lease]Mode
+	holds, most int
+}
+
+// visit takes the lock once, or tries to.
+func (b *book) visit(t *testing.T, l *Lock, try bool) {
+	get := l.Acquire
+	if try {
+		get = l.TryAcquire
+	}
+	lease, err := get(patient(t))
+	if try && errors.Is(err, queue.ErrBusy) {
+		return
+	}
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	b.enter(t, lease, l.mode)
+	<-time.After(time.Millisecond) // so that others come
+	b.leave(lease)
+	release(t, lease)
+}
+
+func (b *book) enter(t *testing.T, lease *queue.Lease, mode Mode) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.held == nil {
+		b.held = make(map[*queue.Lease]Mode)
+	}
+	for other, with := range b.held {
+		if !mayBeside(mode, with) && other.Err() == nil && lease.Err() == nil {
+			t.Errorf("%s holds beside %s", prefixes[mode], prefixes[with])
+		}
+	}
+	b.held[lease] = mode
+	b.holds, b.most = b.holds+1, max(b.most, len(b.held))
+}
+
+func (b *book) leave(lease *queue.Lease) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.held, lease)
+}
+
+// The names of nodes are ones that package queue can parse.
+func TestPrefixes(t *testing.T) {
+	if err := intention.Check(); err != nil {
+		t.Error(err)
+	}
+}

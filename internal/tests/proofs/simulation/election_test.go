@@ -1,0 +1,256 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/turnstile-go/turnstile/election"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// Elections: candidates lead, resign and are asked to resign, and observers follow who leads.
+var electionKind = kind{
+	name:   "election",
+	modes:  []string{"lead", "lead", "observe"},
+	modeOf: func(queue.Node) string { return "lead" },
+	open: func(m *session.Manager, path string) (map[string]any, error) {
+		return map[string]any{"lead": candidate{m, path}, "observe": observer{m, path}}, nil
+	},
+	together:  func(all []inside) bool { return len(all) <= 1 },
+	weight:    func(string, string) int { return 1 },
+	slack:     func(string) int { return 0 },
+	revocable: true,
+	observed:  true,
+}
+
+// candidate makes the elections of one worker.
+type candidate struct {
+	m    *session.Manager
+	path string
+}
+
+// Acquire takes the mutex that an election is, with which the checks at the end look whether it can be used.
+func (c candidate) Acquire(ctx context.Context) (*queue.Lease, error) {
+	mx, err := zklock.New(c.m, c.path)
+	if err != nil {
+		return nil, err
+	}
+	return mx.Acquire(ctx)
+}
+
+func (c candidate) TryAcquire(ctx context.Context) (*queue.Lease, error) { return c.Acquire(ctx) }
+
+// campaign is one Run.
+type campaign struct {
+	k    *worker
+	c    *call
+	e    *election.Election
+	most int // so many terms, if nothing ends Run before
+
+	terms   int
+	ended   time.Time    // of the last term, if WithTermEnd tells
+	granted time.Time    // of the present term
+	inside  atomic.Bool  // lead runs
+	asked   atomic.Bool  // Resign has ended a term, or an operator may have
+	now     atomic.Value // the context of lead
+	node    string       // of the present term
+}
+
+var errDone = errors.New("enough terms")
+
+// candidateTurn runs an election for some terms.
+func (k *worker) candidateTurn(c *call, of candidate) {
+	r := &campaign{k: k, c: c, most: 1 + k.rng.IntN(3)}
+	opts := []election.Option{election.WithID(k.name)}
+	told := k.rng.IntN(2) == 0
+	if told {
+		opts = append(opts, election.WithTermEnd(r.over))
+	}
+	var err error
+	if r.e, err = election.New(of.m, of.path, opts...); err != nil {
+		k.world.checks.fail("open %s: %v", c.path, err)
+		return
+	}
+	// The node of a candidate has data of its own, so the library does not ask for a label: see seriesContext.
+	byGoroutine.Store(goroutine(), c.ctx.Value(seriesKey{}))
+	for range 1 + k.rng.IntN(3) {
+		r.terms, r.ended = 0, time.Time{}
+		k.world.checks.begin(c)
+		k.now("Run " + c.path)
+		k.log("Run %s", c.path)
+		stop := r.resignLater()
+		err := r.run()
+		stop()
+		k.log("Run %s: %s, after %d terms", c.path, kindOfError(err), r.terms)
+		r.check(err, told)
+		if !errors.Is(err, errDone) {
+			return
+		}
+	}
+}
+
+// run calls Run, whose function may panic.
+func (r *campaign) run() (err error) {
+	defer func() {
+		switch p := recover(); p {
+		case nil:
+		case errTripped:
+			err = errDone
+		default:
+			panic(p)
+		}
+	}()
+	return r.e.Run(r.c.ctx, r.lead)
+}
+
+// lead is a term.
+func (r *campaign) lead(ctx context.Context) error {
+	k, w := r.k, r.k.world
+	lease, _ := queue.LeaseFrom(ctx)
+	r.terms++
+	r.granted, r.node = time.Now(), lease.Path()
+	r.now.Store(&ctx)
+	r.inside.Store(true)
+	defer r.inside.Store(false)
+	if r.terms == 1 {
+		w.checks.finish(r.c, true, nil)
+	}
+	k.log("leads by %s", r.node)
+	h := w.checks.held(r.c, func() bool { return r.leads(ctx) })
+	defer w.checks.termOver(h)
+	if k.rng.IntN(3) == 0 {
+		r.askTerm(ctx, h)
+	}
+	k.hold(h)
+	how := k.rng.IntN(8)
+	k.now("the end of a term of " + r.c.path)
+	switch {
+	case how == 0:
+		panic(errTripped)
+	case r.terms >= r.most:
+		return errDone
+	}
+	return nil
+}
+
+// leads reports whether a term goes on, and checks that it may.
+func (r *campaign) leads(ctx context.Context) bool {
+	leader := r.e.IsLeader()
+	if ctx.Err() != nil {
+		return false
+	}
+	if !leader {
+		r.k.world.checks.fail("%s: the context of a term is alive, and IsLeader is false", r.k.name)
+	}
+	if since := r.k.world.views.resignAsked(r.node); !since.IsZero() {
+		if r.granted.After(since) {
+			since = r.granted
+		}
+		if late := time.Since(since); late > prompt {
+			r.k.world.checks.fail("%s leads %v after it was asked to resign", r.k.name, late)
+		}
+	}
+	return true
+}
+
+// askTerm compares the number of the term with those of others. A candidate whose node an operator has deleted may
+// learn of that after others have led.
+func (r *campaign) askTerm(outer context.Context, h *holding) {
+	ctx, cancel := context.WithTimeout(outer, time.Second)
+	defer cancel()
+	if number, err := election.Term(ctx); err == nil && !r.k.world.checks.excused(h) {
+		r.k.world.views.term(r.c.path, r.k.world.checks.orderOf(r.c, r.c.path), number)
+	}
+}
+
+// resignLater has another goroutine call Resign, in some campaigns.
+func (r *campaign) resignLater() (stop func() bool) {
+	k := r.k
+	if k.rng.IntN(3) > 0 {
+		return func() bool { return true }
+	}
+	at := slot(time.Now().Add(k.upTo(8*k.world.plan.busy)), k.m.party, mix(k.world.seed, "resign", k.id, time.Now()))
+	return time.AfterFunc(time.Until(at), func() {
+		inside := r.inside.Load()
+		r.asked.Store(true)
+		resigned := r.e.Resign()
+		k.log("Resign: %v", resigned)
+		if resigned != inside {
+			k.world.checks.fail("%s: Resign is %v, and that there is a term to end is %v", k.name, resigned, inside)
+		}
+		if resigned && (*r.now.Load().(*context.Context)).Err() == nil {
+			k.world.checks.fail("%s: a term goes on after Resign", k.name)
+		}
+	}).Stop
+}
+
+// over is told of each end of a term.
+func (r *campaign) over(err error) error {
+	r.ended = time.Now()
+	r.k.log("a term of %s ends: %s", r.c.path, kindOfError(err))
+	asked := r.asked.Swap(false) || r.k.world.views.everAsked(r.node)
+	switch {
+	case err == nil, lost(err), errors.Is(err, errDone):
+	case errors.Is(err, election.ErrResigned) && (asked || r.terms == 0):
+	default:
+		r.k.world.checks.fail("%s: a term ends with %v", r.k.name, err)
+	}
+	if r.terms >= r.most {
+		return errDone
+	}
+	return nil
+}
+
+// check checks the result of Run.
+func (r *campaign) check(err error, told bool) {
+	k, cs, now := r.k, r.k.world.checks, time.Now()
+	if r.terms == 0 && !(told && !r.ended.IsZero()) {
+		cs.finish(r.c, false, err)
+		return
+	}
+	cs.left(r.c)
+	switch {
+	case errors.Is(err, errDone):
+	case err == nil:
+		cs.fail("%s: Run returns nil", k.name)
+	case r.c.ctx.Err() != nil && errors.Is(err, r.c.ctx.Err()):
+		if end := r.c.deadline; told && !end.IsZero() && now.After(later(end, r.ended).Add(time.Millisecond)) {
+			cs.fail("%s: Run returns %v after it was cancelled", k.name, now.Sub(end))
+		}
+	case errors.Is(err, session.ErrClosed) && k.m.leaves(r.c.mgr):
+	case cs.expected(r.c, err):
+	default:
+		cs.fail("%s: Run fails after %d terms: %v", k.name, r.terms, err)
+	}
+	if r.e.IsLeader() || r.e.Resign() {
+		cs.fail("%s: there is a term after Run has returned", k.name)
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// termOver notes that a leader is about to give the leadership up. Its next term has a node of its own.
+func (cs *checks) termOver(h *holding) {
+	h.end()
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	h.c.nodes = nil
+}
+
+// left notes that a call is in nobody's way any more.
+func (cs *checks) left(c *call) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if c.entry != nil && c.entry.end.IsZero() {
+		c.entry.end = time.Now()
+	}
+}
