@@ -74,11 +74,11 @@ const (
 	tlsCloseTimeout = 100 * time.Millisecond
 )
 
-// Stake returns for how long a session is certain without a connection. After that time it is
-// lost. A nil Stake, or a result of 0 or less, means that there is no session to lose.
-type Stake = func() time.Duration
+// Remaining returns for how long a session is certain without a connection. After that time it is
+// lost. A nil Remaining, or a result of 0 or less, means that there is no session to lose.
+type Remaining = func() time.Duration
 
-func atStake(s Stake) time.Duration {
+func timeLeft(s Remaining) time.Duration {
 	if s == nil {
 		return 0
 	}
@@ -113,9 +113,9 @@ func (d *Dialer) Close(ctx context.Context) {
 }
 
 // Dial connects to a server. It dials at once after a connection that was of use, and otherwise
-// after growing waits, which are short while a session is at stake. It returns when connected or
+// after growing waits, which are short while a session can be lost. It returns when connected or
 // when ctx ends.
-func (d *Dialer) Dial(ctx context.Context, s Stake) (net.Conn, logbook.Target, error) {
+func (d *Dialer) Dial(ctx context.Context, s Remaining) (net.Conn, logbook.Target, error) {
 	c, to, err := d.race(ctx, s, func() time.Duration { return d.nextWait(s) }, d)
 	if err != nil {
 		return nil, to, err
@@ -162,7 +162,7 @@ type step struct {
 // longer than pace. The slow dial goes on and can still win. So servers that do not answer cost
 // little time, and so do networks on which a handshake takes seconds.
 func (d *Dialer) race(
-	ctx context.Context, s Stake, wait func() time.Duration, w witness,
+	ctx context.Context, s Remaining, wait func() time.Duration, w witness,
 ) (net.Conn, logbook.Target, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the other dials
@@ -207,7 +207,7 @@ func (d *Dialer) race(
 			default:
 				to = now.to
 				if racing < mostDials {
-					next = time.After(pace(atStake(s)))
+					next = time.After(pace(timeLeft(s)))
 				}
 			}
 		case <-ctx.Done():
@@ -217,7 +217,7 @@ func (d *Dialer) race(
 }
 
 // attempt makes one dial of a race.
-func (d *Dialer) attempt(ctx context.Context, s Stake, steps chan<- step, w witness) {
+func (d *Dialer) attempt(ctx context.Context, s Remaining, steps chan<- step, w witness) {
 	tell := func(one step) {
 		select {
 		case steps <- one:
@@ -276,8 +276,8 @@ func pace(atStake time.Duration) time.Duration {
 
 // dialLimit bounds one dial with its TLS handshake. It takes half of what remains of the session,
 // and leaves the rest for the server's greeting and for another server.
-func (d *Dialer) dialLimit(s Stake) time.Duration {
-	if left := atStake(s); left > 0 {
+func (d *Dialer) dialLimit(s Remaining) time.Duration {
+	if left := timeLeft(s); left > 0 {
 		return min(d.cfg.ConnectTimeout, half(left))
 	}
 	return d.cfg.ConnectTimeout
@@ -287,8 +287,8 @@ func (d *Dialer) dialLimit(s Stake) time.Duration {
 // request. If no session is at stake, haste would gain nothing. Otherwise it is half of what
 // remains of the session. That is enough on the slowest network on which the session could live,
 // and leaves as much time for another server.
-func (d *Dialer) HandshakeLimit(s Stake) time.Duration {
-	if left := atStake(s); left > 0 {
+func (d *Dialer) HandshakeLimit(s Remaining) time.Duration {
+	if left := timeLeft(s); left > 0 {
 		return half(left)
 	}
 	return d.cfg.Timeout
@@ -349,7 +349,7 @@ func (d *Dialer) Answered(since time.Duration) {
 }
 
 // nextWait returns how long to wait before the next dial.
-func (d *Dialer) nextWait(s Stake) time.Duration {
+func (d *Dialer) nextWait(s Remaining) time.Duration {
 	d.waitMu.Lock()
 	defer d.waitMu.Unlock()
 	if d.useful.Swap(false) {
@@ -362,7 +362,7 @@ func (d *Dialer) nextWait(s Stake) time.Duration {
 		d.started = true
 		return 0
 	}
-	return hurried(rounds.Untiring(d.wait), atStake(s))
+	return hurried(rounds.Untiring(d.wait), timeLeft(s))
 }
 
 // hurried bounds a wait while a session is at stake. A bounded wait keeps some jitter, because

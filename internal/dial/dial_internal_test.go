@@ -116,7 +116,7 @@ func configOf(t *testing.T, dial dialFunc, servers string, change func(*Config))
 	return cfg
 }
 
-func staking(left time.Duration) Stake { return func() time.Duration { return left } }
+func staking(left time.Duration) Remaining { return func() time.Duration { return left } }
 
 // A dialer of the user gets the names unresolved.
 func TestDialerNoLookupWithDialer(t *testing.T) {

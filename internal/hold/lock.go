@@ -121,7 +121,7 @@ func (h *Holds[L]) prepare(ctx context.Context, r *request[L]) (*Hold[L], error)
 		if lost == nil {
 			return nil, nil
 		}
-		if err := h.outlast(ctx, lost, r.try); err != nil {
+		if err := h.awaitUnlock(ctx, lost, r.try); err != nil {
 			return nil, h.acquiring(err)
 		}
 		r.behind = nil

@@ -30,7 +30,7 @@ func (q *Queue) Begin(ctx context.Context, r Request) *Acquisition {
 //
 // One goroutine uses it. It must go on until Next returns waits as false.
 type Acquisition struct {
-	*call
+	*acquiring
 	r      *Request
 	how    entry        // of the next attempt
 	pace   *rounds.Pace // of the attempts; nil before the second
@@ -39,12 +39,12 @@ type Acquisition struct {
 
 // acquisition returns an acquisition that has not begun.
 func (q *Queue) acquisition(ctx context.Context, r *Request, how *entry) *Acquisition {
-	return newCall(ctx, q).acquisition(r, how)
+	return newAcquiring(ctx, q).acquisition(r, how)
 }
 
 // acquisition returns the acquisition of a call. It sets the data of r, so r may not be used by another.
-func (c *call) acquisition(r *Request, how *entry) *Acquisition {
-	return &Acquisition{call: c, r: r, how: *how}
+func (c *acquiring) acquisition(r *Request, how *entry) *Acquisition {
+	return &Acquisition{acquiring: c, r: r, how: *how}
 }
 
 // with makes the acquisition go on with an attempt that stands. a may be nil.

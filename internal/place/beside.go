@@ -26,7 +26,7 @@ func (l *Lease) Beside(ctx context.Context, r Request) (*Lease, error) {
 	}
 	if l.t.local != nil && l.Err() == nil {
 		// The next waiter of the Local would hold together with the new lease.
-		l.t.local.bar(l.t)
+		l.t.local.makeLast(l.t)
 	}
 	return l.t.q.acquisition(ctx, &r, &entry{beside: l}).Finish()
 }

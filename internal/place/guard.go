@@ -31,12 +31,12 @@ func (t *turn) guard() {
 	if stat == nil {
 		t.delayWatch()
 		if t.r.Revoked != nil {
-			t.hurry()
+			t.watchNow()
 		}
 		return
 	}
 	t.learn(t.own, stat.Czxid)
-	t.heed(data)
+	t.noticeRevoke(data)
 	t.guardNode(t.own)
 }
 
@@ -108,8 +108,8 @@ func (t *turn) guardNode(own *core.Watch) {
 	t.stopNode = own.AtEvent(func() { t.s.InTurn(ended) })
 }
 
-// hurry does at once what delayWatch does after watchAfter: it sets the first watch on the node.
-func (t *turn) hurry() {
+// watchNow does at once what delayWatch does after watchAfter: it sets the first watch on the node.
+func (t *turn) watchNow() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cause == nil && t.delay != nil && t.delay.Stop() {
@@ -142,7 +142,7 @@ func (t *turn) setOwn(ctx context.Context) {
 		switch {
 		case err == nil:
 			t.learn(w, stat.Czxid)
-			t.heed(data)
+			t.noticeRevoke(data)
 			t.guardNode(w)
 			return
 		case t.ended() != nil:
@@ -195,14 +195,14 @@ func (t *turn) setToken(czxid int64, err error) {
 	}
 }
 
-// heed calls Revoked, once in a turn, if the node's data asks the holder to give the lock up. The
+// noticeRevoke calls Revoked, once in a turn, if the node's data asks the holder to give the lock up. The
 // lock is not handed over after that. Only guard and watchOwn call it.
-func (t *turn) heed(data []byte) {
+func (t *turn) noticeRevoke(data []byte) {
 	if t.r.Revoked == nil || string(data) != kinds.RevokeMessage || t.ended() != nil {
 		return
 	}
 	if t.local != nil {
-		t.local.bar(t)
+		t.local.makeLast(t)
 	}
 	t.mu.Lock()
 	again, holders := t.asked, slices.Clone(t.holders)
@@ -223,7 +223,7 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 		return l.t.token, l.t.tokenErr
 	}
 	if ctx.Err() == nil && l.hold.Err() == nil {
-		l.t.hurry()
+		l.t.watchNow()
 	}
 	select {
 	case <-l.t.known.Wait():

@@ -45,7 +45,7 @@ type tenure struct {
 	since   time.Time     // when the turn began
 	timeout time.Duration // of the session
 	fit     bool          // the place may be kept
-	barred  bool          // a Revoke, or a downgrade: the place is not kept, nor handed over
+	last    bool          // a Revoke, or a downgrade: the place is not kept, nor handed over
 	setting bool          // a listing is under way that sets the watch again
 	looks   int           // the listings that have set it again since somebody of this process came last
 	used    bool          // the place was used again after a release, or shared
@@ -72,7 +72,7 @@ func (k *tenure) undisturbed(now time.Time) bool { return k.fresh(now) && k.pend
 
 // fresh reports whether the place may be used again if nobody of another process has come.
 func (k *tenure) fresh(now time.Time) bool {
-	return k.fit && !k.barred && now.Sub(k.since) < k.timeout
+	return k.fit && !k.last && now.Sub(k.since) < k.timeout
 }
 
 func (k *tenure) pending() bool { return k.watch != nil && k.watch.Event() == core.WatchPending }
@@ -82,5 +82,5 @@ func (k *tenure) keep(now time.Time, d time.Duration) { k.until = now.Add(min(d,
 
 // usable reports whether a place that is kept may be used again.
 func (k *tenure) usable(now time.Time) bool {
-	return k.fit && !k.barred && k.pending() && now.Before(k.until)
+	return k.fit && !k.last && k.pending() && now.Before(k.until)
 }

@@ -36,7 +36,7 @@ func TestTenure(t *testing.T) {
 		{"somebody came", func(k *tenure) { k.watch = seen(core.WatchChanged) }, 0, false, false},
 		{"the connection was lost", func(k *tenure) { k.watch = seen(core.WatchBroken) }, 0, false, false},
 		{"no watch", func(k *tenure) { k.watch = nil }, 0, false, false},
-		{"revoked", func(k *tenure) { k.barred = true }, 0, false, false},
+		{"revoked", func(k *tenure) { k.last = true }, 0, false, false},
 		{"not to be kept", func(k *tenure) { k.fit = false }, 0, false, false},
 	} {
 		k := fit()

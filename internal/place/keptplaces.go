@@ -23,9 +23,9 @@ func (q *Queue) yield(s *core.Session, r *Request) {
 	}
 }
 
-// succeeds returns the turn before, which is about to be deleted, if only that is in the way of a place that may be kept. It
+// successorOf returns the turn before, which is about to be deleted, if only that is in the way of a place that may be kept. It
 // is asked once.
-func (a *attempt) succeeds(ahead *decide.Tail) *turn {
+func (a *attempt) successorOf(ahead *decide.Tail) *turn {
 	before := a.entry.before
 	a.entry.before = nil
 	if before != nil && a.entry.lazy && ahead.Count() == 1 && ahead.Last[0].Node.Name == before.node.Name {

@@ -13,7 +13,7 @@ func (l *Local) Acquire(ctx context.Context) (*Lease, error) { return l.acquire(
 func (l *Local) TryAcquire(ctx context.Context) (*Lease, error) { return l.acquire(ctx, true) }
 
 func (l *Local) acquire(ctx context.Context, try bool) (*Lease, error) {
-	c := newCall(ctx, l.q)
+	c := newAcquiring(ctx, l.q)
 	if err := c.begin(&l.r, try); err != nil {
 		return nil, err
 	}
@@ -23,7 +23,7 @@ func (l *Local) acquire(ctx context.Context, try bool) (*Lease, error) {
 }
 
 // await waits for the grant of a waiter.
-func (l *Local) await(c *call, w *waiter) (*Lease, error) {
+func (l *Local) await(c *acquiring, w *waiter) (*Lease, error) {
 	var g grant
 	select {
 	case g = <-w.got:
@@ -42,7 +42,7 @@ func (l *Local) await(c *call, w *waiter) (*Lease, error) {
 }
 
 // get is Acquire or TryAcquire without the Acquire hook.
-func (l *Local) get(c *call, try bool) (*Lease, error) {
+func (l *Local) get(c *acquiring, try bool) (*Lease, error) {
 	if !try {
 		t, w, lazy := l.join(c.ctx)
 		switch {
@@ -67,7 +67,7 @@ func (l *Local) get(c *call, try bool) (*Lease, error) {
 }
 
 // trial returns the acquisition of a caller that contends by itself.
-func (l *Local) trial(c *call, try, lazy bool) *Acquisition {
+func (l *Local) trial(c *acquiring, try, lazy bool) *Acquisition {
 	return c.acquisition(l.request(), &entry{try: try, lazy: lazy})
 }
 
@@ -83,7 +83,7 @@ func (l *Local) try(g *Acquisition) (*Lease, error) {
 	switch {
 	case waits && !g.how.try:
 		over = false
-		return l.await(g.call, l.goOn(g.ctx, a, g.result.Attempts))
+		return l.await(g.acquiring, l.goOn(g.ctx, a, g.result.Attempts))
 	case waits:
 		a, err = g.granted()
 	}

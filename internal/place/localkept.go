@@ -42,7 +42,7 @@ func (l *Local) passOn(t *turn, end End) bool {
 	w := l.waiting.next()
 	t.tenure.leases++
 	l.mu.Unlock()
-	t.hurry()
+	t.watchNow()
 	t.passTo([]*waiter{w})
 	return true
 }
@@ -104,7 +104,7 @@ func (l *Local) intrude(t *turn, w *core.Watch) {
 	case setAgain:
 		go l.setAgain(t)
 	case !l.giveUpKept(t, changed):
-		t.hurry() // the event may be for our own node, which an operator has deleted
+		t.watchNow() // the event may be for our own node, which an operator has deleted
 	}
 }
 
@@ -136,11 +136,11 @@ func (l *Local) leaveLocked() *turn {
 	return t
 }
 
-// bar makes the present hold the last one of its turn.
-func (l *Local) bar(t *turn) {
+// makeLast makes the present hold the last one of its turn.
+func (l *Local) makeLast(t *turn) {
 	l.mu.Lock()
 	if l.turn == t {
-		l.left, t.tenure.barred = 0, true
+		l.left, t.tenure.last = 0, true
 	}
 	l.mu.Unlock()
 	l.giveUpKept(t, false)

@@ -104,7 +104,7 @@ func (l *Local) startTrying() (lazy, ok bool) {
 }
 
 // tryShared is TryAcquire for readers. Others of this process that hold or wait are not in their way.
-func (l *Local) tryShared(c *call) (*Lease, error) {
+func (l *Local) tryShared(c *acquiring) (*Lease, error) {
 	l.mu.Lock()
 	lazy := l.idleLocked() && l.nextLazyLocked()
 	l.mu.Unlock()

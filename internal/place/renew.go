@@ -95,10 +95,10 @@ func (a *attempt) isOutdated(ctx context.Context) (bool, error) {
 	return !a.policy.Bound(stat), nil
 }
 
-// succeed lets go of the attempt whose place this one has renewed. Its node is gone. If the reply to
+// takeOver lets go of the attempt whose place this one has renewed. Its node is gone. If the reply to
 // one of its creates was lost, it may have others. If the reply to the renewal was lost, the session
 // counts its node (WithMaxNodes) until a delete has found that it is gone.
-func (a *attempt) succeed(ctx context.Context) {
+func (a *attempt) takeOver(ctx context.Context) {
 	if old := a.entry.renews; old != nil {
 		a.entry.renews = nil
 		old.step(decide.Replaced)

@@ -94,7 +94,7 @@ func (a *attempt) decide(ctx context.Context, names []string) (*decide.Tail, err
 	if err := cmp.Or(conflict, err); err != nil {
 		return nil, err
 	}
-	a.succeed(ctx)
+	a.takeOver(ctx)
 	if a.entry.listed != nil {
 		a.entry.listed.Store(&listed{a.children, a.crowded})
 	}

@@ -300,11 +300,11 @@ func (m *member) take(try bool) (*Lease, error) {
 	case trying && granted:
 		return m.local.hold(m.ctx, a).begin(m.ctx), nil
 	case trying && try:
-		return m.local.try(m.local.trial(m.call, true, m.lazy).with(a))
+		return m.local.try(m.local.trial(m.acquiring, true, m.lazy).with(a))
 	case trying:
-		return m.local.await(m.call, m.local.goOn(m.ctx, a, m.result.Attempts))
+		return m.local.await(m.acquiring, m.local.goOn(m.ctx, a, m.result.Attempts))
 	}
-	return m.local.get(m.call, try)
+	return m.local.get(m.acquiring, try)
 }
 
 // Leave gives up the locks that were not fetched. It waits until the servers have confirmed that, or

@@ -44,8 +44,8 @@ type sharer interface {
 	passOn(t *turn, end End) bool
 	// turnOver follows the end of the turn. If others wait, it returns a channel that is closed when they have a place.
 	turnOver(t *turn) (placed <-chan struct{})
-	// bar makes the present hold the last one of the turn.
-	bar(t *turn)
+	// makeLast makes the present hold the last one of the turn.
+	makeLast(t *turn)
 	// intrude follows the end of the watch w on the children.
 	intrude(t *turn, w *core.Watch)
 	// giveUpKept gives up the place of the turn if it is kept, and reports whether it was. taken says that another contender

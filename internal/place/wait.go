@@ -28,7 +28,7 @@ func (a *attempt) startWait(ctx context.Context) (decide.Input, error) {
 		return decide.Quit, err
 	}
 	a.least = min(a.least, ahead.Count())
-	a.follows = a.succeeds(ahead)
+	a.follows = a.successorOf(ahead)
 	a.waited = a.follows == nil
 	a.children = nil // the node ahead uses the watch up when it leaves
 	err := a.watchAll(ctx, ahead)
@@ -61,7 +61,7 @@ func (a *attempt) watchAll(ctx context.Context, ahead *decide.Tail) error {
 	if config := a.configW; config != nil && !config.Answered() {
 		go func() { // the answer can tell of a change that came before the watch, which no event tells
 			<-config.Ready()
-			poke(a.wake)
+			signal(a.wake)
 		}()
 	}
 	w.timer = time.AfterFunc(min(warnAfter, a.s.Timeout()), func() { w.ring(a.wake) })
@@ -72,7 +72,7 @@ func (a *attempt) watchAll(ctx context.Context, ahead *decide.Tail) error {
 // ring notes that the timer has run, and wakes the attempt.
 func (w *wait) ring(wake chan<- struct{}) {
 	w.due.Store(true)
-	poke(wake)
+	signal(wake)
 }
 
 // stop cancels all that wakes the attempt.

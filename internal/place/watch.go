@@ -90,8 +90,8 @@ func (a *attempt) warn() {
 	}
 }
 
-// poke has the next receive from a channel go on.
-func poke(ch chan<- struct{}) {
+// signal has the next receive from a channel go on.
+func signal(ch chan<- struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default: // it does already

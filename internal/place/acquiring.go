@@ -8,23 +8,23 @@ import (
 	"github.com/turnstile-go/turnstile/hooks"
 )
 
-// call is what lies between the two calls of the Acquire hook.
-type call struct {
+// acquiring is what lies between the two calls of the Acquire hook.
+type acquiring struct {
 	q      *Queue
-	ctx    context.Context // of the caller, and once the call is open, of the hook
+	ctx    context.Context // of the caller, and once it is open, of the hook
 	end    func(hooks.AcquireResult)
 	result hooks.AcquireResult
 	open   bool // the hook was called, and end was not
 }
 
-// newCall returns a call that is not open.
-func newCall(ctx context.Context, q *Queue) *call {
-	return &call{q: q, ctx: ctx, result: hooks.AcquireResult{Position: -1}}
+// newAcquiring returns one that is not open.
+func newAcquiring(ctx context.Context, q *Queue) *acquiring {
+	return &acquiring{q: q, ctx: ctx, result: hooks.AcquireResult{Position: -1}}
 }
 
 // begin calls the Acquire hook, unless ctx has ended. The caller calls conclude,
 // and cut in any case.
-func (c *call) begin(r *Request, try bool) error {
+func (c *acquiring) begin(r *Request, try bool) error {
 	if err := c.ctx.Err(); err != nil {
 		return Failed("acquire", c.q.dir, err)
 	}
@@ -37,8 +37,8 @@ func (c *call) begin(r *Request, try bool) error {
 }
 
 // conclude tells the hook how the acquisition has ended, and returns what the caller gets. It does nothing
-// if the call is not open.
-func (c *call) conclude(l *Lease, err error) (*Lease, error) {
+// if it is not open.
+func (c *acquiring) conclude(l *Lease, err error) (*Lease, error) {
 	if !c.open {
 		return l, err
 	}
@@ -68,7 +68,7 @@ func withCause(ctx context.Context, err error) error {
 
 // cut tells the hook that the acquisition was cut short, by a policy that has panicked or has ended the
 // goroutine. It does nothing after conclude.
-func (c *call) cut() {
+func (c *acquiring) cut() {
 	if c.open {
 		c.open = false
 		c.result.Err = errCut
