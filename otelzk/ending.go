@@ -66,7 +66,7 @@ func partEnding(err error) ending {
 		return ending{}
 	case errors.Is(err, context.Canceled):
 		return ending{outcome: outcomeCanceled}
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, queue.ErrMaxWait):
 		return ending{outcome: outcomeTimeout}
 	}
 	return ending{outcome: outcomeFailed, errorType: errorType(err), err: err}

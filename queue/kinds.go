@@ -14,8 +14,14 @@ type (
 	Revocable     = kinds.Revocable
 )
 
-// OpError says which operation failed on which lock, and why: see [kinds.OpError].
-type OpError = kinds.OpError
+// Errors that have fields: see [kinds.OpError] and [kinds.WaitError].
+type (
+	OpError   = kinds.OpError
+	WaitError = kinds.WaitError
+)
+
+// ErrMaxWait ends a wait that has lasted for as long as its caller allows: see WithMaxWait of package zklock.
+var ErrMaxWait = kinds.ErrMaxWait
 
 // Prefixes that mark a child as a contender, whatever the kind of lock. A kind can have others.
 const (

@@ -90,6 +90,15 @@ func (r Reader) Do(ctx context.Context, f func(context.Context) error) error {
 	return r.rw.RDo(ctx, f)
 }
 
+// TryDo is [RWMutex.TryRDo].
+func (r Reader) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
+	misuse.Context(ctx, "rwlock: Reader.TryDo")
+	if err := r.check(); err != nil {
+		return false, err
+	}
+	return r.rw.TryRDo(ctx, f)
+}
+
 // Held is [RWMutex.RHeld].
 func (r Reader) Held() bool { return r.rw != nil && r.rw.RHeld() }
 

@@ -231,6 +231,18 @@ func (rw *RWMutex) Do(ctx context.Context, f func(context.Context) error) error 
 	return rw.writes.Do(ctx, rw.writer.get, f)
 }
 
+// TryDo is [RWMutex.Do] without waiting for a holder, as [RWMutex.TryLock] is. If the lock is busy, it returns false and nil,
+// and does not call f. If it returns false and an error, it has not called f either. Otherwise it returns true and what Do
+// returns.
+func (rw *RWMutex) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
+	rw.made()
+	misuse.Context(ctx, "rwlock: RWMutex.TryDo")
+	if f == nil {
+		return false, fmt.Errorf("rwlock: %w: TryDo of a nil function", session.ErrInvalid)
+	}
+	return rw.writes.TryDo(ctx, hold.InOneStep(rw.writer.TryAcquire), f)
+}
+
 // RDo is [RWMutex.Do] with the read lock.
 func (rw *RWMutex) RDo(ctx context.Context, f func(context.Context) error) error {
 	rw.made()
@@ -239,6 +251,16 @@ func (rw *RWMutex) RDo(ctx context.Context, f func(context.Context) error) error
 		return fmt.Errorf("rwlock: %w: RDo of a nil function", session.ErrInvalid)
 	}
 	return rw.reads.Do(ctx, rw.read(rw.reader.get), f)
+}
+
+// TryRDo is [RWMutex.TryDo] with the read lock.
+func (rw *RWMutex) TryRDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
+	rw.made()
+	misuse.Context(ctx, "rwlock: RWMutex.TryRDo")
+	if f == nil {
+		return false, fmt.Errorf("rwlock: %w: TryRDo of a nil function", session.ErrInvalid)
+	}
+	return rw.reads.TryDo(ctx, rw.read(hold.InOneStep(rw.reader.TryAcquire)), f)
 }
 
 // Held reports whether Lock, TryLock or Do of this RWMutex holds the write lock, in any goroutine. It

@@ -9,6 +9,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/internal/place"
@@ -118,9 +119,7 @@ func (s *Semaphore) Lock(ctx context.Context) error {
 func (s *Semaphore) TryLock(ctx context.Context) (bool, error) {
 	s.made()
 	misuse.Context(ctx, "semaphore: Semaphore.TryLock")
-	return s.holds.TryLock(ctx, hold.InOneStep(func(ctx context.Context) (*place.Lease, error) {
-		return s.tryAcquire(ctx, 1)
-	}))
+	return s.holds.TryLock(ctx, hold.InOneStep(s.tryAcquireOne))
 }
 
 // Unlock gives back a lease that Lock or TryLock took: a lost one if there is one, otherwise the oldest.
@@ -192,6 +191,10 @@ func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*queue.Lease, error
 
 func (s *Semaphore) acquireOne(ctx context.Context) (*place.Lease, error) { return s.acquire(ctx, 1) }
 
+func (s *Semaphore) tryAcquireOne(ctx context.Context) (*place.Lease, error) {
+	return s.tryAcquire(ctx, 1)
+}
+
 func (s *Semaphore) acquire(ctx context.Context, n int) (*place.Lease, error) {
 	if s.curator {
 		return s.take(ctx, n, func(ctx context.Context, r place.Request) (*place.Lease, error) {
@@ -211,12 +214,14 @@ func (s *Semaphore) tryAcquire(ctx context.Context, n int) (*place.Lease, error)
 }
 
 func (s *Semaphore) take(ctx context.Context, n int, get get) (*place.Lease, error) {
+	ctx, end := maxwait.Begin(ctx)
 	if err := s.checkRequest(ctx, n); err != nil {
-		return nil, place.Failed("acquire", s.path, err)
+		return nil, end(place.Failed("acquire", s.path, err))
 	}
 	r := s.lease.Request
 	r.Weight = n
-	return get(ctx, r)
+	l, err := get(ctx, r)
+	return l, end(err)
 }
 
 // checkRequest refuses what can never be granted. If a limit below the one that New was given is in
@@ -259,6 +264,18 @@ func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error
 		return fmt.Errorf("semaphore: %w: Do of a nil function", session.ErrInvalid)
 	}
 	return s.holds.Do(ctx, hold.InOneStep(s.acquireOne), f)
+}
+
+// TryDo is [Semaphore.Do] without waiting for a holder, as [Semaphore.TryLock] is. If no lease is free, it returns false and
+// nil, and does not call f. If it returns false and an error, it has not called f either. Otherwise it returns true and what Do
+// returns.
+func (s *Semaphore) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
+	s.made()
+	misuse.Context(ctx, "semaphore: Semaphore.TryDo")
+	if f == nil {
+		return false, fmt.Errorf("semaphore: %w: TryDo of a nil function", session.ErrInvalid)
+	}
+	return s.holds.TryDo(ctx, hold.InOneStep(s.tryAcquireOne), f)
 }
 
 // Path returns the path that was given to [New].

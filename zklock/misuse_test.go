@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/misusetest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -31,6 +32,7 @@ func TestMisuse(t *testing.T) {
 			"Revoke":         func(ctx context.Context) { _ = zklock.Revoke(ctx, m, l.Leases()[0].Path()) },
 			"MultiLeaseFrom": func(ctx context.Context) { zklock.MultiLeaseFrom(ctx) },
 			"WithLabel":      func(ctx context.Context) { zklock.WithLabel(ctx, "request 42") },
+			"WithMaxWait":    func(ctx context.Context) { zklock.WithMaxWait(ctx, time.Second) },
 			"WithOwner":      func(ctx context.Context) { zklock.WithOwner(ctx) },
 		},
 	})

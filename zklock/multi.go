@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/internal/rounds"
@@ -211,6 +212,16 @@ func (m *MultiLock) Do(ctx context.Context, f func(context.Context) error) error
 	return m.holds.Do(ctx, hold.InOneStep(m.get), f)
 }
 
+// TryDo is [MultiLock.Do] without waiting for a holder, as [Mutex.TryDo] is.
+func (m *MultiLock) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
+	m.made()
+	misuse.Context(ctx, "zklock: MultiLock.TryDo")
+	if f == nil {
+		return false, fmt.Errorf("zklock: %w: TryDo of a nil function", session.ErrInvalid)
+	}
+	return m.holds.TryDo(ctx, hold.InOneStep(m.try), f)
+}
+
 // Held reports whether Lock, TryLock or Do of this MultiLock holds all of the locks, in any
 // goroutine. It goes by the clock at the time of the call.
 func (m *MultiLock) Held() bool { return m.made().holds.Held() }
@@ -260,13 +271,14 @@ var errLostEarlier = errors.New("a lock was lost before the others were taken")
 // untilAll starts over when a lock is lost before all are taken.
 func (m *MultiLock) untilAll(ctx context.Context, try bool) (*MultiLease, error) {
 	var again rounds.Pace
+	ctx, end := maxwait.Begin(ctx)
 	for {
 		l, err := m.all(ctx, try)
 		if !errors.Is(err, errLostEarlier) {
-			return l, err
+			return l, end(err)
 		}
 		if err := again.Wait(ctx, nil); err != nil {
-			return nil, place.Failed("acquire", m.paths, err)
+			return nil, end(place.Failed("acquire", m.paths, err))
 		}
 	}
 }

@@ -175,6 +175,18 @@ func (m *Mutex) Do(ctx context.Context, f func(context.Context) error) error {
 	return m.holds.Do(ctx, m.get, f)
 }
 
+// TryDo is [Mutex.Do] without waiting for a holder, as [Mutex.TryLock] is. If the mutex is busy, it returns false and nil, and
+// does not call f. If it returns false and an error, it could not tell, and has not called f either. Otherwise it returns true
+// and what Do returns.
+func (m *Mutex) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
+	m.made()
+	misuse.Context(ctx, "zklock: Mutex.TryDo")
+	if f == nil {
+		return false, fmt.Errorf("zklock: %w: TryDo of a nil function", session.ErrInvalid)
+	}
+	return m.holds.TryDo(ctx, hold.InOneStep(m.lock.TryAcquire), f)
+}
+
 // Held reports whether Lock, TryLock or Do of this Mutex holds the mutex, in any goroutine. It
 // goes by the clock at the time of the call.
 func (m *Mutex) Held() bool { return m.made().holds.Held() }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 )
@@ -29,11 +30,12 @@ func (h *Holds[L]) Lock(ctx context.Context, get Get[L]) (*Hold[L], error) {
 
 // lock waits here, where the stack is small, for what may take long.
 func (h *Holds[L]) lock(ctx context.Context, get Get[L], by via) (*Hold[L], error) {
+	ctx, end := maxwait.Begin(ctx)
 	r := &request[L]{owner: h.ownerOf(ctx), get: get, via: by}
 	for {
 		held, waits, err := h.advance(ctx, r)
 		if !waits {
-			return held, err
+			return held, end(err)
 		}
 		r.getting.Wait()
 	}
@@ -42,11 +44,18 @@ func (h *Holds[L]) lock(ctx context.Context, get Get[L], by via) (*Hold[L], erro
 // TryLock is Lock without waiting for the slot. get must not wait for a holder either. TryLock
 // returns false and nil if the lock is busy.
 func (h *Holds[L]) TryLock(ctx context.Context, get Get[L]) (bool, error) {
-	_, _, err := h.advance(ctx, &request[L]{owner: h.ownerOf(ctx), get: get, try: true, via: viaLock})
-	if errors.Is(err, place.ErrBusy) {
-		return false, nil
+	held, err := h.try(ctx, get, viaLock)
+	return held != nil, err
+}
+
+// try returns nil and nil if the lock is busy.
+func (h *Holds[L]) try(ctx context.Context, get Get[L], by via) (*Hold[L], error) {
+	ctx, end := maxwait.Begin(ctx)
+	held, _, err := h.advance(ctx, &request[L]{owner: h.ownerOf(ctx), get: get, try: true, via: by})
+	if err = end(err); errors.Is(err, place.ErrBusy) {
+		return nil, nil
 	}
-	return err == nil, err
+	return held, err
 }
 
 func (h *Holds[L]) ownerOf(ctx context.Context) *Owner {

@@ -2,9 +2,9 @@ package hold
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/turnstile-go/turnstile/internal/place"
+	"github.com/turnstile-go/turnstile/kinds"
 	"github.com/turnstile-go/turnstile/session"
 )
 
@@ -43,7 +43,7 @@ func (h *Holds[L]) awaitUnlock(ctx context.Context, lost *Hold[L], try bool) err
 	case <-lost.ended.Wait():
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("%w (this process has lost the lock, and has not unlocked it yet)", ctx.Err())
+		return &kinds.WaitError{Err: ctx.Err(), Reason: "this process has lost the lock, and has not unlocked it yet"}
 	case <-closing:
 		return session.ErrClosed
 	}

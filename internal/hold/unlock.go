@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/place"
 )
 
@@ -117,11 +118,25 @@ var ended = func() context.Context {
 
 // Do calls f while the lock is held, and unlocks also if f panics. It returns the error of f
 // with that of a loss: see endError. It does not report a release that is not confirmed yet.
-func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) error) (err error) {
+func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) error) error {
 	held, err := h.lock(ctx, get, viaDo)
 	if err != nil {
 		return err
 	}
+	return h.work(ctx, held, f)
+}
+
+// TryDo is Do without the wait. It returns false and nil, and does not call f, if the lock is busy.
+func (h *Holds[L]) TryDo(ctx context.Context, get Get[L], f func(context.Context) error) (ran bool, err error) {
+	held, err := h.try(ctx, get, viaDo)
+	if held == nil {
+		return false, err
+	}
+	return true, h.work(ctx, held, f)
+}
+
+// work calls f within a hold, and gives it back. What bounds the wait for the lock does not bound those within f.
+func (h *Holds[L]) work(ctx context.Context, held *Hold[L], f func(context.Context) error) (err error) {
 	used, cancel := place.Unwanted, context.CancelFunc(func() {})
 	defer func() { cancel() }()
 	defer func() { // also if the caller's ctx panics before f is called
@@ -131,7 +146,7 @@ func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) e
 		}
 	}()
 	var inside context.Context
-	inside, cancel = held.Lease.Context(ctx)
+	inside, cancel = held.Lease.Context(maxwait.Without(ctx))
 	used = place.Done
 	return f(inside)
 }

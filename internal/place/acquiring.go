@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/maxwait"
+	"github.com/turnstile-go/turnstile/kinds"
 )
 
 // acquiring is what lies between the two calls of the Acquire hook.
@@ -15,6 +18,8 @@ type acquiring struct {
 	end    func(hooks.AcquireResult)
 	result hooks.AcquireResult
 	open   bool // the hook was called, and end was not
+
+	waited func(error) error // ends the bound of the wait: see package maxwait
 }
 
 // newAcquiring returns one that is not open.
@@ -25,8 +30,9 @@ func newAcquiring(ctx context.Context, q *Queue) *acquiring {
 // begin calls the Acquire hook, unless ctx has ended. The caller calls conclude,
 // and cut in any case.
 func (c *acquiring) begin(r *Request, try bool) error {
+	c.ctx, c.waited = maxwait.Begin(c.ctx)
 	if err := c.ctx.Err(); err != nil {
-		return Failed("acquire", c.q.dir, err)
+		return c.waited(Failed("acquire", c.q.dir, err))
 	}
 	c.ctx, c.end = traceAcquire(c.ctx, c.q.hooks(), hooks.AcquireInfo{
 		Kind: r.Kind.Name, Chroot: c.q.m.Chroot(), Path: c.q.dir, Try: try,
@@ -42,6 +48,11 @@ func (c *acquiring) conclude(l *Lease, err error) (*Lease, error) {
 	if !c.open {
 		return l, err
 	}
+	if err != nil {
+		err = because(c.ctx, err, func() kinds.WaitError { return c.q.why(nil, time.Now()) })
+		err = withCause(c.ctx, err)
+	}
+	err = c.waited(err)
 	switch {
 	case errors.Is(err, ErrBusy):
 		c.result.Busy = true
@@ -51,7 +62,7 @@ func (c *acquiring) conclude(l *Lease, err error) (*Lease, error) {
 	c.open = false
 	c.end(c.result)
 	if err != nil {
-		return nil, Failed("acquire", c.q.dir, withCause(c.ctx, err))
+		return nil, Failed("acquire", c.q.dir, err)
 	}
 	return l, nil
 }
@@ -60,7 +71,7 @@ func (c *acquiring) conclude(l *Lease, err error) (*Lease, error) {
 // (context.WithCancelCause). The error does not match the cause: that may be the loss of another lock.
 func withCause(ctx context.Context, err error) error {
 	ended, cause := ctx.Err(), context.Cause(ctx)
-	if ended == nil || !errors.Is(err, ended) || errors.Is(err, cause) { // without one of its own, the cause is ended
+	if ended == nil || !errors.Is(err, ended) || errors.Is(err, cause) || maxwait.Over(ctx) { // without one of its own, the cause is ended
 		return err
 	}
 	return fmt.Errorf("%w: %v", err, cause) //nolint:errorlint // see above
@@ -73,5 +84,6 @@ func (c *acquiring) cut() {
 		c.open = false
 		c.result.Err = errCut
 		c.end(c.result)
+		_ = c.waited(nil)
 	}
 }

@@ -2,6 +2,7 @@ package place
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 // context, the error says who they are. That takes no request: the watches tell which of the
 // nodes still stand. A view does not change. Any goroutine may read it.
 type view struct {
+	dir     string // of the lock
 	me      *kinds.Node
 	targets []decide.Blocker // the nodes that are watched
 	watches []*core.Watch    // on the targets
@@ -54,14 +56,6 @@ func (v *view) watchOn(name string) *core.Watch {
 		return v.watches[i]
 	}
 	return nil
-}
-
-// because adds the reason for a wait to the error that ended it. The reason can be "".
-func because(err error, reason string) error {
-	if reason == "" {
-		return err
-	}
-	return fmt.Errorf("%w (%s)", err, reason)
 }
 
 // named returns the target that text names, and how many targets stand. It returns -1 if none does.
@@ -113,25 +107,30 @@ func (v *view) unwatched() int {
 	return v.beyond
 }
 
-// text says who is ahead, or returns "" if no node stands as far as is known.
-func (v *view) text(now time.Time) string {
+// reason says who is ahead, or returns the zero value if no node stands as far as is known.
+func (v *view) reason(now time.Time) (out kinds.WaitError) {
 	i, count := v.named()
 	if i < 0 {
-		return ""
+		return out
 	}
 	how := "behind "
 	switch {
 	case v.holds(i):
-		how = "held by "
+		how, out.Ahead.Holder = "held by ", true
 	case decide.Compare(v.targets[i].Node, *v.me) > 0: // see renew.go
 		how = "waiting for "
 	}
-	out := v.leases() + how + v.describe(i, now)
+	out.Ahead.Path, out.Ahead.Sequence = path.Join(v.dir, v.targets[i].Node.Name), v.targets[i].Node.Sequence
+	if data, stat := known(v.watches[i]); stat != nil {
+		describe(&out.Ahead, slices.Clone(data), stat) // the wait goes by the data
+		out.Ahead.Own = out.Ahead.Session == v.session
+	}
+	out.Reason = v.leases() + how + v.describe(i, now)
 	switch more := v.unwatched() + count - 1; {
 	case v.unwatched() > 0:
-		return fmt.Sprintf("%s; up to %d more ahead", out, more)
+		out.Reason = fmt.Sprintf("%s; up to %d more ahead", out.Reason, more)
 	case more > 0:
-		return fmt.Sprintf("%s; %d more ahead", out, more)
+		out.Reason = fmt.Sprintf("%s; %d more ahead", out.Reason, more)
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"testing"
 	"time"
 
@@ -112,7 +113,7 @@ func TestViewText(t *testing.T) {
 		{"a short wait", aView(nil, kinds.PrefixLock, seenNode{bare: true}, seenNode{bare: true}), `held by lock-0000000000; 1 more ahead`},
 		{"an unfair lock", aView(func(v *view) { v.unfair = true }, kinds.PrefixUnfair, seenNode{data: "a"}), `held by a for 12s`},
 	} {
-		if got := c.v.text(time.UnixMilli(12_500)); got != c.want {
+		if got := c.v.reason(time.UnixMilli(12_500)).Reason; got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.what, got, c.want)
 		}
 	}
@@ -122,7 +123,7 @@ func TestViewText(t *testing.T) {
 func TestViewTextWeights(t *testing.T) {
 	v := aView(func(v *view) { v.limit = 4 }, kinds.PrefixLease, seenNode{data: "a"}, seenNode{data: "b"}, seenNode{data: "c"})
 	v.targets[0].Weight, v.targets[1].Weight = 3, 2
-	if got, want := v.text(time.UnixMilli(0)), "3 of 4 leases taken; held by a, in the queue for 0s; 2 more ahead"; got != want {
+	if got, want := v.reason(time.UnixMilli(0)).Reason, "3 of 4 leases taken; held by a, in the queue for 0s; 2 more ahead"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -140,16 +141,33 @@ func TestViewAge(t *testing.T) {
 
 // Only the end of the caller's context is explained, and the error goes on matching it.
 func TestExplain(t *testing.T) {
-	for _, end := range []error{context.Canceled, context.DeadlineExceeded} {
-		err := because(fmt.Errorf("getChildren /a: %w", end), "held by a")
-		if !errors.Is(err, end) || err.Error() != "getChildren /a: "+end.Error()+" (held by a)" {
-			t.Error(err)
-		}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	why := func() kinds.WaitError { return kinds.WaitError{Reason: "held by a"} }
+	err := because(ctx, fmt.Errorf("getChildren /a: %w", context.Canceled), why)
+	if !errors.Is(err, context.Canceled) || err.Error() != "getChildren /a: context canceled (held by a)" {
+		t.Error(err)
 	}
-	if err := because(context.Canceled, ""); err != context.Canceled {
+	if again := because(ctx, err, why); again != err {
+		t.Error(again)
+	}
+	if err := because(ctx, ErrConflict, why); err != ErrConflict {
 		t.Error(err)
 	}
 	if err := new(attempt).explain(context.Background(), ErrConflict); err != ErrConflict {
 		t.Error(err)
+	}
+}
+
+// The error of a wait has the contender that it names.
+func TestReasonAhead(t *testing.T) {
+	v := aView(nil, kinds.PrefixLock, seenNode{data: `{"id":"web-3/4711","label":"request 42"}`}, seenNode{data: "b"})
+	v.dir = "/locks/a"
+	got := v.reason(time.UnixMilli(12_500)).Ahead
+	if got.ID != "web-3/4711" || got.Label != "request 42" || !got.Holder || got.Path != path.Join(v.dir, v.targets[0].Node.Name) {
+		t.Errorf("%+v", got)
+	}
+	if got := aView(nil, kinds.PrefixLock).reason(time.Now()); got.Reason != "" || got.Ahead.Path != "" {
+		t.Errorf("nobody is ahead: %+v", got)
 	}
 }

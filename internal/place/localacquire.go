@@ -30,7 +30,8 @@ func (l *Local) await(c *acquiring, w *waiter) (*Lease, error) {
 	case <-c.ctx.Done():
 		why := l.why(w, time.Now())
 		if l.withdraw(w) {
-			return nil, because(c.ctx.Err(), why)
+			why.Err = c.ctx.Err()
+			return nil, &why
 		}
 		g = <-w.got // does not block for long: its grant is on the way
 	}

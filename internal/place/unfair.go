@@ -42,7 +42,7 @@ func (q *Queue) inTurn(ctx context.Context, try bool) (next func(), err error) {
 		return nil, ErrBusy
 	}
 	if err := one.Acquire(ctx, 1); err != nil {
-		return nil, because(err, "behind another goroutine of this process")
+		return nil, &kinds.WaitError{Err: err, Reason: "behind another goroutine of this process"}
 	}
 	return func() { one.Release(1) }, nil
 }
@@ -59,7 +59,7 @@ func (a *attempt) standAside(ctx context.Context) (err error) {
 		case err != nil && !isPassing(err):
 			return err
 		case w != nil:
-			a.view = &view{me: &first, targets: []decide.Blocker{{Node: first}}, watches: []*core.Watch{w}, head: 1, unfair: true, session: a.s.ID()}
+			a.view = &view{dir: a.q.dir, me: &first, targets: []decide.Blocker{{Node: first}}, watches: []*core.Watch{w}, head: 1, unfair: true, session: a.s.ID()}
 			a.warn()
 			end(nil)
 			within, end = traceWatch(ctx, a.q.hooks(), hooks.WatchInfo{

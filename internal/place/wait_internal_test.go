@@ -84,8 +84,8 @@ func TestLostPlaceLeavesNoView(t *testing.T) {
 		t.Fatalf("the attempt has its node: outcome %d, %v", out, err)
 	}
 	giveBack(t, holder)
-	if why := p.q.why(shown.Load(), time.Now()); why != "" {
-		t.Errorf("nobody holds, but: %q", why)
+	if why := p.q.why(shown.Load(), time.Now()); why.Reason != "" {
+		t.Errorf("nobody holds, but: %q", why.Reason)
 	}
 }
 

@@ -23,7 +23,7 @@ func (a *attempt) show(v *view) {
 // viewOf returns the view of an attempt of a fair kind that begins to wait.
 func (a *attempt) viewOf(targets []decide.Blocker, watches []*core.Watch, ahead *decide.Tail) *view {
 	v := &view{
-		me: &a.node, targets: targets, watches: watches, beyond: ahead.Beyond, head: ahead.Head(), session: a.s.ID(),
+		dir: a.q.dir, me: &a.node, targets: targets, watches: watches, beyond: ahead.Beyond, head: ahead.Head(), session: a.s.ID(),
 		counted: a.policy.Tightened == 0, plain: a.plain(), own: a.own, known: a.entered,
 	}
 	if a.node.Prefix == kinds.PrefixLease {
@@ -32,31 +32,45 @@ func (a *attempt) viewOf(targets []decide.Blocker, watches []*core.Watch, ahead 
 	return v
 }
 
-// explain adds to the error of an attempt that ended by its context why it had to wait.
+// explain says in the error of an attempt that ended by its context why it had to wait.
 func (a *attempt) explain(ctx context.Context, err error) error {
-	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
-		return err
-	}
-	return because(err, a.q.why(a.view, time.Now()))
+	return because(ctx, err, func() kinds.WaitError { return a.q.why(a.view, time.Now()) })
 }
 
-// why returns the reason for which an attempt has to wait, or "" if it is not known.
-func (q *Queue) why(v *view, now time.Time) string {
-	if q.m.State() != hooks.Connected {
-		if failure := q.m.Failure(); failure != nil {
-			return fmt.Sprintf("not connected: %v", failure)
-		}
-		return "not connected"
+// because returns an error as a WaitError, if it is the end of ctx and is none yet.
+func because(ctx context.Context, err error, why func() kinds.WaitError) error {
+	var wait *kinds.WaitError
+	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) || errors.As(err, &wait) {
+		return err
 	}
-	silence, text := q.m.Silence(), ""
-	if v != nil {
-		text = v.text(now)
-	}
-	switch {
-	case silence == nil:
-		return text
-	case text == "":
-		return silence.Error()
-	}
-	return silence.Error() + "; " + text
+	out := why()
+	out.Err = err
+	return &out
 }
+
+// why returns the reason for which an attempt has to wait. v is nil if nothing is known of others.
+func (q *Queue) why(v *view, now time.Time) (out kinds.WaitError) {
+	if q.m.State() != hooks.Connected {
+		if out.Connection = q.m.Failure(); out.Connection == nil {
+			out.Connection = errNotConnected
+			out.Reason = errNotConnected.Error()
+		} else {
+			out.Reason = fmt.Sprintf("%v: %v", errNotConnected, out.Connection)
+		}
+		return out
+	}
+	if v != nil {
+		out = v.reason(now)
+	}
+	if out.Connection = q.m.Silence(); out.Connection == nil {
+		return out
+	}
+	if out.Reason != "" {
+		out.Reason = "; " + out.Reason
+	}
+	out.Reason = out.Connection.Error() + out.Reason
+	return out
+}
+
+// errNotConnected says that there is no connection to a server, for a reason that is not known.
+var errNotConnected = errors.New("not connected")

@@ -14,7 +14,7 @@ type section struct {
 var (
 	sessions = []string{"session", "hooks", "internal/core", "internal/dial", "internal/callout", "internal/wire", "internal/outbox",
 		"internal/clock", "internal/codec", "internal/line", "internal/logbook", "internal/news", "internal/room", "internal/rounds", "internal/watches"}
-	queues = slices.Concat(sessions, []string{"queue", "kinds", "internal/place", "internal/decide", "internal/nodedata", "internal/leasectx", "internal/label"})
+	queues = slices.Concat(sessions, []string{"queue", "kinds", "internal/place", "internal/decide", "internal/maxwait", "internal/nodedata", "internal/leasectx", "internal/label"})
 	locks  = slices.Concat(queues, []string{"zklock", "rwlock", "semaphore", "internal/hold"})
 )
 
