@@ -42,4 +42,48 @@
 // A place that is kept is used again only while a watch on the children is pending that was set, on this
 // connection, by a listing that shows our node and no contender that has to wait for it. So contenders
 // of any library end its use: see [WithLazyRelease].
+//
+// # Files
+//
+//	queue        a directory, and what an acquisition asks for
+//	place        one node, and its state
+//	attempt      a place up to its grant: what it knows
+//	run          the loop of an attempt
+//	enter, seek  creates nodes; finds them after a lost reply
+//	survey       lists, and has the listing judged
+//	watch, wait  sets watches; waits for what they tell
+//	look         what the watches say
+//	renew        places that a newer configuration has made outdated, with the proof
+//	leave        the way out of the queue
+//	turn         a place that was granted
+//	guard        how a turn hears that it is lost, or asked to end
+//	over         how a turn ends
+//	lease        one hold of a turn
+//	releasing    the release of leases, and what waits for it
+//	parting      nodes that are deleted together
+//	held         all turns of the process, session by session
+//	acquire      attempts until one is granted
+//	acquiring    the Acquire hook around that
+//	unfair       locks without a queue
+//	beside       a second lease in one place, for a downgrade
+//	together     several locks by one transaction
+//	room         room for the nodes of several locks
+//	local        the queue of one process: what it has open
+//	localacquire an acquisition by way of it
+//	localstate   its waiters and its shared contender
+//	localkept    releases: handed over, kept or over
+//	localreaders readers that share a place
+//	localwhy     why one of its waiters waits
+//	keep         whether a place that is kept may be used: the invariant
+//	habit        whether the next place is worth keeping
+//	keptplaces   what new contenders do about places that are kept
+//	config       the configuration of a directory
+//	contender    all contenders of a lock, for users
+//	line         one contender after another, for observers of elections
+//	lock         what a lock package has of a queue, and the door of Multi to it
+//	view         what a waiter knows of those ahead, and the text of that
+//	why          the error of a wait
+//	trace        calls hooks
+//	watchtrace   calls the Watch hook
+//	errors       the errors
 package place
