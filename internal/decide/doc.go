@@ -40,4 +40,14 @@
 // [Contender.Read] says who is in the way of a contender, by the names of a listing and the Policy of its kind. [BySight]
 // says what the watches on those nodes allow. So a listing decides at entry, and watches decide after that, as long as
 // they can.
+//
+// # Files
+//
+//	states   the states, and what follows what
+//	listing  what a listing shows to a contender
+//	tail     the last nodes in the way, which is all that is kept of a listing
+//	order    who is first
+//	policy   what is in the way, and what to watch of it
+//	sight    what watches allow
+//	holders  the policies of the locks, and which nodes hold
 package decide
