@@ -28,10 +28,14 @@ func Without(ctx context.Context) context.Context {
 // Begin begins the wait of a call. inside ends with ctx or when the call has waited for as long as it may, and does not bound
 // calls within the call again. The caller calls end with the error of the call, and returns what that returns.
 func Begin(ctx context.Context) (inside context.Context, end func(error) error) {
-	d, ok := ctx.Value(key{}).(time.Duration)
-	if !ok {
-		return ctx, unbounded
+	if d, ok := ctx.Value(key{}).(time.Duration); ok {
+		return bounded(ctx, d)
 	}
+	return ctx, unbounded
+}
+
+// bounded is Begin of a call that may wait for d.
+func bounded(ctx context.Context, d time.Duration) (context.Context, func(error) error) {
 	inside, cancel := context.WithTimeoutCause(Without(ctx), d, kinds.ErrMaxWait)
 	return inside, func(err error) error {
 		defer cancel()

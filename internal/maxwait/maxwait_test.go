@@ -72,3 +72,14 @@ func TestBound(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Nearly all calls have no bound, and pay nothing for it.
+func TestUnboundedAllocatesNothing(t *testing.T) {
+	ctx := context.WithValue(context.Background(), t, t)
+	if n := testing.AllocsPerRun(100, func() {
+		_, end := maxwait.Begin(ctx)
+		_ = end(nil)
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
