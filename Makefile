@@ -81,9 +81,10 @@ clock: ## Look for two holders on real servers with default ticks, for CLOCK, 60
 	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/tests/proofs/clockoverlap -run 'TestCut|TestHeld|TestLeader' -clock $(CLOCK)
 
 .PHONY: models
-models: ## The lease clock as a theorem that z3 proves, with counterexamples, and its code explored; WRITE=1 puts these into docs
+models: ## The lease clock as a theorem that z3 proves, and its code and places in the queue explored; WRITE=1 puts the results into docs
 	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -v ./internal/tests/proofs/clockmodel $(WRITTEN)
 	TURNSTILE_LONG=1 go test -count=1 -v -run TestExplore ./internal/clock
+	TURNSTILE_LONG=1 go test -count=1 -v ./internal/tests/proofs/placemodel $(WRITTEN)
 
 RATES ?= 0.8,0.98,1.02,1.05,1.1,1.2
 

@@ -26,6 +26,7 @@ var sections = []section{
 	{"starvation", "docs/measured/starvation.md", "make starvation", locks},
 	{"counterexamples", "docs/clock.md", "make models WRITE=1", []string{"internal/clock"}},
 	{"others", "docs/clock.md", "make models WRITE=1", []string{"internal/clock"}},
+	{"worlds", "docs/places.md", "make models WRITE=1", []string{"internal/decide", "internal/place", "kinds"}},
 	{"outages", "docs/measured/outages.md", "make outages WRITE=1", sessions},
 	{"intervals", "docs/measured/outages.md", "make outages WRITE=1", sessions},
 	{"timeouts", "docs/performance.md", "make outages WRITE=1", sessions},
