@@ -25,7 +25,7 @@ func TestOpError(t *testing.T) {
 			t.Errorf("%q, want %q; it matches the reason: %v", c.err, c.text, errors.Is(c.err, why))
 		}
 		var found *kinds.OpError
-		if !errors.As(c.err, &found) || found != c.err { //nolint:errorlint // the outermost one
+		if !errors.As(c.err, &found) || found != c.err {
 			t.Errorf("%v: errors.As finds %v", c.err, found)
 		}
 	}
