@@ -73,8 +73,8 @@ func (v *Reservation) open() bool { return v != nil && !v.ended }
 type asking struct {
 	ended   <-chan struct{} // closed when its context has ended: the caller is about to withdraw
 	v       *Reservation
-	need    Size
-	granted bool          // the room is set aside
+	need    Size          // that v has to have free
+	granted Size          // the room that was set aside
 	got     chan struct{} // closed then; nil if the caller did not have to wait
 	look    chan struct{} // receives when the room may not come any more
 }

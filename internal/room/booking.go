@@ -31,11 +31,11 @@ func (a *Account) Book(ctx context.Context, v *Reservation, ops ...Op) (*Booking
 			v = &Reservation{a: a, over: ctx.Done()}
 			defer v.End()
 		}
-		b, missing := a.book(v, ops)
+		b, need := a.book(v, ops)
 		if b != nil {
 			return b, nil
 		}
-		if err := a.add(ctx, v, missing, nil); err != nil {
+		if err := a.add(ctx, v, need, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -48,8 +48,8 @@ func (a *Account) isOpen(v *Reservation) bool {
 }
 
 // book takes the room of a request out of a reservation, which is open. If that has too little left, it
-// returns nil and how much is missing.
-func (a *Account) book(v *Reservation, ops []Op) (_ *Booking, missing Size) {
+// returns nil and how much it needs.
+func (a *Account) book(v *Reservation, ops []Op) (_ *Booking, need Size) {
 	var creates Size
 	var deletes []string
 	for _, op := range ops {
@@ -62,7 +62,7 @@ func (a *Account) book(v *Reservation, ops []Op) (_ *Booking, missing Size) {
 	defer a.mu.Unlock()
 	net := creates.beyond(a.creditLocked(deletes))
 	if !net.fits(v.free) {
-		return nil, net.beyond(v.free)
+		return nil, net
 	}
 	v.free = v.free.minus(net)
 	b := &Booking{a: a, credit: creates.minus(net), parts: make([]part, len(ops))}

@@ -161,3 +161,40 @@ func TestMadeAndDeleted(t *testing.T) {
 		t.Errorf("used %v, and the nodes %v are there", rt.used, rt.nodes)
 	}
 }
+
+// A node of a reservation that is full is about to go. Another one in its place gets the room that comes back to the
+// reservation, and needs no more.
+func TestRoomForANodeInPlaceOfOneThatGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := newRoomTest(t, 3, plenty)
+		rt.made("/a0") // of another caller
+		v := rt.reserved(rt.want(2))
+		rt.booked(v, nil, "/b0").Made([]string{"/b0"})
+		rt.booked(v, nil, "/c0").Made([]string{"/c0"})
+		extend := func() chan error {
+			done := make(chan error, 1)
+			go func() { done <- rt.Extend(t.Context(), v, rt.want(1)) }()
+			return done
+		}
+		rt.ends(extend(), ErrTooManyNodes) // nothing goes
+		rt.leave("/c0")
+		again := extend()
+		rt.waits(again)
+		rt.gone("/c0")
+		rt.ends(again, nil)
+		rt.booked(v, nil, "/c1").Made([]string{"/c1"})
+		rt.leave("/c1")
+		stays := extend()
+		rt.waits(stays)
+		rt.Stay(rt.At("/c1")) // the server refuses to delete it
+		rt.ends(stays, ErrTooManyNodes)
+		rt.leave("/c1")
+		ends := extend()
+		rt.waits(ends)
+		v.End()
+		rt.ends(ends, nil)
+		if rt.used != rt.size(3) {
+			t.Errorf("%v is used, want the room of the three nodes", rt.used)
+		}
+	})
+}

@@ -25,10 +25,10 @@ func isOver(done <-chan struct{}) bool {
 func (a *Account) ask(me *asking) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch {
-	case !me.need.fits(a.limit):
+	switch lacks := me.lacksLocked(Size{}); {
+	case !lacks.fits(a.limit):
 		return a.refusalLocked(me)
-	case me.need == (Size{}), len(a.waiting) == 0 && a.used.plus(me.need).fits(a.limit):
+	case lacks == (Size{}), len(a.waiting) == 0 && a.used.plus(lacks).fits(a.limit):
 		a.setAsideLocked(me)
 		return nil
 	}
@@ -37,12 +37,22 @@ func (a *Account) ask(me *asking) error {
 	return nil
 }
 
-func (a *Account) setAsideLocked(me *asking) {
-	if me.granted = !me.v.ended; me.granted {
-		a.used = a.used.plus(me.need)
-		me.v.all, me.v.free = me.v.all.plus(me.need), me.v.free.plus(me.need)
-		a.open[me.v] = struct{}{}
+// lacksLocked returns the room that the reservation lacks once it has got so much back.
+func (me *asking) lacksLocked(back Size) Size {
+	if me.v.ended {
+		return Size{}
 	}
+	return me.need.beyond(me.v.free.plus(back))
+}
+
+func (a *Account) setAsideLocked(me *asking) {
+	if me.v.ended {
+		return
+	}
+	me.granted = me.lacksLocked(Size{})
+	a.used = a.used.plus(me.granted)
+	me.v.all, me.v.free = me.v.all.plus(me.granted), me.v.free.plus(me.granted)
+	a.open[me.v] = struct{}{}
 }
 
 // judge returns nil if a caller that waits will get its room by what is on its way. It has places given up
@@ -84,7 +94,7 @@ func (a *Account) missing(me *asking) (Size, func(Size) bool) {
 	}
 	for _, one := range a.waiting[:at+1] {
 		if one == me || !isOver(one.ended) {
-			later = later.plus(one.need)
+			later = later.plus(one.lacksLocked(one.v.leaving)) // the room of its nodes goes back to it
 		}
 	}
 	return later.beyond(a.limit), a.spare
@@ -101,12 +111,13 @@ func (a *Account) refuse(me *asking) error {
 }
 
 func (a *Account) refusalLocked(me *asking) error {
-	if me.need.Nodes > a.limit.Nodes-a.used.Nodes {
+	lacks := me.lacksLocked(Size{})
+	if lacks.Nodes > a.limit.Nodes-a.used.Nodes {
 		return fmt.Errorf("%w: %d of at most %d nodes (WithMaxNodes) are taken or spoken for, and %d more are wanted",
-			ErrTooManyNodes, a.used.Nodes, a.limit.Nodes, me.need.Nodes)
+			ErrTooManyNodes, a.used.Nodes, a.limit.Nodes, lacks.Nodes)
 	}
 	return fmt.Errorf("%w: %d of at most %d bytes of paths (WithMaxNodeBytes) are taken or spoken for, and %d more are wanted",
-		ErrTooManyNodes, a.used.Bytes, a.limit.Bytes, me.need.Bytes)
+		ErrTooManyNodes, a.used.Bytes, a.limit.Bytes, lacks.Bytes)
 }
 
 // withdraw ends the wait of a caller, whether it has got its room by now or not.
@@ -114,9 +125,9 @@ func (a *Account) withdraw(me *asking) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.dequeueLocked(me)
-	if me.granted && !me.v.ended {
-		a.used = a.used.minus(me.need)
-		me.v.all, me.v.free = me.v.all.minus(me.need), me.v.free.minus(me.need)
+	if !me.v.ended {
+		a.used = a.used.minus(me.granted)
+		me.v.all, me.v.free = me.v.all.minus(me.granted), me.v.free.minus(me.granted)
 	}
 	a.grantLocked()
 }
@@ -135,7 +146,7 @@ func (a *Account) grantLocked() {
 	for len(a.waiting) > 0 {
 		first := a.waiting[0]
 		if !isOver(first.ended) {
-			if !a.used.plus(first.need).fits(a.limit) {
+			if !a.used.plus(first.lacksLocked(Size{})).fits(a.limit) {
 				return
 			}
 			a.setAsideLocked(first)

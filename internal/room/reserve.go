@@ -23,26 +23,24 @@ type Want struct {
 // that of the session, or at once with ErrTooManyNodes if what is on its way is not enough.
 func (a *Account) Reserve(ctx context.Context, w Want) (*Reservation, error) {
 	v := &Reservation{a: a, over: cmp.Or(w.Over, ctx.Done())}
-	if err := a.add(ctx, v, a.lacking(v, w), w.Yield); err != nil {
+	if err := a.add(ctx, v, a.need(w), w.Yield); err != nil {
 		v.End() // it may have got its room just before
 		return nil, err
 	}
 	return v, nil
 }
 
-// Extend adds to v, as Reserve does, what it lacks for further nodes. It does nothing after End of v.
+// Extend adds to v, as Reserve does, what it lacks for further nodes. If nodes of v are about to go, it may wait for
+// their room. It does nothing after End of v.
 func (a *Account) Extend(ctx context.Context, v *Reservation, w Want) error {
-	return a.add(ctx, v, a.lacking(v, w), w.Yield)
+	return a.add(ctx, v, a.need(w), w.Yield)
 }
 
-// lacking returns the room that v lacks for a request, which takes over that of the nodes that it deletes.
-func (a *Account) lacking(v *Reservation, w Want) Size {
+// need returns the room that a request needs, which takes over that of the nodes that it deletes.
+func (a *Account) need(w Want) Size {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if v.ended {
-		return Size{}
-	}
-	return Size{w.Nodes, w.Bytes}.beyond(a.creditLocked(w.Deletes)).beyond(v.free)
+	return Size{w.Nodes, w.Bytes}.beyond(a.creditLocked(w.Deletes))
 }
 
 // creditLocked returns the room of the nodes at some paths.

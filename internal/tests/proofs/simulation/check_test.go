@@ -136,7 +136,7 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	n, _ := queue.ParseNode(path.Base(info.Node))
 	at := place{info.Node, sessionName(k.m.sessionNow())}
 	all := cs.w.contenders(info.Path)
-	wrong := cs.kept.granted(k, cs.modeOf(k), info.Node, n)
+	wrong := append(cs.kept.granted(k, cs.modeOf(k), info.Node, n), cs.w.crowded(k.m)...)
 	whole := cs.w.kind.whole == nil || cs.w.kind.whole(n)
 
 	cs.mu.Lock()
@@ -327,7 +327,7 @@ func (cs *checks) leftLocked(o *acquisition) time.Time {
 
 // begin notes a call.
 func (cs *checks) begin(c *call) {
-	c.began = time.Now()
+	c.began, c.before = time.Now(), c.blocked.Load()
 	weight := 0
 	for _, p := range cs.w.kind.partsOf(c) {
 		for _, o := range cs.w.contenders(p.dir) {
@@ -383,7 +383,7 @@ func (cs *checks) finish(c *call, ok bool, err error) {
 	if c.began.After(end) {
 		end = c.began // it was cancelled before
 	}
-	if !c.deadline.IsZero() && now.After(end.Add(time.Millisecond)) {
+	if !c.deadline.IsZero() && now.After(end.Add(time.Millisecond+c.blockedSince(c.before))) {
 		cs.fail("%s: a call returns %v after it was cancelled", c.name, now.Sub(end))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -15,16 +16,18 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// This file has programs that misuse locks: hooks that panic, Unlock without Lock, and sessions
+// This file has programs that misuse locks: hooks that panic or block, Unlock without Lock, and sessions
 // that may have hardly any nodes.
 
 var panicsFlag = flag.Bool("panics", true, "hooks and functions given to Do panic, in the kinds that have that")
 
-// tripwire makes the hooks of one call panic, or end their goroutines, and the function given to Do.
+// tripwire makes the hooks of one call panic, or end their goroutines, and the function given to Do. Or else it makes one
+// hook block.
 type tripwire struct {
 	left   atomic.Int64 // hooks until then
 	inside bool         // the function given to Do does it
 	exit   bool
+	block  time.Duration // for how long a hook blocks; 0 if hooks panic
 }
 
 // errTripped is what they panic with.
@@ -47,6 +50,9 @@ func (k *worker) tripped(f func()) bool {
 	}
 	left := k.rng.IntN(10)
 	t := &tripwire{inside: left%2 == 0, exit: k.rng.IntN(3) == 0}
+	if k.world.kind.blocking && k.rng.IntN(2) == 0 {
+		t.inside, t.block = false, time.Duration(1+k.rng.IntN(longestBlock))*time.Millisecond
+	}
 	t.left.Store(int64(left))
 	ended, done := false, make(chan struct{})
 	go func() {
@@ -79,14 +85,28 @@ func trip(ctx context.Context) {
 	if !ok {
 		return
 	}
-	if t := k.wire.Load(); t != nil && t.left.Add(-1) < 0 {
+	t := k.wire.Load()
+	if t == nil {
+		return
+	}
+	switch left := t.left.Add(-1); {
+	case left >= 0:
+	case t.block == 0:
 		t.trip()
+	case left == -1:
+		k.blocked.Add(int64(t.block))
+		k.log("a hook blocks for %v", t.block)
+		time.Sleep(t.block)
 	}
 }
 
-// hostileTo returns the hooks, and others, with tripwires. Those of Hold have none, since the checks listen to them.
+// longestBlock is for how many milliseconds a hook blocks at most. Far longer, and what a hook holds up would not be
+// prompt.
+const longestBlock = 100
+
+// hostileTo returns the hooks, and others, with tripwires. Those of Hold only block, since the checks listen to them.
 func hostileTo(t session.Trace) session.Trace {
-	traceparent, request := t.Traceparent, t.Request
+	traceparent, request, hold := t.Traceparent, t.Request, t.Hold
 	after := func(ctx context.Context, f func(error)) func(error) {
 		return func(err error) {
 			f(err)
@@ -102,6 +122,13 @@ func hostileTo(t session.Trace) session.Trace {
 		within, end := request(ctx, r)
 		trip(ctx)
 		return within, after(ctx, end)
+	}
+	t.Hold = func(ctx context.Context, h session.HoldInfo) func(error) {
+		end := hold(ctx, h)
+		if t := ctx.Value(workerKey{}).(*worker).wire.Load(); t != nil && t.block > 0 {
+			trip(ctx)
+		}
+		return end
 	}
 	t.Acquire = func(ctx context.Context, _ session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
 		trip(ctx)
@@ -121,7 +148,13 @@ func hostileTo(t session.Trace) session.Trace {
 }
 
 // doer is a lock that workers of a manager share, and take by Do alone.
-type doer struct{ *zklock.Mutex }
+type doer struct{ locker }
+
+func (d doer) do(ctx context.Context, f func(context.Context) error) error {
+	return d.locker.(interface {
+		Do(ctx context.Context, f func(context.Context) error) error
+	}).Do(ctx, f)
+}
 
 // doTurn takes a lock by Do, or calls Unlock, which has nothing to give back.
 func (k *worker) doTurn(c *call, d doer) {
@@ -146,12 +179,15 @@ func (k *worker) doTurn(c *call, d doer) {
 		}
 	}
 	tripped := k.tripped(func() {
-		err = d.Do(c.ctx, func(inside context.Context) error {
+		err = d.do(c.ctx, func(inside context.Context) error {
 			defer over()
 			entered = true
 			k.log("Do %s: inside", c.path)
 			w.checks.finish(c, true, nil)
 			h = w.checks.held(c, func() bool { return inside.Err() == nil })
+			for _, l := range leasesOf(inside) {
+				k.askToken(c, l)
+			}
 			k.hold(h)
 			if t := k.wire.Load(); t != nil && t.inside {
 				t.trip()
@@ -171,6 +207,17 @@ func (k *worker) doTurn(c *call, d doer) {
 	}
 }
 
+// leasesOf returns the leases that the function of a Do has.
+func leasesOf(inside context.Context) []*queue.Lease {
+	if l, ok := zklock.MultiLeaseFrom(inside); ok {
+		return l.Leases()
+	}
+	if l, ok := queue.LeaseFrom(inside); ok {
+		return []*queue.Lease{l}
+	}
+	return nil
+}
+
 // expected reports whether a call of this kind may fail with the error.
 func (cs *checks) expected(c *call, err error) bool {
 	kd := cs.w.kind
@@ -183,6 +230,8 @@ func (cs *checks) expected(c *call, err error) bool {
 		return errors.Is(err, queue.ErrSequence) && cs.w.sequences[c.path] > restart
 	case errors.Is(err, queue.ErrConflict):
 		return cs.strangers(c)
+	case errors.Is(err, session.ErrTooManyNodes) && kd.usages != nil:
+		return c.m.maxNodes > 0 && cs.wanted(c) > c.m.maxNodes
 	case errors.Is(err, session.ErrTooManyNodes):
 		return c.m.maxNodes > 0 && cs.full(c)
 	case errors.Is(err, queue.ErrSequence):
@@ -246,6 +295,51 @@ func (cs *checks) full(c *call) bool {
 		}
 	}
 	return n+2*cs.w.plan.workers*most >= c.m.maxNodes
+}
+
+// wanted returns how many nodes the workers of a session want, together with a call that has failed. In chaos anything is
+// possible.
+func (cs *checks) wanted(c *call) int {
+	if since := cs.w.calmSince(); since.IsZero() || c.began.Before(since) {
+		return math.MaxInt
+	}
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	parts := map[*call]int{c: len(cs.w.kind.partsOf(c))}
+	for _, h := range cs.places {
+		for _, o := range h.entries {
+			if o.c.m == c.m && (!o.c.finished || o.end.IsZero() || o.end.After(c.began.Add(-cs.shortly(c)))) {
+				parts[o.c] = len(cs.w.kind.partsOf(o.c))
+			}
+		}
+	}
+	for _, h := range cs.holdings { // a grant that nobody could use may have ended before the one that is held
+		if h.c.m == c.m {
+			parts[h.c] = len(cs.w.kind.partsOf(h.c))
+		}
+	}
+	n := 0
+	for _, one := range parts {
+		n += one
+	}
+	return n
+}
+
+// crowded says whether the session of a member has more nodes than it may have.
+func (w *world) crowded(m *member) (wrong []string) {
+	if w.kind.usages == nil || m.maxNodes == 0 {
+		return nil
+	}
+	own, n := sessionName(m.sessionNow()), 0
+	for _, c := range w.contenders("") {
+		if c.session == own {
+			n++
+		}
+	}
+	if n > m.maxNodes {
+		wrong = append(wrong, fmt.Sprintf("%s may have %d nodes, and has %d", m.name, m.maxNodes, n))
+	}
+	return wrong
 }
 
 // asProbe returns a context of none of the workers, for calls that are not checked.

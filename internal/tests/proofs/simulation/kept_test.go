@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/turnstile-go/turnstile/queue"
@@ -24,23 +26,30 @@ var keptKind = kind{
 	handovers: handovers,
 	reentrant: true,
 	also:      downgrade,
-	parts:     func(c *call) []part { return below(c.path, kept[c.mode].parts) },
-	meet:      meetKept,
-	whose:     func(mode string) ownership { return kept[mode].ownership },
-	choose:    chooseKept,
+	parts:     kept.partsOf,
+	meet:      kept.meet,
+	whose:     kept.whose,
+	choose:    func(k *worker) (path, mode string) { return k.choose(favourites) },
+	usages:    kept,
 	revocable: true,
 	fewNodes:  true,
 }
 
 var together = ownership{shared: true, perCall: true}
 
-// kept has the locks that calls of each mode take. All but the plain ones keep their places.
-var kept = map[string]struct {
+// usage is what calls of one mode take, and how.
+type usage struct {
 	parts []part // below the path
-	lazy  bool
-	most  int // hand-overs in a place, from when another contender has come
+	lazy  bool   // places are kept
+	most  int    // hand-overs in a place, from when another contender has come
 	ownership
-}{
+}
+
+// usages has the usage of each mode.
+type usages map[string]usage
+
+// kept has the locks that calls of each mode take. All but the plain ones keep their places.
+var kept = usages{
 	"lazy":        {[]part{{"/m", "lock"}}, true, 0, together},
 	"second":      {[]part{{"/m", "lock"}}, true, 0, together},
 	"handed":      {[]part{{"/m", "lock"}}, true, handovers, together},
@@ -54,19 +63,24 @@ var kept = map[string]struct {
 
 // drawKept draws for how long places are kept. The values are whole milliseconds: see slot.
 func drawKept(k kind, seed uint64) kind {
-	k.keeps = make(map[string]time.Duration)
-	for mode, how := range kept {
+	k.keeps = k.usages.drawKeeps(seed)
+	k.open = func(m *session.Manager, path string) (map[string]any, error) { return openKept(m, path, k.keeps) }
+	return k
+}
+
+func (all usages) drawKeeps(seed uint64) map[string]time.Duration {
+	keeps := make(map[string]time.Duration)
+	for mode, how := range all {
 		if !how.lazy {
 			continue
 		}
 		h := mix(seed, "keep", mode)
 		most := []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, 10 * time.Second}[h%5]
-		k.keeps[mode] = between(h>>8, time.Millisecond, most).Truncate(time.Millisecond)
+		keeps[mode] = between(h>>8, time.Millisecond, most).Truncate(time.Millisecond)
 	}
 	// Both sides of an RWMutex have one option.
-	k.keeps["write"] = k.keeps["read"]
-	k.open = func(m *session.Manager, path string) (map[string]any, error) { return openKept(m, path, k.keeps) }
-	return k
+	keeps["write"] = keeps["read"]
+	return keeps
 }
 
 func openKept(m *session.Manager, path string, keeps map[string]time.Duration) (map[string]any, error) {
@@ -100,10 +114,17 @@ func (r readLeases) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 	return r.rw.TryRAcquire(ctx)
 }
 
-// meetKept is the weight of a call for another.
-func meetKept(ahead, me *call) int {
-	for _, p := range below(ahead.path, kept[ahead.mode].parts) {
-		for _, q := range below(me.path, kept[me.mode].parts) {
+// modes returns the modes in order: maps have none, and seeds draw by number.
+func (all usages) modes() []string { return slices.Sorted(maps.Keys(all)) }
+
+func (all usages) whose(mode string) ownership { return all[mode].ownership }
+
+func (all usages) partsOf(c *call) []part { return below(c.path, all[c.mode].parts) }
+
+// meet is the weight of a call for another.
+func (all usages) meet(ahead, me *call) int {
+	for _, p := range all.partsOf(ahead) {
+		for _, q := range all.partsOf(me) {
 			if p.dir == q.dir && !(p.mode == "read" && q.mode == "read") {
 				return 1
 			}
@@ -115,9 +136,9 @@ func meetKept(ahead, me *call) int {
 // favourites are the modes that workers of one manager use at their own path.
 var favourites = [][]string{{"lazy"}, {"lazy"}, {"handed"}, {"read"}, {"read", "read", "read", "write"}, {"write"}, {"both"}}
 
-// chooseKept draws the path and the mode of a worker's next call. Without favourites no place would be
+// choose draws the path and the mode of a worker's next call. Without favourites no place would be
 // used again: each lock object has a place of its own.
-func chooseKept(k *worker) (path, mode string) {
+func (k *worker) choose(favourites [][]string) (path, mode string) {
 	w := k.world
 	visits := []int{3, 10, 30}[mix(w.seed, "visits")%3]
 	if k.rng.IntN(visits) == 0 {

@@ -51,7 +51,11 @@ type token struct {
 	order int // of the grant
 	value int64
 	node  string
+	mode  string
 }
+
+// beside reports whether two holders can hold together, so that the one with the lower token can come later.
+func (t token) beside(o token) bool { return t.mode == "read" && o.mode == "read" || isCount(t.mode) }
 
 func newKeptPlaces(w *world) *keptPlaces {
 	return &keptPlaces{w: w, owners: make(map[string]*member), nodes: make(map[string]*keptPlace),
@@ -201,7 +205,7 @@ func (ks *keptPlaces) granted(k *worker, mode, node string, n queue.Node) (wrong
 		if spoilt {
 			p.passed++
 		}
-		if p.passed > kept[p.mode].most {
+		if p.passed > ks.w.kind.usages[p.mode].most {
 			say("it is handed over for the %dth time after: %s", p.passed, p.why)
 		}
 	case spoilt:
@@ -388,10 +392,16 @@ func (w *world) heldInVain() {
 	}
 }
 
-// isHolding reports whether a worker of a manager holds a lock, or is about to give it back.
+// isHolding reports whether a worker of a manager holds a lock, is about to give it back, or is in a call that a hook holds
+// up after the grant.
 func (cs *checks) isHolding(m *member, p, mode string) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
+	for _, k := range cs.w.workers {
+		if c := k.current; c != nil && k.m == m && c.path == p && c.mode == mode && !c.finished {
+			return true
+		}
+	}
 	for _, h := range cs.holdings {
 		if h.c.m == m && h.c.path == p && h.c.mode == mode {
 			return true
@@ -400,11 +410,11 @@ func (cs *checks) isHolding(m *member, p, mode string) bool {
 	return false
 }
 
-// askToken asks for the token of a lease, and compares it with those of other grants. A later grant has a
-// higher one, or the same if it has the same node.
+// askToken asks for the token of a lease, and compares it with those of other grants. A later grant that excludes
+// the earlier has a higher one, or the same if it has the same node.
 func (k *worker) askToken(c *call, l *queue.Lease) {
-	if k.world.kind.keeps == nil || k.rng.IntN(3) > 0 || k.world.kind.partsOf(c)[0].mode == "read" {
-		return // readers hold together
+	if k.world.kind.keeps == nil || k.rng.IntN(3) > 0 {
+		return
 	}
 	ctx, cancel := within(time.Second)
 	defer cancel()
@@ -414,11 +424,12 @@ func (k *worker) askToken(c *call, l *queue.Lease) {
 	}
 	ks, node := k.world.checks.kept, l.Path()
 	dir := path.Dir(node)
-	mine := token{k.world.checks.orderOf(c, dir), value, node}
+	n, _ := queue.ParseNode(path.Base(node))
+	mine := token{k.world.checks.orderOf(c, dir), value, node, k.world.kind.modeOf(n)}
 	ks.mu.Lock()
 	var wrong []token
 	for _, o := range ks.tokens[dir] {
-		if (o.node == node) != (o.value == value) || o.node != node && (o.order < mine.order) != (o.value < value) {
+		if (o.node == node) != (o.value == value) || o.node != node && !mine.beside(o) && (o.order < mine.order) != (o.value < value) {
 			wrong = append(wrong, o)
 		}
 	}

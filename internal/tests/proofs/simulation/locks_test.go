@@ -74,11 +74,17 @@ type kind struct {
 	// keeps is for how long, at most, places of calls of each mode are kept after a release. nil: no place
 	// is kept.
 	keeps map[string]time.Duration
+	// usages has what calls of each mode take, in a kind that keeps places.
+	usages usages
+	// narrow says that all managers meet on a few paths. Otherwise each manager of a kind that chooses has a path.
+	narrow bool
 	// fewNodes says that sessions of some managers may have few nodes.
 	fewNodes bool
 	// hostile says that hooks panic, that sessions have few nodes, and that workers that hold
 	// nothing call Unlock.
 	hostile bool
+	// blocking says that hooks block for a while, too.
+	blocking bool
 	// observed says that observers are compared with the server.
 	observed bool
 	// batched says that the window of each manager has one call, so that creates and deletes of its workers are sent
@@ -132,8 +138,8 @@ type inside struct {
 	grant grantInfo
 }
 
-// kinds has the elections last: see kindOf.
-var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind, unfairKind, localKind, resizedKind, mixedKind, batchedKind, keptKind, electionKind}
+// kinds has those last that were added last: see kindOf.
+var kinds = []kind{mutexKind, rwlockKind, semaphoreKind, curatorKind, multiKind, unfairKind, localKind, resizedKind, mixedKind, batchedKind, keptKind, electionKind, everythingKind}
 
 var mutexKind = kind{
 	name:   "mutex",

@@ -21,10 +21,8 @@ var noticedBy = map[string]string{
 	// Two who make all their nodes by one transaction have one order in all queues, so the seeds come to
 	// no circle.
 	"rest-kept": "zklock TestTogetherBusy",
-	// No seed holds a contender up between the end of its wait and what it does then.
-	"called-back":       "internal/place TestLocalCalledBackAlone",
+	// No seed has new waiters come while a hook holds up a contender that was called back.
 	"called-back-fails": "internal/place TestLocalCalledBack",
-	"called-back-stays": "internal/place TestLocalCalledBackAlone",
 	// A hold that is given up at once has been told of by hooks, so the world takes its place for one that was used.
 	"kept-unused": "internal/place TestUnwantedIsNotKept",
 	// No seed holds a leader up between its grant and the begin of its term.
@@ -127,11 +125,11 @@ var mutants = []mutant{
 			{"internal/place/localstate.go", "\t\tby.cancel()\n", ""},
 			{"internal/place/localstate.go", "\t\ta.quit(ctx, context.Canceled)\n", ""},
 		}},
-	{"called-back", "", "a contender whose turn came in the moment it was called back holds for nobody",
+	{"called-back", "everything", "a contender whose turn came in the moment it was called back holds for nobody",
 		[]edit{{"internal/place/localstate.go", "if me.waiting.by != me { // called back", "if false { // called back"}}},
 	{"called-back-fails", "", "a contender that was called back fails for the waiters that have come since",
 		[]edit{{"internal/place/localstate.go", "\tif me.waiting.by != me {\n\t\treturn\n\t}\n", ""}}},
-	{"called-back-stays", "", "a contender whose turn came in the moment it was called back keeps its node",
+	{"called-back-stays", "everything", "a contender whose turn came in the moment it was called back keeps its node",
 		[]edit{{"internal/place/localstate.go", "\t\ta.quit(ctx, context.Canceled)\n", ""}}},
 	{"loss-for-all", "local", "a loss of the one who holds leaves those who wait behind him without a contender",
 		[]edit{{"internal/place/over.go", "\tif t.local != nil {\n\t\tt.local.turnOver(t)\n\t}\n", ""}}},
@@ -220,6 +218,14 @@ var mutants = []mutant{
 		[]edit{{"internal/place/keptplaces.go", "return keeperPatience + 2*entering }", "return 0 * (keeperPatience + entering) }"}}},
 	{"kept-readers-stay", "kept", "readers set their watch again although a writer waits",
 		[]edit{{"internal/place/localreaders.go", " &&\n\t\t!decide.KeepsWaiting(kind, t.node, nodes)\n", "\n"}}},
+
+	// What shows only where all locks of a process meet in a session that may have few nodes.
+	{"own-room-refused", "everything", "a MultiLock that has lost one of its nodes is refused, although the room of that node is about to come back to it",
+		[]edit{{"internal/room/queue.go", "one.lacksLocked(one.v.leaving)", "one.lacksLocked(Size{})"}}},
+	{"room-too-early", "everything", "the room of a node is given to others before the node is gone",
+		[]edit{{"internal/room/nodes.go", "\t*sum = sum.plus(n.size)\n", "\t*sum = sum.plus(n.size)\n\ta.closeLocked(n)\n\ta.grantLocked()\n"}}},
+	{"kept-takes-room", "everything", "places that nobody uses take the room of callers that have none",
+		[]edit{{"internal/room/queue.go", "case some && spare != nil:", "case some && spare != nil && *yield != nil:"}}},
 
 	// Elections.
 	{"term-outlives", "election", "the context of a term goes on after the leadership is lost",

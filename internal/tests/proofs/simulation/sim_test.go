@@ -193,6 +193,8 @@ func runSeed(t *testing.T, seed uint64) (out *outcome) {
 		w.kind = w.kind.drawn(w.kind, seed)
 	}
 	switch {
+	case w.kind.narrow:
+		w.plan.workers = max(2, w.plan.workers)
 	case w.kind.choose != nil:
 		w.plan.workers, w.plan.paths = max(2, w.plan.workers), homes(w.plan.managers)
 	case w.kind.parts != nil:
@@ -224,10 +226,13 @@ func kindOf(seed uint64) kind {
 			return k
 		}
 	}
-	if mix(seed, "election")%uint64(len(kinds)) == 0 {
-		return electionKind
+	locks := kinds
+	for _, added := range []string{everythingKind.name, electionKind.name} { // seeds that do not draw them keep the kind that they had before
+		if mix(seed, added)%uint64(len(locks)) == 0 {
+			return locks[len(locks)-1]
+		}
+		locks = locks[:len(locks)-1]
 	}
-	locks := kinds[:len(kinds)-1] // the other seeds have had their kinds for longer than there are elections
 	return locks[mix(seed, "kind")%uint64(len(locks))]
 }
 

@@ -25,7 +25,8 @@ type worker struct {
 	life context.Context
 	stop context.CancelFunc
 
-	wire atomic.Pointer[tripwire] // of the call under way; nil for most
+	wire    atomic.Pointer[tripwire] // of the call under way; nil for most
+	blocked atomic.Int64             // for how long hooks have blocked
 
 	calls   int   // so far
 	current *call // guarded by checks.mu
@@ -109,6 +110,7 @@ type call struct {
 	// until when the call may take, apart from the manager's Close; zero for no end
 	deadline time.Time
 	began    time.Time
+	before   int64 // blocked of the worker, then
 	mgr      *session.Manager
 
 	// The fields below are guarded by checks.mu.
@@ -208,7 +210,7 @@ func (k *worker) lockTurn(c *call, l locker, owned bool) {
 func (k *worker) unlock(c *call, l locker, h *holding) {
 	k.now("Unlock " + c.path)
 	was := l.Held()
-	began := time.Now()
+	began, before := time.Now(), k.blocked.Load()
 	h.end()
 	var err error
 	unlock := func() { err = l.Unlock() }
@@ -218,13 +220,18 @@ func (k *worker) unlock(c *call, l locker, h *holding) {
 		k.survives("Unlock "+c.path, unlock)
 	}
 	k.log("Unlock %s: %s", c.path, kindOfError(err))
-	if took := time.Since(began); took > 1100*time.Millisecond {
+	if took := time.Since(began) - k.blockedSince(before); took > 1100*time.Millisecond {
 		k.world.checks.fail("%s: Unlock took %v", k.name, took)
 	}
 	if k.world.kind.ownershipOf(c.mode).shared && c.mode == "read" && lost(err) {
 		return // RUnlock gives back a lost hold first, which may be another worker's
 	}
 	k.checkUnlock(err, was)
+}
+
+// blockedSince returns for how long hooks have blocked since blocked had a value.
+func (k *worker) blockedSince(before int64) time.Duration {
+	return time.Duration(k.blocked.Load() - before)
 }
 
 // take calls Lock or TryLock; it reports whether the lock is held.
