@@ -6,8 +6,7 @@ import (
 	"github.com/turnstile-go/turnstile/hooks"
 )
 
-// A subscription ends with the change to Closed, also without a cancel: a program that keeps a closed manager keeps nobody who
-// has listened to it.
+// A subscription ends with the change to Closed, also without a cancel. So a closed manager keeps no function of the program.
 func TestSubscriptionsEndWithClosed(t *testing.T) {
 	var ss subscribers
 	got := make(chan hooks.State, 1)
