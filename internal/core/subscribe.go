@@ -32,7 +32,9 @@ func (ss *subscribers) add(f func(hooks.Change), first *hooks.Change) (cancel fu
 	if ss.all == nil {
 		ss.all = make(map[*subscriber]struct{})
 	}
-	ss.all[s] = struct{}{}
+	if first == nil || first.To != hooks.Closed { // otherwise no more will come
+		ss.all[s] = struct{}{}
+	}
 	return func() {
 		s.cancelled.Store(true)
 		ss.mu.Lock()
@@ -46,6 +48,9 @@ func (ss *subscribers) publish(c hooks.Change) {
 	defer ss.mu.Unlock()
 	for s := range ss.all {
 		s.put(c)
+	}
+	if c.To == hooks.Closed { // the last change
+		clear(ss.all)
 	}
 }
 

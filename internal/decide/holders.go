@@ -48,9 +48,10 @@ func Holders(nodes []kinds.Node, ruleOf func(kinds.Node) (Rule, error), left fun
 			return nil, err
 		}
 		weight := 0
-		for j, ahead := range nodes[:i] {
-			if b, ok := BlockerOf(ahead, rule.Policy); ok && (!left(j) || b.Replaces) {
-				if weight = Sum(weight, b.Weight); weight > rule.Slack {
+		for j := range nodes[:i] {
+			ahead := &nodes[j]
+			if w := WeightOf(rule.Policy, *ahead); w > 0 && (!left(j) || rule.Replaces != nil && rule.Replaces(*ahead)) {
+				if weight = Sum(weight, w); weight > rule.Slack {
 					break
 				}
 			}

@@ -77,11 +77,14 @@ func Of(data []byte) Data {
 	if len(data) <= longest && json.Unmarshal(data, &d) == nil {
 		return Data{ID: shown(d.ID), Label: shown(d.Label), Traceparent: shown(d.Traceparent), Revocable: d.Revocable, JSON: true}
 	}
-	if text := string(data); text != kinds.RevokeMessage {
-		return Data{ID: shown(text)}
+	if string(data) != kinds.RevokeMessage {
+		return Data{ID: Text(data)}
 	}
 	return Data{}
 }
+
+// Text returns data as a text that a message can show, or "".
+func Text(data []byte) string { return shown(string(data)) }
 
 // Listens returns whether the contender hears a RevokeMessage, as far as its node says.
 func (d Data) Listens() kinds.Revocable {

@@ -35,6 +35,7 @@ type Acquisition struct {
 	how    entry        // of the next attempt
 	pace   *rounds.Pace // of the attempts; nil before the second
 	stands *attempt     // has entered already, and goes on; nil if the next attempt is a new one
+	next   func()       // ends the turn of a contender for an unfair lock; nil if it has none
 }
 
 // acquisition returns an acquisition that has not begun.
@@ -118,13 +119,17 @@ func (a *attempt) hold(ctx context.Context) *Lease {
 // attempts makes one attempt after another, until one is granted or fails for good. With waits as true the last
 // one stands, and the next call goes on with it.
 func (g *Acquisition) attempts() (_ *attempt, waits bool, err error) {
-	if g.r.Kind.Unfair {
-		next, err := g.q.inTurn(g.ctx, g.how.try)
-		if err != nil {
+	if g.r.Kind.Unfair && g.next == nil {
+		if g.next, err = g.q.inTurn(g.ctx, g.how.try); err != nil {
 			return nil, false, err
 		}
-		defer next()
 	}
+	defer func() {
+		if g.next != nil && !waits { // a try that waits for kept places has its node, and needs the turn to go on
+			g.next()
+			g.next = nil
+		}
+	}()
 	var moving *attempt // the last attempt, if its place is to be renewed
 	defer func() {
 		if moving != nil { // the user's backoff has ended the wait

@@ -121,6 +121,9 @@ func (c *Contender) describe(data []byte, stat *zk.Stat) {
 	c.Client = clientOf(c.Node, data, c.ByHand)
 	d := nodedata.Of(data)
 	c.ID, c.Label, c.Traceparent, c.Revocable = d.ID, d.Label, d.Traceparent, d.Revocable
+	if c.ID == "" && !c.Revoked {
+		c.ID = nodedata.Text(data) // JSON of a user's own
+	}
 }
 
 // SessionText returns the id of a session as ZooKeeper's own tools print it.

@@ -197,6 +197,7 @@ func TestDescribe(t *testing.T) {
 	for data, want := range map[string]string{
 		`{"id":"a/1"}`:           "a/1",
 		`web-3`:                  "web-3",
+		`{"pod":"web-3"}`:        `{"pod":"web-3"}`,
 		`__REVOKE__`:             "",
 		strings.Repeat("a", 257): "",
 	} {

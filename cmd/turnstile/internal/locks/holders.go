@@ -1,6 +1,8 @@
 package locks
 
 import (
+	"slices"
+
 	"github.com/turnstile-go/turnstile/internal/decide"
 	"github.com/turnstile-go/turnstile/queue"
 )
@@ -17,7 +19,7 @@ func holders(kind Kind, nodes []queue.Node, limit int) []bool {
 	case Semaphore:
 		policy = decide.Leases(limit)
 	case Curator, Kazoo: // its leases; contenders that wait are in another directory
-		policy = func(queue.Node) queue.Policy { return queue.Policy{Weight: func(queue.Node) int { return 0 }} }
+		return slices.Repeat([]bool{true}, len(nodes))
 	case None, Conflict:
 		return make([]bool, len(nodes))
 	}
