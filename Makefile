@@ -123,7 +123,7 @@ recoveries: ## A second fault in the recovery from each fault at each step; EVER
 WRITTEN := $(if $(WRITE),-write)
 
 .PHONY: nemesis
-nemesis: ## Attack three servers and five processes for 60s; NEMESIS=15m, NEMESIS_SEED=n, LOCK=name,name, RIVAL=zk|curator|all
+nemesis: ## Attack three servers and five processes for 60s; NEMESIS=15m, NEMESIS_SEED=n, LOCK=name,name, RIVAL=zk|curator|all, HISTORY=dir
 	ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v -run TestNemesis ./internal/tests/proofs/nemesis $(WRITTEN)
 
 SOAK ?= 60s
