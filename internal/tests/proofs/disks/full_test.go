@@ -3,6 +3,7 @@
 package disks
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -47,26 +48,64 @@ func TestFull(t *testing.T) {
 			written = write(s.plain((at+1)%3), written, written+100)
 
 			s.well()
-			exited := s.comesBack(at)
+			ended := s.comeBack()
 			lost := s.missing(s.plain(at), written)
 			s.must(s.e.Restart(s.ctx, at))
 			lostLater := s.missing(s.plain(at), written)
 			if lost != 0 || lostLater != 0 {
 				t.Errorf("%d of %d acknowledged writes missing on the server, %d after its restart", lost, written, lostLater)
 			}
-			longtest.Covered(t, "the disk of the %s full: its process ended: %v; release: %v; the waiter has the lock after %v",
-				role, exited, released, next.Round(time.Millisecond))
+			longtest.Covered(t, "the disk of the %s full: %d processes ended; release: %v; the waiter has the lock after %v",
+				role, ended, released, next.Round(time.Millisecond))
 		})
 	}
 }
 
-// comesBack waits until a server serves again, and starts it if its process has ended.
-func (s *site) comesBack(i int) (ended bool) {
+// comeBack waits until all servers serve again, and starts those whose process has ended. It returns how many had.
+func (s *site) comeBack() int {
 	s.Helper()
-	s.eventually("the server to serve again", func() bool {
-		ended = s.e.Launch(i) == nil || ended // it is an error while the process runs
-		_, err := s.e.Metrics(s.ctx, i)
-		return err == nil
+	ended := make(map[int]bool)
+	s.eventually("all servers to serve again", func() bool {
+		serving := 0
+		for i := range s.disks {
+			if s.e.Launch(i) == nil { // it is an error while the process runs
+				ended[i] = true
+			}
+			if _, err := s.e.Metrics(s.ctx, i); err == nil {
+				serving++
+			}
+		}
+		return serving == len(s.disks)
 	})
-	return ended
+	return len(ended)
+}
+
+// The disks of all servers get full. The holder loses its lock in time, and nobody gets it. When there is room again,
+// the waiter gets the lock, and all acknowledged writes are there.
+func TestAllFull(t *testing.T) {
+	longtest.Only(t)
+	const timeout = 6 * time.Second
+	s := newSite(t, 3)
+	holder, _ := s.take(s.mutex(s.e.ConnectString(), path, timeout))
+	granted := s.contend(s.mutex(s.e.ConnectString(), path, timeout))
+	writer := s.plain(0)
+	for _, d := range s.disks {
+		s.must(d.full(1000))
+	}
+	written := write(writer, 0, math.MaxInt)
+	<-holder.Done()
+	select {
+	case err := <-granted:
+		t.Errorf("the waiter got the lock although no disk has room: %v", err)
+	default:
+	}
+	s.well()
+	ended := s.comeBack()
+	s.must(<-granted)
+	for i := range s.disks {
+		if lost := s.missing(s.plain(i), written); lost > 0 {
+			t.Errorf("server %d misses %d of %d acknowledged writes", i, lost, written)
+		}
+	}
+	longtest.Covered(t, "all disks full after %d writes: %d of 3 processes ended", written, ended)
 }
