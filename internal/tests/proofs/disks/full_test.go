@@ -10,10 +10,10 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 )
 
-// The disk of one server gets full in the middle of a write. The server stops serving. A client that may use the
-// other servers gives its lock back there, and the waiter gets it. A client of that server alone loses its lock
-// before the servers give it to a waiter. When there is room again the server comes back, and has all that was
-// acknowledged meanwhile.
+// The disk of one server gets full in the middle of a write. The server stops serving. A client that may use
+// the other servers gives its lock back there, and the waiter gets it. A client of that server alone loses
+// its lock before the servers give it to a waiter. When there is room again the server comes back, and has
+// all that was acknowledged meanwhile.
 func TestFull(t *testing.T) {
 	longtest.Only(t)
 	for _, role := range []string{"follower", "leader"} {
@@ -53,15 +53,16 @@ func TestFull(t *testing.T) {
 			s.must(s.e.Restart(s.ctx, at))
 			lostLater := s.missing(s.plain(at), written)
 			if lost != 0 || lostLater != 0 {
-				t.Errorf("%d of %d acknowledged writes missing on the server, %d after its restart", lost, written, lostLater)
+				t.Errorf("of %d acknowledged writes %d missing, %d after a restart", written, lost, lostLater)
 			}
-			longtest.Covered(t, "the disk of the %s full: %d processes ended; release: %v; the waiter has the lock after %v",
+			longtest.Covered(t, "disk of the %s full: %d processes ended; release: %v; lock handed over after %v",
 				role, ended, released, next.Round(time.Millisecond))
 		})
 	}
 }
 
-// comeBack waits until all servers serve again, and starts those whose process has ended. It returns how many had.
+// comeBack waits until all servers serve again, and starts those whose process has ended. It returns how many
+// had.
 func (s *site) comeBack() int {
 	s.Helper()
 	ended := make(map[int]bool)
@@ -80,8 +81,8 @@ func (s *site) comeBack() int {
 	return len(ended)
 }
 
-// The disks of all servers get full. The holder loses its lock in time, and nobody gets it. When there is room again,
-// the waiter gets the lock, and all acknowledged writes are there.
+// The disks of all servers get full. The holder loses its lock in time, and nobody gets it. When there is
+// room again, the waiter gets the lock, and all acknowledged writes are there.
 func TestAllFull(t *testing.T) {
 	longtest.Only(t)
 	const timeout = 6 * time.Second

@@ -12,7 +12,8 @@ import (
 )
 
 // One server loses power. If it syncs its log, the next token is higher than all before. If it does not, its
-// transaction numbers go back, and so do tokens: a store then refuses the new holder, and accepts a former one.
+// transaction numbers go back, and so do tokens: a store then refuses the new holder, and accepts a former
+// one.
 func TestTokenAfterPowerCut(t *testing.T) {
 	for _, forceSync := range []string{"yes", "no"} {
 		t.Run("forceSync="+forceSync, func(t *testing.T) {
@@ -34,9 +35,9 @@ func TestTokenAfterPowerCut(t *testing.T) {
 	}
 }
 
-// All servers lose power while the holder is cut off from them. If they sync their logs, the next contender gets
-// the lock after the holder's session, and so after the holder has lost it. If they do not, the holder's node and
-// its session are gone, and the next contender gets the lock at once.
+// All servers lose power while the holder is cut off from them. If they sync their logs, the next contender
+// gets the lock after the holder's session, and so after the holder has lost it. If they do not, the holder's
+// node and its session are gone, and the next contender gets the lock at once.
 func TestHolderAfterPowerCut(t *testing.T) {
 	longtest.Only(t)
 	for forceSync, timeout := range map[string]time.Duration{"yes": 10 * time.Second, "no": 40 * time.Second} {
@@ -61,7 +62,8 @@ func TestHolderAfterPowerCut(t *testing.T) {
 	}
 }
 
-// All servers lose power while a client writes. All acknowledged writes are there afterwards if they sync their logs.
+// All servers lose power while a client writes. All acknowledged writes are there afterwards if they sync
+// their logs.
 func TestAcknowledgedAfterPowerCut(t *testing.T) {
 	longtest.Only(t)
 	for _, forceSync := range []string{"yes", "no"} {

@@ -9,7 +9,8 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 )
 
-// Locks wait for the disks of a quorum, and for no other disk, also if the client's server or the leader has it.
+// Locks wait for the disks of a quorum, and for no other disk, also if the client's server or the leader has
+// it.
 func TestSlow(t *testing.T) {
 	longtest.Only(t)
 	const delay, times = 300 * time.Millisecond, 10
@@ -42,15 +43,15 @@ func TestSlow(t *testing.T) {
 		}
 		each := time.Since(began) / times
 		s.well()
-		longtest.Covered(t, "slow disks: %s; each lock and unlock took %v", c.what, each.Round(time.Millisecond))
+		longtest.Covered(t, "slow disks: %s; each lock and unlock took %v", c.what, round(each))
 		if c.waits && each < 2*delay {
-			t.Errorf("%s: the create and the delete took %v, although a quorum's disks take %v", c.what, each, delay)
+			t.Errorf("%s: create and delete took %v, although a quorum's disks take %v", c.what, each, delay)
 		}
 	}
 }
 
-// The disks of a quorum stand still. The holder loses the lock in time, and nobody gets it. When the disks are
-// well again, also if the leader has given up meanwhile, the waiter gets it.
+// The disks of a quorum stand still. The holder loses the lock in time, and nobody gets it. When the disks
+// are well again, also if the leader has given up meanwhile, the waiter gets it.
 func TestStandStill(t *testing.T) {
 	longtest.Only(t)
 	for _, until := range []string{"the holder has lost", "no server leads"} {
@@ -81,8 +82,10 @@ func TestStandStill(t *testing.T) {
 			s.well()
 			well := time.Now()
 			s.must(<-granted)
-			longtest.Covered(t, "disks stood still until %s: lost after %v, still for %v, the waiter has the lock %v later",
-				until, lost.Round(time.Millisecond), stood.Round(time.Millisecond), time.Since(well).Round(time.Millisecond))
+			longtest.Covered(t, "disks stood still until %s: lost after %v, still for %v, handed over %v later",
+				until, round(lost), round(stood), round(time.Since(well)))
 		})
 	}
 }
+
+func round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

@@ -38,8 +38,8 @@ func operations(all []span) []operation {
 	return ops
 }
 
-// number gives each operation a process, which has one operation at a time, as in Jepsen. Those of one life of a worker
-// share processes. Another life has others.
+// number gives each operation a process, which has one operation at a time, as in Jepsen. Those of one life
+// of a worker share processes. Another life has others.
 func number(ops []operation) {
 	type process struct {
 		life lifeID
@@ -56,8 +56,9 @@ func number(ops []operation) {
 	}
 }
 
-// edn is a history in Jepsen's notation, one operation a line. Of two at one time, an invocation comes first: then
-// a checker takes them as concurrent. An operation whose end is not known ends with the history, by :info.
+// edn is a history in Jepsen's notation, one operation a line. Of two at one time, an invocation comes first:
+// then a checker takes them as concurrent. An operation whose end is not known ends with the history, by
+// :info.
 func edn(ops []operation) []byte {
 	type line struct {
 		at   int64
@@ -91,8 +92,9 @@ func edn(ops []operation) []byte {
 	return b.Bytes()
 }
 
-// writeHistories writes the histories of the mutexes of a lock, one a file. It writes none of a read-write lock or a
-// semaphore, for which Knossos has no model. Each that it writes keeps Jepsen's rules, or it returns an error.
+// writeHistories writes the histories of the mutexes of a lock, one a file. It writes none of a read-write
+// lock or a semaphore, for which Knossos has no model. Each that it writes keeps Jepsen's rules, or it
+// returns an error.
 func writeHistories(dir, name string, all []span) error {
 	of := make(map[int][]span)
 	for _, s := range all {

@@ -76,8 +76,8 @@ func readAtom(a string) (any, error) {
 	return strconv.ParseInt(a, 10, 64)
 }
 
-// readHistory reads a history, and returns an error if it breaks Jepsen's rules: indices count, times do not fall, and
-// a process has one operation at a time, whose end repeats its beginning.
+// readHistory reads a history, and returns an error if it breaks Jepsen's rules: indices count, times do not
+// fall, and a process has one operation at a time, whose end repeats its beginning.
 func readHistory(text string) (ops []jepsenOp, err error) {
 	all, err := readEDN(text)
 	if err != nil {
@@ -167,17 +167,20 @@ func TestReadHistory(t *testing.T) {
 		return fmt.Sprintf("{:index %d, :time %d, :process %d, :type :%s, :f :%s, :value {:client \"c\", :fence 1}}\n",
 			index, time, process, kind, f)
 	}
+	begun := line(0, 5, 0, "invoke", "acquire")
+	right := begun + line(1, 5, 0, "ok", "acquire")
 	for name, tt := range map[string]struct {
 		text  string
 		legal bool
 	}{
-		"right":              {line(0, 5, 0, "invoke", "acquire") + line(1, 5, 0, "ok", "acquire"), true},
-		"two ends":           {line(0, 5, 0, "invoke", "acquire") + line(1, 5, 0, "ok", "acquire") + line(2, 5, 0, "ok", "acquire"), false},
-		"no end":             {line(0, 5, 0, "invoke", "acquire"), false},
-		"two at once":        {line(0, 5, 0, "invoke", "acquire") + line(1, 5, 0, "invoke", "release"), false},
-		"time goes back":     {line(0, 5, 0, "invoke", "acquire") + line(1, 4, 0, "ok", "acquire"), false},
-		"end of another":     {line(0, 5, 0, "invoke", "acquire") + line(1, 5, 0, "ok", "release"), false},
-		"after a crash":      {line(0, 5, 0, "invoke", "acquire") + line(1, 5, 0, "info", "acquire") + line(2, 5, 0, "invoke", "release"), false},
+		"right":              {right, true},
+		"right, and a crash": {begun + line(1, 5, 0, "info", "acquire"), true},
+		"two ends":           {right + line(2, 5, 0, "ok", "acquire"), false},
+		"no end":             {begun, false},
+		"two at once":        {begun + line(1, 5, 0, "invoke", "release"), false},
+		"time goes back":     {begun + line(1, 4, 0, "ok", "acquire"), false},
+		"end of another":     {begun + line(1, 5, 0, "ok", "release"), false},
+		"after a crash":      {begun + line(1, 5, 0, "info", "acquire") + line(2, 5, 0, "invoke", "release"), false},
 		"an index too many":  {line(1, 5, 0, "invoke", "acquire"), false},
 		"another operation":  {line(0, 5, 0, "invoke", "read") + line(1, 5, 0, "ok", "read"), false},
 		"a map without end":  {"{:index 0", false},

@@ -1,7 +1,7 @@
-// A preloaded library that makes the disk below a ZooKeeper server slow or full, and notes what the server has
-// synced. It looks only at files below DIRECTORY/data/version-2, and is told what to do by files in DIRECTORY:
+// A preloaded library that makes the disk below a ZooKeeper server slow or full, and notes what the server
+// has synced. It looks only at files below DIRECTORY/data/version-2. Files in DIRECTORY tell it what to do:
 //
-//   slow     the number of milliseconds that each sync takes longer
+//   slow     the number of milliseconds that each sync takes longer, and each write that fails
 //   full     the number of bytes that can be written from now on; then writes fail with ENOSPC
 //   synced/  written by the library: for each file, the length of what had been written at its last sync
 #define _GNU_SOURCE
@@ -55,6 +55,11 @@ static long setting(const char *dir, const char *name) {
 	return n <= 0 ? -1 : atol(text);
 }
 
+// delay sleeps as long as the disk is slow.
+static void delay(const char *dir) {
+	for (long slept = 0; slept < setting(dir, "slow"); slept += 5) usleep(5000);
+}
+
 // room returns how many of n bytes can be written.
 static size_t room(int fd, size_t n) {
 	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -74,25 +79,26 @@ static size_t room(int fd, size_t n) {
 	return n;
 }
 
+// no_space fails as a write does on a disk that is full. If the disk is slow too, that takes a while.
+static ssize_t no_space(int fd) {
+	char dir[PATH_MAX];
+	const char *name;
+	if (on_disk(fd, dir, &name)) delay(dir);
+	errno = ENOSPC;
+	return -1;
+}
+
 ssize_t write(int fd, const void *bytes, size_t n) {
 	size_t some = room(fd, n);
-	if (some == 0 && n > 0) {
-		errno = ENOSPC;
-		return -1;
-	}
-	return real_write(fd, bytes, some);
+	return some == 0 && n > 0 ? no_space(fd) : real_write(fd, bytes, some);
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t n, off64_t at) {
 	size_t some = room(fd, n);
-	if (some == 0 && n > 0) {
-		errno = ENOSPC;
-		return -1;
-	}
-	return real_pwrite(fd, bytes, some, at);
+	return some == 0 && n > 0 ? no_space(fd) : real_pwrite(fd, bytes, some, at);
 }
 
-// note writes down how much of a file has been synced. The file is appended to: all before its position is written.
+// note writes down how much of a file has been synced: all before its position, since the file is appended to.
 static void note(const char *dir, const char *name, off64_t length) {
 	char path[PATH_MAX + 300], text[32];
 	snprintf(path, sizeof path, "%s/synced", dir);
@@ -110,7 +116,7 @@ static int sync_file(int fd, int (*real)(int)) {
 	const char *name;
 	if (!on_disk(fd, dir, &name)) return real(fd);
 	off64_t length = lseek64(fd, 0, SEEK_CUR);
-	for (long slept = 0; slept < setting(dir, "slow"); slept += 5) usleep(5000);
+	delay(dir);
 	int failed = real(fd);
 	if (!failed) note(dir, name, length);
 	return failed;
