@@ -102,6 +102,10 @@ RUNS ?= 3
 ensembles: ## Restart, upgrade, kill and reconfigure real servers under load, RUNS times, 3 unless given; ZOOKEEPER_UPGRADE=dir
 	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/tests/proofs/ensembles -runs $(RUNS) $(WRITTEN)
 
+.PHONY: disks
+disks: ## Servers whose disks are slow, full, or lose what was not synced
+	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 20m -v ./internal/tests/proofs/disks
+
 .PHONY: size
 size: ## Thousands of goroutines, slow networks, directories of 17 MB: the tests of size, in full
 	TURNSTILE_LONG=1 ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v ./internal/tests/proofs/size
@@ -120,7 +124,7 @@ recoveries: ## A second fault in the recovery from each fault at each step; EVER
 WRITTEN := $(if $(WRITE),-write)
 
 .PHONY: nemesis
-nemesis: ## Attack three servers and five processes for 60s; NEMESIS=15m, NEMESIS_SEED=n, LOCK=name,name, RIVAL=zk|curator|all
+nemesis: ## Attack three servers and five processes for 60s; NEMESIS=15m, NEMESIS_SEED=n, LOCK=name,name, RIVAL=zk|curator|all, HISTORY=dir
 	ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v -run TestNemesis ./internal/tests/proofs/nemesis $(WRITTEN)
 
 SOAK ?= 60s
@@ -204,7 +208,7 @@ tidy: ## Run go mod tidy in all modules
 	@for d in $(MODULES); do .ci/tidy $$d || exit 1; done
 
 PACKAGES := zookeeper libcurator-recipes-java python3-kazoo chromium libfaketime prometheus \
-	postgresql mariadb-server-core mariadb-client-core rpm man-db bash-completion z3
+	postgresql mariadb-server-core mariadb-client-core rpm man-db bash-completion z3 gcc libc6-dev
 
 .PHONY: deps
 deps: ## Install what the tests use (Debian, as root)

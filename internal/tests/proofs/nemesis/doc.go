@@ -15,6 +15,9 @@
 // judged apart. LOCK names some of them, with commas between, to attack no others:
 // LOCK=counting-semaphore,rwlock.
 //
+// HISTORY names a directory into which the histories of the locks with one holder are written in Jepsen's notation, for
+// a checker that is not ours: see docs/reliability.md.
+//
 // RIVAL=zk attacks the Lock of go-zookeeper instead, RIVAL=curator attacks Curator's
 // InterProcessMutex, and RIVAL=all attacks this module and both of them one after another, with
 // the same seed. The violations of a rival are counted, and do not fail the test.

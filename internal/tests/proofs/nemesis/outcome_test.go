@@ -4,6 +4,7 @@ package nemesis
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,11 @@ func (o *outcome) judge(t *testing.T, deaths map[lifeID]int64, kills int) {
 		}
 	}
 	all := spans(events, deaths)
+	if dir := os.Getenv(historyEnv); dir != "" {
+		if err := writeHistories(dir, o.name, all); err != nil {
+			t.Error(err)
+		}
+	}
 	v := o.target.judge(events, all, deaths)
 	r := o.target.register
 	register, undecided := linearizable(registerHistory(events, r.writes), registerState{}, registerModel, afterRegister)
