@@ -1,6 +1,7 @@
 package election
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -59,7 +60,7 @@ func New(m *session.Manager, path string, opts ...Option) (*Election, error) {
 	}
 	var err error
 	if e.mutex, err = zklock.New(m, path, mutex...); err != nil {
-		return nil, fmt.Errorf("election: %w", err)
+		return nil, fmt.Errorf("election: %w", errors.Unwrap(err)) // without the name of package zklock
 	}
 	e.lock = place.LockOf(e.mutex)
 	e.lock.Request.Kind = candidacy(e.lock.Request.Kind)

@@ -232,7 +232,8 @@ func (vs *views) touched(node string, resign bool) {
 	delete(vs.asked, node)
 	if resign {
 		vs.ever[node] = true
-		if vs.w.in() >= calm {
+		// Until then, news can be held up by a connection that is broken since before the calm.
+		if since := vs.w.calmSince(); !since.IsZero() && !time.Now().Before(since) {
 			vs.asked[node] = time.Now()
 		}
 	}
