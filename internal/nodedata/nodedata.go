@@ -69,22 +69,27 @@ func (d Data) marshal() []byte {
 // longest bounds the data that is parsed, in bytes. Longer data is a user's own.
 const longest = 4096
 
-// Of returns what a node's data says about its contender. Curator, kazoo and users write a word or an address, which
-// counts as the ID. What a message cannot show is left out: texts that are too long, and those with characters that cannot be
-// printed.
-func Of(data []byte) Data {
+// Parse returns what a node's data says about its contender, as it is. Curator, kazoo and users write a word or an address,
+// which counts as the ID. The texts can be long, and have characters that must not reach a terminal.
+func Parse(data []byte) Data {
 	var d Data
-	if len(data) <= longest && json.Unmarshal(data, &d) == nil {
-		return Data{ID: shown(d.ID), Label: shown(d.Label), Traceparent: shown(d.Traceparent), Revocable: d.Revocable, JSON: true}
+	switch {
+	case len(data) <= longest && json.Unmarshal(data, &d) == nil:
+		d.JSON = true
+	case string(data) == kinds.RevokeMessage:
+		d = Data{}
+	default:
+		d = Data{ID: string(data)}
 	}
-	if string(data) != kinds.RevokeMessage {
-		return Data{ID: Text(data)}
-	}
-	return Data{}
+	return d
 }
 
-// Text returns data as a text that a message can show, or "".
-func Text(data []byte) string { return shown(string(data)) }
+// Of is Parse without what a message cannot show: texts that are too long, and those with characters that cannot be printed.
+func Of(data []byte) Data {
+	d := Parse(data)
+	d.ID, d.Label, d.Traceparent = shown(d.ID), shown(d.Label), shown(d.Traceparent)
+	return d
+}
 
 // Listens returns whether the contender hears a RevokeMessage, as far as its node says.
 func (d Data) Listens() kinds.Revocable {

@@ -84,7 +84,7 @@ func clientOf(name string, data []byte, byHand bool) string {
 	case !dashed.MatchString(name):
 		return ""
 	}
-	d := nodedata.Of(data)
+	d := nodedata.Parse(data)
 	switch {
 	case d.JSON && d.ID != "":
 		return ClientOurs
@@ -119,12 +119,16 @@ func (c *Contender) describe(data []byte, stat *zk.Stat) {
 	}
 	c.Revoked = string(data) == queue.RevokeMessage
 	c.Client = clientOf(c.Node, data, c.ByHand)
-	d := nodedata.Of(data)
-	c.ID, c.Label, c.Traceparent, c.Revocable = d.ID, d.Label, d.Traceparent, d.Revocable
-	if c.ID == "" && !c.Revoked {
-		c.ID = nodedata.Text(data) // JSON of a user's own
+	switch d := nodedata.Parse(data); {
+	case d.JSON && d.ID != "":
+		c.ID, c.Label, c.Traceparent, c.Revocable = d.ID, d.Label, d.Traceparent, d.Revocable
+	case !c.Revoked && len(data) <= longestID:
+		c.ID = string(data)
 	}
 }
+
+// longestID bounds data that counts as an ID. Longer data is the user's own.
+const longestID = 256
 
 // SessionText returns the id of a session as ZooKeeper's own tools print it.
 func SessionText(id int64) string { return "0x" + hex(uint64(id)) }
