@@ -1,6 +1,6 @@
-// Package decide says what becomes of a place in the queue of a lock: what a listing, a watch, an answer or the end of a
-// call changes, and what is to be done then. It does nothing of that itself: its functions are pure, and package place
-// carries out what they return.
+// Package decide says what becomes of a place in the queue of a lock: what a listing, a watch, an answer or the end of
+// a call changes, and what is to be done then. It does nothing of that itself: its functions are pure, and package
+// place carries out what they return.
 //
 // # The life of a place
 //
@@ -37,9 +37,9 @@
 //
 // # Listings and watches
 //
-// [Contender.Read] says who is in the way of a contender, by the names of a listing and the Policy of its kind. [BySight]
-// says what the watches on those nodes allow. So a listing decides at entry, and watches decide after that, as long as
-// they can.
+// [Contender.Read] says who is in the way of a contender, by the names of a listing and the Policy of its kind.
+// [BySight] says what the watches on those nodes allow. So a listing decides at entry, and watches decide after that,
+// as long as they can.
 //
 // # Files
 //

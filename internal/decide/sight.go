@@ -18,8 +18,9 @@ type Sight struct {
 }
 
 // A contender says on the watch on its node that it waits, and later that no contender was ahead when it went. The
-// contenders behind it in the same session share that watch. So they need no listing of their own to learn that the nodes
-// which they do not watch are gone. Without that, a burst of n contenders in one session costs n listings of up to n names.
+// contenders behind it in the same session share that watch. So they need no listing of their own to learn that the
+// nodes which they do not watch are gone. Without that, a burst of n contenders in one session costs n listings of up
+// to n names.
 
 // BySight decides, from the watches alone, what a waiting contender does next: Free, Lost, Stirred or Quiet.
 //

@@ -143,8 +143,8 @@ func (i Input) String() string   { return inputs[i] }
 func (e Effect) String() string  { return effects[e] }
 func (o Outcome) String() string { return outcomes[o] }
 
-// Step returns what follows an input in a state. It returns false if nothing can: that is so for every input once a place was
-// left. Lost and Quit can come at any time before that.
+// Step returns what follows an input in a state. It returns false if nothing can: that is so for every input once a
+// place was left. Lost and Quit can come at any time before that.
 func Step(s State, in Input) (Move, bool) {
 	switch {
 	case s == Left:

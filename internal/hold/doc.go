@@ -4,8 +4,8 @@
 //
 // # Goroutines and mutexes
 //
-// The package has no goroutine of its own: calls wait in that of their caller. Holds.mu is held for a look at the list of holds
-// only, and never while a lease is asked for, looked at or given back.
+// The package has no goroutine of its own: calls wait in that of their caller. Holds.mu is held for a look at the list
+// of holds only, and never while a lease is asked for, looked at or given back.
 //
 // # Files
 //

@@ -65,7 +65,8 @@ func (h *Holds[L]) ownerOf(ctx context.Context) *Owner {
 	return OwnerOf(ctx)
 }
 
-// advance goes on until there is a hold or an error. With waits as true there is nothing to do before r.getting has waited.
+// advance goes on until there is a hold or an error. With waits as true there is nothing to do before r.getting has
+// waited.
 func (h *Holds[L]) advance(ctx context.Context, r *request[L]) (held *Hold[L], waits bool, err error) {
 	for {
 		if r.getting == nil {
@@ -88,8 +89,8 @@ func (h *Holds[L]) advance(ctx context.Context, r *request[L]) (held *Hold[L], w
 	}
 }
 
-// enter makes a granted lease a hold. It returns nil and nil if the call has to start over: the lease was lost meanwhile, or
-// the slot is taken, whose hold must have lost the lock. Then the lease is given up.
+// enter makes a granted lease a hold. It returns nil and nil if the call has to start over: the lease was lost
+// meanwhile, or the slot is taken, whose hold must have lost the lock. Then the lease is given up.
 func (h *Holds[L]) enter(ctx context.Context, lease L, r *request[L]) (held *Hold[L], err error) {
 	lost := lease.Err() != nil
 	if !lost {
@@ -114,8 +115,8 @@ func (h *Holds[L]) enter(ctx context.Context, lease L, r *request[L]) (held *Hol
 	return nil, nil
 }
 
-// prepare does all that comes before the Get: it waits for the Unlock of a hold that is lost. It returns the hold of the
-// request's owner if there is one.
+// prepare does all that comes before the Get: it waits for the Unlock of a hold that is lost. It returns the hold of
+// the request's owner if there is one.
 func (h *Holds[L]) prepare(ctx context.Context, r *request[L]) (*Hold[L], error) {
 	for {
 		if held, err := h.reenter(ctx, r); held != nil || err != nil {

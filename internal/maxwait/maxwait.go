@@ -25,8 +25,8 @@ func Without(ctx context.Context) context.Context {
 	return context.WithValue(ctx, key{}, nil)
 }
 
-// Begin begins the wait of a call. inside ends with ctx or when the call has waited for as long as it may, and does not bound
-// calls within the call again. The caller calls end with the error of the call, and returns what that returns.
+// Begin begins the wait of a call. inside ends with ctx or when the call has waited for as long as it may, and does not
+// bound calls within the call again. The caller calls end with the error of the call, and returns what that returns.
 func Begin(ctx context.Context) (inside context.Context, end func(error) error) {
 	if d, ok := ctx.Value(key{}).(time.Duration); ok {
 		return bounded(ctx, d)

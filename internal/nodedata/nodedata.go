@@ -1,4 +1,5 @@
-// Package nodedata is the data of contenders' nodes: what this module writes, and what it understands of what others write.
+// Package nodedata is the data of contenders' nodes: what this module writes, and what it understands of what others
+// write.
 package nodedata
 
 import (
@@ -69,8 +70,8 @@ func (d Data) marshal() []byte {
 // longest bounds the data that is parsed, in bytes. Longer data is a user's own.
 const longest = 4096
 
-// Parse returns what a node's data says about its contender, as it is. Curator, kazoo and users write a word or an address,
-// which counts as the ID. The texts can be long, and have characters that must not reach a terminal.
+// Parse returns what a node's data says about its contender, as it is. Curator, kazoo and users write a word or an
+// address, which counts as the ID. The texts can be long, and have characters that must not reach a terminal.
 func Parse(data []byte) Data {
 	var d Data
 	switch {
@@ -84,7 +85,8 @@ func Parse(data []byte) Data {
 	return d
 }
 
-// Of is Parse without what a message cannot show: texts that are too long, and those with characters that cannot be printed.
+// Of is Parse without what a message cannot show: texts that are too long, and those with characters that cannot be
+// printed.
 func Of(data []byte) Data {
 	d := Parse(data)
 	d.ID, d.Label, d.Traceparent = shown(d.ID), shown(d.Label), shown(d.Traceparent)

@@ -71,7 +71,10 @@ func (c *acquiring) conclude(l *Lease, err error) (*Lease, error) {
 // (context.WithCancelCause). The error does not match the cause: that may be the loss of another lock.
 func withCause(ctx context.Context, err error) error {
 	ended, cause := ctx.Err(), context.Cause(ctx)
-	if ended == nil || !errors.Is(err, ended) || errors.Is(err, cause) || maxwait.Over(ctx) { // without one of its own, the cause is ended
+	if ended == nil || !errors.Is(err, ended) || maxwait.Over(ctx) {
+		return err
+	}
+	if errors.Is(err, cause) { // there is no cause but ended
 		return err
 	}
 	return fmt.Errorf("%w: %v", err, cause) //nolint:errorlint // see above

@@ -14,8 +14,8 @@ import (
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
-// attempt takes a place up to the grant, or out of the queue. One goroutine runs it. It carries out what package decide says,
-// and tells it what has come of that.
+// attempt takes a place up to the grant, or out of the queue. One goroutine runs it. It carries out what package decide
+// says, and tells it what has come of that.
 type attempt struct {
 	*place
 	entry entry

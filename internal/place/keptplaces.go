@@ -23,8 +23,8 @@ func (q *Queue) yield(s *core.Session, r *Request) {
 	}
 }
 
-// successorOf returns the turn before, which is about to be deleted, if only that is in the way of a place that may be kept. It
-// is asked once.
+// successorOf returns the turn before, which is about to be deleted, if only that is in the way of a place that may be
+// kept. It is asked once.
 func (a *attempt) successorOf(ahead *decide.Tail) *turn {
 	before := a.entry.before
 	a.entry.before = nil
@@ -34,8 +34,8 @@ func (a *attempt) successorOf(ahead *decide.Tail) *turn {
 	return nil
 }
 
-// inUse reports whether the nodes in the way are known not to be kept places that nobody uses: one does not say that its
-// place may be kept, or waits for another of them and so wants the lock, or is held in this session.
+// inUse reports whether the nodes in the way are known not to be kept places that nobody uses: one does not say that
+// its place may be kept, or waits for another of them and so wants the lock, or is held in this session.
 func (a *attempt) inUse(ahead *decide.Tail) bool {
 	for i, b := range ahead.Last {
 		if i > 0 && decide.WaitsFor(a.r.Kind, b.Node, ahead.Last[i-1].Node) {
@@ -48,10 +48,10 @@ func (a *attempt) inUse(ahead *decide.Tail) bool {
 	return ahead.Firm
 }
 
-// keeperPatience is how long a try waits for kept places to leave, besides two round trips of its own. The try cannot know
-// how far the keepers are from the servers. The news of the try's node takes half a keeper's round trip, and so does the
-// keeper's delete. A keeper that reads lists the directory in between, which takes one more. So 250 ms are enough for
-// keepers with round trips of 100 ms.
+// keeperPatience is how long a try waits for kept places to leave, besides two round trips of its own. The try cannot
+// know how far the keepers are from the servers. The news of the try's node takes half a keeper's round trip, and so
+// does the keeper's delete. A keeper that reads lists the directory in between, which takes one more. So 250 ms are
+// enough for keepers with round trips of 100 ms.
 const keeperPatience = 250 * time.Millisecond
 
 // leavingTime is how long a try waits for kept places to leave, if it took so long to enter, which is a round trip: one

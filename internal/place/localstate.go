@@ -119,8 +119,8 @@ func (l *Local) tryShared(c *acquiring) (*Lease, error) {
 	return t.begin(c.ctx), nil
 }
 
-// goOn makes an attempt that has run in the goroutine of its caller, and has to wait, the shared contender. tries counts the attempts
-// so far. The caller is the first of its waiters.
+// goOn makes an attempt that has run in the goroutine of its caller, and has to wait, the shared contender. tries
+// counts the attempts so far. The caller is the first of its waiters.
 func (l *Local) goOn(ctx context.Context, stands *attempt, tries int) *waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()

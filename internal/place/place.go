@@ -9,8 +9,8 @@ import (
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
-// place is one node in one session, from before its first create is sent until it is being deleted for certain. An attempt has
-// it up to the grant, and a turn after that. Package decide has its states, and says what follows what.
+// place is one node in one session, from before its first create is sent until it is being deleted for certain. An
+// attempt has it up to the grant, and a turn after that. Package decide has its states, and says what follows what.
 type place struct {
 	q          *Queue
 	s          *core.Session

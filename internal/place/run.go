@@ -8,9 +8,9 @@ import (
 	"github.com/turnstile-go/turnstile/internal/decide"
 )
 
-// run goes on until the place is granted, has to wait, or was left. After Waits the caller calls block, and then run again.
-// After Renews the place stands too. err says why it was left. If a policy of the user panics or ends the goroutine, the
-// place is left as well.
+// run goes on until the place is granted, has to wait, or was left. After Waits the caller calls block, and then run
+// again. After Renews the place stands too. err says why it was left. If a policy of the user panics or ends the
+// goroutine, the place is left as well.
 func (a *attempt) run(ctx context.Context) (out decide.Outcome, err error) {
 	out = decide.GoesOn
 	defer func() {

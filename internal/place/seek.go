@@ -103,8 +103,8 @@ func (a *attempt) found(made string) error {
 	return nil
 }
 
-// removeTwin has a second node of ours removed, which a create whose reply was lost has made: it must block neither this
-// contender nor those behind it.
+// removeTwin has a second node of ours removed, which a create whose reply was lost has made: it must block neither
+// this contender nor those behind it.
 func (a *attempt) removeTwin(ctx context.Context, n kinds.Node) {
 	twin := path.Join(a.q.dir, n.Name)
 	a.s.Adopt(nil, twin)

@@ -48,8 +48,8 @@ type sharer interface {
 	makeLast(t *turn)
 	// intrude follows the end of the watch w on the children.
 	intrude(t *turn, w *core.Watch)
-	// giveUpKept gives up the place of the turn if it is kept, and reports whether it was. taken says that another contender
-	// wants it.
+	// giveUpKept gives up the place of the turn if it is kept, and reports whether it was. taken says that another
+	// contender wants it.
 	giveUpKept(t *turn, taken bool) bool
 }
 
@@ -89,7 +89,8 @@ func (t *turn) drop(l *Lease) {
 	}
 }
 
-// removed returns a channel that is closed once our delete of the node was answered. It is closed already if there was none.
+// removed returns a channel that is closed once our delete of the node was answered. It is closed already if there was
+// none.
 func (t *turn) removed() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()

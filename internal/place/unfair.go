@@ -15,15 +15,15 @@ import (
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
-// An unfair lock has no queue. A contender enters as that of a mutex does, and if it is not the first, it leaves at once. Then
-// it waits without a node until the first is gone, and enters again. So the quickest contender gets the lock. All that is true
-// of a mutex is true of it: a node has its own name, and the first node holds.
+// An unfair lock has no queue. A contender enters as that of a mutex does, and if it is not the first, it leaves at
+// once. Then it waits without a node until the first is gone, and enters again. So the quickest contender gets the
+// lock. All that is true of a mutex is true of it: a node has its own name, and the first node holds.
 //
-// The first node may be that of a contender which is about to leave, and others of that kind may be behind it. They go within
-// about a round trip. If contenders entered whenever one of these is gone, they could keep each other out for ever. So a
-// contender enters at once only if the first node has stood for longer: it was the holder's, and the others have gone since.
-// Otherwise it enters when it has seen that nobody is there. To list each time would be too slow: the process that has
-// released the lock can enter again a round trip later, and would always be ahead.
+// The first node may be that of a contender which is about to leave, and others of that kind may be behind it. They go
+// within about a round trip. If contenders entered whenever one of these is gone, they could keep each other out for
+// ever. So a contender enters at once only if the first node has stood for longer: it was the holder's, and the others
+// have gone since. Otherwise it enters when it has seen that nobody is there. To list each time would be too slow: the
+// process that has released the lock can enter again a round trip later, and would always be ahead.
 //
 // The contenders of one Queue take turns at that, so a process adds one to those that enter at once.
 
@@ -59,7 +59,10 @@ func (a *attempt) standAside(ctx context.Context) (err error) {
 		case err != nil && !isPassing(err):
 			return err
 		case w != nil:
-			a.view = &view{dir: a.q.dir, me: &first, targets: []decide.Blocker{{Node: first}}, watches: []*core.Watch{w}, head: 1, unfair: true, session: a.s.ID()}
+			a.view = &view{
+				dir: a.q.dir, me: &first, targets: []decide.Blocker{{Node: first}}, watches: []*core.Watch{w},
+				head: 1, unfair: true, session: a.s.ID(),
+			}
 			a.warn()
 			end(nil)
 			within, end = traceWatch(ctx, a.q.hooks(), hooks.WatchInfo{
@@ -79,8 +82,8 @@ func (a *attempt) standAside(ctx context.Context) (err error) {
 	}
 }
 
-// watchFirst watches the first contender: by the listing with which the attempt has entered, and after that by a new one. It
-// returns no watch if there is none.
+// watchFirst watches the first contender: by the listing with which the attempt has entered, and after that by a new
+// one. It returns no watch if there is none.
 func (a *attempt) watchFirst(ctx context.Context) (kinds.Node, *core.Watch, error) {
 	s, err := a.q.m.Session(ctx)
 	if err != nil {
