@@ -11,8 +11,8 @@ type mutant struct {
 
 // noticedBy has the package and the test that must notice a mutant, where no seed can.
 var noticedBy = map[string]string{
-	// The seeds have slow networks or slow disks, and not both at once.
-	"held-back": "internal/tests/proofs/outages TestSlow",
+	// It costs a part of the lease, and no session that a seed has.
+	"held-back": "internal/wire TestBeatsAreNotHeldBack",
 	// In virtual time the timer is never late, so no answer comes after the clock has run out
 	// and before the session has ended by that.
 	"revival": "internal/core TestLateAnswers",
@@ -280,7 +280,7 @@ var mutants = []mutant{
 		[]edit{{"internal/clock/evidence.go", "case codec.CodeOK, codec.CodeNoNode, codec.CodeNodeExists, codec.CodeBadVersion, codec.CodeNotEmpty:", "case codec.CodeOK, codec.CodeNoNode, codec.CodeNodeExists, codec.CodeBadVersion, codec.CodeNotEmpty, codec.CodeNoAuth, codec.CodeThrottled:"}}},
 	{"longer-timeout", leaseKind, "goes by the longer of two timeouts, and the server by the shorter",
 		[]edit{{"internal/core/wireevents.go", "if !first && g.TimeoutMillis >= s.greeting.TimeoutMillis {", "if !first {"}}},
-	{"held-back", "", "sends no heartbeat while one is unanswered, and loses its session where all is slow",
+	{"held-back", "", "sends no heartbeat while one is unanswered, and knows less of its session where all is slow",
 		[]edit{{"internal/clock/beat.go", "func (b *beat) roundDue(now time.Time, f facts) bool {\n", "func (b *beat) roundDue(now time.Time, f facts) bool {\n\tif len(b.syncs)+len(b.agree) > 0 {\n\t\treturn false\n\t}\n"}}},
 	{"revival", "", "an answer revives a clock that has run out",
 		[]edit{{"internal/core/wireevents.go", "\tif s.Err() != nil {\n\t\treturn\n\t}\n\ts.answers", "\ts.answers"}}},
