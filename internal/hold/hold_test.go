@@ -19,6 +19,7 @@ type lease struct {
 	mu     sync.Mutex
 	cause  error
 	end    place.End // of the release
+	given  bool      // it was released, lost or not
 	looked func()    // called once, at the next Err
 }
 
@@ -49,6 +50,7 @@ func (l *lease) Release(_ context.Context, end place.End) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := l.cause
+	l.given = true
 	if before == nil {
 		l.cause, l.end = queue.ErrReleased, end
 	}

@@ -99,16 +99,16 @@ func (h *Holds[L]) enter(ctx context.Context, lease L, r *request[L]) (held *Hol
 			return held, nil
 		}
 	}
-	switch {
-	case lost:
+	if !lost && r.try {
+		err = place.ErrBusy
+	}
+	giveUp(ctx, lease, err) // before the pause: of several locks only one may be lost, and other processes want the rest
+	if lost {
 		if r.pace == nil {
 			r.pace = &rounds.Pace{}
 		}
 		err = r.pace.Wait(ctx, nil)
-	case r.try:
-		err = place.ErrBusy
 	}
-	giveUp(ctx, lease, err)
 	if err != nil {
 		return nil, h.acquiring(err)
 	}

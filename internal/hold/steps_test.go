@@ -92,3 +92,39 @@ func TestSlotIsTakenDuringSteps(t *testing.T) {
 		t.Error("a place is kept for a lease that nobody has used")
 	}
 }
+
+// pausing is a context that calls a function when a call looks whether it has ended, as each pause does.
+type pausing struct {
+	context.Context
+	looked func()
+}
+
+func (p pausing) Err() error {
+	p.looked()
+	return p.Context.Err()
+}
+
+// A lease that is lost when it comes is given up before the pause, and not after it: it may consist of several, and others
+// of these may be held.
+func TestLostLeaseIsGivenUpBeforePause(t *testing.T) {
+	h := hold.One[*lease]("/lock")
+	lost, last := &lease{name: "lost"}, &lease{name: "last"}
+	lost.lose()
+	after := 0 // looks at the context after the release: those of the pause
+	ctx := pausing{context.Background(), func() {
+		if lost.given {
+			after++
+		}
+	}}
+	all := []*lease{lost, last}
+	held, err := h.Lock(ctx, hold.InOneStep(func(context.Context) (*lease, error) {
+		next := all[0]
+		if all = all[1:]; next == last && after == 0 {
+			t.Error("there is no pause after the release")
+		}
+		return next, nil
+	}))
+	if err != nil || held.Lease != last || !lost.given {
+		t.Errorf("%v, %v; the lost lease was given up: %v", held, err, lost.given)
+	}
+}
