@@ -54,7 +54,7 @@ func TestWaitForLookNamesNobody(t *testing.T) {
 	list := p.proxy.HoldRequest(zktest.On(zktest.OpGetChildren2, dir))
 	theirs, err := others.Acquire(patience(t))
 	noError(t, err)
-	<-list.Hit() // by which this process finds out who has come
+	<-list.Hit() // by which this process finds out whether a writer has come
 	w := p.wait(t, 1)
 	w.cancel()
 	if g := <-w.done; g.err == nil || strings.Contains(g.err.Error(), "held by") {

@@ -13,7 +13,7 @@ func (a *attempt) sight(w *wait) decide.Input {
 	v := a.view
 	seen := make([]decide.Sight, len(v.targets))
 	for i, on := range v.watches {
-		event, owner := eventOf(on), v.owner(i) // in this order: who has been served says so before it leaves
+		event, owner := eventOf(on), v.owner(i) // in this order: a contender that was served says so before it leaves
 		_, stat := known(on)
 		seen[i] = decide.Sight{
 			Event: event, Waits: owner == core.OwnerWaits, Served: owner == core.OwnerFirst,

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -65,8 +66,8 @@ func (a *attempt) endOf(ctx context.Context, err error) (decide.Input, error) {
 		return decide.Lost, err
 	case errors.Is(err, core.ErrLost) && a.entry.beside == nil:
 		return decide.Lost, err
-	case a.limited != nil && ctx.Err() == nil && a.limited.Err() != nil && errors.Is(err, a.limited.Err()):
-		return decide.Quit, ErrBusy
+	case a.limited != nil && a.limited.Err() != nil && errors.Is(err, a.limited.Err()):
+		return decide.Quit, cmp.Or(ctx.Err(), ErrBusy) // both may have ended, in any order
 	}
 	return decide.Quit, err
 }

@@ -150,3 +150,20 @@ func TestWaitGoesOnInAnotherCall(t *testing.T) {
 	}
 	giveBack(t, a.hold(patience(t)))
 }
+
+// A try has waited for as long as it may. That is busy, unless the caller has gone as well.
+func TestEndOfTry(t *testing.T) {
+	over, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	a := &attempt{limited: over}
+	for ctx, want := range map[context.Context]error{t.Context(): ErrBusy, gone: context.Canceled} {
+		if in, err := a.endOf(ctx, over.Err()); in != decide.Quit || !errors.Is(err, want) || errors.Is(err, over.Err()) {
+			t.Errorf("%v: %v, want %v", in, err, want)
+		}
+	}
+	if _, err := a.endOf(t.Context(), ErrConflict); !errors.Is(err, ErrConflict) {
+		t.Error(err)
+	}
+}

@@ -71,7 +71,7 @@ func brokenDecisions() []broken {
 					return decide.Step(s, in)
 				}
 			}},
-		{"forgets-the-rest", "goes when the nodes are gone that it watches, whoever else is ahead", twoHold,
+		{"forgets-the-rest", "goes when the nodes that it watches are gone, although others are ahead", twoHold,
 			model{lag: 0, size: 2, programs: four, may: may{faultCancel: 2}}, func(r *rules) {
 				r.see = func(_ int, t []blocker, s []sight, own event, again bool, slack int) decide.Input {
 					return decide.BySight(0, t, s, own, again, slack)
@@ -174,7 +174,7 @@ func brokenLocks(lib library) []broken {
 	return []broken{
 		{"kept-blind", "uses a kept place without a pending watch on the children", keptWrong,
 			kept, func(r *rules) { r.keepsBlind = true }},
-		{"kept-crowded", "keeps a place although the listing shows somebody who waits for it", keptWrong,
+		{"kept-crowded", "keeps a place although the listing shows a contender that waits for it", keptWrong,
 			kept, func(r *rules) { r.keepsCrowded = true }},
 		{"stands-in-all", "waits for a lock while it stands in the queue of a later one", waitsIdle,
 			model{lag: 1, size: 2, programs: []caller{joint(0), inOrder(1)}},

@@ -8,7 +8,7 @@ import (
 	"github.com/turnstile-go/turnstile/kinds"
 )
 
-// model is what does not change in a world: who wants what, the rules, and the names of nodes.
+// model is what does not change in a world: which lock each caller wants, the rules, and the names of nodes.
 type model struct {
 	name     string
 	size     int8 // how many clients
