@@ -66,9 +66,16 @@ bench-compare: ## Compare micro-benchmarks (HOT, a regular expression) with the 
 
 SEEDS ?= 500
 
+# A row in docs/measured/long.md for what is run in parts, with ADD=1.
+ADDED := $(if $(ADD),-add)
+RUN_SEEDS = go test -count=1 -timeout 0 -v ./internal/tests/proofs/simulation -seeds $(SEEDS) $(if $(FIRST),-first $(FIRST)) -keep $(ADDED)
+
 .PHONY: sim
-sim: ## Simulate the lock protocol with SEEDS seeds, 500 unless given
-	go test -count=1 -timeout 0 -v -run 'TestSeeds$$|TestLeaseSeeds' ./internal/tests/proofs/simulation -seeds $(SEEDS) -keep
+sim: ## Simulate the lock protocol with SEEDS seeds, 500 unless given; FIRST=501, KIND=everything, ADD=1 keeps the figures
+	$(RUN_SEEDS) -run 'TestSeeds$$' $(if $(KIND),-kind $(KIND))
+ifeq ($(KIND),)
+	$(RUN_SEEDS) -run TestLeaseSeeds
+endif
 
 .PHONY: mutants
 mutants: ## Break the protocol in one place at a time, and see that the simulation notices; MUTANT=name for one
@@ -124,8 +131,8 @@ recoveries: ## A second fault in the recovery from each fault at each step; EVER
 WRITTEN := $(if $(WRITE),-write)
 
 .PHONY: nemesis
-nemesis: ## Attack three servers and five processes for 60s; NEMESIS=15m, NEMESIS_SEED=n, LOCK=name,name, RIVAL=zk|curator|all, HISTORY=dir
-	ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v -run TestNemesis ./internal/tests/proofs/nemesis $(WRITTEN)
+nemesis: ## Attack three servers and five processes for 60s; NEMESIS=15m, NEMESIS_SEED=n, LOCK=name,name, RIVAL=zk|curator|all, HISTORY=dir, TICK=2s, ADD=1
+	ZKTEST_REQUIRE_REAL=1 go test -count=1 -timeout 0 -v -run TestNemesis ./internal/tests/proofs/nemesis $(WRITTEN) $(ADDED)
 
 SOAK ?= 60s
 

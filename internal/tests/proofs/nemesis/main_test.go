@@ -11,7 +11,10 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 )
 
-var writeFlag = flag.Bool("write", false, "write the table into docs/measured/nemesis.md")
+var (
+	writeFlag = flag.Bool("write", false, "write the table into docs/measured/nemesis.md")
+	addFlag   = flag.Bool("add", false, "add a row for this attack to docs/measured/long.md")
+)
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(workerEnv); name != "" {

@@ -21,10 +21,7 @@ const (
 	seedEnv   = "NEMESIS_SEED" // of the schedule and of the workers
 	rivalEnv  = "RIVAL"        // zk, curator, or all: ours and both
 	lockEnv   = "LOCK"         // of ours, the names of those to attack, with commas between; default: all
-
-	// If a worker has not been served for so long after healing, that is a stall, and the
-	// attack goes on.
-	stallAfter = 5 * timeout
+	tickEnv   = "TICK"         // of the servers; default: shortTick
 
 	// certainly bounds waits for what our locks must do, on any machine.
 	certainly = time.Minute
@@ -51,38 +48,50 @@ var (
 // Three servers and five workers are attacked, and what they have written down is checked.
 func TestNemesis(t *testing.T) {
 	longtest.Only(t)
-	length, seed, contestants := configured(t)
+	length, seed, p, contestants := configured(t)
 	var all []*outcome
 	for _, c := range contestants {
 		// Not in a subtest: it is the test that is skipped without a ZooKeeper.
-		for _, o := range attack(t, c, seed, length) {
+		for _, o := range attack(t, c, seed, length, p) {
 			o.log(t)
 			all = append(all, o)
 			if c.ours && (len(o.violations) > 0 || len(o.faults) > 0) {
-				t.Errorf("%s, seed %d: %d violations, faults: %q; to attack so again: %s=%v %s=%d go test -run TestNemesis ./internal/tests/proofs/nemesis",
-					o.name, seed, len(o.violations), o.faults, lengthEnv, length, seedEnv, seed)
+				t.Errorf("%s, seed %d: %d violations, faults: %q; to attack so again: %s=%v %s=%v %s=%d go test -run TestNemesis ./internal/tests/proofs/nemesis",
+					o.name, seed, len(o.violations), o.faults, tickEnv, p.tick, lengthEnv, length, seedEnv, seed)
 			}
 		}
 	}
-	t.Logf("\n%s", table(all))
+	t.Logf("\n%s", table(all, p))
 	for _, o := range all {
 		longtest.Covered(t, "%s: %d rounds, %d acquisitions", o.name, o.rounds, o.acquisitions)
 	}
 	if *writeFlag {
-		if err := report.Section(filepath.Join("..", "..", "..", "..", "docs", "measured", "nemesis.md"), "nemesis", table(all)); err != nil {
+		if err := report.Section(filepath.Join("..", "..", "..", "..", "docs", "measured", "nemesis.md"), "nemesis", table(all, p)); err != nil {
+			t.Error(err)
+		}
+	}
+	if *addFlag {
+		if err := addAttack(all, p); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-func configured(t *testing.T) (length time.Duration, seed uint64, contestants []contestant) {
+func configured(t *testing.T) (length time.Duration, seed uint64, p pace, contestants []contestant) {
 	t.Helper()
-	length, seed = time.Minute, uint64(time.Now().UnixNano())%1_000_000
+	length, seed, p = time.Minute, uint64(time.Now().UnixNano())%1_000_000, paceOf(shortTick)
 	var err error
 	if v := os.Getenv(lengthEnv); v != "" {
 		if length, err = time.ParseDuration(v); err != nil || length <= 0 {
 			t.Fatalf("%s=%q: want a duration, such as 15m", lengthEnv, v)
 		}
+	}
+	if v := os.Getenv(tickEnv); v != "" {
+		tick, err := time.ParseDuration(v)
+		if err != nil || tick < 100*time.Millisecond || tick > 10*time.Second {
+			t.Fatalf("%s=%q: want a duration between 100ms and 10s, such as 2s", tickEnv, v)
+		}
+		p = paceOf(tick)
 	}
 	if v := os.Getenv(seedEnv); v != "" {
 		if seed, err = strconv.ParseUint(v, 10, 64); err != nil {
@@ -107,16 +116,16 @@ func configured(t *testing.T) (length time.Duration, seed uint64, contestants []
 		contestants = []contestant{c}
 	}
 	t.Logf("%s=%d", seedEnv, seed)
-	return length, seed, contestants
+	return length, seed, p, contestants
 }
 
 // attack attacks one contestant by the seed's schedule, heals all, and judges the histories.
-func attack(t *testing.T, c contestant, seed uint64, length time.Duration) []*outcome {
+func attack(t *testing.T, c contestant, seed uint64, length time.Duration, p pace) []*outcome {
 	t.Helper()
-	s := newSite(t, c, seed)
+	s := newSite(t, c, seed, p)
 	all := make([]*outcome, len(s.targets))
 	for i, g := range s.targets {
-		all[i] = &outcome{name: c.name, seed: seed, target: g}
+		all[i] = &outcome{name: c.name, seed: seed, target: g, timeout: p.timeout}
 		if c.ours {
 			all[i].name += ", " + g.name
 		}
@@ -148,7 +157,7 @@ func (s *site) round(r round, all []*outcome) string {
 	healed := now()
 	var slowest time.Duration
 	var stalled []string
-	for i, took := range s.served(healed, stallAfter) {
+	for i, took := range s.served(healed, s.stall()) {
 		o := all[i]
 		o.rounds++
 		if took < 0 {
@@ -163,7 +172,7 @@ func (s *site) round(r round, all []*outcome) string {
 		s.tellWaiting(healed + int64(2*s.timeout))
 	}
 	if len(stalled) > 0 {
-		return fmt.Sprintf("%v; somebody not served within %v: %v", r, stallAfter, stalled)
+		return fmt.Sprintf("%v; somebody not served within %v: %v", r, s.stall(), stalled)
 	}
 	return fmt.Sprintf("%v; everybody served after %v", r, slowest.Round(time.Millisecond))
 }

@@ -44,9 +44,11 @@ const (
 	curatorLimit = 2
 )
 
-// keepFor is for how long each worker keeps the places of the kept locks; 0: not at all. The shortest is
+// keepFor is for how long a worker keeps the places of the kept locks; 0: not at all. The shortest is
 // over now and then before another contender comes.
-var keepFor = [workers]time.Duration{timeout / 200, 0, timeout / 20, timeout, 0}
+func keepFor(worker int, timeout time.Duration) time.Duration {
+	return [workers]time.Duration{timeout / 200, 0, timeout / 20, timeout, 0}[worker]
+}
 
 // limits are the arguments of Resize.
 var limits = []int{1, 2, 3, 5}
@@ -65,7 +67,7 @@ type ours struct {
 func newOurs(s *settings) (client, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	o := &ours{
-		lazy: keepFor[s.worker],
+		lazy: keepFor(s.worker, s.timeout),
 		seed: s.seed<<16 | uint64(s.worker)<<8 | uint64(s.life), made: make(map[string]zklock.ContextLocker),
 	}
 	m, err := session.Connect(context.Background(), s.servers, session.WithTimeout(s.timeout), session.WithLogger(log),

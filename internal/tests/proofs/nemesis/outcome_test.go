@@ -5,10 +5,13 @@ package nemesis
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/report"
 )
 
 // outcome is the result of an attack on a contestant.
@@ -16,6 +19,7 @@ type outcome struct {
 	name         string
 	target       *target
 	seed         uint64
+	timeout      time.Duration // of sessions
 	length       time.Duration
 	rounds       int
 	acquisitions int
@@ -91,7 +95,7 @@ func (o *outcome) log(t *testing.T) {
 	t.Logf("%s, seed %d: %d rounds in %v, %d acquisitions; %d violations, %d other faults, %d pieces undecided; "+
 		"%d stale writes refused, %d orphans; everybody served after healing within %v (median), %v (longest), %d of %d within two timeouts, %d stalls",
 		o.name, o.seed, o.rounds, o.length.Round(time.Second), o.acquisitions, len(o.violations), len(o.faults), o.undecided,
-		o.stale, o.orphans, median, longest, o.within(2*timeout), o.rounds, o.stalls)
+		o.stale, o.orphans, median, longest, o.within(2*o.timeout), o.rounds, o.stalls)
 }
 
 func (o *outcome) waits() (median, longest time.Duration) {
@@ -113,7 +117,7 @@ func (o *outcome) within(d time.Duration) int {
 }
 
 // table returns the table for docs/measured/nemesis.md.
-func table(all []*outcome) string {
+func table(all []*outcome, p pace) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `Three servers and five worker processes, with sessions of %v. Each library is attacked by the schedule of
 one seed, all of its locks at once. A violation is a hold that began while another process that it
@@ -127,7 +131,7 @@ other rounds.
 
 | lock | seed | length | rounds | acquisitions | violations | other faults | stale writes refused | orphans | stalls | served after healing: median, longest |
 |---|---|---|---|---|---|---|---|---|---|---|
-`, timeout, stallAfter)
+`, p.timeout, p.stall())
 	for _, o := range all {
 		median, longest := o.waits()
 		waits := fmt.Sprintf("%.2f s, %.2f s", median.Seconds(), longest.Seconds())
@@ -143,4 +147,27 @@ other rounds.
 		}
 	}
 	return b.String()
+}
+
+// addAttack adds the row of an attack to docs/measured/long.md: all locks at once.
+func addAttack(all []*outcome, p pace) error {
+	var locks []string
+	acquisitions, violations, faults, undecided, orphans, stalls := 0, 0, 0, 0, 0, 0
+	for _, o := range all {
+		locks = append(locks, o.name)
+		acquisitions += o.acquisitions
+		violations += len(o.violations)
+		faults += len(o.faults)
+		undecided += o.undecided
+		orphans += o.orphans
+		stalls += o.stalls
+	}
+	one := all[0]
+	return report.AddRow(filepath.Join("..", "..", "..", "..", "docs", "measured", "long.md"), "attacks", report.Row{
+		{Column: "tick", Value: fmt.Sprint("each ", p.tick)}, {Column: "seed", Value: fmt.Sprintf("no. %d", one.seed)},
+		{Column: "locks", Value: strings.ReplaceAll(strings.Join(locks, ", "), "turnstile, ", "")}, {Column: "length", Value: one.length.Round(time.Second)},
+		{Column: "rounds", Value: one.rounds}, {Column: "acquisitions", Value: acquisitions},
+		{Column: "violations", Value: violations}, {Column: "other faults", Value: faults},
+		{Column: "undecided", Value: undecided}, {Column: "orphans", Value: orphans}, {Column: "stalls", Value: stalls},
+	})
 }

@@ -19,16 +19,28 @@ import (
 )
 
 const (
-	tick    = 250 * time.Millisecond // of the servers: followers are given up after five
-	timeout = 2 * time.Second        // of sessions
-	lockDir = "/nemesis"             // what all locks are below
-	healing = time.Minute            // how long all servers may take to serve again
+	lockDir = "/nemesis"  // what all locks are below
+	healing = time.Minute // how long all servers may take to serve again
 )
+
+// pace is how fast the servers are.
+type pace struct {
+	tick    time.Duration // of the servers: followers are given up after five
+	timeout time.Duration // of sessions
+}
+
+// shortTick is far below ZooKeeper's own, so that more happens in a minute.
+const shortTick = 250 * time.Millisecond
+
+func paceOf(tick time.Duration) pace { return pace{tick, max(2*time.Second, 5*tick)} }
+
+// stall is how long after healing a worker may wait to be served. The attack goes on after that.
+func (p pace) stall() time.Duration { return 5 * p.timeout }
 
 // site is where one contestant is attacked. One goroutine uses it.
 type site struct {
+	pace
 	t        *testing.T
-	timeout  time.Duration
 	ensemble *zktest.Ensemble
 	proxies  [workers][servers]*zktest.Proxy
 	targets  []*target
@@ -47,12 +59,12 @@ type target struct {
 
 func (g *target) path() string { return path.Join(lockDir, g.name) }
 
-func newSite(t *testing.T, c contestant, seed uint64) *site {
+func newSite(t *testing.T, c contestant, seed uint64, p pace) *site {
 	t.Helper()
-	s := &site{t: t, timeout: timeout, entered: make(chan int)}
-	s.ensemble = zktest.StartReal(t, zktest.Nodes(servers), zktest.TickTime(tick), zktest.Partitions())
+	s := &site{t: t, pace: p, entered: make(chan int)}
+	s.ensemble = zktest.StartReal(t, zktest.Nodes(servers), zktest.TickTime(p.tick), zktest.Partitions())
 	var err error
-	if s.each, err = newWitnesses(t, s.ensemble); err != nil {
+	if s.each, err = newWitnesses(t, s.ensemble, p); err != nil {
 		t.Fatal(err)
 	}
 	var places []place
@@ -69,7 +81,7 @@ func newSite(t *testing.T, c contestant, seed uint64) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.admin.Close)
-	s.crew = &crew{command: c.command(t), settings: settings{seed: seed, timeout: timeout}, dir: t.TempDir()}
+	s.crew = &crew{command: c.command(t), settings: settings{seed: seed, timeout: p.timeout}, dir: t.TempDir()}
 	s.crew.settings.setPlaces(places)
 	t.Cleanup(s.crew.killAll)
 	for i := range workers {

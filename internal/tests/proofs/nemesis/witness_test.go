@@ -16,37 +16,40 @@ import (
 )
 
 // witnesses are sessions of the test itself, one at each server, which nobody cuts off from it.
-type witnesses [servers]*session.Manager
+type witnesses struct {
+	at [servers]*session.Manager
 
-func newWitnesses(t *testing.T, e *zktest.Ensemble) (w witnesses, err error) {
+	// agreement is how long the servers may take to agree. One that is down, stopped or cut off answers nothing
+	// meanwhile.
+	agreement time.Duration
+}
+
+func newWitnesses(t *testing.T, e *zktest.Ensemble, p pace) (w witnesses, err error) {
+	w.agreement = 2 * p.timeout
 	ctx, cancel := context.WithTimeout(t.Context(), healing)
 	defer cancel()
-	for i := range w {
-		w[i], err = session.Connect(ctx, e.Addr(i), session.WithTimeout(2*timeout),
-			session.WithTickTime(tick), session.WithLogger(slog.New(slog.DiscardHandler)))
+	for i := range w.at {
+		w.at[i], err = session.Connect(ctx, e.Addr(i), session.WithTimeout(2*p.timeout),
+			session.WithTickTime(p.tick), session.WithLogger(slog.New(slog.DiscardHandler)))
 		if err != nil {
 			return w, err
 		}
-		t.Cleanup(func() { _ = w[i].Close() })
+		t.Cleanup(func() { _ = w.at[i].Close() })
 	}
 	return w, nil
 }
-
-// agreement is how long the servers may take to agree. One that is down, stopped or cut off
-// answers nothing meanwhile.
-const agreement = 2 * timeout
 
 // agree waits until every server has the newest data of a node that any server has, and reports
 // whether that has come. A server that led and does not know yet that it no longer does can
 // answer with what is old: but at least one of the others has what a majority has agreed to.
 func (w witnesses) agree(ctx context.Context, node string) bool {
-	ctx, cancel := context.WithTimeout(ctx, agreement)
+	ctx, cancel := context.WithTimeout(ctx, w.agreement)
 	defer cancel()
 	var newest int64
 	for {
 		var all errgroup.Group
 		var seen [servers]int64
-		for i := range w {
+		for i := range w.at {
 			all.Go(func() (err error) {
 				seen[i], err = w.changed(ctx, i, node)
 				return err
@@ -68,7 +71,7 @@ func (w witnesses) agree(ctx context.Context, node string) bool {
 // changed returns in which transaction the data of a node was set, as one server has it.
 func (w witnesses) changed(ctx context.Context, server int, node string) (zxid int64, err error) {
 	for {
-		s, err := w[server].Session(ctx)
+		s, err := w.at[server].Session(ctx)
 		if err != nil {
 			return 0, err
 		}
