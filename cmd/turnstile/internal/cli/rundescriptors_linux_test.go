@@ -16,7 +16,7 @@ import (
 func TestRunDescriptors(t *testing.T) {
 	t.Parallel()
 	const last = 14
-	script := fmt.Sprintf("for i in {3..%d}; do echo $i >&$i; done; echo $(ls /proc/$$/fd | sort -n); test $LISTEN_PID = $$", last)
+	script := fmt.Sprintf("for i in {3..%d}; do echo $i >&$i; done; (cd /proc/$$/fd; echo *); test $LISTEN_PID = $$", last)
 	direct := withDescriptors(t, last, "exec bash -c \"$0\"", script)
 	through := withDescriptors(t, last, "exec \"$1\" run \"$2\" -- bash -c \"$0\"", script, os.Args[0], testserver.Path(t))
 	if through != direct {
