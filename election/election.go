@@ -55,6 +55,9 @@ func New(m *session.Manager, path string, opts ...Option) (*Election, error) {
 	}
 	e := &Election{termEnd: c.termEnd}
 	mutex := []zklock.Option{zklock.WithData([]byte(c.id)), zklock.WithRevocable(e.resignFrom)}
+	if c.name != "" {
+		mutex = append(mutex, zklock.WithName(c.name))
+	}
 	if c.latch {
 		mutex = append(mutex, zklock.WithLeaderLatch())
 	}

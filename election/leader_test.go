@@ -114,6 +114,7 @@ func TestInput(t *testing.T) {
 		{name: "relative path", path: "election"},
 		{name: "root", path: "/"},
 		{name: "nil option", path: "/e", opts: []election.Option{nil}},
+		{name: "no name", path: "/e", opts: []election.Option{election.WithName("")}},
 		{name: "no id", path: "/e", opts: []election.Option{election.WithID("")}},
 		{name: "id that is no text", path: "/e", opts: []election.Option{election.WithID("\xff")}},
 		{name: "long id", path: "/e", opts: []election.Option{election.WithID(strings.Repeat("a", 64<<10+1))}},
@@ -121,7 +122,7 @@ func TestInput(t *testing.T) {
 		{name: "no function", path: "/e", opts: []election.Option{election.WithTermEnd(nil)}},
 		{name: "plain", path: "/e", ok: true},
 		{name: "all options", path: "/e", ok: true, opts: []election.Option{
-			election.WithID("a"), election.WithLeaderLatch(), election.WithTermEnd(func(err error) error { return err }),
+			election.WithID("a"), election.WithName("scheduler"), election.WithLeaderLatch(), election.WithTermEnd(func(err error) error { return err }),
 		}},
 	}
 	for _, tt := range tests {

@@ -19,6 +19,7 @@ func (o option) apply(c *config) error { return o(c) }
 
 type config struct {
 	id      string
+	name    string // "": none
 	latch   bool
 	termEnd func(error) error
 }

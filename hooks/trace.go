@@ -120,11 +120,16 @@ type WatchInfo struct {
 	// known, which takes a round trip, and for ever if the client may not read the node. Known sends nothing, and
 	// may be called at any time and by any number of goroutines, also when the wait has ended.
 	Known func() (data []byte, session int64, ok bool)
+
+	// Holds reports whether the wait knows, when Holds is called, that the node is a holder's. For a node that has
+	// gone it tells whether it was one to the end. It may be called as Known may.
+	Holds func() bool
 }
 
 // AcquireInfo describes an acquisition.
 type AcquireInfo struct {
 	Kind   string // mutex, election, unfair, read, write or semaphore; gate: the lock that guards entry to a semaphore in Curator's layout
+	Name   string // of the option WithName, such as that of package zklock; "" without it
 	Chroot string // the path of the connect string; "/" if it has none
 	Path   string // the lock's directory
 	Try    bool   // the call does not wait
@@ -143,6 +148,7 @@ type AcquireResult struct {
 // HoldInfo describes a hold.
 type HoldInfo struct {
 	Kind   string
+	Name   string // of the option WithName; "" without it
 	Chroot string // the path of the connect string; "/" if it has none
 	Path   string // the lock's directory
 	Node   string // the contender's node

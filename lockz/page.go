@@ -70,6 +70,8 @@ type holdJSON struct {
 	// Kind is mutex, election, unfair, read, write, semaphore, the name of a queue.Kind of the
 	// program's own, or gate: the lock that guards entry to a semaphore in Curator's layout.
 	Kind string `json:"kind"`
+	// Name is the name of the option WithName, such as that of package zklock, or "".
+	Name string `json:"name,omitempty"`
 	// Path is the lock's directory, below the chroot.
 	Path string `json:"path"`
 	// Node is the path of the holder's node.
@@ -94,6 +96,8 @@ type holdJSON struct {
 type waitJSON struct {
 	// Kind is that of Hold.
 	Kind string `json:"kind"`
+	// Name is that of Hold.
+	Name string `json:"name,omitempty"`
 	// Path is the lock's directory, below the chroot.
 	Path string `json:"path"`
 	// Weight is how many leases of a semaphore are asked for at once. It is 1 for other locks.
@@ -147,6 +151,8 @@ type lossJSON struct {
 	Time time.Time `json:"time"`
 	// Kind is that of Hold.
 	Kind string `json:"kind"`
+	// Name is that of Hold.
+	Name string `json:"name,omitempty"`
 	// Path is the lock's directory, below the chroot.
 	Path string `json:"path"`
 	// Node is the path of the holder's node.

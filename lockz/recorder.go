@@ -122,7 +122,7 @@ func (r *recorder) acquire(ctx context.Context, info session.AcquireInfo) (conte
 func (r *recorder) hold(ctx context.Context, h session.HoldInfo) func(error) {
 	a := r.from(ctx)
 	if a == nil { // the acquisition began before the recorder
-		a = &acquisition{info: session.AcquireInfo{Kind: h.Kind, Path: h.Path}, label: label.From(ctx)}
+		a = &acquisition{info: session.AcquireInfo{Kind: h.Kind, Name: h.Name, Path: h.Path}, label: label.From(ctx)}
 	}
 	a.granted, a.node = time.Now(), h.Node
 	a.lease, _ = queue.LeaseFrom(ctx)
@@ -152,7 +152,7 @@ func (r *recorder) loss(ctx context.Context, h session.HoldInfo, cause error) {
 	if errors.Is(cause, session.ErrClosed) {
 		return // the program itself has released it, with Close
 	}
-	l := lossJSON{Time: time.Now(), Kind: h.Kind, Path: h.Path, Node: h.Node, Cause: cause.Error(), Label: label.From(ctx)}
+	l := lossJSON{Time: time.Now(), Kind: h.Kind, Name: h.Name, Path: h.Path, Node: h.Node, Cause: cause.Error(), Label: label.From(ctx)}
 	if a := r.from(ctx); a != nil {
 		l.Since = a.granted
 	}

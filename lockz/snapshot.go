@@ -146,7 +146,7 @@ func (s *snapshot) heldLocks(yield func(holdJSON) bool) {
 	for _, a := range s.holds {
 		token, _ := a.lease.Token(ended)
 		h := holdJSON{
-			Kind: a.info.Kind, Path: a.info.Path, Node: a.node, Weight: max(1, a.info.Weight),
+			Kind: a.info.Kind, Name: a.info.Name, Path: a.info.Path, Node: a.node, Weight: max(1, a.info.Weight),
 			Since: a.granted, Seconds: seconds(s.now.Sub(a.granted)), Token: token,
 			RemainingSeconds: s.remaining,
 			Label:            a.label, Traceparent: a.traceparent(s.traceparent),
@@ -193,7 +193,7 @@ func (s *snapshot) waitsFor(yield func(waitJSON) bool) {
 	}
 	for _, a := range s.waits {
 		out := waitJSON{
-			Kind: a.info.Kind, Path: a.info.Path, Weight: max(1, a.info.Weight), Try: a.info.Try,
+			Kind: a.info.Kind, Name: a.info.Name, Path: a.info.Path, Weight: max(1, a.info.Weight), Try: a.info.Try,
 			Since: a.asked, Seconds: seconds(s.now.Sub(a.asked)),
 			Label: a.label, Traceparent: a.traceparent(s.traceparent),
 		}

@@ -23,12 +23,15 @@
 //
 //   - Each Lock, TryLock, hold and Unlock is a span. The requests to ZooKeeper are its children, and
 //     follow the conventions for database clients. The wait for other contenders is a child too.
-//   - The wait is linked to the span of the contender that it waits for, in any process. The link needs
-//     no request: the data of a contender's node carries the traceparent of its acquisition, and a wait of
-//     more than 20 ms reads it in any case. The span of a shorter wait has no link.
+//   - The Lock is linked to the span of each holder that it waits for, in any process, and the wait to that
+//     of the contender that it watches. The links need no request: the data of a contender's node carries
+//     the traceparent of its acquisition, and a wait of more than 20 ms reads it in any case. A shorter wait
+//     has no link.
 //   - Metrics have the durations of acquisitions, holds and requests, and count waiters, held locks,
 //     losses, and changes of the session's state. Gauges tell how old the oldest hold and the oldest
 //     wait are, and the state of the session.
+//   - The name of a lock (zklock.WithName) is on its metrics and spans, and the label of an acquisition
+//     (zklock.WithLabel) is on its spans.
 //
 // # What is not an error
 //

@@ -18,7 +18,7 @@ func TestCancelled(t *testing.T) {
 	c.started(t, "delete /", 0)
 	sameTree(t, c.tree(t, nil), `
 caller
-  zklock lock mutex canceled position=1 attempts=1
+  zklock lock mutex canceled position=1 attempts=1 links=1
     create / CLIENT lock-
     getChildren / CLIENT .
     getData / CLIENT lock-0000000001
@@ -43,7 +43,7 @@ func TestTimeout(t *testing.T) {
 	}
 	c.started(t, "delete /", 0)
 	sameTree(t, c.tree(t, nil), `
-zklock lock mutex timeout position=1 attempts=1
+zklock lock mutex timeout position=1 attempts=1 links=1
   create / CLIENT lock-
   getChildren / CLIENT .
   getData / CLIENT lock-0000000001

@@ -18,12 +18,11 @@ func (o *observer) loss(ctx context.Context, h session.HoldInfo, cause error) {
 	if errors.Is(cause, session.ErrClosed) {
 		return // the program itself has released it, with Close
 	}
-	reason := errorType(cause)
-	o.instruments.lose(ctx, h.Kind, reason)
+	reason, of := errorType(cause), series{h.Kind, h.Name}
+	o.instruments.lose(ctx, of, reason)
 	if a := acquisitionOf(ctx); a != nil {
-		addEvent(a.caller, eventLoss, time.Now(),
-			attribute.String(attrKind, h.Kind), attribute.String(attrPath, h.Path),
-			attribute.String(attrNode, h.Node), attribute.String(attrErrorType, reason))
+		addEvent(a.caller, eventLoss, time.Now(), of.with(attribute.String(attrPath, h.Path),
+			attribute.String(attrNode, h.Node), attribute.String(attrErrorType, reason))...)
 	}
 }
 

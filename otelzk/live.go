@@ -17,52 +17,52 @@ type live struct {
 
 	mu    sync.Mutex
 	state session.State
-	kinds map[string]*ages
+	ages  map[series]*ages
 }
 
-// ages are the times since when locks of one kind are held and waited for.
+// ages are the times since when locks of one kind and name are held and waited for.
 type ages struct {
 	attributes   attribute.Set
 	holds, waits list.List // of time.Time, the oldest in front
 }
 
 func newLive(all []attribute.KeyValue) *live {
-	return &live{attributes: all, kinds: make(map[string]*ages)}
+	return &live{attributes: all, ages: make(map[series]*ages)}
 }
 
-// with returns an attribute and those of all metrics.
-func (l *live) with(own attribute.KeyValue) attribute.Set {
-	return attribute.NewSet(slices.Concat([]attribute.KeyValue{own}, l.attributes)...)
+// with returns attributes and those of all metrics.
+func (l *live) with(own ...attribute.KeyValue) attribute.Set {
+	return attribute.NewSet(slices.Concat(own, l.attributes)...)
 }
 
-// begin makes a kind known. It reports whether the kind was not known before.
-func (l *live) begin(kind string) bool {
+// begin makes a series known. It reports whether the series was not known before.
+func (l *live) begin(of series) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known := l.kinds[kind] != nil
-	l.agesLocked(kind)
+	known := l.ages[of] != nil
+	l.agesLocked(of)
 	return !known
 }
 
-func (l *live) agesLocked(kind string) *ages {
-	if l.kinds[kind] == nil {
-		l.kinds[kind] = &ages{attributes: l.with(attribute.String(attrKind, kind))}
+func (l *live) agesLocked(of series) *ages {
+	if l.ages[of] == nil {
+		l.ages[of] = &ages{attributes: l.with(of.attributes()...)}
 	}
-	return l.kinds[kind]
+	return l.ages[of]
 }
 
 // hold counts the age of a hold until the returned function is called.
-func (l *live) hold(kind string) (end func()) {
+func (l *live) hold(of series) (end func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.countLocked(&l.agesLocked(kind).holds)
+	return l.countLocked(&l.agesLocked(of).holds)
 }
 
 // wait is hold for a call that waits.
-func (l *live) wait(kind string) (end func()) {
+func (l *live) wait(of series) (end func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.countLocked(&l.agesLocked(kind).waits)
+	return l.countLocked(&l.agesLocked(of).waits)
 }
 
 func (l *live) countLocked(in *list.List) (end func()) {
@@ -85,7 +85,7 @@ func (l *live) enter(s session.State) {
 func (l *live) read(now time.Time, holds, waits, sessions readings) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, k := range l.kinds {
+	for _, k := range l.ages {
 		hold, wait := holds.of(k.attributes), waits.of(k.attributes)
 		hold.value = max(hold.value, oldest(&k.holds, now))
 		wait.value = max(wait.value, oldest(&k.waits, now))

@@ -67,7 +67,7 @@ func TestLostWhileWaiting(t *testing.T) {
 	got := strings.ReplaceAll(c.tree(t, dying), "zklock watch failed lock-0000000000 type=session_expired ERROR", "zklock watch lock-0000000000")
 	sameTree(t, got, `
 caller
-  zklock lock mutex acquired position=1 attempts=2
+  zklock lock mutex acquired position=1 attempts=2 links=1
     create / CLIENT lock-
     getChildren / CLIENT .
     getData / CLIENT lock-0000000001

@@ -18,8 +18,8 @@ var (
 	lockBuckets    = []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10, 30, 60, 300}
 )
 
-// instruments are all metrics. Paths are never among their attributes, since the number of locks has no
-// bound.
+// instruments are all metrics. Neither paths nor labels are among their attributes, since the number of these has no
+// bound. A user bounds the number of names.
 type instruments struct {
 	acquire, hold, requests metric.Float64Histogram
 	waiters, held           metric.Int64UpDownCounter
@@ -81,31 +81,30 @@ func (in *instruments) with(own ...attribute.KeyValue) metric.MeasurementOption 
 
 // enter adds one to a counter until the returned function is called. If the counter was disabled at the
 // time of enter, that function takes nothing off.
-func (in *instruments) enter(ctx context.Context, c metric.Int64UpDownCounter, kind string) (leave func()) {
+func (in *instruments) enter(ctx context.Context, c metric.Int64UpDownCounter, of series) (leave func()) {
 	if !c.Enabled(ctx) {
 		return func() {}
 	}
-	with := in.with(attribute.String(attrKind, kind))
+	with := in.with(of.attributes()...)
 	c.Add(ctx, 1, with)
 	return func() { c.Add(ctx, -1, with) }
 }
 
 // observe records the duration of an acquisition or a hold.
-func (in *instruments) observe(ctx context.Context, h metric.Float64Histogram, began time.Time, kind string, end ending) {
+func (in *instruments) observe(ctx context.Context, h metric.Float64Histogram, began time.Time, of series, end ending) {
 	if h.Enabled(ctx) {
-		own := append(end.attributes(), attribute.String(attrKind, kind))
-		h.Record(ctx, time.Since(began).Seconds(), in.with(own...))
+		h.Record(ctx, time.Since(began).Seconds(), in.with(of.with(end.attributes()...)...))
 	}
 }
 
 // settle counts an acquisition that has ended, and records how long it took.
-func (in *instruments) settle(ctx context.Context, began time.Time, kind string, end ending) {
-	in.observe(ctx, in.acquire, began, kind, end)
-	in.count(ctx, in.outcomes, 1, attribute.String(attrKind, kind), attribute.String(attrOutcome, end.outcome))
+func (in *instruments) settle(ctx context.Context, began time.Time, of series, end ending) {
+	in.observe(ctx, in.acquire, began, of, end)
+	in.count(ctx, in.outcomes, 1, of.with(attribute.String(attrOutcome, end.outcome))...)
 }
 
-func (in *instruments) lose(ctx context.Context, kind, reason string) {
-	in.count(ctx, in.losses, 1, attribute.String(attrKind, kind), attribute.String(attrErrorType, reason))
+func (in *instruments) lose(ctx context.Context, of series, reason string) {
+	in.count(ctx, in.losses, 1, of.with(attribute.String(attrErrorType, reason))...)
 }
 
 func (in *instruments) transition(state string) {
@@ -121,24 +120,24 @@ func (in *instruments) count(ctx context.Context, c metric.Int64Counter, n int64
 // A counter that appears with the value 1 has not grown, for a query such as Prometheus' increase. So all counters exist
 // before what they count can happen.
 
-// begin makes the counters exist that have no kind.
+// begin makes the counters exist that are not of locks.
 func (in *instruments) begin() {
 	for _, s := range states {
 		in.count(context.Background(), in.transitions, 0, attribute.String(attrState, s.String()))
 	}
 }
 
-// beginKind makes the counters of one kind exist.
-func (in *instruments) beginKind(kind string) {
-	ctx, with := context.Background(), attribute.String(attrKind, kind)
+// beginSeries makes the counters of locks of one kind and name exist.
+func (in *instruments) beginSeries(of series) {
+	ctx, with := context.Background(), in.with(of.attributes()...)
 	for _, outcome := range acquireOutcomes {
-		in.count(ctx, in.outcomes, 0, with, attribute.String(attrOutcome, outcome))
+		in.count(ctx, in.outcomes, 0, of.with(attribute.String(attrOutcome, outcome))...)
 	}
 	for _, reason := range lossReasons {
-		in.count(ctx, in.losses, 0, with, attribute.String(attrErrorType, reason))
+		in.count(ctx, in.losses, 0, of.with(attribute.String(attrErrorType, reason))...)
 	}
-	in.waiters.Add(ctx, 0, in.with(with))
-	in.held.Add(ctx, 0, in.with(with))
+	in.waiters.Add(ctx, 0, with)
+	in.held.Add(ctx, 0, with)
 }
 
 // What acquireEnding returns, and the reasons of losses.

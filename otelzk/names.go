@@ -25,6 +25,8 @@ var requestSpans = []string{
 // Attributes of this package.
 const (
 	attrKind        = "zklock.kind"
+	attrName        = "zklock.name"
+	attrLabel       = "zklock.label"
 	attrPath        = "zklock.path"
 	attrNode        = "zklock.node"
 	attrOutcome     = "zklock.outcome"
@@ -32,6 +34,7 @@ const (
 	attrAttempts    = "zklock.attempts"
 	attrWatchedPath = "zklock.watched.path"
 	attrWatchedID   = "zklock.watched.id"
+	attrWatchedFor  = "zklock.watched.label"
 	attrWatched     = "zklock.watched.count"
 	attrRequestPath = "zklock.request.path"
 	attrBatch       = "zklock.request.batch"

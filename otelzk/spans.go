@@ -18,9 +18,21 @@ type acquisition struct {
 	span   trace.Span
 	caller trace.Span // in which Lock was called
 
-	mu  sync.Mutex
-	op  string // of the last request
-	row int    // number of requests of that operation in a row
+	mu     sync.Mutex
+	op     string            // of the last request
+	row    int               // number of requests of that operation in a row
+	behind trace.SpanContext // of the last holder that the span is linked to
+}
+
+// waitedFor links the span of an acquisition to that of a holder, once as long as it is the same.
+func (a *acquisition) waitedFor(holder trace.SpanContext) {
+	a.mu.Lock()
+	linked := a.behind.Equal(holder)
+	a.behind = holder
+	a.mu.Unlock()
+	if !linked {
+		a.span.AddLink(trace.Link{SpanContext: holder})
+	}
 }
 
 // maxRow is the number of requests of one operation in a row that have a span. A contender for a
@@ -79,21 +91,23 @@ func finish(span trace.Span, end ending) {
 // acquire is the hook for Lock and TryLock.
 func (o *observer) acquire(ctx context.Context, a session.AcquireInfo) (context.Context, func(session.AcquireResult)) {
 	began := time.Now()
-	if o.live.begin(a.Kind) {
-		o.instruments.beginKind(a.Kind)
+	of := series{a.Kind, a.Name}
+	if o.live.begin(of) {
+		o.instruments.beginSeries(of)
 	}
 	name, leave, served := spanTryLock, func() {}, func() {}
 	if !a.Try {
-		name, leave = spanLock, o.instruments.enter(ctx, o.instruments.waiters, a.Kind)
-		served = o.live.wait(a.Kind)
+		name, leave = spanLock, o.instruments.enter(ctx, o.instruments.waiters, of)
+		served = o.live.wait(of)
 	}
 	caller := trace.SpanFromContext(ctx)
-	ctx, span := o.start(ctx, name, trace.SpanContext{},
-		attribute.String(attrKind, a.Kind), attribute.String(attrDBNamespace, a.Chroot), attribute.String(attrPath, a.Path))
+	ctx, span := o.start(ctx, name, trace.SpanContext{}, of.onSpan(ctx, a.Chroot, a.Path)...)
 	ctx = context.WithValue(ctx, acquisitionKey{}, &acquisition{span: span, caller: caller})
 	forget := o.open.add(span, began)
 	return ctx, func(r session.AcquireResult) {
 		forget()
+		served() // first, so that nothing that a span's processor does leaves the call in the gauge
+		leave()
 		end := acquireEnding(r)
 		if span.IsRecording() {
 			span.SetAttributes(attribute.Int(attrAttempts, r.Attempts))
@@ -102,9 +116,7 @@ func (o *observer) acquire(ctx context.Context, a session.AcquireInfo) (context.
 			}
 		}
 		finish(span, end)
-		served()
-		leave()
-		o.instruments.settle(ctx, began, a.Kind, end)
+		o.instruments.settle(ctx, began, of, end)
 	}
 }
 
@@ -118,9 +130,8 @@ func (o *observer) startOf(ctx, holder context.Context, h session.HoldInfo, name
 		}
 		lock = a.span.SpanContext()
 	}
-	return o.start(ctx, name, lock,
-		attribute.String(attrKind, h.Kind), attribute.String(attrDBNamespace, h.Chroot),
-		attribute.String(attrPath, h.Path), attribute.String(attrNode, h.Node))
+	own := series{h.Kind, h.Name}.onSpan(holder, h.Chroot, h.Path)
+	return o.start(ctx, name, lock, append(own, attribute.String(attrNode, h.Node))...)
 }
 
 // release is the hook for Unlock.
@@ -142,35 +153,44 @@ func (o *observer) watch(ctx context.Context, w session.WatchInfo) (context.Cont
 		attribute.Int(attrWatched, w.Nodes))
 	return ctx, func(err error) {
 		if span.IsRecording() {
-			o.name(span, w)
+			o.name(acquisitionOf(ctx), span, w)
 		}
 		finish(span, partEnding(err))
 	}
 }
 
-// name says on the span of a wait who was ahead, if the wait has come to know that.
-func (o *observer) name(span trace.Span, w session.WatchInfo) {
+// name says on the span of a wait which contender was ahead, if the wait has come to know that. The acquisition, which
+// is nil if it is not known, is linked to the contender if that is a holder.
+func (o *observer) name(of *acquisition, span trace.Span, w session.WatchInfo) {
 	data, _, _ := w.Known()
 	ahead := nodedata.Of(data)
 	if ahead.JSON && ahead.ID != "" {
 		span.SetAttributes(attribute.String(attrWatchedID, ahead.ID))
 	}
-	if link := o.spanContext(ahead.Traceparent); link.IsValid() {
-		span.AddLink(trace.Link{SpanContext: link})
+	if ahead.JSON && ahead.Label != "" {
+		span.SetAttributes(attribute.String(attrWatchedFor, ahead.Label))
+	}
+	link := o.spanContext(ahead.Traceparent)
+	if !link.IsValid() {
+		return
+	}
+	span.AddLink(trace.Link{SpanContext: link})
+	if of != nil && w.Holds() {
+		of.waitedFor(link)
 	}
 }
 
 // hold is the hook for the time from the grant to the release or the loss.
 func (o *observer) hold(holder context.Context, h session.HoldInfo) func(error) {
-	began := time.Now()
-	ended := o.live.hold(h.Kind)
-	leave := o.instruments.enter(holder, o.instruments.held, h.Kind)
+	began, of := time.Now(), series{h.Kind, h.Name}
+	ended := o.live.hold(of)
+	leave := o.instruments.enter(holder, o.instruments.held, of)
 	ctx, span := o.startOf(trace.ContextWithSpanContext(holder, trace.SpanContext{}), holder, h, spanHold)
 	return func(cause error) {
+		ended() // first: see acquire
+		leave()
 		end := releaseEnding(cause)
 		finish(span, end)
-		ended()
-		leave()
-		o.instruments.observe(ctx, o.instruments.hold, began, h.Kind, end)
+		o.instruments.observe(ctx, o.instruments.hold, began, of, end)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
@@ -115,7 +116,7 @@ func contend(t *testing.T, c *client, dir string, opts ...otelzk.Option) (holder
 	return holder, func() error { return receive(t, "Lock", result) }, cancel
 }
 
-// The span of a wait names the holder, and is linked to its span.
+// The span of a wait names the holder, and is linked to its span. So is the span of the Lock that waits.
 func TestContended(t *testing.T) {
 	dir := directory(t)
 	c := newClient(t, dir)
@@ -125,7 +126,7 @@ func TestContended(t *testing.T) {
 	c.unlock(t)
 	sameTree(t, c.tree(t, nil), `
 caller
-  zklock lock mutex acquired position=1 attempts=1
+  zklock lock mutex acquired position=1 attempts=1 links=1
     create / CLIENT lock-
     getChildren / CLIENT .
     getData / CLIENT lock-0000000001
@@ -135,9 +136,12 @@ caller
   zklock unlock mutex released lock-0000000001 links=1
     delete / CLIENT lock-0000000001
 `)
-	watch, lock := c.started(t, "zklock watch", 0), holder.started(t, "zklock lock", 0)
-	if got, want := watch.Links()[0].SpanContext, lock.SpanContext(); got.TraceID() != want.TraceID() || got.SpanID() != want.SpanID() || !got.IsRemote() {
-		t.Errorf("linked to %+v, want %+v", got, want)
+	watch, want := c.started(t, "zklock watch", 0), holder.started(t, "zklock lock", 0).SpanContext()
+	for _, s := range []sdktrace.ReadOnlySpan{watch, c.started(t, "zklock lock", 0)} {
+		got := s.Links()[0].SpanContext
+		if got.TraceID() != want.TraceID() || got.SpanID() != want.SpanID() || !got.IsRemote() {
+			t.Errorf("%s is linked to %+v, want %+v", s.Name(), got, want)
+		}
 	}
 	if id := attr(watch, "zklock.watched.id"); !strings.Contains(id, "/") {
 		t.Errorf("the one waited for is %q", id)

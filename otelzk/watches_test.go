@@ -2,12 +2,15 @@ package otelzk_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/otelzk"
@@ -18,15 +21,23 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-func linksTo(t *testing.T, s, other sdktrace.ReadOnlySpan) {
+// linksTo requires that a span is linked to the others, in this order, and to nothing else.
+func linksTo(t *testing.T, s sdktrace.ReadOnlySpan, others ...sdktrace.ReadOnlySpan) {
 	t.Helper()
-	if len(s.Links()) != 1 || s.Links()[0].SpanContext.SpanID() != other.SpanContext().SpanID() {
-		t.Errorf("%s is linked to %+v, want %s", describe(s), s.Links(), other.SpanContext().SpanID())
+	var got, want []trace.SpanID
+	for _, l := range s.Links() {
+		got = append(got, l.SpanContext.SpanID())
+	}
+	for _, other := range others {
+		want = append(want, other.SpanContext().SpanID())
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s is linked to %v, want %v", describe(s), got, want)
 	}
 }
 
 // When the holder hands the lock on to the waiter between it and another waiter, the wait of the other is linked to the new
-// holder.
+// holder, and its Lock to both holders.
 func TestWatchAfterOneHasLeft(t *testing.T) {
 	dir := directory(t)
 	middle, last := newClient(t, dir), newClient(t, dir)
@@ -44,10 +55,12 @@ func TestWatchAfterOneHasLeft(t *testing.T) {
 	middle.unlock(t)
 	must(t, receive(t, "Lock", result))
 	last.unlock(t)
-	linksTo(t, first, holder.started(t, "zklock lock", 0))
-	linksTo(t, second, middle.started(t, "zklock lock", 0))
+	was, is := holder.started(t, "zklock lock", 0), middle.started(t, "zklock lock", 0)
+	linksTo(t, first, was)
+	linksTo(t, second, is)
+	linksTo(t, last.started(t, "zklock lock", 0), was, is)
 	sameTree(t, last.tree(t, nil), `
-zklock lock mutex acquired position=2 attempts=1
+zklock lock mutex acquired position=2 attempts=1 links=2
   create / CLIENT lock-
   getChildren / CLIENT .
   getData / CLIENT lock-0000000002
@@ -59,6 +72,41 @@ zklock hold mutex released lock-0000000002 links=1
 zklock unlock mutex released lock-0000000002 links=1
   delete / CLIENT lock-0000000002
 `)
+}
+
+// A waiter that watches only the last of many does not know the holder. Its wait is linked to the one before it, and its
+// Lock to nobody. The Lock of the one before it leads to the holder.
+func TestWatchFarFromTheHolder(t *testing.T) {
+	dir := directory(t)
+	holder := newClient(t, dir)
+	must(t, holder.mx.Lock(patient(t)))
+	var waiters []*client
+	var leave []func()
+	for n := range 3 {
+		c := newClient(t, dir)
+		ctx, cancel := context.WithCancel(patient(t))
+		result := background(func() error { return c.mx.Lock(ctx) })
+		leave = append(leave, func() {
+			cancel()
+			if err := receive(t, "Lock", result); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+		c.started(t, "zklock watch", 0)
+		c.knows(t, min(2+n, 3)) // its own node, and one or two that are ahead
+		waiters = append(waiters, c)
+	}
+	for _, f := range slices.Backward(leave) {
+		f()
+	}
+	held, middle, last := holder.started(t, "zklock lock", 0), waiters[1], waiters[2]
+	middle.settled(t)
+	last.settled(t)
+	linksTo(t, middle.started(t, "zklock watch", 0), held)
+	linksTo(t, middle.started(t, "zklock lock", 0), held)
+	linksTo(t, last.started(t, "zklock watch", 0), middle.started(t, "zklock lock", 0))
+	linksTo(t, last.started(t, "zklock lock", 0))
+	holder.unlock(t)
 }
 
 // Several acquisitions share the node of a mutex with local hand-over. The wait for it names the process, and is linked to

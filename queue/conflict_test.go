@@ -180,6 +180,7 @@ func TestBadArguments(t *testing.T) {
 		"config, unused":  {Kind: configured(&queue.Kind{Prefixes: []string{"mine-"}}, "1", nil)},
 		"another's":       {Kind: mutex, Prefix: queue.PrefixLease},
 		"negative weight": {Kind: mutex, Weight: -1},
+		"bad name":        {Kind: mutex, Name: "two\nlines"},
 		"too much data":   {Kind: mutex, Data: make([]byte, 1<<20)},
 	} {
 		if _, err := q.Acquire(patient(t), r); err == nil {

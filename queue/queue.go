@@ -45,6 +45,9 @@ type Request struct {
 	// caller's context, and the label of WithLabel of package zklock. The node of a [Local] has
 	// neither of the last two, since several acquisitions share it. Data must not be [RevokeMessage].
 	Data []byte
+	// Name is a name for metrics and spans: see WithName of package zklock. It is text that can be printed, of at
+	// most 200 bytes. Default: none.
+	Name string
 	// Revoked, if not nil, is called when the data of the holder's node becomes [RevokeMessage],
 	// which asks the holder to release its lease. If that happens while the contender waits,
 	// Revoked is called when it holds. It is called once at most, in a goroutine of its own.
@@ -53,7 +56,7 @@ type Request struct {
 }
 
 func (r Request) place() place.Request {
-	to := place.Request{Kind: r.Kind, Prefix: r.Prefix, Weight: r.Weight, Data: r.Data}
+	to := place.Request{Kind: r.Kind, Prefix: r.Prefix, Weight: r.Weight, Data: r.Data, Name: r.Name}
 	if revoked := r.Revoked; revoked != nil {
 		to.Revoked = func(l *place.Lease) { revoked((*Lease)(l)) }
 	}

@@ -41,6 +41,7 @@ func TestNewInvalid(t *testing.T) {
 		{name: "root", path: "/"},
 		{name: "trailing slash", path: "/locks/"},
 		{name: "nil option", path: "/locks/a", opts: []rwlock.Option{nil}},
+		{name: "empty name", path: "/locks/a", opts: []rwlock.Option{rwlock.WithName("")}},
 		{name: "data too large", path: "/locks/a", opts: []rwlock.Option{rwlock.WithData(make([]byte, 64<<10+1))}},
 		{name: "data that asks to leave", path: "/locks/a", opts: []rwlock.Option{rwlock.WithData([]byte(queue.RevokeMessage))}},
 		{name: "nothing to call", path: "/locks/a", opts: []rwlock.Option{rwlock.WithRevocable(nil)}},

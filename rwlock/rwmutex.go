@@ -29,6 +29,7 @@ type RWMutex struct {
 
 	q       *place.Queue
 	data    []byte             // nil: the default
+	name    string             // for metrics and spans; "": none
 	revoked func(*place.Lease) // nil: not revocable
 	lazy    time.Duration      // of WithLazyRelease; 0: no place is kept
 	writer  side
@@ -299,7 +300,7 @@ func (rw *RWMutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 }
 
 func (rw *RWMutex) request(kind *kinds.Kind) place.Request {
-	return place.Request{Kind: kind, Data: rw.data, Revoked: rw.revoked}
+	return place.Request{Kind: kind, Data: rw.data, Name: rw.name, Revoked: rw.revoked}
 }
 
 // refuseReader returns an error if the owner of ctx holds the read lock, and so cannot get the write

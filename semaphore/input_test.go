@@ -32,6 +32,7 @@ func TestNewInvalid(t *testing.T) {
 		{name: "root, Curator's", path: "/", limit: 1, opts: []semaphore.Option{semaphore.WithCuratorLayout()}},
 		{name: "trailing slash", path: "/limits/", limit: 1},
 		{name: "nil option", path: "/limits/a", limit: 1, opts: []semaphore.Option{nil}},
+		{name: "empty name", path: "/limits/a", limit: 1, opts: []semaphore.Option{semaphore.WithName("")}},
 		{name: "too much data", path: "/limits/a", limit: 1, opts: []semaphore.Option{semaphore.WithData(make([]byte, 64<<10+1))}},
 		{name: "data that asks to leave", path: "/limits/a", limit: 1, opts: []semaphore.Option{semaphore.WithData([]byte(queue.RevokeMessage))}},
 		{name: "revocable by nobody", path: "/limits/a", limit: 1, opts: []semaphore.Option{semaphore.WithRevocable(nil)}},

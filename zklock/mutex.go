@@ -66,7 +66,7 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 	if err != nil {
 		return nil, fmt.Errorf("zklock: %w", err)
 	}
-	r := place.Request{Kind: c.kind, Data: c.data, Revoked: c.revoked}
+	r := place.Request{Kind: c.kind, Data: c.data, Name: c.name, Revoked: c.revoked}
 	mx := &Mutex{lock: place.Lock{Queue: q, Request: r}, holds: hold.One[*place.Lease](path, m)}
 	if c.local != (place.LocalConfig{}) {
 		if mx.lock.Local, err = q.Local(r, c.local); err != nil {

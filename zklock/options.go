@@ -22,6 +22,7 @@ func (o option) apply(c *config) error { return o(c) }
 type config struct {
 	kind    *kinds.Kind
 	data    []byte             // nil: the default
+	name    string             // for metrics and spans; "": none
 	revoked func(*place.Lease) // nil: not revocable
 	unfair  bool
 	latch   bool

@@ -91,9 +91,9 @@ func words(t *testing.T) vocabulary {
 	t.Helper()
 	read, hooks := page(t)
 	for _, kind := range []string{"mutex", "election"} {
-		_, end := hooks.Acquire(t.Context(), session.AcquireInfo{Kind: kind})
+		_, end := hooks.Acquire(t.Context(), session.AcquireInfo{Kind: kind, Name: "invoice"})
 		end(session.AcquireResult{})
-		hooks.Hold(t.Context(), session.HoldInfo{Kind: kind})(nil)
+		hooks.Hold(t.Context(), session.HoldInfo{Kind: kind, Name: "invoice"})(nil)
 	}
 	for _, op := range []string{"create", "delete", "multi"} {
 		_, end := hooks.Request(t.Context(), session.RequestInfo{Op: op})

@@ -117,11 +117,11 @@ func serve(page http.Handler, listen string) (address string, end func(), err er
 
 // hold calls f while the program leads the election and holds the lock.
 func hold(ctx context.Context, m *session.Manager, f func(context.Context) error) error {
-	candidate, err := election.New(m, electionPath)
+	candidate, err := election.New(m, electionPath, election.WithName("scheduler"))
 	if err != nil {
 		return err
 	}
-	lock, err := zklock.New(m, lockPath)
+	lock, err := zklock.New(m, lockPath, zklock.WithName("invoice"))
 	if err != nil {
 		return err
 	}

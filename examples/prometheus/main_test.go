@@ -23,8 +23,10 @@ func TestShow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`zklock_held_count{zklock_kind="election"} 1`, `zklock_held_count{zklock_kind="mutex"} 1`,
-		`zklock_hold_oldest_seconds{zklock_kind="mutex"} `, `zklock_session_status{zklock_session_state="connected"} 1`,
+		`zklock_held_count{zklock_kind="election",zklock_name="scheduler"} 1`,
+		`zklock_held_count{zklock_kind="mutex",zklock_name="invoice"} 1`,
+		`zklock_hold_oldest_seconds{zklock_kind="mutex",zklock_name="invoice"} `,
+		`zklock_session_status{zklock_session_state="connected"} 1`,
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %s in\n%s", want, &out)

@@ -35,7 +35,7 @@ func (c *acquiring) begin(r *Request, try bool) error {
 		return c.waited(Failed("acquire", c.q.dir, err))
 	}
 	c.ctx, c.end = traceAcquire(c.ctx, c.q.hooks(), hooks.AcquireInfo{
-		Kind: r.Kind.Name, Chroot: c.q.m.Chroot(), Path: c.q.dir, Try: try,
+		Kind: r.Kind.Name, Name: r.Name, Chroot: c.q.m.Chroot(), Path: c.q.dir, Try: try,
 		Weight: r.Weight, Local: r.handedOn,
 	})
 	c.open = true

@@ -46,6 +46,7 @@
 // # Files
 //
 //	queue        a directory, and what an acquisition asks for
+//	name         which names a lock can have in metrics and spans
 //	place        one node, and its state
 //	attempt      a place up to its grant: what it knows
 //	run          the loop of an attempt

@@ -68,6 +68,7 @@ type Request struct {
 	Prefix  string // "": the first of the kind's
 	Weight  int    // 0: 1
 	Data    []byte // nil: the default
+	Name    string // for hooks; "": none
 	Revoked func(*Lease)
 
 	handedOn bool // a Local's node: it outlives the acquisition that creates it
@@ -92,6 +93,11 @@ func (r *Request) complete() error {
 	}
 	if string(r.Data) == kinds.RevokeMessage {
 		return fmt.Errorf("%w: node data %q asks the holder to release its lease", core.ErrInvalid, kinds.RevokeMessage)
+	}
+	if r.Name != "" {
+		if err := CheckName(r.Name); err != nil {
+			return err
+		}
 	}
 	if r.Kind.Unfair && r.Weight > 1 {
 		return fmt.Errorf("%w: weight %d for an unfair lock", core.ErrInvalid, r.Weight)

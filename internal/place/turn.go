@@ -68,7 +68,7 @@ func newTurn(ctx context.Context, a *attempt, local sharer) *turn {
 
 // info says for hooks what is held.
 func (t *turn) info() hooks.HoldInfo {
-	return hooks.HoldInfo{Kind: t.r.Kind.Name, Chroot: t.q.m.Chroot(), Path: t.q.dir, Node: t.path}
+	return hooks.HoldInfo{Kind: t.r.Kind.Name, Name: t.r.Name, Chroot: t.q.m.Chroot(), Path: t.q.dir, Node: t.path}
 }
 
 func (t *turn) hooks() *hooks.Trace { return t.q.hooks() }

@@ -67,6 +67,7 @@ func (a *attempt) standAside(ctx context.Context) (err error) {
 			end(nil)
 			within, end = traceWatch(ctx, a.q.hooks(), hooks.WatchInfo{
 				Chroot: a.q.m.Chroot(), Path: path.Join(a.q.dir, first.Name), Nodes: 1, Ahead: 1, Known: knownOf(w),
+				Holds: func() bool { return true },
 			})
 			began := time.Now()
 			awaitEnd(ctx, w, a.s.Timeout())

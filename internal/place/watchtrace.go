@@ -25,6 +25,7 @@ func (w *watching) begin(ctx context.Context, t *hooks.Trace, q *Queue, v *view)
 	w.ctx, w.done = traceWatch(ctx, t, hooks.WatchInfo{
 		Chroot: q.m.Chroot(), Path: path.Join(q.dir, v.targets[i].Node.Name),
 		Nodes: count, Ahead: v.unwatched() + count, Known: knownOf(v.watches[i]),
+		Holds: func() bool { return v.holds(i) },
 	})
 	w.on = v.watches[i]
 }
