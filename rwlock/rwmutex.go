@@ -37,6 +37,9 @@ type RWMutex struct {
 
 	writes *hold.Holds[*place.Lease] // one
 	reads  *hold.Holds[*place.Lease] // any number
+
+	readFirst  bool
+	maxWaiters *int // nil: any number
 }
 
 type door = place.Door[*RWMutex]
@@ -103,7 +106,7 @@ func (rw *RWMutex) open(s *side, kind *kinds.Kind) (err error) {
 // [session.ErrLost] if the owner has lost it. If the owner holds only the read lock, Lock returns
 // [ErrUpgrade], or [session.ErrLost], and sends nothing.
 //
-// Other errors are [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes], and what the
+// Other errors are [queue.ErrBusy] with [WithMaxWaiters] alone, [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes], and what the
 // server refuses, such as zk.ErrNoAuth.
 //
 // ctx bounds only the wait. The lock stays held if ctx ends after Lock has returned nil.
@@ -300,7 +303,9 @@ func (rw *RWMutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 }
 
 func (rw *RWMutex) request(kind *kinds.Kind) place.Request {
-	return place.Request{Kind: kind, Data: rw.data, Name: rw.name, Revoked: rw.revoked}
+	return place.Request{
+		Kind: kind, Data: rw.data, Name: rw.name, Revoked: rw.revoked, ReadFirst: rw.readFirst, MaxWaiters: rw.maxWaiters,
+	}
 }
 
 // refuseReader returns an error if the owner of ctx holds the read lock, and so cannot get the write

@@ -17,6 +17,17 @@ type option func(*Semaphore) error
 
 func (o option) apply(s *Semaphore) error { return o(s) }
 
+// checkOptions refuses options that exclude each other.
+func (s *Semaphore) checkOptions() error {
+	switch r := s.lease.Request; {
+	case s.curator && r.ReadFirst:
+		return fmt.Errorf("%w: WithReadFirst and WithCuratorLayout exclude each other", session.ErrInvalid)
+	case s.curator && r.MaxWaiters != nil:
+		return fmt.Errorf("%w: WithMaxWaiters and WithCuratorLayout exclude each other", session.ErrInvalid)
+	}
+	return nil
+}
+
 // WithData sets the data of this semaphore's nodes, at most 64 KiB, which [Semaphore.Contenders] shows to
 // other processes. Default: JSON with the id host/pid of this process, and whether its holder can be
 // revoked: {"id":"web-3/4711","revocable":false}. If the acquisition has a label, or the manager has

@@ -66,7 +66,9 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 	if err != nil {
 		return nil, fmt.Errorf("zklock: %w", err)
 	}
-	r := place.Request{Kind: c.kind, Data: c.data, Name: c.name, Revoked: c.revoked}
+	r := place.Request{
+		Kind: c.kind, Data: c.data, Name: c.name, Revoked: c.revoked, ReadFirst: c.readFirst, MaxWaiters: c.maxWaiters,
+	}
 	mx := &Mutex{lock: place.Lock{Queue: q, Request: r}, holds: hold.One[*place.Lease](path, m)}
 	if c.local != (place.LocalConfig{}) {
 		if mx.lock.Local, err = q.Local(r, c.local); err != nil {
@@ -90,7 +92,7 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 // Lock goes on waiting, after a lost session at the end of the queue.
 //
 // Other errors are [session.ErrLost] if the owner of ctx ([WithOwner]) holds the mutex but has
-// lost it, [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes], and what the server
+// lost it, [queue.ErrBusy] with [WithMaxWaiters] alone, [queue.ErrConflict], [queue.ErrSequence], [session.ErrTooManyNodes], and what the server
 // refuses, such as zk.ErrNoAuth.
 //
 // ctx bounds only the wait. The mutex stays held if ctx ends after Lock has returned nil.

@@ -27,6 +27,9 @@ type config struct {
 	unfair  bool
 	latch   bool
 	local   place.LocalConfig // zero: each call has a place of its own
+
+	readFirst  bool
+	maxWaiters *int // nil: any number
 }
 
 // configOf applies the options. It refuses those that exclude each other.
@@ -43,6 +46,7 @@ func configOf(opts []Option) (*config, error) {
 		{c.latch && (prefixes || c.unfair), "WithLeaderLatch excludes WithPrefixes and WithUnfair"},
 		{prefixes && c.unfair, "WithPrefixes and WithUnfair exclude each other"},
 		{c.local.Lazy > 0 && (c.latch || c.unfair), "WithLazyRelease excludes WithUnfair and WithLeaderLatch"},
+		{c.maxWaiters != nil && c.unfair, "WithMaxWaiters and WithUnfair exclude each other"},
 		{c.local.Handovers > 0 && c.unfair, "WithLocalHandover and WithUnfair exclude each other"},
 	} {
 		if excluded.when {

@@ -30,10 +30,10 @@ var unfair = &kinds.Kind{
 //   - [Mutex.Contenders] shows the holder, and those that are about to leave.
 //   - TryLock also finds the mutex busy when another contender is about to leave, or another goroutine tries to take this Mutex.
 //     So processes that call TryLock all the time can keep each other out of a free mutex: 100 of them did, each about every
-//     10 ms. With Lock they do not.
+//     10 ms. With Lock they do not, nor with [WithReadFirst].
 //
 // No other library has such nodes, so the option cannot be combined with [WithPrefixes]. It cannot
-// be combined with [WithLocalHandover] either. Default: fair.
+// be combined with [WithLocalHandover] or [WithMaxWaiters] either. Default: fair.
 func WithUnfair() Option {
 	return option(func(c *config) error {
 		c.unfair = true

@@ -29,6 +29,7 @@
 //	create, createmode, creates   creates, and what keeps those of one path apart
 //	doubt, abandoned              nodes of creates whose reply was lost, or whose caller has gone
 //	sharedsync    a sync that callers share
+//	synced        a listing behind a sync
 //	parents, containers           missing directories
 //	multi, transaction            several operations in one transaction
 //	removal       deletes that go on until they have succeeded

@@ -41,6 +41,9 @@ func (s *Session) NodeBytes(path string, sequential bool) int {
 // Leaving says that the caller is about to remove a node of ours: others that need room may wait for it.
 func (s *Session) Leaving(path string) { s.room.Depart(s.room.At(path)) }
 
+// IsLeaving reports whether that was said of a node that is still there, as far as this session knows.
+func (s *Session) IsLeaving(path string) bool { return s.room.IsLeaving(path) }
+
 // Adopt counts an ephemeral node that was found, unless it is counted. It takes the room out of v, which may
 // be nil.
 func (s *Session) Adopt(v *Reservation, path string) { s.room.Found(path, s.sizeOf(path, false), v) }

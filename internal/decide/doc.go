@@ -49,5 +49,6 @@
 //	order    who is first
 //	policy   what is in the way, and what to watch of it
 //	sight    what watches allow
+//	newcomer what a listing says to a contender that has not entered
 //	holders  the policies of the locks, and which nodes hold
 package decide

@@ -69,6 +69,17 @@ func (t *Tail) Count() int { return t.Beyond + len(t.Last) }
 // mayGo is mayGo of all nodes in the way.
 func (t *Tail) MayGo() bool { return Sum(t.Rest, Weigh(t.Last)) <= t.slack }
 
+// Wanted reports whether the nodes in the way are known not to be places that nobody uses: one does not say that its
+// place may be kept, or waits for another of them and so wants the lock. The tail has been sorted.
+func (t *Tail) Wanted(k *kinds.Kind) bool {
+	for i := 1; i < len(t.Last); i++ {
+		if WaitsFor(k, t.Last[i].Node, t.Last[i-1].Node) {
+			return true
+		}
+	}
+	return t.Firm
+}
+
 // head returns how many of the nodes in the way are the first contenders of the queue. The first that
 // stands of these holds, since no other contender is ahead of it. It returns 0 if there are nodes
 // beyond the tail.

@@ -146,7 +146,7 @@ func (g *Acquisition) attempts() (_ *attempt, waits bool, err error) {
 			return nil, false, err
 		}
 		out, err := a.run(g.ctx)
-		g.result.Position = a.position
+		g.result.Position, g.how.in = a.position, a.in
 		switch out {
 		case decide.Granted:
 			return a, false, nil

@@ -32,6 +32,7 @@ type attempt struct {
 	outdated bool // by the last listing: see renew.go
 	renewed  bool // this attempt has renewed the place of another
 	crowded  bool // by the last listing, others wait for our node
+	in       bool // the queue was not too long at entry
 	waited   bool // the attempt had to wait, so its place is not kept
 
 	follows *turn // the attempt waits for the node of this turn of its Local alone, which is no wait; nil otherwise
@@ -61,6 +62,7 @@ type attempt struct {
 type entry struct {
 	try    bool                    // fail with ErrBusy in place of waiting for others
 	lazy   bool                    // the place may be kept
+	in     bool                    // an earlier attempt of the acquisition was let in
 	beside *Lease                  // share the place of this lease
 	renews *attempt                // take the place of this attempt, which is outdated
 	before *turn                   // of the same Local: its node is about to be deleted; nil if there is none
@@ -74,6 +76,7 @@ func newAttempt(q *Queue, s *core.Session, r *Request, how *entry) *attempt {
 	a := &attempt{
 		place:    &place{q: q, s: s, r: r, id: uuid.NewString()},
 		entry:    *how,
+		in:       how.in || how.beside != nil || how.renews != nil,
 		position: -1,
 		least:    math.MaxInt,
 		wake:     make(chan struct{}, 1),

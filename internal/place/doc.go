@@ -54,6 +54,8 @@
 //	survey       lists, and has the listing judged
 //	watch, wait  sets watches; waits for what they tell
 //	look         what the watches say
+//	readfirst    tries that look before they make a node
+//	maxwaiters   calls that enter no long queue
 //	renew        places that a newer configuration has made outdated, with the proof
 //	leave        the way out of the queue
 //	turn         a place that was granted

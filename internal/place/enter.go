@@ -33,6 +33,9 @@ type entrant struct {
 // The create and the listings are sent together. It does not matter which of them the server
 // handles first, since a listing counts only if it shows the node.
 func (all entrants) enter(ctx context.Context) (err error) {
+	if err := all.peek(); err != nil {
+		return err
+	}
 	first := all[0]
 	room, end, err := all.reserve(ctx)
 	if err != nil {

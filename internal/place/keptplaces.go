@@ -1,13 +1,12 @@
 package place
 
 import (
-	"math"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
-	"github.com/turnstile-go/turnstile/kinds"
 )
 
 // What new contenders of this process do about places that are kept: by this process, in their own way
@@ -34,18 +33,13 @@ func (a *attempt) successorOf(ahead *decide.Tail) *turn {
 	return nil
 }
 
-// inUse reports whether the nodes in the way are known not to be kept places that nobody uses: one does not say that
-// its place may be kept, or waits for another of them and so wants the lock, or is held in this session.
+// inUse reports whether the nodes in the way are known not to be kept places that nobody uses: by their names, or
+// because one of them is held in this session.
 func (a *attempt) inUse(ahead *decide.Tail) bool {
-	for i, b := range ahead.Last {
-		if i > 0 && decide.WaitsFor(a.r.Kind, b.Node, ahead.Last[i-1].Node) {
-			return true
-		}
-		if since, _ := held.look(a.s, path.Join(a.q.dir, b.Node.Name)); !since.IsZero() {
-			return true
-		}
-	}
-	return ahead.Firm
+	return ahead.Wanted(a.r.Kind) || slices.ContainsFunc(ahead.Last, func(b decide.Blocker) bool {
+		since, _ := held.look(a.s, path.Join(a.q.dir, b.Node.Name))
+		return !since.IsZero()
+	})
 }
 
 // keeperPatience is how long a try waits for kept places to leave, besides two round trips of its own. The try cannot
@@ -60,5 +54,5 @@ func leavingTime(entering time.Duration) time.Duration { return keeperPatience +
 
 // blocks reports whether the node of this turn is in the way of a new contender for a request.
 func (t *turn) blocks(r *Request) bool {
-	return decide.BlocksFor(r.Kind, kinds.Node{Prefix: r.Prefix, Weight: r.Weight, Sequence: math.MaxInt32}, t.node)
+	return decide.BlocksFor(r.Kind, decide.Newcomer(r.Prefix, r.Weight), t.node)
 }

@@ -115,6 +115,7 @@ type sharedContender struct {
 	stands  *attempt      // the latest attempt, if it has entered already
 	tries   int           // how many attempts there were, with that one
 	lazy    bool          // its place may be kept
+	fresh   bool          // its waiters have just come, and none of them was let in
 
 	view   atomic.Pointer[view]
 	listed atomic.Pointer[listed] // its last listing; nil if there was none

@@ -45,8 +45,10 @@ func (l *Local) await(c *acquiring, w *waiter) (*Lease, error) {
 // get is Acquire or TryAcquire without the Acquire hook.
 func (l *Local) get(c *acquiring, try bool) (*Lease, error) {
 	if !try {
-		t, w, lazy := l.join(c.ctx)
+		t, w, lazy, err := l.join(c.ctx)
 		switch {
+		case err != nil:
+			return nil, err
 		case t != nil:
 			return t.begin(c.ctx), nil
 		case w != nil:

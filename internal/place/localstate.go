@@ -11,28 +11,32 @@ import (
 
 // join takes the place that is kept, joins the readers that hold, or adds a waiter. If the Local is idle, it
 // returns neither: the caller contends, and its place may be kept if lazy is true. For readers, and behind a
-// place of ours that has to leave first, the Local begins to contend.
-func (l *Local) join(ctx context.Context) (t *turn, w *waiter, lazy bool) {
+// place of ours that has to leave first, the Local begins to contend. If too many are ahead already, join fails
+// with ErrBusy.
+func (l *Local) join(ctx context.Context) (t *turn, w *waiter, lazy bool, err error) {
 	l.mu.Lock()
 	t, gone := l.takeLocked()
-	if t != nil {
+	if t == nil && gone == nil {
+		err = l.letInLocked()
+	}
+	if t != nil || err != nil {
 		l.mu.Unlock()
-		return t, nil, false
+		return t, nil, false, err
 	}
 	if l.idleLocked() && !l.many && gone == nil {
 		defer l.mu.Unlock()
 		l.trying = true
-		return nil, nil, l.nextLazyLocked()
+		return nil, nil, l.nextLazyLocked(), nil
 	}
 	l.splitLocked()
 	w = &waiter{ctx: ctx, got: make(chan grant, 1), in: l.waiting}
 	w.at = l.waiting.PushBack(w)
 	if l.idleLocked() {
-		l.contendLocked(&sharedContender{before: gone})
+		l.contendLocked(&sharedContender{before: gone, fresh: true})
 	}
 	l.mu.Unlock()
 	gone.giveUp()
-	return nil, w, false
+	return nil, w, false, nil
 }
 
 // takeLocked takes the place that is kept, or shares that of readers, and returns its turn. If a place
@@ -136,7 +140,7 @@ func (l *Local) stopTrying() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.trying = false
-	l.contendLocked(&sharedContender{})
+	l.contendLocked(&sharedContender{fresh: true})
 }
 
 // nextLazyLocked reports whether the next place may be kept. It is called once for each place.
@@ -169,7 +173,7 @@ func (l *Local) contend(ctx context.Context, me *sharedContender) {
 	placed := sync.OnceFunc(func() { close(me.placed) })
 	defer placed()
 	g := l.q.acquisition(ctx, l.request(), &entry{
-		placed: placed, view: &me.view, listed: &me.listed, lazy: me.lazy, before: me.before,
+		placed: placed, view: &me.view, listed: &me.listed, lazy: me.lazy, in: !me.fresh, before: me.before,
 		sent: func(depart func()) { me.depart.Store(&depart) },
 	}).with(me.stands)
 	g.result.Attempts = me.tries

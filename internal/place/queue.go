@@ -71,6 +71,9 @@ type Request struct {
 	Name    string // for hooks; "": none
 	Revoked func(*Lease)
 
+	ReadFirst  bool // a try reads before it writes: see readfirst.go
+	MaxWaiters *int // contenders ahead when an acquisition that waits enters; nil: any number. See maxwaiters.go
+
 	handedOn bool // a Local's node: it outlives the acquisition that creates it
 }
 

@@ -44,7 +44,9 @@ func (a *attempt) survey(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 		if a.config.Changed >= listed {
-			a.q.known.Store(&knownConfig{a.config, a.s.ID()})
+			if len(a.config.Data) > 0 {
+				a.q.known.Store(&knownConfig{a.config, a.s.ID()})
+			}
 			return names, nil
 		}
 		if err := pace.Wait(ctx, a.s.Done()); err != nil {
@@ -62,6 +64,10 @@ func (a *attempt) survey(ctx context.Context) ([]string, error) {
 func (a *attempt) surveyBoth(ctx context.Context) ([]string, int64, error) {
 	var g errgroup.Group
 	g.Go(func() (err error) {
+		if a.is() == decide.Outside { // a look writes nothing
+			a.config, err = readConfig(ctx, a.s, a.q.dir)
+			return err
+		}
 		a.config, err = a.q.configIn(ctx, a.s, a.r.Kind)
 		return err
 	})
@@ -72,9 +78,13 @@ func (a *attempt) surveyBoth(ctx context.Context) ([]string, int64, error) {
 	return names, stat.Mzxid, nil
 }
 
-// listChildren lists the directory. If the place may be kept, it sets a watch in the same request.
+// listChildren lists the directory. Before there is a node, it does so behind a sync. If the place may be kept, it sets a
+// watch in the same request.
 func (a *attempt) listChildren(ctx context.Context) (names []string, stat *zk.Stat, err error) {
-	if !a.entry.lazy || a.waited {
+	switch {
+	case a.is() == decide.Outside:
+		return a.s.SyncedChildren(ctx, a.q.dir)
+	case !a.entry.lazy || a.waited:
 		return a.s.Children(ctx, a.q.dir)
 	}
 	names, stat, a.children, err = a.s.List(ctx, a.q.dir)

@@ -147,7 +147,7 @@ func (p *Party) enter(ctx context.Context) error {
 			for _, m := range p.members {
 				traceRetry(m.ctx, q.hooks(), opAcquire, m.result.Attempts, err)
 			}
-		case ctx.Err() != nil, errors.Is(err, errRefused),
+		case ctx.Err() != nil, errors.Is(err, errRefused), errors.Is(err, ErrBusy),
 			errors.Is(err, core.ErrTooManyNodes), errors.Is(err, core.ErrClosed):
 			return err
 		default:

@@ -12,6 +12,14 @@ func (a *Account) Depart(n *Node) {
 	*sum = sum.plus(n.size)
 }
 
+// IsLeaving reports whether there is a node at a path that is about to go.
+func (a *Account) IsLeaving(path string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := a.nodes[path]
+	return n != nil && n.leaving
+}
+
 // Stay undoes Depart: the server refuses to delete the node.
 func (a *Account) Stay(n *Node) {
 	a.mu.Lock()

@@ -328,18 +328,19 @@ func (cs *checks) leftLocked(o *acquisition) time.Time {
 // begin notes a call.
 func (cs *checks) begin(c *call) {
 	c.began, c.before = time.Now(), c.blocked.Load()
-	weight := 0
+	weight, ahead := 0, 0
 	for _, p := range cs.w.kind.partsOf(c) {
 		for _, o := range cs.w.contenders(p.dir) {
-			if !cs.kept.givesWay(o) {
-				weight += cs.w.kind.weight(o.mode, p.mode)
+			if w := cs.w.kind.weight(o.mode, p.mode); w > 0 && !cs.kept.givesWay(o) {
+				weight += w
+				ahead++
 			}
 		}
 	}
 	present := cs.w.busy(c, weight)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	c.present = present
+	c.present, c.ahead = present, ahead
 	c.number, c.grants = c.calls, make(map[string]grantInfo)
 	c.perCall = cs.w.kind.ownershipOf(c.mode).perCall
 	c.worker.current = c
@@ -399,16 +400,7 @@ func (cs *checks) shortly(c *call) time.Duration {
 // othersLocked reports whether any other attempt was at the lock during the call. An
 // attempt that was cancelled shortly before may still make its node, for a moment, during the call.
 func (cs *checks) othersLocked(c *call) bool {
-	shortly := cs.shortly(c)
-	weight := 0
-	for _, o := range cs.placeLocked(c.path).entries {
-		// A call whose hold has ended before it could have the lock object contends again.
-		again := o.c.m == c.m && o.c.perCall && !o.c.finished
-		if o.c != c && (again || o.end.IsZero() || o.end.After(c.began.Add(-shortly))) {
-			weight += cs.w.kind.weightOf(o.c, c)
-		}
-	}
-	if cs.w.busy(c, weight) {
+	if weight, _ := cs.besideLocked(c); cs.w.busy(c, weight) {
 		return true
 	}
 	for _, h := range cs.holdings { // lost, but the lock object is that worker's until it unlocks
@@ -417,6 +409,30 @@ func (cs *checks) othersLocked(c *call) bool {
 		}
 	}
 	return false
+}
+
+// besideLocked returns what the other attempts during a call weigh for it, and how many they are.
+func (cs *checks) besideLocked(c *call) (weight, n int) {
+	shortly := cs.shortly(c)
+	for _, o := range cs.placeLocked(c.path).entries {
+		// A call whose hold has ended before it could have the lock object contends again.
+		again := o.c.m == c.m && o.c.perCall && !o.c.finished
+		if o.c != c && (again || o.end.IsZero() || o.end.After(c.began.Add(-shortly))) {
+			if w := cs.w.kind.weightOf(o.c, c); w > 0 {
+				weight, n = weight+w, n+1
+			}
+		}
+	}
+	return weight, n
+}
+
+// tooMany reports whether more may have been ahead of a call than its lock allows.
+func (cs *checks) tooMany(c *call) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	_, n := cs.besideLocked(c)
+	most := cs.w.kind.maxWaiters
+	return most != nil && c.ahead+n > *most
 }
 
 // deleted notes that an operator is about to delete contenders' nodes. It is called just before

@@ -1,14 +1,17 @@
 package simulation
 
 import (
+	"slices"
+
 	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
 // All that locks do for each other in one process, on a few paths: mutexes that keep their places, hand over within the
 // process, both or neither, an RWMutex with both of its sides, a semaphore whose limit changes, and four MultiLocks across
-// them. Sessions have few nodes, counters are near their end, and hooks block, panic and end their goroutines. Each path
+// them. In some worlds their tries read first, and calls enter no long queue. Sessions have few nodes, counters are near their end, and hooks block, panic and end their goroutines. Each path
 // has one type of lock, so a conflict is never expected.
 var everythingKind = kind{
 	name:      "everything",
@@ -64,6 +67,10 @@ var habits = [][]string{
 
 func drawEverything(k kind, seed uint64) kind {
 	k.keeps = k.usages.drawKeeps(seed)
+	k.readsFirst = mix(seed, "reads first")%2 == 0
+	if n := int(mix(seed, "waiters") % 8); n < 4 {
+		k.maxWaiters = &n
+	}
 	k.open = func(m *session.Manager, path string) (map[string]any, error) { return openEverything(m, path, k) }
 	return k
 }
@@ -71,7 +78,8 @@ func drawEverything(k kind, seed uint64) kind {
 func openEverything(m *session.Manager, path string, k kind) (map[string]any, error) {
 	b := builder{m: m, path: path}
 	mutex := func(mode string) *zklock.Mutex {
-		opts := []zklock.Option{zklock.WithRevocable(giveUp)}
+		opts := entryOptions(k, zklock.WithReadFirst, zklock.WithMaxWaiters)
+		opts = append(opts, zklock.WithRevocable(giveUp))
 		if u := k.usages[mode]; u.most > 0 {
 			opts = append(opts, zklock.WithLocalHandover(u.most))
 		}
@@ -80,8 +88,12 @@ func openEverything(m *session.Manager, path string, k kind) (map[string]any, er
 		}
 		return b.mutex("/m", opts...)
 	}
-	lazy := func(mode string) *rwlock.RWMutex { return b.rwlock("/r", rwlock.WithLazyRelease(k.keeps[mode])) }
-	rw, plain, sem := lazy("read"), b.rwlock("/r"), b.semaphore("/s")
+	ofRW := entryOptions(k, rwlock.WithReadFirst, rwlock.WithMaxWaiters)
+	lazy := func(mode string) *rwlock.RWMutex {
+		return b.rwlock("/r", append(slices.Clone(ofRW), rwlock.WithLazyRelease(k.keeps[mode]))...)
+	}
+	rw, plain := lazy("read"), b.rwlock("/r", slices.Clone(ofRW)...)
+	sem := b.semaphore("/s", entryOptions(k, semaphore.WithReadFirst, semaphore.WithMaxWaiters)...)
 	out := map[string]any{
 		"lazy": mutex("lazy"), "handed": mutex("handed"), "local": mutex("local"), "do": doer{mutex("do")},
 		"plain": mutex("plain"),
@@ -97,6 +109,17 @@ func openEverything(m *session.Manager, path string, k kind) (map[string]any, er
 	}
 	out["all"] = doer{out["all"].(*zklock.MultiLock)}
 	return out, nil
+}
+
+// entryOptions returns the options of a package that say how calls enter the queue, as the seed has drawn them.
+func entryOptions[O any](k kind, readFirst func() O, maxWaiters func(int) O) (opts []O) {
+	if k.readsFirst {
+		opts = append(opts, readFirst())
+	}
+	if k.maxWaiters != nil {
+		opts = append(opts, maxWaiters(*k.maxWaiters))
+	}
+	return opts
 }
 
 // multi makes the MultiLock of a mode.

@@ -1,0 +1,104 @@
+package rwlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// Tries that read first say busy beside the same contenders as other tries, and then make no node.
+func TestReadFirst(t *testing.T) {
+	dir := testserver.Path(t)
+	m, proxy := proxied(t, session.WithTimeout(testserver.Patience))
+	other, rw := newLock(t, connect(t), dir), newLock(t, m, dir, rwlock.WithReadFirst())
+	ctx := patient(t)
+	wantTry(t, "free", rw.TryLock, ctx, true)
+	must(t, rw.Unlock())
+	creates := func() int { return proxy.Count(zktest.On(zktest.OpCreate, dir)) }
+	busy := func(what string, try func(context.Context) (bool, error)) {
+		t.Helper()
+		before := creates()
+		wantTry(t, what, try, ctx, false)
+		if creates() != before {
+			t.Errorf("%s: made a node", what)
+		}
+	}
+
+	must(t, other.RLock(ctx))
+	busy("a writer beside a reader", rw.TryLock)
+	wantTry(t, "a reader beside a reader", rw.TryRLock, ctx, true)
+	writer := queued(t, dir, 3, other.Lock)
+	busy("a reader behind a writer that waits", rw.TryRLock)
+	must(t, rw.RUnlock())
+	must(t, other.RUnlock())
+	must(t, receive(t, "the writer", writer))
+	busy("a reader beside a writer", rw.TryRLock)
+	busy("a writer beside a writer", rw.TryLock)
+	must(t, other.Unlock())
+	wantTry(t, "a writer after all", rw.TryLock, ctx, true)
+	must(t, rw.Unlock())
+}
+
+// An owner that holds the lock is asked for nothing: it enters again, reads beside its own write, and cannot upgrade.
+func TestReadFirstOwner(t *testing.T) {
+	m, proxy := proxied(t, session.WithTimeout(testserver.Patience))
+	rw := newLock(t, m, testserver.Path(t), rwlock.WithReadFirst(), rwlock.WithMaxWaiters(0))
+	ctx := zklock.WithOwner(patient(t))
+	must(t, rw.Lock(ctx))
+	wantTry(t, "a try to read beside", rw.TryRLock, ctx, true)
+	must(t, rw.Unlock())
+	if _, err := rw.TryLock(ctx); !errors.Is(err, rwlock.ErrUpgrade) {
+		t.Errorf("upgrade: %v", err)
+	}
+	wantTry(t, "a try to read again", rw.TryRLock, ctx, true)
+	if n := proxy.Count(zktest.Any(zktest.OpSync)); n > 0 {
+		t.Errorf("%d tries have read", n)
+	}
+	must(t, rw.RUnlock())
+	must(t, rw.RUnlock())
+}
+
+// WithMaxWaiters counts those in the way alone: all contenders for a writer, and writers for a reader. Places that are
+// shared change nothing.
+func TestMaxWaiters(t *testing.T) {
+	for name, opts := range map[string][]rwlock.Option{"plain": nil, "lazy": {lazy}} {
+		t.Run(name, func(t *testing.T) {
+			dir := testserver.Path(t)
+			theirs := connect(t)
+			one, two := newLock(t, theirs, dir), newLock(t, theirs, dir)
+			rw := newLock(t, connect(t), dir, append(opts, rwlock.WithMaxWaiters(1))...)
+			ctx := patient(t)
+			must(t, one.RLock(ctx))
+			must(t, two.RLock(ctx))
+			if err := rw.Lock(ctx); !errors.Is(err, queue.ErrBusy) {
+				t.Errorf("a writer behind two readers: %v", err)
+			}
+			testserver.WaitChildren(t, dir, 2)
+			must(t, two.RUnlock())
+			writer := queued(t, dir, 2, rw.Lock)
+			must(t, one.RUnlock())
+			must(t, receive(t, "a writer behind one reader", writer))
+			must(t, rw.Unlock())
+
+			must(t, one.Lock(ctx))
+			second := queued(t, dir, 2, two.Lock)
+			if err := rw.RLock(ctx); !errors.Is(err, queue.ErrBusy) {
+				t.Errorf("a reader behind two writers: %v", err)
+			}
+			testserver.WaitChildren(t, dir, 2)
+			must(t, one.Unlock())
+			must(t, receive(t, "the second writer", second))
+			reader := queued(t, dir, 2, rw.RLock)
+			must(t, two.Unlock())
+			must(t, receive(t, "a reader behind one writer", reader))
+			must(t, rw.RUnlock())
+		})
+	}
+}

@@ -1,0 +1,117 @@
+package semaphore_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// A try that reads first goes by the weights ahead and the limit in force, as any try does.
+func TestReadFirst(t *testing.T) {
+	dir := testserver.Path(t)
+	proxy := testserver.Proxy(t)
+	theirs := newSem(t, connect(t), dir, 5)
+	s := newSem(t, behind(t, proxy), dir, 5, semaphore.WithReadFirst())
+	try := func(n int, free bool) {
+		t.Helper()
+		before := proxy.Count(zktest.On(zktest.OpCreate, dir))
+		if free {
+			release(t, take(t, s, n))
+			return
+		}
+		busy(t, s, n)
+		if proxy.Count(zktest.On(zktest.OpCreate, dir)) != before {
+			t.Errorf("a busy try for %d made a node", n)
+		}
+	}
+	try(5, true)
+	three := take(t, theirs, 3)
+	try(2, true)
+	try(3, false)
+	waiter := enter(t, theirs, 4)
+	try(1, false) // behind one that waits
+	must(t, theirs.Resize(patient(t), 8))
+	waiter.get(t)
+	try(1, true)
+	try(2, false)
+	must(t, theirs.Resize(patient(t), 7))
+	try(1, false)
+	release(t, three)
+	try(3, true)
+	try(4, false)
+	release(t, waiter.lease)
+}
+
+// Where a read cannot tell, the try goes on and gets the error that it gets otherwise.
+func TestReadFirstErrors(t *testing.T) {
+	dir := testserver.Path(t)
+	holder := newSem(t, connect(t), dir, 2)
+	l := take(t, holder, 2)
+	_, err := newSem(t, connect(t), dir, 3, semaphore.WithReadFirst()).TryAcquire(patient(t))
+	wantErr(t, "another limit", err, queue.ErrConflict)
+	must(t, holder.Resize(patient(t), 1))
+	_, err = newSem(t, connect(t), dir, 2, semaphore.WithReadFirst()).TryAcquireN(patient(t), 2)
+	wantErr(t, "more than the limit in force", err, session.ErrInvalid)
+	release(t, l)
+}
+
+// A busy try does not set the limit of a directory that has none yet. The next acquisition does.
+func TestReadFirstSetsNoLimit(t *testing.T) {
+	dir := testserver.Path(t)
+	persistent(t, dir, "")
+	forge(t, dir, queue.PrefixLease)
+	m := connect(t)
+	s := newSem(t, m, dir, 1, semaphore.WithReadFirst())
+	for range 2 {
+		busy(t, s, 1)
+	}
+	if data := dataOf(t, dir); data != "" {
+		t.Errorf("a busy try has written %q", data)
+	}
+	testserver.Delete(t, dir, testserver.Children(t, dir)[0])
+	release(t, take(t, s, 1))
+	if data := dataOf(t, dir); data == "" {
+		t.Error("an acquisition has not set the limit")
+	}
+}
+
+// WithMaxWaiters counts contenders, those that hold included, and asks only calls that have to wait. A place that is renewed
+// after a Resize was let in before.
+func TestMaxWaiters(t *testing.T) {
+	dir := testserver.Path(t)
+	theirs, ours := newSem(t, connect(t), dir, 3), newSem(t, connect(t), dir, 3, semaphore.WithMaxWaiters(2))
+	one, two := take(t, theirs, 1), take(t, theirs, 1)
+	none := newSem(t, connect(t), dir, 3, semaphore.WithMaxWaiters(0))
+	release(t, begin(t, none, 1).get(t)) // need not wait
+	in := enter(t, ours, 2)
+	refused := begin(t, ours, 1)
+	var why *queue.WaitError
+	if err := refused.fail(t); !errors.Is(err, queue.ErrBusy) || !errors.As(err, &why) {
+		t.Errorf("behind three: %v", err)
+	}
+	testserver.WaitChildren(t, dir, 3)
+	must(t, theirs.Resize(patient(t), 2)) // the waiter has to renew its place
+	in.waits(t, "two leases are taken")
+	late := enter(t, theirs, 1)
+	release(t, one, two)
+	release(t, in.get(t))
+	release(t, late.get(t))
+}
+
+// The options need the semaphore's own layout.
+func TestEntryOptionsInvalid(t *testing.T) {
+	m := connect(t)
+	for what, opts := range map[string][]semaphore.Option{
+		"Curator, read first":  {semaphore.WithReadFirst(), semaphore.WithCuratorLayout()},
+		"Curator, max waiters": {semaphore.WithCuratorLayout(), semaphore.WithMaxWaiters(1)},
+		"a negative number":    {semaphore.WithMaxWaiters(-1)},
+	} {
+		_, err := semaphore.New(m, testserver.Path(t), 1, opts...)
+		wantErr(t, what, err, session.ErrInvalid)
+	}
+}
