@@ -8,7 +8,7 @@ import (
 
 // All that locks do for each other in one process, on a few paths: mutexes that keep their places, hand over within the
 // process, both or neither, an RWMutex with both of its sides, a semaphore whose limit changes, and four MultiLocks across
-// them. Sessions have few nodes, counters are near their end, and hooks block, panic and end their goroutines. Each path
+// them. Two of the mutexes are keys of a Keyed. Sessions have few nodes, counters are near their end, and hooks block, panic and end their goroutines. Each path
 // has one type of lock, so a conflict is never expected.
 var everythingKind = kind{
 	name:      "everything",
@@ -70,7 +70,7 @@ func drawEverything(k kind, seed uint64) kind {
 
 func openEverything(m *session.Manager, path string, k kind) (map[string]any, error) {
 	b := builder{m: m, path: path}
-	mutex := func(mode string) *zklock.Mutex {
+	options := func(mode string) []zklock.Option {
 		opts := []zklock.Option{zklock.WithRevocable(giveUp)}
 		if u := k.usages[mode]; u.most > 0 {
 			opts = append(opts, zklock.WithLocalHandover(u.most))
@@ -78,12 +78,14 @@ func openEverything(m *session.Manager, path string, k kind) (map[string]any, er
 		if d := k.keeps[mode]; d > 0 {
 			opts = append(opts, zklock.WithLazyRelease(d))
 		}
-		return b.mutex("/m", opts...)
+		return opts
 	}
+	mutex := func(mode string) *zklock.Mutex { return b.mutex("/m", options(mode)...) }
 	lazy := func(mode string) *rwlock.RWMutex { return b.rwlock("/r", rwlock.WithLazyRelease(k.keeps[mode])) }
 	rw, plain, sem := lazy("read"), b.rwlock("/r"), b.semaphore("/s")
 	out := map[string]any{
-		"lazy": mutex("lazy"), "handed": mutex("handed"), "local": mutex("local"), "do": doer{mutex("do")},
+		"lazy": mutex("lazy"), "handed": b.key("m", options("handed")...), "local": mutex("local"),
+		"do":    doer{b.key("m", options("do")...)},
 		"plain": mutex("plain"),
 		"write": writer{rw}, "read": readLeases{rw}, "plain write": writer{plain}, "plain read": plain.Reader(),
 		"1": sem, "2": several{sem, 2}, "3": several{sem, 3},
