@@ -14,8 +14,11 @@ import (
 func TestMisuse(t *testing.T) {
 	rw := newLock(t, connect(t), testserver.Path(t))
 	misusetest.Check(t, misusetest.Package{
-		Name:    "rwlock",
-		Objects: []misusetest.Object{{Zero: &rwlock.RWMutex{}, Made: rw}},
+		Name: "rwlock",
+		Objects: []misusetest.Object{
+			{Zero: &rwlock.RWMutex{}, Made: rw},
+			{Zero: &rwlock.Keyed{}, Made: newKeyed(t, connect(t), testserver.Path(t))},
+		},
 		Values:  []any{rwlock.Reader{}, rw.Reader()},
 		Funcs: map[string]func(context.Context){
 			"WithOwner": func(ctx context.Context) { rwlock.WithOwner(ctx) },

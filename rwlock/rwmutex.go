@@ -68,20 +68,29 @@ func (rw *RWMutex) made() *RWMutex {
 // Two RWMutex values at one path are the same lock, also in one process. But Unlock, Held and owners
 // know only what was locked through the same value.
 func New(m *session.Manager, path string, opts ...Option) (*RWMutex, error) {
-	q, err := place.New((*core.Manager)(m), path)
+	rw, err := open(m, path, opts)
 	if err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
+	}
+	return rw, nil
+}
+
+// open makes a lock.
+func open(m *session.Manager, path string, opts []Option) (*RWMutex, error) {
+	q, err := place.New((*core.Manager)(m), path)
+	if err != nil {
+		return nil, err
 	}
 	rw := &RWMutex{q: q, writes: hold.One[*place.Lease](path, m), reads: hold.Many[*place.Lease](path, m)}
 	rw.writes.Refuse = rw.refuseReader
 	if err := hold.ApplyAll(opts, func(o Option) error { return o.apply(rw) }); err != nil {
-		return nil, fmt.Errorf("rwlock: %w", err)
+		return nil, err
 	}
 	if err = rw.open(&rw.writer, writing); err == nil {
 		err = rw.open(&rw.reader, reading)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("rwlock: %w", err)
+		return nil, err
 	}
 	rw.door = place.DoorTo[*RWMutex](&rw.writer.Lock)
 	return rw, nil

@@ -21,6 +21,7 @@
 // # Which lock
 //
 //   - One holder at a time: a [Mutex].
+//   - One lock for each key, such as an invoice or a user: a [Keyed].
 //   - Many readers or one writer: [github.com/turnstile-go/turnstile/rwlock].
 //   - At most n at a time: [github.com/turnstile-go/turnstile/semaphore].
 //   - One leader of many processes: [github.com/turnstile-go/turnstile/election].

@@ -26,6 +26,7 @@ func TestMisuse(t *testing.T) {
 		Objects: []misusetest.Object{
 			{Zero: &zklock.Mutex{}, Made: mx},
 			{Zero: &zklock.MultiLock{}, Made: multi},
+			{Zero: &zklock.Keyed{}, Made: newKeyed(t, m, testserver.Path(t))},
 			{Zero: &zklock.MultiLease{}, Made: l},
 		},
 		Funcs: map[string]func(context.Context){

@@ -58,13 +58,22 @@ var mutex = &kinds.Kind{
 //
 // Two Mutex values at one path exclude each other, also in one process.
 func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
-	q, err := place.New((*core.Manager)(m), path)
-	if err != nil {
-		return nil, fmt.Errorf("zklock: %w", err)
-	}
 	c, err := configOf(opts)
 	if err != nil {
 		return nil, fmt.Errorf("zklock: %w", err)
+	}
+	mx, err := c.open(m, path)
+	if err != nil {
+		return nil, fmt.Errorf("zklock: %w", err)
+	}
+	return mx, nil
+}
+
+// open makes a mutex.
+func (c *config) open(m *session.Manager, path string) (*Mutex, error) {
+	q, err := place.New((*core.Manager)(m), path)
+	if err != nil {
+		return nil, err
 	}
 	r := place.Request{
 		Kind: c.kind, Data: c.data, Name: c.name, Revoked: c.revoked, ReadFirst: c.readFirst, MaxWaiters: c.maxWaiters,
@@ -72,7 +81,7 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 	mx := &Mutex{lock: place.Lock{Queue: q, Request: r}, holds: hold.One[*place.Lease](path, m)}
 	if c.local != (place.LocalConfig{}) {
 		if mx.lock.Local, err = q.Local(r, c.local); err != nil {
-			return nil, fmt.Errorf("zklock: %w", err)
+			return nil, err
 		}
 	}
 	mx.door = place.DoorTo[*Mutex](&mx.lock)

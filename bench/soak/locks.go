@@ -37,6 +37,12 @@ var (
 	keptRWPlaces = []referee.Place{{Path: "/soak/kept-rw-0", Capacity: all}, rwPlaces[1]}
 )
 
+// The keys of a Keyed, whose places are handed on and kept, and where they lie.
+var (
+	keys      = []string{"0", "1", "2"}
+	keyPlaces = []referee.Place{{Path: "/soak/keys/0", Capacity: 1}, {Path: "/soak/keys/1", Capacity: 1}, {Path: "/soak/keys/2", Capacity: 1}}
+)
+
 // keepFor is how long. A session timeout, which bounds it, is longer.
 const keepFor = 300 * time.Millisecond
 
@@ -48,6 +54,7 @@ type locks struct {
 	fair, unfair []*zklock.Mutex
 	electoral    []*zklock.Mutex // at the places of elections
 	handed, kept []*zklock.Mutex
+	keyed        *zklock.Keyed
 	rw, keptRW   []*rwlock.RWMutex
 	sem, curator []*semaphore.Semaphore
 	multi        *zklock.MultiLock
@@ -89,6 +96,10 @@ func newLocks(m *session.Manager) (*locks, error) {
 		return nil, fmt.Errorf("soak: %w", err)
 	}
 	var err error
+	l.keyed, err = zklock.NewKeyed(m, "/soak/keys", zklock.WithLocalHandover(handovers), zklock.WithLazyRelease(keepFor))
+	if err != nil {
+		return nil, fmt.Errorf("soak: %w", err)
+	}
 	l.multi, err = zklock.Multi(l.sem[0], l.fair[1], l.rw[0], l.fair[0], l.handed[0], l.kept[0])
 	l.multiPlaces = []referee.Place{semPlaces[0], fairPlaces[1], rwPlaces[0], fairPlaces[0], handedPlaces[0], keptPlaces[0]}
 	l.multiWeights = []int{1, 1, all, 1, 1, 1}
@@ -108,6 +119,9 @@ func (l *locks) everything() []whole {
 	var every []whole
 	for _, mx := range slices.Concat(l.fair, l.unfair, l.electoral, l.handed, l.kept) {
 		every = append(every, whole{mx.Path(), 1, mx.Acquire})
+	}
+	for i, p := range keyPlaces {
+		every = append(every, whole{p.Path, 1, func(ctx context.Context) (*queue.Lease, error) { return l.keyed.Acquire(ctx, keys[i]) }})
 	}
 	for _, rw := range slices.Concat(l.rw, l.keptRW) {
 		every = append(every, whole{rw.Path(), 1, rw.Acquire})

@@ -63,6 +63,9 @@ func (w *worker) once(ctx context.Context) (string, error) {
 	switch n := w.rng.IntN(100); {
 	case n < 6:
 		return "election", w.elect(ctx, electionPlaces[w.rng.IntN(len(electionPlaces))])
+	case n < 10:
+		i := w.rng.IntN(len(keys))
+		return "mutex of a key", w.again(func() error { return w.key(ctx, keyPlaces[i], keys[i]) })
 	case n < 14:
 		i := w.rng.IntN(len(l.fair))
 		return "mutex", w.mutex(ctx, fairPlaces[i], l.fair[i])
@@ -134,6 +137,32 @@ func (w *worker) mutex(ctx context.Context, p referee.Place, mx *zklock.Mutex) e
 	}
 	w.during(p, 1, "Lock", mx.Held, nil)
 	return mx.Unlock()
+}
+
+// key takes the lock of a key, of which nothing is in memory while nobody of this client uses it.
+func (w *worker) key(ctx context.Context, p referee.Place, key string) error {
+	k := w.c.locks.keyed
+	held := func() bool { return k.Held(key) }
+	switch w.rng.IntN(5) {
+	case 0:
+		return w.lease(ctx, p, 1, "lease of a key", func(ctx context.Context) (*queue.Lease, error) { return k.Acquire(ctx, key) })
+	case 1:
+		got, err := k.TryLock(ctx, key)
+		if err != nil || !got {
+			return err
+		}
+	case 2:
+		return k.Do(ctx, key, func(ctx context.Context) error {
+			w.during(p, 1, "Do of a key", held, ctx.Done())
+			return nil
+		})
+	default:
+		if err := k.Lock(ctx, key); err != nil {
+			return err
+		}
+	}
+	w.during(p, 1, "Lock of a key", held, nil)
+	return k.Unlock(key)
 }
 
 // locker waits for a mutex for as long as it takes, as code does that knows only sync.Locker. It ends the

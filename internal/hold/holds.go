@@ -69,6 +69,13 @@ func (h *Holds[L]) Of(owner *Owner) *Hold[L] {
 	return nil
 }
 
+// Any reports whether there is a hold that has not been given back, lost or not.
+func (h *Holds[L]) Any() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.all) > 0
+}
+
 // Held reports whether there is a hold that is not lost.
 func (h *Holds[L]) Held() bool {
 	return slices.ContainsFunc(h.standing(), func(held *Hold[L]) bool { return held.Lease.Err() == nil })

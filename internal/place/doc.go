@@ -76,6 +76,7 @@
 //	localstate   its waiters and its shared contender
 //	localkept    releases: handed over, kept or over
 //	localreaders readers that share a place
+//	localunused  whether a Local can be forgotten
 //	localwhy     why one of its waiters waits
 //	keep         whether a place that is kept may be used: the invariant
 //	habit        whether the next place is worth keeping

@@ -35,6 +35,8 @@ type Local struct {
 	lazy time.Duration // how long a place is kept; 0: not at all
 	many bool          // several leases can hold at once: those of readers, with lazy
 
+	unused func() // see WhenUnused; nil: nobody is to be told
+
 	mu      sync.Mutex
 	waiting *waiters // those that wait now, except for contenders that were split off
 	// At most one of these has the open place of the Local, which newcomers may share. If none has, the Local is idle.

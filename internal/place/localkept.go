@@ -84,8 +84,12 @@ func (l *Local) expire() {
 			gone = l.leaveLocked()
 		}
 	}
+	unused := !l.ticking
 	l.mu.Unlock()
 	gone.giveUp()
+	if unused {
+		l.tellUnused()
+	}
 }
 
 // intrude follows the end of the watch w on the children: another contender may have come. It gives up
@@ -149,6 +153,7 @@ func (l *Local) makeLast(t *turn) {
 // turnOver ends the turn. If others wait, it starts a shared contender for them, and returns a
 // channel that is closed when that has its place in the queue. Otherwise it returns nil.
 func (l *Local) turnOver(t *turn) (placed <-chan struct{}) {
+	defer l.tellUnused()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.turn != t {

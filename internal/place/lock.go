@@ -26,6 +26,16 @@ func (l *Lock) TryAcquire(ctx context.Context) (*Lease, error) {
 	return l.Queue.TryAcquire(ctx, l.Request)
 }
 
+// WhenUnused is that of its Local, if it has one. Otherwise calls share nothing.
+func (l *Lock) WhenUnused(f func()) {
+	if l.Local != nil {
+		l.Local.WhenUnused(f)
+	}
+}
+
+// InUse reports whether a call that comes now has something to share with others of this process.
+func (l *Lock) InUse() bool { return l.Local != nil && l.Local.InUse() }
+
 // asks returns the request of a contender for the lock.
 func (l *Lock) asks() Request {
 	if l.Local != nil {

@@ -15,7 +15,7 @@ var (
 	sessions = []string{"session", "hooks", "internal/core", "internal/dial", "internal/callout", "internal/wire", "internal/outbox",
 		"internal/clock", "internal/codec", "internal/line", "internal/logbook", "internal/news", "internal/room", "internal/rounds", "internal/watches"}
 	queues = slices.Concat(sessions, []string{"queue", "kinds", "internal/place", "internal/decide", "internal/maxwait", "internal/nodedata", "internal/leasectx", "internal/label"})
-	locks  = slices.Concat(queues, []string{"zklock", "rwlock", "semaphore", "internal/hold"})
+	locks  = slices.Concat(queues, []string{"zklock", "rwlock", "semaphore", "internal/hold", "internal/keyed"})
 )
 
 // sections has all sections of the pages.

@@ -11,7 +11,8 @@ import (
 
 // All that locks do for each other in one process, on a few paths: mutexes that keep their places, hand over within the
 // process, both or neither, an RWMutex with both of its sides, a semaphore whose limit changes, and four MultiLocks across
-// them. In some worlds their tries read first, and calls enter no long queue. Sessions have few nodes, counters are near their end, and hooks block, panic and end their goroutines. Each path
+// them. Two of the mutexes are keys of a Keyed. In some worlds their tries read first, and calls enter no long queue.
+// Sessions have few nodes, counters are near their end, and hooks block, panic and end their goroutines. Each path
 // has one type of lock, so a conflict is never expected.
 var everythingKind = kind{
 	name:      "everything",
@@ -77,7 +78,7 @@ func drawEverything(k kind, seed uint64) kind {
 
 func openEverything(m *session.Manager, path string, k kind) (map[string]any, error) {
 	b := builder{m: m, path: path}
-	mutex := func(mode string) *zklock.Mutex {
+	options := func(mode string) []zklock.Option {
 		opts := entryOptions(k, zklock.WithReadFirst, zklock.WithMaxWaiters)
 		opts = append(opts, zklock.WithRevocable(giveUp))
 		if u := k.usages[mode]; u.most > 0 {
@@ -86,8 +87,9 @@ func openEverything(m *session.Manager, path string, k kind) (map[string]any, er
 		if d := k.keeps[mode]; d > 0 {
 			opts = append(opts, zklock.WithLazyRelease(d))
 		}
-		return b.mutex("/m", opts...)
+		return opts
 	}
+	mutex := func(mode string) *zklock.Mutex { return b.mutex("/m", options(mode)...) }
 	ofRW := entryOptions(k, rwlock.WithReadFirst, rwlock.WithMaxWaiters)
 	lazy := func(mode string) *rwlock.RWMutex {
 		return b.rwlock("/r", append(slices.Clone(ofRW), rwlock.WithLazyRelease(k.keeps[mode]))...)
@@ -95,7 +97,8 @@ func openEverything(m *session.Manager, path string, k kind) (map[string]any, er
 	rw, plain := lazy("read"), b.rwlock("/r", slices.Clone(ofRW)...)
 	sem := b.semaphore("/s", entryOptions(k, semaphore.WithReadFirst, semaphore.WithMaxWaiters)...)
 	out := map[string]any{
-		"lazy": mutex("lazy"), "handed": mutex("handed"), "local": mutex("local"), "do": doer{mutex("do")},
+		"lazy": mutex("lazy"), "handed": b.key("m", options("handed")...), "local": mutex("local"),
+		"do":    doer{b.key("m", options("do")...)},
 		"plain": mutex("plain"),
 		"write": writer{rw}, "read": readLeases{rw}, "plain write": writer{plain}, "plain read": plain.Reader(),
 		"1": sem, "2": several{sem, 2}, "3": several{sem, 3},

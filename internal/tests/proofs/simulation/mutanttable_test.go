@@ -27,6 +27,9 @@ var noticedBy = map[string]string{
 	"kept-unused": "internal/place TestUnwantedIsNotKept",
 	// No seed holds a leader up between its grant and the begin of its term.
 	"term-called-late": "election TestRequestBeforeTerm",
+	// Nothing in a world depends on the memory that a key takes.
+	"key-never-forgotten": "zklock TestKeyedForgets",
+	"turn-end-untold":     "zklock TestKeyedForgets",
 	// The candidate has to come between two requests of one observer.
 	"observer-gap": "election TestObserveArrival",
 }
@@ -133,6 +136,14 @@ var mutants = []mutant{
 		[]edit{{"internal/place/localstate.go", "\t\ta.quit(ctx, context.Canceled)\n", ""}}},
 	{"loss-for-all", "local", "a loss of the one who holds leaves those who wait behind him without a contender",
 		[]edit{{"internal/place/over.go", "\tif t.local != nil {\n\t\tt.local.turnOver(t)\n\t}\n", ""}}},
+	{"key-forgotten-in-use", "everything", "a key is forgotten while a waiter is still in it, and its workers have several nodes",
+		[]edit{{"internal/keyed/keyed.go", "e.calls > 0 || ", ""}}},
+	{"held-key-forgotten", "everything", "a key is forgotten while it is held, and Unlock has nothing to give back",
+		[]edit{{"zklock/keyed.go", "mx.holds.Any() || mx.lock.InUse()", "false"}}},
+	{"key-never-forgotten", "", "the lock object of each key that was ever used stays in memory",
+		[]edit{{"internal/keyed/keyed.go", "\tdelete(m.entries, e.key)\n", ""}}},
+	{"turn-end-untold", "", "a lease that outlives its call keeps its key in memory for ever",
+		[]edit{{"internal/place/localkept.go", "\tdefer l.tellUnused()\n", ""}}},
 	{"unfair-beside", "unfair", "an unfair lock is taken although another contender is first",
 		[]edit{{"internal/place/run.go", "\t\treturn decide.InUse, nil\n", "\t\treturn decide.Free, nil\n"}}},
 	{"unfair-stays", "unfair", "a contender for an unfair lock that was not the first waits without a node, and has one",

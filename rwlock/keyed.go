@@ -1,0 +1,145 @@
+package rwlock
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/turnstile-go/turnstile/internal/keyed"
+	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/session"
+)
+
+// Keyed is a read-write lock for each key of a directory, for example one for each account. It is the Keyed of package
+// zklock, which says what is a key, what is in memory and for how long, with the locks of this package: goroutines share
+// the places of [WithLazyRelease], readers among themselves, and owners ([WithOwner]) enter their holds of a key again.
+//
+// It has the calls that know their own hold. It has no Unlock and no RUnlock, which could give back that of another
+// goroutine.
+//
+// All methods may be called by any number of goroutines at once, with any keys. They panic if [NewKeyed] has not made the
+// Keyed. Those that take a context panic if it is nil.
+type Keyed struct {
+	_ misuse.NoCopy
+
+	locks *keyed.Map[*RWMutex]
+}
+
+// made returns the locks of k. It panics if k is nil or a zero value.
+func (k *Keyed) made() *keyed.Map[*RWMutex] {
+	if k == nil || k.locks == nil {
+		panic("rwlock: Keyed not made by NewKeyed")
+	}
+	return k.locks
+}
+
+// NewKeyed returns the locks of the keys in dir, an absolute path of ZooKeeper, or / for the root of a chroot. All of them
+// have the same options. The lock of a key is the [RWMutex] at [Keyed.Path].
+//
+// NewKeyed does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path or a bad option.
+// A dir that leaves no room for a key of 255 bytes is a bad path.
+func NewKeyed(m *session.Manager, dir string, opts ...Option) (*Keyed, error) {
+	locks, err := keyed.New(dir, keyed.Config[*RWMutex]{
+		Open: func(path string, unused func()) (*RWMutex, error) {
+			rw, err := open(m, path, opts)
+			if err == nil {
+				rw.writer.WhenUnused(unused)
+				rw.reader.WhenUnused(unused)
+			}
+			return rw, err
+		},
+		InUse: func(rw *RWMutex) bool {
+			return rw.writes.Any() || rw.reads.Any() || rw.writer.InUse() || rw.reader.InUse()
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("rwlock: %w", err)
+	}
+	return &Keyed{locks: locks}, nil
+}
+
+// Do is [RWMutex.Do] of the key's lock: it calls f while it holds the write lock, and unlocks when f returns, panics or ends its
+// goroutine.
+func (k *Keyed) Do(ctx context.Context, key string, f func(context.Context) error) error {
+	locks := k.made()
+	misuse.Context(ctx, "rwlock: Keyed.Do")
+	e := locks.Enter(key)
+	defer e.Leave()
+	return e.Lock.Do(ctx, f)
+}
+
+// TryDo is [RWMutex.TryDo] of the key's lock. It returns false and nil, and does not call f, if the lock is busy.
+func (k *Keyed) TryDo(ctx context.Context, key string, f func(context.Context) error) (ran bool, err error) {
+	locks := k.made()
+	misuse.Context(ctx, "rwlock: Keyed.TryDo")
+	e := locks.Enter(key)
+	defer e.Leave()
+	return e.Lock.TryDo(ctx, f)
+}
+
+// RDo is [RWMutex.RDo] of the key's lock: Do with the read lock.
+func (k *Keyed) RDo(ctx context.Context, key string, f func(context.Context) error) error {
+	locks := k.made()
+	misuse.Context(ctx, "rwlock: Keyed.RDo")
+	e := locks.Enter(key)
+	defer e.Leave()
+	return e.Lock.RDo(ctx, f)
+}
+
+// TryRDo is [RWMutex.TryRDo] of the key's lock: TryDo with the read lock.
+func (k *Keyed) TryRDo(ctx context.Context, key string, f func(context.Context) error) (ran bool, err error) {
+	locks := k.made()
+	misuse.Context(ctx, "rwlock: Keyed.TryRDo")
+	e := locks.Enter(key)
+	defer e.Leave()
+	return e.Lock.TryRDo(ctx, f)
+}
+
+// Acquire is [RWMutex.Acquire] of the key's lock. The lease is independent of the Keyed: it may be released at any time.
+func (k *Keyed) Acquire(ctx context.Context, key string) (*queue.Lease, error) {
+	locks := k.made()
+	misuse.Context(ctx, "rwlock: Keyed.Acquire")
+	e := locks.Enter(key)
+	defer e.Leave()
+	return e.Lock.Acquire(ctx)
+}
+
+// TryAcquire is [RWMutex.TryAcquire] of the key's lock. It returns [queue.ErrBusy] if the lock is busy.
+func (k *Keyed) TryAcquire(ctx context.Context, key string) (*queue.Lease, error) {
+	locks := k.made()
+	misuse.Context(ctx, "rwlock: Keyed.TryAcquire")
+	e := locks.Enter(key)
+	defer e.Leave()
+	return e.Lock.TryAcquire(ctx)
+}
+
+// RAcquire is [RWMutex.RAcquire] of the key's lock: Acquire of the read lock.
+func (k *Keyed) RAcquire(ctx context.Context, key string) (*queue.Lease, error) {
+	locks := k.made()
+	misuse.Context(ctx, "rwlock: Keyed.RAcquire")
+	e := locks.Enter(key)
+	defer e.Leave()
+	return e.Lock.RAcquire(ctx)
+}
+
+// TryRAcquire is [RWMutex.TryRAcquire] of the key's lock: TryAcquire of the read lock.
+func (k *Keyed) TryRAcquire(ctx context.Context, key string) (*queue.Lease, error) {
+	locks := k.made()
+	misuse.Context(ctx, "rwlock: Keyed.TryRAcquire")
+	e := locks.Enter(key)
+	defer e.Leave()
+	return e.Lock.TryRAcquire(ctx)
+}
+
+// Contenders is [RWMutex.Contenders] of the key's lock: readers and writers of all processes, in the order of the queue. It
+// returns zk.ErrNoNode if the servers have no directory for the key, which nobody uses then.
+func (k *Keyed) Contenders(ctx context.Context, key string) ([]queue.Contender, error) {
+	locks := k.made()
+	misuse.Context(ctx, "rwlock: Keyed.Contenders")
+	e := locks.Enter(key)
+	defer e.Leave()
+	return e.Lock.Contenders(ctx)
+}
+
+// Path returns the path of the key's lock. [New] makes a lock at that path for what a Keyed does not have.
+func (k *Keyed) Path(key string) string { return k.made().Path(key) }
