@@ -67,7 +67,8 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 		return nil, fmt.Errorf("zklock: %w", err)
 	}
 	r := place.Request{Kind: c.kind, Data: c.data, Revoked: c.revoked}
-	mx := &Mutex{lock: place.Lock{Queue: q, Request: r}, holds: hold.One[*place.Lease](path, m)}
+	mx := &Mutex{lock: place.Lock{Queue: q, Request: r, Async: c.async}, holds: hold.One[*place.Lease](path, m)}
+	mx.holds.Async = c.async
 	if c.local != (place.LocalConfig{}) {
 		if mx.lock.Local, err = q.Local(r, c.local); err != nil {
 			return nil, fmt.Errorf("zklock: %w", err)
@@ -124,7 +125,8 @@ func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 //
 // Once Unlock is called, the mutex will be released, and the caller has nothing left to do. Unlock
 // returns nil when the server has confirmed the release, and an error that matches
-// [queue.ErrReleasePending] if there is no confirmation within a second, as when disconnected. The
+// [queue.ErrReleasePending] if there is no confirmation within a second, as when disconnected. With
+// [WithAsyncRelease] it does not wait for that. The
 // error matches [ErrNotHeld], and nothing is freed, if there is no Lock to give back. It matches
 // [session.ErrLost] if the mutex was lost before: others may have held it since.
 //

@@ -26,6 +26,7 @@ type config struct {
 	unfair  bool
 	latch   bool
 	local   place.LocalConfig // zero: each call has a place of its own
+	async   bool
 }
 
 // configOf applies the options. It refuses those that exclude each other.

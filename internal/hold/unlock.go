@@ -80,6 +80,9 @@ func (h *Holds[L]) giveBack(held *Hold[L], by via, end place.End) error {
 	}
 	// The slot is free before the lease is released: the goroutine that takes it next has got
 	// its own lease from the server.
+	if h.Async && end == place.Done {
+		return h.unlocking(held.Lease.Release(context.Background(), place.Left))
+	}
 	ctx := &patience{}
 	defer ctx.stop()
 	return h.unlocking(held.Lease.Release(ctx, end))
