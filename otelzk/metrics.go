@@ -24,6 +24,7 @@ type instruments struct {
 	acquire, hold, requests metric.Float64Histogram
 	waiters, held           metric.Int64UpDownCounter
 	losses, transitions     metric.Int64Counter
+	overdues                metric.Int64Counter  // holds that have lasted for too long
 	outcomes                metric.Int64Counter  // of acquisitions
 	attributes              []attribute.KeyValue // of all metrics
 }
@@ -43,6 +44,7 @@ func newInstruments(m metric.Meter, all []attribute.KeyValue) *instruments {
 		held:        upDownCounter(m, metricHeld, unitLocks, "Locks that are held."),
 		outcomes:    counter(m, metricOutcomes, unitAcquisitions, "Calls of Lock and TryLock that have ended."),
 		losses:      counter(m, metricLosses, unitLosses, "Locks that were lost while held."),
+		overdues:    counter(m, metricOverdue, unitHolds, "Holds that have lasted for longer than WithMaxHold allows."),
 		transitions: counter(m, metricTransitions, unitTransitions, "Changes of the session's state."),
 		attributes:  all,
 	}
@@ -108,6 +110,10 @@ func (in *instruments) lose(ctx context.Context, kind, reason string) {
 	in.count(ctx, in.losses, 1, attribute.String(attrKind, kind), attribute.String(attrErrorType, reason))
 }
 
+func (in *instruments) overdue(ctx context.Context, kind string) {
+	in.count(ctx, in.overdues, 1, attribute.String(attrKind, kind))
+}
+
 func (in *instruments) transition(state string) {
 	in.count(context.Background(), in.transitions, 1, attribute.String(attrState, state))
 }
@@ -137,6 +143,7 @@ func (in *instruments) beginKind(kind string) {
 	for _, reason := range lossReasons {
 		in.count(ctx, in.losses, 0, with, attribute.String(attrErrorType, reason))
 	}
+	in.count(ctx, in.overdues, 0, with)
 	in.waiters.Add(ctx, 0, in.with(with))
 	in.held.Add(ctx, 0, in.with(with))
 }

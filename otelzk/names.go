@@ -70,9 +70,10 @@ const (
 
 // Events on spans.
 const (
-	eventLoss  = "zklock.loss"
-	eventRetry = "zklock.retry"
-	eventState = "zklock.session.transition"
+	eventLoss    = "zklock.loss"
+	eventOverdue = "zklock.overdue"
+	eventRetry   = "zklock.retry"
+	eventState   = "zklock.session.transition"
 )
 
 // Metrics.
@@ -82,6 +83,7 @@ const (
 	metricWaiters     = "zklock.waiter.count"
 	metricHeld        = "zklock.held.count"
 	metricLosses      = "zklock.losses"
+	metricOverdue     = "zklock.overdue_holds"
 	metricOutcomes    = "zklock.acquisitions"
 	metricOldestHold  = "zklock.hold.oldest"
 	metricOldestWait  = "zklock.wait.oldest"
@@ -96,6 +98,7 @@ const (
 	unitWaiters      = "{waiter}"
 	unitLocks        = "{lock}"
 	unitLosses       = "{loss}"
+	unitHolds        = "{hold}"
 	unitAcquisitions = "{acquisition}"
 	unitSessions     = "{session}"
 	unitTransitions  = "{transition}"

@@ -31,6 +31,7 @@ type RWMutex struct {
 	data    []byte             // nil: the default
 	revoked func(*place.Lease) // nil: not revocable
 	lazy    time.Duration      // of WithLazyRelease; 0: no place is kept
+	maxHold time.Duration      // 0: a hold may last for as long as it likes
 	writer  side
 	reader  side
 
@@ -299,7 +300,7 @@ func (rw *RWMutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 }
 
 func (rw *RWMutex) request(kind *kinds.Kind) place.Request {
-	return place.Request{Kind: kind, Data: rw.data, Revoked: rw.revoked}
+	return place.Request{Kind: kind, Data: rw.data, Revoked: rw.revoked, MaxHold: rw.maxHold}
 }
 
 // refuseReader returns an error if the owner of ctx holds the read lock, and so cannot get the write

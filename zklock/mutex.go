@@ -66,7 +66,7 @@ func New(m *session.Manager, path string, opts ...Option) (*Mutex, error) {
 	if err != nil {
 		return nil, fmt.Errorf("zklock: %w", err)
 	}
-	r := place.Request{Kind: c.kind, Data: c.data, Revoked: c.revoked}
+	r := place.Request{Kind: c.kind, Data: c.data, Revoked: c.revoked, MaxHold: c.maxHold}
 	mx := &Mutex{lock: place.Lock{Queue: q, Request: r, Async: c.async}, holds: hold.One[*place.Lease](path, m)}
 	mx.holds.Async = c.async
 	if c.local != (place.LocalConfig{}) {

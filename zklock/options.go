@@ -3,6 +3,7 @@ package zklock
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/place"
@@ -27,6 +28,7 @@ type config struct {
 	latch   bool
 	local   place.LocalConfig // zero: each call has a place of its own
 	async   bool
+	maxHold time.Duration // 0: a hold may last for as long as it likes
 }
 
 // configOf applies the options. It refuses those that exclude each other.

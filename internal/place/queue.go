@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -69,6 +70,7 @@ type Request struct {
 	Weight  int    // 0: 1
 	Data    []byte // nil: the default
 	Revoked func(*Lease)
+	MaxHold time.Duration // 0: a hold may last for as long as it likes
 
 	handedOn bool // a Local's node: it outlives the acquisition that creates it
 }
