@@ -1,7 +1,10 @@
 package simulation
 
 import (
+	"time"
+
 	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 )
@@ -32,7 +35,11 @@ var everythingKind = kind{
 	revocable: true,
 	hostile:   true,
 	blocking:  true,
+	asyncs:    []string{"handed", "do", "plain", "plain write", "plain read", "1", "pair"},
 }
+
+// mostHeld is how long the holds of some locks should last at most. Many last for longer.
+const mostHeld = 300 * time.Millisecond
 
 // everything has the locks that calls of each mode take.
 var everything = usages{
@@ -78,10 +85,16 @@ func openEverything(m *session.Manager, path string, k kind) (map[string]any, er
 		if d := k.keeps[mode]; d > 0 {
 			opts = append(opts, zklock.WithLazyRelease(d))
 		}
+		if mode == "do" || mode == "all" {
+			opts = append(opts, zklock.WithMaxHold(mostHeld))
+		}
+		if k.async(mode) {
+			opts = append(opts, zklock.WithAsyncRelease())
+		}
 		return b.mutex("/m", opts...)
 	}
 	lazy := func(mode string) *rwlock.RWMutex { return b.rwlock("/r", rwlock.WithLazyRelease(k.keeps[mode])) }
-	rw, plain, sem := lazy("read"), b.rwlock("/r"), b.semaphore("/s")
+	rw, plain, sem := lazy("read"), b.rwlock("/r", rwlock.WithAsyncRelease()), b.semaphore("/s", semaphore.WithAsyncRelease())
 	out := map[string]any{
 		"lazy": mutex("lazy"), "handed": mutex("handed"), "local": mutex("local"), "do": doer{mutex("do")},
 		"plain": mutex("plain"),

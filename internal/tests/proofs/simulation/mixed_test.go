@@ -189,8 +189,8 @@ func (b *builder) mutex(dir string, opts ...zklock.Option) *zklock.Mutex {
 	return mx
 }
 
-func (b *builder) semaphore(dir string) *semaphore.Semaphore {
-	s, err := semaphore.New(b.m, b.path+dir, leases, semaphore.WithRevocable(giveUp))
+func (b *builder) semaphore(dir string, opts ...semaphore.Option) *semaphore.Semaphore {
+	s, err := semaphore.New(b.m, b.path+dir, leases, append(opts, semaphore.WithRevocable(giveUp))...)
 	b.failed(err)
 	return s
 }
