@@ -27,7 +27,8 @@ func (o *observer) loss(ctx context.Context, h session.HoldInfo, cause error) {
 	}
 }
 
-// heldTooLong is the hook for a hold that lasts for longer than WithMaxHold allows. The event goes where that of a loss goes.
+// heldTooLong is the hook for a hold that lasts for longer than WithMaxHold allows. The event goes where that of a
+// loss goes.
 func (o *observer) heldTooLong(ctx context.Context, h session.HoldInfo) {
 	o.instruments.overdue(ctx, h.Kind)
 	if a := acquisitionOf(ctx); a != nil {

@@ -83,8 +83,8 @@ func took(f func()) time.Duration {
 	return time.Since(began)
 }
 
-// A Lock and Unlock take one round trip in place of two. The next Lock does not find the node of the last one, which would
-// take more. Nor does a TryLock.
+// A Lock and Unlock take one round trip in place of two. The next Lock does not find the node of the last
+// one, which would take more. Nor does a TryLock.
 func TestAsyncTakesOneRoundTrip(t *testing.T) {
 	const oneWay, rounds = 10 * time.Millisecond, 20
 	eachAsync(t, func(t *testing.T, server *zktest.Server, lock slotted, _ *rwlock.RWMutex, _ *session.Manager) {
@@ -152,8 +152,8 @@ func wantNodes(t *testing.T, m *session.Manager, path string, n int) {
 	}
 }
 
-// More locks than the window has room for, and than there are deletes at a time, are unlocked at once. All nodes go. No
-// Lock after that finds the node of the Lock before it.
+// More locks than the window has room for, and than there are deletes at a time, are unlocked at once. All
+// nodes go. No Lock after that finds the node of the Lock before it.
 func TestAsyncManyAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
 		const many, oneWay = 300, 5 * time.Millisecond
@@ -194,7 +194,8 @@ func TestAsyncManyAtOnce(t *testing.T) {
 	})
 }
 
-// When Close has returned nil, the lock is free, whatever was under way. Without a server it says that it does not know.
+// When Close has returned nil, the lock is free, whatever was under way. Without a server it says that it
+// does not know.
 func TestAsyncCertainAfterClose(t *testing.T) {
 	eachAsync(t, func(t *testing.T, server *zktest.Server, lock slotted, rival *rwlock.RWMutex, m *session.Manager) {
 		must(t, lock.Lock(t.Context()))
@@ -280,7 +281,8 @@ func TestAsyncHolds(t *testing.T) {
 	})
 }
 
-// A place that is kept is used again without a request, and given up for others without the Unlock waiting for that.
+// A place that is kept is used again without a request, and given up for others without the Unlock waiting
+// for that.
 func TestAsyncWithKeptPlaces(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
 		mx := asyncMutex(t, connect(), lockPath, zklock.WithLazyRelease(time.Minute))
@@ -304,7 +306,8 @@ func TestAsyncWithKeptPlaces(t *testing.T) {
 	})
 }
 
-// What the servers say after Unlock has returned goes to the Release hook: a refusal, and a release that is confirmed.
+// What the servers say after Unlock has returned goes to the Release hook: a refusal, and a release that is
+// confirmed.
 func TestAsyncTellsTheReleaseHook(t *testing.T) {
 	for what, refuse := range map[string]bool{"confirmed": false, "refused": true} {
 		t.Run(what, func(t *testing.T) {

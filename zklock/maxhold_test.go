@@ -94,8 +94,8 @@ func eachLimited(t *testing.T, f func(t *testing.T, lock, rival limited, w *watc
 	}
 }
 
-// When a hold has lasted for its time, its context ends, and the log and the hook tell. The lock stays held, and nobody else
-// gets it. The next hold has all of its time.
+// When a hold has lasted for its time, its context ends, and the log and the hook tell. The lock stays held,
+// and nobody else gets it. The next hold has all of its time.
 func TestMaxHold(t *testing.T) {
 	eachLimited(t, func(t *testing.T, lock, rival limited, w *watched) {
 		for i := range 3 {
@@ -243,7 +243,8 @@ func TestMaxHoldOfEachHold(t *testing.T) {
 	})
 }
 
-// A loss goes before. It is no hold that lasts for too long, and a long hold is no loss for anybody who listens to losses.
+// A loss goes before. It is no hold that lasts for too long, and a long hold is no loss for anybody who
+// listens to losses.
 func TestMaxHoldAndLosses(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
 		w := &watched{}

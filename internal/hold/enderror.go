@@ -24,14 +24,17 @@ func withEnd(ctx context.Context, work, end, cause error) error {
 	return &endError{end: end, work: work, hide: ctx.Err() == nil}
 }
 
-// withLimit returns the error of a function whose context, inside, has ended because the hold has lasted for too long. ctx is the
-// caller's. A function that has returned no error has done its work while the lock was held.
+// withLimit returns the error of a function whose context, inside, may have ended because the hold has lasted for
+// too long. ctx is the caller's. A function that has returned no error has done its work while the lock was held.
 func withLimit(ctx, inside context.Context, work error) error {
 	if work == nil || inside == nil {
 		return work
 	}
 	cause := context.Cause(inside)
-	if !errors.Is(cause, place.ErrHeldTooLong) || errors.Is(context.Cause(ctx), place.ErrHeldTooLong) { // that of an outer Do
+	if !errors.Is(cause, place.ErrHeldTooLong) {
+		return work
+	}
+	if errors.Is(context.Cause(ctx), place.ErrHeldTooLong) { // an outer Do ends so, and says it
 		return work
 	}
 	return &endError{end: cause, work: work, hide: ctx.Err() == nil}

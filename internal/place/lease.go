@@ -71,8 +71,8 @@ func (l *Lease) Err() error {
 // AfterEnd calls f in a goroutine of its own when the lease has ended.
 func (l *Lease) AfterEnd(f func()) { context.AfterFunc(l.hold, f) }
 
-// Context returns a context that ends with parent, with the lease, or when the hold has lasted for too long. Its Err and
-// Done look at the clock.
+// Context returns a context that ends with parent, with the lease, or when the hold has lasted for too long. Its
+// Err and Done look at the clock.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	return l.bounded(context.WithValue(parent, leaseKey{}, l))
 }

@@ -17,8 +17,8 @@ func CheckMaxHold(d time.Duration) error {
 	return nil
 }
 
-// limit ends the contexts of a hold that lasts for too long. The lease is held all the same. A lease without WithMaxHold
-// has none.
+// limit ends the contexts of a hold that lasts for too long. The lease is held all the same. A lease without
+// WithMaxHold has none.
 type limit struct {
 	within context.Context // ends with the lease, or when the time is over
 	end    context.CancelCauseFunc
@@ -69,8 +69,8 @@ func traceHeldTooLong(holder context.Context, t *hooks.Trace, h hooks.HoldInfo) 
 	}
 }
 
-// Within returns a context that ends with parent, and when the hold of a lease ends or has lasted for too long. It looks at
-// those leases alone that have a limit.
+// Within returns a context that ends with parent, and when the hold of a lease ends or has lasted for too
+// long. It looks at those leases alone that have a limit.
 func Within(parent context.Context, leases []*Lease) (ctx context.Context, cancel context.CancelFunc) {
 	ctx, cancel = parent, func() {}
 	for _, l := range leases {

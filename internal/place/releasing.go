@@ -88,8 +88,8 @@ func (r *releasing) wait() error {
 	return Failed("release", r.l.t.q.dir, err)
 }
 
-// leave has the end of the Release hook called once the server has answered, or the session has ended. If there is no such
-// hook, nobody has to be told: the log tells of a refusal.
+// leave has the end of the Release hook called once the server has answered, or the session has ended. If there is
+// no such hook, nobody has to be told: the log tells of a refusal.
 func (r *releasing) leave() {
 	if r.within == nil {
 		return

@@ -213,7 +213,8 @@ func (k *worker) doTurn(c *call, d doer) {
 	}
 }
 
-// overstays reports whether the hold of a Do has lasted for longer than WithMaxHold allows. The lock is held all the same.
+// overstays reports whether the hold of a Do has lasted for longer than WithMaxHold allows. The lock is held all
+// the same.
 func overstays(inside context.Context) bool {
 	return errors.Is(context.Cause(inside), queue.ErrHeldTooLong)
 }
