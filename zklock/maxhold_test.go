@@ -243,8 +243,23 @@ func TestMaxHoldOfEachHold(t *testing.T) {
 	})
 }
 
-// A loss goes before. It is no hold that lasts for too long, and a long hold is no loss for anybody who
-// listens to losses.
+// At its time a context has ended for all that look at it, whether or not a timer has run.
+func TestMaxHoldGoesByTheClock(t *testing.T) {
+	eachLimited(t, func(t *testing.T, lock, _ limited, _ *watched) {
+		for range 20 {
+			err := lock.Do(t.Context(), func(ctx context.Context) error {
+				time.Sleep(time.Minute - 1)
+				must(t, ctx.Err())
+				time.Sleep(1)
+				return ctx.Err()
+			})
+			wantErr(t, "Do", err, queue.ErrHeldTooLong)
+		}
+	})
+}
+
+// A loss goes before. It is no hold that lasts for too long, and a long hold is no loss, for example for
+// OnLost.
 func TestMaxHoldAndLosses(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
 		w := &watched{}
