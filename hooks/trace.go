@@ -50,7 +50,8 @@ type Trace struct {
 	// Release surrounds a release, from the call to its confirmation. It also surrounds the
 	// release of a lost hold, and the cause of the loss is then the outcome. ctx is the context
 	// of the release, which can have nothing to do with the holder's, because Unlock takes none.
-	// holder is the holder's context.
+	// holder is the holder's context. With WithAsyncRelease of a lock, Unlock has returned before the
+	// confirmation, and only this hook is told of a refusal.
 	Release func(ctx, holder context.Context, h HoldInfo) (context.Context, func(error))
 
 	// Hold is called at a grant, with the holder's context, of which queue.LeaseFrom returns the
@@ -62,6 +63,10 @@ type Trace struct {
 	// Loss is called when a hold is lost, with the holder's context, and before the function that
 	// Hold has returned.
 	Loss func(ctx context.Context, h HoldInfo, cause error)
+
+	// HeldTooLong is called, with the holder's context, when a hold has lasted for as long as WithMaxHold of
+	// the lock allows. The lock stays held.
+	HeldTooLong func(ctx context.Context, h HoldInfo)
 
 	// Retry is called before a request, or an acquisition, is tried again.
 	Retry func(ctx context.Context, r RetryInfo)

@@ -73,9 +73,10 @@ const (
 
 // Events on spans.
 const (
-	eventLoss  = "zklock.loss"
-	eventRetry = "zklock.retry"
-	eventState = "zklock.session.transition"
+	eventLoss    = "zklock.loss"
+	eventOverdue = "zklock.overdue"
+	eventRetry   = "zklock.retry"
+	eventState   = "zklock.session.transition"
 )
 
 // Metrics.
@@ -85,6 +86,7 @@ const (
 	metricWaiters     = "zklock.waiter.count"
 	metricHeld        = "zklock.held.count"
 	metricLosses      = "zklock.losses"
+	metricOverdue     = "zklock.overdue_holds"
 	metricOutcomes    = "zklock.acquisitions"
 	metricOldestHold  = "zklock.hold.oldest"
 	metricOldestWait  = "zklock.wait.oldest"
@@ -99,6 +101,7 @@ const (
 	unitWaiters      = "{waiter}"
 	unitLocks        = "{lock}"
 	unitLosses       = "{loss}"
+	unitHolds        = "{hold}"
 	unitAcquisitions = "{acquisition}"
 	unitSessions     = "{session}"
 	unitTransitions  = "{transition}"

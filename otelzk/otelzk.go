@@ -44,8 +44,10 @@ func New(opts ...Option) session.Trace {
 		Release: o.release,
 		Hold:    o.hold,
 		Loss:    o.loss,
-		Retry:   o.retry,
-		State:   o.state,
+
+		HeldTooLong: o.heldTooLong,
+		Retry:       o.retry,
+		State:       o.state,
 	}
 	if cfg.inNode {
 		t.Traceparent = o.traceparent

@@ -24,7 +24,7 @@ func (o option) apply(rw *RWMutex) error { return o(rw) }
 func WithData(data []byte) Option {
 	return option(func(rw *RWMutex) error {
 		kept, err := hold.NodeData(data)
-		rw.data = kept
+		rw.request.Data = kept
 		return err
 	})
 }
@@ -39,7 +39,7 @@ func WithRevocable(f func(*queue.Lease)) Option {
 		if f == nil {
 			return fmt.Errorf("%w: WithRevocable of a nil function", session.ErrInvalid)
 		}
-		rw.revoked = func(l *place.Lease) { f((*queue.Lease)(l)) }
+		rw.request.Revoked = func(l *place.Lease) { f((*queue.Lease)(l)) }
 		return nil
 	})
 }

@@ -28,18 +28,13 @@ type RWMutex struct {
 	door // of the write lock, for Multi of package zklock
 
 	q       *place.Queue
-	data    []byte             // nil: the default
-	name    string             // for metrics and spans; "": none
-	revoked func(*place.Lease) // nil: not revocable
-	lazy    time.Duration      // of WithLazyRelease; 0: no place is kept
+	request place.Request // but for its Kind
+	lazy    time.Duration // of WithLazyRelease; 0: no place is kept
 	writer  side
 	reader  side
 
 	writes *hold.Holds[*place.Lease] // one
 	reads  *hold.Holds[*place.Lease] // any number
-
-	readFirst  bool
-	maxWaiters *int // nil: any number
 }
 
 type door = place.Door[*RWMutex]
@@ -98,7 +93,7 @@ func open(m *session.Manager, path string, opts []Option) (*RWMutex, error) {
 
 // open makes one side.
 func (rw *RWMutex) open(s *side, kind *kinds.Kind) (err error) {
-	s.Queue, s.Request = rw.q, rw.request(kind)
+	s.Queue, s.Request = rw.q, rw.requestOf(kind)
 	if rw.lazy > 0 {
 		s.Local, err = rw.q.Local(s.Request, place.LocalConfig{Lazy: rw.lazy})
 	}
@@ -311,10 +306,10 @@ func (rw *RWMutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
 	return rw.q.Contenders(ctx, writing)
 }
 
-func (rw *RWMutex) request(kind *kinds.Kind) place.Request {
-	return place.Request{
-		Kind: kind, Data: rw.data, Name: rw.name, Revoked: rw.revoked, ReadFirst: rw.readFirst, MaxWaiters: rw.maxWaiters,
-	}
+func (rw *RWMutex) requestOf(kind *kinds.Kind) place.Request {
+	r := rw.request
+	r.Kind = kind
+	return r
 }
 
 // refuseReader returns an error if the owner of ctx holds the read lock, and so cannot get the write
@@ -353,7 +348,7 @@ func (rw *RWMutex) readBeside(ctx context.Context, enter hold.Get[*place.Lease])
 		if write == nil {
 			return hold.Finish(enter(ctx))
 		}
-		l, err := write.Lease.Beside(ctx, rw.request(reading))
+		l, err := write.Lease.Beside(ctx, rw.requestOf(reading))
 		if err == nil || rw.writes.Of(own) == write {
 			return l, err
 		}

@@ -28,6 +28,8 @@
 //   - Several locks, all or none: [Multi], which takes locks of all three packages.
 //   - Many goroutines of one process on one lock: [WithLocalHandover].
 //   - One process that takes the same lock again and again: [WithLazyRelease].
+//   - Short locks, one after the other: [WithAsyncRelease].
+//   - Work that must not hang unnoticed: [WithMaxHold].
 //   - A function that holds the lock calls another function that locks it: [WithOwner].
 //
 // Curator's InterProcessMutex and go-zookeeper's zk.Lock at the same path are the same lock as a

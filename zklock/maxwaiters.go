@@ -26,7 +26,7 @@ import "github.com/turnstile-go/turnstile/internal/place"
 // queue can be of any length.
 func WithMaxWaiters(n int) Option {
 	return option(func(c *config) error {
-		c.maxWaiters = &n
+		c.request.MaxWaiters = &n
 		return place.CheckMaxWaiters(n)
 	})
 }

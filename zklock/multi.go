@@ -82,6 +82,8 @@ func (m *MultiLock) made() *MultiLock {
 // servers have confirmed that. From there on it takes the locks one after another. So it never stands in
 // a queue while it waits in an earlier one.
 //
+// Unlock waits for the servers unless all of the locks have [WithAsyncRelease].
+//
 // Some locks are taken by themselves, at their place in the order: an unfair mutex ([WithUnfair]), a
 // semaphore in Curator's layout, a lock of a type that this module does not know, and a lock whose place
 // goroutines of this process share ([WithLocalHandover], [WithLazyRelease]) if it is in use or kept, or is a
@@ -122,6 +124,7 @@ func Multi(locks ...ContextLocker) (*MultiLock, error) {
 	}
 	m.paths = strings.Join(paths, ", ")
 	m.holds = hold.Several[*multiHold](m.paths, managersOf(m.locks)...)
+	m.holds.Async = !slices.ContainsFunc(m.joint, func(l *place.Lock) bool { return l == nil || !l.Async })
 	return m, nil
 }
 

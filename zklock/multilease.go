@@ -50,11 +50,7 @@ func (l *MultiLease) add(lease *queue.Lease) {
 	l.mu.Lock()
 	l.leases = append(l.leases, one)
 	l.mu.Unlock()
-	ended, cancel := one.Context(context.Background())
-	context.AfterFunc(ended, func() {
-		defer cancel()
-		l.endHold(one.Err())
-	})
+	one.AfterEnd(func() { l.endHold(one.Err()) })
 }
 
 // taken returns the leases so far, in the order in which they were taken.
@@ -101,7 +97,9 @@ func (l *MultiLease) Err() error {
 func (l *MultiLease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	l.made()
 	misuse.Context(parent, "zklock: MultiLease.Context")
-	return l.context(context.WithValue(parent, multiLeaseKey{}, l))
+	within, end := place.Within(context.WithValue(parent, multiLeaseKey{}, l), l.taken())
+	ctx, cancel := l.context(within)
+	return ctx, func() { cancel(); end() }
 }
 
 // context is Context without the lease in the context, since it may still lack some locks.
@@ -141,6 +139,7 @@ func (h *multiHold) lease() *MultiLease { return (*MultiLease)(h) }
 
 func (h *multiHold) Err() error            { return h.lease().Err() }
 func (h *multiHold) Done() <-chan struct{} { return h.lease().Done() }
+func (h *multiHold) AfterEnd(f func())     { context.AfterFunc(h.hold, f) }
 func (h *multiHold) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	return h.lease().Context(parent)
 }

@@ -75,10 +75,10 @@ func (c *config) open(m *session.Manager, path string) (*Mutex, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := place.Request{
-		Kind: c.kind, Data: c.data, Name: c.name, Revoked: c.revoked, ReadFirst: c.readFirst, MaxWaiters: c.maxWaiters,
-	}
-	mx := &Mutex{lock: place.Lock{Queue: q, Request: r}, holds: hold.One[*place.Lease](path, m)}
+	r := c.request
+	r.Kind = c.kind
+	mx := &Mutex{lock: place.Lock{Queue: q, Request: r, Async: c.async}, holds: hold.One[*place.Lease](path, m)}
+	mx.holds.Async = c.async
 	if c.local != (place.LocalConfig{}) {
 		if mx.lock.Local, err = q.Local(r, c.local); err != nil {
 			return nil, err
@@ -135,7 +135,8 @@ func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 //
 // Once Unlock is called, the mutex will be released, and the caller has nothing left to do. Unlock
 // returns nil when the server has confirmed the release, and an error that matches
-// [queue.ErrReleasePending] if there is no confirmation within a second, as when disconnected. The
+// [queue.ErrReleasePending] if there is no confirmation within a second, as when disconnected. With
+// [WithAsyncRelease] it does not wait for that. The
 // error matches [ErrNotHeld], and nothing is freed, if there is no Lock to give back. It matches
 // [session.ErrLost] if the mutex was lost before: others may have held it since.
 //

@@ -21,15 +21,11 @@ func (o option) apply(c *config) error { return o(c) }
 // config is what the options say.
 type config struct {
 	kind    *kinds.Kind
-	data    []byte             // nil: the default
-	name    string             // for metrics and spans; "": none
-	revoked func(*place.Lease) // nil: not revocable
+	request place.Request // but for its Kind
 	unfair  bool
 	latch   bool
 	local   place.LocalConfig // zero: each call has a place of its own
-
-	readFirst  bool
-	maxWaiters *int // nil: any number
+	async   bool              // WithAsyncRelease
 }
 
 // configOf applies the options. It refuses those that exclude each other.
@@ -46,7 +42,7 @@ func configOf(opts []Option) (*config, error) {
 		{c.latch && (prefixes || c.unfair), "WithLeaderLatch excludes WithPrefixes and WithUnfair"},
 		{prefixes && c.unfair, "WithPrefixes and WithUnfair exclude each other"},
 		{c.local.Lazy > 0 && (c.latch || c.unfair), "WithLazyRelease excludes WithUnfair and WithLeaderLatch"},
-		{c.maxWaiters != nil && c.unfair, "WithMaxWaiters and WithUnfair exclude each other"},
+		{c.request.MaxWaiters != nil && c.unfair, "WithMaxWaiters and WithUnfair exclude each other"},
 		{c.local.Handovers > 0 && c.unfair, "WithLocalHandover and WithUnfair exclude each other"},
 	} {
 		if excluded.when {
@@ -69,7 +65,7 @@ func configOf(opts []Option) (*config, error) {
 func WithData(data []byte) Option {
 	return option(func(c *config) error {
 		kept, err := hold.NodeData(data)
-		c.data = kept
+		c.request.Data = kept
 		return err
 	})
 }

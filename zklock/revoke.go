@@ -34,7 +34,7 @@ func WithRevocable(f func(*queue.Lease)) Option {
 		if f == nil {
 			return fmt.Errorf("%w: WithRevocable of a nil function", session.ErrInvalid)
 		}
-		c.revoked = func(l *place.Lease) { f((*queue.Lease)(l)) }
+		c.request.Revoked = func(l *place.Lease) { f((*queue.Lease)(l)) }
 		return nil
 	})
 }

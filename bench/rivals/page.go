@@ -63,6 +63,11 @@ The column *without* is turnstile without that option. Each session stands for a
   begins with locks that do not count.
 `
 
+// asyncMethod says what the rows of releases without a wait measure.
+const asyncMethod = `In the next rows turnstile's locks have ` + "`WithAsyncRelease()`" + `, and the column *without* is turnstile without that option.
+One goroutine locks and unlocks. The limit is one write.
+`
+
 // pageText returns the text about a run.
 func pageText(all results, rivals []rival, s *stage, o options) string {
 	var b strings.Builder
@@ -71,11 +76,15 @@ func pageText(all results, rivals []rival, s *stage, o options) string {
 		fmt.Fprintf(&b, "![speed beside turnstile's](%s)\n\n", filepath.Base(o.pictureFile()))
 	}
 	b.WriteString(method)
-	plain := slices.DeleteFunc(slices.Clone(all), func(r result) bool { return r.row.plan.lazy })
+	plain := slices.DeleteFunc(slices.Clone(all), func(r result) bool { return r.row.plan.lazy || r.row.plan.async })
 	lazy := slices.DeleteFunc(slices.Clone(all), func(r result) bool { return !r.row.plan.lazy })
+	async := slices.DeleteFunc(slices.Clone(all), func(r result) bool { return !r.row.plan.async })
 	parts := []string{table(plain, o.rivals)}
 	if len(lazy) > 0 {
 		parts = append(parts, keptMethod, table(lazy, o.rivals))
+	}
+	if len(async) > 0 {
+		parts = append(parts, asyncMethod, table(async, o.rivals))
 	}
 	parts = append(parts, blanks(all, rivals), targetTable(all.targets()))
 	for _, part := range parts {

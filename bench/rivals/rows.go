@@ -74,6 +74,13 @@ func rows(z size) []row {
 	for _, net := range []network{loopback, delayed} {
 		all = append(all, kept(z, net)...)
 	}
+	for _, net := range []network{loopback, delayed} {
+		all = append(all, row{
+			key: "async", title: "lock and unlock, uncontended, `WithAsyncRelease`", net: net,
+			plan: plan{kind: mutex, sessions: 1, workers: 1, async: true}, limit: oneWrite, width: 1,
+			warm: z.cycles, cycles: z.cycles, metrics: latencies, measure: latency,
+		})
+	}
 	again := counts(z, "kept-requests", "requests of the same lock again and again, 1 ms hold")
 	again.plan.lazy = true
 	return append(all, again)
@@ -226,6 +233,9 @@ func lacks(name string, r row) string {
 	if r.plan.turns > 1 && name != turnstileName && name != limitName {
 		return "only turnstile keeps places to wait for"
 	}
+	if r.plan.async && name != turnstileName && name != limitName && name != withoutName {
+		return "only turnstile has releases that nobody waits for; the first rows have a lock and unlock of the others"
+	}
 	if r.plan.shared && name != turnstileName {
 		return "only turnstile hands a lock on within a process"
 	}
@@ -239,8 +249,8 @@ func lacks(name string, r row) string {
 var missing = map[string]func(row) string{
 	turnstileName: func(row) string { return "" },
 	withoutName: func(r row) string {
-		if !r.plan.lazy {
-			return "where turnstile keeps no places, there is no difference"
+		if !r.plan.lazy && !r.plan.async {
+			return "where turnstile has no option, there is no difference"
 		}
 		return ""
 	},

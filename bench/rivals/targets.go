@@ -57,6 +57,8 @@ func (all results) targets() []target {
 		add(all.times("kept-turns", net, withoutName, 0.95))
 	}
 	add(all.ofLimit("kept-wait", "wait behind a kept place, 1 ms each way: at most 1.25 of one write round trip", 1.25))
+	add(all.ofLimit("async", "lock and unlock with WithAsyncRelease, 1 ms each way: at most 1.08 of one write round trip", 1.08))
+	add(all.times("async", loopback, withoutName, 1.5))
 	add(all.times("kept-reads-99", delayed, curatorName, 5))
 	add(all.times("kept-reads-999", delayed, curatorName, 25))
 	return out

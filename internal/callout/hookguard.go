@@ -18,7 +18,8 @@ func (u *userCalls) guard(t hooks.Trace) hooks.Trace {
 		Release:     guardRelease(u, t.Release),
 		Hold:        guardHold(u, t.Hold),
 		Loss:        guardLoss(u, t.Loss),
-		Retry:       guardRetryHook(u, t.Retry),
+		HeldTooLong: guardEvent(u, "Trace.HeldTooLong", t.HeldTooLong),
+		Retry:       guardEvent(u, "Trace.Retry", t.Retry),
 		State:       guardEnd(u, "Trace.State", t.State),
 	}
 }
@@ -74,13 +75,11 @@ func guardLoss(u *userCalls, hook lossHook) lossHook {
 	}
 }
 
-func guardRetryHook(u *userCalls, hook func(context.Context, hooks.RetryInfo)) func(context.Context, hooks.RetryInfo) {
+func guardEvent[I any](u *userCalls, name string, hook func(context.Context, I)) func(context.Context, I) {
 	if hook == nil {
 		return nil
 	}
-	return func(ctx context.Context, r hooks.RetryInfo) {
-		u.call("Trace.Retry", func() { hook(ctx, r) })
-	}
+	return func(ctx context.Context, info I) { u.call(name, func() { hook(ctx, info) }) }
 }
 
 // guardEnd guards a function that a hook has returned, or a State hook. It may be nil.

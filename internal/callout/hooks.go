@@ -74,7 +74,8 @@ func combine(a, b hooks.Trace) hooks.Trace {
 		Release:     nestRelease(a.Release, b.Release),
 		Hold:        nestHold(a.Hold, b.Hold),
 		Loss:        bothLosses(a.Loss, b.Loss),
-		Retry:       bothRetries(a.Retry, b.Retry),
+		HeldTooLong: both(a.HeldTooLong, b.HeldTooLong),
+		Retry:       both(a.Retry, b.Retry),
 	}
 }
 
@@ -152,13 +153,13 @@ func bothLosses(a, b lossHook) lossHook {
 	}
 }
 
-func bothRetries(a, b func(context.Context, hooks.RetryInfo)) func(context.Context, hooks.RetryInfo) {
+func both[I any](a, b func(context.Context, I)) func(context.Context, I) {
 	if a == nil || b == nil {
 		return either(a == nil, a, b)
 	}
-	return func(ctx context.Context, r hooks.RetryInfo) {
-		a(ctx, r)
-		b(ctx, r)
+	return func(ctx context.Context, info I) {
+		a(ctx, info)
+		b(ctx, info)
 	}
 }
 

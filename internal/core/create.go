@@ -135,7 +135,7 @@ func (s *Session) withHooks(f func()) {
 		f()
 		return
 	}
-	if !s.beginLate(f) { // no other request waits any more
+	if !s.BeginLate(f) { // no other request waits any more
 		var g sync.WaitGroup
 		g.Go(f)
 		g.Wait()

@@ -125,22 +125,24 @@ func (p *persistence) deleteAtOnce(answered func()) {
 	if answer == nil {
 		return
 	}
-	outcome := func() error {
-		select {
-		case err := <-answer:
-			return err
-		case <-p.s.life.Done():
-			return p.s.Err()
-		}
-	}
 	err := p.s.begin(func() {
 		done := p.s.traceRequest(p.s.lifeWith(p.ctx), p.info)
-		err := outcome()
+		err := p.s.outcome(answer)
 		done(err)
 		p.settle(err)
 	})
 	if err != nil {
 		p.end(err)
+	}
+}
+
+// outcome waits for the answer to a request that was sent before its hook was called.
+func (s *Session) outcome(answer <-chan error) error {
+	select {
+	case err := <-answer:
+		return err
+	case <-s.life.Done():
+		return s.Err()
 	}
 }
 

@@ -176,9 +176,9 @@ func (s *Session) begin(f func()) error {
 	return nil
 }
 
-// beginLate is begin for the end of a request, which can come after the end of the session. It reports false, and
+// BeginLate is begin for the end of a request, which can come after the end of the session. It reports false, and
 // does not run f, once the teardown waits for the goroutines.
-func (s *Session) beginLate(f func()) bool {
+func (s *Session) BeginLate(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.torn {

@@ -62,32 +62,51 @@ func (r *Removals) Remove(ctx context.Context, path string) *Removal {
 	return p.Removal
 }
 
-// Start must be called once, after the last Remove. It does not wait. ctx is for hooks only.
+// Start must be called once, after the last Remove. It does not wait. If there is a connection, what its caller
+// sends next comes after the deletes, with hooks as without them. ctx is for hooks only.
 func (r *Removals) Start(ctx context.Context) {
 	for _, p := range r.all {
 		p.depart()
 	}
-	if len(r.all) < 2 || r.s.begin(func() { r.deleteAll(ctx) }) != nil {
-		r.startEach()
+	if len(r.all) > 1 && r.s.isReady() && r.deleteAll(ctx) {
+		return
 	}
-}
-
-func (r *Removals) startEach() {
 	for _, p := range r.all {
-		p.start()
+		r.s.startRemoval(p)
 	}
 }
 
-func (r *Removals) deleteAll(ctx context.Context) {
+// deleteAll sends the transaction, and then calls the hook. It reports false if the deletes have to go by themselves.
+func (r *Removals) deleteAll(ctx context.Context) bool {
 	ops := make([]any, len(r.all))
 	for i, p := range r.all {
 		ops[i] = &zk.DeleteRequest{Path: p.info.Path, Version: anyVersion}
 	}
-	if _, err := r.s.multiOnce(r.s.lifeWith(ctx), ops, false); err != nil {
-		r.startEach()
-		return
+	own, out, err := r.s.copyOps(ops)
+	if err != nil {
+		return false
 	}
+	b, err := r.s.room.Book(r.s.life, nil, r.s.roomOf(own)...)
+	if err != nil {
+		return false
+	}
+	answer := make(chan error, 1)
+	r.s.sendMulti(r.s.life, b, out, func(_ []zk.MultiResponse, err error) { answer <- r.s.verdict(err) })
+	return r.s.begin(func() {
+		done := r.s.traceRequest(r.s.lifeWith(ctx), multiInfo)
+		err := r.s.outcome(answer)
+		done(err)
+		r.settle(err)
+	}) == nil
+}
+
+// settle takes the outcome of the transaction.
+func (r *Removals) settle(err error) {
 	for _, p := range r.all {
-		p.end(nil)
+		if err != nil {
+			p.start()
+		} else {
+			p.end(nil)
+		}
 	}
 }

@@ -17,6 +17,7 @@ var ErrNotHeld = errors.New("lock is not held")
 type Lease interface {
 	Err() error
 	Done() <-chan struct{}
+	AfterEnd(f func())
 	Context(parent context.Context) (context.Context, context.CancelFunc)
 	Release(ctx context.Context, end place.End) error
 }

@@ -38,6 +38,8 @@ func (l *lease) Err() error {
 
 func (l *lease) Done() <-chan struct{} { return nil }
 
+func (l *lease) AfterEnd(func()) {}
+
 // Context looks at the clock, as leasectx.New does.
 func (l *lease) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	_ = l.Err()

@@ -19,6 +19,9 @@ type Holds[L Lease] struct {
 	// called before a call waits or sends anything.
 	Refuse func(context.Context) error
 
+	// Async says that nobody waits for the server when a hold is given back.
+	Async bool
+
 	// apart says that an owner does not enter its hold again.
 	apart bool
 

@@ -79,9 +79,7 @@ func (h *Holds[L]) interruptAtLoss(held *Hold[L]) {
 	if h.getting == nil {
 		return
 	}
-	over, cancel := held.Lease.Context(context.Background())
-	context.AfterFunc(over, func() {
-		defer cancel()
+	held.Lease.AfterEnd(func() {
 		if slices.Contains(h.standing(), held) {
 			h.getting.interrupt()
 		}

@@ -86,9 +86,7 @@ func (l *locker[L]) watch(held *Hold[L]) {
 		return
 	}
 	lease := held.Lease
-	ctx, cancel := lease.Context(context.Background())
-	context.AfterFunc(ctx, func() {
-		defer cancel()
+	lease.AfterEnd(func() {
 		if err := lease.Err(); !errors.Is(err, place.ErrReleased) && !errors.Is(err, session.ErrClosed) {
 			l.OnLost(err)
 		}

@@ -80,6 +80,9 @@ func (h *Holds[L]) giveBack(held *Hold[L], by via, end place.End) error {
 	}
 	// The slot is free before the lease is released: the goroutine that takes it next has got
 	// its own lease from the server.
+	if h.Async && end == place.Done {
+		return h.unlocking(held.Lease.Release(context.Background(), place.Left))
+	}
 	ctx := &patience{}
 	defer ctx.stop()
 	return h.unlocking(held.Lease.Release(ctx, end))
@@ -139,13 +142,14 @@ func (h *Holds[L]) TryDo(ctx context.Context, get Get[L], f func(context.Context
 func (h *Holds[L]) work(ctx context.Context, held *Hold[L], f func(context.Context) error) (err error) {
 	used, cancel := place.Unwanted, context.CancelFunc(func() {})
 	defer func() { cancel() }()
+	var inside context.Context
 	defer func() { // also if the caller's ctx panics before f is called
+		err = withLimit(ctx, inside, err)
 		end := h.giveBack(held, viaDo, used)
 		if !errors.Is(end, place.ErrReleasePending) {
 			err = withEnd(ctx, err, end, held.Lease.Err())
 		}
 	}()
-	var inside context.Context
 	inside, cancel = held.Lease.Context(maxwait.Without(ctx))
 	used = place.Done
 	return f(inside)

@@ -62,6 +62,7 @@
 //	guard        how a turn hears that it is lost, or asked to end
 //	over         how a turn ends
 //	lease        one hold of a turn
+//	maxhold      holds that last for too long
 //	releasing    the release of leases, and what waits for it
 //	parting      nodes that are deleted together
 //	held         all turns of the process, session by session

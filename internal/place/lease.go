@@ -22,6 +22,7 @@ type Lease struct {
 	hold    context.Context
 	endHold context.CancelCauseFunc
 	since   time.Time // of the grant
+	limit   *limit    // nil: the hold may last for as long as it likes
 
 	mu      sync.Mutex
 	begun   bool        // the Hold hook has returned
@@ -42,6 +43,9 @@ func (l *Lease) Made() *Lease {
 func newLease(ctx context.Context, t *turn) *Lease {
 	l := &Lease{t: t, ctx: holderContext(ctx, t.hooks()), since: time.Now()}
 	l.hold, l.endHold = context.WithCancelCause(l.ctx)
+	if most := t.r.MaxHold; most > 0 {
+		l.limitTo(most)
+	}
 	return l
 }
 
@@ -64,9 +68,21 @@ func (l *Lease) Err() error {
 	return context.Cause(l.hold)
 }
 
-// Context returns a context that ends with parent, or with the lease. Its Err and Done look at the clock.
+// AfterEnd calls f in a goroutine of its own when the lease has ended.
+func (l *Lease) AfterEnd(f func()) { context.AfterFunc(l.hold, f) }
+
+// Context returns a context that ends with parent, with the lease, or when the hold has lasted for too long. Its
+// Err and Done look at the clock.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	return leasectx.New(context.WithValue(parent, leaseKey{}, l), l.hold, l.Err)
+	return l.bounded(context.WithValue(parent, leaseKey{}, l))
+}
+
+// bounded is Context without the lease in the context.
+func (l *Lease) bounded(parent context.Context) (context.Context, context.CancelFunc) {
+	if l.limit == nil {
+		return leasectx.New(parent, l.hold, l.Err)
+	}
+	return leasectx.New(parent, l.limit.within, l.usable)
 }
 
 // Guard returns an operation that fails unless the lease's node exists.
@@ -84,6 +100,9 @@ func (l *Lease) finish(cause error) bool {
 	}
 	l.over = true
 	l.endHold(cause)
+	if l.limit != nil {
+		l.limit.timer.Stop()
+	}
 	return true
 }
 

@@ -8,6 +8,7 @@ type Lock struct {
 	Queue   *Queue
 	Request Request
 	Local   *Local // nil: each call has a place of its own
+	Async   bool   // Unlock waits for no server; for Multi
 }
 
 // Acquire waits for the lock.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -70,6 +71,7 @@ type Request struct {
 	Data    []byte // nil: the default
 	Name    string // for hooks; "": none
 	Revoked func(*Lease)
+	MaxHold time.Duration // 0: a hold may last for as long as it likes
 
 	ReadFirst  bool // a try reads before it writes: see readfirst.go
 	MaxWaiters *int // contenders ahead when an acquisition that waits enters; nil: any number. See maxwaiters.go

@@ -13,6 +13,7 @@ import (
 
 const (
 	Done     End = iota // its holder has used the lock, and may want it again: the place may be kept
+	Left                // as Done, and nobody waits for the server: only the Release hook is told what it says
 	Unwanted            // nobody has used the lock: the place is passed to a waiter of this process, and never kept
 )
 
@@ -20,7 +21,8 @@ const (
 type releasing struct {
 	l       *Lease
 	ctx     context.Context // of the caller
-	err     error           // why the lease had ended before; nil if this release has ended it
+	how     End
+	err     error // why the lease had ended before; nil if this release has ended it
 	removal *core.Removal
 	within  *later // for the hooks of the removal; nil if there is no Release hook
 	end     func(error)
@@ -37,7 +39,7 @@ func (l *Lease) StartRelease(ctx context.Context, end End) (wait func() error) {
 // together with others, its node is deleted with theirs. No hook delays the delete, or the next holder.
 func (l *Lease) startRelease(ctx context.Context, end End, with *parting) *releasing {
 	_ = l.Err() // if the clock has run out, the lease was lost before this release
-	r := &releasing{l: l, ctx: ctx}
+	r := &releasing{l: l, ctx: ctx, how: end}
 	if !l.finish(ErrReleased) {
 		r.err = l.Err()
 		return r
@@ -73,6 +75,9 @@ func (r *releasing) wait() error {
 	switch {
 	case errors.Is(err, ErrReleased):
 		return Failed("release", r.l.t.q.dir, err)
+	case err == nil && r.removal != nil && r.how == Left:
+		r.leave()
+		return nil
 	case err == nil:
 		err = r.await()
 	}
@@ -81,6 +86,18 @@ func (r *releasing) wait() error {
 		return err
 	}
 	return Failed("release", r.l.t.q.dir, err)
+}
+
+// leave has the end of the Release hook called once the server has answered, or the session has ended. If there is
+// no such hook, nobody has to be told: the log tells of a refusal.
+func (r *releasing) leave() {
+	if r.within == nil {
+		return
+	}
+	told := func() { r.end(r.await()) }
+	if !r.l.t.s.BeginLate(told) {
+		go told() // the session has ended, and the removal with it
+	}
 }
 
 // await waits for the removal, which is nil if the lock was handed over.

@@ -62,6 +62,46 @@ func (s several) settle(ctx context.Context) error {
 	return nil
 }
 
+// async is a hold of a lock with WithAsyncRelease, within a Do.
+type async struct {
+	lease
+	end  context.CancelFunc
+	over <-chan error
+}
+
+func asyncMutex(ctx context.Context, m *session.Manager, dir string) (hold, error) {
+	mx, err := zklock.New(m, dir, zklock.WithAsyncRelease())
+	if err != nil {
+		return nil, err
+	}
+	work, end := context.WithCancel(context.WithoutCancel(ctx))
+	held, over := make(chan *queue.Lease, 1), make(chan error, 1)
+	go func() {
+		over <- mx.Do(ctx, func(inside context.Context) error {
+			l, _ := queue.LeaseFrom(inside)
+			held <- l
+			<-work.Done()
+			return nil
+		})
+	}()
+	select {
+	case l := <-held:
+		return async{lease{l}, end, over}, nil
+	case err := <-over:
+		end()
+		return nil, err
+	}
+}
+
+// Release ends the Do. That says no more than that the release is under way, unless the lock was lost.
+func (a async) Release(context.Context) error {
+	a.end()
+	if err := <-a.over; err != nil {
+		return err
+	}
+	return queue.ErrReleasePending
+}
+
 // downgraded is a write lock, and then a read lock in its place. It is taken with WithOwner, which
 // shows no leases.
 type downgraded struct {

@@ -64,6 +64,7 @@ func subjects() []subject {
 	return []subject{
 		{name: "mutex", first: mutex, ours: mutex, rival: mutex, weight: one},
 		{name: "mutex-new-path", ours: mutex, rival: mutex, noCancel: true, weight: one},
+		{name: "async", first: mutex, ours: asyncMutex, rival: mutex, weight: one},
 		{name: "unfair", first: unfair, ours: unfair, rival: unfair, barging: true, weight: one},
 		{name: "election", first: candidate, ours: candidate, rival: candidate, weight: one},
 		{name: "election-resign", first: candidate, ours: resigner, rival: candidate, noCancel: true, weight: one},

@@ -103,6 +103,7 @@ const legend = `Each lock is taken behind another holder (except in rows that en
 with a rival behind it. In rows that end in -cancelled it is given up while it waits. The steps of a
 lock are its requests, the events of its watches, and the moments in which it waits or holds and nothing is
 on its way.
+In async, the lock has WithAsyncRelease.
 In semaphore-resize, the client that meets the faults raises the limit before it takes its leases, and
 lowers it again while it holds them.
 In election-resign, the client that meets the faults gives the leadership up by Resign. In election, its

@@ -257,9 +257,9 @@ func (l *ourRW) acquire(ctx context.Context) (hold, error) {
 }
 
 // writer takes the write lock, to go on as a reader later. It uses an owner, and a lock object of its
-// own, which knows its holds.
+// own, which knows its holds. Its releases wait for no server.
 func (l *ourRW) writer(ctx context.Context) (hold, error) {
-	rw, err := rwlock.New(l.m, l.rw.Path())
+	rw, err := rwlock.New(l.m, l.rw.Path(), rwlock.WithAsyncRelease())
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"slices"
+	"time"
 
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -36,7 +37,11 @@ var everythingKind = kind{
 	revocable: true,
 	hostile:   true,
 	blocking:  true,
+	asyncs:    []string{"handed", "do", "plain", "plain write", "plain read", "1", "pair"},
 }
+
+// mostHeld is how long the holds of some locks should last at most. Many last for longer.
+const mostHeld = 300 * time.Millisecond
 
 // everything has the locks that calls of each mode take.
 var everything = usages{
@@ -87,6 +92,12 @@ func openEverything(m *session.Manager, path string, k kind) (map[string]any, er
 		if d := k.keeps[mode]; d > 0 {
 			opts = append(opts, zklock.WithLazyRelease(d))
 		}
+		if mode == "do" || mode == "all" {
+			opts = append(opts, zklock.WithMaxHold(mostHeld))
+		}
+		if k.async(mode) {
+			opts = append(opts, zklock.WithAsyncRelease())
+		}
 		return opts
 	}
 	mutex := func(mode string) *zklock.Mutex { return b.mutex("/m", options(mode)...) }
@@ -94,8 +105,8 @@ func openEverything(m *session.Manager, path string, k kind) (map[string]any, er
 	lazy := func(mode string) *rwlock.RWMutex {
 		return b.rwlock("/r", append(slices.Clone(ofRW), rwlock.WithLazyRelease(k.keeps[mode]))...)
 	}
-	rw, plain := lazy("read"), b.rwlock("/r", slices.Clone(ofRW)...)
-	sem := b.semaphore("/s", entryOptions(k, semaphore.WithReadFirst, semaphore.WithMaxWaiters)...)
+	rw, plain := lazy("read"), b.rwlock("/r", append(slices.Clone(ofRW), rwlock.WithAsyncRelease())...)
+	sem := b.semaphore("/s", append(entryOptions(k, semaphore.WithReadFirst, semaphore.WithMaxWaiters), semaphore.WithAsyncRelease())...)
 	out := map[string]any{
 		"lazy": mutex("lazy"), "handed": b.key("m", options("handed")...), "local": mutex("local"),
 		"do":    doer{b.key("m", options("do")...)},

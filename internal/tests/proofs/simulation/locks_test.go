@@ -24,6 +24,9 @@ type locker interface {
 	Held() bool
 }
 
+// async reports whether Unlock of a mode waits for no server.
+func (k kind) async(mode string) bool { return slices.Contains(k.asyncs, mode) }
+
 // kind is a type of lock and its rules, written independently of the library.
 type kind struct {
 	name string
@@ -89,6 +92,8 @@ type kind struct {
 	hostile bool
 	// blocking says that hooks block for a while, too.
 	blocking bool
+	// asyncs are the modes of locks whose Unlock waits for no server.
+	asyncs []string
 	// observed says that observers are compared with the server.
 	observed bool
 	// batched says that the window of each manager has one call, so that creates and deletes of its workers are sent

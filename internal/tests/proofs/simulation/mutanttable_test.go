@@ -25,6 +25,8 @@ var noticedBy = map[string]string{
 	"called-back-fails": "internal/place TestLocalCalledBack",
 	// A hold that is given up at once has been told of by hooks, so the world takes its place for one that was used.
 	"kept-unused": "internal/place TestUnwantedIsNotKept",
+	// It costs a round trip or two, and no seed counts these.
+	"parting-late": "zklock TestAsyncTakesOneRoundTrip",
 	// No seed holds a leader up between its grant and the begin of its term.
 	"term-called-late": "election TestRequestBeforeTerm",
 	// Nothing in a world depends on the memory that a key takes.
@@ -261,6 +263,12 @@ var mutants = []mutant{
 		[]edit{{"internal/place/line.go", "\tcase <-event:\n", "\tcase <-event:\n\t\t\tfor l.watch.Event() == core.WatchBroken {\n\t\t\t\t<-ctx.Done()\n\t\t\t\treturn ctx.Err()\n\t\t\t}\n"}}},
 	{"observer-repeats", "election", "an observer is told again of a leader that it knows",
 		[]edit{{"internal/place/line.go", "case !l.told || l.last != first.Token:", "default:"}}},
+	{"left-unsaid", "everything", "an Unlock that waits for no server says nothing of a loss",
+		[]edit{{"internal/place/releasing.go", "case err == nil && r.removal != nil && r.how == Left:", "case r.how == Left:"}}},
+	{"overstay-ends", "everything", "a hold that lasts for too long ends, and its node stays",
+		[]edit{{"internal/place/maxhold.go", "\tl.limit.end(l.tooLong())\n\tl.t.q.m.Logger()", "\tl.finish(l.tooLong())\n\tl.t.q.m.Logger()"}}},
+	{"parting-late", "", "the next Lock of a MultiLock can get ahead of the deletes of the last one, and find its own nodes",
+		[]edit{{"internal/core/transaction.go", "r.s.isReady() && r.deleteAll(ctx) {", "r.s.begin(func() { r.deleteAll(ctx) }) == nil {"}}},
 
 	// The lease clock: each of these says too much in a world with followers.
 	{"from-sending", leaseKind, "counts from when an answered write was sent, as if a forwarded write touched the session",

@@ -1,0 +1,84 @@
+package place
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/misuse"
+)
+
+// CheckMaxHold returns an error that matches ErrInvalid if d cannot be the value of WithMaxHold.
+func CheckMaxHold(d time.Duration) error {
+	if d <= 0 {
+		return misuse.Invalidf("WithMaxHold(%v): want more than 0", d)
+	}
+	return nil
+}
+
+// limit ends the contexts of a hold that lasts for too long. The lease is held all the same. A lease without
+// WithMaxHold has none.
+type limit struct {
+	within context.Context // ends with the lease, or when the time is over
+	end    context.CancelCauseFunc
+	timer  *time.Timer // guarded by Lease.mu
+}
+
+// limitTo gives the lease a limit. It is called before anybody has the lease.
+func (l *Lease) limitTo(d time.Duration) {
+	within, end := context.WithCancelCause(l.hold)
+	l.limit = &limit{within: within, end: end}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.limit.timer = time.AfterFunc(d, l.overstay)
+}
+
+// usable is Err for the contexts of the lease. It looks at the time as well.
+func (l *Lease) usable() error {
+	if err := l.Err(); err != nil {
+		return err
+	}
+	if time.Since(l.since) >= l.t.r.MaxHold {
+		l.limit.end(l.tooLong())
+	}
+	return context.Cause(l.limit.within)
+}
+
+func (l *Lease) tooLong() error {
+	return Failed("lock", l.t.q.dir, fmt.Errorf("%w (WithMaxHold is %v)", ErrHeldTooLong, l.t.r.MaxHold))
+}
+
+// overstay ends the contexts when the time is over, and tells.
+func (l *Lease) overstay() {
+	l.mu.Lock()
+	over := l.over
+	l.mu.Unlock()
+	if over || l.Err() != nil {
+		return
+	}
+	l.limit.end(l.tooLong())
+	l.t.q.m.Logger().Warn("lock held for too long; it stays held until it is unlocked", "lock", l.t.q.dir, "node", l.t.path,
+		"WithMaxHold", l.t.r.MaxHold, "session", hexID(l.t.s))
+	traceHeldTooLong(l.ctx, l.t.hooks(), l.t.info())
+}
+
+func traceHeldTooLong(holder context.Context, t *hooks.Trace, h hooks.HoldInfo) {
+	if t.HeldTooLong != nil {
+		t.HeldTooLong(holder, h)
+	}
+}
+
+// Within returns a context that ends with parent, and when the hold of a lease ends or has lasted for too
+// long. It looks at those leases alone that have a limit.
+func Within(parent context.Context, leases []*Lease) (ctx context.Context, cancel context.CancelFunc) {
+	ctx, cancel = parent, func() {}
+	for _, l := range leases {
+		if l.limit != nil {
+			outer := cancel
+			inner, end := l.bounded(ctx)
+			ctx, cancel = inner, func() { end(); outer() }
+		}
+	}
+	return ctx, cancel
+}
