@@ -1,4 +1,4 @@
-package zklock_test
+package otelzk_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // There is a lock for each invoice, and the metrics count them as one sort of lock. The label is on the spans of one
 // acquisition.
-func ExampleWithName() {
+func Example_names() {
 	server, err := zktest.New() // your ensemble
 	if err != nil {
 		log.Fatal(err)
