@@ -41,6 +41,7 @@ func (b *bench) planFor(r row, v rival) plan {
 		p.servers = b.stage.etcd[r.net]
 	}
 	p.lazy = p.lazy && v.Name() == turnstileName
+	p.first = p.first && v.Name() == turnstileName
 	if v.Name() == limitName {
 		p.kind, p.sessions, p.workers, p.apart = r.limit, 1, r.width, false
 	}

@@ -120,6 +120,9 @@ func (o ours) mutex(p plan, where string) (lock, error) {
 		if p.lazy {
 			opts = append(opts, zklock.WithLazyRelease(keepFor))
 		}
+		if p.first {
+			opts = append(opts, zklock.WithReadFirst())
+		}
 		newMutex = func() (*zklock.Mutex, error) { return zklock.New(o.m, where, opts...) }
 	}
 	m, err := newMutex()

@@ -32,6 +32,7 @@ type plan struct {
 	turns    int  // the workers take turns of so many cycles; 0: they work at once
 	apart    bool // each worker has a path of its own
 	lazy     bool // places are kept, by rivals that can
+	first    bool // tries read before they write, by rivals that can
 	shared   bool // the workers of a session share a lock object, which is handed on among them
 }
 

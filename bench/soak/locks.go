@@ -79,12 +79,12 @@ func newLocks(m *session.Manager) (*locks, error) {
 		}
 		return made
 	}
-	l.fair, l.unfair = mutexes(fairPlaces), mutexes(unfairPlaces, zklock.WithUnfair())
+	l.fair, l.unfair = mutexes(fairPlaces), mutexes(unfairPlaces, zklock.WithUnfair(), zklock.WithReadFirst())
 	l.electoral = mutexes(electionPlaces)
-	l.handed = mutexes(handedPlaces, zklock.WithLocalHandover(handovers))
+	l.handed = mutexes(handedPlaces, zklock.WithLocalHandover(handovers), zklock.WithReadFirst())
 	l.kept = mutexes(keptPlaces, zklock.WithLazyRelease(keepFor))
-	l.rw, l.keptRW = rwlocks(rwPlaces), rwlocks(keptRWPlaces, rwlock.WithLazyRelease(keepFor))
-	l.sem, l.curator = semaphores(semPlaces), semaphores(curatorPlaces, semaphore.WithCuratorLayout())
+	l.rw, l.keptRW = rwlocks(rwPlaces, rwlock.WithReadFirst()), rwlocks(keptRWPlaces, rwlock.WithLazyRelease(keepFor))
+	l.sem, l.curator = semaphores(semPlaces, semaphore.WithReadFirst()), semaphores(curatorPlaces, semaphore.WithCuratorLayout())
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("soak: %w", err)
 	}
