@@ -14,9 +14,10 @@ import "github.com/turnstile-go/turnstile/internal/place"
 // to leave, counts as long as its node is there. Once a call has been let in, it waits for as long as its context allows. It is
 // not refused any more, also if its session is lost and it goes on at the end of the queue.
 //
-// With [WithLocalHandover] or [WithLazyRelease], the goroutines that hold or wait for this Mutex count too, together with the
-// contenders ahead of the place that they share, and a call that finds too many is refused without a request. If that
-// place itself is behind too many when it enters the queue, all goroutines that have come until then are refused.
+// With [WithLocalHandover] or [WithLazyRelease], the goroutines that hold or wait for this Mutex count too, and a call that
+// finds too many is refused without a request. Of the contenders ahead of the place that they share, one or two count, which
+// this process watches. If that place itself is behind too many when it enters the queue, all goroutines that have come until
+// then are refused.
 //
 // A place that a process may only keep ([WithLazyRelease]) does not count while nobody is known to want the mutex. If its
 // process uses the mutex after all, the call waits for that.

@@ -42,6 +42,7 @@ func (b *bench) planFor(r row, v rival) plan {
 	}
 	p.lazy = p.lazy && v.Name() == turnstileName
 	p.async = p.async && v.Name() == turnstileName
+	p.first = p.first && v.Name() == turnstileName
 	if v.Name() == limitName {
 		p.kind, p.sessions, p.workers, p.apart = r.limit, 1, r.width, false
 	}

@@ -86,12 +86,13 @@ func newLocks(m *session.Manager) (*locks, error) {
 		}
 		return made
 	}
-	l.fair, l.unfair = mutexes(fairPlaces), mutexes(unfairPlaces, zklock.WithUnfair(), zklock.WithAsyncRelease())
+	l.fair, l.unfair = mutexes(fairPlaces), mutexes(unfairPlaces, zklock.WithUnfair(), zklock.WithAsyncRelease(), zklock.WithReadFirst())
 	l.electoral = mutexes(electionPlaces)
-	l.handed = mutexes(handedPlaces, zklock.WithLocalHandover(handovers), zklock.WithAsyncRelease())
+	l.handed = mutexes(handedPlaces, zklock.WithLocalHandover(handovers), zklock.WithAsyncRelease(), zklock.WithReadFirst())
 	l.kept = mutexes(keptPlaces, zklock.WithLazyRelease(keepFor))
-	l.rw, l.keptRW = rwlocks(rwPlaces), rwlocks(keptRWPlaces, rwlock.WithLazyRelease(keepFor))
-	l.sem, l.curator = semaphores(semPlaces, semaphore.WithAsyncRelease()), semaphores(curatorPlaces, semaphore.WithCuratorLayout())
+	l.rw, l.keptRW = rwlocks(rwPlaces, rwlock.WithReadFirst()), rwlocks(keptRWPlaces, rwlock.WithLazyRelease(keepFor))
+	l.sem = semaphores(semPlaces, semaphore.WithAsyncRelease(), semaphore.WithReadFirst())
+	l.curator = semaphores(curatorPlaces, semaphore.WithCuratorLayout())
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("soak: %w", err)
 	}

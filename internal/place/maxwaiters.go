@@ -32,8 +32,8 @@ func (a *attempt) letIn(ahead *decide.Tail) error {
 	return tooMany(ahead.Count(), *most, kinds.Contender{Path: path.Join(a.q.dir, nearest.Name), Sequence: nearest.Sequence})
 }
 
-// letInLocked fails with ErrBusy if a call has more ahead of it than it wants to, as far as this process knows: others
-// that hold or wait here, and those ahead of the contender that all share. l.mu is held.
+// letInLocked fails with ErrBusy if a call is sure to have more ahead of it than it wants to: others that hold or wait
+// here, and those ahead of the contender that all share, as far as that watches them. l.mu is held.
 func (l *Local) letInLocked() error {
 	most := l.r.MaxWaiters
 	if most == nil {
@@ -48,8 +48,8 @@ func (l *Local) letInLocked() error {
 	}
 	if by := l.shared; by != nil && (!l.many || by.open()) {
 		if v := by.view.Load(); v != nil {
-			_, count := v.named()
-			n += count + v.unwatched()
+			_, standing := v.named()
+			n += standing
 		}
 	}
 	if n > *most {

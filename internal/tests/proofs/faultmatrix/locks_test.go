@@ -2,6 +2,7 @@ package faultmatrix
 
 import (
 	"context"
+	"errors"
 
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -65,6 +66,7 @@ func subjects() []subject {
 		{name: "mutex", first: mutex, ours: mutex, rival: mutex, weight: one},
 		{name: "mutex-new-path", ours: mutex, rival: mutex, noCancel: true, weight: one},
 		{name: "async", first: mutex, ours: asyncMutex, rival: mutex, weight: one},
+		{name: "try-first", ours: tryFirst, rival: mutex, noCancel: true, weight: one},
 		{name: "unfair", first: unfair, ours: unfair, rival: unfair, barging: true, weight: one},
 		{name: "election", first: candidate, ours: candidate, rival: candidate, weight: one},
 		{name: "election-resign", first: candidate, ours: resigner, rival: candidate, noCancel: true, weight: one},
@@ -92,6 +94,20 @@ func mutex(ctx context.Context, m *session.Manager, path string) (hold, error) {
 
 func unfair(ctx context.Context, m *session.Manager, path string) (hold, error) {
 	return takeMutex(ctx, m, path, zklock.WithUnfair())
+}
+
+// tryFirst tries until it has the lock, and reads before each try.
+func tryFirst(ctx context.Context, m *session.Manager, path string) (hold, error) {
+	mx, err := zklock.New(m, path, zklock.WithReadFirst())
+	if err != nil {
+		return nil, err
+	}
+	for {
+		l, err := mx.TryAcquire(ctx)
+		if !errors.Is(err, queue.ErrBusy) { // by a node of ours from a session that was lost, for example
+			return single(l, err)
+		}
+	}
 }
 
 func takeMutex(ctx context.Context, m *session.Manager, path string, opts ...zklock.Option) (hold, error) {
