@@ -128,6 +128,8 @@ func TestTargetsOfRows(t *testing.T) {
 		{"kept-turns", delayed, withoutName, 0.95, 0.94},
 		{"processor", loopback, zkLockName, 1, 1.01},
 		{"kept-wait", delayed, limitName, 1.25, 1.26},
+		{"async", delayed, limitName, 1.08, 1.09},
+		{"async", loopback, withoutName, 0.66, 0.67},
 		{"kept-reads-99", delayed, curatorName, 5, 4.9},
 		{"kept-reads-999", delayed, curatorName, 25, 24},
 	} {
