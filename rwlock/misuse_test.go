@@ -19,7 +19,7 @@ func TestMisuse(t *testing.T) {
 			{Zero: &rwlock.RWMutex{}, Made: rw},
 			{Zero: &rwlock.Keyed{}, Made: newKeyed(t, connect(t), testserver.Path(t))},
 		},
-		Values:  []any{rwlock.Reader{}, rw.Reader()},
+		Values: []any{rwlock.Reader{}, rw.Reader()},
 		Funcs: map[string]func(context.Context){
 			"WithOwner": func(ctx context.Context) { rwlock.WithOwner(ctx) },
 		},
