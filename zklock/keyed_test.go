@@ -261,6 +261,25 @@ func TestKeyedKeepsPlaces(t *testing.T) {
 	})
 }
 
+// A Do of a key that nobody uses sends what a Do of a Mutex does.
+func TestKeyedSendsNoMore(t *testing.T) {
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+		m := connect()
+		k := newKeyed(t, m, keysDir)
+		mx := newMutex(t, m, k.Path("a"))
+		must(t, mx.Do(t.Context(), nothing)) // makes the directory
+		below := func(r zktest.Request) bool { return strings.HasPrefix(r.Path, k.Path("a")) }
+		server.ResetRequests()
+		must(t, mx.Do(t.Context(), nothing))
+		want := server.Count(below)
+		server.ResetRequests()
+		must(t, k.Do(t.Context(), "a", nothing))
+		if n := server.Count(below); n != want || n == 0 {
+			t.Errorf("%d requests, of a Mutex %d", n, want)
+		}
+	})
+}
+
 // What a process has learned about the places of a key is not forgotten with each use: one that others take is not kept
 // again and again.
 func TestKeyedRemembersHabits(t *testing.T) {
