@@ -29,6 +29,14 @@ var noticedBy = map[string]string{
 	"term-called-late": "election TestRequestBeforeTerm",
 	// The candidate has to come between two requests of one observer.
 	"observer-gap": "election TestObserveArrival",
+	// The simulation has no jobs. These have a day of their own.
+	"tick-unguarded":    "schedule TestRecordIsGuarded",
+	"tick-done-first":   "schedule TestDay",
+	"tick-older":        "schedule TestDay",
+	"tick-not-asked":    "schedule TestDay",
+	"tick-unlimited":    "schedule TestDay",
+	"tick-not-followed": "schedule TestFollow",
+	"tick-looked-once":  "schedule TestFollow",
 }
 
 // edit replaces a text that must be in the file exactly once.
@@ -250,6 +258,22 @@ var mutants = []mutant{
 		[]edit{{"internal/place/line.go", "\tcase <-event:\n", "\tcase <-event:\n\t\t\tfor l.watch.Event() == core.WatchBroken {\n\t\t\t\t<-ctx.Done()\n\t\t\t\treturn ctx.Err()\n\t\t\t}\n"}}},
 	{"observer-repeats", "election", "an observer is told again of a leader that it knows",
 		[]edit{{"internal/place/line.go", "case !l.told || l.last != first.Token:", "default:"}}},
+
+	// Jobs at ticks.
+	{"tick-unguarded", "", "a replica that has lost the lock writes that the tick is done",
+		[]edit{{"schedule/record.go", "s.Multi(ctx, lease.Guard(), set)", "s.Multi(ctx, append([]any{lease.Guard()}[1:], set)...)"}}},
+	{"tick-done-first", "", "a tick counts as done before its job has run, and is left out if the replica dies",
+		[]edit{{"schedule/run.go", "j.write(ctx, last.begin(tick))", "j.finish(ctx, last.begin(tick))"}}},
+	{"tick-older", "", "a replica that is late runs a tick that is over",
+		[]edit{{"schedule/run.go", "return c > 0", "return true"}}},
+	{"tick-not-asked", "", "a replica that has waited for the lock does not look whether the tick is done by now",
+		[]edit{{"schedule/run.go", "err != nil || !j.open(last, tick)", "err != nil"}}},
+	{"tick-unlimited", "", "a tick is tried more often than it may be",
+		[]edit{{"schedule/run.go", "return j.maxTries == 0 || last.Tries < j.maxTries", "return true"}}},
+	{"tick-not-followed", "", "a replica waits for the end of a job that it may not repeat",
+		[]edit{{"schedule/run.go", "case !j.open(last, tick):\n\t\t\treturn true", "case !j.open(last, tick):\n\t\t\treturn false"}}},
+	{"tick-looked-once", "", "a replica that waits does not look at the record again when that has changed",
+		[]edit{{"schedule/run.go", "case <-changed:\n", "case <-changed:\n\t\t\treturn false\n"}}},
 
 	// The lease clock: each of these says too much in a world with followers.
 	{"from-sending", leaseKind, "counts from when an answered write was sent, as if a forwarded write touched the session",
