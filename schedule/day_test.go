@@ -25,9 +25,9 @@ const (
 	outage      = 40 * time.Second // longer than a session lives
 )
 
-// TestDay is a day in virtual time of five replicas whose clocks differ by minutes. Each fires at each tick of its own clock,
-// and one of them is often late, by up to half an hour. If nothing fails, each tick is run exactly once. With faults, each is done
-// at least once, or begun at most as often as it may be.
+// TestDay is a day in virtual time of five replicas whose clocks differ by minutes. Each fires at each tick
+// of its own clock, and one of them is often late, by up to half an hour. If nothing fails, each tick is run
+// exactly once. With faults, each is done at least once, or begun at most as often as it may be.
 func TestDay(t *testing.T) {
 	ticks := int(longtest.Pick(4*time.Hour, 24*time.Hour) / dayEvery)
 	for what, c := range map[string]struct {
@@ -43,9 +43,11 @@ func TestDay(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, func(t *testing.T, server *zktest.Server, _ func(...session.Option) *session.Manager) {
-				d := &day{t: t, server: server, opts: c.opts, faults: c.faults, ticks: ticks, tally: make([]tally, ticks)}
-				d.first = time.Now().Truncate(dayEvery).Add(2 * dayEvery)
+			inBubble(t, func(t *testing.T, server *zktest.Server, _ connector) {
+				d := &day{
+					t: t, server: server, opts: c.opts, faults: c.faults, ticks: ticks,
+					first: time.Now().Truncate(dayEvery).Add(2 * dayEvery), tally: make([]tally, ticks),
+				}
 				d.pass()
 				d.check(c.tries)
 			})
@@ -87,7 +89,8 @@ func (d *day) pass() {
 	all.Wait()
 }
 
-// The first replica is started again at once after a crash, the others at the next tick. The last one is often late.
+// The first replica is started again at once after a crash, the others at the next tick. The last one is
+// often late.
 const (
 	restarted = 0
 	sleepy    = dayReplicas - 1
@@ -209,7 +212,8 @@ func (d *day) attack() {
 	}
 }
 
-// check checks the tally of the day. A tick may be begun so many times; 0: as often as it takes, and then it is done.
+// check checks the tally of the day. A tick may be begun so many times; 0: as often as it takes, and then it
+// is done.
 func (d *day) check(tries int) {
 	again, never := 0, 0
 	for n, c := range d.tally {
@@ -249,7 +253,8 @@ func (d *day) start() *dayProcess {
 // stop closes the manager. If the process has crashed, that does not reach the servers.
 func (p *dayProcess) stop() { _ = p.manager.Close() }
 
-// line is how a process reaches the servers. Once it is cut, nothing that the process does reaches them, as after a crash.
+// line is how a process reaches the servers. Once it is cut, nothing that the process does reaches them, as
+// after a crash.
 type line struct {
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 

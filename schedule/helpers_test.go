@@ -39,8 +39,11 @@ var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
 func later(n int) time.Time { return noon.Add(time.Duration(n) * time.Hour) }
 
-// inBubble runs f in virtual time, on an ensemble of its own. connect makes a manager, which for jobs is another replica.
-func inBubble(t *testing.T, f func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager)) {
+type connector func(...session.Option) *session.Manager
+
+// inBubble runs f in virtual time, on an ensemble of its own. connect makes a manager, which for jobs is
+// another replica.
+func inBubble(t *testing.T, f func(t *testing.T, server *zktest.Server, connect connector)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t, zktest.Servers(3))

@@ -62,7 +62,7 @@ func TestInput(t *testing.T) {
 
 // A replica that comes late looks, and writes nothing.
 func TestCost(t *testing.T) {
-	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect connector) {
 		n := 0
 		a, b := newJob(t, connect(), "/jobs/report"), newJob(t, connect(), "/jobs/report")
 		for i := range 3 {

@@ -22,8 +22,8 @@ type Job struct {
 	maxTries int // of a tick; 0: any number
 }
 
-// The nodes below the path of a job. The lock's directory is a container, which goes away while nobody uses it. The
-// record is not in it, so that it can go away: then the numbers of the lock's nodes start again.
+// The nodes below the path of a job. The lock's directory is a container, which goes away while nobody uses
+// it. The record is not in it, so that it can go away: then the numbers of the lock's nodes start again.
 const (
 	lockName   = "/lock"
 	recordName = "/last"
@@ -37,12 +37,12 @@ func (j *Job) made() *Job {
 	return j
 }
 
-// New returns the job at path, an absolute path of ZooKeeper. The path is a directory of the job's own, which replicas
-// create when it is missing. It has the lock, which is a [zklock.Mutex] at path/lock, and the record, a persistent
-// node at path/last. Names that come from users go through [zklock.EscapePath] first.
+// New returns the job at path, an absolute path of ZooKeeper. The path is a directory of the job's own, which
+// replicas create when it is missing. It has the lock, which is a [zklock.Mutex] at path/lock, and the
+// record, a persistent node at path/last. Names that come from users go through [zklock.EscapePath] first.
 //
-// New does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path or a bad
-// option.
+// New does no I/O. It returns an error that matches [session.ErrInvalid] for a nil manager, a bad path or a
+// bad option.
 func New(m *session.Manager, path string, opts ...Option) (*Job, error) {
 	var c config
 	if err := hold.ApplyAll(opts, func(o Option) error { return o.apply(&c) }); err != nil {

@@ -22,7 +22,8 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// The world of TestKills. The ticks are closer than sessions live, so replicas are late whenever one was killed.
+// The world of TestKills. The ticks are closer than sessions live, so replicas are late whenever one was
+// killed.
 const (
 	replicas     = 4
 	every        = 250 * time.Millisecond
@@ -39,8 +40,8 @@ var jobsOfKills = map[string][]schedule.Option{
 	"most":  {schedule.WithAtMostOnce()},
 }
 
-// TestKills kills processes that run jobs, and the leader of three real servers, for a minute. With at least once, each tick
-// is done, and with at most once no tick is begun twice.
+// TestKills kills processes that run jobs, and the leader of three real servers, for a minute. With at least
+// once, each tick is done, and with at most once no tick is begun twice.
 func TestKills(t *testing.T) {
 	longtest.Only(t)
 	servers := zktest.StartReal(t, zktest.Nodes(3), zktest.TickTime(500*time.Millisecond))
@@ -226,7 +227,7 @@ func replica(ctx context.Context, args []string) error {
 			return err
 		}
 		jobs.Go(func() {
-			r := scheduled{job: job, name: name, number: args[2], journal: journal, clock: func() time.Time { return time.Now().Add(ahead) }}
+			r := scheduled{job: job, name: name, number: args[2], journal: journal, ahead: ahead}
 			errs <- r.runAll(ctx, start)
 		})
 	}
@@ -240,7 +241,7 @@ type scheduled struct {
 	name    string
 	number  string // of the replica
 	journal *os.File
-	clock   func() time.Time
+	ahead   time.Duration // is the clock
 }
 
 // runAll runs the tick that was begun last, if it is not done, and then one after the other.
@@ -255,7 +256,7 @@ func (r scheduled) runAll(ctx context.Context, start time.Time) error {
 	}
 	for ctx.Err() == nil {
 		select {
-		case <-time.After(tick.Sub(r.clock())):
+		case <-time.After(time.Until(tick.Add(-r.ahead))):
 		case <-ctx.Done():
 			return nil
 		}
@@ -297,6 +298,7 @@ func (r scheduled) work(tick time.Time) func(context.Context) error {
 
 // note adds a line to the journal of all replicas, by one write. A kill leaves all of it or nothing.
 func (r scheduled) note(what string, tick time.Time) error {
-	_, err := r.journal.WriteString(strings.Join([]string{r.name, what, tick.UTC().Format(time.RFC3339Nano), r.number}, " ") + "\n")
+	words := []string{r.name, what, tick.UTC().Format(time.RFC3339Nano), r.number}
+	_, err := r.journal.WriteString(strings.Join(words, " ") + "\n")
 	return err
 }

@@ -16,6 +16,6 @@ func TestMain(m *testing.M) {
 	testserver.Main(m)
 }
 
-// Most tests want a release to be confirmed, also on a busy machine. The variable is set before any goroutine runs,
-// since goroutines read it without a lock.
+// Most tests want a release to be confirmed, also on a busy machine. The variable is set before any goroutine
+// runs, since goroutines read it without a lock.
 func init() { hold.UnlockPatience = testserver.Patience }

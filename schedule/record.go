@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -17,8 +18,8 @@ import (
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// ErrRecord is returned when the record of a job cannot be understood: it is not JSON as this package writes it,
-// or a later version of this package has written it. Nothing is run then. Delete the node path/last to
+// ErrRecord is returned when the record of a job cannot be understood: it is not JSON as this package writes
+// it, or a later version of this package has written it. Nothing is run then. Delete the node path/last to
 // start again: the next tick that is given to Run is open, whichever it is.
 var ErrRecord = errors.New("the record of the job cannot be understood")
 
@@ -31,54 +32,59 @@ type Record struct {
 	At    time.Time `json:"-"`     // when it did, by the clock of the servers
 }
 
-// version is that of the record's form. A reader refuses a record of a later one.
-const version = 1
+// form is the version of the record's form. A reader refuses a record of a later one.
+const form = 1
 
-type versioned struct {
-	Version int `json:"version"`
+// entry is a record as it is in its node.
+type entry struct {
+	Form int `json:"version"`
 	Record
+	Node string `json:"node"` // of the lease under which it was written: what tells a try from others
+
+	version int32 // of the node's data
 }
 
-// begin returns the record of another try of a tick.
-func (r Record) begin(tick time.Time) Record {
+// begin returns the entry of another try of a tick, under a lease.
+func (e entry) begin(tick time.Time, lease *queue.Lease) entry {
 	tries := 1
-	if tick.Equal(r.Tick) {
-		tries += r.Tries
+	if tick.Equal(e.Tick) {
+		tries += e.Tries
 	}
-	return Record{Tick: tick.UTC(), Tries: tries, By: nodedata.Identity()}
+	r := Record{Tick: tick.UTC(), Tries: tries, By: nodedata.Identity()}
+	return entry{Form: form, Record: r, Node: path.Base(lease.Path())}
 }
 
-func (r Record) encode() []byte {
-	b, err := json.Marshal(versioned{version, r})
+func (e entry) encode() []byte {
+	b, err := json.Marshal(e)
 	if err != nil {
 		panic(err) // Run has checked the year, which is all that can fail
 	}
 	return b
 }
 
-// decode returns what a record says. An empty one is that of a job that has not begun.
-func decode(data []byte, stat *zk.Stat) (Record, error) {
+// decode returns what the data of a record says. No data is that of a job that has not begun.
+func decode(data []byte, stat *zk.Stat) (e entry, err error) {
 	if len(data) == 0 {
-		return Record{}, nil
+		return entry{version: stat.Version}, nil
 	}
-	var v versioned
-	switch err := json.Unmarshal(data, &v); {
+	switch err := json.Unmarshal(data, &e); {
 	case err != nil:
-		return Record{}, fmt.Errorf("%w: %w", ErrRecord, err)
-	case v.Version > version:
-		return Record{}, fmt.Errorf("%w: it has version %d, and this program knows %d", ErrRecord, v.Version, version)
-	case v.Version < 1 || v.Tick.IsZero() || v.Tries < 1:
-		return Record{}, fmt.Errorf("%w: %.100q", ErrRecord, data)
+		return entry{}, fmt.Errorf("%w: %w", ErrRecord, err)
+	case e.Form > form:
+		return entry{}, fmt.Errorf("%w: it has version %d, and this program knows %d", ErrRecord, e.Form, form)
+	case e.Form < 1 || e.Tick.IsZero() || e.Tries < 1:
+		return entry{}, fmt.Errorf("%w: %.100q", ErrRecord, data)
 	}
-	v.At = time.UnixMilli(stat.Mtime)
-	return v.Record, nil
+	e.At, e.version = time.UnixMilli(stat.Mtime), stat.Version
+	return e, nil
 }
 
-// Last returns the record: the latest tick that was begun, and whether its job is done. The Tick of the Record is the zero time
-// if no tick was begun. A replica that was down for long can run the ticks after it, one by one.
+// Last returns the record: the latest tick that was begun, and whether its job is done. The Tick of the
+// Record is the zero time if no tick was begun. A replica that was down for long can run the ticks after it,
+// one by one.
 //
-// Last makes one read, of the server that this process is connected to, which can be a moment behind. It takes no
-// lock, and writes nothing. It fails when ctx ends, with an error that matches ctx.Err(), with
+// Last makes one read, of the server that this process is connected to, which can be a moment behind. It
+// takes no lock, and writes nothing. It fails when ctx ends, with an error that matches ctx.Err(), with
 // [ErrRecord], [session.ErrClosed], or what the servers refuse.
 func (j *Job) Last(ctx context.Context) (Record, error) {
 	j.made()
@@ -87,13 +93,13 @@ func (j *Job) Last(ctx context.Context) (Record, error) {
 	if errors.Is(err, zk.ErrNoNode) {
 		return Record{}, nil
 	}
-	return last, j.failed(err)
+	return last.Record, j.failed(err)
 }
 
 func (j *Job) recordPath() string { return j.path + recordName }
 
 // get reads the record.
-func (j *Job) get(ctx context.Context) (last Record, err error) {
+func (j *Job) get(ctx context.Context) (last entry, err error) {
 	err = j.inSession(ctx, func(s *session.Session) error {
 		data, stat, err := s.Get(ctx, j.recordPath())
 		if err == nil {
@@ -105,7 +111,7 @@ func (j *Job) get(ctx context.Context) (last Record, err error) {
 }
 
 // watch reads the record. changed is closed when that may be out of date.
-func (j *Job) watch(ctx context.Context) (last Record, changed <-chan struct{}, err error) {
+func (j *Job) watch(ctx context.Context) (last entry, changed <-chan struct{}, err error) {
 	err = j.inSession(ctx, func(s *session.Session) error {
 		data, stat, w, err := s.Watch(ctx, j.recordPath())
 		if err == nil {
@@ -117,9 +123,9 @@ func (j *Job) watch(ctx context.Context) (last Record, changed <-chan struct{}, 
 	return last, changed, err
 }
 
-// record reads the record, and makes its node if it is not there. So all that follows can rely on the node: the watch, which
-// servers set on nodes that exist, and the writes.
-func (j *Job) record(ctx context.Context) (Record, error) {
+// record reads the record, and makes its node if it is not there. So all that follows can rely on the node:
+// the watch, which servers set on nodes that exist, and the writes.
+func (j *Job) record(ctx context.Context) (entry, error) {
 	var pace rounds.Pace
 	for {
 		last, err := j.get(ctx)
@@ -135,8 +141,8 @@ func (j *Job) record(ctx context.Context) (Record, error) {
 	}
 }
 
-// makeRecord makes the node of the record. The caller has to look whether it is there now: the reply can be lost, and the
-// directory can go away again before the node is in it.
+// makeRecord makes the node of the record. The caller has to look whether it is there now: the reply can be
+// lost, and the directory can go away again before the node is in it.
 func (j *Job) makeRecord(ctx context.Context) error {
 	err := j.inSession(ctx, func(s *session.Session) error {
 		if err := (*core.Session)(s).MakeParents(ctx, j.path); err != nil {
@@ -151,46 +157,69 @@ func (j *Job) makeRecord(ctx context.Context) error {
 	return err
 }
 
-// finish writes that the job is done. It is done even if the caller has gone, so only the end of the lease ends finish.
-func (j *Job) finish(ctx context.Context, done Record) error {
-	lease, ok := queue.LeaseFrom(ctx)
-	if !ok {
-		return errNoLease
+// begin writes that a try of a tick begins, unless the tick is not open.
+//
+// What it reads can be old, even under the lock: a server that is behind answers if the connection was lost
+// since the grant. So the write is for the version that was read. If its reply is lost, the record says by
+// the name of the lease's node whether the write was carried out.
+func (j *Job) begin(ctx context.Context, lease *queue.Lease, tick time.Time) (begun entry, open bool, err error) {
+	var pace rounds.Pace
+	for doubt := false; ; {
+		last, err := j.record(ctx)
+		if err != nil {
+			return last, false, err
+		}
+		begun = last.begin(tick, lease)
+		switch {
+		case doubt && last.Node == begun.Node && last.Tick.Equal(tick):
+			return last, true, nil
+		case !j.open(last.Record, tick):
+			return last, false, nil
+		}
+		switch err := j.write(ctx, lease, begun, last.version); {
+		case err == nil:
+			return begun, true, nil
+		case errors.Is(err, zk.ErrConnectionClosed):
+			doubt = true
+		case !errors.Is(err, zk.ErrBadVersion):
+			return last, false, err
+		}
+		if err := pace.Wait(ctx, nil); err != nil {
+			return last, false, err
+		}
 	}
-	lasting, cancel := lease.Context(context.WithoutCancel(ctx))
-	defer cancel()
-	done.Done = true
-	return j.write(lasting, done)
 }
 
-var errNoLease = errors.New("the context of the job has no lease")
-
-// write writes the record in one transaction with the guard of the lease that ctx belongs to: a replica that has lost the lock
-// writes nothing, even if it does not know that yet. The record does not change otherwise while the lock is held. So a write
-// whose reply was lost can be repeated.
-func (j *Job) write(ctx context.Context, r Record) error {
-	lease, ok := queue.LeaseFrom(ctx)
-	if !ok {
-		return errNoLease
-	}
-	set := &zk.SetDataRequest{Path: j.recordPath(), Data: r.encode(), Version: -1}
+// finish writes that the try is done. It does so even if the caller has gone: only the end of the lease ends
+// it. Nobody else writes while the lease's node is there, so the write can be repeated if its reply is lost.
+func (j *Job) finish(ctx context.Context, lease *queue.Lease, done entry) error {
+	ctx, cancel := lease.Context(context.WithoutCancel(ctx))
+	defer cancel()
+	done.Done = true
 	var pace rounds.Pace
 	for {
-		s, err := j.Manager().Session(ctx)
-		if err != nil {
-			return err
-		}
-		results, err := s.Multi(ctx, lease.Guard(), set)
-		switch {
-		case errors.Is(err, zk.ErrNoNode) && len(results) > 0 && errors.Is(results[0].Error, zk.ErrNoNode):
-			return fmt.Errorf("the node of the lock is gone: %w", session.ErrLost)
-		case !errors.Is(err, zk.ErrConnectionClosed):
+		if err := j.write(ctx, lease, done, -1); !errors.Is(err, zk.ErrConnectionClosed) {
 			return err
 		}
 		if err := pace.Wait(ctx, nil); err != nil {
 			return err
 		}
 	}
+}
+
+// write writes the record in one transaction with the guard of the lease: a replica that has lost the lock
+// writes nothing, even if it does not know that yet.
+func (j *Job) write(ctx context.Context, lease *queue.Lease, e entry, version int32) error {
+	s, err := j.Manager().Session(ctx)
+	if err != nil {
+		return err
+	}
+	set := &zk.SetDataRequest{Path: j.recordPath(), Data: e.encode(), Version: version}
+	results, err := s.Multi(ctx, lease.Guard(), set)
+	if errors.Is(err, zk.ErrNoNode) && len(results) > 0 && errors.Is(results[0].Error, zk.ErrNoNode) {
+		return fmt.Errorf("the node of the lock is gone: %w", session.ErrLost)
+	}
+	return err
 }
 
 // inSession calls f with the live session, and once more if that is lost.

@@ -13,6 +13,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/schedule"
 	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -64,7 +65,8 @@ func TestFurtherFields(t *testing.T) {
 	n := 0
 	_, err := j.Run(ctx, noon, count(&n))
 	must(t, err)
-	_, err = testserver.Session(t, m).Set(ctx, path+"/last", []byte(`{"version":1,"tick":"2026-11-26T13:00:00+01:00","tries":1,"done":true,"host":"a"}`), -1)
+	record := `{"version":1,"tick":"2026-11-26T13:00:00+01:00","tries":1,"done":true,"host":"a"}`
+	_, err = testserver.Session(t, m).Set(ctx, path+"/last", []byte(record), -1)
 	must(t, err)
 	if ran, err := j.Run(ctx, noon, count(&n)); ran || err != nil {
 		t.Errorf("Run: %v, %v", ran, err)
@@ -83,10 +85,10 @@ func TestLastOfNothing(t *testing.T) {
 	}
 }
 
-// A replica whose node was deleted while the job ran has lost the lock, and cannot write that the job is done, even if it does
-// not know that yet.
+// A replica whose node was deleted while the job ran has lost the lock, and cannot write that the job is
+// done, even if it does not know that yet.
 func TestRecordIsGuarded(t *testing.T) {
-	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect connector) {
 		ctx := t.Context()
 		m := connect()
 		j := newJob(t, m, "/jobs/report")
@@ -110,15 +112,51 @@ func TestRecordIsGuarded(t *testing.T) {
 	})
 }
 
+// A replica whose look at the record was old when it came does not run the job: its write fails, and it looks
+// again. A server that is behind can give such an answer.
+func TestOldLook(t *testing.T) {
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect connector) {
+		ctx := t.Context()
+		gate, err := zklock.New(connect(), "/jobs/report/lock")
+		must(t, err)
+		must(t, gate.Lock(ctx))
+		j, n := newJob(t, connect(), "/jobs/report"), 0
+		over := make(chan error)
+		go func() {
+			ran, err := j.Run(ctx, noon, count(&n))
+			if ran {
+				t.Error("it has run")
+			}
+			over <- err
+		}()
+		time.Sleep(time.Second) // it waits
+		look := server.HoldReply(zktest.On(zktest.OpGetData, "/jobs/report/last"))
+		must(t, gate.Unlock())
+		<-look.Hit()
+		s, err := gate.Manager().Session(ctx)
+		must(t, err)
+		_, err = s.Set(ctx, "/jobs/report/last", []byte(`{"version":1,"tick":"2026-11-26T12:00:00Z","tries":1,"done":true}`), -1)
+		must(t, err)
+		look.Release()
+		must(t, <-over)
+		if n > 0 {
+			t.Error("the job was called")
+		}
+	})
+}
+
 // Whichever request of a Run gets no reply, the job runs once, and the record says so.
 func TestLostReplies(t *testing.T) {
-	ops := []zktest.Op{zktest.OpGetData, zktest.OpCreateContainer, zktest.OpCreate, zktest.OpGetChildren2, zktest.OpMulti, zktest.OpDelete}
+	ops := []zktest.Op{
+		zktest.OpGetData, zktest.OpCreateContainer, zktest.OpCreate,
+		zktest.OpGetChildren2, zktest.OpMulti, zktest.OpDelete,
+	}
 	for when, arm := range map[string]func(*zktest.Server, zktest.Match) *zktest.Fault{
 		"before it": (*zktest.Server).CutBefore, "after it": (*zktest.Server).CutAfterCommit,
 	} {
 		for _, op := range ops {
 			for _, opts := range [][]schedule.Option{nil, {schedule.WithAtMostOnce()}} {
-				inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+				inBubble(t, func(t *testing.T, server *zktest.Server, connect connector) {
 					ctx := t.Context()
 					j := newJob(t, connect(), "/jobs/report", opts...)
 					if op == zktest.OpDelete {
@@ -173,12 +211,13 @@ func TestRecordDeletedMeanwhile(t *testing.T) {
 	}
 }
 
-// The nodes of a job are below the chroot, and have the access control list of the manager. A client without rights gets the
-// refusal of the servers, and runs nothing.
+// The nodes of a job are below the chroot, and have the access control list of the manager. A client without
+// rights gets the refusal of the servers, and runs nothing.
 func TestChrootAndACL(t *testing.T) {
 	ctx, dir := patient(t), testserver.Path(t)
 	server := testserver.Server(t).Addr(0)
-	owner := testserver.Connect(t, server+dir+"/app", session.WithAuth("digest", []byte("me:secret")), session.WithACL(zk.AuthACL(zk.PermAll)...))
+	owner := testserver.Connect(t, server+dir+"/app",
+		session.WithAuth("digest", []byte("me:secret")), session.WithACL(zk.AuthACL(zk.PermAll)...))
 	n := 0
 	if ran, err := newJob(t, owner, "/report").Run(ctx, noon, count(&n)); !ran || err != nil {
 		t.Errorf("Run: %v, %v", ran, err)

@@ -10,34 +10,37 @@ import (
 	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/rounds"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 )
 
-// Run calls f if the tick is open, while it holds the job's lock. A tick is open if the record has no later one,
-// and says neither that the tick is done nor that it was tried as often as it may be ([WithMaxTries]). Run reports
-// whether it has called f.
+// Run calls f if the tick is open, while it holds the job's lock. A tick is open if the record has no later
+// one, and says neither that the tick is done nor that it was tried as often as it may be ([WithMaxTries]).
+// Run reports whether it has called f.
 //
-// If another replica holds the lock, Run waits, so that it runs the job if that replica fails or dies. It returns
-// false and nil as soon as the record says that the tick is not open any more. With [WithAtMostOnce] that is when the other
-// replica has begun. So the deadline of ctx is the time at which the tick is not worth running any more,
-// for example the next tick. [zklock.WithMaxWait] bounds the waits alone: that for the record and that for the lock.
-// [Job.TryRun] does not wait for another replica.
+// If another replica holds the lock, Run waits, so that it runs the job if that replica fails or dies. It
+// returns false and nil as soon as the record says that the tick is not open any more. With [WithAtMostOnce]
+// that is when the other replica has begun. So the deadline of ctx is the time at which the tick is not worth
+// running any more, for example the next tick. [zklock.WithMaxWait] bounds the waits alone: that for the
+// record and that for the lock. [Job.TryRun] does not wait for another replica.
 //
-// The context of f is that of a [zklock.Mutex.Do]: it ends when ctx ends, when the lock is lost and when the manager is
-// closed. [queue.LeaseFrom] returns the lease from it, for a fencing token. If f returns nil, Run writes into the
-// record that the tick is done. It does so even if ctx has ended. Then it waits until the servers have confirmed
-// that or the lock is lost, for a session timeout at most. If f returns an error or panics, the tick stays
-// open for other replicas, which wait in Run, and for the next Run, unless it may not be tried again.
+// The context of f is that of a [zklock.Mutex.Do]: it ends when ctx ends, when the lock is lost and when the
+// manager is closed. [queue.LeaseFrom] returns the lease from it, for a fencing token. If f returns nil, Run
+// writes into the record that the tick is done. It does so even if ctx has ended. Then it waits until the
+// servers have confirmed that or the lock is lost, for a session timeout at most. If f returns an error or
+// panics, the tick stays open for other replicas, which wait in Run, and for the next Run, unless it may not
+// be tried again.
 //
-// Run returns the error of f. If the lock was lost before the record was written, the error matches [session.ErrLost], even
-// if f has returned nil, and the tick is still open. Other errors are those of [zklock.Mutex.Lock], [ErrRecord], and what
-// the servers refuse. If ran is false, f was not called, and the error matches ctx.Err() if ctx has ended.
+// Run returns the error of f. If the lock was lost before the record was written, the error matches
+// [session.ErrLost], even if f has returned nil, and the tick is still open. Other errors are those of
+// [zklock.Mutex.Lock], [ErrRecord], and what the servers refuse. If ran is false, f was not called, and the
+// error matches ctx.Err() if ctx has ended.
 //
-// A nil f and a bad tick are errors that match [session.ErrInvalid], before anything is sent. A tick is a time of the
-// years 1 to 9999 that is not the zero time. It is one tick in every time zone.
+// A nil f and a bad tick are errors that match [session.ErrInvalid], before anything is sent. A tick is a
+// time of the years 1 to 9999 that is not the zero time. It is one tick in every time zone.
 //
-// A Run that does not run the job costs one read, or, if it comes while another replica is at it, a place in the
-// queue of the lock, and two or three reads. One that does costs two writes more than the lock.
+// A Run that does not run the job costs one read, or, if it comes while another replica is at it, a place in
+// the queue of the lock, and two or three reads. One that does costs two writes more than the lock.
 func (j *Job) Run(ctx context.Context, tick time.Time, f func(context.Context) error) (ran bool, err error) {
 	j.made()
 	misuse.Context(ctx, "schedule: Job.Run")
@@ -85,9 +88,10 @@ func (j *Job) inTurn(ctx context.Context, tick time.Time, f func(context.Context
 // errSettled ends the wait for the lock.
 var errSettled = errors.New("the tick is not open any more")
 
-// TryRun is [Job.Run] without waiting for another replica. It returns false and nil if another replica holds the lock, to run
-// the job of this tick or of another. So a job that takes longer than the time between two ticks leaves ticks out. No
-// replica takes over from one that dies: the tick stays open for the next call, if there is one.
+// TryRun is [Job.Run] without waiting for another replica. It returns false and nil if another replica holds
+// the lock, to run the job of this tick or of another. So a job that takes longer than the time between two
+// ticks leaves ticks out. No replica takes over from one that dies: the tick stays open for the next call, if
+// there is one.
 func (j *Job) TryRun(ctx context.Context, tick time.Time, f func(context.Context) error) (ran bool, err error) {
 	j.made()
 	misuse.Context(ctx, "schedule: Job.TryRun")
@@ -114,7 +118,7 @@ func (j *Job) openAtFirst(ctx context.Context, tick time.Time, f func(context.Co
 	if err = end(err); err != nil {
 		return false, j.failed(err)
 	}
-	return j.open(last, tick), nil
+	return j.open(last.Record, tick), nil
 }
 
 // open reports whether the job of a tick may be run, by the record.
@@ -128,34 +132,31 @@ func (j *Job) open(last Record, tick time.Time) bool {
 	return j.maxTries == 0 || last.Tries < j.maxTries
 }
 
-// runOpen runs the job if the tick is open. ctx belongs to a lease of the lock. What the record says now holds until the lease
-// ends: the writes of earlier holders went before the deletes of their nodes, and a later write has a guard that fails.
+// runOpen runs the job if the tick is open. ctx belongs to a lease of the lock.
 func (j *Job) runOpen(ctx context.Context, tick time.Time, f func(context.Context) error) (ran bool, err error) {
-	last, err := j.record(ctx)
-	if err != nil || !j.open(last, tick) {
+	lease, _ := queue.LeaseFrom(ctx)
+	begun, open, err := j.begin(ctx, lease, tick)
+	if !open {
 		return false, j.failed(err)
-	}
-	if err := j.write(ctx, last.begin(tick)); err != nil {
-		return false, j.failed(fmt.Errorf("before the job of %s: %w", name(tick), err))
 	}
 	if err := f(ctx); err != nil {
 		return true, err
 	}
-	if err := j.finish(ctx, last.begin(tick)); err != nil {
-		return true, j.failed(fmt.Errorf("the job of %s is done, and the record does not say so: %w", name(tick), err))
+	if err := j.finish(ctx, lease, begun); err != nil {
+		return true, j.failed(fmt.Errorf("%s is done, and the record does not say so: %w", name(tick), err))
 	}
 	return true, nil
 }
 
-// settled waits until the record says that a tick is not open. It returns false if ctx ends before that, or if the
-// record cannot be read: then the lock decides.
+// settled waits until the record says that a tick is not open. It returns false if ctx ends before that, or
+// if the record cannot be read: then the lock decides.
 func (j *Job) settled(ctx context.Context, tick time.Time) bool {
 	for {
 		last, changed, err := j.watch(ctx)
 		switch {
 		case err != nil:
 			return false
-		case !j.open(last, tick):
+		case !j.open(last.Record, tick):
 			return true
 		}
 		select {

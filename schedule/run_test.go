@@ -15,7 +15,6 @@ import (
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/schedule"
-	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -44,8 +43,11 @@ func TestTicks(t *testing.T) {
 			last:  schedule.Record{Tick: later(2), Tries: 1, Done: true},
 		},
 		"a tick of another time zone": {
-			steps: []step{{later(0), false, true}, {later(0).In(elsewhere), false, false}, {later(1).In(elsewhere), false, true}, {later(1), false, false}},
-			last:  schedule.Record{Tick: later(1), Tries: 1, Done: true},
+			steps: []step{
+				{later(0), false, true}, {later(0).In(elsewhere), false, false},
+				{later(1).In(elsewhere), false, true}, {later(1), false, false},
+			},
+			last: schedule.Record{Tick: later(1), Tries: 1, Done: true},
 		},
 		"a nanosecond later": {
 			steps: []step{{later(0), false, true}, {later(0).Add(1), false, true}, {later(0), false, false}},
@@ -133,8 +135,9 @@ func TestAtOnce(t *testing.T) {
 	testserver.WaitChildren(t, path+"/lock", 0)
 }
 
-// A replica that waits learns from the record that it need not wait any longer: when the job is done, or with at most
-// once when it has begun. If the replica that runs the job fails or loses its session, the other one takes over.
+// A replica that waits learns from the record that it need not wait any longer: when the job is done, or with
+// at most once when it has begun. If the replica that runs the job fails or loses its session, the other one
+// takes over.
 func TestWaiting(t *testing.T) {
 	const work = time.Hour
 	for what, c := range map[string]struct {
@@ -153,11 +156,11 @@ func TestWaiting(t *testing.T) {
 			func(context.Context, *zktest.Server, int64) error { return errWork }, work, true,
 		},
 		"at least once, and it is lost": {
-			nil, func(ctx context.Context, server *zktest.Server, id int64) error { return server.Expire(ctx, id) }, work, true,
+			nil, func(ctx context.Context, s *zktest.Server, id int64) error { return s.Expire(ctx, id) }, work, true,
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+			inBubble(t, func(t *testing.T, server *zktest.Server, connect connector) {
 				ctx := t.Context()
 				m := connect()
 				a, b := newJob(t, m, "/jobs/report", c.opts...), newJob(t, connect(), "/jobs/report", c.opts...)
@@ -206,7 +209,7 @@ func TestFollow(t *testing.T) {
 		"at most once":  {[]schedule.Option{schedule.WithAtMostOnce()}, 0},
 	} {
 		t.Run(what, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
+			inBubble(t, func(t *testing.T, _ *zktest.Server, connect connector) {
 				gate, err := zklock.New(connect(), "/jobs/report/lock")
 				must(t, err)
 				must(t, gate.Lock(t.Context()))
@@ -240,7 +243,7 @@ func TestFollow(t *testing.T) {
 
 // A replica that waits leaves at the end of its context, or of its patience, and a try does not wait.
 func TestBusy(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
+	inBubble(t, func(t *testing.T, _ *zktest.Server, connect connector) {
 		a, b := newJob(t, connect(), "/jobs/report"), newJob(t, connect(), "/jobs/report")
 		_, err := a.Run(t.Context(), noon, func(ctx context.Context) error {
 			n := 0

@@ -1,6 +1,7 @@
-// Schedule runs a job once at each tick, on one of three replicas, each with a session of its own as if it were another
-// process. Each replica fires at each tick, at a time of its own. The third job takes longer than the time between two
-// ticks: the ticks meanwhile are left out. See fire, which is the whole of the cron job.
+// Schedule runs a job once at each tick, on one of three replicas, each with a session of its own as if it
+// were another process. Each replica fires at each tick, at a time of its own. The third job takes longer
+// than the time between two ticks: the ticks meanwhile are left out. See fire, which is the whole of the cron
+// job.
 //
 //	go run ./examples/schedule                  # with a server in the process
 //	go run ./examples/schedule -zk host:2181    # with a ZooKeeper of yours
@@ -140,7 +141,8 @@ func (b *board) sum() error {
 			twice++
 		}
 	}
-	fmt.Fprintf(b.out, "%d ticks, %d reports, %d ticks were left out, %d were reported twice\n", ticks, len(b.runs), ticks-len(b.runs), twice)
+	fmt.Fprintf(b.out, "%d ticks, %d reports, %d ticks were left out, %d were reported twice\n",
+		ticks, len(b.runs), ticks-len(b.runs), twice)
 	if twice > 0 {
 		return fmt.Errorf("%d ticks were run twice", twice)
 	}

@@ -64,7 +64,9 @@ func jobAt(m *session.Manager, path string, f runFlags, r revocation) (*schedule
 }
 
 // runOnce calls work with the lock of the job, if the tick is open.
-func (a *App) runOnce(ctx context.Context, m *session.Manager, f runFlags, path string, acl aclChoice, r revocation, work func(*runLock) error) error {
+func (a *App) runOnce(
+	ctx context.Context, m *session.Manager, f runFlags, path string, acl aclChoice, r revocation, work func(*runLock) error,
+) error {
 	job, err := jobAt(m, path, f, r)
 	if err != nil {
 		return err
@@ -114,6 +116,7 @@ func (a *App) notRun(ctx context.Context, m *session.Manager, f runFlags, job *s
 		a.Log.Info("not run: the tick is not open", "tick", f.tick)
 		return nil
 	}
-	a.Log.Info("not run: the tick is not open", "tick", f.tick, slog.Group("last", "tick", last.Tick, "tries", last.Tries, "done", last.Done, "by", last.By))
+	a.Log.Info("not run: the tick is not open", "tick", f.tick,
+		slog.Group("last", "tick", last.Tick, "tries", last.Tries, "done", last.Done, "by", last.By))
 	return nil
 }

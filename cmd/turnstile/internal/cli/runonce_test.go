@@ -18,7 +18,8 @@ const (
 	later = "2026-11-26T14:00:00+01:00" // 13:00 in UTC
 )
 
-// Of several machines one runs the command, and the others end with status 0. A command that fails leaves the tick open.
+// Of several machines one runs the command, and the others end with status 0. A command that fails leaves the
+// tick open.
 func TestRunOnce(t *testing.T) {
 	t.Parallel()
 	path, j := testserver.Path(t), newJournal(t)
