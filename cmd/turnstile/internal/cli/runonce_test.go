@@ -103,6 +103,21 @@ func TestRunOnceRevoked(t *testing.T) {
 	j.await(t, "B")
 }
 
+// The nodes of a job get the list of --acl, the record too. A client without rights runs nothing.
+func TestRunOnceACL(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	owner := []string{"run", "--auth", "digest:me:secret", "--acl", "creator", "--once"}
+	for _, at := range []string{tick, later} {
+		start(t, server(t), append(owner, at, path, "--", "true")...).wait(t, 0)
+	}
+	p := start(t, server(t), "run", "--once", "2026-11-26T18:00:00Z", path, "--", "sh", "-c", j.once("A"))
+	p.wait(t, codeRefused)
+	if text := p.stderr.String(); !strings.Contains(text, "right") || j.last(t, "A") >= 0 {
+		t.Errorf("stderr %q", text)
+	}
+}
+
 // A duration stands for the present time, truncated in UTC.
 func TestTickOf(t *testing.T) {
 	now := time.Date(2026, 11, 26, 14, 59, 59, 1, time.FixedZone("x", 3600))
