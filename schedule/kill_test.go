@@ -57,7 +57,7 @@ func TestKills(t *testing.T) {
 	}
 	kills, leaders := 0, 0
 	for end := time.Now().Add(killsFor); time.Now().Before(end); {
-		time.Sleep(500*time.Millisecond + rand.N(2*time.Second)) //nolint:forbidigo // any moment will do
+		time.Sleep(500*time.Millisecond + rand.N(2*time.Second)) // any moment will do
 		i := rand.N(replicas)
 		if kills%3 > 0 { // one that is at work, if it is not done by now
 			i = lastBegan(t, journal, i)

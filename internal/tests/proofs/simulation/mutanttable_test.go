@@ -32,10 +32,10 @@ var noticedBy = map[string]string{
 	// The simulation has no jobs. These have a day of their own.
 	"tick-unguarded":    "schedule TestRecordIsGuarded",
 	"tick-old-look":     "schedule TestOldLook",
-	"tick-done-first":   "schedule TestDay",
-	"tick-older":        "schedule TestDay",
-	"tick-not-asked":    "schedule TestDay",
-	"tick-unlimited":    "schedule TestDay",
+	"tick-done-first":   "schedule TestHours",
+	"tick-older":        "schedule TestHours",
+	"tick-not-asked":    "schedule TestHours",
+	"tick-unlimited":    "schedule TestHours",
 	"tick-not-followed": "schedule TestFollow",
 	"tick-looked-once":  "schedule TestFollow",
 }
