@@ -37,9 +37,8 @@
 // # Once per schedule
 //
 // To run a job once at each tick of a schedule, on one of many replicas, a leader with a timer is not
-// enough: a new leader cannot tell whether the one before it has run the job. Let each replica take a lock at
-// each tick, and mark the tick in a transaction that has the guard of the lease. The page docs/recipes.md has
-// the recipe, and the example of this package named OncePerTick has its code.
+// enough: a new leader cannot tell whether the one before it has run the job. Package
+// [github.com/turnstile-go/turnstile/schedule] is for that.
 //
 // # What is guaranteed
 //

@@ -36,11 +36,15 @@ type runFlags struct {
 	descendants bool
 	acl         string
 	onRevoke    string
+	once        string
+	tick        time.Time // of once
+	tries       int
+	triesGiven  bool
 }
 
-// needs returns the rights that the lock needs in its directory.
+// needs returns the rights that the lock needs in its directory. The record of a job is written, with the same list.
 func (f *runFlags) needs() int32 {
-	if f.slotsGiven {
+	if f.slotsGiven || f.once != "" {
 		return rightsOfSemaphore
 	}
 	return rightsOfLock
@@ -72,6 +76,7 @@ Others can ask for the lock with "turnstile break". --on-revoke says what happen
              what that means. The status is the command's.
   ignore     Nothing: break says that the lock cannot be asked for.
 
+` + onceHelp + `
 ` + aclHelp + `
 
 The command's environment has TURNSTILE_PATH, the lock's path, and
@@ -92,11 +97,15 @@ and in the transaction that writes.`,
   turnstile run --read /data/catalog -- ./report.sh
   turnstile run --write /data/catalog -- ./import.sh
 
+  # Each machine has this in its crontab, and one of them makes the report.
+  turnstile run --once 24h --wait 6h /jobs/report -- ./report.sh
+
   # Tell others what the lock is for, and leave the command 5s to end if the lock is lost.
   turnstile run --timeout 20s --grace 5s --label "release 42" /deploy -- ./deploy.sh`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			flags := cmd.Flags()
 			f.slotsGiven, f.waitGiven, f.graceGiven = flags.Changed("slots"), flags.Changed("wait"), flags.Changed("grace")
+			f.triesGiven = flags.Changed("max-tries")
 			return a.run(cmd.Context(), f, args, cmd.ArgsLenAtDash())
 		},
 	}
@@ -110,6 +119,8 @@ and in the transaction that writes.`,
 	flags.BoolVar(&f.descendants, "wait-descendants", false, "when the command has ended, hold the lock until its descendants have ended too (default: end them)")
 	flags.StringVar(&f.label, "label", "", "what the lock is held for, for others to see")
 	flags.StringVar(&f.onRevoke, "on-revoke", revokeTerminate, "what happens when others ask for the lock: terminate, ignore, or a `signal` for the command")
+	flags.StringVar(&f.once, "once", "", "run the command once for this `tick` of a schedule, on one of many machines: an RFC 3339 time, or a duration to which this machine's clock is truncated")
+	flags.IntVar(&f.tries, "max-tries", 0, "with --once, begin a tick `n` times at most; 1: at most once (default: until the command succeeds)")
 	aclFlag(flags, &f.acl)
 	return cmd
 }
@@ -139,6 +150,9 @@ func (f *runFlags) check(args []string, dash int) error {
 		return usagef("--grace %v is not positive", f.grace)
 	case !validLabel(f.label):
 		return usagef("--label: want at most 256 bytes of printable characters")
+	}
+	if err := f.checkOnce(); err != nil {
+		return err
 	}
 	return checkPath(args[0])
 }
@@ -199,24 +213,29 @@ func (a *App) run(ctx context.Context, f runFlags, args []string, dash int) (err
 	if err != nil {
 		return err
 	}
-	path := args[0]
-	l, err := a.acquire(ctx, m, f, path, acl, revoke)
+	work := func(l *runLock) error {
+		token, limits, err := a.ready(ctx, l, f.grace, limits)
+		if err != nil {
+			return err
+		}
+		result, err := supervise.Run(guard, supervise.Command{
+			Path: program, Args: args[1:], Env: commandEnv(os.Environ(), l.path(), token, f.tick),
+		}, l, signals, supervise.Options{
+			Limits: limits, Sole: a.sole, WaitDescendants: f.descendants, Log: a.Log,
+			Asked: revoke.asked, AskedSignal: revoke.signal,
+		})
+		a.interrupted = result.Interrupted
+		return outcome(l.path(), result, err)
+	}
+	if f.once != "" {
+		return a.runOnce(ctx, m, f, args[0], acl, revoke, work)
+	}
+	l, err := a.acquire(ctx, m, f, args[0], acl, revoke)
 	if err != nil {
 		return err
 	}
 	defer a.release(ctx, l)
-	token, limits, err := a.ready(ctx, l, f.grace, limits)
-	if err != nil {
-		return err
-	}
-	result, err := supervise.Run(guard, supervise.Command{
-		Path: program, Args: args[1:], Env: commandEnv(os.Environ(), path, token),
-	}, l, signals, supervise.Options{
-		Limits: limits, Sole: a.sole, WaitDescendants: f.descendants, Log: a.Log,
-		Asked: revoke.asked, AskedSignal: revoke.signal,
-	})
-	a.interrupted = result.Interrupted
-	return outcome(path, result, err)
+	return work(l)
 }
 
 // outcome returns the error of run for what became of the command.
@@ -242,12 +261,16 @@ func outcome(path string, result supervise.Result, err error) error {
 
 // commandEnv returns the environment of the command. It has no variables of an outer run: of two that have the same name, some
 // programs see the first.
-func commandEnv(env []string, path string, token int64) []string {
-	const pathVariable, tokenVariable = envPrefix + "PATH=", envPrefix + "TOKEN="
+func commandEnv(env []string, path string, token int64, tick time.Time) []string {
+	const pathVariable, tokenVariable, tickVariable = envPrefix + "PATH=", envPrefix + "TOKEN=", envPrefix + "TICK="
 	env = slices.DeleteFunc(env, func(v string) bool {
-		return strings.HasPrefix(v, pathVariable) || strings.HasPrefix(v, tokenVariable)
+		return strings.HasPrefix(v, pathVariable) || strings.HasPrefix(v, tokenVariable) || strings.HasPrefix(v, tickVariable)
 	})
-	return append(env, pathVariable+path, tokenVariable+strconv.FormatInt(token, 10))
+	env = append(env, pathVariable+path, tokenVariable+strconv.FormatInt(token, 10))
+	if !tick.IsZero() {
+		env = append(env, tickVariable+tick.Format(time.RFC3339Nano))
+	}
+	return env
 }
 
 // find returns the path of the command's program, with the statuses that a shell gives.

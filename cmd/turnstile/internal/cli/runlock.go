@@ -89,15 +89,11 @@ func (a *App) acquire(ctx context.Context, m *session.Manager, f runFlags, path 
 	if f.label != "" {
 		ctx = zklock.WithLabel(ctx, f.label)
 	}
-	limited, cancel := ctx, context.CancelFunc(func() {})
 	acquire := lock.Acquire
-	switch {
-	case f.waitGiven:
-		limited, cancel = context.WithTimeout(ctx, f.wait)
-	case f.try:
+	if f.try {
 		acquire = lock.TryAcquire
-		limited, cancel = context.WithTimeout(ctx, a.connection.connect)
 	}
+	limited, cancel := a.bound(ctx, f)
 	defer cancel()
 	if err := a.useACL(limited, m, path, acl, f.needs()); err != nil {
 		return nil, a.notAcquired(ctx, m, f, path, err)
@@ -111,6 +107,17 @@ func (a *App) acquire(ctx context.Context, m *session.Manager, f runFlags, path 
 		a.release(ctx, &runLock{lease: lease})
 	}
 	return l, err
+}
+
+// bound bounds the wait for the lock.
+func (a *App) bound(ctx context.Context, f runFlags) (context.Context, context.CancelFunc) {
+	switch {
+	case f.waitGiven:
+		return context.WithTimeout(ctx, f.wait)
+	case f.try:
+		return context.WithTimeout(ctx, a.connection.connect)
+	}
+	return ctx, func() {}
 }
 
 // notAcquired gives the error of an acquisition its exit status. ctx is without the bound of --wait.
@@ -171,6 +178,12 @@ func newRunLock(ctx context.Context, m *session.Manager, lease *queue.Lease) (*r
 		return nil, lost
 	}
 	return &runLock{lease, s}, err
+}
+
+// path returns the path of the lock.
+func (l *runLock) path() string {
+	node := l.lease.Path()
+	return node[:strings.LastIndexByte(node, '/')]
 }
 
 func (l *runLock) Err() error               { return l.lease.Err() }

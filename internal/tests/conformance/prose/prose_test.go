@@ -24,7 +24,7 @@ var pages = []string{
 // packages are the directories whose comments are checked.
 var packages = []string{
 	"bench/*", "bench/internal/*", "cmd/*", "cmd/turnstile/internal/*", "examples/*", "internal/*", "internal/tests/*", "internal/tests/*/*",
-	"election", "fence", "lockz", "otelzk", "queue", "rwlock", "semaphore", "session", "zklock", "zktest", "zktest/internal/*",
+	"election", "fence", "lockz", "otelzk", "queue", "rwlock", "schedule", "semaphore", "session", "zklock", "zktest", "zktest/internal/*",
 }
 
 // Pages and comments have none of the phrases that the rules do not want.

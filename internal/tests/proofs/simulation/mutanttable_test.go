@@ -38,6 +38,15 @@ var noticedBy = map[string]string{
 	"let-in-again": "zklock TestMaxWaitersLost",
 	// The candidate has to come between two requests of one observer.
 	"observer-gap": "election TestObserveArrival",
+	// The simulation has no jobs. These have a day of their own.
+	"tick-unguarded":    "schedule TestRecordIsGuarded",
+	"tick-old-look":     "schedule TestOldLook",
+	"tick-done-first":   "schedule TestHours",
+	"tick-older":        "schedule TestHours",
+	"tick-not-asked":    "schedule TestHours",
+	"tick-unlimited":    "schedule TestHours",
+	"tick-not-followed": "schedule TestFollow",
+	"tick-looked-once":  "schedule TestFollow",
 }
 
 // edit replaces a text that must be in the file exactly once.
@@ -273,6 +282,24 @@ var mutants = []mutant{
 		[]edit{{"internal/place/maxhold.go", "\tl.limit.end(l.tooLong())\n\tl.t.q.m.Logger()", "\tl.finish(l.tooLong())\n\tl.t.q.m.Logger()"}}},
 	{"parting-late", "", "the next Lock of a MultiLock can get ahead of the deletes of the last one, and find its own nodes",
 		[]edit{{"internal/core/transaction.go", "r.s.isReady() && r.deleteAll(ctx) {", "r.s.begin(func() { r.deleteAll(ctx) }) == nil {"}}},
+
+	// Jobs at ticks.
+	{"tick-unguarded", "", "a replica that has lost the lock writes that the tick is done",
+		[]edit{{"schedule/record.go", "s.Multi(ctx, lease.Guard(), set)", "s.Multi(ctx, append([]any{lease.Guard()}[1:], set)...)"}}},
+	{"tick-old-look", "", "a replica that is told an old record by a server that is behind runs a tick that is done",
+		[]edit{{"schedule/record.go", "j.write(ctx, lease, begun, last.version)", "j.write(ctx, lease, begun, -1)"}}},
+	{"tick-done-first", "", "a tick counts as done before its job has run, and is left out if the replica dies",
+		[]edit{{"schedule/record.go", "j.write(ctx, lease, begun, last.version)", "j.finish(ctx, lease, begun)"}}},
+	{"tick-older", "", "a replica that is late runs a tick that is over",
+		[]edit{{"schedule/run.go", "return c > 0", "return true"}}},
+	{"tick-not-asked", "", "a replica that has waited for the lock does not look whether the tick is done by now",
+		[]edit{{"schedule/record.go", "case !j.open(last.Record, tick):", "case false:"}}},
+	{"tick-unlimited", "", "a tick is tried more often than it may be",
+		[]edit{{"schedule/run.go", "return j.maxTries == 0 || last.Tries < j.maxTries", "return true"}}},
+	{"tick-not-followed", "", "a replica waits for the end of a job that it may not repeat",
+		[]edit{{"schedule/run.go", "case !j.open(last.Record, tick):\n\t\t\treturn true", "case !j.open(last.Record, tick):\n\t\t\treturn false"}}},
+	{"tick-looked-once", "", "a replica that waits does not look at the record again when that has changed",
+		[]edit{{"schedule/run.go", "case <-changed:\n", "case <-changed:\n\t\t\treturn false\n"}}},
 
 	// The lease clock: each of these says too much in a world with followers.
 	{"from-sending", leaseKind, "counts from when an answered write was sent, as if a forwarded write touched the session",

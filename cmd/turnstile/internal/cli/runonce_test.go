@@ -1,0 +1,133 @@
+//go:build linux || darwin || freebsd
+
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+)
+
+const (
+	tick  = "2026-11-26T12:00:00Z"
+	later = "2026-11-26T14:00:00+01:00" // 13:00 in UTC
+)
+
+// Of several machines one runs the command, and the others end with status 0. A command that fails leaves the
+// tick open.
+func TestRunOnce(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	run := func(tick string, code int, script string, flags ...string) *process {
+		t.Helper()
+		args := append([]string{"run", "-v", "--once", tick}, flags...)
+		p := start(t, server(t), append(args, path, "--", "sh", "-c", script)...)
+		p.wait(t, code)
+		return p
+	}
+	run(tick, 7, "exit 7")
+	p := run(tick, 0, `echo "$TURNSTILE_TICK $TURNSTILE_PATH"`)
+	if want := tick + " " + path + "/lock\n"; p.stdout.String() != want {
+		t.Errorf("stdout %q, want %q", p.stdout, want)
+	}
+	p = run(tick, 0, j.once("A"))
+	if text := p.stderr.String(); !strings.Contains(text, "not run") || !strings.Contains(text, "last.done=true") {
+		t.Errorf("stderr %q", text)
+	}
+	run(later, 0, "exit 0", "--try")
+	run(tick, 0, j.once("A"), "--try")
+	run("2026-11-26T15:00:00Z", 3, "exit 3", "--max-tries", "1")
+	run("2026-11-26T15:00:00Z", 0, j.once("A"), "--max-tries", "1")
+	if j.last(t, "A") >= 0 {
+		t.Error("a tick was run that was not open")
+	}
+	// Without --once there is no tick, also within a command that has one.
+	inner := fmt.Sprintf(`exec %q run %s/other -- sh -c 'echo "tick:$TURNSTILE_TICK"'`, os.Args[0], path)
+	if p := run("2026-11-26T16:00:00Z", 0, inner); p.stdout.String() != "tick:\n" {
+		t.Errorf("stdout %q of a run in a run", p.stdout)
+	}
+}
+
+// A machine that waits takes over from one whose turnstile is killed. One that does not wait says so.
+func TestRunOnceTakesOver(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	args := func(tick, script string, flags ...string) []string {
+		return append(append([]string{"run", "--once", tick}, flags...), path, "--", "sh", "-c", script)
+	}
+	first := start(t, server(t), args(tick, j.once("A")+"; exec sleep 1000")...)
+	j.await(t, "A")
+	try := start(t, server(t), args(later, "true", "--try")...)
+	try.wait(t, codeBusy)
+	if want := fmt.Sprintf("%s/lock is held by %s, in the queue for ", path, first.contender(t)); !strings.Contains(try.stderr.String(), want) {
+		t.Errorf("stderr %q lacks %q", try.stderr, want)
+	}
+	start(t, server(t), args(later, "true", "--wait", "50ms")...).wait(t, codeBusy)
+	start(t, server(t), args(tick, "true", "--try")...).wait(t, codeOK) // the other one is at it
+	second := start(t, server(t), args(tick, j.once("B"))...)
+	testserver.WaitChildren(t, path+"/lock", 2)
+	first.signal(t, syscall.SIGKILL)
+	second.wait(t, 0)
+	j.await(t, "B")
+}
+
+// With at most once, a machine that comes later does not wait for the one that has begun.
+func TestRunOnceAtMost(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	first := start(t, server(t), "run", "--once", tick, "--max-tries", "1", path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
+	j.await(t, "A")
+	start(t, server(t), "run", "--once", tick, "--max-tries", "1", path, "--", "sh", "-c", j.once("B")).wait(t, 0)
+	first.signal(t, syscall.SIGTERM)
+	first.wait(t, 143)
+	start(t, server(t), "run", "--once", tick, "--max-tries", "1", path, "--", "sh", "-c", j.once("B")).wait(t, 0)
+	if j.last(t, "B") >= 0 {
+		t.Error("the command has run twice")
+	}
+}
+
+// A break leaves the tick open, and the statuses are those of run.
+func TestRunOnceRevoked(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	p := start(t, server(t), "run", "--once", tick, path, "--", "sh", "-c", j.once("A")+"; exec sleep 1000")
+	j.await(t, "A")
+	start(t, server(t), "break", path+"/lock").wait(t, 0)
+	p.wait(t, codeLost)
+	start(t, server(t), "run", "--once", tick, path, "--", "sh", "-c", j.once("B")).wait(t, 0)
+	j.await(t, "B")
+}
+
+// The nodes of a job get the list of --acl, the record too. A client without rights runs nothing.
+func TestRunOnceACL(t *testing.T) {
+	t.Parallel()
+	path, j := testserver.Path(t), newJournal(t)
+	owner := []string{"run", "--auth", "digest:me:secret", "--acl", "creator", "--once"}
+	for _, at := range []string{tick, later} {
+		start(t, server(t), append(owner, at, path, "--", "true")...).wait(t, 0)
+	}
+	p := start(t, server(t), "run", "--once", "2026-11-26T18:00:00Z", path, "--", "sh", "-c", j.once("A"))
+	p.wait(t, codeRefused)
+	if text := p.stderr.String(); !strings.Contains(text, "right") || j.last(t, "A") >= 0 {
+		t.Errorf("stderr %q", text)
+	}
+}
+
+// A duration stands for the present time, truncated in UTC.
+func TestTickOf(t *testing.T) {
+	now := time.Date(2026, 11, 26, 14, 59, 59, 1, time.FixedZone("x", 3600))
+	for text, want := range map[string]string{
+		"1h": "2026-11-26T13:00:00Z", "24h": "2026-11-26T00:00:00Z", "15m": "2026-11-26T13:45:00Z",
+		tick: tick, later: "2026-11-26T13:00:00Z", "2026-11-26T12:00:00.5Z": "2026-11-26T12:00:00.5Z",
+	} {
+		got, err := tickOf(text, now)
+		if err != nil || got.Format(time.RFC3339Nano) != want {
+			t.Errorf("%s: %v, %v, want %s", text, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,21 @@
+package schedule_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/turnstile-go/turnstile/internal/hold"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(replicaEnv) != "" {
+		replicaMain()
+		return
+	}
+	testserver.Main(m)
+}
+
+// Most tests want a release to be confirmed, also on a busy machine. The variable is set before any goroutine
+// runs, since goroutines read it without a lock.
+func init() { hold.UnlockPatience = testserver.Patience }

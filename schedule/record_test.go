@@ -1,0 +1,276 @@
+package schedule_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/schedule"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// A record that cannot be understood is an error, and nothing is run.
+func TestBadRecord(t *testing.T) {
+	ctx := patient(t)
+	m := connect(t)
+	s := testserver.Session(t, m)
+	for what, data := range map[string]string{
+		"no JSON":           "2026-11-26T12:00:00Z",
+		"another JSON":      `["a"]`,
+		"no version":        `{"tick":"2026-11-26T12:00:00Z","tries":1,"done":true}`,
+		"a later version":   `{"version":2,"ticks":["2026-11-26T12:00:00Z"]}`,
+		"no tick":           `{"version":1,"tries":1}`,
+		"a tick of no date": `{"version":1,"tick":"today","tries":1}`,
+		"no tries":          `{"version":1,"tick":"2026-11-26T12:00:00Z"}`,
+	} {
+		path := testserver.Path(t)
+		j := newJob(t, m, path)
+		n := 0
+		_, err := j.Run(ctx, noon, count(&n))
+		must(t, err)
+		_, err = s.Set(ctx, path+"/last", []byte(data), -1)
+		must(t, err)
+		_, lastErr := j.Last(ctx)
+		_, runErr := j.Run(ctx, later(1), count(&n))
+		_, tryErr := j.TryRun(ctx, later(1), count(&n))
+		for _, err := range []error{lastErr, runErr, tryErr} {
+			wantErr(t, what, err, schedule.ErrRecord)
+			if !strings.Contains(err.Error(), path) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s: ran", what)
+		}
+		must(t, s.Delete(ctx, path+"/last", -1)) // as the documentation says
+		if ran, err := j.Run(ctx, noon, count(&n)); !ran || err != nil {
+			t.Errorf("%s: after the delete: %v, %v", what, ran, err)
+		}
+	}
+}
+
+// What a later version adds to the record of this version does no harm.
+func TestFurtherFields(t *testing.T) {
+	ctx, path := patient(t), testserver.Path(t)
+	m := connect(t)
+	j := newJob(t, m, path)
+	n := 0
+	_, err := j.Run(ctx, noon, count(&n))
+	must(t, err)
+	record := `{"version":1,"tick":"2026-11-26T13:00:00+01:00","tries":1,"done":true,"host":"a"}`
+	_, err = testserver.Session(t, m).Set(ctx, path+"/last", []byte(record), -1)
+	must(t, err)
+	if ran, err := j.Run(ctx, noon, count(&n)); ran || err != nil {
+		t.Errorf("Run: %v, %v", ran, err)
+	}
+}
+
+// Last makes nothing, and says by a zero tick that nothing has run.
+func TestLastOfNothing(t *testing.T) {
+	ctx, path := patient(t), testserver.Path(t)+"/none"
+	m := connect(t)
+	if last, err := newJob(t, m, path).Last(ctx); err != nil || last != (schedule.Record{}) {
+		t.Errorf("%+v, %v", last, err)
+	}
+	if stat, err := testserver.Session(t, m).Exists(ctx, path); stat != nil || err != nil {
+		t.Errorf("Last has made a node: %v, %v", stat, err)
+	}
+}
+
+// A replica whose node was deleted while the job ran has lost the lock, and cannot write that the job is
+// done, even if it does not know that yet.
+func TestRecordIsGuarded(t *testing.T) {
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect connector) {
+		ctx := t.Context()
+		m := connect()
+		j := newJob(t, m, "/jobs/report")
+		_, err := j.Run(ctx, noon, func(ctx context.Context) error {
+			s, err := m.Session(ctx)
+			must(t, err)
+			names, _, err := s.Children(ctx, "/jobs/report/lock")
+			must(t, err)
+			server.Delay(time.Second) // the news takes longer than the job
+			return server.DeleteNode("/jobs/report/lock/" + names[0])
+		})
+		wantErr(t, "Run", err, session.ErrLost)
+		server.Delay(0)
+		if last, err := j.Last(ctx); err != nil || last.Done || last.Tries != 1 {
+			t.Errorf("%+v, %v", last, err)
+		}
+		n := 0
+		if ran, err := newJob(t, connect(), "/jobs/report").Run(ctx, noon, count(&n)); !ran || err != nil {
+			t.Errorf("the next Run: %v, %v", ran, err)
+		}
+	})
+}
+
+// A replica whose look at the record was old when it came does not run the job: its write fails, and it looks
+// again. A server that is behind can give such an answer.
+func TestOldLook(t *testing.T) {
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect connector) {
+		ctx := t.Context()
+		gate, err := zklock.New(connect(), "/jobs/report/lock")
+		must(t, err)
+		must(t, gate.Lock(ctx))
+		j, n := newJob(t, connect(), "/jobs/report"), 0
+		over := make(chan error)
+		go func() {
+			ran, err := j.Run(ctx, noon, count(&n))
+			if ran {
+				t.Error("it has run")
+			}
+			over <- err
+		}()
+		time.Sleep(time.Second) // it waits
+		look := server.HoldReply(zktest.On(zktest.OpGetData, "/jobs/report/last"))
+		must(t, gate.Unlock())
+		<-look.Hit()
+		s, err := gate.Manager().Session(ctx)
+		must(t, err)
+		_, err = s.Set(ctx, "/jobs/report/last", []byte(`{"version":1,"tick":"2026-11-26T12:00:00Z","tries":1,"done":true}`), -1)
+		must(t, err)
+		look.Release()
+		must(t, <-over)
+		if n > 0 {
+			t.Error("the job was called")
+		}
+	})
+}
+
+// Whichever request of a Run gets no reply, the job runs once, and the record says so.
+func TestLostReplies(t *testing.T) {
+	ops := []zktest.Op{
+		zktest.OpGetData, zktest.OpCreateContainer, zktest.OpCreate,
+		zktest.OpGetChildren2, zktest.OpMulti, zktest.OpDelete,
+	}
+	for when, arm := range map[string]func(*zktest.Server, zktest.Match) *zktest.Fault{
+		"before it": (*zktest.Server).CutBefore, "after it": (*zktest.Server).CutAfterCommit,
+	} {
+		for _, op := range ops {
+			for _, opts := range [][]schedule.Option{nil, {schedule.WithAtMostOnce()}} {
+				inBubble(t, func(t *testing.T, server *zktest.Server, connect connector) {
+					ctx := t.Context()
+					j := newJob(t, connect(), "/jobs/report", opts...)
+					if op == zktest.OpDelete {
+						_, err := j.Run(ctx, noon.Add(-time.Hour), func(context.Context) error { return nil }) // makes a record
+						must(t, err)
+					}
+					fault := arm(server, zktest.Any(op))
+					n := 0
+					ran, err := j.Run(ctx, noon, func(context.Context) error {
+						n++
+						arm(server, zktest.Any(zktest.OpMulti)) // the second one
+						return nil
+					})
+					if !ran || err != nil || n != 1 {
+						t.Errorf("cut %s, %v: ran %v, %d times, %v", when, op, ran, n, err)
+					}
+					select {
+					case <-fault.Hit():
+					default:
+						t.Errorf("no request %v", op)
+					}
+					if last, err := j.Last(ctx); err != nil || !last.Done || last.Tries != 1 {
+						t.Errorf("cut %s, %v: %+v, %v", when, op, last, err)
+					}
+					if ran, err := newJob(t, connect(), "/jobs/report", opts...).Run(ctx, noon, count(&n)); ran || err != nil {
+						t.Errorf("cut %s, %v: another replica: %v, %v", when, op, ran, err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// A record that an operator deletes while the job runs stays away, so the tick is open again.
+func TestRecordDeletedMeanwhile(t *testing.T) {
+	ctx, path := patient(t), testserver.Path(t)
+	m := connect(t)
+	j := newJob(t, m, path)
+	ran, err := j.Run(ctx, noon, func(ctx context.Context) error {
+		return testserver.Session(t, m).Delete(ctx, path+"/last", -1)
+	})
+	wantErr(t, "Run", err, zk.ErrNoNode)
+	if !ran {
+		t.Error("it has not run")
+	}
+	if errors.Is(err, session.ErrLost) {
+		t.Errorf("the lock is not lost: %v", err)
+	}
+	n := 0
+	if ran, err := j.Run(ctx, noon, count(&n)); !ran || err != nil {
+		t.Errorf("the next Run: %v, %v", ran, err)
+	}
+}
+
+// The nodes of a job are below the chroot, and have the access control list of the manager. A client without
+// rights gets the refusal of the servers, and runs nothing.
+func TestChrootAndACL(t *testing.T) {
+	ctx, dir := patient(t), testserver.Path(t)
+	server := testserver.Server(t).Addr(0)
+	owner := testserver.Connect(t, server+dir+"/app",
+		session.WithAuth("digest", []byte("me:secret")), session.WithACL(zk.AuthACL(zk.PermAll)...))
+	n := 0
+	if ran, err := newJob(t, owner, "/report").Run(ctx, noon, count(&n)); !ran || err != nil {
+		t.Errorf("Run: %v, %v", ran, err)
+	}
+	_, acl, err := (*core.Session)(testserver.Session(t, owner)).NearestACL(ctx, "/report/last")
+	if err != nil || len(acl) != 1 || acl[0].Scheme != "digest" {
+		t.Errorf("access control list %v, %v", acl, err)
+	}
+	stranger := newJob(t, connect(t), dir+"/app/report")
+	ran, err := stranger.Run(ctx, later(1), count(&n))
+	wantErr(t, "Run", err, zk.ErrNoAuth)
+	_, err = stranger.Last(ctx)
+	wantErr(t, "Last", err, zk.ErrNoAuth)
+	if ran || n != 1 {
+		t.Error("a client without rights has run the job")
+	}
+}
+
+// A replica that may read the record and not write it runs nothing: it finds out before the job.
+func TestNoRightToWrite(t *testing.T) {
+	ctx, path := patient(t), testserver.Path(t)
+	m := connect(t)
+	j := newJob(t, m, path)
+	n := 0
+	_, err := j.Run(ctx, noon, count(&n))
+	must(t, err)
+	_, err = testserver.Admin(t).SetACL(path+"/last", zk.WorldACL(zk.PermRead), -1)
+	must(t, err)
+	ran, err := j.Run(ctx, later(1), count(&n))
+	wantErr(t, "Run", err, zk.ErrNoAuth)
+	if ran || n != 1 {
+		t.Error("it has run")
+	}
+	must(t, testserver.Session(t, m).Delete(ctx, path+"/last", -1))
+}
+
+// Ticks leave nothing behind: the record is as long as before.
+func TestNothingGrows(t *testing.T) {
+	ctx, path := patient(t), testserver.Path(t)
+	m := connect(t)
+	s, j := testserver.Session(t, m), newJob(t, m, path)
+	var lengths []int
+	for n := range 20 {
+		_, err := j.Run(ctx, later(n), func(context.Context) error { return nil })
+		must(t, err)
+		data, _, err := s.Get(ctx, path+"/last")
+		must(t, err)
+		lengths = append(lengths, len(data))
+	}
+	if lengths[0] != lengths[19] || lengths[0] > 200 {
+		t.Errorf("the record has %d bytes, and later %d", lengths[0], lengths[19])
+	}
+	if names := testserver.Children(t, path); len(names) > 2 {
+		t.Errorf("there are %q", names)
+	}
+}

@@ -1,0 +1,314 @@
+package schedule_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/schedule"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+var errWork = errors.New("the work has failed")
+
+// What a replica does with a tick depends on the record alone.
+func TestTicks(t *testing.T) {
+	type step struct {
+		tick time.Time
+		fail bool
+		ran  bool
+	}
+	elsewhere := time.FixedZone("elsewhere", 5*3600)
+	for what, c := range map[string]struct {
+		opts  []schedule.Option
+		steps []step
+		last  schedule.Record
+	}{
+		"each once": {
+			steps: []step{{later(0), false, true}, {later(0), false, false}, {later(1), false, true}, {later(1), false, false}},
+			last:  schedule.Record{Tick: later(1), Tries: 1, Done: true},
+		},
+		"an older tick": {
+			steps: []step{{later(2), false, true}, {later(1), false, false}, {later(0), false, false}},
+			last:  schedule.Record{Tick: later(2), Tries: 1, Done: true},
+		},
+		"a tick of another time zone": {
+			steps: []step{
+				{later(0), false, true}, {later(0).In(elsewhere), false, false},
+				{later(1).In(elsewhere), false, true}, {later(1), false, false},
+			},
+			last: schedule.Record{Tick: later(1), Tries: 1, Done: true},
+		},
+		"a nanosecond later": {
+			steps: []step{{later(0), false, true}, {later(0).Add(1), false, true}, {later(0), false, false}},
+			last:  schedule.Record{Tick: later(0).Add(1), Tries: 1, Done: true},
+		},
+		"tried again until it is done": {
+			steps: []step{{later(0), true, true}, {later(0), true, true}, {later(0), false, true}, {later(0), false, false}},
+			last:  schedule.Record{Tick: later(0), Tries: 3, Done: true},
+		},
+		"tried no more after a later one": {
+			steps: []step{{later(0), true, true}, {later(1), true, true}, {later(0), false, false}},
+			last:  schedule.Record{Tick: later(1), Tries: 1},
+		},
+		"at most once": {
+			opts:  []schedule.Option{schedule.WithAtMostOnce()},
+			steps: []step{{later(0), true, true}, {later(0), false, false}, {later(1), false, true}, {later(1), false, false}},
+			last:  schedule.Record{Tick: later(1), Tries: 1, Done: true},
+		},
+		"at most twice": {
+			opts:  []schedule.Option{schedule.WithMaxTries(2)},
+			steps: []step{{later(0), true, true}, {later(0), true, true}, {later(0), false, false}, {later(1), true, true}},
+			last:  schedule.Record{Tick: later(1), Tries: 1},
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			ctx, path := patient(t), testserver.Path(t)+"/jobs/report" // nothing of it is there
+			replicas := []*schedule.Job{newJob(t, connect(t), path, c.opts...), newJob(t, connect(t), path, c.opts...)}
+			for i, s := range c.steps {
+				run := replicas[0].Run
+				if i%2 > 0 {
+					run = replicas[1].TryRun
+				}
+				called := false
+				ran, err := run(ctx, s.tick, func(context.Context) error {
+					called = true
+					if s.fail {
+						return errWork
+					}
+					return nil
+				})
+				if ran != s.ran || called != s.ran || errors.Is(err, errWork) != (s.ran && s.fail) || err != nil && !s.fail {
+					t.Errorf("step %d: ran %v, called %v, %v", i, ran, called, err)
+				}
+			}
+			last, err := replicas[0].Last(ctx)
+			must(t, err)
+			if diff := cmp.Diff(c.last, last, cmpopts.IgnoreFields(schedule.Record{}, "By", "At")); diff != "" {
+				t.Error(diff)
+			}
+			if last.By == "" || time.Since(last.At).Abs() > time.Hour {
+				t.Errorf("by %q at %v", last.By, last.At)
+			}
+		})
+	}
+}
+
+// Of replicas that all fire at once, one runs the job.
+func TestAtOnce(t *testing.T) {
+	ctx, path := patient(t), testserver.Path(t)+"/jobs/report"
+	var replicas []*schedule.Job
+	for range 5 {
+		replicas = append(replicas, newJob(t, connect(t), path))
+	}
+	for n := range 10 {
+		runs := make(chan bool, len(replicas))
+		var g errgroup.Group
+		for _, j := range replicas {
+			g.Go(func() error {
+				ran, err := j.Run(ctx, later(n), func(context.Context) error { return nil })
+				runs <- ran
+				return err
+			})
+		}
+		must(t, g.Wait())
+		ran := 0
+		for range replicas {
+			if <-runs {
+				ran++
+			}
+		}
+		if ran != 1 {
+			t.Errorf("tick %d ran %d times", n, ran)
+		}
+	}
+	testserver.WaitChildren(t, path+"/lock", 0)
+}
+
+// A replica that waits learns from the record that it need not wait any longer: when the job is done, or with
+// at most once when it has begun. If the replica that runs the job fails or loses its session, the other one
+// takes over.
+func TestWaiting(t *testing.T) {
+	const work = time.Hour
+	for what, c := range map[string]struct {
+		opts  []schedule.Option
+		end   func(ctx context.Context, server *zktest.Server, id int64) error // of the first replica's work
+		waits time.Duration                                                    // the other one, about
+		ran   bool                                                             // the other one
+	}{
+		"at least once": {nil, nil, work, false},
+		"at most once":  {[]schedule.Option{schedule.WithAtMostOnce()}, nil, 0, false},
+		"at least once, and it fails": {
+			nil, func(context.Context, *zktest.Server, int64) error { return errWork }, work, true,
+		},
+		"twice, and it fails": {
+			[]schedule.Option{schedule.WithMaxTries(2)},
+			func(context.Context, *zktest.Server, int64) error { return errWork }, work, true,
+		},
+		"at least once, and it is lost": {
+			nil, func(ctx context.Context, s *zktest.Server, id int64) error { return s.Expire(ctx, id) }, work, true,
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, server *zktest.Server, connect connector) {
+				ctx := t.Context()
+				m := connect()
+				a, b := newJob(t, m, "/jobs/report", c.opts...), newJob(t, connect(), "/jobs/report", c.opts...)
+				began, ended := make(chan struct{}), make(chan error, 1)
+				go func() {
+					ran, err := a.Run(ctx, noon, func(inside context.Context) error {
+						close(began)
+						time.Sleep(work)
+						if c.end == nil {
+							return nil
+						}
+						s, err := m.Session(inside)
+						if err != nil {
+							return err
+						}
+						return c.end(inside, server, s.ID())
+					})
+					if !ran {
+						t.Error("the first replica has not run the job")
+					}
+					ended <- err
+				}()
+				<-began
+				start := time.Now()
+				ran, err := b.Run(ctx, noon, func(context.Context) error { return nil })
+				if waited := time.Since(start); ran != c.ran || err != nil || (waited-c.waits).Abs() > time.Minute {
+					t.Errorf("ran %v, %v, after %v", ran, err, waited)
+				}
+				err = <-ended
+				if want := c.end != nil; (err != nil) != want {
+					t.Errorf("the first replica: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// Replicas wait for the lock when one of them begins. With at most once, the others wait no longer.
+func TestFollow(t *testing.T) {
+	const work = time.Hour
+	for what, c := range map[string]struct {
+		opts  []schedule.Option
+		waits time.Duration // of the others
+	}{
+		"at least once": {nil, work},
+		"at most once":  {[]schedule.Option{schedule.WithAtMostOnce()}, 0},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *zktest.Server, connect connector) {
+				gate, err := zklock.New(connect(), "/jobs/report/lock")
+				must(t, err)
+				must(t, gate.Lock(t.Context()))
+				n := 0
+				var all sync.WaitGroup
+				var opened time.Time
+				for range 3 {
+					j := newJob(t, connect(), "/jobs/report", c.opts...)
+					all.Go(func() {
+						ran, err := j.Run(t.Context(), noon, func(context.Context) error {
+							n++
+							time.Sleep(work)
+							return nil
+						})
+						if waited := time.Since(opened); err != nil || !ran && (waited-c.waits).Abs() > time.Minute {
+							t.Errorf("ran %v, %v, after %v", ran, err, waited)
+						}
+					})
+				}
+				time.Sleep(time.Minute) // all wait
+				opened = time.Now()
+				must(t, gate.Unlock())
+				all.Wait()
+				if n != 1 {
+					t.Errorf("it ran %d times", n)
+				}
+			})
+		})
+	}
+}
+
+// A replica that waits leaves at the end of its context, or of its patience, and a try does not wait.
+func TestBusy(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *zktest.Server, connect connector) {
+		a, b := newJob(t, connect(), "/jobs/report"), newJob(t, connect(), "/jobs/report")
+		_, err := a.Run(t.Context(), noon, func(ctx context.Context) error {
+			n := 0
+			if ran, err := b.TryRun(ctx, later(1), count(&n)); ran || err != nil {
+				t.Errorf("TryRun: %v, %v", ran, err)
+			}
+			patience := zklock.WithMaxWait(ctx, 3*time.Second)
+			start := time.Now()
+			ran, err := b.Run(patience, later(1), count(&n))
+			wantErr(t, "Run with WithMaxWait", err, queue.ErrMaxWait)
+			if waited := time.Since(start); ran || waited.Round(time.Second) != 3*time.Second || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("ran %v, %v, after %v", ran, err, waited)
+			}
+			ends, cancel := context.WithTimeout(ctx, 5*time.Second)
+			defer cancel()
+			ran, err = b.Run(ends, later(1), count(&n))
+			wantErr(t, "Run", err, context.DeadlineExceeded)
+			if ran || n > 0 {
+				t.Errorf("ran %v, called %d times", ran, n)
+			}
+			return nil
+		})
+		must(t, err)
+		n := 0
+		if ran, err := b.Run(t.Context(), later(1), count(&n)); !ran || err != nil || n != 1 {
+			t.Errorf("Run of a free job: %v, %v", ran, err)
+		}
+		synctest.Wait()
+	})
+}
+
+// A job whose caller has gone is recorded all the same: it is done.
+func TestDoneAfterCancel(t *testing.T) {
+	path := testserver.Path(t)
+	j := newJob(t, connect(t), path)
+	ctx, cancel := context.WithCancel(patient(t))
+	ran, err := j.Run(ctx, noon, func(context.Context) error { cancel(); return nil })
+	if !ran || err != nil {
+		t.Errorf("Run: %v, %v", ran, err)
+	}
+	if last, err := j.Last(patient(t)); err != nil || !last.Done {
+		t.Errorf("%+v, %v", last, err)
+	}
+	n := 0
+	ran, err = j.Run(ctx, later(1), count(&n))
+	wantErr(t, "Run", err, context.Canceled)
+	if ran || n > 0 {
+		t.Error("a job ran for a caller that had gone")
+	}
+}
+
+// A job that panics is not done, and the lock is free.
+func TestPanic(t *testing.T) {
+	ctx, path := patient(t), testserver.Path(t)
+	j := newJob(t, connect(t), path)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("no panic")
+			}
+		}()
+		_, _ = j.Run(ctx, noon, func(context.Context) error { panic("x") })
+	}()
+	n := 0
+	if ran, err := newJob(t, connect(t), path).Run(ctx, noon, count(&n)); !ran || err != nil || n != 1 {
+		t.Errorf("after a panic: %v, %v", ran, err)
+	}
+}
