@@ -46,6 +46,7 @@ func TestConnectInvalid(t *testing.T) {
 		"no retry":           WithRetry(nil),
 		"a retry of nothing": WithRetry(func() backoff.BackOff { return nil }),
 		"no auth scheme":     WithAuth("", []byte("x")),
+		"nil resolver":       WithResolver(nil),
 		"empty ACL":          WithACL(),
 		"no TLS config":      WithTLS(nil),
 		"no dialer":          WithDialer(nil),

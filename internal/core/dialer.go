@@ -25,7 +25,7 @@ type dialer struct {
 func newDialer(cfg *Config) *dialer {
 	return &dialer{
 		Dialer: dial.New(dial.Config{
-			Servers: cfg.servers, Dial: cfg.Dial, Lookup: cfg.lookup, TLS: cfg.TLS, ConnectTimeout: cfg.ConnectTimeout,
+			Servers: cfg.servers, Resolve: cfg.Resolve, Dial: cfg.Dial, Lookup: cfg.lookup, TLS: cfg.TLS, ConnectTimeout: cfg.ConnectTimeout,
 			Timeout: cfg.Timeout, Retry: cfg.Retry, Log: cfg.Log,
 			Terms: logbook.Terms{Timeout: cfg.Timeout, Margin: cfg.Margin},
 		}),
