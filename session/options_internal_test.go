@@ -47,6 +47,8 @@ func TestConnectInvalid(t *testing.T) {
 		"a retry of nothing": WithRetry(func() backoff.BackOff { return nil }),
 		"no auth scheme":     WithAuth("", []byte("x")),
 		"nil resolver":       WithResolver(nil),
+		"no mechanism":       WithSASL(nil),
+		"no SASL user":       WithSASL(DigestMD5("", "x")),
 		"empty ACL":          WithACL(),
 		"no TLS config":      WithTLS(nil),
 		"no dialer":          WithDialer(nil),

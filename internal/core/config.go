@@ -57,6 +57,7 @@ type Config struct {
 
 	Retry func() backoff.BackOff
 	Auths []codec.Identity
+	SASL  *SASL // nil: none
 	acl   atomic.Pointer[[]zk.ACL]
 	TLS   *tls.Config
 	Dial  func(ctx context.Context, network, addr string) (net.Conn, error)

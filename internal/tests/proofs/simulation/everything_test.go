@@ -8,8 +8,8 @@ import (
 
 // All that locks do for each other in one process, on a few paths: mutexes that keep their places, hand over within the
 // process, both or neither, an RWMutex with both of its sides, a semaphore whose limit changes, and four MultiLocks across
-// them. Sessions have few nodes, counters are near their end, and hooks block, panic and end their goroutines. Each path
-// has one type of lock, so a conflict is never expected.
+// them. Sessions have few nodes, counters are near their end, and hooks block, panic and end their goroutines. The
+// servers of some seeds insist on SASL. Each path has one type of lock, so a conflict is never expected.
 var everythingKind = kind{
 	name:      "everything",
 	modes:     everything.modes(),
@@ -65,6 +65,7 @@ var habits = [][]string{
 func drawEverything(k kind, seed uint64) kind {
 	k.keeps = k.usages.drawKeeps(seed)
 	k.open = func(m *session.Manager, path string) (map[string]any, error) { return openEverything(m, path, k) }
+	k.sasl = seed%4 == 3
 	return k
 }
 

@@ -27,6 +27,8 @@ var noticedBy = map[string]string{
 	"kept-unused": "internal/place TestUnwantedIsNotKept",
 	// No seed holds a leader up between its grant and the begin of its term.
 	"term-called-late": "election TestRequestBeforeTerm",
+	// The goroutine that writes begins after SASL in any case.
+	"ready-first": "internal/wire TestSASLComesFirst",
 	// The candidate has to come between two requests of one observer.
 	"observer-gap": "election TestObserveArrival",
 }
@@ -280,6 +282,8 @@ var mutants = []mutant{
 		[]edit{{"internal/clock/evidence.go", "case codec.CodeOK, codec.CodeNoNode, codec.CodeNodeExists, codec.CodeBadVersion, codec.CodeNotEmpty:", "case codec.CodeOK, codec.CodeNoNode, codec.CodeNodeExists, codec.CodeBadVersion, codec.CodeNotEmpty, codec.CodeNoAuth, codec.CodeThrottled:"}}},
 	{"longer-timeout", leaseKind, "goes by the longer of two timeouts, and the server by the shorter",
 		[]edit{{"internal/core/wireevents.go", "if !first && g.TimeoutMillis >= s.greeting.TimeoutMillis {", "if !first {"}}},
+	{"ready-first", "", "takes a connection for ready, and counts its heartbeats, before the server knows who the client is",
+		[]edit{{"internal/wire/serve.go", "\tif err := w.prove(p); err != nil {\n", "\tw.begin(sent, now, g.Timeout())\n\tif err := w.prove(p); err != nil {\n"}}},
 	{"held-back", "", "sends no heartbeat while one is unanswered, and knows less of its session where all is slow",
 		[]edit{{"internal/clock/beat.go", "func (b *beat) roundDue(now time.Time, f facts) bool {\n", "func (b *beat) roundDue(now time.Time, f facts) bool {\n\tif len(b.syncs)+len(b.agree) > 0 {\n\t\treturn false\n\t}\n"}}},
 	{"revival", "", "an answer revives a clock that has run out",
