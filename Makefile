@@ -2,7 +2,7 @@
 # What needs more than the library does is a module of its own.
 EXAMPLES := $(patsubst %/go.mod,%,$(wildcard examples/*/go.mod))
 # go.work ties them together, and has the same list.
-MODULES := bench cmd/turnstile internal/tests/databases $(EXAMPLES)
+MODULES := bench cmd/turnstile internal/tests/databases saslkrb5 $(EXAMPLES)
 
 .PHONY: help
 help: ## Show this
@@ -215,7 +215,8 @@ tidy: ## Run go mod tidy in all modules
 	@for d in $(MODULES); do .ci/tidy $$d || exit 1; done
 
 PACKAGES := zookeeper libcurator-recipes-java python3-kazoo chromium libfaketime prometheus \
-	postgresql mariadb-server-core mariadb-client-core rpm man-db bash-completion z3 gcc libc6-dev
+	postgresql mariadb-server-core mariadb-client-core rpm man-db bash-completion z3 gcc libc6-dev \
+	krb5-kdc krb5-admin-server krb5-user
 
 .PHONY: deps
 deps: ## Install what the tests use (Debian, as root)

@@ -182,7 +182,12 @@ func WithACL(acl ...zk.ACL) Option {
 // WithTLS connects to the servers with TLS. If cfg has no ServerName, the host of the connect
 // string is verified. A server that fails verification, or refuses our certificate, is tried
 // again like a server that does not answer. Connect and [Manager.Session] report the reason when
-// their context ends. Default: plain TCP.
+// their context ends.
+//
+// The config is copied, and used for every connection. So certificates that are renewed while the program runs come from
+// functions of it, which each handshake calls: GetClientCertificate for the client's own, and VerifyConnection, with
+// InsecureSkipVerify, where the authorities of the servers change. A connection goes on with the certificates that it
+// began with, also past their end: ZooKeeper looks at them in the handshake only. Default: plain TCP.
 func WithTLS(cfg *tls.Config) Option {
 	return option(func(c *core.Config) error {
 		if cfg == nil {

@@ -58,6 +58,7 @@ func TestBadServerOptions(t *testing.T) {
 		"no calls":   zktest.OutstandingLimit(0),
 		"no version": zktest.Version("3.7"),
 		"no address": zktest.Listen("256.0.0.1:0"),
+		"no user":    zktest.SASLUser("", "x"),
 	} {
 		refusedByNew(t, name, opt)
 	}

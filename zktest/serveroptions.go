@@ -33,6 +33,8 @@ type config struct {
 	maxPacket  int
 	extra      int // that servers read from their logs beyond maxPacket; 0: as much again
 	outstand   int
+	passwords  map[string]string // of SASL; nil: there is none
+	needsSASL  bool
 }
 
 // SyncLimit sets ZooKeeper's syncLimit: a leader and a follower give each other up after this many
@@ -213,6 +215,8 @@ func (c *config) quorum() quorum.Config {
 		MaxRead:        c.maxPacket + c.extra,
 		Outstanding:    c.outstand,
 		Containers:     c.containers,
+		Passwords:      c.passwords,
+		RequireSASL:    c.needsSASL,
 		Release:        c.release,
 	}
 }

@@ -48,6 +48,26 @@ func ParseGreeting(frame []byte) (Greeting, error) {
 	return g, nil
 }
 
+// ParseSASLAnswer takes the answer to the step with that number, without its length. The code is not CodeOK if the
+// server refuses the client. The token is nil if the server says nothing.
+func ParseSASLAnswer(frame []byte, xid int32) (token []byte, code int32, err error) {
+	d := Decoder{Rest: frame}
+	got := d.Int32()
+	d.Int64() // transaction
+	code = d.Int32()
+	if d.Bad || got != xid {
+		return nil, 0, fmt.Errorf("%w: no answer to a step of SASL", ErrBadFrame)
+	}
+	if code != CodeOK {
+		return nil, code, nil
+	}
+	token = bytes.Clone(d.Buffer())
+	if err := d.whole(); err != nil {
+		return nil, 0, fmt.Errorf("%w: the answer to a step of SASL: %w", ErrBadFrame, err)
+	}
+	return token, code, nil
+}
+
 // Answer is what a server has answered to a request that it has carried out. It has the fields of that kind of request;
 // the others are zero.
 type Answer struct {

@@ -54,6 +54,15 @@ func (id Identity) Frame() []byte {
 	return e.Frame()
 }
 
+// SASLFrame returns a step of a client in an exchange of SASL.
+func SASLFrame(xid int32, token []byte) []byte {
+	e := NewFrame()
+	e.Int32(xid)
+	e.Int32(OpSASL)
+	e.Buffer(append([]byte{}, token...)) // ZooKeeper takes an empty token, and not null
+	return e.Frame()
+}
+
 // PingFrame returns a ping.
 func PingFrame() []byte {
 	e := NewFrame()
@@ -100,7 +109,7 @@ func Op(frame []byte) int32 { return int32(binary.BigEndian.Uint32(frame[8:])) }
 func Path(frame []byte) []byte {
 	at := RequestHead // where its length is
 	switch Op(frame) {
-	case OpAuth, OpClose:
+	case OpAuth, OpSASL, OpClose:
 		return nil
 	case OpMulti:
 		at += PartHead

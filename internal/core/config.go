@@ -41,8 +41,9 @@ const (
 
 // Config is the result of all options. Only its hooks change later, and in tests the window.
 type Config struct {
-	servers []dial.Server
-	chroot  string
+	servers  []dial.Server
+	chroot   string
+	noServer error // if the connect string names none
 
 	Timeout        time.Duration
 	Margin         time.Duration // 0: a tenth of the negotiated timeout
@@ -54,15 +55,18 @@ type Config struct {
 	LossOnSuspend  bool
 	Name           string // of the ensemble; "": its servers
 
-	Retry  func() backoff.BackOff
-	Auths  []codec.Identity
-	acl    atomic.Pointer[[]zk.ACL]
-	TLS    *tls.Config
-	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
-	Log    *slog.Logger
-	lines  *logbook.Queue // of log
-	trace  callout.Hooks
-	states []func(hooks.Change) // the State hooks
+	Retry func() backoff.BackOff
+	Auths []codec.Identity
+	SASL  *SASL // nil: none
+	acl   atomic.Pointer[[]zk.ACL]
+	TLS   *tls.Config
+	Dial  func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Resolve says which servers there are. nil: those of the connect string.
+	Resolve func(ctx context.Context) ([]string, error)
+	Log     *slog.Logger
+	lines   *logbook.Queue // of log
+	trace   callout.Hooks
+	states  []func(hooks.Change) // the State hooks
 
 	lookup func(ctx context.Context, host string) ([]string, error) // nil: that of package net; for tests
 }
@@ -74,12 +78,18 @@ func NewConfig(servers string) (*Config, error) {
 	c.SetACL(zk.WorldACL(zk.PermAll))
 	var err error
 	c.servers, c.chroot, err = dial.Parse(servers)
+	if err == nil && len(c.servers) == 0 {
+		c.noServer = misuse.Invalidf("connect string %q names no server", servers)
+	}
 	return c, err
 }
 
 // Finish checks what the options have set, and completes it.
 func (c *Config) Finish() error {
 	var errs []error
+	if c.Resolve == nil {
+		errs = append(errs, c.noServer)
+	}
 	if c.Margin >= c.Timeout {
 		errs = append(errs, misuse.Invalidf("margin %v is not below the session timeout %v", c.Margin, c.Timeout))
 	}

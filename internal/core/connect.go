@@ -47,7 +47,7 @@ func (s *Session) stayConnected() {
 		if err != nil {
 			return // the session has ended
 		}
-		w := s.connection(c)
+		w := s.connection(c, to)
 		if err := s.setWire(w, to); err != nil {
 			w.Cut(err)
 			return
@@ -66,13 +66,14 @@ func (s *Session) serve(w *wire.Conn, to logbook.Target) {
 	s.setConnected(false)
 }
 
-func (s *Session) connection(c net.Conn) *wire.Conn {
+func (s *Session) connection(c net.Conn, to logbook.Target) *wire.Conn {
 	return wire.New(c, wire.Config{
 		Events:         (*wireEvents)(s),
 		Clock:          s.clock,
 		Seen:           &s.seen,
 		Outbox:         outbox.Config{Refusals: &s.refusals, Batches: &s.batches, Window: &s.cfg.window},
 		Identities:     s.cfg.Auths,
+		SASL:           s.cfg.sasl(s.life, to.Host),
 		HandshakeLimit: s.dialer.HandshakeLimit(s.stake),
 		Half:           s.dialer.tick.half,
 	})
@@ -95,6 +96,8 @@ func (s *Session) judge(w *wire.Conn, to logbook.Target, why error) {
 	case errors.Is(why, codec.ErrBadFrame):
 		s.dialer.Distrust(to, why)
 	case s.isMarked(): // the reason is known, or the manager is closed
+	case errors.As(why, new(*wire.SASLError)):
+		s.dialer.Failed(&logbook.Failure{Step: logbook.StepIdentity, To: to, Err: why})
 	case !w.Greeted():
 		s.dialer.Failed(&logbook.Failure{Step: logbook.StepHandshake, To: to, Err: why})
 	}

@@ -25,7 +25,7 @@ type dialer struct {
 func newDialer(cfg *Config) *dialer {
 	return &dialer{
 		Dialer: dial.New(dial.Config{
-			Servers: cfg.servers, Dial: cfg.Dial, Lookup: cfg.lookup, TLS: cfg.TLS, ConnectTimeout: cfg.ConnectTimeout,
+			Servers: cfg.servers, Resolve: cfg.Resolve, Dial: cfg.Dial, Lookup: cfg.lookup, TLS: cfg.TLS, ConnectTimeout: cfg.ConnectTimeout,
 			Timeout: cfg.Timeout, Retry: cfg.Retry, Log: cfg.Log,
 			Terms: logbook.Terms{Timeout: cfg.Timeout, Margin: cfg.Margin},
 		}),
@@ -62,7 +62,7 @@ func (d *dialer) learnTick(ctx context.Context) {
 	}
 	wait := d.cfg.Retry()
 	for ctx.Err() == nil {
-		out, err := d.visit(ctx, wire.Visit{Hello: codec.Hello{TimeoutMillis: 1}, Identities: d.cfg.Auths})
+		out, err := d.visit(ctx, wire.Visit{Hello: codec.Hello{TimeoutMillis: 1}, Identities: d.cfg.Auths}, true)
 		if err == nil && out.Greeted && out.Greeting.TimeoutMillis > 0 {
 			d.tick.shortest.Store(int64(out.Greeting.Timeout()))
 			return
@@ -71,10 +71,10 @@ func (d *dialer) learnTick(ctx context.Context) {
 	}
 }
 
-// visit makes a connection for one visit. It bounds the time for one server, so that a server
+// visit makes a connection for one visit, with SASL or without it. It bounds the time for one server, so that a server
 // that hangs leaves time for another.
-func (d *dialer) visit(ctx context.Context, v wire.Visit) (wire.Outcome, error) {
-	c, _, err := d.DialNow(ctx)
+func (d *dialer) visit(ctx context.Context, v wire.Visit, bySASL bool) (wire.Outcome, error) {
+	c, to, err := d.DialNow(ctx)
 	if err != nil {
 		return wire.Outcome{}, err
 	}
@@ -83,5 +83,8 @@ func (d *dialer) visit(ctx context.Context, v wire.Visit) (wire.Outcome, error) 
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	defer stop()
+	if bySASL {
+		v.SASL, v.Limit = d.cfg.sasl(ctx, to.Host), d.cfg.Timeout/6
+	}
 	return v.Run(c), nil
 }

@@ -52,9 +52,15 @@ const (
 
 // refusal is the error when the servers refuse an identity. It has the scheme only, because the
 // credential is a secret.
-type refusal struct{ scheme string }
+type refusal struct {
+	scheme string
+	why    error // of SASL, which can fail on either side
+}
 
 func (r *refusal) Error() string {
+	if r.why != nil {
+		return fmt.Sprintf("%v: %v", r.why, zk.ErrAuthFailed)
+	}
 	return fmt.Sprintf("the server refuses the identity of scheme %q: %v", r.scheme, zk.ErrAuthFailed)
 }
 

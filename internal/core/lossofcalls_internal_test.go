@@ -33,7 +33,7 @@ func startScript(t *testing.T) *script {
 	s.cfg.window.Store(1)
 	near, far := net.Pipe()
 	t.Cleanup(func() { near.Close(); far.Close() })
-	p := &script{far, s, s.connection(near), make(chan struct{})}
+	p := &script{far, s, s.connection(near, logbook.Target{}), make(chan struct{})}
 	if err := s.setWire(p.w, logbook.Target{}); err != nil {
 		t.Fatal(err)
 	}

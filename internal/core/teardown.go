@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
@@ -67,13 +66,10 @@ func (s *Session) closeOnServer(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.Timeout())
 	defer cancel()
 	wait := s.cfg.Retry()
-	present := s.cfg.Auths
-	if errors.Is(s.Err(), zk.ErrAuthFailed) {
-		present = nil // they would be refused again
-	}
+	identify := !errors.Is(s.Err(), zk.ErrAuthFailed) // otherwise they would be refused again
 	for !s.closedOnServer() && ctx.Err() == nil {
-		if s.visitToClose(ctx, present) {
-			present = nil
+		if s.visitToClose(ctx, identify) {
+			identify = false
 		}
 		if !s.closedOnServer() {
 			_ = rounds.Pause(ctx, rounds.Untiring(wait))
@@ -90,8 +86,12 @@ func (s *Session) closedOnServer() bool {
 }
 
 // visitToClose makes one such connection, and reports whether the server refused an identity.
-func (s *Session) visitToClose(ctx context.Context, present []codec.Identity) (refused bool) {
-	out, err := s.dialer.visit(ctx, wire.Visit{Hello: s.hello(), Identities: present})
+func (s *Session) visitToClose(ctx context.Context, identify bool) (refused bool) {
+	v := wire.Visit{Hello: s.hello()}
+	if identify {
+		v.Identities = s.cfg.Auths
+	}
+	out, err := s.dialer.visit(ctx, v, identify)
 	if err == nil && out.Gone {
 		(*wireEvents)(s).Closed()
 	}

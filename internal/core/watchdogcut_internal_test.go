@@ -69,5 +69,5 @@ func TestLateCutSparesTheNextConnection(t *testing.T) {
 func connection(t *testing.T, s *Session) (*wire.Conn, net.Conn) {
 	near, far := net.Pipe()
 	t.Cleanup(func() { far.Close() })
-	return s.connection(near), far
+	return s.connection(near, logbook.Target{}), far
 }

@@ -20,12 +20,17 @@ func (e *wireEvents) Greeted(g codec.Greeting, sent time.Time) error {
 	if err := s.greeted(g, sent); err != nil {
 		return err
 	}
-	s.setConnected(true)
 	s.watchOnce.Do(s.watchdog.begin) // also before it is live: a server may never answer an identity
+	return nil
+}
+
+// Ready implements wire.Events.
+func (e *wireEvents) Ready() {
+	s := (*Session)(e)
+	s.setConnected(true)
 	if len(s.cfg.Auths) == 0 {
 		s.goLive()
 	}
-	return nil
 }
 
 // greeted compares the session id of every handshake: a different id is a loss.
@@ -91,9 +96,9 @@ func (e *wireEvents) Accepted() { (*Session)(e).goLive() }
 
 // Refused implements wire.Events. Without its identities the session is of no use, and it can
 // take long to find a server that accepts them. So the session ends, as a loss.
-func (e *wireEvents) Refused(scheme string) {
+func (e *wireEvents) Refused(scheme string, why error) {
 	s := (*Session)(e)
-	_ = s.mark(lossError(s.ID(), &refusal{scheme}))
+	_ = s.mark(lossError(s.ID(), &refusal{scheme, why}))
 }
 
 // Answered implements wire.Events. It ignores an answer that comes when the clock has run out,

@@ -12,7 +12,7 @@ import (
 // defaultPort is used for a server without a port.
 const defaultPort = "2181"
 
-// Parse splits "h1:2181,h2:2181/chroot" into servers and chroot. The chroot is "" or
+// Parse splits "h1:2181,h2:2181/chroot" into servers and chroot. There may be no server. The chroot is "" or
 // a path without a trailing slash.
 //
 // The chroot may not contain a comma. A comma nearly always means that the user has written the
@@ -38,7 +38,7 @@ func Parse(s string) (servers []Server, chroot string, err error) {
 		}
 	}
 	if strings.TrimSpace(list) == "" {
-		return nil, "", misuse.Invalidf("connect string %q names no server", s)
+		return nil, chroot, nil
 	}
 	for _, item := range strings.Split(list, ",") {
 		server, err := parseHostPort(strings.TrimSpace(item))

@@ -19,6 +19,10 @@ func TestParseConnectString(t *testing.T) {
 	}{
 		{"h", []string{"h:2181"}, ""},
 		{"h:1", []string{"h:1"}, ""},
+		{"", nil, ""},
+		{" ", nil, ""},
+		{"/", nil, ""},
+		{"/a", nil, "/a"},
 		{"h:65535", []string{"h:65535"}, ""},
 		{"h1:1,h2,h3:3", []string{"h1:1", "h2:2181", "h3:3"}, ""},
 		{" h1:1 ,\th2 ", []string{"h1:1", "h2:2181"}, ""},
@@ -51,7 +55,7 @@ func TestParseConnectString(t *testing.T) {
 
 // badConnectStrings are refused.
 var badConnectStrings = []string{
-	"", " ", "/", "/a", ",", "h,", ",h", "h,,h", ":1", ":", "h:", "h:x", "h:-1", "h:+1", "h:0",
+	",", "h,", ",h", "h,,h", ":1", ":", "h:", "h:x", "h:-1", "h:+1", "h:0",
 	"::1:2181", "fe80::1:2181", "h:65536", "h:70000", "h: 1", "h 1", "h\x00:1", "h\nh", "h:1:2", "fe80::x", "[::1", "::1]", "[]",
 	"[]:1", "[::1]1", "[::1]:", "[::1]:x", "[[::1]]", "[a:b]:1", "h]", "h[:1", "h//", "h/a/", "h/a//b", "h/../a",
 	"h/a/.", "h/a\x00", "h/\xff", "h/a,b", "h/a,b:1", "h/a,h/a", "zk://h", "zk://h:1/a", "h,zk://h",

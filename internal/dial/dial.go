@@ -23,6 +23,7 @@ import (
 // Config says where to dial, and how.
 type Config struct {
 	Servers        []Server
+	Resolve        func(ctx context.Context) ([]string, error)                       // of the user; nil: Servers are all
 	Dial           func(ctx context.Context, network, addr string) (net.Conn, error) // of the user; nil: that of package net
 	Lookup         func(ctx context.Context, host string) ([]string, error)          // nil: that of package net, unless Dial is set
 	TLS            *tls.Config                                                       // nil: plain TCP
@@ -91,6 +92,11 @@ func New(cfg Config) *Dialer {
 		cfg.Lookup = net.DefaultResolver.LookupHost
 	}
 	h := newHosts(cfg.Servers, cfg.Lookup)
+	if cfg.Resolve != nil {
+		h.list = &list{ask: cfg.Resolve, limit: cfg.ConnectTimeout, complain: func(bad string) {
+			cfg.Log.Warn("the resolver names a server that cannot be one", "err", bad)
+		}}
+	}
 	return &Dialer{cfg: cfg, hosts: h, wait: cfg.Retry(), Logbook: logbook.New(cfg.Log, cfg.Terms, h.failedNames)}
 }
 

@@ -39,6 +39,8 @@ const (
 // in the meantime, and new addresses join the round when they come. If the resolver does not
 // answer, addresses from earlier rounds are dialled. A network outage often affects the resolver
 // too, and those addresses are most likely still right when it ends.
+//
+// With a resolver of the user (list.go), each round also asks which servers there are.
 type hosts struct {
 	lookup func(ctx context.Context, host string) ([]string, error)
 
@@ -47,11 +49,12 @@ type hosts struct {
 	lookups sync.WaitGroup
 
 	mu    sync.Mutex
+	list  *list // nil: the names stay
 	names []*name
 	round time.Time               // when the present round began; zero: the next dial begins a round
 	tried map[logbook.Target]bool // in this round
 	last  logbook.Target          // the address handed out last, or connected to since
-	news  chan struct{}           // closed and replaced when a lookup has ended
+	news  chan struct{}           // closed and replaced when a lookup has ended, or the resolver has answered
 }
 
 // name is one server of the connect string.
@@ -70,13 +73,17 @@ func newHosts(servers []Server, lookup func(ctx context.Context, host string) ([
 	h := &hosts{lookup: lookup, news: make(chan struct{})}
 	h.life, h.end = context.WithCancel(context.Background())
 	for _, s := range servers {
-		n := &name{Server: s}
-		if _, err := netip.ParseAddr(s.Host); err == nil || lookup == nil {
-			n.fixed, n.fresh, n.found = true, true, []logbook.Target{{Addr: s.String(), Host: s.Host}}
-		}
-		h.names = append(h.names, n)
+		h.names = append(h.names, h.newName(s))
 	}
 	return h
+}
+
+func (h *hosts) newName(s Server) *name {
+	n := &name{Server: s}
+	if _, err := netip.ParseAddr(s.Host); err == nil || h.lookup == nil {
+		n.fixed, n.fresh, n.found = true, true, []logbook.Target{{Addr: s.String(), Host: s.Host}}
+	}
+	return n
 }
 
 // next returns the next address to dial. If none is known, it waits. It fails when ctx ends, or
@@ -137,6 +144,9 @@ func (h *hosts) failedNames() []*logbook.Failure {
 }
 
 func (h *hosts) failedNamesLocked(now time.Time) (out []*logbook.Failure) {
+	if f := h.list.failure(now); f != nil {
+		out = append(out, f)
+	}
 	for _, n := range h.names {
 		switch {
 		case n.err != nil:
@@ -170,25 +180,31 @@ func (h *hosts) leftLocked(now time.Time) ([]logbook.Target, time.Duration) {
 // beginLocked begins a round, with lookups of all names.
 func (h *hosts) beginLocked(now time.Time) {
 	h.round, h.tried = now, make(map[logbook.Target]bool)
+	h.askLocked(now)
 	for _, n := range h.names {
-		if n.fixed {
-			continue
-		}
-		n.fresh = false
-		if n.asking {
-			continue
-		}
-		n.asking = true
-		if n.asked.IsZero() {
-			n.asked = now
-		}
-		h.lookups.Go(func() {
-			ctx, cancel := context.WithTimeout(h.life, lookupTimeout)
-			defer cancel()
-			ips, err := h.lookup(ctx, n.Host)
-			h.answer(n, ips, err)
-		})
+		h.lookUpLocked(n, now)
 	}
+}
+
+// lookUpLocked begins a lookup of a name, if it is one and none is running.
+func (h *hosts) lookUpLocked(n *name, now time.Time) {
+	if n.fixed {
+		return
+	}
+	n.fresh = false
+	if n.asking {
+		return
+	}
+	n.asking = true
+	if n.asked.IsZero() {
+		n.asked = now
+	}
+	h.lookups.Go(func() {
+		ctx, cancel := context.WithTimeout(h.life, lookupTimeout)
+		defer cancel()
+		ips, err := h.lookup(ctx, n.Host)
+		h.answer(n, ips, err)
+	})
 }
 
 // answer takes the end of a lookup.
@@ -209,6 +225,11 @@ func (h *hosts) answer(n *name, ips []string, err error) {
 	case errors.As(err, &dns) && dns.IsNotFound:
 		n.found = nil // another service may have the old addresses by now
 	}
+	h.tellLocked()
+}
+
+// tellLocked wakes the dials that wait for an address.
+func (h *hosts) tellLocked() {
 	close(h.news)
 	h.news = make(chan struct{})
 }
@@ -217,6 +238,9 @@ func (h *hosts) answer(n *name, ips []string, err error) {
 // none, it returns old addresses of names that are slow, or have failed, to resolve. It also returns how long to
 // wait for more.
 func (h *hosts) untriedLocked(now time.Time) (left []logbook.Target, wait time.Duration) {
+	if patience := h.list.patience(now); patience > 0 {
+		return nil, patience
+	}
 	var stale []logbook.Target
 	var early time.Duration // until old addresses may be used
 	for _, n := range h.names {
@@ -249,6 +273,9 @@ func (h *hosts) untriedLocked(now time.Time) (left []logbook.Target, wait time.D
 }
 
 func (h *hosts) askingLocked() bool {
+	if h.list != nil && h.list.asking {
+		return true
+	}
 	for _, n := range h.names {
 		if n.asking {
 			return true

@@ -24,8 +24,10 @@ type Failure struct {
 // Step is a step on the way to a session.
 type Step string
 
-// The steps, in their order. Only StepLookup is about a name and not an address.
+// The steps, in their order. Only the first two are not about an address: StepResolve is about the resolver of the user,
+// and StepLookup about a name.
 const (
+	StepResolve   Step = "ask"
 	StepLookup    Step = "lookup"
 	StepDial      Step = "dial"
 	StepTLS       Step = "TLS handshake with"

@@ -61,7 +61,7 @@ func (o *outage) failed(now time.Time, f *Failure) {
 	if !o.active() {
 		return
 	}
-	if f.Step != StepLookup {
+	if f.Step != StepLookup && f.Step != StepResolve {
 		o.dials++
 	}
 	o.note(now, f)

@@ -4,6 +4,7 @@
 // ([Conn.Serve]). A Conn
 //
 //   - asks for the session, and tells the server the last transaction that the session has seen,
+//   - proves who the client is by SASL, before anything else is sent (sasl.go),
 //   - presents the identities of the session (identity.go),
 //   - sends the session's requests, as package outbox lets them out,
 //   - ends at the first frame that no server sends (reader.go, flight.go),
@@ -35,7 +36,8 @@ type Config struct {
 	Seen           *atomic.Int64
 	Outbox         outbox.Config
 	Identities     []codec.Identity
-	HandshakeLimit time.Duration                             // for the server's greeting, counted from Serve
+	SASL           *SASL                                     // nil: none
+	HandshakeLimit time.Duration                             // for the server's greeting and SASL, counted from Serve
 	Half           func(timeout time.Duration) time.Duration // half a tick, or more: see package clock
 }
 

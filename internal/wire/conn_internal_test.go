@@ -47,7 +47,11 @@ func (e *fakeEvents) Answered(a clock.Answered, _ int64, _ time.Duration) {
 func (e *fakeEvents) Accepted() {
 	e.do(func() { e.identities = append(e.identities, "accepted") })
 }
-func (e *fakeEvents) Refused(s string) {
+func (e *fakeEvents) Ready() {}
+func (e *fakeEvents) Refused(s string, why error) {
+	if why != nil {
+		s += ": " + why.Error()
+	}
 	e.do(func() { e.identities = append(e.identities, "refused "+s) })
 }
 func (e *fakeEvents) Fired(kind int32, path string) {

@@ -21,7 +21,7 @@ func (p *identities) answer(code int32, events Events) error {
 	case p.answered == len(p.list):
 		return fmt.Errorf("%w: an answer to an identity that was not presented", codec.ErrBadFrame)
 	case code != codec.CodeOK:
-		events.Refused(p.list[p.answered].Scheme)
+		events.Refused(p.list[p.answered].Scheme, nil)
 	default:
 		p.answered++
 		if p.answered == len(p.list) {

@@ -26,17 +26,22 @@ func (w *Conn) Serve(h codec.Hello) error {
 	return w.Err()
 }
 
-// Greeted reports whether the server has greeted.
+// Greeted reports whether the handshake is over.
 func (w *Conn) Greeted() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return !w.greeted.IsZero()
 }
 
-// greet makes the handshake. A server gets so much time and not more. Deadlines would do the same, and not every
+// greet makes the handshake, with SASL. A server gets so much time and not more. Deadlines would do the same, and not every
 // dialer's connections have them.
 func (w *Conn) greet(h codec.Hello) error {
-	patience := time.AfterFunc(w.cfg.HandshakeLimit, func() { w.Cut(ErrSilent) })
+	began := time.Now()
+	p, err := w.cfg.SASL.begin(w.cfg.HandshakeLimit / 2)
+	if err != nil {
+		return err
+	}
+	patience := time.AfterFunc(w.cfg.HandshakeLimit-time.Since(began), func() { w.Cut(ErrSilent) })
 	defer patience.Stop()
 	h.LastZxid = w.cfg.Seen.Load()
 	sent := clock.Now()
@@ -51,18 +56,25 @@ func (w *Conn) greet(h codec.Hello) error {
 	if err != nil {
 		return err
 	}
-	patience.Stop()
 	now := clock.Now()
 	if g.Session == 0 {
 		w.begin(sent, now, 0)
 		w.cfg.Events.Expired()
 		return ErrNoSession
 	}
+	if err := w.cfg.Events.Greeted(g, sent); err != nil {
+		return err
+	}
+	if err := w.prove(p); err != nil {
+		return err
+	}
+	patience.Stop()
 	w.begin(sent, now, g.Timeout())
-	return w.cfg.Events.Greeted(g, sent)
+	w.cfg.Events.Ready()
+	return nil
 }
 
-// begin takes note of the greeting. Nothing else is sent before.
+// begin takes note of the greeting, when the handshake is over. Nothing else is sent before.
 func (w *Conn) begin(hello, now time.Time, timeout time.Duration) {
 	owns := w.cfg.Events.Owns()
 	w.mu.Lock()

@@ -2,17 +2,22 @@ package wire
 
 import (
 	"bufio"
+	"errors"
 	"net"
+	"time"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
 // Visit is a connection of its own that does one thing and ends. It sends the handshake, the
 // identities and closeSession together, without waiting for answers. So it closes a session even
-// if no answer gets through, and it never prolongs a session's life without ending it.
+// if no answer gets through, and it never prolongs a session's life without ending it. With SASL it has to wait for the
+// answers of that exchange.
 type Visit struct {
 	Hello      codec.Hello
 	Identities []codec.Identity // some servers refuse all requests without
+	SASL       *SASL            // the same; nil: none
+	Limit      time.Duration    // for the begin of SASL, which is done without if it takes longer
 }
 
 // Outcome is the result of a visit.
@@ -20,32 +25,70 @@ type Outcome struct {
 	Greeted  bool
 	Greeting codec.Greeting
 	Gone     bool // the server says that the session is gone
-	Refused  bool // the server refused an identity, and all that follows it
+	Refused  bool // the server refused an identity, or SASL has failed: and all that follows it
 }
 
 const (
 	visitXid   = 1
-	visitFrame = 1 << 10 // no answer to a visit is as long
+	visitFrame = 64 << 10 // no answer to a visit is as long
 )
 
 // Run makes the visit. It returns when the server has confirmed closeSession or the connection
 // has ended. The caller must bound the time.
 func (v Visit) Run(c net.Conn) (out Outcome) {
+	in := bufio.NewReader(c)
+	read := func() ([]byte, error) {
+		frame, err := codec.ReadFrame(in, visitFrame)
+		if err == nil && len(frame) < 4+codec.ReplyHeader {
+			err = codec.ErrBadFrame
+		}
+		if err != nil {
+			return nil, err
+		}
+		return frame[4:], nil
+	}
 	all := v.Hello.Frame()
+	if p, err := v.SASL.begin(v.Limit); err == nil && p.Exchange != nil {
+		if !v.prove(c, read, all, p, &out) {
+			return out
+		}
+		all = nil
+	}
 	for _, id := range v.Identities {
 		all = append(all, id.Frame()...)
 	}
 	if _, err := c.Write(append(all, codec.CloseFrame(visitXid)...)); err != nil {
 		return out
 	}
-	in := bufio.NewReader(c)
 	for !out.Gone {
-		frame, err := codec.ReadFrame(in, visitFrame)
-		if err != nil || len(frame) < 4+codec.ReplyHeader || v.take(&out, frame[4:]) != nil {
+		frame, err := read()
+		if err != nil || v.take(&out, frame) != nil {
 			break
 		}
 	}
 	return out
+}
+
+// prove makes the handshake with SASL. It reports whether the visit goes on.
+func (v Visit) prove(c net.Conn, read func() ([]byte, error), hello []byte, p proof, out *Outcome) bool {
+	if _, err := c.Write(hello); err != nil {
+		return false
+	}
+	if frame, err := read(); err != nil || v.take(out, frame) != nil || out.Gone {
+		return false
+	}
+	err := p.run(func(token []byte) ([]byte, int32, error) {
+		if _, err := c.Write(codec.SASLFrame(visitXid, token)); err != nil {
+			return nil, 0, err
+		}
+		frame, err := read()
+		if err != nil {
+			return nil, 0, err
+		}
+		return codec.ParseSASLAnswer(frame, visitXid)
+	})
+	out.Refused = errors.As(err, new(*SASLError))
+	return err == nil
 }
 
 // take takes one frame from the server. The greeting says whether the session was still there.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
+	"github.com/turnstile-go/turnstile/internal/digestmd5"
 	"github.com/turnstile-go/turnstile/zktest/internal/znode"
 )
 
@@ -37,6 +38,7 @@ type Peer struct {
 	old     bool     // a client before 3.4
 	view    *replica // the replica that the client reads; nil until ready
 	ids     []znode.Identity
+	sasl    *digestmd5.Server // nil: the client has not begun an exchange
 
 	since          time.Time
 	received, sent int64

@@ -44,7 +44,7 @@ func (m *Member) eagerCheck(r *request) error {
 		return nil
 	}
 	if r.op != codec.OpDelete && r.op != codec.OpSetData {
-		if _, err := znode.FixACL(o.ACL, r.ids); err != nil {
+		if _, err := znode.FixACL(o.ACL, r.ids, m.st.conf.Passwords != nil); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,7 @@ func (l *leadership) prepare(r *request) *proposal {
 // preparation begins the preparation of a request, from the state that the outstanding proposals will
 // leave.
 func (l *leadership) preparation(r *request) *znode.Preparation {
-	return znode.Prepare(l.m.tree, l.ahead, r.session, r.ids)
+	return znode.Prepare(l.m.tree, l.ahead, r.session, r.ids, l.m.st.conf.Passwords != nil)
 }
 
 // agree proposes a transaction. Until it is committed, later requests are prepared from the state that

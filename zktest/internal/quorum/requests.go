@@ -23,7 +23,9 @@ func (m *Member) request(p *Peer, frame []byte) {
 		m.st.auth(p, xid, d)
 		return
 	case op == codec.OpSASL: // like OpAuth, it does not touch the session
-		m.refuse(p, xid)
+		m.st.sasl(p, xid, d)
+		return
+	case !m.st.admits(p, xid):
 		return
 	case !m.touch(p.session, p.timeout):
 		return // the session is over; ZooKeeper drops its requests

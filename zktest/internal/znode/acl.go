@@ -19,7 +19,7 @@ const (
 	PermAll = PermRead | PermWrite | PermCreate | PermDelete | PermAdmin
 )
 
-// An Identity names a client, by one of the schemes "world", "digest", "ip" and "auth".
+// An Identity names a client, by one of the schemes "world", "digest", "sasl", "ip" and "auth".
 type Identity struct{ Scheme, ID string }
 
 // An ACLEntry gives permissions to one identity.
@@ -84,21 +84,21 @@ func parseIP(s string) (netip.Prefix, bool) {
 }
 
 // FixACL checks the ACL that a client asks for. It drops repeated entries, and replaces the
-// scheme "auth" with the client's own digest identities. An ACL with an invalid identity,
-// or with no entry left, is [CodeInvalidACL].
-func FixACL(acl []ACLEntry, ids []Identity) ([]ACLEntry, error) {
+// scheme "auth" with the client's own digest and SASL identities. An ACL with an invalid identity,
+// or with no entry left, is [CodeInvalidACL]. sasl says whether the server knows identities of that scheme.
+func FixACL(acl []ACLEntry, ids []Identity, sasl bool) ([]ACLEntry, error) {
 	var fixed []ACLEntry
 	for i, a := range acl {
 		if slices.Contains(acl[:i], a) {
 			continue
 		}
 		switch {
-		case a.ID == Anyone || validID(a.ID):
+		case a.ID == Anyone || validID(a.ID) || sasl && a.ID.Scheme == "sasl" && a.ID.ID != "":
 			fixed = append(fixed, a)
 		case a.ID.Scheme == "auth":
 			found := false
 			for _, id := range ids {
-				if id.Scheme == "digest" {
+				if id.Scheme == "digest" || id.Scheme == "sasl" {
 					found = true
 					fixed = append(fixed, ACLEntry{a.Perms, id})
 				}

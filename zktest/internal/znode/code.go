@@ -29,6 +29,7 @@ const (
 	CodeSessionExpired         Code = codec.CodeSessionExpired
 	CodeSessionMoved           Code = codec.CodeSessionMoved
 	CodeThrottled              Code = codec.CodeThrottled
+	CodeRequireSASL            Code = codec.CodeSessionClosedRequireSASLAuth
 )
 
 var codeNames = map[Code]string{
@@ -50,6 +51,7 @@ var codeNames = map[Code]string{
 	CodeSessionExpired:         "session expired",
 	CodeSessionMoved:           "session moved",
 	CodeThrottled:              "throttled",
+	CodeRequireSASL:            "SASL required",
 }
 
 // Error returns ZooKeeper's name for the code.

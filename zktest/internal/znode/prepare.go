@@ -16,6 +16,7 @@ type Preparation struct {
 	ahead   map[string]*Record // by path, what outstanding proposals will leave; nil: deleted
 	session int64
 	ids     []Identity
+	sasl    bool               // the server knows identities of that scheme
 	Pending map[string]*Record // by path, what this request will leave; nil: deleted
 	Changes []Change
 }
@@ -28,13 +29,14 @@ type Record struct {
 }
 
 // Prepare begins the preparation of a request by a session with these identities. ahead
-// holds the nodes that outstanding proposals will change.
-func Prepare(t *Tree, ahead map[string]*Record, session int64, ids []Identity) *Preparation {
+// holds the nodes that outstanding proposals will change. sasl says whether the server knows identities of that scheme.
+func Prepare(t *Tree, ahead map[string]*Record, session int64, ids []Identity, sasl bool) *Preparation {
 	return &Preparation{
 		tree:    t,
 		ahead:   ahead,
 		session: session,
 		ids:     ids,
+		sasl:    sasl,
 		Pending: make(map[string]*Record),
 	}
 }
@@ -119,7 +121,7 @@ func (pr *Preparation) create(o Operation) error {
 	if !ok {
 		return CodeBadArguments
 	}
-	acl, err := FixACL(o.ACL, pr.ids)
+	acl, err := FixACL(o.ACL, pr.ids, pr.sasl)
 	if err != nil {
 		return err
 	}
@@ -190,7 +192,7 @@ func (pr *Preparation) alter(o Operation) error {
 	perm := map[int32]int32{codec.OpSetData: PermWrite, codec.OpSetACL: PermAdmin, codec.OpCheck: PermRead}[o.Op]
 	if o.Op == codec.OpSetACL {
 		var err error
-		if c.acl, err = FixACL(o.ACL, pr.ids); err != nil {
+		if c.acl, err = FixACL(o.ACL, pr.ids, pr.sasl); err != nil {
 			return err
 		}
 	}

@@ -183,9 +183,10 @@ func (i identity) matches(e zk.ACL) bool {
 
 // name is the identity without its secret.
 func (i identity) name() string {
-	if i.scheme == "digest" {
+	switch i.scheme {
+	case "digest", schemeSASL:
 		user, _, _ := strings.Cut(string(i.credential), ":")
-		return "digest:" + user
+		return i.scheme + ":" + user
 	}
 	return i.scheme
 }

@@ -84,7 +84,7 @@ func (a *App) plainOptions() ([]session.Option, error) {
 		return nil, err
 	}
 	for _, i := range identities {
-		opts = append(opts, session.WithAuth(i.scheme, i.credential))
+		opts = append(opts, i.option())
 	}
 	return opts, nil
 }

@@ -26,7 +26,7 @@ import (
 // access is how to reach the servers.
 type access struct {
 	Servers    []string
-	Identities []codec.Identity
+	Identities []codec.Identity // that of SASL too
 	TLS        tlsFlags
 }
 
@@ -217,10 +217,8 @@ const (
 
 // close closes a session on the first server that answers. It begins with the one that the session was connected to.
 func (how access) close(ctx context.Context, d *dialer, s supervise.Session) {
-	visit := wire.Visit{
-		Hello:      codec.Hello{TimeoutMillis: int32(s.Timeout.Milliseconds()), Session: s.ID, Password: s.Password},
-		Identities: how.Identities,
-	}
+	visit := wire.Visit{Hello: codec.Hello{TimeoutMillis: int32(s.Timeout.Milliseconds()), Session: s.ID, Password: s.Password}}
+	visit.Identities, visit.SASL = splitSASL(how.Identities)
 	servers := append([]string{s.Server}, how.Servers...)
 	for ctx.Err() == nil {
 		for _, server := range servers {
@@ -229,7 +227,7 @@ func (how access) close(ctx context.Context, d *dialer, s supervise.Session) {
 				return
 			}
 			if out.Refused {
-				visit.Identities = nil
+				visit.Identities, visit.SASL = nil, nil
 			}
 		}
 		select {

@@ -12,9 +12,9 @@ import (
 
 // All that locks do for each other in one process, on a few paths: mutexes that keep their places, hand over within the
 // process, both or neither, an RWMutex with both of its sides, a semaphore whose limit changes, and four MultiLocks across
-// them. Two of the mutexes are keys of a Keyed. In some worlds their tries read first, and calls enter no long queue.
-// Sessions have few nodes, counters are near their end, and hooks block, panic and end their goroutines. Each path
-// has one type of lock, so a conflict is never expected.
+// them. Two of the mutexes are keys of a Keyed. In some worlds their tries read first, calls enter no long queue, and the
+// servers insist on SASL. Sessions have few nodes, counters are near their end, and hooks block, panic and end their
+// goroutines. Each path has one type of lock, so a conflict is never expected.
 var everythingKind = kind{
 	name:      "everything",
 	modes:     everything.modes(),
@@ -78,6 +78,7 @@ func drawEverything(k kind, seed uint64) kind {
 		k.maxWaiters = &n
 	}
 	k.open = func(m *session.Manager, path string) (map[string]any, error) { return openEverything(m, path, k) }
+	k.sasl = seed%4 == 3
 	return k
 }
 

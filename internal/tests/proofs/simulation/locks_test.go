@@ -99,6 +99,8 @@ type kind struct {
 	// batched says that the window of each manager has one call, so that creates and deletes of its workers are sent
 	// together.
 	batched bool
+	// sasl says that the servers insist on SASL.
+	sasl bool
 }
 
 // part is what a call takes in one directory.

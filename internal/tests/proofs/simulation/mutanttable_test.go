@@ -36,6 +36,8 @@ var noticedBy = map[string]string{
 	"kept-is-busy": "zklock TestReadFirstKeptPlaces",
 	// In the seeds others are beside a call that enters anew nearly always, and may be the reason for its refusal.
 	"let-in-again": "zklock TestMaxWaitersLost",
+	// The goroutine that writes begins after SASL in any case.
+	"ready-first": "internal/wire TestSASLComesFirst",
 	// The candidate has to come between two requests of one observer.
 	"observer-gap": "election TestObserveArrival",
 	// The simulation has no jobs. These have a day of their own.
@@ -334,6 +336,8 @@ var mutants = []mutant{
 		[]edit{{"internal/place/readfirst.go", "if ahead == nil || !a.inUse(ahead) || ", "if ahead == nil || "}}},
 	{"let-in-again", "", "a waiter that was let in is refused when its session is lost and it enters anew",
 		[]edit{{"internal/place/acquire.go", "a.position, a.in", "a.position, false"}}},
+	{"ready-first", "", "takes a connection for ready, and counts its heartbeats, before the server knows who the client is",
+		[]edit{{"internal/wire/serve.go", "\tif err := w.prove(p); err != nil {\n", "\tw.begin(sent, now, g.Timeout())\n\tif err := w.prove(p); err != nil {\n"}}},
 	{"held-back", "", "sends no heartbeat while one is unanswered, and knows less of its session where all is slow",
 		[]edit{{"internal/clock/beat.go", "func (b *beat) roundDue(now time.Time, f facts) bool {\n", "func (b *beat) roundDue(now time.Time, f facts) bool {\n\tif len(b.syncs)+len(b.agree) > 0 {\n\t\treturn false\n\t}\n"}}},
 	{"revival", "", "an answer revives a clock that has run out",

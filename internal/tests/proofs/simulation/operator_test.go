@@ -20,12 +20,12 @@ func newOperator(w *world) *operator {
 	o := &operator{w: w, end: newEndpoint(w, operatorSlot, "oper"), rng: rand.New(rand.NewPCG(w.seed, 2))}
 	ctx, cancel := within(time.Minute)
 	defer cancel()
-	m, err := session.Connect(ctx, "zookeeper:2181",
+	m, err := session.Connect(ctx, "zookeeper:2181", append(w.kind.identity(),
 		session.WithTimeout(10*time.Minute),
 		session.WithTickTime(w.plan.tick),
 		session.WithDialer(o.end.dial),
 		session.WithRetry(retry(w.seed, operatorSlot)),
-		session.WithLogger(quiet()))
+		session.WithLogger(quiet()))...)
 	if err != nil {
 		w.checks.fail("operator: %v", err)
 		return o

@@ -243,8 +243,8 @@ func (w *world) run(out *outcome) {
 	began := time.Now()
 	w.trace = newTrace()
 	w.checks, w.limits, w.views = newChecks(w), newLimits(w), newViews(w)
-	server, err := zktest.New(zktest.Servers(w.plan.servers), zktest.TickTime(w.plan.tick),
-		zktest.ContainerCheck(time.Hour), zktest.MinSessionTimeout(2*w.plan.tick), zktest.MaxSessionTimeout(time.Hour))
+	server, err := zktest.New(append(w.kind.identifies(), zktest.Servers(w.plan.servers), zktest.TickTime(w.plan.tick),
+		zktest.ContainerCheck(time.Hour), zktest.MinSessionTimeout(2*w.plan.tick), zktest.MaxSessionTimeout(time.Hour))...)
 	if err != nil {
 		w.checks.fail("server: %v", err)
 		return

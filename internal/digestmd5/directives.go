@@ -1,0 +1,82 @@
+package digestmd5
+
+import (
+	"fmt"
+	"strings"
+)
+
+// longest bounds what either end says. RFC 2831 has 2048 bytes for a challenge and 4096 for a response.
+const longest = 4096
+
+// directives are what one end says, by name: "realm" is there once for each realm.
+type directives map[string][]string
+
+func (d directives) all(name string) []string { return d[name] }
+
+// one returns the value of a directive that must be there once.
+func (d directives) one(name string) (string, error) {
+	if all := d[name]; len(all) == 1 {
+		return all[0], nil
+	}
+	return "", fmt.Errorf("malformed: %d values of %s", len(d[name]), name)
+}
+
+// parse reads name=value, with commas in between and values that may be quoted.
+func parse(said []byte) (directives, error) {
+	if len(said) > longest {
+		return nil, fmt.Errorf("malformed: %d bytes long", len(said))
+	}
+	d, rest := make(directives), string(said)
+	for {
+		rest = strings.TrimLeft(rest, spaces+",") // the list may have empty elements
+		if rest == "" {
+			return d, nil
+		}
+		name, after, ok := strings.Cut(rest, "=")
+		name = strings.ToLower(strings.Trim(name, spaces))
+		if !ok || name == "" || strings.ContainsAny(name, `,"\`+spaces) {
+			return nil, fmt.Errorf("malformed: no directive at %.20q", rest)
+		}
+		value, left, err := parseValue(strings.TrimLeft(after, spaces))
+		if err != nil {
+			return nil, fmt.Errorf("malformed: %s: %w", name, err)
+		}
+		if rest = strings.TrimLeft(left, spaces); rest != "" && rest[0] != ',' {
+			return nil, fmt.Errorf("malformed: no comma behind %s", name)
+		}
+		d[name] = append(d[name], value)
+	}
+}
+
+const spaces = " \t\r\n"
+
+// parseValue returns the value at the begin of s, and what follows it.
+func parseValue(s string) (value, rest string, err error) {
+	if !strings.HasPrefix(s, `"`) {
+		end := strings.IndexAny(s, ","+spaces)
+		if end < 0 {
+			end = len(s)
+		}
+		if end == 0 || strings.ContainsAny(s[:end], `"\`) {
+			return "", "", fmt.Errorf("no value at %.20q", s)
+		}
+		return s[:end], s[end:], nil
+	}
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			return b.String(), s[i+1:], nil
+		case c == '\\' && i+1 < len(s):
+			i++
+			b.WriteByte(s[i])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "", "", fmt.Errorf("a quoted value without an end")
+}
+
+func quote(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}

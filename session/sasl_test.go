@@ -1,0 +1,232 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// saslUsers are the users of the servers in these tests.
+var saslUsers = map[string]string{"shop": "secret", "other": `qu"o\te`, "müller": "ÿé", "łukasz": "語"}
+
+const jaasServer = `Server {
+  org.apache.zookeeper.server.auth.DigestLoginModule required
+%s;
+};
+`
+
+// realSASL starts a real server with these users. require has it refuse other clients.
+func realSASL(t *testing.T, require bool) *zktest.Ensemble {
+	t.Helper()
+	var users []string
+	for user, password := range saslUsers {
+		quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(password)
+		users = append(users, fmt.Sprintf("  user_%s=\"%s\"", user, quoted))
+	}
+	file := filepath.Join(t.TempDir(), "jaas.conf")
+	must(t, os.WriteFile(file, fmt.Appendf(nil, jaasServer, strings.Join(users, "\n")), 0o600))
+	return zktest.StartReal(t, zktest.Property("authProvider.1", "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"),
+		zktest.Environ("JAVA_TOOL_OPTIONS", fmt.Sprintf("-Dfile.encoding=UTF-8 -Djava.security.auth.login.config=%s "+
+			"-Dzookeeper.sessionRequireClientSASLAuth=%t", file, require)))
+}
+
+func inProcessSASL(t *testing.T, require bool) *zktest.Server {
+	t.Helper()
+	var opts []zktest.Option
+	for user, password := range saslUsers {
+		opts = append(opts, zktest.SASLUser(user, password))
+	}
+	if require {
+		opts = append(opts, zktest.RequireSASL())
+	}
+	return zktest.Start(t, opts...)
+}
+
+// onSASLServers runs a test on a real server and on one in the process.
+func onSASLServers(t *testing.T, require bool, f func(t *testing.T, addr string)) {
+	t.Run("real", func(t *testing.T) { t.Parallel(); f(t, realSASL(t, require).Addr(0)) })
+	t.Run("in-process", func(t *testing.T) { t.Parallel(); f(t, inProcessSASL(t, require).Addr()) })
+}
+
+func refusedSASL(t *testing.T, addr string, opts ...session.Option) error {
+	t.Helper()
+	m, err := session.Connect(patient(t), addr, append(opts, session.WithLogger(slog.New(slog.DiscardHandler)))...)
+	if m != nil {
+		_ = m.Close()
+	}
+	wantErr(t, "connect", err, zk.ErrAuthFailed)
+	return err
+}
+
+// Servers that insist on SASL serve a client that has a password, on every connection and in every session, and no
+// other. A lock works in a directory that is closed to all but one user.
+func TestSASL(t *testing.T) {
+	t.Parallel()
+	onSASLServers(t, true, func(t *testing.T, addr string) {
+		p := zktest.StartProxy(t, addr)
+		acl := session.WithACL(zk.ACL{Perms: zk.PermAll, Scheme: "sasl", ID: "shop"})
+		m := testserver.Connect(t, p.Addr(), session.WithTimeout(time.Minute), session.WithSASL(session.DigestMD5("shop", "secret")), acl)
+		mutex, err := zklock.New(m, "/closed/lock")
+		must(t, err)
+		lease, err := mutex.Acquire(patient(t))
+		must(t, err)
+		p.Disconnect()
+		must(t, testserver.Session(t, m).Sync(patient(t), "/"))
+		must(t, lease.Release(patient(t)))
+
+		other := testserver.Session(t, testserver.Connect(t, addr, session.WithSASL(session.DigestMD5("other", saslUsers["other"]))))
+		_, _, err = other.Children(patient(t), "/closed/lock")
+		wantErr(t, "another user's listing", err, zk.ErrNoAuth)
+		t.Log(refusedSASL(t, addr, session.WithSASL(session.DigestMD5("shop", "guess"))))
+		refusedSASL(t, addr, session.WithSASL(session.DigestMD5("nobody", "guess")))
+
+		// A session is closed by a server that insists on SASL for that too.
+		s := testserver.Session(t, m)
+		p.Refuse(true)
+		p.Disconnect()
+		p.ResetRequests()
+		closed := make(chan error, 1)
+		go func() { closed <- m.Close() }()
+		p.Refuse(false)
+		must(t, within(t, closed, "the end of "+fmt.Sprint(s.ID())))
+	})
+}
+
+// Names and passwords of every alphabet, and with the characters that are quoted.
+func TestSASLAlphabets(t *testing.T) {
+	t.Parallel()
+	onSASLServers(t, false, func(t *testing.T, addr string) {
+		for user, password := range saslUsers {
+			m := testserver.Connect(t, addr, session.WithSASL(session.DigestMD5(user, password)),
+				session.WithACL(zk.AuthACL(zk.PermAll)...))
+			s := testserver.Session(t, m)
+			_, err := s.Create(patient(t), "/"+user, nil, session.Persistent)
+			must(t, err)
+			_, _, err = s.Get(patient(t), "/"+user)
+			must(t, err)
+		}
+		stranger := testserver.Session(t, testserver.Connect(t, addr))
+		_, _, err := stranger.Get(patient(t), "/shop")
+		wantErr(t, "a stranger's get", err, zk.ErrNoAuth)
+	})
+}
+
+// A server without SASL is told from one that takes the password.
+func TestSASLUnknown(t *testing.T) {
+	t.Parallel()
+	for name, addr := range map[string]string{"shared": testserver.Server(t).Addr(0), "in-process": zktest.Start(t).Addr()} {
+		t.Run(name, func(t *testing.T) {
+			err := refusedSASL(t, addr, session.WithSASL(session.DigestMD5("shop", "secret")))
+			if !strings.Contains(err.Error(), "does not authenticate clients by SASL") {
+				t.Errorf("%v does not say why", err)
+			}
+		})
+	}
+}
+
+// Connections are cut all the time, often within an exchange. No other request is sent ahead of it: the server would
+// refuse it.
+func TestSASLBeforeAllElse(t *testing.T) {
+	t.Parallel()
+	onSASLServers(t, true, func(t *testing.T, addr string) {
+		p := zktest.StartProxy(t, addr)
+		m := testserver.Connect(t, p.Addr(), session.WithTimeout(time.Minute), session.WithSASL(session.DigestMD5("shop", "secret")),
+			session.WithAuth("digest", []byte("us:too")),
+			session.WithRetry(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) }))
+		s := testserver.Session(t, m)
+		const cuts = 12
+		over := make(chan struct{})
+		ctx := patient(t)
+		go func() {
+			defer close(over)
+			for i := range cuts {
+				op := []zktest.Op{zktest.OpConnect, zktest.OpSASL, zktest.OpAuth, zktest.OpGetData}[i%4]
+				cut := p.CutBefore
+				if i%8 > 3 {
+					cut = p.CutAfterCommit
+				}
+				fault := cut(zktest.Any(op))
+				p.Disconnect()
+				select {
+				case <-fault.Hit():
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+		for done := false; !done; {
+			select {
+			case <-over:
+				done = true // and once more
+			default:
+			}
+			_, _, err := s.Get(ctx, "/")
+			must(t, err)
+		}
+		must(t, s.Err())
+		var ops []zktest.Op // of one connection: handshake, two steps, identity
+		for _, r := range p.Requests() {
+			if r.Op == zktest.OpConnect {
+				ops = nil
+			}
+			ops = append(ops, r.Op)
+			if i := slices.Index(ops, zktest.OpGetData); i >= 0 && !slices.Equal(ops[:4], []zktest.Op{
+				zktest.OpConnect, zktest.OpSASL, zktest.OpSASL, zktest.OpAuth,
+			}) {
+				t.Fatalf("sent %v", ops)
+			}
+		}
+	})
+}
+
+// mechanism is a mechanism of a user.
+type mechanism func(ctx context.Context, host string) (session.SASLExchange, []byte, error)
+
+func (mechanism) Name() string { return "TEST" }
+func (m mechanism) Start(ctx context.Context, host string) (session.SASLExchange, []byte, error) {
+	return m(ctx, host)
+}
+
+type exchange func(said []byte) ([]byte, bool, error)
+
+func (x exchange) Challenge(said []byte) ([]byte, bool, error) { return x(said) }
+
+// A mechanism that cannot begin keeps no session alive in vain: nothing is sent, and the next dial tries again.
+func TestSASLStartFails(t *testing.T) {
+	t.Parallel()
+	server := inProcessSASL(t, true)
+	p := zktest.StartProxy(t, server.Addr())
+	tries := 0
+	m := testserver.Connect(t, p.Addr(), session.WithSASL(mechanism(func(ctx context.Context, host string) (session.SASLExchange, []byte, error) {
+		if tries++; tries < 3 {
+			return nil, nil, fmt.Errorf("no ticket for %s", host)
+		}
+		return session.DigestMD5("shop", "secret").Start(ctx, host)
+	})))
+	must(t, testserver.Session(t, m).Sync(patient(t), "/"))
+	if n := p.Count(zktest.Any(zktest.OpConnect)); n != 1 || tries != 3 {
+		t.Errorf("%d handshakes after %d tries", n, tries)
+	}
+
+	ctx, cancel := context.WithCancel(patient(t))
+	defer cancel()
+	_, err := session.Connect(ctx, server.Addr(), session.WithSASL(mechanism(func(context.Context, string) (session.SASLExchange, []byte, error) {
+		cancel()
+		return nil, nil, fmt.Errorf("no ticket")
+	})), session.WithLogger(slog.New(slog.DiscardHandler)))
+	wantErr(t, "connect", err, context.Canceled)
+}

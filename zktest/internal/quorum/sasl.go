@@ -1,0 +1,58 @@
+package quorum
+
+import (
+	"github.com/turnstile-go/turnstile/internal/digestmd5"
+	"github.com/turnstile-go/turnstile/zktest/internal/znode"
+)
+
+// sasl takes a step of a client in an exchange by DIGEST-MD5. A server without SASL answers with nothing, as ZooKeeper's
+// do. A user who has proved who it is has an identity more.
+func (st *State) sasl(p *Peer, xid int32, d *znode.Decoder) {
+	said := d.Buffer()
+	if d.Bad {
+		st.hangUp(p)
+		return
+	}
+	var answer []byte
+	if st.conf.Passwords != nil {
+		if p.sasl == nil {
+			p.sasl = digestmd5.NewServer(st.conf.Passwords)
+		}
+		var user string
+		var err error
+		if answer, user, err = p.sasl.Response(said); err != nil {
+			st.refuseSASL(p, xid)
+			return
+		}
+		if user != "" {
+			p.addID(znode.Identity{Scheme: "sasl", ID: user})
+		}
+	}
+	e := new(znode.Encoder)
+	e.Buffer(answer)
+	p.replyAt(0, xid, znode.CodeOK, e.B)
+}
+
+func (st *State) refuseSASL(p *Peer, xid int32) {
+	code := znode.CodeAuthFailed
+	if st.conf.RequireSASL {
+		code = znode.CodeRequireSASL
+	}
+	p.replyAt(0, xid, code, nil)
+	st.hangUp(p)
+}
+
+// admits reports whether a client may make requests. A server that wants SASL first refuses the others, and hangs up.
+func (st *State) admits(p *Peer, xid int32) bool {
+	if !st.conf.RequireSASL {
+		return true
+	}
+	for _, id := range p.ids {
+		if id.Scheme == "sasl" {
+			return true
+		}
+	}
+	p.replyAt(0, xid, znode.CodeRequireSASL, nil)
+	st.hangUp(p)
+	return false
+}
