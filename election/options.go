@@ -2,6 +2,7 @@ package election
 
 import (
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
@@ -21,6 +22,9 @@ type config struct {
 	id      string
 	latch   bool
 	termEnd func(error) error
+	ranked  bool
+	rank    int
+	delay   time.Duration
 }
 
 // WithID sets the id of this candidate, which [Election.Leader] shows to other processes, and so do

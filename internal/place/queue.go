@@ -69,6 +69,7 @@ type Request struct {
 	Weight  int    // 0: 1
 	Data    []byte // nil: the default
 	Revoked func(*Lease)
+	Entered func(*core.Session, kinds.Node) // called with each node of the contender; nil: not called
 
 	handedOn bool // a Local's node: it outlives the acquisition that creates it
 }
