@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 
 	"github.com/go-zookeeper/zk"
 
@@ -31,6 +32,7 @@ func (e *Election) contenders(ctx context.Context) ([]queue.Contender, error) {
 	all, err := e.mutex.Contenders(ctx)
 	for i := range all {
 		all[i].ID = idOf(all[i].Data)
+		all[i].Rank, _ = rankOf(path.Base(all[i].Path))
 	}
 	return all, err
 }
@@ -61,5 +63,6 @@ func leaderOf(first queue.Contender, err error) (queue.Contender, error) {
 		return first, ErrNoLeader
 	}
 	first.ID = idOf(first.Data)
+	first.Rank, _ = rankOf(path.Base(first.Path))
 	return first, nil
 }

@@ -2,6 +2,7 @@ package election
 
 import (
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/turnstile-go/turnstile/internal/hold"
@@ -22,6 +23,9 @@ type config struct {
 	name    string // "": none
 	latch   bool
 	termEnd func(error) error
+	ranked  bool
+	rank    int
+	delay   time.Duration
 }
 
 // WithID sets the id of this candidate, which [Election.Leader] shows to other processes, and so do

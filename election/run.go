@@ -55,6 +55,9 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 			return e.failed(err)
 		}
 		t, err := e.serve(ctx, lead)
+		if t.passed && (err == nil || errors.Is(err, session.ErrLost)) {
+			continue
+		}
 		if t.lease == nil {
 			return e.failed(err)
 		}

@@ -12,26 +12,31 @@ import (
 
 // term is one term of a leader, from its candidacy on.
 type term struct {
-	lease  *queue.Lease            // nil until the candidate leads
+	lease  *queue.Lease            // nil until the term has begun
 	end    context.CancelCauseFunc // of the context of lead
 	called error                   // ErrResigned once Resign has ended the term; guarded by Election.mu
+	passed bool                    // the candidate was asked to resign before lead was called, so there was no term
 }
 
 // termKey is the context key of a term's lease.
 type termKey struct{}
 
 // serve campaigns once, and leads once. If the candidate did not get to lead, the term has no lease, and
-// the error says why. Otherwise the error says why the term has ended.
+// the error says why, or the candidate has let its turn pass. Otherwise the error says why the term has ended.
 func (e *Election) serve(ctx context.Context, lead func(context.Context) error) (*term, error) {
 	t := new(term)
 	// The context of lead is derived from this one, so that it is Do that makes it: a context that is
 	// derived from Do's does not look at the clock.
 	ctx, t.end = context.WithCancelCause(ctx)
 	defer t.end(nil)
+	waited := e.challenge(ctx)
+	defer waited()
 	err := e.mutex.Do(ctx, func(ctx context.Context) error {
+		waited()
 		lease, _ := queue.LeaseFrom(ctx)
 		defer e.over()
-		if !e.begin(t, lease) {
+		if e.passes(ctx, lease) || !e.begin(t, lease) {
+			t.passed = true
 			return nil
 		}
 		return lead(context.WithValue(ctx, termKey{}, lease))
@@ -52,11 +57,10 @@ func (e *Election) serve(ctx context.Context, lead func(context.Context) error) 
 func (e *Election) begin(t *term, lease *queue.Lease) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	t.lease = lease
 	if e.revoked == lease {
-		t.called = ErrResigned
 		return false
 	}
+	t.lease = lease
 	e.now = t
 	return true
 }

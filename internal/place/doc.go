@@ -81,6 +81,7 @@
 //	localwhy     why one of its waiters waits
 //	keep         whether a place that is kept may be used: the invariant
 //	habit        whether the next place is worth keeping
+//	ahead        who is ahead of one of ours, for elections
 //	keptplaces   what new contenders do about places that are kept
 //	config       the configuration of a directory
 //	contender    all contenders of a lock, for users

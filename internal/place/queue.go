@@ -73,8 +73,9 @@ type Request struct {
 	Revoked func(*Lease)
 	MaxHold time.Duration // 0: a hold may last for as long as it likes
 
-	ReadFirst  bool // a try reads before it writes: see readfirst.go
-	MaxWaiters *int // contenders ahead when an acquisition that waits enters; nil: any number. See maxwaiters.go
+	ReadFirst  bool                            // a try reads before it writes: see readfirst.go
+	MaxWaiters *int                            // contenders ahead when an acquisition that waits enters; nil: any number. See maxwaiters.go
+	Entered    func(*core.Session, kinds.Node) // called with each node of the contender; nil: not called
 
 	handedOn bool // a Local's node: it outlives the acquisition that creates it
 }

@@ -51,7 +51,8 @@ func handOver(t *testing.T, program *javaclient.Program, kind string, opts []ele
 	first.leads(t)
 	java := startJava(t, program, path, kind, "java-1", longSession)
 	testserver.WaitChildren(t, path, 2)
-	second := newCandidate(t, connect(t), path, "go-2", opts)
+	ranked := []election.Option{election.WithRank(7), election.WithTakeoverDelay(time.Hour)} // its node has another name
+	second := newCandidate(t, connect(t), path, "go-2", append(ranked, opts...))
 	testserver.WaitChildren(t, path, 3)
 
 	java.answers(t, "leader", "leader go-1")
