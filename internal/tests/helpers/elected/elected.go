@@ -25,13 +25,13 @@ type Term struct {
 var errOver = errors.New("one term is over")
 
 // Acquire campaigns, and returns when the candidate leads, when Run has failed, or when ctx has ended.
-func Acquire(ctx context.Context, m *session.Manager, path string) (*Term, error) {
+func Acquire(ctx context.Context, m *session.Manager, path string, opts ...election.Option) (*Term, error) {
 	t := &Term{leave: make(chan struct{}), ended: make(chan struct{})}
 	var err error
-	t.e, err = election.New(m, path, election.WithTermEnd(func(why error) error {
+	t.e, err = election.New(m, path, append(opts, election.WithTermEnd(func(why error) error {
 		t.why = why
 		return errOver
-	}))
+	}))...)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/turnstile-go/turnstile/election"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/elected"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -29,12 +30,17 @@ func candidate(ctx context.Context, m *session.Manager, path string) (hold, erro
 	return campaign(ctx, m, path, false)
 }
 
+// ranked looks, before its term, whether it was asked to let its turn pass.
+func ranked(ctx context.Context, m *session.Manager, path string) (hold, error) {
+	return campaign(ctx, m, path, false, election.WithRank(0))
+}
+
 func resigner(ctx context.Context, m *session.Manager, path string) (hold, error) {
 	return campaign(ctx, m, path, true)
 }
 
-func campaign(ctx context.Context, m *session.Manager, path string, resigns bool) (hold, error) {
-	t, err := elected.Acquire(ctx, m, path)
+func campaign(ctx context.Context, m *session.Manager, path string, resigns bool, opts ...election.Option) (hold, error) {
+	t, err := elected.Acquire(ctx, m, path, opts...)
 	if err != nil {
 		return nil, err
 	}
