@@ -12,8 +12,9 @@ import (
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
-// The servers delete the nodes of a session that is closed, and tell those who watch them. So the watches of the session
-// itself have ended by the time at which Close asks for that. Otherwise holders would take it for a deletion by others.
+// The servers delete the nodes of a session that is closed, and send the events of the watches on them. So the watches of
+// the session itself have ended by the time at which Close asks for that. Otherwise holders would take it for a deletion
+// by others.
 func TestWatchesEndBeforeClose(t *testing.T) {
 	server := zktest.Start(t)
 	early := 0
