@@ -57,6 +57,9 @@ func demo(ctx context.Context, out io.Writer, c config) error {
 	for i := range clients {
 		g.Go(func() error {
 			r, err := buy(gctx, servers[i%processes].url, "apple")
+			for errors.Is(err, errTryAgain) { // after two seconds in the queue
+				r, err = buy(gctx, servers[i%processes].url, "apple")
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			switch {

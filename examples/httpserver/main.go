@@ -4,9 +4,9 @@
 //	GET  /stock?id=apple         says how many remain
 //
 // Requests to all processes wait in one queue, in order of arrival. A request leaves the queue
-// when its client goes away. The answer is 503, and nothing was written, when the lock is lost,
-// when too many requests wait already, and when the server shuts down. See shop.go for how, and
-// stock.go for the part of the database.
+// when its client goes away. The answer is 503, and nothing was written, when a request has waited
+// for two seconds, when the lock is lost, when too many requests wait already, and when the server
+// shuts down. See shop.go for how, and stock.go for the part of the database.
 //
 //	go run .                                             # a demonstration: three processes, 200 clients
 //	go run . -listen :8080 -sell apple=100               # serve
@@ -138,6 +138,10 @@ func serve(ctx context.Context, out io.Writer, c config) error {
 			return err
 		}
 	}
+	shop, err := newShop(m, db)
+	if err != nil {
+		return err
+	}
 	l, err := net.Listen("tcp", c.listen)
 	if err != nil {
 		return err
@@ -147,7 +151,7 @@ func serve(ctx context.Context, out io.Writer, c config) error {
 	requests, endRequests := context.WithCancelCause(context.Background())
 	defer endRequests(nil)
 	srv := &http.Server{
-		Handler:           newShop(m, db).handler(),
+		Handler:           shop.handler(),
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ReadHeaderTimeout: 10 * time.Second,
 	}

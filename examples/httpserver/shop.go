@@ -14,22 +14,31 @@ import (
 	"github.com/turnstile-go/turnstile/zklock"
 )
 
-// maxWait bounds a request: its wait for the lock, and its work under the lock.
-const maxWait = time.Minute
+const (
+	maxWait = 2 * time.Second  // of a request for the lock: then the client is better off with an answer
+	maxWork = 10 * time.Second // under the lock
+)
 
 // shop sells from the stock.
 type shop struct {
 	m     *session.Manager
+	locks *zklock.Keyed // a lock for each item
 	stock stock
-	log   *slog.Logger // gets the errors whose texts clients do not get
+	log   *slog.Logger  // gets the errors whose texts clients do not get
+	wait  time.Duration // maxWait
 
 	// reserve is the work between reading the stock and changing it. It is the reason for the
 	// lock: it may take long, and no transaction of the database spans it.
 	reserve func(ctx context.Context, id string) error
 }
 
-func newShop(m *session.Manager, s stock) *shop {
-	return &shop{m: m, stock: s, log: slog.Default(), reserve: func(context.Context, string) error { return nil }}
+func newShop(m *session.Manager, s stock) (*shop, error) {
+	locks, err := zklock.NewKeyed(m, "/stock") // an id may have any characters
+	if err != nil {
+		return nil, err
+	}
+	reserve := func(context.Context, string) error { return nil }
+	return &shop{m: m, locks: locks, stock: s, log: slog.Default(), wait: maxWait, reserve: reserve}, nil
 }
 
 // receipt is the answer to a deduction.
@@ -46,30 +55,27 @@ func (s *shop) deduct(ctx context.Context, id string) (receipt, error) {
 	if _, err := s.stock.left(ctx, id); err != nil {
 		return receipt{}, err
 	}
-	lock, err := zklock.New(s.m, "/stock/"+zklock.EscapePath(id)) // an id may have any characters
-	if err != nil {
-		return receipt{}, err
+	var r receipt
+	// ctx is the request's. It ends when the client goes away, and then the request leaves the queue.
+	err := s.locks.Do(zklock.WithMaxWait(ctx, s.wait), id, func(ctx context.Context) (err error) {
+		ctx, cancel := context.WithTimeout(ctx, maxWork) // ends when the lock is lost, too
+		defer cancel()
+		r, err = s.sell(ctx, id)
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			return cause // err is a consequence of it
+		}
+		return err
+	})
+	if r.ID != "" {
+		return r, nil // it is written, even if the lock was lost a moment later
 	}
-	// ctx is the request's. It ends when the client goes away, and then the request leaves the
-	// queue.
-	lease, err := lock.Acquire(ctx)
-	if err != nil {
-		return receipt{}, err
-	}
-	defer release(ctx, lease)
-	held, cancel := lease.Context(ctx) // ends with the request, and when the lock is lost
-	defer cancel()
-
-	r, err := s.sell(held, lease, id)
-	if cause := context.Cause(held); err != nil && cause != nil {
-		return receipt{}, cause // err is a consequence of it
-	}
-	return r, err
+	return receipt{}, err
 }
 
 // sell is the work under the lock. If ctx ends before the last transaction is committed, nothing is written. If this
 // process stands still meanwhile and does not notice its loss, the claim of the transaction fails.
-func (s *shop) sell(ctx context.Context, lease *queue.Lease, id string) (receipt, error) {
+func (s *shop) sell(ctx context.Context, id string) (receipt, error) {
+	lease, _ := queue.LeaseFrom(ctx)
 	token, err := lease.Token(ctx) // before a transaction begins
 	if err != nil {
 		return receipt{}, err
@@ -89,17 +95,6 @@ func (s *shop) sell(ctx context.Context, lease *queue.Lease, id string) (receipt
 		return receipt{}, err
 	}
 	return receipt{ID: id, Left: left, Token: token}, nil
-}
-
-// release gives the lock up, also when the client has gone away.
-func release(ctx context.Context, lease *queue.Lease) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	// An error needs no action: the library goes on with a release that is not confirmed, and
-	// deduct has noticed a loss where it mattered.
-	if err := lease.Release(ctx); err != nil {
-		slog.Info("release", "err", err)
-	}
 }
 
 func (s *shop) handler() http.Handler {
@@ -123,12 +118,12 @@ func (s *shop) answer(w http.ResponseWriter, r *http.Request, f func(context.Con
 		http.Error(w, "id: the name of an item", http.StatusBadRequest)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), maxWait)
+	ctx, cancel := context.WithTimeout(r.Context(), s.wait+maxWork)
 	defer cancel()
 	got, err := f(ctx, id)
 	log := s.log.With("method", r.Method, "path", r.URL.Path, "id", id)
 	if err != nil {
-		code, text := status(ctx, err)
+		code, text := status(err)
 		level := slog.LevelDebug
 		if code >= 500 && !errors.Is(context.Cause(r.Context()), context.Canceled) {
 			level = slog.LevelWarn
@@ -150,7 +145,7 @@ func (s *shop) answer(w http.ResponseWriter, r *http.Request, f func(context.Con
 
 // status returns the HTTP status for an error, and a text for the client. With 503 nothing was written, and the
 // client may try again.
-func status(ctx context.Context, err error) (code int, text string) {
+func status(err error) (code int, text string) {
 	switch {
 	case errors.Is(err, errNoItem):
 		return http.StatusNotFound, errNoItem.Error()
@@ -159,7 +154,8 @@ func status(ctx context.Context, err error) (code int, text string) {
 	case errors.Is(err, session.ErrTooManyNodes): // overload: see maxRequests
 	case errors.Is(err, session.ErrLost), errors.Is(err, session.ErrClosed), errors.Is(err, fence.ErrStale):
 	case errors.Is(err, errStopping):
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // waited for too long, or the client has gone away
+	case errors.Is(err, queue.ErrMaxWait), errors.Is(err, context.DeadlineExceeded): // too long a wait, or too long work
+	case errors.Is(err, context.Canceled): // the client has gone away
 	default:
 		return http.StatusInternalServerError, "internal error"
 	}

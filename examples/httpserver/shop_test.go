@@ -21,6 +21,7 @@ import (
 	"github.com/turnstile-go/turnstile/fence"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/exampletest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
+	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
 	"github.com/turnstile-go/turnstile/zklock"
 	"github.com/turnstile-go/turnstile/zktest"
@@ -55,7 +56,9 @@ func newStock(t *testing.T) stock {
 // open opens a shop in a session of its own, as in another process.
 func open(t *testing.T, server *zktest.Server, s stock, opts ...session.Option) (*shop, string) {
 	t.Helper()
-	shop := newShop(testserver.Connect(t, server.ConnectString(), opts...), s)
+	shop, err := newShop(testserver.Connect(t, server.ConnectString(), opts...), s)
+	must(t, err)
+	shop.wait = time.Minute // on a machine that may be busy
 	srv := httptest.NewServer(shop.handler())
 	t.Cleanup(srv.Close)
 	return shop, srv.URL
@@ -237,6 +240,69 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
+// A request that has waited for long enough is answered 503, however long the holder takes, and leaves the queue.
+func TestMaxWait(t *testing.T) {
+	ctx := patient(t)
+	server, s := zktest.Start(t), newStock(t)
+	shop, url := open(t, server, s)
+	lease, err := shop.locks.Acquire(ctx, "apple")
+	must(t, err)
+	defer lease.Release(ctx)
+	shop.wait = time.Millisecond
+	log := shop.logged()
+	if _, err := buy(ctx, url, "apple"); !errors.Is(err, errTryAgain) || !strings.Contains(log.String(), queue.ErrMaxWait.Error()) {
+		t.Errorf("the answer is %v, and the log has\n%s", err, log)
+	}
+	zktest.Eventually(t, testserver.Patience, "the request to leave the queue", func() bool {
+		all, err := shop.locks.Contenders(ctx, "apple")
+		must(t, err)
+		return len(all) == 1
+	})
+	must(t, lease.Release(ctx))
+	shop.wait = time.Minute
+	_, err = buy(ctx, url, "apple")
+	must(t, err)
+	if n := left(t, s); n != 9 {
+		t.Errorf("%d left of 10 after one deduction", n)
+	}
+}
+
+// The code by hand, which the recipes count, does the same.
+func TestByHand(t *testing.T) {
+	ctx := patient(t)
+	server, s := zktest.Start(t), newStock(t)
+	a, _ := open(t, server, s)
+	b, _ := open(t, server, s)
+	var mu sync.Mutex
+	var sold []receipt
+	var g errgroup.Group
+	for i := range 20 {
+		g.Go(func() error {
+			r, err := []*shop{a, b}[i%2].deductByHand(ctx, "apple")
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				sold = append(sold, r)
+			} else if !errors.Is(err, errSoldOut) {
+				return err
+			}
+			return nil
+		})
+	}
+	must(t, g.Wait())
+	if len(sold) != 10 || left(t, s) != 0 {
+		t.Errorf("of 10 apples, %d sold, %d left", len(sold), left(t, s))
+	}
+	must(t, oneByOne(sold))
+	must(t, a.locks.Do(ctx, "apple", func(ctx context.Context) error {
+		b.wait = time.Millisecond
+		if _, err := b.deductByHand(ctx, "apple"); !errors.Is(err, queue.ErrMaxWait) {
+			t.Errorf("behind a holder: %v", err)
+		}
+		return nil
+	}))
+}
+
 // When too many requests hold or wait for locks, a further one is answered 503 at once, with
 // nothing written.
 func TestOverload(t *testing.T) {
@@ -282,6 +348,7 @@ func TestErrorsAreLogged(t *testing.T) {
 		{session.ErrTooManyNodes, http.StatusServiceUnavailable, again},
 		{session.ErrClosed, http.StatusServiceUnavailable, again},
 		{fence.ErrStale, http.StatusServiceUnavailable, again},
+		{context.DeadlineExceeded, http.StatusServiceUnavailable, again},
 		{errStopping, http.StatusServiceUnavailable, again},
 		{errors.New("disk I/O error"), http.StatusInternalServerError, internal},
 		{errSoldOut, http.StatusConflict, "sold out\n"},

@@ -74,10 +74,25 @@ func replica(ctx context.Context, servers string, b *book) error {
 		return err
 	}
 	defer m.Close()
-	locks, err := zklock.NewKeyed(m, dir, zklock.WithLocalHandover(workers)) // the workers of a replica stand in a queue as one
+	locks, err := newLocks(m)
 	if err != nil {
 		return err
 	}
+	return chargeAll(ctx, locks, b)
+}
+
+// newLocks returns the locks of a replica, whose workers stand in each queue as one.
+func newLocks(m *session.Manager) (*zklock.Keyed, error) {
+	return zklock.NewKeyed(m, dir, zklock.WithLocalHandover(workers))
+}
+
+// locker is a lock for each key.
+type locker interface {
+	Do(ctx context.Context, key string, f func(context.Context) error) error
+}
+
+// chargeAll has the workers charge all invoices.
+func chargeAll(ctx context.Context, locks locker, b *book) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for w := range workers {
 		g.Go(func() error {
