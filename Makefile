@@ -156,6 +156,8 @@ fuzz: ## Look for answers of a server that do harm, for FUZZ each, 60s unless gi
 	go test ./internal/codec -run xxx -fuzz 'FuzzAnswer$$' -fuzztime $(FUZZ)
 	go test ./internal/codec -run xxx -fuzz 'FuzzGreeting$$' -fuzztime $(FUZZ)
 	go test ./internal/wire -run xxx -fuzz 'FuzzFrames$$' -fuzztime $(FUZZ)
+	go test ./internal/digestmd5 -run xxx -fuzz 'FuzzChallenge$$' -fuzztime $(FUZZ)
+	cd saslkrb5 && go test . -run xxx -fuzz 'FuzzChallenge$$' -fuzztime $(FUZZ)
 
 .PHONY: conformance
 conformance: ## Compare the in-process server with a real one, by 500 random sequences and all scripts

@@ -146,8 +146,18 @@ func (e *Election) challenge(ctx context.Context) (stop func()) {
 }
 
 // takeOver asks all candidates of a lower rank ahead of a node to resign. The one ahead of all others, which
-// leads, comes last: when it resigns, those between the two have been asked, and let their turn pass.
+// leads, comes last: when it resigns, those between the two have been asked, and let their turn pass. It stops when
+// the session of the node ends: the next node waits for the delay anew.
 func (e *Election) takeOver(ctx context.Context, a arrival) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-a.s.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	ahead, err := e.lock.Queue.Ahead(ctx, a.s, e.lock.Request.Kind, a.node)
 	if err != nil {
 		return // the session or the campaign is over, or the next listing of the queue fails too

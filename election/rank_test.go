@@ -272,6 +272,43 @@ func TestRankRollingDeployment(t *testing.T) {
 	}
 }
 
+// The leader is asked when those between have been, however slow the network of the better candidate is.
+func TestRankAsksLeaderLast(t *testing.T) {
+	inParty(t, func(t *testing.T, p *party) {
+		a := p.join("a", ranked(0))
+		p.join("b", ranked(0))
+		p.join("best", ranked(1))
+		all, err := a.e.Contenders(t.Context())
+		must(t, err)
+		slow := p.server.HoldRequest(zktest.On(zktest.OpSetData, all[1].Path))
+		pass(11 * time.Second)
+		<-slow.Hit()
+		p.want("a")
+		slow.Release()
+		pass(time.Second)
+		p.want("a", "best")
+	})
+}
+
+// The same on the servers of the other tests: those ahead of the better candidate are not called for a moment either.
+func TestRankOnServers(t *testing.T) {
+	dir, terms := testserver.Path(t), make(chan *served)
+	join := func(id string, rank int) {
+		campaignTo(t, terms, connect(t), dir, id, ranked(rank), election.WithTakeoverDelay(100*time.Millisecond))
+	}
+	join("a", 1)
+	first := receive(t, "the first term", terms)
+	for i, id := range []string{"b", "c", "d"} {
+		join(id, 1)
+		testserver.WaitChildren(t, dir, i+2)
+	}
+	join("best", 2)
+	wantErr(t, "cause", first.over(t), election.ErrResigned)
+	if second := receive(t, "the second term", terms); second.id != "best" {
+		t.Errorf("%s leads", second.id)
+	}
+}
+
 // Ranks and delays outside of the bounds.
 func TestRankOptions(t *testing.T) {
 	m := connect(t)

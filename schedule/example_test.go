@@ -51,7 +51,10 @@ func ExampleJob_Run() {
 		})
 	}
 	replicas.Wait()
-	// Unordered output: no report of 10:00AM the printer is out of paper report of 10:00AM
+	// Unordered output:
+	// no report of 10:00AM
+	// the printer is out of paper
+	// report of 10:00AM
 }
 
 // Ticks that no replica has run can be made up for.
@@ -81,7 +84,11 @@ func ExampleJob_Last() {
 			log.Fatal(err)
 		}
 	}
-	// Output: report of 10:00AM report of 11:00AM report of 12:00PM report of 1:00PM
+	// Output:
+	// report of 10:00AM
+	// report of 11:00AM
+	// report of 12:00PM
+	// report of 1:00PM
 }
 
 // catchUp runs all ticks behind the record, up to now.

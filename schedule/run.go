@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/turnstile-go/turnstile/internal/hold"
 	"github.com/turnstile-go/turnstile/internal/maxwait"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/rounds"
@@ -35,6 +36,9 @@ import (
 // [session.ErrLost], even if f has returned nil, and the tick is still open. Other errors are those of
 // [zklock.Mutex.Lock], [ErrRecord], and what the servers refuse. If ran is false, f was not called, and the
 // error matches ctx.Err() if ctx has ended.
+//
+// An owner ([zklock.WithOwner]) does not enter the lock of a job again. So a Run that f calls of the same job waits
+// until its context ends.
 //
 // A nil f and a bad tick are errors that match [session.ErrInvalid], before anything is sent. A tick is a
 // time of the years 1 to 9999 that is not the zero time. It is one tick in every time zone.
@@ -73,10 +77,10 @@ func (j *Job) inTurn(ctx context.Context, tick time.Time, f func(context.Context
 	})
 	defer follower.Wait()
 	defer stop()
-	err = j.mutex.Do(waiting, func(ctx context.Context) error {
+	err = j.mutex.Do(apart(waiting), func(held context.Context) error {
 		stop()
-		follower.Wait() // from here on it does not end ctx
-		ran, err = j.runOpen(ctx, tick, f)
+		follower.Wait() // from here on it does not end held
+		ran, err = j.runOpen(hold.WithOwnerOf(held, ctx), tick, f)
 		return err
 	})
 	if !ran && context.Cause(waiting) == errSettled { //nolint:errorlint // the cause itself
@@ -84,6 +88,9 @@ func (j *Job) inTurn(ctx context.Context, tick time.Time, f func(context.Context
 	}
 	return ran, err
 }
+
+// apart returns ctx without its owner, which would enter the job's lock again while one of its functions runs.
+func apart(ctx context.Context) context.Context { return hold.WithOwnerOf(ctx, context.Background()) }
 
 // errSettled ends the wait for the lock.
 var errSettled = errors.New("the tick is not open any more")
@@ -98,8 +105,8 @@ func (j *Job) TryRun(ctx context.Context, tick time.Time, f func(context.Context
 	if open, err := j.openAtFirst(ctx, tick, f); !open {
 		return false, err
 	}
-	_, err = j.mutex.TryDo(ctx, func(ctx context.Context) error {
-		ran, err = j.runOpen(ctx, tick, f)
+	_, err = j.mutex.TryDo(apart(ctx), func(held context.Context) error {
+		ran, err = j.runOpen(hold.WithOwnerOf(held, ctx), tick, f)
 		return err
 	})
 	return ran, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -20,44 +21,83 @@ import (
 // It returns when dir existed at some moment, ctx ended, the session ended or the server
 // refused. The server can remove a container again at any time.
 func (s *Session) MakeParents(ctx context.Context, dir string) error {
+	_, err := s.MakeDirectory(ctx, dir)
+	return err
+}
+
+// MakeDirectory is MakeParents. made says that dir was missing, and that this call has made it. A caller that
+// then puts nothing into it should give it back.
+func (s *Session) MakeDirectory(ctx context.Context, dir string) (made bool, err error) {
 	if err := misuse.ValidatePath(dir); err != nil {
-		return err
+		return false, err
 	}
 	return s.makeNodes(ctx, s.outward(dir))
 }
 
+// GiveBack removes a directory that MakeDirectory has made, in the background. Servers before 3.10 remove a
+// container only if it has had a child. It does nothing if the directory is in use by now.
+func (s *Session) GiveBack(dir string) { s.giveBack(s.outward(dir)) }
+
+// giveBack is GiveBack. full has the chroot.
+func (s *Session) giveBack(full string) {
+	_ = s.begin(func() {
+		ctx, cancel := context.WithTimeout(s.life, s.Timeout())
+		defer cancel()
+		const asMade = 0 // the version of a node whose data nobody has set
+		_, _ = do(ctx, s, hooks.RequestInfo{Op: "delete", Path: s.inward(full)}, always, s.erase(ctx, full, asMade, nil))
+	})
+}
+
 // makeNodes begins with the leaf, because a client that may create nodes in a directory need not
 // have that right further up.
-func (s *Session) makeNodes(ctx context.Context, full string) error {
+func (s *Session) makeNodes(ctx context.Context, full string) (made bool, err error) {
+	parent := full[:strings.LastIndexByte(full, '/')]
+	above := false // this call has made the parent
+	defer func() {
+		if err != nil && above {
+			s.giveBack(parent)
+		}
+	}()
 	again := rounds.Pace{New: s.cfg.Retry}
 	for {
-		err := s.makeNode(ctx, full)
-		parent := full[:strings.LastIndexByte(full, '/')]
+		made, err = s.makeNode(ctx, full)
 		if !errors.Is(err, zk.ErrNoNode) || parent == "" {
-			return err
+			return made, err
 		}
-		if err := s.makeNodes(ctx, parent); err != nil {
-			return err
+		if above, err = s.makeNodes(ctx, parent); err != nil {
+			return false, err
 		}
 		if err := again.Wait(ctx, s.Done()); err != nil {
-			return opError(hooks.RequestInfo{Op: "create", Path: s.inward(full)}, err)
+			return false, opError(hooks.RequestInfo{Op: "create", Path: s.inward(full)}, err)
 		}
 	}
 }
 
 // makeNode makes one node. full has the chroot. Any number of tries make one node, so unlike
-// other creates it is repeated if its reply is lost.
-func (s *Session) makeNode(ctx context.Context, full string) error {
-	_, err := do(ctx, s, hooks.RequestInfo{Op: "create", Path: s.inward(full)}, always, inGoroutine(s, func() (string, error) {
-		return s.createDirectory(ctx, full)
+// other creates it is repeated if its reply is lost. A node that is made after ctx has ended is given back.
+func (s *Session) makeNode(ctx context.Context, full string) (made bool, err error) {
+	var there, unwanted atomic.Bool
+	_, err = do(ctx, s, hooks.RequestInfo{Op: "create", Path: s.inward(full)}, always, inGoroutine(s, func() (string, error) {
+		name, err := s.createDirectory(ctx, full)
+		there.Store(err == nil)
+		if unwanted.Load() && there.Load() {
+			s.giveBack(full)
+		}
+		return name, err
 	}))
+	if err != nil {
+		unwanted.Store(true)
+		if there.Load() {
+			s.giveBack(full)
+		}
+	}
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
-		return nil
+		return false, nil
 	case errors.Is(err, zk.ErrNoAuth) && s.isThere(ctx, full):
-		return nil // a server checks the right to create before it checks whether the node exists
+		return false, nil // a server checks the right to create before it checks whether the node exists
 	}
-	return err
+	return err == nil, err
 }
 
 func (s *Session) isThere(ctx context.Context, full string) bool {

@@ -37,6 +37,7 @@ func (s *Session) teardown(ctx context.Context) error {
 
 // tearDown is teardown. ctx bounds how long it asks the servers.
 func (s *Session) tearDown(ctx context.Context) {
+	<-s.watchdog.ended // first: the servers tell that they delete the nodes of a closed session, which is news of no lock
 	s.carried.end()
 	if w := s.present(); w != nil { // no other comes after it
 		if s.isConnected() {
@@ -47,7 +48,6 @@ func (s *Session) tearDown(ctx context.Context) {
 	}
 	s.closeOnServer(ctx)
 	<-s.served
-	<-s.watchdog.ended
 	s.mu.Lock()
 	s.torn = true
 	s.mu.Unlock()

@@ -33,6 +33,7 @@ type attempt struct {
 	renewed  bool // this attempt has renewed the place of another
 	crowded  bool // by the last listing, others wait for our node
 	in       bool // the queue was not too long at entry
+	founded  bool // this attempt has made the directory
 	waited   bool // the attempt had to wait, so its place is not kept
 
 	follows *turn // the attempt waits for the node of this turn of its Local alone, which is no wait; nil otherwise

@@ -210,7 +210,9 @@ func (all entrants) makeParents() error {
 		missing = all
 	}
 	return cmp.Or(missing.each(func(a entrant) error {
-		return a.s.MakeParents(a.ctx, a.q.dir)
+		made, err := a.s.MakeDirectory(a.ctx, a.q.dir)
+		a.founded = a.founded || made
+		return err
 	})...)
 }
 

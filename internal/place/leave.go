@@ -84,7 +84,15 @@ func (a *attempt) removeIfThere(ctx context.Context) <-chan struct{} {
 	if a.mayStand() {
 		return a.remove(ctx).Done()
 	}
+	a.giveBack()
 	return closed
+}
+
+// giveBack removes the directory if this attempt has made it. The attempt has no node in it.
+func (a *attempt) giveBack() {
+	if a.founded {
+		a.s.GiveBack(a.q.dir)
+	}
 }
 
 // created reports whether a create was sent.

@@ -256,6 +256,7 @@ func (m *member) giveUp(with *parting) *core.Removal {
 	}
 	a.step(decide.Quit)
 	if !a.mayStand() {
+		a.giveBack()
 		return nil
 	}
 	return a.removeBy(m.ctx, with.remover(a.s))

@@ -51,7 +51,7 @@ var noticedBy = map[string]string{
 	"tick-looked-once":  "schedule TestFollow",
 	// Seeds do not say which candidate should lead, only that one at most does.
 	"rank-deaf":         "election TestRank",
-	"rank-leader-first": "election TestRankTermEnd",
+	"rank-leader-first": "election TestRankAsksLeaderLast",
 	"rank-equal":        "election TestRank",
 	"rank-dumb":         "election TestRank",
 }
@@ -284,9 +284,9 @@ var mutants = []mutant{
 	{"rank-dumb", "election", "a leader of a lower rank is not asked to resign",
 		[]edit{{"election/rank.go", "e.takeOver(ctx, last)", ""}}},
 	{"rank-passes", "election", "candidates with a rank let each turn pass",
-		[]edit{{"election/rank.go", "return ctx.Err() != nil || err == nil && string(data) == queue.RevokeMessage", "return true"}}},
+		[]edit{{"election/rank.go", "string(data) == queue.RevokeMessage", "len(data) > 0"}}},
 	{"rank-ends-run", "election", "a candidate that has let its turn pass campaigns no more",
-		[]edit{{"election/run.go", "if t.passed && (err == nil || errors.Is(err, session.ErrLost)) {\n\t\t\tcontinue\n", "if t.passed {\n\t\t\treturn e.failed(err)\n"}}},
+		[]edit{{"election/run.go", "if t.passed && (err == nil || errors.Is(err, session.ErrLost)) {\n\t\t\tcontinue\n", "if t.passed {\n\t\t\treturn e.failed(ErrResigned)\n"}}},
 	{"observer-skips", "election", "a write to the leader's node is taken for its end, and the next candidate for the leader",
 		[]edit{{"internal/place/line.go", "l.watch.Event() == core.WatchDeleted && len(l.nodes) > 0", "l.watch.Event() != core.WatchPending && len(l.nodes) > 0"}}},
 	{"observer-gap", "election", "a candidate that comes before the watch for it is set is not seen",
