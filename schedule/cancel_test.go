@@ -29,7 +29,7 @@ func TestCancelledRunLeavesNoDirectory(t *testing.T) {
 		}))
 		_, err := newJob(t, m, "/jobs/new").Run(ctx, noon, func(context.Context) error { return nil })
 		wantErr(t, "Run", err, context.Canceled)
-		time.Sleep(time.Second)
+		time.Sleep(time.Minute)
 		server.ReapContainers()
 		s := testserver.Session(t, m)
 		must(t, s.Sync(t.Context(), "/"))
