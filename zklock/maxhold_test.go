@@ -5,11 +5,14 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/loglines"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -334,6 +337,20 @@ func multiBegins(t *testing.T, opts []zklock.Option) {
 		time.Sleep(2 * time.Minute)
 		w.holds(t, 1)
 		must(t, rival.Unlock())
+	})
+}
+
+// A hold that has ended is freed, however much of its time was left.
+func TestMaxHoldFreed(t *testing.T) {
+	mx := newMutex(t, connect(t), testserver.Path(t), zklock.WithMaxHold(time.Hour))
+	l, err := mx.Acquire(patient(t))
+	must(t, err)
+	must(t, l.Release(patient(t)))
+	seen := weak.Make(l)
+	l = nil
+	zktest.Eventually(t, testserver.Patience, "the lease to be freed", func() bool {
+		runtime.GC()
+		return seen.Value() == nil
 	})
 }
 
