@@ -48,9 +48,8 @@ func NewKeyed(m *session.Manager, dir string, opts ...Option) (*Keyed, error) {
 			}
 			return rw, err
 		},
-		InUse: func(rw *RWMutex) bool {
-			return rw.writes.Any() || rw.reads.Any() || rw.writer.InUse() || rw.reader.InUse()
-		},
+		// No hold outlasts its call: there is no Unlock.
+		InUse: func(rw *RWMutex) bool { return rw.writer.InUse() || rw.reader.InUse() },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)

@@ -145,10 +145,14 @@ func (j *Job) record(ctx context.Context) (entry, error) {
 // lost, and the directory can go away again before the node is in it.
 func (j *Job) makeRecord(ctx context.Context) error {
 	err := j.inSession(ctx, func(s *session.Session) error {
-		if err := (*core.Session)(s).MakeParents(ctx, j.path); err != nil {
+		made, err := (*core.Session)(s).MakeDirectory(ctx, j.path)
+		if err != nil {
 			return err
 		}
-		_, err := s.Create(ctx, j.recordPath(), nil, session.Persistent)
+		_, err = s.Create(ctx, j.recordPath(), nil, session.Persistent)
+		if err != nil && made {
+			(*core.Session)(s).GiveBack(j.path)
+		}
 		return err
 	})
 	if errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrConnectionClosed) {

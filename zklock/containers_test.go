@@ -77,7 +77,7 @@ func TestCancelledCallsLeaveNoDirectory(t *testing.T) {
 					if err == nil {
 						must(t, lock.Unlock())
 					}
-					time.Sleep(time.Second)
+					time.Sleep(12 * time.Second) // more than a session timeout
 					for server.ReapContainers() > 0 {
 					}
 					children, _, left := witness.Children(t.Context(), "/a")
@@ -91,4 +91,22 @@ func TestCancelledCallsLeaveNoDirectory(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A call that has little time gets its lock in the end if it is repeated: what one has made serves the next.
+func TestShortCallsGetOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+		mx := newMutex(t, connect(), "/lock")
+		server.Delay(10 * time.Millisecond)
+		for range 5 {
+			ctx, cancel := context.WithTimeout(t.Context(), 25*time.Millisecond) // a round trip, and a bit
+			defer cancel()
+			if mx.Lock(ctx) == nil {
+				must(t, mx.Unlock())
+				return
+			}
+			time.Sleep(time.Second)
+		}
+		t.Error("no lock")
+	})
 }

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/loglines"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/rwlock"
 	"github.com/turnstile-go/turnstile/semaphore"
@@ -300,6 +303,54 @@ func TestMaxHoldAndLosses(t *testing.T) {
 			t.Error(err)
 		}
 		w.holds(t, 2)
+	})
+}
+
+// The time of a MultiLock begins when it has all of its locks. Until then nobody works under them.
+func TestMaxHoldOfMultiBegins(t *testing.T) {
+	for _, opts := range [][]zklock.Option{{}, {zklock.WithUnfair()}, {zklock.WithLocalHandover(5)}, {lazy}} {
+		multiBegins(t, append(opts, zklock.WithMaxHold(time.Minute)))
+	}
+}
+
+func multiBegins(t *testing.T, opts []zklock.Option) {
+	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
+		var w watched
+		m := connect(w.options()...)
+		first := newMutex(t, m, "/locks/first", opts...)
+		multi, rival := newMulti(t, first, newMutex(t, m, "/locks/second")), newMutex(t, connect(), "/locks/second")
+		must(t, rival.Lock(t.Context()))
+		time.AfterFunc(2*time.Minute, func() { _ = rival.Unlock() })
+		err := multi.Do(t.Context(), func(ctx context.Context) error {
+			w.holds(t, 0)
+			time.Sleep(59 * time.Second)
+			must(t, ctx.Err())
+			time.Sleep(2 * time.Second)
+			return context.Cause(ctx)
+		})
+		wantErr(t, "Do", err, queue.ErrHeldTooLong)
+		w.holds(t, 1)
+		must(t, rival.Lock(t.Context())) // a Lock that gives up has no limit to pass
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		wantErr(t, "Lock", multi.Lock(ctx), context.DeadlineExceeded)
+		time.Sleep(2 * time.Minute)
+		w.holds(t, 1)
+		must(t, rival.Unlock())
+	})
+}
+
+// A hold that has ended is freed, however much of its time was left.
+func TestMaxHoldFreed(t *testing.T) {
+	mx := newMutex(t, connect(t), testserver.Path(t), zklock.WithMaxHold(time.Hour))
+	l, err := mx.Acquire(patient(t))
+	must(t, err)
+	must(t, l.Release(patient(t)))
+	seen := weak.Make(l)
+	l = nil
+	zktest.Eventually(t, testserver.Patience, "the lease to be freed", func() bool {
+		runtime.GC()
+		return seen.Value() == nil
 	})
 }
 

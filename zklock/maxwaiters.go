@@ -22,9 +22,9 @@ import "github.com/turnstile-go/turnstile/internal/place"
 // A place that a process may only keep ([WithLazyRelease]) does not count while nobody is known to want the mutex. If its
 // process uses the mutex after all, the call waits for that.
 //
-// A [MultiLock] is refused if one of its locks is. The [Mutex.Locker] tries again, as after every error. TryLock waits for no
-// contender anyway. n must be 0 or more. The option cannot be combined with [WithUnfair], which has no queue. Default: a
-// queue can be of any length.
+// A [MultiLock] is refused if one of its locks is, also when it starts over because it has lost one that it had. The
+// [Mutex.Locker] tries again, as after every error. TryLock waits for no contender anyway. n must be 0 or more. The option
+// cannot be combined with [WithUnfair], which has no queue. Default: a queue can be of any length.
 func WithMaxWaiters(n int) Option {
 	return option(func(c *config) error {
 		c.request.MaxWaiters = &n

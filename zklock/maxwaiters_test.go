@@ -236,6 +236,24 @@ func TestMaxWaitersSharedContender(t *testing.T) {
 	})
 }
 
+// A goroutine that is still on its way into the queue is ahead of those that come after it.
+func TestMaxWaitersWhileTrying(t *testing.T) {
+	for _, opt := range []zklock.Option{zklock.WithLocalHandover(5), lazy} {
+		inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+			mx := newMutex(t, connect(), lockPath, opt, zklock.WithMaxWaiters(0))
+			create := server.HoldRequest(zktest.On(zktest.OpCreate, lockPath+"/"))
+			first := background(func() error { return mx.Lock(t.Context()) })
+			<-create.Hit()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			wantFull(t, "the second", mx.Lock(ctx), 1)
+			create.Release()
+			must(t, <-first)
+			must(t, mx.Unlock())
+		})
+	}
+}
+
 // A place that nobody uses is not in the way of a call that wants to wait for nobody.
 func TestMaxWaitersKept(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {

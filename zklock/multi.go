@@ -291,7 +291,7 @@ func (m *MultiLock) all(ctx context.Context, try bool) (*MultiLease, error) {
 	l := newMultiLease(m.given)
 	inside, cancel := l.context(ctx)
 	defer cancel()
-	inside, end := m.inAdvance(inside)
+	inside, end := m.inAdvance(place.Several(inside))
 	defer end()
 	t := &taking{m: m, try: try}
 	settled := false
@@ -317,5 +317,6 @@ func (m *MultiLock) all(ctx context.Context, try bool) (*MultiLease, error) {
 		}
 	}
 	settled = true
+	place.BeginLimits(l.taken())
 	return l, nil
 }

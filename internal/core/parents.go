@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -34,17 +35,20 @@ func (s *Session) MakeDirectory(ctx context.Context, dir string) (made bool, err
 	return s.makeNodes(ctx, s.outward(dir))
 }
 
-// GiveBack removes a directory that MakeDirectory has made, in the background. Servers before 3.10 remove a
-// container only if it has had a child. It does nothing if the directory is in use by now.
+// GiveBack removes a directory that MakeDirectory has made, in the background, if it is not in use after a session
+// timeout. Servers before 3.10 remove a container only if it has had a child. A caller that has little time, and tries
+// again, finds the directory until then.
 func (s *Session) GiveBack(dir string) { s.giveBack(s.outward(dir)) }
 
 // giveBack is GiveBack. full has the chroot.
 func (s *Session) giveBack(full string) {
-	_ = s.begin(func() {
-		ctx, cancel := context.WithTimeout(s.life, s.Timeout())
-		defer cancel()
-		const asMade = 0 // the version of a node whose data nobody has set
-		_, _ = do(ctx, s, hooks.RequestInfo{Op: "delete", Path: s.inward(full)}, always, s.erase(ctx, full, asMade, nil))
+	const asMade = 0 // the version of a node whose data nobody has set
+	time.AfterFunc(s.Timeout(), func() {
+		_ = s.begin(func() {
+			ctx, cancel := context.WithTimeout(s.life, s.Timeout())
+			defer cancel()
+			_, _ = do(ctx, s, hooks.RequestInfo{Op: "delete", Path: s.inward(full)}, always, s.erase(ctx, full, asMade, nil))
+		})
 	})
 }
 

@@ -77,7 +77,7 @@ func newAttempt(q *Queue, s *core.Session, r *Request, how *entry) *attempt {
 	a := &attempt{
 		place:    &place{q: q, s: s, r: r, id: uuid.NewString()},
 		entry:    *how,
-		in:       how.in || how.beside != nil || how.renews != nil,
+		in:       how.in,
 		position: -1,
 		least:    math.MaxInt,
 		wake:     make(chan struct{}, 1),

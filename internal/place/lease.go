@@ -22,9 +22,9 @@ type Lease struct {
 	hold    context.Context
 	endHold context.CancelCauseFunc
 	since   time.Time // of the grant
-	limit   *limit    // nil: the hold may last for as long as it likes
 
 	mu      sync.Mutex
+	limit   *limit      // nil: the hold may last for as long as it likes
 	begun   bool        // the Hold hook has returned
 	tellEnd func(error) // what it has returned; nil for nothing
 	over    bool        // finish was called
@@ -43,7 +43,7 @@ func (l *Lease) Made() *Lease {
 func newLease(ctx context.Context, t *turn) *Lease {
 	l := &Lease{t: t, ctx: holderContext(ctx, t.hooks()), since: time.Now()}
 	l.hold, l.endHold = context.WithCancelCause(l.ctx)
-	if most := t.r.MaxHold; most > 0 {
+	if most := t.r.MaxHold; most > 0 && ctx.Value(severalKey{}) == nil {
 		l.limitTo(most)
 	}
 	return l
@@ -79,10 +79,11 @@ func (l *Lease) Context(parent context.Context) (context.Context, context.Cancel
 
 // bounded is Context without the lease in the context.
 func (l *Lease) bounded(parent context.Context) (context.Context, context.CancelFunc) {
-	if l.limit == nil {
+	by := l.limited()
+	if by == nil {
 		return leasectx.New(parent, l.hold, l.Err)
 	}
-	return leasectx.New(parent, l.limit.within, l.usable)
+	return leasectx.New(parent, by.within, func() error { return l.usable(by) })
 }
 
 // Guard returns an operation that fails unless the lease's node exists.
@@ -100,7 +101,7 @@ func (l *Lease) finish(cause error) bool {
 	}
 	l.over = true
 	l.endHold(cause)
-	if l.limit != nil {
+	if l.limit != nil { // its timer is set, since the lease was not over
 		l.limit.timer.Stop()
 	}
 	return true
