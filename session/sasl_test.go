@@ -201,10 +201,6 @@ func (m mechanism) Start(ctx context.Context, host string) (session.SASLExchange
 	return m(ctx, host)
 }
 
-type exchange func(said []byte) ([]byte, bool, error)
-
-func (x exchange) Challenge(said []byte) ([]byte, bool, error) { return x(said) }
-
 // A mechanism that cannot begin keeps no session alive in vain: nothing is sent, and the next dial tries again.
 func TestSASLStartFails(t *testing.T) {
 	t.Parallel()
