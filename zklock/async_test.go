@@ -358,3 +358,27 @@ func TestAsyncHookBeforeClose(t *testing.T) {
 		wantErr(t, "the release", told[0], queue.ErrReleasePending)
 	})
 }
+
+// A MultiLock waits for the servers unless all of its locks have the option. Locks of a user's type have none.
+func TestAsyncMultiOfOthers(t *testing.T) {
+	for what, other := range map[string]func(*testing.T, *session.Manager) zklock.ContextLocker{
+		"without the option": func(t *testing.T, m *session.Manager) zklock.ContextLocker { return newMutex(t, m, "/locks/two") },
+		"a user's type": func(t *testing.T, m *session.Manager) zklock.ContextLocker {
+			return ownType{asyncMutex(t, m, "/locks/two")}
+		},
+	} {
+		inBubble(t, func(t *testing.T, server *zktest.Server, connect func(...session.Option) *session.Manager) {
+			m := connect()
+			multi := newMulti(t, asyncMutex(t, m, lockPath), other(t, m))
+			must(t, multi.Lock(t.Context()))
+			server.Delay(time.Millisecond)
+			if d := took(func() { must(t, multi.Unlock()) }); d != 2*time.Millisecond {
+				t.Errorf("%s: Unlock took %v", what, d)
+			}
+			server.Heal()
+		})
+	}
+}
+
+// ownType is a lock of a type that this module does not know.
+type ownType struct{ zklock.ContextLocker }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -337,6 +338,25 @@ func multiBegins(t *testing.T, opts []zklock.Option) {
 		time.Sleep(2 * time.Minute)
 		w.holds(t, 1)
 		must(t, rival.Unlock())
+	})
+}
+
+// The error of nested Dos says once that the outer hold has lasted for too long.
+func TestMaxHoldOfOuterDo(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *zktest.Server, connect func(...session.Option) *session.Manager) {
+		m := connect()
+		outer := newMutex(t, m, "/locks/outer", zklock.WithMaxHold(time.Minute))
+		inner := newMutex(t, m, "/locks/inner", zklock.WithMaxHold(time.Hour))
+		err := outer.Do(t.Context(), func(ctx context.Context) error {
+			return inner.Do(ctx, func(ctx context.Context) error {
+				<-ctx.Done()
+				return errors.New("no end")
+			})
+		})
+		wantErr(t, "Do", err, queue.ErrHeldTooLong)
+		if n := strings.Count(err.Error(), "held for too long"); n != 1 {
+			t.Errorf("%d times in %q", n, err)
+		}
 	})
 }
 

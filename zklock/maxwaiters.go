@@ -19,6 +19,9 @@ import "github.com/turnstile-go/turnstile/internal/place"
 // this process watches. If that place itself is behind too many when it enters the queue, all goroutines that have come until
 // then are refused.
 //
+// A hold that this Mutex has lost is no contender any more, and does not count: calls wait for its Unlock, as those of
+// [Mutex.Lock] do.
+//
 // A place that a process may only keep ([WithLazyRelease]) does not count while nobody is known to want the mutex. If its
 // process uses the mutex after all, the call waits for that.
 //

@@ -76,6 +76,30 @@ func TestSASLComesFirst(t *testing.T) {
 	})
 }
 
+// A write behind a long exchange proves what the handshake does, which was sent before the exchange: nothing of the
+// exchange went through the leader.
+func TestSASLProvesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := saslBench(t, &talk{last: 1})
+		b.cfg.HandshakeLimit = time.Minute
+		b.ids.list = nil
+		hello := time.Now()
+		b.greet(t)
+		time.Sleep(2 * time.Second)
+		b.answer(t, replyFrame(b.nextXid(t), codec.CodeOK, token("x")...))
+		write := <-b.got
+		if write[1] != codec.OpMulti {
+			t.Fatalf("sent %v, want a write", write)
+		}
+		b.answer(t, replyFrame(write[0], codec.CodeNoNode))
+		b.events.do(func() {
+			if got := b.events.answers; len(got) != 1 || !got[0].Quorum || got[0].Touched.After(hello) {
+				t.Errorf("the answer proves %v, want what was so at %v", got, hello)
+			}
+		})
+	})
+}
+
 // Whatever a server does in an exchange, it ends in time, and the session is told only of refusals.
 func TestSASLHostile(t *testing.T) {
 	challenge := `realm="zk-sasl-md5",nonce="n",charset=utf-8,algorithm=md5-sess`
