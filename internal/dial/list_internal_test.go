@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,6 +115,25 @@ func TestListStale(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A resolver that hangs is called by one goroutine at a time, however many rounds begin meanwhile.
+func TestListAsksOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := hostsOf(t, nil, Server{"10.0.0.1", "1"})
+		var calls atomic.Int32
+		h.list = &list{limit: askLimit, complain: func(string) {}, ask: func(ctx context.Context) ([]string, error) {
+			if n := calls.Add(1); n > 1 {
+				t.Errorf("%d calls at once", n)
+			}
+			defer calls.Add(-1)
+			return nil, rounds.Pause(ctx, forever)
+		}}
+		for range 20 {
+			nextAddr(t, h)
+			time.Sleep(askLimit / 10)
+		}
+	})
 }
 
 // Without known servers a round fails, within the limit, and the next one asks again.
