@@ -33,6 +33,8 @@ var sections = []section{
 	{"faults", "docs/measured/faults.md", "make faults", locks},
 	{"recovery", "docs/measured/faults.md", "make recoveries WRITE=1", locks},
 	{"nemesis", "docs/measured/nemesis.md", "make nemesis NEMESIS=10m RIVAL=all WRITE=1", locks},
+	{"attacks", "docs/measured/long.md", "make nemesis NEMESIS=30m TICK=2s ADD=1", locks},
+	{"seeds", "docs/measured/long.md", "make sim SEEDS=10000 FIRST=1 ADD=1", locks},
 	{"ensembles", "docs/measured/ensembles.md", "make ensembles WRITE=1", slices.Concat(queues, []string{"zklock", "internal/hold"})},
 	{"soak", "docs/measured/soak.md", "make soak SOAK=1h WRITE=1", locks},
 	{"fleet", "docs/measured/load.md", "make load WRITE=1", sessions},
