@@ -33,6 +33,13 @@ func (k *Keyed) made() *keyed.Map[*RWMutex] {
 	return k.locks
 }
 
+// enter begins a call for a key. It panics if there is no context.
+func (k *Keyed) enter(ctx context.Context, key, call string) *keyed.Entry[*RWMutex] {
+	locks := k.made()
+	misuse.Context(ctx, call)
+	return locks.Enter(key)
+}
+
 // NewKeyed returns the locks of the keys in dir, an absolute path of ZooKeeper, or / for the root of a chroot. All of them
 // have the same options. The lock of a key is the [RWMutex] at [Keyed.Path].
 //
@@ -60,72 +67,56 @@ func NewKeyed(m *session.Manager, dir string, opts ...Option) (*Keyed, error) {
 // Do is [RWMutex.Do] of the key's lock: it calls f while it holds the write lock, and unlocks when f returns, panics or ends its
 // goroutine.
 func (k *Keyed) Do(ctx context.Context, key string, f func(context.Context) error) error {
-	locks := k.made()
-	misuse.Context(ctx, "rwlock: Keyed.Do")
-	e := locks.Enter(key)
+	e := k.enter(ctx, key, "rwlock: Keyed.Do")
 	defer e.Leave()
 	return e.Lock.Do(ctx, f)
 }
 
 // TryDo is [RWMutex.TryDo] of the key's lock. It returns false and nil, and does not call f, if the lock is busy.
 func (k *Keyed) TryDo(ctx context.Context, key string, f func(context.Context) error) (ran bool, err error) {
-	locks := k.made()
-	misuse.Context(ctx, "rwlock: Keyed.TryDo")
-	e := locks.Enter(key)
+	e := k.enter(ctx, key, "rwlock: Keyed.TryDo")
 	defer e.Leave()
 	return e.Lock.TryDo(ctx, f)
 }
 
 // RDo is [RWMutex.RDo] of the key's lock: Do with the read lock.
 func (k *Keyed) RDo(ctx context.Context, key string, f func(context.Context) error) error {
-	locks := k.made()
-	misuse.Context(ctx, "rwlock: Keyed.RDo")
-	e := locks.Enter(key)
+	e := k.enter(ctx, key, "rwlock: Keyed.RDo")
 	defer e.Leave()
 	return e.Lock.RDo(ctx, f)
 }
 
 // TryRDo is [RWMutex.TryRDo] of the key's lock: TryDo with the read lock.
 func (k *Keyed) TryRDo(ctx context.Context, key string, f func(context.Context) error) (ran bool, err error) {
-	locks := k.made()
-	misuse.Context(ctx, "rwlock: Keyed.TryRDo")
-	e := locks.Enter(key)
+	e := k.enter(ctx, key, "rwlock: Keyed.TryRDo")
 	defer e.Leave()
 	return e.Lock.TryRDo(ctx, f)
 }
 
 // Acquire is [RWMutex.Acquire] of the key's lock. The lease is independent of the Keyed: it may be released at any time.
 func (k *Keyed) Acquire(ctx context.Context, key string) (*queue.Lease, error) {
-	locks := k.made()
-	misuse.Context(ctx, "rwlock: Keyed.Acquire")
-	e := locks.Enter(key)
+	e := k.enter(ctx, key, "rwlock: Keyed.Acquire")
 	defer e.Leave()
 	return e.Lock.Acquire(ctx)
 }
 
 // TryAcquire is [RWMutex.TryAcquire] of the key's lock. It returns [queue.ErrBusy] if the lock is busy.
 func (k *Keyed) TryAcquire(ctx context.Context, key string) (*queue.Lease, error) {
-	locks := k.made()
-	misuse.Context(ctx, "rwlock: Keyed.TryAcquire")
-	e := locks.Enter(key)
+	e := k.enter(ctx, key, "rwlock: Keyed.TryAcquire")
 	defer e.Leave()
 	return e.Lock.TryAcquire(ctx)
 }
 
 // RAcquire is [RWMutex.RAcquire] of the key's lock: Acquire of the read lock.
 func (k *Keyed) RAcquire(ctx context.Context, key string) (*queue.Lease, error) {
-	locks := k.made()
-	misuse.Context(ctx, "rwlock: Keyed.RAcquire")
-	e := locks.Enter(key)
+	e := k.enter(ctx, key, "rwlock: Keyed.RAcquire")
 	defer e.Leave()
 	return e.Lock.RAcquire(ctx)
 }
 
 // TryRAcquire is [RWMutex.TryRAcquire] of the key's lock: TryAcquire of the read lock.
 func (k *Keyed) TryRAcquire(ctx context.Context, key string) (*queue.Lease, error) {
-	locks := k.made()
-	misuse.Context(ctx, "rwlock: Keyed.TryRAcquire")
-	e := locks.Enter(key)
+	e := k.enter(ctx, key, "rwlock: Keyed.TryRAcquire")
 	defer e.Leave()
 	return e.Lock.TryRAcquire(ctx)
 }
@@ -133,9 +124,7 @@ func (k *Keyed) TryRAcquire(ctx context.Context, key string) (*queue.Lease, erro
 // Contenders is [RWMutex.Contenders] of the key's lock: readers and writers of all processes, in the order of the queue. It
 // returns zk.ErrNoNode if the servers have no directory for the key, which nobody uses then.
 func (k *Keyed) Contenders(ctx context.Context, key string) ([]queue.Contender, error) {
-	locks := k.made()
-	misuse.Context(ctx, "rwlock: Keyed.Contenders")
-	e := locks.Enter(key)
+	e := k.enter(ctx, key, "rwlock: Keyed.Contenders")
 	defer e.Leave()
 	return e.Lock.Contenders(ctx)
 }

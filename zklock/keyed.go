@@ -45,6 +45,13 @@ func (k *Keyed) made() *keyed.Map[*Mutex] {
 	return k.locks
 }
 
+// enter begins a call for a key. It panics if there is no context.
+func (k *Keyed) enter(ctx context.Context, key, call string) *keyed.Entry[*Mutex] {
+	locks := k.made()
+	misuse.Context(ctx, call)
+	return locks.Enter(key)
+}
+
 // NewKeyed returns the mutexes of the keys in dir, an absolute path of ZooKeeper, or / for the root of a chroot. All of them
 // have the same options.
 //
@@ -77,36 +84,28 @@ func NewKeyed(m *session.Manager, dir string, opts ...Option) (*Keyed, error) {
 // Do is [Mutex.Do] of the key's lock. It calls f while it holds the lock, and unlocks when f returns, panics or ends its
 // goroutine.
 func (k *Keyed) Do(ctx context.Context, key string, f func(context.Context) error) error {
-	locks := k.made()
-	misuse.Context(ctx, "zklock: Keyed.Do")
-	e := locks.Enter(key)
+	e := k.enter(ctx, key, "zklock: Keyed.Do")
 	defer e.Leave()
 	return e.Lock.Do(ctx, f)
 }
 
 // TryDo is [Mutex.TryDo] of the key's lock. It returns false and nil, and does not call f, if the lock is busy.
 func (k *Keyed) TryDo(ctx context.Context, key string, f func(context.Context) error) (ran bool, err error) {
-	locks := k.made()
-	misuse.Context(ctx, "zklock: Keyed.TryDo")
-	e := locks.Enter(key)
+	e := k.enter(ctx, key, "zklock: Keyed.TryDo")
 	defer e.Leave()
 	return e.Lock.TryDo(ctx, f)
 }
 
 // Lock is [Mutex.Lock] of the key's lock. The key stays in memory until its Unlock.
 func (k *Keyed) Lock(ctx context.Context, key string) error {
-	locks := k.made()
-	misuse.Context(ctx, "zklock: Keyed.Lock")
-	e := locks.Enter(key)
+	e := k.enter(ctx, key, "zklock: Keyed.Lock")
 	defer e.Leave()
 	return e.Lock.Lock(ctx)
 }
 
 // TryLock is [Mutex.TryLock] of the key's lock. It returns false and nil if the lock is busy.
 func (k *Keyed) TryLock(ctx context.Context, key string) (bool, error) {
-	locks := k.made()
-	misuse.Context(ctx, "zklock: Keyed.TryLock")
-	e := locks.Enter(key)
+	e := k.enter(ctx, key, "zklock: Keyed.TryLock")
 	defer e.Leave()
 	return e.Lock.TryLock(ctx)
 }
@@ -121,18 +120,14 @@ func (k *Keyed) Unlock(key string) error {
 
 // Acquire is [Mutex.Acquire] of the key's lock. The lease is independent of the Keyed: it may be released at any time.
 func (k *Keyed) Acquire(ctx context.Context, key string) (*queue.Lease, error) {
-	locks := k.made()
-	misuse.Context(ctx, "zklock: Keyed.Acquire")
-	e := locks.Enter(key)
+	e := k.enter(ctx, key, "zklock: Keyed.Acquire")
 	defer e.Leave()
 	return e.Lock.Acquire(ctx)
 }
 
 // TryAcquire is [Mutex.TryAcquire] of the key's lock. It returns [queue.ErrBusy] if the lock is busy.
 func (k *Keyed) TryAcquire(ctx context.Context, key string) (*queue.Lease, error) {
-	locks := k.made()
-	misuse.Context(ctx, "zklock: Keyed.TryAcquire")
-	e := locks.Enter(key)
+	e := k.enter(ctx, key, "zklock: Keyed.TryAcquire")
 	defer e.Leave()
 	return e.Lock.TryAcquire(ctx)
 }
@@ -147,9 +142,7 @@ func (k *Keyed) Held(key string) bool {
 // Contenders is [Mutex.Contenders] of the key's lock: its holder and its waiters, of all processes. It returns zk.ErrNoNode
 // if the servers have no directory for the key, which nobody uses then.
 func (k *Keyed) Contenders(ctx context.Context, key string) ([]queue.Contender, error) {
-	locks := k.made()
-	misuse.Context(ctx, "zklock: Keyed.Contenders")
-	e := locks.Enter(key)
+	e := k.enter(ctx, key, "zklock: Keyed.Contenders")
 	defer e.Leave()
 	return e.Lock.Contenders(ctx)
 }
