@@ -6,7 +6,7 @@ import (
 )
 
 // sasl takes a step of a client in an exchange by DIGEST-MD5. A server without SASL answers with nothing, as ZooKeeper's
-// do. A user who has proved who it is has an identity more.
+// do. When the exchange has ended well, the connection has the user as a further identity.
 func (st *State) sasl(p *Peer, xid int32, d *znode.Decoder) {
 	said := d.Buffer()
 	if d.Bad {

@@ -277,7 +277,7 @@ var mutants = []mutant{
 		[]edit{{"election/run.go", "\te.running = false\n", ""}}},
 	{"rank-deaf", "election", "a candidate that was asked to let its turn pass begins a term",
 		[]edit{{"election/rank.go", "string(data) == queue.RevokeMessage", "len(data) == 0"}}},
-	{"rank-leader-first", "election", "the leader is asked to resign before those who come next",
+	{"rank-leader-first", "election", "the leader is asked to resign before the candidates behind it",
 		[]edit{{"election/rank.go", "slices.Backward(ahead)", "slices.All(ahead)"}}},
 	{"rank-equal", "election", "a candidate takes over from one of the same rank",
 		[]edit{{"election/rank.go", "rank >= e.rank", "rank > e.rank"}}},
