@@ -77,7 +77,11 @@ func (q *Queue) Reconfigure(
 	err := q.inSession(ctx, func(s *core.Session) error {
 		old, err := readConfig(ctx, s, q.dir)
 		if errors.Is(err, zk.ErrNoNode) {
-			if err = s.MakeParents(ctx, q.dir); err == nil {
+			var made bool
+			if made, err = s.MakeDirectory(ctx, q.dir); made {
+				s.GiveBack(q.dir) // that does nothing if data was written into it by then
+			}
+			if err == nil {
 				old, err = readConfig(ctx, s, q.dir)
 			}
 		}
