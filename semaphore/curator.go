@@ -43,7 +43,7 @@ type get func(context.Context, place.Request) (*place.Lease, error)
 func (s *Semaphore) throughGate(ctx context.Context, enter, take get, r place.Request) (*place.Lease, error) {
 	var again rounds.Pace
 	for {
-		g, err := enter(ctx, place.Request{Kind: gate, Data: r.Data, Name: r.Name})
+		g, err := enter(ctx, place.Request{Kind: gate, Data: r.Data, Terms: &place.Terms{Name: r.Name}})
 		if err != nil {
 			return nil, err
 		}

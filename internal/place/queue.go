@@ -69,16 +69,24 @@ type Request struct {
 	Prefix  string // "": the first of the kind's
 	Weight  int    // 0: 1
 	Data    []byte // nil: the default
-	Name    string // for hooks; "": none
 	Revoked func(*Lease)
-	MaxHold time.Duration // 0: a hold may last for as long as it likes
-
-	ReadFirst  bool                            // a try reads before it writes: see readfirst.go
-	MaxWaiters *int                            // contenders ahead when an acquisition that waits enters; nil: any number. See maxwaiters.go
-	Entered    func(*core.Session, kinds.Node) // called with each node of the contender; nil: not called
+	*Terms  // nil: none
 
 	handedOn bool // a Local's node: it outlives the acquisition that creates it
 }
+
+// Terms are what else the options of a lock say. All its acquisitions, which can be thousands that wait, share them. They
+// do not change once the lock is made.
+type Terms struct {
+	Name       string                          // for hooks; "": none
+	MaxHold    time.Duration                   // 0: a hold may last for as long as it likes
+	ReadFirst  bool                            // a try reads before it writes: see readfirst.go
+	MaxWaiters *int                            // ahead when a call that waits enters; nil: any number. See maxwaiters.go
+	Entered    func(*core.Session, kinds.Node) // called with each node of the contender; nil: not called
+}
+
+// noTerms are those of a lock without such options.
+var noTerms = new(Terms)
 
 // complete sets the defaults, and returns an error if the request is not valid.
 func (r *Request) complete() error {
@@ -87,6 +95,9 @@ func (r *Request) complete() error {
 	}
 	if r.Prefix == "" {
 		r.Prefix = r.Kind.Prefixes[0]
+	}
+	if r.Terms == nil {
+		r.Terms = noTerms
 	}
 	if r.Weight == 0 {
 		r.Weight = 1

@@ -16,7 +16,7 @@ func TestReadFirstOwnLeaves(t *testing.T) {
 	m := testserver.Connect(t, proxy.Addr(), session.WithTimeout(testserver.Patience))
 	q, err := New((*core.Manager)(m), dir)
 	noError(t, err)
-	r := Request{Kind: mutexKind, ReadFirst: true}
+	r := Request{Kind: mutexKind, Terms: &Terms{ReadFirst: true}}
 	l, err := q.Acquire(patience(t), r)
 	noError(t, err)
 	try := func() (creates int) {
