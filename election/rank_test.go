@@ -206,8 +206,8 @@ func TestRankOfOthers(t *testing.T) {
 	})
 	inParty(t, func(t *testing.T, p *party) {
 		s := testserver.Session(t, p.connect())
-		for name, err := range map[string]error{"/election": nil, dir: nil} {
-			_, err = s.Create(t.Context(), name, nil, session.Persistent)
+		for _, name := range []string{"/election", dir} { // the parent first
+			_, err := s.Create(t.Context(), name, nil, session.Persistent)
 			must(t, err)
 		}
 		node, err := s.Create(t.Context(), dir+"/_c_0b3ea4c1-6f9a-4c4e-9d53-2f1c1c8f6a01-lock-", []byte("them"), session.EphemeralSequential)
