@@ -76,7 +76,7 @@ func New(m *session.Manager, path string, opts ...Option) (*Election, error) {
 	e.lock.Request.Kind = candidacy(e.lock.Request.Kind, c.rank)
 	if c.rank > 0 {
 		e.arrivals = make(chan arrival, 1)
-		e.lock.Request.Entered = e.arrived
+		e.lock.Request.OwnTerms().Entered = e.arrived
 	}
 	return e, nil
 }

@@ -15,7 +15,7 @@ import (
 // zklock has the details, which are the same here. d must be more than 0.
 func WithMaxHold(d time.Duration) Option {
 	return option(func(rw *RWMutex) error {
-		rw.request.MaxHold = d
+		rw.request.OwnTerms().MaxHold = d
 		return place.CheckMaxHold(d)
 	})
 }

@@ -6,7 +6,7 @@ import "github.com/turnstile-go/turnstile/internal/place"
 // otherwise WithName of package zklock. A name is text that can be printed, of 1 to 200 bytes. Default: none.
 func WithName(text string) Option {
 	return option(func(rw *RWMutex) error {
-		rw.request.Name = text
+		rw.request.OwnTerms().Name = text
 		return place.CheckName(text)
 	})
 }

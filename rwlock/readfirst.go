@@ -11,7 +11,7 @@ import "github.com/turnstile-go/turnstile/internal/place"
 // node, and removes it if it has to wait.
 func WithReadFirst() Option {
 	return option(func(rw *RWMutex) error {
-		rw.request.ReadFirst = true
+		rw.request.OwnTerms().ReadFirst = true
 		return nil
 	})
 }
@@ -23,7 +23,7 @@ func WithReadFirst() Option {
 // Default: a queue can be of any length.
 func WithMaxWaiters(n int) Option {
 	return option(func(rw *RWMutex) error {
-		rw.request.MaxWaiters = &n
+		rw.request.OwnTerms().MaxWaiters = &n
 		return place.CheckMaxWaiters(n)
 	})
 }

@@ -77,7 +77,6 @@ func open(m *session.Manager, path string, opts []Option) (*RWMutex, error) {
 		return nil, err
 	}
 	rw := &RWMutex{q: q, writes: hold.One[*place.Lease](path, m), reads: hold.Many[*place.Lease](path, m)}
-	rw.request.Terms = new(place.Terms)
 	rw.writes.Refuse = rw.refuseReader
 	if err := hold.ApplyAll(opts, func(o Option) error { return o.apply(rw) }); err != nil {
 		return nil, err

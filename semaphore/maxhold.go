@@ -14,7 +14,7 @@ import (
 // WithMaxHold of package zklock has the details, which are the same here. d must be more than 0.
 func WithMaxHold(d time.Duration) Option {
 	return option(func(s *Semaphore) error {
-		s.lease.Request.MaxHold = d
+		s.lease.Request.OwnTerms().MaxHold = d
 		return place.CheckMaxHold(d)
 	})
 }

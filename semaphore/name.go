@@ -7,7 +7,7 @@ import "github.com/turnstile-go/turnstile/internal/place"
 // be printed, of 1 to 200 bytes. Default: none.
 func WithName(text string) Option {
 	return option(func(s *Semaphore) error {
-		s.lease.Request.Name = text
+		s.lease.Request.OwnTerms().Name = text
 		return place.CheckName(text)
 	})
 }

@@ -11,7 +11,7 @@ import "github.com/turnstile-go/turnstile/internal/place"
 // where a try takes two places. Default: a try creates a node, and removes it if it has to wait.
 func WithReadFirst() Option {
 	return option(func(s *Semaphore) error {
-		s.lease.Request.ReadFirst = true
+		s.lease.Request.OwnTerms().ReadFirst = true
 		return nil
 	})
 }
@@ -25,7 +25,7 @@ func WithReadFirst() Option {
 // Default: a queue can be of any length.
 func WithMaxWaiters(n int) Option {
 	return option(func(s *Semaphore) error {
-		s.lease.Request.MaxWaiters = &n
+		s.lease.Request.OwnTerms().MaxWaiters = &n
 		return place.CheckMaxWaiters(n)
 	})
 }

@@ -62,7 +62,7 @@ func (s *Semaphore) made() *Semaphore {
 // set that limit with [Semaphore.Resize] or by hand.
 func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semaphore, error) {
 	s := &Semaphore{path: path, max: maxLeases, holds: hold.Apart[*place.Lease](path)}
-	s.lease.Request.Terms = new(place.Terms)
+	s.lease.Request.Terms = place.NoTerms
 	err := hold.Join(
 		checkCount(maxLeases),
 		hold.ApplyAll(opts, func(o Option) error { return o.apply(s) }),

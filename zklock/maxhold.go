@@ -29,7 +29,7 @@ import (
 // d must be more than 0. The time during which the system was suspended may not count.
 func WithMaxHold(d time.Duration) Option {
 	return option(func(c *config) error {
-		c.request.MaxHold = d
+		c.request.OwnTerms().MaxHold = d
 		return place.CheckMaxHold(d)
 	})
 }

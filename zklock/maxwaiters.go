@@ -30,7 +30,7 @@ import "github.com/turnstile-go/turnstile/internal/place"
 // cannot be combined with [WithUnfair], which has no queue. Default: a queue can be of any length.
 func WithMaxWaiters(n int) Option {
 	return option(func(c *config) error {
-		c.request.MaxWaiters = &n
+		c.request.OwnTerms().MaxWaiters = &n
 		return place.CheckMaxWaiters(n)
 	})
 }

@@ -16,7 +16,7 @@ import "github.com/turnstile-go/turnstile/internal/place"
 // apart. The name of the ensemble is [session.WithName], which has nothing to do with this one.
 func WithName(text string) Option {
 	return option(func(c *config) error {
-		c.request.Name = text
+		c.request.OwnTerms().Name = text
 		return place.CheckName(text)
 	})
 }

@@ -30,7 +30,7 @@ package zklock
 // Default: a try creates a node, and removes it if it is not the first.
 func WithReadFirst() Option {
 	return option(func(c *config) error {
-		c.request.ReadFirst = true
+		c.request.OwnTerms().ReadFirst = true
 		return nil
 	})
 }

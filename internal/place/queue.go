@@ -85,8 +85,16 @@ type Terms struct {
 	Entered    func(*core.Session, kinds.Node) // called with each node of the contender; nil: not called
 }
 
-// noTerms are those of a lock without such options.
-var noTerms = new(Terms)
+// NoTerms are those of all locks without such options. Nothing changes them.
+var NoTerms = new(Terms)
+
+// OwnTerms returns the terms of r for an option to change.
+func (r *Request) OwnTerms() *Terms {
+	if r.Terms == nil || r.Terms == NoTerms {
+		r.Terms = new(Terms)
+	}
+	return r.Terms
+}
 
 // complete sets the defaults, and returns an error if the request is not valid.
 func (r *Request) complete() error {
@@ -97,7 +105,7 @@ func (r *Request) complete() error {
 		r.Prefix = r.Kind.Prefixes[0]
 	}
 	if r.Terms == nil {
-		r.Terms = noTerms
+		r.Terms = NoTerms
 	}
 	if r.Weight == 0 {
 		r.Weight = 1
