@@ -13,8 +13,10 @@ import (
 
 // All files of turnstile's caller reach the command with their numbers, and no others do: the jobserver of make, and
 // sockets of systemd, which expects the command's process id in LISTEN_PID.
+//
+// It is not parallel: other tests start guards in this process, and a shell that starts at the same time inherits the
+// socket of such a guard.
 func TestRunDescriptors(t *testing.T) {
-	t.Parallel()
 	const last = 14
 	script := fmt.Sprintf("for i in {3..%d}; do echo $i >&$i; done; (cd /proc/$$/fd; echo *); test $LISTEN_PID = $$", last)
 	direct := withDescriptors(t, last, "exec bash -c \"$0\"", script)
