@@ -21,7 +21,7 @@ func withEnd(ctx context.Context, work, end, cause error) error {
 	if !errors.Is(end, cause) { // the hold was not lost, and its release was refused
 		return Join(work, end)
 	}
-	return &endError{end: end, work: work, hide: ctx.Err() == nil}
+	return &endError{end: end, cause: cause, work: work, hide: ctx.Err() == nil}
 }
 
 // withLimit returns the error of a function whose context, inside, may have ended because the hold has lasted for
@@ -37,7 +37,7 @@ func withLimit(ctx, inside context.Context, work error) error {
 	if errors.Is(context.Cause(ctx), place.ErrHeldTooLong) { // an outer Do ends so, and says it
 		return work
 	}
-	return &endError{end: cause, work: work, hide: ctx.Err() == nil}
+	return &endError{end: cause, cause: cause, work: work, hide: ctx.Err() == nil}
 }
 
 // endError is the error of a Do whose function failed and whose hold, or the time for it, ended before that.
@@ -46,16 +46,21 @@ func withLimit(ctx, inside context.Context, work error) error {
 // matches context.Canceled. Programs take such an error for a caller that has gone away. So an
 // endError does not match it, unless the caller's context has ended too.
 type endError struct {
-	end  error // of the hold
-	work error // of the function
-	hide bool  // do not match the errors of a context in work
+	end   error // of the hold
+	cause error // of end, as the function's context has it
+	work  error // of the function
+	hide  bool  // do not match the errors of a context in work
 }
 
-// Error returns one line. It leaves out an error of the function that says no more than the end of the hold does.
+// Error returns one line. It leaves out an error of the function that says no more than the end of the hold does, and the
+// end of the hold if the function's error says it all.
 func (e *endError) Error() string {
 	end, work := oneLine(e.end.Error()), oneLine(e.work.Error())
-	if strings.Contains(end, work) || e.hide && endsContext(e.work) {
+	switch {
+	case strings.Contains(end, work) || e.hide && endsContext(e.work):
 		return end
+	case strings.Contains(work, oneLine(e.cause.Error())):
+		return work
 	}
 	return end + "; " + work
 }

@@ -49,7 +49,7 @@ func TestErrorOfLostDo(t *testing.T) {
 		"cause":           {errLoss, nil, []error{context.Canceled}, lossText},
 		"another error":   {errWork, []error{errWork}, []error{context.Canceled}, lossText + "; disk full"},
 		"wrapped ctx.Err": {fmt.Errorf("step 3: %w", context.Canceled), nil, []error{context.Canceled}, lossText + "; step 3: context canceled"},
-		"wrapped cause":   {fmt.Errorf("step 3: %w", errLoss), nil, []error{context.Canceled}, lossText + "; step 3: " + errLoss.Error()},
+		"wrapped cause":   {fmt.Errorf("step 3: %w", errLoss), nil, []error{context.Canceled}, "step 3: " + errLoss.Error()},
 		"joined": {errors.Join(context.Canceled, errWork), []error{errWork}, []error{context.Canceled},
 			lossText + "; context canceled; disk full"},
 		"of the network": {&net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}, []error{os.ErrDeadlineExceeded},
