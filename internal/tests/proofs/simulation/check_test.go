@@ -143,6 +143,7 @@ func (cs *checks) hold(ctx context.Context, info session.HoldInfo) func(error) {
 	cs.grants++
 	c, e := k.current, k.current.entry
 	e.node, e.seq = at, n.Sequence
+	e.end = time.Time{} // of an earlier grant, when the call could not have the lock object
 	c.nodes = append(c.nodes, at)
 	cs.order++
 	grant := grantInfo{cs.order, cs.w.limits.under(k, info.Path, c.began)}
