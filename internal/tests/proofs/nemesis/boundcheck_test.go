@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/turnstile-go/turnstile/queue"
 )
 
 // This file judges what bounded locks say. Their holders are judged as those of other locks.
@@ -108,6 +110,8 @@ func misjudged(events []event) (found []string) {
 			got[e.id()] = e
 		case e.What == eventFree && strings.Contains(e.Error, errUntold.Error()):
 			found = append(found, fmt.Sprintf("%v: %v", e.id(), errUntold))
+		case e.What == eventFree && g.Most > 0 && strings.Contains(e.Error, queue.ErrReleased.Error()):
+			found = append(found, fmt.Sprintf("%v was released by somebody else", e.id()))
 		case e.What != eventLook || e.Most == 0:
 		case e.Ended == endedOddly:
 			found = append(found, fmt.Sprintf("%v: the context ended while the lock was held", e.id()))

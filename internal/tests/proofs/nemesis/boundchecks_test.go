@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/queue"
 )
 
 // boundTimeout is the timeout of sessions in these histories, in which time goes by from 1,000 to 2,000.
@@ -130,10 +132,11 @@ func TestOverstayChecks(t *testing.T) {
 		"over":               {last: look(1099, 1101, endedTooLong)},
 		"over too early":     {last: look(1050, 1099, endedTooLong), bad: true},
 		"over, but why":      {last: look(1050, 1099, endedOddly), bad: true},
+		"released":           {last: event{What: eventFree, From: 1200, To: 1201, Error: queue.ErrReleased.Error()}, bad: true},
 		"told":               {last: event{What: eventFree, From: 1200, To: 1201}},
 		"not told":           {last: event{What: eventFree, From: 1200, To: 1201, Error: errors.Join(errUntold, errNoToken).Error()}, bad: true},
 	} {
-		events := []event{{What: eventGot, From: 1000, To: 1010}, tt.last}
+		events := []event{{What: eventGot, From: 1000, To: 1010, claim: claim{Most: 100}}, tt.last}
 		if found := misjudged(events); (len(found) > 0) != tt.bad {
 			t.Errorf("%s: found %q", name, found)
 		}
