@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// When all contenders rest, those for locks that can refuse take them once more, one after another. There is
-// nobody then by whom a refusal could be explained.
+// When all contenders rest, those for locks that can refuse take them once more, one after another. Nobody
+// else has the lock or wants it then, so no refusal is right.
 
 // loner is a contender for a lock that can refuse.
 type loner interface {
