@@ -10,9 +10,18 @@
 // some contenders for each of these: a mutex, a mutex with local hand-over, an unfair mutex, a
 // read-write lock with downgrades, a semaphore whose limit is changed all the time, a semaphore in
 // Curator's layout, several mutexes at one path, a mutex and a read-write lock whose places three of the
-// workers keep, an election whose leaders return or resign, and multi-locks, which take three of the others. Two of the workers send the creates and
+// workers keep, an election whose leaders return or resign, and multi-locks, which take three of the others.
+// A mutex, a read-write lock and a semaphore have bounds on their queues and on their holds
+// (WithMaxWaiters, WithMaxHold), which are drawn for each process. In about two of three processes, tries of these
+// and of the other mutexes and read-write locks read first (WithReadFirst). Two of the workers send the creates and
 // deletes of their contenders in transactions whenever several come at a time. The history of each lock is
-// judged apart. LOCK names some of them, with commas between, to attack no others:
+// judged apart.
+//
+// Half of the processes log in by SASL, and half by the scheme digest. The directory of the mutex with bounds is closed
+// to others. Half of the processes, of either sort, have the addresses of the servers from a resolver, which can fail,
+// name few of them or none, and name one that is gone.
+//
+// LOCK names some of them, with commas between, to attack no others:
 // LOCK=counting-semaphore,rwlock.
 //
 // HISTORY names a directory into which the histories of the locks with one holder are written in Jepsen's notation, for
@@ -54,6 +63,11 @@
 //     within its first look that said held. It ends between its last one and the first look that said
 //     otherwise, the return of the release, or the death of its process, whichever the
 //     worker came to.
+//   - No call is refused, by a try or by WithMaxWaiters, if fewer contenders can have been ahead of it
+//     than that takes. The context of a hold is alive until WithMaxHold is over, and no longer, and the HeldTooLong
+//     hook is called. The lock stays held. The comment in boundcheck_test.go says how that is decided.
+//   - No call fails because a server does not know who the worker is.
 //   - When all is healed, every worker is served again. When the workers rest, with their
-//     sessions open, none of their nodes is left.
+//     sessions open, none of their nodes is left. Then each contender for a lock with bounds takes it once
+//     more when nobody else does, by calls that could be refused, and is not.
 package nemesis

@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"time"
 )
 
 // What workers write down.
 const (
+	eventAsks   = "asks"   // is about to ask for a lock that can refuse
 	eventMissed = "missed" // did not get the lock, and why
 	eventGot    = "got"    // the acquisition returned
 	eventToken  = "token"  // or why there is none
@@ -41,7 +43,16 @@ type event struct {
 	Error  string `json:"error"`
 
 	claim
-	Limit int `json:"limit,omitempty"` // of a Resize
+	Limit   int      `json:"limit,omitempty"` // of a Resize
+	Refused *refused `json:"refused,omitempty"`
+	Alone   bool     `json:"alone,omitempty"` // all others rest
+}
+
+// refused says how a call was refused that did not wait.
+type refused struct {
+	Try   bool `json:"try"`   // and not by WithMaxWaiters
+	Ahead int  `json:"ahead"` // so many others at least were ahead, as far as that is known
+	Gone  bool `json:"gone"`  // its node is
 }
 
 // claim is what an acquisition has got.
@@ -52,7 +63,12 @@ type claim struct {
 	// unknown. The contender can also have decided by events after the answer, but by nothing
 	// from before the request.
 	View int64 `json:"view,omitempty"`
-	Of   int   `json:"of,omitempty"` // which of several locks that a contender can take, from 1; 0 if there is one
+	// Most is WithMaxHold of a hold that works under a context. Ended says why that has ended; "" if it is alive.
+	Most  time.Duration `json:"most,omitempty"`
+	Ended string        `json:"ended,omitempty"`
+	// Moved says that the session changed during the acquisition, so a node of the former one may be left for a while.
+	Moved bool `json:"moved,omitempty"`
+	Of    int  `json:"of,omitempty"` // which of several locks that a contender can take, from 1; 0 if there is one
 }
 
 // journal is the file that all workers append to, each event by one write. The line starts

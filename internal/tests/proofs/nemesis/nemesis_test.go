@@ -199,6 +199,7 @@ func (s *site) finish(c contestant, all []*outcome) {
 		// All sessions are open. A waiter that cannot be told to stop has one node.
 		all[i].orphans = s.left(s.targets[i], waiting, patience)
 	}
+	s.alone(all, patience)
 	ended := s.crew.end(patience)
 	for _, err := range ended {
 		s.t.Logf("%s: %v", c.name, err)

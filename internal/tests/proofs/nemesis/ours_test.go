@@ -60,18 +60,24 @@ type ours struct {
 	batches bool
 	sent    joined.Counter
 	lazy    time.Duration // for how long the kept locks keep their places
-	seed    uint64
-	made    map[string]zklock.ContextLocker // by name
+	// bounds are those of the bounded locks. readFirst is for other locks of package zklock and rwlock too.
+	bounds   bounds
+	patience time.Duration // how long a hook may take to be called
+	seed     uint64
+	made     map[string]zklock.ContextLocker // by name
 }
 
 func newOurs(s *settings) (client, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	o := &ours{
-		lazy: keepFor(s.worker, s.timeout),
+		lazy: keepFor(s.worker, s.timeout), patience: max(certainly, 10*s.timeout),
 		seed: s.seed<<16 | uint64(s.worker)<<8 | uint64(s.life), made: make(map[string]zklock.ContextLocker),
 	}
-	m, err := session.Connect(context.Background(), s.servers, session.WithTimeout(s.timeout), session.WithLogger(log),
-		session.WithTrace(listing.Hooks(now)), session.WithTrace(o.sent.Hooks()))
+	o.bounds = drawBounds(rand.New(rand.NewPCG(o.seed, uint64(s.worker))), s.timeout)
+	servers, opts := s.variation()
+	log.Info("variation", "resolver", servers == "", "bounds", fmt.Sprintf("%+v", o.bounds))
+	m, err := session.Connect(context.Background(), servers, append(opts, session.WithTimeout(s.timeout), session.WithLogger(log),
+		session.WithTrace(listing.Hooks(now)), session.WithTrace(o.sent.Hooks()), session.WithTrace(overstayHook))...)
 	if err != nil {
 		return nil, err
 	}
@@ -115,12 +121,17 @@ func (o *ours) open(p place) (func(*rand.Rand) contender, error) {
 		if o.lazy > 0 {
 			opts[keptName] = []zklock.Option{zklock.WithLazyRelease(o.lazy)}
 		}
+		if o.bounds.readFirst {
+			opts[name] = append(opts[name], zklock.WithReadFirst())
+		}
 		var mutex *zklock.Mutex
 		if mutex, err = zklock.New(o.m, p.path, opts[name]...); err != nil {
 			return none, err
 		}
 		o.made[name] = mutex
 		return func(r *rand.Rand) contender { return &ourMutex{mutex, r} }, nil
+	case boundedName, boundedRWName, boundedSemName:
+		return o.openBounded(p)
 	case batchedName:
 		several := make([]*zklock.Mutex, len(batchedDirs))
 		for i, dir := range batchedDirs {
@@ -133,6 +144,9 @@ func (o *ours) open(p place) (func(*rand.Rand) contender, error) {
 		var opts []rwlock.Option
 		if name == keptRWName && o.lazy > 0 {
 			opts = append(opts, rwlock.WithLazyRelease(o.lazy))
+		}
+		if o.bounds.readFirst {
+			opts = append(opts, rwlock.WithReadFirst())
 		}
 		rw, err := rwlock.New(o.m, p.path, opts...)
 		if err != nil {

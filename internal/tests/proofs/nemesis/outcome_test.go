@@ -59,7 +59,8 @@ func (o *outcome) judge(t *testing.T, deaths map[lifeID]int64, kills int) {
 	r := o.target.register
 	register, undecided := linearizable(registerHistory(events, r.writes), registerState{}, registerModel, afterRegister)
 	o.violations = v.violations
-	o.faults = slices.Concat(o.faults, refusedHolders(events), disorder(events), unorderedWrites(r.writes),
+	o.faults = slices.Concat(o.faults, refusedHolders(events), disorder(events),
+		strangers(events), groundless(events, deaths, o.timeout), misjudged(events), unorderedWrites(r.writes),
 		prefix("lock: ", v.illegal), prefix("register: ", register))
 	o.undecided = v.undecided + undecided
 	o.meanwhile = v.meanwhile

@@ -18,6 +18,8 @@ import (
 //	write <seat> <token> <value>
 //	long <seat>                    asks, under the lock, whether to keep it for long
 //	rest <seat>                    the contender has come to rest
+//	called <seat>                  asks whether it is to take the lock alone
+//	done <seat>                    it has
 //	settle <seat>                  waits until every server has what was written before
 //
 // A seat is one of a worker's contenders for the lock: worker × hands + hand. Each request is
@@ -38,6 +40,7 @@ type register struct {
 	last   int     // who was seen under the lock last
 	served []int64 // when each seat was, last
 	rested []bool
+	called int              // the seat that is to take the lock alone; -1: none
 	writes map[int64]access // by value, which is never used twice
 	stale  int
 }
@@ -58,7 +61,7 @@ func newRegister(hands int, entered chan<- int, settle func() bool) (*register, 
 	r := &register{
 		listener: l, hands: hands, entered: entered, settle: settle,
 		conns: make(map[net.Conn]struct{}), writes: make(map[int64]access),
-		served: make([]int64, workers*hands), rested: make([]bool, workers*hands),
+		served: make([]int64, workers*hands), rested: make([]bool, workers*hands), called: -1,
 	}
 	r.running.Go(r.accept)
 	return r, nil
@@ -127,6 +130,12 @@ func (r *register) answer(request string) string {
 		}
 	case what == "rest":
 		r.rested[seat] = true
+	case what == "called":
+		if r.called != seat {
+			said = "no"
+		}
+	case what == "done":
+		r.called = -1
 	case what == "read":
 		r.last, r.served[seat] = seat/r.hands, now()
 	case what == "long" && r.attack:

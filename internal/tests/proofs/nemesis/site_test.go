@@ -62,7 +62,8 @@ func (g *target) path() string { return path.Join(lockDir, g.name) }
 func newSite(t *testing.T, c contestant, seed uint64, p pace) *site {
 	t.Helper()
 	s := &site{t: t, pace: p, entered: make(chan int)}
-	s.ensemble = zktest.StartReal(t, zktest.Nodes(servers), zktest.TickTime(p.tick), zktest.Partitions())
+	s.ensemble = zktest.StartReal(t, zktest.Nodes(servers), zktest.TickTime(p.tick), zktest.Partitions(),
+		offersSASL(), knows(t))
 	var err error
 	if s.each, err = newWitnesses(t, s.ensemble, p); err != nil {
 		t.Fatal(err)
@@ -81,6 +82,9 @@ func newSite(t *testing.T, c contestant, seed uint64, p pace) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.admin.Close)
+	if err := s.closeLocks(); err != nil {
+		t.Fatal(err)
+	}
 	s.crew = &crew{command: c.command(t), settings: settings{seed: seed, timeout: p.timeout}, dir: t.TempDir()}
 	s.crew.settings.setPlaces(places)
 	t.Cleanup(s.crew.killAll)
@@ -96,6 +100,22 @@ func newSite(t *testing.T, c contestant, seed uint64, p pace) *site {
 		}
 	}
 	return s
+}
+
+// closeLocks makes the directories that are not open to all.
+func (s *site) closeLocks() error {
+	errs := []error{s.admin.AddAuth("digest", []byte(user+":"+password))}
+	for _, g := range s.targets {
+		if g.acl == nil {
+			continue
+		}
+		if _, err := s.admin.Create(lockDir, nil, 0, zk.WorldACL(zk.PermAll)); !errors.Is(err, zk.ErrNodeExists) {
+			errs = append(errs, err)
+		}
+		_, err := s.admin.Create(g.path(), nil, 0, g.acl)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // note logs an error of a call that should have worked.

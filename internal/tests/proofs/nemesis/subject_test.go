@@ -5,6 +5,8 @@ package nemesis
 import (
 	"fmt"
 	"slices"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // subject is a lock that is attacked: how many use it in each worker, and by what rules they
@@ -13,6 +15,8 @@ type subject struct {
 	name  string   // the last element of its path
 	hands int      // contenders in each worker
 	dirs  []string // directories of its own below its path
+	lone  bool     // when all rest, each contender takes it alone
+	acl   []zk.ACL // of its directory; nil: it is open to all, and the workers make it
 	judge func(events []event, all []span, deaths map[lifeID]int64) verdict
 }
 
@@ -21,7 +25,7 @@ type verdict struct {
 	violations []string // holds beside others that exclude them
 	illegal    []string // pieces that are not linearizable
 	undecided  int      // pieces that took the checker too long
-	meanwhile  string   // what is to be said of resizes, or of kept places; "" if there are none
+	meanwhile  string   // what is to be said of resizes, kept places or refusals; "" if there are none
 }
 
 // alone is the one lock of a rival.
@@ -39,6 +43,9 @@ var subjects = []subject{
 	{name: keptName, hands: 1, judge: judgeKept},
 	{name: keptRWName, hands: 2, judge: judgeKeptRW},
 	{name: electionName, hands: 2, judge: judgeMutex},
+	{name: boundedName, hands: boundedHands, lone: true, acl: closedTo(), judge: judgeBounded(judgeLocal)},
+	{name: boundedRWName, hands: boundedHands, lone: true, judge: judgeBounded(judgeRW)},
+	{name: boundedSemName, hands: boundedHands, lone: true, judge: judgeBounded(judgeBoundedSemaphore)},
 	{name: multiName, hands: 1, judge: judgeMutex},
 }
 
@@ -122,6 +129,19 @@ func sharedTokens(all []span) string {
 
 func judgeSemaphore(events []event, all []span, deaths map[lifeID]int64) verdict {
 	return judgeLimit(all, resizes(events, deaths), firstLimit)
+}
+
+func judgeBoundedSemaphore(_ []event, all []span, _ map[lifeID]int64) verdict {
+	return judgeLimit(all, nil, boundedLimit)
+}
+
+// judgeBounded adds how often a bound was reached.
+func judgeBounded(judge func([]event, []span, map[lifeID]int64) verdict) func([]event, []span, map[lifeID]int64) verdict {
+	return func(events []event, all []span, deaths map[lifeID]int64) verdict {
+		v := judge(events, all, deaths)
+		v.meanwhile = refusals(events)
+		return v
+	}
 }
 
 func judgeCurators(_ []event, all []span, _ map[lifeID]int64) verdict {

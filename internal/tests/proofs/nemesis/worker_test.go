@@ -94,6 +94,8 @@ type hand struct {
 	random   *rand.Rand
 	think    time.Duration // at most, between two turns
 	spree    bool          // it thinks after one of sixteen turns only
+	steady   bool          // it waits for long enough always
+	lone     bool          // it takes the lock when all others rest
 	lingers  bool          // one of eight naps takes longer, for up to half a timeout
 	turn     int
 	parts    []part // of the hold, if it consists of several locks
@@ -154,6 +156,7 @@ func (w *worker) sit() error {
 				// For holds to last while the limit is changed, and another contender comes back.
 				lingers: p.name() == semaphoreName,
 			})
+			_, w.hands[len(w.hands)-1].steady = c.(loner) // for its nodes to go at known times
 			if p.name() == keptName || p.name() == keptRWName {
 				// For places to be used again, and to be kept for too long.
 				last := w.hands[len(w.hands)-1]
@@ -201,8 +204,10 @@ func (w *hand) run(rest context.Context) error {
 			pause(rest, time.Duration(w.random.Int64N(int64(w.think))))
 		}
 	}
-	_, err := w.register.ask("rest %d", w.seat)
-	return err
+	if _, err := w.register.ask("rest %d", w.seat); err != nil {
+		return err
+	}
+	return w.alone()
 }
 
 // once is one turn, or a change of the limit.
@@ -211,7 +216,7 @@ func (w *hand) once(rest context.Context) error {
 	if r, ok := w.lock.(resizer); ok && w.random.IntN(resizeOneIn) == 0 {
 		return w.resize(r)
 	}
-	return w.take(rest)
+	return w.take(rest, w.lock.acquire)
 }
 
 // resizeOneIn is how many turns of a semaphore there are to a change of its limit.
@@ -242,7 +247,7 @@ func (w *hand) resize(r resizer) error {
 
 // patience draws how long to wait for the lock: often long enough, sometimes hardly at all.
 func (w *hand) patience() time.Duration {
-	if w.random.IntN(8) == 0 {
+	if !w.steady && w.random.IntN(8) == 0 {
 		return time.Duration(w.random.Int64N(int64(20 * time.Millisecond)))
 	}
 	return w.timeout/2 + time.Duration(w.random.Int64N(int64(4*w.timeout)))
@@ -284,13 +289,18 @@ func (w *hand) spend(d time.Duration) {
 }
 
 // take is one turn. Its errors are of the journal; those of the lock are written down.
-func (w *hand) take(rest context.Context) error {
+func (w *hand) take(rest context.Context, acquire func(context.Context) (hold, error)) error {
 	ctx, cancel := context.WithTimeout(rest, w.patience())
 	defer cancel()
 	from := now()
-	h, err := w.lock.acquire(ctx)
+	if w.steady {
+		if err := w.note(event{What: eventAsks, From: from}); err != nil {
+			return err
+		}
+	}
+	h, err := acquire(ctx)
 	if err != nil {
-		return w.note(event{What: eventMissed, From: from, Error: err.Error()})
+		return w.miss(from, err)
 	}
 	w.split(h)
 	defer func() { w.parts = nil }()
@@ -304,6 +314,16 @@ func (w *hand) take(rest context.Context) error {
 	ctx, cancel = context.WithTimeout(context.Background(), 2*w.timeout)
 	defer cancel()
 	return w.note(event{What: eventFree, From: from, Error: text(h.release(ctx))})
+}
+
+// miss writes down why there is no hold.
+func (w *hand) miss(from int64, err error) error {
+	e := event{What: eventMissed, From: from, Error: err.Error()}
+	var r *refusal
+	if errors.As(err, &r) {
+		e.Refused, e.claim = &r.how, r.claim
+	}
+	return w.note(e)
 }
 
 // split makes each part of a hold a turn of its own lock.
@@ -384,7 +404,7 @@ func (w *hand) downgrade(h hold) error {
 
 // note completes an event whose call has just returned.
 func (w *hand) note(e event) error {
-	e.Worker, e.Life, e.Turn, e.To = w.settings.worker, w.life, w.turn, now()
+	e.Worker, e.Life, e.Turn, e.Alone, e.To = w.settings.worker, w.life, w.turn, w.lone, now()
 	if err := w.book.add(e); err != nil {
 		return err
 	}

@@ -1,0 +1,145 @@
+//go:build linux
+
+package nemesis
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/turnstile-go/turnstile/queue"
+)
+
+// This file judges what bounded locks say. Their holders are judged as those of other locks.
+//
+// # Refusals
+//
+// A call can be refused only if so many other contenders can have been ahead of it. A contender can have had
+// a node from the beginning of its turn to the end of its release or of its refusal, if that was confirmed.
+// If it was not, if the session changed meanwhile, or if the process was killed, a node may stay until its
+// session has ended. With faults that is not at a known time, so the check allows ten timeouts for it. A try
+// that is connected to a leader which has been cut off can be told of a holder that has left. The servers
+// are given five ticks until then, and so the check allows a timeout, which is not less.
+//
+// When all rest, each contender takes the lock alone. Then nothing can be in its way, and no refusal is
+// right.
+//
+// # Holds that last for too long
+//
+// A hold begins within its acquisition. Its context is alive until the hold has lasted for as long as it
+// may, and ends then. The times of looks decide this exactly: the context goes by the clock that the looks
+// have.
+
+// Why the context of a hold's work has ended.
+const (
+	endedTooLong = "too long"
+	endedLost    = "lost"
+	endedOddly   = "oddly" // while the lock was held
+)
+
+// stay is a turn as long as its node can have been there.
+type stay struct {
+	from, gone int64
+	reads      bool // it is known to be a reader
+	moved      bool // its session changed
+}
+
+func stays(events []event, deaths map[lifeID]int64, linger time.Duration) map[turnID]stay {
+	all := make(map[turnID]stay)
+	for _, e := range events {
+		s, ok := all[e.id()]
+		switch e.What {
+		case eventAsks:
+			s = stay{from: e.From, gone: math.MaxInt64}
+			if died, ok := deaths[e.id().lifeID]; ok {
+				s.gone = died + int64(linger)
+			}
+		case eventGot:
+			s.reads, s.moved = e.Reads, e.Moved
+		case eventMissed, eventFree:
+			s.reads = s.reads || e.Reads
+			s.gone = e.To + int64(linger)
+			if e.What == eventFree && e.Error == "" && !s.moved || e.Refused != nil && e.Refused.Gone {
+				s.gone = e.To
+			}
+		}
+		if ok || e.What == eventAsks {
+			all[e.id()] = s
+		}
+	}
+	return all
+}
+
+// groundless returns the refusals for which there was no reason.
+func groundless(events []event, deaths map[lifeID]int64, timeout time.Duration) (found []string) {
+	all := stays(events, deaths, 10*timeout)
+	for _, e := range events {
+		if e.Refused == nil {
+			continue
+		}
+		if e.Alone {
+			found = append(found, fmt.Sprintf("%v was refused when it was alone: %s", e.id(), e.Error))
+		}
+		from := e.From
+		if e.Refused.Try {
+			from -= int64(timeout)
+		}
+		ahead := 0
+		for id, s := range all {
+			if id != e.id() && s.from <= e.To && s.gone >= from && !(e.Reads && s.reads) {
+				ahead++
+			}
+		}
+		if ahead < e.Refused.Ahead {
+			found = append(found, fmt.Sprintf("%v was refused with %d others, want %d or more: %s",
+				e.id(), ahead, e.Refused.Ahead, e.Error))
+		}
+	}
+	return found
+}
+
+// misjudged returns the looks at which the context of a hold was alive for too long, or had ended for no
+// reason, and the holds that lasted for too long and of which nobody was told.
+func misjudged(events []event) (found []string) {
+	got := make(map[turnID]event)
+	for _, e := range events {
+		g := got[e.id()]
+		switch {
+		case e.What == eventGot:
+			got[e.id()] = e
+		case e.What == eventFree && strings.Contains(e.Error, errUntold.Error()):
+			found = append(found, fmt.Sprintf("%v: %v", e.id(), errUntold))
+		case e.What == eventFree && g.Most > 0 && strings.Contains(e.Error, queue.ErrReleased.Error()):
+			found = append(found, fmt.Sprintf("%v was released by somebody else", e.id()))
+		case e.What != eventLook || e.Most == 0:
+		case e.Ended == endedOddly:
+			found = append(found, fmt.Sprintf("%v: the context ended while the lock was held", e.id()))
+		case e.Ended == "" && e.From-g.To > int64(e.Most):
+			found = append(found, fmt.Sprintf("%v worked on for %v, and the most is %v",
+				e.id(), time.Duration(e.From-g.To), e.Most))
+		case e.Ended == endedTooLong && e.To-g.From < int64(e.Most):
+			found = append(found, fmt.Sprintf("%v: the context ended after %v, and the most is %v",
+				e.id(), time.Duration(e.To-g.From), e.Most))
+		}
+	}
+	return found
+}
+
+// refusals says how often a bound was reached.
+func refusals(events []event) string {
+	tries, waits := 0, 0
+	long := make(map[turnID]bool)
+	for _, e := range events {
+		switch {
+		case e.Refused != nil && e.Refused.Try:
+			tries++
+		case e.Refused != nil:
+			waits++
+		case e.What == eventLook && e.Ended == endedTooLong:
+			long[e.id()] = true
+		}
+	}
+	return fmt.Sprintf("%d tries of a busy lock, %d refusals to wait, %d holds that lasted for too long",
+		tries, waits, len(long))
+}

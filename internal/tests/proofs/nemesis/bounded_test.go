@@ -1,0 +1,267 @@
+//go:build linux
+
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/queue"
+	"github.com/turnstile-go/turnstile/rwlock"
+	"github.com/turnstile-go/turnstile/semaphore"
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zklock"
+)
+
+// The bounded locks have bounds on their queues (WithMaxWaiters) and on their holds (WithMaxHold), and some
+// of their tries read first. The bounds are drawn for each process.
+
+const (
+	boundedName    = "bounded-mutex"
+	boundedRWName  = "bounded-rwlock"
+	boundedSemName = "bounded-semaphore"
+
+	boundedHands = 2 // of each worker
+	boundedLimit = 2 // of the semaphore
+)
+
+// bounds are the options of the bounded locks in one process.
+type bounds struct {
+	waiters   int           // WithMaxWaiters
+	hold      time.Duration // WithMaxHold
+	readFirst bool
+	local     bool // the mutex has local hand-over
+}
+
+func drawBounds(r *rand.Rand, timeout time.Duration) bounds {
+	return bounds{
+		waiters: r.IntN(workers * boundedHands),
+		// Some are shorter than most holds, and some are exceeded only by holds that last long or are
+		// stopped.
+		hold:      []time.Duration{timeout / 40, timeout / 10, timeout}[r.IntN(3)],
+		readFirst: r.IntN(3) > 0,
+		local:     r.IntN(2) == 0,
+	}
+}
+
+// certain is how many contenders were ahead for certain when a call was refused. A mutex with local
+// hand-over goes by what it last heard of the one or two nodes that its process watches.
+func (b bounds) certain(name string) int {
+	if name == boundedName && b.local {
+		return b.waiters + 1 - 2
+	}
+	return b.waiters + 1
+}
+
+// boundedLock is one lock of this module in which calls of all kinds take what they are told.
+type boundedLock struct {
+	acquire, try acquires
+	claim        claim
+}
+
+// openBounded makes two locks at one path: of the other one, the queue can be of any length.
+func (o *ours) openBounded(p place) (func(*rand.Rand) contender, error) {
+	var strict, mild []boundedLock
+	var err, errMild error
+	switch p.name() {
+	case boundedName:
+		strict, err = o.boundedMutex(p.path, true)
+		mild, errMild = o.boundedMutex(p.path, false)
+	case boundedRWName:
+		strict, err = o.boundedRW(p.path, true)
+		mild, errMild = o.boundedRW(p.path, false)
+	default:
+		strict, err = o.boundedSemaphore(p.path, true)
+		mild, errMild = o.boundedSemaphore(p.path, false)
+	}
+	return func(r *rand.Rand) contender {
+		return &ourBounded{
+			strict: strict, mild: mild, certain: o.bounds.certain(p.name()), hold: o.bounds.hold, wait: o.patience,
+			live: (*core.Manager)(o.m).Live, random: r,
+		}
+	}, errors.Join(err, errMild)
+}
+
+func (o *ours) boundedMutex(path string, strict bool) ([]boundedLock, error) {
+	opts := []zklock.Option{zklock.WithMaxHold(o.bounds.hold)}
+	if o.bounds.readFirst {
+		opts = append(opts, zklock.WithReadFirst())
+	}
+	if o.bounds.local {
+		opts = append(opts, zklock.WithLocalHandover(handOvers))
+	}
+	if strict {
+		opts = append(opts, zklock.WithMaxWaiters(o.bounds.waiters))
+	}
+	m, err := zklock.New(o.m, path, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return []boundedLock{{m.Acquire, m.TryAcquire, claim{}}}, nil
+}
+
+func (o *ours) boundedRW(path string, strict bool) ([]boundedLock, error) {
+	opts := []rwlock.Option{rwlock.WithMaxHold(o.bounds.hold)}
+	if o.bounds.readFirst {
+		opts = append(opts, rwlock.WithReadFirst())
+	}
+	if strict {
+		opts = append(opts, rwlock.WithMaxWaiters(o.bounds.waiters))
+	}
+	rw, err := rwlock.New(o.m, path, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return []boundedLock{{rw.Acquire, rw.TryAcquire, claim{}}, {rw.RAcquire, rw.TryRAcquire, claim{Reads: true}}}, nil
+}
+
+func (o *ours) boundedSemaphore(path string, strict bool) (all []boundedLock, err error) {
+	opts := []semaphore.Option{semaphore.WithMaxHold(o.bounds.hold)}
+	if o.bounds.readFirst {
+		opts = append(opts, semaphore.WithReadFirst())
+	}
+	if strict {
+		opts = append(opts, semaphore.WithMaxWaiters(o.bounds.waiters))
+	}
+	s, err := semaphore.New(o.m, path, boundedLimit, opts...)
+	if err != nil {
+		return nil, err
+	}
+	for n := 1; n <= boundedLimit; n++ {
+		all = append(all, boundedLock{
+			func(ctx context.Context) (*queue.Lease, error) { return s.AcquireN(ctx, n) },
+			func(ctx context.Context) (*queue.Lease, error) { return s.TryAcquireN(ctx, n) },
+			claim{Weight: n},
+		})
+	}
+	return all, nil
+}
+
+// ourBounded waits in a queue of any length after it has been refused, so that it is served.
+type ourBounded struct {
+	strict, mild []boundedLock
+	certain      int
+	hold         time.Duration
+	wait         time.Duration // for the HeldTooLong hook
+	live         func() *core.Session
+	random       *rand.Rand
+	refused      bool
+}
+
+func (b *ourBounded) acquire(ctx context.Context) (hold, error) {
+	all := b.strict
+	if b.refused {
+		all = b.mild
+	}
+	h, err := b.take(ctx, all[b.random.IntN(len(all))], b.random.IntN(3) == 0)
+	b.refused = errors.Is(err, queue.ErrBusy)
+	return h, err
+}
+
+// sole takes the lock by each of its bounded ways when nobody else has it or wants it.
+func (b *ourBounded) sole() (ways []func(context.Context) (hold, error)) {
+	for _, lock := range b.strict {
+		for _, try := range []bool{true, false} {
+			ways = append(ways, func(ctx context.Context) (hold, error) { return b.take(ctx, lock, try) })
+		}
+	}
+	return ways
+}
+
+func (b *ourBounded) take(ctx context.Context, lock boundedLock, try bool) (hold, error) {
+	get, certain := lock.acquire, b.certain
+	if try {
+		get, certain = lock.try, 1
+	}
+	inside, told := watchOverstay(ctx)
+	session, has := b.live(), lock.claim
+	lease, err := get(inside)
+	if has.Moved = session == nil || b.live() != session; has.Moved {
+		certain = 0 // what was ahead may have been its own
+	}
+	if errors.Is(err, queue.ErrBusy) {
+		return nil, &refusal{err, refused{Try: try, Ahead: certain, Gone: ctx.Err() == nil && !has.Moved}, has}
+	}
+	if err != nil {
+		return nil, err
+	}
+	h := &boundedHold{ourHold: ourHold{lease, has}, most: b.hold, wait: b.wait, told: told}
+	h.works, h.done = lease.Context(context.Background())
+	return h, nil
+}
+
+// refusal is the error of a call that did not wait for others.
+type refusal struct {
+	error
+	how   refused
+	claim claim // what it wanted
+}
+
+func (r *refusal) Unwrap() error { return r.error }
+
+// boundedHold is a hold whose work is done under a context, which ends when the hold has lasted for too
+// long.
+type boundedHold struct {
+	ourHold
+	most  time.Duration
+	wait  time.Duration
+	works context.Context
+	done  context.CancelFunc
+	told  <-chan struct{} // closed by the HeldTooLong hook
+}
+
+// held is true also if only the context of the work says so.
+func (h *boundedHold) held() bool { return h.works.Err() == nil || h.ourHold.held() }
+
+// claim tells why the context has ended, if it has.
+func (h *boundedHold) claim() claim {
+	c := h.has
+	c.Most = h.most
+	switch {
+	case h.works.Err() == nil:
+	case errors.Is(context.Cause(h.works), queue.ErrHeldTooLong):
+		c.Ended = endedTooLong
+	case h.lease.Err() == nil:
+		c.Ended = endedOddly
+	default:
+		c.Ended = endedLost
+	}
+	return c
+}
+
+var errUntold = errors.New("the HeldTooLong hook was not called")
+
+// release releases a hold that has lasted for too long only after the hook was told of it.
+func (h *boundedHold) release(ctx context.Context) error {
+	var untold error
+	if h.claim().Ended == endedTooLong {
+		select {
+		case <-h.told:
+		case <-h.lease.Done():
+		case <-time.After(h.wait):
+			untold = errUntold
+		}
+	}
+	defer h.done()
+	return errors.Join(untold, h.ourHold.release(ctx))
+}
+
+// overstayKey is the context key of what closes the channel of an acquisition.
+type overstayKey struct{}
+
+// watchOverstay returns a context for an acquisition, and what is closed when its hold has lasted for too
+// long.
+func watchOverstay(ctx context.Context) (context.Context, <-chan struct{}) {
+	told := make(chan struct{})
+	return context.WithValue(ctx, overstayKey{}, sync.OnceFunc(func() { close(told) })), told
+}
+
+var overstayHook = session.Trace{HeldTooLong: func(ctx context.Context, _ session.HoldInfo) {
+	if tell, ok := ctx.Value(overstayKey{}).(func()); ok {
+		tell()
+	}
+}}

@@ -1,0 +1,108 @@
+//go:build linux
+
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/turnstile-go/turnstile/session"
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// The processes of the workers differ in how they say who they are, and in how they find the servers. Of
+// four lives in a row, and of four workers, each is of another sort.
+
+const (
+	user     = "worker" // by SASL, and by the scheme digest
+	password = "secret"
+)
+
+// variation returns the connect string and the options of a worker's session.
+func (s *settings) variation() (servers string, opts []session.Option) {
+	sort := (s.seed + uint64(s.worker) + uint64(s.life)) % 4
+	if sort%2 == 0 {
+		opts = append(opts, session.WithSASL(session.DigestMD5(user, password)))
+	} else {
+		opts = append(opts, session.WithAuth("digest", []byte(user+":"+password)))
+	}
+	if sort < 2 {
+		return s.servers, opts
+	}
+	r := resolver{strings.Split(s.servers, ","), rand.New(rand.NewPCG(s.seed, uint64(s.worker)<<32|uint64(s.life)))}
+	return "", append(opts, session.WithResolver(r.resolve))
+}
+
+// resolver names all servers, few of them, or none, and it can fail.
+type resolver struct {
+	servers []string
+	random  *rand.Rand
+}
+
+var errResolver = errors.New("the resolver fails")
+
+// formerServer is an address that a stale answer has. Nobody listens there.
+const formerServer = "127.0.0.1:1"
+
+func (r resolver) resolve(context.Context) ([]string, error) {
+	some := r.servers[:1+r.random.IntN(len(r.servers))]
+	switch r.random.IntN(8) {
+	case 0:
+		return nil, errResolver
+	case 1:
+		return nil, nil
+	case 2:
+		return []string{formerServer}, nil
+	case 3:
+		return append([]string{formerServer}, some...), nil
+	case 4, 5:
+		return some, nil
+	default:
+		return r.servers, nil
+	}
+}
+
+// closedTo is the ACL of a directory that only the workers can use, by either of their identities. A worker
+// that has not said who it is, on a connection or in a session, is a stranger there.
+func closedTo() []zk.ACL {
+	return append(zk.DigestACL(zk.PermAll, user, password), zk.ACL{Perms: zk.PermAll, Scheme: "sasl", ID: user})
+}
+
+// strangers returns the calls that a server has refused because it did not know who asked.
+func strangers(events []event) (found []string) {
+	for _, e := range events {
+		if strings.Contains(e.Error, zk.ErrNoAuth.Error()) || strings.Contains(e.Error, zk.ErrAuthFailed.Error()) {
+			found = append(found, fmt.Sprintf("%v was a stranger: %s: %s", e.id(), e.What, e.Error))
+		}
+	}
+	return found
+}
+
+const jaas = `Server {
+  org.apache.zookeeper.server.auth.DigestLoginModule required
+  user_%s=%q;
+};
+`
+
+// offersSASL has real servers answer clients that log in by SASL.
+func offersSASL() zktest.RealOption {
+	return zktest.Property("authProvider.1", "org.apache.zookeeper.server.auth.SASLAuthenticationProvider")
+}
+
+// knows has real servers know the workers.
+func knows(t *testing.T) zktest.RealOption {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "jaas.conf")
+	if err := os.WriteFile(file, fmt.Appendf(nil, jaas, user, password), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return zktest.Environ("JAVA_TOOL_OPTIONS", "-Djava.security.auth.login.config="+file)
+}
