@@ -148,7 +148,7 @@ func (o overdue) Release(ctx context.Context) error {
 	case errors.Is(err, session.ErrLost):
 		return err
 	case !errors.Is(err, queue.ErrHeldTooLong) || errors.Is(err, context.Canceled):
-		return fmt.Errorf("the time was over, and Do says: %v", err) //nolint:errorlint // it is to match nothing
+		return fmt.Errorf("the time was over, and Do says: %v", err)
 	}
 	return queue.ErrReleasePending
 }
