@@ -13,14 +13,24 @@ import (
 // script is what make release runs.
 var script = filepath.Join("..", "..", "..", "..", ".ci", "release")
 
-// files are a repository that can be released as v0.2.0, when v0.1.0 is its last release. Its other module needs
+// modules are those beside the library. Users get the command and saslkrb5.
+var modules = []string{"bench", "cmd/turnstile", "examples/a", "internal/t", "saslkrb5"}
+
+// files are a repository that can be released as v0.2.0, when v0.1.0 is its last release. Its other modules need
 // something that v0.1.0 does not have.
-var files = map[string]string{
-	"go.mod":               "module github.com/turnstile-go/turnstile\n\ngo 1.25.0\n",
-	"go.work":              "go 1.25.0\n\nuse (\n\t.\n\t./cmd/turnstile\n)\n\nreplace github.com/turnstile-go/turnstile v0.2.0 => ./\n",
-	"cmd/turnstile/go.mod": "module github.com/turnstile-go/turnstile/cmd/turnstile\n\ngo 1.25.0\n\nrequire (\n\tgithub.com/turnstile-go/turnstile v0.2.0\n)\n",
-	"CHANGELOG.md":         "# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2026-11-25\n\n- New.\n\n## [0.1.0] - 2026-10-01\n\n- First.\n",
-	"Makefile":             "apidiff lint:\n\t@echo checked $@\n",
+var files = withModules(map[string]string{
+	"go.mod":       "module github.com/turnstile-go/turnstile\n\ngo 1.25.0\n",
+	"go.work":      "go 1.25.0\n\nuse (\n\t.\n\t./cmd/turnstile\n)\n\nreplace github.com/turnstile-go/turnstile v0.2.0 => ./\n",
+	"CHANGELOG.md": "# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2026-11-25\n\n- New.\n\n## [0.1.0] - 2026-10-01\n\n- First.\n",
+	"Makefile":     "apidiff lint:\n\t@echo checked $@\n",
+})
+
+func withModules(files map[string]string) map[string]string {
+	for _, m := range modules {
+		files[m+"/go.mod"] = "module github.com/turnstile-go/turnstile/" + m +
+			"\n\ngo 1.25.0\n\nrequire (\n\tgithub.com/turnstile-go/turnstile v0.2.0\n)\n"
+	}
+	return files
 }
 
 // repository is a repository on the branch main, with the tag v0.1.0 before its last commit.
@@ -128,9 +138,11 @@ func TestReady(t *testing.T) {
 		"after a pre-release": {"v0.2.0", func(r repository) {
 			r.git("tag", "v0.2.0-rc.1")
 		}},
-		"the other module needs nothing new": {"v0.2.0", func(r repository) {
+		"the other modules need nothing new": {"v0.2.0", func(r repository) {
 			r.replace("go.work", "\nreplace github.com/turnstile-go/turnstile v0.2.0 => ./\n", "")
-			r.replace("cmd/turnstile/go.mod", "v0.2.0", "v0.1.0")
+			for _, m := range modules {
+				r.replace(m+"/go.mod", "v0.2.0", "v0.1.0")
+			}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +155,10 @@ func TestReady(t *testing.T) {
 			rest := out
 			for _, want := range []string{
 				"checked apidiff\n", "checked lint\n",
-				"git push origin " + c.version + "\n", "git push origin main cmd/turnstile/" + c.version + "\n",
+				"git push origin " + c.version + "\n",
+				"(cd cmd/turnstile && ", "(cd saslkrb5 && ", "require " + c.version + "\"\n",
+				"git tag -a cmd/turnstile/" + c.version + " ", "git tag -a saslkrb5/" + c.version + " ",
+				"git push origin main cmd/turnstile/" + c.version + " saslkrb5/" + c.version + "\n",
 			} {
 				_, after, ok := strings.Cut(rest, want)
 				if !ok {
@@ -160,7 +175,7 @@ func TestReady(t *testing.T) {
 
 // rename makes another version of the one that is to be released.
 func rename(r repository, version string) {
-	for _, name := range []string{"go.work", "cmd/turnstile/go.mod", "CHANGELOG.md"} {
+	for name := range files {
 		r.write(name, strings.ReplaceAll(files[name], "0.2.0", version))
 	}
 	r.commit()

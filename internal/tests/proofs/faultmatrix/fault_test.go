@@ -89,6 +89,8 @@ func disconnect(_ context.Context, c *cell, _ int64) (func() error, error) {
 // cut off, on its way to the client. In a moment with nothing on its way there is one way to cut.
 func (f fault) at(st step) (fault, bool) {
 	switch {
+	case st == opening && f.forces:
+		return f, false
 	case st.isMoment():
 		if f.act == nil {
 			f.act = disconnect
@@ -115,7 +117,7 @@ func (f fault) start(ctx context.Context, c *cell, at step) *strike {
 	if at.isMoment() {
 		return f.startWhile(ctx, c, at)
 	}
-	steps := newSteps(c.base)
+	steps := c.newSteps()
 	return f.startWhen(ctx, c, func(r zktest.Request) bool {
 		st, ok := steps.next(r)
 		return ok && st == at

@@ -3,6 +3,7 @@ package faultmatrix
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 
 	"github.com/turnstile-go/turnstile/queue"
@@ -62,31 +63,32 @@ func (s several) settle(ctx context.Context) error {
 	return nil
 }
 
-// async is a hold of a lock with WithAsyncRelease, within a Do.
-type async struct {
+// doing is a hold within a Do.
+type doing struct {
 	lease
-	end  context.CancelFunc
-	over <-chan error
+	inside context.Context // of the function
+	end    context.CancelFunc
+	over   <-chan error
 }
 
-func asyncMutex(ctx context.Context, m *session.Manager, dir string) (hold, error) {
-	mx, err := zklock.New(m, dir, zklock.WithAsyncRelease())
+func takeDoing(ctx context.Context, m *session.Manager, dir string, opt zklock.Option) (*doing, error) {
+	mx, err := zklock.New(m, dir, opt)
 	if err != nil {
 		return nil, err
 	}
 	work, end := context.WithCancel(context.WithoutCancel(ctx))
-	held, over := make(chan *queue.Lease, 1), make(chan error, 1)
+	held, over := make(chan context.Context, 1), make(chan error, 1)
 	go func() {
 		over <- mx.Do(ctx, func(inside context.Context) error {
-			l, _ := queue.LeaseFrom(inside)
-			held <- l
+			held <- inside
 			<-work.Done()
-			return nil
+			return inside.Err()
 		})
 	}()
 	select {
-	case l := <-held:
-		return async{lease{l}, end, over}, nil
+	case inside := <-held:
+		l, _ := queue.LeaseFrom(inside)
+		return &doing{lease{l}, inside, end, over}, nil
 	case err := <-over:
 		end()
 		return nil, err
@@ -94,10 +96,59 @@ func asyncMutex(ctx context.Context, m *session.Manager, dir string) (hold, erro
 }
 
 // Release ends the Do. That says no more than that the release is under way, unless the lock was lost.
-func (a async) Release(context.Context) error {
-	a.end()
-	if err := <-a.over; err != nil {
+func (d *doing) Release(context.Context) error {
+	d.end()
+	if err := <-d.over; err != nil {
 		return err
+	}
+	return queue.ErrReleasePending
+}
+
+func asyncMutex(ctx context.Context, m *session.Manager, dir string) (hold, error) {
+	d, err := takeDoing(ctx, m, dir, zklock.WithAsyncRelease())
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// maxHold is over when the first requests of the holder are answered, unless a fault delays those.
+const maxHold = 10 * oneWay
+
+// overdue is a hold that lasts for longer than WithMaxHold allows.
+type overdue struct{ *doing }
+
+func overdueMutex(ctx context.Context, m *session.Manager, dir string) (hold, error) {
+	d, err := takeDoing(ctx, m, dir, zklock.WithMaxHold(maxHold))
+	if err != nil {
+		return nil, err
+	}
+	return overdue{d}, nil
+}
+
+// settle waits until the time is over. The context of the work has ended then, and the lock is still held.
+func (o overdue) settle(ctx context.Context) error {
+	if err := o.lease.settle(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-o.inside.Done():
+	case <-ctx.Done():
+		return errors.New("the time for the hold does not end")
+	}
+	if cause := context.Cause(o.inside); !errors.Is(cause, queue.ErrHeldTooLong) {
+		return fmt.Errorf("the context of the work has ended: %w", cause)
+	}
+	return nil
+}
+
+// Release ends the work with the error of its context. Do has to say why that has ended.
+func (o overdue) Release(ctx context.Context) error {
+	switch err := o.doing.Release(ctx); {
+	case errors.Is(err, session.ErrLost):
+		return err
+	case !errors.Is(err, queue.ErrHeldTooLong) || errors.Is(err, context.Canceled):
+		return fmt.Errorf("the time was over, and Do says: %v", err)
 	}
 	return queue.ErrReleasePending
 }

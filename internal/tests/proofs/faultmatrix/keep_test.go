@@ -17,7 +17,8 @@ import (
 
 // In the rows of kept places ours takes the lock several times, so a script does that and not a taker. It
 // makes all holds before the last, and returns the last one. It returns nil if there is none. Where the
-// steps depend on what a script waits for, it waits no longer once the fault has struck.
+// steps depend on what a script waits for, it waits no longer once the fault has struck. The rows of
+// connections have a script, too: see reconnects.
 type script func(ctx context.Context, c *cell) (hold, error)
 
 // acquirer takes a lock that keeps its places.

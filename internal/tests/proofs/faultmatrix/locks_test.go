@@ -17,8 +17,11 @@ type subject struct {
 	// ours takes the lock through the faults. first had it before, unless nil; rival comes
 	// after. Both exclude ours, and first excludes all.
 	first, ours, rival taker
-	// keeps, if not nil, takes the lock for us in place of ours.
-	keeps script
+	// script, if not nil, takes the lock for us in place of ours.
+	script script
+	// opens, if not nil, says that our session is opened through the faults, and how. Then the requests of each
+	// handshake are steps, too.
+	opens opener
 	// last takes the lock when all others are gone; nil: first does, or else ours.
 	last taker
 	// barging says that a later contender may overtake: the rival comes when ours holds.
@@ -66,6 +69,7 @@ func subjects() []subject {
 		{name: "mutex", first: mutex, ours: mutex, rival: mutex, weight: one},
 		{name: "mutex-new-path", ours: mutex, rival: mutex, noCancel: true, weight: one},
 		{name: "async", first: mutex, ours: asyncMutex, rival: mutex, weight: one},
+		{name: "max-hold", first: mutex, ours: overdueMutex, rival: mutex, noCancel: true, weight: one},
 		{name: "try-first", ours: tryFirst, rival: mutex, noCancel: true, weight: one},
 		{name: "unfair", first: unfair, ours: unfair, rival: unfair, barging: true, weight: one},
 		{name: "election", first: candidate, ours: candidate, rival: candidate, weight: one},
@@ -79,13 +83,17 @@ func subjects() []subject {
 		{name: "semaphore", first: two, ours: two, rival: two, weight: asked, slack: leases - 2},
 		{name: "semaphore-resize", first: three, ours: resizer, rival: three, weight: asked, slack: leases - 2},
 		{name: "semaphore-curator", first: inCurators, ours: inCurators, rival: inCurators, weight: one},
-		{name: "kept", ours: mutex, keeps: again(lazyMutex), rival: mutex, noCancel: true, weight: one},
-		{name: "kept-wanted", ours: mutex, keeps: wanted, rival: mutex, noCancel: true, weight: one},
-		{name: "kept-time-over", ours: mutex, keeps: timeOver, rival: mutex, noCancel: true, weight: one},
-		{name: "kept-close", ours: mutex, keeps: closing, rival: mutex, noCancel: true, weight: one},
-		{name: "kept-write", ours: writer, keeps: again(lazyWriter), rival: reader, noCancel: true, weight: one},
-		{name: "kept-own", ours: writer, keeps: ownReader, rival: writer, noCancel: true, weight: one},
-		{name: "kept-read", ours: reader, keeps: readers, rival: writer, last: writer, noCancel: true, weight: toReader},
+		{name: "kept", ours: mutex, script: again(lazyMutex), rival: mutex, noCancel: true, weight: one},
+		{name: "kept-wanted", ours: mutex, script: wanted, rival: mutex, noCancel: true, weight: one},
+		{name: "kept-time-over", ours: mutex, script: timeOver, rival: mutex, noCancel: true, weight: one},
+		{name: "kept-close", ours: mutex, script: closing, rival: mutex, noCancel: true, weight: one},
+		{name: "kept-write", ours: writer, script: again(lazyWriter), rival: reader, noCancel: true, weight: one},
+		{name: "kept-own", ours: writer, script: ownReader, rival: writer, noCancel: true, weight: one},
+		{name: "kept-read", ours: reader, script: readers, rival: writer, last: writer, noCancel: true, weight: toReader},
+		{name: "sasl", first: mutex, script: reconnects, rival: mutex, opens: loggedIn, noCancel: true, weight: one},
+		{name: "resolver-fails", first: mutex, script: reconnects, rival: mutex, opens: failing, noCancel: true, weight: one},
+		{name: "resolver-hangs", first: mutex, script: reconnects, rival: mutex, opens: hanging, noCancel: true, weight: one},
+		{name: "resolver-moves", first: mutex, script: reconnects, rival: mutex, opens: moving, noCancel: true, weight: one},
 	}
 }
 

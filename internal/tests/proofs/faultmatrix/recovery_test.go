@@ -25,6 +25,9 @@ type wrong struct {
 	then  *recovery
 }
 
+// spares reports whether no session may be lost by it: it is over at once.
+func (w *wrong) spares() bool { return w.then == nil && !w.fault.forces && w.fault.lasts == 0 }
+
 func (w *wrong) String() string {
 	text := fmt.Sprintf("%s at %v", w.fault.name, w.at)
 	if w.then != nil {
@@ -55,7 +58,7 @@ func (r recovery) String() string { return fmt.Sprintf("%s-%d", r.name, r.n) }
 func (r recovery) start(ctx context.Context, c *cell) *strike {
 	var mu sync.Mutex
 	back, came := false, 0
-	steps := newSteps(c.base)
+	steps := c.newSteps()
 	return r.startWhen(ctx, c, func(req zktest.Request) bool {
 		_, isStep := steps.next(req)
 		connects := req.Op == zktest.OpConnect

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -113,7 +114,7 @@ func usable(tb testing.TB, s *site, err error) *site {
 func newSite() (*site, error) {
 	sites.mu.Lock()
 	defer sites.mu.Unlock()
-	server, err := zktest.NewReal(zktest.TickTime(serverTick))
+	server, err := newServer()
 	if err != nil {
 		return nil, err
 	}
@@ -122,11 +123,22 @@ func newSite() (*site, error) {
 	if s.admin, _, err = zk.Connect([]string{server.Addr(0)}, longTimeout, zk.WithLogger(nothing{})); err != nil {
 		return nil, err
 	}
-	if s.holders, err = connect(server.Addr(0), longTimeout); err != nil {
+	if s.holders, err = connect(server.Addr(0), longTimeout, asShop); err != nil {
 		return nil, err
 	}
-	s.rivals, err = connect(server.Addr(0), longTimeout)
+	s.rivals, err = connect(server.Addr(0), longTimeout, asShop)
 	return s, err
+}
+
+// newServer starts a server at which clients may log in.
+func newServer() (*zktest.Ensemble, error) {
+	jaas, err := filepath.Abs("testdata/jaas.conf")
+	if err != nil {
+		return nil, err
+	}
+	return zktest.NewReal(zktest.TickTime(serverTick),
+		zktest.Property("authProvider.1", "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"),
+		zktest.Environ("JAVA_TOOL_OPTIONS", "-Djava.security.auth.login.config="+jaas))
 }
 
 func closeSites() {

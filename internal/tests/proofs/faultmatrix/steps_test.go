@@ -36,18 +36,19 @@ func (s step) String() string {
 	return text
 }
 
-// steps finds the step of each request. Heartbeats and handshakes are no steps: they come by the
-// clock.
+// steps finds the step of each request. Heartbeats are no steps: they come by the clock. Handshakes are steps
+// only in rows that say when they come.
 type steps struct {
-	base string // the lock's path
+	base       string // the lock's path
+	handshakes bool
 
 	mu   sync.Mutex
 	own  map[string]bool // the ids in the names of nodes that the client has asked for
 	seen map[step]int
 }
 
-func newSteps(base string) *steps {
-	return &steps{base: base, own: make(map[string]bool), seen: make(map[step]int)}
+func (c *cell) newSteps() *steps {
+	return &steps{base: c.base, handshakes: c.subject.opens != nil, own: make(map[string]bool), seen: make(map[step]int)}
 }
 
 // next must be called once for each request, in their order.
@@ -67,8 +68,11 @@ func (s *steps) next(r zktest.Request) (step, bool) {
 // where says what a request's path is to the client: "dir", "own", "other", or "node" where all
 // have the same name; below the path of the lock, with the directory before it.
 func (s *steps) where(r zktest.Request) (string, bool) {
-	if r.Op == zktest.OpClose {
+	switch r.Op {
+	case zktest.OpClose:
 		return "session", true
+	case zktest.OpConnect, zktest.OpSASL:
+		return "session", s.handshakes
 	}
 	rest, ok := strings.CutPrefix(r.Path, s.base)
 	if !ok || rest != "" && rest[0] != '/' {
@@ -104,11 +108,14 @@ func contenderID(name string) (id string, isNode bool) {
 	return "", strings.HasPrefix(name, "unfair-")
 }
 
-// record notes all steps that go through a proxy from now on.
-func record(p *zktest.Proxy, base string) (recorded func() []step) {
+// opening is the handshake that opens a session. Nobody can end that session before.
+var opening = step{op: zktest.OpConnect, where: "session", n: 1}
+
+// record notes all steps of ours from now on.
+func (c *cell) record() (recorded func() []step) {
 	var mu sync.Mutex
 	var all []step
-	s := newSteps(base)
+	s := c.newSteps()
 	note := func(r zktest.Request) bool {
 		if st, ok := s.next(r); ok {
 			mu.Lock()
@@ -117,8 +124,8 @@ func record(p *zktest.Proxy, base string) (recorded func() []step) {
 		}
 		return false // it only looks
 	}
-	p.HoldRequest(note)
-	p.HoldReply(func(r zktest.Request) bool { return r.Op == zktest.OpNotification && note(r) })
+	c.proxy.HoldRequest(note)
+	c.proxy.HoldReply(func(r zktest.Request) bool { return r.Op == zktest.OpNotification && note(r) })
 	return func() []step {
 		mu.Lock()
 		defer mu.Unlock()
