@@ -129,6 +129,7 @@ public final class CuratorTeam {
                 InterProcessMultiLock multi = new InterProcessMultiLock(client, all);
                 return of(multi, multi);
             case "own":
+            case "keyed":
                 return own(client, worker);
             default:
                 throw new IllegalArgumentException(kind);
@@ -169,7 +170,7 @@ public final class CuratorTeam {
         };
     }
 
-    /** Another mutex at each use; see mostlyOwn in own.go. */
+    /** Another mutex at each use; see mostlyOwn and anyKey in own.go. */
     private Lock own(CuratorFramework client, int worker) {
         Map<Integer, InterProcessMutex> made = new HashMap<>();
         Random next = new Random(worker);
@@ -178,6 +179,11 @@ public final class CuratorTeam {
             private int uses;
 
             public void acquire(boolean w) throws Exception {
+                if (kind.equals("keyed")) {
+                    held = new InterProcessMutex(client, path + "/" + next.nextInt(manyLocks));
+                    held.acquire();
+                    return;
+                }
                 int which = worker * manyLocks + uses++ % manyLocks;
                 if (next.nextInt(50) == 0) {
                     int other = (worker + 1 + next.nextInt(locks.length - 1)) % locks.length;

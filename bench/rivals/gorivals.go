@@ -42,6 +42,7 @@ type ours struct {
 	e      *entry                        // nil: not measured
 	lost   *atomic.Int64                 // sessions
 	shared func() (*zklock.Mutex, error) // returns the same one each time, for all workers
+	keys   func() (*zklock.Keyed, error) // so does this
 }
 
 // mostPasses is how often a lock is handed on among those that share it: as often as they want.
@@ -60,7 +61,7 @@ func connectOurs(ctx context.Context, server string, p plan) (connection, error)
 	}
 	o := ours{m: m, e: e, lost: new(atomic.Int64), shared: sync.OnceValues(func() (*zklock.Mutex, error) {
 		return zklock.New(m, p.path, zklock.WithLocalHandover(mostPasses))
-	})}
+	}), keys: sync.OnceValues(func() (*zklock.Keyed, error) { return zklock.NewKeyed(m, p.path) })}
 	m.Subscribe(func(c session.Change) {
 		if c.To == session.Lost {
 			o.lost.Add(1)
@@ -77,6 +78,14 @@ func (o ours) Lock(ctx context.Context, p plan, worker int) (lock, error) {
 		return o.mutex(p, p.where(worker))
 	case own:
 		return mostlyOwn(p, worker, func(where string) (lock, error) { return o.mutex(p, where) }), nil
+	case keyed:
+		k, err := o.keys()
+		return anyKey(p, worker, func(key string) (lock, error) {
+			return lock{
+				lock:   func(ctx context.Context) error { return k.Lock(ctx, key) },
+				unlock: given(func() error { return k.Unlock(key) }),
+			}, nil
+		}), err
 	case rw:
 		var opts []rwlock.Option
 		if p.lazy {
@@ -229,6 +238,8 @@ func (c plain) Lock(ctx context.Context, p plan, worker int) (lock, error) {
 		return c.mutex(p.where(worker)), nil
 	case own:
 		return mostlyOwn(p, worker, func(where string) (lock, error) { return c.mutex(where), nil }), nil
+	case keyed:
+		return anyKey(p, worker, func(key string) (lock, error) { return c.mutex(path.Join(p.path, key)), nil }), nil
 	case several:
 		return c.several(p), nil
 	}

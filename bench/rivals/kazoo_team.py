@@ -100,6 +100,20 @@ class Own:
         self.held.release()
 
 
+class Keyed:
+    """The lock of another key at each use, made for the use; see anyKey in own.go."""
+
+    def __init__(self, client, path, worker, keys):
+        self.client, self.path, self.keys, self.next = client, path, keys, random.Random(worker)
+
+    def acquire(self):
+        self.held = self.client.Lock(self.path + "/%d" % self.next.randrange(self.keys))
+        self.held.acquire()
+
+    def release(self):
+        self.held.release()
+
+
 class Team:
     def __init__(self, kind, servers, path, sessions, workers, leases, apart, locks, every, turns):
         self.locks, self.every, self.turns = int(locks), int(every), int(turns)
@@ -128,6 +142,9 @@ class Team:
             if kind == "own":
                 many = Own(client, path, i, len(self.workers), self.locks)
                 return many, many
+            if kind == "keyed":
+                any_key = Keyed(client, path, i, self.locks)
+                return any_key, any_key
             raise ValueError(kind)
 
         return make

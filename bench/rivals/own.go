@@ -39,3 +39,19 @@ func mostlyOwn(p plan, worker int, newLock func(where string) (lock, error)) loc
 		unlock: func(ctx context.Context) error { return held.unlock(ctx) },
 	}
 }
+
+// anyKey returns a lock that is at each use that of another of the p.locks keys, by chance. newLock makes one for each
+// use.
+func anyKey(p plan, worker int, newLock func(key string) (lock, error)) lock {
+	next := rand.New(rand.NewPCG(0, uint64(worker)))
+	var held lock
+	return lock{
+		lock: func(ctx context.Context) (err error) {
+			if held, err = newLock(strconv.Itoa(next.IntN(p.locks))); err != nil {
+				return err
+			}
+			return held.lock(ctx)
+		},
+		unlock: func(ctx context.Context) error { return held.unlock(ctx) },
+	}
+}

@@ -35,6 +35,8 @@ of each round. So more than 1 is in turnstile's favour.
   thousands of locks;
   kazoo's Lock and Semaphore; and etcd's ` + "`concurrency.Mutex`" + `. etcd is another kind of server, with
   its data in memory, and is there for orientation. All sessions have a timeout of 30 s.
+- *The lock of one of so many keys*: which key is drawn at each use. turnstile uses one ` + "`zklock.Keyed`" + `, and the
+  others a new lock object for each use.
 - *Processor time* is what the client's process takes, with its garbage collection.
 - Waiters of a session *with one lock object* have ` + "`zklock.WithLocalHandover(n)`" + `.
 - *Goroutines of a session, one lock*: all of them call Lock at once, and each gives the lock back when it has it. The

@@ -134,6 +134,12 @@ func shared(z size, net network) []row {
 			limit: twoWrites, width: 64,
 			warm: 3 * z.waiters, cycles: z.waiters, metrics: rates, measure: rate,
 		},
+		{
+			key: "keyed", title: fmt.Sprintf("16 workers of a session, at each use the lock of one of %d keys", z.waiters), net: net,
+			plan:  plan{kind: keyed, sessions: 1, workers: 16, locks: z.waiters},
+			limit: twoWrites, width: 16,
+			warm: 3 * z.waiters, cycles: z.waiters, metrics: rates, measure: rate,
+		},
 	}
 }
 

@@ -15,6 +15,7 @@ const (
 	semaphore kind = "semaphore"
 	several   kind = "several" // mutexes, taken together
 	own       kind = "own"     // one of many mutexes at each use, mostly of those that the worker has to itself
+	keyed     kind = "keyed"   // that of a key, which is another one at each use, with a lock object for each use
 	oneWrite  kind = "one write"
 	twoWrites kind = "two writes"
 )
@@ -27,7 +28,7 @@ type plan struct {
 	sessions int
 	workers  int
 	leases   int  // of a semaphore
-	locks    int  // of several mutexes, and of each worker's own
+	locks    int  // of several mutexes, of each worker's own, and of keys
 	every    int  // of so many cycles with a read-write lock, one writes
 	turns    int  // the workers take turns of so many cycles; 0: they work at once
 	apart    bool // each worker has a path of its own

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"sync/atomic"
 	"time"
@@ -26,10 +27,12 @@ type client struct {
 	proxy atomic.Pointer[zktest.Proxy] // none: straight to the server
 	m     *session.Manager
 	locks *locks
+	user  bool // it proves that it is the user who may read closedNode
 }
 
-// newClient connects a client through a proxy.
-func newClient(server, name string, opts ...session.Option) (*client, error) {
+// newClient connects a client through a proxy. Its manager finds the proxy by a dialer, or by a resolver that draws
+// what it answers.
+func newClient(server, name string, resolver *rand.Rand, opts ...session.Option) (*client, error) {
 	c := &client{name: name}
 	if err := c.renewProxy(server); err != nil {
 		return nil, err
@@ -37,10 +40,32 @@ func newClient(server, name string, opts ...session.Option) (*client, error) {
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, c.proxy.Load().Addr())
 	}
-	if err := c.connect(server, append(opts, session.WithDialer(dial))...); err != nil {
+	at, way := server, session.WithDialer(dial)
+	if resolver != nil {
+		at, way = "", session.WithResolver(c.resolver(resolver))
+	}
+	if err := c.connect(at, append(opts, way)...); err != nil {
 		return nil, errors.Join(err, c.proxy.Load().Close())
 	}
 	return c, nil
+}
+
+// resolver returns a resolver that names the proxy, which is another one in each cycle. Some of its answers fail, are
+// late, name nobody, or name a server first that does not exist.
+func (c *client) resolver(rng *rand.Rand) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) ([]string, error) {
+		switch rng.IntN(6) {
+		case 0:
+			return nil, errors.New("no answer")
+		case 1:
+			return nil, nil
+		case 2:
+			return []string{"127.0.0.1:1", c.proxy.Load().Addr()}, nil
+		case 3:
+			wait(ctx, upTo(rng, sessionTimeout/2))
+		}
+		return []string{c.proxy.Load().Addr()}, nil
+	}
 }
 
 // renewProxy replaces the proxy. A proxy remembers all requests and sessions, which would look like a

@@ -69,6 +69,7 @@ func (t *trouble) next() (string, func(context.Context) error) {
 var requests = []zktest.Op{
 	zktest.OpCreate, zktest.OpCreate, zktest.OpCreateContainer, zktest.OpDelete, zktest.OpGetData, zktest.OpSetWatches,
 	zktest.OpGetChildren2, zktest.OpSync, zktest.OpPing, zktest.OpMulti, zktest.OpConnect,
+	zktest.OpSASL,
 }
 
 // armed waits for a request at which to strike, and releases a held request after a while.

@@ -35,12 +35,28 @@ var (
 	// The places that are kept after a release. At the second of each kind there are plain locks, too.
 	keptPlaces   = []referee.Place{{Path: "/soak/kept-0", Capacity: 1}, fairPlaces[2]}
 	keptRWPlaces = []referee.Place{{Path: "/soak/kept-rw-0", Capacity: all}, rwPlaces[1]}
+
+	// The places of mutexes with bounds, where there are others without.
+	boundedPlaces = []referee.Place{fairPlaces[0], handedPlaces[0], keptPlaces[0]}
 )
 
-// The keys of a Keyed, whose places are handed on and kept, and where they lie.
-var (
-	keys      = []string{"0", "1", "2"}
-	keyPlaces = []referee.Place{{Path: "/soak/keys/0", Capacity: 1}, {Path: "/soak/keys/1", Capacity: 1}, {Path: "/soak/keys/2", Capacity: 1}}
+// The first keys are in use all the time. The others are of one cycle, so that a Keyed which does not forget them grows.
+const (
+	contendedKeys = 3
+	allKeys       = 35
+)
+
+func key(cycle, i int) string {
+	if i < contendedKeys {
+		return fmt.Sprint(i)
+	}
+	return fmt.Sprint(cycle, "/", i)
+}
+
+// The bounds of a mutex with bounds. Many holds last for longer, and many calls come behind more.
+const (
+	maxHold    = 5 * time.Millisecond
+	maxWaiters = 2
 )
 
 // keepFor is how long. A session timeout, which bounds it, is longer.
@@ -54,7 +70,9 @@ type locks struct {
 	fair, unfair []*zklock.Mutex
 	electoral    []*zklock.Mutex // at the places of elections
 	handed, kept []*zklock.Mutex
+	bounded      []*zklock.Mutex
 	keyed        *zklock.Keyed
+	rwKeyed      *rwlock.Keyed
 	rw, keptRW   []*rwlock.RWMutex
 	sem, curator []*semaphore.Semaphore
 	multi        *zklock.MultiLock
@@ -90,15 +108,18 @@ func newLocks(m *session.Manager) (*locks, error) {
 	l.electoral = mutexes(electionPlaces)
 	l.handed = mutexes(handedPlaces, zklock.WithLocalHandover(handovers), zklock.WithAsyncRelease(), zklock.WithReadFirst())
 	l.kept = mutexes(keptPlaces, zklock.WithLazyRelease(keepFor))
-	l.rw, l.keptRW = rwlocks(rwPlaces, rwlock.WithReadFirst()), rwlocks(keptRWPlaces, rwlock.WithLazyRelease(keepFor))
-	l.sem = semaphores(semPlaces, semaphore.WithAsyncRelease(), semaphore.WithReadFirst())
-	l.curator = semaphores(curatorPlaces, semaphore.WithCuratorLayout())
-	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("soak: %w", err)
+	for i, opts := range [][]zklock.Option{nil, {zklock.WithLocalHandover(handovers)}, {zklock.WithLazyRelease(keepFor)}} {
+		opts = append(opts, zklock.WithMaxHold(maxHold), zklock.WithMaxWaiters(maxWaiters))
+		l.bounded = append(l.bounded, mutexes(boundedPlaces[i:i+1], opts...)...)
 	}
+	l.rw, l.keptRW = rwlocks(rwPlaces, rwlock.WithReadFirst()), rwlocks(keptRWPlaces, rwlock.WithLazyRelease(keepFor))
+	l.sem = semaphores(semPlaces, semaphore.WithAsyncRelease(), semaphore.WithReadFirst(), semaphore.WithMaxHold(maxHold))
+	l.curator = semaphores(curatorPlaces, semaphore.WithCuratorLayout())
 	var err error
 	l.keyed, err = zklock.NewKeyed(m, "/soak/keys", zklock.WithLocalHandover(handovers), zklock.WithLazyRelease(keepFor))
-	if err != nil {
+	errs = append(errs, err)
+	l.rwKeyed, err = rwlock.NewKeyed(m, "/soak/rw-keys", rwlock.WithLazyRelease(keepFor), rwlock.WithMaxHold(maxHold))
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, fmt.Errorf("soak: %w", err)
 	}
 	l.multi, err = zklock.Multi(l.sem[0], l.fair[1], l.rw[0], l.fair[0], l.handed[0], l.kept[0])
@@ -114,15 +135,18 @@ type whole struct {
 	acquire func(context.Context) (*queue.Lease, error)
 }
 
-// everything returns, for each place, how to take all of it. A place of everything's own that is kept
+// everything returns, for each place of a cycle, how to take all of it. A place of everything's own that is kept
 // after that goes when its time is over.
-func (l *locks) everything() []whole {
+func (l *locks) everything(cycle int) []whole {
 	var every []whole
 	for _, mx := range slices.Concat(l.fair, l.unfair, l.electoral, l.handed, l.kept) {
 		every = append(every, whole{mx.Path(), 1, mx.Acquire})
 	}
-	for i, p := range keyPlaces {
-		every = append(every, whole{p.Path, 1, func(ctx context.Context) (*queue.Lease, error) { return l.keyed.Acquire(ctx, keys[i]) }})
+	for i := range allKeys {
+		k := key(cycle, i)
+		every = append(every,
+			whole{l.keyed.Path(k), 1, func(ctx context.Context) (*queue.Lease, error) { return l.keyed.Acquire(ctx, k) }},
+			whole{l.rwKeyed.Path(k), 1, func(ctx context.Context) (*queue.Lease, error) { return l.rwKeyed.Acquire(ctx, k) }})
 	}
 	for _, rw := range slices.Concat(l.rw, l.keptRW) {
 		every = append(every, whole{rw.Path(), 1, rw.Acquire})

@@ -56,7 +56,7 @@ func newSoak(length time.Duration, seed uint64) (_ *soak, err error) {
 	// Allocated beforehand, so that the samples do not make the heap grow.
 	s.loaded = make([]sample, 0, 2*mostSamples)
 	s.settled = make([]sample, 0, 2+length/loadPhase)
-	s.ensemble, err = zktest.NewReal(zktest.TickTime(serverTick), zktest.ContainerCheck(containerTick))
+	s.ensemble, err = newServer()
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,14 @@ func (s *soak) connect() (err error) {
 		if i == 1 {
 			opts = append(opts, session.WithTrace(s.joined.Hooks()))
 		}
-		c, err := newClient(s.server(), fmt.Sprint("client ", i), opts...)
+		var resolver *rand.Rand
+		if i == 2 {
+			resolver = rand.New(rand.NewPCG(s.seed, 0))
+		}
+		if i == 3 {
+			opts = append(opts, login)
+		}
+		c, err := newClient(s.server(), fmt.Sprint("client ", i), resolver, opts...)
 		if err != nil {
 			return err
 		}
@@ -88,6 +95,11 @@ func (s *soak) connect() (err error) {
 			(*core.Manager)(c.m).SetWindow(1)
 		}
 		s.clients = append(s.clients, c)
+		if i == 3 {
+			if err := c.logsIn(); err != nil {
+				return err
+			}
+		}
 	}
 	s.start = time.Now()
 	s.base, err = take(context.Background(), s.ensemble, s.start)
@@ -143,7 +155,7 @@ func (s *soak) load(cycle int) error {
 	rng := func(n int) *rand.Rand { return rand.New(rand.NewPCG(s.seed, uint64(cycle*1000+n))) }
 	for i, c := range s.clients {
 		for n := range workersEach {
-			w := &worker{c: c, rng: rng(i*workersEach + n), referee: s.referee, tally: s.tally}
+			w := &worker{c: c, cycle: cycle, rng: rng(i*workersEach + n), referee: s.referee, tally: s.tally}
 			g.Go(func() error { return w.work(ctx) })
 		}
 		t := &trouble{c: c, rng: rng(500 + i), referee: s.referee, tally: s.tally}
@@ -192,7 +204,7 @@ func (s *soak) settle(cycle int) error {
 	if err := s.resetLimits(); err != nil {
 		return err
 	}
-	if err := s.takeEverything(); err != nil {
+	if err := s.takeEverything(cycle); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -229,7 +241,7 @@ func (s *soak) renew(cycle int) error {
 	if err := s.clients[clients-1].close(); err != nil {
 		return err
 	}
-	fresh, err := newClient(s.server(), fmt.Sprintf("client %d.%d", clients-1, cycle))
+	fresh, err := newClient(s.server(), fmt.Sprintf("client %d.%d", clients-1, cycle), nil)
 	if err == nil {
 		s.clients[clients-1] = fresh
 	}
@@ -252,10 +264,10 @@ func (s *soak) resetLimits() error {
 }
 
 // takeEverything takes each place in full, which shows that no contender is left there.
-func (s *soak) takeEverything() error {
+func (s *soak) takeEverything(cycle int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	for _, w := range s.checker.locks.everything() {
+	for _, w := range s.checker.locks.everything(cycle) {
 		begin := time.Now()
 		var releases []func(context.Context) error
 		for range w.leases {

@@ -29,6 +29,7 @@ const (
 // worker is a goroutine that uses a client's locks at random.
 type worker struct {
 	c       *client
+	cycle   int
 	rng     *rand.Rand
 	referee *referee.Referee
 	tally   *tally
@@ -63,38 +64,44 @@ func (w *worker) once(ctx context.Context) (string, error) {
 	switch n := w.rng.IntN(100); {
 	case n < 6:
 		return "election", w.elect(ctx, electionPlaces[w.rng.IntN(len(electionPlaces))])
-	case n < 10:
-		i := w.rng.IntN(len(keys))
-		return "mutex of a key", w.again(func() error { return w.key(ctx, keyPlaces[i], keys[i]) })
-	case n < 14:
+	case n < 12:
+		return "mutex of a key", w.again(func() error { return w.key(ctx, w.anyKey()) })
+	case n < 18:
+		return "rwlock of a key", w.again(func() error { return w.readWriteKey(ctx, w.anyKey()) })
+	case n < 22:
 		i := w.rng.IntN(len(l.fair))
 		return "mutex", w.mutex(ctx, fairPlaces[i], l.fair[i])
-	case n < 22:
+	case n < 27:
+		i := w.rng.IntN(len(l.bounded))
+		return "mutex with bounds", w.again(func() error { return w.bounded(ctx, boundedPlaces[i], l.bounded[i]) })
+	case n < 34:
 		i := w.rng.IntN(len(l.handed))
 		return "mutex, places handed on", w.again(func() error { return w.mutex(ctx, handedPlaces[i], l.handed[i]) })
-	case n < 30:
+	case n < 41:
 		i := w.rng.IntN(len(l.kept))
 		return "mutex, places kept", w.again(func() error { return w.mutex(ctx, keptPlaces[i], l.kept[i]) })
-	case n < 38:
+	case n < 47:
 		i := w.rng.IntN(len(l.unfair))
 		return "unfair mutex", w.mutex(ctx, unfairPlaces[i], l.unfair[i])
-	case n < 45:
+	case n < 54:
 		return "multi", w.several(ctx)
-	case n < 60:
+	case n < 65:
 		i := w.rng.IntN(len(l.rw))
 		return "rwlock", w.readWrite(ctx, rwPlaces[i], l.rw[i])
-	case n < 73:
+	case n < 75:
 		i := w.rng.IntN(len(l.keptRW))
 		return "rwlock, places kept", w.again(func() error { return w.readWrite(ctx, keptRWPlaces[i], l.keptRW[i]) })
-	case n < 83:
+	case n < 84:
 		i := w.rng.IntN(len(l.sem))
 		return "semaphore", w.semaphore(ctx, semPlaces[i], l.sem[i], 1+w.rng.IntN(semPlaces[i].Capacity))
-	case n < 85:
+	case n < 86:
 		i := w.rng.IntN(len(l.sem))
 		return "resize", w.resize(ctx, semPlaces[i], l.sem[i])
 	case n < 93:
 		i := w.rng.IntN(len(l.curator))
 		return "semaphore, Curator's layout", w.curators(ctx, curatorPlaces[i], l.curator[i])
+	case n < 96 && w.c.user:
+		return "read of a closed node", w.readClosed(ctx)
 	default:
 		i := w.rng.IntN(len(l.fair))
 		return "look and revoke", w.look(ctx, l.fair[i])
@@ -137,32 +144,6 @@ func (w *worker) mutex(ctx context.Context, p referee.Place, mx *zklock.Mutex) e
 	}
 	w.during(p, 1, "Lock", mx.Held, nil)
 	return mx.Unlock()
-}
-
-// key takes the lock of a key, of which nothing is in memory while nobody of this client uses it.
-func (w *worker) key(ctx context.Context, p referee.Place, key string) error {
-	k := w.c.locks.keyed
-	held := func() bool { return k.Held(key) }
-	switch w.rng.IntN(5) {
-	case 0:
-		return w.lease(ctx, p, 1, "lease of a key", func(ctx context.Context) (*queue.Lease, error) { return k.Acquire(ctx, key) })
-	case 1:
-		got, err := k.TryLock(ctx, key)
-		if err != nil || !got {
-			return err
-		}
-	case 2:
-		return k.Do(ctx, key, func(ctx context.Context) error {
-			w.during(p, 1, "Do of a key", held, ctx.Done())
-			return nil
-		})
-	default:
-		if err := k.Lock(ctx, key); err != nil {
-			return err
-		}
-	}
-	w.during(p, 1, "Lock of a key", held, nil)
-	return k.Unlock(key)
 }
 
 // locker waits for a mutex for as long as it takes, as code does that knows only sync.Locker. It ends the

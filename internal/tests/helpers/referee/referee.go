@@ -82,7 +82,10 @@ func (r *Referee) Enter(h *Hold) {
 func (r *Referee) Leave(h *Hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.holds[h.Path] = slices.DeleteFunc(r.holds[h.Path], func(o *Hold) bool { return o == h })
+	rest := slices.DeleteFunc(r.holds[h.Path], func(o *Hold) bool { return o == h })
+	if r.holds[h.Path] = rest; len(rest) == 0 {
+		delete(r.holds, h.Path) // there can be any number of paths in a long run
+	}
 }
 
 // Forgive is called before a client's session is ended by force, as by an operator. The holder hears

@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"slices"
 	"time"
 
 	"github.com/turnstile-go/turnstile/rwlock"
@@ -12,9 +11,9 @@ import (
 
 // All that locks do for each other in one process, on a few paths: mutexes that keep their places, hand over within the
 // process, both or neither, an RWMutex with both of its sides, a semaphore whose limit changes, and four MultiLocks across
-// them. Two of the mutexes are keys of a Keyed. In some worlds their tries read first, calls enter no long queue, and the
-// servers insist on SASL. Sessions have few nodes, counters are near their end, and hooks block, panic and end their
-// goroutines. Each path has one type of lock, so a conflict is never expected.
+// them. Two of the mutexes and another RWMutex are keys of a Keyed. In some worlds their tries read first, calls enter no
+// long queue, and the servers insist on SASL. Sessions have few nodes, counters are near their end, and hooks block, panic
+// and end their goroutines. Each path has one type of lock, so a conflict is never expected.
 var everythingKind = kind{
 	name:      "everything",
 	modes:     everything.modes(),
@@ -54,6 +53,8 @@ var everything = usages{
 	"read":        {[]part{{"/r", "read"}}, true, 0, together},
 	"plain write": {[]part{{"/r", "write"}}, false, 0, ownership{}},
 	"plain read":  {[]part{{"/r", "read"}}, false, 0, ownership{}},
+	"key write":   {[]part{{"/r", "write"}}, true, 0, together},
+	"key read":    {[]part{{"/r", "read"}}, true, 0, together},
 	"1":           {[]part{{"/s", "1"}}, false, 0, ownership{}},
 	"2":           {[]part{{"/s", "2"}}, false, 0, ownership{}},
 	"3":           {[]part{{"/s", "3"}}, false, 0, ownership{}},
@@ -68,6 +69,7 @@ var everything = usages{
 // its lock.
 var habits = [][]string{
 	{"lazy"}, {"lazy", "handed"}, {"handed"}, {"local", "lazy"}, {"do"}, {"do", "both"}, {"read", "read", "read", "write"},
+	{"key read", "key read", "key write"}, {"key read", "read", "key write"},
 	{"read", "reads"}, {"write", "both"}, {"both"}, {"all"}, {"all", "lazy"}, {"pair", "read", "1"},
 }
 
@@ -102,17 +104,21 @@ func openEverything(m *session.Manager, path string, k kind) (map[string]any, er
 		return opts
 	}
 	mutex := func(mode string) *zklock.Mutex { return b.mutex("/m", options(mode)...) }
-	ofRW := entryOptions(k, rwlock.WithReadFirst, rwlock.WithMaxWaiters)
-	lazy := func(mode string) *rwlock.RWMutex {
-		return b.rwlock("/r", append(slices.Clone(ofRW), rwlock.WithLazyRelease(k.keeps[mode]))...)
+	ofRW := func(more rwlock.Option) []rwlock.Option {
+		return append(entryOptions(k, rwlock.WithReadFirst, rwlock.WithMaxWaiters), more)
 	}
-	rw, plain := lazy("read"), b.rwlock("/r", append(slices.Clone(ofRW), rwlock.WithAsyncRelease())...)
+	lazy := func(mode string) *rwlock.RWMutex {
+		return b.rwlock("/r", ofRW(rwlock.WithLazyRelease(k.keeps[mode]))...)
+	}
+	rw, plain := lazy("read"), b.rwlock("/r", ofRW(rwlock.WithAsyncRelease())...)
+	rwKey := b.rwKey("r", ofRW(rwlock.WithLazyRelease(k.keeps["key read"]))...)
 	sem := b.semaphore("/s", append(entryOptions(k, semaphore.WithReadFirst, semaphore.WithMaxWaiters), semaphore.WithAsyncRelease())...)
 	out := map[string]any{
 		"lazy": mutex("lazy"), "handed": b.key("m", options("handed")...), "local": mutex("local"),
 		"do":    doer{b.key("m", options("do")...)},
 		"plain": mutex("plain"),
 		"write": writer{rw}, "read": readLeases{rw}, "plain write": writer{plain}, "plain read": plain.Reader(),
+		"key write": keyWriter{rwKey}, "key read": keyReader{rwKey},
 		"1": sem, "2": several{sem, 2}, "3": several{sem, 3},
 	}
 	b.multi(out, "both", mutex("both"), lazy("both"))

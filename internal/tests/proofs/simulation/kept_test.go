@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/turnstile-go/turnstile/queue"
@@ -74,12 +75,10 @@ func (all usages) drawKeeps(seed uint64) map[string]time.Duration {
 		if !how.lazy {
 			continue
 		}
-		h := mix(seed, "keep", mode)
+		h := mix(seed, "keep", strings.Replace(mode, "write", "read", 1)) // both sides of an RWMutex have one option
 		most := []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, 10 * time.Second}[h%5]
 		keeps[mode] = between(h>>8, time.Millisecond, most).Truncate(time.Millisecond)
 	}
-	// Both sides of an RWMutex have one option.
-	keeps["write"] = keeps["read"]
 	return keeps
 }
 

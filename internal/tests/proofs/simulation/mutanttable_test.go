@@ -32,6 +32,7 @@ var noticedBy = map[string]string{
 	// Nothing in a world depends on the memory that a key takes.
 	"key-never-forgotten": "zklock TestKeyedForgets",
 	"turn-end-untold":     "zklock TestKeyedForgets",
+	"key-readers-untold":  "rwlock TestKeyedReadersShare",
 	// A kept place has to be there at the moment of a try, and nobody else for a while before.
 	"kept-is-busy": "zklock TestReadFirstKeptPlaces",
 	// In the seeds others are beside a call that enters anew nearly always, and may be the reason for its refusal.
@@ -164,6 +165,10 @@ var mutants = []mutant{
 		[]edit{{"zklock/keyed.go", "mx.holds.Any() || mx.lock.InUse()", "false"}}},
 	{"key-never-forgotten", "", "the lock object of each key that was ever used stays in memory",
 		[]edit{{"internal/keyed/keyed.go", "\tdelete(m.entries, e.key)\n", ""}}},
+	{"key-written-by-readers", "everything", "a writer of a key is let in beside readers and writers",
+		[]edit{{"rwlock/keyed.go", "return e.Lock.Acquire(ctx)", "return e.Lock.RAcquire(ctx)"}}},
+	{"key-readers-untold", "", "the lock of each key whose readers' place was kept stays in memory",
+		[]edit{{"rwlock/keyed.go", "\t\t\t\trw.reader.WhenUnused(unused)\n", ""}}},
 	{"turn-end-untold", "", "a lease that outlives its call keeps its key in memory for ever",
 		[]edit{{"internal/place/localkept.go", "\tdefer l.tellUnused()\n", ""}}},
 	{"unfair-beside", "unfair", "an unfair lock is taken although another contender is first",
