@@ -2,6 +2,7 @@ package room
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -42,7 +43,7 @@ func (a *Account) OnShortage(spare func(Size) bool) {
 // Node is the room of one node, from before its create is sent until the node is certain to be gone.
 type Node struct {
 	size    Size
-	of      *Reservation // gets the room back while it is open
+	of      *Reservation // gets the room back; nil once it has ended
 	path    string       // of the node that is there
 	state   nodeState
 	leaving bool // the node, or that of the create in flight, is about to be deleted
@@ -64,10 +65,17 @@ type Reservation struct {
 	all     Size            // that was set aside
 	free    Size            // the part of all that no node has
 	leaving Size            // of its nodes
+	nodes   []*Node         // whose room comes back to it
 	ended   bool
 }
 
 func (v *Reservation) open() bool { return v != nil && !v.ended }
+
+// addLocked has the room of a node come back to the reservation, as long as that is open.
+func (v *Reservation) addLocked(n *Node) {
+	v.nodes = append(v.nodes, n)
+	n.of = v
+}
 
 // asking is a caller that waits for room.
 type asking struct {
@@ -112,6 +120,7 @@ func (a *Account) closeLocked(n *Node) {
 	n.state = over
 	if n.of.open() {
 		n.of.free = n.of.free.plus(n.size)
+		n.of.nodes = slices.DeleteFunc(n.of.nodes, func(o *Node) bool { return o == n })
 		return
 	}
 	a.used = a.used.minus(n.size)

@@ -142,6 +142,9 @@ func (rt *roomTest) check() {
 			return
 		}
 		seen[n] = true
+		if n.of != nil && (n.of.ended || !slices.Contains(n.of.nodes, n)) {
+			rt.t.Error("a node keeps a reservation that has ended or does not have it")
+		}
 		used = used.plus(n.size)
 		if n.leaving && !n.of.open() {
 			leaving = leaving.plus(n.size)
@@ -160,8 +163,11 @@ func (rt *roomTest) check() {
 		used = used.minus(b.credit)
 	}
 	for _, v := range rt.reservations {
-		if v.ended && v.free != (Size{}) {
-			rt.t.Errorf("a reservation that has ended has %v", v.free)
+		if v.ended && (v.free != (Size{}) || len(v.nodes) > 0) {
+			rt.t.Errorf("a reservation that has ended has %v, and %d nodes", v.free, len(v.nodes))
+		}
+		if slices.ContainsFunc(v.nodes, func(n *Node) bool { return n.state == over }) {
+			rt.t.Error("a reservation has a node that is gone")
 		}
 		used = used.plus(v.free)
 	}

@@ -69,7 +69,8 @@ func (a *Account) book(v *Reservation, ops []Op) (_ *Booking, need Size) {
 	for i, op := range ops {
 		b.parts[i].deletes = op.Deletes
 		if op.Creates != (Size{}) {
-			b.parts[i].creates = &Node{size: op.Creates, of: v}
+			b.parts[i].creates = &Node{size: op.Creates}
+			v.addLocked(b.parts[i].creates)
 			a.unknown++
 		}
 	}

@@ -52,7 +52,7 @@ func (a *Account) Found(path string, size Size, v *Reservation) {
 	n := &Node{size: size, state: counted}
 	if v.open() && size.fits(v.free) {
 		v.free = v.free.minus(size)
-		n.of = v
+		v.addLocked(n)
 	} else {
 		a.used = a.used.plus(size)
 		a.lookAgainLocked()

@@ -99,5 +99,9 @@ func (v *Reservation) End() {
 		v.a.lookAgainLocked() // some nodes stay, at which missing took all of them for leaving
 	}
 	v.free, v.leaving = Size{}, Size{}
+	for _, n := range v.nodes {
+		n.of = nil // held locks do not keep v
+	}
+	v.nodes = nil
 	v.a.grantLocked()
 }
