@@ -13,7 +13,8 @@ type section struct {
 // The directories that the tables speak of. Each list has what the packages in it need.
 var (
 	sessions = []string{"session", "hooks", "internal/core", "internal/dial", "internal/callout", "internal/wire", "internal/outbox",
-		"internal/clock", "internal/codec", "internal/line", "internal/logbook", "internal/news", "internal/room", "internal/rounds", "internal/watches"}
+		"internal/clock", "internal/codec", "internal/digestmd5", "internal/line", "internal/logbook", "internal/news",
+		"internal/room", "internal/rounds", "internal/watches"}
 	queues = slices.Concat(sessions, []string{"queue", "kinds", "internal/place", "internal/decide", "internal/maxwait", "internal/nodedata", "internal/leasectx", "internal/label"})
 	locks  = slices.Concat(queues, []string{"zklock", "rwlock", "semaphore", "internal/hold", "internal/keyed"})
 )
@@ -30,8 +31,8 @@ var sections = []section{
 	{"outages", "docs/measured/outages.md", "make outages WRITE=1", sessions},
 	{"intervals", "docs/measured/outages.md", "make outages WRITE=1", sessions},
 	{"timeouts", "docs/performance.md", "make outages WRITE=1", sessions},
-	{"faults", "docs/measured/faults.md", "make faults", slices.Concat(locks, []string{"internal/digestmd5"})},
-	{"recovery", "docs/measured/faults.md", "make recoveries WRITE=1", slices.Concat(locks, []string{"internal/digestmd5"})},
+	{"faults", "docs/measured/faults.md", "make faults", locks},
+	{"recovery", "docs/measured/faults.md", "make recoveries WRITE=1", locks},
 	{"nemesis", "docs/measured/nemesis.md", "make nemesis NEMESIS=10m RIVAL=all WRITE=1", locks},
 	{"attacks", "docs/measured/long.md", "make nemesis NEMESIS=30m TICK=2s ADD=1", locks},
 	{"seeds", "docs/measured/long.md", "make sim SEEDS=10000 FIRST=1 ADD=1", locks},
