@@ -329,10 +329,14 @@ func (cs *checks) leftLocked(o *acquisition) time.Time {
 // begin notes a call.
 func (cs *checks) begin(c *call) {
 	c.began, c.before = time.Now(), c.blocked.Load()
-	weight, ahead := 0, 0
+	weight, ahead, kept := 0, 0, 0
 	for _, p := range cs.w.kind.partsOf(c) {
 		for _, o := range cs.w.contenders(p.dir) {
-			if w := cs.w.kind.weight(o.mode, p.mode); w > 0 && !cs.kept.givesWay(o) {
+			switch w := cs.w.kind.weight(o.mode, p.mode); {
+			case w == 0:
+			case cs.kept.givesWay(o):
+				kept++
+			default:
 				weight += w
 				ahead++
 			}
@@ -341,7 +345,7 @@ func (cs *checks) begin(c *call) {
 	present := cs.w.busy(c, weight)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	c.present, c.ahead = present, ahead
+	c.present, c.ahead, c.kept = present, ahead, kept
 	c.number, c.grants = c.calls, make(map[string]grantInfo)
 	c.perCall = cs.w.kind.ownershipOf(c.mode).perCall
 	c.worker.current = c
@@ -427,13 +431,17 @@ func (cs *checks) besideLocked(c *call) (weight, n int) {
 	return weight, n
 }
 
-// tooMany reports whether more may have been ahead of a call than its lock allows.
+// tooMany reports whether more may have been ahead of a call than its lock allows. Places that are kept count as soon as
+// one contender is known to want the lock.
 func (cs *checks) tooMany(c *call) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	_, n := cs.besideLocked(c)
+	if n += c.ahead; n > 0 {
+		n += c.kept
+	}
 	most := cs.w.kind.maxWaiters
-	return most != nil && c.ahead+n > *most
+	return most != nil && n > *most
 }
 
 // deleted notes that an operator is about to delete contenders' nodes. It is called just before

@@ -21,6 +21,8 @@ var noticedBy = map[string]string{
 	// Two who make all their nodes by one transaction have one order in all queues, so the seeds come to
 	// no circle.
 	"rest-kept": "zklock TestTogetherBusy",
+	// One seed in thousands has a MultiLock lose a node while its session has no other room.
+	"own-room-refused": "internal/room TestRoomForANodeInPlaceOfOneThatGoes",
 	// No seed has new waiters come while a hook holds up a contender that was called back.
 	"called-back-fails": "internal/place TestLocalCalledBack",
 	// A hold that is given up at once has been told of by hooks, so the world takes its place for one that was used.

@@ -121,6 +121,7 @@ type call struct {
 	ended    int     // of these, how many holds have ended
 	present  bool    // contenders were there when a try began
 	ahead    int     // so many
+	kept     int     // so many places were kept then
 	number   int     // of the worker's calls
 	perCall  bool    // it has no node of its own
 	dropped  bool    // a hook has panicked in it
