@@ -305,7 +305,7 @@ var mutants = []mutant{
 	{"left-unsaid", "everything", "an Unlock that waits for no server says nothing of a loss",
 		[]edit{{"internal/place/releasing.go", "case err == nil && r.removal != nil && r.how == Left:", "case r.how == Left:"}}},
 	{"overstay-ends", "everything", "a hold that lasts for too long ends, and its node stays",
-		[]edit{{"internal/place/maxhold.go", "\tby.end(l.tooLong())\n\tl.t.q.m.Logger()", "\tl.finish(l.tooLong())\n\tl.t.q.m.Logger()"}}},
+		[]edit{{"internal/place/maxhold.go", "\tby.end(l.tooLong())\n\tl.t.q.m.Logger()", "\t_ = by\n\tl.finish(l.tooLong())\n\tl.t.q.m.Logger()"}}},
 	{"parting-late", "", "the next Lock of a MultiLock can get ahead of the deletes of the last one, and find its own nodes",
 		[]edit{{"internal/core/transaction.go", "r.s.isReady() && r.deleteAll(ctx) {", "r.s.begin(func() { r.deleteAll(ctx) }) == nil {"}}},
 
