@@ -62,7 +62,8 @@ const (
 type Reservation struct {
 	a       *Account
 	over    <-chan struct{} // closed when its nodes are about to go: the context has ended for which it was made
-	all     Size            // that was set aside
+	want    Size            // that its caller has asked for at first
+	all     Size            // that was set aside; more than want while nodes are there that others take the place of
 	free    Size            // the part of all that no node has
 	leaving Size            // of its nodes
 	nodes   []*Node         // whose room comes back to it
@@ -70,6 +71,9 @@ type Reservation struct {
 }
 
 func (v *Reservation) open() bool { return v != nil && !v.ended }
+
+// excessLocked is what goes back to all, and not to the reservation, when nodes of it go.
+func (v *Reservation) excessLocked() Size { return v.all.beyond(v.want) }
 
 // addLocked has the room of a node come back to the reservation, as long as that is open.
 func (v *Reservation) addLocked(n *Node) {
@@ -119,7 +123,9 @@ func (a *Account) closeLocked(n *Node) {
 	}
 	n.state = over
 	if n.of.open() {
-		n.of.free = n.of.free.plus(n.size)
+		back := n.size.least(n.of.excessLocked())
+		a.used, n.of.all = a.used.minus(back), n.of.all.minus(back)
+		n.of.free = n.of.free.plus(n.size.minus(back))
 		n.of.nodes = slices.DeleteFunc(n.of.nodes, func(o *Node) bool { return o == n })
 		return
 	}

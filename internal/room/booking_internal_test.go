@@ -198,3 +198,37 @@ func TestRoomForANodeInPlaceOfOneThatGoes(t *testing.T) {
 		}
 	})
 }
+
+// A node in place of one that is about to go takes more room until that has gone, and no longer: others get it then, and
+// wait for it until then.
+func TestRoomOfANodeThatWasReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := newRoomTest(t, 3, plenty)
+		v := rt.reserved(rt.want(2))
+		rt.booked(v, nil, "/b0").Made([]string{"/b0"})
+		rt.booked(v, nil, "/c0").Made([]string{"/c0"})
+		rt.leave("/c0")
+		rt.booked(v, nil, "/c1").Made([]string{"/c1"})
+		rt.check()
+		other := make(chan error, 1)
+		go func() {
+			v, err := rt.Reserve(t.Context(), rt.want(1))
+			rt.reservations = append(rt.reservations, v)
+			other <- err
+		}()
+		rt.waits(other)
+		again := make(chan error, 1)
+		go func() { again <- rt.Extend(t.Context(), v, rt.want(1)) }()
+		rt.ends(again, ErrTooManyNodes) // the room of c0 is for the other
+		rt.gone("/c0")
+		rt.ends(other, nil)
+		if rt.used != rt.size(3) || v.free != (Size{}) {
+			t.Errorf("%v is used, and %v of the reservation is free; want the room of three nodes, and none", rt.used, v.free)
+		}
+		rt.leave("/c1")
+		rt.gone("/c1") // which was not replaced: its room stays reserved
+		if rt.used != rt.size(3) || v.free != rt.size(1) {
+			t.Errorf("%v is used, and %v of the reservation is free; want the room of three nodes, and that of one", rt.used, v.free)
+		}
+	})
+}

@@ -13,5 +13,6 @@
 // A create takes its room out of a reservation: a [Node], which lasts while the create is in flight or in
 // doubt, and then while its node is there. When a Node ends, its room goes back to the reservation, and to
 // all once that has ended. So a MultiLock keeps what it has reserved to its end, whichever of its nodes come
-// and go.
+// and go. If a node is created in place of one that is about to go, the reservation is larger until that has
+// gone.
 package room

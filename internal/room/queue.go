@@ -90,11 +90,14 @@ func (a *Account) missing(me *asking) (Size, func(Size) bool) {
 	for v := range a.open {
 		if isOver(v.over) {
 			later = later.minus(v.all) // its caller gives up: see End for what stays
+			continue
 		}
+		later = later.minus(v.leaving.least(v.excessLocked()))
 	}
 	for _, one := range a.waiting[:at+1] {
 		if one == me || !isOver(one.ended) {
-			later = later.plus(one.lacksLocked(one.v.leaving)) // the room of its nodes goes back to it
+			// The room of its nodes goes back to it, but for the excess.
+			later = later.plus(one.lacksLocked(one.v.leaving.beyond(one.v.excessLocked())))
 		}
 	}
 	return later.beyond(a.limit), a.spare

@@ -22,7 +22,7 @@ type Want struct {
 // which they came, as soon as deletes that are on their way have made enough. Reserve fails with ctx's error,
 // that of the session, or at once with ErrTooManyNodes if what is on its way is not enough.
 func (a *Account) Reserve(ctx context.Context, w Want) (*Reservation, error) {
-	v := &Reservation{a: a, over: cmp.Or(w.Over, ctx.Done())}
+	v := &Reservation{a: a, want: Size{w.Nodes, w.Bytes}, over: cmp.Or(w.Over, ctx.Done())}
 	if err := a.add(ctx, v, a.need(w), w.Yield); err != nil {
 		v.End() // it may have got its room just before
 		return nil, err

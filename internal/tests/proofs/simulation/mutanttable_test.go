@@ -261,7 +261,7 @@ var mutants = []mutant{
 
 	// What shows only where all locks of a process meet in a session that may have few nodes.
 	{"own-room-refused", "everything", "a MultiLock that has lost one of its nodes is refused, although the room of that node is about to come back to it",
-		[]edit{{"internal/room/queue.go", "one.lacksLocked(one.v.leaving)", "one.lacksLocked(Size{})"}}},
+		[]edit{{"internal/room/queue.go", "one.lacksLocked(one.v.leaving.beyond(one.v.excessLocked()))", "one.lacksLocked(Size{})"}}},
 	{"room-too-early", "everything", "the room of a node is given to others before the node is gone",
 		[]edit{{"internal/room/nodes.go", "\t*sum = sum.plus(n.size)\n", "\t*sum = sum.plus(n.size)\n\ta.closeLocked(n)\n\ta.grantLocked()\n"}}},
 	{"kept-takes-room", "everything", "places that nobody uses take the room of callers that have none",
