@@ -27,7 +27,7 @@ type client struct {
 	proxy atomic.Pointer[zktest.Proxy] // none: straight to the server
 	m     *session.Manager
 	locks *locks
-	user  bool // it proves that it is the user who may read closedNode
+	user  bool // it logs in as the user of closedNode
 }
 
 // newClient connects a client through a proxy. Its manager finds the proxy by a dialer, or by a resolver that draws

@@ -52,7 +52,7 @@ func (r reconnecting) settle(ctx context.Context) error {
 	return r.c.connected(ctx)
 }
 
-// The user of a server, who has a password there. All clients but ours are logged in.
+// The servers know this user. The helper clients of all rows log in as it, and the client under test in the row sasl alone.
 const user, password = "shop", "secret"
 
 var asShop = session.WithSASL(session.DigestMD5(user, password))

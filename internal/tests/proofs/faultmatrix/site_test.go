@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/core"
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/saslserver"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/session"
@@ -132,13 +132,7 @@ func newSite() (*site, error) {
 
 // newServer starts a server at which clients may log in.
 func newServer() (*zktest.Ensemble, error) {
-	jaas, err := filepath.Abs("testdata/jaas.conf")
-	if err != nil {
-		return nil, err
-	}
-	return zktest.NewReal(zktest.TickTime(serverTick),
-		zktest.Property("authProvider.1", "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"),
-		zktest.Environ("JAVA_TOOL_OPTIONS", "-Djava.security.auth.login.config="+jaas))
+	return saslserver.New(user, password, zktest.TickTime(serverTick))
 }
 
 func closeSites() {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/turnstile-go/turnstile/internal/tests/helpers/saslserver"
 	"github.com/turnstile-go/turnstile/queue"
 	"github.com/turnstile-go/turnstile/zktest"
 )
@@ -62,9 +63,11 @@ func (g *target) path() string { return path.Join(lockDir, g.name) }
 func newSite(t *testing.T, c contestant, seed uint64, p pace) *site {
 	t.Helper()
 	s := &site{t: t, pace: p, entered: make(chan int)}
-	s.ensemble = zktest.StartReal(t, zktest.Nodes(servers), zktest.TickTime(p.tick), zktest.Partitions(),
-		offersSASL(), knows(t))
-	var err error
+	knows, err := saslserver.Options(t.TempDir(), user, password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ensemble = zktest.StartReal(t, append(knows, zktest.Nodes(servers), zktest.TickTime(p.tick), zktest.Partitions())...)
 	if s.each, err = newWitnesses(t, s.ensemble, p); err != nil {
 		t.Fatal(err)
 	}

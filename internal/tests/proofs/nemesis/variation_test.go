@@ -7,15 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
-	"testing"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/session"
-	"github.com/turnstile-go/turnstile/zktest"
 )
 
 // The processes of the workers differ in how they say who they are, and in how they find the servers. Of
@@ -84,25 +80,4 @@ func strangers(events []event) (found []string) {
 		}
 	}
 	return found
-}
-
-const jaas = `Server {
-  org.apache.zookeeper.server.auth.DigestLoginModule required
-  user_%s=%q;
-};
-`
-
-// offersSASL has real servers answer clients that log in by SASL.
-func offersSASL() zktest.RealOption {
-	return zktest.Property("authProvider.1", "org.apache.zookeeper.server.auth.SASLAuthenticationProvider")
-}
-
-// knows has real servers know the workers.
-func knows(t *testing.T) zktest.RealOption {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "jaas.conf")
-	if err := os.WriteFile(file, fmt.Appendf(nil, jaas, user, password), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return zktest.Environ("JAVA_TOOL_OPTIONS", "-Djava.security.auth.login.config="+file)
 }

@@ -1,0 +1,39 @@
+// Package saslserver has real servers know one user, who logs in by SASL with the mechanism DIGEST-MD5.
+package saslserver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/turnstile-go/turnstile/zktest"
+)
+
+// Options returns the options of a server that knows the user, and serves clients that do not log in, too. The server
+// reads a file in dir whenever it starts.
+func Options(dir, user, password string) ([]zktest.RealOption, error) {
+	file := filepath.Join(dir, "jaas.conf")
+	text := fmt.Appendf(nil, "Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_%s=%q; };\n", user, password)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return nil, err
+	}
+	return []zktest.RealOption{
+		zktest.Property("authProvider.1", "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"),
+		zktest.Environ("JAVA_TOOL_OPTIONS", "-Djava.security.auth.login.config="+file),
+	}, nil
+}
+
+// New starts such a server, which is not to be started again.
+func New(user, password string, opts ...zktest.RealOption) (_ *zktest.Ensemble, err error) {
+	dir, err := os.MkdirTemp("", "saslserver")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }() // the server has read it by then
+	knows, err := Options(dir, user, password)
+	if err != nil {
+		return nil, err
+	}
+	return zktest.NewReal(append(opts, knows...)...)
+}
