@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,61 +48,58 @@ func inGoroutine[T any](s *Session, call func() (T, error)) starter[T] {
 	}
 }
 
-// sending is how a request is sent.
-type sending struct {
-	ctx   context.Context // the request does not leave once it has ended
-	lasts bool            // one that has not left when its connection ends waits for the next
-	batch *atomic.Int64   // if not nil, it may be sent together with others: see wire.Call
-}
-
-// call sends a request over the present connection. check, if it is not nil, says what is wrong with an answer that
-// cannot be true. take gets the answer. done gets errNotSent if ctx ends before the request has left.
-func call[T any](s *Session, how sending, request *codec.Encoder, check func(*codec.Answer) error, take func(*codec.Answer) (T, error),
-	done func(T, error),
-) {
-	var none T
-	c := outbox.Call{Frame: request.Frame(), Check: check, GivenUp: how.ctx.Done(), Batch: how.batch}
-	c.Done = func(r outbox.Reply) {
-		switch {
-		case errors.Is(r.Err, outbox.ErrGivenUp) && s.life.Err() != nil:
-			done(none, zk.ErrConnectionClosed) // the session has ended: that is no answer
-		case errors.Is(r.Err, outbox.ErrGivenUp):
-			done(none, errNotSent)
-		case errors.Is(r.Err, outbox.ErrTooLong) && errors.Is(r.Err, net.ErrClosed): // the request
-			done(none, fmt.Errorf("%w: %w: %w", zk.ErrConnectionClosed, ErrTooLong, r.Err))
-		case errors.Is(r.Err, outbox.ErrTooLong): // the answer
-			done(none, fmt.Errorf("%w: %w", ErrTooLong, r.Err))
-		case r.Err != nil:
-			done(none, zk.ErrConnectionClosed)
-		case r.Code != codec.CodeOK:
-			done(none, errorOf(r.Code))
-		default:
-			done(take(&r.Answer))
+// call returns a starter of a request, which goes over the connection that is present then. If it has not left
+// when that ends, and lasts is true, it waits for the next connection. take gets the answer. done gets errNotSent
+// if ctx ends before the request has left. Once it has ended, the request may be started again.
+func call[T any](
+	ctx context.Context, s *Session, lasts bool, request outbox.Call, take func(*codec.Answer) (T, error),
+) starter[T] {
+	return func(done func(T, error)) {
+		var none T
+		c := request
+		c.GivenUp = ctx.Done()
+		c.Done = func(r outbox.Reply) {
+			switch {
+			case errors.Is(r.Err, outbox.ErrGivenUp) && s.life.Err() != nil:
+				done(none, zk.ErrConnectionClosed) // the session has ended: that is no answer
+			case errors.Is(r.Err, outbox.ErrGivenUp):
+				done(none, errNotSent)
+			case errors.Is(r.Err, outbox.ErrTooLong) && errors.Is(r.Err, net.ErrClosed): // the request
+				done(none, fmt.Errorf("%w: %w: %w", zk.ErrConnectionClosed, ErrTooLong, r.Err))
+			case errors.Is(r.Err, outbox.ErrTooLong): // the answer
+				done(none, fmt.Errorf("%w: %w", ErrTooLong, r.Err))
+			case r.Err != nil:
+				done(none, zk.ErrConnectionClosed)
+			case r.Code != codec.CodeOK:
+				done(none, errorOf(r.Code))
+			default:
+				done(take(&r.Answer))
+			}
 		}
-	}
-	switch w := s.present(); {
-	case w == nil:
-		done(none, zk.ErrConnectionClosed)
-	case how.lasts:
-		s.callLasting(w, c)
-	default:
-		w.Call(c)
+		switch w := s.present(); {
+		case w == nil:
+			done(none, zk.ErrConnectionClosed)
+		case lasts:
+			s.callLasting(w, c)
+		default:
+			w.Call(c)
+		}
 	}
 }
 
 func request(op int32, path string) *codec.Encoder {
 	e := codec.NewFrame()
-	e.Int32(0) // the number, which Call fills in
+	e.Int32(0) // the number, which the outbox fills in
 	e.Int32(op)
 	e.String(path)
 	return e
 }
 
 // reading is a request that reads, and sets a watch or not.
-func reading(op int32, path string, watch bool) *codec.Encoder {
+func reading(op int32, path string, watch bool) outbox.Call {
 	e := request(op, path)
 	e.Bool(watch)
-	return e
+	return outbox.Call{Frame: e.Frame()}
 }
 
 // content is the answer to get.
@@ -111,11 +109,8 @@ type content struct {
 }
 
 func (s *Session) get(ctx context.Context, path string, watch bool) starter[content] {
-	return func(done func(content, error)) {
-		call(s, sending{ctx: ctx}, reading(codec.OpGetData, path, watch), nil, func(a *codec.Answer) (content, error) {
-			return content{a.Data, a.Stat}, nil
-		}, done)
-	}
+	take := func(a *codec.Answer) (content, error) { return content{a.Data, a.Stat}, nil }
+	return call(ctx, s, false, reading(codec.OpGetData, path, watch), take)
 }
 
 // children is the answer to listing. Thousands of callers may share it, so nobody may change it.
@@ -125,61 +120,58 @@ type children struct {
 }
 
 func (s *Session) listing(ctx context.Context, path string, watch bool) starter[children] {
-	return func(done func(children, error)) {
-		call(s, sending{ctx: ctx}, reading(codec.OpGetChildren2, path, watch), checkNames, func(a *codec.Answer) (children, error) {
-			return children{a.Names, a.Stat}, nil
-		}, done)
-	}
+	list := reading(codec.OpGetChildren2, path, watch)
+	list.Check = checkNames
+	take := func(a *codec.Answer) (children, error) { return children{a.Names, a.Stat}, nil }
+	return call(ctx, s, false, list, take)
 }
 
 // exists returns nil if there is no such node.
 func (s *Session) exists(ctx context.Context, path string, watch bool) starter[*zk.Stat] {
+	look := call(ctx, s, false, reading(codec.OpExists, path, watch), onlyStat)
 	return func(done func(*zk.Stat, error)) {
-		call(s, sending{ctx: ctx}, reading(codec.OpExists, path, watch), nil, onlyStat,
-			func(stat *zk.Stat, err error) { done(stat, ignoreNoNode(err)) })
+		look(func(stat *zk.Stat, err error) { done(stat, ignoreNoNode(err)) })
 	}
 }
 
 func (s *Session) sync(ctx context.Context, path string) starter[struct{}] {
-	return func(done func(struct{}, error)) {
-		call(s, sending{ctx: ctx}, request(codec.OpSync, path), nil, nothing, done)
-	}
+	return call(ctx, s, false, outbox.Call{Frame: request(codec.OpSync, path).Frame()}, nothing)
 }
 
 func (s *Session) set(ctx context.Context, path string, data []byte, version int32) starter[*zk.Stat] {
-	return func(done func(*zk.Stat, error)) {
-		e := request(codec.OpSetData, path)
-		e.Buffer(data)
-		e.Int32(version)
-		call(s, sending{ctx: ctx, lasts: true}, e, nil, onlyStat, done)
-	}
+	return call(ctx, s, true, setting(path, data, version), onlyStat)
 }
 
-// erase is a delete, and keeps no count. batch is that of sending.
+func setting(path string, data []byte, version int32) outbox.Call {
+	e := request(codec.OpSetData, path)
+	e.Buffer(data)
+	e.Int32(version)
+	return outbox.Call{Frame: e.Frame()}
+}
+
+// erase is a delete, and keeps no count. batch is that of outbox.Call.
 func (s *Session) erase(ctx context.Context, path string, version int32, batch *atomic.Int64) starter[struct{}] {
-	return func(done func(struct{}, error)) {
-		e := request(codec.OpDelete, path)
-		e.Int32(version)
-		call(s, sending{ctx, true, batch}, e, nil, nothing, done)
-	}
+	one := versioned(codec.OpDelete, path, version)
+	one.Batch = batch
+	return call(ctx, s, true, one, nothing)
+}
+
+// versioned is a delete or a check of a node of a version.
+func versioned(op int32, path string, version int32) outbox.Call {
+	e := request(op, path)
+	e.Int32(version)
+	return outbox.Call{Frame: e.Frame()}
 }
 
 func nothing(*codec.Answer) (struct{}, error)    { return struct{}{}, nil }
 func onlyStat(a *codec.Answer) (*zk.Stat, error) { return a.Stat, nil }
 
-// create makes a node and returns its path. batch is that of sending.
+// create makes a node and returns its path. batch is that of outbox.Call.
 func (s *Session) create(ctx context.Context, path string, data []byte, m CreateMode, batch *atomic.Int64) starter[string] {
-	return func(done func(string, error)) {
-		e := request(opOf(m), path)
-		encodeNode(e, data, s.cfg.NodeACL(), m.flag)
-		if m.hasTTL() {
-			e.Int64(m.ttl.Milliseconds())
-		}
-		check := func(a *codec.Answer) error { return checkMade(path, m, a.Path) }
-		// The end of the connection can tell whether the servers have containers: see containers.go.
-		how := sending{ctx, m.flag != zk.FlagContainer, batch}
-		call(s, how, e, check, func(a *codec.Answer) (string, error) { return a.Path, nil }, done)
-	}
+	one := making(path, data, s.cfg.NodeACL(), m)
+	one.Batch = batch
+	lasts := m.flag != zk.FlagContainer // the end of the connection tells something: see containers.go
+	return call(ctx, s, lasts, one, func(a *codec.Answer) (string, error) { return a.Path, nil })
 }
 
 func opOf(m CreateMode) int32 {
@@ -192,7 +184,9 @@ func opOf(m CreateMode) int32 {
 	return codec.OpCreate
 }
 
-func encodeNode(e *codec.Encoder, data []byte, acl []zk.ACL, flags int32) {
+// making is a create.
+func making(path string, data []byte, acl []zk.ACL, m CreateMode) outbox.Call {
+	e := request(opOf(m), path)
 	e.Buffer(data)
 	e.Int32(int32(len(acl)))
 	for _, one := range acl {
@@ -200,59 +194,22 @@ func encodeNode(e *codec.Encoder, data []byte, acl []zk.ACL, flags int32) {
 		e.String(one.Scheme)
 		e.String(one.ID)
 	}
-	e.Int32(flags)
+	e.Int32(m.flag)
+	if m.hasTTL() {
+		e.Int64(m.ttl.Milliseconds())
+	}
+	return outbox.Call{Frame: e.Frame(), Check: func(a *codec.Answer) error { return checkMade(path, m, a.Path) }}
 }
 
-// multi carries out all operations or none. If it is refused because of one of them, there are results
-// beside the error.
-func (s *Session) multi(ctx context.Context, ops []any) starter[[]zk.MultiResponse] {
-	return func(done func([]zk.MultiResponse, error)) {
-		e := codec.NewFrame()
-		e.Int32(0) // the number
-		e.Int32(codec.OpMulti)
-		for _, op := range ops {
-			encodeOp(e, op)
-		}
-		e.MultiHeader(codec.OpError, true, -1)
-		check := func(a *codec.Answer) error { return checkResults(ops, a.Results) }
-		call(s, sending{ctx: ctx, lasts: true}, e, check, func(a *codec.Answer) ([]zk.MultiResponse, error) { return responses(a.Results) }, done)
-	}
-}
-
-// encodeOp appends an operation. copyOp has refused all that it does not know.
-func encodeOp(e *codec.Encoder, op any) {
-	head := func(op int32, path string) {
-		e.MultiHeader(op, false, -1)
-		e.String(path)
-	}
-	switch op := op.(type) {
-	case *zk.CreateRequest:
-		head(codec.OpCreate, op.Path)
-		encodeNode(e, op.Data, op.Acl, op.Flags)
-	case *zk.SetDataRequest:
-		head(codec.OpSetData, op.Path)
-		e.Buffer(op.Data)
-		e.Int32(op.Version)
-	case *zk.DeleteRequest:
-		head(codec.OpDelete, op.Path)
-		e.Int32(op.Version)
-	case *zk.CheckVersionRequest:
-		head(codec.OpCheck, op.Path)
-		e.Int32(op.Version)
-	}
-}
-
-// responses returns the results of a multi, and why it was refused.
+// responses returns the results of a multi, and why it was refused: the first error of an operation.
 func responses(results []codec.Result) (all []zk.MultiResponse, refused error) {
 	for _, r := range results {
 		one := zk.MultiResponse{String: r.Path, Stat: r.Stat}
 		if r.Code != codec.CodeOK {
 			one.Error = errorOf(r.Code)
+			refused = cmp.Or(refused, one.Error)
 		}
 		all = append(all, one)
-	}
-	if code := codeOfMulti(results); code != codec.CodeOK {
-		refused = errorOf(code)
 	}
 	return all, refused
 }

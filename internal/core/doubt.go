@@ -94,17 +94,6 @@ func (s *Session) lookForGone(ctx context.Context, path string, node *room.Node)
 	return err
 }
 
-// lostOf returns the searches for the nodes of a multi, by operation. Those for other operations are nil.
-func (s *Session) lostOf(ops []any) []*search {
-	lost := make([]*search, len(ops))
-	for i, op := range ops {
-		if c, ok := op.(*zk.CreateRequest); ok && (CreateMode{flag: c.Flags}).ephemeral() {
-			lost[i] = &search{s: s, path: c.Path, data: bytes.Clone(c.Data), mode: CreateMode{flag: c.Flags}}
-		}
-	}
-	return lost
-}
-
 // find returns the stat of the node, or nil if there is none, and sets g.node.
 func (g *search) find(ctx context.Context) (*zk.Stat, error) {
 	dir, _ := path.Split(g.path)

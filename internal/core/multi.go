@@ -5,31 +5,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 	"github.com/turnstile-go/turnstile/internal/room"
 )
 
 // Multi is that of session.Session.
 func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	return s.multiOnce(ctx, ops, true)
-}
-
-// multiOnce is Multi. If the reply is lost and clarify is false, the caller deletes the nodes that the multi may have left.
-func (s *Session) multiOnce(ctx context.Context, ops []any, clarify bool) ([]zk.MultiResponse, error) {
-	own, out, err := s.copyOps(ops) // Multi can return before the request is sent
+	o, err := s.operations(ops)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.ready(ctx); err != nil {
 		return nil, opError(multiInfo, err)
 	}
-	needs := s.roomOf(own)
-	b, err := s.room.Book(ctx, nil, needs...)
+	b, err := s.room.Book(ctx, nil, o.room...)
 	if err != nil {
 		return nil, opError(multiInfo, err)
 	}
@@ -39,37 +34,33 @@ func (s *Session) multiOnce(ctx context.Context, ops []any, clarify bool) ([]zk.
 			b.Failed()
 		}
 	}()
-	results, err := do(ctx, s, multiInfo, never, func(done func([]zk.MultiResponse, error)) {
+	return do(ctx, s, multiInfo, never, func(done func([]zk.MultiResponse, error)) {
 		if sent { // the server has refused the last try, which has given its room back
-			if b, err = s.room.Book(ctx, nil, needs...); err != nil {
+			if b, err = s.room.Book(ctx, nil, o.room...); err != nil {
 				done(nil, err)
 				return
 			}
 		}
 		sent = true
 		mine := b
-		s.sendMulti(ctx, mine, out, func(results []zk.MultiResponse, err error) {
-			if clarify && Uncertain(err) {
-				s.clarify(ctx, mine, s.lostOf(own)...)
+		s.sendMulti(ctx, mine, o, func(results []zk.MultiResponse, err error) {
+			if Uncertain(err) {
+				s.clarify(ctx, mine, o.creates...)
 			}
 			done(results, err)
 		})
 	})
-	var refusal *multiRefusal
-	if errors.As(err, &refusal) {
-		return refusal.results, err
-	}
-	return results, err
 }
 
 // multiInfo describes every multi to hooks.
 var multiInfo = hooks.RequestInfo{Op: "multi", Path: "/"}
 
-// sendMulti sends the operations once. b has the room of the nodes that they create, and out is what
-// copyOps has returned.
-func (s *Session) sendMulti(ctx context.Context, b *room.Booking, out []any, done func([]zk.MultiResponse, error)) {
+// sendMulti sends the operations once. b has the room of the nodes that they create. If they are refused because of
+// one of them, there are results beside the error.
+func (s *Session) sendMulti(ctx context.Context, b *room.Booking, o *operations, done func([]zk.MultiResponse, error)) {
 	b.Sending()
-	s.multi(ctx, out)(func(results []zk.MultiResponse, err error) {
+	take := func(a *codec.Answer) ([]zk.MultiResponse, error) { return responses(a.Results) }
+	call(ctx, s, true, o.request, take)(func(results []zk.MultiResponse, err error) {
 		for i := range results {
 			if made := results[i].String; made != "" {
 				results[i].String = s.inward(made)
@@ -79,9 +70,6 @@ func (s *Session) sendMulti(ctx context.Context, b *room.Booking, out []any, don
 			err = s.verdict(err)
 		}
 		settle(b, pathsOf(results), err)
-		if err != nil && classify(err) == answered && len(results) > 0 {
-			err = &multiRefusal{err, results}
-		}
 		done(results, err)
 	})
 }
@@ -95,73 +83,55 @@ func pathsOf(results []zk.MultiResponse) []string {
 	return paths
 }
 
-// multiRefusal is the server's refusal of a multi, with the results of its operations.
-type multiRefusal struct {
-	error
-	results []zk.MultiResponse
+// operations are those of a multi. They share nothing with the caller's that can change, because Multi can return
+// before the request is sent.
+type operations struct {
+	request outbox.Call // for all of them
+	room    []room.Op   // what each does to the account
+	creates []*search   // the search for the node of each; nil for all but creates of ephemeral nodes
 }
 
-func (r *multiRefusal) Unwrap() error { return r.error }
-
-// opOverhead is more than an operation of a multi takes beside its path, data and ACL.
-const opOverhead = 64
-
-// sizeOf returns more than an ACL takes in a request.
-func sizeOf(acl []zk.ACL) int {
-	n := 0
-	for _, one := range acl {
-		n += len(one.Scheme) + len(one.ID) + 16
-	}
-	return n
-}
-
-// copyOps returns two copies of the operations, as copyOp does. An error says that they cannot be sent.
-func (s *Session) copyOps(ops []any) (own, out []any, err error) {
-	own, out = make([]any, len(ops)), make([]any, len(ops))
-	size := 0
+// operations returns the operations of a multi. An error says that they cannot be sent.
+func (s *Session) operations(ops []any) (*operations, error) {
+	o := &operations{room: make([]room.Op, len(ops)), creates: make([]*search, len(ops))}
+	parts := make([]outbox.Call, len(ops))
 	for i, op := range ops {
-		var n int
-		if own[i], out[i], n, err = s.copyOp(op); err != nil {
-			return nil, nil, fmt.Errorf("multi: operation %d: %w", i, err)
+		if err := s.operation(op, &parts[i], &o.room[i], &o.creates[i]); err != nil {
+			return nil, fmt.Errorf("multi: operation %d: %w", i, err)
 		}
-		size += n + opOverhead
 	}
-	if len(ops) == 0 || size > maxData+misuse.MaxPath { // maxData leaves room for the longest path, and size has the paths
-		return nil, nil, misuse.Invalidf("multi of %d operations and %d bytes", len(ops), size)
+	o.request = outbox.Multi(parts)
+	if n := len(o.request.Frame); len(ops) == 0 || n > maxData+misuse.MaxPath { // maxData leaves room for a path
+		return nil, misuse.Invalidf("multi of %d operations and %d bytes", len(ops), n)
 	}
-	return own, out, nil
+	return o, nil
 }
 
-// copyOp returns two copies of an operation, and the size of its data, path and ACL. The path of the
-// second copy has the chroot. The copies share nothing with the caller's operation that can
-// change.
-func (s *Session) copyOp(op any) (own, out any, size int, err error) {
+// operation sets what operations has of one.
+func (s *Session) operation(op any, part *outbox.Call, size *room.Op, create **search) error {
 	switch op := op.(type) {
 	case *zk.CreateRequest:
-		in := *op
-		in.Data, in.Acl = bytes.Clone(op.Data), slices.Clone(op.Acl)
-		if len(in.Acl) == 0 {
-			in.Acl = s.cfg.NodeACL()
+		acl, mode := op.Acl, CreateMode{flag: op.Flags}
+		if len(acl) == 0 {
+			acl = s.cfg.NodeACL()
 		}
-		c := in
-		c.Path = s.outward(op.Path)
-		return &in, &c, len(c.Data) + len(c.Path) + sizeOf(c.Acl), errors.Join(misuse.ValidatePath(op.Path), checkMultiFlags(c.Flags))
+		*part = making(s.outward(op.Path), op.Data, acl, mode)
+		if mode.ephemeral() {
+			size.Creates = s.sizeOf(op.Path, mode.sequential())
+			*create = &search{s: s, path: op.Path, data: bytes.Clone(op.Data), mode: mode}
+		}
+		return errors.Join(misuse.ValidatePath(op.Path), checkMultiFlags(op.Flags))
 	case *zk.SetDataRequest:
-		in := *op
-		in.Data = bytes.Clone(op.Data)
-		c := in
-		c.Path = s.outward(op.Path)
-		return &in, &c, len(c.Data) + len(c.Path), misuse.ValidatePath(op.Path)
+		*part = setting(s.outward(op.Path), op.Data, op.Version)
+		return misuse.ValidatePath(op.Path)
 	case *zk.DeleteRequest:
-		in, c := *op, *op
-		c.Path = s.outward(op.Path)
-		return &in, &c, len(c.Path), misuse.ValidatePath(op.Path)
+		*part, size.Deletes = versioned(codec.OpDelete, s.outward(op.Path), op.Version), op.Path
+		return misuse.ValidatePath(op.Path)
 	case *zk.CheckVersionRequest:
-		in, c := *op, *op
-		c.Path = s.outward(op.Path)
-		return &in, &c, len(c.Path), misuse.ValidatePath(op.Path)
+		*part = versioned(codec.OpCheck, s.outward(op.Path), op.Version)
+		return misuse.ValidatePath(op.Path)
 	}
-	return nil, nil, 0, misuse.Invalidf("%T is not an operation of a multi", op)
+	return misuse.Invalidf("%T is not an operation of a multi", op)
 }
 
 // checkMultiFlags refuses the kinds of node that Multi does not make. Servers have other operations for them,

@@ -11,6 +11,7 @@ import (
 	"github.com/turnstile-go/turnstile/hooks"
 	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -88,7 +89,7 @@ func (s *Session) delete(ctx context.Context, path string, version int32, among 
 // anyVersion is the version of a delete that deletes any version of the node.
 const anyVersion = -1
 
-// sendDelete sends the request, and takes the node off the count of ephemeral nodes. batch is that of sending. done gets
+// sendDelete sends the request, and takes the node off the count of ephemeral nodes. batch is that of outbox.Call. done gets
 // errNotSent if ctx ends before the delete has left.
 func (s *Session) sendDelete(ctx context.Context, path string, version int32, batch *atomic.Int64, done func(struct{}, error)) {
 	noted := s.room.At(path)
@@ -120,10 +121,8 @@ func (s *Session) NearestACL(ctx context.Context, asked string) (at string, acl 
 }
 
 func (s *Session) getACL(ctx context.Context, full string) starter[[]zk.ACL] {
-	return func(done func([]zk.ACL, error)) {
-		list := func(a *codec.Answer) ([]zk.ACL, error) { return a.ACL, nil }
-		call(s, sending{ctx: ctx}, request(codec.OpGetACL, full), nil, list, done)
-	}
+	list := func(a *codec.Answer) ([]zk.ACL, error) { return a.ACL, nil }
+	return call(ctx, s, false, outbox.Call{Frame: request(codec.OpGetACL, full).Frame()}, list)
 }
 
 // SharedSync returns when the server that the session is connected to has caught up with the leader

@@ -46,7 +46,7 @@ func do[T any](ctx context.Context, s *Session, info hooks.RequestInfo, r repeat
 		case err == nil:
 			return v, nil
 		case kind == answered:
-			return none, opError(info, err)
+			return v, opError(info, err)
 		case s.Err() != nil:
 			return none, opError(info, s.Err())
 		case ctx.Err() != nil:

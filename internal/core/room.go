@@ -3,8 +3,6 @@ package core
 import (
 	"context"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/turnstile-go/turnstile/internal/room"
 )
 
@@ -53,22 +51,6 @@ func (s *Session) Adopt(v *Reservation, path string) { s.room.Found(path, s.size
 // starts to remove their nodes. It returns false if there is none. It must not block.
 func (s *Session) OnShortage(spare func(nodes, bytes int) bool) {
 	s.room.OnShortage(func(size room.Size) bool { return spare(size.Nodes, size.Bytes) })
-}
-
-// roomOf returns what each operation of a multi does to the account.
-func (s *Session) roomOf(ops []any) []room.Op {
-	all := make([]room.Op, len(ops))
-	for i, op := range ops {
-		switch op := op.(type) {
-		case *zk.CreateRequest:
-			if mode := (CreateMode{flag: op.Flags}); mode.ephemeral() {
-				all[i].Creates = s.sizeOf(op.Path, mode.sequential())
-			}
-		case *zk.DeleteRequest:
-			all[i].Deletes = op.Path
-		}
-	}
-	return all
 }
 
 // settle tells the account what became of a request. paths are those of the nodes that it has made.

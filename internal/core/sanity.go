@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/turnstile-go/turnstile/internal/codec"
 )
 
@@ -58,32 +56,6 @@ func checkNames(a *codec.Answer) error {
 	return nil
 }
 
-// checkResults returns what is wrong with the results of a multi that was carried out, or was refused
-// because of one of its operations. A multi that was carried out has a result of the kind of each
-// operation. In one that was refused each result is an error, of which some say only that their operation
-// was not carried out either.
-func checkResults(ops []any, results []codec.Result) error {
-	if len(results) != len(ops) {
-		return fmt.Errorf("%d results of a multi of %d operations", len(results), len(ops))
-	}
-	refused := codeOfMulti(results) != codec.CodeOK
-	for i, op := range ops {
-		want := kindOf(op)
-		if refused {
-			want = codec.OpError
-		}
-		if results[i].Op != want {
-			return fmt.Errorf("result %d of a multi is of kind %d, want kind %d", i, results[i].Op, want)
-		}
-		if c, ok := op.(*zk.CreateRequest); ok && !refused {
-			if err := checkMade(c.Path, CreateMode{flag: c.Flags}, results[i].Path); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // short bounds the length of a text for errors and logs.
 func short(s string) string {
 	const limit = 200
@@ -91,27 +63,4 @@ func short(s string) string {
 		return s[:limit] + "…"
 	}
 	return s
-}
-
-// kindOf returns the kind of an operation of a multi, and of its result.
-func kindOf(op any) int32 {
-	switch op.(type) {
-	case *zk.CreateRequest:
-		return codec.OpCreate
-	case *zk.SetDataRequest:
-		return codec.OpSetData
-	case *zk.DeleteRequest:
-		return codec.OpDelete
-	}
-	return codec.OpCheck
-}
-
-// codeOfMulti returns the code with which a multi was refused: that of the first operation that has one.
-func codeOfMulti(results []codec.Result) int32 {
-	for _, r := range results {
-		if r.Code != codec.CodeOK {
-			return r.Code
-		}
-	}
-	return codec.CodeOK
 }

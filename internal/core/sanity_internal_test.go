@@ -49,6 +49,10 @@ func TestCheckResults(t *testing.T) {
 		&zk.CreateRequest{Path: "/a", Flags: zk.FlagEphemeralSequential}, &zk.DeleteRequest{Path: "/b"},
 		&zk.SetDataRequest{Path: "/c"}, &zk.CheckVersionRequest{Path: "/d"},
 	}
+	multi, err := bareSession(t, newFakeConfig(t)).operations(ops)
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := []int32{create, remove, set, check}
 	made := codec.Result{Path: "/a0000000003"}
 	refused := codec.Result{Code: codec.CodeNoNode}
@@ -82,7 +86,7 @@ func TestCheckResults(t *testing.T) {
 		for i, kind := range c.kinds {
 			results[i].Op = kind
 		}
-		if err := checkResults(ops, results); (err == nil) != c.ok {
+		if err := multi.request.Check(&codec.Answer{Results: results}); (err == nil) != c.ok {
 			t.Errorf("%s: %v, want ok: %v", c.name, err, c.ok)
 		}
 	}

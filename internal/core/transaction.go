@@ -16,20 +16,20 @@ func (t *Transaction) Creation(i int) *Creation { return &Creation{&t.sent, i} }
 // StartMulti is StartCreate for a Multi that has at least one create. If it returns no error, all of the
 // nodes may come to exist, or none.
 func (s *Session) StartMulti(ctx context.Context, v *Reservation, ops ...any) (*Transaction, error) {
-	own, out, err := s.copyOps(ops)
+	o, err := s.operations(ops)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.ready(ctx); err != nil {
 		return nil, opError(multiInfo, err)
 	}
-	b, err := s.room.Book(ctx, v, s.roomOf(own)...)
+	b, err := s.room.Book(ctx, v, o.room...)
 	if err != nil {
 		return nil, opError(multiInfo, err)
 	}
 	t := &Transaction{sent{ctx: ctx, done: make(chan struct{}), booking: b, after: s.answers.zxid.Load()}}
 	done := s.traceRequest(ctx, multiInfo)
-	s.sendMulti(ctx, b, out, func(results []zk.MultiResponse, err error) {
+	s.sendMulti(ctx, b, o, func(results []zk.MultiResponse, err error) {
 		t.syncs = s.syncs.mark()
 		if err = s.verdict(err); err != nil {
 			t.err = opError(multiInfo, err)
@@ -82,16 +82,16 @@ func (r *Removals) deleteAll(ctx context.Context) bool {
 	for i, p := range r.all {
 		ops[i] = &zk.DeleteRequest{Path: p.info.Path, Version: anyVersion}
 	}
-	own, out, err := r.s.copyOps(ops)
+	o, err := r.s.operations(ops)
 	if err != nil {
 		return false
 	}
-	b, err := r.s.room.Book(r.s.life, nil, r.s.roomOf(own)...)
+	b, err := r.s.room.Book(r.s.life, nil, o.room...)
 	if err != nil {
 		return false
 	}
 	answer := make(chan error, 1)
-	r.s.sendMulti(r.s.life, b, out, func(_ []zk.MultiResponse, err error) { answer <- r.s.verdict(err) })
+	r.s.sendMulti(r.s.life, b, o, func(_ []zk.MultiResponse, err error) { answer <- r.s.verdict(err) })
 	return r.s.begin(func() {
 		done := r.s.traceRequest(r.s.lifeWith(ctx), multiInfo)
 		err := r.s.outcome(answer)

@@ -41,7 +41,7 @@ func TestLateCutSparesTheNextConnection(t *testing.T) {
 		served := make(chan error, 1)
 		go func() { served <- first.Serve(codec.Hello{TimeoutMillis: 2000}) }()
 		synctest.Wait()
-		first.Call(outbox.Call{Frame: reading(codec.OpExists, "/", false).Frame(), Done: func(outbox.Reply) {}})
+		first.Call(outbox.Call{Frame: reading(codec.OpExists, "/", false).Frame, Done: func(outbox.Reply) {}})
 		time.Sleep(1500 * time.Millisecond)
 		if err := s.Err(); err != nil {
 			t.Fatal(err)

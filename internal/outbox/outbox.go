@@ -187,11 +187,9 @@ func (o *Outbox) multi(parts []Call) Call {
 	for _, one := range parts {
 		one.Batch.Store(number)
 	}
-	return Call{
-		Frame: multiFrame(parts),
-		Check: func(a *codec.Answer) error { return checkParts(parts, a.Results) },
-		Done:  func(r Reply) { o.endParts(parts, r) },
-	}
+	all := Multi(parts)
+	all.Done = func(r Reply) { o.endParts(parts, r) }
+	return all
 }
 
 // endParts ends the parts of a multi. If it was refused, it has changed nothing, and the answer is final for none of

@@ -38,6 +38,12 @@ const batchFrame = codec.RequestHead + codec.PartHead
 // partSize is what a request takes in a multi.
 func partSize(one *Call) int { return codec.PartHead + len(one.Frame) - codec.RequestHead }
 
+// Multi returns one request that has the frames and the checks of the parts.
+func Multi(parts []Call) Call {
+	check := func(a *codec.Answer) error { return checkParts(parts, a.Results) }
+	return Call{Frame: multiFrame(parts), Check: check}
+}
+
 // multiFrame returns the parts as one request.
 func multiFrame(parts []Call) []byte {
 	size := batchFrame
