@@ -58,11 +58,7 @@ func WithSASL(mechanism SASLMechanism) Option {
 		c.SASL = &core.SASL{
 			Name: mechanism.Name(),
 			Start: func(ctx context.Context, host string) (core.Exchange, []byte, error) {
-				x, first, err := mechanism.Start(ctx, host)
-				if x == nil { // no interface that holds a nil one
-					return nil, nil, err
-				}
-				return x, first, err
+				return mechanism.Start(ctx, host)
 			},
 		}
 		return nil

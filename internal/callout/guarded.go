@@ -7,12 +7,12 @@ import (
 )
 
 // Guarded calls a function of the user, and reports whether it has returned. A panic goes on in the caller.
-func Guarded[T any](f func() T) (v T, returned bool) {
-	bad := apart(func(f func()) { go f() }, func() { v = f() })
+func Guarded(f func()) (returned bool) {
+	bad := apart(func(f func()) { go f() }, f)
 	if bad != nil && bad.panicked != nil {
 		panic(bad.panicked)
 	}
-	return v, bad == nil
+	return bad == nil
 }
 
 // guardedRetry returns a function that makes guarded BackOffs. If users, or one of its values, panics or ends

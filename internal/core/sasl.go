@@ -26,10 +26,7 @@ func (c *Config) sasl(ctx context.Context, host string) *wire.SASL {
 	return &wire.SASL{Name: c.SASL.Name, Start: func(limit time.Duration) (x Exchange, first []byte, err error) {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
-		if _, returned := callout.Guarded(func() struct{} {
-			x, first, err = c.SASL.Start(ctx, host)
-			return struct{}{}
-		}); !returned {
+		if !callout.Guarded(func() { x, first, err = c.SASL.Start(ctx, host) }) {
 			return nil, nil, errSASLGoexit
 		}
 		if x == nil || err != nil {
@@ -45,10 +42,7 @@ var errSASLGoexit = errors.New("the mechanism has called runtime.Goexit")
 type guardedExchange struct{ users Exchange }
 
 func (g guardedExchange) Challenge(said []byte) (response []byte, done bool, err error) {
-	if _, returned := callout.Guarded(func() struct{} {
-		response, done, err = g.users.Challenge(said)
-		return struct{}{}
-	}); !returned {
+	if !callout.Guarded(func() { response, done, err = g.users.Challenge(said) }) {
 		return nil, false, errSASLGoexit
 	}
 	return response, done, err

@@ -76,15 +76,8 @@ const (
 )
 
 // Remaining returns for how long a session is certain without a connection. After that time it is
-// lost. A nil Remaining, or a result of 0 or less, means that there is no session to lose.
+// lost. A result of 0 or less means that there is no session to lose.
 type Remaining = func() time.Duration
-
-func timeLeft(s Remaining) time.Duration {
-	if s == nil {
-		return 0
-	}
-	return max(0, s())
-}
 
 // New returns a dialer, which Close ends.
 func New(cfg Config) *Dialer {
@@ -122,7 +115,7 @@ func (d *Dialer) Close(ctx context.Context) {
 // after growing waits, which are short while a session can be lost. It returns when connected or
 // when ctx ends.
 func (d *Dialer) Dial(ctx context.Context, s Remaining) (net.Conn, logbook.Target, error) {
-	c, to, err := d.race(ctx, s, func() time.Duration { return d.nextWait(s) }, d)
+	c, to, err := d.race(ctx, s, func() time.Duration { return d.nextWait(s) }, false)
 	if err != nil {
 		return nil, to, err
 	}
@@ -131,30 +124,18 @@ func (d *Dialer) Dial(ctx context.Context, s Remaining) (net.Conn, logbook.Targe
 }
 
 // DialNow connects to a server for something other than the session. It dials at once, and has
-// waits of its own.
+// waits of its own. It says nothing about why there is no session.
 func (d *Dialer) DialNow(ctx context.Context) (net.Conn, logbook.Target, error) {
 	var wait backoff.BackOff
-	return d.race(ctx, nil, func() time.Duration {
+	nothing := func() time.Duration { return 0 }
+	return d.race(ctx, nothing, func() time.Duration {
 		if wait == nil {
 			wait = d.cfg.Retry()
 			return 0
 		}
 		return rounds.Untiring(wait)
-	}, aside{})
+	}, true)
 }
-
-// witness is told how the dials of a race go.
-type witness interface {
-	Failed(why error)
-	waiting(f *logbook.Failure) // f is the reason if nothing else happens
-}
-
-// aside is the witness of dials for something other than the session. They say nothing about why
-// there is no session.
-type aside struct{}
-
-func (aside) Failed(error)             {}
-func (aside) waiting(*logbook.Failure) {}
 
 // step is what one dial of a race reports: first where it goes, then how it ended.
 type step struct {
@@ -168,7 +149,7 @@ type step struct {
 // longer than pace. The slow dial goes on and can still win. So servers that do not answer cost
 // little time, and so do networks on which a handshake takes seconds.
 func (d *Dialer) race(
-	ctx context.Context, s Remaining, wait func() time.Duration, w witness,
+	ctx context.Context, s Remaining, wait func() time.Duration, aside bool,
 ) (net.Conn, logbook.Target, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the other dials
@@ -179,12 +160,12 @@ func (d *Dialer) race(
 		next   <-chan time.Time // says when another begins
 	)
 	begin := func() {
-		if racing > 0 {
-			w.waiting(&logbook.Failure{Step: logbook.StepDial, To: to, Err: logbook.ErrNoAnswer})
+		if racing > 0 && !aside {
+			d.waiting(&logbook.Failure{Step: logbook.StepDial, To: to, Err: logbook.ErrNoAnswer})
 		}
 		racing++
 		next = nil
-		d.attempts.Go(func() { d.attempt(ctx, s, steps, w) })
+		d.attempts.Go(func() { d.attempt(ctx, s, steps, aside) })
 	}
 	// No wait needs no timer, and timers that are due at once can crash the race detector: see .ci/race.
 	beginAfter := func(wait time.Duration) {
@@ -213,7 +194,7 @@ func (d *Dialer) race(
 			default:
 				to = now.to
 				if racing < mostDials {
-					next = time.After(pace(timeLeft(s)))
+					next = time.After(pace(s()))
 				}
 			}
 		case <-ctx.Done():
@@ -223,7 +204,7 @@ func (d *Dialer) race(
 }
 
 // attempt makes one dial of a race.
-func (d *Dialer) attempt(ctx context.Context, s Remaining, steps chan<- step, w witness) {
+func (d *Dialer) attempt(ctx context.Context, s Remaining, steps chan<- step, aside bool) {
 	tell := func(one step) {
 		select {
 		case steps <- one:
@@ -235,7 +216,9 @@ func (d *Dialer) attempt(ctx context.Context, s Remaining, steps chan<- step, w 
 	}
 	fail := func(to logbook.Target, err error) {
 		if ctx.Err() == nil { // no other dial has won
-			w.Failed(err)
+			if !aside {
+				d.Failed(err)
+			}
 			d.cfg.Log.Debug("zookeeper dial failed", "err", err)
 		}
 		tell(step{to: to, err: err})
@@ -248,22 +231,15 @@ func (d *Dialer) attempt(ctx context.Context, s Remaining, steps chan<- step, w 
 	tell(step{to: to})
 	limited, cancel := context.WithTimeout(ctx, d.dialLimit(s))
 	defer cancel()
-	type dialled struct {
-		net.Conn
-		err error
+	var c net.Conn
+	if !callout.Guarded(func() { c, err = d.connect(limited, to) }) { // the dialer and the TLS config are the user's
+		err = &logbook.Failure{Step: logbook.StepDial, To: to, Err: errGoexit}
 	}
-	c, returned := callout.Guarded(func() dialled { // the dialer and the TLS config are the user's
-		c, err := d.connect(limited, to)
-		return dialled{c, err}
-	})
-	if !returned {
-		c.err = &logbook.Failure{Step: logbook.StepDial, To: to, Err: errGoexit}
-	}
-	if c.err != nil {
-		fail(to, c.err)
+	if err != nil {
+		fail(to, err)
 		return
 	}
-	tell(step{to: to, conn: c.Conn})
+	tell(step{to: to, conn: c})
 }
 
 // errGoexit is the reason if the user's code has ended the goroutine in which it was called.
@@ -283,7 +259,7 @@ func pace(atStake time.Duration) time.Duration {
 // dialLimit bounds one dial with its TLS handshake. It takes half of what remains of the session,
 // and leaves the rest for the server's greeting and for another server.
 func (d *Dialer) dialLimit(s Remaining) time.Duration {
-	if left := timeLeft(s); left > 0 {
+	if left := s(); left > 0 {
 		return min(d.cfg.ConnectTimeout, half(left))
 	}
 	return d.cfg.ConnectTimeout
@@ -294,7 +270,7 @@ func (d *Dialer) dialLimit(s Remaining) time.Duration {
 // remains of the session. That is enough on the slowest network on which the session could live,
 // and leaves as much time for another server.
 func (d *Dialer) HandshakeLimit(s Remaining) time.Duration {
-	if left := timeLeft(s); left > 0 {
+	if left := s(); left > 0 {
 		return half(left)
 	}
 	return d.cfg.Timeout
@@ -368,7 +344,7 @@ func (d *Dialer) nextWait(s Remaining) time.Duration {
 		d.started = true
 		return 0
 	}
-	return hurried(rounds.Untiring(d.wait), timeLeft(s))
+	return hurried(rounds.Untiring(d.wait), s())
 }
 
 // hurried bounds a wait while a session is at stake. A bounded wait keeps some jitter, because

@@ -126,7 +126,7 @@ func TestDialerNoLookupWithDialer(t *testing.T) {
 		d := dialerOf(t, p, "h1:1", nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if _, _, err := d.Dial(ctx, nil); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(d.LastFailure(), why) {
+		if _, _, err := d.Dial(ctx, staking(0)); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(d.LastFailure(), why) {
 			t.Errorf("got %v, last failure %v", err, d.LastFailure())
 		}
 		if p.dialed[0] != "h1:1" {
@@ -162,7 +162,7 @@ func TestDialerWaits(t *testing.T) {
 		} {
 			d.Answered(c.answered)
 			start := time.Now()
-			if _, _, err := d.Dial(t.Context(), nil); err != nil {
+			if _, _, err := d.Dial(t.Context(), staking(0)); err != nil {
 				t.Fatal(err)
 			}
 			if got := time.Since(start); got != c.want*time.Second {
@@ -211,9 +211,6 @@ func TestDialerLimits(t *testing.T) {
 		if got := d.HandshakeLimit(staking(c.stake)); got != c.greeting {
 			t.Errorf("%v at stake: a greeting within %v, want %v", c.stake, got, c.greeting)
 		}
-	}
-	if d.HandshakeLimit(nil) != time.Minute {
-		t.Error("without a stake")
 	}
 }
 
@@ -310,7 +307,7 @@ func TestDialerClosesLosers(t *testing.T) {
 		p := &pipes{slow: map[string]time.Duration{"a:1": 3 * time.Second, "b:1": 2 * time.Second}}
 		d := dialerOf(t, p, "a:1,b:1", nil)
 		d.hosts.won(logbook.Target{Addr: "b:1", Host: "b"}) // a is dialled first, b a second later
-		if _, _, err := d.Dial(t.Context(), nil); err != nil {
+		if _, _, err := d.Dial(t.Context(), staking(0)); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -366,12 +363,12 @@ func TestDialerEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		start := time.Now()
-		if _, _, err := d.Dial(ctx, nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 2*time.Second {
+		if _, _, err := d.Dial(ctx, staking(0)); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 2*time.Second {
 			t.Errorf("%v after %v, want ctx's, after 2 s", err, time.Since(start))
 		}
 		synctest.Wait()
 		n := len(p.dialed)
-		if _, _, err := d.Dial(ctx, nil); !errors.Is(err, context.DeadlineExceeded) || len(p.dialed) != n {
+		if _, _, err := d.Dial(ctx, staking(0)); !errors.Is(err, context.DeadlineExceeded) || len(p.dialed) != n {
 			t.Errorf("%v; %d dials when ctx had ended", err, len(p.dialed)-n)
 		}
 	})
@@ -388,7 +385,7 @@ func TestDialerClose(t *testing.T) {
 		}, "h1:1", nil))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, _, _ = d.Dial(ctx, nil)
+		_, _, _ = d.Dial(ctx, staking(0))
 		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
@@ -412,7 +409,7 @@ func TestDialerSaysWhy(t *testing.T) {
 		d := dialerOf(t, p, "dark:1,a:1", nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		_, _, _ = d.Dial(ctx, nil)
+		_, _, _ = d.Dial(ctx, staking(0))
 		if !errors.Is(d.LastFailure(), why) {
 			t.Errorf("last failure %v, want %v", d.LastFailure(), why)
 		}

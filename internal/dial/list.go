@@ -65,11 +65,8 @@ func (h *hosts) askLocked(now time.Time) {
 		ctx, cancel := context.WithTimeout(h.life, l.limit)
 		defer cancel()
 		var servers []string
-		err, returned := callout.Guarded(func() (err error) {
-			servers, err = l.ask(ctx)
-			return err
-		})
-		if !returned {
+		var err error
+		if !callout.Guarded(func() { servers, err = l.ask(ctx) }) {
 			err = errors.New("it has called runtime.Goexit")
 		}
 		h.takeList(servers, err)
