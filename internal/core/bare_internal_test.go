@@ -30,7 +30,6 @@ func bareSession(t *testing.T, cfg *Config) *Session {
 		clock:  clock.New(clock.Now()),
 		report: func(*Session, hooks.State, error) {},
 		marked: make(chan struct{}),
-		live:   make(chan struct{}),
 		link:   link{up: make(chan struct{})},
 	}
 	s.life, s.endLife = context.WithCancelCause(context.Background())

@@ -76,12 +76,9 @@ func call[T any](
 				done(take(&r.Answer))
 			}
 		}
-		switch w := s.present(); {
-		case w == nil:
-			done(none, zk.ErrConnectionClosed)
-		case lasts:
+		if w := s.present(); lasts { // there is one, since the callers were ready once
 			s.callLasting(w, c)
-		default:
+		} else {
 			w.Call(c)
 		}
 	}

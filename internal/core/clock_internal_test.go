@@ -57,6 +57,7 @@ func TestLossDoesNotWaitForTheConnection(t *testing.T) {
 		if err := greet(s, 10*time.Second); err != nil {
 			t.Fatal(err)
 		}
+		s.link.wire, _ = connection(t, s)
 		go s.watchdog.run(s)
 		start := time.Now()
 		<-s.Done()

@@ -26,7 +26,6 @@ func newSession(cfg *Config, d *dialer, report func(*Session, hooks.State, error
 		report: report,
 		marked: make(chan struct{}),
 		served: make(chan struct{}),
-		live:   make(chan struct{}),
 		link:   link{up: make(chan struct{})},
 	}
 	s.life, s.endLife = context.WithCancelCause(context.Background())

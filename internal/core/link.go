@@ -84,14 +84,11 @@ func (s *Session) server() logbook.Target {
 	return s.link.to
 }
 
-// linkFailure returns why the last connection ended.
+// linkFailure returns why the last connection ended. There was one.
 func (s *Session) linkFailure() error {
 	s.mu.Lock()
 	w, to := s.link.wire, s.link.to
 	s.mu.Unlock()
-	if w == nil {
-		return nil
-	}
 	return &logbook.Failure{Step: logbook.StepConnected, To: to, Err: cmp.Or(w.Err(), net.ErrClosed)}
 }
 
@@ -134,15 +131,6 @@ const stallLook = 20 * time.Millisecond
 func (s *Session) stalled() bool {
 	w := s.present()
 	return w != nil && w.Stalled(clock.Now())
-}
-
-// silenceOf returns for how long a connection has owed an answer without sending anything, and without beginning an
-// answer. w may be nil.
-func silenceOf(w *wire.Conn) (noBytes, noFrame time.Duration) {
-	if w == nil {
-		return 0, 0
-	}
-	return w.Silence(clock.Now())
 }
 
 // callLasting sends a call over a connection, or over the next one if the connection ends before the call has left.

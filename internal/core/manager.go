@@ -180,7 +180,7 @@ func (m *Manager) run() {
 // begin waits until the servers have opened a session and accepted its identities. If it fails, the session is of no use.
 func (m *Manager) begin(s *Session) error {
 	select {
-	case <-s.live:
+	case <-s.live.Wait():
 		return nil
 	case <-s.Done(): // the first answer was that there is no session
 		return s.Err()
@@ -234,27 +234,18 @@ func (m *Manager) onSession(s *Session, state hooks.State, why error) {
 // for one.
 func (m *Manager) note(s *Session, err error) {
 	m.cfg.Log.Debug("cannot open a zookeeper session", "err", err)
-	var end *endError
-	if errors.As(err, &end) {
-		step := logbook.StepHandshake
-		if errors.Is(err, zk.ErrAuthFailed) {
-			step = logbook.StepIdentity
-		}
-		m.dialer.Record(&logbook.Failure{Step: step, To: s.server(), Err: end.why})
+	step, why := logbook.StepHandshake, reasonOf(err)
+	refused := errors.Is(why, zk.ErrAuthFailed)
+	if refused {
+		step = logbook.StepIdentity
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var r *refusal
-	var short *shortLease
-	switch {
-	case errors.As(err, &r):
-		m.refused = r
-	case errors.As(err, &short):
-		m.refused = short
-	default:
-		return
+	m.dialer.Record(&logbook.Failure{Step: step, To: s.server(), Err: why})
+	if refused || errors.Is(why, ErrInvalid) { // the lease is too short
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.refused = why
+		m.wakeLocked()
 	}
-	m.wakeLocked()
 }
 
 // transition is transitionLocked for callers without the lock.

@@ -126,11 +126,7 @@ func (s *Session) createDirectory(ctx context.Context, full string) (string, err
 	if mode != Container {
 		return made, err
 	}
-	var broken error
-	if conn != nil {
-		broken = conn.Err()
-	}
-	why := known.concluded(outcomeOf(err, broken), alone)
+	why := known.concluded(outcomeOf(err, conn.Err()), alone)
 	if why != nil {
 		s.cfg.Log.Warn("zookeeper has no container nodes, so the directories of locks stay when they are empty",
 			slog.String("server", s.server().String()), slog.Any("cause", why))

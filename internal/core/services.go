@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/clock"
 )
 
 // What a manager does for the lock packages.
@@ -79,7 +80,7 @@ func (m *Manager) Silence() error {
 	if s == nil {
 		return nil
 	}
-	if noBytes, _ := silenceOf(s.present()); noBytes >= notableSilence {
+	if noBytes, _ := s.present().Silence(clock.Now()); noBytes >= notableSilence {
 		return fmt.Errorf("no answer from %v for %v", s.server(), noBytes.Round(100*time.Millisecond))
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/line"
 	"github.com/turnstile-go/turnstile/internal/logbook"
+	"github.com/turnstile-go/turnstile/internal/news"
 	"github.com/turnstile-go/turnstile/internal/outbox"
 	"github.com/turnstile-go/turnstile/internal/room"
 	"github.com/turnstile-go/turnstile/internal/watches"
@@ -51,12 +52,7 @@ type Session struct {
 	removals line.Errands  // that wait for their turn, or for a connection
 	removing chan struct{} // holds a token for each removal whose first delete is in flight
 
-	// live is closed when a server has greeted this session for the first time and has accepted
-	// its identities.
-	live     chan struct{}
-	liveOnce sync.Once
-
-	watchOnce sync.Once // has the watchdog look at the clock
+	live news.News // that a server has greeted this session and has accepted its identities
 
 	mu       sync.Mutex // guards what follows
 	greeting codec.Greeting

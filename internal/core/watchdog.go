@@ -1,6 +1,10 @@
 package core
 
-import "time"
+import (
+	"time"
+
+	"github.com/turnstile-go/turnstile/internal/clock"
+)
 
 const (
 	// shortPerTimeout: the remaining time of a session is short if it is less than this part of
@@ -23,15 +27,12 @@ const (
 // has advanced. While the bytes of a long answer come, it waits for as long as it can. It does no I/O itself
 // and calls no function of the user, so nothing delays it.
 type watchdog struct {
-	begun chan struct{} // closed when there is a clock to look at
+	begun chan struct{} // closed with the first greeting: there is a clock to look at
 	ended chan struct{} // closed when run has returned
 	cutAt time.Time     // the clock's Latest when a connection was last closed; only run and its look use it
 }
 
 func (d *watchdog) init() { d.begun, d.ended = make(chan struct{}), make(chan struct{}) }
-
-// begin has the watchdog look at the clock from now on. It is called once.
-func (d *watchdog) begin() { close(d.begun) }
 
 // run watches over a session until its end, and ends it.
 func (d *watchdog) run(s *Session) {
@@ -57,7 +58,7 @@ func (d *watchdog) run(s *Session) {
 func (d *watchdog) look(s *Session) time.Duration {
 	timeout, left := s.Timeout(), s.remaining()
 	conn := s.present()
-	noBytes, noFrame := silenceOf(conn)
+	noBytes, noFrame := conn.Silence(clock.Now())
 	if last := s.clock.Latest(); last.After(d.cutAt) {
 		// The connection that was looked at is cut, and not the present one: that can be another by then.
 		switch long := timeout / silentPerTimeout; {

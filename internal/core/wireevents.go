@@ -14,27 +14,9 @@ type wireEvents Session
 
 var _ wire.Events = (*wireEvents)(nil)
 
-// Greeted implements wire.Events.
+// Greeted implements wire.Events. It compares the session id of every handshake: a different id is a loss.
 func (e *wireEvents) Greeted(g codec.Greeting, sent time.Time) error {
 	s := (*Session)(e)
-	if err := s.greeted(g, sent); err != nil {
-		return err
-	}
-	s.watchOnce.Do(s.watchdog.begin) // also before it is live: a server may never answer an identity
-	return nil
-}
-
-// Ready implements wire.Events.
-func (e *wireEvents) Ready() {
-	s := (*Session)(e)
-	s.setConnected(true)
-	if len(s.cfg.Auths) == 0 {
-		s.goLive()
-	}
-}
-
-// greeted compares the session id of every handshake: a different id is a loss.
-func (s *Session) greeted(g codec.Greeting, sent time.Time) error {
 	s.dialer.Greeted()
 	if err := s.cfg.checkTimeout(g); err != nil {
 		return err
@@ -48,10 +30,21 @@ func (s *Session) greeted(g codec.Greeting, sent time.Time) error {
 		s.lose(err) // the servers count by that timeout already
 		return err
 	}
-	if !first && s.Err() == nil {
+	if first {
+		close(s.watchdog.begun) // also before it is live: a server may never answer an identity
+	} else if s.Err() == nil {
 		s.clock.Heard(sent)
 	}
 	return s.Err() // the connection may have come back too late
+}
+
+// Ready implements wire.Events.
+func (e *wireEvents) Ready() {
+	s := (*Session)(e)
+	s.setConnected(true)
+	if len(s.cfg.Auths) == 0 {
+		e.Accepted()
+	}
 }
 
 // begun takes the first greeting, and reports whether this was the first.
@@ -86,13 +79,8 @@ func (s *Session) grant(g codec.Greeting, first bool) error {
 	return nil
 }
 
-// goLive makes the session live once the servers have accepted its identities.
-func (s *Session) goLive() {
-	s.liveOnce.Do(func() { close(s.live) })
-}
-
-// Accepted implements wire.Events.
-func (e *wireEvents) Accepted() { (*Session)(e).goLive() }
+// Accepted implements wire.Events. The session is live from now on.
+func (e *wireEvents) Accepted() { e.live.Tell() }
 
 // Refused implements wire.Events. Without its identities the session is of no use, and it can
 // take long to find a server that accepts them. So the session ends, as a loss.
