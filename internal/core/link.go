@@ -6,13 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"time"
 
 	"github.com/turnstile-go/turnstile/hooks"
-	"github.com/turnstile-go/turnstile/internal/clock"
 	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/outbox"
-	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -107,13 +104,8 @@ func (s *Session) ready(ctx context.Context) error {
 		s.mu.Unlock()
 		select {
 		case <-up:
-			switch {
-			case !s.isConnected():
-			case !s.stalled():
+			if s.isConnected() {
 				return nil
-			default:
-				// A request would wait in memory, and be sent even if the caller has given up by then.
-				_ = rounds.Pause(ctx, stallLook)
 			}
 		case <-ctx.Done():
 			return ctx.Err()
@@ -123,15 +115,7 @@ func (s *Session) ready(ctx context.Context) error {
 }
 
 // isReady reports whether ready would return nil at once.
-func (s *Session) isReady() bool { return s.Err() == nil && s.isConnected() && !s.stalled() }
-
-// stallLook is how often ready checks whether the network takes bytes again.
-const stallLook = 20 * time.Millisecond
-
-func (s *Session) stalled() bool {
-	w := s.present()
-	return w != nil && w.Stalled(clock.Now())
-}
+func (s *Session) isReady() bool { return s.Err() == nil && s.isConnected() }
 
 // callLasting sends a call over a connection, or over the next one if the connection ends before the call has left.
 func (s *Session) callLasting(w *wire.Conn, c outbox.Call) {

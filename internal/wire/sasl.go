@@ -86,7 +86,7 @@ func (w *Conn) prove(p proof) error {
 	}
 	err := p.run(func(token []byte) ([]byte, int32, error) {
 		xid := w.out.Number()
-		if err := w.write(time.Now(), codec.SASLFrame(xid, token)); err != nil {
+		if err := w.write(codec.SASLFrame(xid, token)); err != nil {
 			return nil, 0, err
 		}
 		frame, err := w.frame()

@@ -80,15 +80,13 @@ func (w *Conn) send() {
 	if len(out) > 1 {
 		all = bytes.Join(out, nil)
 	}
-	if w.write(now, all) == nil && w.out.CanLeave() { // they did not fit into this write
+	if w.write(all) == nil && w.out.CanLeave() { // they did not fit into this write
 		w.poke()
 	}
 }
 
 // write writes to the network. If it fails, it has ended the connection.
-func (w *Conn) write(now time.Time, b []byte) error {
-	w.since.Store(int64(now.Sub(w.made)))
-	defer w.since.Store(0)
+func (w *Conn) write(b []byte) error {
 	n, err := w.conn.Write(b)
 	if err == nil && n < len(b) {
 		err = io.ErrShortWrite

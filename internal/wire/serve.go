@@ -45,7 +45,7 @@ func (w *Conn) greet(h codec.Hello) error {
 	defer patience.Stop()
 	h.LastZxid = w.cfg.Seen.Load()
 	sent := clock.Now()
-	if err := w.write(sent, h.Frame()); err != nil {
+	if err := w.write(h.Frame()); err != nil {
 		return err
 	}
 	frame, err := w.frame()
