@@ -153,8 +153,6 @@ func TestStartWatch(t *testing.T) {
 	}
 	_, _, err = none.Result()
 	wantErr(t, "a node that is not there", err, zk.ErrNoNode)
-	_, err = (*core.Session)(s).StartWatch(ctx, "bad")
-	wantErr(t, "a bad path", err, session.ErrInvalid)
 }
 
 // What callers get has no room behind it. If they append to it, they do not change what others have.

@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -113,10 +112,6 @@ func TestWatchChildrenOfLostSession(t *testing.T) {
 	wantChildEvent(t, absent, core.WatchBroken)
 	_, err := (*core.Session)(s).WatchChildren(patient(t), d)
 	wantErr(t, "WatchChildren", err, session.ErrLost)
-	ctx, cancel := context.WithCancel(patient(t))
-	cancel()
-	_, err = (*core.Session)(s).WatchChildren(ctx, "bad")
-	wantErr(t, "a bad path", err, session.ErrInvalid)
 }
 
 // List lists and sets a watch in one request. The watch is not used up by an earlier one at the path, which

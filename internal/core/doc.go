@@ -8,6 +8,11 @@
 // themselves or with the session, and the teardown waits for them. Callbacks of answers and events run in the goroutine
 // that reads: they must not block, and take leaves of the mutexes only. No mutex is held while a request is under way.
 //
+// # Paths
+//
+// What users can call by package session checks its path. The rest is for package place and the like, whose constructors
+// have checked their paths.
+//
 // # Files
 //
 //	manager       one session after another; Close

@@ -11,7 +11,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
-	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
@@ -29,9 +28,6 @@ func (s *Session) MakeParents(ctx context.Context, dir string) error {
 // MakeDirectory is MakeParents. made says that dir was missing, and that this call has made it. A caller that
 // then puts nothing into it should give it back.
 func (s *Session) MakeDirectory(ctx context.Context, dir string) (made bool, err error) {
-	if err := misuse.ValidatePath(dir); err != nil {
-		return false, err
-	}
 	return s.makeNodes(ctx, s.outward(dir))
 }
 

@@ -131,9 +131,6 @@ func (s *Session) getACL(ctx context.Context, full string) starter[[]zk.ACL] {
 // Session.Sync does.
 func (s *Session) SharedSync(ctx context.Context, path string, after int64) error {
 	info := hooks.RequestInfo{Op: "sync", Path: path}
-	if err := misuse.ValidatePath(path); err != nil {
-		return err
-	}
 	for {
 		one, first := s.syncs.join(after, s.present())
 		if first {

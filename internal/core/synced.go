@@ -7,16 +7,12 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
-	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
 // SyncedChildren is Children behind a sync that leaves after the call has begun. Both requests are sent together, so
 // they take one round trip: a server answers the listing once it has caught up with the leader. The leader itself
 // answers a sync from what it knows, also when it has been cut off from the others and does not know that yet.
 func (s *Session) SyncedChildren(ctx context.Context, path string) ([]string, *zk.Stat, error) {
-	if err := misuse.ValidatePath(path); err != nil {
-		return nil, nil, err
-	}
 	info := hooks.RequestInfo{Op: "getChildren", Path: path}
 	c, err := do(ctx, s, info, always, s.listingBehindSync(ctx, path))
 	return c.names, c.stat, err

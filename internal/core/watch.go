@@ -46,9 +46,6 @@ func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Wa
 // waiting for the answer: the caller can send further requests at once. The answer is there
 // when Watch.Ready is closed. The request is not repeated if its connection is lost.
 func (s *Session) StartWatch(ctx context.Context, path string) (*Watch, error) {
-	if err := misuse.ValidatePath(path); err != nil {
-		return nil, err
-	}
 	info := hooks.RequestInfo{Op: "getData", Path: path}
 	if err := s.ready(ctx); err != nil {
 		return nil, opError(info, err)
@@ -67,9 +64,6 @@ func (s *Session) Forget(path string, w *Watch) { s.watches.Data.Forget(s.outwar
 // WatchChildren returns when the watch is set, and fails as Watch does, but not with
 // zk.ErrNoNode.
 func (s *Session) WatchChildren(ctx context.Context, path string) (*Watch, error) {
-	if err := misuse.ValidatePath(path); err != nil {
-		return nil, err
-	}
 	w, err := s.watchBy(ctx, &s.watches.Children, hooks.RequestInfo{Op: "getChildren", Path: path}, s.listWatched)
 	if !errors.Is(err, zk.ErrNoNode) {
 		return w, err
@@ -90,9 +84,6 @@ func (s *Session) WatchChildren(ctx context.Context, path string) (*Watch, error
 // listing lasts. It may have ended by the time at which List returns, also by an event that came
 // before the listing.
 func (s *Session) List(ctx context.Context, path string) ([]string, *zk.Stat, *Watch, error) {
-	if err := misuse.ValidatePath(path); err != nil {
-		return nil, nil, nil, err
-	}
 	type reply struct {
 		children
 		watch *Watch
