@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
@@ -64,10 +62,8 @@ func call[T any](
 				done(none, zk.ErrConnectionClosed) // the session has ended: that is no answer
 			case errors.Is(r.Err, outbox.ErrGivenUp):
 				done(none, errNotSent)
-			case errors.Is(r.Err, outbox.ErrTooLong) && errors.Is(r.Err, net.ErrClosed): // the request
-				done(none, fmt.Errorf("%w: %w: %w", zk.ErrConnectionClosed, ErrTooLong, r.Err))
-			case errors.Is(r.Err, outbox.ErrTooLong): // the answer
-				done(none, fmt.Errorf("%w: %w", ErrTooLong, r.Err))
+			case errors.Is(r.Err, ErrTooLong):
+				done(none, r.Err)
 			case r.Err != nil:
 				done(none, zk.ErrConnectionClosed)
 			case r.Code != codec.CodeOK:

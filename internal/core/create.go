@@ -99,7 +99,7 @@ func (s *Session) StartCreate(ctx context.Context, v *Reservation, path string, 
 	if err != nil {
 		return nil, opError(info, err)
 	}
-	c := &sent{ctx: ctx, done: make(chan struct{}), after: s.answers.zxid.Load(), booking: b}
+	c := &sent{ctx: ctx, done: make(chan struct{}), after: s.latest.Load(), booking: b}
 	var batch *atomic.Int64
 	if mode == EphemeralSequential {
 		batch = new(atomic.Int64)
@@ -112,7 +112,7 @@ func (s *Session) StartCreate(ctx context.Context, v *Reservation, path string, 
 		} else {
 			made = s.inward(made)
 		}
-		c.paths, c.upTo, c.syncs = []string{made}, s.answers.zxid.Load(), s.syncs.mark()
+		c.paths, c.upTo, c.syncs = []string{made}, s.latest.Load(), s.syncs.mark()
 		settle(b, c.paths, c.err)
 		if mode.ephemeral() {
 			c.noted = s.room.At(made)

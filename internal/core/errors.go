@@ -9,6 +9,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/clock"
 	"github.com/turnstile-go/turnstile/internal/misuse"
+	"github.com/turnstile-go/turnstile/internal/outbox"
 	"github.com/turnstile-go/turnstile/internal/room"
 )
 
@@ -17,7 +18,7 @@ var (
 	ErrLost          = errors.New("lost")
 	ErrClosed        = errors.New("session manager closed")
 	ErrTooManyNodes  = room.ErrTooManyNodes
-	ErrTooLong       = errors.New("too long")
+	ErrTooLong       = outbox.ErrTooLong
 	ErrUnimplemented = errors.New("the server does not implement this request")
 	ErrInvalid       = misuse.ErrInvalid
 )

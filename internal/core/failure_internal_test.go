@@ -26,7 +26,6 @@ import (
 	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/loglines"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
-	"github.com/turnstile-go/turnstile/internal/wire"
 	"github.com/turnstile-go/turnstile/zktest"
 )
 
@@ -37,7 +36,7 @@ func TestCutTexts(t *testing.T) {
 		err  error
 		want string
 	}{
-		{logbook.StepHandshake, wire.ErrSilent, "no answer"},
+		{logbook.StepHandshake, os.ErrDeadlineExceeded, "no answer"},
 		{logbook.StepConnected, errSilence(2345678 * time.Microsecond), "no answer for 2.346s, so this side cut the connection"},
 		{logbook.StepConnected, errLongAnswer(2345678 * time.Microsecond), "one answer has taken 2.346s, so this side cut the connection to save the session"},
 	} {

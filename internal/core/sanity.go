@@ -40,7 +40,7 @@ func checkMade(asked string, m CreateMode, made string) error {
 		ok = false
 	}
 	if !ok {
-		return fmt.Errorf("asked to create %q the server made %q", asked, short(made))
+		return fmt.Errorf("asked to create %q the server made %.200q", asked, made)
 	}
 	return nil
 }
@@ -50,17 +50,8 @@ func checkMade(asked string, m CreateMode, made string) error {
 func checkNames(a *codec.Answer) error {
 	for _, name := range a.Names {
 		if name == "" || name == "." || name == ".." || strings.IndexByte(name, '/') >= 0 {
-			return fmt.Errorf("a child called %q", short(name))
+			return fmt.Errorf("a child called %.200q", name)
 		}
 	}
 	return nil
-}
-
-// short bounds the length of a text for errors and logs.
-func short(s string) string {
-	const limit = 200
-	if len(s) > limit {
-		return s[:limit] + "…"
-	}
-	return s
 }

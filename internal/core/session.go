@@ -34,7 +34,7 @@ type Session struct {
 	// How long the session is certain.
 	clock    *clock.Clock
 	watchdog watchdog
-	answers  answers
+	latest   atomic.Int64 // transaction of an answer that came through the leader; 0 before the first
 	seen     atomic.Int64 // see wire.Config
 	batches  atomic.Int64 // see outbox.Config
 	refusals outbox.Refusals
@@ -61,12 +61,6 @@ type Session struct {
 	closedOK bool  // a server has confirmed closeSession, or the expiry
 	err      error // why the session ended; nil while it is live
 	torn     bool  // the teardown waits for the goroutines
-}
-
-// answers is what a session remembers of answers that came through the leader.
-type answers struct {
-	any  atomic.Bool  // there was one
-	zxid atomic.Int64 // the latest transaction of them
 }
 
 // link is the present or last connection of a session.

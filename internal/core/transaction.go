@@ -27,7 +27,7 @@ func (s *Session) StartMulti(ctx context.Context, v *Reservation, ops ...any) (*
 	if err != nil {
 		return nil, opError(multiInfo, err)
 	}
-	t := &Transaction{sent{ctx: ctx, done: make(chan struct{}), booking: b, after: s.answers.zxid.Load()}}
+	t := &Transaction{sent{ctx: ctx, done: make(chan struct{}), booking: b, after: s.latest.Load()}}
 	done := s.traceRequest(ctx, multiInfo)
 	s.sendMulti(ctx, b, o, func(results []zk.MultiResponse, err error) {
 		t.syncs = s.syncs.mark()

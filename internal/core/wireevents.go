@@ -96,8 +96,7 @@ func (e *wireEvents) Answered(a clock.Answered, zxid int64, since time.Duration)
 	if s.Err() != nil {
 		return
 	}
-	s.answers.any.Store(true)
-	s.answers.zxid.Store(max(s.answers.zxid.Load(), zxid)) // one connection follows the other
+	s.latest.Store(max(s.latest.Load(), zxid)) // one connection follows the other
 	s.dialer.Answered(since)
 	s.clock.Take(a)
 }
@@ -106,7 +105,7 @@ func (e *wireEvents) Answered(a clock.Answered, zxid int64, since time.Duration)
 // is too. So the next session need not wait before it dials.
 func (e *wireEvents) Expired() {
 	s := (*Session)(e)
-	if s.answers.any.Load() {
+	if s.latest.Load() > 0 {
 		s.dialer.Useful()
 	}
 	e.Closed()

@@ -3,23 +3,27 @@ package outbox
 import (
 	"errors"
 	"fmt"
-	"net"
 	"sync"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // ErrTooLong means that an answer is longer than [codec.MaxFrame], or that the server probably takes no request of
-// such a length. In the second case the error matches net.ErrClosed too: nobody knows what became of the request.
+// such a length. In the second case the error matches zk.ErrConnectionClosed too: nobody knows what became of the
+// request.
 var ErrTooLong = errors.New("too long")
 
 // longRequest is the error for a request of so many bytes.
 type longRequest int
 
 func (n longRequest) Error() string {
-	return fmt.Sprintf("the connection was lost each time when a request of %d bytes was sent, so the server "+
+	return fmt.Sprintf("too long: the connection was lost each time when a request of %d bytes was sent, so the server "+
 		"probably takes no such request (jute.maxbuffer)", int(n))
 }
 
-func (n longRequest) Is(target error) bool { return target == ErrTooLong || target == net.ErrClosed }
+func (n longRequest) Is(target error) bool {
+	return target == ErrTooLong || target == zk.ErrConnectionClosed
+}
 
 // refusedAfter is how many connections in a row are lost before a request is given up.
 const refusedAfter = 3

@@ -68,14 +68,6 @@ type Conn struct {
 	hungUp atomic.Bool           // the network or the server has ended the connection, and not this side
 }
 
-// ErrSilent means that no greeting came in time. It is a timeout, like those of package net.
-var ErrSilent error = silence{}
-
-type silence struct{}
-
-func (silence) Error() string { return "no answer to the handshake" }
-func (silence) Timeout() bool { return true }
-
 // readBuffer is how much is read at a time, of frames that are shorter. Longer ones are read at once.
 const readBuffer = 4 << 10
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -276,7 +277,7 @@ func TestConnGreetingRefused(t *testing.T) {
 		{"of impossible length", []byte{0x7f, 0xff, 0xff, 0xff}, nil, codec.ErrBadFrame, 0},
 		{"an answer in its place", replyFrame(1, 0), nil, codec.ErrBadFrame, 0},
 		{"expired", greetingFrame(0, 0), nil, ErrNoSession, 1},
-		{"it stops", greetingFrame(42, 6000)[:20], nil, ErrSilent, 0},
+		{"it stops", greetingFrame(42, 6000)[:20], nil, os.ErrDeadlineExceeded, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -310,7 +311,7 @@ func TestConnSilence(t *testing.T) {
 			} else {
 				go func() { b.over <- b.Serve(codec.Hello{TimeoutMillis: 6000}) }()
 			}
-			if err := <-b.over; !errors.Is(err, ErrSilent) || time.Since(start) != time.Second {
+			if err := <-b.over; !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(start) != time.Second {
 				t.Errorf("takes the handshake: %v: %v after %v", takes, err, time.Since(start))
 			}
 			if b.Greeted() {

@@ -83,7 +83,7 @@ func (w *Conn) explain(bad badLength) error {
 type longAnswer int
 
 func (n longAnswer) Error() string {
-	return fmt.Sprintf("an answer of %d bytes, and this client reads at most %d", int(n), codec.MaxFrame)
+	return fmt.Sprintf("too long: an answer of %d bytes, and this client reads at most %d", int(n), codec.MaxFrame)
 }
 
 func (n longAnswer) Is(target error) bool {

@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -41,7 +42,7 @@ func (w *Conn) greet(h codec.Hello) error {
 	if err != nil {
 		return err
 	}
-	patience := time.AfterFunc(w.cfg.HandshakeLimit-time.Since(began), func() { w.Cut(ErrSilent) })
+	patience := time.AfterFunc(w.cfg.HandshakeLimit-time.Since(began), func() { w.Cut(os.ErrDeadlineExceeded) })
 	defer patience.Stop()
 	h.LastZxid = w.cfg.Seen.Load()
 	sent := clock.Now()

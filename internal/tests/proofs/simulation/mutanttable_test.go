@@ -365,5 +365,5 @@ var mutants = []mutant{
 	{"held-back", "", "sends no heartbeat while one is unanswered, and knows less of its session where all is slow",
 		[]edit{{"internal/clock/beat.go", "func (b *beat) roundDue(now time.Time, f facts) bool {\n", "func (b *beat) roundDue(now time.Time, f facts) bool {\n\tif len(b.syncs)+len(b.agree) > 0 {\n\t\treturn false\n\t}\n"}}},
 	{"revival", "", "an answer revives a clock that has run out",
-		[]edit{{"internal/core/wireevents.go", "\tif s.Err() != nil {\n\t\treturn\n\t}\n\ts.answers", "\ts.answers"}}},
+		[]edit{{"internal/core/wireevents.go", "\tif s.Err() != nil {\n\t\treturn\n\t}\n\ts.latest", "\ts.latest"}}},
 }
