@@ -53,10 +53,9 @@ func (s *Session) StartWatch(ctx context.Context, path string) (*Watch, error) {
 	return s.startWatchIn(ctx, &s.watches.Data, info, s.getWatched), nil
 }
 
-// Forget ends a watch as broken for all callers that share it. It is for a watch whose event
-// must have been lost, because the node at its path is not the one it was set on. The watch
-// would be shared for as long as the connection lasts.
-func (s *Session) Forget(path string, w *Watch) { s.watches.Data.Forget(s.outward(path), w) }
+// Forget ends the watch of a path as broken for all callers that share it. It is for a watch whose event
+// must have been lost, because the node is gone. The watch would be shared for as long as the connection lasts.
+func (s *Session) Forget(path string) { s.watches.Data.Forget(s.outward(path)) }
 
 // WatchChildren returns a watch that ends as WatchChanged when a child of the node is created or
 // deleted, and as WatchDeleted with the node. If there is no such node, it ends as WatchChanged

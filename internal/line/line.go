@@ -3,8 +3,8 @@ package line
 
 import "slices"
 
-// Kept is for how many things room is kept when there are none. What a burst needed beyond that is freed.
-const Kept = 64
+// kept is for how many things room is kept when there are none. What a burst needed beyond that is freed.
+const kept = 64
 
 // Line has things in order. The zero value is empty.
 type Line[T any] struct {
@@ -33,7 +33,7 @@ func (l *Line[T]) Pop() T {
 	clear(l.all[l.gone : l.gone+1])
 	if l.gone++; l.gone == len(l.all) {
 		l.all, l.gone = l.all[:0], 0
-		if cap(l.all) > Kept {
+		if cap(l.all) > kept {
 			l.all = nil
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/turnstile-go/turnstile/internal/codec"
-	"github.com/turnstile-go/turnstile/internal/line"
 )
 
 // Config is what an [Outbox] needs to know.
@@ -37,7 +36,6 @@ type Outbox struct {
 	sent     map[int32]sentCall // by number
 	counted  int                // how many of sent the server counts
 	writes   int                // how many of sent could leave together with others, or have
-	most     int                // how many sent has had at a time since it was made
 	count    int64              // how many calls were sent
 	own      int32              // the latest of the connection's own numbers
 	over     bool               // nothing is sent any more
@@ -132,7 +130,6 @@ func (o *Outbox) Take(now, oldest time.Time) [][]byte {
 	if o.waiting.empty() {
 		o.window.idle()
 	}
-	o.most = max(o.most, len(o.sent))
 	return frames
 }
 
@@ -300,9 +297,7 @@ func (o *Outbox) Answered(now time.Time, xid int32, size int) {
 	if one.write {
 		o.writes--
 	}
-	if delete(o.sent, xid); len(o.sent) == 0 && o.most > line.Kept {
-		o.sent, o.most = nil, 0 // a map does not shrink
-	}
+	delete(o.sent, xid)
 	o.window.answered(now, one.at, one.load, one.alone)
 	o.expected.answered(one.read, size)
 	o.cfg.Refusals.answered(len(one.Frame))

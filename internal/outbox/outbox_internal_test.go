@@ -271,12 +271,12 @@ func TestCallsShrink(t *testing.T) {
 		for range n {
 			c.Post(Call{Frame: frame, Done: func(Reply) {}})
 		}
-		c.window.calls, c.window.bytes = n, n*len(frame)
+		c.window.calls = mostCalls
 		for c.CanLeave() {
 			c.Take(time.Now(), time.Now())
-		}
-		for xid := range maps.Clone(c.sent) {
-			c.Answered(time.Now(), xid, 0)
+			for xid := range maps.Clone(c.sent) {
+				c.Answered(time.Now(), xid, 0)
+			}
 		}
 	}
 	burst(10)

@@ -172,7 +172,7 @@ func (a *attempt) allThere(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		if stat == nil {
-			a.s.Forget(node, nil) // nobody will tell its event
+			a.s.Forget(node) // nobody will tell its event
 			return false, nil
 		}
 	}

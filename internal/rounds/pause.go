@@ -42,12 +42,7 @@ func Until(ctx context.Context, end <-chan struct{}, d time.Duration) error {
 
 // Brief returns a New for a [Pace] in which no wait is longer than a second. Other waits are those of newBackOff.
 func Brief(newBackOff func() backoff.BackOff) func() backoff.BackOff {
-	return func() backoff.BackOff {
-		if b := newBackOff(); b != nil {
-			return brief{b}
-		}
-		return nil
-	}
+	return func() backoff.BackOff { return brief{newBackOff()} }
 }
 
 type brief struct{ backoff.BackOff }

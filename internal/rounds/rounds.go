@@ -27,7 +27,7 @@ import (
 // wait before each round, which grows, with jitter. The zero value is ready for use. It must not be
 // used by several goroutines at once.
 type Pace struct {
-	// New returns the backoff that gives the waits. If New is nil or returns nil, waits are
+	// New returns the backoff that gives the waits. If New is nil, waits are
 	// exponential with full jitter, and grow from at most 50 ms to at most a second.
 	New func() backoff.BackOff
 
@@ -74,10 +74,11 @@ func (p *Pace) Rested(d time.Duration) {
 
 // next returns the next wait. A backoff that says stop is started again.
 func (p *Pace) next() time.Duration {
-	if p.waits == nil && p.New != nil {
+	switch {
+	case p.waits != nil:
+	case p.New != nil:
 		p.waits = p.New()
-	}
-	if p.waits == nil {
+	default:
 		p.waits = defaults()
 	}
 	return Untiring(p.waits)

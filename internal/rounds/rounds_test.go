@@ -103,7 +103,4 @@ func TestBrief(t *testing.T) {
 	if got := rounds.Brief(func() backoff.BackOff { return &backoff.StopBackOff{} })().NextBackOff(); got != backoff.Stop {
 		t.Errorf("a backoff that stops gives %v", got)
 	}
-	if got := rounds.Brief(func() backoff.BackOff { return nil })(); got != nil {
-		t.Errorf("no backoff gives %v", got)
-	}
 }

@@ -145,16 +145,13 @@ func (t *Table) end(path string, event Event) {
 	}
 }
 
-// Forget ends a watch as broken, so that the next request at the path sets another. If w is nil, it
-// ends the pending watch.
-func (t *Table) Forget(path string, w *Watch) {
+// Forget ends the watch of a path as broken, so that the next request there sets another.
+func (t *Table) Forget(path string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := t.m[path]
-	if e == nil || e.cur == nil || w != nil && w != e.cur {
-		return // w has ended already
+	if e := t.m[path]; e != nil && e.cur != nil {
+		t.fireLocked(path, e, Broken)
 	}
-	t.fireLocked(path, e, Broken)
 }
 
 func (t *Table) breakAll() {

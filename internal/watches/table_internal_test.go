@@ -217,45 +217,32 @@ func TestWatchNotify(t *testing.T) {
 // A watch that is forgotten ends for everything that shares it, and the next request sets another. That
 // includes a watch whose request is in flight, and one without waiters.
 func TestWatchesForgotten(t *testing.T) {
-	for name, forget := range map[string]func(*watchTest, *Watch){
-		"one":      func(wt *watchTest, w *Watch) { wt.Forget("/a", w) },
-		"whatever": func(wt *watchTest, _ *Watch) { wt.Forget("/a", nil) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			wt := newWatchTest(t)
-			w := wt.set(nil)
-			woken := make(chan struct{}, 1)
-			defer w.Notify(woken)()
-			forget(wt, w)
-			wt.want(w, Broken)
-			if len(woken) != 1 {
-				t.Error("nobody is told")
-			}
-			select {
-			case <-w.Done():
-			default:
-				t.Error("not done")
-			}
-			wt.idle()
-
-			w = wt.flying()
-			forget(wt, w)
-			wt.want(w, Broken)
-			next := wt.flying()
-			wt.Land("/a", w, nil, nil, nil)
-			wt.want(next, Pending)
-			wt.Land("/a", next, nil, nil, nil)
-			wt.happens(zk.EventNodeDeleted)
-			wt.want(next, Deleted)
-			wt.idle()
-		})
-	}
 	wt := newWatchTest(t)
 	w := wt.set(nil)
-	wt.breakAll()
-	next := wt.set(nil)
-	wt.Forget("/a", w) // another's
+	woken := make(chan struct{}, 1)
+	defer w.Notify(woken)()
+	wt.Forget("/a")
+	wt.want(w, Broken)
+	if len(woken) != 1 {
+		t.Error("nobody is told")
+	}
+	select {
+	case <-w.Done():
+	default:
+		t.Error("not done")
+	}
+	wt.idle()
+
+	w = wt.flying()
+	wt.Forget("/a")
+	wt.want(w, Broken)
+	next := wt.flying()
+	wt.Land("/a", w, nil, nil, nil)
 	wt.want(next, Pending)
+	wt.Land("/a", next, nil, nil, nil)
+	wt.happens(zk.EventNodeDeleted)
+	wt.want(next, Deleted)
+	wt.idle()
 }
 
 // A watch that was not set, because there is no node, has ended as one on a node that goes. A function that is told of the
