@@ -42,6 +42,19 @@ type sent struct {
 	syncs int64 // the mark of syncs when the request ended
 }
 
+// end takes the outcome, and tells it. told calls the hook.
+func (c *sent) end(s *Session, info hooks.RequestInfo, err error, told func(error)) {
+	if err != nil {
+		c.err = opError(info, err)
+	}
+	c.syncs = s.syncs.mark()
+	c.answered.Tell()
+	s.withHooks(func() {
+		defer close(c.done)
+		told(err)
+	})
+}
+
 // Creation is a create in flight, which can be an operation of a transaction.
 type Creation struct {
 	*sent
@@ -107,22 +120,16 @@ func (s *Session) StartCreate(ctx context.Context, v *Reservation, path string, 
 	}
 	done := s.traceRequest(ctx, info)
 	s.create(ctx, s.outward(path), data, mode, batch)(func(made string, err error) {
-		if err = s.verdict(err); err != nil {
-			c.err = opError(info, err)
-		} else {
+		if err = s.verdict(err); err == nil {
 			made = s.inward(made)
 		}
-		c.paths, c.upTo, c.syncs = []string{made}, s.latest.Load(), s.syncs.mark()
-		settle(b, c.paths, c.err)
+		c.paths, c.upTo = []string{made}, s.latest.Load()
+		settle(b, c.paths, err)
 		if mode.ephemeral() {
 			c.noted = s.room.At(made)
 		}
 		s.creates.end(path)
-		c.answered.Tell()
-		s.withHooks(func() {
-			defer close(c.done)
-			done(err)
-		})
+		c.end(s, info, err, done)
 	})
 	return &Creation{sent: c}, nil
 }

@@ -125,25 +125,24 @@ func (p *persistence) deleteAtOnce(answered func()) {
 	if answer == nil {
 		return
 	}
-	err := p.s.begin(func() {
-		done := p.s.traceRequest(p.s.lifeWith(p.ctx), p.info)
-		err := p.s.outcome(answer)
-		done(err)
-		p.settle(err)
-	})
-	if err != nil {
+	if err := p.s.traceLate(p.ctx, p.info, answer, p.settle); err != nil {
 		p.end(err)
 	}
 }
 
-// outcome waits for the answer to a request that was sent before its hook was called.
-func (s *Session) outcome(answer <-chan error) error {
-	select {
-	case err := <-answer:
-		return err
-	case <-s.life.Done():
-		return s.Err()
-	}
+// traceLate calls the hook for a request that was sent before, and waits for its answer, in another goroutine.
+func (s *Session) traceLate(ctx context.Context, info hooks.RequestInfo, answer <-chan error, settle func(error)) error {
+	return s.begin(func() {
+		done := s.traceRequest(s.lifeWith(ctx), info)
+		var err error
+		select {
+		case err = <-answer:
+		case <-s.life.Done():
+			err = s.Err()
+		}
+		done(err)
+		settle(err)
+	})
 }
 
 // settle takes the outcome of the first delete. Unless the node is gone, the removal goes on in the

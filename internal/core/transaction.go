@@ -30,17 +30,8 @@ func (s *Session) StartMulti(ctx context.Context, v *Reservation, ops ...any) (*
 	t := &Transaction{sent{ctx: ctx, done: make(chan struct{}), booking: b, after: s.latest.Load()}}
 	done := s.traceRequest(ctx, multiInfo)
 	s.sendMulti(ctx, b, o, func(results []zk.MultiResponse, err error) {
-		t.syncs = s.syncs.mark()
-		if err = s.verdict(err); err != nil {
-			t.err = opError(multiInfo, err)
-		} else {
-			t.paths = pathsOf(results)
-		}
-		t.answered.Tell()
-		s.withHooks(func() {
-			defer close(t.done)
-			done(err)
-		})
+		t.paths = pathsOf(results)
+		t.end(s, multiInfo, s.verdict(err), done)
 	})
 	return t, nil
 }
@@ -92,12 +83,7 @@ func (r *Removals) deleteAll(ctx context.Context) bool {
 	}
 	answer := make(chan error, 1)
 	r.s.sendMulti(r.s.life, b, o, func(_ []zk.MultiResponse, err error) { answer <- r.s.verdict(err) })
-	return r.s.begin(func() {
-		done := r.s.traceRequest(r.s.lifeWith(ctx), multiInfo)
-		err := r.s.outcome(answer)
-		done(err)
-		r.settle(err)
-	}) == nil
+	return r.s.traceLate(ctx, multiInfo, answer, r.settle) == nil
 }
 
 // settle takes the outcome of the transaction.
