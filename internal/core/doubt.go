@@ -8,7 +8,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/room"
-	"github.com/turnstile-go/turnstile/internal/rounds"
 )
 
 // search looks for the node of a create, of which it may know the path, or what can tell the node from
@@ -34,12 +33,12 @@ func (s *Session) clarify(ctx context.Context, b *room.Booking, creates ...*sear
 	_ = s.begin(func() {
 		ctx := s.lifeWith(ctx)
 		for path, node := range b.Deleted() {
-			s.untilAnswered(func() error {
+			_ = s.untilDone(func() error {
 				if err := s.newSync(ctx, path); err != nil {
 					return err
 				}
 				return s.lookForGone(ctx, path, node)
-			})
+			}, unreported)
 		}
 		for i, one := range creates {
 			if one != nil {
@@ -55,21 +54,10 @@ func (s *Session) clarifyOne(ctx context.Context, b *room.Booking, i int, g *sea
 		return
 	}
 	defer s.creates.shared(g.path)
-	s.untilAnswered(func() error { return s.look(ctx, b, i, g) })
+	_ = s.untilDone(func() error { return s.look(ctx, b, i, g) }, unreported)
 }
 
-// untilAnswered calls look until it succeeds, or the session ends.
-func (s *Session) untilAnswered(look func() error) {
-	wait := s.cfg.Retry()
-	for err := look(); err != nil; err = look() {
-		if classify(err) == answered {
-			wait = slowRetry(s.Timeout()) // the permission may come back
-		}
-		if rounds.Pause(s.life, rounds.Untiring(wait)) != nil {
-			return
-		}
-	}
-}
+func unreported(error) {}
 
 // look counts the node of a create if it is there. A delete that was sent before the node was counted does
 // not uncount it. So look looks again then: on one connection, requests are carried out in the order in which

@@ -195,8 +195,7 @@ func (p *persistence) depart() {
 
 // persistence returns the work that repeats f in the background, once it has started, until f succeeds or the
 // session ends. It goes on after ctx has ended, and after a WithRetry that says stop. If the server refuses,
-// the removal is done, and f is repeated slowly from then on, because the permission may come back. then, if
-// not nil, is called once f has succeeded or the session has ended, and not before.
+// the removal is done, and f is repeated slowly from then on. then, if not nil, is called once f has succeeded or the session has ended, and not before.
 func (s *Session) persistence(ctx context.Context, what string, then func(), f func(context.Context) error) *persistence {
 	return &persistence{
 		Removal: &Removal{done: make(chan struct{})},
@@ -226,34 +225,39 @@ func (p *persistence) start() {
 }
 
 func (p *persistence) run() {
-	wait := p.s.cfg.Retry()
-	var slow backoff.BackOff
 	life := p.s.lifeWith(p.ctx)
-	for {
+	p.end(p.s.untilDone(func() error {
 		err := p.failed
 		if p.failed = nil; err == nil {
-			err = p.f(life)
-		} else if classify(err) != answered && p.s.Err() == nil {
+			return p.f(life)
+		}
+		if classify(err) != answered && p.s.Err() == nil {
 			p.s.traceRetry(life, p.info, 1, err)
 		}
+		return err
+	}, p.refuse))
+}
+
+// untilDone calls f until it succeeds, or the session ends: then it returns the cause. If the server refuses, it calls
+// refused, and f more slowly from then on, because the permission may come back.
+func (s *Session) untilDone(f func() error, refused func(error)) error {
+	wait := s.cfg.Retry()
+	var slow backoff.BackOff
+	for {
+		err := f()
+		if err == nil {
+			return nil
+		}
 		next := wait
-		switch {
-		case err == nil, p.s.Err() != nil:
-			if err != nil {
-				err = p.s.Err()
-			}
-			p.end(err)
-			return
-		case classify(err) == answered:
-			p.refuse(err)
+		if s.Err() == nil && classify(err) == answered {
+			refused(err)
 			if slow == nil {
-				slow = slowRetry(p.s.Timeout())
+				slow = slowRetry(s.Timeout())
 			}
 			next = slow
 		}
-		if rounds.Pause(p.s.life, rounds.Untiring(next)) != nil {
-			p.end(p.s.Err())
-			return
+		if s.Err() != nil || rounds.Pause(s.life, rounds.Untiring(next)) != nil {
+			return s.Err()
 		}
 	}
 }

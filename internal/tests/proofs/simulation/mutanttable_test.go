@@ -92,7 +92,7 @@ var mutants = []mutant{
 		[]edit{{"internal/place/leave.go", "a.doubt = a.doubt || core.Uncertain(err)", "a.doubt = false"}}},
 	{"release-once", "mutex", "a release whose connection is lost leaves the node",
 		[]edit{
-			{"internal/core/removal.go", "if rounds.Pause(p.s.life, rounds.Untiring(next)) != nil {", "if _ = rounds.Untiring(next); true {"},
+			{"internal/core/removal.go", "if s.Err() != nil || rounds.Pause(s.life, rounds.Untiring(next)) != nil {", "if _ = rounds.Untiring(next); true {"},
 			{"internal/core/request.go", "_, err := do(ctx, s, info, always,", "_, err := do(ctx, s, info, never,"},
 		}},
 	{"no-clock", "mutex", "who is cut off believes that he holds on",
