@@ -62,8 +62,8 @@ func (d *dialer) learnTick(ctx context.Context) {
 	}
 	wait := d.cfg.Retry()
 	for ctx.Err() == nil {
-		out, err := d.visit(ctx, wire.Visit{Hello: codec.Hello{TimeoutMillis: 1}, Identities: d.cfg.Auths}, true)
-		if err == nil && out.Greeted && out.Greeting.TimeoutMillis > 0 {
+		out := d.visit(ctx, wire.Visit{Hello: codec.Hello{TimeoutMillis: 1}, Identities: d.cfg.Auths}, true)
+		if out.Greeting.TimeoutMillis > 0 {
 			d.tick.shortest.Store(int64(out.Greeting.Timeout()))
 			return
 		}
@@ -73,10 +73,10 @@ func (d *dialer) learnTick(ctx context.Context) {
 
 // visit makes a connection for one visit, with SASL or without it. It bounds the time for one server, so that a server
 // that hangs leaves time for another.
-func (d *dialer) visit(ctx context.Context, v wire.Visit, bySASL bool) (wire.Outcome, error) {
+func (d *dialer) visit(ctx context.Context, v wire.Visit, bySASL bool) (out wire.Outcome) {
 	c, to, err := d.DialNow(ctx)
 	if err != nil {
-		return wire.Outcome{}, err
+		return out
 	}
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout/3)
@@ -86,5 +86,5 @@ func (d *dialer) visit(ctx context.Context, v wire.Visit, bySASL bool) (wire.Out
 	if bySASL {
 		v.SASL, v.Limit = d.cfg.sasl(ctx, to.Host), d.cfg.Timeout/6
 	}
-	return v.Run(c), nil
+	return v.Run(c)
 }

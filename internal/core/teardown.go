@@ -68,12 +68,17 @@ func (s *Session) closeOnServer(ctx context.Context) {
 	wait := s.cfg.Retry()
 	identify := !errors.Is(s.Err(), zk.ErrAuthFailed) // otherwise they would be refused again
 	for !s.closedOnServer() && ctx.Err() == nil {
-		if s.visitToClose(ctx, identify) {
-			identify = false
+		v := wire.Visit{Hello: s.hello()}
+		if identify {
+			v.Identities = s.cfg.Auths
 		}
-		if !s.closedOnServer() {
-			_ = rounds.Pause(ctx, rounds.Untiring(wait))
+		out := s.dialer.visit(ctx, v, identify)
+		if out.Gone {
+			(*wireEvents)(s).Closed()
+			return
 		}
+		identify = identify && !out.Refused
+		_ = rounds.Pause(ctx, rounds.Untiring(wait))
 	}
 }
 
@@ -83,17 +88,4 @@ func (s *Session) closedOnServer() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closedOK || s.greeting.Session == 0
-}
-
-// visitToClose makes one such connection, and reports whether the server refused an identity.
-func (s *Session) visitToClose(ctx context.Context, identify bool) (refused bool) {
-	v := wire.Visit{Hello: s.hello()}
-	if identify {
-		v.Identities = s.cfg.Auths
-	}
-	out, err := s.dialer.visit(ctx, v, identify)
-	if err == nil && out.Gone {
-		(*wireEvents)(s).Closed()
-	}
-	return out.Refused
 }
