@@ -15,13 +15,13 @@ func Guarded(f func()) (returned bool) {
 	return bad == nil
 }
 
-// guardedRetry returns a function that makes guarded BackOffs. If users, or one of its values, panics or ends
-// its goroutine, the default wait takes its place.
-func (u *userCalls) guardedRetry(users, defaults func() backoff.BackOff) func() backoff.BackOff {
+// Retry returns a function that makes guarded BackOffs. If users, or one of its values, panics or ends its goroutine,
+// the default wait takes its place.
+func (h *Hooks) Retry(users, defaults func() backoff.BackOff) func() backoff.BackOff {
 	return func() backoff.BackOff {
 		var b backoff.BackOff
-		if u.call("WithRetry", func() { b = users() }) && b != nil {
-			return &guardedBackOff{calls: u, users: b, spare: defaults()}
+		if h.calls.call("WithRetry", func() { b = users() }) && b != nil {
+			return &guardedBackOff{calls: &h.calls, users: b, spare: defaults()}
 		}
 		return defaults()
 	}

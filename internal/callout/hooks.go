@@ -8,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/turnstile-go/turnstile/hooks"
 )
 
@@ -34,12 +32,6 @@ func (h *Hooks) Do(f func()) { h.calls.workers.do(f) }
 
 // Late calls hooks for a lock that was lost. It returns at once: see hookQueue.
 func (h *Hooks) Late(call func()) { h.late.add(call) }
-
-// Retry returns a function that makes guarded BackOffs. If users, or one of its values, panics or ends its goroutine,
-// the default wait takes its place.
-func (h *Hooks) Retry(users, defaults func() backoff.BackOff) func() backoff.BackOff {
-	return h.calls.guardedRetry(users, defaults)
-}
 
 // Load returns the hooks to call. They do not change: hooks that are added later make a new Trace.
 func (h *Hooks) Load() *hooks.Trace {

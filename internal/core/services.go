@@ -104,26 +104,20 @@ func (m *Manager) Server() string {
 func (m *Manager) FirstWarning(path string, zxid int64) bool {
 	m.warned.mu.Lock()
 	defer m.warned.mu.Unlock()
-	node := warnedNode{path, zxid}
-	if m.warned.nodes[node] {
+	if m.warned.nodes[path] == zxid {
 		return false
 	}
 	if m.warned.nodes == nil || len(m.warned.nodes) >= maxWarned {
-		m.warned.nodes = make(map[warnedNode]bool)
+		m.warned.nodes = make(map[string]int64)
 	}
-	m.warned.nodes[node] = true
+	m.warned.nodes[path] = zxid
 	return true
 }
 
 // warned has the nodes that a warning was logged about.
 type warned struct {
 	mu    sync.Mutex
-	nodes map[warnedNode]bool
-}
-
-type warnedNode struct {
-	path string
-	zxid int64 // of the transaction that made it
+	nodes map[string]int64 // the transactions that made them, by path
 }
 
 // maxWarned bounds the memory for nodes that a warning was logged about.

@@ -335,7 +335,9 @@ func (d *Dialer) nextWait(s Remaining) time.Duration {
 	d.waitMu.Lock()
 	defer d.waitMu.Unlock()
 	if d.useful.Swap(false) {
-		d.setFault(nil)
+		d.mu.Lock()
+		d.fault = nil
+		d.mu.Unlock()
 		d.started = false
 		d.hosts.renew()
 	}
@@ -355,12 +357,6 @@ func hurried(wait, atStake time.Duration) time.Duration {
 		return wait
 	}
 	return most/2 + wait%(most/2) // wait has the jitter of WithRetry
-}
-
-func (d *Dialer) setFault(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.fault = err
 }
 
 // Greeted takes note that a server has answered.
