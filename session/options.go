@@ -223,7 +223,7 @@ func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, 
 //     to 10 minutes. The servers grant another session timeout than the one asked for, or one that leaves room for
 //     a part of [WithMargin] only.
 //   - Error: a server refuses to remove a node.
-//   - Debug: each dial that fails, and the messages of package zk.
+//   - Debug: each dial that fails, and why each connection has ended.
 //
 // If a connection breaks more than 10 times in 10 minutes, further lines about that have level debug.
 // Lines about losses always have their level. A logger that is slow or hangs delays nothing: a goroutine

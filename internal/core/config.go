@@ -71,8 +71,8 @@ type Config struct {
 	lookup func(ctx context.Context, host string) ([]string, error) // nil: that of package net; for tests
 }
 
-// NewConfig returns the defaults for the servers of a connect string. If that is bad, Finish of the config must not be
-// called: the caller goes on only to collect further errors.
+// NewConfig returns the defaults for the servers of a connect string. If that is bad, the caller goes on only to collect
+// further errors.
 func NewConfig(servers string) (*Config, error) {
 	c := &Config{Timeout: defaultTimeout, MaxNodes: defaultMaxNodes, MaxNodeBytes: defaultMaxNodeBytes, Log: slog.Default()}
 	c.SetACL(zk.WorldACL(zk.PermAll))
