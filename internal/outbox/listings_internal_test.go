@@ -22,7 +22,7 @@ func callFrame(op int32, path string) []byte {
 
 // newOutbox returns an outbox that shares nothing.
 func newOutbox() *Outbox {
-	return New(Config{Refusals: new(Refusals), Batches: new(atomic.Int64)})
+	return New(Config{Refusals: new(Refusals), Batches: new(atomic.Int64), Window: new(atomic.Int32)})
 }
 
 // burst is a connection's calls, without a connection.

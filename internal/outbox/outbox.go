@@ -20,7 +20,7 @@ import (
 type Config struct {
 	Refusals *Refusals     // all connections of a session share it
 	Batches  *atomic.Int64 // this too: it counts the multis of several callers
-	Window   *atomic.Int32 // of calls, for tests: see *core.Manager.SetWindow; nil means 0
+	Window   *atomic.Int32 // of calls, for tests: see *core.Manager.SetWindow
 }
 
 // Outbox has the calls of one connection that have not ended. Its methods may be called by any number of goroutines at
@@ -229,9 +229,6 @@ func (o *Outbox) again(parts []Call) {
 
 // fixedLocked returns the bound that a test has set, and applies it.
 func (o *Outbox) fixedLocked() int {
-	if o.cfg.Window == nil {
-		return 0
-	}
 	n := int(o.cfg.Window.Load())
 	if n > 0 {
 		o.window.calls = min(o.window.calls, n)

@@ -65,7 +65,7 @@ func (e *fakeEvents) Owns() bool { e.mu.Lock(); defer e.mu.Unlock(); return e.ow
 func config(e Events) Config {
 	return Config{
 		Events: e, Clock: clock.New(clock.Now()), Seen: new(atomic.Int64), HandshakeLimit: time.Second,
-		Outbox: outbox.Config{Refusals: new(outbox.Refusals), Batches: new(atomic.Int64)},
+		Outbox: outbox.Config{Refusals: new(outbox.Refusals), Batches: new(atomic.Int64), Window: new(atomic.Int32)},
 		Half:   func(timeout time.Duration) time.Duration { return timeout / 4 },
 	}
 }
