@@ -62,7 +62,7 @@ func (d *dialer) learnTick(ctx context.Context) {
 	}
 	wait := d.cfg.Retry()
 	for ctx.Err() == nil {
-		out := d.visit(ctx, wire.Visit{Hello: codec.Hello{TimeoutMillis: 1}, Identities: d.cfg.Auths}, true)
+		out := d.visit(ctx, codec.Hello{TimeoutMillis: 1}, true)
 		if out.Greeting.TimeoutMillis > 0 {
 			d.tick.shortest.Store(int64(out.Greeting.Timeout()))
 			return
@@ -71,9 +71,9 @@ func (d *dialer) learnTick(ctx context.Context) {
 	}
 }
 
-// visit makes a connection for one visit, with SASL or without it. It bounds the time for one server, so that a server
+// visit makes a connection for one visit, with the identities of the user or without them. It bounds the time for one server, so that a server
 // that hangs leaves time for another.
-func (d *dialer) visit(ctx context.Context, v wire.Visit, bySASL bool) (out wire.Outcome) {
+func (d *dialer) visit(ctx context.Context, hello codec.Hello, identify bool) (out wire.Outcome) {
 	c, to, err := d.DialNow(ctx)
 	if err != nil {
 		return out
@@ -83,8 +83,9 @@ func (d *dialer) visit(ctx context.Context, v wire.Visit, bySASL bool) (out wire
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	defer stop()
-	if bySASL {
-		v.SASL, v.Limit = d.cfg.sasl(ctx, to.Host), d.cfg.Timeout/6
+	v := wire.Visit{Hello: hello}
+	if identify {
+		v.Identities, v.SASL, v.Limit = d.cfg.Auths, d.cfg.sasl(ctx, to.Host), d.cfg.Timeout/6
 	}
 	return v.Run(c)
 }

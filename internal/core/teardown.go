@@ -10,7 +10,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/internal/rounds"
-	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
 // askTime bounds how long a teardown waits for the answer to closeSession on the session's connection. After that it
@@ -68,11 +67,7 @@ func (s *Session) closeOnServer(ctx context.Context) {
 	wait := s.cfg.Retry()
 	identify := !errors.Is(s.Err(), zk.ErrAuthFailed) // otherwise they would be refused again
 	for !s.closedOnServer() && ctx.Err() == nil {
-		v := wire.Visit{Hello: s.hello()}
-		if identify {
-			v.Identities = s.cfg.Auths
-		}
-		out := s.dialer.visit(ctx, v, identify)
+		out := s.dialer.visit(ctx, s.hello(), identify)
 		if out.Gone {
 			(*wireEvents)(s).Closed()
 			return

@@ -55,11 +55,19 @@ func (s *SASL) begin(limit time.Duration) (proof, error) {
 	return proof{x, s.Name, first}, nil
 }
 
-// run makes the exchange. say says something to the server, and returns its answer.
-func (p proof) run(say func(token []byte) (answer []byte, code int32, err error)) error {
+// run makes the exchange, in frames with the numbers that number returns.
+func (p proof) run(number func() int32, write func([]byte) error, read func() ([]byte, error)) error {
 	failed := func(why error) error { return &SASLError{p.mechanism, why} }
 	for last, step := false, 0; step < mostSteps; step++ {
-		answer, code, err := say(p.next)
+		xid := number()
+		if err := write(codec.SASLFrame(xid, p.next)); err != nil {
+			return err
+		}
+		frame, err := read()
+		if err != nil {
+			return err
+		}
+		answer, code, err := codec.ParseSASLAnswer(frame, xid)
 		switch {
 		case err != nil:
 			return err
@@ -84,17 +92,7 @@ func (w *Conn) prove(p proof) error {
 	if p.Exchange == nil {
 		return nil
 	}
-	err := p.run(func(token []byte) ([]byte, int32, error) {
-		xid := w.out.Number()
-		if err := w.write(codec.SASLFrame(xid, token)); err != nil {
-			return nil, 0, err
-		}
-		frame, err := w.frame()
-		if err != nil {
-			return nil, 0, err
-		}
-		return codec.ParseSASLAnswer(frame, xid)
-	})
+	err := p.run(w.out.Number, w.write, w.frame)
 	if why := (*SASLError)(nil); errors.As(err, &why) {
 		w.cfg.Events.Refused("sasl", why)
 	}

@@ -77,16 +77,8 @@ func (v Visit) prove(c net.Conn, read func() ([]byte, error), hello []byte, p pr
 	if frame, err := read(); err != nil || v.take(out, frame) != nil || out.Gone {
 		return false
 	}
-	err := p.run(func(token []byte) ([]byte, int32, error) {
-		if _, err := c.Write(codec.SASLFrame(visitXid, token)); err != nil {
-			return nil, 0, err
-		}
-		frame, err := read()
-		if err != nil {
-			return nil, 0, err
-		}
-		return codec.ParseSASLAnswer(frame, visitXid)
-	})
+	write := func(b []byte) error { _, err := c.Write(b); return err }
+	err := p.run(func() int32 { return visitXid }, write, read)
 	out.Refused = errors.As(err, new(*SASLError))
 	return err == nil
 }
