@@ -101,10 +101,11 @@ type content struct {
 	stat *zk.Stat
 }
 
-func (s *Session) get(ctx context.Context, path string, watch bool) starter[content] {
-	take := func(a *codec.Answer) (content, error) { return content{a.Data, a.Stat}, nil }
-	return call(ctx, s, false, reading(codec.OpGetData, path, watch), take)
+func (s *Session) get(ctx context.Context, path string) starter[content] {
+	return call(ctx, s, false, reading(codec.OpGetData, path, false), contentOf)
 }
+
+func contentOf(a *codec.Answer) (content, error) { return content{a.Data, a.Stat}, nil }
 
 // children is the answer to listing. Thousands of callers may share it, so nobody may change it.
 type children struct {
@@ -120,8 +121,8 @@ func (s *Session) listing(ctx context.Context, path string, watch bool) starter[
 }
 
 // exists returns nil if there is no such node.
-func (s *Session) exists(ctx context.Context, path string, watch bool) starter[*zk.Stat] {
-	look := call(ctx, s, false, reading(codec.OpExists, path, watch), onlyStat)
+func (s *Session) exists(ctx context.Context, path string) starter[*zk.Stat] {
+	look := call(ctx, s, false, reading(codec.OpExists, path, false), onlyStat)
 	return func(done func(*zk.Stat, error)) {
 		look(func(stat *zk.Stat, err error) { done(stat, ignoreNoNode(err)) })
 	}

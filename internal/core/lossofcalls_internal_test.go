@@ -47,7 +47,7 @@ func startScript(t *testing.T) *script {
 	binary.BigEndian.PutUint64(greeting[8:], 7)
 	binary.BigEndian.PutUint32(greeting[16:], 16)
 	p.write(greeting)
-	s.exists(context.Background(), "/first", false)(func(*zk.Stat, error) {}) // takes the room
+	s.exists(context.Background(), "/first")(func(*zk.Stat, error) {}) // takes the room
 	return p
 }
 
@@ -86,7 +86,7 @@ func (p *script) lose() {
 	synctest.Wait()
 	p.s.lose(lossExpired)
 	p.s.end()
-	p.s.exists(context.Background(), "/wake", false)(func(*zk.Stat, error) {}) // the connection looks for what it can send
+	p.s.exists(context.Background(), "/wake")(func(*zk.Stat, error) {}) // the connection looks for what it can send
 	synctest.Wait()
 }
 
@@ -100,7 +100,7 @@ func (p *script) close() {
 func TestWatchAtLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := startScript(t)
-		w := p.s.startWatchIn(context.Background(), &p.s.watches.Data, hooks.RequestInfo{Op: "getData", Path: "/n"}, p.s.getWatched)
+		w := p.s.startWatchIn(context.Background(), &p.s.watches.Data, hooks.RequestInfo{Op: "getData", Path: "/n"}, codec.OpGetData)
 		p.lose()
 		<-w.Ready()
 		if _, _, err := w.Result(); !errors.Is(err, ErrLost) {

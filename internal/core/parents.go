@@ -101,7 +101,7 @@ func (s *Session) makeNode(ctx context.Context, full string) (made bool, err err
 }
 
 func (s *Session) isThere(ctx context.Context, full string) bool {
-	stat, err := do(ctx, s, hooks.RequestInfo{Op: "exists", Path: s.inward(full)}, always, s.exists(ctx, full, false))
+	stat, err := do(ctx, s, hooks.RequestInfo{Op: "exists", Path: s.inward(full)}, always, s.exists(ctx, full))
 	return err == nil && stat != nil
 }
 

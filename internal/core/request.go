@@ -20,7 +20,7 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error
 	if err := misuse.ValidatePath(path); err != nil {
 		return nil, nil, err
 	}
-	r, err := do(ctx, s, hooks.RequestInfo{Op: "getData", Path: path}, always, s.get(ctx, s.outward(path), false))
+	r, err := do(ctx, s, hooks.RequestInfo{Op: "getData", Path: path}, always, s.get(ctx, s.outward(path)))
 	return r.data, r.stat, err
 }
 
@@ -40,7 +40,7 @@ func (s *Session) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 	if err := misuse.ValidatePath(path); err != nil {
 		return nil, err
 	}
-	return do(ctx, s, hooks.RequestInfo{Op: "exists", Path: path}, always, s.exists(ctx, s.outward(path), false))
+	return do(ctx, s, hooks.RequestInfo{Op: "exists", Path: path}, always, s.exists(ctx, s.outward(path)))
 }
 
 // Sync is that of session.Session.

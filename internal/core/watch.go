@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/codec"
 	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/watches"
 )
@@ -34,7 +35,7 @@ func (s *Session) Watch(ctx context.Context, path string) ([]byte, *zk.Stat, *Wa
 	if err := misuse.ValidatePath(path); err != nil {
 		return nil, nil, nil, err
 	}
-	w, err := s.watchBy(ctx, &s.watches.Data, hooks.RequestInfo{Op: "getData", Path: path}, s.getWatched)
+	w, err := s.watchBy(ctx, &s.watches.Data, hooks.RequestInfo{Op: "getData", Path: path}, codec.OpGetData)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -50,7 +51,7 @@ func (s *Session) StartWatch(ctx context.Context, path string) (*Watch, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, opError(info, err)
 	}
-	return s.startWatchIn(ctx, &s.watches.Data, info, s.getWatched), nil
+	return s.startWatchIn(ctx, &s.watches.Data, info, codec.OpGetData), nil
 }
 
 // Forget ends the watch of a path as broken for all callers that share it. It is for a watch whose event
@@ -63,11 +64,11 @@ func (s *Session) Forget(path string) { s.watches.Data.Forget(s.outward(path)) }
 // WatchChildren returns when the watch is set, and fails as Watch does, but not with
 // zk.ErrNoNode.
 func (s *Session) WatchChildren(ctx context.Context, path string) (*Watch, error) {
-	w, err := s.watchBy(ctx, &s.watches.Children, hooks.RequestInfo{Op: "getChildren", Path: path}, s.listWatched)
+	w, err := s.watchBy(ctx, &s.watches.Children, hooks.RequestInfo{Op: "getChildren", Path: path}, codec.OpGetChildren2)
 	if !errors.Is(err, zk.ErrNoNode) {
 		return w, err
 	}
-	w, err = s.watchBy(ctx, &s.watches.Absent, hooks.RequestInfo{Op: "exists", Path: path}, s.lookWatched)
+	w, err = s.watchBy(ctx, &s.watches.Absent, hooks.RequestInfo{Op: "exists", Path: path}, codec.OpExists)
 	if err != nil {
 		return nil, err
 	}
@@ -99,9 +100,9 @@ func (s *Session) List(ctx context.Context, path string) ([]string, *zk.Stat, *W
 }
 
 // watchBy is startWatchIn, but waits for the answer, and asks again if it was lost.
-func (s *Session) watchBy(ctx context.Context, t *watches.Table, info hooks.RequestInfo, request func(full string) starter[content]) (*Watch, error) {
+func (s *Session) watchBy(ctx context.Context, t *watches.Table, info hooks.RequestInfo, op int32) (*Watch, error) {
 	return do(ctx, s, info, shared, inGoroutine(s, func() (*Watch, error) {
-		w := s.startWatchIn(ctx, t, info, request)
+		w := s.startWatchIn(ctx, t, info, op)
 		<-w.Ready()
 		_, _, err := w.Result()
 		return w, err
@@ -109,8 +110,9 @@ func (s *Session) watchBy(ctx context.Context, t *watches.Table, info hooks.Requ
 }
 
 // startWatchIn returns the watch of one of the tables. If there is none to share, it sends a request that
-// sets one.
-func (s *Session) startWatchIn(ctx context.Context, t *watches.Table, info hooks.RequestInfo, request func(full string) starter[content]) *Watch {
+// sets one. If there is no node, only the request exists sets one, and answers with a nil stat: that watch stays until
+// the node is created, which for a contender's node is never.
+func (s *Session) startWatchIn(ctx context.Context, t *watches.Table, info hooks.RequestInfo, op int32) *Watch {
 	full := s.outward(info.Path)
 	w, first := t.Join(full)
 	if !first {
@@ -118,7 +120,9 @@ func (s *Session) startWatchIn(ctx context.Context, t *watches.Table, info hooks
 	}
 	done := s.traceRequest(ctx, info)
 	answered := func(c content, err error) {
-		err = s.verdict(err)
+		if err = s.verdict(err); op == codec.OpExists {
+			err = ignoreNoNode(err)
+		}
 		t.Land(full, w, c.data, c.stat, err)
 		s.withHooks(func() { done(err) })
 	}
@@ -126,24 +130,6 @@ func (s *Session) startWatchIn(ctx context.Context, t *watches.Table, info hooks
 		answered(content{}, err)
 		return w
 	}
-	request(full)(answered)
+	call(s.life, s, false, reading(op, full, true), contentOf)(answered)
 	return w
-}
-
-// getWatched sets a watch on the data of a node, if the node exists. A watch for the creation of a node stays
-// until the node is created, which for a contender's node is never.
-func (s *Session) getWatched(full string) starter[content] { return s.get(s.life, full, true) }
-
-// listWatched sets a watch on the children of a node.
-func (s *Session) listWatched(full string) starter[content] {
-	return func(done func(content, error)) {
-		s.listing(s.life, full, true)(func(c children, err error) { done(content{stat: c.stat}, err) })
-	}
-}
-
-// lookWatched sets a watch on a node, and answers with a nil stat if there is no such node.
-func (s *Session) lookWatched(full string) starter[content] {
-	return func(done func(content, error)) {
-		s.exists(s.life, full, true)(func(stat *zk.Stat, err error) { done(content{stat: stat}, err) })
-	}
 }

@@ -47,7 +47,7 @@ type Conn struct {
 	cfg  Config
 	in   *bufio.Reader // only the reader uses it
 	body []byte        // of the present frame; only the reader uses it
-	ids  identities    // only the reader uses it
+	ids  identities    // whose answers are due; only the reader uses it
 
 	out      *outbox.Outbox
 	posted   chan struct{} // poked when a call, or closeSession, waits
@@ -76,7 +76,7 @@ func New(c net.Conn, cfg Config) *Conn {
 	w := &Conn{
 		conn:     c,
 		cfg:      cfg,
-		ids:      identities{list: cfg.Identities},
+		ids:      cfg.Identities,
 		out:      outbox.New(cfg.Outbox),
 		answered: make(chan struct{}, 1),
 		posted:   make(chan struct{}, 1),

@@ -9,22 +9,18 @@ import (
 // identities presents the identities of a session on one connection. It sends them right behind
 // the greeting, ahead of all requests. A server takes them in order, before everything that follows. A
 // server that refuses an identity says so, closes the connection and reads no further.
-type identities struct {
-	list     []codec.Identity
-	answered int
-}
+type identities []codec.Identity
 
 // answer takes the server's answer to the next identity. The error says what is wrong with the
 // answer.
 func (p *identities) answer(code int32, events Events) error {
 	switch {
-	case p.answered == len(p.list):
+	case len(*p) == 0:
 		return fmt.Errorf("%w: an answer to an identity that was not presented", codec.ErrBadFrame)
 	case code != codec.CodeOK:
-		events.Refused(p.list[p.answered].Scheme, nil)
+		events.Refused((*p)[0].Scheme, nil)
 	default:
-		p.answered++
-		if p.answered == len(p.list) {
+		if *p = (*p)[1:]; len(*p) == 0 {
 			events.Accepted()
 		}
 	}

@@ -35,7 +35,7 @@ func TestIdentitiesComeFirst(t *testing.T) {
 
 func TestIdentityAnswers(t *testing.T) {
 	events := &fakeEvents{}
-	p := identities{list: []codec.Identity{{Scheme: "digest"}, {Scheme: "x509"}}}
+	p := identities{{Scheme: "digest"}, {Scheme: "x509"}}
 	for _, c := range []struct {
 		code  int32
 		want  []string

@@ -83,7 +83,7 @@ func TestSASLProvesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := saslBench(t, &talk{last: 1})
 		b.cfg.HandshakeLimit = time.Minute
-		b.ids.list = nil
+		b.ids = nil
 		hello := time.Now()
 		b.greet(t)
 		time.Sleep(2 * time.Second)

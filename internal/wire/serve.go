@@ -82,7 +82,7 @@ func (w *Conn) begin(hello, now time.Time, timeout time.Duration) {
 	defer w.mu.Unlock()
 	w.greeted, w.timeout = now, timeout
 	w.out.Begin(timeout)
-	for _, id := range w.ids.list {
+	for _, id := range w.ids {
 		w.urgent = append(w.urgent, id.Frame())
 	}
 	if w.link.Begin(hello, now, timeout, owns) {
