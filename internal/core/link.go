@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/turnstile-go/turnstile/hooks"
+	"github.com/turnstile-go/turnstile/internal/clock"
 	"github.com/turnstile-go/turnstile/internal/logbook"
 	"github.com/turnstile-go/turnstile/internal/outbox"
+	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/internal/wire"
 )
 
@@ -104,8 +107,14 @@ func (s *Session) ready(ctx context.Context) error {
 		s.mu.Unlock()
 		select {
 		case <-up:
-			if s.isConnected() {
+			switch {
+			case !s.isConnected():
+			case !s.stalled():
 				return nil
+			default:
+				// A create would stay in the outbox, with its room and a goroutine, while this write waits, also if its
+				// caller has given up by then.
+				_ = rounds.Pause(ctx, stallLook)
 			}
 		case <-ctx.Done():
 			return ctx.Err()
@@ -115,7 +124,12 @@ func (s *Session) ready(ctx context.Context) error {
 }
 
 // isReady reports whether ready would return nil at once.
-func (s *Session) isReady() bool { return s.Err() == nil && s.isConnected() }
+func (s *Session) isReady() bool { return s.Err() == nil && s.isConnected() && !s.stalled() }
+
+// stallLook is how often ready checks whether the network takes bytes again.
+const stallLook = 20 * time.Millisecond
+
+func (s *Session) stalled() bool { return s.present().Stalled(clock.Now()) } // there was a connection
 
 // callLasting sends a call over a connection, or over the next one if the connection ends before the call has left.
 func (s *Session) callLasting(w *wire.Conn, c outbox.Call) {

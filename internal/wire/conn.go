@@ -66,6 +66,8 @@ type Conn struct {
 	once   sync.Once
 	why    atomic.Pointer[error] // see Err
 	hungUp atomic.Bool           // the network or the server has ended the connection, and not this side
+	made   time.Time
+	since  atomic.Int64 // when the running write began, counted from made; 0: there is none
 }
 
 // readBuffer is how much is read at a time, of frames that are shorter. Longer ones are read at once.
@@ -78,6 +80,7 @@ func New(c net.Conn, cfg Config) *Conn {
 		cfg:      cfg,
 		ids:      cfg.Identities,
 		out:      outbox.New(cfg.Outbox),
+		made:     clock.Now().Add(-1),
 		answered: make(chan struct{}, 1),
 		posted:   make(chan struct{}, 1),
 		closed:   make(chan struct{}),
@@ -167,6 +170,15 @@ func (w *Conn) lose(err error) {
 	}
 	w.Cut(err)
 }
+
+// Stalled reports whether the network takes no more bytes: whether a write has been running for
+// longer than a write that only waits its turn.
+func (w *Conn) Stalled(now time.Time) bool {
+	since := w.since.Load()
+	return since != 0 && now.Sub(w.made)-time.Duration(since) > stall
+}
+
+const stall = 20 * time.Millisecond
 
 // Silence returns for how long a request has been in flight while no byte came, and while no frame began. They differ
 // while a long answer is on its way. It returns 0 if nothing is in flight or there was no greeting yet.

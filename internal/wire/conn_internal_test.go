@@ -363,7 +363,10 @@ func TestConnWriteFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.answer(t, greetingFrame(42, 6000))
-		synctest.Wait() // the write waits
+		time.Sleep(time.Second)
+		if !b.Stalled(time.Now()) {
+			t.Error("not stalled")
+		}
 		why := errors.New("enough")
 		b.Cut(why)
 		if err := <-b.over; err != why {

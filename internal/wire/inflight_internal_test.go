@@ -75,7 +75,10 @@ func TestEndOfStream(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Call(outbox.Call{Frame: callFrame(codec.OpDelete, "/a"), Done: func(outbox.Reply) {}})
-		synctest.Wait() // the write waits
+		time.Sleep(2 * stall)
+		if !w.Stalled(time.Now()) {
+			t.Fatal("the write does not wait")
+		}
 		began := time.Now()
 		close(half.over)
 		<-ended

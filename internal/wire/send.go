@@ -87,6 +87,8 @@ func (w *Conn) send() {
 
 // write writes to the network. If it fails, it has ended the connection.
 func (w *Conn) write(b []byte) error {
+	w.since.Store(int64(clock.Now().Sub(w.made)))
+	defer w.since.Store(0)
 	n, err := w.conn.Write(b)
 	if err == nil && n < len(b) {
 		err = io.ErrShortWrite
