@@ -70,13 +70,11 @@ func OnClosed(f func(error)) LockerOption {
 //
 // So close the manager after the goroutines that use the Locker have ended, or use [OnClosed].
 func (rw *RWMutex) Locker(opts ...LockerOption) sync.Locker {
-	rw.made()
-	return rw.writes.Locker(rw.writer.get, lockerConfig(opts))
+	return rw.made().writes.Locker(lockerConfig(opts))
 }
 
 // RLocker returns the read lock as a [sync.Locker], as [RWMutex.Locker] does the write lock. Its
 // Lock is RLock, and its Unlock is RUnlock.
 func (rw *RWMutex) RLocker(opts ...LockerOption) sync.Locker {
-	rw.made()
-	return rw.reads.Locker(rw.read(rw.reader.get), lockerConfig(opts))
+	return rw.made().reads.Locker(lockerConfig(opts))
 }

@@ -70,6 +70,5 @@ func OnClosed(f func(error)) LockerOption {
 //
 // So close the manager after the goroutines that use the Locker have ended, or use [OnClosed].
 func (m *Mutex) Locker(opts ...LockerOption) sync.Locker {
-	m.made()
-	return m.holds.Locker(m.get, lockerConfig(opts))
+	return m.made().holds.Locker(lockerConfig(opts))
 }
