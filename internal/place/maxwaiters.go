@@ -24,8 +24,8 @@ func CheckMaxWaiters(n int) error {
 // be kept do not count as long as nobody is known to want the lock.
 func (a *attempt) letIn(ahead *decide.Tail) error {
 	most := a.r.MaxWaiters
-	if a.in || most == nil || ahead.Count() <= *most || ahead.MayGo() || !a.inUse(ahead) {
-		a.in = true
+	if a.entry.in || most == nil || ahead.Count() <= *most || ahead.MayGo() || !a.inUse(ahead) {
+		a.entry.in = true
 		return nil
 	}
 	nearest := ahead.Last[len(ahead.Last)-1].Node
