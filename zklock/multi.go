@@ -237,7 +237,7 @@ func (m *MultiLock) Done() <-chan struct{} { return m.made().holds.Done() }
 
 // Locker returns the locks as one [sync.Locker]: see [Mutex.Locker].
 func (m *MultiLock) Locker(opts ...LockerOption) sync.Locker {
-	return m.made().holds.Locker(lockerConfig(opts))
+	return m.made().holds.Locker(hold.LockerConfigOf(opts, LockerOption.apply))
 }
 
 // Acquire takes all of the locks and returns them as one handle with its own Release, apart from

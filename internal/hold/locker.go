@@ -22,6 +22,17 @@ type LockerConfig struct {
 	OnClosed  func(error) // Lock finds the manager closed, and is about to end its goroutine; nil: a log line
 }
 
+// LockerConfigOf applies the options of a Locker. A nil option is ignored.
+func LockerConfigOf[O comparable](opts []O, apply func(O, *LockerConfig)) (c LockerConfig) {
+	var none O
+	for _, o := range opts {
+		if o != none {
+			apply(o, &c)
+		}
+	}
+	return c
+}
+
 // Locker returns holds as a [sync.Locker]. Its Lock tries again after every error, and ends its
 // goroutine when the manager is closed. Its Unlock panics when nothing is held.
 func (h *Holds[L]) Locker(c LockerConfig) sync.Locker {

@@ -12,11 +12,12 @@ import (
 // An acquisition that waits can bound the queue that it enters (Request.MaxWaiters). That is asked once, by its first
 // listing. From then on it is in: a listing that shows more, a renewal, and the next session after a loss change nothing.
 
-// CheckMaxWaiters returns an error that matches ErrInvalid if n cannot be the value of WithMaxWaiters.
-func CheckMaxWaiters(n int) error {
+// SetMaxWaiters is WithMaxWaiters. Its error matches ErrInvalid.
+func (r *Request) SetMaxWaiters(n int) error {
 	if n < 0 {
 		return misuse.Invalidf("WithMaxWaiters(%d): want 0 or more", n)
 	}
+	r.OwnTerms().MaxWaiters = &n
 	return nil
 }
 
