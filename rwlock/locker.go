@@ -13,16 +13,6 @@ type lockerOption func(*hold.LockerConfig)
 
 func (o lockerOption) apply(c *hold.LockerConfig) { o(c) }
 
-func lockerConfig(opts []LockerOption) hold.LockerConfig {
-	var c hold.LockerConfig
-	for _, o := range opts {
-		if o != nil {
-			o.apply(&c)
-		}
-	}
-	return c
-}
-
 // OnLost sets a function to call when the lock is lost between Lock and Unlock. f is called once
 // per hold, as soon as the loss is known, from a goroutine of its own, with an error that matches
 // [session.ErrLost]. A program that cannot go on safely ends itself there. f is not called when
@@ -70,13 +60,11 @@ func OnClosed(f func(error)) LockerOption {
 //
 // So close the manager after the goroutines that use the Locker have ended, or use [OnClosed].
 func (rw *RWMutex) Locker(opts ...LockerOption) sync.Locker {
-	rw.made()
-	return rw.writes.Locker(rw.writer.get, lockerConfig(opts))
+	return rw.made().writes.Locker(hold.LockerConfigOf(opts, LockerOption.apply))
 }
 
 // RLocker returns the read lock as a [sync.Locker], as [RWMutex.Locker] does the write lock. Its
 // Lock is RLock, and its Unlock is RUnlock.
 func (rw *RWMutex) RLocker(opts ...LockerOption) sync.Locker {
-	rw.made()
-	return rw.reads.Locker(rw.read(rw.reader.get), lockerConfig(opts))
+	return rw.made().reads.Locker(hold.LockerConfigOf(opts, LockerOption.apply))
 }

@@ -1,10 +1,6 @@
 package rwlock
 
-import (
-	"time"
-
-	"github.com/turnstile-go/turnstile/internal/place"
-)
+import "time"
 
 // WithMaxHold says how long the work under the read lock or the write lock should take at most. When a hold
 // has lasted for d, its contexts end: those of Do and RDo, and those of [queue.Lease.Context]. Their
@@ -14,8 +10,5 @@ import (
 // The read lock of an owner that holds the write lock is a hold of its own. Otherwise WithMaxHold of package
 // zklock has the details, which are the same here. d must be more than 0.
 func WithMaxHold(d time.Duration) Option {
-	return option(func(rw *RWMutex) error {
-		rw.request.OwnTerms().MaxHold = d
-		return place.CheckMaxHold(d)
-	})
+	return option(func(rw *RWMutex) error { return rw.request.SetMaxHold(d) })
 }

@@ -22,9 +22,8 @@ func (o option) apply(rw *RWMutex) error { return o(rw) }
 // revoked: {"id":"web-3/4711","revocable":false}. If the acquisition has a label, or the manager has
 // hooks that return a traceparent, these are in it too.
 func WithData(data []byte) Option {
-	return option(func(rw *RWMutex) error {
-		kept, err := hold.NodeData(data)
-		rw.request.Data = kept
+	return option(func(rw *RWMutex) (err error) {
+		rw.request.Data, err = hold.NodeData(data)
 		return err
 	})
 }

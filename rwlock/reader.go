@@ -26,7 +26,7 @@ type readDoor = place.Door[Reader]
 
 // Reader returns the read lock.
 func (rw *RWMutex) Reader() Reader {
-	return Reader{place.DoorTo[Reader](&rw.made().reader.Lock), rw}
+	return Reader{place.DoorTo[Reader](&rw.made().reader), rw}
 }
 
 // check returns an error for the zero Reader.

@@ -1,7 +1,5 @@
 package rwlock
 
-import "github.com/turnstile-go/turnstile/internal/place"
-
 // WithReadFirst makes tries of both sides look before they write: TryLock, TryRLock, TryAcquire and the others. It is
 // zklock.WithReadFirst, with the same limits. A busy try costs the servers a read in place of two writes, and takes one
 // round trip in place of two. A try that gets the lock takes one round trip more. For TryRLock, only writers are in the way.
@@ -22,8 +20,5 @@ func WithReadFirst() Option {
 // writers are. An RLock of an owner that holds the lock waits for nobody, and is never refused. n must be 0 or more.
 // Default: a queue can be of any length.
 func WithMaxWaiters(n int) Option {
-	return option(func(rw *RWMutex) error {
-		rw.request.OwnTerms().MaxWaiters = &n
-		return place.CheckMaxWaiters(n)
-	})
+	return option(func(rw *RWMutex) error { return rw.request.SetMaxWaiters(n) })
 }

@@ -30,8 +30,8 @@ type RWMutex struct {
 	q       *place.Queue
 	request place.Request // but for its Kind
 	lazy    time.Duration // of WithLazyRelease; 0: no place is kept
-	writer  side
-	reader  side
+	writer  place.Lock
+	reader  place.Lock
 
 	writes *hold.Holds[*place.Lease] // one
 	reads  *hold.Holds[*place.Lease] // any number
@@ -39,17 +39,18 @@ type RWMutex struct {
 
 type door = place.Door[*RWMutex]
 
-// side is the way in for writers, or for readers.
-type side struct {
-	place.Lock
-	get hold.Get[*place.Lease] // begins to get the lock
-}
-
 // made returns rw. It panics if rw is nil or a zero value.
 func (rw *RWMutex) made() *RWMutex {
 	if rw == nil || rw.q == nil {
 		panic("rwlock: RWMutex not made by New")
 	}
+	return rw
+}
+
+// called begins a call. It panics if New has not made rw, or if there is no context.
+func (rw *RWMutex) called(ctx context.Context, method string) *RWMutex {
+	rw.made()
+	misuse.Context(ctx, method)
 	return rw
 }
 
@@ -87,17 +88,21 @@ func open(m *session.Manager, path string, opts []Option) (*RWMutex, error) {
 	if err != nil {
 		return nil, err
 	}
-	rw.door = place.DoorTo[*RWMutex](&rw.writer.Lock)
+	rw.door = place.DoorTo[*RWMutex](&rw.writer)
+	rw.writes.Get, rw.writes.Try = hold.GetOf(&rw.writer), rw.writer.TryAcquire
+	rw.reads.Get = rw.read(hold.GetOf(&rw.reader))
+	rw.reads.Try = func(ctx context.Context) (*place.Lease, error) {
+		return rw.readBeside(ctx, rw.reader.TryAcquire)
+	}
 	return rw, nil
 }
 
 // open makes one side.
-func (rw *RWMutex) open(s *side, kind *kinds.Kind) (err error) {
-	s.Queue, s.Request = rw.q, rw.requestOf(kind)
+func (rw *RWMutex) open(side *place.Lock, kind *kinds.Kind) (err error) {
+	side.Queue, side.Request = rw.q, rw.requestOf(kind)
 	if rw.lazy > 0 {
-		s.Local, err = rw.q.Local(s.Request, place.LocalConfig{Lazy: rw.lazy})
+		side.Local, err = rw.q.Local(side.Request, place.LocalConfig{Lazy: rw.lazy})
 	}
-	s.get = hold.GetOf(&s.Lock)
 	return err
 }
 
@@ -119,10 +124,7 @@ func (rw *RWMutex) open(s *side, kind *kinds.Kind) (err error) {
 // returns only after that Unlock. Until then the goroutines in Lock of this RWMutex have no place in
 // the queue, so that a writer that hangs keeps out no other process.
 func (rw *RWMutex) Lock(ctx context.Context) error {
-	rw.made()
-	misuse.Context(ctx, "rwlock: RWMutex.Lock")
-	_, err := rw.writes.Lock(ctx, rw.writer.get)
-	return err
+	return rw.called(ctx, "rwlock: RWMutex.Lock").writes.Lock(ctx)
 }
 
 // TryLock takes the write lock if it is free. It returns false and nil if the lock is busy: another
@@ -133,9 +135,7 @@ func (rw *RWMutex) Lock(ctx context.Context) error {
 // If there may be only places that nobody uses in its way, which processes with [WithLazyRelease] keep, TryLock waits
 // until they are given up: for a quarter of a second and two round trips to the servers at most.
 func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) {
-	rw.made()
-	misuse.Context(ctx, "rwlock: RWMutex.TryLock")
-	return rw.writes.TryLock(ctx, hold.InOneStep(rw.writer.TryAcquire))
+	return rw.called(ctx, "rwlock: RWMutex.TryLock").writes.TryLock(ctx)
 }
 
 // Unlock gives back what one Lock or TryLock took. After n Locks by one owner, the n-th Unlock gives
@@ -159,18 +159,13 @@ func (rw *RWMutex) Unlock() error { return rw.made().writes.Unlock() }
 // of ctx ([WithOwner]) holds the read lock or the write lock, RLock waits for no other contender. It
 // returns [session.ErrLost] if the owner has lost that lock.
 func (rw *RWMutex) RLock(ctx context.Context) error {
-	rw.made()
-	misuse.Context(ctx, "rwlock: RWMutex.RLock")
-	_, err := rw.reads.Lock(ctx, rw.read(rw.reader.get))
-	return err
+	return rw.called(ctx, "rwlock: RWMutex.RLock").reads.Lock(ctx)
 }
 
 // TryRLock takes the read lock if no writer holds the lock or is ahead in the queue. It returns and
 // fails as [RWMutex.TryLock] does, but never with ErrUpgrade.
 func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
-	rw.made()
-	misuse.Context(ctx, "rwlock: RWMutex.TryRLock")
-	return rw.reads.TryLock(ctx, rw.read(hold.InOneStep(rw.reader.TryAcquire)))
+	return rw.called(ctx, "rwlock: RWMutex.TryRLock").reads.TryLock(ctx)
 }
 
 // RUnlock gives back what one RLock or TryRLock took, and returns what [RWMutex.Unlock] does. It never
@@ -187,34 +182,26 @@ func (rw *RWMutex) RUnlock() error { return rw.made().reads.Unlock() }
 // Acquire takes the write lock and returns it as a handle with its own Release, apart from Lock and
 // Unlock. It waits and fails as Lock does, but does not look at owners.
 func (rw *RWMutex) Acquire(ctx context.Context) (*queue.Lease, error) {
-	rw.made()
-	misuse.Context(ctx, "rwlock: RWMutex.Acquire")
-	l, err := rw.writer.Acquire(ctx)
+	l, err := rw.called(ctx, "rwlock: RWMutex.Acquire").writer.Acquire(ctx)
 	return (*queue.Lease)(l), err
 }
 
 // TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock
 // returns false and nil. It leaves nothing behind unless it returns a lease.
 func (rw *RWMutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
-	rw.made()
-	misuse.Context(ctx, "rwlock: RWMutex.TryAcquire")
-	l, err := rw.writer.TryAcquire(ctx)
+	l, err := rw.called(ctx, "rwlock: RWMutex.TryAcquire").writer.TryAcquire(ctx)
 	return (*queue.Lease)(l), err
 }
 
 // RAcquire is [RWMutex.Acquire] for the read lock.
 func (rw *RWMutex) RAcquire(ctx context.Context) (*queue.Lease, error) {
-	rw.made()
-	misuse.Context(ctx, "rwlock: RWMutex.RAcquire")
-	l, err := rw.reader.Acquire(ctx)
+	l, err := rw.called(ctx, "rwlock: RWMutex.RAcquire").reader.Acquire(ctx)
 	return (*queue.Lease)(l), err
 }
 
 // TryRAcquire is [RWMutex.TryAcquire] for the read lock.
 func (rw *RWMutex) TryRAcquire(ctx context.Context) (*queue.Lease, error) {
-	rw.made()
-	misuse.Context(ctx, "rwlock: RWMutex.TryRAcquire")
-	l, err := rw.reader.TryAcquire(ctx)
+	l, err := rw.called(ctx, "rwlock: RWMutex.TryRAcquire").reader.TryAcquire(ctx)
 	return (*queue.Lease)(l), err
 }
 
@@ -231,44 +218,40 @@ func (rw *RWMutex) TryRAcquire(ctx context.Context) (*queue.Lease, error) {
 // [context.Canceled] or [context.DeadlineExceeded] only if ctx itself has ended, since a loss is not
 // the caller's cancellation. Do does not report a release that the server has not yet confirmed.
 func (rw *RWMutex) Do(ctx context.Context, f func(context.Context) error) error {
-	rw.made()
-	misuse.Context(ctx, "rwlock: RWMutex.Do")
+	rw.called(ctx, "rwlock: RWMutex.Do")
 	if f == nil {
 		return fmt.Errorf("rwlock: %w: Do of a nil function", session.ErrInvalid)
 	}
-	return rw.writes.Do(ctx, rw.writer.get, f)
+	return rw.writes.Do(ctx, f)
 }
 
 // TryDo is [RWMutex.Do] without waiting for a holder, as [RWMutex.TryLock] is. If the lock is busy, it returns false and nil,
 // and does not call f. If it returns false and an error, it has not called f either. Otherwise it returns true and what Do
 // returns.
 func (rw *RWMutex) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
-	rw.made()
-	misuse.Context(ctx, "rwlock: RWMutex.TryDo")
+	rw.called(ctx, "rwlock: RWMutex.TryDo")
 	if f == nil {
 		return false, fmt.Errorf("rwlock: %w: TryDo of a nil function", session.ErrInvalid)
 	}
-	return rw.writes.TryDo(ctx, hold.InOneStep(rw.writer.TryAcquire), f)
+	return rw.writes.TryDo(ctx, f)
 }
 
 // RDo is [RWMutex.Do] with the read lock.
 func (rw *RWMutex) RDo(ctx context.Context, f func(context.Context) error) error {
-	rw.made()
-	misuse.Context(ctx, "rwlock: RWMutex.RDo")
+	rw.called(ctx, "rwlock: RWMutex.RDo")
 	if f == nil {
 		return fmt.Errorf("rwlock: %w: RDo of a nil function", session.ErrInvalid)
 	}
-	return rw.reads.Do(ctx, rw.read(rw.reader.get), f)
+	return rw.reads.Do(ctx, f)
 }
 
 // TryRDo is [RWMutex.TryDo] with the read lock.
 func (rw *RWMutex) TryRDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
-	rw.made()
-	misuse.Context(ctx, "rwlock: RWMutex.TryRDo")
+	rw.called(ctx, "rwlock: RWMutex.TryRDo")
 	if f == nil {
 		return false, fmt.Errorf("rwlock: %w: TryRDo of a nil function", session.ErrInvalid)
 	}
-	return rw.reads.TryDo(ctx, rw.read(hold.InOneStep(rw.reader.TryAcquire)), f)
+	return rw.reads.TryDo(ctx, f)
 }
 
 // Held reports whether Lock, TryLock or Do of this RWMutex holds the write lock, in any goroutine. It
@@ -301,9 +284,7 @@ func (rw *RWMutex) Manager() *session.Manager { return (*session.Manager)(rw.mad
 // of the queue. It fails with the error of ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if
 // the path does not exist (see [queue.Queue.Contenders]), or what the server refuses.
 func (rw *RWMutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
-	rw.made()
-	misuse.Context(ctx, "rwlock: RWMutex.Contenders")
-	return rw.q.Contenders(ctx, writing)
+	return rw.called(ctx, "rwlock: RWMutex.Contenders").q.Contenders(ctx, writing)
 }
 
 func (rw *RWMutex) requestOf(kind *kinds.Kind) place.Request {
@@ -332,21 +313,27 @@ func (rw *RWMutex) refuseReader(ctx context.Context) error {
 // read gets the read lock for an owner that does not hold it. If the owner holds the write lock, the
 // read lock gets a place beside it.
 func (rw *RWMutex) read(enter hold.Get[*place.Lease]) hold.Get[*place.Lease] {
+	beside := hold.InOneStep(func(ctx context.Context) (*place.Lease, error) {
+		return rw.readBeside(ctx, rw.reader.Acquire)
+	})
 	return func(ctx context.Context) hold.Acquisition[*place.Lease] {
 		if rw.writes.Of(hold.OwnerOf(ctx)) == nil {
 			return enter(ctx)
 		}
-		return hold.InOneStep(func(ctx context.Context) (*place.Lease, error) { return rw.readBeside(ctx, enter) })(ctx)
+		return beside(ctx)
 	}
 }
 
-// readBeside gets the read lock beside the write lock of ctx's owner, as long as that is held.
-func (rw *RWMutex) readBeside(ctx context.Context, enter hold.Get[*place.Lease]) (*place.Lease, error) {
+// readBeside gets the read lock beside the write lock of ctx's owner, as long as that is held, and otherwise
+// by enter.
+func (rw *RWMutex) readBeside(
+	ctx context.Context, enter func(context.Context) (*place.Lease, error),
+) (*place.Lease, error) {
 	own := hold.OwnerOf(ctx)
 	for {
 		write := rw.writes.Of(own)
 		if write == nil {
-			return hold.Finish(enter(ctx))
+			return enter(ctx)
 		}
 		l, err := write.Lease.Beside(ctx, rw.requestOf(reading))
 		if err == nil || rw.writes.Of(own) == write {

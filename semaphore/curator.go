@@ -30,9 +30,6 @@ var gate = &kinds.Kind{
 	Policy:   decide.Exclusive,
 }
 
-// get is Acquire or TryAcquire of a queue.
-type get func(context.Context, place.Request) (*place.Lease, error)
-
 // throughGate takes a lease as InterProcessSemaphoreV2 does. It creates its node while it holds the
 // gate, and holds the gate until no more than maxLeases nodes are in the directory. Only the holder of
 // the gate creates nodes, so its node is the last and all others are ahead of it.
@@ -40,14 +37,14 @@ type get func(context.Context, place.Request) (*place.Lease, error)
 // The limit holds also without the gate: of the holders, the last one to create its node saw all others
 // ahead of it. But two contenders that wait with a node would wait for each other in Curator's way of
 // counting. So the node goes when the gate is lost.
-func (s *Semaphore) throughGate(ctx context.Context, enter, take get, r place.Request) (*place.Lease, error) {
+func (s *Semaphore) throughGate(ctx context.Context, r place.Request, try bool) (*place.Lease, error) {
 	var again rounds.Pace
 	for {
-		g, err := enter(ctx, place.Request{Kind: gate, Data: r.Data, Terms: &place.Terms{Name: r.Name}})
+		g, err := acquiring(s.gate, try)(ctx, place.Request{Kind: gate, Data: r.Data, Terms: &place.Terms{Name: r.Name}})
 		if err != nil {
 			return nil, err
 		}
-		lease, lost, err := s.passGate(ctx, g, take, r)
+		lease, lost, err := s.passGate(ctx, g, r, try)
 		switch {
 		case err == nil:
 			return lease, nil
@@ -66,10 +63,12 @@ func (s *Semaphore) throughGate(ctx context.Context, enter, take get, r place.Re
 
 // passGate takes a lease at the gate, and then leaves the gate. It reports whether the gate was lost
 // before there was a lease.
-func (s *Semaphore) passGate(ctx context.Context, g *place.Lease, take get, r place.Request) (lease *place.Lease, lost bool, err error) {
+func (s *Semaphore) passGate(
+	ctx context.Context, g *place.Lease, r place.Request, try bool,
+) (lease *place.Lease, lost bool, err error) {
 	inside, cancel := g.Context(ctx)
 	defer cancel()
-	lease, err = take(inside, r)
+	lease, err = acquiring(s.lease.Queue, try)(inside, r)
 	lost = err != nil && g.Err() != nil
 	shut := g.StartRelease(ctx, place.Done)
 	var rivals error

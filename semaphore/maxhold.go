@@ -1,10 +1,6 @@
 package semaphore
 
-import (
-	"time"
-
-	"github.com/turnstile-go/turnstile/internal/place"
-)
+import "time"
 
 // WithMaxHold says how long the work under a lease should take at most. When a hold has lasted for d, its
 // contexts end: those of [Semaphore.Do], and those of [queue.Lease.Context]. Their [context.Cause] matches
@@ -13,8 +9,5 @@ import (
 //
 // WithMaxHold of package zklock has the details, which are the same here. d must be more than 0.
 func WithMaxHold(d time.Duration) Option {
-	return option(func(s *Semaphore) error {
-		s.lease.Request.OwnTerms().MaxHold = d
-		return place.CheckMaxHold(d)
-	})
+	return option(func(s *Semaphore) error { return s.lease.Request.SetMaxHold(d) })
 }

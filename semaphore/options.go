@@ -33,9 +33,8 @@ func (s *Semaphore) checkOptions() error {
 // revoked: {"id":"web-3/4711","revocable":false}. If the acquisition has a label, or the manager has
 // hooks that return a traceparent, these are in it too.
 func WithData(data []byte) Option {
-	return option(func(s *Semaphore) error {
-		kept, err := hold.NodeData(data)
-		s.lease.Request.Data = kept
+	return option(func(s *Semaphore) (err error) {
+		s.lease.Request.Data, err = hold.NodeData(data)
 		return err
 	})
 }

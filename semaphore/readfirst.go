@@ -1,7 +1,5 @@
 package semaphore
 
-import "github.com/turnstile-go/turnstile/internal/place"
-
 // WithReadFirst makes a try look before it writes: [Semaphore.TryLock], [Semaphore.TryAcquireN] and the others. It is
 // zklock.WithReadFirst, with the same limits. A busy try costs the servers a read in place of two writes, and takes one
 // round trip in place of two. A try that gets its leases takes one round trip more. The limit that counts is the one in force,
@@ -24,8 +22,5 @@ func WithReadFirst() Option {
 // n must be 0 or more. The option cannot be combined with [WithCuratorLayout], where a contender waits in two directories.
 // Default: a queue can be of any length.
 func WithMaxWaiters(n int) Option {
-	return option(func(s *Semaphore) error {
-		s.lease.Request.OwnTerms().MaxWaiters = &n
-		return place.CheckMaxWaiters(n)
-	})
+	return option(func(s *Semaphore) error { return s.lease.Request.SetMaxWaiters(n) })
 }

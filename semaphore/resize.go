@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/turnstile-go/turnstile/internal/misuse"
 	"github.com/turnstile-go/turnstile/internal/nodedata"
 	"github.com/turnstile-go/turnstile/internal/place"
 	"github.com/turnstile-go/turnstile/kinds"
@@ -23,8 +22,7 @@ const pin = "limit"
 // Limit waits for the reply of a server. It fails with the error of ctx, [session.ErrClosed], or what
 // the server refuses.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
-	s.made()
-	misuse.Context(ctx, "semaphore: Semaphore.Limit")
+	s.called(ctx, "semaphore: Semaphore.Limit")
 	if s.curator {
 		return s.max, nil
 	}
@@ -58,8 +56,7 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 // [queue.ErrSequence]. ResetLimit lets it go. While the limit is lowered, no contender of a version of
 // this module that does not know of lowered limits must wait.
 func (s *Semaphore) Resize(ctx context.Context, maxLeases int) error {
-	s.made()
-	misuse.Context(ctx, "semaphore: Semaphore.Resize")
+	s.called(ctx, "semaphore: Semaphore.Resize")
 	err := s.checkResize(maxLeases)
 	if err == nil {
 		err = s.setLimit(ctx, maxLeases, false)
@@ -74,8 +71,7 @@ func (s *Semaphore) Resize(ctx context.Context, maxLeases int) error {
 // the one that New was given for this Semaphore, and all others must be given the same. ResetLimit
 // returns and fails as Resize does.
 func (s *Semaphore) ResetLimit(ctx context.Context) error {
-	s.made()
-	misuse.Context(ctx, "semaphore: Semaphore.ResetLimit")
+	s.called(ctx, "semaphore: Semaphore.ResetLimit")
 	err := s.checkResize(s.max)
 	if err == nil {
 		err = s.setLimit(ctx, s.max, true)

@@ -50,6 +50,13 @@ func (s *Semaphore) made() *Semaphore {
 	return s
 }
 
+// called begins a call. It panics if New has not made s, or if there is no context.
+func (s *Semaphore) called(ctx context.Context, method string) *Semaphore {
+	s.made()
+	misuse.Context(ctx, method)
+	return s
+}
+
 // New returns the semaphore of maxLeases leases at path, an absolute path of ZooKeeper. The path is a
 // directory of the semaphore's own, which contenders create when it is missing and which goes away
 // when it is not used. Names that come from users go through EscapePath of package zklock first.
@@ -62,6 +69,10 @@ func (s *Semaphore) made() *Semaphore {
 // set that limit with [Semaphore.Resize] or by hand.
 func New(m *session.Manager, path string, maxLeases int, opts ...Option) (*Semaphore, error) {
 	s := &Semaphore{path: path, max: maxLeases, holds: hold.Apart[*place.Lease](path)}
+	one := func(try bool) func(context.Context) (*place.Lease, error) {
+		return func(ctx context.Context) (*place.Lease, error) { return s.acquire(ctx, 1, try) }
+	}
+	s.holds.Get, s.holds.Try = hold.InOneStep(one(false)), one(true)
 	s.lease.Request.Terms = place.NoTerms
 	err := hold.Join(
 		checkCount(maxLeases),
@@ -108,10 +119,7 @@ func (s *Semaphore) open(m *session.Manager) (err error) {
 // A semaphore is not re-entrant. Each Lock takes another lease, also if ctx has an owner (WithOwner of
 // package zklock).
 func (s *Semaphore) Lock(ctx context.Context) error {
-	s.made()
-	misuse.Context(ctx, "semaphore: Semaphore.Lock")
-	_, err := s.holds.Lock(ctx, hold.InOneStep(s.acquireOne))
-	return err
+	return s.called(ctx, "semaphore: Semaphore.Lock").holds.Lock(ctx)
 }
 
 // TryLock takes one lease if one is free. It returns false and nil if the semaphore is busy: all leases
@@ -119,9 +127,7 @@ func (s *Semaphore) Lock(ctx context.Context) error {
 // TryLock waits for the servers, as long as ctx allows, but for no holder. It leaves nothing behind
 // unless it returns true.
 func (s *Semaphore) TryLock(ctx context.Context) (bool, error) {
-	s.made()
-	misuse.Context(ctx, "semaphore: Semaphore.TryLock")
-	return s.holds.TryLock(ctx, hold.InOneStep(s.tryAcquireOne))
+	return s.called(ctx, "semaphore: Semaphore.TryLock").holds.TryLock(ctx)
 }
 
 // Unlock gives back a lease that Lock or TryLock took: a lost one if there is one, otherwise the oldest.
@@ -151,16 +157,12 @@ func (s *Semaphore) Done() <-chan struct{} { return s.made().holds.Done() }
 
 // Acquire is [Semaphore.AcquireN] for one lease.
 func (s *Semaphore) Acquire(ctx context.Context) (*queue.Lease, error) {
-	s.made()
-	misuse.Context(ctx, "semaphore: Semaphore.Acquire")
-	return s.AcquireN(ctx, 1)
+	return s.called(ctx, "semaphore: Semaphore.Acquire").AcquireN(ctx, 1)
 }
 
 // TryAcquire is [Semaphore.TryAcquireN] for one lease.
 func (s *Semaphore) TryAcquire(ctx context.Context) (*queue.Lease, error) {
-	s.made()
-	misuse.Context(ctx, "semaphore: Semaphore.TryAcquire")
-	return s.TryAcquireN(ctx, 1)
+	return s.called(ctx, "semaphore: Semaphore.TryAcquire").TryAcquireN(ctx, 1)
 }
 
 // AcquireN waits for its turn and takes n leases, all or none. It returns them as one handle, whose
@@ -175,9 +177,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 // another kind of lock, is at this path. Other errors are [queue.ErrSequence],
 // [session.ErrTooManyNodes], and what the server refuses, such as zk.ErrNoAuth.
 func (s *Semaphore) AcquireN(ctx context.Context, n int) (*queue.Lease, error) {
-	s.made()
-	misuse.Context(ctx, "semaphore: Semaphore.AcquireN")
-	l, err := s.acquire(ctx, n)
+	l, err := s.called(ctx, "semaphore: Semaphore.AcquireN").acquire(ctx, n, false)
 	return (*queue.Lease)(l), err
 }
 
@@ -185,45 +185,32 @@ func (s *Semaphore) AcquireN(ctx context.Context, n int) (*queue.Lease, error) {
 // free, or if a contender that came before waits for some or tries to get some. It leaves nothing
 // behind unless it returns a lease.
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*queue.Lease, error) {
-	s.made()
-	misuse.Context(ctx, "semaphore: Semaphore.TryAcquireN")
-	l, err := s.tryAcquire(ctx, n)
+	l, err := s.called(ctx, "semaphore: Semaphore.TryAcquireN").acquire(ctx, n, true)
 	return (*queue.Lease)(l), err
 }
 
-func (s *Semaphore) acquireOne(ctx context.Context) (*place.Lease, error) { return s.acquire(ctx, 1) }
-
-func (s *Semaphore) tryAcquireOne(ctx context.Context) (*place.Lease, error) {
-	return s.tryAcquire(ctx, 1)
-}
-
-func (s *Semaphore) acquire(ctx context.Context, n int) (*place.Lease, error) {
-	if s.curator {
-		return s.take(ctx, n, func(ctx context.Context, r place.Request) (*place.Lease, error) {
-			return s.throughGate(ctx, s.gate.Acquire, s.lease.Queue.Acquire, r)
-		})
-	}
-	return s.take(ctx, n, s.lease.Queue.Acquire)
-}
-
-func (s *Semaphore) tryAcquire(ctx context.Context, n int) (*place.Lease, error) {
-	if s.curator {
-		return s.take(ctx, n, func(ctx context.Context, r place.Request) (*place.Lease, error) {
-			return s.throughGate(ctx, s.gate.TryAcquire, s.lease.Queue.TryAcquire, r)
-		})
-	}
-	return s.take(ctx, n, s.lease.Queue.TryAcquire)
-}
-
-func (s *Semaphore) take(ctx context.Context, n int, get get) (*place.Lease, error) {
+// acquire takes n leases. A try does not wait for a holder.
+func (s *Semaphore) acquire(ctx context.Context, n int, try bool) (l *place.Lease, err error) {
 	ctx, end := maxwait.Begin(ctx)
 	if err := s.checkRequest(ctx, n); err != nil {
 		return nil, end(place.Failed("acquire", s.path, err))
 	}
 	r := s.lease.Request
 	r.Weight = n
-	l, err := get(ctx, r)
+	if s.curator {
+		l, err = s.throughGate(ctx, r, try)
+	} else {
+		l, err = acquiring(s.lease.Queue, try)(ctx, r)
+	}
 	return l, end(err)
+}
+
+// acquiring is Acquire of a queue, or TryAcquire.
+func acquiring(q *place.Queue, try bool) func(context.Context, place.Request) (*place.Lease, error) {
+	if try {
+		return q.TryAcquire
+	}
+	return q.Acquire
 }
 
 // checkRequest refuses what can never be granted. If a limit below the one that New was given is in
@@ -260,24 +247,22 @@ func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
 // [context.Canceled] or [context.DeadlineExceeded] only if ctx itself has ended, since a loss is not
 // the caller's cancellation. Do does not report a release that the server has not yet confirmed.
 func (s *Semaphore) Do(ctx context.Context, f func(context.Context) error) error {
-	s.made()
-	misuse.Context(ctx, "semaphore: Semaphore.Do")
+	s.called(ctx, "semaphore: Semaphore.Do")
 	if f == nil {
 		return fmt.Errorf("semaphore: %w: Do of a nil function", session.ErrInvalid)
 	}
-	return s.holds.Do(ctx, hold.InOneStep(s.acquireOne), f)
+	return s.holds.Do(ctx, f)
 }
 
 // TryDo is [Semaphore.Do] without waiting for a holder, as [Semaphore.TryLock] is. If no lease is free, it returns false and
 // nil, and does not call f. If it returns false and an error, it has not called f either. Otherwise it returns true and what Do
 // returns.
 func (s *Semaphore) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
-	s.made()
-	misuse.Context(ctx, "semaphore: Semaphore.TryDo")
+	s.called(ctx, "semaphore: Semaphore.TryDo")
 	if f == nil {
 		return false, fmt.Errorf("semaphore: %w: TryDo of a nil function", session.ErrInvalid)
 	}
-	return s.holds.TryDo(ctx, hold.InOneStep(s.tryAcquireOne), f)
+	return s.holds.TryDo(ctx, f)
 }
 
 // Path returns the path that was given to [New].
@@ -294,8 +279,7 @@ func (s *Semaphore) Manager() *session.Manager { return (*session.Manager)(s.mad
 // with the error of ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if the path does not exist
 // (see [queue.Queue.Contenders]), or what the server refuses.
 func (s *Semaphore) Contenders(ctx context.Context) ([]queue.Contender, error) {
-	s.made()
-	misuse.Context(ctx, "semaphore: Semaphore.Contenders")
+	s.called(ctx, "semaphore: Semaphore.Contenders")
 	all, err := s.lease.Queue.Contenders(ctx, s.lease.Request.Kind)
 	if !s.curator || err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return all, err

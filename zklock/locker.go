@@ -13,16 +13,6 @@ type lockerOption func(*hold.LockerConfig)
 
 func (o lockerOption) apply(c *hold.LockerConfig) { o(c) }
 
-func lockerConfig(opts []LockerOption) hold.LockerConfig {
-	var c hold.LockerConfig
-	for _, o := range opts {
-		if o != nil {
-			o.apply(&c)
-		}
-	}
-	return c
-}
-
 // OnLost sets a function to call when the lock is lost between Lock and Unlock. f is called once
 // per hold, as soon as the loss is known, from a goroutine of its own, with an error that matches
 // [session.ErrLost]. A program that cannot go on safely ends itself there. f is not called when
@@ -70,6 +60,5 @@ func OnClosed(f func(error)) LockerOption {
 //
 // So close the manager after the goroutines that use the Locker have ended, or use [OnClosed].
 func (m *Mutex) Locker(opts ...LockerOption) sync.Locker {
-	m.made()
-	return m.holds.Locker(m.get, lockerConfig(opts))
+	return m.made().holds.Locker(hold.LockerConfigOf(opts, LockerOption.apply))
 }

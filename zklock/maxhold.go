@@ -1,10 +1,6 @@
 package zklock
 
-import (
-	"time"
-
-	"github.com/turnstile-go/turnstile/internal/place"
-)
+import "time"
 
 // WithMaxHold says how long the work under the mutex should take at most. When a hold has lasted for d, the
 // contexts of the hold end: those that [Mutex.Do] gives to its function, and those of [queue.Lease.Context].
@@ -28,8 +24,5 @@ import (
 //
 // d must be more than 0. The time during which the system was suspended may not count.
 func WithMaxHold(d time.Duration) Option {
-	return option(func(c *config) error {
-		c.request.OwnTerms().MaxHold = d
-		return place.CheckMaxHold(d)
-	})
+	return option(func(c *config) error { return c.request.SetMaxHold(d) })
 }

@@ -1,7 +1,5 @@
 package zklock
 
-import "github.com/turnstile-go/turnstile/internal/place"
-
 // WithMaxWaiters keeps [Mutex.Lock], [Mutex.Acquire] and [Mutex.Do] from entering a long queue: if more than n contenders are
 // ahead, they return at once an error that matches [queue.ErrBusy], and leave nothing behind. A [queue.WaitError] in it says
 // how many there are, and names one of them. The holder counts as one. So with n = 0 a call waits for nobody, with n = 1 it
@@ -29,8 +27,5 @@ import "github.com/turnstile-go/turnstile/internal/place"
 // [Mutex.Locker] tries again, as after every error. TryLock waits for no contender anyway. n must be 0 or more. The option
 // cannot be combined with [WithUnfair], which has no queue. Default: a queue can be of any length.
 func WithMaxWaiters(n int) Option {
-	return option(func(c *config) error {
-		c.request.OwnTerms().MaxWaiters = &n
-		return place.CheckMaxWaiters(n)
-	})
+	return option(func(c *config) error { return c.request.SetMaxWaiters(n) })
 }

@@ -58,6 +58,13 @@ func (m *MultiLock) made() *MultiLock {
 	return m
 }
 
+// called begins a call. It panics if Multi has not made m, or if there is no context.
+func (m *MultiLock) called(ctx context.Context, method string) *MultiLock {
+	m.made()
+	misuse.Context(ctx, method)
+	return m
+}
+
 // Multi returns a lock that consists of several, of any kinds and on any managers.
 //
 // A MultiLock takes its locks in an order that does not depend on the order of the arguments: by
@@ -124,6 +131,7 @@ func Multi(locks ...ContextLocker) (*MultiLock, error) {
 	}
 	m.paths = strings.Join(paths, ", ")
 	m.holds = hold.Several[*multiHold](m.paths, managersOf(m.locks)...)
+	m.holds.Get, m.holds.Try = hold.InOneStep(m.get), m.try
 	m.holds.Async = !slices.ContainsFunc(m.joint, func(l *place.Lock) bool { return l == nil || !l.Async })
 	return m, nil
 }
@@ -180,10 +188,7 @@ func cutServers(fullName string) (servers, path string) {
 // Unlock, other goroutines in Lock of this MultiLock have none of the locks and no place in a
 // queue.
 func (m *MultiLock) Lock(ctx context.Context) error {
-	m.made()
-	misuse.Context(ctx, "zklock: MultiLock.Lock")
-	_, err := m.holds.Lock(ctx, hold.InOneStep(m.get))
-	return err
+	return m.called(ctx, "zklock: MultiLock.Lock").holds.Lock(ctx)
 }
 
 // TryLock takes all of the locks if they are free. It returns false and nil if one is busy. It
@@ -191,9 +196,7 @@ func (m *MultiLock) Lock(ctx context.Context) error {
 // for no holder. For a place that nobody uses it waits as [Mutex.TryLock] does. It leaves nothing behind
 // unless it returns true.
 func (m *MultiLock) TryLock(ctx context.Context) (bool, error) {
-	m.made()
-	misuse.Context(ctx, "zklock: MultiLock.TryLock")
-	return m.holds.TryLock(ctx, hold.InOneStep(m.try))
+	return m.called(ctx, "zklock: MultiLock.TryLock").holds.TryLock(ctx)
 }
 
 // Unlock gives back what one Lock or TryLock took, like [Mutex.Unlock]. It gives up all of the
@@ -207,22 +210,20 @@ func (m *MultiLock) Unlock() error { return m.made().holds.Unlock() }
 // Do calls f while it holds all of the locks, like [Mutex.Do]. The context of f ends when any of
 // the locks is lost. [MultiLeaseFrom] returns the leases from that context.
 func (m *MultiLock) Do(ctx context.Context, f func(context.Context) error) error {
-	m.made()
-	misuse.Context(ctx, "zklock: MultiLock.Do")
+	m.called(ctx, "zklock: MultiLock.Do")
 	if f == nil {
 		return fmt.Errorf("zklock: %w: Do of a nil function", session.ErrInvalid)
 	}
-	return m.holds.Do(ctx, hold.InOneStep(m.get), f)
+	return m.holds.Do(ctx, f)
 }
 
 // TryDo is [MultiLock.Do] without waiting for a holder, as [Mutex.TryDo] is.
 func (m *MultiLock) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
-	m.made()
-	misuse.Context(ctx, "zklock: MultiLock.TryDo")
+	m.called(ctx, "zklock: MultiLock.TryDo")
 	if f == nil {
 		return false, fmt.Errorf("zklock: %w: TryDo of a nil function", session.ErrInvalid)
 	}
-	return m.holds.TryDo(ctx, hold.InOneStep(m.try), f)
+	return m.holds.TryDo(ctx, f)
 }
 
 // Held reports whether Lock, TryLock or Do of this MultiLock holds all of the locks, in any
@@ -236,24 +237,19 @@ func (m *MultiLock) Done() <-chan struct{} { return m.made().holds.Done() }
 
 // Locker returns the locks as one [sync.Locker]: see [Mutex.Locker].
 func (m *MultiLock) Locker(opts ...LockerOption) sync.Locker {
-	m.made()
-	return m.holds.Locker(hold.InOneStep(m.get), lockerConfig(opts))
+	return m.made().holds.Locker(hold.LockerConfigOf(opts, LockerOption.apply))
 }
 
 // Acquire takes all of the locks and returns them as one handle with its own Release, apart from
 // Lock and Unlock. It waits and fails as Lock does, but does not look at owners.
 func (m *MultiLock) Acquire(ctx context.Context) (*MultiLease, error) {
-	m.made()
-	misuse.Context(ctx, "zklock: MultiLock.Acquire")
-	return m.untilAll(ctx, false)
+	return m.called(ctx, "zklock: MultiLock.Acquire").untilAll(ctx, false)
 }
 
 // TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock
 // returns false and nil. It leaves nothing behind unless it returns a lease.
 func (m *MultiLock) TryAcquire(ctx context.Context) (*MultiLease, error) {
-	m.made()
-	misuse.Context(ctx, "zklock: MultiLock.TryAcquire")
-	return m.untilAll(ctx, true)
+	return m.called(ctx, "zklock: MultiLock.TryAcquire").untilAll(ctx, true)
 }
 
 // get is Acquire as holds need it.

@@ -29,7 +29,6 @@ type Mutex struct {
 
 	lock  place.Lock
 	holds *hold.Holds[*place.Lease]
-	get   hold.Get[*place.Lease] // begins to get the lock
 }
 
 type door = place.Door[*Mutex]
@@ -39,6 +38,13 @@ func (m *Mutex) made() *Mutex {
 	if m == nil || m.holds == nil {
 		panic("zklock: Mutex not made by New")
 	}
+	return m
+}
+
+// called begins a call. It panics if New has not made m, or if there is no context.
+func (m *Mutex) called(ctx context.Context, method string) *Mutex {
+	m.made()
+	misuse.Context(ctx, method)
 	return m
 }
 
@@ -85,7 +91,7 @@ func (c *config) open(m *session.Manager, path string) (*Mutex, error) {
 		}
 	}
 	mx.door = place.DoorTo[*Mutex](&mx.lock)
-	mx.get = hold.GetOf(&mx.lock)
+	mx.holds.Get, mx.holds.Try = hold.GetOf(&mx.lock), mx.lock.TryAcquire
 	return mx, nil
 }
 
@@ -110,10 +116,7 @@ func (c *config) open(m *session.Manager, path string) (*Mutex, error) {
 // returns only after that Unlock. Until then the goroutines in Lock of this Mutex have no place in
 // the queue, so that a holder that hangs keeps out no other process.
 func (m *Mutex) Lock(ctx context.Context) error {
-	m.made()
-	misuse.Context(ctx, "zklock: Mutex.Lock")
-	_, err := m.holds.Lock(ctx, m.get)
-	return err
+	return m.called(ctx, "zklock: Mutex.Lock").holds.Lock(ctx)
 }
 
 // TryLock takes the mutex if it is free. It returns false and nil if the mutex is busy: another
@@ -124,9 +127,7 @@ func (m *Mutex) Lock(ctx context.Context) error {
 // If there may be only places that nobody uses in its way, which processes with [WithLazyRelease] keep, TryLock waits
 // until they are given up: for a quarter of a second and two round trips to the servers at most.
 func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
-	m.made()
-	misuse.Context(ctx, "zklock: Mutex.TryLock")
-	return m.holds.TryLock(ctx, hold.InOneStep(m.lock.TryAcquire))
+	return m.called(ctx, "zklock: Mutex.TryLock").holds.TryLock(ctx)
 }
 
 // Unlock gives back what one Lock or TryLock took. After n Locks by one owner, the n-th Unlock
@@ -149,18 +150,14 @@ func (m *Mutex) Unlock() error { return m.made().holds.Unlock() }
 // Acquire takes the mutex and returns it as a handle with its own Release, apart from Lock and
 // Unlock. It waits and fails as Lock does, but does not look at owners.
 func (m *Mutex) Acquire(ctx context.Context) (*queue.Lease, error) {
-	m.made()
-	misuse.Context(ctx, "zklock: Mutex.Acquire")
-	l, err := m.lock.Acquire(ctx)
+	l, err := m.called(ctx, "zklock: Mutex.Acquire").lock.Acquire(ctx)
 	return (*queue.Lease)(l), err
 }
 
 // TryAcquire is Acquire without waiting for a holder. It returns [queue.ErrBusy] where TryLock
 // returns false and nil. It leaves nothing behind unless it returns a lease.
 func (m *Mutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
-	m.made()
-	misuse.Context(ctx, "zklock: Mutex.TryAcquire")
-	l, err := m.lock.TryAcquire(ctx)
+	l, err := m.called(ctx, "zklock: Mutex.TryAcquire").lock.TryAcquire(ctx)
 	return (*queue.Lease)(l), err
 }
 
@@ -179,24 +176,22 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*queue.Lease, error) {
 // [context.Canceled] or [context.DeadlineExceeded] only if ctx itself has ended, since a loss is not
 // the caller's cancellation. Do does not report a release that the server has not yet confirmed.
 func (m *Mutex) Do(ctx context.Context, f func(context.Context) error) error {
-	m.made()
-	misuse.Context(ctx, "zklock: Mutex.Do")
+	m.called(ctx, "zklock: Mutex.Do")
 	if f == nil {
 		return fmt.Errorf("zklock: %w: Do of a nil function", session.ErrInvalid)
 	}
-	return m.holds.Do(ctx, m.get, f)
+	return m.holds.Do(ctx, f)
 }
 
 // TryDo is [Mutex.Do] without waiting for a holder, as [Mutex.TryLock] is. If the mutex is busy, it returns false and nil, and
 // does not call f. If it returns false and an error, it could not tell, and has not called f either. Otherwise it returns true
 // and what Do returns.
 func (m *Mutex) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
-	m.made()
-	misuse.Context(ctx, "zklock: Mutex.TryDo")
+	m.called(ctx, "zklock: Mutex.TryDo")
 	if f == nil {
 		return false, fmt.Errorf("zklock: %w: TryDo of a nil function", session.ErrInvalid)
 	}
-	return m.holds.TryDo(ctx, hold.InOneStep(m.lock.TryAcquire), f)
+	return m.holds.TryDo(ctx, f)
 }
 
 // Held reports whether Lock, TryLock or Do of this Mutex holds the mutex, in any goroutine. It
@@ -222,7 +217,6 @@ func (m *Mutex) Manager() *session.Manager { return (*session.Manager)(m.made().
 // fails with the error of ctx, [queue.ErrConflict], [session.ErrClosed], zk.ErrNoNode if the path does
 // not exist (see [queue.Queue.Contenders]), or what the server refuses.
 func (m *Mutex) Contenders(ctx context.Context) ([]queue.Contender, error) {
-	m.made()
-	misuse.Context(ctx, "zklock: Mutex.Contenders")
+	m.called(ctx, "zklock: Mutex.Contenders")
 	return m.lock.Queue.Contenders(ctx, m.lock.Request.Kind)
 }

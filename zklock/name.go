@@ -1,7 +1,5 @@
 package zklock
 
-import "github.com/turnstile-go/turnstile/internal/place"
-
 // WithName sets a name for the mutex in metrics and spans, such as "invoice" for the mutex at
 // /locks/invoice-42. It is zklock.name on the metrics and spans of package otelzk, package lockz shows it,
 // and hooks get it in a [session.AcquireInfo] and a [session.HoldInfo]. The name stays in this process and
@@ -15,8 +13,5 @@ import "github.com/turnstile-go/turnstile/internal/place"
 // A name is text that can be printed, of 1 to 200 bytes. Default: none, and metrics only tell kinds of lock
 // apart. The name of the ensemble is [session.WithName], which has nothing to do with this one.
 func WithName(text string) Option {
-	return option(func(c *config) error {
-		c.request.OwnTerms().Name = text
-		return place.CheckName(text)
-	})
+	return option(func(c *config) error { return c.request.SetName(text) })
 }

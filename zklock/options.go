@@ -63,9 +63,8 @@ func configOf(opts []Option) (*config, error) {
 // revoked: {"id":"web-3/4711","revocable":false}. If the acquisition has a label, or the manager has
 // hooks that return a traceparent, these are in it too.
 func WithData(data []byte) Option {
-	return option(func(c *config) error {
-		kept, err := hold.NodeData(data)
-		c.request.Data = kept
+	return option(func(c *config) (err error) {
+		c.request.Data, err = hold.NodeData(data)
 		return err
 	})
 }

@@ -25,7 +25,8 @@ const lossText = "unlock /a: session 0x1: lost: expired"
 func doLost(outside context.Context, work func() error) error {
 	h := hold.One[*lease]("/a")
 	l := &lease{}
-	return h.Do(outside, hold.InOneStep(func(context.Context) (*lease, error) { return l, nil }), func(context.Context) error {
+	h.Get = hold.InOneStep(func(context.Context) (*lease, error) { return l, nil })
+	return h.Do(outside, func(context.Context) error {
 		l.mu.Lock()
 		l.cause = errLoss
 		l.mu.Unlock()
@@ -107,7 +108,8 @@ func TestErrorOfLostDoCancelled(t *testing.T) {
 func TestErrorOfDoWithoutLoss(t *testing.T) {
 	h := hold.One[*lease]("/a")
 	work := fmt.Errorf("step 3: %w", context.Canceled)
-	if err := h.Do(context.Background(), get("the"), func(context.Context) error { return work }); err != work {
+	h.Get = get("the")
+	if err := h.Do(context.Background(), func(context.Context) error { return work }); err != work {
 		t.Errorf("Do: error %v, want %v", err, work)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/turnstile-go/turnstile/internal/place"
 )
 
-// Get begins to get a lease, or to try for one and fail with [place.ErrBusy].
+// Get begins to get a lease.
 type Get[L Lease] func(ctx context.Context) Acquisition[L]
 
 // Acquisition gets a lease in steps, so that a goroutine waits on as little stack as possible. One goroutine
@@ -17,17 +17,6 @@ type Acquisition[L Lease] interface {
 	Next() (lease L, waits bool, err error)
 	// Wait waits for others, or until the context of the acquisition ends.
 	Wait()
-}
-
-// Finish goes through all steps of an acquisition.
-func Finish[L Lease](a Acquisition[L]) (L, error) {
-	for {
-		lease, waits, err := a.Next()
-		if !waits {
-			return lease, err
-		}
-		a.Wait()
-	}
 }
 
 // GetOf returns the Get of a lock.

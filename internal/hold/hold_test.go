@@ -74,7 +74,9 @@ func (l *lease) when(f func()) {
 // lock takes a new lease.
 func lock(t *testing.T, h *hold.Holds[*lease], ctx context.Context, name string) *lease {
 	t.Helper()
-	held, err := h.Lock(ctx, get(name))
+	defer func(before hold.Get[*lease]) { h.Get = before }(h.Get)
+	h.Get = get(name)
+	held, err := h.Enter(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,10 +127,11 @@ func TestUnlockBesideUnlock(t *testing.T) {
 func TestUnlockOrder(t *testing.T) {
 	h := hold.Many[*lease]("/lock")
 	ctx := context.Background()
+	h.Get = get("of Do")
 	inside, leave := make(chan struct{}), make(chan struct{})
 	done := make(chan error, 1)
 	go func() {
-		done <- h.Do(ctx, get("of Do"), func(context.Context) error {
+		done <- h.Do(ctx, func(context.Context) error {
 			close(inside)
 			<-leave
 			return nil

@@ -15,6 +15,11 @@ type Holds[L Lease] struct {
 	path     string             // of the lock, for messages
 	managers []*session.Manager // on which the lock depends, as far as they are known
 
+	// Get begins to get a lease, and Try gets one or fails with [place.ErrBusy]. They are set before
+	// the first call.
+	Get Get[L]
+	Try func(context.Context) (L, error)
+
 	// Refuse, if not nil, returns an error if the owner of a context cannot have the lock. It is
 	// called before a call waits or sends anything.
 	Refuse func(context.Context) error

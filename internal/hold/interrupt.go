@@ -44,11 +44,14 @@ const (
 
 // contend gets the lease.
 func (h *Holds[L]) contend(ctx context.Context, r *request[L]) (lease L, _ progress, err error) {
-	if h.getting != nil && !r.try { // a try waits for no holder
-		return h.interruptibly(ctx, r.get)
-	}
-	if r.getting == nil {
-		r.getting = r.get(ctx)
+	switch {
+	case r.try:
+		lease, err = h.Try(ctx)
+		return lease, got, err
+	case h.getting != nil:
+		return h.interruptibly(ctx)
+	case r.getting == nil:
+		r.getting = h.Get(ctx)
 	}
 	lease, waits, err := r.getting.Next()
 	if waits {
@@ -58,8 +61,8 @@ func (h *Holds[L]) contend(ctx context.Context, r *request[L]) (lease L, _ progr
 	return lease, got, err
 }
 
-// interruptibly calls get, which can be interrupted.
-func (h *Holds[L]) interruptibly(ctx context.Context, get Get[L]) (lease L, _ progress, err error) {
+// interruptibly gets the lease, and can be interrupted.
+func (h *Holds[L]) interruptibly(ctx context.Context) (lease L, _ progress, err error) {
 	inside, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(h.getting.next(), cancel)
@@ -67,7 +70,12 @@ func (h *Holds[L]) interruptibly(ctx context.Context, get Get[L]) (lease L, _ pr
 	if h.lostInSlot() != nil { // perhaps lost before there was a call to interrupt
 		return lease, interrupted, nil
 	}
-	lease, err = Finish(get(inside))
+	get := h.Get(inside)
+	for waits := true; waits; {
+		if lease, waits, err = get.Next(); waits {
+			get.Wait()
+		}
+	}
 	if err != nil && inside.Err() != nil && ctx.Err() == nil {
 		return lease, interrupted, nil
 	}

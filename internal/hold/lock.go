@@ -13,8 +13,7 @@ import (
 // request is what a Lock, TryLock or Do asks for, and how far it has come.
 type request[L Lease] struct {
 	owner *Owner // nil: none, or owners do not count
-	get   Get[L]
-	try   bool // wait for no holder
+	try   bool   // wait for no holder
 	via   via
 
 	getting Acquisition[L] // a Get that waits; nil if none does
@@ -24,14 +23,15 @@ type request[L Lease] struct {
 
 // Lock enters the hold of ctx's owner again, or gets a lease and waits for the slot. While the
 // hold in the slot is lost, Lock has no lease: it gets none, and gives up the one it has.
-func (h *Holds[L]) Lock(ctx context.Context, get Get[L]) (*Hold[L], error) {
-	return h.lock(ctx, get, viaLock)
+func (h *Holds[L]) Lock(ctx context.Context) error {
+	_, err := h.lock(ctx, viaLock)
+	return err
 }
 
 // lock waits here, where the stack is small, for what may take long.
-func (h *Holds[L]) lock(ctx context.Context, get Get[L], by via) (*Hold[L], error) {
+func (h *Holds[L]) lock(ctx context.Context, by via) (*Hold[L], error) {
 	ctx, end := maxwait.Begin(ctx)
-	r := &request[L]{owner: h.ownerOf(ctx), get: get, via: by}
+	r := &request[L]{owner: h.ownerOf(ctx), via: by}
 	for {
 		held, waits, err := h.advance(ctx, r)
 		if !waits {
@@ -41,17 +41,17 @@ func (h *Holds[L]) lock(ctx context.Context, get Get[L], by via) (*Hold[L], erro
 	}
 }
 
-// TryLock is Lock without waiting for the slot. get must not wait for a holder either. TryLock
-// returns false and nil if the lock is busy.
-func (h *Holds[L]) TryLock(ctx context.Context, get Get[L]) (bool, error) {
-	held, err := h.try(ctx, get, viaLock)
+// TryLock is Lock without waiting for the slot or a holder. It returns false and nil if the lock is
+// busy.
+func (h *Holds[L]) TryLock(ctx context.Context) (bool, error) {
+	held, err := h.try(ctx, viaLock)
 	return held != nil, err
 }
 
 // try returns nil and nil if the lock is busy.
-func (h *Holds[L]) try(ctx context.Context, get Get[L], by via) (*Hold[L], error) {
+func (h *Holds[L]) try(ctx context.Context, by via) (*Hold[L], error) {
 	ctx, end := maxwait.Begin(ctx)
-	held, _, err := h.advance(ctx, &request[L]{owner: h.ownerOf(ctx), get: get, try: true, via: by})
+	held, _, err := h.advance(ctx, &request[L]{owner: h.ownerOf(ctx), try: true, via: by})
 	if err = end(err); errors.Is(err, place.ErrBusy) {
 		return nil, nil
 	}

@@ -22,16 +22,26 @@ type LockerConfig struct {
 	OnClosed  func(error) // Lock finds the manager closed, and is about to end its goroutine; nil: a log line
 }
 
+// LockerConfigOf applies the options of a Locker. A nil option is ignored.
+func LockerConfigOf[O comparable](opts []O, apply func(O, *LockerConfig)) (c LockerConfig) {
+	var none O
+	for _, o := range opts {
+		if o != none {
+			apply(o, &c)
+		}
+	}
+	return c
+}
+
 // Locker returns holds as a [sync.Locker]. Its Lock tries again after every error, and ends its
 // goroutine when the manager is closed. Its Unlock panics when nothing is held.
-func (h *Holds[L]) Locker(get Get[L], c LockerConfig) sync.Locker {
-	return &locker[L]{LockerConfig: c, holds: h, get: get}
+func (h *Holds[L]) Locker(c LockerConfig) sync.Locker {
+	return &locker[L]{LockerConfig: c, holds: h}
 }
 
 type locker[L Lease] struct {
 	LockerConfig
 	holds *Holds[L]
-	get   Get[L]
 
 	left    atomic.Bool // a Lock has ended its goroutine
 	trouble complaints
@@ -41,7 +51,7 @@ func (l *locker[L]) Lock() {
 	wait := backoff.NewExponentialBackOff()
 	wait.MaxInterval = 5 * time.Second
 	for {
-		h, err := l.holds.Lock(context.Background(), l.get)
+		h, err := l.holds.lock(context.Background(), viaLock)
 		switch {
 		case err == nil:
 			l.trouble.over()

@@ -40,7 +40,8 @@ func TestLockInSteps(t *testing.T) {
 	h.Refuse = func(context.Context) error { refused++; return nil }
 	s := &steps{waits: 3, lease: &lease{name: "the"}, during: func() {}}
 	begun := 0
-	held, err := h.Lock(ctx, func(ctx context.Context) hold.Acquisition[*lease] { begun++; return s.get(ctx) })
+	h.Get = func(ctx context.Context) hold.Acquisition[*lease] { begun++; return s.get(ctx) }
+	held, err := h.Enter(ctx)
 	if err != nil || held.Lease != s.lease || s.waited != 3 || begun != 1 || refused != 1 {
 		t.Fatalf("%v, %v after %d waits of %d acquisitions; Refuse was called %d times", held, err, s.waited, begun, refused)
 	}
@@ -48,10 +49,12 @@ func TestLockInSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	why := errors.New("why")
-	if _, err := h.Lock(ctx, (&steps{waits: 1, err: why, during: func() {}}).get); !errors.Is(err, why) {
+	h.Get = (&steps{waits: 1, err: why, during: func() {}}).get
+	if err := h.Lock(ctx); !errors.Is(err, why) {
 		t.Errorf("error %v, want %v", err, why)
 	}
-	if _, err := h.Lock(ctx, get("the next")); err != nil {
+	h.Get = get("the next")
+	if err := h.Lock(ctx); err != nil {
 		t.Errorf("after an error: %v", err)
 	}
 }
@@ -75,11 +78,12 @@ func TestSlotIsTakenDuringSteps(t *testing.T) {
 		{waits: 1, lease: lost, during: lost.lose},
 		{waits: 1, lease: last, during: func() {}},
 	}
-	held, err := h.Lock(ctx, func(context.Context) hold.Acquisition[*lease] {
+	h.Get = func(context.Context) hold.Acquisition[*lease] {
 		next := all[0]
 		all = all[1:]
 		return next
-	})
+	}
+	held, err := h.Enter(ctx)
 	if err != nil || held.Lease != last {
 		t.Fatalf("%v, %v", held, err)
 	}
@@ -117,13 +121,14 @@ func TestLostLeaseIsGivenUpBeforePause(t *testing.T) {
 		}
 	}}
 	all := []*lease{lost, last}
-	held, err := h.Lock(ctx, hold.InOneStep(func(context.Context) (*lease, error) {
+	h.Get = hold.InOneStep(func(context.Context) (*lease, error) {
 		next := all[0]
 		if all = all[1:]; next == last && after == 0 {
 			t.Error("there is no pause after the release")
 		}
 		return next, nil
-	}))
+	})
+	held, err := h.Enter(ctx)
 	if err != nil || held.Lease != last || !lost.given {
 		t.Errorf("%v, %v; the lost lease was given up: %v", held, err, lost.given)
 	}

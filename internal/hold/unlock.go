@@ -121,8 +121,8 @@ var ended = func() context.Context {
 
 // Do calls f while the lock is held, and unlocks also if f panics. It returns the error of f
 // with that of a loss: see endError. It does not report a release that is not confirmed yet.
-func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) error) error {
-	held, err := h.lock(ctx, get, viaDo)
+func (h *Holds[L]) Do(ctx context.Context, f func(context.Context) error) error {
+	held, err := h.lock(ctx, viaDo)
 	if err != nil {
 		return err
 	}
@@ -130,8 +130,8 @@ func (h *Holds[L]) Do(ctx context.Context, get Get[L], f func(context.Context) e
 }
 
 // TryDo is Do without the wait. It returns false and nil, and does not call f, if the lock is busy.
-func (h *Holds[L]) TryDo(ctx context.Context, get Get[L], f func(context.Context) error) (ran bool, err error) {
-	held, err := h.try(ctx, get, viaDo)
+func (h *Holds[L]) TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error) {
+	held, err := h.try(ctx, viaDo)
 	if held == nil {
 		return false, err
 	}

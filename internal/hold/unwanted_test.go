@@ -19,18 +19,19 @@ func TestUnwanted(t *testing.T) {
 		"the hold in the slot is lost": {place.Unwanted, func(t *testing.T, h *hold.Holds[*lease], l *lease) {
 			first := lock(t, h, context.Background(), "first")
 			ctx, cancel := context.WithCancel(context.Background())
-			_, err := h.Lock(ctx, granted(l, func() { first.lose(); cancel() }))
-			wantErr(t, "Lock", err, context.Canceled)
+			h.Get = granted(l, func() { first.lose(); cancel() })
+			wantErr(t, "Lock", h.Lock(ctx), context.Canceled)
 		}},
 		"the context ends before the slot is free": {place.Unwanted, func(t *testing.T, h *hold.Holds[*lease], l *lease) {
 			lock(t, h, context.Background(), "first")
 			ctx, cancel := context.WithCancel(context.Background())
-			_, err := h.Lock(ctx, granted(l, cancel))
-			wantErr(t, "Lock", err, context.Canceled)
+			h.Get = granted(l, cancel)
+			wantErr(t, "Lock", h.Lock(ctx), context.Canceled)
 		}},
 		"a try finds the slot taken": {place.Unwanted, func(t *testing.T, h *hold.Holds[*lease], l *lease) {
 			lock(t, h, context.Background(), "first")
-			if ok, err := h.TryLock(context.Background(), granted(l, func() {})); ok || err != nil {
+			h.Try = func(context.Context) (*lease, error) { return l, nil }
+			if ok, err := h.TryLock(context.Background()); ok || err != nil {
 				t.Errorf("TryLock: %v, %v", ok, err)
 			}
 		}},
@@ -43,19 +44,21 @@ func TestUnwanted(t *testing.T) {
 			l.when(func() { // called when it becomes a hold, and then by Context
 				l.when(func() { panic("a context of the caller's that panics") })
 			})
-			_ = h.Do(context.Background(), granted(l, func() {}), func(context.Context) error {
+			h.Get = granted(l, func() {})
+			_ = h.Do(context.Background(), func(context.Context) error {
 				t.Error("called")
 				return nil
 			})
 		}},
 		"Unlock": {place.Done, func(t *testing.T, h *hold.Holds[*lease], l *lease) {
-			_, err := h.Lock(context.Background(), granted(l, func() {}))
-			wantErr(t, "Lock", err, nil)
+			h.Get = granted(l, func() {})
+			wantErr(t, "Lock", h.Lock(context.Background()), nil)
 			wantErr(t, "Unlock", h.Unlock(), nil)
 		}},
 		"the function of Do panics": {place.Done, func(_ *testing.T, h *hold.Holds[*lease], l *lease) {
 			defer func() { _ = recover() }()
-			_ = h.Do(context.Background(), granted(l, func() {}), func(context.Context) error { panic("the function") })
+			h.Get = granted(l, func() {})
+			_ = h.Do(context.Background(), func(context.Context) error { panic("the function") })
 		}},
 	} {
 		t.Run(what, func(t *testing.T) {

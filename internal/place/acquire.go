@@ -146,7 +146,7 @@ func (g *Acquisition) attempts() (_ *attempt, waits bool, err error) {
 			return nil, false, err
 		}
 		out, err := a.run(g.ctx)
-		g.result.Position, g.how.in = a.position, a.in
+		g.result.Position, g.how.in = a.position, a.entry.in
 		switch out {
 		case decide.Granted:
 			return a, false, nil
@@ -154,7 +154,7 @@ func (g *Acquisition) attempts() (_ *attempt, waits bool, err error) {
 			g.stands = a
 			return a, true, nil
 		case decide.Renews:
-			moving, g.how.placed = a, nil
+			moving = a
 		case decide.Taken:
 			if err := a.standAside(g.ctx); err != nil {
 				return nil, false, a.explain(g.ctx, err)

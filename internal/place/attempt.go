@@ -10,6 +10,7 @@ import (
 
 	"github.com/turnstile-go/turnstile/internal/core"
 	"github.com/turnstile-go/turnstile/internal/decide"
+	"github.com/turnstile-go/turnstile/internal/news"
 	"github.com/turnstile-go/turnstile/internal/rounds"
 	"github.com/turnstile-go/turnstile/kinds"
 )
@@ -28,11 +29,11 @@ type attempt struct {
 	children *core.Watch    // set by the last listing on the children, if the place may be kept; otherwise nil
 	entering time.Duration  // how long the create took
 	after    int64          // a transaction (zxid) that is older than the node
+	czxid    int64          // of the node; 0 until known
 
 	outdated bool // by the last listing: see renew.go
 	renewed  bool // this attempt has renewed the place of another
 	crowded  bool // by the last listing, others wait for our node
-	in       bool // the queue was not too long at entry
 	founded  bool // this attempt has made the directory
 	waited   bool // the attempt had to wait, so its place is not kept
 
@@ -56,36 +57,40 @@ type attempt struct {
 	view    *view     // of the last wait; nil if there was none
 	entered time.Time // when the name of the node was known
 
-	seat seat // the sequence number and token of a place that is shared or renewed
+	seat *seat // the token of a place that is shared or renewed; nil if it is neither
 }
 
 // entry is how an attempt enters the queue. The zero value enters at the end, and waits.
 type entry struct {
-	try    bool                    // fail with ErrBusy in place of waiting for others
-	lazy   bool                    // the place may be kept
-	in     bool                    // an earlier attempt of the acquisition was let in
-	beside *Lease                  // share the place of this lease
-	renews *attempt                // take the place of this attempt, which is outdated
-	before *turn                   // of the same Local: its node is about to be deleted; nil if there is none
-	placed func()                  // called when the first create was answered
-	sent   func(depart func())     // if not nil, called for each create, with what says that its node is about to go
-	view   *atomic.Pointer[view]   // if not nil, gets the view of each wait
-	listed *atomic.Pointer[listed] // if not nil, gets what each listing shows
+	try    bool     // fail with ErrBusy in place of waiting for others
+	lazy   bool     // the place may be kept
+	in     bool     // the queue was not too long at entry: see maxwaiters.go
+	beside *Lease   // share the place of this lease
+	renews *attempt // take the place of this attempt, which is outdated
+	before *turn    // of the same Local: its node is about to be deleted; nil if there is none
+	shown  *shown   // for those that share the acquisition; nil if nobody does
+}
+
+// shown is what the attempts of an acquisition show to those that share it.
+type shown struct {
+	placed news.News              // the first create was answered, or there will be none
+	depart atomic.Pointer[func()] // says to the session that the node is about to go; nil before the first create
+	view   atomic.Pointer[view]   // of the present wait; nil if there is none
+	listed atomic.Pointer[listed] // by the last listing; nil if there was none
 }
 
 func newAttempt(q *Queue, s *core.Session, r *Request, how *entry) *attempt {
 	a := &attempt{
 		place:    &place{q: q, s: s, r: r, id: uuid.NewString()},
 		entry:    *how,
-		in:       how.in,
 		position: -1,
 		least:    math.MaxInt,
 		wake:     make(chan struct{}, 1),
 	}
 	if old := how.renews; old != nil {
 		a.renewed, a.position, a.seat = true, old.position, old.seat
-		if old.czxid != 0 && !a.seat.known {
-			a.seat = seat{known: true, token: old.czxid}
+		if old.czxid != 0 && a.seat == nil {
+			a.seat = &seat{known: true, token: old.czxid}
 		}
 	}
 	return a

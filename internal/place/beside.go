@@ -69,9 +69,10 @@ func (a *attempt) sharePlace(ctx context.Context, names []string) error {
 func (a *attempt) askPlace(ctx context.Context) (err error) {
 	other := a.entry.beside.t
 	if other.known.Has() {
-		a.seat = seat{known: true, token: other.token, tokenErr: other.tokenErr}
+		a.seat = &seat{known: true, token: other.token, tokenErr: other.tokenErr}
 		return nil
 	}
+	a.seat = &seat{}
 	a.seat.watch, err = a.s.StartWatch(ctx, other.path)
 	return err
 }

@@ -131,17 +131,15 @@ func (q *Queue) setPinned(ctx context.Context, s *core.Session, data []byte, ver
 	return err
 }
 
-// errAgain says that the directory has changed or vanished, or that the reply to a change was lost.
-var errAgain = errors.New("the directory has changed meanwhile")
-
+// again returns errMoved if the directory has changed or vanished, or if the reply to a change was lost.
 func again(err error) error {
 	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNodeExists) || core.Uncertain(err) {
-		return errAgain
+		return errMoved
 	}
 	return err
 }
 
-// inSession calls f with the live session, until it returns nil or an error other than errAgain or
+// inSession calls f with the live session, until it returns nil or an error other than errMoved or
 // the loss of the session.
 func (q *Queue) inSession(ctx context.Context, f func(*core.Session) error) error {
 	pace := q.newPace()
@@ -150,12 +148,7 @@ func (q *Queue) inSession(ctx context.Context, f func(*core.Session) error) erro
 		if err != nil {
 			return err
 		}
-		err = f(s)
-		switch {
-		case errors.Is(err, core.ErrClosed):
-			return err
-		case errors.Is(err, errAgain), errors.Is(err, core.ErrLost):
-		default:
+		if err = f(s); !errors.Is(err, errMoved) && !errors.Is(err, core.ErrLost) {
 			return err
 		}
 		if err := pace.Wait(ctx, s.Done()); err != nil {

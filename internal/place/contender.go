@@ -19,24 +19,17 @@ import (
 
 // Contenders returns the contenders of a kind, in order, as they were at a moment that has passed. If the
 // directory does not exist, the error matches zk.ErrNoNode.
-func (q *Queue) Contenders(ctx context.Context, kind *kinds.Kind) ([]kinds.Contender, error) {
-	if err := kind.Check(); err != nil {
+func (q *Queue) Contenders(ctx context.Context, kind *kinds.Kind) (out []kinds.Contender, err error) {
+	if err = kind.Check(); err == nil {
+		err = q.inSession(ctx, func(s *core.Session) (err error) {
+			out, err = q.contendersIn(ctx, s, kind)
+			return err
+		})
+	}
+	if err != nil {
 		return nil, Failed("contenders of", q.dir, err)
 	}
-	for {
-		s, err := q.m.Session(ctx)
-		if err != nil {
-			return nil, Failed("contenders of", q.dir, err)
-		}
-		out, err := q.contendersIn(ctx, s, kind)
-		if errors.Is(err, core.ErrLost) {
-			continue // in the next session
-		}
-		if err != nil {
-			return nil, Failed("contenders of", q.dir, err)
-		}
-		return out, nil
-	}
+	return out, nil
 }
 
 func (q *Queue) contendersIn(ctx context.Context, s *core.Session, kind *kinds.Kind) ([]kinds.Contender, error) {

@@ -133,8 +133,8 @@ func (all entrants) send(ctx context.Context, room *core.Reservation) error {
 	for _, a := range all {
 		a.entering = time.Since(began)
 	}
-	if first.entry.placed != nil {
-		first.entry.placed()
+	if shown := first.entry.shown; shown != nil {
+		shown.placed.Tell()
 	}
 	return nil
 }
@@ -183,8 +183,9 @@ func (a *attempt) sent(c *core.Creation) {
 		}
 	}
 	a.creation = c
-	if a.entry.sent != nil {
-		a.entry.sent(c.Leave)
+	if shown := a.entry.shown; shown != nil {
+		depart := c.Leave
+		shown.depart.Store(&depart)
 	}
 }
 
@@ -247,9 +248,7 @@ func (all entrants) reserve(ctx context.Context) (room *core.Reservation, end fu
 	if before := first.entry.before; before != nil {
 		w.Yield = func() {
 			first.s.Leaving(before.path)
-			if first.entry.placed != nil { // a renewal has nobody to tell: the first create did
-				first.entry.placed()
-			}
+			first.entry.shown.placed.Tell()
 		}
 	}
 	return first.reserve(ctx, w)

@@ -47,7 +47,7 @@ func called(k *kinds.Kind) string {
 	return "a " + k.Name
 }
 
-// errMoved says that contenders left while somebody looked.
+// errMoved says that something has changed while somebody looked.
 var errMoved = errors.New("the queue has moved on")
 
 // isPassing reports whether it helps to look again.

@@ -57,7 +57,7 @@ func TestHeldAfterEnd(t *testing.T) {
 		"others are there":  {sessions: map[*core.Session]*heldIn{s: {ended: true, turns: map[string]*turn{"/other": nil}}}},
 	} {
 		<-s.Done()
-		late := newTurn(t.Context(), &attempt{place: l.t.place}, nil)
+		late := newTurn(t.Context(), &attempt{place: &place{q: l.t.q, s: s, r: l.t.r, path: l.t.path}}, nil)
 		h.add(late)
 		zktest.Eventually(t, testserver.Patience, "the end of the turn when "+what, func() bool { return late.ended() != nil })
 	}

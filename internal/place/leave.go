@@ -28,8 +28,8 @@ func (a *attempt) leave(ctx context.Context, why error) {
 		a.entry.renews = nil
 		defer old.quit(ctx, why)
 	}
-	if a.entry.view != nil && ctx.Err() == nil {
-		a.entry.view.Store(nil) // nothing tells it any more when a node ahead goes, and the next attempt has its own
+	if shown := a.entry.shown; shown != nil && ctx.Err() == nil {
+		shown.view.Store(nil) // nothing tells it any more when a node ahead goes, and the next attempt has its own
 	}
 	if !a.created() {
 		return

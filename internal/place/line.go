@@ -165,28 +165,20 @@ func (l *Line) watchFirst(ctx context.Context, s *core.Session) (kinds.Contender
 
 // First returns the first contender, as it was at a moment that has passed, or the zero value. If the
 // directory is missing, the error matches zk.ErrNoNode.
-func (q *Queue) First(ctx context.Context, kind *kinds.Kind) (kinds.Contender, error) {
-	pace := rounds.Pace{New: rounds.Brief(q.m.Retry())}
-	for {
-		if err := pace.Wait(ctx, nil); err != nil {
-			return kinds.Contender{}, err
+func (q *Queue) First(ctx context.Context, kind *kinds.Kind) (c kinds.Contender, err error) {
+	err = q.inSession(ctx, func(s *core.Session) (err error) {
+		if c, err = q.readFirst(ctx, s, kind); isPassing(err) {
+			return errMoved
 		}
-		c, err := q.readFirst(ctx, kind)
-		switch {
-		case isPassing(err):
-		case err != nil:
-			return kinds.Contender{}, Failed("contenders of", q.dir, err)
-		default:
-			return c, nil
-		}
+		return err
+	})
+	if err != nil {
+		return kinds.Contender{}, Failed("contenders of", q.dir, err)
 	}
+	return c, nil
 }
 
-func (q *Queue) readFirst(ctx context.Context, kind *kinds.Kind) (kinds.Contender, error) {
-	s, err := q.m.Session(ctx)
-	if err != nil {
-		return kinds.Contender{}, err
-	}
+func (q *Queue) readFirst(ctx context.Context, s *core.Session, kind *kinds.Kind) (kinds.Contender, error) {
 	nodes, _, err := q.listed(ctx, s, kind)
 	if err != nil || len(nodes) == 0 {
 		return kinds.Contender{}, err

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/turnstile-go/turnstile/hooks"
@@ -112,16 +111,12 @@ type grant struct {
 type sharedContender struct {
 	waiting *waiters // it contends for them
 	cancel  context.CancelFunc
-	placed  chan struct{} // closed when it has its place in the queue, or has failed
-	before  *turn         // the turn whose node is about to be deleted; nil if it follows none
-	stands  *attempt      // the latest attempt, if it has entered already
-	tries   int           // how many attempts there were, with that one
-	lazy    bool          // its place may be kept
-	fresh   bool          // its waiters have just come, and none of them was let in
-
-	view   atomic.Pointer[view]
-	listed atomic.Pointer[listed] // its last listing; nil if there was none
-	depart atomic.Pointer[func()] // says to its session that its node is about to go; nil before the first create
+	before  *turn    // the turn whose node is about to be deleted; nil if it follows none
+	stands  *attempt // the latest attempt, if it has entered already
+	tries   int      // how many attempts there were, with that one
+	lazy    bool     // its place may be kept
+	fresh   bool     // its waiters have just come, and none of them was let in
+	shown
 }
 
 // request returns the request of a new contender.

@@ -164,5 +164,5 @@ func (l *Local) turnOver(t *turn) (placed <-chan struct{}) {
 	if l.shared == nil {
 		return nil
 	}
-	return l.shared.placed
+	return l.shared.placed.Wait()
 }

@@ -2,7 +2,6 @@ package place
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/turnstile-go/turnstile/hooks"
@@ -155,7 +154,7 @@ func (l *Local) contendLocked(c *sharedContender) {
 	}
 	// Hooks get the values of the first waiter's context, even if that waiter withdraws.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(first.Value.(*waiter).ctx))
-	c.waiting, c.cancel, c.placed = l.waiting, cancel, make(chan struct{})
+	c.waiting, c.cancel = l.waiting, cancel
 	if old := c.stands; old != nil {
 		c.lazy = old.entry.lazy
 		depart := func() { old.s.Leaving(old.path) }
@@ -170,12 +169,9 @@ func (l *Local) contendLocked(c *sharedContender) {
 // contend runs the shared contender until it is granted, fails, or is called back.
 func (l *Local) contend(ctx context.Context, me *sharedContender) {
 	defer me.cancel()
-	placed := sync.OnceFunc(func() { close(me.placed) })
-	defer placed()
-	g := l.q.acquisition(ctx, l.request(), &entry{
-		placed: placed, view: &me.view, listed: &me.listed, lazy: me.lazy, in: !me.fresh, before: me.before,
-		sent: func(depart func()) { me.depart.Store(&depart) },
-	}).with(me.stands)
+	defer me.placed.Tell()
+	how := &entry{shown: &me.shown, lazy: me.lazy, in: !me.fresh, before: me.before}
+	g := l.q.acquisition(ctx, l.request(), how).with(me.stands)
 	g.result.Attempts = me.tries
 	returned := false
 	defer func() {

@@ -9,11 +9,12 @@ import (
 	"github.com/turnstile-go/turnstile/internal/misuse"
 )
 
-// CheckMaxHold returns an error that matches ErrInvalid if d cannot be the value of WithMaxHold.
-func CheckMaxHold(d time.Duration) error {
+// SetMaxHold is WithMaxHold. Its error matches ErrInvalid.
+func (r *Request) SetMaxHold(d time.Duration) error {
 	if d <= 0 {
 		return misuse.Invalidf("WithMaxHold(%v): want more than 0", d)
 	}
+	r.OwnTerms().MaxHold = d
 	return nil
 }
 

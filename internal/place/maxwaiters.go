@@ -12,11 +12,12 @@ import (
 // An acquisition that waits can bound the queue that it enters (Request.MaxWaiters). That is asked once, by its first
 // listing. From then on it is in: a listing that shows more, a renewal, and the next session after a loss change nothing.
 
-// CheckMaxWaiters returns an error that matches ErrInvalid if n cannot be the value of WithMaxWaiters.
-func CheckMaxWaiters(n int) error {
+// SetMaxWaiters is WithMaxWaiters. Its error matches ErrInvalid.
+func (r *Request) SetMaxWaiters(n int) error {
 	if n < 0 {
 		return misuse.Invalidf("WithMaxWaiters(%d): want 0 or more", n)
 	}
+	r.OwnTerms().MaxWaiters = &n
 	return nil
 }
 
@@ -24,8 +25,8 @@ func CheckMaxWaiters(n int) error {
 // be kept do not count as long as nobody is known to want the lock.
 func (a *attempt) letIn(ahead *decide.Tail) error {
 	most := a.r.MaxWaiters
-	if a.in || most == nil || ahead.Count() <= *most || ahead.MayGo() || !a.inUse(ahead) {
-		a.in = true
+	if a.entry.in || most == nil || ahead.Count() <= *most || ahead.MayGo() || !a.inUse(ahead) {
+		a.entry.in = true
 		return nil
 	}
 	nearest := ahead.Last[len(ahead.Last)-1].Node

@@ -12,6 +12,12 @@ import (
 // longestName is the length of the longest name of a lock, in bytes.
 const longestName = 200
 
+// SetName is WithName. Its error matches ErrInvalid.
+func (r *Request) SetName(text string) error {
+	r.OwnTerms().Name = text
+	return CheckName(text)
+}
+
 // CheckName returns an error if text is not a good name for metrics and spans: it is empty, too long, or cannot be
 // printed. The error matches ErrInvalid.
 func CheckName(text string) error {

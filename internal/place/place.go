@@ -21,11 +21,9 @@ type place struct {
 	doubt      bool           // a create's reply was lost: there may be several nodes
 	unanswered *core.Creation // the last create whose reply was lost, until it is known what became of it; otherwise nil
 	own        *core.Watch    // the last watch that was set on the node; nil if none was
-	czxid      int64          // of the node; 0 until known
 
 	mu    sync.Mutex
 	state decide.State
-	cause error // why a place that was granted has ended; nil before
 }
 
 // step takes an input, and returns what follows. It returns false if nothing does, since the place has ended meanwhile.
@@ -59,7 +57,7 @@ func (p *place) is() decide.State {
 	return p.state
 }
 
-// place is what an attempt knows of the place that it shares with a lease, or renews. The two
+// seat is what an attempt knows of the place that it shares with a lease, or renews. The two
 // nodes of a place have one sequence number and one token: the token of the first node. The
 // second node is younger than the waiters behind the place, so its own transaction id would
 // be above the token of the next holder.

@@ -25,7 +25,7 @@ func TestRenewalWithoutRoom(t *testing.T) {
 	r := &Request{Kind: kind, Prefix: kinds.PrefixLock}
 	old := newAttempt(q, (*core.Session)(s), r, &entry{})
 	old.path = "/old"
-	a := newAttempt(q, (*core.Session)(s), r, &entry{renews: old, before: &turn{place: &place{path: "/before"}}})
+	a := newAttempt(q, (*core.Session)(s), r, &entry{renews: old, before: &turn{place: &place{path: "/before"}}, shown: &shown{}})
 	if _, _, err := (entrants{{a, t.Context()}}).reserve(t.Context()); !errors.Is(err, session.ErrTooManyNodes) {
 		t.Errorf("%v, want %v", err, session.ErrTooManyNodes)
 	}

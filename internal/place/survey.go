@@ -105,8 +105,8 @@ func (a *attempt) decide(ctx context.Context, names []string) (*decide.Tail, err
 		return nil, err
 	}
 	a.takeOver(ctx)
-	if a.entry.listed != nil {
-		a.entry.listed.Store(&listed{a.children, a.crowded})
+	if shown := a.entry.shown; shown != nil {
+		shown.listed.Store(&listed{a.children, a.crowded})
 	}
 	if a.position < 0 {
 		a.position = ahead.Count()

@@ -28,6 +28,7 @@ type turn struct {
 	tenure *tenure // of a Local; otherwise nil
 
 	// The place's mu guards the rest, and own.
+	cause   error         // why the turn is over; nil while it lasts
 	removal *core.Removal // of the node; nil until it has begun
 	holders []*Lease      // the leases that have begun and have not ended
 	asked   bool          // the holder was asked to give the lock up
@@ -59,8 +60,8 @@ func newTurn(ctx context.Context, a *attempt, local sharer) *turn {
 	if local != nil {
 		t.tenure = newTenure(a, time.Now())
 	}
-	if a.seat.known {
-		t.token, t.tokenErr = a.seat.token, a.seat.tokenErr
+	if s := a.seat; s != nil {
+		t.token, t.tokenErr = s.token, s.tokenErr
 		t.known.Tell()
 	}
 	return t

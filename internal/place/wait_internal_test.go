@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -73,9 +72,9 @@ func TestWatchesAreTakenOver(t *testing.T) {
 func TestLostPlaceLeavesNoView(t *testing.T) {
 	p := newProcess(t, testserver.Path(t), Request{}, 1)
 	holder := newProcess(t, p.q.dir, Request{}, 1).hold(t)
-	var shown atomic.Pointer[view]
+	var shown shown
 	a := p.behind(t)
-	a.entry.view = &shown
+	a.entry.shown = &shown
 	a.show(a.view)
 	<-a.own.Ready()
 	testserver.Delete(t, a.path)
@@ -84,7 +83,7 @@ func TestLostPlaceLeavesNoView(t *testing.T) {
 		t.Fatalf("the attempt has its node: outcome %d, %v", out, err)
 	}
 	giveBack(t, holder)
-	if why := p.q.why(shown.Load(), time.Now()); why.Reason != "" {
+	if why := p.q.why(shown.view.Load(), time.Now()); why.Reason != "" {
 		t.Errorf("nobody holds, but: %q", why.Reason)
 	}
 }

@@ -15,8 +15,8 @@ import (
 // show keeps what the attempt knows now, for the error of a wait that ends by its context.
 func (a *attempt) show(v *view) {
 	a.view = v
-	if a.entry.view != nil {
-		a.entry.view.Store(v)
+	if shown := a.entry.shown; shown != nil {
+		shown.view.Store(v)
 	}
 }
 

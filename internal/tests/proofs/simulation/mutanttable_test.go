@@ -359,7 +359,7 @@ var mutants = []mutant{
 	{"kept-is-busy", "", "a try that reads first takes a place that nobody uses for that of a holder",
 		[]edit{{"internal/place/readfirst.go", "if ahead == nil || !a.inUse(ahead) || ", "if ahead == nil || "}}},
 	{"let-in-again", "", "a waiter that was let in is refused when its session is lost and it enters anew",
-		[]edit{{"internal/place/acquire.go", "a.position, a.in", "a.position, false"}}},
+		[]edit{{"internal/place/acquire.go", "a.position, a.entry.in", "a.position, false"}}},
 	{"ready-first", "", "takes a connection for ready, and counts its heartbeats, before the server knows who the client is",
 		[]edit{{"internal/wire/serve.go", "\tif err := w.prove(p); err != nil {\n", "\tw.begin(sent, now, g.Timeout())\n\tif err := w.prove(p); err != nil {\n"}}},
 	{"held-back", "", "sends no heartbeat while one is unanswered, and knows less of its session where all is slow",
