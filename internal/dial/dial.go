@@ -60,6 +60,7 @@ type Dialer struct {
 	mu      sync.Mutex
 	failure error // of the last attempt; nil once a server has answered
 	fault   error // what the server sent wrong, if the last connection was closed for that
+	closed  bool
 }
 
 const (
@@ -93,17 +94,27 @@ func New(cfg Config) *Dialer {
 	return &Dialer{cfg: cfg, hosts: h, wait: cfg.Retry(), Logbook: logbook.New(cfg.Log, cfg.Terms, h.failedNames)}
 }
 
-// Go runs f in a goroutine, for which Close waits.
-func (d *Dialer) Go(f func()) { d.attempts.Go(f) }
+// Go runs f in a goroutine, for which Close waits. A closed dialer does not run it.
+func (d *Dialer) Go(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.closed {
+		d.attempts.Go(f)
+	}
+}
 
-// Close waits for all dials and lookups, or until ctx ends. There must be no further dials.
+// Close waits for all dials and lookups, or until ctx ends. Nobody dials any more: who still tries, such as a
+// teardown that has given up, waits until its own context ends.
 func (d *Dialer) Close(ctx context.Context) {
 	d.hosts.end()
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		d.attempts.Wait() // first: a dial begins lookups
 		d.hosts.lookups.Wait()
-		d.attempts.Wait()
 	}()
 	select {
 	case <-ended:
@@ -165,7 +176,7 @@ func (d *Dialer) race(
 		}
 		racing++
 		next = nil
-		d.attempts.Go(func() { d.attempt(ctx, s, steps, aside) })
+		d.Go(func() { d.attempt(ctx, s, steps, aside) })
 	}
 	// No wait needs no timer, and timers that are due at once can crash the race detector: see .ci/race.
 	beginAfter := func(wait time.Duration) {

@@ -401,6 +401,21 @@ func TestDialerClose(t *testing.T) {
 	})
 }
 
+// Who dials after Close makes no connection, and waits for its own context: a teardown that has given up may still
+// try, while Close waits for the dials.
+func TestDialAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pipes{}
+		d := New(configOf(t, p.dial, "h1:1", nil))
+		d.Close(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if c, _, err := d.DialNow(ctx); c != nil || !errors.Is(err, context.DeadlineExceeded) || len(p.dialed) > 0 {
+			t.Errorf("connection %v, error %v, after %d dials", c, err, len(p.dialed))
+		}
+	})
+}
+
 // A specific reason for having no connection is kept when a less specific one comes.
 func TestDialerSaysWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
