@@ -68,7 +68,7 @@ func WithSASL(mechanism SASLMechanism) Option {
 // DigestMD5 is a SASL mechanism with a user and a password (RFC 2831). ZooKeeper's servers find them in the section
 // Server of their JAAS file, as user_shop="secret". An ACL names the user: sasl:shop. The password does not cross the
 // network, and the server has to prove that it has the password too. MD5 is weak by now, and someone who listens can
-// try passwords: use [WithTLS].
+// try passwords: use [WithTLS]. From ZooKeeper 3.9 on, servers know the mechanism only if they are set to fips-mode=false.
 func DigestMD5(user, password string) SASLMechanism { return digestMD5{user, password} }
 
 type digestMD5 struct{ user, password string }

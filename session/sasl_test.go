@@ -40,7 +40,7 @@ func realSASL(t *testing.T, require bool) *zktest.Ensemble {
 	file := filepath.Join(t.TempDir(), "jaas.conf")
 	must(t, os.WriteFile(file, fmt.Appendf(nil, jaasServer, strings.Join(users, "\n")), 0o600))
 	return zktest.StartReal(t, zktest.Property("authProvider.1", "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"),
-		zktest.Environ("JAVA_TOOL_OPTIONS", fmt.Sprintf("-Dfile.encoding=UTF-8 -Djava.security.auth.login.config=%s "+
+		zktest.Property("fips-mode", "false"), zktest.Environ("JAVA_TOOL_OPTIONS", fmt.Sprintf("-Dfile.encoding=UTF-8 -Djava.security.auth.login.config=%s "+
 			"-Dzookeeper.sessionRequireClientSASLAuth=%t", file, require)))
 }
 
