@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/longtest"
 	"github.com/turnstile-go/turnstile/internal/tests/helpers/testserver"
 	"github.com/turnstile-go/turnstile/queue"
@@ -108,6 +110,10 @@ func (m meeting) begin(t *testing.T) *party {
 	t.Helper()
 	s := newSite(t, 0)
 	s.open(t)
+	if strings.HasPrefix(m.rival.kind, "kazoo-") { // kazoo as shipped does not make a directory again that the server has removed
+		_, err := testserver.Admin(t).Create(s.path, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+		must(t, err)
+	}
 	kind := kinds[m.ours]
 	ours, err := kind.open(t, s)
 	must(t, err)
