@@ -103,7 +103,7 @@ func (d *Dialer) Go(f func()) {
 	}
 }
 
-// Close waits for all dials and lookups, or until ctx ends. Nobody dials any more: who still tries, such as a
+// Close waits for all dials and lookups, or until ctx ends. A dial that comes later, such as that of a
 // teardown that has given up, waits until its own context ends.
 func (d *Dialer) Close(ctx context.Context) {
 	d.hosts.end()

@@ -401,7 +401,7 @@ func TestDialerClose(t *testing.T) {
 	})
 }
 
-// Who dials after Close makes no connection, and waits for its own context: a teardown that has given up may still
+// A dial after Close makes no connection, and waits for its own context: a teardown that has given up may still
 // try, while Close waits for the dials.
 func TestDialAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
