@@ -71,8 +71,8 @@ func (d *dialer) learnTick(ctx context.Context) {
 	}
 }
 
-// visit makes a connection for one visit, with the identities of the user or without them. It bounds the time for one server, so that a server
-// that hangs leaves time for another.
+// visit makes a connection for one visit, with the identities of the user or without them. It bounds the time for
+// one server, so that a server that hangs leaves time for another.
 func (d *dialer) visit(ctx context.Context, hello codec.Hello, identify bool) (out wire.Outcome) {
 	c, to, err := d.DialNow(ctx)
 	if err != nil {

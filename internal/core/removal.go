@@ -195,7 +195,8 @@ func (p *persistence) depart() {
 
 // persistence returns the work that repeats f in the background, once it has started, until f succeeds or the
 // session ends. It goes on after ctx has ended, and after a WithRetry that says stop. If the server refuses,
-// the removal is done, and f is repeated slowly from then on. then, if not nil, is called once f has succeeded or the session has ended, and not before.
+// the removal is done, and f is repeated slowly from then on. then, if not nil, is called once f has succeeded
+// or the session has ended, and not before.
 func (s *Session) persistence(ctx context.Context, what string, then func(), f func(context.Context) error) *persistence {
 	return &persistence{
 		Removal: &Removal{done: make(chan struct{})},

@@ -89,8 +89,8 @@ func (s *Session) delete(ctx context.Context, path string, version int32, among 
 // anyVersion is the version of a delete that deletes any version of the node.
 const anyVersion = -1
 
-// sendDelete sends the request, and takes the node off the count of ephemeral nodes. batch is that of outbox.Call. done gets
-// errNotSent if ctx ends before the delete has left.
+// sendDelete sends the request, and takes the node off the count of ephemeral nodes. batch is that of outbox.Call.
+// done gets errNotSent if ctx ends before the delete has left.
 func (s *Session) sendDelete(ctx context.Context, path string, version int32, batch *atomic.Int64, done func(struct{}, error)) {
 	noted := s.room.At(path)
 	if noted == nil {
