@@ -411,7 +411,8 @@ func (cs *checks) isHolding(m *member, p, mode string) bool {
 }
 
 // askToken asks for the token of a lease, and compares it with those of other grants. A later grant that excludes
-// the earlier has a higher one, or the same if it has the same node.
+// the earlier has a higher one, or the same if it has the same node. A node that an operator took has no order: a
+// process that has not heard of that hands its place over while others hold with higher tokens.
 func (k *worker) askToken(c *call, l *queue.Lease) {
 	if k.world.kind.keeps == nil || k.rng.IntN(3) > 0 {
 		return
@@ -426,18 +427,34 @@ func (k *worker) askToken(c *call, l *queue.Lease) {
 	dir := path.Dir(node)
 	n, _ := queue.ParseNode(path.Base(node))
 	mine := token{k.world.checks.orderOf(c, dir), value, node, k.world.kind.modeOf(n)}
+	taken := k.world.checks.taken(node)
 	ks.mu.Lock()
 	var wrong []token
 	for _, o := range ks.tokens[dir] {
-		if (o.node == node) != (o.value == value) || o.node != node && !mine.beside(o) && (o.order < mine.order) != (o.value < value) {
+		inOrder := (o.order < mine.order) == (o.value < value) || mine.beside(o) || taken
+		if (o.node == node) != (o.value == value) || o.node != node && !inOrder {
 			wrong = append(wrong, o)
 		}
 	}
-	ks.tokens[dir] = append(ks.tokens[dir], mine)
+	if !taken {
+		ks.tokens[dir] = append(ks.tokens[dir], mine)
+	}
 	ks.mu.Unlock()
 	for _, o := range wrong {
 		k.world.checks.fail("%s: the token of %s is %d, but that of %s is %d", k.name, node, value, o.node, o.value)
 	}
+}
+
+// taken reports whether an operator took a node.
+func (cs *checks) taken(node string) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for at := range cs.gone {
+		if at.node == node {
+			return true
+		}
+	}
+	return false
 }
 
 func (cs *checks) orderOf(c *call, dir string) int {

@@ -37,7 +37,8 @@ type world struct {
 	workers   []*worker
 	operator  *operator
 
-	shortened atomic.Bool // sessions may have been granted less than they asked for
+	shortened atomic.Bool  // sessions may have been granted less than they asked for
+	strict    atomic.Int64 // the server that grants less now, counted from 1; 0: none does
 	joined    joined.Counter
 
 	mu    sync.Mutex
