@@ -88,11 +88,15 @@ func request(op int32, path string) *codec.Encoder {
 	return e
 }
 
-// reading is a request that reads, and sets a watch or not.
+// reading is a request that reads, and sets a watch or not. Lists that are alike go together, so all are checked alike.
 func reading(op int32, path string, watch bool) outbox.Call {
 	e := request(op, path)
 	e.Bool(watch)
-	return outbox.Call{Frame: e.Frame()}
+	one := outbox.Call{Frame: e.Frame()}
+	if op == codec.OpGetChildren2 {
+		one.Check = checkNames
+	}
+	return one
 }
 
 // content is the answer to get.
@@ -114,10 +118,8 @@ type children struct {
 }
 
 func (s *Session) listing(ctx context.Context, path string, watch bool) starter[children] {
-	list := reading(codec.OpGetChildren2, path, watch)
-	list.Check = checkNames
 	take := func(a *codec.Answer) (children, error) { return children{a.Names, a.Stat}, nil }
-	return call(ctx, s, false, list, take)
+	return call(ctx, s, false, reading(codec.OpGetChildren2, path, watch), take)
 }
 
 // exists returns nil if there is no such node.
