@@ -196,6 +196,9 @@ func TestRankDies(t *testing.T) {
 		pass(4 * time.Second) // b lets its turn pass, and both come anew, in any order
 		next := p.last()
 		p.want("a", next)
+		if next == "best" {
+			t.Error("the candidate that has died leads")
+		}
 		pass(time.Hour)
 		p.want("a", next)
 	})
